@@ -1,0 +1,34 @@
+#include "common/core/error.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum status error_set(struct error *err, enum status status, const char *format, ...)
+{
+    if (!err)
+        return status;
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(err->text, sizeof err->text, format, args);
+    va_end(args);
+    err->status = status;
+    return status;
+}
+
+enum status error_prefix(struct error *err, enum status status, const char *format, ...)
+{
+    if (!err)
+        return status;
+    char old[ERROR_TEXT_SIZE];
+    memcpy(old, err->text, sizeof old);
+
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(err->text, sizeof err->text, format, args);
+    va_end(args);
+    size_t used = n < 0 ? 0 : (size_t)n;
+    if (used < sizeof err->text)
+        (void)snprintf(err->text + used, sizeof err->text - used, ": %s", old);
+    return err->status;
+}

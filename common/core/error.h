@@ -1,0 +1,26 @@
+// What went wrong, in words, carried up to the program that reports it once.
+#ifndef INFERSTAT_CORE_ERROR_H
+#define INFERSTAT_CORE_ERROR_H
+
+#include "common/core/status.h"
+
+enum { ERROR_TEXT_SIZE = 512 };
+
+// In the caller's memory; `text` is always terminated.  "what was wrong: why
+// (what to do)", without the program's name and without a full stop.
+struct error {
+    enum status status;
+    char text[ERROR_TEXT_SIZE];
+};
+
+// Fills `err` (may be NULL) and returns `status`, so that failing is one line.
+// Text that does not fit is cut.
+enum status error_set(struct error *err, enum status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+// Puts "context: " before the text already in `err` (may be NULL) and returns
+// its status, or `status` when `err` is NULL.
+enum status error_prefix(struct error *err, enum status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+#endif

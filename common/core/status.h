@@ -1,0 +1,36 @@
+// What a fallible function answers.  The value says what kind of thing went
+// wrong; the words are in struct error (error.h).
+#ifndef INFERSTAT_CORE_STATUS_H
+#define INFERSTAT_CORE_STATUS_H
+
+// One line a status: the name's end, and what it means in words.
+#define STATUS_TABLE(X)                                                                            \
+    X(OK, "done")                                                                                  \
+    X(INVALID, "invalid argument or input")                                                        \
+    X(NOMEM, "out of memory")                                                                      \
+    X(IO, "input/output failed")                                                                   \
+    X(NOT_FOUND, "not found")                                                                      \
+    X(BUSY, "in use by another")                                                                   \
+    X(TIMEOUT, "took too long")                                                                    \
+    X(UNREACHABLE, "nobody answers")                                                               \
+    X(CORRUPT, "damaged data")                                                                     \
+    X(UNSUPPORTED, "not supported")                                                                \
+    X(TOO_NEW, "made by a newer version")                                                          \
+    X(FULL, "no room left")                                                                        \
+    X(DENIED, "not permitted")                                                                     \
+    X(CANCELLED, "cancelled")                                                                      \
+    X(NO_DATA, "no data")
+
+enum status {
+#define STATUS_ENUM(name, text) STATUS_##name,
+    STATUS_TABLE(STATUS_ENUM)
+#undef STATUS_ENUM
+        STATUS_COUNT
+};
+
+#define MUST_CHECK __attribute__((warn_unused_result))
+
+// The status in words ("not found"), for messages.  Never NULL; a static string.
+const char *status_text(enum status status);
+
+#endif

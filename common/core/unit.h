@@ -1,0 +1,51 @@
+// Units of stored numbers, and how a person sees them.  Human formatting of
+// every program comes from here: one table of cases (tests/unit/test_unit.c).
+#ifndef INFERSTAT_CORE_UNIT_H
+#define INFERSTAT_CORE_UNIT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+// One line a unit: enum's end, the name in JSON and `inferstat metrics`.
+#define UNIT_TABLE(X)                                                                              \
+    X(NONE, "")                                                                                    \
+    X(COUNT, "count")                                                                              \
+    X(DURATION, "ns")                                                                              \
+    X(TIME, "unix_ns")                                                                             \
+    X(BYTES, "bytes")                                                                              \
+    X(RATIO, "ratio")                                                                              \
+    X(TOKENS, "tokens")                                                                            \
+    X(TOKENS_PER_SECOND, "tokens/s")                                                               \
+    X(ITEMS_PER_SECOND, "items/s")                                                                 \
+    X(BYTES_PER_SECOND, "bytes/s")                                                                 \
+    X(FLOPS, "flop/s")                                                                             \
+    X(CELSIUS, "celsius")                                                                          \
+    X(WATTS, "watts")                                                                              \
+    X(JOULES, "joules")                                                                            \
+    X(TOKENS_PER_JOULE, "tokens/joule")                                                            \
+    X(HERTZ, "hz")
+
+enum unit {
+#define UNIT_ENUM(name, text) UNIT_##name,
+    UNIT_TABLE(UNIT_ENUM)
+#undef UNIT_ENUM
+        UNIT_COUNT_OF
+};
+
+// The unit's name as JSON and listings print it ("ns", "bytes", ""); static.
+const char *unit_name(enum unit unit);
+
+enum { UNIT_TEXT_SIZE = 48 };
+
+// Formats `value`, in the base unit, for a person: durations "850ns" "12.3us"
+// "1.5s" "2m 30s" "1h 05m", memory "512.5 MB" (1 MB = 1024 * 1024 bytes), speed
+// "45.23 t/s", ratios "97.0 %", times "2026-03-29 02:30:00" in the local zone.
+// Rounding carries ("1m 00s", never "60.0s"); signs are kept; NaN and infinite
+// values print "-".  `text` holds UNIT_TEXT_SIZE bytes.  Returns `text`.
+char *unit_format(char *text, enum unit unit, double value);
+
+// The same for a 64-bit integer, exact where a double would round (counts and
+// times beyond 2^53).
+char *unit_format_int(char *text, enum unit unit, int64_t value);
+
+#endif

@@ -1,0 +1,336 @@
+// libinferstat: what an inference engine calls to say what it is doing.
+//
+// One monitor a process; trackers for startup, model loads, inferences and
+// operations.  A finished tracker becomes one record in the calling thread's
+// ring (memory mapped from a file, so that a killed process loses nothing that
+// was recorded); a publisher thread of the library's own sends records to the
+// collector and frees them when the collector has committed them.  Nothing here
+// ever waits for the collector.  A ring that is full drops the record and counts
+// the drop; the count is reported.
+//
+//     struct inferstat_options options;
+//     inferstat_options_init(&options);
+//     struct inferstat_monitor *monitor;
+//     struct inferstat_error err;
+//     if (inferstat_open(&monitor, &options, &err) != INFERSTAT_OK)
+//         fprintf(stderr, "%s\n", err.text);      // monitor is NULL: every call
+//                                                 // below accepts that and does nothing
+//     uint32_t model = inferstat_name(monitor, "stories260K");
+//     uint32_t device = inferstat_name(monitor, "cpu");
+//     struct inferstat_inference *inference = inferstat_inference_new(monitor);
+//     inferstat_inference_begin(inference, &(struct inferstat_request){
+//         .model = model, .device = device, .request = 1, .prompt_tokens = 12});
+//     inferstat_inference_start_prefill(inference);
+//     while (generate_token())
+//         inferstat_inference_token(inference);
+//     inferstat_inference_end(inference, INFERSTAT_FINISH_STOP);
+//     inferstat_inference_free(inference);
+//     inferstat_close(monitor, 2000000000, NULL);
+//
+// Threads: a monitor may be used by any number of threads at once.  A tracker
+// belongs to one thread at a time.  After fork() the child's calls do nothing.
+// Times are nanoseconds; memory is bytes.  Strings are UTF-8, copied.  Every
+// function accepts NULL for the monitor or tracker and then does nothing.
+#ifndef INFERSTAT_H
+#define INFERSTAT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define INFERSTAT_API __attribute__((visibility("default")))
+#else
+#define INFERSTAT_API
+#endif
+
+struct inferstat_monitor;
+struct inferstat_load;
+struct inferstat_startup;
+struct inferstat_inference;
+
+enum inferstat_status {
+    INFERSTAT_OK,
+    INFERSTAT_INVALID,     // an argument or option makes no sense
+    INFERSTAT_NO_MEMORY,   // out of memory
+    INFERSTAT_IO,          // the run file or the socket could not be made
+    INFERSTAT_UNFINISHED,  // the deadline passed before all was acknowledged
+};
+
+struct inferstat_error {
+    enum inferstat_status status;
+    char text[512]; // "what was wrong: why (what to do)"
+};
+
+// ---- Monitor --------------------------------------------------------------
+
+enum inferstat_log_level { INFERSTAT_LOG_ERROR, INFERSTAT_LOG_WARNING, INFERSTAT_LOG_INFO };
+
+struct inferstat_options {
+    size_t size;               // sizeof(struct inferstat_options), set by _init
+    const char *collector;     // address; NULL: INFERSTAT_COLLECTOR, else the default folder
+    const char *run_folder;    // where the run file goes; NULL: INFERSTAT_RUN_DIR, else tmpfs
+    const char *program;       // name and version to report; NULL: "libinferstat VERSION"
+    int report;                // 0: keep history only, publish nothing, open no socket
+    uint32_t history_operations; // local history: last operations kept (default 1000, 0 is none)
+    uint32_t history_inferences; // last inferences kept (default 100, 0 is none)
+    uint32_t ring_records;     // records one thread's ring holds (default 4096, a power of two)
+    uint32_t sample_ms;        // how often memory and processor use are sampled (default 1000)
+    // Receives a line of text about the library's own state (the collector went
+    // away, came back; [LOAD] and [INFER] lines at info).  May be called from
+    // any thread.  NULL: silence.
+    void (*log)(void *context, enum inferstat_log_level level, const char *text);
+    void *log_context;
+};
+
+INFERSTAT_API void inferstat_options_init(struct inferstat_options *options);
+
+// Opens the process's monitor.  A collector that is not there yet is no error.
+// On failure `*out` is NULL, which every other call accepts.
+INFERSTAT_API enum inferstat_status inferstat_open(struct inferstat_monitor **out,
+                                                   const struct inferstat_options *options,
+                                                   struct inferstat_error *err);
+
+struct inferstat_totals {
+    uint64_t produced;     // records made
+    uint64_t acknowledged; // committed by the collector
+    uint64_t dropped;      // lost to full rings, counted
+};
+
+// Sends what is left, says goodbye, waits up to `timeout_ns` for the collector
+// to commit it, frees everything.  All trackers must have ended; no other thread
+// may use the monitor any more.  INFERSTAT_UNFINISHED when the deadline passed:
+// the records not acknowledged stay in the run file.  `totals` may be NULL.
+INFERSTAT_API enum inferstat_status inferstat_close(struct inferstat_monitor *monitor,
+                                                    uint64_t timeout_ns,
+                                                    struct inferstat_totals *totals);
+
+// The totals now.  Any thread.
+INFERSTAT_API void inferstat_get_totals(struct inferstat_monitor *monitor,
+                                        struct inferstat_totals *totals);
+
+// The number by which records name a text (a model, device, operation, stage);
+// the same text gives the same number.  0 for NULL, for "", and when the run's
+// table (65,535 names, 4 MiB of text) is full.  Text over 255 bytes is cut.
+// Takes a lock: call it once and keep the number.
+INFERSTAT_API uint32_t inferstat_name(struct inferstat_monitor *monitor, const char *text);
+
+// The library's clock: monotonic, nanoseconds, comparable with the `_ns`
+// arguments below.
+INFERSTAT_API uint64_t inferstat_clock_ns(void);
+
+// ---- What the run has -----------------------------------------------------
+
+// Numeric members are absent when negative, texts when NULL.
+struct inferstat_device {
+    uint32_t ordinal;
+    const char *name;
+    const char *uuid;
+    int64_t memory_bytes; // never absent
+    const char *compute_capability;
+    int pcie_generation, pcie_width, pcie_generation_max, pcie_width_max;
+    double memory_bandwidth_bytes_per_second, h2d_bytes_per_second, flops_per_second;
+};
+
+INFERSTAT_API void inferstat_device_init(struct inferstat_device *device);
+
+// Records that the run uses a device, and returns the number of its name.
+INFERSTAT_API uint32_t inferstat_add_device(struct inferstat_monitor *monitor,
+                                            const struct inferstat_device *device);
+
+struct inferstat_model {
+    const char *name;
+    const char *digest;
+    const char *format; // NULL is recorded as "unknown"
+    const char *architecture;
+    const char *quantisation;
+    int64_t parameters, file_bytes, context; // absent when negative
+};
+
+INFERSTAT_API void inferstat_model_init(struct inferstat_model *model);
+
+// Records a model's description, and returns the number of its name.
+INFERSTAT_API uint32_t inferstat_add_model(struct inferstat_monitor *monitor,
+                                           const struct inferstat_model *model);
+
+// Device memory in use now, for the records that follow; negative: unknown.
+// Any thread, wait-free.
+INFERSTAT_API void inferstat_set_device_memory(struct inferstat_monitor *monitor, int64_t bytes);
+
+// ---- Startup --------------------------------------------------------------
+
+// The process begins to get ready.  Stages are disjoint intervals: each lasts
+// from its start to the next stage's start or to the end.
+INFERSTAT_API struct inferstat_startup *inferstat_startup_begin(struct inferstat_monitor *monitor);
+INFERSTAT_API void inferstat_startup_start_stage(struct inferstat_startup *startup,
+                                                 const char *stage);
+// Ready: records the startup with its stages and frees the tracker.
+INFERSTAT_API void inferstat_startup_end(struct inferstat_startup *startup);
+
+// ---- Loads ----------------------------------------------------------------
+
+enum inferstat_result { INFERSTAT_RESULT_OK, INFERSTAT_RESULT_ERROR, INFERSTAT_RESULT_CANCELLED };
+
+// A model load begins.  Allocates; at most 32 stages are kept, later ones are
+// part of the last.
+INFERSTAT_API struct inferstat_load *inferstat_load_begin(struct inferstat_monitor *monitor,
+                                                          uint32_t model, uint32_t device);
+
+// Ends the running stage, if any, and starts the next one, at the same instant.
+// Time before the first stage, and after inferstat_load_end_stage, belongs to no
+// stage and is shown as "other".
+INFERSTAT_API void inferstat_load_start_stage(struct inferstat_load *load, const char *stage);
+INFERSTAT_API void inferstat_load_end_stage(struct inferstat_load *load);
+
+// Names the model when it becomes known only during the load.
+INFERSTAT_API void inferstat_load_set_model(struct inferstat_load *load, uint32_t model);
+INFERSTAT_API void inferstat_load_set_model_bytes(struct inferstat_load *load, int64_t bytes);
+// Share of the file that was in the page cache before the load, 0..1.
+INFERSTAT_API void inferstat_load_set_page_cache_ratio(struct inferstat_load *load, double ratio);
+INFERSTAT_API void inferstat_load_set_storage_rate(struct inferstat_load *load,
+                                                   double bytes_per_second);
+INFERSTAT_API void inferstat_load_set_h2d_rate(struct inferstat_load *load,
+                                               double bytes_per_second);
+
+// Ends the running stage and the load, records both, frees the tracker.
+// `error` says why it failed; NULL when it did not.
+INFERSTAT_API void inferstat_load_end(struct inferstat_load *load, enum inferstat_result result,
+                                      const char *error);
+
+// ---- Inferences -----------------------------------------------------------
+
+enum inferstat_finish {
+    INFERSTAT_FINISH_STOP,      // the model ended its answer
+    INFERSTAT_FINISH_LENGTH,    // a limit on tokens or context was reached
+    INFERSTAT_FINISH_CANCELLED, // the caller gave up
+    INFERSTAT_FINISH_ERROR,
+};
+
+struct inferstat_request {
+    uint32_t model, device; // numbers of names
+    uint64_t request;       // the engine's own number
+    uint64_t arrival_ns;    // inferstat_clock_ns() at arrival; 0: now
+    uint32_t prompt_tokens;
+    uint32_t cached_prompt_tokens; // of those, not computed anew
+};
+
+// A tracker for one request at a time, to be used again and again: begin, end,
+// begin, end.  _new and _free allocate; nothing between them does or makes a
+// system call.  NULL when out of memory.
+INFERSTAT_API struct inferstat_inference *inferstat_inference_new(struct inferstat_monitor *monitor);
+INFERSTAT_API void inferstat_inference_free(struct inferstat_inference *inference);
+
+// A request has arrived.
+INFERSTAT_API void inferstat_inference_begin(struct inferstat_inference *inference,
+                                             const struct inferstat_request *request);
+
+// The prompt's length, when the tokenizer runs after the arrival.
+INFERSTAT_API void inferstat_inference_set_prompt(struct inferstat_inference *inference,
+                                                  uint32_t prompt_tokens,
+                                                  uint32_t cached_prompt_tokens);
+
+// The queue is over: computing of the prompt starts.
+INFERSTAT_API void inferstat_inference_start_prefill(struct inferstat_inference *inference);
+
+// The prompt is computed and the first token is out, for an engine that counts
+// with _count_tokens.  The first call of _token does the same.
+INFERSTAT_API void inferstat_inference_start_generation(struct inferstat_inference *inference);
+
+// One more token is out: reads the clock, counts it, records the gap.
+INFERSTAT_API void inferstat_inference_token(struct inferstat_inference *inference);
+
+// `count` more tokens are out: counts them, without a clock and without gaps.
+INFERSTAT_API void inferstat_inference_count_tokens(struct inferstat_inference *inference,
+                                                    uint32_t count);
+
+// The request is over: makes the record.
+INFERSTAT_API void inferstat_inference_end(struct inferstat_inference *inference,
+                                           enum inferstat_finish finish);
+
+// ---- Operations -----------------------------------------------------------
+
+// Anything else worth timing.  Lives in the caller's memory.
+struct inferstat_timer {
+    struct inferstat_monitor *monitor;
+    uint64_t started_ns;
+    uint32_t operation, device; // device 0: none
+    int64_t items, bytes;       // absent when negative; may be set until the end
+};
+
+INFERSTAT_API void inferstat_timer_begin(struct inferstat_timer *timer,
+                                         struct inferstat_monitor *monitor, uint32_t operation);
+// Records the operation.  `extra`: short JSON text (about 150 bytes), or NULL.
+// Returns the duration.
+INFERSTAT_API uint64_t inferstat_timer_end(struct inferstat_timer *timer, const char *extra);
+
+// ---- Local history: the last records, inside this process -----------------
+
+// Listeners hear of every load, inference and operation as it ends, on the
+// thread that ended it, and must be quick.  Returns a number above 0 for
+// inferstat_unlisten, 0 when 16 are listening already.
+enum inferstat_event_kind {
+    INFERSTAT_EVENT_LOAD,
+    INFERSTAT_EVENT_INFERENCE,
+    INFERSTAT_EVENT_OPERATION,
+};
+
+struct inferstat_event {
+    enum inferstat_event_kind kind;
+    const char *name;       // model or operation; valid during the call
+    int64_t started_ns;     // wall clock, UTC
+    uint64_t duration_ns;   // load, operation: duration; inference: end to end
+    uint64_t ttft_ns;       // inference; 0: absent
+    uint64_t decode_ns;     // inference; 0: absent
+    uint64_t prompt_tokens, generated_tokens; // inference
+    double tokens_per_second;                 // inference; negative: absent
+    int64_t host_memory_bytes;
+    int status; // load: enum inferstat_result; inference: enum inferstat_finish
+};
+
+typedef void inferstat_listener(void *context, const struct inferstat_event *event);
+INFERSTAT_API int inferstat_listen(struct inferstat_monitor *monitor, inferstat_listener *listener,
+                                   void *context);
+// When it returns, the listener is not running and will not run again.
+INFERSTAT_API void inferstat_unlisten(struct inferstat_monitor *monitor, int number);
+
+// Copies the last up to `count` events of a kind, oldest first; returns how
+// many.  `name` of an event stays valid until the monitor is closed.  Loads:
+// the last 100.  Any thread.
+INFERSTAT_API size_t inferstat_history(struct inferstat_monitor *monitor,
+                                       enum inferstat_event_kind kind,
+                                       struct inferstat_event *events, size_t count);
+
+// Mean duration of an operation over the local history.  Returns 0 and leaves
+// `*mean_ns` alone when it never ran.
+INFERSTAT_API int inferstat_operation_mean(struct inferstat_monitor *monitor, const char *operation,
+                                           double *mean_ns);
+
+struct inferstat_summary {
+    int64_t host_memory_bytes;    // of this process now
+    int64_t device_memory_bytes;  // negative: unknown
+    double cpu_ratio;             // processors busy; negative: not sampled yet
+    int has_load, has_inference, has_startup;
+    struct inferstat_event last_load, last_inference;
+    uint64_t startup_ns;
+    double mean_tokens_per_second;  // total over total of the local history; negative: none
+    uint64_t generated_tokens;      // since the monitor was opened or cleared
+    uint64_t inferences, loads, operations; // since then
+};
+
+INFERSTAT_API void inferstat_get_summary(struct inferstat_monitor *monitor,
+                                         struct inferstat_summary *summary);
+
+// Resident memory of this process now; negative when it cannot be read.
+INFERSTAT_API int64_t inferstat_process_memory(void);
+
+// Forgets the local history and its totals.  Records on their way are untouched.
+INFERSTAT_API void inferstat_clear(struct inferstat_monitor *monitor);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,56 @@
+# Compiler and linker settings shared by every target of the project.
+#
+#   inferstat_room(NAME SOURCES... [LINK LIBS...])  a static library of hand-written code
+#   inferstat_program(NAME SOURCES... [LINK LIBS...])  an executable
+
+include(CheckPIESupported)
+check_pie_supported()
+
+set(inferstat_warnings
+    -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wdouble-promotion
+    -Wstrict-prototypes -Wmissing-prototypes -Wcast-qual -Wwrite-strings -Wvla -Wundef
+    -Wformat=2 -Wswitch-enum -Wnull-dereference)
+
+add_library(inferstat_options INTERFACE)
+target_include_directories(inferstat_options INTERFACE "${PROJECT_SOURCE_DIR}")
+target_compile_definitions(inferstat_options INTERFACE
+                           _GNU_SOURCE INFERSTAT_VERSION="${PROJECT_VERSION}")
+target_compile_options(inferstat_options INTERFACE
+                       "$<$<COMPILE_LANGUAGE:C>:${inferstat_warnings}>"
+                       $<$<BOOL:${INFERSTAT_WERROR}>:-Werror>
+                       -ffunction-sections -fdata-sections -fno-math-errno)
+target_link_options(inferstat_options INTERFACE -Wl,--gc-sections -Wl,-z,relro,-z,now)
+
+if(INFERSTAT_SANITIZE)
+  target_compile_options(inferstat_options INTERFACE
+                         -fsanitize=${INFERSTAT_SANITIZE} -fno-omit-frame-pointer -O1 -g)
+  target_link_options(inferstat_options INTERFACE -fsanitize=${INFERSTAT_SANITIZE})
+  if(INFERSTAT_SANITIZE MATCHES "undefined")
+    target_compile_options(inferstat_options INTERFACE -fno-sanitize-recover=undefined)
+  endif()
+else()
+  target_compile_options(inferstat_options INTERFACE
+                         -fstack-protector-strong
+                         $<$<NOT:$<CONFIG:Debug>>:-U_FORTIFY_SOURCE>
+                         $<$<NOT:$<CONFIG:Debug>>:-D_FORTIFY_SOURCE=2>)
+endif()
+if(INFERSTAT_FUZZ)
+  # Coverage feedback everywhere; only the targets themselves link libFuzzer.
+  target_compile_options(inferstat_options INTERFACE -fsanitize=fuzzer-no-link)
+endif()
+
+# Assertions guard against our own bugs and stay on in releases.
+set(CMAKE_C_FLAGS_RELWITHDEBINFO "-O2 -g")
+set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O2 -g")
+
+function(inferstat_room name)
+  cmake_parse_arguments(ROOM "" "" "LINK" ${ARGN})
+  add_library(${name} STATIC ${ROOM_UNPARSED_ARGUMENTS})
+  target_link_libraries(${name} PUBLIC inferstat_options ${ROOM_LINK})
+endfunction()
+
+function(inferstat_program name)
+  cmake_parse_arguments(PROGRAM "" "" "LINK" ${ARGN})
+  add_executable(${name} ${PROGRAM_UNPARSED_ARGUMENTS})
+  target_link_libraries(${name} PRIVATE inferstat_options ${PROGRAM_LINK})
+endfunction()

@@ -1,0 +1,26 @@
+# The outside libraries, each with the one room that may use it.
+
+find_package(PkgConfig REQUIRED)
+find_package(Threads REQUIRED)
+pkg_check_modules(ZMQ REQUIRED IMPORTED_TARGET libzmq>=4.3)               # common/wire/socket.c
+pkg_check_modules(PROTOBUF_C REQUIRED IMPORTED_TARGET libprotobuf-c>=1.3) # common/wire/codec.c
+pkg_check_modules(SQLITE3 REQUIRED IMPORTED_TARGET sqlite3>=3.34)         # common/store, collector
+pkg_check_modules(NCURSESW REQUIRED IMPORTED_TARGET ncursesw)             # client/tui/screen.c
+find_program(PROTOC_C protoc-c REQUIRED)
+
+# inferstat_protobuf(TARGET FILE.proto): C code from a .proto, without our warnings.
+function(inferstat_protobuf target proto)
+  get_filename_component(base "${proto}" NAME_WE)
+  get_filename_component(folder "${proto}" DIRECTORY)
+  set(out "${CMAKE_CURRENT_BINARY_DIR}/generated/proto")
+  file(MAKE_DIRECTORY "${out}")
+  add_custom_command(
+    OUTPUT "${out}/${base}.pb-c.c" "${out}/${base}.pb-c.h"
+    COMMAND "${PROTOC_C}" "--proto_path=${folder}" "--c_out=${out}" "${proto}"
+    DEPENDS "${proto}"
+    VERBATIM)
+  add_library(${target} STATIC "${out}/${base}.pb-c.c" "${out}/${base}.pb-c.h")
+  target_include_directories(${target} SYSTEM PUBLIC "${CMAKE_CURRENT_BINARY_DIR}/generated")
+  target_link_libraries(${target} PUBLIC PkgConfig::PROTOBUF_C)
+  target_compile_options(${target} PRIVATE -ffunction-sections -fdata-sections)
+endfunction()
