@@ -39,8 +39,10 @@
     X(RUN_PID, "pid", INT, NONE, ALWAYS, "process id on that host")                                \
     X(RUN_ENDED_NS, "ended_ns", INT, TIME, MAYBE, "when the run ended")                            \
     X(RUN_END, "end", RUN_END, NONE, ALWAYS, "how the run ended: open, closed, killed, silent")    \
-    X(RUN_LAST_ACTIVITY, "last_activity", TEXT, NONE, MAYBE, "what the run last said it was doing") \
-    X(RUN_WORKER_VERSION, "worker_version", TEXT, NONE, ALWAYS, "version of the reporting program") \
+    X(RUN_LAST_ACTIVITY, "last_activity", TEXT, NONE, MAYBE,                                       \
+      "what the run last said it was doing")                                                       \
+    X(RUN_WORKER_VERSION, "worker_version", TEXT, NONE, ALWAYS,                                    \
+      "version of the reporting program")                                                          \
     X(RUN_PROTOCOL, "protocol", INT, NONE, ALWAYS, "protocol version the run speaks")              \
     X(RUN_OS, "os", TEXT, NONE, ALWAYS, "operating system")                                        \
     X(RUN_KERNEL, "kernel", TEXT, NONE, ALWAYS, "kernel release")                                  \
@@ -54,7 +56,8 @@
     X(RUN_CUDA, "cuda", TEXT, NONE, MAYBE, "CUDA version")                                         \
     X(RUN_CLOCK_OFFSET_NS, "clock_offset_ns", INT, DURATION, MAYBE,                                \
       "host's clock less the collector's, estimated")                                              \
-    X(RUN_CLOCK_ERROR_NS, "clock_error_ns", INT, DURATION, MAYBE, "bound of that estimate's error") \
+    X(RUN_CLOCK_ERROR_NS, "clock_error_ns", INT, DURATION, MAYBE,                                  \
+      "bound of that estimate's error")                                                            \
     X(RUN_PRODUCED, "produced", INT, COUNT, ALWAYS, "records the producer says it made")           \
     X(RUN_STORED, "stored", INT, COUNT, ALWAYS, "records of the run stored")                       \
     X(RUN_DUPLICATES, "duplicates", INT, COUNT, ALWAYS, "repeated records skipped")
@@ -64,10 +67,12 @@
     X(DEVICE_NAME, "name", NAME, NONE, ALWAYS, "the device's name")                                \
     X(DEVICE_UUID, "uuid", TEXT, NONE, MAYBE, "the device's own identity")                         \
     X(DEVICE_MEMORY_BYTES, "memory_bytes", INT, BYTES, ALWAYS, "memory on the device")             \
-    X(DEVICE_COMPUTE_CAPABILITY, "compute_capability", TEXT, NONE, MAYBE, "CUDA compute capability") \
+    X(DEVICE_COMPUTE_CAPABILITY, "compute_capability", TEXT, NONE, MAYBE,                          \
+      "CUDA compute capability")                                                                   \
     X(DEVICE_PCIE_GENERATION, "pcie_generation", INT, NONE, MAYBE, "PCIe generation negotiated")   \
     X(DEVICE_PCIE_WIDTH, "pcie_width", INT, NONE, MAYBE, "PCIe lanes negotiated")                  \
-    X(DEVICE_PCIE_GENERATION_MAX, "pcie_generation_max", INT, NONE, MAYBE, "PCIe generation at best") \
+    X(DEVICE_PCIE_GENERATION_MAX, "pcie_generation_max", INT, NONE, MAYBE,                         \
+      "PCIe generation at best")                                                                   \
     X(DEVICE_PCIE_WIDTH_MAX, "pcie_width_max", INT, NONE, MAYBE, "PCIe lanes at best")             \
     X(DEVICE_MEMORY_BANDWIDTH, "memory_bandwidth_bytes_per_second", REAL, BYTES_PER_SECOND, MAYBE, \
       "measured bandwidth of the device's memory")                                                 \
@@ -95,7 +100,8 @@
 #define RECORD_LOAD(X)                                                                             \
     X(LOAD_MODEL, "model", NAME, NONE, ALWAYS, "the model loaded")                                 \
     X(LOAD_DEVICE, "device", NAME, NONE, ALWAYS, "the device it was loaded to")                    \
-    X(LOAD_DURATION_NS, "duration_ns", INT, DURATION, ALWAYS, "whole load, all stages and the rest") \
+    X(LOAD_DURATION_NS, "duration_ns", INT, DURATION, ALWAYS,                                      \
+      "whole load, all stages and the rest")                                                       \
     X(LOAD_STATUS, "status", STATUS, NONE, ALWAYS, "ok, error, cancelled")                         \
     X(LOAD_ERROR, "error", TEXT, NONE, MAYBE, "why it failed")                                     \
     X(LOAD_MODEL_BYTES, "model_bytes", INT, BYTES, ALWAYS, "bytes of weights loaded")              \
@@ -199,14 +205,18 @@
     X(DEVICE_SAMPLE_MEMORY_USED, "memory_used_bytes", INT, BYTES, MAYBE, "device memory in use")   \
     X(DEVICE_SAMPLE_TEMPERATURE, "temperature_celsius", REAL, CELSIUS, MAYBE, "temperature")       \
     X(DEVICE_SAMPLE_POWER, "power_watts", REAL, WATTS, MAYBE, "power drawn")                       \
-    X(DEVICE_SAMPLE_ENERGY, "energy_joules", REAL, JOULES, MAYBE, "energy used since the driver's start") \
+    X(DEVICE_SAMPLE_ENERGY, "energy_joules", REAL, JOULES, MAYBE,                                  \
+      "energy used since the driver's start")                                                      \
     X(DEVICE_SAMPLE_SM_CLOCK, "sm_clock_hz", INT, HERTZ, MAYBE, "clock of the multiprocessors")    \
     X(DEVICE_SAMPLE_MEMORY_CLOCK, "memory_clock_hz", INT, HERTZ, MAYBE, "clock of the memory")     \
     X(DEVICE_SAMPLE_PCIE_GENERATION, "pcie_generation", INT, NONE, MAYBE, "PCIe generation now")   \
     X(DEVICE_SAMPLE_PCIE_WIDTH, "pcie_width", INT, NONE, MAYBE, "PCIe lanes now")                  \
-    X(DEVICE_SAMPLE_THROTTLE, "throttle_reasons", INT, NONE, MAYBE, "NVML's bits of why clocks are held back") \
-    X(DEVICE_SAMPLE_SM_ACTIVE, "sm_active_ratio", REAL, RATIO, MAYBE, "share of multiprocessors busy") \
-    X(DEVICE_SAMPLE_DRAM_ACTIVE, "dram_active_ratio", REAL, RATIO, MAYBE, "share of time memory was busy")
+    X(DEVICE_SAMPLE_THROTTLE, "throttle_reasons", INT, NONE, MAYBE,                                \
+      "NVML's bits of why clocks are held back")                                                   \
+    X(DEVICE_SAMPLE_SM_ACTIVE, "sm_active_ratio", REAL, RATIO, MAYBE,                              \
+      "share of multiprocessors busy")                                                             \
+    X(DEVICE_SAMPLE_DRAM_ACTIVE, "dram_active_ratio", REAL, RATIO, MAYBE,                          \
+      "share of time memory was busy")
 
 #define RECORD_PROCESS_SAMPLE(X)                                                                   \
     X(PROCESS_SAMPLE_CPU, "cpu_ratio", REAL, RATIO, ALWAYS,                                        \
@@ -256,7 +266,6 @@
       "acquires that had to wait / acquires")                                                      \
     X(PIPELINE, "items_per_second", ITEMS_PER_SECOND, "items * 1e9", "duration_ns",                \
       "items / time")                                                                              \
-    X(OPERATION, "items_per_second", ITEMS_PER_SECOND, "items * 1e9", "duration_ns",               \
-      "items / time")
+    X(OPERATION, "items_per_second", ITEMS_PER_SECOND, "items * 1e9", "duration_ns", "items / time")
 
 #endif

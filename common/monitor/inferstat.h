@@ -54,10 +54,10 @@ struct inferstat_inference;
 
 enum inferstat_status {
     INFERSTAT_OK,
-    INFERSTAT_INVALID,     // an argument or option makes no sense
-    INFERSTAT_NO_MEMORY,   // out of memory
-    INFERSTAT_IO,          // the run file or the socket could not be made
-    INFERSTAT_UNFINISHED,  // the deadline passed before all was acknowledged
+    INFERSTAT_INVALID,    // an argument or option makes no sense
+    INFERSTAT_NO_MEMORY,  // out of memory
+    INFERSTAT_IO,         // the run file or the socket could not be made
+    INFERSTAT_UNFINISHED, // the deadline passed before all was acknowledged
 };
 
 struct inferstat_error {
@@ -70,15 +70,15 @@ struct inferstat_error {
 enum inferstat_log_level { INFERSTAT_LOG_ERROR, INFERSTAT_LOG_WARNING, INFERSTAT_LOG_INFO };
 
 struct inferstat_options {
-    size_t size;               // sizeof(struct inferstat_options), set by _init
-    const char *collector;     // address; NULL: INFERSTAT_COLLECTOR, else the default folder
-    const char *run_folder;    // where the run file goes; NULL: INFERSTAT_RUN_DIR, else tmpfs
-    const char *program;       // name and version to report; NULL: "libinferstat VERSION"
-    int report;                // 0: keep history only, publish nothing, open no socket
+    size_t size;                 // sizeof(struct inferstat_options), set by _init
+    const char *collector;       // address; NULL: INFERSTAT_COLLECTOR, else the default folder
+    const char *run_folder;      // where the run file goes; NULL: INFERSTAT_RUN_DIR, else tmpfs
+    const char *program;         // name and version to report; NULL: "libinferstat VERSION"
+    int report;                  // 0: keep history only, publish nothing, open no socket
     uint32_t history_operations; // local history: last operations kept (default 1000, 0 is none)
     uint32_t history_inferences; // last inferences kept (default 100, 0 is none)
-    uint32_t ring_records;     // records one thread's ring holds (default 4096, a power of two)
-    uint32_t sample_ms;        // how often memory and processor use are sampled (default 1000)
+    uint32_t ring_records;       // records one thread's ring holds (default 4096, a power of two)
+    uint32_t sample_ms;          // how often memory and processor use are sampled (default 1000)
     // Receives a line of text about the library's own state (the collector went
     // away, came back; [LOAD] and [INFER] lines at info).  May be called from
     // any thread.  NULL: silence.
@@ -220,7 +220,8 @@ struct inferstat_request {
 // A tracker for one request at a time, to be used again and again: begin, end,
 // begin, end.  _new and _free allocate; nothing between them does or makes a
 // system call.  NULL when out of memory.
-INFERSTAT_API struct inferstat_inference *inferstat_inference_new(struct inferstat_monitor *monitor);
+INFERSTAT_API struct inferstat_inference *
+inferstat_inference_new(struct inferstat_monitor *monitor);
 INFERSTAT_API void inferstat_inference_free(struct inferstat_inference *inference);
 
 // A request has arrived.
@@ -279,11 +280,11 @@ enum inferstat_event_kind {
 
 struct inferstat_event {
     enum inferstat_event_kind kind;
-    const char *name;       // model or operation; valid during the call
-    int64_t started_ns;     // wall clock, UTC
-    uint64_t duration_ns;   // load, operation: duration; inference: end to end
-    uint64_t ttft_ns;       // inference; 0: absent
-    uint64_t decode_ns;     // inference; 0: absent
+    const char *name;                         // model or operation; valid during the call
+    int64_t started_ns;                       // wall clock, UTC
+    uint64_t duration_ns;                     // load, operation: duration; inference: end to end
+    uint64_t ttft_ns;                         // inference; 0: absent
+    uint64_t decode_ns;                       // inference; 0: absent
     uint64_t prompt_tokens, generated_tokens; // inference
     double tokens_per_second;                 // inference; negative: absent
     int64_t host_memory_bytes;
@@ -309,14 +310,14 @@ INFERSTAT_API int inferstat_operation_mean(struct inferstat_monitor *monitor, co
                                            double *mean_ns);
 
 struct inferstat_summary {
-    int64_t host_memory_bytes;    // of this process now
-    int64_t device_memory_bytes;  // negative: unknown
-    double cpu_ratio;             // processors busy; negative: not sampled yet
+    int64_t host_memory_bytes;   // of this process now
+    int64_t device_memory_bytes; // negative: unknown
+    double cpu_ratio;            // processors busy; negative: not sampled yet
     int has_load, has_inference, has_startup;
     struct inferstat_event last_load, last_inference;
     uint64_t startup_ns;
-    double mean_tokens_per_second;  // total over total of the local history; negative: none
-    uint64_t generated_tokens;      // since the monitor was opened or cleared
+    double mean_tokens_per_second;          // total over total of the local history; negative: none
+    uint64_t generated_tokens;              // since the monitor was opened or cleared
     uint64_t inferences, loads, operations; // since then
 };
 

@@ -1,0 +1,57 @@
+// Whoever can answer queries: a collector at an address, or a store file.  One
+// interface for the command line and the dashboard.  One thread at a time.
+#ifndef INFERSTAT_CLIENT_REMOTE_H
+#define INFERSTAT_CLIENT_REMOTE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/core/error.h"
+#include "common/core/query.h"
+#include "common/core/result.h"
+
+struct remote;
+
+struct remote_target {
+    const char *collector; // address text; NULL: environment, then the default
+    const char *db;        // a store file instead; NULL: none
+    uint64_t timeout_ns;   // for an answer; 0: 3 seconds
+};
+
+// A collector that does not answer is no error here: each query says so.
+MUST_CHECK enum status remote_open(struct remote **out, const struct remote_target *target,
+                                   struct error *err);
+void remote_close(struct remote *remote);
+
+// Asks and waits for the answer.  STATUS_UNREACHABLE when none came in time (the
+// next query tries anew); otherwise as store_query (common/store/store.h lists
+// the keys of each answer).  QUERY_CLEAR goes to the admin socket, or through
+// the store's lock with a file; its answer has one row with `cleared`.
+MUST_CHECK enum status remote_query(struct remote *remote, const struct query *query,
+                                    struct result **out, struct error *err);
+
+// Where the answers come from, for a title or message; static to the remote.
+const char *remote_name(const struct remote *remote);
+bool remote_is_file(const struct remote *remote);
+
+// ---- Live records ------------------------------------------------------------
+
+struct remote_live;
+
+// Subscribes to records as they are committed; `kinds` has a bit for each enum
+// record_kind, 0 for all.  With a file it follows the file by asking twice a
+// second.  Works while nobody is there, and again when somebody comes.
+MUST_CHECK enum status remote_live_open(struct remote_live **out,
+                                        const struct remote_target *target, uint32_t kinds,
+                                        struct error *err);
+void remote_live_close(struct remote_live *live);
+
+// Waits up to `timeout_ns` for the next records: `*out` holds rows of `*kind`
+// with the keys of QUERY_RECORDS.  `*missed`: rows this reader missed so far.
+// STATUS_TIMEOUT when none came.  `wake_fd` (-1: none) ends the wait when
+// readable, STATUS_CANCELLED.
+MUST_CHECK enum status remote_live_next(struct remote_live *live, uint64_t timeout_ns, int wake_fd,
+                                        enum record_kind *kind, struct result **out,
+                                        uint64_t *missed, struct error *err);
+
+#endif

@@ -1,0 +1,168 @@
+// The delivery protocol as pure state machines: inputs in, actions out, time
+// passed in.  The rules are in proto/inferstat.proto under "Delivery".
+//
+// The producer's machine decides what to send when, what may be freed, and what
+// has to be given up as a dropped range.  It holds no records: its driver reads
+// them from where they lie by (stream, number).
+#ifndef INFERSTAT_CORE_DELIVERY_H
+#define INFERSTAT_CORE_DELIVERY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/core/status.h"
+
+enum {
+    DELIVERY_STREAMS_MAX = 1024, // of one run
+    DELIVERY_DROPS_MAX = 4096,   // dropped ranges waiting for acknowledgement
+    DELIVERY_BATCH_MAX = 4096,   // records in one batch
+};
+
+// Why records are not in the store.  Numbers of DropReason on the wire.
+#define DELIVERY_REASONS(X)                                                                        \
+    X(UNSPECIFIED, "unspecified")                                                                  \
+    X(SPOOL_FULL, "spool_full")                                                                    \
+    X(REFUSED, "refused")                                                                          \
+    X(ACKNOWLEDGED_ELSEWHERE, "acknowledged_elsewhere")                                            \
+    X(RING_FULL, "ring_full")
+
+enum delivery_reason {
+#define DELIVERY_REASON_ENUM(name, text) DELIVERY_##name,
+    DELIVERY_REASONS(DELIVERY_REASON_ENUM)
+#undef DELIVERY_REASON_ENUM
+        DELIVERY_REASON_COUNT
+};
+
+// The reason in words as the ledger shows it; static.
+const char *delivery_reason_text(enum delivery_reason reason);
+
+struct delivery_range {
+    uint32_t stream;
+    uint64_t first, last;
+    enum delivery_reason reason;
+    int64_t since_ns, until_ns; // wall clock of the host
+};
+
+struct delivery_stream {
+    uint32_t stream;
+    uint64_t produced;   // highest number given out
+    uint64_t unnumbered; // lost before they got a number
+};
+
+struct delivery_next {
+    uint32_t stream;
+    uint64_t next; // everything below is stored or dropped, committed
+};
+
+// An acknowledgement as it came from the collector.
+struct delivery_ack {
+    unsigned char store[16];
+    uint64_t sequence; // 0 answers a Hello
+    const struct delivery_next *next;
+    size_t next_count;
+    uint32_t names_known;
+    uint32_t credit;
+    bool hello_wanted;
+    bool closed;
+};
+
+// ---- Producer ---------------------------------------------------------------
+
+struct delivery_config {
+    uint32_t batch_records;   // most records in a batch, 1..DELIVERY_BATCH_MAX
+    uint64_t resend_after_ns; // no acknowledgement for so long: start over with Hello
+    uint64_t resend_max_ns;   // that wait doubles up to this
+    uint64_t heartbeat_ns;    // longest silence
+};
+
+enum delivery_action_kind {
+    DELIVERY_SEND_HELLO,
+    DELIVERY_SEND_BATCH,     // records first..last of `stream`
+    DELIVERY_SEND_HEARTBEAT, // a batch without records
+    DELIVERY_SEND_GOODBYE,
+    DELIVERY_FREE,         // records of `stream` up to `last` are needed no more
+    DELIVERY_LOST_CONTACT, // once, when the first wait for an answer ran out
+    DELIVERY_CONTACT,      // once, when answers come (again)
+    DELIVERY_CLOSED,       // the end is committed: nothing more will follow
+};
+
+struct delivery_action {
+    enum delivery_action_kind kind;
+    uint32_t stream;
+    uint64_t first, last;
+    uint64_t sequence;    // to be sent with the message
+    uint32_t names_first; // names to be sent along: names_first..names_last, none
+    uint32_t names_last;  // when names_last < names_first
+};
+
+struct delivery_producer;
+
+MUST_CHECK enum status delivery_producer_new(struct delivery_producer **out,
+                                             const struct delivery_config *config);
+void delivery_producer_free(struct delivery_producer *producer);
+
+// What a stream has produced by now; figures never go down.  A stream not seen
+// before is added: `released` says how much of it was freed earlier (0 for a new
+// one).  STATUS_FULL beyond DELIVERY_STREAMS_MAX.
+MUST_CHECK enum status delivery_producer_stream(struct delivery_producer *producer,
+                                                const struct delivery_stream *state,
+                                                uint64_t released);
+
+// How many names the run has given out by now (ids 1..count).  To be told after
+// the streams, so that every record's names are among them.
+void delivery_producer_names(struct delivery_producer *producer, uint32_t count);
+
+// An acknowledgement arrived.  One that cannot be true (a `next` beyond what was
+// produced, or below what was acknowledged without a new Hello) is ignored and
+// counted, STATUS_INVALID.
+MUST_CHECK enum status delivery_producer_ack(struct delivery_producer *producer,
+                                             const struct delivery_ack *ack, uint64_t now_ns,
+                                             int64_t wall_ns);
+
+// The owner is done: once everything is acknowledged, say goodbye.
+void delivery_producer_close(struct delivery_producer *producer);
+
+// The connection was made anew: begin with Hello.
+void delivery_producer_reconnect(struct delivery_producer *producer);
+
+// The next thing to do now, or false when there is nothing.  A SEND is taken as
+// sent; where the driver could not send it (no connection, full queue) it calls
+// delivery_producer_unsent at once, and is given it again after resend_after_ns.
+bool delivery_producer_next(struct delivery_producer *producer, uint64_t now_ns,
+                            struct delivery_action *action);
+void delivery_producer_unsent(struct delivery_producer *producer,
+                              const struct delivery_action *action, uint64_t now_ns);
+
+// Dropped ranges that have to go along with every Batch and Goodbye until they
+// are acknowledged; borrowed until the next call.
+const struct delivery_range *delivery_producer_drops(const struct delivery_producer *producer,
+                                                     size_t *count);
+
+// Streams as last told, for Hello and Goodbye; borrowed until the next call.
+const struct delivery_stream *delivery_producer_streams(const struct delivery_producer *producer,
+                                                        size_t *count);
+
+uint64_t delivery_producer_acknowledged(const struct delivery_producer *producer); // records
+
+// ---- Collector ---------------------------------------------------------------
+
+// What to do with records first..last of a stream whose next wanted is `next`.
+enum delivery_verdict {
+    DELIVERY_TAKE,  // store from *take_first on; *duplicates before it are known
+    DELIVERY_KNOWN, // all are known: *duplicates of them
+    DELIVERY_GAP,   // starts beyond next: ignore, answer with next
+};
+
+enum delivery_verdict delivery_offer(uint64_t next, uint64_t first, uint64_t last,
+                                     uint64_t *take_first, uint64_t *duplicates);
+
+// The part of a dropped range that moves `next`: clips what is already stored
+// or dropped away.  False when nothing is left or the range starts beyond next.
+bool delivery_offer_drop(uint64_t next, struct delivery_range *range);
+
+// Whether a run may be closed: every stream's next is beyond what it produced.
+// The arrays are parallel, `count` long.
+bool delivery_complete(const uint64_t *next, const uint64_t *produced, size_t count);
+
+#endif

@@ -1,0 +1,91 @@
+// What can be asked of a store: the same structure whether it goes to a
+// collector or to a file.
+#ifndef INFERSTAT_CORE_QUERY_H
+#define INFERSTAT_CORE_QUERY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/core/error.h"
+#include "common/core/record.h"
+
+// The numbers are those of QueryKind in proto/inferstat.proto.
+enum query_kind {
+    QUERY_PING,
+    QUERY_SUMMARY,
+    QUERY_AVERAGE,
+    QUERY_OVERVIEW,
+    QUERY_RECORDS,
+    QUERY_CLEAR,
+    QUERY_KIND_COUNT,
+};
+
+// What an average is grouped by.  Name as on the command line and the key of
+// its column in the answer.
+#define QUERY_DIMENSIONS(X)                                                                        \
+    X(MODEL, "model")                                                                              \
+    X(HOST, "host") X(DEVICE, "device") X(RUN, "run") X(OPERATION, "operation") X(STAGE, "stage")
+
+enum query_dimension {
+#define QUERY_DIMENSION_ENUM(name, text) QUERY_BY_##name,
+    QUERY_DIMENSIONS(QUERY_DIMENSION_ENUM)
+#undef QUERY_DIMENSION_ENUM
+        QUERY_DIMENSION_COUNT
+};
+
+enum {
+    QUERY_TEXT_SIZE = 256,  // of a filter or metric, terminating NUL included
+    QUERY_ROWS_MAX = 10000, // rows of one answer
+};
+
+// All texts terminated; empty ones and zero times do not filter.
+struct query_filter {
+    char by[QUERY_DIMENSION_COUNT][QUERY_TEXT_SIZE]; // by[QUERY_BY_HOST]: that host only
+    int64_t since_ns;                                // started_ns >= since_ns
+    int64_t until_ns;                                // started_ns < until_ns; 0: open
+};
+
+struct query {
+    enum query_kind kind;
+    enum record_kind record_kind; // QUERY_RECORDS
+    char metric[QUERY_TEXT_SIZE]; // QUERY_AVERAGE
+    enum query_dimension group_by[QUERY_DIMENSION_COUNT];
+    unsigned group_count;
+    struct query_filter filter;
+    uint32_t limit; // 0: QUERY_ROWS_MAX
+    bool oldest_first;
+    uint64_t cursor; // QUERY_RECORDS: 0, or the last answer's next_cursor
+};
+
+// The name of a dimension, static; and the dimension of that name, or
+// QUERY_DIMENSION_COUNT.
+const char *query_dimension_name(enum query_dimension dimension);
+enum query_dimension query_dimension_find(const char *name);
+
+// Checks everything that can be checked without a store: enumerations in range,
+// texts terminated and UTF-8, no dimension twice, since before until, a run
+// filter of 4 to 36 characters of a UUID.
+MUST_CHECK enum status query_check(const struct query *query, struct error *err);
+
+// ---- Metrics --------------------------------------------------------------
+
+// A number that can be averaged: a stored numeric column or a derived one.
+struct query_metric {
+    enum record_kind kind;
+    const char *name; // "ttft_ns"
+    const char *meaning;
+    enum unit unit;
+    int column;                           // position in the kind; -1: derived
+    const struct record_derived *derived; // NULL for stored ones
+};
+
+// All metrics, in the record table's order: `*count` of them, static.
+const struct query_metric *query_metrics(unsigned *count);
+
+// Finds a metric by "name", where one kind only has it, or "kind.name".
+// STATUS_INVALID with a message that names the alternatives, or the nearest name.
+MUST_CHECK enum status query_metric_find(const struct query_metric **out, const char *name,
+                                         struct error *err);
+
+#endif

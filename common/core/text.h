@@ -1,0 +1,25 @@
+// Small helpers on UTF-8 text from outside.
+#ifndef INFERSTAT_CORE_TEXT_H
+#define INFERSTAT_CORE_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+// Whether `size` bytes are well-formed UTF-8 (no surrogates, no overlong forms,
+// nothing above U+10FFFF, no NUL).
+bool text_is_utf8(const char *text, size_t size);
+
+// The longest prefix of at most `size` bytes that does not cut a character.
+size_t text_cut(const char *text, size_t length, size_t size);
+
+// Copies `text` so that a terminal shows it as text: control characters,
+// including escape, and malformed bytes become \xNN.  Cut to `out_size` bytes,
+// terminated.  Returns `out`.
+char *text_escape(char *out, size_t out_size, const char *text, size_t size);
+
+// A UUID's 36 characters and a terminating NUL from 16 bytes, and back: false
+// where `text` is not exactly such 36 characters.
+void text_from_uuid(char out[37], const unsigned char uuid[16]);
+bool text_to_uuid(unsigned char uuid[16], const char *text);
+
+#endif

@@ -1,0 +1,54 @@
+// A store file, opened to be asked.  One thread at a time.
+#ifndef INFERSTAT_STORE_STORE_H
+#define INFERSTAT_STORE_STORE_H
+
+#include "common/core/error.h"
+#include "common/core/query.h"
+#include "common/core/result.h"
+
+struct store;
+
+// Opens an existing store file for reading; a collector may be writing to it.
+// STATUS_NOT_FOUND, STATUS_DENIED, STATUS_CORRUPT (not SQLite, or not ours: says
+// which), STATUS_TOO_NEW (names both versions), STATUS_IO.
+MUST_CHECK enum status store_open(struct store **out, const char *path, struct error *err);
+void store_close(struct store *store);
+
+// Answers a query (every kind but QUERY_CLEAR; QUERY_PING gives what a file can
+// know).  On success `*out` is to be freed with result_free.  STATUS_INVALID for
+// a query that makes no sense, STATUS_NO_DATA where an average has no rows.
+//
+// Keys of the answers:
+//
+// PING: version protocol store uptime_ns? now_ns store_bytes runs_open
+// SUMMARY, one row: runs runs_open hosts models loads loads_failed inferences
+//   inferences_failed operations prompt_tokens generated_tokens
+//   tokens_per_second (total over total) mean_tokens_per_second (mean of requests)
+//   ttft_mean_ns ttft_p95_ns e2e_mean_ns load_mean_ns host_memory_bytes (last
+//   sample of every open run, summed) last_load_model last_load_started_ns
+//   last_load_duration_ns last_load_status last_inference_model
+//   last_inference_started_ns last_inference_tokens_per_second
+//   last_inference_ttft_ns last_inference_generated_tokens startup_last_ns
+//   produced stored dropped unnumbered duplicates refused expired cleared
+//   in_flight coverage_ratio store_bytes
+// AVERAGE, a row per group: the dimensions' names as keys, then metric unit
+//   count mean total_over_total? min max p50 p90 p95 p99 coverage_ratio lost
+// OVERVIEW, a row per host, device and model: host device model runs_open
+//   inferences prompt_tokens generated_tokens tokens_per_second
+//   mean_tokens_per_second ttft_mean_ns ttft_p95_ns e2e_mean_ns loads
+//   load_mean_ns host_memory_bytes device_memory_bytes last_ns lost
+//   coverage_ratio (of the host)
+// RECORDS: run host stream number started_ns received_ns, the kind's columns
+//   (names and enumerations as text; a sketch as hexadecimal), its derived columns; load_stage also
+//   has model and device of its parent; run has dropped unnumbered in_flight and
+//   balanced (1, 0, or null while open or silent) in addition.
+MUST_CHECK enum status store_query(struct store *store, const struct query *query,
+                                   struct result **out, struct error *err);
+
+// Forgets the rows of all kinds that the filter covers (runs, ledgers and names
+// stay; the ledger counts them as cleared) in the file at `path`.  Takes the
+// store's lock: STATUS_BUSY while a collector has it.  `*cleared`: rows.
+MUST_CHECK enum status store_clear(const char *path, const struct query_filter *filter,
+                                   uint64_t *cleared, struct error *err);
+
+#endif

@@ -1,0 +1,28 @@
+// The machine's clocks.  Any thread.
+#ifndef INFERSTAT_SYS_CLOCK_H
+#define INFERSTAT_SYS_CLOCK_H
+
+#include <stdint.h>
+#include <time.h>
+
+// Nanoseconds of a clock that never goes back; comparable between processes of
+// one host until it restarts.
+static inline uint64_t clock_monotonic_ns(void)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
+// Nanoseconds since 1970 UTC by the host's wall clock.
+static inline int64_t clock_wall_ns(void)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * INT64_C(1000000000) + (int64_t)now.tv_nsec;
+}
+
+// Sleeps until the monotonic clock says `deadline_ns`, or less when a signal comes.
+void clock_sleep_until_ns(uint64_t deadline_ns);
+
+#endif

@@ -1,0 +1,17 @@
+// Configuration files: `key = value` lines, `#` comments, blank lines.  Keys
+// equal the long options of the program.
+#ifndef INFERSTAT_SYS_CONFIG_H
+#define INFERSTAT_SYS_CONFIG_H
+
+#include "common/core/error.h"
+
+// Takes one pair; anything but STATUS_OK ends the reading.
+typedef enum status config_take(void *context, const char *key, const char *value,
+                                struct error *err);
+
+// Reads the file and hands each pair to `take`, in order.  Errors name the file
+// and the line.  Lines over 4095 bytes are refused.
+MUST_CHECK enum status config_read(const char *path, config_take *take, void *context,
+                                   struct error *err);
+
+#endif

@@ -1,0 +1,22 @@
+// Folders and paths.
+#ifndef INFERSTAT_SYS_FILES_H
+#define INFERSTAT_SYS_FILES_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "common/core/error.h"
+
+// Makes the folder and what is missing above it, all with `mode`.  One that is
+// there already is no error; something else in its place is.
+MUST_CHECK enum status files_make_folder(const char *path, mode_t mode, struct error *err);
+
+// Writes "FOLDER/NAME"; STATUS_FULL when it does not fit.
+MUST_CHECK enum status files_join(char *out, size_t out_size, const char *folder, const char *name,
+                                  struct error *err);
+
+// The user's data folder for inferstat: $XDG_DATA_HOME/inferstat, else
+// ~/.local/share/inferstat; as root without either, /var/lib/inferstat.
+MUST_CHECK enum status files_data_folder(char *out, size_t out_size, struct error *err);
+
+#endif

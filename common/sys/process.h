@@ -1,0 +1,34 @@
+// Facts about this process and its host.  Any thread; no caching.
+#ifndef INFERSTAT_SYS_PROCESS_H
+#define INFERSTAT_SYS_PROCESS_H
+
+#include <stdint.h>
+
+#include "common/core/error.h"
+
+// Resident memory in bytes; negative when it cannot be read.
+int64_t process_memory_bytes(void);
+
+// Processor time used by all threads so far, in nanoseconds.
+uint64_t process_cpu_ns(void);
+
+// Fills `out` with `size` random bytes from the kernel.
+MUST_CHECK enum status process_random(void *out, size_t size, struct error *err);
+
+enum { PROCESS_TEXT_SIZE = 128 };
+
+// What the host is; texts terminated, empty where unknown.
+struct process_host {
+    char host[PROCESS_TEXT_SIZE]; // INFERSTAT_HOST, else the host's name
+    char os[PROCESS_TEXT_SIZE];   // PRETTY_NAME of os-release, else the kernel's name
+    char kernel[PROCESS_TEXT_SIZE];
+    char cpu[PROCESS_TEXT_SIZE];
+    char cpu_governor[PROCESS_TEXT_SIZE];
+    char container[PROCESS_TEXT_SIZE]; // "docker", "podman", "kubernetes", ...
+    int64_t cpu_count;                 // processors this process may use
+    int64_t memory_bytes;
+};
+
+void process_host_read(struct process_host *out);
+
+#endif

@@ -1,0 +1,46 @@
+// Addresses of collectors.  Pure: parsing and checking, no socket.
+#ifndef INFERSTAT_WIRE_ADDRESS_H
+#define INFERSTAT_WIRE_ADDRESS_H
+
+#include <stdbool.h>
+
+#include "common/core/error.h"
+
+enum { ADDRESS_TEXT_SIZE = 512, ADDRESS_DEFAULT_PORT = 5571, ADDRESS_IPC_PATH_MAX = 107 };
+
+enum address_service {
+    ADDRESS_INGEST,
+    ADDRESS_QUERY,
+    ADDRESS_LIVE,
+    ADDRESS_ADMIN,
+    ADDRESS_SERVICES
+};
+
+struct address {
+    bool is_ipc;
+    char place[ADDRESS_TEXT_SIZE]; // folder, or host without brackets
+    bool is_ipv6;
+    unsigned port; // tcp: of ingest
+};
+
+// Parses "ipc:///absolute/folder", "tcp://HOST:PORT", "tcp://[::1]:PORT",
+// "tcp://HOST" (default port).  STATUS_INVALID with the reason: unknown scheme,
+// relative folder, a folder whose socket paths would not fit in 107 bytes (the
+// text names the length and the limit), a port outside 1..65532, a wildcard.
+// STATUS_DENIED: TCP off loopback (only 127.0.0.0/8, ::1 and localhost are
+// taken; use an SSH tunnel).
+MUST_CHECK enum status address_parse(struct address *out, const char *text, struct error *err);
+
+// The default: INFERSTAT_COLLECTOR when `environment` is not NULL and not empty,
+// else ipc:// of `runtime_dir`/inferstat, or /run/inferstat where that is NULL.
+MUST_CHECK enum status address_default(struct address *out, const char *environment,
+                                       const char *runtime_dir, struct error *err);
+
+// Writes the ZeroMQ endpoint of a service ("ipc:///run/inferstat/query",
+// "tcp://127.0.0.1:5572").  `text` holds ADDRESS_TEXT_SIZE bytes.  Returns it.
+char *address_endpoint(char *text, const struct address *address, enum address_service service);
+
+// Writes the address as a user would write it.  Returns `text`.
+char *address_text(char *text, const struct address *address);
+
+#endif

@@ -1,0 +1,174 @@
+// Messages of proto/inferstat.proto as C structures.
+//
+// Everything a decoded message points to belongs to it and goes with
+// message_free.  Everything a message to be encoded points to is borrowed.
+#ifndef INFERSTAT_WIRE_MESSAGE_H
+#define INFERSTAT_WIRE_MESSAGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/core/delivery.h"
+#include "common/core/error.h"
+#include "common/core/query.h"
+#include "common/core/record.h"
+#include "common/core/result.h"
+
+enum {
+    MESSAGE_PROTOCOL = 1,
+    MESSAGE_SIZE_MAX = 16 * 1024 * 1024, // of a frame
+    MESSAGE_RUN_SIZE = 16,
+    MESSAGE_NAMES_MAX = 65535,    // names of a run
+    MESSAGE_NAME_SIZE_MAX = 255,  // bytes of a name
+    MESSAGE_TEXT_SIZE_MAX = 4096, // bytes of any other text
+    MESSAGE_COLUMNS_MAX = 64,
+};
+
+// Text or bytes, not terminated.
+struct wire_bytes {
+    size_t size;
+    const char *bytes;
+};
+
+struct wire_column {
+    unsigned index;
+    const uint8_t *present; // bit i: row i has a value; NULL: all have
+    // One of these, by the column's type; `count` of the table long.
+    const int64_t *ints; // INT and enumerations
+    const double *reals;
+    const uint32_t *names;
+    const struct wire_bytes *texts; // TEXT and BLOB
+};
+
+struct wire_table {
+    enum record_kind kind;
+    size_t count;
+    const uint64_t *numbers; // rising
+    const int64_t *started_ns;
+    const struct wire_column *columns;
+    size_t column_count;
+};
+
+struct wire_drop {
+    struct delivery_range range;
+    struct wire_bytes detail;
+};
+
+struct message_hello {
+    uint32_t protocol;
+    unsigned char run[MESSAGE_RUN_SIZE];
+    struct wire_bytes host, worker_version, os, kernel, cpu, cpu_governor, container, driver, cuda;
+    int64_t pid, started_ns, cpu_count, host_memory_bytes, device_count;
+    const struct delivery_stream *streams;
+    size_t stream_count;
+};
+
+struct message_batch {
+    unsigned char run[MESSAGE_RUN_SIZE];
+    uint64_t sequence;
+    int64_t sent_ns;
+    uint32_t stream;
+    uint64_t first, last; // 0, 0: no records
+    uint32_t names_first;
+    const struct wire_bytes *names;
+    size_t name_count;
+    const struct wire_table *tables;
+    size_t table_count;
+    const struct wire_drop *drops;
+    size_t drop_count;
+    const struct delivery_stream *streams;
+    size_t stream_count;
+    struct wire_bytes activity;
+    uint32_t unknown_columns; // decoded: columns newer than this program, skipped
+    const char *fault;        // decoded: why the content can never be taken; NULL: sound
+};
+
+struct message_goodbye {
+    unsigned char run[MESSAGE_RUN_SIZE];
+    uint64_t sequence;
+    int64_t ended_ns;
+    const struct delivery_stream *streams;
+    size_t stream_count;
+    const struct wire_drop *drops;
+    size_t drop_count;
+};
+
+struct wire_refused {
+    uint32_t stream;
+    uint64_t first, last;
+    struct wire_bytes reason;
+};
+
+struct message_ack {
+    uint32_t protocol;
+    unsigned char run[MESSAGE_RUN_SIZE];
+    struct delivery_ack delivery;
+    const struct wire_refused *refused;
+    size_t refused_count;
+    int64_t sent_ns, echo_sent_ns;
+    struct wire_bytes error; // empty: none
+};
+
+struct message_query {
+    uint64_t id;
+    uint32_t protocol;
+    struct query query;
+};
+
+// Numbers of `Status` in the .proto.
+enum reply_status {
+    REPLY_OK,
+    REPLY_INVALID,
+    REPLY_NO_DATA,
+    REPLY_DENIED,
+    REPLY_FAILED,
+    REPLY_TOO_LARGE,
+};
+
+struct message_reply {
+    uint64_t id;
+    enum reply_status status;
+    struct wire_bytes error;
+    struct result *result; // decoded: owned by the message unless taken (set to NULL)
+};
+
+struct message_live_credit {
+    uint32_t protocol;
+    uint32_t messages;
+    uint32_t kinds; // bit k: enum record_kind k; 0: all
+};
+
+struct message_live_records {
+    enum record_kind kind;
+    uint64_t missed;
+    struct result *result; // as in message_reply
+};
+
+enum message_kind {
+    MESSAGE_HELLO = 1, // numbers of Envelope.body
+    MESSAGE_BATCH,
+    MESSAGE_GOODBYE,
+    MESSAGE_ACK,
+    MESSAGE_QUERY,
+    MESSAGE_REPLY,
+    MESSAGE_LIVE_CREDIT,
+    MESSAGE_LIVE_RECORDS,
+};
+
+struct message {
+    enum message_kind kind;
+    union {
+        struct message_hello hello;
+        struct message_batch batch;
+        struct message_goodbye goodbye;
+        struct message_ack ack;
+        struct message_query query;
+        struct message_reply reply;
+        struct message_live_credit live_credit;
+        struct message_live_records live_records;
+    };
+    void *memory; // decoded: what everything above points into
+};
+
+#endif
