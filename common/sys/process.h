@@ -2,6 +2,7 @@
 #ifndef INFERSTAT_SYS_PROCESS_H
 #define INFERSTAT_SYS_PROCESS_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "common/core/error.h"
