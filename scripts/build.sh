@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# Configures and builds a preset into build/PRESET, quietly unless it fails.
+#
+#   scripts/build.sh [PRESET [CMAKE-OPTION]...]     for example:
+#   scripts/build.sh release
+#   scripts/build.sh asan -DINFERSTAT_WERROR=ON
+set -euo pipefail
+
+case ${1-} in
+--help | -h)
+  sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//;p}' "$0"
+  exit 0
+  ;;
+esac
+
+cd "$(dirname "$0")/.."
+preset=${1-release}
+shift || true
+
+log=$(mktemp "${TMPDIR:-/tmp}/inferstat-build.XXXXXX")
+trap 'rm -f "$log"' EXIT
+show_failure() {
+  cat "$log" >&2
+  printf 'build: %s failed (the lines above say where)\n' "$1" >&2
+  exit 1
+}
+
+printf 'build: %s into build/%s\n' "$preset" "$preset"
+cmake --preset "$preset" "$@" >"$log" 2>&1 || show_failure "configuring $preset"
+cmake --build --preset "$preset" >"$log" 2>&1 || show_failure "building $preset"
+sed -n '/warning:/p' "$log" >&2

@@ -1,0 +1,153 @@
+# shellcheck shell=bash
+# For tests that drive the real programs.  A test sources this file, gets a
+# private folder in $WORK, and leaves nothing behind: every program it starts
+# through `start` is ended by its pid, and $WORK is removed, however it ends.
+#
+#   . "$(dirname "$0")/../support/lib.sh"
+#   start_collector
+#   start worker "$WORKER" --collector "$COLLECTOR" llm ...
+#   wait_until 10 has_rows inference 3
+#   expect_exit 0 "$INFERSTAT" --db "$DB" summary
+#   stop worker
+#   stop collector
+#
+# The build hands over where the programs are: INFERSTATD, WORKER, INFERSTAT.
+set -euo pipefail
+
+INFERSTATD=${INFERSTATD-inferstatd}
+WORKER=${WORKER-inferstat-worker}
+INFERSTAT=${INFERSTAT-inferstat}
+export INFERSTATD WORKER INFERSTAT
+
+# Socket paths end at 107 bytes, so a long TMPDIR is of no use.
+WORK=${TMPDIR:-/tmp}
+[ ${#WORK} -le 60 ] || WORK=/tmp
+WORK=$(mktemp -d "$WORK/inferstat-test.XXXXXX")
+COLLECTOR=ipc://$WORK/c
+DB=$WORK/store.db
+mkdir -m 0750 "$WORK/c"
+mkdir -m 0700 "$WORK/run"
+# Nothing of the user's own set-up reaches a test.
+unset INFERSTAT_COLLECTOR INFERSTAT_HOST NO_COLOR
+export XDG_RUNTIME_DIR=$WORK/run INFERSTAT_RUN_DIR=$WORK/run HOME=$WORK LC_ALL=C.UTF-8
+export WORK COLLECTOR DB
+
+declare -A started_pids=() # name -> pid of what runs in the background
+exec {test_stderr}>&2      # where `fail` speaks, also inside a silenced command
+
+# Ends the test as failed, with the last lines of every log.
+fail() {
+  local log
+  {
+    printf 'FAILED: %s\n' "$*"
+    for log in "$WORK"/*.log; do
+      [ -s "$log" ] || continue
+      printf -- '--- %s\n' "${log##*/}"
+      tail -n 20 "$log"
+    done
+  } >&"$test_stderr"
+  exit 1
+}
+
+# Ends the test as not run.
+skip() {
+  printf 'SKIPPED: %s\n' "$*"
+  exit 77
+}
+
+# start NAME COMMAND...: runs it in the background, its output in $WORK/NAME.log.
+start() {
+  local name=$1
+  shift
+  "$@" >>"$WORK/$name.log" 2>&1 </dev/null {test_stderr}>&- &
+  started_pids[$name]=$!
+}
+
+# Whether the program started under that name still runs.
+running() {
+  local pid=${started_pids[$1]-}
+  [ -n "$pid" ] && kill -0 "$pid" 2>/dev/null
+}
+
+# wait_until SECONDS COMMAND...: tries until it succeeds; fails the test otherwise.
+wait_until() {
+  local tries=$(($1 * 20))
+  shift
+  until "$@" >/dev/null 2>&1; do
+    tries=$((tries - 1))
+    [ "$tries" -gt 0 ] || fail "waited in vain for: $*"
+    sleep 0.05
+  done
+}
+
+# stop NAME [SIGNAL]: ends it and waits; its exit code is in $stopped_code.
+# Fails the test when it takes over 20 seconds.
+stop() {
+  local name=$1 pid=${started_pids[$1]-}
+  [ -n "$pid" ] || fail "stop: $name was never started"
+  kill "-${2-TERM}" "$pid" 2>/dev/null || true
+  wait_ended "$name" 20
+}
+
+# wait_ended NAME SECONDS: waits for it to end by itself; its exit code is in $stopped_code.
+wait_ended() {
+  local name=$1 pid=${started_pids[$1]} tries=$(($2 * 20))
+  while kill -0 "$pid" 2>/dev/null; do
+    tries=$((tries - 1))
+    [ "$tries" -gt 0 ] || fail "$name did not end"
+    sleep 0.05
+  done
+  stopped_code=0
+  # shellcheck disable=SC2034 # for the test that sources this
+  wait "$pid" || stopped_code=$?
+  unset "started_pids[$name]"
+}
+
+# expect_exit CODE COMMAND...: runs it; its output is left in $WORK/out and $WORK/err.
+expect_exit() {
+  local want=$1 got=0
+  shift
+  "$@" >"$WORK/out" 2>"$WORK/err" </dev/null || got=$?
+  if [ "$got" -ne "$want" ]; then
+    cat "$WORK/out" "$WORK/err" >&2
+    fail "exit code $got, not $want: $*"
+  fi
+}
+
+# expect_text FILE TEXT: the file holds that text somewhere.
+expect_text() {
+  grep -qF -- "$2" "$1" || {
+    cat "$1" >&2
+    fail "no \"$2\" in ${1##*/}"
+  }
+}
+
+collector_ready() {
+  running collector || fail "the collector ended early"
+  [ -S "$WORK/c/ingest" ] && [ -S "$WORK/c/query" ] && [ -S "$WORK/c/live" ]
+}
+
+# start_collector [OPTION]...: a collector on $COLLECTOR with the store $DB, ready.
+start_collector() {
+  start collector "$INFERSTATD" --listen "$COLLECTOR" --db "$DB" "$@"
+  wait_until 20 collector_ready
+}
+
+# has_rows TABLE COUNT: whether the store's table has at least so many rows.
+has_rows() {
+  local rows
+  rows=$(sqlite3 -readonly "$DB" "select count(*) from $1") && [ "$rows" -ge "$2" ]
+}
+
+leave() {
+  local code=$? name
+  for name in "${!started_pids[@]}"; do
+    kill -KILL "${started_pids[$name]}" 2>/dev/null || true
+    wait "${started_pids[$name]}" 2>/dev/null || true
+  done
+  rm -rf "$WORK"
+  exit "$code"
+}
+trap leave EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
