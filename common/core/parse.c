@@ -1,0 +1,118 @@
+#include "common/core/parse.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+static enum status not_a_number(const char *text, const char *what, const char *kind,
+                                struct error *err)
+{
+    return error_set(err, STATUS_INVALID, "%s: \"%.40s\" is not %s", what, text, kind);
+}
+
+// strtol and its kin skip white space before a number; we do not.
+static int starts_like_number(const char *text)
+{
+    return text[0] == '-' || text[0] == '+' || text[0] == '.' || (text[0] >= '0' && text[0] <= '9');
+}
+
+enum status parse_int(int64_t *out, const char *text, int64_t minimum, int64_t maximum,
+                      const char *what, struct error *err)
+{
+    char *end = NULL;
+    errno = 0;
+    const long long value = starts_like_number(text) ? strtoll(text, &end, 10) : 0;
+    if (!end || end == text || *end != '\0')
+        return not_a_number(text, what, "a whole number", err);
+    if (errno == ERANGE || value < minimum || value > maximum)
+        return error_set(err, STATUS_INVALID, "%s: %.40s is outside %lld to %lld", what, text,
+                         (long long)minimum, (long long)maximum);
+    *out = value;
+    return STATUS_OK;
+}
+
+enum status parse_real(double *out, const char *text, double minimum, double maximum,
+                       const char *what, struct error *err)
+{
+    char *end = NULL;
+    const double value = starts_like_number(text) ? strtod(text, &end) : 0;
+    if (!end || end == text || *end != '\0' || !isfinite(value))
+        return not_a_number(text, what, "a number", err);
+    if (value < minimum || value > maximum)
+        return error_set(err, STATUS_INVALID, "%s: %.40s is outside %g to %g", what, text, minimum,
+                         maximum);
+    *out = value;
+    return STATUS_OK;
+}
+
+static const struct {
+    const char *suffix;
+    double ns;
+} duration_units[] = {
+    {"", 1e9},   {"ns", 1},     {"us", 1e3},   {"ms", 1e6},        {"s", 1e9},
+    {"m", 60e9}, {"min", 60e9}, {"h", 3600e9}, {"d", 24 * 3600e9}, {"w", 7 * 24 * 3600e9},
+};
+
+enum status parse_duration(int64_t *out_ns, const char *text, const char *what, struct error *err)
+{
+    char *end = NULL;
+    const double value = starts_like_number(text) ? strtod(text, &end) : 0;
+    if (!end || end == text || !(value >= 0))
+        return not_a_number(text, what, "a duration (such as 250ms, 1.5s, 15m, 1h, 7d)", err);
+    for (size_t i = 0; i < sizeof duration_units / sizeof *duration_units; i++) {
+        if (strcmp(end, duration_units[i].suffix) != 0)
+            continue;
+        const double ns = round(value * duration_units[i].ns);
+        if (!(ns < 9.2e18))
+            return error_set(err, STATUS_INVALID, "%s: %.40s is too long", what, text);
+        *out_ns = (int64_t)ns;
+        return STATUS_OK;
+    }
+    return not_a_number(text, what, "a duration (units: ns us ms s m h d w)", err);
+}
+
+enum { WORD_MAX = 64 };
+
+// The edit distance of two words of at most WORD_MAX bytes (Levenshtein).
+static size_t edit_distance(const char *a, const char *b)
+{
+    size_t row[WORD_MAX + 1];
+    const size_t width = strlen(b);
+    for (size_t j = 0; j <= width; j++)
+        row[j] = j;
+    for (size_t i = 1; a[i - 1] != '\0'; i++) {
+        size_t diagonal = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= width; j++) {
+            size_t best = diagonal + (a[i - 1] != b[j - 1]);
+            diagonal = row[j];
+            if (row[j] + 1 < best)
+                best = row[j] + 1;
+            if (row[j - 1] + 1 < best)
+                best = row[j - 1] + 1;
+            row[j] = best;
+        }
+    }
+    return row[width];
+}
+
+const char *parse_nearest(const char *text, const char *const *words, unsigned count)
+{
+    const size_t size = strnlen(text, WORD_MAX + 1);
+    if (size == 0 || size > WORD_MAX)
+        return NULL;
+    const char *nearest = NULL;
+    size_t least = size / 3 + 2; // more than a third of it wrong is another word
+    for (unsigned i = 0; i < count; i++) {
+        if (strlen(words[i]) > WORD_MAX)
+            continue;
+        const size_t distance = edit_distance(text, words[i]);
+        if (distance < least) {
+            least = distance;
+            nearest = words[i];
+        }
+    }
+    return nearest;
+}

@@ -1,0 +1,231 @@
+#include "common/core/query.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/core/parse.h"
+#include "common/core/text.h"
+
+static const char *const dimension_names[QUERY_DIMENSION_COUNT] = {
+#define DIMENSION_NAME(name, text) [QUERY_BY_##name] = text,
+    QUERY_DIMENSIONS(DIMENSION_NAME)};
+
+// ---- The table of metrics, made from the record table --------------------------
+//
+// Numbers with a unit are metrics; names, texts, enumerations, times and plain
+// figures (ordinals, ids) are not.  A column's type and unit choose the macro
+// that makes its line, or makes nothing.
+
+#define LINE(of, id, column_name, column_unit, text)                                               \
+    {.kind = RECORD_KIND_##of,                                                                     \
+     .name = column_name,                                                                          \
+     .meaning = text,                                                                              \
+     .unit = UNIT_##column_unit,                                                                   \
+     .column = (int)(id)},
+#define NO_LINE(of, id, column_name, column_unit, text)
+
+#define LINE_FOR_NONE             NO_LINE
+#define LINE_FOR_TIME             NO_LINE
+#define LINE_FOR_COUNT            LINE
+#define LINE_FOR_DURATION         LINE
+#define LINE_FOR_BYTES            LINE
+#define LINE_FOR_RATIO            LINE
+#define LINE_FOR_TOKENS           LINE
+#define LINE_FOR_BYTES_PER_SECOND LINE
+#define LINE_FOR_FLOPS            LINE
+#define LINE_FOR_CELSIUS          LINE
+#define LINE_FOR_WATTS            LINE
+#define LINE_FOR_JOULES           LINE
+#define LINE_FOR_HERTZ            LINE
+
+// Columns that are not numbers have no unit, so the unit alone decides.
+#define OF_DEVICE(id, name, type, unit, presence, text)                                            \
+    LINE_FOR_##unit(DEVICE, id, name, unit, text)
+#define OF_MODEL(id, name, type, unit, presence, text) LINE_FOR_##unit(MODEL, id, name, unit, text)
+#define OF_STARTUP(id, name, type, unit, presence, text)                                           \
+    LINE_FOR_##unit(STARTUP, id, name, unit, text)
+#define OF_LOAD(id, name, type, unit, presence, text) LINE_FOR_##unit(LOAD, id, name, unit, text)
+#define OF_LOAD_STAGE(id, name, type, unit, presence, text)                                        \
+    LINE_FOR_##unit(LOAD_STAGE, id, name, unit, text)
+#define OF_INFERENCE(id, name, type, unit, presence, text)                                         \
+    LINE_FOR_##unit(INFERENCE, id, name, unit, text)
+#define OF_ITL(id, name, type, unit, presence, text) LINE_FOR_##unit(ITL, id, name, unit, text)
+#define OF_OPERATION(id, name, type, unit, presence, text)                                         \
+    LINE_FOR_##unit(OPERATION, id, name, unit, text)
+#define OF_PIPELINE(id, name, type, unit, presence, text)                                          \
+    LINE_FOR_##unit(PIPELINE, id, name, unit, text)
+#define OF_DEVICE_SAMPLE(id, name, type, unit, presence, text)                                     \
+    LINE_FOR_##unit(DEVICE_SAMPLE, id, name, unit, text)
+#define OF_PROCESS_SAMPLE(id, name, type, unit, presence, text)                                    \
+    LINE_FOR_##unit(PROCESS_SAMPLE, id, name, unit, text)
+
+// `column` -1 marks a derived metric; `derived` is found by name when asked for.
+#define DERIVED_LINE(of, column_name, column_unit, over, under, text)                              \
+    {.kind = RECORD_KIND_##of,                                                                     \
+     .name = column_name,                                                                          \
+     .meaning = text,                                                                              \
+     .unit = UNIT_##column_unit,                                                                   \
+     .column = -1,                                                                                 \
+     .derived = &(const struct record_derived){.name = column_name,                                \
+                                               .meaning = text,                                    \
+                                               .numerator = over,                                  \
+                                               .denominator = under,                               \
+                                               .kind = RECORD_KIND_##of,                           \
+                                               .unit = UNIT_##column_unit}},
+
+static const struct query_metric metrics[] = {
+    RECORD_DEVICE(OF_DEVICE) RECORD_MODEL(OF_MODEL) RECORD_STARTUP(OF_STARTUP) RECORD_LOAD(OF_LOAD)
+        RECORD_LOAD_STAGE(OF_LOAD_STAGE) RECORD_INFERENCE(OF_INFERENCE) RECORD_ITL(OF_ITL)
+            RECORD_OPERATION(OF_OPERATION) RECORD_PIPELINE(OF_PIPELINE)
+                RECORD_DEVICE_SAMPLE(OF_DEVICE_SAMPLE) RECORD_PROCESS_SAMPLE(OF_PROCESS_SAMPLE)
+                    RECORD_DERIVED(DERIVED_LINE)};
+
+enum { METRIC_COUNT = sizeof metrics / sizeof *metrics };
+
+const char *query_dimension_name(enum query_dimension dimension)
+{
+    assert((unsigned)dimension < QUERY_DIMENSION_COUNT);
+    return dimension_names[dimension];
+}
+
+enum query_dimension query_dimension_find(const char *name)
+{
+    unsigned dimension = 0;
+    while (dimension < QUERY_DIMENSION_COUNT && strcmp(dimension_names[dimension], name) != 0)
+        dimension++;
+    return (enum query_dimension)dimension;
+}
+
+// ---- Checks ----------------------------------------------------------------------
+
+static enum status check_text(const char text[QUERY_TEXT_SIZE], const char *what, struct error *err)
+{
+    const size_t size = strnlen(text, QUERY_TEXT_SIZE);
+    if (size == QUERY_TEXT_SIZE)
+        return error_set(err, STATUS_INVALID, "query: %s is longer than %d bytes", what,
+                         QUERY_TEXT_SIZE - 1);
+    if (!text_is_utf8(text, size))
+        return error_set(err, STATUS_INVALID, "query: %s is not UTF-8", what);
+    return STATUS_OK;
+}
+
+static enum status check_run(const char *run, struct error *err)
+{
+    const size_t size = strlen(run);
+    if (size == 0)
+        return STATUS_OK;
+    if (size < 4 || size > 36 || strspn(run, "0123456789abcdefABCDEF-") != size)
+        return error_set(err, STATUS_INVALID,
+                         "query: run is not a UUID or at least its first 4 characters");
+    return STATUS_OK;
+}
+
+static enum status check_filter(const struct query_filter *filter, struct error *err)
+{
+    for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++) {
+        enum status status = check_text(filter->by[i], dimension_names[i], err);
+        if (status != STATUS_OK)
+            return status;
+    }
+    if (filter->until_ns != 0 && filter->until_ns <= filter->since_ns)
+        return error_set(err, STATUS_INVALID, "query: the window ends before it begins");
+    return check_run(filter->by[QUERY_BY_RUN], err);
+}
+
+static enum status check_groups(const struct query *query, struct error *err)
+{
+    if (query->group_count > QUERY_DIMENSION_COUNT)
+        return error_set(err, STATUS_INVALID, "query: too many dimensions to group by");
+    unsigned seen = 0;
+    for (unsigned i = 0; i < query->group_count; i++) {
+        const unsigned dimension = query->group_by[i];
+        if (dimension >= QUERY_DIMENSION_COUNT)
+            return error_set(err, STATUS_INVALID, "query: unknown dimension %u", dimension);
+        if (seen >> dimension & 1)
+            return error_set(err, STATUS_INVALID, "query: grouped by %s twice",
+                             dimension_names[dimension]);
+        seen |= 1U << dimension;
+    }
+    return STATUS_OK;
+}
+
+enum status query_check(const struct query *query, struct error *err)
+{
+    if ((unsigned)query->kind >= QUERY_KIND_COUNT)
+        return error_set(err, STATUS_INVALID, "query: unknown kind %u", (unsigned)query->kind);
+    if ((unsigned)query->record_kind >= RECORD_KIND_COUNT)
+        return error_set(err, STATUS_INVALID, "query: unknown kind of records %u",
+                         (unsigned)query->record_kind);
+    enum status status = check_text(query->metric, "metric", err);
+    if (status == STATUS_OK)
+        status = check_groups(query, err);
+    if (status == STATUS_OK)
+        status = check_filter(&query->filter, err);
+    return status;
+}
+
+// ---- Metrics by name ---------------------------------------------------------------
+
+const struct query_metric *query_metrics(unsigned *count)
+{
+    *count = METRIC_COUNT;
+    return metrics;
+}
+
+// Whether `name` names the metric: alone, or behind its kind and a dot.
+static bool metric_has_name(const struct query_metric *metric, const char *name)
+{
+    const char *kind = record_kind_info(metric->kind)->name;
+    const size_t size = strlen(kind);
+    if (strncmp(name, kind, size) == 0 && name[size] == '.')
+        return strcmp(name + size + 1, metric->name) == 0;
+    return strcmp(name, metric->name) == 0;
+}
+
+static enum status unknown_metric(const char *name, struct error *err)
+{
+    const char *words[METRIC_COUNT];
+    for (unsigned i = 0; i < METRIC_COUNT; i++)
+        words[i] = metrics[i].name;
+    const char *dot = strchr(name, '.');
+    const char *nearest = parse_nearest(dot ? dot + 1 : name, words, METRIC_COUNT);
+    char shown[96];
+    (void)text_escape(shown, sizeof shown, name, strnlen(name, QUERY_TEXT_SIZE));
+    if (nearest)
+        return error_set(err, STATUS_INVALID, "unknown metric \"%s\" (did you mean %s?)", shown,
+                         nearest);
+    return error_set(err, STATUS_INVALID, "unknown metric \"%s\" (inferstat metrics lists them)",
+                     shown);
+}
+
+static enum status ambiguous_metric(const char *name, struct error *err)
+{
+    char choices[256] = "";
+    size_t used = 0;
+    for (unsigned i = 0; i < METRIC_COUNT; i++) {
+        if (!metric_has_name(&metrics[i], name) || used >= sizeof choices)
+            continue;
+        const int n = snprintf(choices + used, sizeof choices - used, "%s%s.%s", used ? ", " : "",
+                               record_kind_info(metrics[i].kind)->name, metrics[i].name);
+        used += n > 0 ? (size_t)n : 0;
+    }
+    return error_set(err, STATUS_INVALID, "several kinds have the metric %s (say one of %s)", name,
+                     choices);
+}
+
+enum status query_metric_find(const struct query_metric **out, const char *name, struct error *err)
+{
+    const struct query_metric *found = NULL;
+    for (unsigned i = 0; i < METRIC_COUNT; i++) {
+        if (!metric_has_name(&metrics[i], name))
+            continue;
+        if (found)
+            return ambiguous_metric(name, err);
+        found = &metrics[i];
+    }
+    if (!found)
+        return unknown_metric(name, err);
+    *out = found;
+    return STATUS_OK;
+}

@@ -1,0 +1,291 @@
+#include "common/core/sketch.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+
+// Buckets are kept whole; `low` and `high` bound those in use (low > high: none).
+struct side {
+    uint64_t counts[SKETCH_BUCKETS];
+    uint32_t low, high;
+};
+
+struct sketch {
+    uint64_t count;
+    uint64_t zeros;
+    struct side positive, negative;
+};
+
+enum { ENCODING_VERSION = 1, LEB128_MAX = 10 };
+
+double sketch_bucket_value(uint32_t bucket)
+{
+    assert(bucket < SKETCH_BUCKETS);
+    const int exponent = (int)(bucket / SKETCH_PER_OCTAVE) + SKETCH_EXPONENT_MIN;
+    const double step = bucket % SKETCH_PER_OCTAVE;
+    const double low = ldexp(1 + step / SKETCH_PER_OCTAVE, exponent);
+    const double high = ldexp(1 + (step + 1) / SKETCH_PER_OCTAVE, exponent);
+    // Between both ends with the same relative error towards each.
+    return 2 * low * high / (low + high);
+}
+
+static void side_reset(struct side *side)
+{
+    if (side->low <= side->high)
+        memset(side->counts + side->low, 0, (side->high - side->low + 1) * sizeof *side->counts);
+    side->low = SKETCH_BUCKETS;
+    side->high = 0;
+}
+
+static void side_add(struct side *side, uint32_t bucket, uint64_t count)
+{
+    side->counts[bucket] += count;
+    if (bucket < side->low)
+        side->low = bucket;
+    if (bucket > side->high)
+        side->high = bucket;
+}
+
+static void side_merge(struct side *into, const struct side *from)
+{
+    for (uint32_t bucket = from->low; bucket <= from->high; bucket++)
+        if (from->counts[bucket])
+            side_add(into, bucket, from->counts[bucket]);
+}
+
+enum status sketch_new(struct sketch **out)
+{
+    struct sketch *sketch = calloc(1, sizeof *sketch);
+    if (!sketch)
+        return STATUS_NOMEM;
+    sketch_reset(sketch);
+    *out = sketch;
+    return STATUS_OK;
+}
+
+void sketch_free(struct sketch *sketch)
+{
+    free(sketch);
+}
+
+void sketch_reset(struct sketch *sketch)
+{
+    sketch->count = 0;
+    sketch->zeros = 0;
+    side_reset(&sketch->positive);
+    side_reset(&sketch->negative);
+}
+
+void sketch_add(struct sketch *sketch, double value, uint64_t count)
+{
+    if (isnan(value) || count == 0)
+        return;
+    sketch->count += count;
+    if (fabs(value) < ldexp(1, SKETCH_EXPONENT_MIN))
+        sketch->zeros += count;
+    else if (value > 0)
+        side_add(&sketch->positive, sketch_bucket(value), count);
+    else
+        side_add(&sketch->negative, sketch_bucket(-value), count);
+}
+
+void sketch_add_bucket(struct sketch *sketch, uint32_t bucket, uint64_t count)
+{
+    assert(bucket < SKETCH_BUCKETS);
+    if (count == 0)
+        return;
+    sketch->count += count;
+    side_add(&sketch->positive, bucket, count);
+}
+
+void sketch_merge(struct sketch *into, const struct sketch *from)
+{
+    into->count += from->count;
+    into->zeros += from->zeros;
+    side_merge(&into->positive, &from->positive);
+    side_merge(&into->negative, &from->negative);
+}
+
+uint64_t sketch_count(const struct sketch *sketch)
+{
+    return sketch->count;
+}
+
+// The value of rank `rank` (from 0) among the sketch's count.
+static double value_at_rank(const struct sketch *sketch, uint64_t rank)
+{
+    uint64_t seen = 0;
+    const struct side *negative = &sketch->negative;
+    if (negative->low <= negative->high) {
+        for (uint32_t bucket = negative->high + 1; bucket-- > negative->low;) {
+            seen += negative->counts[bucket];
+            if (seen > rank)
+                return -sketch_bucket_value(bucket);
+        }
+    }
+    seen += sketch->zeros;
+    if (seen > rank)
+        return 0;
+    const struct side *positive = &sketch->positive;
+    uint32_t bucket = positive->low;
+    while (bucket < positive->high) {
+        seen += positive->counts[bucket];
+        if (seen > rank)
+            break;
+        bucket++;
+    }
+    return sketch_bucket_value(bucket);
+}
+
+bool sketch_quantile(const struct sketch *sketch, double q, double *value)
+{
+    if (sketch->count == 0 || !(q >= 0 && q <= 1))
+        return false;
+    *value = value_at_rank(sketch, (uint64_t)floor(q * (double)(sketch->count - 1)));
+    return true;
+}
+
+// ---- As bytes -----------------------------------------------------------------
+
+static size_t put_number(unsigned char *out, uint64_t number)
+{
+    size_t used = 0;
+    while (number >= 0x80) {
+        out[used++] = (unsigned char)(number | 0x80);
+        number >>= 7;
+    }
+    out[used++] = (unsigned char)number;
+    return used;
+}
+
+enum { LIST_HEAD = 2 }; // bytes of a list's length, which is at most 8192
+
+// Writes the non-empty buckets of `side` from `*from` on, as many as fit in
+// `size` bytes; moves `*from` behind the last one written, or to SKETCH_BUCKETS.
+// Returns the bytes used, 0 when not even an empty list fits.
+static size_t put_side(unsigned char *out, size_t size, const struct side *side, uint32_t *from)
+{
+    if (size < LIST_HEAD)
+        return 0;
+    size_t used = LIST_HEAD;
+    uint64_t pairs = 0;
+    uint32_t before = 0;
+    uint32_t bucket = *from > side->low ? *from : side->low;
+    for (; bucket <= side->high; bucket++) {
+        if (!side->counts[bucket])
+            continue;
+        unsigned char pair[2 * LEB128_MAX];
+        size_t pair_size = put_number(pair, bucket - before);
+        pair_size += put_number(pair + pair_size, side->counts[bucket]);
+        if (pair_size > size - used)
+            break;
+        memcpy(out + used, pair, pair_size);
+        used += pair_size;
+        before = bucket;
+        pairs++;
+    }
+    *from = bucket > side->high ? SKETCH_BUCKETS : bucket;
+    // Two bytes always, so that the list may be written before its length is known.
+    out[0] = (unsigned char)(pairs | 0x80);
+    out[1] = (unsigned char)(pairs >> 7);
+    return used;
+}
+
+size_t sketch_encode(const struct sketch *sketch, void *out, size_t size, uint32_t *next)
+{
+    unsigned char *bytes = out;
+    const bool first_part = *next == 0;
+    unsigned char head[1 + LEB128_MAX];
+    head[0] = ENCODING_VERSION;
+    const size_t head_size = 1 + put_number(head + 1, first_part ? sketch->zeros : 0);
+
+    // The negative side is written whole, behind a positive one cut to fit.
+    unsigned char negative[LIST_HEAD + 2 * SKETCH_BUCKETS];
+    size_t negative_size = LIST_HEAD;
+    uint32_t from = 0;
+    if (first_part)
+        negative_size = put_side(negative, sizeof negative, &sketch->negative, &from);
+    else
+        memcpy(negative, (const unsigned char[]){0x80, 0}, LIST_HEAD);
+    if ((first_part && from != SKETCH_BUCKETS) || head_size + negative_size > size)
+        return 0;
+
+    uint32_t place = *next;
+    const size_t positive_size =
+        put_side(bytes + head_size, size - head_size - negative_size, &sketch->positive, &place);
+    if (positive_size == 0 || (positive_size == LIST_HEAD && place != SKETCH_BUCKETS))
+        return 0;
+    memcpy(bytes, head, head_size);
+    memcpy(bytes + head_size + positive_size, negative, negative_size);
+    *next = place;
+    return head_size + positive_size + negative_size;
+}
+
+struct cursor {
+    const unsigned char *at, *end;
+};
+
+static bool get_number(struct cursor *cursor, uint64_t *number)
+{
+    *number = 0;
+    for (unsigned shift = 0; shift < 64; shift += 7) {
+        if (cursor->at == cursor->end)
+            return false;
+        const uint64_t byte = *cursor->at++;
+        if (shift == 63 && byte > 1)
+            return false;
+        *number |= (byte & 0x7f) << shift;
+        if (byte < 0x80)
+            return true;
+    }
+    return false;
+}
+
+// Reads one side's buckets; adds them to `side` unless it is NULL.  `*total` has
+// the counts of all sides so far, which must not overflow.
+static bool get_side(struct cursor *cursor, struct side *side, uint64_t *total)
+{
+    uint64_t pairs;
+    if (!get_number(cursor, &pairs) || pairs > SKETCH_BUCKETS)
+        return false;
+    uint64_t bucket = 0;
+    for (uint64_t i = 0; i < pairs; i++) {
+        uint64_t distance, count;
+        if (!get_number(cursor, &distance) || !get_number(cursor, &count))
+            return false;
+        if (distance >= SKETCH_BUCKETS || (i > 0 && distance == 0) || count == 0)
+            return false;
+        bucket += distance;
+        if (bucket >= SKETCH_BUCKETS || __builtin_add_overflow(*total, count, total))
+            return false;
+        if (side)
+            side_add(side, (uint32_t)bucket, count);
+    }
+    return true;
+}
+
+// Walks the encoding; with `sketch` NULL only checks it.
+static bool walk(struct sketch *sketch, const void *bytes, size_t size, uint64_t *total)
+{
+    struct cursor cursor = {bytes, (const unsigned char *)bytes + size};
+    uint64_t zeros;
+    if (size == 0 || *cursor.at++ != ENCODING_VERSION || !get_number(&cursor, &zeros))
+        return false;
+    if (__builtin_add_overflow(*total, zeros, total))
+        return false;
+    if (sketch)
+        sketch->zeros += zeros;
+    return get_side(&cursor, sketch ? &sketch->positive : NULL, total) &&
+           get_side(&cursor, sketch ? &sketch->negative : NULL, total) && cursor.at == cursor.end;
+}
+
+enum status sketch_decode(struct sketch *sketch, const void *bytes, size_t size)
+{
+    uint64_t total = sketch->count;
+    if (!walk(NULL, bytes, size, &total))
+        return STATUS_CORRUPT;
+    total = sketch->count;
+    (void)walk(sketch, bytes, size, &total);
+    sketch->count = total;
+    return STATUS_OK;
+}

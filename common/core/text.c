@@ -1,0 +1,129 @@
+#include "common/core/text.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+// The bytes of the well-formed character at `text`, or 0.
+static size_t character_size(const unsigned char *text, size_t size)
+{
+    const unsigned char lead = text[0];
+    if (lead < 0x80)
+        return 1;
+    size_t length;
+    uint32_t code, least;
+    if (lead >= 0xc2 && lead <= 0xdf) {
+        length = 2;
+        code = lead & 0x1fU;
+        least = 0x80;
+    } else if ((lead & 0xf0) == 0xe0) {
+        length = 3;
+        code = lead & 0x0fU;
+        least = 0x800;
+    } else if (lead >= 0xf0 && lead <= 0xf4) {
+        length = 4;
+        code = lead & 0x07U;
+        least = 0x10000;
+    } else {
+        return 0;
+    }
+    if (length > size)
+        return 0;
+    for (size_t i = 1; i < length; i++) {
+        if ((text[i] & 0xc0) != 0x80)
+            return 0;
+        code = code << 6 | (text[i] & 0x3fU);
+    }
+    const bool surrogate = code >= 0xd800 && code <= 0xdfff;
+    return code >= least && code <= 0x10ffff && !surrogate ? length : 0;
+}
+
+bool text_is_utf8(const char *text, size_t size)
+{
+    size_t at = 0;
+    while (at < size) {
+        const size_t length = character_size((const unsigned char *)text + at, size - at);
+        if (length == 0 || text[at] == '\0')
+            return false;
+        at += length;
+    }
+    return true;
+}
+
+size_t text_cut(const char *text, size_t length, size_t size)
+{
+    if (length <= size)
+        return length;
+    // Back to the start of the character that would be cut, four bytes at most.
+    size_t end = size;
+    while (end > 0 && size - end < 4 && ((unsigned char)text[end] & 0xc0) == 0x80)
+        end--;
+    return end;
+}
+
+char *text_escape(char *out, size_t out_size, const char *text, size_t size)
+{
+    if (out_size == 0)
+        return out;
+    size_t used = 0;
+    size_t at = 0;
+    while (at < size) {
+        const unsigned char *here = (const unsigned char *)text + at;
+        size_t length = character_size(here, size - at);
+        char escaped[8];
+        const char *piece = text + at;
+        size_t piece_size = length;
+        // C0 and C1 control characters and malformed bytes, one byte at a time.
+        const bool c1 = length == 2 && here[0] == 0xc2 && here[1] < 0xa0;
+        if (length == 0 || here[0] < 0x20 || here[0] == 0x7f || c1) {
+            length = 1;
+            piece_size = (size_t)snprintf(escaped, sizeof escaped, "\\x%02X", here[0]);
+            piece = escaped;
+        }
+        if (piece_size >= out_size - used)
+            break;
+        memcpy(out + used, piece, piece_size);
+        used += piece_size;
+        at += length;
+    }
+    out[used] = '\0';
+    return out;
+}
+
+void text_from_uuid(char out[37], const unsigned char uuid[16])
+{
+    char *at = out;
+    for (unsigned i = 0; i < 16; i++) {
+        if (i == 4 || i == 6 || i == 8 || i == 10)
+            *at++ = '-';
+        at += snprintf(at, 3, "%02x", uuid[i]);
+    }
+}
+
+static int hex_digit(char digit)
+{
+    if (digit >= '0' && digit <= '9')
+        return digit - '0';
+    if (digit >= 'a' && digit <= 'f')
+        return digit - 'a' + 10;
+    if (digit >= 'A' && digit <= 'F')
+        return digit - 'A' + 10;
+    return -1;
+}
+
+bool text_to_uuid(unsigned char uuid[16], const char *text)
+{
+    if (strlen(text) != 36)
+        return false;
+    for (unsigned i = 0; i < 16; i++) {
+        if ((i == 4 || i == 6 || i == 8 || i == 10) && *text++ != '-')
+            return false;
+        const int high = hex_digit(text[0]);
+        const int low = hex_digit(text[1]);
+        if (high < 0 || low < 0)
+            return false;
+        uuid[i] = (unsigned char)(high << 4 | low);
+        text += 2;
+    }
+    return true;
+}
