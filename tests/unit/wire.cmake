@@ -1,0 +1,2 @@
+inferstat_unit_test(test_address LINK inferstat_wire)
+inferstat_unit_test(test_socket LINK inferstat_wire)

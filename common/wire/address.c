@@ -1,0 +1,192 @@
+#include "common/wire/address.h"
+
+#include <arpa/inet.h>
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+// Ports of ingest, query, live and admin follow each other.
+enum { PORT_MAX = 65535 - (ADDRESS_SERVICES - 1) };
+
+// What the paths of the four sockets end in; the first is the longest.
+static const char *const service_files[ADDRESS_SERVICES] = {
+    [ADDRESS_INGEST] = "ingest",
+    [ADDRESS_QUERY] = "query",
+    [ADDRESS_LIVE] = "live",
+    [ADDRESS_ADMIN] = "admin",
+};
+
+static enum status parse_ipc(struct address *out, const char *folder, struct error *err)
+{
+    if (folder[0] != '/')
+        return error_set(err, STATUS_INVALID,
+                         "ipc://%.200s: not an absolute folder (write ipc:///run/inferstat)",
+                         folder);
+    size_t length = strlen(folder);
+    while (length > 0 && folder[length - 1] == '/')
+        length--;
+    if (length == 0)
+        return error_set(err, STATUS_INVALID,
+                         "ipc://%.200s: the folder is missing (write ipc:///run/inferstat)",
+                         folder);
+    size_t path = length + 1 + strlen(service_files[ADDRESS_INGEST]);
+    if (path > ADDRESS_IPC_PATH_MAX)
+        return error_set(err, STATUS_INVALID,
+                         "ipc://%.200s: the path of a socket in it would have %zu bytes, the "
+                         "limit is %d (choose a shorter folder)",
+                         folder, path, ADDRESS_IPC_PATH_MAX);
+    out->is_ipc = true;
+    memcpy(out->place, folder, length);
+    out->place[length] = '\0';
+    return STATUS_OK;
+}
+
+// Splits "HOST:PORT", "[HOST]:PORT" or either without a port.  `*port` is NULL
+// where there is none.
+static enum status split_host(struct address *out, const char *text, const char **port,
+                              struct error *err)
+{
+    const char *host = text;
+    const char *end;
+    if (text[0] == '[') {
+        out->is_ipv6 = true;
+        host = text + 1;
+        end = strchr(host, ']');
+        if (!end || (end[1] != '\0' && end[1] != ':'))
+            return error_set(err, STATUS_INVALID,
+                             "tcp://%.200s: the bracket is not closed (write tcp://[::1]:5571)",
+                             text);
+        *port = end[1] == ':' ? end + 2 : NULL;
+    } else {
+        end = strchr(text, ':');
+        if (end && strchr(end + 1, ':'))
+            return error_set(err, STATUS_INVALID,
+                             "tcp://%.200s: more than one colon (write IPv6 as tcp://[::1]:5571)",
+                             text);
+        *port = end ? end + 1 : NULL;
+        if (!end)
+            end = text + strlen(text);
+    }
+    size_t length = (size_t)(end - host);
+    if (length == 0)
+        return error_set(err, STATUS_INVALID, "tcp://%.200s: the host is missing", text);
+    if (length > 255)
+        return error_set(err, STATUS_INVALID, "tcp://%.60s...: the host is too long", text);
+    memcpy(out->place, host, length);
+    out->place[length] = '\0';
+    return STATUS_OK;
+}
+
+static enum status parse_port(unsigned *out, const char *port, const char *text, struct error *err)
+{
+    unsigned value = 0;
+    size_t digits = strspn(port, "0123456789");
+    if (digits > 0 && digits <= 5 && port[digits] == '\0')
+        for (size_t i = 0; i < digits; i++)
+            value = value * 10 + (unsigned)(port[i] - '0');
+    if (value < 1 || value > PORT_MAX)
+        return error_set(err, STATUS_INVALID, "tcp://%.200s: the port is not a number 1..%d", text,
+                         PORT_MAX);
+    *out = value;
+    return STATUS_OK;
+}
+
+static enum status check_host(const struct address *address, const char *text, struct error *err)
+{
+    struct in_addr v4;
+    struct in6_addr v6;
+    bool wildcard = strcmp(address->place, "*") == 0;
+    bool loopback = false;
+    if (address->is_ipv6) {
+        if (inet_pton(AF_INET6, address->place, &v6) != 1 && !wildcard)
+            return error_set(err, STATUS_INVALID, "tcp://%.200s: not an IPv6 address", text);
+        wildcard = wildcard || IN6_IS_ADDR_UNSPECIFIED(&v6);
+        loopback = !wildcard && IN6_IS_ADDR_LOOPBACK(&v6);
+    } else if (inet_pton(AF_INET, address->place, &v4) == 1) {
+        wildcard = v4.s_addr == htonl(INADDR_ANY);
+        loopback = ntohl(v4.s_addr) >> 24 == 127;
+    } else {
+        loopback = strcmp(address->place, "localhost") == 0;
+    }
+    if (wildcard)
+        return error_set(err, STATUS_INVALID,
+                         "tcp://%.200s: a wildcard (name one address: tcp://127.0.0.1)", text);
+    if (!loopback)
+        return error_set(err, STATUS_DENIED,
+                         "tcp://%.200s: not a loopback address (use an SSH tunnel to reach a "
+                         "collector on another host)",
+                         text);
+    return STATUS_OK;
+}
+
+static enum status parse_tcp(struct address *out, const char *text, struct error *err)
+{
+    const char *port = NULL;
+    enum status status = split_host(out, text, &port, err);
+    out->port = ADDRESS_DEFAULT_PORT;
+    if (status == STATUS_OK && port)
+        status = parse_port(&out->port, port, text, err);
+    if (status == STATUS_OK)
+        status = check_host(out, text, err);
+    return status;
+}
+
+enum status address_parse(struct address *out, const char *text, struct error *err)
+{
+    *out = (struct address){0};
+    if (strncmp(text, "ipc://", 6) == 0)
+        return parse_ipc(out, text + 6, err);
+    if (strncmp(text, "tcp://", 6) == 0)
+        return parse_tcp(out, text + 6, err);
+    return error_set(err, STATUS_INVALID,
+                     "%.200s: not an address (write ipc:///FOLDER or tcp://HOST:PORT)",
+                     text[0] ? text : "an empty text");
+}
+
+enum status address_default(struct address *out, const char *environment, const char *runtime_dir,
+                            struct error *err)
+{
+    if (environment && environment[0]) {
+        enum status status = address_parse(out, environment, err);
+        return status == STATUS_OK ? status : error_prefix(err, status, "INFERSTAT_COLLECTOR");
+    }
+    if (!runtime_dir || !runtime_dir[0])
+        return address_parse(out, "ipc:///run/inferstat", err);
+    *out = (struct address){0};
+    char folder[ADDRESS_TEXT_SIZE];
+    int length = snprintf(folder, sizeof folder, "%s/inferstat", runtime_dir);
+    if (length < 0 || (size_t)length >= sizeof folder)
+        return error_set(err, STATUS_INVALID,
+                         "the runtime folder's name has %zu bytes, too many for a socket's path "
+                         "(name a shorter folder with --collector)",
+                         strlen(runtime_dir));
+    return parse_ipc(out, folder, err);
+}
+
+char *address_endpoint(char *text, const struct address *address, enum address_service service)
+{
+    assert(service < ADDRESS_SERVICES);
+    if (address->is_ipc) {
+        (void)snprintf(text, ADDRESS_TEXT_SIZE, "ipc://%.*s/%s", ADDRESS_IPC_PATH_MAX,
+                       address->place, service_files[service]);
+        return text;
+    }
+    // A name can be connected to but not bound, and may mean ::1 to one side
+    // and 127.0.0.1 to the other: both sides take the latter.
+    const char *host = strcmp(address->place, "localhost") == 0 ? "127.0.0.1" : address->place;
+    (void)snprintf(text, ADDRESS_TEXT_SIZE,
+                   address->is_ipv6 ? "tcp://[%.255s]:%u" : "tcp://%.255s:%u", host,
+                   address->port + (unsigned)service);
+    return text;
+}
+
+char *address_text(char *text, const struct address *address)
+{
+    if (address->is_ipc)
+        (void)snprintf(text, ADDRESS_TEXT_SIZE, "ipc://%.*s", ADDRESS_IPC_PATH_MAX, address->place);
+    else
+        (void)snprintf(text, ADDRESS_TEXT_SIZE,
+                       address->is_ipv6 ? "tcp://[%.255s]:%u" : "tcp://%.255s:%u", address->place,
+                       address->port);
+    return text;
+}

@@ -1,0 +1,365 @@
+#include "common/wire/socket.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+#include <zmq.h>
+
+#include "common/wire/message.h"
+
+static const int64_t second_ns = 1000000000;
+
+struct fixture {
+    char folder[64];
+    char endpoint[96];
+    struct wire_context *context;
+};
+
+static int setup(void **state)
+{
+    struct fixture *fixture = calloc(1, sizeof *fixture);
+    assert_non_null(fixture);
+    (void)snprintf(fixture->folder, sizeof fixture->folder, "/tmp/inferstat-socket-XXXXXX");
+    assert_non_null(mkdtemp(fixture->folder));
+    (void)snprintf(fixture->endpoint, sizeof fixture->endpoint, "ipc://%s/ingest", fixture->folder);
+    assert_int_equal(wire_context_new(&fixture->context, NULL), STATUS_OK);
+    *state = fixture;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *fixture = *state;
+    wire_context_free(fixture->context);
+    (void)unlink(fixture->endpoint + 6);
+    (void)rmdir(fixture->folder);
+    free(fixture);
+    return 0;
+}
+
+// Waits until `socket` has something, ten seconds at most.
+static void wait_for(struct wire_socket *socket)
+{
+    uint32_t ready = 0;
+    wire_wait(&socket, 1, -1, 10 * second_ns, &ready);
+    assert_int_equal(ready, 1);
+}
+
+// Sends as soon as the connection is there, within ten seconds.
+static void send_when_connected(struct wire_socket *socket, const void *bytes, size_t size)
+{
+    enum status status = STATUS_FULL;
+    for (int i = 0; i < 10000 && status == STATUS_FULL; i++) {
+        status = wire_send(socket, NULL, bytes, size);
+        if (status == STATUS_FULL) {
+            uint32_t ready;
+            wire_wait(NULL, 0, -1, 1000000, &ready);
+        }
+    }
+    assert_int_equal(status, STATUS_OK);
+}
+
+static void echo_over(struct wire_context *context, const char *endpoint)
+{
+    struct wire_socket *router = NULL, *dealer = NULL;
+    struct error err = {0};
+    if (wire_bind(&router, context, endpoint, false, &err) != STATUS_OK)
+        fail_msg("%s", err.text);
+    assert_int_equal(wire_connect(&dealer, context, endpoint, &err), STATUS_OK);
+    send_when_connected(dealer, "ping", 4);
+    wait_for(router);
+
+    struct wire_frame frame;
+    assert_int_equal(wire_receive(router, &frame), STATUS_OK);
+    assert_int_equal(frame.size, 4);
+    assert_memory_equal(frame.bytes, "ping", 4);
+    assert_true(frame.route.size > 0);
+    assert_int_equal(wire_send(router, &frame.route, frame.bytes, frame.size), STATUS_OK);
+    wire_frame_release(&frame);
+    assert_int_equal(wire_receive(router, &frame), STATUS_NO_DATA);
+
+    wait_for(dealer);
+    assert_int_equal(wire_receive(dealer, &frame), STATUS_OK);
+    assert_int_equal(frame.size, 4);
+    assert_int_equal(frame.route.size, 0);
+    wire_frame_release(&frame);
+    wire_close(dealer);
+    wire_close(router);
+}
+
+static void test_echo(void **state)
+{
+    struct fixture *fixture = *state;
+    echo_over(fixture->context, fixture->endpoint);
+    char endpoint[64];
+    (void)snprintf(endpoint, sizeof endpoint, "tcp://127.0.0.1:%d",
+                   20000 + (int)(getpid() % 20000));
+    echo_over(fixture->context, endpoint);
+}
+
+static void test_modes(void **state)
+{
+    struct fixture *fixture = *state;
+    for (int owner_only = 0; owner_only < 2; owner_only++) {
+        mode_t before = umask(0);
+        struct wire_socket *router = NULL;
+        assert_int_equal(wire_bind(&router, fixture->context, fixture->endpoint, owner_only, NULL),
+                         STATUS_OK);
+        assert_int_equal(umask(before), 0); // left as it was
+        struct stat about;
+        assert_int_equal(stat(fixture->endpoint + 6, &about), 0);
+        assert_int_equal(about.st_mode & 0777, owner_only ? 0600 : 0660);
+        wire_close(router);
+        wire_context_free(fixture->context);
+        assert_int_equal(wire_context_new(&fixture->context, NULL), STATUS_OK);
+    }
+}
+
+// The socket file of a collector that was killed is there, and nobody listens.
+static void test_stale_socket_file(void **state)
+{
+    struct fixture *fixture = *state;
+    struct sockaddr_un name = {.sun_family = AF_UNIX};
+    (void)snprintf(name.sun_path, sizeof name.sun_path, "%s", fixture->endpoint + 6);
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    assert_int_equal(bind(fd, (const struct sockaddr *)&name, sizeof name), 0);
+    (void)close(fd);
+    struct wire_socket *router = NULL;
+    assert_int_equal(wire_bind(&router, fixture->context, fixture->endpoint, false, NULL),
+                     STATUS_OK);
+    wire_close(router);
+}
+
+static void test_bind_refusals(void **state)
+{
+    struct fixture *fixture = *state;
+    struct wire_socket *router = NULL, *second = NULL;
+    struct error err = {0};
+
+    // A living one is not robbed of its address.
+    assert_int_equal(wire_bind(&router, fixture->context, fixture->endpoint, false, &err),
+                     STATUS_OK);
+    assert_int_equal(wire_bind(&second, fixture->context, fixture->endpoint, false, &err),
+                     STATUS_BUSY);
+    wire_close(router);
+    wire_context_free(fixture->context);
+    assert_int_equal(wire_context_new(&fixture->context, NULL), STATUS_OK);
+
+    // A file that is no socket is not deleted.
+    FILE *file = fopen(fixture->endpoint + 6, "w");
+    assert_non_null(file);
+    (void)fclose(file);
+    assert_int_equal(wire_bind(&router, fixture->context, fixture->endpoint, false, &err),
+                     STATUS_INVALID);
+    assert_int_equal(access(fixture->endpoint + 6, F_OK), 0);
+    (void)unlink(fixture->endpoint + 6);
+
+    assert_int_equal(
+        wire_bind(&router, fixture->context, "ipc:///tmp/inferstat-none/x/ingest", false, &err),
+        STATUS_NOT_FOUND);
+    assert_int_equal(wire_bind(&router, fixture->context, "nonsense", false, &err), STATUS_INVALID);
+    char path[256] = "ipc:///";
+    memset(path + 7, 'p', 107);
+    assert_int_equal(wire_bind(&router, fixture->context, path, false, &err), STATUS_INVALID);
+    assert_non_null(strstr(err.text, "107"));
+
+    char endpoint[64];
+    (void)snprintf(endpoint, sizeof endpoint, "tcp://127.0.0.1:%d",
+                   20000 + (int)(getpid() % 20000));
+    assert_int_equal(wire_bind(&router, fixture->context, endpoint, false, &err), STATUS_OK);
+    assert_int_equal(wire_bind(&second, fixture->context, endpoint, false, &err), STATUS_BUSY);
+    wire_close(router);
+}
+
+static void test_nobody_there(void **state)
+{
+    struct fixture *fixture = *state;
+    struct wire_socket *dealer = NULL, *router = NULL;
+    assert_int_equal(wire_connect(&dealer, fixture->context, fixture->endpoint, NULL), STATUS_OK);
+    assert_int_equal(wire_send(dealer, NULL, "x", 1), STATUS_FULL);
+    struct wire_frame frame;
+    assert_int_equal(wire_receive(dealer, &frame), STATUS_NO_DATA);
+
+    // The collector comes later: the same socket connects by itself.
+    assert_int_equal(wire_bind(&router, fixture->context, fixture->endpoint, false, NULL),
+                     STATUS_OK);
+    send_when_connected(dealer, "x", 1);
+    wait_for(router);
+    assert_int_equal(wire_receive(router, &frame), STATUS_OK);
+    struct wire_route gone = frame.route;
+    wire_frame_release(&frame);
+
+    // A peer that has left is said to be gone, at once or when libzmq notices.
+    wire_close(dealer);
+    enum status status = STATUS_OK;
+    for (int i = 0; i < 10000 && status != STATUS_UNREACHABLE; i++) {
+        uint32_t ready;
+        wire_wait(NULL, 0, -1, 1000000, &ready);
+        status = wire_send(router, &gone, "y", 1);
+    }
+    assert_int_equal(status, STATUS_UNREACHABLE);
+    struct wire_route never = {.size = 3, .id = "abc"};
+    assert_int_equal(wire_send(router, &never, "y", 1), STATUS_UNREACHABLE);
+    wire_close(router);
+}
+
+// Frames of other shapes, from a peer that is not ours; then a right one.
+static void test_wrong_shapes(void **state)
+{
+    struct fixture *fixture = *state;
+    struct wire_socket *router = NULL;
+    assert_int_equal(wire_bind(&router, fixture->context, fixture->endpoint, false, NULL),
+                     STATUS_OK);
+    void *zmq = zmq_ctx_new();
+    void *peer = zmq_socket(zmq, ZMQ_DEALER);
+    int linger = 0;
+    (void)zmq_setsockopt(peer, ZMQ_LINGER, &linger, sizeof linger);
+    assert_int_equal(zmq_connect(peer, fixture->endpoint), 0);
+    for (int parts = 2; parts <= 5; parts++) {
+        for (int i = 0; i < parts; i++)
+            assert_int_equal(zmq_send(peer, "part", 4, i + 1 < parts ? ZMQ_SNDMORE : 0), 4);
+        assert_int_equal(zmq_send(peer, "whole", 5, 0), 5);
+        struct wire_frame frame;
+        wait_for(router);
+        assert_int_equal(wire_receive(router, &frame), STATUS_INVALID);
+        assert_null(frame.handle);
+        wait_for(router);
+        assert_int_equal(wire_receive(router, &frame), STATUS_OK);
+        assert_int_equal(frame.size, 5);
+        assert_int_equal(wire_send(router, &frame.route, "fine", 4), STATUS_OK);
+        wire_frame_release(&frame);
+    }
+    char answer[8];
+    assert_int_equal(zmq_recv(peer, answer, sizeof answer, 0), 4);
+    (void)zmq_close(peer);
+    (void)zmq_ctx_term(zmq);
+    wire_close(router);
+}
+
+static void test_sizes(void **state)
+{
+    struct fixture *fixture = *state;
+    struct wire_socket *router = NULL, *dealer = NULL;
+    assert_int_equal(wire_bind(&router, fixture->context, fixture->endpoint, false, NULL),
+                     STATUS_OK);
+    assert_int_equal(wire_connect(&dealer, fixture->context, fixture->endpoint, NULL), STATUS_OK);
+    unsigned char *bytes = calloc(1, MESSAGE_SIZE_MAX + 1);
+    assert_non_null(bytes);
+    static const size_t sizes[] = {0, 1, 255, 256, 65536, MESSAGE_SIZE_MAX};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        send_when_connected(dealer, bytes, sizes[i]);
+        wait_for(router);
+        struct wire_frame frame;
+        assert_int_equal(wire_receive(router, &frame), STATUS_OK);
+        assert_int_equal(frame.size, sizes[i]);
+        wire_frame_release(&frame);
+    }
+    assert_int_equal(wire_send(dealer, NULL, bytes, MESSAGE_SIZE_MAX + 1), STATUS_INVALID);
+    free(bytes);
+    wire_close(dealer);
+    wire_close(router);
+}
+
+// A reader that never reads fills its queue and then gets nothing more; nobody waits.
+static void test_full_queue(void **state)
+{
+    struct fixture *fixture = *state;
+    struct wire_socket *router = NULL, *dealer = NULL;
+    assert_int_equal(wire_bind(&router, fixture->context, fixture->endpoint, false, NULL),
+                     STATUS_OK);
+    assert_int_equal(wire_connect(&dealer, fixture->context, fixture->endpoint, NULL), STATUS_OK);
+    send_when_connected(dealer, "x", 1);
+    wait_for(router);
+    struct wire_frame frame;
+    assert_int_equal(wire_receive(router, &frame), STATUS_OK);
+    static unsigned char block[65536];
+    enum status status = STATUS_OK;
+    for (int i = 0; i < 100000 && status == STATUS_OK; i++)
+        status = wire_send(router, &frame.route, block, sizeof block);
+    assert_int_equal(status, STATUS_FULL);
+    wire_frame_release(&frame);
+    wire_close(dealer);
+    wire_close(router);
+}
+
+static void on_signal(int number)
+{
+    (void)number;
+}
+
+static void test_wait(void **state)
+{
+    struct fixture *fixture = *state;
+    struct wire_socket *left = NULL, *right = NULL;
+    assert_int_equal(wire_pair_bind(&left, fixture->context, "test", NULL), STATUS_OK);
+    assert_int_equal(wire_pair_connect(&right, fixture->context, "test", NULL), STATUS_OK);
+    struct wire_socket *sockets[] = {NULL, left, right};
+    uint32_t ready = 99;
+    wire_wait(sockets, 3, -1, 0, &ready);
+    assert_int_equal(ready, 0);
+
+    assert_int_equal(wire_send(left, NULL, "a", 1), STATUS_OK);
+    wire_wait(sockets, 3, -1, 10 * second_ns, &ready);
+    assert_int_equal(ready, 1 << 2);
+    struct wire_frame frame;
+    assert_int_equal(wire_receive(right, &frame), STATUS_OK);
+    wire_frame_release(&frame);
+
+    int fds[2];
+    assert_int_equal(pipe(fds), 0);
+    assert_int_equal(write(fds[1], "b", 1), 1);
+    wire_wait(sockets, 3, fds[0], -1, &ready);
+    assert_int_equal(ready, 1 << 3);
+    (void)close(fds[0]);
+    (void)close(fds[1]);
+
+    // A signal of this program ends the wait; libzmq's threads do not eat it.
+    struct sigaction action = {.sa_handler = on_signal};
+    assert_int_equal(sigaction(SIGALRM, &action, NULL), 0);
+    (void)alarm(1);
+    wire_wait(sockets, 3, -1, 60 * second_ns, &ready);
+    assert_int_equal(ready, 0);
+    wire_close(left);
+    wire_close(right);
+    assert_int_equal(wire_pair_bind(&left, fixture->context, "test", NULL), STATUS_OK);
+    assert_int_equal(wire_pair_bind(&right, fixture->context, "test", NULL), STATUS_BUSY);
+    wire_close(left);
+}
+
+static void test_null_is_fine(void **state)
+{
+    (void)state;
+    wire_close(NULL);
+    wire_context_free(NULL);
+    struct wire_frame frame = {0};
+    wire_frame_release(&frame);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_echo, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_modes, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_stale_socket_file, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_bind_refusals, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_nobody_there, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_wrong_shapes, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_sizes, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_full_queue, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_wait, setup, teardown),
+        cmocka_unit_test(test_null_is_fine),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
