@@ -1,0 +1,163 @@
+#!/usr/bin/env python3
+"""Checks that every file includes and calls only what its room may.
+
+    scripts/check_layers.py [ROOT]
+
+Prints one line a violation, "FILE:LINE: what: why", and exits 1 when there is
+any.  The tables below are the rules of CONTRIBUTING.md ("Layout"); tests/ is
+exempt from all but the separation of tests from what is shipped.
+"""
+
+import pathlib
+import re
+import sys
+
+# A room and the rooms it may include, itself among them.  The longest match wins.
+COMMON = ["common/core", "common/sys", "common/wire", "common/store", "common/monitor"]
+ROOMS = {
+    "common/core": ["common/core"],
+    "common/sys": ["common/core", "common/sys"],
+    "common/wire": ["common/core", "common/sys", "common/wire", "proto"],
+    "common/store": ["common/core", "common/sys", "common/store"],
+    "common/monitor": COMMON,
+    "server/device": ["common/core", "common/sys", "server/device"],
+    "server/pipeline": ["common/core", "common/sys", "common/monitor", "server/device",
+                        "server/pipeline"],
+    "server/workload": ["common/core", "common/sys", "common/monitor", "server/device",
+                        "server/pipeline", "server/workload"],
+    "server/worker": COMMON + ["server/device", "server/pipeline", "server/workload",
+                               "server/worker"],
+    "server/collector": ["common/core", "common/sys", "common/wire", "common/store",
+                         "server/collector"],
+    "client/remote": ["common/core", "common/sys", "common/wire", "common/store",
+                      "client/remote"],
+    "client/tui": ["common/core", "common/sys", "client/remote", "client/tui"],
+    "client/cli": ["common/core", "common/sys", "common/wire", "common/store", "client/remote",
+                   "client/tui", "client/cli"],
+}
+
+# Headers of outside libraries, each with the files that own them.
+OWNERS = [
+    (r"zmq(_utils)?\.h", r"common/wire/socket\.c"),
+    (r"proto/.*\.pb-c\.h|protobuf-c/.*", r"common/wire/codec\.c"),
+    (r"sqlite3\.h", r"common/store/.*|server/collector/(writer|rollup|retention)[a-z_]*\.[ch]"),
+    (r"n?curses(w/.*)?\.h|ncursesw?/.*|term\.h|panel\.h", r"client/tui/screen\.c"),
+    (r"cuda.*|cublas.*|nvml\.h|nvtx3?/.*", r"server/device/cuda/.*"),
+]
+
+# What core may use of the system: the language, no outside world.
+CORE_HEADERS = set("""assert.h ctype.h errno.h float.h inttypes.h limits.h math.h stdalign.h
+    stdarg.h stdatomic.h stdbool.h stddef.h stdint.h stdio.h stdlib.h stdnoreturn.h
+    string.h time.h""".split())
+
+# Calls and the files that may make them, beside those with a main().
+CALLS = [
+    (r"_?exit|_Exit|quick_exit|abort", r"(?!.*)", "only main ends the program"),
+    (r"v?printf|puts|putchar|perror|psignal", r"server/work(er|load)/.*|client/cli/.*",
+     "libraries do not print"),
+    (r"fopen|fdopen|freopen|fread|fwrite|fputs|fputc|fgets|vfprintf|fprintf|scanf|getenv|system|popen"
+     r"|time|clock|clock_gettime|gettimeofday|rand|srand|random", r"(?!common/core/).*",
+     "core has no I/O, no clock and no randomness"),
+    (r"strcpy|strcat|sprintf|vsprintf|gets|strtok|alloca|system|popen", r"(?!.*)",
+     "unsafe, and never needed"),
+]
+
+GENERATED = re.compile(r"proto/[a-z_]+\.pb-c\.h")
+INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]*)"|<([^>]*)>)')
+MAIN = re.compile(r"^int main\(", re.M)
+SOURCES = {".c", ".h", ".cu", ".cuh", ".cc", ".cpp", ".hpp"}
+PUBLIC_HEADER = "common/monitor/inferstat.h"
+
+
+def blank(match):
+    """Spaces for a comment or literal, its line breaks kept."""
+    return re.sub(r"[^\n]", " ", match.group(0))
+
+
+LITERALS = re.compile(r'"(?:\\.|[^"\\\n])*"|' r"'(?:\\.|[^'\\\n])*'|//[^\n]*|/\*.*?\*/", re.S)
+COMMENTS = re.compile(r'("(?:\\.|[^"\\\n])*")|//[^\n]*|/\*.*?\*/', re.S)
+
+
+def room_of(path):
+    parts = path.split("/")
+    for length in range(len(parts) - 1, 0, -1):
+        if "/".join(parts[:length]) in ROOMS:
+            return "/".join(parts[:length])
+    return None
+
+
+def check_include(root, path, room, quoted, angled):
+    """Yields what is wrong with one #include of `path`."""
+    name = quoted or angled
+    for header, owner in OWNERS:
+        if re.fullmatch(header, name):
+            if not re.fullmatch(owner, path):
+                yield f"{name}: only {owner} may include it"
+            if quoted and not GENERATED.fullmatch(name):
+                yield f'"{name}": outside headers are included with <>'
+            return
+    if quoted is None:
+        if (root / name).is_file():
+            yield f'<{name}>: our own headers are included with ""'
+        if room == "common/core" and name not in CORE_HEADERS:
+            yield f"<{name}>: core uses the language only"
+        return
+    if path == PUBLIC_HEADER:
+        yield f'"{name}": the public header includes nothing of ours'
+    parts = name.split("/")
+    if len(parts) < 2 or "." in parts or ".." in parts or not (root / name).is_file():
+        yield f'"{name}": includes start at the root of the tree and name a file there'
+        return
+    if name.endswith((".c", ".cu")):
+        yield f'"{name}": sources are compiled, not included'
+        return
+    target = room_of(name)
+    if target is None or target not in ROOMS[room]:
+        yield f'"{name}": {room} may not include {target or parts[0]}'
+
+
+def check_calls(path, text):
+    """Yields (line, what is wrong) for calls of a file without comments and literals."""
+    if MAIN.search(text):
+        return
+    for names, allowed, why in CALLS:
+        if re.fullmatch(allowed, path):
+            continue
+        for match in re.finditer(rf"(?<![\w.>])(?:{names})\s*\(", text):
+            name = match.group(0).rstrip("( \t\n")
+            yield text.count("\n", 0, match.start()) + 1, f"{name}(): {why}"
+
+
+def check_file(root, path):
+    source = (root / path).read_text(encoding="utf-8", errors="replace")
+    room = room_of(path)
+    if room is None:
+        yield 1, "belongs to no room (CONTRIBUTING.md, Layout)"
+        return
+    code = COMMENTS.sub(lambda m: m.group(0) if m.group(1) else blank(m), source)
+    for number, line in enumerate(code.split("\n"), 1):
+        match = INCLUDE.match(line)
+        if match:
+            for wrong in check_include(root, path, room, match.group(1), match.group(2)):
+                yield number, wrong
+    yield from check_calls(path, LITERALS.sub(blank, source))
+
+
+def main(arguments):
+    root = pathlib.Path(arguments[0] if arguments else pathlib.Path(__file__).parent.parent)
+    files = sorted(str(file.relative_to(root)) for top in ("common", "server", "client", "proto")
+                   for file in (root / top).rglob("*") if file.suffix in SOURCES)
+    violations = 0
+    for path in files:
+        for line, wrong in check_file(root, path):
+            print(f"{path}:{line}: {wrong}")
+            violations += 1
+    if not files:
+        print(f"{root}: no sources here (give the root of the tree)", file=sys.stderr)
+        return 2
+    print(f"layers: {len(files)} files, {violations} violations")
+    return 1 if violations else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,2 @@
+# The project's own checks, its installation and its scripts.
+inferstat_script_test(checks.self_test test_checks.py)

@@ -1,0 +1,123 @@
+"""The project's checks pass a clean tree and name every planted violation."""
+
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+SOURCE = pathlib.Path(os.environ.get("INFERSTAT_SOURCE", pathlib.Path(__file__).parents[2]))
+SCRIPTS = SOURCE / "scripts"
+
+CLEAN = {
+    "common/core/ring.h": "#include <stdint.h>\n",
+    "common/core/ring.c": '#include "common/core/ring.h"\n// exit(1) in a comment\n'
+                          'const char *text = "abort() in a text";\n',
+    "common/sys/log.h": '#include "common/core/ring.h"\n',
+    "common/wire/socket.c": '#include <zmq.h>\n#include "common/sys/log.h"\n',
+    "common/wire/codec.c": '#include "proto/inferstat.pb-c.h"\n',
+    "common/store/store.h": '#include <sqlite3.h>\n',
+    "common/monitor/inferstat.h": "#include <stdint.h>\n",
+    "server/collector/main.c": '#include <stdlib.h>\nint main(void)\n{\n    exit(1);\n}\n',
+    "server/collector/writer.c": '#include <sqlite3.h>\n#include "common/store/store.h"\n',
+    "client/remote/remote.h": '#include "common/store/store.h"\n',
+    "client/tui/screen.c": '#include <curses.h>\n#include "client/remote/remote.h"\n',
+    "client/cli/cli.c": '#include <stdio.h>\nvoid say(void)\n{\n    printf("x");\n}\n',
+}
+
+# What is added to one file, and what the check must say about it.
+PLANTED = [
+    ("common/core/ring.c", '#include "common/sys/log.h"', "common/core may not include common/sys"),
+    ("common/core/ring.c", "#include <unistd.h>", "core uses the language only"),
+    ("common/core/ring.c", "long a = time(0);", "core has no I/O"),
+    ("common/sys/log.h", '#include "common/wire/socket.h"', "name a file there"),
+    ("common/sys/log.h", '#include "common/store/store.h"',
+     "common/sys may not include common/store"),
+    ("common/wire/codec.c", "#include <zmq.h>", "only common/wire/socket"),
+    ("common/wire/socket.c", '#include "proto/inferstat.pb-c.h"', "only common/wire/codec"),
+    ("common/wire/socket.c", '#include "common/store/store.h"',
+     "common/wire may not include common/store"),
+    ("common/wire/socket.c", '#include "socket.h"', "start at the root"),
+    ("common/wire/socket.c", '#include "../core/ring.h"', "start at the root"),
+    ("common/wire/socket.c", '#include "common/wire/../core/ring.h"', "start at the root"),
+    ("common/wire/socket.c", "#include <common/core/ring.h>", 'included with ""'),
+    ("common/wire/socket.c", '#include "zmq.h"', "included with <>"),
+    ("common/wire/socket.c", '#include "common/core/ring.c"', "compiled, not included"),
+    ("common/monitor/inferstat.h", '#include "common/core/ring.h"', "nothing of ours"),
+    ("server/collector/writer.c", '#include "client/remote/remote.h"',
+     "server/collector may not include client/remote"),
+    ("client/cli/cli.c", "#include <sqlite3.h>", "only common/store"),
+    ("client/cli/cli.c", "#  include <ncurses.h>", "only client/tui/screen"),
+    ("client/cli/cli.c", "#include <cuda_runtime.h>", "only server/device/cuda"),
+    ("client/cli/cli.c", "void end(void) { exit(1); }", "only main ends the program"),
+    ("common/store/store.h", 'void f(void) { printf("x"); }', "libraries do not print"),
+    ("client/cli/cli.c", "void f(char *a) { strcpy(a, a); }", "unsafe"),
+    ("client/stray.c", "int a;", "belongs to no room"),
+]
+
+
+HOUSE_CLEAN = {
+    "CMakeLists.txt": "project(inferstat VERSION 1.2.3)\nadd_library(x common/core/ring.c)\n",
+    "common/core/ring.c": "int a;\n",
+    "common/core/ring.h": "// A ring.\n#ifndef INFERSTAT_CORE_RING_H\n"
+                          "#define INFERSTAT_CORE_RING_H\n#endif\n",
+}
+
+# What replaces or joins one file, and what the check must say about it.
+HOUSE_PLANTED = [
+    ("common/core/ring.c", "int a; \n", ":1: trailing white space"),
+    ("common/core/ring.c", "int a;", ": does not end with a line break"),
+    ("common/core/ring.c", "int a;\n\n", ": ends with blank lines"),
+    ("common/core/ring.c", "int a;\r\n", ": has carriage returns"),
+    ("common/core/ring.c", "\tint a;\n", ":1: a tab"),
+    ("common/core/ring.c", "// TO" "DO: later\n", ":1: a promise"),
+    ("common/core/ring.c", 'char *v = "1.2.3";\n', ":1: says the version"),
+    ("common/core/ring.c", "int a;\n" * 1000, ": 1001 lines"),
+    ("common/core/ring.c", "int " + "a" * 200 + ";\n", ":1: 205 columns"),
+    ("common/core/other.c", "int a;\n", ": no CMake file names it"),
+    ("common/core/ring.h", "// A ring.\n", ": no include guard"),
+    ("common/core/ring.h", "#ifndef INFERSTAT_CORE_RING_H\n#define INFERSTAT_CORE_RING_H\n#endif\n",
+     ":1: does not begin with a comment"),
+    ("common/sys/ring.h", HOUSE_CLEAN["common/core/ring.h"], ": shares its include guard"),
+    ("scripts/x.sh", "#!/bin/sh\n", ": has an interpreter line"),
+    ("CMakeLists.txt", "add_library(x common/core/ring.c)\n", ": no version of the project"),
+]
+
+
+def run(check, files):
+    with tempfile.TemporaryDirectory() as root:
+        for name, text in files.items():
+            path = pathlib.Path(root) / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(text.encode())
+        done = subprocess.run([sys.executable, SCRIPTS / check, root], capture_output=True,
+                              text=True, timeout=60)
+        return done.returncode, done.stdout + done.stderr
+
+
+def failures_of(check, files, want_code, place="", want=""):
+    """Prints and counts what is wrong with the check's answer."""
+    code, said = run(check, files)
+    if code == want_code and any(row.startswith(place) and want in row for row in said.split("\n")):
+        return 0
+    print(f"{check}: exit {code}, wanted {want_code} with {place}...{want}:\n{said}")
+    return 1
+
+
+def main():
+    failures = failures_of("check_layers.py", CLEAN, 0)
+    for name, line, want in PLANTED:
+        text = CLEAN.get(name, "")
+        place = f"{name}:{text.count(chr(10)) + 1}: "
+        failures += failures_of("check_layers.py", {**CLEAN, name: text + line + "\n"}, 1, place,
+                                want)
+    failures += failures_of("check_layers.py", {"README.md": ""}, 2)
+    failures += failures_of("check_house.py", HOUSE_CLEAN, 0)
+    for name, text, want in HOUSE_PLANTED:
+        failures += failures_of("check_house.py", {**HOUSE_CLEAN, name: text}, 1, name + want)
+    print(f"{len(PLANTED) + len(HOUSE_PLANTED) + 3} cases, {failures} failures")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
