@@ -1,0 +1,390 @@
+// The CPU back end: memory of this process, kernels chosen when it is opened, and
+// a pool of threads.
+#include <math.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "server/device/cpu/kernels.h"
+#include "server/device/cpu/pool.h"
+#include "server/device/device_ops.h"
+#include "server/device/half.h"
+
+struct cpu {
+    struct device base; // first: the wrappers see only this
+    const struct cpu_kernels *kernels;
+    struct pool *pool;
+    // Attention's scores, one stretch of `scores_stride` a thread; grows with the
+    // longest context seen.
+    float *scores;
+    size_t scores_stride;
+};
+
+enum {
+    ALIGNMENT = 64,
+    THREADS_MAX = 1024,
+    // Multiply-adds below which waking the other threads costs more than it saves.
+    PARALLEL_MIN = 64 * 1024,
+    // Bytes from which on a tensor gets pages of its own.
+    MAPPED_MIN = 1024 * 1024,
+    // Weight rows of one part of a product: a multiple of every kernel's tile.
+    PART_ROWS = 48,
+};
+
+static struct cpu *cpu_of(struct device *device)
+{
+    return (struct cpu *)device;
+}
+
+// ---- Opening --------------------------------------------------------------
+
+// Processors this process may run on.
+static unsigned int allowed_processors(void)
+{
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0)
+        return (unsigned int)CPU_COUNT(&set);
+    long online = sysconf(_SC_NPROCESSORS_ONLN);
+    return online > 0 ? (unsigned int)online : 1;
+}
+
+static void cpu_close(struct device *device)
+{
+    struct cpu *cpu = cpu_of(device);
+    pool_free(cpu->pool);
+    free(cpu->scores);
+    free(cpu);
+}
+
+static enum status cpu_open(struct device **out, const struct device_options *options,
+                            unsigned int ordinal, struct error *err)
+{
+    (void)ordinal; // there is one
+    if (options->threads > THREADS_MAX)
+        return error_set(err, STATUS_INVALID, "device cpu: %u threads: more than %d",
+                         options->threads, THREADS_MAX);
+    struct cpu *cpu = calloc(1, sizeof *cpu);
+    if (!cpu)
+        return error_set(err, STATUS_NOMEM, "device cpu: out of memory");
+    cpu->kernels = cpu_kernels_best();
+
+    unsigned int threads = options->threads ? options->threads : allowed_processors();
+    if (threads > THREADS_MAX)
+        threads = THREADS_MAX;
+    enum status status = pool_new(&cpu->pool, threads, err);
+    if (status != STATUS_OK) {
+        cpu_close(&cpu->base);
+        return status;
+    }
+    *out = &cpu->base;
+    return STATUS_OK;
+}
+
+static void cpu_describe(const struct device *device, struct device_description *out)
+{
+    const struct cpu *cpu = (const struct cpu *)device;
+    strcpy(out->name, "cpu");
+    strncpy(out->kernels, cpu->kernels->name, sizeof out->kernels - 1);
+    out->threads = pool_threads(cpu->pool);
+    long pages = sysconf(_SC_PHYS_PAGES);
+    long page_size = sysconf(_SC_PAGESIZE);
+    out->memory_bytes = pages > 0 && page_size > 0 ? (int64_t)pages * page_size : 0;
+}
+
+static enum status cpu_synchronize(struct device *device, struct error *err)
+{
+    (void)device; // every operation has finished when its call returns
+    (void)err;
+    return STATUS_OK;
+}
+
+// ---- Memory ---------------------------------------------------------------
+
+// Large tensors are mapped: zeroed by the system when first touched, in huge pages
+// where it has them, and given back at once when freed.
+static void *map_memory(size_t size)
+{
+    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+        return NULL;
+    (void)madvise(memory, size, MADV_HUGEPAGE); // only a wish
+    return memory;
+}
+
+static void *heap_memory(size_t size)
+{
+    size_t rounded = (size + ALIGNMENT - 1) & ~(size_t)(ALIGNMENT - 1);
+    void *memory = aligned_alloc(ALIGNMENT, rounded);
+    if (memory)
+        memset(memory, 0, rounded);
+    return memory;
+}
+
+static enum status cpu_allocate(struct device *device, void **out, size_t size, struct error *err)
+{
+    (void)device;
+    void *memory = size >= MAPPED_MIN ? map_memory(size) : heap_memory(size);
+    if (!memory)
+        return error_set(err, STATUS_NOMEM, "device cpu: no memory for %zu bytes", size);
+    *out = memory;
+    return STATUS_OK;
+}
+
+static void cpu_release(struct device *device, void *memory, size_t size)
+{
+    (void)device;
+    if (size >= MAPPED_MIN)
+        (void)munmap(memory, size);
+    else
+        free(memory);
+}
+
+static enum status cpu_copy(struct device *device, void *to, const void *from, size_t size,
+                            struct error *err)
+{
+    (void)device;
+    (void)err;
+    memcpy(to, from, size);
+    return STATUS_OK;
+}
+
+// ---- Operations -----------------------------------------------------------
+
+static float *row_of(const struct tensor *tensor, size_t row)
+{
+    return (float *)tensor->data + row * tensor->columns;
+}
+
+static enum status cpu_embed(struct device *device, struct tensor *out, const struct tensor *table,
+                             const uint32_t *ids, struct error *err)
+{
+    (void)device;
+    (void)err;
+    size_t n = out->columns;
+    for (size_t r = 0; r < out->rows; r++) {
+        float *to = row_of(out, r);
+        if (table->type == TENSOR_F32) {
+            memcpy(to, row_of(table, ids[r]), n * sizeof *to);
+        } else {
+            const uint16_t *from = (const uint16_t *)table->data + ids[r] * n;
+            for (size_t i = 0; i < n; i++)
+                to[i] = half_to_float(from[i]);
+        }
+    }
+    return STATUS_OK;
+}
+
+struct matmul_task {
+    struct cpu_product product;
+    void (*kernel)(const struct cpu_product *product, size_t first, size_t last);
+    size_t outputs;
+};
+
+static void matmul_part(void *context, size_t part, unsigned int thread)
+{
+    (void)thread;
+    const struct matmul_task *task = context;
+    size_t first = part * PART_ROWS;
+    size_t last = first + PART_ROWS < task->outputs ? first + PART_ROWS : task->outputs;
+    task->kernel(&task->product, first, last);
+}
+
+static enum status cpu_matmul(struct device *device, struct tensor *out, const struct tensor *in,
+                              const struct tensor *weight, struct error *err)
+{
+    (void)err;
+    struct cpu *cpu = cpu_of(device);
+    struct matmul_task task = {
+        .product = {.out = out->data,
+                    .out_stride = out->columns,
+                    .in = in->data,
+                    .rows = in->rows,
+                    .k = in->columns,
+                    .weight = weight->data},
+        .kernel = weight->type == TENSOR_F32 ? cpu->kernels->matmul_f32 : cpu->kernels->matmul_f16,
+        .outputs = weight->rows,
+    };
+    if (in->rows * in->columns * weight->rows < PARALLEL_MIN)
+        task.kernel(&task.product, 0, task.outputs);
+    else
+        pool_run(cpu->pool, matmul_part, &task, (task.outputs + PART_ROWS - 1) / PART_ROWS);
+    return STATUS_OK;
+}
+
+static enum status cpu_rms_norm(struct device *device, struct tensor *out, const struct tensor *in,
+                                const struct tensor *weight, float epsilon, struct error *err)
+{
+    (void)err;
+    const struct cpu *cpu = cpu_of(device);
+    size_t n = in->columns;
+    const float *w = weight->data;
+    for (size_t r = 0; r < in->rows; r++) {
+        const float *x = row_of(in, r);
+        float *y = row_of(out, r);
+        float scale = 1.0F / sqrtf(cpu->kernels->dot(x, x, n) / (float)n + epsilon);
+        for (size_t i = 0; i < n; i++)
+            y[i] = x[i] * scale * w[i];
+    }
+    return STATUS_OK;
+}
+
+static enum status cpu_rope(struct device *device, struct tensor *x, const struct tensor *table,
+                            size_t position, size_t heads, struct error *err)
+{
+    (void)device;
+    (void)err;
+    size_t head_size = x->columns / heads;
+    for (size_t r = 0; r < x->rows; r++) {
+        const float *turn = row_of(table, position + r);
+        for (size_t head = 0; head < heads; head++) {
+            float *pair = row_of(x, r) + head * head_size;
+            for (size_t i = 0; i < table->columns; i += 2) {
+                float a = pair[i];
+                float b = pair[i + 1];
+                pair[i] = a * turn[i] - b * turn[i + 1];
+                pair[i + 1] = a * turn[i + 1] + b * turn[i];
+            }
+        }
+    }
+    return STATUS_OK;
+}
+
+struct attention_task {
+    const struct cpu *cpu;
+    struct tensor out, query, keys, values;
+    size_t position, heads, group, head_size;
+};
+
+// x[i] = exp(x[i]) / sum exp(x), shifted by the largest so that nothing
+// overflows.
+static void softmax(float *x, size_t n)
+{
+    float largest = x[0];
+    for (size_t i = 1; i < n; i++)
+        if (x[i] > largest)
+            largest = x[i];
+    float sum = 0.0F;
+    for (size_t i = 0; i < n; i++) {
+        x[i] = expf(x[i] - largest);
+        sum += x[i];
+    }
+    for (size_t i = 0; i < n; i++)
+        x[i] /= sum;
+}
+
+// One head of one row.
+static void attention_part(void *context, size_t part, unsigned int thread)
+{
+    const struct attention_task *task = context;
+    const struct cpu *cpu = task->cpu;
+    size_t row = part / task->heads;
+    size_t head = part % task->heads;
+    size_t size = task->head_size;
+    size_t kv_offset = head / task->group * size;
+    size_t visible = task->position + row + 1;
+    float *scores = cpu->scores + thread * cpu->scores_stride;
+
+    const float *query = row_of(&task->query, row) + head * size;
+    float scale = 1.0F / sqrtf((float)size);
+    for (size_t t = 0; t < visible; t++)
+        scores[t] = scale * cpu->kernels->dot(query, row_of(&task->keys, t) + kv_offset, size);
+    softmax(scores, visible);
+
+    float *out = row_of(&task->out, row) + head * size;
+    memset(out, 0, size * sizeof *out);
+    for (size_t t = 0; t < visible; t++)
+        cpu->kernels->accumulate(out, scores[t], row_of(&task->values, t) + kv_offset, size);
+}
+
+// Room for `capacity` scores a thread.
+static enum status reserve_scores(struct cpu *cpu, size_t capacity, struct error *err)
+{
+    if (capacity <= cpu->scores_stride)
+        return STATUS_OK;
+    size_t stride = (capacity + 15) & ~(size_t)15; // threads do not share a cache line
+    float *scores = calloc(stride, pool_threads(cpu->pool) * sizeof *scores);
+    if (!scores)
+        return error_set(err, STATUS_NOMEM, "attention: no memory for a context of %zu", capacity);
+    free(cpu->scores);
+    cpu->scores = scores;
+    cpu->scores_stride = stride;
+    return STATUS_OK;
+}
+
+static enum status cpu_attention(struct device *device, struct tensor *out,
+                                 const struct tensor *query, const struct tensor *keys,
+                                 const struct tensor *values, size_t position, size_t heads,
+                                 size_t kv_heads, struct error *err)
+{
+    struct cpu *cpu = cpu_of(device);
+    enum status status = reserve_scores(cpu, keys->rows, err);
+    if (status != STATUS_OK)
+        return status;
+    struct attention_task task = {
+        .cpu = cpu,
+        .out = *out,
+        .query = *query,
+        .keys = *keys,
+        .values = *values,
+        .position = position,
+        .heads = heads,
+        .group = heads / kv_heads,
+        .head_size = query->columns / heads,
+    };
+    size_t parts = query->rows * heads;
+    size_t work = 2 * query->rows * query->columns * (position + query->rows);
+    if (work >= PARALLEL_MIN) {
+        pool_run(cpu->pool, attention_part, &task, parts);
+    } else {
+        for (size_t part = 0; part < parts; part++)
+            attention_part(&task, part, 0);
+    }
+    return STATUS_OK;
+}
+
+static enum status cpu_swiglu(struct device *device, struct tensor *gate, const struct tensor *up,
+                              struct error *err)
+{
+    (void)device;
+    (void)err;
+    float *g = gate->data;
+    const float *u = up->data;
+    size_t n = gate->rows * gate->columns;
+    for (size_t i = 0; i < n; i++)
+        g[i] = g[i] / (1.0F + expf(-g[i])) * u[i];
+    return STATUS_OK;
+}
+
+static enum status cpu_add(struct device *device, struct tensor *x, const struct tensor *y,
+                           struct error *err)
+{
+    (void)device;
+    (void)err;
+    float *a = x->data;
+    const float *b = y->data;
+    size_t n = x->rows * x->columns;
+    for (size_t i = 0; i < n; i++)
+        a[i] += b[i];
+    return STATUS_OK;
+}
+
+const struct device_ops device_cpu_ops = {
+    .name = "cpu",
+    .open = cpu_open,
+    .close = cpu_close,
+    .describe = cpu_describe,
+    .synchronize = cpu_synchronize,
+    .allocate = cpu_allocate,
+    .release = cpu_release,
+    .upload = cpu_copy,
+    .download = cpu_copy,
+    .embed = cpu_embed,
+    .matmul = cpu_matmul,
+    .rms_norm = cpu_rms_norm,
+    .rope = cpu_rope,
+    .attention = cpu_attention,
+    .swiglu = cpu_swiglu,
+    .add = cpu_add,
+};

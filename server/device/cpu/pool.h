@@ -1,0 +1,32 @@
+// A few threads that share the parts of one task at a time.
+//
+// The owner calls pool_run and takes part in the work.  Threads that have nothing
+// to do look for work a short while, then sleep.
+#ifndef INFERSTAT_SERVER_DEVICE_CPU_POOL_H
+#define INFERSTAT_SERVER_DEVICE_CPU_POOL_H
+
+#include <stddef.h>
+
+#include "common/core/error.h"
+#include "common/core/status.h"
+
+struct pool;
+
+// Starts `threads - 1` threads (the owner is the last one).  `threads` is at
+// least 1.  Fails with STATUS_NOMEM, or STATUS_IO where a thread cannot start.
+MUST_CHECK enum status pool_new(struct pool **out, unsigned int threads, struct error *err);
+
+// Ends the threads.  Accepts NULL.
+void pool_free(struct pool *pool);
+
+unsigned int pool_threads(const struct pool *pool);
+
+// Computes part `part` of a task; `thread` < pool_threads() tells those running
+// at the same time apart.
+typedef void pool_task(void *context, size_t part, unsigned int thread);
+
+// Runs task(context, part, ...) once for every part 0..parts-1, on all threads;
+// returns when all are done.  Owner's thread only.
+void pool_run(struct pool *pool, pool_task *task, void *context, size_t parts);
+
+#endif

@@ -1,0 +1,288 @@
+#include "server/device/device.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/device/device_ops.h"
+
+// ---- Choosing and opening -------------------------------------------------
+
+// Back ends in the order in which "auto" tries them.  `ops` is NULL where the
+// back end is not part of this build.
+static const struct backend {
+    const char *name;
+    const struct device_ops *ops;
+    bool numbered; // accepts ":N"
+} backends[] = {
+    {.name = "cuda", .ops = NULL, .numbered = true},
+    {.name = "cpu", .ops = &device_cpu_ops},
+};
+
+enum { BACKEND_COUNT = sizeof backends / sizeof backends[0] };
+
+// Splits "name" or "name:N"; N is a number of at most 5 digits.
+static bool parse_spec(const char *spec, const struct backend **backend, unsigned int *ordinal)
+{
+    size_t length = strcspn(spec, ":");
+    const struct backend *found = NULL;
+    for (size_t i = 0; i < BACKEND_COUNT && !found; i++)
+        if (strlen(backends[i].name) == length && strncmp(backends[i].name, spec, length) == 0)
+            found = &backends[i];
+    if (!found)
+        return false;
+
+    unsigned int number = 0;
+    if (spec[length] == ':') {
+        const char *digits = spec + length + 1;
+        size_t count = strspn(digits, "0123456789");
+        if (!found->numbered || count == 0 || count > 5 || digits[count] != '\0')
+            return false;
+        number = (unsigned int)strtoul(digits, NULL, 10);
+    }
+    *backend = found;
+    *ordinal = number;
+    return true;
+}
+
+static const struct backend *first_built(void)
+{
+    const struct backend *backend = backends;
+    while (!backend->ops)
+        backend++;
+    return backend;
+}
+
+enum status device_open(struct device **out, const struct device_options *options,
+                        struct error *err)
+{
+    const char *spec = options->spec ? options->spec : "auto";
+    bool automatic = strcmp(spec, "auto") == 0;
+    const struct backend *backend = NULL;
+    unsigned int ordinal = 0;
+    if (automatic)
+        backend = first_built();
+    else if (!parse_spec(spec, &backend, &ordinal))
+        return error_set(err, STATUS_INVALID,
+                         "device '%.40s': no such device (use auto, cpu, cuda or cuda:N)", spec);
+    if (!backend->ops)
+        return error_set(err, STATUS_UNSUPPORTED,
+                         "device '%.40s': this build has no %s back end (use --device cpu)", spec,
+                         backend->name);
+
+    struct device *device = NULL;
+    enum status status = backend->ops->open(&device, options, ordinal, err);
+    if (status != STATUS_OK)
+        return status;
+    device->ops = backend->ops;
+    (void)snprintf(device->reason, sizeof device->reason, "%s: %s", backend->name,
+                   automatic ? "chosen by auto, as this build has no cuda back end"
+                             : "asked for with --device");
+    *out = device;
+    return STATUS_OK;
+}
+
+void device_close(struct device *device)
+{
+    if (device)
+        device->ops->close(device);
+}
+
+void device_describe(const struct device *device, struct device_description *out)
+{
+    memset(out, 0, sizeof *out);
+    device->ops->describe(device, out);
+    memcpy(out->reason, device->reason, sizeof out->reason);
+}
+
+int64_t device_memory_used(const struct device *device)
+{
+    return device->memory_used;
+}
+
+enum status device_synchronize(struct device *device, struct error *err)
+{
+    return device->ops->synchronize(device, err);
+}
+
+// ---- Tensors --------------------------------------------------------------
+
+static const struct tensor_type_line {
+    const char *name;
+    size_t size;
+} tensor_types[] = {
+#define TENSOR_TYPE_LINE(name, text, size) {text, size},
+    TENSOR_TYPE_TABLE(TENSOR_TYPE_LINE)
+#undef TENSOR_TYPE_LINE
+};
+
+const char *tensor_type_name(enum tensor_type type)
+{
+    return (unsigned int)type < TENSOR_TYPE_COUNT ? tensor_types[type].name : "?";
+}
+
+size_t tensor_type_size(enum tensor_type type)
+{
+    return (unsigned int)type < TENSOR_TYPE_COUNT ? tensor_types[type].size : 0;
+}
+
+size_t tensor_bytes(const struct tensor *tensor)
+{
+    return tensor->rows * tensor->columns * tensor_type_size(tensor->type);
+}
+
+enum status device_tensor_new(struct device *device, struct tensor *out, enum tensor_type type,
+                              size_t rows, size_t columns, struct error *err)
+{
+    size_t elements;
+    size_t size;
+    if (__builtin_mul_overflow(rows, columns, &elements) ||
+        __builtin_mul_overflow(elements, tensor_type_size(type), &size) || size == 0 ||
+        size > PTRDIFF_MAX)
+        return error_set(err, STATUS_INVALID, "tensor of %zu x %zu: makes no sense", rows, columns);
+
+    void *data = NULL;
+    enum status status = device->ops->allocate(device, &data, size, err);
+    if (status != STATUS_OK)
+        return status;
+    device->memory_used += (int64_t)size;
+    *out = (struct tensor){.type = type, .rows = rows, .columns = columns, .data = data};
+    return STATUS_OK;
+}
+
+void device_tensor_free(struct device *device, struct tensor *tensor)
+{
+    if (tensor->data) {
+        size_t size = tensor_bytes(tensor);
+        device->ops->release(device, tensor->data, size);
+        device->memory_used -= (int64_t)size;
+    }
+    memset(tensor, 0, sizeof *tensor);
+}
+
+struct tensor tensor_rows(const struct tensor *tensor, size_t first, size_t count)
+{
+    size_t row_size = tensor->columns * tensor_type_size(tensor->type);
+    return (struct tensor){.type = tensor->type,
+                           .rows = count,
+                           .columns = tensor->columns,
+                           .data = (unsigned char *)tensor->data + first * row_size};
+}
+
+// Whether `size` bytes from `offset` on lie inside the tensor.
+static bool inside(const struct tensor *tensor, size_t offset, size_t size)
+{
+    size_t bytes = tensor_bytes(tensor);
+    return tensor->data && offset <= bytes && size <= bytes - offset;
+}
+
+enum status device_upload(struct device *device, struct tensor *tensor, size_t offset,
+                          const void *from, size_t size, struct error *err)
+{
+    if (!inside(tensor, offset, size))
+        return error_set(err, STATUS_INVALID, "upload: outside the tensor");
+    return device->ops->upload(device, (unsigned char *)tensor->data + offset, from, size, err);
+}
+
+enum status device_download(struct device *device, void *to, const struct tensor *tensor,
+                            size_t offset, size_t size, struct error *err)
+{
+    if (!inside(tensor, offset, size))
+        return error_set(err, STATUS_INVALID, "download: outside the tensor");
+    return device->ops->download(device, to, (const unsigned char *)tensor->data + offset, size,
+                                 err);
+}
+
+// ---- Operations -----------------------------------------------------------
+
+static bool is_f32(const struct tensor *t)
+{
+    return t->data && t->type == TENSOR_F32 && t->rows > 0 && t->columns > 0;
+}
+
+static bool is_weight(const struct tensor *t)
+{
+    return t->data && (t->type == TENSOR_F32 || t->type == TENSOR_F16) && t->rows > 0 &&
+           t->columns > 0;
+}
+
+static bool same_shape(const struct tensor *a, const struct tensor *b)
+{
+    return a->rows == b->rows && a->columns == b->columns;
+}
+
+// The one answer to tensors that do not fit together.
+static enum status misfit(struct error *err, const char *operation)
+{
+    return error_set(err, STATUS_INVALID, "%s: the tensors' types or shapes do not fit", operation);
+}
+
+enum status device_embed(struct device *device, struct tensor *out, const struct tensor *table,
+                         const uint32_t *ids, size_t n, struct error *err)
+{
+    if (!is_f32(out) || !is_weight(table) || out->rows != n || out->columns != table->columns)
+        return misfit(err, "embed");
+    for (size_t i = 0; i < n; i++)
+        if (ids[i] >= table->rows)
+            return error_set(err, STATUS_INVALID,
+                             "embed: token %u is outside the vocabulary of %zu",
+                             (unsigned int)ids[i], table->rows);
+    return device->ops->embed(device, out, table, ids, err);
+}
+
+enum status device_matmul(struct device *device, struct tensor *out, const struct tensor *in,
+                          const struct tensor *weight, struct error *err)
+{
+    if (!is_f32(out) || !is_f32(in) || !is_weight(weight) || out->data == in->data ||
+        out->rows != in->rows || in->columns != weight->columns || out->columns != weight->rows)
+        return misfit(err, "matmul");
+    return device->ops->matmul(device, out, in, weight, err);
+}
+
+enum status device_rms_norm(struct device *device, struct tensor *out, const struct tensor *in,
+                            const struct tensor *weight, float epsilon, struct error *err)
+{
+    if (!is_f32(out) || !is_f32(in) || !is_f32(weight) || !same_shape(out, in) ||
+        weight->rows != 1 || weight->columns != in->columns)
+        return misfit(err, "rms_norm");
+    return device->ops->rms_norm(device, out, in, weight, epsilon, err);
+}
+
+enum status device_rope(struct device *device, struct tensor *x, const struct tensor *table,
+                        size_t position, size_t heads, struct error *err)
+{
+    if (!is_f32(x) || !is_f32(table) || heads == 0 || x->columns % heads != 0 ||
+        table->columns % 2 != 0 || table->columns > x->columns / heads || position > table->rows ||
+        x->rows > table->rows - position)
+        return misfit(err, "rope");
+    return device->ops->rope(device, x, table, position, heads, err);
+}
+
+enum status device_attention(struct device *device, struct tensor *out, const struct tensor *query,
+                             const struct tensor *keys, const struct tensor *values,
+                             size_t position, size_t heads, size_t kv_heads, struct error *err)
+{
+    if (!is_f32(out) || !is_f32(query) || !is_f32(keys) || !is_f32(values) ||
+        !same_shape(out, query) || !same_shape(keys, values) || heads == 0 || kv_heads == 0 ||
+        heads % kv_heads != 0 || query->columns % heads != 0 ||
+        keys->columns != query->columns / heads * kv_heads || position > keys->rows ||
+        query->rows > keys->rows - position)
+        return misfit(err, "attention");
+    return device->ops->attention(device, out, query, keys, values, position, heads, kv_heads, err);
+}
+
+enum status device_swiglu(struct device *device, struct tensor *gate, const struct tensor *up,
+                          struct error *err)
+{
+    if (!is_f32(gate) || !is_f32(up) || !same_shape(gate, up))
+        return misfit(err, "swiglu");
+    return device->ops->swiglu(device, gate, up, err);
+}
+
+enum status device_add(struct device *device, struct tensor *x, const struct tensor *y,
+                       struct error *err)
+{
+    if (!is_f32(x) || !is_f32(y) || !same_shape(x, y))
+        return misfit(err, "add");
+    return device->ops->add(device, x, y, err);
+}

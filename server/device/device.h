@@ -1,0 +1,156 @@
+// The machine that computes: memory and the operations a model needs, one
+// interface for every back end.  Today there is the CPU back end.
+//
+// A device has one owning thread: all calls on it come from there.  Operations
+// take effect in the order of the calls.  Nothing here trusts its caller's
+// shapes: an operation whose tensors do not fit together fails with
+// STATUS_INVALID and computes nothing.
+//
+// Results are the same from run to run, for any number of threads.  A row of a
+// batch gets the same bits as it would alone.
+#ifndef INFERSTAT_SERVER_DEVICE_DEVICE_H
+#define INFERSTAT_SERVER_DEVICE_DEVICE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/core/error.h"
+#include "common/core/status.h"
+
+struct device;
+
+// ---- Choosing and opening -------------------------------------------------
+
+enum { DEVICE_NAME_SIZE = 64, DEVICE_REASON_SIZE = 160 };
+
+struct device_options {
+    const char *spec;     // "auto", "cpu", "cuda" or "cuda:N"; NULL is "auto"
+    unsigned int threads; // of the CPU back end; 0: as many as the process may use
+};
+
+// Opens the device that `options->spec` names.  Fails with STATUS_INVALID on a
+// spec that is none of the above, with STATUS_UNSUPPORTED where it names a back
+// end that is not part of this build.
+MUST_CHECK enum status device_open(struct device **out, const struct device_options *options,
+                                   struct error *err);
+
+// Accepts NULL.  All tensors of the device must have been freed.
+void device_close(struct device *device);
+
+struct device_description {
+    char name[DEVICE_NAME_SIZE];     // as records name it: "cpu"
+    char reason[DEVICE_REASON_SIZE]; // which device and why, for the log
+    char kernels[DEVICE_NAME_SIZE];  // "avx2", "plain C"
+    unsigned int ordinal;
+    unsigned int threads;
+    int64_t memory_bytes; // all the device has; 0 when it cannot be told
+};
+
+void device_describe(const struct device *device, struct device_description *out);
+
+// Bytes of tensors allocated now.
+int64_t device_memory_used(const struct device *device);
+
+// ---- Tensors --------------------------------------------------------------
+
+#define TENSOR_TYPE_TABLE(X)                                                                       \
+    X(F32, "F32", 4)                                                                               \
+    X(F16, "F16", 2)
+
+enum tensor_type {
+#define TENSOR_TYPE_ENUM(name, text, size) TENSOR_##name,
+    TENSOR_TYPE_TABLE(TENSOR_TYPE_ENUM)
+#undef TENSOR_TYPE_ENUM
+        TENSOR_TYPE_COUNT
+};
+
+const char *tensor_type_name(enum tensor_type type);
+size_t tensor_type_size(enum tensor_type type); // bytes of one element
+
+// A matrix in a device's memory, row after row without gaps.  A vector is a
+// matrix of one row.  `data` is an address of the device's: the host must not
+// follow it.
+struct tensor {
+    enum tensor_type type;
+    size_t rows, columns;
+    void *data;
+};
+
+// Bytes of the tensor's elements.
+size_t tensor_bytes(const struct tensor *tensor);
+
+// Allocates a tensor; its contents are zero.  Fails with STATUS_INVALID on an
+// empty one or one whose size overflows, STATUS_NOMEM where memory is short.
+MUST_CHECK enum status device_tensor_new(struct device *device, struct tensor *out,
+                                         enum tensor_type type, size_t rows, size_t columns,
+                                         struct error *err);
+
+// Frees the tensor's memory and zeroes `*tensor`.  Accepts a zeroed tensor.
+void device_tensor_free(struct device *device, struct tensor *tensor);
+
+// `count` rows from row `first` on, sharing the memory of `tensor`: a view, not
+// to be freed.  The rows must exist.
+struct tensor tensor_rows(const struct tensor *tensor, size_t first, size_t count);
+
+// Copies `size` bytes from the host to byte `offset` of the tensor, or back.
+// The host's memory may be reused when the call returns.
+MUST_CHECK enum status device_upload(struct device *device, struct tensor *tensor, size_t offset,
+                                     const void *from, size_t size, struct error *err);
+MUST_CHECK enum status device_download(struct device *device, void *to, const struct tensor *tensor,
+                                       size_t offset, size_t size, struct error *err);
+
+// ---- Operations -----------------------------------------------------------
+// Shapes are (rows, columns); n is the number of positions computed at once.
+// Everything is F32 except where weights are said to be F32 or F16.
+
+// out[r] = table[ids[r]], widened to F32.  `table` (vocabulary, dim) F32 or F16,
+// `out` (n, dim).  `ids` holds n numbers in the host's memory, each checked
+// against the vocabulary.
+MUST_CHECK enum status device_embed(struct device *device, struct tensor *out,
+                                    const struct tensor *table, const uint32_t *ids, size_t n,
+                                    struct error *err);
+
+// out[r][o] = sum_i in[r][i] * weight[o][i].  `in` (n, k), `weight` (m, k) F32
+// or F16, `out` (n, m), not overlapping `in`.
+MUST_CHECK enum status device_matmul(struct device *device, struct tensor *out,
+                                     const struct tensor *in, const struct tensor *weight,
+                                     struct error *err);
+
+// out[r][i] = in[r][i] / sqrt(mean(in[r]^2) + epsilon) * weight[i].  `in` and
+// `out` (n, k), may be the same; `weight` (1, k) F32.  RMSNorm, arXiv:1910.07467.
+MUST_CHECK enum status device_rms_norm(struct device *device, struct tensor *out,
+                                       const struct tensor *in, const struct tensor *weight,
+                                       float epsilon, struct error *err);
+
+// Turns the pairs (x[2p], x[2p+1]) of every head of row r by the angle whose
+// cosine and sine are table[position + r][2p] and [2p+1].  `x` (n, heads * h),
+// `table` (positions, d) with d <= h even; elements past d of a head stay.
+// Rotary embedding with interleaved pairs, arXiv:2104.09864.
+MUST_CHECK enum status device_rope(struct device *device, struct tensor *x,
+                                   const struct tensor *table, size_t position, size_t heads,
+                                   struct error *err);
+
+// Causal attention: row r of `query` attends to rows 0..position + r of the
+// caches.  `query` and `out` (n, heads * h); `keys` and `values` (capacity,
+// kv_heads * h); head i uses key/value head i / (heads / kv_heads).
+//   out = softmax(query . keys / sqrt(h)) . values
+// Grouped-query attention, arXiv:2305.13245.
+MUST_CHECK enum status device_attention(struct device *device, struct tensor *out,
+                                        const struct tensor *query, const struct tensor *keys,
+                                        const struct tensor *values, size_t position, size_t heads,
+                                        size_t kv_heads, struct error *err);
+
+// gate[i] = gate[i] / (1 + exp(-gate[i])) * up[i].  SwiGLU, arXiv:2002.05202.
+MUST_CHECK enum status device_swiglu(struct device *device, struct tensor *gate,
+                                     const struct tensor *up, struct error *err);
+
+// x[i] += y[i].
+MUST_CHECK enum status device_add(struct device *device, struct tensor *x, const struct tensor *y,
+                                  struct error *err);
+
+// Returns when everything asked for before has been done: read the clock only
+// after this.
+MUST_CHECK enum status device_synchronize(struct device *device, struct error *err);
+
+#endif

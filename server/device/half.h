@@ -1,0 +1,31 @@
+// IEEE 754 half precision: 1 sign, 5 exponent, 10 fraction bits.
+#ifndef INFERSTAT_SERVER_DEVICE_HALF_H
+#define INFERSTAT_SERVER_DEVICE_HALF_H
+
+#include <stdint.h>
+#include <string.h>
+
+// The same value in single precision; exact.  A signalling NaN stays a NaN.
+static inline float half_to_float(uint16_t half)
+{
+    uint32_t sign = (uint32_t)(half & 0x8000U) << 16;
+    uint32_t magnitude = half & 0x7fffU;
+    uint32_t bits;
+    float value;
+    if (magnitude >= 0x7c00U) { // infinite or NaN
+        bits = sign | 0x7f800000U | (magnitude & 0x3ffU) << 13;
+    } else if (magnitude >= 0x0400U) { // normal: the exponent's bias moves by 112
+        bits = sign | ((magnitude << 13) + (112U << 23));
+    } else { // subnormal: fraction * 2^-24
+        value = (float)magnitude * 0x1p-24F;
+        memcpy(&bits, &value, sizeof bits);
+        bits |= sign;
+    }
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+// The nearest half, ties to even; too large becomes infinite.
+uint16_t half_from_float(float value);
+
+#endif

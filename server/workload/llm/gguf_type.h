@@ -1,0 +1,48 @@
+// The types a GGUF file knows: of values in its header, and of tensors.
+// Format: https://github.com/ggerganov/ggml/blob/master/docs/gguf.md
+#ifndef INFERSTAT_SERVER_WORKLOAD_LLM_GGUF_TYPE_H
+#define INFERSTAT_SERVER_WORKLOAD_LLM_GGUF_TYPE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+// One line a type of value, in the order of the numbers in the file: enum's end,
+// name, bytes (0 where the size varies).
+#define GGUF_VALUE_TABLE(X)                                                                        \
+    X(UINT8, "uint8", 1)                                                                           \
+    X(INT8, "int8", 1)                                                                             \
+    X(UINT16, "uint16", 2)                                                                         \
+    X(INT16, "int16", 2)                                                                           \
+    X(UINT32, "uint32", 4)                                                                         \
+    X(INT32, "int32", 4)                                                                           \
+    X(FLOAT32, "float32", 4)                                                                       \
+    X(BOOL, "bool", 1)                                                                             \
+    X(STRING, "string", 0)                                                                         \
+    X(ARRAY, "array", 0)                                                                           \
+    X(UINT64, "uint64", 8)                                                                         \
+    X(INT64, "int64", 8)                                                                           \
+    X(FLOAT64, "float64", 8)
+
+enum gguf_value_type {
+#define GGUF_VALUE_ENUM(name, text, size) GGUF_##name,
+    GGUF_VALUE_TABLE(GGUF_VALUE_ENUM)
+#undef GGUF_VALUE_ENUM
+        GGUF_VALUE_TYPE_COUNT
+};
+
+const char *gguf_value_type_name(enum gguf_value_type type);
+size_t gguf_value_type_size(enum gguf_value_type type); // 0: varies
+
+// How elements of a tensor are stored: `block_elements` of them in `block_bytes`.
+struct gguf_tensor_type {
+    uint32_t number; // in the file
+    const char *name;
+    uint32_t block_elements, block_bytes;
+};
+
+enum { GGUF_TENSOR_F32 = 0, GGUF_TENSOR_F16 = 1 };
+
+// The type with a number of the file; NULL for one nobody has defined.
+const struct gguf_tensor_type *gguf_tensor_type(uint32_t number);
+
+#endif

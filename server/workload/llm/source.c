@@ -1,0 +1,126 @@
+#include "server/workload/llm/source.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static enum status read_memory(const struct source *source, uint64_t offset, void *to, size_t size,
+                               struct error *err)
+{
+    if (offset > source->size || size > source->size - offset)
+        return error_set(err, STATUS_CORRUPT,
+                         "the file ends at byte %" PRIu64 ", before what its header promises "
+                         "(is it complete?)",
+                         source->size);
+    memcpy(to, (const unsigned char *)source->memory + offset, size);
+    return STATUS_OK;
+}
+
+static enum status read_file(const struct source *source, uint64_t offset, void *to, size_t size,
+                             struct error *err)
+{
+    unsigned char *at = to;
+    while (size > 0) {
+        ssize_t n = pread(source->fd, at, size, (off_t)offset);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return error_set(err, STATUS_IO, "cannot read at byte %" PRIu64 ": %s", offset,
+                             strerror(errno));
+        if (n == 0)
+            return error_set(err, STATUS_CORRUPT,
+                             "the file ends at byte %" PRIu64 ", before what its header promises "
+                             "(is it complete?)",
+                             offset);
+        at += n;
+        offset += (uint64_t)n;
+        size -= (size_t)n;
+    }
+    return STATUS_OK;
+}
+
+static enum status open_status(int number)
+{
+    if (number == ENOENT || number == ENOTDIR)
+        return STATUS_NOT_FOUND;
+    return number == EACCES || number == EPERM ? STATUS_DENIED : STATUS_IO;
+}
+
+enum status source_open(struct source *out, const char *path, struct error *err)
+{
+    // Without O_NONBLOCK a pipe's open would wait for its other end.
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return error_set(err, open_status(errno), "cannot open: %s", strerror(errno));
+    struct stat info;
+    if (fstat(fd, &info) != 0) {
+        enum status status = error_set(err, STATUS_IO, "cannot open: %s", strerror(errno));
+        (void)close(fd);
+        return status;
+    }
+    if (!S_ISREG(info.st_mode)) {
+        (void)close(fd);
+        return error_set(err, STATUS_INVALID, "cannot open: not a regular file");
+    }
+    (void)posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL); // only a hint
+    *out = (struct source){.read = read_file, .size = (uint64_t)info.st_size, .fd = fd};
+    return STATUS_OK;
+}
+
+void source_from_memory(struct source *out, const void *memory, uint64_t size)
+{
+    *out = (struct source){.read = read_memory, .size = size, .fd = -1, .memory = memory};
+}
+
+void source_close(struct source *source)
+{
+    if (source->read == read_file)
+        (void)close(source->fd);
+    memset(source, 0, sizeof *source);
+}
+
+enum status source_read(const struct source *source, uint64_t offset, void *to, size_t size,
+                        struct error *err)
+{
+    return source->read(source, offset, to, size, err);
+}
+
+// mincore(2) answers truly to the file's owner and to those who may write it; to
+// others it says that everything is in memory.
+static bool may_ask(int fd)
+{
+    struct stat info;
+    return fstat(fd, &info) == 0 && (info.st_uid == geteuid() || geteuid() == 0);
+}
+
+double source_cached_ratio(const struct source *source)
+{
+    enum { WINDOW_PAGES = 16384 };
+    if (source->read != read_file || source->size == 0 || !may_ask(source->fd))
+        return -1.0;
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    uint64_t pages = (source->size + page - 1) / page;
+    uint64_t cached = 0;
+    unsigned char resident[WINDOW_PAGES];
+    for (uint64_t first = 0; first < pages; first += WINDOW_PAGES) {
+        uint64_t left = pages - first;
+        size_t count = left < WINDOW_PAGES ? (size_t)left : WINDOW_PAGES;
+        // Mapped only to be asked about; its pages are never touched.
+        void *map =
+            mmap(NULL, count * page, PROT_READ, MAP_SHARED, source->fd, (off_t)(first * page));
+        if (map == MAP_FAILED)
+            return -1.0;
+        int failed = mincore(map, count * page, resident);
+        (void)munmap(map, count * page);
+        if (failed)
+            return -1.0;
+        for (size_t i = 0; i < count; i++)
+            cached += resident[i] & 1U;
+    }
+    return (double)cached / (double)pages;
+}

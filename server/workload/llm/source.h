@@ -1,0 +1,42 @@
+// Bytes to read from: a file, or memory in tests.
+//
+// Files are read, never mapped: a file that shrinks under us gives an error, not
+// a signal.
+#ifndef INFERSTAT_SERVER_WORKLOAD_LLM_SOURCE_H
+#define INFERSTAT_SERVER_WORKLOAD_LLM_SOURCE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/core/error.h"
+#include "common/core/status.h"
+
+struct source {
+    // Reads exactly `size` bytes from `offset` on.  Fails with STATUS_IO, or with
+    // STATUS_CORRUPT where the file ends before.
+    enum status (*read)(const struct source *source, uint64_t offset, void *to, size_t size,
+                        struct error *err);
+    uint64_t size;      // bytes there were when it was opened
+    int fd;             // of a file; -1 otherwise
+    const void *memory; // of a source in memory
+};
+
+// Opens a regular file for reading.  Fails with STATUS_NOT_FOUND, STATUS_DENIED,
+// STATUS_IO, or STATUS_INVALID where the path names no regular file.
+MUST_CHECK enum status source_open(struct source *out, const char *path, struct error *err);
+
+// Lends `size` bytes of memory to `*out` until it is closed.
+void source_from_memory(struct source *out, const void *memory, uint64_t size);
+
+// Accepts a zeroed source.
+void source_close(struct source *source);
+
+MUST_CHECK enum status source_read(const struct source *source, uint64_t offset, void *to,
+                                   size_t size, struct error *err);
+
+// The share of a file's pages that are in the page cache now, 0..1; negative
+// where the system does not tell (it does so only to those who may write the
+// file).
+double source_cached_ratio(const struct source *source);
+
+#endif
