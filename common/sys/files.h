@@ -15,8 +15,8 @@ MUST_CHECK enum status files_make_folder(const char *path, mode_t mode, struct e
 MUST_CHECK enum status files_join(char *out, size_t out_size, const char *folder, const char *name,
                                   struct error *err);
 
-// The user's data folder for inferstat: $XDG_DATA_HOME/inferstat, else
-// ~/.local/share/inferstat; as root without either, /var/lib/inferstat.
+// The data folder for inferstat: $XDG_DATA_HOME/inferstat when that is set, else
+// /var/lib/inferstat for root, else ~/.local/share/inferstat.
 MUST_CHECK enum status files_data_folder(char *out, size_t out_size, struct error *err);
 
 #endif

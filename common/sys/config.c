@@ -1,0 +1,62 @@
+#include "common/sys/config.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { LINE_ROOM = 4096 };
+
+// Cuts white space off both ends, in place.
+static char *trim(char *text)
+{
+    static const char space[] = " \t\r\n";
+    text += strspn(text, space);
+    size_t size = strlen(text);
+    while (size > 0 && strchr(space, text[size - 1]))
+        size--;
+    text[size] = '\0';
+    return text;
+}
+
+static enum status take_line(char *line, config_take *take, void *context, struct error *err)
+{
+    char *text = trim(line);
+    if (*text == '\0' || *text == '#')
+        return STATUS_OK;
+    char *equals = strchr(text, '=');
+    if (!equals || equals == text)
+        return error_set(err, STATUS_INVALID, "\"%.60s\" is no \"key = value\"", text);
+    *equals = '\0';
+    return take(context, trim(text), trim(equals + 1), err);
+}
+
+static enum status read_lines(FILE *file, config_take *take, void *context, unsigned *line_number,
+                              struct error *err)
+{
+    char line[LINE_ROOM];
+    while (fgets(line, sizeof line, file)) {
+        ++*line_number;
+        if (!strchr(line, '\n') && !feof(file))
+            return error_set(err, STATUS_INVALID, "line is longer than %d bytes", LINE_ROOM - 1);
+        enum status status = take_line(line, take, context, err);
+        if (status != STATUS_OK)
+            return status;
+    }
+    if (ferror(file))
+        return error_set(err, STATUS_IO, "cannot read: %s", strerror(errno));
+    return STATUS_OK;
+}
+
+enum status config_read(const char *path, config_take *take, void *context, struct error *err)
+{
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return error_set(err, errno == ENOENT ? STATUS_NOT_FOUND : STATUS_IO, "%s: cannot open: %s",
+                         path, strerror(errno));
+    unsigned line_number = 0;
+    enum status status = read_lines(file, take, context, &line_number, err);
+    (void)fclose(file);
+    if (status != STATUS_OK)
+        return error_prefix(err, status, "%s:%u", path, line_number);
+    return STATUS_OK;
+}

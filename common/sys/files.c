@@ -1,0 +1,66 @@
+#include "common/sys/files.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { PATH_ROOM = 4096 };
+
+static enum status make_one(const char *path, mode_t mode, struct error *err)
+{
+    if (mkdir(path, mode) == 0)
+        return STATUS_OK;
+    const int reason = errno;
+    struct stat info;
+    if (reason == EEXIST && stat(path, &info) == 0 && S_ISDIR(info.st_mode))
+        return STATUS_OK;
+    if (reason == EEXIST)
+        return error_set(err, STATUS_INVALID, "%s: is there and is no folder", path);
+    return error_set(err, reason == EACCES || reason == EROFS ? STATUS_DENIED : STATUS_IO,
+                     "%s: cannot make the folder: %s", path, strerror(reason));
+}
+
+enum status files_make_folder(const char *path, mode_t mode, struct error *err)
+{
+    char part[PATH_ROOM];
+    const size_t size = strlen(path);
+    if (size == 0 || size >= sizeof part)
+        return error_set(err, STATUS_INVALID, "a folder's path is empty or too long");
+    memcpy(part, path, size + 1);
+    for (size_t i = 1; i < size; i++) {
+        if (part[i] != '/')
+            continue;
+        part[i] = '\0';
+        enum status status = access(part, F_OK) == 0 ? STATUS_OK : make_one(part, mode, err);
+        part[i] = '/';
+        if (status != STATUS_OK)
+            return status;
+    }
+    return make_one(path, mode, err);
+}
+
+enum status files_join(char *out, size_t out_size, const char *folder, const char *name,
+                       struct error *err)
+{
+    const int size = snprintf(out, out_size, "%s/%s", folder, name);
+    if (size < 0 || (size_t)size >= out_size)
+        return error_set(err, STATUS_FULL, "%.200s/%.100s: path is too long", folder, name);
+    return STATUS_OK;
+}
+
+enum status files_data_folder(char *out, size_t out_size, struct error *err)
+{
+    const char *data = getenv("XDG_DATA_HOME");
+    if (data && data[0] == '/')
+        return files_join(out, out_size, data, "inferstat", err);
+    if (geteuid() == 0)
+        return files_join(out, out_size, "/var/lib", "inferstat", err);
+    const char *home = getenv("HOME");
+    if (home && home[0] == '/')
+        return files_join(out, out_size, home, ".local/share/inferstat", err);
+    return error_set(err, STATUS_NOT_FOUND,
+                     "no data folder: neither XDG_DATA_HOME nor HOME is set");
+}
