@@ -1,0 +1,1 @@
+inferstat_unit_test(test_sys LINK inferstat_sys)

@@ -158,6 +158,7 @@ static void test_bind_refusals(void **state)
     assert_int_equal(wire_context_new(&fixture->context, NULL), STATUS_OK);
 
     // A file that is no socket is not deleted.
+    (void)unlink(fixture->endpoint + 6);
     FILE *file = fopen(fixture->endpoint + 6, "w");
     assert_non_null(file);
     (void)fclose(file);

@@ -1,0 +1,23 @@
+// What every cmocka test needs, in the order cmocka wants it.
+#ifndef INFERSTAT_TESTS_SUPPORT_TEST_H
+#define INFERSTAT_TESTS_SUPPORT_TEST_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#define COUNT_OF(array) (sizeof(array) / sizeof *(array))
+
+// A small deterministic generator for random properties: xorshift64*, Vigna 2016.
+static inline uint64_t test_random(uint64_t *state)
+{
+    *state ^= *state >> 12;
+    *state ^= *state << 25;
+    *state ^= *state >> 27;
+    return *state * UINT64_C(2685821657736338717);
+}
+
+#endif

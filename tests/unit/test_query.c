@@ -1,0 +1,136 @@
+#include "tests/support/test.h"
+
+#include <string.h>
+
+#include "common/core/query.h"
+
+static void test_dimensions(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++)
+        assert_int_equal(query_dimension_find(query_dimension_name((enum query_dimension)i)), i);
+    assert_int_equal(query_dimension_find("planet"), QUERY_DIMENSION_COUNT);
+}
+
+// Every numeric column with a unit is a metric, once, and every derived one.
+static void test_metrics_are_the_table(void **state)
+{
+    (void)state;
+    unsigned count = 0, derived_count = 0;
+    const struct query_metric *metrics = query_metrics(&count);
+    const struct record_derived *derived = record_derived(&derived_count);
+    unsigned expected = derived_count;
+    for (unsigned k = RECORD_KIND_RUN + 1; k < RECORD_KIND_COUNT; k++) {
+        const struct record_kind_info *info = record_kind_info((enum record_kind)k);
+        for (unsigned c = 0; c < info->column_count; c++)
+            expected += info->columns[c].unit != UNIT_NONE && info->columns[c].unit != UNIT_TIME;
+    }
+    assert_int_equal(count, expected);
+    for (unsigned i = 0; i < count; i++) {
+        if (metrics[i].column >= 0) {
+            const struct record_column *column =
+                &record_kind_info(metrics[i].kind)->columns[metrics[i].column];
+            assert_string_equal(metrics[i].name, column->name);
+            assert_int_equal(metrics[i].unit, column->unit);
+            assert_true(column->type == COLUMN_INT || column->type == COLUMN_REAL);
+        } else {
+            const struct record_derived *same = &derived[i - (count - derived_count)];
+            assert_string_equal(metrics[i].derived->name, same->name);
+            assert_string_equal(metrics[i].derived->denominator, same->denominator);
+        }
+    }
+}
+
+static void test_find(void **state)
+{
+    (void)state;
+    const struct query_metric *metric = NULL;
+    struct error err;
+    assert_int_equal(query_metric_find(&metric, "ttft_ns", &err), STATUS_OK);
+    assert_int_equal(metric->column, INFERENCE_TTFT_NS);
+    assert_int_equal(query_metric_find(&metric, "load.duration_ns", &err), STATUS_OK);
+    assert_int_equal(metric->kind, RECORD_KIND_LOAD);
+    assert_int_equal(query_metric_find(&metric, "load_stage.duration_ns", &err), STATUS_OK);
+    assert_int_equal(metric->kind, RECORD_KIND_LOAD_STAGE);
+    assert_int_equal(query_metric_find(&metric, "tokens_per_second", &err), STATUS_OK);
+    assert_non_null(metric->derived);
+
+    assert_int_equal(query_metric_find(&metric, "duration_ns", &err), STATUS_INVALID);
+    assert_non_null(strstr(err.text, "load.duration_ns"));
+    assert_non_null(strstr(err.text, "operation.duration_ns"));
+    assert_int_equal(query_metric_find(&metric, "ttft", &err), STATUS_INVALID);
+    assert_int_equal(query_metric_find(&metric, "tttf_ns", &err), STATUS_INVALID);
+    assert_non_null(strstr(err.text, "ttft_ns"));
+    assert_int_equal(query_metric_find(&metric, "", &err), STATUS_INVALID);
+    assert_int_equal(query_metric_find(&metric, "load.", &err), STATUS_INVALID);
+    assert_int_equal(query_metric_find(&metric, "\x1b[2J", &err), STATUS_INVALID);
+    assert_null(strchr(err.text, '\x1b'));
+}
+
+static void check(struct query query, enum status expected)
+{
+    struct error err;
+    assert_int_equal(query_check(&query, &err), expected);
+}
+
+static void test_check(void **state)
+{
+    (void)state;
+    struct query query = {.kind = QUERY_SUMMARY};
+    check(query, STATUS_OK);
+    query.kind = QUERY_KIND_COUNT;
+    check(query, STATUS_INVALID);
+    query.kind = (enum query_kind) - 1;
+    check(query, STATUS_INVALID);
+
+    query = (struct query){.kind = QUERY_RECORDS, .record_kind = RECORD_KIND_COUNT};
+    check(query, STATUS_INVALID);
+
+    query = (struct query){.kind = QUERY_AVERAGE, .group_by = {QUERY_BY_HOST, QUERY_BY_MODEL}};
+    query.group_count = 2;
+    check(query, STATUS_OK);
+    query.group_by[1] = QUERY_BY_HOST;
+    check(query, STATUS_INVALID);
+    query.group_by[1] = QUERY_DIMENSION_COUNT;
+    check(query, STATUS_INVALID);
+    query.group_count = QUERY_DIMENSION_COUNT + 1;
+    check(query, STATUS_INVALID);
+
+    query = (struct query){.filter = {.since_ns = 5, .until_ns = 5}};
+    check(query, STATUS_INVALID);
+    query.filter.until_ns = 6;
+    check(query, STATUS_OK);
+
+    static const struct {
+        const char *run;
+        enum status status;
+    } runs[] = {
+        {"", STATUS_OK},
+        {"abc", STATUS_INVALID},
+        {"abcd", STATUS_OK},
+        {"00112233-4455-6677-8899-aabbccddeeff", STATUS_OK},
+        {"00112233-4455-6677-8899-aabbccddeeff0", STATUS_INVALID},
+        {"abcd%", STATUS_INVALID},
+    };
+    for (size_t i = 0; i < COUNT_OF(runs); i++) {
+        query = (struct query){.kind = QUERY_RECORDS};
+        strcpy(query.filter.by[QUERY_BY_RUN], runs[i].run);
+        check(query, runs[i].status);
+    }
+    query = (struct query){.kind = QUERY_SUMMARY};
+    memset(query.filter.by[QUERY_BY_MODEL], 'x', QUERY_TEXT_SIZE);
+    check(query, STATUS_INVALID);
+    strcpy(query.filter.by[QUERY_BY_MODEL], "\xff");
+    check(query, STATUS_INVALID);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_dimensions),
+        cmocka_unit_test(test_metrics_are_the_table),
+        cmocka_unit_test(test_find),
+        cmocka_unit_test(test_check),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

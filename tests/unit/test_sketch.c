@@ -1,0 +1,246 @@
+#include "tests/support/test.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/core/sketch.h"
+
+static const double relative_error = 1.0 / 128;
+
+static struct sketch *make_sketch(void)
+{
+    struct sketch *sketch = NULL;
+    assert_int_equal(sketch_new(&sketch), STATUS_OK);
+    return sketch;
+}
+
+static int compare(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static void check_against_sorted(const struct sketch *sketch, double *values, size_t count)
+{
+    qsort(values, count, sizeof *values, compare);
+    const double quantiles[] = {0, 0.01, 0.5, 0.9, 0.95, 0.99, 0.999, 1};
+    for (size_t i = 0; i < COUNT_OF(quantiles); i++) {
+        const double exact = values[(size_t)floor(quantiles[i] * (double)(count - 1))];
+        double got = NAN;
+        assert_true(sketch_quantile(sketch, quantiles[i], &got));
+        assert_true(fabs(got - exact) <= relative_error * fabs(exact));
+    }
+}
+
+// Distributions that are hard on fixed buckets: heavy tails, two far humps, one
+// value, negative values, zeros, whole nanoseconds from 1 up.
+static double draw(unsigned shape, uint64_t *seed)
+{
+    const double uniform = (double)(test_random(seed) >> 11) * 0x1p-53;
+    switch (shape) {
+    case 0:
+        return 1e6 * (1 + uniform);
+    case 1:
+        return 1e3 / pow(1 - uniform, 2);
+    case 2:
+        return test_random(seed) % 100 == 0 ? 3e9 + 1e6 * uniform : 5e3 + 10 * uniform;
+    case 3:
+        return 42;
+    case 4:
+        return (uniform - 0.5) * 1e9;
+    case 5:
+        return test_random(seed) % 2 ? 0 : 1e-6 * uniform;
+    case 6:
+        return (double)(1 + test_random(seed) % 200);
+    default:
+        return exp(60 * (uniform - 0.5));
+    }
+}
+
+static void test_quantiles(void **state)
+{
+    (void)state;
+    enum { VALUES = 20000 };
+    double *values = malloc(VALUES * sizeof *values);
+    assert_non_null(values);
+    for (unsigned shape = 0; shape < 8; shape++) {
+        uint64_t seed = 1 + shape;
+        struct sketch *sketch = make_sketch();
+        for (size_t i = 0; i < VALUES; i++) {
+            values[i] = draw(shape, &seed);
+            sketch_add(sketch, values[i], 1);
+        }
+        assert_int_equal(sketch_count(sketch), VALUES);
+        check_against_sorted(sketch, values, VALUES);
+        sketch_free(sketch);
+    }
+    free(values);
+}
+
+static void test_edges(void **state)
+{
+    (void)state;
+    struct sketch *sketch = make_sketch();
+    double value = 1;
+    assert_false(sketch_quantile(sketch, 0.5, &value));
+    sketch_add(sketch, NAN, 1);
+    sketch_add(sketch, 1, 0);
+    assert_int_equal(sketch_count(sketch), 0);
+
+    sketch_add(sketch, INFINITY, 1);
+    sketch_add(sketch, -INFINITY, 1);
+    sketch_add(sketch, 1e-300, 1);
+    assert_true(sketch_quantile(sketch, 0, &value) && value < -1e18);
+    assert_true(sketch_quantile(sketch, 0.5, &value) && value == 0);
+    assert_true(sketch_quantile(sketch, 1, &value) && value > 1e18);
+    assert_false(sketch_quantile(sketch, -0.1, &value));
+    assert_false(sketch_quantile(sketch, 1.1, &value));
+    assert_false(sketch_quantile(sketch, NAN, &value));
+
+    sketch_reset(sketch);
+    assert_false(sketch_quantile(sketch, 0.5, &value));
+    sketch_free(sketch);
+}
+
+// The hot path's bucket of nanoseconds is the general one.
+static void test_ns_bucket(void **state)
+{
+    (void)state;
+    uint64_t seed = 3;
+    for (int i = 0; i < 100000; i++) {
+        const uint64_t ns = 1 + (test_random(&seed) >> (20 + test_random(&seed) % 40));
+        assert_int_equal(SKETCH_NS_OFFSET + sketch_ns_bucket(ns), sketch_bucket((double)ns));
+    }
+    assert_int_equal(sketch_ns_bucket(0), 0);
+    assert_int_equal(sketch_ns_bucket(1), 0);
+    assert_int_equal(sketch_ns_bucket(UINT64_C(1) << 62), SKETCH_NS_BUCKETS - 1);
+}
+
+static void test_merge(void **state)
+{
+    (void)state;
+    struct sketch *all = make_sketch(), *one = make_sketch(), *two = make_sketch();
+    uint64_t seed = 9;
+    for (int i = 0; i < 5000; i++) {
+        const double value = draw(4, &seed);
+        sketch_add(all, value, 1);
+        sketch_add(i % 3 ? one : two, value, 1);
+    }
+    sketch_merge(one, two);
+    assert_int_equal(sketch_count(one), sketch_count(all));
+    for (double q = 0; q <= 1; q += 0.125) {
+        double a = 0, b = 1;
+        assert_true(sketch_quantile(all, q, &a) && sketch_quantile(one, q, &b));
+        assert_true(a == b);
+    }
+    sketch_free(all);
+    sketch_free(one);
+    sketch_free(two);
+}
+
+// Encoded in parts of any size and put together again, nothing is lost.
+static void test_encode(void **state)
+{
+    (void)state;
+    const size_t sizes[] = {8, 16, 40, 200, 4096, 100000};
+    for (unsigned shape = 0; shape < 8; shape++) {
+        struct sketch *sketch = make_sketch();
+        uint64_t seed = 20 + shape;
+        for (uint64_t i = 0; i < 3000; i++)
+            sketch_add(sketch, shape == 4 ? fabs(draw(shape, &seed)) : draw(shape, &seed), 1 + i);
+        for (size_t s = 0; s < COUNT_OF(sizes); s++) {
+            struct sketch *back = make_sketch();
+            unsigned char *bytes = malloc(sizes[s]);
+            assert_non_null(bytes);
+            uint32_t next = 0;
+            while (next < SKETCH_BUCKETS) {
+                const size_t used = sketch_encode(sketch, bytes, sizes[s], &next);
+                if (used == 0)
+                    break;
+                assert_true(used <= sizes[s]);
+                assert_int_equal(sketch_decode(back, bytes, used), STATUS_OK);
+            }
+            // Only a room too small for the head and one bucket may refuse.
+            if (next == SKETCH_BUCKETS) {
+                assert_int_equal(sketch_count(back), sketch_count(sketch));
+                for (double q = 0; q <= 1; q += 0.0625) {
+                    double a = 0, b = 1;
+                    assert_true(sketch_quantile(sketch, q, &a) && sketch_quantile(back, q, &b));
+                    assert_true(a == b);
+                }
+            } else {
+                assert_true(sizes[s] < 40);
+            }
+            free(bytes);
+            sketch_free(back);
+        }
+        sketch_free(sketch);
+    }
+}
+
+static void test_encode_negative(void **state)
+{
+    (void)state;
+    struct sketch *sketch = make_sketch(), *back = make_sketch();
+    sketch_add(sketch, -5, 2);
+    sketch_add(sketch, 0, 3);
+    sketch_add(sketch, 7, 4);
+    unsigned char bytes[64];
+    uint32_t next = 0;
+    const size_t used = sketch_encode(sketch, bytes, sizeof bytes, &next);
+    assert_true(used > 0 && next == SKETCH_BUCKETS);
+    assert_int_equal(sketch_decode(back, bytes, used), STATUS_OK);
+    double value = 0;
+    assert_int_equal(sketch_count(back), 9);
+    assert_true(sketch_quantile(back, 0, &value) && fabs(value + 5) < 0.05);
+    assert_true(sketch_quantile(back, 0.4, &value) && value == 0);
+    assert_true(sketch_quantile(back, 1, &value) && fabs(value - 7) < 0.06);
+    // Every cut and every wrong byte is found, or decodes to some other sketch;
+    // what is refused changes nothing.
+    for (size_t cut = 0; cut < used; cut++)
+        assert_int_equal(sketch_decode(back, bytes, cut), STATUS_CORRUPT);
+    assert_int_equal(sketch_count(back), 9);
+    sketch_free(sketch);
+    sketch_free(back);
+}
+
+static void test_decode_refuses(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *what;
+        unsigned char bytes[32];
+        size_t size;
+    } wrong[] = {
+        {"another version", {2, 0, 0, 0}, 4},
+        {"more behind the end", {1, 0, 0, 0, 0}, 5},
+        {"more pairs than buckets", {1, 0, 0xff, 0xff, 0x7f, 0}, 6},
+        {"a bucket beyond the last", {1, 0, 1, 0x80, 0x40, 1, 0}, 7},
+        {"a count of zero", {1, 0, 1, 5, 0, 0}, 6},
+        {"a bucket twice", {1, 0, 2, 5, 1, 0, 1, 0}, 8},
+        {"a number without end",
+         {1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0},
+         12},
+        {"counts that overflow",
+         {1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 1, 5, 1, 0},
+         15},
+    };
+    struct sketch *sketch = make_sketch();
+    for (size_t i = 0; i < COUNT_OF(wrong); i++)
+        if (sketch_decode(sketch, wrong[i].bytes, wrong[i].size) != STATUS_CORRUPT)
+            fail_msg("took %s", wrong[i].what);
+    assert_int_equal(sketch_count(sketch), 0);
+    sketch_free(sketch);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_quantiles),      cmocka_unit_test(test_edges),
+        cmocka_unit_test(test_ns_bucket),      cmocka_unit_test(test_merge),
+        cmocka_unit_test(test_encode),         cmocka_unit_test(test_encode_negative),
+        cmocka_unit_test(test_decode_refuses),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

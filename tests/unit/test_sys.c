@@ -1,0 +1,225 @@
+#include "tests/support/test.h"
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/sys/clock.h"
+#include "common/sys/config.h"
+#include "common/sys/files.h"
+#include "common/sys/lockfile.h"
+#include "common/sys/process.h"
+#include "common/sys/stop.h"
+
+static char folder[64];
+
+static int make_folder(void **state)
+{
+    (void)state;
+    strcpy(folder, "/tmp/inferstat-sys-XXXXXX");
+    return mkdtemp(folder) ? 0 : -1;
+}
+
+static int remove_folder(void **state)
+{
+    (void)state;
+    char command[128];
+    (void)snprintf(command, sizeof command, "rm -rf '%s'", folder);
+    return system(command);
+}
+
+static const char *path_of(const char *name)
+{
+    static char path[256];
+    (void)snprintf(path, sizeof path, "%s/%s", folder, name);
+    return path;
+}
+
+static void write_file(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    assert_true(fputs(text, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+}
+
+// A lock held by a living process is refused, with its pid; the kernel frees it
+// when the holder is killed.
+static void test_lock(void **state)
+{
+    (void)state;
+    int ready[2];
+    assert_int_equal(pipe(ready), 0);
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        int fd;
+        char answer = lockfile_take(&fd, path_of("a.lock"), NULL) == STATUS_OK;
+        (void)!write(ready[1], &answer, 1);
+        pause();
+        _exit(0);
+    }
+    char answer = 0;
+    assert_int_equal(read(ready[0], &answer, 1), 1);
+    assert_int_equal(answer, 1);
+    int fd = -1;
+    struct error err;
+    assert_int_equal(lockfile_take(&fd, path_of("a.lock"), &err), STATUS_BUSY);
+    char pid[32];
+    (void)snprintf(pid, sizeof pid, "process %ld", (long)child);
+    assert_non_null(strstr(err.text, pid));
+
+    assert_int_equal(kill(child, SIGKILL), 0);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    assert_int_equal(lockfile_take(&fd, path_of("a.lock"), &err), STATUS_OK);
+    assert_int_equal(close(fd), 0);
+    assert_int_equal(lockfile_take(&fd, path_of("no/such/folder.lock"), &err), STATUS_IO);
+    (void)close(ready[0]);
+    (void)close(ready[1]);
+}
+
+struct pairs {
+    char text[512];
+    const char *refuse;
+};
+
+static enum status collect(void *context, const char *key, const char *value, struct error *err)
+{
+    struct pairs *pairs = context;
+    if (pairs->refuse && strcmp(key, pairs->refuse) == 0)
+        return error_set(err, STATUS_INVALID, "unknown key \"%s\"", key);
+    strcat(pairs->text, key);
+    strcat(pairs->text, "=");
+    strcat(pairs->text, value);
+    strcat(pairs->text, ";");
+    return STATUS_OK;
+}
+
+static void test_config(void **state)
+{
+    (void)state;
+    struct pairs pairs = {0};
+    struct error err;
+    write_file(path_of("a.conf"), "# comment\n\n  listen = ipc:///run/x  \ndb=/a b.db\n\tempty =\n"
+                                  "equals = a=b\nlast = 1");
+    assert_int_equal(config_read(path_of("a.conf"), collect, &pairs, &err), STATUS_OK);
+    assert_string_equal(pairs.text, "listen=ipc:///run/x;db=/a b.db;empty=;equals=a=b;last=1;");
+
+    pairs.refuse = "db";
+    assert_int_equal(config_read(path_of("a.conf"), collect, &pairs, &err), STATUS_INVALID);
+    assert_non_null(strstr(err.text, "a.conf:4: unknown key"));
+    write_file(path_of("b.conf"), "good = 1\nno equals sign\n");
+    pairs.refuse = NULL;
+    assert_int_equal(config_read(path_of("b.conf"), collect, &pairs, &err), STATUS_INVALID);
+    assert_non_null(strstr(err.text, "b.conf:2"));
+    write_file(path_of("c.conf"), "= value\n");
+    assert_int_equal(config_read(path_of("c.conf"), collect, &pairs, &err), STATUS_INVALID);
+    char *line = malloc(10000);
+    assert_non_null(line);
+    memset(line, 'x', 9999);
+    line[9999] = '\0';
+    write_file(path_of("d.conf"), line);
+    free(line);
+    assert_int_equal(config_read(path_of("d.conf"), collect, &pairs, &err), STATUS_INVALID);
+    assert_int_equal(config_read(path_of("none.conf"), collect, &pairs, &err), STATUS_NOT_FOUND);
+    assert_int_equal(config_read(folder, collect, &pairs, &err), STATUS_IO);
+}
+
+static void test_folders(void **state)
+{
+    (void)state;
+    struct error err;
+    char path[256];
+    assert_int_equal(files_join(path, sizeof path, folder, "one/two/three", &err), STATUS_OK);
+    assert_int_equal(files_make_folder(path, 0750, &err), STATUS_OK);
+    assert_int_equal(files_make_folder(path, 0750, &err), STATUS_OK);
+    struct stat info;
+    assert_int_equal(stat(path, &info), 0);
+    assert_true(S_ISDIR(info.st_mode));
+    assert_int_equal(info.st_mode & 0777 & ~0750U, 0);
+
+    write_file(path_of("file"), "");
+    assert_int_equal(files_make_folder(path_of("file"), 0750, &err), STATUS_INVALID);
+    assert_int_equal(files_make_folder(path_of("file/below"), 0750, &err), STATUS_IO);
+    assert_int_equal(files_make_folder("", 0750, &err), STATUS_INVALID);
+    char small[8];
+    assert_int_equal(files_join(small, sizeof small, folder, "x", &err), STATUS_FULL);
+}
+
+static void test_data_folder(void **state)
+{
+    (void)state;
+    char path[256];
+    struct error err;
+    assert_int_equal(setenv("XDG_DATA_HOME", "/data", 1), 0);
+    assert_int_equal(files_data_folder(path, sizeof path, &err), STATUS_OK);
+    assert_string_equal(path, "/data/inferstat");
+    // A relative path is to be ignored (XDG base directory specification).
+    assert_int_equal(setenv("XDG_DATA_HOME", "data", 1), 0);
+    assert_int_equal(setenv("HOME", "/home/someone", 1), 0);
+    assert_int_equal(files_data_folder(path, sizeof path, &err), STATUS_OK);
+    assert_string_equal(path, geteuid() == 0 ? "/var/lib/inferstat"
+                                             : "/home/someone/.local/share/inferstat");
+}
+
+static void test_process(void **state)
+{
+    (void)state;
+    assert_true(process_memory_bytes() > 100 * 1024);
+    const uint64_t cpu = process_cpu_ns();
+    volatile double sink = 0;
+    for (int i = 0; i < 3000000; i++)
+        sink = sink + i;
+    assert_true(process_cpu_ns() > cpu);
+
+    unsigned char a[16] = {0}, b[16] = {0};
+    assert_int_equal(process_random(a, sizeof a, NULL), STATUS_OK);
+    assert_int_equal(process_random(b, sizeof b, NULL), STATUS_OK);
+    assert_memory_not_equal(a, b, sizeof a);
+
+    struct process_host host;
+    assert_int_equal(setenv("INFERSTAT_HOST", "node7", 1), 0);
+    process_host_read(&host);
+    assert_string_equal(host.host, "node7");
+    assert_true(host.cpu_count >= 1 && host.memory_bytes > 0);
+    assert_true(strlen(host.kernel) > 0 && strlen(host.os) > 0);
+}
+
+static void test_clock(void **state)
+{
+    (void)state;
+    const uint64_t before = clock_monotonic_ns();
+    clock_sleep_until_ns(before + 2000000);
+    assert_true(clock_monotonic_ns() >= before + 2000000);
+    assert_true(clock_wall_ns() > INT64_C(1700000000000000000));
+}
+
+static void test_stop(void **state)
+{
+    (void)state;
+    struct error err;
+    assert_int_equal(stop_install(&err), STATUS_OK);
+    assert_false(stop_requested());
+    assert_int_equal(raise(SIGTERM), 0);
+    assert_true(stop_requested());
+    assert_int_equal(raise(SIGINT), 0); // a second wish changes nothing
+    char byte;
+    assert_int_equal(read(stop_fd(), &byte, 1), 1);
+    assert_int_equal(raise(SIGPIPE), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_lock),    cmocka_unit_test(test_config),
+        cmocka_unit_test(test_folders), cmocka_unit_test(test_process),
+        cmocka_unit_test(test_clock),   cmocka_unit_test(test_data_folder),
+        cmocka_unit_test(test_stop),
+    };
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}

@@ -1,0 +1,115 @@
+#include "tests/support/test.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "common/core/text.h"
+
+static void test_utf8(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        size_t size;
+        bool good;
+    } cases[] = {
+        {"", 0, true},
+        {"abc", 3, true},
+        {"a\0b", 3, false},
+        {"\xc3\xa9", 2, true},
+        {"\xc3", 1, false},
+        {"\xa9", 1, false},
+        {"\xc0\xaf", 2, false},     // overlong
+        {"\xe0\x80\xaf", 3, false}, // overlong
+        {"\xe2\x82\xac", 3, true},
+        {"\xe2\x82", 2, false},
+        {"\xed\xa0\x80", 3, false}, // surrogate
+        {"\xed\x9f\xbf", 3, true},
+        {"\xf0\x9f\x98\x80", 4, true},
+        {"\xf0\x8f\xbf\xbf", 4, false}, // overlong
+        {"\xf4\x8f\xbf\xbf", 4, true},  // U+10FFFF
+        {"\xf4\x90\x80\x80", 4, false}, // above
+        {"\xf5\x80\x80\x80", 4, false},
+        {"\xff", 1, false},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++)
+        assert_int_equal(text_is_utf8(cases[i].text, cases[i].size), cases[i].good);
+}
+
+static void test_cut(void **state)
+{
+    (void)state;
+    const char *text = "a\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80"; // 1 + 2 + 3 + 4 bytes
+    static const size_t ends[] = {0, 1, 1, 3, 3, 3, 6, 6, 6, 6, 10, 10};
+    for (size_t size = 0; size < COUNT_OF(ends); size++)
+        assert_int_equal(text_cut(text, 10, size), ends[size]);
+    assert_int_equal(text_cut("", 0, 0), 0);
+    // Malformed text is cut somewhere, and never beyond the size.
+    assert_true(text_cut("\x80\x80\x80\x80\x80\x80\x80\x80", 8, 6) <= 6);
+}
+
+static void test_escape(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        size_t size;
+        const char *shown;
+    } cases[] = {
+        {"plain", 5, "plain"},
+        {"", 0, ""},
+        {"\x1b[31mred", 8, "\\x1B[31mred"},
+        {"a\nb\tc", 5, "a\\x0Ab\\x09c"},
+        {"a\0b", 3, "a\\x00b"},
+        {"\x7f", 1, "\\x7F"},
+        {"caf\xc3\xa9", 5, "caf\xc3\xa9"},
+        {"\xc2\x9b", 2, "\\xC2\\x9B"}, // C1: another way to begin an escape
+        {"\xff\xfe", 2, "\\xFF\\xFE"},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        char out[64];
+        assert_string_equal(text_escape(out, sizeof out, cases[i].text, cases[i].size),
+                            cases[i].shown);
+    }
+    // Cut without breaking an escape or a character.
+    char small[5];
+    assert_string_equal(text_escape(small, sizeof small, "ab\x1b", 3), "ab");
+    assert_string_equal(text_escape(small, sizeof small, "abc\xc3\xa9", 5), "abc");
+    char one[1];
+    assert_string_equal(text_escape(one, sizeof one, "abc", 3), "");
+}
+
+static void test_uuid(void **state)
+{
+    (void)state;
+    unsigned char uuid[16], back[16];
+    for (unsigned i = 0; i < 16; i++)
+        uuid[i] = (unsigned char)(i * 17);
+    char text[37];
+    text_from_uuid(text, uuid);
+    assert_string_equal(text, "00112233-4455-6677-8899-aabbccddeeff");
+    assert_true(text_to_uuid(back, text));
+    assert_memory_equal(uuid, back, 16);
+    assert_true(text_to_uuid(back, "00112233-4455-6677-8899-AABBCCDDEEFF"));
+    static const char *const wrong[] = {
+        "",
+        "00112233-4455-6677-8899-aabbccddeef",
+        "00112233-4455-6677-8899-aabbccddeeff0",
+        "00112233-4455-6677-8899aabbccddeeff00",
+        "0011223g-4455-6677-8899-aabbccddeeff",
+        "00112233445566778899aabbccddeeff",
+    };
+    for (size_t i = 0; i < COUNT_OF(wrong); i++)
+        assert_false(text_to_uuid(back, wrong[i]));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_utf8),
+        cmocka_unit_test(test_cut),
+        cmocka_unit_test(test_escape),
+        cmocka_unit_test(test_uuid),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
