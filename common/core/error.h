@@ -18,6 +18,11 @@ struct error {
 enum status error_set(struct error *err, enum status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+#ifdef __clang_analyzer__
+// The analyzer does not see into error.c: the promise above, in code.
+#define error_set(err, status, ...) ((void)(error_set)(err, status, __VA_ARGS__), (status))
+#endif
+
 // Puts "context: " before the text already in `err` (may be NULL) and returns
 // its status, or `status` when `err` is NULL.
 enum status error_prefix(struct error *err, enum status status, const char *format, ...)
