@@ -1,0 +1,348 @@
+#include "server/workload/llm/llama.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/workload/llm/llama_weights.h"
+
+// Tokens of a prompt computed at once: enough to use every weight many times while
+// it is near, few enough that the activations stay there too.
+enum { BATCH = 64 };
+
+struct llama {
+    struct device *device;
+    struct llama_config config;
+    struct llama_weights weights;
+};
+
+struct llama_session {
+    const struct llama *llama;
+    size_t context;
+    size_t position;
+    struct tensor *keys, *values; // (context, kv_heads * head_size), one a layer
+    struct tensor rope;           // (context, rope_size): cosines and sines
+    // Activations of up to BATCH positions.
+    struct tensor x, normed;       // (batch, dim)
+    struct tensor query, attended; // (batch, heads * head_size)
+    struct tensor gate, up;        // (batch, ff)
+    struct tensor logits;          // (1, vocabulary)
+    size_t batch;
+};
+
+// ---- The model ------------------------------------------------------------
+
+enum status llama_load(struct llama **out, struct device *device, const struct source *source,
+                       const struct gguf *gguf, const struct llama_config *config,
+                       bool (*cancelled)(void), struct llama_transfer *transfer, struct error *err)
+{
+    struct llama *llama = calloc(1, sizeof *llama);
+    if (!llama)
+        return error_set(err, STATUS_NOMEM, "model: out of memory");
+    llama->device = device;
+    llama->config = *config;
+    memset(transfer, 0, sizeof *transfer);
+    enum status status =
+        llama_weights_load(&llama->weights, device, source, gguf, config, cancelled, transfer, err);
+    if (status != STATUS_OK) {
+        llama_free(llama);
+        return status;
+    }
+    *out = llama;
+    return STATUS_OK;
+}
+
+void llama_free(struct llama *llama)
+{
+    if (!llama)
+        return;
+    llama_weights_free(&llama->weights, llama->device);
+    free(llama);
+}
+
+const struct llama_config *llama_get_config(const struct llama *llama)
+{
+    return &llama->config;
+}
+
+// Elements of all tensors by type.
+struct tally {
+    uint64_t elements[TENSOR_TYPE_COUNT];
+};
+
+static void count_elements(void *context, const struct tensor *tensor)
+{
+    struct tally *tally = context;
+    tally->elements[tensor->type] += (uint64_t)tensor->rows * tensor->columns;
+}
+
+uint64_t llama_parameters(const struct llama *llama)
+{
+    struct tally tally = {{0}};
+    llama_weights_each(&llama->weights, count_elements, &tally);
+    uint64_t sum = 0;
+    for (size_t i = 0; i < TENSOR_TYPE_COUNT; i++)
+        sum += tally.elements[i];
+    return sum;
+}
+
+const char *llama_quantisation(const struct llama *llama)
+{
+    struct tally tally = {{0}};
+    llama_weights_each(&llama->weights, count_elements, &tally);
+    enum tensor_type most = TENSOR_F32;
+    for (unsigned int i = 0; i < TENSOR_TYPE_COUNT; i++)
+        if (tally.elements[i] > tally.elements[most])
+            most = (enum tensor_type)i;
+    return tensor_type_name(most);
+}
+
+// ---- Sessions -------------------------------------------------------------
+
+// Cosine and sine of every position's angles, in double precision until they are
+// stored: angle = position / scale * base^(-2 pair / rope_size).
+static enum status fill_rope(struct llama_session *session, struct error *err)
+{
+    const struct llama_config *config = &session->llama->config;
+    float *row = calloc(config->rope_size, sizeof *row);
+    if (!row)
+        return error_set(err, STATUS_NOMEM, "session: out of memory");
+    enum status status = STATUS_OK;
+    for (size_t position = 0; position < session->context && status == STATUS_OK; position++) {
+        for (size_t i = 0; i < config->rope_size; i += 2) {
+            double frequency = pow(config->rope_base, -(double)i / (double)config->rope_size);
+            double angle = (double)position / config->rope_scale * frequency;
+            row[i] = (float)cos(angle);
+            row[i + 1] = (float)sin(angle);
+        }
+        size_t size = config->rope_size * sizeof *row;
+        status =
+            device_upload(session->llama->device, &session->rope, position * size, row, size, err);
+    }
+    free(row);
+    return status;
+}
+
+static enum status allocate(struct llama_session *session, struct error *err)
+{
+    const struct llama_config *config = &session->llama->config;
+    struct device *device = session->llama->device;
+    size_t query = config->heads * config->head_size;
+    const struct {
+        struct tensor *out;
+        size_t rows, columns;
+    } tensors[] = {
+        {&session->rope, session->context, config->rope_size},
+        {&session->x, session->batch, config->dim},
+        {&session->normed, session->batch, config->dim},
+        {&session->query, session->batch, query},
+        {&session->attended, session->batch, query},
+        {&session->gate, session->batch, config->ff},
+        {&session->up, session->batch, config->ff},
+        {&session->logits, 1, config->vocabulary},
+    };
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < sizeof tensors / sizeof tensors[0] && status == STATUS_OK; i++)
+        status = device_tensor_new(device, tensors[i].out, TENSOR_F32, tensors[i].rows,
+                                   tensors[i].columns, err);
+
+    size_t kv = config->kv_heads * config->head_size;
+    session->keys = calloc(config->layers, sizeof *session->keys);
+    session->values = calloc(config->layers, sizeof *session->values);
+    if (!session->keys || !session->values)
+        return error_set(err, STATUS_NOMEM, "session: out of memory");
+    for (size_t i = 0; i < config->layers && status == STATUS_OK; i++) {
+        status =
+            device_tensor_new(device, &session->keys[i], TENSOR_F32, session->context, kv, err);
+        if (status == STATUS_OK)
+            status = device_tensor_new(device, &session->values[i], TENSOR_F32, session->context,
+                                       kv, err);
+    }
+    return status;
+}
+
+enum status llama_session_new(struct llama_session **out, const struct llama *llama, size_t context,
+                              struct error *err)
+{
+    if (context == 0 || context > llama->config.context)
+        return error_set(err, STATUS_INVALID, "context of %zu: the model takes 1..%zu positions",
+                         context, llama->config.context);
+    struct llama_session *session = calloc(1, sizeof *session);
+    if (!session)
+        return error_set(err, STATUS_NOMEM, "session: out of memory");
+    session->llama = llama;
+    session->context = context;
+    session->batch = context < BATCH ? context : BATCH;
+    enum status status = allocate(session, err);
+    if (status == STATUS_OK)
+        status = fill_rope(session, err);
+    if (status != STATUS_OK) {
+        llama_session_free(session);
+        return status;
+    }
+    *out = session;
+    return STATUS_OK;
+}
+
+void llama_session_free(struct llama_session *session)
+{
+    if (!session)
+        return;
+    struct device *device = session->llama->device;
+    for (size_t i = 0; i < session->llama->config.layers; i++) {
+        if (session->keys)
+            device_tensor_free(device, &session->keys[i]);
+        if (session->values)
+            device_tensor_free(device, &session->values[i]);
+    }
+    free(session->keys);
+    free(session->values);
+    struct tensor *tensors[] = {&session->rope,  &session->x,        &session->normed,
+                                &session->query, &session->attended, &session->gate,
+                                &session->up,    &session->logits};
+    for (size_t i = 0; i < sizeof tensors / sizeof tensors[0]; i++)
+        device_tensor_free(device, tensors[i]);
+    free(session);
+}
+
+void llama_session_reset(struct llama_session *session)
+{
+    session->position = 0;
+}
+
+size_t llama_session_position(const struct llama_session *session)
+{
+    return session->position;
+}
+
+size_t llama_session_context(const struct llama_session *session)
+{
+    return session->context;
+}
+
+// ---- Computing ------------------------------------------------------------
+
+// The first n rows of every activation, for one batch.
+struct batch {
+    struct tensor x, normed, query, attended, gate, up;
+};
+
+static struct batch batch_of(const struct llama_session *session, size_t n)
+{
+    return (struct batch){
+        .x = tensor_rows(&session->x, 0, n),
+        .normed = tensor_rows(&session->normed, 0, n),
+        .query = tensor_rows(&session->query, 0, n),
+        .attended = tensor_rows(&session->attended, 0, n),
+        .gate = tensor_rows(&session->gate, 0, n),
+        .up = tensor_rows(&session->up, 0, n),
+    };
+}
+
+// x += output . attention(norm(x)); keys and values go straight to the caches.
+static enum status attend(struct llama_session *session, struct batch *b, size_t number,
+                          struct error *err)
+{
+    const struct llama_config *config = &session->llama->config;
+    const struct llama_layer *layer = &session->llama->weights.layers[number];
+    struct device *device = session->llama->device;
+    size_t position = session->position;
+    struct tensor keys = tensor_rows(&session->keys[number], position, b->x.rows);
+    struct tensor values = tensor_rows(&session->values[number], position, b->x.rows);
+
+    enum status status =
+        device_rms_norm(device, &b->normed, &b->x, &layer->attention_norm, config->epsilon, err);
+    if (status == STATUS_OK)
+        status = device_matmul(device, &b->query, &b->normed, &layer->query, err);
+    if (status == STATUS_OK)
+        status = device_matmul(device, &keys, &b->normed, &layer->key, err);
+    if (status == STATUS_OK)
+        status = device_matmul(device, &values, &b->normed, &layer->value, err);
+    if (status == STATUS_OK)
+        status = device_rope(device, &b->query, &session->rope, position, config->heads, err);
+    if (status == STATUS_OK)
+        status = device_rope(device, &keys, &session->rope, position, config->kv_heads, err);
+    if (status == STATUS_OK)
+        status = device_attention(device, &b->attended, &b->query, &session->keys[number],
+                                  &session->values[number], position, config->heads,
+                                  config->kv_heads, err);
+    if (status == STATUS_OK)
+        status = device_matmul(device, &b->normed, &b->attended, &layer->attention_output, err);
+    if (status == STATUS_OK)
+        status = device_add(device, &b->x, &b->normed, err);
+    return status;
+}
+
+// x += down . (silu(gate . norm(x)) * (up . norm(x)))
+static enum status feed_forward(struct llama_session *session, struct batch *b, size_t number,
+                                struct error *err)
+{
+    const struct llama_layer *layer = &session->llama->weights.layers[number];
+    struct device *device = session->llama->device;
+    enum status status = device_rms_norm(device, &b->normed, &b->x, &layer->ffn_norm,
+                                         session->llama->config.epsilon, err);
+    if (status == STATUS_OK)
+        status = device_matmul(device, &b->gate, &b->normed, &layer->gate, err);
+    if (status == STATUS_OK)
+        status = device_matmul(device, &b->up, &b->normed, &layer->up, err);
+    if (status == STATUS_OK)
+        status = device_swiglu(device, &b->gate, &b->up, err);
+    if (status == STATUS_OK)
+        status = device_matmul(device, &b->normed, &b->gate, &layer->down, err);
+    if (status == STATUS_OK)
+        status = device_add(device, &b->x, &b->normed, err);
+    return status;
+}
+
+// Runs one batch through all layers; its keys and values are in the caches then.
+static enum status eval_batch(struct llama_session *session, const uint32_t *ids, size_t n,
+                              struct error *err)
+{
+    const struct llama_weights *weights = &session->llama->weights;
+    struct batch b = batch_of(session, n);
+    enum status status =
+        device_embed(session->llama->device, &b.x, &weights->embedding, ids, n, err);
+    for (size_t i = 0; i < weights->layer_count && status == STATUS_OK; i++) {
+        status = attend(session, &b, i, err);
+        if (status == STATUS_OK)
+            status = feed_forward(session, &b, i, err);
+    }
+    return status;
+}
+
+// Scores of what follows row `row` of the last batch.
+static enum status score(struct llama_session *session, size_t row, float *logits,
+                         struct error *err)
+{
+    const struct llama_weights *weights = &session->llama->weights;
+    struct device *device = session->llama->device;
+    struct tensor x = tensor_rows(&session->x, row, 1);
+    struct tensor normed = tensor_rows(&session->normed, 0, 1);
+    const struct tensor *output = weights->output.data ? &weights->output : &weights->embedding;
+    enum status status = device_rms_norm(device, &normed, &x, &weights->output_norm,
+                                         session->llama->config.epsilon, err);
+    if (status == STATUS_OK)
+        status = device_matmul(device, &session->logits, &normed, output, err);
+    if (status == STATUS_OK)
+        status = device_download(device, logits, &session->logits, 0,
+                                 tensor_bytes(&session->logits), err);
+    return status;
+}
+
+enum status llama_session_eval(struct llama_session *session, const uint32_t *ids, size_t count,
+                               float *logits, struct error *err)
+{
+    size_t room = session->context - session->position;
+    if (count == 0 || count > room)
+        return error_set(err, STATUS_FULL, "%zu tokens do not fit the %zu left of a context of %zu",
+                         count, room, session->context);
+    size_t n = 0;
+    for (size_t done = 0; done < count; done += n) {
+        n = count - done < session->batch ? count - done : session->batch;
+        enum status status = eval_batch(session, ids + done, n, err);
+        if (status != STATUS_OK)
+            return status;
+        session->position += n;
+    }
+    return score(session, n - 1, logits, err);
+}

@@ -1,0 +1,70 @@
+// A llama model in a device's memory, and sessions that run it.
+// Touvron et al., arXiv:2302.13971.
+//
+// A model, its sessions and the device belong to one thread.
+#ifndef INFERSTAT_SERVER_WORKLOAD_LLM_LLAMA_H
+#define INFERSTAT_SERVER_WORKLOAD_LLM_LLAMA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/core/error.h"
+#include "common/core/status.h"
+#include "server/device/device.h"
+#include "server/workload/llm/gguf.h"
+#include "server/workload/llm/llama_config.h"
+#include "server/workload/llm/source.h"
+
+struct llama;
+struct llama_session;
+
+// What loading moved, and how long reading took.
+struct llama_transfer {
+    uint64_t bytes, read_ns;
+};
+
+// Copies every weight into the memory of `device` (borrowed until llama_free).
+// `cancelled`, where not NULL, is asked between steps and ends the load with
+// STATUS_CANCELLED.  Fails with STATUS_NOT_FOUND where a tensor is missing,
+// STATUS_CORRUPT on one of a wrong shape, STATUS_UNSUPPORTED on a type other than
+// F32 and F16 or a tensor no llama model known here has, or as the source and the
+// device do.
+MUST_CHECK enum status llama_load(struct llama **out, struct device *device,
+                                  const struct source *source, const struct gguf *gguf,
+                                  const struct llama_config *config, bool (*cancelled)(void),
+                                  struct llama_transfer *transfer, struct error *err);
+
+// Accepts NULL.  Sessions must have been freed.
+void llama_free(struct llama *llama);
+
+const struct llama_config *llama_get_config(const struct llama *llama);
+
+// All weights' elements; a tied output counts once.
+uint64_t llama_parameters(const struct llama *llama);
+
+// The type most of the weights have ("F16").
+const char *llama_quantisation(const struct llama *llama);
+
+// A place for one text at a time: its keys and values for up to `context`
+// positions, and room to compute.  `context` is at most the model's own.
+MUST_CHECK enum status llama_session_new(struct llama_session **out, const struct llama *llama,
+                                         size_t context, struct error *err);
+
+// Accepts NULL.
+void llama_session_free(struct llama_session *session);
+
+// Begins a new text.
+void llama_session_reset(struct llama_session *session);
+
+size_t llama_session_position(const struct llama_session *session);
+size_t llama_session_context(const struct llama_session *session);
+
+// Computes `count` > 0 tokens that follow those computed before, and writes the
+// scores of what may come next to `logits` (one a token of the vocabulary, the
+// host's memory).  Fails with STATUS_FULL where the context has no room for them,
+// STATUS_INVALID on a token outside the vocabulary.
+MUST_CHECK enum status llama_session_eval(struct llama_session *session, const uint32_t *ids,
+                                          size_t count, float *logits, struct error *err);
+
+#endif

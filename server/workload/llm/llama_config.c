@@ -1,0 +1,157 @@
+#include "server/workload/llm/llama_config.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+// Bounds of what is taken for a model at all; every product of two fits 64 bits
+// with room to spare.
+enum {
+    CONTEXT_MAX = 1 << 24,
+    DIM_MAX = 1 << 20,
+    FF_MAX = 1 << 22,
+    LAYERS_MAX = 1 << 12,
+    HEADS_MAX = 1 << 16,
+};
+
+struct size_key {
+    const char *key;
+    size_t maximum;
+    size_t *out;
+    bool optional; // `*out` keeps what it holds
+};
+
+static enum status read_sizes(const struct gguf *gguf, const struct size_key *keys, size_t count,
+                              struct error *err)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (keys[i].optional && !gguf_has(gguf, keys[i].key))
+            continue;
+        uint64_t value;
+        enum status status = gguf_get_uint(gguf, keys[i].key, 1, keys[i].maximum, &value, err);
+        if (status != STATUS_OK)
+            return status;
+        *keys[i].out = (size_t)value;
+    }
+    return STATUS_OK;
+}
+
+static bool text_is(const struct gguf_text *text, const char *word)
+{
+    return text->size == strlen(word) && memcmp(text->data, word, text->size) == 0;
+}
+
+static enum status check_architecture(const struct gguf *gguf, struct error *err)
+{
+    struct gguf_text name;
+    enum status status = gguf_get_text(gguf, "general.architecture", &name, err);
+    if (status != STATUS_OK)
+        return status;
+    if (!text_is(&name, "llama"))
+        return error_set(err, STATUS_UNSUPPORTED,
+                         "architecture '%.*s' is not supported, only 'llama'",
+                         (int)(name.size < 32 ? name.size : 32), name.data);
+
+    uint64_t experts = 0;
+    if (gguf_has(gguf, "llama.expert_count")) {
+        status = gguf_get_uint(gguf, "llama.expert_count", 0, UINT32_MAX, &experts, err);
+        if (status == STATUS_OK && experts > 0)
+            status = error_set(err, STATUS_UNSUPPORTED,
+                               "a mixture of %" PRIu64 " experts is not supported", experts);
+    }
+    return status;
+}
+
+static enum status read_heads(struct llama_config *config, const struct gguf *gguf,
+                              struct error *err)
+{
+    const struct size_key counts[] = {
+        {"llama.attention.head_count", HEADS_MAX, &config->heads, false},
+        {"llama.attention.head_count_kv", HEADS_MAX, &config->kv_heads, true},
+    };
+    enum status status = read_sizes(gguf, &counts[0], 1, err);
+    if (status != STATUS_OK)
+        return status;
+    config->kv_heads = config->heads;
+    status = read_sizes(gguf, &counts[1], 1, err);
+    if (status != STATUS_OK)
+        return status;
+    if (config->heads % config->kv_heads != 0)
+        return error_set(err, STATUS_CORRUPT, "%zu heads cannot share %zu key/value heads",
+                         config->heads, config->kv_heads);
+
+    config->head_size = config->dim / config->heads;
+    size_t value_size = 0;
+    const struct size_key sizes[] = {
+        {"llama.attention.key_length", DIM_MAX, &config->head_size, true},
+        {"llama.attention.value_length", DIM_MAX, &value_size, true},
+    };
+    bool given = gguf_has(gguf, sizes[0].key);
+    if (!given && (config->head_size == 0 || config->dim % config->heads != 0))
+        return error_set(err, STATUS_CORRUPT, "an embedding of %zu cannot be cut into %zu heads",
+                         config->dim, config->heads);
+    status = read_sizes(gguf, sizes, 2, err);
+    if (status == STATUS_OK && value_size != 0 && value_size != config->head_size)
+        status = error_set(err, STATUS_UNSUPPORTED, "heads of %zu keys and %zu values",
+                           config->head_size, value_size);
+    return status;
+}
+
+static enum status read_rope_scale(struct llama_config *config, const struct gguf *gguf,
+                                   struct error *err)
+{
+    static const char key[] = "llama.rope.scaling.type";
+    config->rope_scale = 1.0;
+    if (!gguf_has(gguf, key))
+        return STATUS_OK;
+    struct gguf_text type;
+    enum status status = gguf_get_text(gguf, key, &type, err);
+    if (status != STATUS_OK || text_is(&type, "none"))
+        return status;
+    if (!text_is(&type, "linear"))
+        return error_set(err, STATUS_UNSUPPORTED, "rotary scaling '%.*s' is not supported",
+                         (int)(type.size < 32 ? type.size : 32), type.data);
+    return gguf_get_float(gguf, "llama.rope.scaling.factor", 1e-3, 1e6, &config->rope_scale, err);
+}
+
+static enum status read_rope(struct llama_config *config, const struct gguf *gguf,
+                             struct error *err)
+{
+    config->rope_size = config->head_size;
+    const struct size_key size = {"llama.rope.dimension_count", DIM_MAX, &config->rope_size, true};
+    enum status status = read_sizes(gguf, &size, 1, err);
+    if (status != STATUS_OK)
+        return status;
+    if (config->rope_size > config->head_size || config->rope_size % 2 != 0)
+        return error_set(err, STATUS_CORRUPT,
+                         "%zu rotary elements do not fit a head of %zu in pairs", config->rope_size,
+                         config->head_size);
+    config->rope_base = 10000.0;
+    if (gguf_has(gguf, "llama.rope.freq_base"))
+        status = gguf_get_float(gguf, "llama.rope.freq_base", 1.0, 1e12, &config->rope_base, err);
+    return status == STATUS_OK ? read_rope_scale(config, gguf, err) : status;
+}
+
+enum status llama_config_read(struct llama_config *out, const struct gguf *gguf, size_t vocabulary,
+                              struct error *err)
+{
+    memset(out, 0, sizeof *out);
+    out->vocabulary = vocabulary;
+    enum status status = check_architecture(gguf, err);
+    if (status != STATUS_OK)
+        return status;
+    const struct size_key sizes[] = {
+        {"llama.context_length", CONTEXT_MAX, &out->context, false},
+        {"llama.embedding_length", DIM_MAX, &out->dim, false},
+        {"llama.feed_forward_length", FF_MAX, &out->ff, false},
+        {"llama.block_count", LAYERS_MAX, &out->layers, false},
+    };
+    status = read_sizes(gguf, sizes, sizeof sizes / sizeof sizes[0], err);
+    double epsilon = 0.0;
+    if (status == STATUS_OK)
+        status =
+            gguf_get_float(gguf, "llama.attention.layer_norm_rms_epsilon", 0.0, 1.0, &epsilon, err);
+    out->epsilon = (float)epsilon;
+    if (status == STATUS_OK)
+        status = read_heads(out, gguf, err);
+    return status == STATUS_OK ? read_rope(out, gguf, err) : status;
+}

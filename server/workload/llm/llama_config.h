@@ -1,0 +1,29 @@
+// The shape of a llama model, from the keys of its file.
+#ifndef INFERSTAT_SERVER_WORKLOAD_LLM_LLAMA_CONFIG_H
+#define INFERSTAT_SERVER_WORKLOAD_LLM_LLAMA_CONFIG_H
+
+#include <stddef.h>
+
+#include "common/core/error.h"
+#include "common/core/status.h"
+#include "server/workload/llm/gguf.h"
+
+struct llama_config {
+    size_t context;         // positions the model was made for
+    size_t dim, ff, layers; // embedding, feed-forward, blocks
+    size_t heads, kv_heads; // kv_heads divides heads
+    size_t head_size;       // elements of one head
+    size_t rope_size;       // of those, turned by position; even
+    size_t vocabulary;      // rows of the embedding
+    float epsilon;          // of RMSNorm
+    double rope_base;       // of the angles
+    double rope_scale;      // positions are divided by it
+};
+
+// Reads and checks the keys; `vocabulary` is the tokenizer's count.  Fails with
+// STATUS_UNSUPPORTED on another architecture or a variant not known here, with
+// STATUS_NOT_FOUND and STATUS_CORRUPT as the getters of gguf.h do.
+MUST_CHECK enum status llama_config_read(struct llama_config *out, const struct gguf *gguf,
+                                         size_t vocabulary, struct error *err);
+
+#endif

@@ -1,0 +1,34 @@
+// The tensors of a llama model: which there are, of what shape, and loading them.
+// For llama.c.
+#ifndef INFERSTAT_SERVER_WORKLOAD_LLM_LLAMA_WEIGHTS_H
+#define INFERSTAT_SERVER_WORKLOAD_LLM_LLAMA_WEIGHTS_H
+
+#include "server/workload/llm/llama.h"
+
+struct llama_layer {
+    struct tensor attention_norm, query, key, value, attention_output;
+    struct tensor ffn_norm, gate, up, down;
+};
+
+struct llama_weights {
+    struct tensor embedding, output_norm;
+    struct tensor output; // zeroed where the embedding serves for it
+    struct llama_layer *layers;
+    size_t layer_count;
+};
+
+// See llama_load.  On failure nothing is left allocated.
+MUST_CHECK enum status llama_weights_load(struct llama_weights *weights, struct device *device,
+                                          const struct source *source, const struct gguf *gguf,
+                                          const struct llama_config *config,
+                                          bool (*cancelled)(void), struct llama_transfer *transfer,
+                                          struct error *err);
+
+// Accepts zeroed or half-built weights, and leaves zeroed ones.
+void llama_weights_free(struct llama_weights *weights, struct device *device);
+
+// Calls `visit` for every tensor there is.
+void llama_weights_each(const struct llama_weights *weights,
+                        void (*visit)(void *context, const struct tensor *tensor), void *context);
+
+#endif

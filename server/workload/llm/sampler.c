@@ -1,0 +1,123 @@
+#include "server/workload/llm/sampler.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "server/workload/llm/random.h"
+
+struct candidate {
+    double probability; // not divided by the sum
+    uint32_t id;
+};
+
+struct sampler {
+    struct sampler_options options;
+    struct random random;
+    size_t count;
+    struct candidate *candidates; // `count` of them
+};
+
+enum status sampler_new(struct sampler **out, const struct sampler_options *options, size_t count,
+                        struct error *err)
+{
+    if (!(options->temperature >= 0.0) || !isfinite(options->temperature))
+        return error_set(err, STATUS_INVALID, "temperature %g: must be 0 or more",
+                         options->temperature);
+    if (!(options->top_p > 0.0 && options->top_p <= 1.0))
+        return error_set(err, STATUS_INVALID, "top-p %g: must be above 0 and at most 1",
+                         options->top_p);
+    struct sampler *sampler = calloc(1, sizeof *sampler);
+    struct candidate *candidates = calloc(count, sizeof *candidates);
+    if (!sampler || !candidates) {
+        free(sampler);
+        free(candidates);
+        return error_set(err, STATUS_NOMEM, "sampler: out of memory");
+    }
+    sampler->options = *options;
+    sampler->count = count;
+    sampler->candidates = candidates;
+    random_seed(&sampler->random, options->seed);
+    *out = sampler;
+    return STATUS_OK;
+}
+
+void sampler_free(struct sampler *sampler)
+{
+    if (!sampler)
+        return;
+    free(sampler->candidates);
+    free(sampler);
+}
+
+// The first of the best scores.
+static enum status find_best(const float *logits, size_t count, uint32_t *best, struct error *err)
+{
+    *best = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (!isfinite(logits[i]))
+            return error_set(err, STATUS_CORRUPT,
+                             "the model's score for token %zu is no finite number", i);
+        if (logits[i] > logits[*best])
+            *best = (uint32_t)i;
+    }
+    return STATUS_OK;
+}
+
+static int likeliest_first(const void *a, const void *b)
+{
+    const struct candidate *x = a;
+    const struct candidate *y = b;
+    if (x->probability != y->probability)
+        return x->probability < y->probability ? 1 : -1;
+    return (x->id > y->id) - (x->id < y->id);
+}
+
+// Keeps the likeliest candidates that together reach `share` of `sum`; returns how
+// many, and what they add up to.  Those that cannot be among them, being less
+// likely than an even split of what is to be left out, are not even sorted.
+static size_t keep_likeliest(struct candidate *candidates, size_t count, double share, double *sum)
+{
+    double least = (1.0 - share) * *sum / (double)count;
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++)
+        if (candidates[i].probability >= least)
+            candidates[kept++] = candidates[i];
+    qsort(candidates, kept, sizeof *candidates, likeliest_first);
+
+    double reached = 0.0;
+    size_t n = 0;
+    while (n < kept && reached < share * *sum)
+        reached += candidates[n++].probability;
+    *sum = reached;
+    return n;
+}
+
+enum status sampler_pick(struct sampler *sampler, const float *logits, uint32_t *id,
+                         struct error *err)
+{
+    uint32_t best;
+    enum status status = find_best(logits, sampler->count, &best, err);
+    if (status != STATUS_OK || sampler->options.temperature == 0.0) {
+        *id = best;
+        return status;
+    }
+
+    struct candidate *candidates = sampler->candidates;
+    size_t count = sampler->count;
+    double sum = 0.0;
+    for (size_t i = 0; i < count; i++) {
+        double above = (double)logits[i] - (double)logits[best];
+        candidates[i] = (struct candidate){.probability = exp(above / sampler->options.temperature),
+                                           .id = (uint32_t)i};
+        sum += candidates[i].probability;
+    }
+    if (sampler->options.top_p < 1.0)
+        count = keep_likeliest(candidates, count, sampler->options.top_p, &sum);
+
+    double left = random_unit(&sampler->random) * sum;
+    size_t chosen = 0;
+    while (chosen + 1 < count && left >= candidates[chosen].probability)
+        left -= candidates[chosen++].probability;
+    *id = candidates[chosen].id;
+    return STATUS_OK;
+}

@@ -1,0 +1,33 @@
+// Choosing the next token from a model's scores.
+#ifndef INFERSTAT_SERVER_WORKLOAD_LLM_SAMPLER_H
+#define INFERSTAT_SERVER_WORKLOAD_LLM_SAMPLER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/core/error.h"
+#include "common/core/status.h"
+
+struct sampler;
+
+struct sampler_options {
+    double temperature; // 0: always the best token
+    double top_p;       // only the likeliest tokens that reach this share together; 1: all
+    uint64_t seed;
+};
+
+// Makes a sampler for vocabularies of up to `count` tokens.  Fails with
+// STATUS_INVALID where temperature < 0 or top_p is outside 0 < top_p <= 1.
+MUST_CHECK enum status sampler_new(struct sampler **out, const struct sampler_options *options,
+                                   size_t count, struct error *err);
+
+// Accepts NULL.
+void sampler_free(struct sampler *sampler);
+
+// Chooses one of the sampler's `count` tokens.  The same seed and scores give the
+// same choices.  Allocates nothing.  Fails with STATUS_CORRUPT where a score is no
+// number or infinite.
+MUST_CHECK enum status sampler_pick(struct sampler *sampler, const float *logits, uint32_t *id,
+                                    struct error *err);
+
+#endif

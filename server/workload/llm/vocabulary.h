@@ -1,0 +1,62 @@
+// The tokens a model knows: texts, scores, kinds, and which are special.
+// Immutable once made; any thread.
+#ifndef INFERSTAT_SERVER_WORKLOAD_LLM_VOCABULARY_H
+#define INFERSTAT_SERVER_WORKLOAD_LLM_VOCABULARY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/core/error.h"
+#include "common/core/status.h"
+#include "server/workload/llm/gguf.h"
+
+// Kinds of tokens, by their numbers in the file.
+enum token_kind {
+    TOKEN_UNDEFINED,
+    TOKEN_NORMAL,
+    TOKEN_UNKNOWN,
+    TOKEN_CONTROL,
+    TOKEN_USER_DEFINED,
+    TOKEN_UNUSED,
+    TOKEN_BYTE,
+    TOKEN_KIND_COUNT
+};
+
+#define TOKEN_NONE UINT32_MAX
+
+struct token {
+    const char *text; // as the vocabulary spells it, U+2581 for a space
+    uint32_t size;
+    enum token_kind kind;
+    float score;
+};
+
+struct vocabulary {
+    struct token *tokens;
+    uint32_t count;
+    char *texts;     // what the tokens' texts point into
+    uint32_t *slots; // hash table of ids, TOKEN_NONE where empty
+    size_t slot_count;
+    // TOKEN_NONE where the model has none.
+    uint32_t bos, eos, end_of_turn, unknown;
+    uint32_t bytes[256]; // the token that stands for a single byte
+    uint32_t *special;   // ids of control, unknown and user-defined tokens, longest first
+    uint32_t special_count;
+    bool add_bos, add_eos, add_space_prefix;
+};
+
+// Copies the vocabulary out of a file's header.  Fails with STATUS_NOT_FOUND where
+// a key is missing, STATUS_CORRUPT where keys do not fit together,
+// STATUS_UNSUPPORTED on a tokenizer other than "llama", STATUS_NOMEM.
+MUST_CHECK enum status vocabulary_init(struct vocabulary *vocabulary, const struct gguf *gguf,
+                                       struct error *err);
+
+// Accepts a zeroed or half-built vocabulary, and leaves a zeroed one.
+void vocabulary_deinit(struct vocabulary *vocabulary);
+
+// The token spelled so, TOKEN_NONE where there is none.  Of several spelled alike,
+// the last.
+uint32_t vocabulary_find(const struct vocabulary *vocabulary, const char *text, size_t size);
+
+#endif
