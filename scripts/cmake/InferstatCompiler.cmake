@@ -1,7 +1,7 @@
 # Compiler and linker settings shared by every target of the project.
 #
 #   inferstat_room(NAME SOURCES... [LINK LIBS...])  a static library of hand-written code
-#   inferstat_program(NAME SOURCES... [LINK LIBS...])  an executable
+#   inferstat_program(NAME SOURCES... [LINK LIBS...])  an executable in bin/ of the build folder
 
 include(CheckPIESupported)
 check_pie_supported()
@@ -53,4 +53,5 @@ function(inferstat_program name)
   cmake_parse_arguments(PROGRAM "" "" "LINK" ${ARGN})
   add_executable(${name} ${PROGRAM_UNPARSED_ARGUMENTS})
   target_link_libraries(${name} PRIVATE inferstat_options ${PROGRAM_LINK})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
 endfunction()

@@ -1,0 +1,180 @@
+#!/usr/bin/env bash
+# Shows inferstat at work: builds it, starts a private collector and a worker
+# that answers requests with a model, and opens the dashboard.
+#
+#   scripts/run.sh [--model FILE.gguf] [--seconds N]
+#
+#   --model FILE   the model to serve; without it a synthetic one is made (random
+#                  weights: its text means nothing, its numbers are real)
+#   --seconds N    ends by itself after N seconds; without a terminal it always
+#                  does (default 15), and prints the summary instead
+#
+# When it ends, by `q`, Ctrl-C, a closed terminal or an error, everything it
+# started has ended.  What was recorded is kept, and it says where.
+set -euo pipefail
+
+say() {
+  printf 'run.sh: %s\n' "$*" >&2 || true
+}
+
+usage_error() {
+  say "$* (see --help)"
+  exit 2
+}
+
+model=
+seconds=
+while [ $# -gt 0 ]; do
+  case $1 in
+  --help | -h)
+    sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//;p}' "$0"
+    exit 0
+    ;;
+  --model=* | --seconds=*) set -- "${1%%=*}" "${1#*=}" "${@:2}" ;;
+  --model)
+    [ -n "${2-}" ] || usage_error "--model needs a file"
+    if ! [ -f "$2" ] || ! [ -r "$2" ]; then
+      usage_error "$2: no model file that can be read"
+    fi
+    model=$(realpath -- "$2")
+    shift 2
+    ;;
+  --seconds)
+    [[ ${2-} =~ ^[1-9][0-9]{0,6}$ ]] || usage_error "--seconds needs a whole number above 0"
+    seconds=$2
+    shift 2
+    ;;
+  *) usage_error "unknown option: $1" ;;
+  esac
+done
+terminal=no
+if [ -t 0 ] && [ -t 1 ] && [ "${TERM:-dumb}" != dumb ]; then
+  terminal=yes
+fi
+
+cd "$(dirname "$0")/.."
+scripts/setup.sh
+scripts/build.sh release
+bin=$PWD/build/release/bin
+kept=$PWD/build/run
+mkdir -p "$kept"
+
+# Sockets lie in a private folder; their paths may have 107 bytes at most.
+work=
+worker_pid=
+collector_pid=
+for folder in "${TMPDIR:-/tmp}" /tmp; do
+  [ ${#folder} -le 70 ] && work=$(mktemp -d "$folder/inferstat.XXXXXX") && break
+done
+[ -n "$work" ] || {
+  say "cannot make a folder for the sockets in ${TMPDIR:-/tmp} or /tmp (free some space, or set TMPDIR)"
+  exit 1
+}
+store=$kept/$(date +%Y%m%d-%H%M%S)-$$.db
+export INFERSTAT_COLLECTOR=ipc://$work INFERSTAT_RUN_DIR=$work
+
+# Starts a program beyond the reach of the terminal's Ctrl-C and hang-up, so that
+# this script can end its programs in order; should the script be killed, they are asked to end.
+start() {
+  local log=$1
+  shift
+  setsid setpriv --pdeathsig TERM "$@" >"$log" 2>&1 </dev/null &
+}
+
+# Asks a program to end, waits up to 10 seconds, then kills it.
+end() {
+  local pid=$1 tries=200
+  [ -n "$pid" ] || return 0
+  kill "$pid" 2>/dev/null || return 0
+  while kill -0 "$pid" 2>/dev/null; do
+    tries=$((tries - 1))
+    if [ "$tries" -eq 0 ]; then
+      kill -KILL "$pid" 2>/dev/null
+      break
+    fi
+    sleep 0.05
+  done
+  wait "$pid" 2>/dev/null
+}
+
+leave() {
+  local code=$?
+  trap '' INT TERM HUP
+  set +e
+  end "$worker_pid" # the worker first: its goodbye needs a collector
+  end "$collector_pid"
+  rm -rf "$work"
+  if [ -s "$store" ]; then
+    say "what was recorded is kept in ${store#"$PWD"/}; to look at it again:"
+    say "  build/release/bin/inferstat --db ${store#"$PWD"/} summary"
+  fi
+  exit "$code"
+}
+trap leave EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+trap 'exit 129' HUP
+
+# give_up PROGRAM LOG: says that a program ended, with its last words.
+give_up() {
+  say "$1 ended early; its last words:"
+  tail -n 15 "$2" >&2 || true
+  exit 1
+}
+
+check_alive() {
+  kill -0 "$collector_pid" 2>/dev/null || give_up inferstatd "$work/collector.log"
+  kill -0 "$worker_pid" 2>/dev/null || give_up inferstat-worker "$work/worker.log"
+}
+
+if [ -z "$model" ]; then
+  model=$kept/synthetic-15m-f16.gguf
+  if [ ! -f "$model" ]; then
+    say "making a synthetic model"
+    "$bin/inferstat-worker" make-model --shape 15m --type f16 "$model.$$" && mv "$model.$$" "$model"
+  fi
+fi
+
+start "$work/collector.log" "$bin/inferstatd" --listen "$INFERSTAT_COLLECTOR" --db "$store"
+collector_pid=$!
+for ((tries = 200; tries > 0; tries--)); do
+  kill -0 "$collector_pid" 2>/dev/null || give_up inferstatd "$work/collector.log"
+  "$bin/inferstat" ping >/dev/null 2>&1 && break
+  sleep 0.05
+done
+[ "$tries" -gt 0 ] || give_up inferstatd "$work/collector.log"
+
+start "$work/worker.log" "$bin/inferstat-worker" llm --model "$model" --requests 0 --rate 1 \
+  --tokens 64 --prompt "Once upon a time"
+worker_pid=$!
+
+if [ "$terminal" = yes ]; then
+  sleep 0.3 # a model that cannot be loaded says so before the dashboard covers it
+  check_alive
+  code=0
+  if [ -n "$seconds" ]; then
+    timeout --foreground "$seconds" "$bin/inferstat" top || code=$?
+    [ "$code" -ne 124 ] || code=0
+  else
+    "$bin/inferstat" top || code=$?
+  fi
+  check_alive
+  "$bin/inferstat" summary || true
+  exit "$code"
+fi
+
+seconds=${seconds:-15}
+say "no terminal: recording for $seconds seconds"
+for ((second = 1; second <= seconds; second++)); do
+  sleep 1
+  check_alive
+  if [ $((second % 5)) -eq 0 ] || [ "$second" -eq "$seconds" ]; then
+    printf '%3d/%d s  %s\n' "$second" "$seconds" "$("$bin/inferstat" summary --line 2>&1 || true)"
+  fi
+done
+"$bin/inferstat" inferences >/dev/null || {
+  say "nothing was recorded; the worker's last words:"
+  tail -n 15 "$work/worker.log" >&2
+  exit 3
+}
+"$bin/inferstat" summary
