@@ -39,7 +39,7 @@ MUST_CHECK enum status table_builder_add(struct table_builder *builder, uint64_t
                                          const struct record *record);
 
 // The tables of what was added since the reset, `*count` of them; borrowed until
-// the next call.  NULL when out of memory.
+// the next call.
 const struct wire_table *table_builder_tables(struct table_builder *builder, size_t *count);
 
 #endif

@@ -25,6 +25,9 @@ enum {
     MESSAGE_COLUMNS_MAX = 64,
 };
 
+// The highest number of a record, so that the one after it fits 63 bits too.
+#define MESSAGE_NUMBER_MAX ((uint64_t)INT64_MAX - 1)
+
 // Text or bytes, not terminated.
 struct wire_bytes {
     size_t size;

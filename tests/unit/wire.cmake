@@ -1,2 +1,3 @@
 inferstat_unit_test(test_address LINK inferstat_wire)
 inferstat_unit_test(test_socket LINK inferstat_wire)
+inferstat_unit_test(test_codec LINK inferstat_wire)

@@ -1,0 +1,78 @@
+// What the codec's files share.  Besides codec*.c nobody includes this, and
+// nobody else sees generated protobuf.
+//
+// Packing: each function builds the protobuf-c structure of one body in the
+// arena, pointing into the message where it can.  Reading: each function checks
+// a structure from the wire and fills the message's.  In both, what cannot be
+// had from the arena stays empty and the caller asks arena_failed at the end.
+#ifndef INFERSTAT_WIRE_CODEC_PARTS_H
+#define INFERSTAT_WIRE_CODEC_PARTS_H
+
+#include "common/wire/arena.h"
+#include "common/wire/message.h"
+#include "proto/inferstat.pb-c.h"
+
+// ---- Texts and bytes (codec.c) ---------------------------------------------------
+
+// A terminated copy, or an empty text.
+char *codec_pack_text(struct arena *arena, struct wire_bytes text);
+
+// protobuf-c asks for pointers it could write through, and only reads.
+static inline void *codec_borrow(const void *memory)
+{
+    return (void *)(uintptr_t)memory;
+}
+
+static inline ProtobufCBinaryData codec_pack_bytes(const void *bytes, size_t size)
+{
+    return (ProtobufCBinaryData){.len = size, .data = codec_borrow(bytes)};
+}
+
+// A text as it came.  protobuf-c keeps no length, so that a NUL inside would cut
+// it unseen; the arena knows how long it was.
+struct wire_bytes codec_read_text(const char *text);
+
+// At most `size_max` bytes of UTF-8 without NUL.
+bool codec_text_is_sound(struct wire_bytes text, size_t size_max);
+
+// ---- Bodies ------------------------------------------------------------------------
+
+// codec_ingest.c
+Inferstat__Hello *codec_pack_hello(struct arena *arena, const struct message_hello *hello);
+Inferstat__Batch *codec_pack_batch(struct arena *arena, const struct message_batch *batch);
+Inferstat__Goodbye *codec_pack_goodbye(struct arena *arena, const struct message_goodbye *goodbye);
+Inferstat__Ack *codec_pack_ack(struct arena *arena, const struct message_ack *ack);
+MUST_CHECK enum status codec_read_hello(struct arena *arena, struct message_hello *hello,
+                                        const Inferstat__Hello *from, struct error *err);
+MUST_CHECK enum status codec_read_batch(struct arena *arena, struct message_batch *batch,
+                                        const Inferstat__Batch *from, struct error *err);
+MUST_CHECK enum status codec_read_goodbye(struct arena *arena, struct message_goodbye *goodbye,
+                                          const Inferstat__Goodbye *from, struct error *err);
+MUST_CHECK enum status codec_read_ack(struct arena *arena, struct message_ack *ack,
+                                      const Inferstat__Ack *from, struct error *err);
+
+// codec_table.c: the tables of a batch.  codec_read_tables returns why they can
+// never be taken, or NULL; it works on the arrays of `from` in place.
+void codec_pack_tables(struct arena *arena, Inferstat__Batch *to,
+                       const struct message_batch *batch);
+const char *codec_read_tables(struct arena *arena, struct message_batch *batch,
+                              const Inferstat__Batch *from);
+
+// codec_query.c
+Inferstat__Query *codec_pack_query(struct arena *arena, const struct message_query *query);
+Inferstat__Reply *codec_pack_reply(struct arena *arena, const struct message_reply *reply);
+Inferstat__LiveCredit *codec_pack_live_credit(struct arena *arena,
+                                              const struct message_live_credit *credit);
+Inferstat__LiveRecords *codec_pack_live_records(struct arena *arena,
+                                                const struct message_live_records *records);
+MUST_CHECK enum status codec_read_query(struct message_query *query, const Inferstat__Query *from,
+                                        struct error *err);
+MUST_CHECK enum status codec_read_reply(struct message_reply *reply, const Inferstat__Reply *from,
+                                        struct error *err);
+MUST_CHECK enum status codec_read_live_credit(struct message_live_credit *credit,
+                                              const Inferstat__LiveCredit *from, struct error *err);
+MUST_CHECK enum status codec_read_live_records(struct message_live_records *records,
+                                               const Inferstat__LiveRecords *from,
+                                               struct error *err);
+
+#endif

@@ -1,0 +1,538 @@
+#include "common/wire/codec.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "common/wire/codec_parts.h"
+
+#define COUNT(array) (sizeof(array) / sizeof(array)[0])
+
+static struct wire_bytes text(const char *string)
+{
+    return (struct wire_bytes){.size = strlen(string), .bytes = string};
+}
+
+static void assert_text(struct wire_bytes bytes, const char *string)
+{
+    assert_int_equal(bytes.size, strlen(string));
+    if (bytes.size)
+        assert_memory_equal(bytes.bytes, string, bytes.size);
+}
+
+// Encodes, decodes into `out` and checks that the second encoding is the first.
+static void round_trip(struct message *out, const struct message *message)
+{
+    unsigned char *bytes = NULL, *again = NULL;
+    size_t size = 0, again_size = 0;
+    struct error err = {0};
+    if (codec_encode(&bytes, &size, message, &err) != STATUS_OK)
+        fail_msg("%s", err.text);
+    if (codec_decode(out, bytes, size, &err) != STATUS_OK)
+        fail_msg("%s", err.text);
+    assert_int_equal(out->kind, message->kind);
+    if (out->kind == MESSAGE_BATCH && out->batch.fault)
+        fail_msg("%s", out->batch.fault);
+    assert_int_equal(codec_encode(&again, &again_size, out, NULL), STATUS_OK);
+    assert_int_equal(again_size, size);
+    assert_memory_equal(again, bytes, size);
+    free(bytes);
+    free(again);
+}
+
+static const unsigned char run_id[MESSAGE_RUN_SIZE] = "0123456789abcdef";
+
+static void test_hello(void **state)
+{
+    (void)state;
+    const struct delivery_stream streams[] = {{0, 7, 1}, {5, MESSAGE_NUMBER_MAX, 0}};
+    struct message hello = {.kind = MESSAGE_HELLO,
+                            .hello = {.protocol = 1,
+                                      .host = text("gpu-17"),
+                                      .os = text("linux"),
+                                      .cpu = text("Prozessor \xc3\xa4"),
+                                      .cuda = text("12.4"),
+                                      .pid = 4711,
+                                      .started_ns = -5,
+                                      .cpu_count = 2,
+                                      .host_memory_bytes = INT64_MAX,
+                                      .device_count = 1,
+                                      .streams = streams,
+                                      .stream_count = 2}};
+    memcpy(hello.hello.run, run_id, sizeof run_id);
+    struct message out;
+    round_trip(&out, &hello);
+    assert_memory_equal(out.hello.run, run_id, sizeof run_id);
+    assert_int_equal(out.hello.protocol, 1);
+    assert_text(out.hello.host, "gpu-17");
+    assert_text(out.hello.os, "linux");
+    assert_text(out.hello.cpu, "Prozessor \xc3\xa4");
+    assert_text(out.hello.cuda, "12.4");
+    assert_text(out.hello.kernel, "");
+    assert_int_equal(out.hello.pid, 4711);
+    assert_int_equal(out.hello.started_ns, -5);
+    assert_int_equal(out.hello.cpu_count, 2);
+    assert_true(out.hello.host_memory_bytes == INT64_MAX);
+    assert_int_equal(out.hello.stream_count, 2);
+    assert_true(out.hello.streams[1].produced == MESSAGE_NUMBER_MAX);
+    assert_int_equal(out.hello.streams[0].unnumbered, 1);
+    message_free(&out);
+}
+
+static void test_goodbye(void **state)
+{
+    (void)state;
+    const struct delivery_stream streams[] = {{3, 9, 2}};
+    const struct wire_drop drops[] = {
+        {.range = {3, 1, 4, DELIVERY_SPOOL_FULL, 10, 20}, .detail = text("disk full")},
+        {.range = {3, 5, 5, DELIVERY_ACKNOWLEDGED_ELSEWHERE, -1, INT64_MIN}},
+    };
+    struct message goodbye = {.kind = MESSAGE_GOODBYE,
+                              .goodbye = {.sequence = UINT64_MAX,
+                                          .ended_ns = 99,
+                                          .streams = streams,
+                                          .stream_count = 1,
+                                          .drops = drops,
+                                          .drop_count = 2}};
+    memcpy(goodbye.goodbye.run, run_id, sizeof run_id);
+    struct message out;
+    round_trip(&out, &goodbye);
+    assert_true(out.goodbye.sequence == UINT64_MAX);
+    assert_int_equal(out.goodbye.ended_ns, 99);
+    assert_int_equal(out.goodbye.drop_count, 2);
+    assert_memory_equal(&out.goodbye.drops[1].range, &drops[1].range, sizeof drops[1].range);
+    assert_text(out.goodbye.drops[0].detail, "disk full");
+    message_free(&out);
+}
+
+static void test_ack(void **state)
+{
+    (void)state;
+    const struct delivery_next next[] = {{0, 1}, {9, MESSAGE_NUMBER_MAX + 1}};
+    const struct wire_refused refused[] = {{4, 2, 3, text("numbers that do not rise")}};
+    struct message ack = {.kind = MESSAGE_ACK,
+                          .ack = {.protocol = 1,
+                                  .delivery = {.store = "storestorestore",
+                                               .sequence = 12,
+                                               .next = next,
+                                               .next_count = 2,
+                                               .names_known = MESSAGE_NAMES_MAX,
+                                               .credit = 5000,
+                                               .hello_wanted = true,
+                                               .closed = true},
+                                  .refused = refused,
+                                  .refused_count = 1,
+                                  .sent_ns = -1,
+                                  .echo_sent_ns = 7,
+                                  .error = text("why")}};
+    memcpy(ack.ack.run, run_id, sizeof run_id);
+    struct message out;
+    round_trip(&out, &ack);
+    assert_memory_equal(out.ack.delivery.store, "storestorestore", 16);
+    assert_int_equal(out.ack.delivery.sequence, 12);
+    assert_int_equal(out.ack.delivery.next_count, 2);
+    assert_int_equal(out.ack.delivery.next[1].stream, 9);
+    assert_true(out.ack.delivery.next[1].next == MESSAGE_NUMBER_MAX + 1);
+    assert_int_equal(out.ack.delivery.names_known, MESSAGE_NAMES_MAX);
+    assert_int_equal(out.ack.delivery.credit, 5000);
+    assert_true(out.ack.delivery.hello_wanted && out.ack.delivery.closed);
+    assert_text(out.ack.refused[0].reason, "numbers that do not rise");
+    assert_text(out.ack.error, "why");
+    message_free(&out);
+}
+
+static void test_query(void **state)
+{
+    (void)state;
+    struct message query = {.kind = MESSAGE_QUERY,
+                            .query = {.id = 77,
+                                      .protocol = 1,
+                                      .query = {.kind = QUERY_AVERAGE,
+                                                .record_kind = RECORD_KIND_INFERENCE,
+                                                .metric = "ttft_ns",
+                                                .group_by = {QUERY_BY_HOST, QUERY_BY_MODEL},
+                                                .group_count = 2,
+                                                .filter = {.since_ns = -1, .until_ns = INT64_MAX},
+                                                .limit = 10,
+                                                .oldest_first = true,
+                                                .cursor = UINT64_MAX}}};
+    for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++)
+        memset(query.query.query.filter.by[i], 'a' + (int)i, 36);
+    memset(query.query.query.filter.by[QUERY_BY_MODEL], 'm', QUERY_TEXT_SIZE - 1);
+    struct message out;
+    round_trip(&out, &query);
+    assert_int_equal(out.query.id, 77);
+    assert_memory_equal(&out.query.query, &query.query.query, sizeof query.query.query);
+    message_free(&out);
+}
+
+// What makes no sense in a Query decodes, so that it can be answered, and does
+// not pass query_check.
+static void test_query_faults_are_left_to_query_check(void **state)
+{
+    (void)state;
+    for (int fault = 0; fault < 6; fault++) {
+        Inferstat__Filter filter = INFERSTAT__FILTER__INIT;
+        Inferstat__Query query = INFERSTAT__QUERY__INIT;
+        Inferstat__Envelope envelope = INFERSTAT__ENVELOPE__INIT;
+        envelope.body_case = INFERSTAT__ENVELOPE__BODY_QUERY;
+        envelope.query = &query;
+        char long_text[QUERY_TEXT_SIZE + 1];
+        memset(long_text, 'x', sizeof long_text - 1);
+        long_text[sizeof long_text - 1] = '\0';
+        uint32_t groups[] = {0, 1, 2, 3, 4, 5, 0};
+        query.id = 5;
+        query.kind = INFERSTAT__QUERY_KIND__QUERY_RECORDS;
+        query.record_kind = RECORD_KIND_LOAD;
+        query.filter = &filter;
+        if (fault == 0)
+            query.kind = (Inferstat__QueryKind)99;
+        if (fault == 1)
+            query.record_kind = 99;
+        if (fault == 2)
+            filter.host = long_text;
+        if (fault == 3) {
+            query.n_group_by = COUNT(groups);
+            query.group_by = groups;
+        }
+        if (fault == 4) {
+            groups[0] = 6;
+            query.n_group_by = 1;
+            query.group_by = groups;
+        }
+        if (fault == 5) {
+            filter.stage = long_text;
+            long_text[3] = '\xff';
+            long_text[4] = '\0';
+        }
+        unsigned char bytes[2048];
+        size_t size = inferstat__envelope__pack(&envelope, bytes);
+        struct message out;
+        assert_int_equal(codec_decode(&out, bytes, size, NULL), STATUS_OK);
+        assert_int_equal(out.query.id, 5);
+        assert_int_equal(query_check(&out.query.query, NULL), STATUS_INVALID);
+        message_free(&out);
+    }
+}
+
+static struct result *example_result(void)
+{
+    struct result *result = NULL;
+    assert_int_equal(result_new(&result), STATUS_OK);
+    assert_int_equal(result_add_column(result, "model", UNIT_NONE), STATUS_OK);
+    assert_int_equal(result_add_column(result, "ttft_ns", UNIT_DURATION), STATUS_OK);
+    assert_int_equal(result_add_column(result, "tokens_per_second", UNIT_TOKENS_PER_SECOND),
+                     STATUS_OK);
+    for (int row = 0; row < 300; row++) {
+        assert_int_equal(result_add_row(result), STATUS_OK);
+        char name[32];
+        int length = snprintf(name, sizeof name, "model-%d", row);
+        if (row % 3)
+            assert_int_equal(result_set_text(result, 0, name, (size_t)length), STATUS_OK);
+        if (row % 5)
+            result_set_int(result, 1, INT64_MIN + row);
+        if (row % 7)
+            result_set_real(result, 2, 1.0 / (row + 1));
+        else
+            result_set_int(result, 2, row);
+    }
+    result_set_next_cursor(result, 42);
+    return result;
+}
+
+static void assert_results_equal(const struct result *left, const struct result *right)
+{
+    assert_int_equal(result_column_count(left), result_column_count(right));
+    assert_int_equal(result_row_count(left), result_row_count(right));
+    for (unsigned column = 0; column < result_column_count(left); column++) {
+        const struct result_column *a = result_column(left, column);
+        const struct result_column *b = result_column(right, column);
+        assert_string_equal(a->key, b->key);
+        assert_int_equal(a->unit, b->unit);
+        for (size_t row = 0; row < result_row_count(left); row++) {
+            struct value x = result_cell(left, row, column), y = result_cell(right, row, column);
+            assert_int_equal(x.type, y.type);
+            if (x.type == VALUE_TEXT) {
+                assert_int_equal(x.text.size, y.text.size);
+                assert_memory_equal(x.text.bytes, y.text.bytes, x.text.size);
+            } else if (x.type == VALUE_REAL) {
+                assert_memory_equal(&x.r, &y.r, sizeof x.r);
+            } else if (x.type == VALUE_INT) {
+                assert_true(x.i == y.i);
+            }
+        }
+    }
+}
+
+static void test_reply_and_live(void **state)
+{
+    (void)state;
+    struct result *result = example_result();
+    struct message reply = {
+        .kind = MESSAGE_REPLY,
+        .reply = {.id = 3, .status = REPLY_OK, .error = text("none"), .result = result}};
+    struct message out;
+    round_trip(&out, &reply);
+    assert_int_equal(out.reply.id, 3);
+    assert_text(out.reply.error, "none");
+    assert_results_equal(result, out.reply.result);
+    assert_int_equal(result_next_cursor(out.reply.result), 42);
+
+    // Taken by the receiver, it outlives the message.
+    struct result *taken = out.reply.result;
+    out.reply.result = NULL;
+    message_free(&out);
+    assert_results_equal(result, taken);
+    result_free(taken);
+
+    struct message live = {
+        .kind = MESSAGE_LIVE_RECORDS,
+        .live_records = {.kind = RECORD_KIND_LOAD, .missed = 8, .result = result}};
+    round_trip(&out, &live);
+    assert_int_equal(out.live_records.kind, RECORD_KIND_LOAD);
+    assert_int_equal(out.live_records.missed, 8);
+    assert_results_equal(result, out.live_records.result);
+    message_free(&out);
+    result_free(result);
+
+    struct message failed = {.kind = MESSAGE_REPLY,
+                             .reply = {.id = 4, .status = REPLY_NO_DATA, .error = text("no")}};
+    round_trip(&out, &failed);
+    assert_int_equal(out.reply.status, REPLY_NO_DATA);
+    assert_int_equal(result_row_count(out.reply.result), 0);
+    message_free(&out);
+}
+
+static void test_live_credit(void **state)
+{
+    (void)state;
+    static const uint32_t kinds[] = {0, 1u << RECORD_KIND_INFERENCE, (1u << RECORD_KIND_COUNT) - 1};
+    for (size_t i = 0; i < COUNT(kinds); i++) {
+        struct message credit = {
+            .kind = MESSAGE_LIVE_CREDIT,
+            .live_credit = {.protocol = 1, .messages = 100, .kinds = kinds[i]}};
+        struct message out;
+        round_trip(&out, &credit);
+        assert_int_equal(out.live_credit.messages, 100);
+        assert_int_equal(out.live_credit.kinds, kinds[i]);
+        message_free(&out);
+    }
+}
+
+// ---- Records ---------------------------------------------------------------------
+
+static uint64_t random_state;
+
+static uint64_t random_next(void)
+{
+    random_state += UINT64_C(0x9e3779b97f4a7c15);
+    uint64_t z = random_state;
+    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+    return z ^ z >> 31;
+}
+
+static int64_t random_int(const struct record_column *column)
+{
+    if (column_type_is_enum(column->type)) {
+        int64_t count = 0;
+        while (column_enum_text(column->type, count))
+            count++;
+        return (int64_t)(random_next() % (uint64_t)count);
+    }
+    int64_t value = (int64_t)(random_next() >> random_next() % 64);
+    if (column->unit == UNIT_NONE || column->unit == UNIT_TIME || column->unit == UNIT_HERTZ)
+        return value;
+    return value < 0 ? INT64_MAX : value;
+}
+
+// A record of the kind with every column it must have and some it may have.
+static void random_record(struct record *record, enum record_kind kind)
+{
+    const struct record_kind_info *info = record_kind_info(kind);
+    record_init(record, kind, (int64_t)random_next());
+    unsigned shape = (unsigned)(random_next() % 3); // none, some or all of those that may be absent
+    for (unsigned i = 0; i < info->column_count; i++) {
+        const struct record_column *column = &info->columns[i];
+        if (column->maybe && (shape == 0 || (shape == 1 && random_next() % 2)))
+            continue;
+        char bytes[8] = "\xc3\xa4 text";
+        switch (column->type) {
+        case COLUMN_REAL:
+            record_set_real(record, i, (double)random_next() / 3 - 1e18);
+            break;
+        case COLUMN_NAME:
+            record_set_name(record, i, 1 + (uint32_t)(random_next() % MESSAGE_NAMES_MAX));
+            break;
+        case COLUMN_TEXT:
+            (void)record_set_text(record, i, bytes, random_next() % 2 ? 7 : 0);
+            break;
+        case COLUMN_BLOB:
+            bytes[3] = '\0';
+            (void)record_set_blob(record, i, bytes, sizeof bytes);
+            break;
+        case COLUMN_INT:
+        case COLUMN_STATUS:
+        case COLUMN_FINISH:
+        case COLUMN_RUN_END:
+        case COLUMN_SYNC:
+            record_set_int(record, i, random_int(column));
+            break;
+        }
+    }
+}
+
+// The table a number is in, and its row.
+static const struct wire_table *find_row(const struct message_batch *batch, uint64_t number,
+                                         size_t *row)
+{
+    for (size_t i = 0; i < batch->table_count; i++)
+        for (*row = 0; *row < batch->tables[i].count; ++*row)
+            if (batch->tables[i].numbers[*row] == number)
+                return &batch->tables[i];
+    fail_msg("number %llu is in no table", (unsigned long long)number);
+    abort();
+}
+
+static const struct wire_column *find_column(const struct wire_table *table, unsigned index)
+{
+    for (size_t i = 0; i < table->column_count; i++)
+        if (table->columns[i].index == index)
+            return &table->columns[i];
+    return NULL;
+}
+
+static void assert_value(const struct wire_column *column, size_t row, enum column_type type,
+                         const struct record *record, unsigned index)
+{
+    size_t size;
+    const char *bytes;
+    switch (type) {
+    case COLUMN_REAL:
+        assert_memory_equal(&column->reals[row], &record->values[index].r, sizeof(double));
+        break;
+    case COLUMN_NAME:
+        assert_int_equal(column->names[row], record->values[index].name);
+        break;
+    case COLUMN_TEXT:
+    case COLUMN_BLOB:
+        bytes = record_get_text(record, index, &size);
+        assert_int_equal(column->texts[row].size, size);
+        if (size)
+            assert_memory_equal(column->texts[row].bytes, bytes, size);
+        break;
+    case COLUMN_INT:
+    case COLUMN_STATUS:
+    case COLUMN_FINISH:
+    case COLUMN_RUN_END:
+    case COLUMN_SYNC:
+        assert_true(column->ints[row] == record->values[index].i);
+        break;
+    }
+}
+
+static void assert_record_in(const struct message_batch *batch, uint64_t number,
+                             const struct record *record)
+{
+    size_t row = 0;
+    const struct wire_table *table = find_row(batch, number, &row);
+    assert_int_equal(table->kind, record->kind);
+    assert_true(table->started_ns[row] == record->started_ns);
+    const struct record_kind_info *info = record_kind_info(table->kind);
+    for (unsigned i = 0; i < info->column_count; i++) {
+        const struct wire_column *column = find_column(table, i);
+        bool has = column && (!column->present || (column->present[row / 8] >> row % 8 & 1));
+        assert_int_equal(has, record_has(record, i));
+        if (has)
+            assert_value(column, row, info->columns[i].type, record, i);
+    }
+}
+
+static void test_records_of_every_kind(void **state)
+{
+    (void)state;
+    struct table_builder *builder = NULL;
+    assert_int_equal(table_builder_new(&builder), STATUS_OK);
+    static struct record records[DELIVERY_BATCH_MAX];
+    static const size_t counts[] = {1, 2, 7, 8, 9, 63, 64, 65, 500, DELIVERY_BATCH_MAX};
+    for (uint64_t seed = 0; seed < 3 * COUNT(counts); seed++) {
+        random_state = seed;
+        size_t count = counts[seed % COUNT(counts)];
+        uint64_t first = seed % 2 ? 1 : MESSAGE_NUMBER_MAX - count + 1;
+        table_builder_reset(builder);
+        for (size_t i = 0; i < count; i++) {
+            unsigned kind = 1 + (unsigned)(random_next() % (RECORD_KIND_COUNT - 1));
+            random_record(&records[i], (enum record_kind)kind);
+            // Times that cannot be expressed as differences are tested apart.
+            records[i].started_ns >>= 1;
+            assert_int_equal(table_builder_add(builder, first + i, &records[i]), STATUS_OK);
+        }
+        const struct wire_bytes names[] = {text("stories260K"), text("cpu")};
+        struct message batch = {.kind = MESSAGE_BATCH,
+                                .batch = {.sequence = seed,
+                                          .sent_ns = INT64_MIN,
+                                          .stream = UINT32_MAX,
+                                          .first = first,
+                                          .last = first + count - 1,
+                                          .names_first = MESSAGE_NAMES_MAX - 1,
+                                          .names = names,
+                                          .name_count = 2,
+                                          .activity = text("decode")}};
+        memcpy(batch.batch.run, run_id, sizeof run_id);
+        batch.batch.tables = table_builder_tables(builder, &batch.batch.table_count);
+        struct message out;
+        round_trip(&out, &batch);
+        assert_null(out.batch.fault);
+        assert_int_equal(out.batch.unknown_columns, 0);
+        assert_text(out.batch.names[1], "cpu");
+        assert_text(out.batch.activity, "decode");
+        for (size_t i = 0; i < count; i += 1 + count / 50)
+            assert_record_in(&out.batch, first + i, &records[i]);
+        message_free(&out);
+    }
+    table_builder_free(builder);
+}
+
+static void test_builder_refuses_what_is_no_record(void **state)
+{
+    (void)state;
+    struct table_builder *builder = NULL;
+    assert_int_equal(table_builder_new(&builder), STATUS_OK);
+    struct record record;
+    record_init(&record, RECORD_KIND_OPERATION, 0);
+    record_set_name(&record, OPERATION_OPERATION, 1);
+    record_set_int(&record, OPERATION_DURATION_NS, 1);
+    assert_int_equal(record_set_text(&record, OPERATION_EXTRA, "{}", 2), 2);
+    record.values[OPERATION_EXTRA].text.size = 5000;
+    assert_int_not_equal(table_builder_add(builder, 1, &record), STATUS_OK);
+    record.kind = RECORD_KIND_COUNT;
+    assert_int_not_equal(table_builder_add(builder, 1, &record), STATUS_OK);
+    size_t count = 9;
+    assert_non_null(table_builder_tables(builder, &count));
+    assert_int_equal(count, 0);
+    table_builder_free(builder);
+    table_builder_free(NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_hello),
+        cmocka_unit_test(test_goodbye),
+        cmocka_unit_test(test_ack),
+        cmocka_unit_test(test_query),
+        cmocka_unit_test(test_query_faults_are_left_to_query_check),
+        cmocka_unit_test(test_reply_and_live),
+        cmocka_unit_test(test_live_credit),
+        cmocka_unit_test(test_records_of_every_kind),
+        cmocka_unit_test(test_builder_refuses_what_is_no_record),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
