@@ -1,2 +1,3 @@
 # The project's own checks, its installation and its scripts.
 inferstat_script_test(checks.self_test test_checks.py)
+inferstat_script_test(scripts.setup test_setup.sh)
