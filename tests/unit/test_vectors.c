@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "server/workload/llm/llama.h"
-#include "server/workload/llm/sampler.h"
+#include "server/workload/llm/token_sampler.h"
 #include "server/workload/llm/tokenizer.h"
 #include "tests/support/test.h"
 #include "tests/unit/vectors.h"
@@ -240,22 +240,22 @@ static void check_generation(struct running *r, const struct json *c)
     assert_int_equal(llama_session_eval(r->session, list.ids, list.count, logits, NULL), STATUS_OK);
     check_scores(logits, vectors_get(c, "top5_first"));
 
-    struct sampler *greedy = NULL;
-    struct sampler_options options = {.temperature = 0.0, .top_p = 1.0};
-    assert_int_equal(sampler_new(&greedy, &options, tokenizer_count(r->tokenizer), NULL),
+    struct token_sampler *greedy = NULL;
+    struct token_sampler_options options = {.temperature = 0.0, .top_p = 1.0};
+    assert_int_equal(token_sampler_new(&greedy, &options, tokenizer_count(r->tokenizer), NULL),
                      STATUS_OK);
     const struct json *id = vectors_get(c, "ids")->child;
     const struct json *margin = vectors_get(c, "margins")->child;
     size_t compared = 0;
     for (; id && margin->number >= 0.002; id = id->next, margin = margin->next, compared++) {
         uint32_t next;
-        assert_int_equal(sampler_pick(greedy, logits, &next, NULL), STATUS_OK);
+        assert_int_equal(token_sampler_pick(greedy, logits, &next, NULL), STATUS_OK);
         assert_int_equal(next, (uint32_t)id->number);
         if (id->next)
             assert_int_equal(llama_session_eval(r->session, &next, 1, logits, NULL), STATUS_OK);
     }
     assert_true(compared > 0);
-    sampler_free(greedy);
+    token_sampler_free(greedy);
     free(logits);
     free(list.ids);
     free(prompt);

@@ -1,6 +1,6 @@
 // Choosing the next token from a model's scores.
-#ifndef INFERSTAT_SERVER_WORKLOAD_LLM_SAMPLER_H
-#define INFERSTAT_SERVER_WORKLOAD_LLM_SAMPLER_H
+#ifndef INFERSTAT_SERVER_WORKLOAD_LLM_TOKEN_SAMPLER_H
+#define INFERSTAT_SERVER_WORKLOAD_LLM_TOKEN_SAMPLER_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -8,9 +8,9 @@
 #include "common/core/error.h"
 #include "common/core/status.h"
 
-struct sampler;
+struct token_sampler;
 
-struct sampler_options {
+struct token_sampler_options {
     double temperature; // 0: always the best token
     double top_p;       // only the likeliest tokens that reach this share together; 1: all
     uint64_t seed;
@@ -18,16 +18,17 @@ struct sampler_options {
 
 // Makes a sampler for vocabularies of up to `count` tokens.  Fails with
 // STATUS_INVALID where temperature < 0 or top_p is outside 0 < top_p <= 1.
-MUST_CHECK enum status sampler_new(struct sampler **out, const struct sampler_options *options,
-                                   size_t count, struct error *err);
+MUST_CHECK enum status token_sampler_new(struct token_sampler **out,
+                                         const struct token_sampler_options *options, size_t count,
+                                         struct error *err);
 
 // Accepts NULL.
-void sampler_free(struct sampler *sampler);
+void token_sampler_free(struct token_sampler *sampler);
 
 // Chooses one of the sampler's `count` tokens.  The same seed and scores give the
 // same choices.  Allocates nothing.  Fails with STATUS_CORRUPT where a score is no
 // number or infinite.
-MUST_CHECK enum status sampler_pick(struct sampler *sampler, const float *logits, uint32_t *id,
-                                    struct error *err);
+MUST_CHECK enum status token_sampler_pick(struct token_sampler *sampler, const float *logits,
+                                          uint32_t *id, struct error *err);
 
 #endif

@@ -1,4 +1,4 @@
-#include "server/workload/llm/sampler.h"
+#include "server/workload/llm/token_sampler.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -10,15 +10,16 @@ struct candidate {
     uint32_t id;
 };
 
-struct sampler {
-    struct sampler_options options;
+struct token_sampler {
+    struct token_sampler_options options;
     struct random random;
     size_t count;
     struct candidate *candidates; // `count` of them
 };
 
-enum status sampler_new(struct sampler **out, const struct sampler_options *options, size_t count,
-                        struct error *err)
+enum status token_sampler_new(struct token_sampler **out,
+                              const struct token_sampler_options *options, size_t count,
+                              struct error *err)
 {
     if (!(options->temperature >= 0.0) || !isfinite(options->temperature))
         return error_set(err, STATUS_INVALID, "temperature %g: must be 0 or more",
@@ -26,7 +27,7 @@ enum status sampler_new(struct sampler **out, const struct sampler_options *opti
     if (!(options->top_p > 0.0 && options->top_p <= 1.0))
         return error_set(err, STATUS_INVALID, "top-p %g: must be above 0 and at most 1",
                          options->top_p);
-    struct sampler *sampler = calloc(1, sizeof *sampler);
+    struct token_sampler *sampler = calloc(1, sizeof *sampler);
     struct candidate *candidates = calloc(count, sizeof *candidates);
     if (!sampler || !candidates) {
         free(sampler);
@@ -41,7 +42,7 @@ enum status sampler_new(struct sampler **out, const struct sampler_options *opti
     return STATUS_OK;
 }
 
-void sampler_free(struct sampler *sampler)
+void token_sampler_free(struct token_sampler *sampler)
 {
     if (!sampler)
         return;
@@ -92,8 +93,8 @@ static size_t keep_likeliest(struct candidate *candidates, size_t count, double 
     return n;
 }
 
-enum status sampler_pick(struct sampler *sampler, const float *logits, uint32_t *id,
-                         struct error *err)
+enum status token_sampler_pick(struct token_sampler *sampler, const float *logits, uint32_t *id,
+                               struct error *err)
 {
     uint32_t best;
     enum status status = find_best(logits, sampler->count, &best, err);

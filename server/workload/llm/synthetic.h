@@ -1,0 +1,31 @@
+// Models of random weights: they load and run like real ones and mean nothing.
+#ifndef INFERSTAT_SERVER_WORKLOAD_LLM_SYNTHETIC_H
+#define INFERSTAT_SERVER_WORKLOAD_LLM_SYNTHETIC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/core/error.h"
+#include "common/core/status.h"
+
+struct synthetic_shape {
+    const char *name;
+    uint32_t dim, ff, layers, heads, kv_heads, vocabulary, context;
+    bool tied; // the embedding serves as the output matrix
+};
+
+// The shapes users can ask for; `*count` of them.
+const struct synthetic_shape *synthetic_shapes(size_t *count);
+
+// The shape of that name; NULL where there is none.
+const struct synthetic_shape *synthetic_find(const char *name);
+
+// Writes a GGUF file of `shape` with weights drawn from `seed`, in F16 where
+// `half`, else F32 (norms always in F32).  Its keys say that it is synthetic.  The
+// vocabulary (at least 400 tokens) spells any text.  The same arguments give the
+// same file.
+MUST_CHECK enum status synthetic_write(const char *path, const struct synthetic_shape *shape,
+                                       bool half, uint64_t seed, struct error *err);
+
+#endif
