@@ -169,6 +169,8 @@ INFERSTAT_API void inferstat_startup_start_stage(struct inferstat_startup *start
                                                  const char *stage);
 // Ready: records the startup with its stages and frees the tracker.
 INFERSTAT_API void inferstat_startup_end(struct inferstat_startup *startup);
+// Getting ready failed: frees the tracker without a record.
+INFERSTAT_API void inferstat_startup_abandon(struct inferstat_startup *startup);
 
 // ---- Loads ----------------------------------------------------------------
 
@@ -187,6 +189,8 @@ INFERSTAT_API void inferstat_load_end_stage(struct inferstat_load *load);
 
 // Names the model when it becomes known only during the load.
 INFERSTAT_API void inferstat_load_set_model(struct inferstat_load *load, uint32_t model);
+// Names the device when it is chosen only during the load.
+INFERSTAT_API void inferstat_load_set_device(struct inferstat_load *load, uint32_t device);
 INFERSTAT_API void inferstat_load_set_model_bytes(struct inferstat_load *load, int64_t bytes);
 // Share of the file that was in the page cache before the load, 0..1.
 INFERSTAT_API void inferstat_load_set_page_cache_ratio(struct inferstat_load *load, double ratio);
