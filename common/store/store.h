@@ -2,6 +2,8 @@
 #ifndef INFERSTAT_STORE_STORE_H
 #define INFERSTAT_STORE_STORE_H
 
+#include <stdint.h>
+
 #include "common/core/error.h"
 #include "common/core/query.h"
 #include "common/core/result.h"
@@ -13,6 +15,10 @@ struct store;
 // which), STATUS_TOO_NEW (names both versions), STATUS_IO.
 MUST_CHECK enum status store_open(struct store **out, const char *path, struct error *err);
 void store_close(struct store *store);
+
+// Queries that take longer than `budget_ns` fail with STATUS_TIMEOUT from now on;
+// 0, as at first: no limit.
+void store_set_budget(struct store *store, uint64_t budget_ns);
 
 // Answers a query (every kind but QUERY_CLEAR; QUERY_PING gives what a file can
 // know).  On success `*out` is to be freed with result_free.  STATUS_INVALID for
@@ -41,9 +47,27 @@ void store_close(struct store *store);
 // RECORDS: run host stream number started_ns received_ns, the kind's columns
 //   (names and enumerations as text; a sketch as hexadecimal), its derived columns; load_stage also
 //   has model and device of its parent; run has dropped unnumbered in_flight and
-//   balanced (1, 0, or null while open or silent) in addition.
+//   balanced (1, 0, or null while open or silent) in addition, and no stream,
+//   no number.  Newest (or oldest) by started_ns first.  An answer ends after
+//   limit rows or some megabytes of text; the cursor goes on behind it.
+//
+// Coverage, lost: of the runs that the filter's host, run and window cover (a
+// run's life overlaps the window), and of a group's own host or run where the
+// answer is grouped by these: stored / (stored + dropped + unnumbered) and
+// dropped + unnumbered, over all kinds of records.  What was lost has no model,
+// so this is never split by one.
 MUST_CHECK enum status store_query(struct store *store, const struct query *query,
                                    struct result **out, struct error *err);
+
+// The records of one kind with ids (in order of arrival) first..last, at most
+// `limit`, oldest first, as QUERY_RECORDS gives them.  For the live feed.
+MUST_CHECK enum status store_records_between(struct store *store, enum record_kind kind,
+                                             int64_t first, int64_t last, uint32_t limit,
+                                             struct result **out, struct error *err);
+
+// The highest id of a record of that kind, 0 where there is none.
+MUST_CHECK enum status store_last_id(struct store *store, enum record_kind kind, int64_t *out,
+                                     struct error *err);
 
 // Forgets the rows of all kinds that the filter covers (runs, ledgers and names
 // stay; the ledger counts them as cleared) in the file at `path`.  Takes the

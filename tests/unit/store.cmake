@@ -1,0 +1,1 @@
+inferstat_unit_test(test_store_schema LINK inferstat_store inferstat_test_folder)

@@ -1,0 +1,190 @@
+#include "common/store/aggregate.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+void real_sum_add(struct real_sum *sum, double value)
+{
+    const double total = sum->sum + value;
+    if (fabs(sum->sum) >= fabs(value))
+        sum->lost += (sum->sum - total) + value;
+    else
+        sum->lost += (value - total) + sum->sum;
+    sum->sum = total;
+}
+
+double real_sum_total(const struct real_sum *sum)
+{
+    return sum->sum + sum->lost;
+}
+
+void aggregate_deinit(struct aggregate *aggregate)
+{
+    sketch_free(aggregate->sketch);
+    aggregate->sketch = NULL;
+}
+
+enum status aggregate_want_quantiles(struct aggregate *aggregate)
+{
+    return sketch_new(&aggregate->sketch);
+}
+
+static void add_to_both(struct aggregate *aggregate, double value)
+{
+    if (aggregate->count == 0 || value < aggregate->min)
+        aggregate->min = value;
+    if (aggregate->count == 0 || value > aggregate->max)
+        aggregate->max = value;
+    if (aggregate->sketch)
+        sketch_add(aggregate->sketch, value, 1);
+    aggregate->count++;
+}
+
+void aggregate_add_int(struct aggregate *aggregate, int64_t value)
+{
+    if (aggregate->count == 0 || value < aggregate->min_integer)
+        aggregate->min_integer = value;
+    if (aggregate->count == 0 || value > aggregate->max_integer)
+        aggregate->max_integer = value;
+    aggregate->integers += value;
+    add_to_both(aggregate, (double)value);
+}
+
+void aggregate_add_real(struct aggregate *aggregate, double value)
+{
+    aggregate->has_reals = true;
+    real_sum_add(&aggregate->reals, value);
+    add_to_both(aggregate, value);
+}
+
+double aggregate_mean(const struct aggregate *aggregate)
+{
+    if (aggregate->count == 0)
+        return NAN;
+    const long double sum =
+        (long double)aggregate->integers + (long double)real_sum_total(&aggregate->reals);
+    return (double)(sum / (long double)aggregate->count);
+}
+
+double aggregate_quantile(const struct aggregate *aggregate, double q)
+{
+    double value = NAN;
+    if (!aggregate->sketch || !sketch_quantile(aggregate->sketch, q, &value))
+        return NAN;
+    return fmin(fmax(value, aggregate->min), aggregate->max);
+}
+
+void ratio_add(struct ratio *ratio, double numerator, double denominator)
+{
+    if (!(denominator > 0))
+        return;
+    aggregate_add_real(&ratio->values, numerator / denominator);
+    real_sum_add(&ratio->numerator, numerator);
+    real_sum_add(&ratio->denominator, denominator);
+}
+
+double ratio_total(const struct ratio *ratio)
+{
+    if (ratio->values.count == 0)
+        return NAN;
+    return real_sum_total(&ratio->numerator) / real_sum_total(&ratio->denominator);
+}
+
+// ---- Groups -------------------------------------------------------------------
+
+// Open addressing, at most half full: groups_find is on the path of each row.
+enum { TABLE_SIZE = 2 * GROUPS_MAX };
+
+struct groups {
+    unsigned key_count;
+    size_t data_size;
+    void (*deinit)(void *data);
+    size_t count;
+    struct group *list[GROUPS_MAX];
+    uint16_t table[TABLE_SIZE]; // place in the list + 1; 0: free
+};
+
+_Static_assert(GROUPS_MAX < UINT16_MAX, "places fit the table");
+
+enum status groups_new(struct groups **out, unsigned key_count, size_t data_size,
+                       void (*deinit)(void *data))
+{
+    struct groups *groups = calloc(1, sizeof *groups);
+    if (!groups)
+        return STATUS_NOMEM;
+    groups->key_count = key_count;
+    groups->data_size = data_size;
+    groups->deinit = deinit;
+    *out = groups;
+    return STATUS_OK;
+}
+
+void groups_free(struct groups *groups)
+{
+    if (!groups)
+        return;
+    for (size_t i = 0; i < groups->count; i++) {
+        if (groups->deinit)
+            groups->deinit(groups->list[i]->data);
+        free(groups->list[i]->data);
+        free(groups->list[i]);
+    }
+    free(groups);
+}
+
+static size_t hash_keys(const int64_t *keys, unsigned count)
+{
+    uint64_t hash = UINT64_C(0x9e3779b97f4a7c15);
+    for (unsigned i = 0; i < count; i++) {
+        hash ^= (uint64_t)keys[i];
+        hash *= UINT64_C(0xff51afd7ed558ccd); // the finaliser of MurmurHash3
+        hash ^= hash >> 33;
+    }
+    return (size_t)(hash % TABLE_SIZE);
+}
+
+static enum status add_group(struct groups *groups, const int64_t *keys, size_t place,
+                             struct group **out)
+{
+    if (groups->count == GROUPS_MAX)
+        return STATUS_FULL;
+    struct group *group = calloc(1, sizeof *group);
+    void *data = calloc(1, groups->data_size ? groups->data_size : 1);
+    if (!group || !data) {
+        free(group);
+        free(data);
+        return STATUS_NOMEM;
+    }
+    memcpy(group->keys, keys, groups->key_count * sizeof *keys);
+    group->data = data;
+    groups->list[groups->count++] = group;
+    groups->table[place] = (uint16_t)groups->count;
+    *out = group;
+    return STATUS_OK;
+}
+
+enum status groups_find(struct groups *groups, const int64_t *keys, struct group **out)
+{
+    const size_t size = groups->key_count * sizeof *keys;
+    size_t place = hash_keys(keys, groups->key_count);
+    while (groups->table[place]) {
+        struct group *group = groups->list[groups->table[place] - 1];
+        if (memcmp(group->keys, keys, size) == 0) {
+            *out = group;
+            return STATUS_OK;
+        }
+        place = (place + 1) % TABLE_SIZE;
+    }
+    return add_group(groups, keys, place, out);
+}
+
+size_t groups_count(const struct groups *groups)
+{
+    return groups->count;
+}
+
+struct group *groups_at(const struct groups *groups, size_t index)
+{
+    return groups->list[index];
+}

@@ -1,0 +1,256 @@
+#include "common/store/database.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <sqlite3.h>
+
+#include "common/store/schema.h"
+#include "common/sys/lockfile.h"
+
+// How long a connection waits for another's lock.  Readers in WAL mode wait for
+// nobody; this covers the moments of recovery and of a checkpoint's end.
+enum { BUSY_MS = 5000 };
+
+enum status database_status(int rc)
+{
+    switch (rc & 0xff) {
+    case SQLITE_OK:
+    case SQLITE_ROW:
+    case SQLITE_DONE:
+        return STATUS_OK;
+    case SQLITE_NOMEM:
+        return STATUS_NOMEM;
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB:
+        return STATUS_CORRUPT;
+    case SQLITE_FULL:
+        return STATUS_FULL;
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+        return STATUS_BUSY;
+    case SQLITE_PERM:
+    case SQLITE_AUTH:
+    case SQLITE_READONLY:
+        return STATUS_DENIED;
+    case SQLITE_INTERRUPT:
+        return STATUS_TIMEOUT;
+    case SQLITE_TOOBIG:
+    case SQLITE_MISMATCH:
+    case SQLITE_RANGE:
+        return STATUS_INVALID;
+    default:
+        return STATUS_IO;
+    }
+}
+
+enum status database_error(sqlite3 *db, const char *what, struct error *err)
+{
+    const int rc = db ? sqlite3_extended_errcode(db) : SQLITE_NOMEM;
+    const int os = db ? sqlite3_system_errno(db) : 0;
+    enum status status = database_status(rc);
+    if (status == STATUS_OK) // asked without a failure: our own bug, but never "done"
+        status = STATUS_IO;
+    if ((status == STATUS_IO || status == STATUS_FULL) && os != 0)
+        return error_set(err, status, "%s: %s (%s)", what, sqlite3_errstr(rc), strerror(os));
+    return error_set(err, status, "%s: %s", what, db ? sqlite3_errmsg(db) : "out of memory");
+}
+
+enum status database_exec(sqlite3 *db, const char *sql, struct error *err)
+{
+    if (sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK)
+        return STATUS_OK;
+    return database_error(db, "store", err);
+}
+
+void database_rollback(sqlite3 *db)
+{
+    if (!sqlite3_get_autocommit(db))
+        (void)sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL);
+}
+
+enum status database_prepare(sqlite3 *db, sqlite3_stmt **out, const char *sql, bool lasting,
+                             struct error *err)
+{
+    const unsigned flags = lasting ? SQLITE_PREPARE_PERSISTENT : 0;
+    if (sqlite3_prepare_v3(db, sql, -1, flags, out, NULL) == SQLITE_OK)
+        return STATUS_OK;
+    return database_error(db, "store", err);
+}
+
+enum status database_run(sqlite3 *db, sqlite3_stmt *stmt, struct error *err)
+{
+    const int rc = sqlite3_step(stmt);
+    enum status status = rc == SQLITE_DONE ? STATUS_OK : database_error(db, "store", err);
+    (void)sqlite3_reset(stmt);
+    return status;
+}
+
+enum status database_integer(sqlite3 *db, const char *sql, int64_t *out, struct error *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    enum status status = database_prepare(db, &stmt, sql, false, err);
+    if (status != STATUS_OK)
+        return status;
+    const int rc = sqlite3_step(stmt);
+    *out = rc == SQLITE_ROW ? sqlite3_column_int64(stmt, 0) : 0;
+    if (rc != SQLITE_ROW && rc != SQLITE_DONE)
+        status = database_error(db, "store", err);
+    (void)sqlite3_finalize(stmt);
+    return status;
+}
+
+void database_close(sqlite3 *db)
+{
+    (void)sqlite3_close_v2(db);
+}
+
+enum status database_lock(int *out_fd, const char *path, struct error *err)
+{
+    char lock[PATH_MAX];
+    const int n = snprintf(lock, sizeof lock, "%s.lock", path);
+    if (n < 0 || (size_t)n >= sizeof lock)
+        return error_set(err, STATUS_INVALID, "store %s: the path is too long", path);
+    enum status status = lockfile_take(out_fd, lock, err);
+    if (status != STATUS_OK)
+        return error_prefix(err, status, "store %s", path);
+    return STATUS_OK;
+}
+
+// ---- Opening ----------------------------------------------------------------------
+
+// Looks at the file before SQLite does, for clearer words.
+static enum status check_file(const char *path, struct error *err)
+{
+    struct stat st;
+    if (stat(path, &st) != 0) {
+        if (errno == ENOENT || errno == ENOTDIR)
+            return error_set(err, STATUS_NOT_FOUND, "store %s: there is no such file", path);
+        if (errno == EACCES)
+            return error_set(err, STATUS_DENIED, "store %s: not permitted", path);
+        return error_set(err, STATUS_IO, "store %s: %s", path, strerror(errno));
+    }
+    if (!S_ISREG(st.st_mode))
+        return error_set(err, STATUS_INVALID, "store %s: not a file", path);
+    return STATUS_OK;
+}
+
+static enum status open_connection(sqlite3 **out, const char *name, int flags, const char *path,
+                                   struct error *err)
+{
+    sqlite3 *db = NULL;
+    if (sqlite3_open_v2(name, &db, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, NULL) !=
+        SQLITE_OK) {
+        enum status status = database_error(db, path, err);
+        database_close(db);
+        return error_prefix(err, status, "store");
+    }
+    (void)sqlite3_busy_timeout(db, BUSY_MS);
+    (void)sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+    (void)sqlite3_db_config(db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+    *out = db;
+    return STATUS_OK;
+}
+
+// "file:PATH?immutable=1" with the path's special characters escaped.
+static bool immutable_name(char *out, size_t size, const char *path)
+{
+    static const char hex[] = "0123456789abcdef";
+    size_t used = (size_t)snprintf(out, size, "file:");
+    for (const char *c = path; *c; c++) {
+        if (used + 4 > size)
+            return false;
+        if (strchr("?#%", *c)) {
+            out[used++] = '%';
+            out[used++] = hex[(unsigned char)*c >> 4];
+            out[used++] = hex[*c & 15];
+        } else {
+            out[used++] = *c;
+        }
+    }
+    const int n = snprintf(out + used, size - used, "?immutable=1");
+    return n > 0 && (size_t)n < size - used;
+}
+
+static bool has_log(const char *path)
+{
+    char log[PATH_MAX];
+    struct stat st;
+    const int n = snprintf(log, sizeof log, "%s-wal", path);
+    return n < 0 || (size_t)n >= sizeof log || stat(log, &st) == 0;
+}
+
+static enum status open_and_check(sqlite3 **out, const char *name, int flags, const char *path,
+                                  struct error *err)
+{
+    sqlite3 *db = NULL;
+    enum status status = open_connection(&db, name, flags | SQLITE_OPEN_READONLY, path, err);
+    if (status != STATUS_OK)
+        return status;
+    status = schema_check(db, path, err);
+    if (status != STATUS_OK) {
+        database_close(db);
+        return status;
+    }
+    *out = db;
+    return STATUS_OK;
+}
+
+enum status database_open_reader(sqlite3 **out, const char *path, struct error *err)
+{
+    enum status status = check_file(path, err);
+    if (status != STATUS_OK)
+        return status;
+    if (access(path, R_OK) != 0)
+        return error_set(err, STATUS_DENIED, "store %s: not permitted to read it", path);
+    status = open_and_check(out, path, 0, path, err);
+    // Where no write-ahead log can be made beside the file, nobody writes to it
+    // either, unless a log is there already.
+    char name[3 * PATH_MAX];
+    if ((status == STATUS_IO || status == STATUS_DENIED) && !has_log(path) &&
+        immutable_name(name, sizeof name, path))
+        status = open_and_check(out, name, SQLITE_OPEN_URI, path, err);
+    return status;
+}
+
+// auto_vacuum has to be set before the first table and WAL after it; the rest is
+// per connection.
+static enum status prepare_writer(sqlite3 *db, const char *path, struct error *err)
+{
+    enum status status = schema_migrate(db, path, err);
+    if (status != STATUS_OK)
+        return status;
+    return database_exec(db,
+                         "PRAGMA journal_mode=WAL;"
+                         "PRAGMA synchronous=FULL;"
+                         "PRAGMA wal_autocheckpoint=4000;"
+                         "PRAGMA journal_size_limit=67108864;"
+                         "PRAGMA cache_size=-32768;"
+                         "PRAGMA temp_store=MEMORY;",
+                         err);
+}
+
+enum status database_open_writer(sqlite3 **out, const char *path, struct error *err)
+{
+    enum status status = check_file(path, err);
+    if (status != STATUS_OK && status != STATUS_NOT_FOUND)
+        return status;
+    if (status == STATUS_OK && access(path, R_OK | W_OK) != 0)
+        return error_set(err, STATUS_DENIED,
+                         "store %s: read-only (give the collector a file it may write)", path);
+    sqlite3 *db = NULL;
+    status = open_connection(&db, path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, path, err);
+    if (status != STATUS_OK)
+        return status;
+    status = prepare_writer(db, path, err);
+    if (status != STATUS_OK) {
+        database_close(db);
+        return status;
+    }
+    *out = db;
+    return STATUS_OK;
+}

@@ -1,0 +1,382 @@
+// PING and SUMMARY: the whole store in one row.
+#include <math.h>
+#include <string.h>
+
+#include <sqlite3.h>
+
+#include "common/store/database.h"
+#include "common/store/filter.h"
+#include "common/store/reader.h"
+#include "common/store/schema.h"
+#include "common/sys/clock.h"
+
+enum { PROTOCOL_VERSION = 1 }; // of proto/inferstat.proto, for a store asked as a file
+
+static const struct answer_column ping_columns[] = {
+    {"version", UNIT_NONE},       {"protocol", UNIT_NONE}, {"store", UNIT_NONE},
+    {"uptime_ns", UNIT_DURATION}, {"now_ns", UNIT_TIME},   {"store_bytes", UNIT_BYTES},
+    {"runs_open", UNIT_COUNT},
+};
+
+static const struct answer_column summary_columns[] = {
+    {"runs", UNIT_COUNT},
+    {"runs_open", UNIT_COUNT},
+    {"hosts", UNIT_COUNT},
+    {"models", UNIT_COUNT},
+    {"loads", UNIT_COUNT},
+    {"loads_failed", UNIT_COUNT},
+    {"inferences", UNIT_COUNT},
+    {"inferences_failed", UNIT_COUNT},
+    {"operations", UNIT_COUNT},
+    {"prompt_tokens", UNIT_TOKENS},
+    {"generated_tokens", UNIT_TOKENS},
+    {"tokens_per_second", UNIT_TOKENS_PER_SECOND},
+    {"mean_tokens_per_second", UNIT_TOKENS_PER_SECOND},
+    {"ttft_mean_ns", UNIT_DURATION},
+    {"ttft_p95_ns", UNIT_DURATION},
+    {"e2e_mean_ns", UNIT_DURATION},
+    {"load_mean_ns", UNIT_DURATION},
+    {"host_memory_bytes", UNIT_BYTES},
+    {"last_load_model", UNIT_NONE},
+    {"last_load_started_ns", UNIT_TIME},
+    {"last_load_duration_ns", UNIT_DURATION},
+    {"last_load_status", UNIT_NONE},
+    {"last_inference_model", UNIT_NONE},
+    {"last_inference_started_ns", UNIT_TIME},
+    {"last_inference_tokens_per_second", UNIT_TOKENS_PER_SECOND},
+    {"last_inference_ttft_ns", UNIT_DURATION},
+    {"last_inference_generated_tokens", UNIT_TOKENS},
+    {"startup_last_ns", UNIT_DURATION},
+    {"produced", UNIT_COUNT},
+    {"stored", UNIT_COUNT},
+    {"dropped", UNIT_COUNT},
+    {"unnumbered", UNIT_COUNT},
+    {"duplicates", UNIT_COUNT},
+    {"refused", UNIT_COUNT},
+    {"expired", UNIT_COUNT},
+    {"cleared", UNIT_COUNT},
+    {"in_flight", UNIT_COUNT},
+    {"coverage_ratio", UNIT_RATIO},
+    {"store_bytes", UNIT_BYTES},
+};
+
+// The store's pages, free ones included: what the file takes, its log apart.
+static enum status store_bytes(struct store *store, int64_t *bytes, struct error *err)
+{
+    int64_t pages = 0, size = 0;
+    enum status status = database_integer(store->db, "PRAGMA page_count", &pages, err);
+    if (status == STATUS_OK)
+        status = database_integer(store->db, "PRAGMA page_size", &size, err);
+    *bytes = pages * size;
+    return status;
+}
+
+// ---- One row of SQL into cells ---------------------------------------------------
+
+// Copies the columns of the first row into the cells of these keys.
+struct copy {
+    struct result *answer;
+    const char *const *keys;
+    unsigned count;
+};
+
+static enum status take_copy(void *context, sqlite3_stmt *row, struct error *err)
+{
+    const struct copy *copy = context;
+    enum status status = STATUS_OK;
+    for (unsigned i = 0; i < copy->count && status == STATUS_OK; i++)
+        status = answer_cell(copy->answer, (unsigned)result_find(copy->answer, copy->keys[i]), row,
+                             (int)i, err);
+    return status;
+}
+
+enum status query_ping(struct store *store, const struct query *query, struct result **out,
+                       struct error *err)
+{
+    (void)query;
+    enum status status =
+        answer_new(out, ping_columns, sizeof ping_columns / sizeof *ping_columns, err);
+    if (status != STATUS_OK)
+        return status;
+    if (result_add_row(*out) != STATUS_OK)
+        return error_set(err, STATUS_NOMEM, "store: out of memory");
+    int64_t bytes = 0;
+    status = store_bytes(store, &bytes, err);
+    if (status == STATUS_OK)
+        status = answer_text(*out, "version", INFERSTAT_VERSION, err);
+    if (status != STATUS_OK)
+        return status;
+    answer_int(*out, "protocol", PROTOCOL_VERSION);
+    answer_int(*out, "now_ns", clock_wall_ns());
+    answer_int(*out, "store_bytes", bytes);
+    static const char *const keys[] = {"store", "runs_open"};
+    struct copy copy = {*out, keys, sizeof keys / sizeof *keys};
+    sqlite3_str *sql = sqlite3_str_new(store->db);
+    sqlite3_str_appendall(sql, "SELECT (SELECT value FROM meta WHERE key = 'store'),"
+                               " (SELECT count(*) FROM run WHERE \"end\" = 0)");
+    return reader_scan(store, sql, NULL, take_copy, &copy, err);
+}
+
+// ---- The parts of the summary ----------------------------------------------------
+
+static enum status add_runs(struct store *store, const struct query_filter *filter,
+                            struct result *answer, struct error *err)
+{
+    static const char *const keys[] = {"runs",
+                                       "runs_open",
+                                       "hosts",
+                                       "produced",
+                                       "stored",
+                                       "dropped",
+                                       "unnumbered",
+                                       "duplicates",
+                                       "refused",
+                                       "expired",
+                                       "cleared",
+                                       "in_flight",
+                                       "host_memory_bytes"};
+    struct copy copy = {answer, keys, sizeof keys / sizeof *keys};
+    sqlite3_str *sql = sqlite3_str_new(store->db);
+    sqlite3_str_appendall(
+        sql, "SELECT count(*), coalesce(sum(t.\"end\" = 0), 0), count(DISTINCT t.host),"
+             " coalesce(sum(l.produced), 0), coalesce(sum(l.stored), 0),"
+             " coalesce(sum(l.dropped), 0), coalesce(sum(l.unnumbered), 0),"
+             " coalesce(sum(l.duplicates), 0), coalesce(sum(l.refused), 0),"
+             " coalesce(sum(l.expired), 0), coalesce(sum(l.cleared), 0),"
+             " coalesce(sum(l.in_flight), 0),"
+             " sum(CASE WHEN t.\"end\" = 0 THEN (SELECT s.host_memory_bytes"
+             "  FROM process_sample s WHERE s.run = t.run ORDER BY s.id DESC LIMIT 1) END)"
+             " FROM run t JOIN v_ledger l ON l.id = t.run");
+    filter_where_run(sql, filter);
+    enum status status = reader_scan(store, sql, filter, take_copy, &copy, err);
+    if (status != STATUS_OK)
+        return status;
+    const int64_t lost =
+        result_integer(answer, 0, "dropped", 0) + result_integer(answer, 0, "unnumbered", 0);
+    answer_real(answer, "coverage_ratio",
+                coverage_ratio(result_integer(answer, 0, "stored", 0), lost));
+    return STATUS_OK;
+}
+
+struct inferences {
+    int64_t count, failed, prompt_tokens, generated_tokens;
+    struct ratio speed;
+    struct aggregate ttft, e2e;
+};
+
+static enum status take_inference(void *context, sqlite3_stmt *row, struct error *err)
+{
+    struct inferences *sums = context;
+    (void)err;
+    sums->count++;
+    sums->failed += sqlite3_column_int64(row, 0) == RECORD_FINISH_ERROR;
+    sums->prompt_tokens += sqlite3_column_int64(row, 1);
+    sums->generated_tokens += sqlite3_column_int64(row, 2);
+    aggregate_add_int(&sums->e2e, sqlite3_column_int64(row, 3));
+    if (sqlite3_column_type(row, 4) != SQLITE_NULL)
+        aggregate_add_int(&sums->ttft, sqlite3_column_int64(row, 4));
+    ratio_add_columns(&sums->speed, row, 5);
+    return STATUS_OK;
+}
+
+static enum status add_inferences(struct store *store, const struct query_filter *filter,
+                                  struct result *answer, struct error *err)
+{
+    struct inferences sums = {0};
+    if (aggregate_want_quantiles(&sums.ttft) != STATUS_OK)
+        return error_set(err, STATUS_NOMEM, "store: out of memory");
+    sqlite3_str *sql = sqlite3_str_new(store->db);
+    sqlite3_str_appendall(sql, "SELECT t.finish, t.prompt_tokens, t.generated_tokens, t.e2e_ns,"
+                               " t.ttft_ns, ");
+    append_derived(sql, derived_find(RECORD_KIND_INFERENCE, "tokens_per_second"));
+    sqlite3_str_appendall(sql, " FROM inference t");
+    filter_where(sql, RECORD_KIND_INFERENCE, filter);
+    enum status status = reader_scan(store, sql, filter, take_inference, &sums, err);
+    answer_int(answer, "inferences", sums.count);
+    answer_int(answer, "inferences_failed", sums.failed);
+    answer_int(answer, "prompt_tokens", sums.prompt_tokens);
+    answer_int(answer, "generated_tokens", sums.generated_tokens);
+    answer_real(answer, "tokens_per_second", ratio_total(&sums.speed));
+    answer_real(answer, "mean_tokens_per_second", aggregate_mean(&sums.speed.values));
+    answer_real(answer, "ttft_mean_ns", aggregate_mean(&sums.ttft));
+    answer_real(answer, "ttft_p95_ns", aggregate_quantile(&sums.ttft, 0.95));
+    answer_real(answer, "e2e_mean_ns", aggregate_mean(&sums.e2e));
+    aggregate_deinit(&sums.ttft);
+    return status;
+}
+
+struct loads {
+    int64_t count, failed;
+    struct aggregate duration; // of loads that succeeded
+};
+
+static enum status take_load(void *context, sqlite3_stmt *row, struct error *err)
+{
+    struct loads *sums = context;
+    (void)err;
+    const int64_t load_status = sqlite3_column_int64(row, 0);
+    sums->count++;
+    sums->failed += load_status == RECORD_STATUS_ERROR;
+    if (load_status == RECORD_STATUS_OK)
+        aggregate_add_int(&sums->duration, sqlite3_column_int64(row, 1));
+    return STATUS_OK;
+}
+
+static enum status add_loads(struct store *store, const struct query_filter *filter,
+                             struct result *answer, struct error *err)
+{
+    struct loads sums = {0};
+    sqlite3_str *sql = sqlite3_str_new(store->db);
+    sqlite3_str_appendall(sql, "SELECT t.status, t.duration_ns FROM load t");
+    filter_where(sql, RECORD_KIND_LOAD, filter);
+    enum status status = reader_scan(store, sql, filter, take_load, &sums, err);
+    answer_int(answer, "loads", sums.count);
+    answer_int(answer, "loads_failed", sums.failed);
+    answer_real(answer, "load_mean_ns", aggregate_mean(&sums.duration));
+    return status;
+}
+
+static enum status add_operations(struct store *store, const struct query_filter *filter,
+                                  struct result *answer, struct error *err)
+{
+    static const char *const keys[] = {"operations"};
+    struct copy copy = {answer, keys, 1};
+    sqlite3_str *sql = sqlite3_str_new(store->db);
+    sqlite3_str_appendall(sql, "SELECT count(*) FROM operation t");
+    filter_where(sql, RECORD_KIND_OPERATION, filter);
+    return reader_scan(store, sql, filter, take_copy, &copy, err);
+}
+
+static enum status add_models(struct store *store, const struct query_filter *filter,
+                              struct result *answer, struct error *err)
+{
+    static const char *const keys[] = {"models"};
+    static const enum record_kind kinds[] = {RECORD_KIND_MODEL, RECORD_KIND_LOAD,
+                                             RECORD_KIND_INFERENCE};
+    struct copy copy = {answer, keys, 1};
+    sqlite3_str *sql = sqlite3_str_new(store->db);
+    sqlite3_str_appendall(sql, "SELECT count(*) FROM (");
+    unsigned parts = 0;
+    for (unsigned i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        enum query_dimension missing;
+        if (!filter_applies(kinds[i], filter, &missing))
+            continue;
+        sqlite3_str_appendf(sql, "%s SELECT %s FROM %s t", parts++ ? " UNION" : "",
+                            schema_dimension(kinds[i], QUERY_BY_MODEL),
+                            record_kind_info(kinds[i])->name);
+        filter_where(sql, kinds[i], filter);
+    }
+    sqlite3_str_appendall(sql, parts ? ")" : "SELECT 1 WHERE 0)");
+    return reader_scan(store, sql, filter, take_copy, &copy, err);
+}
+
+// The newest record of a kind: its keys, and the summary's keys they go to.
+struct newest {
+    enum record_kind kind;
+    struct {
+        const char *from, *to;
+    } keys[6];
+};
+
+static const struct newest newest[] = {
+    {RECORD_KIND_LOAD,
+     {{"model", "last_load_model"},
+      {"started_ns", "last_load_started_ns"},
+      {"duration_ns", "last_load_duration_ns"},
+      {"status", "last_load_status"}}},
+    {RECORD_KIND_INFERENCE,
+     {{"model", "last_inference_model"},
+      {"started_ns", "last_inference_started_ns"},
+      {"tokens_per_second", "last_inference_tokens_per_second"},
+      {"ttft_ns", "last_inference_ttft_ns"},
+      {"generated_tokens", "last_inference_generated_tokens"}}},
+    {RECORD_KIND_STARTUP, {{"duration_ns", "startup_last_ns"}}},
+};
+
+static enum status copy_value(struct result *answer, const char *key, const struct value *value,
+                              struct error *err)
+{
+    const unsigned column = (unsigned)result_find(answer, key);
+    if (value->type == VALUE_INT)
+        result_set_int(answer, column, value->i);
+    else if (value->type == VALUE_REAL)
+        result_set_real(answer, column, value->r);
+    else if (value->type == VALUE_TEXT &&
+             result_set_text(answer, column, value->text.bytes, value->text.size) != STATUS_OK)
+        return error_set(err, STATUS_NOMEM, "store: out of memory");
+    return STATUS_OK;
+}
+
+static enum status add_newest(struct store *store, const struct query_filter *filter,
+                              const struct newest *of, struct result *answer, struct error *err)
+{
+    const struct query query = {
+        .kind = QUERY_RECORDS, .record_kind = of->kind, .filter = *filter, .limit = 1};
+    struct result *record = NULL;
+    enum status status = query_records(store, &query, &record, err);
+    const unsigned room = sizeof of->keys / sizeof *of->keys;
+    for (unsigned i = 0; i < room && of->keys[i].from && status == STATUS_OK; i++) {
+        const struct value value =
+            result_cell(record, 0, (unsigned)result_find(record, of->keys[i].from));
+        status = copy_value(answer, of->keys[i].to, &value, err);
+    }
+    result_free(record);
+    return status;
+}
+
+// Parts that read one kind of records; each is left at its null or zero where
+// records of the kind cannot match the filter.
+static const struct {
+    enum record_kind kind;
+    enum status (*add)(struct store *store, const struct query_filter *filter,
+                       struct result *answer, struct error *err);
+} parts[] = {
+    {RECORD_KIND_INFERENCE, add_inferences},
+    {RECORD_KIND_LOAD, add_loads},
+    {RECORD_KIND_OPERATION, add_operations},
+};
+
+static void set_zeros(struct result *answer)
+{
+    static const char *const counts[] = {
+        "models",     "loads",         "loads_failed",    "inferences", "inferences_failed",
+        "operations", "prompt_tokens", "generated_tokens"};
+    for (unsigned i = 0; i < sizeof counts / sizeof *counts; i++)
+        answer_int(answer, counts[i], 0);
+}
+
+static enum status add_records(struct store *store, const struct query_filter *filter,
+                               struct result *answer, struct error *err)
+{
+    enum query_dimension missing;
+    enum status status = STATUS_OK;
+    for (unsigned i = 0; i < sizeof parts / sizeof *parts && status == STATUS_OK; i++)
+        if (filter_applies(parts[i].kind, filter, &missing))
+            status = parts[i].add(store, filter, answer, err);
+    for (unsigned i = 0; i < sizeof newest / sizeof *newest && status == STATUS_OK; i++)
+        if (filter_applies(newest[i].kind, filter, &missing))
+            status = add_newest(store, filter, &newest[i], answer, err);
+    return status;
+}
+
+enum status query_summary(struct store *store, const struct query *query, struct result **out,
+                          struct error *err)
+{
+    enum status status =
+        answer_new(out, summary_columns, sizeof summary_columns / sizeof *summary_columns, err);
+    if (status != STATUS_OK)
+        return status;
+    if (result_add_row(*out) != STATUS_OK)
+        return error_set(err, STATUS_NOMEM, "store: out of memory");
+    set_zeros(*out);
+    int64_t bytes = 0;
+    status = store_bytes(store, &bytes, err);
+    answer_int(*out, "store_bytes", bytes);
+    if (status == STATUS_OK)
+        status = add_runs(store, &query->filter, *out, err);
+    if (status == STATUS_OK)
+        status = add_models(store, &query->filter, *out, err);
+    if (status == STATUS_OK)
+        status = add_records(store, &query->filter, *out, err);
+    return status;
+}

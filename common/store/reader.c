@@ -1,0 +1,233 @@
+#include "common/store/reader.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <sqlite3.h>
+
+#include "common/store/database.h"
+#include "common/store/filter.h"
+
+enum status reader_scan(struct store *store, sqlite3_str *sql, const struct query_filter *filter,
+                        row_take *take, void *context, struct error *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    enum status status = filter_prepare(store->db, &stmt, sql, filter, err);
+    if (status != STATUS_OK)
+        return status;
+    int rc = sqlite3_step(stmt);
+    while (rc == SQLITE_ROW && status == STATUS_OK) {
+        status = take(context, stmt, err);
+        if (status == STATUS_OK)
+            rc = sqlite3_step(stmt);
+    }
+    if (status == STATUS_OK && rc != SQLITE_DONE)
+        status = database_error(store->db, "store", err);
+    (void)sqlite3_finalize(stmt);
+    return status;
+}
+
+// ---- Answers -----------------------------------------------------------------
+
+static enum status out_of_memory(struct error *err)
+{
+    return error_set(err, STATUS_NOMEM, "store: out of memory");
+}
+
+enum status answer_new(struct result **out, const struct answer_column *columns, unsigned count,
+                       struct error *err)
+{
+    struct result *answer = NULL;
+    enum status status = result_new(&answer);
+    for (unsigned i = 0; i < count && status == STATUS_OK; i++)
+        status = result_add_column(answer, columns[i].key, columns[i].unit);
+    if (status != STATUS_OK) {
+        result_free(answer);
+        return out_of_memory(err);
+    }
+    *out = answer;
+    return STATUS_OK;
+}
+
+static unsigned column_of(const struct result *answer, const char *key)
+{
+    const int column = result_find(answer, key);
+    assert(column >= 0);
+    return (unsigned)column;
+}
+
+void answer_int(struct result *answer, const char *key, int64_t value)
+{
+    result_set_int(answer, column_of(answer, key), value);
+}
+
+void answer_real(struct result *answer, const char *key, double value)
+{
+    result_set_real(answer, column_of(answer, key), value);
+}
+
+enum status answer_text(struct result *answer, const char *key, const char *text, struct error *err)
+{
+    if (result_set_text(answer, column_of(answer, key), text, strlen(text)) != STATUS_OK)
+        return out_of_memory(err);
+    return STATUS_OK;
+}
+
+enum status answer_cell(struct result *answer, unsigned column, sqlite3_stmt *row, int place,
+                        struct error *err)
+{
+    switch (sqlite3_column_type(row, place)) {
+    case SQLITE_INTEGER:
+        result_set_int(answer, column, sqlite3_column_int64(row, place));
+        return STATUS_OK;
+    case SQLITE_FLOAT:
+        result_set_real(answer, column, sqlite3_column_double(row, place));
+        return STATUS_OK;
+    case SQLITE_TEXT: {
+        const char *text = (const char *)sqlite3_column_text(row, place);
+        const int size = sqlite3_column_bytes(row, place);
+        if (!text || result_set_text(answer, column, text, (size_t)size) != STATUS_OK)
+            return out_of_memory(err);
+        return STATUS_OK;
+    }
+    default:
+        return STATUS_OK;
+    }
+}
+
+static enum status answer_lookup(struct store *store, sqlite3_stmt *stmt, struct result *answer,
+                                 unsigned column, int64_t id, struct error *err)
+{
+    if (id == GROUP_KEY_NONE)
+        return STATUS_OK;
+    (void)sqlite3_bind_int64(stmt, 1, id);
+    const int rc = sqlite3_step(stmt);
+    enum status status = STATUS_OK;
+    if (rc == SQLITE_ROW)
+        status = answer_cell(answer, column, stmt, 0, err);
+    else if (rc != SQLITE_DONE)
+        status = database_error(store->db, "store", err);
+    (void)sqlite3_reset(stmt);
+    return status;
+}
+
+enum status answer_name(struct store *store, struct result *answer, unsigned column, int64_t id,
+                        struct error *err)
+{
+    return answer_lookup(store, store->name, answer, column, id, err);
+}
+
+enum status answer_run(struct store *store, struct result *answer, unsigned column, int64_t run,
+                       struct error *err)
+{
+    return answer_lookup(store, store->uuid, answer, column, run, err);
+}
+
+// ---- Coverage --------------------------------------------------------------------
+
+static enum status take_coverage(void *context, sqlite3_stmt *row, struct error *err)
+{
+    struct coverage *coverage = context;
+    if ((coverage->count & (coverage->count - 1)) == 0) { // full at each power of two
+        const size_t room = coverage->count ? 2 * coverage->count : 1;
+        struct coverage_run *runs = realloc(coverage->runs, room * sizeof *runs);
+        if (!runs)
+            return out_of_memory(err);
+        coverage->runs = runs;
+    }
+    coverage->runs[coverage->count++] = (struct coverage_run){
+        .run = sqlite3_column_int64(row, 0),
+        .host = sqlite3_column_int64(row, 1),
+        .open = sqlite3_column_int64(row, 2) == RECORD_RUN_END_OPEN,
+        .stored = sqlite3_column_int64(row, 3),
+        .lost = sqlite3_column_int64(row, 4),
+    };
+    return STATUS_OK;
+}
+
+enum status coverage_read(struct coverage *coverage, struct store *store,
+                          const struct query_filter *filter, struct error *err)
+{
+    *coverage = (struct coverage){0};
+    sqlite3_str *sql = sqlite3_str_new(store->db);
+    sqlite3_str_appendall(sql, "SELECT t.run, t.host, t.\"end\", l.stored,"
+                               " l.dropped + l.unnumbered"
+                               " FROM run t JOIN v_ledger l ON l.id = t.run");
+    filter_where_run(sql, filter);
+    sqlite3_str_appendall(sql, " ORDER BY t.run");
+    enum status status = reader_scan(store, sql, filter, take_coverage, coverage, err);
+    if (status != STATUS_OK)
+        coverage_deinit(coverage);
+    return status;
+}
+
+void coverage_deinit(struct coverage *coverage)
+{
+    free(coverage->runs);
+    *coverage = (struct coverage){0};
+}
+
+void coverage_sum(const struct coverage *coverage, int64_t host, int64_t run, int64_t *stored,
+                  int64_t *lost)
+{
+    *stored = 0;
+    *lost = 0;
+    for (size_t i = 0; i < coverage->count; i++) {
+        const struct coverage_run *one = &coverage->runs[i];
+        if ((host != GROUP_KEY_NONE && one->host != host) ||
+            (run != GROUP_KEY_NONE && one->run != run))
+            continue;
+        *stored += one->stored;
+        *lost += one->lost;
+    }
+}
+
+double coverage_ratio(int64_t stored, int64_t lost)
+{
+    if (stored + lost <= 0)
+        return NAN;
+    return (double)stored / ((double)stored + (double)lost);
+}
+
+const struct coverage_run *coverage_find(const struct coverage *coverage, int64_t run)
+{
+    size_t low = 0, high = coverage->count;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (coverage->runs[middle].run < run)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low < coverage->count && coverage->runs[low].run == run)
+        return &coverage->runs[low];
+    return NULL;
+}
+
+// ---- Derived metrics ---------------------------------------------------------------
+
+void append_derived(sqlite3_str *sql, const struct record_derived *derived)
+{
+    sqlite3_str_appendf(sql, "(%s), (%s)", derived->numerator, derived->denominator);
+}
+
+const struct record_derived *derived_find(enum record_kind kind, const char *name)
+{
+    unsigned count = 0;
+    const struct record_derived *derived = record_derived(&count);
+    for (unsigned i = 0; i < count; i++)
+        if (derived[i].kind == kind && strcmp(derived[i].name, name) == 0)
+            return &derived[i];
+    assert(!"the record table has the metric");
+    return NULL;
+}
+
+void ratio_add_columns(struct ratio *ratio, sqlite3_stmt *row, int place)
+{
+    if (sqlite3_column_type(row, place) == SQLITE_NULL ||
+        sqlite3_column_type(row, place + 1) == SQLITE_NULL)
+        return;
+    ratio_add(ratio, sqlite3_column_double(row, place), sqlite3_column_double(row, place + 1));
+}

@@ -1,0 +1,111 @@
+// What the queries share: the open store, scans over rows, cells by key.
+#ifndef INFERSTAT_STORE_READER_H
+#define INFERSTAT_STORE_READER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/core/error.h"
+#include "common/core/query.h"
+#include "common/core/result.h"
+#include "common/store/aggregate.h"
+#include "common/store/store.h"
+
+struct sqlite3;
+struct sqlite3_stmt;
+struct sqlite3_str;
+
+struct store {
+    struct sqlite3 *db;
+    struct sqlite3_stmt *name; // SELECT text FROM name WHERE id = ?
+    struct sqlite3_stmt *uuid; // SELECT uuid FROM run WHERE run = ?
+    char *path;
+    uint64_t budget_ns;
+    uint64_t deadline_ns; // of the running query; 0: none
+};
+
+// Called for each row of a scan.  The statement is positioned on it; anything but
+// STATUS_OK ends the scan.
+typedef enum status row_take(void *context, struct sqlite3_stmt *row, struct error *err);
+
+// Runs `sql` (taken apart, also when out of memory) with the filter's parameters
+// bound and hands over its rows.
+MUST_CHECK enum status reader_scan(struct store *store, struct sqlite3_str *sql,
+                                   const struct query_filter *filter, row_take *take, void *context,
+                                   struct error *err);
+
+// ---- Answers -----------------------------------------------------------------
+
+struct answer_column {
+    const char *key;
+    enum unit unit;
+};
+
+// A result with those columns, and no rows.
+MUST_CHECK enum status answer_new(struct result **out, const struct answer_column *columns,
+                                  unsigned count, struct error *err);
+
+// Cells of the last row by key, which must be one of the columns.
+void answer_int(struct result *answer, const char *key, int64_t value);
+void answer_real(struct result *answer, const char *key, double value); // NaN: null
+MUST_CHECK enum status answer_text(struct result *answer, const char *key, const char *text,
+                                   struct error *err);
+
+// Copies a cell of a row; null stays null.
+MUST_CHECK enum status answer_cell(struct result *answer, unsigned column, struct sqlite3_stmt *row,
+                                   int place, struct error *err);
+
+// Sets a cell to the text of a name's id or a run's id; GROUP_KEY_NONE and
+// unknown ids stay null.
+MUST_CHECK enum status answer_name(struct store *store, struct result *answer, unsigned column,
+                                   int64_t id, struct error *err);
+MUST_CHECK enum status answer_run(struct store *store, struct result *answer, unsigned column,
+                                  int64_t run, struct error *err);
+
+// ---- Coverage --------------------------------------------------------------------
+
+// What was stored and lost of the runs that a filter's host, run and window
+// cover, by run.
+struct coverage_run {
+    int64_t run, host, stored, lost;
+    bool open;
+};
+
+struct coverage {
+    struct coverage_run *runs; // rising by run
+    size_t count;
+};
+
+MUST_CHECK enum status coverage_read(struct coverage *coverage, struct store *store,
+                                     const struct query_filter *filter, struct error *err);
+void coverage_deinit(struct coverage *coverage);
+
+// Sums over the runs of that host and that run; GROUP_KEY_NONE: any.
+void coverage_sum(const struct coverage *coverage, int64_t host, int64_t run, int64_t *stored,
+                  int64_t *lost);
+
+// NaN when nothing was stored or lost.
+double coverage_ratio(int64_t stored, int64_t lost);
+
+// The run, or NULL.
+const struct coverage_run *coverage_find(const struct coverage *coverage, int64_t run);
+
+// ---- The queries ------------------------------------------------------------------
+
+typedef enum status store_answer(struct store *store, const struct query *query,
+                                 struct result **out, struct error *err);
+
+store_answer query_ping;
+store_answer query_summary;
+store_answer query_average;
+store_answer query_overview;
+store_answer query_records;
+
+// Appends the two expressions "numerator, denominator" of a derived metric.
+void append_derived(struct sqlite3_str *sql, const struct record_derived *derived);
+// The derived metric of that kind and name, which the record table has.
+const struct record_derived *derived_find(enum record_kind kind, const char *name);
+// Counts such a pair of columns of a row, where both are present.
+void ratio_add_columns(struct ratio *ratio, struct sqlite3_stmt *row, int place);
+
+#endif

@@ -1,0 +1,359 @@
+#include "common/store/schema.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include <sqlite3.h>
+
+#include "common/core/text.h"
+#include "common/store/database.h"
+#include "common/sys/clock.h"
+#include "common/sys/process.h"
+
+// ---- Tables that are not records ----------------------------------------------------
+
+static const char fixed_tables[] =
+    "CREATE TABLE meta(key TEXT PRIMARY KEY, value) WITHOUT ROWID;"
+    "CREATE TABLE name(id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE);"
+    "CREATE TABLE run_name(run INTEGER NOT NULL, number INTEGER NOT NULL,"
+    " name INTEGER NOT NULL, PRIMARY KEY(run, number)) WITHOUT ROWID;"
+    "CREATE TABLE stream(run INTEGER NOT NULL, stream INTEGER NOT NULL, next INTEGER NOT NULL,"
+    " produced INTEGER NOT NULL, unnumbered INTEGER NOT NULL,"
+    " PRIMARY KEY(run, stream)) WITHOUT ROWID;"
+    "CREATE TABLE range(run INTEGER NOT NULL, stream INTEGER NOT NULL, first INTEGER NOT NULL,"
+    " last INTEGER NOT NULL, state INTEGER NOT NULL, reason INTEGER, detail TEXT,"
+    " since_ns INTEGER, until_ns INTEGER, CHECK(first >= 1 AND last >= first),"
+    " PRIMARY KEY(run, stream, first)) WITHOUT ROWID;"
+    "CREATE TABLE ledger(run INTEGER NOT NULL, kind INTEGER NOT NULL, stored INTEGER NOT NULL,"
+    " expired INTEGER NOT NULL DEFAULT 0, cleared INTEGER NOT NULL DEFAULT 0,"
+    " PRIMARY KEY(run, kind)) WITHOUT ROWID;";
+
+// Indexes beside the one on started_ns: for stages to find their load, and for
+// the last sample of a run.  All on kinds with few rows.
+static const char fixed_indexes[] = "CREATE INDEX run_heard ON run(heard_ns);"
+                                    "CREATE INDEX load_identity ON load(run, stream, number);"
+                                    "CREATE INDEX process_sample_run ON process_sample(run);"
+                                    "CREATE INDEX device_sample_run ON device_sample(run);";
+
+// Per run: what became of everything it produced.  A closed run balances when
+// the ranges of each stream follow each other from 1 to what it produced, and
+// all counts of the stored agree.
+static const char ledger_view[] =
+    "CREATE VIEW v_ledger AS SELECT id, uuid, \"end\", produced, stored, dropped, unnumbered,"
+    " in_flight, duplicates, refused, expired, cleared,"
+    " CASE WHEN \"end\" IN (1, 2) THEN in_flight = 0 AND stored + dropped = produced"
+    "  AND stored = ledger_stored AND stored = range_stored"
+    "  AND NOT EXISTS (SELECT 1 FROM (SELECT g.first, lag(g.last, 1, 0)"
+    "   OVER (PARTITION BY g.stream ORDER BY g.first) AS before FROM range g WHERE g.run = id)"
+    "   WHERE first <> before + 1)"
+    "  AND NOT EXISTS (SELECT 1 FROM stream s WHERE s.run = id AND s.produced <>"
+    "   coalesce((SELECT max(g.last) FROM range g WHERE g.run = s.run AND g.stream = s.stream), 0))"
+    " END AS balanced"
+    " FROM (SELECT r.run AS id, r.uuid AS uuid, r.\"end\" AS \"end\", r.stored AS stored,"
+    "  r.duplicates AS duplicates, r.refused AS refused,"
+    "  (SELECT coalesce(sum(s.produced), 0) FROM stream s WHERE s.run = r.run) AS produced,"
+    "  (SELECT coalesce(sum(s.unnumbered), 0) FROM stream s WHERE s.run = r.run) AS unnumbered,"
+    "  (SELECT coalesce(sum(max(s.produced - s.next + 1, 0)), 0) FROM stream s"
+    "   WHERE s.run = r.run) AS in_flight,"
+    "  (SELECT coalesce(sum(g.last - g.first + 1), 0) FROM range g"
+    "   WHERE g.run = r.run AND g.state = 1) AS dropped,"
+    "  (SELECT coalesce(sum(g.last - g.first + 1), 0) FROM range g"
+    "   WHERE g.run = r.run AND g.state = 0) AS range_stored,"
+    "  (SELECT coalesce(sum(l.stored), 0) FROM ledger l WHERE l.run = r.run) AS ledger_stored,"
+    "  (SELECT coalesce(sum(l.expired), 0) FROM ledger l WHERE l.run = r.run) AS expired,"
+    "  (SELECT coalesce(sum(l.cleared), 0) FROM ledger l WHERE l.run = r.run) AS cleared"
+    "  FROM run r)";
+
+// ---- Tables from the record table ---------------------------------------------------
+
+static const char *column_sql_type(enum column_type type)
+{
+    if (type == COLUMN_REAL)
+        return "REAL";
+    if (type == COLUMN_TEXT)
+        return "TEXT";
+    if (type == COLUMN_BLOB)
+        return "BLOB";
+    return "INTEGER";
+}
+
+static void append_table(sqlite3_str *sql, enum record_kind kind)
+{
+    const struct record_kind_info *info = record_kind_info(kind);
+    sqlite3_str_appendf(sql, "CREATE TABLE \"%w\"(", info->name);
+    sqlite3_str_appendall(sql, kind == RECORD_KIND_RUN
+                                   ? "run INTEGER PRIMARY KEY"
+                                   : "id INTEGER PRIMARY KEY, run INTEGER NOT NULL, stream INTEGER "
+                                     "NOT NULL, number INTEGER NOT NULL");
+    sqlite3_str_appendall(sql, ", started_ns INTEGER NOT NULL, received_ns INTEGER NOT NULL");
+    for (unsigned i = 0; i < info->column_count; i++)
+        sqlite3_str_appendf(sql, ", \"%w\" %s%s", info->columns[i].name,
+                            column_sql_type(info->columns[i].type),
+                            info->columns[i].maybe ? "" : " NOT NULL");
+    if (kind == RECORD_KIND_RUN)
+        sqlite3_str_appendall(sql, ", heard_ns INTEGER NOT NULL, refused INTEGER NOT NULL DEFAULT 0"
+                                   ", clock_suspects INTEGER NOT NULL DEFAULT 0"
+                                   ", unknown_columns INTEGER NOT NULL DEFAULT 0, UNIQUE(uuid)");
+    sqlite3_str_appendf(sql, ");CREATE INDEX \"%w_started\" ON \"%w\"(started_ns);", info->name,
+                        info->name);
+}
+
+// A view: the list that queries give, then the same in units people like.
+static void append_view(sqlite3_str *sql, enum record_kind kind)
+{
+    const struct record_kind_info *info = record_kind_info(kind);
+    sqlite3_str_appendf(sql, "CREATE VIEW \"v_%w\" AS SELECT ", info->name);
+    schema_select_list(sql, kind);
+    sqlite3_str_appendall(
+        sql, ", strftime('%Y-%m-%d %H:%M:%f', t.started_ns / 1000000 / 1000.0, 'unixepoch')"
+             " AS started");
+    for (unsigned i = 0; i < info->column_count; i++) {
+        const struct record_column *column = &info->columns[i];
+        const size_t size = strlen(column->name);
+        const int stem = size > 3 ? (int)size - 3 : 0;
+        if (column->unit == UNIT_DURATION && strcmp(column->name + stem, "_ns") == 0)
+            sqlite3_str_appendf(sql, ", t.\"%w\" / 1e6 AS \"%.*w_ms\"", column->name, stem,
+                                column->name);
+        else if (column->unit == UNIT_BYTES)
+            sqlite3_str_appendf(sql, ", t.\"%w\" / 1048576.0 AS \"%w_mb\"", column->name,
+                                column->name);
+    }
+    if (kind != RECORD_KIND_RUN)
+        sqlite3_str_appendf(sql,
+                            ", (t.started_ns < %lld OR t.started_ns > t.received_ns + %lld)"
+                            " AS clock_suspect",
+                            (long long)SCHEMA_CLOCK_FLOOR_NS, (long long)SCHEMA_CLOCK_AHEAD_NS);
+    sqlite3_str_appendf(sql, " FROM \"%w\" t;", info->name);
+}
+
+void schema_insert_sql(sqlite3_str *sql, enum record_kind kind)
+{
+    const struct record_kind_info *info = record_kind_info(kind);
+    sqlite3_str_appendf(sql, "INSERT INTO \"%w\"(id, run, stream, number, started_ns, received_ns",
+                        info->name);
+    for (unsigned i = 0; i < info->column_count; i++)
+        sqlite3_str_appendf(sql, ", \"%w\"", info->columns[i].name);
+    sqlite3_str_appendall(sql, ") VALUES(?, ?, ?, ?, ?, ?");
+    for (unsigned i = 0; i < info->column_count; i++)
+        sqlite3_str_appendall(sql, ", ?");
+    sqlite3_str_appendall(sql, ")");
+}
+
+// Runs what was appended, and frees it.
+static enum status run_text(sqlite3 *db, sqlite3_str *sql, struct error *err)
+{
+    char *text = sqlite3_str_finish(sql);
+    if (!text)
+        return error_set(err, STATUS_NOMEM, "store: out of memory");
+    enum status status = database_exec(db, text, err);
+    sqlite3_free(text);
+    return status;
+}
+
+static enum status create_views(sqlite3 *db, struct error *err)
+{
+    sqlite3_str *sql = sqlite3_str_new(db);
+    sqlite3_str_appendf(sql, "DROP VIEW IF EXISTS v_ledger;%s;", ledger_view);
+    for (unsigned kind = 0; kind < RECORD_KIND_COUNT; kind++) {
+        sqlite3_str_appendf(sql, "DROP VIEW IF EXISTS \"v_%w\";",
+                            record_kind_info((enum record_kind)kind)->name);
+        append_view(sql, (enum record_kind)kind);
+    }
+    return run_text(db, sql, err);
+}
+
+static enum status insert_identity(sqlite3 *db, struct error *err)
+{
+    unsigned char id[16];
+    enum status status = process_random(id, sizeof id, err);
+    if (status != STATUS_OK)
+        return status;
+    id[6] = (unsigned char)((id[6] & 0x0f) | 0x40); // a random UUID (RFC 9562, version 4)
+    id[8] = (unsigned char)((id[8] & 0x3f) | 0x80);
+    char uuid[37];
+    text_from_uuid(uuid, id);
+    sqlite3_str *sql = sqlite3_str_new(db);
+    sqlite3_str_appendf(sql,
+                        "INSERT INTO meta VALUES('store', %Q), ('created_ns', %lld),"
+                        " ('undecodable', 0);",
+                        uuid, (long long)clock_wall_ns());
+    return run_text(db, sql, err);
+}
+
+// ---- Versions -------------------------------------------------------------------------
+
+// Version 1: everything, as the record table has it today.  Later steps find
+// what they would add there already and add what an older file lacks.
+static enum status create_tables(sqlite3 *db, struct error *err)
+{
+    enum status status = database_exec(db, fixed_tables, err);
+    if (status != STATUS_OK)
+        return status;
+    sqlite3_str *sql = sqlite3_str_new(db);
+    for (unsigned kind = 0; kind < RECORD_KIND_COUNT; kind++)
+        append_table(sql, (enum record_kind)kind);
+    sqlite3_str_appendall(sql, fixed_indexes);
+    status = run_text(db, sql, err);
+    if (status == STATUS_OK)
+        status = insert_identity(db, err);
+    return status;
+}
+
+static const struct schema_step all_steps[] = {
+    {1, create_tables},
+};
+
+_Static_assert(sizeof all_steps / sizeof *all_steps == SCHEMA_VERSION, "a step for each version");
+
+static enum status has_column(sqlite3 *db, const char *table, const char *column, bool *has,
+                              struct error *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    enum status status = database_prepare(
+        db, &stmt, "SELECT 1 FROM pragma_table_info(?) WHERE name = ?", false, err);
+    if (status != STATUS_OK)
+        return status;
+    (void)sqlite3_bind_text(stmt, 1, table, -1, SQLITE_STATIC);
+    (void)sqlite3_bind_text(stmt, 2, column, -1, SQLITE_STATIC);
+    const int rc = sqlite3_step(stmt);
+    *has = rc == SQLITE_ROW;
+    if (rc != SQLITE_ROW && rc != SQLITE_DONE)
+        status = database_error(db, "store", err);
+    (void)sqlite3_finalize(stmt);
+    return status;
+}
+
+enum status schema_add_columns(sqlite3 *db, struct error *err)
+{
+    for (unsigned kind = 0; kind < RECORD_KIND_COUNT; kind++) {
+        const struct record_kind_info *info = record_kind_info((enum record_kind)kind);
+        for (unsigned i = 0; i < info->column_count; i++) {
+            bool has = false;
+            enum status status = has_column(db, info->name, info->columns[i].name, &has, err);
+            if (status == STATUS_OK && !has) {
+                sqlite3_str *sql = sqlite3_str_new(db);
+                sqlite3_str_appendf(sql, "ALTER TABLE \"%w\" ADD COLUMN \"%w\" %s", info->name,
+                                    info->columns[i].name, column_sql_type(info->columns[i].type));
+                status = run_text(db, sql, err);
+            }
+            if (status != STATUS_OK)
+                return status;
+        }
+    }
+    return STATUS_OK;
+}
+
+struct file_version {
+    int64_t application;
+    int64_t version;
+    int64_t objects; // tables, views, indexes
+};
+
+static enum status read_version(sqlite3 *db, const char *path, struct file_version *file,
+                                struct error *err)
+{
+    enum status status =
+        database_integer(db, "SELECT count(*) FROM sqlite_schema", &file->objects, err);
+    if (status == STATUS_OK)
+        status = database_integer(db, "PRAGMA application_id", &file->application, err);
+    if (status == STATUS_OK)
+        status = database_integer(db, "PRAGMA user_version", &file->version, err);
+    if (status == STATUS_OK)
+        return STATUS_OK;
+    if (sqlite3_errcode(db) == SQLITE_NOTADB)
+        return error_set(err, STATUS_CORRUPT, "store %s: not an SQLite database", path);
+    if (status == STATUS_CORRUPT)
+        return error_set(err, status, "store %s: damaged (%s)", path, sqlite3_errmsg(db));
+    char text[ERROR_TEXT_SIZE];
+    (void)snprintf(text, sizeof text, "%s", sqlite3_errmsg(db));
+    return error_set(err, status, "store %s: %s", path, text);
+}
+
+static bool is_new(const struct file_version *file)
+{
+    return file->application == 0 && file->version == 0 && file->objects == 0;
+}
+
+static enum status check_version(const struct file_version *file, const char *path, int newest,
+                                 struct error *err)
+{
+    if (is_new(file))
+        return error_set(err, STATUS_CORRUPT, "store %s: an empty file, no store of inferstat",
+                         path);
+    if (file->application != SCHEMA_APPLICATION_ID)
+        return error_set(err, STATUS_CORRUPT,
+                         "store %s: a database of another application (its id is %lld)", path,
+                         (long long)file->application);
+    if (file->version > newest)
+        return error_set(err, STATUS_TOO_NEW,
+                         "store %s: its schema is version %lld, this program knows up to %d"
+                         " (use a newer inferstat)",
+                         path, (long long)file->version, newest);
+    if (file->version < 1)
+        return error_set(err, STATUS_CORRUPT, "store %s: its schema has no version", path);
+    return STATUS_OK;
+}
+
+enum status schema_check(sqlite3 *db, const char *path, struct error *err)
+{
+    struct file_version file;
+    enum status status = read_version(db, path, &file, err);
+    if (status == STATUS_OK)
+        status = check_version(&file, path, SCHEMA_VERSION, err);
+    if (status == STATUS_OK && file.version < SCHEMA_VERSION)
+        status = error_set(err, STATUS_UNSUPPORTED,
+                           "store %s: its schema is version %lld, this program reads %d"
+                           " (start inferstatd on it once to migrate it)",
+                           path, (long long)file.version, SCHEMA_VERSION);
+    return status;
+}
+
+static enum status apply_steps(sqlite3 *db, int64_t version, const struct schema_step *steps,
+                               unsigned count, struct error *err)
+{
+    enum status status = STATUS_OK;
+    for (unsigned i = 0; i < count && status == STATUS_OK; i++)
+        if (steps[i].to > version)
+            status = steps[i].apply(db, err);
+    if (status == STATUS_OK)
+        status = create_views(db, err);
+    if (status != STATUS_OK)
+        return status;
+    sqlite3_str *sql = sqlite3_str_new(db);
+    sqlite3_str_appendf(sql, "PRAGMA application_id=%d;PRAGMA user_version=%d",
+                        SCHEMA_APPLICATION_ID, steps[count - 1].to);
+    return run_text(db, sql, err);
+}
+
+enum status schema_apply(sqlite3 *db, const char *path, const struct schema_step *steps,
+                         unsigned count, struct error *err)
+{
+    struct file_version file;
+    enum status status = read_version(db, path, &file, err);
+    if (status != STATUS_OK)
+        return status;
+    const int newest = steps[count - 1].to;
+    if (!is_new(&file)) {
+        status = check_version(&file, path, newest, err);
+        if (status != STATUS_OK || file.version == newest)
+            return status;
+    } else {
+        status = database_exec(db, "PRAGMA auto_vacuum=INCREMENTAL", err);
+    }
+    if (status == STATUS_OK)
+        status = database_exec(db, "BEGIN IMMEDIATE", err);
+    if (status == STATUS_OK)
+        status = apply_steps(db, file.version, steps, count, err);
+    if (status == STATUS_OK)
+        status = database_exec(db, "COMMIT", err);
+    if (status != STATUS_OK) {
+        database_rollback(db);
+        return error_prefix(err, status, "store %s: making its tables", path);
+    }
+    return STATUS_OK;
+}
+
+enum status schema_migrate(sqlite3 *db, const char *path, struct error *err)
+{
+    return schema_apply(db, path, all_steps, SCHEMA_VERSION, err);
+}

@@ -1,0 +1,96 @@
+// The store's tables and views, made from the record table, and how files of
+// older versions become files of this one.
+//
+// Tables
+//   meta       key, value: the store's UUID and a few counters
+//   name       id, text: models, hosts, devices, operations, stages
+//   run        a row a run: the record table's columns, and heard_ns (when the
+//              collector last heard of it), refused, clock_suspects, unknown_columns
+//   run_name   the run's own numbers of names, as batches use them
+//   stream     per producing thread: the number wanted next, what it produced
+//   range      per stream: which numbers are stored (state 0) and which are
+//              dropped (state 1), with the reason.  Ranges of a stream are
+//              disjoint and follow each other from 1 to next - 1; neighbours of
+//              one kind are merged
+//   ledger     per run and kind: rows stored, expired, cleared; the rows in the
+//              kind's table are stored - expired - cleared
+//   KIND       a row a record: id, run, stream, number, started_ns, received_ns,
+//              then the kind's columns; names as ids, enumerations as numbers
+//
+// A record's identity (run, stream, number) is unique without an index on it: a
+// record is inserted in the transaction that moves its stream's `next` beyond
+// it, and nothing below `next` is ever inserted.  An index would cost more than
+// the row.  `id` rises with arrival, which listings and the live feed use; the
+// one index of a kind is on started_ns, for windows of time.
+//
+// A started_ns more than a day ahead of received_ns or before 2020 is stored as
+// it came.  It needs no flag of its own: views show it as clock_suspect, and the
+// run counts such records in clock_suspects.
+#ifndef INFERSTAT_STORE_SCHEMA_H
+#define INFERSTAT_STORE_SCHEMA_H
+
+#include "common/core/error.h"
+#include "common/core/query.h"
+#include "common/core/record.h"
+
+struct sqlite3;
+struct sqlite3_str;
+
+enum {
+    SCHEMA_VERSION = 1,
+    SCHEMA_APPLICATION_ID = 0x49667374, // "Ifst"
+    SCHEMA_RANGE_STORED = 0,            // range.state
+    SCHEMA_RANGE_DROPPED = 1,
+};
+
+// started_ns outside of (SCHEMA_CLOCK_FLOOR_NS, received_ns + SCHEMA_CLOCK_AHEAD_NS)
+// is suspect.
+#define SCHEMA_CLOCK_FLOOR_NS INT64_C(1577836800000000000) // 2020-01-01
+#define SCHEMA_CLOCK_AHEAD_NS INT64_C(86400000000000)      // a day
+
+// Whether the file is a store that this program can read: STATUS_CORRUPT (not
+// SQLite, or another application's), STATUS_TOO_NEW and STATUS_UNSUPPORTED (an
+// older version: the collector migrates it) name both versions.
+MUST_CHECK enum status schema_check(struct sqlite3 *db, const char *path, struct error *err);
+
+// Makes an empty file a store, or an older store one of this version, in one
+// transaction.  Fails as schema_check does where the file is neither.
+MUST_CHECK enum status schema_migrate(struct sqlite3 *db, const char *path, struct error *err);
+
+// One step of the way from version `to - 1` to `to`.
+struct schema_step {
+    int to;
+    enum status (*apply)(struct sqlite3 *db, struct error *err);
+};
+
+// schema_migrate with the steps given, rising and without holes; for tests.
+MUST_CHECK enum status schema_apply(struct sqlite3 *db, const char *path,
+                                    const struct schema_step *steps, unsigned count,
+                                    struct error *err);
+
+// Adds the record table's columns that the file's tables lack; a step that goes
+// with a new line in the record table is just this.
+MUST_CHECK enum status schema_add_columns(struct sqlite3 *db, struct error *err);
+
+// Appends "INSERT INTO KIND(...) VALUES(?, ...)": id, run, stream, number,
+// started_ns, received_ns, then the columns.  Not for RECORD_KIND_RUN.
+void schema_insert_sql(struct sqlite3_str *sql, enum record_kind kind);
+enum { SCHEMA_FIRST_COLUMN = 7 }; // the parameter of column 0
+
+// The expression, over a row `t` of the kind, that gives the name id (or run id)
+// of a dimension; NULL where records of the kind have none.  The text is static.
+const char *schema_dimension(enum record_kind kind, enum query_dimension dimension);
+
+// Appends the select list of the kind's records as people read them, over a row
+// `t`: run, host, stream, number, started_ns, received_ns, the columns with names
+// and enumerations as text, what belongs to the kind, then derived columns.
+void schema_select_list(struct sqlite3_str *sql, enum record_kind kind);
+
+// Keys and units of that list, in order: index from 0; false past the end.
+struct schema_output {
+    const char *key;
+    enum unit unit;
+};
+bool schema_output(enum record_kind kind, unsigned index, struct schema_output *output);
+
+#endif

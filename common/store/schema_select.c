@@ -1,0 +1,222 @@
+// What people see of a record: expressions shared by views and queries.
+#include <string.h>
+
+#include <sqlite3.h>
+
+#include "common/store/schema.h"
+
+// ---- Dimensions -------------------------------------------------------------------
+
+#define PARENT(column)                                                                             \
+    "(SELECT p." column " FROM load p WHERE p.run = t.run AND p.stream = t.stream"                 \
+    " AND p.number = t.parent)"
+
+// What the column of that name does not say.
+static const struct {
+    enum record_kind kind;
+    enum query_dimension dimension;
+    const char *expression;
+} special_dimensions[] = {
+    {RECORD_KIND_RUN, QUERY_BY_HOST, "t.host"},
+    {RECORD_KIND_MODEL, QUERY_BY_MODEL, "t.name"},
+    {RECORD_KIND_DEVICE, QUERY_BY_DEVICE, "t.name"},
+    {RECORD_KIND_LOAD_STAGE, QUERY_BY_MODEL, PARENT("model")},
+    {RECORD_KIND_LOAD_STAGE, QUERY_BY_DEVICE, PARENT("device")},
+};
+
+static const char *const dimension_columns[QUERY_DIMENSION_COUNT] = {
+    [QUERY_BY_MODEL] = "t.model",
+    [QUERY_BY_DEVICE] = "t.device",
+    [QUERY_BY_OPERATION] = "t.operation",
+    [QUERY_BY_STAGE] = "t.stage",
+};
+
+const char *schema_dimension(enum record_kind kind, enum query_dimension dimension)
+{
+    for (size_t i = 0; i < sizeof special_dimensions / sizeof *special_dimensions; i++)
+        if (special_dimensions[i].kind == kind && special_dimensions[i].dimension == dimension)
+            return special_dimensions[i].expression;
+    if (dimension == QUERY_BY_RUN)
+        return "t.run";
+    if (dimension == QUERY_BY_HOST)
+        return "(SELECT r.host FROM run r WHERE r.run = t.run)";
+    const int column = record_column_find(kind, query_dimension_name(dimension));
+    if (column < 0 || record_kind_info(kind)->columns[column].type != COLUMN_NAME)
+        return NULL;
+    return dimension_columns[dimension];
+}
+
+// ---- Columns as people read them ----------------------------------------------------
+
+static void append_enum(sqlite3_str *sql, const struct record_column *column)
+{
+    sqlite3_str_appendf(sql, "CASE t.\"%w\"", column->name);
+    for (int64_t number = 0; column_enum_text(column->type, number); number++)
+        sqlite3_str_appendf(sql, " WHEN %lld THEN %Q", (long long)number,
+                            column_enum_text(column->type, number));
+    sqlite3_str_appendall(sql, " END");
+}
+
+static void append_column(sqlite3_str *sql, const struct record_column *column)
+{
+    if (column->type == COLUMN_NAME)
+        sqlite3_str_appendf(sql, "(SELECT n.text FROM name n WHERE n.id = t.\"%w\")", column->name);
+    else if (column->type == COLUMN_BLOB)
+        sqlite3_str_appendf(sql, "lower(hex(t.\"%w\"))", column->name);
+    else if (column_type_is_enum(column->type))
+        append_enum(sql, column);
+    else
+        sqlite3_str_appendf(sql, "t.\"%w\"", column->name);
+}
+
+// Key, unit and expression of what stands before, or behind, a kind's columns.
+struct extra {
+    const char *key;
+    enum unit unit;
+    const char *expression;
+};
+
+#define NAME_OF(id) "(SELECT n.text FROM name n WHERE n.id = " id ")"
+
+static const struct extra common[] = {
+    {"run", UNIT_NONE, "(SELECT r.uuid FROM run r WHERE r.run = t.run)"},
+    {"host", UNIT_NONE, NAME_OF("(SELECT r.host FROM run r WHERE r.run = t.run)")},
+    {"stream", UNIT_NONE, "t.stream"},
+    {"number", UNIT_NONE, "t.number"},
+    {"started_ns", UNIT_TIME, "t.started_ns"},
+    {"received_ns", UNIT_TIME, "t.received_ns"},
+};
+
+// A run has no stream and no number; its `host` is the one above.
+static const struct extra common_run[] = {
+    {"run", UNIT_NONE, "t.uuid"},
+    {"host", UNIT_NONE, NAME_OF("t.host")},
+    {"stream", UNIT_NONE, "NULL"},
+    {"number", UNIT_NONE, "NULL"},
+    {"started_ns", UNIT_TIME, "t.started_ns"},
+    {"received_ns", UNIT_TIME, "t.received_ns"},
+};
+
+#define LEDGER(column) "(SELECT l." column " FROM v_ledger l WHERE l.id = t.run)"
+
+static const struct extra extra_run[] = {
+    {"dropped", UNIT_COUNT, LEDGER("dropped")},
+    {"unnumbered", UNIT_COUNT, LEDGER("unnumbered")},
+    {"in_flight", UNIT_COUNT, LEDGER("in_flight")},
+    {"refused", UNIT_COUNT, "t.refused"},
+    {"expired", UNIT_COUNT, LEDGER("expired")},
+    {"cleared", UNIT_COUNT, LEDGER("cleared")},
+    {"clock_suspects", UNIT_COUNT, "t.clock_suspects"},
+    {"unknown_columns", UNIT_COUNT, "t.unknown_columns"},
+    {"heard_ns", UNIT_TIME, "t.heard_ns"},
+    {"balanced", UNIT_NONE, LEDGER("balanced")},
+};
+
+static const struct extra extra_load_stage[] = {
+    {"model", UNIT_NONE, NAME_OF(PARENT("model"))},
+    {"device", UNIT_NONE, NAME_OF(PARENT("device"))},
+};
+
+enum { COMMON_COUNT = sizeof common / sizeof *common };
+_Static_assert(sizeof common == sizeof common_run, "the same keys for all kinds");
+
+static const struct extra *kind_extras(enum record_kind kind, unsigned *count)
+{
+    *count = 0;
+    if (kind == RECORD_KIND_RUN) {
+        *count = sizeof extra_run / sizeof *extra_run;
+        return extra_run;
+    }
+    if (kind == RECORD_KIND_LOAD_STAGE) {
+        *count = sizeof extra_load_stage / sizeof *extra_load_stage;
+        return extra_load_stage;
+    }
+    return NULL;
+}
+
+// Whether the column's key is among the common ones already.
+static bool is_common(const char *name)
+{
+    for (unsigned i = 0; i < COMMON_COUNT; i++)
+        if (strcmp(common[i].key, name) == 0)
+            return true;
+    return false;
+}
+
+// The i-th derived column of a kind, or NULL.
+static const struct record_derived *kind_derived(enum record_kind kind, unsigned index)
+{
+    unsigned count = 0;
+    const struct record_derived *derived = record_derived(&count);
+    for (unsigned i = 0; i < count; i++)
+        if (derived[i].kind == kind && index-- == 0)
+            return &derived[i];
+    return NULL;
+}
+
+// One place of the list, whatever it is made from.
+struct place {
+    const struct extra *extra;
+    const struct record_column *column;
+    const struct record_derived *derived;
+};
+
+static bool place_at(enum record_kind kind, unsigned index, struct place *place)
+{
+    *place = (struct place){0};
+    if (index < COMMON_COUNT) {
+        place->extra = kind == RECORD_KIND_RUN ? &common_run[index] : &common[index];
+        return true;
+    }
+    index -= COMMON_COUNT;
+    const struct record_kind_info *info = record_kind_info(kind);
+    for (unsigned i = 0; i < info->column_count; i++) {
+        if (is_common(info->columns[i].name))
+            continue;
+        if (index-- == 0) {
+            place->column = &info->columns[i];
+            return true;
+        }
+    }
+    unsigned extras = 0;
+    const struct extra *extra = kind_extras(kind, &extras);
+    if (index < extras) {
+        place->extra = &extra[index];
+        return true;
+    }
+    place->derived = kind_derived(kind, index - extras);
+    return place->derived != NULL;
+}
+
+bool schema_output(enum record_kind kind, unsigned index, struct schema_output *output)
+{
+    struct place place;
+    if (!place_at(kind, index, &place))
+        return false;
+    if (place.extra)
+        *output = (struct schema_output){place.extra->key, place.extra->unit};
+    else if (place.column)
+        *output = (struct schema_output){place.column->name, place.column->unit};
+    else
+        *output = (struct schema_output){place.derived->name, place.derived->unit};
+    return true;
+}
+
+void schema_select_list(sqlite3_str *sql, enum record_kind kind)
+{
+    struct place place;
+    for (unsigned i = 0; place_at(kind, i, &place); i++) {
+        struct schema_output output = {0};
+        (void)schema_output(kind, i, &output);
+        sqlite3_str_appendall(sql, i ? ", " : "");
+        if (place.extra)
+            sqlite3_str_appendall(sql, place.extra->expression);
+        else if (place.column)
+            append_column(sql, place.column);
+        else
+            sqlite3_str_appendf(sql, "CASE WHEN (%s) > 0 THEN CAST(%s AS REAL) / (%s) END",
+                                place.derived->denominator, place.derived->numerator,
+                                place.derived->denominator);
+        sqlite3_str_appendf(sql, " AS \"%w\"", output.key);
+    }
+}

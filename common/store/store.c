@@ -1,0 +1,108 @@
+#include "common/store/store.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <sqlite3.h>
+
+#include "common/store/database.h"
+#include "common/store/reader.h"
+#include "common/sys/clock.h"
+
+// Virtual-machine steps of SQLite between two looks at the clock.
+enum { STEPS_PER_LOOK = 20000 };
+
+static int over_budget(void *context)
+{
+    const struct store *store = context;
+    return store->deadline_ns != 0 && clock_monotonic_ns() > store->deadline_ns;
+}
+
+static enum status prepare_lookups(struct store *store, struct error *err)
+{
+    enum status status =
+        database_prepare(store->db, &store->name, "SELECT text FROM name WHERE id = ?", true, err);
+    if (status == STATUS_OK)
+        status = database_prepare(store->db, &store->uuid, "SELECT uuid FROM run WHERE run = ?",
+                                  true, err);
+    return status;
+}
+
+enum status store_open(struct store **out, const char *path, struct error *err)
+{
+    struct store *store = calloc(1, sizeof *store);
+    if (store)
+        store->path = strdup(path);
+    if (!store || !store->path) {
+        store_close(store);
+        return error_set(err, STATUS_NOMEM, "store: out of memory");
+    }
+    enum status status = database_open_reader(&store->db, path, err);
+    if (status == STATUS_OK)
+        status = prepare_lookups(store, err);
+    if (status != STATUS_OK) {
+        store_close(store);
+        return status;
+    }
+    sqlite3_progress_handler(store->db, STEPS_PER_LOOK, over_budget, store);
+    *out = store;
+    return STATUS_OK;
+}
+
+void store_close(struct store *store)
+{
+    if (!store)
+        return;
+    (void)sqlite3_finalize(store->name);
+    (void)sqlite3_finalize(store->uuid);
+    database_close(store->db);
+    free(store->path);
+    free(store);
+}
+
+void store_set_budget(struct store *store, uint64_t budget_ns)
+{
+    store->budget_ns = budget_ns;
+}
+
+static store_answer *const answers[QUERY_KIND_COUNT] = {
+    [QUERY_PING] = query_ping,       [QUERY_SUMMARY] = query_summary,
+    [QUERY_AVERAGE] = query_average, [QUERY_OVERVIEW] = query_overview,
+    [QUERY_RECORDS] = query_records,
+};
+
+// All statements of one answer see one state of the store.
+static enum status answer_in_transaction(struct store *store, const struct query *query,
+                                         struct result **out, struct error *err)
+{
+    enum status status = database_exec(store->db, "BEGIN", err);
+    if (status != STATUS_OK)
+        return status;
+    struct result *result = NULL;
+    status = answers[query->kind](store, query, &result, err);
+    store->deadline_ns = 0; // the end of the transaction is not to be cut off
+    database_rollback(store->db);
+    if (status != STATUS_OK) {
+        result_free(result);
+        return status;
+    }
+    *out = result;
+    return STATUS_OK;
+}
+
+enum status store_query(struct store *store, const struct query *query, struct result **out,
+                        struct error *err)
+{
+    enum status status = query_check(query, err);
+    if (status != STATUS_OK)
+        return status;
+    if (!answers[query->kind])
+        return error_set(err, STATUS_INVALID, "store: no query, but a change");
+    store->deadline_ns = store->budget_ns ? clock_monotonic_ns() + store->budget_ns : 0;
+    status = answer_in_transaction(store, query, out, err);
+    store->deadline_ns = 0;
+    if (status == STATUS_TIMEOUT)
+        return error_set(err, status,
+                         "store: the query takes too long (narrow it with --since or a filter)");
+    return status;
+}

@@ -1,0 +1,45 @@
+#include "tests/support/folder.h"
+
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static void die(const char *what, const char *path)
+{
+    fprintf(stderr, "%s ", what);
+    perror(path);
+    exit(1);
+}
+
+void folder_make(char path[FOLDER_PATH_SIZE])
+{
+    const char *base = getenv("TMPDIR");
+    const int n =
+        snprintf(path, FOLDER_PATH_SIZE, "%s/inferstat-test-XXXXXX", base && *base ? base : "/tmp");
+    if (n < 0 || n >= FOLDER_PATH_SIZE || !mkdtemp(path))
+        die("cannot make the folder", path);
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+    (void)st;
+    (void)type;
+    (void)ftw;
+    return remove(path);
+}
+
+void folder_remove(const char *path)
+{
+    if (strstr(path, "/inferstat-test-"))
+        (void)nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+char *folder_path(char *out, const char *folder, const char *name)
+{
+    const int n = snprintf(out, FOLDER_PATH_SIZE, "%s/%s", folder, name);
+    if (n < 0 || n >= FOLDER_PATH_SIZE)
+        die("too long a path in", folder);
+    return out;
+}

@@ -1,0 +1,18 @@
+// A folder of a test's own, removed with what is in it at the end.
+#ifndef INFERSTAT_TESTS_FOLDER_H
+#define INFERSTAT_TESTS_FOLDER_H
+
+#include <stddef.h>
+
+enum { FOLDER_PATH_SIZE = 256 };
+
+// Makes a new folder under $TMPDIR or /tmp; ends the test where it cannot.
+void folder_make(char path[FOLDER_PATH_SIZE]);
+
+// Removes it and everything inside.
+void folder_remove(const char *path);
+
+// "FOLDER/NAME" into `out` (FOLDER_PATH_SIZE bytes).  Returns `out`.
+char *folder_path(char *out, const char *folder, const char *name);
+
+#endif

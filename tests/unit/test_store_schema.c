@@ -1,0 +1,344 @@
+// The schema: made from the record table, checked when opened, migrated.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <sqlite3.h>
+
+#include "common/core/record.h"
+#include "common/store/database.h"
+#include "common/store/schema.h"
+#include "common/store/store.h"
+#include "tests/support/folder.h"
+#include "tests/support/test.h"
+
+static char folder[FOLDER_PATH_SIZE];
+static char path[FOLDER_PATH_SIZE];
+
+static int set_up(void **state)
+{
+    (void)state;
+    folder_make(folder);
+    (void)folder_path(path, folder, "s.db");
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    folder_remove(folder);
+    return 0;
+}
+
+static sqlite3 *new_store(void)
+{
+    struct error err;
+    sqlite3 *db = NULL;
+    const enum status status = database_open_writer(&db, path, &err);
+    if (status != STATUS_OK)
+        fail_msg("%s", err.text);
+    return db;
+}
+
+static int64_t integer(sqlite3 *db, const char *sql)
+{
+    struct error err;
+    int64_t value = 0;
+    if (database_integer(db, sql, &value, &err) != STATUS_OK)
+        fail_msg("%s: %s", sql, err.text);
+    return value;
+}
+
+static void write_file(const char *bytes, size_t size)
+{
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(bytes, 1, size, file), size);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void test_tables_are_those_of_the_record_table(void **state)
+{
+    (void)state;
+    sqlite3 *db = new_store();
+    char sql[512];
+    for (unsigned kind = 0; kind < RECORD_KIND_COUNT; kind++) {
+        const struct record_kind_info *info = record_kind_info((enum record_kind)kind);
+        for (unsigned i = 0; i < info->column_count; i++) {
+            (void)snprintf(sql, sizeof sql,
+                           "SELECT \"notnull\" + 10 FROM pragma_table_info('%s') WHERE name = '%s'",
+                           info->name, info->columns[i].name);
+            assert_int_equal(integer(db, sql), info->columns[i].maybe ? 10 : 11);
+        }
+        (void)snprintf(sql, sizeof sql, "SELECT count(*) FROM v_%s", info->name);
+        assert_int_equal(integer(db, sql), 0);
+        struct schema_output output;
+        for (unsigned i = 0; schema_output((enum record_kind)kind, i, &output); i++) {
+            (void)snprintf(sql, sizeof sql,
+                           "SELECT count(*) FROM pragma_table_info('v_%s') WHERE name = '%s'",
+                           info->name, output.key);
+            assert_int_equal(integer(db, sql), 1);
+        }
+    }
+    database_close(db);
+}
+
+static void test_settings_of_a_new_store(void **state)
+{
+    (void)state;
+    sqlite3 *db = new_store();
+    assert_int_equal(integer(db, "PRAGMA application_id"), SCHEMA_APPLICATION_ID);
+    assert_int_equal(integer(db, "PRAGMA user_version"), SCHEMA_VERSION);
+    assert_int_equal(integer(db, "PRAGMA auto_vacuum"), 2); // incremental
+    assert_int_equal(integer(db, "PRAGMA synchronous"), 2); // full
+    assert_int_equal(integer(db, "SELECT journal_mode = 'wal' FROM pragma_journal_mode"), 1);
+    assert_int_equal(integer(db, "SELECT length(value) FROM meta WHERE key = 'store'"), 36);
+    database_close(db);
+}
+
+static void test_every_store_is_another(void **state)
+{
+    (void)state;
+    char first[64], second[64];
+    char *const texts[] = {first, second};
+    for (int i = 0; i < 2; i++) {
+        sqlite3 *db = new_store();
+        sqlite3_stmt *stmt = NULL;
+        assert_int_equal(
+            sqlite3_prepare_v2(db, "SELECT value FROM meta WHERE key = 'store'", -1, &stmt, NULL),
+            SQLITE_OK);
+        assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
+        (void)snprintf(texts[i], 64, "%s", (const char *)sqlite3_column_text(stmt, 0));
+        (void)sqlite3_finalize(stmt);
+        database_close(db);
+        assert_int_equal(unlink(path), 0);
+    }
+    assert_string_not_equal(first, second);
+}
+
+static void test_opened_again_it_stays_as_it_is(void **state)
+{
+    (void)state;
+    sqlite3 *db = new_store();
+    assert_int_equal(database_exec(db, "INSERT INTO meta VALUES('mark', 7)", NULL), STATUS_OK);
+    database_close(db);
+    db = new_store();
+    assert_int_equal(integer(db, "SELECT value FROM meta WHERE key = 'mark'"), 7);
+    database_close(db);
+}
+
+// ---- Files that are no stores ---------------------------------------------------------
+
+static void expect_refused(enum status expected, const char *words)
+{
+    struct error err = {0};
+    struct store *store = NULL;
+    assert_int_equal(store_open(&store, path, &err), expected);
+    if (!strstr(err.text, words) || !strstr(err.text, path))
+        fail_msg("\"%s\" does not say \"%s\" and the path", err.text, words);
+}
+
+static void expect_writer_refused(enum status expected, const char *words)
+{
+    struct error err = {0};
+    sqlite3 *db = NULL;
+    assert_int_equal(database_open_writer(&db, path, &err), expected);
+    if (!strstr(err.text, words) || !strstr(err.text, path))
+        fail_msg("\"%s\" does not say \"%s\" and the path", err.text, words);
+}
+
+static void test_no_file(void **state)
+{
+    (void)state;
+    expect_refused(STATUS_NOT_FOUND, "no such file");
+    assert_int_equal(access(path, F_OK), -1);
+}
+
+static void test_text_file(void **state)
+{
+    (void)state;
+    char text[5000];
+    memset(text, 'x', sizeof text);
+    write_file(text, sizeof text);
+    expect_refused(STATUS_CORRUPT, "not an SQLite database");
+    expect_writer_refused(STATUS_CORRUPT, "not an SQLite database");
+    struct stat st;
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(st.st_size, sizeof text);
+}
+
+static void test_empty_file(void **state)
+{
+    (void)state;
+    write_file("", 0);
+    expect_refused(STATUS_CORRUPT, "empty");
+    sqlite3 *db = new_store(); // for a collector it is a place to begin
+    database_close(db);
+}
+
+static void test_folder_instead_of_a_file(void **state)
+{
+    (void)state;
+    assert_int_equal(mkdir(path, 0755), 0);
+    expect_refused(STATUS_INVALID, "not a file");
+    expect_writer_refused(STATUS_INVALID, "not a file");
+}
+
+static void test_truncated_store(void **state)
+{
+    (void)state;
+    database_close(new_store());
+    struct stat st;
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(truncate(path, st.st_size / 2), 0);
+    expect_refused(STATUS_CORRUPT, "damaged");
+    expect_writer_refused(STATUS_CORRUPT, "damaged");
+}
+
+static void change_store(const char *sql)
+{
+    sqlite3 *db = NULL;
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+}
+
+static void test_other_application(void **state)
+{
+    (void)state;
+    change_store("CREATE TABLE t(x); PRAGMA application_id = 4711; PRAGMA user_version = 1");
+    expect_refused(STATUS_CORRUPT, "another application");
+    expect_writer_refused(STATUS_CORRUPT, "another application");
+    change_store("PRAGMA application_id = 0; PRAGMA user_version = 0");
+    expect_writer_refused(STATUS_CORRUPT, "another application");
+}
+
+static void test_newer_schema(void **state)
+{
+    (void)state;
+    database_close(new_store());
+    change_store("PRAGMA user_version = 99");
+    expect_refused(STATUS_TOO_NEW, "99");
+    expect_writer_refused(STATUS_TOO_NEW, "99");
+}
+
+static void test_read_only_ground(void **state)
+{
+    (void)state;
+    if (geteuid() == 0) { // root may write everywhere: nothing to see
+        print_message("notice: run as root, permissions are not tried\n");
+        return;
+    }
+    database_close(new_store());
+    assert_int_equal(chmod(path, 0444), 0);
+    expect_writer_refused(STATUS_DENIED, "read-only");
+    assert_int_equal(chmod(folder, 0555), 0);
+    struct error err = {0};
+    struct store *store = NULL;
+    const enum status status = store_open(&store, path, &err);
+    assert_int_equal(chmod(folder, 0755), 0);
+    store_close(store);
+    if (status != STATUS_OK)
+        fail_msg("%s", err.text);
+}
+
+static void test_awkward_names(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"a b.db", "50%.db", "what?.db", "#1.db", "ä.db"};
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        (void)folder_path(path, folder, names[i]);
+        database_close(new_store());
+        assert_int_equal(access(path, F_OK), 0);
+        struct store *store = NULL;
+        assert_int_equal(store_open(&store, path, NULL), STATUS_OK);
+        store_close(store);
+    }
+}
+
+// ---- Migrations --------------------------------------------------------------------------
+
+static enum status add_table(sqlite3 *db, struct error *err)
+{
+    return database_exec(db, "CREATE TABLE added(x)", err);
+}
+
+static enum status fail_halfway(sqlite3 *db, struct error *err)
+{
+    const enum status status = database_exec(db, "CREATE TABLE half(x)", err);
+    return status == STATUS_OK ? error_set(err, STATUS_IO, "on purpose") : status;
+}
+
+static void test_steps_run_once_and_in_order(void **state)
+{
+    (void)state;
+    sqlite3 *db = new_store();
+    assert_int_equal(database_exec(db, "INSERT INTO meta VALUES('mark', 7)", NULL), STATUS_OK);
+    const struct schema_step steps[] = {{1, fail_halfway}, {2, add_table}};
+    struct error err = {0};
+    assert_int_equal(schema_apply(db, path, steps, 2, &err), STATUS_OK);
+    assert_int_equal(integer(db, "PRAGMA user_version"), 2);
+    assert_int_equal(integer(db, "SELECT count(*) FROM added"), 0);
+    assert_int_equal(integer(db, "SELECT value FROM meta WHERE key = 'mark'"), 7);
+    // A second time there is nothing to do: add_table would fail.
+    assert_int_equal(schema_apply(db, path, steps, 2, &err), STATUS_OK);
+    database_close(db);
+    expect_refused(STATUS_TOO_NEW, "version 2");
+}
+
+static void test_a_failing_step_leaves_the_store_alone(void **state)
+{
+    (void)state;
+    sqlite3 *db = new_store();
+    const struct schema_step steps[] = {{1, add_table}, {2, add_table}, {3, fail_halfway}};
+    struct error err = {0};
+    assert_int_equal(schema_apply(db, path, steps, 3, &err), STATUS_IO);
+    assert_non_null(strstr(err.text, "on purpose"));
+    assert_int_equal(integer(db, "PRAGMA user_version"), 1);
+    assert_int_equal(
+        integer(db, "SELECT count(*) FROM sqlite_schema WHERE name IN ('added', 'half')"), 0);
+    database_close(db);
+}
+
+static void test_missing_columns_are_added(void **state)
+{
+    (void)state;
+    sqlite3 *db = new_store();
+    assert_int_equal(database_exec(db,
+                                   "DROP VIEW v_operation; DROP TABLE operation;"
+                                   "CREATE TABLE operation(id INTEGER PRIMARY KEY, run, stream,"
+                                   " number, started_ns, received_ns, operation INTEGER)",
+                                   NULL),
+                     STATUS_OK);
+    const struct schema_step steps[] = {{1, add_table}, {2, schema_add_columns}};
+    assert_int_equal(schema_apply(db, path, steps, 2, NULL), STATUS_OK);
+    assert_int_equal(integer(db, "SELECT count(extra) + count(items_per_second) FROM v_operation"),
+                     0);
+    database_close(db);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(test_tables_are_those_of_the_record_table),
+        TEST(test_settings_of_a_new_store),
+        TEST(test_every_store_is_another),
+        TEST(test_opened_again_it_stays_as_it_is),
+        TEST(test_no_file),
+        TEST(test_text_file),
+        TEST(test_empty_file),
+        TEST(test_folder_instead_of_a_file),
+        TEST(test_truncated_store),
+        TEST(test_other_application),
+        TEST(test_newer_schema),
+        TEST(test_read_only_ground),
+        TEST(test_awkward_names),
+        TEST(test_steps_run_once_and_in_order),
+        TEST(test_a_failing_step_leaves_the_store_alone),
+        TEST(test_missing_columns_are_added),
+    };
+    return cmocka_run_group_tests_name("store_schema", tests, NULL, NULL);
+}
