@@ -1,0 +1,92 @@
+#include "client/tui/asks.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#define KIND(kind) (UINT32_C(1) << RECORD_KIND_##kind)
+
+enum { STAGES_MAX = 256, INFERENCES_MAX = 240, RUNS_MAX = 200 };
+
+// Stages are looked for this long before and behind their load: a wall clock may
+// be set while a model loads.
+static const int64_t stage_slack_ns = INT64_C(1000000000);
+
+static const struct {
+    enum query_kind kind;
+    enum record_kind record_kind;
+    uint32_t limit;
+    uint32_t stale_by; // kinds of records
+} asks[ASK_COUNT] = {
+    [ASK_SUMMARY] = {.kind = QUERY_SUMMARY,
+                     .stale_by = KIND(RUN) | KIND(LOAD) | KIND(INFERENCE) | KIND(STARTUP)},
+    [ASK_OVERVIEW] = {.kind = QUERY_OVERVIEW, .stale_by = KIND(RUN) | KIND(LOAD) | KIND(INFERENCE)},
+    [ASK_LOADS] = {.kind = QUERY_RECORDS,
+                   .record_kind = RECORD_KIND_LOAD,
+                   .limit = 1,
+                   .stale_by = KIND(LOAD)},
+    [ASK_STAGES] = {.kind = QUERY_RECORDS,
+                    .record_kind = RECORD_KIND_LOAD_STAGE,
+                    .limit = STAGES_MAX,
+                    .stale_by = KIND(LOAD) | KIND(LOAD_STAGE)},
+    [ASK_INFERENCES] = {.kind = QUERY_RECORDS,
+                        .record_kind = RECORD_KIND_INFERENCE,
+                        .limit = INFERENCES_MAX,
+                        .stale_by = KIND(INFERENCE)},
+    [ASK_RUNS] = {.kind = QUERY_RECORDS,
+                  .record_kind = RECORD_KIND_RUN,
+                  .limit = RUNS_MAX,
+                  .stale_by = KIND(RUN) | KIND(LOAD) | KIND(INFERENCE)},
+};
+
+// Narrows the query to the stages of the load in `loads`: those of its run,
+// started while it ran.
+static bool narrow_to_load(struct query *query, const struct result *loads)
+{
+    if (!loads || result_row_count(loads) == 0)
+        return false;
+    int column = result_find(loads, "run");
+    struct value run = result_cell(loads, 0, (unsigned)column);
+    int64_t started_ns = result_integer(loads, 0, "started_ns", 0);
+    int64_t duration_ns = result_integer(loads, 0, "duration_ns", 0);
+    if (run.type != VALUE_TEXT || run.text.size >= QUERY_TEXT_SIZE || duration_ns < 0 ||
+        started_ns <= stage_slack_ns || started_ns > INT64_MAX - duration_ns - stage_slack_ns - 1)
+        return false;
+    char *name = query->filter.by[QUERY_BY_RUN];
+    memcpy(name, run.text.bytes, run.text.size);
+    name[run.text.size] = '\0';
+    query->filter.since_ns = started_ns - stage_slack_ns;
+    query->filter.until_ns = started_ns + duration_ns + stage_slack_ns + 1;
+    query->oldest_first = true;
+    return true;
+}
+
+bool asks_query(enum ask ask, const struct query_filter *filter, const struct result *loads,
+                struct query *query)
+{
+    assert(ask < ASK_COUNT);
+    *query = (struct query){
+        .kind = asks[ask].kind, .record_kind = asks[ask].record_kind, .limit = asks[ask].limit};
+    if (ask == ASK_STAGES) // the load's own run says it all
+        return narrow_to_load(query, loads);
+    if (filter)
+        query->filter = *filter;
+    return true;
+}
+
+unsigned asks_stale(enum record_kind kind)
+{
+    unsigned stale = 0;
+    for (unsigned ask = 0; ask < ASK_COUNT; ask++)
+        if (asks[ask].stale_by >> kind & 1)
+            stale |= 1u << ask;
+    return stale;
+}
+
+uint32_t asks_kinds(void)
+{
+    uint32_t kinds = 0;
+    for (unsigned ask = 0; ask < ASK_COUNT; ask++)
+        kinds |= asks[ask].stale_by;
+    return kinds;
+}

@@ -1,0 +1,351 @@
+#include "client/tui/grid.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/core/text.h"
+#include "common/core/unit.h"
+
+enum { GAP = 2, GAP_TIGHT = 1, CELL_TEXT_SIZE = 512 };
+
+static const int64_t day_ns = INT64_C(86400) * 1000000000;
+
+// ---- One cell ---------------------------------------------------------------
+
+static void format_unit(char *text, enum unit unit, struct value value)
+{
+    if (value.type == VALUE_INT)
+        (void)unit_format_int(text, unit, value.i);
+    else
+        (void)unit_format(text, unit, value.r);
+}
+
+static void format_clock(char *text, int64_t time_ns, int64_t now_ns)
+{
+    char full[UNIT_TEXT_SIZE]; // "2026-03-29 02:30:00"
+    (void)unit_format_int(full, UNIT_TIME, time_ns);
+    size_t size = strlen(full);
+    bool recent = time_ns > now_ns - day_ns && time_ns < now_ns + day_ns;
+    if (size != 19)
+        (void)snprintf(text, CELL_TEXT_SIZE, "%s", full);
+    else if (recent)
+        (void)snprintf(text, CELL_TEXT_SIZE, "%s", full + 11);
+    else
+        (void)snprintf(text, CELL_TEXT_SIZE, "%.8s", full + 2);
+}
+
+static const char *verdict(struct value value)
+{
+    if (value.type != VALUE_INT)
+        return "-";
+    return value.i ? "yes" : "NO";
+}
+
+// `text` holds CELL_TEXT_SIZE bytes.
+static void format_cell(char *text, enum grid_format format, enum unit unit, struct value value,
+                        int64_t now_ns)
+{
+    if (format == GRID_VERDICT) {
+        (void)snprintf(text, CELL_TEXT_SIZE, "%s", verdict(value));
+        return;
+    }
+    switch (value.type) {
+    case VALUE_NULL:
+        (void)snprintf(text, CELL_TEXT_SIZE, "-");
+        return;
+    case VALUE_TEXT:
+        (void)text_escape(text, CELL_TEXT_SIZE, value.text.bytes, value.text.size);
+        return;
+    case VALUE_INT:
+    case VALUE_REAL:
+        break;
+    }
+    if (format == GRID_CLOCK && value.type == VALUE_INT) {
+        format_clock(text, value.i, now_ns);
+        return;
+    }
+    format_unit(text, unit, value);
+    if (format == GRID_BARE)
+        text[strcspn(text, " ")] = '\0';
+}
+
+static double number(struct value value)
+{
+    if (value.type == VALUE_INT)
+        return (double)value.i;
+    return value.type == VALUE_REAL ? value.r : 0;
+}
+
+static bool is_bad_outcome(const char *text)
+{
+    return strcmp(text, "error") == 0 || strcmp(text, "killed") == 0 || strcmp(text, "silent") == 0;
+}
+
+static enum style cell_style(enum grid_format format, struct value value, const char *text)
+{
+    if (value.type == VALUE_NULL)
+        return STYLE_DIM;
+    switch (format) {
+    case GRID_UNIT:
+    case GRID_BARE:
+    case GRID_CLOCK:
+        break;
+    case GRID_OUTCOME:
+        return is_bad_outcome(text) ? STYLE_BAD : STYLE_PLAIN;
+    case GRID_LOSS:
+        return number(value) > 0 ? STYLE_BAD : STYLE_PLAIN;
+    case GRID_WHOLE:
+        return number(value) < 1 ? STYLE_WARNING : STYLE_PLAIN;
+    case GRID_VERDICT:
+        return number(value) > 0 ? STYLE_GOOD : STYLE_BAD;
+    }
+    return STYLE_PLAIN;
+}
+
+// ---- Columns ----------------------------------------------------------------
+
+struct fitted {
+    int gap;
+    int x[GRID_COLUMNS_MAX];
+    int width[GRID_COLUMNS_MAX]; // 0: left out
+    int found[GRID_COLUMNS_MAX]; // the result's column, or -1
+};
+
+// The columns the texts of a column need.
+static int natural_width(const struct grid_column *column, const struct result *result, int found)
+{
+    int width = canvas_text_width(column->heading);
+    if (column->width > width)
+        width = column->width;
+    size_t rows = result && found >= 0 ? result_row_count(result) : 0;
+    for (size_t row = 0; row < rows && width < column->width_max; row++) {
+        char text[CELL_TEXT_SIZE];
+        struct value value = result_cell(result, row, (unsigned)found);
+        if (value.type != VALUE_TEXT)
+            continue;
+        (void)text_escape(text, sizeof text, value.text.bytes, value.text.size);
+        int needed = canvas_text_width(text);
+        if (needed > width)
+            width = needed < column->width_max ? needed : column->width_max;
+    }
+    return width;
+}
+
+static int used_width(const struct fitted *fitted, unsigned count)
+{
+    int used = 0;
+    for (unsigned i = 0; i < count; i++)
+        if (fitted->width[i] > 0)
+            used += fitted->width[i] + (used > 0 ? fitted->gap : 0);
+    return used;
+}
+
+// Takes columns off texts, from the widest, until all fit or none has any left.
+static void shrink_texts(const struct grid *grid, struct fitted *fitted, int width)
+{
+    for (int excess = used_width(fitted, grid->count) - width; excess > 0; excess--) {
+        int widest = -1;
+        for (unsigned i = 0; i < grid->count; i++) {
+            const struct grid_column *column = &grid->columns[i];
+            if (column->is_text && fitted->width[i] > column->width &&
+                (widest < 0 || fitted->width[i] > fitted->width[widest]))
+                widest = (int)i;
+        }
+        if (widest < 0)
+            return;
+        fitted->width[widest]--;
+    }
+}
+
+// The shown column to leave out next, or -1: the highest rank; never the one
+// sorted by.
+static int most_dispensable(const struct grid *grid, const struct fitted *fitted, int sorted)
+{
+    int worst = -1;
+    for (unsigned i = 0; i < grid->count; i++)
+        if (fitted->width[i] > 0 && grid->columns[i].rank > 0 && (int)i != sorted &&
+            (worst < 0 || grid->columns[i].rank >= grid->columns[worst].rank))
+            worst = (int)i;
+    return worst;
+}
+
+// Columns of the least width the table can have with what is shown.
+static int least_width(const struct grid *grid, const struct fitted *fitted)
+{
+    struct fitted least = *fitted;
+    for (unsigned i = 0; i < grid->count; i++)
+        if (least.width[i] > 0 && grid->columns[i].is_text)
+            least.width[i] = grid->columns[i].width;
+    return used_width(&least, grid->count);
+}
+
+// Leaves columns ranked `rank` and above out while the table needs more columns
+// than there are; `least`: with texts at their least width.
+static void leave_out(const struct grid *grid, struct fitted *fitted, int sorted, int width,
+                      unsigned rank, bool least)
+{
+    for (;;) {
+        int needed = least ? least_width(grid, fitted) : used_width(fitted, grid->count);
+        int worst = needed > width ? most_dispensable(grid, fitted, sorted) : -1;
+        if (worst < 0 || grid->columns[worst].rank < rank)
+            return;
+        fitted->width[worst] = 0;
+    }
+}
+
+static void fit(const struct grid *grid, const struct grid_state *state,
+                const struct result *result, int width, struct fitted *fitted)
+{
+    assert(grid->count <= GRID_COLUMNS_MAX);
+    fitted->gap = width >= 110 ? GAP : GAP_TIGHT;
+    for (unsigned i = 0; i < grid->count; i++) {
+        const struct grid_column *column = &grid->columns[i];
+        fitted->found[i] = result ? result_find(result, column->key) : -1;
+        fitted->width[i] =
+            column->is_text ? natural_width(column, result, fitted->found[i]) : column->width;
+        int sorted_heading = canvas_text_width(column->heading) + 1; // with its mark
+        if ((int)i == state->sort && fitted->width[i] < sorted_heading)
+            fitted->width[i] = sorted_heading;
+    }
+    leave_out(grid, fitted, state->sort, width, GRID_RANK_LUXURY, false);
+    leave_out(grid, fitted, state->sort, width, 1, true);
+    shrink_texts(grid, fitted, width);
+
+    int x = 0;
+    for (unsigned i = 0; i < grid->count; i++) {
+        fitted->x[i] = x;
+        if (fitted->width[i] > 0)
+            x += fitted->width[i] + fitted->gap;
+    }
+}
+
+// ---- Order ------------------------------------------------------------------
+
+struct order {
+    const struct result *result;
+    unsigned column;
+    bool reversed;
+};
+
+static int compare_texts(struct value a, struct value b)
+{
+    size_t common = a.text.size < b.text.size ? a.text.size : b.text.size;
+    int order = common ? memcmp(a.text.bytes, b.text.bytes, common) : 0;
+    if (order != 0)
+        return order;
+    return (a.text.size > b.text.size) - (a.text.size < b.text.size);
+}
+
+// Texts rise, numbers fall (the largest is what one looks for); what is absent
+// comes last either way, and equal ones stay in the result's order.
+static int compare_rows(const void *left, const void *right, void *context)
+{
+    const struct order *order = context;
+    size_t row_a = *(const size_t *)left, row_b = *(const size_t *)right;
+    struct value a = result_cell(order->result, row_a, order->column);
+    struct value b = result_cell(order->result, row_b, order->column);
+    int result = 0;
+    if (a.type == VALUE_NULL || b.type == VALUE_NULL) {
+        result = (a.type == VALUE_NULL) - (b.type == VALUE_NULL);
+    } else {
+        if (a.type == VALUE_TEXT && b.type == VALUE_TEXT)
+            result = compare_texts(a, b);
+        else
+            result = (number(a) < number(b)) - (number(a) > number(b));
+        if (order->reversed)
+            result = -result;
+    }
+    return result ? result : (row_a > row_b) - (row_a < row_b);
+}
+
+// The rows' order, to be freed; NULL where they stand as the result has them (and
+// where there is no memory to sort in).
+static size_t *sorted_rows(const struct result *result, const struct grid_state *state, int found)
+{
+    size_t count = result_row_count(result);
+    bool sorted = state->sort >= 0 && found >= 0;
+    if (count == 0 || (!sorted && !state->reversed))
+        return NULL;
+    size_t *rows = calloc(count, sizeof *rows);
+    if (!rows)
+        return NULL;
+    for (size_t i = 0; i < count; i++)
+        rows[i] = sorted ? i : count - 1 - i;
+    struct order order = {result, (unsigned)found, state->reversed};
+    if (sorted)
+        qsort_r(rows, count, sizeof *rows, compare_rows, &order);
+    return rows;
+}
+
+// ---- Drawing ----------------------------------------------------------------
+
+static void draw_headings(const struct grid *grid, const struct grid_state *state,
+                          const struct fitted *fitted, struct canvas *canvas, struct rect area)
+{
+    for (unsigned i = 0; i < grid->count; i++) {
+        const struct grid_column *column = &grid->columns[i];
+        if (fitted->width[i] <= 0)
+            continue;
+        bool sorted = state->sort == (int)i;
+        enum align align = column->is_text ? ALIGN_LEFT : ALIGN_RIGHT;
+        char heading[64];
+        const char *mark = !sorted ? "" : state->reversed != column->is_text ? "▲" : "▼";
+        (void)snprintf(heading, sizeof heading, "%s%s", column->heading, mark);
+        canvas_fit(canvas, area, fitted->x[i], 0, fitted->width[i], align,
+                   sorted ? STYLE_SORTED : STYLE_HEADING, heading);
+    }
+}
+
+static void draw_row(const struct grid *grid, const struct fitted *fitted,
+                     const struct result *result, size_t row, int64_t now_ns, int y,
+                     struct canvas *canvas, struct rect area)
+{
+    for (unsigned i = 0; i < grid->count; i++) {
+        const struct grid_column *column = &grid->columns[i];
+        if (fitted->width[i] <= 0)
+            continue;
+        unsigned found = (unsigned)fitted->found[i];
+        struct value value = result_cell(result, row, found);
+        enum unit unit = fitted->found[i] >= 0 ? result_column(result, found)->unit : UNIT_NONE;
+        char text[CELL_TEXT_SIZE];
+        format_cell(text, column->format, unit, value, now_ns);
+        canvas_fit(canvas, area, fitted->x[i], y, fitted->width[i],
+                   column->is_text ? ALIGN_LEFT : ALIGN_RIGHT,
+                   cell_style(column->format, value, text), text);
+    }
+}
+
+void grid_draw(const struct grid *grid, const struct grid_state *state, const struct result *result,
+               int64_t now_ns, struct canvas *canvas, struct rect area)
+{
+    if (rect_is_empty(area))
+        return;
+    struct fitted fitted;
+    fit(grid, state, result, area.width, &fitted);
+    draw_headings(grid, state, &fitted, canvas, area);
+    if (!result)
+        return;
+
+    size_t count = result_row_count(result);
+    size_t *rows = sorted_rows(result, state, state->sort >= 0 ? fitted.found[state->sort] : -1);
+    for (int y = 1; y < area.height; y++) {
+        size_t place = state->top + (size_t)(y - 1);
+        if (place >= count)
+            break;
+        draw_row(grid, &fitted, result, rows ? rows[place] : place, now_ns, y, canvas, area);
+    }
+    free(rows);
+}
+
+int grid_column_at(const struct grid *grid, const struct grid_state *state,
+                   const struct result *result, struct rect area, int x)
+{
+    struct fitted fitted;
+    fit(grid, state, result, area.width, &fitted);
+    for (unsigned i = 0; i < grid->count; i++)
+        if (fitted.width[i] > 0 && x >= fitted.x[i] && x < fitted.x[i] + fitted.width[i])
+            return (int)i;
+    return GRID_UNSORTED;
+}

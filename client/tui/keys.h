@@ -1,0 +1,80 @@
+// The one table of keys: what is pressed, what it does, what help and footer say
+// about it.  Pure.
+#ifndef INFERSTAT_TUI_KEYS_H
+#define INFERSTAT_TUI_KEYS_H
+
+#include <stdint.h>
+
+// Keys are Unicode characters, and these beyond them.
+enum {
+    KEY_CODE_FIRST = 0x110000,
+    KEY_CODE_UP = KEY_CODE_FIRST,
+    KEY_CODE_DOWN,
+    KEY_CODE_PAGE_UP,
+    KEY_CODE_PAGE_DOWN,
+    KEY_CODE_HOME,
+    KEY_CODE_END,
+    KEY_CODE_BACK_TAB,
+    KEY_CODE_F1,
+    KEY_CODE_F6,
+    KEY_CODE_F10,
+    KEY_CODE_TAB = '\t',
+    KEY_CODE_ENTER = '\r',
+    KEY_CODE_ESCAPE = 0x1B,
+    KEY_CODE_CTRL_L = 0x0C,
+};
+
+enum action {
+    ACTION_NONE,
+    ACTION_HELP,
+    ACTION_QUIT,
+    ACTION_REFRESH,
+    ACTION_PAUSE,
+    ACTION_CLEAR,
+    ACTION_NEXT_PANEL,
+    ACTION_PREVIOUS_PANEL,
+    ACTION_ENLARGE,
+    ACTION_BACK,
+    ACTION_UP,
+    ACTION_DOWN,
+    ACTION_PAGE_UP,
+    ACTION_PAGE_DOWN,
+    ACTION_HOME,
+    ACTION_END,
+    ACTION_SORT_NEXT,
+    ACTION_SORT_PREVIOUS,
+    ACTION_SORT_REVERSE,
+    ACTION_LONGER,
+    ACTION_SHORTER,
+    ACTION_REDRAW,
+    ACTION_YES,
+    ACTION_NO,
+};
+
+// Where a key means something.
+enum key_context {
+    KEYS_VIEW = 1 << 0,  // a view has the keys
+    KEYS_HELP = 1 << 1,  // the help screen
+    KEYS_ASKED = 1 << 2, // a question is open
+};
+
+enum { KEYS_CODES_MAX = 4 };
+
+struct key_binding {
+    unsigned contexts;              // of enum key_context
+    uint32_t codes[KEYS_CODES_MAX]; // 0: unused
+    enum action action;
+    unsigned rank;     // in the footer: the highest is left out first; 0: not there
+    const char *keys;  // "h ? F1", as help names them
+    const char *key;   // "h", as the footer does
+    const char *label; // "help", in the footer
+    const char *help;  // a line of help; NULL: none
+};
+
+// All bindings, in the order help shows them; `*count` of them, static.
+const struct key_binding *keys_bindings(unsigned *count);
+
+// What the key does there, ACTION_NONE when nothing.
+enum action keys_find(enum key_context context, uint32_t code);
+
+#endif

@@ -1,0 +1,63 @@
+#include "client/tui/model.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "common/core/text.h"
+
+void model_init(struct model *model, const char *name, double interval_seconds)
+{
+    *model = (struct model){.interval_seconds = interval_seconds};
+    (void)text_escape(model->name, sizeof model->name, name, strlen(name));
+    for (unsigned view = 0; view < MODEL_VIEWS_MAX; view++)
+        for (unsigned panel = 0; panel < MODEL_PANELS_MAX; panel++)
+            model->views[view].panels[panel].sort = GRID_UNSORTED;
+}
+
+void model_deinit(struct model *model)
+{
+    for (unsigned ask = 0; ask < ASK_COUNT; ask++)
+        result_free(model->answers[ask].result);
+    *model = (struct model){0};
+}
+
+const struct result *model_answer(const struct model *model, enum ask ask)
+{
+    return model->answers[ask].result;
+}
+
+double model_figure(const struct model *model, const char *key, double absent)
+{
+    const struct result *summary = model_answer(model, ASK_SUMMARY);
+    return summary ? result_number(summary, 0, key, absent) : absent;
+}
+
+bool model_store_is_empty(const struct model *model)
+{
+    return model_answer(model, ASK_SUMMARY) && model_figure(model, "runs", 0) <= 0;
+}
+
+int64_t model_lost(const struct model *model)
+{
+    const struct result *summary = model_answer(model, ASK_SUMMARY);
+    if (!summary)
+        return 0;
+    return result_integer(summary, 0, "dropped", 0) + result_integer(summary, 0, "unnumbered", 0);
+}
+
+double model_age_seconds(const struct model *model)
+{
+    if (model->answered_ns == 0 || model->now_ns < model->answered_ns)
+        return 0;
+    return (double)(model->now_ns - model->answered_ns) / 1e9;
+}
+
+char *model_text(char *out, size_t size, const struct result *result, size_t row, const char *key)
+{
+    int column = result_find(result, key);
+    struct value value = result_cell(result, row, (unsigned)column);
+    if (value.type == VALUE_TEXT)
+        return text_escape(out, size, value.text.bytes, value.text.size);
+    (void)snprintf(out, size, "-");
+    return out;
+}

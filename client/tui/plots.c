@@ -1,0 +1,167 @@
+#include "client/tui/plots.h"
+
+#include <math.h>
+
+#include "common/core/unit.h"
+
+enum {
+    EIGHTHS = 8,           // of a cell that block characters can fill
+    LOWER_EIGHTH = 0x2581, // U+2581..U+2588: one to eight eighths from below
+    FULL = 0x2588,
+    LEFT_EIGHTH = 0x258F, // U+258F..U+2589: one to seven eighths from the left
+    RIGHT_HALF = 0x2590,
+    LIGHT_SHADE = 0x2591,
+};
+
+static uint32_t lower_block(long eighths)
+{
+    return eighths >= EIGHTHS ? FULL : (uint32_t)(LOWER_EIGHTH + eighths - 1);
+}
+
+static uint32_t left_block(long eighths)
+{
+    return eighths >= EIGHTHS ? FULL : (uint32_t)(LEFT_EIGHTH - (eighths - 1));
+}
+
+void plot_sparkline(struct canvas *canvas, struct rect area, const double *values, size_t count,
+                    double top)
+{
+    if (rect_is_empty(area) || !(top > 0))
+        return;
+    size_t shown = count < (size_t)area.width ? count : (size_t)area.width;
+    long full = (long)area.height * EIGHTHS;
+    for (size_t i = 0; i < shown; i++) {
+        double value = values[count - shown + i];
+        if (!isfinite(value) || value <= 0)
+            continue;
+        long eighths = lround(fmin(value / top, 1) * (double)full);
+        if (eighths < 1)
+            eighths = 1;
+        int x = area.width - (int)shown + (int)i;
+        for (int y = area.height - 1; y >= 0 && eighths > 0; y--, eighths -= EIGHTHS)
+            (void)canvas_put_code(canvas, area, x, y, STYLE_BAR, lower_block(eighths));
+    }
+}
+
+static double clamp(double value, double low, double high)
+{
+    return value < low ? low : value > high ? high : value;
+}
+
+void plot_bar(struct canvas *canvas, struct rect area, int x, int y, int width, enum style style,
+              double start, double end)
+{
+    if (width <= 0 || !isfinite(start) || !isfinite(end))
+        return;
+    const long full = (long)width * EIGHTHS;
+    long from = lround(clamp(start, 0, 1) * (double)full);
+    if (from > full - 1)
+        from = full - 1;
+    long to = lround(clamp(end, 0, 1) * (double)full);
+    if (to <= from)
+        to = from + 1;
+
+    for (long cell = from / EIGHTHS; cell * EIGHTHS < to; cell++) {
+        long left = cell * EIGHTHS;
+        long filled = to - left; // of this cell, from its left edge
+        // No character leaves out less or more than half of a cell on the left.
+        bool right_half = from - left >= EIGHTHS / 2 && filled >= EIGHTHS;
+        (void)canvas_put_code(canvas, area, x + (int)cell, y, style,
+                              right_half ? RIGHT_HALF : left_block(filled));
+    }
+}
+
+size_t plot_waterfall_rows(size_t count)
+{
+    return count + 1;
+}
+
+// The part of the whole that no stage covers.
+static double uncovered_ns(const struct plot_stage *stages, size_t count, double total_ns)
+{
+    double rest = total_ns;
+    for (size_t i = 0; i < count; i++)
+        rest -= stages[i].duration_ns;
+    return rest > 0 ? rest : 0;
+}
+
+static bool covered(const struct plot_stage *stages, size_t count, double at_ns)
+{
+    for (size_t i = 0; i < count; i++)
+        if (at_ns >= stages[i].start_ns && at_ns < stages[i].start_ns + stages[i].duration_ns)
+            return true;
+    return false;
+}
+
+struct waterfall_columns {
+    int name, bar_at, bar, duration_at, duration, share_at, share;
+};
+
+static struct waterfall_columns waterfall_columns(struct rect area, const struct plot_stage *stages,
+                                                  size_t count)
+{
+    struct waterfall_columns columns = {
+        .name = canvas_text_width("other"), .duration = 8, .share = 8};
+    for (size_t i = 0; i < count; i++) {
+        int width = canvas_text_width(stages[i].name);
+        if (width > columns.name)
+            columns.name = width;
+    }
+    int most = area.width / 3; // a long name must not push the bars out
+    if (columns.name > most)
+        columns.name = most;
+    columns.share_at = area.width - columns.share;
+    columns.duration_at = columns.share_at - columns.duration - 1;
+    columns.bar_at = columns.name + 1;
+    columns.bar = columns.duration_at - columns.bar_at - 1;
+    return columns;
+}
+
+static void draw_figures(struct canvas *canvas, struct rect area,
+                         const struct waterfall_columns *columns, int y, double duration_ns,
+                         double total_ns)
+{
+    char text[UNIT_TEXT_SIZE];
+    canvas_fit(canvas, area, columns->duration_at, y, columns->duration, ALIGN_RIGHT, STYLE_PLAIN,
+               unit_format(text, UNIT_DURATION, duration_ns));
+    double share = total_ns > 0 ? duration_ns / total_ns : (double)NAN;
+    canvas_fit(canvas, area, columns->share_at, y, columns->share, ALIGN_RIGHT, STYLE_DIM,
+               unit_format(text, UNIT_RATIO, share));
+}
+
+static void draw_other(struct canvas *canvas, struct rect area,
+                       const struct waterfall_columns *columns, int y,
+                       const struct plot_stage *stages, size_t count, double total_ns)
+{
+    canvas_fit(canvas, area, 0, y, columns->name, ALIGN_LEFT, STYLE_DIM, "other");
+    for (int i = 0; i < columns->bar; i++) {
+        double middle = ((double)i + 0.5) / (double)columns->bar * total_ns;
+        if (!covered(stages, count, middle))
+            (void)canvas_put_code(canvas, area, columns->bar_at + i, y, STYLE_BAR_REST,
+                                  LIGHT_SHADE);
+    }
+    draw_figures(canvas, area, columns, y, uncovered_ns(stages, count, total_ns), total_ns);
+}
+
+void plot_waterfall(struct canvas *canvas, struct rect area, const struct plot_stage *stages,
+                    size_t count, double total_ns, size_t first)
+{
+    if (rect_is_empty(area))
+        return;
+    struct waterfall_columns columns = waterfall_columns(area, stages, count);
+    for (int y = 0; y < area.height; y++) {
+        size_t i = first + (size_t)y;
+        if (i > count)
+            return;
+        if (i == count) {
+            draw_other(canvas, area, &columns, y, stages, count, total_ns);
+            return;
+        }
+        const struct plot_stage *stage = &stages[i];
+        canvas_fit(canvas, area, 0, y, columns.name, ALIGN_LEFT, STYLE_PLAIN, stage->name);
+        if (total_ns > 0)
+            plot_bar(canvas, area, columns.bar_at, y, columns.bar, STYLE_BAR,
+                     stage->start_ns / total_ns, (stage->start_ns + stage->duration_ns) / total_ns);
+        draw_figures(canvas, area, &columns, y, stage->duration_ns, total_ns);
+    }
+}

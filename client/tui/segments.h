@@ -1,0 +1,39 @@
+// A line of short facts, the least important left out where there is no room.
+// Pure.
+#ifndef INFERSTAT_TUI_SEGMENTS_H
+#define INFERSTAT_TUI_SEGMENTS_H
+
+#include "client/tui/canvas.h"
+
+enum { SEGMENTS_MAX = 24, SEGMENT_TEXT_SIZE = 160, SEGMENT_KEY_SIZE = 24 };
+
+struct segment {
+    unsigned rank; // the highest is left out first; 0 never
+    enum style style;
+    int width_max;              // columns beyond which the text is cut; 0: none
+    char key[SEGMENT_KEY_SIZE]; // drawn before the text as a key to press; may be empty
+    char text[SEGMENT_TEXT_SIZE];
+};
+
+// Zeroed but for the separator, it is empty.
+struct segments {
+    const char *separator; // borrowed
+    unsigned count;
+    struct segment items[SEGMENTS_MAX];
+};
+
+// Adds a fact; beyond SEGMENTS_MAX it is left out.  Text that does not fit is cut.
+void segments_add(struct segments *segments, unsigned rank, enum style style, const char *format,
+                  ...) __attribute__((format(printf, 4, 5)));
+// The same for a text from outside, cut to `width_max` columns.
+void segments_add_name(struct segments *segments, unsigned rank, enum style style, int width_max,
+                       const char *name);
+// The same for a key and what it does.
+void segments_add_key(struct segments *segments, unsigned rank, const char *key, const char *text);
+
+// Draws what fits into `width` columns, in the order added.  Returns the columns
+// used.
+int segments_draw(const struct segments *segments, struct canvas *canvas, struct rect area, int x,
+                  int y, int width, enum align align);
+
+#endif

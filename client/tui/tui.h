@@ -1,0 +1,37 @@
+// The dashboard: `inferstat top`.
+//
+//   asks -> model update -> views -> canvas -> screen
+//
+// Threads of feed.c ask; the caller's thread owns the model, draws and reads
+// keys, so that a collector that has gone away never holds up the screen.
+#ifndef INFERSTAT_TUI_TUI_H
+#define INFERSTAT_TUI_TUI_H
+
+#include <stdbool.h>
+
+#include "client/remote/remote.h"
+#include "common/core/error.h"
+#include "common/core/query.h"
+
+#define TUI_INTERVAL_DEFAULT 2.0
+#define TUI_INTERVAL_MINIMUM 0.1
+#define TUI_INTERVAL_MAXIMUM 3600.0
+
+struct tui_options {
+    const struct remote_target *target;
+    const struct query_filter *filter; // what is shown, and what `c` clears; NULL: everything
+    double interval_seconds;           // between two asks; 0: TUI_INTERVAL_DEFAULT
+    bool ascii;                        // ASCII only; implied where the locale is not UTF-8
+    bool no_mouse;                     // leave the mouse to the terminal
+    bool no_color;                     // --no-color, or NO_COLOR is set and not empty
+    bool readonly;                     // refuse to clear
+};
+
+// Shows the dashboard on standard input and output until the user quits or a
+// stop is requested (common/sys/stop.h, which the caller has installed).  Main
+// thread.  The terminal is as before when it returns.  STATUS_UNSUPPORTED where
+// there is no terminal that can show it, STATUS_INVALID for an interval out of
+// range, otherwise as remote_open.
+MUST_CHECK enum status tui_run(const struct tui_options *options, struct error *err);
+
+#endif

@@ -1,0 +1,365 @@
+#include "client/tui/update.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "client/tui/keys.h"
+#include "client/tui/view.h"
+#include "common/core/text.h"
+
+static const uint64_t notice_ns = UINT64_C(5000000000);
+
+static void notify(struct model *model, const char *text)
+{
+    (void)text_escape(model->notice, sizeof model->notice, text, strlen(text));
+    model->notice_until_ns = model->now_ns + notice_ns;
+}
+
+// ---- Scrolling and panels ----------------------------------------------------
+
+static struct view_state *current(struct model *model)
+{
+    return &model->views[model->view];
+}
+
+// The list that takes the keys: its first row shown, its rows, and how many of
+// them are visible.
+struct list {
+    size_t *top;
+    size_t rows, page;
+};
+
+static struct list focused_list(struct model *model)
+{
+    if (model->overlay == OVERLAY_HELP) {
+        struct rect body = layout_frame(model->width, model->height, false).body;
+        size_t page = body.height > 0 ? (size_t)body.height : 0;
+        return (struct list){&model->help_top, view_help_rows(body), page};
+    }
+    struct view_state *state = current(model);
+    const struct panel *panel = &view_current(model)->panels[state->focus];
+    struct rect areas[MODEL_PANELS_MAX];
+    view_arrange(model, areas);
+    return (struct list){&state->panels[state->focus].top, view_panel_rows(model, panel),
+                         view_panel_page(model, panel, areas[state->focus])};
+}
+
+// Moves by `rows`, not beyond the last page nor before the first row.
+static void scroll(struct list list, long long rows)
+{
+    size_t last = list.rows > list.page ? list.rows - list.page : 0;
+    long long top = (long long)(*list.top < last ? *list.top : last);
+    top += rows;
+    if (top > (long long)last)
+        top = (long long)last;
+    *list.top = top > 0 ? (size_t)top : 0;
+}
+
+// After an answer or a new size a list may be shorter than it was scrolled.
+static void clamp_scrolls(struct model *model)
+{
+    struct rect areas[MODEL_PANELS_MAX];
+    view_arrange(model, areas);
+    const struct view *view = view_current(model);
+    for (unsigned i = 0; i < view->panel_count; i++) {
+        const struct panel *panel = &view->panels[i];
+        struct list list = {&current(model)->panels[i].top, view_panel_rows(model, panel),
+                            view_panel_page(model, panel, areas[i])};
+        scroll(list, 0);
+    }
+}
+
+static void focus_next(struct model *model, unsigned step)
+{
+    unsigned count = view_current(model)->panel_count;
+    current(model)->focus = (current(model)->focus + step) % count;
+    clamp_scrolls(model);
+}
+
+static void sort_next(struct model *model, int step)
+{
+    struct view_state *state = current(model);
+    const struct grid *grid = view_current(model)->panels[state->focus].grid;
+    if (!grid) {
+        notify(model, "this panel keeps its order");
+        return;
+    }
+    // One more choice than columns: the order of the answer.
+    struct grid_state *sorted = &state->panels[state->focus];
+    int choices = (int)grid->count + 1;
+    sorted->sort = (sorted->sort + 1 + step + choices) % choices - 1;
+    sorted->reversed = false;
+    sorted->top = 0;
+}
+
+// ---- Keys --------------------------------------------------------------------
+
+static void change_interval(struct model *model, int step)
+{
+    static const double steps[] = {0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 300};
+    const int count = sizeof steps / sizeof *steps;
+    int next = step > 0 ? count - 1 : 0; // beyond the steps: the nearest of them
+    if (step > 0) {
+        for (int i = count - 1; i >= 0; i--)
+            if (steps[i] > model->interval_seconds)
+                next = i;
+    } else {
+        for (int i = 0; i < count; i++)
+            if (steps[i] < model->interval_seconds)
+                next = i;
+    }
+    model->interval_seconds = steps[next];
+}
+
+static unsigned ask_to_clear(struct model *model)
+{
+    if (model->readonly)
+        notify(model, "not cleared: the dashboard was started with --readonly");
+    else
+        model->overlay = OVERLAY_CLEAR;
+    return 0;
+}
+
+static unsigned answer_clear(struct model *model, bool yes)
+{
+    model->overlay = OVERLAY_NONE;
+    if (!yes)
+        return 0;
+    model->paused = false; // the screen is to show what the clear has done
+    notify(model, "clearing ...");
+    return EFFECT_CLEAR | EFFECT_PACE;
+}
+
+// One step out: of what lies over the view, the enlarged panel, the sorting.
+static void step_back(struct model *model)
+{
+    struct view_state *state = current(model);
+    struct grid_state *panel = &state->panels[state->focus];
+    if (model->overlay != OVERLAY_NONE)
+        model->overlay = OVERLAY_NONE;
+    else if (state->enlarged)
+        state->enlarged = false;
+    else if (panel->sort != GRID_UNSORTED || panel->reversed || panel->top > 0)
+        *panel = (struct grid_state){.sort = GRID_UNSORTED};
+    else
+        state->focus = 0;
+}
+
+static unsigned act(struct model *model, enum action action)
+{
+    struct list list = focused_list(model);
+    long long page = list.page > 1 ? (long long)list.page - 1 : 1;
+    struct view_state *state = current(model);
+    switch (action) {
+    case ACTION_NONE:
+        break;
+    case ACTION_QUIT:
+        return EFFECT_QUIT;
+    case ACTION_REFRESH:
+        model->paused = false;
+        return EFFECT_ASK | EFFECT_PACE;
+    case ACTION_PAUSE:
+        model->paused = !model->paused;
+        return model->paused ? EFFECT_PACE : EFFECT_PACE | EFFECT_ASK;
+    case ACTION_CLEAR:
+        return ask_to_clear(model);
+    case ACTION_YES:
+    case ACTION_NO:
+        return answer_clear(model, action == ACTION_YES);
+    case ACTION_HELP:
+        model->overlay = model->overlay == OVERLAY_HELP ? OVERLAY_NONE : OVERLAY_HELP;
+        model->help_top = 0;
+        break;
+    case ACTION_BACK:
+        step_back(model);
+        break;
+    case ACTION_NEXT_PANEL:
+        focus_next(model, 1);
+        break;
+    case ACTION_PREVIOUS_PANEL:
+        focus_next(model, view_current(model)->panel_count - 1);
+        break;
+    case ACTION_ENLARGE:
+        state->enlarged = !state->enlarged;
+        clamp_scrolls(model);
+        break;
+    case ACTION_UP:
+        scroll(list, -1);
+        break;
+    case ACTION_DOWN:
+        scroll(list, 1);
+        break;
+    case ACTION_PAGE_UP:
+        scroll(list, -page);
+        break;
+    case ACTION_PAGE_DOWN:
+        scroll(list, page);
+        break;
+    case ACTION_HOME:
+        *list.top = 0;
+        break;
+    case ACTION_END:
+        scroll(list, (long long)list.rows);
+        break;
+    case ACTION_SORT_NEXT:
+        sort_next(model, 1);
+        break;
+    case ACTION_SORT_PREVIOUS:
+        sort_next(model, -1);
+        break;
+    case ACTION_SORT_REVERSE:
+        state->panels[state->focus].reversed = !state->panels[state->focus].reversed;
+        break;
+    case ACTION_LONGER:
+    case ACTION_SHORTER:
+        change_interval(model, action == ACTION_LONGER ? 1 : -1);
+        return EFFECT_PACE;
+    case ACTION_REDRAW:
+        return EFFECT_REPAINT;
+    }
+    return 0;
+}
+
+static enum key_context context(const struct model *model)
+{
+    switch (model->overlay) {
+    case OVERLAY_HELP:
+        return KEYS_HELP;
+    case OVERLAY_CLEAR:
+        return KEYS_ASKED;
+    case OVERLAY_NONE:
+        break;
+    }
+    return KEYS_VIEW;
+}
+
+// ---- Mouse -------------------------------------------------------------------
+
+// The panel at a place of the screen, or MODEL_PANELS_MAX.
+static unsigned panel_at(const struct model *model, int x, int y, struct rect *area)
+{
+    struct rect areas[MODEL_PANELS_MAX];
+    view_arrange(model, areas);
+    for (unsigned i = 0; i < view_current(model)->panel_count; i++) {
+        if (rect_contains(areas[i], x, y)) {
+            *area = areas[i];
+            return i;
+        }
+    }
+    return MODEL_PANELS_MAX;
+}
+
+// A press on a panel gives it the keys; on a heading, it sorts by that column, and
+// the next press there turns the order round.
+static void press(struct model *model, int x, int y)
+{
+    struct rect area;
+    unsigned at = panel_at(model, x, y, &area);
+    if (model->overlay != OVERLAY_NONE || at == MODEL_PANELS_MAX)
+        return;
+    const struct panel *panel = &view_current(model)->panels[at];
+    struct grid_state *state = &current(model)->panels[at];
+    current(model)->focus = at;
+    struct rect rows = view_panel_list(model, panel, area);
+    if (!panel->grid || y != rows.y)
+        return;
+    int column =
+        grid_column_at(panel->grid, state, model_answer(model, panel->ask), rows, x - rows.x);
+    if (column == GRID_UNSORTED)
+        return;
+    state->reversed = state->sort == column && !state->reversed;
+    state->sort = column;
+    state->top = 0;
+}
+
+static void turn_wheel(struct model *model, const struct event *event)
+{
+    struct rect area;
+    unsigned at = panel_at(model, event->x, event->y, &area);
+    if (model->overlay == OVERLAY_HELP)
+        scroll(focused_list(model), event->turn);
+    if (model->overlay != OVERLAY_NONE || at == MODEL_PANELS_MAX)
+        return;
+    const struct panel *panel = &view_current(model)->panels[at];
+    struct list list = {&current(model)->panels[at].top, view_panel_rows(model, panel),
+                        view_panel_page(model, panel, area)};
+    scroll(list, event->turn);
+}
+
+// ---- Answers -----------------------------------------------------------------
+
+static void take_answer(struct model *model, const struct event *event)
+{
+    if (model->paused) {
+        result_free(event->result);
+        return;
+    }
+    struct model_answer *answer = &model->answers[event->ask];
+    result_free(answer->result);
+    answer->result = event->result;
+    model->answered_ns = event->now_ns;
+    model->answered_at_ns = event->wall_now_ns;
+    clamp_scrolls(model);
+}
+
+static void end_round(struct model *model, const struct event *event)
+{
+    const char *text = event->text ? event->text : status_text(event->status);
+    bool lost = event->status == STATUS_UNREACHABLE || event->status == STATUS_TIMEOUT;
+    if (model->paused)
+        return;
+    if (event->status == STATUS_OK)
+        model->contact = CONTACT_OK;
+    else
+        model->contact = lost ? CONTACT_LOST : CONTACT_FAULT;
+    (void)text_escape(model->fault, sizeof model->fault, text, strlen(text));
+}
+
+static unsigned end_clear(struct model *model, const struct event *event)
+{
+    char text[MODEL_NOTICE_SIZE];
+    if (event->status == STATUS_OK)
+        (void)snprintf(text, sizeof text, "cleared %llu records",
+                       (unsigned long long)event->cleared);
+    else
+        (void)snprintf(text, sizeof text, "not cleared: %s",
+                       event->text ? event->text : status_text(event->status));
+    notify(model, text);
+    return EFFECT_ASK;
+}
+
+unsigned model_update(struct model *model, const struct event *event)
+{
+    model->now_ns = event->now_ns;
+    model->wall_now_ns = event->wall_now_ns;
+    if (model->notice_until_ns <= model->now_ns)
+        model->notice[0] = '\0';
+
+    switch (event->kind) {
+    case EVENT_KEY:
+        return act(model, keys_find(context(model), event->code));
+    case EVENT_PRESS:
+        press(model, event->x, event->y);
+        break;
+    case EVENT_WHEEL:
+        turn_wheel(model, event);
+        break;
+    case EVENT_RESIZE:
+        model->width = event->x;
+        model->height = event->y;
+        clamp_scrolls(model);
+        return EFFECT_REPAINT;
+    case EVENT_TICK:
+        break;
+    case EVENT_ANSWER:
+        take_answer(model, event);
+        break;
+    case EVENT_ROUND:
+        end_round(model, event);
+        break;
+    case EVENT_CLEARED:
+        return end_clear(model, event);
+    }
+    return 0;
+}

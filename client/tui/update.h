@@ -1,0 +1,45 @@
+// What happens, and what becomes of the model.  Pure.
+#ifndef INFERSTAT_TUI_UPDATE_H
+#define INFERSTAT_TUI_UPDATE_H
+
+#include <stdint.h>
+
+#include "client/tui/model.h"
+
+enum event_kind {
+    EVENT_KEY,     // `code`
+    EVENT_PRESS,   // the mouse's first button at `x`, `y`
+    EVENT_WHEEL,   // the wheel at `x`, `y`, turned by `turn` rows
+    EVENT_RESIZE,  // to `x` columns and `y` rows
+    EVENT_TICK,    // time goes by
+    EVENT_ANSWER,  // `ask` was answered with `result` (NULL: nothing to ask)
+    EVENT_ROUND,   // a round of asks ended with `status`, `text`
+    EVENT_CLEARED, // a clear ended with `status`, `text`, `cleared` records
+};
+
+// `now_ns` (monotonic) and `wall_now_ns` are set in every event.
+struct event {
+    enum event_kind kind;
+    uint64_t now_ns;
+    int64_t wall_now_ns;
+    uint32_t code;
+    int x, y, turn;
+    enum ask ask;
+    struct result *result; // taken over by model_update
+    enum status status;
+    const char *text; // borrowed for the call; may be NULL
+    uint64_t cleared;
+};
+
+// What is to be done about it, bits.
+enum effect {
+    EFFECT_QUIT = 1 << 0,
+    EFFECT_ASK = 1 << 1,     // ask everything now
+    EFFECT_CLEAR = 1 << 2,   // clear the store
+    EFFECT_PACE = 1 << 3,    // the interval or the pause has changed
+    EFFECT_REPAINT = 1 << 4, // the terminal's content is not to be trusted
+};
+
+unsigned model_update(struct model *model, const struct event *event);
+
+#endif

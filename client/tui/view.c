@@ -1,0 +1,198 @@
+#include "client/tui/view.h"
+
+#include <assert.h>
+#include <stdio.h>
+
+static const struct view *const all_views[] = {&view_overview};
+
+const struct view *const *views(unsigned *count)
+{
+    *count = sizeof all_views / sizeof *all_views;
+    return all_views;
+}
+
+const struct view *view_current(const struct model *model)
+{
+    assert(model->view < sizeof all_views / sizeof *all_views);
+    return all_views[model->view];
+}
+
+// ---- Panels --------------------------------------------------------------------
+
+enum { TITLE_ROWS = 1, HEADING_ROWS = 1 };
+
+static bool has_panels(const struct model *model)
+{
+    return model->answered_ns != 0 && !model_store_is_empty(model);
+}
+
+void view_arrange(const struct model *model, struct rect *out)
+{
+    for (unsigned i = 0; i < MODEL_PANELS_MAX; i++)
+        out[i] = (struct rect){0};
+    struct layout_frame frame =
+        layout_frame(model->width, model->height, view_frame_has_banner(model));
+    if (rect_is_empty(frame.body) || !has_panels(model))
+        return;
+    const struct view_state *state = &model->views[model->view];
+    view_current(model)->arrange(model, frame.body, out);
+    if (!state->enlarged && !rect_is_empty(out[state->focus]))
+        return;
+    for (unsigned i = 0; i < MODEL_PANELS_MAX; i++)
+        out[i] = (struct rect){0};
+    out[state->focus] = frame.body;
+}
+
+struct rect view_panel_list(const struct model *model, const struct panel *panel, struct rect area)
+{
+    int head = panel->head_rows ? panel->head_rows(model, area) : 0;
+    return rect_below(area, TITLE_ROWS + head);
+}
+
+size_t view_panel_rows(const struct model *model, const struct panel *panel)
+{
+    if (!panel->grid)
+        return panel->list_rows(model);
+    const struct result *result = model_answer(model, panel->ask);
+    return result ? result_row_count(result) : 0;
+}
+
+size_t view_panel_page(const struct model *model, const struct panel *panel, struct rect area)
+{
+    int rows = view_panel_list(model, panel, area).height - (panel->grid ? HEADING_ROWS : 0);
+    return rows > 0 ? (size_t)rows : 0;
+}
+
+static void draw_title(const struct model *model, const struct panel *panel,
+                       const struct grid_state *state, bool focused, struct canvas *canvas,
+                       struct rect area)
+{
+    enum { RULE = 0x2500, RULE_FOCUSED = 0x2550 };
+    canvas_line(canvas, area, 0, 0, area.width, STYLE_DIM, focused ? RULE_FOCUSED : RULE);
+    char text[96];
+    (void)snprintf(text, sizeof text, " %s ", panel->title);
+    int left = 1 + canvas_put(canvas, area, 1, 0, focused ? STYLE_FOCUS : STYLE_TITLE, text);
+
+    int right = area.width - 1;
+    size_t rows = view_panel_rows(model, panel), page = view_panel_page(model, panel, area);
+    if (page > 0 && rows > page) {
+        (void)snprintf(text, sizeof text, " %zu-%zu of %zu ", state->top + 1, state->top + page,
+                       rows);
+        right -= canvas_text_width(text);
+        (void)canvas_put(canvas, area, right, 0, STYLE_DIM, text);
+        right--;
+    }
+    if (!panel->facts)
+        return;
+    struct segments facts = {.separator = " · "};
+    panel->facts(model, area, &facts);
+    int room = right - left - 3; // a piece of rule and a space on either side
+    if (facts.count == 0 || room <= 0)
+        return;
+    int used = segments_draw(&facts, canvas, area, left + 2, 0, room, ALIGN_RIGHT);
+    (void)canvas_put(canvas, area, left + 2 + room - used - 1, 0, STYLE_DIM, " ");
+    (void)canvas_put(canvas, area, left + 2 + room, 0, STYLE_DIM, " ");
+}
+
+static void draw_panel(const struct model *model, const struct panel *panel,
+                       const struct grid_state *state, bool focused, struct canvas *canvas,
+                       struct rect area)
+{
+    struct rect list = view_panel_list(model, panel, area);
+    draw_title(model, panel, state, focused, canvas, area);
+    if (panel->draw_head)
+        panel->draw_head(model, canvas, rect_below(area, TITLE_ROWS));
+    if (rect_is_empty(list))
+        return;
+    if (panel->grid)
+        grid_draw(panel->grid, state, model_answer(model, panel->ask), model->wall_now_ns, canvas,
+                  list);
+    else
+        panel->draw_list(model, canvas, list, state->top);
+    if (view_panel_rows(model, panel) == 0)
+        canvas_fit(canvas, list, 0, panel->grid ? HEADING_ROWS : 0, list.width, ALIGN_LEFT,
+                   STYLE_DIM, panel->none);
+}
+
+// ---- Notices in place of the panels ------------------------------------------------
+
+void view_draw_lines(struct canvas *canvas, struct rect area, const struct view_line *lines,
+                     int count)
+{
+    int width = 0;
+    for (int i = 0; i < count; i++) {
+        int needed = canvas_text_width(lines[i].text);
+        if (needed > width)
+            width = needed;
+    }
+    struct rect block = layout_centre(area, width, count);
+    for (int i = 0; i < count; i++)
+        canvas_fit(canvas, block, 0, i, block.width, ALIGN_LEFT, lines[i].style, lines[i].text);
+}
+
+static void draw_waiting(const struct model *model, struct canvas *canvas, struct rect area)
+{
+    char first[MODEL_NAME_SIZE + 32], start[MODEL_NAME_SIZE + 32];
+    if (model->contact == CONTACT_NONE) {
+        (void)snprintf(first, sizeof first, "%s %s ...",
+                       model->is_file ? "reading" : "connecting to", model->name);
+        view_draw_lines(canvas, area, &(struct view_line){STYLE_STRONG, first}, 1);
+        return;
+    }
+    if (model->contact == CONTACT_LOST && !model->is_file) {
+        (void)snprintf(first, sizeof first, "✗ no answer from %s", model->name);
+        (void)snprintf(start, sizeof start, "  inferstatd --listen %s", model->name);
+        const struct view_line lines[] = {
+            {STYLE_BAD, first},
+            {STYLE_PLAIN, ""},
+            {STYLE_PLAIN, "Trying again until a collector is there.  This starts one:"},
+            {STYLE_STRONG, start},
+        };
+        view_draw_lines(canvas, area, lines, 4);
+        return;
+    }
+    (void)snprintf(first, sizeof first, "✗ %s", model->name);
+    const struct view_line lines[] = {{STYLE_BAD, first}, {STYLE_PLAIN, model->fault}};
+    view_draw_lines(canvas, area, lines, 2);
+}
+
+// ---- Everything ----------------------------------------------------------------------
+
+static void draw_body(const struct model *model, struct canvas *canvas, struct rect body)
+{
+    const struct view *view = view_current(model);
+    const struct view_state *state = &model->views[model->view];
+    if (model->overlay == OVERLAY_HELP) {
+        view_help_draw(model, canvas, body);
+        return;
+    }
+    if (model->answered_ns == 0) {
+        draw_waiting(model, canvas, body);
+        return;
+    }
+    if (!has_panels(model)) {
+        view->draw_empty(model, canvas, body);
+        return;
+    }
+    struct rect areas[MODEL_PANELS_MAX];
+    view_arrange(model, areas);
+    for (unsigned i = 0; i < view->panel_count; i++)
+        if (!rect_is_empty(areas[i]))
+            draw_panel(model, &view->panels[i], &state->panels[i], i == state->focus, canvas,
+                       areas[i]);
+}
+
+void view_draw(const struct model *model, struct canvas *canvas)
+{
+    canvas_clear(canvas);
+    if (!layout_fits(canvas->width, canvas->height)) {
+        view_small_draw(canvas);
+        return;
+    }
+    struct layout_frame frame =
+        layout_frame(canvas->width, canvas->height, view_frame_has_banner(model));
+    view_frame_draw(model, canvas, &frame);
+    draw_body(model, canvas, frame.body);
+    if (model->overlay == OVERLAY_CLEAR)
+        view_confirm_draw(model, canvas, frame.body);
+}

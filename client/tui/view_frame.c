@@ -1,0 +1,177 @@
+// The frame around every view: title, totals and losses, trouble, keys.
+#include "client/tui/view.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "client/tui/keys.h"
+#include "common/core/unit.h"
+
+static const struct {
+    enum style style;
+    const char *collector, *file;
+} contacts[] = {
+    [CONTACT_NONE] = {STYLE_WARNING, "○ connecting", "○ reading"},
+    [CONTACT_OK] = {STYLE_GOOD, "● live", "● file"},
+    [CONTACT_LOST] = {STYLE_BAD, "✗ no answer", "✗ no answer"},
+    [CONTACT_FAULT] = {STYLE_BAD, "✗ error", "✗ error"},
+};
+
+// "5s", from a minute on as durations are shown everywhere.
+static const char *age_text(char *text, double seconds)
+{
+    if (seconds < 60)
+        (void)snprintf(text, UNIT_TEXT_SIZE, "%.0fs", seconds);
+    else
+        (void)unit_format(text, UNIT_DURATION, seconds * 1e9);
+    return text;
+}
+
+// The time of day: "14:03:22".
+static const char *clock_text(char *text, int64_t time_ns)
+{
+    (void)unit_format_int(text, UNIT_TIME, time_ns);
+    const char *space = strchr(text, ' ');
+    return space ? space + 1 : text;
+}
+
+static void draw_title(const struct model *model, struct canvas *canvas, struct rect area)
+{
+    enum { MARGIN = 1, NAME_MIN = 12 };
+    char age[UNIT_TEXT_SIZE], clock[UNIT_TEXT_SIZE];
+    struct segments right = {.separator = "  "};
+    if (model->paused)
+        segments_add(&right, 0, STYLE_WARNING, "‖ paused, %s old",
+                     age_text(age, model_age_seconds(model)));
+    else
+        segments_add(&right, 0, contacts[model->contact].style, "%s",
+                     model->is_file ? contacts[model->contact].file
+                                    : contacts[model->contact].collector);
+    segments_add(&right, 1, STYLE_PLAIN, "%s", clock_text(clock, model->wall_now_ns));
+    int end = area.width - MARGIN;
+    end -= segments_draw(&right, canvas, area, MARGIN, 0, end - MARGIN, ALIGN_RIGHT);
+
+    int x = MARGIN;
+    x += canvas_put(canvas, area, x, 0, STYLE_STRONG, "inferstat") + 2;
+    unsigned count;
+    const struct view *const *all = views(&count);
+    for (unsigned i = 0; i < count; i++) {
+        char name[64];
+        if (count > 1)
+            (void)snprintf(name, sizeof name, "%u %s", i + 1, all[i]->name);
+        else
+            (void)snprintf(name, sizeof name, "%s", all[i]->name);
+        x += canvas_put(canvas, area, x, 0, i == model->view ? STYLE_FOCUS : STYLE_DIM, name) + 2;
+    }
+    int room = end - 2 - x;
+    if (room >= NAME_MIN)
+        canvas_fit(canvas, area, x, 0, room, ALIGN_LEFT, STYLE_DIM, model->name);
+}
+
+// "1 host", "2 hosts".
+static void add_count(struct segments *segments, unsigned rank, enum style style, double count,
+                      const char *one, const char *many)
+{
+    segments_add(segments, rank, style, "%.0f %s", count, count == 1 ? one : many);
+}
+
+// "1 run open", "2 of 3 runs open".
+static void add_runs(struct segments *segments, unsigned rank, double open, double all)
+{
+    if (open < all)
+        segments_add(segments, rank, STYLE_PLAIN, "%.0f of %.0f runs open", open, all);
+    else
+        add_count(segments, rank, STYLE_PLAIN, open, "run open", "runs open");
+}
+
+static void draw_status(const struct model *model, struct canvas *canvas, struct rect area)
+{
+    enum { MARGIN = 1 };
+    if (!model_answer(model, ASK_SUMMARY))
+        return;
+    char text[UNIT_TEXT_SIZE];
+    struct segments right = {.separator = " · "};
+    double in_flight = model_figure(model, "in_flight", 0);
+    double coverage = model_figure(model, "coverage_ratio", NAN);
+    int64_t lost = model_lost(model);
+    if (in_flight > 0)
+        segments_add(&right, 1, STYLE_PLAIN, "in flight %.0f", in_flight);
+    segments_add(&right, 0, lost > 0 ? STYLE_BAD : STYLE_GOOD, "%slost %lld", lost > 0 ? "! " : "",
+                 (long long)lost);
+    segments_add(&right, 0, coverage < 1 ? STYLE_BAD : STYLE_GOOD, "coverage %s",
+                 unit_format(text, UNIT_RATIO, coverage));
+    int end = area.width - MARGIN;
+    end -= segments_draw(&right, canvas, area, MARGIN, 0, end - MARGIN, ALIGN_RIGHT);
+
+    struct segments left = {.separator = " · "};
+    double failed = model_figure(model, "inferences_failed", 0);
+    double loads_failed = model_figure(model, "loads_failed", 0);
+    double speed = model_figure(model, "tokens_per_second", -1);
+    add_count(&left, 5, STYLE_PLAIN, model_figure(model, "hosts", 0), "host", "hosts");
+    add_count(&left, 6, STYLE_PLAIN, model_figure(model, "models", 0), "model", "models");
+    add_runs(&left, 4, model_figure(model, "runs_open", 0), model_figure(model, "runs", 0));
+    add_count(&left, 1, STYLE_PLAIN, model_figure(model, "inferences", 0), "inference",
+              "inferences");
+    if (failed > 0)
+        segments_add(&left, 2, STYLE_BAD, "%.0f failed", failed);
+    if (loads_failed > 0)
+        add_count(&left, 3, STYLE_BAD, loads_failed, "load failed", "loads failed");
+    if (speed >= 0)
+        segments_add(&left, 7, STYLE_PLAIN, "%s", unit_format(text, UNIT_TOKENS_PER_SECOND, speed));
+    (void)segments_draw(&left, canvas, area, MARGIN, 0, end - 2 - MARGIN, ALIGN_LEFT);
+}
+
+bool view_frame_has_banner(const struct model *model)
+{
+    bool trouble = model->contact == CONTACT_LOST || model->contact == CONTACT_FAULT;
+    return model->answered_ns != 0 && trouble;
+}
+
+static void draw_banner(const struct model *model, struct canvas *canvas, struct rect area)
+{
+    char text[ERROR_TEXT_SIZE + 64], age[UNIT_TEXT_SIZE], clock[UNIT_TEXT_SIZE];
+    if (model->contact == CONTACT_LOST)
+        (void)snprintf(text, sizeof text, "✗ no answer for %s, reconnecting · showing %s",
+                       age_text(age, model_age_seconds(model)),
+                       clock_text(clock, model->answered_at_ns));
+    else
+        (void)snprintf(text, sizeof text, "✗ %s", model->fault);
+    canvas_fit(canvas, area, 1, 0, area.width - 2, ALIGN_LEFT, STYLE_BAD, text);
+}
+
+static void draw_footer(const struct model *model, struct canvas *canvas, struct rect area)
+{
+    enum { MARGIN = 1 };
+    struct segments right = {.separator = "  "};
+    char text[UNIT_TEXT_SIZE];
+    segments_add(&right, 0, STYLE_DIM, "every %s",
+                 unit_format(text, UNIT_DURATION, model->interval_seconds * 1e9));
+    int end = area.width - MARGIN;
+    end -= segments_draw(&right, canvas, area, MARGIN, 0, end - MARGIN, ALIGN_RIGHT) + 2;
+
+    if (model->notice[0]) {
+        canvas_fit(canvas, area, MARGIN, 0, end - MARGIN, ALIGN_LEFT, STYLE_STRONG, model->notice);
+        return;
+    }
+    struct segments left = {.separator = "  "};
+    unsigned where = model->overlay == OVERLAY_HELP    ? KEYS_HELP
+                     : model->overlay == OVERLAY_CLEAR ? KEYS_ASKED
+                                                       : KEYS_VIEW;
+    unsigned count;
+    const struct key_binding *bindings = keys_bindings(&count);
+    for (unsigned i = 0; i < count; i++)
+        if (bindings[i].rank > 0 && bindings[i].contexts & where)
+            segments_add_key(&left, bindings[i].rank, bindings[i].key, bindings[i].label);
+    (void)segments_draw(&left, canvas, area, MARGIN, 0, end - MARGIN, ALIGN_LEFT);
+}
+
+void view_frame_draw(const struct model *model, struct canvas *canvas,
+                     const struct layout_frame *frame)
+{
+    draw_title(model, canvas, frame->title);
+    draw_status(model, canvas, frame->status);
+    if (!rect_is_empty(frame->banner))
+        draw_banner(model, canvas, frame->banner);
+    draw_footer(model, canvas, frame->footer);
+}

@@ -1,0 +1,94 @@
+// Help: the keys, from their table, and the words, from the record table.
+#include "client/tui/view.h"
+
+#include "client/tui/keys.h"
+#include "common/core/record.h"
+
+static const struct {
+    const char *word, *meaning;
+    int kind, column; // of the record table, whose meaning it is; -1: `meaning`
+} words[] = {
+    {"t/s", "tokens after the first / decode time", -1, -1},
+    {"TTFT", "", RECORD_KIND_INFERENCE, INFERENCE_TTFT_NS},
+    {"E2E", "", RECORD_KIND_INFERENCE, INFERENCE_E2E_NS},
+    {"queue", "", RECORD_KIND_INFERENCE, INFERENCE_QUEUE_NS},
+    {"prefill", "", RECORD_KIND_INFERENCE, INFERENCE_PREFILL_NS},
+    {"decode", "", RECORD_KIND_INFERENCE, INFERENCE_DECODE_NS},
+    {"ITL", "gap between two tokens of one request", -1, -1},
+    {"other", "what of a load no stage covers", -1, -1},
+    {"warm", "the file was in the page cache", -1, -1},
+    {"in flight", "made by a run, not stored yet", -1, -1},
+    {"dropped", "lost on the way, with known numbers", -1, -1},
+    {"unnumbered", "lost for want of room in the process", -1, -1},
+    {"coverage", "stored / (stored + known lost)", -1, -1},
+    {"balanced", "stored and lost add up to produced", -1, -1},
+};
+
+enum { WORDS = sizeof words / sizeof *words, COLUMN_MIN = 56, NAME_WIDTH = 11, MARGIN = 1 };
+
+// Lines: a heading, the keys, and the words; beside each other where the area is
+// wide enough, else below with an empty line between.
+static unsigned key_count(void)
+{
+    unsigned count, shown = 0;
+    const struct key_binding *bindings = keys_bindings(&count);
+    for (unsigned i = 0; i < count; i++)
+        shown += bindings[i].help != NULL;
+    return shown;
+}
+
+static bool beside(struct rect area)
+{
+    return area.width >= 2 * COLUMN_MIN;
+}
+
+size_t view_help_rows(struct rect area)
+{
+    size_t keys = 1 + (size_t)key_count(), terms = 1 + (size_t)WORDS;
+    if (beside(area))
+        return keys > terms ? keys : terms;
+    return keys + 1 + terms;
+}
+
+static void draw_line(struct canvas *canvas, struct rect area, int y, enum style style,
+                      const char *name, const char *text)
+{
+    canvas_fit(canvas, area, MARGIN, y, NAME_WIDTH, ALIGN_LEFT, style, name);
+    int x = MARGIN + NAME_WIDTH + 1;
+    canvas_fit(canvas, area, x, y, area.width - x, ALIGN_LEFT, STYLE_PLAIN, text);
+}
+
+static void draw_keys(struct canvas *canvas, struct rect area, int y)
+{
+    (void)canvas_put(canvas, area, MARGIN, y++, STYLE_TITLE, "Keys");
+    unsigned count;
+    const struct key_binding *bindings = keys_bindings(&count);
+    for (unsigned i = 0; i < count; i++)
+        if (bindings[i].help)
+            draw_line(canvas, area, y++, STYLE_KEY, bindings[i].keys, bindings[i].help);
+}
+
+static void draw_words(struct canvas *canvas, struct rect area, int y)
+{
+    (void)canvas_put(canvas, area, MARGIN, y++, STYLE_TITLE, "Words");
+    for (unsigned i = 0; i < WORDS; i++) {
+        const char *meaning = words[i].meaning;
+        if (words[i].column >= 0)
+            meaning =
+                record_kind_info((enum record_kind)words[i].kind)->columns[words[i].column].meaning;
+        draw_line(canvas, area, y++, STYLE_STRONG, words[i].word, meaning);
+    }
+}
+
+void view_help_draw(const struct model *model, struct canvas *canvas, struct rect area)
+{
+    int top = (int)model->help_top;
+    draw_keys(canvas, area, -top);
+    if (beside(area)) {
+        struct rect left, right;
+        layout_beside(area, area.width / 2, 0, &left, &right);
+        draw_words(canvas, right, -top);
+    } else {
+        draw_words(canvas, area, (int)key_count() + 2 - top);
+    }
+}

@@ -1,0 +1,415 @@
+// The first view: hosts and models, the last load, recent inferences, runs.
+#include "client/tui/view.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "client/tui/plots.h"
+#include "common/core/unit.h"
+
+enum panel_number { PANEL_HOSTS, PANEL_LOAD, PANEL_INFERENCES, PANEL_RUNS, PANELS };
+
+// The text of one value: as unit.h shows it.
+static const char *show(char *text, enum unit unit, double value)
+{
+    return unit_format(text, unit, value);
+}
+
+// ---- Hosts and models --------------------------------------------------------------
+
+static const struct grid_column host_columns[] = {
+    {"host", "host", GRID_UNIT, true, 6, 24, 0},
+    {"device", "device", GRID_UNIT, true, 6, 20, 5},
+    {"model", "model", GRID_UNIT, true, 10, 28, 0},
+    {"runs", "runs_open", GRID_UNIT, false, 4, 0, 10},
+    {"requests", "inferences", GRID_UNIT, false, 8, 0, 0},
+    {"tokens", "generated_tokens", GRID_UNIT, false, 9, 0, 8},
+    {"t/s", "tokens_per_second", GRID_BARE, false, 7, 0, 0},
+    {"mean t/s", "mean_tokens_per_second", GRID_BARE, false, 8, 0, 9},
+    {"TTFT", "ttft_mean_ns", GRID_UNIT, false, 7, 0, 1},
+    {"TTFT p95", "ttft_p95_ns", GRID_UNIT, false, 8, 0, 6},
+    {"E2E", "e2e_mean_ns", GRID_UNIT, false, 7, 0, 2},
+    {"load", "load_mean_ns", GRID_UNIT, false, 7, 0, 7},
+    {"memory", "host_memory_bytes", GRID_UNIT, false, 9, 0, 4},
+    {"lost", "lost", GRID_LOSS, false, 6, 0, 7},
+    {"coverage", "coverage_ratio", GRID_WHOLE, false, 8, 0, 3},
+};
+static const struct grid host_grid = {host_columns, sizeof host_columns / sizeof *host_columns};
+
+// ---- The last load -------------------------------------------------------------------
+
+enum { STAGES_MAX = 64, STAGE_NAME_SIZE = 96, NAME_MAX_WIDTH = 24 };
+
+static const struct result *last_load(const struct model *model)
+{
+    const struct result *loads = model_answer(model, ASK_LOADS);
+    return loads && result_row_count(loads) > 0 ? loads : NULL;
+}
+
+static bool same_text(const struct result *a, size_t row_a, const struct result *b, size_t row_b,
+                      const char *key)
+{
+    int column_a = result_find(a, key), column_b = result_find(b, key);
+    struct value x = result_cell(a, row_a, (unsigned)column_a);
+    struct value y = result_cell(b, row_b, (unsigned)column_b);
+    return x.type == VALUE_TEXT && y.type == VALUE_TEXT && x.text.size == y.text.size &&
+           (x.text.size == 0 || memcmp(x.text.bytes, y.text.bytes, x.text.size) == 0);
+}
+
+// The stages of the last load in the answer, in their order.  `names` may be NULL:
+// then they are only counted.
+static size_t stages_of_load(const struct model *model, struct plot_stage *stages,
+                             char (*names)[STAGE_NAME_SIZE])
+{
+    const struct result *load = last_load(model), *all = model_answer(model, ASK_STAGES);
+    if (!load || !all)
+        return 0;
+    const int64_t start_ns = result_integer(load, 0, "started_ns", 0);
+    size_t count = 0;
+    for (size_t row = 0; row < result_row_count(all) && count < STAGES_MAX; row++) {
+        if (!same_text(load, 0, all, row, "run") ||
+            result_integer(load, 0, "stream", -1) != result_integer(all, row, "stream", -2) ||
+            result_integer(load, 0, "number", -1) != result_integer(all, row, "parent", -2))
+            continue;
+        if (names) {
+            (void)model_text(names[count], STAGE_NAME_SIZE, all, row, "stage");
+            stages[count] = (struct plot_stage){
+                .name = names[count],
+                .start_ns = (double)(result_integer(all, row, "started_ns", start_ns) - start_ns),
+                .duration_ns = result_number(all, row, "duration_ns", 0),
+            };
+        }
+        count++;
+    }
+    return count;
+}
+
+static bool load_failed(const struct model *model)
+{
+    char status[32];
+    const struct result *load = last_load(model);
+    return load && strcmp(model_text(status, sizeof status, load, 0, "status"), "ok") != 0;
+}
+
+static const char *cache_words(double ratio)
+{
+    return ratio >= 0.9 ? "warm" : ratio <= 0.1 ? "cold" : "partly warm";
+}
+
+static void load_facts(const struct model *model, struct rect area, struct segments *facts)
+{
+    (void)area;
+    const struct result *load = last_load(model);
+    if (!load)
+        return;
+    char text[128], number[UNIT_TEXT_SIZE];
+    if (load_failed(model))
+        segments_add(facts, 0, STYLE_BAD, "✗ %s", model_text(text, sizeof text, load, 0, "status"));
+    segments_add_name(facts, 1, STYLE_STRONG, NAME_MAX_WIDTH,
+                      model_text(text, sizeof text, load, 0, "model"));
+    segments_add_name(facts, 4, STYLE_PLAIN, NAME_MAX_WIDTH,
+                      model_text(text, sizeof text, load, 0, "device"));
+    segments_add_name(facts, 7, STYLE_PLAIN, NAME_MAX_WIDTH,
+                      model_text(text, sizeof text, load, 0, "host"));
+    segments_add(facts, 0, STYLE_STRONG, "%s",
+                 show(number, UNIT_DURATION, result_number(load, 0, "duration_ns", NAN)));
+    segments_add(facts, 2, STYLE_PLAIN, "%s",
+                 show(number, UNIT_BYTES, result_number(load, 0, "model_bytes", NAN)));
+    double rate = result_number(load, 0, "load_bytes_per_second", NAN);
+    if (isfinite(rate))
+        segments_add(facts, 6, STYLE_PLAIN, "%s", show(number, UNIT_BYTES_PER_SECOND, rate));
+    double delta = result_number(load, 0, "memory_delta_bytes", NAN);
+    if (isfinite(delta))
+        segments_add(facts, 3, STYLE_PLAIN, "memory %s%s", delta >= 0 ? "+" : "",
+                     show(number, UNIT_BYTES, delta));
+    double cached = result_number(load, 0, "page_cache_ratio", NAN);
+    if (isfinite(cached))
+        segments_add(facts, 5, STYLE_PLAIN, "%s, %s cached", cache_words(cached),
+                     show(number, UNIT_RATIO, cached));
+}
+
+static int load_head_rows(const struct model *model, struct rect area)
+{
+    (void)area;
+    return load_failed(model) ? 1 : 0;
+}
+
+static void draw_load_head(const struct model *model, struct canvas *canvas, struct rect area)
+{
+    char reason[512];
+    if (!load_failed(model))
+        return;
+    (void)model_text(reason, sizeof reason, last_load(model), 0, "error");
+    canvas_fit(canvas, area, 0, 0, area.width, ALIGN_LEFT, STYLE_BAD, reason);
+}
+
+static size_t load_rows(const struct model *model)
+{
+    return last_load(model) ? plot_waterfall_rows(stages_of_load(model, NULL, NULL)) : 0;
+}
+
+static void draw_load(const struct model *model, struct canvas *canvas, struct rect area,
+                      size_t top)
+{
+    struct plot_stage stages[STAGES_MAX];
+    char names[STAGES_MAX][STAGE_NAME_SIZE];
+    const struct result *load = last_load(model);
+    if (!load)
+        return;
+    size_t count = stages_of_load(model, stages, names);
+    plot_waterfall(canvas, area, stages, count, result_number(load, 0, "duration_ns", 0), top);
+}
+
+// ---- Recent inferences -----------------------------------------------------------------
+
+static const struct grid_column inference_columns[] = {
+    {"time", "started_ns", GRID_CLOCK, true, 8, 8, 0},
+    {"model", "model", GRID_UNIT, true, 10, 28, 0},
+    {"prompt", "prompt_tokens", GRID_UNIT, false, 6, 0, 3},
+    {"cached", "cached_prompt_tokens", GRID_UNIT, false, 6, 0, 11},
+    {"output", "generated_tokens", GRID_UNIT, false, 6, 0, 1},
+    {"queue", "queue_ns", GRID_UNIT, false, 7, 0, 8},
+    {"prefill", "prefill_ns", GRID_UNIT, false, 7, 0, 9},
+    {"TTFT", "ttft_ns", GRID_UNIT, false, 7, 0, 0},
+    {"decode", "decode_ns", GRID_UNIT, false, 7, 0, 9},
+    {"E2E", "e2e_ns", GRID_UNIT, false, 7, 0, 1},
+    {"t/s", "tokens_per_second", GRID_BARE, false, 7, 0, 0},
+    {"prefill t/s", "prefill_tokens_per_second", GRID_BARE, false, 11, 0, 12},
+    {"ITL p99", "itl_p99_ns", GRID_UNIT, false, 7, 0, 6},
+    {"ITL max", "itl_max_ns", GRID_UNIT, false, 7, 0, 10},
+    {"memory", "host_memory_bytes", GRID_UNIT, false, 9, 0, 11},
+    {"finish", "finish", GRID_OUTCOME, true, 9, 9, 2},
+    {"device", "device", GRID_UNIT, true, 6, 20, 7},
+    {"host", "host", GRID_UNIT, true, 6, 24, 4},
+};
+static const struct grid inference_grid = {inference_columns,
+                                           sizeof inference_columns / sizeof *inference_columns};
+
+enum { SPEEDS_MAX = 512 };
+
+// Speeds of the newest inferences, oldest first, at most `most` of them; NaN where
+// an inference has none.
+static size_t speeds(const struct model *model, double *values, size_t most)
+{
+    const struct result *result = model_answer(model, ASK_INFERENCES);
+    size_t count = result ? result_row_count(result) : 0;
+    if (count > most)
+        count = most;
+    for (size_t i = 0; i < count; i++) // the answer has the newest first
+        values[count - 1 - i] = result_number(result, i, "tokens_per_second", NAN);
+    return count;
+}
+
+static size_t plotted(struct rect area)
+{
+    if (area.width <= 0)
+        return 0;
+    return area.width < SPEEDS_MAX ? (size_t)area.width : SPEEDS_MAX;
+}
+
+// Lowest and highest of what the sparkline shows; NaN when it shows nothing.
+static void speed_range(const struct model *model, struct rect area, double *lowest,
+                        double *highest)
+{
+    double values[SPEEDS_MAX];
+    size_t count = speeds(model, values, plotted(area));
+    *lowest = *highest = NAN;
+    for (size_t i = 0; i < count; i++) {
+        *lowest = fmin(*lowest, values[i]); // of a NaN and a number: the number
+        *highest = fmax(*highest, values[i]);
+    }
+}
+
+// A speed without its unit.
+static const char *bare_speed(char *text, double speed)
+{
+    (void)unit_format(text, UNIT_TOKENS_PER_SECOND, speed);
+    text[strcspn(text, " ")] = '\0';
+    return text;
+}
+
+static void inference_facts(const struct model *model, struct rect area, struct segments *facts)
+{
+    char text[UNIT_TEXT_SIZE];
+    double lowest, highest, last;
+    speed_range(model, area, &lowest, &highest);
+    if (!isfinite(highest))
+        return;
+    if (speeds(model, &last, 1) == 1)
+        segments_add(facts, 0, STYLE_STRONG, "last %s", bare_speed(text, last));
+    segments_add(facts, 1, STYLE_PLAIN, "low %s", bare_speed(text, lowest));
+    segments_add(facts, 1, STYLE_PLAIN, "high %s t/s", bare_speed(text, highest));
+}
+
+static int speed_rows(const struct model *model, struct rect area)
+{
+    (void)model;
+    static const struct {
+        int panel, plot;
+    } heights[] = {{20, 3}, {10, 2}, {5, 1}};
+    for (unsigned i = 0; i < sizeof heights / sizeof *heights; i++)
+        if (area.height >= heights[i].panel)
+            return heights[i].plot;
+    return 0;
+}
+
+// A speed of 0 is the ground of the sparkline: equal speeds look equal.
+static void draw_speeds(const struct model *model, struct canvas *canvas, struct rect area)
+{
+    double values[SPEEDS_MAX], lowest, highest;
+    struct rect panel = rect_below(area, -1); // with its title, as speed_rows sees it
+    struct rect plot = {area.x, area.y, area.width, speed_rows(model, panel)};
+    size_t count = speeds(model, values, plotted(plot));
+    speed_range(model, plot, &lowest, &highest);
+    plot_sparkline(canvas, plot, values, count, highest);
+}
+
+// ---- Runs and losses -------------------------------------------------------------------
+
+static const struct grid_column run_columns[] = {
+    {"host", "host", GRID_UNIT, true, 6, 24, 0},
+    {"pid", "pid", GRID_UNIT, false, 7, 0, 5},
+    {"started", "started_ns", GRID_CLOCK, true, 8, 8, 4},
+    {"state", "end", GRID_OUTCOME, true, 6, 6, 0},
+    {"produced", "produced", GRID_UNIT, false, 9, 0, 3},
+    {"stored", "stored", GRID_UNIT, false, 9, 0, 0},
+    {"in flight", "in_flight", GRID_UNIT, false, 9, 0, 2},
+    {"dropped", "dropped", GRID_LOSS, false, 8, 0, 0},
+    {"unnumbered", "unnumbered", GRID_LOSS, false, 10, 0, 1},
+    {"repeated", "duplicates", GRID_UNIT, false, 8, 0, 7},
+    {"balanced", "balanced", GRID_VERDICT, false, 8, 0, 1},
+    {"version", "worker_version", GRID_UNIT, true, 7, 12, 8},
+    {"last activity", "last_activity", GRID_UNIT, true, 13, 40, 6},
+};
+static const struct grid run_grid = {run_columns, sizeof run_columns / sizeof *run_columns};
+
+static void run_facts(const struct model *model, struct rect area, struct segments *facts)
+{
+    static const struct {
+        const char *key, *text;
+        enum style style;
+        unsigned rank;
+    } figures[] = {
+        {"refused", "refused", STYLE_BAD, 1},
+        {"duplicates", "repeated", STYLE_PLAIN, 3},
+        {"expired", "expired", STYLE_PLAIN, 2},
+        {"cleared", "cleared", STYLE_PLAIN, 2},
+    };
+    (void)area;
+    for (unsigned i = 0; i < sizeof figures / sizeof *figures; i++) {
+        double figure = model_figure(model, figures[i].key, 0);
+        if (figure > 0)
+            segments_add(facts, figures[i].rank, figures[i].style, "%.0f %s", figure,
+                         figures[i].text);
+    }
+    char text[UNIT_TEXT_SIZE];
+    double size = model_figure(model, "store_bytes", NAN);
+    if (isfinite(size))
+        segments_add(facts, 1, STYLE_PLAIN, "store %s", show(text, UNIT_BYTES, size));
+}
+
+// ---- The view --------------------------------------------------------------------------
+
+static const struct panel panels[PANELS] = {
+    [PANEL_HOSTS] = {.title = "Hosts and models",
+                     .none = "no load and no inference yet",
+                     .ask = ASK_OVERVIEW,
+                     .grid = &host_grid},
+    [PANEL_LOAD] = {.title = "Last load",
+                    .none = "no model loaded yet",
+                    .ask = ASK_LOADS,
+                    .facts = load_facts,
+                    .head_rows = load_head_rows,
+                    .draw_head = draw_load_head,
+                    .list_rows = load_rows,
+                    .draw_list = draw_load},
+    [PANEL_INFERENCES] = {.title = "Recent inferences",
+                          .none = "no inference yet",
+                          .ask = ASK_INFERENCES,
+                          .grid = &inference_grid,
+                          .facts = inference_facts,
+                          .head_rows = speed_rows,
+                          .draw_head = draw_speeds},
+    [PANEL_RUNS] = {.title = "Runs and losses",
+                    .none = "no run yet",
+                    .ask = ASK_RUNS,
+                    .grid = &run_grid,
+                    .facts = run_facts},
+};
+
+static int at_most(int value, int most)
+{
+    return value < most ? value : most;
+}
+
+static int rows_of(const struct model *model, enum panel_number number)
+{
+    size_t rows = view_panel_rows(model, &panels[number]);
+    return rows < CANVAS_SIDE_MAX ? (int)rows : CANVAS_SIDE_MAX;
+}
+
+static void arrange(const struct model *model, struct rect body, struct rect *out)
+{
+    enum { TITLE = 1, TITLE_AND_HEADING = 2, BESIDE_WIDTH = 132, GAP = 2 };
+    const struct layout_want hosts = {
+        3, at_most(TITLE_AND_HEADING + rows_of(model, PANEL_HOSTS), body.height / 3), 1, false};
+    const struct layout_want load = {
+        3, TITLE + load_head_rows(model, body) + rows_of(model, PANEL_LOAD), 2, false};
+    const struct layout_want inferences = {5, 5, 0, true};
+    const struct layout_want runs = {
+        3, at_most(TITLE_AND_HEADING + rows_of(model, PANEL_RUNS), body.height / 4), 3, false};
+
+    if (body.width < BESIDE_WIDTH) {
+        const struct layout_want wants[] = {hosts, load, inferences, runs};
+        layout_stack(body, wants, PANELS, out);
+        return;
+    }
+    // Hosts and load beside each other, as high as the higher one.
+    struct layout_want top = hosts;
+    if (load.wanted > top.wanted)
+        top.wanted = at_most(load.wanted, body.height / 2);
+    const struct layout_want wants[] = {top, inferences, runs};
+    struct rect rows[3];
+    layout_stack(body, wants, 3, rows);
+    layout_beside(rows[0], body.width * 11 / 20, GAP, &out[PANEL_HOSTS], &out[PANEL_LOAD]);
+    out[PANEL_INFERENCES] = rows[1];
+    out[PANEL_RUNS] = rows[2];
+}
+
+static void draw_empty(const struct model *model, struct canvas *canvas, struct rect area)
+{
+    char first[MODEL_NAME_SIZE + 64], where[MODEL_NAME_SIZE + 64];
+    (void)snprintf(first, sizeof first, "No records in %s yet.", model->name);
+    if (model->is_file) {
+        (void)snprintf(where, sizeof where, "  inferstatd --db %s", model->name);
+        const struct view_line lines[] = {
+            {STYLE_STRONG, first},
+            {STYLE_PLAIN, ""},
+            {STYLE_PLAIN, "A collector writes into the file, and workers report to it:"},
+            {STYLE_STRONG, where},
+        };
+        view_draw_lines(canvas, area, lines, 4);
+        return;
+    }
+    (void)snprintf(where, sizeof where, "  export INFERSTAT_COLLECTOR=%s", model->name);
+    const struct view_line lines[] = {
+        {STYLE_STRONG, first},
+        {STYLE_PLAIN, ""},
+        {STYLE_PLAIN, "Start a worker, and what it does appears here at once:"},
+        {STYLE_STRONG, where},
+        {STYLE_STRONG, "  inferstat-worker llm --model FILE.gguf"},
+        {STYLE_PLAIN, ""},
+        {STYLE_PLAIN, "No model at hand?  One with random weights:"},
+        {STYLE_STRONG, "  inferstat-worker make-model --shape 15m FILE.gguf"},
+    };
+    view_draw_lines(canvas, area, lines, 8);
+}
+
+const struct view view_overview = {
+    .name = "Overview",
+    .panels = panels,
+    .panel_count = PANELS,
+    .arrange = arrange,
+    .draw_empty = draw_empty,
+};
