@@ -17,6 +17,7 @@ enum {
     DELIVERY_STREAMS_MAX = 1024, // of one run
     DELIVERY_DROPS_MAX = 4096,   // dropped ranges waiting for acknowledgement
     DELIVERY_BATCH_MAX = 4096,   // records in one batch
+    DELIVERY_NAMES_MAX = 4096,   // names in one message
 };
 
 // Why records are not in the store.  Numbers of DropReason on the wire.
@@ -128,7 +129,8 @@ void delivery_producer_reconnect(struct delivery_producer *producer);
 
 // The next thing to do now, or false when there is nothing.  A SEND is taken as
 // sent; where the driver could not send it (no connection, full queue) it calls
-// delivery_producer_unsent at once, and is given it again after resend_after_ns.
+// delivery_producer_unsent at once, and is given it again after a tenth of
+// resend_after_ns; nothing else is sent before.
 bool delivery_producer_next(struct delivery_producer *producer, uint64_t now_ns,
                             struct delivery_action *action);
 void delivery_producer_unsent(struct delivery_producer *producer,
@@ -144,6 +146,7 @@ const struct delivery_stream *delivery_producer_streams(const struct delivery_pr
                                                         size_t *count);
 
 uint64_t delivery_producer_acknowledged(const struct delivery_producer *producer); // records
+uint64_t delivery_producer_invalid_acks(const struct delivery_producer *producer);
 
 // ---- Collector ---------------------------------------------------------------
 
