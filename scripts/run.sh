@@ -9,6 +9,8 @@
 #   --seconds N    ends by itself after N seconds; without a terminal it always
 #                  does (default 15), and prints the summary instead
 #
+# INFERSTAT_BIN names a folder with the programs; without it they are built.
+#
 # When it ends, by `q`, Ctrl-C, a closed terminal or an error, everything it
 # started has ended.  What was recorded is kept, and it says where.
 set -euo pipefail
@@ -53,10 +55,12 @@ if [ -t 0 ] && [ -t 1 ] && [ "${TERM:-dumb}" != dumb ]; then
 fi
 
 cd "$(dirname "$0")/.."
-scripts/setup.sh
-scripts/build.sh release
-bin=$PWD/build/release/bin
-kept=$PWD/build/run
+if [ -z "${INFERSTAT_BIN-}" ]; then
+  scripts/setup.sh
+  scripts/build.sh release
+fi
+bin=${INFERSTAT_BIN:-$PWD/build/release/bin}
+kept=$(dirname "$bin")/run
 mkdir -p "$kept"
 
 # Sockets lie in a private folder; their paths may have 107 bytes at most.
@@ -105,8 +109,8 @@ leave() {
   end "$collector_pid"
   rm -rf "$work"
   if [ -s "$store" ]; then
-    say "what was recorded is kept in ${store#"$PWD"/}; to look at it again:"
-    say "  build/release/bin/inferstat --db ${store#"$PWD"/} summary"
+    say "what was recorded is kept in $store; to look at it again:"
+    say "  ${bin#"$PWD"/}/inferstat --db ${store#"$PWD"/} summary"
   fi
   exit "$code"
 }

@@ -139,8 +139,10 @@ has_rows() {
   rows=$(sqlite3 -readonly "$DB" "select count(*) from $1") && [ "$rows" -ge "$2" ]
 }
 
+# A test that has more to undo defines at_leave.
 leave() {
   local code=$? name
+  ! declare -F at_leave >/dev/null || at_leave || true
   for name in "${!started_pids[@]}"; do
     kill -KILL "${started_pids[$name]}" 2>/dev/null || true
     wait "${started_pids[$name]}" 2>/dev/null || true

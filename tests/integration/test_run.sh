@@ -1,0 +1,92 @@
+#!/usr/bin/env bash
+# scripts/run.sh: what it shows without a terminal and in one, and that nothing
+# it started outlives it, however it ends.
+. "$(dirname "$0")/../support/lib.sh"
+
+bin=$(dirname "$INFERSTATD")
+export INFERSTAT_BIN=$bin TMPDIR=$WORK/t
+mkdir "$TMPDIR"
+run=$INFERSTAT_SOURCE/scripts/run.sh
+
+# Everything that run.sh starts names a folder under $TMPDIR.
+survivors() {
+  local file
+  for file in /proc/[0-9]*/cmdline; do
+    if tr '\0' ' ' <"$file" 2>/dev/null | grep -qF "$TMPDIR/inferstat."; then
+      tr '\0' ' ' <"$file" 2>/dev/null || true
+      echo
+    fi
+  done
+}
+expect_nothing_left() {
+  local left
+  left=$(survivors)
+  [ -z "$left" ] || fail "$1: still running: $left"
+  [ -z "$(ls -A "$TMPDIR")" ] || fail "$1: left in TMPDIR: $(ls -A "$TMPDIR")"
+}
+
+# The store it says it kept, from what it wrote to the file given; removes it.
+expect_kept_rows() {
+  local store rows
+  store=$(sed -n 's/^run.sh: what was recorded is kept in \(.*\); to look.*/\1/p' "$1" | tr -d '\r')
+  [ -f "$store" ] || fail "no store kept: $(cat "$1")"
+  rows=$(sqlite3 -readonly "$store" "select count(*) from inference")
+  rm -f "$store" "$store"-wal "$store"-shm "$store".lock
+  [ "$rows" -ge "$2" ] || fail "only $rows inferences in the store"
+}
+
+expect_exit 2 "$run" --seconds none
+expect_exit 2 "$run" --model "$WORK/absent.gguf"
+
+# Without a terminal: records, prints the summary.
+expect_exit 0 "$run" --seconds 4
+expect_nothing_left "after its time"
+expect_text "$WORK/out" "4/4 s"
+expect_text "$WORK/out" "synthetic"
+cp "$WORK/err" "$WORK/kept"
+expect_kept_rows "$WORK/kept" 1
+
+# A model that is none: the worker's own words, and an error.
+printf 'no model' >"$WORK/wrong.gguf"
+expect_exit 1 "$run" --model "$WORK/wrong.gguf" --seconds 5
+expect_text "$WORK/err" "inferstat-worker ended early"
+expect_text "$WORK/err" "wrong.gguf"
+expect_nothing_left "after a wrong model"
+
+# Asked to end in the middle.
+start run "$run" --seconds 60
+wait_until 30 grep -q "^run.sh: no terminal" "$WORK/run.log"
+sleep 1.5
+stop run TERM
+[ "$stopped_code" -eq 143 ] || fail "exit code $stopped_code after TERM"
+expect_nothing_left "after TERM"
+expect_kept_rows "$WORK/run.log" 1
+
+# In a terminal: q, Ctrl-C, the terminal closed.
+in_tmux() {
+  tmux -L "inferstat-$$" -f /dev/null "$@"
+}
+on_screen() {
+  in_tmux capture-pane -p -t demo | grep -qF "$1"
+}
+at_leave() {
+  in_tmux kill-server 2>/dev/null
+}
+tmux_gone() {
+  ! in_tmux has-session -t demo 2>/dev/null
+}
+nothing_running() {
+  [ -z "$(survivors)" ] && [ -z "$(ls -A "$TMPDIR")" ]
+}
+for way in q C-c hang-up; do
+  in_tmux new-session -d -s demo -x 100 -y 30 "'$run' 2>'$WORK/terminal.log'; echo \$? >'$WORK/code'"
+  wait_until 30 on_screen synthetic
+  if [ "$way" = hang-up ]; then
+    in_tmux kill-session -t demo
+  else
+    in_tmux send-keys -t demo "$way"
+  fi
+  wait_until 20 tmux_gone
+  wait_until 20 nothing_running
+  expect_kept_rows "$WORK/terminal.log" 0
+done
