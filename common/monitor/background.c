@@ -1,0 +1,285 @@
+#include "common/monitor/background.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "common/monitor/publisher.h"
+#include "common/monitor/sampler.h"
+#include "common/monitor/seat.h"
+
+static const uint64_t second_ns = UINT64_C(1000000000);
+static const uint64_t step_ns = UINT64_C(10000000);        // between two looks at the rings
+static const uint64_t closing_step_ns = UINT64_C(2000000); // and while closing
+static const uint64_t loss_log_ns = UINT64_C(10000000000);
+
+struct background {
+    struct inferstat_monitor *monitor;
+    pthread_t thread;
+    int wake_fd;
+    sem_t started;
+    const struct address *address; // borrowed until started
+    enum status start_status;
+    struct error start_error;
+    _Atomic bool stopping;
+    _Atomic uint64_t deadline_ns;
+    _Atomic(struct publisher *) publisher; // made and used by the thread; others only count by it
+    bool finished;
+    uint64_t acknowledged;
+
+    // The thread's own.
+    struct ring *ring; // stream 0
+    struct sampler sampler;
+    struct sketch *sketch;
+    uint64_t sample_at_ns, second_at_ns, loss_log_at_ns;
+    uint64_t losses_logged;
+    bool draining; // some thread's sums were in use at the last look
+};
+
+// ---- Now and then -------------------------------------------------------------
+
+// Collects the sums of all threads, or of those that were in use the last time.
+static void drain_gaps(struct background *background)
+{
+    struct inferstat_monitor *monitor = background->monitor;
+    const bool again = background->draining;
+    const int64_t offset = atomic_load_explicit(&monitor->wall_offset_ns, memory_order_relaxed);
+    background->draining = false;
+    (void)pthread_mutex_lock(&monitor->seats_lock);
+    for (struct seat *seat = monitor->seats; seat; seat = seat->next) {
+        if (!seat->stream.ring || (again && !seat->sums.waiting))
+            continue;
+        if (!gaps_drain(&seat->sums, offset, background->ring, background->sketch))
+            background->draining = true;
+    }
+    (void)pthread_mutex_unlock(&monitor->seats_lock);
+}
+
+static uint64_t count_losses(const struct inferstat_monitor *monitor)
+{
+    uint64_t losses =
+        atomic_load_explicit(&runfile_state(monitor->file)->streamless, memory_order_relaxed);
+    const uint32_t count = runfile_stream_count(monitor->file);
+    for (uint32_t i = 0; i < count; i++)
+        losses += ring_dropped(runfile_stream(monitor->file, i).ring);
+    return losses;
+}
+
+static void log_losses(struct background *background, uint64_t now)
+{
+    const uint64_t losses = count_losses(background->monitor);
+    if (losses == background->losses_logged || now < background->loss_log_at_ns)
+        return;
+    monitor_log(background->monitor, INFERSTAT_LOG_WARNING,
+                "%" PRIu64 " records lost so far for want of room", losses);
+    background->losses_logged = losses;
+    background->loss_log_at_ns = now + loss_log_ns;
+}
+
+static void tick(struct background *background)
+{
+    struct inferstat_monitor *monitor = background->monitor;
+    const uint64_t now = clock_monotonic_ns();
+    if (monitor->sample_ms > 0 && now >= background->sample_at_ns) {
+        sampler_sample(&background->sampler, monitor, background->ring);
+        background->sample_at_ns = now + monitor->sample_ms * UINT64_C(1000000);
+    }
+    if (now >= background->second_at_ns) {
+        sampler_set_clock(monitor);
+        if (background->ring) {
+            drain_gaps(background);
+            log_losses(background, now);
+        }
+        background->second_at_ns = now + second_ns;
+    } else if (background->draining) {
+        drain_gaps(background);
+    }
+}
+
+// ---- The thread -----------------------------------------------------------------
+
+static void forget_wake_up(const struct background *background)
+{
+    uint64_t count;
+    (void)!read(background->wake_fd, &count, sizeof count);
+}
+
+static void wait_a_step(struct background *background, struct publisher *publisher, uint64_t ns)
+{
+    if (publisher) {
+        publisher_wait(publisher, background->wake_fd, (int64_t)ns);
+        return;
+    }
+    struct pollfd wake = {.fd = background->wake_fd, .events = POLLIN};
+    (void)poll(&wake, 1, (int)(ns / 1000000));
+}
+
+static uint64_t until(uint64_t at_ns, uint64_t now)
+{
+    return at_ns > now ? at_ns - now + 1000000 : 1000000;
+}
+
+// How long nothing needs to be done.
+static uint64_t idle_ns(const struct background *background, const struct publisher *publisher)
+{
+    if (publisher)
+        return step_ns;
+    const uint64_t now = clock_monotonic_ns();
+    uint64_t wait = until(background->second_at_ns, now);
+    if (background->monitor->sample_ms > 0 && until(background->sample_at_ns, now) < wait)
+        wait = until(background->sample_at_ns, now);
+    return wait;
+}
+
+// The threads have stopped recording: both spans of every thread come in now.
+static void drain_all(struct background *background)
+{
+    for (int span = 0; span < 2; span++) {
+        background->draining = false;
+        drain_gaps(background);
+    }
+}
+
+static void finish(struct background *background, struct publisher *publisher)
+{
+    drain_all(background);
+    publisher_finish(publisher);
+    forget_wake_up(background);
+    const uint64_t deadline = atomic_load_explicit(&background->deadline_ns, memory_order_acquire);
+    for (;;) {
+        publisher_step(publisher);
+        const uint64_t now = clock_monotonic_ns();
+        if (publisher_is_finished(publisher) || now >= deadline)
+            break;
+        const uint64_t left = deadline - now;
+        wait_a_step(background, publisher, left < closing_step_ns ? left : closing_step_ns);
+    }
+    background->finished = publisher_is_finished(publisher);
+}
+
+static void *run(void *context)
+{
+    struct background *background = context;
+    struct publisher *publisher = NULL;
+    if (background->address)
+        background->start_status = publisher_open(&publisher, background->monitor,
+                                                  background->address, &background->start_error);
+    atomic_store_explicit(&background->publisher, publisher, memory_order_release);
+    const bool running = background->start_status == STATUS_OK;
+    (void)sem_post(&background->started);
+
+    while (running && !atomic_load_explicit(&background->stopping, memory_order_acquire)) {
+        tick(background);
+        if (publisher)
+            publisher_step(publisher);
+        wait_a_step(background, publisher, idle_ns(background, publisher));
+    }
+    background->finished = !publisher;
+    if (publisher) {
+        finish(background, publisher);
+        background->acknowledged = publisher_acknowledged(publisher);
+        publisher_close(publisher);
+    }
+    return NULL;
+}
+
+// ---- Starting and stopping -----------------------------------------------------
+
+static void free_background(struct background *background)
+{
+    if (background->wake_fd >= 0)
+        (void)close(background->wake_fd);
+    (void)sem_destroy(&background->started);
+    sketch_free(background->sketch);
+    free(background);
+}
+
+static enum status prepare(struct background *background, struct error *err)
+{
+    struct inferstat_monitor *monitor = background->monitor;
+    background->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (background->wake_fd < 0)
+        return error_set(err, STATUS_IO, "monitor: no event descriptor: %s", strerror(errno));
+    sampler_start(&background->sampler, monitor);
+    const uint64_t now = clock_monotonic_ns();
+    background->sample_at_ns = now + monitor->sample_ms * UINT64_C(1000000);
+    background->second_at_ns = now + second_ns;
+    if (!monitor->file)
+        return STATUS_OK;
+    struct runfile_stream stream;
+    enum status status = runfile_add_stream(monitor->file, &stream, err);
+    if (status != STATUS_OK)
+        return status;
+    background->ring = stream.ring;
+    status = sketch_new(&background->sketch);
+    return status == STATUS_OK ? status : error_set(err, status, "monitor: out of memory");
+}
+
+static enum status start_thread(struct background *background, struct error *err)
+{
+    sigset_t all, before;
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
+    const int fault = pthread_create(&background->thread, NULL, run, background);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (fault != 0)
+        return error_set(err, STATUS_IO, "monitor: no thread to be had: %s", strerror(fault));
+    (void)pthread_setname_np(background->thread, "inferstat");
+
+    while (sem_wait(&background->started) != 0) {
+        // A signal came: the thread is still at its start.
+    }
+    if (background->start_status == STATUS_OK)
+        return STATUS_OK;
+    (void)pthread_join(background->thread, NULL);
+    return error_set(err, background->start_status, "%s", background->start_error.text);
+}
+
+enum status background_start(struct background **out, struct inferstat_monitor *monitor,
+                             const struct address *address, struct error *err)
+{
+    struct background *background = calloc(1, sizeof *background);
+    if (!background)
+        return error_set(err, STATUS_NOMEM, "monitor: out of memory");
+    background->monitor = monitor;
+    background->address = address;
+    (void)sem_init(&background->started, 0, 0);
+
+    enum status status = prepare(background, err);
+    if (status == STATUS_OK)
+        status = start_thread(background, err);
+    if (status != STATUS_OK) {
+        free_background(background);
+        return status;
+    }
+    *out = background;
+    return STATUS_OK;
+}
+
+bool background_stop(struct background *background, uint64_t timeout_ns, uint64_t *acknowledged)
+{
+    const uint64_t now = clock_monotonic_ns();
+    const uint64_t deadline = timeout_ns > UINT64_MAX - now ? UINT64_MAX : now + timeout_ns;
+    atomic_store_explicit(&background->deadline_ns, deadline, memory_order_release);
+    atomic_store_explicit(&background->stopping, true, memory_order_release);
+    const uint64_t one = 1;
+    (void)!write(background->wake_fd, &one, sizeof one);
+    (void)pthread_join(background->thread, NULL);
+    const bool finished = background->finished;
+    *acknowledged = background->acknowledged;
+    free_background(background);
+    return finished;
+}
+
+uint64_t background_acknowledged(const struct background *background)
+{
+    const struct publisher *publisher =
+        atomic_load_explicit(&background->publisher, memory_order_acquire);
+    return publisher ? publisher_acknowledged(publisher) : 0;
+}

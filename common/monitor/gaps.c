@@ -1,0 +1,163 @@
+#include "common/monitor/gaps.h"
+
+#include <string.h>
+
+// The 99th percentile by the rank that sketches use: floor(0.99 * (count - 1))
+// from below, so that this many values lie above it.
+static uint64_t count_above_p99(uint64_t count)
+{
+    return count - 1 - (count - 1) * 99 / 100;
+}
+
+static uint64_t bucket_ns(uint32_t bucket, uint64_t max_ns)
+{
+    const double value = sketch_bucket_value(SKETCH_NS_OFFSET + bucket);
+    const uint64_t ns = (uint64_t)(value + 0.5);
+    return ns < max_ns ? ns : max_ns;
+}
+
+// Adds the request's buckets to `span` (may be NULL) from the top down, zeroes
+// them, and returns the bucket in which the 99th percentile lies.
+static uint32_t empty_into(struct gaps *gaps, struct gaps_span *span)
+{
+    const uint64_t above = count_above_p99(gaps->count);
+    uint64_t seen = 0;
+    uint32_t p99 = 0;
+    for (uint32_t word = sketch_ns_bucket(gaps->max_ns) / GAPS_WORD_BITS + 1;
+         word-- > 0 && seen < gaps->count;) {
+        uint64_t touched = gaps->touched[word];
+        if (touched == 0)
+            continue;
+        gaps->touched[word] = 0;
+        if (span)
+            span->touched[word] |= touched;
+        while (touched) {
+            const uint32_t bit = 63 - (uint32_t)__builtin_clzll(touched);
+            const uint32_t bucket = word * GAPS_WORD_BITS + bit;
+            const uint32_t count = gaps->counts[bucket];
+            gaps->counts[bucket] = 0;
+            if (span)
+                span->counts[bucket] += count;
+            if (seen <= above)
+                p99 = bucket;
+            seen += count;
+            touched ^= UINT64_C(1) << bit;
+        }
+    }
+    return p99;
+}
+
+// ---- Records -------------------------------------------------------------------
+
+static void span_reset(struct gaps_span *span)
+{
+    for (uint32_t word = 0; word < GAPS_WORDS; word++) {
+        if (span->touched[word])
+            memset(&span->counts[(size_t)word * GAPS_WORD_BITS], 0,
+                   GAPS_WORD_BITS * sizeof *span->counts);
+        span->touched[word] = 0;
+    }
+    span->count = 0;
+}
+
+static void span_to_sketch(const struct gaps_span *span, struct sketch *sketch)
+{
+    sketch_reset(sketch);
+    for (uint32_t word = 0; word < GAPS_WORDS; word++) {
+        for (uint64_t touched = span->touched[word]; touched; touched &= touched - 1) {
+            const uint32_t bucket = word * GAPS_WORD_BITS + (uint32_t)__builtin_ctzll(touched);
+            sketch_add_bucket(sketch, SKETCH_NS_OFFSET + bucket, span->counts[bucket]);
+        }
+    }
+}
+
+// Writes a span as one record or, where its sketch is too long for one, several
+// whose sketches add up to it; then empties it.
+static void write_span(struct gaps_span *span, int64_t wall_offset_ns, struct ring *ring,
+                       struct sketch *sketch)
+{
+    span_to_sketch(span, sketch);
+    uint32_t next = 0;
+    while (next < SKETCH_BUCKETS) {
+        struct record record;
+        unsigned char bytes[RECORD_VALUES_MAX * 8];
+        record_init(&record, RECORD_KIND_ITL, (int64_t)span->first_ns + wall_offset_ns);
+        record_set_name(&record, ITL_MODEL, span->model);
+        record_set_name(&record, ITL_DEVICE, span->device);
+        record_set_int(&record, ITL_DURATION_NS, (int64_t)(span->last_ns - span->first_ns));
+        const size_t size = sketch_encode(sketch, bytes, record_text_room(&record), &next);
+        if (size == 0)
+            break;
+        (void)record_set_blob(&record, ITL_SKETCH, bytes, size);
+        (void)ring_push(ring, &record, 1);
+    }
+    span_reset(span);
+}
+
+// ---- The engine's side -----------------------------------------------------------
+
+// Joins the request's span of time and its key to the span; a span of another key
+// is written out first.
+static void join(struct gaps_span *span, const struct gaps_place *place, uint64_t count)
+{
+    if (span->count > 0 && (span->model != place->model || span->device != place->device))
+        write_span(span, place->wall_offset_ns, place->ring, place->sketch);
+    if (span->count == 0) {
+        span->model = place->model;
+        span->device = place->device;
+        span->first_ns = place->first_ns;
+        span->last_ns = place->last_ns;
+    }
+    span->count += count;
+    span->first_ns = place->first_ns < span->first_ns ? place->first_ns : span->first_ns;
+    span->last_ns = place->last_ns > span->last_ns ? place->last_ns : span->last_ns;
+}
+
+uint64_t gaps_finish(struct gaps *gaps, struct gaps_sums *sums, const struct gaps_place *place)
+{
+    if (gaps->count == 0)
+        return 0;
+
+    // Dekker: this stores `busy` and then loads `turn`, the publisher stores
+    // `turn` and then loads `busy`, all in one total order, so that at least one
+    // of the two sees the other.
+    uint64_t busy = 0;
+    struct gaps_span *span = NULL;
+    if (sums) {
+        busy = atomic_load_explicit(&sums->busy, memory_order_relaxed);
+        atomic_store_explicit(&sums->busy, busy + 1, memory_order_seq_cst);
+        span = &sums->spans[atomic_load_explicit(&sums->turn, memory_order_seq_cst) & 1];
+        join(span, place, gaps->count);
+    }
+    const uint32_t p99 = empty_into(gaps, span);
+    if (sums)
+        atomic_store_explicit(&sums->busy, busy + 2, memory_order_release);
+
+    const uint64_t p99_ns = bucket_ns(p99, gaps->max_ns);
+    gaps->count = 0;
+    gaps->max_ns = 0;
+    return p99_ns;
+}
+
+// ---- The publisher's side ----------------------------------------------------------
+
+bool gaps_drain(struct gaps_sums *sums, int64_t wall_offset_ns, struct ring *ring,
+                struct sketch *sketch)
+{
+    uint32_t turn = atomic_load_explicit(&sums->turn, memory_order_relaxed);
+    if (!sums->waiting) {
+        atomic_store_explicit(&sums->turn, ++turn, memory_order_seq_cst);
+        const uint64_t busy = atomic_load_explicit(&sums->busy, memory_order_seq_cst);
+        sums->waiting = busy & 1;
+        sums->waited_for = busy;
+    } else {
+        // Any change means that the engine has left the span since the turn.
+        sums->waiting = atomic_load_explicit(&sums->busy, memory_order_acquire) == sums->waited_for;
+    }
+    if (sums->waiting)
+        return false;
+    struct gaps_span *span = &sums->spans[(turn + 1) & 1];
+    if (span->count > 0)
+        write_span(span, wall_offset_ns, ring, sketch);
+    return true;
+}

@@ -1,0 +1,402 @@
+#include "common/monitor/monitor.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "common/core/text.h"
+#include "common/monitor/background.h"
+#include "common/monitor/seat.h"
+#include "common/sys/files.h"
+#include "common/sys/process.h"
+
+enum {
+    RING_RECORDS_MIN = 64, // a load with all of its stages fits
+    RING_RECORDS_MAX = 1 << 20,
+    PATH_ROOM = 4096,
+    LOG_LINE_SIZE = 2048,
+};
+
+static const enum inferstat_status public_status[STATUS_COUNT] = {
+    [STATUS_OK] = INFERSTAT_OK,          [STATUS_INVALID] = INFERSTAT_INVALID,
+    [STATUS_DENIED] = INFERSTAT_INVALID, [STATUS_NOMEM] = INFERSTAT_NO_MEMORY,
+    [STATUS_TIMEOUT] = INFERSTAT_IO,     [STATUS_IO] = INFERSTAT_IO,
+    [STATUS_NOT_FOUND] = INFERSTAT_IO,   [STATUS_BUSY] = INFERSTAT_IO,
+    [STATUS_UNREACHABLE] = INFERSTAT_IO, [STATUS_CORRUPT] = INFERSTAT_IO,
+    [STATUS_UNSUPPORTED] = INFERSTAT_IO, [STATUS_TOO_NEW] = INFERSTAT_IO,
+    [STATUS_FULL] = INFERSTAT_IO,        [STATUS_CANCELLED] = INFERSTAT_IO,
+    [STATUS_NO_DATA] = INFERSTAT_IO,
+};
+
+// ---- Options --------------------------------------------------------------------
+
+void inferstat_options_init(struct inferstat_options *options)
+{
+    if (!options)
+        return;
+    *options = (struct inferstat_options){
+        .size = sizeof *options,
+        .report = 1,
+        .history_operations = 1000,
+        .history_inferences = 100,
+        .ring_records = 4096,
+        .sample_ms = 1000,
+    };
+}
+
+static enum status check_options(const struct inferstat_options *options, struct error *err)
+{
+    if (!options || options->size != sizeof *options)
+        return error_set(err, STATUS_INVALID,
+                         "options: not those of this version of the library (call "
+                         "inferstat_options_init first)");
+    const uint32_t records = options->ring_records;
+    if (records < RING_RECORDS_MIN || records > RING_RECORDS_MAX || (records & (records - 1)) != 0)
+        return error_set(err, STATUS_INVALID,
+                         "options: ring_records is %u (a power of two from %d to %d is needed)",
+                         records, RING_RECORDS_MIN, RING_RECORDS_MAX);
+    if (options->history_inferences > HISTORY_LIMIT_MAX ||
+        options->history_operations > HISTORY_LIMIT_MAX)
+        return error_set(err, STATUS_INVALID, "options: a history keeps at most %d events",
+                         HISTORY_LIMIT_MAX);
+    return STATUS_OK;
+}
+
+static enum status find_collector(struct address *address, const struct inferstat_options *options,
+                                  struct error *err)
+{
+    if (options->collector)
+        return address_parse(address, options->collector, err);
+    return address_default(address, getenv("INFERSTAT_COLLECTOR"), getenv("XDG_RUNTIME_DIR"), err);
+}
+
+// ---- Opening ---------------------------------------------------------------------
+
+// Copies a text of the application's, cut to fit and escaped where it is not
+// UTF-8.
+static void copy_text(char *out, size_t out_size, const char *text)
+{
+    const size_t length = strlen(text);
+    if (!text_is_utf8(text, length)) {
+        (void)text_escape(out, out_size, text, length);
+        return;
+    }
+    const size_t size = text_cut(text, length, out_size - 1);
+    memcpy(out, text, size);
+    out[size] = '\0';
+}
+
+static enum status describe_run(struct runfile_run *run, const struct inferstat_options *options,
+                                const struct address *address, struct error *err)
+{
+    memset(run, 0, sizeof *run);
+    enum status status = process_random(run->uuid, sizeof run->uuid, err);
+    if (status != STATUS_OK)
+        return status;
+    run->pid = getpid();
+    run->started_ns = clock_wall_ns();
+    copy_text(run->program, sizeof run->program,
+              options->program ? options->program : "libinferstat " INFERSTAT_VERSION);
+    (void)address_text(run->collector, address);
+    process_host_read(&run->host);
+    return STATUS_OK;
+}
+
+static enum status open_run_file(struct inferstat_monitor *monitor,
+                                 const struct inferstat_options *options,
+                                 const struct address *address, struct error *err)
+{
+    struct runfile_run run;
+    char folder[PATH_ROOM];
+    enum status status = describe_run(&run, options, address, err);
+    if (status == STATUS_OK && !options->run_folder)
+        status = runfile_default_folder(folder, sizeof folder, err);
+    else if (status == STATUS_OK)
+        status = files_make_folder(options->run_folder, 0700, err);
+    if (status == STATUS_OK)
+        status = runfile_create(&monitor->file, options->run_folder ? options->run_folder : folder,
+                                &run, options->ring_records, err);
+    if (status == STATUS_OK)
+        monitor->names = runfile_names(monitor->file);
+    return status;
+}
+
+// Without reporting names live in ordinary memory.
+static enum status open_own_names(struct inferstat_monitor *monitor, struct error *err)
+{
+    void *area = mmap(NULL, names_area_size(), PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (area == MAP_FAILED)
+        return error_set(err, STATUS_NOMEM, "monitor: out of memory");
+    monitor->area = area;
+    enum status status = names_open(&monitor->names, area, NULL, NULL);
+    return status == STATUS_OK ? status : error_set(err, status, "monitor: out of memory");
+}
+
+static void free_monitor(struct inferstat_monitor *monitor, bool remove_file)
+{
+    seat_close(monitor);
+    if (remove_file)
+        runfile_remove(monitor->file);
+    else
+        runfile_close(monitor->file);
+    if (monitor->area) {
+        names_close(monitor->names);
+        (void)munmap(monitor->area, names_area_size());
+    }
+    listeners_deinit(&monitor->listeners);
+    (void)pthread_mutex_destroy(&monitor->seats_lock);
+    free(monitor);
+}
+
+static struct inferstat_monitor *new_monitor(const struct inferstat_options *options)
+{
+    struct inferstat_monitor *monitor =
+        aligned_alloc(_Alignof(struct inferstat_monitor), sizeof *monitor);
+    if (!monitor)
+        return NULL;
+    memset(monitor, 0, sizeof *monitor);
+    (void)pthread_mutex_init(&monitor->seats_lock, NULL);
+    listeners_init(&monitor->listeners);
+    atomic_store_explicit(&monitor->device_memory, -1, memory_order_relaxed);
+    monitor->logging = options->log != NULL;
+    monitor->log = options->log;
+    monitor->log_context = options->log_context;
+    monitor->sample_ms = options->sample_ms;
+    monitor->limits[INFERSTAT_EVENT_LOAD] = 100;
+    monitor->limits[INFERSTAT_EVENT_INFERENCE] = options->history_inferences;
+    monitor->limits[INFERSTAT_EVENT_OPERATION] = options->history_operations;
+    return monitor;
+}
+
+static enum status open_monitor(struct inferstat_monitor **out,
+                                const struct inferstat_options *options, struct error *err)
+{
+    enum status status = check_options(options, err);
+    if (status != STATUS_OK)
+        return status;
+    struct address address;
+    if (options->report)
+        status = find_collector(&address, options, err);
+    if (status != STATUS_OK)
+        return status;
+
+    struct inferstat_monitor *monitor = new_monitor(options);
+    if (!monitor)
+        return error_set(err, STATUS_NOMEM, "monitor: out of memory");
+    status = options->report ? open_run_file(monitor, options, &address, err)
+                             : open_own_names(monitor, err);
+    if (status == STATUS_OK) {
+        monitor->unknown_name = names_add(monitor->names, "unknown");
+        status = monitor->unknown_name
+                     ? seat_open(monitor, err)
+                     : error_set(err, STATUS_IO, "run file: no room for names on its file system");
+    }
+    if (status == STATUS_OK)
+        status =
+            background_start(&monitor->background, monitor, options->report ? &address : NULL, err);
+    if (status != STATUS_OK) {
+        free_monitor(monitor, true);
+        return status;
+    }
+    *out = monitor;
+    return STATUS_OK;
+}
+
+enum inferstat_status inferstat_open(struct inferstat_monitor **out,
+                                     const struct inferstat_options *options,
+                                     struct inferstat_error *err)
+{
+    if (!out)
+        return INFERSTAT_INVALID;
+    *out = NULL;
+    struct error reason = {.status = STATUS_OK};
+    const enum inferstat_status status = public_status[open_monitor(out, options, &reason)];
+    if (err) {
+        err->status = status;
+        _Static_assert(sizeof err->text >= sizeof reason.text, "the text fits");
+        memcpy(err->text, reason.text, sizeof reason.text);
+    }
+    return status;
+}
+
+// ---- Closing ---------------------------------------------------------------------
+
+static void sum_up(struct inferstat_monitor *monitor, uint64_t acknowledged,
+                   struct inferstat_totals *totals)
+{
+    *totals = (struct inferstat_totals){.acknowledged = acknowledged};
+    if (!monitor->file)
+        return;
+    totals->dropped =
+        atomic_load_explicit(&runfile_state(monitor->file)->streamless, memory_order_relaxed);
+    const uint32_t count = runfile_stream_count(monitor->file);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct ring *ring = runfile_stream(monitor->file, i).ring;
+        totals->produced += ring_produced(ring);
+        totals->dropped += ring_dropped(ring);
+    }
+}
+
+enum inferstat_status inferstat_close(struct inferstat_monitor *monitor, uint64_t timeout_ns,
+                                      struct inferstat_totals *totals)
+{
+    struct inferstat_totals sums = {.produced = 0};
+    enum inferstat_status status = INFERSTAT_OK;
+    if (monitor_is_live(monitor)) {
+        if (monitor->file)
+            atomic_store_explicit(&runfile_state(monitor->file)->ended_ns, clock_wall_ns(),
+                                  memory_order_relaxed);
+        uint64_t acknowledged;
+        const bool finished = background_stop(monitor->background, timeout_ns, &acknowledged);
+        sum_up(monitor, acknowledged, &sums);
+        // A run without a single record has nothing to be kept for.
+        const bool nothing = sums.produced == 0 && sums.dropped == 0;
+        free_monitor(monitor, finished || nothing);
+        status = finished ? INFERSTAT_OK : INFERSTAT_UNFINISHED;
+    }
+    if (totals)
+        *totals = sums;
+    return status;
+}
+
+void inferstat_get_totals(struct inferstat_monitor *monitor, struct inferstat_totals *totals)
+{
+    if (!totals)
+        return;
+    *totals = (struct inferstat_totals){.produced = 0};
+    if (monitor_is_live(monitor))
+        sum_up(monitor, background_acknowledged(monitor->background), totals);
+}
+
+// ---- Names, devices, models ---------------------------------------------------------
+
+uint32_t inferstat_name(struct inferstat_monitor *monitor, const char *text)
+{
+    return monitor_is_live(monitor) ? names_add(monitor->names, text) : 0;
+}
+
+uint64_t inferstat_clock_ns(void)
+{
+    return clock_monotonic_ns();
+}
+
+void monitor_set_text(struct record *record, unsigned column, const char *text)
+{
+    char clean[RECORD_VALUES_MAX * 8];
+    if (!text || !*text)
+        return;
+    if (!text_is_utf8(text, strlen(text)))
+        text = text_escape(clean, sizeof clean, text, strlen(text));
+    (void)record_set_text(record, column, text, strlen(text));
+}
+
+static void set_count(struct record *record, unsigned column, int64_t value)
+{
+    if (value >= 0)
+        record_set_int(record, column, value);
+}
+
+static void set_rate(struct record *record, unsigned column, double value)
+{
+    if (value >= 0 && value <= (double)INT64_MAX * 1e6) // neither NaN nor infinite
+        record_set_real(record, column, value);
+}
+
+void inferstat_device_init(struct inferstat_device *device)
+{
+    if (!device)
+        return;
+    *device = (struct inferstat_device){
+        .pcie_generation = -1,
+        .pcie_width = -1,
+        .pcie_generation_max = -1,
+        .pcie_width_max = -1,
+        .memory_bandwidth_bytes_per_second = -1,
+        .h2d_bytes_per_second = -1,
+        .flops_per_second = -1,
+    };
+}
+
+uint32_t inferstat_add_device(struct inferstat_monitor *monitor,
+                              const struct inferstat_device *device)
+{
+    if (!device || !monitor_is_live(monitor))
+        return 0;
+    const uint32_t name = monitor_known_name(monitor, names_add(monitor->names, device->name));
+    if (!monitor->file)
+        return name;
+
+    struct record record;
+    record_init(&record, RECORD_KIND_DEVICE, clock_wall_ns());
+    record_set_int(&record, DEVICE_ORDINAL, device->ordinal);
+    record_set_name(&record, DEVICE_NAME, name);
+    record_set_int(&record, DEVICE_MEMORY_BYTES,
+                   device->memory_bytes > 0 ? device->memory_bytes : 0);
+    set_count(&record, DEVICE_PCIE_GENERATION, device->pcie_generation);
+    set_count(&record, DEVICE_PCIE_WIDTH, device->pcie_width);
+    set_count(&record, DEVICE_PCIE_GENERATION_MAX, device->pcie_generation_max);
+    set_count(&record, DEVICE_PCIE_WIDTH_MAX, device->pcie_width_max);
+    set_rate(&record, DEVICE_MEMORY_BANDWIDTH, device->memory_bandwidth_bytes_per_second);
+    set_rate(&record, DEVICE_H2D, device->h2d_bytes_per_second);
+    set_rate(&record, DEVICE_FLOPS, device->flops_per_second);
+    monitor_set_text(&record, DEVICE_COMPUTE_CAPABILITY, device->compute_capability);
+    monitor_set_text(&record, DEVICE_UUID, device->uuid);
+    atomic_fetch_add_explicit(&runfile_state(monitor->file)->devices, 1, memory_order_relaxed);
+    (void)seat_push(monitor, seat_of_thread(monitor), &record, 1);
+    return name;
+}
+
+void inferstat_model_init(struct inferstat_model *model)
+{
+    if (model)
+        *model = (struct inferstat_model){.parameters = -1, .file_bytes = -1, .context = -1};
+}
+
+uint32_t inferstat_add_model(struct inferstat_monitor *monitor, const struct inferstat_model *model)
+{
+    if (!model || !monitor_is_live(monitor))
+        return 0;
+    const uint32_t name = monitor_known_name(monitor, names_add(monitor->names, model->name));
+    if (!monitor->file)
+        return name;
+
+    struct record record;
+    record_init(&record, RECORD_KIND_MODEL, clock_wall_ns());
+    record_set_name(&record, MODEL_NAME, name);
+    set_count(&record, MODEL_PARAMETERS, model->parameters);
+    set_count(&record, MODEL_FILE_BYTES, model->file_bytes);
+    set_count(&record, MODEL_CONTEXT, model->context);
+    monitor_set_text(&record, MODEL_FORMAT,
+                     model->format && *model->format ? model->format : "unknown");
+    monitor_set_text(&record, MODEL_ARCHITECTURE, model->architecture);
+    monitor_set_text(&record, MODEL_QUANTISATION, model->quantisation);
+    monitor_set_text(&record, MODEL_DIGEST, model->digest);
+    (void)seat_push(monitor, seat_of_thread(monitor), &record, 1);
+    return name;
+}
+
+void inferstat_set_device_memory(struct inferstat_monitor *monitor, int64_t bytes)
+{
+    if (monitor_is_live(monitor))
+        atomic_store_explicit(&monitor->device_memory, bytes < 0 ? -1 : bytes,
+                              memory_order_relaxed);
+}
+
+// ---- Telling --------------------------------------------------------------------------
+
+void monitor_log(const struct inferstat_monitor *monitor, enum inferstat_log_level level,
+                 const char *format, ...)
+{
+    if (!monitor->log)
+        return;
+    char line[LOG_LINE_SIZE];
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    monitor->log(monitor->log_context, level, line);
+}

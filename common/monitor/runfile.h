@@ -1,0 +1,130 @@
+// The run file: everything a process has recorded and the collector has not yet
+// committed, in one file on tmpfs, so that a killed process loses nothing.
+//
+// FOLDER/RUN-UUID.run, mode 0600, little endian on the machines we know (a run
+// file never leaves its host).  Layout:
+//
+//   0                 struct runfile_header
+//   names_offset      the table of names (names.c), sparse, allocated as it grows
+//   streams_offset    stream 0, stream 1, ...: stream_size bytes each, of which
+//                     the first RUNFILE_STREAM_HEADER are struct runfile_stream_header
+//                     and the rest is a ring (common/core/ring.c)
+//
+// Every byte that is written was allocated before (posix_fallocate), so that a
+// full tmpfs is an error when a stream is added and never a SIGBUS.
+//
+// The process holds a flock on the file for as long as it lives, through a
+// descriptor of its own that a fork()ed child closes: who can take the lock knows
+// that the writer is dead and may read, and release, what the rings still hold.
+#ifndef INFERSTAT_MONITOR_RUNFILE_H
+#define INFERSTAT_MONITOR_RUNFILE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/core/delivery.h"
+#include "common/core/error.h"
+#include "common/core/ring.h"
+#include "common/monitor/names.h"
+#include "common/sys/process.h"
+#include "common/wire/address.h"
+
+enum {
+    RUNFILE_VERSION = 1,
+    RUNFILE_UUID_SIZE = 16,
+    RUNFILE_HEADER_SIZE = 4096,
+    RUNFILE_STREAM_HEADER = 64,
+};
+
+// What the run is, as Hello describes it.
+struct runfile_run {
+    unsigned char uuid[RUNFILE_UUID_SIZE];
+    int64_t pid;
+    int64_t started_ns; // wall clock
+    char program[PROCESS_TEXT_SIZE];
+    char collector[ADDRESS_TEXT_SIZE]; // as address_text writes it
+    struct process_host host;
+};
+
+// The figures that change while the run lives.  Any thread.
+struct runfile_state {
+    _Atomic uint32_t streams;    // how many there are; stored with release
+    _Atomic uint32_t devices;    // device records made
+    _Atomic uint64_t streamless; // records lost by threads that got no stream
+    _Atomic int64_t ended_ns;    // wall clock of an orderly end; 0: none
+    _Atomic uint64_t store[2];   // UUID of the store that last acknowledged; 0, 0: none did
+};
+
+// What a thread is doing now: read after its death.
+enum activity {
+    ACTIVITY_IDLE,
+    ACTIVITY_STARTUP,
+    ACTIVITY_LOAD,
+    ACTIVITY_PREFILL,
+    ACTIVITY_DECODE,
+    ACTIVITY_OPERATION,
+    ACTIVITY_COUNT,
+};
+
+struct runfile_stream_header {
+    uint64_t magic;
+    uint32_t stream;
+    uint32_t reserved;
+    // enum activity in the low 8 bits; above them the number of a name (a model
+    // or operation, or a stage for loads and startups).
+    _Atomic uint64_t activity;
+    _Atomic uint64_t activity_since_ns; // monotonic clock
+};
+
+struct runfile_stream {
+    struct runfile_stream_header *header;
+    struct ring *ring;
+};
+
+struct runfile;
+
+// Where run files go when nobody says: INFERSTAT_RUN_DIR, else the first of
+// /dev/shm/inferstat-UID, $TMPDIR/inferstat-UID and /tmp/inferstat-UID that can
+// be made (0700) and belongs to this user alone.
+MUST_CHECK enum status runfile_default_folder(char *out, size_t out_size, struct error *err);
+
+// Makes the file of a run in `folder` and locks it.  Each stream's ring will hold
+// `ring_records`.
+MUST_CHECK enum status runfile_create(struct runfile **out, const char *folder,
+                                      const struct runfile_run *run, uint32_t ring_records,
+                                      struct error *err);
+
+// Opens the file of a process that has ended: takes its lock (STATUS_BUSY: it
+// lives) and checks every figure (STATUS_CORRUPT).  Its rings may be read and
+// released.
+MUST_CHECK enum status runfile_attach(struct runfile **out, const char *path, struct error *err);
+
+// Unmaps, unlocks, frees; the file stays.  NULL is fine.
+void runfile_close(struct runfile *file);
+// The same, and removes the file.
+void runfile_remove(struct runfile *file);
+// In a fork()ed child: lets go of the lock, which stays the parent's.  Safe
+// between fork and exec.
+void runfile_leave_to_parent(struct runfile *file);
+
+const char *runfile_path(const struct runfile *file);
+const struct runfile_run *runfile_run(const struct runfile *file);
+struct runfile_state *runfile_state(struct runfile *file);
+struct names *runfile_names(struct runfile *file);
+
+// Adds a stream.  STATUS_FULL: there are DELIVERY_STREAMS_MAX, or no room on the
+// file system.  One thread at a time.
+MUST_CHECK enum status runfile_add_stream(struct runfile *file, struct runfile_stream *out,
+                                          struct error *err);
+
+// How many streams there are, and one of them.  Any thread.
+uint32_t runfile_stream_count(const struct runfile *file);
+struct runfile_stream runfile_stream(const struct runfile *file, uint32_t stream);
+
+// What a stream's thread is, or was, doing, in words ("decode stories260K");
+// "" when idle.  Returns `text`.
+char *runfile_activity_text(char *text, size_t size, const struct runfile *file, uint32_t stream);
+
+#endif

@@ -1,0 +1,62 @@
+// A seat: what one thread of the application has of a monitor.  Its ring, its
+// history, its sums of gaps: all of them written by this thread alone.
+//
+// A thread takes a seat with its first record and leaves it when it ends; the
+// next new thread sits down there and carries the stream on, so that threads
+// that come and go do not use up streams.
+#ifndef INFERSTAT_MONITOR_SEAT_H
+#define INFERSTAT_MONITOR_SEAT_H
+
+#include "common/monitor/gaps.h"
+#include "common/monitor/history.h"
+#include "common/monitor/monitor.h"
+
+// From where on readers look at a seat's history: moved by inferstat_clear.
+struct seat_mark {
+    uint64_t counts[HISTORY_KINDS];
+    uint64_t generated;
+};
+
+struct seat {
+    struct runfile_stream stream; // NULLs: nothing is reported, or there was no room
+    uint32_t streams_freed;       // the monitor's, when a stream was last asked for
+    struct history history;
+    struct gaps_sums sums;
+    struct sketch *sketch; // for writing sums; NULL without a stream
+
+    struct seat *next; // guarded by the monitor's seats_lock from here on
+    bool taken;
+    struct seat_mark mark;
+};
+
+// Makes the monitor known to threads that end and to fork().  STATUS_NOMEM,
+// STATUS_IO: the process has no room for another key or handler.
+MUST_CHECK enum status seat_open(struct inferstat_monitor *monitor, struct error *err);
+// Undoes it and frees all seats.
+void seat_close(struct inferstat_monitor *monitor);
+
+// The calling thread's seat.  NULL when out of memory.  Takes a lock the first
+// time a thread asks, none after that.
+struct seat *seat_of_thread(struct inferstat_monitor *monitor);
+
+// Pushes records, all or none, into the seat's ring.  Returns the number of the
+// first; 0 when they were lost, which is counted, or nothing is reported.
+uint64_t seat_push(struct inferstat_monitor *monitor, struct seat *seat,
+                   const struct record *records, uint32_t count);
+
+// Counts records lost by a thread that has no stream.
+void seat_count_streamless(struct inferstat_monitor *monitor, uint64_t count);
+
+// Says what the thread is doing now, for who reads the run file after its death.
+static inline void seat_set_activity(struct seat *seat, enum activity activity, uint32_t name,
+                                     uint64_t now_ns)
+{
+    struct runfile_stream_header *header = seat ? seat->stream.header : NULL;
+    if (!header)
+        return;
+    atomic_store_explicit(&header->activity_since_ns, now_ns, memory_order_relaxed);
+    atomic_store_explicit(&header->activity, (uint64_t)activity | (uint64_t)name << 8,
+                          memory_order_relaxed);
+}
+
+#endif
