@@ -1,0 +1,143 @@
+#include "client/cli/cli.h"
+
+#include <string.h>
+
+#include "client/cli/help.h"
+
+int cli_exit_code(enum status status)
+{
+    switch (status) {
+    case STATUS_OK:
+    case STATUS_CANCELLED:
+        return 0;
+    case STATUS_INVALID:
+    case STATUS_UNSUPPORTED:
+        return 2;
+    case STATUS_NO_DATA:
+        return 3;
+    case STATUS_NOMEM:
+    case STATUS_IO:
+    case STATUS_NOT_FOUND:
+    case STATUS_BUSY:
+    case STATUS_TIMEOUT:
+    case STATUS_UNREACHABLE:
+    case STATUS_CORRUPT:
+    case STATUS_TOO_NEW:
+    case STATUS_FULL:
+    case STATUS_DENIED:
+    case STATUS_COUNT:
+        break;
+    }
+    return 4;
+}
+
+// ---- For commands -----------------------------------------------------------------
+
+struct remote_target cli_target(const struct cli *cli)
+{
+    return (struct remote_target){
+        .collector = cli->options.collector,
+        .db = cli->options.db,
+        .timeout_ns = cli->options.timeout_ns,
+    };
+}
+
+static enum status open_remote(struct cli *cli, struct error *err)
+{
+    if (cli->remote)
+        return STATUS_OK;
+    struct remote_target target = cli_target(cli);
+    return remote_open(&cli->remote, &target, err);
+}
+
+enum status cli_ask(struct cli *cli, const struct query *query, struct result **out,
+                    struct error *err)
+{
+    enum status status = open_remote(cli, err);
+    return status == STATUS_OK ? remote_query(cli->remote, query, out, err) : status;
+}
+
+enum status cli_source(struct cli *cli, const char **out, struct error *err)
+{
+    enum status status = open_remote(cli, err);
+    if (status == STATUS_OK)
+        *out = remote_name(cli->remote);
+    return status;
+}
+
+enum status cli_no_data(const struct cli *cli, const char *what, struct error *err)
+{
+    const struct query_filter *filter = &cli->options.filter;
+    bool filtered = filter->since_ns != 0 || filter->until_ns != 0;
+    for (int i = 0; i < (int)QUERY_DIMENSION_COUNT; i++)
+        filtered = filtered || filter->by[i][0] != '\0';
+    return error_set(err, STATUS_NO_DATA, "%s: no data: %s", what,
+                     filtered ? "the filters match nothing" : "nothing has been recorded");
+}
+
+// ---- The program ------------------------------------------------------------------
+
+// Which command the words name; none is the dashboard where there is a terminal.
+static enum status choose_command(struct cli *cli, struct error *err)
+{
+    const char *name = cli->options.command;
+    if (!name && !(cli->around.in_is_terminal && cli->around.out_is_terminal))
+        return error_set(err, STATUS_INVALID,
+                         "no command, and no terminal for the dashboard (see inferstat --help)");
+    return cli_command_find(&cli->command, name ? name : "top", err);
+}
+
+static enum status check_arguments(const struct cli *cli, struct error *err)
+{
+    const struct cli_command *command = cli->command;
+    unsigned count = cli->options.argument_count;
+    if (count < command->arguments_min)
+        return error_set(err, STATUS_INVALID, "%s: %s is missing (see inferstat %s --help)",
+                         command->name, command->arguments, command->name);
+    if (count > command->arguments_max)
+        return error_set(err, STATUS_INVALID, "%s: one word too many: %s", command->name,
+                         cli->options.arguments[command->arguments_max]);
+    return STATUS_OK;
+}
+
+static enum status run_command(struct cli *cli, struct error *err)
+{
+    enum status status = choose_command(cli, err);
+    if (status == STATUS_OK)
+        status = options_check(&cli->options, cli_command_options(cli->command), cli->command->name,
+                               err);
+    if (status == STATUS_OK)
+        status = check_arguments(cli, err);
+    return status == STATUS_OK ? cli->command->run(cli, err) : status;
+}
+
+// `inferstat --help`, `inferstat COMMAND --help`.
+static enum status show_help(struct cli *cli, struct error *err)
+{
+    if (!cli->options.command) {
+        help_write(cli->around.out);
+        return STATUS_OK;
+    }
+    enum status status = cli_command_find(&cli->command, cli->options.command, err);
+    if (status == STATUS_OK)
+        help_write_command(cli->around.out, cli->command);
+    return status;
+}
+
+enum status cli_run(const struct cli_surroundings *around, int argc, char *const *argv,
+                    struct error *err)
+{
+    struct cli cli = {.around = *around};
+    enum status status = options_parse(&cli.options, argc, argv, around->now_ns, err);
+    if (status != STATUS_OK)
+        return status;
+    if (option_given(&cli.options, OPTION_HELP))
+        return show_help(&cli, err);
+    if (option_given(&cli.options, OPTION_VERSION)) {
+        (void)fprintf(around->out, "inferstat %s\n", INFERSTAT_VERSION);
+        return STATUS_OK;
+    }
+    status = run_command(&cli, err);
+    remote_close(cli.remote);
+    return status;
+}

@@ -1,0 +1,91 @@
+// The program `inferstat`: its commands, and what each of them is given.
+#ifndef INFERSTAT_CLIENT_CLI_CLI_H
+#define INFERSTAT_CLIENT_CLI_CLI_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "client/cli/options.h"
+#include "client/remote/remote.h"
+#include "common/core/error.h"
+#include "common/core/result.h"
+
+// What the program stands in, given by main.
+struct cli_surroundings {
+    FILE *in;
+    FILE *out;
+    FILE *notes; // standard error: warnings and questions, never results
+    bool in_is_terminal;
+    bool out_is_terminal;
+    unsigned width; // terminal columns of `out`; 0: no limit
+    int64_t now_ns; // wall clock at the start
+};
+
+// One command being run.
+struct cli {
+    struct cli_surroundings around;
+    struct cli_options options;
+    const struct cli_command *command;
+    struct remote *remote; // opened by the first question
+};
+
+struct cli_command {
+    const char *name;
+    const char *arguments; // as usage shows them; "" for none
+    const char *summary;   // one line
+    const char *details;   // more lines for its own help; NULL: none
+    uint32_t options;      // set of those it takes, beside the ones all take
+    unsigned arguments_min, arguments_max;
+    enum status (*run)(struct cli *cli, struct error *err);
+};
+
+// All commands, in the order of help.
+const struct cli_command *cli_commands(unsigned *count);
+
+// The command of that name.  STATUS_INVALID names the nearest one.
+MUST_CHECK enum status cli_command_find(const struct cli_command **out, const char *name,
+                                        struct error *err);
+
+// The set of options a command takes, with those that all take.
+uint32_t cli_command_options(const struct cli_command *command);
+
+// Runs the program on a command line: results go to around->out, what went
+// wrong into `err`.
+MUST_CHECK enum status cli_run(const struct cli_surroundings *around, int argc, char *const *argv,
+                               struct error *err);
+
+// The exit code for what cli_run answered: 0 done, 2 usage, 3 no data, 4 the
+// collector or file is out of reach or of use.
+int cli_exit_code(enum status status);
+
+// ---- For commands -----------------------------------------------------------------
+
+// Asks the collector or file of the options.
+MUST_CHECK enum status cli_ask(struct cli *cli, const struct query *query, struct result **out,
+                               struct error *err);
+
+// Where the options say to ask.
+struct remote_target cli_target(const struct cli *cli);
+
+// The name of where answers come from; opens it when it is not open yet.
+MUST_CHECK enum status cli_source(struct cli *cli, const char **out, struct error *err);
+
+// STATUS_NO_DATA with a text that says whether filters may be why.
+enum status cli_no_data(const struct cli *cli, const char *what, struct error *err);
+
+// One function a command; commands.c has the table.
+MUST_CHECK enum status command_top(struct cli *cli, struct error *err);
+MUST_CHECK enum status command_summary(struct cli *cli, struct error *err);
+MUST_CHECK enum status command_average(struct cli *cli, struct error *err);
+MUST_CHECK enum status command_loads(struct cli *cli, struct error *err);
+MUST_CHECK enum status command_list(struct cli *cli, struct error *err);
+MUST_CHECK enum status command_metrics(struct cli *cli, struct error *err);
+MUST_CHECK enum status command_tail(struct cli *cli, struct error *err);
+MUST_CHECK enum status command_export(struct cli *cli, struct error *err);
+MUST_CHECK enum status command_clear(struct cli *cli, struct error *err);
+MUST_CHECK enum status command_ping(struct cli *cli, struct error *err);
+MUST_CHECK enum status command_help(struct cli *cli, struct error *err);
+MUST_CHECK enum status command_completion(struct cli *cli, struct error *err);
+
+#endif

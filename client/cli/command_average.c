@@ -1,0 +1,186 @@
+// inferstat avg METRIC [--by LIST]
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/cli/cli.h"
+#include "client/cli/rows.h"
+#include "client/cli/view.h"
+
+enum { FIGURES_MAX = 16 };
+
+// Figures behind the groups' names; those in the metric's unit, and counts.
+static const struct figure {
+    const char *key;
+    const char *title;
+    bool in_unit; // of the metric; else a count or ratio
+    bool needed;  // shown even where no row has it
+} figures[] = {
+    {"count", "count", false, true},
+    {"mean", "mean", true, true},
+    {"total_over_total", "total/total", true, false},
+    {"min", "min", true, true},
+    {"max", "max", true, true},
+    {"p50", "p50", true, true},
+    {"p90", "p90", true, true},
+    {"p95", "p95", true, true},
+    {"p99", "p99", true, true},
+    {"coverage_ratio", "coverage", false, true},
+    {"lost", "lost", false, true},
+};
+
+enum { FIGURE_COUNT = sizeof figures / sizeof *figures };
+
+static bool any_row_has(const struct result *result, const char *key)
+{
+    int column = result_find(result, key);
+    for (size_t row = 0; column >= 0 && row < result_row_count(result); row++) {
+        if (result_cell(result, row, (unsigned)column).type != VALUE_NULL)
+            return true;
+    }
+    return false;
+}
+
+// What is shown of an answer: groups first, then figures.
+struct shown {
+    struct view_column groups[QUERY_DIMENSION_COUNT];
+    unsigned group_count;
+    const struct figure *figures[FIGURE_COUNT];
+    unsigned figure_count;
+};
+
+static void choose(struct shown *shown, const struct cli_options *options,
+                   const struct result *result)
+{
+    for (unsigned i = 0; i < options->group_count; i++) {
+        const char *name = query_dimension_name(options->group_by[i]);
+        shown->groups[shown->group_count++] = (struct view_column){
+            .key = name,
+            .title = name,
+            .style = options->group_by[i] == QUERY_BY_RUN ? VIEW_RUN : VIEW_PLAIN,
+        };
+    }
+    for (unsigned i = 0; i < FIGURE_COUNT; i++) {
+        if (figures[i].needed || any_row_has(result, figures[i].key))
+            shown->figures[shown->figure_count++] = &figures[i];
+    }
+}
+
+static enum status new_table(struct table **out, const struct shown *shown)
+{
+    struct table_column columns[QUERY_DIMENSION_COUNT + FIGURES_MAX];
+    unsigned count = 0;
+    for (unsigned i = 0; i < shown->group_count; i++)
+        columns[count++] =
+            (struct table_column){.title = shown->groups[i].title, .may_shrink = true};
+    for (unsigned i = 0; i < shown->figure_count; i++)
+        columns[count++] =
+            (struct table_column){.title = shown->figures[i]->title, .align = TABLE_RIGHT};
+    return table_new(out, columns, count);
+}
+
+static void add_figure(struct table *table, const struct figure *figure,
+                       const struct query_metric *metric, const struct result *result, size_t row)
+{
+    int column = result_find(result, figure->key);
+    struct value value = result_cell(result, row, (unsigned)column);
+    enum unit unit = figure->in_unit ? metric->unit
+                     : column < 0    ? UNIT_NONE
+                                     : result_column(result, (unsigned)column)->unit;
+    table_add_value(table, value, unit);
+}
+
+// Says what the figures leave out, where they do.
+static void note_coverage(FILE *out, const struct result *result)
+{
+    double least = 1.0;
+    int64_t lost = 0;
+    for (size_t row = 0; row < result_row_count(result); row++) {
+        double coverage = result_number(result, row, "coverage_ratio", 1.0);
+        int64_t here = result_integer(result, row, "lost", 0);
+        least = coverage < least ? coverage : least;
+        lost = here > lost ? here : lost;
+    }
+    if (least >= 1.0 && lost == 0)
+        return;
+    char text[UNIT_TEXT_SIZE];
+    (void)fprintf(out,
+                  "Note: records were lost; these figures cover %s%s of what was produced "
+                  "(inferstat runs shows where).\n",
+                  result_row_count(result) > 1 ? "as little as " : "",
+                  unit_format(text, UNIT_RATIO, least));
+}
+
+static enum status print_for_people(struct cli *cli, const struct query_metric *metric,
+                                    const struct result *result, struct error *err)
+{
+    struct shown shown = {0};
+    choose(&shown, &cli->options, result);
+    struct table *table;
+    if (new_table(&table, &shown) != STATUS_OK)
+        return error_set(err, STATUS_NOMEM, "avg: out of memory");
+    for (size_t row = 0; row < result_row_count(result); row++) {
+        for (unsigned i = 0; i < shown.group_count; i++)
+            table_take(table, view_cell(&shown.groups[i], result, row));
+        for (unsigned i = 0; i < shown.figure_count; i++)
+            add_figure(table, shown.figures[i], metric, result, row);
+    }
+    FILE *out = cli->around.out;
+    (void)fprintf(out, "%s.%s: %s\n", record_kind_info(metric->kind)->name, metric->name,
+                  metric->meaning);
+    enum status status = table_print(table, out, cli->around.width, err);
+    if (status == STATUS_OK)
+        note_coverage(out, result);
+    table_free(table);
+    return status;
+}
+
+static enum status ask(struct cli *cli, struct result **out, struct error *err)
+{
+    const struct cli_options *options = &cli->options;
+    struct query query = {
+        .kind = QUERY_AVERAGE,
+        .group_count = options->group_count,
+        .filter = options->filter,
+        .limit = option_given(options, OPTION_LIMIT) ? options->limit : 0,
+    };
+    const char *metric = options->arguments[0];
+    if (strlen(metric) >= sizeof query.metric)
+        return error_set(err, STATUS_INVALID, "avg: the metric's name is too long");
+    memcpy(query.metric, metric, strlen(metric) + 1);
+    memcpy(query.group_by, options->group_by, sizeof query.group_by);
+    enum status status = cli_ask(cli, &query, out, err);
+    if (status == STATUS_NO_DATA)
+        return cli_no_data(cli, metric, err);
+    if (status == STATUS_OK && result_row_count(*out) == 0) {
+        result_free(*out);
+        return cli_no_data(cli, metric, err);
+    }
+    return status;
+}
+
+enum status command_average(struct cli *cli, struct error *err)
+{
+    const struct query_metric *metric;
+    enum status status = query_metric_find(&metric, cli->options.arguments[0], err);
+    if (status != STATUS_OK)
+        return error_prefix(err, status, "avg");
+
+    struct rows rows = {.out = cli->around.out, .format = cli->options.format};
+    struct result *result = NULL;
+    status = ask(cli, &result, err);
+    if (status == STATUS_NO_DATA && rows.format == FORMAT_JSON) {
+        rows_begin(&rows);
+        rows_end(&rows);
+    }
+    if (status != STATUS_OK)
+        return status;
+    if (rows.format == FORMAT_TEXT) {
+        status = print_for_people(cli, metric, result, err);
+    } else {
+        rows_begin(&rows);
+        rows_write(&rows, result, 0, result_row_count(result));
+        rows_end(&rows);
+    }
+    result_free(result);
+    return status;
+}

@@ -1,0 +1,73 @@
+// inferstat clear
+#include <inttypes.h>
+#include <string.h>
+
+#include "client/cli/cli.h"
+#include "common/core/text.h"
+
+// Names what would go: "all records" or "records of model stories15M, ...".
+static void print_scope(FILE *out, const struct query_filter *filter)
+{
+    bool filtered = false;
+    for (int i = 0; i < (int)QUERY_DIMENSION_COUNT; i++) {
+        if (filter->by[i][0] == '\0')
+            continue;
+        char name[QUERY_TEXT_SIZE * 4];
+        (void)fprintf(out, "%s%s %s", filtered ? ", " : "the records of ",
+                      query_dimension_name((enum query_dimension)i),
+                      text_escape(name, sizeof name, filter->by[i], strlen(filter->by[i])));
+        filtered = true;
+    }
+    char time[UNIT_TEXT_SIZE];
+    if (!filtered)
+        (void)fputs(filter->since_ns || filter->until_ns ? "the records" : "ALL records", out);
+    if (filter->since_ns)
+        (void)fprintf(out, " since %s", unit_format_int(time, UNIT_TIME, filter->since_ns));
+    if (filter->until_ns)
+        (void)fprintf(out, " until %s", unit_format_int(time, UNIT_TIME, filter->until_ns));
+}
+
+// Whether the user says yes.
+static bool confirm(struct cli *cli, const char *source)
+{
+    FILE *notes = cli->around.notes;
+    char name[1024];
+    (void)fputs("Forget ", notes);
+    print_scope(notes, &cli->options.filter);
+    (void)fprintf(notes, " in %s? They cannot be brought back. [y/N] ",
+                  text_escape(name, sizeof name, source, strlen(source)));
+    (void)fflush(notes);
+    char answer[16] = "";
+    if (!fgets(answer, sizeof answer, cli->around.in))
+        return false;
+    answer[strcspn(answer, "\r\n")] = '\0';
+    return strcasecmp(answer, "y") == 0 || strcasecmp(answer, "yes") == 0;
+}
+
+enum status command_clear(struct cli *cli, struct error *err)
+{
+    bool sure = option_given(&cli->options, OPTION_YES);
+    if (!sure && !cli->around.in_is_terminal)
+        return error_set(err, STATUS_INVALID,
+                         "clear: refused: there is no terminal to ask on (say --yes)");
+    const char *source;
+    enum status status = cli_source(cli, &source, err);
+    if (status != STATUS_OK)
+        return status;
+    if (!sure && !confirm(cli, source)) {
+        (void)fputs("inferstat: nothing was cleared\n", cli->around.notes);
+        return STATUS_OK;
+    }
+    struct query query = {.kind = QUERY_CLEAR, .filter = cli->options.filter};
+    struct result *result;
+    status = cli_ask(cli, &query, &result, err);
+    if (status != STATUS_OK)
+        return status;
+    int64_t cleared = result_integer(result, 0, "cleared", 0);
+    result_free(result);
+    if (cli->options.format == FORMAT_JSON)
+        (void)fprintf(cli->around.out, "{\"cleared\": %" PRId64 "}\n", cleared);
+    else
+        (void)fprintf(cli->around.out, "%" PRId64 " records cleared\n", cleared);
+    return STATUS_OK;
+}

@@ -1,0 +1,174 @@
+// inferstat completion bash|zsh|fish: scripts made from the tables of commands,
+// options and kinds of records, so that they never lag behind.
+#include <string.h>
+
+#include "client/cli/cli.h"
+#include "common/core/record.h"
+
+// ---- Words ------------------------------------------------------------------------
+
+static void write_options(FILE *out, uint32_t options)
+{
+    for (int i = 0; i < OPTION_COUNT; i++) {
+        if (options >> i & 1)
+            (void)fprintf(out, " --%s", option_info((enum cli_option)i)->name);
+    }
+}
+
+static void write_commands(FILE *out)
+{
+    unsigned count;
+    const struct cli_command *commands = cli_commands(&count);
+    for (unsigned i = 0; i < count; i++)
+        (void)fprintf(out, " %s", commands[i].name);
+}
+
+// What may stand behind a command.
+static void write_words(FILE *out, const struct cli_command *command)
+{
+    if (command->run == command_average) {
+        unsigned count;
+        const struct query_metric *metrics = query_metrics(&count);
+        for (unsigned i = 0; i < count; i++)
+            (void)fprintf(out, " %s.%s", record_kind_info(metrics[i].kind)->name, metrics[i].name);
+    } else if (command->run == command_tail || command->run == command_export) {
+        for (int i = 0; i < (int)RECORD_KIND_COUNT; i++)
+            (void)fprintf(out, " %s", record_kind_info((enum record_kind)i)->name);
+    } else if (command->run == command_completion) {
+        (void)fputs(" bash zsh fish", out);
+    } else if (command->run == command_help) {
+        write_commands(out);
+    }
+}
+
+// Options whose value is not a word of ours: files, or anything.
+static bool is_file(enum cli_option option)
+{
+    return option == OPTION_DB || option == OPTION_OUTPUT;
+}
+
+// ---- bash (zsh reads the same through bashcompinit) --------------------------------
+
+static void write_value_case(FILE *out, bool files)
+{
+    const char *separator = "    ";
+    for (int i = 0; i < OPTION_COUNT; i++) {
+        const struct option_info *info = option_info((enum cli_option)i);
+        if (!info->argument || is_file((enum cli_option)i) != files)
+            continue;
+        (void)fprintf(out, "%s--%s", separator, info->name);
+        separator = "|";
+    }
+    (void)fprintf(out, ") %s return ;;\n",
+                  files ? "COMPREPLY=($(compgen -f -- \"$word\"));" : "COMPREPLY=();");
+}
+
+static void write_bash(FILE *out)
+{
+    (void)fputs("_inferstat() {\n"
+                "  local word=${COMP_WORDS[COMP_CWORD]} command= words= i\n"
+                "  case ${COMP_WORDS[COMP_CWORD-1]} in\n",
+                out);
+    write_value_case(out, true);
+    write_value_case(out, false);
+    (void)fputs("  esac\n"
+                "  for ((i = 1; i < COMP_CWORD; i++)); do\n"
+                "    case ${COMP_WORDS[i]} in\n"
+                "      ",
+                out);
+    unsigned count;
+    const struct cli_command *commands = cli_commands(&count);
+    for (unsigned i = 0; i < count; i++)
+        (void)fprintf(out, "%s%s", i ? "|" : "", commands[i].name);
+    (void)fputs(") command=${COMP_WORDS[i]}; break ;;\n"
+                "    esac\n"
+                "  done\n"
+                "  case $command in\n",
+                out);
+    for (unsigned i = 0; i < count; i++) {
+        (void)fprintf(out, "    %s) words='", commands[i].name);
+        write_words(out, &commands[i]);
+        write_options(out, cli_command_options(&commands[i]));
+        (void)fputs("' ;;\n", out);
+    }
+    (void)fputs("    *) words='", out);
+    write_commands(out);
+    write_options(out, (UINT32_C(1) << OPTION_COUNT) - 1);
+    (void)fputs("' ;;\n"
+                "  esac\n"
+                "  COMPREPLY=($(compgen -W \"$words\" -- \"$word\"))\n"
+                "}\n"
+                "complete -F _inferstat inferstat\n",
+                out);
+}
+
+static void write_zsh(FILE *out)
+{
+    (void)fputs("#compdef inferstat\n"
+                "autoload -Uz bashcompinit && bashcompinit\n",
+                out);
+    write_bash(out);
+}
+
+// ---- fish -------------------------------------------------------------------------
+
+// Writes text inside single quotes.
+static void write_quoted(FILE *out, const char *text)
+{
+    (void)fputc('\'', out);
+    for (; *text; text++) {
+        if (*text == '\'' || *text == '\\')
+            (void)fputc('\\', out);
+        (void)fputc(*text, out);
+    }
+    (void)fputc('\'', out);
+}
+
+static void write_fish_command(FILE *out, const struct cli_command *command)
+{
+    (void)fprintf(out, "complete -c inferstat -n __fish_use_subcommand -f -a %s -d ",
+                  command->name);
+    write_quoted(out, command->summary);
+    (void)fputc('\n', out);
+    uint32_t options = cli_command_options(command);
+    for (int i = 0; i < OPTION_COUNT; i++) {
+        const struct option_info *info = option_info((enum cli_option)i);
+        if (!(options >> i & 1))
+            continue;
+        (void)fprintf(out,
+                      "complete -c inferstat -n '__fish_seen_subcommand_from %s' -l %s%s%s -d ",
+                      command->name, info->name, info->argument ? " -r" : "",
+                      is_file((enum cli_option)i) ? " -F" : "");
+        write_quoted(out, info->meaning);
+        (void)fputc('\n', out);
+    }
+    (void)fprintf(out, "complete -c inferstat -n '__fish_seen_subcommand_from %s' -f -a '",
+                  command->name);
+    write_words(out, command);
+    (void)fputs("'\n", out);
+}
+
+static void write_fish(FILE *out)
+{
+    unsigned count;
+    const struct cli_command *commands = cli_commands(&count);
+    for (unsigned i = 0; i < count; i++)
+        write_fish_command(out, &commands[i]);
+}
+
+enum status command_completion(struct cli *cli, struct error *err)
+{
+    static const struct {
+        const char *shell;
+        void (*write)(FILE *out);
+    } shells[] = {{"bash", write_bash}, {"zsh", write_zsh}, {"fish", write_fish}};
+    const char *shell = cli->options.arguments[0];
+    for (size_t i = 0; i < sizeof shells / sizeof *shells; i++) {
+        if (strcmp(shells[i].shell, shell) == 0) {
+            shells[i].write(cli->around.out);
+            return STATUS_OK;
+        }
+    }
+    return error_set(err, STATUS_INVALID, "completion: unknown shell '%s' (bash, zsh or fish)",
+                     shell);
+}

@@ -1,0 +1,252 @@
+// inferstat summary [--line]
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/cli/cli.h"
+#include "client/cli/json.h"
+#include "client/cli/listing.h"
+#include "client/cli/stages.h"
+#include "client/cli/table.h"
+#include "common/core/text.h"
+
+enum { TEXT_SIZE = 256, BAR_WIDTH = 30, BAR_TERMINAL_LEAST = 72 };
+
+// ---- Figures as text --------------------------------------------------------------
+
+// One figure of the answer as people see it, "-" where absent.
+static const char *figure(char text[TEXT_SIZE], const struct result *summary, const char *key)
+{
+    int column = result_find(summary, key);
+    struct value value = result_cell(summary, 0, (unsigned)column);
+    enum unit unit = column < 0 ? UNIT_NONE : result_column(summary, (unsigned)column)->unit;
+    char *cell = table_cell_text(value, unit);
+    (void)snprintf(text, TEXT_SIZE, "%s", cell ? cell : "-");
+    free(cell);
+    return text;
+}
+
+static int64_t count_of(const struct result *summary, const char *key)
+{
+    return result_integer(summary, 0, key, 0);
+}
+
+static bool has(const struct result *summary, const char *key)
+{
+    return result_cell(summary, 0, (unsigned)result_find(summary, key)).type != VALUE_NULL;
+}
+
+static int64_t lost_of(const struct result *summary)
+{
+    return count_of(summary, "dropped") + count_of(summary, "unnumbered");
+}
+
+static bool is_empty(const struct result *summary)
+{
+    static const char *const keys[] = {"runs", "loads", "inferences", "operations", "produced"};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        if (count_of(summary, keys[i]) != 0)
+            return false;
+    }
+    return true;
+}
+
+// ---- The last load ----------------------------------------------------------------
+
+struct last_load {
+    struct cli *cli;
+    bool found;
+    int64_t started_ns, duration_ns;
+    struct stages *stages;
+    const struct stage *stage; // its stages, in order
+    size_t count;
+};
+
+static enum status take_last_load(void *context, const struct result *page, struct error *err)
+{
+    struct last_load *last = context;
+    if (result_row_count(page) == 0)
+        return STATUS_OK;
+    enum status status = stages_ask(&last->stages, last->cli, page, err);
+    if (status != STATUS_OK)
+        return status;
+    last->found = true;
+    last->started_ns = result_integer(page, 0, "started_ns", 0);
+    last->duration_ns = result_integer(page, 0, "duration_ns", 0);
+    last->stage = stages_of(last->stages, page, 0, &last->count);
+    return STATUS_OK;
+}
+
+static enum status ask_last_load(struct last_load *last, struct error *err)
+{
+    return listing_pages(last->cli, RECORD_KIND_LOAD, false, 1, take_last_load, last, err);
+}
+
+static void print_stages(const struct last_load *last)
+{
+    unsigned width = last->cli->around.width;
+    unsigned bar = width == 0 || width >= BAR_TERMINAL_LEAST ? BAR_WIDTH : 0;
+    FILE *out = last->cli->around.out;
+    char line[STAGES_LINE_SIZE];
+    for (size_t i = 0; i < last->count; i++)
+        (void)fprintf(out, "%s\n",
+                      stages_line(line, &last->stage[i], last->started_ns, last->duration_ns, bar));
+    struct stage other = {.duration_ns =
+                              stages_other_ns(last->stage, last->count, last->duration_ns)};
+    if (other.duration_ns > 0)
+        (void)fprintf(out, "%s\n",
+                      stages_line(line, &other, last->started_ns, last->duration_ns, bar));
+}
+
+// ---- For people -------------------------------------------------------------------
+
+static void print_requests(FILE *out, const struct result *summary)
+{
+    char a[TEXT_SIZE], b[TEXT_SIZE];
+    (void)fprintf(out,
+                  "requests    %" PRId64 " (%" PRId64 " failed); %s prompt and %s generated "
+                  "tokens\n",
+                  count_of(summary, "inferences"), count_of(summary, "inferences_failed"),
+                  figure(a, summary, "prompt_tokens"), figure(b, summary, "generated_tokens"));
+    (void)fprintf(out, "speed       %s mean of requests, %s total tokens / total time\n",
+                  figure(a, summary, "mean_tokens_per_second"),
+                  figure(b, summary, "tokens_per_second"));
+    (void)fprintf(out, "ttft        %s mean, %s p95\n", figure(a, summary, "ttft_mean_ns"),
+                  figure(b, summary, "ttft_p95_ns"));
+    (void)fprintf(out, "e2e         %s mean\n", figure(a, summary, "e2e_mean_ns"));
+}
+
+static void print_last_inference(FILE *out, const struct result *summary)
+{
+    char a[TEXT_SIZE], b[TEXT_SIZE], c[TEXT_SIZE], d[TEXT_SIZE], e[TEXT_SIZE];
+    (void)fprintf(out, "last reply  %s: %s, ttft %s, %s generated, %s\n",
+                  figure(a, summary, "last_inference_model"),
+                  figure(b, summary, "last_inference_tokens_per_second"),
+                  figure(c, summary, "last_inference_ttft_ns"),
+                  figure(d, summary, "last_inference_generated_tokens"),
+                  figure(e, summary, "last_inference_started_ns"));
+}
+
+static void print_last_load(const struct last_load *last, const struct result *summary)
+{
+    char a[TEXT_SIZE], b[TEXT_SIZE], c[TEXT_SIZE], d[TEXT_SIZE];
+    (void)fprintf(
+        last->cli->around.out, "last load   %s: %s, %s, %s\n",
+        figure(a, summary, "last_load_model"), figure(b, summary, "last_load_duration_ns"),
+        figure(c, summary, "last_load_status"), figure(d, summary, "last_load_started_ns"));
+    print_stages(last);
+}
+
+static void print_losses(FILE *out, const struct result *summary)
+{
+    char coverage[TEXT_SIZE];
+    (void)fprintf(out,
+                  "records     %" PRId64 " produced: %" PRId64 " stored, %" PRId64
+                  " in flight, %" PRId64 " lost; coverage %s\n",
+                  count_of(summary, "produced") + count_of(summary, "unnumbered"),
+                  count_of(summary, "stored"), count_of(summary, "in_flight"), lost_of(summary),
+                  figure(coverage, summary, "coverage_ratio"));
+    if (lost_of(summary) + count_of(summary, "refused") + count_of(summary, "duplicates") +
+            count_of(summary, "expired") + count_of(summary, "cleared") ==
+        0)
+        return;
+    (void)fprintf(out,
+                  "            %" PRId64 " dropped, %" PRId64 " lost before they got a number, "
+                  "%" PRId64 " refused, %" PRId64 " repeated,\n            %" PRId64
+                  " expired, %" PRId64 " cleared\n",
+                  count_of(summary, "dropped"), count_of(summary, "unnumbered"),
+                  count_of(summary, "refused"), count_of(summary, "duplicates"),
+                  count_of(summary, "expired"), count_of(summary, "cleared"));
+}
+
+static void print_for_people(const struct last_load *last, const char *source,
+                             const struct result *summary)
+{
+    FILE *out = last->cli->around.out;
+    char a[TEXT_SIZE], b[TEXT_SIZE];
+    (void)text_escape(b, sizeof b, source, strlen(source));
+    (void)fprintf(out, "source      %s (%s)\n", b, figure(a, summary, "store_bytes"));
+    (void)fprintf(
+        out, "runs        %" PRId64 " (%" PRId64 " open); hosts %" PRId64 ", models %" PRId64 "\n",
+        count_of(summary, "runs"), count_of(summary, "runs_open"), count_of(summary, "hosts"),
+        count_of(summary, "models"));
+    print_requests(out, summary);
+    (void)fprintf(out, "loads       %" PRId64 " (%" PRId64 " failed), %s mean\n",
+                  count_of(summary, "loads"), count_of(summary, "loads_failed"),
+                  figure(a, summary, "load_mean_ns"));
+    (void)fprintf(out, "memory      %s host memory of open runs\n",
+                  figure(a, summary, "host_memory_bytes"));
+    if (has(summary, "startup_last_ns"))
+        (void)fprintf(out, "startup     %s last\n", figure(a, summary, "startup_last_ns"));
+    if (has(summary, "last_inference_started_ns"))
+        print_last_inference(out, summary);
+    if (has(summary, "last_load_started_ns"))
+        print_last_load(last, summary);
+    print_losses(out, summary);
+}
+
+static void print_line(FILE *out, const struct result *summary)
+{
+    char model[TEXT_SIZE], speed[TEXT_SIZE], ttft[TEXT_SIZE], memory[TEXT_SIZE];
+    (void)fprintf(out, "%s %s ttft %s req %" PRId64 " mem %s lost %" PRId64 "\n",
+                  figure(model, summary, "last_inference_model"),
+                  figure(speed, summary, "mean_tokens_per_second"),
+                  figure(ttft, summary, "ttft_mean_ns"), count_of(summary, "inferences"),
+                  figure(memory, summary, "host_memory_bytes"), lost_of(summary));
+}
+
+// ---- For machines -----------------------------------------------------------------
+
+// The answer as one object, the last load's stages with it.
+static void print_json(const struct last_load *last, const struct result *summary)
+{
+    FILE *out = last->cli->around.out;
+    (void)fputc('{', out);
+    json_write_members(out, summary, 0);
+    (void)fputs(", \"last_load_stages\": [", out);
+    for (size_t i = 0; i < last->count; i++) {
+        (void)fprintf(out, "%s{\"stage\": ", i > 0 ? ", " : "");
+        json_write_value(out, last->stage[i].name);
+        (void)fprintf(out, ", \"duration_ns\": %" PRId64 "}", last->stage[i].duration_ns);
+    }
+    (void)fputs("]}\n", out);
+}
+
+static enum status show(struct last_load *last, const struct result *summary, struct error *err)
+{
+    struct cli *cli = last->cli;
+    if (option_given(&cli->options, OPTION_LINE)) {
+        print_line(cli->around.out, summary);
+        return STATUS_OK;
+    }
+    enum status status = ask_last_load(last, err);
+    if (status != STATUS_OK)
+        return status;
+    if (cli->options.format == FORMAT_JSON) {
+        print_json(last, summary);
+        return STATUS_OK;
+    }
+    const char *source;
+    status = cli_source(cli, &source, err);
+    if (status == STATUS_OK)
+        print_for_people(last, source, summary);
+    return status;
+}
+
+enum status command_summary(struct cli *cli, struct error *err)
+{
+    if (option_given(&cli->options, OPTION_LINE) && cli->options.format == FORMAT_JSON)
+        return error_set(err, STATUS_INVALID, "summary: --line and --json: only one of them");
+    struct query query = {.kind = QUERY_SUMMARY, .filter = cli->options.filter};
+    struct result *summary;
+    enum status status = cli_ask(cli, &query, &summary, err);
+    if (status != STATUS_OK)
+        return status;
+    struct last_load last = {.cli = cli};
+    status = show(&last, summary, err);
+    if (status == STATUS_OK && is_empty(summary))
+        status = cli_no_data(cli, "summary", err);
+    stages_free(last.stages);
+    result_free(summary);
+    return status;
+}

@@ -1,0 +1,30 @@
+// inferstat top
+#include <stdlib.h>
+
+#include "client/cli/cli.h"
+#include "client/tui/tui.h"
+#include "common/sys/stop.h"
+
+enum status command_top(struct cli *cli, struct error *err)
+{
+    if (!cli->around.in_is_terminal || !cli->around.out_is_terminal)
+        return error_set(err, STATUS_INVALID,
+                         "top: the dashboard needs a terminal (use inferstat summary, or "
+                         "inferstat tail)");
+    enum status status = stop_install(err);
+    if (status != STATUS_OK)
+        return status;
+    const char *no_color = getenv("NO_COLOR");
+    struct remote_target target = cli_target(cli);
+    struct tui_options options = {
+        .target = &target,
+        .filter = &cli->options.filter,
+        .interval_seconds = (double)cli->options.interval_ns / 1e9,
+        .ascii = option_given(&cli->options, OPTION_ASCII),
+        .no_mouse = option_given(&cli->options, OPTION_NO_MOUSE),
+        .no_color =
+            option_given(&cli->options, OPTION_NO_COLOR) || (no_color && no_color[0] != '\0'),
+        .readonly = option_given(&cli->options, OPTION_READONLY),
+    };
+    return tui_run(&options, err);
+}

@@ -1,0 +1,187 @@
+#include "client/cli/cli.h"
+
+#include <string.h>
+
+#include "common/core/parse.h"
+
+#define SOURCE (OPTION_BIT(COLLECTOR) | OPTION_BIT(DB) | OPTION_BIT(TIMEOUT))
+#define NAMES                                                                                      \
+    (OPTION_BIT(MODEL) | OPTION_BIT(HOST) | OPTION_BIT(DEVICE) | OPTION_BIT(RUN) |                 \
+     OPTION_BIT(OPERATION) | OPTION_BIT(STAGE))
+#define FILTERS (NAMES | OPTION_BIT(SINCE) | OPTION_BIT(UNTIL))
+#define ROWS    (OPTION_BIT(JSON) | OPTION_BIT(CSV))
+#define LISTING (SOURCE | FILTERS | ROWS | OPTION_BIT(LIMIT))
+#define ALWAYS  (OPTION_BIT(HELP) | OPTION_BIT(VERSION) | OPTION_BIT(NO_COLOR))
+
+static const char listing_details[] =
+    "Newest first.  People see the 20 newest; --json and --csv give all, --limit N the N newest.";
+
+static const struct cli_command commands[] = {
+    {
+        .name = "top",
+        .arguments = "",
+        .summary = "the dashboard (also without any command, on a terminal)",
+        .options = SOURCE | FILTERS | OPTION_BIT(INTERVAL) | OPTION_BIT(ASCII) |
+                   OPTION_BIT(NO_MOUSE) | OPTION_BIT(READONLY),
+        .run = command_top,
+    },
+    {
+        .name = "summary",
+        .arguments = "",
+        .summary = "the key figures at a glance, the last load by stage, and what was lost",
+        .details = "--line prints one short line instead, for tmux and other status bars.",
+        .options = SOURCE | FILTERS | OPTION_BIT(JSON) | OPTION_BIT(LINE),
+        .run = command_summary,
+    },
+    {
+        .name = "avg",
+        .arguments = "METRIC",
+        .summary = "a metric's count, mean, extremes and quantiles, with what they cover",
+        .details = "METRIC is a name from \"inferstat metrics\", such as ttft_ns or "
+                   "load.duration_ns.\nRates have two averages: mean (of the requests) and "
+                   "total/total (all tokens / all time).",
+        .options = SOURCE | FILTERS | ROWS | OPTION_BIT(BY) | OPTION_BIT(LIMIT),
+        .arguments_min = 1,
+        .arguments_max = 1,
+        .run = command_average,
+    },
+    {
+        .name = "loads",
+        .arguments = "",
+        .summary = "model loads, each with its stages as a waterfall",
+        .details = listing_details,
+        .options = LISTING,
+        .run = command_loads,
+    },
+    {
+        .name = "inferences",
+        .arguments = "",
+        .summary = "requests answered",
+        .details = listing_details,
+        .options = LISTING,
+        .run = command_list,
+    },
+    {
+        .name = "operations",
+        .arguments = "",
+        .summary = "timed operations",
+        .details = listing_details,
+        .options = LISTING,
+        .run = command_list,
+    },
+    {
+        .name = "pipelines",
+        .arguments = "",
+        .summary = "runs of the streaming copy/compute pipeline",
+        .details = listing_details,
+        .options = LISTING,
+        .run = command_list,
+    },
+    {
+        .name = "devices",
+        .arguments = "",
+        .summary = "devices that runs have used",
+        .details = listing_details,
+        .options = LISTING,
+        .run = command_list,
+    },
+    {
+        .name = "runs",
+        .arguments = "",
+        .summary = "worker processes: how each ended, what it produced and what was lost",
+        .details = listing_details,
+        .options = LISTING,
+        .run = command_list,
+    },
+    {
+        .name = "metrics",
+        .arguments = "",
+        .summary = "every metric that avg knows: kind, unit, meaning",
+        .details = "--columns lists the columns of every kind of record with their numbers on the "
+                   "wire.",
+        .options = ROWS | OPTION_BIT(COLUMNS),
+        .run = command_metrics,
+    },
+    {
+        .name = "tail",
+        .arguments = "[KIND]...",
+        .summary = "records as they come in, one line each, until interrupted",
+        .details = "KIND is a kind of record (inference, load, ...; \"inferstat metrics "
+                   "--columns\" lists them).\n--json prints JSON Lines.  --limit N ends after N "
+                   "records.",
+        .options = SOURCE | NAMES | OPTION_BIT(JSON) | OPTION_BIT(LIMIT),
+        .arguments_max = CLI_ARGUMENTS_MAX,
+        .run = command_tail,
+    },
+    {
+        .name = "export",
+        .arguments = "[KIND]...",
+        .summary = "all records, oldest first, as CSV, JSON or JSON Lines",
+        .details = "Without KIND every kind is written, one after the other; a CSV holds one.",
+        .options =
+            SOURCE | FILTERS | ROWS | OPTION_BIT(FORMAT) | OPTION_BIT(OUTPUT) | OPTION_BIT(LIMIT),
+        .arguments_max = CLI_ARGUMENTS_MAX,
+        .run = command_export,
+    },
+    {
+        .name = "clear",
+        .arguments = "",
+        .summary = "forget records (all, or those the filters cover); runs and ledgers stay",
+        .options = SOURCE | FILTERS | OPTION_BIT(YES) | OPTION_BIT(JSON),
+        .run = command_clear,
+    },
+    {
+        .name = "ping",
+        .arguments = "",
+        .summary = "whether the collector answers, how fast, and which store it keeps",
+        .options = SOURCE | OPTION_BIT(JSON),
+        .run = command_ping,
+    },
+    {
+        .name = "completion",
+        .arguments = "bash|zsh|fish",
+        .summary = "print the completion script of a shell",
+        .options = 0,
+        .arguments_min = 1,
+        .arguments_max = 1,
+        .run = command_completion,
+    },
+    {
+        .name = "help",
+        .arguments = "[COMMAND]",
+        .summary = "show help, also of one command",
+        .options = 0,
+        .arguments_max = 1,
+        .run = command_help,
+    },
+};
+
+enum { COMMAND_COUNT = sizeof commands / sizeof *commands };
+
+const struct cli_command *cli_commands(unsigned *count)
+{
+    *count = COMMAND_COUNT;
+    return commands;
+}
+
+enum status cli_command_find(const struct cli_command **out, const char *name, struct error *err)
+{
+    const char *names[COMMAND_COUNT];
+    for (unsigned i = 0; i < COMMAND_COUNT; i++) {
+        if (strcmp(commands[i].name, name) == 0) {
+            *out = &commands[i];
+            return STATUS_OK;
+        }
+        names[i] = commands[i].name;
+    }
+    const char *nearest = parse_nearest(name, names, COMMAND_COUNT);
+    if (nearest)
+        return error_set(err, STATUS_INVALID, "%s: unknown command (did you mean %s?)", name,
+                         nearest);
+    return error_set(err, STATUS_INVALID, "%s: unknown command (see inferstat --help)", name);
+}
+
+uint32_t cli_command_options(const struct cli_command *command)
+{
+    return command->options | ALWAYS;
+}

@@ -1,0 +1,18 @@
+// CSV (RFC 4180 quoting, lines end with LF) to a stream.  Absent values are
+// empty fields; an empty text is "".  Failures stay in the stream (ferror).
+#ifndef INFERSTAT_CLIENT_CLI_CSV_H
+#define INFERSTAT_CLIENT_CLI_CSV_H
+
+#include <stdio.h>
+
+#include "common/core/result.h"
+
+// One field, quoted where it has to be.
+void csv_write_value(FILE *out, struct value value);
+
+// The line of keys.
+void csv_write_header(FILE *out, const struct result *result);
+
+void csv_write_row(FILE *out, const struct result *result, size_t row);
+
+#endif

@@ -1,0 +1,110 @@
+#include "client/cli/listing.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PAGE_ROWS = 1000, NEWEST_FOR_PEOPLE = 20 };
+
+// Rows to ask for next, of `limit` (0: all) with `done` taken.
+static uint32_t page_rows(uint64_t limit, uint64_t done)
+{
+    if (limit == 0 || limit - done > PAGE_ROWS)
+        return PAGE_ROWS;
+    return (uint32_t)(limit - done);
+}
+
+enum status listing_filtered(struct cli *cli, enum record_kind kind,
+                             const struct query_filter *filter, bool oldest_first, uint64_t limit,
+                             listing_take *take, void *context, struct error *err)
+{
+    struct query *query = calloc(1, sizeof *query);
+    if (!query)
+        return error_set(err, STATUS_NOMEM, "listing: out of memory");
+    query->kind = QUERY_RECORDS;
+    query->record_kind = kind;
+    query->filter = *filter;
+    query->oldest_first = oldest_first;
+
+    enum status status = STATUS_OK;
+    uint64_t done = 0;
+    do {
+        query->limit = page_rows(limit, done);
+        struct result *page;
+        status = cli_ask(cli, query, &page, err);
+        if (status != STATUS_OK)
+            break;
+        size_t rows = result_row_count(page);
+        if (rows > 0 || done == 0)
+            status = take(context, page, err);
+        done += rows;
+        query->cursor = rows > 0 ? result_next_cursor(page) : 0;
+        result_free(page);
+    } while (status == STATUS_OK && query->cursor != 0 && (limit == 0 || done < limit));
+    free(query);
+    return status;
+}
+
+enum status listing_pages(struct cli *cli, enum record_kind kind, bool oldest_first, uint64_t limit,
+                          listing_take *take, void *context, struct error *err)
+{
+    return listing_filtered(cli, kind, &cli->options.filter, oldest_first, limit, take, context,
+                            err);
+}
+
+static enum status write_page(void *context, const struct result *page, struct error *err)
+{
+    struct rows *rows = context;
+    rows_write(rows, page, 0, result_row_count(page));
+    if (ferror(rows->out))
+        return error_set(err, STATUS_IO, "output: cannot write: it is incomplete");
+    return STATUS_OK;
+}
+
+enum status listing_write(struct cli *cli, enum record_kind kind, bool oldest_first, uint64_t limit,
+                          struct rows *rows, struct error *err)
+{
+    return listing_pages(cli, kind, oldest_first, limit, write_page, rows, err);
+}
+
+enum record_kind listing_kind(const struct cli *cli)
+{
+    static const struct {
+        const char *command;
+        enum record_kind kind;
+    } kinds[] = {
+        {"loads", RECORD_KIND_LOAD},           {"inferences", RECORD_KIND_INFERENCE},
+        {"operations", RECORD_KIND_OPERATION}, {"pipelines", RECORD_KIND_PIPELINE},
+        {"devices", RECORD_KIND_DEVICE},       {"runs", RECORD_KIND_RUN},
+    };
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        if (strcmp(kinds[i].command, cli->command->name) == 0)
+            return kinds[i].kind;
+    }
+    return RECORD_KIND_COUNT;
+}
+
+uint64_t listing_limit(const struct cli *cli)
+{
+    if (option_given(&cli->options, OPTION_LIMIT))
+        return cli->options.limit;
+    return cli->options.format == FORMAT_TEXT ? NEWEST_FOR_PEOPLE : 0;
+}
+
+void listing_note_limit(const struct cli *cli, uint64_t rows)
+{
+    if (!option_given(&cli->options, OPTION_LIMIT) && rows == NEWEST_FOR_PEOPLE)
+        (void)fprintf(cli->around.out, "(the %" PRIu64 " newest; --limit 0 shows all)\n", rows);
+}
+
+enum status listing_for_machines(struct cli *cli, struct error *err)
+{
+    struct rows rows = {.out = cli->around.out, .format = cli->options.format};
+    rows_begin(&rows);
+    enum status status =
+        listing_write(cli, listing_kind(cli), false, listing_limit(cli), &rows, err);
+    if (status != STATUS_OK)
+        return status;
+    rows_end(&rows);
+    return rows.count > 0 ? STATUS_OK : cli_no_data(cli, cli->command->name, err);
+}

@@ -1,0 +1,44 @@
+// Records page by page, so that a listing of any length takes bounded memory
+// here and bounded time there.
+#ifndef INFERSTAT_CLIENT_CLI_LISTING_H
+#define INFERSTAT_CLIENT_CLI_LISTING_H
+
+#include <stdint.h>
+
+#include "client/cli/cli.h"
+#include "client/cli/rows.h"
+
+// Takes one page (borrowed); anything but STATUS_OK ends the listing.
+typedef enum status listing_take(void *context, const struct result *page, struct error *err);
+
+// Asks for records of `kind` under the options' filter and hands the pages to
+// `take`, at most `limit` rows in all (0: all).  A page without rows is handed on
+// too when it is the first, for its columns.
+MUST_CHECK enum status listing_pages(struct cli *cli, enum record_kind kind, bool oldest_first,
+                                     uint64_t limit, listing_take *take, void *context,
+                                     struct error *err);
+
+// The same with a filter other than the options'.
+MUST_CHECK enum status listing_filtered(struct cli *cli, enum record_kind kind,
+                                        const struct query_filter *filter, bool oldest_first,
+                                        uint64_t limit, listing_take *take, void *context,
+                                        struct error *err);
+
+// Writes such a listing to `rows`, between rows_begin and rows_end.
+MUST_CHECK enum status listing_write(struct cli *cli, enum record_kind kind, bool oldest_first,
+                                     uint64_t limit, struct rows *rows, struct error *err);
+
+// The kind whose listing the options' command is ("inferences").
+enum record_kind listing_kind(const struct cli *cli);
+
+// How many rows the options ask for: --limit, else all for machines and the 20
+// newest for people.  0: all.
+uint64_t listing_limit(const struct cli *cli);
+
+// The line below a listing for people that holds no more than the newest rows.
+void listing_note_limit(const struct cli *cli, uint64_t rows);
+
+// A listing for machines: the whole of a command under --json or --csv.
+MUST_CHECK enum status listing_for_machines(struct cli *cli, struct error *err);
+
+#endif

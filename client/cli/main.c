@@ -1,0 +1,53 @@
+// inferstat: the client.  Everything is in cli.c; here are the surroundings.
+#include <errno.h>
+#include <langinfo.h>
+#include <locale.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "client/cli/cli.h"
+#include "common/sys/clock.h"
+#include "common/sys/log.h"
+
+// Columns of the terminal that standard output is; 0 where it is none.
+static unsigned terminal_width(void)
+{
+    struct winsize size;
+    if (isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0)
+        return size.ws_col;
+    return 0;
+}
+
+// Names are UTF-8 whatever the locale; their widths need one that says so.
+static void set_locale(void)
+{
+    if (!setlocale(LC_CTYPE, "") || strcmp(nl_langinfo(CODESET), "UTF-8") != 0)
+        (void)setlocale(LC_CTYPE, "C.UTF-8");
+}
+
+int main(int argc, char **argv)
+{
+    set_locale();
+    log_open("inferstat", LOG_LEVEL_WARNING);
+    struct cli_surroundings around = {
+        .in = stdin,
+        .out = stdout,
+        .notes = stderr,
+        .in_is_terminal = isatty(STDIN_FILENO) == 1,
+        .out_is_terminal = isatty(STDOUT_FILENO) == 1,
+        .width = terminal_width(),
+        .now_ns = clock_wall_ns(),
+    };
+    struct error err = {0};
+    enum status status = cli_run(&around, argc, argv, &err);
+    if (fflush(stdout) != 0 && status == STATUS_OK)
+        status =
+            error_set(&err, STATUS_IO, "standard output: cannot be written: %s", strerror(errno));
+    int code = cli_exit_code(status);
+    if (code != 0)
+        log_write(LOG_LEVEL_ERROR, "%s", err.text);
+    return code;
+}

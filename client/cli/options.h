@@ -1,0 +1,105 @@
+// The options of the program `inferstat`: one table that parsing, help,
+// completions and tests all read.  Pure: time is an argument.
+#ifndef INFERSTAT_CLIENT_CLI_OPTIONS_H
+#define INFERSTAT_CLIENT_CLI_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/core/error.h"
+#include "common/core/query.h"
+
+// One line an option: enum's end, long name, letter (0: none), what its argument
+// is called (NULL: takes none), meaning.
+#define CLI_OPTIONS(X)                                                                             \
+    X(COLLECTOR, "collector", 0, "ADDR",                                                           \
+      "ask the collector at ADDR: ipc:///FOLDER or tcp://HOST:PORT (else INFERSTAT_COLLECTOR)")    \
+    X(DB, "db", 0, "FILE", "read the store file FILE instead of asking a collector")               \
+    X(TIMEOUT, "timeout", 0, "TIME", "wait TIME for an answer (default 3s)")                       \
+    X(JSON, "json", 0, NULL, "print JSON: base units, stable keys, null for what is absent")       \
+    X(CSV, "csv", 0, NULL, "print CSV: RFC 4180 quoting, LF line ends, a header of keys")          \
+    X(LIMIT, "limit", 'n', "N", "at most N rows (0: all)")                                         \
+    X(MODEL, "model", 0, "NAME", "only records of this model")                                     \
+    X(HOST, "host", 0, "NAME", "only records of this host")                                        \
+    X(DEVICE, "device", 0, "NAME", "only records of this device")                                  \
+    X(RUN, "run", 0, "UUID", "only records of this run (4 or more of its first characters)")       \
+    X(OPERATION, "operation", 0, "NAME", "only records of this operation")                         \
+    X(STAGE, "stage", 0, "NAME", "only records of this load stage")                                \
+    X(SINCE, "since", 0, "WHEN",                                                                   \
+      "started at WHEN or later: 1h (ago), 2026-03-29 [14:30[:00]] (local), RFC 3339, "            \
+      "unix seconds")                                                                              \
+    X(UNTIL, "until", 0, "WHEN", "started before WHEN")                                            \
+    X(BY, "by", 0, "LIST", "group by model, host, device, run, operation, stage (comma between)")  \
+    X(LINE, "line", 0, NULL, "one short line, for a status bar")                                   \
+    X(COLUMNS, "columns", 0, NULL, "list the columns of every kind of record, as on the wire")     \
+    X(FORMAT, "format", 0, "FORMAT", "csv, json or jsonl (default jsonl)")                         \
+    X(OUTPUT, "output", 'o', "FILE", "write to FILE instead of standard output")                   \
+    X(YES, "yes", 'y', NULL, "do not ask")                                                         \
+    X(INTERVAL, "interval", 0, "TIME", "refresh every TIME at least (default 2s)")                 \
+    X(ASCII, "ascii", 0, NULL, "draw with ASCII characters only")                                  \
+    X(NO_MOUSE, "no-mouse", 0, NULL, "leave the mouse to the terminal")                            \
+    X(READONLY, "readonly", 0, NULL, "refuse to clear from the dashboard")                         \
+    X(NO_COLOR, "no-color", 0, NULL, "no colour (as with NO_COLOR in the environment)")            \
+    X(HELP, "help", 'h', NULL, "show help and end")                                                \
+    X(VERSION, "version", 'V', NULL, "show the version and end")
+
+enum cli_option {
+#define CLI_OPTION_ENUM(name, text, letter, argument, meaning) OPTION_##name,
+    CLI_OPTIONS(CLI_OPTION_ENUM)
+#undef CLI_OPTION_ENUM
+        OPTION_COUNT
+};
+
+// A set of options: bit i is option i.
+#define OPTION_BIT(name) (UINT32_C(1) << OPTION_##name)
+
+_Static_assert(OPTION_COUNT <= 32, "a set of options is 32 bits");
+
+struct option_info {
+    const char *name;     // without dashes
+    const char *argument; // NULL: takes none
+    const char *meaning;
+    char letter; // 0: none
+};
+
+const struct option_info *option_info(enum cli_option option);
+
+enum cli_format { FORMAT_TEXT, FORMAT_CSV, FORMAT_JSON, FORMAT_JSONL };
+
+enum { CLI_ARGUMENTS_MAX = 16 };
+
+// Texts are borrowed from argv.
+struct cli_options {
+    uint32_t given; // set of options
+    const char *collector;
+    const char *db;
+    uint64_t timeout_ns;  // 0: the default
+    uint64_t interval_ns; // 0: the default
+    uint32_t limit;       // where OPTION_LIMIT is given
+    struct query_filter filter;
+    enum query_dimension group_by[QUERY_DIMENSION_COUNT];
+    unsigned group_count;
+    enum cli_format format; // of --json, --csv and --format
+    const char *output;
+    const char *command;                      // first word; NULL: none
+    const char *arguments[CLI_ARGUMENTS_MAX]; // words behind it
+    unsigned argument_count;
+};
+
+static inline bool option_given(const struct cli_options *options, enum cli_option option)
+{
+    return options->given >> option & 1;
+}
+
+// Reads a command line, argv[0] skipped.  Options stand anywhere, values behind
+// "=" or in the next word; "--" ends them.  `now_ns` is what --since 1h counts
+// from.  STATUS_INVALID names the option at fault and the nearest one known.
+MUST_CHECK enum status options_parse(struct cli_options *out, int argc, char *const *argv,
+                                     int64_t now_ns, struct error *err);
+
+// STATUS_INVALID when an option was given that is not in `allowed`; `command`
+// names the command in the message.
+MUST_CHECK enum status options_check(const struct cli_options *options, uint32_t allowed,
+                                     const char *command, struct error *err);
+
+#endif

@@ -1,0 +1,35 @@
+#include "client/cli/rows.h"
+
+#include "client/cli/csv.h"
+#include "client/cli/json.h"
+
+void rows_begin(struct rows *rows)
+{
+    if (rows->format == FORMAT_JSON)
+        (void)fputs("{\"rows\": [", rows->out);
+}
+
+void rows_write(struct rows *rows, const struct result *result, size_t first, size_t end)
+{
+    if (rows->format == FORMAT_CSV && !rows->headed) {
+        csv_write_header(rows->out, result);
+        rows->headed = true;
+    }
+    for (size_t row = first; row < end; row++, rows->count++) {
+        if (rows->format == FORMAT_CSV) {
+            csv_write_row(rows->out, result, row);
+            continue;
+        }
+        if (rows->format == FORMAT_JSON)
+            (void)fputs(rows->count > 0 ? ",\n" : "\n", rows->out);
+        json_write_row(rows->out, result, row, rows->kind);
+        if (rows->format == FORMAT_JSONL)
+            (void)fputc('\n', rows->out);
+    }
+}
+
+void rows_end(struct rows *rows)
+{
+    if (rows->format == FORMAT_JSON)
+        (void)fputs(rows->count > 0 ? "\n]}\n" : "]}\n", rows->out);
+}

@@ -1,0 +1,31 @@
+// Rows of results for machines, in any of their formats, as a stream: pages of
+// one listing follow each other.  Failures stay in the stream (ferror).
+#ifndef INFERSTAT_CLIENT_CLI_ROWS_H
+#define INFERSTAT_CLIENT_CLI_ROWS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "client/cli/options.h"
+#include "common/core/result.h"
+
+// Set `out` and `format` (CSV, JSON or JSONL), the rest zero.
+struct rows {
+    FILE *out;
+    enum cli_format format;
+    const char *kind; // NULL, or a "kind" for each row (not in CSV)
+    uint64_t count;   // rows written
+    bool headed;      // CSV: the header stands
+};
+
+// Before the first row: JSON's opening.
+void rows_begin(struct rows *rows);
+
+// Writes rows `first` up to `end` (not included) of a result.
+void rows_write(struct rows *rows, const struct result *result, size_t first, size_t end);
+
+// Behind the last: JSON's closing.
+void rows_end(struct rows *rows);
+
+#endif

@@ -1,0 +1,263 @@
+#include "client/cli/table.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/cli/width.h"
+#include "common/core/text.h"
+#include "common/core/unit.h"
+
+enum {
+    GAP = 2,           // blanks between columns
+    SHRINK_LEAST = 10, // no column is cut to fewer
+    ESCAPED_MOST = 4,  // bytes that one byte becomes when escaped
+};
+
+static const char cut_mark[] = "...";
+
+// A line below a row.
+struct below {
+    size_t row;
+    char *line;
+};
+
+struct table {
+    struct table_column *columns;
+    unsigned column_count;
+    char **cells; // row by row
+    size_t cell_count;
+    size_t cell_room;
+    struct below *belows; // by rising row
+    size_t below_count;
+    size_t below_room;
+    bool failed; // out of memory
+};
+
+// How a table is laid out for one width.
+struct layout {
+    unsigned *widths;
+    unsigned shown; // columns from the left
+};
+
+enum status table_new(struct table **out, const struct table_column *columns, unsigned count)
+{
+    struct table *table = calloc(1, sizeof *table);
+    if (!table)
+        return STATUS_NOMEM;
+    table->columns = calloc(count, sizeof *columns);
+    if (!table->columns) {
+        table_free(table);
+        return STATUS_NOMEM;
+    }
+    memcpy(table->columns, columns, count * sizeof *columns);
+    table->column_count = count;
+    *out = table;
+    return STATUS_OK;
+}
+
+void table_free(struct table *table)
+{
+    if (!table)
+        return;
+    for (size_t i = 0; i < table->cell_count; i++)
+        free(table->cells[i]);
+    for (size_t i = 0; i < table->below_count; i++)
+        free(table->belows[i].line);
+    free(table->cells);
+    free(table->belows);
+    free(table->columns);
+    free(table);
+}
+
+// ---- Filling ------------------------------------------------------------------
+
+void table_take(struct table *table, char *cell)
+{
+    if (cell && table->cell_count == table->cell_room) {
+        size_t room = table->cell_room ? table->cell_room * 2 : 64;
+        char **cells = realloc(table->cells, room * sizeof *cells);
+        if (cells) {
+            table->cells = cells;
+            table->cell_room = room;
+        }
+    }
+    if (!cell || table->cell_count == table->cell_room) {
+        table->failed = true;
+        free(cell);
+        return;
+    }
+    table->cells[table->cell_count++] = cell;
+}
+
+static char *escaped(const char *text, size_t size)
+{
+    size_t room = size * ESCAPED_MOST + 1;
+    char *out = malloc(room);
+    return out ? text_escape(out, room, text, size) : NULL;
+}
+
+char *table_cell_text(struct value value, enum unit unit)
+{
+    char text[UNIT_TEXT_SIZE];
+    switch (value.type) {
+    case VALUE_INT:
+        return strdup(unit_format_int(text, unit, value.i));
+    case VALUE_REAL:
+        return strdup(unit_format(text, unit, value.r));
+    case VALUE_TEXT:
+        return escaped(value.text.bytes, value.text.size);
+    case VALUE_NULL:
+        break;
+    }
+    return strdup("-");
+}
+
+void table_add(struct table *table, const char *text)
+{
+    table_take(table, escaped(text, strlen(text)));
+}
+
+void table_add_value(struct table *table, struct value value, enum unit unit)
+{
+    table_take(table, table_cell_text(value, unit));
+}
+
+void table_add_below(struct table *table, const char *line)
+{
+    if (table->below_count == table->below_room) {
+        size_t room = table->below_room ? table->below_room * 2 : 16;
+        struct below *belows = realloc(table->belows, room * sizeof *belows);
+        if (!belows) {
+            table->failed = true;
+            return;
+        }
+        table->belows = belows;
+        table->below_room = room;
+    }
+    char *copy = strdup(line);
+    if (!copy || table->cell_count == 0) {
+        table->failed = table->failed || !copy;
+        free(copy);
+        return;
+    }
+    table->belows[table->below_count++] =
+        (struct below){.row = (table->cell_count - 1) / table->column_count, .line = copy};
+}
+
+// ---- Laying out ---------------------------------------------------------------
+
+static void measure(const struct table *table, unsigned *widths)
+{
+    for (unsigned i = 0; i < table->column_count; i++)
+        widths[i] = width_of(table->columns[i].title);
+    for (size_t i = 0; i < table->cell_count; i++) {
+        unsigned *width = &widths[i % table->column_count];
+        unsigned needed = width_of(table->cells[i]);
+        if (needed > *width)
+            *width = needed;
+    }
+}
+
+static unsigned total_width(const struct layout *layout)
+{
+    unsigned total = 0;
+    for (unsigned i = 0; i < layout->shown; i++)
+        total += layout->widths[i] + (i > 0 ? GAP : 0);
+    return total;
+}
+
+// Takes one terminal column from the widest shrinkable one; false when none is.
+static bool shrink_widest(const struct table *table, const struct layout *layout)
+{
+    unsigned widest = layout->shown;
+    for (unsigned i = 0; i < layout->shown; i++) {
+        if (!table->columns[i].may_shrink || layout->widths[i] <= SHRINK_LEAST)
+            continue;
+        if (widest == layout->shown || layout->widths[i] > layout->widths[widest])
+            widest = i;
+    }
+    if (widest == layout->shown)
+        return false;
+    layout->widths[widest]--;
+    return true;
+}
+
+static void fit(const struct table *table, struct layout *layout, unsigned width)
+{
+    measure(table, layout->widths);
+    layout->shown = table->column_count;
+    while (width > 0 && total_width(layout) > width) {
+        if (shrink_widest(table, layout))
+            continue;
+        if (layout->shown == 1)
+            return;
+        layout->shown--;
+        unsigned shown = layout->shown;
+        measure(table, layout->widths); // with fewer columns there is room again
+        layout->shown = shown;
+    }
+}
+
+// ---- Printing -----------------------------------------------------------------
+
+static void print_blanks(FILE *out, unsigned count)
+{
+    (void)fprintf(out, "%*s", (int)count, "");
+}
+
+static void print_cell(FILE *out, const char *text, unsigned width, enum table_align align,
+                       bool last)
+{
+    unsigned needed = width_of(text);
+    unsigned blanks = needed < width ? width - needed : 0;
+    if (align == TABLE_RIGHT)
+        print_blanks(out, blanks);
+    if (needed <= width) {
+        (void)fputs(text, out);
+    } else {
+        unsigned mark = sizeof cut_mark - 1 < width ? sizeof cut_mark - 1 : width;
+        size_t bytes = width_cut(text, width - mark);
+        (void)fwrite(text, 1, bytes, out);
+        (void)fwrite(cut_mark, 1, mark, out);
+    }
+    if (align == TABLE_LEFT && !last)
+        print_blanks(out, blanks);
+}
+
+static void print_line(const struct table *table, const struct layout *layout, FILE *out,
+                       char *const *cells)
+{
+    for (unsigned i = 0; i < layout->shown; i++) {
+        const struct table_column *column = &table->columns[i];
+        if (i > 0)
+            print_blanks(out, GAP);
+        print_cell(out, cells ? cells[i] : column->title, layout->widths[i], column->align,
+                   i + 1 == layout->shown);
+    }
+    (void)fputc('\n', out);
+}
+
+enum status table_print(const struct table *table, FILE *out, unsigned width, struct error *err)
+{
+    unsigned *widths = calloc(table->column_count, sizeof *widths);
+    if (table->failed || !widths) {
+        free(widths);
+        return error_set(err, STATUS_NOMEM, "table: out of memory");
+    }
+    struct layout layout = {.widths = widths};
+    fit(table, &layout, width);
+
+    print_line(table, &layout, out, NULL);
+    size_t below = 0;
+    for (size_t row = 0; row < table->cell_count / table->column_count; row++) {
+        print_line(table, &layout, out, table->cells + row * table->column_count);
+        for (; below < table->below_count && table->belows[below].row == row; below++)
+            (void)fprintf(out, "%s\n", table->belows[below].line);
+    }
+    unsigned hidden = table->column_count - layout.shown;
+    if (hidden > 0)
+        (void)fprintf(out, "(%u more column%s: widen the terminal, or use --json)\n", hidden,
+                      hidden == 1 ? "" : "s");
+    free(widths);
+    return STATUS_OK;
+}

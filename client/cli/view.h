@@ -1,0 +1,40 @@
+// Which columns of a kind people see, and under what titles.  One table; lists
+// and the live tail read it.
+#ifndef INFERSTAT_CLIENT_CLI_VIEW_H
+#define INFERSTAT_CLIENT_CLI_VIEW_H
+
+#include "client/cli/table.h"
+#include "common/core/record.h"
+#include "common/core/result.h"
+
+enum view_style {
+    VIEW_PLAIN,  // in its unit
+    VIEW_RUN,    // a UUID, its first 8 characters (filters take them)
+    VIEW_YES_NO, // 1, 0 or absent
+};
+
+struct view_column {
+    const char *key; // of the result
+    const char *title;
+    enum view_style style;
+    enum table_align align;
+};
+
+struct view {
+    const struct view_column *columns;
+    unsigned count;
+};
+
+const struct view *view_of(enum record_kind kind);
+
+// An empty table of a view.
+MUST_CHECK enum status view_table(struct table **out, const struct view *view);
+
+// Adds a row of a result to it; columns that the result lacks show as absent.
+void view_add_row(const struct view *view, struct table *table, const struct result *result,
+                  size_t row);
+
+// One cell as people see it; the caller frees it.  NULL when out of memory.
+char *view_cell(const struct view_column *column, const struct result *result, size_t row);
+
+#endif

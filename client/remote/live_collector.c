@@ -1,0 +1,153 @@
+// A collector's live feed: records as they are committed, paid for with credit,
+// so that a slow reader here misses records and holds up nobody.
+#include <stdlib.h>
+
+#include "client/remote/source.h"
+#include "common/sys/clock.h"
+#include "common/wire/address.h"
+#include "common/wire/codec.h"
+#include "common/wire/socket.h"
+
+enum { CREDIT = 64 }; // messages on their way at most
+
+// Without a message for so long the subscription is renewed: the collector ends
+// one after 30 seconds of silence, and one that was restarted knows of none.
+static const uint64_t renew_after_ns = UINT64_C(5000000000);
+
+// Between two tries to send while nobody is connected.
+static const uint64_t retry_ns = UINT64_C(50000000);
+
+struct collector_live {
+    struct wire_context *context;
+    struct wire_socket *socket;
+    uint32_t kinds;
+    uint32_t owed;          // credit to give with the next message of ours
+    uint64_t renew_ns;      // monotonic: when to give credit anew
+    uint64_t missed_before; // by subscriptions that are over
+    uint64_t missed;        // by this one
+};
+
+void collector_live_close(void *source)
+{
+    struct collector_live *live = source;
+    if (!live)
+        return;
+    wire_close(live->socket);
+    wire_context_free(live->context);
+    free(live);
+}
+
+enum status collector_live_open(void **out, const struct remote_target *target, uint32_t kinds,
+                                struct error *err)
+{
+    struct collector_live *live = calloc(1, sizeof *live);
+    if (!live)
+        return error_set(err, STATUS_NOMEM, "remote: out of memory");
+    live->kinds = kinds;
+    live->owed = CREDIT;
+    struct address address;
+    enum status status = collector_address(&address, target, err);
+    if (status == STATUS_OK)
+        status = wire_context_new(&live->context, err);
+    if (status == STATUS_OK) {
+        char endpoint[ADDRESS_TEXT_SIZE];
+        status = wire_connect(&live->socket, live->context,
+                              address_endpoint(endpoint, &address, ADDRESS_LIVE), err);
+    }
+    if (status != STATUS_OK) {
+        collector_live_close(live);
+        return status;
+    }
+    *out = live;
+    return STATUS_OK;
+}
+
+// Gives the credit that is owed; where that fails, as while nobody is
+// connected, it stays owed and is tried again soon.
+static void give_credit(struct collector_live *live)
+{
+    struct message message = {
+        .kind = MESSAGE_LIVE_CREDIT,
+        .live_credit = {.protocol = MESSAGE_PROTOCOL, .messages = live->owed, .kinds = live->kinds},
+    };
+    unsigned char *bytes = NULL;
+    size_t size;
+    enum status status = codec_encode(&bytes, &size, &message, NULL);
+    if (status == STATUS_OK)
+        status = wire_send(live->socket, NULL, bytes, size);
+    free(bytes);
+    uint64_t now_ns = clock_monotonic_ns();
+    live->renew_ns = now_ns + (status == STATUS_OK ? renew_after_ns : retry_ns);
+    if (status == STATUS_OK)
+        live->owed = 0;
+}
+
+// Takes the records out of a frame; STATUS_NO_DATA when it holds none.
+static enum status take_records(struct collector_live *live, const struct wire_frame *frame,
+                                enum record_kind *kind, struct result **out)
+{
+    struct message message;
+    if (codec_decode(&message, frame->bytes, frame->size, NULL) != STATUS_OK)
+        return STATUS_NO_DATA;
+    enum status status = STATUS_NO_DATA;
+    if (message.kind == MESSAGE_LIVE_RECORDS) {
+        if (message.live_records.missed < live->missed) // a new subscription counts anew
+            live->missed_before += live->missed;
+        live->missed = message.live_records.missed;
+        live->owed++;
+        if (message.live_records.result) {
+            *kind = message.live_records.kind;
+            *out = message.live_records.result;
+            message.live_records.result = NULL;
+            status = STATUS_OK;
+        }
+    }
+    message_free(&message);
+    return status;
+}
+
+static enum status receive(struct collector_live *live, enum record_kind *kind, struct result **out)
+{
+    for (;;) {
+        struct wire_frame frame;
+        enum status status = wire_receive(live->socket, &frame);
+        if (status == STATUS_INVALID)
+            continue;
+        if (status != STATUS_OK)
+            return status;
+        status = take_records(live, &frame, kind, out);
+        wire_frame_release(&frame);
+        live->renew_ns = clock_monotonic_ns() + renew_after_ns;
+        if (status == STATUS_OK)
+            return status;
+    }
+}
+
+enum status collector_live_next(void *source, uint64_t timeout_ns, int wake_fd,
+                                enum record_kind *kind, struct result **out, uint64_t *missed,
+                                struct error *err)
+{
+    (void)err;
+    struct collector_live *live = source;
+    uint64_t deadline_ns = clock_monotonic_ns() + timeout_ns;
+    for (;;) {
+        enum status status = receive(live, kind, out);
+        *missed = live->missed_before + live->missed;
+        uint64_t now_ns = clock_monotonic_ns();
+        bool renew = now_ns >= live->renew_ns;
+        if (renew && status == STATUS_NO_DATA)
+            live->owed = CREDIT;
+        if (renew || live->owed >= CREDIT / 2)
+            give_credit(live);
+        if (status != STATUS_NO_DATA)
+            return status;
+        if (now_ns >= deadline_ns)
+            return STATUS_TIMEOUT;
+        uint64_t until_ns = live->renew_ns < deadline_ns ? live->renew_ns : deadline_ns;
+        uint32_t ready;
+        wire_wait(&live->socket, 1, wake_fd, until_ns > now_ns ? (int64_t)(until_ns - now_ns) : 0,
+                  &ready);
+        if (ready & 2)
+            return STATUS_CANCELLED;
+    }
+}

@@ -1,0 +1,47 @@
+// What a remote is made of: one table of operations a kind of source.  Inside
+// client/remote only.
+#ifndef INFERSTAT_CLIENT_REMOTE_SOURCE_H
+#define INFERSTAT_CLIENT_REMOTE_SOURCE_H
+
+#include "client/remote/remote.h"
+
+struct address;
+
+// `source` and `live` are what open made.
+struct source_ops {
+    enum status (*open)(void **source, const struct remote_target *target, struct error *err);
+    void (*close)(void *source); // NULL is fine
+    enum status (*query)(void *source, const struct query *query, struct result **out,
+                         struct error *err);
+    const char *(*name)(const void *source);
+
+    enum status (*live_open)(void **live, const struct remote_target *target, uint32_t kinds,
+                             struct error *err);
+    void (*live_close)(void *live);
+    enum status (*live_next)(void *live, uint64_t timeout_ns, int wake_fd, enum record_kind *kind,
+                             struct result **out, uint64_t *missed, struct error *err);
+};
+
+extern const struct source_ops source_collector;
+extern const struct source_ops source_file;
+
+// The two halves of source_collector and source_file that live in files of
+// their own.
+enum status collector_live_open(void **live, const struct remote_target *target, uint32_t kinds,
+                                struct error *err);
+void collector_live_close(void *live);
+enum status collector_live_next(void *live, uint64_t timeout_ns, int wake_fd,
+                                enum record_kind *kind, struct result **out, uint64_t *missed,
+                                struct error *err);
+
+enum status file_live_open(void **live, const struct remote_target *target, uint32_t kinds,
+                           struct error *err);
+void file_live_close(void *live);
+enum status file_live_next(void *live, uint64_t timeout_ns, int wake_fd, enum record_kind *kind,
+                           struct result **out, uint64_t *missed, struct error *err);
+
+// The address that a target means: its own, INFERSTAT_COLLECTOR, the default.
+MUST_CHECK enum status collector_address(struct address *out, const struct remote_target *target,
+                                         struct error *err);
+
+#endif

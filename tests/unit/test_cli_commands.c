@@ -1,0 +1,303 @@
+#include "tests/support/test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/cli/cli.h"
+#include "client/cli/view.h"
+#include "client/tui/tui.h"
+#include "common/core/record.h"
+
+enum { WORDS_MAX = 16 };
+
+// In the dashboard's place: remembers what it was given.
+static struct tui_options shown;
+static const char *shown_db;
+
+enum status tui_run(const struct tui_options *options, struct error *err)
+{
+    (void)err;
+    shown = *options;
+    shown_db = options->target->db;
+    return STATUS_OK;
+}
+
+// ---- Running a line ---------------------------------------------------------------
+
+static char *out_text;
+static char *notes_text;
+
+// Runs "inferstat LINE"; what it wrote is in out_text and notes_text.
+static enum status run(const char *line, bool terminal, struct error *err)
+{
+    char copy[512];
+    char program[] = "inferstat";
+    char *words[WORDS_MAX] = {program};
+    int count = 1;
+    (void)snprintf(copy, sizeof copy, "%s", line);
+    for (char *word = strtok(copy, " "); word && count < WORDS_MAX; word = strtok(NULL, " "))
+        words[count++] = word;
+
+    free(out_text);
+    free(notes_text);
+    size_t out_size, notes_size;
+    struct cli_surroundings around = {
+        .in = fopen("/dev/null", "r"),
+        .out = open_memstream(&out_text, &out_size),
+        .notes = open_memstream(&notes_text, &notes_size),
+        .in_is_terminal = terminal,
+        .out_is_terminal = terminal,
+        .now_ns = INT64_C(1774785600000000000),
+    };
+    *err = (struct error){0};
+    enum status status = cli_run(&around, count, words, err);
+    (void)fclose(around.in);
+    (void)fclose(around.out);
+    (void)fclose(around.notes);
+    return status;
+}
+
+// ---- The tables -------------------------------------------------------------------
+
+// Names and letters once, every option of use to a command.
+static void test_tables(void **state)
+{
+    (void)state;
+    uint32_t used = 0;
+    unsigned count;
+    const struct cli_command *commands = cli_commands(&count);
+    for (unsigned i = 0; i < count; i++) {
+        used |= cli_command_options(&commands[i]);
+        assert_true(commands[i].arguments_min <= commands[i].arguments_max);
+        assert_int_equal(commands[i].arguments[0] != '\0', commands[i].arguments_max > 0);
+        for (unsigned other = 0; other < i; other++)
+            assert_string_not_equal(commands[other].name, commands[i].name);
+    }
+    for (int i = 0; i < OPTION_COUNT; i++) {
+        const struct option_info *info = option_info((enum cli_option)i);
+        assert_true(used >> i & 1);
+        for (int other = 0; other < i; other++) {
+            const struct option_info *before = option_info((enum cli_option)other);
+            assert_string_not_equal(before->name, info->name);
+            assert_true(info->letter == 0 || before->letter != info->letter);
+        }
+    }
+}
+
+static bool derived_exists(enum record_kind kind, const char *key)
+{
+    unsigned count;
+    const struct record_derived *derived = record_derived(&count);
+    for (unsigned i = 0; i < count; i++) {
+        if (derived[i].kind == kind && strcmp(derived[i].name, key) == 0)
+            return true;
+    }
+    return false;
+}
+
+// Every key of every view is one that answers have.
+static void test_views(void **state)
+{
+    (void)state;
+    static const char *const common[] = {"run",    "host",       "stream",
+                                         "number", "started_ns", "received_ns"};
+    static const char *const of_runs[] = {"dropped", "unnumbered", "in_flight", "balanced"};
+    for (int i = 0; i < (int)RECORD_KIND_COUNT; i++) {
+        enum record_kind kind = (enum record_kind)i;
+        const struct view *view = view_of(kind);
+        assert_true(view->count > 1);
+        assert_string_equal(view->columns[0].key, "started_ns"); // tail counts on it
+        for (unsigned c = 0; c < view->count; c++) {
+            const char *key = view->columns[c].key;
+            bool known = record_column_find(kind, key) >= 0 || derived_exists(kind, key);
+            for (size_t k = 0; k < COUNT_OF(common); k++)
+                known = known || strcmp(common[k], key) == 0;
+            for (size_t k = 0; k < COUNT_OF(of_runs) && kind == RECORD_KIND_RUN; k++)
+                known = known || strcmp(of_runs[k], key) == 0;
+            if (kind == RECORD_KIND_LOAD_STAGE)
+                known = known || strcmp(key, "model") == 0; // of the parent
+            if (!known)
+                fail_msg("%s has no %s", record_kind_info(kind)->name, key);
+        }
+    }
+}
+
+// ---- Help and completion ------------------------------------------------------------
+
+static void test_help(void **state)
+{
+    (void)state;
+    struct error err;
+    assert_int_equal(run("--help", false, &err), STATUS_OK);
+    char *all = strdup(out_text);
+    unsigned count;
+    const struct cli_command *commands = cli_commands(&count);
+    for (unsigned i = 0; i < count; i++) {
+        assert_non_null(strstr(all, commands[i].name));
+        char line[64];
+        (void)snprintf(line, sizeof line, "%s --help", commands[i].name);
+        assert_int_equal(run(line, false, &err), STATUS_OK);
+        char *by_option = strdup(out_text);
+        for (int o = 0; o < OPTION_COUNT; o++) {
+            char option[64];
+            (void)snprintf(option, sizeof option, "--%s", option_info((enum cli_option)o)->name);
+            if (cli_command_options(&commands[i]) >> o & 1)
+                assert_non_null(strstr(by_option, option));
+        }
+        (void)snprintf(line, sizeof line, "help %s", commands[i].name);
+        assert_int_equal(run(line, false, &err), STATUS_OK);
+        assert_string_equal(out_text, by_option);
+        free(by_option);
+    }
+    for (char *line = strtok(all, "\n"); line; line = strtok(NULL, "\n"))
+        assert_true(strlen(line) <= 80);
+    free(all);
+}
+
+static void test_version(void **state)
+{
+    (void)state;
+    struct error err;
+    assert_int_equal(run("--version", false, &err), STATUS_OK);
+    assert_string_equal(out_text, "inferstat " INFERSTAT_VERSION "\n");
+}
+
+static void test_completion(void **state)
+{
+    (void)state;
+    static const char *const shells[] = {"bash", "zsh", "fish"};
+    for (size_t i = 0; i < COUNT_OF(shells); i++) {
+        char line[64];
+        struct error err;
+        (void)snprintf(line, sizeof line, "completion %s", shells[i]);
+        assert_int_equal(run(line, false, &err), STATUS_OK);
+        unsigned count;
+        const struct cli_command *commands = cli_commands(&count);
+        for (unsigned c = 0; c < count; c++)
+            assert_non_null(strstr(out_text, commands[c].name));
+        for (int o = 0; o < OPTION_COUNT; o++)
+            assert_non_null(strstr(out_text, option_info((enum cli_option)o)->name));
+        assert_non_null(strstr(out_text, "inference.ttft_ns"));
+        assert_non_null(strstr(out_text, "device_sample"));
+    }
+}
+
+// ---- Metrics ----------------------------------------------------------------------
+
+static void test_metrics(void **state)
+{
+    (void)state;
+    struct error err;
+    assert_int_equal(run("metrics", false, &err), STATUS_OK);
+    assert_non_null(strstr(out_text, "ttft_ns"));
+    assert_int_equal(run("metrics --json", false, &err), STATUS_OK);
+    assert_non_null(strstr(out_text, "{\"metric\": \"tokens_per_second\", \"kind\": \"inference\", "
+                                     "\"unit\": \"tokens/s\", \"source\": \"derived\", "));
+    assert_int_equal(run("metrics --columns --csv", false, &err), STATUS_OK);
+    assert_int_equal(
+        strncmp(out_text, "kind,kind_number,index,column,type,unit,presence,meaning\n", 57), 0);
+    size_t columns = 0;
+    for (int kind = 0; kind < (int)RECORD_KIND_COUNT; kind++)
+        columns += record_kind_info((enum record_kind)kind)->column_count;
+    size_t lines = 0;
+    for (const char *c = out_text; *c; c++)
+        lines += *c == '\n';
+    assert_int_equal(lines, columns + 1);
+}
+
+// ---- Refusals and exit codes -----------------------------------------------------------
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *line;
+        const char *why;
+    } cases[] = {
+        {"", "no command, and no terminal"},
+        {"top", "top: the dashboard needs a terminal"},
+        {"lods", "lods: unknown command (did you mean loads?)"},
+        {"qqqqqqqqqqqq", "unknown command (see inferstat --help)"},
+        {"help lods", "did you mean loads?"},
+        {"lods --help", "did you mean loads?"},
+        {"ping --csv", "ping: --csv is no option of it"},
+        {"metrics --db x", "metrics: --db is no option of it"},
+        {"avg", "avg: METRIC is missing"},
+        {"avg a b", "avg: one word too many: b"},
+        {"loads x", "loads: one word too many: x"},
+        {"avg tft_ns", "avg: unknown metric"},
+        {"avg duration_ns", "avg: several kinds have the metric"},
+        {"export loadz", "export: unknown kind of records: loadz (did you mean load?)"},
+        {"tail nonsense", "tail: unknown kind of records: nonsense"},
+        {"export --csv", "export: a CSV holds one kind"},
+        {"export load inference --format csv", "export: a CSV holds one kind"},
+        {"export --run xyz", "run is not a UUID"},
+        {"clear", "clear: refused: there is no terminal"},
+        {"completion tcsh", "unknown shell"},
+        {"summary --line --json", "only one of them"},
+        {"ping --collector nowhere", "nowhere"},
+        {"ping --collector tcp://192.0.2.1:5571", "loopback"},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct error err;
+        enum status status = run(cases[i].line, false, &err);
+        assert_true(status == STATUS_INVALID || status == STATUS_DENIED);
+        assert_string_equal(out_text, "");
+        if (!strstr(err.text, cases[i].why))
+            fail_msg("'%s': '%s' lacks '%s'", cases[i].line, err.text, cases[i].why);
+    }
+}
+
+static void test_missing_file(void **state)
+{
+    (void)state;
+    struct error err;
+    enum status status = run("loads --db /nonexistent/inferstat.db", false, &err);
+    assert_int_equal(status, STATUS_NOT_FOUND);
+    assert_int_equal(cli_exit_code(status), 4);
+    assert_non_null(strstr(err.text, "/nonexistent/inferstat.db"));
+}
+
+static void test_exit_codes(void **state)
+{
+    (void)state;
+    for (int i = 0; i < (int)STATUS_COUNT; i++) {
+        int code = cli_exit_code((enum status)i);
+        assert_true(i == STATUS_OK || i == STATUS_CANCELLED ? code == 0 : code >= 2);
+    }
+    assert_int_equal(cli_exit_code(STATUS_INVALID), 2);
+    assert_int_equal(cli_exit_code(STATUS_NO_DATA), 3);
+    assert_int_equal(cli_exit_code(STATUS_UNREACHABLE), 4);
+}
+
+static void test_dashboard(void **state)
+{
+    (void)state;
+    static const char *const lines[] = {"--db x --interval 1500ms --ascii --host h",
+                                        "top --db x --interval 1500ms --ascii --host h"};
+    struct error err;
+    // Options of the dashboard without its name: the first word given is none.
+    for (size_t i = 0; i < COUNT_OF(lines); i++) {
+        shown = (struct tui_options){0};
+        assert_int_equal(run(lines[i], true, &err), STATUS_OK);
+        assert_string_equal(shown_db, "x");
+        assert_true(shown.ascii && !shown.readonly);
+        assert_true(shown.interval_seconds > 1.49 && shown.interval_seconds < 1.51);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_tables),     cmocka_unit_test(test_views),
+        cmocka_unit_test(test_help),       cmocka_unit_test(test_version),
+        cmocka_unit_test(test_completion), cmocka_unit_test(test_metrics),
+        cmocka_unit_test(test_refusals),   cmocka_unit_test(test_missing_file),
+        cmocka_unit_test(test_exit_codes), cmocka_unit_test(test_dashboard),
+    };
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    free(out_text);
+    free(notes_text);
+    return failed;
+}

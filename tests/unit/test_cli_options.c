@@ -1,0 +1,165 @@
+#include "tests/support/test.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "client/cli/options.h"
+
+enum { WORDS_MAX = 32 };
+
+static const int64_t now_ns = INT64_C(1774785600000000000);
+
+// Parses a line of words with one blank between; "_" stands for an empty word.
+static enum status parse(struct cli_options *options, const char *line, struct error *err)
+{
+    static char copy[1024];
+    static char empty[] = "";
+    static char program[] = "inferstat";
+    char *words[WORDS_MAX] = {program};
+    int count = 1;
+    (void)snprintf(copy, sizeof copy, "%s", line);
+    for (char *word = strtok(copy, " "); word; word = strtok(NULL, " "))
+        words[count++] = strcmp(word, "_") == 0 ? empty : word;
+    return options_parse(options, count, words, now_ns, err);
+}
+
+static void test_words(void **state)
+{
+    (void)state;
+    struct cli_options options;
+    assert_int_equal(parse(&options, "--db x.db avg ttft_ns --by model,host --json", NULL),
+                     STATUS_OK);
+    assert_string_equal(options.command, "avg");
+    assert_int_equal(options.argument_count, 1);
+    assert_string_equal(options.arguments[0], "ttft_ns");
+    assert_string_equal(options.db, "x.db");
+    assert_int_equal(options.format, FORMAT_JSON);
+    assert_int_equal(options.group_count, 2);
+    assert_int_equal(options.group_by[0], QUERY_BY_MODEL);
+    assert_int_equal(options.group_by[1], QUERY_BY_HOST);
+    assert_int_equal(options.given, OPTION_BIT(DB) | OPTION_BIT(BY) | OPTION_BIT(JSON));
+}
+
+static void test_values(void **state)
+{
+    (void)state;
+    struct cli_options options;
+    assert_int_equal(parse(&options,
+                           "loads --model=a=b --host h --device d --run 12ab --operation o "
+                           "--stage s --since 1h --until=1m --limit=0 --timeout 250ms -n7",
+                           NULL),
+                     STATUS_OK);
+    assert_string_equal(options.filter.by[QUERY_BY_MODEL], "a=b");
+    assert_string_equal(options.filter.by[QUERY_BY_HOST], "h");
+    assert_string_equal(options.filter.by[QUERY_BY_DEVICE], "d");
+    assert_string_equal(options.filter.by[QUERY_BY_RUN], "12ab");
+    assert_string_equal(options.filter.by[QUERY_BY_OPERATION], "o");
+    assert_string_equal(options.filter.by[QUERY_BY_STAGE], "s");
+    assert_int_equal(options.filter.since_ns, now_ns - INT64_C(3600000000000));
+    assert_int_equal(options.filter.until_ns, now_ns - INT64_C(60000000000));
+    assert_int_equal(options.limit, 7); // the last one given counts
+    assert_int_equal(options.timeout_ns, 250000000);
+}
+
+static void test_letters_and_ends(void **state)
+{
+    (void)state;
+    struct cli_options options;
+    assert_int_equal(parse(&options, "clear -yh -n 5 -- --json - x", NULL), STATUS_OK);
+    assert_int_equal(options.given, OPTION_BIT(YES) | OPTION_BIT(HELP) | OPTION_BIT(LIMIT));
+    assert_int_equal(options.argument_count, 3);
+    assert_string_equal(options.arguments[0], "--json");
+    assert_string_equal(options.arguments[1], "-");
+    assert_int_equal(options.limit, 5);
+
+    assert_int_equal(parse(&options, "", NULL), STATUS_OK);
+    assert_null(options.command);
+    assert_int_equal(options.given, 0);
+}
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *line;
+        const char *why;
+    } cases[] = {
+        {"--jsn", "did you mean --json?"},
+        {"loads --colector x", "did you mean --collector?"},
+        {"--zzzzzzzz", "see inferstat --help"},
+        {"--", ""},
+        {"-z", "-z: unknown option"},
+        {"-yz", "-yz: unknown option"},
+        {"--db", "--db: its value is missing"},
+        {"-n", "--limit: its value is missing"},
+        {"--json=1", "--json: takes no value"},
+        {"--limit x", "--limit"},
+        {"--limit -1", "--limit"},
+        {"--limit 4294967296", "--limit"},
+        {"--timeout 0", "--timeout: the time must be above zero"},
+        {"--timeout 1parsec", "--timeout"},
+        {"--since tomorrow", "--since: cannot read"},
+        {"--by model,,host", "--by: cannot group by ''"},
+        {"--by modl", "did you mean model?"},
+        {"--by host,host", "--by: host is there twice"},
+        {"--by model,", "--by: cannot group by ''"},
+        {"--model _", "--model: the name is empty"},
+        {"--format xml", "--format: unknown format 'xml'"},
+        {"--json --csv", "only one of them"},
+        {"--csv --format csv", "only one of them"},
+        {"--collector a --db b", "only one of them"},
+        {"--since 1m --until 1h", "--since is not before --until"},
+        {"a 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17", "17: one word too many"},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct cli_options options;
+        struct error err = {0};
+        enum status status = parse(&options, cases[i].line, &err);
+        assert_int_equal(status, cases[i].why[0] ? STATUS_INVALID : STATUS_OK);
+        if (!strstr(err.text, cases[i].why))
+            fail_msg("'%s': '%s' lacks '%s'", cases[i].line, err.text, cases[i].why);
+    }
+}
+
+static void test_names_at_their_limit(void **state)
+{
+    (void)state;
+    char name[QUERY_TEXT_SIZE + 1];
+    char option[] = "--model";
+    char program[] = "inferstat";
+    char *words[] = {program, option, name};
+    struct cli_options options;
+
+    memset(name, 'm', sizeof name);
+    name[QUERY_TEXT_SIZE - 1] = '\0';
+    assert_int_equal(options_parse(&options, 3, words, now_ns, NULL), STATUS_OK);
+    assert_string_equal(options.filter.by[QUERY_BY_MODEL], name);
+
+    name[QUERY_TEXT_SIZE - 1] = 'm';
+    name[QUERY_TEXT_SIZE] = '\0';
+    assert_int_equal(options_parse(&options, 3, words, now_ns, NULL), STATUS_INVALID);
+}
+
+static void test_check(void **state)
+{
+    (void)state;
+    struct cli_options options;
+    struct error err = {0};
+    assert_int_equal(parse(&options, "ping --json", NULL), STATUS_OK);
+    assert_int_equal(options_check(&options, OPTION_BIT(JSON), "ping", &err), STATUS_OK);
+    assert_int_equal(options_check(&options, OPTION_BIT(CSV), "ping", &err), STATUS_INVALID);
+    assert_string_equal(err.text, "ping: --json is no option of it (see inferstat ping --help)");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_words),
+        cmocka_unit_test(test_values),
+        cmocka_unit_test(test_letters_and_ends),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_names_at_their_limit),
+        cmocka_unit_test(test_check),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

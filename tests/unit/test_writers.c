@@ -1,0 +1,313 @@
+#include "tests/support/test.h"
+
+#include <float.h>
+#include <locale.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/cli/csv.h"
+#include "client/cli/json.h"
+#include "client/cli/number.h"
+#include "client/cli/rows.h"
+#include "client/cli/table.h"
+#include "client/cli/width.h"
+
+// What was written to a stream in memory.
+struct written {
+    char *text;
+    size_t size;
+    FILE *out;
+};
+
+static FILE *open_written(struct written *written)
+{
+    written->out = open_memstream(&written->text, &written->size);
+    assert_non_null(written->out);
+    return written->out;
+}
+
+static void expect_written(struct written *written, const char *expected)
+{
+    assert_int_equal(fclose(written->out), 0);
+    assert_string_equal(written->text, expected);
+    free(written->text);
+}
+
+// ---- JSON -------------------------------------------------------------------------
+
+static void test_json_text(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        size_t size; // 0: to the NUL
+        const char *json;
+    } cases[] = {
+        {"", 0, "\"\""},
+        {"plain", 0, "\"plain\""},
+        {"say \"hi\" \\ /", 0, "\"say \\\"hi\\\" \\\\ /\""},
+        {"\b\f\n\r\t", 0, "\"\\b\\f\\n\\r\\t\""},
+        {"\x01\x1f\x7f", 0, "\"\\u0001\\u001f\\u007f\""},
+        {"a\0b", 3, "\"a\\u0000b\""},
+        {"\x1b[31m", 0, "\"\\u001b[31m\""},
+        {"gr\xc3\xbc\xc3\x9f \xe6\x97\xa5 \xf0\x9f\x9a\x80", 0,
+         "\"gr\xc3\xbc\xc3\x9f \xe6\x97\xa5 \xf0\x9f\x9a\x80\""},
+        {"\xff", 0, "\"\\ufffd\""},
+        {"a\xc3", 0, "\"a\\ufffd\""},                                  // cut short
+        {"\xc0\xaf", 0, "\"\\ufffd\\ufffd\""},                         // overlong
+        {"\xed\xa0\x80", 0, "\"\\ufffd\\ufffd\\ufffd\""},              // surrogate
+        {"\xf5\x80\x80\x80z", 0, "\"\\ufffd\\ufffd\\ufffd\\ufffdz\""}, // beyond U+10FFFF
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct written written;
+        size_t size = cases[i].size ? cases[i].size : strlen(cases[i].text);
+        json_write_text(open_written(&written), cases[i].text, size);
+        expect_written(&written, cases[i].json);
+    }
+}
+
+static void test_json_real(void **state)
+{
+    (void)state;
+    static const struct {
+        double value;
+        const char *json;
+    } cases[] = {
+        {0.0, "0"},
+        {0.1, "0.1"},
+        {1.0 / 3.0, "0.3333333333333333"},
+        {0.1 + 0.2, "0.30000000000000004"},
+        {123456789012345680.0, "1.2345678901234568e+17"},
+        {-1.5, "-1.5"},
+        {DBL_MAX, "1.7976931348623157e+308"},
+        {5e-324, "4.94065645841247e-324"},
+        {NAN, "null"},
+        {INFINITY, "null"},
+        {-INFINITY, "null"},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct written written;
+        json_write_real(open_written(&written), cases[i].value);
+        expect_written(&written, cases[i].json);
+    }
+}
+
+// Any double comes back as it was.
+static void test_number_round_trip(void **state)
+{
+    (void)state;
+    uint64_t random = 20260329;
+    for (int i = 0; i < 100000; i++) {
+        uint64_t bits = test_random(&random);
+        double value;
+        memcpy(&value, &bits, sizeof value);
+        if (!isfinite(value))
+            continue;
+        char text[NUMBER_TEXT_SIZE];
+        double back = strtod(number_text(text, value), NULL);
+        assert_memory_equal(&back, &value, sizeof back);
+    }
+}
+
+// ---- A result of all types ----------------------------------------------------------
+
+static struct result *new_result(void)
+{
+    struct result *result;
+    assert_int_equal(result_new(&result), STATUS_OK);
+    assert_int_equal(result_add_column(result, "name", UNIT_NONE), STATUS_OK);
+    assert_int_equal(result_add_column(result, "count", UNIT_COUNT), STATUS_OK);
+    assert_int_equal(result_add_column(result, "speed", UNIT_TOKENS_PER_SECOND), STATUS_OK);
+    return result;
+}
+
+static void add_row(struct result *result, const char *name, int64_t count, double speed)
+{
+    assert_int_equal(result_add_row(result), STATUS_OK);
+    if (name)
+        assert_int_equal(result_set_text(result, 0, name, strlen(name)), STATUS_OK);
+    result_set_int(result, 1, count);
+    result_set_real(result, 2, speed); // NaN becomes null
+}
+
+static void test_json_rows(void **state)
+{
+    (void)state;
+    struct result *result = new_result();
+    add_row(result, "a\"b", INT64_MAX, 45.23);
+    add_row(result, NULL, INT64_MIN, NAN);
+
+    struct written written;
+    struct rows rows = {.out = open_written(&written), .format = FORMAT_JSON};
+    rows_begin(&rows);
+    rows_write(&rows, result, 0, 1);
+    rows_write(&rows, result, 1, 2);
+    rows_end(&rows);
+    assert_int_equal(rows.count, 2);
+    expect_written(&written,
+                   "{\"rows\": [\n"
+                   "{\"name\": \"a\\\"b\", \"count\": 9223372036854775807, \"speed\": 45.23},\n"
+                   "{\"name\": null, \"count\": -9223372036854775808, \"speed\": null}\n"
+                   "]}\n");
+
+    rows = (struct rows){.out = open_written(&written), .format = FORMAT_JSON};
+    rows_begin(&rows);
+    rows_write(&rows, result, 0, 0);
+    rows_end(&rows);
+    expect_written(&written, "{\"rows\": []}\n");
+
+    rows = (struct rows){.out = open_written(&written), .format = FORMAT_JSONL, .kind = "load"};
+    rows_begin(&rows);
+    rows_write(&rows, result, 1, 2);
+    rows_end(&rows);
+    expect_written(&written, "{\"kind\": \"load\", \"name\": null, "
+                             "\"count\": -9223372036854775808, \"speed\": null}\n");
+    result_free(result);
+}
+
+static void test_csv(void **state)
+{
+    (void)state;
+    struct result *result = new_result();
+    add_row(result, "plain", 1, 0.5);
+    add_row(result, "a,b", 2, 1e300);
+    add_row(result, "say \"hi\"", 3, NAN);
+    add_row(result, "two\nlines\r", 4, 2);
+    add_row(result, "", 5, 0);
+    add_row(result, NULL, -6, -0.25);
+    add_row(result, "gr\xc3\xbcn", 7, 1);
+
+    struct written written;
+    struct rows rows = {.out = open_written(&written), .format = FORMAT_CSV};
+    rows_begin(&rows);
+    rows_write(&rows, result, 0, 3);
+    rows_write(&rows, result, 3, result_row_count(result)); // one header for all pages
+    rows_end(&rows);
+    expect_written(&written, "name,count,speed\n"
+                             "plain,1,0.5\n"
+                             "\"a,b\",2,1e+300\n"
+                             "\"say \"\"hi\"\"\",3,\n"
+                             "\"two\nlines\r\",4,2\n"
+                             "\"\",5,0\n"
+                             ",-6,-0.25\n"
+                             "gr\xc3\xbcn,7,1\n");
+    result_free(result);
+}
+
+// ---- Tables -----------------------------------------------------------------------
+
+static void test_width(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        unsigned width;
+    } cases[] = {
+        {"", 0},
+        {"abc", 3},
+        {"gr\xc3\xbcn", 4},
+        {"e\xcc\x81", 1},                // a combining accent
+        {"\xe6\x97\xa5\xe6\x9c\xac", 4}, // wide characters
+        {"\xf0\x9f\x9a\x80", 2},
+        {"\xff\xfe", 2}, // malformed: a column a byte
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++)
+        assert_int_equal(width_of(cases[i].text), cases[i].width);
+    assert_int_equal(width_cut("\xe6\x97\xa5\xe6\x9c\xac", 3), 3); // never half a character
+    assert_int_equal(width_cut("\xe6\x97\xa5\xe6\x9c\xac", 1), 0);
+    assert_int_equal(width_cut("e\xcc\x81z", 1), 3);
+}
+
+static const struct table_column three[] = {
+    {"name", TABLE_LEFT, true},
+    {"count", TABLE_RIGHT, false},
+    {"note", TABLE_LEFT, true},
+};
+
+static struct table *new_table(void)
+{
+    struct table *table;
+    assert_int_equal(table_new(&table, three, 3), STATUS_OK);
+    return table;
+}
+
+static void expect_table(const struct table *table, unsigned width, const char *expected)
+{
+    struct written written;
+    assert_int_equal(table_print(table, open_written(&written), width, NULL), STATUS_OK);
+    expect_written(&written, expected);
+}
+
+static void test_table_aligns(void **state)
+{
+    (void)state;
+    struct table *table = new_table();
+    table_add(table, "\xe6\x97\xa5\xe6\x9c\xac");
+    table_add_value(table, (struct value){.type = VALUE_INT, .i = 7}, UNIT_COUNT);
+    table_add_value(table, (struct value){.type = VALUE_NULL}, UNIT_NONE);
+    table_add_below(table, "  below the first");
+    table_add(table, "\x1b[31mred");
+    table_add_value(table, (struct value){.type = VALUE_REAL, .r = NAN}, UNIT_DURATION);
+    table_add_value(table, (struct value){.type = VALUE_TEXT, .text = {"x\ny", 3}}, UNIT_NONE);
+    expect_table(table, 0,
+                 "name         count  note\n"
+                 "\xe6\x97\xa5\xe6\x9c\xac             7  -\n"
+                 "  below the first\n"
+                 "\\x1B[31mred      -  x\\x0Ay\n");
+    table_free(table);
+}
+
+static void test_table_narrows(void **state)
+{
+    (void)state;
+    struct table *table = new_table();
+    table_add(table, "a-rather-long-name");
+    table_add(table, "12345");
+    table_add(table, "short");
+    expect_table(table, 32,
+                 "name                count  note\n"
+                 "a-rather-long-name  12345  short\n");
+    expect_table(table, 28,
+                 "name            count  note\n"
+                 "a-rather-lo...  12345  short\n");
+    // Below the least width of a name whole columns go.
+    expect_table(table, 20,
+                 "name           count\n"
+                 "a-rather-l...  12345\n"
+                 "(1 more column: widen the terminal, or use --json)\n");
+    expect_table(table, 3,
+                 "name\n"
+                 "a-rathe...\n"
+                 "(2 more columns: widen the terminal, or use --json)\n");
+    table_free(table);
+}
+
+static void test_table_without_rows(void **state)
+{
+    (void)state;
+    struct table *table = new_table();
+    table_add_below(table, "below nothing");
+    expect_table(table, 0, "name  count  note\n");
+    table_free(table);
+    table_free(NULL);
+}
+
+int main(void)
+{
+    if (!setlocale(LC_CTYPE, "C.UTF-8"))
+        return 77;
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_json_text),
+        cmocka_unit_test(test_json_real),
+        cmocka_unit_test(test_json_rows),
+        cmocka_unit_test(test_number_round_trip),
+        cmocka_unit_test(test_csv),
+        cmocka_unit_test(test_width),
+        cmocka_unit_test(test_table_aligns),
+        cmocka_unit_test(test_table_narrows),
+        cmocka_unit_test(test_table_without_rows),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
