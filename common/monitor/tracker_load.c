@@ -90,6 +90,12 @@ void inferstat_load_set_model(struct inferstat_load *load, uint32_t model)
         load->model = monitor_known_name(load->monitor, model);
 }
 
+void inferstat_load_set_device(struct inferstat_load *load, uint32_t device)
+{
+    if (load && monitor_is_live(load->monitor))
+        load->device = monitor_known_name(load->monitor, device);
+}
+
 void inferstat_load_set_model_bytes(struct inferstat_load *load, int64_t bytes)
 {
     if (load)
@@ -240,5 +246,14 @@ void inferstat_startup_end(struct inferstat_startup *startup)
         seat_set_activity(seat, ACTIVITY_IDLE, 0, now);
         atomic_store_explicit(&monitor->startup_ns, duration + 1, memory_order_relaxed);
     }
+    free(startup);
+}
+
+void inferstat_startup_abandon(struct inferstat_startup *startup)
+{
+    if (!startup)
+        return;
+    if (monitor_is_live(startup->monitor))
+        set_activity(startup->monitor, ACTIVITY_IDLE, NULL, clock_monotonic_ns());
     free(startup);
 }
