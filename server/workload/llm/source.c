@@ -65,7 +65,7 @@ enum status source_open(struct source *out, const char *path, struct error *err)
     }
     if (!S_ISREG(info.st_mode)) {
         (void)close(fd);
-        return error_set(err, STATUS_INVALID, "cannot open: not a regular file");
+        return error_set(err, STATUS_IO, "cannot open: not a regular file");
     }
     (void)posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL); // only a hint
     *out = (struct source){.read = read_file, .size = (uint64_t)info.st_size, .fd = fd};

@@ -21,8 +21,8 @@ struct source {
     const void *memory; // of a source in memory
 };
 
-// Opens a regular file for reading.  Fails with STATUS_NOT_FOUND, STATUS_DENIED,
-// STATUS_IO, or STATUS_INVALID where the path names no regular file.
+// Opens a regular file for reading.  Fails with STATUS_NOT_FOUND, STATUS_DENIED, or
+// STATUS_IO, also where the path names something else.
 MUST_CHECK enum status source_open(struct source *out, const char *path, struct error *err);
 
 // Lends `size` bytes of memory to `*out` until it is closed.

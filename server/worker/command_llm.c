@@ -1,0 +1,310 @@
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/core/parse.h"
+#include "common/sys/log.h"
+#include "common/sys/stop.h"
+#include "server/worker/json.h"
+#include "server/worker/worker.h"
+#include "server/workload/llm/load.h"
+#include "server/workload/llm/serve.h"
+
+static struct {
+    const char *model, *prompt, *prompt_file, *requests;
+    int64_t tokens, seed, context;
+    double rate, temperature, top_p;
+    bool json;
+} options = {.tokens = 128, .seed = 1, .top_p = 1.0};
+
+#define PLACE(member) offsetof(__typeof__(options), member)
+
+static struct option_table get_options(void)
+{
+    static const struct option_line lines[] = {
+        {"--model", "FILE.gguf", OPTION_TEXT, PLACE(model), 0, 0, "the model to run"},
+        {"--prompt", "TEXT", OPTION_TEXT, PLACE(prompt), 0, 0,
+         "what to continue (default \"Once upon a time\")"},
+        {"--prompt-file", "FILE", OPTION_TEXT, PLACE(prompt_file), 0, 0,
+         "one prompt a line; - is standard input"},
+        {"--tokens", "N", OPTION_INTEGER, PLACE(tokens), 1, 1 << 24,
+         "at most so many a request (default 128)"},
+        {"--requests", "N|forever", OPTION_TEXT, PLACE(requests), 0, 0,
+         "how many (default: each prompt once)"},
+        {"--rate", "R", OPTION_REAL, PLACE(rate), 1e-6, 1e6,
+         "requests a second, at even distances (default: one by one)"},
+        {"--temperature", "T", OPTION_REAL, PLACE(temperature), 0, 100,
+         "0 takes the likeliest token, more is livelier (default 0)"},
+        {"--top-p", "P", OPTION_REAL, PLACE(top_p), 1e-6, 1,
+         "choose among the likeliest that reach this share (default 1)"},
+        {"--seed", "S", OPTION_INTEGER, PLACE(seed), 0, INT32_MAX,
+         "of the choices where the temperature is not 0 (default 1)"},
+        {"--context", "N", OPTION_INTEGER, PLACE(context), 1, 1 << 24,
+         "positions (default: the model's, at most 4096)"},
+        {"--json", NULL, OPTION_FLAG, PLACE(json), 0, 0,
+         "end with one object of figures; text goes to standard error"},
+    };
+    return (struct option_table){lines, sizeof lines / sizeof lines[0], &options};
+}
+
+// ---- What the options mean ------------------------------------------------
+
+struct plan {
+    uint64_t requests; // 0: until the prompts end or a stop is asked for
+    bool repeat;       // prompts of a file begin again
+    const char *prompt_file;
+    const char *delay_stage;
+    uint64_t delay_ns;
+    char delay_text[64];
+};
+
+static enum status plan_requests(struct plan *plan, struct error *err)
+{
+    plan->requests = plan->prompt_file ? 0 : 1;
+    if (!options.requests)
+        return STATUS_OK;
+    plan->repeat = true;
+    plan->requests = 0;
+    if (strcmp(options.requests, "forever") == 0)
+        return STATUS_OK;
+    int64_t count;
+    enum status status = parse_int(&count, options.requests, 1, INT64_MAX, "--requests", err);
+    if (status == STATUS_OK)
+        plan->requests = (uint64_t)count;
+    return status;
+}
+
+// For tests: INFERSTAT_TEST_STAGE_DELAY=STAGE:MS makes a stage of the load longer.
+static enum status plan_delay(struct plan *plan, struct error *err)
+{
+    static const char variable[] = "INFERSTAT_TEST_STAGE_DELAY";
+    const char *text = getenv(variable);
+    if (!text || !*text)
+        return STATUS_OK;
+    const char *colon = strchr(text, ':');
+    int64_t ms = 0;
+    if (!colon || (size_t)(colon - text) >= sizeof plan->delay_text)
+        return error_set(err, STATUS_INVALID, "%s: not of the form STAGE:MS", variable);
+    memcpy(plan->delay_text, text, (size_t)(colon - text));
+    if (!llm_is_stage(plan->delay_text))
+        return error_set(err, STATUS_INVALID, "%s: '%s' is no stage", variable, plan->delay_text);
+    enum status status = parse_int(&ms, colon + 1, 0, 600000, variable, err);
+    plan->delay_stage = plan->delay_text;
+    plan->delay_ns = (uint64_t)ms * 1000000U;
+    return status;
+}
+
+static enum status make_plan(struct plan *plan, char *const *words, int count, struct error *err)
+{
+    memset(plan, 0, sizeof *plan);
+    if (!options.model)
+        return error_set(err, STATUS_INVALID, "llm: no model (give --model FILE.gguf)");
+    bool standard_input = count == 1 && strcmp(words[0], "-") == 0;
+    if (count > 0 && !standard_input)
+        return error_set(err, STATUS_INVALID, "llm: unexpected '%.60s' (see --help)", words[0]);
+    plan->prompt_file = standard_input ? "-" : options.prompt_file;
+    if ((options.prompt != NULL) + (options.prompt_file != NULL) + standard_input > 1)
+        return error_set(err, STATUS_INVALID,
+                         "llm: prompts from several places (give one of --prompt, --prompt-file "
+                         "and -)");
+    enum status status = plan_requests(plan, err);
+    return status == STATUS_OK ? plan_delay(plan, err) : status;
+}
+
+static enum status open_prompts(struct prompts **out, const struct plan *plan, struct error *err)
+{
+    if (plan->prompt_file)
+        return prompts_from_file(out, plan->prompt_file, plan->repeat, stop_fd(), err);
+    return prompts_from_text(out, options.prompt ? options.prompt : "Once upon a time", err);
+}
+
+// ---- Output ---------------------------------------------------------------
+
+static bool write_text(void *context, const char *text, size_t size)
+{
+    FILE *out = context;
+    return fwrite(text, 1, size, out) == size && fflush(out) == 0;
+}
+
+static void request_failed(void *context, uint64_t request, const char *why)
+{
+    (void)context;
+    log_write(LOG_LEVEL_ERROR, "request %llu: %s", (unsigned long long)request, why);
+}
+
+static double per_second(uint64_t count, uint64_t ns)
+{
+    return count > 0 && ns > 0 ? (double)count * 1e9 / (double)ns : (double)NAN;
+}
+
+static double mean(uint64_t sum, uint64_t count)
+{
+    return count > 0 ? (double)sum / (double)count : (double)NAN;
+}
+
+// What a finished run says of itself.
+struct outcome {
+    struct llm_figures figures;
+    struct inferstat_summary summary;
+    struct inferstat_totals totals;
+    struct device_description device;
+    char model[256]; // its name
+};
+
+static void write_figures(const struct outcome *o)
+{
+    const struct llm_figures *f = &o->figures;
+    struct json json;
+    json_begin(&json, stdout);
+    json_text(&json, "workload", "llm");
+    json_text(&json, "model", o->model);
+    json_text(&json, "device", o->device.name);
+    json_uint(&json, "load_duration_ns", o->summary.last_load.duration_ns);
+    json_uint(&json, "startup_duration_ns", o->summary.startup_ns);
+    json_uint(&json, "duration_ns", f->duration_ns);
+    json_uint(&json, "requests", f->requests);
+    json_uint(&json, "completed", f->completed);
+    json_uint(&json, "cancelled", f->cancelled);
+    json_uint(&json, "failed", f->failed);
+    json_uint(&json, "prompt_tokens", f->prompt_tokens);
+    json_uint(&json, "generated_tokens", f->generated_tokens);
+    json_real(&json, "mean_ttft_ns", mean(f->ttft_ns, f->first_tokens));
+    json_real(&json, "mean_e2e_ns", mean(f->e2e_ns, f->requests));
+    json_real(&json, "mean_tpot_ns", mean(f->decode_ns, f->decoded_tokens));
+    json_real(&json, "tokens_per_second", per_second(f->decoded_tokens, f->decode_ns));
+    json_real(&json, "output_tokens_per_second", per_second(f->generated_tokens, f->e2e_ns));
+    json_uint(&json, "records_produced", o->totals.produced);
+    json_uint(&json, "records_acknowledged", o->totals.acknowledged);
+    json_uint(&json, "records_dropped", o->totals.dropped);
+    json_end(&json);
+}
+
+// ---- Running --------------------------------------------------------------
+
+// Everything that is open, for one way out.
+struct running {
+    struct inferstat_monitor *monitor;
+    struct llm *llm;
+    struct llm_server *server;
+    struct prompts *prompts;
+};
+
+static void stop_running(struct running *r)
+{
+    llm_server_free(r->server);
+    llm_free(r->llm);
+    prompts_free(r->prompts);
+}
+
+static enum status load_model(struct running *r, const struct worker_options *worker,
+                              const struct plan *plan, struct error *err)
+{
+    const struct llm_load_options load = {
+        .path = options.model,
+        .device = {.spec = worker->device, .threads = (unsigned int)worker->threads},
+        .cancelled = stop_requested,
+        .delay_stage = plan->delay_stage,
+        .delay_ns = plan->delay_ns,
+    };
+    return llm_load(&r->llm, &load, r->monitor, err);
+}
+
+static enum status prepare_server(struct running *r, const struct plan *plan, struct error *err)
+{
+    const struct llm_serve_options serve = {
+        .requests = plan->requests,
+        .tokens = (uint32_t)options.tokens,
+        .rate = options.rate,
+        .context = (size_t)options.context,
+        .sampler = {.temperature = options.temperature,
+                    .top_p = options.top_p,
+                    .seed = (uint64_t)options.seed},
+        .terminal = isatty(options.json ? STDERR_FILENO : STDOUT_FILENO) == 1,
+        .write = write_text,
+        .write_context = options.json ? stderr : stdout,
+        .failed = request_failed,
+    };
+    return llm_server_new(&r->server, r->llm, &serve, r->monitor, err);
+}
+
+// The process's getting ready, in stages of its own; a load's stages are inside
+// the one called load_model.
+static enum status get_ready(struct running *r, const struct worker_options *worker,
+                             const struct plan *plan, struct error *err)
+{
+    struct inferstat_startup *startup = inferstat_startup_begin(r->monitor);
+    inferstat_startup_start_stage(startup, "open_prompts");
+    enum status status = open_prompts(&r->prompts, plan, err);
+    if (status == STATUS_OK) {
+        inferstat_startup_start_stage(startup, "load_model");
+        status = load_model(r, worker, plan, err);
+    }
+    if (status == STATUS_OK) {
+        inferstat_startup_start_stage(startup, "prepare_session");
+        status = prepare_server(r, plan, err);
+    }
+    if (status == STATUS_OK)
+        inferstat_startup_end(startup);
+    else
+        inferstat_startup_abandon(startup);
+    return status;
+}
+
+static enum status serve(struct running *r, const struct worker_options *worker,
+                         const struct plan *plan, struct outcome *outcome, struct error *err)
+{
+    enum status status = get_ready(r, worker, plan, err);
+    if (status != STATUS_OK)
+        return status;
+    device_describe(r->llm->device, &outcome->device);
+    (void)snprintf(outcome->model, sizeof outcome->model, "%s", r->llm->name);
+    log_write(LOG_LEVEL_INFO, "device %s (kernels: %s, threads: %u)", outcome->device.reason,
+              outcome->device.kernels, outcome->device.threads);
+    return llm_server_run(r->server, r->prompts, &outcome->figures, err);
+}
+
+static int report(const struct outcome *outcome)
+{
+    if (options.json)
+        write_figures(outcome);
+    if (outcome->figures.failed == 0)
+        return WORKER_DONE;
+    log_write(LOG_LEVEL_ERROR, "requests: %llu of %llu failed",
+              (unsigned long long)outcome->figures.failed,
+              (unsigned long long)outcome->figures.requests);
+    return WORKER_CHECK_FAILED;
+}
+
+static int run(const struct worker_options *worker, char *const *words, int count)
+{
+    struct error err = {0};
+    struct plan plan;
+    struct running r = {0};
+    struct outcome outcome = {0};
+    enum status status = make_plan(&plan, words, count, &err);
+    if (status == STATUS_OK)
+        status = stop_install(&err);
+    if (status == STATUS_OK)
+        status = worker_open_monitor(&r.monitor, worker, &err);
+    if (status != STATUS_OK)
+        return worker_fail(&err);
+
+    status = serve(&r, worker, &plan, &outcome, &err);
+    inferstat_get_summary(r.monitor, &outcome.summary);
+    stop_running(&r);
+    worker_close_monitor(r.monitor, &outcome.totals);
+    // Stopped while loading is an end like any other.
+    if (status != STATUS_OK && status != STATUS_CANCELLED)
+        return worker_fail(&err);
+    return report(&outcome);
+}
+
+const struct worker_command command_llm = {
+    .name = "llm",
+    .summary = "load a model and answer prompts",
+    .words = "[-]",
+    .options = get_options,
+    .run = run,
+};

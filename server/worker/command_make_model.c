@@ -1,0 +1,84 @@
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "common/core/unit.h"
+#include "common/sys/log.h"
+#include "server/worker/worker.h"
+#include "server/workload/llm/synthetic.h"
+
+static struct {
+    const char *shape, *type;
+    int64_t seed;
+} options = {.shape = "15m", .type = "f16", .seed = 1};
+
+static struct option_table get_options(void)
+{
+    static const struct option_line lines[] = {
+        {"--shape", "tiny|15m|42m", OPTION_TEXT, offsetof(__typeof__(options), shape), 0, 0,
+         "how large (default 15m)"},
+        {"--type", "f32|f16", OPTION_TEXT, offsetof(__typeof__(options), type), 0, 0,
+         "of the weights (default f16)"},
+        {"--seed", "S", OPTION_INTEGER, offsetof(__typeof__(options), seed), 0, INT32_MAX,
+         "of the random weights (default 1)"},
+    };
+    return (struct option_table){lines, sizeof lines / sizeof lines[0], &options};
+}
+
+static enum status find_shape(const struct synthetic_shape **shape, struct error *err)
+{
+    *shape = synthetic_find(options.shape);
+    if (*shape)
+        return STATUS_OK;
+    char names[128] = "";
+    size_t count;
+    const struct synthetic_shape *shapes = synthetic_shapes(&count);
+    for (size_t i = 0; i < count; i++) {
+        size_t used = strlen(names);
+        (void)snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", shapes[i].name);
+    }
+    return error_set(err, STATUS_INVALID, "--shape: '%.40s' is none of %s", options.shape, names);
+}
+
+static enum status find_type(bool *half, struct error *err)
+{
+    *half = strcmp(options.type, "f16") == 0;
+    if (*half || strcmp(options.type, "f32") == 0)
+        return STATUS_OK;
+    return error_set(err, STATUS_INVALID, "--type: '%.40s' is none of f32, f16", options.type);
+}
+
+static int run(const struct worker_options *worker, char *const *words, int count)
+{
+    (void)worker;
+    struct error err = {0};
+    if (count != 1) {
+        (void)error_set(&err, STATUS_INVALID, "make-model: one file to write is needed (OUT.gguf)");
+        return worker_fail(&err);
+    }
+    const struct synthetic_shape *shape = NULL;
+    bool half = false;
+    enum status status = find_shape(&shape, &err);
+    if (status == STATUS_OK)
+        status = find_type(&half, &err);
+    if (status == STATUS_OK)
+        status = synthetic_write(words[0], shape, half, (uint64_t)options.seed, &err);
+    if (status != STATUS_OK)
+        return worker_fail(&err);
+
+    struct stat info;
+    char size[UNIT_TEXT_SIZE] = "-";
+    if (stat(words[0], &info) == 0)
+        (void)unit_format_int(size, UNIT_BYTES, info.st_size);
+    (void)printf("%s: a synthetic model of random weights, %s, %s, %s\n", words[0], shape->name,
+                 options.type, size);
+    return WORKER_DONE;
+}
+
+const struct worker_command command_make_model = {
+    .name = "make-model",
+    .summary = "write a synthetic model of random weights",
+    .words = "OUT.gguf",
+    .options = get_options,
+    .run = run,
+};

@@ -1,0 +1,26 @@
+// One JSON object on one line.
+#ifndef INFERSTAT_SERVER_WORKER_JSON_H
+#define INFERSTAT_SERVER_WORKER_JSON_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+// In the caller's memory.
+struct json {
+    FILE *out;
+    bool any; // a member was written
+};
+
+void json_begin(struct json *json, FILE *out);
+
+// Keys are plain words of ours.
+void json_uint(struct json *json, const char *key, uint64_t value);
+// NaN and infinite values are null.
+void json_real(struct json *json, const char *key, double value);
+// NULL is null; bytes that are not UTF-8 become U+FFFD.
+void json_text(struct json *json, const char *key, const char *value);
+
+void json_end(struct json *json);
+
+#endif

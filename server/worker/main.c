@@ -1,0 +1,135 @@
+// inferstat-worker: runs a workload and reports every load and inference.
+#include <stdio.h>
+#include <string.h>
+
+#include "common/core/parse.h"
+#include "common/sys/log.h"
+#include "server/worker/worker.h"
+
+static const struct worker_command *const commands[] = {&command_llm, &command_make_model};
+
+enum { COMMAND_COUNT = sizeof commands / sizeof commands[0] };
+
+static struct worker_options options;
+
+static struct option_table global_options(void)
+{
+    static const struct option_line lines[] = {
+        {"--collector", "ADDR", OPTION_TEXT, offsetof(struct worker_options, collector), 0, 0,
+         "ipc:///FOLDER or tcp://HOST:PORT (also INFERSTAT_COLLECTOR)"},
+        {"--no-report", NULL, OPTION_FLAG, offsetof(struct worker_options, no_report), 0, 0,
+         "measure, but report to nobody"},
+        {"--device", "auto|cpu|cuda[:N]", OPTION_TEXT, offsetof(struct worker_options, device), 0,
+         0, "what computes (default auto)"},
+        {"--threads", "N", OPTION_INTEGER, offsetof(struct worker_options, threads), 1, 1024,
+         "of the cpu device (default: processors allowed)"},
+        {"--log-level", "LEVEL", OPTION_TEXT, offsetof(struct worker_options, log_level), 0, 0,
+         "error, warning, info or debug (default warning)"},
+        {"--help", NULL, OPTION_FLAG, offsetof(struct worker_options, help), 0, 0, "this text"},
+        {"--version", NULL, OPTION_FLAG, offsetof(struct worker_options, version), 0, 0,
+         "the program's version"},
+    };
+    return (struct option_table){lines, sizeof lines / sizeof lines[0], &options};
+}
+
+// ---- Help -----------------------------------------------------------------
+
+static int print_help(const struct worker_command *command)
+{
+    struct option_table global = global_options();
+    if (command) {
+        struct option_table own = command->options();
+        (void)printf("usage: inferstat-worker [OPTIONS] %s [OPTIONS] %s\n\n%s\n\n", command->name,
+                     command->words, command->summary);
+        options_help(stdout, &own);
+        (void)printf("\nof every workload:\n");
+    } else {
+        (void)printf("usage: inferstat-worker [OPTIONS] WORKLOAD [OPTIONS]\n\n"
+                     "Runs a workload and reports every load and inference.\n\nworkloads:\n");
+        for (size_t i = 0; i < COMMAND_COUNT; i++)
+            (void)printf("  %-26s%s\n", commands[i]->name, commands[i]->summary);
+        (void)printf("\ninferstat-worker WORKLOAD --help tells more.\n\noptions:\n");
+    }
+    options_help(stdout, &global);
+    return WORKER_DONE;
+}
+
+// ---- Finding the workload -------------------------------------------------
+
+static const struct worker_command *find_command(const char *name)
+{
+    for (size_t i = 0; i < COMMAND_COUNT; i++)
+        if (strcmp(commands[i]->name, name) == 0)
+            return commands[i];
+    return NULL;
+}
+
+static enum status unknown_command(const char *name, struct error *err)
+{
+    const char *names[COMMAND_COUNT];
+    for (size_t i = 0; i < COMMAND_COUNT; i++)
+        names[i] = commands[i]->name;
+    const char *nearest = parse_nearest(name, names, COMMAND_COUNT);
+    if (nearest)
+        return error_set(err, STATUS_INVALID, "unknown workload '%.60s' (did you mean %s?)", name,
+                         nearest);
+    return error_set(err, STATUS_INVALID, "unknown workload '%.60s' (see --help)", name);
+}
+
+// Reads the options of the workload and the words between them; the words move to
+// the front of `arguments`.
+static enum status parse_command(const struct worker_command *command, char **arguments, int count,
+                                 int at, int *words, struct error *err)
+{
+    const struct option_table tables[] = {command->options(), global_options()};
+    *words = 0;
+    while (at < count) {
+        enum status status = options_parse(arguments, count, &at, tables, 2, err);
+        if (status != STATUS_OK)
+            return status;
+        if (at < count)
+            arguments[(*words)++] = arguments[at++];
+    }
+    return STATUS_OK;
+}
+
+static enum status open_log(struct error *err)
+{
+    enum log_level level = LOG_LEVEL_WARNING;
+    enum status status = STATUS_OK;
+    if (options.log_level)
+        status = log_level_parse(&level, options.log_level, err);
+    log_open("inferstat-worker", level);
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    struct error err = {0};
+    struct option_table global = global_options();
+    log_open("inferstat-worker", LOG_LEVEL_WARNING);
+    int at = 1;
+    int words = 0;
+    const struct worker_command *command = NULL;
+    enum status status = options_parse(argv, argc, &at, &global, 1, &err);
+    if (status == STATUS_OK && at < argc) {
+        command = find_command(argv[at]);
+        status = command ? parse_command(command, argv, argc, at + 1, &words, &err)
+                         : unknown_command(argv[at], &err);
+    }
+    if (status == STATUS_OK)
+        status = open_log(&err);
+    if (status != STATUS_OK)
+        return worker_fail(&err);
+    if (options.version) {
+        (void)puts("inferstat-worker " INFERSTAT_VERSION);
+        return WORKER_DONE;
+    }
+    if (options.help)
+        return print_help(command);
+    if (!command) {
+        (void)error_set(&err, STATUS_INVALID, "no workload (see --help)");
+        return worker_fail(&err);
+    }
+    return command->run(&options, argv, words);
+}

@@ -1,0 +1,51 @@
+#include "server/worker/worker.h"
+
+#include <string.h>
+
+#include "common/sys/log.h"
+
+// How long the end of the program waits for the collector to commit what is left.
+#define CLOSE_TIMEOUT_NS UINT64_C(2000000000)
+
+int worker_fail(const struct error *err)
+{
+    log_write(LOG_LEVEL_ERROR, "%s", err->text);
+    return err->status == STATUS_INVALID ? WORKER_USAGE : WORKER_UNREACHABLE;
+}
+
+static void log_of_library(void *context, enum inferstat_log_level level, const char *text)
+{
+    (void)context;
+    static const enum log_level levels[] = {
+        [INFERSTAT_LOG_ERROR] = LOG_LEVEL_ERROR,
+        [INFERSTAT_LOG_WARNING] = LOG_LEVEL_WARNING,
+        [INFERSTAT_LOG_INFO] = LOG_LEVEL_INFO,
+    };
+    log_write(levels[level], "%s", text);
+}
+
+enum status worker_open_monitor(struct inferstat_monitor **out,
+                                const struct worker_options *options, struct error *err)
+{
+    struct inferstat_options settings;
+    inferstat_options_init(&settings);
+    settings.collector = options->collector;
+    settings.report = !options->no_report;
+    settings.program = "inferstat-worker " INFERSTAT_VERSION;
+    settings.log = log_of_library;
+
+    struct inferstat_error why;
+    enum inferstat_status status = inferstat_open(out, &settings, &why);
+    if (status == INFERSTAT_OK)
+        return STATUS_OK;
+    return error_set(err, status == INFERSTAT_INVALID ? STATUS_INVALID : STATUS_IO, "%s", why.text);
+}
+
+void worker_close_monitor(struct inferstat_monitor *monitor, struct inferstat_totals *totals)
+{
+    memset(totals, 0, sizeof *totals);
+    if (inferstat_close(monitor, CLOSE_TIMEOUT_NS, totals) == INFERSTAT_UNFINISHED)
+        log_write(LOG_LEVEL_WARNING,
+                  "the collector has committed %llu of %llu records: the rest stays on this host",
+                  (unsigned long long)totals->acknowledged, (unsigned long long)totals->produced);
+}

@@ -1,0 +1,48 @@
+// What the worker's commands share.
+#ifndef INFERSTAT_SERVER_WORKER_WORKER_H
+#define INFERSTAT_SERVER_WORKER_WORKER_H
+
+#include <stdbool.h>
+
+#include "common/core/error.h"
+#include "common/core/status.h"
+#include "common/monitor/inferstat.h"
+#include "server/worker/options.h"
+
+// Options every command takes, before or after its name.
+struct worker_options {
+    const char *collector;
+    bool no_report;
+    const char *device;
+    int64_t threads; // 0: as many as the process may use
+    const char *log_level;
+    bool help, version;
+};
+
+// Exit codes.
+enum { WORKER_DONE = 0, WORKER_CHECK_FAILED = 1, WORKER_USAGE = 2, WORKER_UNREACHABLE = 4 };
+
+// A command: its options and what it does.  The arguments have been parsed into
+// the table's target; `words` are what is left.
+struct worker_command {
+    const char *name;
+    const char *summary;
+    const char *words; // as help shows them: "OUT.gguf"; "" for none
+    struct option_table (*options)(void);
+    int (*run)(const struct worker_options *options, char *const *words, int count);
+};
+
+extern const struct worker_command command_llm;
+extern const struct worker_command command_make_model;
+
+// Reports an error once and returns the exit code that fits its status.
+int worker_fail(const struct error *err);
+
+// Opens the process's monitor by the options; its messages go to the log.
+MUST_CHECK enum status worker_open_monitor(struct inferstat_monitor **out,
+                                           const struct worker_options *options, struct error *err);
+
+// Closes it, with a deadline.  `totals` is filled.  Accepts NULL.
+void worker_close_monitor(struct inferstat_monitor *monitor, struct inferstat_totals *totals);
+
+#endif

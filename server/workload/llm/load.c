@@ -1,0 +1,192 @@
+#include "server/workload/llm/load.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/sys/clock.h"
+#include "server/workload/llm/gguf.h"
+#include "server/workload/llm/source.h"
+
+// A load under way.
+struct loading {
+    const struct llm_load_options *options;
+    struct inferstat_monitor *monitor;
+    struct inferstat_load *load;
+    struct llm *llm;
+    struct source source;
+    struct gguf *gguf;
+};
+
+// ---- The stages -----------------------------------------------------------
+
+static enum status select_device(struct loading *l, struct error *err)
+{
+    enum status status = device_open(&l->llm->device, &l->options->device, err);
+    if (status != STATUS_OK)
+        return status;
+    struct device_description description;
+    device_describe(l->llm->device, &description);
+    struct inferstat_device device;
+    inferstat_device_init(&device);
+    device.ordinal = description.ordinal;
+    device.name = description.name;
+    device.memory_bytes = description.memory_bytes;
+    l->llm->device_number = inferstat_add_device(l->monitor, &device);
+    inferstat_load_set_device(l->load, l->llm->device_number);
+    return STATUS_OK;
+}
+
+static enum status open_file(struct loading *l, struct error *err)
+{
+    enum status status = source_open(&l->source, l->options->path, err);
+    if (status != STATUS_OK)
+        return error_prefix(err, status, "%s", l->options->path);
+    inferstat_load_set_model_bytes(l->load, (int64_t)l->source.size);
+    double cached = source_cached_ratio(&l->source);
+    if (cached >= 0.0)
+        inferstat_load_set_page_cache_ratio(l->load, cached);
+    return STATUS_OK;
+}
+
+static enum status read_header(struct loading *l, struct error *err)
+{
+    enum status status = gguf_read(&l->gguf, &l->source, err);
+    return status == STATUS_OK ? status : error_prefix(err, status, "%s", l->options->path);
+}
+
+static enum status init_tokenizer(struct loading *l, struct error *err)
+{
+    enum status status = tokenizer_new(&l->llm->tokenizer, l->gguf, err);
+    return status == STATUS_OK ? status : error_prefix(err, status, "%s", l->options->path);
+}
+
+static void describe_model(const struct loading *l)
+{
+    const struct llama_config *config = llama_get_config(l->llm->llama);
+    struct inferstat_model model;
+    inferstat_model_init(&model);
+    model.name = l->llm->name;
+    model.format = "gguf";
+    model.architecture = "llama";
+    model.quantisation = llama_quantisation(l->llm->llama);
+    model.parameters = (int64_t)llama_parameters(l->llm->llama);
+    model.file_bytes = (int64_t)l->source.size;
+    model.context = (int64_t)config->context;
+    (void)inferstat_add_model(l->monitor, &model);
+}
+
+static enum status build_model(struct loading *l, struct error *err)
+{
+    struct llama_config config;
+    struct llama_transfer transfer;
+    enum status status =
+        llama_config_read(&config, l->gguf, tokenizer_count(l->llm->tokenizer), err);
+    if (status == STATUS_OK)
+        status = llama_load(&l->llm->llama, l->llm->device, &l->source, l->gguf, &config,
+                            l->options->cancelled, &transfer, err);
+    if (status == STATUS_CANCELLED)
+        return status;
+    if (status != STATUS_OK)
+        return error_prefix(err, status, "%s", l->options->path);
+    if (transfer.read_ns > 0)
+        inferstat_load_set_storage_rate(l->load,
+                                        (double)transfer.bytes * 1e9 / (double)transfer.read_ns);
+    describe_model(l);
+    return STATUS_OK;
+}
+
+static const struct stage {
+    const char *name;
+    enum status (*run)(struct loading *l, struct error *err);
+} stages[] = {
+    {"device_selection", select_device}, {"file_opening", open_file},
+    {"read_header", read_header},        {"tokenizer_init", init_tokenizer},
+    {"model_building", build_model},
+};
+
+enum { STAGE_COUNT = sizeof stages / sizeof stages[0] };
+
+bool llm_is_stage(const char *name)
+{
+    for (size_t i = 0; i < STAGE_COUNT; i++)
+        if (strcmp(stages[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+// ---- The whole ------------------------------------------------------------
+
+static enum status run_stages(struct loading *l, struct error *err)
+{
+    const struct llm_load_options *options = l->options;
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < STAGE_COUNT && status == STATUS_OK; i++) {
+        inferstat_load_start_stage(l->load, stages[i].name);
+        if (options->delay_stage && strcmp(options->delay_stage, stages[i].name) == 0)
+            clock_sleep_until_ns(clock_monotonic_ns() + options->delay_ns);
+        if (options->cancelled && options->cancelled())
+            return error_set(err, STATUS_CANCELLED, "stopped while loading");
+        status = stages[i].run(l, err);
+    }
+    return status;
+}
+
+// The file's name without its folder and without ".gguf".
+static char *name_of(const char *path)
+{
+    static const char suffix[] = ".gguf";
+    const char *slash = strrchr(path, '/');
+    char *name = strdup(slash && slash[1] ? slash + 1 : path);
+    if (!name)
+        return NULL;
+    size_t size = strlen(name);
+    if (size >= sizeof suffix && strcmp(name + size - strlen(suffix), suffix) == 0)
+        name[size - strlen(suffix)] = '\0';
+    return name;
+}
+
+static enum inferstat_result result_of(enum status status)
+{
+    if (status == STATUS_OK)
+        return INFERSTAT_RESULT_OK;
+    return status == STATUS_CANCELLED ? INFERSTAT_RESULT_CANCELLED : INFERSTAT_RESULT_ERROR;
+}
+
+enum status llm_load(struct llm **out, const struct llm_load_options *options,
+                     struct inferstat_monitor *monitor, struct error *err)
+{
+    struct error why = {0};
+    struct llm *llm = calloc(1, sizeof *llm);
+    if (!llm || !(llm->name = name_of(options->path))) {
+        llm_free(llm);
+        return error_set(err, STATUS_NOMEM, "model: out of memory");
+    }
+    llm->model_number = inferstat_name(monitor, llm->name);
+    // Until the device is chosen, the wish names it.
+    llm->device_number =
+        inferstat_name(monitor, options->device.spec ? options->device.spec : "auto");
+    struct loading l = {.options = options, .monitor = monitor, .llm = llm};
+    l.load = inferstat_load_begin(monitor, llm->model_number, llm->device_number);
+
+    enum status status = run_stages(&l, &why);
+    inferstat_load_end(l.load, result_of(status), status == STATUS_OK ? NULL : why.text);
+    gguf_free(l.gguf);
+    source_close(&l.source);
+    if (status != STATUS_OK) {
+        llm_free(llm);
+        return error_set(err, status, "%s", why.text);
+    }
+    *out = llm;
+    return STATUS_OK;
+}
+
+void llm_free(struct llm *llm)
+{
+    if (!llm)
+        return;
+    llama_free(llm->llama);
+    tokenizer_free(llm->tokenizer);
+    device_close(llm->device);
+    free(llm->name);
+    free(llm);
+}

@@ -1,0 +1,52 @@
+// Loading a model, in five stages that are measured and reported where they
+// happen.
+#ifndef INFERSTAT_SERVER_WORKLOAD_LLM_LOAD_H
+#define INFERSTAT_SERVER_WORKLOAD_LLM_LOAD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/core/error.h"
+#include "common/core/status.h"
+#include "common/monitor/inferstat.h"
+#include "server/device/device.h"
+#include "server/workload/llm/llama.h"
+#include "server/workload/llm/tokenizer.h"
+
+// The stages, in order:
+//   device_selection  choose and open the device
+//   file_opening      open the file, see how much of it is cached
+//   read_header       read the keys and the list of tensors, check them
+//   tokenizer_init    build the vocabulary
+//   model_building    every weight into the device's memory
+struct llm_load_options {
+    const char *path;
+    struct device_options device;
+    bool (*cancelled)(void); // asked now and then; NULL: never
+    // For tests: sleeps `delay_ns` inside the stage of that name; NULL: nowhere.
+    const char *delay_stage;
+    uint64_t delay_ns;
+};
+
+// A loaded model.  Its owner's thread only.
+struct llm {
+    struct device *device;
+    struct tokenizer *tokenizer;
+    struct llama *llama;
+    char *name;                           // the file's, without folder and ".gguf"
+    uint32_t model_number, device_number; // of the names in records
+};
+
+// Loads the model and records the load, also one that failed, with the reason.
+// Fails as the parts do; STATUS_CANCELLED where it was stopped.  `monitor` may be
+// NULL.
+MUST_CHECK enum status llm_load(struct llm **out, const struct llm_load_options *options,
+                                struct inferstat_monitor *monitor, struct error *err);
+
+// Accepts NULL.
+void llm_free(struct llm *llm);
+
+// Whether a stage has that name.
+bool llm_is_stage(const char *name);
+
+#endif
