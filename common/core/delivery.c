@@ -61,7 +61,7 @@ struct delivery_producer {
     uint64_t last_send_ns;
 
     enum contact contact;
-    bool contact_untold;
+    enum contact contact_told;
     bool closed_told;
     uint64_t invalid_acks;
 };
@@ -244,10 +244,7 @@ static bool ack_is_possible(const struct delivery_producer *producer,
 static void found_contact(struct delivery_producer *producer)
 {
     producer->wait_ns = producer->config.resend_after_ns;
-    if (producer->contact != CONTACT_FOUND) {
-        producer->contact = CONTACT_FOUND;
-        producer->contact_untold = true;
-    }
+    producer->contact = CONTACT_FOUND;
 }
 
 // The range of a stream that was acknowledged once and is not in the store.
@@ -408,10 +405,7 @@ static bool answer_overdue(const struct delivery_producer *producer, uint64_t no
 // sent in the first place.
 static void give_up_waiting(struct delivery_producer *producer)
 {
-    if (producer->contact != CONTACT_LOST) {
-        producer->contact = CONTACT_LOST;
-        producer->contact_untold = true;
-    }
+    producer->contact = CONTACT_LOST;
     if (!producer->held)
         producer->wait_ns = min_u64(producer->wait_ns * 2, producer->config.resend_max_ns);
     begin_with_hello(producer);
@@ -537,8 +531,8 @@ static bool next_free(struct delivery_producer *producer, struct delivery_action
 static bool next_notice(struct delivery_producer *producer, struct delivery_action *action)
 {
     *action = (struct delivery_action){.names_first = 1};
-    if (producer->contact_untold) {
-        producer->contact_untold = false;
+    if (producer->contact != producer->contact_told) {
+        producer->contact_told = producer->contact;
         action->kind =
             producer->contact == CONTACT_FOUND ? DELIVERY_CONTACT : DELIVERY_LOST_CONTACT;
         return true;
