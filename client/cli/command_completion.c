@@ -66,7 +66,7 @@ static void write_value_case(FILE *out, bool files)
 static void write_bash(FILE *out)
 {
     (void)fputs("_inferstat() {\n"
-                "  local word=${COMP_WORDS[COMP_CWORD]} command= words= i\n"
+                "  local word=${COMP_WORDS[COMP_CWORD]} command='' words='' i\n"
                 "  case ${COMP_WORDS[COMP_CWORD-1]} in\n",
                 out);
     write_value_case(out, true);

@@ -1,5 +1,6 @@
 // A collector as a source: queries over its query and admin sockets.
 #include <inttypes.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,6 +25,7 @@ struct collector {
     char name[ADDRESS_TEXT_SIZE];
     uint64_t timeout_ns;
     uint64_t last_id; // of queries
+    int wake_fd;      // ends waiting when readable; -1: none
 };
 
 enum status collector_address(struct address *out, const struct remote_target *target,
@@ -51,6 +53,7 @@ static enum status collector_open(void **source, const struct remote_target *tar
     struct collector *collector = calloc(1, sizeof *collector);
     if (!collector)
         return error_set(err, STATUS_NOMEM, "remote: out of memory");
+    collector->wake_fd = -1;
     collector->timeout_ns = target->timeout_ns ? target->timeout_ns : default_timeout_ns;
     enum status status = collector_address(&collector->address, target, err);
     if (status == STATUS_OK)
@@ -62,6 +65,12 @@ static enum status collector_open(void **source, const struct remote_target *tar
     (void)address_text(collector->name, &collector->address);
     *source = collector;
     return STATUS_OK;
+}
+
+static void collector_wake_on(void *source, int wake_fd)
+{
+    struct collector *collector = source;
+    collector->wake_fd = wake_fd;
 }
 
 static const char *collector_name(const void *source)
@@ -103,9 +112,16 @@ static void forget_socket(struct collector *collector, enum address_service serv
     collector->sockets[service] = NULL;
 }
 
+// Whether the wait is to end early.
+static bool is_woken(int wake_fd)
+{
+    struct pollfd waited = {.fd = wake_fd, .events = POLLIN};
+    return wake_fd >= 0 && poll(&waited, 1, 0) > 0;
+}
+
 // Sends as soon as somebody is connected.
 static enum status send_until(struct wire_socket *socket, const void *bytes, size_t size,
-                              uint64_t deadline_ns)
+                              uint64_t deadline_ns, int wake_fd)
 {
     uint64_t pause_ns = retry_first_ns;
     for (;;) {
@@ -115,6 +131,8 @@ static enum status send_until(struct wire_socket *socket, const void *bytes, siz
         uint64_t now_ns = clock_monotonic_ns();
         if (now_ns >= deadline_ns)
             return STATUS_TIMEOUT;
+        if (is_woken(wake_fd))
+            return STATUS_CANCELLED;
         uint64_t wake_ns = now_ns + pause_ns;
         clock_sleep_until_ns(wake_ns < deadline_ns ? wake_ns : deadline_ns);
         pause_ns = pause_ns * 2 < retry_most_ns ? pause_ns * 2 : retry_most_ns;
@@ -124,7 +142,7 @@ static enum status send_until(struct wire_socket *socket, const void *bytes, siz
 // Receives until the reply with that id is there; others are of queries that
 // nobody waits for any more.
 static enum status receive_until(struct wire_socket *socket, uint64_t id, uint64_t deadline_ns,
-                                 struct message *reply)
+                                 int wake_fd, struct message *reply)
 {
     for (;;) {
         struct wire_frame frame;
@@ -146,8 +164,10 @@ static enum status receive_until(struct wire_socket *socket, uint64_t id, uint64
         uint64_t now_ns = clock_monotonic_ns();
         if (now_ns >= deadline_ns)
             return STATUS_TIMEOUT;
+        if (is_woken(wake_fd))
+            return STATUS_CANCELLED;
         uint32_t ready;
-        wire_wait(&socket, 1, -1, (int64_t)(deadline_ns - now_ns), &ready);
+        wire_wait(&socket, 1, wake_fd, (int64_t)(deadline_ns - now_ns), &ready);
     }
 }
 
@@ -189,7 +209,8 @@ static enum status take_answer(struct message *reply, struct result **out, struc
 }
 
 static enum status exchange(struct wire_socket *socket, const struct message *query,
-                            uint64_t deadline_ns, struct result **out, struct error *err)
+                            uint64_t deadline_ns, int wake_fd, struct result **out,
+                            struct error *err)
 {
     unsigned char *bytes;
     size_t size;
@@ -197,10 +218,10 @@ static enum status exchange(struct wire_socket *socket, const struct message *qu
     if (status != STATUS_OK)
         return status;
     struct message reply;
-    status = send_until(socket, bytes, size, deadline_ns);
+    status = send_until(socket, bytes, size, deadline_ns, wake_fd);
     free(bytes);
     if (status == STATUS_OK)
-        status = receive_until(socket, query->query.id, deadline_ns, &reply);
+        status = receive_until(socket, query->query.id, deadline_ns, wake_fd, &reply);
     if (status != STATUS_OK)
         return error_set(err, status, "%s", status_text(status));
     status = take_answer(&reply, out, err);
@@ -223,7 +244,8 @@ static enum status collector_query(void *source, const struct query *query, stru
     message->kind = MESSAGE_QUERY;
     message->query = (struct message_query){
         .id = ++collector->last_id, .protocol = MESSAGE_PROTOCOL, .query = *query};
-    status = exchange(socket, message, clock_monotonic_ns() + collector->timeout_ns, out, err);
+    status = exchange(socket, message, clock_monotonic_ns() + collector->timeout_ns,
+                      collector->wake_fd, out, err);
     free(message);
     if (status == STATUS_TIMEOUT) {
         forget_socket(collector, service);
@@ -236,6 +258,7 @@ const struct source_ops source_collector = {
     .open = collector_open,
     .close = collector_close,
     .query = collector_query,
+    .wake_on = collector_wake_on,
     .name = collector_name,
     .live_open = collector_live_open,
     .live_close = collector_live_close,

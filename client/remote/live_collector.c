@@ -12,7 +12,7 @@ enum { CREDIT = 64 }; // messages on their way at most
 
 // Without a message for so long the subscription is renewed: the collector ends
 // one after 30 seconds of silence, and one that was restarted knows of none.
-static const uint64_t renew_after_ns = UINT64_C(5000000000);
+static const uint64_t renew_after_ns = UINT64_C(2000000000);
 
 // Between two tries to send while nobody is connected.
 static const uint64_t retry_ns = UINT64_C(50000000);

@@ -49,6 +49,12 @@ enum status remote_query(struct remote *remote, const struct query *query, struc
     return status == STATUS_OK ? remote->ops->query(remote->source, query, out, err) : status;
 }
 
+void remote_wake_on(struct remote *remote, int wake_fd)
+{
+    if (remote->ops->wake_on)
+        remote->ops->wake_on(remote->source, wake_fd);
+}
+
 const char *remote_name(const struct remote *remote)
 {
     return remote->ops->name(remote->source);

@@ -30,6 +30,10 @@ void remote_close(struct remote *remote);
 MUST_CHECK enum status remote_query(struct remote *remote, const struct query *query,
                                     struct result **out, struct error *err);
 
+// From now on a query that waits for an answer ends with STATUS_CANCELLED once
+// `wake_fd` can be read (-1: none).  Borrowed until the remote is closed.
+void remote_wake_on(struct remote *remote, int wake_fd);
+
 // Where the answers come from, for a title or message; static to the remote.
 const char *remote_name(const struct remote *remote);
 bool remote_is_file(const struct remote *remote);

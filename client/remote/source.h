@@ -13,6 +13,7 @@ struct source_ops {
     void (*close)(void *source); // NULL is fine
     enum status (*query)(void *source, const struct query *query, struct result **out,
                          struct error *err);
+    void (*wake_on)(void *source, int wake_fd); // NULL: answers are not waited for
     const char *(*name)(const void *source);
 
     enum status (*live_open)(void **live, const struct remote_target *target, uint32_t kinds,

@@ -303,9 +303,14 @@ static void take_answer(struct model *model, const struct event *event)
     clamp_scrolls(model);
 }
 
+static const char *reason(const struct event *event)
+{
+    return event->text && event->text[0] ? event->text : status_text(event->status);
+}
+
 static void end_round(struct model *model, const struct event *event)
 {
-    const char *text = event->text ? event->text : status_text(event->status);
+    const char *text = reason(event);
     bool lost = event->status == STATUS_UNREACHABLE || event->status == STATUS_TIMEOUT;
     if (model->paused)
         return;
@@ -323,8 +328,7 @@ static unsigned end_clear(struct model *model, const struct event *event)
         (void)snprintf(text, sizeof text, "cleared %llu records",
                        (unsigned long long)event->cleared);
     else
-        (void)snprintf(text, sizeof text, "not cleared: %s",
-                       event->text ? event->text : status_text(event->status));
+        (void)snprintf(text, sizeof text, "not cleared: %s", reason(event));
     notify(model, text);
     return EFFECT_ASK;
 }

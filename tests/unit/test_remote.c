@@ -1,0 +1,432 @@
+#include "tests/support/test.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/remote/remote.h"
+#include "common/wire/address.h"
+#include "common/wire/codec.h"
+#include "common/wire/socket.h"
+
+#define SECOND_NS UINT64_C(1000000000)
+
+static const uint64_t patience_ns = 30 * SECOND_NS; // where an answer is sure to come
+static const uint64_t brief_ns = SECOND_NS / 10;    // where none will
+
+// ---- A collector for tests --------------------------------------------------------
+//
+// It answers a query by what the query's metric says.
+
+struct collector {
+    char folder[64];
+    char address[80];
+    pthread_t thread;
+    atomic_bool stop;
+    atomic_uint credit_messages; // LiveCredit seen
+    atomic_uint credit;          // messages they allowed
+    uint64_t live_missed;        // to send with live records
+    unsigned live_rows;          // messages to send once there is credit
+};
+
+static void send_message(struct wire_socket *socket, const struct wire_route *route,
+                         const struct message *message)
+{
+    unsigned char *bytes;
+    size_t size;
+    assert_int_equal(codec_encode(&bytes, &size, message, NULL), STATUS_OK);
+    (void)!wire_send(socket, route, bytes, size);
+    free(bytes);
+}
+
+// A table of one number.
+static struct result *one_number(int64_t number)
+{
+    struct result *result;
+    assert_int_equal(result_new(&result), STATUS_OK);
+    assert_int_equal(result_add_column(result, "cleared", UNIT_COUNT), STATUS_OK);
+    assert_int_equal(result_add_row(result), STATUS_OK);
+    result_set_int(result, 0, number);
+    return result;
+}
+
+static void send_reply(struct wire_socket *socket, const struct wire_route *route, uint64_t id,
+                       enum reply_status status, const char *text, int64_t number)
+{
+    struct message reply = {
+        .kind = MESSAGE_REPLY,
+        .reply = {.id = id, .status = status, .error = {.size = strlen(text), .bytes = text}},
+    };
+    if (status == REPLY_OK)
+        reply.reply.result = one_number(number);
+    send_message(socket, route, &reply);
+    result_free(reply.reply.result);
+}
+
+static void answer(struct wire_socket *socket, const struct wire_route *route,
+                   const struct message_query *query)
+{
+    static const struct {
+        const char *metric;
+        enum reply_status status;
+    } failures[] = {
+        {"invalid", REPLY_INVALID}, {"no_data", REPLY_NO_DATA},     {"denied", REPLY_DENIED},
+        {"failed", REPLY_FAILED},   {"too_large", REPLY_TOO_LARGE},
+    };
+    const char *metric = query->query.metric;
+    for (size_t i = 0; i < COUNT_OF(failures); i++) {
+        if (strcmp(metric, failures[i].metric) == 0) {
+            send_reply(socket, route, query->id, failures[i].status, "the\x1breason", 0);
+            return;
+        }
+    }
+    if (strcmp(metric, "silence") == 0)
+        return;
+    if (strcmp(metric, "noise") == 0) { // what a reader must pass over
+        send_reply(socket, route, query->id - 1, REPLY_OK, "", -1);
+        (void)!wire_send(socket, route, "\xff\xff", 2);
+        (void)!wire_send(socket, route, "", 0);
+        struct message credit = {.kind = MESSAGE_LIVE_CREDIT, .live_credit = {.protocol = 1}};
+        send_message(socket, route, &credit);
+    }
+    send_reply(socket, route, query->id, REPLY_OK, "", query->query.kind == QUERY_CLEAR ? 42 : 7);
+}
+
+static void send_live(struct collector *collector, struct wire_socket *socket,
+                      const struct wire_route *route)
+{
+    for (; collector->live_rows > 0 && atomic_load(&collector->credit) > 0;
+         collector->live_rows--) {
+        struct message message = {
+            .kind = MESSAGE_LIVE_RECORDS,
+            .live_records = {.kind = RECORD_KIND_INFERENCE,
+                             .missed = collector->live_missed,
+                             .result = one_number(collector->live_rows)},
+        };
+        send_message(socket, route, &message);
+        result_free(message.live_records.result);
+        atomic_fetch_sub(&collector->credit, 1);
+    }
+}
+
+static void take(struct collector *collector, struct wire_socket *socket,
+                 const struct wire_frame *frame)
+{
+    struct message message;
+    if (codec_decode(&message, frame->bytes, frame->size, NULL) != STATUS_OK)
+        return;
+    if (message.kind == MESSAGE_QUERY)
+        answer(socket, &frame->route, &message.query);
+    if (message.kind == MESSAGE_LIVE_CREDIT) {
+        atomic_fetch_add(&collector->credit, message.live_credit.messages);
+        atomic_fetch_add(&collector->credit_messages, 1);
+        send_live(collector, socket, &frame->route);
+    }
+    message_free(&message);
+}
+
+static void *serve(void *context)
+{
+    static const enum address_service services[] = {ADDRESS_QUERY, ADDRESS_ADMIN, ADDRESS_LIVE};
+    struct collector *collector = context;
+    struct wire_context *wire;
+    struct address address;
+    struct wire_socket *sockets[COUNT_OF(services)];
+    assert_int_equal(wire_context_new(&wire, NULL), STATUS_OK);
+    assert_int_equal(address_parse(&address, collector->address, NULL), STATUS_OK);
+    for (size_t i = 0; i < COUNT_OF(services); i++) {
+        char endpoint[ADDRESS_TEXT_SIZE];
+        assert_int_equal(wire_bind(&sockets[i], wire,
+                                   address_endpoint(endpoint, &address, services[i]), false, NULL),
+                         STATUS_OK);
+    }
+    while (!atomic_load(&collector->stop)) {
+        uint32_t ready;
+        wire_wait(sockets, COUNT_OF(services), -1, (int64_t)(SECOND_NS / 100), &ready);
+        for (size_t i = 0; i < COUNT_OF(services); i++) {
+            struct wire_frame frame;
+            while (wire_receive(sockets[i], &frame) == STATUS_OK) {
+                take(collector, sockets[i], &frame);
+                wire_frame_release(&frame);
+            }
+        }
+    }
+    for (size_t i = 0; i < COUNT_OF(services); i++)
+        wire_close(sockets[i]);
+    wire_context_free(wire);
+    return NULL;
+}
+
+static void make_folder(struct collector *collector)
+{
+    const char *tmp = getenv("TMPDIR");
+    (void)snprintf(collector->folder, sizeof collector->folder, "%s/inferstat-remote-XXXXXX",
+                   tmp && strlen(tmp) < 20 ? tmp : "/tmp");
+    assert_non_null(mkdtemp(collector->folder));
+    (void)snprintf(collector->address, sizeof collector->address, "ipc://%s", collector->folder);
+}
+
+static void remove_folder(const struct collector *collector)
+{
+    static const char *const names[] = {"query", "admin", "live"};
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        char path[128];
+        (void)snprintf(path, sizeof path, "%s/%s", collector->folder, names[i]);
+        (void)unlink(path);
+    }
+    assert_int_equal(rmdir(collector->folder), 0);
+}
+
+static void start(struct collector *collector)
+{
+    atomic_store(&collector->stop, false);
+    assert_int_equal(pthread_create(&collector->thread, NULL, serve, collector), 0);
+}
+
+static void stop(struct collector *collector)
+{
+    atomic_store(&collector->stop, true);
+    assert_int_equal(pthread_join(collector->thread, NULL), 0);
+}
+
+static struct remote *open_remote(const struct collector *collector, uint64_t timeout_ns)
+{
+    struct remote *remote;
+    struct remote_target target = {.collector = collector->address, .timeout_ns = timeout_ns};
+    assert_int_equal(remote_open(&remote, &target, NULL), STATUS_OK);
+    return remote;
+}
+
+// ---- Queries ----------------------------------------------------------------------
+
+static enum status ask(struct remote *remote, const char *metric, enum query_kind kind,
+                       int64_t *number, struct error *err)
+{
+    struct query query = {.kind = kind};
+    (void)snprintf(query.metric, sizeof query.metric, "%s", metric);
+    struct result *result;
+    enum status status = remote_query(remote, &query, &result, err);
+    if (status != STATUS_OK)
+        return status;
+    *number = result_integer(result, 0, "cleared", -100);
+    result_free(result);
+    return STATUS_OK;
+}
+
+static void test_answers(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *metric;
+        enum status status;
+    } cases[] = {
+        {"", STATUS_OK},
+        {"noise", STATUS_OK},
+        {"invalid", STATUS_INVALID},
+        {"no_data", STATUS_NO_DATA},
+        {"denied", STATUS_DENIED},
+        {"failed", STATUS_IO},
+        {"too_large", STATUS_FULL},
+        {"noise", STATUS_OK},
+    };
+    struct collector collector = {0};
+    make_folder(&collector);
+    start(&collector);
+    struct remote *remote = open_remote(&collector, patience_ns);
+    assert_string_equal(remote_name(remote), collector.address);
+    assert_false(remote_is_file(remote));
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct error err = {0};
+        int64_t number = 0;
+        assert_int_equal(ask(remote, cases[i].metric, QUERY_AVERAGE, &number, &err),
+                         cases[i].status);
+        if (cases[i].status == STATUS_OK)
+            assert_int_equal(number, 7);
+        else // what the other side says is shown as text
+            assert_string_equal(err.text, "the\\x1Breason");
+    }
+    int64_t cleared = 0;
+    assert_int_equal(ask(remote, "", QUERY_CLEAR, &cleared, NULL), STATUS_OK);
+    assert_int_equal(cleared, 42);
+    remote_close(remote);
+    stop(&collector);
+    remove_folder(&collector);
+}
+
+static void test_silence(void **state)
+{
+    (void)state;
+    struct collector collector = {0};
+    make_folder(&collector);
+    start(&collector);
+    struct remote *remote = open_remote(&collector, brief_ns);
+    struct error err = {0};
+    int64_t number;
+    assert_int_equal(ask(remote, "silence", QUERY_AVERAGE, &number, &err), STATUS_UNREACHABLE);
+    assert_non_null(strstr(err.text, collector.address));
+    assert_non_null(strstr(err.text, "within 100.0ms"));
+    remote_close(remote);
+
+    // The next query is not spoilt by the one before.
+    remote = open_remote(&collector, 2 * SECOND_NS);
+    assert_int_equal(ask(remote, "silence", QUERY_AVERAGE, &number, &err), STATUS_UNREACHABLE);
+    assert_int_equal(ask(remote, "", QUERY_AVERAGE, &number, &err), STATUS_OK);
+    assert_int_equal(number, 7);
+    remote_close(remote);
+    stop(&collector);
+    remove_folder(&collector);
+}
+
+static void test_nobody_then_somebody(void **state)
+{
+    (void)state;
+    struct collector collector = {0};
+    make_folder(&collector);
+    struct remote *remote = open_remote(&collector, brief_ns);
+    int64_t number;
+    assert_int_equal(ask(remote, "", QUERY_PING, &number, NULL), STATUS_UNREACHABLE);
+    remote_close(remote);
+
+    remote = open_remote(&collector, patience_ns);
+    start(&collector);
+    assert_int_equal(ask(remote, "", QUERY_PING, &number, NULL), STATUS_OK);
+    stop(&collector); // and back again, on the same remote
+    start(&collector);
+    assert_int_equal(ask(remote, "", QUERY_PING, &number, NULL), STATUS_OK);
+    remote_close(remote);
+    stop(&collector);
+    remove_folder(&collector);
+}
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    struct remote *remote;
+    struct error err = {0};
+    struct remote_target target = {.collector = "carrier-pigeon://coop"};
+    assert_int_equal(remote_open(&remote, &target, &err), STATUS_INVALID);
+    target = (struct remote_target){.db = "/nonexistent/store.db"};
+    assert_int_equal(remote_open(&remote, &target, &err), STATUS_NOT_FOUND);
+
+    // Nonsense is refused before anybody is asked.
+    target = (struct remote_target){.collector = "ipc:///nonexistent"};
+    assert_int_equal(remote_open(&remote, &target, &err), STATUS_OK);
+    struct query query = {.kind = QUERY_KIND_COUNT};
+    struct result *result;
+    assert_int_equal(remote_query(remote, &query, &result, &err), STATUS_INVALID);
+    remote_close(remote);
+    remote_close(NULL);
+    remote_live_close(NULL);
+}
+
+// The address: the target's own, the environment's, the default.
+static void test_address(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *collector, *environment, *runtime, *name;
+    } cases[] = {
+        {"ipc:///a", "ipc:///b", "/c", "ipc:///a"}, {NULL, "ipc:///b", "/c", "ipc:///b"},
+        {NULL, "", "/c", "ipc:///c/inferstat"},     {NULL, NULL, "/c", "ipc:///c/inferstat"},
+        {NULL, NULL, NULL, "ipc:///run/inferstat"},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        (void)unsetenv("INFERSTAT_COLLECTOR");
+        (void)unsetenv("XDG_RUNTIME_DIR");
+        if (cases[i].environment)
+            (void)setenv("INFERSTAT_COLLECTOR", cases[i].environment, 1);
+        if (cases[i].runtime)
+            (void)setenv("XDG_RUNTIME_DIR", cases[i].runtime, 1);
+        struct remote *remote;
+        struct remote_target target = {.collector = cases[i].collector};
+        assert_int_equal(remote_open(&remote, &target, NULL), STATUS_OK);
+        assert_string_equal(remote_name(remote), cases[i].name);
+        remote_close(remote);
+    }
+    (void)unsetenv("INFERSTAT_COLLECTOR");
+    (void)unsetenv("XDG_RUNTIME_DIR");
+}
+
+// ---- Live -------------------------------------------------------------------------
+
+enum { MANY = 500 }; // more than any credit given at once
+
+static void test_live(void **state)
+{
+    (void)state;
+    struct collector collector = {.live_rows = MANY, .live_missed = 3};
+    make_folder(&collector);
+    struct remote_target target = {.collector = collector.address};
+    struct remote_live *live;
+    struct error err = {0};
+    assert_int_equal(remote_live_open(&live, &target, 0, &err), STATUS_OK);
+
+    enum record_kind kind;
+    struct result *result;
+    uint64_t missed;
+    assert_int_equal(remote_live_next(live, brief_ns, -1, &kind, &result, &missed, &err),
+                     STATUS_TIMEOUT);
+    start(&collector);
+    for (int i = MANY; i > 0; i--) {
+        assert_int_equal(remote_live_next(live, patience_ns, -1, &kind, &result, &missed, &err),
+                         STATUS_OK);
+        assert_int_equal(kind, RECORD_KIND_INFERENCE);
+        assert_int_equal(missed, 3);
+        assert_int_equal(result_integer(result, 0, "cleared", -1), i);
+        result_free(result);
+    }
+    assert_true(atomic_load(&collector.credit_messages) >= MANY / 64);
+
+    // A restarted collector, which knows of no subscription, counts anew.
+    stop(&collector);
+    collector.live_rows = 1;
+    collector.live_missed = 1;
+    atomic_store(&collector.credit, 0);
+    start(&collector);
+    assert_int_equal(remote_live_next(live, patience_ns, -1, &kind, &result, &missed, &err),
+                     STATUS_OK);
+    assert_int_equal(missed, 4);
+    result_free(result);
+    remote_live_close(live);
+    stop(&collector);
+    remove_folder(&collector);
+}
+
+static void test_live_wakes(void **state)
+{
+    (void)state;
+    struct collector collector = {0};
+    make_folder(&collector);
+    int wake[2];
+    assert_int_equal(pipe(wake), 0);
+    assert_int_equal(write(wake[1], "", 1), 1);
+    struct remote_target target = {.collector = collector.address};
+    struct remote_live *live;
+    assert_int_equal(remote_live_open(&live, &target, 1, NULL), STATUS_OK);
+    enum record_kind kind;
+    struct result *result;
+    uint64_t missed;
+    assert_int_equal(remote_live_next(live, patience_ns, wake[0], &kind, &result, &missed, NULL),
+                     STATUS_CANCELLED);
+    remote_live_close(live);
+    (void)close(wake[0]);
+    (void)close(wake[1]);
+    remove_folder(&collector);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_answers),
+        cmocka_unit_test(test_silence),
+        cmocka_unit_test(test_nobody_then_somebody),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_address),
+        cmocka_unit_test(test_live),
+        cmocka_unit_test(test_live_wakes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
