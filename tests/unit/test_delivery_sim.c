@@ -117,8 +117,7 @@ struct world {
     // Collector's side.
     struct store durable, working, copy;
     bool copy_made;
-    bool session;  // Hello was said on this connection
-    bool trusting; // does without, for a run its store knows
+    bool session; // Hello was said on this connection
     bool disk_full;
     bool touched[STREAMS];
     uint64_t answer_sequence;
@@ -318,7 +317,7 @@ static void collector_receive(const struct packet *packet)
         world.welcome_due = true;
         return;
     }
-    if ((!world.session && !world.trusting) || !world.working.run_known) {
+    if (!world.session || !world.working.run_known) {
         answer(true, message->sequence, false);
         return;
     }
@@ -531,7 +530,6 @@ static void begin(uint64_t seed)
     world.stream_count = 1 + random_below(STREAMS);
     world.batch_records = (uint32_t)(1 + random_below(40));
     world.credit = 2 * world.batch_records;
-    world.trusting = chance(300);
     new_store(&world.durable);
     world.working = world.durable;
     struct delivery_config config = {.batch_records = world.batch_records,
