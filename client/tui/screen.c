@@ -1,0 +1,264 @@
+#include "client/tui/screen.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <langinfo.h>
+#include <locale.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <wchar.h>
+
+#define NCURSES_NOMACROS
+#define NCURSES_WIDECHAR 1
+#include <curses.h>
+
+#include "client/tui/keys.h"
+
+struct screen {
+    SCREEN *curses;
+    bool colours, unicode, repaint;
+    sigset_t signals; // of the caller, to wait with
+    attr_t attributes[STYLE_COUNT];
+    short pairs[STYLE_COUNT];
+};
+
+// ---- Looks -------------------------------------------------------------------------
+
+// Foregrounds on the terminal's own background, readable on dark and light; -1 is
+// the terminal's own.  With 256 colours, with 8, and what is added to each, and
+// without colours.
+static const struct {
+    short colour256, colour8;
+    attr_t with_colour, without;
+} looks[STYLE_COUNT] = {
+    [STYLE_PLAIN] = {-1, -1, A_NORMAL, A_NORMAL},
+    [STYLE_DIM] = {244, -1, A_NORMAL, A_DIM},
+    [STYLE_STRONG] = {-1, -1, A_BOLD, A_BOLD},
+    [STYLE_TITLE] = {-1, -1, A_BOLD, A_BOLD},
+    [STYLE_FOCUS] = {33, COLOR_CYAN, A_BOLD, A_BOLD | A_UNDERLINE},
+    [STYLE_HEADING] = {244, -1, A_NORMAL, A_DIM},
+    [STYLE_SORTED] = {33, COLOR_CYAN, A_BOLD, A_BOLD},
+    [STYLE_KEY] = {33, COLOR_CYAN, A_BOLD, A_BOLD},
+    [STYLE_GOOD] = {34, COLOR_GREEN, A_NORMAL, A_NORMAL},
+    [STYLE_WARNING] = {172, COLOR_YELLOW, A_BOLD, A_BOLD},
+    [STYLE_BAD] = {160, COLOR_RED, A_BOLD, A_REVERSE},
+    [STYLE_BAR] = {37, COLOR_CYAN, A_NORMAL, A_NORMAL},
+    [STYLE_BAR_REST] = {244, -1, A_NORMAL, A_DIM},
+};
+
+static void prepare_looks(struct screen *screen, bool no_color)
+{
+    screen->colours = !no_color && has_colors() && start_color() == OK;
+    if (screen->colours && use_default_colors() != OK)
+        screen->colours = false; // a background of ours would fight the terminal's
+    for (unsigned style = 0; style < STYLE_COUNT; style++) {
+        screen->attributes[style] = looks[style].without;
+        if (!screen->colours)
+            continue;
+        short colour = COLORS >= 256 ? looks[style].colour256 : looks[style].colour8;
+        short pair = (short)(style + 1);
+        if (colour < 0) { // eight colours have no grey
+            screen->attributes[style] = looks[style].without;
+        } else if (init_pair(pair, colour, -1) == OK) {
+            screen->attributes[style] = looks[style].with_colour;
+            screen->pairs[style] = pair;
+        }
+    }
+}
+
+// ---- Opening and closing -----------------------------------------------------------------
+
+static enum status open_curses(struct screen *screen, struct error *err)
+{
+    const char *name = getenv("TERM");
+    if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
+        return error_set(err, STATUS_UNSUPPORTED,
+                         "the dashboard needs a terminal (for text use: inferstat summary)");
+    screen->curses = newterm(NULL, stdout, stdin);
+    if (!screen->curses)
+        return error_set(err, STATUS_UNSUPPORTED,
+                         "terminal \"%s\" is not known here (set TERM, as in TERM=xterm)",
+                         name ? name : "");
+    return STATUS_OK;
+}
+
+enum status screen_open(struct screen **out, const struct screen_options *options,
+                        struct error *err)
+{
+    struct screen *screen = calloc(1, sizeof *screen);
+    if (!screen)
+        return error_set(err, STATUS_NOMEM, "out of memory");
+    (void)setlocale(LC_CTYPE, "");
+    screen->unicode = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
+    enum status status = open_curses(screen, err);
+    if (status != STATUS_OK) {
+        screen_close(screen);
+        return status;
+    }
+    // A change of size is let in only while screen_wait waits: none is missed.
+    sigset_t resize;
+    (void)sigemptyset(&resize);
+    (void)sigaddset(&resize, SIGWINCH);
+    (void)pthread_sigmask(SIG_BLOCK, &resize, &screen->signals);
+    (void)sigdelset(&screen->signals, SIGWINCH);
+
+    prepare_looks(screen, options->no_color);
+    (void)cbreak();
+    (void)noecho();
+    (void)nonl();
+    (void)set_escdelay(25); // milliseconds in which a key's sequence arrives
+    (void)keypad(stdscr, true);
+    (void)nodelay(stdscr, true);
+    (void)curs_set(0);
+    if (!options->no_mouse) {
+        (void)mousemask(BUTTON1_PRESSED | BUTTON1_CLICKED | BUTTON4_PRESSED | BUTTON5_PRESSED,
+                        NULL);
+        (void)mouseinterval(0);
+    }
+    *out = screen;
+    return STATUS_OK;
+}
+
+void screen_close(struct screen *screen)
+{
+    if (!screen)
+        return;
+    if (screen->curses) {
+        (void)endwin();
+        delscreen(screen->curses);
+        (void)pthread_sigmask(SIG_SETMASK, &screen->signals, NULL);
+    }
+    free(screen);
+}
+
+bool screen_has_unicode(const struct screen *screen)
+{
+    return screen->unicode;
+}
+
+void screen_size(const struct screen *screen, int *width, int *height)
+{
+    (void)screen;
+    *width = getmaxx(stdscr);
+    *height = getmaxy(stdscr);
+}
+
+// ---- Output ------------------------------------------------------------------------
+
+static void show_cell(const struct screen *screen, int x, int y, const struct cell *cell)
+{
+    wchar_t text[2] = {(wchar_t)cell->code, 0};
+    int width = cell->width;
+    // Where the C library sees another width than the canvas, columns would shift.
+    if (wcwidth(text[0]) != width)
+        text[0] = L'?';
+    cchar_t shown;
+    (void)setcchar(&shown, text, screen->attributes[cell->style], screen->pairs[cell->style], NULL);
+    (void)mvadd_wch(y, x, &shown);
+    if (width == 2 && text[0] == L'?')
+        (void)mvadd_wch(y, x + 1, &shown);
+}
+
+void screen_show(struct screen *screen, const struct canvas *canvas)
+{
+    if (screen->repaint)
+        (void)clearok(curscr, true);
+    screen->repaint = false;
+    for (int y = 0; y < canvas->height; y++) {
+        for (int x = 0; x < canvas->width; x++) {
+            const struct cell *cell = canvas_cell(canvas, x, y);
+            if (cell->width > 0)
+                show_cell(screen, x, y, cell);
+        }
+    }
+    (void)refresh();
+}
+
+void screen_repaint(struct screen *screen)
+{
+    screen->repaint = true;
+}
+
+// ---- Input -------------------------------------------------------------------------
+
+bool screen_wait(struct screen *screen, const int *fds, unsigned count, uint64_t timeout_ns)
+{
+    enum { FDS_MAX = 4 };
+    assert(count <= FDS_MAX);
+    struct pollfd waited[1 + FDS_MAX] = {{.fd = STDIN_FILENO, .events = POLLIN}};
+    for (unsigned i = 0; i < count; i++)
+        waited[1 + i] = (struct pollfd){.fd = fds[i], .events = POLLIN};
+    const struct timespec timeout = {.tv_sec = (time_t)(timeout_ns / 1000000000),
+                                     .tv_nsec = (long)(timeout_ns % 1000000000)};
+    int ready = ppoll(waited, 1 + count, &timeout, &screen->signals);
+    if (ready < 0)
+        return errno == EINTR;
+    return !(waited[0].revents & (POLLHUP | POLLERR | POLLNVAL));
+}
+
+static const struct {
+    int curses;
+    uint32_t code;
+} special_keys[] = {
+    {KEY_UP, KEY_CODE_UP},           {KEY_DOWN, KEY_CODE_DOWN},   {KEY_PPAGE, KEY_CODE_PAGE_UP},
+    {KEY_NPAGE, KEY_CODE_PAGE_DOWN}, {KEY_HOME, KEY_CODE_HOME},   {KEY_END, KEY_CODE_END},
+    {KEY_BTAB, KEY_CODE_BACK_TAB},   {KEY_ENTER, KEY_CODE_ENTER}, {KEY_F(1), KEY_CODE_F1},
+    {KEY_F(6), KEY_CODE_F6},         {KEY_F(10), KEY_CODE_F10},
+};
+
+static bool read_mouse(struct event *event)
+{
+    enum { WHEEL_ROWS = 3 };
+    MEVENT mouse;
+    if (getmouse(&mouse) != OK)
+        return false;
+    event->x = mouse.x;
+    event->y = mouse.y;
+    event->kind = EVENT_PRESS;
+    if (mouse.bstate & (BUTTON1_PRESSED | BUTTON1_CLICKED))
+        return true;
+    event->kind = EVENT_WHEEL;
+    event->turn = mouse.bstate & BUTTON4_PRESSED ? -WHEEL_ROWS : WHEEL_ROWS;
+    return (mouse.bstate & (BUTTON4_PRESSED | BUTTON5_PRESSED)) != 0;
+}
+
+// An event of a key that is no character.  False for those that mean nothing here.
+static bool read_special(struct screen *screen, int key, struct event *event)
+{
+    if (key == KEY_RESIZE) {
+        event->kind = EVENT_RESIZE;
+        screen_size(screen, &event->x, &event->y);
+        return true;
+    }
+    if (key == KEY_MOUSE)
+        return read_mouse(event);
+    for (unsigned i = 0; i < sizeof special_keys / sizeof *special_keys; i++) {
+        if (special_keys[i].curses == key) {
+            event->kind = EVENT_KEY;
+            event->code = special_keys[i].code;
+            return true;
+        }
+    }
+    return false;
+}
+
+bool screen_read(struct screen *screen, struct event *event)
+{
+    for (;;) {
+        wint_t key;
+        int kind = get_wch(&key);
+        if (kind == ERR)
+            return false;
+        if (kind == KEY_CODE_YES) {
+            if (read_special(screen, (int)key, event))
+                return true;
+            continue;
+        }
+        event->kind = EVENT_KEY;
+        event->code = (uint32_t)key;
+        return true;
+    }
+}

@@ -1,0 +1,161 @@
+#include "client/tui/tui.h"
+
+#include "client/tui/canvas.h"
+#include "client/tui/feed.h"
+#include "client/tui/model.h"
+#include "client/tui/screen.h"
+#include "client/tui/update.h"
+#include "client/tui/view.h"
+#include "common/sys/clock.h"
+#include "common/sys/stop.h"
+
+// Answers may come faster than a screen is worth drawing.
+static const uint64_t frame_ns = UINT64_C(100000000);
+static const uint64_t second_ns = UINT64_C(1000000000);
+
+struct tui {
+    struct feed *feed;
+    struct screen *screen;
+    struct canvas canvas;
+    struct model model;
+    uint64_t drawn_ns; // when the screen was last drawn
+    bool stale;        // the model has changed since
+    bool at_once;      // by the user, who wants to see it
+    bool quit;
+};
+
+static void happen(struct tui *tui, struct event *event)
+{
+    event->now_ns = clock_monotonic_ns();
+    event->wall_now_ns = clock_wall_ns();
+    unsigned effects = model_update(&tui->model, event);
+    tui->stale = true;
+    if (effects & EFFECT_REPAINT)
+        screen_repaint(tui->screen);
+    if (effects & EFFECT_PACE)
+        feed_pace(tui->feed, tui->model.interval_seconds, tui->model.paused);
+    if (effects & EFFECT_CLEAR)
+        feed_clear(tui->feed);
+    if (effects & EFFECT_ASK)
+        feed_ask(tui->feed);
+    if (effects & EFFECT_QUIT)
+        tui->quit = true;
+}
+
+static enum status draw(struct tui *tui, struct error *err)
+{
+    int width, height;
+    screen_size(tui->screen, &width, &height);
+    if ((width != tui->canvas.width || height != tui->canvas.height) &&
+        canvas_resize(&tui->canvas, width, height) != STATUS_OK)
+        return error_set(err, STATUS_NOMEM, "out of memory");
+    view_draw(&tui->model, &tui->canvas);
+    screen_show(tui->screen, &tui->canvas);
+    tui->drawn_ns = clock_monotonic_ns();
+    tui->stale = tui->at_once = false;
+    return STATUS_OK;
+}
+
+static void read_terminal(struct tui *tui)
+{
+    struct event event = {0};
+    while (!tui->quit && screen_read(tui->screen, &event)) {
+        happen(tui, &event);
+        tui->at_once = true;
+        event = (struct event){0};
+    }
+}
+
+static void take_news(struct tui *tui)
+{
+    struct feed_news news;
+    feed_take(tui->feed, &news);
+    for (unsigned ask = 0; ask < ASK_COUNT; ask++)
+        if (news.answered[ask])
+            happen(tui, &(struct event){.kind = EVENT_ANSWER,
+                                        .ask = (enum ask)ask,
+                                        .result = news.results[ask]});
+    if (news.round)
+        happen(tui, &(struct event){.kind = EVENT_ROUND,
+                                    .status = news.round_error.status,
+                                    .text = news.round_error.text});
+    if (news.clear)
+        happen(tui, &(struct event){.kind = EVENT_CLEARED,
+                                    .status = news.clear_error.status,
+                                    .text = news.clear_error.text,
+                                    .cleared = news.cleared});
+}
+
+// Nanoseconds until the screen is to be drawn, 0 when now.  The clock on it moves
+// with every second.
+static uint64_t until_drawn(const struct tui *tui)
+{
+    uint64_t now_ns = clock_monotonic_ns();
+    uint64_t next_ns = tui->drawn_ns + frame_ns;
+    if (tui->stale)
+        return tui->at_once || now_ns >= next_ns ? 0 : next_ns - now_ns;
+    return second_ns - (uint64_t)clock_wall_ns() % second_ns;
+}
+
+static enum status run(struct tui *tui, struct error *err)
+{
+    const int fds[] = {feed_fd(tui->feed), stop_fd()};
+    enum status status = STATUS_OK;
+    while (status == STATUS_OK && !tui->quit && !stop_requested()) {
+        uint64_t wait_ns = until_drawn(tui);
+        if (wait_ns == 0) {
+            status = draw(tui, err);
+            continue;
+        }
+        bool ticks = !tui->stale;
+        if (!screen_wait(tui->screen, fds, 2, wait_ns))
+            break; // the terminal has gone away
+        read_terminal(tui);
+        take_news(tui);
+        if (ticks && !tui->stale)
+            happen(tui, &(struct event){.kind = EVENT_TICK});
+    }
+    return status;
+}
+
+// Draws the first screen before anybody has answered.
+static enum status start(struct tui *tui, const struct tui_options *options, struct error *err)
+{
+    double interval =
+        options->interval_seconds != 0 ? options->interval_seconds : TUI_INTERVAL_DEFAULT;
+    if (!(interval >= TUI_INTERVAL_MINIMUM && interval <= TUI_INTERVAL_MAXIMUM))
+        return error_set(err, STATUS_INVALID, "interval of %g seconds: it must be %g to %g",
+                         interval, TUI_INTERVAL_MINIMUM, TUI_INTERVAL_MAXIMUM);
+    enum status status = feed_open(&tui->feed, options->target, options->filter, interval, err);
+    if (status != STATUS_OK)
+        return status;
+    model_init(&tui->model, feed_name(tui->feed), interval);
+    tui->model.is_file = feed_is_file(tui->feed);
+    tui->model.readonly = options->readonly;
+    tui->model.filtered = options->filter != NULL;
+
+    const struct screen_options looks = {.no_mouse = options->no_mouse,
+                                         .no_color = options->no_color};
+    status = screen_open(&tui->screen, &looks, err);
+    if (status != STATUS_OK)
+        return status;
+    canvas_init(&tui->canvas, options->ascii || !screen_has_unicode(tui->screen));
+    struct event event = {.kind = EVENT_RESIZE};
+    screen_size(tui->screen, &event.x, &event.y);
+    happen(tui, &event);
+    status = draw(tui, err);
+    return status == STATUS_OK ? feed_start(tui->feed, err) : status;
+}
+
+enum status tui_run(const struct tui_options *options, struct error *err)
+{
+    struct tui tui = {0};
+    enum status status = start(&tui, options, err);
+    if (status == STATUS_OK)
+        status = run(&tui, err);
+    screen_close(tui.screen); // first, so that the user has the prompt back
+    feed_close(tui.feed);
+    canvas_deinit(&tui.canvas);
+    model_deinit(&tui.model);
+    return status;
+}
