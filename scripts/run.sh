@@ -148,7 +148,7 @@ for ((tries = 200; tries > 0; tries--)); do
 done
 [ "$tries" -gt 0 ] || give_up inferstatd "$work/collector.log"
 
-start "$work/worker.log" "$bin/inferstat-worker" llm --model "$model" --requests 0 --rate 1 \
+start "$work/worker.log" "$bin/inferstat-worker" llm --model "$model" --requests forever --rate 1 \
   --tokens 64 --prompt "Once upon a time"
 worker_pid=$!
 

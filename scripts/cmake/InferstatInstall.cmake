@@ -1,6 +1,5 @@
-# What `cmake --install` puts where.  Programs and the library, the header and
-# its pkg-config file, and whatever manual pages, completions and units the
-# rooms have beside their code.
+# What `cmake --install` puts where: programs and the library, the header and its
+# pkg-config file, the manual pages, completions and unit.
 
 set(inferstat_generated "${PROJECT_BINARY_DIR}/install")
 
@@ -23,18 +22,26 @@ foreach(page IN LISTS pages)
   install(FILES "${page}" DESTINATION "${CMAKE_INSTALL_MANDIR}/man${section}")
 endforeach()
 
-# completions/: NAME.bash, NAME.fish, _NAME (zsh).
-set(completions "${PROJECT_SOURCE_DIR}/client/completions")
-file(GLOB files CONFIGURE_DEPENDS "${completions}/*.bash")
-foreach(file IN LISTS files)
-  get_filename_component(name "${file}" NAME_WLE)
-  install(FILES "${file}" RENAME "${name}"
-          DESTINATION "${CMAKE_INSTALL_DATADIR}/bash-completion/completions")
+# The client writes its own completions; what it knows is what they complete.
+set(completions "")
+foreach(pair bash=bash-completion/completions/inferstat zsh=zsh/site-functions/_inferstat
+             fish=fish/vendor_completions.d/inferstat.fish)
+  string(REPLACE "=" ";" pair "${pair}")
+  list(GET pair 0 shell)
+  list(GET pair 1 place)
+  get_filename_component(name "${place}" NAME)
+  get_filename_component(folder "${place}" DIRECTORY)
+  set(file "${inferstat_generated}/${shell}/${name}")
+  file(MAKE_DIRECTORY "${inferstat_generated}/${shell}")
+  add_custom_command(
+    OUTPUT "${file}"
+    COMMAND inferstat completion ${shell} >"${file}"
+    DEPENDS inferstat
+    VERBATIM)
+  list(APPEND completions "${file}")
+  install(FILES "${file}" DESTINATION "${CMAKE_INSTALL_DATADIR}/${folder}")
 endforeach()
-file(GLOB files CONFIGURE_DEPENDS "${completions}/*.fish")
-install(FILES ${files} DESTINATION "${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d")
-file(GLOB files CONFIGURE_DEPENDS "${completions}/_*")
-install(FILES ${files} DESTINATION "${CMAKE_INSTALL_DATADIR}/zsh/site-functions")
+add_custom_target(inferstat_completions ALL DEPENDS ${completions})
 
 configure_file(server/collector/systemd/inferstatd.service.in
                "${inferstat_generated}/inferstatd.service" @ONLY)

@@ -13,8 +13,11 @@ for program in inferstat inferstatd inferstat-worker; do
   expect_exit 0 "$prefix/bin/$program" --version
   expect_text "$WORK/out" "$program"
 done
-[ -f "$prefix/include/inferstat.h" ] || fail "no header"
-[ -f "$prefix/lib/systemd/system/inferstatd.service" ] || fail "no unit"
+for file in include/inferstat.h share/bash-completion/completions/inferstat \
+  share/zsh/site-functions/_inferstat share/fish/vendor_completions.d/inferstat.fish \
+  lib/systemd/system/inferstatd.service lib/sysusers.d/inferstat.conf; do
+  [ -s "$prefix/$file" ] || fail "not installed: $file"
+done
 grep -q "^ExecStart=/opt/inferstat/bin/inferstatd " "$prefix/lib/systemd/system/inferstatd.service" ||
   fail "the unit starts another program"
 
