@@ -1,0 +1,6 @@
+inferstat_room(inferstat_fake_collector ../support/fake_collector.c
+  LINK inferstat_core inferstat_sys inferstat_wire Threads::Threads)
+
+inferstat_unit_test(test_ring LINK inferstat_core Threads::Threads)
+inferstat_unit_test(test_tracker
+  LINK inferstat_monitor inferstat_fake_collector inferstat_test_folder m)

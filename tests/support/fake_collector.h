@@ -1,0 +1,71 @@
+// A collector inside a test: takes what producers send over real sockets and
+// keeps the rows in memory.  It follows the rules of proto/inferstat.proto and
+// nothing else, so that a producer's faults show.
+#ifndef INFERSTAT_TESTS_FAKE_COLLECTOR_H
+#define INFERSTAT_TESTS_FAKE_COLLECTOR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/core/record.h"
+
+enum { FAKE_TEXT_SIZE = 256, FAKE_STREAMS_MAX = 1024 };
+
+// One record as it arrived.
+struct fake_row {
+    enum record_kind kind;
+    uint32_t stream;
+    uint64_t number;
+    int64_t started_ns;
+    uint64_t present;
+    struct fake_value {
+        int64_t i;
+        double r;
+        size_t size;
+        char text[FAKE_TEXT_SIZE]; // NAME as its text, TEXT, BLOB
+    } values[RECORD_VALUES_MAX];
+};
+
+// What happened so far; of one run at a time, the one that spoke last.
+struct fake_state {
+    unsigned hellos, batches, heartbeats, goodbyes;
+    unsigned faults;     // frames and batches that were not as they must be
+    char fault[256];     // the first of them
+    bool closed;         // the run said goodbye and everything was there
+    uint32_t names;      // names known
+    uint64_t records;    // rows of this run, each once
+    uint64_t duplicates; // rows that came again
+    uint64_t unnumbered; // losses reported, all streams
+    int64_t device_count;
+    char host[FAKE_TEXT_SIZE], program[FAKE_TEXT_SIZE], activity[FAKE_TEXT_SIZE];
+};
+
+struct fake_collector;
+
+// Listens at ipc://FOLDER/ingest in a thread of its own; ends the test where it
+// cannot.
+struct fake_collector *fake_collector_open(const char *folder);
+// Stops and frees.  NULL is fine.
+void fake_collector_close(struct fake_collector *collector);
+
+// While mute it throws away whatever comes.
+void fake_collector_set_mute(struct fake_collector *collector, bool mute);
+// Rows need not be kept (for benchmarks).
+void fake_collector_set_forgetful(struct fake_collector *collector, bool forgetful);
+// The next batch that has the record is refused with this reason.
+void fake_collector_refuse(struct fake_collector *collector, uint32_t stream, uint64_t number);
+// Becomes another store, an empty one.
+void fake_collector_swap_store(struct fake_collector *collector);
+
+void fake_collector_state(struct fake_collector *collector, struct fake_state *state);
+
+// Waits until `count` rows of the run are there, 10 seconds at most.
+bool fake_collector_wait(struct fake_collector *collector, uint64_t count);
+
+// How many rows of a kind there are, and a copy of one of them, in order of
+// arrival.  False when there are not so many.
+unsigned fake_collector_count(struct fake_collector *collector, enum record_kind kind);
+bool fake_collector_row(struct fake_collector *collector, enum record_kind kind, unsigned index,
+                        struct fake_row *row);
+
+#endif

@@ -1,0 +1,230 @@
+// The ring: order, numbers, fullness, headers that lie, two threads at once.
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/core/ring.h"
+#include "tests/support/test.h"
+
+static void *ring_memory(uint32_t capacity)
+{
+    void *memory = aligned_alloc(64, ring_size(capacity));
+    assert_non_null(memory);
+    memset(memory, 0, ring_size(capacity));
+    return memory;
+}
+
+static struct record record_of(int64_t value)
+{
+    struct record record;
+    record_init(&record, RECORD_KIND_STARTUP, value);
+    record_set_int(&record, STARTUP_DURATION_NS, value);
+    return record;
+}
+
+static void test_capacities(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t capacity;
+        enum status status;
+    } cases[] = {
+        {0, STATUS_INVALID},
+        {1, STATUS_INVALID},
+        {2, STATUS_OK},
+        {3, STATUS_INVALID},
+        {4, STATUS_OK},
+        {4096, STATUS_OK},
+        {4097, STATUS_INVALID},
+        {UINT32_C(1) << 20, STATUS_OK},
+        {UINT32_C(1) << 21, STATUS_INVALID},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        void *memory = ring_memory(UINT32_C(1) << 20);
+        struct ring *ring = NULL;
+        assert_int_equal(ring_init(&ring, memory, cases[i].capacity), cases[i].status);
+        if (cases[i].status == STATUS_OK)
+            assert_int_equal(ring_capacity(ring), cases[i].capacity);
+        free(memory);
+    }
+}
+
+static void test_numbers_and_wrap(void **state)
+{
+    (void)state;
+    void *memory = ring_memory(4);
+    struct ring *ring;
+    assert_int_equal(ring_init(&ring, memory, 4), STATUS_OK);
+    assert_int_equal(ring_produced(ring), 0);
+    assert_int_equal(ring_next_number(ring), 1);
+    for (int64_t i = 1; i <= 100; i++) {
+        const struct record record = record_of(i);
+        assert_int_equal(ring_push(ring, &record, 1), i);
+        assert_int_equal(ring_at(ring, (uint64_t)i)->started_ns, i);
+        ring_release(ring, (uint64_t)i);
+        ring_release(ring, (uint64_t)i); // again is no error
+        ring_release(ring, 1);           // nor is what was released before
+        assert_int_equal(ring_released(ring), i);
+    }
+    assert_int_equal(ring_dropped(ring), 0);
+    free(memory);
+}
+
+static void test_full_ring_counts_and_takes_no_number(void **state)
+{
+    (void)state;
+    void *memory = ring_memory(4);
+    struct ring *ring;
+    assert_int_equal(ring_init(&ring, memory, 4), STATUS_OK);
+    const struct record records[4] = {record_of(1), record_of(2), record_of(3), record_of(4)};
+    assert_int_equal(ring_push(ring, records, 3), 1);
+
+    assert_int_equal(ring_push(ring, records, 2), 0); // all or none
+    assert_int_equal(ring_dropped(ring), 2);
+    assert_int_equal(ring_produced(ring), 3);
+
+    struct record *slot = ring_reserve(ring);
+    assert_non_null(slot);
+    assert_int_equal(ring_produced(ring), 3); // not before the commit
+    *slot = records[3];
+    ring_commit(ring);
+    assert_int_equal(ring_produced(ring), 4);
+    assert_null(ring_reserve(ring));
+    assert_int_equal(ring_dropped(ring), 3);
+
+    ring_release(ring, 2);
+    assert_int_equal(ring_push(ring, records, 2), 5);
+    assert_int_equal(ring_at(ring, 6)->started_ns, 2);
+    assert_int_equal(ring_at(ring, 3)->started_ns, 3);
+    assert_int_equal(ring_push(ring, records, 5), 0); // more than could ever fit
+    assert_int_equal(ring_dropped(ring), 8);
+    free(memory);
+}
+
+static void test_attach_carries_on(void **state)
+{
+    (void)state;
+    void *memory = ring_memory(8);
+    struct ring *ring;
+    assert_int_equal(ring_init(&ring, memory, 8), STATUS_OK);
+    const struct record record = record_of(7);
+    for (int i = 0; i < 11; i++) {
+        (void)ring_push(ring, &record, 1);
+        if (i < 5)
+            ring_release(ring, (uint64_t)i + 1);
+    }
+    struct ring *again;
+    assert_int_equal(ring_attach(&again, memory, ring_size(8)), STATUS_OK);
+    assert_int_equal(ring_produced(again), 11);
+    assert_int_equal(ring_released(again), 5);
+    assert_int_equal(ring_at(again, 11)->started_ns, 7);
+    assert_int_equal(ring_push(again, &record, 1), 12);
+    free(memory);
+}
+
+// Every word of the header, set to what it cannot be.
+static void test_attach_refuses_lies(void **state)
+{
+    (void)state;
+    enum { CAPACITY = 8, FIXED = 0, PRODUCED = 8, RELEASED = 16 }; // words of 8 bytes
+    static const struct {
+        const char *what;
+        size_t word;
+        uint64_t value;
+    } lies[] = {
+        {"magic", FIXED, 0},
+        {"capacity 0", FIXED + 1, (uint64_t)RECORD_SIZE << 32},
+        {"capacity no power of two", FIXED + 1, (uint64_t)RECORD_SIZE << 32 | 7},
+        {"capacity beyond the memory", FIXED + 1, (uint64_t)RECORD_SIZE << 32 | 16},
+        {"capacity absurd", FIXED + 1, (uint64_t)RECORD_SIZE << 32 | 0x80000000},
+        {"record size", FIXED + 1, (uint64_t)128 << 32 | CAPACITY},
+        {"produced below released", PRODUCED, 1},
+        {"produced too far ahead", PRODUCED, 2 + CAPACITY + 1},
+        {"produced absurd", PRODUCED, UINT64_MAX},
+        {"released beyond produced", RELEASED, 5},
+        {"released absurd", RELEASED, UINT64_MAX},
+    };
+    for (size_t i = 0; i < COUNT_OF(lies); i++) {
+        uint64_t *memory = ring_memory(CAPACITY);
+        struct ring *ring;
+        assert_int_equal(ring_init(&ring, memory, CAPACITY), STATUS_OK);
+        const struct record record = record_of(1);
+        for (int n = 0; n < 4; n++)
+            (void)ring_push(ring, &record, 1);
+        ring_release(ring, 2);
+        assert_int_equal(ring_attach(&ring, memory, ring_size(CAPACITY)), STATUS_OK);
+        assert_int_not_equal(memory[lies[i].word], lies[i].value);
+        memory[lies[i].word] = lies[i].value;
+        if (ring_attach(&ring, memory, ring_size(CAPACITY)) != STATUS_CORRUPT)
+            fail_msg("attached in spite of: %s", lies[i].what);
+        free(memory);
+    }
+    uint64_t *memory = ring_memory(CAPACITY);
+    struct ring *ring;
+    assert_int_equal(ring_init(&ring, memory, CAPACITY), STATUS_OK);
+    assert_int_equal(ring_attach(&ring, memory, ring_size(CAPACITY) - 1), STATUS_CORRUPT);
+    assert_int_equal(ring_attach(&ring, memory, 64), STATUS_CORRUPT);
+    assert_int_equal(ring_attach(&ring, memory, 0), STATUS_CORRUPT);
+    assert_int_equal(ring_attach(&ring, (char *)memory + 8, ring_size(4)), STATUS_CORRUPT);
+    free(memory);
+}
+
+enum { STRESS_RECORDS = 200000 };
+
+static void *produce(void *context)
+{
+    struct ring *ring = context;
+    uint64_t random = 42;
+    for (int64_t value = 1; value <= STRESS_RECORDS;) {
+        if (test_random(&random) % 3 == 0 && value + 2 <= STRESS_RECORDS) {
+            const struct record three[3] = {record_of(value), record_of(value + 1),
+                                            record_of(value + 2)};
+            value += ring_push(ring, three, 3) ? 3 : 0;
+            continue;
+        }
+        struct record *slot = ring_reserve(ring);
+        if (!slot)
+            continue;
+        *slot = record_of(value++);
+        ring_commit(ring);
+    }
+    return NULL;
+}
+
+// Two threads: every record arrives once, in order, whole.
+static void test_two_threads(void **state)
+{
+    (void)state;
+    void *memory = ring_memory(64);
+    struct ring *ring;
+    assert_int_equal(ring_init(&ring, memory, 64), STATUS_OK);
+    pthread_t producer;
+    assert_int_equal(pthread_create(&producer, NULL, produce, ring), 0);
+    uint64_t read = 0;
+    while (read < STRESS_RECORDS) {
+        const uint64_t produced = ring_produced(ring);
+        for (uint64_t number = read + 1; number <= produced; number++) {
+            const struct record *record = ring_at(ring, number);
+            assert_int_equal(record->started_ns, (int64_t)number);
+            assert_int_equal(record->values[STARTUP_DURATION_NS].i, (int64_t)number);
+        }
+        ring_release(ring, produced);
+        read = produced;
+    }
+    assert_int_equal(pthread_join(producer, NULL), 0);
+    assert_int_equal(ring_produced(ring), STRESS_RECORDS);
+    free(memory);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_capacities),
+        cmocka_unit_test(test_numbers_and_wrap),
+        cmocka_unit_test(test_full_ring_counts_and_takes_no_number),
+        cmocka_unit_test(test_attach_carries_on),
+        cmocka_unit_test(test_attach_refuses_lies),
+        cmocka_unit_test(test_two_threads),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,558 @@
+// Trackers end to end: what an engine says is what a collector gets, over real
+// sockets.
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "common/core/sketch.h"
+#include "common/monitor/inferstat.h"
+#include "tests/support/fake_collector.h"
+#include "tests/support/folder.h"
+#include "tests/support/test.h"
+
+#define SECOND UINT64_C(1000000000)
+#define MS     UINT64_C(1000000)
+
+struct fixture {
+    char folder[FOLDER_PATH_SIZE];
+    struct fake_collector *collector;
+    struct inferstat_monitor *monitor;
+    uint32_t model, device;
+};
+
+static int set_up(void **state)
+{
+    struct fixture *fixture = calloc(1, sizeof *fixture);
+    assert_non_null(fixture);
+    folder_make(fixture->folder);
+    fixture->collector = fake_collector_open(fixture->folder);
+    char address[FOLDER_PATH_SIZE + 8];
+    (void)snprintf(address, sizeof address, "ipc://%s", fixture->folder);
+    struct inferstat_options options;
+    inferstat_options_init(&options);
+    options.collector = address;
+    options.run_folder = fixture->folder;
+    options.sample_ms = 0;
+    struct inferstat_error err;
+    if (inferstat_open(&fixture->monitor, &options, &err) != INFERSTAT_OK)
+        fail_msg("%s", err.text);
+    fixture->model = inferstat_name(fixture->monitor, "stories");
+    fixture->device = inferstat_name(fixture->monitor, "cpu");
+    *state = fixture;
+    return 0;
+}
+
+// Closes the monitor: everything must be there afterwards.
+static void close_monitor(struct fixture *fixture)
+{
+    struct inferstat_totals totals;
+    assert_int_equal(inferstat_close(fixture->monitor, 10 * SECOND, &totals), INFERSTAT_OK);
+    fixture->monitor = NULL;
+    struct fake_state seen;
+    fake_collector_state(fixture->collector, &seen);
+    if (seen.faults)
+        fail_msg("%s", seen.fault);
+    assert_true(seen.closed);
+    assert_int_equal(totals.produced, totals.acknowledged);
+    assert_int_equal(totals.produced, seen.records);
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *fixture = *state;
+    (void)inferstat_close(fixture->monitor, 0, NULL);
+    fake_collector_close(fixture->collector);
+    folder_remove(fixture->folder);
+    free(fixture);
+    return 0;
+}
+
+static void sleep_ms(long ms)
+{
+    const struct timespec time = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
+    (void)nanosleep(&time, NULL);
+}
+
+static int64_t value(const struct fake_row *row, unsigned column)
+{
+    if (!(row->present >> column & 1))
+        fail_msg("column %u is absent", column);
+    return row->values[column].i;
+}
+
+static bool has(const struct fake_row *row, unsigned column)
+{
+    return row->present >> column & 1;
+}
+
+static struct fake_row row_of(struct fixture *fixture, enum record_kind kind, unsigned index)
+{
+    struct fake_row row;
+    if (!fake_collector_row(fixture->collector, kind, index, &row))
+        fail_msg("no row %u of kind %u", index, kind);
+    return row;
+}
+
+// ---- Loads ----------------------------------------------------------------------
+
+static const char *const stage_names[] = {"device_selection", "file_opening", "read_header",
+                                          "tokenizer_init", "model_building"};
+
+// A delay shows in the stage it was in and in no other; the rest is in no stage.
+static void test_load_stages(void **state)
+{
+    struct fixture *fixture = *state;
+    for (unsigned slow = 0; slow < COUNT_OF(stage_names); slow++) {
+        struct inferstat_load *load =
+            inferstat_load_begin(fixture->monitor, fixture->model, fixture->device);
+        for (unsigned i = 0; i < COUNT_OF(stage_names); i++) {
+            inferstat_load_start_stage(load, stage_names[i]);
+            if (i == slow)
+                sleep_ms(30);
+        }
+        inferstat_load_end_stage(load);
+        sleep_ms(10);
+        inferstat_load_set_model_bytes(load, 1000 + slow);
+        inferstat_load_end(load, INFERSTAT_RESULT_OK, NULL);
+    }
+    close_monitor(fixture);
+
+    const unsigned stages = COUNT_OF(stage_names);
+    assert_int_equal(fake_collector_count(fixture->collector, RECORD_KIND_LOAD), stages);
+    assert_int_equal(fake_collector_count(fixture->collector, RECORD_KIND_LOAD_STAGE),
+                     stages * stages);
+    for (unsigned slow = 0; slow < stages; slow++) {
+        const struct fake_row load = row_of(fixture, RECORD_KIND_LOAD, slow);
+        assert_string_equal(load.values[LOAD_MODEL].text, "stories");
+        assert_string_equal(load.values[LOAD_DEVICE].text, "cpu");
+        assert_int_equal(value(&load, LOAD_STATUS), RECORD_STATUS_OK);
+        assert_int_equal(value(&load, LOAD_MODEL_BYTES), 1000 + slow);
+        assert_false(has(&load, LOAD_ERROR));
+        assert_false(has(&load, LOAD_DEVICE_MEMORY_BEFORE));
+        assert_true(value(&load, LOAD_HOST_MEMORY_BEFORE) > 0);
+        int64_t sum = 0;
+        for (unsigned i = 0; i < stages; i++) {
+            const struct fake_row stage =
+                row_of(fixture, RECORD_KIND_LOAD_STAGE, slow * stages + i);
+            assert_int_equal(value(&stage, LOAD_STAGE_PARENT), (int64_t)load.number);
+            assert_int_equal(stage.stream, load.stream);
+            assert_int_equal(value(&stage, LOAD_STAGE_ORDINAL), i);
+            assert_string_equal(stage.values[LOAD_STAGE_STAGE].text, stage_names[i]);
+            const int64_t duration = value(&stage, LOAD_STAGE_DURATION_NS);
+            sum += duration;
+            if (i == slow)
+                assert_true(duration >= (int64_t)(29 * MS));
+            assert_true(stage.started_ns >= load.started_ns);
+        }
+        const int64_t total = value(&load, LOAD_DURATION_NS);
+        assert_true(sum <= total);
+        assert_true(total - sum >= (int64_t)(9 * MS)); // the sleep that was in no stage
+    }
+}
+
+static void test_load_that_fails(void **state)
+{
+    struct fixture *fixture = *state;
+    inferstat_set_device_memory(fixture->monitor, 777);
+    struct inferstat_load *load = inferstat_load_begin(fixture->monitor, 0, fixture->device);
+    inferstat_load_start_stage(load, "file_opening");
+    inferstat_set_device_memory(fixture->monitor, 999);
+    inferstat_load_set_page_cache_ratio(load, 0.25);
+    inferstat_load_set_page_cache_ratio(load, 1.5); // makes no sense: ignored
+    inferstat_load_set_storage_rate(load, 2e9);
+    inferstat_load_set_h2d_rate(load, (double)NAN);
+    inferstat_load_end(load, INFERSTAT_RESULT_ERROR, "bad magic \xff in file");
+
+    load = inferstat_load_begin(fixture->monitor, 0, fixture->device);
+    inferstat_load_set_model(load, fixture->model);
+    inferstat_load_end(load, INFERSTAT_RESULT_CANCELLED, NULL);
+    close_monitor(fixture);
+
+    const struct fake_row failed = row_of(fixture, RECORD_KIND_LOAD, 0);
+    assert_string_equal(failed.values[LOAD_MODEL].text, "unknown");
+    assert_int_equal(value(&failed, LOAD_STATUS), RECORD_STATUS_ERROR);
+    assert_string_equal(failed.values[LOAD_ERROR].text, "bad magic \\xFF in file");
+    assert_int_equal(value(&failed, LOAD_DEVICE_MEMORY_BEFORE), 777);
+    assert_int_equal(value(&failed, LOAD_DEVICE_MEMORY_AFTER), 999);
+    assert_true(fabs(failed.values[LOAD_PAGE_CACHE_RATIO].r - 0.25) < 1e-12);
+    assert_true(fabs(failed.values[LOAD_STORAGE_RATE].r - 2e9) < 1);
+    assert_false(has(&failed, LOAD_H2D_RATE));
+    const struct fake_row cancelled = row_of(fixture, RECORD_KIND_LOAD, 1);
+    assert_int_equal(value(&cancelled, LOAD_STATUS), RECORD_STATUS_CANCELLED);
+    assert_string_equal(cancelled.values[LOAD_MODEL].text, "stories");
+    assert_int_equal(fake_collector_count(fixture->collector, RECORD_KIND_LOAD_STAGE), 1);
+}
+
+// More stages than are kept: the last one has the rest of the time.
+static void test_many_stages(void **state)
+{
+    struct fixture *fixture = *state;
+    struct inferstat_load *load =
+        inferstat_load_begin(fixture->monitor, fixture->model, fixture->device);
+    for (int i = 0; i < 40; i++) {
+        char name[16];
+        (void)snprintf(name, sizeof name, "stage%d", i);
+        inferstat_load_start_stage(load, name);
+        sleep_ms(1);
+    }
+    inferstat_load_end(load, INFERSTAT_RESULT_OK, NULL);
+    close_monitor(fixture);
+    assert_int_equal(fake_collector_count(fixture->collector, RECORD_KIND_LOAD_STAGE), 32);
+    int64_t sum = 0;
+    for (unsigned i = 0; i < 32; i++) {
+        const struct fake_row stage = row_of(fixture, RECORD_KIND_LOAD_STAGE, i);
+        sum += value(&stage, LOAD_STAGE_DURATION_NS);
+    }
+    const struct fake_row last = row_of(fixture, RECORD_KIND_LOAD_STAGE, 31);
+    assert_string_equal(last.values[LOAD_STAGE_STAGE].text, "stage31");
+    assert_true(value(&last, LOAD_STAGE_DURATION_NS) >= (int64_t)(9 * MS));
+    const struct fake_row whole = row_of(fixture, RECORD_KIND_LOAD, 0);
+    assert_true(sum <= value(&whole, LOAD_DURATION_NS));
+}
+
+static void test_startup(void **state)
+{
+    struct fixture *fixture = *state;
+    struct inferstat_startup *startup = inferstat_startup_begin(fixture->monitor);
+    inferstat_startup_start_stage(startup, "options");
+    sleep_ms(5);
+    inferstat_startup_start_stage(startup, "listen");
+    sleep_ms(20);
+    inferstat_startup_end(startup);
+    struct inferstat_summary summary;
+    inferstat_get_summary(fixture->monitor, &summary);
+    assert_true(summary.has_startup);
+    assert_true(summary.startup_ns >= 25 * MS);
+    close_monitor(fixture);
+
+    const struct fake_row row = row_of(fixture, RECORD_KIND_STARTUP, 0);
+    const struct fake_row first = row_of(fixture, RECORD_KIND_LOAD_STAGE, 0);
+    const struct fake_row second = row_of(fixture, RECORD_KIND_LOAD_STAGE, 1);
+    assert_true(value(&row, STARTUP_MEMORY_START_BYTES) > 0);
+    assert_true(value(&row, STARTUP_MEMORY_READY_BYTES) > 0);
+    assert_int_equal(value(&first, LOAD_STAGE_PARENT), (int64_t)row.number);
+    assert_int_equal(value(&second, LOAD_STAGE_PARENT), (int64_t)row.number);
+    assert_true(value(&first, LOAD_STAGE_DURATION_NS) >= (int64_t)(5 * MS));
+    assert_true(value(&second, LOAD_STAGE_DURATION_NS) >= (int64_t)(20 * MS));
+    assert_true(value(&first, LOAD_STAGE_DURATION_NS) + value(&second, LOAD_STAGE_DURATION_NS) <=
+                value(&row, STARTUP_DURATION_NS));
+}
+
+// ---- Inferences -------------------------------------------------------------------
+
+// How an engine may use the tracker, and what must come of it.
+struct use {
+    const char *what;
+    bool prefill, generation;
+    unsigned tokens, counted; // tokens first, then counted ones
+    enum inferstat_finish finish;
+    bool ttft, decode, gaps;
+};
+
+static const struct use uses[] = {
+    {"nothing", false, false, 0, 0, INFERSTAT_FINISH_CANCELLED, false, false, false},
+    {"prefill only", true, false, 0, 0, INFERSTAT_FINISH_ERROR, false, false, false},
+    {"generation without tokens", true, true, 0, 0, INFERSTAT_FINISH_STOP, false, false, false},
+    {"one token", true, false, 1, 0, INFERSTAT_FINISH_STOP, true, false, false},
+    {"two tokens", true, false, 2, 0, INFERSTAT_FINISH_LENGTH, true, true, true},
+    {"many tokens", true, true, 250, 0, INFERSTAT_FINISH_LENGTH, true, true, true},
+    {"no prefill", false, false, 5, 0, INFERSTAT_FINISH_STOP, true, true, true},
+    {"counted after generation", true, true, 0, 7, INFERSTAT_FINISH_STOP, true, true, false},
+    {"counted alone", true, false, 0, 7, INFERSTAT_FINISH_STOP, true, true, false},
+    {"one counted", true, false, 0, 1, INFERSTAT_FINISH_STOP, true, false, false},
+    {"tokens then counted", true, false, 3, 4, INFERSTAT_FINISH_CANCELLED, true, true, true},
+};
+
+static void use_tracker(struct inferstat_inference *inference, const struct use *use)
+{
+    if (use->prefill)
+        inferstat_inference_start_prefill(inference);
+    if (use->generation)
+        inferstat_inference_start_generation(inference);
+    for (unsigned i = 0; i < use->tokens; i++)
+        inferstat_inference_token(inference);
+    if (use->counted > 0)
+        inferstat_inference_count_tokens(inference, use->counted);
+    inferstat_inference_end(inference, use->finish);
+}
+
+static void check_use(const struct fake_row *row, const struct use *use, unsigned request)
+{
+    const int64_t e2e = value(row, INFERENCE_E2E_NS);
+    const int64_t queue = value(row, INFERENCE_QUEUE_NS);
+    const int64_t prefill = value(row, INFERENCE_PREFILL_NS);
+    assert_int_equal(value(row, INFERENCE_REQUEST), request);
+    assert_int_equal(value(row, INFERENCE_FINISH), (int64_t)use->finish);
+    assert_int_equal(value(row, INFERENCE_GENERATED_TOKENS), use->tokens + use->counted);
+    assert_int_equal(value(row, INFERENCE_PROMPT_TOKENS), 12);
+    assert_int_equal(value(row, INFERENCE_CACHED_PROMPT_TOKENS), 5);
+    assert_int_equal(value(row, INFERENCE_CONCURRENT), 1);
+    assert_true(value(row, INFERENCE_HOST_MEMORY) > 0);
+    assert_false(has(row, INFERENCE_DEVICE_MEMORY));
+    assert_int_equal(has(row, INFERENCE_TTFT_NS), use->ttft);
+    assert_int_equal(has(row, INFERENCE_DECODE_NS), use->decode);
+    assert_int_equal(has(row, INFERENCE_ITL_MAX_NS), use->gaps);
+    assert_int_equal(has(row, INFERENCE_ITL_P99_NS), use->gaps);
+    assert_true(queue >= 0 && prefill >= 0 && queue + prefill <= e2e);
+    if (use->ttft)
+        assert_int_equal(value(row, INFERENCE_TTFT_NS), queue + prefill);
+    if (use->decode)
+        assert_int_equal(value(row, INFERENCE_TTFT_NS) + value(row, INFERENCE_DECODE_NS), e2e);
+    if (use->gaps) {
+        assert_true(value(row, INFERENCE_ITL_P99_NS) <= value(row, INFERENCE_ITL_MAX_NS));
+        assert_true(value(row, INFERENCE_ITL_MAX_NS) <= value(row, INFERENCE_DECODE_NS));
+    }
+}
+
+static void test_inference_uses(void **state)
+{
+    struct fixture *fixture = *state;
+    struct inferstat_inference *inference = inferstat_inference_new(fixture->monitor);
+    for (unsigned i = 0; i < COUNT_OF(uses); i++) {
+        inferstat_inference_begin(inference,
+                                  &(struct inferstat_request){.model = fixture->model,
+                                                              .device = fixture->device,
+                                                              .request = i,
+                                                              .prompt_tokens = 12,
+                                                              .cached_prompt_tokens = 5});
+        use_tracker(inference, &uses[i]);
+        inferstat_inference_end(inference, INFERSTAT_FINISH_STOP); // once is enough
+        inferstat_inference_token(inference);                      // nobody asked
+        inferstat_inference_count_tokens(inference, 3);
+    }
+    inferstat_inference_free(inference);
+    close_monitor(fixture);
+    assert_int_equal(fake_collector_count(fixture->collector, RECORD_KIND_INFERENCE),
+                     COUNT_OF(uses));
+    for (unsigned i = 0; i < COUNT_OF(uses); i++) {
+        const struct fake_row row = row_of(fixture, RECORD_KIND_INFERENCE, i);
+        print_message("  %s\n", uses[i].what);
+        check_use(&row, &uses[i], i);
+    }
+}
+
+// The request's time is split where the engine says; arrival may lie before begin.
+static void test_inference_times(void **state)
+{
+    struct fixture *fixture = *state;
+    struct inferstat_inference *inference = inferstat_inference_new(fixture->monitor);
+    const uint64_t arrival = inferstat_clock_ns() - 40 * MS;
+    inferstat_set_device_memory(fixture->monitor, 4321);
+    inferstat_inference_begin(inference, &(struct inferstat_request){.model = fixture->model,
+                                                                     .device = fixture->device,
+                                                                     .arrival_ns = arrival});
+    inferstat_inference_set_prompt(inference, 3, 9); // no more cached than there are
+    inferstat_inference_start_prefill(inference);
+    sleep_ms(20);
+    inferstat_inference_token(inference);
+    sleep_ms(10);
+    inferstat_inference_token(inference);
+    sleep_ms(30);
+    inferstat_inference_token(inference);
+    sleep_ms(50); // after the last token: nobody's time
+    inferstat_inference_end(inference, INFERSTAT_FINISH_STOP);
+    // One in the future arrives now.
+    inferstat_inference_begin(inference, &(struct inferstat_request){.arrival_ns = UINT64_MAX});
+    inferstat_inference_end(inference, (enum inferstat_finish)77);
+    inferstat_inference_free(inference);
+    close_monitor(fixture);
+
+    const struct fake_row row = row_of(fixture, RECORD_KIND_INFERENCE, 0);
+    const int64_t queue = value(&row, INFERENCE_QUEUE_NS);
+    const int64_t prefill = value(&row, INFERENCE_PREFILL_NS);
+    const int64_t decode = value(&row, INFERENCE_DECODE_NS);
+    const int64_t max = value(&row, INFERENCE_ITL_MAX_NS);
+    assert_int_equal(value(&row, INFERENCE_CACHED_PROMPT_TOKENS), 3);
+    assert_int_equal(value(&row, INFERENCE_DEVICE_MEMORY), 4321);
+    assert_true(queue >= (int64_t)(40 * MS));
+    assert_true(prefill >= (int64_t)(20 * MS));
+    assert_true(decode >= (int64_t)(40 * MS));
+    assert_true(max >= (int64_t)(30 * MS) && max <= decode - (int64_t)(10 * MS));
+    assert_int_equal(queue + prefill + decode, value(&row, INFERENCE_E2E_NS));
+    // The 99th of two gaps, by rank floor(0.99 * 1) = 0, is the lesser.
+    const int64_t p99 = value(&row, INFERENCE_ITL_P99_NS);
+    const int64_t lesser = decode - max;
+    assert_true(llabs(p99 - lesser) <= lesser / 100);
+    const struct fake_row odd = row_of(fixture, RECORD_KIND_INFERENCE, 1);
+    assert_int_equal(value(&odd, INFERENCE_FINISH), RECORD_FINISH_ERROR);
+    assert_true(value(&odd, INFERENCE_E2E_NS) < (int64_t)SECOND);
+    assert_string_equal(odd.values[INFERENCE_MODEL].text, "unknown");
+}
+
+static void test_begin_twice_and_free_midway(void **state)
+{
+    struct fixture *fixture = *state;
+    const struct inferstat_request request = {.model = fixture->model, .device = fixture->device};
+    struct inferstat_inference *first = inferstat_inference_new(fixture->monitor);
+    struct inferstat_inference *second = inferstat_inference_new(fixture->monitor);
+    inferstat_inference_begin(first, &request);
+    inferstat_inference_begin(second, &request);
+    inferstat_inference_token(first);
+    inferstat_inference_begin(first, &request);
+    inferstat_inference_end(first, INFERSTAT_FINISH_STOP);
+    inferstat_inference_free(second);
+    inferstat_inference_free(first);
+    close_monitor(fixture);
+    static const struct {
+        int finish, tokens, concurrent;
+    } wanted[] = {{RECORD_FINISH_CANCELLED, 1, 2},
+                  {RECORD_FINISH_STOP, 0, 2},
+                  {RECORD_FINISH_CANCELLED, 0, 1}};
+    assert_int_equal(fake_collector_count(fixture->collector, RECORD_KIND_INFERENCE), 3);
+    for (unsigned i = 0; i < COUNT_OF(wanted); i++) {
+        const struct fake_row row = row_of(fixture, RECORD_KIND_INFERENCE, i);
+        assert_int_equal(value(&row, INFERENCE_FINISH), wanted[i].finish);
+        assert_int_equal(value(&row, INFERENCE_GENERATED_TOKENS), wanted[i].tokens);
+        assert_int_equal(value(&row, INFERENCE_CONCURRENT), wanted[i].concurrent);
+    }
+}
+
+// The gaps of all requests arrive as sketches that add up to every gap there was.
+static void test_itl_records_add_up(void **state)
+{
+    struct fixture *fixture = *state;
+    const uint32_t other = inferstat_name(fixture->monitor, "other");
+    struct inferstat_inference *inference = inferstat_inference_new(fixture->monitor);
+    uint64_t gaps[2] = {0, 0};
+    uint64_t random = 7;
+    for (unsigned i = 0; i < 60; i++) {
+        const bool is_other = i / 10 % 2;
+        inferstat_inference_begin(
+            inference, &(struct inferstat_request){.model = is_other ? other : fixture->model,
+                                                   .device = fixture->device});
+        const uint64_t tokens = test_random(&random) % 300;
+        for (uint64_t token = 0; token < tokens; token++) {
+            // Gaps from nanoseconds to half a millisecond, so that a sketch fills
+            // more than one record.
+            const uint64_t until =
+                inferstat_clock_ns() + (UINT64_C(1) << test_random(&random) % 19);
+            while (test_random(&random) % 2 && inferstat_clock_ns() < until) {
+                // Busy, as an engine would be.
+            }
+            inferstat_inference_token(inference);
+        }
+        gaps[is_other] += tokens > 1 ? tokens - 1 : 0;
+        inferstat_inference_end(inference, INFERSTAT_FINISH_STOP);
+    }
+    inferstat_inference_free(inference);
+    close_monitor(fixture);
+
+    struct sketch *sums[2];
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(sketch_new(&sums[i]), STATUS_OK);
+    const unsigned count = fake_collector_count(fixture->collector, RECORD_KIND_ITL);
+    for (unsigned i = 0; i < count; i++) {
+        const struct fake_row row = row_of(fixture, RECORD_KIND_ITL, i);
+        const bool is_other = strcmp(row.values[ITL_MODEL].text, "other") == 0;
+        assert_string_equal(row.values[ITL_DEVICE].text, "cpu");
+        assert_true(value(&row, ITL_DURATION_NS) > 0);
+        assert_int_equal(
+            sketch_decode(sums[is_other], row.values[ITL_SKETCH].text, row.values[ITL_SKETCH].size),
+            STATUS_OK);
+    }
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(sketch_count(sums[i]), gaps[i]);
+        sketch_free(sums[i]);
+    }
+}
+
+// ---- Operations, devices, models ----------------------------------------------------
+
+static void test_operations(void **state)
+{
+    struct fixture *fixture = *state;
+    struct inferstat_timer timer;
+    inferstat_timer_begin(&timer, fixture->monitor, inferstat_name(fixture->monitor, "encode"));
+    sleep_ms(5);
+    timer.items = 64;
+    timer.bytes = 4096;
+    timer.device = fixture->device;
+    const uint64_t duration = inferstat_timer_end(&timer, "{\"batch\": 3}");
+    (void)inferstat_timer_end(&timer, NULL); // ended: records nothing
+    assert_true(duration >= 5 * MS);
+    inferstat_timer_begin(&timer, fixture->monitor, 60000); // no such name
+    char long_text[1000];
+    memset(long_text, 'x', sizeof long_text - 1);
+    long_text[sizeof long_text - 1] = '\0';
+    (void)inferstat_timer_end(&timer, long_text);
+    close_monitor(fixture);
+
+    assert_int_equal(fake_collector_count(fixture->collector, RECORD_KIND_OPERATION), 2);
+    const struct fake_row row = row_of(fixture, RECORD_KIND_OPERATION, 0);
+    assert_string_equal(row.values[OPERATION_OPERATION].text, "encode");
+    assert_string_equal(row.values[OPERATION_DEVICE].text, "cpu");
+    assert_int_equal(value(&row, OPERATION_DURATION_NS), (int64_t)duration);
+    assert_int_equal(value(&row, OPERATION_ITEMS), 64);
+    assert_int_equal(value(&row, OPERATION_BYTES), 4096);
+    assert_string_equal(row.values[OPERATION_EXTRA].text, "{\"batch\": 3}");
+    const struct fake_row plain = row_of(fixture, RECORD_KIND_OPERATION, 1);
+    assert_string_equal(plain.values[OPERATION_OPERATION].text, "unknown");
+    assert_false(has(&plain, OPERATION_DEVICE));
+    assert_false(has(&plain, OPERATION_ITEMS));
+    assert_in_range(plain.values[OPERATION_EXTRA].size, 140, 200);
+}
+
+static void test_devices_and_models(void **state)
+{
+    struct fixture *fixture = *state;
+    struct inferstat_device device;
+    inferstat_device_init(&device);
+    device.name = "cpu";
+    device.memory_bytes = 1 << 30;
+    assert_int_equal(inferstat_add_device(fixture->monitor, &device), fixture->device);
+    device.ordinal = 1;
+    device.name = "H200";
+    device.uuid = "GPU-1234";
+    device.compute_capability = "9.0";
+    device.pcie_generation = 5;
+    device.h2d_bytes_per_second = 5.5e10;
+    device.flops_per_second = (double)INFINITY; // cannot be: absent
+    assert_true(inferstat_add_device(fixture->monitor, &device) > 0);
+    struct inferstat_model model;
+    inferstat_model_init(&model);
+    model.name = "stories";
+    assert_int_equal(inferstat_add_model(fixture->monitor, &model), fixture->model);
+    model.format = "gguf";
+    model.digest = "sha256:00";
+    model.parameters = 260000;
+    (void)inferstat_add_model(fixture->monitor, &model);
+    close_monitor(fixture);
+
+    const struct fake_row plain = row_of(fixture, RECORD_KIND_DEVICE, 0);
+    assert_int_equal(value(&plain, DEVICE_MEMORY_BYTES), 1 << 30);
+    assert_int_equal(plain.present, UINT64_C(1) << DEVICE_ORDINAL | UINT64_C(1) << DEVICE_NAME |
+                                        UINT64_C(1) << DEVICE_MEMORY_BYTES);
+    const struct fake_row full = row_of(fixture, RECORD_KIND_DEVICE, 1);
+    assert_string_equal(full.values[DEVICE_UUID].text, "GPU-1234");
+    assert_string_equal(full.values[DEVICE_COMPUTE_CAPABILITY].text, "9.0");
+    assert_int_equal(value(&full, DEVICE_PCIE_GENERATION), 5);
+    assert_true(has(&full, DEVICE_H2D));
+    assert_false(has(&full, DEVICE_FLOPS));
+    const struct fake_row unknown = row_of(fixture, RECORD_KIND_MODEL, 0);
+    assert_string_equal(unknown.values[MODEL_FORMAT].text, "unknown");
+    assert_false(has(&unknown, MODEL_PARAMETERS));
+    const struct fake_row known = row_of(fixture, RECORD_KIND_MODEL, 1);
+    assert_string_equal(known.values[MODEL_DIGEST].text, "sha256:00");
+    assert_int_equal(value(&known, MODEL_PARAMETERS), 260000);
+}
+
+#define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_load_stages),
+        TEST(test_load_that_fails),
+        TEST(test_many_stages),
+        TEST(test_startup),
+        TEST(test_inference_uses),
+        TEST(test_inference_times),
+        TEST(test_begin_twice_and_free_midway),
+        TEST(test_itl_records_add_up),
+        TEST(test_operations),
+        TEST(test_devices_and_models),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
