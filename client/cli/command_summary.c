@@ -219,7 +219,9 @@ static enum status show(struct last_load *last, const struct result *summary, st
         print_line(cli->around.out, summary);
         return STATUS_OK;
     }
-    enum status status = ask_last_load(last, err);
+    enum status status = STATUS_OK;
+    if (has(summary, "last_load_started_ns"))
+        status = ask_last_load(last, err);
     if (status != STATUS_OK)
         return status;
     if (cli->options.format == FORMAT_JSON) {

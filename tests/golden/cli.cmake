@@ -1,0 +1,7 @@
+# What the command line prints of a store whose numbers are fixed.
+add_executable(make_store "${PROJECT_SOURCE_DIR}/tests/support/make_store.c")
+target_link_libraries(make_store PRIVATE inferstat_options inferstat_store PkgConfig::SQLITE3)
+
+if(TARGET inferstat)
+  inferstat_script_test(golden.cli cli.sh "$<TARGET_FILE:make_store>")
+endif()

@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# cli.sh MAKE_STORE: runs every line of cli/cases over a fixed store and compares
+# output, messages and exit code with cli/NAME.txt.
+#
+# After a change that is meant, INFERSTAT_GOLDEN_UPDATE=1 writes the files anew;
+# read the difference before committing it.
+here=$(cd "$(dirname "$0")" && pwd)
+. "$here/../support/lib.sh"
+
+make_store=$1
+export TZ=CET-1CEST,M3.5.0,M10.5.0/3 # Central Europe, whatever zone files there are
+cd "$WORK" || exit
+"$make_store" store.db
+printf 'This is no store.\n' >text
+
+# What differs between machines and moments: the file's size, the time of asking.
+masked() {
+  sed -E -e 's/^(source      store\.db \().*\)$/\1SIZE)/' \
+    -e 's/"(store_bytes|now_ns|round_trip_ns)": [0-9]+/"\1": 0/g' \
+    -e 's/^(round trip|now|store bytes)( +).*$/\1\2MASKED/' \
+    -e 's/"version": "[^"]*"/"version": "VERSION"/' -e 's/^(version +).*$/\1VERSION/'
+}
+
+failed=0
+while read -r name code line; do
+  case $name in '' | '#'*) continue ;; esac
+  got=0
+  # The words of a case hold no blanks but those in single quotes.
+  eval "set -- $line"
+  "$INFERSTAT" "$@" >out 2>err </dev/null || got=$?
+  {
+    printf '$ inferstat %s\n' "$line"
+    cat out err
+    printf '[exit %s]\n' "$got"
+  } | masked >seen
+  [ "$got" -eq "$code" ] || {
+    printf '%s: exit code %s, not %s\n' "$name" "$got" "$code"
+    cat seen
+    failed=1
+  }
+  if [ -n "${INFERSTAT_GOLDEN_UPDATE-}" ]; then
+    cp seen "$here/cli/$name.txt"
+  elif ! diff -u "$here/cli/$name.txt" seen; then
+    printf '%s: differs from tests/golden/cli/%s.txt\n' "$name" "$name"
+    failed=1
+  fi
+done <"$here/cli/cases"
+exit "$failed"
