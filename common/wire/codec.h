@@ -10,7 +10,8 @@
 
 #include "common/wire/message.h"
 
-// Encodes into memory that the caller frees with free().
+// Encodes into memory that the caller frees with free().  STATUS_FULL when the
+// frame would be larger than MESSAGE_SIZE_MAX.
 MUST_CHECK enum status codec_encode(unsigned char **out, size_t *size,
                                     const struct message *message, struct error *err);
 
@@ -18,6 +19,9 @@ MUST_CHECK enum status codec_encode(unsigned char **out, size_t *size,
 // addressing (run, stream, range) makes no sense.  A batch whose content is at
 // fault decodes with batch.fault set and without tables, so that its range can
 // be refused; its drops, names and streams are still there where they are sound.
+// A heartbeat may have a fault too, and no range.  A query decodes whatever it
+// asks, so that it can be answered: what is out of range or does not fit is left
+// so that query_check refuses it.
 // On success `message` has to be freed with message_free.
 MUST_CHECK enum status codec_decode(struct message *message, const void *bytes, size_t size,
                                     struct error *err);

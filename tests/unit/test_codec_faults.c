@@ -1,0 +1,669 @@
+// What the codec has to refuse, and how.
+#include "common/wire/codec.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "common/wire/codec_parts.h"
+
+#define COUNT(array) (sizeof(array) / sizeof(array)[0])
+
+static const unsigned char run_id[MESSAGE_RUN_SIZE] = "0123456789abcdef";
+
+static struct wire_bytes text(const char *string)
+{
+    return (struct wire_bytes){.size = strlen(string), .bytes = string};
+}
+
+// A sound Batch of one table (three inferences) as protobuf-c structures, to be
+// spoiled in one place at a time.
+struct spoiled {
+    Inferstat__Envelope envelope;
+    Inferstat__Batch batch;
+    Inferstat__Table table, second_table;
+    Inferstat__Table *tables[2];
+    Inferstat__Column columns[INFERENCE_COLUMNS + 1];
+    Inferstat__Column *column_list[INFERENCE_COLUMNS + 1];
+    Inferstat__DroppedRange drop;
+    Inferstat__DroppedRange *drops[1];
+    Inferstat__StreamState stream;
+    Inferstat__StreamState *streams[1];
+    uint64_t number_deltas[3];
+    int64_t started_deltas[3];
+    int64_t ints[INFERENCE_COLUMNS + 1][3];
+    uint32_t names[2][3];
+    double reals[3];
+    uint8_t present[2];
+    char *new_names[1];
+    uint8_t run[MESSAGE_RUN_SIZE];
+};
+
+static void make_sound(struct spoiled *it)
+{
+    *it = (struct spoiled){.number_deltas = {10, 1, 1}, .started_deltas = {100, -5, 7}};
+    memcpy(it->run, run_id, sizeof run_id);
+    inferstat__envelope__init(&it->envelope);
+    inferstat__batch__init(&it->batch);
+    inferstat__table__init(&it->table);
+    inferstat__table__init(&it->second_table);
+    inferstat__dropped_range__init(&it->drop);
+    inferstat__stream_state__init(&it->stream);
+    it->envelope.body_case = INFERSTAT__ENVELOPE__BODY_BATCH;
+    it->envelope.batch = &it->batch;
+    it->batch.run = (ProtobufCBinaryData){MESSAGE_RUN_SIZE, it->run};
+    it->batch.stream = 1;
+    it->batch.first = 10;
+    it->batch.last = 12;
+    it->batch.names_first = 1;
+    it->batch.n_names = 1;
+    it->batch.names = it->new_names;
+    it->new_names[0] = codec_borrow("model");
+    it->batch.n_tables = 1;
+    it->batch.tables = it->tables;
+    it->tables[0] = &it->table;
+    it->tables[1] = &it->second_table;
+    it->batch.n_dropped = 1;
+    it->batch.dropped = it->drops;
+    it->drops[0] = &it->drop;
+    it->drop.first = 1;
+    it->drop.last = 9;
+    it->batch.n_streams = 1;
+    it->batch.streams = it->streams;
+    it->streams[0] = &it->stream;
+    it->stream.produced = 12;
+    it->table.kind = RECORD_KIND_INFERENCE;
+    it->table.n_number_deltas = 3;
+    it->table.number_deltas = it->number_deltas;
+    it->table.n_started_ns_deltas = 3;
+    it->table.started_ns_deltas = it->started_deltas;
+    it->table.n_columns = INFERENCE_COLUMNS;
+    it->table.columns = it->column_list;
+    for (unsigned i = 0; i <= INFERENCE_COLUMNS; i++) {
+        inferstat__column__init(&it->columns[i]);
+        it->column_list[i] = &it->columns[i];
+        it->columns[i].index = i;
+        it->columns[i].n_ints = 3;
+        it->columns[i].ints = it->ints[i];
+    }
+    for (unsigned i = INFERENCE_MODEL; i <= INFERENCE_DEVICE; i++) {
+        it->columns[i].n_ints = 0;
+        it->columns[i].n_names = 3;
+        it->columns[i].names = it->names[i];
+        for (unsigned row = 0; row < 3; row++)
+            it->names[i][row] = 1;
+    }
+}
+
+static enum status decode_spoiled(struct message *out, const struct spoiled *it)
+{
+    size_t size = inferstat__envelope__get_packed_size(&it->envelope);
+    unsigned char *bytes = malloc(size);
+    assert_non_null(bytes);
+    (void)inferstat__envelope__pack(&it->envelope, bytes);
+    enum status status = codec_decode(out, bytes, size, NULL);
+    free(bytes);
+    return status;
+}
+
+static void spoil_unknown_kind(struct spoiled *it)
+{
+    it->table.kind = RECORD_KIND_COUNT;
+}
+static void spoil_run_kind(struct spoiled *it)
+{
+    it->table.kind = RECORD_KIND_RUN;
+}
+static void spoil_no_rows(struct spoiled *it)
+{
+    it->table.n_number_deltas = it->table.n_started_ns_deltas = 0;
+}
+static void spoil_times(struct spoiled *it)
+{
+    it->table.n_started_ns_deltas = 2;
+}
+static void spoil_time_overflow(struct spoiled *it)
+{
+    it->started_deltas[1] = INT64_MAX;
+}
+static void spoil_order(struct spoiled *it)
+{
+    it->number_deltas[1] = UINT64_MAX;
+}
+static void spoil_repeat(struct spoiled *it)
+{
+    it->number_deltas[2] = 0;
+}
+static void spoil_below(struct spoiled *it)
+{
+    it->number_deltas[0] = 9;
+}
+static void spoil_beyond(struct spoiled *it)
+{
+    it->number_deltas[2] = 2;
+}
+static void spoil_hole(struct spoiled *it)
+{
+    it->batch.last = 13;
+}
+static void spoil_length(struct spoiled *it)
+{
+    it->batch.last = 10 + DELIVERY_BATCH_MAX;
+}
+static void spoil_no_tables(struct spoiled *it)
+{
+    it->batch.n_tables = 0;
+}
+static void spoil_number_in_two_tables(struct spoiled *it)
+{
+    it->second_table = it->table;
+    it->second_table.kind = RECORD_KIND_LOAD;
+    it->batch.n_tables = 2;
+}
+static void spoil_same_kind_twice(struct spoiled *it)
+{
+    it->second_table = it->table;
+    it->table.n_number_deltas = it->table.n_started_ns_deltas = 0;
+    it->batch.n_tables = 2;
+}
+static void spoil_missing_column(struct spoiled *it)
+{
+    it->column_list[INFERENCE_E2E_NS] = &it->columns[INFERENCE_TTFT_NS];
+    it->column_list[INFERENCE_TTFT_NS] = &it->columns[INFERENCE_COLUMNS];
+}
+static void spoil_column_twice(struct spoiled *it)
+{
+    it->columns[INFERENCE_TTFT_NS].index = INFERENCE_E2E_NS;
+}
+static void spoil_few_values(struct spoiled *it)
+{
+    it->columns[INFERENCE_TTFT_NS].n_ints = 2;
+}
+static void spoil_no_values(struct spoiled *it)
+{
+    it->columns[INFERENCE_TTFT_NS].n_ints = 0;
+}
+static void spoil_type(struct spoiled *it)
+{
+    it->columns[INFERENCE_TTFT_NS].n_ints = 0;
+    it->columns[INFERENCE_TTFT_NS].n_reals = 3;
+    it->columns[INFERENCE_TTFT_NS].reals = it->reals;
+}
+static void spoil_two_types(struct spoiled *it)
+{
+    it->columns[INFERENCE_TTFT_NS].n_reals = 3;
+    it->columns[INFERENCE_TTFT_NS].reals = it->reals;
+}
+static void spoil_bitmap_size(struct spoiled *it)
+{
+    it->columns[INFERENCE_TTFT_NS].present = (ProtobufCBinaryData){2, it->present};
+}
+static void spoil_always_absent(struct spoiled *it)
+{
+    it->present[0] = 5;
+    it->columns[INFERENCE_E2E_NS].present = (ProtobufCBinaryData){1, it->present};
+}
+static void spoil_negative_duration(struct spoiled *it)
+{
+    it->ints[INFERENCE_E2E_NS][2] = -1;
+}
+static void spoil_negative_tokens(struct spoiled *it)
+{
+    it->ints[INFERENCE_PROMPT_TOKENS][0] = INT64_MIN;
+}
+static void spoil_negative_bytes(struct spoiled *it)
+{
+    it->ints[INFERENCE_HOST_MEMORY][1] = -1;
+}
+static void spoil_negative_count(struct spoiled *it)
+{
+    it->ints[INFERENCE_CONCURRENT][1] = -1;
+}
+static void spoil_enum(struct spoiled *it)
+{
+    it->ints[INFERENCE_FINISH][1] = 4;
+}
+static void spoil_negative_enum(struct spoiled *it)
+{
+    it->ints[INFERENCE_FINISH][1] = -1;
+}
+static void spoil_name_zero(struct spoiled *it)
+{
+    it->names[INFERENCE_MODEL][1] = 0;
+}
+static void spoil_name_large(struct spoiled *it)
+{
+    it->names[INFERENCE_DEVICE][1] = MESSAGE_NAMES_MAX + 1;
+}
+static void spoil_new_name_empty(struct spoiled *it)
+{
+    it->new_names[0] = codec_borrow("");
+}
+static void spoil_new_name_utf8(struct spoiled *it)
+{
+    it->new_names[0] = codec_borrow("\xc3");
+}
+static void spoil_new_name_id(struct spoiled *it)
+{
+    it->batch.names_first = 0;
+}
+static void spoil_new_name_last(struct spoiled *it)
+{
+    it->batch.names_first = MESSAGE_NAMES_MAX + 1;
+}
+static void spoil_drop(struct spoiled *it)
+{
+    it->drop.first = 10;
+}
+static void spoil_drop_zero(struct spoiled *it)
+{
+    it->drop.first = 0;
+}
+static void spoil_drop_large(struct spoiled *it)
+{
+    it->drop.last = UINT64_MAX;
+}
+static void spoil_drop_detail(struct spoiled *it)
+{
+    it->drop.detail = codec_borrow("\xed\xa0\x80");
+}
+static void spoil_stream(struct spoiled *it)
+{
+    it->stream.produced = (uint64_t)INT64_MAX;
+}
+static void spoil_activity(struct spoiled *it)
+{
+    it->batch.activity = codec_borrow("\xff");
+}
+
+static void test_faults_of_a_batch(void **state)
+{
+    (void)state;
+    static const struct {
+        void (*spoil)(struct spoiled *it);
+        const char *said;
+    } cases[] = {
+        {spoil_unknown_kind, "kind that is unknown"},
+        {spoil_run_kind, "kind that is unknown"},
+        {spoil_no_rows, "without records"},
+        {spoil_times, "times"},
+        {spoil_time_overflow, "64 bits"},
+        {spoil_order, "do not rise"},
+        {spoil_repeat, "do not rise"},
+        {spoil_below, "outside"},
+        {spoil_beyond, "outside"},
+        {spoil_hole, "missing"},
+        {spoil_length, "more records"},
+        {spoil_no_tables, "missing"},
+        {spoil_number_in_two_tables, "twice"},
+        {spoil_same_kind_twice, "without records"},
+        {spoil_missing_column, "inference.e2e_ns: the column is missing"},
+        {spoil_column_twice, "inference.e2e_ns: the column twice"},
+        {spoil_few_values, "inference.ttft_ns: not as many"},
+        {spoil_no_values, "inference.ttft_ns: not as many"},
+        {spoil_type, "another type"},
+        {spoil_two_types, "not as many"},
+        {spoil_bitmap_size, "bitmap"},
+        {spoil_always_absent, "must have"},
+        {spoil_negative_duration, "negative"},
+        {spoil_negative_tokens, "negative"},
+        {spoil_negative_bytes, "negative"},
+        {spoil_negative_count, "negative"},
+        {spoil_enum, "enumeration"},
+        {spoil_negative_enum, "enumeration"},
+        {spoil_name_zero, "out of range"},
+        {spoil_name_large, "out of range"},
+        {spoil_new_name_empty, "a name is empty"},
+        {spoil_new_name_utf8, "UTF-8"},
+        {spoil_new_name_id, "ids of names"},
+        {spoil_new_name_last, "ids of names"},
+        {spoil_drop, "dropped range"},
+        {spoil_drop_zero, "dropped range"},
+        {spoil_drop_large, "dropped range"},
+        {spoil_drop_detail, "UTF-8"},
+        {spoil_stream, "stream"},
+        {spoil_activity, "activity"},
+    };
+    static struct spoiled it;
+    struct message out;
+    make_sound(&it);
+    assert_int_equal(decode_spoiled(&out, &it), STATUS_OK);
+    assert_null(out.batch.fault);
+    assert_int_equal(out.batch.tables[0].started_ns[2], 102);
+    message_free(&out);
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        make_sound(&it);
+        cases[i].spoil(&it);
+        assert_int_equal(decode_spoiled(&out, &it), STATUS_OK);
+        if (!out.batch.fault || !strstr(out.batch.fault, cases[i].said))
+            fail_msg("case %zu: %s instead of %s", i, out.batch.fault, cases[i].said);
+        assert_int_equal(out.batch.table_count, 0);
+        // What belongs to the fault is gone, the rest is there.
+        assert_int_equal(out.batch.first, 10);
+        assert_true(out.batch.name_count + out.batch.drop_count + out.batch.stream_count >= 2);
+        message_free(&out);
+    }
+}
+
+// Without these a batch cannot even be refused.
+static void test_batches_without_an_address(void **state)
+{
+    (void)state;
+    static const uint64_t ranges[][2] = {
+        {0, 5}, {5, 0}, {6, 5}, {1, UINT64_MAX}, {UINT64_MAX, UINT64_MAX}, {0, 0}};
+    static struct spoiled it;
+    struct message out;
+    for (size_t i = 0; i < COUNT(ranges); i++) {
+        make_sound(&it);
+        it.batch.first = ranges[i][0];
+        it.batch.last = ranges[i][1];
+        assert_int_equal(decode_spoiled(&out, &it), STATUS_INVALID);
+    }
+    static const size_t sizes[] = {0, 15, 17};
+    static uint8_t long_run[17] = {1};
+    for (size_t i = 0; i < COUNT(sizes); i++) {
+        make_sound(&it);
+        it.batch.run = (ProtobufCBinaryData){sizes[i], long_run};
+        assert_int_equal(decode_spoiled(&out, &it), STATUS_INVALID);
+    }
+    make_sound(&it);
+    memset(it.run, 0, sizeof it.run);
+    assert_int_equal(decode_spoiled(&out, &it), STATUS_INVALID);
+}
+
+static void test_reals_are_finite(void **state)
+{
+    (void)state;
+    static const double bad[] = {(double)NAN, (double)INFINITY, (double)-INFINITY};
+    for (size_t i = 0; i < COUNT(bad); i++) {
+        const uint64_t numbers[] = {1, 2};
+        const int64_t started_ns[] = {0, 0};
+        const double reals[] = {0.5, bad[i]};
+        const int64_t bytes[] = {1, 2};
+        const uint8_t first_only = 1;
+        struct wire_column columns[] = {{.index = PROCESS_SAMPLE_CPU, .reals = reals},
+                                        {.index = PROCESS_SAMPLE_HOST_MEMORY, .ints = bytes}};
+        struct wire_table table = {.kind = RECORD_KIND_PROCESS_SAMPLE,
+                                   .count = 2,
+                                   .numbers = numbers,
+                                   .started_ns = started_ns,
+                                   .columns = columns,
+                                   .column_count = 2};
+        struct message batch = {
+            .kind = MESSAGE_BATCH,
+            .batch = {.first = 1, .last = 2, .tables = &table, .table_count = 1}};
+        memcpy(batch.batch.run, run_id, sizeof run_id);
+        unsigned char *encoded = NULL;
+        size_t size = 0;
+        struct message out;
+        assert_int_equal(codec_encode(&encoded, &size, &batch, NULL), STATUS_OK);
+        assert_int_equal(codec_decode(&out, encoded, size, NULL), STATUS_OK);
+        assert_string_equal(out.batch.fault,
+                            "process_sample.cpu_ratio: a value that is not finite");
+        message_free(&out);
+        free(encoded);
+
+        // Where the record has no value, what stands there does not matter.
+        table.kind = RECORD_KIND_DEVICE_SAMPLE;
+        const uint32_t names[] = {1, 1};
+        columns[0] = (struct wire_column){.index = DEVICE_SAMPLE_DEVICE, .names = names};
+        columns[1] = (struct wire_column){
+            .index = DEVICE_SAMPLE_POWER, .reals = reals, .present = &first_only};
+        assert_int_equal(codec_encode(&encoded, &size, &batch, NULL), STATUS_OK);
+        assert_int_equal(codec_decode(&out, encoded, size, NULL), STATUS_OK);
+        assert_null(out.batch.fault);
+        message_free(&out);
+        free(encoded);
+    }
+}
+
+// Columns newer than this program are skipped and counted.
+static void test_unknown_columns(void **state)
+{
+    (void)state;
+    static struct spoiled it;
+    struct message out;
+    make_sound(&it);
+    it.table.n_columns = INFERENCE_COLUMNS + 1; // the last has the next index
+    it.columns[INFERENCE_COLUMNS].n_ints = 1;
+    assert_int_equal(decode_spoiled(&out, &it), STATUS_OK);
+    assert_null(out.batch.fault);
+    assert_int_equal(out.batch.unknown_columns, 1);
+    assert_int_equal(out.batch.tables[0].column_count, INFERENCE_COLUMNS);
+    message_free(&out);
+    make_sound(&it);
+    it.table.n_columns = INFERENCE_COLUMNS + 1;
+    it.columns[INFERENCE_COLUMNS].index = UINT32_MAX;
+    assert_int_equal(decode_spoiled(&out, &it), STATUS_OK);
+    assert_int_equal(out.batch.unknown_columns, 1);
+    message_free(&out);
+}
+
+// A NUL inside a text would cut it for protobuf-c: it is a fault, not a cut.
+static void test_nul_in_a_text(void **state)
+{
+    (void)state;
+    struct message hello = {.kind = MESSAGE_HELLO, .hello = {.host = text("ab~cd")}};
+    memcpy(hello.hello.run, run_id, sizeof run_id);
+    unsigned char *bytes = NULL;
+    size_t size = 0;
+    assert_int_equal(codec_encode(&bytes, &size, &hello, NULL), STATUS_OK);
+    struct message out;
+    assert_int_equal(codec_decode(&out, bytes, size, NULL), STATUS_OK);
+    message_free(&out);
+    unsigned char *tilde = memchr(bytes, '~', size);
+    assert_non_null(tilde);
+    *tilde = '\0';
+    assert_int_equal(codec_decode(&out, bytes, size, NULL), STATUS_INVALID);
+    free(bytes);
+}
+
+static void test_faults_of_other_messages(void **state)
+{
+    (void)state;
+    static char long_text[MESSAGE_TEXT_SIZE_MAX + 2];
+    memset(long_text, 'x', sizeof long_text - 1);
+    static char long_name[MESSAGE_NAME_SIZE_MAX + 2];
+    memset(long_name, 'x', sizeof long_name - 1);
+    static struct delivery_stream many[DELIVERY_STREAMS_MAX + 1];
+    const struct delivery_next zero = {0, 0};
+    const struct delivery_next beyond = {0, (uint64_t)INT64_MAX + 1};
+    const struct wire_refused backwards = {.first = 3, .last = 2};
+    const struct message bad[] = {
+        {.kind = MESSAGE_HELLO},
+        {.kind = MESSAGE_HELLO, .hello = {.run = "x"}},
+        {.kind = MESSAGE_HELLO, .hello = {.run = "x", .host = text(long_name)}},
+        {.kind = MESSAGE_HELLO, .hello = {.run = "x", .host = text("\xc0\x80")}},
+        {.kind = MESSAGE_HELLO, .hello = {.run = "x", .host = text("h"), .pid = -1}},
+        {.kind = MESSAGE_HELLO, .hello = {.run = "x", .host = text("h"), .cuda = text(long_text)}},
+        {.kind = MESSAGE_HELLO,
+         .hello = {.run = "x", .host = text("h"), .streams = many, .stream_count = COUNT(many)}},
+        {.kind = MESSAGE_GOODBYE},
+        {.kind = MESSAGE_GOODBYE,
+         .goodbye = {.run = "x", .streams = many, .stream_count = COUNT(many)}},
+        {.kind = MESSAGE_ACK, .ack = {.delivery = {.next = &zero, .next_count = 1}}},
+        {.kind = MESSAGE_ACK, .ack = {.delivery = {.next = &beyond, .next_count = 1}}},
+        {.kind = MESSAGE_ACK, .ack = {.delivery = {.names_known = MESSAGE_NAMES_MAX + 1}}},
+        {.kind = MESSAGE_ACK, .ack = {.error = text(long_text)}},
+        {.kind = MESSAGE_ACK, .ack = {.refused = &backwards, .refused_count = 1}},
+        {.kind = MESSAGE_REPLY, .reply = {.error = text(long_text)}},
+    };
+    for (size_t i = 0; i < COUNT(bad); i++) {
+        unsigned char *bytes = NULL;
+        size_t size = 0;
+        struct message out;
+        struct error err = {0};
+        assert_int_equal(codec_encode(&bytes, &size, &bad[i], NULL), STATUS_OK);
+        if (codec_decode(&out, bytes, size, &err) != STATUS_INVALID || err.text[0] == '\0')
+            fail_msg("case %zu was taken", i);
+        assert_null(out.memory);
+        free(bytes);
+    }
+}
+
+// Answers whose columns do not add up.
+static void test_faults_of_results(void **state)
+{
+    (void)state;
+    for (int fault = 0; fault < 9; fault++) {
+        Inferstat__Envelope envelope = INFERSTAT__ENVELOPE__INIT;
+        Inferstat__Reply reply = INFERSTAT__REPLY__INIT;
+        Inferstat__ResultColumn column = INFERSTAT__RESULT_COLUMN__INIT;
+        static Inferstat__ResultColumn *columns[MESSAGE_COLUMNS_MAX + 1];
+        for (size_t i = 0; i < COUNT(columns); i++)
+            columns[i] = &column;
+        uint8_t types[] = {VALUE_INT, VALUE_NULL, VALUE_TEXT};
+        int64_t ints[] = {1, 2};
+        uint8_t malformed[] = {0xff};
+        ProtobufCBinaryData texts[] = {{1, malformed}};
+        char long_key[80] = {0};
+        memset(long_key, 'k', sizeof long_key - 1);
+        envelope.body_case = INFERSTAT__ENVELOPE__BODY_REPLY;
+        envelope.reply = &reply;
+        reply.n_columns = fault == 0 ? COUNT(columns) : fault == 1 ? 0 : 1;
+        reply.columns = columns;
+        reply.row_count = fault == 2 ? 2 : fault == 3 ? UINT32_MAX : 3;
+        column.key = fault == 4 ? long_key : codec_borrow(fault == 5 ? "" : "key");
+        column.types = (ProtobufCBinaryData){3, types};
+        column.n_ints = fault == 6 ? 2 : 1;
+        column.ints = ints;
+        column.n_texts = 1;
+        column.texts = texts; // case 7: malformed
+        if (fault == 8)
+            types[1] = 4;
+        unsigned char bytes[16384];
+        size_t size = inferstat__envelope__pack(&envelope, bytes);
+        assert_true(size <= sizeof bytes);
+        struct message out;
+        assert_int_equal(codec_decode(&out, bytes, size, NULL), STATUS_INVALID);
+    }
+}
+
+// No prefix of a message and no message with one byte changed does harm, and a
+// frame made to need a hundred times its size is refused.
+static void test_damaged_frames(void **state)
+{
+    (void)state;
+    static struct spoiled it;
+    struct message out;
+    make_sound(&it);
+    size_t size = inferstat__envelope__get_packed_size(&it.envelope);
+    unsigned char *bytes = malloc(size);
+    assert_non_null(bytes);
+    (void)inferstat__envelope__pack(&it.envelope, bytes);
+    for (size_t cut = 0; cut < size; cut++)
+        if (codec_decode(&out, bytes, cut, NULL) == STATUS_OK)
+            message_free(&out);
+    for (size_t at = 0; at < size; at++)
+        for (unsigned change = 1; change < 256; change += 2) {
+            bytes[at] ^= (unsigned char)change;
+            if (codec_decode(&out, bytes, size, NULL) == STATUS_OK)
+                message_free(&out);
+            bytes[at] ^= (unsigned char)change;
+        }
+    free(bytes);
+
+    assert_int_equal(codec_decode(&out, NULL, 0, NULL), STATUS_INVALID);
+    assert_int_equal(codec_decode(&out, "\xff\xff\xff", 3, NULL), STATUS_INVALID);
+
+    // A batch whose body is nothing but empty tables.
+    size = 8 * 1024 * 1024;
+    bytes = malloc(size);
+    assert_non_null(bytes);
+    static const unsigned char envelope[] = {0x12, 0xf8, 0xff, 0xff, 0x03}; // batch of size - 8
+    memcpy(bytes, envelope, sizeof envelope);
+    for (size_t i = sizeof envelope; i + 1 < size; i += 2)
+        memcpy(bytes + i, "\x4a\x00", 2);
+    struct error err = {0};
+    assert_int_equal(codec_decode(&out, bytes, sizeof envelope + 0x7ffff8, &err), STATUS_INVALID);
+    assert_non_null(strstr(err.text, "memory"));
+    free(bytes);
+}
+
+static void test_too_large(void **state)
+{
+    (void)state;
+    static char kilobytes[MESSAGE_SIZE_MAX + 1];
+    struct message ack = {.kind = MESSAGE_ACK,
+                          .ack = {.error = {.size = sizeof kilobytes, .bytes = kilobytes}}};
+    memset(kilobytes, 'x', sizeof kilobytes);
+    unsigned char *bytes = NULL;
+    size_t size = 0;
+    struct message out;
+    assert_int_equal(codec_encode(&bytes, &size, &ack, NULL), STATUS_FULL);
+    assert_null(bytes);
+    assert_int_equal(codec_decode(&out, kilobytes, sizeof kilobytes, NULL), STATUS_INVALID);
+}
+
+// What makes no sense in a Query decodes, so that it can be answered, and does
+// not pass query_check.
+static void test_query_faults_are_left_to_query_check(void **state)
+{
+    (void)state;
+    for (int fault = 0; fault < 6; fault++) {
+        Inferstat__Filter filter = INFERSTAT__FILTER__INIT;
+        Inferstat__Query query = INFERSTAT__QUERY__INIT;
+        Inferstat__Envelope envelope = INFERSTAT__ENVELOPE__INIT;
+        envelope.body_case = INFERSTAT__ENVELOPE__BODY_QUERY;
+        envelope.query = &query;
+        char long_text[QUERY_TEXT_SIZE + 1];
+        memset(long_text, 'x', sizeof long_text - 1);
+        long_text[sizeof long_text - 1] = '\0';
+        uint32_t groups[] = {0, 1, 2, 3, 4, 5, 0};
+        query.id = 5;
+        query.kind = INFERSTAT__QUERY_KIND__QUERY_RECORDS;
+        query.record_kind = RECORD_KIND_LOAD;
+        query.filter = &filter;
+        if (fault == 0)
+            query.kind = (Inferstat__QueryKind)99;
+        if (fault == 1)
+            query.record_kind = 99;
+        if (fault == 2)
+            filter.host = long_text;
+        if (fault == 3) {
+            query.n_group_by = COUNT(groups);
+            query.group_by = groups;
+        }
+        if (fault == 4) {
+            groups[0] = 6;
+            query.n_group_by = 1;
+            query.group_by = groups;
+        }
+        if (fault == 5) {
+            filter.stage = long_text;
+            long_text[3] = '\xff';
+            long_text[4] = '\0';
+        }
+        unsigned char bytes[2048];
+        size_t size = inferstat__envelope__pack(&envelope, bytes);
+        struct message out;
+        assert_int_equal(codec_decode(&out, bytes, size, NULL), STATUS_OK);
+        assert_int_equal(out.query.id, 5);
+        assert_int_equal(query_check(&out.query.query, NULL), STATUS_INVALID);
+        message_free(&out);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_query_faults_are_left_to_query_check),
+        cmocka_unit_test(test_faults_of_a_batch),
+        cmocka_unit_test(test_batches_without_an_address),
+        cmocka_unit_test(test_reals_are_finite),
+        cmocka_unit_test(test_unknown_columns),
+        cmocka_unit_test(test_nul_in_a_text),
+        cmocka_unit_test(test_faults_of_other_messages),
+        cmocka_unit_test(test_faults_of_results),
+        cmocka_unit_test(test_damaged_frames),
+        cmocka_unit_test(test_too_large),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
