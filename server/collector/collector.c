@@ -1,0 +1,194 @@
+#include "server/collector/collector.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/store/database.h"
+#include "common/sys/files.h"
+#include "common/sys/lockfile.h"
+#include "server/collector/board.h"
+#include "server/collector/ingest.h"
+#include "server/collector/live.h"
+#include "server/collector/query_service.h"
+#include "server/collector/queue.h"
+#include "server/collector/work.h"
+#include "server/collector/writer.h"
+
+enum {
+    INBOX_MESSAGES = 1024,
+    INBOX_BYTES = 64 * 1024 * 1024, // of frames decoded and not yet written
+    ANSWERS = 8192,
+    ANSWERS_BYTES = 64 * 1024 * 1024,
+    FOLDER_MODE = 0750,
+};
+
+struct collector {
+    struct endpoints endpoints;
+    int locks[ENDPOINTS_MAX + 1]; // of the store and of the ipc folders; -1: none
+    char *db;
+    struct queue *inbox;   // struct work
+    struct queue *acks;    // struct answer
+    struct queue *replies; // struct answer
+    struct board *board;
+    struct writer *writer;
+    struct ingest *ingest;
+    struct query_service *queries;
+    struct live *live;
+};
+
+// The folder the store lies in, made where it is missing.
+static enum status make_store_folder(const char *db, struct error *err)
+{
+    char folder[PATH_MAX];
+    const char *slash = strrchr(db, '/');
+    if (!slash || slash == db)
+        return STATUS_OK;
+    const size_t size = (size_t)(slash - db);
+    if (size >= sizeof folder)
+        return error_set(err, STATUS_INVALID, "store %s: the path is too long", db);
+    memcpy(folder, db, size);
+    folder[size] = '\0';
+    enum status status = files_make_folder(folder, FOLDER_MODE, err);
+    return status == STATUS_OK ? STATUS_OK : error_prefix(err, status, "store %s", db);
+}
+
+// An ipc folder, and the lock in it that keeps a second collector from taking
+// the sockets over.
+static enum status take_folder(const struct address *address, int *lock, struct error *err)
+{
+    char path[PATH_MAX];
+    if (!address->is_ipc)
+        return STATUS_OK;
+    enum status status = files_make_folder(address->place, FOLDER_MODE, err);
+    if (status == STATUS_OK)
+        status = files_join(path, sizeof path, address->place, "lock", err);
+    if (status == STATUS_OK)
+        status = lockfile_take(lock, path, err);
+    if (status == STATUS_OK)
+        return STATUS_OK;
+    return error_prefix(err, status,
+                        status == STATUS_BUSY ? "ipc://%s: another collector listens there"
+                                              : "ipc://%s: cannot listen there",
+                        address->place);
+}
+
+static enum status take_locks(struct collector *collector, struct error *err)
+{
+    enum status status = make_store_folder(collector->db, err);
+    if (status == STATUS_OK)
+        status = database_lock(&collector->locks[ENDPOINTS_MAX], collector->db, err);
+    for (unsigned i = 0; i < collector->endpoints.count && status == STATUS_OK; i++)
+        status = take_folder(&collector->endpoints.addresses[i], &collector->locks[i], err);
+    return status;
+}
+
+static enum status make_channels(struct collector *collector, struct error *err)
+{
+    enum status status = queue_new(&collector->inbox, INBOX_MESSAGES, INBOX_BYTES, err);
+    if (status == STATUS_OK)
+        status = queue_new(&collector->acks, ANSWERS, ANSWERS_BYTES, err);
+    if (status == STATUS_OK)
+        status = queue_new(&collector->replies, ANSWERS, ANSWERS_BYTES, err);
+    if (status == STATUS_OK)
+        status = board_new(&collector->board, err);
+    if (status == STATUS_OK)
+        status = wire_context_new(&collector->endpoints.context, err);
+    return status;
+}
+
+// In this order: the store is there before those who read it; each thread has
+// bound its sockets before the next begins.
+static enum status start_threads(struct collector *collector, struct error *err)
+{
+    const struct writer_config writer = {.path = collector->db,
+                                         .inbox = collector->inbox,
+                                         .acks = collector->acks,
+                                         .replies = collector->replies,
+                                         .board = collector->board};
+    enum status status = writer_start(&collector->writer, &writer, err);
+    if (status != STATUS_OK)
+        return status;
+    const struct live_config live = {
+        .endpoints = &collector->endpoints, .path = collector->db, .board = collector->board};
+    const struct query_service_config queries = {.endpoints = &collector->endpoints,
+                                                 .path = collector->db,
+                                                 .inbox = collector->inbox,
+                                                 .replies = collector->replies};
+    const struct ingest_config ingest = {.endpoints = &collector->endpoints,
+                                         .inbox = collector->inbox,
+                                         .acks = collector->acks,
+                                         .store = writer_store_uuid(collector->writer)};
+    status = live_start(&collector->live, &live, err);
+    if (status == STATUS_OK)
+        status = query_service_start(&collector->queries, &queries, err);
+    if (status == STATUS_OK)
+        status = ingest_start(&collector->ingest, &ingest, err);
+    return status;
+}
+
+enum status collector_start(struct collector **out, const struct collector_config *config,
+                            struct error *err)
+{
+    struct collector *collector = calloc(1, sizeof *collector);
+    if (!collector)
+        return error_set(err, STATUS_NOMEM, "collector: out of memory");
+    for (unsigned i = 0; i <= ENDPOINTS_MAX; i++)
+        collector->locks[i] = -1;
+    memcpy(collector->endpoints.addresses, config->listen, sizeof config->listen);
+    collector->endpoints.count = config->listen_count;
+    enum status status = STATUS_OK;
+    collector->db = strdup(config->db);
+    if (!collector->db)
+        status = error_set(err, STATUS_NOMEM, "collector: out of memory");
+    if (status == STATUS_OK)
+        status = take_locks(collector, err);
+    if (status == STATUS_OK)
+        status = make_channels(collector, err);
+    if (status == STATUS_OK)
+        status = start_threads(collector, err);
+    if (status != STATUS_OK) {
+        collector_stop(collector);
+        return status;
+    }
+    *out = collector;
+    return STATUS_OK;
+}
+
+// Readers of the store end before the writer, whose last act is to fold the log
+// into the store's file.
+static void stop_threads(struct collector *collector)
+{
+    live_stop(collector->live);
+    query_service_stop(collector->queries);
+    if (collector->ingest) {
+        ingest_stop(collector->ingest);
+    } else if (collector->writer) { // ingest never started: nobody else stops the writer
+        struct work *work = calloc(1, sizeof *work);
+        if (!work)
+            abort();
+        work->kind = WORK_STOP;
+        if (!queue_push(collector->inbox, work, sizeof *work))
+            work_free(work);
+    }
+    writer_join(collector->writer);
+    ingest_join(collector->ingest);
+}
+
+void collector_stop(struct collector *collector)
+{
+    if (!collector)
+        return;
+    stop_threads(collector);
+    queue_free(collector->inbox, work_free);
+    queue_free(collector->acks, answer_free);
+    queue_free(collector->replies, answer_free);
+    board_free(collector->board);
+    wire_context_free(collector->endpoints.context);
+    for (unsigned i = 0; i <= ENDPOINTS_MAX; i++)
+        if (collector->locks[i] >= 0)
+            (void)close(collector->locks[i]);
+    free(collector->db);
+    free(collector);
+}

@@ -1,0 +1,26 @@
+// The collector: one writer, one ingest, one query and one live thread over one
+// store and any number of addresses.
+#ifndef INFERSTAT_COLLECTOR_COLLECTOR_H
+#define INFERSTAT_COLLECTOR_COLLECTOR_H
+
+#include "common/core/error.h"
+#include "server/collector/endpoints.h"
+
+struct collector;
+
+struct collector_config {
+    struct address listen[ENDPOINTS_MAX];
+    unsigned listen_count;
+    const char *db; // the store; its folder is made when it is missing
+};
+
+// Takes the locks of the store and of each ipc folder, opens everything, and
+// starts.  When it returns, producers and readers are served.
+// STATUS_BUSY: another collector has the store or an address.
+MUST_CHECK enum status collector_start(struct collector **out,
+                                       const struct collector_config *config, struct error *err);
+
+// Commits what has arrived, acknowledges it, and ends.  NULL is fine.
+void collector_stop(struct collector *collector);
+
+#endif

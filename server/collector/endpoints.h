@@ -1,0 +1,26 @@
+// The sockets of one service, one for each address the collector listens on.
+// They belong to the thread that bound them.
+#ifndef INFERSTAT_COLLECTOR_ENDPOINTS_H
+#define INFERSTAT_COLLECTOR_ENDPOINTS_H
+
+#include "common/core/error.h"
+#include "common/wire/address.h"
+#include "common/wire/socket.h"
+
+enum { ENDPOINTS_MAX = 8 };
+
+struct endpoints {
+    struct wire_context *context;
+    struct address addresses[ENDPOINTS_MAX];
+    unsigned count;
+};
+
+// Binds the service at all addresses; `sockets` has ENDPOINTS_MAX places, zeroed.
+// What was bound before a failure is to be closed by the caller all the same.
+MUST_CHECK enum status endpoints_bind(struct wire_socket **sockets,
+                                      const struct endpoints *endpoints,
+                                      enum address_service service, struct error *err);
+
+void endpoints_close(struct wire_socket **sockets);
+
+#endif

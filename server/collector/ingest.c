@@ -1,0 +1,228 @@
+#include "server/collector/ingest.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/sys/clock.h"
+#include "common/wire/codec.h"
+#include "server/collector/service.h"
+#include "server/collector/work.h"
+
+enum {
+    FRAMES_PER_TURN = 32,      // of one socket before the others and the Acks have theirs
+    ROOM_WAIT_NS = 2000000,    // how long to wait for the writer to make room
+    IDLE_WAIT_NS = 1000000000, // longest sleep
+};
+
+// What main wants of the thread; it is told through the queue of Acks.
+enum wish { WISH_RUN, WISH_DRAIN, WISH_END };
+
+struct ingest {
+    struct ingest_config config;
+    struct service service;
+    struct wire_socket *sockets[ENDPOINTS_MAX];
+    struct work *pending; // decoded, and no room in the inbox yet
+    size_t pending_bytes;
+    // Set by main, read by the thread after it was woken; nothing else is
+    // published by it, so relaxed order is enough.
+    atomic_int wish;
+};
+
+// ---- Answers -----------------------------------------------------------------------
+
+static void send_answers(struct ingest *ingest)
+{
+    struct answer *answer;
+    while ((answer = queue_pop(ingest->config.acks)) != NULL) {
+        // Lost where the producer is gone or does not read: it asks again.
+        if (answer->size)
+            (void)!wire_send(ingest->sockets[answer->to.socket], &answer->to.route, answer->bytes,
+                             answer->size);
+        answer_free(answer);
+    }
+}
+
+static void answer_error(struct ingest *ingest, unsigned socket, const struct wire_route *route,
+                         const char *text)
+{
+    struct message message = {.kind = MESSAGE_ACK};
+    message.ack.protocol = MESSAGE_PROTOCOL;
+    memcpy(message.ack.delivery.store, ingest->config.store, 16);
+    message.ack.error = (struct wire_bytes){strlen(text), text};
+    message.ack.sent_ns = clock_wall_ns();
+    const struct work_return to = {.socket = socket, .route = *route};
+    struct answer *answer = answer_encode(&to, &message);
+    if (answer)
+        (void)!wire_send(ingest->sockets[socket], route, answer->bytes, answer->size);
+    answer_free(answer);
+}
+
+// ---- Frames ------------------------------------------------------------------------
+
+static void hand_over(struct ingest *ingest, struct work *work, size_t bytes)
+{
+    if (queue_push(ingest->config.inbox, work, bytes))
+        return;
+    ingest->pending = work;
+    ingest->pending_bytes = bytes;
+}
+
+static bool is_for_ingest(const struct message *message)
+{
+    return message->kind == MESSAGE_HELLO || message->kind == MESSAGE_BATCH ||
+           message->kind == MESSAGE_GOODBYE;
+}
+
+static void take_frame(struct ingest *ingest, unsigned socket, const struct wire_frame *frame)
+{
+    struct work *work = calloc(1, sizeof *work);
+    if (!work)
+        return; // as if it had been lost on the way
+    work->from = (struct work_return){.socket = socket, .route = frame->route};
+    work->received_ns = clock_wall_ns();
+    struct error err = {.text = "this message is not for the ingest socket"};
+    enum status status = codec_decode(&work->message, frame->bytes, frame->size, &err);
+    if (status == STATUS_OK && !is_for_ingest(&work->message)) {
+        message_free(&work->message);
+        status = STATUS_INVALID;
+    }
+    if (status == STATUS_NOMEM) {
+        work->kind = WORK_UNDECODABLE;
+        work_free(work);
+        return;
+    }
+    if (status != STATUS_OK) {
+        work->kind = WORK_UNDECODABLE;
+        answer_error(ingest, socket, &frame->route, err.text);
+    }
+    hand_over(ingest, work, sizeof *work + frame->size);
+}
+
+static void count_undecodable(struct ingest *ingest)
+{
+    struct work *work = calloc(1, sizeof *work);
+    if (!work)
+        return;
+    work->kind = WORK_UNDECODABLE;
+    hand_over(ingest, work, sizeof *work);
+}
+
+static void receive(struct ingest *ingest, unsigned socket)
+{
+    for (unsigned i = 0; i < FRAMES_PER_TURN && !ingest->pending; i++) {
+        struct wire_frame frame;
+        enum status status = wire_receive(ingest->sockets[socket], &frame);
+        if (status == STATUS_INVALID) {
+            count_undecodable(ingest);
+            continue;
+        }
+        if (status != STATUS_OK)
+            return;
+        take_frame(ingest, socket, &frame);
+        wire_frame_release(&frame);
+    }
+}
+
+// Hands over what had no room; true when nothing is left.
+static bool flush_pending(struct ingest *ingest)
+{
+    if (ingest->pending && queue_push(ingest->config.inbox, ingest->pending, ingest->pending_bytes))
+        ingest->pending = NULL;
+    return !ingest->pending;
+}
+
+static void wait_and_receive(struct ingest *ingest)
+{
+    uint32_t ready = 0;
+    const unsigned count = ingest->config.endpoints->count;
+    if (!flush_pending(ingest)) {
+        wire_wait(ingest->sockets, 0, queue_fd(ingest->config.acks), ROOM_WAIT_NS, &ready);
+        return;
+    }
+    wire_wait(ingest->sockets, count, queue_fd(ingest->config.acks), IDLE_WAIT_NS, &ready);
+    for (unsigned i = 0; i < count && !ingest->pending; i++)
+        if (ready >> i & 1)
+            receive(ingest, i);
+}
+
+// ---- The end -------------------------------------------------------------------------
+
+static void pass_stop(struct ingest *ingest)
+{
+    uint32_t ready = 0;
+    while (!flush_pending(ingest))
+        wire_wait(ingest->sockets, 0, -1, ROOM_WAIT_NS, &ready);
+    struct work *work = NULL;
+    while (!(work = calloc(1, sizeof *work)))
+        clock_sleep_until_ns(clock_monotonic_ns() + ROOM_WAIT_NS);
+    work->kind = WORK_STOP;
+    hand_over(ingest, work, sizeof *work);
+    while (!flush_pending(ingest))
+        wire_wait(ingest->sockets, 0, -1, ROOM_WAIT_NS, &ready);
+}
+
+static void *ingest_body(void *context)
+{
+    struct ingest *ingest = context;
+    struct error err = {0};
+    enum status status =
+        endpoints_bind(ingest->sockets, ingest->config.endpoints, ADDRESS_INGEST, &err);
+    service_report(&ingest->service, status, &err);
+    if (status == STATUS_OK) {
+        while (atomic_load_explicit(&ingest->wish, memory_order_relaxed) == WISH_RUN) {
+            wait_and_receive(ingest);
+            send_answers(ingest);
+        }
+        pass_stop(ingest);
+        while (atomic_load_explicit(&ingest->wish, memory_order_relaxed) != WISH_END) {
+            queue_wait(ingest->config.acks, IDLE_WAIT_NS);
+            send_answers(ingest);
+        }
+        send_answers(ingest);
+    }
+    endpoints_close(ingest->sockets);
+    return NULL;
+}
+
+// ---- Any thread ------------------------------------------------------------------------
+
+// Sets the wish and wakes the thread with an empty answer.
+static void tell(struct ingest *ingest, enum wish wish)
+{
+    atomic_store_explicit(&ingest->wish, (int)wish, memory_order_relaxed);
+    struct answer *wake = calloc(1, sizeof *wake);
+    // A full queue, or no memory: the thread looks within a second anyway.
+    if (wake && !queue_push(ingest->config.acks, wake, sizeof *wake))
+        answer_free(wake);
+}
+
+enum status ingest_start(struct ingest **out, const struct ingest_config *config, struct error *err)
+{
+    struct ingest *ingest = calloc(1, sizeof *ingest);
+    if (!ingest)
+        return error_set(err, STATUS_NOMEM, "ingest: out of memory");
+    ingest->config = *config;
+    enum status status = service_start(&ingest->service, ingest_body, ingest, err);
+    if (status != STATUS_OK) {
+        free(ingest);
+        return status;
+    }
+    *out = ingest;
+    return STATUS_OK;
+}
+
+void ingest_stop(struct ingest *ingest)
+{
+    tell(ingest, WISH_DRAIN);
+}
+
+void ingest_join(struct ingest *ingest)
+{
+    if (!ingest)
+        return;
+    tell(ingest, WISH_END);
+    service_join(&ingest->service);
+    work_free(ingest->pending);
+    free(ingest);
+}

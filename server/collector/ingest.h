@@ -1,0 +1,32 @@
+// The thread that has the ingest sockets: it decodes what producers send, hands
+// it to the writer, and sends the writer's acknowledgements.
+//
+// While the writer is behind, it receives nothing, and ZeroMQ's bounded queues
+// push back to the producers, who keep their records.
+#ifndef INFERSTAT_COLLECTOR_INGEST_H
+#define INFERSTAT_COLLECTOR_INGEST_H
+
+#include "common/core/error.h"
+#include "server/collector/endpoints.h"
+#include "server/collector/queue.h"
+
+struct ingest;
+
+struct ingest_config {
+    const struct endpoints *endpoints;
+    struct queue *inbox;        // struct work, for the writer
+    struct queue *acks;         // struct answer, from the writer
+    const unsigned char *store; // 16 bytes
+};
+
+MUST_CHECK enum status ingest_start(struct ingest **out, const struct ingest_config *config,
+                                    struct error *err);
+
+// Tells the thread to receive no more and to pass WORK_STOP to the writer.
+void ingest_stop(struct ingest *ingest);
+
+// Once the writer has ended: sends what acknowledgements are left, closes the
+// sockets and waits for the thread.  NULL is fine.
+void ingest_join(struct ingest *ingest);
+
+#endif

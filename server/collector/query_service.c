@@ -1,0 +1,249 @@
+#include "server/collector/query_service.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/store/store.h"
+#include "common/sys/clock.h"
+#include "common/wire/codec.h"
+#include "server/collector/service.h"
+#include "server/collector/work.h"
+
+enum {
+    QUERY_BUDGET_SECONDS = 4,
+    WAIT_NS = 1000000000, // longest sleep
+    SOCKETS = 2 * ENDPOINTS_MAX,
+};
+
+struct query_service {
+    struct query_service_config config;
+    struct service service;
+    struct wire_socket *sockets[SOCKETS]; // query of each address, then admin of each
+    struct store *store;
+    uint64_t started_at_ns;
+    atomic_bool stop; // set by main before it wakes the thread; publishes nothing else
+};
+
+// ---- Answers -----------------------------------------------------------------------
+
+static enum reply_status reply_status(enum status status)
+{
+    switch ((int)status) {
+    case STATUS_OK:
+        return REPLY_OK;
+    case STATUS_INVALID:
+        return REPLY_INVALID;
+    case STATUS_NO_DATA:
+        return REPLY_NO_DATA;
+    case STATUS_DENIED:
+        return REPLY_DENIED;
+    case STATUS_TIMEOUT:
+        return REPLY_TOO_LARGE;
+    default:
+        return REPLY_FAILED;
+    }
+}
+
+static void send_reply(struct query_service *service, const struct work_return *to,
+                       const struct message *message)
+{
+    struct answer *answer = answer_encode(to, message);
+    if (answer)
+        (void)!wire_send(service->sockets[to->socket], &to->route, answer->bytes, answer->size);
+    answer_free(answer);
+}
+
+static void reply(struct query_service *service, const struct work_return *to, uint64_t id,
+                  enum status status, struct result *result, const char *text)
+{
+    struct message message = {.kind = MESSAGE_REPLY,
+                              .reply = {.id = id, .status = reply_status(status)}};
+    if (status == STATUS_OK)
+        message.reply.result = result;
+    else
+        message.reply.error = (struct wire_bytes){strlen(text), text};
+    struct answer *answer = answer_encode(to, &message);
+    if (answer && answer->size > MESSAGE_SIZE_MAX) {
+        static const char too_large[] = "the answer is too large (ask for fewer rows)";
+        message.reply = (struct message_reply){
+            .id = id, .status = REPLY_TOO_LARGE, .error = {sizeof too_large - 1, too_large}};
+        send_reply(service, to, &message);
+    } else if (answer) {
+        (void)!wire_send(service->sockets[to->socket], &to->route, answer->bytes, answer->size);
+    }
+    answer_free(answer);
+}
+
+static void send_writers_replies(struct query_service *service)
+{
+    struct answer *answer;
+    while ((answer = queue_pop(service->config.replies)) != NULL) {
+        if (answer->size)
+            (void)!wire_send(service->sockets[answer->to.socket], &answer->to.route, answer->bytes,
+                             answer->size);
+        answer_free(answer);
+    }
+}
+
+// ---- Queries -----------------------------------------------------------------------
+
+static bool is_admin(const struct query_service *service, unsigned socket)
+{
+    return socket >= service->config.endpoints->count;
+}
+
+// Clearing needs the owner, and only the admin socket of an ipc address, which
+// is the owner's alone, says who asks.
+static enum status check_clear(const struct query_service *service, unsigned socket,
+                               const struct query *query, struct error *err)
+{
+    const struct endpoints *endpoints = service->config.endpoints;
+    if (!is_admin(service, socket))
+        return error_set(err, STATUS_DENIED, "clearing is for the admin socket");
+    if (!endpoints->addresses[socket - endpoints->count].is_ipc)
+        return error_set(err, STATUS_DENIED,
+                         "clearing is not taken over TCP (use the collector's ipc:// address)");
+    return query_check(query, err);
+}
+
+static enum status clear(struct query_service *service, const struct work_return *to,
+                         const struct message_query *asked, struct error *err)
+{
+    enum status status = check_clear(service, to->socket, &asked->query, err);
+    if (status != STATUS_OK)
+        return status;
+    struct work *work = calloc(1, sizeof *work);
+    if (!work)
+        return error_set(err, STATUS_NOMEM, "out of memory");
+    work->kind = WORK_CLEAR;
+    work->from = *to;
+    work->filter = asked->query.filter;
+    work->query_id = asked->id;
+    if (!queue_push(service->config.inbox, work, sizeof *work)) {
+        work_free(work);
+        return error_set(err, STATUS_BUSY, "the writer is behind (try again)");
+    }
+    return STATUS_OK;
+}
+
+static void answer_from_store(struct query_service *service, const struct work_return *to,
+                              const struct message_query *asked)
+{
+    struct error err = {.text = "failed"};
+    struct result *result = NULL;
+    enum status status = store_query(service->store, &asked->query, &result, &err);
+    if (status == STATUS_OK && asked->query.kind == QUERY_PING)
+        result_set_int(result, (unsigned)result_find(result, "uptime_ns"),
+                       (int64_t)(clock_monotonic_ns() - service->started_at_ns));
+    reply(service, to, asked->id, status, result, err.text);
+    result_free(result);
+}
+
+static void take_query(struct query_service *service, const struct work_return *to,
+                       const struct message_query *asked)
+{
+    struct error err = {.text = "failed"};
+    if (asked->protocol < 1 || asked->protocol > MESSAGE_PROTOCOL + 1) {
+        reply(service, to, asked->id, STATUS_INVALID, NULL,
+              "this collector does not speak that version of the protocol");
+    } else if (asked->query.kind != QUERY_CLEAR) {
+        answer_from_store(service, to, asked);
+    } else {
+        enum status status = clear(service, to, asked, &err);
+        if (status != STATUS_OK) // else the writer answers
+            reply(service, to, asked->id, status, NULL, err.text);
+    }
+}
+
+static void take_frame(struct query_service *service, unsigned socket,
+                       const struct wire_frame *frame)
+{
+    const struct work_return to = {.socket = socket, .route = frame->route};
+    struct message message;
+    struct error err = {.text = "no query"};
+    enum status status = codec_decode(&message, frame->bytes, frame->size, &err);
+    if (status != STATUS_OK) {
+        reply(service, &to, 0, status, NULL, err.text);
+        return;
+    }
+    if (message.kind == MESSAGE_QUERY)
+        take_query(service, &to, &message.query);
+    else
+        reply(service, &to, 0, STATUS_INVALID, NULL, "this message is not for the query socket");
+    message_free(&message);
+}
+
+// One query of each socket a turn, so that no asker has it all.
+static void turn(struct query_service *service)
+{
+    uint32_t ready = 0;
+    const unsigned count = 2 * service->config.endpoints->count;
+    wire_wait(service->sockets, count, queue_fd(service->config.replies), WAIT_NS, &ready);
+    send_writers_replies(service);
+    for (unsigned i = 0; i < count; i++) {
+        struct wire_frame frame;
+        if (!(ready >> i & 1) || wire_receive(service->sockets[i], &frame) != STATUS_OK)
+            continue;
+        take_frame(service, i, &frame);
+        wire_frame_release(&frame);
+    }
+}
+
+// ---- The thread -----------------------------------------------------------------------
+
+static enum status open_all(struct query_service *service, struct error *err)
+{
+    const struct endpoints *endpoints = service->config.endpoints;
+    enum status status = store_open(&service->store, service->config.path, err);
+    if (status != STATUS_OK)
+        return status;
+    store_set_budget(service->store, QUERY_BUDGET_SECONDS * UINT64_C(1000000000));
+    status = endpoints_bind(service->sockets, endpoints, ADDRESS_QUERY, err);
+    if (status == STATUS_OK)
+        status = endpoints_bind(service->sockets + endpoints->count, endpoints, ADDRESS_ADMIN, err);
+    return status;
+}
+
+static void *query_body(void *context)
+{
+    struct query_service *service = context;
+    struct error err = {0};
+    enum status status = open_all(service, &err);
+    service_report(&service->service, status, &err);
+    while (status == STATUS_OK && !atomic_load_explicit(&service->stop, memory_order_relaxed))
+        turn(service);
+    endpoints_close(service->sockets);
+    endpoints_close(service->sockets + ENDPOINTS_MAX);
+    store_close(service->store);
+    return NULL;
+}
+
+enum status query_service_start(struct query_service **out,
+                                const struct query_service_config *config, struct error *err)
+{
+    struct query_service *service = calloc(1, sizeof *service);
+    if (!service)
+        return error_set(err, STATUS_NOMEM, "query service: out of memory");
+    service->config = *config;
+    service->started_at_ns = clock_monotonic_ns();
+    enum status status = service_start(&service->service, query_body, service, err);
+    if (status != STATUS_OK) {
+        free(service);
+        return status;
+    }
+    *out = service;
+    return STATUS_OK;
+}
+
+void query_service_stop(struct query_service *service)
+{
+    if (!service)
+        return;
+    atomic_store_explicit(&service->stop, true, memory_order_relaxed);
+    struct answer *wake = calloc(1, sizeof *wake);
+    if (wake && !queue_push(service->config.replies, wake, sizeof *wake))
+        answer_free(wake); // it looks within a second anyway
+    service_join(&service->service);
+    free(service);
+}

@@ -1,0 +1,48 @@
+// What the collector's threads hand each other.
+#ifndef INFERSTAT_COLLECTOR_WORK_H
+#define INFERSTAT_COLLECTOR_WORK_H
+
+#include <stdint.h>
+
+#include "common/core/query.h"
+#include "common/wire/message.h"
+#include "common/wire/socket.h"
+
+// Where an answer goes: which of the sockets (one for each address), and whom.
+struct work_return {
+    unsigned socket;
+    struct wire_route route;
+};
+
+enum work_kind {
+    WORK_MESSAGE,     // Hello, Batch or Goodbye
+    WORK_UNDECODABLE, // a frame that was no message: counted
+    WORK_CLEAR,       // an administrator's query
+    WORK_STOP,        // nothing will follow
+};
+
+// For the writer.
+struct work {
+    enum work_kind kind;
+    struct work_return from;
+    int64_t received_ns;        // collector's wall clock
+    struct message message;     // WORK_MESSAGE
+    struct query_filter filter; // WORK_CLEAR
+    uint64_t query_id;          // WORK_CLEAR
+};
+
+void work_free(void *work); // NULL is fine
+
+// An encoded answer, for the thread that has the socket.
+struct answer {
+    struct work_return to;
+    size_t size;
+    unsigned char *bytes;
+};
+
+void answer_free(void *answer); // NULL is fine
+
+// Encodes `message` as an answer; NULL when out of memory.
+struct answer *answer_encode(const struct work_return *to, const struct message *message);
+
+#endif

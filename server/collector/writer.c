@@ -1,0 +1,366 @@
+#include "server/collector/writer.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <sqlite3.h>
+
+#include "common/core/text.h"
+#include "common/store/clear.h"
+#include "common/store/database.h"
+#include "common/sys/clock.h"
+#include "common/sys/log.h"
+#include "server/collector/service.h"
+#include "server/collector/work.h"
+#include "server/collector/writer_batch.h"
+#include "server/collector/writer_insert.h"
+#include "server/collector/writer_runs.h"
+
+#define SECOND_NS INT64_C(1000000000)
+
+enum {
+    TICK_NS = 250000000,       // how often silence is looked for
+    GROUP_NS_MAX = 80000000,   // a group's transaction is not held open longer
+    GROUP_RECORDS_MAX = 65536, // nor made larger
+    LINGER_RECORDS = 2048,     // a group of so many is under load: it waits
+    LINGER_NS = 4000000,       // so long for more before it commits
+    SILENT_SECONDS = 10,       // without a word: the run is silent
+    EVICT_SECONDS = 60,        // a silent or closed run leaves the cache
+    HEARD_SAVE_SECONDS = 5,    // how old heard_ns may be in the store
+};
+
+struct writer {
+    struct writer_config config;
+    struct service service;
+    sqlite3 *db;
+    struct runs *runs;
+    struct inserter *inserter;
+    struct batches *batches;
+    unsigned char store[16];
+    uint64_t undecodable; // frames since the last commit
+    uint64_t ticked_at_ns;
+    bool failing; // the last group could not be written, and it was said
+    bool stop;
+};
+
+// ---- Opening -------------------------------------------------------------------------
+
+static enum status read_identity(struct writer *writer, struct error *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    enum status status = database_prepare(writer->db, &stmt,
+                                          "SELECT value FROM meta WHERE key = 'store'", false, err);
+    if (status != STATUS_OK)
+        return status;
+    const char *text = NULL;
+    if (sqlite3_step(stmt) == SQLITE_ROW)
+        text = (const char *)sqlite3_column_text(stmt, 0);
+    if (!text || !text_to_uuid(writer->store, text))
+        status =
+            error_set(err, STATUS_CORRUPT, "store %s: it has no identity", writer->config.path);
+    (void)sqlite3_finalize(stmt);
+    return status;
+}
+
+static enum status open_store(struct writer *writer, struct error *err)
+{
+    enum status status = database_open_writer(&writer->db, writer->config.path, err);
+    if (status == STATUS_OK)
+        status = read_identity(writer, err);
+    if (status == STATUS_OK)
+        status = inserter_new(&writer->inserter, writer->db, err);
+    if (status == STATUS_OK)
+        status = runs_new(&writer->runs, writer->db, err);
+    if (status == STATUS_OK)
+        status = batches_new(&writer->batches, writer->runs, writer->inserter, writer->store,
+                             writer->config.acks, err);
+    if (status == STATUS_OK)
+        status = runs_load_open(writer->runs, clock_monotonic_ns(), err);
+    return status;
+}
+
+static void close_store(struct writer *writer)
+{
+    batches_free(writer->batches);
+    runs_free(writer->runs);
+    inserter_free(writer->inserter);
+    database_close(writer->db);
+    writer->db = NULL;
+}
+
+// ---- A group -------------------------------------------------------------------------
+
+static void post_ids(struct writer *writer)
+{
+    struct board_ids ids;
+    for (unsigned kind = 0; kind < RECORD_KIND_COUNT; kind++)
+        ids.last[kind] = kind == RECORD_KIND_RUN
+                             ? runs_last_id(writer->runs)
+                             : inserter_last_id(writer->inserter, (enum record_kind)kind);
+    board_post(writer->config.board, &ids);
+}
+
+// Forgets the group: nothing of it is acknowledged, and its producers will send
+// it again.
+static void fail_group(struct writer *writer, const struct error *err)
+{
+    database_rollback(writer->db);
+    batches_drop_acks(writer->batches);
+    runs_forget(writer->runs);
+    if (!writer->failing)
+        log_write(LOG_LEVEL_ERROR, "%s (nothing is acknowledged until the store can be written)",
+                  err->text);
+    writer->failing = true;
+    struct error again;
+    if (inserter_reset(writer->inserter, &again) != STATUS_OK ||
+        runs_load_open(writer->runs, clock_monotonic_ns(), &again) != STATUS_OK)
+        log_write(LOG_LEVEL_DEBUG, "%s", again.text);
+}
+
+static enum status save_undecodable(struct writer *writer, struct error *err)
+{
+    if (writer->undecodable == 0)
+        return STATUS_OK;
+    char *sql = sqlite3_mprintf("UPDATE meta SET value = value + %lld WHERE key = 'undecodable'",
+                                (long long)writer->undecodable);
+    if (!sql)
+        return error_set(err, STATUS_NOMEM, "writer: out of memory");
+    enum status status = database_exec(writer->db, sql, err);
+    sqlite3_free(sql);
+    return status;
+}
+
+// Writes what the group changed beside its records, and commits.
+static enum status commit_group(struct writer *writer, struct error *err)
+{
+    enum status status = runs_flush(writer->runs, err);
+    if (status == STATUS_OK)
+        status = save_undecodable(writer, err);
+    if (status == STATUS_OK)
+        status = database_exec(writer->db, "COMMIT", err);
+    return status;
+}
+
+static bool in_transaction(const struct writer *writer)
+{
+    return !sqlite3_get_autocommit(writer->db);
+}
+
+static enum status begin(struct writer *writer, struct error *err)
+{
+    if (in_transaction(writer))
+        return STATUS_OK;
+    return database_exec(writer->db, "BEGIN IMMEDIATE", err);
+}
+
+// Ends the group: commits where there is something to, then acknowledges.
+static void end_group(struct writer *writer, enum status status, struct error *err)
+{
+    const bool changed =
+        in_transaction(writer) || runs_are_dirty(writer->runs) || writer->undecodable > 0;
+    if (status == STATUS_OK && changed)
+        status = begin(writer, err);
+    if (status == STATUS_OK && changed)
+        status = commit_group(writer, err);
+    if (status != STATUS_OK) {
+        fail_group(writer, err);
+        return;
+    }
+    if (changed) {
+        writer->undecodable = 0;
+        if (writer->failing)
+            log_write(LOG_LEVEL_WARNING, "the store can be written again");
+        writer->failing = false;
+        post_ids(writer);
+    }
+    batches_send_acks(writer->batches);
+}
+
+// ---- Work ------------------------------------------------------------------------------
+
+static void reply_clear(struct writer *writer, const struct work *work, enum status status,
+                        uint64_t cleared, const struct error *err)
+{
+    struct message message = {.kind = MESSAGE_REPLY, .reply = {.id = work->query_id}};
+    struct result *result = NULL;
+    if (status == STATUS_OK && result_new(&result) == STATUS_OK &&
+        result_add_column(result, "cleared", UNIT_COUNT) == STATUS_OK &&
+        result_add_row(result) == STATUS_OK) {
+        result_set_int(result, 0, (int64_t)cleared);
+        message.reply.result = result;
+    } else {
+        message.reply.status = REPLY_FAILED;
+        message.reply.error = (struct wire_bytes){strlen(err->text), err->text};
+    }
+    struct answer *answer = answer_encode(&work->from, &message);
+    if (!answer || !queue_push(writer->config.replies, answer, answer->size))
+        answer_free(answer);
+    result_free(result);
+}
+
+// Clearing is a transaction of its own, between two groups.
+static void clear(struct writer *writer, const struct work *work)
+{
+    struct error err = {.text = "out of memory"};
+    uint64_t cleared = 0;
+    enum status status = clear_rows(writer->db, &work->filter, &cleared, &err);
+    if (status != STATUS_OK)
+        log_write(LOG_LEVEL_ERROR, "cannot clear: %s", err.text);
+    else
+        log_write(LOG_LEVEL_INFO, "cleared %llu records", (unsigned long long)cleared);
+    reply_clear(writer, work, status, cleared, &err);
+}
+
+static enum status take_message(struct writer *writer, const struct work *work, struct error *err)
+{
+    enum status status = begin(writer, err);
+    if (status == STATUS_OK)
+        status = batches_take(writer->batches, work, err);
+    return status;
+}
+
+// Whether taking the message may touch the store at once: a heartbeat that says
+// nothing new needs no transaction.
+static bool is_heartbeat(const struct work *work)
+{
+    if (work->message.kind != MESSAGE_BATCH)
+        return false;
+    const struct message_batch *batch = &work->message.batch;
+    return batch->first == 0 && batch->name_count == 0 && batch->drop_count == 0;
+}
+
+static enum status take(struct writer *writer, const struct work *work, struct error *err)
+{
+    switch (work->kind) {
+    case WORK_MESSAGE:
+        if (is_heartbeat(work))
+            return batches_take(writer->batches, work, err);
+        return take_message(writer, work, err);
+    case WORK_UNDECODABLE:
+        writer->undecodable++;
+        return STATUS_OK;
+    case WORK_STOP:
+        writer->stop = true;
+        return STATUS_OK;
+    case WORK_CLEAR:
+        break; // not inside of a group
+    }
+    return STATUS_OK;
+}
+
+// The next work of a group.  A group under load waits a moment for more: then
+// one commit serves many batches.  Nobody waits where little is going on.
+static struct work *next_work(struct writer *writer, uint64_t began_ns)
+{
+    struct work *work = queue_pop(writer->config.inbox);
+    if (work || batches_records(writer->batches) < LINGER_RECORDS ||
+        clock_monotonic_ns() - began_ns > GROUP_NS_MAX)
+        return work;
+    queue_wait(writer->config.inbox, LINGER_NS);
+    return queue_pop(writer->config.inbox);
+}
+
+static void run_group(struct writer *writer)
+{
+    struct error err = {.text = "writer: failed"};
+    enum status status = STATUS_OK;
+    const uint64_t began_ns = clock_monotonic_ns();
+    struct work *clearing = NULL;
+    batches_begin(writer->batches);
+    while (status == STATUS_OK && !writer->stop) {
+        struct work *work = next_work(writer, began_ns);
+        if (!work)
+            break;
+        if (work->kind == WORK_CLEAR) {
+            clearing = work;
+            break;
+        }
+        status = take(writer, work, &err);
+        work_free(work);
+        if (batches_records(writer->batches) >= GROUP_RECORDS_MAX ||
+            clock_monotonic_ns() - began_ns > GROUP_NS_MAX)
+            break;
+    }
+    end_group(writer, status, &err);
+    if (clearing) {
+        clear(writer, clearing);
+        work_free(clearing);
+    }
+}
+
+// ---- Silence ---------------------------------------------------------------------------
+
+static void look_at_run(void *context, struct run *run)
+{
+    const uint64_t now_ns = *(const uint64_t *)context;
+    if (run->end != RECORD_RUN_END_OPEN)
+        return;
+    if (now_ns - run->heard_at_ns > (uint64_t)SILENT_SECONDS * SECOND_NS) {
+        run->end = RECORD_RUN_END_SILENT;
+        run->dirty = true;
+    } else if (run->heard_ns - run->flushed_heard_ns > HEARD_SAVE_SECONDS * SECOND_NS) {
+        run->dirty = true;
+    }
+}
+
+static void tick(struct writer *writer)
+{
+    uint64_t now_ns = clock_monotonic_ns();
+    if (now_ns - writer->ticked_at_ns < TICK_NS)
+        return;
+    writer->ticked_at_ns = now_ns;
+    runs_each(writer->runs, look_at_run, &now_ns);
+    if (runs_are_dirty(writer->runs)) {
+        struct error err = {.text = "writer: failed"};
+        batches_begin(writer->batches);
+        end_group(writer, STATUS_OK, &err);
+    }
+    if (!writer->failing && now_ns > (uint64_t)EVICT_SECONDS * SECOND_NS)
+        runs_evict(writer->runs, now_ns - (uint64_t)EVICT_SECONDS * SECOND_NS);
+}
+
+static void *writer_body(void *context)
+{
+    struct writer *writer = context;
+    struct error err = {0};
+    enum status status = open_store(writer, &err);
+    if (status == STATUS_OK)
+        post_ids(writer);
+    service_report(&writer->service, status, &err);
+    while (status == STATUS_OK && !writer->stop) {
+        queue_wait(writer->config.inbox, TICK_NS);
+        run_group(writer);
+        tick(writer);
+    }
+    close_store(writer);
+    return NULL;
+}
+
+enum status writer_start(struct writer **out, const struct writer_config *config, struct error *err)
+{
+    struct writer *writer = calloc(1, sizeof *writer);
+    if (!writer)
+        return error_set(err, STATUS_NOMEM, "writer: out of memory");
+    writer->config = *config;
+    enum status status = service_start(&writer->service, writer_body, writer, err);
+    if (status != STATUS_OK) {
+        free(writer);
+        return status;
+    }
+    *out = writer;
+    return STATUS_OK;
+}
+
+const unsigned char *writer_store_uuid(const struct writer *writer)
+{
+    return writer->store;
+}
+
+void writer_join(struct writer *writer)
+{
+    if (!writer)
+        return;
+    service_join(&writer->service);
+    free(writer);
+}

@@ -1,0 +1,38 @@
+// The one thread that writes the store.
+//
+// It takes what the ingest threads decoded, in groups: everything that is
+// queued, in one transaction that stores records, ranges, ledgers and run states
+// together; and only after its commit, which is on disk, are the group's
+// messages acknowledged.  Where the store cannot be written (a full disk), the
+// transaction is undone, nothing is acknowledged, and the producers come again.
+#ifndef INFERSTAT_COLLECTOR_WRITER_H
+#define INFERSTAT_COLLECTOR_WRITER_H
+
+#include <stdint.h>
+
+#include "common/core/error.h"
+#include "server/collector/board.h"
+#include "server/collector/queue.h"
+
+struct writer;
+
+struct writer_config {
+    const char *path;      // of the store, whose lock the caller holds
+    struct queue *inbox;   // struct work; owned by the caller
+    struct queue *acks;    // struct answer, for ingest
+    struct queue *replies; // struct answer, for the query service
+    struct board *board;
+};
+
+// Opens (or makes) the store and starts the thread.
+MUST_CHECK enum status writer_start(struct writer **out, const struct writer_config *config,
+                                    struct error *err);
+
+// The store's identity; constant.
+const unsigned char *writer_store_uuid(const struct writer *writer);
+
+// Waits until the thread has taken WORK_STOP from its inbox, has committed all
+// before it, and has closed the store.  NULL is fine.
+void writer_join(struct writer *writer);
+
+#endif

@@ -1,0 +1,643 @@
+#include "server/collector/writer_runs.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <sqlite3.h>
+
+#include "common/core/text.h"
+#include "common/store/schema.h"
+#include "server/collector/writer_statements.h"
+
+enum { BUCKETS = 1024 };
+
+struct runs {
+    struct statements statements;
+    struct run *buckets[BUCKETS];
+    int64_t last_id;
+};
+
+static enum status out_of_memory(struct error *err)
+{
+    return error_set(err, STATUS_NOMEM, "writer: out of memory");
+}
+
+// ---- The cache -----------------------------------------------------------------------
+
+static void run_free(struct run *run)
+{
+    if (!run)
+        return;
+    for (size_t i = 0; i < run->stream_count; i++)
+        free(run->streams[i].range.detail);
+    free(run->streams);
+    free(run->names);
+    free(run->activity);
+    free(run);
+}
+
+// Run identities are random: their first bytes are as good as a hash.
+static struct run **bucket_of(struct runs *runs, const unsigned char uuid[MESSAGE_RUN_SIZE])
+{
+    return &runs->buckets[(uuid[0] | (unsigned)uuid[1] << 8) % BUCKETS];
+}
+
+enum status runs_new(struct runs **out, sqlite3 *db, struct error *err)
+{
+    struct runs *runs = calloc(1, sizeof *runs);
+    if (!runs)
+        return out_of_memory(err);
+    enum status status = statements_init(&runs->statements, db, err);
+    if (status != STATUS_OK) {
+        runs_free(runs);
+        return status;
+    }
+    *out = runs;
+    return STATUS_OK;
+}
+
+void runs_forget(struct runs *runs)
+{
+    for (size_t i = 0; i < BUCKETS; i++) {
+        while (runs->buckets[i]) {
+            struct run *run = runs->buckets[i];
+            runs->buckets[i] = run->next_in_bucket;
+            run_free(run);
+        }
+    }
+}
+
+void runs_free(struct runs *runs)
+{
+    if (!runs)
+        return;
+    runs_forget(runs);
+    statements_deinit(&runs->statements);
+    free(runs);
+}
+
+void runs_evict(struct runs *runs, uint64_t before_ns)
+{
+    for (size_t i = 0; i < BUCKETS; i++) {
+        struct run **link = &runs->buckets[i];
+        while (*link) {
+            struct run *run = *link;
+            if (run->end == RECORD_RUN_END_OPEN || run->heard_at_ns >= before_ns) {
+                link = &run->next_in_bucket;
+                continue;
+            }
+            *link = run->next_in_bucket;
+            run_free(run);
+        }
+    }
+}
+
+void runs_each(struct runs *runs, void (*take)(void *context, struct run *run), void *context)
+{
+    for (size_t i = 0; i < BUCKETS; i++)
+        for (struct run *run = runs->buckets[i]; run; run = run->next_in_bucket)
+            take(context, run);
+}
+
+uint32_t runs_open_count(const struct runs *runs)
+{
+    uint32_t count = 0;
+    for (size_t i = 0; i < BUCKETS; i++)
+        for (const struct run *run = runs->buckets[i]; run; run = run->next_in_bucket)
+            count += run->end == RECORD_RUN_END_OPEN;
+    return count;
+}
+
+int64_t runs_last_id(const struct runs *runs)
+{
+    return runs->last_id;
+}
+
+// ---- Reading from the store ------------------------------------------------------------
+
+static char *copy_text(const unsigned char *text)
+{
+    return text ? strdup((const char *)text) : NULL;
+}
+
+static enum status read_range(struct runs *runs, const struct run *run, struct run_stream *stream,
+                              struct error *err)
+{
+    struct statements *statements = &runs->statements;
+    sqlite3_stmt *row = statements->list[STATEMENT_RANGE_LAST];
+    statement_int(statements, STATEMENT_RANGE_LAST, 1, run->id);
+    statement_int(statements, STATEMENT_RANGE_LAST, 2, stream->stream);
+    enum status status = STATUS_OK;
+    while (statement_row(statements, STATEMENT_RANGE_LAST, &status, err)) {
+        stream->range = (struct run_range){
+            .first = (uint64_t)sqlite3_column_int64(row, 0),
+            .last = (uint64_t)sqlite3_column_int64(row, 1),
+            .state = sqlite3_column_int(row, 2),
+            .reason = (enum delivery_reason)sqlite3_column_int(row, 3),
+            .detail = copy_text(sqlite3_column_text(row, 4)),
+            .since_ns = sqlite3_column_int64(row, 5),
+            .until_ns = sqlite3_column_int64(row, 6),
+        };
+    }
+    return status;
+}
+
+// The place of a stream, or where it would be.
+static size_t stream_place(const struct run *run, uint32_t stream)
+{
+    size_t low = 0, high = run->stream_count;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (run->streams[middle].stream < stream)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+enum status run_stream_find(struct run *run, uint32_t stream, struct run_stream **out)
+{
+    const size_t place = stream_place(run, stream);
+    if (place < run->stream_count && run->streams[place].stream == stream) {
+        *out = &run->streams[place];
+        return STATUS_OK;
+    }
+    if (run->stream_count == DELIVERY_STREAMS_MAX)
+        return STATUS_FULL;
+    struct run_stream *streams =
+        realloc(run->streams, (run->stream_count + 1) * sizeof *run->streams);
+    if (!streams)
+        return STATUS_NOMEM;
+    run->streams = streams;
+    memmove(&streams[place + 1], &streams[place], (run->stream_count - place) * sizeof *streams);
+    streams[place] = (struct run_stream){.stream = stream, .next = 1, .dirty = true};
+    run->stream_count++;
+    run->dirty = true;
+    *out = &streams[place];
+    return STATUS_OK;
+}
+
+static enum status read_streams(struct runs *runs, struct run *run, struct error *err)
+{
+    struct statements *statements = &runs->statements;
+    sqlite3_stmt *row = statements->list[STATEMENT_STREAMS];
+    statement_int(statements, STATEMENT_STREAMS, 1, run->id);
+    enum status status = STATUS_OK, added = STATUS_OK;
+    while (statement_row(statements, STATEMENT_STREAMS, &status, err)) {
+        struct run_stream *stream = NULL;
+        if (added == STATUS_OK)
+            added = run_stream_find(run, (uint32_t)sqlite3_column_int64(row, 0), &stream);
+        if (added != STATUS_OK)
+            continue;
+        stream->next = (uint64_t)sqlite3_column_int64(row, 1);
+        stream->produced = (uint64_t)sqlite3_column_int64(row, 2);
+        stream->unnumbered = (uint64_t)sqlite3_column_int64(row, 3);
+        stream->dirty = false;
+    }
+    if (status == STATUS_OK && added != STATUS_OK)
+        status = out_of_memory(err);
+    for (size_t i = 0; i < run->stream_count && status == STATUS_OK; i++)
+        status = read_range(runs, run, &run->streams[i], err);
+    return status;
+}
+
+static enum status append_name(struct run *run, int64_t name)
+{
+    if (run->name_count == run->name_room) {
+        const uint32_t room = run->name_room ? 2 * run->name_room : 16;
+        int64_t *names = realloc(run->names, room * sizeof *names);
+        if (!names)
+            return STATUS_NOMEM;
+        run->names = names;
+        run->name_room = room;
+    }
+    run->names[run->name_count++] = name;
+    return STATUS_OK;
+}
+
+static enum status read_names(struct runs *runs, struct run *run, struct error *err)
+{
+    struct statements *statements = &runs->statements;
+    sqlite3_stmt *row = statements->list[STATEMENT_RUN_NAMES];
+    statement_int(statements, STATEMENT_RUN_NAMES, 1, run->id);
+    enum status status = STATUS_OK, added = STATUS_OK;
+    while (statement_row(statements, STATEMENT_RUN_NAMES, &status, err))
+        if (added == STATUS_OK)
+            added = append_name(run, sqlite3_column_int64(row, 1));
+    return status == STATUS_OK && added != STATUS_OK ? out_of_memory(err) : status;
+}
+
+// Takes the row of STATEMENT_RUN_FIND.
+static struct run *read_run(sqlite3_stmt *row, const unsigned char uuid[MESSAGE_RUN_SIZE])
+{
+    struct run *run = calloc(1, sizeof *run);
+    if (!run)
+        return NULL;
+    memcpy(run->uuid, uuid, MESSAGE_RUN_SIZE);
+    run->id = sqlite3_column_int64(row, 0);
+    run->end = (enum record_run_end)sqlite3_column_int(row, 1);
+    run->ended_ns = sqlite3_column_int64(row, 2);
+    run->heard_ns = sqlite3_column_int64(row, 3);
+    run->flushed_heard_ns = run->heard_ns;
+    run->stored = sqlite3_column_int64(row, 4);
+    run->duplicates = sqlite3_column_int64(row, 5);
+    run->refused = sqlite3_column_int64(row, 6);
+    run->clock_suspects = sqlite3_column_int64(row, 7);
+    run->unknown_columns = sqlite3_column_int64(row, 8);
+    run->activity = copy_text(sqlite3_column_text(row, 9));
+    return run;
+}
+
+static enum status read_from_store(struct runs *runs, const unsigned char uuid[MESSAGE_RUN_SIZE],
+                                   struct run **out, struct error *err)
+{
+    struct statements *statements = &runs->statements;
+    char text[37];
+    text_from_uuid(text, uuid);
+    statement_text(statements, STATEMENT_RUN_FIND, 1, text, strlen(text));
+    enum status status = STATUS_OK;
+    struct run *run = NULL;
+    bool found = false;
+    while (statement_row(statements, STATEMENT_RUN_FIND, &status, err)) {
+        found = true;
+        run = read_run(statements->list[STATEMENT_RUN_FIND], uuid);
+    }
+    if (status == STATUS_OK && found && !run)
+        status = out_of_memory(err);
+    if (status == STATUS_OK && run)
+        status = read_streams(runs, run, err);
+    if (status == STATUS_OK && run)
+        status = read_names(runs, run, err);
+    if (status != STATUS_OK || !run) {
+        run_free(run);
+        return status;
+    }
+    run->dirty = false; // adding what was read marked it
+    *out = run;
+    return STATUS_OK;
+}
+
+static void insert_run(struct runs *runs, struct run *run)
+{
+    struct run **bucket = bucket_of(runs, run->uuid);
+    run->next_in_bucket = *bucket;
+    *bucket = run;
+    if (run->id > runs->last_id)
+        runs->last_id = run->id;
+}
+
+enum status runs_find(struct runs *runs, const unsigned char uuid[MESSAGE_RUN_SIZE],
+                      struct run **out, struct error *err)
+{
+    *out = NULL;
+    for (struct run *run = *bucket_of(runs, uuid); run; run = run->next_in_bucket) {
+        if (memcmp(run->uuid, uuid, MESSAGE_RUN_SIZE) == 0) {
+            *out = run;
+            return STATUS_OK;
+        }
+    }
+    enum status status = read_from_store(runs, uuid, out, err);
+    if (status == STATUS_OK && *out)
+        insert_run(runs, *out);
+    return status;
+}
+
+enum status runs_load_open(struct runs *runs, uint64_t now_ns, struct error *err)
+{
+    struct statements *statements = &runs->statements;
+    sqlite3_stmt *row = statements->list[STATEMENT_RUN_OPEN];
+    enum status status = STATUS_OK, loaded = STATUS_OK;
+    while (statement_row(statements, STATEMENT_RUN_OPEN, &status, err)) {
+        unsigned char uuid[MESSAGE_RUN_SIZE];
+        struct run *run = NULL;
+        const char *text = (const char *)sqlite3_column_text(row, 0);
+        if (loaded != STATUS_OK || !text || !text_to_uuid(uuid, text))
+            continue;
+        loaded = runs_find(runs, uuid, &run, err);
+        if (loaded == STATUS_OK && run)
+            run->heard_at_ns = now_ns;
+    }
+    return status == STATUS_OK ? loaded : status;
+}
+
+// ---- Adding ------------------------------------------------------------------------------
+
+static enum status intern(struct statements *statements, const char *text, size_t size, int64_t *id,
+                          struct error *err)
+{
+    statement_text(statements, STATEMENT_NAME_ADD, 1, text, size);
+    enum status status = statement_run(statements, STATEMENT_NAME_ADD, err);
+    if (status != STATUS_OK)
+        return status;
+    statement_text(statements, STATEMENT_NAME_FIND, 1, text, size);
+    while (statement_row(statements, STATEMENT_NAME_FIND, &status, err))
+        *id = sqlite3_column_int64(statements->list[STATEMENT_NAME_FIND], 0);
+    return status;
+}
+
+static void bind_optional(struct statements *statements, int place, struct wire_bytes text)
+{
+    if (text.size)
+        statement_text(statements, STATEMENT_RUN_ADD, place, text.bytes, text.size);
+    else
+        statement_null(statements, STATEMENT_RUN_ADD, place);
+}
+
+static void bind_required(struct statements *statements, int place, struct wire_bytes text)
+{
+    statement_text(statements, STATEMENT_RUN_ADD, place, text.bytes, text.size);
+}
+
+static void bind_hello(struct statements *statements, const struct message_hello *hello,
+                       const char *uuid, int64_t host, int64_t received_ns)
+{
+    statement_int(statements, STATEMENT_RUN_ADD, 1, hello->started_ns);
+    statement_int(statements, STATEMENT_RUN_ADD, 2, received_ns);
+    statement_int(statements, STATEMENT_RUN_ADD, 3, received_ns);
+    statement_text(statements, STATEMENT_RUN_ADD, 4, uuid, strlen(uuid));
+    statement_int(statements, STATEMENT_RUN_ADD, 5, host);
+    statement_int(statements, STATEMENT_RUN_ADD, 6, hello->pid);
+    bind_required(statements, 7, hello->worker_version);
+    statement_int(statements, STATEMENT_RUN_ADD, 8, hello->protocol);
+    bind_required(statements, 9, hello->os);
+    bind_required(statements, 10, hello->kernel);
+    bind_required(statements, 11, hello->cpu);
+    statement_int(statements, STATEMENT_RUN_ADD, 12, hello->cpu_count);
+    bind_optional(statements, 13, hello->cpu_governor);
+    statement_int(statements, STATEMENT_RUN_ADD, 14, hello->host_memory_bytes);
+    bind_optional(statements, 15, hello->container);
+    statement_int(statements, STATEMENT_RUN_ADD, 16, hello->device_count);
+    bind_optional(statements, 17, hello->driver);
+    bind_optional(statements, 18, hello->cuda);
+}
+
+enum status runs_add(struct runs *runs, const struct message_hello *hello, int64_t received_ns,
+                     struct run **out, struct error *err)
+{
+    struct statements *statements = &runs->statements;
+    int64_t host = 0;
+    enum status status = intern(statements, hello->host.bytes, hello->host.size, &host, err);
+    if (status != STATUS_OK)
+        return status;
+    char uuid[37];
+    text_from_uuid(uuid, hello->run);
+    bind_hello(statements, hello, uuid, host, received_ns);
+    status = statement_run(statements, STATEMENT_RUN_ADD, err);
+    if (status != STATUS_OK)
+        return status;
+    struct run *run = calloc(1, sizeof *run);
+    if (!run)
+        return out_of_memory(err);
+    memcpy(run->uuid, hello->run, MESSAGE_RUN_SIZE);
+    run->id = sqlite3_last_insert_rowid(statements->db);
+    run->heard_ns = received_ns;
+    run->flushed_heard_ns = received_ns;
+    insert_run(runs, run);
+    *out = run;
+    return STATUS_OK;
+}
+
+enum status run_add_names(struct runs *runs, struct run *run, uint32_t first,
+                          const struct wire_bytes *names, size_t count, struct error *err)
+{
+    struct statements *statements = &runs->statements;
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < count && status == STATUS_OK; i++) {
+        const uint64_t number = first + (uint64_t)i;
+        if (number != (uint64_t)run->name_count + 1 || number > MESSAGE_NAMES_MAX)
+            continue;
+        int64_t name = 0;
+        status = intern(statements, names[i].bytes, names[i].size, &name, err);
+        if (status != STATUS_OK)
+            break;
+        statement_int(statements, STATEMENT_RUN_NAME_ADD, 1, run->id);
+        statement_int(statements, STATEMENT_RUN_NAME_ADD, 2, (int64_t)number);
+        statement_int(statements, STATEMENT_RUN_NAME_ADD, 3, name);
+        status = statement_run(statements, STATEMENT_RUN_NAME_ADD, err);
+        if (status == STATUS_OK && append_name(run, name) != STATUS_OK)
+            status = out_of_memory(err);
+    }
+    return status;
+}
+
+enum status run_hear_streams(struct run *run, const struct delivery_stream *streams, size_t count,
+                             struct error *err)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct run_stream *stream = NULL;
+        enum status status = run_stream_find(run, streams[i].stream, &stream);
+        if (status == STATUS_FULL) // the sender has been told by the ranges it lacks
+            continue;
+        if (status != STATUS_OK)
+            return out_of_memory(err);
+        if (streams[i].produced > stream->produced) {
+            stream->produced = streams[i].produced;
+            stream->dirty = true;
+        }
+        if (streams[i].unnumbered > stream->unnumbered) {
+            stream->unnumbered = streams[i].unnumbered;
+            stream->dirty = true;
+        }
+        run->dirty |= stream->dirty;
+    }
+    return STATUS_OK;
+}
+
+// ---- Ranges ----------------------------------------------------------------------------------
+
+static enum status save_range(struct runs *runs, const struct run *run, struct run_stream *stream,
+                              struct error *err)
+{
+    struct statements *statements = &runs->statements;
+    struct run_range *range = &stream->range;
+    if (!range->dirty)
+        return STATUS_OK;
+    statement_int(statements, STATEMENT_RANGE_SAVE, 1, run->id);
+    statement_int(statements, STATEMENT_RANGE_SAVE, 2, stream->stream);
+    statement_int(statements, STATEMENT_RANGE_SAVE, 3, (int64_t)range->first);
+    statement_int(statements, STATEMENT_RANGE_SAVE, 4, (int64_t)range->last);
+    statement_int(statements, STATEMENT_RANGE_SAVE, 5, range->state);
+    for (int place = 6; place <= 7; place++)
+        statement_null(statements, STATEMENT_RANGE_SAVE, place);
+    if (range->state == SCHEMA_RANGE_DROPPED)
+        statement_int(statements, STATEMENT_RANGE_SAVE, 6, (int64_t)range->reason);
+    if (range->detail)
+        statement_text(statements, STATEMENT_RANGE_SAVE, 7, range->detail, strlen(range->detail));
+    statement_int(statements, STATEMENT_RANGE_SAVE, 8, range->since_ns);
+    statement_int(statements, STATEMENT_RANGE_SAVE, 9, range->until_ns);
+    range->dirty = false;
+    return statement_run(statements, STATEMENT_RANGE_SAVE, err);
+}
+
+// Whether what follows is of the same kind as the range, and so extends it.
+static bool same_kind(const struct run_range *range, int state, enum delivery_reason reason,
+                      const char *detail, size_t size)
+{
+    if (range->first == 0 || range->state != state)
+        return false;
+    if (state == SCHEMA_RANGE_STORED)
+        return true;
+    const char *before = range->detail ? range->detail : "";
+    return range->reason == reason && strlen(before) == size && memcmp(before, detail, size) == 0;
+}
+
+static enum status new_range(struct runs *runs, struct run *run, struct run_stream *stream,
+                             int state, const struct delivery_range *range, const char *detail,
+                             size_t detail_size, struct error *err)
+{
+    char *copy = NULL;
+    if (detail_size) {
+        copy = strndup(detail, detail_size);
+        if (!copy)
+            return out_of_memory(err);
+    }
+    enum status status = save_range(runs, run, stream, err);
+    free(stream->range.detail);
+    stream->range = (struct run_range){.first = range->first,
+                                       .last = range->last,
+                                       .state = state,
+                                       .reason = range->reason,
+                                       .detail = copy,
+                                       .since_ns = range->since_ns,
+                                       .until_ns = range->until_ns};
+    return status;
+}
+
+enum status run_advance(struct runs *runs, struct run *run, struct run_stream *stream, int state,
+                        const struct delivery_range *range, const char *detail, size_t detail_size,
+                        struct error *err)
+{
+    enum status status = STATUS_OK;
+    if (same_kind(&stream->range, state, range->reason, detail, detail_size)) {
+        stream->range.last = range->last;
+        if (range->since_ns < stream->range.since_ns)
+            stream->range.since_ns = range->since_ns;
+        if (range->until_ns > stream->range.until_ns)
+            stream->range.until_ns = range->until_ns;
+    } else {
+        status = new_range(runs, run, stream, state, range, detail, detail_size, err);
+    }
+    stream->range.dirty = true;
+    stream->next = range->last + 1;
+    if (stream->produced < range->last)
+        stream->produced = range->last;
+    stream->dirty = true;
+    run->dirty = true;
+    return status;
+}
+
+bool run_is_complete(const struct run *run)
+{
+    for (size_t i = 0; i < run->stream_count; i++)
+        if (run->streams[i].next <= run->streams[i].produced)
+            return false;
+    return true;
+}
+
+enum status run_set_activity(struct run *run, struct wire_bytes activity, struct error *err)
+{
+    const char *before = run->activity ? run->activity : "";
+    if (strlen(before) == activity.size && memcmp(before, activity.bytes, activity.size) == 0)
+        return STATUS_OK;
+    char *copy = strndup(activity.bytes, activity.size);
+    if (!copy)
+        return out_of_memory(err);
+    free(run->activity);
+    run->activity = copy;
+    run->dirty = true;
+    return STATUS_OK;
+}
+
+// ---- Writing -----------------------------------------------------------------------------------
+
+static enum status save_streams(struct runs *runs, struct run *run, uint64_t *produced,
+                                struct error *err)
+{
+    struct statements *statements = &runs->statements;
+    enum status status = STATUS_OK;
+    *produced = 0;
+    for (size_t i = 0; i < run->stream_count && status == STATUS_OK; i++) {
+        struct run_stream *stream = &run->streams[i];
+        *produced += stream->produced;
+        if (!stream->dirty)
+            continue;
+        statement_int(statements, STATEMENT_STREAM_SAVE, 1, run->id);
+        statement_int(statements, STATEMENT_STREAM_SAVE, 2, stream->stream);
+        statement_int(statements, STATEMENT_STREAM_SAVE, 3, (int64_t)stream->next);
+        statement_int(statements, STATEMENT_STREAM_SAVE, 4, (int64_t)stream->produced);
+        statement_int(statements, STATEMENT_STREAM_SAVE, 5, (int64_t)stream->unnumbered);
+        status = statement_run(statements, STATEMENT_STREAM_SAVE, err);
+        if (status == STATUS_OK)
+            status = save_range(runs, run, stream, err);
+        stream->dirty = false;
+    }
+    return status;
+}
+
+static enum status save_ledger(struct runs *runs, struct run *run, struct error *err)
+{
+    struct statements *statements = &runs->statements;
+    enum status status = STATUS_OK;
+    for (unsigned kind = 0; kind < RECORD_KIND_COUNT && status == STATUS_OK; kind++) {
+        if (run->stored_by_kind[kind] == 0)
+            continue;
+        statement_int(statements, STATEMENT_LEDGER_ADD, 1, run->id);
+        statement_int(statements, STATEMENT_LEDGER_ADD, 2, (int64_t)kind);
+        statement_int(statements, STATEMENT_LEDGER_ADD, 3, run->stored_by_kind[kind]);
+        status = statement_run(statements, STATEMENT_LEDGER_ADD, err);
+        run->stored_by_kind[kind] = 0;
+    }
+    return status;
+}
+
+static enum status save_run(struct runs *runs, struct run *run, struct error *err)
+{
+    struct statements *statements = &runs->statements;
+    uint64_t produced = 0;
+    enum status status = save_streams(runs, run, &produced, err);
+    if (status == STATUS_OK)
+        status = save_ledger(runs, run, err);
+    if (status != STATUS_OK)
+        return status;
+    const int64_t values[] = {(int64_t)run->end,   0,
+                              run->heard_ns,       (int64_t)produced,
+                              run->stored,         run->duplicates,
+                              run->refused,        run->clock_suspects,
+                              run->unknown_columns};
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++)
+        statement_int(statements, STATEMENT_RUN_UPDATE, (int)i + 1, values[i]);
+    if (run->ended_ns)
+        statement_int(statements, STATEMENT_RUN_UPDATE, 2, run->ended_ns);
+    else
+        statement_null(statements, STATEMENT_RUN_UPDATE, 2);
+    if (run->activity)
+        statement_text(statements, STATEMENT_RUN_UPDATE, 10, run->activity, strlen(run->activity));
+    else
+        statement_null(statements, STATEMENT_RUN_UPDATE, 10);
+    statement_int(statements, STATEMENT_RUN_UPDATE, 11, run->id);
+    status = statement_run(statements, STATEMENT_RUN_UPDATE, err);
+    run->flushed_heard_ns = run->heard_ns;
+    run->dirty = false;
+    return status;
+}
+
+bool runs_are_dirty(const struct runs *runs)
+{
+    for (size_t i = 0; i < BUCKETS; i++)
+        for (const struct run *run = runs->buckets[i]; run; run = run->next_in_bucket)
+            if (run->dirty)
+                return true;
+    return false;
+}
+
+enum status runs_flush(struct runs *runs, struct error *err)
+{
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < BUCKETS; i++)
+        for (struct run *run = runs->buckets[i]; run && status == STATUS_OK;
+             run = run->next_in_bucket)
+            if (run->dirty)
+                status = save_run(runs, run, err);
+    return status;
+}
