@@ -3,3 +3,5 @@ inferstat_unit_test(test_cli_when LINK inferstat_cli)
 inferstat_unit_test(test_cli_options LINK inferstat_cli)
 inferstat_unit_test(test_cli_commands LINK inferstat_cli)
 inferstat_unit_test(test_remote LINK inferstat_remote inferstat_wire)
+inferstat_unit_test(test_remote_file
+  LINK inferstat_remote inferstat_store inferstat_test_folder PkgConfig::SQLITE3)
