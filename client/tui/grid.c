@@ -291,7 +291,8 @@ static void draw_headings(const struct grid *grid, const struct grid_state *stat
         bool sorted = state->sort == (int)i;
         enum align align = column->is_text ? ALIGN_LEFT : ALIGN_RIGHT;
         char heading[64];
-        const char *mark = !sorted ? "" : state->reversed != column->is_text ? "▲" : "▼";
+        bool rises = column->is_text && column->format != GRID_CLOCK;
+        const char *mark = !sorted ? "" : state->reversed != rises ? "▲" : "▼";
         (void)snprintf(heading, sizeof heading, "%s%s", column->heading, mark);
         canvas_fit(canvas, area, fitted->x[i], 0, fitted->width[i], align,
                    sorted ? STYLE_SORTED : STYLE_HEADING, heading);

@@ -99,17 +99,13 @@ static void change_interval(struct model *model, int step)
 {
     static const double steps[] = {0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 300};
     const int count = sizeof steps / sizeof *steps;
-    int next = step > 0 ? count - 1 : 0; // beyond the steps: the nearest of them
-    if (step > 0) {
-        for (int i = count - 1; i >= 0; i--)
-            if (steps[i] > model->interval_seconds)
-                next = i;
-    } else {
-        for (int i = 0; i < count; i++)
-            if (steps[i] < model->interval_seconds)
-                next = i;
+    double next = model->interval_seconds; // beyond the steps it stays
+    for (int i = 0; i < count; i++) {
+        int at = step > 0 ? count - 1 - i : i; // the last one found is the nearest
+        if (step > 0 ? steps[at] > model->interval_seconds : steps[at] < model->interval_seconds)
+            next = steps[at];
     }
-    model->interval_seconds = steps[next];
+    model->interval_seconds = next;
 }
 
 static unsigned ask_to_clear(struct model *model)

@@ -24,7 +24,13 @@ static const struct {
     {"balanced", "stored and lost add up to produced", -1, -1},
 };
 
-enum { WORDS = sizeof words / sizeof *words, COLUMN_MIN = 56, NAME_WIDTH = 11, MARGIN = 1 };
+enum {
+    WORDS = sizeof words / sizeof *words,
+    KEYS_WIDTH = 52,
+    BESIDE_WIDTH = 114,
+    NAME_WIDTH = 11,
+    MARGIN = 1
+};
 
 // Lines: a heading, the keys, and the words; beside each other where the area is
 // wide enough, else below with an empty line between.
@@ -39,7 +45,7 @@ static unsigned key_count(void)
 
 static bool beside(struct rect area)
 {
-    return area.width >= 2 * COLUMN_MIN;
+    return area.width >= BESIDE_WIDTH;
 }
 
 size_t view_help_rows(struct rect area)
@@ -86,7 +92,7 @@ void view_help_draw(const struct model *model, struct canvas *canvas, struct rec
     draw_keys(canvas, area, -top);
     if (beside(area)) {
         struct rect left, right;
-        layout_beside(area, area.width / 2, 0, &left, &right);
+        layout_beside(area, KEYS_WIDTH, 0, &left, &right);
         draw_words(canvas, right, -top);
     } else {
         draw_words(canvas, area, (int)key_count() + 2 - top);

@@ -237,9 +237,9 @@ static void inference_facts(const struct model *model, struct rect area, struct 
     if (!isfinite(highest))
         return;
     if (speeds(model, &last, 1) == 1)
-        segments_add(facts, 0, STYLE_STRONG, "last %s", bare_speed(text, last));
+        segments_add(facts, 0, STYLE_STRONG, "last %s", show(text, UNIT_TOKENS_PER_SECOND, last));
     segments_add(facts, 1, STYLE_PLAIN, "low %s", bare_speed(text, lowest));
-    segments_add(facts, 1, STYLE_PLAIN, "high %s t/s", bare_speed(text, highest));
+    segments_add(facts, 1, STYLE_PLAIN, "high %s", bare_speed(text, highest));
 }
 
 static int speed_rows(const struct model *model, struct rect area)
@@ -353,7 +353,8 @@ static void arrange(const struct model *model, struct rect body, struct rect *ou
 {
     enum { TITLE = 1, TITLE_AND_HEADING = 2, BESIDE_WIDTH = 132, GAP = 2 };
     const struct layout_want hosts = {
-        3, at_most(TITLE_AND_HEADING + rows_of(model, PANEL_HOSTS), body.height / 3), 1, false};
+        3, at_most(TITLE_AND_HEADING + rows_of(model, PANEL_HOSTS), body.height * 3 / 10), 1,
+        false};
     const struct layout_want load = {
         3, TITLE + load_head_rows(model, body) + rows_of(model, PANEL_LOAD), 2, false};
     const struct layout_want inferences = {5, 5, 0, true};

@@ -1,0 +1,294 @@
+#include "tests/support/tui_fixture.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/tui/view.h"
+
+enum { CELL_SIZE = 512, TEXT_SIZE = 65536 };
+
+static void must(enum status status)
+{
+    if (status != STATUS_OK) {
+        (void)fprintf(stderr, "tui_fixture: %s\n", status_text(status));
+        abort();
+    }
+}
+
+// Takes the cell at `*text`, ended by '|' or a line feed, and moves behind it.
+// Returns whether it was the line's last.
+static bool take_cell(const char **text, char cell[CELL_SIZE])
+{
+    size_t size = strcspn(*text, "|\n");
+    assert(size < CELL_SIZE);
+    memcpy(cell, *text, size);
+    cell[size] = '\0';
+    bool last = (*text)[size] != '|';
+    *text += size + ((*text)[size] != '\0');
+    return last;
+}
+
+static enum unit unit_of(const char *name)
+{
+    for (unsigned unit = 0; unit < UNIT_COUNT_OF; unit++)
+        if (strcmp(unit_name((enum unit)unit), name) == 0)
+            return (enum unit)unit;
+    (void)fprintf(stderr, "tui_fixture: no unit \"%s\"\n", name);
+    abort();
+}
+
+static void set_cell(struct result *result, unsigned column, const char *cell)
+{
+    char *end;
+    errno = 0;
+    long long whole = strtoll(cell, &end, 10);
+    if (cell[0] && !*end) {
+        result_set_int(result, column, whole);
+        return;
+    }
+    double real = strtod(cell, &end);
+    if (cell[0] && !*end)
+        result_set_real(result, column, real);
+    else if (strcmp(cell, "-") != 0)
+        must(result_set_text(result, column, cell, strlen(cell)));
+}
+
+struct result *fixture_result(const char *text)
+{
+    struct result *result;
+    must(result_new(&result));
+    char cell[CELL_SIZE];
+    for (bool last = false; !last;) {
+        last = take_cell(&text, cell);
+        char *colon = strchr(cell, ':');
+        if (colon)
+            *colon = '\0';
+        must(result_add_column(result, cell, colon ? unit_of(colon + 1) : UNIT_NONE));
+    }
+    while (*text) {
+        must(result_add_row(result));
+        bool last = false;
+        for (unsigned column = 0; !last; column++) {
+            last = take_cell(&text, cell);
+            set_cell(result, column, cell);
+        }
+    }
+    return result;
+}
+
+unsigned fixture_event(struct model *model, struct event event)
+{
+    event.now_ns = FIXTURE_NOW_NS;
+    event.wall_now_ns = FIXTURE_WALL_NS;
+    return model_update(model, &event);
+}
+
+unsigned fixture_key(struct model *model, uint32_t code)
+{
+    return fixture_event(model, (struct event){.kind = EVENT_KEY, .code = code});
+}
+
+void fixture_answer(struct model *model, enum ask ask, const char *text)
+{
+    struct result *result = text ? fixture_result(text) : NULL;
+    (void)fixture_event(model, (struct event){.kind = EVENT_ANSWER, .ask = ask, .result = result});
+}
+
+void fixture_round(struct model *model, enum status status, const char *text)
+{
+    (void)fixture_event(model, (struct event){.kind = EVENT_ROUND, .status = status, .text = text});
+}
+
+void fixture_model(struct model *model, int width, int height)
+{
+    (void)setenv("TZ", "UTC", 1);
+    model_init(model, "ipc:///run/user/1000/inferstat", 2);
+    (void)fixture_event(model, (struct event){.kind = EVENT_RESIZE, .x = width, .y = height});
+}
+
+// ---- Answers -------------------------------------------------------------------
+
+#define SUMMARY                                                                                    \
+    "runs|runs_open|hosts|models|loads|loads_failed|inferences|inferences_failed|operations|"      \
+    "tokens_per_second:tokens/s|store_bytes:bytes|produced|stored|dropped|unnumbered|duplicates|"  \
+    "refused|expired|cleared|in_flight|coverage_ratio:ratio\n"
+
+#define OVERVIEW                                                                                   \
+    "host|device|model|runs_open|inferences|generated_tokens|tokens_per_second:tokens/s|"          \
+    "mean_tokens_per_second:tokens/s|ttft_mean_ns:ns|ttft_p95_ns:ns|e2e_mean_ns:ns|loads|"         \
+    "load_mean_ns:ns|host_memory_bytes:bytes|lost|coverage_ratio:ratio\n"
+
+#define LOADS                                                                                      \
+    "run|host|stream|number|started_ns:unix_ns|model|device|duration_ns:ns|status|error|"          \
+    "model_bytes:bytes|page_cache_ratio:ratio|memory_delta_bytes:bytes|"                           \
+    "load_bytes_per_second:bytes/s\n"
+
+#define STAGES                                                                                     \
+    "run|host|stream|number|started_ns:unix_ns|parent|ordinal|stage|duration_ns:ns|model|device\n"
+
+#define INFERENCES                                                                                 \
+    "host|started_ns:unix_ns|model|device|finish|prompt_tokens|cached_prompt_tokens|"              \
+    "generated_tokens|queue_ns:ns|prefill_ns:ns|ttft_ns:ns|decode_ns:ns|e2e_ns:ns|itl_p99_ns:ns|"  \
+    "itl_max_ns:ns|host_memory_bytes:bytes|tokens_per_second:tokens/s|"                            \
+    "prefill_tokens_per_second:tokens/s\n"
+
+#define RUNS                                                                                       \
+    "host|pid|started_ns:unix_ns|end|produced|stored|in_flight|dropped|unnumbered|duplicates|"     \
+    "balanced|worker_version|last_activity\n"
+
+// `count` inferences of a model, the newest first, whose speed swings.
+static void answer_inferences(struct model *model, unsigned count, const char *host,
+                              const char *name)
+{
+    static char text[TEXT_SIZE];
+    int used = snprintf(text, sizeof text, INFERENCES);
+    for (unsigned i = 0; i < count; i++) {
+        unsigned wave = i * 7 % 12, place = (unsigned)used;
+        assert(place < sizeof text);
+        double speed = 40.25 + wave * 0.75;
+        long long decode_ns = (long long)(31e9 / speed);
+        used += snprintf(text + place, sizeof text - place,
+                         "%s|%lld|%s|cpu|%s|%u|0|32|120000|%u|%u|%lld|%lld|26400000|31100000|"
+                         "134217728|%.2f|412.5\n",
+                         host, (long long)(FIXTURE_WALL_NS - (2 + 3 * (int64_t)i) * 1000000000),
+                         name, i % 5 == 4 ? "stop" : "length", 12 + i % 3, 29000000 + wave * 100000,
+                         29120000 + wave * 100000, decode_ns, 29120000 + decode_ns, speed);
+    }
+    fixture_answer(model, ASK_INFERENCES, text);
+}
+
+static void answer_load(struct model *model, const char *name)
+{
+    static char text[TEXT_SIZE];
+    const int64_t at = FIXTURE_WALL_NS - INT64_C(600000000000);
+    const char *run = "5f0c2f6e-9a51-4c6c-8a4e-0d8f6b2f1a77";
+    static const struct {
+        const char *name;
+        int64_t start_ns, duration_ns;
+    } stages[] = {
+        {"device_selection", 0, 1400000},          {"file_opening", 1500000, 300000},
+        {"read_header", 1900000, 14600000},        {"tokenizer_init", 16600000, 122000000},
+        {"model_building", 138700000, 1050000000},
+    };
+    (void)snprintf(text, sizeof text,
+                   LOADS "%s|gpu-17|1|8|%lld|%s|cpu|1200000000|ok|-|60922880|1.0|63963136|"
+                         "50769066.7\n",
+                   run, (long long)at, name);
+    fixture_answer(model, ASK_LOADS, text);
+    int used = snprintf(text, sizeof text, STAGES);
+    for (unsigned i = 0; i < 5; i++)
+        used += snprintf(text + used, sizeof text - (size_t)used,
+                         "%s|gpu-17|1|%u|%lld|8|%u|%s|%lld|%s|cpu\n", run, 3 + i,
+                         (long long)(at + stages[i].start_ns), i, stages[i].name,
+                         (long long)stages[i].duration_ns, name);
+    fixture_answer(model, ASK_STAGES, text);
+}
+
+static void answer_run(struct model *model)
+{
+    fixture_answer(model, ASK_RUNS,
+                   RUNS "gpu-17|4711|1774785000000000000|open|139|137|2|0|0|0|-|0.1.0|decode\n");
+}
+
+void fixture_normal(struct model *model)
+{
+    fixture_answer(model, ASK_SUMMARY,
+                   SUMMARY "1|1|1|1|1|0|128|0|0|44.37|1048576|139|137|0|0|0|0|0|0|2|1.0\n");
+    fixture_answer(model, ASK_OVERVIEW,
+                   OVERVIEW "gpu-17|cpu|synthetic-15m|1|128|4096|44.37|44.41|29700000|30200000|"
+                            "728300000|1|1200000000|134217728|0|1.0\n");
+    answer_load(model, "synthetic-15m");
+    answer_inferences(model, 128, "gpu-17", "synthetic-15m");
+    answer_run(model);
+    fixture_round(model, STATUS_OK, NULL);
+}
+
+void fixture_empty(struct model *model)
+{
+    fixture_answer(model, ASK_SUMMARY, SUMMARY "0|0|0|0|0|0|0|0|0|-|40960|0|0|0|0|0|0|0|0|0|-\n");
+    fixture_answer(model, ASK_OVERVIEW, OVERVIEW);
+    fixture_answer(model, ASK_LOADS, LOADS);
+    fixture_answer(model, ASK_STAGES, NULL);
+    fixture_answer(model, ASK_INFERENCES, INFERENCES);
+    fixture_answer(model, ASK_RUNS, RUNS);
+    fixture_round(model, STATUS_OK, NULL);
+}
+
+void fixture_many(struct model *model)
+{
+    static char overview[TEXT_SIZE], runs[TEXT_SIZE];
+    fixture_normal(model);
+    fixture_answer(model, ASK_SUMMARY,
+                   SUMMARY "40|38|40|3|120|0|51200|7|0|44.37|73400320|52000|51990|0|0|3|0|0|0|"
+                           "10|1.0\n");
+    int used = snprintf(overview, sizeof overview, OVERVIEW);
+    int runs_used = snprintf(runs, sizeof runs, RUNS);
+    for (int i = 0; i < 40; i++) {
+        used += snprintf(overview + used, sizeof overview - (size_t)used,
+                         "gpu-%02d|NVIDIA H200|llama-3-8b-q8_0|1|%d|40960|%.2f|%.2f|29700000|"
+                         "30200000|728300000|3|1200000000|9663676416|0|1.0\n",
+                         i, 1280 - i, 100.0 + (i * 17) % 40, 100.5 + (i * 17) % 40);
+        runs_used +=
+            snprintf(runs + runs_used, sizeof runs - (size_t)runs_used,
+                     "gpu-%02d|%d|1774785000000000000|%s|1300|1300|0|0|0|0|%s|0.1.0|-\n", i,
+                     4000 + i, i % 20 == 19 ? "closed" : "open", i % 20 == 19 ? "1" : "-");
+    }
+    fixture_answer(model, ASK_OVERVIEW, overview);
+    fixture_answer(model, ASK_RUNS, runs);
+}
+
+void fixture_losses(struct model *model)
+{
+    fixture_normal(model);
+    fixture_answer(model, ASK_SUMMARY,
+                   SUMMARY "3|1|1|1|2|1|128|4|0|44.37|1048576|1150|1137|9|3|2|1|5|20|1|0.9896\n");
+    fixture_answer(model, ASK_OVERVIEW,
+                   OVERVIEW "gpu-17|cpu|synthetic-15m|1|128|4096|44.37|44.41|29700000|30200000|"
+                            "728300000|2|1200000000|134217728|12|0.9896\n");
+    fixture_answer(model, ASK_LOADS,
+                   LOADS "run-2|gpu-17|1|8|1774785000000000000|broken|cpu|2300000|error|"
+                         "broken.gguf: the file ends inside the tensor output.weight|0|0.04|"
+                         "-4096|-\n");
+    fixture_answer(model, ASK_STAGES,
+                   STAGES "run-2|gpu-17|1|3|1774785000000000000|8|0|"
+                          "device_selection|1400000|broken|cpu\n"
+                          "run-2|gpu-17|1|4|1774785000001400000|8|1|"
+                          "file_opening|200000|broken|cpu\n"
+                          "run-1|gpu-17|1|4|1774785000001400000|8|1|"
+                          "of_another_run|200000|broken|cpu\n");
+    fixture_answer(model, ASK_RUNS,
+                   RUNS "gpu-17|4713|1774785000000000000|open|139|137|1|0|1|0|-|0.1.0|-\n"
+                        "gpu-17|4712|1774784000000000000|killed|1000|989|0|9|2|2|0|0.1.0|decode\n"
+                        "gpu-17|4711|1774600000000000000|closed|11|11|0|0|0|0|1|0.1.0|-\n");
+}
+
+void fixture_names(struct model *model)
+{
+    fixture_normal(model);
+    const char *name = "千問-模型-七十億-\x1b[31mred\xff-with-a-very-long-name-indeed.gguf";
+    char overview[1024];
+    (void)snprintf(overview, sizeof overview,
+                   OVERVIEW "a-host-name-that-never-seems-to-end.example.org|"
+                            "Prozessor mit Überlänge und ünïcödé|%s|1|128|4096|"
+                            "44.37|44.41|29700000|30200000|728300000|1|1200000000|134217728|0|1.0\n"
+                            "h|d|m|0|0|0|-|-|-|-|-|0|-|-|0|-\n",
+                   name);
+    fixture_answer(model, ASK_OVERVIEW, overview);
+    answer_load(model, name);
+    answer_inferences(model, 3, "\x07host\u202e\u0301", name);
+}
+
+char *fixture_screen(const struct model *model, bool ascii)
+{
+    struct canvas canvas;
+    canvas_init(&canvas, ascii);
+    must(canvas_resize(&canvas, model->width, model->height));
+    view_draw(model, &canvas);
+    char *text = canvas_text(&canvas);
+    canvas_deinit(&canvas);
+    must(text ? STATUS_OK : STATUS_NOMEM);
+    return text;
+}

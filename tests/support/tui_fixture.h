@@ -1,0 +1,40 @@
+// Dashboards made by hand: results from text, models in every state a screen is
+// tested in.
+#ifndef INFERSTAT_TESTS_SUPPORT_TUI_FIXTURE_H
+#define INFERSTAT_TESTS_SUPPORT_TUI_FIXTURE_H
+
+#include "client/tui/canvas.h"
+#include "client/tui/model.h"
+#include "client/tui/update.h"
+
+// A wall clock of 2026-03-29 12:00:00 UTC, and a monotonic clock beside it.
+#define FIXTURE_WALL_NS INT64_C(1774785600000000000)
+#define FIXTURE_NOW_NS  UINT64_C(1000000000000)
+
+// A result from lines of cells parted by '|'.  The first line has the columns,
+// "key" or "key:unit" (names of unit.h); in the others "-" is null, "" an empty
+// text, what reads as a number is one.  Fails the test where it cannot be built.
+struct result *fixture_result(const char *text);
+
+// Makes `model` a dashboard of that size that has not asked yet.
+void fixture_model(struct model *model, int width, int height);
+
+// Sends it an event of that kind at the fixture's time.  Return the effects.
+unsigned fixture_event(struct model *model, struct event event);
+unsigned fixture_key(struct model *model, uint32_t code);
+void fixture_answer(struct model *model, enum ask ask, const char *text);
+void fixture_round(struct model *model, enum status status, const char *text);
+
+// Gives it answers: a store with one worker at work; one without a run; one of many
+// hosts; one that has lost records and whose last load failed; one with names that
+// are long, wide and hostile.
+void fixture_normal(struct model *model);
+void fixture_empty(struct model *model);
+void fixture_many(struct model *model);
+void fixture_losses(struct model *model);
+void fixture_names(struct model *model);
+
+// The model's screen as text, to be freed.
+char *fixture_screen(const struct model *model, bool ascii);
+
+#endif

@@ -1,0 +1,89 @@
+// What the dashboard asks for.
+#include "tests/support/test.h"
+
+#include <string.h>
+
+#include "client/tui/asks.h"
+#include "tests/support/tui_fixture.h"
+
+static void every_ask_is_a_query_that_makes_sense(void **state)
+{
+    (void)state;
+    struct query_filter filter = {.since_ns = 5};
+    strcpy(filter.by[QUERY_BY_HOST], "gpu-17");
+    for (unsigned ask = 0; ask < ASK_COUNT; ask++) {
+        struct query query;
+        struct error err;
+        if (ask == ASK_STAGES)
+            continue;
+        assert_true(asks_query((enum ask)ask, NULL, NULL, &query));
+        assert_int_equal(query_check(&query, &err), STATUS_OK);
+        assert_int_equal(query.filter.since_ns, 0);
+        assert_true(asks_query((enum ask)ask, &filter, NULL, &query));
+        assert_int_equal(query_check(&query, &err), STATUS_OK);
+        assert_memory_equal(&query.filter, &filter, sizeof filter);
+    }
+}
+
+static void stages_are_those_of_the_load(void **state)
+{
+    (void)state;
+    struct result *loads = fixture_result("run|started_ns|duration_ns\n"
+                                          "5f0c2f6e-9a51-4c6c-8a4e-0d8f6b2f1a77|9000000000|500\n");
+    struct query query;
+    struct error err;
+    assert_true(asks_query(ASK_STAGES, NULL, loads, &query));
+    assert_int_equal(query_check(&query, &err), STATUS_OK);
+    assert_string_equal(query.filter.by[QUERY_BY_RUN], "5f0c2f6e-9a51-4c6c-8a4e-0d8f6b2f1a77");
+    assert_true(query.filter.since_ns <= 9000000000 && query.filter.until_ns > 9000000500);
+    assert_int_equal(query.record_kind, RECORD_KIND_LOAD_STAGE);
+    result_free(loads);
+}
+
+static void without_a_load_there_are_no_stages_to_ask_for(void **state)
+{
+    (void)state;
+    static const char *const answers[] = {
+        "run|started_ns|duration_ns\n",
+        "started_ns|duration_ns\n9000000000|500\n",
+        "run|started_ns|duration_ns\n-|9000000000|500\n",
+        "run|started_ns|duration_ns\n7|9000000000|500\n",
+        "run|started_ns|duration_ns\nabcd|-|500\n",
+        "run|started_ns|duration_ns\nabcd|9000000000|-3\n",
+        "run|started_ns|duration_ns\nabcd|9223372036854775807|500\n",
+        "run|started_ns|duration_ns\nabcd|9000000000|9223372036854775807\n",
+    };
+    struct query query;
+    assert_false(asks_query(ASK_STAGES, NULL, NULL, &query));
+    for (size_t i = 0; i < COUNT_OF(answers); i++) {
+        struct result *loads = fixture_result(answers[i]);
+        assert_false(asks_query(ASK_STAGES, NULL, loads, &query));
+        result_free(loads);
+    }
+}
+
+static void records_make_answers_stale(void **state)
+{
+    (void)state;
+    unsigned stale = asks_stale(RECORD_KIND_INFERENCE);
+    assert_true(stale >> ASK_INFERENCES & 1 && stale >> ASK_SUMMARY & 1);
+    assert_false(stale >> ASK_STAGES & 1);
+    assert_true(asks_stale(RECORD_KIND_LOAD_STAGE) >> ASK_STAGES & 1);
+    assert_int_equal(asks_stale(RECORD_KIND_DEVICE_SAMPLE), 0);
+    uint32_t kinds = 0;
+    for (unsigned kind = 0; kind < RECORD_KIND_COUNT; kind++)
+        if (asks_stale((enum record_kind)kind))
+            kinds |= UINT32_C(1) << kind;
+    assert_int_equal(asks_kinds(), kinds);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_ask_is_a_query_that_makes_sense),
+        cmocka_unit_test(stages_are_those_of_the_load),
+        cmocka_unit_test(without_a_load_there_are_no_stages_to_ask_for),
+        cmocka_unit_test(records_make_answers_stale),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

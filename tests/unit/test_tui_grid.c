@@ -1,0 +1,191 @@
+// Tables of results on a canvas.
+#include "tests/support/test.h"
+
+#include <stdlib.h>
+
+#include "client/tui/grid.h"
+#include "tests/support/tui_fixture.h"
+
+static const struct grid_column columns[] = {
+    {"host", "host", GRID_UNIT, true, 4, 12, 0}, {"t/s", "speed", GRID_BARE, false, 6, 0, 0},
+    {"took", "took", GRID_UNIT, false, 7, 0, 1}, {"end", "end", GRID_OUTCOME, true, 6, 6, 2},
+    {"lost", "lost", GRID_LOSS, false, 4, 0, 3}, {"cover", "cover", GRID_WHOLE, false, 7, 0, 3},
+    {"ok", "ok", GRID_VERDICT, false, 3, 0, 3},  {"at", "at", GRID_CLOCK, true, 8, 8, 6},
+};
+static const struct grid grid = {columns, COUNT_OF(columns)};
+
+static const char rows[] = "host|speed:tokens/s|took:ns|end|lost|cover:ratio|ok|at:unix_ns\n"
+                           "beta|45.5|1500000|open|0|1.0|-|1774785599000000000\n"
+                           "alpha-is-long|100.25|-|killed|12|0.5|0|1774785598000000000\n"
+                           "gamma|-|2500000000|closed|0|1.0|1|1774485597000000000\n";
+
+static char *drawn(const struct result *result, struct grid_state state, int width, int height)
+{
+    struct canvas canvas;
+    canvas_init(&canvas, false);
+    assert_int_equal(canvas_resize(&canvas, width, height), STATUS_OK);
+    grid_draw(&grid, &state, result, FIXTURE_WALL_NS, &canvas, canvas_area(&canvas));
+    char *text = canvas_text(&canvas);
+    canvas_deinit(&canvas);
+    return text;
+}
+
+static void draws(void **state)
+{
+    (void)state;
+    static const struct {
+        struct grid_state state;
+        int width, height;
+        const char *expected;
+    } cases[] = {
+        {{.sort = GRID_UNSORTED},
+         60,
+         5,
+         "host            t/s    took end    lost   cover  ok at\n"
+         "beta          45.50   1.5ms open      0 100.0 %   - 11:59:59\n"
+         "alpha-is-lo… 100.25       - killed   12  50.0 %  NO 11:59:58\n"
+         "gamma             -    2.5s closed    0 100.0 % yes 26-03-26\n\n"},
+        // The clock goes before the host is cut, then hosts are cut.
+        {{.sort = GRID_UNSORTED},
+         52,
+         2,
+         "host            t/s    took end    lost   cover  ok\n"
+         "beta          45.50   1.5ms open      0 100.0 %   -\n"},
+        {{.sort = GRID_UNSORTED},
+         46,
+         3,
+         "host       t/s    took end    lost   cover  ok\n"
+         "beta     45.50   1.5ms open      0 100.0 %   -\n"
+         "alpha-… 100.25       - killed   12  50.0 %  NO\n"},
+        {{.sort = GRID_UNSORTED},
+         20,
+         2,
+         "host     t/s    took\n"
+         "beta   45.50   1.5ms\n"},
+        {{.sort = GRID_UNSORTED},
+         5,
+         2,
+         "host\n"
+         "beta\n"},
+        // Texts rise, numbers fall, what is absent comes last either way.
+        {{.sort = 0},
+         20,
+         4,
+         "host▲    t/s    took\n"
+         "alph… 100.25       -\n"
+         "beta   45.50   1.5ms\n"
+         "gamma      -    2.5s\n"},
+        {{.sort = 1},
+         20,
+         4,
+         "host    t/s▼    took\n"
+         "alph… 100.25       -\n"
+         "beta   45.50   1.5ms\n"
+         "gamma      -    2.5s\n"},
+        {{.sort = 1, .reversed = true},
+         20,
+         4,
+         "host    t/s▲    took\n"
+         "beta   45.50   1.5ms\n"
+         "alph… 100.25       -\n"
+         "gamma      -    2.5s\n"},
+        {{.sort = GRID_UNSORTED, .reversed = true, .top = 1},
+         20,
+         4,
+         "host     t/s    took\n"
+         "alph… 100.25       -\n"
+         "beta   45.50   1.5ms\n\n"},
+        // The column sorted by stays, whatever its rank.
+        {{.sort = 7},
+         24,
+         2,
+         "host        t/s at▼\n"
+         "beta      45.50 11:59:59\n"},
+        {{.sort = GRID_UNSORTED, .top = 2},
+         20,
+         3,
+         "host     t/s    took\n"
+         "gamma      -    2.5s\n\n"},
+        {{.sort = GRID_UNSORTED, .top = 99}, 20, 2, "host     t/s    took\n\n"},
+    };
+    struct result *result = fixture_result(rows);
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        char *text = drawn(result, cases[i].state, cases[i].width, cases[i].height);
+        assert_string_equal(text, cases[i].expected);
+        free(text);
+    }
+    result_free(result);
+}
+
+static void takes_answers_that_lack_everything(void **state)
+{
+    (void)state;
+    char *text = drawn(NULL, (struct grid_state){.sort = 1}, 20, 3);
+    assert_string_equal(text, "host   t/s▼    took\n\n\n");
+    free(text);
+    struct result *result = fixture_result("other|host\nx|1\n-|-\n");
+    text = drawn(result, (struct grid_state){.sort = 1}, 20, 3);
+    assert_string_equal(text, "host   t/s▼    took\n"
+                              "1         -       -\n"
+                              "-         -       -\n");
+    free(text);
+    result_free(result);
+}
+
+static void says_by_words_and_style_what_is_bad(void **state)
+{
+    (void)state;
+    struct result *result = fixture_result(rows);
+    struct canvas canvas;
+    canvas_init(&canvas, false);
+    assert_int_equal(canvas_resize(&canvas, 60, 4), STATUS_OK);
+    struct grid_state unsorted = {.sort = GRID_UNSORTED};
+    grid_draw(&grid, &unsorted, result, FIXTURE_WALL_NS, &canvas, canvas_area(&canvas));
+    static const struct {
+        int x, y;
+        enum style style;
+    } cases[] = {
+        {28, 1, STYLE_PLAIN}, {28, 2, STYLE_BAD},   {37, 1, STYLE_PLAIN},
+        {37, 2, STYLE_BAD},   {46, 1, STYLE_PLAIN}, {46, 2, STYLE_WARNING},
+        {50, 2, STYLE_BAD},   {50, 3, STYLE_GOOD},  {50, 1, STYLE_DIM},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++)
+        assert_int_equal(canvas_cell(&canvas, cases[i].x, cases[i].y)->style, cases[i].style);
+    canvas_deinit(&canvas);
+    result_free(result);
+}
+
+static void finds_the_column_under_the_mouse(void **state)
+{
+    (void)state;
+    struct result *result = fixture_result(rows);
+    struct grid_state unsorted = {.sort = GRID_UNSORTED};
+    struct rect area = {0, 0, 60, 4};
+    static const struct {
+        int x, column;
+    } cases[] = {{0, 0},
+                 {11, 0},
+                 {12, GRID_UNSORTED},
+                 {13, 1},
+                 {21, 2},
+                 {52, 7},
+                 {59, 7},
+                 {60, GRID_UNSORTED},
+                 {-1, GRID_UNSORTED}};
+    for (size_t i = 0; i < COUNT_OF(cases); i++)
+        assert_int_equal(grid_column_at(&grid, &unsorted, result, area, cases[i].x),
+                         cases[i].column);
+    result_free(result);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(draws),
+        cmocka_unit_test(takes_answers_that_lack_everything),
+        cmocka_unit_test(says_by_words_and_style_what_is_bad),
+        cmocka_unit_test(finds_the_column_under_the_mouse),
+    };
+    (void)setenv("TZ", "UTC", 1);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

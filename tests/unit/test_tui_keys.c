@@ -1,0 +1,86 @@
+// The table of keys.
+#include "tests/support/test.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "client/tui/keys.h"
+
+static const enum key_context contexts[] = {KEYS_VIEW, KEYS_HELP, KEYS_ASKED};
+
+static void a_key_means_one_thing_at_a_place(void **state)
+{
+    (void)state;
+    unsigned count;
+    const struct key_binding *bindings = keys_bindings(&count);
+    for (size_t c = 0; c < COUNT_OF(contexts); c++)
+        for (unsigned i = 0; i < count; i++)
+            for (unsigned k = 0; k < KEYS_CODES_MAX; k++)
+                if (bindings[i].codes[k] && bindings[i].contexts & (unsigned)contexts[c])
+                    assert_int_equal(keys_find(contexts[c], bindings[i].codes[k]),
+                                     bindings[i].action);
+}
+
+static void every_binding_is_described(void **state)
+{
+    (void)state;
+    unsigned count;
+    const struct key_binding *bindings = keys_bindings(&count);
+    for (unsigned i = 0; i < count; i++) {
+        assert_true(bindings[i].contexts != 0);
+        assert_true(bindings[i].codes[0] != 0);
+        assert_true(bindings[i].action != ACTION_NONE);
+        assert_true(strlen(bindings[i].keys) > 0 && strlen(bindings[i].keys) <= 11);
+        if (bindings[i].rank > 0)
+            assert_true(strlen(bindings[i].key) > 0 && strlen(bindings[i].label) > 0);
+        if (bindings[i].contexts & (KEYS_VIEW | KEYS_HELP))
+            assert_true(bindings[i].help && strlen(bindings[i].help) <= 46);
+    }
+}
+
+static void finds_keys(void **state)
+{
+    (void)state;
+    static const struct {
+        enum key_context context;
+        uint32_t code;
+        enum action action;
+    } cases[] = {
+        {KEYS_VIEW, 'q', ACTION_QUIT},
+        {KEYS_VIEW, KEY_CODE_F10, ACTION_QUIT},
+        {KEYS_VIEW, 'h', ACTION_HELP},
+        {KEYS_VIEW, '?', ACTION_HELP},
+        {KEYS_VIEW, KEY_CODE_F1, ACTION_HELP},
+        {KEYS_VIEW, 'r', ACTION_REFRESH},
+        {KEYS_VIEW, 'c', ACTION_CLEAR},
+        {KEYS_VIEW, ' ', ACTION_PAUSE},
+        {KEYS_VIEW, KEY_CODE_CTRL_L, ACTION_REDRAW},
+        {KEYS_VIEW, '+', ACTION_LONGER},
+        {KEYS_VIEW, '-', ACTION_SHORTER},
+        {KEYS_VIEW, 'k', ACTION_UP},
+        {KEYS_VIEW, 'y', ACTION_NONE}, // no answer without a question
+        {KEYS_VIEW, 0, ACTION_NONE},
+        {KEYS_VIEW, 0x5343, ACTION_NONE},
+        {KEYS_HELP, 'q', ACTION_QUIT},
+        {KEYS_HELP, 'c', ACTION_NONE}, // nothing is cleared from the help screen
+        {KEYS_HELP, KEY_CODE_ESCAPE, ACTION_BACK},
+        {KEYS_ASKED, 'y', ACTION_YES},
+        {KEYS_ASKED, 'n', ACTION_NO},
+        {KEYS_ASKED, 'q', ACTION_NO}, // leaves the question, not the dashboard
+        {KEYS_ASKED, KEY_CODE_ESCAPE, ACTION_NO},
+        {KEYS_ASKED, KEY_CODE_ENTER, ACTION_NONE}, // too easily pressed
+        {KEYS_ASKED, 'c', ACTION_NONE},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++)
+        assert_int_equal(keys_find(cases[i].context, cases[i].code), cases[i].action);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_key_means_one_thing_at_a_place),
+        cmocka_unit_test(every_binding_is_described),
+        cmocka_unit_test(finds_keys),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,160 @@
+// Where things stand: nothing overlaps, nothing leaves the screen, at any size.
+#include "tests/support/test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "client/tui/layout.h"
+#include "client/tui/view.h"
+#include "tests/support/tui_fixture.h"
+
+static void assert_inside(struct rect inner, struct rect outer)
+{
+    if (rect_is_empty(inner))
+        return;
+    assert_true(inner.x >= outer.x && inner.y >= outer.y);
+    assert_true(inner.x + inner.width <= outer.x + outer.width);
+    assert_true(inner.y + inner.height <= outer.y + outer.height);
+}
+
+static void assert_apart(struct rect a, struct rect b)
+{
+    if (rect_is_empty(a) || rect_is_empty(b))
+        return;
+    assert_true(a.x + a.width <= b.x || b.x + b.width <= a.x || a.y + a.height <= b.y ||
+                b.y + b.height <= a.y);
+}
+
+static void assert_all_apart(const struct rect *rects, unsigned count, struct rect screen)
+{
+    for (unsigned i = 0; i < count; i++) {
+        assert_inside(rects[i], screen);
+        for (unsigned k = i + 1; k < count; k++)
+            assert_apart(rects[i], rects[k]);
+    }
+}
+
+static void frames_never_overlap(void **state)
+{
+    (void)state;
+    for (int width = 1; width <= 300; width++) {
+        for (int height = 1; height <= 100; height++) {
+            struct layout_frame frame = layout_frame(width, height, (width + height) % 2);
+            const struct rect rects[] = {frame.title, frame.status, frame.banner, frame.body,
+                                         frame.footer};
+            assert_all_apart(rects, 5, (struct rect){0, 0, width, height});
+            assert_int_equal(!rect_is_empty(frame.body), layout_fits(width, height));
+        }
+    }
+}
+
+static void panels_never_overlap(void **state)
+{
+    (void)state;
+    void (*const fills[])(struct model *) = {fixture_normal, fixture_many, fixture_losses};
+    for (size_t fill = 0; fill < COUNT_OF(fills); fill++) {
+        struct model model;
+        fixture_model(&model, 80, 24);
+        fills[fill](&model);
+        for (int width = 1; width <= 300; width++) {
+            for (int height = 1; height <= 100; height++) {
+                struct rect areas[MODEL_PANELS_MAX];
+                model.width = width;
+                model.height = height;
+                model.views[0].focus = (unsigned)(width % 4);
+                view_arrange(&model, areas);
+                assert_all_apart(areas, MODEL_PANELS_MAX, layout_frame(width, height, false).body);
+                if (layout_fits(width, height)) // the panel that has the keys is there
+                    assert_false(rect_is_empty(areas[model.views[0].focus]));
+            }
+        }
+        model_deinit(&model);
+    }
+}
+
+static void the_enlarged_panel_stands_alone(void **state)
+{
+    (void)state;
+    struct model model;
+    fixture_model(&model, 80, 24);
+    fixture_normal(&model);
+    model.views[0].enlarged = true;
+    model.views[0].focus = 2;
+    struct rect areas[MODEL_PANELS_MAX], body = layout_frame(80, 24, false).body;
+    view_arrange(&model, areas);
+    for (unsigned i = 0; i < MODEL_PANELS_MAX; i++)
+        assert_int_equal(rect_is_empty(areas[i]), i != 2);
+    assert_memory_equal(&areas[2], &body, sizeof body);
+    model_deinit(&model);
+}
+
+static void stacks_give_by_rank(void **state)
+{
+    (void)state;
+    // a: wants 6 at rank 1.  b: 9 at rank 2.  c: grows.
+    static const struct layout_want wants[] = {{3, 6, 1, false}, {3, 9, 2, false}, {4, 4, 0, true}};
+    static const struct {
+        int height;
+        int given[3];
+    } cases[] = {
+        {30, {6, 9, 15}}, {19, {6, 9, 4}}, {18, {6, 8, 4}}, {13, {6, 3, 4}},
+        {11, {4, 3, 4}},  {10, {3, 3, 4}}, {9, {5, 0, 4}},  {7, {3, 0, 4}},
+        {6, {0, 0, 6}},   {3, {0, 0, 0}},  {0, {0, 0, 0}},  {-4, {0, 0, 0}},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct rect out[3];
+        layout_stack((struct rect){2, 1, 20, cases[i].height}, wants, 3, out);
+        for (int k = 0; k < 3; k++)
+            assert_int_equal(out[k].height, cases[i].given[k]);
+    }
+}
+
+static void stacks_never_overlap(void **state)
+{
+    (void)state;
+    uint64_t seed = 11;
+    for (int round = 0; round < 20000; round++) {
+        struct layout_want wants[LAYOUT_STACK_MAX];
+        unsigned count = 1 + (unsigned)(test_random(&seed) % LAYOUT_STACK_MAX);
+        for (unsigned i = 0; i < count; i++)
+            wants[i] =
+                (struct layout_want){(int)(test_random(&seed) % 6), (int)(test_random(&seed) % 12),
+                                     (unsigned)(test_random(&seed) % 4), i % 3 == 0};
+        struct rect out[LAYOUT_STACK_MAX], area = {3, 5, 40, (int)(test_random(&seed) % 50)};
+        layout_stack(area, wants, count, out);
+        assert_all_apart(out, count, area);
+        for (unsigned i = 0; i < count; i++)
+            assert_true(rect_is_empty(out[i]) || out[i].height >= wants[i].minimum);
+    }
+}
+
+static void splits_and_centres(void **state)
+{
+    (void)state;
+    struct rect left, right, area = {1, 2, 20, 6};
+    layout_beside(area, 8, 2, &left, &right);
+    assert_int_equal(left.width, 8);
+    assert_int_equal(right.x, 11);
+    assert_int_equal(right.width, 10);
+    layout_beside(area, 30, 2, &left, &right);
+    assert_int_equal(left.width, 20);
+    assert_true(rect_is_empty(right));
+
+    struct rect centre = layout_centre(area, 10, 2);
+    assert_memory_equal(&centre, &((struct rect){6, 4, 10, 2}), sizeof centre);
+    centre = layout_centre(area, 100, 100);
+    assert_memory_equal(&centre, &area, sizeof centre);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(frames_never_overlap),
+        cmocka_unit_test(panels_never_overlap),
+        cmocka_unit_test(the_enlarged_panel_stands_alone),
+        cmocka_unit_test(stacks_give_by_rank),
+        cmocka_unit_test(stacks_never_overlap),
+        cmocka_unit_test(splits_and_centres),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

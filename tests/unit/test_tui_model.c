@@ -1,0 +1,420 @@
+// What happens, and what becomes of the model.
+#include "tests/support/test.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/tui/keys.h"
+#include "client/tui/view.h"
+#include "tests/support/tui_fixture.h"
+
+enum { HOSTS, LOAD, INFERENCES, RUNS };
+
+static struct model *fresh(int width, int height, void (*fill)(struct model *))
+{
+    struct model *model = malloc(sizeof *model);
+    assert_non_null(model);
+    fixture_model(model, width, height);
+    if (fill)
+        fill(model);
+    return model;
+}
+
+static void drop(struct model *model)
+{
+    model_deinit(model);
+    free(model);
+}
+
+static const struct view_state *state_of(const struct model *model)
+{
+    return &model->views[model->view];
+}
+
+static void keys_have_effects(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t code;
+        unsigned effects;
+    } cases[] = {
+        {'q', EFFECT_QUIT},
+        {KEY_CODE_F10, EFFECT_QUIT},
+        {'r', EFFECT_ASK | EFFECT_PACE},
+        {' ', EFFECT_PACE},
+        {'+', EFFECT_PACE},
+        {'-', EFFECT_PACE},
+        {KEY_CODE_CTRL_L, EFFECT_REPAINT},
+        {'c', 0}, // asks first
+        {'h', 0},
+        {'x', 0},
+        {0, 0},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct model *model = fresh(80, 24, fixture_normal);
+        assert_int_equal(fixture_key(model, cases[i].code), cases[i].effects);
+        drop(model);
+    }
+}
+
+static void clear_asks_and_takes_no_for_an_answer(void **state)
+{
+    (void)state;
+    struct model *model = fresh(80, 24, fixture_normal);
+    static const uint32_t refusals[] = {'n', 'N', KEY_CODE_ESCAPE, 'q'};
+    for (size_t i = 0; i < COUNT_OF(refusals); i++) {
+        assert_int_equal(fixture_key(model, 'c'), 0);
+        assert_int_equal(model->overlay, OVERLAY_CLEAR);
+        assert_int_equal(fixture_key(model, refusals[i]), 0);
+        assert_int_equal(model->overlay, OVERLAY_NONE);
+    }
+    fixture_key(model, 'c');
+    assert_int_equal(fixture_key(model, KEY_CODE_ENTER), 0);
+    assert_int_equal(model->overlay, OVERLAY_CLEAR);
+    assert_int_equal(fixture_key(model, 'y'), EFFECT_CLEAR | EFFECT_PACE);
+    assert_int_equal(model->overlay, OVERLAY_NONE);
+    assert_int_equal(fixture_key(model, 'y'), 0);
+    drop(model);
+}
+
+static void readonly_refuses_to_clear(void **state)
+{
+    (void)state;
+    struct model *model = fresh(80, 24, fixture_normal);
+    model->readonly = true;
+    assert_int_equal(fixture_key(model, 'c'), 0);
+    assert_int_equal(model->overlay, OVERLAY_NONE);
+    assert_non_null(strstr(model->notice, "--readonly"));
+    drop(model);
+}
+
+static void clear_says_how_it_ended(void **state)
+{
+    (void)state;
+    struct model *model = fresh(80, 24, fixture_normal);
+    struct event event = {.kind = EVENT_CLEARED, .cleared = 152};
+    assert_int_equal(fixture_event(model, event), EFFECT_ASK);
+    assert_string_equal(model->notice, "cleared 152 records");
+    event = (struct event){.kind = EVENT_CLEARED, .status = STATUS_DENIED, .text = "not\x1byours"};
+    fixture_event(model, event);
+    assert_string_equal(model->notice, "not cleared: not\\x1Byours");
+    event.text = "";
+    fixture_event(model, event);
+    assert_string_equal(model->notice, "not cleared: not permitted");
+
+    struct event later = {.kind = EVENT_TICK, .now_ns = FIXTURE_NOW_NS + UINT64_C(4999999999)};
+    (void)model_update(model, &later);
+    assert_true(model->notice[0] != '\0');
+    later.now_ns = FIXTURE_NOW_NS + UINT64_C(5000000000);
+    (void)model_update(model, &later);
+    assert_true(model->notice[0] == '\0');
+    drop(model);
+}
+
+static void pause_keeps_what_is_shown(void **state)
+{
+    (void)state;
+    struct model *model = fresh(80, 24, fixture_normal);
+    fixture_key(model, ' ');
+    assert_true(model->paused);
+    fixture_answer(model, ASK_SUMMARY, "inferences\n999\n");
+    fixture_round(model, STATUS_UNREACHABLE, "gone");
+    assert_true(model_figure(model, "inferences", 0) == 128);
+    assert_int_equal(model->contact, CONTACT_OK);
+    assert_int_equal(fixture_key(model, ' '), EFFECT_PACE | EFFECT_ASK);
+    fixture_answer(model, ASK_SUMMARY, "inferences\n999\n");
+    assert_true(model_figure(model, "inferences", 0) == 999);
+    drop(model);
+}
+
+static void contact_follows_the_rounds(void **state)
+{
+    (void)state;
+    static const struct {
+        enum status status;
+        enum contact contact;
+    } cases[] = {
+        {STATUS_OK, CONTACT_OK},         {STATUS_UNREACHABLE, CONTACT_LOST},
+        {STATUS_TIMEOUT, CONTACT_LOST},  {STATUS_CORRUPT, CONTACT_FAULT},
+        {STATUS_INVALID, CONTACT_FAULT}, {STATUS_OK, CONTACT_OK},
+    };
+    struct model *model = fresh(80, 24, NULL);
+    assert_int_equal(model->contact, CONTACT_NONE);
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        fixture_round(model, cases[i].status, "why");
+        assert_int_equal(model->contact, cases[i].contact);
+        assert_string_equal(model->fault, "why");
+    }
+    drop(model);
+}
+
+static void age_counts_from_the_last_answer(void **state)
+{
+    (void)state;
+    struct model *model = fresh(80, 24, NULL);
+    assert_true(model_age_seconds(model) == 0);
+    fixture_normal(model);
+    struct event tick = {.kind = EVENT_TICK, .now_ns = FIXTURE_NOW_NS + UINT64_C(5000000000)};
+    (void)model_update(model, &tick);
+    assert_true(model_age_seconds(model) == 5);
+    drop(model);
+}
+
+static void the_interval_moves_in_steps(void **state)
+{
+    (void)state;
+    struct model *model = fresh(80, 24, NULL);
+    static const double up[] = {5, 10, 30, 60, 300, 300};
+    for (size_t i = 0; i < COUNT_OF(up); i++) {
+        fixture_key(model, '+');
+        assert_true(model->interval_seconds == up[i]);
+    }
+    static const double down[] = {60, 30, 10, 5, 2, 1, 0.5, 0.2, 0.1, 0.1};
+    for (size_t i = 0; i < COUNT_OF(down); i++) {
+        fixture_key(model, '-');
+        assert_true(model->interval_seconds == down[i]);
+    }
+    model->interval_seconds = 3600;
+    fixture_key(model, '+');
+    assert_true(model->interval_seconds == 3600);
+    fixture_key(model, '-');
+    assert_true(model->interval_seconds == 300);
+    drop(model);
+}
+
+static void panels_scroll_within_their_rows(void **state)
+{
+    (void)state;
+    struct model *model = fresh(120, 40, fixture_many);
+    fixture_key(model, '\t');
+    fixture_key(model, '\t');
+    assert_int_equal(state_of(model)->focus, INFERENCES);
+    const size_t *top = &state_of(model)->panels[INFERENCES].top;
+    struct rect areas[MODEL_PANELS_MAX];
+    view_arrange(model, areas);
+    const struct panel *panel = &view_current(model)->panels[INFERENCES];
+    size_t page = view_panel_page(model, panel, areas[INFERENCES]);
+    assert_true(page > 2 && page < 128);
+
+    fixture_key(model, KEY_CODE_UP);
+    assert_int_equal(*top, 0);
+    fixture_key(model, 'j');
+    fixture_key(model, KEY_CODE_DOWN);
+    assert_int_equal(*top, 2);
+    fixture_key(model, 'k');
+    assert_int_equal(*top, 1);
+    fixture_key(model, KEY_CODE_PAGE_DOWN);
+    assert_int_equal(*top, page);
+    fixture_key(model, KEY_CODE_END);
+    assert_int_equal(*top, 128 - page);
+    fixture_key(model, KEY_CODE_PAGE_DOWN);
+    assert_int_equal(*top, 128 - page);
+    fixture_key(model, KEY_CODE_PAGE_UP);
+    assert_int_equal(*top, 128 - page - (page - 1));
+    fixture_key(model, KEY_CODE_HOME);
+    assert_int_equal(*top, 0);
+
+    // Fewer rows than were scrolled by, and a larger screen.
+    fixture_key(model, KEY_CODE_END);
+    fixture_normal(model);
+    assert_true(*top <= 128 - page);
+    fixture_event(model, (struct event){.kind = EVENT_RESIZE, .x = 120, .y = 300});
+    assert_int_equal(*top, 0);
+    drop(model);
+}
+
+static void tab_goes_round(void **state)
+{
+    (void)state;
+    struct model *model = fresh(80, 24, fixture_normal);
+    static const unsigned order[] = {LOAD, INFERENCES, RUNS, HOSTS};
+    for (size_t i = 0; i < COUNT_OF(order); i++) {
+        fixture_key(model, '\t');
+        assert_int_equal(state_of(model)->focus, order[i]);
+    }
+    fixture_key(model, KEY_CODE_BACK_TAB);
+    assert_int_equal(state_of(model)->focus, RUNS);
+    drop(model);
+}
+
+static void sorting_goes_through_the_columns(void **state)
+{
+    (void)state;
+    struct model *model = fresh(80, 24, fixture_many);
+    const struct grid_state *hosts = &state_of(model)->panels[HOSTS];
+    const int columns = (int)view_current(model)->panels[HOSTS].grid->count;
+    assert_int_equal(hosts->sort, GRID_UNSORTED);
+    fixture_key(model, '<');
+    assert_int_equal(hosts->sort, columns - 1);
+    fixture_key(model, '>');
+    assert_int_equal(hosts->sort, GRID_UNSORTED);
+    fixture_key(model, 's');
+    fixture_key(model, KEY_CODE_F6);
+    assert_int_equal(hosts->sort, 1);
+    fixture_key(model, 'I');
+    assert_true(hosts->reversed);
+    fixture_key(model, KEY_CODE_ESCAPE);
+    assert_int_equal(hosts->sort, GRID_UNSORTED);
+    assert_false(hosts->reversed);
+    fixture_key(model, '\t'); // stages have an order of their own
+    fixture_key(model, '>');
+    assert_int_equal(state_of(model)->panels[LOAD].sort, GRID_UNSORTED);
+    assert_true(model->notice[0] != '\0');
+    drop(model);
+}
+
+static void escape_steps_out(void **state)
+{
+    (void)state;
+    struct model *model = fresh(80, 24, fixture_many);
+    fixture_key(model, '\t');
+    fixture_key(model, '\t');
+    fixture_key(model, KEY_CODE_ENTER);
+    fixture_key(model, 'h');
+    assert_int_equal(model->overlay, OVERLAY_HELP);
+    fixture_key(model, KEY_CODE_ESCAPE);
+    assert_int_equal(model->overlay, OVERLAY_NONE);
+    assert_true(state_of(model)->enlarged);
+    fixture_key(model, KEY_CODE_ESCAPE);
+    assert_false(state_of(model)->enlarged);
+    assert_int_equal(state_of(model)->focus, INFERENCES);
+    fixture_key(model, KEY_CODE_ESCAPE);
+    assert_int_equal(state_of(model)->focus, HOSTS);
+    drop(model);
+}
+
+static void help_scrolls(void **state)
+{
+    (void)state;
+    struct model *model = fresh(60, 16, fixture_normal);
+    fixture_key(model, '?');
+    fixture_key(model, KEY_CODE_END);
+    struct rect body = layout_frame(60, 16, false).body;
+    assert_int_equal(model->help_top, view_help_rows(body) - (size_t)body.height);
+    fixture_key(model, KEY_CODE_HOME);
+    assert_int_equal(model->help_top, 0);
+    fixture_event(model, (struct event){.kind = EVENT_WHEEL, .x = 5, .y = 5, .turn = 3});
+    assert_int_equal(model->help_top, 3);
+    drop(model);
+}
+
+static void the_mouse_focuses_sorts_and_scrolls(void **state)
+{
+    (void)state;
+    struct model *model = fresh(80, 24, fixture_many);
+    struct rect areas[MODEL_PANELS_MAX];
+    view_arrange(model, areas);
+    struct rect at = areas[INFERENCES];
+    fixture_event(model, (struct event){.kind = EVENT_PRESS, .x = at.x, .y = at.y});
+    assert_int_equal(state_of(model)->focus, INFERENCES);
+    fixture_event(model, (struct event){.kind = EVENT_WHEEL, .x = at.x, .y = at.y + 2, .turn = 3});
+    assert_int_equal(state_of(model)->panels[INFERENCES].top, 3);
+    assert_int_equal(state_of(model)->panels[HOSTS].top, 0);
+
+    struct event heading = {.kind = EVENT_PRESS, .x = areas[HOSTS].x, .y = areas[HOSTS].y + 1};
+    fixture_event(model, heading);
+    assert_int_equal(state_of(model)->panels[HOSTS].sort, 0);
+    assert_false(state_of(model)->panels[HOSTS].reversed);
+    fixture_event(model, heading);
+    assert_true(state_of(model)->panels[HOSTS].reversed);
+
+    fixture_key(model, 'c'); // a question is not answered by the mouse
+    fixture_event(model, (struct event){.kind = EVENT_PRESS, .x = at.x, .y = at.y});
+    assert_int_equal(state_of(model)->focus, HOSTS);
+    fixture_event(model, (struct event){.kind = EVENT_PRESS, .x = 9999, .y = -4});
+    drop(model);
+}
+
+static void losses_are_added_up(void **state)
+{
+    (void)state;
+    struct model *model = fresh(80, 24, NULL);
+    assert_int_equal(model_lost(model), 0);
+    fixture_losses(model);
+    assert_int_equal(model_lost(model), 12);
+    drop(model);
+}
+
+// Whatever comes in whatever order, at whatever size: it draws.
+static void takes_any_sequence_of_events(void **state)
+{
+    (void)state;
+    static const uint32_t keys[] = {'h',
+                                    'c',
+                                    'y',
+                                    'n',
+                                    ' ',
+                                    '\t',
+                                    '\r',
+                                    's',
+                                    '<',
+                                    'I',
+                                    '+',
+                                    '-',
+                                    'r',
+                                    'j',
+                                    'k',
+                                    KEY_CODE_PAGE_UP,
+                                    KEY_CODE_PAGE_DOWN,
+                                    KEY_CODE_HOME,
+                                    KEY_CODE_END,
+                                    KEY_CODE_ESCAPE,
+                                    KEY_CODE_BACK_TAB,
+                                    0x5343,
+                                    0};
+    void (*const fills[])(struct model *) = {fixture_normal, fixture_empty, fixture_many,
+                                             fixture_losses, fixture_names};
+    uint64_t seed = 42;
+    struct model *model = fresh(80, 24, NULL);
+    for (int round = 0; round < 4000; round++) {
+        struct event event = {0};
+        switch (test_random(&seed) % 8) {
+        case 0:
+            event = (struct event){.kind = EVENT_RESIZE,
+                                   .x = (int)(test_random(&seed) % 250),
+                                   .y = (int)(test_random(&seed) % 80)};
+            fixture_event(model, event);
+            break;
+        case 1:
+            fills[test_random(&seed) % COUNT_OF(fills)](model);
+            break;
+        case 2:
+            fixture_round(model, (enum status)(test_random(&seed) % STATUS_COUNT), "because");
+            break;
+        case 3:
+            event = (struct event){.kind = test_random(&seed) % 2 ? EVENT_PRESS : EVENT_WHEEL,
+                                   .x = (int)(test_random(&seed) % 250) - 5,
+                                   .y = (int)(test_random(&seed) % 80) - 5,
+                                   .turn = (int)(test_random(&seed) % 9) - 4};
+            fixture_event(model, event);
+            break;
+        default:
+            fixture_key(model, keys[test_random(&seed) % COUNT_OF(keys)]);
+        }
+        free(fixture_screen(model, round % 2));
+    }
+    drop(model);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(keys_have_effects),
+        cmocka_unit_test(clear_asks_and_takes_no_for_an_answer),
+        cmocka_unit_test(readonly_refuses_to_clear),
+        cmocka_unit_test(clear_says_how_it_ended),
+        cmocka_unit_test(pause_keeps_what_is_shown),
+        cmocka_unit_test(contact_follows_the_rounds),
+        cmocka_unit_test(age_counts_from_the_last_answer),
+        cmocka_unit_test(the_interval_moves_in_steps),
+        cmocka_unit_test(panels_scroll_within_their_rows),
+        cmocka_unit_test(tab_goes_round),
+        cmocka_unit_test(sorting_goes_through_the_columns),
+        cmocka_unit_test(escape_steps_out),
+        cmocka_unit_test(help_scrolls),
+        cmocka_unit_test(the_mouse_focuses_sorts_and_scrolls),
+        cmocka_unit_test(losses_are_added_up),
+        cmocka_unit_test(takes_any_sequence_of_events),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

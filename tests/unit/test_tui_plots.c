@@ -1,0 +1,144 @@
+// Sparklines, bars and waterfalls as text.
+#include "tests/support/test.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/tui/plots.h"
+
+static struct canvas make(int width, int height, bool ascii)
+{
+    struct canvas canvas;
+    canvas_init(&canvas, ascii);
+    assert_int_equal(canvas_resize(&canvas, width, height), STATUS_OK);
+    return canvas;
+}
+
+static void finish(struct canvas *canvas, const char *expected)
+{
+    char *text = canvas_text(canvas);
+    assert_non_null(text);
+    assert_string_equal(text, expected);
+    free(text);
+    canvas_deinit(canvas);
+}
+
+static void sparklines(void **state)
+{
+    (void)state;
+    static const struct {
+        int width, height;
+        bool ascii;
+        double top;
+        double values[10];
+        size_t count;
+        const char *expected;
+    } cases[] = {
+        {8, 1, false, 8, {1, 2, 3, 4, 5, 6, 7, 8}, 8, "▁▂▃▄▅▆▇█\n"},
+        {8, 1, true, 8, {1, 2, 3, 4, 5, 6, 7, 8}, 8, ".:-=+*%#\n"},
+        {3, 1, false, 8, {1, 2, 3, 4}, 4, "▂▃▄\n"},       // the newest stay
+        {5, 1, false, 8, {4, 8}, 2, "   ▄█\n"},           // at the right edge
+        {4, 1, false, 8, {8, NAN, 0, 0.01}, 4, "█  ▁\n"}, // absent, nothing, a little
+        {3, 1, false, 8, {9, INFINITY, -1}, 3, "█\n"},
+        {3, 2, false, 16, {4, 8, 12}, 3, "  ▄\n▄██\n"},
+        {3, 1, false, 0, {1, 2, 3}, 3, "\n"},
+        {3, 1, false, NAN, {1, 2, 3}, 3, "\n"},
+        {3, 1, false, 8, {0}, 0, "\n"},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct canvas canvas = make(cases[i].width, cases[i].height, cases[i].ascii);
+        plot_sparkline(&canvas, canvas_area(&canvas), cases[i].values, cases[i].count,
+                       cases[i].top);
+        finish(&canvas, cases[i].expected);
+    }
+}
+
+static void bars(void **state)
+{
+    (void)state;
+    static const struct {
+        double start, end;
+        const char *expected;
+    } cases[] = {
+        {0, 1, "████████\n"},   {0, 0.5, "████\n"},    {0.5, 1, "    ████\n"}, {0, 0, "▏\n"},
+        {1, 1, "       ▐\n"},   {0.5, 0.5, "    ▏\n"}, {0, 1.0 / 64, "▏\n"},   {0, 3.0 / 64, "▍\n"},
+        {0.0625, 0.25, "▐█\n"}, {-5, 9, "████████\n"}, {0.25, 0.1, "  ▏\n"},   {NAN, 1, "\n"},
+        {0, INFINITY, "\n"},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct canvas canvas = make(10, 1, false);
+        plot_bar(&canvas, canvas_area(&canvas), 0, 0, 8, STYLE_BAR, cases[i].start, cases[i].end);
+        finish(&canvas, cases[i].expected);
+    }
+}
+
+static const struct plot_stage stages[] = {
+    {"read_header", 0, 20e6},
+    {"tokenizer_init", 20e6, 30e6},
+    {"model_building", 50e6, 40e6},
+};
+
+static void waterfall(void **state)
+{
+    (void)state;
+    struct canvas canvas = make(54, 5, false);
+    plot_waterfall(&canvas, canvas_area(&canvas), stages, 3, 100e6, 0);
+    finish(&canvas, "read_header    ████▎                   20.0ms   20.0 %\n"
+                    "tokenizer_init     ██████▌             30.0ms   30.0 %\n"
+                    "model_building           ▐███████▉     40.0ms   40.0 %\n"
+                    "other                             ░░   10.0ms   10.0 %\n"
+                    "\n");
+}
+
+static void waterfall_scrolls(void **state)
+{
+    (void)state;
+    assert_int_equal(plot_waterfall_rows(3), 4);
+    struct canvas canvas = make(54, 2, false);
+    plot_waterfall(&canvas, canvas_area(&canvas), stages, 3, 100e6, 2);
+    finish(&canvas, "model_building           ▐███████▉     40.0ms   40.0 %\n"
+                    "other                             ░░   10.0ms   10.0 %\n");
+}
+
+static void waterfall_without_stages(void **state)
+{
+    (void)state;
+    struct canvas canvas = make(40, 1, true);
+    plot_waterfall(&canvas, canvas_area(&canvas), NULL, 0, 5e6, 0);
+    finish(&canvas, "other ................    5.0ms  100.0 %\n");
+}
+
+// Neither nonsense nor tiny areas break it.
+static void waterfall_takes_anything(void **state)
+{
+    (void)state;
+    static const double numbers[] = {0, -1, 1e300, -1e300, 1, 1e9, NAN, INFINITY};
+    uint64_t seed = 7;
+    for (int round = 0; round < 2000; round++) {
+        struct plot_stage any[3];
+        for (int i = 0; i < 3; i++)
+            any[i] = (struct plot_stage){i ? "stage" : "千問-模型-七十億-and-more",
+                                         numbers[test_random(&seed) % COUNT_OF(numbers)],
+                                         numbers[test_random(&seed) % COUNT_OF(numbers)]};
+        struct canvas canvas =
+            make((int)(test_random(&seed) % 80), (int)(test_random(&seed) % 6), round % 2);
+        plot_waterfall(&canvas, canvas_area(&canvas), any, 3,
+                       numbers[test_random(&seed) % COUNT_OF(numbers)], test_random(&seed) % 5);
+        canvas_deinit(&canvas);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sparklines),
+        cmocka_unit_test(bars),
+        cmocka_unit_test(waterfall),
+        cmocka_unit_test(waterfall_scrolls),
+        cmocka_unit_test(waterfall_without_stages),
+        cmocka_unit_test(waterfall_takes_anything),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
