@@ -135,7 +135,8 @@ if [ -z "$model" ]; then
   model=$kept/synthetic-15m-f16.gguf
   if [ ! -f "$model" ]; then
     say "making a synthetic model"
-    "$bin/inferstat-worker" make-model --shape 15m --type f16 "$model.$$" && mv "$model.$$" "$model"
+    "$bin/inferstat-worker" make-model --shape 15m --type f16 "$model.$$" >/dev/null
+    mv "$model.$$" "$model"
   fi
 fi
 

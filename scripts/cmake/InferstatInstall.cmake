@@ -7,7 +7,8 @@ install(TARGETS inferstat inferstatd inferstat-worker
         RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
 install(TARGETS inferstat_shared LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 install(FILES common/monitor/inferstat.h DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
-install(FILES common/monitor/example_engine.c DESTINATION "${CMAKE_INSTALL_DOCDIR}/examples")
+install(FILES common/monitor/example_engine.c OPTIONAL
+        DESTINATION "${CMAKE_INSTALL_DOCDIR}/examples")
 
 # The prefix is found from where the file lies, so a moved tree still works.
 file(RELATIVE_PATH INFERSTAT_PREFIX_FROM_PC "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
@@ -35,7 +36,7 @@ foreach(pair bash=bash-completion/completions/inferstat zsh=zsh/site-functions/_
   file(MAKE_DIRECTORY "${inferstat_generated}/${shell}")
   add_custom_command(
     OUTPUT "${file}"
-    COMMAND inferstat completion ${shell} >"${file}"
+    COMMAND inferstat completion ${shell} > "${file}"
     DEPENDS inferstat
     VERBATIM)
   list(APPEND completions "${file}")
