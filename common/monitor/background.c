@@ -176,8 +176,10 @@ static void *run(void *context)
 
     while (running && !atomic_load_explicit(&background->stopping, memory_order_acquire)) {
         tick(background);
-        if (publisher)
+        if (publisher) {
+            seat_share_open_requests(background->monitor);
             publisher_step(publisher);
+        }
         wait_a_step(background, publisher, idle_ns(background, publisher));
     }
     background->finished = !publisher;

@@ -9,42 +9,63 @@ static uint64_t count_above_p99(uint64_t count)
     return count - 1 - (count - 1) * 99 / 100;
 }
 
+// The value that stands for a bucket, as sketch_bucket_value has it, by arithmetic
+// that a path counted in nanoseconds can afford: a bucket's number is the upper
+// part of its lower bound's bits.
 static uint64_t bucket_ns(uint32_t bucket, uint64_t max_ns)
 {
-    const double value = sketch_bucket_value(SKETCH_NS_OFFSET + bucket);
-    const uint64_t ns = (uint64_t)(value + 0.5);
+    const uint64_t place = UINT64_C(1023) * SKETCH_PER_OCTAVE + bucket;
+    const uint64_t low_bits = place << 46;
+    const uint64_t high_bits = (place + 1) << 46;
+    double low, high;
+    memcpy(&low, &low_bits, sizeof low);
+    memcpy(&high, &high_bits, sizeof high);
+    const uint64_t ns = (uint64_t)(int64_t)(2 * low * high / (low + high) + 0.5);
     return ns < max_ns ? ns : max_ns;
 }
 
-// Adds the request's buckets to `span` (may be NULL) from the top down, zeroes
-// them, and returns the bucket in which the 99th percentile lies.
-static uint32_t empty_into(struct gaps *gaps, struct gaps_span *span)
+// The bucket in which the 99th percentile lies, found from the top down.
+static uint32_t find_p99(const struct gaps *gaps)
 {
     const uint64_t above = count_above_p99(gaps->count);
     uint64_t seen = 0;
-    uint32_t p99 = 0;
-    for (uint32_t word = sketch_ns_bucket(gaps->max_ns) / GAPS_WORD_BITS + 1;
-         word-- > 0 && seen < gaps->count;) {
+    for (uint32_t word = sketch_ns_bucket(gaps->max_ns) / GAPS_WORD_BITS + 1; word-- > 0;) {
         uint64_t touched = gaps->touched[word];
-        if (touched == 0)
-            continue;
-        gaps->touched[word] = 0;
-        if (span)
-            span->touched[word] |= touched;
         while (touched) {
             const uint32_t bit = 63 - (uint32_t)__builtin_clzll(touched);
             const uint32_t bucket = word * GAPS_WORD_BITS + bit;
-            const uint32_t count = gaps->counts[bucket];
-            gaps->counts[bucket] = 0;
-            if (span)
-                span->counts[bucket] += count;
-            if (seen <= above)
-                p99 = bucket;
-            seen += count;
+            seen += gaps->counts[bucket];
+            if (seen > above)
+                return bucket;
             touched ^= UINT64_C(1) << bit;
         }
     }
-    return p99;
+    return 0;
+}
+
+// Adds the request's buckets to `span` (may be NULL) and zeroes them.
+static void empty_into(struct gaps *gaps, struct gaps_span *span)
+{
+    uint64_t left = gaps->count;
+    for (uint32_t word = sketch_ns_bucket(gaps->max_ns) / GAPS_WORD_BITS + 1;
+         word-- > 0 && left > 0;) {
+        const uint64_t all = gaps->touched[word];
+        if (all == 0)
+            continue;
+        gaps->touched[word] = 0;
+        uint32_t *counts = &gaps->counts[(size_t)word * GAPS_WORD_BITS];
+        uint64_t *sums = span ? &span->counts[(size_t)word * GAPS_WORD_BITS] : NULL;
+        if (span)
+            span->touched[word] |= all;
+        for (uint64_t touched = all; touched; touched &= touched - 1) {
+            const unsigned bit = (unsigned)__builtin_ctzll(touched);
+            const uint32_t count = counts[bit];
+            left -= count;
+            counts[bit] = 0;
+            if (sums)
+                sums[bit] += count;
+        }
+    }
 }
 
 // ---- Records -------------------------------------------------------------------
@@ -113,10 +134,14 @@ static void join(struct gaps_span *span, const struct gaps_place *place, uint64_
     span->last_ns = place->last_ns > span->last_ns ? place->last_ns : span->last_ns;
 }
 
-uint64_t gaps_finish(struct gaps *gaps, struct gaps_sums *sums, const struct gaps_place *place)
+uint64_t gaps_finish(struct gaps *gaps, struct gaps_sums *sums, const struct gaps_place *place,
+                     uint64_t *max_ns)
 {
-    if (gaps->count == 0)
+    *max_ns = 0;
+    if (gaps_total(gaps) == 0)
         return 0;
+    if (gaps->pending_ns)
+        gaps_count_pending(gaps);
 
     // Dekker: this stores `busy` and then loads `turn`, the publisher stores
     // `turn` and then loads `busy`, all in one total order, so that at least one
@@ -129,11 +154,14 @@ uint64_t gaps_finish(struct gaps *gaps, struct gaps_sums *sums, const struct gap
         span = &sums->spans[atomic_load_explicit(&sums->turn, memory_order_seq_cst) & 1];
         join(span, place, gaps->count);
     }
-    const uint32_t p99 = empty_into(gaps, span);
+    const uint32_t p99 = find_p99(gaps);
+    empty_into(gaps, span);
     if (sums)
         atomic_store_explicit(&sums->busy, busy + 2, memory_order_release);
 
+    *max_ns = gaps->max_ns;
     const uint64_t p99_ns = bucket_ns(p99, gaps->max_ns);
+    gaps->pending_ns = 0;
     gaps->count = 0;
     gaps->max_ns = 0;
     return p99_ns;

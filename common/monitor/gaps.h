@@ -23,19 +23,36 @@ _Static_assert(GAPS_WORDS *GAPS_WORD_BITS == SKETCH_NS_BUCKETS, "touched covers 
 
 // The gaps of the request under way; zero when there is none.
 struct gaps {
+    uint64_t pending_ns; // the last gap, not in the counts yet; 0: none
     uint64_t count;
     uint64_t max_ns;
     uint64_t touched[GAPS_WORDS]; // bit b of word w: bucket w * 64 + b is not empty
     uint32_t counts[SKETCH_NS_BUCKETS];
 };
 
-static inline void gaps_add(struct gaps *gaps, uint64_t ns)
+static inline void gaps_count_pending(struct gaps *gaps)
 {
+    const uint64_t ns = gaps->pending_ns;
     const uint32_t bucket = sketch_ns_bucket(ns);
     gaps->max_ns = ns > gaps->max_ns ? ns : gaps->max_ns;
     gaps->count++;
     if (gaps->counts[bucket]++ == 0)
         gaps->touched[bucket / GAPS_WORD_BITS] |= UINT64_C(1) << bucket % GAPS_WORD_BITS;
+}
+
+// Adds a gap; none is below 1 ns.  It is counted with the next one: that work does
+// not hang on the clock just read, and so is done while the processor waits for it.
+static inline void gaps_add(struct gaps *gaps, uint64_t ns)
+{
+    if (__builtin_expect(gaps->pending_ns != 0, 1))
+        gaps_count_pending(gaps);
+    gaps->pending_ns = ns + (ns == 0);
+}
+
+// How many there are.
+static inline uint64_t gaps_total(const struct gaps *gaps)
+{
+    return gaps->count + (gaps->pending_ns != 0);
 }
 
 // The gaps of one (model, device) over a span of time.
@@ -65,9 +82,10 @@ struct gaps_place {
 };
 
 // Empties `gaps` into the thread's sums (NULL: nowhere) and returns their 99th
-// percentile, 0 when there were none.  When the sums are of another (model,
-// device) they are written to `place->ring` first.  Engine thread.
-uint64_t gaps_finish(struct gaps *gaps, struct gaps_sums *sums, const struct gaps_place *place);
+// percentile, 0 when there were none; `*max_ns` gets the longest.  When the sums are of another
+// (model, device) they are written to `place->ring` first.  Engine thread.
+uint64_t gaps_finish(struct gaps *gaps, struct gaps_sums *sums, const struct gaps_place *place,
+                     uint64_t *max_ns);
 
 // Takes what the engine has summed up and writes it as records to `ring`.  False:
 // the engine is at it just now, call again later.  Publisher thread.

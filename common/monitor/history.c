@@ -37,13 +37,14 @@ void history_add(struct history *history, enum inferstat_event_kind kind,
     history->generated += entry->generated_tokens;
     entry->generated_so_far = history->generated;
 
-    uint64_t words[HISTORY_ENTRY_WORDS];
-    memcpy(words, entry, sizeof words);
     const uint64_t number = atomic_load_explicit(&ring->done, memory_order_relaxed);
     _Atomic uint64_t *slot = ring->words + (number & (ring->capacity - 1)) * HISTORY_ENTRY_WORDS;
     atomic_store_explicit(&ring->begun, number + 1, memory_order_relaxed);
-    for (unsigned i = 0; i < HISTORY_ENTRY_WORDS; i++)
-        atomic_store_explicit(&slot[i], words[i], memory_order_release);
+    for (unsigned i = 0; i < HISTORY_ENTRY_WORDS; i++) {
+        uint64_t word;
+        memcpy(&word, (const char *)entry + i * sizeof word, sizeof word);
+        atomic_store_explicit(&slot[i], word, memory_order_release);
+    }
     atomic_store_explicit(&ring->done, number + 1, memory_order_release);
 }
 

@@ -33,9 +33,7 @@ struct inferstat_monitor {
     _Atomic uint64_t startup_ns;     // duration of the last startup plus 1; 0: none
     struct listeners listeners;
 
-    _Alignas(64) _Atomic int64_t in_progress; // requests; written by every one
-
-    _Alignas(64) pthread_mutex_t seats_lock; // guards the list and its marks (seat.h)
+    pthread_mutex_t seats_lock; // guards the list and its marks (seat.h)
     struct seat *seats;
     _Atomic uint32_t streams_freed; // counts up when a thread leaves its stream
     uint32_t limits[HISTORY_KINDS];

@@ -119,9 +119,9 @@ static bool back_names(void *context, size_t offset, size_t size)
     return allocate(file->fd, file->header->names_offset + offset, size);
 }
 
-static void *map(int fd, uint64_t offset, uint64_t size)
+static void *map(int fd, uint64_t offset, uint64_t size, int flags)
 {
-    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)offset);
+    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | flags, fd, (off_t)offset);
     return memory == MAP_FAILED ? NULL : memory;
 }
 
@@ -168,7 +168,7 @@ static enum status fill_header(struct runfile *file, const struct runfile_run *r
         return error_set(err, STATUS_IO,
                          "run file %s: no room on the file system (name another folder)",
                          file->path);
-    file->header = map(file->fd, 0, layout.streams_offset);
+    file->header = map(file->fd, 0, layout.streams_offset, 0);
     if (!file->header)
         return fail(err, file->path, "cannot be mapped");
 
@@ -296,7 +296,7 @@ static enum status attach_header(struct runfile *file, struct error *err)
         return corrupt(err, file, "too short to be one");
 
     // The header alone first: only it says how much more there is.
-    struct runfile_header *header = map(file->fd, 0, RUNFILE_HEADER_SIZE);
+    struct runfile_header *header = map(file->fd, 0, RUNFILE_HEADER_SIZE, 0);
     if (!header)
         return fail(err, file->path, "cannot be mapped");
     const bool sound = header_is_sound(header, (uint64_t)about.st_size);
@@ -304,7 +304,7 @@ static enum status attach_header(struct runfile *file, struct error *err)
     (void)munmap(header, RUNFILE_HEADER_SIZE);
     if (!sound)
         return corrupt(err, file, "its header cannot be true");
-    file->header = map(file->fd, 0, fixed);
+    file->header = map(file->fd, 0, fixed, 0);
     return file->header ? STATUS_OK : fail(err, file->path, "cannot be mapped");
 }
 
@@ -314,7 +314,7 @@ static enum status attach_streams(struct runfile *file, struct error *err)
     const uint32_t count = atomic_load_explicit(&header->state.streams, memory_order_acquire);
     for (uint32_t i = 0; i < count; i++) {
         struct runfile_stream *stream = &file->streams[i];
-        stream->header = map(file->fd, stream_offset(header, i), header->stream_size);
+        stream->header = map(file->fd, stream_offset(header, i), header->stream_size, 0);
         if (!stream->header)
             return fail(err, file->path, "cannot be mapped");
         atomic_store_explicit(&file->stream_count, i + 1, memory_order_release);
@@ -400,8 +400,9 @@ enum status runfile_add_stream(struct runfile *file, struct runfile_stream *out,
                          "run file %s: no room for another thread's records on the file system",
                          file->path);
 
+    // Populated, so that the engine takes no page faults later.
     struct runfile_stream stream = {.header = NULL};
-    stream.header = map(file->fd, stream_offset(header, count), header->stream_size);
+    stream.header = map(file->fd, stream_offset(header, count), header->stream_size, MAP_POPULATE);
     if (!stream.header)
         return error_set(err, STATUS_FULL, "run file %s: cannot be mapped: %s", file->path,
                          strerror(errno));

@@ -19,12 +19,7 @@ struct place {
     struct place *next;
 };
 
-// The seat asked for last, of the monitor with that serial.  In static storage of
-// the thread: no call to find it.
-static __thread struct {
-    uint64_t serial;
-    struct seat *seat;
-} last_seat __attribute__((tls_model("initial-exec")));
+__thread struct seat_cache seat_cache;
 
 // ---- Threads that end, and fork() -------------------------------------------
 
@@ -49,7 +44,7 @@ static void leave_seat(struct inferstat_monitor *monitor, struct seat *seat)
 static void thread_ends(void *value)
 {
     struct place *place = value;
-    last_seat.serial = 0;
+    seat_cache.serial = 0;
     (void)pthread_mutex_lock(&registry_lock);
     while (place) {
         struct inferstat_monitor *monitor = find_monitor(place->serial);
@@ -203,7 +198,7 @@ static struct place *place_of_thread(const struct inferstat_monitor *monitor)
     return place;
 }
 
-static struct seat *find_seat(struct inferstat_monitor *monitor)
+struct seat *seat_find(struct inferstat_monitor *monitor)
 {
     struct place *place = place_of_thread(monitor);
     if (!place)
@@ -215,24 +210,23 @@ static struct seat *find_seat(struct inferstat_monitor *monitor)
     if (!place->seat || !place->seat->taken)
         place->seat = take_seat(monitor);
     (void)pthread_mutex_unlock(&monitor->seats_lock);
-    last_seat.serial = place->seat ? monitor->serial : 0;
-    last_seat.seat = place->seat;
+    seat_cache.serial = place->seat ? monitor->serial : 0;
+    seat_cache.seat = place->seat;
     return place->seat;
 }
 
-// Whether it is worth asking again for a stream that could not be had before.
-static bool may_get_stream(const struct inferstat_monitor *monitor, const struct seat *seat)
+void seat_share_open_requests(struct inferstat_monitor *monitor)
 {
-    return monitor->file && !seat->stream.ring &&
-           seat->streams_freed !=
-               atomic_load_explicit(&monitor->streams_freed, memory_order_relaxed);
-}
-
-struct seat *seat_of_thread(struct inferstat_monitor *monitor)
-{
-    if (last_seat.serial == monitor->serial && !may_get_stream(monitor, last_seat.seat))
-        return last_seat.seat;
-    return find_seat(monitor);
+    int64_t all = 0;
+    (void)pthread_mutex_lock(&monitor->seats_lock);
+    for (struct seat *seat = monitor->seats; seat; seat = seat->next)
+        all += atomic_load_explicit(&seat->open_requests, memory_order_relaxed);
+    for (struct seat *seat = monitor->seats; seat; seat = seat->next)
+        atomic_store_explicit(&seat->open_elsewhere,
+                              all -
+                                  atomic_load_explicit(&seat->open_requests, memory_order_relaxed),
+                              memory_order_relaxed);
+    (void)pthread_mutex_unlock(&monitor->seats_lock);
 }
 
 // ---- Records ------------------------------------------------------------------------

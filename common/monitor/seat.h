@@ -20,6 +20,11 @@ struct seat_mark {
 struct seat {
     struct runfile_stream stream; // NULLs: nothing is reported, or there was no room
     uint32_t streams_freed;       // the monitor's, when a stream was last asked for
+    // Requests begun less requests ended by this thread, below zero where it ends
+    // what others began; and those of all other threads, as the background thread
+    // last saw them.
+    _Atomic int64_t open_requests;
+    _Atomic int64_t open_elsewhere;
     struct history history;
     struct gaps_sums sums;
     struct sketch *sketch; // for writing sums; NULL without a stream
@@ -35,9 +40,33 @@ MUST_CHECK enum status seat_open(struct inferstat_monitor *monitor, struct error
 // Undoes it and frees all seats.
 void seat_close(struct inferstat_monitor *monitor);
 
+// The seat the calling thread asked for last, of the monitor with that serial.  In
+// static storage of the thread: no call is needed to find it.
+extern __thread struct seat_cache {
+    uint64_t serial;
+    struct seat *seat;
+} seat_cache __attribute__((tls_model("initial-exec")));
+
+// Finds the thread's seat, or a better one, under a lock.
+struct seat *seat_find(struct inferstat_monitor *monitor);
+
+// Whether a stream that could not be had before may be had now.
+static inline bool seat_may_get_stream(const struct inferstat_monitor *monitor,
+                                       const struct seat *seat)
+{
+    return !seat->stream.ring && monitor->file &&
+           seat->streams_freed !=
+               atomic_load_explicit(&monitor->streams_freed, memory_order_relaxed);
+}
+
 // The calling thread's seat.  NULL when out of memory.  Takes a lock the first
 // time a thread asks, none after that.
-struct seat *seat_of_thread(struct inferstat_monitor *monitor);
+static inline struct seat *seat_of_thread(struct inferstat_monitor *monitor)
+{
+    if (seat_cache.serial == monitor->serial && !seat_may_get_stream(monitor, seat_cache.seat))
+        return seat_cache.seat;
+    return seat_find(monitor);
+}
 
 // Pushes records, all or none, into the seat's ring.  Returns the number of the
 // first; 0 when they were lost, which is counted, or nothing is reported.
@@ -46,6 +75,31 @@ uint64_t seat_push(struct inferstat_monitor *monitor, struct seat *seat,
 
 // Counts records lost by a thread that has no stream.
 void seat_count_streamless(struct inferstat_monitor *monitor, uint64_t count);
+
+// Brings every seat's open_elsewhere up to date.  Background thread.
+void seat_share_open_requests(struct inferstat_monitor *monitor);
+
+// Only the seat's own thread writes open_requests, so it need not be one step.  No
+// counter is shared by all threads: they would take turns at its cache line.
+static inline void seat_begin_request(struct seat *seat)
+{
+    if (!seat)
+        return;
+    const int64_t open = atomic_load_explicit(&seat->open_requests, memory_order_relaxed);
+    atomic_store_explicit(&seat->open_requests, open + 1, memory_order_relaxed);
+}
+
+// Returns how many requests were in progress, the one that ends included: this
+// thread's as they are, the others' as last seen.
+static inline int64_t seat_end_request(struct seat *seat)
+{
+    if (!seat)
+        return 1;
+    const int64_t open = atomic_load_explicit(&seat->open_requests, memory_order_relaxed);
+    atomic_store_explicit(&seat->open_requests, open - 1, memory_order_relaxed);
+    const int64_t all = open + atomic_load_explicit(&seat->open_elsewhere, memory_order_relaxed);
+    return all > 0 ? all : 1;
+}
 
 // Says what the thread is doing now, for who reads the run file after its death.
 static inline void seat_set_activity(struct seat *seat, enum activity activity, uint32_t name,

@@ -12,8 +12,8 @@
 #include "common/monitor/seat.h"
 
 struct inferstat_inference {
-    uint64_t last_ns; // of the last token; 0: there is none, or its time is not known
-    uint64_t generated;
+    uint64_t last_ns;  // of the last token; 0: there is none, or its time is not known
+    uint64_t gapless;  // tokens out without a gap: all others are in `gaps`
     uint64_t first_ns; // of the first token; 0: not yet
     bool active;
     struct inferstat_monitor *monitor;
@@ -27,6 +27,7 @@ struct inferstat_inference {
 
 // The figures of a request that is over.
 struct outcome {
+    uint64_t generated;
     uint64_t queue_ns, prefill_ns, ttft_ns, decode_ns, e2e_ns; // ttft, decode: 0 is absent
     uint64_t itl_max_ns, itl_p99_ns;                           // 0 is absent
     int64_t concurrent;
@@ -70,11 +71,11 @@ void inferstat_inference_begin(struct inferstat_inference *inference,
     inference->prefill_ns = 0;
     inference->first_ns = 0;
     inference->last_ns = 0;
-    inference->generated = 0;
+    inference->gapless = 0;
     inference->active = true;
     inferstat_inference_set_prompt(inference, request->prompt_tokens,
                                    request->cached_prompt_tokens);
-    atomic_fetch_add_explicit(&monitor->in_progress, 1, memory_order_relaxed);
+    seat_begin_request(seat_of_thread(monitor));
 }
 
 void inferstat_inference_set_prompt(struct inferstat_inference *inference, uint32_t prompt_tokens,
@@ -118,11 +119,10 @@ void inferstat_inference_start_generation(struct inferstat_inference *inference)
 static __attribute__((noinline, cold)) void token_without_gap(struct inferstat_inference *inference,
                                                               uint64_t now)
 {
-    if (!inference->active) {
-        inference->last_ns = 0;
-        inference->generated = 0;
+    if (!inference->active)
         return;
-    }
+    inference->last_ns = now;
+    inference->gapless++;
     if (!inference->first_ns)
         start_generation_at(inference, now);
 }
@@ -133,24 +133,29 @@ void inferstat_inference_token(struct inferstat_inference *inference)
         return;
     const uint64_t now = clock_monotonic_ns();
     const uint64_t last = inference->last_ns;
-    inference->last_ns = now;
-    inference->generated++;
-    if (__builtin_expect(last == 0, 0))
+    if (__builtin_expect(last == 0, 0)) {
         token_without_gap(inference, now);
-    else
-        gaps_add(&inference->gaps, now - last);
+        return;
+    }
+    inference->last_ns = now;
+    gaps_add(&inference->gaps, now - last);
+}
+
+// Counted tokens with none before them: the first is out now.
+static __attribute__((noinline, cold)) bool start_counting(struct inferstat_inference *inference)
+{
+    if (inference->active)
+        start_generation_at(inference, clock_monotonic_ns());
+    return inference->active;
 }
 
 void inferstat_inference_count_tokens(struct inferstat_inference *inference, uint32_t count)
 {
     if (!inference || count == 0)
         return;
-    if (__builtin_expect(inference->first_ns == 0, 0)) {
-        if (!inference->active)
-            return;
-        start_generation_at(inference, clock_monotonic_ns());
-    }
-    inference->generated += count;
+    if (__builtin_expect(inference->first_ns == 0, 0) && !start_counting(inference))
+        return;
+    inference->gapless += count;
     inference->last_ns = 0; // the next token's gap would be that of several
 }
 
@@ -169,8 +174,9 @@ static void measure(const struct inferstat_inference *inference, uint64_t end,
         prefill = first ? arrival : end;
     outcome->queue_ns = prefill - arrival;
     outcome->prefill_ns = (first ? first : end) - prefill;
-    outcome->ttft_ns = first && inference->generated > 0 ? first - arrival : 0;
-    outcome->decode_ns = first && inference->generated > 1 ? end - first : 0;
+    outcome->generated = inference->gapless + gaps_total(&inference->gaps);
+    outcome->ttft_ns = first && outcome->generated > 0 ? first - arrival : 0;
+    outcome->decode_ns = first && outcome->generated > 1 ? end - first : 0;
     outcome->e2e_ns = end - arrival;
 }
 
@@ -200,7 +206,7 @@ static void fill_record(const struct inferstat_inference *inference, const struc
     record_set_int(record, INFERENCE_FINISH, (int64_t)finish);
     record_set_int(record, INFERENCE_PROMPT_TOKENS, inference->prompt);
     record_set_int(record, INFERENCE_CACHED_PROMPT_TOKENS, inference->cached);
-    record_set_int(record, INFERENCE_GENERATED_TOKENS, (int64_t)inference->generated);
+    record_set_int(record, INFERENCE_GENERATED_TOKENS, (int64_t)outcome->generated);
     record_set_int(record, INFERENCE_QUEUE_NS, (int64_t)outcome->queue_ns);
     record_set_int(record, INFERENCE_PREFILL_NS, (int64_t)outcome->prefill_ns);
     record_set_int(record, INFERENCE_E2E_NS, (int64_t)outcome->e2e_ns);
@@ -243,8 +249,7 @@ static void finish_gaps(struct inferstat_inference *inference, struct seat *seat
         .ring = sums ? seat->stream.ring : NULL,
         .sketch = sums ? seat->sketch : NULL,
     };
-    outcome->itl_max_ns = inference->gaps.max_ns;
-    outcome->itl_p99_ns = gaps_finish(&inference->gaps, sums, &place);
+    outcome->itl_p99_ns = gaps_finish(&inference->gaps, sums, &place, &outcome->itl_max_ns);
 }
 
 static __attribute__((noinline, cold)) void
@@ -256,12 +261,12 @@ log_inference(const struct inferstat_inference *inference, const struct outcome 
         (void)unit_format_int(ttft, UNIT_DURATION, (int64_t)outcome->ttft_ns);
     if (outcome->decode_ns)
         (void)snprintf(speed, sizeof speed, "%.2f",
-                       (double)(inference->generated - 1) * 1e9 / (double)outcome->decode_ns);
+                       (double)(outcome->generated - 1) * 1e9 / (double)outcome->decode_ns);
     monitor_log(inference->monitor, INFERSTAT_LOG_INFO,
                 "[INFER] model=%s prompt=%u generated=%llu total=%s prefill=%s ttft=%s "
                 "tokens/sec=%s",
                 names_text(inference->monitor->names, inference->model, NULL), inference->prompt,
-                (unsigned long long)inference->generated,
+                (unsigned long long)outcome->generated,
                 unit_format_int(total, UNIT_DURATION, (int64_t)outcome->e2e_ns),
                 unit_format_int(prefill, UNIT_DURATION, (int64_t)outcome->prefill_ns), ttft, speed);
 }
@@ -286,7 +291,7 @@ void inferstat_inference_end(struct inferstat_inference *inference, enum inferst
     struct outcome outcome;
     measure(inference, end, &outcome);
     finish_gaps(inference, seat, end, &outcome);
-    outcome.concurrent = atomic_fetch_sub_explicit(&monitor->in_progress, 1, memory_order_relaxed);
+    outcome.concurrent = seat_end_request(seat);
     push_record(inference, &outcome, finish, seat);
     seat_set_activity(seat, ACTIVITY_IDLE, 0, end);
     if (monitor->logging)
@@ -299,13 +304,12 @@ void inferstat_inference_end(struct inferstat_inference *inference, enum inferst
         .ttft_ns = outcome.ttft_ns,
         .decode_ns = outcome.decode_ns,
         .prompt_tokens = inference->prompt,
-        .generated_tokens = inference->generated,
+        .generated_tokens = outcome.generated,
         .host_memory_bytes = atomic_load_explicit(&monitor->host_memory, memory_order_relaxed),
         .name = inference->model,
         .status = (int32_t)finish,
     };
     inference->last_ns = 0;
     inference->first_ns = 0;
-    inference->generated = 0;
     monitor_event(monitor, seat, INFERSTAT_EVENT_INFERENCE, &entry);
 }

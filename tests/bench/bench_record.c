@@ -1,0 +1,395 @@
+// What recording costs the engine: nanoseconds for a token and for the end of a
+// request, with a collector taking the records over a real socket meanwhile.
+//
+//   bench_record [--json] [--repeats N]
+//
+// A token: a loop of tokens of one request.  The end: the time from before to
+// after each inferstat_inference_end(), less what two clock reads with nothing
+// between them give, median of all; a request has 16 tokens with gaps.  Every
+// figure is the median of several repeats.
+//
+// Allocations: malloc and its kin are this program's own and count calls on the
+// thread that measures.  System calls: a second thread would hide them, so a
+// child process runs the loop under ptrace, which stops its measuring thread at
+// every system call; the calls of a run with many requests less those of a run
+// with none are those of recording.
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/monitor/inferstat.h"
+#include "tests/support/fake_collector.h"
+#include "tests/support/folder.h"
+
+enum {
+    TOKENS = 2000000,    // of one token loop
+    REQUESTS = 2000,     // of one loop of ends: fewer than a ring holds
+    REQUEST_TOKENS = 16, // with gaps, in each of them
+    THREADS_MAX = 4,
+    REPEATS_DEFAULT = 9,
+    REPEATS_MAX = 101,
+    COUNTED_REQUESTS = 100000, // of the loops in which calls are counted
+};
+
+// ---- Allocations -----------------------------------------------------------------
+
+static __thread bool counting;
+static __thread uint64_t allocations;
+
+void *__libc_malloc(size_t size);
+void *__libc_calloc(size_t count, size_t size);
+void *__libc_realloc(void *memory, size_t size);
+void *__libc_memalign(size_t alignment, size_t size);
+
+void *malloc(size_t size)
+{
+    allocations += counting;
+    return __libc_malloc(size);
+}
+
+void *calloc(size_t count, size_t size)
+{
+    allocations += counting;
+    return __libc_calloc(count, size);
+}
+
+void *realloc(void *memory, size_t size)
+{
+    allocations += counting;
+    return __libc_realloc(memory, size);
+}
+
+void *aligned_alloc(size_t alignment, size_t size)
+{
+    allocations += counting;
+    return __libc_memalign(alignment, size);
+}
+
+// ---- Measuring --------------------------------------------------------------------
+
+struct setting {
+    struct inferstat_monitor *monitor;
+    uint32_t model, device;
+};
+
+static int by_value(const void *left, const void *right)
+{
+    const double a = *(const double *)left;
+    const double b = *(const double *)right;
+    return (a > b) - (a < b);
+}
+
+static double median(double *values, size_t count)
+{
+    qsort(values, count, sizeof *values, by_value);
+    return count % 2 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
+}
+
+static double time_clock_reads(void)
+{
+    uint64_t sum = 0;
+    const uint64_t begun = inferstat_clock_ns();
+    for (int i = 0; i < TOKENS; i++)
+        sum += inferstat_clock_ns();
+    const uint64_t ended = inferstat_clock_ns();
+    return sum ? (double)(ended - begun) / TOKENS : 0;
+}
+
+static void begin(struct inferstat_inference *inference, const struct setting *setting)
+{
+    inferstat_inference_begin(inference, &(struct inferstat_request){.model = setting->model,
+                                                                     .device = setting->device,
+                                                                     .prompt_tokens = 32});
+    inferstat_inference_start_prefill(inference);
+}
+
+static double time_tokens(const struct setting *setting)
+{
+    struct inferstat_inference *inference = inferstat_inference_new(setting->monitor);
+    begin(inference, setting);
+    inferstat_inference_token(inference);
+    const uint64_t begun = inferstat_clock_ns();
+    for (int i = 0; i < TOKENS; i++)
+        inferstat_inference_token(inference);
+    const uint64_t ended = inferstat_clock_ns();
+    inferstat_inference_end(inference, INFERSTAT_FINISH_LENGTH);
+    inferstat_inference_free(inference);
+    return (double)(ended - begun) / TOKENS;
+}
+
+static double time_counts(const struct setting *setting)
+{
+    struct inferstat_inference *inference = inferstat_inference_new(setting->monitor);
+    begin(inference, setting);
+    inferstat_inference_start_generation(inference);
+    const uint64_t begun = inferstat_clock_ns();
+    for (int i = 0; i < TOKENS; i++)
+        inferstat_inference_count_tokens(inference, 1);
+    const uint64_t ended = inferstat_clock_ns();
+    inferstat_inference_end(inference, INFERSTAT_FINISH_LENGTH);
+    inferstat_inference_free(inference);
+    return (double)(ended - begun) / TOKENS;
+}
+
+// Runs requests; `times` gets the nanoseconds of each end, or is NULL.
+static void run_requests(struct inferstat_inference *inference, const struct setting *setting,
+                         int requests, double *times)
+{
+    for (int i = 0; i < requests; i++) {
+        begin(inference, setting);
+        for (int token = 0; token <= REQUEST_TOKENS; token++)
+            inferstat_inference_token(inference);
+        const uint64_t begun = times ? inferstat_clock_ns() : 0;
+        inferstat_inference_end(inference, INFERSTAT_FINISH_LENGTH);
+        if (times)
+            times[i] = (double)(inferstat_clock_ns() - begun);
+    }
+}
+
+// What two clock reads in a row give.
+static double time_nothing(void)
+{
+    static double times[REQUESTS];
+    for (int i = 0; i < REQUESTS; i++) {
+        const uint64_t begun = inferstat_clock_ns();
+        times[i] = (double)(inferstat_clock_ns() - begun);
+    }
+    return median(times, REQUESTS);
+}
+
+// ---- Threads at once -----------------------------------------------------------------
+
+struct runner {
+    const struct setting *setting;
+    pthread_barrier_t *barrier;
+    pthread_t thread;
+    double times[REQUESTS];
+};
+
+static void wait_for_collector(struct inferstat_monitor *monitor)
+{
+    struct inferstat_totals totals;
+    do {
+        (void)usleep(1000);
+        inferstat_get_totals(monitor, &totals);
+    } while (totals.acknowledged < totals.produced);
+}
+
+// The first requests, not measured, take the thread's seat and warm its memory.
+static void *run_thread(void *context)
+{
+    struct runner *runner = context;
+    struct inferstat_inference *inference = inferstat_inference_new(runner->setting->monitor);
+    run_requests(inference, runner->setting, REQUESTS / 2, NULL);
+    if (pthread_barrier_wait(runner->barrier) == PTHREAD_BARRIER_SERIAL_THREAD)
+        wait_for_collector(runner->setting->monitor);
+    (void)pthread_barrier_wait(runner->barrier);
+    run_requests(inference, runner->setting, REQUESTS, runner->times);
+    inferstat_inference_free(inference);
+    return NULL;
+}
+
+static double time_ends(const struct setting *setting, unsigned threads)
+{
+    static struct runner runners[THREADS_MAX];
+    static double all[THREADS_MAX * REQUESTS];
+    pthread_barrier_t barrier;
+    (void)pthread_barrier_init(&barrier, NULL, threads);
+    for (unsigned i = 0; i < threads; i++) {
+        runners[i].setting = setting;
+        runners[i].barrier = &barrier;
+        if (pthread_create(&runners[i].thread, NULL, run_thread, &runners[i]) != 0)
+            abort();
+    }
+    for (unsigned i = 0; i < threads; i++) {
+        (void)pthread_join(runners[i].thread, NULL);
+        memcpy(all + (size_t)i * REQUESTS, runners[i].times, sizeof runners[i].times);
+    }
+    (void)pthread_barrier_destroy(&barrier);
+    wait_for_collector(setting->monitor);
+    return median(all, (size_t)threads * REQUESTS) - time_nothing();
+}
+
+// ---- Calls -----------------------------------------------------------------------------
+
+static uint64_t count_allocations(const struct setting *setting)
+{
+    struct inferstat_inference *inference = inferstat_inference_new(setting->monitor);
+    run_requests(inference, setting, 10, NULL);
+    allocations = 0;
+    counting = true;
+    run_requests(inference, setting, COUNTED_REQUESTS, NULL);
+    counting = false;
+    inferstat_inference_free(inference);
+    wait_for_collector(setting->monitor);
+    return allocations;
+}
+
+static struct setting open_setting(const char *folder)
+{
+    char address[FOLDER_PATH_SIZE + 8];
+    (void)snprintf(address, sizeof address, "ipc://%s", folder);
+    struct inferstat_options options;
+    inferstat_options_init(&options);
+    options.collector = address;
+    options.run_folder = folder;
+    struct inferstat_error err;
+    struct setting setting;
+    if (inferstat_open(&setting.monitor, &options, &err) != INFERSTAT_OK) {
+        (void)fprintf(stderr, "bench_record: %s\n", err.text);
+        exit(1);
+    }
+    setting.model = inferstat_name(setting.monitor, "model");
+    setting.device = inferstat_name(setting.monitor, "cpu");
+    return setting;
+}
+
+// The child: its main thread is traced from here on.
+static void be_counted(const char *folder, int requests)
+{
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    const struct setting setting = open_setting(folder);
+    struct inferstat_inference *inference = inferstat_inference_new(setting.monitor);
+    run_requests(inference, &setting, 10, NULL);
+    if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) != 0)
+        _exit(2);
+    (void)raise(SIGSTOP);
+    run_requests(inference, &setting, requests, NULL);
+    _exit(0);
+}
+
+// System calls of the traced thread until it ends; negative when it cannot be traced.
+static long count_system_calls(const char *folder, int requests)
+{
+    const pid_t child = fork();
+    if (child == 0)
+        be_counted(folder, requests);
+    int status;
+    if (child < 0 || waitpid(child, &status, 0) != child || !WIFSTOPPED(status))
+        return -1;
+    (void)ptrace(PTRACE_SETOPTIONS, child, NULL, PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL);
+    long stops = 0;
+    for (;;) {
+        if (ptrace(PTRACE_SYSCALL, child, NULL, NULL) != 0)
+            return -1;
+        if (waitpid(child, &status, 0) != child)
+            return -1;
+        if (WIFEXITED(status))
+            return WEXITSTATUS(status) == 0 ? (stops + 1) / 2 : -1;
+        if (WIFSIGNALED(status))
+            return -1;
+        stops += WIFSTOPPED(status) && WSTOPSIG(status) == (SIGTRAP | 0x80);
+    }
+}
+
+// ---- All of it -----------------------------------------------------------------------------
+
+struct results {
+    double clock_read_ns, token_ns, count_token_ns, end_ns, end_4_threads_ns;
+    uint64_t allocations;
+    long system_calls;
+    uint64_t dropped;
+};
+
+static void measure(const struct setting *setting, int repeats, struct results *results)
+{
+    double clock[REPEATS_MAX], token[REPEATS_MAX], count[REPEATS_MAX];
+    double end[REPEATS_MAX], end_4[REPEATS_MAX];
+    (void)time_tokens(setting);
+    for (int i = 0; i < repeats; i++) {
+        clock[i] = time_clock_reads();
+        token[i] = time_tokens(setting);
+        count[i] = time_counts(setting);
+        end[i] = time_ends(setting, 1);
+        end_4[i] = time_ends(setting, THREADS_MAX);
+    }
+    const size_t n = (size_t)repeats;
+    results->clock_read_ns = median(clock, n);
+    results->token_ns = median(token, n);
+    results->count_token_ns = median(count, n);
+    results->end_ns = median(end, n);
+    results->end_4_threads_ns = median(end_4, n);
+}
+
+static void print_json(const struct results *results)
+{
+    (void)printf("{\"clock_read_ns\": %.2f, \"token_ns\": %.2f, \"count_token_ns\": %.2f, "
+                 "\"end_ns\": %.1f, \"end_4_threads_ns\": %.1f, "
+                 "\"token_ratio_to_clock_read\": %.3f, \"allocations\": %llu, "
+                 "\"system_calls\": %ld, \"dropped\": %llu}\n",
+                 results->clock_read_ns, results->token_ns, results->count_token_ns,
+                 results->end_ns, results->end_4_threads_ns,
+                 results->token_ns / results->clock_read_ns,
+                 (unsigned long long)results->allocations, results->system_calls,
+                 (unsigned long long)results->dropped);
+}
+
+static void print_table(const struct results *results)
+{
+    (void)printf("one clock read            %8.2f ns\n"
+                 "token with its gap        %8.2f ns  = %.2f clock reads\n"
+                 "token counted only        %8.2f ns\n"
+                 "end of a request          %8.1f ns\n"
+                 "  with 4 threads at once  %8.1f ns\n"
+                 "allocations               %8llu in %d requests\n"
+                 "system calls              %8ld in %d requests\n"
+                 "records dropped           %8llu\n",
+                 results->clock_read_ns, results->token_ns,
+                 results->token_ns / results->clock_read_ns, results->count_token_ns,
+                 results->end_ns, results->end_4_threads_ns,
+                 (unsigned long long)results->allocations, COUNTED_REQUESTS, results->system_calls,
+                 COUNTED_REQUESTS, (unsigned long long)results->dropped);
+}
+
+int main(int argc, char **argv)
+{
+    bool json = false;
+    int repeats = REPEATS_DEFAULT;
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--json") == 0)
+            json = true;
+        else if (strcmp(argv[i], "--repeats") == 0 && i + 1 < argc)
+            repeats = atoi(argv[++i]);
+        else
+            repeats = 0;
+    }
+    if (repeats < 1 || repeats > REPEATS_MAX) {
+        (void)fprintf(stderr, "usage: bench_record [--json] [--repeats N]\n");
+        return 2;
+    }
+    char folder[FOLDER_PATH_SIZE];
+    if (access("/dev/shm", W_OK) == 0)
+        (void)setenv("TMPDIR", "/dev/shm", 1); // where run files lie in real life
+    folder_make(folder);
+    struct results results;
+
+    // Children first: they must not inherit sockets and threads.
+    const long with = count_system_calls(folder, COUNTED_REQUESTS);
+    const long without = count_system_calls(folder, 0);
+    results.system_calls = with < 0 || without < 0 ? -1 : with - without;
+
+    struct fake_collector *collector = fake_collector_open(folder);
+    fake_collector_set_forgetful(collector, true);
+    struct setting setting = open_setting(folder);
+    measure(&setting, repeats, &results);
+    struct inferstat_totals totals;
+    inferstat_get_totals(setting.monitor, &totals);
+    results.dropped = totals.dropped;
+    results.allocations = count_allocations(&setting);
+    (void)inferstat_close(setting.monitor, UINT64_C(5000000000), NULL);
+    fake_collector_close(collector);
+    folder_remove(folder);
+    if (json)
+        print_json(&results);
+    else
+        print_table(&results);
+    return 0;
+}

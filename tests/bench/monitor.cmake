@@ -1,0 +1,3 @@
+add_executable(bench_record bench_record.c)
+target_link_libraries(bench_record PRIVATE
+  inferstat_options inferstat_monitor inferstat_fake_collector inferstat_test_folder)
