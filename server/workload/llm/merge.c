@@ -79,21 +79,27 @@ static struct pair heap_pop(struct merger *merger)
 
 // ---- Symbols --------------------------------------------------------------
 
-// Bytes of the character that starts with `lead`, as its high bits promise.
-static uint32_t promised_size(unsigned char lead)
+// Bytes of the character `text` begins with: as many as its first byte promises
+// where that many follow it, else that byte alone.
+static uint32_t character_size(const char *text, uint32_t size)
 {
+    unsigned char lead = (unsigned char)*text;
     if (lead < 0xc0)
         return 1;
-    return lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
+    uint32_t promised = lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
+    if (promised > size)
+        return 1;
+    for (uint32_t i = 1; i < promised; i++)
+        if (((unsigned char)text[i] & 0xc0) != 0x80)
+            return 1;
+    return promised;
 }
 
 static void split_characters(struct merger *merger, uint32_t size)
 {
     uint32_t at = 0;
     while (at < size) {
-        uint32_t length = promised_size((unsigned char)merger->text[at]);
-        if (length > size - at)
-            length = size - at;
+        uint32_t length = character_size(merger->text + at, size - at);
         uint32_t number = merger->symbol_count++;
         merger->symbols[number] = (struct symbol){
             .start = at, .size = length, .previous = number - 1, .next = number + 1};

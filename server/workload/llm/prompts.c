@@ -74,18 +74,24 @@ void prompts_free(struct prompts *prompts)
 
 // ---- Lines ----------------------------------------------------------------
 
+static enum status too_long(const struct prompts *prompts, struct error *err)
+{
+    return error_set(err, STATUS_INVALID, "%s: a line of more than %d bytes", prompts->path,
+                     LINE_SIZE_MAX);
+}
+
+// What is held is the beginning of one line.
 static enum status make_room(struct prompts *prompts, struct error *err)
 {
     size_t held = prompts->end - prompts->start;
+    if (held > LINE_SIZE_MAX)
+        return too_long(prompts, err);
     if (held > 0)
         memmove(prompts->buffer, prompts->buffer + prompts->start, held);
     prompts->start = 0;
     prompts->end = held;
     if (prompts->capacity - held >= READ_SIZE)
         return STATUS_OK;
-    if (held > LINE_SIZE_MAX)
-        return error_set(err, STATUS_INVALID, "%s: a line of more than %d bytes", prompts->path,
-                         LINE_SIZE_MAX);
     size_t capacity = 2 * prompts->capacity + READ_SIZE;
     char *buffer = realloc(prompts->buffer, capacity);
     if (!buffer)
@@ -166,6 +172,8 @@ enum status prompts_next(struct prompts *prompts, const char **text, size_t *siz
     }
     for (;;) {
         while (take_line(prompts, text, size)) {
+            if (*size > LINE_SIZE_MAX)
+                return too_long(prompts, err);
             if (*size > 0) {
                 prompts->found = true;
                 return STATUS_OK;

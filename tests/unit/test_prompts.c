@@ -1,0 +1,158 @@
+// Prompts from a text, a file, a pipe.
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "server/workload/llm/prompts.h"
+#include "tests/support/test.h"
+#include "tests/unit/model_files.h"
+
+// Takes prompts until there are none, at most `limit`, joined by '|'.
+static const char *take(struct prompts *prompts, size_t limit)
+{
+    static char all[4096];
+    size_t n = 0;
+    all[0] = '\0';
+    for (size_t i = 0; i < limit; i++) {
+        const char *text;
+        size_t size;
+        enum status status = prompts_next(prompts, &text, &size, NULL);
+        if (status == STATUS_NO_DATA)
+            break;
+        assert_int_equal(status, STATUS_OK);
+        memcpy(all + n, text, size);
+        n += size;
+        all[n++] = '|';
+        all[n] = '\0';
+    }
+    return all;
+}
+
+static void a_text_again_and_again(void **state)
+{
+    (void)state;
+    struct prompts *prompts = NULL;
+    assert_int_equal(prompts_from_text(&prompts, "hello", NULL), STATUS_OK);
+    assert_string_equal(take(prompts, 3), "hello|hello|hello|");
+    prompts_free(prompts);
+    assert_int_equal(prompts_from_text(&prompts, "", NULL), STATUS_OK);
+    assert_string_equal(take(prompts, 1), "|");
+    prompts_free(prompts);
+    prompts_free(NULL);
+}
+
+static void lines_of_a_file(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *contents;
+        bool repeat;
+        const char *prompts;
+    } cases[] = {
+        {"one\ntwo\n", false, "one|two|"},
+        {"one\ntwo", false, "one|two|"},
+        {"\n\none\r\n\ntwo \n\n", false, "one|two |"},
+        {"one\ntwo", true, "one|two|one|two|one|"},
+        {"", false, ""},
+        {"", true, ""},
+        {"\n\n\n", true, ""}, // nothing to repeat: it ends
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct prompts *prompts = NULL;
+        const char *path =
+            model_files_write("prompts", cases[i].contents, strlen(cases[i].contents));
+        assert_int_equal(prompts_from_file(&prompts, path, cases[i].repeat, -1, NULL), STATUS_OK);
+        assert_string_equal(take(prompts, 5), cases[i].prompts);
+        prompts_free(prompts);
+    }
+    struct prompts *prompts = NULL;
+    struct error err = {0};
+    assert_int_equal(prompts_from_file(&prompts, model_files_path("none"), false, -1, &err),
+                     STATUS_NOT_FOUND);
+    assert_non_null(strstr(err.text, "none"));
+    assert_int_equal(prompts_from_file(&prompts, model_files_path(""), false, -1, &err), STATUS_OK);
+    const char *text;
+    size_t size;
+    assert_int_equal(prompts_next(prompts, &text, &size, &err), STATUS_IO); // a folder
+    prompts_free(prompts);
+}
+
+// Lines longer than one read, up to the limit and beyond.
+static void long_lines(void **state)
+{
+    (void)state;
+    size_t size = (16 << 20) + 300000;
+    char *contents = malloc(size);
+    memset(contents, 'x', size);
+    contents[200000] = '\n';
+    const char *path = model_files_write("long", contents, 300000);
+    struct prompts *prompts = NULL;
+    const char *text;
+    size_t length;
+    assert_int_equal(prompts_from_file(&prompts, path, false, -1, NULL), STATUS_OK);
+    assert_int_equal(prompts_next(prompts, &text, &length, NULL), STATUS_OK);
+    assert_int_equal(length, 200000);
+    assert_int_equal(prompts_next(prompts, &text, &length, NULL), STATUS_OK);
+    assert_int_equal(length, 99999);
+    prompts_free(prompts);
+
+    contents[200000] = 'x';
+    struct error err = {0};
+    assert_int_equal(
+        prompts_from_file(&prompts, model_files_write("long", contents, size), false, -1, NULL),
+        STATUS_OK);
+    assert_int_equal(prompts_next(prompts, &text, &length, &err), STATUS_INVALID);
+    assert_non_null(strstr(err.text, "a line of more than"));
+    prompts_free(prompts);
+    free(contents);
+}
+
+// Standard input gives lines as they come, and waiting for one ends with a stop.
+static void standard_input(void **state)
+{
+    (void)state;
+    int in[2];
+    int stop[2];
+    assert_int_equal(pipe(in), 0);
+    assert_int_equal(pipe(stop), 0);
+    int saved = dup(STDIN_FILENO);
+    assert_int_equal(dup2(in[0], STDIN_FILENO), STDIN_FILENO);
+    struct prompts *prompts = NULL;
+    const char *text;
+    size_t size;
+    assert_int_equal(prompts_from_file(&prompts, "-", true, stop[0], NULL), STATUS_OK);
+    assert_int_equal(write(in[1], "first\nsec", 9), 9);
+    assert_int_equal(prompts_next(prompts, &text, &size, NULL), STATUS_OK);
+    assert_memory_equal(text, "first", size);
+    assert_int_equal(write(in[1], "ond\n", 4), 4);
+    assert_int_equal(prompts_next(prompts, &text, &size, NULL), STATUS_OK);
+    assert_int_equal(size, 6);
+    assert_memory_equal(text, "second", size);
+    assert_int_equal(write(stop[1], "!", 1), 1);
+    assert_int_equal(prompts_next(prompts, &text, &size, NULL), STATUS_CANCELLED);
+    prompts_free(prompts);
+
+    assert_int_equal(read(stop[0], &(char){0}, 1), 1);
+    assert_int_equal(prompts_from_file(&prompts, "-", true, stop[0], NULL), STATUS_OK);
+    assert_int_equal(write(in[1], "last", 4), 4);
+    assert_int_equal(close(in[1]), 0);
+    assert_string_equal(take(prompts, 5), "last|"); // a pipe cannot be read again
+    prompts_free(prompts);
+    assert_int_equal(dup2(saved, STDIN_FILENO), STDIN_FILENO);
+    (void)close(saved);
+    (void)close(in[0]);
+    (void)close(stop[0]);
+    (void)close(stop[1]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_text_again_and_again),
+        cmocka_unit_test(lines_of_a_file),
+        cmocka_unit_test(long_lines),
+        cmocka_unit_test(standard_input),
+    };
+    return cmocka_run_group_tests(tests, model_files_setup, model_files_teardown);
+}
