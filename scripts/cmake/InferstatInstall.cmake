@@ -44,8 +44,11 @@ foreach(pair bash=bash-completion/completions/inferstat zsh=zsh/site-functions/_
 endforeach()
 add_custom_target(inferstat_completions ALL DEPENDS ${completions})
 
-configure_file(server/collector/systemd/inferstatd.service.in
-               "${inferstat_generated}/inferstatd.service" @ONLY)
+# The unit names the program where it is installed, which `--prefix` decides late.
+install(CODE "
+  set(INFERSTAT_BINDIR \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_BINDIR}\")
+  configure_file(\"${PROJECT_SOURCE_DIR}/server/collector/systemd/inferstatd.service.in\"
+                 \"${inferstat_generated}/inferstatd.service\" @ONLY)")
 install(FILES "${inferstat_generated}/inferstatd.service" DESTINATION lib/systemd/system)
 install(FILES server/collector/systemd/inferstat.sysusers RENAME inferstat.conf
         DESTINATION lib/sysusers.d)

@@ -23,11 +23,11 @@ grep -q "^ExecStart=/opt/inferstat/bin/inferstatd " "$prefix/lib/systemd/system/
 
 library=$(find "$prefix/lib" -name 'libinferstat.so' | head -n 1)
 [ -n "$library" ] || fail "no libinferstat.so"
-nm -D --defined-only "$library" | awk '{ print $NF }' | grep -vE '^inferstat_[a-z_]+$' >"$WORK/foreign" || true
+nm -D --defined-only "$library" | awk '{ print $NF }' | grep -vE '^inferstat_[a-z0-9_]+$' >"$WORK/foreign" || true
 # A sanitized build adds names of the compiler's own.
 [ -n "${INFERSTAT_SANITIZE-}" ] || [ ! -s "$WORK/foreign" ] ||
   fail "names beside inferstat_*: $(head -n 5 "$WORK/foreign" | tr '\n' ' ')"
-grep -oE '\binferstat_[a-z_]+\(' "$prefix/include/inferstat.h" | tr -d '(' | sort -u >"$WORK/promised"
+grep -oE '\binferstat_[a-z0-9_]+\(' "$prefix/include/inferstat.h" | tr -d '(' | sort -u >"$WORK/promised"
 nm -D --defined-only "$library" | awk '{ print $NF }' | sort -u >"$WORK/kept"
 comm -23 "$WORK/promised" "$WORK/kept" >"$WORK/absent"
 [ ! -s "$WORK/absent" ] || fail "in the header, not in the library: $(tr '\n' ' ' <"$WORK/absent")"
