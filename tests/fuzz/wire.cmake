@@ -1,0 +1,1 @@
+inferstat_fuzz_target(fuzz_codec LINK inferstat_wire)
