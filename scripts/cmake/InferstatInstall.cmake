@@ -5,8 +5,9 @@ set(inferstat_generated "${PROJECT_BINARY_DIR}/install")
 
 install(TARGETS inferstat inferstatd inferstat-worker
         RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
-install(TARGETS inferstat_shared LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
-install(FILES common/monitor/inferstat.h DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+install(TARGETS inferstat_shared
+        LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
+        PUBLIC_HEADER DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
 install(FILES common/monitor/example_engine.c OPTIONAL
         DESTINATION "${CMAKE_INSTALL_DOCDIR}/examples")
 

@@ -27,7 +27,7 @@ nm -D --defined-only "$library" | awk '{ print $NF }' | grep -vE '^inferstat_[a-
 # A sanitized build adds names of the compiler's own.
 [ -n "${INFERSTAT_SANITIZE-}" ] || [ ! -s "$WORK/foreign" ] ||
   fail "names beside inferstat_*: $(head -n 5 "$WORK/foreign" | tr '\n' ' ')"
-grep -oE '\binferstat_[a-z0-9_]+\(' "$prefix/include/inferstat.h" | tr -d '(' | sort -u >"$WORK/promised"
+sed '/^typedef/d;s|//.*||' "$prefix/include/inferstat.h" | grep -oE '\binferstat_[a-z0-9_]+\(' | tr -d '(' | sort -u >"$WORK/promised"
 nm -D --defined-only "$library" | awk '{ print $NF }' | sort -u >"$WORK/kept"
 comm -23 "$WORK/promised" "$WORK/kept" >"$WORK/absent"
 [ ! -s "$WORK/absent" ] || fail "in the header, not in the library: $(tr '\n' ' ' <"$WORK/absent")"
