@@ -72,7 +72,7 @@ enum status cli_no_data(const struct cli *cli, const char *what, struct error *e
     for (int i = 0; i < (int)QUERY_DIMENSION_COUNT; i++)
         filtered = filtered || filter->by[i][0] != '\0';
     return error_set(err, STATUS_NO_DATA, "%s: no data: %s", what,
-                     filtered ? "the filters match nothing" : "nothing has been recorded");
+                     filtered ? "the filters match nothing" : "the store holds none");
 }
 
 // ---- The program ------------------------------------------------------------------

@@ -1,2 +1,3 @@
-# The command line against its manual.
+# The command line against its manual, and against a real collector and worker.
 inferstat_script_test(cli.man test_man.sh LABELS cli)
+inferstat_script_test(cli.live test_cli.sh LABELS cli)

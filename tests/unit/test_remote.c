@@ -30,16 +30,18 @@ struct collector {
     atomic_uint credit;          // messages they allowed
     uint64_t live_missed;        // to send with live records
     unsigned live_rows;          // messages to send once there is credit
+    struct wire_route reader;    // who gave credit last
 };
 
-static void send_message(struct wire_socket *socket, const struct wire_route *route,
+static bool send_message(struct wire_socket *socket, const struct wire_route *route,
                          const struct message *message)
 {
     unsigned char *bytes;
     size_t size;
     assert_int_equal(codec_encode(&bytes, &size, message, NULL), STATUS_OK);
-    (void)!wire_send(socket, route, bytes, size);
+    enum status status = wire_send(socket, route, bytes, size);
     free(bytes);
+    return status == STATUS_OK;
 }
 
 // A table of one number.
@@ -62,7 +64,7 @@ static void send_reply(struct wire_socket *socket, const struct wire_route *rout
     };
     if (status == REPLY_OK)
         reply.reply.result = one_number(number);
-    send_message(socket, route, &reply);
+    (void)send_message(socket, route, &reply);
     result_free(reply.reply.result);
 }
 
@@ -90,25 +92,28 @@ static void answer(struct wire_socket *socket, const struct wire_route *route,
         (void)!wire_send(socket, route, "\xff\xff", 2);
         (void)!wire_send(socket, route, "", 0);
         struct message credit = {.kind = MESSAGE_LIVE_CREDIT, .live_credit = {.protocol = 1}};
-        send_message(socket, route, &credit);
+        (void)send_message(socket, route, &credit);
     }
     send_reply(socket, route, query->id, REPLY_OK, "", query->query.kind == QUERY_CLEAR ? 42 : 7);
 }
 
-static void send_live(struct collector *collector, struct wire_socket *socket,
-                      const struct wire_route *route)
+// Sends what credit and queue have room for; the rest waits for the next turn.
+static void send_live(struct collector *collector, struct wire_socket *socket)
 {
-    for (; collector->live_rows > 0 && atomic_load(&collector->credit) > 0;
-         collector->live_rows--) {
+    bool sent = true;
+    while (sent && collector->live_rows > 0 && atomic_load(&collector->credit) > 0) {
         struct message message = {
             .kind = MESSAGE_LIVE_RECORDS,
             .live_records = {.kind = RECORD_KIND_INFERENCE,
                              .missed = collector->live_missed,
                              .result = one_number(collector->live_rows)},
         };
-        send_message(socket, route, &message);
+        sent = send_message(socket, &collector->reader, &message);
         result_free(message.live_records.result);
-        atomic_fetch_sub(&collector->credit, 1);
+        if (sent) {
+            atomic_fetch_sub(&collector->credit, 1);
+            collector->live_rows--;
+        }
     }
 }
 
@@ -123,7 +128,7 @@ static void take(struct collector *collector, struct wire_socket *socket,
     if (message.kind == MESSAGE_LIVE_CREDIT) {
         atomic_fetch_add(&collector->credit, message.live_credit.messages);
         atomic_fetch_add(&collector->credit_messages, 1);
-        send_live(collector, socket, &frame->route);
+        collector->reader = frame->route;
     }
     message_free(&message);
 }
@@ -153,6 +158,7 @@ static void *serve(void *context)
                 wire_frame_release(&frame);
             }
         }
+        send_live(collector, sockets[COUNT_OF(services) - 1]);
     }
     for (size_t i = 0; i < COUNT_OF(services); i++)
         wire_close(sockets[i]);

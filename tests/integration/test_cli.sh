@@ -1,0 +1,119 @@
+#!/usr/bin/env bash
+# The client against a real collector and a real worker: exit codes, the same
+# answers from collector and file, live records, clearing.
+. "$(dirname "$0")/../support/lib.sh"
+
+export INFERSTAT_COLLECTOR=$COLLECTOR
+
+# ---- Nobody there -----------------------------------------------------------------
+
+SECONDS=0
+for command in ping summary loads tail export "avg ttft_ns" "clear --yes"; do
+  # shellcheck disable=SC2086 # commands with their words
+  expect_exit 4 "$INFERSTAT" --timeout 200ms $command
+  expect_text "$WORK/err" "inferstat: collector $COLLECTOR: no answer within 200.0ms"
+  [ ! -s "$WORK/out" ] || [ "$command" = export ] || fail "$command wrote without an answer"
+done
+[ "$SECONDS" -lt 60 ] || fail "giving up takes too long"
+expect_exit 4 "$INFERSTAT" --db "$DB" loads
+
+# ---- Nothing there ----------------------------------------------------------------
+
+start_collector --log-level info
+expect_exit 0 "$INFERSTAT" ping
+expect_exit 3 "$INFERSTAT" summary
+expect_exit 3 "$INFERSTAT" loads --json
+[ "$(cat "$WORK/out")" = '{"rows": []}' ] || fail "an empty listing is no empty list"
+expect_exit 3 "$INFERSTAT" avg ttft_ns
+expect_exit 3 "$INFERSTAT" export
+
+# ---- Live -------------------------------------------------------------------------
+
+start tail "$INFERSTAT" tail --json
+start tail_inferences "$INFERSTAT" tail inference --limit 3
+start tail_file "$INFERSTAT" --db "$DB" tail inferences --limit 3
+start tail_nothing "$INFERSTAT" tail --host nobody
+sleep 0.5 # until they have subscribed; records before that are not live
+
+"$WORKER" make-model --shape tiny "$WORK/tiny.gguf" >/dev/null 2>&1
+"$WORKER" llm --model "$WORK/tiny.gguf" --requests 5 --tokens 8 >/dev/null 2>"$WORK/worker.log" ||
+  fail "the worker failed"
+
+wait_ended tail_inferences 20
+[ "$stopped_code" -eq 0 ] || fail "tail --limit ends with $stopped_code"
+wait_ended tail_file 20
+[ "$stopped_code" -eq 0 ] || fail "tail --db --limit ends with $stopped_code"
+for name in tail_inferences tail_file; do
+  [ "$(grep -c '  inference   host=' "$WORK/$name.log")" -eq 3 ] || fail "$name: not 3 inferences"
+done
+inferences_seen() { [ "$(grep -c '"kind": "inference"' "$WORK/tail.log")" -eq 5 ]; }
+wait_until 20 inferences_seen
+stop tail INT
+[ "$stopped_code" -eq 0 ] || fail "tail ends with $stopped_code on SIGINT"
+while read -r line; do
+  python3 -c 'import json, sys; json.loads(sys.argv[1])["kind"]' "$line" ||
+    fail "tail: not JSON: $line"
+done <"$WORK/tail.log"
+stop tail_nothing INT
+[ ! -s "$WORK/tail_nothing.log" ] || fail "a filtered tail shows other records"
+
+# ---- The same answers from collector and file --------------------------------------
+
+closed() { [ "$(sqlite3 -readonly "$DB" 'select count(*) from run where "end" = 1')" -eq 1 ]; }
+wait_until 20 closed
+for command in "summary --json" "loads --json" "inferences --json" "inferences --csv" "runs --json" \
+  "devices --json" "avg tokens_per_second --by model,host --json" "avg load_stage.duration_ns --by stage" \
+  "loads" "runs" "export" "export --json" "export inference --csv" "inferences --since 1h --json"; do
+  # shellcheck disable=SC2086 # commands with their words
+  {
+    expect_exit 0 "$INFERSTAT" $command
+    cp "$WORK/out" "$WORK/asked"
+    expect_exit 0 "$INFERSTAT" --db "$DB" $command
+  }
+  cmp "$WORK/asked" "$WORK/out" || fail "$command: collector and file differ"
+done
+expect_exit 0 "$INFERSTAT" inferences --json
+counted=$(python3 -c 'import json, sys
+rows = json.load(open(sys.argv[1]))["rows"]
+print(len(rows), sum(row["generated_tokens"] for row in rows))' "$WORK/out")
+[ "$counted" = "$(sqlite3 -readonly -separator ' ' "$DB" \
+  'select count(*), sum(generated_tokens) from inference')" ] || fail "counts differ: $counted"
+expect_exit 0 "$INFERSTAT" export inference --csv --output "$WORK/out.csv"
+[ "$(wc -l <"$WORK/out.csv")" -eq 6 ] || fail "the exported CSV has not 5 rows"
+
+# ---- Output that cannot be written ---------------------------------------------------
+
+"$INFERSTAT" export | head -n 1 >"$WORK/out" || [ "${PIPESTATUS[0]}" -eq 141 ] ||
+  fail "a closed pipe is no failure of its own"
+if "$INFERSTAT" export >/dev/full 2>"$WORK/err"; then
+  fail "a full disk went unnoticed"
+fi
+expect_text "$WORK/err" "cannot"
+
+# ---- Clearing -----------------------------------------------------------------------
+
+expect_exit 2 "$INFERSTAT" clear
+expect_text "$WORK/err" "say --yes"
+expect_exit 4 "$INFERSTAT" --db "$DB" clear --yes
+expect_text "$WORK/err" "in use by"
+if command -v script >/dev/null; then # a terminal to be asked on
+  echo n | script -qec "'$INFERSTAT' clear" /dev/null >"$WORK/out" || fail "a no is no failure"
+  expect_text "$WORK/out" "ALL records"
+  expect_text "$WORK/out" "nothing was cleared"
+  expect_exit 0 "$INFERSTAT" inferences
+  echo y | script -qec "'$INFERSTAT' clear --model tiny" /dev/null >"$WORK/out" ||
+    fail "a yes is no failure"
+  expect_text "$WORK/out" "the records of model tiny"
+  expect_exit 3 "$INFERSTAT" inferences
+fi
+expect_exit 0 "$INFERSTAT" clear --yes --json
+expect_text "$WORK/out" '{"cleared": '
+expect_exit 3 "$INFERSTAT" devices
+expect_exit 0 "$INFERSTAT" runs # runs and their ledgers stay
+expect_exit 0 "$INFERSTAT" summary
+
+# ---- Without a collector, through the file -------------------------------------------
+
+stop collector
+expect_exit 0 "$INFERSTAT" --db "$DB" runs
+expect_exit 0 "$INFERSTAT" --db "$DB" clear --yes
