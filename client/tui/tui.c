@@ -118,6 +118,14 @@ static enum status run(struct tui *tui, struct error *err)
     return status;
 }
 
+static bool narrows(const struct query_filter *filter)
+{
+    for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++)
+        if (filter->by[i][0])
+            return true;
+    return filter->since_ns != 0 || filter->until_ns != 0;
+}
+
 // Draws the first screen before anybody has answered.
 static enum status start(struct tui *tui, const struct tui_options *options, struct error *err)
 {
@@ -132,7 +140,7 @@ static enum status start(struct tui *tui, const struct tui_options *options, str
     model_init(&tui->model, feed_name(tui->feed), interval);
     tui->model.is_file = feed_is_file(tui->feed);
     tui->model.readonly = options->readonly;
-    tui->model.filtered = options->filter != NULL;
+    tui->model.filtered = options->filter && narrows(options->filter);
 
     const struct screen_options looks = {.no_mouse = options->no_mouse,
                                          .no_color = options->no_color};

@@ -1,0 +1,83 @@
+# The dashboard beside a real collector and a real worker: an empty store, records
+# as they come, contact lost and found again, a clear.
+. "$(dirname "$0")/../support/lib.sh"
+. "$(dirname "$0")/../support/tui.sh"
+
+"$WORKER" make-model --shape tiny "$WORK/tiny.gguf" >/dev/null
+
+# Before there is a collector it says so, at once, and quits at once.
+open_terminal 80 24 "$INFERSTAT" top --collector "$COLLECTOR"
+shows "connecting to $COLLECTOR"
+press q
+ended 0
+
+open_terminal 80 24 "$INFERSTAT" top --collector "$COLLECTOR"
+shows "no answer from $COLLECTOR"
+start_collector
+shows "● live"
+shows "No records in $COLLECTOR yet"
+
+# Records appear without a key pressed: the interval alone would take an hour.
+press q
+ended 0
+open_terminal 80 24 "$INFERSTAT" top --collector "$COLLECTOR" --interval 1h
+shows "No records in $COLLECTOR yet"
+start worker "$WORKER" --collector "$COLLECTOR" llm --model "$WORK/tiny.gguf" \
+  --prompt "once upon a time" --tokens 8 --requests 5
+shows "5 inferences"
+shows "model_building"
+shows "tiny"
+shows "lost 0 · coverage 100.0 %"
+wait_ended worker 30
+press r
+shows "closed"
+shows "0 of 1 runs open"
+rows=$(sqlite3 -readonly "$DB" "select count(*) from inference")
+[ "$rows" -eq 5 ] || fail "the screen says 5 inferences, the store has $rows"
+press q
+ended 0
+
+# The collector goes: what is known stays, with its age; it comes back.
+open_terminal 80 24 "$INFERSTAT" top --collector "$COLLECTOR"
+shows "5 inferences"
+stop collector KILL
+shows "reconnecting"
+shows "✗ no answer"
+shows "5 inferences"
+press h
+shows "Keys"
+press Escape
+shows "✗ no answer for"
+start_collector
+shows "● live"
+shows_not "reconnecting"
+
+# Clearing asks; no is no.
+press c
+shows "Forget all records of the store?"
+press n
+shows_not "Forget all records"
+has_rows inference 5 || fail "no cleared the store"
+press c
+shows "Forget all records of the store?"
+press y
+shows "cleared "
+shows "0 inferences"
+[ "$(sqlite3 -readonly "$DB" "select count(*) from inference")" -eq 0 ] ||
+  fail "yes did not clear the store"
+press q
+ended 0
+
+open_terminal 80 24 "$INFERSTAT" top --collector "$COLLECTOR" --readonly
+shows "● live"
+press c
+shows "not cleared: the dashboard was started with --readonly"
+press q
+ended 0
+
+# A signal ends it as q does, also while nobody answers.
+stop collector
+open_terminal 80 24 bash -c "echo \$\$ >$WORK/pid; exec \"$INFERSTAT\" top --collector $COLLECTOR"
+shows "connecting"
+kill -TERM "$(cat "$WORK/pid")"
+ended 0

@@ -1,0 +1,105 @@
+# The dashboard over a store file of known content, compared with text at several
+# sizes, while it is resized, and by keys.
+. "$(dirname "$0")/../support/lib.sh"
+. "$(dirname "$0")/../support/tui.sh"
+
+start_collector
+stop collector
+sqlite3 -bail "$DB" <"$(dirname "$0")/../support/tui_store.sql"
+
+open_terminal 80 24 "$INFERSTAT" top --db store.db
+shows "synthetic-15m"
+golden real-80x24
+resize 120 40
+golden real-120x40
+resize 200 50
+golden real-200x50
+resize 60 16
+golden real-60x16
+resize 40 10
+golden real-40x10
+resize 80 24
+golden real-80x24
+
+press Tab Tab Enter
+shows "1-16 of 48"
+press PageDown
+shows "16-31 of 48"
+press End
+shows "33-48 of 48"
+press Home Escape
+golden real-focus-80x24
+press Escape
+golden real-80x24
+press '?'
+golden real-help-80x24
+press Escape
+shows "Hosts and models"
+
+# Sorted by speed, the fastest first; then the slowest.
+press '>' '>' '>' '>' '>' '>' '>'
+shows "t/s▼"
+[ "$(screen | sed -n 5p | cut -c1-6)" = gpu-18 ] || fail "not sorted by speed"
+press I
+shows "t/s▲"
+[ "$(screen | sed -n 5p | cut -c1-6)" = gpu-17 ] || fail "not sorted the other way round"
+
+press '+'
+shows "every 5.0s"
+press '-' '-'
+shows "every 1.0s"
+press Space
+shows "paused"
+press Space
+shows "● file"
+press q
+ended 0
+
+# ASCII, by option and by locale; nothing else is on the screen then.
+open_terminal 80 24 "$INFERSTAT" top --db store.db --ascii
+shows "synthetic-15m"
+golden real-ascii-80x24
+press F10
+ended 0
+open_terminal 80 24 env LC_ALL=C "$INFERSTAT" top --db store.db
+shows "synthetic-15m"
+golden real-ascii-80x24
+press q
+ended 0
+
+# Colours where the terminal has them, none where the user wants none.
+coloured() {
+  terminal capture-pane -p -e | grep -qE $'\e\\[[0-9;]*(3[0-8]|9[0-7])[0-9;]*m'
+}
+open_terminal 80 24 "$INFERSTAT" top --db store.db
+shows "synthetic-15m"
+coloured || fail "no colours"
+press q
+ended 0
+for command in "env NO_COLOR=1 $INFERSTAT top" "$INFERSTAT top --no-color"; do
+  # shellcheck disable=SC2086 # words
+  open_terminal 80 24 $command --db store.db
+  shows "synthetic-15m"
+  ! coloured || fail "colours in spite of: $command"
+  press q
+  ended 0
+done
+
+# What the user types that the dashboard does not know changes nothing.
+open_terminal 80 24 "$INFERSTAT" top --db store.db
+shows "synthetic-15m"
+press x 'ü' '千' F5 F9 Left Right 0
+golden real-80x24
+press C-l
+golden real-80x24
+press C-c
+ended 0
+
+# No terminal, an unknown one, no file.
+expect_exit 2 "$INFERSTAT" top --db "$DB"
+expect_text "$WORK/err" "needs a terminal"
+open_terminal 80 24 env TERM=nonsense "$INFERSTAT" top --db store.db
+shows "ended 2"
+screen | grep -qF 'terminal "nonsense" is not known' || fail "no word about the terminal"
+open_terminal 80 24 "$INFERSTAT" top --db nowhere.db
+shows "ended 4"
