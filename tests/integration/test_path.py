@@ -1,0 +1,317 @@
+"""The whole path with the real programs: a worker runs a model, the collector
+stores, and what is stored equals what was counted independently, whatever is
+killed, restarted or swapped on the way.
+
+Where the programs are: INFERSTATD, WORKER, INFERSTAT.
+"""
+
+import json
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import tempfile
+import time
+import unittest
+
+COLLECTOR = os.environ.get("INFERSTATD", "inferstatd")
+WORKER = os.environ.get("WORKER", "inferstat-worker")
+CLIENT = os.environ.get("INFERSTAT", "inferstat")
+KINDS = ("device model startup load load_stage inference itl operation pipeline "
+         "device_sample process_sample").split()
+
+
+ACKNOWLEDGED_ELSEWHERE = 3  # DropReason of the protocol
+RUN_CLOSED, RUN_SILENT = 1, 3
+
+
+class PathTest(unittest.TestCase):
+    address = None
+
+    @classmethod
+    def setUpClass(cls):
+        cls.model_folder = tempfile.mkdtemp(prefix="inferstat-path-", dir="/tmp")
+        cls.model = os.path.join(cls.model_folder, "tiny.gguf")
+        subprocess.run([WORKER, "make-model", "--shape", "tiny", "--type", "f32", cls.model],
+                       check=True, capture_output=True, timeout=60)
+
+    @classmethod
+    def tearDownClass(cls):
+        shutil.rmtree(cls.model_folder)
+
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="inferstat-path-", dir="/tmp")
+        self.address = "ipc://" + self.folder + "/sockets"
+        self.db = os.path.join(self.folder, "store.db")
+        self.environment = dict(os.environ, INFERSTAT_RUN_DIR=self.folder, HOME=self.folder,
+                                LC_ALL="C.UTF-8")
+        self.environment.pop("INFERSTAT_COLLECTOR", None)
+        self.started = []
+
+    def tearDown(self):
+        for process in self.started:
+            if process.poll() is None:
+                process.kill()
+            process.communicate()
+        shutil.rmtree(self.folder)
+
+    # ---- Programs -----------------------------------------------------------
+
+    def start(self, *command):
+        process = subprocess.Popen(command, env=self.environment, stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.started.append(process)
+        return process
+
+    def start_collector(self, db=None):
+        process = self.start(COLLECTOR, "--listen", self.address, "--db", db or self.db)
+        self.wait_until(lambda: self.client("ping", check=False).returncode == 0 or
+                        self.fail_if_ended(process))
+        return process
+
+    def fail_if_ended(self, process):
+        if process.poll() is not None:
+            self.fail("ended early: " + process.stderr.read())
+
+    def worker_command(self, requests, *more):
+        return [WORKER, "--collector", self.address, "llm", "--model", self.model, "--prompt",
+                "Once upon a time", "--tokens", "12", "--requests", str(requests), *more]
+
+    def run_worker(self, requests, *more):
+        done = subprocess.run(self.worker_command(requests, "--json", *more),
+                              env=self.environment, stdin=subprocess.DEVNULL, capture_output=True,
+                              text=True, timeout=60)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)
+
+    def client(self, *arguments, check=True, source=None):
+        done = subprocess.run([CLIENT, *(source or ["--collector", self.address]), *arguments],
+                              env=self.environment, stdin=subprocess.DEVNULL, capture_output=True,
+                              text=True, timeout=30)
+        if check:
+            self.assertEqual(done.returncode, 0, done.stderr)
+        return done
+
+    def end(self, process, number=signal.SIGTERM):
+        process.send_signal(number)
+        return process.wait(timeout=20)
+
+    def wait_until(self, condition, seconds=20):
+        deadline = time.monotonic() + seconds
+        while not condition():
+            self.assertLess(time.monotonic(), deadline, "waited in vain")
+            time.sleep(0.05)
+
+    # ---- What the store says, in plain SQL --------------------------------------
+
+    def sql(self, text, db=None):
+        connection = sqlite3.connect("file:%s?mode=ro" % (db or self.db), uri=True, timeout=10)
+        try:
+            return connection.execute(text).fetchall()
+        finally:
+            connection.close()
+
+    def count(self, table, db=None):
+        return self.sql("SELECT count(*) FROM %s" % table, db)[0][0]
+
+    def inferences(self, db=None):
+        return self.count("inference", db) if os.path.exists(db or self.db) else 0
+
+    def check_ledger(self, db=None):
+        """Nothing twice; ranges disjoint; rows are what the ranges say; closed runs cover all."""
+        rows = {}
+        for kind in KINDS:
+            for run, stream, number in self.sql(
+                    "SELECT run, stream, number FROM %s" % kind, db):
+                numbers = rows.setdefault((run, stream), set())
+                self.assertNotIn(number, numbers, "stored twice")
+                numbers.add(number)
+        ends = dict(self.sql('SELECT run, "end" FROM run', db))
+        for run, stream, upto, produced in self.sql(
+                "SELECT run, stream, next, produced FROM stream", db):
+            covered = 0
+            stored = set()
+            for first, last, state in self.sql(
+                    "SELECT first, last, state FROM range WHERE run = %d AND stream = %d "
+                    "ORDER BY first" % (run, stream), db):
+                self.assertEqual(first, covered + 1, "a hole or an overlap")
+                covered = last
+                if state == 0:
+                    stored.update(range(first, last + 1))
+            self.assertEqual(covered + 1, upto)
+            self.assertEqual(rows.get((run, stream), set()), stored)
+            if ends[run] == 1:
+                self.assertEqual(covered, produced)
+        return ends
+
+    # ---- The tests ----------------------------------------------------------------
+
+    def test_counts_are_true(self):
+        collector = self.start_collector()
+        figures = [self.run_worker(requests) for requests in (1, 7)]
+        requests = sum(figure["requests"] for figure in figures)
+        tokens = sum(figure["generated_tokens"] for figure in figures)
+        self.assertEqual(requests, 8)
+        self.assertEqual(self.inferences(), requests)
+        self.assertEqual(self.sql("SELECT sum(generated_tokens) FROM inference")[0][0], tokens)
+        self.assertEqual(self.count("load"), 2)
+        self.assertEqual(self.count("load_stage WHERE parent IN (SELECT number FROM load)") >= 10,
+                         True)
+        self.assertEqual(set(self.check_ledger().values()), {1}, "both runs closed")
+        for source in (None, ["--db", self.db]):
+            summary = json.loads(self.client("summary", "--json", source=source).stdout)
+            self.assertEqual(summary["inferences"], requests)
+            self.assertEqual(summary["generated_tokens"], tokens)
+            self.assertEqual(summary["loads"], 2)
+            self.assertEqual(summary["dropped"], 0)
+            self.assertEqual(summary["coverage_ratio"], 1)
+            self.assertEqual(summary["runs_open"], 0)
+        self.assertEqual(self.end(collector), 0)
+
+    def test_stages_fill_the_load(self):
+        self.start_collector()
+        self.run_worker(1)
+        stages = self.sql("SELECT s.stage, s.duration_ns, l.duration_ns FROM v_load_stage s JOIN "
+                          "v_load l ON l.run = s.run AND l.stream = s.stream "
+                          "AND l.number = s.parent ORDER BY s.ordinal")
+        self.assertEqual([stage[0] for stage in stages],
+                         "device_selection file_opening read_header tokenizer_init "
+                         "model_building".split())
+        self.assertLessEqual(sum(stage[1] for stage in stages), stages[0][2])
+
+    def test_averages_equal_sql(self):
+        self.start_collector()
+        for seed in ("1", "2"):
+            self.run_worker(9, "--temperature", "0.9", "--seed", seed)
+        metrics = ["ttft_ns", "prefill_ns", "decode_ns", "e2e_ns", "generated_tokens",
+                   "tokens_per_second", "tpot_ns", "output_tokens_per_second"]
+        for source in (None, ["--db", self.db]):
+            for metric in metrics:
+                answer = json.loads(self.client("avg", metric, "--by", "model,run", "--json",
+                                                source=source).stdout)["rows"]
+                exact = self.sql("SELECT run, count(x), sum(x) / count(x), min(x), max(x) FROM "
+                                 "(SELECT run, CAST(%s AS REAL) AS x FROM v_inference) "
+                                 "WHERE x IS NOT NULL GROUP BY run" % metric)
+                self.assertEqual(len(answer), len(exact))
+                for row, (_, count, mean, least, most) in zip(
+                        sorted(answer, key=lambda r: r["mean"]), sorted(exact, key=lambda r: r[2])):
+                    self.assertEqual(row["count"], count)
+                    self.assertAlmostEqual(row["mean"] / mean, 1, delta=1e-12)
+                    self.assertEqual((row["min"], row["max"]), (least, most))
+                    self.assertTrue(least <= row["p50"] <= row["p99"] <= most)
+
+    def test_worker_starts_first(self):
+        worker = self.start(*self.worker_command(40, "--rate", "20"))
+        time.sleep(1)
+        self.start_collector()
+        self.assertEqual(worker.wait(timeout=30), 0)
+        self.assertEqual(self.inferences(), 40)
+        self.assertEqual(list(self.check_ledger().values()), [1])
+
+    def test_worker_is_killed(self):
+        self.start_collector()
+        worker = self.start(*self.worker_command(100000))
+        self.wait_until(lambda: self.inferences() > 20)
+        self.end(worker, signal.SIGKILL)
+        time.sleep(1)
+        stored = self.inferences()
+        self.check_ledger()
+        self.wait_until(lambda: self.sql('SELECT "end" FROM run')[0][0] == 3, 30)
+        self.assertEqual(self.inferences(), stored)
+        balanced = json.loads(self.client("runs", "--json").stdout)["rows"][0]
+        self.assertIsNone(balanced["balanced"], "a silent run is unknown, never balanced")
+        self.assertEqual(balanced["end"], "silent")
+        # What was produced and not stored is held in the dead run's file.
+        self.assertTrue([name for name in os.listdir(self.folder) if name.endswith(".run")])
+
+    def test_collector_is_killed_and_restarted(self):
+        collector = self.start_collector()
+        worker = self.start(*self.worker_command(150, "--rate", "30", "--json"))
+        for _ in range(3):
+            before = self.inferences()
+            self.wait_until(lambda: self.inferences() > before + 10)
+            self.end(collector, signal.SIGKILL)
+            acknowledged = self.inferences()
+            time.sleep(0.3)
+            collector = self.start_collector()
+            self.assertGreaterEqual(self.inferences(), acknowledged)
+        out, errors = worker.communicate(timeout=60)
+        self.assertEqual(worker.returncode, 0, errors)
+        figures = json.loads(out)
+        self.assertEqual(self.inferences(), figures["requests"])
+        self.assertEqual(self.sql("SELECT sum(generated_tokens) FROM inference")[0][0],
+                         figures["generated_tokens"])
+        self.assertEqual(list(self.check_ledger().values()), [1])
+
+    def test_store_is_swapped(self):
+        collector = self.start_collector()
+        worker = self.start(*self.worker_command(90, "--rate", "30", "--json"))
+        self.wait_until(lambda: self.inferences() > 20)
+        self.end(collector)
+        first = self.inferences()
+        second_db = os.path.join(self.folder, "second.db")
+        self.start_collector(second_db)
+        out, errors = worker.communicate(timeout=60)
+        self.assertEqual(worker.returncode, 0, errors)
+        # Every request is in one store or the other, exactly once in all.
+        self.assertEqual(first + self.inferences(second_db), json.loads(out)["requests"])
+        self.check_ledger()
+        self.assertEqual(list(self.check_ledger(second_db).values()), [1])
+        reasons = self.sql("SELECT DISTINCT reason FROM range WHERE state = 1", second_db)
+        self.assertEqual(reasons, [(ACKNOWLEDGED_ELSEWHERE,)])
+
+    def test_no_collector(self):
+        done = subprocess.run(self.worker_command(3), env=self.environment, text=True,
+                              stdin=subprocess.DEVNULL, capture_output=True, timeout=60)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertTrue(done.stdout.strip(), "it serves on")
+        told = [line for line in done.stderr.splitlines() if "does not answer" in line]
+        self.assertEqual(len(told), 1, done.stderr)
+        started = time.monotonic()
+        answer = self.client("--timeout", "1s", "summary", check=False)
+        self.assertEqual(answer.returncode, 4)
+        self.assertLess(time.monotonic() - started, 5)
+
+    def test_failed_load_is_recorded(self):
+        self.start_collector()
+        bad = os.path.join(self.folder, "bad.gguf")
+        with open(self.model, "rb") as whole, open(bad, "wb") as cut:
+            cut.write(whole.read()[:5000])
+        done = subprocess.run([WORKER, "--collector", self.address, "llm", "--model", bad,
+                               "--prompt", "x"], env=self.environment, capture_output=True,
+                              stdin=subprocess.DEVNULL, text=True, timeout=60)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("bad.gguf", done.stderr)
+        rows = json.loads(self.client("loads", "--json").stdout)["rows"]
+        self.assertEqual(len(rows), 1)
+        self.assertEqual(rows[0]["status"], "error")
+        self.assertTrue(rows[0]["error"])
+
+    def test_clear_keeps_the_ledger(self):
+        self.start_collector()
+        self.run_worker(5)
+        refused = self.client("clear", check=False)
+        self.assertEqual(refused.returncode, 2, "asks, and nobody is there to answer")
+        self.assertEqual(self.inferences(), 5)
+        self.client("clear", "--yes")
+        self.assertEqual(self.inferences(), 0)
+        self.assertEqual(self.count("run"), 1)
+        self.assertGreater(self.count("range"), 0)
+        summary = json.loads(self.client("summary", "--json").stdout)
+        self.assertGreater(summary["cleared"], 0)
+        self.run_worker(2)
+        self.assertEqual(self.inferences(), 2)
+
+
+class TcpPathTest(PathTest):
+    """The same over TCP on loopback."""
+
+    def setUp(self):
+        super().setUp()
+        # Four free ports in a row, away from those that outgoing connections use.
+        self.address = "tcp://127.0.0.1:%d" % (10000 + os.getpid() % 5000 * 4)
+
+
+if __name__ == "__main__":
+    unittest.main()
