@@ -312,6 +312,15 @@ class TcpPathTest(PathTest):
         # Four free ports in a row, away from those that outgoing connections use.
         self.address = "tcp://127.0.0.1:%d" % (10000 + os.getpid() % 5000 * 4)
 
+    def test_clear_keeps_the_ledger(self):
+        """Whoever reaches a port is not the owner: clearing is for the ipc socket."""
+        self.start_collector()
+        self.run_worker(5)
+        refused = self.client("clear", "--yes", check=False)
+        self.assertEqual(refused.returncode, 4)
+        self.assertIn("ipc", refused.stderr)
+        self.assertEqual(self.inferences(), 5)
+
 
 if __name__ == "__main__":
     unittest.main()
