@@ -150,7 +150,7 @@ struct outcome {
     struct inferstat_summary summary;
     struct inferstat_totals totals;
     struct device_description device;
-    char model[256]; // its name
+    char model[sizeof((struct llm *)0)->name];
 };
 
 static void write_figures(const struct outcome *o)
@@ -259,7 +259,7 @@ static enum status serve(struct running *r, const struct worker_options *worker,
     if (status != STATUS_OK)
         return status;
     device_describe(r->llm->device, &outcome->device);
-    (void)snprintf(outcome->model, sizeof outcome->model, "%s", r->llm->name);
+    memcpy(outcome->model, r->llm->name, sizeof outcome->model);
     log_write(LOG_LEVEL_INFO, "device %s (kernels: %s, threads: %u)", outcome->device.reason,
               outcome->device.kernels, outcome->device.threads);
     return llm_server_run(r->server, r->prompts, &outcome->figures, err);

@@ -5,6 +5,8 @@ target_link_libraries(inferstat_test_models PUBLIC inferstat_workload PkgConfig:
 inferstat_unit_test(test_device LINK inferstat_device)
 inferstat_unit_test(test_gguf LINK inferstat_test_models)
 inferstat_unit_test(test_vectors LINK inferstat_test_models)
+inferstat_unit_test(test_llama LINK inferstat_test_models)
+inferstat_unit_test(test_llm LINK inferstat_test_models)
 inferstat_unit_test(test_prompts LINK inferstat_test_models)
 inferstat_unit_test(test_text_stream LINK inferstat_workload)
 inferstat_unit_test(test_token_sampler LINK inferstat_workload)

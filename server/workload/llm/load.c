@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/core/text.h"
 #include "common/sys/clock.h"
 #include "server/workload/llm/gguf.h"
 #include "server/workload/llm/source.h"
@@ -131,20 +132,6 @@ static enum status run_stages(struct loading *l, struct error *err)
     return status;
 }
 
-// The file's name without its folder and without ".gguf".
-static char *name_of(const char *path)
-{
-    static const char suffix[] = ".gguf";
-    const char *slash = strrchr(path, '/');
-    char *name = strdup(slash && slash[1] ? slash + 1 : path);
-    if (!name)
-        return NULL;
-    size_t size = strlen(name);
-    if (size >= sizeof suffix && strcmp(name + size - strlen(suffix), suffix) == 0)
-        name[size - strlen(suffix)] = '\0';
-    return name;
-}
-
 static enum inferstat_result result_of(enum status status)
 {
     if (status == STATUS_OK)
@@ -152,15 +139,35 @@ static enum inferstat_result result_of(enum status status)
     return status == STATUS_CANCELLED ? INFERSTAT_RESULT_CANCELLED : INFERSTAT_RESULT_ERROR;
 }
 
+// The file's name without its folder and without ".gguf", as text: file names may
+// hold any byte.
+static void set_name(struct llm *llm, const char *path)
+{
+    static const char suffix[] = ".gguf";
+    const char *slash = strrchr(path, '/');
+    const char *name = slash && slash[1] ? slash + 1 : path;
+    size_t size = strlen(name);
+    if (size >= sizeof suffix && strcmp(name + size - strlen(suffix), suffix) == 0)
+        size -= strlen(suffix);
+    (void)text_escape(llm->name, sizeof llm->name, name, size);
+}
+
+// Records why the load failed; messages may quote the file.
+static void end_load(struct inferstat_load *load, enum status status, const struct error *why)
+{
+    char text[ERROR_TEXT_SIZE];
+    (void)text_escape(text, sizeof text, why->text, strlen(why->text));
+    inferstat_load_end(load, result_of(status), status == STATUS_OK ? NULL : text);
+}
+
 enum status llm_load(struct llm **out, const struct llm_load_options *options,
                      struct inferstat_monitor *monitor, struct error *err)
 {
     struct error why = {0};
     struct llm *llm = calloc(1, sizeof *llm);
-    if (!llm || !(llm->name = name_of(options->path))) {
-        llm_free(llm);
+    if (!llm)
         return error_set(err, STATUS_NOMEM, "model: out of memory");
-    }
+    set_name(llm, options->path);
     llm->model_number = inferstat_name(monitor, llm->name);
     // Until the device is chosen, the wish names it.
     llm->device_number =
@@ -169,7 +176,7 @@ enum status llm_load(struct llm **out, const struct llm_load_options *options,
     l.load = inferstat_load_begin(monitor, llm->model_number, llm->device_number);
 
     enum status status = run_stages(&l, &why);
-    inferstat_load_end(l.load, result_of(status), status == STATUS_OK ? NULL : why.text);
+    end_load(l.load, status, &why);
     gguf_free(l.gguf);
     source_close(&l.source);
     if (status != STATUS_OK) {
@@ -187,6 +194,5 @@ void llm_free(struct llm *llm)
     llama_free(llm->llama);
     tokenizer_free(llm->tokenizer);
     device_close(llm->device);
-    free(llm->name);
     free(llm);
 }

@@ -33,7 +33,7 @@ struct llm {
     struct device *device;
     struct tokenizer *tokenizer;
     struct llama *llama;
-    char *name;                           // the file's, without folder and ".gguf"
+    char name[256];                       // the file's, without folder and ".gguf"
     uint32_t model_number, device_number; // of the names in records
 };
 
