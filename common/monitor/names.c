@@ -60,19 +60,22 @@ enum status names_open(struct names **out, void *area, names_back *back, void *c
     return STATUS_OK;
 }
 
+// Texts follow each other without gaps, so each says where the next must be.
 static bool area_is_sound(struct names_area *area)
 {
     const uint32_t count = atomic_load_explicit(&area->count, memory_order_acquire);
     if (count > NAMES_MAX)
         return false;
+    size_t offset = 0;
     for (uint32_t name = 1; name <= count; name++) {
-        const uint32_t offset = area->offsets[name];
-        if (offset >= NAMES_TEXT_MAX - 2)
+        if (area->offsets[name] != offset || offset + 2 >= NAMES_TEXT_MAX)
             return false;
+        const char *text = area->text + offset + 1;
         const size_t size = (unsigned char)area->text[offset];
-        if (size == 0 || offset + 1 + size >= NAMES_TEXT_MAX ||
-            area->text[offset + 1 + size] != '\0' || !text_is_utf8(area->text + offset + 1, size))
+        if (size == 0 || offset + 1 + size >= NAMES_TEXT_MAX || text[size] != '\0' ||
+            !text_is_utf8(text, size))
             return false;
+        offset += size + 2;
     }
     return true;
 }

@@ -1,0 +1,156 @@
+// Gaps between tokens: percentiles of a request, sums of many, and the two
+// threads that meet at them.
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/monitor/gaps.h"
+#include "tests/support/test.h"
+
+static struct ring *make_ring(void **memory, uint32_t capacity)
+{
+    *memory = aligned_alloc(64, ring_size(capacity));
+    assert_non_null(*memory);
+    memset(*memory, 0, ring_size(capacity));
+    struct ring *ring;
+    assert_int_equal(ring_init(&ring, *memory, capacity), STATUS_OK);
+    return ring;
+}
+
+static int by_value(const void *left, const void *right)
+{
+    const uint64_t a = *(const uint64_t *)left;
+    const uint64_t b = *(const uint64_t *)right;
+    return (a > b) - (a < b);
+}
+
+// The 99th percentile is within 1 % of the exact one, whatever the gaps are.
+static void test_percentile(void **state)
+{
+    (void)state;
+    struct gaps *gaps = calloc(1, sizeof *gaps);
+    static uint64_t values[5000];
+    uint64_t random = 99;
+    static const unsigned counts[] = {1, 2, 3, 50, 99, 100, 101, 102, 200, 201, 1000, 5000};
+    for (unsigned round = 0; round < 200; round++) {
+        const unsigned count = counts[round % COUNT_OF(counts)];
+        const unsigned bits = 1 + (unsigned)(test_random(&random) % 40);
+        for (unsigned i = 0; i < count; i++) {
+            values[i] = 1 + test_random(&random) % (UINT64_C(1) << bits);
+            gaps_add(gaps, values[i]);
+        }
+        assert_int_equal(gaps_total(gaps), count);
+        qsort(values, count, sizeof *values, by_value);
+        uint64_t max;
+        const uint64_t p99 = gaps_finish(gaps, NULL, NULL, &max);
+        const uint64_t exact = values[(count - 1) * 99 / 100];
+        const uint64_t error = p99 > exact ? p99 - exact : exact - p99;
+        assert_int_equal(max, values[count - 1]);
+        assert_true(error * 100 <= exact + 99);
+        assert_int_equal(gaps_total(gaps), 0);
+    }
+    // Empty again, to the last bit.
+    const struct gaps *zero = calloc(1, sizeof *zero);
+    assert_memory_equal(gaps, zero, sizeof *gaps);
+    uint64_t max = 7;
+    assert_int_equal(gaps_finish(gaps, NULL, NULL, &max), 0);
+    assert_int_equal(max, 0);
+
+    // No time at all, and more than there are buckets for.
+    gaps_add(gaps, 0);
+    assert_int_equal(gaps_finish(gaps, NULL, NULL, &max), 1);
+    assert_int_equal(max, 1);
+    gaps_add(gaps, UINT64_C(1) << 50);
+    assert_true(gaps_finish(gaps, NULL, NULL, &max) > UINT64_C(1) << 43);
+    assert_int_equal(max, UINT64_C(1) << 50);
+    void *freed = (void *)(uintptr_t)zero;
+    free(freed);
+    free(gaps);
+}
+
+struct meeting {
+    struct gaps_sums *sums;
+    struct ring *engine_ring;
+    _Atomic bool done;
+    uint64_t gaps;
+};
+
+static void *be_engine(void *context)
+{
+    struct meeting *meeting = context;
+    struct gaps *gaps = calloc(1, sizeof *gaps);
+    struct sketch *sketch;
+    if (!gaps || sketch_new(&sketch) != STATUS_OK)
+        abort();
+    uint64_t random = 5;
+    for (unsigned request = 0; request < 20000; request++) {
+        const unsigned count = (unsigned)(test_random(&random) % 20);
+        for (unsigned i = 0; i < count; i++)
+            gaps_add(gaps, 1000 + test_random(&random) % 50000);
+        meeting->gaps += count;
+        const struct gaps_place place = {.model = request / 5000 % 2 ? 2 : 1,
+                                         .device = 3,
+                                         .first_ns = request,
+                                         .last_ns = request + 10,
+                                         .ring = meeting->engine_ring,
+                                         .sketch = sketch};
+        uint64_t max;
+        (void)gaps_finish(gaps, meeting->sums, &place, &max);
+    }
+    sketch_free(sketch);
+    free(gaps);
+    atomic_store(&meeting->done, true);
+    return NULL;
+}
+
+static uint64_t count_in(const struct ring *ring, struct sketch *sum)
+{
+    for (uint64_t number = 1; number <= ring_produced(ring); number++) {
+        const struct record *record = ring_at(ring, number);
+        assert_int_equal(record->kind, RECORD_KIND_ITL);
+        size_t size;
+        const char *bytes = record_get_text(record, ITL_SKETCH, &size);
+        assert_int_equal(sketch_decode(sum, bytes, size), STATUS_OK);
+    }
+    return ring_produced(ring);
+}
+
+// An engine that never waits and a publisher that keeps taking: no gap is lost,
+// none counted twice.
+static void test_engine_and_publisher(void **state)
+{
+    (void)state;
+    void *memory[2];
+    struct meeting meeting = {.engine_ring = make_ring(&memory[0], 4096)};
+    meeting.sums = calloc(1, sizeof *meeting.sums);
+    struct ring *ring = make_ring(&memory[1], UINT32_C(1) << 16);
+    struct sketch *sketch, *sum;
+    assert_int_equal(sketch_new(&sketch), STATUS_OK);
+    assert_int_equal(sketch_new(&sum), STATUS_OK);
+    pthread_t engine;
+    assert_int_equal(pthread_create(&engine, NULL, be_engine, &meeting), 0);
+    while (!atomic_load(&meeting.done) && ring_produced(ring) < 60000)
+        (void)gaps_drain(meeting.sums, 0, ring, sketch);
+    assert_int_equal(pthread_join(engine, NULL), 0);
+    for (int i = 0; i < 3; i++)
+        (void)gaps_drain(meeting.sums, 0, ring, sketch);
+    assert_true(count_in(ring, sum) > 0);
+    (void)count_in(meeting.engine_ring, sum);
+    assert_int_equal(ring_dropped(ring) + ring_dropped(meeting.engine_ring), 0);
+    assert_int_equal(sketch_count(sum), meeting.gaps);
+    sketch_free(sketch);
+    sketch_free(sum);
+    free(meeting.sums);
+    free(memory[0]);
+    free(memory[1]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_percentile),
+        cmocka_unit_test(test_engine_and_publisher),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,952 @@
+// The monitor as a whole: opening and closing, the local history, listeners,
+// collectors that come and go, threads that come and go, fork().
+#include <dirent.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/core/delivery.h"
+#include "common/monitor/inferstat.h"
+#include "tests/support/fake_collector.h"
+#include "tests/support/folder.h"
+#include "tests/support/test.h"
+
+#define SECOND UINT64_C(1000000000)
+
+struct fixture {
+    char folder[FOLDER_PATH_SIZE];
+    char address[FOLDER_PATH_SIZE + 8];
+    struct inferstat_options options;
+    struct fake_collector *collector;
+    struct inferstat_monitor *monitor;
+};
+
+static int set_up(void **state)
+{
+    struct fixture *fixture = calloc(1, sizeof *fixture);
+    assert_non_null(fixture);
+    folder_make(fixture->folder);
+    (void)snprintf(fixture->address, sizeof fixture->address, "ipc://%s", fixture->folder);
+    inferstat_options_init(&fixture->options);
+    fixture->options.collector = fixture->address;
+    fixture->options.run_folder = fixture->folder;
+    fixture->options.sample_ms = 0;
+    *state = fixture;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *fixture = *state;
+    (void)inferstat_close(fixture->monitor, 0, NULL);
+    fake_collector_close(fixture->collector);
+    folder_remove(fixture->folder);
+    free(fixture);
+    return 0;
+}
+
+static struct inferstat_monitor *open_monitor(struct fixture *fixture)
+{
+    struct inferstat_error err;
+    if (inferstat_open(&fixture->monitor, &fixture->options, &err) != INFERSTAT_OK)
+        fail_msg("%s", err.text);
+    assert_non_null(fixture->monitor);
+    return fixture->monitor;
+}
+
+static enum inferstat_status close_monitor(struct fixture *fixture, uint64_t timeout_ns,
+                                           struct inferstat_totals *totals)
+{
+    const enum inferstat_status status = inferstat_close(fixture->monitor, timeout_ns, totals);
+    fixture->monitor = NULL;
+    return status;
+}
+
+static unsigned count_run_files(const char *folder)
+{
+    unsigned count = 0;
+    DIR *entries = opendir(folder);
+    assert_non_null(entries);
+    for (struct dirent *entry; (entry = readdir(entries));)
+        count += strstr(entry->d_name, ".run") != NULL;
+    (void)closedir(entries);
+    return count;
+}
+
+static void operate(struct inferstat_monitor *monitor, uint32_t operation, unsigned times)
+{
+    for (unsigned i = 0; i < times; i++) {
+        struct inferstat_timer timer;
+        inferstat_timer_begin(&timer, monitor, operation);
+        (void)inferstat_timer_end(&timer, NULL);
+    }
+}
+
+static void infer(struct inferstat_monitor *monitor, uint32_t model, unsigned tokens)
+{
+    struct inferstat_inference *inference = inferstat_inference_new(monitor);
+    inferstat_inference_begin(inference,
+                              &(struct inferstat_request){.model = model, .prompt_tokens = 4});
+    inferstat_inference_start_prefill(inference);
+    for (unsigned i = 0; i < tokens; i++)
+        inferstat_inference_token(inference);
+    inferstat_inference_end(inference, INFERSTAT_FINISH_STOP);
+    inferstat_inference_free(inference);
+}
+
+// ---- Opening --------------------------------------------------------------------
+
+static void test_bad_options(void **state)
+{
+    struct fixture *fixture = *state;
+    char long_path[400];
+    memset(long_path, 'x', sizeof long_path - 1);
+    long_path[sizeof long_path - 1] = '\0';
+    memcpy(long_path, "ipc:///", 7);
+    static const struct {
+        const char *what, *collector, *run_folder, *words;
+        uint32_t ring_records, history;
+        size_t size;
+    } cases[] = {
+        {.what = "scheme", .collector = "http://x", .words = "http"},
+        {.what = "relative folder", .collector = "ipc://x", .words = "ipc"},
+        {.what = "port", .collector = "tcp://127.0.0.1:99999", .words = "99999"},
+        {.what = "not loopback", .collector = "tcp://192.0.2.1:5571", .words = "loopback"},
+        {.what = "long path", .collector = "LONG", .words = "107"},
+        {.what = "no power of two", .ring_records = 1000, .words = "ring_records"},
+        {.what = "too few", .ring_records = 2, .words = "ring_records"},
+        {.what = "history", .history = UINT32_MAX, .words = "history"},
+        {.what = "size", .size = 8, .words = "inferstat_options_init"},
+        {.what = "run folder", .run_folder = "/proc/nowhere", .words = "/proc/nowhere"},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct inferstat_options options = fixture->options;
+        if (cases[i].collector)
+            options.collector =
+                strcmp(cases[i].collector, "LONG") == 0 ? long_path : cases[i].collector;
+        if (cases[i].ring_records)
+            options.ring_records = cases[i].ring_records;
+        if (cases[i].history)
+            options.history_operations = cases[i].history;
+        if (cases[i].size)
+            options.size = cases[i].size;
+        if (cases[i].run_folder)
+            options.run_folder = cases[i].run_folder;
+        struct inferstat_monitor *monitor = (struct inferstat_monitor *)fixture;
+        struct inferstat_error err;
+        const enum inferstat_status status = inferstat_open(&monitor, &options, &err);
+        if (status == INFERSTAT_OK || !strstr(err.text, cases[i].words))
+            fail_msg("%s: %d, \"%s\"", cases[i].what, (int)status, err.text);
+        assert_int_equal(err.status, status);
+        assert_null(monitor);
+    }
+    struct inferstat_monitor *monitor;
+    assert_int_equal(inferstat_open(&monitor, NULL, NULL), INFERSTAT_INVALID);
+    assert_int_equal(inferstat_open(NULL, NULL, NULL), INFERSTAT_INVALID);
+    assert_int_equal(count_run_files(fixture->folder), 0);
+}
+
+// Every call takes NULL.
+static void test_null_does_nothing(void **state)
+{
+    (void)state;
+    inferstat_options_init(NULL);
+    inferstat_device_init(NULL);
+    inferstat_model_init(NULL);
+    assert_int_equal(inferstat_name(NULL, "x"), 0);
+    struct inferstat_device device;
+    inferstat_device_init(&device);
+    assert_int_equal(inferstat_add_device(NULL, &device), 0);
+    struct inferstat_model model;
+    inferstat_model_init(&model);
+    assert_int_equal(inferstat_add_model(NULL, &model), 0);
+    inferstat_set_device_memory(NULL, 1);
+    inferstat_startup_start_stage(inferstat_startup_begin(NULL), "x");
+    inferstat_startup_end(NULL);
+    struct inferstat_load *load = inferstat_load_begin(NULL, 1, 1);
+    assert_null(load);
+    inferstat_load_start_stage(load, "x");
+    inferstat_load_end_stage(load);
+    inferstat_load_set_model(load, 1);
+    inferstat_load_set_model_bytes(load, 1);
+    inferstat_load_set_page_cache_ratio(load, 1);
+    inferstat_load_set_storage_rate(load, 1);
+    inferstat_load_set_h2d_rate(load, 1);
+    inferstat_load_end(load, INFERSTAT_RESULT_OK, NULL);
+    infer(NULL, 1, 3);
+    inferstat_inference_set_prompt(NULL, 1, 1);
+    inferstat_inference_start_generation(NULL);
+    inferstat_inference_count_tokens(NULL, 1);
+    operate(NULL, 1, 1);
+    assert_int_equal(inferstat_timer_end(NULL, NULL), 0);
+    assert_int_equal(inferstat_listen(NULL, NULL, NULL), 0);
+    inferstat_unlisten(NULL, 1);
+    struct inferstat_event event;
+    assert_int_equal(inferstat_history(NULL, INFERSTAT_EVENT_LOAD, &event, 1), 0);
+    double mean;
+    assert_int_equal(inferstat_operation_mean(NULL, "x", &mean), 0);
+    struct inferstat_summary summary;
+    inferstat_get_summary(NULL, &summary);
+    assert_int_equal(summary.inferences, 0);
+    inferstat_clear(NULL);
+    struct inferstat_totals totals;
+    inferstat_get_totals(NULL, &totals);
+    assert_int_equal(totals.produced, 0);
+    assert_int_equal(inferstat_close(NULL, SECOND, &totals), INFERSTAT_OK);
+}
+
+// ---- Local history ----------------------------------------------------------------
+
+static void test_history_limits(void **state)
+{
+    struct fixture *fixture = *state;
+    fixture->options.report = 0;
+    fixture->options.collector = "nobody reads this";
+    static const struct {
+        uint32_t limit;
+        unsigned events;
+    } cases[] = {{0, 5}, {1, 0}, {1, 1}, {1, 7}, {3, 3}, {1000, 999}, {1000, 2500}};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        fixture->options.history_operations = cases[i].limit;
+        fixture->options.history_inferences = cases[i].limit;
+        struct inferstat_monitor *monitor = open_monitor(fixture);
+        const uint32_t name = inferstat_name(monitor, "step");
+        operate(monitor, name, cases[i].events);
+        for (unsigned n = 0; n < cases[i].events; n++)
+            infer(monitor, name, n % 4);
+        const unsigned wanted = cases[i].events < cases[i].limit ? cases[i].events : cases[i].limit;
+        static struct inferstat_event events[3000];
+        assert_int_equal(inferstat_history(monitor, INFERSTAT_EVENT_OPERATION, events, 3000),
+                         wanted);
+        assert_int_equal(inferstat_history(monitor, INFERSTAT_EVENT_INFERENCE, events, 3000),
+                         wanted);
+        for (unsigned n = 0; n < wanted; n++) {
+            // The last ones, oldest first.
+            assert_int_equal(events[n].generated_tokens, (cases[i].events - wanted + n) % 4);
+            assert_string_equal(events[n].name, "step");
+            assert_int_equal(events[n].tokens_per_second >= 0, events[n].generated_tokens > 1);
+        }
+        if (wanted > 0)
+            assert_int_equal(inferstat_history(monitor, INFERSTAT_EVENT_INFERENCE, events, 1), 1);
+        struct inferstat_summary summary;
+        inferstat_get_summary(monitor, &summary);
+        assert_int_equal(summary.inferences, cases[i].events);
+        assert_int_equal(summary.operations, cases[i].events);
+        assert_int_equal(summary.has_inference, wanted > 0);
+        assert_int_equal(close_monitor(fixture, 0, NULL), INFERSTAT_OK);
+    }
+    assert_int_equal(count_run_files(fixture->folder), 0);
+}
+
+static void test_means_summary_and_clear(void **state)
+{
+    struct fixture *fixture = *state;
+    fixture->options.report = 0;
+    struct inferstat_monitor *monitor = open_monitor(fixture);
+    double mean = -7;
+    assert_int_equal(inferstat_operation_mean(monitor, "never", &mean), 0);
+    (void)inferstat_name(monitor, "named but never run");
+    assert_int_equal(inferstat_operation_mean(monitor, "named but never run", &mean), 0);
+    assert_true(mean < -6); // left alone
+
+    uint64_t sum = 0;
+    for (int i = 0; i < 3; i++) {
+        struct inferstat_timer timer;
+        inferstat_timer_begin(&timer, monitor, inferstat_name(monitor, "encode"));
+        const struct timespec time = {.tv_nsec = 2000000 * (i + 1)};
+        (void)nanosleep(&time, NULL);
+        sum += inferstat_timer_end(&timer, NULL);
+    }
+    operate(monitor, inferstat_name(monitor, "other"), 5);
+    assert_int_equal(inferstat_operation_mean(monitor, "encode", &mean), 1);
+    assert_true(mean > (double)sum / 3 - 1 && mean < (double)sum / 3 + 1);
+
+    const uint32_t model = inferstat_name(monitor, "m");
+    infer(monitor, model, 10);
+    infer(monitor, model, 1);
+    infer(monitor, model, 5);
+    struct inferstat_event events[3];
+    assert_int_equal(inferstat_history(monitor, INFERSTAT_EVENT_INFERENCE, events, 3), 3);
+    const double decode = (double)(events[0].decode_ns + events[2].decode_ns);
+    struct inferstat_summary summary;
+    inferstat_get_summary(monitor, &summary);
+    assert_int_equal(summary.generated_tokens, 16);
+    assert_int_equal(summary.inferences, 3);
+    assert_int_equal(summary.operations, 8);
+    assert_int_equal(summary.last_inference.generated_tokens, 5);
+    // Total over total, not the mean of two speeds.
+    const double wanted = (9 + 4) * 1e9 / decode;
+    assert_true(summary.mean_tokens_per_second > wanted * (1 - 1e-9) &&
+                summary.mean_tokens_per_second < wanted * (1 + 1e-9));
+    assert_true(summary.host_memory_bytes > 0);
+    assert_int_equal(summary.device_memory_bytes, -1);
+    assert_false(summary.has_load);
+    assert_false(summary.has_startup);
+
+    inferstat_clear(monitor);
+    inferstat_get_summary(monitor, &summary);
+    assert_int_equal(summary.inferences + summary.operations + summary.generated_tokens, 0);
+    assert_false(summary.has_inference);
+    assert_true(summary.mean_tokens_per_second < 0);
+    assert_int_equal(inferstat_operation_mean(monitor, "encode", &mean), 0);
+    infer(monitor, model, 3);
+    inferstat_get_summary(monitor, &summary);
+    assert_int_equal(summary.inferences, 1);
+    assert_int_equal(summary.generated_tokens, 3);
+}
+
+struct writer {
+    struct inferstat_monitor *monitor;
+    uint32_t name;
+    unsigned times;
+    pthread_t thread;
+};
+
+static void *write_history(void *context)
+{
+    const struct writer *writer = context;
+    for (unsigned i = 0; i < writer->times; i++) {
+        operate(writer->monitor, writer->name, 1);
+        infer(writer->monitor, writer->name, 3);
+    }
+    return NULL;
+}
+
+// Readers see whole entries while several threads write, and the totals add up.
+static void test_history_of_many_threads(void **state)
+{
+    struct fixture *fixture = *state;
+    fixture->options.report = 0;
+    fixture->options.history_inferences = 7;
+    fixture->options.history_operations = 7;
+    struct inferstat_monitor *monitor = open_monitor(fixture);
+    struct writer writers[4];
+    for (unsigned i = 0; i < COUNT_OF(writers); i++) {
+        char name[16];
+        (void)snprintf(name, sizeof name, "thread%u", i);
+        writers[i] = (struct writer){
+            .monitor = monitor, .name = inferstat_name(monitor, name), .times = 2000};
+        assert_int_equal(pthread_create(&writers[i].thread, NULL, write_history, &writers[i]), 0);
+    }
+    for (int i = 0; i < 500; i++) {
+        struct inferstat_event events[10];
+        const size_t count = inferstat_history(monitor, INFERSTAT_EVENT_INFERENCE, events, 10);
+        assert_true(count <= 7);
+        for (size_t n = 0; n < count; n++) {
+            assert_int_equal(events[n].generated_tokens, 3);
+            assert_int_equal(events[n].prompt_tokens, 4);
+            assert_true(strncmp(events[n].name, "thread", 6) == 0);
+            assert_true(events[n].decode_ns <= events[n].duration_ns);
+        }
+        struct inferstat_summary summary;
+        inferstat_get_summary(monitor, &summary);
+        assert_int_equal(summary.generated_tokens % 3, 0);
+        if (i == 250)
+            inferstat_clear(monitor);
+    }
+    inferstat_clear(monitor);
+    struct inferstat_summary before;
+    inferstat_get_summary(monitor, &before);
+    for (unsigned i = 0; i < COUNT_OF(writers); i++)
+        assert_int_equal(pthread_join(writers[i].thread, NULL), 0);
+    infer(monitor, writers[0].name, 2);
+    struct inferstat_summary after;
+    inferstat_get_summary(monitor, &after);
+    assert_int_equal((after.inferences - 1) * 3 + 2, after.generated_tokens);
+    assert_int_equal(after.last_inference.generated_tokens, 2);
+}
+
+// ---- Listeners --------------------------------------------------------------------
+
+struct heard {
+    struct inferstat_monitor *monitor;
+    _Atomic unsigned loads, inferences, operations;
+    _Atomic int number; // unlisten this one when an operation comes; 0: none
+    _Atomic bool slow, inside, gone, after;
+};
+
+static void hear(void *context, const struct inferstat_event *event)
+{
+    struct heard *heard = context;
+    atomic_store(&heard->inside, true);
+    if (atomic_load(&heard->gone))
+        atomic_store(&heard->after, true);
+    if (event->kind == INFERSTAT_EVENT_LOAD)
+        atomic_fetch_add(&heard->loads, 1);
+    else if (event->kind == INFERSTAT_EVENT_INFERENCE)
+        atomic_fetch_add(&heard->inferences, 1);
+    else
+        atomic_fetch_add(&heard->operations, 1);
+    if (atomic_load(&heard->slow))
+        (void)usleep(30000);
+    if (atomic_load(&heard->number))
+        inferstat_unlisten(heard->monitor, atomic_load(&heard->number));
+    atomic_store(&heard->inside, false);
+}
+
+static void test_listeners(void **state)
+{
+    struct fixture *fixture = *state;
+    fixture->options.report = 0;
+    struct inferstat_monitor *monitor = open_monitor(fixture);
+    static struct heard heard[17];
+    int numbers[17];
+    for (unsigned i = 0; i < 17; i++) {
+        heard[i] = (struct heard){.monitor = monitor};
+        numbers[i] = inferstat_listen(monitor, hear, &heard[i]);
+        assert_int_equal(numbers[i] > 0, i < 16);
+    }
+    const uint32_t name = inferstat_name(monitor, "x");
+    infer(monitor, name, 2);
+    operate(monitor, name, 3);
+    inferstat_load_end(inferstat_load_begin(monitor, name, name), INFERSTAT_RESULT_OK, NULL);
+    for (unsigned i = 0; i < 16; i++) {
+        assert_int_equal(heard[i].inferences, 1); // each once
+        assert_int_equal(heard[i].operations, 3);
+        assert_int_equal(heard[i].loads, 1);
+    }
+    assert_int_equal(heard[16].inferences, 0);
+
+    inferstat_unlisten(monitor, numbers[3]);
+    inferstat_unlisten(monitor, numbers[3]); // again is harmless
+    inferstat_unlisten(monitor, 0);
+    inferstat_unlisten(monitor, -5);
+    inferstat_unlisten(monitor, 1 << 20);
+    const int again = inferstat_listen(monitor, hear, &heard[16]);
+    assert_true(again > 0);
+    inferstat_unlisten(monitor, numbers[3]); // not the one who has the place now
+    infer(monitor, name, 2);
+    assert_int_equal(heard[3].inferences, 1);
+    assert_int_equal(heard[16].inferences, 1);
+
+    // One that takes itself off.
+    atomic_store(&heard[16].number, again);
+    infer(monitor, name, 2);
+    infer(monitor, name, 2);
+    assert_int_equal(heard[16].inferences, 2);
+    assert_int_equal(heard[0].inferences, 4);
+}
+
+static void *infer_in_thread(void *context)
+{
+    infer(context, inferstat_name(context, "x"), 2);
+    return NULL;
+}
+
+// unlisten waits for the call under way in another thread.
+static void test_unlisten_waits(void **state)
+{
+    struct fixture *fixture = *state;
+    fixture->options.report = 0;
+    struct inferstat_monitor *monitor = open_monitor(fixture);
+    static struct heard heard;
+    heard = (struct heard){.monitor = monitor, .slow = true};
+    const int number = inferstat_listen(monitor, hear, &heard);
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, infer_in_thread, monitor), 0);
+    while (!atomic_load(&heard.inside))
+        (void)usleep(100);
+    inferstat_unlisten(monitor, number);
+    assert_false(atomic_load(&heard.inside));
+    atomic_store(&heard.gone, true);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    infer(monitor, 1, 1);
+    assert_false(atomic_load(&heard.after));
+    assert_int_equal(heard.inferences, 1);
+}
+
+// ---- Names --------------------------------------------------------------------------
+
+static void test_names(void **state)
+{
+    struct fixture *fixture = *state;
+    fixture->collector = fake_collector_open(fixture->folder);
+    struct inferstat_monitor *monitor = open_monitor(fixture);
+    assert_int_equal(inferstat_name(monitor, NULL), 0);
+    assert_int_equal(inferstat_name(monitor, ""), 0);
+    const uint32_t first = inferstat_name(monitor, "first");
+    assert_true(first > 0);
+    assert_int_equal(inferstat_name(monitor, "first"), first);
+
+    char long_text[300];
+    memset(long_text, 'a', sizeof long_text - 1);
+    long_text[sizeof long_text - 1] = '\0';
+    memcpy(long_text + 254, "\xc3\xa9", 2); // a character across the limit
+    const uint32_t cut = inferstat_name(monitor, long_text);
+    operate(monitor, cut, 1);
+    operate(monitor, inferstat_name(monitor, "\xff\x01 odd"), 1);
+
+    // Until there is no room: then 0, and what has a number keeps it.
+    uint32_t last = 0;
+    unsigned count = 0;
+    char text[16];
+    for (;; count++) {
+        (void)snprintf(text, sizeof text, "name %u", count);
+        const uint32_t name = inferstat_name(monitor, text);
+        if (name == 0)
+            break;
+        assert_true(name > last);
+        last = name;
+    }
+    assert_int_equal(last, 65535);
+    assert_int_equal(inferstat_name(monitor, text), 0);
+    assert_int_equal(inferstat_name(monitor, "first"), first);
+    operate(monitor, 0, 1);     // recorded as unknown
+    operate(monitor, 65536, 1); // no such name
+    operate(monitor, 65535, 1);
+    assert_int_equal(close_monitor(fixture, 20 * SECOND, NULL), INFERSTAT_OK);
+
+    struct fake_state seen;
+    fake_collector_state(fixture->collector, &seen);
+    if (seen.faults)
+        fail_msg("%s", seen.fault);
+    (void)snprintf(text, sizeof text, "name %u", count - 1);
+    const char *const wanted[] = {NULL, "\\xFF\\x01 odd", "unknown", "unknown", text};
+    for (unsigned i = 0; i < COUNT_OF(wanted); i++) {
+        struct fake_row row;
+        assert_true(fake_collector_row(fixture->collector, RECORD_KIND_OPERATION, i, &row));
+        const char *name = row.values[OPERATION_OPERATION].text;
+        if (wanted[i])
+            assert_string_equal(name, wanted[i]);
+        else
+            assert_int_equal(strspn(name, "a"), 254);
+    }
+}
+
+// ---- Collectors -----------------------------------------------------------------------
+
+struct lines {
+    pthread_mutex_t lock;
+    unsigned lost, found, refused, load, infer, losses;
+    char text[4096];
+};
+
+static void take_line(void *context, enum inferstat_log_level level, const char *text)
+{
+    struct lines *lines = context;
+    (void)level;
+    (void)pthread_mutex_lock(&lines->lock);
+    lines->lost += strstr(text, "does not answer") != NULL;
+    lines->found += strstr(text, "answers") != NULL;
+    lines->refused += strstr(text, "refused") != NULL;
+    lines->losses += strstr(text, "lost so far") != NULL;
+    lines->load += strncmp(text, "[LOAD] ", 7) == 0;
+    lines->infer += strncmp(text, "[INFER] ", 8) == 0;
+    const size_t used = strlen(lines->text);
+    (void)snprintf(lines->text + used, sizeof lines->text - used, "%s\n", text);
+    (void)pthread_mutex_unlock(&lines->lock);
+}
+
+static unsigned read_count(struct lines *lines, const unsigned *count)
+{
+    (void)pthread_mutex_lock(&lines->lock);
+    const unsigned value = *count;
+    (void)pthread_mutex_unlock(&lines->lock);
+    return value;
+}
+
+static void wait_for(struct lines *lines, const unsigned *count, unsigned wanted)
+{
+    for (int i = 0; i < 10000 && read_count(lines, count) < wanted; i++)
+        (void)usleep(1000);
+    if (read_count(lines, count) < wanted)
+        fail_msg("not logged in time; so far:\n%s", lines->text);
+}
+
+// No collector at all: the engine goes on, the log says so once, closing keeps its
+// deadline and the file stays.
+static void test_no_collector(void **state)
+{
+    struct fixture *fixture = *state;
+    struct lines lines = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    fixture->options.log = take_line;
+    fixture->options.log_context = &lines;
+    struct inferstat_monitor *monitor = open_monitor(fixture);
+    operate(monitor, inferstat_name(monitor, "x"), 10);
+    wait_for(&lines, &lines.lost, 1);
+    const uint64_t begun = inferstat_clock_ns();
+    struct inferstat_totals totals;
+    assert_int_equal(close_monitor(fixture, SECOND / 2, &totals), INFERSTAT_UNFINISHED);
+    const uint64_t took = inferstat_clock_ns() - begun;
+    assert_true(took >= SECOND / 2 && took < 10 * SECOND);
+    assert_int_equal(totals.produced, 10);
+    assert_int_equal(totals.acknowledged, 0);
+    assert_int_equal(totals.dropped, 0);
+    assert_int_equal(count_run_files(fixture->folder), 1);
+    assert_int_equal(lines.lost, 1);
+    assert_int_equal(lines.found, 0);
+}
+
+static void test_nothing_recorded_leaves_nothing(void **state)
+{
+    struct fixture *fixture = *state;
+    (void)open_monitor(fixture);
+    assert_int_equal(count_run_files(fixture->folder), 1);
+    assert_int_equal(close_monitor(fixture, 0, NULL), INFERSTAT_UNFINISHED);
+    assert_int_equal(count_run_files(fixture->folder), 0);
+}
+
+// The collector comes late, goes, and comes back: every record once.
+static void test_collector_comes_and_goes(void **state)
+{
+    struct fixture *fixture = *state;
+    struct lines lines = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    fixture->options.log = take_line;
+    fixture->options.log_context = &lines;
+    fixture->options.program = "engine 1.2";
+    struct inferstat_monitor *monitor = open_monitor(fixture);
+    const uint32_t name = inferstat_name(monitor, "x");
+    operate(monitor, name, 100);
+    wait_for(&lines, &lines.lost, 1);
+    fixture->collector = fake_collector_open(fixture->folder);
+    assert_true(fake_collector_wait(fixture->collector, 100));
+    wait_for(&lines, &lines.found, 1);
+
+    fake_collector_set_mute(fixture->collector, true);
+    operate(monitor, name, 100);
+    wait_for(&lines, &lines.lost, 2);
+    fake_collector_set_mute(fixture->collector, false);
+    wait_for(&lines, &lines.found, 2);
+    operate(monitor, name, 1);
+    struct inferstat_totals totals;
+    assert_int_equal(close_monitor(fixture, 10 * SECOND, &totals), INFERSTAT_OK);
+    assert_int_equal(totals.acknowledged, 201);
+    assert_int_equal(count_run_files(fixture->folder), 0);
+
+    struct fake_state seen;
+    fake_collector_state(fixture->collector, &seen);
+    if (seen.faults)
+        fail_msg("%s", seen.fault);
+    assert_true(seen.closed);
+    assert_int_equal(seen.records, 201);
+    assert_string_equal(seen.program, "engine 1.2");
+    assert_true(seen.host[0] != '\0');
+    assert_int_equal(fake_collector_count(fixture->collector, RECORD_KIND_OPERATION), 201);
+}
+
+// Another store: what is still held arrives there, what is not is announced.
+static void test_store_is_swapped(void **state)
+{
+    struct fixture *fixture = *state;
+    fixture->collector = fake_collector_open(fixture->folder);
+    struct inferstat_monitor *monitor = open_monitor(fixture);
+    const uint32_t name = inferstat_name(monitor, "x");
+    operate(monitor, name, 50);
+    struct inferstat_totals totals;
+    do {
+        (void)usleep(1000);
+        inferstat_get_totals(monitor, &totals);
+    } while (totals.acknowledged < 50);
+    fake_collector_swap_store(fixture->collector);
+    operate(monitor, name, 20);
+    assert_int_equal(close_monitor(fixture, 10 * SECOND, &totals), INFERSTAT_OK);
+    struct fake_state seen;
+    fake_collector_state(fixture->collector, &seen);
+    if (seen.faults)
+        fail_msg("%s", seen.fault);
+    assert_true(seen.closed);
+    assert_int_equal(seen.records, 20);
+    struct fake_row row;
+    assert_true(fake_collector_row(fixture->collector, RECORD_KIND_OPERATION, 0, &row));
+    assert_int_equal(row.number, 51);
+    assert_string_equal(row.values[OPERATION_OPERATION].text, "x"); // names came again
+}
+
+static void test_refused_records(void **state)
+{
+    struct fixture *fixture = *state;
+    struct lines lines = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    fixture->options.log = take_line;
+    fixture->options.log_context = &lines;
+    fixture->collector = fake_collector_open(fixture->folder);
+    fake_collector_refuse(fixture->collector, 1, 1);
+    struct inferstat_monitor *monitor = open_monitor(fixture);
+    operate(monitor, inferstat_name(monitor, "x"), 5);
+    wait_for(&lines, &lines.refused, 1);
+    operate(monitor, inferstat_name(monitor, "x"), 5);
+    struct inferstat_totals totals;
+    assert_int_equal(close_monitor(fixture, 10 * SECOND, &totals), INFERSTAT_OK);
+    assert_non_null(strstr(lines.text, "not liked."));
+    struct fake_state seen;
+    fake_collector_state(fixture->collector, &seen);
+    assert_true(seen.records >= 5 && seen.records < 10);
+}
+
+// A full ring never blocks: what is lost is counted and reported.
+static void test_full_ring(void **state)
+{
+    struct fixture *fixture = *state;
+    struct lines lines = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    fixture->options.log = take_line;
+    fixture->options.log_context = &lines;
+    fixture->options.ring_records = 64;
+    struct inferstat_monitor *monitor = open_monitor(fixture);
+    operate(monitor, inferstat_name(monitor, "x"), 100);
+    struct inferstat_load *load = inferstat_load_begin(monitor, 1, 1);
+    inferstat_load_start_stage(load, "a");
+    inferstat_load_end(load, INFERSTAT_RESULT_OK, NULL);
+    struct inferstat_totals totals;
+    inferstat_get_totals(monitor, &totals);
+    assert_int_equal(totals.produced, 64);
+    assert_int_equal(totals.dropped, 38); // 36 operations, the load with its stage
+    wait_for(&lines, &lines.losses, 1);
+    fixture->collector = fake_collector_open(fixture->folder);
+    assert_int_equal(close_monitor(fixture, 10 * SECOND, &totals), INFERSTAT_OK);
+    assert_int_equal(totals.produced, 64);
+    assert_int_equal(totals.acknowledged, 64);
+    assert_int_equal(totals.dropped, 38);
+    struct fake_state seen;
+    fake_collector_state(fixture->collector, &seen);
+    assert_int_equal(seen.unnumbered, 38);
+    assert_int_equal(seen.records, 64);
+}
+
+static void test_log_lines(void **state)
+{
+    struct fixture *fixture = *state;
+    struct lines lines = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    fixture->options.log = take_line;
+    fixture->options.log_context = &lines;
+    fixture->options.report = 0;
+    struct inferstat_monitor *monitor = open_monitor(fixture);
+    const uint32_t name = inferstat_name(monitor, "tiny");
+    struct inferstat_load *load = inferstat_load_begin(monitor, name, name);
+    inferstat_load_start_stage(load, "file_opening");
+    inferstat_load_start_stage(load, "read_header");
+    inferstat_load_set_model_bytes(load, 537395200);
+    inferstat_load_end(load, INFERSTAT_RESULT_ERROR, "too short");
+    infer(monitor, name, 3);
+    assert_int_equal(lines.load, 1);
+    assert_int_equal(lines.infer, 1);
+    static const char *const wanted[] = {"[LOAD] model=tiny total=",
+                                         " size=512.5 MB memory_delta=",
+                                         " stages=[file_opening=",
+                                         ", read_header=",
+                                         "] error=too short\n",
+                                         "[INFER] model=tiny prompt=4 generated=3 total=",
+                                         " prefill=",
+                                         " ttft=",
+                                         " tokens/sec="};
+    for (size_t i = 0; i < COUNT_OF(wanted); i++)
+        if (!strstr(lines.text, wanted[i]))
+            fail_msg("no \"%s\" in:\n%s", wanted[i], lines.text);
+}
+
+// Samples arrive by themselves.
+static void test_process_samples(void **state)
+{
+    struct fixture *fixture = *state;
+    fixture->options.sample_ms = 10;
+    fixture->collector = fake_collector_open(fixture->folder);
+    struct inferstat_monitor *monitor = open_monitor(fixture);
+    inferstat_set_device_memory(monitor, 5000);
+    assert_true(fake_collector_wait(fixture->collector, 5));
+    struct inferstat_summary summary;
+    inferstat_get_summary(monitor, &summary);
+    assert_true(summary.cpu_ratio >= 0);
+    assert_int_equal(summary.device_memory_bytes, 5000);
+    struct fake_row row;
+    assert_true(fake_collector_row(fixture->collector, RECORD_KIND_PROCESS_SAMPLE, 4, &row));
+    assert_int_equal(row.stream, 0);
+    assert_true(row.values[PROCESS_SAMPLE_CPU].r >= 0);
+    assert_true(row.values[PROCESS_SAMPLE_HOST_MEMORY].i > 100000);
+    assert_int_equal(row.values[PROCESS_SAMPLE_DEVICE_MEMORY].i, 5000);
+}
+
+// ---- Threads ----------------------------------------------------------------------------
+
+static void *one_operation(void *context)
+{
+    operate(context, inferstat_name(context, "x"), 1);
+    return NULL;
+}
+
+// Threads that come and go one after another share one stream, and so one ring.
+static void test_thread_churn(void **state)
+{
+    struct fixture *fixture = *state;
+    fixture->collector = fake_collector_open(fixture->folder);
+    struct inferstat_monitor *monitor = open_monitor(fixture);
+    enum { THREADS = 300 };
+    for (int i = 0; i < THREADS; i++) {
+        pthread_t thread;
+        assert_int_equal(pthread_create(&thread, NULL, one_operation, monitor), 0);
+        assert_int_equal(pthread_join(thread, NULL), 0);
+    }
+    struct inferstat_totals totals;
+    assert_int_equal(close_monitor(fixture, 10 * SECOND, &totals), INFERSTAT_OK);
+    assert_int_equal(totals.produced, THREADS);
+    for (unsigned i = 0; i < THREADS; i++) {
+        struct fake_row row;
+        assert_true(fake_collector_row(fixture->collector, RECORD_KIND_OPERATION, i, &row));
+        assert_int_equal(row.stream, 1);
+        assert_int_equal(row.number, i + 1);
+    }
+}
+
+struct crowd {
+    struct inferstat_monitor *monitor;
+    pthread_barrier_t all_recorded;
+};
+
+static void *stand_in_crowd(void *context)
+{
+    struct crowd *crowd = context;
+    operate(crowd->monitor, inferstat_name(crowd->monitor, "x"), 1);
+    (void)pthread_barrier_wait(&crowd->all_recorded);
+    return NULL;
+}
+
+// More threads at once than there are streams: what the rest record is counted as
+// lost, and who comes when streams are free again has one.
+static void test_more_threads_than_streams(void **state)
+{
+    struct fixture *fixture = *state;
+    enum { THREADS = DELIVERY_STREAMS_MAX + 9 }; // stream 0 is the library's
+    fixture->options.ring_records = 64;
+    fixture->options.history_operations = 1;
+    fixture->options.history_inferences = 1;
+    fixture->collector = fake_collector_open(fixture->folder);
+    struct crowd crowd = {.monitor = open_monitor(fixture)};
+    assert_int_equal(pthread_barrier_init(&crowd.all_recorded, NULL, THREADS), 0);
+    pthread_attr_t small;
+    assert_int_equal(pthread_attr_init(&small), 0);
+    assert_int_equal(pthread_attr_setstacksize(&small, 128 * 1024), 0);
+    static pthread_t threads[THREADS];
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], &small, stand_in_crowd, &crowd), 0);
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    (void)pthread_attr_destroy(&small);
+    (void)pthread_barrier_destroy(&crowd.all_recorded);
+    struct inferstat_totals totals;
+    inferstat_get_totals(crowd.monitor, &totals);
+    assert_int_equal(totals.produced, DELIVERY_STREAMS_MAX - 1);
+    assert_int_equal(totals.dropped, 10);
+    struct inferstat_summary summary;
+    inferstat_get_summary(crowd.monitor, &summary);
+    assert_int_equal(summary.operations, THREADS); // the history knows them all
+
+    operate(crowd.monitor, 1, 5); // this thread sits down where one got up
+    assert_int_equal(close_monitor(fixture, 20 * SECOND, &totals), INFERSTAT_OK);
+    assert_int_equal(totals.acknowledged, DELIVERY_STREAMS_MAX - 1 + 5);
+    struct fake_state seen;
+    fake_collector_state(fixture->collector, &seen);
+    assert_int_equal(seen.unnumbered, 10);
+}
+
+static void test_two_monitors(void **state)
+{
+    struct fixture *fixture = *state;
+    fixture->options.report = 0;
+    struct inferstat_monitor *first = open_monitor(fixture);
+    struct inferstat_monitor *second;
+    assert_int_equal(inferstat_open(&second, &fixture->options, NULL), INFERSTAT_OK);
+    for (int i = 0; i < 10; i++) {
+        operate(first, 1, 1);
+        operate(second, 1, 2);
+    }
+    struct inferstat_summary summary;
+    inferstat_get_summary(first, &summary);
+    assert_int_equal(summary.operations, 10);
+    inferstat_get_summary(second, &summary);
+    assert_int_equal(summary.operations, 20);
+    assert_int_equal(inferstat_close(second, 0, NULL), INFERSTAT_OK);
+    operate(first, 1, 1);
+    inferstat_get_summary(first, &summary);
+    assert_int_equal(summary.operations, 11);
+}
+
+// ---- fork() -------------------------------------------------------------------------------
+
+// What the child does with all it inherited: nothing may come of it.  It exits 0
+// when all is well.
+static int be_child(struct inferstat_monitor *monitor, struct inferstat_inference *inference,
+                    struct fixture *fixture)
+{
+    inferstat_inference_token(inference);
+    inferstat_inference_end(inference, INFERSTAT_FINISH_STOP);
+    inferstat_inference_free(inference);
+    operate(monitor, 1, 5);
+    infer(monitor, 1, 5);
+    inferstat_load_end(inferstat_load_begin(monitor, 1, 1), INFERSTAT_RESULT_OK, NULL);
+    struct inferstat_summary summary;
+    inferstat_get_summary(monitor, &summary);
+    if (summary.operations != 0 || inferstat_name(monitor, "child") != 0)
+        return 2;
+    if (inferstat_close(monitor, SECOND, NULL) != INFERSTAT_OK)
+        return 3;
+    // It may open one of its own.
+    struct inferstat_monitor *own;
+    if (inferstat_open(&own, &fixture->options, NULL) != INFERSTAT_OK)
+        return 4;
+    operate(own, 1, 3);
+    struct inferstat_totals totals;
+    if (inferstat_close(own, SECOND / 5, &totals) != INFERSTAT_UNFINISHED)
+        return 5;
+    return totals.produced == 3 ? 0 : 6;
+}
+
+static void test_fork(void **state)
+{
+    struct fixture *fixture = *state;
+    struct inferstat_monitor *monitor = open_monitor(fixture);
+    operate(monitor, inferstat_name(monitor, "x"), 4);
+    struct inferstat_inference *inference = inferstat_inference_new(monitor);
+    inferstat_inference_begin(inference, &(struct inferstat_request){.model = 1});
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0)
+        _exit(be_child(monitor, inference, fixture));
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+    assert_int_equal(count_run_files(fixture->folder), 2); // ours, and the child's own
+
+    inferstat_inference_end(inference, INFERSTAT_FINISH_STOP);
+    inferstat_inference_free(inference);
+    fixture->collector = fake_collector_open(fixture->folder);
+    struct inferstat_totals totals;
+    assert_int_equal(close_monitor(fixture, 10 * SECOND, &totals), INFERSTAT_OK);
+    assert_int_equal(totals.produced, 5);
+    struct fake_state seen;
+    fake_collector_state(fixture->collector, &seen);
+    assert_int_equal(seen.records, 5);
+    assert_int_equal(fake_collector_count(fixture->collector, RECORD_KIND_OPERATION), 4);
+}
+
+#define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_bad_options),
+        TEST(test_null_does_nothing),
+        TEST(test_history_limits),
+        TEST(test_means_summary_and_clear),
+        TEST(test_history_of_many_threads),
+        TEST(test_listeners),
+        TEST(test_unlisten_waits),
+        TEST(test_names),
+        TEST(test_no_collector),
+        TEST(test_nothing_recorded_leaves_nothing),
+        TEST(test_collector_comes_and_goes),
+        TEST(test_store_is_swapped),
+        TEST(test_refused_records),
+        TEST(test_full_ring),
+        TEST(test_log_lines),
+        TEST(test_process_samples),
+        TEST(test_thread_churn),
+        TEST(test_more_threads_than_streams),
+        TEST(test_two_monitors),
+        TEST(test_fork),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,365 @@
+// Run files: what a killed process leaves behind is found, whole; what cannot be
+// a run file is refused.
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/core/text.h"
+#include "common/monitor/inferstat.h"
+#include "common/monitor/runfile.h"
+#include "tests/support/folder.h"
+#include "tests/support/test.h"
+
+enum { RING_RECORDS = 64, PATH_SIZE = FOLDER_PATH_SIZE + 64 };
+
+static int set_up(void **state)
+{
+    char *folder = malloc(FOLDER_PATH_SIZE);
+    assert_non_null(folder);
+    folder_make(folder);
+    *state = folder;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    folder_remove(*state);
+    free(*state);
+    return 0;
+}
+
+static struct runfile_run some_run(void)
+{
+    struct runfile_run run = {.pid = 4711, .started_ns = 42};
+    for (unsigned i = 0; i < sizeof run.uuid; i++)
+        run.uuid[i] = (unsigned char)(i + 1);
+    (void)strcpy(run.program, "engine");
+    (void)strcpy(run.collector, "ipc:///nowhere");
+    (void)strcpy(run.host.host, "somewhere");
+    return run;
+}
+
+static struct runfile *make_file(const char *folder)
+{
+    const struct runfile_run run = some_run();
+    struct runfile *file;
+    struct error err;
+    if (runfile_create(&file, folder, &run, RING_RECORDS, &err) != STATUS_OK)
+        fail_msg("%s", err.text);
+    return file;
+}
+
+static void push(struct ring *ring, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        struct record record;
+        record_init(&record, RECORD_KIND_STARTUP, i);
+        (void)ring_push(ring, &record, 1);
+    }
+}
+
+static void test_made_and_attached(void **state)
+{
+    struct runfile *file = make_file(*state);
+    char path[PATH_SIZE];
+    (void)snprintf(path, sizeof path, "%s", runfile_path(file));
+    char uuid[37];
+    text_from_uuid(uuid, runfile_run(file)->uuid);
+    assert_non_null(strstr(path, uuid));
+    struct stat about;
+    assert_int_equal(stat(path, &about), 0);
+    assert_int_equal(about.st_mode & 0777, 0600);
+
+    struct runfile_stream streams[3];
+    for (unsigned i = 0; i < COUNT_OF(streams); i++) {
+        assert_int_equal(runfile_add_stream(file, &streams[i], NULL), STATUS_OK);
+        push(streams[i].ring, 10 * (i + 1));
+    }
+    ring_release(streams[1].ring, 5);
+    const uint32_t name = names_add(runfile_names(file), "stories");
+    atomic_store(&streams[2].header->activity, (uint64_t)ACTIVITY_DECODE | (uint64_t)name << 8);
+
+    // While its process lives nobody else may have it.
+    struct runfile *other;
+    struct error err;
+    assert_int_equal(runfile_attach(&other, path, &err), STATUS_BUSY);
+    runfile_close(file);
+
+    assert_int_equal(runfile_attach(&other, path, &err), STATUS_OK);
+    assert_int_equal(runfile_run(other)->pid, 4711);
+    assert_string_equal(runfile_run(other)->host.host, "somewhere");
+    assert_int_equal(runfile_stream_count(other), 3);
+    for (unsigned i = 0; i < 3; i++)
+        assert_int_equal(ring_produced(runfile_stream(other, i).ring), 10 * (i + 1));
+    assert_int_equal(ring_released(runfile_stream(other, 1).ring), 5);
+    assert_string_equal(names_text(runfile_names(other), name, NULL), "stories");
+    char text[64];
+    assert_string_equal(runfile_activity_text(text, sizeof text, other, 2), "decode stories");
+    assert_string_equal(runfile_activity_text(text, sizeof text, other, 0), "");
+    runfile_remove(other);
+    assert_int_not_equal(stat(path, &about), 0);
+    assert_int_equal(runfile_attach(&other, path, &err), STATUS_IO);
+}
+
+// A child that gives the lock back keeps the parent's where it is.
+static void test_lock_is_not_inherited(void **state)
+{
+    struct runfile *file = make_file(*state);
+    char path[PATH_SIZE];
+    (void)snprintf(path, sizeof path, "%s", runfile_path(file));
+    int pipe_fds[2];
+    assert_int_equal(pipe(pipe_fds), 0);
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        runfile_leave_to_parent(file);
+        char byte;
+        (void)close(pipe_fds[1]);
+        (void)!read(pipe_fds[0], &byte, 1); // until the parent closes its end
+        _exit(0);
+    }
+    (void)close(pipe_fds[0]);
+    struct runfile *other;
+    assert_int_equal(runfile_attach(&other, path, NULL), STATUS_BUSY);
+    runfile_close(file);
+    // The child lives and still has the file mapped.  It may take a moment until it
+    // has let go.
+    enum status status = STATUS_BUSY;
+    for (int i = 0; i < 5000 && status == STATUS_BUSY; i++) {
+        status = runfile_attach(&other, path, NULL);
+        if (status == STATUS_BUSY)
+            (void)usleep(1000);
+    }
+    assert_int_equal(status, STATUS_OK);
+    runfile_remove(other);
+    (void)close(pipe_fds[1]);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+}
+
+static void test_streams_have_a_limit(void **state)
+{
+    struct runfile *file = make_file(*state);
+    struct runfile_stream stream;
+    for (int i = 0; i < DELIVERY_STREAMS_MAX; i++)
+        assert_int_equal(runfile_add_stream(file, &stream, NULL), STATUS_OK);
+    assert_int_equal(runfile_add_stream(file, &stream, NULL), STATUS_FULL);
+    runfile_remove(file);
+}
+
+// ---- What is none ------------------------------------------------------------------
+
+static void overwrite(const char *path, off_t offset, const void *bytes, size_t size)
+{
+    const int fd = open(path, O_RDWR | O_CLOEXEC);
+    assert_true(fd >= 0);
+    assert_int_equal(pwrite(fd, bytes, size, offset), size);
+    assert_int_equal(close(fd), 0);
+}
+
+static void read_at(const char *path, off_t offset, void *bytes, size_t size)
+{
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    assert_true(fd >= 0);
+    assert_int_equal(pread(fd, bytes, size, offset), size);
+    assert_int_equal(close(fd), 0);
+}
+
+static void expect_corrupt(const char *path, const char *what)
+{
+    struct runfile *file;
+    struct error err;
+    if (runfile_attach(&file, path, &err) != STATUS_CORRUPT)
+        fail_msg("attached in spite of: %s", what);
+    assert_non_null(strstr(err.text, path));
+}
+
+// Every 4-byte word of the header's layout, the name table's head and a stream's
+// head, turned upside down: refused, or harmless, never a crash.
+static void test_lies_are_refused(void **state)
+{
+    struct runfile *file = make_file(*state);
+    char path[PATH_SIZE];
+    (void)snprintf(path, sizeof path, "%s", runfile_path(file));
+    struct runfile_stream stream;
+    assert_int_equal(runfile_add_stream(file, &stream, NULL), STATUS_OK);
+    push(stream.ring, 20);
+    (void)names_add(runfile_names(file), "name");
+    runfile_close(file);
+    struct stat about;
+    assert_int_equal(stat(path, &about), 0);
+
+    // The words that say where things lie: 56 bytes from the start.
+    for (off_t offset = 0; offset < 56; offset += 4) {
+        uint32_t word, upside_down;
+        read_at(path, offset, &word, sizeof word);
+        upside_down = ~word;
+        overwrite(path, offset, &upside_down, sizeof upside_down);
+        char what[32];
+        (void)snprintf(what, sizeof what, "header word at %ld", (long)offset);
+        expect_corrupt(path, what);
+        overwrite(path, offset, &word, sizeof word);
+    }
+    const size_t names_at = RUNFILE_HEADER_SIZE;
+    const off_t stream_at =
+        (off_t)(about.st_size -
+                (off_t)((RUNFILE_STREAM_HEADER + ring_size(RING_RECORDS) + 4095) / 4096 * 4096));
+    const struct {
+        const char *what;
+        off_t offset;
+        uint32_t value;
+    } lies[] = {
+        {"too many names", (off_t)names_at, 65536},
+        {"a name that is not there", (off_t)names_at, 2},
+        {"a name beyond the text", (off_t)names_at + 64 + 4, NAMES_TEXT_MAX},
+        {"a stream's magic", stream_at, 0},
+        {"a stream's number", stream_at + 8, 7},
+        {"a ring's magic", stream_at + RUNFILE_STREAM_HEADER, 0},
+        {"a ring's capacity", stream_at + RUNFILE_STREAM_HEADER + 8, RING_RECORDS / 2},
+        {"a ring's count", stream_at + RUNFILE_STREAM_HEADER + 64, 4000000},
+    };
+    for (size_t i = 0; i < COUNT_OF(lies); i++) {
+        uint32_t word;
+        read_at(path, lies[i].offset, &word, sizeof word);
+        assert_int_not_equal(word, lies[i].value);
+        overwrite(path, lies[i].offset, &lies[i].value, sizeof word);
+        expect_corrupt(path, lies[i].what);
+        overwrite(path, lies[i].offset, &word, sizeof word);
+    }
+    // A host name without an end.
+    char host[PROCESS_TEXT_SIZE], filled[PROCESS_TEXT_SIZE];
+    memset(filled, 'x', sizeof filled);
+    const off_t host_at = 56 + (off_t)offsetof(struct runfile_run, host.host);
+    read_at(path, host_at, host, sizeof host);
+    assert_string_equal(host, "somewhere");
+    overwrite(path, host_at, filled, sizeof filled);
+    expect_corrupt(path, "a text without an end");
+    overwrite(path, host_at, host, sizeof host);
+
+    // Cut anywhere: short of its streams it is none.
+    for (off_t size = 0; size < about.st_size; size += about.st_size / 7 + 1) {
+        char copy[PATH_SIZE + 8];
+        (void)snprintf(copy, sizeof copy, "%s.cut", path);
+        char command[2 * PATH_SIZE + 32];
+        (void)snprintf(command, sizeof command, "cp '%s' '%s'", path, copy);
+        assert_int_equal(system(command), 0);
+        assert_int_equal(truncate(copy, size), 0);
+        expect_corrupt(copy, "a cut file");
+    }
+    // And as it was, it is one.
+    assert_int_equal(runfile_attach(&file, path, NULL), STATUS_OK);
+    runfile_remove(file);
+}
+
+// ---- Folders -------------------------------------------------------------------------
+
+static void test_default_folder(void **state)
+{
+    const char *folder = *state;
+    char wanted[PATH_SIZE], found[PATH_SIZE];
+    (void)snprintf(wanted, sizeof wanted, "%s/a/b", folder);
+    assert_int_equal(setenv("INFERSTAT_RUN_DIR", wanted, 1), 0);
+    assert_int_equal(runfile_default_folder(found, sizeof found, NULL), STATUS_OK);
+    assert_string_equal(found, wanted);
+    struct stat about;
+    assert_int_equal(stat(wanted, &about), 0);
+    assert_int_equal(about.st_mode & 0777, 0700);
+
+    assert_int_equal(unsetenv("INFERSTAT_RUN_DIR"), 0);
+    assert_int_equal(runfile_default_folder(found, sizeof found, NULL), STATUS_OK);
+    assert_int_equal(stat(found, &about), 0);
+    assert_int_equal(about.st_uid, geteuid());
+    assert_int_equal(about.st_mode & 0077, 0);
+}
+
+// ---- A process that is killed ----------------------------------------------------------
+
+// Records for ever, saying after how many it is worth killing.
+static void be_killed(const char *folder, int ready_fd)
+{
+    struct inferstat_options options;
+    inferstat_options_init(&options);
+    options.collector = "ipc:///nowhere";
+    options.run_folder = folder;
+    options.sample_ms = 0;
+    struct inferstat_monitor *monitor;
+    if (inferstat_open(&monitor, &options, NULL) != INFERSTAT_OK)
+        _exit(1);
+    const uint32_t name = inferstat_name(monitor, "victim");
+    struct inferstat_inference *inference = inferstat_inference_new(monitor);
+    for (uint64_t request = 1;; request++) {
+        inferstat_inference_begin(inference,
+                                  &(struct inferstat_request){.model = name, .request = request});
+        inferstat_inference_start_prefill(inference);
+        inferstat_inference_token(inference);
+        if (request == 1001) {
+            // In the middle of a request, after 1000 whole ones.
+            (void)!write(ready_fd, "x", 1);
+            for (;;)
+                (void)pause();
+        }
+        inferstat_inference_end(inference, INFERSTAT_FINISH_STOP);
+    }
+}
+
+static void test_killed_process_loses_nothing(void **state)
+{
+    const char *folder = *state;
+    int ready[2];
+    assert_int_equal(pipe(ready), 0);
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0)
+        be_killed(folder, ready[1]);
+    char byte;
+    (void)close(ready[1]);
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    (void)close(ready[0]);
+    assert_int_equal(kill(child, SIGKILL), 0);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+
+    char command[PATH_SIZE + 32], path[PATH_SIZE];
+    (void)snprintf(command, sizeof command, "ls -d '%s'/*.run", folder);
+    FILE *list = popen(command, "r");
+    assert_non_null(list);
+    assert_non_null(fgets(path, sizeof path, list));
+    assert_int_equal(pclose(list), 0);
+    path[strcspn(path, "\n")] = '\0';
+
+    struct runfile *file;
+    struct error err;
+    if (runfile_attach(&file, path, &err) != STATUS_OK)
+        fail_msg("%s", err.text);
+    assert_int_equal(runfile_run(file)->pid, child);
+    assert_string_equal(runfile_run(file)->collector, "ipc:///nowhere");
+    assert_int_equal(runfile_stream_count(file), 2);
+    const struct ring *ring = runfile_stream(file, 1).ring;
+    assert_int_equal(ring_produced(ring), 1000);
+    for (uint64_t number = 1; number <= 1000; number++) {
+        const struct record *record = ring_at(ring, number);
+        assert_int_equal(record->kind, RECORD_KIND_INFERENCE);
+        assert_int_equal(record->values[INFERENCE_REQUEST].i, (int64_t)number);
+        assert_string_equal(
+            names_text(runfile_names(file), record->values[INFERENCE_MODEL].name, NULL), "victim");
+    }
+    char activity[64];
+    assert_string_equal(runfile_activity_text(activity, sizeof activity, file, 1), "decode victim");
+    assert_int_equal(atomic_load(&runfile_state(file)->ended_ns), 0);
+    runfile_remove(file);
+}
+
+#define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_made_and_attached),    TEST(test_lock_is_not_inherited),
+        TEST(test_streams_have_a_limit), TEST(test_lies_are_refused),
+        TEST(test_default_folder),       TEST(test_killed_process_loses_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
