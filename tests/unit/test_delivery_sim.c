@@ -117,7 +117,7 @@ struct world {
     // Collector's side.
     struct store durable, working, copy;
     bool copy_made;
-    bool session; // Hello was said on this connection
+    bool greeted; // Hello was said since the collector started
     bool disk_full;
     bool touched[STREAMS];
     uint64_t answer_sequence;
@@ -180,7 +180,6 @@ static bool arrived(struct queue *queue, struct packet *packet)
 static void disconnect(void)
 {
     world.connected = false;
-    world.session = false;
     world.to_collector.count = 0;
     world.to_producer.count = 0;
 }
@@ -218,6 +217,17 @@ static void forget_answers(void)
     world.welcome_due = false;
 }
 
+// The collector ends and starts again: what it had not committed is gone, and it
+// knows no run but from its store.
+static void restart(void)
+{
+    disconnect();
+    world.working = world.durable;
+    world.greeted = false;
+    world.answer_sequence = 0;
+    forget_answers();
+}
+
 // Every number below `next` is accounted for, nothing above.
 static void check_store(const struct store *store)
 {
@@ -236,8 +246,7 @@ static void commit(void)
     }
     world.durable = world.working;
     if (chance(world.profile.crash_after_commit)) {
-        disconnect();
-        forget_answers();
+        restart();
         return;
     }
     if (world.welcome_due)
@@ -311,13 +320,13 @@ static void collector_receive(const struct packet *packet)
 {
     const struct delivery_action *message = &packet->message;
     if (message->kind == DELIVERY_SEND_HELLO) {
-        world.session = true;
+        world.greeted = true;
         world.working.run_known = true;
         take_streams(packet);
         world.welcome_due = true;
         return;
     }
-    if (!world.session || !world.working.run_known) {
+    if (!world.greeted || !world.working.run_known) {
         answer(true, message->sequence, false);
         return;
     }
@@ -359,12 +368,8 @@ static void collector_faults(void)
         else
             world.durable = world.copy;
     }
-    if (swap || restore || chance(profile->crash)) {
-        disconnect();
-        world.working = world.durable;
-        world.answer_sequence = 0;
-        forget_answers();
-    }
+    if (swap || restore || chance(profile->crash))
+        restart();
     if (chance(profile->disk_full))
         world.disk_full = !world.disk_full;
     if (chance(20))
