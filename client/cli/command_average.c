@@ -12,20 +12,21 @@ enum { FIGURES_MAX = 16 };
 static const struct figure {
     const char *key;
     const char *title;
-    bool in_unit; // of the metric; else a count or ratio
-    bool needed;  // shown even where no row has it
+    bool in_unit;   // of the metric; else a count or ratio
+    bool needed;    // shown even where no row has it
+    unsigned minor; // as in a table
 } figures[] = {
-    {"count", "count", false, true},
-    {"mean", "mean", true, true},
-    {"total_over_total", "total/total", true, false},
-    {"min", "min", true, true},
-    {"max", "max", true, true},
-    {"p50", "p50", true, true},
-    {"p90", "p90", true, true},
-    {"p95", "p95", true, true},
-    {"p99", "p99", true, true},
-    {"coverage_ratio", "coverage", false, true},
-    {"lost", "lost", false, true},
+    {"count", "count", false, true, 0},
+    {"mean", "mean", true, true, 0},
+    {"total_over_total", "total/total", true, false, 0},
+    {"min", "min", true, true, 2},
+    {"max", "max", true, true, 2},
+    {"p50", "p50", true, true, 0},
+    {"p90", "p90", true, true, 3},
+    {"p95", "p95", true, true, 1},
+    {"p99", "p99", true, true, 0},
+    {"coverage_ratio", "coverage", false, true, 0},
+    {"lost", "lost", false, true, 1},
 };
 
 enum { FIGURE_COUNT = sizeof figures / sizeof *figures };
@@ -73,8 +74,9 @@ static enum status new_table(struct table **out, const struct shown *shown)
         columns[count++] =
             (struct table_column){.title = shown->groups[i].title, .may_shrink = true};
     for (unsigned i = 0; i < shown->figure_count; i++)
-        columns[count++] =
-            (struct table_column){.title = shown->figures[i]->title, .align = TABLE_RIGHT};
+        columns[count++] = (struct table_column){.title = shown->figures[i]->title,
+                                                 .align = TABLE_RIGHT,
+                                                 .minor = shown->figures[i]->minor};
     return table_new(out, columns, count);
 }
 
@@ -168,16 +170,13 @@ enum status command_average(struct cli *cli, struct error *err)
     struct rows rows = {.out = cli->around.out, .format = cli->options.format};
     struct result *result = NULL;
     status = ask(cli, &result, err);
-    if (status == STATUS_NO_DATA && rows.format == FORMAT_JSON) {
-        rows_begin(&rows);
+    if (status == STATUS_NO_DATA && rows.format == FORMAT_JSON)
         rows_end(&rows);
-    }
     if (status != STATUS_OK)
         return status;
     if (rows.format == FORMAT_TEXT) {
         status = print_for_people(cli, metric, result, err);
     } else {
-        rows_begin(&rows);
         rows_write(&rows, result, 0, result_row_count(result));
         rows_end(&rows);
     }

@@ -24,7 +24,6 @@ static enum status write_kinds(struct cli *cli, uint32_t kinds, struct rows *row
                                struct error *err)
 {
     uint64_t limit = cli->options.limit;
-    rows_begin(rows);
     for (int kind = 0; kind < (int)RECORD_KIND_COUNT; kind++) {
         if (!(kinds >> kind & 1) || (limit != 0 && rows->count >= limit))
             continue;

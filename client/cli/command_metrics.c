@@ -140,7 +140,6 @@ enum status command_metrics(struct cli *cli, struct error *err)
     } else if (rows.format == FORMAT_TEXT) {
         status = print_for_people(cli, filler.result, err);
     } else {
-        rows_begin(&rows);
         rows_write(&rows, filler.result, 0, result_row_count(filler.result));
         rows_end(&rows);
     }

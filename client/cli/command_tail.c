@@ -119,8 +119,9 @@ enum status command_tail(struct cli *cli, struct error *err)
     if (status != STATUS_OK)
         return status;
 
-    // Whether anybody is there is worth knowing at once; what follows waits.
-    struct query ping = {.kind = QUERY_PING};
+    // Whether anybody is there, and the filters make sense, is worth knowing at
+    // once; what follows waits.
+    struct query ping = {.kind = QUERY_PING, .filter = cli->options.filter};
     struct result *answer;
     status = cli_ask(cli, &ping, &answer, err);
     if (status != STATUS_OK)

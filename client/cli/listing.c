@@ -100,7 +100,6 @@ void listing_note_limit(const struct cli *cli, uint64_t rows)
 enum status listing_for_machines(struct cli *cli, struct error *err)
 {
     struct rows rows = {.out = cli->around.out, .format = cli->options.format};
-    rows_begin(&rows);
     enum status status =
         listing_write(cli, listing_kind(cli), false, listing_limit(cli), &rows, err);
     if (status != STATUS_OK)

@@ -24,7 +24,7 @@ MUST_CHECK enum status listing_filtered(struct cli *cli, enum record_kind kind,
                                         uint64_t limit, listing_take *take, void *context,
                                         struct error *err);
 
-// Writes such a listing to `rows`, between rows_begin and rows_end.
+// Writes such a listing to `rows`; rows_end is the caller's.
 MUST_CHECK enum status listing_write(struct cli *cli, enum record_kind kind, bool oldest_first,
                                      uint64_t limit, struct rows *rows, struct error *err);
 

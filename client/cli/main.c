@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <langinfo.h>
 #include <locale.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,7 +44,8 @@ int main(int argc, char **argv)
     };
     struct error err = {0};
     enum status status = cli_run(&around, argc, argv, &err);
-    if (fflush(stdout) != 0 && status == STATUS_OK)
+    bool failed = ferror(stdout) != 0;
+    if ((fflush(stdout) != 0 || failed) && status == STATUS_OK)
         status =
             error_set(&err, STATUS_IO, "standard output: cannot be written: %s", strerror(errno));
     int code = cli_exit_code(status);

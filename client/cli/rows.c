@@ -3,18 +3,21 @@
 #include "client/cli/csv.h"
 #include "client/cli/json.h"
 
-void rows_begin(struct rows *rows)
+// `result` (NULL: there is none) has the keys of a CSV's header.
+static void begin(struct rows *rows, const struct result *result)
 {
+    if (rows->begun)
+        return;
+    rows->begun = true;
     if (rows->format == FORMAT_JSON)
         (void)fputs("{\"rows\": [", rows->out);
+    if (rows->format == FORMAT_CSV && result)
+        csv_write_header(rows->out, result);
 }
 
 void rows_write(struct rows *rows, const struct result *result, size_t first, size_t end)
 {
-    if (rows->format == FORMAT_CSV && !rows->headed) {
-        csv_write_header(rows->out, result);
-        rows->headed = true;
-    }
+    begin(rows, result);
     for (size_t row = first; row < end; row++, rows->count++) {
         if (rows->format == FORMAT_CSV) {
             csv_write_row(rows->out, result, row);
@@ -30,6 +33,7 @@ void rows_write(struct rows *rows, const struct result *result, size_t first, si
 
 void rows_end(struct rows *rows)
 {
+    begin(rows, NULL);
     if (rows->format == FORMAT_JSON)
         (void)fputs(rows->count > 0 ? "\n]}\n" : "]}\n", rows->out);
 }

@@ -16,16 +16,14 @@ struct rows {
     enum cli_format format;
     const char *kind; // NULL, or a "kind" for each row (not in CSV)
     uint64_t count;   // rows written
-    bool headed;      // CSV: the header stands
+    bool begun;       // what stands before the first row is written
 };
 
-// Before the first row: JSON's opening.
-void rows_begin(struct rows *rows);
-
-// Writes rows `first` up to `end` (not included) of a result.
+// Writes rows `first` up to `end` (not included) of a result; before the first,
+// what the format opens with.  So nothing is written when no answer comes.
 void rows_write(struct rows *rows, const struct result *result, size_t first, size_t end);
 
-// Behind the last: JSON's closing.
+// Behind the last row, also where there is none: JSON's closing.
 void rows_end(struct rows *rows);
 
 #endif

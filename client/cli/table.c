@@ -33,10 +33,13 @@ struct table {
     bool failed; // out of memory
 };
 
-// How a table is laid out for one width.
+// How a table is laid out for one width, a place a column.
 struct layout {
-    unsigned *widths;
-    unsigned shown; // columns from the left
+    unsigned count;
+    struct laid {
+        unsigned needed; // for all its cells
+        unsigned width;  // given; 0: left out
+    } * columns;
 };
 
 enum status table_new(struct table **out, const struct table_column *columns, unsigned count)
@@ -146,55 +149,94 @@ void table_add_below(struct table *table, const char *line)
 
 // ---- Laying out ---------------------------------------------------------------
 
-static void measure(const struct table *table, unsigned *widths)
+// Every column as wide as its cells need.
+static void measure(const struct table *table, struct layout *layout)
 {
-    for (unsigned i = 0; i < table->column_count; i++)
-        widths[i] = width_of(table->columns[i].title);
+    for (unsigned i = 0; i < layout->count; i++)
+        layout->columns[i].needed = width_of(table->columns[i].title);
     for (size_t i = 0; i < table->cell_count; i++) {
-        unsigned *width = &widths[i % table->column_count];
+        struct laid *laid = &layout->columns[i % layout->count];
         unsigned needed = width_of(table->cells[i]);
-        if (needed > *width)
-            *width = needed;
+        if (needed > laid->needed)
+            laid->needed = needed;
     }
+    for (unsigned i = 0; i < layout->count; i++)
+        layout->columns[i].width = layout->columns[i].needed;
+}
+
+static unsigned shown_columns(const struct layout *layout)
+{
+    unsigned shown = 0;
+    for (unsigned i = 0; i < layout->count; i++)
+        shown += layout->columns[i].width > 0;
+    return shown;
 }
 
 static unsigned total_width(const struct layout *layout)
 {
     unsigned total = 0;
-    for (unsigned i = 0; i < layout->shown; i++)
-        total += layout->widths[i] + (i > 0 ? GAP : 0);
-    return total;
+    for (unsigned i = 0; i < layout->count; i++)
+        total += layout->columns[i].width;
+    return total + GAP * (shown_columns(layout) - 1);
+}
+
+// Leaves out the most minor column, of equals the rightmost; false when none is
+// minor.
+static bool leave_minor_out(const struct table *table, const struct layout *layout)
+{
+    unsigned minor = 0;
+    unsigned which = 0;
+    for (unsigned i = 0; i < layout->count; i++) {
+        if (layout->columns[i].width > 0 && table->columns[i].minor > 0 &&
+            table->columns[i].minor >= minor) {
+            minor = table->columns[i].minor;
+            which = i;
+        }
+    }
+    if (minor > 0)
+        layout->columns[which].width = 0;
+    return minor > 0;
 }
 
 // Takes one terminal column from the widest shrinkable one; false when none is.
 static bool shrink_widest(const struct table *table, const struct layout *layout)
 {
-    unsigned widest = layout->shown;
-    for (unsigned i = 0; i < layout->shown; i++) {
-        if (!table->columns[i].may_shrink || layout->widths[i] <= SHRINK_LEAST)
-            continue;
-        if (widest == layout->shown || layout->widths[i] > layout->widths[widest])
-            widest = i;
+    struct laid *widest = NULL;
+    for (unsigned i = 0; i < layout->count; i++) {
+        struct laid *laid = &layout->columns[i];
+        if (table->columns[i].may_shrink && laid->width > SHRINK_LEAST &&
+            (!widest || laid->width > widest->width))
+            widest = laid;
     }
-    if (widest == layout->shown)
+    if (widest)
+        widest->width--;
+    return widest != NULL;
+}
+
+// Leaves out the rightmost column and gives the others their width back; false
+// when only one is left.
+static bool leave_last_out(const struct layout *layout)
+{
+    if (shown_columns(layout) == 1)
         return false;
-    layout->widths[widest]--;
+    unsigned last = layout->count - 1;
+    while (layout->columns[last].width == 0)
+        last--;
+    layout->columns[last].width = 0;
+    for (unsigned i = 0; i < last; i++) {
+        if (layout->columns[i].width > 0)
+            layout->columns[i].width = layout->columns[i].needed;
+    }
     return true;
 }
 
 static void fit(const struct table *table, struct layout *layout, unsigned width)
 {
-    measure(table, layout->widths);
-    layout->shown = table->column_count;
+    measure(table, layout);
     while (width > 0 && total_width(layout) > width) {
-        if (shrink_widest(table, layout))
-            continue;
-        if (layout->shown == 1)
+        if (!leave_minor_out(table, layout) && !shrink_widest(table, layout) &&
+            !leave_last_out(layout))
             return;
-        layout->shown--;
-        unsigned shown = layout->shown;
-        measure(table, layout->widths); // with fewer columns there is room again
-        layout->shown = shown;
     }
 }
 
@@ -227,37 +269,45 @@ static void print_cell(FILE *out, const char *text, unsigned width, enum table_a
 static void print_line(const struct table *table, const struct layout *layout, FILE *out,
                        char *const *cells)
 {
-    for (unsigned i = 0; i < layout->shown; i++) {
+    unsigned left = shown_columns(layout);
+    for (unsigned i = 0; i < layout->count; i++) {
         const struct table_column *column = &table->columns[i];
-        if (i > 0)
+        if (layout->columns[i].width == 0)
+            continue;
+        left--;
+        print_cell(out, cells ? cells[i] : column->title, layout->columns[i].width, column->align,
+                   left == 0);
+        if (left > 0)
             print_blanks(out, GAP);
-        print_cell(out, cells ? cells[i] : column->title, layout->widths[i], column->align,
-                   i + 1 == layout->shown);
     }
     (void)fputc('\n', out);
 }
 
-enum status table_print(const struct table *table, FILE *out, unsigned width, struct error *err)
+static void print_rows(const struct table *table, const struct layout *layout, FILE *out)
 {
-    unsigned *widths = calloc(table->column_count, sizeof *widths);
-    if (table->failed || !widths) {
-        free(widths);
-        return error_set(err, STATUS_NOMEM, "table: out of memory");
-    }
-    struct layout layout = {.widths = widths};
-    fit(table, &layout, width);
-
-    print_line(table, &layout, out, NULL);
     size_t below = 0;
     for (size_t row = 0; row < table->cell_count / table->column_count; row++) {
-        print_line(table, &layout, out, table->cells + row * table->column_count);
+        print_line(table, layout, out, table->cells + row * table->column_count);
         for (; below < table->below_count && table->belows[below].row == row; below++)
             (void)fprintf(out, "%s\n", table->belows[below].line);
     }
-    unsigned hidden = table->column_count - layout.shown;
+}
+
+enum status table_print(const struct table *table, FILE *out, unsigned width, struct error *err)
+{
+    struct layout layout = {.count = table->column_count};
+    layout.columns = calloc(layout.count, sizeof *layout.columns);
+    if (table->failed || !layout.columns) {
+        free(layout.columns);
+        return error_set(err, STATUS_NOMEM, "table: out of memory");
+    }
+    fit(table, &layout, width);
+    print_line(table, &layout, out, NULL);
+    print_rows(table, &layout, out);
+    unsigned hidden = layout.count - shown_columns(&layout);
     if (hidden > 0)
         (void)fprintf(out, "(%u more column%s: widen the terminal, or use --json)\n", hidden,
                       hidden == 1 ? "" : "s");
-    free(widths);
+    free(layout.columns);
     return STATUS_OK;
 }

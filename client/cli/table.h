@@ -17,6 +17,7 @@ struct table_column {
     const char *title; // borrowed until the table is freed
     enum table_align align;
     bool may_shrink; // its texts may be cut where the terminal is narrow
+    unsigned minor;  // where it is narrow, those with the highest go first; 0: the last to go
 };
 
 // A table of `count` columns (copied), without rows.  The caller frees it.
@@ -35,9 +36,9 @@ void table_take(struct table *table, char *cell);
 void table_add_below(struct table *table, const char *line);
 
 // Prints titles and rows in at most `width` terminal columns (0: as wide as
-// needed).  Where that is too narrow, cells of shrinkable columns are cut ("..."
-// at their end), then columns are left out from the right, which a last line
-// says.
+// needed).  Where that is too narrow, minor columns are left out, then cells of
+// shrinkable ones are cut ("..." at their end), then columns are left out from
+// the right.  A last line says how many are missing.
 MUST_CHECK enum status table_print(const struct table *table, FILE *out, unsigned width,
                                    struct error *err);
 

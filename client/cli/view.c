@@ -6,159 +6,160 @@
 
 enum { RUN_SHOWN = 8, VIEW_COLUMNS_MAX = 20 };
 
-#define LEFT(key, title)                                                                           \
+// The number is how minor a column is (table.h).
+#define LEFT(key, title, minor)                                                                    \
     {                                                                                              \
-        key, title, VIEW_PLAIN, TABLE_LEFT                                                         \
+        key, title, VIEW_PLAIN, TABLE_LEFT, minor                                                  \
     }
-#define RIGHT(key, title)                                                                          \
+#define RIGHT(key, title, minor)                                                                   \
     {                                                                                              \
-        key, title, VIEW_PLAIN, TABLE_RIGHT                                                        \
+        key, title, VIEW_PLAIN, TABLE_RIGHT, minor                                                 \
     }
-#define RUN(key, title)                                                                            \
+#define RUN(key, title, minor)                                                                     \
     {                                                                                              \
-        key, title, VIEW_RUN, TABLE_LEFT                                                           \
+        key, title, VIEW_RUN, TABLE_LEFT, minor                                                    \
     }
-#define YES_NO(key, title)                                                                         \
+#define YES_NO(key, title, minor)                                                                  \
     {                                                                                              \
-        key, title, VIEW_YES_NO, TABLE_LEFT                                                        \
+        key, title, VIEW_YES_NO, TABLE_LEFT, minor                                                 \
     }
 
 static const struct view_column run_view[] = {
-    LEFT("started_ns", "started"),
-    RUN("run", "run"),
-    LEFT("host", "host"),
-    RIGHT("pid", "pid"),
-    LEFT("end", "end"),
-    RIGHT("produced", "produced"),
-    RIGHT("stored", "stored"),
-    RIGHT("in_flight", "in flight"),
-    RIGHT("dropped", "dropped"),
-    RIGHT("unnumbered", "unnumbered"),
-    YES_NO("balanced", "balanced"),
-    LEFT("last_activity", "last activity"),
-    LEFT("worker_version", "version"),
+    LEFT("started_ns", "started", 0),
+    RUN("run", "run", 0),
+    LEFT("host", "host", 1),
+    RIGHT("pid", "pid", 3),
+    LEFT("end", "end", 0),
+    RIGHT("produced", "produced", 0),
+    RIGHT("stored", "stored", 0),
+    RIGHT("in_flight", "in flight", 1),
+    RIGHT("dropped", "dropped", 0),
+    RIGHT("unnumbered", "unnumbered", 1),
+    YES_NO("balanced", "balanced", 0),
+    LEFT("last_activity", "last activity", 2),
+    LEFT("worker_version", "version", 4),
 };
 
 static const struct view_column device_view[] = {
-    LEFT("started_ns", "started"),
-    RUN("run", "run"),
-    LEFT("host", "host"),
-    RIGHT("ordinal", "no."),
-    LEFT("name", "device"),
-    RIGHT("memory_bytes", "memory"),
-    LEFT("compute_capability", "compute"),
-    RIGHT("pcie_generation", "PCIe"),
-    RIGHT("pcie_width", "lanes"),
-    RIGHT("memory_bandwidth_bytes_per_second", "bandwidth"),
-    RIGHT("h2d_bytes_per_second", "h2d"),
-    RIGHT("flops_per_second", "arithmetic"),
+    LEFT("started_ns", "started", 0),
+    RUN("run", "run", 1),
+    LEFT("host", "host", 0),
+    RIGHT("ordinal", "no.", 2),
+    LEFT("name", "device", 0),
+    RIGHT("memory_bytes", "memory", 0),
+    LEFT("compute_capability", "compute", 2),
+    RIGHT("pcie_generation", "PCIe", 2),
+    RIGHT("pcie_width", "lanes", 2),
+    RIGHT("memory_bandwidth_bytes_per_second", "bandwidth", 1),
+    RIGHT("h2d_bytes_per_second", "h2d", 1),
+    RIGHT("flops_per_second", "arithmetic", 1),
 };
 
 static const struct view_column model_view[] = {
-    LEFT("started_ns", "started"), LEFT("host", "host"),
-    LEFT("name", "model"),         LEFT("architecture", "architecture"),
-    LEFT("quantisation", "type"),  RIGHT("parameters", "parameters"),
-    RIGHT("file_bytes", "size"),   RIGHT("context", "context"),
+    LEFT("started_ns", "started", 0),
+    LEFT("name", "model", 0),
+    LEFT("quantisation", "type", 0),
+    RIGHT("file_bytes", "size", 0),
 };
 
 static const struct view_column startup_view[] = {
-    LEFT("started_ns", "started"),
-    RUN("run", "run"),
-    LEFT("host", "host"),
-    RIGHT("duration_ns", "total"),
-    RIGHT("memory_start_bytes", "memory at start"),
-    RIGHT("memory_ready_bytes", "memory when ready"),
+    LEFT("started_ns", "started", 0),
+    RUN("run", "run", 0),
+    LEFT("host", "host", 0),
+    RIGHT("duration_ns", "total", 0),
+    RIGHT("memory_start_bytes", "memory at start", 0),
+    RIGHT("memory_ready_bytes", "memory when ready", 0),
 };
 
 static const struct view_column load_view[] = {
-    LEFT("started_ns", "started"),
-    LEFT("host", "host"),
-    LEFT("model", "model"),
-    LEFT("device", "device"),
-    LEFT("status", "status"),
-    RIGHT("duration_ns", "total"),
-    RIGHT("model_bytes", "weights"),
-    RIGHT("load_bytes_per_second", "rate"),
-    RIGHT("memory_delta_bytes", "memory"),
-    LEFT("error", "error"),
+    LEFT("started_ns", "started", 0),
+    LEFT("host", "host", 1),
+    LEFT("model", "model", 0),
+    LEFT("device", "device", 2),
+    LEFT("status", "status", 0),
+    RIGHT("duration_ns", "total", 0),
+    RIGHT("model_bytes", "weights", 3),
+    RIGHT("load_bytes_per_second", "rate", 2),
+    RIGHT("memory_delta_bytes", "memory", 3),
+    LEFT("error", "error", 0),
 };
 
 static const struct view_column load_stage_view[] = {
-    LEFT("started_ns", "started"), LEFT("host", "host"),          LEFT("model", "model"),
-    LEFT("stage", "stage"),        RIGHT("duration_ns", "total"),
+    LEFT("started_ns", "started", 0),
+    LEFT("stage", "stage", 0),
 };
 
 static const struct view_column inference_view[] = {
-    LEFT("started_ns", "started"),
-    LEFT("host", "host"),
-    LEFT("model", "model"),
-    LEFT("device", "device"),
-    RIGHT("request", "request"),
-    LEFT("finish", "finish"),
-    RIGHT("prompt_tokens", "prompt"),
-    RIGHT("generated_tokens", "generated"),
-    RIGHT("tokens_per_second", "speed"),
-    RIGHT("ttft_ns", "ttft"),
-    RIGHT("e2e_ns", "e2e"),
-    RIGHT("queue_ns", "queue"),
-    RIGHT("itl_p99_ns", "itl p99"),
-    RIGHT("host_memory_bytes", "memory"),
+    LEFT("started_ns", "started", 0),
+    LEFT("host", "host", 2),
+    LEFT("model", "model", 0),
+    LEFT("device", "device", 3),
+    RIGHT("request", "request", 5),
+    LEFT("finish", "finish", 3),
+    RIGHT("prompt_tokens", "prompt", 2),
+    RIGHT("generated_tokens", "generated", 0),
+    RIGHT("tokens_per_second", "speed", 0),
+    RIGHT("ttft_ns", "ttft", 0),
+    RIGHT("e2e_ns", "e2e", 1),
+    RIGHT("queue_ns", "queue", 4),
+    RIGHT("itl_p99_ns", "itl p99", 2),
+    RIGHT("host_memory_bytes", "memory", 4),
 };
 
 static const struct view_column itl_view[] = {
-    LEFT("started_ns", "started"), LEFT("host", "host"),         LEFT("model", "model"),
-    LEFT("device", "device"),      RIGHT("duration_ns", "span"),
+    LEFT("started_ns", "started", 0),
+    LEFT("device", "device", 0),
 };
 
 static const struct view_column operation_view[] = {
-    LEFT("started_ns", "started"),
-    LEFT("host", "host"),
-    LEFT("operation", "operation"),
-    LEFT("device", "device"),
-    RIGHT("duration_ns", "total"),
-    RIGHT("items", "items"),
-    RIGHT("bytes", "bytes"),
-    RIGHT("items_per_second", "rate"),
-    RIGHT("host_memory_bytes", "memory"),
-    LEFT("extra", "extra"),
+    LEFT("started_ns", "started", 0),
+    LEFT("host", "host", 0),
+    LEFT("operation", "operation", 0),
+    LEFT("device", "device", 2),
+    RIGHT("duration_ns", "total", 0),
+    RIGHT("items", "items", 1),
+    RIGHT("bytes", "bytes", 2),
+    RIGHT("items_per_second", "rate", 1),
+    RIGHT("host_memory_bytes", "memory", 3),
+    LEFT("extra", "extra", 2),
 };
 
 static const struct view_column pipeline_view[] = {
-    LEFT("started_ns", "started"),
-    LEFT("host", "host"),
-    LEFT("workload", "workload"),
-    LEFT("device", "device"),
-    LEFT("status", "status"),
-    RIGHT("items", "items"),
-    RIGHT("duration_ns", "total"),
-    RIGHT("items_per_second", "rate"),
-    RIGHT("overlap_ratio", "overlap"),
-    RIGHT("exposed_copy_ns", "exposed copy"),
-    RIGHT("pool_starvation_ratio", "starved"),
-    RIGHT("pool_wait_ns", "waited"),
-    RIGHT("chunk_bytes", "chunk"),
-    RIGHT("pool_size", "pool"),
-    LEFT("sync", "sync"),
+    LEFT("started_ns", "started", 0),
+    LEFT("host", "host", 1),
+    LEFT("workload", "workload", 0),
+    LEFT("device", "device", 2),
+    LEFT("status", "status", 0),
+    RIGHT("items", "items", 2),
+    RIGHT("duration_ns", "total", 0),
+    RIGHT("items_per_second", "rate", 0),
+    RIGHT("overlap_ratio", "overlap", 0),
+    RIGHT("exposed_copy_ns", "exposed copy", 1),
+    RIGHT("pool_starvation_ratio", "starved", 1),
+    RIGHT("pool_wait_ns", "waited", 2),
+    RIGHT("chunk_bytes", "chunk", 3),
+    RIGHT("pool_size", "pool", 3),
+    LEFT("sync", "sync", 3),
 };
 
 static const struct view_column device_sample_view[] = {
-    LEFT("started_ns", "started"),
-    LEFT("host", "host"),
-    LEFT("device", "device"),
-    RIGHT("gpu_util_ratio", "busy"),
-    RIGHT("memory_used_bytes", "memory"),
-    RIGHT("temperature_celsius", "temperature"),
-    RIGHT("power_watts", "power"),
-    RIGHT("sm_clock_hz", "clock"),
+    LEFT("started_ns", "started", 0),
+    LEFT("host", "host", 0),
+    LEFT("device", "device", 0),
+    RIGHT("gpu_util_ratio", "busy", 0),
+    RIGHT("memory_used_bytes", "memory", 0),
+    RIGHT("temperature_celsius", "temperature", 0),
+    RIGHT("power_watts", "power", 0),
+    RIGHT("sm_clock_hz", "clock", 0),
 };
 
 static const struct view_column process_sample_view[] = {
-    LEFT("started_ns", "started"),
-    RUN("run", "run"),
-    LEFT("host", "host"),
-    RIGHT("cpu_ratio", "cpu"),
-    RIGHT("host_memory_bytes", "memory"),
-    RIGHT("device_memory_bytes", "device memory"),
+    LEFT("started_ns", "started", 0),
+    RUN("run", "run", 0),
+    LEFT("host", "host", 0),
+    RIGHT("cpu_ratio", "cpu", 0),
+    RIGHT("host_memory_bytes", "memory", 0),
+    RIGHT("device_memory_bytes", "device memory", 0),
 };
 
 #define VIEW(columns)                                                                              \
@@ -196,6 +197,7 @@ enum status view_table(struct table **out, const struct view *view)
         columns[i] = (struct table_column){
             .title = column->title,
             .align = column->align,
+            .minor = column->minor,
             .may_shrink = column->align == TABLE_LEFT && strcmp(column->key, "started_ns") != 0,
         };
     }

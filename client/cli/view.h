@@ -18,6 +18,7 @@ struct view_column {
     const char *title;
     enum view_style style;
     enum table_align align;
+    unsigned minor; // as in a table
 };
 
 struct view {

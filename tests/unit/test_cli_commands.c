@@ -233,6 +233,7 @@ static void test_refusals(void **state)
         {"export --csv", "export: a CSV holds one kind"},
         {"export load inference --format csv", "export: a CSV holds one kind"},
         {"export --run xyz", "run is not a UUID"},
+        {"tail --run xyz", "run is not a UUID"},
         {"clear", "clear: refused: there is no terminal"},
         {"completion tcsh", "unknown shell"},
         {"summary --line --json", "only one of them"},

@@ -141,7 +141,6 @@ static void test_json_rows(void **state)
 
     struct written written;
     struct rows rows = {.out = open_written(&written), .format = FORMAT_JSON};
-    rows_begin(&rows);
     rows_write(&rows, result, 0, 1);
     rows_write(&rows, result, 1, 2);
     rows_end(&rows);
@@ -153,13 +152,11 @@ static void test_json_rows(void **state)
                    "]}\n");
 
     rows = (struct rows){.out = open_written(&written), .format = FORMAT_JSON};
-    rows_begin(&rows);
     rows_write(&rows, result, 0, 0);
     rows_end(&rows);
     expect_written(&written, "{\"rows\": []}\n");
 
     rows = (struct rows){.out = open_written(&written), .format = FORMAT_JSONL, .kind = "load"};
-    rows_begin(&rows);
     rows_write(&rows, result, 1, 2);
     rows_end(&rows);
     expect_written(&written, "{\"kind\": \"load\", \"name\": null, "
@@ -181,7 +178,6 @@ static void test_csv(void **state)
 
     struct written written;
     struct rows rows = {.out = open_written(&written), .format = FORMAT_CSV};
-    rows_begin(&rows);
     rows_write(&rows, result, 0, 3);
     rows_write(&rows, result, 3, result_row_count(result)); // one header for all pages
     rows_end(&rows);
@@ -221,9 +217,9 @@ static void test_width(void **state)
 }
 
 static const struct table_column three[] = {
-    {"name", TABLE_LEFT, true},
-    {"count", TABLE_RIGHT, false},
-    {"note", TABLE_LEFT, true},
+    {"name", TABLE_LEFT, true, 0},
+    {"count", TABLE_RIGHT, false, 0},
+    {"note", TABLE_LEFT, true, 0},
 };
 
 static struct table *new_table(void)
@@ -284,6 +280,36 @@ static void test_table_narrows(void **state)
     table_free(table);
 }
 
+static void test_table_leaves_minor_columns_out(void **state)
+{
+    (void)state;
+    static const struct table_column four[] = {
+        {"name", TABLE_LEFT, true, 0},
+        {"count", TABLE_RIGHT, false, 1},
+        {"more", TABLE_RIGHT, false, 2},
+        {"last", TABLE_RIGHT, false, 0},
+    };
+    struct table *table;
+    assert_int_equal(table_new(&table, four, 4), STATUS_OK);
+    table_add(table, "a-rather-long-name");
+    table_add(table, "12345");
+    table_add(table, "6");
+    table_add(table, "7");
+    expect_table(table, 37,
+                 "name                count  more  last\n"
+                 "a-rather-long-name  12345     6     7\n");
+    expect_table(table, 36,
+                 "name                count  last\n"
+                 "a-rather-long-name  12345     7\n"
+                 "(1 more column: widen the terminal, or use --json)\n");
+    // All minor ones go before a name is cut.
+    expect_table(table, 23,
+                 "name               last\n"
+                 "a-rather-long-...     7\n"
+                 "(2 more columns: widen the terminal, or use --json)\n");
+    table_free(table);
+}
+
 static void test_table_without_rows(void **state)
 {
     (void)state;
@@ -307,6 +333,7 @@ int main(void)
         cmocka_unit_test(test_width),
         cmocka_unit_test(test_table_aligns),
         cmocka_unit_test(test_table_narrows),
+        cmocka_unit_test(test_table_leaves_minor_columns_out),
         cmocka_unit_test(test_table_without_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
