@@ -4,6 +4,8 @@
 #   scripts/build.sh [PRESET [CMAKE-OPTION]...]     for example:
 #   scripts/build.sh release
 #   scripts/build.sh asan -DINFERSTAT_WERROR=ON
+#
+# INFERSTAT_TARGET names what to build (default: all).
 set -euo pipefail
 
 case ${1-} in
@@ -20,12 +22,12 @@ shift || true
 log=$(mktemp "${TMPDIR:-/tmp}/inferstat-build.XXXXXX")
 trap 'rm -f "$log"' EXIT
 show_failure() {
-  cat "$log" >&2
+  grep -vE '^\[[0-9]+/[0-9]+\] (Building|Linking|Generating)' "$log" >&2 || true
   printf 'build: %s failed (the lines above say where)\n' "$1" >&2
   exit 1
 }
 
 printf 'build: %s into build/%s\n' "$preset" "$preset"
 cmake --preset "$preset" "$@" >"$log" 2>&1 || show_failure "configuring $preset"
-cmake --build --preset "$preset" >"$log" 2>&1 || show_failure "building $preset"
+cmake --build --preset "$preset" --target "${INFERSTAT_TARGET:-all}" >"$log" 2>&1 || show_failure "building $preset"
 sed -n '/warning:/p' "$log" >&2

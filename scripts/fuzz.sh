@@ -19,8 +19,8 @@ cd "$(dirname "$0")/.."
 seconds=${1-240}
 compiler=clang
 command -v clang-14 >/dev/null && compiler=clang-14
-scripts/build.sh fuzz "-DCMAKE_C_COMPILER=$compiler" "-DCMAKE_CXX_COMPILER=${compiler/clang/clang++}" \
-  -DINFERSTAT_WERROR=ON
+INFERSTAT_TARGET=tests/fuzz/all scripts/build.sh fuzz "-DCMAKE_C_COMPILER=$compiler" \
+  "-DCMAKE_CXX_COMPILER=${compiler/clang/clang++}"
 
 targets=()
 for target in build/fuzz/tests/fuzz/fuzz_*; do
