@@ -80,7 +80,7 @@ static void add_piece(struct pieces *pieces, enum token_kind kind, const char *a
         return;
     (void)snprintf(pieces->texts[id], PIECE_SIZE, "%s%s", a, b);
     pieces->pointers[id] = pieces->texts[id];
-    pieces->kinds[id] = kind;
+    pieces->kinds[id] = (int32_t)kind;
     // Pieces made earlier are shorter and are merged first, so that longer ones can
     // be merged from them.
     pieces->scores[id] = kind == TOKEN_NORMAL ? -(float)id : 0.0F;

@@ -1,0 +1,69 @@
+// The tokenizer under libFuzzer: a vocabulary built from the input, mostly right, and
+// the rest of the input as text.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/workload/llm/text_stream.h"
+#include "server/workload/llm/tokenizer.h"
+#include "tests/fuzz/gguf_feed.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+// A property that does not hold ends the program.
+static void check_line(bool holds, int line)
+{
+    if (holds)
+        return;
+    (void)fprintf(stderr, "fuzz_tokenizer.c:%d: the property does not hold\n", line);
+    abort();
+}
+
+#define check(holds) check_line(holds, __LINE__)
+
+static void encode(const struct tokenizer *tokenizer, const char *text, size_t size,
+                   struct encode_options options)
+{
+    struct token_list list;
+    struct error err = {0};
+    if (tokenizer_encode(tokenizer, text, size, options, &list, &err) != STATUS_OK) {
+        check(err.text[0] != '\0' && !list.ids);
+        return;
+    }
+    // A space before each stretch between special tokens, BOS and EOS; a space mark
+    // that is no token takes three bytes.
+    check(list.count <= 6 * size + 5);
+    struct text_stream stream = {0};
+    char out[TEXT_STREAM_OUT_SIZE];
+    for (size_t i = 0; i < list.count; i++) {
+        check(list.ids[i] < tokenizer_count(tokenizer));
+        struct token_piece piece = tokenizer_piece(tokenizer, list.ids[i]);
+        for (size_t j = 0; j < piece.size; j++)
+            check(text_stream_put(&stream, (unsigned char)piece.data[j], out) <= sizeof out);
+    }
+    check(text_stream_finish(&stream, out) <= sizeof out);
+    free(list.ids);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct feed feed = {data, size};
+    struct source source;
+    struct gguf *gguf = NULL;
+    struct tokenizer *tokenizer = NULL;
+    size_t file_size;
+    uint64_t choice = feed_take(&feed, 1);
+    size_t text_size = feed.size / 2;
+    feed.size -= text_size;
+    const char *text = (const char *)feed.data + feed.size;
+    unsigned char *file = feed_gguf(&feed, true, &file_size);
+    source_from_memory(&source, file, file_size);
+    if (gguf_read(&gguf, &source, NULL) == STATUS_OK &&
+        tokenizer_new(&tokenizer, gguf, NULL) == STATUS_OK)
+        encode(tokenizer, text, text_size,
+               (struct encode_options){.add_special = choice & 1, .parse_special = choice & 2});
+    tokenizer_free(tokenizer);
+    gguf_free(gguf);
+    free(file);
+    return 0;
+}

@@ -1,0 +1,24 @@
+// Builds the bytes of a GGUF file for fuzz targets, with deviations that the input
+// chooses: an input of zeroes gives a file without any.
+#ifndef INFERSTAT_TESTS_FUZZ_GGUF_FEED_H
+#define INFERSTAT_TESTS_FUZZ_GGUF_FEED_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct feed {
+    const uint8_t *data;
+    size_t size;
+};
+
+// The next `bytes` (at most 8) of the input, 0 where it has ended.
+uint64_t feed_take(struct feed *feed, size_t bytes);
+
+enum { FEED_FILE_MAX = 64 * 1024 };
+
+// The file's bytes in a buffer of exactly their size, to be freed.  Never more than
+// FEED_FILE_MAX.  `vocabulary_only`: no tensors.
+unsigned char *feed_gguf(struct feed *feed, bool vocabulary_only, size_t *size);
+
+#endif
