@@ -2,6 +2,5 @@
 add_executable(make_store "${PROJECT_SOURCE_DIR}/tests/support/make_store.c")
 target_link_libraries(make_store PRIVATE inferstat_options inferstat_store PkgConfig::SQLITE3)
 
-if(TARGET inferstat)
-  inferstat_script_test(golden.cli cli.sh "$<TARGET_FILE:make_store>")
-endif()
+inferstat_script_test(golden.cli cli.sh "$<TARGET_FILE:make_store>")
+inferstat_script_test(golden.pages pages.sh "$<TARGET_FILE:make_store>")

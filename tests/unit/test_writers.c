@@ -175,6 +175,7 @@ static void test_csv(void **state)
     add_row(result, "", 5, 0);
     add_row(result, NULL, -6, -0.25);
     add_row(result, "gr\xc3\xbcn", 7, 1);
+    add_row(result, "cr\ralone", 8, 1);
 
     struct written written;
     struct rows rows = {.out = open_written(&written), .format = FORMAT_CSV};
@@ -188,7 +189,8 @@ static void test_csv(void **state)
                              "\"two\nlines\r\",4,2\n"
                              "\"\",5,0\n"
                              ",-6,-0.25\n"
-                             "gr\xc3\xbcn,7,1\n");
+                             "gr\xc3\xbcn,7,1\n"
+                             "\"cr\ralone\",8,1\n");
     result_free(result);
 }
 
