@@ -1,0 +1,11 @@
+# The collector as a process, over real sockets.
+foreach(name test_collector test_collector_silence)
+  add_executable(${name} ${name}.c)
+  target_link_libraries(${name} PRIVATE
+    inferstat_options inferstat_store inferstat_test_producer inferstat_test_folder
+    PkgConfig::CMOCKA)
+  target_compile_definitions(${name} PRIVATE INFERSTATD="$<TARGET_FILE:inferstatd>")
+  add_dependencies(${name} inferstatd)
+  add_test(NAME integration.${name} COMMAND ${name})
+  set_tests_properties(integration.${name} PROPERTIES TIMEOUT 120)
+endforeach()

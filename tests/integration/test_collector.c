@@ -1,0 +1,717 @@
+// inferstatd as a process, over real sockets: what is acknowledged is in the
+// store exactly once, and the ledger says what is not.
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "common/store/database.h"
+#include "common/store/store.h"
+#include "common/sys/clock.h"
+#include "tests/support/daemon.h"
+#include "tests/support/folder.h"
+#include "tests/support/producer.h"
+#include "tests/support/test.h"
+
+static char folder[FOLDER_PATH_SIZE], path[FOLDER_PATH_SIZE];
+static char address[FOLDER_PATH_SIZE + 8];
+static struct daemon collector;
+static struct producer producer;
+static struct record records[64];
+
+static void start(void)
+{
+    const char *const argv[] = {INFERSTATD, "--db", path, "--listen", address, NULL};
+    if (!daemon_start(&collector, argv))
+        fail_msg("%s", collector.output);
+}
+
+static const char *endpoint(const char *service)
+{
+    static char text[FOLDER_PATH_SIZE + 32];
+    (void)snprintf(text, sizeof text, "%s/%s", address, service);
+    return text;
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    folder_make(folder);
+    (void)folder_path(path, folder, "s.db");
+    (void)snprintf(address, sizeof address, "ipc://%s/c", folder);
+    for (uint64_t i = 0; i < COUNT_OF(records); i++)
+        producer_inference(&records[i], i + 1);
+    start();
+    producer_open(&producer, endpoint("ingest"), 7);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    producer_close(&producer);
+    (void)daemon_end(&collector, SIGKILL);
+    folder_remove(folder);
+    return 0;
+}
+
+static int64_t integer(const char *sql)
+{
+    struct error err = {0};
+    struct sqlite3 *db = NULL;
+    int64_t value = 0;
+    if (database_open_reader(&db, path, &err) != STATUS_OK ||
+        database_integer(db, sql, &value, &err) != STATUS_OK)
+        fail_msg("%s: %s", sql, err.text);
+    database_close(db);
+    return value;
+}
+
+static void hello(void)
+{
+    producer_hello(&producer, NULL, 0);
+    assert_true(producer_await(&producer, 5000));
+    assert_string_equal(producer.error, "");
+    assert_int_equal(producer.acknowledged, 0);
+}
+
+// Sends records first..last of stream 0 and waits until they are acknowledged.
+static void store_records(uint64_t first, uint64_t last)
+{
+    producer_batch(&producer, 0, first, &records[first - 1], (size_t)(last - first + 1));
+    assert_true(producer_await_next(&producer, 0, last + 1));
+}
+
+// Numbers 1..count are there, each once.
+static void expect_numbers(uint64_t count)
+{
+    assert_int_equal(integer("SELECT count(*) FROM inference"), count);
+    assert_int_equal(integer("SELECT count(DISTINCT number) FROM inference"), count);
+    assert_int_equal(integer("SELECT coalesce(max(number), 0) FROM inference"), count);
+}
+
+// ---- Exactly once -----------------------------------------------------------------------
+
+static void test_acknowledged_is_stored(void **state)
+{
+    (void)state;
+    hello();
+    assert_true(producer.credit > 0);
+    store_records(1, 20);
+    expect_numbers(20);
+    assert_int_equal(producer.names_known, 2);
+    assert_int_equal(integer("SELECT count(*) FROM v_inference WHERE model = 'name-1'"
+                             " AND device = 'name-2' AND finish IN ('stop', 'length')"),
+                     20);
+    assert_int_equal(integer("SELECT stored FROM ledger WHERE kind = 6"), 20);
+    assert_int_equal(integer("SELECT last FROM range WHERE state = 0 AND first = 1"), 20);
+    assert_int_equal(integer("SELECT count(device_memory_bytes) FROM inference"), 15);
+}
+
+static void test_values_arrive_as_they_were_sent(void **state)
+{
+    (void)state;
+    hello();
+    store_records(1, 64);
+    for (unsigned i = 0; i < 64; i++) {
+        for (unsigned c = INFERENCE_REQUEST; c < INFERENCE_COLUMNS; c++) {
+            char sql[128];
+            (void)snprintf(sql, sizeof sql,
+                           "SELECT coalesce(\"%s\", -1) FROM inference WHERE number = %u",
+                           record_kind_info(RECORD_KIND_INFERENCE)->columns[c].name, i + 1);
+            assert_int_equal(integer(sql),
+                             record_has(&records[i], c) ? records[i].values[c].i : -1);
+        }
+    }
+}
+
+static void test_repeated_records_are_skipped(void **state)
+{
+    (void)state;
+    hello();
+    store_records(1, 10);
+    producer_batch(&producer, 0, 1, records, 10);
+    assert_true(producer_await(&producer, 5000));
+    store_records(6, 15);
+    expect_numbers(15);
+    assert_int_equal(integer("SELECT duplicates FROM run"), 15);
+    assert_int_equal(integer("SELECT count(*) FROM range"), 1);
+}
+
+static void test_a_gap_is_answered_with_what_is_wanted(void **state)
+{
+    (void)state;
+    hello();
+    store_records(1, 5);
+    producer_batch(&producer, 0, 9, &records[8], 4);
+    producer.next[0] = 0;
+    assert_true(producer_await(&producer, 5000));
+    assert_int_equal(producer.next[0], 6);
+    expect_numbers(5);
+}
+
+static void test_streams_are_apart(void **state)
+{
+    (void)state;
+    hello();
+    for (uint32_t stream = 0; stream < 4; stream++) {
+        producer_batch(&producer, stream, 1, records, 8);
+        assert_true(producer_await_next(&producer, stream, 9));
+    }
+    assert_int_equal(integer("SELECT count(*) FROM inference"), 32);
+    assert_int_equal(integer("SELECT count(*) FROM range"), 4);
+}
+
+static void test_an_unknown_run_is_asked_for_hello(void **state)
+{
+    (void)state;
+    producer_batch(&producer, 0, 1, records, 3);
+    assert_true(producer_await(&producer, 5000));
+    assert_true(producer.hello_wanted);
+    hello();
+    assert_false(producer.hello_wanted);
+    store_records(1, 3);
+    expect_numbers(3);
+}
+
+static void test_killed_between_batches(void **state)
+{
+    (void)state;
+    hello();
+    store_records(1, 10);
+    assert_int_equal(daemon_end(&collector, SIGKILL), -SIGKILL);
+    start();
+    expect_numbers(10);
+    // The run is known: it goes on where it was, without Hello.
+    producer_batch(&producer, 0, 6, &records[5], 10);
+    assert_true(producer_await_next(&producer, 0, 16));
+    expect_numbers(15);
+    assert_int_equal(integer("SELECT count(*) FROM range"), 1);
+}
+
+static void test_killed_under_load(void **state)
+{
+    (void)state;
+    hello();
+    uint64_t acknowledged = 0;
+    for (int life = 0; life < 5; life++) {
+        for (uint64_t i = 0; i < 200; i++)
+            producer_batch(&producer, 0, producer.next[0] ? producer.next[0] + i * 8 : 1 + i * 8,
+                           records, 8);
+        (void)producer_await(&producer, 5000);
+        if (producer.next[0] > acknowledged + 1)
+            acknowledged = producer.next[0] - 1;
+        assert_int_equal(daemon_end(&collector, SIGKILL), -SIGKILL);
+        start();
+        // All that was acknowledged is there, nothing twice, ranges in order.
+        const int64_t stored = integer("SELECT count(*) FROM inference");
+        assert_true(stored >= (int64_t)acknowledged);
+        assert_int_equal(integer("SELECT count(DISTINCT number) FROM inference"), stored);
+        assert_int_equal(integer("SELECT sum(last - first + 1) FROM range WHERE state = 0"),
+                         stored);
+        assert_int_equal(integer("SELECT sum(stored) FROM ledger"), stored);
+        assert_int_equal(integer("SELECT stored FROM run"), stored);
+        producer_close(&producer);
+        producer_open(&producer, endpoint("ingest"), 7);
+        hello();
+    }
+    assert_true(acknowledged > 0);
+}
+
+static void test_a_fresh_store_gets_what_is_still_held(void **state)
+{
+    (void)state;
+    unsigned char store[16];
+    hello();
+    memcpy(store, producer.store, sizeof store);
+    store_records(1, 10);
+    assert_int_equal(daemon_end(&collector, SIGTERM), 0);
+    assert_int_equal(unlink(path), 0);
+    start();
+    producer_batch(&producer, 0, 11, &records[10], 5);
+    do
+        assert_true(producer_await(&producer, 5000));
+    while (!producer.hello_wanted);
+    assert_memory_not_equal(store, producer.store, sizeof store);
+    producer.names_known = 0;
+    hello();
+    // 1..10 are held no more: acknowledged elsewhere.
+    struct message message = {.kind = MESSAGE_BATCH};
+    const struct wire_drop drop = {
+        .range = {.first = 1, .last = 10, .reason = DELIVERY_ACKNOWLEDGED_ELSEWHERE}};
+    memcpy(message.batch.run, producer.run, sizeof producer.run);
+    message.batch.drops = &drop;
+    message.batch.drop_count = 1;
+    producer_message(&producer, &message);
+    assert_true(producer_await_next(&producer, 0, 11));
+    store_records(11, 15);
+    assert_int_equal(integer("SELECT count(*) FROM inference"), 5);
+    assert_int_equal(integer("SELECT last FROM range WHERE state = 1 AND reason = 3"), 10);
+}
+
+// ---- The ledger ---------------------------------------------------------------------------
+
+static void send_drops(const struct wire_drop *drops, size_t count)
+{
+    struct message message = {.kind = MESSAGE_BATCH};
+    memcpy(message.batch.run, producer.run, sizeof producer.run);
+    message.batch.sequence = ++producer.sequence;
+    message.batch.drops = drops;
+    message.batch.drop_count = count;
+    producer_message(&producer, &message);
+    assert_true(producer_await(&producer, 5000));
+}
+
+static void test_stored_wins_over_dropped(void **state)
+{
+    (void)state;
+    hello();
+    store_records(1, 10);
+    const struct wire_drop drops[] = {
+        {.range = {.first = 1, .last = 4, .reason = DELIVERY_SPOOL_FULL}},
+        {.range = {.first = 8, .last = 20, .reason = DELIVERY_SPOOL_FULL}},
+        {.range = {.first = 21, .last = 25, .reason = DELIVERY_SPOOL_FULL}},
+        {.range = {.first = 26, .last = 30, .reason = DELIVERY_SPOOL_FULL}, .detail = {4, "disk"}},
+        {.range = {.first = 40, .last = 41, .reason = DELIVERY_SPOOL_FULL}},
+    };
+    send_drops(drops, COUNT_OF(drops));
+    assert_int_equal(producer.next[0], 31);
+    send_drops(drops, COUNT_OF(drops)); // as long as they are not acknowledged
+    assert_int_equal(producer.next[0], 31);
+    expect_numbers(10);
+    // 11..25 are one range, 26..30 another: its detail differs.
+    assert_int_equal(integer("SELECT count(*) FROM range"), 3);
+    assert_int_equal(integer("SELECT last FROM range WHERE first = 11 AND state = 1"), 25);
+    assert_int_equal(integer("SELECT last FROM range WHERE first = 26 AND detail = 'disk'"), 30);
+    store_records(31, 40);
+    assert_int_equal(integer("SELECT count(*) FROM inference"), 20);
+}
+
+static void test_goodbye_closes_what_is_complete(void **state)
+{
+    (void)state;
+    hello();
+    store_records(1, 10);
+    const struct delivery_stream more[] = {{.stream = 0, .produced = 12, .unnumbered = 3}};
+    producer_goodbye(&producer, more, 1);
+    assert_true(producer_await(&producer, 5000));
+    assert_false(producer.closed);
+    assert_int_equal(producer.next[0], 11);
+    assert_int_equal(integer("SELECT in_flight FROM v_ledger"), 2);
+    assert_int_equal(integer("SELECT balanced IS NULL FROM v_ledger"), 1);
+    store_records(11, 12);
+    assert_true(producer.closed);
+    assert_int_equal(integer("SELECT balanced FROM v_ledger"), 1);
+    assert_int_equal(integer("SELECT unnumbered FROM v_ledger"), 3);
+    assert_int_equal(integer("SELECT \"end\" FROM run WHERE ended_ns > 0"), RECORD_RUN_END_CLOSED);
+    // A Goodbye that comes again is answered again.
+    producer.closed = false;
+    producer_goodbye(&producer, more, 1);
+    assert_true(producer_await(&producer, 5000));
+    assert_true(producer.closed);
+}
+
+static void test_implausible_clocks_are_stored_and_counted(void **state)
+{
+    (void)state;
+    hello();
+    const int64_t now = clock_wall_ns();
+    static const int64_t minute = INT64_C(60000000000);
+    const int64_t times[] = {0, 1, INT64_MIN / 2, now + 1500 * minute, now + 3 * minute, now};
+    for (size_t i = 0; i < COUNT_OF(times); i++)
+        records[i].started_ns = times[i];
+    store_records(1, COUNT_OF(times));
+    expect_numbers(COUNT_OF(times));
+    assert_int_equal(integer("SELECT clock_suspects FROM run"), 4);
+    assert_int_equal(integer("SELECT sum(clock_suspect) FROM v_inference"), 4);
+}
+
+// ---- Bad input -----------------------------------------------------------------------------
+
+static void test_a_batch_that_can_never_be_taken(void **state)
+{
+    (void)state;
+    hello();
+    store_records(1, 5);
+    struct record broken[4];
+    memcpy(broken, records, sizeof broken);
+    record_set_name(&broken[2], INFERENCE_MODEL, 9); // never told
+    producer_batch(&producer, 0, 6, broken, 4);
+    assert_true(producer_await_next(&producer, 0, 10));
+    assert_int_equal(producer.refused, 1);
+    assert_non_null(strstr(producer.refused_reason, "name"));
+    // A value that is not finite, found by the codec.
+    record_init(&broken[0], RECORD_KIND_PROCESS_SAMPLE, clock_wall_ns());
+    record_set_real(&broken[0], PROCESS_SAMPLE_CPU, (double)NAN);
+    record_set_int(&broken[0], PROCESS_SAMPLE_HOST_MEMORY, 1);
+    producer_batch(&producer, 0, 10, broken, 1);
+    assert_true(producer_await_next(&producer, 0, 11));
+    assert_int_equal(producer.refused, 1);
+    store_records(11, 20); // the connection lives on
+    assert_int_equal(integer("SELECT count(*) FROM inference"), 15);
+    assert_int_equal(integer("SELECT refused FROM run"), 5);
+    assert_int_equal(integer("SELECT sum(last - first + 1) FROM range WHERE reason = 2"), 5);
+    assert_int_equal(integer("SELECT count(*) FROM range WHERE detail LIKE '%name%'"), 1);
+}
+
+static void test_frames_that_are_no_messages(void **state)
+{
+    (void)state;
+    hello();
+    for (int i = 0; i < 5; i++) {
+        producer_send(&producer, "no protobuf at all", 18);
+        assert_true(producer_await(&producer, 5000));
+        assert_string_not_equal(producer.error, "");
+    }
+    const struct message query = {.kind = MESSAGE_QUERY, .query = {.protocol = 1}};
+    producer_message(&producer, &query);
+    assert_true(producer_await(&producer, 5000));
+    store_records(1, 5);
+    assert_int_equal(integer("SELECT value FROM meta WHERE key = 'undecodable'"), 6);
+}
+
+static void test_a_protocol_from_the_future(void **state)
+{
+    (void)state;
+    struct message message = {.kind = MESSAGE_HELLO,
+                              .hello = {.protocol = 77, .host = {4, "host"}}};
+    memcpy(message.hello.run, producer.run, sizeof producer.run);
+    producer_message(&producer, &message);
+    assert_true(producer_await(&producer, 5000));
+    assert_non_null(strstr(producer.error, "version"));
+    assert_int_equal(integer("SELECT count(*) FROM run"), 0);
+}
+
+// ---- Queries, clearing, live -----------------------------------------------------------------
+
+// Sends one query and decodes the answer into `message`.
+static void ask(const char *service, const struct query *query, struct message *message)
+{
+    struct producer asker;
+    const struct message question = {.kind = MESSAGE_QUERY,
+                                     .query = {.id = 42, .protocol = 1, .query = *query}};
+    producer_open(&asker, endpoint(service), 1);
+    producer_message(&asker, &question);
+    uint32_t ready = 0;
+    wire_wait(&asker.socket, 1, -1, INT64_C(5000000000), &ready);
+    struct wire_frame frame;
+    assert_int_equal(wire_receive(asker.socket, &frame), STATUS_OK);
+    assert_int_equal(codec_decode(message, frame.bytes, frame.size, NULL), STATUS_OK);
+    wire_frame_release(&frame);
+    assert_int_equal(message->kind, MESSAGE_REPLY);
+    assert_int_equal(message->reply.id, 42);
+    producer_close(&asker);
+}
+
+static void test_queries_while_it_collects(void **state)
+{
+    (void)state;
+    hello();
+    store_records(1, 10);
+    struct message message;
+    const struct query ping = {.kind = QUERY_PING};
+    ask("query", &ping, &message);
+    assert_int_equal(message.reply.status, REPLY_OK);
+    assert_true(result_integer(message.reply.result, 0, "uptime_ns", 0) > 0);
+    assert_int_equal(result_integer(message.reply.result, 0, "runs_open", 0), 1);
+    message_free(&message);
+    const struct query list = {.kind = QUERY_RECORDS, .record_kind = RECORD_KIND_INFERENCE};
+    ask("query", &list, &message);
+    assert_int_equal(result_row_count(message.reply.result), 10);
+    message_free(&message);
+    struct query average = {.kind = QUERY_AVERAGE, .metric = "load.duration_ns"};
+    ask("query", &average, &message);
+    assert_int_equal(message.reply.status, REPLY_NO_DATA);
+    message_free(&message);
+    (void)snprintf(average.metric, sizeof average.metric, "nonsense");
+    ask("query", &average, &message);
+    assert_int_equal(message.reply.status, REPLY_INVALID);
+    message_free(&message);
+}
+
+static void test_clearing_is_the_owners(void **state)
+{
+    (void)state;
+    hello();
+    store_records(1, 10);
+    struct message message;
+    const struct query clear = {.kind = QUERY_CLEAR};
+    ask("query", &clear, &message);
+    assert_int_equal(message.reply.status, REPLY_DENIED);
+    message_free(&message);
+    expect_numbers(10);
+    ask("admin", &clear, &message);
+    assert_int_equal(message.reply.status, REPLY_OK);
+    assert_int_equal(result_integer(message.reply.result, 0, "cleared", -1), 10);
+    message_free(&message);
+    assert_int_equal(integer("SELECT count(*) FROM inference"), 0);
+    assert_int_equal(integer("SELECT cleared FROM ledger"), 10);
+    // The run goes on, and still balances at its end.
+    store_records(11, 15);
+    const struct delivery_stream all[] = {{.stream = 0, .produced = 15}};
+    producer_goodbye(&producer, all, 1);
+    assert_true(producer_await(&producer, 5000));
+    assert_true(producer.closed);
+    assert_int_equal(integer("SELECT balanced FROM v_ledger"), 1);
+}
+
+// Receives one LiveRecords; its rows, and how many were missed.
+static size_t live_rows(struct producer *reader, uint64_t *missed)
+{
+    uint32_t ready = 0;
+    struct wire_frame frame;
+    struct message message;
+    wire_wait(&reader->socket, 1, -1, INT64_C(5000000000), &ready);
+    assert_int_equal(wire_receive(reader->socket, &frame), STATUS_OK);
+    assert_int_equal(codec_decode(&message, frame.bytes, frame.size, NULL), STATUS_OK);
+    wire_frame_release(&frame);
+    assert_int_equal(message.kind, MESSAGE_LIVE_RECORDS);
+    assert_int_equal(message.live_records.kind, RECORD_KIND_INFERENCE);
+    assert_true(result_find(message.live_records.result, "tokens_per_second") >= 0);
+    const size_t rows = result_row_count(message.live_records.result);
+    *missed = message.live_records.missed;
+    message_free(&message);
+    return rows;
+}
+
+static void test_a_reader_without_credit_misses_and_is_told(void **state)
+{
+    (void)state;
+    hello();
+    struct producer reader;
+    uint64_t missed = 99;
+    struct message credit = {
+        .kind = MESSAGE_LIVE_CREDIT,
+        .live_credit = {.protocol = 1, .messages = 1, .kinds = 1U << RECORD_KIND_INFERENCE}};
+    producer_open(&reader, endpoint("live"), 2);
+    producer_message(&reader, &credit);
+    // Until the subscription stands, records go by.
+    uint64_t next = 1;
+    uint32_t ready = 0;
+    while (!ready && next < 60) {
+        store_records(next, next);
+        next++;
+        wire_wait(&reader.socket, 1, -1, INT64_C(100000000), &ready);
+    }
+    assert_int_equal(live_rows(&reader, &missed), 1);
+    assert_int_equal(missed, 0);
+    store_records(next, next + 2);
+    producer_message(&reader, &credit);
+    ready = 0;
+    wire_wait(&reader.socket, 1, -1, INT64_C(300000000), &ready);
+    assert_int_equal(ready, 0); // what went by does not come again
+    store_records(next + 3, next + 3);
+    assert_int_equal(live_rows(&reader, &missed), 1);
+    assert_int_equal(missed, 3);
+    producer_close(&reader);
+}
+
+// ---- Starting and ending -----------------------------------------------------------------------
+
+// Runs inferstatd with these arguments; it must end with that status and words.
+static void expect_refusal(const char *const *argv, int status, const char *words)
+{
+    struct daemon other;
+    if (daemon_start(&other, argv)) {
+        (void)daemon_end(&other, SIGKILL);
+        fail_msg("it started, where it should have said: %s", words);
+    }
+    assert_int_equal(daemon_end(&other, 0), status);
+    if (!strstr(other.output, words) || strncmp(other.output, "inferstatd: ", 12) != 0)
+        fail_msg("\"%s\" does not say \"%s\"", other.output, words);
+}
+
+static void test_a_second_collector_is_turned_away(void **state)
+{
+    (void)state;
+    char pid[64], other[FOLDER_PATH_SIZE], there[FOLDER_PATH_SIZE + 8];
+    (void)snprintf(pid, sizeof pid, "process %ld", (long)collector.pid);
+    (void)folder_path(other, folder, "other.db");
+    (void)snprintf(there, sizeof there, "ipc://%s/d", folder);
+    const char *const same_store[] = {INFERSTATD, "--db", path, "--listen", there, NULL};
+    expect_refusal(same_store, 4, pid);
+    const char *const same_place[] = {INFERSTATD, "--db", other, "--listen", address, NULL};
+    expect_refusal(same_place, 4, pid);
+    hello(); // the first is not disturbed
+    store_records(1, 3);
+}
+
+static void test_what_it_will_not_start_with(void **state)
+{
+    (void)state;
+    char text[FOLDER_PATH_SIZE], there[FOLDER_PATH_SIZE + 8], deep[200];
+    (void)snprintf(there, sizeof there, "ipc://%s/d", folder);
+    (void)folder_path(text, folder, "text.db");
+    FILE *file = fopen(text, "w");
+    assert_non_null(file);
+    for (int i = 0; i < 1000; i++)
+        fprintf(file, "this is no database\n");
+    assert_int_equal(fclose(file), 0);
+    (void)snprintf(deep, sizeof deep, "ipc:///%0150d", 0);
+    const struct {
+        const char *argv[8];
+        int status;
+        const char *words;
+    } cases[] = {
+        {{"--db", text, "--listen", there}, 4, "not an SQLite database"},
+        {{"--db", folder, "--listen", there}, 4, "not a file"},
+        {{"--db", "/proc/no/such.db", "--listen", there}, 4, "/proc/no"},
+        {{"--listen", deep}, 2, "107"},
+        {{"--listen", "tcp://192.0.2.1:5571"}, 2, "loopback"},
+        {{"--listen", "http://x"}, 2, "http"},
+        {{"--lisen", there}, 2, "did you mean --listen"},
+        {{"--db"}, 2, "value is missing"},
+        {{"--help=1"}, 2, "takes no value"},
+        {{"stray"}, 2, "not an option"},
+        {{"--log-level", "loud"}, 2, "loud"},
+        {{"--config", "/no/such.conf"}, 2, "/no/such.conf"},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        const char *argv[10] = {INFERSTATD};
+        for (unsigned a = 0; a < 8 && cases[i].argv[a]; a++)
+            argv[a + 1] = cases[i].argv[a];
+        expect_refusal(argv, cases[i].status, cases[i].words);
+    }
+}
+
+static void test_the_configuration_file(void **state)
+{
+    (void)state;
+    char config[FOLDER_PATH_SIZE], other[FOLDER_PATH_SIZE];
+    (void)folder_path(config, folder, "inferstatd.conf");
+    (void)folder_path(other, folder, "made/by/it/other.db");
+    FILE *file = fopen(config, "w");
+    assert_non_null(file);
+    fprintf(file, "# a comment\ndb = %s\nlisten = ipc://%s/e\nlog-level = info\n", other, folder);
+    assert_int_equal(fclose(file), 0);
+    struct daemon second;
+    const char *const argv[] = {INFERSTATD, "--config", config, NULL};
+    assert_true(daemon_start(&second, argv));
+    assert_int_equal(access(other, F_OK), 0);
+    assert_int_equal(daemon_end(&second, SIGTERM), 0);
+    file = fopen(config, "a");
+    assert_non_null(file);
+    fprintf(file, "dbb = x\n");
+    assert_int_equal(fclose(file), 0);
+    const char *const check[] = {INFERSTATD, "--check-config", "--config", config, NULL};
+    expect_refusal(check, 2, "inferstatd.conf");
+}
+
+static void test_terminated_it_leaves_a_whole_store(void **state)
+{
+    (void)state;
+    char name[FOLDER_PATH_SIZE];
+    hello();
+    for (uint64_t i = 0; i < 30; i++)
+        producer_batch(&producer, 0, 1 + i * 2, &records[i * 2], 2);
+    assert_true(producer_await(&producer, 5000));
+    assert_int_equal(daemon_end(&collector, SIGTERM), 0);
+    (void)folder_path(name, folder, "s.db-wal");
+    assert_int_equal(access(name, F_OK), -1);
+    assert_true(integer("SELECT count(*) FROM inference") >= (int64_t)producer.next[0] - 1);
+}
+
+static void test_its_folder_and_sockets_are_private(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        unsigned mode;
+    } cases[] = {
+        {"c", 0750}, {"c/ingest", 0660}, {"c/query", 0660}, {"c/live", 0660}, {"c/admin", 0600}};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        char name[FOLDER_PATH_SIZE];
+        struct stat st;
+        assert_int_equal(stat(folder_path(name, folder, cases[i].name), &st), 0);
+        assert_int_equal(st.st_mode & 0777, cases[i].mode);
+    }
+}
+
+static void test_the_service_manager_is_told(void **state)
+{
+    (void)state;
+    char name[FOLDER_PATH_SIZE], other[FOLDER_PATH_SIZE], there[FOLDER_PATH_SIZE + 8],
+        word[64] = "";
+    (void)folder_path(name, folder, "notify");
+    (void)folder_path(other, folder, "other.db");
+    (void)snprintf(there, sizeof there, "ipc://%s/d", folder);
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    (void)snprintf(at.sun_path, sizeof at.sun_path, "%.100s", name);
+    const int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(fd, (const struct sockaddr *)&at, sizeof at), 0);
+    assert_int_equal(setenv("NOTIFY_SOCKET", name, 1), 0);
+    struct daemon second;
+    const char *const argv[] = {INFERSTATD, "--db", other, "--listen", there, NULL};
+    const bool started = daemon_start(&second, argv);
+    assert_int_equal(unsetenv("NOTIFY_SOCKET"), 0);
+    assert_true(started);
+    assert_true(recv(fd, word, sizeof word - 1, 0) > 0);
+    assert_string_equal(word, "READY=1");
+    assert_int_equal(daemon_end(&second, SIGINT), 0);
+    (void)close(fd);
+}
+
+static void test_over_tcp(void **state)
+{
+    (void)state;
+    char other[FOLDER_PATH_SIZE], tcp[64], ingest[64];
+    struct daemon second;
+    unsigned port = 20000 + (unsigned)getpid() % 20000;
+    (void)folder_path(other, folder, "other.db");
+    bool started = false;
+    for (int tries = 0; tries < 20 && !started; tries++, port += 7) {
+        (void)snprintf(tcp, sizeof tcp, "tcp://127.0.0.1:%u", port);
+        const char *const argv[] = {INFERSTATD, "--db", other, "--listen", tcp, NULL};
+        started = daemon_start(&second, argv);
+        if (!started)
+            assert_int_equal(daemon_end(&second, 0), 4);
+        (void)snprintf(ingest, sizeof ingest, "tcp://127.0.0.1:%u", port);
+    }
+    assert_true(started);
+    const char *const again[] = {INFERSTATD, "--db", path, "--listen", tcp, NULL};
+    assert_int_equal(daemon_end(&collector, SIGTERM), 0);
+    expect_refusal(again, 4, "Address already in use");
+    producer_close(&producer);
+    producer_open(&producer, ingest, 3);
+    hello();
+    store_records(1, 10);
+    assert_int_equal(daemon_end(&second, SIGTERM), 0);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(test_acknowledged_is_stored),
+        TEST(test_values_arrive_as_they_were_sent),
+        TEST(test_repeated_records_are_skipped),
+        TEST(test_a_gap_is_answered_with_what_is_wanted),
+        TEST(test_streams_are_apart),
+        TEST(test_an_unknown_run_is_asked_for_hello),
+        TEST(test_killed_between_batches),
+        TEST(test_killed_under_load),
+        TEST(test_a_fresh_store_gets_what_is_still_held),
+        TEST(test_stored_wins_over_dropped),
+        TEST(test_goodbye_closes_what_is_complete),
+        TEST(test_implausible_clocks_are_stored_and_counted),
+        TEST(test_a_batch_that_can_never_be_taken),
+        TEST(test_frames_that_are_no_messages),
+        TEST(test_a_protocol_from_the_future),
+        TEST(test_queries_while_it_collects),
+        TEST(test_clearing_is_the_owners),
+        TEST(test_a_reader_without_credit_misses_and_is_told),
+        TEST(test_a_second_collector_is_turned_away),
+        TEST(test_what_it_will_not_start_with),
+        TEST(test_the_configuration_file),
+        TEST(test_terminated_it_leaves_a_whole_store),
+        TEST(test_its_folder_and_sockets_are_private),
+        TEST(test_the_service_manager_is_told),
+        TEST(test_over_tcp),
+    };
+    return cmocka_run_group_tests_name("collector", tests, NULL, NULL);
+}
