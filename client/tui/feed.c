@@ -221,9 +221,9 @@ static void *ask_on(void *argument)
             continue;
         }
         bool clear = feed->clear;
-        unsigned stale = feed->stale;
+        unsigned stale = feed->paused && !feed->urgent ? 0 : feed->stale;
         feed->clear = feed->urgent = false;
-        feed->stale = 0;
+        feed->stale &= ~stale;
         (void)pthread_mutex_unlock(&feed->lock);
         if (clear)
             make_clear(feed);

@@ -14,6 +14,7 @@
 #define NCURSES_NOMACROS
 #define NCURSES_WIDECHAR 1
 #include <curses.h>
+#include <term.h>
 
 #include "client/tui/keys.h"
 
@@ -71,16 +72,31 @@ static void prepare_looks(struct screen *screen, bool no_color)
 
 // ---- Opening and closing -----------------------------------------------------------------
 
+// Whether the terminal that TERM names is known and can put text anywhere.
+static bool terminal_will_do(void)
+{
+    int found;
+    if (setupterm(NULL, STDOUT_FILENO, &found) != OK)
+        return false;
+    const char *place = tigetstr("cup");
+    bool will_do = place && place != (const char *)-1;
+    (void)del_curterm(cur_term);
+    return will_do;
+}
+
 static enum status open_curses(struct screen *screen, struct error *err)
 {
     const char *name = getenv("TERM");
     if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
         return error_set(err, STATUS_UNSUPPORTED,
                          "the dashboard needs a terminal (for text use: inferstat summary)");
-    screen->curses = newterm(NULL, stdout, stdin);
+    // newterm would refuse as well, and leave memory behind.
+    if (terminal_will_do())
+        screen->curses = newterm(NULL, stdout, stdin);
     if (!screen->curses)
         return error_set(err, STATUS_UNSUPPORTED,
-                         "terminal \"%s\" is not known here (set TERM, as in TERM=xterm)",
+                         "the dashboard cannot draw on a terminal \"%s\" (set TERM to what the "
+                         "terminal is, as in TERM=xterm)",
                          name ? name : "");
     return STATUS_OK;
 }

@@ -1,3 +1,5 @@
+#!/usr/bin/env bash
+# shellcheck disable=SC2119 # a collector without options
 # The dashboard beside a real collector and a real worker: an empty store, records
 # as they come, contact lost and found again, a clear.
 . "$(dirname "$0")/../support/lib.sh"

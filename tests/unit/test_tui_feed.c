@@ -1,0 +1,429 @@
+// The feed over a remote made up here: what it asks and when, what it hands over,
+// and that it ends while nobody answers.
+#include "tests/support/test.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/tui/feed.h"
+#include "tests/support/tui_fixture.h"
+
+// ---- A remote ----------------------------------------------------------------------
+
+// What the remote below does; guarded by its lock.
+static struct {
+    pthread_mutex_t lock;
+    unsigned queries;      // asked so far
+    unsigned clears;       // of those, to clear
+    unsigned stages;       // of those, for the stages of a load
+    char filter[64];       // the last query's host
+    char run[64];          // the last stages' run
+    enum status answer;    // to every query
+    enum query_kind fails; // this kind is answered with STATUS_CORRUPT
+    bool silent;           // no answer until woken
+    int wake_fd;
+    unsigned live; // inferences to tell of
+} world = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void reset_world(void)
+{
+    (void)pthread_mutex_lock(&world.lock);
+    world.queries = world.clears = world.stages = world.live = 0;
+    world.filter[0] = world.run[0] = '\0';
+    world.answer = STATUS_OK;
+    world.fails = QUERY_KIND_COUNT;
+    world.silent = false;
+    world.wake_fd = -1;
+    (void)pthread_mutex_unlock(&world.lock);
+}
+
+struct remote {
+    int unused;
+};
+struct remote_live {
+    int unused;
+};
+
+enum status remote_open(struct remote **out, const struct remote_target *target, struct error *err)
+{
+    if (target->db)
+        return error_set(err, STATUS_NOT_FOUND, "no such file");
+    *out = calloc(1, sizeof **out);
+    return *out ? STATUS_OK : STATUS_NOMEM;
+}
+
+void remote_close(struct remote *remote)
+{
+    free(remote);
+}
+
+void remote_wake_on(struct remote *remote, int wake_fd)
+{
+    (void)remote;
+    world.wake_fd = wake_fd;
+}
+
+const char *remote_name(const struct remote *remote)
+{
+    (void)remote;
+    return "made up";
+}
+
+bool remote_is_file(const struct remote *remote)
+{
+    (void)remote;
+    return false;
+}
+
+static struct result *answer_to(const struct query *query)
+{
+    if (query->kind == QUERY_CLEAR)
+        return fixture_result("cleared\n17\n");
+    if (query->kind == QUERY_RECORDS && query->record_kind == RECORD_KIND_LOAD)
+        return fixture_result("run|started_ns|duration_ns\nabcdef|9000000000|5\n");
+    return fixture_result("figure\n1\n");
+}
+
+enum status remote_query(struct remote *remote, const struct query *query, struct result **out,
+                         struct error *err)
+{
+    (void)remote;
+    (void)pthread_mutex_lock(&world.lock);
+    world.queries++;
+    world.clears += query->kind == QUERY_CLEAR;
+    if (query->kind == QUERY_RECORDS && query->record_kind == RECORD_KIND_LOAD_STAGE) {
+        world.stages++;
+        strcpy(world.run, query->filter.by[QUERY_BY_RUN]);
+    } else {
+        strcpy(world.filter, query->filter.by[QUERY_BY_HOST]);
+    }
+    enum status status = query->kind == world.fails ? STATUS_CORRUPT : world.answer;
+    struct pollfd wake = {.fd = world.silent ? world.wake_fd : -1, .events = POLLIN};
+    bool silent = world.silent;
+    (void)pthread_mutex_unlock(&world.lock);
+    if (silent) {
+        (void)poll(&wake, 1, 60000);
+        return error_set(err, STATUS_CANCELLED, "woken");
+    }
+    if (status != STATUS_OK)
+        return error_set(err, status, "as told");
+    *out = answer_to(query);
+    return STATUS_OK;
+}
+
+enum status remote_live_open(struct remote_live **out, const struct remote_target *target,
+                             uint32_t kinds, struct error *err)
+{
+    (void)target;
+    (void)err;
+    assert_int_equal(kinds, asks_kinds());
+    *out = calloc(1, sizeof **out);
+    return *out ? STATUS_OK : STATUS_NOMEM;
+}
+
+void remote_live_close(struct remote_live *live)
+{
+    free(live);
+}
+
+enum status remote_live_next(struct remote_live *live, uint64_t timeout_ns, int wake_fd,
+                             enum record_kind *kind, struct result **out, uint64_t *missed,
+                             struct error *err)
+{
+    (void)live;
+    (void)timeout_ns;
+    (void)err;
+    (void)pthread_mutex_lock(&world.lock);
+    bool tells = world.live > 0;
+    world.live -= tells;
+    (void)pthread_mutex_unlock(&world.lock);
+    if (tells) {
+        *kind = RECORD_KIND_INFERENCE;
+        *out = fixture_result("model\nm\n");
+        *missed = 0;
+        return STATUS_OK;
+    }
+    struct pollfd wake = {.fd = wake_fd, .events = POLLIN};
+    return poll(&wake, 1, 5) > 0 ? STATUS_CANCELLED : STATUS_TIMEOUT;
+}
+
+// ---- Tests -------------------------------------------------------------------------
+
+// What has come in, over several takes.
+struct seen {
+    unsigned answers[ASK_COUNT], nothing[ASK_COUNT], rounds, clears;
+    struct error last_round, last_clear;
+    uint64_t cleared;
+};
+
+static struct feed *open_feed(const struct query_filter *filter, double interval_seconds)
+{
+    struct feed *feed;
+    struct remote_target target = {0};
+    assert_int_equal(feed_open(&feed, &target, filter, interval_seconds, NULL), STATUS_OK);
+    assert_int_equal(feed_start(feed, NULL), STATUS_OK);
+    return feed;
+}
+
+// Takes news once they come; fails the test where none do.
+static void take(struct feed *feed, struct seen *seen)
+{
+    struct pollfd news_wait = {.fd = feed_fd(feed), .events = POLLIN};
+    assert_int_equal(poll(&news_wait, 1, 60000), 1);
+    struct feed_news news;
+    feed_take(feed, &news);
+    for (unsigned ask = 0; ask < ASK_COUNT; ask++) {
+        seen->answers[ask] += news.answered[ask];
+        seen->nothing[ask] += news.answered[ask] && !news.results[ask];
+        result_free(news.results[ask]);
+    }
+    seen->rounds += news.round;
+    seen->clears += news.clear;
+    if (news.round)
+        seen->last_round = news.round_error;
+    if (news.clear)
+        seen->last_clear = news.clear_error;
+    seen->cleared += news.cleared;
+}
+
+static void take_rounds(struct feed *feed, struct seen *seen, unsigned rounds)
+{
+    while (seen->rounds < rounds)
+        take(feed, seen);
+}
+
+static unsigned queries(void)
+{
+    (void)pthread_mutex_lock(&world.lock);
+    unsigned count = world.queries;
+    (void)pthread_mutex_unlock(&world.lock);
+    return count;
+}
+
+static void asks_everything_at_first(void **state)
+{
+    (void)state;
+    reset_world();
+    struct seen seen = {0};
+    struct query_filter filter = {0};
+    strcpy(filter.by[QUERY_BY_HOST], "gpu-17");
+    struct feed *feed = open_feed(&filter, 3600);
+    assert_string_equal(feed_name(feed), "made up");
+    take_rounds(feed, &seen, 1);
+    for (unsigned ask = 0; ask < ASK_COUNT; ask++)
+        assert_int_equal(seen.answers[ask], 1);
+    assert_int_equal(seen.last_round.status, STATUS_OK);
+    feed_close(feed);
+    assert_string_equal(world.filter, "gpu-17");
+    assert_string_equal(world.run, "abcdef"); // of the load answered just before
+    assert_int_equal(world.queries, ASK_COUNT);
+}
+
+static void asks_again_when_told(void **state)
+{
+    (void)state;
+    reset_world();
+    struct seen seen = {0};
+    struct feed *feed = open_feed(NULL, 3600);
+    take_rounds(feed, &seen, 1);
+    feed_ask(feed);
+    take_rounds(feed, &seen, 2);
+    assert_int_equal(seen.answers[ASK_RUNS], 2);
+    feed_close(feed);
+}
+
+static void asks_again_with_the_interval(void **state)
+{
+    (void)state;
+    reset_world();
+    struct seen seen = {0};
+    struct feed *feed = open_feed(NULL, 3600);
+    take_rounds(feed, &seen, 1);
+    feed_pace(feed, 0.1, false);
+    take_rounds(feed, &seen, 4);
+    assert_true(seen.answers[ASK_SUMMARY] >= 2);
+    feed_close(feed);
+}
+
+// New records are asked for at once, and only what they have made stale.
+static void live_records_make_it_ask(void **state)
+{
+    (void)state;
+    reset_world();
+    struct seen seen = {0};
+    struct feed *feed = open_feed(NULL, 3600);
+    take_rounds(feed, &seen, 1);
+    (void)pthread_mutex_lock(&world.lock);
+    world.live = 1;
+    (void)pthread_mutex_unlock(&world.lock);
+    take_rounds(feed, &seen, 2);
+    assert_int_equal(seen.answers[ASK_INFERENCES], 2);
+    assert_int_equal(seen.answers[ASK_SUMMARY], 2);
+    assert_int_equal(seen.answers[ASK_LOADS], 1);
+    feed_close(feed);
+}
+
+// A thousand records in a row are not a thousand rounds.
+static void many_records_make_few_rounds(void **state)
+{
+    (void)state;
+    reset_world();
+    struct seen seen = {0};
+    struct feed *feed = open_feed(NULL, 3600);
+    take_rounds(feed, &seen, 1);
+    (void)pthread_mutex_lock(&world.lock);
+    world.live = 1000;
+    (void)pthread_mutex_unlock(&world.lock);
+    take_rounds(feed, &seen, 2);
+    for (bool over = false; !over;) {
+        (void)pthread_mutex_lock(&world.lock);
+        over = world.live == 0;
+        (void)pthread_mutex_unlock(&world.lock);
+    }
+    feed_close(feed);
+    assert_true(queries() < 1000);
+}
+
+// A clear is made also in a pause, and after what was under way: with the second
+// one answered, nothing that came before it is still to be asked.
+static void a_pause_asks_nothing_until_told(void **state)
+{
+    (void)state;
+    reset_world();
+    struct seen seen = {0};
+    struct feed *feed = open_feed(NULL, 0.1);
+    take_rounds(feed, &seen, 1);
+    feed_pace(feed, 0.1, true);
+    for (unsigned clears = 1; clears <= 2; clears++) {
+        feed_clear(feed);
+        while (seen.clears < clears)
+            take(feed, &seen);
+    }
+    unsigned before = queries();
+    (void)poll(NULL, 0, 300);
+    assert_int_equal(queries(), before);
+    feed_ask(feed);
+    take_rounds(feed, &seen, seen.rounds + 1);
+    assert_int_equal(queries(), before + ASK_COUNT);
+    feed_close(feed);
+}
+
+static void one_failure_does_not_stop_the_others(void **state)
+{
+    (void)state;
+    reset_world();
+    world.fails = QUERY_OVERVIEW;
+    struct seen seen = {0};
+    struct feed *feed = open_feed(NULL, 3600);
+    take_rounds(feed, &seen, 1);
+    assert_int_equal(seen.answers[ASK_OVERVIEW], 0);
+    assert_int_equal(seen.answers[ASK_RUNS], 1);
+    assert_int_equal(seen.last_round.status, STATUS_CORRUPT);
+    assert_string_equal(seen.last_round.text, "as told");
+    feed_close(feed);
+}
+
+static void nobody_there_ends_the_round_and_is_tried_again(void **state)
+{
+    (void)state;
+    reset_world();
+    world.answer = STATUS_UNREACHABLE;
+    struct seen seen = {0};
+    struct feed *feed = open_feed(NULL, 0.1);
+    take_rounds(feed, &seen, 1);
+    assert_int_equal(seen.last_round.status, STATUS_UNREACHABLE);
+    (void)pthread_mutex_lock(&world.lock);
+    world.answer = STATUS_OK;
+    (void)pthread_mutex_unlock(&world.lock);
+    while (seen.last_round.status != STATUS_OK)
+        take(feed, &seen);
+    assert_true(seen.answers[ASK_SUMMARY] >= 1);
+    feed_close(feed);
+}
+
+static void no_data_is_an_answer(void **state)
+{
+    (void)state;
+    reset_world();
+    world.answer = STATUS_NO_DATA;
+    struct seen seen = {0};
+    struct feed *feed = open_feed(NULL, 3600);
+    take_rounds(feed, &seen, 1);
+    assert_int_equal(seen.last_round.status, STATUS_OK);
+    assert_int_equal(seen.nothing[ASK_SUMMARY], 1);
+    assert_int_equal(seen.nothing[ASK_STAGES], 1);
+    assert_int_equal(world.stages, 0); // without a load there is nothing to ask
+    feed_close(feed);
+}
+
+static void says_what_was_cleared(void **state)
+{
+    (void)state;
+    reset_world();
+    struct seen seen = {0};
+    struct feed *feed = open_feed(NULL, 3600);
+    take_rounds(feed, &seen, 1);
+    feed_clear(feed);
+    while (seen.clears == 0)
+        take(feed, &seen);
+    assert_int_equal(seen.cleared, 17);
+    assert_int_equal(seen.last_clear.status, STATUS_OK);
+    (void)pthread_mutex_lock(&world.lock);
+    world.answer = STATUS_DENIED;
+    (void)pthread_mutex_unlock(&world.lock);
+    feed_clear(feed);
+    while (seen.clears == 1)
+        take(feed, &seen);
+    assert_int_equal(seen.last_clear.status, STATUS_DENIED);
+    feed_close(feed);
+    assert_int_equal(world.clears, 2);
+}
+
+// With an answer that never comes, the end would wait for a minute.
+static void ends_while_nobody_answers(void **state)
+{
+    (void)state;
+    reset_world();
+    world.silent = true;
+    struct feed *feed = open_feed(NULL, 2);
+    while (queries() == 0)
+        (void)poll(NULL, 0, 1);
+    feed_close(feed);
+}
+
+static void ends_before_it_started(void **state)
+{
+    (void)state;
+    reset_world();
+    struct feed *feed;
+    struct remote_target target = {0};
+    assert_int_equal(feed_open(&feed, &target, NULL, 2, NULL), STATUS_OK);
+    feed_close(feed);
+    feed_close(NULL);
+
+    struct error err;
+    struct remote_target file = {.db = "nowhere"};
+    assert_int_equal(feed_open(&feed, &file, NULL, 2, &err), STATUS_NOT_FOUND);
+    assert_string_equal(err.text, "no such file");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(asks_everything_at_first),
+        cmocka_unit_test(asks_again_when_told),
+        cmocka_unit_test(asks_again_with_the_interval),
+        cmocka_unit_test(live_records_make_it_ask),
+        cmocka_unit_test(many_records_make_few_rounds),
+        cmocka_unit_test(a_pause_asks_nothing_until_told),
+        cmocka_unit_test(one_failure_does_not_stop_the_others),
+        cmocka_unit_test(nobody_there_ends_the_round_and_is_tried_again),
+        cmocka_unit_test(no_data_is_an_answer),
+        cmocka_unit_test(says_what_was_cleared),
+        cmocka_unit_test(ends_while_nobody_answers),
+        cmocka_unit_test(ends_before_it_started),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
