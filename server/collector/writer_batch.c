@@ -287,11 +287,13 @@ static enum status refuse(struct batches *batches, struct run *run, struct run_s
                                          .reason = DELIVERY_REFUSED,
                                          .since_ns = work->received_ns,
                                          .until_ns = work->received_ns};
+    // Said aloud once a run: a broken producer must not fill the log as well.
+    log_write(run->refused ? LOG_LEVEL_DEBUG : LOG_LEVEL_WARNING,
+              "run %lld, stream %u: records %llu to %llu refused: %s", (long long)run->id,
+              range.stream, (unsigned long long)range.first, (unsigned long long)range.last,
+              reason);
     run->refused += (int64_t)(range.last - range.first + 1);
     name_refused(ack, range.stream, range.first, range.last, reason);
-    log_write(LOG_LEVEL_WARNING, "run %lld, stream %u: records %llu to %llu refused: %s",
-              (long long)run->id, range.stream, (unsigned long long)range.first,
-              (unsigned long long)range.last, reason);
     return run_advance(batches->runs, run, stream, SCHEMA_RANGE_DROPPED, &range, reason,
                        strlen(reason), err);
 }

@@ -1,0 +1,413 @@
+// Messages into tables: every kind, and random histories whose ledger must
+// balance after each group, also where groups are rolled back.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/store/database.h"
+#include "common/store/store.h"
+#include "common/wire/codec.h"
+#include "server/collector/work.h"
+#include "server/collector/writer_batch.h"
+#include "tests/support/folder.h"
+#include "tests/support/test.h"
+
+static char folder[FOLDER_PATH_SIZE], path[FOLDER_PATH_SIZE];
+static struct sqlite3 *db;
+static struct runs *runs;
+static struct inserter *inserter;
+static struct batches *batches;
+static struct queue *acks;
+static struct table_builder *builder;
+
+static const unsigned char run_id[16] = {1, 2, 3, 4};
+
+static int set_up(void **state)
+{
+    (void)state;
+    struct error err = {0};
+    folder_make(folder);
+    (void)folder_path(path, folder, "s.db");
+    static const unsigned char store[16] = {9};
+    if (database_open_writer(&db, path, &err) != STATUS_OK ||
+        runs_new(&runs, db, &err) != STATUS_OK || inserter_new(&inserter, db, &err) != STATUS_OK ||
+        queue_new(&acks, 64, 1 << 20, &err) != STATUS_OK ||
+        batches_new(&batches, runs, inserter, store, acks, &err) != STATUS_OK ||
+        table_builder_new(&builder) != STATUS_OK)
+        fail_msg("%s", err.text);
+    // Nothing here asks what a disk keeps.
+    return database_exec(db, "PRAGMA synchronous = OFF", NULL) == STATUS_OK ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    table_builder_free(builder);
+    batches_free(batches);
+    queue_free(acks, answer_free);
+    inserter_free(inserter);
+    runs_free(runs);
+    database_close(db);
+    folder_remove(folder);
+    return 0;
+}
+
+static int64_t integer(const char *sql)
+{
+    struct error err = {0};
+    int64_t value = 0;
+    if (database_integer(db, sql, &value, &err) != STATUS_OK)
+        fail_msg("%s: %s", sql, err.text);
+    return value;
+}
+
+static void exec(const char *sql)
+{
+    struct error err = {0};
+    if (database_exec(db, sql, &err) != STATUS_OK)
+        fail_msg("%s: %s", sql, err.text);
+}
+
+// Takes a message as one group of its own; rolled back where `fail`.
+static void group(const struct message *message, bool fail)
+{
+    struct error err = {0};
+    struct work work = {.kind = WORK_MESSAGE, .received_ns = INT64_C(1790000000000000000)};
+    work.message = *message;
+    exec("BEGIN");
+    batches_begin(batches);
+    if (batches_take(batches, &work, &err) != STATUS_OK || runs_flush(runs, &err) != STATUS_OK)
+        fail_msg("%s", err.text);
+    if (fail) {
+        database_rollback(db);
+        batches_drop_acks(batches);
+        runs_forget(runs);
+        assert_int_equal(inserter_reset(inserter, &err), STATUS_OK);
+    } else {
+        exec("COMMIT");
+        batches_send_acks(batches);
+    }
+}
+
+// The Ack that was sent last, to be freed; NULL when there is none.
+static struct message *last_ack(void)
+{
+    struct message *message = NULL;
+    struct answer *answer;
+    while ((answer = queue_pop(acks)) != NULL) {
+        if (!message)
+            message = calloc(1, sizeof *message);
+        else
+            message_free(message);
+        assert_int_equal(codec_decode(message, answer->bytes, answer->size, NULL), STATUS_OK);
+        answer_free(answer);
+    }
+    return message;
+}
+
+static void free_ack(struct message *message)
+{
+    if (message)
+        message_free(message);
+    free(message);
+}
+
+static void hello(void)
+{
+    struct message message = {.kind = MESSAGE_HELLO};
+    message.hello = (struct message_hello){
+        .protocol = 1, .host = {4, "host"}, .worker_version = {1, "v"}, .cpu_count = 1};
+    memcpy(message.hello.run, run_id, sizeof run_id);
+    group(&message, false);
+    struct message *ack = last_ack();
+    assert_non_null(ack);
+    assert_int_equal(ack->ack.delivery.sequence, 0);
+    free_ack(ack);
+}
+
+// A record of the kind with every column set from its position.
+static void fill(struct record *record, enum record_kind kind)
+{
+    const struct record_kind_info *info = record_kind_info(kind);
+    record_init(record, kind, INT64_C(1790000000000000000));
+    for (unsigned c = 0; c < info->column_count; c++) {
+        switch ((int)info->columns[c].type) {
+        case COLUMN_REAL:
+            record_set_real(record, c, 0.25 + c);
+            break;
+        case COLUMN_NAME:
+            record_set_name(record, c, 1 + c % 2);
+            break;
+        case COLUMN_TEXT:
+            assert_int_equal(record_set_text(record, c, "text", 4), 4);
+            break;
+        case COLUMN_BLOB:
+            assert_int_equal(record_set_blob(record, c, "\0\1\2", 3), 3);
+            break;
+        case COLUMN_INT:
+            record_set_int(record, c, (int64_t)c + 2);
+            break;
+        default:
+            record_set_int(record, c, 1);
+        }
+    }
+}
+
+static const struct wire_bytes two_names[] = {{3, "one"}, {3, "two"}};
+
+// What `fill` puts into a column, as SQL.
+static void filled_value(char *sql, size_t size, enum column_type type, unsigned column)
+{
+    switch ((int)type) {
+    case COLUMN_REAL:
+        (void)snprintf(sql, size, "%u.25", column);
+        break;
+    case COLUMN_NAME:
+        (void)snprintf(sql, size, "(SELECT id FROM name WHERE text = '%s')",
+                       column % 2 ? "two" : "one");
+        break;
+    case COLUMN_TEXT:
+        (void)snprintf(sql, size, "'text'");
+        break;
+    case COLUMN_BLOB:
+        (void)snprintf(sql, size, "x'000102'");
+        break;
+    case COLUMN_INT:
+        (void)snprintf(sql, size, "%u", column + 2);
+        break;
+    default:
+        (void)snprintf(sql, size, "1");
+    }
+}
+
+static void test_every_kind_goes_into_its_table(void **state)
+{
+    (void)state;
+    hello();
+    struct message message = {.kind = MESSAGE_BATCH};
+    table_builder_reset(builder);
+    for (unsigned kind = RECORD_KIND_RUN + 1; kind < RECORD_KIND_COUNT; kind++) {
+        struct record record;
+        fill(&record, (enum record_kind)kind);
+        assert_int_equal(table_builder_add(builder, kind, &record), STATUS_OK);
+    }
+    message.batch = (struct message_batch){.first = 1,
+                                           .last = RECORD_KIND_COUNT - 1,
+                                           .names_first = 1,
+                                           .names = two_names,
+                                           .name_count = 2};
+    memcpy(message.batch.run, run_id, sizeof run_id);
+    message.batch.tables = table_builder_tables(builder, &message.batch.table_count);
+    group(&message, false);
+    free_ack(last_ack());
+    for (unsigned kind = RECORD_KIND_RUN + 1; kind < RECORD_KIND_COUNT; kind++) {
+        const struct record_kind_info *info = record_kind_info((enum record_kind)kind);
+        char sql[256];
+        for (unsigned c = 0; c < info->column_count; c++) {
+            char expected[64];
+            filled_value(expected, sizeof expected, info->columns[c].type, c);
+            (void)snprintf(sql, sizeof sql, "SELECT \"%s\" IS %s FROM %s WHERE number = %u",
+                           info->columns[c].name, expected, info->name, kind);
+            if (integer(sql) != 1)
+                fail_msg("not so: %s", sql);
+        }
+        (void)snprintf(sql, sizeof sql, "SELECT stored FROM ledger WHERE kind = %u", kind);
+        assert_int_equal(integer(sql), 1);
+    }
+}
+
+// What the run has told, and what the collector's answers said.
+struct history {
+    uint64_t produced[3], next[3];
+    uint64_t random;
+    bool named;
+};
+
+// A batch or drop somewhere around what is wanted: before, at, beyond; sound or
+// not.
+static void random_message(struct history *history, struct message *message, struct wire_drop *drop)
+{
+    struct record record;
+    const uint32_t stream = (uint32_t)(test_random(&history->random) % 3);
+    const uint64_t next = history->next[stream];
+    const uint64_t back = test_random(&history->random) % 4;
+    const uint64_t first = next > back ? next - back : 1;
+    const uint64_t skip = test_random(&history->random) % 8 == 0 ? 2 : 0;
+    const uint64_t last = first + skip + test_random(&history->random) % 6;
+    *message = (struct message){.kind = MESSAGE_BATCH};
+    memcpy(message->batch.run, run_id, sizeof run_id);
+    if (last > history->produced[stream])
+        history->produced[stream] = last;
+    if (test_random(&history->random) % 4 == 0) {
+        *drop = (struct wire_drop){.range = {.stream = stream,
+                                             .first = first + skip,
+                                             .last = last,
+                                             .reason = DELIVERY_SPOOL_FULL}};
+        message->batch.drops = drop;
+        message->batch.drop_count = 1;
+        return;
+    }
+    table_builder_reset(builder);
+    for (uint64_t number = first + skip; number <= last; number++) {
+        fill(&record, number % 2 ? RECORD_KIND_OPERATION : RECORD_KIND_ITL);
+        assert_int_equal(table_builder_add(builder, number, &record), STATUS_OK);
+    }
+    message->batch.stream = stream;
+    message->batch.first = first + skip;
+    message->batch.last = last;
+    message->batch.names_first = 1;
+    message->batch.names = two_names;
+    message->batch.name_count = 2;
+    message->batch.tables = table_builder_tables(builder, &message->batch.table_count);
+    if (test_random(&history->random) % 8 == 0) {
+        message->batch.fault = "on purpose";
+        message->batch.table_count = 0;
+    }
+}
+
+static void expect_ledger(void)
+{
+    assert_int_equal(
+        integer("SELECT count(*) FROM (SELECT run, stream, number FROM operation"
+                " UNION SELECT run, stream, number FROM itl)"),
+        integer("SELECT coalesce(sum(last - first + 1), 0) FROM range WHERE state = 0"));
+    assert_int_equal(
+        integer("SELECT (SELECT count(*) FROM operation) + (SELECT count(*) FROM itl)"),
+        integer("SELECT coalesce(sum(stored), 0) FROM ledger"));
+    assert_int_equal(integer("SELECT stored FROM run"),
+                     integer("SELECT coalesce(sum(stored), 0) FROM ledger"));
+    assert_int_equal(
+        integer("SELECT coalesce(sum(last - first + 1), 0) FROM range WHERE reason = 2"),
+        integer("SELECT refused FROM run"));
+    // Ranges follow each other up to what is wanted next, and none could be merged.
+    assert_int_equal(
+        integer("SELECT count(*) FROM (SELECT first, last, state, reason,"
+                " lag(last, 1, 0) OVER w AS before, lag(state) OVER w AS s, lag(reason) OVER w AS r"
+                " FROM range WINDOW w AS (PARTITION BY stream ORDER BY first))"
+                " WHERE first <> before + 1 OR (state = s AND reason IS r)"),
+        0);
+    assert_int_equal(
+        integer("SELECT count(*) FROM stream s WHERE next <> 1 +"
+                " coalesce((SELECT max(last) FROM range r WHERE r.stream = s.stream), 0)"),
+        0);
+}
+
+static void take_next(struct history *history)
+{
+    struct message *ack = last_ack();
+    assert_non_null(ack);
+    for (size_t i = 0; i < ack->ack.delivery.next_count; i++) {
+        const struct delivery_next *next = &ack->ack.delivery.next[i];
+        assert_true(next->next >= history->next[next->stream]); // never goes back
+        history->next[next->stream] = next->next;
+    }
+    free_ack(ack);
+}
+
+static void test_random_histories_keep_the_ledger(void **state)
+{
+    (void)state;
+    struct history history = {.next = {1, 1, 1}, .random = 4711};
+    hello();
+    for (int step = 0; step < 600; step++) {
+        struct message message;
+        struct wire_drop drop;
+        random_message(&history, &message, &drop);
+        const bool fail = test_random(&history.random) % 6 == 0;
+        group(&message, fail);
+        if (!fail)
+            take_next(&history);
+        else
+            assert_null(last_ack());
+        if (step % 10 == 0)
+            expect_ledger();
+    }
+    expect_ledger();
+    // The end: what is missing is dropped, and the run balances.
+    struct wire_drop drops[3];
+    struct delivery_stream streams[3];
+    for (uint32_t i = 0; i < 3; i++) {
+        drops[i] = (struct wire_drop){.range = {.stream = i,
+                                                .first = history.next[i],
+                                                .last = history.produced[i] + 1,
+                                                .reason = DELIVERY_SPOOL_FULL}};
+        streams[i] = (struct delivery_stream){.stream = i, .produced = history.produced[i] + 1};
+    }
+    struct message message = {.kind = MESSAGE_GOODBYE};
+    message.goodbye = (struct message_goodbye){
+        .ended_ns = 1, .streams = streams, .stream_count = 3, .drops = drops, .drop_count = 3};
+    memcpy(message.goodbye.run, run_id, sizeof run_id);
+    group(&message, false);
+    struct message *ack = last_ack();
+    assert_true(ack->ack.delivery.closed);
+    free_ack(ack);
+    expect_ledger();
+    assert_int_equal(integer("SELECT balanced FROM v_ledger"), 1);
+}
+
+static void test_names_go_on_where_they_were(void **state)
+{
+    (void)state;
+    static const struct wire_bytes names[] = {{1, "a"}, {1, "b"}, {1, "c"}, {1, "a"}};
+    static const struct {
+        uint32_t first;
+        size_t count;
+        uint32_t known;
+    } cases[] = {{3, 2, 0}, {1, 2, 2}, {1, 2, 2}, {4, 1, 2}, {2, 3, 4}};
+    hello();
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct message message = {.kind = MESSAGE_BATCH};
+        memcpy(message.batch.run, run_id, sizeof run_id);
+        message.batch.names_first = cases[i].first;
+        message.batch.names = names + cases[i].first - 1;
+        message.batch.name_count = cases[i].count;
+        group(&message, false);
+        struct message *ack = last_ack();
+        assert_int_equal(ack->ack.delivery.names_known, cases[i].known);
+        free_ack(ack);
+        if (i == 2)
+            runs_forget(runs); // read anew from the store
+    }
+    assert_int_equal(integer("SELECT count(*) FROM name WHERE text IN ('a', 'b', 'c')"), 3);
+    assert_int_equal(integer("SELECT (SELECT name FROM run_name WHERE number = 1) ="
+                             " (SELECT name FROM run_name WHERE number = 4)"),
+                     1);
+}
+
+static void test_more_streams_than_allowed(void **state)
+{
+    (void)state;
+    hello();
+    for (uint32_t stream = 0; stream <= DELIVERY_STREAMS_MAX; stream++) {
+        struct record record;
+        struct message message = {.kind = MESSAGE_BATCH};
+        fill(&record, RECORD_KIND_OPERATION);
+        table_builder_reset(builder);
+        assert_int_equal(table_builder_add(builder, 1, &record), STATUS_OK);
+        message.batch = (struct message_batch){.stream = stream * 3,
+                                               .first = 1,
+                                               .last = 1,
+                                               .names_first = 1,
+                                               .names = two_names,
+                                               .name_count = 2};
+        memcpy(message.batch.run, run_id, sizeof run_id);
+        message.batch.tables = table_builder_tables(builder, &message.batch.table_count);
+        group(&message, false);
+        struct message *ack = last_ack();
+        assert_int_equal(ack->ack.error.size != 0, stream == DELIVERY_STREAMS_MAX);
+        free_ack(ack);
+    }
+    assert_int_equal(integer("SELECT count(*) FROM operation"), DELIVERY_STREAMS_MAX);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(test_every_kind_goes_into_its_table),
+        TEST(test_random_histories_keep_the_ledger),
+        TEST(test_names_go_on_where_they_were),
+        TEST(test_more_streams_than_allowed),
+    };
+    return cmocka_run_group_tests_name("writer_batch", tests, NULL, NULL);
+}
