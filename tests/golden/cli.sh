@@ -29,7 +29,7 @@ while read -r name code line; do
   eval "set -- $line"
   "$INFERSTAT" "$@" >out 2>err </dev/null || got=$?
   {
-    printf '$ inferstat %s\n' "$line"
+    printf '$ inferstat%s\n' "${line:+ $line}"
     cat out err
     printf '[exit %s]\n' "$got"
   } | masked >seen

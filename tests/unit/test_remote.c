@@ -200,7 +200,7 @@ static void stop(struct collector *collector)
 
 static struct remote *open_remote(const struct collector *collector, uint64_t timeout_ns)
 {
-    struct remote *remote;
+    struct remote *remote = NULL;
     struct remote_target target = {.collector = collector->address, .timeout_ns = timeout_ns};
     assert_int_equal(remote_open(&remote, &target, NULL), STATUS_OK);
     return remote;
@@ -270,7 +270,7 @@ static void test_silence(void **state)
     start(&collector);
     struct remote *remote = open_remote(&collector, brief_ns);
     struct error err = {0};
-    int64_t number;
+    int64_t number = 0;
     assert_int_equal(ask(remote, "silence", QUERY_AVERAGE, &number, &err), STATUS_UNREACHABLE);
     assert_non_null(strstr(err.text, collector.address));
     assert_non_null(strstr(err.text, "within 100.0ms"));
@@ -292,7 +292,7 @@ static void test_nobody_then_somebody(void **state)
     struct collector collector = {0};
     make_folder(&collector);
     struct remote *remote = open_remote(&collector, brief_ns);
-    int64_t number;
+    int64_t number = 0;
     assert_int_equal(ask(remote, "", QUERY_PING, &number, NULL), STATUS_UNREACHABLE);
     remote_close(remote);
 
@@ -310,7 +310,7 @@ static void test_nobody_then_somebody(void **state)
 static void test_refusals(void **state)
 {
     (void)state;
-    struct remote *remote;
+    struct remote *remote = NULL;
     struct error err = {0};
     struct remote_target target = {.collector = "carrier-pigeon://coop"};
     assert_int_equal(remote_open(&remote, &target, &err), STATUS_INVALID);
