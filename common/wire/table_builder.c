@@ -86,39 +86,40 @@ static size_t value_size(enum column_type type)
     return sizeof(int64_t); // of a double too
 }
 
-static bool grow(void *array, size_t room, size_t size)
+// The array grown to `size` bytes, or as it was, with *done false.
+static void *grow(void *array, size_t size, bool *done)
 {
-    void *old, *new;
-    memcpy(&old, array, sizeof old);
-    new = realloc(old, room * size);
-    if (new)
-        memcpy(array, &new, sizeof new);
-    return new != NULL;
+    void *grown = realloc(array, size);
+    if (grown)
+        return grown;
+    *done = false;
+    return array;
 }
 
 // Makes room for one more row.  What could be grown before memory ran out stays
 // grown; `room` counts only what all arrays have.
 static bool make_room(struct kind_rows *rows, const struct record_kind_info *info)
 {
+    if (rows->count < rows->room)
+        return true;
     if (!rows->columns)
         rows->columns = calloc(info->column_count, sizeof *rows->columns);
     if (!rows->columns)
         return false;
-    if (rows->count < rows->room)
-        return true;
     size_t room = rows->room ? rows->room * 2 : ROWS_MIN;
-    if (!grow(&rows->numbers, room, sizeof *rows->numbers) ||
-        !grow(&rows->started_ns, room, sizeof *rows->started_ns))
-        return false;
-    for (unsigned i = 0; i < info->column_count; i++) {
+    bool done = true;
+    rows->numbers = grow(rows->numbers, room * sizeof *rows->numbers, &done);
+    rows->started_ns = grow(rows->started_ns, room * sizeof *rows->started_ns, &done);
+    for (unsigned i = 0; i < info->column_count && done; i++) {
         struct column_rows *column = &rows->columns[i];
-        if (!grow(&column->values, room, value_size(info->columns[i].type)) ||
-            !grow(&column->present, room / 8, 1))
-            return false;
-        memset(column->present + rows->room / 8, 0, (room - rows->room) / 8);
+        column->values = grow(column->values, room * value_size(info->columns[i].type), &done);
+        column->present = grow(column->present, room / 8, &done);
+        if (done)
+            memset(column->present + rows->room / 8, 0, (room - rows->room) / 8);
     }
-    rows->room = room;
-    return true;
+    if (done)
+        rows->room = room;
+    return done;
 }
 
 static bool add_text(struct arena *texts, struct wire_bytes *out, const struct record *record,

@@ -311,7 +311,8 @@ static int64_t random_int(const struct record_column *column)
         int64_t count = 0;
         while (column_enum_text(column->type, count))
             count++;
-        return (int64_t)(random_next() % (uint64_t)count);
+        assert_true(count > 0);
+        return (int64_t)(random_next() % (uint64_t)(count ? count : 1));
     }
     int64_t value = (int64_t)(random_next() >> random_next() % 64);
     if (column->unit == UNIT_NONE || column->unit == UNIT_TIME || column->unit == UNIT_HERTZ)
