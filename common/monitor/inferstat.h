@@ -75,10 +75,13 @@ struct inferstat_options {
     const char *run_folder;      // where the run file goes; NULL: INFERSTAT_RUN_DIR, else tmpfs
     const char *program;         // name and version to report; NULL: "libinferstat VERSION"
     int report;                  // 0: keep history only, publish nothing, open no socket
-    uint32_t history_operations; // local history: last operations kept (default 1000, 0 is none)
-    uint32_t history_inferences; // last inferences kept (default 100, 0 is none)
-    uint32_t ring_records;       // records one thread's ring holds (default 4096, a power of two)
-    uint32_t sample_ms;          // how often memory and processor use are sampled (default 1000)
+    uint32_t history_operations; // local history: last operations kept (default 1000, 0 is none,
+                                 // 2^20 at most)
+    uint32_t history_inferences; // last inferences kept (default 100; likewise)
+    uint32_t ring_records;       // records one thread's ring holds (default 4096; a power of
+                                 // two from 64 to 2^20)
+    uint32_t sample_ms;          // how often memory and processor use are sampled (default 1000,
+                                 // 0: at the start only)
     // Receives a line of text about the library's own state (the collector went
     // away, came back; [LOAD] and [INFER] lines at info).  May be called from
     // any thread.  NULL: silence.
@@ -95,7 +98,7 @@ INFERSTAT_API enum inferstat_status inferstat_open(struct inferstat_monitor **ou
                                                    struct inferstat_error *err);
 
 struct inferstat_totals {
-    uint64_t produced;     // records made
+    uint64_t produced;     // records made (none without `report`)
     uint64_t acknowledged; // committed by the collector
     uint64_t dropped;      // lost to full rings, counted
 };
@@ -247,11 +250,13 @@ INFERSTAT_API void inferstat_inference_start_generation(struct inferstat_inferen
 // One more token is out: reads the clock, counts it, records the gap.
 INFERSTAT_API void inferstat_inference_token(struct inferstat_inference *inference);
 
-// `count` more tokens are out: counts them, without a clock and without gaps.
+// `count` more tokens are out: counts them, without gaps and, but for the first
+// token of a request, without a clock.
 INFERSTAT_API void inferstat_inference_count_tokens(struct inferstat_inference *inference,
                                                     uint32_t count);
 
-// The request is over: makes the record.
+// The request is over: makes the record.  It lasted until its last token came out;
+// until now where that time is not known.
 INFERSTAT_API void inferstat_inference_end(struct inferstat_inference *inference,
                                            enum inferstat_finish finish);
 

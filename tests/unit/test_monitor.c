@@ -328,7 +328,7 @@ static void test_history_of_many_threads(void **state)
     struct inferstat_monitor *monitor = open_monitor(fixture);
     struct writer writers[4];
     for (unsigned i = 0; i < COUNT_OF(writers); i++) {
-        char name[16];
+        char name[32];
         (void)snprintf(name, sizeof name, "thread%u", i);
         writers[i] = (struct writer){
             .monitor = monitor, .name = inferstat_name(monitor, name), .times = 2000};
@@ -485,7 +485,7 @@ static void test_names(void **state)
     // Until there is no room: then 0, and what has a number keeps it.
     uint32_t last = 0;
     unsigned count = 0;
-    char text[16];
+    char text[32];
     for (;; count++) {
         (void)snprintf(text, sizeof text, "name %u", count);
         const uint32_t name = inferstat_name(monitor, text);
@@ -865,6 +865,13 @@ static void test_two_monitors(void **state)
 
 // ---- fork() -------------------------------------------------------------------------------
 
+// ThreadSanitizer does not let a child of a process with threads start threads.
+#ifdef __SANITIZE_THREAD__
+static const bool child_may_open = false;
+#else
+static const bool child_may_open = true;
+#endif
+
 // What the child does with all it inherited: nothing may come of it.  It exits 0
 // when all is well.
 static int be_child(struct inferstat_monitor *monitor, struct inferstat_inference *inference,
@@ -882,7 +889,9 @@ static int be_child(struct inferstat_monitor *monitor, struct inferstat_inferenc
         return 2;
     if (inferstat_close(monitor, SECOND, NULL) != INFERSTAT_OK)
         return 3;
-    // It may open one of its own.
+    if (!child_may_open)
+        return 0;
+    // One of its own works as anywhere.
     struct inferstat_monitor *own;
     if (inferstat_open(&own, &fixture->options, NULL) != INFERSTAT_OK)
         return 4;
@@ -908,7 +917,7 @@ static void test_fork(void **state)
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFEXITED(status));
     assert_int_equal(WEXITSTATUS(status), 0);
-    assert_int_equal(count_run_files(fixture->folder), 2); // ours, and the child's own
+    assert_int_equal(count_run_files(fixture->folder), child_may_open ? 2 : 1);
 
     inferstat_inference_end(inference, INFERSTAT_FINISH_STOP);
     inferstat_inference_free(inference);

@@ -199,7 +199,7 @@ static void test_lies_are_refused(void **state)
         read_at(path, offset, &word, sizeof word);
         upside_down = ~word;
         overwrite(path, offset, &upside_down, sizeof upside_down);
-        char what[32];
+        char what[64];
         (void)snprintf(what, sizeof what, "header word at %ld", (long)offset);
         expect_corrupt(path, what);
         overwrite(path, offset, &word, sizeof word);

@@ -192,7 +192,7 @@ static void test_many_stages(void **state)
     struct inferstat_load *load =
         inferstat_load_begin(fixture->monitor, fixture->model, fixture->device);
     for (int i = 0; i < 40; i++) {
-        char name[16];
+        char name[32];
         (void)snprintf(name, sizeof name, "stage%d", i);
         inferstat_load_start_stage(load, name);
         sleep_ms(1);
