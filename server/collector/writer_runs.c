@@ -479,7 +479,8 @@ static bool same_kind(const struct run_range *range, int state, enum delivery_re
     if (state == SCHEMA_RANGE_STORED)
         return true;
     const char *before = range->detail ? range->detail : "";
-    return range->reason == reason && strlen(before) == size && memcmp(before, detail, size) == 0;
+    return range->reason == reason && strlen(before) == size &&
+           (size == 0 || memcmp(before, detail, size) == 0);
 }
 
 static enum status new_range(struct runs *runs, struct run *run, struct run_stream *stream,
