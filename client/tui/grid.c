@@ -1,6 +1,7 @@
 #include "client/tui/grid.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,11 +44,18 @@ static const char *verdict(struct value value)
     return value.i ? "yes" : "NO";
 }
 
-// `text` holds CELL_TEXT_SIZE bytes.
-static void format_cell(char *text, enum grid_format format, enum unit unit, struct value value,
-                        int64_t now_ns)
+static double number(struct value value)
 {
-    if (format == GRID_VERDICT) {
+    if (value.type == VALUE_INT)
+        return (double)value.i;
+    return value.type == VALUE_REAL ? value.r : 0;
+}
+
+// `text` holds CELL_TEXT_SIZE bytes.
+static void format_cell(char *text, const struct grid_column *column, enum unit unit,
+                        struct value value, int64_t now_ns)
+{
+    if (column->format == GRID_VERDICT) {
         (void)snprintf(text, CELL_TEXT_SIZE, "%s", verdict(value));
         return;
     }
@@ -62,20 +70,18 @@ static void format_cell(char *text, enum grid_format format, enum unit unit, str
     case VALUE_REAL:
         break;
     }
-    if (format == GRID_CLOCK && value.type == VALUE_INT) {
+    if (column->format == GRID_CLOCK && value.type == VALUE_INT) {
         format_clock(text, value.i, now_ns);
         return;
     }
     format_unit(text, unit, value);
-    if (format == GRID_BARE)
-        text[strcspn(text, " ")] = '\0';
-}
-
-static double number(struct value value)
-{
-    if (value.type == VALUE_INT)
-        return (double)value.i;
-    return value.type == VALUE_REAL ? value.r : 0;
+    if (column->format != GRID_BARE)
+        return;
+    text[strcspn(text, " ")] = '\0';
+    if ((int)strlen(text) > column->width) { // a large number does without its fraction
+        (void)unit_format(text, unit, round(number(value)));
+        text[strcspn(text, ". ")] = '\0';
+    }
 }
 
 static bool is_bad_outcome(const char *text)
@@ -311,7 +317,7 @@ static void draw_row(const struct grid *grid, const struct fitted *fitted,
         struct value value = result_cell(result, row, found);
         enum unit unit = fitted->found[i] >= 0 ? result_column(result, found)->unit : UNIT_NONE;
         char text[CELL_TEXT_SIZE];
-        format_cell(text, column->format, unit, value, now_ns);
+        format_cell(text, column, unit, value, now_ns);
         canvas_fit(canvas, area, fitted->x[i], y, fitted->width[i],
                    column->is_text ? ALIGN_LEFT : ALIGN_RIGHT,
                    cell_style(column->format, value, text), text);

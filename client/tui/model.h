@@ -27,7 +27,7 @@ enum overlay { OVERLAY_NONE, OVERLAY_HELP, OVERLAY_CLEAR };
 // The last answer to an ask.
 struct model_answer {
     struct result *result; // owned; NULL: none yet, or nothing to ask
-    bool known;            // asked and answered at least once
+    bool known;            // answered at least once
 };
 
 // Which panel of a view has the keys, and what was done to each.

@@ -70,6 +70,8 @@ static void take_news(struct tui *tui)
 {
     struct feed_news news;
     feed_take(tui->feed, &news);
+    if (news.round && tui->model.contact == CONTACT_NONE)
+        tui->at_once = true; // the first answers are waited for
     for (unsigned ask = 0; ask < ASK_COUNT; ask++)
         if (news.answered[ask])
             happen(tui, &(struct event){.kind = EVENT_ANSWER,

@@ -294,6 +294,7 @@ static void take_answer(struct model *model, const struct event *event)
     struct model_answer *answer = &model->answers[event->ask];
     result_free(answer->result);
     answer->result = event->result;
+    answer->known = true;
     model->answered_ns = event->now_ns;
     model->answered_at_ns = event->wall_now_ns;
     clamp_scrolls(model);

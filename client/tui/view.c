@@ -111,7 +111,7 @@ static void draw_panel(const struct model *model, const struct panel *panel,
         panel->draw_list(model, canvas, list, state->top);
     if (view_panel_rows(model, panel) == 0)
         canvas_fit(canvas, list, 0, panel->grid ? HEADING_ROWS : 0, list.width, ALIGN_LEFT,
-                   STYLE_DIM, panel->none);
+                   STYLE_DIM, model->answers[panel->ask].known ? panel->none : "asking ...");
 }
 
 // ---- Notices in place of the panels ------------------------------------------------

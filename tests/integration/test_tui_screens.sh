@@ -87,6 +87,41 @@ for command in "env NO_COLOR=1 $INFERSTAT top" "$INFERSTAT top --no-color"; do
   ended 0
 done
 
+# The mouse: a press on a heading sorts, the wheel scrolls the panel under it.
+# mouse BUTTON COLUMN ROW, as a terminal reports it.
+mouse() {
+  local report
+  # The octal escapes are the report's bytes.
+  # shellcheck disable=SC2059
+  printf -v report "\\x$(printf %x $((32 + $1)))\\x$(printf %x $((32 + $2)))\\x$(printf %x $((32 + $3)))"
+  press -l $'\e[M'"$report"
+}
+click() {
+  mouse 0 "$1" "$2"
+  mouse 3 "$1" "$2" # let go
+}
+mouse_is_taken() {
+  [ "$(terminal display-message -p '#{mouse_any_flag}')" = 1 ]
+}
+open_terminal 80 24 "$INFERSTAT" top --db store.db
+shows "synthetic-15m"
+mouse_is_taken || fail "the mouse is not asked for"
+click 1 4
+shows "host▲"
+click 1 4
+shows "host▼"
+mouse 65 40 18
+shows "4-6 of 48"
+mouse 64 40 18
+shows "1-3 of 48"
+press q
+ended 0
+open_terminal 80 24 "$INFERSTAT" top --db store.db --no-mouse
+shows "synthetic-15m"
+! mouse_is_taken || fail "the mouse is taken in spite of --no-mouse"
+press q
+ended 0
+
 # What the user types that the dashboard does not know changes nothing.
 open_terminal 80 24 "$INFERSTAT" top --db store.db
 shows "synthetic-15m"

@@ -132,6 +132,23 @@ static void takes_answers_that_lack_everything(void **state)
     result_free(result);
 }
 
+static void large_numbers_do_without_their_fraction(void **state)
+{
+    (void)state;
+    struct result *result = fixture_result("host|speed:tokens/s\n"
+                                           "a|999.99\nb|1000.5\nc|47419.98\nd|-12345.6\n"
+                                           "e|99999999.9\n");
+    char *text = drawn(result, (struct grid_state){.sort = GRID_UNSORTED}, 12, 6);
+    assert_string_equal(text, "host    t/s\n"
+                              "a    999.99\n"
+                              "b      1001\n"
+                              "c     47420\n"
+                              "d    -12346\n"
+                              "e    10000…\n");
+    free(text);
+    result_free(result);
+}
+
 static void says_by_words_and_style_what_is_bad(void **state)
 {
     (void)state;
@@ -183,6 +200,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(draws),
         cmocka_unit_test(takes_answers_that_lack_everything),
+        cmocka_unit_test(large_numbers_do_without_their_fraction),
         cmocka_unit_test(says_by_words_and_style_what_is_bad),
         cmocka_unit_test(finds_the_column_under_the_mouse),
     };

@@ -21,6 +21,13 @@ static void nobody(struct model *model)
     fixture_round(model, STATUS_UNREACHABLE, "no answer");
 }
 
+static void first_answer(struct model *model)
+{
+    fixture_answer(model, ASK_SUMMARY,
+                   "runs|runs_open|hosts|models|inferences|loads\n"
+                   "1|1|1|1|5|1\n");
+}
+
 static void tick(struct model *model, uint64_t seconds)
 {
     struct event event = {.kind = EVENT_TICK,
@@ -116,6 +123,7 @@ static const struct {
 } cases[] = {
     {"connecting-80x24", nothing_yet, 80, 24, false},
     {"nobody-80x24", nobody, 80, 24, false},
+    {"first-answer-80x24", first_answer, 80, 24, false},
     {"normal-80x24", fixture_normal, 80, 24, false},
     {"normal-60x16", fixture_normal, 60, 16, false},
     {"normal-120x40", fixture_normal, 120, 40, false},
