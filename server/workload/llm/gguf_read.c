@@ -36,7 +36,7 @@ static enum status need(struct gguf *gguf, uint64_t size, struct error *err)
     if (size > gguf->source.size - gguf->at)
         return error_set(err, STATUS_CORRUPT,
                          "truncated: the header needs %" PRIu64 " bytes at byte %zu, the file has "
-                         "%" PRIu64,
+                         "%" PRIu64 " (is it complete?)",
                          size, gguf->at, gguf->source.size);
 
     // At least double, so that long headers cost few reads; never past the file.
@@ -132,7 +132,7 @@ static enum status take_array(struct gguf *gguf, struct gguf_entry *entry, struc
     size_t size = gguf_value_type_size(entry->element);
     uint64_t left = gguf->source.size - gguf->at;
     if (count > left / (size ? size : sizeof(uint64_t)))
-        return corrupt(gguf, err, "an array longer than the file");
+        return corrupt(gguf, err, "an array longer than the file (is it complete?)");
     entry->count = (size_t)count;
     entry->value = gguf->at;
     if (size)
@@ -177,7 +177,7 @@ static int compare_entries(const void *a, const void *b, void *header)
 static enum status take_entries(struct gguf *gguf, uint64_t count, struct error *err)
 {
     if (count > (gguf->source.size - gguf->at) / KEY_BYTES_MIN)
-        return corrupt(gguf, err, "more keys than the file can hold");
+        return corrupt(gguf, err, "more keys than the file can hold (is it complete?)");
     for (uint64_t i = 0; i < count; i++) {
         void *entries = gguf->entries;
         enum status status =
@@ -317,7 +317,7 @@ static enum status index_tensors(struct gguf *gguf, struct error *err)
 static enum status take_tensors(struct gguf *gguf, uint64_t count, struct error *err)
 {
     if (count > (gguf->source.size - gguf->at) / TENSOR_BYTES_MIN)
-        return corrupt(gguf, err, "more tensors than the file can hold");
+        return corrupt(gguf, err, "more tensors than the file can hold (is it complete?)");
     for (uint64_t i = 0; i < count; i++) {
         void *tensors = gguf->tensors;
         enum status status =

@@ -1,0 +1,6 @@
+# The worker's own behaviour, and what a collector has of it.
+inferstat_script_test(worker.cli worker_cli.sh LABELS worker)
+inferstat_script_test(worker.stop worker_stop.sh LABELS worker)
+inferstat_script_test(worker.records worker_records.sh LABELS worker)
+inferstat_script_test(worker.bad_models worker_bad_models.sh LABELS worker)
+inferstat_script_test(worker.vectors worker_vectors.py LABELS worker)

@@ -1,0 +1,139 @@
+#!/usr/bin/env bash
+# The worker's command line: help, usage errors, prompts, output, exit codes.
+. "$(dirname "$0")/../support/lib.sh"
+
+model=$WORK/tiny.gguf
+llm() { "$WORKER" llm --no-report --model "$model" "$@"; }
+
+# figure NAME: that number of the JSON object in $WORK/out.
+figure() {
+  sed -n "s/.*\"$1\": \([0-9.e+-]*\).*/\1/p" "$WORK/out"
+}
+
+expect_figure() {
+  [ "$(figure "$1")" = "$2" ] || fail "$1 is $(figure "$1"), not $2"
+}
+
+# ---- Help and usage ----
+
+expect_exit 0 "$WORKER" --help
+expect_text "$WORK/out" "make-model"
+[ ! -s "$WORK/err" ] || fail "--help writes to standard error"
+expect_exit 0 "$WORKER" llm --help
+expect_text "$WORK/out" "--model FILE.gguf"
+expect_text "$WORK/out" "--collector ADDR"
+expect_exit 0 "$WORKER" --version
+grep -qE '^inferstat-worker [0-9]+\.[0-9]+\.[0-9]+$' "$WORK/out" || fail "--version"
+
+# refused TEXT ARGUMENT...: usage, with those words and the program's name.
+refused() {
+  local text=$1
+  shift
+  expect_exit 2 "$WORKER" "$@"
+  expect_text "$WORK/err" "inferstat-worker: "
+  expect_text "$WORK/err" "$text"
+  [ "$(wc -l <"$WORK/err")" -eq 1 ] || fail "more than one line of error"
+  [ ! -s "$WORK/out" ] || fail "a usage error writes to standard output"
+}
+
+refused "no workload"
+refused "unknown workload 'lm' (did you mean llm?)" lm
+refused "unknown option '--modle' (did you mean --model?)" llm --modle x
+refused "unknown option '--tokens'" --tokens 3 llm
+refused "no model" llm
+refused "--model: a value is missing" llm --model
+refused "--tokens" llm --model x --tokens 0
+refused "--tokens" llm --model x --tokens 12x
+refused "--rate" llm --model x --rate 0
+refused "--top-p" llm --model x --top-p 1.5
+refused "--requests" llm --model x --requests 0
+refused "--requests" llm --model x --requests often
+refused "log-level" --log-level loud llm --model x
+refused "unexpected 'x'" llm --model m x
+refused "prompts from several places" llm --model x --prompt a -
+refused "prompts from several places" llm --model x --prompt a --prompt-file b
+refused "one file to write" make-model
+refused "one file to write" make-model a b
+refused "'1b' is none of tiny, 15m, 42m" make-model --shape 1b x.gguf
+refused "'q8_0' is none of f32, f16" make-model --type q8_0 x.gguf
+refused "not an address" --collector nonsense://x llm --model x
+
+# ---- Synthetic models ----
+
+expect_exit 0 "$WORKER" make-model --shape tiny --type f32 "$model"
+expect_text "$WORK/out" "synthetic"
+[ "$(find "$WORK" -name 'tiny.gguf*' | wc -l)" -eq 1 ] || fail "a temporary file is left"
+grep -qa 'Synthetic: random weights' "$model" || fail "the model does not say that it is synthetic"
+[ "$(stat -c %a "$model")" = "$(printf '%o' $((0666 & ~$(umask))))" ] || fail "odd permissions"
+cp "$model" "$WORK/first.gguf"
+expect_exit 0 "$WORKER" make-model --shape tiny --type f32 "$model"
+cmp -s "$model" "$WORK/first.gguf" || fail "the same seed gives another model"
+expect_exit 0 "$WORKER" make-model --shape tiny --type f32 --seed 2 "$WORK/second.gguf"
+! cmp -s "$model" "$WORK/second.gguf" || fail "another seed gives the same model"
+expect_exit 4 "$WORKER" make-model "$WORK/none/x.gguf"
+expect_text "$WORK/err" "$WORK/none/x.gguf: cannot write"
+
+# ---- Prompts and text ----
+
+llm --prompt "one" --tokens 10 >"$WORK/one"
+llm --prompt "two" --tokens 10 >"$WORK/two"
+cat "$WORK/one" "$WORK/two" >"$WORK/both"
+printf 'one\n\ntwo\n' >"$WORK/prompts"
+llm --prompt-file "$WORK/prompts" --tokens 10 | cmp - "$WORK/both" || fail "a file of prompts"
+llm --prompt-file - --tokens 10 <"$WORK/prompts" | cmp - "$WORK/both" || fail "--prompt-file -"
+llm - --tokens 10 <"$WORK/prompts" | cmp - "$WORK/both" || fail "prompts from standard input"
+llm --prompt-file "$WORK/prompts" --requests 1 --tokens 10 | cmp - "$WORK/one" || fail "--requests 1"
+cat "$WORK/both" "$WORK/one" >"$WORK/three"
+llm --prompt-file "$WORK/prompts" --requests 3 --tokens 10 | cmp - "$WORK/three" ||
+  fail "prompts begin again"
+llm --prompt "one" --tokens 10 --threads 3 | cmp - "$WORK/one" || fail "threads change the text"
+llm --temperature 1 --seed 4 --tokens 30 >"$WORK/sampled_a"
+llm --temperature 1 --seed 4 --tokens 30 >"$WORK/sampled_b"
+llm --temperature 1 --seed 5 --tokens 30 >"$WORK/sampled_c"
+cmp -s "$WORK/sampled_a" "$WORK/sampled_b" || fail "the same seed gives other text"
+! cmp -s "$WORK/sampled_a" "$WORK/sampled_c" || fail "another seed gives the same text"
+iconv -f UTF-8 -t UTF-8 "$WORK/sampled_a" >/dev/null || fail "the text is not UTF-8"
+expect_exit 4 "$WORKER" llm --no-report --model "$model" --prompt-file "$WORK/none"
+expect_text "$WORK/err" "$WORK/none: cannot open"
+
+# ---- Figures ----
+
+llm --prompt-file "$WORK/prompts" --requests 5 --tokens 7 --json >"$WORK/out" 2>"$WORK/err"
+[ "$(wc -l <"$WORK/out")" -eq 1 ] || fail "--json: more than the object on standard output"
+[ -s "$WORK/err" ] || fail "--json: the text is not on standard error"
+expect_figure requests 5
+expect_figure completed 5
+expect_figure failed 0
+expect_figure generated_tokens 35
+llm --tokens 1 --json >"$WORK/out" 2>/dev/null
+grep -q '"tokens_per_second": null' "$WORK/out" || fail "one token has no tokens per second"
+
+# A prompt that does not fit is that request's failure.
+printf 'a\nthis is a prompt far too long for it\n' >"$WORK/prompts"
+expect_exit 1 "$WORKER" llm --no-report --model "$model" --context 12 --tokens 2 --json \
+  --prompt-file "$WORK/prompts"
+expect_text "$WORK/err" "does not fit a context of 12"
+expect_text "$WORK/err" "1 of 2 failed"
+expect_figure failed 1
+expect_figure completed 1
+expect_exit 2 "$WORKER" llm --no-report --model "$model" --context 100000
+expect_text "$WORK/err" "takes 1..256"
+
+# ---- Devices and the log ----
+
+llm --log-level info --tokens 5 >/dev/null 2>"$WORK/err"
+expect_text "$WORK/err" "[LOAD] model=tiny"
+expect_text "$WORK/err" "stages=[device_selection="
+expect_text "$WORK/err" "[INFER] model=tiny"
+expect_text "$WORK/err" "tokens/sec="
+expect_text "$WORK/err" "chosen by auto"
+llm --tokens 5 >/dev/null 2>"$WORK/err"
+[ ! -s "$WORK/err" ] || fail "by default a run that went well says nothing"
+expect_exit 4 "$WORKER" llm --no-report --model "$model" --device cuda
+expect_text "$WORK/err" "this build has no cuda back end"
+expect_exit 2 "$WORKER" --device abacus llm --no-report --model "$model"
+expect_text "$WORK/err" "no such device"
+
+# A reader that goes away ends it, however much was asked for.
+llm --requests forever --tokens 50 2>"$WORK/err" | head -c 100 >/dev/null || true
+expect_text "$WORK/err" "cannot be written"

@@ -1,0 +1,80 @@
+#!/usr/bin/env bash
+# What the collector has of a worker's loads and requests: stages, counts, reasons.
+. "$(dirname "$0")/../support/lib.sh"
+command -v "$INFERSTATD" >/dev/null || skip "no collector is built"
+
+"$WORKER" make-model --shape 42m --type f16 "$WORK/large.gguf" >/dev/null
+"$WORKER" make-model --shape tiny "$WORK/tiny.gguf" >/dev/null
+start_collector
+
+# run MODEL [ARGUMENT]...: a worker that reports; its object is left in $WORK/out.
+run() {
+  local model=$1
+  shift
+  "$WORKER" --collector "$COLLECTOR" llm --model "$WORK/$model.gguf" --json "$@" \
+    >"$WORK/out" 2>"$WORK/err" || {
+    cat "$WORK/err" >&2
+    return 1
+  }
+}
+
+figure() {
+  sed -n "s/.*\"$1\": \([0-9]*\).*/\1/p" "$WORK/out"
+}
+
+sql() {
+  sqlite3 -readonly "$DB" "$1"
+}
+
+# expect_sql WANT STATEMENT
+expect_sql() {
+  local got
+  got=$(sql "$2")
+  [ "$got" = "$1" ] || fail "'$got', not '$1': $2"
+}
+
+# ---- Stages ----
+
+run large --tokens 3
+[ "$(figure records_acknowledged)" = "$(figure records_produced)" ] || fail "not all was acknowledged"
+expect_sql "device_selection file_opening read_header tokenizer_init model_building" \
+  "select group_concat(stage, ' ') from (select stage from v_load_stage where model = 'large'
+   order by ordinal)"
+stage_sum="select sum(s.duration_ns) from load_stage s join load l
+  on s.run = l.run and s.stream = l.stream and s.parent = l.number"
+expect_sql 1 "select ($stage_sum) <= duration_ns from load"
+share=$(sql "select ($stage_sum) * 1.0 / duration_ns from load")
+awk -v share="$share" 'BEGIN { exit !(share >= 0.97) }' || fail "the stages are $share of the load"
+expect_sql "$(stat -c %s "$WORK/large.gguf")" "select model_bytes from load"
+expect_sql "$(figure load_duration_ns)" "select duration_ns from load"
+expect_sql "large|gguf|llama|F16" "select name, format, architecture, quantisation from v_model"
+expect_sql "$(figure startup_duration_ns)" "select duration_ns from startup"
+expect_sql "open_prompts load_model prepare_session" \
+  "select group_concat(stage, ' ') from (select stage from v_load_stage where model is null
+   order by ordinal)"
+
+# A delay in one stage is in the store as that stage's.
+INFERSTAT_TEST_STAGE_DELAY=read_header:700 run tiny --tokens 1
+expect_sql read_header "select stage from v_load_stage where duration_ns >= 700000000
+  and stage != 'load_model'"
+
+# ---- Requests ----
+
+run tiny --requests 6 --tokens 9 --rate 100
+expect_sql "6|54|$(figure prompt_tokens)" \
+  "select count(*), sum(generated_tokens), sum(prompt_tokens) from v_inference
+   where run = (select run from v_load order by started_ns desc limit 1)"
+expect_sql "1 2 3 4 5 6" "select group_concat(request, ' ') from (select request from v_inference
+   where run = (select run from v_load order by started_ns desc limit 1) order by number)"
+
+# ---- Failures ----
+
+head -c 3000 "$WORK/tiny.gguf" >"$WORK/broken.gguf"
+! run broken || fail "a broken model runs"
+expect_sql "broken|error" "select model, status from v_load order by started_ns desc limit 1"
+expect_text <(sql "select error from v_load order by started_ns desc limit 1") "is it complete?"
+expect_sql 0 "select count(*) from startup where run = (select run from load order by started_ns desc
+  limit 1)"
+! run tiny --device cuda || fail "there is no cuda"
+expect_sql "tiny|cuda|error" "select model, device, status from v_load order by started_ns desc limit 1"
+stop collector

@@ -1,0 +1,68 @@
+#!/usr/bin/env bash
+# Ending a worker: signals at any moment, a collector that is not there.
+. "$(dirname "$0")/../support/lib.sh"
+
+model=$WORK/tiny.gguf
+"$WORKER" make-model --shape tiny "$model" >/dev/null
+
+figure() {
+  sed -n "s/.*\"$1\": \([0-9]*\).*/\1/p" "$WORK/worker.log" | tail -n 1
+}
+
+has_text() {
+  [ "$(wc -c <"$WORK/worker.log")" -gt 200 ]
+}
+
+# In the middle of answers: what was under way is cancelled, all is counted.
+for signal in TERM INT; do
+  : >"$WORK/worker.log"
+  start worker "$WORKER" llm --no-report --model "$model" --requests forever --json
+  wait_until 20 has_text
+  stop worker "$signal"
+  [ "$stopped_code" -eq 0 ] || fail "SIG$signal: exit code $stopped_code"
+  [ "$(figure requests)" -ge 1 ] || fail "no request was counted"
+  [ $(($(figure completed) + $(figure cancelled))) -eq "$(figure requests)" ] ||
+    fail "requests do not add up"
+  [ "$(figure failed)" -eq 0 ] || fail "a stopped request counts as failed"
+done
+
+# While it waits for the next request's time, and for a line of standard input.
+: >"$WORK/worker.log"
+start worker "$WORKER" llm --no-report --log-level info --model "$model" --requests forever \
+  --rate 0.001 --tokens 3
+wait_until 20 grep -q INFER "$WORK/worker.log"
+stop worker
+[ "$stopped_code" -eq 0 ] || fail "waiting for a request: exit code $stopped_code"
+
+: >"$WORK/worker.log"
+mkfifo "$WORK/lines"
+exec {writer}<>"$WORK/lines"
+start worker "$WORKER" llm --no-report --log-level info --model "$model" --tokens 3 \
+  --prompt-file "$WORK/lines"
+echo hello >&"$writer"
+wait_until 20 grep -q INFER "$WORK/worker.log"
+stop worker
+[ "$stopped_code" -eq 0 ] || fail "waiting for a line: exit code $stopped_code"
+exec {writer}>&-
+
+# While a model loads.
+: >"$WORK/worker.log"
+INFERSTAT_TEST_STAGE_DELAY=file_opening:1500 start worker "$WORKER" llm --no-report --log-level info \
+  --model "$model"
+sleep 0.3
+stop worker
+[ "$stopped_code" -eq 0 ] || fail "while loading: exit code $stopped_code"
+expect_text "$WORK/worker.log" "error=stopped while loading"
+
+# Without a collector it serves, says so once, and ends within its deadline.
+: >"$WORK/worker.log"
+start worker "$WORKER" --collector "ipc://$WORK/run/nobody" llm --model "$model" --requests 20 \
+  --rate 20 --tokens 5 --json
+wait_ended worker 20
+[ "$stopped_code" -eq 0 ] || fail "without a collector: exit code $stopped_code"
+[ "$(figure completed)" -eq 20 ] || fail "without a collector not all requests were served"
+[ "$(figure records_acknowledged)" -eq 0 ] || fail "nobody acknowledges"
+[ "$(figure records_produced)" -ge 21 ] || fail "records were not made"
+said=$(grep -ci 'collector' "$WORK/worker.log") || true
+[ "$said" -ge 1 ] || fail "it does not say that the collector is not there"
+[ "$said" -le 3 ] || fail "it says so again and again"
