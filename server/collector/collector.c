@@ -36,6 +36,7 @@ struct collector {
     struct ingest *ingest;
     struct query_service *queries;
     struct live *live;
+    struct work *stop; // for the writer, where ingest never came to tell it
 };
 
 // The folder the store lies in, made where it is missing.
@@ -140,7 +141,10 @@ enum status collector_start(struct collector **out, const struct collector_confi
     collector->endpoints.count = config->listen_count;
     enum status status = STATUS_OK;
     collector->db = strdup(config->db);
-    if (!collector->db)
+    collector->stop = calloc(1, sizeof *collector->stop);
+    if (collector->stop)
+        collector->stop->kind = WORK_STOP;
+    if (!collector->db || !collector->stop)
         status = error_set(err, STATUS_NOMEM, "collector: out of memory");
     if (status == STATUS_OK)
         status = take_locks(collector, err);
@@ -165,12 +169,8 @@ static void stop_threads(struct collector *collector)
     if (collector->ingest) {
         ingest_stop(collector->ingest);
     } else if (collector->writer) { // ingest never started: nobody else stops the writer
-        struct work *work = calloc(1, sizeof *work);
-        if (!work)
-            abort();
-        work->kind = WORK_STOP;
-        if (!queue_push(collector->inbox, work, sizeof *work))
-            work_free(work);
+        if (queue_push(collector->inbox, collector->stop, sizeof *collector->stop))
+            collector->stop = NULL;
     }
     writer_join(collector->writer);
     ingest_join(collector->ingest);
@@ -189,6 +189,7 @@ void collector_stop(struct collector *collector)
     for (unsigned i = 0; i <= ENDPOINTS_MAX; i++)
         if (collector->locks[i] >= 0)
             (void)close(collector->locks[i]);
+    work_free(collector->stop);
     free(collector->db);
     free(collector);
 }

@@ -24,6 +24,7 @@ struct ingest {
     struct wire_socket *sockets[ENDPOINTS_MAX];
     struct work *pending; // decoded, and no room in the inbox yet
     size_t pending_bytes;
+    struct work *stop; // WORK_STOP, until it is passed on
     // Set by main, read by the thread after it was woken; nothing else is
     // published by it, so relaxed order is enough.
     atomic_int wish;
@@ -153,11 +154,9 @@ static void pass_stop(struct ingest *ingest)
     uint32_t ready = 0;
     while (!flush_pending(ingest))
         wire_wait(ingest->sockets, 0, -1, ROOM_WAIT_NS, &ready);
-    struct work *work = NULL;
-    while (!(work = calloc(1, sizeof *work)))
-        clock_sleep_until_ns(clock_monotonic_ns() + ROOM_WAIT_NS);
-    work->kind = WORK_STOP;
-    hand_over(ingest, work, sizeof *work);
+    struct work *stop = ingest->stop;
+    ingest->stop = NULL;
+    hand_over(ingest, stop, sizeof *stop);
     while (!flush_pending(ingest))
         wire_wait(ingest->sockets, 0, -1, ROOM_WAIT_NS, &ready);
 }
@@ -203,8 +202,16 @@ enum status ingest_start(struct ingest **out, const struct ingest_config *config
     if (!ingest)
         return error_set(err, STATUS_NOMEM, "ingest: out of memory");
     ingest->config = *config;
-    enum status status = service_start(&ingest->service, ingest_body, ingest, err);
+    ingest->stop = calloc(1, sizeof *ingest->stop);
+    enum status status = STATUS_OK;
+    if (!ingest->stop)
+        status = error_set(err, STATUS_NOMEM, "ingest: out of memory");
+    else
+        ingest->stop->kind = WORK_STOP;
+    if (status == STATUS_OK)
+        status = service_start(&ingest->service, ingest_body, ingest, err);
     if (status != STATUS_OK) {
+        work_free(ingest->stop);
         free(ingest);
         return status;
     }
@@ -224,5 +231,6 @@ void ingest_join(struct ingest *ingest)
     tell(ingest, WISH_END);
     service_join(&ingest->service);
     work_free(ingest->pending);
+    work_free(ingest->stop);
     free(ingest);
 }

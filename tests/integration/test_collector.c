@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -221,6 +222,36 @@ static void test_killed_under_load(void **state)
         hello();
     }
     assert_true(acknowledged > 0);
+}
+
+// A disk that is full for a while: the collector may not make files any longer.
+static void test_a_full_disk_is_no_refusal(void **state)
+{
+    (void)state;
+    assert_int_equal(daemon_end(&collector, SIGTERM), 0);
+    void (*const before)(int) = signal(SIGXFSZ, SIG_IGN); // the child inherits it
+    start();
+    (void)signal(SIGXFSZ, before);
+    hello();
+    store_records(1, 10);
+    const struct rlimit none = {.rlim_cur = 4096, .rlim_max = RLIM_INFINITY};
+    const struct rlimit all = {.rlim_cur = RLIM_INFINITY, .rlim_max = RLIM_INFINITY};
+    assert_int_equal(prlimit(collector.pid, RLIMIT_FSIZE, &none, NULL), 0);
+    for (int i = 0; i < 3; i++) {
+        producer_batch(&producer, 0, 11, &records[10], 10);
+        assert_false(producer_await(&producer, 200));
+    }
+    expect_numbers(10); // readers are served meanwhile
+    assert_int_equal(prlimit(collector.pid, RLIMIT_FSIZE, &all, NULL), 0);
+    store_records(11, 20);
+    expect_numbers(20);
+    assert_int_equal(integer("SELECT count(*) FROM range"), 1);
+    assert_int_equal(integer("SELECT refused FROM run"), 0);
+    assert_int_equal(daemon_end(&collector, SIGTERM), 0);
+    const char *const said = strstr(collector.output, "nothing is acknowledged");
+    assert_non_null(said);
+    assert_null(strstr(said + 1, "nothing is acknowledged")); // once
+    assert_non_null(strstr(said, "can be written again"));
 }
 
 static void test_a_fresh_store_gets_what_is_still_held(void **state)
@@ -695,6 +726,7 @@ int main(void)
         TEST(test_an_unknown_run_is_asked_for_hello),
         TEST(test_killed_between_batches),
         TEST(test_killed_under_load),
+        TEST(test_a_full_disk_is_no_refusal),
         TEST(test_a_fresh_store_gets_what_is_still_held),
         TEST(test_stored_wins_over_dropped),
         TEST(test_goodbye_closes_what_is_complete),
