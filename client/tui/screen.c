@@ -72,6 +72,27 @@ static void prepare_looks(struct screen *screen, bool no_color)
 
 // ---- Opening and closing -----------------------------------------------------------------
 
+// Whether the environment names a locale of UTF-8, installed here or not.
+static bool environment_is_utf8(void)
+{
+    static const char *const variables[] = {"LC_ALL", "LC_CTYPE", "LANG"}; // first one set wins
+    for (unsigned i = 0; i < sizeof variables / sizeof *variables; i++) {
+        const char *value = getenv(variables[i]);
+        if (value && value[0])
+            return strcasestr(value, "UTF-8") || strcasestr(value, "UTF8");
+    }
+    return false;
+}
+
+// Makes the C library and curses speak as the terminal does.  Returns whether that
+// is UTF-8.
+static bool set_locale(void)
+{
+    const char *name = environment_is_utf8() && !setlocale(LC_CTYPE, "") ? "C.UTF-8" : "";
+    (void)setlocale(LC_CTYPE, name);
+    return strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
+}
+
 // Whether the terminal that TERM names is known and can put text anywhere.
 static bool terminal_will_do(void)
 {
@@ -107,8 +128,7 @@ enum status screen_open(struct screen **out, const struct screen_options *option
     struct screen *screen = calloc(1, sizeof *screen);
     if (!screen)
         return error_set(err, STATUS_NOMEM, "out of memory");
-    (void)setlocale(LC_CTYPE, "");
-    screen->unicode = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
+    screen->unicode = set_locale();
     enum status status = open_curses(screen, err);
     if (status != STATUS_OK) {
         screen_close(screen);

@@ -69,6 +69,13 @@ golden real-ascii-80x24
 press q
 ended 0
 
+# A locale of UTF-8 that is not installed here, as after ssh, is still one.
+open_terminal 80 24 env LC_ALL=xx_YY.UTF-8 "$INFERSTAT" top --db store.db
+shows "synthetic-15m"
+golden real-80x24
+press q
+ended 0
+
 # Colours where the terminal has them, none where the user wants none.
 coloured() {
   terminal capture-pane -p -e | grep -qE $'\e\\[[0-9;]*(3[0-8]|9[0-7])[0-9;]*m'

@@ -49,7 +49,7 @@ screen() {
 
 # shows TEXT [SECONDS]: waits until the screen has that text; fails the test otherwise.
 shows() {
-  local tries=$((${2-15} * 20))
+  local tries=$((${2-30} * 20))
   until screen | grep -qF -- "$1"; do
     tries=$((tries - 1))
     if [ "$tries" -le 0 ]; then
@@ -62,7 +62,7 @@ shows() {
 
 # shows_not TEXT: waits until the screen lacks that text; fails the test otherwise.
 shows_not() {
-  local tries=300
+  local tries=600
   while screen | grep -qF -- "$1"; do
     tries=$((tries - 1))
     if [ "$tries" -le 0 ]; then
@@ -84,11 +84,11 @@ ended() {
 }
 
 # golden NAME: the screen is that of tests/golden/tui/NAME.txt, but for the time of
-# day and the size of the store.  INFERSTAT_GOLDEN=write takes a new one.
+# day, the size of the store and empty lines at the end.  INFERSTAT_GOLDEN=write takes a new one.
 golden() {
-  local file=$INFERSTAT_SOURCE/tests/golden/tui/$1.txt tries=100
+  local file=$INFERSTAT_SOURCE/tests/golden/tui/$1.txt tries=600
   masked_screen() {
-    screen | sed -E '1s/[0-9]{2}:[0-9]{2}:[0-9]{2}$/HH:MM:SS/; s/store +[0-9.]+ [KM]?B /store SIZE /'
+    printf '%s\n' "$(screen)" | sed -E '1s/[0-9]{2}:[0-9]{2}:[0-9]{2}$/HH:MM:SS/; s/store +[0-9.]+ [KM]?B /store SIZE /'
   }
   if [ "${INFERSTAT_GOLDEN-}" = write ]; then
     sleep 0.5

@@ -1,8 +1,14 @@
 # The dashboard, with dashboards made by hand.
 inferstat_room(inferstat_test_tui "${PROJECT_SOURCE_DIR}/tests/support/tui_fixture.c"
                LINK inferstat_tui)
-foreach(name feed canvas plots layout keys asks grid model screens)
-  inferstat_unit_test(test_tui_${name} LINK inferstat_test_tui inferstat_tui)
-endforeach()
+inferstat_unit_test(test_tui_asks LINK inferstat_test_tui inferstat_tui)
+inferstat_unit_test(test_tui_canvas LINK inferstat_test_tui inferstat_tui)
+inferstat_unit_test(test_tui_feed LINK inferstat_test_tui inferstat_tui)
+inferstat_unit_test(test_tui_grid LINK inferstat_test_tui inferstat_tui)
+inferstat_unit_test(test_tui_keys LINK inferstat_test_tui inferstat_tui)
+inferstat_unit_test(test_tui_layout LINK inferstat_test_tui inferstat_tui)
+inferstat_unit_test(test_tui_model LINK inferstat_test_tui inferstat_tui)
+inferstat_unit_test(test_tui_plots LINK inferstat_test_tui inferstat_tui)
+inferstat_unit_test(test_tui_screens LINK inferstat_test_tui inferstat_tui)
 target_compile_definitions(test_tui_screens
                            PRIVATE GOLDEN_FOLDER="${PROJECT_SOURCE_DIR}/tests/golden/tui")
