@@ -233,6 +233,17 @@ static void close_when_complete(struct run *run)
     run->dirty = true;
 }
 
+// What the producer says of its streams.  A run that was closed and has made more
+// since is not closed any longer.
+static enum status hear_streams(struct run *run, const struct delivery_stream *streams,
+                                size_t count, struct error *err)
+{
+    enum status status = run_hear_streams(run, streams, count, err);
+    if (run->end == RECORD_RUN_END_CLOSED && !run_is_complete(run))
+        reopen(run);
+    return status;
+}
+
 static enum status take_hello(struct batches *batches, const struct work *work, struct error *err)
 {
     const struct message_hello *hello = &work->message.hello;
@@ -251,7 +262,7 @@ static enum status take_hello(struct batches *batches, const struct work *work, 
     if (status != STATUS_OK)
         return status;
     hear(run, work->received_ns, 0);
-    return run_hear_streams(run, hello->streams, hello->stream_count, err);
+    return hear_streams(run, hello->streams, hello->stream_count, err);
 }
 
 static enum status take_drops(struct batches *batches, struct run *run,
@@ -365,7 +376,7 @@ static enum status take_contents(struct batches *batches, struct run *run, const
     enum status status =
         run_add_names(batches->runs, run, batch->names_first, batch->names, batch->name_count, err);
     if (status == STATUS_OK)
-        status = run_hear_streams(run, batch->streams, batch->stream_count, err);
+        status = hear_streams(run, batch->streams, batch->stream_count, err);
     if (status == STATUS_OK)
         status = take_drops(batches, run, batch->drops, batch->drop_count, err);
     if (status == STATUS_OK && batch->first != 0)
@@ -416,7 +427,7 @@ static enum status take_goodbye(struct batches *batches, const struct work *work
         return STATUS_OK;
     hear(run, work->received_ns, 0);
     run->goodbye_ns = goodbye->ended_ns > 0 ? goodbye->ended_ns : work->received_ns;
-    status = run_hear_streams(run, goodbye->streams, goodbye->stream_count, err);
+    status = hear_streams(run, goodbye->streams, goodbye->stream_count, err);
     if (status == STATUS_OK)
         status = take_drops(batches, run, goodbye->drops, goodbye->drop_count, err);
     for (size_t i = 0; i < run->stream_count; i++)

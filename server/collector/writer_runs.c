@@ -24,18 +24,6 @@ static enum status out_of_memory(struct error *err)
 
 // ---- The cache -----------------------------------------------------------------------
 
-static void run_free(struct run *run)
-{
-    if (!run)
-        return;
-    for (size_t i = 0; i < run->stream_count; i++)
-        free(run->streams[i].range.detail);
-    free(run->streams);
-    free(run->names);
-    free(run->activity);
-    free(run);
-}
-
 // Run identities are random: their first bytes are as good as a hash.
 static struct run **bucket_of(struct runs *runs, const unsigned char uuid[MESSAGE_RUN_SIZE])
 {
@@ -142,42 +130,6 @@ static enum status read_range(struct runs *runs, const struct run *run, struct r
     return status;
 }
 
-// The place of a stream, or where it would be.
-static size_t stream_place(const struct run *run, uint32_t stream)
-{
-    size_t low = 0, high = run->stream_count;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (run->streams[middle].stream < stream)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-enum status run_stream_find(struct run *run, uint32_t stream, struct run_stream **out)
-{
-    const size_t place = stream_place(run, stream);
-    if (place < run->stream_count && run->streams[place].stream == stream) {
-        *out = &run->streams[place];
-        return STATUS_OK;
-    }
-    if (run->stream_count == DELIVERY_STREAMS_MAX)
-        return STATUS_FULL;
-    struct run_stream *streams =
-        realloc(run->streams, (run->stream_count + 1) * sizeof *run->streams);
-    if (!streams)
-        return STATUS_NOMEM;
-    run->streams = streams;
-    memmove(&streams[place + 1], &streams[place], (run->stream_count - place) * sizeof *streams);
-    streams[place] = (struct run_stream){.stream = stream, .next = 1, .dirty = true};
-    run->stream_count++;
-    run->dirty = true;
-    *out = &streams[place];
-    return STATUS_OK;
-}
-
 static enum status read_streams(struct runs *runs, struct run *run, struct error *err)
 {
     struct statements *statements = &runs->statements;
@@ -202,20 +154,6 @@ static enum status read_streams(struct runs *runs, struct run *run, struct error
     return status;
 }
 
-static enum status append_name(struct run *run, int64_t name)
-{
-    if (run->name_count == run->name_room) {
-        const uint32_t room = run->name_room ? 2 * run->name_room : 16;
-        int64_t *names = realloc(run->names, room * sizeof *names);
-        if (!names)
-            return STATUS_NOMEM;
-        run->names = names;
-        run->name_room = room;
-    }
-    run->names[run->name_count++] = name;
-    return STATUS_OK;
-}
-
 static enum status read_names(struct runs *runs, struct run *run, struct error *err)
 {
     struct statements *statements = &runs->statements;
@@ -224,7 +162,7 @@ static enum status read_names(struct runs *runs, struct run *run, struct error *
     enum status status = STATUS_OK, added = STATUS_OK;
     while (statement_row(statements, STATEMENT_RUN_NAMES, &status, err))
         if (added == STATUS_OK)
-            added = append_name(run, sqlite3_column_int64(row, 1));
+            added = run_append_name(run, sqlite3_column_int64(row, 1));
     return status == STATUS_OK && added != STATUS_OK ? out_of_memory(err) : status;
 }
 
@@ -415,33 +353,10 @@ enum status run_add_names(struct runs *runs, struct run *run, uint32_t first,
         statement_int(statements, STATEMENT_RUN_NAME_ADD, 2, (int64_t)number);
         statement_int(statements, STATEMENT_RUN_NAME_ADD, 3, name);
         status = statement_run(statements, STATEMENT_RUN_NAME_ADD, err);
-        if (status == STATUS_OK && append_name(run, name) != STATUS_OK)
+        if (status == STATUS_OK && run_append_name(run, name) != STATUS_OK)
             status = out_of_memory(err);
     }
     return status;
-}
-
-enum status run_hear_streams(struct run *run, const struct delivery_stream *streams, size_t count,
-                             struct error *err)
-{
-    for (size_t i = 0; i < count; i++) {
-        struct run_stream *stream = NULL;
-        enum status status = run_stream_find(run, streams[i].stream, &stream);
-        if (status == STATUS_FULL) // the sender has been told by the ranges it lacks
-            continue;
-        if (status != STATUS_OK)
-            return out_of_memory(err);
-        if (streams[i].produced > stream->produced) {
-            stream->produced = streams[i].produced;
-            stream->dirty = true;
-        }
-        if (streams[i].unnumbered > stream->unnumbered) {
-            stream->unnumbered = streams[i].unnumbered;
-            stream->dirty = true;
-        }
-        run->dirty |= stream->dirty;
-    }
-    return STATUS_OK;
 }
 
 // ---- Ranges ----------------------------------------------------------------------------------
@@ -526,28 +441,6 @@ enum status run_advance(struct runs *runs, struct run *run, struct run_stream *s
     stream->dirty = true;
     run->dirty = true;
     return status;
-}
-
-bool run_is_complete(const struct run *run)
-{
-    for (size_t i = 0; i < run->stream_count; i++)
-        if (run->streams[i].next <= run->streams[i].produced)
-            return false;
-    return true;
-}
-
-enum status run_set_activity(struct run *run, struct wire_bytes activity, struct error *err)
-{
-    const char *before = run->activity ? run->activity : "";
-    if (strlen(before) == activity.size && memcmp(before, activity.bytes, activity.size) == 0)
-        return STATUS_OK;
-    char *copy = strndup(activity.bytes, activity.size);
-    if (!copy)
-        return out_of_memory(err);
-    free(run->activity);
-    run->activity = copy;
-    run->dirty = true;
-    return STATUS_OK;
 }
 
 // ---- Writing -----------------------------------------------------------------------------------

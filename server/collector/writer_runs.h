@@ -95,6 +95,11 @@ int64_t runs_last_id(const struct runs *runs);
 
 // ---- One run -----------------------------------------------------------------------
 
+void run_free(struct run *run); // NULL is fine
+
+// The store's id of the run's next name.  STATUS_NOMEM.
+MUST_CHECK enum status run_append_name(struct run *run, int64_t name);
+
 // The stream, added when it is new.  STATUS_FULL beyond DELIVERY_STREAMS_MAX.
 MUST_CHECK enum status run_stream_find(struct run *run, uint32_t stream, struct run_stream **out);
 

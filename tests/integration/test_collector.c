@@ -345,6 +345,12 @@ static void test_goodbye_closes_what_is_complete(void **state)
     producer_goodbye(&producer, more, 1);
     assert_true(producer_await(&producer, 5000));
     assert_true(producer.closed);
+    // A Hello that has made more since opens the run again.
+    const struct delivery_stream still_more[] = {{.stream = 0, .produced = 13, .unnumbered = 3}};
+    producer_hello(&producer, still_more, 1);
+    assert_true(producer_await(&producer, 5000));
+    assert_false(producer.closed);
+    assert_int_equal(integer("SELECT balanced IS NULL FROM v_ledger"), 1);
 }
 
 static void test_implausible_clocks_are_stored_and_counted(void **state)
