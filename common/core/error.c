@@ -29,8 +29,13 @@ enum status error_prefix(struct error *err, enum status status, const char *form
     va_start(args, format);
     int n = vsnprintf(err->text, sizeof err->text, format, args);
     va_end(args);
-    size_t used = n < 0 ? 0 : (size_t)n;
-    if (used < sizeof err->text)
-        (void)snprintf(err->text + used, sizeof err->text - used, ": %s", old);
+    const size_t used = n < 0 ? 0 : (size_t)n;
+    if (used + 2 < sizeof err->text) {
+        const size_t room = sizeof err->text - used - 3; // behind ": ", before the NUL
+        const size_t kept = strnlen(old, room);
+        memcpy(err->text + used, ": ", 2);
+        memcpy(err->text + used + 2, old, kept);
+        err->text[used + 2 + kept] = '\0';
+    }
     return err->status;
 }

@@ -137,11 +137,19 @@ static double value_at_rank(const struct sketch *sketch, uint64_t rank)
     return sketch_bucket_value(bucket);
 }
 
+uint64_t sketch_rank(double q, uint64_t count)
+{
+    // A hair less, so that 0.07 * 100 (7.000000000000001) is 7 and not 8.
+    const double rank = ceil(q * (double)count * (1 - 1e-12));
+    const uint64_t nearest = rank >= 1 ? (uint64_t)rank - 1 : 0;
+    return nearest < count ? nearest : count - 1;
+}
+
 bool sketch_quantile(const struct sketch *sketch, double q, double *value)
 {
     if (sketch->count == 0 || !(q >= 0 && q <= 1))
         return false;
-    *value = value_at_rank(sketch, (uint64_t)floor(q * (double)(sketch->count - 1)));
+    *value = value_at_rank(sketch, sketch_rank(q, sketch->count));
     return true;
 }
 

@@ -72,8 +72,12 @@ void sketch_merge(struct sketch *into, const struct sketch *from);
 
 uint64_t sketch_count(const struct sketch *sketch);
 
-// The value at quantile `q` (0..1): of rank floor(q * (count - 1)) in order.
-// False when the sketch is empty.
+// The place in order (from 0) of quantile `q` (0..1) among `count` > 0 values, by
+// the nearest rank: the smallest value that at least a share `q` of all does not
+// exceed.  p99 of fewer than 100 values is the largest.
+uint64_t sketch_rank(double q, uint64_t count);
+
+// The value at quantile `q`.  False when the sketch is empty or `q` outside 0..1.
 bool sketch_quantile(const struct sketch *sketch, double q, double *value);
 
 // ---- As bytes -----------------------------------------------------------------

@@ -2,11 +2,11 @@
 
 #include <string.h>
 
-// The 99th percentile by the rank that sketches use: floor(0.99 * (count - 1))
-// from below, so that this many values lie above it.
+// How many values lie above the 99th percentile by the nearest rank, which
+// sketches use: ceil(0.99 * count) from below.
 static uint64_t count_above_p99(uint64_t count)
 {
-    return count - 1 - (count - 1) * 99 / 100;
+    return count / 100;
 }
 
 // The value that stands for a bucket, as sketch_bucket_value has it, by arithmetic

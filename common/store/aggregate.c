@@ -72,6 +72,12 @@ double aggregate_quantile(const struct aggregate *aggregate, double q)
     double value = NAN;
     if (!aggregate->sketch || !sketch_quantile(aggregate->sketch, q, &value))
         return NAN;
+    // The ends are known exactly.
+    const uint64_t rank = sketch_rank(q, aggregate->count);
+    if (rank == 0)
+        return aggregate->min;
+    if (rank == aggregate->count - 1)
+        return aggregate->max;
     return fmin(fmax(value, aggregate->min), aggregate->max);
 }
 

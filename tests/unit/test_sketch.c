@@ -26,7 +26,7 @@ static void check_against_sorted(const struct sketch *sketch, double *values, si
     qsort(values, count, sizeof *values, compare);
     const double quantiles[] = {0, 0.01, 0.5, 0.9, 0.95, 0.99, 0.999, 1};
     for (size_t i = 0; i < COUNT_OF(quantiles); i++) {
-        const double exact = values[(size_t)floor(quantiles[i] * (double)(count - 1))];
+        const double exact = values[sketch_rank(quantiles[i], count)];
         double got = NAN;
         assert_true(sketch_quantile(sketch, quantiles[i], &got));
         assert_true(fabs(got - exact) <= relative_error * fabs(exact));
@@ -76,6 +76,21 @@ static void test_quantiles(void **state)
         sketch_free(sketch);
     }
     free(values);
+}
+
+static void test_rank(void **state)
+{
+    (void)state;
+    static const struct {
+        double q;
+        uint64_t count, rank;
+    } cases[] = {
+        {0, 1, 0},      {1, 1, 0},       {0.5, 2, 0},     {0.99, 2, 1},   {0.5, 3, 1},
+        {0.99, 99, 98}, {0.99, 100, 98}, {0.99, 101, 99}, {0.07, 100, 6}, {0.9, 10, 8},
+        {0.95, 20, 18}, {1, 1000, 999},  {0, 1000, 0},    {0.999, 5, 4},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++)
+        assert_int_equal(sketch_rank(cases[i].q, cases[i].count), cases[i].rank);
 }
 
 static void test_edges(void **state)
@@ -237,9 +252,13 @@ static void test_decode_refuses(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_quantiles),      cmocka_unit_test(test_edges),
-        cmocka_unit_test(test_ns_bucket),      cmocka_unit_test(test_merge),
-        cmocka_unit_test(test_encode),         cmocka_unit_test(test_encode_negative),
+        cmocka_unit_test(test_quantiles),
+        cmocka_unit_test(test_edges),
+        cmocka_unit_test(test_rank),
+        cmocka_unit_test(test_ns_bucket),
+        cmocka_unit_test(test_merge),
+        cmocka_unit_test(test_encode),
+        cmocka_unit_test(test_encode_negative),
         cmocka_unit_test(test_decode_refuses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
