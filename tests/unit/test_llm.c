@@ -93,8 +93,8 @@ static void load_is_recorded(void **state)
     int64_t sum = 0;
     for (size_t i = 0; i < COUNT_OF(stages); i++)
         sum += duration_of(stages[i]);
-    // The line rounds each of them to three digits.
-    assert_true((double)sum <= (double)event.duration_ns * 1.01);
+    // The line rounds each of them, "1.04ms" to "1.0ms" at worst.
+    assert_true((double)sum <= (double)event.duration_ns * 1.05);
     assert_non_null(strstr(load_line, "model=recorded.model"));
     llm_free(llm);
     llm_free(NULL);
