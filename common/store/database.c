@@ -1,6 +1,7 @@
 #include "common/store/database.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -205,7 +206,7 @@ enum status database_open_reader(sqlite3 **out, const char *path, struct error *
     enum status status = check_file(path, err);
     if (status != STATUS_OK)
         return status;
-    if (access(path, R_OK) != 0)
+    if (faccessat(AT_FDCWD, path, R_OK, AT_EACCESS) != 0)
         return error_set(err, STATUS_DENIED, "store %s: not permitted to read it", path);
     status = open_and_check(out, path, 0, path, err);
     // Where no write-ahead log can be made beside the file, nobody writes to it
@@ -239,7 +240,7 @@ enum status database_open_writer(sqlite3 **out, const char *path, struct error *
     enum status status = check_file(path, err);
     if (status != STATUS_OK && status != STATUS_NOT_FOUND)
         return status;
-    if (status == STATUS_OK && access(path, R_OK | W_OK) != 0)
+    if (status == STATUS_OK && faccessat(AT_FDCWD, path, R_OK | W_OK, AT_EACCESS) != 0)
         return error_set(err, STATUS_DENIED,
                          "store %s: read-only (give the collector a file it may write)", path);
     sqlite3 *db = NULL;
