@@ -6,6 +6,20 @@
 
 enum { ALIGNMENT = 8, BLOCK_SIZE_MIN = 1024, BLOCK_SIZE_MAX = 1024 * 1024 };
 
+// AddressSanitizer sees a step past the end of a block, not past a piece inside
+// one: with it every piece has a block of its own.
+#if defined(__SANITIZE_ADDRESS__)
+enum { BLOCK_PER_PIECE = 1 };
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+enum { BLOCK_PER_PIECE = 1 };
+#else
+enum { BLOCK_PER_PIECE = 0 };
+#endif
+#else
+enum { BLOCK_PER_PIECE = 0 };
+#endif
+
 struct block {
     struct block *next;
     size_t size; // of the bytes behind this header
@@ -75,7 +89,7 @@ void arena_reset(struct arena *arena)
 
 static bool add_block(struct arena *arena, size_t needed)
 {
-    size_t size = needed > arena->next_size ? needed : arena->next_size;
+    size_t size = BLOCK_PER_PIECE || needed > arena->next_size ? needed : arena->next_size;
     if (size > arena->left)
         size = needed;
     if (size > arena->left) {
@@ -100,7 +114,8 @@ void *arena_alloc(struct arena *arena, size_t size)
         arena->over_limit = true;
         return NULL;
     }
-    size_t needed = sizeof(struct piece) + (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    size_t room = BLOCK_PER_PIECE ? size : (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    size_t needed = sizeof(struct piece) + room;
     struct block *block = arena->blocks;
     if (!block || block->size - block->used < needed) {
         if (!add_block(arena, needed)) {

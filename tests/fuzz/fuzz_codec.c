@@ -1,12 +1,14 @@
 // The codec under libFuzzer.  The first byte chooses: a message built from the
-// rest, which must come back as it went; the same with its frame damaged; or the
-// rest as a raw frame.
+// rest, which must come back as it went; a batch whose parts do not fit each
+// other; a message with its frame damaged; or the rest as a raw frame.
 #include "common/wire/codec.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "common/wire/codec_parts.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -329,6 +331,102 @@ static struct result *make_message(struct input *input, struct message *message,
     return result;
 }
 
+// ---- Batches that do not fit together ------------------------------------------------
+
+enum { VALUES = 48 };
+
+// Mostly what it should be, and always when the input has run out.
+static size_t about(struct input *input, size_t count)
+{
+    return below(input, 16) < 15 ? count : below(input, VALUES + 1);
+}
+
+static void make_column(struct input *input, Inferstat__Column *column, unsigned index, size_t rows)
+{
+    static int64_t ints[VALUES];
+    static double reals[VALUES];
+    static uint32_t ids[VALUES];
+    static ProtobufCBinaryData texts[VALUES];
+    static uint8_t present[VALUES];
+    for (size_t i = 0; i < VALUES; i++) { // the last input has left its own
+        ints[i] = 0;
+        ids[i] = 1;
+        present[i] = 0xff;
+    }
+    ints[below(input, VALUES)] = (int64_t)number(input);
+    present[below(input, VALUES)] = (uint8_t)take(input, 1);
+    inferstat__column__init(column);
+    column->index = (uint32_t)about(input, index);
+    column->ints = ints;
+    column->reals = reals;
+    column->names = ids;
+    column->texts = texts;
+    if (below(input, 2))
+        column->present = codec_pack_bytes(present, about(input, (rows + 7) / 8));
+}
+
+static void make_values(struct input *input, Inferstat__Column *column, enum column_type type,
+                        size_t rows)
+{
+    size_t count = about(input, rows);
+    if (type == COLUMN_REAL)
+        column->n_reals = count;
+    else if (type == COLUMN_NAME)
+        column->n_names = count;
+    else if (type == COLUMN_TEXT || type == COLUMN_BLOB)
+        column->n_texts = count;
+    else
+        column->n_ints = count;
+}
+
+static void check_frame(const unsigned char *bytes, size_t size);
+
+static void misfit(struct input *input)
+{
+    static Inferstat__Column columns[MESSAGE_COLUMNS_MAX];
+    static Inferstat__Column *list[MESSAGE_COLUMNS_MAX];
+    static uint64_t numbers[VALUES];
+    static int64_t times[VALUES];
+    static unsigned char frame[1 << 18];
+    static uint8_t run[MESSAGE_RUN_SIZE] = {1};
+    Inferstat__Envelope envelope;
+    Inferstat__Batch batch;
+    Inferstat__Table table;
+    inferstat__envelope__init(&envelope);
+    inferstat__batch__init(&batch);
+    inferstat__table__init(&table);
+    Inferstat__Table *tables[] = {&table, &table};
+    size_t rows = 1 + below(input, VALUES);
+    unsigned kind = 1 + (unsigned)below(input, RECORD_KIND_COUNT - 1);
+    const struct record_kind_info *info = record_kind_info((enum record_kind)kind);
+    for (size_t i = 0; i < VALUES; i++) {
+        numbers[i] = 1;
+        times[i] = 0;
+    }
+    numbers[below(input, VALUES)] = below(input, 8) < 7 ? 1 : number(input);
+    times[below(input, VALUES)] = (int64_t)number(input);
+    table.kind = (uint32_t)about(input, kind);
+    table.n_number_deltas = about(input, rows);
+    table.number_deltas = numbers;
+    table.n_started_ns_deltas = about(input, rows);
+    table.started_ns_deltas = times;
+    table.columns = list;
+    for (unsigned i = 0; i < info->column_count; i++) {
+        make_column(input, &columns[i], i, rows);
+        make_values(input, &columns[i], info->columns[i].type, rows);
+        list[table.n_columns++] = &columns[i];
+    }
+    batch.run = codec_pack_bytes(run, sizeof run);
+    batch.first = 1;
+    batch.last = about(input, rows);
+    batch.tables = tables;
+    batch.n_tables = below(input, 16) < 15 ? 1 : below(input, 3);
+    envelope.body_case = INFERSTAT__ENVELOPE__BODY_BATCH;
+    envelope.batch = &batch;
+    check(inferstat__envelope__get_packed_size(&envelope) <= sizeof frame);
+    check_frame(frame, inferstat__envelope__pack(&envelope, frame));
+}
+
 // ---- Properties ----------------------------------------------------------------------
 
 // What decodes encodes again, and that decodes to the same bytes: nothing is
@@ -378,6 +476,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     uint64_t mode = below(&input, 4);
     if (mode == 3) {
         check_frame(input.data, input.size);
+        return 0;
+    }
+    if (mode == 1) {
+        misfit(&input);
         return 0;
     }
     struct table_builder *builder = NULL;
