@@ -347,8 +347,8 @@ static void test_wait(void **state)
     assert_int_equal(ready, 0);
     wire_close(left);
     wire_close(right);
-    assert_int_equal(wire_pair_bind(&left, fixture->context, "test", NULL), STATUS_OK);
-    assert_int_equal(wire_pair_bind(&right, fixture->context, "test", NULL), STATUS_BUSY);
+    assert_int_equal(wire_pair_bind(&left, fixture->context, "taken", NULL), STATUS_OK);
+    assert_int_equal(wire_pair_bind(&right, fixture->context, "taken", NULL), STATUS_BUSY);
     wire_close(left);
 }
 
