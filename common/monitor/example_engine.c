@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "inferstat.h"
+#include <inferstat.h>
 
 enum { WIDTH = 256, PROMPT_TOKENS = 8, VOCABULARY = 64 };
 
@@ -26,7 +26,7 @@ static void say(void *context, enum inferstat_log_level level, const char *text)
 {
     (void)context;
     (void)level;
-    fprintf(stderr, "example_engine: %s\n", text);
+    (void)fprintf(stderr, "example_engine: %s\n", text);
 }
 
 // Loads the model: each stage is named as it begins.
@@ -96,7 +96,7 @@ int main(int argc, char **argv)
     options.log = say;
     struct inferstat_error err;
     if (inferstat_open(&engine.monitor, &options, &err) != INFERSTAT_OK)
-        fprintf(stderr, "example_engine: %s\n", err.text); // goes on without
+        (void)fprintf(stderr, "example_engine: %s\n", err.text); // goes on without
 
     engine.device = inferstat_name(engine.monitor, "cpu");
     engine.model = inferstat_name(engine.monitor, "toy");
@@ -109,9 +109,9 @@ int main(int argc, char **argv)
 
     struct inferstat_totals totals;
     if (inferstat_close(engine.monitor, 2000000000, &totals) != INFERSTAT_OK)
-        fprintf(stderr, "example_engine: not everything arrived in time\n");
-    printf("%u requests of %u tokens; records made %" PRIu64 ", acknowledged %" PRIu64
-           ", lost %" PRIu64 "\n",
-           requests, tokens, totals.produced, totals.acknowledged, totals.dropped);
+        (void)fprintf(stderr, "example_engine: not everything arrived in time\n");
+    (void)printf("%u requests of %u tokens; records made %" PRIu64 ", acknowledged %" PRIu64
+                 ", lost %" PRIu64 "\n",
+                 requests, tokens, totals.produced, totals.acknowledged, totals.dropped);
     return failed ? 1 : 0;
 }

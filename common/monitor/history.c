@@ -13,7 +13,7 @@ enum status history_init(struct history *history, const uint32_t limits[HISTORY_
         uint64_t capacity = 2;
         while (capacity < (uint64_t)limits[kind] + 1)
             capacity *= 2;
-        ring->words = calloc(capacity, sizeof(struct history_entry));
+        ring->words = calloc(capacity * HISTORY_ENTRY_WORDS, sizeof *ring->words);
         if (!ring->words)
             return STATUS_NOMEM;
         ring->capacity = capacity;

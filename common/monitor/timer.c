@@ -31,11 +31,13 @@ void inferstat_timer_begin(struct inferstat_timer *timer, struct inferstat_monit
     if (!timer)
         return;
     *timer = (struct inferstat_timer){.monitor = monitor, .items = -1, .bytes = -1};
-    if (monitor_is_live(monitor))
+    struct seat *seat = NULL;
+    if (monitor_is_live(monitor)) {
         timer->operation = monitor_known_name(monitor, operation);
+        seat = seat_of_thread(monitor);
+    }
     timer->started_ns = clock_monotonic_ns();
-    if (monitor_is_live(monitor) && monitor->file)
-        show_activity(seat_of_thread(monitor), timer->operation, timer->started_ns);
+    show_activity(seat, timer->operation, timer->started_ns);
 }
 
 static void record_operation(const struct inferstat_timer *timer, struct seat *seat,

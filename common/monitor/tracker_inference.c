@@ -62,6 +62,8 @@ void inferstat_inference_begin(struct inferstat_inference *inference,
     inferstat_inference_end(inference, INFERSTAT_FINISH_CANCELLED);
 
     struct inferstat_monitor *monitor = inference->monitor;
+    seat_begin_request(
+        seat_of_thread(monitor)); // a new thread's seat is made before the clock runs
     const uint64_t now = clock_monotonic_ns();
     inference->model = monitor_known_name(monitor, request->model);
     inference->device = monitor_known_name(monitor, request->device);
@@ -75,7 +77,6 @@ void inferstat_inference_begin(struct inferstat_inference *inference,
     inference->active = true;
     inferstat_inference_set_prompt(inference, request->prompt_tokens,
                                    request->cached_prompt_tokens);
-    seat_begin_request(seat_of_thread(monitor));
 }
 
 void inferstat_inference_set_prompt(struct inferstat_inference *inference, uint32_t prompt_tokens,

@@ -58,6 +58,7 @@ struct inferstat_load *inferstat_load_begin(struct inferstat_monitor *monitor, u
     struct inferstat_load *load = calloc(1, sizeof *load);
     if (!load)
         return NULL;
+    (void)seat_of_thread(monitor); // the making of it is no part of the load
     load->monitor = monitor;
     load->model = monitor_known_name(monitor, model);
     load->device = monitor_known_name(monitor, device);
@@ -211,6 +212,7 @@ struct inferstat_startup *inferstat_startup_begin(struct inferstat_monitor *moni
     struct inferstat_startup *startup = calloc(1, sizeof *startup);
     if (!startup)
         return NULL;
+    (void)seat_of_thread(monitor); // the making of it is no part of the startup
     startup->monitor = monitor;
     startup->memory_before = memory_now(monitor);
     startup->begun_ns = clock_monotonic_ns();

@@ -189,8 +189,8 @@ static void *run_thread(void *context)
     struct runner *runner = context;
     struct inferstat_inference *inference = inferstat_inference_new(runner->setting->monitor);
     run_requests(inference, runner->setting, REQUESTS / 2, NULL);
-    if (pthread_barrier_wait(runner->barrier) == PTHREAD_BARRIER_SERIAL_THREAD)
-        wait_for_collector(runner->setting->monitor);
+    (void)pthread_barrier_wait(runner->barrier);
+    wait_for_collector(runner->setting->monitor);
     (void)pthread_barrier_wait(runner->barrier);
     run_requests(inference, runner->setting, REQUESTS, runner->times);
     inferstat_inference_free(inference);

@@ -3,6 +3,7 @@ inferstat_room(inferstat_fake_collector ../support/fake_collector.c
 
 inferstat_unit_test(test_ring LINK inferstat_core Threads::Threads)
 inferstat_unit_test(test_gaps LINK inferstat_monitor)
+inferstat_unit_test(test_local LINK inferstat_monitor)
 inferstat_unit_test(test_runfile LINK inferstat_monitor inferstat_test_folder)
 inferstat_unit_test(test_tracker
   LINK inferstat_monitor inferstat_fake_collector inferstat_test_folder m)
