@@ -117,7 +117,7 @@ void *arena_alloc(struct arena *arena, size_t size)
     size_t room = BLOCK_PER_PIECE ? size : (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     size_t needed = sizeof(struct piece) + room;
     struct block *block = arena->blocks;
-    if (!block || block->size - block->used < needed) {
+    if (BLOCK_PER_PIECE || !block || block->size - block->used < needed) {
         if (!add_block(arena, needed)) {
             arena->failed = true;
             return NULL;
