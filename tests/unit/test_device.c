@@ -555,6 +555,10 @@ static void misfits(void **state)
         device_add(device, &a, &c, NULL),
         device_add(device, &a, &half, NULL),
         device_attention(device, &a, &a, &b, &b, 2, 2, 2, NULL), // beyond the cache
+        device_attention(device, &a, &a, &b, &b, 4, 2, 2, NULL),
+        device_attention(device, &a, &a, &b, &b, SIZE_MAX, 2, 2, NULL),
+        device_rope(device, &a, &b, 4, 1, NULL), // beyond the table
+        device_rope(device, &a, &b, SIZE_MAX, 1, NULL),
         device_attention(device, &a, &a, &b, &b, 0, 2, 0, NULL),
         device_attention(device, &a, &a, &b, &b, 0, 3, 3, NULL),
         device_attention(device, &a, &a, &b, &b, 0, 4, 2, NULL), // cache of another width

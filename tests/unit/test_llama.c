@@ -134,11 +134,13 @@ static void norm(double *out, const double *in, double *w, size_t n)
     free(w);
 }
 
-static void turn(double *x, size_t heads, size_t size, size_t position)
+static void turn(double *x, size_t heads, const struct llama_config *c, size_t position)
 {
+    size_t size = c->head_size;
     for (size_t h = 0; h < heads; h++) {
-        for (size_t i = 0; i < size; i += 2) {
-            double angle = (double)position / pow(10000.0, (double)i / (double)size);
+        for (size_t i = 0; i < c->rope_size; i += 2) {
+            double frequency = 1.0 / pow(c->rope_base, (double)i / (double)c->rope_size);
+            double angle = (double)position / c->rope_scale * frequency;
             double *pair = x + h * size + i;
             double a = pair[0];
             double b = pair[1];
@@ -167,8 +169,8 @@ static void reference_attention(const struct ready *r, size_t layer, double (*x)
         multiply(query, n, layer_weights(r, layer, "attn_q"), c->dim, c->heads * size);
         multiply(keys[t], n, layer_weights(r, layer, "attn_k"), c->dim, kv);
         multiply(values[t], n, layer_weights(r, layer, "attn_v"), c->dim, kv);
-        turn(query, c->heads, size, t);
-        turn(keys[t], c->kv_heads, size, t);
+        turn(query, c->heads, c, t);
+        turn(keys[t], c->kv_heads, c, t);
         for (size_t h = 0; h < c->heads; h++) {
             size_t shared = h * c->kv_heads / c->heads * size;
             double sum = 0;
@@ -244,6 +246,25 @@ static const struct synthetic_shape shapes[] = {
     {"one", 48, 64, 1, 6, 1, 450, 90, false},
 };
 
+// Evaluates some tokens, more than one batch of them, and compares all scores.
+static void check_scores(struct ready *r, const char *name, uint64_t *seed)
+{
+    uint32_t ids[70];
+    for (size_t i = 0; i < COUNT_OF(ids); i++)
+        ids[i] = (uint32_t)(test_random(seed) % r->config.vocabulary);
+    double *expected = reference(r, ids, COUNT_OF(ids));
+    float *logits = eval(r, ids, COUNT_OF(ids));
+    double spread = 0;
+    for (size_t i = 0; i < r->config.vocabulary; i++) {
+        if (fabs((double)logits[i] - expected[i]) > 1e-4)
+            fail_msg("%s: score %zu is %g, not %g", name, i, (double)logits[i], expected[i]);
+        spread = fmax(spread, fabs(expected[i]));
+    }
+    assert_true(spread > 0.5); // all zeroes would agree, too
+    free(expected);
+    free(logits);
+}
+
 static void agrees_with_reference(void **state)
 {
     (void)state;
@@ -251,23 +272,35 @@ static void agrees_with_reference(void **state)
     for (size_t s = 0; s < COUNT_OF(shapes); s++) {
         for (int half = 0; half <= 1; half++) {
             struct ready r = make_ready(&shapes[s], half, 1 + (unsigned int)s, 80);
-            uint32_t ids[70]; // more than one batch
-            for (size_t i = 0; i < COUNT_OF(ids); i++)
-                ids[i] = (uint32_t)(test_random(&seed) % shapes[s].vocabulary);
-            double *expected = reference(&r, ids, COUNT_OF(ids));
-            float *logits = eval(&r, ids, COUNT_OF(ids));
-            double spread = 0;
-            for (size_t i = 0; i < r.config.vocabulary; i++) {
-                if (fabs((double)logits[i] - expected[i]) > 1e-4)
-                    fail_msg("%s: score %zu is %g, not %g", shapes[s].name, i, (double)logits[i],
-                             expected[i]);
-                spread = fmax(spread, fabs(expected[i]));
-            }
-            assert_true(spread > 0.5); // all zeroes would agree, too
-            free(expected);
-            free(logits);
+            check_scores(&r, shapes[s].name, &seed);
             end_ready(&r);
         }
+    }
+}
+
+// Another base, stretched positions, heads of which only a part turns.
+static void rotary_variants(void **state)
+{
+    (void)state;
+    static const struct {
+        double base, scale;
+        size_t size;
+    } cases[] = {{500.0, 1.0, 16}, {10000.0, 4.0, 16}, {10000.0, 0.5, 6}};
+    uint64_t seed = 18;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct ready r = make_ready(&shapes[0], false, 1, 80);
+        llama_session_free(r.session);
+        llama_free(r.llama);
+        r.config.rope_base = cases[i].base;
+        r.config.rope_scale = cases[i].scale;
+        r.config.rope_size = cases[i].size;
+        struct llama_transfer transfer;
+        assert_int_equal(
+            llama_load(&r.llama, r.device, &r.source, r.gguf, &r.config, NULL, &transfer, NULL),
+            STATUS_OK);
+        assert_int_equal(llama_session_new(&r.session, r.llama, 80, NULL), STATUS_OK);
+        check_scores(&r, "rotary", &seed);
+        end_ready(&r);
     }
 }
 
@@ -629,6 +662,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(agrees_with_reference),
+        cmocka_unit_test(rotary_variants),
         cmocka_unit_test(batches_and_threads_change_nothing),
         cmocka_unit_test(context_is_a_limit),
         cmocka_unit_test(describes_itself),
