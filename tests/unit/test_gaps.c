@@ -146,10 +146,53 @@ static void test_engine_and_publisher(void **state)
     free(memory[1]);
 }
 
+// While the engine is at its span, the publisher leaves it alone and comes back.
+static void test_publisher_waits(void **state)
+{
+    (void)state;
+    void *memory;
+    struct ring *ring = make_ring(&memory, 64);
+    struct gaps_sums *sums = calloc(1, sizeof *sums);
+    struct gaps *gaps = calloc(1, sizeof *gaps);
+    struct sketch *sketch, *sum;
+    assert_int_equal(sketch_new(&sketch), STATUS_OK);
+    assert_int_equal(sketch_new(&sum), STATUS_OK);
+    const struct gaps_place place = {.model = 1, .device = 2, .ring = ring, .sketch = sketch};
+    uint64_t max;
+    gaps_add(gaps, 1000);
+    (void)gaps_finish(gaps, sums, &place, &max);
+
+    // The engine has come in again and is stopped there.
+    const uint64_t outside = atomic_load(&sums->busy);
+    atomic_store(&sums->busy, outside + 1);
+    assert_false(gaps_drain(sums, 0, ring, sketch));
+    assert_false(gaps_drain(sums, 0, ring, sketch));
+    assert_int_equal(ring_produced(ring), 0);
+    // It goes on, and leaves.
+    sums->spans[0].counts[64] += 5;
+    sums->spans[0].touched[1] |= 1;
+    sums->spans[0].count += 5;
+    atomic_store(&sums->busy, outside + 2);
+    assert_true(gaps_drain(sums, 0, ring, sketch));
+    assert_int_equal(count_in(ring, sum), 1);
+    assert_int_equal(sketch_count(sum), 6);
+    // What comes now goes to the other span, and with the next turn is taken.
+    gaps_add(gaps, 7);
+    (void)gaps_finish(gaps, sums, &place, &max);
+    assert_true(gaps_drain(sums, 0, ring, sketch));
+    assert_int_equal(ring_produced(ring), 2);
+    sketch_free(sketch);
+    sketch_free(sum);
+    free(gaps);
+    free(sums);
+    free(memory);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_percentile),
+        cmocka_unit_test(test_publisher_waits),
         cmocka_unit_test(test_engine_and_publisher),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

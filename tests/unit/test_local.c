@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/monitor/history.h"
 #include "common/monitor/inferstat.h"
 #include "tests/support/test.h"
 
@@ -223,6 +224,35 @@ static void test_history_of_many_threads(void **state)
     assert_int_equal((after.inferences - 1) * 3 + 2, after.generated_tokens);
     assert_int_equal(after.last_inference.generated_tokens, 2);
     close_monitor(monitor);
+}
+
+// Entries that the writer has come round to while they were read are left out.
+static void test_overwritten_entries_are_left_out(void **state)
+{
+    (void)state;
+    struct history history = {.generated = 0};
+    const uint32_t limits[HISTORY_KINDS] = {7, 7, 7}; // eight places
+    assert_int_equal(history_init(&history, limits), STATUS_OK);
+    for (uint64_t i = 0; i < 20; i++) {
+        struct history_entry entry = {.ended_ns = i, .generated_tokens = 2};
+        history_add(&history, INFERSTAT_EVENT_LOAD, &entry);
+    }
+    static const struct {
+        uint64_t begun, first;
+        size_t count;
+    } cases[] = {{20, 13, 7}, {21, 13, 7}, {22, 14, 6}, {24, 16, 4},
+                 {27, 19, 1}, {28, 0, 0},  {99, 0, 0}};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct history_entry entries[10];
+        atomic_store(&history.rings[INFERSTAT_EVENT_LOAD].begun, cases[i].begun);
+        assert_int_equal(history_read(&history, INFERSTAT_EVENT_LOAD, 0, entries, 10),
+                         cases[i].count);
+        for (size_t n = 0; n < cases[i].count; n++) {
+            assert_int_equal(entries[n].ended_ns, cases[i].first + n);
+            assert_int_equal(entries[n].generated_so_far, 2 * (cases[i].first + n + 1));
+        }
+    }
+    history_deinit(&history);
 }
 
 // ---- Listeners --------------------------------------------------------------------

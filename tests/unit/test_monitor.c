@@ -11,6 +11,7 @@
 
 #include "common/core/delivery.h"
 #include "common/monitor/inferstat.h"
+#include "common/monitor/runfile.h"
 #include "tests/support/fake_collector.h"
 #include "tests/support/folder.h"
 #include "tests/support/test.h"
@@ -669,6 +670,48 @@ static void test_fork(void **state)
     assert_int_equal(fake_collector_count(fixture->collector, RECORD_KIND_OPERATION), 4);
 }
 
+// A child that outlives its parent does not make the parent look alive: the lock on
+// the run file was never the child's.
+static void test_child_outlives_parent(void **state)
+{
+    struct fixture *fixture = *state;
+    struct inferstat_monitor *monitor = open_monitor(fixture);
+    operate(monitor, inferstat_name(monitor, "x"), 4);
+    int pipe_fds[2];
+    assert_int_equal(pipe(pipe_fds), 0);
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        char byte;
+        (void)close(pipe_fds[1]);
+        (void)!read(pipe_fds[0], &byte, 1); // until the parent closes its end
+        _exit(0);
+    }
+    (void)close(pipe_fds[0]);
+    assert_int_equal(close_monitor(fixture, 0, NULL), INFERSTAT_UNFINISHED);
+    char path[2 * FOLDER_PATH_SIZE] = "";
+    DIR *entries = opendir(fixture->folder);
+    assert_non_null(entries);
+    for (struct dirent *entry; (entry = readdir(entries));)
+        if (strstr(entry->d_name, ".run"))
+            (void)snprintf(path, sizeof path, "%.250s/%.250s", fixture->folder, entry->d_name);
+    (void)closedir(entries);
+    struct runfile *file;
+    struct error err = {.status = STATUS_OK};
+    enum status status = STATUS_BUSY;
+    for (int i = 0; i < 2000 && status == STATUS_BUSY; i++) {
+        status = runfile_attach(&file, path, &err);
+        if (status == STATUS_BUSY)
+            (void)usleep(1000);
+    }
+    if (status != STATUS_OK)
+        fail_msg("%s", err.text);
+    assert_int_equal(ring_produced(runfile_stream(file, 1).ring), 4);
+    runfile_close(file);
+    (void)close(pipe_fds[1]);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+}
+
 #define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
 
 int main(void)
@@ -689,6 +732,7 @@ int main(void)
         TEST(test_more_threads_than_streams),
         TEST(test_two_monitors),
         TEST(test_fork),
+        TEST(test_child_outlives_parent),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
