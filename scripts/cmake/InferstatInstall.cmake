@@ -8,8 +8,7 @@ install(TARGETS inferstat inferstatd inferstat-worker
 install(TARGETS inferstat_shared
         LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
         PUBLIC_HEADER DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
-install(FILES common/monitor/example_engine.c OPTIONAL
-        DESTINATION "${CMAKE_INSTALL_DOCDIR}/examples")
+install(FILES common/monitor/example_engine.c DESTINATION "${CMAKE_INSTALL_DOCDIR}/examples")
 
 # The prefix is found from where the file lies, so a moved tree still works.
 file(RELATIVE_PATH INFERSTAT_PREFIX_FROM_PC "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")

@@ -51,7 +51,7 @@ PLANTED = [
     ("client/cli/cli.c", "#include <cuda_runtime.h>", "only server/device/cuda"),
     ("client/cli/cli.c", "void end(void) { exit(1); }", "only main ends the program"),
     ("common/store/store.h", 'void f(void) { printf("x"); }', "libraries do not print"),
-    ("client/cli/cli.c", "void f(char *a) { strcpy(a, a); }", "unsafe"),
+    ("client/cli/cli.c", "void f(char *a) { sprintf(a, a); }", "unsafe"),
     ("client/stray.c", "int a;", "belongs to no room"),
 ]
 
