@@ -162,8 +162,8 @@ static void reference_attention(const struct ready *r, size_t layer, double (*x)
     double(*keys)[REFERENCE_MAX] = calloc(count, sizeof *keys);
     double(*values)[REFERENCE_MAX] = calloc(count, sizeof *values);
     for (size_t t = 0; t < count; t++) {
-        double n[REFERENCE_MAX];
-        double query[REFERENCE_MAX];
+        double n[REFERENCE_MAX] = {0};
+        double query[REFERENCE_MAX] = {0};
         double mixed[REFERENCE_MAX] = {0};
         norm(n, x[t], layer_weights(r, layer, "attn_norm"), c->dim);
         multiply(query, n, layer_weights(r, layer, "attn_q"), c->dim, c->heads * size);
@@ -197,9 +197,9 @@ static void reference_attention(const struct ready *r, size_t layer, double (*x)
 static void reference_feed_forward(const struct ready *r, size_t layer, double *x)
 {
     const struct llama_config *c = &r->config;
-    double n[REFERENCE_MAX];
-    double gate[REFERENCE_MAX];
-    double up[REFERENCE_MAX];
+    double n[REFERENCE_MAX] = {0};
+    double gate[REFERENCE_MAX] = {0};
+    double up[REFERENCE_MAX] = {0};
     norm(n, x, layer_weights(r, layer, "ffn_norm"), c->dim);
     multiply(gate, n, layer_weights(r, layer, "ffn_gate"), c->dim, c->ff);
     multiply(up, n, layer_weights(r, layer, "ffn_up"), c->dim, c->ff);
@@ -225,7 +225,7 @@ static double *reference(const struct ready *r, const uint32_t *ids, size_t coun
             reference_feed_forward(r, layer, x[t]);
     }
     double *logits = calloc(c->vocabulary, sizeof *logits);
-    double last[REFERENCE_MAX];
+    double last[REFERENCE_MAX] = {0};
     norm(last, x[count - 1], weights(r, "output_norm.weight"), c->dim);
     double *output = weights(r, "output.weight");
     multiply(logits, last, output ? output : weights(r, "token_embd.weight"), c->dim,

@@ -62,8 +62,10 @@ static int64_t duration_of(const char *name)
     char wanted[64];
     (void)snprintf(wanted, sizeof wanted, "%s=", name);
     const char *found = strstr(load_line, wanted);
-    if (!found)
+    if (!found) {
         fail_msg("no %s in '%s'", name, load_line);
+        return 0;
+    }
     char text[32];
     found += strlen(wanted);
     (void)snprintf(text, sizeof text, "%.*s", (int)strcspn(found, ",] "), found);

@@ -2,6 +2,7 @@
 // a pool of threads.
 #include <math.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -85,8 +86,8 @@ static enum status cpu_open(struct device **out, const struct device_options *op
 static void cpu_describe(const struct device *device, struct device_description *out)
 {
     const struct cpu *cpu = (const struct cpu *)device;
-    strcpy(out->name, "cpu");
-    strncpy(out->kernels, cpu->kernels->name, sizeof out->kernels - 1);
+    (void)snprintf(out->name, sizeof out->name, "cpu");
+    (void)snprintf(out->kernels, sizeof out->kernels, "%s", cpu->kernels->name);
     out->threads = pool_threads(cpu->pool);
     long pages = sysconf(_SC_PHYS_PAGES);
     long page_size = sysconf(_SC_PAGESIZE);

@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -162,8 +163,8 @@ enum status gguf_get_array(const struct gguf *gguf, const char *key, enum gguf_v
     if (!entry)
         return missing(key, err);
     if (entry->type != GGUF_ARRAY || entry->element != type) {
-        char wanted[GGUF_SHOWN_SIZE] = "an array of ";
-        strncat(wanted, gguf_value_type_name(type), sizeof wanted - strlen(wanted) - 1);
+        char wanted[GGUF_SHOWN_SIZE];
+        (void)snprintf(wanted, sizeof wanted, "an array of %s", gguf_value_type_name(type));
         return wrong_type(key, wanted, entry, err);
     }
     const unsigned char *data = gguf->header + entry->value;

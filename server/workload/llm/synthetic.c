@@ -87,15 +87,16 @@ static void add_piece(struct pieces *pieces, enum token_kind kind, const char *a
     pieces->count++;
 }
 
-// Syllables of one consonant and one vowel; number 0..104.
-enum { SYLLABLES = 21 * 5 };
+enum { SYLLABLES = 21 * 5 }; // of one consonant and one vowel
 
-static const char *syllable(uint32_t number, char out[3])
+// Writes word `number` of `length` syllables.
+static void write_word(char out[PIECE_SIZE], uint32_t number, size_t length)
 {
-    out[0] = "bcdfghjklmnpqrstvwxyz"[number / 5];
-    out[1] = "aeiou"[number % 5];
-    out[2] = '\0';
-    return out;
+    for (size_t i = 0; i < length; i++, number /= SYLLABLES) {
+        out[2 * i] = "bcdfghjklmnpqrstvwxyz"[number % SYLLABLES / 5];
+        out[2 * i + 1] = "aeiou"[number % SYLLABLES % 5];
+    }
+    out[2 * length] = '\0';
 }
 
 static void add_basics(struct pieces *pieces)
@@ -109,8 +110,8 @@ static void add_basics(struct pieces *pieces)
         add_piece(pieces, TOKEN_BYTE, text, "");
     }
     add_piece(pieces, TOKEN_NORMAL, "\u2581", "");
-    for (char c = '!'; c <= '~'; c++)
-        add_piece(pieces, TOKEN_NORMAL, (const char[]){c, '\0'}, "");
+    for (int c = '!'; c <= '~'; c++)
+        add_piece(pieces, TOKEN_NORMAL, (const char[]){(char)c, '\0'}, "");
 }
 
 // Words of one, two and three syllables, with and without a space before, until
@@ -119,14 +120,10 @@ static void add_words(struct pieces *pieces)
 {
     static const char *const starts[] = {"", "\u2581"};
     uint32_t combinations = SYLLABLES;
-    for (int length = 1; length <= 3; length++, combinations *= SYLLABLES) {
+    for (size_t length = 1; length <= 3; length++, combinations *= SYLLABLES) {
         for (uint32_t word = 0; word < 2 * combinations; word++) {
-            char text[PIECE_SIZE] = "";
-            uint32_t rest = word / 2;
-            for (int i = 0; i < length; i++, rest /= SYLLABLES) {
-                char part[3];
-                strcat(text, syllable(rest % SYLLABLES, part));
-            }
+            char text[PIECE_SIZE];
+            write_word(text, word / 2, length);
             add_piece(pieces, TOKEN_NORMAL, starts[word % 2], text);
             if (pieces->count == pieces->limit)
                 return;
