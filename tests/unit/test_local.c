@@ -359,8 +359,11 @@ static void test_unlisten_waits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_history_limits),          TEST(test_means_summary_and_clear),
-        TEST(test_history_of_many_threads), TEST(test_listeners),
+        TEST(test_history_limits),
+        TEST(test_means_summary_and_clear),
+        TEST(test_history_of_many_threads),
+        TEST(test_overwritten_entries_are_left_out),
+        TEST(test_listeners),
         TEST(test_unlisten_waits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
