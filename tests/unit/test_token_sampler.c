@@ -44,9 +44,14 @@ static void options(void **state)
         double temperature, top_p;
         enum status status;
     } cases[] = {
-        {0, 1, STATUS_OK},         {2, 0.5, STATUS_OK},           {-1, 1, STATUS_INVALID},
-        {NAN, 1, STATUS_INVALID},  {INFINITY, 1, STATUS_INVALID}, {1, 0, STATUS_INVALID},
-        {1, 1.01, STATUS_INVALID}, {1, NAN, STATUS_INVALID},
+        {0, 1, STATUS_OK},
+        {2, 0.5, STATUS_OK},
+        {-1, 1, STATUS_INVALID},
+        {(double)NAN, 1, STATUS_INVALID},
+        {(double)INFINITY, 1, STATUS_INVALID},
+        {1, 0, STATUS_INVALID},
+        {1, 1.01, STATUS_INVALID},
+        {1, (double)NAN, STATUS_INVALID},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct token_sampler *sampler = NULL;
