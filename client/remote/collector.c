@@ -1,6 +1,7 @@
 // A collector as a source: queries over its query and admin sockets.
 #include <inttypes.h>
 #include <poll.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -208,8 +209,28 @@ static enum status take_answer(struct message *reply, struct result **out, struc
     return STATUS_OK;
 }
 
+// Asks and waits.  A question that only reads is asked again at half-time: the
+// first may have gone to a collector that was just being restarted.
+static enum status ask(struct wire_socket *socket, const void *bytes, size_t size,
+                       const struct message *query, const struct collector *collector,
+                       struct message *reply)
+{
+    const bool reads = query->query.query.kind != QUERY_CLEAR;
+    const uint64_t now_ns = clock_monotonic_ns();
+    const uint64_t deadlines_ns[] = {now_ns + collector->timeout_ns / 2,
+                                     now_ns + collector->timeout_ns};
+    enum status status = STATUS_TIMEOUT;
+    for (int i = reads ? 0 : 1; i < 2 && status == STATUS_TIMEOUT; i++) {
+        status = send_until(socket, bytes, size, deadlines_ns[i], collector->wake_fd);
+        if (status == STATUS_OK)
+            status =
+                receive_until(socket, query->query.id, deadlines_ns[i], collector->wake_fd, reply);
+    }
+    return status;
+}
+
 static enum status exchange(struct wire_socket *socket, const struct message *query,
-                            uint64_t deadline_ns, int wake_fd, struct result **out,
+                            const struct collector *collector, struct result **out,
                             struct error *err)
 {
     unsigned char *bytes;
@@ -218,10 +239,8 @@ static enum status exchange(struct wire_socket *socket, const struct message *qu
     if (status != STATUS_OK)
         return status;
     struct message reply;
-    status = send_until(socket, bytes, size, deadline_ns, wake_fd);
+    status = ask(socket, bytes, size, query, collector, &reply);
     free(bytes);
-    if (status == STATUS_OK)
-        status = receive_until(socket, query->query.id, deadline_ns, wake_fd, &reply);
     if (status != STATUS_OK)
         return error_set(err, status, "%s", status_text(status));
     status = take_answer(&reply, out, err);
@@ -244,8 +263,7 @@ static enum status collector_query(void *source, const struct query *query, stru
     message->kind = MESSAGE_QUERY;
     message->query = (struct message_query){
         .id = ++collector->last_id, .protocol = MESSAGE_PROTOCOL, .query = *query};
-    status = exchange(socket, message, clock_monotonic_ns() + collector->timeout_ns,
-                      collector->wake_fd, out, err);
+    status = exchange(socket, message, collector, out, err);
     free(message);
     if (status == STATUS_TIMEOUT) {
         forget_socket(collector, service);
