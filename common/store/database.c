@@ -218,11 +218,54 @@ enum status database_open_reader(sqlite3 **out, const char *path, struct error *
     return status;
 }
 
-// auto_vacuum has to be set before the first table and WAL after it; the rest is
-// per connection.
+// Makes the file and its name in the folder lasting.
+static enum status sync_new_file(sqlite3 *db, const char *path, struct error *err)
+{
+    sqlite3_file *file = NULL;
+    char folder[PATH_MAX] = ".";
+    const char *slash = strrchr(path, '/');
+    if (slash)
+        (void)snprintf(folder, sizeof folder, "%.*s", slash == path ? 1 : (int)(slash - path),
+                       path);
+    const int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const bool done =
+        fd >= 0 &&
+        sqlite3_file_control(db, "main", SQLITE_FCNTL_FILE_POINTER, &file) == SQLITE_OK &&
+        file->pMethods && file->pMethods->xSync(file, SQLITE_SYNC_NORMAL) == SQLITE_OK &&
+        fsync(fd) == 0;
+    const int reason = errno;
+    if (fd >= 0)
+        (void)close(fd);
+    return done ? STATUS_OK
+                : error_set(err, STATUS_IO, "store %s: cannot make it lasting: %s", path,
+                            strerror(reason));
+}
+
+// auto_vacuum has to be set before the first table.  A file that holds nothing
+// yet is made without a rollback journal's many waits for the disk, and made
+// lasting once, before anything is committed to its log.
+static enum status prepare_new(sqlite3 *db, const char *path, struct error *err)
+{
+    struct stat st;
+    if (stat(path, &st) != 0 || st.st_size != 0)
+        return STATUS_OK;
+    enum status status = database_exec(db,
+                                       "PRAGMA synchronous=OFF;"
+                                       "PRAGMA auto_vacuum=INCREMENTAL;"
+                                       "PRAGMA journal_mode=WAL;",
+                                       err);
+    if (status == STATUS_OK)
+        status = sync_new_file(db, path, err);
+    if (status == STATUS_OK)
+        status = database_exec(db, "PRAGMA synchronous=FULL", err);
+    return status;
+}
+
 static enum status prepare_writer(sqlite3 *db, const char *path, struct error *err)
 {
-    enum status status = schema_migrate(db, path, err);
+    enum status status = prepare_new(db, path, err);
+    if (status == STATUS_OK)
+        status = schema_migrate(db, path, err);
     if (status != STATUS_OK)
         return status;
     return database_exec(db,
