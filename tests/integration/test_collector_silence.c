@@ -57,7 +57,7 @@ static void test_silence(void **state)
     start(&daemon);
     assert_int_equal(run_end(RECORD_RUN_END_OPEN, 1), RECORD_RUN_END_OPEN);
     assert_int_equal(run_end(RECORD_RUN_END_SILENT, 30), RECORD_RUN_END_SILENT);
-    producer_batch(&producer, 0, 1, NULL, 0);
+    producer_hello(&producer, NULL, 0);
     assert_true(producer_await(&producer, 5000));
     assert_false(producer.hello_wanted);
     assert_int_equal(run_end(RECORD_RUN_END_OPEN, 5), RECORD_RUN_END_OPEN);
