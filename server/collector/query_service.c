@@ -64,7 +64,7 @@ static void reply(struct query_service *service, const struct work_return *to, u
     else
         message.reply.error = (struct wire_bytes){strlen(text), text};
     struct answer *answer = answer_encode(to, &message);
-    if (answer && answer->size > MESSAGE_SIZE_MAX) {
+    if (!answer && status == STATUS_OK) { // it does not fit a message
         static const char too_large[] = "the answer is too large (ask for fewer rows)";
         message.reply = (struct message_reply){
             .id = id, .status = REPLY_TOO_LARGE, .error = {sizeof too_large - 1, too_large}};

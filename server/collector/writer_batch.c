@@ -21,7 +21,7 @@ struct pending_ack {
     struct work_return to;
     unsigned char run[MESSAGE_RUN_SIZE];
     bool is_hello;     // answers a Hello: names all streams
-    bool hello_wanted; // the run is not known
+    bool hello_wanted; // the run is not known, or has not greeted this collector
     const char *error; // static
     uint64_t sequence;
     int64_t echo_sent_ns;
@@ -261,6 +261,7 @@ static enum status take_hello(struct batches *batches, const struct work *work, 
         status = runs_add(batches->runs, hello, work->received_ns, &run, err);
     if (status != STATUS_OK)
         return status;
+    run->greeted = true;
     hear(run, work->received_ns, 0);
     return hear_streams(run, hello->streams, hello->stream_count, err);
 }
@@ -401,8 +402,8 @@ static enum status take_batch(struct batches *batches, const struct work *work, 
     if (batch->sequence > ack->sequence)
         ack->sequence = batch->sequence;
     ack->echo_sent_ns = batch->sent_ns;
-    ack->hello_wanted = run == NULL;
-    if (!run)
+    ack->hello_wanted = !run || !run->greeted;
+    if (ack->hello_wanted)
         return STATUS_OK;
     hear(run, work->received_ns, batch->sent_ns);
     status = take_contents(batches, run, work, ack, err);
@@ -422,8 +423,8 @@ static enum status take_goodbye(struct batches *batches, const struct work *work
         return out_of_memory(err);
     if (goodbye->sequence > ack->sequence)
         ack->sequence = goodbye->sequence;
-    ack->hello_wanted = run == NULL;
-    if (!run)
+    ack->hello_wanted = !run || !run->greeted;
+    if (ack->hello_wanted)
         return STATUS_OK;
     hear(run, work->received_ns, 0);
     run->goodbye_ns = goodbye->ended_ns > 0 ? goodbye->ended_ns : work->received_ns;

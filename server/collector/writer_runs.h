@@ -47,6 +47,8 @@ struct run {
     int64_t stored, duplicates, refused, clock_suspects, unknown_columns;
     int64_t stored_by_kind[RECORD_KIND_COUNT]; // since the last flush
     char *activity;
+    bool greeted; // has said Hello since it was read from the store: its producer
+                  // knows what this store, perhaps an older copy, has and lacks
     bool dirty;
 
     struct run_stream *streams; // rising by stream
