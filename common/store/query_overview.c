@@ -94,7 +94,7 @@ static enum status find_member(struct overview *overview, int64_t run, int64_t d
     const struct coverage_run *covered = *figures ? NULL : coverage_find(&overview->runs, run);
     if (covered) {
         status = find_figures(overview, covered, device, model, figures, err);
-        if (status == STATUS_OK)
+        if (status == STATUS_OK && *figures)
             (*figures)->runs_open += covered->open;
     }
     *out = *figures;

@@ -198,6 +198,8 @@ static enum status read_from_store(struct runs *runs, const unsigned char uuid[M
     struct run *run = NULL;
     bool found = false;
     while (statement_row(statements, STATEMENT_RUN_FIND, &status, err)) {
+        if (found)
+            continue; // a UUID is unique
         found = true;
         run = read_run(statements->list[STATEMENT_RUN_FIND], uuid);
     }

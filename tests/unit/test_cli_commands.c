@@ -13,13 +13,13 @@ enum { WORDS_MAX = 16 };
 
 // In the dashboard's place: remembers what it was given.
 static struct tui_options shown;
-static const char *shown_db;
+static char shown_db[16];
 
 enum status tui_run(const struct tui_options *options, struct error *err)
 {
     (void)err;
     shown = *options;
-    shown_db = options->target->db;
+    (void)snprintf(shown_db, sizeof shown_db, "%s", options->target->db ? options->target->db : "");
     return STATUS_OK;
 }
 
