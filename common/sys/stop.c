@@ -25,14 +25,24 @@ static void on_signal(int number)
     stop_request();
 }
 
+void stop_on(int number)
+{
+    struct sigaction old;
+    // Who started us may have asked for a signal to be ignored (nohup, a shell for
+    // its background jobs): that stays.
+    if (sigaction(number, NULL, &old) != 0 || old.sa_handler == SIG_IGN)
+        return;
+    const struct sigaction action = {.sa_handler = on_signal};
+    (void)sigaction(number, &action, NULL);
+}
+
 enum status stop_install(struct error *err)
 {
     if (pipe2(stop_pipe, O_CLOEXEC | O_NONBLOCK) != 0)
         return error_set(err, STATUS_IO, "cannot make a pipe: %s", strerror(errno));
-    const int signals[] = {SIGINT, SIGTERM, SIGHUP};
-    struct sigaction action = {.sa_handler = on_signal};
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
     for (unsigned i = 0; i < sizeof signals / sizeof *signals; i++)
-        (void)sigaction(signals[i], &action, NULL);
+        stop_on(signals[i]);
     struct sigaction ignore = {.sa_handler = SIG_IGN};
     (void)sigaction(SIGPIPE, &ignore, NULL);
     return STATUS_OK;

@@ -6,8 +6,13 @@
 
 #include "common/core/error.h"
 
-// Installs the handlers and ignores SIGPIPE.  Main thread, before others start.
+// Installs the handlers and ignores SIGPIPE.  What was ignored when the program
+// started (nohup, background jobs of shells) stays ignored.  Main thread, before
+// others start.
 MUST_CHECK enum status stop_install(struct error *err);
+
+// Makes one more signal a wish to stop, unless it is ignored.  After stop_install.
+void stop_on(int number);
 
 // Whether a stop was asked for.  Any thread.
 bool stop_requested(void);

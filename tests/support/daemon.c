@@ -14,6 +14,7 @@ enum { PATIENCE_MS = 20000 };
 static void run_child(const char *const *argv, int errors)
 {
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL); // a test that dies takes it along
+    (void)signal(SIGINT, SIG_DFL);          // ignored where the tests are a background job
     (void)dup2(errors, STDERR_FILENO);
     char *arguments[32] = {0};
     for (int i = 0; argv[i] && i < 31; i++)

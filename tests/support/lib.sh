@@ -56,10 +56,11 @@ skip() {
 }
 
 # start NAME COMMAND...: runs it in the background, its output in $WORK/NAME.log.
+# A shell makes its background jobs ignore SIGINT, and our programs leave it so.
 start() {
   local name=$1
   shift
-  "$@" >>"$WORK/$name.log" 2>&1 </dev/null {test_stderr}>&- &
+  env --default-signal=INT "$@" >>"$WORK/$name.log" 2>&1 </dev/null {test_stderr}>&- &
   started_pids[$name]=$!
 }
 

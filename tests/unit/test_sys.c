@@ -213,13 +213,38 @@ static void test_stop(void **state)
     assert_int_equal(raise(SIGPIPE), 0);
 }
 
+// What nohup and shells ignore on a program's behalf stays ignored; what they do
+// not is a wish to stop.  In a child, whose handlers are still the system's.
+static void test_stop_ignored(void **state)
+{
+    (void)state;
+    static const int signals[] = {SIGHUP, SIGINT, SIGTERM};
+    for (unsigned ignored = 0; ignored < 3; ignored++) {
+        const pid_t child = fork();
+        assert_true(child >= 0);
+        if (child == 0) {
+            for (unsigned i = 0; i < 3; i++)
+                (void)signal(signals[i], i == ignored ? SIG_IGN : SIG_DFL);
+            bool good = stop_install(NULL) == STATUS_OK;
+            (void)raise(signals[ignored]);
+            good = good && !stop_requested();
+            (void)raise(signals[(ignored + 1) % 3]);
+            _exit(good && stop_requested() ? 0 : 1);
+        }
+        int status;
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_true(WIFEXITED(status));
+        assert_int_equal(WEXITSTATUS(status), 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lock),    cmocka_unit_test(test_config),
-        cmocka_unit_test(test_folders), cmocka_unit_test(test_process),
-        cmocka_unit_test(test_clock),   cmocka_unit_test(test_data_folder),
-        cmocka_unit_test(test_stop),
+        cmocka_unit_test(test_lock),         cmocka_unit_test(test_config),
+        cmocka_unit_test(test_folders),      cmocka_unit_test(test_process),
+        cmocka_unit_test(test_clock),        cmocka_unit_test(test_data_folder),
+        cmocka_unit_test(test_stop_ignored), cmocka_unit_test(test_stop),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
