@@ -4,10 +4,9 @@
 
 #include "common/core/parse.h"
 
-#define SOURCE (OPTION_BIT(COLLECTOR) | OPTION_BIT(DB) | OPTION_BIT(TIMEOUT))
-#define NAMES                                                                                      \
-    (OPTION_BIT(MODEL) | OPTION_BIT(HOST) | OPTION_BIT(DEVICE) | OPTION_BIT(RUN) |                 \
-     OPTION_BIT(OPERATION) | OPTION_BIT(STAGE))
+#define SOURCE  (OPTION_BIT(COLLECTOR) | OPTION_BIT(DB) | OPTION_BIT(TIMEOUT))
+#define PLACES  (OPTION_BIT(MODEL) | OPTION_BIT(HOST) | OPTION_BIT(DEVICE) | OPTION_BIT(RUN))
+#define NAMES   (PLACES | OPTION_BIT(OPERATION) | OPTION_BIT(STAGE))
 #define FILTERS (NAMES | OPTION_BIT(SINCE) | OPTION_BIT(UNTIL))
 #define ROWS    (OPTION_BIT(JSON) | OPTION_BIT(CSV))
 #define LISTING (SOURCE | FILTERS | ROWS | OPTION_BIT(LIMIT))
@@ -21,8 +20,8 @@ static const struct cli_command commands[] = {
         .name = "top",
         .arguments = "",
         .summary = "the dashboard (also without any command, on a terminal)",
-        .options = SOURCE | FILTERS | OPTION_BIT(INTERVAL) | OPTION_BIT(ASCII) |
-                   OPTION_BIT(NO_MOUSE) | OPTION_BIT(READONLY),
+        .options = SOURCE | PLACES | OPTION_BIT(SINCE) | OPTION_BIT(UNTIL) | OPTION_BIT(INTERVAL) |
+                   OPTION_BIT(ASCII) | OPTION_BIT(NO_MOUSE) | OPTION_BIT(READONLY),
         .run = command_top,
     },
     {

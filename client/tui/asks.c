@@ -4,7 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define KIND(kind) (UINT32_C(1) << RECORD_KIND_##kind)
+#define KIND(kind)    (UINT32_C(1) << RECORD_KIND_##kind)
+#define BY(dimension) (1u << QUERY_BY_##dimension)
 
 enum { STAGES_MAX = 256, INFERENCES_MAX = 240, RUNS_MAX = 200 };
 
@@ -12,30 +13,40 @@ enum { STAGES_MAX = 256, INFERENCES_MAX = 240, RUNS_MAX = 200 };
 // be set while a model loads.
 static const int64_t stage_slack_ns = INT64_C(1000000000);
 
+enum { LIFE = BY(HOST) | BY(RUN), ANSWER = LIFE | BY(MODEL) | BY(DEVICE) };
+
 static const struct {
     enum query_kind kind;
     enum record_kind record_kind;
     uint32_t limit;
     uint32_t stale_by; // kinds of records
+    unsigned has;      // dimensions that what is asked for can be filtered by
 } asks[ASK_COUNT] = {
     [ASK_SUMMARY] = {.kind = QUERY_SUMMARY,
+                     .has = ANSWER,
                      .stale_by = KIND(RUN) | KIND(LOAD) | KIND(INFERENCE) | KIND(STARTUP)},
-    [ASK_OVERVIEW] = {.kind = QUERY_OVERVIEW, .stale_by = KIND(RUN) | KIND(LOAD) | KIND(INFERENCE)},
+    [ASK_OVERVIEW] = {.kind = QUERY_OVERVIEW,
+                      .has = ANSWER,
+                      .stale_by = KIND(RUN) | KIND(LOAD) | KIND(INFERENCE)},
     [ASK_LOADS] = {.kind = QUERY_RECORDS,
                    .record_kind = RECORD_KIND_LOAD,
                    .limit = 1,
+                   .has = ANSWER,
                    .stale_by = KIND(LOAD)},
     [ASK_STAGES] = {.kind = QUERY_RECORDS,
                     .record_kind = RECORD_KIND_LOAD_STAGE,
                     .limit = STAGES_MAX,
+                    .has = ANSWER | BY(STAGE),
                     .stale_by = KIND(LOAD) | KIND(LOAD_STAGE)},
     [ASK_INFERENCES] = {.kind = QUERY_RECORDS,
                         .record_kind = RECORD_KIND_INFERENCE,
                         .limit = INFERENCES_MAX,
+                        .has = ANSWER,
                         .stale_by = KIND(INFERENCE)},
     [ASK_RUNS] = {.kind = QUERY_RECORDS,
                   .record_kind = RECORD_KIND_RUN,
                   .limit = RUNS_MAX,
+                  .has = LIFE, // a run has many models: it is shown whatever they are
                   .stale_by = KIND(RUN) | KIND(LOAD) | KIND(INFERENCE)},
 };
 
@@ -71,6 +82,9 @@ bool asks_query(enum ask ask, const struct query_filter *filter, const struct re
         return narrow_to_load(query, loads);
     if (filter)
         query->filter = *filter;
+    for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++)
+        if (!(asks[ask].has >> i & 1))
+            query->filter.by[i][0] = '\0';
     return true;
 }
 

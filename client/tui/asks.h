@@ -21,7 +21,8 @@ enum ask {
 // Every ask, as bits.
 enum { ASKS_ALL = (1 << ASK_COUNT) - 1 };
 
-// The query of an ask, under `filter` (NULL: everything).  ASK_STAGES takes the
+// The query of an ask, under `filter` (NULL: everything), as far as what is asked
+// for has the filter's dimensions: a run has no model.  ASK_STAGES takes the
 // load from `loads`, the last answer to ASK_LOADS (may be NULL): returns false
 // when there is none and so nothing to ask.
 bool asks_query(enum ask ask, const struct query_filter *filter, const struct result *loads,

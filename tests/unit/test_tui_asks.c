@@ -25,6 +25,22 @@ static void every_ask_is_a_query_that_makes_sense(void **state)
     }
 }
 
+// A filter by model leaves the runs as they are: a run has no model.
+static void a_filter_goes_as_far_as_the_dimensions_do(void **state)
+{
+    (void)state;
+    struct query_filter filter = {.since_ns = 5};
+    strcpy(filter.by[QUERY_BY_MODEL], "stories");
+    strcpy(filter.by[QUERY_BY_HOST], "gpu-17");
+    struct query query;
+    assert_true(asks_query(ASK_RUNS, &filter, NULL, &query));
+    assert_string_equal(query.filter.by[QUERY_BY_MODEL], "");
+    assert_string_equal(query.filter.by[QUERY_BY_HOST], "gpu-17");
+    assert_int_equal(query.filter.since_ns, 5);
+    assert_true(asks_query(ASK_INFERENCES, &filter, NULL, &query));
+    assert_memory_equal(&query.filter, &filter, sizeof filter);
+}
+
 static void stages_are_those_of_the_load(void **state)
 {
     (void)state;
@@ -81,6 +97,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_ask_is_a_query_that_makes_sense),
+        cmocka_unit_test(a_filter_goes_as_far_as_the_dimensions_do),
         cmocka_unit_test(stages_are_those_of_the_load),
         cmocka_unit_test(without_a_load_there_are_no_stages_to_ask_for),
         cmocka_unit_test(records_make_answers_stale),
