@@ -4,6 +4,7 @@
 
 #include <sqlite3.h>
 
+#include "common/core/saturate.h"
 #include "common/store/filter.h"
 #include "common/store/reader.h"
 #include "common/store/schema.h"
@@ -133,8 +134,9 @@ static enum status take_inference(void *context, sqlite3_stmt *row, struct error
     if (status != STATUS_OK || !figures)
         return status;
     figures->inferences++;
-    figures->prompt_tokens += sqlite3_column_int64(row, 5);
-    figures->generated_tokens += sqlite3_column_int64(row, 6);
+    figures->prompt_tokens = saturate_add(figures->prompt_tokens, sqlite3_column_int64(row, 5));
+    figures->generated_tokens =
+        saturate_add(figures->generated_tokens, sqlite3_column_int64(row, 6));
     aggregate_add_int(&figures->e2e, sqlite3_column_int64(row, 7));
     if (sqlite3_column_type(row, 8) != SQLITE_NULL)
         aggregate_add_int(&figures->ttft, sqlite3_column_int64(row, 8));
@@ -206,9 +208,10 @@ static enum status add_host_memory(struct store *store, struct result *answer, i
 {
     sqlite3_str *sql = sqlite3_str_new(store->db);
     sqlite3_str_appendf(sql,
-                        "SELECT sum((SELECT s.host_memory_bytes FROM process_sample s"
-                        " WHERE s.run = t.run ORDER BY s.id DESC LIMIT 1))"
-                        " FROM run t WHERE t.\"end\" = 0 AND t.host = %lld",
+                        "SELECT CASE WHEN count(memory) THEN CAST(total(memory) AS INTEGER) END"
+                        " FROM (SELECT (SELECT s.host_memory_bytes FROM process_sample s"
+                        "  WHERE s.run = t.run ORDER BY s.id DESC LIMIT 1) AS memory"
+                        "  FROM run t WHERE t.\"end\" = 0 AND t.host = %lld)",
                         (long long)host);
     return reader_scan(store, sql, NULL, take_memory, answer, err);
 }

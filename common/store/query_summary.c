@@ -4,6 +4,7 @@
 
 #include <sqlite3.h>
 
+#include "common/core/saturate.h"
 #include "common/store/database.h"
 #include "common/store/filter.h"
 #include "common/store/reader.h"
@@ -137,22 +138,25 @@ static enum status add_runs(struct store *store, const struct query_filter *filt
                                        "host_memory_bytes"};
     struct copy copy = {answer, keys, sizeof keys / sizeof *keys};
     sqlite3_str *sql = sqlite3_str_new(store->db);
+    sqlite3_str_appendall(sql, "SELECT count(*), coalesce(sum(\"end\" = 0), 0),"
+                               " count(DISTINCT host)");
+    // total(), which becomes the largest integer where sum() would fail the query.
+    for (unsigned i = 3; i < copy.count - 1; i++)
+        sqlite3_str_appendf(sql, ", CAST(total(%s) AS INTEGER)", keys[i]);
     sqlite3_str_appendall(
-        sql, "SELECT count(*), coalesce(sum(t.\"end\" = 0), 0), count(DISTINCT t.host),"
-             " coalesce(sum(l.produced), 0), coalesce(sum(l.stored), 0),"
-             " coalesce(sum(l.dropped), 0), coalesce(sum(l.unnumbered), 0),"
-             " coalesce(sum(l.duplicates), 0), coalesce(sum(l.refused), 0),"
-             " coalesce(sum(l.expired), 0), coalesce(sum(l.cleared), 0),"
-             " coalesce(sum(l.in_flight), 0),"
-             " sum(CASE WHEN t.\"end\" = 0 THEN (SELECT s.host_memory_bytes"
-             "  FROM process_sample s WHERE s.run = t.run ORDER BY s.id DESC LIMIT 1) END)"
+        sql, ", CASE WHEN count(memory) THEN CAST(total(memory) AS INTEGER) END"
+             " FROM (SELECT t.\"end\", t.host, l.produced, l.stored, l.dropped, l.unnumbered,"
+             " l.duplicates, l.refused, l.expired, l.cleared, l.in_flight,"
+             " CASE WHEN t.\"end\" = 0 THEN (SELECT s.host_memory_bytes FROM process_sample s"
+             "  WHERE s.run = t.run ORDER BY s.id DESC LIMIT 1) END AS memory"
              " FROM run t JOIN v_ledger l ON l.id = t.run");
     filter_where_run(sql, filter);
+    sqlite3_str_appendall(sql, ")");
     enum status status = reader_scan(store, sql, filter, take_copy, &copy, err);
     if (status != STATUS_OK)
         return status;
-    const int64_t lost =
-        result_integer(answer, 0, "dropped", 0) + result_integer(answer, 0, "unnumbered", 0);
+    const int64_t lost = saturate_add(result_integer(answer, 0, "dropped", 0),
+                                      result_integer(answer, 0, "unnumbered", 0));
     answer_real(answer, "coverage_ratio",
                 coverage_ratio(result_integer(answer, 0, "stored", 0), lost));
     return STATUS_OK;
@@ -170,8 +174,8 @@ static enum status take_inference(void *context, sqlite3_stmt *row, struct error
     (void)err;
     sums->count++;
     sums->failed += sqlite3_column_int64(row, 0) == RECORD_FINISH_ERROR;
-    sums->prompt_tokens += sqlite3_column_int64(row, 1);
-    sums->generated_tokens += sqlite3_column_int64(row, 2);
+    sums->prompt_tokens = saturate_add(sums->prompt_tokens, sqlite3_column_int64(row, 1));
+    sums->generated_tokens = saturate_add(sums->generated_tokens, sqlite3_column_int64(row, 2));
     aggregate_add_int(&sums->e2e, sqlite3_column_int64(row, 3));
     if (sqlite3_column_type(row, 4) != SQLITE_NULL)
         aggregate_add_int(&sums->ttft, sqlite3_column_int64(row, 4));

@@ -7,6 +7,7 @@
 
 #include <sqlite3.h>
 
+#include "common/core/saturate.h"
 #include "common/store/database.h"
 #include "common/store/filter.h"
 
@@ -153,7 +154,7 @@ enum status coverage_read(struct coverage *coverage, struct store *store,
     *coverage = (struct coverage){0};
     sqlite3_str *sql = sqlite3_str_new(store->db);
     sqlite3_str_appendall(sql, "SELECT t.run, t.host, t.\"end\", l.stored,"
-                               " l.dropped + l.unnumbered"
+                               " CAST(l.dropped + l.unnumbered AS INTEGER)"
                                " FROM run t JOIN v_ledger l ON l.id = t.run");
     filter_where_run(sql, filter);
     sqlite3_str_appendall(sql, " ORDER BY t.run");
@@ -179,16 +180,15 @@ void coverage_sum(const struct coverage *coverage, int64_t host, int64_t run, in
         if ((host != GROUP_KEY_NONE && one->host != host) ||
             (run != GROUP_KEY_NONE && one->run != run))
             continue;
-        *stored += one->stored;
-        *lost += one->lost;
+        *stored = saturate_add(*stored, one->stored);
+        *lost = saturate_add(*lost, one->lost);
     }
 }
 
 double coverage_ratio(int64_t stored, int64_t lost)
 {
-    if (stored + lost <= 0)
-        return NAN;
-    return (double)stored / ((double)stored + (double)lost);
+    const double all = (double)stored + (double)lost;
+    return all > 0 ? (double)stored / all : (double)NAN;
 }
 
 const struct coverage_run *coverage_find(const struct coverage *coverage, int64_t run)

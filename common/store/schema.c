@@ -37,7 +37,9 @@ static const char fixed_indexes[] = "CREATE INDEX run_heard ON run(heard_ns);"
 
 // Per run: what became of everything it produced.  A closed run balances when
 // the ranges of each stream follow each other from 1 to what it produced, and
-// all counts of the stored agree.
+// all counts of the stored agree.  total(), since sum() fails the whole query
+// where it overflows; what the wire lets in stays exact in it (MESSAGE_NUMBER_MAX
+// of each of a run's streams), and what is beyond becomes the largest integer.
 static const char ledger_view[] =
     "CREATE VIEW v_ledger AS SELECT id, uuid, \"end\", produced, stored, dropped, unnumbered,"
     " in_flight, duplicates, refused, expired, cleared,"
@@ -51,17 +53,19 @@ static const char ledger_view[] =
     " END AS balanced"
     " FROM (SELECT r.run AS id, r.uuid AS uuid, r.\"end\" AS \"end\", r.stored AS stored,"
     "  r.duplicates AS duplicates, r.refused AS refused,"
-    "  (SELECT coalesce(sum(s.produced), 0) FROM stream s WHERE s.run = r.run) AS produced,"
-    "  (SELECT coalesce(sum(s.unnumbered), 0) FROM stream s WHERE s.run = r.run) AS unnumbered,"
-    "  (SELECT coalesce(sum(max(s.produced - s.next + 1, 0)), 0) FROM stream s"
+    "  (SELECT CAST(total(s.produced) AS INTEGER) FROM stream s WHERE s.run = r.run) AS produced,"
+    "  (SELECT CAST(total(s.unnumbered) AS INTEGER) FROM stream s WHERE s.run = r.run) AS "
+    "unnumbered,"
+    "  (SELECT CAST(total(max(s.produced - s.next + 1, 0)) AS INTEGER) FROM stream s"
     "   WHERE s.run = r.run) AS in_flight,"
-    "  (SELECT coalesce(sum(g.last - g.first + 1), 0) FROM range g"
+    "  (SELECT CAST(total(g.last - g.first + 1) AS INTEGER) FROM range g"
     "   WHERE g.run = r.run AND g.state = 1) AS dropped,"
-    "  (SELECT coalesce(sum(g.last - g.first + 1), 0) FROM range g"
+    "  (SELECT CAST(total(g.last - g.first + 1) AS INTEGER) FROM range g"
     "   WHERE g.run = r.run AND g.state = 0) AS range_stored,"
-    "  (SELECT coalesce(sum(l.stored), 0) FROM ledger l WHERE l.run = r.run) AS ledger_stored,"
-    "  (SELECT coalesce(sum(l.expired), 0) FROM ledger l WHERE l.run = r.run) AS expired,"
-    "  (SELECT coalesce(sum(l.cleared), 0) FROM ledger l WHERE l.run = r.run) AS cleared"
+    "  (SELECT CAST(total(l.stored) AS INTEGER) FROM ledger l WHERE l.run = r.run) AS "
+    "ledger_stored,"
+    "  (SELECT CAST(total(l.expired) AS INTEGER) FROM ledger l WHERE l.run = r.run) AS expired,"
+    "  (SELECT CAST(total(l.cleared) AS INTEGER) FROM ledger l WHERE l.run = r.run) AS cleared"
     "  FROM run r)";
 
 // ---- Tables from the record table ---------------------------------------------------
@@ -199,8 +203,18 @@ static enum status create_tables(sqlite3 *db, struct error *err)
     return status;
 }
 
+// Version 2: views whose sums cannot overflow.  Every migration makes all views
+// anew.
+static enum status change_views(sqlite3 *db, struct error *err)
+{
+    (void)db;
+    (void)err;
+    return STATUS_OK;
+}
+
 static const struct schema_step all_steps[] = {
     {1, create_tables},
+    {2, change_views},
 };
 
 _Static_assert(sizeof all_steps / sizeof *all_steps == SCHEMA_VERSION, "a step for each version");

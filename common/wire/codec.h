@@ -4,7 +4,7 @@
 // texts (UTF-8, no NUL), numbers and times have been checked, and a batch's
 // tables cover first..last exactly, each number once, numbers rising in a table,
 // column values as many as rows, of the column's type, names in 1..65535, reals
-// finite, durations and other counts not negative where the table says so.
+// finite, durations and other counts from 0 to MESSAGE_VALUE_MAX.
 #ifndef INFERSTAT_WIRE_CODEC_H
 #define INFERSTAT_WIRE_CODEC_H
 
@@ -16,7 +16,8 @@ MUST_CHECK enum status codec_encode(unsigned char **out, size_t *size,
                                     const struct message *message, struct error *err);
 
 // Decodes one frame.  STATUS_INVALID when it is no message at all, or one whose
-// addressing (run, stream, range) makes no sense.  A batch whose content is at
+// addressing (run, stream, range) makes no sense: a range longer than a batch may
+// have is not refused by its numbers, since that would drop them.  A batch whose content is at
 // fault decodes with batch.fault set and without tables, so that its range can
 // be refused; its drops, names and streams are still there where they are sound.
 // A heartbeat may have a fault too, and no range.  A query decodes whatever it

@@ -251,6 +251,11 @@ static const char *read_drops(struct arena *arena, const struct wire_drop **drop
     return NULL;
 }
 
+static bool count_is_sound(int64_t count)
+{
+    return count >= 0 && count <= MESSAGE_VALUE_MAX;
+}
+
 static const char *read_description(struct message_hello *hello,
                                     const Inferstat__RunDescription *about)
 {
@@ -271,9 +276,9 @@ static const char *read_description(struct message_hello *hello,
     }
     if (hello->host.size < 1 || hello->host.size > MESSAGE_NAME_SIZE_MAX)
         return "the host's name is empty or too long";
-    if (hello->pid < 0 || hello->cpu_count < 0 || hello->host_memory_bytes < 0 ||
-        hello->device_count < 0)
-        return "a negative count in the run's description";
+    if (!count_is_sound(hello->pid) || !count_is_sound(hello->cpu_count) ||
+        !count_is_sound(hello->host_memory_bytes) || !count_is_sound(hello->device_count))
+        return "a count in the run's description cannot be";
     return NULL;
 }
 
@@ -315,7 +320,11 @@ static const char *read_batch_address(struct message_batch *batch, const Inferst
     batch->last = from->last;
     if (from->first == 0 && from->last == 0)
         return from->n_tables ? "records without numbers" : NULL;
-    return range_is_sound(from->first, from->last) ? NULL : "its range makes no sense";
+    if (!range_is_sound(from->first, from->last))
+        return "its range makes no sense";
+    if (from->last - from->first >= DELIVERY_BATCH_MAX)
+        return "more records than a batch may have";
+    return NULL;
 }
 
 static const char *read_names(struct arena *arena, struct message_batch *batch,

@@ -89,8 +89,10 @@ static bool row_has(const uint8_t *present, size_t row)
     return !present || (present[row / 8] >> row % 8 & 1);
 }
 
-// Integers that count or measure cannot be negative; the offset between two
-// clocks is the one duration that can, and it is in no kind that is sent.
+// Integers that count or measure cannot be negative, and where they are beyond
+// all measure a sum of them would say nothing of the others; the offset between
+// two clocks is the one duration that can be negative, and it is in no kind that
+// is sent.
 static bool unit_is_signed(enum unit unit)
 {
     return unit != UNIT_DURATION && unit != UNIT_BYTES && unit != UNIT_COUNT && unit != UNIT_TOKENS;
@@ -99,7 +101,7 @@ static bool unit_is_signed(enum unit unit)
 static const char *check_ints(const int64_t *values, const uint8_t *present, size_t count,
                               const struct record_column *column)
 {
-    int64_t highest = INT64_MAX;
+    int64_t highest = MESSAGE_VALUE_MAX;
     if (column_type_is_enum(column->type))
         for (highest = 0; column_enum_text(column->type, highest + 1); highest++) {
             // Numbers of an enumeration follow each other from 0.
@@ -112,7 +114,7 @@ static const char *check_ints(const int64_t *values, const uint8_t *present, siz
     if (sound)
         return NULL;
     return column_type_is_enum(column->type) ? "a number that is none of the enumeration's"
-                                             : "a negative value";
+                                             : "a value that cannot be: negative or beyond 2^53";
 }
 
 static const char *check_reals(const double *values, const uint8_t *present, size_t count)
@@ -307,8 +309,6 @@ static const char *read_table(struct arena *arena, struct wire_table *to,
 const char *codec_read_tables(struct arena *arena, struct message_batch *batch,
                               const Inferstat__Batch *from)
 {
-    if (batch->last - batch->first >= DELIVERY_BATCH_MAX)
-        return "more records than a batch may have";
     if (from->n_tables > RECORD_KIND_COUNT)
         return "more tables than there are kinds";
     size_t count = from->n_tables;

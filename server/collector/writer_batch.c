@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/core/delivery.h"
+#include "common/core/saturate.h"
 #include "common/store/schema.h"
 #include "common/sys/clock.h"
 #include "common/sys/log.h"
@@ -304,7 +305,7 @@ static enum status refuse(struct batches *batches, struct run *run, struct run_s
               "run %lld, stream %u: records %llu to %llu refused: %s", (long long)run->id,
               range.stream, (unsigned long long)range.first, (unsigned long long)range.last,
               reason);
-    run->refused += (int64_t)(range.last - range.first + 1);
+    run->refused = saturate_add(run->refused, (int64_t)(range.last - range.first + 1));
     name_refused(ack, range.stream, range.first, range.last, reason);
     return run_advance(batches->runs, run, stream, SCHEMA_RANGE_DROPPED, &range, reason,
                        strlen(reason), err);
@@ -357,7 +358,7 @@ static enum status take_records(struct batches *batches, struct run *run, const 
     if (verdict == DELIVERY_GAP)
         return STATUS_OK;
     if (duplicates) {
-        run->duplicates += (int64_t)duplicates;
+        run->duplicates = saturate_add(run->duplicates, (int64_t)duplicates);
         run->dirty = true;
     }
     if (verdict == DELIVERY_KNOWN)

@@ -130,7 +130,7 @@ static void make_hello(struct input *input, struct message_hello *hello)
     hello->cuda = text(input, 0);
     hello->pid = (int64_t)(number(input) >> 1);
     hello->started_ns = (int64_t)number(input);
-    hello->host_memory_bytes = (int64_t)(number(input) >> 1);
+    hello->host_memory_bytes = (int64_t)(number(input) % (uint64_t)MESSAGE_VALUE_MAX);
     hello->stream_count = make_streams(input);
     hello->streams = streams;
 }
@@ -140,7 +140,8 @@ static int64_t make_int(struct input *input, const struct record_column *column)
     int64_t count = 0;
     while (column_type_is_enum(column->type) && column_enum_text(column->type, count))
         count++;
-    return count ? (int64_t)below(input, (uint64_t)count) : (int64_t)(number(input) >> 1);
+    return count ? (int64_t)below(input, (uint64_t)count)
+                 : (int64_t)(number(input) % ((uint64_t)MESSAGE_VALUE_MAX + 1));
 }
 
 static void make_value(struct input *input, struct record *record, unsigned index,

@@ -378,6 +378,25 @@ static void test_implausible_clocks_are_stored_and_counted(void **state)
     assert_int_equal(integer("SELECT sum(clock_suspect) FROM v_inference"), 4);
 }
 
+// Sends one query and decodes the answer into `message`.
+static void ask(const char *service, const struct query *query, struct message *message)
+{
+    struct producer asker;
+    const struct message question = {.kind = MESSAGE_QUERY,
+                                     .query = {.id = 42, .protocol = 1, .query = *query}};
+    producer_open(&asker, endpoint(service), 1);
+    producer_message(&asker, &question);
+    uint32_t ready = 0;
+    wire_wait(&asker.socket, 1, -1, INT64_C(5000000000), &ready);
+    struct wire_frame frame;
+    assert_int_equal(wire_receive(asker.socket, &frame), STATUS_OK);
+    assert_int_equal(codec_decode(message, frame.bytes, frame.size, NULL), STATUS_OK);
+    wire_frame_release(&frame);
+    assert_int_equal(message->kind, MESSAGE_REPLY);
+    assert_int_equal(message->reply.id, 42);
+    producer_close(&asker);
+}
+
 // ---- Bad input -----------------------------------------------------------------------------
 
 static void test_a_batch_that_can_never_be_taken(void **state)
@@ -404,6 +423,41 @@ static void test_a_batch_that_can_never_be_taken(void **state)
     assert_int_equal(integer("SELECT refused FROM run"), 5);
     assert_int_equal(integer("SELECT sum(last - first + 1) FROM range WHERE reason = 2"), 5);
     assert_int_equal(integer("SELECT count(*) FROM range WHERE detail LIKE '%name%'"), 1);
+}
+
+// Numbers near 2^63 once made every query of the ledger overflow for ever.
+static void test_numbers_that_cannot_be(void **state)
+{
+    (void)state;
+    static const uint64_t huge = (uint64_t)INT64_MAX - 1;
+    const struct delivery_stream streams[] = {{0, huge, 0}, {1, huge, 0}};
+    producer_hello(&producer, streams, 2);
+    assert_true(producer_await(&producer, 5000));
+    assert_non_null(strstr(producer.error, "out of range"));
+    hello();
+    static const uint64_t lasts[] = {DELIVERY_BATCH_MAX + 1, huge};
+    for (size_t i = 0; i < COUNT_OF(lasts); i++) {
+        struct message message = {
+            .kind = MESSAGE_BATCH,
+            .batch = {.sequence = ++producer.sequence, .first = 1, .last = lasts[i]}};
+        memcpy(message.batch.run, producer.run, sizeof producer.run);
+        producer_message(&producer, &message);
+        assert_true(producer_await(&producer, 5000));
+        assert_string_not_equal(producer.error, "");
+    }
+    record_set_int(&records[1], INFERENCE_GENERATED_TOKENS, INT64_MAX);
+    producer_batch(&producer, 0, 1, records, 2);
+    assert_true(producer_await_next(&producer, 0, 3));
+    assert_int_equal(producer.refused, 1);
+    store_records(3, 5);
+    assert_int_equal(integer("SELECT refused FROM run"), 2);
+    assert_int_equal(integer("SELECT produced FROM v_ledger"), 5);
+    struct message message;
+    const struct query summary = {.kind = QUERY_SUMMARY};
+    ask("query", &summary, &message);
+    assert_int_equal(message.reply.status, REPLY_OK);
+    assert_int_equal(result_integer(message.reply.result, 0, "produced", 0), 5);
+    message_free(&message);
 }
 
 static void test_frames_that_are_no_messages(void **state)
@@ -435,25 +489,6 @@ static void test_a_protocol_from_the_future(void **state)
 }
 
 // ---- Queries, clearing, live -----------------------------------------------------------------
-
-// Sends one query and decodes the answer into `message`.
-static void ask(const char *service, const struct query *query, struct message *message)
-{
-    struct producer asker;
-    const struct message question = {.kind = MESSAGE_QUERY,
-                                     .query = {.id = 42, .protocol = 1, .query = *query}};
-    producer_open(&asker, endpoint(service), 1);
-    producer_message(&asker, &question);
-    uint32_t ready = 0;
-    wire_wait(&asker.socket, 1, -1, INT64_C(5000000000), &ready);
-    struct wire_frame frame;
-    assert_int_equal(wire_receive(asker.socket, &frame), STATUS_OK);
-    assert_int_equal(codec_decode(message, frame.bytes, frame.size, NULL), STATUS_OK);
-    wire_frame_release(&frame);
-    assert_int_equal(message->kind, MESSAGE_REPLY);
-    assert_int_equal(message->reply.id, 42);
-    producer_close(&asker);
-}
 
 static void test_queries_while_it_collects(void **state)
 {
@@ -748,6 +783,7 @@ int main(void)
         TEST(test_goodbye_closes_what_is_complete),
         TEST(test_implausible_clocks_are_stored_and_counted),
         TEST(test_a_batch_that_can_never_be_taken),
+        TEST(test_numbers_that_cannot_be),
         TEST(test_frames_that_are_no_messages),
         TEST(test_a_protocol_from_the_future),
         TEST(test_queries_while_it_collects),

@@ -59,7 +59,7 @@ static void test_hello(void **state)
                                       .pid = 4711,
                                       .started_ns = -5,
                                       .cpu_count = 2,
-                                      .host_memory_bytes = INT64_MAX,
+                                      .host_memory_bytes = MESSAGE_VALUE_MAX,
                                       .device_count = 1,
                                       .streams = streams,
                                       .stream_count = 2}};
@@ -76,7 +76,7 @@ static void test_hello(void **state)
     assert_int_equal(out.hello.pid, 4711);
     assert_int_equal(out.hello.started_ns, -5);
     assert_int_equal(out.hello.cpu_count, 2);
-    assert_true(out.hello.host_memory_bytes == INT64_MAX);
+    assert_true(out.hello.host_memory_bytes == MESSAGE_VALUE_MAX);
     assert_int_equal(out.hello.stream_count, 2);
     assert_true(out.hello.streams[1].produced == MESSAGE_NUMBER_MAX);
     assert_int_equal(out.hello.streams[0].unnumbered, 1);
@@ -317,7 +317,7 @@ static int64_t random_int(const struct record_column *column)
     int64_t value = (int64_t)(random_next() >> random_next() % 64);
     if (column->unit == UNIT_NONE || column->unit == UNIT_TIME || column->unit == UNIT_HERTZ)
         return value;
-    return value < 0 ? INT64_MAX : value;
+    return value < 0 || value > MESSAGE_VALUE_MAX ? MESSAGE_VALUE_MAX : value;
 }
 
 // A record of the kind with every column it must have and some it may have.

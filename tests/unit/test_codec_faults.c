@@ -153,10 +153,6 @@ static void spoil_hole(struct spoiled *it)
 {
     it->batch.last = 13;
 }
-static void spoil_length(struct spoiled *it)
-{
-    it->batch.last = 10 + DELIVERY_BATCH_MAX;
-}
 static void spoil_no_tables(struct spoiled *it)
 {
     it->batch.n_tables = 0;
@@ -226,6 +222,22 @@ static void spoil_negative_count(struct spoiled *it)
 {
     it->ints[INFERENCE_CONCURRENT][1] = -1;
 }
+static void spoil_large_duration(struct spoiled *it)
+{
+    it->ints[INFERENCE_E2E_NS][2] = MESSAGE_VALUE_MAX + 1;
+}
+static void spoil_large_tokens(struct spoiled *it)
+{
+    it->ints[INFERENCE_GENERATED_TOKENS][0] = INT64_MAX;
+}
+static void spoil_large_bytes(struct spoiled *it)
+{
+    it->ints[INFERENCE_HOST_MEMORY][1] = MESSAGE_VALUE_MAX + 1;
+}
+static void spoil_large_count(struct spoiled *it)
+{
+    it->ints[INFERENCE_CONCURRENT][1] = INT64_MAX;
+}
 static void spoil_enum(struct spoiled *it)
 {
     it->ints[INFERENCE_FINISH][1] = 4;
@@ -276,7 +288,11 @@ static void spoil_drop_detail(struct spoiled *it)
 }
 static void spoil_stream(struct spoiled *it)
 {
-    it->stream.produced = (uint64_t)INT64_MAX;
+    it->stream.produced = MESSAGE_NUMBER_MAX + 1;
+}
+static void spoil_unnumbered(struct spoiled *it)
+{
+    it->stream.unnumbered = MESSAGE_NUMBER_MAX + 1;
 }
 static void spoil_activity(struct spoiled *it)
 {
@@ -300,7 +316,6 @@ static void test_faults_of_a_batch(void **state)
         {spoil_below, "outside"},
         {spoil_beyond, "outside"},
         {spoil_hole, "missing"},
-        {spoil_length, "more records"},
         {spoil_no_tables, "missing"},
         {spoil_number_in_two_tables, "twice"},
         {spoil_same_kind_twice, "without records"},
@@ -316,6 +331,10 @@ static void test_faults_of_a_batch(void **state)
         {spoil_negative_tokens, "negative"},
         {spoil_negative_bytes, "negative"},
         {spoil_negative_count, "negative"},
+        {spoil_large_duration, "inference.e2e_ns: a value that cannot be"},
+        {spoil_large_tokens, "cannot be"},
+        {spoil_large_bytes, "cannot be"},
+        {spoil_large_count, "cannot be"},
         {spoil_enum, "enumeration"},
         {spoil_negative_enum, "enumeration"},
         {spoil_name_zero, "out of range"},
@@ -329,6 +348,7 @@ static void test_faults_of_a_batch(void **state)
         {spoil_drop_large, "dropped range"},
         {spoil_drop_detail, "UTF-8"},
         {spoil_stream, "stream"},
+        {spoil_unnumbered, "stream"},
         {spoil_activity, "activity"},
     };
     static struct spoiled it;
@@ -337,6 +357,11 @@ static void test_faults_of_a_batch(void **state)
     assert_int_equal(decode_spoiled(&out, &it), STATUS_OK);
     assert_null(out.batch.fault);
     assert_int_equal(out.batch.tables[0].started_ns[2], 102);
+    message_free(&out);
+    it.ints[INFERENCE_E2E_NS][2] = MESSAGE_VALUE_MAX; // the largest is no fault
+    it.stream.produced = it.stream.unnumbered = MESSAGE_NUMBER_MAX;
+    assert_int_equal(decode_spoiled(&out, &it), STATUS_OK);
+    assert_null(out.batch.fault);
     message_free(&out);
     for (size_t i = 0; i < COUNT(cases); i++) {
         make_sound(&it);
@@ -356,8 +381,15 @@ static void test_faults_of_a_batch(void **state)
 static void test_batches_without_an_address(void **state)
 {
     (void)state;
-    static const uint64_t ranges[][2] = {
-        {0, 5}, {5, 0}, {6, 5}, {1, UINT64_MAX}, {UINT64_MAX, UINT64_MAX}, {0, 0}};
+    // The last but one would let a single message drop more numbers than any batch has.
+    static const uint64_t ranges[][2] = {{0, 5},
+                                         {5, 0},
+                                         {6, 5},
+                                         {1, UINT64_MAX},
+                                         {UINT64_MAX, UINT64_MAX},
+                                         {MESSAGE_NUMBER_MAX + 1, MESSAGE_NUMBER_MAX + 1},
+                                         {10, 10 + DELIVERY_BATCH_MAX},
+                                         {0, 0}};
     static struct spoiled it;
     struct message out;
     for (size_t i = 0; i < COUNT(ranges); i++) {
@@ -474,7 +506,8 @@ static void test_faults_of_other_messages(void **state)
     memset(long_name, 'x', sizeof long_name - 1);
     static struct delivery_stream many[DELIVERY_STREAMS_MAX + 1];
     const struct delivery_next zero = {0, 0};
-    const struct delivery_next beyond = {0, (uint64_t)INT64_MAX + 1};
+    const struct delivery_next beyond = {0, MESSAGE_NUMBER_MAX + 2};
+    const struct delivery_stream full = {0, MESSAGE_NUMBER_MAX + 1, 0};
     const struct wire_refused backwards = {.first = 3, .last = 2};
     const struct message bad[] = {
         {.kind = MESSAGE_HELLO},
@@ -485,7 +518,16 @@ static void test_faults_of_other_messages(void **state)
         {.kind = MESSAGE_HELLO, .hello = {.run = "x", .host = text("h"), .cuda = text(long_text)}},
         {.kind = MESSAGE_HELLO,
          .hello = {.run = "x", .host = text("h"), .streams = many, .stream_count = COUNT(many)}},
+        {.kind = MESSAGE_HELLO,
+         .hello = {.run = "x", .host = text("h"), .streams = &full, .stream_count = 1}},
+        {.kind = MESSAGE_HELLO,
+         .hello = {.run = "x", .host = text("h"), .cpu_count = MESSAGE_VALUE_MAX + 1}},
+        {.kind = MESSAGE_HELLO,
+         .hello = {.run = "x", .host = text("h"), .host_memory_bytes = INT64_MAX}},
+        {.kind = MESSAGE_HELLO,
+         .hello = {.run = "x", .host = text("h"), .device_count = INT64_MAX}},
         {.kind = MESSAGE_GOODBYE},
+        {.kind = MESSAGE_GOODBYE, .goodbye = {.run = "x", .streams = &full, .stream_count = 1}},
         {.kind = MESSAGE_GOODBYE,
          .goodbye = {.run = "x", .streams = many, .stream_count = COUNT(many)}},
         {.kind = MESSAGE_ACK, .ack = {.delivery = {.next = &zero, .next_count = 1}}},

@@ -520,6 +520,49 @@ static void test_summary_equals_plain_sql(void **state)
     result_free(result);
 }
 
+// Numbers that no producer can have made, in a file from elsewhere: sums stop at
+// the largest integer, and the rest of the answer is there.
+static void test_sums_do_not_overflow(void **state)
+{
+    (void)state;
+    add_inferences(100);
+    exec("UPDATE stream SET produced = 9223372036854775806;"
+         "INSERT INTO stream VALUES(1, 1, 1, 9223372036854775806, 9223372036854775806),"
+         " (2, 1, 1, 9223372036854775806, 9223372036854775806);"
+         "INSERT INTO range(run, stream, first, last, state, reason) VALUES"
+         " (1, 1, 1, 9223372036854775806, 1, 2), (2, 1, 1, 9223372036854775806, 1, 2);"
+         "UPDATE run SET stored = 9223372036854775806, refused = 9223372036854775806,"
+         " duplicates = 9223372036854775806, \"end\" = 0;"
+         "UPDATE inference SET prompt_tokens = 9223372036854775806, e2e_ns = 9223372036854775806;"
+         "INSERT INTO process_sample VALUES(1, 1, 0, 1, 5, 5, 0.5, 9223372036854775806, NULL),"
+         " (2, 2, 0, 2, 6, 6, 0.5, 9223372036854775806, NULL)");
+    static const char *const keys[] = {"produced",   "stored",        "dropped",
+                                       "unnumbered", "duplicates",    "refused",
+                                       "in_flight",  "prompt_tokens", "host_memory_bytes"};
+    struct query query = {.kind = QUERY_SUMMARY};
+    struct result *result = ask(&query);
+    for (size_t i = 0; i < COUNT_OF(keys); i++)
+        if (result_integer(result, 0, keys[i], 0) != INT64_MAX)
+            fail_msg("%s is not the largest integer", keys[i]);
+    assert_int_equal(result_integer(result, 0, "inferences", -1), 100);
+    expect_close(result_number(result, 0, "e2e_mean_ns", NAN), 9223372036854775806.0, "e2e");
+    result_free(result);
+    query.kind = QUERY_OVERVIEW;
+    result = ask(&query);
+    assert_int_equal(result_row_count(result), 8);
+    assert_int_equal(result_integer(result, 0, "prompt_tokens", -1), INT64_MAX);
+    assert_int_equal(result_integer(result, 0, "lost", -1), INT64_MAX);
+    result_free(result);
+    query = (struct query){.kind = QUERY_RECORDS, .record_kind = RECORD_KIND_RUN};
+    result = ask(&query);
+    assert_int_equal(result_row_count(result), 2);
+    result_free(result);
+    query = average("e2e_ns");
+    result = ask(&query);
+    assert_int_equal(result_integer(result, 0, "lost", -1), INT64_MAX);
+    result_free(result);
+}
+
 static void test_an_empty_store_has_a_summary(void **state)
 {
     (void)state;
@@ -641,6 +684,7 @@ int main(void)
         TEST(test_stages_know_their_load),
         TEST(test_runs_and_their_balance),
         TEST(test_summary_equals_plain_sql),
+        TEST(test_sums_do_not_overflow),
         TEST(test_an_empty_store_has_a_summary),
         TEST(test_overview_equals_plain_sql),
         TEST(test_clear_moves_rows_to_the_ledger),

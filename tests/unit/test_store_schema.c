@@ -282,27 +282,47 @@ static void test_steps_run_once_and_in_order(void **state)
     (void)state;
     sqlite3 *db = new_store();
     assert_int_equal(database_exec(db, "INSERT INTO meta VALUES('mark', 7)", NULL), STATUS_OK);
-    const struct schema_step steps[] = {{1, fail_halfway}, {2, add_table}};
+    const struct schema_step steps[] = {{SCHEMA_VERSION, fail_halfway},
+                                        {SCHEMA_VERSION + 1, add_table}};
     struct error err = {0};
     assert_int_equal(schema_apply(db, path, steps, 2, &err), STATUS_OK);
-    assert_int_equal(integer(db, "PRAGMA user_version"), 2);
+    assert_int_equal(integer(db, "PRAGMA user_version"), SCHEMA_VERSION + 1);
     assert_int_equal(integer(db, "SELECT count(*) FROM added"), 0);
     assert_int_equal(integer(db, "SELECT value FROM meta WHERE key = 'mark'"), 7);
     // A second time there is nothing to do: add_table would fail.
     assert_int_equal(schema_apply(db, path, steps, 2, &err), STATUS_OK);
     database_close(db);
-    expect_refused(STATUS_TOO_NEW, "version 2");
+    expect_refused(STATUS_TOO_NEW, "version 3");
+}
+
+// A file of version 1 gets the views of today.
+static void test_an_older_store_gets_todays_views(void **state)
+{
+    (void)state;
+    sqlite3 *db = new_store();
+    assert_int_equal(database_exec(db,
+                                   "DROP VIEW v_ledger; CREATE VIEW v_ledger AS SELECT 1;"
+                                   "PRAGMA user_version = 1",
+                                   NULL),
+                     STATUS_OK);
+    database_close(db);
+    expect_refused(STATUS_UNSUPPORTED, "migrate");
+    db = new_store();
+    assert_int_equal(integer(db, "PRAGMA user_version"), SCHEMA_VERSION);
+    assert_int_equal(integer(db, "SELECT count(balanced) FROM v_ledger"), 0);
+    database_close(db);
 }
 
 static void test_a_failing_step_leaves_the_store_alone(void **state)
 {
     (void)state;
     sqlite3 *db = new_store();
-    const struct schema_step steps[] = {{1, add_table}, {2, add_table}, {3, fail_halfway}};
+    const struct schema_step steps[] = {
+        {1, add_table}, {SCHEMA_VERSION + 1, add_table}, {SCHEMA_VERSION + 2, fail_halfway}};
     struct error err = {0};
     assert_int_equal(schema_apply(db, path, steps, 3, &err), STATUS_IO);
     assert_non_null(strstr(err.text, "on purpose"));
-    assert_int_equal(integer(db, "PRAGMA user_version"), 1);
+    assert_int_equal(integer(db, "PRAGMA user_version"), SCHEMA_VERSION);
     assert_int_equal(
         integer(db, "SELECT count(*) FROM sqlite_schema WHERE name IN ('added', 'half')"), 0);
     database_close(db);
@@ -318,7 +338,8 @@ static void test_missing_columns_are_added(void **state)
                                    " number, started_ns, received_ns, operation INTEGER)",
                                    NULL),
                      STATUS_OK);
-    const struct schema_step steps[] = {{1, add_table}, {2, schema_add_columns}};
+    const struct schema_step steps[] = {{SCHEMA_VERSION, add_table},
+                                        {SCHEMA_VERSION + 1, schema_add_columns}};
     assert_int_equal(schema_apply(db, path, steps, 2, NULL), STATUS_OK);
     assert_int_equal(integer(db, "SELECT count(extra) + count(items_per_second) FROM v_operation"),
                      0);
@@ -343,6 +364,7 @@ int main(void)
         TEST(test_read_only_ground),
         TEST(test_awkward_names),
         TEST(test_steps_run_once_and_in_order),
+        TEST(test_an_older_store_gets_todays_views),
         TEST(test_a_failing_step_leaves_the_store_alone),
         TEST(test_missing_columns_are_added),
     };

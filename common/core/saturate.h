@@ -1,0 +1,15 @@
+// Sums that stop at the ends of their type instead of wrapping.
+#ifndef INFERSTAT_CORE_SATURATE_H
+#define INFERSTAT_CORE_SATURATE_H
+
+#include <stdint.h>
+
+static inline int64_t saturate_add(int64_t a, int64_t b)
+{
+    int64_t sum;
+    if (!__builtin_add_overflow(a, b, &sum))
+        return sum;
+    return b > 0 ? INT64_MAX : INT64_MIN;
+}
+
+#endif
