@@ -1,4 +1,5 @@
 // inferstat top
+#include <signal.h>
 #include <stdlib.h>
 
 #include "client/cli/cli.h"
@@ -14,6 +15,7 @@ enum status command_top(struct cli *cli, struct error *err)
     enum status status = stop_install(err);
     if (status != STATUS_OK)
         return status;
+    stop_on(SIGQUIT); // Ctrl-\ would leave the terminal as the dashboard has it
     const char *no_color = getenv("NO_COLOR");
     struct remote_target target = cli_target(cli);
     struct tui_options options = {

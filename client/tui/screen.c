@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <termios.h>
 #include <unistd.h>
 #include <wchar.h>
 
@@ -17,6 +18,7 @@
 #include <term.h>
 
 #include "client/tui/keys.h"
+#include "client/tui/rescue.h"
 
 struct screen {
     SCREEN *curses;
@@ -70,7 +72,7 @@ static void prepare_looks(struct screen *screen, bool no_color)
     }
 }
 
-// ---- Opening and closing -----------------------------------------------------------------
+// ---- The terminal --------------------------------------------------------------------
 
 // Whether the environment names a locale of UTF-8, installed here or not.
 static bool environment_is_utf8(void)
@@ -122,6 +124,48 @@ static enum status open_curses(struct screen *screen, struct error *err)
     return STATUS_OK;
 }
 
+// ---- What a fault leaves undone -------------------------------------------------------
+
+// tputs hands over one character at a time, and nothing else.
+static char parting[RESCUE_TEXT_SIZE];
+static size_t parting_size;
+
+static int add_parting(int character)
+{
+    if (parting_size < sizeof parting)
+        parting[parting_size++] = (char)character;
+    return character;
+}
+
+// The terminal's text of that name in terminfo; NULL where it has none.
+static char *capability(const char *name)
+{
+    char *text = tigetstr(name);
+    return text == (char *)-1 ? NULL : text;
+}
+
+// Has a fault send what endwin would: no mouse, plain keys and colours, the cursor,
+// the screen as it was before.
+static void arm_rescue(const struct termios *before, bool mouse)
+{
+    static const char *const names[] = {"rmkx", "sgr0", "op", "cnorm", "rmcup"};
+    static char xterm_mouse_off[] = "\033[?1000l"; // what curses assumes
+    parting_size = 0;
+    if (mouse && capability("kmous")) {
+        char *own = capability("XM");
+        (void)tputs(own ? tparm(own, 0L, 0L, 0L, 0L, 0L, 0L, 0L, 0L, 0L) : xterm_mouse_off, 1,
+                    add_parting);
+    }
+    for (unsigned i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *text = capability(names[i]);
+        if (text)
+            (void)tputs(text, 1, add_parting);
+    }
+    rescue_arm(parting, parting_size, before);
+}
+
+// ---- Opening and closing -----------------------------------------------------------------
+
 enum status screen_open(struct screen **out, const struct screen_options *options,
                         struct error *err)
 {
@@ -129,6 +173,8 @@ enum status screen_open(struct screen **out, const struct screen_options *option
     if (!screen)
         return error_set(err, STATUS_NOMEM, "out of memory");
     screen->unicode = set_locale();
+    struct termios before;
+    bool have_before = tcgetattr(STDOUT_FILENO, &before) == 0;
     enum status status = open_curses(screen, err);
     if (status != STATUS_OK) {
         screen_close(screen);
@@ -154,6 +200,8 @@ enum status screen_open(struct screen **out, const struct screen_options *option
                         NULL);
         (void)mouseinterval(0);
     }
+    if (have_before)
+        arm_rescue(&before, !options->no_mouse);
     *out = screen;
     return STATUS_OK;
 }
@@ -164,6 +212,7 @@ void screen_close(struct screen *screen)
         return;
     if (screen->curses) {
         (void)endwin();
+        rescue_disarm();
         delscreen(screen->curses);
         (void)pthread_sigmask(SIG_SETMASK, &screen->signals, NULL);
     }

@@ -77,9 +77,24 @@ shows "not cleared: the dashboard was started with --readonly"
 press q
 ended 0
 
-# A signal ends it as q does, also while nobody answers.
+# A signal ends it as q does, also while nobody answers; so does Ctrl-\.
 stop collector
-open_terminal 80 24 bash -c "echo \$\$ >$WORK/pid; exec \"$INFERSTAT\" top --collector $COLLECTOR"
-shows "connecting"
+open_pid() {
+  open_terminal 80 24 bash -c \
+    "ulimit -c 0; echo \$\$ >$WORK/pid; exec \"$INFERSTAT\" top --collector $COLLECTOR"
+  shows "connecting"
+}
+open_pid
 kill -TERM "$(cat "$WORK/pid")"
 ended 0
+open_pid
+press "C-\\"
+ended 0
+
+# A fault ends it as faults do, and gives the terminal back.
+for signal in ABRT SEGV; do
+  open_pid
+  kill "-$signal" "$(cat "$WORK/pid")"
+  shows "ended 1"
+  given_back
+done

@@ -73,14 +73,19 @@ shows_not() {
   done
 }
 
+# given_back: the terminal is as it was before: screen, cursor, mouse, keys, settings.
+given_back() {
+  [ "$(terminal display-message -p '#{alternate_on} #{cursor_flag} #{mouse_any_flag} #{keypad_cursor_flag}')" \
+    = "0 1 0 0" ] || fail "the terminal is not as it was"
+  wait_until 5 test -s "$WORK/after"
+  cmp -s "$WORK/before" "$WORK/after" || fail "the terminal's settings are not as they were"
+}
+
 # ended CODE: the dashboard ends with that code and gives the terminal back.
 ended() {
   shows "ended $1"
   [ "$(screen | wc -w)" -eq 2 ] || fail "the dashboard left something on the screen"
-  [ "$(terminal display-message -p '#{alternate_on} #{cursor_flag}')" = "0 1" ] ||
-    fail "the terminal is not as it was"
-  wait_until 5 test -s "$WORK/after"
-  cmp -s "$WORK/before" "$WORK/after" || fail "the terminal's settings are not as they were"
+  given_back
 }
 
 # golden NAME: the screen is that of tests/golden/tui/NAME.txt, but for the time of
