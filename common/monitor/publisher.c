@@ -30,8 +30,9 @@ struct publisher {
     struct wire_bytes *names; // of the message being built
     size_t names_room;
     struct wire_drop drops[DELIVERY_DROPS_MAX];
-    char activity[ACTIVITY_SIZE];
-    char error[256]; // what the collector last had against us
+    char activity[ACTIVITY_SIZE]; // as of this step
+    uint64_t states_sent_ns;      // when the states of all streams last went out
+    char error[256];              // what the collector last had against us
     unsigned refusals_logged;
     bool had_contact;
     bool unsound_logged;
@@ -264,12 +265,13 @@ static enum status fill_tables(struct publisher *publisher, struct message_batch
     return STATUS_OK;
 }
 
-// What the thread that changed last is doing.
+// What the thread that changed last is doing, of those that do something.
 static void describe_activity(struct publisher *publisher)
 {
+    static const char idle[] = "idle"; // nothing at all would mean: as before
     const struct runfile *file = publisher->monitor->file;
     uint64_t latest = 0;
-    publisher->activity[0] = '\0';
+    memcpy(publisher->activity, idle, sizeof idle);
     for (uint32_t i = 0; i < runfile_stream_count(file); i++) {
         const struct runfile_stream_header *header = runfile_stream(file, i).header;
         const uint64_t since =
@@ -295,18 +297,22 @@ static enum status send_batch(struct publisher *publisher, const struct delivery
         status = fill_tables(publisher, batch, action);
     if (status != STATUS_OK)
         return status;
-    if (action->kind == DELIVERY_SEND_HEARTBEAT)
-        describe_activity(publisher);
     batch->activity = text_bytes(publisher->activity);
     batch->drop_count = fill_drops(publisher);
     batch->drops = publisher->drops;
     batch->streams = delivery_producer_streams(publisher->producer, &batch->stream_count);
-    if (action->kind == DELIVERY_SEND_BATCH) {
-        // The stream's own state is enough; heartbeats carry all.
+    const uint64_t now = clock_monotonic_ns();
+    const bool whole = action->kind == DELIVERY_SEND_HEARTBEAT ||
+                       now - publisher->states_sent_ns >= delivery_settings.heartbeat_ns;
+    if (!whole) {
+        // The stream's own state is enough.
         batch->streams += action->stream;
         batch->stream_count = 1;
     }
-    return send_message(publisher, &message);
+    status = send_message(publisher, &message);
+    if (status == STATUS_OK && whole)
+        publisher->states_sent_ns = now;
+    return status;
 }
 
 static enum status send_goodbye(struct publisher *publisher, const struct delivery_action *action)
@@ -396,6 +402,7 @@ void publisher_step(struct publisher *publisher)
 {
     receive_all(publisher);
     tell_news(publisher);
+    describe_activity(publisher);
     struct delivery_action action;
     while (!publisher->finished &&
            delivery_producer_next(publisher->producer, clock_monotonic_ns(), &action))

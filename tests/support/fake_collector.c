@@ -258,6 +258,7 @@ static void take_batch(struct fake_collector *collector, const struct message_ba
     bool refused = false;
     if (batch->first) {
         collector->state.batches++;
+        collector->state.whole_batches += batch->stream_count > 1;
         refused = take_records(collector, batch);
     } else {
         collector->state.heartbeats++;

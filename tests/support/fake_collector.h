@@ -28,7 +28,8 @@ struct fake_row {
 
 // What happened so far; of one run at a time, the one that spoke last.
 struct fake_state {
-    unsigned hellos, batches, heartbeats, goodbyes;
+    // Batches have records; the whole ones tell the states of several streams.
+    unsigned hellos, batches, whole_batches, heartbeats, goodbyes;
     unsigned faults;     // frames and batches that were not as they must be
     char fault[256];     // the first of them
     bool closed;         // the run said goodbye and everything was there

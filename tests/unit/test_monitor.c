@@ -2,6 +2,7 @@
 // threads that come and go, fork().
 #include <dirent.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -498,6 +499,71 @@ static void test_process_samples(void **state)
     assert_int_equal(row.values[PROCESS_SAMPLE_DEVICE_MEMORY].i, 5000);
 }
 
+// Records without a pause until told to stop.
+struct traffic {
+    struct inferstat_monitor *monitor;
+    pthread_t thread;
+    _Atomic bool done;
+};
+
+static void *be_busy(void *context)
+{
+    struct traffic *traffic = context;
+    const uint32_t name = inferstat_name(traffic->monitor, "busy");
+    while (!atomic_load(&traffic->done)) {
+        operate(traffic->monitor, name, 1);
+        (void)usleep(1000);
+    }
+    return NULL;
+}
+
+// Waits, 20 seconds at most, until the run says that it does this.
+static void wait_for_activity(struct fixture *fixture, const char *wanted)
+{
+    struct fake_state seen = {.activity = ""};
+    for (int i = 0; i < 10000 && strcmp(seen.activity, wanted) != 0; i++) {
+        (void)usleep(2000);
+        fake_collector_state(fixture->collector, &seen);
+    }
+    assert_string_equal(seen.activity, wanted);
+}
+
+// What the run is doing, and how far all of its streams are, is told while records
+// flow without a pause, too.
+static void test_activity_under_traffic(void **state)
+{
+    struct fixture *fixture = *state;
+    fixture->collector = fake_collector_open(fixture->folder);
+    struct traffic traffic = {.monitor = open_monitor(fixture)};
+    struct inferstat_monitor *monitor = traffic.monitor;
+    const uint32_t model = inferstat_name(monitor, "tiny");
+    struct inferstat_inference *inference = inferstat_inference_new(monitor);
+    assert_int_equal(pthread_create(&traffic.thread, NULL, be_busy, &traffic), 0);
+    inferstat_inference_begin(inference, &(struct inferstat_request){.model = model});
+    inferstat_inference_start_prefill(inference);
+    // The newest activity counts: for moments that is the other thread's.
+    wait_for_activity(fixture, "prefill tiny");
+    inferstat_inference_token(inference);
+    wait_for_activity(fixture, "decode tiny");
+    inferstat_inference_end(inference, INFERSTAT_FINISH_STOP);
+    wait_for_activity(fixture, "idle");
+    struct fake_state seen;
+    do {
+        (void)usleep(2000);
+        fake_collector_state(fixture->collector, &seen);
+    } while (seen.whole_batches < 2 && seen.batches < 20000);
+    assert_true(seen.whole_batches >= 2);
+    assert_true(seen.whole_batches < seen.batches);
+    atomic_store(&traffic.done, true);
+    assert_int_equal(pthread_join(traffic.thread, NULL), 0);
+    inferstat_inference_free(inference);
+    assert_int_equal(close_monitor(fixture, 10 * SECOND, NULL), INFERSTAT_OK);
+    fake_collector_state(fixture->collector, &seen);
+    if (seen.faults)
+        fail_msg("%s", seen.fault);
+    assert_string_equal(seen.activity, "idle");
+}
+
 // ---- Threads ----------------------------------------------------------------------------
 
 static void *one_operation(void *context)
@@ -728,6 +794,7 @@ int main(void)
         TEST(test_full_ring),
         TEST(test_log_lines),
         TEST(test_process_samples),
+        TEST(test_activity_under_traffic),
         TEST(test_thread_churn),
         TEST(test_more_threads_than_streams),
         TEST(test_two_monitors),
