@@ -1,9 +1,11 @@
 // A collector as a source: queries over its query and admin sockets.
+#include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "client/remote/source.h"
 #include "common/core/text.h"
@@ -37,6 +39,16 @@ enum status collector_address(struct address *out, const struct remote_target *t
     return address_default(out, getenv("INFERSTAT_COLLECTOR"), getenv("XDG_RUNTIME_DIR"), err);
 }
 
+// A folder that this user may not enter is not a collector that does not answer.
+static enum status check_permission(const struct address *address, struct error *err)
+{
+    if (!address->is_ipc || eaccess(address->place, X_OK) == 0 || errno != EACCES)
+        return STATUS_OK;
+    return error_set(err, STATUS_DENIED,
+                     "collector ipc://%.300s: permission denied (its user or group may ask it)",
+                     address->place);
+}
+
 static void collector_close(void *source)
 {
     struct collector *collector = source;
@@ -57,6 +69,8 @@ static enum status collector_open(void **source, const struct remote_target *tar
     collector->wake_fd = -1;
     collector->timeout_ns = target->timeout_ns ? target->timeout_ns : default_timeout_ns;
     enum status status = collector_address(&collector->address, target, err);
+    if (status == STATUS_OK)
+        status = check_permission(&collector->address, err);
     if (status == STATUS_OK)
         status = wire_context_new(&collector->context, err);
     if (status != STATUS_OK) {

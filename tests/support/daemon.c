@@ -19,8 +19,9 @@ static void run_child(const char *const *argv, int errors)
     char *arguments[32] = {0};
     for (int i = 0; argv[i] && i < 31; i++)
         arguments[i] = strdup(argv[i]);
-    (void)execv(arguments[0], arguments);
-    perror(arguments[0]);
+    if (arguments[0])
+        (void)execv(arguments[0], arguments);
+    perror("exec");
     _exit(127);
 }
 

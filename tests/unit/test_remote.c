@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "client/remote/remote.h"
@@ -286,6 +287,30 @@ static void test_silence(void **state)
     remove_folder(&collector);
 }
 
+// A folder that may not be entered is said to be so, at once.  Root, who may
+// enter any, becomes somebody else for the question.
+static void test_permission(void **state)
+{
+    (void)state;
+    enum { NOBODY = 65534 };
+    const bool is_root = geteuid() == 0;
+    struct collector collector = {0};
+    make_folder(&collector);
+    assert_int_equal(chmod(collector.folder, 0), 0);
+    if (is_root)
+        assert_int_equal(setegid(NOBODY) | seteuid(NOBODY), 0);
+    struct remote *remote = NULL;
+    struct remote_target target = {.collector = collector.address, .timeout_ns = patience_ns};
+    struct error err;
+    const enum status status = remote_open(&remote, &target, &err);
+    if (is_root)
+        assert_int_equal(seteuid(0) | setegid(0), 0);
+    assert_int_equal(status, STATUS_DENIED);
+    assert_non_null(strstr(err.text, "permission denied"));
+    assert_int_equal(chmod(collector.folder, 0700), 0);
+    remove_folder(&collector);
+}
+
 static void test_nobody_then_somebody(void **state)
 {
     (void)state;
@@ -429,6 +454,7 @@ int main(void)
         cmocka_unit_test(test_answers),
         cmocka_unit_test(test_silence),
         cmocka_unit_test(test_nobody_then_somebody),
+        cmocka_unit_test(test_permission),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_address),
         cmocka_unit_test(test_live),
