@@ -52,11 +52,9 @@ static enum status find_group(struct average *average, sqlite3_stmt *row, struct
                       ? GROUP_KEY_NONE
                       : sqlite3_column_int64(row, (int)i);
     struct group *group = NULL;
-    enum status status = groups_find(average->groups, keys, &group);
-    if (status == STATUS_FULL)
-        return error_set(err, STATUS_TIMEOUT, "store: more than %d groups", GROUPS_MAX);
+    enum status status = reader_group(average->groups, keys, &group, err);
     if (status != STATUS_OK)
-        return error_set(err, status, "store: out of memory");
+        return status;
     struct ratio *ratio = group->data;
     if (!ratio->values.sketch && aggregate_want_quantiles(&ratio->values) != STATUS_OK)
         return error_set(err, STATUS_NOMEM, "store: out of memory");

@@ -1,5 +1,6 @@
 // OVERVIEW: a row per host, device and model.
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <sqlite3.h>
@@ -35,6 +36,7 @@ enum { COLUMN_HOST, COLUMN_DEVICE, COLUMN_MODEL }; // keys of a group, places in
 
 struct figures {
     int64_t runs_open, inferences, prompt_tokens, generated_tokens, loads;
+    unsigned char *counted; // bit i: the i-th open run is in runs_open
     struct ratio speed;
     struct aggregate ttft, e2e, load;
     int64_t last_ns;
@@ -43,62 +45,83 @@ struct figures {
 
 struct overview {
     struct store *store;
-    struct coverage runs;     // whatever the window: a row's run is always among them
-    struct coverage coverage; // of the window
-    struct groups *groups;    // by host, device, model: struct figures
-    struct groups *members;   // by run, device, model: struct figures *
+    struct coverage runs;            // whatever the window: a row's run is always among them
+    struct coverage coverage;        // of the window
+    struct groups *groups;           // by host, device, model: struct figures
+    unsigned char *busy;             // bit i: the i-th open run has loaded or answered
+    const struct coverage_run *last; // the run of the row before
 };
 
 static void deinit_figures(void *data)
 {
     struct figures *figures = data;
+    free(figures->counted);
     aggregate_deinit(&figures->ttft);
 }
 
-static enum status groups_error(enum status status, struct error *err)
+static enum status out_of_memory(struct error *err)
 {
-    if (status == STATUS_FULL)
-        return error_set(err, STATUS_TIMEOUT, "store: more than %d groups", GROUPS_MAX);
-    return error_set(err, status, "store: out of memory");
+    return error_set(err, STATUS_NOMEM, "store: out of memory");
 }
 
 // The group's figures; a new one wants quantiles.
-static enum status find_figures(struct overview *overview, const struct coverage_run *run,
-                                int64_t device, int64_t model, struct figures **out,
-                                struct error *err)
+static enum status find_figures(struct overview *overview, int64_t host, int64_t device,
+                                int64_t model, struct figures **out, struct error *err)
 {
-    const int64_t keys[GROUP_KEYS_MAX] = {run->host, device, model};
+    const int64_t keys[GROUP_KEYS_MAX] = {host, device, model};
     struct group *group = NULL;
-    enum status status = groups_find(overview->groups, keys, &group);
+    enum status status = reader_group(overview->groups, keys, &group, err);
     if (status != STATUS_OK)
-        return groups_error(status, err);
+        return status;
     struct figures *figures = group->data;
     if (!figures->ttft.sketch && aggregate_want_quantiles(&figures->ttft) != STATUS_OK)
-        return groups_error(STATUS_NOMEM, err);
+        return out_of_memory(err);
     *out = figures;
     return STATUS_OK;
 }
 
-// The figures that a run's records of a device and a model go to.  Runs are
-// looked up once for each device and model, and so counted once; NULL for a row
+// Sets the bit; whether it was clear.
+static bool set_bit(unsigned char *bits, size_t place)
+{
+    const unsigned char mask = (unsigned char)(1U << place % 8);
+    const bool was_clear = !(bits[place / 8] & mask);
+    bits[place / 8] |= mask;
+    return was_clear;
+}
+
+static size_t bits_size(const struct overview *overview)
+{
+    return overview->runs.open_count / 8 + 1;
+}
+
+// An open run counts once in a group, however many rows it has there.
+static enum status count_open(struct overview *overview, struct figures *figures,
+                              const struct coverage_run *run, struct error *err)
+{
+    if (!run->open)
+        return STATUS_OK;
+    if (!figures->counted)
+        figures->counted = calloc(1, bits_size(overview));
+    if (!figures->counted)
+        return out_of_memory(err);
+    figures->runs_open += set_bit(figures->counted, run->open_place);
+    (void)set_bit(overview->busy, run->open_place);
+    return STATUS_OK;
+}
+
+// The figures that a run's records of a device and a model go to; NULL for a row
 // whose run is missing.
 static enum status find_member(struct overview *overview, int64_t run, int64_t device,
                                int64_t model, struct figures **out, struct error *err)
 {
-    const int64_t keys[GROUP_KEYS_MAX] = {run, device, model};
-    struct group *member = NULL;
     *out = NULL;
-    enum status status = groups_find(overview->members, keys, &member);
-    if (status != STATUS_OK)
-        return groups_error(status, err);
-    struct figures **figures = member->data;
-    const struct coverage_run *covered = *figures ? NULL : coverage_find(&overview->runs, run);
-    if (covered) {
-        status = find_figures(overview, covered, device, model, figures, err);
-        if (status == STATUS_OK && *figures)
-            (*figures)->runs_open += covered->open;
-    }
-    *out = *figures;
+    if (!overview->last || overview->last->run != run)
+        overview->last = coverage_find(&overview->runs, run);
+    if (!overview->last)
+        return STATUS_OK;
+    enum status status = find_figures(overview, overview->last->host, device, model, out, err);
+    if (status == STATUS_OK)
+        status = count_open(overview, *out, overview->last, err);
     return status;
 }
 
@@ -183,12 +206,10 @@ static enum status add_idle_runs(struct overview *overview, const struct query_f
         return STATUS_OK;
     enum status status = STATUS_OK;
     for (size_t i = 0; i < overview->coverage.count && status == STATUS_OK; i++) {
-        const struct coverage_run *run = &overview->coverage.runs[i];
-        bool busy = !run->open;
-        for (size_t m = 0; m < groups_count(overview->members) && !busy; m++)
-            busy = groups_at(overview->members, m)->keys[0] == run->run;
+        const struct coverage_run *run =
+            coverage_find(&overview->runs, overview->coverage.runs[i].run);
         struct figures *figures = NULL;
-        if (!busy)
+        if (run && run->open && set_bit(overview->busy, run->open_place))
             status = find_member(overview, run->run, GROUP_KEY_NONE, GROUP_KEY_NONE, &figures, err);
     }
     return status;
@@ -239,7 +260,7 @@ static enum status add_row(struct overview *overview, struct result *answer,
                            const struct group *group, struct error *err)
 {
     if (result_add_row(answer) != STATUS_OK)
-        return groups_error(STATUS_NOMEM, err);
+        return out_of_memory(err);
     enum status status = STATUS_OK;
     for (unsigned i = COLUMN_HOST; i <= COLUMN_MODEL && status == STATUS_OK; i++)
         status = answer_name(overview->store, answer, i, group->keys[i], err);
@@ -256,15 +277,19 @@ static enum status add_row(struct overview *overview, struct result *answer,
 static enum status read_overview(struct overview *overview, const struct query_filter *filter,
                                  struct error *err)
 {
-    if (groups_new(&overview->groups, 3, sizeof(struct figures), deinit_figures) != STATUS_OK ||
-        groups_new(&overview->members, 3, sizeof(struct figures *), NULL) != STATUS_OK)
-        return groups_error(STATUS_NOMEM, err);
+    if (groups_new(&overview->groups, 3, sizeof(struct figures), deinit_figures) != STATUS_OK)
+        return out_of_memory(err);
     struct query_filter any_time = *filter;
     any_time.since_ns = 0;
     any_time.until_ns = 0;
     enum status status = coverage_read(&overview->coverage, overview->store, filter, err);
     if (status == STATUS_OK)
         status = coverage_read(&overview->runs, overview->store, &any_time, err);
+    if (status == STATUS_OK) {
+        overview->busy = calloc(1, bits_size(overview));
+        if (!overview->busy)
+            status = out_of_memory(err);
+    }
     if (status == STATUS_OK)
         status = scan(overview, RECORD_KIND_INFERENCE,
                       "t.device_memory_bytes, t.prompt_tokens, t.generated_tokens, t.e2e_ns,"
@@ -292,7 +317,7 @@ enum status query_overview(struct store *store, const struct query *query, struc
     for (size_t i = 0; i < count && status == STATUS_OK && result_row_count(*out) < limit; i++)
         status = add_row(&overview, *out, groups_at(overview.groups, i), err);
     groups_free(overview.groups);
-    groups_free(overview.members);
+    free(overview.busy);
     coverage_deinit(&overview.coverage);
     coverage_deinit(&overview.runs);
     return status;

@@ -126,6 +126,18 @@ enum status answer_run(struct store *store, struct result *answer, unsigned colu
     return answer_lookup(store, store->uuid, answer, column, run, err);
 }
 
+enum status reader_group(struct groups *groups, const int64_t *keys, struct group **out,
+                         struct error *err)
+{
+    enum status status = groups_find(groups, keys, out);
+    if (status == STATUS_FULL)
+        return error_set(err, status,
+                         "store: the answer has more than %d groups"
+                         " (narrow it with --since or a filter, or group by less)",
+                         GROUPS_MAX);
+    return status == STATUS_OK ? status : out_of_memory(err);
+}
+
 // ---- Coverage --------------------------------------------------------------------
 
 static enum status take_coverage(void *context, sqlite3_stmt *row, struct error *err)
@@ -138,13 +150,16 @@ static enum status take_coverage(void *context, sqlite3_stmt *row, struct error 
             return out_of_memory(err);
         coverage->runs = runs;
     }
+    const bool open = sqlite3_column_int64(row, 2) == RECORD_RUN_END_OPEN;
     coverage->runs[coverage->count++] = (struct coverage_run){
         .run = sqlite3_column_int64(row, 0),
         .host = sqlite3_column_int64(row, 1),
-        .open = sqlite3_column_int64(row, 2) == RECORD_RUN_END_OPEN,
+        .open = open,
+        .open_place = coverage->open_count,
         .stored = sqlite3_column_int64(row, 3),
         .lost = sqlite3_column_int64(row, 4),
     };
+    coverage->open_count += open;
     return STATUS_OK;
 }
 

@@ -62,6 +62,10 @@ MUST_CHECK enum status answer_name(struct store *store, struct result *answer, u
 MUST_CHECK enum status answer_run(struct store *store, struct result *answer, unsigned column,
                                   int64_t run, struct error *err);
 
+// The group of those keys, as groups_find; what fails is said in words.
+MUST_CHECK enum status reader_group(struct groups *groups, const int64_t *keys, struct group **out,
+                                    struct error *err);
+
 // ---- Coverage --------------------------------------------------------------------
 
 // What was stored and lost of the runs that a filter's host, run and window
@@ -69,11 +73,12 @@ MUST_CHECK enum status answer_run(struct store *store, struct result *answer, un
 struct coverage_run {
     int64_t run, host, stored, lost;
     bool open;
+    size_t open_place; // among the open ones
 };
 
 struct coverage {
     struct coverage_run *runs; // rising by run
-    size_t count;
+    size_t count, open_count;
 };
 
 MUST_CHECK enum status coverage_read(struct coverage *coverage, struct store *store,

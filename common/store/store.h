@@ -22,7 +22,8 @@ void store_set_budget(struct store *store, uint64_t budget_ns);
 
 // Answers a query (every kind but QUERY_CLEAR; QUERY_PING gives what a file can
 // know).  On success `*out` is to be freed with result_free.  STATUS_INVALID for
-// a query that makes no sense, STATUS_NO_DATA where an average has no rows.
+// a query that makes no sense, STATUS_NO_DATA where an average has no rows,
+// STATUS_FULL where the answer would have too many groups.
 //
 // Keys of the answers:
 //

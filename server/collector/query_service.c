@@ -39,6 +39,7 @@ static enum reply_status reply_status(enum status status)
     case STATUS_DENIED:
         return REPLY_DENIED;
     case STATUS_TIMEOUT:
+    case STATUS_FULL:
         return REPLY_TOO_LARGE;
     default:
         return REPLY_FAILED;

@@ -12,6 +12,7 @@
 #include "common/core/sketch.h"
 #include "common/core/text.h"
 #include "common/store/database.h"
+#include "common/store/lock.h"
 #include "common/store/schema.h"
 #include "common/store/store.h"
 #include "common/sys/clock.h"
@@ -613,6 +614,44 @@ static void test_overview_equals_plain_sql(void **state)
     result_free(result);
 }
 
+// Each restart of a worker is a run: there are many more of them than groups.
+static void test_more_runs_than_groups(void **state)
+{
+    (void)state;
+    add_inferences(1);
+    exec("WITH RECURSIVE n(i) AS (SELECT 3 UNION ALL SELECT i + 1 FROM n WHERE i < 5002)"
+         " INSERT INTO run(run, started_ns, received_ns, uuid, host, pid, \"end\","
+         " worker_version, protocol, os, kernel, cpu, cpu_count, host_memory_bytes, device_count,"
+         " produced, stored, duplicates, heard_ns) SELECT i, 1, 1, printf('%08d-n', i), 1, 1,"
+         " i % 10 > 0, 'v', 1, 'o', 'k', 'c', 1, 1, 1, 0, 1, 0, 1 FROM n;"
+         "CREATE TEMP TABLE one AS SELECT * FROM inference;"
+         "DELETE FROM inference;"
+         "UPDATE one SET model = 5, device = 3;"
+         "CREATE TEMP TABLE two AS SELECT i.*, r.run AS r FROM one i, run r WHERE r.run > 2"
+         " AND r.run <= 4902;" // the rest are idle
+         "UPDATE two SET id = r, run = r; ALTER TABLE two DROP COLUMN r;"
+         "INSERT INTO inference SELECT * FROM two;"
+         "UPDATE two SET id = id + 10000; INSERT INTO inference SELECT * FROM two");
+    struct query query = {.kind = QUERY_OVERVIEW};
+    struct result *result = ask(&query);
+    assert_int_equal(result_row_count(result), 3); // alpha's, alpha's idle runs, beta's idle run
+    assert_int_equal(result_integer(result, 0, "inferences", -1), 9800);
+    assert_int_equal(result_integer(result, 0, "runs_open", -1), 490);
+    int64_t idle = 0;
+    for (size_t row = 1; row < 3; row++)
+        idle += result_integer(result, row, "runs_open", -1);
+    assert_int_equal(idle, 11);
+    result_free(result);
+    query = average("e2e_ns");
+    query.group_count = 1;
+    query.group_by[0] = QUERY_BY_RUN;
+    expect_error(&query, STATUS_FULL, "more than 4096 groups");
+    query.group_by[0] = QUERY_BY_MODEL;
+    result = ask(&query);
+    assert_int_equal(result_integer(result, 0, "count", -1), 9800);
+    result_free(result);
+}
+
 // ---- Clearing -----------------------------------------------------------------------------
 
 static void test_clear_moves_rows_to_the_ledger(void **state)
@@ -641,14 +680,14 @@ static void test_clear_moves_rows_to_the_ledger(void **state)
 static void test_clear_needs_the_lock(void **state)
 {
     (void)state;
-    int lock = -1;
+    struct lock lock;
     struct error err = {0};
-    assert_int_equal(database_lock(&lock, path, &err), STATUS_OK);
+    assert_int_equal(lock_take_store(&lock, path, &err), STATUS_OK);
     const struct query_filter filter = {0};
     uint64_t cleared = 0;
     assert_int_equal(store_clear(path, &filter, &cleared, &err), STATUS_BUSY);
     assert_non_null(strstr(err.text, "in use by process"));
-    (void)close(lock);
+    lock_release(&lock);
     assert_int_equal(store_clear("/no/such/file.db", &filter, &cleared, &err), STATUS_NOT_FOUND);
 }
 
@@ -687,6 +726,7 @@ int main(void)
         TEST(test_sums_do_not_overflow),
         TEST(test_an_empty_store_has_a_summary),
         TEST(test_overview_equals_plain_sql),
+        TEST(test_more_runs_than_groups),
         TEST(test_clear_moves_rows_to_the_ledger),
         TEST(test_clear_needs_the_lock),
         TEST(test_clear_by_model_takes_the_stages_along),
