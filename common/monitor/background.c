@@ -137,10 +137,10 @@ static uint64_t idle_ns(const struct background *background, const struct publis
     return wait;
 }
 
-// The threads have stopped recording: both spans of every thread come in now.
+// The threads have stopped recording: both banks of every thread come in now.
 static void drain_all(struct background *background)
 {
-    for (int span = 0; span < 2; span++) {
+    for (int bank = 0; bank < 2; bank++) {
         background->draining = false;
         drain_gaps(background);
     }

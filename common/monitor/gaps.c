@@ -54,7 +54,7 @@ static void empty_into(struct gaps *gaps, struct gaps_span *span)
             continue;
         gaps->touched[word] = 0;
         uint32_t *counts = &gaps->counts[(size_t)word * GAPS_WORD_BITS];
-        uint64_t *sums = span ? &span->counts[(size_t)word * GAPS_WORD_BITS] : NULL;
+        uint32_t *sums = span ? &span->counts[(size_t)word * GAPS_WORD_BITS] : NULL;
         if (span)
             span->touched[word] |= all;
         for (uint64_t touched = all; touched; touched &= touched - 1) {
@@ -117,11 +117,28 @@ static void write_span(struct gaps_span *span, int64_t wall_offset_ns, struct ri
 
 // ---- The engine's side -----------------------------------------------------------
 
-// Joins the request's span of time and its key to the span; a span of another key
-// is written out first.
-static void join(struct gaps_span *span, const struct gaps_place *place, uint64_t count)
+// The span of the place's key, or a free one; where there is neither, the one that
+// rested longest is written out.
+static struct gaps_span *find_span(struct gaps_span *bank, const struct gaps_place *place)
 {
-    if (span->count > 0 && (span->model != place->model || span->device != place->device))
+    struct gaps_span *oldest = bank;
+    for (unsigned i = 0; i < GAPS_KEYS; i++) {
+        struct gaps_span *span = &bank[i];
+        if (span->count == 0 || (span->model == place->model && span->device == place->device))
+            return span;
+        if (span->last_ns < oldest->last_ns)
+            oldest = span;
+    }
+    write_span(oldest, place->wall_offset_ns, place->ring, place->sketch);
+    return oldest;
+}
+
+// Joins the request's span of time and its key to its span in the bank.
+static struct gaps_span *join(struct gaps_span *bank, const struct gaps_place *place,
+                              uint64_t count)
+{
+    struct gaps_span *span = find_span(bank, place);
+    if (span->count + count > UINT32_MAX && span->count > 0)
         write_span(span, place->wall_offset_ns, place->ring, place->sketch);
     if (span->count == 0) {
         span->model = place->model;
@@ -132,6 +149,7 @@ static void join(struct gaps_span *span, const struct gaps_place *place, uint64_
     span->count += count;
     span->first_ns = place->first_ns < span->first_ns ? place->first_ns : span->first_ns;
     span->last_ns = place->last_ns > span->last_ns ? place->last_ns : span->last_ns;
+    return span;
 }
 
 uint64_t gaps_finish(struct gaps *gaps, struct gaps_sums *sums, const struct gaps_place *place,
@@ -151,8 +169,8 @@ uint64_t gaps_finish(struct gaps *gaps, struct gaps_sums *sums, const struct gap
     if (sums) {
         busy = atomic_load_explicit(&sums->busy, memory_order_relaxed);
         atomic_store_explicit(&sums->busy, busy + 1, memory_order_seq_cst);
-        span = &sums->spans[atomic_load_explicit(&sums->turn, memory_order_seq_cst) & 1];
-        join(span, place, gaps->count);
+        const uint32_t turn = atomic_load_explicit(&sums->turn, memory_order_seq_cst);
+        span = join(sums->banks[turn & 1], place, gaps->count);
     }
     const uint32_t p99 = find_p99(gaps);
     empty_into(gaps, span);
@@ -179,13 +197,13 @@ bool gaps_drain(struct gaps_sums *sums, int64_t wall_offset_ns, struct ring *rin
         sums->waiting = busy & 1;
         sums->waited_for = busy;
     } else {
-        // Any change means that the engine has left the span since the turn.
+        // Any change means that the engine has left the bank since the turn.
         sums->waiting = atomic_load_explicit(&sums->busy, memory_order_acquire) == sums->waited_for;
     }
     if (sums->waiting)
         return false;
-    struct gaps_span *span = &sums->spans[(turn + 1) & 1];
-    if (span->count > 0)
-        write_span(span, wall_offset_ns, ring, sketch);
+    struct gaps_span *bank = sums->banks[(turn + 1) & 1];
+    for (unsigned i = 0; i < GAPS_KEYS && bank[i].count > 0; i++)
+        write_span(&bank[i], wall_offset_ns, ring, sketch);
     return true;
 }

@@ -1,9 +1,9 @@
 // The gaps between output tokens: counted per request while it runs, summed per
-// thread for one (model, device) at a time, and written as `itl` records.
+// thread for a few pairs of (model, device), and written as `itl` records.
 //
-// Two threads meet at a thread's sums: the engine, which adds to one of two
-// spans and never waits, and the publisher, which now and then turns the engine
-// to the other span, waits until it has left the first, and takes that one.
+// Two threads meet at a thread's sums: the engine, which adds to one of two banks
+// of spans and never waits, and the publisher, which now and then turns the engine
+// to the other bank, waits until it has left the first, and takes all of that one.
 #ifndef INFERSTAT_MONITOR_GAPS_H
 #define INFERSTAT_MONITOR_GAPS_H
 
@@ -17,6 +17,7 @@
 enum {
     GAPS_WORD_BITS = 64,
     GAPS_WORDS = SKETCH_NS_BUCKETS / GAPS_WORD_BITS, // one word of `touched` an octave
+    GAPS_KEYS = 8, // pairs of (model, device) that one thread sums up at a time
 };
 
 _Static_assert(GAPS_WORDS *GAPS_WORD_BITS == SKETCH_NS_BUCKETS, "touched covers all buckets");
@@ -55,21 +56,23 @@ static inline uint64_t gaps_total(const struct gaps *gaps)
     return gaps->count + (gaps->pending_ns != 0);
 }
 
-// The gaps of one (model, device) over a span of time.
+// The gaps of one (model, device) over a span of time; none when `count` is 0.
 struct gaps_span {
     uint32_t model, device;
     uint64_t first_ns, last_ns; // monotonic
     uint64_t count;
     uint64_t touched[GAPS_WORDS];
-    uint64_t counts[SKETCH_NS_BUCKETS];
+    uint32_t counts[SKETCH_NS_BUCKETS]; // none overflows while `count` fits 32 bits
 };
 
+// 187 kB a thread, of which only the pages of spans and octaves in use are ever
+// touched: about 12 kB a (model, device).
 struct gaps_sums {
-    _Atomic uint32_t turn; // its lowest bit: the engine's span.  Written by the publisher
-    _Atomic uint64_t busy; // odd while the engine is at its span.  Written by the engine
-    struct gaps_span spans[2];
-    bool waiting;        // publisher: turned, the engine was inside
-    uint64_t waited_for; // publisher: `busy` as it was then
+    _Atomic uint32_t turn; // its lowest bit: the engine's bank.  Written by the publisher
+    _Atomic uint64_t busy; // odd while the engine is at its bank.  Written by the engine
+    bool waiting;          // publisher: turned, the engine was inside
+    uint64_t waited_for;   // publisher: `busy` as it was then
+    struct gaps_span banks[2][GAPS_KEYS]; // of each, the spans in use come first
 };
 
 // What a request's gaps belong to, and where a span goes when it ends early.
@@ -82,8 +85,9 @@ struct gaps_place {
 };
 
 // Empties `gaps` into the thread's sums (NULL: nowhere) and returns their 99th
-// percentile, 0 when there were none; `*max_ns` gets the longest.  When the sums are of another
-// (model, device) they are written to `place->ring` first.  Engine thread.
+// percentile, 0 when there were none; `*max_ns` gets the longest.  Where all spans
+// are of other (model, device) pairs, the one whose last request is the longest ago
+// is written to `place->ring` first.  Engine thread.
 uint64_t gaps_finish(struct gaps *gaps, struct gaps_sums *sums, const struct gaps_place *place,
                      uint64_t *max_ns);
 

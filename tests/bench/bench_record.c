@@ -34,6 +34,7 @@ enum {
     REQUESTS = 2000,     // of one loop of ends: fewer than a ring holds
     REQUEST_TOKENS = 16, // with gaps, in each of them
     THREADS_MAX = 4,
+    MODELS_MAX = 4,
     REPEATS_DEFAULT = 9,
     REPEATS_MAX = 101,
     COUNTED_REQUESTS = 100000, // of the loops in which calls are counted
@@ -77,7 +78,9 @@ void *aligned_alloc(size_t alignment, size_t size)
 
 struct setting {
     struct inferstat_monitor *monitor;
-    uint32_t model, device;
+    uint32_t models[MODELS_MAX];
+    unsigned model_count; // requests take turns
+    uint32_t device;
 };
 
 static int by_value(const void *left, const void *right)
@@ -103,9 +106,11 @@ static double time_clock_reads(void)
     return sum ? (double)(ended - begun) / TOKENS : 0;
 }
 
-static void begin(struct inferstat_inference *inference, const struct setting *setting)
+static void begin(struct inferstat_inference *inference, const struct setting *setting,
+                  unsigned request)
 {
-    inferstat_inference_begin(inference, &(struct inferstat_request){.model = setting->model,
+    const uint32_t model = setting->models[request % setting->model_count];
+    inferstat_inference_begin(inference, &(struct inferstat_request){.model = model,
                                                                      .device = setting->device,
                                                                      .prompt_tokens = 32});
     inferstat_inference_start_prefill(inference);
@@ -114,7 +119,7 @@ static void begin(struct inferstat_inference *inference, const struct setting *s
 static double time_tokens(const struct setting *setting)
 {
     struct inferstat_inference *inference = inferstat_inference_new(setting->monitor);
-    begin(inference, setting);
+    begin(inference, setting, 0);
     inferstat_inference_token(inference);
     const uint64_t begun = inferstat_clock_ns();
     for (int i = 0; i < TOKENS; i++)
@@ -128,7 +133,7 @@ static double time_tokens(const struct setting *setting)
 static double time_counts(const struct setting *setting)
 {
     struct inferstat_inference *inference = inferstat_inference_new(setting->monitor);
-    begin(inference, setting);
+    begin(inference, setting, 0);
     inferstat_inference_start_generation(inference);
     const uint64_t begun = inferstat_clock_ns();
     for (int i = 0; i < TOKENS; i++)
@@ -144,7 +149,7 @@ static void run_requests(struct inferstat_inference *inference, const struct set
                          int requests, double *times)
 {
     for (int i = 0; i < requests; i++) {
-        begin(inference, setting);
+        begin(inference, setting, (unsigned)i);
         for (int token = 0; token <= REQUEST_TOKENS; token++)
             inferstat_inference_token(inference);
         const uint64_t begun = times ? inferstat_clock_ns() : 0;
@@ -197,14 +202,15 @@ static void *run_thread(void *context)
     return NULL;
 }
 
-static double time_ends(const struct setting *setting, unsigned threads)
+static double time_ends(struct setting setting, unsigned threads, unsigned models)
 {
     static struct runner runners[THREADS_MAX];
     static double all[THREADS_MAX * REQUESTS];
+    setting.model_count = models;
     pthread_barrier_t barrier;
     (void)pthread_barrier_init(&barrier, NULL, threads);
     for (unsigned i = 0; i < threads; i++) {
-        runners[i].setting = setting;
+        runners[i].setting = &setting;
         runners[i].barrier = &barrier;
         if (pthread_create(&runners[i].thread, NULL, run_thread, &runners[i]) != 0)
             abort();
@@ -214,7 +220,7 @@ static double time_ends(const struct setting *setting, unsigned threads)
         memcpy(all + (size_t)i * REQUESTS, runners[i].times, sizeof runners[i].times);
     }
     (void)pthread_barrier_destroy(&barrier);
-    wait_for_collector(setting->monitor);
+    wait_for_collector(setting.monitor);
     return median(all, (size_t)threads * REQUESTS) - time_nothing();
 }
 
@@ -247,7 +253,12 @@ static struct setting open_setting(const char *folder)
         (void)fprintf(stderr, "bench_record: %s\n", err.text);
         exit(1);
     }
-    setting.model = inferstat_name(setting.monitor, "model");
+    for (unsigned i = 0; i < MODELS_MAX; i++) {
+        char name[] = "model 0";
+        name[sizeof name - 2] = (char)('1' + i);
+        setting.models[i] = inferstat_name(setting.monitor, name);
+    }
+    setting.model_count = 1;
     setting.device = inferstat_name(setting.monitor, "cpu");
     return setting;
 }
@@ -293,7 +304,8 @@ static long count_system_calls(const char *folder, int requests)
 // ---- All of it -----------------------------------------------------------------------------
 
 struct results {
-    double clock_read_ns, token_ns, count_token_ns, end_ns, end_4_threads_ns;
+    double clock_read_ns, token_ns, count_token_ns;
+    double end_ns, end_two_models_ns, end_four_models_ns, end_4_threads_ns;
     uint64_t allocations;
     long system_calls;
     uint64_t dropped;
@@ -302,32 +314,37 @@ struct results {
 static void measure(const struct setting *setting, int repeats, struct results *results)
 {
     double clock[REPEATS_MAX], token[REPEATS_MAX], count[REPEATS_MAX];
-    double end[REPEATS_MAX], end_4[REPEATS_MAX];
+    double end[REPEATS_MAX], end_two[REPEATS_MAX], end_four[REPEATS_MAX], end_4[REPEATS_MAX];
     (void)time_tokens(setting);
     for (int i = 0; i < repeats; i++) {
         clock[i] = time_clock_reads();
         token[i] = time_tokens(setting);
         count[i] = time_counts(setting);
-        end[i] = time_ends(setting, 1);
-        end_4[i] = time_ends(setting, THREADS_MAX);
+        end[i] = time_ends(*setting, 1, 1);
+        end_two[i] = time_ends(*setting, 1, 2);
+        end_four[i] = time_ends(*setting, 1, MODELS_MAX);
+        end_4[i] = time_ends(*setting, THREADS_MAX, 1);
     }
     const size_t n = (size_t)repeats;
     results->clock_read_ns = median(clock, n);
     results->token_ns = median(token, n);
     results->count_token_ns = median(count, n);
     results->end_ns = median(end, n);
+    results->end_two_models_ns = median(end_two, n);
+    results->end_four_models_ns = median(end_four, n);
     results->end_4_threads_ns = median(end_4, n);
 }
 
 static void print_json(const struct results *results)
 {
     (void)printf("{\"clock_read_ns\": %.2f, \"token_ns\": %.2f, \"count_token_ns\": %.2f, "
-                 "\"end_ns\": %.1f, \"end_4_threads_ns\": %.1f, "
+                 "\"end_ns\": %.1f, \"end_two_models_ns\": %.1f, "
+                 "\"end_four_models_ns\": %.1f, \"end_4_threads_ns\": %.1f, "
                  "\"token_ratio_to_clock_read\": %.3f, \"allocations\": %llu, "
                  "\"system_calls\": %ld, \"dropped\": %llu}\n",
                  results->clock_read_ns, results->token_ns, results->count_token_ns,
-                 results->end_ns, results->end_4_threads_ns,
-                 results->token_ns / results->clock_read_ns,
+                 results->end_ns, results->end_two_models_ns, results->end_four_models_ns,
+                 results->end_4_threads_ns, results->token_ns / results->clock_read_ns,
                  (unsigned long long)results->allocations, results->system_calls,
                  (unsigned long long)results->dropped);
 }
@@ -338,15 +355,18 @@ static void print_table(const struct results *results)
                  "token with its gap        %8.2f ns  = %.2f clock reads\n"
                  "token counted only        %8.2f ns\n"
                  "end of a request          %8.1f ns\n"
+                 "  of two models in turn   %8.1f ns\n"
+                 "  of four models in turn  %8.1f ns\n"
                  "  with 4 threads at once  %8.1f ns\n"
                  "allocations               %8llu in %d requests\n"
                  "system calls              %8ld in %d requests\n"
                  "records dropped           %8llu\n",
                  results->clock_read_ns, results->token_ns,
                  results->token_ns / results->clock_read_ns, results->count_token_ns,
-                 results->end_ns, results->end_4_threads_ns,
-                 (unsigned long long)results->allocations, COUNTED_REQUESTS, results->system_calls,
-                 COUNTED_REQUESTS, (unsigned long long)results->dropped);
+                 results->end_ns, results->end_two_models_ns, results->end_four_models_ns,
+                 results->end_4_threads_ns, (unsigned long long)results->allocations,
+                 COUNTED_REQUESTS, results->system_calls, COUNTED_REQUESTS,
+                 (unsigned long long)results->dropped);
 }
 
 int main(int argc, char **argv)

@@ -89,7 +89,7 @@ static void *be_engine(void *context)
         for (unsigned i = 0; i < count; i++)
             gaps_add(gaps, 1000 + test_random(&random) % 50000);
         meeting->gaps += count;
-        const struct gaps_place place = {.model = request / 5000 % 2 ? 2 : 1,
+        const struct gaps_place place = {.model = 1 + request / 8 % (GAPS_KEYS + 3),
                                          .device = 3,
                                          .first_ns = request,
                                          .last_ns = request + 10,
@@ -122,7 +122,7 @@ static void test_engine_and_publisher(void **state)
 {
     (void)state;
     void *memory[2];
-    struct meeting meeting = {.engine_ring = make_ring(&memory[0], 4096)};
+    struct meeting meeting = {.engine_ring = make_ring(&memory[0], UINT32_C(1) << 16)};
     meeting.sums = calloc(1, sizeof *meeting.sums);
     struct ring *ring = make_ring(&memory[1], UINT32_C(1) << 16);
     struct sketch *sketch, *sum;
@@ -169,9 +169,10 @@ static void test_publisher_waits(void **state)
     assert_false(gaps_drain(sums, 0, ring, sketch));
     assert_int_equal(ring_produced(ring), 0);
     // It goes on, and leaves.
-    sums->spans[0].counts[64] += 5;
-    sums->spans[0].touched[1] |= 1;
-    sums->spans[0].count += 5;
+    struct gaps_span *span = &sums->banks[0][0];
+    span->counts[64] += 5;
+    span->touched[1] |= 1;
+    span->count += 5;
     atomic_store(&sums->busy, outside + 2);
     assert_true(gaps_drain(sums, 0, ring, sketch));
     assert_int_equal(count_in(ring, sum), 1);
@@ -188,11 +189,103 @@ static void test_publisher_waits(void **state)
     free(memory);
 }
 
+// As many models and devices as there are spans take turns without a record; one
+// more puts out the span that was used least lately, and that one only.
+static void test_keys_take_turns(void **state)
+{
+    (void)state;
+    void *memory;
+    struct ring *ring = make_ring(&memory, 64);
+    struct gaps_sums *sums = calloc(1, sizeof *sums);
+    struct gaps *gaps = calloc(1, sizeof *gaps);
+    struct sketch *sketch, *sum;
+    assert_int_equal(sketch_new(&sketch), STATUS_OK);
+    assert_int_equal(sketch_new(&sum), STATUS_OK);
+    uint64_t max, now = 100;
+    for (unsigned round = 0; round < 10; round++) {
+        for (uint32_t key = 0; key < GAPS_KEYS; key++, now += 10) {
+            const struct gaps_place place = {.model = 1 + key / 2,
+                                             .device = 1 + key % 2,
+                                             .first_ns = now,
+                                             .last_ns = now + 5,
+                                             .ring = ring,
+                                             .sketch = sketch};
+            gaps_add(gaps, 1000 * (key + 1));
+            (void)gaps_finish(gaps, sums, &place, &max);
+        }
+    }
+    assert_int_equal(ring_produced(ring), 0);
+
+    // The first is used once more, which leaves the second the oldest.
+    const struct gaps_place again = {.model = 1,
+                                     .device = 1,
+                                     .first_ns = now,
+                                     .last_ns = now + 5,
+                                     .ring = ring,
+                                     .sketch = sketch};
+    gaps_add(gaps, 1000);
+    (void)gaps_finish(gaps, sums, &again, &max);
+    const struct gaps_place late = {.model = 99,
+                                    .device = 1,
+                                    .first_ns = now + 10,
+                                    .last_ns = now + 15,
+                                    .ring = ring,
+                                    .sketch = sketch};
+    gaps_add(gaps, 7);
+    (void)gaps_finish(gaps, sums, &late, &max);
+    assert_int_equal(ring_produced(ring), 1);
+    const struct record *record = ring_at(ring, 1);
+    assert_int_equal(record->values[ITL_MODEL].name, 1);
+    assert_int_equal(record->values[ITL_DEVICE].name, 2);
+    assert_int_equal(record->started_ns, 110);
+
+    // The publisher takes all.
+    assert_true(gaps_drain(sums, 0, ring, sketch));
+    assert_int_equal(ring_produced(ring), 1 + GAPS_KEYS);
+    (void)count_in(ring, sum);
+    assert_int_equal(sketch_count(sum), 10 * GAPS_KEYS + 2);
+    sketch_free(sketch);
+    sketch_free(sum);
+    free(gaps);
+    free(sums);
+    free(memory);
+}
+
+// What a bucket of a span can count is never passed.
+static void test_span_is_full(void **state)
+{
+    (void)state;
+    void *memory;
+    struct ring *ring = make_ring(&memory, 64);
+    struct gaps_sums *sums = calloc(1, sizeof *sums);
+    struct gaps *gaps = calloc(1, sizeof *gaps);
+    struct sketch *sketch, *sum;
+    assert_int_equal(sketch_new(&sketch), STATUS_OK);
+    assert_int_equal(sketch_new(&sum), STATUS_OK);
+    const struct gaps_place place = {.model = 1, .device = 2, .ring = ring, .sketch = sketch};
+    uint64_t max;
+    gaps_add(gaps, 1);
+    (void)gaps_finish(gaps, sums, &place, &max);
+    sums->banks[0][0].counts[0] = UINT32_MAX;
+    sums->banks[0][0].count = UINT32_MAX;
+    gaps_add(gaps, 1);
+    (void)gaps_finish(gaps, sums, &place, &max);
+    assert_int_equal(ring_produced(ring), 1);
+    assert_true(gaps_drain(sums, 0, ring, sketch));
+    assert_int_equal(count_in(ring, sum), 2);
+    assert_int_equal(sketch_count(sum), UINT64_C(1) << 32);
+    sketch_free(sketch);
+    sketch_free(sum);
+    free(gaps);
+    free(sums);
+    free(memory);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_percentile),
-        cmocka_unit_test(test_publisher_waits),
+        cmocka_unit_test(test_percentile),           cmocka_unit_test(test_publisher_waits),
+        cmocka_unit_test(test_keys_take_turns),      cmocka_unit_test(test_span_is_full),
         cmocka_unit_test(test_engine_and_publisher),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
