@@ -1,10 +1,9 @@
 // inferstat export [KIND]...
-#include <errno.h>
 #include <inttypes.h>
-#include <string.h>
 
 #include "client/cli/kinds.h"
 #include "client/cli/listing.h"
+#include "client/cli/output.h"
 
 static enum status check_kinds(struct cli *cli, uint32_t *kinds, struct error *err)
 {
@@ -44,19 +43,21 @@ static enum status write_kinds(struct cli *cli, uint32_t kinds, struct rows *row
 static enum status write_file(struct cli *cli, uint32_t kinds, struct rows *rows, struct error *err)
 {
     const char *path = cli->options.output;
-    rows->out = fopen(path, "w");
-    if (!rows->out)
-        return error_set(err, STATUS_IO, "%s: cannot be written: %s", path, strerror(errno));
-    enum status status = write_kinds(cli, kinds, rows, err);
-    bool failed = ferror(rows->out) != 0;
-    if ((fclose(rows->out) != 0 || failed) && status == STATUS_OK)
-        return error_set(err, STATUS_IO, "%s: cannot be written: %s (it is incomplete)", path,
-                         strerror(errno));
+    struct output output;
+    enum status status = output_open(&output, path, err);
     if (status != STATUS_OK)
-        return error_prefix(err, status, "%s is incomplete", path);
-    (void)fprintf(cli->around.notes, "inferstat: %" PRIu64 " records written to %s\n", rows->count,
-                  path);
-    return STATUS_OK;
+        return status;
+    rows->out = output.out;
+    status = write_kinds(cli, kinds, rows, err);
+    if (status == STATUS_OK && rows->count == 0)
+        status = cli_no_data(cli, "export", err);
+    if (status != STATUS_OK)
+        (void)error_prefix(err, status, "%s was not written", path);
+    status = output_close(&output, status, err);
+    if (status == STATUS_OK)
+        (void)fprintf(cli->around.notes, "inferstat: %" PRIu64 " records written to %s\n",
+                      rows->count, path);
+    return status;
 }
 
 enum status command_export(struct cli *cli, struct error *err)

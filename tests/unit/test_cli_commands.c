@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "client/cli/cli.h"
 #include "client/cli/view.h"
@@ -260,6 +261,35 @@ static void test_missing_file(void **state)
     assert_non_null(strstr(err.text, "/nonexistent/inferstat.db"));
 }
 
+// Where there is no answer, what `export --output` would replace stays, and nothing
+// lies beside it.
+static void test_export_keeps_old_file(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/inferstat-cli-XXXXXX";
+    assert_non_null(mkdtemp(folder));
+    char path[64], line[256], text[16] = "";
+    (void)snprintf(path, sizeof path, "%s/old.jsonl", folder);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    assert_true(fputs("precious", file) >= 0);
+    assert_int_equal(fclose(file), 0);
+
+    (void)snprintf(line, sizeof line, "export --collector ipc://%s --timeout 50ms --output %s",
+                   folder, path);
+    struct error err;
+    assert_int_equal(run(line, false, &err), STATUS_UNREACHABLE);
+    assert_non_null(strstr(err.text, "was not written"));
+
+    file = fopen(path, "r");
+    assert_non_null(file);
+    assert_non_null(fgets(text, sizeof text, file));
+    assert_int_equal(fclose(file), 0);
+    assert_string_equal(text, "precious");
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(rmdir(folder), 0); // empty
+}
+
 static void test_exit_codes(void **state)
 {
     (void)state;
@@ -291,11 +321,17 @@ static void test_dashboard(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_tables),     cmocka_unit_test(test_views),
-        cmocka_unit_test(test_help),       cmocka_unit_test(test_version),
-        cmocka_unit_test(test_completion), cmocka_unit_test(test_metrics),
-        cmocka_unit_test(test_refusals),   cmocka_unit_test(test_missing_file),
-        cmocka_unit_test(test_exit_codes), cmocka_unit_test(test_dashboard),
+        cmocka_unit_test(test_tables),
+        cmocka_unit_test(test_views),
+        cmocka_unit_test(test_help),
+        cmocka_unit_test(test_version),
+        cmocka_unit_test(test_completion),
+        cmocka_unit_test(test_metrics),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_missing_file),
+        cmocka_unit_test(test_export_keeps_old_file),
+        cmocka_unit_test(test_exit_codes),
+        cmocka_unit_test(test_dashboard),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     free(out_text);
