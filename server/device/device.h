@@ -44,7 +44,8 @@ struct device_description {
     char kernels[DEVICE_NAME_SIZE];  // "avx2", "plain C"
     unsigned int ordinal;
     unsigned int threads;
-    int64_t memory_bytes; // all the device has; 0 when it cannot be told
+    int64_t memory_bytes;           // all the device has; 0 when it cannot be told
+    int64_t memory_available_bytes; // what it could still give now; negative when unknown
 };
 
 void device_describe(const struct device *device, struct device_description *out);

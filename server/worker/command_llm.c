@@ -226,7 +226,8 @@ static enum status prepare_server(struct running *r, const struct plan *plan, st
         .write_context = options.json ? stderr : stdout,
         .failed = request_failed,
     };
-    return llm_server_new(&r->server, r->llm, &serve, r->monitor, err);
+    enum status status = llm_server_new(&r->server, r->llm, &serve, r->monitor, err);
+    return status == STATUS_OK ? status : error_prefix(err, status, "%s", options.model);
 }
 
 // The process's getting ready, in stages of its own; a load's stages are inside

@@ -34,14 +34,17 @@ static void check_header(const struct gguf *gguf, size_t size)
     }
 }
 
-static void run_model(struct llama *llama, uint32_t vocabulary)
+static void run_model(struct device *device, struct llama *llama, uint32_t vocabulary,
+                      uint64_t file_size)
 {
     const struct llama_config *config = llama_get_config(llama);
     struct llama_session *session = NULL;
     struct error err;
-    if (llama_session_new(&session, llama, config->context < 8 ? config->context : 8, &err) !=
-        STATUS_OK)
+    if (llama_session_new(&session, llama, llama_default_context(llama), &err) != STATUS_OK)
         return;
+    // The session, as the weights, is of the file's own size class.
+    check((uint64_t)device_memory_used(device) <=
+          LLAMA_SESSION_BASE + (LLAMA_SESSION_FACTOR + 1) * file_size);
     float *logits = calloc(vocabulary, sizeof *logits);
     struct token_sampler *sampler = NULL;
     const struct token_sampler_options options = {.temperature = 1.0, .top_p = 0.9, .seed = 1};
@@ -70,7 +73,7 @@ static void load_model(const struct source *source, const struct gguf *gguf, uin
         llama_load(&llama, device, source, gguf, &config, NULL, &transfer, &err) == STATUS_OK) {
         // No more than the file has, whatever it promises.
         check((uint64_t)device_memory_used(device) <= source->size);
-        run_model(llama, vocabulary);
+        run_model(device, llama, vocabulary, source->size);
     } else {
         check(err.text[0] != '\0');
     }

@@ -6,12 +6,14 @@
 "$WORKER" make-model --shape tiny --type f32 "$WORK/tiny.gguf" >/dev/null
 size=$(stat -c %s "$WORK/tiny.gguf")
 
-# refused FILE TEXT
+# refused FILE TEXT [ARGUMENT]...
 refused() {
-  expect_exit 4 "$WORKER" --threads 2 llm --no-report --model "$1" --tokens 1
-  [ "$(wc -l <"$WORK/err")" -eq 1 ] || fail "$1: not one line of error"
-  expect_text "$WORK/err" "inferstat-worker: $1: "
-  expect_text "$WORK/err" "$2"
+  local file=$1 text=$2
+  shift 2
+  expect_exit 4 "$WORKER" --threads 2 llm --no-report --model "$file" --tokens 1 "$@"
+  [ "$(wc -l <"$WORK/err")" -eq 1 ] || fail "$file: not one line of error"
+  expect_text "$WORK/err" "inferstat-worker: $file: "
+  expect_text "$WORK/err" "$text"
 }
 
 # patched NAME OFFSET BYTES: a copy with bytes replaced (as printf writes them).
@@ -68,10 +70,11 @@ printf '\0\0\300\177%.0s' {1..64} |
 expect_exit 1 "$WORKER" llm --no-report --model "$WORK/weights.gguf" --requests 2
 expect_text "$WORK/err" "request 2: the model's score for token 0 is no finite number"
 
-# Promises of petabytes cost nothing: with an address space of 600 MB (the program and
-# its threads need some of it) every one of these ends as before.
+# Promises of petabytes cost nothing: with an address space of 64 MB, of which the
+# program and its threads alone need 40, every one of these ends as before.
 if [ -z "${INFERSTAT_SANITIZE-}" ]; then
-  ulimit -v 600000
+  export MALLOC_ARENA_MAX=1
+  ulimit -v 65536
   at=$(where token_embd.weight)
   patched huge.gguf $((at + 17 + 4 + 8)) '\x00\x00\x00\x00\x00\x00\x00\x10'
   refused "$WORK/huge.gguf" "shape makes no sense"
@@ -80,4 +83,13 @@ if [ -z "${INFERSTAT_SANITIZE-}" ]; then
   at=$(where tokenizer.ggml.tokens)
   patched array.gguf $((at + 21 + 4 + 4)) '\xff\xff\xff\xff\xff\xff\xff\x0f'
   refused "$WORK/array.gguf" "an array longer than the file"
+  at=$(where llama.embedding_length)
+  patched head.gguf $((at + 22 + 4)) '\x00\x00\x02'
+  refused "$WORK/head.gguf" "heads of 32768 elements"
+
+  # A context of 16 million positions: used as far as is sensible by itself, refused
+  # where it is asked for.
+  patched long.gguf "$(($(where llama.context_length) + 20 + 4))" '\x00\x00\x00\x01'
+  expect_exit 0 "$WORKER" --threads 2 llm --no-report --model "$WORK/long.gguf" --tokens 1
+  refused "$WORK/long.gguf" "a context of 16777216 needs 8.0 GB" --context 16777216
 fi

@@ -365,6 +365,71 @@ static void context_is_a_limit(void **state)
     end_ready(&r);
 }
 
+// Small files whose keys promise giants: the session is refused before it costs
+// anything, and nothing is allocated by the length of the context alone.
+static void sessions_of_absurd_size(void **state)
+{
+    (void)state;
+    static const struct {
+        struct synthetic_shape shape;
+        size_t context;
+        const char *says; // NULL: it is made
+    } cases[] = {
+        {{"wide", 2, 300000, 1, 1, 1, 400, 64, false},
+         64,
+         "a context of 64 needs 146.5 MB, but a model of 6.9 MB"},
+        {{"long", 8, 12, 1, 2, 1, 400, 1 << 24, false}, 1 << 24, "needs 512.0 MB"},
+        {{"long", 8, 12, 1, 2, 1, 400, 1 << 24, false}, 0, NULL},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct ready r = {0};
+        struct error err = {0};
+        r.data = model_files_make(&cases[i].shape, false, &r.size);
+        assert_int_equal(load(&r, 1, NULL, &err), STATUS_OK);
+        int64_t before = device_memory_used(r.device);
+        size_t context = cases[i].context ? cases[i].context : llama_default_context(r.llama);
+        enum status status = llama_session_new(&r.session, r.llama, context, &err);
+        assert_int_equal(status, cases[i].says ? STATUS_NOMEM : STATUS_OK);
+        if (cases[i].says) {
+            if (!strstr(err.text, cases[i].says))
+                fail_msg("%s", err.text);
+            assert_int_equal(device_memory_used(r.device), before);
+        } else {
+            assert_int_equal(context, LLAMA_CONTEXT_DEFAULT);
+            assert_true(device_memory_used(r.device) - before < LLAMA_SESSION_BASE);
+        }
+        end_ready(&r);
+    }
+}
+
+static unsigned int polls;
+
+static bool stop_at_second_layer(void)
+{
+    return ++polls == 3;
+}
+
+// A long prompt ends where a stop is asked for, and can be computed again.
+static void computing_can_be_cancelled(void **state)
+{
+    (void)state;
+    struct ready r = make_ready(&shapes[0], false, 1, 128);
+    uint32_t ids[120] = {0};
+    struct error err = {0};
+    float *logits = calloc(r.config.vocabulary, sizeof *logits);
+    llama_session_set_cancelled(r.session, stop_at_second_layer);
+    polls = 0;
+    assert_int_equal(llama_session_eval(r.session, ids, COUNT_OF(ids), logits, &err),
+                     STATUS_CANCELLED);
+    assert_int_equal(llama_session_position(r.session), 64); // two layers of the first batch
+    llama_session_set_cancelled(r.session, NULL);
+    llama_session_reset(r.session);
+    free(logits);
+    logits = eval(&r, ids, COUNT_OF(ids));
+    free(logits);
+    end_ready(&r);
+}
+
 static void describes_itself(void **state)
 {
     (void)state;
@@ -452,7 +517,7 @@ static const struct change changes[] = {
     UINT_KEY("llama.embedding_length", 0, STATUS_CORRUPT, "embedding_length"),
     UINT_KEY("llama.embedding_length", 10, STATUS_CORRUPT, "rotary|token_embd"),
     UINT_KEY("llama.embedding_length", 7, STATUS_CORRUPT, "cut into"),
-    UINT_KEY("llama.embedding_length", 1 << 20, STATUS_CORRUPT, "token_embd"),
+    UINT_KEY("llama.embedding_length", 1 << 20, STATUS_CORRUPT, "heads of 524288"),
     UINT_KEY("llama.embedding_length", UINT32_MAX, STATUS_CORRUPT, "embedding_length"),
     UINT_KEY("llama.feed_forward_length", 13, STATUS_CORRUPT, "ffn_"),
     UINT_KEY("llama.block_count", 2, STATUS_NOT_FOUND, "'blk.1.attn_norm.weight' is missing"),
@@ -546,6 +611,7 @@ static void optional_keys(void **state)
         {NULL, NULL, "llama.expert_count", 8, NULL, 0, STATUS_UNSUPPORTED, "8 experts"},
         {NULL, NULL, "llama.attention.key_length", 16, NULL, 0, STATUS_OK, NULL},
         {NULL, NULL, "llama.attention.value_length", 6, NULL, 0, STATUS_UNSUPPORTED, "6 values"},
+        {NULL, NULL, "llama.attention.key_length", 262144, NULL, 0, STATUS_CORRUPT, "key_length"},
         {NULL, NULL, "llama.attention.value_length", 4, NULL, 0, STATUS_OK, NULL},
         {"llama.attention.key_length", "4", NULL, 0, NULL, 0, STATUS_CORRUPT, "key_length"},
     };
@@ -665,6 +731,8 @@ int main(void)
         cmocka_unit_test(rotary_variants),
         cmocka_unit_test(batches_and_threads_change_nothing),
         cmocka_unit_test(context_is_a_limit),
+        cmocka_unit_test(sessions_of_absurd_size),
+        cmocka_unit_test(computing_can_be_cancelled),
         cmocka_unit_test(describes_itself),
         cmocka_unit_test(synthetic_models_repeat),
         cmocka_unit_test(refusals),

@@ -83,6 +83,21 @@ static enum status cpu_open(struct device **out, const struct device_options *op
     return STATUS_OK;
 }
 
+// What the host could give now without swapping, by its own estimate.
+static int64_t available_memory(void)
+{
+    FILE *file = fopen("/proc/meminfo", "re");
+    if (!file)
+        return -1;
+    char line[128];
+    long long kilobytes = -1;
+    while (kilobytes < 0 && fgets(line, sizeof line, file))
+        if (strncmp(line, "MemAvailable:", 13) == 0)
+            kilobytes = strtoll(line + 13, NULL, 10);
+    (void)fclose(file);
+    return kilobytes < 0 ? -1 : (int64_t)kilobytes * 1024;
+}
+
 static void cpu_describe(const struct device *device, struct device_description *out)
 {
     const struct cpu *cpu = (const struct cpu *)device;
@@ -92,6 +107,7 @@ static void cpu_describe(const struct device *device, struct device_description 
     long pages = sysconf(_SC_PHYS_PAGES);
     long page_size = sysconf(_SC_PAGESIZE);
     out->memory_bytes = pages > 0 && page_size > 0 ? (int64_t)pages * page_size : 0;
+    out->memory_available_bytes = available_memory();
 }
 
 static enum status cpu_synchronize(struct device *device, struct error *err)

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/core/unit.h"
 #include "server/workload/llm/llama_weights.h"
 
 // Tokens of a prompt computed at once: enough to use every weight many times while
@@ -21,8 +22,11 @@ struct llama_session {
     size_t context;
     size_t position;
     struct tensor *keys, *values; // (context, kv_heads * head_size), one a layer
-    struct tensor rope;           // (context, rope_size): cosines and sines
+    double *frequencies;          // of each pair of rotary elements
+    float *angles;                // cosines and sines on their way to `rope`
+    bool (*cancelled)(void);      // NULL: never
     // Activations of up to BATCH positions.
+    struct tensor rope;            // (batch, rope_size): cosines and sines
     struct tensor x, normed;       // (batch, dim)
     struct tensor query, attended; // (batch, heads * head_size)
     struct tensor gate, up;        // (batch, ff)
@@ -99,40 +103,20 @@ const char *llama_quantisation(const struct llama *llama)
 
 // ---- Sessions -------------------------------------------------------------
 
-// Cosine and sine of every position's angles, in double precision until they are
-// stored: angle = position / scale * base^(-2 pair / rope_size).
-static enum status fill_rope(struct llama_session *session, struct error *err)
-{
-    const struct llama_config *config = &session->llama->config;
-    float *row = calloc(config->rope_size, sizeof *row);
-    if (!row)
-        return error_set(err, STATUS_NOMEM, "session: out of memory");
-    enum status status = STATUS_OK;
-    for (size_t position = 0; position < session->context && status == STATUS_OK; position++) {
-        for (size_t i = 0; i < config->rope_size; i += 2) {
-            double frequency = pow(config->rope_base, -(double)i / (double)config->rope_size);
-            double angle = (double)position / config->rope_scale * frequency;
-            row[i] = (float)cos(angle);
-            row[i + 1] = (float)sin(angle);
-        }
-        size_t size = config->rope_size * sizeof *row;
-        status =
-            device_upload(session->llama->device, &session->rope, position * size, row, size, err);
-    }
-    free(row);
-    return status;
-}
+// One tensor of a session.
+struct need {
+    struct tensor *out;
+    size_t rows, columns;
+};
 
-static enum status allocate(struct llama_session *session, struct error *err)
+enum { NEEDS = 8 };
+
+static void list_needs(struct llama_session *session, struct need needs[NEEDS])
 {
     const struct llama_config *config = &session->llama->config;
-    struct device *device = session->llama->device;
     size_t query = config->heads * config->head_size;
-    const struct {
-        struct tensor *out;
-        size_t rows, columns;
-    } tensors[] = {
-        {&session->rope, session->context, config->rope_size},
+    const struct need list[NEEDS] = {
+        {&session->rope, session->batch, config->rope_size},
         {&session->x, session->batch, config->dim},
         {&session->normed, session->batch, config->dim},
         {&session->query, session->batch, query},
@@ -141,16 +125,91 @@ static enum status allocate(struct llama_session *session, struct error *err)
         {&session->up, session->batch, config->ff},
         {&session->logits, 1, config->vocabulary},
     };
-    enum status status = STATUS_OK;
-    for (size_t i = 0; i < sizeof tensors / sizeof tensors[0] && status == STATUS_OK; i++)
-        status = device_tensor_new(device, tensors[i].out, TENSOR_F32, tensors[i].rows,
-                                   tensors[i].columns, err);
+    memcpy(needs, list, sizeof list);
+}
 
-    size_t kv = config->kv_heads * config->head_size;
+// The product, or the largest number where it does not fit.
+static uint64_t times(uint64_t a, uint64_t b)
+{
+    uint64_t product;
+    return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
+}
+
+static uint64_t plus(uint64_t a, uint64_t b)
+{
+    return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+static uint64_t bytes_needed(struct llama_session *session)
+{
+    const struct llama_config *config = &session->llama->config;
+    struct need needs[NEEDS];
+    list_needs(session, needs);
+    uint64_t elements = times(times(2 * config->layers, session->context),
+                              times(config->kv_heads, config->head_size));
+    for (size_t i = 0; i < NEEDS; i++)
+        elements = plus(elements, times(needs[i].rows, needs[i].columns));
+    return times(elements, sizeof(float));
+}
+
+static void add_bytes(void *context, const struct tensor *tensor)
+{
+    *(uint64_t *)context += tensor_bytes(tensor);
+}
+
+static const char *in_bytes(char text[UNIT_TEXT_SIZE], uint64_t bytes)
+{
+    (void)unit_format_int(text, UNIT_BYTES, bytes < INT64_MAX ? (int64_t)bytes : INT64_MAX);
+    return text;
+}
+
+// Refuses what the device has no memory for, and what no model of this size needs:
+// the keys of a small file can promise a giant.
+static enum status check_size(struct llama_session *session, struct error *err)
+{
+    char need[UNIT_TEXT_SIZE];
+    char have[UNIT_TEXT_SIZE];
+    char model[UNIT_TEXT_SIZE];
+    uint64_t bytes = bytes_needed(session);
+    uint64_t weights = 0;
+    llama_weights_each(&session->llama->weights, add_bytes, &weights);
+    uint64_t limit = plus(LLAMA_SESSION_BASE, times(weights, LLAMA_SESSION_FACTOR));
+    if (bytes > limit)
+        return error_set(err, STATUS_NOMEM,
+                         "a context of %zu needs %s, but a model of %s should do with %s "
+                         "(are its keys right? ask for a smaller context)",
+                         session->context, in_bytes(need, bytes), in_bytes(model, weights),
+                         in_bytes(have, limit));
+    struct device_description device;
+    device_describe(session->llama->device, &device);
+    if (device.memory_available_bytes >= 0 && bytes > (uint64_t)device.memory_available_bytes)
+        return error_set(
+            err, STATUS_NOMEM,
+            "a context of %zu needs %s, but device %s has only %s available (ask for a "
+            "smaller context)",
+            session->context, in_bytes(need, bytes), device.name,
+            in_bytes(have, (uint64_t)device.memory_available_bytes));
+    return STATUS_OK;
+}
+
+static enum status allocate(struct llama_session *session, struct error *err)
+{
+    const struct llama_config *config = &session->llama->config;
+    struct device *device = session->llama->device;
     session->keys = calloc(config->layers, sizeof *session->keys);
     session->values = calloc(config->layers, sizeof *session->values);
-    if (!session->keys || !session->values)
+    session->frequencies = calloc(config->rope_size / 2, sizeof *session->frequencies);
+    session->angles = calloc(session->batch * config->rope_size, sizeof *session->angles);
+    if (!session->keys || !session->values || !session->frequencies || !session->angles)
         return error_set(err, STATUS_NOMEM, "session: out of memory");
+
+    struct need needs[NEEDS];
+    list_needs(session, needs);
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < NEEDS && status == STATUS_OK; i++)
+        status = device_tensor_new(device, needs[i].out, TENSOR_F32, needs[i].rows,
+                                   needs[i].columns, err);
+    size_t kv = config->kv_heads * config->head_size;
     for (size_t i = 0; i < config->layers && status == STATUS_OK; i++) {
         status =
             device_tensor_new(device, &session->keys[i], TENSOR_F32, session->context, kv, err);
@@ -159,6 +218,12 @@ static enum status allocate(struct llama_session *session, struct error *err)
                                        kv, err);
     }
     return status;
+}
+
+size_t llama_default_context(const struct llama *llama)
+{
+    return llama->config.context < LLAMA_CONTEXT_DEFAULT ? llama->config.context
+                                                         : LLAMA_CONTEXT_DEFAULT;
 }
 
 enum status llama_session_new(struct llama_session **out, const struct llama *llama, size_t context,
@@ -173,13 +238,17 @@ enum status llama_session_new(struct llama_session **out, const struct llama *ll
     session->llama = llama;
     session->context = context;
     session->batch = context < BATCH ? context : BATCH;
-    enum status status = allocate(session, err);
+    enum status status = check_size(session, err);
     if (status == STATUS_OK)
-        status = fill_rope(session, err);
+        status = allocate(session, err);
     if (status != STATUS_OK) {
         llama_session_free(session);
         return status;
     }
+    const struct llama_config *config = &llama->config;
+    for (size_t i = 0; i < config->rope_size; i += 2)
+        session->frequencies[i / 2] =
+            pow(config->rope_base, -(double)i / (double)config->rope_size);
     *out = session;
     return STATUS_OK;
 }
@@ -197,6 +266,8 @@ void llama_session_free(struct llama_session *session)
     }
     free(session->keys);
     free(session->values);
+    free(session->frequencies);
+    free(session->angles);
     struct tensor *tensors[] = {&session->rope,  &session->x,        &session->normed,
                                 &session->query, &session->attended, &session->gate,
                                 &session->up,    &session->logits};
@@ -208,6 +279,11 @@ void llama_session_free(struct llama_session *session)
 void llama_session_reset(struct llama_session *session)
 {
     session->position = 0;
+}
+
+void llama_session_set_cancelled(struct llama_session *session, bool (*cancelled)(void))
+{
+    session->cancelled = cancelled;
 }
 
 size_t llama_session_position(const struct llama_session *session)
@@ -224,12 +300,13 @@ size_t llama_session_context(const struct llama_session *session)
 
 // The first n rows of every activation, for one batch.
 struct batch {
-    struct tensor x, normed, query, attended, gate, up;
+    struct tensor rope, x, normed, query, attended, gate, up;
 };
 
 static struct batch batch_of(const struct llama_session *session, size_t n)
 {
     return (struct batch){
+        .rope = tensor_rows(&session->rope, 0, n),
         .x = tensor_rows(&session->x, 0, n),
         .normed = tensor_rows(&session->normed, 0, n),
         .query = tensor_rows(&session->query, 0, n),
@@ -259,9 +336,9 @@ static enum status attend(struct llama_session *session, struct batch *b, size_t
     if (status == STATUS_OK)
         status = device_matmul(device, &values, &b->normed, &layer->value, err);
     if (status == STATUS_OK)
-        status = device_rope(device, &b->query, &session->rope, position, config->heads, err);
+        status = device_rope(device, &b->query, &b->rope, 0, config->heads, err);
     if (status == STATUS_OK)
-        status = device_rope(device, &keys, &session->rope, position, config->kv_heads, err);
+        status = device_rope(device, &keys, &b->rope, 0, config->kv_heads, err);
     if (status == STATUS_OK)
         status = device_attention(device, &b->attended, &b->query, &session->keys[number],
                                   &session->values[number], position, config->heads,
@@ -294,6 +371,25 @@ static enum status feed_forward(struct llama_session *session, struct batch *b, 
     return status;
 }
 
+// Cosine and sine of the angles of `n` positions from the session's on, in double
+// precision until they are stored:
+//   angle = position / scale * base^(-2 pair / rope_size)
+static enum status turn_to(struct llama_session *session, size_t n, struct error *err)
+{
+    const struct llama_config *config = &session->llama->config;
+    float *out = session->angles;
+    for (size_t row = 0; row < n; row++) {
+        double position = (double)(session->position + row) / config->rope_scale;
+        for (size_t i = 0; i < config->rope_size / 2; i++) {
+            double angle = position * session->frequencies[i];
+            *out++ = (float)cos(angle);
+            *out++ = (float)sin(angle);
+        }
+    }
+    return device_upload(session->llama->device, &session->rope, 0, session->angles,
+                         n * config->rope_size * sizeof *session->angles, err);
+}
+
 // Runs one batch through all layers; its keys and values are in the caches then.
 static enum status eval_batch(struct llama_session *session, const uint32_t *ids, size_t n,
                               struct error *err)
@@ -302,7 +398,11 @@ static enum status eval_batch(struct llama_session *session, const uint32_t *ids
     struct batch b = batch_of(session, n);
     enum status status =
         device_embed(session->llama->device, &b.x, &weights->embedding, ids, n, err);
+    if (status == STATUS_OK)
+        status = turn_to(session, n, err);
     for (size_t i = 0; i < weights->layer_count && status == STATUS_OK; i++) {
+        if (session->cancelled && session->cancelled())
+            return error_set(err, STATUS_CANCELLED, "stopped while computing");
         status = attend(session, &b, i, err);
         if (status == STATUS_OK)
             status = feed_forward(session, &b, i, err);

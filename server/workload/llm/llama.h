@@ -46,8 +46,20 @@ uint64_t llama_parameters(const struct llama *llama);
 // The type most of the weights have ("F16").
 const char *llama_quantisation(const struct llama *llama);
 
+enum {
+    LLAMA_CONTEXT_DEFAULT = 4096,
+    // A session may take so many bytes, and so many times those of the weights.
+    LLAMA_SESSION_BASE = 16 << 20,
+    LLAMA_SESSION_FACTOR = 16,
+};
+
+// The model's own context, at most LLAMA_CONTEXT_DEFAULT.
+size_t llama_default_context(const struct llama *llama);
+
 // A place for one text at a time: its keys and values for up to `context`
-// positions, and room to compute.  `context` is at most the model's own.
+// positions, and room to compute.  `context` is at most the model's own.  Fails with
+// STATUS_NOMEM, before anything is allocated, where that would take more than the
+// device has available or than a model of this size can need (see above).
 MUST_CHECK enum status llama_session_new(struct llama_session **out, const struct llama *llama,
                                          size_t context, struct error *err);
 
@@ -57,13 +69,17 @@ void llama_session_free(struct llama_session *session);
 // Begins a new text.
 void llama_session_reset(struct llama_session *session);
 
+// `cancelled`, where not NULL, is asked before every layer and ends computing with
+// STATUS_CANCELLED; the positions of the batch under way are then as if never asked for.
+void llama_session_set_cancelled(struct llama_session *session, bool (*cancelled)(void));
+
 size_t llama_session_position(const struct llama_session *session);
 size_t llama_session_context(const struct llama_session *session);
 
 // Computes `count` > 0 tokens that follow those computed before, and writes the
 // scores of what may come next to `logits` (one a token of the vocabulary, the
 // host's memory).  Fails with STATUS_FULL where the context has no room for them,
-// STATUS_INVALID on a token outside the vocabulary.
+// STATUS_INVALID on a token outside the vocabulary, STATUS_CANCELLED.
 MUST_CHECK enum status llama_session_eval(struct llama_session *session, const uint32_t *ids,
                                           size_t count, float *logits, struct error *err);
 

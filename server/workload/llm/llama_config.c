@@ -11,6 +11,7 @@ enum {
     FF_MAX = 1 << 22,
     LAYERS_MAX = 1 << 12,
     HEADS_MAX = 1 << 16,
+    HEAD_SIZE_MAX = 1024, // several times what any model has
 };
 
 struct size_key {
@@ -82,14 +83,17 @@ static enum status read_heads(struct llama_config *config, const struct gguf *gg
     config->head_size = config->dim / config->heads;
     size_t value_size = 0;
     const struct size_key sizes[] = {
-        {"llama.attention.key_length", DIM_MAX, &config->head_size, true},
-        {"llama.attention.value_length", DIM_MAX, &value_size, true},
+        {"llama.attention.key_length", HEAD_SIZE_MAX, &config->head_size, true},
+        {"llama.attention.value_length", HEAD_SIZE_MAX, &value_size, true},
     };
     bool given = gguf_has(gguf, sizes[0].key);
     if (!given && (config->head_size == 0 || config->dim % config->heads != 0))
         return error_set(err, STATUS_CORRUPT, "an embedding of %zu cannot be cut into %zu heads",
                          config->dim, config->heads);
     status = read_sizes(gguf, sizes, 2, err);
+    if (status == STATUS_OK && config->head_size > HEAD_SIZE_MAX)
+        status = error_set(err, STATUS_CORRUPT, "heads of %zu elements: more than %d",
+                           config->head_size, HEAD_SIZE_MAX);
     if (status == STATUS_OK && value_size != 0 && value_size != config->head_size)
         status = error_set(err, STATUS_UNSUPPORTED, "heads of %zu keys and %zu values",
                            config->head_size, value_size);
@@ -117,7 +121,8 @@ static enum status read_rope(struct llama_config *config, const struct gguf *ggu
                              struct error *err)
 {
     config->rope_size = config->head_size;
-    const struct size_key size = {"llama.rope.dimension_count", DIM_MAX, &config->rope_size, true};
+    const struct size_key size = {"llama.rope.dimension_count", HEAD_SIZE_MAX, &config->rope_size,
+                                  true};
     enum status status = read_sizes(gguf, &size, 1, err);
     if (status != STATUS_OK)
         return status;

@@ -42,10 +42,7 @@ static void add_up(void *context, const struct inferstat_event *event)
 
 static size_t context_of(const struct llm_serve_options *options, const struct llm *llm)
 {
-    size_t own = llama_get_config(llm->llama)->context;
-    if (options->context > 0)
-        return options->context;
-    return own < LLM_CONTEXT_DEFAULT ? own : LLM_CONTEXT_DEFAULT;
+    return options->context > 0 ? options->context : llama_default_context(llm->llama);
 }
 
 enum status llm_server_new(struct llm_server **out, const struct llm *llm,

@@ -17,7 +17,7 @@ struct llm_serve_options {
     uint64_t requests; // 0: until there are no more prompts or a stop is asked for
     uint32_t tokens;   // at most so many a request
     double rate;       // requests a second, at even distances; 0: the next when one is done
-    size_t context;    // positions; 0: the model's own, at most LLM_CONTEXT_DEFAULT
+    size_t context;    // positions; 0: the model's own, at most LLAMA_CONTEXT_DEFAULT
     struct token_sampler_options sampler;
     bool terminal; // text goes to a terminal: no control characters
     // Takes the text as it is generated, whole UTF-8 characters; a newline ends each
@@ -28,8 +28,6 @@ struct llm_serve_options {
     void (*failed)(void *context, uint64_t request, const char *why);
     void *failed_context;
 };
-
-enum { LLM_CONTEXT_DEFAULT = 4096 };
 
 // What was done.  Times and tokens are those of the records.
 struct llm_figures {
