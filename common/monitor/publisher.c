@@ -123,7 +123,11 @@ static void note_store(struct publisher *publisher, const unsigned char store[16
 
 static void take_ack(struct publisher *publisher, const struct message_ack *ack)
 {
+    static const unsigned char nobody[MESSAGE_RUN_SIZE];
     const struct runfile_run *run = runfile_run(publisher->monitor->file);
+    // A collector that could not read our message does not know whose it was.
+    if (memcmp(ack->run, nobody, sizeof nobody) == 0)
+        note_error(publisher, &ack->error);
     if (memcmp(ack->run, run->uuid, sizeof run->uuid) != 0)
         return;
     note_error(publisher, &ack->error);
@@ -284,6 +288,18 @@ static void describe_activity(struct publisher *publisher)
     }
 }
 
+// Leaves of the states that of one stream, where it is among them.
+static void tell_one_stream(struct message_batch *batch, uint32_t stream)
+{
+    for (size_t i = 0; i < batch->stream_count; i++) {
+        if (batch->streams[i].stream != stream)
+            continue;
+        batch->streams += i;
+        batch->stream_count = 1;
+        return;
+    }
+}
+
 // A batch of records, or a heartbeat when the action names none.
 static enum status send_batch(struct publisher *publisher, const struct delivery_action *action)
 {
@@ -304,11 +320,8 @@ static enum status send_batch(struct publisher *publisher, const struct delivery
     const uint64_t now = clock_monotonic_ns();
     const bool whole = action->kind == DELIVERY_SEND_HEARTBEAT ||
                        now - publisher->states_sent_ns >= delivery_settings.heartbeat_ns;
-    if (!whole) {
-        // The stream's own state is enough.
-        batch->streams += action->stream;
-        batch->stream_count = 1;
-    }
+    if (!whole)
+        tell_one_stream(batch, action->stream);
     status = send_message(publisher, &message);
     if (status == STATUS_OK && whole)
         publisher->states_sent_ns = now;
@@ -392,8 +405,10 @@ static void tell_news(struct publisher *publisher)
         if (i == 0)
             state.unnumbered += atomic_load_explicit(&runfile_state(monitor->file)->streamless,
                                                      memory_order_relaxed);
-        // There are never more streams than DELIVERY_STREAMS_MAX.
-        (void)!delivery_producer_stream(publisher->producer, &state, ring_released(ring));
+        // There are never more than DELIVERY_STREAMS_MAX; out of memory, what was not
+        // told now is told with the next step, and in order.
+        if (delivery_producer_stream(publisher->producer, &state, ring_released(ring)) != STATUS_OK)
+            break;
     }
     delivery_producer_names(publisher->producer, names_count(monitor->names));
 }

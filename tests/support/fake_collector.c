@@ -22,7 +22,7 @@ struct fake_collector {
     _Atomic bool stopping, listening;
 
     pthread_mutex_t lock; // guards what follows
-    bool mute, forgetful;
+    bool mute, forgetful, baffled;
     bool refuse;
     uint32_t refuse_stream;
     uint64_t refuse_number;
@@ -228,6 +228,13 @@ static void take_hello(struct fake_collector *collector, const struct message_he
                        struct answer *answer)
 {
     collector->state.hellos++;
+    if (collector->baffled) {
+        static const char text[] = "Hello: not understood";
+        begin_answer(collector, answer, 0);
+        memset(answer->message.ack.run, 0, sizeof answer->message.ack.run);
+        answer->message.ack.error = (struct wire_bytes){.size = sizeof text - 1, .bytes = text};
+        return;
+    }
     if (memcmp(collector->run, hello->run, sizeof collector->run) != 0)
         forget_run(collector);
     memcpy(collector->run, hello->run, sizeof collector->run);
@@ -402,6 +409,13 @@ void fake_collector_set_mute(struct fake_collector *collector, bool mute)
 {
     (void)pthread_mutex_lock(&collector->lock);
     collector->mute = mute;
+    (void)pthread_mutex_unlock(&collector->lock);
+}
+
+void fake_collector_set_baffled(struct fake_collector *collector, bool baffled)
+{
+    (void)pthread_mutex_lock(&collector->lock);
+    collector->baffled = baffled;
     (void)pthread_mutex_unlock(&collector->lock);
 }
 

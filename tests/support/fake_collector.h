@@ -55,6 +55,9 @@ void fake_collector_set_mute(struct fake_collector *collector, bool mute);
 void fake_collector_set_forgetful(struct fake_collector *collector, bool forgetful);
 // The next batch that has the record is refused with this reason.
 void fake_collector_refuse(struct fake_collector *collector, uint32_t stream, uint64_t number);
+// While set, every Hello is answered as one that cannot be read: with an error and
+// no run.
+void fake_collector_set_baffled(struct fake_collector *collector, bool baffled);
 // Becomes another store, an empty one.
 void fake_collector_swap_store(struct fake_collector *collector);
 

@@ -263,7 +263,7 @@ static void test_names(void **state)
 
 struct lines {
     pthread_mutex_t lock;
-    unsigned lost, found, refused, load, infer, losses;
+    unsigned lost, found, refused, rejected, load, infer, losses;
     char text[4096];
 };
 
@@ -275,6 +275,7 @@ static void take_line(void *context, enum inferstat_log_level level, const char 
     lines->lost += strstr(text, "does not answer") != NULL;
     lines->found += strstr(text, "answers") != NULL;
     lines->refused += strstr(text, "refused") != NULL;
+    lines->rejected += strstr(text, "Hello: not understood") != NULL;
     lines->losses += strstr(text, "lost so far") != NULL;
     lines->load += strncmp(text, "[LOAD] ", 7) == 0;
     lines->infer += strncmp(text, "[INFER] ", 8) == 0;
@@ -416,6 +417,31 @@ static void test_refused_records(void **state)
     struct fake_state seen;
     fake_collector_state(fixture->collector, &seen);
     assert_true(seen.records >= 5 && seen.records < 10);
+}
+
+// A collector that cannot read who we are says so to nobody in particular: the
+// user hears of it once, however often it is asked.
+static void test_hello_not_understood(void **state)
+{
+    struct fixture *fixture = *state;
+    struct lines lines = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    fixture->options.log = take_line;
+    fixture->options.log_context = &lines;
+    fixture->collector = fake_collector_open(fixture->folder);
+    fake_collector_set_baffled(fixture->collector, true);
+    struct inferstat_monitor *monitor = open_monitor(fixture);
+    operate(monitor, inferstat_name(monitor, "x"), 5);
+    wait_for(&lines, &lines.rejected, 1);
+    struct fake_state seen;
+    do {
+        (void)usleep(10000);
+        fake_collector_state(fixture->collector, &seen);
+    } while (seen.hellos < 3);
+    assert_int_equal(read_count(&lines, &lines.rejected), 1);
+    fake_collector_set_baffled(fixture->collector, false);
+    struct inferstat_totals totals;
+    assert_int_equal(close_monitor(fixture, 10 * SECOND, &totals), INFERSTAT_OK);
+    assert_int_equal(totals.acknowledged, 5);
 }
 
 // A full ring never blocks: what is lost is counted and reported.
@@ -791,6 +817,7 @@ int main(void)
         TEST(test_collector_comes_and_goes),
         TEST(test_store_is_swapped),
         TEST(test_refused_records),
+        TEST(test_hello_not_understood),
         TEST(test_full_ring),
         TEST(test_log_lines),
         TEST(test_process_samples),
