@@ -4,15 +4,18 @@
 #include <stdio.h>
 #include <string.h>
 
-// The bytes of the well-formed character at `text`, or 0.
-static size_t character_size(const unsigned char *text, size_t size)
+size_t text_character(const char *text, size_t size, uint32_t *out)
 {
-    const unsigned char lead = text[0];
-    if (lead < 0x80)
-        return 1;
+    if (size == 0)
+        return 0;
+    const unsigned char lead = (unsigned char)text[0];
     size_t length;
     uint32_t code, least;
-    if (lead >= 0xc2 && lead <= 0xdf) {
+    if (lead < 0x80) {
+        length = 1;
+        code = lead;
+        least = 0;
+    } else if (lead >= 0xc2 && lead <= 0xdf) {
         length = 2;
         code = lead & 0x1fU;
         least = 0x80;
@@ -30,19 +33,24 @@ static size_t character_size(const unsigned char *text, size_t size)
     if (length > size)
         return 0;
     for (size_t i = 1; i < length; i++) {
-        if ((text[i] & 0xc0) != 0x80)
+        const unsigned char next = (unsigned char)text[i];
+        if ((next & 0xc0) != 0x80)
             return 0;
-        code = code << 6 | (text[i] & 0x3fU);
+        code = code << 6 | (next & 0x3fU);
     }
     const bool surrogate = code >= 0xd800 && code <= 0xdfff;
-    return code >= least && code <= 0x10ffff && !surrogate ? length : 0;
+    if (code < least || code > 0x10ffff || surrogate)
+        return 0;
+    if (out)
+        *out = code;
+    return length;
 }
 
 bool text_is_utf8(const char *text, size_t size)
 {
     size_t at = 0;
     while (at < size) {
-        const size_t length = character_size((const unsigned char *)text + at, size - at);
+        const size_t length = text_character(text + at, size - at, NULL);
         if (length == 0 || text[at] == '\0')
             return false;
         at += length;
@@ -61,6 +69,20 @@ size_t text_cut(const char *text, size_t length, size_t size)
     return end;
 }
 
+// What shows nothing and turns the direction of what stands around it (Unicode
+// Standard Annex #9), and the byte order mark, which shows nothing at all.
+static bool is_hidden(uint32_t code)
+{
+    return (code >= 0x202a && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069) ||
+           code == 0x200e || code == 0x200f || code == 0x061c || code == 0xfeff;
+}
+
+// Control characters: C0, DEL and C1.
+static bool is_control(uint32_t code)
+{
+    return code < 0x20 || (code >= 0x7f && code < 0xa0);
+}
+
 char *text_escape(char *out, size_t out_size, const char *text, size_t size)
 {
     if (out_size == 0)
@@ -68,17 +90,19 @@ char *text_escape(char *out, size_t out_size, const char *text, size_t size)
     size_t used = 0;
     size_t at = 0;
     while (at < size) {
-        const unsigned char *here = (const unsigned char *)text + at;
-        size_t length = character_size(here, size - at);
-        char escaped[8];
+        uint32_t code = 0;
+        size_t length = text_character(text + at, size - at, &code);
+        char escaped[16];
         const char *piece = text + at;
         size_t piece_size = length;
-        // C0 and C1 control characters and malformed bytes, one byte at a time.
-        const bool c1 = length == 2 && here[0] == 0xc2 && here[1] < 0xa0;
-        if (length == 0 || here[0] < 0x20 || here[0] == 0x7f || c1) {
+        if (length == 0 || is_control(code)) { // one byte at a time
             length = 1;
-            piece_size = (size_t)snprintf(escaped, sizeof escaped, "\\x%02X", here[0]);
             piece = escaped;
+            piece_size =
+                (size_t)snprintf(escaped, sizeof escaped, "\\x%02X", (unsigned char)text[at]);
+        } else if (is_hidden(code)) {
+            piece = escaped;
+            piece_size = (size_t)snprintf(escaped, sizeof escaped, "\\u{%04X}", (unsigned)code);
         }
         if (piece_size >= out_size - used)
             break;

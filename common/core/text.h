@@ -4,6 +4,11 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+
+// Bytes of the well-formed character that `size` bytes of `text` begin with, its
+// code in `*out` (may be NULL); 0, `*out` left alone, where they begin with none.
+size_t text_character(const char *text, size_t size, uint32_t *out);
 
 // Whether `size` bytes are well-formed UTF-8 (no surrogates, no overlong forms,
 // nothing above U+10FFFF, no NUL).
@@ -13,8 +18,9 @@ bool text_is_utf8(const char *text, size_t size);
 size_t text_cut(const char *text, size_t length, size_t size);
 
 // Copies `text` so that a terminal shows it as text: control characters,
-// including escape, and malformed bytes become \xNN.  Cut to `out_size` bytes,
-// terminated.  Returns `out`.
+// including escape, and malformed bytes become \xNN; what is invisible and turns
+// the direction of the text around it, and the byte order mark, become \u{NNNN}.
+// Cut to `out_size` bytes, terminated.  Returns `out`.
 char *text_escape(char *out, size_t out_size, const char *text, size_t size);
 
 // A UUID's 36 characters and a terminating NUL from 16 bytes, and back: false

@@ -48,6 +48,32 @@ static void test_cut(void **state)
     assert_true(text_cut("\x80\x80\x80\x80\x80\x80\x80\x80", 8, 6) <= 6);
 }
 
+static void test_character(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        size_t size, taken;
+        uint32_t code;
+    } cases[] = {
+        {"", 0, 0, 0},
+        {"A", 1, 1, 'A'},
+        {"\0", 1, 1, 0},
+        {"\xc3\xa9x", 3, 2, 0xe9},
+        {"\xe2\x82\xac", 3, 3, 0x20ac},
+        {"\xe2\x82\xac", 2, 0, 0},
+        {"\xf4\x8f\xbf\xbf", 4, 4, 0x10ffff},
+        {"\xf4\x90\x80\x80", 4, 0, 0},
+        {"\xed\xa0\x80", 3, 0, 0},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        uint32_t code = 0;
+        assert_int_equal(text_character(cases[i].text, cases[i].size, &code), cases[i].taken);
+        assert_int_equal(code, cases[i].code);
+    }
+    assert_int_equal(text_character("\xc3\xa9", 2, NULL), 2);
+}
+
 static void test_escape(void **state)
 {
     (void)state;
@@ -65,6 +91,18 @@ static void test_escape(void **state)
         {"caf\xc3\xa9", 5, "caf\xc3\xa9"},
         {"\xc2\x9b", 2, "\\xC2\\x9B"}, // C1: another way to begin an escape
         {"\xff\xfe", 2, "\\xFF\\xFE"},
+        // What turns the order of a line, or shows nothing at all; and its neighbours.
+        {"a\xe2\x80\xae"
+         "b",
+         5, "a\\u{202E}b"},
+        {"\xd8\x9b\xd8\x9c\xd8\x9d", 6, "\xd8\x9b\\u{061C}\xd8\x9d"},
+        {"\xe2\x80\x8d\xe2\x80\x8e", 6, "\xe2\x80\x8d\\u{200E}"},
+        {"\xe2\x80\x8f\xe2\x80\x90", 6, "\\u{200F}\xe2\x80\x90"},
+        {"\xe2\x80\xa9\xe2\x80\xaa", 6, "\xe2\x80\xa9\\u{202A}"},
+        {"\xe2\x80\xae\xe2\x80\xaf", 6, "\\u{202E}\xe2\x80\xaf"},
+        {"\xe2\x81\xa5\xe2\x81\xa6", 6, "\xe2\x81\xa5\\u{2066}"},
+        {"\xe2\x81\xa9\xe2\x81\xaa", 6, "\\u{2069}\xe2\x81\xaa"},
+        {"\xef\xbb\xbfmodel\xef\xbb\xbe", 11, "\\u{FEFF}model\xef\xbb\xbe"},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         char out[64];
@@ -75,6 +113,7 @@ static void test_escape(void **state)
     char small[5];
     assert_string_equal(text_escape(small, sizeof small, "ab\x1b", 3), "ab");
     assert_string_equal(text_escape(small, sizeof small, "abc\xc3\xa9", 5), "abc");
+    assert_string_equal(text_escape(small, sizeof small, "a\xe2\x80\xae", 4), "a");
     char one[1];
     assert_string_equal(text_escape(one, sizeof one, "abc", 3), "");
 }
@@ -106,9 +145,8 @@ static void test_uuid(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_utf8),
-        cmocka_unit_test(test_cut),
-        cmocka_unit_test(test_escape),
+        cmocka_unit_test(test_utf8),      cmocka_unit_test(test_cut),
+        cmocka_unit_test(test_character), cmocka_unit_test(test_escape),
         cmocka_unit_test(test_uuid),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
