@@ -151,6 +151,11 @@ size_t arena_piece_size(const void *piece)
     return ((const struct piece *)piece - 1)->size;
 }
 
+size_t arena_size(const struct arena *arena)
+{
+    return sizeof *arena + arena->limit - arena->left;
+}
+
 bool arena_failed(const struct arena *arena)
 {
     return arena->failed;

@@ -29,6 +29,9 @@ void *arena_array(struct arena *arena, size_t *count, size_t size);
 // How many bytes were asked for at `piece`, which arena_alloc returned.
 size_t arena_piece_size(const void *piece);
 
+// Bytes the arena has taken, whether given out or not.
+size_t arena_size(const struct arena *arena);
+
 // Whether any request failed since the arena was made or reset, and whether the
 // limit was the reason.
 bool arena_failed(const struct arena *arena);

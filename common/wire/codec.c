@@ -10,6 +10,10 @@
 // fraction; one made of millions of empty parts would need a hundred times more.
 static const size_t decode_limit = (size_t)4 * MESSAGE_SIZE_MAX;
 
+// The same for a frame from anybody: numbers of one byte on the wire take eight.
+static const size_t untrusted_base = (size_t)4 * 1024 * 1024;
+enum { UNTRUSTED_TIMES = 8 };
+
 char *codec_pack_text(struct arena *arena, struct wire_bytes text)
 {
     char *copy = text.size ? arena_alloc(arena, text.size + 1) : NULL;
@@ -139,8 +143,7 @@ static enum status read_body(struct arena *arena, struct message *message,
 static enum status memory_status(const struct arena *arena, struct error *err)
 {
     if (arena_over_limit(arena))
-        return error_set(err, STATUS_INVALID, "message: needs more than %zu bytes of memory",
-                         decode_limit);
+        return error_set(err, STATUS_INVALID, "message: needs too much memory for its size");
     return error_set(err, STATUS_NOMEM, "message: out of memory");
 }
 
@@ -159,20 +162,56 @@ static enum status unpack(struct arena *arena, struct message *message, const vo
     return status;
 }
 
-enum status codec_decode(struct message *message, const void *bytes, size_t size, struct error *err)
+static enum status decode(struct message *message, const void *bytes, size_t size, size_t limit,
+                          struct error *err)
 {
     memset(message, 0, sizeof *message);
     if (size > MESSAGE_SIZE_MAX)
         return error_set(err, STATUS_INVALID, "message: %zu bytes, the limit is %d", size,
                          MESSAGE_SIZE_MAX);
     struct arena *arena = NULL;
-    if (arena_new(&arena, size * 4, decode_limit) != STATUS_OK)
+    if (arena_new(&arena, size * 4, limit) != STATUS_OK)
         return error_set(err, STATUS_NOMEM, "message: out of memory");
     message->memory = arena;
     enum status status = unpack(arena, message, bytes, size, err);
     if (status != STATUS_OK)
         message_free(message);
     return status;
+}
+
+enum status codec_decode(struct message *message, const void *bytes, size_t size, struct error *err)
+{
+    return decode(message, bytes, size, decode_limit, err);
+}
+
+// Moves what is left of a batch at fault into an arena of its own.
+static enum status shrink(struct message *message, struct error *err)
+{
+    struct arena *small = NULL;
+    if (arena_new(&small, 0, decode_limit) != STATUS_OK)
+        return error_set(err, STATUS_NOMEM, "message: out of memory");
+    codec_copy_faulty(small, &message->batch);
+    enum status status = arena_failed(small) ? memory_status(small, err) : STATUS_OK;
+    arena_free(message->memory);
+    message->memory = small;
+    if (status != STATUS_OK)
+        message_free(message);
+    return status;
+}
+
+enum status codec_decode_untrusted(struct message *message, const void *bytes, size_t size,
+                                   struct error *err)
+{
+    const size_t limit = untrusted_base + UNTRUSTED_TIMES * (size <= MESSAGE_SIZE_MAX ? size : 0);
+    enum status status = decode(message, bytes, size, limit, err);
+    if (status == STATUS_OK && message->kind == MESSAGE_BATCH && message->batch.fault)
+        status = shrink(message, err);
+    return status;
+}
+
+size_t message_memory(const struct message *message)
+{
+    return message->memory ? arena_size(message->memory) : 0;
 }
 
 void message_free(struct message *message)

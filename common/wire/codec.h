@@ -27,7 +27,17 @@ MUST_CHECK enum status codec_encode(unsigned char **out, size_t *size,
 MUST_CHECK enum status codec_decode(struct message *message, const void *bytes, size_t size,
                                     struct error *err);
 
+// The same for frames from anybody: what they decode to may take a few times
+// their size, and 4 MiB, which the largest counts of the smallest things fit in.
+// A frame made of empty parts would take sixty times its size.  What a batch at
+// fault still has is kept apart from the rest of it, which is given back.
+MUST_CHECK enum status codec_decode_untrusted(struct message *message, const void *bytes,
+                                              size_t size, struct error *err);
+
 void message_free(struct message *message);
+
+// Bytes that a decoded message holds beside its structure.
+size_t message_memory(const struct message *message);
 
 // ---- From records to columns ---------------------------------------------------
 

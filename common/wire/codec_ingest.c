@@ -333,8 +333,9 @@ static const char *read_names(struct arena *arena, struct message_batch *batch,
     size_t count = from->n_names;
     if (count == 0)
         return NULL;
-    if (count > MESSAGE_NAMES_MAX || from->names_first < 1 ||
-        from->names_first > MESSAGE_NAMES_MAX - count + 1)
+    if (count > DELIVERY_NAMES_MAX)
+        return "more names than a message may have";
+    if (from->names_first < 1 || from->names_first > MESSAGE_NAMES_MAX - count + 1)
         return "ids of names are out of range";
     struct wire_bytes *names = arena_array(arena, &count, sizeof *names);
     for (size_t i = 0; i < count; i++) {
@@ -381,6 +382,39 @@ enum status codec_read_batch(struct arena *arena, struct message_batch *batch,
         batch->table_count = 0;
     }
     return STATUS_OK;
+}
+
+static struct wire_bytes copy_bytes(struct arena *arena, struct wire_bytes from)
+{
+    char *copy = from.size ? arena_alloc(arena, from.size) : NULL;
+    if (!copy)
+        return (struct wire_bytes){0};
+    memcpy(copy, from.bytes, from.size);
+    return (struct wire_bytes){from.size, copy};
+}
+
+void codec_copy_faulty(struct arena *arena, struct message_batch *batch)
+{
+    struct wire_bytes *names = arena_array(arena, &batch->name_count, sizeof *names);
+    for (size_t i = 0; i < batch->name_count; i++)
+        names[i] = copy_bytes(arena, batch->names[i]);
+    batch->names = names;
+    struct wire_drop *drops = arena_array(arena, &batch->drop_count, sizeof *drops);
+    for (size_t i = 0; i < batch->drop_count; i++) {
+        drops[i].range = batch->drops[i].range;
+        drops[i].detail = copy_bytes(arena, batch->drops[i].detail);
+    }
+    batch->drops = drops;
+    struct delivery_stream *streams = arena_array(arena, &batch->stream_count, sizeof *streams);
+    if (streams)
+        memcpy(streams, batch->streams, batch->stream_count * sizeof *streams);
+    batch->streams = streams;
+    batch->activity = copy_bytes(arena, batch->activity);
+    const size_t size = strlen(batch->fault) + 1;
+    char *fault = arena_alloc(arena, size);
+    if (fault)
+        memcpy(fault, batch->fault, size);
+    batch->fault = fault;
 }
 
 static const char *read_next(struct arena *arena, struct delivery_ack *ack,

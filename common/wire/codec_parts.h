@@ -51,6 +51,9 @@ MUST_CHECK enum status codec_read_goodbye(struct arena *arena, struct message_go
 MUST_CHECK enum status codec_read_ack(struct arena *arena, struct message_ack *ack,
                                       const Inferstat__Ack *from, struct error *err);
 
+// Copies all that a batch without tables points to into `arena`.
+void codec_copy_faulty(struct arena *arena, struct message_batch *batch);
+
 // codec_table.c: the tables of a batch.  codec_read_tables returns why they can
 // never be taken, or NULL; it works on the arrays of `from` in place.
 void codec_pack_tables(struct arena *arena, Inferstat__Batch *to,

@@ -83,7 +83,7 @@ static void take_frame(struct ingest *ingest, unsigned socket, const struct wire
     work->from = (struct work_return){.socket = socket, .route = frame->route};
     work->received_ns = clock_wall_ns();
     struct error err = {.text = "this message is not for the ingest socket"};
-    enum status status = codec_decode(&work->message, frame->bytes, frame->size, &err);
+    enum status status = codec_decode_untrusted(&work->message, frame->bytes, frame->size, &err);
     if (status == STATUS_OK && !is_for_ingest(&work->message)) {
         message_free(&work->message);
         status = STATUS_INVALID;
@@ -97,7 +97,8 @@ static void take_frame(struct ingest *ingest, unsigned socket, const struct wire
         work->kind = WORK_UNDECODABLE;
         answer_error(ingest, socket, &frame->route, err.text);
     }
-    hand_over(ingest, work, sizeof *work + frame->size);
+    hand_over(ingest, work,
+              sizeof *work + (status == STATUS_OK ? message_memory(&work->message) : 0));
 }
 
 static void count_undecodable(struct ingest *ingest)

@@ -90,7 +90,7 @@ static void take_frame(struct live *live, unsigned socket, const struct wire_fra
 {
     const struct work_return at = {.socket = socket, .route = frame->route};
     struct message message;
-    if (codec_decode(&message, frame->bytes, frame->size, NULL) != STATUS_OK)
+    if (codec_decode_untrusted(&message, frame->bytes, frame->size, NULL) != STATUS_OK)
         return;
     if (message.kind == MESSAGE_LIVE_CREDIT && message.live_credit.protocol >= 1 &&
         message.live_credit.protocol <= MESSAGE_PROTOCOL + 1)

@@ -163,7 +163,7 @@ static void take_frame(struct query_service *service, unsigned socket,
     const struct work_return to = {.socket = socket, .route = frame->route};
     struct message message;
     struct error err = {.text = "no query"};
-    enum status status = codec_decode(&message, frame->bytes, frame->size, &err);
+    enum status status = codec_decode_untrusted(&message, frame->bytes, frame->size, &err);
     if (status != STATUS_OK) {
         reply(service, &to, 0, status, NULL, err.text);
         return;

@@ -262,6 +262,14 @@ static void spoil_new_name_utf8(struct spoiled *it)
 {
     it->new_names[0] = codec_borrow("\xc3");
 }
+static void spoil_new_names(struct spoiled *it)
+{
+    static char *many[DELIVERY_NAMES_MAX + 1];
+    for (size_t i = 0; i < COUNT(many); i++)
+        many[i] = codec_borrow("n");
+    it->batch.n_names = COUNT(many);
+    it->batch.names = many;
+}
 static void spoil_new_name_id(struct spoiled *it)
 {
     it->batch.names_first = 0;
@@ -341,6 +349,7 @@ static void test_faults_of_a_batch(void **state)
         {spoil_name_large, "out of range"},
         {spoil_new_name_empty, "a name is empty"},
         {spoil_new_name_utf8, "UTF-8"},
+        {spoil_new_names, "more names"},
         {spoil_new_name_id, "ids of names"},
         {spoil_new_name_last, "ids of names"},
         {spoil_drop, "dropped range"},
@@ -629,6 +638,98 @@ static void test_damaged_frames(void **state)
     free(bytes);
 }
 
+// The smallest things in the largest counts fit; more of them, or parts that are
+// empty, take too much memory for the frame's size.
+static void test_memory_for_frames_from_anybody(void **state)
+{
+    (void)state;
+    enum { ROWS = DELIVERY_BATCH_MAX };
+    static struct wire_bytes names[DELIVERY_NAMES_MAX], empty[ROWS];
+    static struct wire_drop drops[DELIVERY_DROPS_MAX];
+    static struct delivery_stream streams[DELIVERY_STREAMS_MAX];
+    static uint32_t ids[ROWS];
+    static uint64_t numbers[ROWS];
+    static int64_t zeros[ROWS];
+    for (unsigned i = 0; i < ROWS; i++) {
+        numbers[i] = i + 1;
+        ids[i] = 1;
+        names[i] = text("n");
+        drops[i] = (struct wire_drop){.range = {.first = 1, .last = 1}};
+    }
+    struct wire_column columns[MODEL_COLUMNS];
+    const struct record_kind_info *info = record_kind_info(RECORD_KIND_MODEL);
+    for (unsigned i = 0; i < MODEL_COLUMNS; i++) {
+        columns[i] = (struct wire_column){.index = i};
+        if (info->columns[i].type == COLUMN_NAME)
+            columns[i].names = ids;
+        else if (info->columns[i].type == COLUMN_TEXT)
+            columns[i].texts = empty;
+        else
+            columns[i].ints = zeros;
+    }
+    const struct wire_table table = {.kind = RECORD_KIND_MODEL,
+                                     .count = ROWS,
+                                     .numbers = numbers,
+                                     .started_ns = zeros,
+                                     .columns = columns,
+                                     .column_count = MODEL_COLUMNS};
+    struct message batch = {.kind = MESSAGE_BATCH,
+                            .batch = {.first = 1,
+                                      .last = ROWS,
+                                      .tables = &table,
+                                      .table_count = 1,
+                                      .names_first = 1,
+                                      .names = names,
+                                      .name_count = DELIVERY_NAMES_MAX,
+                                      .drops = drops,
+                                      .drop_count = DELIVERY_DROPS_MAX,
+                                      .streams = streams,
+                                      .stream_count = DELIVERY_STREAMS_MAX}};
+    memcpy(batch.batch.run, run_id, sizeof run_id);
+    unsigned char *bytes = NULL;
+    size_t size = 0;
+    struct message out;
+    struct error err = {0};
+    assert_int_equal(codec_encode(&bytes, &size, &batch, NULL), STATUS_OK);
+    if (codec_decode_untrusted(&out, bytes, size, &err) != STATUS_OK)
+        fail_msg("%s", err.text);
+    assert_null(out.batch.fault);
+    assert_int_equal(out.batch.tables[0].count, ROWS);
+    const size_t sound_memory = message_memory(&out);
+    message_free(&out);
+    free(bytes);
+
+    // At fault, what is left of it is there, and no more than that.
+    batch.batch.last++;
+    batch.batch.first++;
+    assert_int_equal(codec_encode(&bytes, &size, &batch, NULL), STATUS_OK);
+    assert_int_equal(codec_decode_untrusted(&out, bytes, size, NULL), STATUS_OK);
+    assert_string_equal(out.batch.fault, "a number outside the batch's range");
+    assert_int_equal(out.batch.name_count, DELIVERY_NAMES_MAX);
+    assert_memory_equal(out.batch.names[DELIVERY_NAMES_MAX - 1].bytes, "n", 1);
+    assert_int_equal(out.batch.drop_count, DELIVERY_DROPS_MAX);
+    assert_int_equal(out.batch.drops[9].range.last, 1);
+    assert_int_equal(out.batch.stream_count, DELIVERY_STREAMS_MAX);
+    assert_true(message_memory(&out) < sound_memory / 2);
+    message_free(&out);
+    free(bytes);
+
+    // A megabyte of nothing but empty parts: names, tables, ranges, streams.
+    size = 1024 * 1024;
+    bytes = malloc(size);
+    assert_non_null(bytes);
+    static const unsigned char head[] = {0x12, 0xfc, 0xff, 0x3f}; // a batch of size - 4
+    for (unsigned field = 8; field <= 11; field++) {
+        const unsigned char empty_part[] = {(unsigned char)(field << 3 | 2), 0};
+        memcpy(bytes, head, sizeof head);
+        for (size_t i = sizeof head; i < size; i += 2)
+            memcpy(bytes + i, empty_part, 2);
+        assert_int_equal(codec_decode_untrusted(&out, bytes, size, &err), STATUS_INVALID);
+        assert_non_null(strstr(err.text, "memory"));
+    }
+    free(bytes);
+}
+
 static void test_too_large(void **state)
 {
     (void)state;
@@ -705,6 +806,7 @@ int main(void)
         cmocka_unit_test(test_faults_of_other_messages),
         cmocka_unit_test(test_faults_of_results),
         cmocka_unit_test(test_damaged_frames),
+        cmocka_unit_test(test_memory_for_frames_from_anybody),
         cmocka_unit_test(test_too_large),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
