@@ -1,11 +1,10 @@
 #include "common/store/clear.h"
 
-#include <unistd.h>
-
 #include <sqlite3.h>
 
 #include "common/store/database.h"
 #include "common/store/filter.h"
+#include "common/store/lock.h"
 #include "common/store/schema.h"
 #include "common/store/store.h"
 
@@ -88,15 +87,14 @@ enum status store_clear(const char *path, const struct query_filter *filter, uin
     store_close(store);
     if (status != STATUS_OK)
         return status;
-    int lock = -1;
+    struct lock lock = LOCK_NONE;
     sqlite3 *db = NULL;
-    status = database_lock(&lock, path, err);
+    status = lock_take_store(&lock, path, err);
     if (status == STATUS_OK)
         status = database_open_writer(&db, path, err);
     if (status == STATUS_OK)
         status = clear_rows(db, filter, cleared, err);
     database_close(db);
-    if (lock >= 0)
-        (void)close(lock);
+    lock_withdraw(&lock);
     return status;
 }

@@ -11,7 +11,7 @@
 #include <sqlite3.h>
 
 #include "common/store/schema.h"
-#include "common/sys/lockfile.h"
+#include "common/store/store_file.h"
 
 // How long a connection waits for another's lock.  Readers in WAL mode wait for
 // nobody; this covers the moments of recovery and of a checkpoint's end.
@@ -58,6 +58,9 @@ enum status database_error(sqlite3 *db, const char *what, struct error *err)
         status = STATUS_IO;
     if ((status == STATUS_IO || status == STATUS_FULL) && os != 0)
         return error_set(err, status, "%s: %s (%s)", what, sqlite3_errstr(rc), strerror(os));
+    const char *path = status == STATUS_CORRUPT ? sqlite3_db_filename(db, "main") : NULL;
+    if (path)
+        return store_file_is_damaged(path, sqlite3_errstr(rc), err);
     return error_set(err, status, "%s: %s", what, db ? sqlite3_errmsg(db) : "out of memory");
 }
 
@@ -110,35 +113,7 @@ void database_close(sqlite3 *db)
     (void)sqlite3_close_v2(db);
 }
 
-enum status database_lock(int *out_fd, const char *path, struct error *err)
-{
-    char lock[PATH_MAX];
-    const int n = snprintf(lock, sizeof lock, "%s.lock", path);
-    if (n < 0 || (size_t)n >= sizeof lock)
-        return error_set(err, STATUS_INVALID, "store %s: the path is too long", path);
-    enum status status = lockfile_take(out_fd, lock, err);
-    if (status != STATUS_OK)
-        return error_prefix(err, status, "store %s", path);
-    return STATUS_OK;
-}
-
 // ---- Opening ----------------------------------------------------------------------
-
-// Looks at the file before SQLite does, for clearer words.
-static enum status check_file(const char *path, struct error *err)
-{
-    struct stat st;
-    if (stat(path, &st) != 0) {
-        if (errno == ENOENT || errno == ENOTDIR)
-            return error_set(err, STATUS_NOT_FOUND, "store %s: there is no such file", path);
-        if (errno == EACCES)
-            return error_set(err, STATUS_DENIED, "store %s: not permitted", path);
-        return error_set(err, STATUS_IO, "store %s: %s", path, strerror(errno));
-    }
-    if (!S_ISREG(st.st_mode))
-        return error_set(err, STATUS_INVALID, "store %s: not a file", path);
-    return STATUS_OK;
-}
 
 static enum status open_connection(sqlite3 **out, const char *name, int flags, const char *path,
                                    struct error *err)
@@ -203,7 +178,7 @@ static enum status open_and_check(sqlite3 **out, const char *name, int flags, co
 
 enum status database_open_reader(sqlite3 **out, const char *path, struct error *err)
 {
-    enum status status = check_file(path, err);
+    enum status status = store_file_look(path, err);
     if (status != STATUS_OK)
         return status;
     if (faccessat(AT_FDCWD, path, R_OK, AT_EACCESS) != 0)
@@ -272,7 +247,7 @@ static enum status prepare_writer(sqlite3 *db, const char *path, struct error *e
                          "PRAGMA journal_mode=WAL;"
                          "PRAGMA synchronous=FULL;"
                          "PRAGMA wal_autocheckpoint=4000;"
-                         "PRAGMA journal_size_limit=67108864;"
+                         "PRAGMA journal_size_limit=16777216;"
                          "PRAGMA cache_size=-32768;"
                          "PRAGMA temp_store=MEMORY;",
                          err);
@@ -280,7 +255,7 @@ static enum status prepare_writer(sqlite3 *db, const char *path, struct error *e
 
 enum status database_open_writer(sqlite3 **out, const char *path, struct error *err)
 {
-    enum status status = check_file(path, err);
+    enum status status = store_file_look(path, err);
     if (status != STATUS_OK && status != STATUS_NOT_FOUND)
         return status;
     if (status == STATUS_OK && faccessat(AT_FDCWD, path, R_OK | W_OK, AT_EACCESS) != 0)

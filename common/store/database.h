@@ -26,11 +26,8 @@ MUST_CHECK enum status database_open_writer(struct sqlite3 **out, const char *pa
 // NULL is fine.
 void database_close(struct sqlite3 *db);
 
-// Takes FILE.lock, which keeps two writers off one store; `*out_fd` is to be
-// closed to let go.  STATUS_BUSY names the holder's pid.
-MUST_CHECK enum status database_lock(int *out_fd, const char *path, struct error *err);
-
-// What SQLite's result code means; and the same with words: "what: why".
+// What SQLite's result code means; and the same with words: "what: why".  A
+// damaged file is named.
 enum status database_status(int rc);
 enum status database_error(struct sqlite3 *db, const char *what, struct error *err);
 

@@ -7,6 +7,7 @@
 
 #include "common/core/text.h"
 #include "common/store/database.h"
+#include "common/store/store_file.h"
 #include "common/sys/clock.h"
 #include "common/sys/process.h"
 
@@ -275,9 +276,9 @@ static enum status read_version(sqlite3 *db, const char *path, struct file_versi
     if (status == STATUS_OK)
         return STATUS_OK;
     if (sqlite3_errcode(db) == SQLITE_NOTADB)
-        return error_set(err, STATUS_CORRUPT, "store %s: not an SQLite database", path);
+        return store_file_is_no_database(path, err);
     if (status == STATUS_CORRUPT)
-        return error_set(err, status, "store %s: damaged (%s)", path, sqlite3_errmsg(db));
+        return store_file_is_damaged(path, sqlite3_errmsg(db), err);
     char text[ERROR_TEXT_SIZE];
     (void)snprintf(text, sizeof text, "%s", sqlite3_errmsg(db));
     return error_set(err, status, "store %s: %s", path, text);
@@ -295,14 +296,9 @@ static enum status check_version(const struct file_version *file, const char *pa
         return error_set(err, STATUS_CORRUPT, "store %s: an empty file, no store of inferstat",
                          path);
     if (file->application != SCHEMA_APPLICATION_ID)
-        return error_set(err, STATUS_CORRUPT,
-                         "store %s: a database of another application (its id is %lld)", path,
-                         (long long)file->application);
+        return store_file_is_foreign(path, file->application, err);
     if (file->version > newest)
-        return error_set(err, STATUS_TOO_NEW,
-                         "store %s: its schema is version %lld, this program knows up to %d"
-                         " (use a newer inferstat)",
-                         path, (long long)file->version, newest);
+        return store_file_is_newer(path, file->version, newest, err);
     if (file->version < 1)
         return error_set(err, STATUS_CORRUPT, "store %s: its schema has no version", path);
     return STATUS_OK;

@@ -5,9 +5,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/store/database.h"
+#include "common/store/lock.h"
+#include "common/store/store_file.h"
 #include "common/sys/files.h"
-#include "common/sys/lockfile.h"
 #include "server/collector/board.h"
 #include "server/collector/ingest.h"
 #include "server/collector/live.h"
@@ -26,7 +26,7 @@ enum {
 
 struct collector {
     struct endpoints endpoints;
-    int locks[ENDPOINTS_MAX + 1]; // of the store and of the ipc folders; -1: none
+    struct lock locks[ENDPOINTS_MAX + 1]; // of the ipc folders, and of the store
     char *db;
     struct queue *inbox;   // struct work
     struct queue *acks;    // struct answer
@@ -39,8 +39,9 @@ struct collector {
     struct work *stop; // for the writer, where ingest never came to tell it
 };
 
-// The folder the store lies in, made where it is missing.
-static enum status make_store_folder(const char *db, struct error *err)
+// The folder the store lies in, made where it is missing; `all` those above it,
+// too.  Otherwise they must be there: a mistyped path makes no tree.
+static enum status make_store_folder(const char *db, bool all, struct error *err)
 {
     char folder[PATH_MAX];
     const char *slash = strrchr(db, '/');
@@ -51,13 +52,33 @@ static enum status make_store_folder(const char *db, struct error *err)
         return error_set(err, STATUS_INVALID, "store %s: the path is too long", db);
     memcpy(folder, db, size);
     folder[size] = '\0';
+    char *above = strrchr(folder, '/');
+    if (!all && above && above != folder && access(folder, F_OK) != 0) {
+        *above = '\0';
+        if (access(folder, F_OK) != 0)
+            return error_set(err, STATUS_NOT_FOUND,
+                             "store %s: there is no folder %s (make it first)", db, folder);
+        *above = '/';
+    }
     enum status status = files_make_folder(folder, FOLDER_MODE, err);
     return status == STATUS_OK ? STATUS_OK : error_prefix(err, status, "store %s", db);
 }
 
+// Takes the store's lock, unless the file is none of ours.
+static enum status take_store(const struct collector_config *config, struct lock *lock,
+                              struct error *err)
+{
+    enum status status = store_file_check(config->db, err);
+    if (status == STATUS_NOT_FOUND)
+        status = make_store_folder(config->db, config->db_is_default, err);
+    if (status == STATUS_OK)
+        status = lock_take_store(lock, config->db, err);
+    return status;
+}
+
 // An ipc folder, and the lock in it that keeps a second collector from taking
 // the sockets over.
-static enum status take_folder(const struct address *address, int *lock, struct error *err)
+static enum status take_folder(const struct address *address, struct lock *lock, struct error *err)
 {
     char path[PATH_MAX];
     if (!address->is_ipc)
@@ -66,7 +87,7 @@ static enum status take_folder(const struct address *address, int *lock, struct 
     if (status == STATUS_OK)
         status = files_join(path, sizeof path, address->place, "lock", err);
     if (status == STATUS_OK)
-        status = lockfile_take(lock, path, err);
+        status = lock_take(lock, path, err);
     if (status == STATUS_OK)
         return STATUS_OK;
     return error_prefix(err, status,
@@ -75,11 +96,10 @@ static enum status take_folder(const struct address *address, int *lock, struct 
                         address->place);
 }
 
-static enum status take_locks(struct collector *collector, struct error *err)
+static enum status take_locks(struct collector *collector, const struct collector_config *config,
+                              struct error *err)
 {
-    enum status status = make_store_folder(collector->db, err);
-    if (status == STATUS_OK)
-        status = database_lock(&collector->locks[ENDPOINTS_MAX], collector->db, err);
+    enum status status = take_store(config, &collector->locks[ENDPOINTS_MAX], err);
     for (unsigned i = 0; i < collector->endpoints.count && status == STATUS_OK; i++)
         status = take_folder(&collector->endpoints.addresses[i], &collector->locks[i], err);
     return status;
@@ -129,37 +149,6 @@ static enum status start_threads(struct collector *collector, struct error *err)
     return status;
 }
 
-enum status collector_start(struct collector **out, const struct collector_config *config,
-                            struct error *err)
-{
-    struct collector *collector = calloc(1, sizeof *collector);
-    if (!collector)
-        return error_set(err, STATUS_NOMEM, "collector: out of memory");
-    for (unsigned i = 0; i <= ENDPOINTS_MAX; i++)
-        collector->locks[i] = -1;
-    memcpy(collector->endpoints.addresses, config->listen, sizeof config->listen);
-    collector->endpoints.count = config->listen_count;
-    enum status status = STATUS_OK;
-    collector->db = strdup(config->db);
-    collector->stop = calloc(1, sizeof *collector->stop);
-    if (collector->stop)
-        collector->stop->kind = WORK_STOP;
-    if (!collector->db || !collector->stop)
-        status = error_set(err, STATUS_NOMEM, "collector: out of memory");
-    if (status == STATUS_OK)
-        status = take_locks(collector, err);
-    if (status == STATUS_OK)
-        status = make_channels(collector, err);
-    if (status == STATUS_OK)
-        status = start_threads(collector, err);
-    if (status != STATUS_OK) {
-        collector_stop(collector);
-        return status;
-    }
-    *out = collector;
-    return STATUS_OK;
-}
-
 // Readers of the store end before the writer, whose last act is to fold the log
 // into the store's file.
 static void stop_threads(struct collector *collector)
@@ -176,10 +165,9 @@ static void stop_threads(struct collector *collector)
     ingest_join(collector->ingest);
 }
 
-void collector_stop(struct collector *collector)
+// `let_go` of the locks, after all else has ended.
+static void end(struct collector *collector, void (*let_go)(struct lock *lock))
 {
-    if (!collector)
-        return;
     stop_threads(collector);
     queue_free(collector->inbox, work_free);
     queue_free(collector->acks, answer_free);
@@ -187,9 +175,45 @@ void collector_stop(struct collector *collector)
     board_free(collector->board);
     wire_context_free(collector->endpoints.context);
     for (unsigned i = 0; i <= ENDPOINTS_MAX; i++)
-        if (collector->locks[i] >= 0)
-            (void)close(collector->locks[i]);
+        let_go(&collector->locks[i]);
     work_free(collector->stop);
     free(collector->db);
     free(collector);
+}
+
+enum status collector_start(struct collector **out, const struct collector_config *config,
+                            struct error *err)
+{
+    struct collector *collector = calloc(1, sizeof *collector);
+    if (!collector)
+        return error_set(err, STATUS_NOMEM, "collector: out of memory");
+    for (unsigned i = 0; i <= ENDPOINTS_MAX; i++)
+        collector->locks[i] = LOCK_NONE;
+    memcpy(collector->endpoints.addresses, config->listen, sizeof config->listen);
+    collector->endpoints.count = config->listen_count;
+    enum status status = STATUS_OK;
+    collector->db = strdup(config->db);
+    collector->stop = calloc(1, sizeof *collector->stop);
+    if (collector->stop)
+        collector->stop->kind = WORK_STOP;
+    if (!collector->db || !collector->stop)
+        status = error_set(err, STATUS_NOMEM, "collector: out of memory");
+    if (status == STATUS_OK)
+        status = take_locks(collector, config, err);
+    if (status == STATUS_OK)
+        status = make_channels(collector, err);
+    if (status == STATUS_OK)
+        status = start_threads(collector, err);
+    if (status != STATUS_OK) {
+        end(collector, lock_withdraw);
+        return status;
+    }
+    *out = collector;
+    return STATUS_OK;
+}
+
+void collector_stop(struct collector *collector)
+{
+    if (collector)
+        end(collector, lock_release);
 }

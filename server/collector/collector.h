@@ -11,12 +11,14 @@ struct collector;
 struct collector_config {
     struct address listen[ENDPOINTS_MAX];
     unsigned listen_count;
-    const char *db; // the store; its folder is made when it is missing
+    const char *db;     // the store; its folder is made when it is missing
+    bool db_is_default; // nobody named it: the folders above are made, too
 };
 
 // Takes the locks of the store and of each ipc folder, opens everything, and
 // starts.  When it returns, producers and readers are served.
-// STATUS_BUSY: another collector has the store or an address.
+// STATUS_BUSY: another collector has the store or an address.  After a refusal
+// no lock file is there that was not before.
 MUST_CHECK enum status collector_start(struct collector **out,
                                        const struct collector_config *config, struct error *err);
 

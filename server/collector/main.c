@@ -35,7 +35,9 @@ static int serve(const struct options *options)
 {
     struct error err = {0};
     struct collector *collector = NULL;
-    struct collector_config config = {.listen_count = options->listen_count, .db = options->db};
+    struct collector_config config = {.listen_count = options->listen_count,
+                                      .db = options->db,
+                                      .db_is_default = options->db_is_default};
     memcpy(config.listen, options->listen, sizeof config.listen);
     if (stop_install(&err) != STATUS_OK || collector_start(&collector, &config, &err) != STATUS_OK)
         return fail(&err, EXIT_UNREACHABLE);

@@ -185,6 +185,7 @@ static enum status fill_defaults(struct options *options,
     }
     if (status == STATUS_OK && !options->db[0]) {
         char folder[PATH_MAX];
+        options->db_is_default = true;
         status = files_data_folder(folder, sizeof folder, err);
         if (status == STATUS_OK)
             status = files_join(options->db, sizeof options->db, folder, "inferstat.db", err);

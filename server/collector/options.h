@@ -14,6 +14,7 @@ struct options {
     struct address listen[ENDPOINTS_MAX];
     unsigned listen_count;
     char db[PATH_MAX];
+    bool db_is_default;    // neither an option nor the file named it
     char config[PATH_MAX]; // empty: none
     enum log_level log_level;
     bool check_config, help, version;

@@ -666,7 +666,7 @@ static void test_the_configuration_file(void **state)
     (void)state;
     char config[FOLDER_PATH_SIZE], other[FOLDER_PATH_SIZE];
     (void)folder_path(config, folder, "inferstatd.conf");
-    (void)folder_path(other, folder, "made/by/it/other.db");
+    (void)folder_path(other, folder, "made/other.db");
     FILE *file = fopen(config, "w");
     assert_non_null(file);
     fprintf(file, "# a comment\ndb = %s\nlisten = ipc://%s/e\nlog-level = info\n", other, folder);

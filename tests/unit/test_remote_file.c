@@ -8,6 +8,7 @@
 
 #include "client/remote/remote.h"
 #include "common/store/database.h"
+#include "common/store/lock.h"
 #include "tests/support/folder.h"
 
 #define SECOND_NS UINT64_C(1000000000)
@@ -160,10 +161,10 @@ static void test_queries(void **state)
     assert_int_equal(result_integer(result, 0, "cleared", -1), 3);
     result_free(result);
 
-    int lock;
-    assert_int_equal(database_lock(&lock, scene.path, NULL), STATUS_OK);
+    struct lock lock;
+    assert_int_equal(lock_take_store(&lock, scene.path, NULL), STATUS_OK);
     assert_int_equal(remote_query(remote, &query, &result, NULL), STATUS_BUSY);
-    (void)close(lock);
+    lock_release(&lock);
     remote_close(remote);
     tear_down(&scene);
 }

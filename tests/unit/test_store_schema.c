@@ -182,8 +182,8 @@ static void test_folder_instead_of_a_file(void **state)
 {
     (void)state;
     assert_int_equal(mkdir(path, 0755), 0);
-    expect_refused(STATUS_INVALID, "not a file");
-    expect_writer_refused(STATUS_INVALID, "not a file");
+    expect_refused(STATUS_IO, "a folder, not a file");
+    expect_writer_refused(STATUS_IO, "a folder, not a file");
 }
 
 static void test_truncated_store(void **state)
@@ -194,6 +194,7 @@ static void test_truncated_store(void **state)
     assert_int_equal(stat(path, &st), 0);
     assert_int_equal(truncate(path, st.st_size / 2), 0);
     expect_refused(STATUS_CORRUPT, "damaged");
+    expect_refused(STATUS_CORRUPT, "s.db .recover");
     expect_writer_refused(STATUS_CORRUPT, "damaged");
 }
 
@@ -209,10 +210,10 @@ static void test_other_application(void **state)
 {
     (void)state;
     change_store("CREATE TABLE t(x); PRAGMA application_id = 4711; PRAGMA user_version = 1");
-    expect_refused(STATUS_CORRUPT, "another application");
-    expect_writer_refused(STATUS_CORRUPT, "another application");
+    expect_refused(STATUS_CORRUPT, "of another program");
+    expect_writer_refused(STATUS_CORRUPT, "of another program");
     change_store("PRAGMA application_id = 0; PRAGMA user_version = 0");
-    expect_writer_refused(STATUS_CORRUPT, "another application");
+    expect_writer_refused(STATUS_CORRUPT, "of another program");
 }
 
 static void test_newer_schema(void **state)

@@ -1,0 +1,31 @@
+// The store's file as bytes, looked at before SQLite is let near it: a file of
+// another program is neither opened nor locked.
+#ifndef INFERSTAT_STORE_STORE_FILE_H
+#define INFERSTAT_STORE_STORE_FILE_H
+
+#include <stdint.h>
+
+#include "common/core/error.h"
+
+// Whether there is a file.  STATUS_NOT_FOUND, STATUS_DENIED, STATUS_IO (a folder
+// and the like).
+MUST_CHECK enum status store_file_look(const char *path, struct error *err);
+
+// The same, and what its first bytes can tell: STATUS_CORRUPT (not SQLite, or
+// another program's), STATUS_TOO_NEW.  STATUS_OK does not mean that it is a
+// store, only that nothing speaks against it; an empty file passes.  Never while
+// this process has the file open through SQLite, whose locks would be lost with
+// the closing of any descriptor.
+MUST_CHECK enum status store_file_check(const char *path, struct error *err);
+
+// Refusals that schema.c shares.
+enum status store_file_is_foreign(const char *path, int64_t application, struct error *err);
+enum status store_file_is_newer(const char *path, int64_t version, int newest, struct error *err);
+enum status store_file_is_no_database(const char *path, struct error *err);
+// "damaged", and how to save what can be saved.
+enum status store_file_is_damaged(const char *path, const char *why, struct error *err);
+
+// The bytes of the file, 0 where it is missing.
+int64_t store_file_bytes(const char *path);
+
+#endif

@@ -1,0 +1,212 @@
+// The files around inferstatd: what a refusal and an orderly end leave behind,
+// and that a store copied while it collects has the records.
+#include <dirent.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <sqlite3.h>
+
+#include "common/store/database.h"
+#include "common/store/store.h"
+#include "common/sys/clock.h"
+#include "tests/support/daemon.h"
+#include "tests/support/folder.h"
+#include "tests/support/producer.h"
+#include "tests/support/test.h"
+
+static char folder[FOLDER_PATH_SIZE], path[FOLDER_PATH_SIZE], address[FOLDER_PATH_SIZE + 8];
+
+static int set_up(void **state)
+{
+    (void)state;
+    folder_make(folder);
+    (void)folder_path(path, folder, "s.db");
+    (void)snprintf(address, sizeof address, "ipc://%s/c", folder);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    folder_remove(folder);
+    return 0;
+}
+
+// Runs inferstatd with these arguments; it must end with status 4 and the words.
+static void expect_refusal(const char *const *argv, const char *words)
+{
+    struct daemon other;
+    if (daemon_start(&other, argv)) {
+        (void)daemon_end(&other, SIGKILL);
+        fail_msg("it started, where it should have said: %s", words);
+    }
+    assert_int_equal(daemon_end(&other, 0), 4);
+    if (!strstr(other.output, words))
+        fail_msg("\"%s\" does not say \"%s\"", other.output, words);
+}
+
+static void start(struct daemon *daemon, const char *db)
+{
+    const char *const argv[] = {INFERSTATD, "--db", db, "--listen", address, NULL};
+    if (!daemon_start(daemon, argv))
+        fail_msg("%s", daemon->output);
+}
+
+// The names in a folder of the test's, sorted, each followed by a space.
+static void expect_names(const char *name, const char *expected)
+{
+    char full[FOLDER_PATH_SIZE], names[512] = "";
+    struct dirent **entries = NULL;
+    const int count = scandir(folder_path(full, folder, name), &entries, NULL, alphasort);
+    assert_true(count >= 2);
+    for (int i = 0; i < count; i++) {
+        const size_t used = strlen(names);
+        if (entries[i]->d_name[0] != '.')
+            (void)snprintf(names + used, sizeof names - used, "%s ", entries[i]->d_name);
+        free(entries[i]);
+    }
+    free(entries);
+    assert_string_equal(names, expected);
+}
+
+// ---- Refusals ---------------------------------------------------------------------------
+
+static void make_text(void)
+{
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    for (int i = 0; i < 1000; i++)
+        assert_true(fputs("this is no database\n", file) >= 0);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void make_folder(void)
+{
+    assert_int_equal(mkdir(path, 0755), 0);
+}
+
+static void make_store(const char *sql)
+{
+    struct sqlite3 *db = NULL;
+    assert_int_equal(database_open_writer(&db, path, NULL), STATUS_OK);
+    assert_int_equal(database_exec(db, sql, NULL), STATUS_OK);
+    database_close(db);
+}
+
+static void make_newer(void)
+{
+    make_store("PRAGMA user_version = 99");
+}
+
+static void make_truncated(void)
+{
+    struct stat st;
+    make_store("SELECT 1");
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(truncate(path, st.st_size / 2), 0);
+}
+
+static void make_foreign(void)
+{
+    sqlite3 *db = NULL;
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, "CREATE TABLE t(x)", NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+}
+
+static void test_a_refused_store_is_left_alone(void **state)
+{
+    (void)state;
+    static const struct {
+        void (*make)(void);
+        const char *words;
+    } cases[] = {
+        {make_text, "not an SQLite database"}, {make_folder, "a folder, not a file"},
+        {make_newer, "schema is version 99"},  {make_truncated, ".recover"},
+        {make_foreign, "of another program"},
+    };
+    const char *const argv[] = {INFERSTATD, "--db", path, "--listen", address, NULL};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        cases[i].make();
+        expect_refusal(argv, cases[i].words);
+        char lock[FOLDER_PATH_SIZE];
+        if (access(folder_path(lock, folder, "s.db.lock"), F_OK) == 0)
+            fail_msg("%s: a lock file is left", cases[i].words);
+        if (access(folder_path(lock, folder, "c/lock"), F_OK) == 0)
+            fail_msg("%s: the address's lock file is left", cases[i].words);
+        assert_int_equal(remove(path), 0);
+    }
+}
+
+static void test_a_refused_address_leaves_no_lock(void **state)
+{
+    (void)state;
+    struct daemon daemon;
+    char other[FOLDER_PATH_SIZE];
+    start(&daemon, path);
+    const char *const argv[] = {INFERSTATD, "--db",  folder_path(other, folder, "other.db"),
+                                "--listen", address, NULL};
+    expect_refusal(argv, "another collector listens there");
+    expect_names("", "c s.db s.db-shm s.db-wal s.db.lock ");
+    assert_int_equal(daemon_end(&daemon, SIGTERM), 0);
+}
+
+static void test_two_paths_to_one_store(void **state)
+{
+    (void)state;
+    struct daemon daemon;
+    char link[FOLDER_PATH_SIZE], there[FOLDER_PATH_SIZE + 8];
+    start(&daemon, path);
+    assert_int_equal(symlink("s.db", folder_path(link, folder, "link.db")), 0);
+    (void)snprintf(there, sizeof there, "ipc://%s/d", folder);
+    const char *const argv[] = {INFERSTATD, "--db", link, "--listen", there, NULL};
+    expect_refusal(argv, "in use by process");
+    assert_int_equal(daemon_end(&daemon, SIGTERM), 0);
+}
+
+static void test_only_the_last_folder_is_made(void **state)
+{
+    (void)state;
+    struct daemon daemon;
+    char deep[FOLDER_PATH_SIZE], one[FOLDER_PATH_SIZE];
+    const char *const argv[] = {INFERSTATD, "--db",  folder_path(deep, folder, "no/such/x.db"),
+                                "--listen", address, NULL};
+    expect_refusal(argv, "there is no folder");
+    expect_names("", "");
+    start(&daemon, folder_path(one, folder, "one/x.db"));
+    assert_int_equal(access(one, F_OK), 0);
+    assert_int_equal(daemon_end(&daemon, SIGTERM), 0);
+}
+
+// The default path's folders are all made.
+static void test_the_default_store(void **state)
+{
+    (void)state;
+    struct daemon daemon;
+    char data[FOLDER_PATH_SIZE];
+    assert_int_equal(setenv("XDG_DATA_HOME", folder_path(data, folder, "home/share"), 1), 0);
+    const char *const argv[] = {INFERSTATD, "--listen", address, NULL};
+    const bool started = daemon_start(&daemon, argv);
+    assert_int_equal(unsetenv("XDG_DATA_HOME"), 0);
+    if (!started)
+        fail_msg("%s", daemon.output);
+    assert_int_equal(daemon_end(&daemon, SIGTERM), 0);
+    expect_names("home/share/inferstat", "inferstat.db inferstat.db.lock ");
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(test_a_refused_store_is_left_alone),
+        TEST(test_a_refused_address_leaves_no_lock),
+        TEST(test_two_paths_to_one_store),
+        TEST(test_only_the_last_folder_is_made),
+        TEST(test_the_default_store),
+    };
+    return cmocka_run_group_tests_name("collector_files", tests, NULL, NULL);
+}
