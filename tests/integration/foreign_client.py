@@ -12,12 +12,14 @@ import os
 import pathlib
 import shutil
 import signal
-import socket
 import sqlite3
 import subprocess
 import sys
 import tempfile
 import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from programs import free_ports, has_report  # noqa: E402
 
 SKIPPED = 77
 PATIENCE_S = 20
@@ -56,23 +58,6 @@ def compile_proto(folder):
     sys.path.insert(0, folder)
     import inferstat_pb2
     return inferstat_pb2
-
-
-def free_ports(count):
-    """A first port of `count` that are free now."""
-    while True:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            first = probe.getsockname()[1]
-        if first + count > 65535:
-            continue
-        try:
-            for port in range(first, first + count):
-                with socket.socket() as probe:
-                    probe.bind(("127.0.0.1", port))
-            return first
-        except OSError:
-            continue
 
 
 class Peer:
@@ -490,6 +475,8 @@ def run(folder):
                       f"{expected['dropped']} dropped, the rest stored and read back")
         process.send_signal(signal.SIGTERM)
         check(process.wait(PATIENCE_S) == 0, "inferstatd ends well")
+        with open(os.path.join(folder, "inferstatd.log"), encoding="utf-8") as log:
+            check(not has_report(log.read()), "inferstatd has no sanitizer's report")
     except BaseException:
         with open(os.path.join(folder, "inferstatd.log"), encoding="utf-8",
                   errors="replace") as log:

@@ -9,11 +9,16 @@ import json
 import os
 import shutil
 import signal
+import socket
 import sqlite3
 import subprocess
+import sys
 import tempfile
 import time
 import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from programs import free_ports, has_report  # noqa: E402
 
 COLLECTOR = os.environ.get("INFERSTATD", "inferstatd")
 WORKER = os.environ.get("WORKER", "inferstat-worker")
@@ -32,9 +37,16 @@ class PathTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.model_folder = tempfile.mkdtemp(prefix="inferstat-path-", dir="/tmp")
-        cls.model = os.path.join(cls.model_folder, "tiny.gguf")
-        subprocess.run([WORKER, "make-model", "--shape", "tiny", "--type", "f32", cls.model],
-                       check=True, capture_output=True, timeout=60)
+        cls.model = cls.make_model("tiny.gguf", "1")
+        # Each of the tokens that it answers our prompt with is text at once.
+        cls.plain_model = cls.make_model("plain.gguf", "5")
+
+    @classmethod
+    def make_model(cls, name, seed):
+        path = os.path.join(cls.model_folder, name)
+        subprocess.run([WORKER, "make-model", "--shape", "tiny", "--type", "f32", "--seed", seed,
+                        path], check=True, capture_output=True, timeout=60)
+        return path
 
     @classmethod
     def tearDownClass(cls):
@@ -50,19 +62,43 @@ class PathTest(unittest.TestCase):
         self.started = []
 
     def tearDown(self):
-        for process in self.started:
-            if process.poll() is None:
-                process.kill()
-            process.communicate()
-        shutil.rmtree(self.folder)
+        try:
+            for process in reversed(self.started):
+                if process.poll() is None:
+                    self.assertEqual(self.end(process), 0, self.words(process))
+            for process in self.started:
+                self.assertFalse(has_report(self.words(process)), self.words(process))
+        finally:
+            for process in self.started:
+                if process.poll() is None:
+                    process.kill()
+                    process.wait()
+                process.out.close()
+                process.errors.close()
+            shutil.rmtree(self.folder)
 
     # ---- Programs -----------------------------------------------------------
 
     def start(self, *command):
+        """Its output goes to files: it never waits for a reader."""
+        out = tempfile.TemporaryFile("w+", dir=self.folder)
+        errors = tempfile.TemporaryFile("w+", dir=self.folder)
         process = subprocess.Popen(command, env=self.environment, stdin=subprocess.DEVNULL,
-                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                                   stdout=out, stderr=errors)
+        process.out, process.errors = out, errors
         self.started.append(process)
         return process
+
+    @staticmethod
+    def words(process):
+        process.errors.seek(0)
+        return process.errors.read()
+
+    def finish(self, process, seconds=60):
+        """Waits for it to end well; its output."""
+        self.assertEqual(process.wait(timeout=seconds), 0, self.words(process))
+        process.out.seek(0)
+        return process.out.read()
 
     def start_collector(self, db=None):
         process = self.start(COLLECTOR, "--listen", self.address, "--db", db or self.db)
@@ -72,36 +108,55 @@ class PathTest(unittest.TestCase):
 
     def fail_if_ended(self, process):
         if process.poll() is not None:
-            self.fail("ended early: " + process.stderr.read())
+            self.fail("ended early: " + self.words(process))
 
-    def worker_command(self, requests, *more):
-        return [WORKER, "--collector", self.address, "llm", "--model", self.model, "--prompt",
-                "Once upon a time", "--tokens", "12", "--requests", str(requests), *more]
+    def run_program(self, *command, code=0, seconds=60):
+        """Runs it to its end; `code` is what it must end with, None anything."""
+        done = subprocess.run(command, env=self.environment, stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, timeout=seconds)
+        self.assertFalse(has_report(done.stderr), done.stderr)
+        if code is not None:
+            self.assertEqual(done.returncode, code, done.stderr)
+        return done
+
+    def worker_command(self, requests, *more, model=None):
+        return [WORKER, "--collector", self.address, "llm", "--model", model or self.model,
+                "--prompt", "Once upon a time", "--tokens", "12", "--requests", str(requests),
+                *more]
 
     def run_worker(self, requests, *more):
-        done = subprocess.run(self.worker_command(requests, "--json", *more),
-                              env=self.environment, stdin=subprocess.DEVNULL, capture_output=True,
-                              text=True, timeout=60)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        return json.loads(done.stdout)
+        return json.loads(self.run_program(*self.worker_command(requests, "--json", *more)).stdout)
 
     def client(self, *arguments, check=True, source=None):
-        done = subprocess.run([CLIENT, *(source or ["--collector", self.address]), *arguments],
-                              env=self.environment, stdin=subprocess.DEVNULL, capture_output=True,
-                              text=True, timeout=30)
-        if check:
-            self.assertEqual(done.returncode, 0, done.stderr)
-        return done
+        return self.run_program(CLIENT, *(source or ["--collector", self.address]), *arguments,
+                                code=0 if check else None, seconds=30)
 
     def end(self, process, number=signal.SIGTERM):
         process.send_signal(number)
         return process.wait(timeout=20)
+
+    def kill(self, process):
+        self.assertEqual(self.end(process, signal.SIGKILL), -signal.SIGKILL)
 
     def wait_until(self, condition, seconds=20):
         deadline = time.monotonic() + seconds
         while not condition():
             self.assertLess(time.monotonic(), deadline, "waited in vain")
             time.sleep(0.05)
+
+    def settled(self, figure, seconds=1):
+        """What the figure is once it has not moved for that long."""
+        seen = []
+
+        def still():
+            now = time.monotonic()
+            value = figure()
+            if not seen or seen[0] != value:
+                seen[:] = [value, now]
+            return now - seen[1] >= seconds
+
+        self.wait_until(still)
+        return seen[0]
 
     # ---- What the store says, in plain SQL --------------------------------------
 
@@ -169,6 +224,38 @@ class PathTest(unittest.TestCase):
             self.assertEqual(summary["runs_open"], 0)
         self.assertEqual(self.end(collector), 0)
 
+    def answers(self, requests):
+        """The pieces of text that a worker writes, one a token and a line break an answer."""
+        ours, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with ours, tempfile.TemporaryFile("w+") as errors:
+            worker = subprocess.Popen(self.worker_command(requests, model=self.plain_model),
+                                      env=self.environment, stdin=subprocess.DEVNULL,
+                                      stdout=its.fileno(), stderr=errors)
+            its.close()
+            try:
+                pieces = list(iter(lambda: ours.recv(1 << 16), b""))
+                self.assertEqual(worker.wait(timeout=60), 0)
+            finally:
+                worker.kill()
+                worker.wait()
+            errors.seek(0)
+            self.assertFalse(has_report(errors.read()))
+        return pieces
+
+    def test_counts_are_what_was_printed(self):
+        """Counted at the far end of standard output, without the worker's own figures."""
+        self.start_collector()
+        one = self.answers(1)
+        several = self.answers(6)
+        self.assertEqual(several, one * 6, "the likeliest tokens are the same each time")
+        self.assertEqual((one[-1], one.count(b"\n")), (b"\n", 1))
+        self.assertEqual(self.sql("SELECT run, count(*), sum(generated_tokens) FROM inference "
+                                  "GROUP BY run ORDER BY count(*)"),
+                         [(run, pieces.count(b"\n"), len(pieces) - pieces.count(b"\n"))
+                          for (run,), pieces in zip(
+                              self.sql("SELECT run FROM inference GROUP BY run ORDER BY count(*)"),
+                              (one, several))])
+
     def test_stages_fill_the_load(self):
         self.start_collector()
         self.run_worker(1)
@@ -205,7 +292,7 @@ class PathTest(unittest.TestCase):
         worker = self.start(*self.worker_command(40, "--rate", "20"))
         time.sleep(1)
         self.start_collector()
-        self.assertEqual(worker.wait(timeout=30), 0)
+        self.finish(worker)
         self.assertEqual(self.inferences(), 40)
         self.assertEqual(list(self.check_ledger().values()), [1])
 
@@ -213,9 +300,8 @@ class PathTest(unittest.TestCase):
         self.start_collector()
         worker = self.start(*self.worker_command(100000))
         self.wait_until(lambda: self.inferences() > 20)
-        self.end(worker, signal.SIGKILL)
-        time.sleep(1)
-        stored = self.inferences()
+        self.kill(worker)
+        stored = self.settled(self.inferences)
         self.check_ledger()
         self.wait_until(lambda: self.sql('SELECT "end" FROM run')[0][0] == 3, 30)
         self.assertEqual(self.inferences(), stored)
@@ -231,14 +317,12 @@ class PathTest(unittest.TestCase):
         for _ in range(3):
             before = self.inferences()
             self.wait_until(lambda: self.inferences() > before + 10)
-            self.end(collector, signal.SIGKILL)
+            self.kill(collector)
             acknowledged = self.inferences()
             time.sleep(0.3)
             collector = self.start_collector()
             self.assertGreaterEqual(self.inferences(), acknowledged)
-        out, errors = worker.communicate(timeout=60)
-        self.assertEqual(worker.returncode, 0, errors)
-        figures = json.loads(out)
+        figures = json.loads(self.finish(worker))
         self.assertEqual(self.inferences(), figures["requests"])
         self.assertEqual(self.sql("SELECT sum(generated_tokens) FROM inference")[0][0],
                          figures["generated_tokens"])
@@ -248,23 +332,20 @@ class PathTest(unittest.TestCase):
         collector = self.start_collector()
         worker = self.start(*self.worker_command(90, "--rate", "30", "--json"))
         self.wait_until(lambda: self.inferences() > 20)
-        self.end(collector)
+        self.assertEqual(self.end(collector), 0)
         first = self.inferences()
         second_db = os.path.join(self.folder, "second.db")
         self.start_collector(second_db)
-        out, errors = worker.communicate(timeout=60)
-        self.assertEqual(worker.returncode, 0, errors)
+        figures = json.loads(self.finish(worker))
         # Every request is in one store or the other, exactly once in all.
-        self.assertEqual(first + self.inferences(second_db), json.loads(out)["requests"])
+        self.assertEqual(first + self.inferences(second_db), figures["requests"])
         self.check_ledger()
         self.assertEqual(list(self.check_ledger(second_db).values()), [1])
         reasons = self.sql("SELECT DISTINCT reason FROM range WHERE state = 1", second_db)
         self.assertEqual(reasons, [(ACKNOWLEDGED_ELSEWHERE,)])
 
     def test_no_collector(self):
-        done = subprocess.run(self.worker_command(3), env=self.environment, text=True,
-                              stdin=subprocess.DEVNULL, capture_output=True, timeout=60)
-        self.assertEqual(done.returncode, 0, done.stderr)
+        done = self.run_program(*self.worker_command(3))
         self.assertTrue(done.stdout.strip(), "it serves on")
         told = [line for line in done.stderr.splitlines() if "does not answer" in line]
         self.assertEqual(len(told), 1, done.stderr)
@@ -278,9 +359,7 @@ class PathTest(unittest.TestCase):
         bad = os.path.join(self.folder, "bad.gguf")
         with open(self.model, "rb") as whole, open(bad, "wb") as cut:
             cut.write(whole.read()[:5000])
-        done = subprocess.run([WORKER, "--collector", self.address, "llm", "--model", bad,
-                               "--prompt", "x"], env=self.environment, capture_output=True,
-                              stdin=subprocess.DEVNULL, text=True, timeout=60)
+        done = self.run_program(*self.worker_command(1, model=bad), code=None)
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("bad.gguf", done.stderr)
         rows = json.loads(self.client("loads", "--json").stdout)["rows"]
@@ -309,8 +388,7 @@ class TcpPathTest(PathTest):
 
     def setUp(self):
         super().setUp()
-        # Four free ports in a row, away from those that outgoing connections use.
-        self.address = "tcp://127.0.0.1:%d" % (10000 + os.getpid() % 5000 * 4)
+        self.address = "tcp://127.0.0.1:%d" % free_ports(4)
 
     def test_clear_keeps_the_ledger(self):
         """Whoever reaches a port is not the owner: clearing is for the ipc socket."""

@@ -60,8 +60,7 @@ expect_nothing_left "after a wrong model"
 start run "$run" --model "$model" --seconds 60
 wait_until 30 grep -q "^run.sh: no terminal" "$WORK/run.log"
 sleep 2
-stop run TERM
-[ "$stopped_code" -eq 143 ] || fail "exit code $stopped_code after TERM"
+stop run TERM 143
 expect_nothing_left "after TERM"
 expect_kept_rows "$WORK/run.log" 1
 

@@ -11,6 +11,9 @@
 #   stop worker
 #   stop collector
 #
+# A program that ends otherwise than the test expects, or that writes a sanitizer's
+# report, fails the test.
+#
 # The build hands over where the programs are: INFERSTATD, WORKER, INFERSTAT.
 set -euo pipefail
 
@@ -30,13 +33,14 @@ mkdir -m 0700 "$WORK/run"
 # Nothing of the user's own set-up reaches a test.
 unset INFERSTAT_COLLECTOR INFERSTAT_HOST NO_COLOR
 export XDG_RUNTIME_DIR=$WORK/run INFERSTAT_RUN_DIR=$WORK/run HOME=$WORK LC_ALL=C.UTF-8
+export SHELL=/bin/bash # tmux runs what it is given in it
 export WORK COLLECTOR DB
 
 declare -A started_pids=() # name -> pid of what runs in the background
 exec {test_stderr}>&2      # where `fail` speaks, also inside a silenced command
 
-# Ends the test as failed, with the last lines of every log.
-fail() {
+# Says what is wrong, with the last lines of every log.
+complain() {
   local log
   {
     printf 'FAILED: %s\n' "$*"
@@ -46,6 +50,11 @@ fail() {
       tail -n 20 "$log"
     done
   } >&"$test_stderr"
+}
+
+# Ends the test as failed.
+fail() {
+  complain "$@"
   exit 1
 }
 
@@ -62,6 +71,8 @@ start() {
   shift
   env --default-signal=INT "$@" >>"$WORK/$name.log" 2>&1 </dev/null {test_stderr}>&- &
   started_pids[$name]=$!
+  # A signal to the copy of this shell that is yet to become the program is lost.
+  while cmp -s "/proc/$!/cmdline" "/proc/$$/cmdline"; do :; done
 }
 
 # Whether the program started under that name still runs.
@@ -81,16 +92,18 @@ wait_until() {
   done
 }
 
-# stop NAME [SIGNAL]: ends it and waits; its exit code is in $stopped_code.
-# Fails the test when it takes over 20 seconds.
+# stop NAME [SIGNAL [CODE]]: ends it and waits.  Fails the test when it takes over
+# 20 seconds or ends with another code: 0, or 137 where it is killed.
 stop() {
-  local name=$1 pid=${started_pids[$1]-}
+  local name=$1 signal=${2-TERM} pid=${started_pids[$1]-} code=0
   [ -n "$pid" ] || fail "stop: $name was never started"
-  kill "-${2-TERM}" "$pid" 2>/dev/null || true
-  wait_ended "$name" 20
+  [ "$signal" != KILL ] || code=137
+  kill "-$signal" "$pid" 2>/dev/null || true
+  wait_ended "$name" 20 "${3-$code}"
 }
 
-# wait_ended NAME SECONDS: waits for it to end by itself; its exit code is in $stopped_code.
+# wait_ended NAME SECONDS [CODE]: waits for it to end by itself, with that code (0);
+# it is in $stopped_code.
 wait_ended() {
   local name=$1 pid=${started_pids[$1]} tries=$(($2 * 20))
   while kill -0 "$pid" 2>/dev/null; do
@@ -99,9 +112,21 @@ wait_ended() {
     sleep 0.05
   done
   stopped_code=0
-  # shellcheck disable=SC2034 # for the test that sources this
-  wait "$pid" || stopped_code=$?
+  wait "$pid" 2>/dev/null || stopped_code=$?
   unset "started_pids[$name]"
+  [ "$stopped_code" -eq "${3-0}" ] || fail "$name ended with $stopped_code, not ${3-0}"
+}
+
+# Whether no program wrote a sanitizer's report; shows it otherwise.
+no_report() {
+  local file
+  for file in "$WORK"/*.log "$WORK/err"; do
+    if [ -f "$file" ] && grep -qE 'Sanitizer|runtime error:' "$file"; then
+      cat "$file" >&"$test_stderr"
+      complain "a sanitizer's report in ${file##*/}"
+      return 1
+    fi
+  done
 }
 
 # expect_exit CODE COMMAND...: runs it; its output is left in $WORK/out and $WORK/err.
@@ -113,6 +138,7 @@ expect_exit() {
     cat "$WORK/out" "$WORK/err" >&2
     fail "exit code $got, not $want: $*"
   fi
+  no_report || exit 1
 }
 
 # expect_text FILE TEXT: the file holds that text somewhere.
@@ -140,13 +166,40 @@ has_rows() {
   rows=$(sqlite3 -readonly "$DB" "select count(*) from $1") && [ "$rows" -ge "$2" ]
 }
 
-# A test that has more to undo defines at_leave.
-leave() {
-  local code=$? name
-  ! declare -F at_leave >/dev/null || at_leave || true
+# Ends what a test left running; fails when it does not end well.  Only a program
+# still short of its handlers may end by the signal itself.
+end_started() {
+  local name pid tries=400 code wrong=0
   for name in "${!started_pids[@]}"; do
-    kill -KILL "${started_pids[$name]}" 2>/dev/null || true
-    wait "${started_pids[$name]}" 2>/dev/null || true
+    pid=${started_pids[$name]}
+    kill "$pid" 2>/dev/null || true
+    while kill -0 "$pid" 2>/dev/null && [ "$tries" -gt 0 ]; do
+      tries=$((tries - 1))
+      sleep 0.05
+    done
+    kill -KILL "$pid" 2>/dev/null || true
+    code=0
+    wait "$pid" 2>/dev/null || code=$?
+    if [ "$code" -ne 0 ] && [ "$code" -ne 143 ]; then
+      complain "$name, left running, ended with $code"
+      wrong=1
+    fi
+  done
+  return "$wrong"
+}
+
+# A test that has more to undo defines at_leave.  One that failed kills what is left.
+leave() {
+  local code=$? pid
+  trap - EXIT
+  ! declare -F at_leave >/dev/null || at_leave || true
+  if [ "$code" -eq 0 ]; then
+    end_started || code=1
+    no_report || code=1
+  fi
+  for pid in "${started_pids[@]}"; do
+    kill -KILL "$pid" 2>/dev/null || true
+    wait "$pid" 2>/dev/null || true
   done
   rm -rf "$WORK"
   exit "$code"

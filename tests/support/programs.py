@@ -1,0 +1,31 @@
+"""What tests in Python that drive the real programs share."""
+
+import random
+import re
+import socket
+
+REPORT = re.compile(r"Sanitizer|runtime error:")
+
+
+def has_report(text):
+    """Whether a program's words hold a sanitizer's report."""
+    return REPORT.search(text) is not None
+
+
+def free_ports(count):
+    """The first of `count` ports in a row of 127.0.0.1, all free now.
+
+    Away from those that the system gives outgoing connections: one that asks for
+    a port where nobody listens at the moment might be given that very port."""
+    while True:
+        first = random.randrange(10000, 32000)
+        held = []
+        try:
+            for port in range(first, first + count):
+                held.append(socket.create_server(("127.0.0.1", port)))
+            return first
+        except OSError:
+            continue
+        finally:
+            for one in held:
+                one.close()
