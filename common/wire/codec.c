@@ -162,6 +162,20 @@ static enum status unpack(struct arena *arena, struct message *message, const vo
     return status;
 }
 
+// Frees what was decoded; only whose it was stays.
+static void fail(struct message *message)
+{
+    unsigned char run[MESSAGE_RUN_SIZE] = {0};
+    if (message->kind == MESSAGE_HELLO)
+        memcpy(run, message->hello.run, sizeof run);
+    else if (message->kind == MESSAGE_BATCH)
+        memcpy(run, message->batch.run, sizeof run);
+    else if (message->kind == MESSAGE_GOODBYE)
+        memcpy(run, message->goodbye.run, sizeof run);
+    message_free(message);
+    memcpy(message->failed_run, run, sizeof run);
+}
+
 static enum status decode(struct message *message, const void *bytes, size_t size, size_t limit,
                           struct error *err)
 {
@@ -175,7 +189,7 @@ static enum status decode(struct message *message, const void *bytes, size_t siz
     message->memory = arena;
     enum status status = unpack(arena, message, bytes, size, err);
     if (status != STATUS_OK)
-        message_free(message);
+        fail(message);
     return status;
 }
 

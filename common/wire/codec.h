@@ -20,10 +20,10 @@ MUST_CHECK enum status codec_encode(unsigned char **out, size_t *size,
 // have is not refused by its numbers, since that would drop them.  A batch whose content is at
 // fault decodes with batch.fault set and without tables, so that its range can
 // be refused; its drops, names and streams are still there where they are sound.
-// A heartbeat may have a fault too, and no range.  A query decodes whatever it
-// asks, so that it can be answered: what is out of range or does not fit is left
-// so that query_check refuses it.
-// On success `message` has to be freed with message_free.
+// A batch without records has no range to refuse: a fault in it is STATUS_INVALID
+// too.  Where that is the answer, message->failed_run says whose it was.  A query decodes whatever
+// it asks, so that it can be answered: what is out of range or does not fit is left so that
+// query_check refuses it. On success `message` has to be freed with message_free.
 MUST_CHECK enum status codec_decode(struct message *message, const void *bytes, size_t size,
                                     struct error *err);
 

@@ -377,6 +377,8 @@ enum status codec_read_batch(struct arena *arena, struct message_batch *batch,
     };
     for (size_t i = 0; i < sizeof faults / sizeof faults[0] && !batch->fault; i++)
         batch->fault = faults[i];
+    if (batch->fault && batch->first == 0)
+        return error_set(err, STATUS_INVALID, "Batch: %s", batch->fault);
     if (batch->fault) {
         batch->tables = NULL;
         batch->table_count = 0;

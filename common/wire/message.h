@@ -178,6 +178,8 @@ struct message {
         struct message_live_records live_records;
     };
     void *memory; // decoded: what everything above points into
+    // Not decoded: whose it was, all zero where it did not say so.
+    unsigned char failed_run[MESSAGE_RUN_SIZE];
 };
 
 #endif

@@ -45,10 +45,11 @@ static void send_answers(struct ingest *ingest)
 }
 
 static void answer_error(struct ingest *ingest, unsigned socket, const struct wire_route *route,
-                         const char *text)
+                         const unsigned char run[MESSAGE_RUN_SIZE], const char *text)
 {
     struct message message = {.kind = MESSAGE_ACK};
     message.ack.protocol = MESSAGE_PROTOCOL;
+    memcpy(message.ack.run, run, MESSAGE_RUN_SIZE);
     memcpy(message.ack.delivery.store, ingest->config.store, 16);
     message.ack.error = (struct wire_bytes){strlen(text), text};
     message.ack.sent_ns = clock_wall_ns();
@@ -95,7 +96,7 @@ static void take_frame(struct ingest *ingest, unsigned socket, const struct wire
     }
     if (status != STATUS_OK) {
         work->kind = WORK_UNDECODABLE;
-        answer_error(ingest, socket, &frame->route, err.text);
+        answer_error(ingest, socket, &frame->route, work->message.failed_run, err.text);
     }
     hand_over(ingest, work,
               sizeof *work + (status == STATUS_OK ? message_memory(&work->message) : 0));

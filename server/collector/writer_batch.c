@@ -222,6 +222,7 @@ static void reopen(struct run *run)
         return;
     run->end = RECORD_RUN_END_OPEN;
     run->ended_ns = 0;
+    run->goodbye_ns = 0; // that one is answered; it has to say it again
     run->dirty = true;
 }
 

@@ -419,6 +419,28 @@ static void test_batches_without_an_address(void **state)
     assert_int_equal(decode_spoiled(&out, &it), STATUS_INVALID);
 }
 
+// A heartbeat at fault has no range that could be refused: it is an error, and
+// whose it was is known.
+static void test_a_heartbeat_at_fault(void **state)
+{
+    (void)state;
+    static void (*const spoils[])(struct spoiled * it) = {
+        spoil_drop_zero, spoil_drop_detail, spoil_stream, spoil_activity, spoil_new_name_empty};
+    static struct spoiled it;
+    for (size_t i = 0; i < COUNT(spoils); i++) {
+        struct message out;
+        make_sound(&it);
+        it.batch.first = it.batch.last = 0;
+        it.batch.n_tables = 0;
+        assert_int_equal(decode_spoiled(&out, &it), STATUS_OK);
+        message_free(&out);
+        spoils[i](&it);
+        assert_int_equal(decode_spoiled(&out, &it), STATUS_INVALID);
+        assert_memory_equal(out.failed_run, run_id, sizeof run_id);
+        assert_null(out.memory);
+    }
+}
+
 static void test_reals_are_finite(void **state)
 {
     (void)state;
@@ -800,6 +822,7 @@ int main(void)
         cmocka_unit_test(test_query_faults_are_left_to_query_check),
         cmocka_unit_test(test_faults_of_a_batch),
         cmocka_unit_test(test_batches_without_an_address),
+        cmocka_unit_test(test_a_heartbeat_at_fault),
         cmocka_unit_test(test_reals_are_finite),
         cmocka_unit_test(test_unknown_columns),
         cmocka_unit_test(test_nul_in_a_text),

@@ -404,14 +404,54 @@ static void test_more_streams_than_allowed(void **state)
     assert_int_equal(integer("SELECT count(*) FROM operation"), DELIVERY_STREAMS_MAX);
 }
 
+static struct message operations(uint64_t first, uint64_t last)
+{
+    struct message message = {.kind = MESSAGE_BATCH};
+    struct record record;
+    table_builder_reset(builder);
+    for (uint64_t number = first; number <= last; number++) {
+        fill(&record, RECORD_KIND_OPERATION);
+        assert_int_equal(table_builder_add(builder, number, &record), STATUS_OK);
+    }
+    message.batch = (struct message_batch){
+        .first = first, .last = last, .names_first = 1, .names = two_names, .name_count = 2};
+    memcpy(message.batch.run, run_id, sizeof run_id);
+    message.batch.tables = table_builder_tables(builder, &message.batch.table_count);
+    return message;
+}
+
+// A run that is closed and makes more records is open until it says Goodbye again.
+static void test_a_goodbye_counts_once(void **state)
+{
+    (void)state;
+    hello();
+    struct message message = operations(1, 2);
+    group(&message, false);
+    const struct delivery_stream made[] = {{.produced = 2}};
+    struct message goodbye = {.kind = MESSAGE_GOODBYE};
+    goodbye.goodbye = (struct message_goodbye){.ended_ns = 1, .streams = made, .stream_count = 1};
+    memcpy(goodbye.goodbye.run, run_id, sizeof run_id);
+    group(&goodbye, false);
+    free_ack(last_ack());
+    assert_int_equal(integer("SELECT \"end\" FROM run"), RECORD_RUN_END_CLOSED);
+    message = operations(3, 4);
+    group(&message, false);
+    struct message *ack = last_ack();
+    assert_false(ack->ack.delivery.closed);
+    free_ack(ack);
+    assert_int_equal(integer("SELECT \"end\" FROM run"), RECORD_RUN_END_OPEN);
+    group(&goodbye, false);
+    free_ack(last_ack());
+    assert_int_equal(integer("SELECT \"end\" FROM run"), RECORD_RUN_END_CLOSED);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(test_every_kind_goes_into_its_table),
-        TEST(test_random_histories_keep_the_ledger),
-        TEST(test_names_go_on_where_they_were),
-        TEST(test_more_streams_than_allowed),
+        TEST(test_every_kind_goes_into_its_table), TEST(test_random_histories_keep_the_ledger),
+        TEST(test_names_go_on_where_they_were),    TEST(test_more_streams_than_allowed),
+        TEST(test_a_goodbye_counts_once),
     };
     return cmocka_run_group_tests_name("writer_batch", tests, NULL, NULL);
 }
