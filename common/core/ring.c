@@ -157,6 +157,21 @@ uint64_t ring_released(const struct ring *ring)
     return atomic_load_explicit(&ring->released, memory_order_relaxed);
 }
 
+void ring_free_parts(const struct ring *ring, struct ring_part parts[2])
+{
+    const uint64_t produced = atomic_load_explicit(&ring->produced, memory_order_acquire);
+    const uint64_t released = atomic_load_explicit(&ring->released, memory_order_relaxed);
+    // Free slots follow the last one written and go on, at the end, from the start.
+    const size_t first = produced & (ring->capacity - 1);
+    const size_t count = ring->capacity - (size_t)(produced - released);
+    const size_t to_end = ring->capacity - first;
+    const size_t before_end = count < to_end ? count : to_end;
+    parts[0] = (struct ring_part){.offset = RING_HEADER_SIZE + first * sizeof(struct record),
+                                  .size = before_end * sizeof(struct record)};
+    parts[1] = (struct ring_part){.offset = RING_HEADER_SIZE,
+                                  .size = (count - before_end) * sizeof(struct record)};
+}
+
 uint64_t ring_produced(const struct ring *ring)
 {
     return atomic_load_explicit(&ring->produced, memory_order_acquire);

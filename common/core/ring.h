@@ -58,6 +58,14 @@ void ring_release(struct ring *ring, uint64_t number);
 // The highest number released.
 uint64_t ring_released(const struct ring *ring);
 
+// Where in the ring's memory there is no record: two parts, of which either may
+// have no size.  Their bytes need not be kept while the producer rests.
+struct ring_part {
+    size_t offset, size;
+};
+
+void ring_free_parts(const struct ring *ring, struct ring_part parts[2]);
+
 // ---- Any thread -------------------------------------------------------------
 
 uint64_t ring_produced(const struct ring *ring); // highest number given out

@@ -8,7 +8,7 @@
 #include "common/core/text.h"
 
 enum {
-    BACKED_STEP = 64 * 1024, // the area grows in such pieces
+    BACKED_STEP = 16 * 1024, // the area grows in such pieces
     TABLE_SIZE_MIN = 64,     // slots of the lookup table, a power of two
 };
 

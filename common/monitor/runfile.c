@@ -190,12 +190,13 @@ enum status runfile_create(struct runfile **out, const char *folder, const struc
         return error_set(err, STATUS_NOMEM, "run file: out of memory");
 
     // A file has its final name only once it is whole and locked.
-    char uuid[37], name[64], making[PATH_ROOM];
+    char uuid[37], name[64], new_name[64], making[PATH_ROOM];
     text_from_uuid(uuid, run->uuid);
     (void)snprintf(name, sizeof name, "%s.run", uuid);
+    (void)snprintf(new_name, sizeof new_name, "%s.run.new", uuid);
     enum status status = files_join(file->path, sizeof file->path, folder, name, err);
     if (status == STATUS_OK)
-        status = files_join(making, sizeof making, folder, uuid, err);
+        status = files_join(making, sizeof making, folder, new_name, err);
     if (status == STATUS_OK)
         status = make_locked(file, making, err);
     if (status == STATUS_OK) {
@@ -211,6 +212,29 @@ enum status runfile_create(struct runfile **out, const char *folder, const struc
     }
     *out = file;
     return STATUS_OK;
+}
+
+// The whole pages of a part of the file are no longer allocated; they read as 0.
+static void punch(const struct runfile *file, uint64_t offset, uint64_t size)
+{
+    const uint64_t page_size = file->header->page_size;
+    const uint64_t end = (offset + size) / page_size * page_size;
+    offset = (offset + page_size - 1) / page_size * page_size;
+    if (offset < end)
+        (void)fallocate(file->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset,
+                        (off_t)(end - offset));
+}
+
+void runfile_trim(struct runfile *file)
+{
+    const uint32_t count = runfile_stream_count(file);
+    for (uint32_t i = 0; i < count; i++) {
+        struct ring_part parts[2];
+        ring_free_parts(file->streams[i].ring, parts);
+        const uint64_t offset = stream_offset(file->header, i) + RUNFILE_STREAM_HEADER;
+        for (unsigned part = 0; part < 2; part++)
+            punch(file, offset + parts[part].offset, parts[part].size);
+    }
 }
 
 void runfile_close(struct runfile *file)

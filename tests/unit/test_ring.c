@@ -224,6 +224,44 @@ static void test_two_threads(void **state)
     free(memory);
 }
 
+// What holds no record is said to, in whichever state the ring is, and not a byte
+// of what does.
+static void test_free_parts(void **state)
+{
+    (void)state;
+    enum { CAPACITY = 16 };
+    unsigned char *memory = ring_memory(CAPACITY);
+    struct ring *ring;
+    assert_int_equal(ring_init(&ring, memory, CAPACITY), STATUS_OK);
+    const struct record record = record_of(1);
+    uint64_t random = 7;
+    for (unsigned round = 0; round < 2000; round++) {
+        for (uint64_t i = test_random(&random) % CAPACITY; i > 0; i--)
+            (void)ring_push(ring, &record, 1);
+        const uint64_t held = ring_produced(ring) - ring_released(ring);
+        ring_release(ring, ring_released(ring) + test_random(&random) % (held + 1));
+
+        struct ring_part parts[2];
+        ring_free_parts(ring, parts);
+        size_t free_size = 0;
+        for (unsigned i = 0; i < COUNT_OF(parts); i++) {
+            const size_t end = parts[i].offset + parts[i].size;
+            assert_true(end <= ring_size(CAPACITY));
+            free_size += parts[i].size;
+            assert_true(parts[i].size == 0 ||
+                        parts[i].offset >= ring_size(CAPACITY) - CAPACITY * sizeof record);
+            for (uint64_t number = ring_released(ring) + 1; number <= ring_produced(ring);
+                 number++) {
+                const size_t slot = (size_t)((const unsigned char *)ring_at(ring, number) - memory);
+                assert_true(slot + sizeof record <= parts[i].offset || slot >= end);
+            }
+        }
+        const uint64_t left = ring_produced(ring) - ring_released(ring);
+        assert_int_equal(free_size, (CAPACITY - left) * sizeof record);
+    }
+    free(memory);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -232,6 +270,7 @@ int main(void)
         cmocka_unit_test(test_full_ring_counts_and_takes_no_number),
         cmocka_unit_test(test_attach_carries_on),
         cmocka_unit_test(test_attach_refuses_lies),
+        cmocka_unit_test(test_free_parts),
         cmocka_unit_test(test_two_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -180,6 +180,88 @@ static void expect_corrupt(const char *path, const char *what)
 
 // Every 4-byte word of the header's layout, the name table's head and a stream's
 // head, turned upside down: refused, or harmless, never a crash.
+static int64_t allocated(const char *path)
+{
+    struct stat about;
+    assert_int_equal(stat(path, &about), 0);
+    return (int64_t)about.st_blocks * 512;
+}
+
+// Whether files in the folder can have holes made.
+static bool can_punch(const char *folder)
+{
+    char path[FOLDER_PATH_SIZE];
+    const int fd = open(folder_path(path, folder, "probe"), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    assert_true(fd >= 0);
+    const bool can = ftruncate(fd, 8192) == 0 &&
+                     fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 4096) == 0;
+    (void)close(fd);
+    return can;
+}
+
+// What stays of a run are its records and little else, and they are all there.
+static void test_trimmed(void **state)
+{
+    const char *folder = *state;
+    const struct runfile_run run = some_run();
+    struct runfile *file;
+    struct error err;
+    assert_int_equal(runfile_create(&file, folder, &run, 4096, &err), STATUS_OK);
+    struct runfile_stream streams[3];
+    for (unsigned i = 0; i < COUNT_OF(streams); i++)
+        assert_int_equal(runfile_add_stream(file, &streams[i], &err), STATUS_OK);
+    // One stream is empty, one is full; of one the records lie around its end.
+    push(streams[1].ring, 4096);
+    push(streams[2].ring, 4000);
+    ring_release(streams[2].ring, 3990);
+    push(streams[2].ring, 200);
+    ring_release(streams[2].ring, 4000);
+    char path[PATH_SIZE];
+    (void)snprintf(path, sizeof path, "%s", runfile_path(file));
+    const int64_t before = allocated(path);
+    runfile_trim(file);
+    if (can_punch(folder))
+        assert_true(allocated(path) < before - 2 * (1 << 20) + 200 * 256 + 64 * 1024);
+    runfile_close(file);
+
+    assert_int_equal(runfile_attach(&file, path, &err), STATUS_OK);
+    static const struct {
+        uint64_t first, last;
+    } wanted[] = {{1, 0}, {1, 4096}, {4001, 4200}}; // the first of each has value 0
+    for (uint32_t i = 0; i < COUNT_OF(wanted); i++) {
+        const struct ring *ring = runfile_stream(file, i).ring;
+        assert_int_equal(ring_released(ring), wanted[i].first - 1);
+        assert_int_equal(ring_produced(ring), wanted[i].last);
+        for (uint64_t number = wanted[i].first; number <= wanted[i].last; number++) {
+            assert_int_equal(ring_at(ring, number)->kind, RECORD_KIND_STARTUP);
+            assert_int_equal(ring_at(ring, number)->started_ns, number - wanted[i].first);
+        }
+    }
+    runfile_remove(file);
+}
+
+// A file that is still being made has the beginning of its name, so that what a
+// process leaves that dies there can be told.
+static void test_name_while_made(void **state)
+{
+    char path[FOLDER_PATH_SIZE];
+    const char *folder = *state;
+    folder_path(path, folder, "01020304-0506-0708-090a-0b0c0d0e0f10.run.new");
+    const int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    assert_true(fd >= 0);
+    (void)close(fd);
+    const struct runfile_run run = some_run();
+    struct runfile *file;
+    struct error err;
+    assert_int_equal(runfile_create(&file, folder, &run, RING_RECORDS, &err), STATUS_IO);
+    assert_non_null(strstr(err.text, ".run.new"));
+    assert_int_equal(access(path, F_OK), 0); // another's
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(runfile_create(&file, folder, &run, RING_RECORDS, &err), STATUS_OK);
+    assert_int_not_equal(access(path, F_OK), 0);
+    runfile_remove(file);
+}
+
 static void test_lies_are_refused(void **state)
 {
     struct runfile *file = make_file(*state);
@@ -357,9 +439,14 @@ static void test_killed_process_loses_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_made_and_attached),    TEST(test_lock_is_not_inherited),
-        TEST(test_streams_have_a_limit), TEST(test_lies_are_refused),
-        TEST(test_default_folder),       TEST(test_killed_process_loses_nothing),
+        TEST(test_made_and_attached),
+        TEST(test_lock_is_not_inherited),
+        TEST(test_streams_have_a_limit),
+        TEST(test_lies_are_refused),
+        TEST(test_trimmed),
+        TEST(test_name_while_made),
+        TEST(test_default_folder),
+        TEST(test_killed_process_loses_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
