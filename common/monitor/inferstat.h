@@ -106,7 +106,11 @@ struct inferstat_totals {
 // Sends what is left, says goodbye, waits up to `timeout_ns` for the collector
 // to commit it, frees everything.  All trackers must have ended; no other thread
 // may use the monitor any more.  INFERSTAT_UNFINISHED when the deadline passed:
-// the records not acknowledged stay in the run file.  `totals` may be NULL.
+// the records not acknowledged stay in the run file, which is then kept, with no
+// more than them allocated, until someone removes it, and the log names it.  A
+// process that is killed leaves its run file as it was: with rings of 4096 records
+// 1 MB for each thread that recorded and 1 MB for the library's own.  Nothing reads
+// such files again yet.  `totals` may be NULL.
 INFERSTAT_API enum inferstat_status inferstat_close(struct inferstat_monitor *monitor,
                                                     uint64_t timeout_ns,
                                                     struct inferstat_totals *totals);

@@ -241,6 +241,20 @@ static void sum_up(struct inferstat_monitor *monitor, uint64_t acknowledged,
     }
 }
 
+// Says what an unfinished close leaves behind.
+static void log_unfinished(const struct inferstat_monitor *monitor,
+                           const struct inferstat_totals *sums)
+{
+    const char *path = runfile_path(monitor->file);
+    if (sums->acknowledged < sums->produced)
+        monitor_log(monitor, INFERSTAT_LOG_WARNING,
+                    "%llu records were not acknowledged and stay in %s",
+                    (unsigned long long)(sums->produced - sums->acknowledged), path);
+    else
+        monitor_log(monitor, INFERSTAT_LOG_WARNING,
+                    "the end of the run was not acknowledged: %s stays", path);
+}
+
 enum inferstat_status inferstat_close(struct inferstat_monitor *monitor, uint64_t timeout_ns,
                                       struct inferstat_totals *totals)
 {
@@ -255,6 +269,10 @@ enum inferstat_status inferstat_close(struct inferstat_monitor *monitor, uint64_
         sum_up(monitor, acknowledged, &sums);
         // A run without a single record has nothing to be kept for.
         const bool nothing = sums.produced == 0 && sums.dropped == 0;
+        if (!finished && !nothing) {
+            log_unfinished(monitor, &sums);
+            runfile_trim(monitor->file);
+        }
         free_monitor(monitor, finished || nothing);
         status = finished ? INFERSTAT_OK : INFERSTAT_UNFINISHED;
     }

@@ -352,9 +352,9 @@ static void note_contact(struct publisher *publisher, bool lost)
     const char *address = runfile_run(publisher->monitor->file)->collector;
     if (lost)
         monitor_log(publisher->monitor, INFERSTAT_LOG_WARNING,
-                    "the collector at %s does not answer: records are kept here until it does, as "
-                    "many as fit",
-                    address);
+                    "the collector at %s does not answer: records are kept in %s until it does, "
+                    "as many as fit",
+                    address, runfile_path(publisher->monitor->file));
     else
         monitor_log(publisher->monitor, INFERSTAT_LOG_INFO,
                     publisher->had_contact ? "the collector at %s answers again"

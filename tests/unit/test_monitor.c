@@ -322,6 +322,36 @@ static void test_no_collector(void **state)
     assert_int_equal(count_run_files(fixture->folder), 1);
     assert_int_equal(lines.lost, 1);
     assert_int_equal(lines.found, 0);
+
+    // Where they are is said when it begins, and at the end with how many they are.
+    char words[2 * FOLDER_PATH_SIZE];
+    (void)snprintf(words, sizeof words, "kept in %s/", fixture->folder);
+    assert_non_null(strstr(lines.text, words));
+    (void)snprintf(words, sizeof words, "10 records were not acknowledged and stay in %s/",
+                   fixture->folder);
+    assert_non_null(strstr(lines.text, words));
+}
+
+// The collector took all but does not say that it has committed the end.
+static void test_end_not_acknowledged(void **state)
+{
+    struct fixture *fixture = *state;
+    struct lines lines = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    fixture->options.log = take_line;
+    fixture->options.log_context = &lines;
+    fixture->collector = fake_collector_open(fixture->folder);
+    struct inferstat_monitor *monitor = open_monitor(fixture);
+    operate(monitor, inferstat_name(monitor, "x"), 10);
+    struct inferstat_totals totals;
+    do {
+        (void)usleep(1000);
+        inferstat_get_totals(monitor, &totals);
+    } while (totals.acknowledged < 10);
+    fake_collector_set_mute(fixture->collector, true);
+    assert_int_equal(close_monitor(fixture, SECOND / 20, &totals), INFERSTAT_UNFINISHED);
+    assert_int_equal(totals.acknowledged, 10);
+    assert_non_null(strstr(lines.text, "the end of the run was not acknowledged"));
+    assert_null(strstr(lines.text, "were not acknowledged"));
 }
 
 static void test_nothing_recorded_leaves_nothing(void **state)
@@ -813,6 +843,7 @@ int main(void)
         TEST(test_null_does_nothing),
         TEST(test_names),
         TEST(test_no_collector),
+        TEST(test_end_not_acknowledged),
         TEST(test_nothing_recorded_leaves_nothing),
         TEST(test_collector_comes_and_goes),
         TEST(test_store_is_swapped),
