@@ -38,6 +38,7 @@ struct live {
     struct board_ids told; // up to where readers have been told (or have missed)
     struct reader readers[READERS_MAX];
     unsigned reader_count;
+    bool full;        // readers had to be turned away, and it was said
     atomic_bool stop; // set by main before it wakes the thread; publishes nothing else
 };
 
@@ -57,6 +58,7 @@ static struct reader *find_reader(struct live *live, const struct work_return *a
 static void remove_reader(struct live *live, unsigned index)
 {
     live->readers[index] = live->readers[--live->reader_count];
+    live->full = false;
 }
 
 static void forget_silent(struct live *live)
@@ -74,7 +76,10 @@ static void take_credit(struct live *live, const struct work_return *at,
     struct reader *reader = find_reader(live, at);
     if (!reader) {
         if (live->reader_count == READERS_MAX) {
-            log_write(LOG_LEVEL_WARNING, "live feed: more than %d readers", READERS_MAX);
+            // Once, not for each message of those who have no place.
+            log_write(live->full ? LOG_LEVEL_DEBUG : LOG_LEVEL_WARNING,
+                      "live feed: more than %d readers", READERS_MAX);
+            live->full = true;
             return;
         }
         reader = &live->readers[live->reader_count++];
@@ -119,28 +124,22 @@ static bool wants(const struct reader *reader, enum record_kind kind)
     return reader->kinds >> kind & 1;
 }
 
-// Whether somebody wants the kind and can be sent to.  Those who want it and have
-// no credit miss `count` records.
-static bool somebody_can_take(struct live *live, enum record_kind kind, uint64_t count)
+// Those who want the kind, or of them only those without credit, miss records.
+static void miss(struct live *live, enum record_kind kind, uint64_t count, bool only_without_credit)
 {
-    bool somebody = false;
     for (unsigned i = 0; i < live->reader_count; i++) {
         struct reader *reader = &live->readers[i];
-        if (!wants(reader, kind))
-            continue;
-        if (reader->credit > 0)
-            somebody = true;
-        else
+        if (wants(reader, kind) && !(only_without_credit && reader->credit > 0))
             reader->missed += count;
     }
-    return somebody;
 }
 
-static void miss(struct live *live, enum record_kind kind, uint64_t count)
+static bool somebody_can_take(const struct live *live, enum record_kind kind)
 {
     for (unsigned i = 0; i < live->reader_count; i++)
-        if (wants(&live->readers[i], kind))
-            live->readers[i].missed += count;
+        if (wants(&live->readers[i], kind) && live->readers[i].credit > 0)
+            return true;
+    return false;
 }
 
 // False when the reader is gone.
@@ -172,21 +171,31 @@ static void send_to_all(struct live *live, enum record_kind kind, struct result 
     }
 }
 
-// Tells rows first..last of a kind, at most ROWS_PER_MESSAGE of them.
-static void tell_some(struct live *live, enum record_kind kind, int64_t first, int64_t last)
+// Tells rows first..last of a kind, as many as fit in one message; returns where
+// to go on.
+static int64_t tell_some(struct live *live, enum record_kind kind, int64_t first, int64_t last)
 {
     struct error err;
     struct result *rows = NULL;
-    if (!somebody_can_take(live, kind, (uint64_t)(last - first + 1)))
-        return;
+    const uint64_t count = (uint64_t)(last - first + 1);
+    if (!somebody_can_take(live, kind)) {
+        miss(live, kind, count, false);
+        return last + 1;
+    }
     if (store_records_between(live->store, kind, first, last, ROWS_PER_MESSAGE, &rows, &err) !=
         STATUS_OK) {
         log_write(LOG_LEVEL_WARNING, "live feed: %s", err.text);
-        return;
+        miss(live, kind, count, false);
+        return last + 1;
     }
-    if (result_row_count(rows) > 0) // they may have been cleared already
+    const size_t sent = result_row_count(rows); // some may have been cleared already
+    // Long texts end an answer early; what is behind them comes with the next.
+    const uint64_t cut = result_next_cursor(rows);
+    miss(live, kind, sent, true);
+    if (sent > 0)
         send_to_all(live, kind, rows);
     result_free(rows);
+    return (cut ? (int64_t)cut : last) + 1;
 }
 
 static void tell_kind(struct live *live, enum record_kind kind, int64_t last)
@@ -194,12 +203,12 @@ static void tell_kind(struct live *live, enum record_kind kind, int64_t last)
     int64_t first = live->told.last[kind] + 1;
     live->told.last[kind] = last;
     if (last - first + 1 > ROWS_PER_TURN) {
-        miss(live, kind, (uint64_t)(last - first + 1 - ROWS_PER_TURN));
+        miss(live, kind, (uint64_t)(last - first + 1 - ROWS_PER_TURN), false);
         first = last - ROWS_PER_TURN + 1;
     }
-    for (; first <= last; first += ROWS_PER_MESSAGE) {
+    while (first <= last) {
         const int64_t end = first + ROWS_PER_MESSAGE - 1;
-        tell_some(live, kind, first, end < last ? end : last);
+        first = tell_some(live, kind, first, end < last ? end : last);
     }
 }
 

@@ -6,6 +6,7 @@
 #include <sqlite3.h>
 
 #include "common/core/text.h"
+#include "common/store/database.h"
 #include "common/store/schema.h"
 #include "server/collector/writer_statements.h"
 
@@ -36,6 +37,8 @@ enum status runs_new(struct runs **out, sqlite3 *db, struct error *err)
     if (!runs)
         return out_of_memory(err);
     enum status status = statements_init(&runs->statements, db, err);
+    if (status == STATUS_OK)
+        status = database_integer(db, "SELECT max(run) FROM run", &runs->last_id, err);
     if (status != STATUS_OK) {
         runs_free(runs);
         return status;

@@ -445,13 +445,26 @@ static void test_a_goodbye_counts_once(void **state)
     assert_int_equal(integer("SELECT \"end\" FROM run"), RECORD_RUN_END_CLOSED);
 }
 
+// What is in the store is not new to the live feed after a restart.
+static void test_runs_are_numbered_on(void **state)
+{
+    (void)state;
+    assert_int_equal(runs_last_id(runs), 0);
+    hello();
+    assert_int_equal(runs_last_id(runs), 1);
+    struct runs *again = NULL;
+    assert_int_equal(runs_new(&again, db, NULL), STATUS_OK);
+    assert_int_equal(runs_last_id(again), 1);
+    runs_free(again);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(test_every_kind_goes_into_its_table), TEST(test_random_histories_keep_the_ledger),
         TEST(test_names_go_on_where_they_were),    TEST(test_more_streams_than_allowed),
-        TEST(test_a_goodbye_counts_once),
+        TEST(test_a_goodbye_counts_once),          TEST(test_runs_are_numbered_on),
     };
     return cmocka_run_group_tests_name("writer_batch", tests, NULL, NULL);
 }
