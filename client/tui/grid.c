@@ -51,6 +51,20 @@ static double number(struct value value)
     return value.type == VALUE_REAL ? value.r : 0;
 }
 
+// A number without its unit, and in more columns than `width` without decimals, one
+// after the other.
+static void format_bare(char *text, enum unit unit, struct value value, int width)
+{
+    static const double parts[] = {10, 1}; // tenths, then none
+    format_unit(text, unit, value);
+    text[strcspn(text, " ")] = '\0';
+    for (unsigned i = 0; i < 2 && (int)strlen(text) > width; i++) {
+        (void)unit_format(text, unit, round(number(value) * parts[i]) / parts[i]);
+        size_t point = strcspn(text, ". ");
+        text[text[point] == '.' && parts[i] > 1 ? point + 2 : point] = '\0';
+    }
+}
+
 // `text` holds CELL_TEXT_SIZE bytes.
 static void format_cell(char *text, const struct grid_column *column, enum unit unit,
                         struct value value, int64_t now_ns)
@@ -74,14 +88,10 @@ static void format_cell(char *text, const struct grid_column *column, enum unit 
         format_clock(text, value.i, now_ns);
         return;
     }
-    format_unit(text, unit, value);
-    if (column->format != GRID_BARE)
-        return;
-    text[strcspn(text, " ")] = '\0';
-    if ((int)strlen(text) > column->width) { // a large number does without its fraction
-        (void)unit_format(text, unit, round(number(value)));
-        text[strcspn(text, ". ")] = '\0';
-    }
+    if (column->format == GRID_BARE)
+        format_bare(text, unit, value, column->width);
+    else
+        format_unit(text, unit, value);
 }
 
 static bool is_bad_outcome(const char *text)
@@ -119,22 +129,30 @@ struct fitted {
     int found[GRID_COLUMNS_MAX]; // the result's column, or -1
 };
 
-// The columns the texts of a column need.
+static enum unit unit_of(const struct result *result, int found)
+{
+    return found >= 0 ? result_column(result, (unsigned)found)->unit : UNIT_NONE;
+}
+
+// The columns that what is in a column needs: texts up to its most, numbers whole.
 static int natural_width(const struct grid_column *column, const struct result *result, int found)
 {
-    int width = canvas_text_width(column->heading);
-    if (column->width > width)
-        width = column->width;
+    int width = column->width;
+    int heading = canvas_text_width(column->heading);
+    if (column->is_text && heading > width)
+        width = heading;
     size_t rows = result && found >= 0 ? result_row_count(result) : 0;
-    for (size_t row = 0; row < rows && width < column->width_max; row++) {
+    for (size_t row = 0; row < rows && !(column->is_text && width >= column->width_max); row++) {
         char text[CELL_TEXT_SIZE];
         struct value value = result_cell(result, row, (unsigned)found);
-        if (value.type != VALUE_TEXT)
+        if (column->is_text && value.type != VALUE_TEXT)
             continue;
-        (void)text_escape(text, sizeof text, value.text.bytes, value.text.size);
+        format_cell(text, column, unit_of(result, found), value, 0); // clocks are all of one width
         int needed = canvas_text_width(text);
+        if (column->is_text && needed > column->width_max)
+            needed = column->width_max;
         if (needed > width)
-            width = needed < column->width_max ? needed : column->width_max;
+            width = needed;
     }
     return width;
 }
@@ -209,8 +227,7 @@ static void fit(const struct grid *grid, const struct grid_state *state,
     for (unsigned i = 0; i < grid->count; i++) {
         const struct grid_column *column = &grid->columns[i];
         fitted->found[i] = result ? result_find(result, column->key) : -1;
-        fitted->width[i] =
-            column->is_text ? natural_width(column, result, fitted->found[i]) : column->width;
+        fitted->width[i] = natural_width(column, result, fitted->found[i]);
         int sorted_heading = canvas_text_width(column->heading) + 1; // with its mark
         if ((int)i == state->sort && fitted->width[i] < sorted_heading)
             fitted->width[i] = sorted_heading;
@@ -222,6 +239,8 @@ static void fit(const struct grid *grid, const struct grid_state *state,
     int x = 0;
     for (unsigned i = 0; i < grid->count; i++) {
         fitted->x[i] = x;
+        if (x + fitted->width[i] > width)
+            fitted->width[i] = x < width ? width - x : 0;
         if (fitted->width[i] > 0)
             x += fitted->width[i] + fitted->gap;
     }
@@ -313,11 +332,11 @@ static void draw_row(const struct grid *grid, const struct fitted *fitted,
         const struct grid_column *column = &grid->columns[i];
         if (fitted->width[i] <= 0)
             continue;
-        unsigned found = (unsigned)fitted->found[i];
-        struct value value = result_cell(result, row, found);
-        enum unit unit = fitted->found[i] >= 0 ? result_column(result, found)->unit : UNIT_NONE;
+        struct value value = result_cell(result, row, (unsigned)fitted->found[i]);
         char text[CELL_TEXT_SIZE];
-        format_cell(text, column, unit, value, now_ns);
+        format_cell(text, column, unit_of(result, fitted->found[i]), value, now_ns);
+        if (!column->is_text && canvas_text_width(text) > fitted->width[i])
+            (void)snprintf(text, sizeof text, "…"); // digits of a number would be another one
         canvas_fit(canvas, area, fitted->x[i], y, fitted->width[i],
                    column->is_text ? ALIGN_LEFT : ALIGN_RIGHT,
                    cell_style(column->format, value, text), text);

@@ -1,4 +1,5 @@
 // Rows of a result as a table on a canvas: columns that fit, sorting, scrolling.
+// Texts may be cut, numbers never are.
 // Pure.
 #ifndef INFERSTAT_TUI_GRID_H
 #define INFERSTAT_TUI_GRID_H
@@ -13,7 +14,8 @@
 // How a cell is shown.
 enum grid_format {
     GRID_UNIT,    // by the unit of the result's column; text as it is
-    GRID_BARE,    // the same without the unit's name, which the heading has
+    GRID_BARE,    // the same without the unit's name, which the heading has, and
+                  // without the decimals the column has no room for
     GRID_CLOCK,   // a time: "14:03:22" within a day, the date else
     GRID_OUTCOME, // text, of which "error", "killed" and "silent" are bad news
     GRID_LOSS,    // a count that should be 0
@@ -26,7 +28,7 @@ struct grid_column {
     const char *key; // of the result's column
     enum grid_format format;
     bool is_text;  // on the left, and as wide as the texts need
-    int width;     // of texts: the least
+    int width;     // of texts: the least; of numbers: more where one needs more
     int width_max; // of texts: the most
     unsigned rank; // the highest is left out first; 0 never
 };

@@ -19,15 +19,21 @@ static const char rows[] = "host|speed:tokens/s|took:ns|end|lost|cover:ratio|ok|
                            "alpha-is-long|100.25|-|killed|12|0.5|0|1774785598000000000\n"
                            "gamma|-|2500000000|closed|0|1.0|1|1774485597000000000\n";
 
-static char *drawn(const struct result *result, struct grid_state state, int width, int height)
+static char *drawn_grid(const struct grid *shown, const struct result *result,
+                        struct grid_state state, int width, int height)
 {
     struct canvas canvas;
     canvas_init(&canvas, false);
     assert_int_equal(canvas_resize(&canvas, width, height), STATUS_OK);
-    grid_draw(&grid, &state, result, FIXTURE_WALL_NS, &canvas, canvas_area(&canvas));
+    grid_draw(shown, &state, result, FIXTURE_WALL_NS, &canvas, canvas_area(&canvas));
     char *text = canvas_text(&canvas);
     canvas_deinit(&canvas);
     return text;
+}
+
+static char *drawn(const struct result *result, struct grid_state state, int width, int height)
+{
+    return drawn_grid(&grid, result, state, width, height);
 }
 
 static void draws(void **state)
@@ -137,15 +143,56 @@ static void large_numbers_do_without_their_fraction(void **state)
     (void)state;
     struct result *result = fixture_result("host|speed:tokens/s\n"
                                            "a|999.99\nb|1000.5\nc|47419.98\nd|-12345.6\n"
-                                           "e|99999999.9\n");
-    char *text = drawn(result, (struct grid_state){.sort = GRID_UNSORTED}, 12, 6);
+                                           "e|999.999\nf|99999.94\n");
+    char *text = drawn(result, (struct grid_state){.sort = GRID_UNSORTED}, 12, 7);
     assert_string_equal(text, "host    t/s\n"
                               "a    999.99\n"
-                              "b      1001\n"
+                              "b    1000.5\n"
                               "c     47420\n"
                               "d    -12346\n"
-                              "e    10000…\n");
+                              "e    1000.0\n"
+                              "f    100000\n");
     free(text);
+    result_free(result);
+}
+
+// A column is as wide as its largest number, at the cost of others; what has no
+// room at all is left to be guessed, never shown in part.
+static void no_number_is_cut(void **state)
+{
+    (void)state;
+    struct result *result = fixture_result("host|speed:tokens/s|took:ns|lost\n"
+                                           "a|99999999.9|3600000000000000|0\nb|1.5|1|123456\n");
+    static const struct {
+        int width;
+        const char *expected;
+    } cases[] = {
+        {40, "host       t/s      took   lost\n"
+             "a    100000000 1000h 00m      0\n"
+             "b         1.50       1ns 123456\n"},
+        {26, "host       t/s      took\n"
+             "a    100000000 1000h 00m\n"
+             "b         1.50       1ns\n"},
+        {20, "host       t/s\n"
+             "a    100000000\n"
+             "b         1.50\n"},
+        {10, "host   t/s\n"
+             "a        …\n"
+             "b     1.50\n"},
+    };
+    static const struct grid_column some[] = {
+        {"host", "host", GRID_UNIT, true, 4, 12, 0},
+        {"t/s", "speed", GRID_BARE, false, 6, 0, 0},
+        {"took", "took", GRID_UNIT, false, 7, 0, 1},
+        {"lost", "lost", GRID_LOSS, false, 4, 0, 3},
+    };
+    static const struct grid four = {some, COUNT_OF(some)};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct grid_state unsorted = {.sort = GRID_UNSORTED};
+        char *text = drawn_grid(&four, result, unsorted, cases[i].width, 3);
+        assert_string_equal(text, cases[i].expected);
+        free(text);
+    }
     result_free(result);
 }
 
@@ -201,6 +248,7 @@ int main(void)
         cmocka_unit_test(draws),
         cmocka_unit_test(takes_answers_that_lack_everything),
         cmocka_unit_test(large_numbers_do_without_their_fraction),
+        cmocka_unit_test(no_number_is_cut),
         cmocka_unit_test(says_by_words_and_style_what_is_bad),
         cmocka_unit_test(finds_the_column_under_the_mouse),
     };
