@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,10 +13,6 @@
 
 #include "common/store/schema.h"
 #include "common/store/store_file.h"
-
-// How long a connection waits for another's lock.  Readers in WAL mode wait for
-// nobody; this covers the moments of recovery and of a checkpoint's end.
-enum { BUSY_MS = 5000 };
 
 enum status database_status(int rc)
 {
@@ -125,7 +122,7 @@ static enum status open_connection(sqlite3 **out, const char *name, int flags, c
         database_close(db);
         return error_prefix(err, status, "store");
     }
-    (void)sqlite3_busy_timeout(db, BUSY_MS);
+    (void)sqlite3_busy_timeout(db, DATABASE_BUSY_MS);
     (void)sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
     (void)sqlite3_db_config(db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
     *out = db;
@@ -152,11 +149,14 @@ static bool immutable_name(char *out, size_t size, const char *path)
     return n > 0 && (size_t)n < size - used;
 }
 
+// The log lies beside the file itself, not beside a link to it.
 static bool has_log(const char *path)
 {
-    char log[PATH_MAX];
+    char real[PATH_MAX], log[PATH_MAX];
     struct stat st;
-    const int n = snprintf(log, sizeof log, "%s-wal", path);
+    if (!realpath(path, real))
+        return true;
+    const int n = snprintf(log, sizeof log, "%s-wal", real);
     return n < 0 || (size_t)n >= sizeof log || stat(log, &st) == 0;
 }
 

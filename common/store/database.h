@@ -11,6 +11,10 @@
 struct sqlite3;
 struct sqlite3_stmt;
 
+// How long a connection waits for another's lock.  Readers in WAL mode wait for
+// nobody; this covers the moments of recovery and of a checkpoint's end.
+enum { DATABASE_BUSY_MS = 5000 };
+
 // Opens an existing store for reading only and checks that it is one (schema.h).
 // A file that nobody can write beside (a copy on read-only ground) is opened as
 // immutable, provided no write-ahead log lies beside it.

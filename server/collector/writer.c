@@ -7,6 +7,7 @@
 #include <sqlite3.h>
 
 #include "common/core/text.h"
+#include "common/store/checkpoint.h"
 #include "common/store/clear.h"
 #include "common/store/database.h"
 #include "common/sys/clock.h"
@@ -40,7 +41,9 @@ struct writer {
     unsigned char store[16];
     uint64_t undecodable; // frames since the last commit
     uint64_t ticked_at_ns;
-    bool failing; // the last group could not be written, and it was said
+    struct checkpoint checkpoint;
+    bool checkpoint_failing; // and it was said
+    bool failing;            // the last group could not be written, and it was said
     bool stop;
 };
 
@@ -77,6 +80,7 @@ static enum status open_store(struct writer *writer, struct error *err)
                              writer->config.acks, err);
     if (status == STATUS_OK)
         status = runs_load_open(writer->runs, clock_monotonic_ns(), err);
+    checkpoint_init(&writer->checkpoint, clock_monotonic_ns());
     return status;
 }
 
@@ -169,6 +173,8 @@ static void end_group(struct writer *writer, enum status status, struct error *e
     }
     if (changed) {
         writer->undecodable = 0;
+        checkpoint_note(&writer->checkpoint, batches_records(writer->batches) > 0,
+                        clock_monotonic_ns());
         if (writer->failing)
             log_write(LOG_LEVEL_WARNING, "the store can be written again");
         writer->failing = false;
@@ -209,6 +215,7 @@ static void clear(struct writer *writer, const struct work *work)
         log_write(LOG_LEVEL_ERROR, "cannot clear: %s", err.text);
     else
         log_write(LOG_LEVEL_INFO, "cleared %llu records", (unsigned long long)cleared);
+    checkpoint_note(&writer->checkpoint, true, clock_monotonic_ns());
     reply_clear(writer, work, status, cleared, &err);
 }
 
@@ -304,6 +311,15 @@ static void look_at_run(void *context, struct run *run)
     }
 }
 
+static void fold_log(struct writer *writer, uint64_t now_ns)
+{
+    struct error err;
+    const bool failed = checkpoint_tick(&writer->checkpoint, writer->db, now_ns, &err) != STATUS_OK;
+    if (failed && !writer->checkpoint_failing && !writer->failing)
+        log_write(LOG_LEVEL_WARNING, "%s (tried again every second)", err.text);
+    writer->checkpoint_failing = failed;
+}
+
 static void tick(struct writer *writer)
 {
     uint64_t now_ns = clock_monotonic_ns();
@@ -318,6 +334,7 @@ static void tick(struct writer *writer)
     }
     if (!writer->failing && now_ns > (uint64_t)EVICT_SECONDS * SECOND_NS)
         runs_evict(writer->runs, now_ns - (uint64_t)EVICT_SECONDS * SECOND_NS);
+    fold_log(writer, now_ns);
 }
 
 static void *writer_body(void *context)

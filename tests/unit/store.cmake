@@ -1,3 +1,4 @@
 inferstat_unit_test(test_store_schema LINK inferstat_store inferstat_test_folder)
 inferstat_unit_test(test_store_lock LINK inferstat_store inferstat_test_folder)
+inferstat_unit_test(test_store_checkpoint LINK inferstat_store inferstat_test_folder)
 inferstat_unit_test(test_store_query LINK inferstat_store inferstat_test_folder)

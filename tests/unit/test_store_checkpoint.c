@@ -1,0 +1,160 @@
+// When the log is folded into the store's file, seen through a copy of that file
+// alone.
+#include <stdio.h>
+#include <string.h>
+
+#include <sqlite3.h>
+
+#include "common/store/checkpoint.h"
+#include "common/store/database.h"
+#include "common/store/store_file.h"
+#include "tests/support/folder.h"
+#include "tests/support/test.h"
+
+#define MS UINT64_C(1000000)
+static const uint64_t start_ns = UINT64_C(5000000000000);
+
+static char folder[FOLDER_PATH_SIZE], path[FOLDER_PATH_SIZE], log_path[FOLDER_PATH_SIZE];
+static sqlite3 *db;
+static struct checkpoint checkpoint;
+
+static void exec(const char *sql)
+{
+    struct error err = {0};
+    if (database_exec(db, sql, &err) != STATUS_OK)
+        fail_msg("%s: %s", sql, err.text);
+}
+
+static void tick(uint64_t ms)
+{
+    struct error err = {0};
+    if (checkpoint_tick(&checkpoint, db, start_ns + ms * MS, &err) != STATUS_OK)
+        fail_msg("%s", err.text);
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    folder_make(folder);
+    (void)folder_path(path, folder, "s.db");
+    (void)folder_path(log_path, folder, "s.db-wal");
+    assert_int_equal(database_open_writer(&db, path, NULL), STATUS_OK);
+    exec("CREATE TABLE t(x)");
+    checkpoint_init(&checkpoint, start_ns);
+    tick(1000);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    database_close(db);
+    folder_remove(folder);
+    return 0;
+}
+
+// Rows of t that the file has without its log.
+static int64_t rows_in_file(void)
+{
+    char name[FOLDER_PATH_SIZE + 32];
+    sqlite3 *file = NULL;
+    int64_t rows = -1;
+    (void)snprintf(name, sizeof name, "file:%s?immutable=1", path);
+    assert_int_equal(sqlite3_open_v2(name, &file, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, NULL),
+                     SQLITE_OK);
+    assert_int_equal(database_integer(file, "SELECT count(*) FROM t", &rows, NULL), STATUS_OK);
+    database_close(file);
+    return rows;
+}
+
+static void insert(uint64_t ms)
+{
+    exec("INSERT INTO t VALUES(1)");
+    checkpoint_note(&checkpoint, true, start_ns + ms * MS);
+}
+
+static void test_half_a_second_after_the_last_commit(void **state)
+{
+    (void)state;
+    assert_int_equal(rows_in_file(), 0);
+    insert(10000);
+    tick(10100);
+    tick(10499);
+    assert_int_equal(rows_in_file(), 0);
+    tick(10500);
+    assert_int_equal(rows_in_file(), 1);
+}
+
+static void test_while_commits_go_on(void **state)
+{
+    (void)state;
+    int64_t rows = 0, before = 0;
+    uint64_t changed_ms = 10000, folds = 0;
+    for (uint64_t ms = 10000; ms < 20000; ms += 100, rows++) {
+        insert(ms);
+        tick(ms);
+        const int64_t now = rows_in_file();
+        if (now != before) {
+            assert_true(ms - changed_ms <= 2100);
+            changed_ms = ms;
+            folds++;
+        }
+        before = now;
+    }
+    assert_true(folds >= 4 && folds <= 10); // seldom, all the same
+    assert_true(rows - before <= 21);
+}
+
+// A reader in a transaction keeps what came after its beginning from being
+// folded; nobody waits for it.
+static void test_a_reader_is_not_waited_for(void **state)
+{
+    (void)state;
+    sqlite3 *reader = NULL;
+    int64_t rows = -1;
+    insert(10000);
+    assert_int_equal(sqlite3_open(path, &reader), SQLITE_OK);
+    assert_int_equal(database_exec(reader, "BEGIN", NULL), STATUS_OK);
+    assert_int_equal(database_integer(reader, "SELECT count(*) FROM t", &rows, NULL), STATUS_OK);
+    insert(10100);
+    tick(10700);
+    assert_true(rows_in_file() < 2);
+    assert_int_equal(database_exec(reader, "COMMIT", NULL), STATUS_OK);
+    tick(11000); // not twice within a second
+    assert_true(rows_in_file() < 2);
+    tick(11700);
+    assert_int_equal(rows_in_file(), 2);
+    database_close(reader);
+}
+
+static void test_an_idle_store_has_a_small_log(void **state)
+{
+    (void)state;
+    exec("INSERT INTO t VALUES(zeroblob(3000000))");
+    checkpoint_note(&checkpoint, true, start_ns + 10000 * MS);
+    tick(10500);
+    assert_true(store_file_bytes(log_path) > 3000000);
+    tick(20000);
+    assert_true(store_file_bytes(log_path) > 3000000);
+    checkpoint_note(&checkpoint, false, start_ns + 39000 * MS); // a heartbeat's
+    tick(39500);
+    tick(40500);
+    assert_int_equal(store_file_bytes(log_path), 0);
+    assert_int_equal(rows_in_file(), 1);
+    insert(50000); // small: stays as it is
+    tick(50500);
+    tick(90000);
+    assert_true(store_file_bytes(log_path) > 0);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(test_half_a_second_after_the_last_commit),
+        TEST(test_while_commits_go_on),
+        TEST(test_a_reader_is_not_waited_for),
+        TEST(test_an_idle_store_has_a_small_log),
+    };
+    return cmocka_run_group_tests_name("store_checkpoint", tests, NULL, NULL);
+}
