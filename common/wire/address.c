@@ -8,8 +8,9 @@
 // Ports of ingest, query, live and admin follow each other.
 enum { PORT_MAX = 65535 - (ADDRESS_SERVICES - 1) };
 
-// What the paths of the four sockets end in; the first is the longest.
-static const char *const service_files[ADDRESS_SERVICES] = {
+// Names of the services, which their sockets' paths end in; the first is the
+// longest.
+static const char *const service_names[ADDRESS_SERVICES] = {
     [ADDRESS_INGEST] = "ingest",
     [ADDRESS_QUERY] = "query",
     [ADDRESS_LIVE] = "live",
@@ -29,7 +30,7 @@ static enum status parse_ipc(struct address *out, const char *folder, struct err
         return error_set(err, STATUS_INVALID,
                          "ipc://%.200s: the folder is missing (write ipc:///run/inferstat)",
                          folder);
-    size_t path = length + 1 + strlen(service_files[ADDRESS_INGEST]);
+    size_t path = length + 1 + strlen(service_names[ADDRESS_INGEST]);
     if (path > ADDRESS_IPC_PATH_MAX)
         return error_set(err, STATUS_INVALID,
                          "ipc://%.200s: the path of a socket in it would have %zu bytes, the "
@@ -168,7 +169,7 @@ char *address_endpoint(char *text, const struct address *address, enum address_s
     assert(service < ADDRESS_SERVICES);
     if (address->is_ipc) {
         (void)snprintf(text, ADDRESS_TEXT_SIZE, "ipc://%.*s/%s", ADDRESS_IPC_PATH_MAX,
-                       address->place, service_files[service]);
+                       address->place, service_names[service]);
         return text;
     }
     // A name can be connected to but not bound, and may mean ::1 to one side
@@ -178,6 +179,12 @@ char *address_endpoint(char *text, const struct address *address, enum address_s
                    address->is_ipv6 ? "tcp://[%.255s]:%u" : "tcp://%.255s:%u", host,
                    address->port + (unsigned)service);
     return text;
+}
+
+const char *address_service_name(enum address_service service)
+{
+    assert(service < ADDRESS_SERVICES);
+    return service_names[service];
 }
 
 char *address_text(char *text, const struct address *address)

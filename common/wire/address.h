@@ -40,6 +40,9 @@ MUST_CHECK enum status address_default(struct address *out, const char *environm
 // "tcp://127.0.0.1:5572").  `text` holds ADDRESS_TEXT_SIZE bytes.  Returns it.
 char *address_endpoint(char *text, const struct address *address, enum address_service service);
 
+// "ingest", "query", "live" or "admin"; static.
+const char *address_service_name(enum address_service service);
+
 // Writes the address as a user would write it.  Returns `text`.
 char *address_text(char *text, const struct address *address);
 

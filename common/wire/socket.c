@@ -32,6 +32,8 @@ struct wire_context {
 struct wire_socket {
     void *zmq;
     bool is_router;
+    char *file;             // an ipc socket's, made by this bind; or NULL
+    struct stat file_about; // of that file
 };
 
 enum status wire_context_new(struct wire_context **out, struct error *err)
@@ -190,6 +192,31 @@ static enum status connect_socket(struct wire_socket *socket, const char *endpoi
                      zmq_strerror(fault));
 }
 
+// Remembers the socket file that was just bound, for wire_close.
+static enum status remember_file(struct wire_socket *socket, const char *endpoint,
+                                 struct error *err)
+{
+    if (strncmp(endpoint, "ipc://", 6) != 0)
+        return STATUS_OK;
+    socket->file = strdup(endpoint + 6);
+    if (!socket->file)
+        return error_set(err, STATUS_NOMEM, "%s: out of memory", endpoint);
+    if (lstat(socket->file, &socket->file_about) != 0)
+        return error_set(err, STATUS_IO, "%s: its file is not there: %s", endpoint,
+                         strerror(errno));
+    return STATUS_OK;
+}
+
+// libzmq leaves the file of a socket where it is.  It goes while the socket still
+// listens, and only if it is still this socket's: its name is not yet another's.
+static void remove_file(const struct wire_socket *socket)
+{
+    struct stat about;
+    if (socket->file && lstat(socket->file, &about) == 0 && S_ISSOCK(about.st_mode) &&
+        about.st_dev == socket->file_about.st_dev && about.st_ino == socket->file_about.st_ino)
+        (void)unlink(socket->file);
+}
+
 enum status wire_bind(struct wire_socket **out, struct wire_context *context, const char *endpoint,
                       bool owner_only, struct error *err)
 {
@@ -203,6 +230,8 @@ enum status wire_bind(struct wire_socket **out, struct wire_context *context, co
         status = bind_socket(socket, endpoint, err);
         (void)umask(before);
     }
+    if (status == STATUS_OK)
+        status = remember_file(socket, endpoint, err);
     if (status != STATUS_OK) {
         wire_close(socket);
         return status;
@@ -275,8 +304,10 @@ void wire_close(struct wire_socket *socket)
 {
     if (!socket)
         return;
+    remove_file(socket);
     if (socket->zmq)
         (void)zmq_close(socket->zmq);
+    free(socket->file);
     free(socket);
 }
 

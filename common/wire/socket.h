@@ -31,7 +31,8 @@ MUST_CHECK enum status wire_bind(struct wire_socket **out, struct wire_context *
 MUST_CHECK enum status wire_connect(struct wire_socket **out, struct wire_context *context,
                                     const char *endpoint, struct error *err);
 
-// Drops what is unsent.  NULL is fine.  libzmq closes in the background: the
+// Drops what is unsent, and removes the file of an ipc socket that was bound.
+// NULL is fine.  libzmq closes in the background: the
 // endpoint may be taken for a moment longer.
 void wire_close(struct wire_socket *socket);
 

@@ -2,6 +2,22 @@
 
 #include <stddef.h>
 
+// The user knows the address, not the endpoints made from it.
+static enum status in_use(const struct address *address, enum address_service service,
+                          struct error *err)
+{
+    char text[ADDRESS_TEXT_SIZE];
+    (void)address_text(text, address);
+    if (address->is_ipc)
+        return error_set(err, STATUS_BUSY,
+                         "%.300s: its socket %s is in use (another program listens "
+                         "there; name another folder)",
+                         text, address_service_name(service));
+    return error_set(err, STATUS_BUSY,
+                     "%.300s: port %u (%s) is in use (name another with --listen)", text,
+                     address->port + (unsigned)service, address_service_name(service));
+}
+
 enum status endpoints_bind(struct wire_socket **sockets, const struct endpoints *endpoints,
                            enum address_service service, struct error *err)
 {
@@ -11,6 +27,8 @@ enum status endpoints_bind(struct wire_socket **sockets, const struct endpoints 
         (void)address_endpoint(endpoint, &endpoints->addresses[i], service);
         status =
             wire_bind(&sockets[i], endpoints->context, endpoint, service == ADDRESS_ADMIN, err);
+        if (status == STATUS_BUSY)
+            status = in_use(&endpoints->addresses[i], service, err);
     }
     return status;
 }

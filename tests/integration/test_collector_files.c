@@ -198,6 +198,79 @@ static void test_the_default_store(void **state)
     expect_names("home/share/inferstat", "inferstat.db inferstat.db.lock ");
 }
 
+// ---- Copies -----------------------------------------------------------------------------
+
+static void copy_file(const char *from, const char *to)
+{
+    static unsigned char bytes[1 << 16];
+    FILE *in = fopen(from, "rb"), *out = fopen(to, "wb");
+    assert_non_null(in);
+    assert_non_null(out);
+    size_t size;
+    while ((size = fread(bytes, 1, sizeof bytes, in)) > 0)
+        assert_int_equal(fwrite(bytes, 1, size, out), size);
+    assert_int_equal(fclose(out), 0);
+    (void)fclose(in);
+}
+
+// The inferences in a copy of the store's file alone; -1 while it cannot be read.
+static int64_t copied_rows(void)
+{
+    char copy[FOLDER_PATH_SIZE];
+    const struct query query = {.kind = QUERY_SUMMARY};
+    struct store *store = NULL;
+    struct result *result = NULL;
+    int64_t rows = -1;
+    copy_file(path, folder_path(copy, folder, "copy.db"));
+    if (store_open(&store, copy, NULL) != STATUS_OK)
+        return -1;
+    if (store_query(store, &query, &result, NULL) == STATUS_OK)
+        rows = result_integer(result, 0, "inferences", -1);
+    result_free(result);
+    store_close(store);
+    return rows;
+}
+
+// How soon is the unit test's matter; here the time is only bounded.
+static void test_a_copy_has_the_records(void **state)
+{
+    (void)state;
+    struct daemon daemon;
+    struct producer producer;
+    struct record records[20];
+    char ingest[FOLDER_PATH_SIZE + 16];
+    start(&daemon, path);
+    (void)snprintf(ingest, sizeof ingest, "%s/ingest", address);
+    producer_open(&producer, ingest, 1);
+    producer_hello(&producer, NULL, 0);
+    assert_true(producer_await(&producer, 5000));
+    for (uint64_t i = 0; i < COUNT_OF(records); i++)
+        producer_inference(&records[i], i + 1);
+    producer_batch(&producer, 0, 1, records, COUNT_OF(records));
+    assert_true(producer_await_next(&producer, 0, COUNT_OF(records) + 1));
+    const uint64_t deadline = clock_monotonic_ns() + UINT64_C(15000000000);
+    while (copied_rows() != COUNT_OF(records) && clock_monotonic_ns() < deadline)
+        clock_sleep_until_ns(clock_monotonic_ns() + 100000000);
+    assert_int_equal(copied_rows(), COUNT_OF(records));
+    producer_close(&producer);
+    assert_int_equal(daemon_end(&daemon, SIGTERM), 0);
+}
+
+// ---- The end ----------------------------------------------------------------------------
+
+static void test_an_orderly_end_takes_the_sockets_away(void **state)
+{
+    (void)state;
+    struct daemon daemon;
+    start(&daemon, path);
+    char mine[FOLDER_PATH_SIZE];
+    copy_file("/dev/null", folder_path(mine, folder, "c/mine"));
+    expect_names("c", "admin ingest live lock mine query ");
+    assert_int_equal(daemon_end(&daemon, SIGTERM), 0);
+    expect_names("c", "lock mine ");
+    expect_names("", "c s.db s.db.lock ");
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -207,6 +280,8 @@ int main(void)
         TEST(test_two_paths_to_one_store),
         TEST(test_only_the_last_folder_is_made),
         TEST(test_the_default_store),
+        TEST(test_a_copy_has_the_records),
+        TEST(test_an_orderly_end_takes_the_sockets_away),
     };
     return cmocka_run_group_tests_name("collector_files", tests, NULL, NULL);
 }

@@ -45,6 +45,7 @@ static void test_good(void **state)
         assert_string_equal(address_text(text, &address), cases[i].shown);
         assert_string_equal(address_endpoint(text, &address, ADDRESS_INGEST), cases[i].ingest);
         assert_string_equal(address_endpoint(text, &address, ADDRESS_ADMIN), cases[i].admin);
+        assert_string_equal(address_service_name(ADDRESS_ADMIN), "admin");
     }
 }
 
