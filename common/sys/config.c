@@ -1,6 +1,7 @@
 #include "common/sys/config.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -42,8 +43,6 @@ static enum status read_lines(FILE *file, config_take *take, void *context, unsi
         if (status != STATUS_OK)
             return status;
     }
-    if (ferror(file))
-        return error_set(err, STATUS_IO, "cannot read: %s", strerror(errno));
     return STATUS_OK;
 }
 
@@ -55,7 +54,11 @@ enum status config_read(const char *path, config_take *take, void *context, stru
                          path, strerror(errno));
     unsigned line_number = 0;
     enum status status = read_lines(file, take, context, &line_number, err);
+    const int reason = errno;
+    const bool unreadable = ferror(file) != 0; // a folder, for one: not a line's fault
     (void)fclose(file);
+    if (unreadable)
+        return error_set(err, STATUS_IO, "%s: cannot read it: %s", path, strerror(reason));
     if (status != STATUS_OK)
         return error_prefix(err, status, "%s:%u", path, line_number);
     return STATUS_OK;

@@ -145,6 +145,18 @@ static void test_a_file_that_is_wrong_names_its_line(void **state)
     }
 }
 
+static void test_a_file_that_cannot_be_read_has_no_line(void **state)
+{
+    (void)state;
+    struct options options;
+    struct error err = {0};
+    char words[600], says[600];
+    (void)snprintf(words, sizeof words, "--config %s", folder);
+    (void)snprintf(says, sizeof says, "%s: cannot read it: Is a directory", folder);
+    assert_int_equal(read_words(&options, words, &err), STATUS_IO);
+    assert_string_equal(err.text, says);
+}
+
 static void test_help_names_every_option(void **state)
 {
     (void)state;
@@ -164,6 +176,7 @@ int main(void)
         cmocka_unit_test(test_options_beat_the_file),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_a_file_that_is_wrong_names_its_line),
+        cmocka_unit_test(test_a_file_that_cannot_be_read_has_no_line),
         cmocka_unit_test(test_help_names_every_option),
     };
     return cmocka_run_group_tests_name("options_collector", tests, set_up, tear_down);
