@@ -1,8 +1,11 @@
 #include "common/monitor/publisher.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/sys/clock.h"
 #include "common/wire/codec.h"
@@ -25,6 +28,7 @@ struct publisher {
     struct inferstat_monitor *monitor;
     struct wire_context *context;
     struct wire_socket *socket;
+    char endpoint[ADDRESS_TEXT_SIZE];
     struct delivery_producer *producer;
     struct table_builder *builder;
     struct wire_bytes *names; // of the message being built
@@ -48,7 +52,6 @@ enum status publisher_open(struct publisher **out, struct inferstat_monitor *mon
         return error_set(err, STATUS_NOMEM, "publisher: out of memory");
     publisher->monitor = monitor;
 
-    char endpoint[ADDRESS_TEXT_SIZE];
     enum status status = delivery_producer_new(&publisher->producer, &delivery_settings);
     if (status == STATUS_OK)
         status = table_builder_new(&publisher->builder);
@@ -58,7 +61,7 @@ enum status publisher_open(struct publisher **out, struct inferstat_monitor *mon
         status = wire_context_new(&publisher->context, err);
     if (status == STATUS_OK)
         status = wire_connect(&publisher->socket, publisher->context,
-                              address_endpoint(endpoint, address, ADDRESS_INGEST), err);
+                              address_endpoint(publisher->endpoint, address, ADDRESS_INGEST), err);
     if (status != STATUS_OK) {
         publisher_close(publisher);
         return status;
@@ -347,14 +350,27 @@ static enum status send_goodbye(struct publisher *publisher, const struct delive
 
 // ---- Steps ------------------------------------------------------------------------
 
+// Whether there is a socket that this user may not write to.
+static bool is_denied(const struct publisher *publisher)
+{
+    static const char scheme[] = "ipc://";
+    const size_t size = sizeof scheme - 1;
+    return strncmp(publisher->endpoint, scheme, size) == 0 &&
+           faccessat(AT_FDCWD, publisher->endpoint + size, W_OK, AT_EACCESS) != 0 &&
+           errno == EACCES;
+}
+
 static void note_contact(struct publisher *publisher, bool lost)
 {
     const char *address = runfile_run(publisher->monitor->file)->collector;
     if (lost)
         monitor_log(publisher->monitor, INFERSTAT_LOG_WARNING,
-                    "the collector at %s does not answer: records are kept in %s until it does, "
+                    "the collector at %s does not answer%s: records are kept in %s until it does, "
                     "as many as fit",
-                    address, runfile_path(publisher->monitor->file));
+                    address,
+                    is_denied(publisher) ? ": permission denied (its user or group may send to it)"
+                                         : "",
+                    runfile_path(publisher->monitor->file));
     else
         monitor_log(publisher->monitor, INFERSTAT_LOG_INFO,
                     publisher->had_contact ? "the collector at %s answers again"

@@ -834,6 +834,48 @@ static void test_child_outlives_parent(void **state)
     assert_int_equal(waitpid(child, NULL, 0), child);
 }
 
+// The child of a test, as nobody: opens a collector's folder that it may not enter.
+// It exits 0 when the log says so.
+static int be_stranger(struct fixture *fixture, const char *run_folder)
+{
+    static struct lines lines = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    if (geteuid() == 0 && setresuid(65534, 65534, 65534) != 0)
+        return 2;
+    fixture->options.run_folder = run_folder;
+    fixture->options.log = take_line;
+    fixture->options.log_context = &lines;
+    struct inferstat_monitor *monitor;
+    if (inferstat_open(&monitor, &fixture->options, NULL) != INFERSTAT_OK)
+        return 3;
+    for (int i = 0; i < 10000 && read_count(&lines, &lines.lost) == 0; i++)
+        (void)usleep(1000);
+    (void)inferstat_close(monitor, 0, NULL);
+    return strstr(lines.text, "does not answer: permission denied (") ? 0 : 4;
+}
+
+static void test_folder_not_permitted(void **state)
+{
+    struct fixture *fixture = *state;
+    if (!child_may_open)
+        skip();
+    char run_folder[FOLDER_PATH_SIZE];
+    folder_make(run_folder);
+    if (geteuid() == 0)
+        assert_int_equal(chown(run_folder, 65534, 65534), 0);
+    // Root's for a stranger; without search permission for its owner.
+    assert_int_equal(chmod(fixture->folder, geteuid() == 0 ? 0700 : 0600), 0);
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0)
+        _exit(be_stranger(fixture, run_folder));
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(chmod(fixture->folder, 0700), 0);
+    folder_remove(run_folder);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 #define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
 
 int main(void)
@@ -858,6 +900,7 @@ int main(void)
         TEST(test_two_monitors),
         TEST(test_fork),
         TEST(test_child_outlives_parent),
+        TEST(test_folder_not_permitted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
