@@ -19,5 +19,5 @@ if(NOT INFERSTAT_SANITIZE)
   inferstat_script_test(integration.library.standalone test_library.sh
     standalone "${CMAKE_C_COMPILER}" "${PROJECT_SOURCE_DIR}/common/monitor/inferstat.h"
     "$<TARGET_FILE:inferstat_shared>"
-    "${PROJECT_SOURCE_DIR}/common/monitor/example_engine.c")
+    "${PROJECT_SOURCE_DIR}/common/monitor/example_engine.c" "${CMAKE_CXX_COMPILER}")
 endif()

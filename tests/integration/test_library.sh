@@ -5,9 +5,12 @@
 #                                     it exports what the header declares, and
 #                                     nothing else
 #   test_library.sh example PROGRAM   the example runs without a collector, says so
-#                                     once, counts what it made and ends well
-#   test_library.sh standalone C_COMPILER HEADER LIBRARY EXAMPLE
-#                                     header and library alone are enough to build it
+#                                     once, counts what it made, names what was not
+#                                     acknowledged, ends well, and refuses arguments
+#                                     that are no counts
+#   test_library.sh standalone C_COMPILER HEADER LIBRARY EXAMPLE CXX_COMPILER
+#                                     header and library alone are enough to build it,
+#                                     as C99 and as C++17
 set -euo pipefail
 
 folder=$(mktemp -d "${TMPDIR:-/tmp}/inferstat-test-XXXXXX")
@@ -40,7 +43,20 @@ run_example() {
   [[ $(grep -c '\[INFER\] model=toy prompt=8 generated=10 ' "$folder/errors") -eq 20 ]] ||
   fail "$(cat "$folder/errors")"
   [[ $(grep -c '\[LOAD\] model=toy ' "$folder/errors") -eq 1 ]] || fail "no [LOAD] line"
-  compgen -G "$folder/*.run" >/dev/null || fail "what was not acknowledged is not kept"
+  local kept=("$folder"/*.run)
+  [[ -f ${kept[0]} ]] || fail "what was not acknowledged is not kept"
+  [[ $(grep -c "^example_engine: ${BASH_REMATCH[1]} records were not acknowledged and stay in ${kept[0]}$" \
+  "$folder/errors") -eq 1 ]] || fail "$(cat "$folder/errors")"
+  rm "${kept[@]}"
+
+  local arguments
+  for arguments in abc -1 '' '10 x' '10 20 30' 1000001; do
+    status=0
+    # Unquoted: several arguments, or none but the empty one.
+    # shellcheck disable=SC2086
+    output=$("$1" ${arguments:-""} 2>&1) || status=$?
+    [[ $status -eq 2 && $output == usage:* ]] || fail "'$arguments': ended with $status: $output"
+  done
 }
 
 standalone() {
@@ -48,11 +64,14 @@ standalone() {
   "$1" -std=c99 -pedantic -Wall -Wextra -Werror -I"$folder" "$4" -o "$folder/engine" "$3" \
   -Wl,-rpath,"$(dirname "$3")"
   run_example "$folder/engine"
+  "$5" -x c++ -std=c++17 -pedantic -Wall -Wextra -Werror -I"$folder" "$4" -o "$folder/engine++" \
+  -x none "$3" -Wl,-rpath,"$(dirname "$3")"
+  run_example "$folder/engine++"
 }
 
 case ${1-} in
 exports) exports "$2" "$3" ;;
 example) run_example "$2" ;;
-standalone) standalone "$2" "$3" "$4" "$5" ;;
+standalone) standalone "$2" "$3" "$4" "$5" "$6" ;;
 *) fail "usage: test_library.sh exports|example|standalone ..." ;;
 esac
