@@ -1,4 +1,7 @@
+#include <errno.h>
+#include <limits.h>
 #include <math.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -122,10 +125,29 @@ static enum status open_prompts(struct prompts **out, const struct plan *plan, s
 
 // ---- Output ---------------------------------------------------------------
 
-static bool write_text(void *context, const char *text, size_t size)
+// Writes all of it, or ends with a stop where nobody takes it: a pipe that can be
+// written to at all takes PIPE_BUF bytes without waiting.
+static int write_text(void *context, const char *text, size_t size)
 {
-    FILE *out = context;
-    return fwrite(text, 1, size, out) == size && fflush(out) == 0;
+    const int *fd = context;
+    while (size > 0) {
+        struct pollfd fds[] = {{.fd = *fd, .events = POLLOUT}, {.fd = stop_fd(), .events = POLLIN}};
+        if (poll(fds, 2, -1) < 0) {
+            if (errno != EINTR)
+                return errno;
+            continue;
+        }
+        if (!fds[0].revents)
+            return EINTR;
+        ssize_t n = write(*fd, text, size < PIPE_BUF ? size : PIPE_BUF);
+        if (n < 0 && errno != EINTR && errno != EAGAIN)
+            return errno;
+        if (n > 0) {
+            text += n;
+            size -= (size_t)n;
+        }
+    }
+    return 0;
 }
 
 static void request_failed(void *context, uint64_t request, const char *why)
@@ -172,7 +194,8 @@ static void write_figures(const struct outcome *o)
     json_uint(&json, "generated_tokens", f->generated_tokens);
     json_real(&json, "mean_ttft_ns", mean(f->ttft_ns, f->first_tokens));
     json_real(&json, "mean_e2e_ns", mean(f->e2e_ns, f->requests));
-    json_real(&json, "mean_tpot_ns", mean(f->decode_ns, f->decoded_tokens));
+    json_real(&json, "mean_tpot_ns",
+              f->decoded_requests > 0 ? f->tpot_ns / (double)f->decoded_requests : (double)NAN);
     json_real(&json, "tokens_per_second", per_second(f->decoded_tokens, f->decode_ns));
     json_real(&json, "output_tokens_per_second", per_second(f->generated_tokens, f->e2e_ns));
     json_uint(&json, "records_produced", o->totals.produced);
@@ -213,6 +236,8 @@ static enum status load_model(struct running *r, const struct worker_options *wo
 
 static enum status prepare_server(struct running *r, const struct plan *plan, struct error *err)
 {
+    static int text_fd;
+    text_fd = options.json ? STDERR_FILENO : STDOUT_FILENO;
     const struct llm_serve_options serve = {
         .requests = plan->requests,
         .tokens = (uint32_t)options.tokens,
@@ -221,9 +246,9 @@ static enum status prepare_server(struct running *r, const struct plan *plan, st
         .sampler = {.temperature = options.temperature,
                     .top_p = options.top_p,
                     .seed = (uint64_t)options.seed},
-        .terminal = isatty(options.json ? STDERR_FILENO : STDOUT_FILENO) == 1,
+        .terminal = isatty(text_fd) == 1,
         .write = write_text,
-        .write_context = options.json ? stderr : stdout,
+        .write_context = &text_fd,
         .failed = request_failed,
     };
     enum status status = llm_server_new(&r->server, r->llm, &serve, r->monitor, err);
@@ -296,10 +321,14 @@ static int run(const struct worker_options *worker, char *const *words, int coun
     inferstat_get_summary(r.monitor, &outcome.summary);
     stop_running(&r);
     worker_close_monitor(r.monitor, &outcome.totals);
-    // Stopped while loading is an end like any other.
-    if (status != STATUS_OK && status != STATUS_CANCELLED)
+    // Stopped while loading is an end like any other, and so are no prompts.
+    if (status != STATUS_OK && status != STATUS_CANCELLED && status != STATUS_NO_DATA)
         return worker_fail(&err);
-    return report(&outcome);
+    int code = report(&outcome);
+    if (status != STATUS_NO_DATA)
+        return code;
+    log_write(LOG_LEVEL_WARNING, "%s", err.text);
+    return WORKER_NO_DATA;
 }
 
 const struct worker_command command_llm = {

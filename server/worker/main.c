@@ -1,4 +1,5 @@
 // inferstat-worker: runs a workload and reports every load and inference.
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -79,12 +80,12 @@ static enum status unknown_command(const char *name, struct error *err)
 // Reads the options of the workload and the words between them; the words move to
 // the front of `arguments`.
 static enum status parse_command(const struct worker_command *command, char **arguments, int count,
-                                 int at, int *words, struct error *err)
+                                 int at, bool ended, int *words, struct error *err)
 {
     const struct option_table tables[] = {command->options(), global_options()};
     *words = 0;
     while (at < count) {
-        enum status status = options_parse(arguments, count, &at, tables, 2, err);
+        enum status status = options_parse(arguments, count, &at, tables, 2, &ended, err);
         if (status != STATUS_OK)
             return status;
         if (at < count)
@@ -103,6 +104,18 @@ static enum status open_log(struct error *err)
     return status;
 }
 
+// What was printed must have arrived: a full disk is no success.
+static int finish_output(int code)
+{
+    errno = 0;
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return code;
+    struct error err;
+    (void)error_set(&err, STATUS_IO, "standard output: cannot write: %s",
+                    errno ? strerror(errno) : "an earlier write failed");
+    return worker_fail(&err);
+}
+
 int main(int argc, char **argv)
 {
     struct error err = {0};
@@ -110,11 +123,12 @@ int main(int argc, char **argv)
     log_open("inferstat-worker", LOG_LEVEL_WARNING);
     int at = 1;
     int words = 0;
+    bool ended = false; // behind "--"
     const struct worker_command *command = NULL;
-    enum status status = options_parse(argv, argc, &at, &global, 1, &err);
+    enum status status = options_parse(argv, argc, &at, &global, 1, &ended, &err);
     if (status == STATUS_OK && at < argc) {
         command = find_command(argv[at]);
-        status = command ? parse_command(command, argv, argc, at + 1, &words, &err)
+        status = command ? parse_command(command, argv, argc, at + 1, ended, &words, &err)
                          : unknown_command(argv[at], &err);
     }
     if (status == STATUS_OK)
@@ -123,13 +137,13 @@ int main(int argc, char **argv)
         return worker_fail(&err);
     if (options.version) {
         (void)puts("inferstat-worker " INFERSTAT_VERSION);
-        return WORKER_DONE;
+        return finish_output(WORKER_DONE);
     }
     if (options.help)
-        return print_help(command);
+        return finish_output(print_help(command));
     if (!command) {
         (void)error_set(&err, STATUS_INVALID, "no workload (see --help)");
         return worker_fail(&err);
     }
-    return command->run(&options, argv, words);
+    return finish_output(command->run(&options, argv, words));
 }

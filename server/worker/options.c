@@ -56,15 +56,18 @@ static enum status set_value(const struct option_line *line, void *target, const
 }
 
 enum status options_parse(char *const *arguments, int count, int *at,
-                          const struct option_table *tables, size_t table_count, struct error *err)
+                          const struct option_table *tables, size_t table_count, bool *ended,
+                          struct error *err)
 {
-    while (*at < count) {
+    while (*at < count && !*ended) {
         const char *word = arguments[*at];
         if (word[0] != '-' || word[1] == '\0')
             return STATUS_OK;
         (*at)++;
-        if (strcmp(word, "--") == 0)
+        if (strcmp(word, "--") == 0) {
+            *ended = true;
             return STATUS_OK;
+        }
 
         size_t size = strcspn(word, "=");
         void *target = NULL;

@@ -35,12 +35,13 @@ struct option_table {
 
 // Reads arguments from *at on, "--name value" or "--name=value", by the first table
 // that knows the name.  Stops before the first word that is no option, at the
-// end, or behind "--"; *at is where.  "-" alone is a word.  Fails with
+// end, or behind "--", which sets `*ended`: what follows are words, whatever they look
+// like, and nothing is read any more.  *at is where.  "-" alone is a word.  Fails with
 // STATUS_INVALID on an unknown option (naming the nearest), a missing value or one
 // that is not what it should be.
 MUST_CHECK enum status options_parse(char *const *arguments, int count, int *at,
                                      const struct option_table *tables, size_t table_count,
-                                     struct error *err);
+                                     bool *ended, struct error *err);
 
 // Writes one line an option.
 void options_help(FILE *out, const struct option_table *table);

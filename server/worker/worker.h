@@ -20,7 +20,13 @@ struct worker_options {
 };
 
 // Exit codes.
-enum { WORKER_DONE = 0, WORKER_CHECK_FAILED = 1, WORKER_USAGE = 2, WORKER_UNREACHABLE = 4 };
+enum {
+    WORKER_DONE = 0,
+    WORKER_CHECK_FAILED = 1, // a request failed
+    WORKER_USAGE = 2,
+    WORKER_NO_DATA = 3, // there was no prompt
+    WORKER_UNREACHABLE = 4,
+};
 
 // A command: its options and what it does.  The arguments have been parsed into
 // the table's target; `words` are what is left.

@@ -456,6 +456,65 @@ static void shrinking_file(void **state)
     free(data);
 }
 
+// ---- The page cache -------------------------------------------------------
+
+static double cached_ratio_of(const char *path)
+{
+    struct source source;
+    assert_int_equal(source_open(&source, path, NULL), STATUS_OK);
+    double ratio = source_cached_ratio(&source);
+    source_close(&source);
+    return ratio;
+}
+
+// A file just written is in the page cache; one that was written back and let go is
+// not, where the file system has a page cache of that kind.
+static void warm_and_cold_files(void **state)
+{
+    (void)state;
+    enum { SIZE = 4 << 20 };
+    char *data = calloc(1, SIZE);
+    const char *path = model_files_write("cached", data, SIZE);
+    free(data);
+    assert_true(cached_ratio_of(path) > 0.9);
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    assert_int_equal(fsync(fd), 0);
+    assert_int_equal(posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED), 0);
+    double cold = cached_ratio_of(path);
+    (void)close(fd);
+    if (cold > 0.5) {
+        print_message("the kernel keeps the file in memory: skipped\n");
+        skip();
+    }
+    assert_true(cold >= 0.0 && cold < 0.1);
+}
+
+// Where the kernel does not tell (to one who neither owns nor may write the file),
+// nothing is said.
+static void a_file_of_others(void **state)
+{
+    (void)state;
+    const uid_t nobody = 65534;
+    struct source source;
+    if (geteuid() != 0) {
+        print_message("only root can be somebody else: skipped\n");
+        skip();
+    }
+    const char *path = model_files_write("others", "some bytes", 10);
+    assert_int_equal(chmod(path, 0644), 0);
+    assert_int_equal(source_open(&source, path, NULL), STATUS_OK);
+    assert_int_equal(seteuid(nobody), 0);
+    double others = source_cached_ratio(&source);
+    assert_int_equal(seteuid(0), 0);
+    assert_int_equal(chmod(path, 0666), 0);
+    assert_int_equal(seteuid(nobody), 0);
+    double writable = source_cached_ratio(&source);
+    assert_int_equal(seteuid(0), 0);
+    source_close(&source);
+    assert_true(others < 0.0);
+    assert_true(writable < 0.0 || writable == 1.0); // its folder is root's alone
+}
+
 // ---- The writer -----------------------------------------------------------
 
 static void writer_leaves_nothing_half_done(void **state)
@@ -497,6 +556,8 @@ int main(void)
         cmocka_unit_test(random_damage),
         cmocka_unit_test(files_that_are_none),
         cmocka_unit_test(shrinking_file),
+        cmocka_unit_test(warm_and_cold_files),
+        cmocka_unit_test(a_file_of_others),
         cmocka_unit_test(writer_leaves_nothing_half_done),
     };
     return cmocka_run_group_tests(tests, model_files_setup, model_files_teardown);

@@ -1,203 +1,25 @@
-// Loads and requests, as the worker runs them: what is recorded of them and what is
-// written.  A monitor that reports to nobody tells.
+// Requests, as the worker serves them: what is recorded of them and what is written.  A monitor
+// that reports to nobody tells.
+#include <errno.h>
+#include <fcntl.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
-#include "common/core/parse.h"
+#include "common/sys/clock.h"
+#include "common/sys/process.h"
 #include "common/sys/stop.h"
-#include "server/workload/llm/load.h"
 #include "server/workload/llm/serve.h"
 #include "server/workload/llm/text_stream.h"
 #include "server/workload/llm/token_sampler.h"
 #include "tests/support/test.h"
+#include "tests/unit/llm_fixture.h"
 #include "tests/unit/model_files.h"
 #include "tests/unit/vectors.h"
-
-// ---- A monitor ------------------------------------------------------------
-
-static char load_line[2048]; // the last [LOAD] line
-
-static void keep_line(void *context, enum inferstat_log_level level, const char *text)
-{
-    (void)context;
-    if (level == INFERSTAT_LOG_INFO && strncmp(text, "[LOAD]", 6) == 0)
-        (void)snprintf(load_line, sizeof load_line, "%s", text);
-}
-
-static struct inferstat_monitor *open_monitor(void)
-{
-    struct inferstat_options options;
-    struct inferstat_monitor *monitor = NULL;
-    struct inferstat_error err;
-    inferstat_options_init(&options);
-    options.report = 0;
-    options.log = keep_line;
-    if (inferstat_open(&monitor, &options, &err) != INFERSTAT_OK)
-        fail_msg("%s", err.text);
-    return monitor;
-}
-
-static void close_monitor(struct inferstat_monitor *monitor)
-{
-    assert_int_equal(inferstat_close(monitor, 0, NULL), INFERSTAT_OK);
-}
-
-static struct inferstat_event last_event(struct inferstat_monitor *monitor,
-                                         enum inferstat_event_kind kind)
-{
-    struct inferstat_event event;
-    assert_int_equal(inferstat_history(monitor, kind, &event, 1), 1);
-    return event;
-}
-
-// ---- Loads ----------------------------------------------------------------
-
-static const char *const stages[] = {"device_selection", "file_opening", "read_header",
-                                     "tokenizer_init", "model_building"};
-
-// The duration the last [LOAD] line gives `name`.
-static int64_t duration_of(const char *name)
-{
-    char wanted[64];
-    (void)snprintf(wanted, sizeof wanted, "%s=", name);
-    const char *found = strstr(load_line, wanted);
-    if (!found) {
-        fail_msg("no %s in '%s'", name, load_line);
-        return 0;
-    }
-    char text[32];
-    found += strlen(wanted);
-    (void)snprintf(text, sizeof text, "%.*s", (int)strcspn(found, ",] "), found);
-    int64_t ns;
-    assert_int_equal(parse_duration(&ns, text, name, NULL), STATUS_OK);
-    return ns;
-}
-
-static enum status load(struct llm **llm, struct inferstat_monitor *monitor,
-                        struct llm_load_options options, struct error *err)
-{
-    options.device.threads = 1;
-    return llm_load(llm, &options, monitor, err);
-}
-
-static void load_is_recorded(void **state)
-{
-    (void)state;
-    const char *path = model_files_path("recorded.model.gguf");
-    assert_int_equal(synthetic_write(path, &model_files_smallest, true, 1, NULL), STATUS_OK);
-    struct inferstat_monitor *monitor = open_monitor();
-    struct llm *llm = NULL;
-    assert_int_equal(load(&llm, monitor, (struct llm_load_options){.path = path}, NULL), STATUS_OK);
-    struct inferstat_event event = last_event(monitor, INFERSTAT_EVENT_LOAD);
-    assert_string_equal(event.name, "recorded.model");
-    assert_int_equal(event.status, INFERSTAT_RESULT_OK);
-    int64_t sum = 0;
-    for (size_t i = 0; i < COUNT_OF(stages); i++)
-        sum += duration_of(stages[i]);
-    // The line rounds each of them, "1.04ms" to "1.0ms" at worst.
-    assert_true((double)sum <= (double)event.duration_ns * 1.05);
-    assert_non_null(strstr(load_line, "model=recorded.model"));
-    llm_free(llm);
-    llm_free(NULL);
-    close_monitor(monitor);
-}
-
-// A delay inside a stage is that stage's and no other's.  Others may be slow by
-// themselves on a busy machine, though not each time.
-static void delay_shows_in_its_stage(void **state)
-{
-    (void)state;
-    enum { DELAY_NS = 200000000, ATTEMPTS = 5 };
-    const char *path = model_files_path("delayed.gguf");
-    assert_int_equal(synthetic_write(path, &model_files_smallest, true, 1, NULL), STATUS_OK);
-    struct inferstat_monitor *monitor = open_monitor();
-    for (size_t delayed = 0; delayed < COUNT_OF(stages); delayed++) {
-        bool others_quick = false;
-        for (int attempt = 0; attempt < ATTEMPTS && !others_quick; attempt++) {
-            struct llm *llm = NULL;
-            struct llm_load_options options = {
-                .path = path, .delay_stage = stages[delayed], .delay_ns = DELAY_NS};
-            assert_int_equal(load(&llm, monitor, options, NULL), STATUS_OK);
-            llm_free(llm);
-            others_quick = true;
-            for (size_t i = 0; i < COUNT_OF(stages); i++) {
-                if (i == delayed)
-                    assert_true(duration_of(stages[i]) >= DELAY_NS);
-                else
-                    others_quick = others_quick && duration_of(stages[i]) < DELAY_NS;
-            }
-        }
-        assert_true(others_quick);
-    }
-    assert_true(llm_is_stage("read_header"));
-    assert_false(llm_is_stage("other"));
-    close_monitor(monitor);
-}
-
-static bool always(void)
-{
-    return true;
-}
-
-static void failed_loads_are_recorded(void **state)
-{
-    (void)state;
-    const char *none = model_files_path("none.gguf");
-    const char *text = model_files_write("text.gguf", "hello, world", 12);
-    const char *odd = model_files_write("odd\xff\x1b.gguf", "hello, world", 12);
-    const struct {
-        struct llm_load_options options;
-        enum status status;
-        int result;
-        const char *says, *name, *last_stage;
-    } cases[] = {
-        {{.path = none},
-         STATUS_NOT_FOUND,
-         INFERSTAT_RESULT_ERROR,
-         "none.gguf: cannot open",
-         "none",
-         "file_opening"},
-        {{.path = text},
-         STATUS_CORRUPT,
-         INFERSTAT_RESULT_ERROR,
-         "text.gguf: not a GGUF file",
-         "text",
-         "read_header"},
-        {{.path = text, .device.spec = "cuda"},
-         STATUS_UNSUPPORTED,
-         INFERSTAT_RESULT_ERROR,
-         "no cuda back end",
-         "text",
-         "device_selection"},
-        {{.path = odd},
-         STATUS_CORRUPT,
-         INFERSTAT_RESULT_ERROR,
-         "not a GGUF file",
-         "odd\\xFF\\x1B",
-         "read_header"},
-        {{.path = text, .cancelled = always},
-         STATUS_CANCELLED,
-         INFERSTAT_RESULT_CANCELLED,
-         "stopped",
-         "text",
-         "device_selection"},
-    };
-    for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        struct inferstat_monitor *monitor = open_monitor();
-        struct llm *llm = NULL;
-        struct error err = {0};
-        assert_int_equal(load(&llm, monitor, cases[i].options, &err), cases[i].status);
-        assert_null(llm);
-        assert_non_null(strstr(err.text, cases[i].says));
-        struct inferstat_event event = last_event(monitor, INFERSTAT_EVENT_LOAD);
-        assert_int_equal(event.status, cases[i].result);
-        assert_string_equal(event.name, cases[i].name);
-        assert_non_null(strstr(load_line, cases[i].says));
-        assert_non_null(strstr(load_line, cases[i].last_stage));
-        close_monitor(monitor);
-    }
-}
 
 // ---- Requests -------------------------------------------------------------
 
@@ -206,11 +28,30 @@ struct heard {
     size_t size;
     unsigned int failures, lines;
     size_t gone_after; // bytes after which the reader is gone; 0: never
+    int gone_error;    // as which errno; 0: EPIPE
+    int pipe;          // gets a line while the first request is served; 0: none
+    unsigned int texts;
+    uint64_t line_ns;  // when
     size_t stop_after; // bytes after which a stop is asked for; 0: never
     char why[512];
 };
 
-static bool hear(void *context, const char *text, size_t size)
+// While the first answer is written, the second prompt comes; then some time passes.
+static void send_line(struct heard *heard)
+{
+    enum { PAUSE_NS = 50000000 };
+    if (++heard->texts == 4) {
+        clock_sleep_until_ns(clock_monotonic_ns() + PAUSE_NS);
+        heard->line_ns = clock_monotonic_ns();
+        assert_int_equal(write(heard->pipe, "second\n", 7), 7);
+    } else if (heard->texts == 6) {
+        clock_sleep_until_ns(clock_monotonic_ns() + PAUSE_NS);
+        (void)close(heard->pipe);
+        heard->pipe = 0;
+    }
+}
+
+static int hear(void *context, const char *text, size_t size)
 {
     struct heard *heard = context;
     assert_true(heard->size + size < sizeof heard->text);
@@ -219,7 +60,11 @@ static bool hear(void *context, const char *text, size_t size)
     heard->lines += size == 1 && *text == '\n';
     if (heard->stop_after && heard->size >= heard->stop_after)
         stop_request();
-    return !heard->gone_after || heard->size < heard->gone_after;
+    if (heard->pipe)
+        send_line(heard);
+    if (!heard->gone_after || heard->size < heard->gone_after)
+        return 0;
+    return heard->gone_error ? heard->gone_error : EPIPE;
 }
 
 static void hear_failure(void *context, uint64_t request, const char *why)
@@ -262,10 +107,9 @@ static void end(struct serving *s)
     free(s);
 }
 
-// Serves the lines of `prompts`, or "hello" where NULL.
-static void serve(struct serving *s, struct llm_serve_options options, const char *lines)
+static void serve_prompts(struct serving *s, struct llm_serve_options options,
+                          struct prompts *prompts)
 {
-    struct prompts *prompts = NULL;
     struct llm_server *server = NULL;
     options.write = hear;
     options.write_context = &s->heard;
@@ -273,18 +117,30 @@ static void serve(struct serving *s, struct llm_serve_options options, const cha
     options.failed_context = &s->heard;
     if (options.sampler.top_p == 0.0)
         options.sampler.top_p = 1.0;
-    if (lines)
-        assert_int_equal(prompts_from_file(&prompts,
-                                           model_files_write("prompts", lines, strlen(lines)),
-                                           false, -1, NULL),
-                         STATUS_OK);
-    else
-        assert_int_equal(prompts_from_text(&prompts, "hello", NULL), STATUS_OK);
     if (llm_server_new(&server, s->llm, &options, s->monitor, &s->err) != STATUS_OK)
         fail_msg("%s", s->err.text);
     s->status = llm_server_run(server, prompts, &s->figures, &s->err);
     llm_server_free(server);
     prompts_free(prompts);
+}
+
+static void serve_file(struct serving *s, struct llm_serve_options options, const char *path)
+{
+    struct prompts *prompts = NULL;
+    assert_int_equal(prompts_from_file(&prompts, path, false, -1, NULL), STATUS_OK);
+    serve_prompts(s, options, prompts);
+}
+
+// Serves the lines of `lines`, or "hello" where NULL.
+static void serve(struct serving *s, struct llm_serve_options options, const char *lines)
+{
+    struct prompts *prompts = NULL;
+    if (lines) {
+        serve_file(s, options, model_files_write("prompts", lines, strlen(lines)));
+        return;
+    }
+    assert_int_equal(prompts_from_text(&prompts, "hello", NULL), STATUS_OK);
+    serve_prompts(s, options, prompts);
 }
 
 // What greedy generation gives, computed without the server.
@@ -335,8 +191,11 @@ static void requests_are_counted(void **state)
         e2e_ns += events[i].duration_ns;
     }
     assert_int_equal(s->figures.prompt_tokens, prompt_tokens);
-    assert_int_equal(s->figures.e2e_ns, e2e_ns);
-    assert_true(s->figures.duration_ns >= e2e_ns);
+    // By a clock of its own, read outside of the library's.
+    assert_true(s->figures.e2e_ns >= e2e_ns);
+    assert_true(s->figures.duration_ns >= s->figures.e2e_ns);
+    assert_int_equal(s->figures.decoded_requests, 3);
+    assert_true(s->figures.tpot_ns > 0.0);
     end(s);
 }
 
@@ -470,6 +329,102 @@ static void rate_spreads_requests(void **state)
     end(s);
 }
 
+// A line of a pipe arrives when it is there, not when the clock would have had it; what
+// it then waits for the one before is its own.
+static void late_line_arrives_late(void **state)
+{
+    (void)state;
+    struct serving *s = start();
+    const char *path = model_files_path("late");
+    assert_int_equal(mkfifo(path, 0600), 0);
+    struct prompts *prompts = NULL;
+    assert_int_equal(prompts_from_file(&prompts, path, false, -1, NULL), STATUS_OK);
+    s->heard.pipe = open(path, O_WRONLY | O_CLOEXEC);
+    assert_int_equal(write(s->heard.pipe, "first\n", 6), 6);
+    serve_prompts(s, (struct llm_serve_options){.tokens = 20, .rate = 1e6}, prompts);
+    uint64_t now = clock_monotonic_ns();
+    assert_int_equal(s->status, STATUS_OK);
+    assert_int_equal(s->figures.requests, 2);
+    struct inferstat_event event = last_event(s->monitor, INFERSTAT_EVENT_INFERENCE);
+    assert_true(event.duration_ns <= now - s->heard.line_ns);
+    assert_true(event.ttft_ns >= 50000000);
+    end(s);
+}
+
+// A line too long for a prompt is a request that failed; no line at all is no data.
+static void odd_files_of_prompts(void **state)
+{
+    (void)state;
+    struct serving *s = start();
+    size_t size = (16 << 20) + 20;
+    char *lines = malloc(size);
+    memset(lines, 'x', size);
+    memcpy(lines, "a\n", 2);
+    memcpy(lines + size - 3, "\nb\n", 3);
+    serve_file(s, (struct llm_serve_options){.tokens = 2}, model_files_write("odd", lines, size));
+    assert_int_equal(s->status, STATUS_OK);
+    assert_int_equal(s->figures.requests, 3);
+    assert_int_equal(s->figures.completed, 2);
+    assert_int_equal(s->figures.failed, 1);
+    assert_non_null(strstr(s->heard.why, "a line of more than"));
+    struct inferstat_event events[3];
+    assert_int_equal(inferstat_history(s->monitor, INFERSTAT_EVENT_INFERENCE, events, 3), 3);
+    assert_int_equal(events[1].status, INFERSTAT_FINISH_ERROR);
+    free(lines);
+
+    serve(s, (struct llm_serve_options){.tokens = 2}, "\n\n");
+    assert_int_equal(s->status, STATUS_NO_DATA);
+    assert_non_null(strstr(s->err.text, "no prompts"));
+    assert_int_equal(s->figures.requests, 0);
+    end(s);
+}
+
+// When the load is over its weights are in memory: the first request brings in none.
+static void weights_are_resident_after_the_load(void **state)
+{
+    (void)state;
+    const char *path = model_files_path("resident.gguf");
+    assert_int_equal(synthetic_write(path, synthetic_find("15m"), false, 1, NULL), STATUS_OK);
+    struct stat info;
+    assert_int_equal(stat(path, &info), 0);
+    int64_t weights = info.st_size - 1024 * 1024; // without vocabulary and header
+    (void)malloc_trim(0);
+    int64_t before = process_memory_bytes();
+    struct serving *s = start_with(path);
+    assert_true(load_resident - before >= weights);
+
+    struct rusage start_usage;
+    struct rusage end_usage;
+    assert_int_equal(getrusage(RUSAGE_SELF, &start_usage), 0);
+    serve(s, (struct llm_serve_options){.tokens = 4, .requests = 1, .context = 32}, NULL);
+    assert_int_equal(getrusage(RUSAGE_SELF, &end_usage), 0);
+    assert_int_equal(s->figures.completed, 1);
+    assert_true(process_memory_bytes() - load_resident < weights / 4);
+    int64_t faults =
+        end_usage.ru_minflt - start_usage.ru_minflt + end_usage.ru_majflt - start_usage.ru_majflt;
+    assert_true(faults * sysconf(_SC_PAGESIZE) < weights / 4);
+    end(s);
+}
+
+// What ends together with the text is complete, and what cannot be written says why.
+static void a_finished_answer_is_not_cancelled(void **state)
+{
+    (void)state;
+    struct serving *s = start();
+    s->heard.gone_after = 1;
+    s->heard.gone_error = ENOSPC;
+    serve(s, (struct llm_serve_options){.tokens = 1, .requests = 3, .context = 32}, NULL);
+    if (s->heard.size == 1 && s->heard.text[0] == '\n')
+        fail_msg("the model's first token is nothing to write");
+    assert_int_equal(s->status, STATUS_IO);
+    assert_non_null(strstr(s->err.text, "No space left"));
+    assert_int_equal(s->figures.requests, 1);
+    assert_int_equal(s->figures.completed, 1);
+    struct inferstat_event event = last_event(s->monitor, INFERSTAT_EVENT_INFERENCE);
+    assert_int_equal(event.status, INFERSTAT_FINISH_LENGTH);
+    end(s);
+}
+
 static void reader_that_is_gone_ends_it(void **state)
 {
     (void)state;
@@ -504,9 +459,6 @@ int main(void)
     if (stop_install(NULL) != STATUS_OK)
         return 1;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(load_is_recorded),
-        cmocka_unit_test(delay_shows_in_its_stage),
-        cmocka_unit_test(failed_loads_are_recorded),
         cmocka_unit_test(requests_are_counted),
         cmocka_unit_test(text_is_what_the_model_says),
         cmocka_unit_test(end_token_stops),
@@ -515,6 +467,10 @@ int main(void)
         cmocka_unit_test(same_seed_same_text),
         cmocka_unit_test(queues_are_real),
         cmocka_unit_test(rate_spreads_requests),
+        cmocka_unit_test(late_line_arrives_late),
+        cmocka_unit_test(odd_files_of_prompts),
+        cmocka_unit_test(weights_are_resident_after_the_load),
+        cmocka_unit_test(a_finished_answer_is_not_cancelled),
         cmocka_unit_test(reader_that_is_gone_ends_it),
         cmocka_unit_test(stop_cancels),
     };

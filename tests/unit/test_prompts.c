@@ -2,8 +2,10 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/sys/clock.h"
 #include "server/workload/llm/prompts.h"
 #include "tests/support/test.h"
 #include "tests/unit/model_files.h"
@@ -104,8 +106,88 @@ static void long_lines(void **state)
         STATUS_OK);
     assert_int_equal(prompts_next(prompts, &text, &length, &err), STATUS_INVALID);
     assert_non_null(strstr(err.text, "a line of more than"));
+    assert_int_equal(prompts_next(prompts, &text, &length, &err), STATUS_NO_DATA);
+    assert_non_null(strstr(err.text, "no more prompts"));
+    prompts_free(prompts);
+
+    // The line behind it is the next; so is the first one again.
+    contents[0] = 'a';
+    contents[1] = contents[size - 3] = contents[size - 1] = '\n';
+    contents[size - 2] = 'b';
+    path = model_files_write("long", contents, size);
+    assert_int_equal(prompts_from_file(&prompts, path, true, -1, NULL), STATUS_OK);
+    for (int round = 0; round < 2; round++) {
+        assert_int_equal(prompts_next(prompts, &text, &length, NULL), STATUS_OK);
+        assert_memory_equal(text, "a", length);
+        assert_int_equal(prompts_next(prompts, &text, &length, &err), STATUS_INVALID);
+        assert_int_equal(prompts_next(prompts, &text, &length, NULL), STATUS_OK);
+        assert_memory_equal(text, "b", length);
+    }
     prompts_free(prompts);
     free(contents);
+}
+
+// A pipe nobody writes to yet holds up nothing: neither opening it nor a stop.
+static void a_pipe_without_a_writer(void **state)
+{
+    (void)state;
+    const char *path = model_files_path("fifo");
+    int stop[2];
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_int_equal(pipe(stop), 0);
+    struct prompts *prompts = NULL;
+    const char *text;
+    size_t size;
+    assert_int_equal(prompts_from_file(&prompts, path, false, stop[0], NULL), STATUS_OK);
+    int writer = open(path, O_WRONLY | O_CLOEXEC);
+    assert_true(writer >= 0);
+    assert_int_equal(write(writer, "late\n", 5), 5);
+    assert_int_equal(prompts_next(prompts, &text, &size, NULL), STATUS_OK);
+    assert_memory_equal(text, "late", size);
+    (void)close(writer);
+    prompts_free(prompts);
+
+    assert_int_equal(prompts_from_file(&prompts, path, false, stop[0], NULL), STATUS_OK);
+    assert_int_equal(write(stop[1], "!", 1), 1);
+    assert_int_equal(prompts_next(prompts, &text, &size, NULL), STATUS_CANCELLED);
+    prompts_free(prompts);
+    (void)close(stop[0]);
+    (void)close(stop[1]);
+}
+
+// Each line was there when its end was: many reads, more than are told apart.
+static void lines_know_when_they_came(void **state)
+{
+    (void)state;
+    enum { LINES = 100, APART = 60 };
+    const char *path = model_files_path("times");
+    assert_int_equal(mkfifo(path, 0600), 0);
+    struct prompts *prompts = NULL;
+    const char *text;
+    size_t size;
+    assert_int_equal(prompts_from_file(&prompts, path, false, -1, NULL), STATUS_OK);
+    int writer = open(path, O_WRONLY | O_CLOEXEC);
+    uint64_t written[LINES + 1];
+    for (size_t i = 0; i < LINES; i++) {
+        written[i] = clock_monotonic_ns();
+        assert_int_equal(write(writer, "line\n", 5), 5);
+        prompts_look(prompts);
+    }
+    written[LINES] = clock_monotonic_ns();
+    for (size_t i = 0; i < LINES; i++) {
+        assert_int_equal(prompts_next(prompts, &text, &size, NULL), STATUS_OK);
+        assert_true(prompts_ready_ns(prompts) >= written[i]);
+        assert_true(prompts_ready_ns(prompts) <= written[i < APART ? i + 1 : LINES]);
+    }
+    (void)close(writer);
+    prompts_free(prompts);
+
+    path = model_files_write("prompts", "one\n", 4);
+    assert_int_equal(prompts_from_file(&prompts, path, false, -1, NULL), STATUS_OK);
+    prompts_look(prompts);
+    assert_int_equal(prompts_next(prompts, &text, &size, NULL), STATUS_OK);
+    assert_int_equal(prompts_ready_ns(prompts), 0);
+    prompts_free(prompts);
 }
 
 // Standard input gives lines as they come, and waiting for one ends with a stop.
@@ -152,6 +234,8 @@ int main(void)
         cmocka_unit_test(a_text_again_and_again),
         cmocka_unit_test(lines_of_a_file),
         cmocka_unit_test(long_lines),
+        cmocka_unit_test(a_pipe_without_a_writer),
+        cmocka_unit_test(lines_know_when_they_came),
         cmocka_unit_test(standard_input),
     };
     return cmocka_run_group_tests(tests, model_files_setup, model_files_teardown);

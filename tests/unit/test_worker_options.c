@@ -36,6 +36,8 @@ static const struct option_table tables[] = {
     {second_lines, COUNT_OF(second_lines), &second},
 };
 
+static bool ended;
+
 static enum status parse(int count, const char *const *words, int *at, struct error *err)
 {
     // Texts stay borrowed from the arguments after the call.
@@ -48,7 +50,8 @@ static enum status parse(int count, const char *const *words, int *at, struct er
         arguments[i] = copies[i];
     }
     *at = 0;
-    return options_parse(arguments, count, at, tables, 2, err);
+    ended = false;
+    return options_parse(arguments, count, at, tables, 2, &ended, err);
 }
 
 #define PARSE(at, err, ...)                                                                        \
@@ -78,6 +81,18 @@ static void values(void **state)
     assert_string_equal(first.text, "");
     assert_int_equal(at, 2); // behind "--"
     assert_false(first.flag);
+    assert_true(ended);
+    // For good: what follows a word is a word, too.
+    char words[][8] = {"-odd", "--flag"};
+    char *const left[] = {words[0], words[1]};
+    for (at = 0; at < 2; at++) {
+        int before = at;
+        assert_int_equal(options_parse(left, 2, &at, tables, 2, &ended, &err), STATUS_OK);
+        assert_int_equal(at, before);
+    }
+    assert_false(first.flag);
+    assert_int_equal(PARSE(&at, &err, "--flag", "word"), STATUS_OK);
+    assert_false(ended);
 }
 
 static void refusals(void **state)

@@ -1,11 +1,12 @@
 # What these tests share: vectors from outside, and model files of their own.
-add_library(inferstat_test_models STATIC model_files.c vectors.c)
+add_library(inferstat_test_models STATIC llm_fixture.c model_files.c vectors.c)
 target_link_libraries(inferstat_test_models PUBLIC inferstat_workload PkgConfig::CMOCKA)
 
 inferstat_unit_test(test_device LINK inferstat_device)
 inferstat_unit_test(test_gguf LINK inferstat_test_models)
 inferstat_unit_test(test_vectors LINK inferstat_test_models)
 inferstat_unit_test(test_llama LINK inferstat_test_models)
+inferstat_unit_test(test_load LINK inferstat_test_models)
 inferstat_unit_test(test_llm LINK inferstat_test_models)
 inferstat_unit_test(test_prompts LINK inferstat_test_models)
 inferstat_unit_test(test_text_stream LINK inferstat_workload)

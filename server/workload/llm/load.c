@@ -8,6 +8,9 @@
 #include "server/workload/llm/gguf.h"
 #include "server/workload/llm/source.h"
 
+// Above this share of a file in the page cache, reading it measures memory.
+#define COLD_RATIO_MAX 0.5
+
 // A load under way.
 struct loading {
     const struct llm_load_options *options;
@@ -15,6 +18,7 @@ struct loading {
     struct inferstat_load *load;
     struct llm *llm;
     struct source source;
+    double cached; // share of the file in the page cache at the start; negative: unknown
     struct gguf *gguf;
 };
 
@@ -43,9 +47,9 @@ static enum status open_file(struct loading *l, struct error *err)
     if (status != STATUS_OK)
         return error_prefix(err, status, "%s", l->options->path);
     inferstat_load_set_model_bytes(l->load, (int64_t)l->source.size);
-    double cached = source_cached_ratio(&l->source);
-    if (cached >= 0.0)
-        inferstat_load_set_page_cache_ratio(l->load, cached);
+    l->cached = source_cached_ratio(&l->source);
+    if (l->cached >= 0.0)
+        inferstat_load_set_page_cache_ratio(l->load, l->cached);
     return STATUS_OK;
 }
 
@@ -89,7 +93,8 @@ static enum status build_model(struct loading *l, struct error *err)
         return status;
     if (status != STATUS_OK)
         return error_prefix(err, status, "%s", l->options->path);
-    if (transfer.read_ns > 0)
+    // Bytes from the page cache say nothing of the storage.
+    if (l->cached >= 0.0 && l->cached < COLD_RATIO_MAX && transfer.read_ns > 0)
         inferstat_load_set_storage_rate(l->load,
                                         (double)transfer.bytes * 1e9 / (double)transfer.read_ns);
     describe_model(l);

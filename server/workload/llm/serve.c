@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/sys/clock.h"
 #include "common/sys/stop.h"
 #include "server/workload/llm/text_stream.h"
 
@@ -17,28 +18,22 @@ struct llm_server {
     struct inferstat_inference *inference;
     float *logits; // one a token of the vocabulary
     struct llm_figures figures;
-    bool reader_gone;
-    int listener;
+    struct prompts *prompts; // of the run under way
+    bool silent;             // nothing more can be written
+    int write_error;         // why, where it was not a stop
+};
+
+// A request under way, by this file's own reading of the clock.
+struct request {
+    uint64_t number;
+    uint64_t arrival_ns; // 0: now
+    const char *prompt;
+    size_t size;
+    uint64_t first_ns, last_ns; // of the tokens written; 0: none yet
+    uint64_t generated;
 };
 
 // ---- Getting ready --------------------------------------------------------
-
-// The figures are the records' own: each is added up when it is made.
-static void add_up(void *context, const struct inferstat_event *event)
-{
-    struct llm_figures *figures = context;
-    if (event->kind != INFERSTAT_EVENT_INFERENCE)
-        return;
-    figures->prompt_tokens += event->prompt_tokens;
-    figures->generated_tokens += event->generated_tokens;
-    figures->e2e_ns += event->duration_ns;
-    figures->ttft_ns += event->ttft_ns;
-    figures->first_tokens += event->generated_tokens > 0;
-    if (event->generated_tokens > 1) {
-        figures->decode_ns += event->decode_ns;
-        figures->decoded_tokens += event->generated_tokens - 1;
-    }
-}
 
 static size_t context_of(const struct llm_serve_options *options, const struct llm *llm)
 {
@@ -69,7 +64,7 @@ enum status llm_server_new(struct llm_server **out, const struct llm *llm,
         return status;
     }
     server->inference = inferstat_inference_new(monitor);
-    server->listener = inferstat_listen(monitor, add_up, &server->figures);
+    llama_session_set_cancelled(server->session, stop_requested);
     *out = server;
     return STATUS_OK;
 }
@@ -78,7 +73,6 @@ void llm_server_free(struct llm_server *server)
 {
     if (!server)
         return;
-    inferstat_unlisten(server->monitor, server->listener);
     inferstat_inference_free(server->inference);
     token_sampler_free(server->sampler);
     llama_session_free(server->session);
@@ -90,9 +84,14 @@ void llm_server_free(struct llm_server *server)
 
 static void write_text(struct llm_server *server, const char *text, size_t size)
 {
-    if (size > 0 && !server->reader_gone &&
-        !server->options.write(server->options.write_context, text, size))
-        server->reader_gone = true;
+    if (size == 0 || server->silent)
+        return;
+    int error = server->options.write(server->options.write_context, text, size);
+    if (error == 0)
+        return;
+    server->silent = true;
+    if (error != EINTR || !stop_requested())
+        server->write_error = error;
 }
 
 // Writes what a token completes, in one piece where it is not very long.
@@ -123,19 +122,31 @@ static void finish_text(struct llm_server *server, struct text_stream *stream)
 
 static bool must_stop(const struct llm_server *server)
 {
-    return stop_requested() || server->reader_gone;
+    return stop_requested() || server->write_error != 0;
+}
+
+// A token is out: told to the library, counted here beside it, and written.
+static void put_token(struct llm_server *server, struct request *request,
+                      struct text_stream *stream, uint32_t id)
+{
+    inferstat_inference_token(server->inference);
+    request->last_ns = clock_monotonic_ns();
+    if (request->generated++ == 0)
+        request->first_ns = request->last_ns;
+    write_token(server, stream, id);
+    if (server->options.rate > 0.0)
+        prompts_look(server->prompts);
 }
 
 // Generates tokens from the scores in `logits` until the model, a limit or a wish
 // ends it; says which.  The token that ends an answer is no output.
-static enum status generate(struct llm_server *server, enum inferstat_finish *finish,
-                            struct error *err)
+static enum status generate(struct llm_server *server, struct request *request,
+                            enum inferstat_finish *finish, struct error *err)
 {
     struct text_stream stream = {.terminal = server->options.terminal};
     size_t context = llama_session_context(server->session);
     enum status status = STATUS_OK;
-    *finish = INFERSTAT_FINISH_LENGTH;
-    for (uint32_t n = 0; n < server->options.tokens; n++) {
+    for (;;) {
         uint32_t id;
         status = token_sampler_pick(server->sampler, server->logits, &id, err);
         if (status != STATUS_OK)
@@ -144,14 +155,17 @@ static enum status generate(struct llm_server *server, enum inferstat_finish *fi
             *finish = INFERSTAT_FINISH_STOP;
             break;
         }
-        inferstat_inference_token(server->inference);
-        write_token(server, &stream, id);
+        put_token(server, request, &stream, id);
+        // An answer that is complete is not cancelled by what comes with its last token.
+        if (request->generated == server->options.tokens ||
+            llama_session_position(server->session) == context) {
+            *finish = INFERSTAT_FINISH_LENGTH;
+            break;
+        }
         if (must_stop(server)) {
             *finish = INFERSTAT_FINISH_CANCELLED;
             break;
         }
-        if (n + 1 == server->options.tokens || llama_session_position(server->session) == context)
-            break;
         status = llama_session_eval(server->session, &id, 1, server->logits, err);
         if (status != STATUS_OK)
             break;
@@ -161,12 +175,12 @@ static enum status generate(struct llm_server *server, enum inferstat_finish *fi
 }
 
 // Encodes the prompt, computes it and generates the answer.
-static enum status answer(struct llm_server *server, const char *prompt, size_t size,
+static enum status answer(struct llm_server *server, struct request *request,
                           enum inferstat_finish *finish, struct error *err)
 {
     struct token_list tokens = {0};
     enum status status =
-        tokenizer_encode(server->llm->tokenizer, prompt, size,
+        tokenizer_encode(server->llm->tokenizer, request->prompt, request->size,
                          (struct encode_options){.add_special = true}, &tokens, err);
     if (status == STATUS_OK && tokens.count == 0)
         status = error_set(err, STATUS_INVALID, "the prompt is empty");
@@ -175,46 +189,70 @@ static enum status answer(struct llm_server *server, const char *prompt, size_t 
             error_set(err, STATUS_INVALID, "a prompt of %zu tokens does not fit a context of %zu",
                       tokens.count, llama_session_context(server->session));
     if (status == STATUS_OK) {
+        server->figures.prompt_tokens += tokens.count;
         inferstat_inference_set_prompt(server->inference, (uint32_t)tokens.count, 0);
         inferstat_inference_start_prefill(server->inference);
         llama_session_reset(server->session);
         status = llama_session_eval(server->session, tokens.ids, tokens.count, server->logits, err);
     }
     free(tokens.ids);
-    return status == STATUS_OK ? generate(server, finish, err) : status;
+    return status == STATUS_OK ? generate(server, request, finish, err) : status;
 }
 
-static void serve_one(struct llm_server *server, uint64_t request, uint64_t arrival_ns,
-                      const char *prompt, size_t size)
+// The figures are the server's own count, taken where things happen: whoever compares
+// them with the records learns something.
+static void count(struct llm_figures *figures, const struct request *request,
+                  enum inferstat_finish finish)
 {
-    struct error err = {0};
-    enum inferstat_finish finish = INFERSTAT_FINISH_ERROR;
-    inferstat_inference_begin(server->inference,
-                              &(struct inferstat_request){.model = server->llm->model_number,
-                                                          .device = server->llm->device_number,
-                                                          .request = request,
-                                                          .arrival_ns = arrival_ns});
-    enum status status = answer(server, prompt, size, &finish, &err);
-    if (status != STATUS_OK)
-        finish = INFERSTAT_FINISH_ERROR;
-    inferstat_inference_end(server->inference, finish);
+    uint64_t end_ns = request->last_ns ? request->last_ns : clock_monotonic_ns();
+    figures->requests++;
+    figures->failed += finish == INFERSTAT_FINISH_ERROR;
+    figures->cancelled += finish == INFERSTAT_FINISH_CANCELLED;
+    figures->completed += finish == INFERSTAT_FINISH_STOP || finish == INFERSTAT_FINISH_LENGTH;
+    figures->generated_tokens += request->generated;
+    figures->e2e_ns += end_ns - request->arrival_ns;
+    if (request->generated > 0) {
+        figures->first_tokens++;
+        figures->ttft_ns += request->first_ns - request->arrival_ns;
+    }
+    if (request->generated > 1) {
+        uint64_t decode_ns = request->last_ns - request->first_ns;
+        figures->decode_ns += decode_ns;
+        figures->decoded_tokens += request->generated - 1;
+        figures->tpot_ns += (double)decode_ns / (double)(request->generated - 1);
+        figures->decoded_requests++;
+    }
+}
 
-    server->figures.requests++;
-    server->figures.failed += finish == INFERSTAT_FINISH_ERROR;
-    server->figures.cancelled += finish == INFERSTAT_FINISH_CANCELLED;
-    server->figures.completed +=
-        finish == INFERSTAT_FINISH_STOP || finish == INFERSTAT_FINISH_LENGTH;
+// Serves a request whose prompt could be read; `status` and `err` say why not.
+static void serve_one(struct llm_server *server, struct request *request, enum status status,
+                      struct error *err)
+{
+    enum inferstat_finish finish = INFERSTAT_FINISH_ERROR;
+    const struct inferstat_request description = {.model = server->llm->model_number,
+                                                  .device = server->llm->device_number,
+                                                  .request = request->number,
+                                                  .arrival_ns = request->arrival_ns};
+    if (request->arrival_ns == 0)
+        request->arrival_ns = clock_monotonic_ns();
+    inferstat_inference_begin(server->inference, &description);
+    if (status == STATUS_OK)
+        status = answer(server, request, &finish, err);
     if (status != STATUS_OK)
-        server->options.failed(server->options.failed_context, request, err.text);
+        finish = status == STATUS_CANCELLED ? INFERSTAT_FINISH_CANCELLED : INFERSTAT_FINISH_ERROR;
+    inferstat_inference_end(server->inference, finish);
+    count(&server->figures, request, finish);
+    if (finish == INFERSTAT_FINISH_ERROR)
+        server->options.failed(server->options.failed_context, request->number, err->text);
 }
 
 // ---- All requests ---------------------------------------------------------
 
-// Sleeps until the library's clock says `deadline_ns`, or a stop is asked for.
+// Sleeps until the monotonic clock says `deadline_ns`, or a stop is asked for.
 static void wait_until(uint64_t deadline_ns)
 {
     for (;;) {
-        uint64_t now = inferstat_clock_ns();
+        uint64_t now = clock_monotonic_ns();
         if (now >= deadline_ns || stop_requested())
             return;
         uint64_t left = deadline_ns - now;
@@ -226,35 +264,49 @@ static void wait_until(uint64_t deadline_ns)
     }
 }
 
-// When request number `index` arrives; 0: as soon as the one before is done.
+// When request number `index` arrives: by the schedule, but not before its prompt was
+// there; 0: as soon as the one before is done.
 static uint64_t arrival_of(const struct llm_server *server, uint64_t start_ns, uint64_t index)
 {
     if (server->options.rate <= 0.0)
         return 0;
-    return start_ns + (uint64_t)((double)index * 1e9 / server->options.rate);
+    uint64_t scheduled = start_ns + (uint64_t)((double)index * 1e9 / server->options.rate);
+    uint64_t ready = prompts_ready_ns(server->prompts);
+    return ready > scheduled ? ready : scheduled;
+}
+
+static enum status serve_all(struct llm_server *server, uint64_t start_ns, struct error *err)
+{
+    const struct llm_serve_options *options = &server->options;
+    for (uint64_t i = 0; options->requests == 0 || i < options->requests; i++) {
+        struct request request = {.number = i + 1};
+        enum status status = prompts_next(server->prompts, &request.prompt, &request.size, err);
+        // A line that is too long is that request's failure.
+        if (status != STATUS_OK && status != STATUS_INVALID)
+            return status;
+        request.arrival_ns = arrival_of(server, start_ns, i);
+        wait_until(request.arrival_ns);
+        if (must_stop(server))
+            return STATUS_OK;
+        serve_one(server, &request, status, err);
+    }
+    return STATUS_OK;
 }
 
 enum status llm_server_run(struct llm_server *server, struct prompts *prompts,
                            struct llm_figures *figures, struct error *err)
 {
-    const struct llm_serve_options *options = &server->options;
-    enum status status = STATUS_OK;
-    uint64_t start_ns = inferstat_clock_ns();
-    for (uint64_t i = 0; options->requests == 0 || i < options->requests; i++) {
-        const char *prompt;
-        size_t size;
-        status = prompts_next(prompts, &prompt, &size, err);
-        if (status != STATUS_OK)
-            break;
-        uint64_t arrival_ns = arrival_of(server, start_ns, i);
-        wait_until(arrival_ns);
-        if (must_stop(server))
-            break;
-        serve_one(server, i + 1, arrival_ns, prompt, size);
-    }
-    server->figures.duration_ns = inferstat_clock_ns() - start_ns;
+    uint64_t start_ns = clock_monotonic_ns();
+    server->prompts = prompts;
+    enum status status = serve_all(server, start_ns, err);
+    server->figures.duration_ns = clock_monotonic_ns() - start_ns;
     *figures = server->figures;
-    if (server->reader_gone)
+    if (server->write_error == EPIPE)
         return error_set(err, STATUS_IO, "the text cannot be written: its reader is gone");
-    return status == STATUS_NO_DATA || status == STATUS_CANCELLED ? STATUS_OK : status;
+    if (server->write_error)
+        return error_set(err, STATUS_IO, "the text cannot be written: %s",
+                         strerror(server->write_error));
+    if (status == STATUS_CANCELLED || (status == STATUS_NO_DATA && figures->requests > 0))
+        return STATUS_OK;
+    return status;
 }

@@ -1,0 +1,189 @@
+// Loads as the worker runs them: what is recorded of them, in which stage.
+#include <stdio.h>
+#include <string.h>
+
+#include "common/core/parse.h"
+#include "common/sys/clock.h"
+#include "tests/support/test.h"
+#include "tests/unit/llm_fixture.h"
+#include "tests/unit/model_files.h"
+
+static const char *const stages[] = {"device_selection", "file_opening", "read_header",
+                                     "tokenizer_init", "model_building"};
+
+// The duration the last [LOAD] line gives `name`.
+static int64_t duration_of(const char *name)
+{
+    char wanted[64];
+    (void)snprintf(wanted, sizeof wanted, "%s=", name);
+    const char *found = strstr(load_line, wanted);
+    if (!found) {
+        fail_msg("no %s in '%s'", name, load_line);
+        return 0;
+    }
+    char text[32];
+    found += strlen(wanted);
+    (void)snprintf(text, sizeof text, "%.*s", (int)strcspn(found, ",] "), found);
+    int64_t ns;
+    assert_int_equal(parse_duration(&ns, text, name, NULL), STATUS_OK);
+    return ns;
+}
+
+static void load_is_recorded(void **state)
+{
+    (void)state;
+    const char *path = model_files_path("recorded.model.gguf");
+    assert_int_equal(synthetic_write(path, &model_files_smallest, true, 1, NULL), STATUS_OK);
+    struct inferstat_monitor *monitor = open_monitor();
+    struct llm *llm = NULL;
+    assert_int_equal(load(&llm, monitor, (struct llm_load_options){.path = path}, NULL), STATUS_OK);
+    struct inferstat_event event = last_event(monitor, INFERSTAT_EVENT_LOAD);
+    assert_string_equal(event.name, "recorded.model");
+    assert_int_equal(event.status, INFERSTAT_RESULT_OK);
+    int64_t sum = 0;
+    for (size_t i = 0; i < COUNT_OF(stages); i++)
+        sum += duration_of(stages[i]);
+    // The line rounds each of them, "1.04ms" to "1.0ms" at worst.
+    assert_true((double)sum <= (double)event.duration_ns * 1.05);
+    assert_non_null(strstr(load_line, "model=recorded.model"));
+    llm_free(llm);
+    llm_free(NULL);
+    close_monitor(monitor);
+}
+
+// A delay inside a stage is that stage's and no other's.  Others may be slow by
+// themselves on a busy machine, though not each time.
+static void delay_shows_in_its_stage(void **state)
+{
+    (void)state;
+    enum { DELAY_NS = 200000000, ATTEMPTS = 5 };
+    const char *path = model_files_path("delayed.gguf");
+    assert_int_equal(synthetic_write(path, &model_files_smallest, true, 1, NULL), STATUS_OK);
+    struct inferstat_monitor *monitor = open_monitor();
+    for (size_t delayed = 0; delayed < COUNT_OF(stages); delayed++) {
+        bool others_quick = false;
+        for (int attempt = 0; attempt < ATTEMPTS && !others_quick; attempt++) {
+            struct llm *llm = NULL;
+            struct llm_load_options options = {
+                .path = path, .delay_stage = stages[delayed], .delay_ns = DELAY_NS};
+            assert_int_equal(load(&llm, monitor, options, NULL), STATUS_OK);
+            llm_free(llm);
+            others_quick = true;
+            for (size_t i = 0; i < COUNT_OF(stages); i++) {
+                if (i == delayed)
+                    assert_true(duration_of(stages[i]) >= DELAY_NS);
+                else
+                    others_quick = others_quick && duration_of(stages[i]) < DELAY_NS;
+            }
+        }
+        assert_true(others_quick);
+    }
+    assert_true(llm_is_stage("read_header"));
+    assert_false(llm_is_stage("other"));
+    close_monitor(monitor);
+}
+
+// Asked before every stage and before every piece of the weights that is read.
+static bool slowly(void)
+{
+    clock_sleep_until_ns(clock_monotonic_ns() + 20000000);
+    return false;
+}
+
+// Weights that come slowly make the stage longer in which they are read.
+static void slow_weights_show_in_model_building(void **state)
+{
+    (void)state;
+    const char *path = model_files_path("slow.gguf");
+    assert_int_equal(synthetic_write(path, &model_files_smallest, true, 1, NULL), STATUS_OK);
+    struct inferstat_monitor *monitor = open_monitor();
+    bool others_quick = false;
+    for (int attempt = 0; attempt < 5 && !others_quick; attempt++) {
+        struct llm *llm = NULL;
+        struct llm_load_options options = {.path = path, .cancelled = slowly};
+        assert_int_equal(load(&llm, monitor, options, NULL), STATUS_OK);
+        llm_free(llm);
+        // Twelve tensors, the model's smallest number.
+        assert_true(duration_of("model_building") >= 12 * INT64_C(20000000));
+        others_quick = true;
+        for (size_t i = 0; i + 1 < COUNT_OF(stages); i++)
+            others_quick = others_quick && duration_of(stages[i]) < 6 * INT64_C(20000000);
+    }
+    assert_true(others_quick);
+    close_monitor(monitor);
+}
+
+static bool always(void)
+{
+    return true;
+}
+
+static void failed_loads_are_recorded(void **state)
+{
+    (void)state;
+    const char *none = model_files_path("none.gguf");
+    const char *text = model_files_write("text.gguf", "hello, world", 12);
+    const char *odd = model_files_write("odd\xff\x1b.gguf", "hello, world", 12);
+    const struct {
+        struct llm_load_options options;
+        enum status status;
+        int result;
+        const char *says, *name, *last_stage;
+    } cases[] = {
+        {{.path = none},
+         STATUS_NOT_FOUND,
+         INFERSTAT_RESULT_ERROR,
+         "none.gguf: cannot open",
+         "none",
+         "file_opening"},
+        {{.path = text},
+         STATUS_CORRUPT,
+         INFERSTAT_RESULT_ERROR,
+         "text.gguf: not a GGUF file",
+         "text",
+         "read_header"},
+        {{.path = text, .device.spec = "cuda"},
+         STATUS_UNSUPPORTED,
+         INFERSTAT_RESULT_ERROR,
+         "no cuda back end",
+         "text",
+         "device_selection"},
+        {{.path = odd},
+         STATUS_CORRUPT,
+         INFERSTAT_RESULT_ERROR,
+         "not a GGUF file",
+         "odd\\xFF\\x1B",
+         "read_header"},
+        {{.path = text, .cancelled = always},
+         STATUS_CANCELLED,
+         INFERSTAT_RESULT_CANCELLED,
+         "stopped",
+         "text",
+         "device_selection"},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct inferstat_monitor *monitor = open_monitor();
+        struct llm *llm = NULL;
+        struct error err = {0};
+        assert_int_equal(load(&llm, monitor, cases[i].options, &err), cases[i].status);
+        assert_null(llm);
+        assert_non_null(strstr(err.text, cases[i].says));
+        struct inferstat_event event = last_event(monitor, INFERSTAT_EVENT_LOAD);
+        assert_int_equal(event.status, cases[i].result);
+        assert_string_equal(event.name, cases[i].name);
+        assert_non_null(strstr(load_line, cases[i].says));
+        assert_non_null(strstr(load_line, cases[i].last_stage));
+        close_monitor(monitor);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(load_is_recorded),
+        cmocka_unit_test(delay_shows_in_its_stage),
+        cmocka_unit_test(slow_weights_show_in_model_building),
+        cmocka_unit_test(failed_loads_are_recorded),
+    };
+    return cmocka_run_group_tests(tests, model_files_setup, model_files_teardown);
+}
