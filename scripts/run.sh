@@ -11,8 +11,13 @@
 #
 # INFERSTAT_BIN names a folder with the programs; without it they are built.
 #
+# It asks twice a second where the model keeps up; a slower one answers one
+# request after the other, so none waits in a queue of this script's making.
+#
 # When it ends, by `q`, Ctrl-C, a closed terminal or an error, everything it
-# started has ended.  What was recorded is kept, and it says where.
+# started has ended.  What was recorded is kept, and it says where: in build/
+# for the programs built here, else in $XDG_STATE_HOME/inferstat (by default
+# ~/.local/state/inferstat).  The newest ten are kept.
 set -euo pipefail
 
 say() {
@@ -54,19 +59,39 @@ if [ -t 0 ] && [ -t 1 ] && [ "${TERM:-dumb}" != dumb ]; then
   terminal=yes
 fi
 
+began_in=$PWD
 cd "$(dirname "$0")/.."
+kept=$PWD/build/run
 if [ -z "${INFERSTAT_BIN-}" ]; then
   scripts/setup.sh
   scripts/build.sh release
 fi
-bin=${INFERSTAT_BIN:-$PWD/build/release/bin}
-kept=$(dirname "$bin")/run
+if [ -n "${INFERSTAT_BIN-}" ]; then
+  bin=$(cd "$began_in" && cd "$INFERSTAT_BIN" && pwd) || usage_error "INFERSTAT_BIN: no such folder"
+  kept=${XDG_STATE_HOME:-${HOME:?is not set}/.local/state}/inferstat
+else
+  bin=$PWD/build/release/bin
+fi
 mkdir -p "$kept"
+
+# Removes stores of earlier runs but for the newest nine, and none that is in use: its
+# name ends in the process id of the run.sh that writes it.
+forget_old_stores() {
+  local store pid
+  find "$kept" -maxdepth 1 -name '20??????-??????-*.db' -printf '%f\n' | sort -r | tail -n +10 |
+    while read -r store; do
+      pid=${store##*-}
+      kill -0 "${pid%.db}" 2>/dev/null && continue
+      rm -f "$kept/$store" "$kept/$store-wal" "$kept/$store-shm" "$kept/$store.lock"
+    done
+}
+forget_old_stores
 
 # Sockets lie in a private folder; their paths may have 107 bytes at most.
 work=
 worker_pid=
 collector_pid=
+asker_pid=
 for folder in "${TMPDIR:-/tmp}" /tmp; do
   [ ${#folder} -le 70 ] && work=$(mktemp -d "$folder/inferstat.XXXXXX") && break
 done
@@ -82,7 +107,14 @@ export INFERSTAT_COLLECTOR=ipc://$work INFERSTAT_RUN_DIR=$work
 start() {
   local log=$1
   shift
-  setsid setpriv --pdeathsig TERM "$@" >"$log" 2>&1 </dev/null &
+  setsid setpriv --pdeathsig TERM "$@" >"$log" 2>&1 <&0 &
+}
+
+# Writes a prompt twice a second; ends with its reader.
+ask() {
+  while printf 'Once upon a time\n'; do
+    sleep 0.5
+  done 2>/dev/null
 }
 
 # Asks a program to end, waits up to 10 seconds, then kills it.
@@ -106,11 +138,12 @@ leave() {
   trap '' INT TERM HUP
   set +e
   end "$worker_pid" # the worker first: its goodbye needs a collector
+  end "$asker_pid"
   end "$collector_pid"
   rm -rf "$work"
   if [ -s "$store" ]; then
     say "what was recorded is kept in $store; to look at it again:"
-    say "  ${bin#"$PWD"/}/inferstat --db ${store#"$PWD"/} summary"
+    say "  $(printf '%q --db %q summary' "${bin#"$began_in"/}/inferstat" "${store#"$began_in"/}")"
   fi
   exit "$code"
 }
@@ -140,7 +173,7 @@ if [ -z "$model" ]; then
   fi
 fi
 
-start "$work/collector.log" "$bin/inferstatd" --listen "$INFERSTAT_COLLECTOR" --db "$store"
+start "$work/collector.log" "$bin/inferstatd" --listen "$INFERSTAT_COLLECTOR" --db "$store" </dev/null
 collector_pid=$!
 for ((tries = 200; tries > 0; tries--)); do
   kill -0 "$collector_pid" 2>/dev/null || give_up inferstatd "$work/collector.log"
@@ -149,9 +182,15 @@ for ((tries = 200; tries > 0; tries--)); do
 done
 [ "$tries" -gt 0 ] || give_up inferstatd "$work/collector.log"
 
-start "$work/worker.log" "$bin/inferstat-worker" llm --model "$model" --requests forever --rate 1 \
-  --tokens 64 --prompt "Once upon a time"
+mkfifo "$work/prompts"
+exec {both_ends}<>"$work/prompts" # so that opening one of them waits for nobody
+exec {questions}>"$work/prompts"
+start "$work/worker.log" "$bin/inferstat-worker" llm --model "$model" --tokens 64 --prompt-file - \
+  <"$work/prompts" {both_ends}>&- {questions}>&-
 worker_pid=$!
+ask >&"$questions" </dev/null {both_ends}>&- {questions}>&- &
+asker_pid=$!
+exec {both_ends}>&- {questions}>&-
 
 if [ "$terminal" = yes ]; then
   sleep 0.3 # a model that cannot be loaded says so before the dashboard covers it

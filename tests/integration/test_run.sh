@@ -4,16 +4,17 @@
 . "$(dirname "$0")/../support/lib.sh"
 
 bin=$(dirname "$INFERSTATD")
-export INFERSTAT_BIN=$bin TMPDIR=$WORK/t
-mkdir "$TMPDIR"
+kept="$WORK/kept here/inferstat"
+export INFERSTAT_BIN=$bin TMPDIR=$WORK/t XDG_STATE_HOME="$WORK/kept here"
+mkdir -p "$TMPDIR" "$kept"
 run=$INFERSTAT_SOURCE/scripts/run.sh
 
 # Everything that run.sh starts names a folder under $TMPDIR.
 survivors() {
   local file
   for file in /proc/[0-9]*/cmdline; do
-    if tr '\0' ' ' <"$file" 2>/dev/null | grep -qF "$TMPDIR/inferstat."; then
-      tr '\0' ' ' <"$file" 2>/dev/null || true
+    if tr '\0' ' ' 2>/dev/null <"$file" | grep -qF "$TMPDIR/inferstat."; then
+      tr '\0' ' ' 2>/dev/null <"$file" || true
       echo
     fi
   done
@@ -38,6 +39,10 @@ expect_kept_rows() {
 expect_exit 2 "$run" --seconds none
 expect_exit 2 "$run" --model "$WORK/absent.gguf"
 
+# Stores of runs long ago, of one that still runs, and a file that is none of ours.
+touch "$kept"/20200101-0000{10..21}-999999999.db "$kept/20190101-000000-$$.db" "$kept/mine.db" \
+  "$kept/20200101-000010-999999999.db-wal"
+
 # Without a terminal: records, prints the summary.  A small model, so that no
 # build is too slow to answer once.
 model=$WORK/tiny.gguf
@@ -46,8 +51,16 @@ expect_exit 0 "$run" --model "$model" --seconds 4
 expect_nothing_left "after its time"
 expect_text "$WORK/out" "4/4 s"
 expect_text "$WORK/out" "tiny"
-cp "$WORK/err" "$WORK/kept"
-expect_kept_rows "$WORK/kept" 1
+cp "$WORK/err" "$WORK/said"
+bash -c "$(sed -n 's/^run.sh:   //p' "$WORK/said")" >"$WORK/out" || fail "the command it gives fails"
+expect_text "$WORK/out" "tiny"
+[ "$(find "$kept" -name '2020*.db*' | wc -l)" -eq 9 ] || fail "not the newest nine kept: $(ls "$kept")"
+for name in mine.db 20190101-000000-$$.db; do
+  [ -f "$kept/$name" ] || fail "$name was not to go"
+done
+rm "$kept"/20[12][09]0101* "$kept/mine.db"
+expect_kept_rows "$WORK/said" 1
+[ -z "$(find "$bin/.." -newer "$model" -name '*.db')" ] || fail "a store beside the programs"
 
 # A model that is none: the worker's own words, and an error.
 printf 'no model' >"$WORK/wrong.gguf"
@@ -82,7 +95,7 @@ nothing_running() {
 }
 for way in q C-c hang-up; do
   in_tmux new-session -d -s demo -x 100 -y 30 "'$run' 2>'$WORK/terminal.log'; echo \$? >'$WORK/code'"
-  wait_until 30 on_screen synthetic
+  wait_until 90 on_screen synthetic
   if [ "$way" = hang-up ]; then
     in_tmux kill-session -t demo
   else
