@@ -4,9 +4,12 @@
 #include <math.h>
 #include <stdlib.h>
 
-// Buckets are kept whole; `low` and `high` bound those in use (low > high: none).
+enum { PAGE_BUCKETS = 256, PAGES = SKETCH_BUCKETS / PAGE_BUCKETS };
+
+// A page that is not there has only zeros; `low` and `high` bound the buckets in
+// use (low > high: none).
 struct side {
-    uint64_t counts[SKETCH_BUCKETS];
+    uint64_t *pages[PAGES];
     uint32_t low, high;
 };
 
@@ -14,6 +17,8 @@ struct sketch {
     uint64_t count;
     uint64_t zeros;
     struct side positive, negative;
+    struct sketch_budget *budget; // NULL: none
+    bool starved;                 // a page could not be had: counts are missing
 };
 
 enum { ENCODING_VERSION = 1, LEB128_MAX = 10 };
@@ -31,40 +36,93 @@ double sketch_bucket_value(uint32_t bucket)
 
 static void side_reset(struct side *side)
 {
-    if (side->low <= side->high)
-        memset(side->counts + side->low, 0, (side->high - side->low + 1) * sizeof *side->counts);
+    for (unsigned i = 0; i < PAGES; i++)
+        if (side->pages[i])
+            memset(side->pages[i], 0, PAGE_BUCKETS * sizeof *side->pages[i]);
     side->low = SKETCH_BUCKETS;
     side->high = 0;
 }
 
-static void side_add(struct side *side, uint32_t bucket, uint64_t count)
+static void side_free(struct side *side)
 {
-    side->counts[bucket] += count;
+    for (unsigned i = 0; i < PAGES; i++)
+        free(side->pages[i]);
+}
+
+static uint64_t side_count(const struct side *side, uint32_t bucket)
+{
+    const uint64_t *page = side->pages[bucket / PAGE_BUCKETS];
+    return page ? page[bucket % PAGE_BUCKETS] : 0;
+}
+
+// The page of a bucket, made where it is missing; NULL when it cannot be had.
+static uint64_t *side_page(struct sketch *sketch, struct side *side, uint32_t bucket)
+{
+    uint64_t **page = &side->pages[bucket / PAGE_BUCKETS];
+    if (*page)
+        return *page;
+    const size_t size = PAGE_BUCKETS * sizeof **page;
+    struct sketch_budget *budget = sketch->budget;
+    if (!budget || budget->left >= size)
+        *page = calloc(1, size);
+    else
+        budget->spent = true;
+    if (!*page)
+        sketch->starved = true;
+    else if (budget)
+        budget->left -= size;
+    return *page;
+}
+
+static void side_add(struct sketch *sketch, struct side *side, uint32_t bucket, uint64_t count)
+{
+    uint64_t *page = side_page(sketch, side, bucket);
+    if (!page)
+        return;
+    page[bucket % PAGE_BUCKETS] += count;
     if (bucket < side->low)
         side->low = bucket;
     if (bucket > side->high)
         side->high = bucket;
 }
 
-static void side_merge(struct side *into, const struct side *from)
+static void side_merge(struct sketch *sketch, struct side *into, const struct side *from)
 {
     for (uint32_t bucket = from->low; bucket <= from->high; bucket++)
-        if (from->counts[bucket])
-            side_add(into, bucket, from->counts[bucket]);
+        if (side_count(from, bucket))
+            side_add(sketch, into, bucket, side_count(from, bucket));
 }
 
 enum status sketch_new(struct sketch **out)
 {
+    return sketch_new_within(out, NULL);
+}
+
+enum status sketch_new_within(struct sketch **out, struct sketch_budget *budget)
+{
     struct sketch *sketch = calloc(1, sizeof *sketch);
     if (!sketch)
         return STATUS_NOMEM;
+    sketch->budget = budget;
     sketch_reset(sketch);
     *out = sketch;
     return STATUS_OK;
 }
 
+enum status sketch_reserve_ns(struct sketch *sketch)
+{
+    for (uint32_t bucket = 0; bucket < SKETCH_NS_BUCKETS; bucket += PAGE_BUCKETS)
+        if (!side_page(sketch, &sketch->positive, SKETCH_NS_OFFSET + bucket))
+            return STATUS_NOMEM;
+    return STATUS_OK;
+}
+
 void sketch_free(struct sketch *sketch)
 {
+    if (!sketch)
+        return;
+    side_free(&sketch->positive);
+    side_free(&sketch->negative);
     free(sketch);
 }
 
@@ -72,6 +130,7 @@ void sketch_reset(struct sketch *sketch)
 {
     sketch->count = 0;
     sketch->zeros = 0;
+    sketch->starved = false;
     side_reset(&sketch->positive);
     side_reset(&sketch->negative);
 }
@@ -84,9 +143,9 @@ void sketch_add(struct sketch *sketch, double value, uint64_t count)
     if (fabs(value) < ldexp(1, SKETCH_EXPONENT_MIN))
         sketch->zeros += count;
     else if (value > 0)
-        side_add(&sketch->positive, sketch_bucket(value), count);
+        side_add(sketch, &sketch->positive, sketch_bucket(value), count);
     else
-        side_add(&sketch->negative, sketch_bucket(-value), count);
+        side_add(sketch, &sketch->negative, sketch_bucket(-value), count);
 }
 
 void sketch_add_bucket(struct sketch *sketch, uint32_t bucket, uint64_t count)
@@ -95,15 +154,16 @@ void sketch_add_bucket(struct sketch *sketch, uint32_t bucket, uint64_t count)
     if (count == 0)
         return;
     sketch->count += count;
-    side_add(&sketch->positive, bucket, count);
+    side_add(sketch, &sketch->positive, bucket, count);
 }
 
 void sketch_merge(struct sketch *into, const struct sketch *from)
 {
     into->count += from->count;
     into->zeros += from->zeros;
-    side_merge(&into->positive, &from->positive);
-    side_merge(&into->negative, &from->negative);
+    into->starved |= from->starved;
+    side_merge(into, &into->positive, &from->positive);
+    side_merge(into, &into->negative, &from->negative);
 }
 
 uint64_t sketch_count(const struct sketch *sketch)
@@ -118,7 +178,7 @@ static double value_at_rank(const struct sketch *sketch, uint64_t rank)
     const struct side *negative = &sketch->negative;
     if (negative->low <= negative->high) {
         for (uint32_t bucket = negative->high + 1; bucket-- > negative->low;) {
-            seen += negative->counts[bucket];
+            seen += side_count(negative, bucket);
             if (seen > rank)
                 return -sketch_bucket_value(bucket);
         }
@@ -129,7 +189,7 @@ static double value_at_rank(const struct sketch *sketch, uint64_t rank)
     const struct side *positive = &sketch->positive;
     uint32_t bucket = positive->low;
     while (bucket < positive->high) {
-        seen += positive->counts[bucket];
+        seen += side_count(positive, bucket);
         if (seen > rank)
             break;
         bucket++;
@@ -147,7 +207,7 @@ uint64_t sketch_rank(double q, uint64_t count)
 
 bool sketch_quantile(const struct sketch *sketch, double q, double *value)
 {
-    if (sketch->count == 0 || !(q >= 0 && q <= 1))
+    if (sketch->count == 0 || sketch->starved || !(q >= 0 && q <= 1))
         return false;
     *value = value_at_rank(sketch, sketch_rank(q, sketch->count));
     return true;
@@ -180,11 +240,11 @@ static size_t put_side(unsigned char *out, size_t size, const struct side *side,
     uint32_t before = 0;
     uint32_t bucket = *from > side->low ? *from : side->low;
     for (; bucket <= side->high; bucket++) {
-        if (!side->counts[bucket])
+        if (!side_count(side, bucket))
             continue;
         unsigned char pair[2 * LEB128_MAX];
         size_t pair_size = put_number(pair, bucket - before);
-        pair_size += put_number(pair + pair_size, side->counts[bucket]);
+        pair_size += put_number(pair + pair_size, side_count(side, bucket));
         if (pair_size > size - used)
             break;
         memcpy(out + used, pair, pair_size);
@@ -202,6 +262,8 @@ static size_t put_side(unsigned char *out, size_t size, const struct side *side,
 size_t sketch_encode(const struct sketch *sketch, void *out, size_t size, uint32_t *next)
 {
     unsigned char *bytes = out;
+    if (sketch->starved)
+        return 0;
     const bool first_part = *next == 0;
     unsigned char head[1 + LEB128_MAX];
     head[0] = ENCODING_VERSION;
@@ -249,9 +311,10 @@ static bool get_number(struct cursor *cursor, uint64_t *number)
     return false;
 }
 
-// Reads one side's buckets; adds them to `side` unless it is NULL.  `*total` has
+// Reads one side's buckets; adds them to `side` of the sketch unless it is NULL.  `*total` has
 // the counts of all sides so far, which must not overflow.
-static bool get_side(struct cursor *cursor, struct side *side, uint64_t *total)
+static bool get_side(struct cursor *cursor, struct sketch *sketch, struct side *side,
+                     uint64_t *total)
 {
     uint64_t pairs;
     if (!get_number(cursor, &pairs) || pairs > SKETCH_BUCKETS)
@@ -267,7 +330,7 @@ static bool get_side(struct cursor *cursor, struct side *side, uint64_t *total)
         if (bucket >= SKETCH_BUCKETS || __builtin_add_overflow(*total, count, total))
             return false;
         if (side)
-            side_add(side, (uint32_t)bucket, count);
+            side_add(sketch, side, (uint32_t)bucket, count);
     }
     return true;
 }
@@ -283,8 +346,9 @@ static bool walk(struct sketch *sketch, const void *bytes, size_t size, uint64_t
         return false;
     if (sketch)
         sketch->zeros += zeros;
-    return get_side(&cursor, sketch ? &sketch->positive : NULL, total) &&
-           get_side(&cursor, sketch ? &sketch->negative : NULL, total) && cursor.at == cursor.end;
+    return get_side(&cursor, sketch, sketch ? &sketch->positive : NULL, total) &&
+           get_side(&cursor, sketch, sketch ? &sketch->negative : NULL, total) &&
+           cursor.at == cursor.end;
 }
 
 enum status sketch_decode(struct sketch *sketch, const void *bytes, size_t size)
@@ -295,5 +359,5 @@ enum status sketch_decode(struct sketch *sketch, const void *bytes, size_t size)
     total = sketch->count;
     (void)walk(sketch, bytes, size, &total);
     sketch->count = total;
-    return STATUS_OK;
+    return sketch->starved ? STATUS_NOMEM : STATUS_OK;
 }

@@ -56,9 +56,20 @@ static inline uint32_t sketch_ns_bucket(uint64_t ns)
 // The value that stands for a bucket: off by at most 1/129 from any in it.
 double sketch_bucket_value(uint32_t bucket);
 
+// A few pages of buckets, each made when the first value falls into it.
 struct sketch;
 
+// Memory that several sketches share.
+struct sketch_budget {
+    size_t left; // bytes
+    bool spent;  // one of them wanted more
+};
+
 MUST_CHECK enum status sketch_new(struct sketch **out);
+// Takes its pages from `budget`, borrowed until the last use.
+MUST_CHECK enum status sketch_new_within(struct sketch **out, struct sketch_budget *budget);
+// Makes the pages of sketch_ns_bucket at once: adding to these never allocates.
+MUST_CHECK enum status sketch_reserve_ns(struct sketch *sketch);
 void sketch_free(struct sketch *sketch);
 void sketch_reset(struct sketch *sketch);
 
@@ -77,7 +88,8 @@ uint64_t sketch_count(const struct sketch *sketch);
 // exceed.  p99 of fewer than 100 values is the largest.
 uint64_t sketch_rank(double q, uint64_t count);
 
-// The value at quantile `q`.  False when the sketch is empty or `q` outside 0..1.
+// The value at quantile `q`.  False when the sketch is empty, when there was no
+// memory to count all in, or `q` outside 0..1.
 bool sketch_quantile(const struct sketch *sketch, double q, double *value);
 
 // ---- As bytes -----------------------------------------------------------------
@@ -89,11 +101,11 @@ bool sketch_quantile(const struct sketch *sketch, double q, double *value);
 // Encodes the sketch, or as much of it as fits in `size` bytes: positive buckets
 // from `*next` on (0 at first; zeros and negative ones go with the first part).
 // Sets `*next` to where the next part begins, SKETCH_BUCKETS when all is said.
-// Returns the bytes used, 0 when nothing fits.
+// Returns the bytes used, 0 when nothing fits or not all could be counted.
 size_t sketch_encode(const struct sketch *sketch, void *out, size_t size, uint32_t *next);
 
-// Adds an encoded sketch.  STATUS_CORRUPT, with `sketch` unchanged, for bytes
-// that are no sketch.
+// Adds an encoded sketch.  STATUS_NOMEM when not all could be counted.  STATUS_CORRUPT, with
+// `sketch` unchanged, for bytes that are no sketch.
 MUST_CHECK enum status sketch_decode(struct sketch *sketch, const void *bytes, size_t size);
 
 #endif

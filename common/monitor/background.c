@@ -220,6 +220,8 @@ static enum status prepare(struct background *background, struct error *err)
         return status;
     background->ring = stream.ring;
     status = sketch_new(&background->sketch);
+    if (status == STATUS_OK)
+        status = sketch_reserve_ns(background->sketch);
     return status == STATUS_OK ? status : error_set(err, status, "monitor: out of memory");
 }
 

@@ -140,7 +140,8 @@ static void ask_for_stream(struct inferstat_monitor *monitor, struct seat *seat)
     seat->streams_freed = atomic_load_explicit(&monitor->streams_freed, memory_order_relaxed);
     if (!monitor->file || seat->stream.ring)
         return;
-    if (!seat->sketch && sketch_new(&seat->sketch) != STATUS_OK)
+    if (!seat->sketch &&
+        (sketch_new(&seat->sketch) != STATUS_OK || sketch_reserve_ns(seat->sketch) != STATUS_OK))
         return;
     if (runfile_add_stream(monitor->file, &seat->stream, NULL) != STATUS_OK)
         seat->stream = (struct runfile_stream){.ring = NULL};

@@ -25,9 +25,9 @@ void aggregate_deinit(struct aggregate *aggregate)
     aggregate->sketch = NULL;
 }
 
-enum status aggregate_want_quantiles(struct aggregate *aggregate)
+enum status aggregate_want_quantiles(struct aggregate *aggregate, struct sketch_budget *budget)
 {
-    return sketch_new(&aggregate->sketch);
+    return sketch_new_within(&aggregate->sketch, budget);
 }
 
 static void add_to_both(struct aggregate *aggregate, double value)

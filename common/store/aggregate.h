@@ -33,8 +33,9 @@ struct aggregate {
 // Frees the sketch; the structure is the caller's, zeroed before its first use.
 void aggregate_deinit(struct aggregate *aggregate);
 
-// Makes the sketch.
-MUST_CHECK enum status aggregate_want_quantiles(struct aggregate *aggregate);
+// Makes the sketch, which takes its memory from `budget` (borrowed; NULL: none).
+MUST_CHECK enum status aggregate_want_quantiles(struct aggregate *aggregate,
+                                                struct sketch_budget *budget);
 
 void aggregate_add_int(struct aggregate *aggregate, int64_t value);
 void aggregate_add_real(struct aggregate *aggregate, double value);

@@ -35,6 +35,7 @@ struct average {
     const struct query_metric *metric;
     struct groups *groups;
     struct coverage coverage;
+    struct sketch_budget budget;
 };
 
 static void deinit_ratio(void *data)
@@ -56,7 +57,8 @@ static enum status find_group(struct average *average, sqlite3_stmt *row, struct
     if (status != STATUS_OK)
         return status;
     struct ratio *ratio = group->data;
-    if (!ratio->values.sketch && aggregate_want_quantiles(&ratio->values) != STATUS_OK)
+    if (!ratio->values.sketch &&
+        aggregate_want_quantiles(&ratio->values, &average->budget) != STATUS_OK)
         return error_set(err, STATUS_NOMEM, "store: out of memory");
     *out = ratio;
     return STATUS_OK;
@@ -76,7 +78,7 @@ static enum status take_value(void *context, sqlite3_stmt *row, struct error *er
         aggregate_add_int(&ratio->values, sqlite3_column_int64(row, place));
     else if (sqlite3_column_type(row, place) == SQLITE_FLOAT)
         aggregate_add_real(&ratio->values, sqlite3_column_double(row, place));
-    return STATUS_OK;
+    return reader_budget(&average->budget, err);
 }
 
 static enum status scan_values(struct store *store, struct average *average, struct error *err)
@@ -213,7 +215,7 @@ static enum status add_rows(struct store *store, struct result *answer,
 enum status query_average(struct store *store, const struct query *query, struct result **out,
                           struct error *err)
 {
-    struct average average = {.query = query};
+    struct average average = {.query = query, .budget = {.left = QUANTILE_BYTES_MAX}};
     enum status status = query_metric_find(&average.metric, query->metric, err);
     if (status == STATUS_OK)
         status = check_dimensions(&average, err);

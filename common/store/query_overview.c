@@ -45,9 +45,10 @@ struct figures {
 
 struct overview {
     struct store *store;
-    struct coverage runs;            // whatever the window: a row's run is always among them
-    struct coverage coverage;        // of the window
-    struct groups *groups;           // by host, device, model: struct figures
+    struct coverage runs;     // whatever the window: a row's run is always among them
+    struct coverage coverage; // of the window
+    struct groups *groups;    // by host, device, model: struct figures
+    struct sketch_budget budget;
     unsigned char *busy;             // bit i: the i-th open run has loaded or answered
     const struct coverage_run *last; // the run of the row before
 };
@@ -74,7 +75,8 @@ static enum status find_figures(struct overview *overview, int64_t host, int64_t
     if (status != STATUS_OK)
         return status;
     struct figures *figures = group->data;
-    if (!figures->ttft.sketch && aggregate_want_quantiles(&figures->ttft) != STATUS_OK)
+    if (!figures->ttft.sketch &&
+        aggregate_want_quantiles(&figures->ttft, &overview->budget) != STATUS_OK)
         return out_of_memory(err);
     *out = figures;
     return STATUS_OK;
@@ -164,7 +166,7 @@ static enum status take_inference(void *context, sqlite3_stmt *row, struct error
     if (sqlite3_column_type(row, 8) != SQLITE_NULL)
         aggregate_add_int(&figures->ttft, sqlite3_column_int64(row, 8));
     ratio_add_columns(&figures->speed, row, 9);
-    return STATUS_OK;
+    return reader_budget(&((struct overview *)context)->budget, err);
 }
 
 static enum status take_load(void *context, sqlite3_stmt *row, struct error *err)
@@ -308,7 +310,7 @@ static enum status read_overview(struct overview *overview, const struct query_f
 enum status query_overview(struct store *store, const struct query *query, struct result **out,
                            struct error *err)
 {
-    struct overview overview = {.store = store};
+    struct overview overview = {.store = store, .budget = {.left = QUANTILE_BYTES_MAX}};
     const uint32_t limit = query->limit ? query->limit : QUERY_ROWS_MAX;
     enum status status = read_overview(&overview, &query->filter, err);
     if (status == STATUS_OK)

@@ -9,6 +9,7 @@
 #include "common/store/filter.h"
 #include "common/store/reader.h"
 #include "common/store/schema.h"
+#include "common/store/store_file.h"
 #include "common/sys/clock.h"
 
 enum { PROTOCOL_VERSION = 1 }; // of proto/inferstat.proto, for a store asked as a file
@@ -61,15 +62,11 @@ static const struct answer_column summary_columns[] = {
     {"store_bytes", UNIT_BYTES},
 };
 
-// The store's pages, free ones included: what the file takes, its log apart.
-static enum status store_bytes(struct store *store, int64_t *bytes, struct error *err)
+// What the store takes: its file, and the log beside it.
+static int64_t store_bytes(const struct store *store)
 {
-    int64_t pages = 0, size = 0;
-    enum status status = database_integer(store->db, "PRAGMA page_count", &pages, err);
-    if (status == STATUS_OK)
-        status = database_integer(store->db, "PRAGMA page_size", &size, err);
-    *bytes = pages * size;
-    return status;
+    const char *file = sqlite3_db_filename(store->db, "main");
+    return store_file_bytes(file) + store_file_bytes(sqlite3_filename_wal(file));
 }
 
 // ---- One row of SQL into cells ---------------------------------------------------
@@ -101,15 +98,12 @@ enum status query_ping(struct store *store, const struct query *query, struct re
         return status;
     if (result_add_row(*out) != STATUS_OK)
         return error_set(err, STATUS_NOMEM, "store: out of memory");
-    int64_t bytes = 0;
-    status = store_bytes(store, &bytes, err);
-    if (status == STATUS_OK)
-        status = answer_text(*out, "version", INFERSTAT_VERSION, err);
+    status = answer_text(*out, "version", INFERSTAT_VERSION, err);
     if (status != STATUS_OK)
         return status;
     answer_int(*out, "protocol", PROTOCOL_VERSION);
     answer_int(*out, "now_ns", clock_wall_ns());
-    answer_int(*out, "store_bytes", bytes);
+    answer_int(*out, "store_bytes", store_bytes(store));
     static const char *const keys[] = {"store", "runs_open"};
     struct copy copy = {*out, keys, sizeof keys / sizeof *keys};
     sqlite3_str *sql = sqlite3_str_new(store->db);
@@ -187,7 +181,7 @@ static enum status add_inferences(struct store *store, const struct query_filter
                                   struct result *answer, struct error *err)
 {
     struct inferences sums = {0};
-    if (aggregate_want_quantiles(&sums.ttft) != STATUS_OK)
+    if (aggregate_want_quantiles(&sums.ttft, NULL) != STATUS_OK)
         return error_set(err, STATUS_NOMEM, "store: out of memory");
     sqlite3_str *sql = sqlite3_str_new(store->db);
     sqlite3_str_appendall(sql, "SELECT t.finish, t.prompt_tokens, t.generated_tokens, t.e2e_ns,"
@@ -363,6 +357,23 @@ static enum status add_records(struct store *store, const struct query_filter *f
     return status;
 }
 
+// Whether there is a filter that nothing passes.  Runs have a host, an identity and
+// a life, but no model and the like: a filter by one of these is not theirs.
+static bool matches_nothing(const struct query_filter *filter, const struct result *answer)
+{
+    static const char *const counts[] = {"models", "loads", "inferences", "operations"};
+    bool of_runs = true, any = filter->since_ns != 0 || filter->until_ns != 0;
+    for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++) {
+        any |= filter->by[i][0] != '\0';
+        if (filter->by[i][0] && !schema_dimension(RECORD_KIND_RUN, (enum query_dimension)i))
+            of_runs = false;
+    }
+    for (unsigned i = 0; i < sizeof counts / sizeof *counts; i++)
+        if (result_integer(answer, 0, counts[i], 0) != 0)
+            return false;
+    return any && !(of_runs && result_integer(answer, 0, "runs", 0) != 0);
+}
+
 enum status query_summary(struct store *store, const struct query *query, struct result **out,
                           struct error *err)
 {
@@ -373,14 +384,14 @@ enum status query_summary(struct store *store, const struct query *query, struct
     if (result_add_row(*out) != STATUS_OK)
         return error_set(err, STATUS_NOMEM, "store: out of memory");
     set_zeros(*out);
-    int64_t bytes = 0;
-    status = store_bytes(store, &bytes, err);
-    answer_int(*out, "store_bytes", bytes);
+    answer_int(*out, "store_bytes", store_bytes(store));
     if (status == STATUS_OK)
         status = add_runs(store, &query->filter, *out, err);
     if (status == STATUS_OK)
         status = add_models(store, &query->filter, *out, err);
     if (status == STATUS_OK)
         status = add_records(store, &query->filter, *out, err);
+    if (status == STATUS_OK && matches_nothing(&query->filter, *out))
+        status = error_set(err, STATUS_NO_DATA, "summary: no data: the filters match nothing");
     return status;
 }

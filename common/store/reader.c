@@ -138,6 +138,16 @@ enum status reader_group(struct groups *groups, const int64_t *keys, struct grou
     return status == STATUS_OK ? status : out_of_memory(err);
 }
 
+enum status reader_budget(const struct sketch_budget *budget, struct error *err)
+{
+    if (!budget->spent)
+        return STATUS_OK;
+    return error_set(err, STATUS_FULL,
+                     "store: the answer's quantiles take more than %d MiB of memory"
+                     " (narrow it with --since or a filter, or group by less)",
+                     QUANTILE_BYTES_MAX / (1024 * 1024));
+}
+
 // ---- Coverage --------------------------------------------------------------------
 
 static enum status take_coverage(void *context, sqlite3_stmt *row, struct error *err)

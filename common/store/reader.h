@@ -66,6 +66,12 @@ MUST_CHECK enum status answer_run(struct store *store, struct result *answer, un
 MUST_CHECK enum status reader_group(struct groups *groups, const int64_t *keys, struct group **out,
                                     struct error *err);
 
+// What the quantiles of one answer may take: 16 KB a group, where 4 KB is usual.
+enum { QUANTILE_BYTES_MAX = 64 * 1024 * 1024 };
+
+// STATUS_FULL, in words, where an answer's quantiles want more memory than that.
+MUST_CHECK enum status reader_budget(const struct sketch_budget *budget, struct error *err);
+
 // ---- Coverage --------------------------------------------------------------------
 
 // What was stored and lost of the runs that a filter's host, run and window

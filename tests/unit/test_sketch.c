@@ -249,6 +249,39 @@ static void test_decode_refuses(void **state)
     sketch_free(sketch);
 }
 
+// Sketches that share memory stop there: no quantile rather than a wrong one.
+static void test_a_budget(void **state)
+{
+    (void)state;
+    struct sketch_budget budget = {.left = 2 * 256 * sizeof(uint64_t)};
+    struct sketch *one = NULL, *two = NULL;
+    double value = 0;
+    assert_int_equal(sketch_new_within(&one, &budget), STATUS_OK);
+    assert_int_equal(sketch_new_within(&two, &budget), STATUS_OK);
+    sketch_add(one, 1000, 5); // a page each
+    sketch_add(two, 1e9, 5);
+    sketch_add(two, 1.01e9, 5);
+    assert_false(budget.spent);
+    assert_int_equal(budget.left, 0);
+    assert_true(sketch_quantile(one, 0.5, &value) && sketch_quantile(two, 0.5, &value));
+    sketch_add(one, -1000, 1);
+    assert_true(budget.spent);
+    assert_false(sketch_quantile(one, 0.5, &value));
+    assert_true(sketch_quantile(two, 0.5, &value));
+    unsigned char bytes[64];
+    uint32_t next = 0;
+    assert_int_equal(sketch_encode(one, bytes, sizeof bytes, &next), 0);
+    assert_int_equal(sketch_reserve_ns(one), STATUS_NOMEM);
+    sketch_reset(one);
+    sketch_add(one, 1000, 5);
+    assert_true(sketch_quantile(one, 0.5, &value));
+    sketch_free(one);
+    sketch_free(two);
+    assert_int_equal(sketch_new(&one), STATUS_OK);
+    assert_int_equal(sketch_reserve_ns(one), STATUS_OK);
+    sketch_free(one);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -260,6 +293,7 @@ int main(void)
         cmocka_unit_test(test_encode),
         cmocka_unit_test(test_encode_negative),
         cmocka_unit_test(test_decode_refuses),
+        cmocka_unit_test(test_a_budget),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
