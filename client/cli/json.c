@@ -5,48 +5,15 @@
 #include <string.h>
 
 #include "client/cli/number.h"
-#include "common/core/text.h"
-
-// Bytes of the well-formed character at `text`, or 0.
-static size_t character_size(const char *text, size_t size)
-{
-    for (size_t n = 1; n <= 4 && n <= size; n++) {
-        if (text_is_utf8(text, n))
-            return n;
-    }
-    return 0;
-}
-
-static void write_ascii(FILE *out, unsigned char c)
-{
-    static const char *const named[] = {
-        ['"'] = "\\\"", ['\\'] = "\\\\", ['\b'] = "\\b", ['\f'] = "\\f",
-        ['\n'] = "\\n", ['\r'] = "\\r",  ['\t'] = "\\t",
-    };
-    if (c < sizeof named / sizeof named[0] && named[c])
-        (void)fputs(named[c], out);
-    else if (c < 0x20 || c == 0x7f)
-        (void)fprintf(out, "\\u%04x", c);
-    else
-        (void)fputc(c, out);
-}
+#include "common/core/json_text.h"
 
 void json_write_text(FILE *out, const char *text, size_t size)
 {
     (void)fputc('"', out);
     for (size_t i = 0; i < size;) {
-        unsigned char c = (unsigned char)text[i];
-        if (c < 0x80) {
-            write_ascii(out, c);
-            i++;
-            continue;
-        }
-        size_t n = character_size(text + i, size - i);
-        if (n > 0)
-            (void)fwrite(text + i, 1, n, out);
-        else
-            (void)fputs("\\ufffd", out);
-        i += n > 0 ? n : 1;
+        char piece[JSON_PIECE_SIZE];
+        i += json_text_piece(piece, text + i, size - i);
+        (void)fputs(piece, out);
     }
     (void)fputc('"', out);
 }

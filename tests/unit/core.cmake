@@ -1,6 +1,7 @@
 inferstat_unit_test(test_record LINK inferstat_core)
 inferstat_unit_test(test_unit LINK inferstat_core)
 inferstat_unit_test(test_text LINK inferstat_core)
+inferstat_unit_test(test_json_text LINK inferstat_core)
 inferstat_unit_test(test_parse LINK inferstat_core)
 inferstat_unit_test(test_query LINK inferstat_core)
 inferstat_unit_test(test_result LINK inferstat_core)
