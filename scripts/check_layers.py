@@ -36,6 +36,12 @@ ROOMS = {
                    "client/tui", "client/cli"],
 }
 
+# Files that see less than their room: those not named see only the rooms given, and of
+# their own room not the headers of those named.
+PURE = {
+    "client/tui": (r"client/tui/(feed|rescue|screen|tui)\.[ch]", ["common/core", "client/tui"]),
+}
+
 # Headers of outside libraries, each with the files that own them.
 OWNERS = [
     (r"zmq(_utils)?\.h", r"common/wire/socket\.c"),
@@ -63,9 +69,13 @@ CALLS = [
 ]
 
 GENERATED = re.compile(r"proto/[a-z_]+\.pb-c\.h")
-INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]*)"|<([^>]*)>)')
+DIRECTIVE = re.compile(r"^\s*(?:#|%:)\s*(include\w*|import)\b\s*(.*)")
+INCLUDED = re.compile(r'"([^"]*)"\s*|<([^>]*)>\s*')
 MAIN = re.compile(r"^int main\(", re.M)
 SOURCES = {".c", ".h", ".cu", ".cuh", ".cc", ".cpp", ".hpp"}
+HEADERS = (".h", ".cuh", ".hpp")
+# Code under names that neither compilers nor the other checks take for code.
+STRAYS = {".inc", ".inl", ".ipp", ".tpp", ".def", ".i", ".ii", ".hh", ".hxx", ".cxx", ".c++", ".h++"}
 PUBLIC_HEADER = "common/monitor/inferstat.h"
 
 
@@ -108,12 +118,29 @@ def check_include(root, path, room, quoted, angled):
     if len(parts) < 2 or "." in parts or ".." in parts or not (root / name).is_file():
         yield f'"{name}": includes start at the root of the tree and name a file there'
         return
-    if name.endswith((".c", ".cu")):
+    if not name.endswith(HEADERS):
         yield f'"{name}": sources are compiled, not included'
         return
     target = room_of(name)
     if target is None or target not in ROOMS[room]:
         yield f'"{name}": {room} may not include {target or parts[0]}'
+    elif room in PURE and not re.fullmatch(PURE[room][0], path):
+        if target not in PURE[room][1] or re.fullmatch(PURE[room][0], name):
+            yield f'"{name}": the pure part of {room} may not include it'
+
+
+def check_directive(root, path, room, line):
+    """Yields what is wrong with a line that may be a directive to include."""
+    directive = DIRECTIVE.match(line)
+    if not directive:
+        return
+    included = INCLUDED.fullmatch(directive.group(2))
+    if directive.group(1) != "include":
+        yield f"#{directive.group(1)}: files are included with #include"
+    elif not included:
+        yield f"#include {directive.group(2).strip()}: what is included is named in full"
+    else:
+        yield from check_include(root, path, room, included.group(1), included.group(2))
 
 
 def check_calls(path, text):
@@ -134,19 +161,21 @@ def check_file(root, path):
     if room is None:
         yield 1, "belongs to no room (CONTRIBUTING.md, Layout)"
         return
+    if pathlib.Path(path).suffix in STRAYS:
+        yield 1, "code lies in .c and .h files"
     code = COMMENTS.sub(lambda m: m.group(0) if m.group(1) else blank(m), source)
-    for number, line in enumerate(code.split("\n"), 1):
-        match = INCLUDE.match(line)
-        if match:
-            for wrong in check_include(root, path, room, match.group(1), match.group(2)):
-                yield number, wrong
+    number = 1
+    for line in re.split(r"(?<!\\)\n", code):  # with the lines it goes on in
+        for wrong in check_directive(root, path, room, line.replace("\\\n", "")):
+            yield number, wrong
+        number += line.count("\n") + 1
     yield from check_calls(path, LITERALS.sub(blank, source))
 
 
 def main(arguments):
     root = pathlib.Path(arguments[0] if arguments else pathlib.Path(__file__).parent.parent)
     files = sorted(str(file.relative_to(root)) for top in ("common", "server", "client", "proto")
-                   for file in (root / top).rglob("*") if file.suffix in SOURCES)
+                   for file in (root / top).rglob("*") if file.suffix in SOURCES | STRAYS)
     violations = 0
     for path in files:
         for line, wrong in check_file(root, path):
