@@ -22,7 +22,8 @@ void store_set_budget(struct store *store, uint64_t budget_ns);
 
 // Answers a query (every kind but QUERY_CLEAR; QUERY_PING gives what a file can
 // know).  On success `*out` is to be freed with result_free.  STATUS_INVALID for
-// a query that makes no sense, STATUS_NO_DATA where an average has no rows,
+// a query that makes no sense, STATUS_NO_DATA where an average has no rows
+// or nothing passes a summary's filter,
 // STATUS_FULL where the answer would have too many groups.
 //
 // Keys of the answers:
@@ -37,7 +38,7 @@ void store_set_budget(struct store *store, uint64_t budget_ns);
 //   last_inference_started_ns last_inference_tokens_per_second
 //   last_inference_ttft_ns last_inference_generated_tokens startup_last_ns
 //   produced stored dropped unnumbered duplicates refused expired cleared
-//   in_flight coverage_ratio store_bytes
+//   in_flight coverage_ratio store_bytes (the file and its log)
 // AVERAGE, a row per group: the dimensions' names as keys, then metric unit
 //   count mean total_over_total? min max p50 p90 p95 p99 coverage_ratio lost
 // OVERVIEW, a row per host, device and model: host device model runs_open

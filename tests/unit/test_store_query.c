@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <sqlite3.h>
@@ -588,6 +589,67 @@ static void test_an_empty_store_has_a_summary(void **state)
     result_free(result);
 }
 
+static void test_the_log_is_part_of_the_size(void **state)
+{
+    (void)state;
+    char log[FOLDER_PATH_SIZE];
+    struct stat of_file, of_log;
+    add_inferences(500);
+    (void)folder_path(log, folder, "s.db-wal");
+    assert_int_equal(stat(path, &of_file), 0);
+    assert_int_equal(stat(log, &of_log), 0);
+    assert_true(of_log.st_size > 0);
+    static const enum query_kind kinds[] = {QUERY_PING, QUERY_SUMMARY};
+    for (size_t i = 0; i < COUNT_OF(kinds); i++) {
+        const struct query query = {.kind = kinds[i]};
+        struct result *result = ask(&query);
+        assert_int_equal(result_integer(result, 0, "store_bytes", -1),
+                         of_file.st_size + of_log.st_size);
+        result_free(result);
+    }
+}
+
+static void test_a_summary_of_nothing(void **state)
+{
+    (void)state;
+    add_inferences(100);
+    static const struct {
+        enum query_dimension by;
+        const char *text;
+        int64_t since_ns;
+        enum status status;
+    } cases[] = {
+        {QUERY_BY_MODEL, "tiny", 0, STATUS_OK},
+        {QUERY_BY_MODEL, "no such", 0, STATUS_NO_DATA},
+        {QUERY_BY_DEVICE, "no such", 0, STATUS_NO_DATA},
+        {QUERY_BY_OPERATION, "no such", 0, STATUS_NO_DATA},
+        {QUERY_BY_HOST, "alpha", 0, STATUS_OK},
+        {QUERY_BY_HOST, "no such", 0, STATUS_NO_DATA},
+        {QUERY_BY_RUN, "ffff", 0, STATUS_NO_DATA},
+        {QUERY_BY_MODEL, "", INT64_MAX - 1, STATUS_NO_DATA},
+        {QUERY_BY_MODEL, "tiny", INT64_MAX - 1, STATUS_NO_DATA},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct query query = {.kind = QUERY_SUMMARY, .filter.since_ns = cases[i].since_ns};
+        struct error err = {0};
+        struct result *result = NULL;
+        (void)snprintf(query.filter.by[cases[i].by], QUERY_TEXT_SIZE, "%s", cases[i].text);
+        const enum status status = store_query(store, &query, &result, &err);
+        if (status != cases[i].status)
+            fail_msg("%s: %s", cases[i].text, status_text(status));
+        if (status == STATUS_NO_DATA)
+            assert_string_equal(err.text, "summary: no data: the filters match nothing");
+        result_free(result);
+    }
+    // A run that has made nothing yet is there all the same.
+    exec("DELETE FROM inference");
+    struct query query = {.kind = QUERY_SUMMARY};
+    (void)snprintf(query.filter.by[QUERY_BY_HOST], QUERY_TEXT_SIZE, "alpha");
+    struct result *result = ask(&query);
+    assert_int_equal(result_integer(result, 0, "runs", -1), 1);
+    result_free(result);
+}
+
 static void test_overview_equals_plain_sql(void **state)
 {
     (void)state;
@@ -725,6 +787,8 @@ int main(void)
         TEST(test_summary_equals_plain_sql),
         TEST(test_sums_do_not_overflow),
         TEST(test_an_empty_store_has_a_summary),
+        TEST(test_the_log_is_part_of_the_size),
+        TEST(test_a_summary_of_nothing),
         TEST(test_overview_equals_plain_sql),
         TEST(test_more_runs_than_groups),
         TEST(test_clear_moves_rows_to_the_ledger),
