@@ -261,6 +261,8 @@ static enum status take_hello(struct batches *batches, const struct work *work, 
     enum status status = runs_find(batches->runs, hello->run, &run, err);
     if (status == STATUS_OK && !run)
         status = runs_add(batches->runs, hello, work->received_ns, &run, err);
+    else if (status == STATUS_OK)
+        status = runs_describe(batches->runs, run, hello, err);
     if (status != STATUS_OK)
         return status;
     run->greeted = true;
@@ -312,6 +314,19 @@ static enum status refuse(struct batches *batches, struct run *run, struct run_s
                        strlen(reason), err);
 }
 
+enum { DEVICES_MAX = 65536 }; // ordinals beyond are no places among devices
+
+// Devices are numbered from 0 in their run.
+static void count_devices(struct run *run, const struct wire_table *table)
+{
+    for (size_t c = 0; c < table->column_count; c++) {
+        const struct wire_column *column = &table->columns[c];
+        for (size_t row = 0; column->index == DEVICE_ORDINAL && row < table->count; row++)
+            if (column->ints[row] >= 0 && column->ints[row] < DEVICES_MAX)
+                run_count_devices(run, column->ints[row] + 1);
+    }
+}
+
 static enum status store(struct batches *batches, struct run *run, struct run_stream *stream,
                          const struct work *work, uint64_t first, struct error *err)
 {
@@ -327,6 +342,8 @@ static enum status store(struct batches *batches, struct run *run, struct run_st
                                           &stored, &run->clock_suspects, err);
         if (status != STATUS_OK)
             return status;
+        if (batch->tables[i].kind == RECORD_KIND_DEVICE)
+            count_devices(run, &batch->tables[i]);
         run->stored += stored;
         run->stored_by_kind[batch->tables[i].kind] += stored;
         batches->records += (uint32_t)stored;

@@ -89,6 +89,14 @@ enum status run_append_name(struct run *run, int64_t name)
     return STATUS_OK;
 }
 
+void run_count_devices(struct run *run, int64_t count)
+{
+    if (count <= run->device_count)
+        return;
+    run->device_count = count;
+    run->dirty = true;
+}
+
 bool run_is_complete(const struct run *run)
 {
     for (size_t i = 0; i < run->stream_count; i++)

@@ -187,6 +187,7 @@ static struct run *read_run(sqlite3_stmt *row, const unsigned char uuid[MESSAGE_
     run->clock_suspects = sqlite3_column_int64(row, 7);
     run->unknown_columns = sqlite3_column_int64(row, 8);
     run->activity = copy_text(sqlite3_column_text(row, 9));
+    run->device_count = sqlite3_column_int64(row, 10);
     return run;
 }
 
@@ -279,12 +280,13 @@ static enum status intern(struct statements *statements, const char *text, size_
     return status;
 }
 
-static void bind_optional(struct statements *statements, int place, struct wire_bytes text)
+static void bind_optional(struct statements *statements, enum statement which, int place,
+                          struct wire_bytes text)
 {
     if (text.size)
-        statement_text(statements, STATEMENT_RUN_ADD, place, text.bytes, text.size);
+        statement_text(statements, which, place, text.bytes, text.size);
     else
-        statement_null(statements, STATEMENT_RUN_ADD, place);
+        statement_null(statements, which, place);
 }
 
 static void bind_required(struct statements *statements, int place, struct wire_bytes text)
@@ -307,12 +309,12 @@ static void bind_hello(struct statements *statements, const struct message_hello
     bind_required(statements, 10, hello->kernel);
     bind_required(statements, 11, hello->cpu);
     statement_int(statements, STATEMENT_RUN_ADD, 12, hello->cpu_count);
-    bind_optional(statements, 13, hello->cpu_governor);
+    bind_optional(statements, STATEMENT_RUN_ADD, 13, hello->cpu_governor);
     statement_int(statements, STATEMENT_RUN_ADD, 14, hello->host_memory_bytes);
-    bind_optional(statements, 15, hello->container);
+    bind_optional(statements, STATEMENT_RUN_ADD, 15, hello->container);
     statement_int(statements, STATEMENT_RUN_ADD, 16, hello->device_count);
-    bind_optional(statements, 17, hello->driver);
-    bind_optional(statements, 18, hello->cuda);
+    bind_optional(statements, STATEMENT_RUN_ADD, 17, hello->driver);
+    bind_optional(statements, STATEMENT_RUN_ADD, 18, hello->cuda);
 }
 
 enum status runs_add(struct runs *runs, const struct message_hello *hello, int64_t received_ns,
@@ -336,9 +338,23 @@ enum status runs_add(struct runs *runs, const struct message_hello *hello, int64
     run->id = sqlite3_last_insert_rowid(statements->db);
     run->heard_ns = received_ns;
     run->flushed_heard_ns = received_ns;
+    run->device_count = hello->device_count;
     insert_run(runs, run);
     *out = run;
     return STATUS_OK;
+}
+
+enum status runs_describe(struct runs *runs, struct run *run, const struct message_hello *hello,
+                          struct error *err)
+{
+    struct statements *statements = &runs->statements;
+    run_count_devices(run, hello->device_count);
+    bind_optional(statements, STATEMENT_RUN_DESCRIBE, 1, hello->cpu_governor);
+    bind_optional(statements, STATEMENT_RUN_DESCRIBE, 2, hello->container);
+    bind_optional(statements, STATEMENT_RUN_DESCRIBE, 3, hello->driver);
+    bind_optional(statements, STATEMENT_RUN_DESCRIBE, 4, hello->cuda);
+    statement_int(statements, STATEMENT_RUN_DESCRIBE, 5, run->id);
+    return statement_run(statements, STATEMENT_RUN_DESCRIBE, err);
 }
 
 enum status run_add_names(struct runs *runs, struct run *run, uint32_t first,
@@ -514,7 +530,8 @@ static enum status save_run(struct runs *runs, struct run *run, struct error *er
         statement_text(statements, STATEMENT_RUN_UPDATE, 10, run->activity, strlen(run->activity));
     else
         statement_null(statements, STATEMENT_RUN_UPDATE, 10);
-    statement_int(statements, STATEMENT_RUN_UPDATE, 11, run->id);
+    statement_int(statements, STATEMENT_RUN_UPDATE, 11, run->device_count);
+    statement_int(statements, STATEMENT_RUN_UPDATE, 12, run->id);
     status = statement_run(statements, STATEMENT_RUN_UPDATE, err);
     run->flushed_heard_ns = run->heard_ns;
     run->dirty = false;

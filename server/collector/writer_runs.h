@@ -45,6 +45,7 @@ struct run {
     int64_t flushed_heard_ns;
     int64_t goodbye_ns; // a Goodbye that waits for the rest; 0: none
     int64_t stored, duplicates, refused, clock_suspects, unknown_columns;
+    int64_t device_count;
     int64_t stored_by_kind[RECORD_KIND_COUNT]; // since the last flush
     char *activity;
     bool greeted; // has said Hello since it was read from the store: its producer
@@ -72,6 +73,11 @@ MUST_CHECK enum status runs_find(struct runs *runs, const unsigned char uuid[MES
 // Adds the run that a Hello describes.
 MUST_CHECK enum status runs_add(struct runs *runs, const struct message_hello *hello,
                                 int64_t received_ns, struct run **out, struct error *err);
+
+// Takes from a later Hello of the run what was not known at its first: a producer
+// says Hello before it has looked for devices.
+MUST_CHECK enum status runs_describe(struct runs *runs, struct run *run,
+                                     const struct message_hello *hello, struct error *err);
 
 // Calls `take` for each run in the cache.
 void runs_each(struct runs *runs, void (*take)(void *context, struct run *run), void *context);
@@ -123,6 +129,9 @@ MUST_CHECK enum status run_advance(struct runs *runs, struct run *run, struct ru
 
 // Whether everything the run produced is stored or dropped.
 bool run_is_complete(const struct run *run);
+
+// The run has so many devices, if it was not known to have more.
+void run_count_devices(struct run *run, int64_t count);
 
 // Remembers what the run says it is doing.
 MUST_CHECK enum status run_set_activity(struct run *run, struct wire_bytes activity,

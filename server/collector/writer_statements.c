@@ -6,7 +6,7 @@
 
 static const char *const texts[STATEMENT_COUNT] = {
     [STATEMENT_RUN_FIND] = "SELECT run, \"end\", ended_ns, heard_ns, stored, duplicates, refused,"
-                           " clock_suspects, unknown_columns, last_activity"
+                           " clock_suspects, unknown_columns, last_activity, device_count"
                            " FROM run WHERE uuid = ?",
     [STATEMENT_RUN_OPEN] = "SELECT uuid FROM run WHERE \"end\" = 0",
     [STATEMENT_RUN_ADD] =
@@ -17,7 +17,11 @@ static const char *const texts[STATEMENT_COUNT] = {
         " VALUES(?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0, 0)",
     [STATEMENT_RUN_UPDATE] = "UPDATE run SET \"end\" = ?, ended_ns = ?, heard_ns = ?, produced = ?,"
                              " stored = ?, duplicates = ?, refused = ?, clock_suspects = ?,"
-                             " unknown_columns = ?, last_activity = ? WHERE run = ?",
+                             " unknown_columns = ?, last_activity = ?, device_count = ?"
+                             " WHERE run = ?",
+    [STATEMENT_RUN_DESCRIBE] = "UPDATE run SET cpu_governor = coalesce(?, cpu_governor),"
+                               " container = coalesce(?, container), driver = coalesce(?, driver),"
+                               " cuda = coalesce(?, cuda) WHERE run = ?",
     [STATEMENT_NAME_ADD] = "INSERT OR IGNORE INTO name(text) VALUES(?)",
     [STATEMENT_NAME_FIND] = "SELECT id FROM name WHERE text = ?",
     [STATEMENT_RUN_NAMES] = "SELECT number, name FROM run_name WHERE run = ? ORDER BY number",

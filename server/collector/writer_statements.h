@@ -13,10 +13,11 @@ struct sqlite3;
 struct sqlite3_stmt;
 
 enum statement {
-    STATEMENT_RUN_FIND,     // uuid
-    STATEMENT_RUN_OPEN,     // uuids of open runs
-    STATEMENT_RUN_ADD,      // see writer_runs.c
-    STATEMENT_RUN_UPDATE,   // see writer_runs.c
+    STATEMENT_RUN_FIND, // uuid
+    STATEMENT_RUN_OPEN, // uuids of open runs
+    STATEMENT_RUN_ADD,  // see writer_runs.c
+    STATEMENT_RUN_UPDATE,
+    STATEMENT_RUN_DESCRIBE, // see writer_runs.c
     STATEMENT_NAME_ADD,     // text
     STATEMENT_NAME_FIND,    // text
     STATEMENT_RUN_NAMES,    // run

@@ -458,13 +458,56 @@ static void test_runs_are_numbered_on(void **state)
     runs_free(again);
 }
 
+// Hello leaves before the devices are known: their records count them.
+static void test_devices_are_counted(void **state)
+{
+    (void)state;
+    hello();
+    assert_int_equal(integer("SELECT device_count FROM run"), 0);
+    static const int64_t ordinals[] = {1, 0, 2, -1, INT64_MAX};
+    struct message message = {.kind = MESSAGE_BATCH};
+    table_builder_reset(builder);
+    for (size_t i = 0; i < COUNT_OF(ordinals); i++) {
+        struct record record;
+        fill(&record, RECORD_KIND_DEVICE);
+        record_set_int(&record, DEVICE_ORDINAL, ordinals[i]);
+        assert_int_equal(table_builder_add(builder, i + 1, &record), STATUS_OK);
+    }
+    message.batch = (struct message_batch){.first = 1,
+                                           .last = COUNT_OF(ordinals),
+                                           .names_first = 1,
+                                           .names = two_names,
+                                           .name_count = 2};
+    memcpy(message.batch.run, run_id, sizeof run_id);
+    message.batch.tables = table_builder_tables(builder, &message.batch.table_count);
+    group(&message, false);
+    free_ack(last_ack());
+    assert_int_equal(integer("SELECT device_count FROM run"), 3);
+    runs_forget(runs); // read anew, and told more
+    hello();
+    assert_int_equal(integer("SELECT device_count FROM run"), 3);
+    struct message more = {.kind = MESSAGE_HELLO};
+    more.hello = (struct message_hello){
+        .protocol = 1, .host = {4, "host"}, .device_count = 4, .driver = {3, "550"}};
+    memcpy(more.hello.run, run_id, sizeof run_id);
+    group(&more, false);
+    free_ack(last_ack());
+    assert_int_equal(integer("SELECT device_count FROM run WHERE driver = '550'"), 4);
+    hello(); // what it does not say stays
+    assert_int_equal(integer("SELECT device_count FROM run WHERE driver = '550'"), 4);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(test_every_kind_goes_into_its_table), TEST(test_random_histories_keep_the_ledger),
-        TEST(test_names_go_on_where_they_were),    TEST(test_more_streams_than_allowed),
-        TEST(test_a_goodbye_counts_once),          TEST(test_runs_are_numbered_on),
+        TEST(test_every_kind_goes_into_its_table),
+        TEST(test_random_histories_keep_the_ledger),
+        TEST(test_names_go_on_where_they_were),
+        TEST(test_more_streams_than_allowed),
+        TEST(test_a_goodbye_counts_once),
+        TEST(test_runs_are_numbered_on),
+        TEST(test_devices_are_counted),
     };
     return cmocka_run_group_tests_name("writer_batch", tests, NULL, NULL);
 }
