@@ -52,6 +52,8 @@ static int print_help(const struct worker_command *command)
         (void)printf("\ninferstat-worker WORKLOAD --help tells more.\n\noptions:\n");
     }
     options_help(stdout, &global);
+    (void)printf("\nexit codes: 0 done, 1 a request failed, 2 wrong usage, 3 no prompt,\n"
+                 "            4 a file, a device or the output cannot be used\n");
     return WORKER_DONE;
 }
 

@@ -73,6 +73,25 @@ expect_exit 0 "$WORKER" make-model --shape tiny --type f32 --seed 2 "$WORK/secon
 expect_exit 4 "$WORKER" make-model "$WORK/none/x.gguf"
 expect_text "$WORK/err" "$WORK/none/x.gguf: cannot write"
 
+# Behind -- everything is a word, also what looks like an option.
+(cd "$WORK" && expect_exit 0 "$WORKER" make-model --shape tiny -- -odd.gguf)
+[ -s "$WORK/-odd.gguf" ] || fail "-- does not let a name begin with a dash"
+refused "one file to write" make-model -- -odd.gguf --shape tiny
+
+# What is printed must have arrived.
+full() {
+  local got=0
+  "$WORKER" "$@" >/dev/full 2>"$WORK/err" || got=$?
+  [ "$got" -eq 4 ] || fail "a full disk: exit code $got: $*"
+  expect_text "$WORK/err" "No space left on device"
+}
+full --help
+full --version
+full llm --help
+full make-model --shape tiny "$WORK/full.gguf"
+full llm --no-report --model "$model" --tokens 2
+full llm --no-report --model "$model" --tokens 2 --json
+
 # ---- Prompts and text ----
 
 llm --prompt "one" --tokens 10 >"$WORK/one"
@@ -108,6 +127,26 @@ expect_figure generated_tokens 35
 llm --tokens 1 --json >"$WORK/out" 2>/dev/null
 grep -q '"tokens_per_second": null' "$WORK/out" || fail "one token has no tokens per second"
 
+# No prompt is no data: said so, and the object is there.
+printf '\n\n' >"$WORK/prompts"
+expect_exit 3 "$WORKER" llm --no-report --model "$model" --json --prompt-file "$WORK/prompts"
+expect_text "$WORK/err" "warning: $WORK/prompts: no prompts"
+expect_figure requests 0
+expect_exit 3 "$WORKER" llm --no-report --model "$model" -
+
+# A line above 16 MiB is a request that failed; the run goes on.
+{
+  echo one
+  head -c 17000000 /dev/zero | tr '\0' x
+  printf '\ntwo\n'
+} >"$WORK/prompts"
+expect_exit 1 "$WORKER" llm --no-report --model "$model" --tokens 2 --json \
+  --prompt-file "$WORK/prompts"
+expect_text "$WORK/err" "a line of more than"
+expect_figure requests 3
+expect_figure completed 2
+expect_figure failed 1
+
 # A prompt that does not fit is that request's failure.
 printf 'a\nthis is a prompt far too long for it\n' >"$WORK/prompts"
 expect_exit 1 "$WORKER" llm --no-report --model "$model" --context 12 --tokens 2 --json \
@@ -136,4 +175,4 @@ expect_text "$WORK/err" "no such device"
 
 # A reader that goes away ends it, however much was asked for.
 llm --requests forever --tokens 50 2>"$WORK/err" | head -c 100 >/dev/null || true
-expect_text "$WORK/err" "cannot be written"
+expect_text "$WORK/err" "its reader is gone"
