@@ -1,18 +1,10 @@
 // inferstat loads
 #include "client/cli/listing.h"
 #include "client/cli/stages.h"
-#include "client/cli/view.h"
 
 enum {
     WATERFALL_LEAST = 72, // terminal columns for stages with bars
     BAR_WIDTH = 30,
-};
-
-struct listed {
-    struct cli *cli;
-    const struct view *view;
-    struct table *table;
-    uint64_t rows;
 };
 
 static void add_waterfall(struct table *table, struct stages *stages, const struct result *page,
@@ -30,43 +22,25 @@ static void add_waterfall(struct table *table, struct stages *stages, const stru
         table_add_below(table, stages_line(line, &other, started, duration, bar));
 }
 
-static enum status take_page(void *context, const struct result *page, struct error *err)
+static enum status add_rows(struct cli *cli, const struct view *view, struct table *table,
+                            const struct result *page, struct error *err)
 {
-    struct listed *listed = context;
     struct stages *stages;
-    enum status status = stages_ask(&stages, listed->cli, page, err);
+    enum status status = stages_ask(&stages, cli, page, err);
     if (status != STATUS_OK)
         return status;
-    unsigned width = listed->cli->around.width;
+    unsigned width = cli->around.width;
     unsigned bar = width == 0 || width >= WATERFALL_LEAST ? BAR_WIDTH : 0;
     for (size_t row = 0; row < result_row_count(page); row++) {
-        view_add_row(listed->view, listed->table, page, row);
-        add_waterfall(listed->table, stages, page, row, bar);
+        view_add_row(view, table, page, row);
+        add_waterfall(table, stages, page, row, bar);
     }
-    listed->rows += result_row_count(page);
     stages_free(stages);
     return STATUS_OK;
 }
 
-static enum status list_for_people(struct cli *cli, struct error *err)
-{
-    struct listed listed = {.cli = cli, .view = view_of(RECORD_KIND_LOAD)};
-    if (view_table(&listed.table, listed.view) != STATUS_OK)
-        return error_set(err, STATUS_NOMEM, "loads: out of memory");
-    enum status status =
-        listing_pages(cli, RECORD_KIND_LOAD, false, listing_limit(cli), take_page, &listed, err);
-    if (status == STATUS_OK && listed.rows == 0)
-        status = cli_no_data(cli, "loads", err);
-    if (status == STATUS_OK)
-        status = table_print(listed.table, cli->around.out, cli->around.width, err);
-    if (status == STATUS_OK)
-        listing_note_limit(cli, listed.rows);
-    table_free(listed.table);
-    return status;
-}
-
 enum status command_loads(struct cli *cli, struct error *err)
 {
-    return cli->options.format == FORMAT_TEXT ? list_for_people(cli, err)
+    return cli->options.format == FORMAT_TEXT ? listing_for_people(cli, add_rows, err)
                                               : listing_for_machines(cli, err);
 }

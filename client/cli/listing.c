@@ -67,7 +67,8 @@ enum status listing_write(struct cli *cli, enum record_kind kind, bool oldest_fi
     return listing_pages(cli, kind, oldest_first, limit, write_page, rows, err);
 }
 
-enum record_kind listing_kind(const struct cli *cli)
+// The kind whose listing the options' command is ("inferences").
+static enum record_kind listing_kind(const struct cli *cli)
 {
     static const struct {
         const char *command;
@@ -84,17 +85,54 @@ enum record_kind listing_kind(const struct cli *cli)
     return RECORD_KIND_COUNT;
 }
 
-uint64_t listing_limit(const struct cli *cli)
+// How many rows the options ask for: --limit, else all for machines and the newest
+// for people.  0: all.
+static uint64_t listing_limit(const struct cli *cli)
 {
     if (option_given(&cli->options, OPTION_LIMIT))
         return cli->options.limit;
     return cli->options.format == FORMAT_TEXT ? NEWEST_FOR_PEOPLE : 0;
 }
 
-void listing_note_limit(const struct cli *cli, uint64_t rows)
+// The line below a listing that holds no more than the newest rows.
+static void note_limit(const struct cli *cli, uint64_t rows)
 {
     if (!option_given(&cli->options, OPTION_LIMIT) && rows == NEWEST_FOR_PEOPLE)
         (void)fprintf(cli->around.out, "(the %" PRIu64 " newest; --limit 0 shows all)\n", rows);
+}
+
+// A table being filled from pages.
+struct listed {
+    struct cli *cli;
+    listing_add *add;
+    const struct view *view;
+    struct table *table;
+    uint64_t rows;
+};
+
+static enum status take_page(void *context, const struct result *page, struct error *err)
+{
+    struct listed *listed = context;
+    listed->rows += result_row_count(page);
+    return listed->add(listed->cli, listed->view, listed->table, page, err);
+}
+
+enum status listing_for_people(struct cli *cli, listing_add *add, struct error *err)
+{
+    enum record_kind kind = listing_kind(cli);
+    struct listed listed = {.cli = cli, .add = add, .view = view_of(kind)};
+    if (view_table(&listed.table, listed.view) != STATUS_OK)
+        return error_set(err, STATUS_NOMEM, "%s: out of memory", cli->command->name);
+    enum status status =
+        listing_pages(cli, kind, false, listing_limit(cli), take_page, &listed, err);
+    if (status == STATUS_OK && listed.rows == 0)
+        status = cli_no_data(cli, cli->command->name, err);
+    if (status == STATUS_OK)
+        status = table_print(listed.table, cli->around.out, cli->around.width, err);
+    if (status == STATUS_OK)
+        note_limit(cli, listed.rows);
+    table_free(listed.table);
+    return status;
 }
 
 enum status listing_for_machines(struct cli *cli, struct error *err)

@@ -7,6 +7,7 @@
 
 #include "client/cli/cli.h"
 #include "client/cli/rows.h"
+#include "client/cli/view.h"
 
 // Takes one page (borrowed); anything but STATUS_OK ends the listing.
 typedef enum status listing_take(void *context, const struct result *page, struct error *err);
@@ -28,15 +29,13 @@ MUST_CHECK enum status listing_filtered(struct cli *cli, enum record_kind kind,
 MUST_CHECK enum status listing_write(struct cli *cli, enum record_kind kind, bool oldest_first,
                                      uint64_t limit, struct rows *rows, struct error *err);
 
-// The kind whose listing the options' command is ("inferences").
-enum record_kind listing_kind(const struct cli *cli);
+// Adds the rows of a page (borrowed) to a table of the view.
+typedef enum status listing_add(struct cli *cli, const struct view *view, struct table *table,
+                                const struct result *page, struct error *err);
 
-// How many rows the options ask for: --limit, else all for machines and the 20
-// newest for people.  0: all.
-uint64_t listing_limit(const struct cli *cli);
-
-// The line below a listing for people that holds no more than the newest rows.
-void listing_note_limit(const struct cli *cli, uint64_t rows);
+// A listing for people: the whole of a command without --json or --csv.  The newest
+// rows, where --limit asks for no others.
+MUST_CHECK enum status listing_for_people(struct cli *cli, listing_add *add, struct error *err);
 
 // A listing for machines: the whole of a command under --json or --csv.
 MUST_CHECK enum status listing_for_machines(struct cli *cli, struct error *err);

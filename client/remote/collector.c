@@ -134,6 +134,15 @@ static bool is_woken(int wake_fd)
     return wake_fd >= 0 && poll(&waited, 1, 0) > 0;
 }
 
+// Whether waiting may go on: STATUS_OK, and the time now.
+static enum status may_wait(uint64_t deadline_ns, int wake_fd, uint64_t *now_ns)
+{
+    *now_ns = clock_monotonic_ns();
+    if (*now_ns >= deadline_ns)
+        return STATUS_TIMEOUT;
+    return is_woken(wake_fd) ? STATUS_CANCELLED : STATUS_OK;
+}
+
 // Sends as soon as somebody is connected.
 static enum status send_until(struct wire_socket *socket, const void *bytes, size_t size,
                               uint64_t deadline_ns, int wake_fd)
@@ -143,11 +152,10 @@ static enum status send_until(struct wire_socket *socket, const void *bytes, siz
         enum status status = wire_send(socket, NULL, bytes, size);
         if (status != STATUS_FULL)
             return status;
-        uint64_t now_ns = clock_monotonic_ns();
-        if (now_ns >= deadline_ns)
-            return STATUS_TIMEOUT;
-        if (is_woken(wake_fd))
-            return STATUS_CANCELLED;
+        uint64_t now_ns;
+        status = may_wait(deadline_ns, wake_fd, &now_ns);
+        if (status != STATUS_OK)
+            return status;
         uint64_t wake_ns = now_ns + pause_ns;
         clock_sleep_until_ns(wake_ns < deadline_ns ? wake_ns : deadline_ns);
         pause_ns = pause_ns * 2 < retry_most_ns ? pause_ns * 2 : retry_most_ns;
@@ -176,11 +184,10 @@ static enum status receive_until(struct wire_socket *socket, uint64_t id, uint64
             continue;
         if (status != STATUS_NO_DATA)
             return status;
-        uint64_t now_ns = clock_monotonic_ns();
-        if (now_ns >= deadline_ns)
-            return STATUS_TIMEOUT;
-        if (is_woken(wake_fd))
-            return STATUS_CANCELLED;
+        uint64_t now_ns;
+        status = may_wait(deadline_ns, wake_fd, &now_ns);
+        if (status != STATUS_OK)
+            return status;
         uint32_t ready;
         wire_wait(&socket, 1, wake_fd, (int64_t)(deadline_ns - now_ns), &ready);
     }

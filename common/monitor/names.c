@@ -212,7 +212,8 @@ static const char *as_kept(char clean[NAMES_SIZE_MAX + 1], const char *text, siz
     return clean;
 }
 
-uint32_t names_add(struct names *names, const char *text)
+// The number of a name; one that is not there is added, or 0.
+static uint32_t number_of(struct names *names, const char *text, bool add)
 {
     if (!text || !*text || !names->writable)
         return 0;
@@ -222,22 +223,18 @@ uint32_t names_add(struct names *names, const char *text)
 
     (void)pthread_mutex_lock(&names->lock);
     uint32_t name = *slot_of(names, text, size);
-    if (name == 0)
+    if (name == 0 && add)
         name = append(names, text, size);
     (void)pthread_mutex_unlock(&names->lock);
     return name;
 }
 
+uint32_t names_add(struct names *names, const char *text)
+{
+    return number_of(names, text, true);
+}
+
 uint32_t names_find(struct names *names, const char *text)
 {
-    if (!text || !*text || !names->writable)
-        return 0;
-    char clean[NAMES_SIZE_MAX + 1];
-    size_t size;
-    text = as_kept(clean, text, &size);
-
-    (void)pthread_mutex_lock(&names->lock);
-    const uint32_t name = *slot_of(names, text, size);
-    (void)pthread_mutex_unlock(&names->lock);
-    return name;
+    return number_of(names, text, false);
 }
