@@ -3,6 +3,12 @@
 #   inferstat_room(NAME SOURCES... [LINK LIBS...])  a static library of hand-written code
 #   inferstat_program(NAME SOURCES... [LINK LIBS...])  an executable in bin/ of the build folder
 
+# A plain `cmake -S . -B build` is a release that can be debugged.
+if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "Debug, Release, RelWithDebInfo or MinSizeRel"
+      FORCE)
+endif()
+
 include(CheckPIESupported)
 check_pie_supported()
 
@@ -21,12 +27,15 @@ target_compile_options(inferstat_options INTERFACE
                        -ffunction-sections -fdata-sections -fno-math-errno)
 target_link_options(inferstat_options INTERFACE -Wl,--gc-sections -Wl,-z,relro,-z,now)
 
+# What the sanitizers and the fuzzer want of every file, also of generated ones.
+add_library(inferstat_instrumented INTERFACE)
+target_link_libraries(inferstat_options INTERFACE inferstat_instrumented)
 if(INFERSTAT_SANITIZE)
-  target_compile_options(inferstat_options INTERFACE
+  target_compile_options(inferstat_instrumented INTERFACE
                          -fsanitize=${INFERSTAT_SANITIZE} -fno-omit-frame-pointer -O1 -g)
-  target_link_options(inferstat_options INTERFACE -fsanitize=${INFERSTAT_SANITIZE})
+  target_link_options(inferstat_instrumented INTERFACE -fsanitize=${INFERSTAT_SANITIZE})
   if(INFERSTAT_SANITIZE MATCHES "undefined")
-    target_compile_options(inferstat_options INTERFACE -fno-sanitize-recover=undefined)
+    target_compile_options(inferstat_instrumented INTERFACE -fno-sanitize-recover=undefined)
   endif()
 else()
   target_compile_options(inferstat_options INTERFACE
@@ -36,12 +45,17 @@ else()
 endif()
 if(INFERSTAT_FUZZ)
   # Coverage feedback everywhere; only the targets themselves link libFuzzer.
-  target_compile_options(inferstat_options INTERFACE -fsanitize=fuzzer-no-link)
+  target_compile_options(inferstat_instrumented INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 
-# Assertions guard against our own bugs and stay on in releases.
-set(CMAKE_C_FLAGS_RELWITHDEBINFO "-O2 -g")
-set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O2 -g")
+# Assertions guard against our own bugs and stay on in releases: CMake's own flags would
+# switch them off, what the user asks for is the user's.
+foreach(language C CXX)
+  string(STRIP "${CMAKE_${language}_FLAGS_RELWITHDEBINFO_INIT}" preset)
+  if(CMAKE_${language}_FLAGS_RELWITHDEBINFO STREQUAL preset)
+    set(CMAKE_${language}_FLAGS_RELWITHDEBINFO "-O2 -g")
+  endif()
+endforeach()
 
 function(inferstat_room name)
   cmake_parse_arguments(ROOM "" "" "LINK" ${ARGN})
