@@ -23,21 +23,20 @@ static const char *const dimension_names[QUERY_DIMENSION_COUNT] = {
      .meaning = text,                                                                              \
      .unit = UNIT_##column_unit,                                                                   \
      .column = (int)(id)},
-#define NO_LINE(of, id, column_name, column_unit, text)
 
-#define LINE_FOR_NONE             NO_LINE
-#define LINE_FOR_TIME             NO_LINE
-#define LINE_FOR_COUNT            LINE
-#define LINE_FOR_DURATION         LINE
-#define LINE_FOR_BYTES            LINE
-#define LINE_FOR_RATIO            LINE
-#define LINE_FOR_TOKENS           LINE
-#define LINE_FOR_BYTES_PER_SECOND LINE
-#define LINE_FOR_FLOPS            LINE
-#define LINE_FOR_CELSIUS          LINE
-#define LINE_FOR_WATTS            LINE
-#define LINE_FOR_JOULES           LINE
-#define LINE_FOR_HERTZ            LINE
+#define LINE_FOR_NONE(...)
+#define LINE_FOR_TIME(...)
+#define LINE_FOR_COUNT(...)            LINE(__VA_ARGS__)
+#define LINE_FOR_DURATION(...)         LINE(__VA_ARGS__)
+#define LINE_FOR_BYTES(...)            LINE(__VA_ARGS__)
+#define LINE_FOR_RATIO(...)            LINE(__VA_ARGS__)
+#define LINE_FOR_TOKENS(...)           LINE(__VA_ARGS__)
+#define LINE_FOR_BYTES_PER_SECOND(...) LINE(__VA_ARGS__)
+#define LINE_FOR_FLOPS(...)            LINE(__VA_ARGS__)
+#define LINE_FOR_CELSIUS(...)          LINE(__VA_ARGS__)
+#define LINE_FOR_WATTS(...)            LINE(__VA_ARGS__)
+#define LINE_FOR_JOULES(...)           LINE(__VA_ARGS__)
+#define LINE_FOR_HERTZ(...)            LINE(__VA_ARGS__)
 
 // Columns that are not numbers have no unit, so the unit alone decides.
 #define OF_DEVICE(id, name, type, unit, presence, text)                                            \
