@@ -16,6 +16,7 @@
 #include "common/wire/socket.h"
 
 static const uint64_t default_timeout_ns = UINT64_C(3000000000);
+static const uint64_t clear_wait_ns = UINT64_C(600000000000);
 
 // Between two tries to send while nobody is connected.
 static const uint64_t retry_first_ns = UINT64_C(1000000);
@@ -243,9 +244,10 @@ static enum status ask(struct wire_socket *socket, const void *bytes, size_t siz
     enum status status = STATUS_TIMEOUT;
     for (int i = reads ? 0 : 1; i < 2 && status == STATUS_TIMEOUT; i++) {
         status = send_until(socket, bytes, size, deadlines_ns[i], collector->wake_fd);
+        // A large clearing takes its time, and the one who asked can give up.
+        const uint64_t answer_ns = reads ? deadlines_ns[i] : deadlines_ns[i] + clear_wait_ns;
         if (status == STATUS_OK)
-            status =
-                receive_until(socket, query->query.id, deadlines_ns[i], collector->wake_fd, reply);
+            status = receive_until(socket, query->query.id, answer_ns, collector->wake_fd, reply);
     }
     return status;
 }

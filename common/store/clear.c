@@ -1,5 +1,7 @@
 #include "common/store/clear.h"
 
+#include <stdio.h>
+
 #include <sqlite3.h>
 
 #include "common/store/database.h"
@@ -7,6 +9,7 @@
 #include "common/store/lock.h"
 #include "common/store/schema.h"
 #include "common/store/store.h"
+#include "common/sys/log.h"
 
 static enum status run_filtered(sqlite3 *db, sqlite3_str *sql, const struct query_filter *filter,
                                 struct error *err)
@@ -19,59 +22,134 @@ static enum status run_filtered(sqlite3 *db, sqlite3_str *sql, const struct quer
     return status;
 }
 
-static enum status clear_kind(sqlite3 *db, enum record_kind kind, const struct query_filter *filter,
-                              uint64_t *cleared, struct error *err)
+// One integer about a kind's table.
+static enum status ask_table(sqlite3 *db, const char *what, enum record_kind kind, int64_t *out,
+                             struct error *err)
 {
-    const char *table = record_kind_info(kind)->name;
+    char sql[96];
+    (void)snprintf(sql, sizeof sql, "SELECT %s FROM \"%s\"", what, record_kind_info(kind)->name);
+    return database_integer(db, sql, out, err);
+}
+
+// Goes on to the next kind that the filter covers, from the last to the first:
+// stages know their model by their load, so they go before it.
+static enum status next_kind(struct clearing *clearing, sqlite3 *db, struct error *err)
+{
+    enum query_dimension missing;
+    do
+        clearing->kind--;
+    while (clearing->kind > RECORD_KIND_RUN &&
+           !filter_applies((enum record_kind)clearing->kind, &clearing->filter, &missing));
+    if (clearing->kind == RECORD_KIND_RUN)
+        return STATUS_OK;
+    int64_t first = 0;
+    enum status status = ask_table(db, "min(id)", (enum record_kind)clearing->kind, &first, err);
+    clearing->after = first - 1;
+    return status;
+}
+
+enum status clear_begin(struct clearing *clearing, sqlite3 *db, const struct query_filter *filter,
+                        struct error *err)
+{
+    *clearing = (struct clearing){.filter = *filter, .kind = RECORD_KIND_COUNT};
+    enum status status = STATUS_OK;
+    for (unsigned kind = RECORD_KIND_RUN + 1; kind < RECORD_KIND_COUNT && status == STATUS_OK;
+         kind++)
+        status = ask_table(db, "max(id)", (enum record_kind)kind, &clearing->last[kind], err);
+    return status == STATUS_OK ? next_kind(clearing, db, err) : status;
+}
+
+// The rows of the slice.  Ids bound the work whatever the filter finds, and so
+// do without any other index.
+static void append_slice(sqlite3_str *sql, const struct clearing *clearing)
+{
+    const enum record_kind kind = (enum record_kind)clearing->kind;
+    const int64_t left = clearing->last[kind] - clearing->after;
+    filter_where(sql, kind, &clearing->filter);
+    sqlite3_str_appendf(
+        sql, " AND t.id BETWEEN %lld AND %lld", (long long)clearing->after + 1,
+        (long long)(left < CLEAR_SLICE ? clearing->last[kind] : clearing->after + CLEAR_SLICE));
+}
+
+static enum status clear_some(struct clearing *clearing, sqlite3 *db, struct error *err)
+{
+    const char *table = record_kind_info((enum record_kind)clearing->kind)->name;
     sqlite3_str *sql = sqlite3_str_new(db);
-    sqlite3_str_appendf(sql, "WITH gone AS (SELECT t.run AS run, count(*) AS n FROM \"%w\" t",
-                        table);
-    filter_where(sql, kind, filter);
+    sqlite3_str_appendf(
+        sql, "WITH gone AS (SELECT t.run AS run, count(*) AS n FROM \"%w\" t NOT INDEXED", table);
+    append_slice(sql, clearing);
     sqlite3_str_appendf(sql,
                         " GROUP BY t.run) UPDATE ledger SET cleared = cleared +"
                         " (SELECT n FROM gone WHERE gone.run = ledger.run)"
                         " WHERE kind = %d AND run IN (SELECT run FROM gone)",
-                        (int)kind);
-    enum status status = run_filtered(db, sql, filter, err);
+                        clearing->kind);
+    enum status status = run_filtered(db, sql, &clearing->filter, err);
     if (status != STATUS_OK)
         return status;
     sql = sqlite3_str_new(db);
-    sqlite3_str_appendf(sql, "DELETE FROM \"%w\" AS t", table);
-    filter_where(sql, kind, filter);
-    status = run_filtered(db, sql, filter, err);
-    *cleared += (uint64_t)sqlite3_changes64(db);
-    return status;
+    sqlite3_str_appendf(sql, "DELETE FROM \"%w\" AS t NOT INDEXED", table);
+    append_slice(sql, clearing);
+    return run_filtered(db, sql, &clearing->filter, err);
 }
 
-// Kinds from the last to the first: stages know their model by their load, so
-// they go before it.
-static enum status clear_kinds(sqlite3 *db, const struct query_filter *filter, uint64_t *cleared,
-                               struct error *err)
+static enum status clear_in_transaction(struct clearing *clearing, sqlite3 *db, struct error *err)
 {
-    enum status status = STATUS_OK;
-    for (int kind = RECORD_KIND_COUNT - 1; kind > RECORD_KIND_RUN && status == STATUS_OK; kind--) {
-        enum query_dimension missing;
-        if (filter_applies((enum record_kind)kind, filter, &missing))
-            status = clear_kind(db, (enum record_kind)kind, filter, cleared, err);
-    }
-    return status;
-}
-
-enum status clear_rows(sqlite3 *db, const struct query_filter *filter, uint64_t *cleared,
-                       struct error *err)
-{
-    *cleared = 0;
     enum status status = database_exec(db, "BEGIN IMMEDIATE", err);
-    if (status != STATUS_OK)
-        return status;
-    status = clear_kinds(db, filter, cleared, err);
+    uint64_t rows = 0;
+    if (status == STATUS_OK)
+        status = clear_some(clearing, db, err);
+    if (status == STATUS_OK)
+        rows = (uint64_t)sqlite3_changes64(db);
     if (status == STATUS_OK)
         status = database_exec(db, "COMMIT", err);
     if (status != STATUS_OK) {
         database_rollback(db);
         return status;
     }
-    return database_exec(db, "PRAGMA incremental_vacuum", err);
+    clearing->cleared += rows;
+    clearing->after += CLEAR_SLICE;
+    return STATUS_OK;
+}
+
+// Gives back some of the free pages; true when that was the last of it.  What
+// cannot be given back is used again: no reason to call the clearing failed.
+static bool give_back(sqlite3 *db)
+{
+    struct error err;
+    int64_t before = 0, left = 0;
+    enum status status = database_integer(db, "PRAGMA freelist_count", &before, &err);
+    if (status == STATUS_OK)
+        status = database_exec(db, "PRAGMA incremental_vacuum(4096)", &err);
+    if (status == STATUS_OK)
+        status = database_integer(db, "PRAGMA freelist_count", &left, &err);
+    if (status != STATUS_OK)
+        log_write(LOG_LEVEL_WARNING, "the room of what was cleared is not given back: %s",
+                  err.text);
+    return status != STATUS_OK || left == 0 || left >= before;
+}
+
+enum status clear_slice(struct clearing *clearing, sqlite3 *db, bool *done, struct error *err)
+{
+    *done = false;
+    if (clearing->kind == RECORD_KIND_RUN) {
+        *done = give_back(db);
+        return STATUS_OK;
+    }
+    if (clearing->after < clearing->last[clearing->kind])
+        return clear_in_transaction(clearing, db, err);
+    return next_kind(clearing, db, err);
+}
+
+static enum status clear_rows(sqlite3 *db, const struct query_filter *filter, uint64_t *cleared,
+                              struct error *err)
+{
+    struct clearing clearing;
+    bool done = false;
+    enum status status = clear_begin(&clearing, db, filter, err);
+    while (status == STATUS_OK && !done)
+        status = clear_slice(&clearing, db, &done, err);
+    *cleared = clearing.cleared;
+    return status;
 }
 
 enum status store_clear(const char *path, const struct query_filter *filter, uint64_t *cleared,

@@ -2,6 +2,7 @@
 #ifndef INFERSTAT_STORE_CLEAR_H
 #define INFERSTAT_STORE_CLEAR_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "common/core/error.h"
@@ -9,10 +10,26 @@
 
 struct sqlite3;
 
-// Deletes the rows of all kinds but runs that the filter covers, counts them as
-// cleared in their runs' ledgers, in one transaction of its own, and gives the
-// room back to the file system.  `*cleared`: rows.
-MUST_CHECK enum status clear_rows(struct sqlite3 *db, const struct query_filter *filter,
-                                  uint64_t *cleared, struct error *err);
+enum { CLEAR_SLICE = 50000 }; // ids looked at in one transaction
+
+// A clearing under way: of the rows of all kinds but runs that the filter covers
+// and that were there when it began.
+struct clearing {
+    struct query_filter filter;
+    uint64_t cleared; // rows so far
+    int kind;         // the one at work; RECORD_KIND_RUN: only room to give back
+    int64_t after;    // ids of that kind up to here are done
+    int64_t last[RECORD_KIND_COUNT];
+};
+
+MUST_CHECK enum status clear_begin(struct clearing *clearing, struct sqlite3 *db,
+                                   const struct query_filter *filter, struct error *err);
+
+// Deletes the next rows and counts them as cleared in their runs' ledgers, in a
+// transaction of its own; when all are gone, gives room back to the file system.
+// Sets `*done` when there is nothing left to do.  What went before stays cleared
+// where it fails.
+MUST_CHECK enum status clear_slice(struct clearing *clearing, struct sqlite3 *db, bool *done,
+                                   struct error *err);
 
 #endif

@@ -22,6 +22,7 @@
 
 enum {
     TICK_NS = 250000000,       // how often silence is looked for
+    AWAY_NS = 1000000000,      // longer between two looks: the writer was kept elsewhere
     GROUP_NS_MAX = 80000000,   // a group's transaction is not held open longer
     GROUP_RECORDS_MAX = 65536, // nor made larger
     LINGER_RECORDS = 2048,     // a group of so many is under load: it waits
@@ -41,6 +42,10 @@ struct writer {
     unsigned char store[16];
     uint64_t undecodable; // frames since the last commit
     uint64_t ticked_at_ns;
+    bool drained;            // the last group ended because nothing was queued any longer
+    int64_t changes;         // rows changed by this connection when its transaction began
+    struct work *clear_work; // a clearing under way, or NULL
+    struct clearing clearing;
     struct checkpoint checkpoint;
     bool checkpoint_failing; // and it was said
     bool failing;            // the last group could not be written, and it was said
@@ -111,14 +116,13 @@ static void fail_group(struct writer *writer, const struct error *err)
 {
     database_rollback(writer->db);
     batches_drop_acks(writer->batches);
-    runs_forget(writer->runs);
     if (!writer->failing)
         log_write(LOG_LEVEL_ERROR, "%s (nothing is acknowledged until the store can be written)",
                   err->text);
     writer->failing = true;
     struct error again;
     if (inserter_reset(writer->inserter, &again) != STATUS_OK ||
-        runs_load_open(writer->runs, clock_monotonic_ns(), &again) != STATUS_OK)
+        runs_reload(writer->runs, clock_monotonic_ns(), &again) != STATUS_OK)
         log_write(LOG_LEVEL_DEBUG, "%s", again.text);
 }
 
@@ -155,7 +159,18 @@ static enum status begin(struct writer *writer, struct error *err)
 {
     if (in_transaction(writer))
         return STATUS_OK;
+    writer->changes = sqlite3_total_changes64(writer->db);
     return database_exec(writer->db, "BEGIN IMMEDIATE", err);
+}
+
+// After a commit: only one that wrote something shows that the store can be
+// written again.
+static void recover(struct writer *writer)
+{
+    if (!writer->failing || sqlite3_total_changes64(writer->db) == writer->changes)
+        return;
+    log_write(LOG_LEVEL_WARNING, "the store can be written again");
+    writer->failing = false;
 }
 
 // Ends the group: commits where there is something to, then acknowledges.
@@ -175,9 +190,7 @@ static void end_group(struct writer *writer, enum status status, struct error *e
         writer->undecodable = 0;
         checkpoint_note(&writer->checkpoint, batches_records(writer->batches) > 0,
                         clock_monotonic_ns());
-        if (writer->failing)
-            log_write(LOG_LEVEL_WARNING, "the store can be written again");
-        writer->failing = false;
+        recover(writer);
         post_ids(writer);
     }
     batches_send_acks(writer->batches);
@@ -205,18 +218,43 @@ static void reply_clear(struct writer *writer, const struct work *work, enum sta
     result_free(result);
 }
 
-// Clearing is a transaction of its own, between two groups.
-static void clear(struct writer *writer, const struct work *work)
+static void end_clearing(struct writer *writer, enum status status, const struct error *err)
+{
+    if (status != STATUS_OK)
+        log_write(LOG_LEVEL_ERROR, "cannot clear: %s", err->text);
+    else
+        log_write(LOG_LEVEL_INFO, "cleared %llu records",
+                  (unsigned long long)writer->clearing.cleared);
+    checkpoint_note(&writer->checkpoint, true, clock_monotonic_ns());
+    reply_clear(writer, writer->clear_work, status, writer->clearing.cleared, err);
+    work_free(writer->clear_work);
+    writer->clear_work = NULL;
+}
+
+// Clears one slice, in a transaction between two groups.
+static void clear_some(struct writer *writer)
 {
     struct error err = {.text = "out of memory"};
-    uint64_t cleared = 0;
-    enum status status = clear_rows(writer->db, &work->filter, &cleared, &err);
+    bool done = false;
+    enum status status = clear_slice(&writer->clearing, writer->db, &done, &err);
+    if (status != STATUS_OK || done)
+        end_clearing(writer, status, &err);
+}
+
+// Takes over `work`.  One clearing at a time.
+static void begin_clearing(struct writer *writer, struct work *work)
+{
+    struct error err = {.text = "out of memory"};
+    if (writer->clear_work) {
+        (void)!error_set(&err, STATUS_BUSY, "the collector is clearing already (try again)");
+        reply_clear(writer, work, STATUS_BUSY, 0, &err);
+        work_free(work);
+        return;
+    }
+    writer->clear_work = work;
+    enum status status = clear_begin(&writer->clearing, writer->db, &work->filter, &err);
     if (status != STATUS_OK)
-        log_write(LOG_LEVEL_ERROR, "cannot clear: %s", err.text);
-    else
-        log_write(LOG_LEVEL_INFO, "cleared %llu records", (unsigned long long)cleared);
-    checkpoint_note(&writer->checkpoint, true, clock_monotonic_ns());
-    reply_clear(writer, work, status, cleared, &err);
+        end_clearing(writer, status, &err);
 }
 
 static enum status take_message(struct writer *writer, const struct work *work, struct error *err)
@@ -275,8 +313,10 @@ static void run_group(struct writer *writer)
     const uint64_t began_ns = clock_monotonic_ns();
     struct work *clearing = NULL;
     batches_begin(writer->batches);
+    writer->drained = false;
     while (status == STATUS_OK && !writer->stop) {
         struct work *work = next_work(writer, began_ns);
+        writer->drained = !work;
         if (!work)
             break;
         if (work->kind == WORK_CLEAR) {
@@ -290,20 +330,28 @@ static void run_group(struct writer *writer)
             break;
     }
     end_group(writer, status, &err);
-    if (clearing) {
-        clear(writer, clearing);
-        work_free(clearing);
-    }
+    if (clearing)
+        begin_clearing(writer, clearing);
 }
 
 // ---- Silence ---------------------------------------------------------------------------
 
+// What a run's silence is judged by.
+struct look {
+    uint64_t now_ns;
+    uint64_t away_ns; // since the last look the writer heard nobody for so long
+    bool drained;     // whatever was said has been heard
+};
+
 static void look_at_run(void *context, struct run *run)
 {
-    const uint64_t now_ns = *(const uint64_t *)context;
+    const struct look *look = context;
     if (run->end != RECORD_RUN_END_OPEN)
         return;
-    if (now_ns - run->heard_at_ns > (uint64_t)SILENT_SECONDS * SECOND_NS) {
+    run->heard_at_ns += look->away_ns;
+    if (run->heard_at_ns > look->now_ns)
+        run->heard_at_ns = look->now_ns;
+    if (look->drained && look->now_ns - run->heard_at_ns > (uint64_t)SILENT_SECONDS * SECOND_NS) {
         run->end = RECORD_RUN_END_SILENT;
         run->dirty = true;
     } else if (run->heard_ns - run->flushed_heard_ns > HEARD_SAVE_SECONDS * SECOND_NS) {
@@ -325,8 +373,12 @@ static void tick(struct writer *writer)
     uint64_t now_ns = clock_monotonic_ns();
     if (now_ns - writer->ticked_at_ns < TICK_NS)
         return;
+    const uint64_t since_ns = now_ns - writer->ticked_at_ns;
+    struct look look = {.now_ns = now_ns,
+                        .away_ns = since_ns > AWAY_NS ? since_ns - TICK_NS : 0,
+                        .drained = writer->drained};
     writer->ticked_at_ns = now_ns;
-    runs_each(writer->runs, look_at_run, &now_ns);
+    runs_each(writer->runs, look_at_run, &look);
     if (runs_are_dirty(writer->runs)) {
         struct error err = {.text = "writer: failed"};
         batches_begin(writer->batches);
@@ -344,11 +396,19 @@ static void *writer_body(void *context)
     enum status status = open_store(writer, &err);
     if (status == STATUS_OK)
         post_ids(writer);
+    writer->ticked_at_ns = clock_monotonic_ns();
     service_report(&writer->service, status, &err);
     while (status == STATUS_OK && !writer->stop) {
-        queue_wait(writer->config.inbox, TICK_NS);
+        queue_wait(writer->config.inbox, writer->clear_work ? 0 : TICK_NS);
         run_group(writer);
+        if (writer->clear_work && !writer->stop)
+            clear_some(writer);
         tick(writer);
+    }
+    if (writer->clear_work) {
+        const enum status ended =
+            error_set(&err, STATUS_CANCELLED, "the collector ended before all was cleared");
+        end_clearing(writer, ended, &err);
     }
     close_store(writer);
     return NULL;

@@ -265,6 +265,36 @@ enum status runs_load_open(struct runs *runs, uint64_t now_ns, struct error *err
     return status == STATUS_OK ? loaded : status;
 }
 
+static enum status greet_again(struct runs *runs, unsigned char (*greeted)[MESSAGE_RUN_SIZE],
+                               size_t count, uint64_t now_ns, struct error *err)
+{
+    enum status status = runs_load_open(runs, now_ns, err);
+    for (size_t i = 0; i < count && status == STATUS_OK; i++) {
+        struct run *run = NULL; // none: its Hello was rolled back
+        status = runs_find(runs, greeted[i], &run, err);
+        if (run)
+            run->greeted = true;
+    }
+    return status;
+}
+
+enum status runs_reload(struct runs *runs, uint64_t now_ns, struct error *err)
+{
+    size_t count = 0, used = 0;
+    for (size_t i = 0; i < BUCKETS; i++)
+        for (const struct run *run = runs->buckets[i]; run; run = run->next_in_bucket)
+            count += run->greeted;
+    unsigned char(*greeted)[MESSAGE_RUN_SIZE] = calloc(count ? count : 1, sizeof *greeted);
+    for (size_t i = 0; i < BUCKETS && greeted; i++)
+        for (const struct run *run = runs->buckets[i]; run; run = run->next_in_bucket)
+            if (run->greeted)
+                memcpy(greeted[used++], run->uuid, MESSAGE_RUN_SIZE);
+    runs_forget(runs);
+    enum status status = greet_again(runs, greeted, used, now_ns, err);
+    free(greeted);
+    return status;
+}
+
 // ---- Adding ------------------------------------------------------------------------------
 
 static enum status intern(struct statements *statements, const char *text, size_t size, int64_t *id,

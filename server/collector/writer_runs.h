@@ -63,8 +63,12 @@ struct run {
 MUST_CHECK enum status runs_new(struct runs **out, struct sqlite3 *db, struct error *err);
 void runs_free(struct runs *runs);
 
-// Empties the cache: after a rollback.
+// Empties the cache.
 void runs_forget(struct runs *runs);
+
+// After a rollback: reads the cache anew, with the open runs heard of just now.
+// Runs that had greeted have so still, since the collector has not changed.
+MUST_CHECK enum status runs_reload(struct runs *runs, uint64_t now_ns, struct error *err);
 
 // Finds a run in the cache or the store; `*out` is NULL when there is none.
 MUST_CHECK enum status runs_find(struct runs *runs, const unsigned char uuid[MESSAGE_RUN_SIZE],

@@ -12,6 +12,7 @@
 #include "common/core/record.h"
 #include "common/core/sketch.h"
 #include "common/core/text.h"
+#include "common/store/clear.h"
 #include "common/store/database.h"
 #include "common/store/lock.h"
 #include "common/store/schema.h"
@@ -739,6 +740,40 @@ static void test_clear_moves_rows_to_the_ledger(void **state)
     assert_true(number("SELECT count(*) FROM run") == 2);
 }
 
+static void test_clear_goes_in_slices(void **state)
+{
+    (void)state;
+    const unsigned count = 2 * CLEAR_SLICE + 100;
+    add_inferences(count);
+    exec("UPDATE inference SET id = id + 1000000;" // as after an earlier clearing
+         "UPDATE ledger SET stored = (SELECT count(*) FROM inference i WHERE i.run = ledger.run)");
+    const double of_second = number("SELECT count(*) FROM inference WHERE run = 2");
+    struct query_filter filter = {0};
+    (void)snprintf(filter.by[QUERY_BY_HOST], QUERY_TEXT_SIZE, "beta");
+    struct clearing clearing;
+    struct error err = {0};
+    bool done = false;
+    unsigned slices = 0;
+    assert_int_equal(clear_begin(&clearing, db, &filter, &err), STATUS_OK);
+    while (!done) {
+        if (slices == 2) // arrives meanwhile, and stays
+            exec("CREATE TEMP TABLE one AS SELECT * FROM inference WHERE run = 1 LIMIT 1;"
+                 "UPDATE one SET run = 2, id = 9000000; INSERT INTO inference SELECT * FROM one;"
+                 "UPDATE ledger SET stored = stored + 1 WHERE run = 2");
+        const uint64_t before = clearing.cleared;
+        if (clear_slice(&clearing, db, &done, &err) != STATUS_OK)
+            fail_msg("%s", err.text);
+        assert_true(clearing.cleared - before <= CLEAR_SLICE);
+        slices += clearing.cleared > before;
+        assert_true(number("SELECT sum(stored - cleared) FROM ledger") ==
+                    number("SELECT count(*) FROM inference"));
+    }
+    assert_int_equal(slices, 3);
+    assert_true((double)clearing.cleared == of_second);
+    assert_true(number("SELECT count(*) FROM inference WHERE run = 2") == 1);
+    assert_true(number("PRAGMA freelist_count") == 0);
+}
+
 static void test_clear_needs_the_lock(void **state)
 {
     (void)state;
@@ -792,6 +827,7 @@ int main(void)
         TEST(test_overview_equals_plain_sql),
         TEST(test_more_runs_than_groups),
         TEST(test_clear_moves_rows_to_the_ledger),
+        TEST(test_clear_goes_in_slices),
         TEST(test_clear_needs_the_lock),
         TEST(test_clear_by_model_takes_the_stages_along),
     };

@@ -497,6 +497,26 @@ static void test_devices_are_counted(void **state)
     assert_int_equal(integer("SELECT device_count FROM run WHERE driver = '550'"), 4);
 }
 
+// A rollback does not make strangers of those who had said Hello before it.
+static void test_after_a_rollback_runs_are_greeted(void **state)
+{
+    (void)state;
+    hello();
+    struct message message = operations(1, 2);
+    group(&message, true);
+    assert_null(last_ack());
+    hello(); // `group` forgets everything
+    exec("BEGIN");
+    database_rollback(db);
+    assert_int_equal(runs_reload(runs, 1, NULL), STATUS_OK);
+    message = operations(1, 2);
+    group(&message, false);
+    struct message *ack = last_ack();
+    assert_false(ack->ack.delivery.hello_wanted);
+    assert_int_equal(ack->ack.delivery.next[0].next, 3);
+    free_ack(ack);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -508,6 +528,7 @@ int main(void)
         TEST(test_a_goodbye_counts_once),
         TEST(test_runs_are_numbered_on),
         TEST(test_devices_are_counted),
+        TEST(test_after_a_rollback_runs_are_greeted),
     };
     return cmocka_run_group_tests_name("writer_batch", tests, NULL, NULL);
 }
