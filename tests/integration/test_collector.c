@@ -606,8 +606,11 @@ static void test_a_reader_gets_long_texts_too(void **state)
     hello();
     struct producer reader;
     uint64_t missed = 0;
-    const struct message credit = {.kind = MESSAGE_LIVE_CREDIT,
-                                   .live_credit = {.protocol = 1, .messages = 500}};
+    const struct message credit = {
+        .kind = MESSAGE_LIVE_CREDIT,
+        .live_credit = {.protocol = 1,
+                        .messages = 500,
+                        .kinds = 1U << RECORD_KIND_INFERENCE | 1U << RECORD_KIND_MODEL}};
     producer_open(&reader, endpoint("live"), 2);
     producer_message(&reader, &credit);
     uint64_t next = 1;
