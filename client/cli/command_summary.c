@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "client/cli/cli.h"
+#include "client/cli/csv.h"
 #include "client/cli/json.h"
 #include "client/cli/listing.h"
 #include "client/cli/stages.h"
@@ -219,6 +220,11 @@ static enum status show(struct last_load *last, const struct result *summary, st
         print_line(cli->around.out, summary);
         return STATUS_OK;
     }
+    if (cli->options.format == FORMAT_CSV) {
+        csv_write_header(cli->around.out, summary);
+        csv_write_row(cli->around.out, summary, 0);
+        return STATUS_OK;
+    }
     enum status status = STATUS_OK;
     if (has(summary, "last_load_started_ns"))
         status = ask_last_load(last, err);
@@ -237,8 +243,9 @@ static enum status show(struct last_load *last, const struct result *summary, st
 
 enum status command_summary(struct cli *cli, struct error *err)
 {
-    if (option_given(&cli->options, OPTION_LINE) && cli->options.format == FORMAT_JSON)
-        return error_set(err, STATUS_INVALID, "summary: --line and --json: only one of them");
+    if (option_given(&cli->options, OPTION_LINE) && cli->options.format != FORMAT_TEXT)
+        return error_set(err, STATUS_INVALID, "summary: --line and --%s: only one of them",
+                         cli->options.format == FORMAT_CSV ? "csv" : "json");
     struct query query = {.kind = QUERY_SUMMARY, .filter = cli->options.filter};
     struct result *summary;
     enum status status = cli_ask(cli, &query, &summary, err);

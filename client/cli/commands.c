@@ -29,7 +29,7 @@ static const struct cli_command commands[] = {
         .arguments = "",
         .summary = "the key figures at a glance, the last load by stage, and what was lost",
         .details = "--line prints one short line instead, for tmux and other status bars.",
-        .options = SOURCE | FILTERS | OPTION_BIT(JSON) | OPTION_BIT(LINE),
+        .options = SOURCE | FILTERS | ROWS | OPTION_BIT(LINE),
         .run = command_summary,
     },
     {

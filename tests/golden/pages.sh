@@ -26,3 +26,15 @@ sys.exit(numbers != list(range(int(sys.argv[2]), 0, -1)))' "$WORK/out" "$rows" |
 [ "$("$INFERSTAT" --db "$DB" operations | wc -l)" -eq 22 ] || fail "people see the 20 newest"
 [ "$("$INFERSTAT" --db "$DB" operations --limit 0 | wc -l)" -eq $((rows + 1)) ] || fail "--limit 0"
 [ "$("$INFERSTAT" --db "$DB" export operation --limit 1001 | wc -l)" -eq 1001 ] || fail "export --limit"
+
+# The summary as CSV is one row of what JSON has, but for the stages.
+"$INFERSTAT" --db "$DB" summary --json >"$WORK/summary.json"
+"$INFERSTAT" --db "$DB" summary --csv >"$WORK/summary.csv"
+python3 -c 'import csv, json, sys
+member = json.load(open(sys.argv[1]))
+del member["last_load_stages"]
+[row] = csv.DictReader(open(sys.argv[2]))
+text = lambda value: "" if value is None else value if isinstance(value, str) else json.dumps(value)
+same = list(row) == list(member) and all(
+    row[key] == text(value) or float(row[key]) == value for key, value in member.items())
+sys.exit(not same)' "$WORK/summary.json" "$WORK/summary.csv" || fail "summary --csv"

@@ -237,7 +237,9 @@ static void test_refusals(void **state)
         {"tail --run xyz", "run is not a UUID"},
         {"clear", "clear: refused: there is no terminal"},
         {"completion tcsh", "unknown shell"},
-        {"summary --line --json", "only one of them"},
+        {"summary --line --json", "--line and --json: only one of them"},
+        {"summary --line --csv", "--line and --csv: only one of them"},
+        {"summary --json --csv", "only one of"},
         {"ping --collector nowhere", "nowhere"},
         {"ping --collector tcp://192.0.2.1:5571", "loopback"},
     };
