@@ -315,7 +315,7 @@ void monitor_set_text(struct record *record, unsigned column, const char *text)
 static void set_count(struct record *record, unsigned column, int64_t value)
 {
     if (value >= 0)
-        record_set_int(record, column, value);
+        record_set_int(record, column, monitor_plausible(value));
 }
 
 static void set_rate(struct record *record, unsigned column, double value)
@@ -352,8 +352,7 @@ uint32_t inferstat_add_device(struct inferstat_monitor *monitor,
     record_init(&record, RECORD_KIND_DEVICE, clock_wall_ns());
     record_set_int(&record, DEVICE_ORDINAL, device->ordinal);
     record_set_name(&record, DEVICE_NAME, name);
-    record_set_int(&record, DEVICE_MEMORY_BYTES,
-                   device->memory_bytes > 0 ? device->memory_bytes : 0);
+    record_set_int(&record, DEVICE_MEMORY_BYTES, monitor_plausible(device->memory_bytes));
     set_count(&record, DEVICE_PCIE_GENERATION, device->pcie_generation);
     set_count(&record, DEVICE_PCIE_WIDTH, device->pcie_width);
     set_count(&record, DEVICE_PCIE_GENERATION_MAX, device->pcie_generation_max);
@@ -400,7 +399,7 @@ uint32_t inferstat_add_model(struct inferstat_monitor *monitor, const struct inf
 void inferstat_set_device_memory(struct inferstat_monitor *monitor, int64_t bytes)
 {
     if (monitor_is_live(monitor))
-        atomic_store_explicit(&monitor->device_memory, bytes < 0 ? -1 : bytes,
+        atomic_store_explicit(&monitor->device_memory, bytes < 0 ? -1 : monitor_plausible(bytes),
                               memory_order_relaxed);
 }
 

@@ -14,6 +14,7 @@
 #include "common/monitor/names.h"
 #include "common/monitor/runfile.h"
 #include "common/sys/clock.h"
+#include "common/wire/message.h"
 
 struct background;
 struct seat;
@@ -56,6 +57,15 @@ static inline bool monitor_is_live(const struct inferstat_monitor *monitor)
 static inline int64_t monitor_wall_ns(const struct inferstat_monitor *monitor, uint64_t ns)
 {
     return (int64_t)ns + atomic_load_explicit(&monitor->wall_offset_ns, memory_order_relaxed);
+}
+
+// A figure from the application as a record can carry it: one that cannot be
+// would have the collector refuse its whole batch.
+static inline int64_t monitor_plausible(int64_t value)
+{
+    if (value < 0)
+        return 0;
+    return value < MESSAGE_VALUE_MAX ? value : MESSAGE_VALUE_MAX;
 }
 
 // `name` where it is the number of a name, else that of "unknown".

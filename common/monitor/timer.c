@@ -52,9 +52,9 @@ static void record_operation(const struct inferstat_timer *timer, struct seat *s
     record_set_int(&record, OPERATION_DURATION_NS, (int64_t)duration);
     record_set_int(&record, OPERATION_HOST_MEMORY, memory);
     if (timer->items >= 0)
-        record_set_int(&record, OPERATION_ITEMS, timer->items);
+        record_set_int(&record, OPERATION_ITEMS, monitor_plausible(timer->items));
     if (timer->bytes >= 0)
-        record_set_int(&record, OPERATION_BYTES, timer->bytes);
+        record_set_int(&record, OPERATION_BYTES, monitor_plausible(timer->bytes));
     monitor_set_text(&record, OPERATION_EXTRA, extra);
     (void)seat_push(monitor, seat, &record, 1);
 }

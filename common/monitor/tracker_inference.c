@@ -207,7 +207,8 @@ static void fill_record(const struct inferstat_inference *inference, const struc
     record_set_int(record, INFERENCE_FINISH, (int64_t)finish);
     record_set_int(record, INFERENCE_PROMPT_TOKENS, inference->prompt);
     record_set_int(record, INFERENCE_CACHED_PROMPT_TOKENS, inference->cached);
-    record_set_int(record, INFERENCE_GENERATED_TOKENS, (int64_t)outcome->generated);
+    record_set_int(record, INFERENCE_GENERATED_TOKENS,
+                   monitor_plausible((int64_t)outcome->generated));
     record_set_int(record, INFERENCE_QUEUE_NS, (int64_t)outcome->queue_ns);
     record_set_int(record, INFERENCE_PREFILL_NS, (int64_t)outcome->prefill_ns);
     record_set_int(record, INFERENCE_E2E_NS, (int64_t)outcome->e2e_ns);

@@ -100,7 +100,7 @@ void inferstat_load_set_device(struct inferstat_load *load, uint32_t device)
 void inferstat_load_set_model_bytes(struct inferstat_load *load, int64_t bytes)
 {
     if (load)
-        load->model_bytes = bytes > 0 ? bytes : 0;
+        load->model_bytes = monitor_plausible(bytes);
 }
 
 void inferstat_load_set_page_cache_ratio(struct inferstat_load *load, double ratio)
@@ -123,14 +123,14 @@ void inferstat_load_set_h2d_rate(struct inferstat_load *load, double bytes_per_s
 
 static void set_real_maybe(struct record *record, unsigned column, double value)
 {
-    if (value >= 0)
+    if (value >= 0 && isfinite(value))
         record_set_real(record, column, value);
 }
 
 static void set_int_maybe(struct record *record, unsigned column, int64_t value)
 {
     if (value >= 0)
-        record_set_int(record, column, value);
+        record_set_int(record, column, monitor_plausible(value));
 }
 
 static void log_load(const struct inferstat_load *load, uint64_t duration, int64_t memory_after,

@@ -493,6 +493,21 @@ static void test_operations(void **state)
     assert_in_range(plain.values[OPERATION_EXTRA].size, 140, 200);
 }
 
+// Figures that cannot be must not cost the whole batch they would travel in.
+static void test_absurd_figures(void **state)
+{
+    struct fixture *fixture = *state;
+    struct inferstat_timer timer;
+    inferstat_timer_begin(&timer, fixture->monitor, inferstat_name(fixture->monitor, "encode"));
+    timer.items = INT64_MAX;
+    timer.bytes = INT64_MIN;
+    (void)inferstat_timer_end(&timer, NULL);
+    close_monitor(fixture);
+    const struct fake_row row = row_of(fixture, RECORD_KIND_OPERATION, 0);
+    assert_int_equal(value(&row, OPERATION_ITEMS), MESSAGE_VALUE_MAX);
+    assert_false(has(&row, OPERATION_BYTES));
+}
+
 static void test_devices_and_models(void **state)
 {
     struct fixture *fixture = *state;
@@ -551,6 +566,7 @@ int main(void)
         TEST(test_begin_twice_and_free_midway),
         TEST(test_itl_records_add_up),
         TEST(test_operations),
+        TEST(test_absurd_figures),
         TEST(test_devices_and_models),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
