@@ -8,6 +8,7 @@
 
 #include "common/core/sketch.h"
 #include "common/monitor/inferstat.h"
+#include "common/wire/message.h"
 #include "tests/support/fake_collector.h"
 #include "tests/support/folder.h"
 #include "tests/support/test.h"
