@@ -37,6 +37,7 @@ clang-format-14        | tool:clang-format-14   | the format check
 clang-tidy-14          | tool:clang-tidy-14     | lint
 cppcheck               | tool:cppcheck          | lint
 shellcheck             | tool:shellcheck        | lint of the scripts
+groff-base             | tool:groff             | the check of the manual pages
 "
 cmake_minimum=3.25
 
