@@ -1,11 +1,15 @@
 inferstat_room(inferstat_fake_collector ../support/fake_collector.c
   LINK inferstat_core inferstat_sys inferstat_wire Threads::Threads)
 
+inferstat_room(inferstat_monitor_fixture ../support/monitor_fixture.c
+  LINK inferstat_monitor inferstat_fake_collector inferstat_test_folder PkgConfig::CMOCKA)
+
 inferstat_unit_test(test_ring LINK inferstat_core Threads::Threads)
 inferstat_unit_test(test_gaps LINK inferstat_monitor)
 inferstat_unit_test(test_local LINK inferstat_monitor)
 inferstat_unit_test(test_runfile LINK inferstat_monitor inferstat_test_folder)
 inferstat_unit_test(test_tracker
   LINK inferstat_monitor inferstat_fake_collector inferstat_test_folder m)
-inferstat_unit_test(test_monitor
-  LINK inferstat_monitor inferstat_fake_collector inferstat_test_folder)
+foreach(test test_monitor test_publisher)
+  inferstat_unit_test(${test} LINK inferstat_monitor_fixture)
+endforeach()

@@ -1,0 +1,47 @@
+// What tests of the whole monitor share: a monitor in a folder of its own, a few
+// records, and a log to wait for.
+#ifndef INFERSTAT_TESTS_SUPPORT_MONITOR_FIXTURE_H
+#define INFERSTAT_TESTS_SUPPORT_MONITOR_FIXTURE_H
+
+#include <pthread.h>
+
+#include "common/monitor/inferstat.h"
+#include "tests/support/fake_collector.h"
+#include "tests/support/folder.h"
+
+#define SECOND UINT64_C(1000000000)
+
+struct fixture {
+    char folder[FOLDER_PATH_SIZE];
+    char address[FOLDER_PATH_SIZE + 8];
+    struct inferstat_options options;
+    struct fake_collector *collector;
+    struct inferstat_monitor *monitor;
+};
+
+// cmocka's set-up and tear-down: `*state` is a struct fixture.
+int set_up(void **state);
+int tear_down(void **state);
+
+struct inferstat_monitor *open_monitor(struct fixture *fixture);
+enum inferstat_status close_monitor(struct fixture *fixture, uint64_t timeout_ns,
+                                    struct inferstat_totals *totals);
+unsigned count_run_files(const char *folder);
+
+// Records `times` operations, or one inference.
+void operate(struct inferstat_monitor *monitor, uint32_t operation, unsigned times);
+void infer(struct inferstat_monitor *monitor, uint32_t model, unsigned tokens);
+
+// What the library logged: take_line is its log function, with this as context.
+struct lines {
+    pthread_mutex_t lock;
+    unsigned lost, found, refused, rejected, load, infer, losses;
+    char text[4096];
+};
+
+void take_line(void *context, enum inferstat_log_level level, const char *text);
+unsigned read_count(struct lines *lines, const unsigned *count);
+// Fails the test when the count does not come in ten seconds.
+void wait_for(struct lines *lines, const unsigned *count, unsigned wanted);
+
+#endif

@@ -1,0 +1,354 @@
+// The publisher: collectors that are not there, come, go, are swapped, refuse or
+// do not understand, and what it says of it all.
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/core/delivery.h"
+#include "common/monitor/inferstat.h"
+#include "common/monitor/runfile.h"
+#include "tests/support/monitor_fixture.h"
+#include "tests/support/test.h"
+
+// No collector at all: the engine goes on, the log says so once, closing keeps its
+// deadline and the file stays.
+static void test_no_collector(void **state)
+{
+    struct fixture *fixture = *state;
+    struct lines lines = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    fixture->options.log = take_line;
+    fixture->options.log_context = &lines;
+    struct inferstat_monitor *monitor = open_monitor(fixture);
+    operate(monitor, inferstat_name(monitor, "x"), 10);
+    wait_for(&lines, &lines.lost, 1);
+    const uint64_t begun = inferstat_clock_ns();
+    struct inferstat_totals totals;
+    assert_int_equal(close_monitor(fixture, SECOND / 2, &totals), INFERSTAT_UNFINISHED);
+    const uint64_t took = inferstat_clock_ns() - begun;
+    assert_true(took >= SECOND / 2 && took < 10 * SECOND);
+    assert_int_equal(totals.produced, 10);
+    assert_int_equal(totals.acknowledged, 0);
+    assert_int_equal(totals.dropped, 0);
+    assert_int_equal(count_run_files(fixture->folder), 1);
+    assert_int_equal(lines.lost, 1);
+    assert_int_equal(lines.found, 0);
+
+    // Where they are is said when it begins, and at the end with how many they are.
+    char words[2 * FOLDER_PATH_SIZE];
+    (void)snprintf(words, sizeof words, "kept in %s/", fixture->folder);
+    assert_non_null(strstr(lines.text, words));
+    (void)snprintf(words, sizeof words, "10 records were not acknowledged and stay in %s/",
+                   fixture->folder);
+    assert_non_null(strstr(lines.text, words));
+}
+
+// The collector took all but does not say that it has committed the end.
+static void test_end_not_acknowledged(void **state)
+{
+    struct fixture *fixture = *state;
+    struct lines lines = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    fixture->options.log = take_line;
+    fixture->options.log_context = &lines;
+    fixture->collector = fake_collector_open(fixture->folder);
+    struct inferstat_monitor *monitor = open_monitor(fixture);
+    operate(monitor, inferstat_name(monitor, "x"), 10);
+    struct inferstat_totals totals;
+    do {
+        (void)usleep(1000);
+        inferstat_get_totals(monitor, &totals);
+    } while (totals.acknowledged < 10);
+    fake_collector_set_mute(fixture->collector, true);
+    assert_int_equal(close_monitor(fixture, SECOND / 20, &totals), INFERSTAT_UNFINISHED);
+    assert_int_equal(totals.acknowledged, 10);
+    assert_non_null(strstr(lines.text, "the end of the run was not acknowledged"));
+    assert_null(strstr(lines.text, "were not acknowledged"));
+}
+
+static void test_nothing_recorded_leaves_nothing(void **state)
+{
+    struct fixture *fixture = *state;
+    (void)open_monitor(fixture);
+    assert_int_equal(count_run_files(fixture->folder), 1);
+    assert_int_equal(close_monitor(fixture, 0, NULL), INFERSTAT_UNFINISHED);
+    assert_int_equal(count_run_files(fixture->folder), 0);
+}
+
+// The collector comes late, goes, and comes back: every record once.
+static void test_collector_comes_and_goes(void **state)
+{
+    struct fixture *fixture = *state;
+    struct lines lines = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    fixture->options.log = take_line;
+    fixture->options.log_context = &lines;
+    fixture->options.program = "engine 1.2";
+    struct inferstat_monitor *monitor = open_monitor(fixture);
+    const uint32_t name = inferstat_name(monitor, "x");
+    operate(monitor, name, 100);
+    wait_for(&lines, &lines.lost, 1);
+    fixture->collector = fake_collector_open(fixture->folder);
+    assert_true(fake_collector_wait(fixture->collector, 100));
+    wait_for(&lines, &lines.found, 1);
+
+    fake_collector_set_mute(fixture->collector, true);
+    operate(monitor, name, 100);
+    wait_for(&lines, &lines.lost, 2);
+    fake_collector_set_mute(fixture->collector, false);
+    wait_for(&lines, &lines.found, 2);
+    operate(monitor, name, 1);
+    struct inferstat_totals totals;
+    assert_int_equal(close_monitor(fixture, 10 * SECOND, &totals), INFERSTAT_OK);
+    assert_int_equal(totals.acknowledged, 201);
+    assert_int_equal(count_run_files(fixture->folder), 0);
+
+    struct fake_state seen;
+    fake_collector_state(fixture->collector, &seen);
+    if (seen.faults)
+        fail_msg("%s", seen.fault);
+    assert_true(seen.closed);
+    assert_int_equal(seen.records, 201);
+    assert_string_equal(seen.program, "engine 1.2");
+    assert_true(seen.host[0] != '\0');
+    assert_int_equal(fake_collector_count(fixture->collector, RECORD_KIND_OPERATION), 201);
+}
+
+// Another store: what is still held arrives there, what is not is announced.
+static void test_store_is_swapped(void **state)
+{
+    struct fixture *fixture = *state;
+    fixture->collector = fake_collector_open(fixture->folder);
+    struct inferstat_monitor *monitor = open_monitor(fixture);
+    const uint32_t name = inferstat_name(monitor, "x");
+    operate(monitor, name, 50);
+    struct inferstat_totals totals;
+    do {
+        (void)usleep(1000);
+        inferstat_get_totals(monitor, &totals);
+    } while (totals.acknowledged < 50);
+    fake_collector_swap_store(fixture->collector);
+    operate(monitor, name, 20);
+    assert_int_equal(close_monitor(fixture, 10 * SECOND, &totals), INFERSTAT_OK);
+    struct fake_state seen;
+    fake_collector_state(fixture->collector, &seen);
+    if (seen.faults)
+        fail_msg("%s", seen.fault);
+    assert_true(seen.closed);
+    assert_int_equal(seen.records, 20);
+    struct fake_row row;
+    assert_true(fake_collector_row(fixture->collector, RECORD_KIND_OPERATION, 0, &row));
+    assert_int_equal(row.number, 51);
+    assert_string_equal(row.values[OPERATION_OPERATION].text, "x"); // names came again
+}
+
+static void test_refused_records(void **state)
+{
+    struct fixture *fixture = *state;
+    struct lines lines = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    fixture->options.log = take_line;
+    fixture->options.log_context = &lines;
+    fixture->collector = fake_collector_open(fixture->folder);
+    fake_collector_refuse(fixture->collector, 1, 1);
+    struct inferstat_monitor *monitor = open_monitor(fixture);
+    operate(monitor, inferstat_name(monitor, "x"), 5);
+    wait_for(&lines, &lines.refused, 1);
+    operate(monitor, inferstat_name(monitor, "x"), 5);
+    struct inferstat_totals totals;
+    assert_int_equal(close_monitor(fixture, 10 * SECOND, &totals), INFERSTAT_OK);
+    assert_non_null(strstr(lines.text, "not liked."));
+    struct fake_state seen;
+    fake_collector_state(fixture->collector, &seen);
+    assert_true(seen.records >= 5 && seen.records < 10);
+}
+
+// A collector that cannot read who we are says so to nobody in particular: the
+// user hears of it once, however often it is asked.
+static void test_hello_not_understood(void **state)
+{
+    struct fixture *fixture = *state;
+    struct lines lines = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    fixture->options.log = take_line;
+    fixture->options.log_context = &lines;
+    fixture->collector = fake_collector_open(fixture->folder);
+    fake_collector_set_baffled(fixture->collector, true);
+    struct inferstat_monitor *monitor = open_monitor(fixture);
+    operate(monitor, inferstat_name(monitor, "x"), 5);
+    wait_for(&lines, &lines.rejected, 1);
+    struct fake_state seen;
+    do {
+        (void)usleep(10000);
+        fake_collector_state(fixture->collector, &seen);
+    } while (seen.hellos < 3);
+    assert_int_equal(read_count(&lines, &lines.rejected), 1);
+    fake_collector_set_baffled(fixture->collector, false);
+    struct inferstat_totals totals;
+    assert_int_equal(close_monitor(fixture, 10 * SECOND, &totals), INFERSTAT_OK);
+    assert_int_equal(totals.acknowledged, 5);
+}
+
+// A full ring never blocks: what is lost is counted and reported.
+static void test_full_ring(void **state)
+{
+    struct fixture *fixture = *state;
+    struct lines lines = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    fixture->options.log = take_line;
+    fixture->options.log_context = &lines;
+    fixture->options.ring_records = 64;
+    struct inferstat_monitor *monitor = open_monitor(fixture);
+    operate(monitor, inferstat_name(monitor, "x"), 100);
+    struct inferstat_load *load = inferstat_load_begin(monitor, 1, 1);
+    inferstat_load_start_stage(load, "a");
+    inferstat_load_end(load, INFERSTAT_RESULT_OK, NULL);
+    struct inferstat_totals totals;
+    inferstat_get_totals(monitor, &totals);
+    assert_int_equal(totals.produced, 64);
+    assert_int_equal(totals.dropped, 38); // 36 operations, the load with its stage
+    wait_for(&lines, &lines.losses, 1);
+    fixture->collector = fake_collector_open(fixture->folder);
+    assert_int_equal(close_monitor(fixture, 10 * SECOND, &totals), INFERSTAT_OK);
+    assert_int_equal(totals.produced, 64);
+    assert_int_equal(totals.acknowledged, 64);
+    assert_int_equal(totals.dropped, 38);
+    struct fake_state seen;
+    fake_collector_state(fixture->collector, &seen);
+    assert_int_equal(seen.unnumbered, 38);
+    assert_int_equal(seen.records, 64);
+}
+
+static void test_log_lines(void **state)
+{
+    struct fixture *fixture = *state;
+    struct lines lines = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    fixture->options.log = take_line;
+    fixture->options.log_context = &lines;
+    fixture->options.report = 0;
+    struct inferstat_monitor *monitor = open_monitor(fixture);
+    const uint32_t name = inferstat_name(monitor, "tiny");
+    struct inferstat_load *load = inferstat_load_begin(monitor, name, name);
+    inferstat_load_start_stage(load, "file_opening");
+    inferstat_load_start_stage(load, "read_header");
+    inferstat_load_set_model_bytes(load, 537395200);
+    inferstat_load_end(load, INFERSTAT_RESULT_ERROR, "too short");
+    infer(monitor, name, 3);
+    assert_int_equal(lines.load, 1);
+    assert_int_equal(lines.infer, 1);
+    static const char *const wanted[] = {"[LOAD] model=tiny total=",
+                                         " size=512.5 MB memory_delta=",
+                                         " stages=[file_opening=",
+                                         ", read_header=",
+                                         "] error=too short\n",
+                                         "[INFER] model=tiny prompt=4 generated=3 total=",
+                                         " prefill=",
+                                         " ttft=",
+                                         " tokens/sec="};
+    for (size_t i = 0; i < COUNT_OF(wanted); i++)
+        if (!strstr(lines.text, wanted[i]))
+            fail_msg("no \"%s\" in:\n%s", wanted[i], lines.text);
+}
+
+// Samples arrive by themselves.
+static void test_process_samples(void **state)
+{
+    struct fixture *fixture = *state;
+    fixture->options.sample_ms = 10;
+    fixture->collector = fake_collector_open(fixture->folder);
+    struct inferstat_monitor *monitor = open_monitor(fixture);
+    inferstat_set_device_memory(monitor, 5000);
+    assert_true(fake_collector_wait(fixture->collector, 5));
+    struct inferstat_summary summary;
+    inferstat_get_summary(monitor, &summary);
+    assert_true(summary.cpu_ratio >= 0);
+    assert_int_equal(summary.device_memory_bytes, 5000);
+    struct fake_row row;
+    assert_true(fake_collector_row(fixture->collector, RECORD_KIND_PROCESS_SAMPLE, 4, &row));
+    assert_int_equal(row.stream, 0);
+    assert_true(row.values[PROCESS_SAMPLE_CPU].r >= 0);
+    assert_true(row.values[PROCESS_SAMPLE_HOST_MEMORY].i > 100000);
+    assert_int_equal(row.values[PROCESS_SAMPLE_DEVICE_MEMORY].i, 5000);
+}
+
+// Records without a pause until told to stop.
+struct traffic {
+    struct inferstat_monitor *monitor;
+    pthread_t thread;
+    _Atomic bool done;
+};
+
+static void *be_busy(void *context)
+{
+    struct traffic *traffic = context;
+    const uint32_t name = inferstat_name(traffic->monitor, "busy");
+    while (!atomic_load(&traffic->done)) {
+        operate(traffic->monitor, name, 1);
+        (void)usleep(1000);
+    }
+    return NULL;
+}
+
+// Waits, 20 seconds at most, until the run says that it does this.
+static void wait_for_activity(struct fixture *fixture, const char *wanted)
+{
+    struct fake_state seen = {.activity = ""};
+    for (int i = 0; i < 10000 && strcmp(seen.activity, wanted) != 0; i++) {
+        (void)usleep(2000);
+        fake_collector_state(fixture->collector, &seen);
+    }
+    assert_string_equal(seen.activity, wanted);
+}
+
+// What the run is doing, and how far all of its streams are, is told while records
+// flow without a pause, too.
+static void test_activity_under_traffic(void **state)
+{
+    struct fixture *fixture = *state;
+    fixture->collector = fake_collector_open(fixture->folder);
+    struct traffic traffic = {.monitor = open_monitor(fixture)};
+    struct inferstat_monitor *monitor = traffic.monitor;
+    const uint32_t model = inferstat_name(monitor, "tiny");
+    struct inferstat_inference *inference = inferstat_inference_new(monitor);
+    assert_int_equal(pthread_create(&traffic.thread, NULL, be_busy, &traffic), 0);
+    inferstat_inference_begin(inference, &(struct inferstat_request){.model = model});
+    inferstat_inference_start_prefill(inference);
+    // The newest activity counts: for moments that is the other thread's.
+    wait_for_activity(fixture, "prefill tiny");
+    inferstat_inference_token(inference);
+    wait_for_activity(fixture, "decode tiny");
+    inferstat_inference_end(inference, INFERSTAT_FINISH_STOP);
+    wait_for_activity(fixture, "idle");
+    struct fake_state seen;
+    do {
+        (void)usleep(2000);
+        fake_collector_state(fixture->collector, &seen);
+    } while (seen.whole_batches < 2 && seen.batches < 20000);
+    assert_true(seen.whole_batches >= 2);
+    assert_true(seen.whole_batches < seen.batches);
+    atomic_store(&traffic.done, true);
+    assert_int_equal(pthread_join(traffic.thread, NULL), 0);
+    inferstat_inference_free(inference);
+    assert_int_equal(close_monitor(fixture, 10 * SECOND, NULL), INFERSTAT_OK);
+    fake_collector_state(fixture->collector, &seen);
+    if (seen.faults)
+        fail_msg("%s", seen.fault);
+    assert_string_equal(seen.activity, "idle");
+}
+
+#define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_no_collector),
+        TEST(test_end_not_acknowledged),
+        TEST(test_nothing_recorded_leaves_nothing),
+        TEST(test_collector_comes_and_goes),
+        TEST(test_store_is_swapped),
+        TEST(test_refused_records),
+        TEST(test_hello_not_understood),
+        TEST(test_full_ring),
+        TEST(test_log_lines),
+        TEST(test_process_samples),
+        TEST(test_activity_under_traffic),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
