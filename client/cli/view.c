@@ -85,11 +85,8 @@ static const struct view_column load_view[] = {
 };
 
 static const struct view_column load_stage_view[] = {
-    LEFT("started_ns", "started", 0),
-    LEFT("host", "host", 0),
-    LEFT("model", "model", 0),
-    LEFT("stage", "stage", 0),
-    RIGHT("duration_ns", "took", 0),
+    LEFT("started_ns", "started", 0), LEFT("host", "host", 0),         LEFT("model", "model", 0),
+    LEFT("stage", "stage", 0),        RIGHT("duration_ns", "took", 0),
 };
 
 static const struct view_column inference_view[] = {
@@ -110,11 +107,8 @@ static const struct view_column inference_view[] = {
 };
 
 static const struct view_column itl_view[] = {
-    LEFT("started_ns", "started", 0),
-    LEFT("host", "host", 0),
-    LEFT("model", "model", 0),
-    LEFT("device", "device", 0),
-    RIGHT("duration_ns", "span", 0),
+    LEFT("started_ns", "started", 0), LEFT("host", "host", 0),         LEFT("model", "model", 0),
+    LEFT("device", "device", 0),      RIGHT("duration_ns", "span", 0),
 };
 
 static const struct view_column operation_view[] = {
