@@ -1,3 +1,4 @@
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -10,6 +11,7 @@
 static struct {
     const char *shape, *type;
     int64_t seed;
+    bool force;
 } options = {.shape = "15m", .type = "f16", .seed = 1};
 
 static struct option_table get_options(void)
@@ -21,6 +23,8 @@ static struct option_table get_options(void)
          "of the weights (default f16)"},
         {"--seed", "S", OPTION_INTEGER, offsetof(__typeof__(options), seed), 0, INT32_MAX,
          "of the random weights (default 1)"},
+        {"--force", NULL, OPTION_FLAG, offsetof(__typeof__(options), force), 0, 0,
+         "replace a file that is there"},
     };
     return (struct option_table){lines, sizeof lines / sizeof lines[0], &options};
 }
@@ -48,6 +52,20 @@ static enum status find_type(bool *half, struct error *err)
     return error_set(err, STATUS_INVALID, "--type: '%.40s' is none of f32, f16", options.type);
 }
 
+// A file that is there is somebody's model until they say otherwise, and only a
+// plain file can be replaced by one.
+static enum status check_target(const char *path, struct error *err)
+{
+    struct stat info;
+    if (lstat(path, &info) != 0)
+        return STATUS_OK; // writing says why, if it cannot
+    if (!S_ISREG(info.st_mode))
+        return error_set(err, STATUS_IO, "%s: is there and is no plain file", path);
+    if (!options.force)
+        return error_set(err, STATUS_IO, "%s: is there already (--force replaces it)", path);
+    return STATUS_OK;
+}
+
 static int run(const struct worker_options *worker, char *const *words, int count)
 {
     (void)worker;
@@ -61,6 +79,8 @@ static int run(const struct worker_options *worker, char *const *words, int coun
     enum status status = find_shape(&shape, &err);
     if (status == STATUS_OK)
         status = find_type(&half, &err);
+    if (status == STATUS_OK)
+        status = check_target(words[0], &err);
     if (status == STATUS_OK)
         status = synthetic_write(words[0], shape, half, (uint64_t)options.seed, &err);
     if (status != STATUS_OK)

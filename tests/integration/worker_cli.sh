@@ -66,12 +66,22 @@ expect_text "$WORK/out" "synthetic"
 grep -qa 'Synthetic: random weights' "$model" || fail "the model does not say that it is synthetic"
 [ "$(stat -c %a "$model")" = "$(printf '%o' $((0666 & ~$(umask))))" ] || fail "odd permissions"
 cp "$model" "$WORK/first.gguf"
-expect_exit 0 "$WORKER" make-model --shape tiny --type f32 "$model"
+expect_exit 0 "$WORKER" make-model --force --shape tiny --type f32 "$model"
 cmp -s "$model" "$WORK/first.gguf" || fail "the same seed gives another model"
 expect_exit 0 "$WORKER" make-model --shape tiny --type f32 --seed 2 "$WORK/second.gguf"
 ! cmp -s "$model" "$WORK/second.gguf" || fail "another seed gives the same model"
 expect_exit 4 "$WORKER" make-model "$WORK/none/x.gguf"
 expect_text "$WORK/err" "$WORK/none/x.gguf: cannot write"
+
+# What is there stays, unless asked; a device or a link always does.
+printf precious >"$WORK/kept.gguf"
+ln -s kept.gguf "$WORK/link.gguf"
+expect_exit 4 "$WORKER" make-model --shape tiny "$WORK/kept.gguf"
+expect_text "$WORK/err" "is there already (--force replaces it)"
+expect_exit 4 "$WORKER" make-model --force --shape tiny "$WORK/link.gguf"
+expect_text "$WORK/err" "is no plain file"
+[ "$(cat "$WORK/kept.gguf")" = precious ] || fail "make-model replaced a file unasked"
+[ -L "$WORK/link.gguf" ] || fail "make-model replaced a link"
 
 # Behind -- everything is a word, also what looks like an option.
 (cd "$WORK" && expect_exit 0 "$WORKER" make-model --shape tiny -- -odd.gguf)
