@@ -5,7 +5,7 @@
 #   scripts/build.sh release
 #   scripts/build.sh asan -DINFERSTAT_WERROR=ON
 #
-# INFERSTAT_TARGET names what to build (default: all).
+# INFERSTAT_TARGET names what to build, with spaces between (default: all).
 set -euo pipefail
 
 case ${1-} in
@@ -29,5 +29,6 @@ show_failure() {
 
 printf 'build: %s into build/%s\n' "$preset" "$preset"
 cmake --preset "$preset" "$@" >"$log" 2>&1 || show_failure "configuring $preset"
-cmake --build --preset "$preset" --target "${INFERSTAT_TARGET:-all}" >"$log" 2>&1 || show_failure "building $preset"
+read -ra targets <<<"${INFERSTAT_TARGET:-all}"
+cmake --build --preset "$preset" --target "${targets[@]}" >"$log" 2>&1 || show_failure "building $preset"
 sed -n '/warning:/p' "$log" >&2

@@ -64,7 +64,7 @@ cd "$(dirname "$0")/.."
 kept=$PWD/build/run
 if [ -z "${INFERSTAT_BIN-}" ]; then
   scripts/setup.sh
-  scripts/build.sh release
+  INFERSTAT_TARGET="inferstat inferstatd inferstat-worker" scripts/build.sh release
 fi
 if [ -n "${INFERSTAT_BIN-}" ]; then
   bin=$(cd "$began_in" && cd "$INFERSTAT_BIN" && pwd) || usage_error "INFERSTAT_BIN: no such folder"
