@@ -128,7 +128,7 @@ static void make_hello(struct input *input, struct message_hello *hello)
     hello->host = text(input, 1);
     hello->os = text(input, 0);
     hello->cuda = text(input, 0);
-    hello->pid = (int64_t)(number(input) >> 1);
+    hello->pid = (int64_t)(number(input) % (uint64_t)MESSAGE_VALUE_MAX);
     hello->started_ns = (int64_t)number(input);
     hello->host_memory_bytes = (int64_t)(number(input) % (uint64_t)MESSAGE_VALUE_MAX);
     hello->stream_count = make_streams(input);
