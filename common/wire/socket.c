@@ -70,16 +70,15 @@ static bool set_int(void *zmq, int option, int value)
     return zmq_setsockopt(zmq, option, &value, sizeof value) == 0;
 }
 
-// What all sockets have; those that leave the process also get what keeps a
-// connection from hanging.  IPv6 is switched on only where the endpoint needs
-// it, so that a host without it can use the rest.
+// What all sockets have, with what keeps a connection from hanging.  IPv6 is switched on only where
+// the endpoint needs it, so that a host without it can use the rest.
 static bool set_options(void *zmq, int type, const char *endpoint)
 {
     int64_t size_max = MESSAGE_SIZE_MAX;
     bool done = set_int(zmq, ZMQ_LINGER, 0) && set_int(zmq, ZMQ_SNDHWM, HIGH_WATER_MARK) &&
                 set_int(zmq, ZMQ_RCVHWM, HIGH_WATER_MARK);
-    if (!done || type == ZMQ_PAIR)
-        return done;
+    if (!done)
+        return false;
     done = zmq_setsockopt(zmq, ZMQ_MAXMSGSIZE, &size_max, sizeof size_max) == 0 &&
            set_int(zmq, ZMQ_HEARTBEAT_IVL, HEARTBEAT_INTERVAL_MS) &&
            set_int(zmq, ZMQ_HEARTBEAT_TIMEOUT, HEARTBEAT_TIMEOUT_MS) &&
@@ -245,51 +244,6 @@ enum status wire_connect(struct wire_socket **out, struct wire_context *context,
 {
     struct wire_socket *socket = NULL;
     enum status status = open_socket(&socket, context, ZMQ_DEALER, endpoint, err);
-    if (status == STATUS_OK)
-        status = connect_socket(socket, endpoint, err);
-    if (status != STATUS_OK) {
-        wire_close(socket);
-        return status;
-    }
-    *out = socket;
-    return STATUS_OK;
-}
-
-// The inproc endpoint of a pair's name.
-static enum status pair_endpoint(char *endpoint, size_t size, const char *name, struct error *err)
-{
-    int length = snprintf(endpoint, size, "inproc://%s", name);
-    if (length < 0 || (size_t)length >= size)
-        return error_set(err, STATUS_INVALID, "%.60s...: the pair's name is too long", name);
-    return STATUS_OK;
-}
-
-enum status wire_pair_bind(struct wire_socket **out, struct wire_context *context, const char *name,
-                           struct error *err)
-{
-    char endpoint[256];
-    struct wire_socket *socket = NULL;
-    enum status status = pair_endpoint(endpoint, sizeof endpoint, name, err);
-    if (status == STATUS_OK)
-        status = open_socket(&socket, context, ZMQ_PAIR, endpoint, err);
-    if (status == STATUS_OK)
-        status = bind_socket(socket, endpoint, err);
-    if (status != STATUS_OK) {
-        wire_close(socket);
-        return status;
-    }
-    *out = socket;
-    return STATUS_OK;
-}
-
-enum status wire_pair_connect(struct wire_socket **out, struct wire_context *context,
-                              const char *name, struct error *err)
-{
-    char endpoint[256];
-    struct wire_socket *socket = NULL;
-    enum status status = pair_endpoint(endpoint, sizeof endpoint, name, err);
-    if (status == STATUS_OK)
-        status = open_socket(&socket, context, ZMQ_PAIR, endpoint, err);
     if (status == STATUS_OK)
         status = connect_socket(socket, endpoint, err);
     if (status != STATUS_OK) {

@@ -62,13 +62,4 @@ void wire_frame_release(struct wire_frame *frame);
 void wire_wait(struct wire_socket *const *sockets, size_t count, int fd, int64_t timeout_ns,
                uint32_t *ready);
 
-// ---- Between threads of one program ----------------------------------------------
-
-// A bound PAIR and a connected one, over inproc, for one thread to hand frames
-// to another: `name` is unique in the context.
-MUST_CHECK enum status wire_pair_bind(struct wire_socket **out, struct wire_context *context,
-                                      const char *name, struct error *err);
-MUST_CHECK enum status wire_pair_connect(struct wire_socket **out, struct wire_context *context,
-                                         const char *name, struct error *err);
-
 #endif
