@@ -237,7 +237,7 @@ static enum status ask(struct wire_socket *socket, const void *bytes, size_t siz
                        const struct message *query, const struct collector *collector,
                        struct message *reply)
 {
-    const bool reads = query->query.query.kind != QUERY_CLEAR;
+    const bool reads = !query_is_administrative(query->query.query.kind);
     const uint64_t now_ns = clock_monotonic_ns();
     const uint64_t deadlines_ns[] = {now_ns + collector->timeout_ns / 2,
                                      now_ns + collector->timeout_ns};
@@ -275,7 +275,8 @@ static enum status collector_query(void *source, const struct query *query, stru
                                    struct error *err)
 {
     struct collector *collector = source;
-    enum address_service service = query->kind == QUERY_CLEAR ? ADDRESS_ADMIN : ADDRESS_QUERY;
+    enum address_service service =
+        query_is_administrative(query->kind) ? ADDRESS_ADMIN : ADDRESS_QUERY;
     struct wire_socket *socket;
     enum status status = socket_of(collector, service, &socket, err);
     if (status != STATUS_OK)

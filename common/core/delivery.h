@@ -26,7 +26,8 @@ enum {
     X(SPOOL_FULL, "spool_full")                                                                    \
     X(REFUSED, "refused")                                                                          \
     X(ACKNOWLEDGED_ELSEWHERE, "acknowledged_elsewhere")                                            \
-    X(RING_FULL, "ring_full")
+    X(RING_FULL, "ring_full")                                                                      \
+    X(SPOOL_DAMAGED, "spool_damaged")
 
 enum delivery_reason {
 #define DELIVERY_REASON_ENUM(name, text) DELIVERY_##name,
@@ -75,6 +76,12 @@ struct delivery_config {
     uint64_t resend_after_ns; // no acknowledgement for so long: start over with Hello
     uint64_t resend_max_ns;   // that wait doubles up to this
     uint64_t heartbeat_ns;    // longest silence
+    // Where there is a spool (spool_after_ns not 0): records go there when their
+    // ring of `ring_records` is half full of unacknowledged ones, or when contact
+    // has been lost for spool_after_ns.
+    uint64_t spool_after_ns;
+    uint64_t spool_retry_ns; // after it could not be written
+    uint32_t ring_records;
 };
 
 enum delivery_action_kind {
@@ -82,7 +89,10 @@ enum delivery_action_kind {
     DELIVERY_SEND_BATCH,     // records first..last of `stream`
     DELIVERY_SEND_HEARTBEAT, // a batch without records
     DELIVERY_SEND_GOODBYE,
-    DELIVERY_FREE,         // records of `stream` up to `last` are needed no more
+    DELIVERY_SPOOL,        // write records first..last of `stream`, which the ring holds, to
+                           // the spool; answered at once with delivery_producer_spooled
+    DELIVERY_FREE,         // records of `stream` up to `last` are needed no more, be they
+                           // in the ring or in the spool
     DELIVERY_LOST_CONTACT, // once, when the first wait for an answer ran out
     DELIVERY_CONTACT,      // once, when answers come (again)
     DELIVERY_CLOSED,       // the end is committed: nothing more will follow
@@ -109,6 +119,27 @@ void delivery_producer_free(struct delivery_producer *producer);
 MUST_CHECK enum status delivery_producer_stream(struct delivery_producer *producer,
                                                 const struct delivery_stream *state,
                                                 uint64_t released);
+
+// What the spool already holds of a stream when the machine is made for a run
+// that was begun before: records up to `spooled`, from `released` + 1 of
+// delivery_producer_stream on.  Before anything else is done with the stream.
+void delivery_producer_spool_holds(struct delivery_producer *producer, uint32_t stream,
+                                   uint64_t spooled);
+
+// The answer to DELIVERY_SPOOL.  Done: records up to action->last are safe, and
+// their slots in the ring may be used again (which the driver sees to itself).
+// Else nothing has changed, and the next attempt is spool_retry_ns away; records
+// stay in the ring, and engines lose what has no room there, counted.
+void delivery_producer_spooled(struct delivery_producer *producer,
+                               const struct delivery_action *action, bool done, uint64_t now_ns);
+
+// Records range->first..range->last that the spool held are gone, for the reason:
+// it was full and they were the oldest (DELIVERY_SPOOL_FULL), or they cannot be
+// read back (DELIVERY_SPOOL_DAMAGED).  What of them is not acknowledged becomes a
+// dropped range, merged with its neighbour where it can be.  STATUS_FULL: there
+// are DELIVERY_DROPS_MAX ranges already; nothing was changed.
+MUST_CHECK enum status delivery_producer_lost(struct delivery_producer *producer,
+                                              const struct delivery_range *range);
 
 // How many names the run has given out by now (ids 1..count).  To be told after
 // the streams, so that every record's names are among them.

@@ -96,6 +96,32 @@ enum query_dimension query_dimension_find(const char *name)
     return (enum query_dimension)dimension;
 }
 
+static const char *const role_names[QUERY_ROLE_COUNT] = {
+#define QUERY_ROLE_NAME(name, text) [QUERY_ROLE_##name] = text,
+    QUERY_ROLES(QUERY_ROLE_NAME)
+#undef QUERY_ROLE_NAME
+};
+
+const char *query_role_name(enum query_role role)
+{
+    assert(role < QUERY_ROLE_COUNT);
+    return role_names[role];
+}
+
+enum query_role query_role_find(const char *name)
+{
+    unsigned role = 0;
+    while (role < QUERY_ROLE_COUNT && strcmp(role_names[role], name) != 0)
+        role++;
+    return (enum query_role)role;
+}
+
+bool query_is_administrative(enum query_kind kind)
+{
+    return kind == QUERY_CLEAR || kind == QUERY_AUTHORIZE || kind == QUERY_REVOKE ||
+           kind == QUERY_KEYS;
+}
+
 // ---- Checks ----------------------------------------------------------------------
 
 static enum status check_text(const char text[QUERY_TEXT_SIZE], const char *what, struct error *err)
@@ -149,6 +175,30 @@ static enum status check_groups(const struct query *query, struct error *err)
     return STATUS_OK;
 }
 
+static enum status check_key(const char text[QUERY_KEY_SIZE], const char *what, struct error *err)
+{
+    const size_t size = strnlen(text, QUERY_KEY_SIZE);
+    if (size == QUERY_KEY_SIZE)
+        return error_set(err, STATUS_INVALID, "query: %s is longer than %d bytes", what,
+                         QUERY_KEY_SIZE - 1);
+    for (size_t i = 0; i < size; i++)
+        if (text[i] < '!' || text[i] > '~')
+            return error_set(err, STATUS_INVALID, "query: %s has characters it cannot have", what);
+    return STATUS_OK;
+}
+
+static enum status check_keys(const struct query *query, struct error *err)
+{
+    enum status status = check_key(query->key, "the key", err);
+    if (status == STATUS_OK)
+        status = check_key(query->key_name, "the name of the key", err);
+    if (status == STATUS_OK)
+        status = check_key(query->key_replaces, "the key to be replaced", err);
+    if (status == STATUS_OK && query->key_roles >> QUERY_ROLE_COUNT)
+        status = error_set(err, STATUS_INVALID, "query: unknown role");
+    return status;
+}
+
 enum status query_check(const struct query *query, struct error *err)
 {
     if ((unsigned)query->kind >= QUERY_KIND_COUNT)
@@ -161,6 +211,8 @@ enum status query_check(const struct query *query, struct error *err)
         status = check_groups(query, err);
     if (status == STATUS_OK)
         status = check_filter(&query->filter, err);
+    if (status == STATUS_OK)
+        status = check_keys(query, err);
     return status;
 }
 

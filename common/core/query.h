@@ -18,7 +18,25 @@ enum query_kind {
     QUERY_OVERVIEW,
     QUERY_RECORDS,
     QUERY_CLEAR,
+    QUERY_AUDIT,
+    QUERY_AUTHORIZE,
+    QUERY_REVOKE,
+    QUERY_KEYS,
     QUERY_KIND_COUNT,
+};
+
+// What a public key is allowed to do; the numbers are those of Role in
+// proto/inferstat.proto, the texts those of the command line and the key list.
+#define QUERY_ROLES(X)                                                                             \
+    X(PRODUCER, "producer")                                                                        \
+    X(READER, "reader")                                                                            \
+    X(ADMIN, "admin")
+
+enum query_role {
+#define QUERY_ROLE_ENUM(name, text) QUERY_ROLE_##name,
+    QUERY_ROLES(QUERY_ROLE_ENUM)
+#undef QUERY_ROLE_ENUM
+        QUERY_ROLE_COUNT
 };
 
 // What an average is grouped by.  Name as on the command line and the key of
@@ -37,6 +55,7 @@ enum query_dimension {
 enum {
     QUERY_TEXT_SIZE = 256,  // of a filter or metric, terminating NUL included
     QUERY_ROWS_MAX = 10000, // rows of one answer
+    QUERY_KEY_SIZE = 64,    // of a key or its name, terminating NUL included
 };
 
 // All texts terminated; empty ones and zero times do not filter.
@@ -56,7 +75,19 @@ struct query {
     uint32_t limit; // 0: QUERY_ROWS_MAX
     bool oldest_first;
     uint64_t cursor; // QUERY_RECORDS: 0, or the last answer's next_cursor
+    // Of QUERY_AUTHORIZE and QUERY_REVOKE; see Query in proto/inferstat.proto.
+    char key[QUERY_KEY_SIZE];
+    char key_name[QUERY_KEY_SIZE];
+    char key_replaces[QUERY_KEY_SIZE];
+    uint32_t key_roles; // bit i: enum query_role i
 };
+
+// Whether a query is for the admin socket only.
+bool query_is_administrative(enum query_kind kind);
+
+// The name of a role, static; and the role of that name, or QUERY_ROLE_COUNT.
+const char *query_role_name(enum query_role role);
+enum query_role query_role_find(const char *name);
 
 // The name of a dimension, static; and the dimension of that name, or
 // QUERY_DIMENSION_COUNT.

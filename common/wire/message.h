@@ -16,7 +16,7 @@
 #include "common/core/result.h"
 
 enum {
-    MESSAGE_PROTOCOL = 1,
+    MESSAGE_PROTOCOL = 2,
     MESSAGE_SIZE_MAX = 16 * 1024 * 1024, // of a frame
     MESSAGE_RUN_SIZE = 16,
     MESSAGE_NAMES_MAX = 65535,    // names of a run
@@ -71,6 +71,7 @@ struct message_hello {
     int64_t pid, started_ns, cpu_count, host_memory_bytes, device_count;
     const struct delivery_stream *streams;
     size_t stream_count;
+    bool replay;
 };
 
 struct message_batch {
@@ -89,8 +90,17 @@ struct message_batch {
     const struct delivery_stream *streams;
     size_t stream_count;
     struct wire_bytes activity;
+    int64_t clock_offset_ns;  // host's wall clock less the collector's,
+    int64_t clock_error_ns;   // wrong by so much at most; 0: no estimate
     uint32_t unknown_columns; // decoded: columns newer than this program, skipped
     const char *fault;        // decoded: why the content can never be taken; NULL: sound
+};
+
+// What the thread of a stream was doing when its process died.
+struct wire_activity {
+    uint32_t stream;
+    struct wire_bytes text;
+    int64_t since_ns; // host's wall clock
 };
 
 struct message_goodbye {
@@ -101,6 +111,9 @@ struct message_goodbye {
     size_t stream_count;
     const struct wire_drop *drops;
     size_t drop_count;
+    bool killed;
+    const struct wire_activity *activities; // where killed
+    size_t activity_count;
 };
 
 struct wire_refused {

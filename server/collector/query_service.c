@@ -148,7 +148,7 @@ static void take_query(struct query_service *service, const struct work_return *
     if (asked->protocol < 1 || asked->protocol > MESSAGE_PROTOCOL + 1) {
         reply(service, to, asked->id, STATUS_INVALID, NULL,
               "this collector does not speak that version of the protocol");
-    } else if (asked->query.kind != QUERY_CLEAR) {
+    } else if (!query_is_administrative(asked->query.kind)) {
         answer_from_store(service, to, asked);
     } else {
         enum status status = clear(service, to, asked, &err);
