@@ -583,6 +583,7 @@ void delivery_producer_unsent(struct delivery_producer *producer,
     case DELIVERY_SEND_GOODBYE:
         producer->goodbye_sent = false;
         break;
+    case DELIVERY_SPOOL:
     case DELIVERY_FREE:
     case DELIVERY_LOST_CONTACT:
     case DELIVERY_CONTACT:

@@ -393,6 +393,8 @@ static void act(struct publisher *publisher, const struct delivery_action *actio
     case DELIVERY_SEND_GOODBYE:
         status = send_goodbye(publisher, action);
         break;
+    case DELIVERY_SPOOL: // none is asked for yet
+        break;
     case DELIVERY_FREE:
         ring_release(runfile_stream(publisher->monitor->file, action->stream).ring, action->last);
         break;
