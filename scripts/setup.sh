@@ -3,6 +3,7 @@
 #
 #   scripts/setup.sh          what building, running and testing need
 #   scripts/setup.sh --ci     also what the project's own checks need
+#   scripts/setup.sh --bench  also what the benches compare with
 #   scripts/setup.sh --list   prints the packages and installs nothing
 #
 # Installs only what is missing; when nothing is, changes nothing and asks
@@ -38,6 +39,12 @@ clang-tidy-14          | tool:clang-tidy-14     | lint
 cppcheck               | tool:cppcheck          | lint
 shellcheck             | tool:shellcheck        | lint of the scripts
 groff-base             | tool:groff             | the check of the manual pages
+iproute2               | tool:ip tool:tc        | tests between hosts, in network namespaces
+"
+bench_needed="
+victoria-metrics       | tool:victoria-metrics  | what ingest is compared with
+liblttng-ust-dev       | lib:lttng-ust          | what recording is compared with
+lttng-tools            | tool:lttng             | the same
 "
 cmake_minimum=3.25
 
@@ -132,6 +139,7 @@ list=no
 for argument in "$@"; do
   case $argument in
   --ci) table+=$ci_needed ;;
+  --bench) table+=$bench_needed ;;
   --list) list=yes ;;
   --help | -h)
     sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//;p}' "$0"
