@@ -86,6 +86,7 @@ Inferstat__Hello *codec_pack_hello(struct arena *arena, const struct message_hel
     }
     to->n_streams = hello->stream_count;
     to->streams = pack_streams(arena, hello->streams, &to->n_streams);
+    to->replay = hello->replay;
     return to;
 }
 
@@ -113,7 +114,24 @@ Inferstat__Batch *codec_pack_batch(struct arena *arena, const struct message_bat
     to->n_streams = batch->stream_count;
     to->streams = pack_streams(arena, batch->streams, &to->n_streams);
     to->activity = codec_pack_text(arena, batch->activity);
+    to->clock_offset_ns = batch->clock_offset_ns;
+    to->clock_error_ns = batch->clock_error_ns;
     return to;
+}
+
+static void pack_activities(struct arena *arena, Inferstat__Goodbye *to,
+                            const struct message_goodbye *goodbye)
+{
+    to->n_activities = goodbye->activity_count;
+    to->activities = arena_array(arena, &to->n_activities, sizeof *to->activities);
+    Inferstat__StreamActivity *items = arena_array(arena, &to->n_activities, sizeof *items);
+    for (size_t i = 0; i < to->n_activities; i++) {
+        inferstat__stream_activity__init(&items[i]);
+        items[i].stream = goodbye->activities[i].stream;
+        items[i].activity = codec_pack_text(arena, goodbye->activities[i].text);
+        items[i].since_ns = goodbye->activities[i].since_ns;
+        to->activities[i] = &items[i];
+    }
 }
 
 Inferstat__Goodbye *codec_pack_goodbye(struct arena *arena, const struct message_goodbye *goodbye)
@@ -130,6 +148,8 @@ Inferstat__Goodbye *codec_pack_goodbye(struct arena *arena, const struct message
     to->streams = pack_streams(arena, goodbye->streams, &to->n_streams);
     to->n_dropped = goodbye->drop_count;
     to->dropped = pack_drops(arena, goodbye->drops, &to->n_dropped);
+    to->killed = goodbye->killed;
+    pack_activities(arena, to, goodbye);
     return to;
 }
 
@@ -286,6 +306,7 @@ enum status codec_read_hello(struct arena *arena, struct message_hello *hello,
                              const Inferstat__Hello *from, struct error *err)
 {
     hello->protocol = from->protocol;
+    hello->replay = from->replay;
     const char *fault = read_run(hello->run, from->run);
     if (!fault)
         fault = read_description(hello, from->description);
@@ -295,11 +316,32 @@ enum status codec_read_hello(struct arena *arena, struct message_hello *hello,
     return fault ? error_set(err, STATUS_INVALID, "Hello: %s", fault) : STATUS_OK;
 }
 
+static const char *read_activities(struct arena *arena, struct message_goodbye *goodbye,
+                                   const Inferstat__Goodbye *from)
+{
+    size_t count = from->n_activities;
+    if (count > DELIVERY_STREAMS_MAX)
+        return "more activities than a run may have streams";
+    struct wire_activity *activities = arena_array(arena, &count, sizeof *activities);
+    for (size_t i = 0; i < count; i++) {
+        const Inferstat__StreamActivity *item = from->activities[i];
+        activities[i] = (struct wire_activity){.stream = item->stream,
+                                               .text = codec_read_text(item->activity),
+                                               .since_ns = item->since_ns};
+        if (!codec_text_is_sound(activities[i].text, MESSAGE_TEXT_SIZE_MAX))
+            return "an activity is too long or not UTF-8";
+    }
+    goodbye->activities = activities;
+    goodbye->activity_count = count;
+    return NULL;
+}
+
 enum status codec_read_goodbye(struct arena *arena, struct message_goodbye *goodbye,
                                const Inferstat__Goodbye *from, struct error *err)
 {
     goodbye->sequence = from->sequence;
     goodbye->ended_ns = from->ended_ns;
+    goodbye->killed = from->killed;
     const char *fault = read_run(goodbye->run, from->run);
     if (!fault)
         fault = read_streams(arena, &goodbye->streams, &goodbye->stream_count, from->streams,
@@ -307,6 +349,8 @@ enum status codec_read_goodbye(struct arena *arena, struct message_goodbye *good
     if (!fault)
         fault = read_drops(arena, &goodbye->drops, &goodbye->drop_count, from->dropped,
                            from->n_dropped);
+    if (!fault)
+        fault = read_activities(arena, goodbye, from);
     return fault ? error_set(err, STATUS_INVALID, "Goodbye: %s", fault) : STATUS_OK;
 }
 
@@ -358,6 +402,15 @@ static const char *read_activity(struct message_batch *batch, const Inferstat__B
     return NULL;
 }
 
+// An error that cannot be is no fault of the records: there is no estimate then.
+static void read_clock(struct message_batch *batch, const Inferstat__Batch *from)
+{
+    if (from->clock_error_ns <= 0)
+        return;
+    batch->clock_offset_ns = from->clock_offset_ns;
+    batch->clock_error_ns = from->clock_error_ns;
+}
+
 enum status codec_read_batch(struct arena *arena, struct message_batch *batch,
                              const Inferstat__Batch *from, struct error *err)
 {
@@ -366,6 +419,8 @@ enum status codec_read_batch(struct arena *arena, struct message_batch *batch,
         fault = read_batch_address(batch, from);
     if (fault)
         return error_set(err, STATUS_INVALID, "Batch: %s", fault);
+
+    read_clock(batch, from);
 
     // Each part is read whatever the others are; the first fault is the reason.
     const char *faults[] = {

@@ -17,10 +17,10 @@ static const size_t filter_texts[QUERY_DIMENSION_COUNT] = {
     [QUERY_BY_STAGE] = offsetof(Inferstat__Filter, stage),
 };
 
-static char *pack_query_text(struct arena *arena, const char text[QUERY_TEXT_SIZE])
+static char *pack_query_text(struct arena *arena, const char *text, size_t size_max)
 {
-    return codec_pack_text(
-        arena, (struct wire_bytes){.size = strnlen(text, QUERY_TEXT_SIZE), .bytes = text});
+    return codec_pack_text(arena,
+                           (struct wire_bytes){.size = strnlen(text, size_max), .bytes = text});
 }
 
 Inferstat__Query *codec_pack_query(struct arena *arena, const struct message_query *query)
@@ -37,7 +37,7 @@ Inferstat__Query *codec_pack_query(struct arena *arena, const struct message_que
     to->protocol = query->protocol;
     to->kind = (Inferstat__QueryKind)from->kind;
     to->record_kind = (uint32_t)from->record_kind;
-    to->metric = pack_query_text(arena, from->metric);
+    to->metric = pack_query_text(arena, from->metric, QUERY_TEXT_SIZE);
     to->n_group_by =
         from->group_count < QUERY_DIMENSION_COUNT ? from->group_count : QUERY_DIMENSION_COUNT;
     to->group_by = arena_array(arena, &to->n_group_by, sizeof *to->group_by);
@@ -45,7 +45,7 @@ Inferstat__Query *codec_pack_query(struct arena *arena, const struct message_que
         to->group_by[i] = (uint32_t)from->group_by[i];
     to->filter = filter;
     for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++) {
-        char *text = pack_query_text(arena, from->filter.by[i]);
+        char *text = pack_query_text(arena, from->filter.by[i], QUERY_TEXT_SIZE);
         memcpy((char *)filter + filter_texts[i], &text, sizeof text);
     }
     filter->since_ns = from->filter.since_ns;
@@ -53,16 +53,20 @@ Inferstat__Query *codec_pack_query(struct arena *arena, const struct message_que
     to->limit = from->limit;
     to->oldest_first = from->oldest_first;
     to->cursor = from->cursor;
+    to->key = pack_query_text(arena, from->key, QUERY_KEY_SIZE);
+    to->roles = from->key_roles;
+    to->name = pack_query_text(arena, from->key_name, QUERY_KEY_SIZE);
+    to->replaces = pack_query_text(arena, from->key_replaces, QUERY_KEY_SIZE);
     return to;
 }
 
-// A text that does not fit, or has a NUL inside, is left unterminated: query_check
-// refuses it and the asker gets an answer.
-static void read_query_text(char out[QUERY_TEXT_SIZE], const char *packed)
+// A text that does not fit `size` bytes, or has a NUL inside, is left unterminated:
+// query_check refuses it and the asker gets an answer.
+static void read_query_text(char *out, size_t size, const char *packed)
 {
     struct wire_bytes text = codec_read_text(packed);
-    if (text.size >= QUERY_TEXT_SIZE || (text.size && memchr(text.bytes, '\0', text.size))) {
-        memset(out, '?', QUERY_TEXT_SIZE);
+    if (text.size >= size || (text.size && memchr(text.bytes, '\0', text.size))) {
+        memset(out, '?', size);
         return;
     }
     if (text.size)
@@ -75,7 +79,7 @@ static void read_filter(struct query_filter *to, const Inferstat__Filter *from)
     for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++) {
         const char *packed;
         memcpy(&packed, (const char *)from + filter_texts[i], sizeof packed);
-        read_query_text(to->by[i], packed);
+        read_query_text(to->by[i], QUERY_TEXT_SIZE, packed);
     }
     to->since_ns = from->since_ns;
     to->until_ns = from->until_ns;
@@ -106,13 +110,17 @@ enum status codec_read_query(struct message_query *query, const Inferstat__Query
         (unsigned)from->kind < QUERY_KIND_COUNT ? (enum query_kind)from->kind : QUERY_KIND_COUNT;
     to->record_kind = from->record_kind < RECORD_KIND_COUNT ? (enum record_kind)from->record_kind
                                                             : RECORD_KIND_COUNT;
-    read_query_text(to->metric, from->metric);
+    read_query_text(to->metric, QUERY_TEXT_SIZE, from->metric);
     read_groups(to, from);
     if (from->filter)
         read_filter(&to->filter, from->filter);
     to->limit = from->limit;
     to->oldest_first = from->oldest_first;
     to->cursor = from->cursor;
+    read_query_text(to->key, QUERY_KEY_SIZE, from->key);
+    to->key_roles = from->roles;
+    read_query_text(to->key_name, QUERY_KEY_SIZE, from->name);
+    read_query_text(to->key_replaces, QUERY_KEY_SIZE, from->replaces);
     return STATUS_OK;
 }
 

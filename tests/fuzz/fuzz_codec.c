@@ -87,6 +87,7 @@ static struct wire_drop drops[ITEMS];
 static struct wire_bytes names[ITEMS];
 static struct delivery_next wanted[ITEMS];
 static struct wire_refused refused[ITEMS];
+static struct wire_activity activities[ITEMS];
 
 static void make_run(struct input *input, unsigned char run[MESSAGE_RUN_SIZE])
 {
@@ -133,6 +134,25 @@ static void make_hello(struct input *input, struct message_hello *hello)
     hello->host_memory_bytes = (int64_t)(number(input) % (uint64_t)MESSAGE_VALUE_MAX);
     hello->stream_count = make_streams(input);
     hello->streams = streams;
+    hello->replay = below(input, 2);
+}
+
+static void make_goodbye(struct input *input, struct message_goodbye *goodbye)
+{
+    make_run(input, goodbye->run);
+    goodbye->sequence = number(input);
+    goodbye->stream_count = make_streams(input);
+    goodbye->streams = streams;
+    goodbye->drop_count = make_drops(input);
+    goodbye->drops = drops;
+    goodbye->ended_ns = (int64_t)number(input);
+    goodbye->killed = below(input, 2);
+    goodbye->activity_count = below(input, ITEMS + 1);
+    goodbye->activities = activities;
+    for (size_t i = 0; i < goodbye->activity_count; i++)
+        activities[i] = (struct wire_activity){.stream = (uint32_t)number(input),
+                                               .text = text(input, 0),
+                                               .since_ns = (int64_t)number(input)};
 }
 
 static int64_t make_int(struct input *input, const struct record_column *column)
@@ -192,6 +212,10 @@ static void make_batch(struct input *input, struct message_batch *batch,
     batch->drops = drops;
     batch->stream_count = make_streams(input);
     batch->streams = streams;
+    if (below(input, 2)) {
+        batch->clock_offset_ns = (int64_t)number(input);
+        batch->clock_error_ns = 1 + (int64_t)(number(input) % INT64_MAX);
+    }
     size_t count = below(input, RECORDS + 1);
     if (count == 0)
         return;
@@ -253,6 +277,10 @@ static void make_query(struct input *input, struct message_query *query)
     query->query.filter.since_ns = (int64_t)number(input);
     query->query.limit = (uint32_t)number(input);
     query->query.cursor = number(input);
+    fill_text(input, query->query.key);
+    fill_text(input, query->query.key_name);
+    fill_text(input, query->query.key_replaces);
+    query->query.key_roles = (uint32_t)number(input);
 }
 
 static struct result *make_result(struct input *input)
@@ -302,12 +330,7 @@ static struct result *make_message(struct input *input, struct message *message,
         make_batch(input, &message->batch, builder);
         break;
     case MESSAGE_GOODBYE:
-        make_run(input, message->goodbye.run);
-        message->goodbye.sequence = number(input);
-        message->goodbye.stream_count = make_streams(input);
-        message->goodbye.streams = streams;
-        message->goodbye.drop_count = make_drops(input);
-        message->goodbye.drops = drops;
+        make_goodbye(input, &message->goodbye);
         break;
     case MESSAGE_ACK:
         make_ack(input, &message->ack);

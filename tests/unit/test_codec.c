@@ -62,7 +62,8 @@ static void test_hello(void **state)
                                       .host_memory_bytes = MESSAGE_VALUE_MAX,
                                       .device_count = 1,
                                       .streams = streams,
-                                      .stream_count = 2}};
+                                      .stream_count = 2,
+                                      .replay = true}};
     memcpy(hello.hello.run, run_id, sizeof run_id);
     struct message out;
     round_trip(&out, &hello);
@@ -80,6 +81,11 @@ static void test_hello(void **state)
     assert_int_equal(out.hello.stream_count, 2);
     assert_true(out.hello.streams[1].produced == MESSAGE_NUMBER_MAX);
     assert_int_equal(out.hello.streams[0].unnumbered, 1);
+    assert_true(out.hello.replay);
+    message_free(&out);
+    hello.hello.replay = false;
+    round_trip(&out, &hello);
+    assert_false(out.hello.replay);
     message_free(&out);
 }
 
@@ -90,20 +96,26 @@ static void test_goodbye(void **state)
     const struct wire_drop drops[] = {
         {.range = {3, 1, 4, DELIVERY_SPOOL_FULL, 10, 20}, .detail = text("disk full")},
         {.range = {3, 5, 5, DELIVERY_ACKNOWLEDGED_ELSEWHERE, -1, INT64_MIN}},
+        {.range = {3, 6, 8, DELIVERY_SPOOL_DAMAGED, 0, 0}},
     };
+    const struct wire_activity activities[] = {{3, text("decode stories260K request 17"), 5},
+                                               {UINT32_MAX, {0}, INT64_MIN}};
     struct message goodbye = {.kind = MESSAGE_GOODBYE,
                               .goodbye = {.sequence = UINT64_MAX,
                                           .ended_ns = 99,
                                           .streams = streams,
                                           .stream_count = 1,
                                           .drops = drops,
-                                          .drop_count = 2}};
+                                          .drop_count = 3,
+                                          .killed = true,
+                                          .activities = activities,
+                                          .activity_count = 2}};
     memcpy(goodbye.goodbye.run, run_id, sizeof run_id);
     struct message out;
     round_trip(&out, &goodbye);
     assert_true(out.goodbye.sequence == UINT64_MAX);
     assert_int_equal(out.goodbye.ended_ns, 99);
-    assert_int_equal(out.goodbye.drop_count, 2);
+    assert_int_equal(out.goodbye.drop_count, 3);
     assert_int_equal(out.goodbye.drops[1].range.stream, 3);
     assert_int_equal(out.goodbye.drops[1].range.first, 5);
     assert_int_equal(out.goodbye.drops[1].range.last, 5);
@@ -111,6 +123,14 @@ static void test_goodbye(void **state)
     assert_int_equal(out.goodbye.drops[1].range.since_ns, -1);
     assert_true(out.goodbye.drops[1].range.until_ns == INT64_MIN);
     assert_text(out.goodbye.drops[0].detail, "disk full");
+    assert_int_equal(out.goodbye.drops[2].range.reason, DELIVERY_SPOOL_DAMAGED);
+    assert_true(out.goodbye.killed);
+    assert_int_equal(out.goodbye.activity_count, 2);
+    assert_int_equal(out.goodbye.activities[0].stream, 3);
+    assert_text(out.goodbye.activities[0].text, "decode stories260K request 17");
+    assert_int_equal(out.goodbye.activities[0].since_ns, 5);
+    assert_true(out.goodbye.activities[1].stream == UINT32_MAX);
+    assert_true(out.goodbye.activities[1].since_ns == INT64_MIN);
     message_free(&out);
 }
 
@@ -186,6 +206,59 @@ static void test_query(void **state)
     assert_true(got->oldest_first);
     assert_true(got->cursor == UINT64_MAX);
     message_free(&out);
+}
+
+static void test_queries_about_keys(void **state)
+{
+    (void)state;
+    static const enum query_kind kinds[] = {QUERY_AUDIT, QUERY_AUTHORIZE, QUERY_REVOKE, QUERY_KEYS};
+    for (size_t i = 0; i < COUNT(kinds); i++) {
+        struct message query = {
+            .kind = MESSAGE_QUERY,
+            .query.query = {.kind = kinds[i],
+                            .key = "Yne@$w-vo<fVvi]a<NY6T1ed:M$fCG*[IaLV{hID",
+                            .key_name = "gpu-17.example",
+                            .key_replaces = "rq:rM>}U?@Lns47E1%kR.o@n%FcmmsL/@{H8]yf7",
+                            .key_roles = 1U << QUERY_ROLE_PRODUCER | 1U << QUERY_ROLE_ADMIN}};
+        struct message out;
+        round_trip(&out, &query);
+        assert_int_equal(out.query.query.kind, kinds[i]);
+        assert_string_equal(out.query.query.key, query.query.query.key);
+        assert_string_equal(out.query.query.key_name, "gpu-17.example");
+        assert_string_equal(out.query.query.key_replaces, query.query.query.key_replaces);
+        assert_int_equal(out.query.query.key_roles, 5);
+        assert_int_equal(query_check(&out.query.query, NULL), STATUS_OK);
+        message_free(&out);
+    }
+}
+
+// An estimate comes as it went; an error that cannot be means there is none.
+static void test_clock_estimates(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t offset_ns, error_ns, read_offset_ns, read_error_ns;
+    } cases[] = {
+        {-5, 3, -5, 3}, {INT64_MIN, INT64_MAX, INT64_MIN, INT64_MAX},
+        {0, 1, 0, 1},   {7, 0, 0, 0},
+        {7, -1, 0, 0},  {7, INT64_MIN, 0, 0},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct message batch = {.kind = MESSAGE_BATCH,
+                                .batch = {.sequence = 1,
+                                          .clock_offset_ns = cases[i].offset_ns,
+                                          .clock_error_ns = cases[i].error_ns}};
+        memcpy(batch.batch.run, run_id, sizeof run_id);
+        unsigned char *bytes = NULL;
+        size_t size = 0;
+        struct message out;
+        assert_int_equal(codec_encode(&bytes, &size, &batch, NULL), STATUS_OK);
+        assert_int_equal(codec_decode(&out, bytes, size, NULL), STATUS_OK);
+        assert_true(out.batch.clock_offset_ns == cases[i].read_offset_ns);
+        assert_true(out.batch.clock_error_ns == cases[i].read_error_ns);
+        message_free(&out);
+        free(bytes);
+    }
 }
 
 static struct result *example_result(void)
@@ -495,6 +568,8 @@ int main(void)
         cmocka_unit_test(test_goodbye),
         cmocka_unit_test(test_ack),
         cmocka_unit_test(test_query),
+        cmocka_unit_test(test_queries_about_keys),
+        cmocka_unit_test(test_clock_estimates),
         cmocka_unit_test(test_reply_and_live),
         cmocka_unit_test(test_live_credit),
         cmocka_unit_test(test_records_of_every_kind),

@@ -540,6 +540,9 @@ static void test_faults_of_other_messages(void **state)
     const struct delivery_next beyond = {0, MESSAGE_NUMBER_MAX + 2};
     const struct delivery_stream full = {0, MESSAGE_NUMBER_MAX + 1, 0};
     const struct wire_refused backwards = {.first = 3, .last = 2};
+    static struct wire_activity busy[DELIVERY_STREAMS_MAX + 1];
+    const struct wire_activity malformed = {.text = text("\xed\xa0\x80")};
+    const struct wire_activity endless = {.text = text(long_text)};
     const struct message bad[] = {
         {.kind = MESSAGE_HELLO},
         {.kind = MESSAGE_HELLO, .hello = {.run = "x"}},
@@ -561,6 +564,12 @@ static void test_faults_of_other_messages(void **state)
         {.kind = MESSAGE_GOODBYE, .goodbye = {.run = "x", .streams = &full, .stream_count = 1}},
         {.kind = MESSAGE_GOODBYE,
          .goodbye = {.run = "x", .streams = many, .stream_count = COUNT(many)}},
+        {.kind = MESSAGE_GOODBYE,
+         .goodbye = {.run = "x", .activities = busy, .activity_count = COUNT(busy)}},
+        {.kind = MESSAGE_GOODBYE,
+         .goodbye = {.run = "x", .activities = &malformed, .activity_count = 1}},
+        {.kind = MESSAGE_GOODBYE,
+         .goodbye = {.run = "x", .activities = &endless, .activity_count = 1}},
         {.kind = MESSAGE_ACK, .ack = {.delivery = {.next = &zero, .next_count = 1}}},
         {.kind = MESSAGE_ACK, .ack = {.delivery = {.next = &beyond, .next_count = 1}}},
         {.kind = MESSAGE_ACK, .ack = {.delivery = {.names_known = MESSAGE_NAMES_MAX + 1}}},
@@ -772,7 +781,7 @@ static void test_too_large(void **state)
 static void test_query_faults_are_left_to_query_check(void **state)
 {
     (void)state;
-    for (int fault = 0; fault < 6; fault++) {
+    for (int fault = 0; fault < 11; fault++) {
         Inferstat__Filter filter = INFERSTAT__FILTER__INIT;
         Inferstat__Query query = INFERSTAT__QUERY__INIT;
         Inferstat__Envelope envelope = INFERSTAT__ENVELOPE__INIT;
@@ -806,6 +815,16 @@ static void test_query_faults_are_left_to_query_check(void **state)
             long_text[3] = '\xff';
             long_text[4] = '\0';
         }
+        if (fault == 6)
+            query.key = long_text;
+        if (fault == 7)
+            query.name = long_text;
+        if (fault == 8)
+            query.replaces = long_text;
+        if (fault == 9)
+            query.roles = 1U << QUERY_ROLE_COUNT;
+        if (fault == 10)
+            query.key = codec_borrow("two words");
         unsigned char bytes[2048];
         size_t size = inferstat__envelope__pack(&envelope, bytes);
         struct message out;
