@@ -5,6 +5,7 @@
 
 #include <sqlite3.h>
 
+#include "common/core/delivery.h"
 #include "common/core/text.h"
 #include "common/store/database.h"
 #include "common/store/store_file.h"
@@ -19,8 +20,8 @@ static const char fixed_tables[] =
     "CREATE TABLE run_name(run INTEGER NOT NULL, number INTEGER NOT NULL,"
     " name INTEGER NOT NULL, PRIMARY KEY(run, number)) WITHOUT ROWID;"
     "CREATE TABLE stream(run INTEGER NOT NULL, stream INTEGER NOT NULL, next INTEGER NOT NULL,"
-    " produced INTEGER NOT NULL, unnumbered INTEGER NOT NULL,"
-    " PRIMARY KEY(run, stream)) WITHOUT ROWID;"
+    " produced INTEGER NOT NULL, unnumbered INTEGER NOT NULL, activity TEXT,"
+    " activity_since_ns INTEGER, PRIMARY KEY(run, stream)) WITHOUT ROWID;"
     "CREATE TABLE range(run INTEGER NOT NULL, stream INTEGER NOT NULL, first INTEGER NOT NULL,"
     " last INTEGER NOT NULL, state INTEGER NOT NULL, reason INTEGER, detail TEXT,"
     " since_ns INTEGER, until_ns INTEGER, CHECK(first >= 1 AND last >= first),"
@@ -29,12 +30,21 @@ static const char fixed_tables[] =
     " expired INTEGER NOT NULL DEFAULT 0, cleared INTEGER NOT NULL DEFAULT 0,"
     " PRIMARY KEY(run, kind)) WITHOUT ROWID;";
 
+static const char refusal_table[] =
+    "CREATE TABLE IF NOT EXISTS refusal(reason TEXT PRIMARY KEY, count INTEGER NOT NULL,"
+    " last_ns INTEGER NOT NULL) WITHOUT ROWID;";
+
 // Indexes beside the one on started_ns: for stages to find their load, and for
 // the last sample of a run.  All on kinds with few rows.
 static const char fixed_indexes[] = "CREATE INDEX run_heard ON run(heard_ns);"
                                     "CREATE INDEX load_identity ON load(run, stream, number);"
                                     "CREATE INDEX process_sample_run ON process_sample(run);"
                                     "CREATE INDEX device_sample_run ON device_sample(run);";
+
+// Runs that are not over, by whom they belong to: what a key may have of them is
+// bounded.
+static const char owner_index[] = "CREATE INDEX IF NOT EXISTS run_owner ON run(key, heard_ns)"
+                                  " WHERE \"end\" IN (0, 3);";
 
 // Per run: what became of everything it produced.  A closed run balances when
 // the ranges of each stream follow each other from 1 to what it produced, and
@@ -98,7 +108,8 @@ static void append_table(sqlite3_str *sql, enum record_kind kind)
     if (kind == RECORD_KIND_RUN)
         sqlite3_str_appendall(sql, ", heard_ns INTEGER NOT NULL, refused INTEGER NOT NULL DEFAULT 0"
                                    ", clock_suspects INTEGER NOT NULL DEFAULT 0"
-                                   ", unknown_columns INTEGER NOT NULL DEFAULT 0, UNIQUE(uuid)");
+                                   ", unknown_columns INTEGER NOT NULL DEFAULT 0, key TEXT"
+                                   ", UNIQUE(uuid)");
     sqlite3_str_appendf(sql, ");CREATE INDEX \"%w_started\" ON \"%w\"(started_ns);", info->name,
                         info->name);
 }
@@ -123,7 +134,9 @@ static void append_view(sqlite3_str *sql, enum record_kind kind)
             sqlite3_str_appendf(sql, ", t.\"%w\" / 1048576.0 AS \"%w_mb\"", column->name,
                                 column->name);
     }
-    if (kind != RECORD_KIND_RUN)
+    if (kind == RECORD_KIND_RUN)
+        sqlite3_str_appendall(sql, ", t.key AS key");
+    else
         sqlite3_str_appendf(sql,
                             ", (t.started_ns < %lld OR t.started_ns > t.received_ns + %lld)"
                             " AS clock_suspect",
@@ -155,10 +168,34 @@ static enum status run_text(sqlite3 *db, sqlite3_str *sql, struct error *err)
     return status;
 }
 
+#define WHOSE(table)                                                                               \
+    "(SELECT r.uuid FROM run r WHERE r.run = " table ".run) AS run,"                               \
+    " (SELECT n.text FROM name n JOIN run r ON n.id = r.host WHERE r.run = " table ".run) AS host"
+
+// What became of the numbers of each stream, and what its thread was doing when
+// it ended, in words.
+static void append_stream_views(sqlite3_str *sql)
+{
+    sqlite3_str_appendall(
+        sql,
+        "DROP VIEW IF EXISTS v_stream; CREATE VIEW v_stream AS SELECT " WHOSE(
+            "s") ", s.stream, s.next, s.produced, s.unnumbered, s.activity, s.activity_since_ns"
+                 " FROM stream s;"
+                 "DROP VIEW IF EXISTS v_range; CREATE VIEW v_range AS SELECT " WHOSE(
+                     "g") ", g.stream, g.first, g.last, CASE g.state WHEN 0 THEN 'stored' ELSE "
+                          "'dropped' END"
+                          " AS state, CASE g.reason");
+    for (unsigned reason = 0; reason < DELIVERY_REASON_COUNT; reason++)
+        sqlite3_str_appendf(sql, " WHEN %u THEN %Q", reason,
+                            delivery_reason_text((enum delivery_reason)reason));
+    sqlite3_str_appendall(sql, " END AS reason, g.detail, g.since_ns, g.until_ns FROM range g;");
+}
+
 static enum status create_views(sqlite3 *db, struct error *err)
 {
     sqlite3_str *sql = sqlite3_str_new(db);
     sqlite3_str_appendf(sql, "DROP VIEW IF EXISTS v_ledger;%s;", ledger_view);
+    append_stream_views(sql);
     for (unsigned kind = 0; kind < RECORD_KIND_COUNT; kind++) {
         sqlite3_str_appendf(sql, "DROP VIEW IF EXISTS \"v_%w\";",
                             record_kind_info((enum record_kind)kind)->name);
@@ -178,10 +215,8 @@ static enum status insert_identity(sqlite3 *db, struct error *err)
     char uuid[37];
     text_from_uuid(uuid, id);
     sqlite3_str *sql = sqlite3_str_new(db);
-    sqlite3_str_appendf(sql,
-                        "INSERT INTO meta VALUES('store', %Q), ('created_ns', %lld),"
-                        " ('undecodable', 0);",
-                        uuid, (long long)clock_wall_ns());
+    sqlite3_str_appendf(sql, "INSERT INTO meta VALUES('store', %Q), ('created_ns', %lld);", uuid,
+                        (long long)clock_wall_ns());
     return run_text(db, sql, err);
 }
 
@@ -197,7 +232,7 @@ static enum status create_tables(sqlite3 *db, struct error *err)
     sqlite3_str *sql = sqlite3_str_new(db);
     for (unsigned kind = 0; kind < RECORD_KIND_COUNT; kind++)
         append_table(sql, (enum record_kind)kind);
-    sqlite3_str_appendall(sql, fixed_indexes);
+    sqlite3_str_appendf(sql, "%s%s%s", fixed_indexes, refusal_table, owner_index);
     status = run_text(db, sql, err);
     if (status == STATUS_OK)
         status = insert_identity(db, err);
@@ -212,13 +247,6 @@ static enum status change_views(sqlite3 *db, struct error *err)
     (void)err;
     return STATUS_OK;
 }
-
-static const struct schema_step all_steps[] = {
-    {1, create_tables},
-    {2, change_views},
-};
-
-_Static_assert(sizeof all_steps / sizeof *all_steps == SCHEMA_VERSION, "a step for each version");
 
 static enum status has_column(sqlite3 *db, const char *table, const char *column, bool *has,
                               struct error *err)
@@ -238,19 +266,54 @@ static enum status has_column(sqlite3 *db, const char *table, const char *column
     return status;
 }
 
+// Where the table does not have it yet.
+static enum status add_column(sqlite3 *db, const char *table, const char *column, const char *type,
+                              struct error *err)
+{
+    bool has = false;
+    enum status status = has_column(db, table, column, &has, err);
+    if (status != STATUS_OK || has)
+        return status;
+    sqlite3_str *sql = sqlite3_str_new(db);
+    sqlite3_str_appendf(sql, "ALTER TABLE \"%w\" ADD COLUMN \"%w\" %s", table, column, type);
+    return run_text(db, sql, err);
+}
+
+// Version 3: whose a run is, what threads were doing when their process died, and
+// what was refused.  Frames that were no messages were counted in `meta` before.
+static enum status add_owners(sqlite3 *db, struct error *err)
+{
+    static const char count_refusals[] =
+        "INSERT OR IGNORE INTO refusal SELECT 'undecodable', value, 0 FROM meta"
+        " WHERE key = 'undecodable' AND value > 0;"
+        "DELETE FROM meta WHERE key = 'undecodable'";
+    enum status status = add_column(db, "run", "key", "TEXT", err);
+    if (status == STATUS_OK)
+        status = add_column(db, "stream", "activity", "TEXT", err);
+    if (status == STATUS_OK)
+        status = add_column(db, "stream", "activity_since_ns", "INTEGER", err);
+    if (status == STATUS_OK)
+        status = database_exec(db, refusal_table, err);
+    if (status == STATUS_OK)
+        status = database_exec(db, owner_index, err);
+    return status == STATUS_OK ? database_exec(db, count_refusals, err) : status;
+}
+
+static const struct schema_step all_steps[] = {
+    {1, create_tables},
+    {2, change_views},
+    {3, add_owners},
+};
+
+_Static_assert(sizeof all_steps / sizeof *all_steps == SCHEMA_VERSION, "a step for each version");
+
 enum status schema_add_columns(sqlite3 *db, struct error *err)
 {
     for (unsigned kind = 0; kind < RECORD_KIND_COUNT; kind++) {
         const struct record_kind_info *info = record_kind_info((enum record_kind)kind);
         for (unsigned i = 0; i < info->column_count; i++) {
-            bool has = false;
-            enum status status = has_column(db, info->name, info->columns[i].name, &has, err);
-            if (status == STATUS_OK && !has) {
-                sqlite3_str *sql = sqlite3_str_new(db);
-                sqlite3_str_appendf(sql, "ALTER TABLE \"%w\" ADD COLUMN \"%w\" %s", info->name,
-                                    info->columns[i].name, column_sql_type(info->columns[i].type));
-                status = run_text(db, sql, err);
-            }
+            enum status status = add_column(db, info->name, info->columns[i].name,
+                                            column_sql_type(info->columns[i].type), err);
             if (status != STATUS_OK)
                 return status;
         }

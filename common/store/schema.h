@@ -2,18 +2,21 @@
 // older versions become files of this one.
 //
 // Tables
-//   meta       key, value: the store's UUID and a few counters
+//   meta       key, value: the store's UUID, and when it was made
 //   name       id, text: models, hosts, devices, operations, stages
 //   run        a row a run: the record table's columns, and heard_ns (when the
-//              collector last heard of it), refused, clock_suspects, unknown_columns
+//              collector last heard of it), refused, clock_suspects, unknown_columns,
+//              key (the public key that opened it; null: one without keys)
 //   run_name   the run's own numbers of names, as batches use them
-//   stream     per producing thread: the number wanted next, what it produced
+//   stream     per producing thread: the number wanted next, what it produced; of a
+//              killed run what the thread was doing then, and since when
 //   range      per stream: which numbers are stored (state 0) and which are
 //              dropped (state 1), with the reason.  Ranges of a stream are
 //              disjoint and follow each other from 1 to next - 1; neighbours of
 //              one kind are merged
 //   ledger     per run and kind: rows stored, expired, cleared; the rows in the
 //              kind's table are stored - expired - cleared
+//   refusal    per reason: how many messages, connections or names were not taken
 //   KIND       a row a record: id, run, stream, number, started_ns, received_ns,
 //              then the kind's columns; names as ids, enumerations as numbers
 //
@@ -37,7 +40,7 @@ struct sqlite3;
 struct sqlite3_str;
 
 enum {
-    SCHEMA_VERSION = 2,
+    SCHEMA_VERSION = 3,
     SCHEMA_APPLICATION_ID = 0x49667374, // "Ifst"
     SCHEMA_RANGE_STORED = 0,            // range.state
     SCHEMA_RANGE_DROPPED = 1,

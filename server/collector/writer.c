@@ -130,8 +130,10 @@ static enum status save_undecodable(struct writer *writer, struct error *err)
 {
     if (writer->undecodable == 0)
         return STATUS_OK;
-    char *sql = sqlite3_mprintf("UPDATE meta SET value = value + %lld WHERE key = 'undecodable'",
-                                (long long)writer->undecodable);
+    char *sql = sqlite3_mprintf("INSERT INTO refusal VALUES('undecodable', %lld, %lld)"
+                                " ON CONFLICT(reason) DO UPDATE SET count = count + excluded.count,"
+                                " last_ns = excluded.last_ns",
+                                (long long)writer->undecodable, (long long)clock_wall_ns());
     if (!sql)
         return error_set(err, STATUS_NOMEM, "writer: out of memory");
     enum status status = database_exec(writer->db, sql, err);

@@ -473,7 +473,7 @@ static void test_frames_that_are_no_messages(void **state)
     producer_message(&producer, &query);
     assert_true(producer_await(&producer, 5000));
     store_records(1, 5);
-    assert_int_equal(integer("SELECT value FROM meta WHERE key = 'undecodable'"), 6);
+    assert_int_equal(integer("SELECT count FROM refusal WHERE reason = 'undecodable'"), 6);
 }
 
 static void test_a_protocol_from_the_future(void **state)

@@ -293,7 +293,62 @@ static void test_steps_run_once_and_in_order(void **state)
     // A second time there is nothing to do: add_table would fail.
     assert_int_equal(schema_apply(db, path, steps, 2, &err), STATUS_OK);
     database_close(db);
-    expect_refused(STATUS_TOO_NEW, "version 3");
+    expect_refused(STATUS_TOO_NEW, "version 4");
+}
+
+static void read_text(char *out, size_t size, const char *name)
+{
+    FILE *file = fopen(name, "r");
+    assert_non_null(file);
+    const size_t used = fread(out, 1, size - 1, file);
+    assert_true(used > 0 && used < size - 1);
+    out[used] = '\0';
+    assert_int_equal(fclose(file), 0);
+}
+
+// A file that a collector of version 2 made keeps all it had, and has what came
+// since.
+static void test_a_store_of_version_2(void **state)
+{
+    (void)state;
+    static char sql[65536];
+    read_text(sql, sizeof sql, STORE_VERSION_2);
+    change_store(sql);
+    expect_refused(STATUS_UNSUPPORTED, "version 2");
+    sqlite3 *db = new_store();
+    static const struct {
+        const char *sql;
+        int64_t expected;
+    } cases[] = {
+        {"PRAGMA user_version", 3},
+        {"SELECT value = '00000000-1111-4222-8333-444444444444' FROM meta WHERE key = 'store'", 1},
+        {"SELECT count(*) FROM meta WHERE key = 'undecodable'", 0},
+        {"SELECT count FROM refusal WHERE reason = 'undecodable' AND last_ns = 0", 4},
+        {"SELECT count(*) FROM refusal", 1},
+        {"SELECT count(*) + count(key) FROM run", 2},
+        {"SELECT count(*) + count(activity) + count(activity_since_ns) FROM stream", 2},
+        {"SELECT count(*) FROM v_operation WHERE host = 'host-a' AND operation = 'tokenise'", 3},
+        {"SELECT count(*) FROM v_run WHERE key IS NULL", 2},
+        {"SELECT last FROM v_range WHERE state = 'dropped' AND reason = 'refused'", 5},
+        {"SELECT unnumbered FROM v_stream WHERE host = 'host-a' AND produced = 5", 7},
+        {"SELECT count(*) FROM v_ledger WHERE balanced", 1},
+        {"SELECT count(*) FROM run INDEXED BY run_owner WHERE key IS NULL AND \"end\" IN (0, 3)",
+         1},
+        {"PRAGMA auto_vacuum", 2},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++)
+        if (integer(db, cases[i].sql) != cases[i].expected)
+            fail_msg("%s: not %lld", cases[i].sql, (long long)cases[i].expected);
+    assert_int_equal(database_exec(db,
+                                   "UPDATE run SET key = 'K' WHERE run = 2;"
+                                   "UPDATE stream SET activity = 'decode', activity_since_ns = 9",
+                                   NULL),
+                     STATUS_OK);
+    assert_int_equal(integer(db, "SELECT pid FROM v_run WHERE key = 'K'"), 42);
+    database_close(db);
+    db = new_store(); // once: it is a store of today
+    assert_int_equal(integer(db, "SELECT count FROM refusal"), 4);
+    database_close(db);
 }
 
 // A file of version 1 gets the views of today.
@@ -365,6 +420,7 @@ int main(void)
         TEST(test_read_only_ground),
         TEST(test_awkward_names),
         TEST(test_steps_run_once_and_in_order),
+        TEST(test_a_store_of_version_2),
         TEST(test_an_older_store_gets_todays_views),
         TEST(test_a_failing_step_leaves_the_store_alone),
         TEST(test_missing_columns_are_added),
