@@ -185,7 +185,7 @@ static void send_ack(struct batches *batches, const struct pending_ack *ack)
         out->delivery.next = next;
         out->delivery.next_count = list_next(run, ack->is_hello, next);
         out->delivery.names_known = run->name_count;
-        out->delivery.closed = run->end == RECORD_RUN_END_CLOSED;
+        out->delivery.closed = run_is_over(run);
     }
     struct answer *answer = answer_encode(&ack->to, &message);
     if (!answer || !queue_push(batches->acks, answer, answer->size))
@@ -202,10 +202,13 @@ void batches_send_acks(struct batches *batches)
 // ---- Messages ----------------------------------------------------------------------------
 
 // The run speaks: by the collector's clock and its own, the later of the two, as
-// long as its own is plausible.
+// long as its own is plausible.  What another process sends of a dead run is no
+// sign of its life.
 static void hear(struct run *run, int64_t received_ns, int64_t sent_ns)
 {
     run->heard_at_ns = clock_monotonic_ns();
+    if (run->replayed)
+        return;
     if (received_ns > run->heard_ns)
         run->heard_ns = received_ns;
     if (sent_ns > run->heard_ns && sent_ns < received_ns + SCHEMA_CLOCK_AHEAD_NS)
@@ -218,9 +221,10 @@ static void hear(struct run *run, int64_t received_ns, int64_t sent_ns)
 
 static void reopen(struct run *run)
 {
-    if (run->end == RECORD_RUN_END_OPEN)
+    const enum record_run_end end = run->replayed ? RECORD_RUN_END_SILENT : RECORD_RUN_END_OPEN;
+    if (run->end == end)
         return;
-    run->end = RECORD_RUN_END_OPEN;
+    run->end = end;
     run->ended_ns = 0;
     run->goodbye_ns = 0; // that one is answered; it has to say it again
     run->dirty = true;
@@ -228,20 +232,24 @@ static void reopen(struct run *run)
 
 static void close_when_complete(struct run *run)
 {
-    if (run->goodbye_ns == 0 || run->end == RECORD_RUN_END_CLOSED || !run_is_complete(run))
+    const enum record_run_end end =
+        run->goodbye_killed ? RECORD_RUN_END_KILLED : RECORD_RUN_END_CLOSED;
+    // A run that has said itself that it is over was not killed.
+    if (run->goodbye_ns == 0 || run->end == RECORD_RUN_END_CLOSED || run->end == end ||
+        !run_is_complete(run))
         return;
-    run->end = RECORD_RUN_END_CLOSED;
+    run->end = end;
     run->ended_ns = run->goodbye_ns;
     run->dirty = true;
 }
 
-// What the producer says of its streams.  A run that was closed and has made more
-// since is not closed any longer.
+// What the producer says of its streams.  A run that was over and has made more
+// since is over no longer.
 static enum status hear_streams(struct run *run, const struct delivery_stream *streams,
                                 size_t count, struct error *err)
 {
     enum status status = run_hear_streams(run, streams, count, err);
-    if (run->end == RECORD_RUN_END_CLOSED && !run_is_complete(run))
+    if (run_is_over(run) && !run_is_complete(run))
         reopen(run);
     return status;
 }
@@ -266,6 +274,9 @@ static enum status take_hello(struct batches *batches, const struct work *work, 
     if (status != STATUS_OK)
         return status;
     run->greeted = true;
+    run->replayed = hello->replay;
+    if (run->replayed && run->end == RECORD_RUN_END_OPEN)
+        reopen(run);
     hear(run, work->received_ns, 0);
     return hear_streams(run, hello->streams, hello->stream_count, err);
 }
@@ -425,6 +436,7 @@ static enum status take_batch(struct batches *batches, const struct work *work, 
     if (ack->hello_wanted)
         return STATUS_OK;
     hear(run, work->received_ns, batch->sent_ns);
+    run_set_clock(run, batch->clock_offset_ns, batch->clock_error_ns);
     status = take_contents(batches, run, work, ack, err);
     close_when_complete(run);
     return status;
@@ -447,7 +459,10 @@ static enum status take_goodbye(struct batches *batches, const struct work *work
         return STATUS_OK;
     hear(run, work->received_ns, 0);
     run->goodbye_ns = goodbye->ended_ns > 0 ? goodbye->ended_ns : work->received_ns;
+    run->goodbye_killed = goodbye->killed;
     status = hear_streams(run, goodbye->streams, goodbye->stream_count, err);
+    if (status == STATUS_OK && goodbye->killed && run->end != RECORD_RUN_END_CLOSED)
+        status = run_die(run, goodbye->activities, goodbye->activity_count, err);
     if (status == STATUS_OK)
         status = take_drops(batches, run, goodbye->drops, goodbye->drop_count, err);
     for (size_t i = 0; i < run->stream_count; i++)

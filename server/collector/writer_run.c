@@ -1,4 +1,5 @@
 // One run in memory: what needs no database.
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,8 +9,10 @@ void run_free(struct run *run)
 {
     if (!run)
         return;
-    for (size_t i = 0; i < run->stream_count; i++)
+    for (size_t i = 0; i < run->stream_count; i++) {
         free(run->streams[i].range.detail);
+        free(run->streams[i].activity);
+    }
     free(run->streams);
     free(run->names);
     free(run->activity);
@@ -117,4 +120,61 @@ enum status run_set_activity(struct run *run, struct wire_bytes activity, struct
     run->activity = copy;
     run->dirty = true;
     return STATUS_OK;
+}
+
+bool run_is_over(const struct run *run)
+{
+    return run->end == RECORD_RUN_END_CLOSED || run->end == RECORD_RUN_END_KILLED;
+}
+
+static enum status set_stream_activity(struct run *run, const struct wire_activity *activity,
+                                       struct error *err)
+{
+    struct run_stream *stream = NULL;
+    enum status status = run_stream_find(run, activity->stream, &stream);
+    if (status == STATUS_FULL)
+        return STATUS_OK; // its records were turned away as well
+    char *copy = status == STATUS_OK ? strndup(activity->text.bytes, activity->text.size) : NULL;
+    if (!copy)
+        return error_set(err, STATUS_NOMEM, "writer: out of memory");
+    free(stream->activity);
+    stream->activity = copy;
+    stream->activity_since_ns = activity->since_ns;
+    stream->dirty = true;
+    run->dirty = true;
+    return STATUS_OK;
+}
+
+enum status run_die(struct run *run, const struct wire_activity *activities, size_t count,
+                    struct error *err)
+{
+    char text[MESSAGE_TEXT_SIZE_MAX] = "";
+    size_t used = 0;
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < count && status == STATUS_OK; i++) {
+        const struct wire_activity *activity = &activities[i];
+        if (activity->text.size == 0)
+            continue;
+        status = set_stream_activity(run, activity, err);
+        const int size =
+            snprintf(text + used, sizeof text - used, "%sstream %u: %.*s", used ? "; " : "",
+                     activity->stream, (int)activity->text.size, activity->text.bytes);
+        if (size > 0 && (size_t)size < sizeof text - used)
+            used += (size_t)size;
+        else
+            text[used] = '\0'; // no room for it: those before it stand
+    }
+    if (status == STATUS_OK && used)
+        status = run_set_activity(run, (struct wire_bytes){used, text}, err);
+    return status;
+}
+
+void run_set_clock(struct run *run, int64_t offset_ns, int64_t error_ns)
+{
+    if (error_ns <= 0)
+        return;
+    if (run->clock_error_ns == 0)
+        run->dirty = true;
+    run->clock_offset_ns = offset_ns;
+    run->clock_error_ns = error_ns;
 }

@@ -148,6 +148,8 @@ static enum status read_streams(struct runs *runs, struct run *run, struct error
         stream->next = (uint64_t)sqlite3_column_int64(row, 1);
         stream->produced = (uint64_t)sqlite3_column_int64(row, 2);
         stream->unnumbered = (uint64_t)sqlite3_column_int64(row, 3);
+        stream->activity = copy_text(sqlite3_column_text(row, 4));
+        stream->activity_since_ns = sqlite3_column_int64(row, 5);
         stream->dirty = false;
     }
     if (status == STATUS_OK && added != STATUS_OK)
@@ -188,6 +190,8 @@ static struct run *read_run(sqlite3_stmt *row, const unsigned char uuid[MESSAGE_
     run->unknown_columns = sqlite3_column_int64(row, 8);
     run->activity = copy_text(sqlite3_column_text(row, 9));
     run->device_count = sqlite3_column_int64(row, 10);
+    run->clock_offset_ns = sqlite3_column_int64(row, 11);
+    run->clock_error_ns = sqlite3_column_int64(row, 12);
     return run;
 }
 
@@ -496,6 +500,17 @@ enum status run_advance(struct runs *runs, struct run *run, struct run_stream *s
 
 // ---- Writing -----------------------------------------------------------------------------------
 
+static void bind_activity(struct statements *statements, const struct run_stream *stream)
+{
+    statement_null(statements, STATEMENT_STREAM_SAVE, 6);
+    statement_null(statements, STATEMENT_STREAM_SAVE, 7);
+    if (!stream->activity)
+        return;
+    statement_text(statements, STATEMENT_STREAM_SAVE, 6, stream->activity,
+                   strlen(stream->activity));
+    statement_int(statements, STATEMENT_STREAM_SAVE, 7, stream->activity_since_ns);
+}
+
 static enum status save_streams(struct runs *runs, struct run *run, uint64_t *produced,
                                 struct error *err)
 {
@@ -512,6 +527,7 @@ static enum status save_streams(struct runs *runs, struct run *run, uint64_t *pr
         statement_int(statements, STATEMENT_STREAM_SAVE, 3, (int64_t)stream->next);
         statement_int(statements, STATEMENT_STREAM_SAVE, 4, (int64_t)stream->produced);
         statement_int(statements, STATEMENT_STREAM_SAVE, 5, (int64_t)stream->unnumbered);
+        bind_activity(statements, stream);
         status = statement_run(statements, STATEMENT_STREAM_SAVE, err);
         if (status == STATUS_OK)
             status = save_range(runs, run, stream, err);
@@ -534,6 +550,16 @@ static enum status save_ledger(struct runs *runs, struct run *run, struct error 
         run->stored_by_kind[kind] = 0;
     }
     return status;
+}
+
+static void bind_clock(struct statements *statements, const struct run *run)
+{
+    statement_null(statements, STATEMENT_RUN_UPDATE, 12);
+    statement_null(statements, STATEMENT_RUN_UPDATE, 13);
+    if (run->clock_error_ns == 0)
+        return;
+    statement_int(statements, STATEMENT_RUN_UPDATE, 12, run->clock_offset_ns);
+    statement_int(statements, STATEMENT_RUN_UPDATE, 13, run->clock_error_ns);
 }
 
 static enum status save_run(struct runs *runs, struct run *run, struct error *err)
@@ -561,7 +587,8 @@ static enum status save_run(struct runs *runs, struct run *run, struct error *er
     else
         statement_null(statements, STATEMENT_RUN_UPDATE, 10);
     statement_int(statements, STATEMENT_RUN_UPDATE, 11, run->device_count);
-    statement_int(statements, STATEMENT_RUN_UPDATE, 12, run->id);
+    bind_clock(statements, run);
+    statement_int(statements, STATEMENT_RUN_UPDATE, 14, run->id);
     status = statement_run(statements, STATEMENT_RUN_UPDATE, err);
     run->flushed_heard_ns = run->heard_ns;
     run->dirty = false;

@@ -31,6 +31,8 @@ struct run_stream {
     uint32_t stream;
     uint64_t next, produced, unnumbered;
     struct run_range range;
+    char *activity; // what its thread was doing when the process died; or NULL
+    int64_t activity_since_ns;
     bool dirty;
     bool touched; // to be named in the next Ack
 };
@@ -43,13 +45,18 @@ struct run {
     int64_t heard_ns;     // the later of the collector's and the host's clock
     uint64_t heard_at_ns; // monotonic
     int64_t flushed_heard_ns;
-    int64_t goodbye_ns; // a Goodbye that waits for the rest; 0: none
+    int64_t goodbye_ns;  // a Goodbye that waits for the rest; 0: none
+    bool goodbye_killed; // and it says that the process did not say it itself
     int64_t stored, duplicates, refused, clock_suspects, unknown_columns;
     int64_t device_count;
+    // The host's wall clock less this collector's, as the run estimates it; an
+    // error of 0: it does not.
+    int64_t clock_offset_ns, clock_error_ns;
     int64_t stored_by_kind[RECORD_KIND_COUNT]; // since the last flush
     char *activity;
-    bool greeted; // has said Hello since it was read from the store: its producer
-                  // knows what this store, perhaps an older copy, has and lacks
+    bool greeted;  // has said Hello since it was read from the store: its producer
+                   // knows what this store, perhaps an older copy, has and lacks
+    bool replayed; // it is dead, and another process sends what it left
     bool dirty;
 
     struct run_stream *streams; // rising by stream
@@ -133,6 +140,18 @@ MUST_CHECK enum status run_advance(struct runs *runs, struct run *run, struct ru
 
 // Whether everything the run produced is stored or dropped.
 bool run_is_complete(const struct run *run);
+
+// Whether the run has ended and nothing of it is missing.
+bool run_is_over(const struct run *run);
+
+// What the threads of a killed run were doing: of each stream, and all together
+// as what the run did last ("stream 1: decode tiny request 17; stream 2: idle").
+MUST_CHECK enum status run_die(struct run *run, const struct wire_activity *activities,
+                               size_t count, struct error *err);
+
+// Takes the run's estimate of its clock; an error of 0 says nothing.  It is saved
+// with the next other change, the first one at once.
+void run_set_clock(struct run *run, int64_t offset_ns, int64_t error_ns);
 
 // The run has so many devices, if it was not known to have more.
 void run_count_devices(struct run *run, int64_t count);

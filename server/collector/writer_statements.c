@@ -6,8 +6,8 @@
 
 static const char *const texts[STATEMENT_COUNT] = {
     [STATEMENT_RUN_FIND] = "SELECT run, \"end\", ended_ns, heard_ns, stored, duplicates, refused,"
-                           " clock_suspects, unknown_columns, last_activity, device_count"
-                           " FROM run WHERE uuid = ?",
+                           " clock_suspects, unknown_columns, last_activity, device_count,"
+                           " clock_offset_ns, clock_error_ns FROM run WHERE uuid = ?",
     [STATEMENT_RUN_OPEN] = "SELECT uuid FROM run WHERE \"end\" = 0",
     [STATEMENT_RUN_ADD] =
         "INSERT INTO run(started_ns, received_ns, heard_ns, uuid, host, pid,"
@@ -17,7 +17,8 @@ static const char *const texts[STATEMENT_COUNT] = {
         " VALUES(?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0, 0)",
     [STATEMENT_RUN_UPDATE] = "UPDATE run SET \"end\" = ?, ended_ns = ?, heard_ns = ?, produced = ?,"
                              " stored = ?, duplicates = ?, refused = ?, clock_suspects = ?,"
-                             " unknown_columns = ?, last_activity = ?, device_count = ?"
+                             " unknown_columns = ?, last_activity = ?, device_count = ?,"
+                             " clock_offset_ns = ?, clock_error_ns = ?"
                              " WHERE run = ?",
     [STATEMENT_RUN_DESCRIBE] = "UPDATE run SET cpu_governor = coalesce(?, cpu_governor),"
                                " container = coalesce(?, container), driver = coalesce(?, driver),"
@@ -26,11 +27,13 @@ static const char *const texts[STATEMENT_COUNT] = {
     [STATEMENT_NAME_FIND] = "SELECT id FROM name WHERE text = ?",
     [STATEMENT_RUN_NAMES] = "SELECT number, name FROM run_name WHERE run = ? ORDER BY number",
     [STATEMENT_RUN_NAME_ADD] = "INSERT INTO run_name(run, number, name) VALUES(?, ?, ?)",
-    [STATEMENT_STREAMS] = "SELECT stream, next, produced, unnumbered FROM stream WHERE run = ?"
-                          " ORDER BY stream",
-    [STATEMENT_STREAM_SAVE] = "INSERT INTO stream(run, stream, next, produced, unnumbered)"
-                              " VALUES(?1, ?2, ?3, ?4, ?5) ON CONFLICT(run, stream) DO UPDATE"
-                              " SET next = ?3, produced = ?4, unnumbered = ?5",
+    [STATEMENT_STREAMS] = "SELECT stream, next, produced, unnumbered, activity, activity_since_ns"
+                          " FROM stream WHERE run = ? ORDER BY stream",
+    [STATEMENT_STREAM_SAVE] =
+        "INSERT INTO stream(run, stream, next, produced, unnumbered, activity,"
+        " activity_since_ns) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7)"
+        " ON CONFLICT(run, stream) DO UPDATE SET next = ?3, produced = ?4,"
+        " unnumbered = ?5, activity = ?6, activity_since_ns = ?7",
     [STATEMENT_RANGE_LAST] = "SELECT first, last, state, reason, detail, since_ns, until_ns"
                              " FROM range WHERE run = ? AND stream = ? ORDER BY first DESC LIMIT 1",
     [STATEMENT_RANGE_SAVE] = "INSERT INTO range(run, stream, first, last, state, reason, detail,"

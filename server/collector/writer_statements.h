@@ -23,7 +23,7 @@ enum statement {
     STATEMENT_RUN_NAMES,    // run
     STATEMENT_RUN_NAME_ADD, // run, number, name
     STATEMENT_STREAMS,      // run
-    STATEMENT_STREAM_SAVE,  // run, stream, next, produced, unnumbered
+    STATEMENT_STREAM_SAVE,  // see writer_runs.c
     STATEMENT_RANGE_LAST,   // run, stream
     STATEMENT_RANGE_SAVE,   // run, stream, first, last, state, reason, detail, since, until
     STATEMENT_LEDGER_ADD,   // run, kind, stored

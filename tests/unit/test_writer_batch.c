@@ -445,6 +445,141 @@ static void test_a_goodbye_counts_once(void **state)
     assert_int_equal(integer("SELECT \"end\" FROM run"), RECORD_RUN_END_CLOSED);
 }
 
+static const struct delivery_stream two_made[] = {{.produced = 2}};
+static const struct wire_activity activities[] = {
+    {.stream = 1, .text = {6, "decode"}, .since_ns = 70},
+    {.stream = 3, .text = {0, ""}},
+    {.stream = 4, .text = {10, "load model"}, .since_ns = 80}};
+
+static struct message killed_goodbye(void)
+{
+    struct message message = {.kind = MESSAGE_GOODBYE};
+    message.goodbye = (struct message_goodbye){.ended_ns = 90,
+                                               .streams = two_made,
+                                               .stream_count = COUNT_OF(two_made),
+                                               .killed = true,
+                                               .activities = activities,
+                                               .activity_count = COUNT_OF(activities)};
+    memcpy(message.goodbye.run, run_id, sizeof run_id);
+    return message;
+}
+
+static void replay_hello(void)
+{
+    struct message message = {.kind = MESSAGE_HELLO};
+    message.hello = (struct message_hello){.protocol = 2, .host = {4, "host"}, .replay = true};
+    memcpy(message.hello.run, run_id, sizeof run_id);
+    group(&message, false);
+    free_ack(last_ack());
+}
+
+static bool closed_in_last_ack(void)
+{
+    struct message *ack = last_ack();
+    assert_non_null(ack);
+    const bool closed = ack->ack.delivery.closed;
+    free_ack(ack);
+    return closed;
+}
+
+// What another process sends of a dead run does not make it live; once it is all
+// there, the run is killed, balances, and says what its threads were doing.
+static void test_a_killed_run_is_replayed(void **state)
+{
+    (void)state;
+    replay_hello();
+    assert_int_equal(integer("SELECT \"end\" FROM run"), RECORD_RUN_END_SILENT);
+    assert_int_equal(runs_open_count(runs), 0);
+    const struct message goodbye = killed_goodbye();
+    group(&goodbye, false);
+    assert_false(closed_in_last_ack());
+    assert_int_equal(integer("SELECT \"end\" FROM run"), RECORD_RUN_END_SILENT);
+    const struct message rest = operations(1, 2);
+    group(&rest, false);
+    assert_true(closed_in_last_ack());
+    assert_int_equal(integer("SELECT \"end\" = 2 AND ended_ns = 90 AND last_activity ="
+                             " 'stream 1: decode; stream 4: load model' FROM run"),
+                     1);
+    assert_int_equal(integer("SELECT balanced FROM v_ledger"), 1);
+    assert_int_equal(integer("SELECT activity_since_ns FROM stream WHERE activity = 'load model'"),
+                     80);
+    assert_int_equal(integer("SELECT count(activity) FROM stream"), 2);
+    runs_forget(runs); // all of it is read back, and told again to who asks again
+    replay_hello();
+    group(&goodbye, false);
+    assert_true(closed_in_last_ack());
+    assert_int_equal(integer("SELECT count(activity) + 10 * count(*) FROM stream"), 32);
+    assert_int_equal(integer("SELECT \"end\" FROM run"), RECORD_RUN_END_KILLED);
+}
+
+static void test_a_run_that_said_goodbye_was_not_killed(void **state)
+{
+    (void)state;
+    hello();
+    const struct message all = operations(1, 2);
+    group(&all, false);
+    struct message goodbye = killed_goodbye();
+    group(&goodbye, false);
+    assert_true(closed_in_last_ack());
+    assert_int_equal(integer("SELECT \"end\" FROM run"), RECORD_RUN_END_KILLED);
+    goodbye.goodbye.killed = false;
+    goodbye.goodbye.ended_ns = 91;
+    group(&goodbye, false);
+    assert_true(closed_in_last_ack());
+    assert_int_equal(integer("SELECT ended_ns FROM run WHERE \"end\" = 1"), 91);
+    goodbye = killed_goodbye();
+    group(&goodbye, false);
+    assert_true(closed_in_last_ack());
+    assert_int_equal(integer("SELECT ended_ns FROM run WHERE \"end\" = 1"), 91);
+}
+
+// More threads than one text holds: those that fit are named, whole.
+static void test_a_death_of_many_threads(void **state)
+{
+    (void)state;
+    enum { THREADS = 200 };
+    static struct wire_activity many[THREADS];
+    for (uint32_t i = 0; i < THREADS; i++)
+        many[i] = (struct wire_activity){.stream = i, .text = {24, "decode something request"}};
+    hello();
+    struct message goodbye = killed_goodbye();
+    goodbye.goodbye.stream_count = 0;
+    goodbye.goodbye.activities = many;
+    goodbye.goodbye.activity_count = THREADS;
+    group(&goodbye, false);
+    assert_true(closed_in_last_ack());
+    assert_int_equal(integer("SELECT count(*) FROM stream WHERE activity LIKE '% request'"),
+                     THREADS);
+    assert_int_equal(integer("SELECT length(last_activity) BETWEEN 4000 AND 4095 AND last_activity"
+                             " LIKE '%; stream ___: decode something request' FROM run"),
+                     1);
+}
+
+static void test_the_clock_is_the_latest_estimate(void **state)
+{
+    (void)state;
+    hello();
+    assert_int_equal(integer("SELECT clock_error_ns IS NULL FROM run"), 1);
+    struct message batch = {.kind = MESSAGE_BATCH};
+    memcpy(batch.batch.run, run_id, sizeof run_id);
+    batch.batch.clock_offset_ns = -5;
+    batch.batch.clock_error_ns = 7;
+    group(&batch, false);
+    assert_int_equal(integer("SELECT clock_offset_ns + 100 * clock_error_ns FROM run"), 695);
+    struct message more = operations(1, 2);
+    more.batch.clock_offset_ns = 3;
+    more.batch.clock_error_ns = 2;
+    group(&more, false);
+    batch.batch.clock_error_ns = 0; // it does not know any longer: what it knew stays
+    group(&batch, false);
+    assert_int_equal(integer("SELECT clock_offset_ns + 100 * clock_error_ns FROM run"), 203);
+    runs_forget(runs);
+    hello();
+    more = operations(1, 3);
+    group(&more, false);
+    assert_int_equal(integer("SELECT clock_offset_ns + 100 * clock_error_ns FROM run"), 203);
+}
+
 // What is in the store is not new to the live feed after a restart.
 static void test_runs_are_numbered_on(void **state)
 {
@@ -526,6 +661,10 @@ int main(void)
         TEST(test_names_go_on_where_they_were),
         TEST(test_more_streams_than_allowed),
         TEST(test_a_goodbye_counts_once),
+        TEST(test_a_killed_run_is_replayed),
+        TEST(test_a_run_that_said_goodbye_was_not_killed),
+        TEST(test_a_death_of_many_threads),
+        TEST(test_the_clock_is_the_latest_estimate),
         TEST(test_runs_are_numbered_on),
         TEST(test_devices_are_counted),
         TEST(test_after_a_rollback_runs_are_greeted),
