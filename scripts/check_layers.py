@@ -44,7 +44,7 @@ PURE = {
 
 # Headers of outside libraries, each with the files that own them.
 OWNERS = [
-    (r"zmq(_utils)?\.h", r"common/wire/socket\.c"),
+    (r"zmq(_utils)?\.h", r"common/wire/socket(_[a-z]+)?\.c"),
     (r"proto/.*\.pb-c\.h|protobuf-c/.*", r"common/wire/codec(\.c|_[a-z_]+\.[ch])"),
     (r"sqlite3\.h", r"common/store/.*|server/collector/(writer|rollup|retention)[a-z_]*\.[ch]"),
     (r"n?curses(w/.*)?\.h|ncursesw?/.*|term\.h|panel\.h", r"client/tui/screen\.c"),

@@ -114,7 +114,7 @@ static enum status socket_of(struct collector *collector, enum address_service s
     if (!collector->sockets[service]) {
         char endpoint[ADDRESS_TEXT_SIZE];
         status = wire_connect(&collector->sockets[service], collector->context,
-                              address_endpoint(endpoint, &collector->address, service), err);
+                              address_endpoint(endpoint, &collector->address, service), NULL, err);
     }
     *out = collector->sockets[service];
     return status;

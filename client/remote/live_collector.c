@@ -52,7 +52,7 @@ enum status collector_live_open(void **out, const struct remote_target *target, 
     if (status == STATUS_OK) {
         char endpoint[ADDRESS_TEXT_SIZE];
         status = wire_connect(&live->socket, live->context,
-                              address_endpoint(endpoint, &address, ADDRESS_LIVE), err);
+                              address_endpoint(endpoint, &address, ADDRESS_LIVE), NULL, err);
     }
     if (status != STATUS_OK) {
         collector_live_close(live);

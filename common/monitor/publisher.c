@@ -61,7 +61,7 @@ enum status publisher_open(struct publisher **out, struct inferstat_monitor *mon
         status = wire_context_new(&publisher->context, err);
     if (status == STATUS_OK)
         status = wire_connect(&publisher->socket, publisher->context,
-                              address_endpoint(publisher->endpoint, address, ADDRESS_INGEST), err);
+                              address_endpoint(publisher->endpoint, address, ADDRESS_INGEST), NULL, err);
     if (status != STATUS_OK) {
         publisher_close(publisher);
         return status;

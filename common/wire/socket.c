@@ -17,13 +17,30 @@
 #include "common/wire/message.h"
 
 enum {
-    HIGH_WATER_MARK = 64, // messages of one peer, each way
+    HANDSHAKE_MS = 5000,
     HEARTBEAT_INTERVAL_MS = 2000,
     HEARTBEAT_TIMEOUT_MS = 10000,
     RECONNECT_MS = 50,
     RECONNECT_MAX_MS = 2000,
     WAIT_SOCKETS_MAX = 31,
 };
+
+// What libzmq may hold of a peer, by service; the table in socket.h.
+static const struct limits {
+    int64_t frame_max;
+    int queue_in, queue_out;
+} limits_of[ADDRESS_SERVICES] = {
+    // Twice what a collector takes, so that a producer that is wrong by a little
+    // is told so.
+    [ADDRESS_INGEST] = {8 * 1024 * 1024, 8, 64},
+    // Questions are small, answers may have 16 MiB.
+    [ADDRESS_QUERY] = {64 * 1024, 16, 4},
+    [ADDRESS_LIVE] = {64 * 1024, 16, 64},
+    [ADDRESS_ADMIN] = {64 * 1024, 16, 4},
+};
+
+// The same for the one collector a DEALER has.
+static const struct limits dealer_limits = {MESSAGE_SIZE_MAX, 64, 64};
 
 struct wire_context {
     void *zmq;
@@ -72,14 +89,14 @@ static bool set_int(void *zmq, int option, int value)
 
 // What all sockets have, with what keeps a connection from hanging.  IPv6 is switched on only where
 // the endpoint needs it, so that a host without it can use the rest.
-static bool set_options(void *zmq, int type, const char *endpoint)
+static bool set_options(void *zmq, int type, const char *endpoint, const struct limits *limits)
 {
-    int64_t size_max = MESSAGE_SIZE_MAX;
-    bool done = set_int(zmq, ZMQ_LINGER, 0) && set_int(zmq, ZMQ_SNDHWM, HIGH_WATER_MARK) &&
-                set_int(zmq, ZMQ_RCVHWM, HIGH_WATER_MARK);
+    bool done = set_int(zmq, ZMQ_LINGER, 0) && set_int(zmq, ZMQ_SNDHWM, limits->queue_out) &&
+                set_int(zmq, ZMQ_RCVHWM, limits->queue_in);
     if (!done)
         return false;
-    done = zmq_setsockopt(zmq, ZMQ_MAXMSGSIZE, &size_max, sizeof size_max) == 0 &&
+    done = zmq_setsockopt(zmq, ZMQ_MAXMSGSIZE, &limits->frame_max, sizeof limits->frame_max) == 0 &&
+           set_int(zmq, ZMQ_HANDSHAKE_IVL, HANDSHAKE_MS) &&
            set_int(zmq, ZMQ_HEARTBEAT_IVL, HEARTBEAT_INTERVAL_MS) &&
            set_int(zmq, ZMQ_HEARTBEAT_TIMEOUT, HEARTBEAT_TIMEOUT_MS) &&
            set_int(zmq, ZMQ_HEARTBEAT_TTL, HEARTBEAT_TIMEOUT_MS) &&
@@ -94,7 +111,7 @@ static bool set_options(void *zmq, int type, const char *endpoint)
 }
 
 static enum status open_socket(struct wire_socket **out, struct wire_context *context, int type,
-                               const char *endpoint, struct error *err)
+                               const char *endpoint, const struct limits *limits, struct error *err)
 {
     struct wire_socket *socket = calloc(1, sizeof *socket);
     if (!socket)
@@ -111,7 +128,7 @@ static enum status open_socket(struct wire_socket **out, struct wire_context *co
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
 
     bool done = socket->zmq != NULL;
-    if (done && !set_options(socket->zmq, type, endpoint)) {
+    if (done && !set_options(socket->zmq, type, endpoint, limits)) {
         fault = errno;
         done = false;
     }
@@ -217,15 +234,18 @@ static void remove_file(const struct wire_socket *socket)
 }
 
 enum status wire_bind(struct wire_socket **out, struct wire_context *context, const char *endpoint,
-                      bool owner_only, struct error *err)
+                      const struct wire_listen *listen, struct error *err)
 {
     struct wire_socket *socket = NULL;
     enum status status = check_ipc_free(endpoint, err);
+    if (status == STATUS_OK && listen->guard)
+        status = error_set(err, STATUS_UNSUPPORTED, "%s: keys are not supported", endpoint);
     if (status == STATUS_OK)
-        status = open_socket(&socket, context, ZMQ_ROUTER, endpoint, err);
+        status =
+            open_socket(&socket, context, ZMQ_ROUTER, endpoint, &limits_of[listen->service], err);
     if (status == STATUS_OK) {
         // zmq_bind makes the socket file in this thread.
-        mode_t before = umask(owner_only ? 0177 : 0117);
+        mode_t before = umask(listen->owner_only ? 0177 : 0117);
         status = bind_socket(socket, endpoint, err);
         (void)umask(before);
     }
@@ -240,10 +260,12 @@ enum status wire_bind(struct wire_socket **out, struct wire_context *context, co
 }
 
 enum status wire_connect(struct wire_socket **out, struct wire_context *context,
-                         const char *endpoint, struct error *err)
+                         const char *endpoint, const struct wire_pass *pass, struct error *err)
 {
     struct wire_socket *socket = NULL;
-    enum status status = open_socket(&socket, context, ZMQ_DEALER, endpoint, err);
+    if (pass)
+        return error_set(err, STATUS_UNSUPPORTED, "%s: keys are not supported", endpoint);
+    enum status status = open_socket(&socket, context, ZMQ_DEALER, endpoint, &dealer_limits, err);
     if (status == STATUS_OK)
         status = connect_socket(socket, endpoint, err);
     if (status != STATUS_OK) {

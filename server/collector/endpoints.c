@@ -25,8 +25,9 @@ enum status endpoints_bind(struct wire_socket **sockets, const struct endpoints 
     for (unsigned i = 0; i < endpoints->count && status == STATUS_OK; i++) {
         char endpoint[ADDRESS_TEXT_SIZE];
         (void)address_endpoint(endpoint, &endpoints->addresses[i], service);
-        status =
-            wire_bind(&sockets[i], endpoints->context, endpoint, service == ADDRESS_ADMIN, err);
+        const struct wire_listen listen = {.service = service,
+                                           .owner_only = service == ADDRESS_ADMIN};
+        status = wire_bind(&sockets[i], endpoints->context, endpoint, &listen, err);
         if (status == STATUS_BUSY)
             status = in_use(&endpoints->addresses[i], service, err);
     }

@@ -350,7 +350,8 @@ static void *run(void *context)
     struct fake_collector *collector = context;
     struct wire_socket *socket;
     struct error err;
-    if (wire_bind(&socket, collector->context, collector->endpoint, true, &err) != STATUS_OK)
+    const struct wire_listen listen = {.owner_only = true};
+    if (wire_bind(&socket, collector->context, collector->endpoint, &listen, &err) != STATUS_OK)
         die(err.text);
     atomic_store(&collector->listening, true);
     while (!atomic_load(&collector->stopping)) {

@@ -22,7 +22,7 @@ void producer_open(struct producer *producer, const char *endpoint, unsigned run
         producer->run[i] = (unsigned char)(run * 31 + i * 7 + 1);
     memcpy(producer->run, &run, sizeof run);
     if (wire_context_new(&producer->context, &err) != STATUS_OK ||
-        wire_connect(&producer->socket, producer->context, endpoint, &err) != STATUS_OK ||
+        wire_connect(&producer->socket, producer->context, endpoint, NULL, &err) != STATUS_OK ||
         table_builder_new(&producer->builder) != STATUS_OK)
         die(endpoint, &err);
 }

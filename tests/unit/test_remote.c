@@ -145,8 +145,10 @@ static void *serve(void *context)
     assert_int_equal(address_parse(&address, collector->address, NULL), STATUS_OK);
     for (size_t i = 0; i < COUNT_OF(services); i++) {
         char endpoint[ADDRESS_TEXT_SIZE];
+        const struct wire_listen listen = {.service = services[i]};
         assert_int_equal(wire_bind(&sockets[i], wire,
-                                   address_endpoint(endpoint, &address, services[i]), false, NULL),
+                                   address_endpoint(endpoint, &address, services[i]), &listen,
+                                   NULL),
                          STATUS_OK);
     }
     while (!atomic_load(&collector->stop)) {

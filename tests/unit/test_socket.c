@@ -21,6 +21,9 @@
 
 static const int64_t second_ns = 1000000000;
 
+static const struct wire_listen group = {.service = ADDRESS_INGEST};
+static const struct wire_listen owner = {.service = ADDRESS_ADMIN, .owner_only = true};
+
 struct fixture {
     char folder[64];
     char endpoint[96];
@@ -78,7 +81,7 @@ static struct wire_socket *bind_free_port(struct wire_context *context, char *en
     enum status status = STATUS_BUSY;
     for (int i = 0; i < 1000 && status == STATUS_BUSY; i++) {
         (void)snprintf(endpoint, size, "tcp://127.0.0.1:%d", 20000 + (int)(getpid() + i) % 12000);
-        status = wire_bind(&router, context, endpoint, false, NULL);
+        status = wire_bind(&router, context, endpoint, &group, NULL);
     }
     assert_int_equal(status, STATUS_OK);
     return router;
@@ -90,7 +93,7 @@ static void echo_over(struct wire_context *context, struct wire_socket *router,
 {
     struct wire_socket *dealer = NULL;
     struct error err = {0};
-    assert_int_equal(wire_connect(&dealer, context, endpoint, &err), STATUS_OK);
+    assert_int_equal(wire_connect(&dealer, context, endpoint, NULL, &err), STATUS_OK);
     send_when_connected(dealer, "ping", 4);
     wait_for(router);
 
@@ -116,7 +119,7 @@ static void test_echo(void **state)
 {
     struct fixture *fixture = *state;
     struct wire_socket *router = NULL;
-    assert_int_equal(wire_bind(&router, fixture->context, fixture->endpoint, false, NULL),
+    assert_int_equal(wire_bind(&router, fixture->context, fixture->endpoint, &group, NULL),
                      STATUS_OK);
     echo_over(fixture->context, router, fixture->endpoint);
     char endpoint[64];
@@ -130,7 +133,8 @@ static void test_modes(void **state)
     for (int owner_only = 0; owner_only < 2; owner_only++) {
         mode_t before = umask(0);
         struct wire_socket *router = NULL;
-        assert_int_equal(wire_bind(&router, fixture->context, fixture->endpoint, owner_only, NULL),
+        assert_int_equal(wire_bind(&router, fixture->context, fixture->endpoint,
+                                   owner_only ? &owner : &group, NULL),
                          STATUS_OK);
         assert_int_equal(umask(before), 0); // left as it was
         struct stat about;
@@ -152,7 +156,7 @@ static void test_stale_socket_file(void **state)
     assert_int_equal(bind(fd, (const struct sockaddr *)&name, sizeof name), 0);
     (void)close(fd);
     struct wire_socket *router = NULL;
-    assert_int_equal(wire_bind(&router, fixture->context, fixture->endpoint, false, NULL),
+    assert_int_equal(wire_bind(&router, fixture->context, fixture->endpoint, &group, NULL),
                      STATUS_OK);
     wire_close(router);
 }
@@ -164,9 +168,9 @@ static void test_bind_refusals(void **state)
     struct error err = {0};
 
     // A living one is not robbed of its address.
-    assert_int_equal(wire_bind(&router, fixture->context, fixture->endpoint, false, &err),
+    assert_int_equal(wire_bind(&router, fixture->context, fixture->endpoint, &group, &err),
                      STATUS_OK);
-    assert_int_equal(wire_bind(&second, fixture->context, fixture->endpoint, false, &err),
+    assert_int_equal(wire_bind(&second, fixture->context, fixture->endpoint, &group, &err),
                      STATUS_BUSY);
     wire_close(router);
     wire_context_free(fixture->context);
@@ -177,23 +181,24 @@ static void test_bind_refusals(void **state)
     FILE *file = fopen(fixture->endpoint + 6, "w");
     assert_non_null(file);
     (void)fclose(file);
-    assert_int_equal(wire_bind(&router, fixture->context, fixture->endpoint, false, &err),
+    assert_int_equal(wire_bind(&router, fixture->context, fixture->endpoint, &group, &err),
                      STATUS_INVALID);
     assert_int_equal(access(fixture->endpoint + 6, F_OK), 0);
     (void)unlink(fixture->endpoint + 6);
 
     assert_int_equal(
-        wire_bind(&router, fixture->context, "ipc:///tmp/inferstat-none/x/ingest", false, &err),
+        wire_bind(&router, fixture->context, "ipc:///tmp/inferstat-none/x/ingest", &group, &err),
         STATUS_NOT_FOUND);
-    assert_int_equal(wire_bind(&router, fixture->context, "nonsense", false, &err), STATUS_INVALID);
+    assert_int_equal(wire_bind(&router, fixture->context, "nonsense", &group, &err),
+                     STATUS_INVALID);
     char path[256] = "ipc:///";
     memset(path + 7, 'p', 107);
-    assert_int_equal(wire_bind(&router, fixture->context, path, false, &err), STATUS_INVALID);
+    assert_int_equal(wire_bind(&router, fixture->context, path, &group, &err), STATUS_INVALID);
     assert_non_null(strstr(err.text, "107"));
 
     char endpoint[64];
     router = bind_free_port(fixture->context, endpoint, sizeof endpoint);
-    assert_int_equal(wire_bind(&second, fixture->context, endpoint, false, &err), STATUS_BUSY);
+    assert_int_equal(wire_bind(&second, fixture->context, endpoint, &group, &err), STATUS_BUSY);
     wire_close(router);
 }
 
@@ -201,13 +206,14 @@ static void test_nobody_there(void **state)
 {
     struct fixture *fixture = *state;
     struct wire_socket *dealer = NULL, *router = NULL;
-    assert_int_equal(wire_connect(&dealer, fixture->context, fixture->endpoint, NULL), STATUS_OK);
+    assert_int_equal(wire_connect(&dealer, fixture->context, fixture->endpoint, NULL, NULL),
+                     STATUS_OK);
     assert_int_equal(wire_send(dealer, NULL, "x", 1), STATUS_FULL);
     struct wire_frame frame;
     assert_int_equal(wire_receive(dealer, &frame), STATUS_NO_DATA);
 
     // The collector comes later: the same socket connects by itself.
-    assert_int_equal(wire_bind(&router, fixture->context, fixture->endpoint, false, NULL),
+    assert_int_equal(wire_bind(&router, fixture->context, fixture->endpoint, &group, NULL),
                      STATUS_OK);
     send_when_connected(dealer, "x", 1);
     wait_for(router);
@@ -234,7 +240,7 @@ static void test_wrong_shapes(void **state)
 {
     struct fixture *fixture = *state;
     struct wire_socket *router = NULL;
-    assert_int_equal(wire_bind(&router, fixture->context, fixture->endpoint, false, NULL),
+    assert_int_equal(wire_bind(&router, fixture->context, fixture->endpoint, &group, NULL),
                      STATUS_OK);
     void *zmq = zmq_ctx_new();
     void *peer = zmq_socket(zmq, ZMQ_DEALER);
@@ -266,12 +272,13 @@ static void test_sizes(void **state)
 {
     struct fixture *fixture = *state;
     struct wire_socket *router = NULL, *dealer = NULL;
-    assert_int_equal(wire_bind(&router, fixture->context, fixture->endpoint, false, NULL),
+    assert_int_equal(wire_bind(&router, fixture->context, fixture->endpoint, &group, NULL),
                      STATUS_OK);
-    assert_int_equal(wire_connect(&dealer, fixture->context, fixture->endpoint, NULL), STATUS_OK);
+    assert_int_equal(wire_connect(&dealer, fixture->context, fixture->endpoint, NULL, NULL),
+                     STATUS_OK);
     unsigned char *bytes = calloc(1, MESSAGE_SIZE_MAX + 1);
     assert_non_null(bytes);
-    static const size_t sizes[] = {0, 1, 255, 256, 65536, MESSAGE_SIZE_MAX};
+    static const size_t sizes[] = {0, 1, 255, 256, 65536, 8 * 1024 * 1024};
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         send_when_connected(dealer, bytes, sizes[i]);
         wait_for(router);
@@ -291,9 +298,10 @@ static void test_full_queue(void **state)
 {
     struct fixture *fixture = *state;
     struct wire_socket *router = NULL, *dealer = NULL;
-    assert_int_equal(wire_bind(&router, fixture->context, fixture->endpoint, false, NULL),
+    assert_int_equal(wire_bind(&router, fixture->context, fixture->endpoint, &group, NULL),
                      STATUS_OK);
-    assert_int_equal(wire_connect(&dealer, fixture->context, fixture->endpoint, NULL), STATUS_OK);
+    assert_int_equal(wire_connect(&dealer, fixture->context, fixture->endpoint, NULL, NULL),
+                     STATUS_OK);
     send_when_connected(dealer, "x", 1);
     wait_for(router);
     struct wire_frame frame;
@@ -317,9 +325,10 @@ static void test_wait(void **state)
 {
     struct fixture *fixture = *state;
     struct wire_socket *left = NULL, *right = NULL;
-    assert_int_equal(wire_bind(&right, fixture->context, fixture->endpoint, false, NULL),
+    assert_int_equal(wire_bind(&right, fixture->context, fixture->endpoint, &group, NULL),
                      STATUS_OK);
-    assert_int_equal(wire_connect(&left, fixture->context, fixture->endpoint, NULL), STATUS_OK);
+    assert_int_equal(wire_connect(&left, fixture->context, fixture->endpoint, NULL, NULL),
+                     STATUS_OK);
     struct wire_socket *sockets[] = {NULL, left, right};
     uint32_t ready = 99;
     wire_wait(sockets, 3, -1, 0, &ready);

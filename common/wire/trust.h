@@ -1,0 +1,53 @@
+// What is needed to connect to an address: which keys, or none.
+//
+//   ipc               plain: the file's permissions decide.
+//   a server key is   CURVE with it and this user's key file.  It is known by option,
+//   known             by environment or by a line of known_collectors.
+//   loopback          plain.
+//   anything else     refused, unless `insecure`, which is plain.
+//
+// known_collectors lies in $XDG_CONFIG_HOME/inferstat (~/.config/inferstat) and in
+// /etc/inferstat; both are read.  Each line is "ADDRESS KEY [comment]"; blank lines
+// and those that begin with '#' are skipped.  One address may have several lines
+// while its key is changed.
+#ifndef INFERSTAT_WIRE_TRUST_H
+#define INFERSTAT_WIRE_TRUST_H
+
+#include <stdbool.h>
+
+#include "common/core/error.h"
+#include "common/wire/address.h"
+#include "common/wire/socket.h"
+
+enum {
+    TRUST_PASSES_MAX = 4, // server keys of one address
+    TRUST_WARNING_SIZE = 256,
+};
+
+// As on the command line; NULL where nothing was given.
+struct trust_options {
+    const char *key_file;   // NULL: $INFERSTAT_KEY, or "key" of the configuration folder
+    const char *server_key; // a key in Z85 or a file of them (keys_read_public).  NULL:
+                            // $INFERSTAT_SERVER_KEY, or known_collectors
+    bool insecure;
+};
+
+struct trust {
+    // Passes to be tried one after the other, all with the same own key; none:
+    // plain.
+    struct wire_pass passes[TRUST_PASSES_MAX];
+    unsigned pass_count;
+    char warning[TRUST_WARNING_SIZE]; // to be shown to the user; empty: none
+};
+
+// The pass to be tried as the `attempt`-th, in turn; NULL: plain.
+const struct wire_pass *trust_pass(const struct trust *trust, unsigned attempt);
+
+// Decides how to connect to the address.  STATUS_DENIED: it is not trusted, or the
+// key file or a known_collectors may be read or changed by others; STATUS_NOT_FOUND:
+// a file named is not there, or there is no key yet (the text says
+// `inferstat keygen`); STATUS_INVALID: a file is malformed (the text names the line).
+MUST_CHECK enum status trust_resolve(struct trust *out, const struct address *address,
+                                     const struct trust_options *options, struct error *err);
+
+#endif
