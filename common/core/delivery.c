@@ -1,69 +1,12 @@
-#include "common/core/delivery.h"
+// The producer's machine: what it is told.  What it does next: delivery_next.c.
+#include "common/core/delivery_state.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
     STREAMS_ROOM_MIN = 8,
-    UNSENT_PART = 10, // what could not be sent waits for 1/10 of resend_after_ns
-};
-
-// A stream as the protocol sees it.  Records up to `released` are no longer
-// held; those after `acknowledged` are not in the store.  Normally released <=
-// acknowledged <= sent; where a store has lost records, or is another one,
-// acknowledged < released, and what lies between goes into a dropped range.
-struct flow {
-    uint64_t released;
-    uint64_t acknowledged;
-    uint64_t sent;          // in the current conversation
-    uint64_t last_sequence; // of its latest batch
-    uint64_t since_ns;      // records have been in flight without progress since then
-};
-
-enum phase {
-    PHASE_HELLO_DUE,
-    PHASE_HELLO_SENT,
-    PHASE_FLOWING,
-    PHASE_CLOSED,
-};
-
-enum contact { CONTACT_UNKNOWN, CONTACT_LOST, CONTACT_FOUND };
-
-struct delivery_producer {
-    struct delivery_config config;
-    struct delivery_stream *streams;
-    struct flow *flows; // parallel to streams
-    size_t stream_count;
-    size_t stream_room;
-    size_t turn; // the stream whose batch may come first
-    struct delivery_range *drops;
-    size_t drop_count;
-
-    enum phase phase;
-    bool store_known;
-    unsigned char store[16];
-    uint32_t names_count;
-    uint32_t names_known;
-    uint32_t credit;
-    uint64_t sequence; // last given out
-    bool drops_due;    // ranges the collector has not been told since Hello
-    bool names_asked;  // a part of many names is on its way
-    bool closing;
-    bool goodbye_sent;
-    uint64_t goodbye_not_before_ns;
-
-    bool asked; // an answer of any kind is due since then
-    uint64_t asked_since_ns;
-    uint64_t wait_ns; // how long answers may take
-    bool held;        // the last message could not be sent; nothing goes until then
-    uint64_t held_until_ns;
-    uint64_t last_send_ns;
-
-    enum contact contact;
-    enum contact contact_told;
-    bool closed_told;
-    uint64_t invalid_acks;
+    PROTOCOL_WITHOUT_DAMAGE = 1, // the version that knew no DELIVERY_SPOOL_DAMAGED
 };
 
 static uint64_t min_u64(uint64_t a, uint64_t b)
@@ -85,6 +28,8 @@ enum status delivery_producer_new(struct delivery_producer **out,
         config->resend_after_ns == 0 || config->resend_max_ns < config->resend_after_ns ||
         config->heartbeat_ns == 0)
         return STATUS_INVALID;
+    if (config->spool_after_ns && (config->spool_retry_ns == 0 || config->ring_records < 2))
+        return STATUS_INVALID;
     struct delivery_producer *producer = calloc(1, sizeof *producer);
     if (!producer)
         return STATUS_NOMEM;
@@ -101,11 +46,12 @@ void delivery_producer_free(struct delivery_producer *producer)
     free(producer->streams);
     free(producer->flows);
     free(producer->drops);
+    delivery_gone_deinit(&producer->gone);
     free(producer);
 }
 
-// The place of a stream, or stream_count.  Streams are mostly told in order.
-static size_t find_stream(const struct delivery_producer *producer, uint32_t stream)
+// Streams are mostly told in order.
+size_t delivery_find_stream(const struct delivery_producer *producer, uint32_t stream)
 {
     size_t at = stream;
     if (at < producer->stream_count && producer->streams[at].stream == stream)
@@ -116,8 +62,24 @@ static size_t find_stream(const struct delivery_producer *producer, uint32_t str
     return at;
 }
 
-// Room for one more stream, and for one dropped range a stream, which is as many
-// as there can be.
+// Room in `drops` for one range a stream and `gone` others, or for as many as a
+// message takes.
+static bool make_drops_room(struct delivery_producer *producer, size_t stream_room, size_t gone)
+{
+    size_t room = stream_room + gone;
+    if (room > DELIVERY_DROPS_MAX)
+        room = DELIVERY_DROPS_MAX;
+    if (room <= producer->drop_room)
+        return true;
+    struct delivery_range *drops = realloc(producer->drops, room * sizeof *drops);
+    if (!drops)
+        return false;
+    producer->drops = drops;
+    producer->drop_room = room;
+    return true;
+}
+
+// Room for one more stream.
 static bool make_room(struct delivery_producer *producer)
 {
     if (producer->stream_count < producer->stream_room)
@@ -126,13 +88,10 @@ static bool make_room(struct delivery_producer *producer)
     struct delivery_stream *streams = realloc(producer->streams, room * sizeof *producer->streams);
     if (streams)
         producer->streams = streams;
-    struct flow *flows = realloc(producer->flows, room * sizeof *producer->flows);
+    struct delivery_flow *flows = realloc(producer->flows, room * sizeof *producer->flows);
     if (flows)
         producer->flows = flows;
-    struct delivery_range *drops = realloc(producer->drops, room * sizeof *producer->drops);
-    if (drops)
-        producer->drops = drops;
-    if (!streams || !flows || !drops)
+    if (!streams || !flows || !make_drops_room(producer, room, 2 * producer->gone.count + 1))
         return false;
     producer->stream_room = room;
     return true;
@@ -141,7 +100,7 @@ static bool make_room(struct delivery_producer *producer)
 enum status delivery_producer_stream(struct delivery_producer *producer,
                                      const struct delivery_stream *state, uint64_t released)
 {
-    size_t at = find_stream(producer, state->stream);
+    size_t at = delivery_find_stream(producer, state->stream);
     if (at < producer->stream_count) {
         struct delivery_stream *known = &producer->streams[at];
         known->produced = max_u64(known->produced, state->produced);
@@ -155,9 +114,53 @@ enum status delivery_producer_stream(struct delivery_producer *producer,
     if (!make_room(producer))
         return STATUS_NOMEM;
     producer->streams[at] = *state;
-    producer->flows[at] =
-        (struct flow){.released = released, .acknowledged = released, .sent = released};
+    producer->flows[at] = (struct delivery_flow){
+        .released = released, .spooled = released, .acknowledged = released, .sent = released};
     producer->stream_count++;
+    return STATUS_OK;
+}
+
+void delivery_producer_spool_holds(struct delivery_producer *producer, uint32_t stream,
+                                   uint64_t spooled)
+{
+    const size_t at = delivery_find_stream(producer, stream);
+    if (at == producer->stream_count)
+        return;
+    struct delivery_flow *flow = &producer->flows[at];
+    flow->spooled = min_u64(max_u64(flow->spooled, spooled), producer->streams[at].produced);
+}
+
+void delivery_producer_spooled(struct delivery_producer *producer,
+                               const struct delivery_action *action, bool done, uint64_t now_ns)
+{
+    if (!done) {
+        producer->spool_held = true;
+        producer->spool_held_until_ns = now_ns + producer->config.spool_retry_ns;
+        return;
+    }
+    producer->spool_held = false;
+    delivery_producer_spool_holds(producer, action->stream, action->last);
+}
+
+enum status delivery_producer_lost(struct delivery_producer *producer,
+                                   const struct delivery_range *range)
+{
+    const size_t at = delivery_find_stream(producer, range->stream);
+    if (at == producer->stream_count)
+        return STATUS_INVALID;
+    const struct delivery_flow *flow = &producer->flows[at];
+    struct delivery_range lost = *range;
+    lost.first = max_u64(lost.first, flow->released + 1);
+    lost.last = min_u64(lost.last, flow->spooled);
+    if (lost.first > lost.last)
+        return STATUS_OK;
+    if (!make_drops_room(producer, producer->stream_room, 2 * producer->gone.count + 1))
+        return STATUS_NOMEM;
+    const enum status status = delivery_gone_add(&producer->gone, &lost);
+    if (status != STATUS_OK)
+        return status;
+    delivery_list_drops(producer);
+    producer->drops_due = producer->drop_count > 0;
     return STATUS_OK;
 }
 
@@ -172,36 +175,48 @@ void delivery_producer_close(struct delivery_producer *producer)
     producer->closing = true;
 }
 
-static void begin_with_hello(struct delivery_producer *producer)
+void delivery_producer_spool_all(struct delivery_producer *producer)
 {
-    if (producer->phase != PHASE_CLOSED)
-        producer->phase = PHASE_HELLO_DUE;
+    producer->spool_all = true;
+}
+
+void delivery_begin_with_hello(struct delivery_producer *producer)
+{
+    if (producer->phase != DELIVERY_PHASE_CLOSED)
+        producer->phase = DELIVERY_PHASE_HELLO_DUE;
     producer->asked = false;
 }
 
 void delivery_producer_reconnect(struct delivery_producer *producer)
 {
-    begin_with_hello(producer);
+    delivery_begin_with_hello(producer);
     producer->held = false;
 }
 
 // ---- Acknowledgements ------------------------------------------------------------
 
-// The first record that is still held.
-static uint64_t flow_base(const struct flow *flow)
+uint64_t delivery_flow_base(const struct delivery_flow *flow)
 {
     return max_u64(flow->acknowledged, flow->released);
 }
 
-static uint64_t in_flight(const struct delivery_producer *producer)
+uint64_t delivery_in_flight(const struct delivery_producer *producer)
 {
     uint64_t records = 0;
-    for (size_t i = 0; i < producer->stream_count; i++)
-        records += producer->flows[i].sent - flow_base(&producer->flows[i]);
+    for (size_t i = 0; i < producer->stream_count; i++) {
+        const struct delivery_flow *flow = &producer->flows[i];
+        const uint64_t base = delivery_flow_base(flow);
+        if (flow->sent <= base)
+            continue;
+        records += flow->sent - base;
+        if (producer->gone.count)
+            records -= delivery_gone_among(&producer->gone, producer->streams[i].stream, base + 1,
+                                           flow->sent);
+    }
     return records;
 }
 
-static bool all_acknowledged(const struct delivery_producer *producer)
+bool delivery_all_acknowledged(const struct delivery_producer *producer)
 {
     for (size_t i = 0; i < producer->stream_count; i++)
         if (producer->flows[i].acknowledged < producer->streams[i].produced)
@@ -217,7 +232,7 @@ static bool ack_is_possible(const struct delivery_producer *producer,
     if (ack->names_known > producer->names_count || ack->sequence > producer->sequence)
         return false;
     for (size_t i = 0; i < ack->next_count; i++) {
-        size_t at = find_stream(producer, ack->next[i].stream);
+        size_t at = delivery_find_stream(producer, ack->next[i].stream);
         uint64_t next = ack->next[i].next;
         uint64_t produced = at < producer->stream_count ? producer->streams[at].produced : 0;
         if (next < 1 || next - 1 > produced)
@@ -232,21 +247,54 @@ static bool ack_is_possible(const struct delivery_producer *producer,
 static void found_contact(struct delivery_producer *producer)
 {
     producer->wait_ns = producer->config.resend_after_ns;
-    producer->contact = CONTACT_FOUND;
+    producer->contact = DELIVERY_CONTACT_FOUND;
 }
 
-// The range of a stream that was acknowledged once and is not in the store.
-static void add_elsewhere(struct delivery_range *drops, size_t *count,
-                          const struct delivery_producer *producer, size_t at, int64_t wall_ns)
+// ---- Dropped ranges --------------------------------------------------------------
+
+// Beyond what a message takes they wait: those before them are settled first.
+static void list_drop(struct delivery_producer *producer, const struct delivery_range *range)
 {
-    struct delivery_range range = {.stream = producer->streams[at].stream,
-                                   .first = producer->flows[at].acknowledged + 1,
-                                   .last = producer->flows[at].released,
-                                   .reason = DELIVERY_ACKNOWLEDGED_ELSEWHERE,
-                                   .since_ns = wall_ns,
-                                   .until_ns = wall_ns};
-    drops[(*count)++] = range;
+    if (producer->drop_count == producer->drop_room)
+        return;
+    struct delivery_range *drop = &producer->drops[producer->drop_count++];
+    *drop = *range;
+    if (producer->protocol == PROTOCOL_WITHOUT_DAMAGE && drop->reason == DELIVERY_SPOOL_DAMAGED)
+        drop->reason = DELIVERY_SPOOL_FULL;
 }
+
+// The ranges of a stream that are gone, as far as the store does not know of them.
+static void list_gone(struct delivery_producer *producer, size_t at)
+{
+    size_t count;
+    const struct delivery_range *ranges =
+        delivery_gone_of(&producer->gone, producer->streams[at].stream, &count);
+    for (size_t i = 0; i < count; i++) {
+        struct delivery_range range = ranges[i];
+        range.first = max_u64(range.first, producer->flows[at].acknowledged + 1);
+        if (range.first <= range.last)
+            list_drop(producer, &range);
+    }
+}
+
+void delivery_list_drops(struct delivery_producer *producer)
+{
+    producer->drop_count = 0;
+    for (size_t i = 0; i < producer->stream_count; i++) {
+        const struct delivery_flow *flow = &producer->flows[i];
+        if (flow->acknowledged < flow->released)
+            list_drop(producer, &(struct delivery_range){.stream = producer->streams[i].stream,
+                                                         .first = flow->acknowledged + 1,
+                                                         .last = flow->released,
+                                                         .reason = DELIVERY_ACKNOWLEDGED_ELSEWHERE,
+                                                         .since_ns = flow->forgotten_ns,
+                                                         .until_ns = flow->forgotten_ns});
+        if (producer->gone.count)
+            list_gone(producer, i);
+    }
+}
+
+// ---- Answers ---------------------------------------------------------------------
 
 // The answer to Hello: everything starts from what the store has.
 static void take_welcome(struct delivery_producer *producer, const struct delivery_ack *ack,
@@ -258,43 +306,27 @@ static void take_welcome(struct delivery_producer *producer, const struct delive
     for (size_t i = 0; i < producer->stream_count; i++)
         producer->flows[i].acknowledged = 0;
     for (size_t i = 0; i < ack->next_count; i++) {
-        size_t at = find_stream(producer, ack->next[i].stream);
+        size_t at = delivery_find_stream(producer, ack->next[i].stream);
         if (at < producer->stream_count)
             producer->flows[at].acknowledged = ack->next[i].next - 1;
     }
-    producer->drop_count = 0;
     for (size_t i = 0; i < producer->stream_count; i++) {
-        struct flow *flow = &producer->flows[i];
-        flow->sent = flow_base(flow);
-        if (flow->acknowledged < flow->released)
-            add_elsewhere(producer->drops, &producer->drop_count, producer, i, wall_ns);
+        struct delivery_flow *flow = &producer->flows[i];
+        flow->sent = delivery_flow_base(flow);
+        flow->forgotten_ns = wall_ns;
     }
+    delivery_list_drops(producer);
     producer->drops_due = producer->drop_count > 0;
     producer->names_asked = false;
     producer->goodbye_sent = false;
     producer->goodbye_not_before_ns = 0;
     producer->asked = false;
-    producer->phase = PHASE_FLOWING;
+    producer->phase = DELIVERY_PHASE_FLOWING;
 
     // After a lost contact, what proves that all is well is records taken, not
     // kind words: a collector whose disk is full welcomes too.
-    if (producer->contact == CONTACT_UNKNOWN || all_acknowledged(producer))
+    if (producer->contact == DELIVERY_CONTACT_UNKNOWN || delivery_all_acknowledged(producer))
         found_contact(producer);
-}
-
-// Forgets the part of the dropped ranges that the store now knows.
-static void settle_drops(struct delivery_producer *producer, uint32_t stream, uint64_t next)
-{
-    size_t kept = 0;
-    for (size_t i = 0; i < producer->drop_count; i++) {
-        struct delivery_range range = producer->drops[i];
-        if (range.stream == stream && range.last < next)
-            continue;
-        if (range.stream == stream)
-            range.first = max_u64(range.first, next);
-        producer->drops[kept++] = range;
-    }
-    producer->drop_count = kept;
 }
 
 // Moves one stream.  When its latest batch was answered and is still not stored,
@@ -302,14 +334,13 @@ static void settle_drops(struct delivery_producer *producer, uint32_t stream, ui
 static bool take_next(struct delivery_producer *producer, size_t at, uint64_t next,
                       uint64_t sequence, uint64_t now_ns)
 {
-    struct flow *flow = &producer->flows[at];
+    struct delivery_flow *flow = &producer->flows[at];
     bool advanced = next - 1 > flow->acknowledged;
     if (advanced) {
         flow->acknowledged = next - 1;
         flow->since_ns = now_ns;
-        settle_drops(producer, producer->streams[at].stream, next);
     }
-    uint64_t base = flow_base(flow);
+    uint64_t base = delivery_flow_base(flow);
     if (flow->sent < base || (sequence >= flow->last_sequence && flow->sent > base))
         flow->sent = base;
     return advanced;
@@ -320,38 +351,41 @@ static void take_answer(struct delivery_producer *producer, const struct deliver
 {
     bool advanced = false;
     for (size_t i = 0; i < ack->next_count; i++) {
-        size_t at = find_stream(producer, ack->next[i].stream);
+        size_t at = delivery_find_stream(producer, ack->next[i].stream);
         if (at < producer->stream_count)
             advanced |= take_next(producer, at, ack->next[i].next, ack->sequence, now_ns);
     }
+    if (advanced && producer->drop_count)
+        delivery_list_drops(producer);
     if (ack->names_known > producer->names_known)
         producer->names_known = ack->names_known;
     producer->names_asked = false;
-    if (producer->phase == PHASE_FLOWING && ack->sequence == producer->sequence) {
+    if (producer->phase == DELIVERY_PHASE_FLOWING && ack->sequence == producer->sequence) {
         producer->asked = false;
         if (producer->goodbye_sent && !ack->closed) {
             producer->goodbye_sent = false;
             producer->goodbye_not_before_ns = now_ns + producer->config.resend_after_ns;
         }
-    } else if (producer->phase == PHASE_FLOWING) {
+    } else if (producer->phase == DELIVERY_PHASE_FLOWING) {
         producer->asked_since_ns = now_ns;
     }
-    if (advanced || in_flight(producer) == 0)
+    if (advanced || delivery_in_flight(producer) == 0)
         found_contact(producer);
 }
 
 enum status delivery_producer_ack(struct delivery_producer *producer,
                                   const struct delivery_ack *ack, uint64_t now_ns, int64_t wall_ns)
 {
-    if (producer->phase == PHASE_CLOSED)
+    if (producer->phase == DELIVERY_PHASE_CLOSED)
         return STATUS_OK;
     bool same_store =
         producer->store_known && memcmp(producer->store, ack->store, sizeof ack->store) == 0;
-    bool welcome = ack->sequence == 0 && producer->phase == PHASE_HELLO_SENT && !ack->hello_wanted;
+    bool welcome =
+        ack->sequence == 0 && producer->phase == DELIVERY_PHASE_HELLO_SENT && !ack->hello_wanted;
     if (ack->hello_wanted || (!welcome && !same_store)) {
         // A Hello already on its way is the answer to both.
-        if (producer->phase == PHASE_FLOWING)
-            begin_with_hello(producer);
+        if (producer->phase == DELIVERY_PHASE_FLOWING)
+            delivery_begin_with_hello(producer);
         return STATUS_OK;
     }
     if (!ack_is_possible(producer, ack, welcome)) {
@@ -359,238 +393,14 @@ enum status delivery_producer_ack(struct delivery_producer *producer,
         return STATUS_INVALID;
     }
     producer->credit = ack->credit;
+    producer->protocol = ack->protocol;
     if (welcome)
         take_welcome(producer, ack, wall_ns);
     else
         take_answer(producer, ack, now_ns);
-    if (ack->closed && producer->closing && all_acknowledged(producer))
-        producer->phase = PHASE_CLOSED;
+    if (ack->closed && producer->closing && delivery_all_acknowledged(producer))
+        producer->phase = DELIVERY_PHASE_CLOSED;
     return STATUS_OK;
-}
-
-// ---- What to do next -------------------------------------------------------------
-
-static bool elapsed(uint64_t since_ns, uint64_t now_ns, uint64_t wait_ns)
-{
-    return now_ns >= since_ns && now_ns - since_ns >= wait_ns;
-}
-
-static bool answer_overdue(const struct delivery_producer *producer, uint64_t now_ns)
-{
-    if (producer->asked && elapsed(producer->asked_since_ns, now_ns, producer->wait_ns))
-        return true;
-    if (producer->phase != PHASE_FLOWING)
-        return false;
-    for (size_t i = 0; i < producer->stream_count; i++) {
-        const struct flow *flow = &producer->flows[i];
-        if (flow->sent > flow_base(flow) && elapsed(flow->since_ns, now_ns, producer->wait_ns))
-            return true;
-    }
-    return false;
-}
-
-// No answer in time: start over, and be more patient, unless nothing could be
-// sent in the first place.
-static void give_up_waiting(struct delivery_producer *producer)
-{
-    producer->contact = CONTACT_LOST;
-    if (!producer->held)
-        producer->wait_ns = min_u64(producer->wait_ns * 2, producer->config.resend_max_ns);
-    begin_with_hello(producer);
-}
-
-// Fills the action of a message about to be sent and notes that an answer is due.
-static bool emit(struct delivery_producer *producer, struct delivery_action *action,
-                 enum delivery_action_kind kind, uint64_t now_ns)
-{
-    *action = (struct delivery_action){.kind = kind, .names_first = 1};
-    if (kind != DELIVERY_SEND_HELLO)
-        action->sequence = ++producer->sequence;
-    if (!producer->asked) {
-        producer->asked = true;
-        producer->asked_since_ns = now_ns;
-    }
-    producer->last_send_ns = now_ns;
-    producer->held = false;
-    return true;
-}
-
-// Names not known to the store go along with every batch, so that no record
-// depends on an earlier message.
-static void add_names(struct delivery_producer *producer, struct delivery_action *action)
-{
-    action->names_first = producer->names_known + 1;
-    action->names_last = (uint32_t)min_u64(producer->names_count,
-                                           (uint64_t)producer->names_known + DELIVERY_NAMES_MAX);
-    producer->drops_due = false; // those go along too
-}
-
-static bool send_heartbeat(struct delivery_producer *producer, struct delivery_action *action,
-                           uint64_t now_ns)
-{
-    (void)emit(producer, action, DELIVERY_SEND_HEARTBEAT, now_ns);
-    add_names(producer, action);
-    return true;
-}
-
-// Records of one stream to be sent now: none while the credit left would only
-// do for a part of a batch and more is to come with the next acknowledgement.
-static uint64_t batch_size(const struct delivery_producer *producer, size_t at, uint64_t flying)
-{
-    uint64_t records = min_u64(producer->streams[at].produced - producer->flows[at].sent,
-                               producer->config.batch_records);
-    uint64_t room = producer->credit > flying ? producer->credit - flying : 0;
-    if (records <= room)
-        return records;
-    return flying == 0 ? room : 0;
-}
-
-// A batch of the next stream in turn that has something.
-static bool send_batch(struct delivery_producer *producer, struct delivery_action *action,
-                       uint64_t now_ns)
-{
-    uint64_t flying = in_flight(producer);
-    for (size_t i = 0; i < producer->stream_count; i++) {
-        size_t at = (producer->turn + i) % producer->stream_count;
-        uint64_t records = batch_size(producer, at, flying);
-        if (records == 0)
-            continue;
-        struct flow *flow = &producer->flows[at];
-        (void)emit(producer, action, DELIVERY_SEND_BATCH, now_ns);
-        add_names(producer, action);
-        action->stream = producer->streams[at].stream;
-        action->first = flow->sent + 1;
-        action->last = flow->sent + records;
-        if (flow->sent == flow_base(flow))
-            flow->since_ns = now_ns;
-        flow->sent = action->last;
-        flow->last_sequence = action->sequence;
-        producer->turn = at + 1;
-        return true;
-    }
-    return false;
-}
-
-static bool send_goodbye(struct delivery_producer *producer, struct delivery_action *action,
-                         uint64_t now_ns)
-{
-    if (!producer->closing || producer->goodbye_sent || !all_acknowledged(producer) ||
-        now_ns < producer->goodbye_not_before_ns)
-        return false;
-    producer->goodbye_sent = true;
-    return emit(producer, action, DELIVERY_SEND_GOODBYE, now_ns);
-}
-
-static bool next_flowing(struct delivery_producer *producer, uint64_t now_ns,
-                         struct delivery_action *action)
-{
-    // Too many new names for one message: they go ahead, part by part.
-    if (producer->names_count - producer->names_known > DELIVERY_NAMES_MAX) {
-        if (producer->names_asked)
-            return false;
-        producer->names_asked = true;
-        return send_heartbeat(producer, action, now_ns);
-    }
-    if (send_batch(producer, action, now_ns) || send_goodbye(producer, action, now_ns))
-        return true;
-    if (producer->drops_due ||
-        elapsed(producer->last_send_ns, now_ns, producer->config.heartbeat_ns))
-        return send_heartbeat(producer, action, now_ns);
-    return false;
-}
-
-static bool next_free(struct delivery_producer *producer, struct delivery_action *action)
-{
-    for (size_t i = 0; i < producer->stream_count; i++) {
-        struct flow *flow = &producer->flows[i];
-        if (flow->acknowledged <= flow->released)
-            continue;
-        *action = (struct delivery_action){.kind = DELIVERY_FREE,
-                                           .stream = producer->streams[i].stream,
-                                           .first = flow->released + 1,
-                                           .last = flow->acknowledged,
-                                           .names_first = 1};
-        flow->released = flow->acknowledged;
-        return true;
-    }
-    return false;
-}
-
-static bool next_notice(struct delivery_producer *producer, struct delivery_action *action)
-{
-    *action = (struct delivery_action){.names_first = 1};
-    if (producer->contact != producer->contact_told) {
-        producer->contact_told = producer->contact;
-        action->kind =
-            producer->contact == CONTACT_FOUND ? DELIVERY_CONTACT : DELIVERY_LOST_CONTACT;
-        return true;
-    }
-    if (producer->phase == PHASE_CLOSED && !producer->closed_told) {
-        producer->closed_told = true;
-        action->kind = DELIVERY_CLOSED;
-        return true;
-    }
-    return false;
-}
-
-bool delivery_producer_next(struct delivery_producer *producer, uint64_t now_ns,
-                            struct delivery_action *action)
-{
-    if (next_free(producer, action))
-        return true;
-    if (producer->phase != PHASE_CLOSED && answer_overdue(producer, now_ns))
-        give_up_waiting(producer);
-    if (next_notice(producer, action))
-        return true;
-    if (producer->held && now_ns < producer->held_until_ns)
-        return false;
-    switch (producer->phase) {
-    case PHASE_HELLO_DUE:
-        producer->phase = PHASE_HELLO_SENT;
-        return emit(producer, action, DELIVERY_SEND_HELLO, now_ns);
-    case PHASE_FLOWING:
-        return next_flowing(producer, now_ns, action);
-    case PHASE_HELLO_SENT:
-    case PHASE_CLOSED:
-        break;
-    }
-    return false;
-}
-
-// Takes back what `next` took as done.  The wait for an answer goes on: it cannot
-// even be asked for.
-void delivery_producer_unsent(struct delivery_producer *producer,
-                              const struct delivery_action *action, uint64_t now_ns)
-{
-    producer->held = true;
-    producer->held_until_ns = now_ns + producer->config.resend_after_ns / UNSENT_PART;
-    if (action->sequence && action->sequence == producer->sequence)
-        producer->sequence--; // nobody will ever answer it
-    switch (action->kind) {
-    case DELIVERY_SEND_HELLO:
-        if (producer->phase == PHASE_HELLO_SENT)
-            producer->phase = PHASE_HELLO_DUE;
-        break;
-    case DELIVERY_SEND_BATCH: {
-        size_t at = find_stream(producer, action->stream);
-        if (at < producer->stream_count && producer->flows[at].sent == action->last)
-            producer->flows[at].sent = action->first - 1;
-        break;
-    }
-    case DELIVERY_SEND_HEARTBEAT:
-        producer->names_asked = false;
-        break;
-    case DELIVERY_SEND_GOODBYE:
-        producer->goodbye_sent = false;
-        break;
-    case DELIVERY_SPOOL:
-    case DELIVERY_FREE:
-    case DELIVERY_LOST_CONTACT:
-    case DELIVERY_CONTACT:
-    case DELIVERY_CLOSED:
-        break;
-    }
-    producer->drops_due = producer->drop_count > 0;
 }
 
 const struct delivery_range *delivery_producer_drops(const struct delivery_producer *producer,
@@ -611,7 +421,7 @@ uint64_t delivery_producer_acknowledged(const struct delivery_producer *producer
 {
     uint64_t records = 0;
     for (size_t i = 0; i < producer->stream_count; i++)
-        records += flow_base(&producer->flows[i]);
+        records += delivery_flow_base(&producer->flows[i]);
     return records;
 }
 

@@ -65,6 +65,7 @@ struct delivery_ack {
     size_t next_count;
     uint32_t names_known;
     uint32_t credit;
+    uint32_t protocol; // spoken by the collector; 0: not said
     bool hello_wanted;
     bool closed;
 };
@@ -78,7 +79,7 @@ struct delivery_config {
     uint64_t heartbeat_ns;    // longest silence
     // Where there is a spool (spool_after_ns not 0): records go there when their
     // ring of `ring_records` is half full of unacknowledged ones, or when contact
-    // has been lost for spool_after_ns.
+    // has been lost for spool_after_ns, and each time so long after that.
     uint64_t spool_after_ns;
     uint64_t spool_retry_ns; // after it could not be written
     uint32_t ring_records;
@@ -133,11 +134,18 @@ void delivery_producer_spool_holds(struct delivery_producer *producer, uint32_t 
 void delivery_producer_spooled(struct delivery_producer *producer,
                                const struct delivery_action *action, bool done, uint64_t now_ns);
 
+// The owner is about to leave while records are unacknowledged: from now on all of
+// them go to the spool at once.
+void delivery_producer_spool_all(struct delivery_producer *producer);
+
 // Records range->first..range->last that the spool held are gone, for the reason:
 // it was full and they were the oldest (DELIVERY_SPOOL_FULL), or they cannot be
 // read back (DELIVERY_SPOOL_DAMAGED).  What of them is not acknowledged becomes a
-// dropped range, merged with its neighbour where it can be.  STATUS_FULL: there
-// are DELIVERY_DROPS_MAX ranges already; nothing was changed.
+// dropped range, merged with its neighbour where it can be; sending goes on behind
+// it.  What was told before, is acknowledged and freed, or is in the ring, is left
+// out.  STATUS_FULL: there are DELIVERY_DROPS_MAX ranges already; nothing was
+// changed, and it has to be told again once acknowledgements have made room.
+// STATUS_INVALID: there is no such stream.
 MUST_CHECK enum status delivery_producer_lost(struct delivery_producer *producer,
                                               const struct delivery_range *range);
 
@@ -168,7 +176,8 @@ void delivery_producer_unsent(struct delivery_producer *producer,
                               const struct delivery_action *action, uint64_t now_ns);
 
 // Dropped ranges that have to go along with every Batch and Goodbye until they
-// are acknowledged; borrowed until the next call.
+// are acknowledged, at most DELIVERY_DROPS_MAX, with reasons that the collector's
+// version of the protocol knows; borrowed until the next call.
 const struct delivery_range *delivery_producer_drops(const struct delivery_producer *producer,
                                                      size_t *count);
 

@@ -8,98 +8,9 @@
 
 #include <cmocka.h>
 
+#include "tests/unit/delivery_rig.h"
+
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
-
-// A producer's machine under the test's clock, in milliseconds, with the
-// answers of collectors whose stores are named by a letter.
-struct rig {
-    struct delivery_producer *producer;
-    uint64_t now_ms;
-    struct delivery_action action; // the latest
-};
-
-static const uint64_t ms = 1000000;
-
-static struct rig rig_new(uint32_t batch_records)
-{
-    struct rig rig = {.now_ms = 1000000};
-    struct delivery_config config = {.batch_records = batch_records,
-                                     .resend_after_ns = 1000 * ms,
-                                     .resend_max_ns = 4000 * ms,
-                                     .heartbeat_ns = 1000 * ms};
-    assert_int_equal(delivery_producer_new(&rig.producer, &config), STATUS_OK);
-    return rig;
-}
-
-static void rig_free(struct rig *rig)
-{
-    delivery_producer_free(rig->producer);
-}
-
-static void produce(struct rig *rig, uint32_t stream, uint64_t produced)
-{
-    struct delivery_stream state = {.stream = stream, .produced = produced};
-    assert_int_equal(delivery_producer_stream(rig->producer, &state, 0), STATUS_OK);
-}
-
-static bool next(struct rig *rig)
-{
-    return delivery_producer_next(rig->producer, rig->now_ms * ms, &rig->action);
-}
-
-static void expect(struct rig *rig, enum delivery_action_kind kind)
-{
-    assert_true(next(rig));
-    assert_int_equal(rig->action.kind, kind);
-}
-
-static void expect_batch(struct rig *rig, uint32_t stream, uint64_t first, uint64_t last)
-{
-    expect(rig, DELIVERY_SEND_BATCH);
-    assert_int_equal(rig->action.stream, stream);
-    assert_int_equal(rig->action.first, first);
-    assert_int_equal(rig->action.last, last);
-}
-
-static void expect_free(struct rig *rig, uint32_t stream, uint64_t last)
-{
-    expect(rig, DELIVERY_FREE);
-    assert_int_equal(rig->action.stream, stream);
-    assert_int_equal(rig->action.last, last);
-}
-
-static void expect_nothing(struct rig *rig)
-{
-    if (next(rig))
-        fail_msg("unexpected action %d", (int)rig->action.kind);
-}
-
-static void unsent(struct rig *rig)
-{
-    delivery_producer_unsent(rig->producer, &rig->action, rig->now_ms * ms);
-}
-
-static enum status ack(struct rig *rig, char store, struct delivery_ack answer)
-{
-    memset(answer.store, store, sizeof answer.store);
-    return delivery_producer_ack(rig->producer, &answer, rig->now_ms * ms, 77);
-}
-
-// An answer about stream 0 only.
-static enum status ack_one(struct rig *rig, char store, uint64_t sequence, uint64_t next_number)
-{
-    struct delivery_next wanted = {.stream = 0, .next = next_number};
-    return ack(rig, store,
-               (struct delivery_ack){
-                   .sequence = sequence, .next = &wanted, .next_count = 1, .credit = 1000});
-}
-
-static void welcome_new(struct rig *rig, char store)
-{
-    expect(rig, DELIVERY_SEND_HELLO);
-    assert_int_equal(rig->action.sequence, 0);
-    assert_int_equal(ack(rig, store, (struct delivery_ack){.credit = 1000}), STATUS_OK);
-}
 
 static void test_reasons_have_words(void **state)
 {
@@ -114,7 +25,11 @@ static void test_bad_configurations(void **state)
 {
     (void)state;
     static const struct delivery_config bad[] = {
-        {0, 1, 1, 1}, {DELIVERY_BATCH_MAX + 1, 1, 1, 1}, {1, 0, 1, 1}, {1, 2, 1, 1}, {1, 1, 1, 0}};
+        {0, 1, 1, 1, 0, 0, 0}, {DELIVERY_BATCH_MAX + 1, 1, 1, 1, 0, 0, 0},
+        {1, 0, 1, 1, 0, 0, 0}, {1, 2, 1, 1, 0, 0, 0},
+        {1, 1, 1, 0, 0, 0, 0}, {1, 1, 1, 1, 1, 0, 2},
+        {1, 1, 1, 1, 1, 1, 1},
+    };
     for (size_t i = 0; i < COUNT(bad); i++) {
         struct delivery_producer *producer = NULL;
         assert_int_equal(delivery_producer_new(&producer, &bad[i]), STATUS_INVALID);

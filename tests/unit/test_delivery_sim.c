@@ -477,6 +477,9 @@ static void producer_act(const struct delivery_action *action)
     case DELIVERY_SEND_HEARTBEAT:
     case DELIVERY_SEND_GOODBYE:
         break;
+    case DELIVERY_SPOOL:
+        fail_seed("spools where there is no spool");
+        return;
     }
     pack(&packet, action);
     if (!world.connected || chance(world.profile.stall) || world.to_collector.count > QUEUE / 2)
