@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "server/workload/llm/text_stream.h"
+#include "common/core/json_text.h"
 
 void json_begin(struct json *json, FILE *out)
 {
@@ -33,19 +33,6 @@ void json_real(struct json *json, const char *key, double value)
         (void)fputs("null", json->out);
 }
 
-static void write_characters(FILE *out, const char *text, size_t size)
-{
-    for (size_t i = 0; i < size; i++) {
-        unsigned char c = (unsigned char)text[i];
-        if (c == '"' || c == '\\')
-            (void)fprintf(out, "\\%c", c);
-        else if (c < 0x20)
-            (void)fprintf(out, "\\u%04x", c);
-        else
-            (void)fputc(c, out);
-    }
-}
-
 void json_text(struct json *json, const char *key, const char *value)
 {
     start_member(json, key);
@@ -53,15 +40,15 @@ void json_text(struct json *json, const char *key, const char *value)
         (void)fputs("null", json->out);
         return;
     }
-    struct text_stream stream = {0};
-    char out[TEXT_STREAM_OUT_SIZE];
+    char piece[JSON_PIECE_SIZE];
+    size_t left = strlen(value);
     (void)fputc('"', json->out);
-    for (const char *at = value; *at; at++) {
-        size_t size = text_stream_put(&stream, (unsigned char)*at, out);
-        write_characters(json->out, out, size);
+    while (left > 0) {
+        const size_t size = json_text_piece(piece, value, left);
+        (void)fputs(piece, json->out);
+        value += size;
+        left -= size;
     }
-    size_t size = text_stream_finish(&stream, out);
-    write_characters(json->out, out, size);
     (void)fputc('"', json->out);
 }
 

@@ -158,7 +158,7 @@ static void json_object(void **state)
     (void)fclose(out);
     assert_string_equal(text, "{\"a\": 18446744073709551615, \"b\": 0.10000000000000001, "
                               "\"c\": null, \"d\": null, "
-                              "\"e\": \"\\\"\\\\\\u000a\\u0001\u00e9\uFFFD\uFFFD\", "
+                              "\"e\": \"\\\"\\\\\\n\\u0001\u00e9\\ufffd\\ufffd\", "
                               "\"f\": null}\n");
     free(text);
     out = open_memstream(&text, &size);
