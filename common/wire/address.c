@@ -92,35 +92,92 @@ static enum status parse_port(unsigned *out, const char *port, const char *text,
     return STATUS_OK;
 }
 
-static enum status check_host(const struct address *address, const char *text, struct error *err)
+// What a host is.
+enum host_kind {
+    HOST_INVALID,
+    HOST_NAME,
+    HOST_ADDRESS,
+    HOST_LOOPBACK,
+    HOST_WILDCARD,
+};
+
+static const char letters_and_digits[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                         "0123456789";
+
+// A name as DNS and /etc/hosts have them.  Anything else means something of its
+// own to libzmq, or to a terminal that shows it.
+static bool is_name(const char *host)
 {
-    struct in_addr v4;
+    size_t size = strlen(host);
+    for (size_t i = 0; i < size; i++)
+        if (!strchr(letters_and_digits, host[i]) && !strchr(".-_", host[i]))
+            return false;
+    return size > 0 && strspn(host, "0123456789.") != size && host[0] != '-' && host[0] != '.';
+}
+
+// "ADDRESS" or "ADDRESS%SCOPE", the scope being a network interface's name.
+static enum host_kind kind_of_ipv6(const char *host)
+{
+    char plain[INET6_ADDRSTRLEN];
+    size_t size = strcspn(host, "%");
+    if (size >= sizeof plain)
+        return HOST_INVALID;
+    memcpy(plain, host, size);
+    plain[size] = '\0';
     struct in6_addr v6;
-    bool wildcard = strcmp(address->place, "*") == 0;
-    bool loopback = false;
-    if (address->is_ipv6) {
-        if (inet_pton(AF_INET6, address->place, &v6) != 1 && !wildcard)
-            return error_set(err, STATUS_INVALID, "tcp://%.200s: not an IPv6 address", text);
-        wildcard = wildcard || IN6_IS_ADDR_UNSPECIFIED(&v6);
-        loopback = !wildcard && IN6_IS_ADDR_LOOPBACK(&v6);
-    } else if (inet_pton(AF_INET, address->place, &v4) == 1) {
-        wildcard = v4.s_addr == htonl(INADDR_ANY);
-        loopback = ntohl(v4.s_addr) >> 24 == 127;
-    } else {
-        loopback = strcmp(address->place, "localhost") == 0;
+    if (inet_pton(AF_INET6, plain, &v6) != 1)
+        return HOST_INVALID;
+    if (host[size] == '%')
+        return is_name(host + size + 1) && IN6_IS_ADDR_LINKLOCAL(&v6) ? HOST_ADDRESS : HOST_INVALID;
+    if (IN6_IS_ADDR_UNSPECIFIED(&v6))
+        return HOST_WILDCARD;
+    return IN6_IS_ADDR_LOOPBACK(&v6) ? HOST_LOOPBACK : HOST_ADDRESS;
+}
+
+static enum host_kind kind_of_host(const struct address *address)
+{
+    const char *host = address->place;
+    if (address->is_ipv6)
+        return kind_of_ipv6(host);
+    struct in_addr v4;
+    if (inet_pton(AF_INET, host, &v4) == 1) {
+        if (v4.s_addr == htonl(INADDR_ANY))
+            return HOST_WILDCARD;
+        return ntohl(v4.s_addr) >> 24 == 127 ? HOST_LOOPBACK : HOST_ADDRESS;
     }
-    if (wildcard)
+    if (strcmp(host, "*") == 0)
+        return HOST_WILDCARD;
+    if (strcmp(host, "localhost") == 0)
+        return HOST_LOOPBACK;
+    return is_name(host) ? HOST_NAME : HOST_INVALID;
+}
+
+static enum status check_host(const struct address *address, const char *text, bool listen,
+                              struct error *err)
+{
+    enum host_kind kind = kind_of_host(address);
+    if (kind == HOST_INVALID)
+        return error_set(err, STATUS_INVALID, "tcp://%.200s: %s", text,
+                         address->is_ipv6 ? "not an IPv6 address"
+                                          : "the host is neither an address nor a name");
+    if (kind == HOST_WILDCARD && !listen)
         return error_set(err, STATUS_INVALID,
-                         "tcp://%.200s: a wildcard (name one address: tcp://127.0.0.1)", text);
-    if (!loopback)
-        return error_set(err, STATUS_DENIED,
-                         "tcp://%.200s: not a loopback address (use an SSH tunnel to reach a "
-                         "collector on another host)",
+                         "tcp://%.200s: a wildcard, which is for listening only (name the host)",
+                         text);
+    if (kind == HOST_NAME && listen)
+        return error_set(err, STATUS_INVALID,
+                         "tcp://%.200s: a name cannot be listened on (write one of the host's "
+                         "addresses, or tcp://*:5571 for all)",
                          text);
     return STATUS_OK;
 }
 
-static enum status parse_tcp(struct address *out, const char *text, struct error *err)
+bool address_is_local(const struct address *address)
+{
+    return address->is_ipc || kind_of_host(address) == HOST_LOOPBACK;
+}
+
+static enum status parse_tcp(struct address *out, const char *text, bool listen, struct error *err)
 {
     const char *port = NULL;
     enum status status = split_host(out, text, &port, err);
@@ -128,20 +185,30 @@ static enum status parse_tcp(struct address *out, const char *text, struct error
     if (status == STATUS_OK && port)
         status = parse_port(&out->port, port, text, err);
     if (status == STATUS_OK)
-        status = check_host(out, text, err);
+        status = check_host(out, text, listen, err);
     return status;
 }
 
-enum status address_parse(struct address *out, const char *text, struct error *err)
+static enum status parse(struct address *out, const char *text, bool listen, struct error *err)
 {
     *out = (struct address){0};
     if (strncmp(text, "ipc://", 6) == 0)
         return parse_ipc(out, text + 6, err);
     if (strncmp(text, "tcp://", 6) == 0)
-        return parse_tcp(out, text + 6, err);
+        return parse_tcp(out, text + 6, listen, err);
     return error_set(err, STATUS_INVALID,
                      "%.200s: not an address (write ipc:///FOLDER or tcp://HOST:PORT)",
                      text[0] ? text : "an empty text");
+}
+
+enum status address_parse(struct address *out, const char *text, struct error *err)
+{
+    return parse(out, text, false, err);
+}
+
+enum status address_parse_listen(struct address *out, const char *text, struct error *err)
+{
+    return parse(out, text, true, err);
 }
 
 enum status address_default(struct address *out, const char *environment, const char *runtime_dir,

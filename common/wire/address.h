@@ -26,10 +26,19 @@ struct address {
 // Parses "ipc:///absolute/folder", "tcp://HOST:PORT", "tcp://[::1]:PORT",
 // "tcp://HOST" (default port).  STATUS_INVALID with the reason: unknown scheme,
 // relative folder, a folder whose socket paths would not fit in 107 bytes (the
-// text names the length and the limit), a port outside 1..65532, a wildcard.
-// STATUS_DENIED: TCP off loopback (only 127.0.0.0/8, ::1 and localhost are
-// taken; use an SSH tunnel).
+// text names the length and the limit), a host that is no address and no name, a
+// port outside 1..65532, a wildcard.  Whether the address may be trusted is for
+// trust_resolve (trust.h) to say.
 MUST_CHECK enum status address_parse(struct address *out, const char *text, struct error *err);
+
+// The same for an address to listen on: wildcards ("tcp://*", "tcp://0.0.0.0",
+// "tcp://[::]") are taken, which mean every address of the host.  Names other than
+// localhost are not: an address or "*" has to be written.
+MUST_CHECK enum status address_parse_listen(struct address *out, const char *text,
+                                            struct error *err);
+
+// Whether nobody on another host can be there: ipc, 127.0.0.0/8, ::1, localhost.
+bool address_is_local(const struct address *address);
 
 // The default: INFERSTAT_COLLECTOR when `environment` is not NULL and not empty,
 // else ipc:// of `runtime_dir`/inferstat, or /run/inferstat where that is NULL.
