@@ -78,6 +78,14 @@ enum status ring_attach(struct ring **out, void *memory, size_t size)
     return STATUS_OK;
 }
 
+void ring_begin_after(struct ring *ring, uint64_t number)
+{
+    assert(atomic_load_explicit(&ring->produced, memory_order_relaxed) == 0);
+    ring->released_seen = number;
+    atomic_store_explicit(&ring->released, number, memory_order_relaxed);
+    atomic_store_explicit(&ring->produced, number, memory_order_release);
+}
+
 uint32_t ring_capacity(const struct ring *ring)
 {
     return ring->capacity;

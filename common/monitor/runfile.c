@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 #include <unistd.h>
 
 #include "common/core/text.h"
+#include "common/monitor/locks.h"
 #include "common/sys/files.h"
 
 enum { PATH_ROOM = 4096 };
@@ -27,6 +29,7 @@ struct runfile_header {
     uint64_t names_offset, names_size;
     uint64_t streams_offset, stream_size;
     struct runfile_run run;
+    char spool[RUNFILE_SPOOL_SIZE];
     _Alignas(64) struct runfile_state state;
 };
 
@@ -140,7 +143,11 @@ static struct runfile *new_file(void)
 static enum status fail(struct error *err, const char *path, const char *what)
 {
     const int fault = errno;
-    const enum status status = fault == EACCES || fault == EROFS ? STATUS_DENIED : STATUS_IO;
+    enum status status = STATUS_IO;
+    if (fault == EACCES || fault == EROFS)
+        status = STATUS_DENIED;
+    else if (fault == ENOENT)
+        status = STATUS_NOT_FOUND;
     return error_set(err, status, "run file %s: %s: %s", path, what, strerror(fault));
 }
 
@@ -148,7 +155,7 @@ static enum status fail(struct error *err, const char *path, const char *what)
 // another.
 static enum status make_locked(struct runfile *file, const char *path, struct error *err)
 {
-    file->lock_fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    file->lock_fd = locks_open(path, O_RDWR | O_CREAT | O_EXCL, 0600);
     if (file->lock_fd < 0)
         return fail(err, path, "cannot be made");
     if (flock(file->lock_fd, LOCK_EX | LOCK_NB) != 0)
@@ -182,6 +189,18 @@ static enum status fill_header(struct runfile *file, const struct runfile_run *r
     return STATUS_OK;
 }
 
+// Gives the file its name; one that has it already stays.
+static enum status name_it(const struct runfile *file, const char *making, struct error *err)
+{
+    if (renameat2(AT_FDCWD, making, AT_FDCWD, file->path, RENAME_NOREPLACE) == 0)
+        return STATUS_OK;
+    if (errno == EEXIST)
+        return error_set(err, STATUS_BUSY, "run file %s: is there already", file->path);
+    if (errno != EINVAL || rename(making, file->path) != 0) // not all file systems can do that
+        return fail(err, file->path, "cannot be named");
+    return STATUS_OK;
+}
+
 enum status runfile_create(struct runfile **out, const char *folder, const struct runfile_run *run,
                            uint32_t ring_records, struct error *err)
 {
@@ -201,8 +220,8 @@ enum status runfile_create(struct runfile **out, const char *folder, const struc
         status = make_locked(file, making, err);
     if (status == STATUS_OK) {
         status = fill_header(file, run, ring_records, err);
-        if (status == STATUS_OK && rename(making, file->path) != 0)
-            status = fail(err, file->path, "cannot be named");
+        if (status == STATUS_OK)
+            status = name_it(file, making, err);
         if (status != STATUS_OK)
             (void)unlink(making);
     }
@@ -249,8 +268,7 @@ void runfile_close(struct runfile *file)
         (void)munmap(file->header, file->header->streams_offset);
     if (file->fd >= 0)
         (void)close(file->fd);
-    if (file->lock_fd >= 0)
-        (void)close(file->lock_fd);
+    locks_close(file->lock_fd);
     free(file);
 }
 
@@ -259,12 +277,6 @@ void runfile_remove(struct runfile *file)
     if (file)
         (void)unlink(file->path);
     runfile_close(file);
-}
-
-void runfile_leave_to_parent(struct runfile *file)
-{
-    (void)close(file->lock_fd);
-    file->lock_fd = -1;
 }
 
 // ---- Opening the file of the dead -------------------------------------------
@@ -286,15 +298,20 @@ static bool run_is_sound(const struct runfile_run *run)
            is_text(host->container, sizeof host->container);
 }
 
+// Whether the beginning of a header is that of a run file at all, of any version.
+static bool is_run_file(const struct runfile_header *header)
+{
+    return memcmp(header->magic, file_magic, sizeof file_magic) == 0;
+}
+
 // Every figure of the header against what it must be for the two it follows from.
 static bool header_is_sound(const struct runfile_header *header, uint64_t file_size)
 {
     const uint32_t page_size = header->page_size;
     const uint32_t records = header->ring_records;
-    if (memcmp(header->magic, file_magic, sizeof file_magic) != 0 ||
-        header->version != RUNFILE_VERSION || page_size < 4096 || page_size > (1U << 20) ||
-        page_size % (uint32_t)sysconf(_SC_PAGESIZE) != 0 || records < 2 || records > (1U << 20) ||
-        (records & (records - 1)) != 0)
+    if (!is_run_file(header) || header->version != RUNFILE_VERSION || page_size < 4096 ||
+        page_size > (1U << 20) || page_size % (uint32_t)sysconf(_SC_PAGESIZE) != 0 || records < 2 ||
+        records > (1U << 20) || (records & (records - 1)) != 0)
         return false;
     struct runfile_header wanted = {.version = 0};
     lay_out(&wanted, page_size, records);
@@ -303,7 +320,16 @@ static bool header_is_sound(const struct runfile_header *header, uint64_t file_s
            header->names_offset == wanted.names_offset && header->names_size == wanted.names_size &&
            header->streams_offset == wanted.streams_offset &&
            header->stream_size == wanted.stream_size && streams <= DELIVERY_STREAMS_MAX &&
-           file_size >= stream_offset(&wanted, streams) && run_is_sound(&header->run);
+           file_size >= stream_offset(&wanted, streams) && run_is_sound(&header->run) &&
+           memchr(header->spool, '\0', sizeof header->spool);
+}
+
+static enum status set_path(struct runfile *file, const char *path, struct error *err)
+{
+    if (strlen(path) >= sizeof file->path)
+        return error_set(err, STATUS_INVALID, "run file: path is too long");
+    memcpy(file->path, path, strlen(path) + 1);
+    return STATUS_OK;
 }
 
 static enum status corrupt(struct error *err, const struct runfile *file, const char *what)
@@ -311,25 +337,71 @@ static enum status corrupt(struct error *err, const struct runfile *file, const 
     return error_set(err, STATUS_CORRUPT, "run file %s: %s", file->path, what);
 }
 
-static enum status attach_header(struct runfile *file, struct error *err)
+// Maps the header alone, which says how much more there is, to be looked at.
+static enum status look_at_header(const struct runfile_header **out, const struct runfile *file,
+                                  struct error *err)
 {
     struct stat about;
     if (fstat(file->fd, &about) != 0)
         return fail(err, file->path, "cannot be read");
     if (!S_ISREG(about.st_mode) || about.st_size < RUNFILE_HEADER_SIZE)
         return corrupt(err, file, "too short to be one");
-
-    // The header alone first: only it says how much more there is.
-    struct runfile_header *header = map(file->fd, 0, RUNFILE_HEADER_SIZE, 0);
-    if (!header)
+    void *memory = mmap(NULL, RUNFILE_HEADER_SIZE, PROT_READ, MAP_SHARED, file->fd, 0);
+    if (memory == MAP_FAILED)
         return fail(err, file->path, "cannot be mapped");
-    const bool sound = header_is_sound(header, (uint64_t)about.st_size);
-    const uint64_t fixed = sound ? header->streams_offset : 0;
-    (void)munmap(header, RUNFILE_HEADER_SIZE);
-    if (!sound)
+    const struct runfile_header *header = memory;
+    if (is_run_file(header) && header->version != RUNFILE_VERSION) {
+        const uint32_t version = header->version;
+        (void)munmap(memory, RUNFILE_HEADER_SIZE);
+        return error_set(err, STATUS_UNSUPPORTED,
+                         "run file %s: version %" PRIu32 ", which this program does not read (send "
+                         "it with the one that wrote it)",
+                         file->path, version);
+    }
+    // A file whose process lives grows before its header says so.
+    if (fstat(file->fd, &about) != 0 || !header_is_sound(header, (uint64_t)about.st_size)) {
+        (void)munmap(memory, RUNFILE_HEADER_SIZE);
         return corrupt(err, file, "its header cannot be true");
+    }
+    *out = header;
+    return STATUS_OK;
+}
+
+static void look_away(const struct runfile_header *header)
+{
+    (void)munmap((void *)(uintptr_t)header, RUNFILE_HEADER_SIZE);
+}
+
+static enum status attach_header(struct runfile *file, struct error *err)
+{
+    const struct runfile_header *header;
+    enum status status = look_at_header(&header, file, err);
+    if (status != STATUS_OK)
+        return status;
+    const uint64_t fixed = header->streams_offset;
+    look_away(header);
     file->header = map(file->fd, 0, fixed, 0);
     return file->header ? STATUS_OK : fail(err, file->path, "cannot be mapped");
+}
+
+enum status runfile_look(struct runfile_run *out, const char *path, struct error *err)
+{
+    struct runfile *file = new_file();
+    if (!file)
+        return error_set(err, STATUS_NOMEM, "run file: out of memory");
+    const struct runfile_header *header;
+    enum status status = set_path(file, path, err);
+    if (status == STATUS_OK) {
+        file->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+        status =
+            file->fd < 0 ? fail(err, path, "cannot be opened") : look_at_header(&header, file, err);
+    }
+    if (status == STATUS_OK) {
+        *out = header->run;
+        look_away(header);
+    }
+    runfile_close(file);
+    return status;
 }
 
 static enum status attach_streams(struct runfile *file, struct error *err)
@@ -353,26 +425,43 @@ static enum status attach_streams(struct runfile *file, struct error *err)
     return STATUS_OK;
 }
 
+// Who waited for the lock may have got that of a file which is gone by now.
+static enum status check_owner(const struct runfile *file, struct error *err)
+{
+    struct stat about;
+    if (fstat(file->lock_fd, &about) != 0)
+        return fail(err, file->path, "cannot be read");
+    if (about.st_nlink == 0)
+        return error_set(err, STATUS_NOT_FOUND, "run file %s: it is gone", file->path);
+    if (about.st_uid != geteuid())
+        return error_set(err, STATUS_DENIED, "run file %s: it belongs to another user", file->path);
+    return STATUS_OK;
+}
+
+static enum status open_locked(struct runfile *file, struct error *err)
+{
+    file->lock_fd = locks_open(file->path, O_RDWR, 0);
+    if (file->lock_fd < 0)
+        return fail(err, file->path, "cannot be opened");
+    if (flock(file->lock_fd, LOCK_EX | LOCK_NB) != 0)
+        return errno == EWOULDBLOCK
+                   ? error_set(err, STATUS_BUSY, "run file %s: its process is alive", file->path)
+                   : fail(err, file->path, "cannot be locked");
+    enum status status = check_owner(file, err);
+    if (status != STATUS_OK)
+        return status;
+    file->fd = open(file->path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    return file->fd < 0 ? fail(err, file->path, "cannot be opened") : STATUS_OK;
+}
+
 enum status runfile_attach(struct runfile **out, const char *path, struct error *err)
 {
     struct runfile *file = new_file();
     if (!file)
         return error_set(err, STATUS_NOMEM, "run file: out of memory");
-    enum status status = STATUS_OK;
-    if (strlen(path) >= sizeof file->path)
-        status = error_set(err, STATUS_INVALID, "run file: path is too long");
-    else
-        memcpy(file->path, path, strlen(path) + 1);
-    if (status == STATUS_OK) {
-        file->lock_fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-        file->fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-        if (file->lock_fd < 0 || file->fd < 0)
-            status = fail(err, path, "cannot be opened");
-        else if (flock(file->lock_fd, LOCK_EX | LOCK_NB) != 0)
-            status = errno == EWOULDBLOCK
-                         ? error_set(err, STATUS_BUSY, "run file %s: its process is alive", path)
-                         : fail(err, path, "cannot be locked");
-    }
+    enum status status = set_path(file, path, err);
+    if (status == STATUS_OK)
+        status = open_locked(file, err);
     if (status == STATUS_OK)
         status = attach_header(file, err);
     if (status == STATUS_OK &&
@@ -410,9 +499,26 @@ struct names *runfile_names(struct runfile *file)
     return file->names;
 }
 
+const char *runfile_spool(const struct runfile *file)
+{
+    return file->header->spool;
+}
+
+enum status runfile_set_spool(struct runfile *file, const char *folder, struct error *err)
+{
+    const size_t size = strlen(folder) + 1;
+    if (size > sizeof file->header->spool)
+        return error_set(err, STATUS_INVALID, "spool folder: its path has more than %d bytes",
+                         RUNFILE_SPOOL_SIZE - 1);
+    memcpy(file->header->spool, folder, size);
+    return STATUS_OK;
+}
+
 // ---- Streams --------------------------------------------------------------------
 
-enum status runfile_add_stream(struct runfile *file, struct runfile_stream *out, struct error *err)
+// Adds a stream whose next record will be the one after `number`.
+static enum status add_stream(struct runfile *file, struct runfile_stream *out, uint64_t number,
+                              struct error *err)
 {
     struct runfile_header *header = file->header;
     const uint32_t count = atomic_load_explicit(&file->stream_count, memory_order_relaxed);
@@ -437,6 +543,7 @@ enum status runfile_add_stream(struct runfile *file, struct runfile_stream *out,
         return error_set(err, status, "run file %s: a ring cannot hold %u records", file->path,
                          header->ring_records);
     }
+    ring_begin_after(stream.ring, number);
     stream.header->stream = count;
     stream.header->magic = stream_magic;
     file->streams[count] = stream;
@@ -444,6 +551,17 @@ enum status runfile_add_stream(struct runfile *file, struct runfile_stream *out,
     atomic_store_explicit(&header->state.streams, count + 1, memory_order_release);
     *out = stream;
     return STATUS_OK;
+}
+
+enum status runfile_add_stream(struct runfile *file, struct runfile_stream *out, struct error *err)
+{
+    return add_stream(file, out, 0, err);
+}
+
+enum status runfile_add_stream_after(struct runfile *file, uint64_t number, struct error *err)
+{
+    struct runfile_stream stream;
+    return add_stream(file, &stream, number, err);
 }
 
 uint32_t runfile_stream_count(const struct runfile *file)
@@ -463,14 +581,18 @@ char *runfile_activity_text(char *text, size_t size, const struct runfile *file,
         [ACTIVITY_PREFILL] = "prefill",     [ACTIVITY_DECODE] = "decode",
         [ACTIVITY_OPERATION] = "operation",
     };
-    const uint64_t activity =
-        atomic_load_explicit(&file->streams[stream].header->activity, memory_order_relaxed);
+    const struct runfile_stream_header *header = file->streams[stream].header;
+    const uint64_t activity = atomic_load_explicit(&header->activity, memory_order_relaxed);
     const uint64_t what = activity & 0xff;
     if (what == ACTIVITY_IDLE || what >= ACTIVITY_COUNT) {
         text[0] = '\0';
         return text;
     }
     const char *name = names_text(file->names, (uint32_t)(activity >> 8), NULL);
-    (void)snprintf(text, size, *name ? "%s %s" : "%s%s", words[what], name);
+    char request[32] = "";
+    if (what == ACTIVITY_PREFILL || what == ACTIVITY_DECODE)
+        (void)snprintf(request, sizeof request, " request %" PRIu64,
+                       atomic_load_explicit(&header->request, memory_order_relaxed));
+    (void)snprintf(text, size, *name ? "%s %s%s" : "%s%s%s", words[what], name, request);
     return text;
 }

@@ -19,8 +19,13 @@
 // full tmpfs is an error when a stream is added and never a SIGBUS.
 //
 // The process holds a flock on the file for as long as it lives, through a
-// descriptor of its own that a fork()ed child closes: who can take the lock knows
-// that the writer is dead and may read, and release, what the rings still hold.
+// descriptor of its own that a fork()ed child closes (locks.h): who can take the
+// lock knows that the writer is dead and may read, and release, what the rings still
+// hold.  No process id is asked for, so that this is right across containers too.
+//
+// A record is in the file once it is in its ring: a process that is killed then
+// loses nothing.  A host that goes down loses the file, and keeps what is in the
+// spool (spool.h).
 #ifndef INFERSTAT_MONITOR_RUNFILE_H
 #define INFERSTAT_MONITOR_RUNFILE_H
 
@@ -37,10 +42,11 @@
 #include "common/wire/address.h"
 
 enum {
-    RUNFILE_VERSION = 1,
+    RUNFILE_VERSION = 2, // 1 had neither requests nor the times of state
     RUNFILE_UUID_SIZE = 16,
     RUNFILE_HEADER_SIZE = 4096,
     RUNFILE_STREAM_HEADER = 64,
+    RUNFILE_SPOOL_SIZE = 1024, // of a spool folder's path, its end included
 };
 
 // What the run is, as Hello describes it.
@@ -55,11 +61,14 @@ struct runfile_run {
 
 // The figures that change while the run lives.  Any thread.
 struct runfile_state {
-    _Atomic uint32_t streams;    // how many there are; stored with release
-    _Atomic uint32_t devices;    // device records made
-    _Atomic uint64_t streamless; // records lost by threads that got no stream
-    _Atomic int64_t ended_ns;    // wall clock of an orderly end; 0: none
-    _Atomic uint64_t store[2];   // UUID of the store that last acknowledged; 0, 0: none did
+    _Atomic uint32_t streams;       // how many there are; stored with release
+    _Atomic uint32_t devices;       // device records made
+    _Atomic uint64_t streamless;    // records lost by threads that got no stream
+    _Atomic int64_t ended_ns;       // wall clock of an orderly end; 0: none
+    _Atomic uint64_t store[2];      // UUID of the store that last acknowledged; 0, 0: none did
+    _Atomic int64_t alive_ns;       // wall clock, as of the publisher's last step
+    _Atomic int64_t wall_offset_ns; // wall clock less the monotonic one, at that time
+    _Atomic uint32_t spooled;       // not 0: the spool has, or had, some of the records
 };
 
 // What a thread is doing now: read after its death.
@@ -81,6 +90,7 @@ struct runfile_stream_header {
     // or operation, or a stage for loads and startups).
     _Atomic uint64_t activity;
     _Atomic uint64_t activity_since_ns; // monotonic clock
+    _Atomic uint64_t request;           // the engine's number, while prefill or decode
 };
 
 struct runfile_stream {
@@ -96,15 +106,21 @@ struct runfile;
 MUST_CHECK enum status runfile_default_folder(char *out, size_t out_size, struct error *err);
 
 // Makes the file of a run in `folder` and locks it.  Each stream's ring will hold
-// `ring_records`.
+// `ring_records`.  STATUS_BUSY: the run has a file there already.
 MUST_CHECK enum status runfile_create(struct runfile **out, const char *folder,
                                       const struct runfile_run *run, uint32_t ring_records,
                                       struct error *err);
 
 // Opens the file of a process that has ended: takes its lock (STATUS_BUSY: it
-// lives) and checks every figure (STATUS_CORRUPT).  Its rings may be read and
-// released.
+// lives, or another reads it) and checks every figure (STATUS_CORRUPT).  Its rings
+// may be read and released.  STATUS_DENIED: it is another user's.  STATUS_NOT_FOUND:
+// it is not there, or was removed while its lock was waited for.  STATUS_UNSUPPORTED:
+// another version of this library wrote it.
 MUST_CHECK enum status runfile_attach(struct runfile **out, const char *path, struct error *err);
+
+// Copies what the file says of the run, without its lock and so also where its
+// process lives.
+MUST_CHECK enum status runfile_look(struct runfile_run *out, const char *path, struct error *err);
 
 // Gives back to the file system what holds no record (nothing, where it cannot),
 // for a file that will stay.  No thread may push any more.
@@ -114,26 +130,33 @@ void runfile_trim(struct runfile *file);
 void runfile_close(struct runfile *file);
 // The same, and removes the file.
 void runfile_remove(struct runfile *file);
-// In a fork()ed child: lets go of the lock, which stays the parent's.  Safe
-// between fork and exec.
-void runfile_leave_to_parent(struct runfile *file);
 
 const char *runfile_path(const struct runfile *file);
 const struct runfile_run *runfile_run(const struct runfile *file);
 struct runfile_state *runfile_state(struct runfile *file);
 struct names *runfile_names(struct runfile *file);
 
+// The folder in which this run's spool is a folder; "": there is none.  Set at most
+// once, before anything is spooled.  STATUS_INVALID: the path is too long.
+const char *runfile_spool(const struct runfile *file);
+MUST_CHECK enum status runfile_set_spool(struct runfile *file, const char *folder,
+                                         struct error *err);
+
 // Adds a stream.  STATUS_FULL: there are DELIVERY_STREAMS_MAX, or no room on the
 // file system.  One thread at a time.
 MUST_CHECK enum status runfile_add_stream(struct runfile *file, struct runfile_stream *out,
                                           struct error *err);
 
+// The same, for a stream of which records up to `number` were freed before.
+MUST_CHECK enum status runfile_add_stream_after(struct runfile *file, uint64_t number,
+                                                struct error *err);
+
 // How many streams there are, and one of them.  Any thread.
 uint32_t runfile_stream_count(const struct runfile *file);
 struct runfile_stream runfile_stream(const struct runfile *file, uint32_t stream);
 
-// What a stream's thread is, or was, doing, in words ("decode stories260K");
-// "" when idle.  Returns `text`.
+// What a stream's thread is, or was, doing, in words ("decode stories260K request
+// 17"); "" when idle.  Returns `text`.
 char *runfile_activity_text(char *text, size_t size, const struct runfile *file, uint32_t stream);
 
 #endif

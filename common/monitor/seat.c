@@ -69,11 +69,8 @@ static void after_fork_in_parent(void)
 
 static void after_fork_in_child(void)
 {
-    for (struct inferstat_monitor *monitor = registry; monitor; monitor = monitor->next) {
+    for (struct inferstat_monitor *monitor = registry; monitor; monitor = monitor->next)
         atomic_store_explicit(&monitor->silent, true, memory_order_relaxed);
-        if (monitor->file)
-            runfile_leave_to_parent(monitor->file);
-    }
     (void)pthread_mutex_unlock(&registry_lock);
 }
 

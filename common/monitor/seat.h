@@ -101,6 +101,15 @@ static inline int64_t seat_end_request(struct seat *seat)
     return all > 0 ? all : 1;
 }
 
+// Says which request the thread is at, before seat_set_activity says what it does
+// with it.
+static inline void seat_set_request(struct seat *seat, uint64_t request)
+{
+    struct runfile_stream_header *header = seat ? seat->stream.header : NULL;
+    if (header)
+        atomic_store_explicit(&header->request, request, memory_order_relaxed);
+}
+
 // Says what the thread is doing now, for who reads the run file after its death.
 static inline void seat_set_activity(struct seat *seat, enum activity activity, uint32_t name,
                                      uint64_t now_ns)

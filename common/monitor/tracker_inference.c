@@ -92,8 +92,11 @@ static void set_activity(struct inferstat_inference *inference, enum activity ac
                          uint64_t now)
 {
     struct inferstat_monitor *monitor = inference->monitor;
-    if (monitor_is_live(monitor) && monitor->file)
-        seat_set_activity(seat_of_thread(monitor), activity, inference->model, now);
+    if (!monitor_is_live(monitor) || !monitor->file)
+        return;
+    struct seat *seat = seat_of_thread(monitor);
+    seat_set_request(seat, inference->request);
+    seat_set_activity(seat, activity, inference->model, now);
 }
 
 void inferstat_inference_start_prefill(struct inferstat_inference *inference)

@@ -308,12 +308,13 @@ static void test_activity_under_traffic(void **state)
     const uint32_t model = inferstat_name(monitor, "tiny");
     struct inferstat_inference *inference = inferstat_inference_new(monitor);
     assert_int_equal(pthread_create(&traffic.thread, NULL, be_busy, &traffic), 0);
-    inferstat_inference_begin(inference, &(struct inferstat_request){.model = model});
+    inferstat_inference_begin(inference,
+                              &(struct inferstat_request){.model = model, .request = 17});
     inferstat_inference_start_prefill(inference);
     // The newest activity counts: for moments that is the other thread's.
-    wait_for_activity(fixture, "prefill tiny");
+    wait_for_activity(fixture, "prefill tiny request 17");
     inferstat_inference_token(inference);
-    wait_for_activity(fixture, "decode tiny");
+    wait_for_activity(fixture, "decode tiny request 17");
     inferstat_inference_end(inference, INFERSTAT_FINISH_STOP);
     wait_for_activity(fixture, "idle");
     struct fake_state seen;

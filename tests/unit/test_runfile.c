@@ -82,12 +82,22 @@ static void test_made_and_attached(void **state)
     }
     ring_release(streams[1].ring, 5);
     const uint32_t name = names_add(runfile_names(file), "stories");
+    atomic_store(&streams[2].header->request, 17);
     atomic_store(&streams[2].header->activity, (uint64_t)ACTIVITY_DECODE | (uint64_t)name << 8);
+    atomic_store(&streams[1].header->activity, (uint64_t)ACTIVITY_LOAD | (uint64_t)name << 8);
+    assert_string_equal(runfile_spool(file), "");
+    assert_int_equal(runfile_set_spool(file, "/some/where", NULL), STATUS_OK);
 
     // While its process lives nobody else may have it.
     struct runfile *other;
     struct error err;
     assert_int_equal(runfile_attach(&other, path, &err), STATUS_BUSY);
+    struct runfile_run seen;
+    assert_int_equal(runfile_look(&seen, path, &err), STATUS_OK); // looking is no harm
+    assert_int_equal(seen.pid, 4711);
+    // And nobody makes another file for the same run.
+    const struct runfile_run again = some_run();
+    assert_int_equal(runfile_create(&other, *state, &again, RING_RECORDS, &err), STATUS_BUSY);
     runfile_close(file);
 
     assert_int_equal(runfile_attach(&other, path, &err), STATUS_OK);
@@ -99,14 +109,17 @@ static void test_made_and_attached(void **state)
     assert_int_equal(ring_released(runfile_stream(other, 1).ring), 5);
     assert_string_equal(names_text(runfile_names(other), name, NULL), "stories");
     char text[64];
-    assert_string_equal(runfile_activity_text(text, sizeof text, other, 2), "decode stories");
+    assert_string_equal(runfile_activity_text(text, sizeof text, other, 2),
+                        "decode stories request 17");
+    assert_string_equal(runfile_activity_text(text, sizeof text, other, 1), "load stories");
+    assert_string_equal(runfile_spool(other), "/some/where");
     assert_string_equal(runfile_activity_text(text, sizeof text, other, 0), "");
     runfile_remove(other);
     assert_int_not_equal(stat(path, &about), 0);
-    assert_int_equal(runfile_attach(&other, path, &err), STATUS_IO);
+    assert_int_equal(runfile_attach(&other, path, &err), STATUS_NOT_FOUND);
 }
 
-// A child that gives the lock back keeps the parent's where it is.
+// A child has no part in its parent's lock: not by living, and not by dying.
 static void test_lock_is_not_inherited(void **state)
 {
     struct runfile *file = make_file(*state);
@@ -117,7 +130,6 @@ static void test_lock_is_not_inherited(void **state)
     const pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {
-        runfile_leave_to_parent(file);
         char byte;
         (void)close(pipe_fds[1]);
         (void)!read(pipe_fds[0], &byte, 1); // until the parent closes its end
@@ -139,6 +151,31 @@ static void test_lock_is_not_inherited(void **state)
     runfile_remove(other);
     (void)close(pipe_fds[1]);
     assert_int_equal(waitpid(child, NULL, 0), child);
+}
+
+// Streams of a run whose first records are elsewhere go on after them, and look, to
+// who opens the file, as if those had been freed.
+static void test_streams_that_go_on(void **state)
+{
+    static const uint64_t numbers[] = {0, 41, (UINT64_C(1) << 40) - 1};
+    struct runfile *file = make_file(*state);
+    char path[PATH_SIZE];
+    (void)snprintf(path, sizeof path, "%s", runfile_path(file));
+    for (uint32_t i = 0; i < COUNT_OF(numbers); i++) {
+        assert_int_equal(runfile_add_stream_after(file, numbers[i], NULL), STATUS_OK);
+        struct ring *ring = runfile_stream(file, i).ring;
+        assert_int_equal(ring_produced(ring), numbers[i]);
+        assert_int_equal(ring_released(ring), numbers[i]);
+        push(ring, RING_RECORDS + 1); // one more than there is room for
+        push(ring, 1);
+        assert_int_equal(ring_produced(ring), numbers[i] + RING_RECORDS);
+        assert_int_equal(ring_at(ring, numbers[i] + 1)->started_ns, 0);
+    }
+    runfile_close(file);
+    assert_int_equal(runfile_attach(&file, path, NULL), STATUS_OK);
+    for (uint32_t i = 0; i < COUNT_OF(numbers); i++)
+        assert_int_equal(ring_released(runfile_stream(file, i).ring), numbers[i]);
+    runfile_remove(file);
 }
 
 static void test_streams_have_a_limit(void **state)
@@ -169,6 +206,44 @@ static void read_at(const char *path, off_t offset, void *bytes, size_t size)
     assert_int_equal(close(fd), 0);
 }
 
+static enum status attach_status(const char *path)
+{
+    struct runfile *file;
+    const enum status status = runfile_attach(&file, path, NULL);
+    if (status == STATUS_OK)
+        runfile_close(file);
+    return status;
+}
+
+// Files that are whole and not ours to read.
+static void test_not_ours(void **state)
+{
+    struct runfile *file = make_file(*state);
+    char path[PATH_SIZE];
+    (void)snprintf(path, sizeof path, "%s", runfile_path(file));
+    runfile_close(file);
+    static const uint32_t newer = RUNFILE_VERSION + 1;
+    uint32_t version;
+    read_at(path, 8, &version, sizeof version);
+    assert_int_equal(version, RUNFILE_VERSION);
+    overwrite(path, 8, &newer, sizeof newer);
+    assert_int_equal(attach_status(path), STATUS_UNSUPPORTED);
+    overwrite(path, 8, &version, sizeof version);
+
+    char link[PATH_SIZE + 8];
+    (void)snprintf(link, sizeof link, "%s.link", path);
+    assert_int_equal(symlink(path, link), 0);
+    assert_int_equal(attach_status(link), STATUS_IO);
+    assert_int_equal(unlink(link), 0);
+
+    assert_int_equal(attach_status(path), STATUS_OK);
+    if (geteuid() == 0) {
+        assert_int_equal(chown(path, 65534, 65534), 0);
+        assert_int_equal(attach_status(path), STATUS_DENIED);
+    }
+    assert_int_equal(unlink(path), 0);
+}
+
 static void expect_corrupt(const char *path, const char *what)
 {
     struct runfile *file;
@@ -178,8 +253,6 @@ static void expect_corrupt(const char *path, const char *what)
     assert_non_null(strstr(err.text, path));
 }
 
-// Every 4-byte word of the header's layout, the name table's head and a stream's
-// head, turned upside down: refused, or harmless, never a crash.
 static int64_t allocated(const char *path)
 {
     struct stat about;
@@ -262,6 +335,8 @@ static void test_name_while_made(void **state)
     runfile_remove(file);
 }
 
+// Every 4-byte word of the header's layout, the name table's head and a stream's
+// head, turned upside down: refused, or harmless, never a crash.
 static void test_lies_are_refused(void **state)
 {
     struct runfile *file = make_file(*state);
@@ -275,8 +350,8 @@ static void test_lies_are_refused(void **state)
     struct stat about;
     assert_int_equal(stat(path, &about), 0);
 
-    // The words that say where things lie: 56 bytes from the start.
-    for (off_t offset = 0; offset < 56; offset += 4) {
+    // The words that say where things lie: 56 bytes from the start, the version's at 8.
+    for (off_t offset = 0; offset < 56; offset += offset == 4 ? 8 : 4) {
         uint32_t word, upside_down;
         read_at(path, offset, &word, sizeof word);
         upside_down = ~word;
@@ -321,6 +396,13 @@ static void test_lies_are_refused(void **state)
     overwrite(path, host_at, filled, sizeof filled);
     expect_corrupt(path, "a text without an end");
     overwrite(path, host_at, host, sizeof host);
+    // Nor a spool folder.
+    char spool[RUNFILE_SPOOL_SIZE] = "", spool_filled[RUNFILE_SPOOL_SIZE];
+    memset(spool_filled, 'x', sizeof spool_filled);
+    const off_t spool_at = 56 + (off_t)sizeof(struct runfile_run);
+    overwrite(path, spool_at, spool_filled, sizeof spool_filled);
+    expect_corrupt(path, "a spool folder without an end");
+    overwrite(path, spool_at, spool, sizeof spool);
 
     // Cut anywhere: short of its streams it is none.
     for (off_t size = 0; size < about.st_size; size += about.st_size / 7 + 1) {
@@ -429,7 +511,8 @@ static void test_killed_process_loses_nothing(void **state)
             names_text(runfile_names(file), record->values[INFERENCE_MODEL].name, NULL), "victim");
     }
     char activity[64];
-    assert_string_equal(runfile_activity_text(activity, sizeof activity, file, 1), "decode victim");
+    assert_string_equal(runfile_activity_text(activity, sizeof activity, file, 1),
+                        "decode victim request 1001");
     assert_int_equal(atomic_load(&runfile_state(file)->ended_ns), 0);
     runfile_remove(file);
 }
@@ -441,7 +524,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_made_and_attached),
         TEST(test_lock_is_not_inherited),
+        TEST(test_streams_that_go_on),
         TEST(test_streams_have_a_limit),
+        TEST(test_not_ours),
         TEST(test_lies_are_refused),
         TEST(test_trimmed),
         TEST(test_name_while_made),
