@@ -519,6 +519,7 @@ enum status codec_read_ack(struct arena *arena, struct message_ack *ack, const I
                            struct error *err)
 {
     ack->protocol = from->protocol;
+    ack->delivery.protocol = from->protocol;
     ack->sent_ns = from->sent_ns;
     ack->echo_sent_ns = from->echo_sent_ns;
     ack->error = codec_read_text(from->error);
