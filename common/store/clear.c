@@ -76,11 +76,16 @@ static enum status clear_some(struct clearing *clearing, sqlite3 *db, struct err
     const char *table = record_kind_info((enum record_kind)clearing->kind)->name;
     sqlite3_str *sql = sqlite3_str_new(db);
     sqlite3_str_appendf(
-        sql, "WITH gone AS (SELECT t.run AS run, count(*) AS n FROM \"%w\" t NOT INDEXED", table);
+        sql,
+        "WITH gone AS (SELECT t.run AS run, count(*) AS n, fingerprint(t.stream, t.number) AS sum"
+        " FROM \"%w\" t NOT INDEXED",
+        table);
     append_slice(sql, clearing);
     sqlite3_str_appendf(sql,
                         " GROUP BY t.run) UPDATE ledger SET cleared = cleared +"
-                        " (SELECT n FROM gone WHERE gone.run = ledger.run)"
+                        " (SELECT n FROM gone WHERE gone.run = ledger.run),"
+                        " gone_sum = fingerprint_add(gone_sum,"
+                        " (SELECT sum FROM gone WHERE gone.run = ledger.run))"
                         " WHERE kind = %d AND run IN (SELECT run FROM gone)",
                         clearing->kind);
     enum status status = run_filtered(db, sql, &clearing->filter, err);

@@ -11,6 +11,7 @@
 
 #include <sqlite3.h>
 
+#include "common/store/fingerprint.h"
 #include "common/store/schema.h"
 #include "common/store/store_file.h"
 
@@ -239,6 +240,8 @@ static enum status prepare_new(sqlite3 *db, const char *path, struct error *err)
 static enum status prepare_writer(sqlite3 *db, const char *path, struct error *err)
 {
     enum status status = prepare_new(db, path, err);
+    if (status == STATUS_OK)
+        status = fingerprint_register(db, err);
     if (status == STATUS_OK)
         status = schema_migrate(db, path, err);
     if (status != STATUS_OK)

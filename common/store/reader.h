@@ -24,6 +24,9 @@ struct store {
     uint64_t deadline_ns; // of the running query; 0: none
 };
 
+// Whether the running query has taken all its time, for loops that are not SQLite's.
+bool store_is_over_budget(const struct store *store);
+
 // Called for each row of a scan.  The statement is positioned on it; anything but
 // STATUS_OK ends the scan.
 typedef enum status row_take(void *context, struct sqlite3_stmt *row, struct error *err);
@@ -111,6 +114,7 @@ store_answer query_summary;
 store_answer query_average;
 store_answer query_overview;
 store_answer query_records;
+store_answer query_audit;
 
 // Appends the two expressions "numerator, denominator" of a derived metric.
 void append_derived(struct sqlite3_str *sql, const struct record_derived *derived);

@@ -28,7 +28,7 @@ static const char fixed_tables[] =
     " PRIMARY KEY(run, stream, first)) WITHOUT ROWID;"
     "CREATE TABLE ledger(run INTEGER NOT NULL, kind INTEGER NOT NULL, stored INTEGER NOT NULL,"
     " expired INTEGER NOT NULL DEFAULT 0, cleared INTEGER NOT NULL DEFAULT 0,"
-    " PRIMARY KEY(run, kind)) WITHOUT ROWID;";
+    " gone_sum INTEGER DEFAULT 0, PRIMARY KEY(run, kind)) WITHOUT ROWID;";
 
 static const char refusal_table[] =
     "CREATE TABLE IF NOT EXISTS refusal(reason TEXT PRIMARY KEY, count INTEGER NOT NULL,"
@@ -279,6 +279,19 @@ static enum status add_column(sqlite3 *db, const char *table, const char *column
     return run_text(db, sql, err);
 }
 
+// What was cleared before there were fingerprints has none.
+static enum status add_gone_sum(sqlite3 *db, struct error *err)
+{
+    bool has = false;
+    enum status status = has_column(db, "ledger", "gone_sum", &has, err);
+    if (status != STATUS_OK || has)
+        return status;
+    return database_exec(db,
+                         "ALTER TABLE ledger ADD COLUMN gone_sum INTEGER DEFAULT 0;"
+                         "UPDATE ledger SET gone_sum = NULL WHERE expired + cleared > 0",
+                         err);
+}
+
 // Version 3: whose a run is, what threads were doing when their process died, and
 // what was refused.  Frames that were no messages were counted in `meta` before.
 static enum status add_owners(sqlite3 *db, struct error *err)
@@ -292,6 +305,8 @@ static enum status add_owners(sqlite3 *db, struct error *err)
         status = add_column(db, "stream", "activity", "TEXT", err);
     if (status == STATUS_OK)
         status = add_column(db, "stream", "activity_since_ns", "INTEGER", err);
+    if (status == STATUS_OK)
+        status = add_gone_sum(db, err);
     if (status == STATUS_OK)
         status = database_exec(db, refusal_table, err);
     if (status == STATUS_OK)

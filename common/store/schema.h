@@ -15,7 +15,9 @@
 //              disjoint and follow each other from 1 to next - 1; neighbours of
 //              one kind are merged
 //   ledger     per run and kind: rows stored, expired, cleared; the rows in the
-//              kind's table are stored - expired - cleared
+//              kind's table are stored - expired - cleared.  gone_sum is the
+//              fingerprint (fingerprint.h) of what expired or was cleared; null: not
+//              known, since it went before version 3
 //   refusal    per reason: how many messages, connections or names were not taken
 //   KIND       a row a record: id, run, stream, number, started_ns, received_ns,
 //              then the kind's columns; names as ids, enumerations as numbers

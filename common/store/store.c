@@ -12,10 +12,14 @@
 // Virtual-machine steps of SQLite between two looks at the clock.
 enum { STEPS_PER_LOOK = 20000 };
 
+bool store_is_over_budget(const struct store *store)
+{
+    return store->deadline_ns != 0 && clock_monotonic_ns() > store->deadline_ns;
+}
+
 static int over_budget(void *context)
 {
-    const struct store *store = context;
-    return store->deadline_ns != 0 && clock_monotonic_ns() > store->deadline_ns;
+    return store_is_over_budget(context);
 }
 
 static enum status prepare_lookups(struct store *store, struct error *err)
@@ -68,7 +72,7 @@ void store_set_budget(struct store *store, uint64_t budget_ns)
 static store_answer *const answers[QUERY_KIND_COUNT] = {
     [QUERY_PING] = query_ping,       [QUERY_SUMMARY] = query_summary,
     [QUERY_AVERAGE] = query_average, [QUERY_OVERVIEW] = query_overview,
-    [QUERY_RECORDS] = query_records,
+    [QUERY_RECORDS] = query_records, [QUERY_AUDIT] = query_audit,
 };
 
 // All statements of one answer see one state of the store.

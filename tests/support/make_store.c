@@ -337,7 +337,8 @@ static void put_ledger(const struct place *place, int64_t lost, int64_t waiting,
 {
     int64_t stored = place->number;
     char *sql = sqlite3_mprintf(
-        "INSERT INTO stream VALUES(%lld, 0, %lld, %lld, %lld);"
+        "INSERT INTO stream(run, stream, next, produced, unnumbered)"
+        " VALUES(%lld, 0, %lld, %lld, %lld);"
         "INSERT INTO range VALUES(%lld, 0, 1, %lld, 0, NULL, NULL, NULL, NULL);",
         place->run, stored + lost + 1, stored + lost + waiting, unnumbered, place->run, stored);
     execute(place->db, sql);

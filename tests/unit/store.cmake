@@ -4,3 +4,4 @@ target_compile_definitions(test_store_schema PRIVATE
 inferstat_unit_test(test_store_lock LINK inferstat_store inferstat_test_folder)
 inferstat_unit_test(test_store_checkpoint LINK inferstat_store inferstat_test_folder)
 inferstat_unit_test(test_store_query LINK inferstat_store inferstat_test_folder)
+inferstat_unit_test(test_store_audit LINK inferstat_store inferstat_test_folder)

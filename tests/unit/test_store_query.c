@@ -70,7 +70,8 @@ static int set_up(void **state)
                        run == 1 ? 1 : 0, run == 1 ? 100 : 20, (long long)(START_NS + 1000000));
         exec(sql);
     }
-    exec("INSERT INTO stream VALUES(1, 0, 101, 100, 0), (2, 0, 31, 32, 5)");
+    exec("INSERT INTO stream(run, stream, next, produced, unnumbered) VALUES(1, 0, 101, 100, 0),"
+         " (2, 0, 31, 32, 5)");
     exec("INSERT INTO range(run, stream, first, last, state, reason) VALUES(1, 0, 1, 100, 0, NULL),"
          " (2, 0, 1, 20, 0, NULL), (2, 0, 21, 30, 1, 1)");
     exec("INSERT INTO ledger(run, kind, stored) VALUES(1, 6, 100), (2, 6, 20)");
@@ -470,7 +471,7 @@ static void test_runs_and_their_balance(void **state)
         "UPDATE ledger SET stored = 99 WHERE run = 1",
         "UPDATE stream SET produced = 101 WHERE run = 1",
         "INSERT INTO range(run, stream, first, last, state) VALUES(1, 0, 50, 60, 1)",
-        "INSERT INTO stream VALUES(1, 1, 1, 1, 0)",
+        "INSERT INTO stream(run, stream, next, produced, unnumbered) VALUES(1, 1, 1, 1, 0)",
     };
     for (size_t i = 0; i < COUNT_OF(damages); i++) {
         exec("BEGIN");
@@ -530,7 +531,8 @@ static void test_sums_do_not_overflow(void **state)
     (void)state;
     add_inferences(100);
     exec("UPDATE stream SET produced = 9223372036854775806;"
-         "INSERT INTO stream VALUES(1, 1, 1, 9223372036854775806, 9223372036854775806),"
+         "INSERT INTO stream(run, stream, next, produced, unnumbered) VALUES(1, 1, 1, "
+         "9223372036854775806, 9223372036854775806),"
          " (2, 1, 1, 9223372036854775806, 9223372036854775806);"
          "INSERT INTO range(run, stream, first, last, state, reason) VALUES"
          " (1, 1, 1, 9223372036854775806, 1, 2), (2, 1, 1, 9223372036854775806, 1, 2);"
