@@ -62,7 +62,7 @@ bool wire_key_parse(unsigned char key[WIRE_KEY_SIZE], const char *text);
 // Who may connect.  `admit` decides by the peer's public key, in a thread of the
 // context's: it must be quick and must not use the context.  It is asked once a
 // connection, so that what it says later does not end those that are there
-// (wire_rebind does), and every frame tells its sender's key.
+// (wire_hang_up does), and every frame tells its sender's key.
 struct wire_guard {
     struct wire_keypair keys; // the server's own
     bool (*admit)(void *context, enum address_service service,
@@ -74,7 +74,7 @@ struct wire_listen {
     enum address_service service;   // the bounds above, and what `admit` is told
     bool owner_only;                // ipc: mode 0600 instead of 0660
     const struct wire_guard *guard; // TCP: CURVE only, by these rules; copied.  NULL: plain.
-                                    // Not for ipc, which goes by permission.
+                                    // Ignored for ipc, which goes by permission.
     // Connections at one time; 0: no limit.  One more ends the oldest of those
     // that have not sent a message yet, so that strangers cannot keep others
     // out, or itself where there is none.  Each takes a file descriptor: the
@@ -88,10 +88,10 @@ MUST_CHECK enum status wire_bind(struct wire_socket **out, struct wire_context *
                                  const char *endpoint, const struct wire_listen *listen,
                                  struct error *err);
 
-// Ends all connections of a TCP socket that was bound and listens again: peers
-// that are still admitted connect anew by themselves, what they had sent may be
-// lost.  Takes milliseconds.  On failure nobody listens: to be tried again.
-MUST_CHECK enum status wire_rebind(struct wire_socket *socket, struct error *err);
+// Ends all connections of a socket that was bound with a guard or a limit, and goes
+// on listening: peers that are still admitted connect anew by themselves, what they
+// had sent may be lost.  Nobody whom `admit` let in before the call stays.
+void wire_hang_up(struct wire_socket *socket);
 
 // What has come to a socket that was bound with a guard or a limit; else zeroes.
 struct wire_counters {
