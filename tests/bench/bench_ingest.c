@@ -1,272 +1,209 @@
-// How many records a second the collector takes: acknowledged after the commit,
-// over real sockets, by a real inferstatd, from 1 and from 8 producers; against a
-// bare SQLite loop that inserts the same rows, one after the other, with the same
-// settings, into the same table without its index, in large transactions.
+// How many records a second the collector takes: acknowledged after the commit
+// (synchronous=FULL, ledger kept), over real sockets, by a real inferstatd, from 1,
+// 8 and 500 producers over ipc and from 8 with CURVE over TCP; against a bare
+// SQLite loop and, where it is installed, against victoria-metrics (ingest.h says
+// what each does).
 //
-//   bench_ingest [--json] [--records N] [--rounds N]
+//   bench_ingest [--json] [--quick] [--records N] [--rounds N]
 //
-// Rounds alternate the three; every figure is the median of the rounds, a ratio
-// the median of the rounds' own ratios.  Batches are encoded before the clock
-// starts.
-#include <pthread.h>
-#include <signal.h>
+// Rounds alternate all of them, each having the machine to itself; every figure is
+// the median of the rounds, a ratio the median of the rounds' own ratios.  --quick
+// is one round of few records, to see that it works.
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <sqlite3.h>
-
-#include "common/store/database.h"
-#include "common/store/schema.h"
 #include "common/sys/clock.h"
-#include "tests/support/daemon.h"
-#include "tests/support/folder.h"
+#include "tests/bench/bench.h"
+#include "tests/bench/ingest.h"
 #include "tests/support/producer.h"
 
-enum {
-    BATCH = 2048,             // records
-    LOOP_TRANSACTION = 65536, // rows of a transaction of the bare loop
-    PRODUCERS_MAX = 8,
-    ROUNDS_MAX = 99,
+enum { RECORDS_MIN = 16384, RECORDS_QUICK = 32768 };
+
+struct sides {
+    struct figures loop, one, eight, crowd, sealed, victoria;
+    struct figures one_to_loop, eight_to_loop, sealed_to_loop, eight_to_victoria, crowd_to_eight;
+    struct figures idle, peak_eight, peak_crowd, after_crowd; // bytes
+    bool has_victoria, has_sealed;
+    struct victoria_client client;
 };
 
-static char folder[FOLDER_PATH_SIZE];
-
-static void die(const char *what, const char *why)
+static void add_crowd(const struct load *load, unsigned producers, bool sealed,
+                      struct figures *rates, struct figures *peaks, struct sides *sides)
 {
-    fprintf(stderr, "bench_ingest: %s: %s\n", what, why);
-    folder_remove(folder);
-    exit(1);
+    const struct crowd crowd = {.producers = producers, .sealed = sealed};
+    struct crowd_result result;
+    crowd_rate(load, &crowd, &result);
+    figures_add(rates, result.rate);
+    figures_add(&sides->idle, (double)result.idle_bytes);
+    if (peaks)
+        figures_add(peaks, (double)result.peak_bytes);
+    if (producers == INGEST_CROWD)
+        figures_add(&sides->after_crowd, (double)result.after_bytes);
 }
 
-// ---- The bare loop --------------------------------------------------------------------
-
-static void bind_record(sqlite3_stmt *stmt, uint64_t i, const struct record *record)
+static double last(const struct figures *figures)
 {
-    (void)sqlite3_bind_int64(stmt, 1, (int64_t)i);
-    (void)sqlite3_bind_int64(stmt, 2, 1);
-    (void)sqlite3_bind_int64(stmt, 3, 0);
-    (void)sqlite3_bind_int64(stmt, 4, (int64_t)i);
-    (void)sqlite3_bind_int64(stmt, 5, record->started_ns);
-    (void)sqlite3_bind_int64(stmt, 6, record->started_ns);
-    for (unsigned c = 0; c < INFERENCE_COLUMNS; c++) {
-        if (record_has(record, c))
-            (void)sqlite3_bind_int64(stmt, SCHEMA_FIRST_COLUMN + (int)c, record->values[c].i);
-        else
-            (void)sqlite3_bind_null(stmt, SCHEMA_FIRST_COLUMN + (int)c);
+    return figures->values[figures->count - 1];
+}
+
+static void run_round(const struct load *load, struct sides *sides)
+{
+    figures_add(&sides->loop, loop_rate(load));
+    add_crowd(load, INGEST_PRODUCERS, false, &sides->eight, &sides->peak_eight, sides);
+    if (sides->has_victoria)
+        figures_add(&sides->victoria, victoria_rate(load, &sides->client));
+    add_crowd(load, INGEST_CROWD, false, &sides->crowd, &sides->peak_crowd, sides);
+    if (sides->has_sealed)
+        add_crowd(load, INGEST_PRODUCERS, true, &sides->sealed, NULL, sides);
+    add_crowd(load, 1, false, &sides->one, NULL, sides);
+
+    figures_add(&sides->one_to_loop, last(&sides->one) / last(&sides->loop));
+    figures_add(&sides->eight_to_loop, last(&sides->eight) / last(&sides->loop));
+    figures_add(&sides->crowd_to_eight, last(&sides->crowd) / last(&sides->eight));
+    if (sides->has_sealed)
+        figures_add(&sides->sealed_to_loop, last(&sides->sealed) / last(&sides->loop));
+    if (sides->has_victoria)
+        figures_add(&sides->eight_to_victoria, last(&sides->eight) / last(&sides->victoria));
+}
+
+// ---- Output -----------------------------------------------------------------------------
+
+// One line of the output: a figure with its key; `goal` "" where there is none.
+struct line {
+    const char *key, *text, *unit, *goal;
+    double value;
+    int digits;
+};
+
+static double value_of(const struct figures *figures)
+{
+    return figures->count ? figures_median(figures) : (double)NAN;
+}
+
+static void print(const struct sides *sides, bool json)
+{
+    const double mb = 1e6;
+    const struct line lines[] = {
+        {"bare_loop_records_per_second", "bare loop", "records/s", "", value_of(&sides->loop), 0},
+        {"victoria_metrics_records_per_second", "victoria-metrics", "records/s", "",
+         value_of(&sides->victoria), 0},
+        {"records_per_second_1", "1 producer", "records/s", "", value_of(&sides->one), 0},
+        {"records_per_second_8", "8 producers", "records/s", "", value_of(&sides->eight), 0},
+        {"records_per_second_500", "500 producers", "records/s", "", value_of(&sides->crowd), 0},
+        {"records_per_second_curve", "8 producers, CURVE over TCP", "records/s", "",
+         value_of(&sides->sealed), 0},
+        {"ratio_to_bare_loop_1", "1 producer to bare loop", "", "", value_of(&sides->one_to_loop),
+         3},
+        {"ratio_to_bare_loop", "8 producers to bare loop", "", ">= 0.6",
+         value_of(&sides->eight_to_loop), 3},
+        {"ratio_to_victoria_metrics", "8 producers to victoria-metrics", "", ">= 1.5",
+         value_of(&sides->eight_to_victoria), 3},
+        {"ratio_to_bare_loop_curve", "8 with CURVE to bare loop", "", ">= 0.5",
+         value_of(&sides->sealed_to_loop), 3},
+        {"ratio_of_500_to_8", "500 producers to 8", "", ">= 0.8", value_of(&sides->crowd_to_eight),
+         3},
+        {"idle_memory_bytes", "memory before any record", "MB", "<= 20",
+         figures_max(&sides->idle) / (json ? 1 : mb), json ? 0 : 1},
+        {"peak_memory_bytes_8", "  most with 8 producers", "MB", "",
+         figures_max(&sides->peak_eight) / (json ? 1 : mb), json ? 0 : 1},
+        {"peak_memory_bytes_500", "  most with 500 producers", "MB", "<= 100",
+         figures_max(&sides->peak_crowd) / (json ? 1 : mb), json ? 0 : 1},
+        {"rest_memory_bytes_500", "  two seconds after those", "MB", "",
+         figures_max(&sides->after_crowd) / (json ? 1 : mb), json ? 0 : 1},
+    };
+    for (unsigned i = 0; i < sizeof lines / sizeof *lines; i++) {
+        const struct line *line = &lines[i];
+        if (json)
+            bench_json_number(line->key, line->value, line->digits);
+        else if (isfinite(line->value))
+            printf("%-32s %10.*f %-10s %s\n", line->text, line->digits, line->value, line->unit,
+                   line->goal);
     }
 }
 
-static void insert_all(sqlite3 *db, sqlite3_stmt *stmt, const struct record *records,
-                       uint64_t count)
+static void print_all(const struct sides *sides, uint64_t records, unsigned rounds, bool json)
 {
-    struct error err = {0};
-    for (uint64_t i = 0; i < count; i++) {
-        if (i % LOOP_TRANSACTION == 0 && database_exec(db, "BEGIN", &err) != STATUS_OK)
-            die("bare loop", err.text);
-        bind_record(stmt, i + 1, &records[i]);
-        if (sqlite3_step(stmt) != SQLITE_DONE || sqlite3_reset(stmt) != SQLITE_OK)
-            die("bare loop", sqlite3_errmsg(db));
-        if ((i + 1 == count || (i + 1) % LOOP_TRANSACTION == 0) &&
-            database_exec(db, "COMMIT", &err) != STATUS_OK)
-            die("bare loop", err.text);
+    if (json) {
+        bench_json_number("records", (double)records, 0);
+        bench_json_number("rounds", rounds, 0);
+        bench_json_number("victoria_metrics_connections", sides->client.connections, 0);
+        bench_json_number("victoria_metrics_lines_a_request", sides->client.lines, 0);
+    } else {
+        printf("%u rounds of %llu records\n", rounds, (unsigned long long)records);
+        if (sides->has_victoria)
+            printf("victoria-metrics is fastest with %u connections, %u lines a request\n",
+                   sides->client.connections, sides->client.lines);
     }
+    print(sides, json);
+    if (json)
+        bench_json_end();
 }
 
-static double bare_loop(const struct record *records, uint64_t count)
-{
-    char path[FOLDER_PATH_SIZE];
-    struct error err = {0};
-    sqlite3 *db = NULL;
-    sqlite3_stmt *stmt = NULL;
-    (void)folder_path(path, folder, "loop.db");
-    if (database_open_writer(&db, path, &err) != STATUS_OK ||
-        database_exec(db, "DROP INDEX inference_started", &err) != STATUS_OK)
-        die("bare loop", err.text);
-    sqlite3_str *sql = sqlite3_str_new(db);
-    schema_insert_sql(sql, RECORD_KIND_INFERENCE);
-    char *text = sqlite3_str_finish(sql);
-    if (!text || database_prepare(db, &stmt, text, true, &err) != STATUS_OK)
-        die("bare loop", err.text);
-    sqlite3_free(text);
-    const uint64_t began = clock_monotonic_ns();
-    insert_all(db, stmt, records, count);
-    const uint64_t ended = clock_monotonic_ns();
-    (void)sqlite3_finalize(stmt);
-    database_close(db);
-    (void)remove(path);
-    return (double)count * 1e9 / (double)(ended - began);
-}
+// ---- All of it ----------------------------------------------------------------------------
 
-// ---- The collector --------------------------------------------------------------------
-
-struct frame {
-    unsigned char *bytes;
-    size_t size;
-    uint64_t last; // number of its last record
-};
-
-struct sender {
-    struct producer producer;
-    struct frame *frames;
-    size_t frame_count;
+struct settings {
     uint64_t records;
-    pthread_t thread;
+    unsigned rounds;
+    bool json;
 };
 
-static void prepare_sender(struct sender *sender, const char *endpoint, unsigned run,
-                           const struct record *records, uint64_t count)
+static struct settings read_arguments(int argc, char **argv)
 {
-    producer_open(&sender->producer, endpoint, run);
-    producer_hello(&sender->producer, NULL, 0);
-    if (!producer_await(&sender->producer, 10000))
-        die("hello", "no answer");
-    sender->records = count;
-    sender->frames = calloc((size_t)(count / BATCH + 1), sizeof *sender->frames);
-    if (!sender->frames)
-        die("frames", "out of memory");
-    for (uint64_t first = 1; first <= count; first += BATCH) {
-        struct frame *frame = &sender->frames[sender->frame_count++];
-        const uint64_t size = count - first + 1 < BATCH ? count - first + 1 : BATCH;
-        frame->last = first + size - 1;
-        frame->bytes = producer_encode(&sender->producer, 0, first, &records[first - 1],
-                                       (size_t)size, &frame->size);
+    struct settings settings = {.records = 400000, .rounds = 5};
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--json") == 0)
+            settings.json = true;
+        else if (strcmp(argv[i], "--quick") == 0)
+            settings = (struct settings){RECORDS_QUICK, 1, settings.json};
+        else if (strcmp(argv[i], "--records") == 0 && i + 1 < argc)
+            settings.records = strtoull(argv[++i], NULL, 10);
+        else if (strcmp(argv[i], "--rounds") == 0 && i + 1 < argc)
+            settings.rounds = (unsigned)strtoul(argv[++i], NULL, 10);
+        else
+            settings.rounds = 0;
     }
+    if (settings.rounds >= 1 && settings.rounds <= BENCH_ROUNDS_MAX &&
+        settings.records >= RECORDS_MIN)
+        return settings;
+    fprintf(stderr,
+            "usage: bench_ingest [--json] [--quick] [--records N] [--rounds N]\n"
+            "       (1 to %d rounds of at least %d records)\n",
+            BENCH_ROUNDS_MAX, RECORDS_MIN);
+    exit(2);
 }
 
-// Sends as far as credit goes, waits for acknowledgements, until all is stored.
-static void *send_all(void *context)
+// Of the last minutes, by their time: nobody takes them for too old or too new.
+static void make_records(struct record *records, uint64_t count)
 {
-    struct sender *sender = context;
-    struct producer *producer = &sender->producer;
-    size_t sent = 0;
-    producer->next[0] = 1;
-    while (producer->next[0] <= sender->records) {
-        while (sent < sender->frame_count &&
-               sender->frames[sent].last - (producer->next[0] - 1) <= producer->credit) {
-            if (wire_send(producer->socket, NULL, sender->frames[sent].bytes,
-                          sender->frames[sent].size) != STATUS_OK)
-                break;
-            sent++;
-        }
-        (void)producer_await(producer, sent < sender->frame_count ? 1 : 1000);
-    }
-    return NULL;
-}
-
-static void free_sender(struct sender *sender)
-{
-    for (size_t i = 0; i < sender->frame_count; i++)
-        free(sender->frames[i].bytes);
-    free(sender->frames);
-    producer_close(&sender->producer);
-}
-
-static void check_stored(const char *path, uint64_t count)
-{
-    struct error err = {0};
-    sqlite3 *db = NULL;
-    int64_t stored = 0;
-    if (database_open_reader(&db, path, &err) != STATUS_OK ||
-        database_integer(db, "SELECT count(*) FROM inference", &stored, &err) != STATUS_OK)
-        die("store", err.text);
-    if ((uint64_t)stored != count)
-        die("store", "not every record is in it");
-    database_close(db);
-}
-
-static double collector(const struct record *records, uint64_t count, unsigned producers)
-{
-    char path[FOLDER_PATH_SIZE], address[FOLDER_PATH_SIZE + 8], endpoint[FOLDER_PATH_SIZE + 16];
-    static struct sender senders[PRODUCERS_MAX];
-    struct daemon daemon;
-    (void)folder_path(path, folder, "collector.db");
-    (void)snprintf(address, sizeof address, "ipc://%s", folder);
-    (void)snprintf(endpoint, sizeof endpoint, "%s/ingest", address);
-    const char *const argv[] = {INFERSTATD, "--db", path, "--listen", address, NULL};
-    if (!daemon_start(&daemon, argv))
-        die("inferstatd", daemon.output);
-    const uint64_t share = count / producers;
-    memset(senders, 0, sizeof senders);
-    for (unsigned i = 0; i < producers; i++)
-        prepare_sender(&senders[i], endpoint, i + 1, records + i * share, share);
-    const uint64_t began = clock_monotonic_ns();
-    for (unsigned i = 0; i < producers; i++)
-        if (pthread_create(&senders[i].thread, NULL, send_all, &senders[i]) != 0)
-            die("producer", "no thread");
-    for (unsigned i = 0; i < producers; i++)
-        (void)pthread_join(senders[i].thread, NULL);
-    const uint64_t ended = clock_monotonic_ns();
-    for (unsigned i = 0; i < producers; i++)
-        free_sender(&senders[i]);
-    if (daemon_end(&daemon, SIGTERM) != 0)
-        die("inferstatd", daemon.output);
-    check_stored(path, share * producers);
-    (void)remove(path);
-    return (double)(share * producers) * 1e9 / (double)(ended - began);
-}
-
-// ---- Figures ----------------------------------------------------------------------------
-
-static int compare(const void *left, const void *right)
-{
-    const double a = *(const double *)left, b = *(const double *)right;
-    return (a > b) - (a < b);
-}
-
-static double median(const double *values, unsigned count)
-{
-    double sorted[ROUNDS_MAX];
-    memcpy(sorted, values, count * sizeof *values);
-    qsort(sorted, count, sizeof *sorted, compare);
-    return count % 2 ? sorted[count / 2] : (sorted[count / 2 - 1] + sorted[count / 2]) / 2;
+    for (uint64_t i = 0; i < count; i++)
+        producer_inference(&records[i], i + 1);
+    const int64_t shift = clock_wall_ns() - records[count - 1].started_ns;
+    for (uint64_t i = 0; i < count; i++)
+        records[i].started_ns += shift;
 }
 
 int main(int argc, char **argv)
 {
-    static double bare[ROUNDS_MAX], one[ROUNDS_MAX], eight[ROUNDS_MAX], ratio_one[ROUNDS_MAX],
-        ratio_eight[ROUNDS_MAX];
-    uint64_t count = 400000;
-    unsigned rounds = 5;
-    bool json = false;
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--json") == 0)
-            json = true;
-        else if (strcmp(argv[i], "--records") == 0 && i + 1 < argc)
-            count = strtoull(argv[++i], NULL, 10);
-        else if (strcmp(argv[i], "--rounds") == 0 && i + 1 < argc)
-            rounds = (unsigned)strtoul(argv[++i], NULL, 10);
-        else
-            die(argv[i], "usage: bench_ingest [--json] [--records N] [--rounds N]");
-    }
-    if (rounds < 1 || rounds > ROUNDS_MAX || count < PRODUCERS_MAX * BATCH)
-        die("arguments", "1 to 99 rounds of at least 16384 records");
-    struct record *records = malloc(count * sizeof *records);
+    static struct sides sides;
+    const struct settings settings = read_arguments(argc, argv);
+    struct record *records = malloc(settings.records * sizeof *records);
     if (!records)
-        die("records", "out of memory");
-    for (uint64_t i = 0; i < count; i++)
-        producer_inference(&records[i], i + 1);
-    folder_make(folder);
-    for (unsigned i = 0; i < rounds; i++) {
-        bare[i] = bare_loop(records, count);
-        one[i] = collector(records, count, 1);
-        eight[i] = collector(records, count, PRODUCERS_MAX);
-        ratio_one[i] = one[i] / bare[i];
-        ratio_eight[i] = eight[i] / bare[i];
-    }
-    folder_remove(folder);
+        bench_die("records", "out of memory");
+    make_records(records, settings.records);
+    const struct load load = {bench_open("bench_ingest"), records, settings.records};
+    sides.has_victoria = victoria_exists();
+    sides.has_sealed = crowd_is_possible(&(struct crowd){.sealed = true});
+    if (!sides.has_victoria)
+        fprintf(stderr, "bench_ingest: victoria-metrics is not installed: not compared\n");
+    if (!sides.has_sealed)
+        fprintf(stderr, "bench_ingest: no CURVE in this build: not measured\n");
+    if (sides.has_victoria)
+        sides.client = victoria_best_client(&load);
+    for (unsigned i = 0; i < settings.rounds; i++)
+        run_round(&load, &sides);
+    print_all(&sides, settings.records, settings.rounds, settings.json);
     free(records);
-    const char *format =
-        json ? "{\"records\": %llu, \"rounds\": %u, \"bare_loop_records_per_second\": %.0f, "
-               "\"records_per_second_1\": %.0f, \"records_per_second_8\": %.0f, "
-               "\"ratio_to_bare_loop_1\": %.3f, \"ratio_to_bare_loop_8\": %.3f}\n"
-             : "records a round        %llu (%u rounds)\nbare loop              %.0f records/s\n"
-               "1 producer             %.0f records/s\n8 producers            %.0f records/s\n"
-               "ratio to bare loop, 1  %.3f\nratio to bare loop, 8  %.3f\n";
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wformat-nonliteral"
-    printf(format, (unsigned long long)count, rounds, median(bare, rounds), median(one, rounds),
-           median(eight, rounds), median(ratio_one, rounds), median(ratio_eight, rounds));
-#pragma GCC diagnostic pop
     return 0;
 }

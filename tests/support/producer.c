@@ -14,24 +14,35 @@ static void die(const char *what, const struct error *err)
     exit(1);
 }
 
-void producer_open(struct producer *producer, const char *endpoint, unsigned run)
+void producer_open_in(struct producer *producer, struct wire_context *context, const char *endpoint,
+                      const struct wire_pass *pass, unsigned run)
 {
     struct error err = {0};
-    *producer = (struct producer){.names_told = 2};
+    *producer = (struct producer){.context = context, .borrows_context = true, .names_told = 2};
     for (unsigned i = 0; i < sizeof producer->run; i++)
         producer->run[i] = (unsigned char)(run * 31 + i * 7 + 1);
     memcpy(producer->run, &run, sizeof run);
-    if (wire_context_new(&producer->context, &err) != STATUS_OK ||
-        wire_connect(&producer->socket, producer->context, endpoint, NULL, &err) != STATUS_OK ||
+    if (wire_connect(&producer->socket, producer->context, endpoint, pass, &err) != STATUS_OK ||
         table_builder_new(&producer->builder) != STATUS_OK)
         die(endpoint, &err);
+}
+
+void producer_open(struct producer *producer, const char *endpoint, unsigned run)
+{
+    struct error err = {0};
+    struct wire_context *context = NULL;
+    if (wire_context_new(&context, &err) != STATUS_OK)
+        die(endpoint, &err);
+    producer_open_in(producer, context, endpoint, NULL, run);
+    producer->borrows_context = false;
 }
 
 void producer_close(struct producer *producer)
 {
     table_builder_free(producer->builder);
     wire_close(producer->socket);
-    wire_context_free(producer->context);
+    if (!producer->borrows_context)
+        wire_context_free(producer->context);
     *producer = (struct producer){0};
 }
 

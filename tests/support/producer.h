@@ -14,6 +14,7 @@
 
 struct producer {
     struct wire_context *context;
+    bool borrows_context;
     struct wire_socket *socket;
     struct table_builder *builder;
     unsigned char run[16];
@@ -34,6 +35,11 @@ struct producer {
 // identity is made from `run`.
 void producer_open(struct producer *producer, const char *endpoint, unsigned run);
 void producer_close(struct producer *producer);
+
+// The same in a context that several producers share, and that the caller frees
+// after all of them; `pass` as wire_connect takes it.
+void producer_open_in(struct producer *producer, struct wire_context *context, const char *endpoint,
+                      const struct wire_pass *pass, unsigned run);
 
 // A Hello from the host "host-N".  Not waited for.
 void producer_hello(struct producer *producer, const struct delivery_stream *streams, size_t count);

@@ -1,0 +1,173 @@
+#include "tests/bench/bench.h"
+
+#include <dirent.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/support/folder.h"
+
+static const char *program_name = "bench";
+static char folder[FOLDER_PATH_SIZE];
+static bool json_open;
+
+// ---- Figures --------------------------------------------------------------------------
+
+static int by_value(const void *left, const void *right)
+{
+    const double a = *(const double *)left, b = *(const double *)right;
+    return (a > b) - (a < b);
+}
+
+void figures_add(struct figures *figures, double value)
+{
+    if (figures->count < BENCH_ROUNDS_MAX)
+        figures->values[figures->count++] = value;
+}
+
+double figures_median(const struct figures *figures)
+{
+    double sorted[BENCH_ROUNDS_MAX];
+    const unsigned count = figures->count;
+    if (count == 0)
+        return 0;
+    memcpy(sorted, figures->values, count * sizeof *sorted);
+    qsort(sorted, count, sizeof *sorted, by_value);
+    return count % 2 ? sorted[count / 2] : (sorted[count / 2 - 1] + sorted[count / 2]) / 2;
+}
+
+double figures_max(const struct figures *figures)
+{
+    double most = 0;
+    for (unsigned i = 0; i < figures->count; i++)
+        if (figures->values[i] > most)
+            most = figures->values[i];
+    return most;
+}
+
+double bench_quantile(double *values, size_t count, double share)
+{
+    if (count == 0)
+        return 0;
+    qsort(values, count, sizeof *values, by_value);
+    const double place = ceil(share * (double)count) - 1;
+    return values[place < 0 ? 0 : (size_t)place];
+}
+
+// ---- Processes ------------------------------------------------------------------------
+
+// A line "NAME: N kB" of the process's status, in bytes.
+static uint64_t status_line(pid_t pid, const char *name)
+{
+    char path[64], line[256];
+    uint64_t kilobytes = 0;
+    (void)snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+    FILE *file = fopen(path, "r");
+    while (file && fgets(line, sizeof line, file))
+        if (strncmp(line, name, strlen(name)) == 0)
+            (void)sscanf(line + strlen(name), ": %" SCNu64, &kilobytes);
+    if (file)
+        (void)fclose(file);
+    return kilobytes * 1024;
+}
+
+uint64_t bench_resident(pid_t pid)
+{
+    return status_line(pid, "VmRSS");
+}
+
+uint64_t bench_resident_peak(pid_t pid)
+{
+    return status_line(pid, "VmHWM");
+}
+
+void bench_forget_peak(pid_t pid)
+{
+    char path[64];
+    (void)snprintf(path, sizeof path, "/proc/%d/clear_refs", (int)pid);
+    FILE *file = fopen(path, "w");
+    if (!file)
+        return;
+    (void)fputs("5", file);
+    (void)fclose(file);
+}
+
+double bench_thread_seconds(pid_t thread)
+{
+    char path[64];
+    uint64_t ran_ns = 0;
+    (void)snprintf(path, sizeof path, "/proc/self/task/%d/schedstat", (int)thread);
+    FILE *file = fopen(path, "r");
+    if (!file)
+        return 0;
+    if (fscanf(file, "%" SCNu64, &ran_ns) != 1)
+        ran_ns = 0;
+    (void)fclose(file);
+    return (double)ran_ns / 1e9;
+}
+
+size_t bench_threads(pid_t *threads, size_t room)
+{
+    size_t count = 0;
+    DIR *tasks = opendir("/proc/self/task");
+    const struct dirent *task;
+    while (tasks && count < room && (task = readdir(tasks)) != NULL)
+        if (task->d_name[0] != '.')
+            threads[count++] = (pid_t)strtol(task->d_name, NULL, 10);
+    if (tasks)
+        (void)closedir(tasks);
+    return count;
+}
+
+// ---- Beginning and end ------------------------------------------------------------------
+
+static void remove_folder(void)
+{
+    folder_remove(folder);
+}
+
+const char *bench_open(const char *program)
+{
+    program_name = program;
+    folder_make(folder);
+    (void)atexit(remove_folder);
+    return folder;
+}
+
+void bench_die(const char *what, const char *why)
+{
+    fprintf(stderr, "%s: %s: %s\n", program_name, what, why);
+    exit(1);
+}
+
+// ---- JSON -------------------------------------------------------------------------------
+
+static void begin_pair(const char *key)
+{
+    printf("%s\"%s\": ", json_open ? ", " : "{", key);
+    json_open = true;
+}
+
+void bench_json_number(const char *key, double value, int digits)
+{
+    begin_pair(key);
+    if (isfinite(value))
+        printf("%.*f", digits, value);
+    else
+        printf("null");
+}
+
+void bench_json_text(const char *key, const char *text)
+{
+    begin_pair(key);
+    printf("\"%s\"", text);
+}
+
+void bench_json_end(void)
+{
+    printf("}\n");
+    json_open = false;
+}

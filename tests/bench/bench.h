@@ -1,0 +1,48 @@
+// What the benches share: figures of several rounds, and what a process takes.
+#ifndef INFERSTAT_TESTS_BENCH_H
+#define INFERSTAT_TESTS_BENCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+enum { BENCH_ROUNDS_MAX = 99 };
+
+// One figure of each round.
+struct figures {
+    unsigned count;
+    double values[BENCH_ROUNDS_MAX];
+};
+
+void figures_add(struct figures *figures, double value);
+// 0 where there is none.
+double figures_median(const struct figures *figures);
+double figures_max(const struct figures *figures);
+
+// The value that a share of all are not above; sorts them.
+double bench_quantile(double *values, size_t count, double share);
+
+// Resident memory of a process in bytes: now, and the most it had since
+// bench_forget_peak or its start; 0 where it cannot be read.
+uint64_t bench_resident(pid_t pid);
+uint64_t bench_resident_peak(pid_t pid);
+void bench_forget_peak(pid_t pid);
+
+// Processor time of a thread of this process in seconds, by its number.
+double bench_thread_seconds(pid_t thread);
+// The numbers of this process's threads; at most `room` of them are written.
+size_t bench_threads(pid_t *threads, size_t room);
+
+// Ends the program with "PROGRAM: what: why"; bench_open sets its name, makes the
+// folder that all files of the bench lie in, and removes it at the program's end.
+_Noreturn void bench_die(const char *what, const char *why);
+const char *bench_open(const char *program);
+
+// One pair of a JSON object; the first of the object opens it, bench_json_end ends
+// it.  A number that is not finite is printed as null.
+void bench_json_number(const char *key, double value, int digits);
+void bench_json_text(const char *key, const char *text);
+void bench_json_end(void);
+
+#endif

@@ -1,0 +1,56 @@
+// The sides of bench_ingest: each takes in the same records and says how many a
+// second.  Whatever is sent was encoded before the clock starts.
+#ifndef INFERSTAT_TESTS_BENCH_INGEST_H
+#define INFERSTAT_TESTS_BENCH_INGEST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/core/record.h"
+
+enum { INGEST_PRODUCERS = 8, INGEST_CROWD = 500 };
+
+struct load {
+    const char *folder;           // for everybody's files
+    const struct record *records; // inferences
+    uint64_t count;
+};
+
+// A single thread that inserts the rows one after the other into the store's own
+// table without its index, with the store's settings, in transactions of 65,536.
+double loop_rate(const struct load *load);
+
+// inferstatd with so many producers: a record counts when the acknowledgement
+// that follows its commit has come.  All together send the load's count, each at
+// least two batches: a crowd sends some records several times, as its own.
+struct crowd {
+    unsigned producers;
+    bool sealed; // CURVE over TCP on loopback instead of ipc
+};
+
+struct crowd_result {
+    double rate;
+    uint64_t idle_bytes;  // resident memory of the collector before the first Hello
+    uint64_t peak_bytes;  // the most it had
+    uint64_t after_bytes; // two seconds after the last record
+};
+
+// Fails where the build cannot do it (sealed).
+bool crowd_is_possible(const struct crowd *crowd);
+void crowd_rate(const struct load *load, const struct crowd *crowd, struct crowd_result *result);
+
+// victoria-metrics, which takes the records as Influx lines over HTTP: one line a
+// record, its names as tags, its other columns as fields.  A record counts when
+// the answer to its request has come (204), which is before it is on disk or can
+// be queried.
+struct victoria_client {
+    unsigned connections;
+    unsigned lines; // of one request
+};
+
+bool victoria_exists(void);
+double victoria_rate(const struct load *load, const struct victoria_client *client);
+// The client that is fastest with this machine's victoria-metrics.
+struct victoria_client victoria_best_client(const struct load *load);
+
+#endif
