@@ -1,0 +1,429 @@
+"""Faults of what the programs stand on, with the real ones: disks that fill up or turn
+read-only, a network that loses frames or is cut, memory that ends.  After each, what is
+stored lies between what the engines counted, and the audit balances.
+
+Disks and networks are made in namespaces of the test's own; where that is not permitted,
+the test says so and is skipped.
+
+INFERSTAT_TEST_SEED    repeats the choices of a run that failed
+"""
+
+import os
+import resource
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from faults import (CLOSED, FLAT_OUT, KILLED, MS_BIND, MS_RDONLY, MS_REMOUNT,  # noqa: E402
+                    NOT_PERMITTED, SANITIZED, SPOOL_FULL, Engine, FaultCase, leave_world, mount,
+                    unmount)
+from lossy_wire import Hosts  # noqa: E402
+
+MEGABYTE = 1 << 20
+CUT_SECONDS = 20
+
+
+class DiskCase(FaultCase):
+    """Has small disks."""
+
+    @classmethod
+    def setUpClass(cls):
+        if not leave_world():
+            raise unittest.SkipTest("mounts of its own: " + NOT_PERMITTED)
+
+    def small_disk(self, name, size):
+        path = self.make_folder(name)
+        mount("none", path, "tmpfs", options="size=%d,mode=0700" % size)
+        self.addCleanup(self.drop_disk, path)
+        return path
+
+    @staticmethod
+    def drop_disk(path):
+        """After the programs have ended; what is still busy goes with the namespace."""
+        try:
+            unmount(path)
+        except OSError:
+            pass
+
+    @staticmethod
+    def fill(disk):
+        """Takes what is left of it, to the last page."""
+        with open(os.path.join(disk, "ballast"), "ab", buffering=0) as file:
+            for size in (1 << 20, 1 << 16, 1 << 12):
+                try:
+                    while file.write(b"\0" * size) == size:
+                        pass
+                except OSError:
+                    pass
+
+    @staticmethod
+    def empty(disk):
+        os.remove(os.path.join(disk, "ballast"))
+
+    def record_some(self, count=200):
+        stored = self.stored()
+        self.wait_until(lambda: self.stored() > stored + count)
+
+
+class StoreDiskTest(DiskCase):
+    """The collector's disk."""
+
+    def setUp(self):
+        super().setUp()
+        self.disk = self.small_disk("disk", 16 * MEGABYTE)
+        self.db = os.path.join(self.disk, "store.db")
+
+    def complaints(self):
+        return self.words(self.collector).count("nothing is acknowledged until")
+
+    def test_disk_is_full_and_has_room_again(self):
+        self.start_collector()
+        self.start_engine(300, 4)
+        self.start_engine(50, 2)
+        for _ in range(3):
+            self.record_some()
+            before = self.complaints()
+            self.fill(self.disk)
+            self.wait_until(lambda: self.complaints() > before)
+            self.let(1)
+            self.assertTrue(self.collector_answers(), "it still answers questions")
+            self.empty(self.disk)
+        self.record_some()
+        self.finish(ends=(CLOSED,))
+
+    def test_killed_and_started_on_a_full_disk(self):
+        self.start_collector()
+        engine = self.start_engine(300, 4)
+        self.record_some()
+        self.fill(self.disk)
+        self.let(1)
+        self.kill(self.collector)
+        self.start_collector(wait=False)
+        self.let(1)
+        self.kill(engine.process)
+        self.empty(self.disk)
+        if self.collector.poll() is None:
+            self.wait_for_collector()
+        else:
+            self.assertIn(self.collector.returncode, (1, 4), self.words(self.collector))
+            self.start_collector()
+        self.start_engine(300, 2)
+        self.record_some()
+        self.finish()
+
+    def test_file_is_read_only_at_the_start(self):
+        self.start_collector()
+        engine = self.start_engine(100, 2)
+        self.record_some()
+        self.end(self.collector)
+        mount(self.disk, self.disk, flags=MS_BIND)
+        mount("none", self.disk, flags=MS_BIND | MS_REMOUNT | MS_RDONLY)
+        self.start_collector(wait=False)
+        self.assertEqual(self.collector.wait(timeout=30), 4, self.words(self.collector))
+        self.assertIn("store.db", self.words(self.collector))
+        self.let(1)
+        unmount(self.disk)
+        self.start_collector()
+        self.record_some()
+        self.assertTrue(engine.alive())
+        self.finish(ends=(CLOSED,))
+
+
+class ImmutableStoreTest(FaultCase):
+    """The store's file turns read-only under a collector that has it open."""
+
+    def set_immutable(self, on):
+        files = [self.db + end for end in ("", "-wal") if os.path.exists(self.db + end)]
+        return subprocess.run(["chattr", "+i" if on else "-i", *files],
+                              capture_output=True, check=False).returncode == 0
+
+    def clean_up(self):
+        self.set_immutable(False)
+        super().clean_up()
+
+    def test_file_turns_read_only_and_back(self):
+        self.start_collector()
+        self.start_engine(300, 2)
+        self.wait_until(lambda: self.stored() > 100)
+        if not self.set_immutable(True):
+            self.end(self.engines[0].process)
+            self.skipTest("to make a file immutable: " + NOT_PERMITTED)
+        self.let(3)
+        stored = self.stored()
+        self.let(1)
+        self.assertEqual(self.stored(), stored)
+        self.set_immutable(False)
+        self.wait_until(lambda: self.stored() > stored + 100)
+        self.finish(ends=(CLOSED,))
+
+
+class SpoolDiskTest(DiskCase):
+    """The engines' disk."""
+
+    def setUp(self):
+        super().setUp()
+        self.spool = self.small_disk("spool", MEGABYTE)
+
+    def test_spool_is_full(self):
+        """Engines lose what fits nowhere, which is counted; and no more than that."""
+        self.start_collector()
+        engines = [self.start_engine(2000, 4, "--ring", "256") for _ in range(2)]
+        self.wait_until(lambda: self.stored() > 500)
+        self.kill(self.collector)
+        for engine in engines:
+            engine.may_overrun = True
+            engine.allowed = (SPOOL_FULL,)
+        before = sum(engine.ended() for engine in engines)
+        self.let(6)
+        self.assertGreater(sum(engine.ended() for engine in engines), before + 10000)
+        self.assertGreater(os.statvfs(self.spool).f_bavail, 0, "never filled to the brim")
+        self.kill(engines[0].process)
+        self.start_collector()
+        self.let(1)
+        self.finish()
+        self.assertGreater(self.sql("SELECT sum(unnumbered) FROM stream")[0][0], 0)
+
+    def test_disk_of_the_spool_has_no_room_at_all(self):
+        self.fill(self.spool)
+        self.start_engine(500, 2, "--ring", "1024")
+        self.let(3)
+        self.engines[0].may_overrun = True
+        self.empty(self.spool)
+        self.let(1)
+        self.start_collector()
+        self.finish(ends=(CLOSED,))
+
+
+class NetworkTest(FaultCase):
+    """The network between the engines' host and the collector's."""
+
+    @classmethod
+    def setUpClass(cls):
+        if not leave_world(network=True):
+            raise unittest.SkipTest("networks of its own: " + NOT_PERMITTED)
+
+    def setUp(self):
+        super().setUp()
+        try:
+            self.hosts = Hosts(self.seed)
+        except (OSError, subprocess.CalledProcessError) as error:
+            self.skipTest("networks of its own: %s: %s" % (NOT_PERMITTED, error))
+        self.addCleanup(self.hosts.close)
+        self.addCleanup(self.clean_up)
+        self.wire = self.hosts.wire
+        self.place = self.hosts.place("near")
+        self.collector_place = self.hosts.place("far")
+        self.engines_address = "tcp://%s:5571" % Hosts.FAR
+        self.secure()
+
+    def secure(self):
+        """Keys for both sides, as between any two hosts."""
+        self.client("keygen", "--server", os.path.join(self.folder, "server.key"), source=[])
+        self.client("keygen", os.path.join(self.folder, "engine.key"), source=[])
+        self.collector_options = ("--listen", "tcp://%s:5571" % Hosts.FAR, "--key",
+                                  os.path.join(self.folder, "server.key"))
+        self.environment.update(
+            INFERSTAT_KEY=os.path.join(self.folder, "engine.key"),
+            INFERSTAT_SERVER_KEY=os.path.join(self.folder, "server.key.pub"))
+
+    def start_collector(self, *options, **settings):
+        super().start_collector(*options, **settings)
+        self.client("authorize", os.path.join(self.folder, "engine.key.pub"), "--role",
+                    "producer", "--name", "near")
+
+    def record_some(self, count=200, seconds=60):
+        stored = self.stored()
+        self.wait_until(lambda: self.stored() > stored + count, seconds)
+
+    def test_frames_are_lost_late_and_repeated(self):
+        self.wire.loss, self.wire.repeat, self.wire.delay = 0.05, 0.02, (0.0, 0.03)
+        self.start_collector()
+        self.start_engine(200, 2)
+        self.start_engine(50, 4)
+        self.record_some(2000)
+        self.assertGreater(self.wire.lost, 20)
+        self.kill(self.engines[1].process)
+        self.start_engine(100, 2)
+        self.record_some(500)
+        self.wire.loss = 0.0
+        self.finish()
+
+    def test_network_is_cut(self):
+        self.start_collector()
+        self.start_engine(500, 4)
+        victim = self.start_engine(100, 2)
+        self.record_some()
+        self.wire.cut = True
+        self.let(CUT_SECONDS)
+        self.kill(victim.process)
+        self.wire.cut = False
+        self.record_some()
+        for _ in range(3):
+            self.hosts.link("far", "down")
+            self.let(self.random.uniform(0.1, 2))
+            self.hosts.link("far", "up")
+            self.record_some()
+        self.finish()
+
+    def test_collector_is_restarted_behind_the_cut(self):
+        self.start_collector()
+        self.start_engine(300, 2)
+        self.record_some()
+        self.wire.cut = True
+        self.let(2)
+        self.kill(self.collector)
+        self.start_collector()
+        self.let(2)
+        self.wire.cut = False
+        self.record_some()
+        self.finish(ends=(CLOSED,))
+
+
+class HostilePeer(threading.Thread):
+    """Speaks ZMTP 3.0 to a socket and sends parts of one message that never ends, again
+    whenever it is cut off, until told to stop."""
+
+    GREETING = b"\xff" + bytes(8) + b"\x7f\x03\x00" + b"NULL".ljust(20, b"\0") + bytes(32)
+    READY = b"\x05READY\x0bSocket-Type" + struct.pack(">I", 6) + b"DEALER"
+    MORE_LONG = 0x03
+    PART = bytes(1 << 18)
+
+    def __init__(self, path):
+        super().__init__(daemon=True)
+        self.path, self.peace, self.sent = path, threading.Event(), 0
+
+    def run(self):
+        while not self.peace.is_set():
+            try:
+                with socket.socket(socket.AF_UNIX) as peer:
+                    peer.settimeout(1)
+                    peer.connect(self.path)
+                    self.talk(peer)
+            except OSError:
+                time.sleep(0.05)
+
+    def talk(self, peer):
+        peer.sendall(self.GREETING)
+        got = 0
+        while got < 64:
+            got += len(peer.recv(64 - got)) or self.cut_off()
+        peer.sendall(bytes((0x04, len(self.READY))) + self.READY)
+        frame = struct.pack(">BQ", self.MORE_LONG, len(self.PART)) + self.PART
+        while not self.peace.is_set():
+            peer.sendall(frame)
+            self.sent += len(self.PART)
+
+    @staticmethod
+    def cut_off():
+        raise OSError("the other side hung up")
+
+    def stop(self):
+        self.peace.set()
+        self.join()
+
+
+class MemoryGroup:
+    """A cgroup whose memory is capped, as MemoryMax= of a unit does it; None where that is
+    not permitted."""
+
+    ROOTS = (("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max"))
+
+    @classmethod
+    def make(cls, size):
+        for root, limit in cls.ROOTS:
+            path = os.path.join(root, "inferstat-fault-%d" % os.getpid())
+            try:
+                os.mkdir(path)
+            except OSError:
+                continue
+            try:
+                with open(os.path.join(path, limit), "w", encoding="ascii") as file:
+                    file.write(str(size))
+            except OSError:
+                os.rmdir(path)
+                continue
+            group = cls()
+            group.path = path
+            return group
+        return None
+
+    def take(self, pid):
+        with open(os.path.join(self.path, "cgroup.procs"), "w", encoding="ascii") as file:
+            file.write(str(pid))
+
+    def close(self):
+        os.rmdir(self.path)
+
+
+@unittest.skipIf(SANITIZED, "a sanitizer's own memory knows no bounds")
+class MemoryTest(FaultCase):
+    """An authorised peer sends frames of one message without end, which libzmq gathers
+    before anyone sees them.  The collector's memory is capped, it dies or hangs up, is
+    started again, as systemd would, and nothing is lost."""
+
+    CAP = 192 * MEGABYTE
+    DEATHS = 3
+
+    def limit_data(self):
+        """Allocations fail."""
+        resource.prlimit(self.collector.pid, resource.RLIMIT_DATA, (self.CAP, self.CAP))
+
+    def resident(self):
+        try:
+            with open("/proc/%d/statm" % self.collector.pid, encoding="ascii") as file:
+                return int(file.read().split()[1]) * resource.getpagesize()
+        except (OSError, IndexError):
+            return 0
+
+    def endure(self, limit, deaths_wanted, seconds):
+        """How often it died."""
+        self.start_collector()
+        limit()
+        self.start_engine(300, 4)
+        self.start_engine(50, 2)
+        self.wait_until(lambda: self.stored() > 200)
+        hostile = HostilePeer(os.path.join(self.folder, "sockets", "ingest"))
+        hostile.start()
+        deaths, deadline = 0, time.monotonic() + seconds
+        try:
+            while deaths < deaths_wanted and time.monotonic() < deadline:
+                if self.collector.poll() is not None:
+                    self.assertNotEqual(self.collector.returncode, 0)
+                    deaths += 1
+                    self.let(0.5)
+                    self.start_collector(wait=False)
+                    limit()
+                self.assertLess(self.resident(), 2 * self.CAP)
+                self.let(0.02)
+        finally:
+            hostile.stop()
+        print("%d MB of one message, %d deaths" % (hostile.sent // MEGABYTE, deaths), flush=True)
+        self.assertGreater(hostile.sent, self.CAP)
+        if self.collector.poll() is not None:
+            self.start_collector(wait=False)
+        self.wait_for_collector()
+        stored = self.stored()
+        self.wait_until(lambda: self.stored() > stored + 100)
+        self.finish(ends=(CLOSED,))
+        return deaths
+
+    def test_allocations_fail(self):
+        self.endure(self.limit_data, self.DEATHS, 8)
+
+    def test_killed_for_memory(self):
+        group = MemoryGroup.make(self.CAP)
+        if not group:
+            self.skipTest("a cgroup with a limit: " + NOT_PERMITTED)
+        self.addCleanup(group.close)
+        self.addCleanup(self.clean_up)
+        self.assertEqual(self.endure(lambda: group.take(self.collector.pid), self.DEATHS, 60),
+                         self.DEATHS)
+
+
+if __name__ == "__main__":
+    unittest.main()
