@@ -2,6 +2,7 @@
 #ifndef INFERSTAT_STORE_READER_H
 #define INFERSTAT_STORE_READER_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -21,7 +22,8 @@ struct store {
     struct sqlite3_stmt *uuid; // SELECT uuid FROM run WHERE run = ?
     char *path;
     uint64_t budget_ns;
-    uint64_t deadline_ns; // of the running query; 0: none
+    uint64_t deadline_ns;  // of the running query; 0: none
+    atomic_bool cancelled; // publishes nothing else
 };
 
 // Whether the running query has taken all its time, for loops that are not SQLite's.

@@ -14,7 +14,8 @@ enum { STEPS_PER_LOOK = 20000 };
 
 bool store_is_over_budget(const struct store *store)
 {
-    return store->deadline_ns != 0 && clock_monotonic_ns() > store->deadline_ns;
+    return atomic_load_explicit(&store->cancelled, memory_order_relaxed) ||
+           (store->deadline_ns != 0 && clock_monotonic_ns() > store->deadline_ns);
 }
 
 static int over_budget(void *context)
@@ -69,6 +70,11 @@ void store_set_budget(struct store *store, uint64_t budget_ns)
     store->budget_ns = budget_ns;
 }
 
+void store_cancel(struct store *store)
+{
+    atomic_store_explicit(&store->cancelled, true, memory_order_relaxed);
+}
+
 static store_answer *const answers[QUERY_KIND_COUNT] = {
     [QUERY_PING] = query_ping,       [QUERY_SUMMARY] = query_summary,
     [QUERY_AVERAGE] = query_average, [QUERY_OVERVIEW] = query_overview,
@@ -105,6 +111,8 @@ enum status store_query(struct store *store, const struct query *query, struct r
     store->deadline_ns = store->budget_ns ? clock_monotonic_ns() + store->budget_ns : 0;
     status = answer_in_transaction(store, query, out, err);
     store->deadline_ns = 0;
+    if (status == STATUS_TIMEOUT && atomic_load_explicit(&store->cancelled, memory_order_relaxed))
+        return error_set(err, STATUS_CANCELLED, "store: the query was cancelled");
     if (status == STATUS_TIMEOUT)
         return error_set(err, status,
                          "store: the query takes too long (narrow it with --since or a filter)");

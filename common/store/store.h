@@ -20,6 +20,10 @@ void store_close(struct store *store);
 // 0, as at first: no limit.
 void store_set_budget(struct store *store, uint64_t budget_ns);
 
+// Ends the query at work in another thread, and every later one, with
+// STATUS_CANCELLED.  Any thread, until store_close.
+void store_cancel(struct store *store);
+
 // Answers a query (every kind but QUERY_CLEAR; QUERY_PING gives what a file can
 // know).  On success `*out` is to be freed with result_free.  STATUS_INVALID for
 // a query that makes no sense, STATUS_NO_DATA where an average has no rows

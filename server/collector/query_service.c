@@ -2,12 +2,13 @@
 
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "common/store/store.h"
 #include "common/sys/clock.h"
 #include "common/wire/codec.h"
+#include "server/collector/reply.h"
 #include "server/collector/service.h"
+#include "server/collector/slow_lane.h"
 #include "server/collector/work.h"
 
 enum {
@@ -21,62 +22,24 @@ struct query_service {
     struct service service;
     struct wire_socket *sockets[SOCKETS]; // query of each address, then admin of each
     struct store *store;
+    struct slow_lane *slow;
     uint64_t started_at_ns;
     atomic_bool stop; // set by main before it wakes the thread; publishes nothing else
 };
 
 // ---- Answers -----------------------------------------------------------------------
 
-static enum reply_status reply_status(enum status status)
+static void reply(struct query_service *service, const struct work_return *to, uint64_t id,
+                  enum status status, struct result *result, const char *text)
 {
-    switch ((int)status) {
-    case STATUS_OK:
-        return REPLY_OK;
-    case STATUS_INVALID:
-        return REPLY_INVALID;
-    case STATUS_NO_DATA:
-        return REPLY_NO_DATA;
-    case STATUS_DENIED:
-        return REPLY_DENIED;
-    case STATUS_TIMEOUT:
-    case STATUS_FULL:
-        return REPLY_TOO_LARGE;
-    default:
-        return REPLY_FAILED;
-    }
-}
-
-static void send_reply(struct query_service *service, const struct work_return *to,
-                       const struct message *message)
-{
-    struct answer *answer = answer_encode(to, message);
+    struct answer *answer = reply_encode(to, id, status, result, text);
     if (answer)
         (void)!wire_send(service->sockets[to->socket], &to->route, answer->bytes, answer->size);
     answer_free(answer);
 }
 
-static void reply(struct query_service *service, const struct work_return *to, uint64_t id,
-                  enum status status, struct result *result, const char *text)
-{
-    struct message message = {.kind = MESSAGE_REPLY,
-                              .reply = {.id = id, .status = reply_status(status)}};
-    if (status == STATUS_OK)
-        message.reply.result = result;
-    else
-        message.reply.error = (struct wire_bytes){strlen(text), text};
-    struct answer *answer = answer_encode(to, &message);
-    if (!answer && status == STATUS_OK) { // it does not fit a message
-        static const char too_large[] = "the answer is too large (ask for fewer rows)";
-        message.reply = (struct message_reply){
-            .id = id, .status = REPLY_TOO_LARGE, .error = {sizeof too_large - 1, too_large}};
-        send_reply(service, to, &message);
-    } else if (answer) {
-        (void)!wire_send(service->sockets[to->socket], &to->route, answer->bytes, answer->size);
-    }
-    answer_free(answer);
-}
-
-static void send_writers_replies(struct query_service *service)
+// Those of the writer and of the slow lane.
+static void send_others_replies(struct query_service *service)
 {
     struct answer *answer;
     while ((answer = queue_pop(service->config.replies)) != NULL) {
@@ -148,6 +111,10 @@ static void take_query(struct query_service *service, const struct work_return *
     if (asked->protocol < 1 || asked->protocol > MESSAGE_PROTOCOL + 1) {
         reply(service, to, asked->id, STATUS_INVALID, NULL,
               "this collector does not speak that version of the protocol");
+    } else if (slow_lane_takes(asked->query.kind)) {
+        enum status status = slow_lane_ask(service->slow, to, asked, &err);
+        if (status != STATUS_OK) // else the lane answers
+            reply(service, to, asked->id, status, NULL, err.text);
     } else if (!query_is_administrative(asked->query.kind)) {
         answer_from_store(service, to, asked);
     } else {
@@ -181,7 +148,7 @@ static void turn(struct query_service *service)
     uint32_t ready = 0;
     const unsigned count = 2 * service->config.endpoints->count;
     wire_wait(service->sockets, count, queue_fd(service->config.replies), WAIT_NS, &ready);
-    send_writers_replies(service);
+    send_others_replies(service);
     for (unsigned i = 0; i < count; i++) {
         struct wire_frame frame;
         if (!(ready >> i & 1) || wire_receive(service->sockets[i], &frame) != STATUS_OK)
@@ -200,7 +167,9 @@ static enum status open_all(struct query_service *service, struct error *err)
     if (status != STATUS_OK)
         return status;
     store_set_budget(service->store, QUERY_BUDGET_SECONDS * UINT64_C(1000000000));
-    status = endpoints_bind(service->sockets, endpoints, ADDRESS_QUERY, err);
+    status = slow_lane_start(&service->slow, service->config.path, service->config.replies, err);
+    if (status == STATUS_OK)
+        status = endpoints_bind(service->sockets, endpoints, ADDRESS_QUERY, err);
     if (status == STATUS_OK)
         status = endpoints_bind(service->sockets + endpoints->count, endpoints, ADDRESS_ADMIN, err);
     return status;
@@ -216,6 +185,7 @@ static void *query_body(void *context)
         turn(service);
     endpoints_close(service->sockets);
     endpoints_close(service->sockets + ENDPOINTS_MAX);
+    slow_lane_stop(service->slow);
     store_close(service->store);
     return NULL;
 }

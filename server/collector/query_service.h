@@ -1,6 +1,6 @@
 // The thread that has the query and admin sockets and a reading connection of
 // its own: it never holds up ingest.  A query that takes longer than its budget
-// is ended.  Clearing is handed to the writer.
+// is ended.  Clearing is handed to the writer, an audit to the slow lane.
 #ifndef INFERSTAT_COLLECTOR_QUERY_SERVICE_H
 #define INFERSTAT_COLLECTOR_QUERY_SERVICE_H
 

@@ -1,0 +1,140 @@
+#include "server/collector/slow_lane.h"
+
+#include <stdlib.h>
+
+#include "common/store/store.h"
+#include "server/collector/reply.h"
+#include "server/collector/service.h"
+
+struct slow_lane {
+    struct service service; // its lock guards what follows, its condition tells of changes
+    const char *path;
+    struct queue *replies;
+    bool stop;
+    bool is_busy; // `asked` waits or is at work
+    struct work_return to;
+    struct message_query asked;
+    struct store *store; // of the query at work, or NULL
+};
+
+bool slow_lane_takes(enum query_kind kind)
+{
+    return kind == QUERY_AUDIT;
+}
+
+// The store is open while there is something to ask: an idle lane holds no memory
+// of it.  False when the lane is to stop.
+static bool show_store(struct slow_lane *lane, struct store *store)
+{
+    (void)pthread_mutex_lock(&lane->service.lock);
+    lane->store = store;
+    const bool goes_on = !lane->stop;
+    (void)pthread_mutex_unlock(&lane->service.lock);
+    return goes_on;
+}
+
+static enum status ask_store(struct slow_lane *lane, struct result **out, struct error *err)
+{
+    struct store *store = NULL;
+    enum status status = store_open(&store, lane->path, err);
+    if (status != STATUS_OK)
+        return status;
+    store_set_budget(store, SLOW_LANE_BUDGET_SECONDS * UINT64_C(1000000000));
+    if (show_store(lane, store))
+        status = store_query(store, &lane->asked.query, out, err);
+    else
+        status = error_set(err, STATUS_CANCELLED, "the collector is ending");
+    (void)show_store(lane, NULL);
+    store_close(store);
+    return status;
+}
+
+static void answer(struct slow_lane *lane)
+{
+    struct error err = {.text = "failed"};
+    struct result *result = NULL;
+    enum status status = ask_store(lane, &result, &err);
+    if (status == STATUS_TIMEOUT)
+        status = error_set(&err, status,
+                           "an audit of all this takes longer than %d s (audit the file itself,"
+                           " or a copy of it: inferstat --db FILE audit)",
+                           SLOW_LANE_BUDGET_SECONDS);
+    struct answer *encoded = status == STATUS_CANCELLED ? NULL
+                                                        : reply_encode(&lane->to, lane->asked.id,
+                                                                       status, result, err.text);
+    if (encoded && !queue_push(lane->replies, encoded, encoded->size))
+        answer_free(encoded); // nobody takes answers out: the asker's time runs out
+    result_free(result);
+}
+
+// Waits for a query; false when there will be none.
+static bool wait_for_query(struct slow_lane *lane)
+{
+    (void)pthread_mutex_lock(&lane->service.lock);
+    while (!lane->is_busy && !lane->stop)
+        (void)pthread_cond_wait(&lane->service.changed, &lane->service.lock);
+    const bool goes_on = !lane->stop;
+    (void)pthread_mutex_unlock(&lane->service.lock);
+    return goes_on;
+}
+
+static void *lane_body(void *context)
+{
+    struct slow_lane *lane = context;
+    service_report(&lane->service, STATUS_OK, NULL);
+    while (wait_for_query(lane)) {
+        answer(lane);
+        (void)pthread_mutex_lock(&lane->service.lock);
+        lane->is_busy = false;
+        (void)pthread_mutex_unlock(&lane->service.lock);
+    }
+    return NULL;
+}
+
+enum status slow_lane_start(struct slow_lane **out, const char *path, struct queue *replies,
+                            struct error *err)
+{
+    struct slow_lane *lane = calloc(1, sizeof *lane);
+    if (!lane)
+        return error_set(err, STATUS_NOMEM, "slow lane: out of memory");
+    lane->path = path;
+    lane->replies = replies;
+    enum status status = service_start(&lane->service, lane_body, lane, err);
+    if (status != STATUS_OK) {
+        free(lane);
+        return status;
+    }
+    *out = lane;
+    return STATUS_OK;
+}
+
+enum status slow_lane_ask(struct slow_lane *lane, const struct work_return *to,
+                          const struct message_query *asked, struct error *err)
+{
+    (void)pthread_mutex_lock(&lane->service.lock);
+    const bool is_free = !lane->is_busy;
+    if (is_free) {
+        lane->to = *to;
+        lane->asked = *asked;
+        lane->is_busy = true;
+        (void)pthread_cond_signal(&lane->service.changed);
+    }
+    (void)pthread_mutex_unlock(&lane->service.lock);
+    if (is_free)
+        return STATUS_OK;
+    return error_set(err, STATUS_BUSY, "another audit is under way (try again when it is done)");
+}
+
+void slow_lane_stop(struct slow_lane *lane)
+{
+    if (!lane)
+        return;
+    (void)pthread_mutex_lock(&lane->service.lock);
+    lane->stop = true;
+    if (lane->store)
+        store_cancel(lane->store);
+    (void)pthread_cond_signal(&lane->service.changed);
+    (void)pthread_mutex_unlock(&lane->service.lock);
+    service_join(&lane->service);
+    free(lane);
+}

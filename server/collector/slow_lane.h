@@ -1,0 +1,31 @@
+// The thread for queries that take minutes: audits.  One at a time, with a reading
+// connection of its own, while all other queries go on being answered.
+#ifndef INFERSTAT_COLLECTOR_SLOW_LANE_H
+#define INFERSTAT_COLLECTOR_SLOW_LANE_H
+
+#include <stdbool.h>
+
+#include "common/core/error.h"
+#include "server/collector/queue.h"
+#include "server/collector/work.h"
+
+enum { SLOW_LANE_BUDGET_SECONDS = 120 };
+
+struct slow_lane;
+
+// Whether queries of the kind belong here.
+bool slow_lane_takes(enum query_kind kind);
+
+// Starts the thread.  `path` is the store's file, `replies` where answers go; both
+// are borrowed until slow_lane_stop.
+MUST_CHECK enum status slow_lane_start(struct slow_lane **out, const char *path,
+                                       struct queue *replies, struct error *err);
+
+// Hands over a query, to be answered later.  STATUS_BUSY: one is at work.
+MUST_CHECK enum status slow_lane_ask(struct slow_lane *lane, const struct work_return *to,
+                                     const struct message_query *asked, struct error *err);
+
+// Ends the query at work, without an answer, and the thread.  NULL is fine.
+void slow_lane_stop(struct slow_lane *lane);
+
+#endif
