@@ -14,6 +14,7 @@
 #include "common/core/status.h"
 
 enum {
+    DELIVERY_PROTOCOL = 2, // the version spoken here; those before and after it are understood
     DELIVERY_STREAMS_MAX = 1024, // of one run
     DELIVERY_DROPS_MAX = 4096,   // dropped ranges waiting for acknowledgement
     DELIVERY_BATCH_MAX = 4096,   // records in one batch

@@ -16,7 +16,7 @@
 #include "common/core/result.h"
 
 enum {
-    MESSAGE_PROTOCOL = 2,
+    MESSAGE_PROTOCOL = DELIVERY_PROTOCOL,
     MESSAGE_SIZE_MAX = 16 * 1024 * 1024, // of a frame
     MESSAGE_RUN_SIZE = 16,
     MESSAGE_NAMES_MAX = 65535,    // names of a run

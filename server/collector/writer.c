@@ -348,14 +348,13 @@ struct look {
 static void look_at_run(void *context, struct run *run)
 {
     const struct look *look = context;
-    if (run->end != RECORD_RUN_END_OPEN)
+    if (run->delivery.end != RECORD_RUN_END_OPEN)
         return;
     run->heard_at_ns += look->away_ns;
     if (run->heard_at_ns > look->now_ns)
         run->heard_at_ns = look->now_ns;
     if (look->drained && look->now_ns - run->heard_at_ns > (uint64_t)SILENT_SECONDS * SECOND_NS) {
-        run->end = RECORD_RUN_END_SILENT;
-        run->dirty = true;
+        delivery_run_silence(&run->delivery);
     } else if (run->heard_ns - run->flushed_heard_ns > HEARD_SAVE_SECONDS * SECOND_NS) {
         run->dirty = true;
     }

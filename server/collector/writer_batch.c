@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/core/delivery.h"
+#include "common/core/delivery_run.h"
 #include "common/core/saturate.h"
 #include "common/store/schema.h"
 #include "common/sys/clock.h"
@@ -38,6 +38,8 @@ struct batches {
     unsigned char store[16];
     uint32_t records;
     struct pending_ack *first, **last; // in order of arrival
+    struct delivery_range *drops;      // of the message being taken
+    size_t drops_room;
 };
 
 static enum status out_of_memory(struct error *err)
@@ -65,6 +67,7 @@ void batches_free(struct batches *batches)
     if (!batches)
         return;
     batches_drop_acks(batches);
+    free(batches->drops);
     free(batches);
 }
 
@@ -148,19 +151,6 @@ static uint32_t credit(const struct batches *batches)
     return share < CREDIT_MIN ? CREDIT_MIN : share;
 }
 
-// The numbers wanted next: of all streams after a Hello, else of those touched.
-static size_t list_next(struct run *run, bool all, struct delivery_next *next)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < run->stream_count; i++) {
-        struct run_stream *stream = &run->streams[i];
-        if (all || stream->touched)
-            next[count++] = (struct delivery_next){stream->stream, stream->next};
-        stream->touched = false;
-    }
-    return count;
-}
-
 static void send_ack(struct batches *batches, const struct pending_ack *ack)
 {
     struct delivery_next next[DELIVERY_STREAMS_MAX];
@@ -181,12 +171,8 @@ static void send_ack(struct batches *batches, const struct pending_ack *ack)
         out->error = (struct wire_bytes){strlen(ack->error), ack->error};
     else if (!ack->hello_wanted && runs_find(batches->runs, ack->run, &run, NULL) != STATUS_OK)
         return;
-    if (run) {
-        out->delivery.next = next;
-        out->delivery.next_count = list_next(run, ack->is_hello, next);
-        out->delivery.names_known = run->name_count;
-        out->delivery.closed = run_is_over(run);
-    }
+    if (run)
+        delivery_run_answer(&run->delivery, ack->is_hello, &out->delivery, next);
     struct answer *answer = answer_encode(&ack->to, &message);
     if (!answer || !queue_push(batches->acks, answer, answer->size))
         answer_free(answer); // the producer will ask again
@@ -196,6 +182,11 @@ void batches_send_acks(struct batches *batches)
 {
     for (const struct pending_ack *ack = batches->first; ack; ack = ack->next)
         send_ack(batches, ack);
+    for (const struct pending_ack *ack = batches->first; ack; ack = ack->next) {
+        struct run *run = NULL;
+        if (runs_find(batches->runs, ack->run, &run, NULL) == STATUS_OK && run)
+            delivery_run_answered(&run->delivery);
+    }
     batches_drop_acks(batches);
 }
 
@@ -207,110 +198,22 @@ void batches_send_acks(struct batches *batches)
 static void hear(struct run *run, int64_t received_ns, int64_t sent_ns)
 {
     run->heard_at_ns = clock_monotonic_ns();
-    if (run->replayed)
+    if (run->delivery.replayed)
         return;
     if (received_ns > run->heard_ns)
         run->heard_ns = received_ns;
     if (sent_ns > run->heard_ns && sent_ns < received_ns + SCHEMA_CLOCK_AHEAD_NS)
         run->heard_ns = sent_ns;
-    if (run->end == RECORD_RUN_END_SILENT) {
-        run->end = RECORD_RUN_END_OPEN;
-        run->dirty = true;
-    }
-}
-
-static void reopen(struct run *run)
-{
-    const enum record_run_end end = run->replayed ? RECORD_RUN_END_SILENT : RECORD_RUN_END_OPEN;
-    if (run->end == end)
-        return;
-    run->end = end;
-    run->ended_ns = 0;
-    run->goodbye_ns = 0; // that one is answered; it has to say it again
-    run->dirty = true;
-}
-
-static void close_when_complete(struct run *run)
-{
-    const enum record_run_end end =
-        run->goodbye_killed ? RECORD_RUN_END_KILLED : RECORD_RUN_END_CLOSED;
-    // A run that has said itself that it is over was not killed.
-    if (run->goodbye_ns == 0 || run->end == RECORD_RUN_END_CLOSED || run->end == end ||
-        !run_is_complete(run))
-        return;
-    run->end = end;
-    run->ended_ns = run->goodbye_ns;
-    run->dirty = true;
-}
-
-// What the producer says of its streams.  A run that was over and has made more
-// since is over no longer.
-static enum status hear_streams(struct run *run, const struct delivery_stream *streams,
-                                size_t count, struct error *err)
-{
-    enum status status = run_hear_streams(run, streams, count, err);
-    if (run_is_over(run) && !run_is_complete(run))
-        reopen(run);
-    return status;
-}
-
-static enum status take_hello(struct batches *batches, const struct work *work, struct error *err)
-{
-    const struct message_hello *hello = &work->message.hello;
-    struct pending_ack *ack = add_ack(batches, work, hello->run);
-    if (!ack)
-        return out_of_memory(err);
-    ack->is_hello = true;
-    if (hello->protocol < 1 || hello->protocol > MESSAGE_PROTOCOL + 1) {
-        ack->error = "this collector does not speak that version of the protocol";
-        return STATUS_OK;
-    }
-    struct run *run = NULL;
-    enum status status = runs_find(batches->runs, hello->run, &run, err);
-    if (status == STATUS_OK && !run)
-        status = runs_add(batches->runs, hello, work->received_ns, &run, err);
-    else if (status == STATUS_OK)
-        status = runs_describe(batches->runs, run, hello, err);
-    if (status != STATUS_OK)
-        return status;
-    run->greeted = true;
-    run->replayed = hello->replay;
-    if (run->replayed && run->end == RECORD_RUN_END_OPEN)
-        reopen(run);
-    hear(run, work->received_ns, 0);
-    return hear_streams(run, hello->streams, hello->stream_count, err);
-}
-
-static enum status take_drops(struct batches *batches, struct run *run,
-                              const struct wire_drop *drops, size_t count, struct error *err)
-{
-    enum status status = STATUS_OK;
-    for (size_t i = 0; i < count && status == STATUS_OK; i++) {
-        struct delivery_range range = drops[i].range;
-        struct run_stream *stream = NULL;
-        status = run_stream_find(run, range.stream, &stream);
-        if (status == STATUS_FULL) {
-            status = STATUS_OK;
-            continue;
-        }
-        if (status != STATUS_OK)
-            return out_of_memory(err);
-        stream->touched = true;
-        if (delivery_offer_drop(stream->next, &range))
-            status = run_advance(batches->runs, run, stream, SCHEMA_RANGE_DROPPED, &range,
-                                 drops[i].detail.bytes, drops[i].detail.size, err);
-    }
-    return status;
 }
 
 // A batch that can never be taken: its numbers are dropped, with the reason.
-static enum status refuse(struct batches *batches, struct run *run, struct run_stream *stream,
-                          const struct work *work, uint64_t first, const char *reason,
-                          struct pending_ack *ack, struct error *err)
+static enum status refuse(struct batches *batches, struct run *run,
+                          const struct delivery_step *step, const struct work *work,
+                          const char *reason, struct pending_ack *ack, struct error *err)
 {
-    const struct delivery_range range = {.stream = stream->stream,
-                                         .first = first,
-                                         .last = work->message.batch.last,
+    const struct delivery_range range = {.stream = work->message.batch.stream,
+                                         .first = step->first,
+                                         .last = step->last,
                                          .reason = DELIVERY_REFUSED,
                                          .since_ns = work->received_ns,
                                          .until_ns = work->received_ns};
@@ -321,8 +224,8 @@ static enum status refuse(struct batches *batches, struct run *run, struct run_s
               reason);
     run->refused = saturate_add(run->refused, (int64_t)(range.last - range.first + 1));
     name_refused(ack, range.stream, range.first, range.last, reason);
-    return run_advance(batches->runs, run, stream, SCHEMA_RANGE_DROPPED, &range, reason,
-                       strlen(reason), err);
+    return run_record_range(batches->runs, run, step->place, SCHEMA_RANGE_DROPPED, &range, reason,
+                            strlen(reason), err);
 }
 
 enum { DEVICES_MAX = 65536 }; // ordinals beyond are no places among devices
@@ -338,18 +241,18 @@ static void count_devices(struct run *run, const struct wire_table *table)
     }
 }
 
-static enum status store(struct batches *batches, struct run *run, struct run_stream *stream,
-                         const struct work *work, uint64_t first, struct error *err)
+static enum status store(struct batches *batches, struct run *run, const struct delivery_step *step,
+                         const struct work *work, struct error *err)
 {
     const struct message_batch *batch = &work->message.batch;
     const struct insert_run owner = {.run = run->id,
                                      .stream = batch->stream,
                                      .received_ns = work->received_ns,
                                      .names = run->names,
-                                     .name_count = run->name_count};
+                                     .name_count = run->delivery.names_known};
     for (size_t i = 0; i < batch->table_count; i++) {
         int64_t stored = 0;
-        enum status status = insert_table(batches->inserter, &owner, &batch->tables[i], first,
+        enum status status = insert_table(batches->inserter, &owner, &batch->tables[i], step->first,
                                           &stored, &run->clock_suspects, err);
         if (status != STATUS_OK)
             return status;
@@ -361,121 +264,227 @@ static enum status store(struct batches *batches, struct run *run, struct run_st
     }
     run->unknown_columns += batch->unknown_columns;
     const struct delivery_range range = {.stream = batch->stream,
-                                         .first = first,
-                                         .last = batch->last,
+                                         .first = step->first,
+                                         .last = step->last,
                                          .since_ns = work->received_ns,
                                          .until_ns = work->received_ns};
-    return run_advance(batches->runs, run, stream, SCHEMA_RANGE_STORED, &range, NULL, 0, err);
+    return run_record_range(batches->runs, run, step->place, SCHEMA_RANGE_STORED, &range, NULL, 0,
+                            err);
 }
 
-static enum status take_records(struct batches *batches, struct run *run, const struct work *work,
-                                struct pending_ack *ack, struct error *err)
+static enum status store_or_refuse(struct batches *batches, struct run *run,
+                                   const struct delivery_step *step, const struct work *work,
+                                   struct pending_ack *ack, struct error *err)
 {
     const struct message_batch *batch = &work->message.batch;
-    struct run_stream *stream = NULL;
-    enum status status = run_stream_find(run, batch->stream, &stream);
-    if (status == STATUS_FULL) {
-        ack->error = "more streams than a run may have";
-        return STATUS_OK;
-    }
-    if (status != STATUS_OK)
-        return out_of_memory(err);
-    stream->touched = true;
-    uint64_t first = 0, duplicates = 0;
-    const enum delivery_verdict verdict =
-        delivery_offer(stream->next, batch->first, batch->last, &first, &duplicates);
-    if (verdict == DELIVERY_GAP)
-        return STATUS_OK;
-    if (duplicates) {
-        run->duplicates = saturate_add(run->duplicates, (int64_t)duplicates);
-        run->dirty = true;
-    }
-    if (verdict == DELIVERY_KNOWN)
-        return STATUS_OK;
-    reopen(run);
-    const char *fault = batch->fault ? batch->fault : insert_fault(batch, run->name_count);
+    const char *fault =
+        batch->fault ? batch->fault : insert_fault(batch, run->delivery.names_known);
     if (fault)
-        return refuse(batches, run, stream, work, first, fault, ack, err);
-    return store(batches, run, stream, work, first, err);
+        return refuse(batches, run, step, work, fault, ack, err);
+    return store(batches, run, step, work, err);
 }
 
-// Dropped ranges may lie before the batch's records or behind them.
-static enum status take_contents(struct batches *batches, struct run *run, const struct work *work,
-                                 struct pending_ack *ack, struct error *err)
+static enum status record_drop(struct batches *batches, struct run *run,
+                               const struct delivery_step *step, const struct wire_drop *drop,
+                               struct error *err)
 {
-    const struct message_batch *batch = &work->message.batch;
-    enum status status =
-        run_add_names(batches->runs, run, batch->names_first, batch->names, batch->name_count, err);
-    if (status == STATUS_OK)
-        status = hear_streams(run, batch->streams, batch->stream_count, err);
-    if (status == STATUS_OK)
-        status = take_drops(batches, run, batch->drops, batch->drop_count, err);
-    if (status == STATUS_OK && batch->first != 0)
-        status = take_records(batches, run, work, ack, err);
-    if (status == STATUS_OK && batch->first != 0)
-        status = take_drops(batches, run, batch->drops, batch->drop_count, err);
-    if (status == STATUS_OK && batch->activity.size)
-        status = run_set_activity(run, batch->activity, err);
-    return status;
+    struct delivery_range range = drop->range;
+    range.first = step->first;
+    range.last = step->last;
+    return run_record_range(batches->runs, run, step->place, SCHEMA_RANGE_DROPPED, &range,
+                            drop->detail.bytes, drop->detail.size, err);
 }
 
-static enum status take_batch(struct batches *batches, const struct work *work, struct error *err)
+// ---- Taking a message ----------------------------------------------------------------------
+
+static const struct wire_drop *drops_of(const struct message *message, size_t *count)
 {
-    const struct message_batch *batch = &work->message.batch;
-    struct run *run = NULL;
-    enum status status = runs_find(batches->runs, batch->run, &run, err);
-    if (status != STATUS_OK)
-        return status;
-    struct pending_ack *ack = join_ack(batches, work, batch->run);
-    if (!ack)
-        return out_of_memory(err);
-    if (batch->sequence > ack->sequence)
-        ack->sequence = batch->sequence;
-    ack->echo_sent_ns = batch->sent_ns;
-    ack->hello_wanted = !run || !run->greeted;
-    if (ack->hello_wanted)
-        return STATUS_OK;
-    hear(run, work->received_ns, batch->sent_ns);
-    run_set_clock(run, batch->clock_offset_ns, batch->clock_error_ns);
-    status = take_contents(batches, run, work, ack, err);
-    close_when_complete(run);
-    return status;
+    const bool is_goodbye = message->kind == MESSAGE_GOODBYE;
+    *count = is_goodbye ? message->goodbye.drop_count : message->batch.drop_count;
+    return is_goodbye ? message->goodbye.drops : message->batch.drops;
 }
 
-static enum status take_goodbye(struct batches *batches, const struct work *work, struct error *err)
+// The ranges of the message without their details.
+static enum status copy_drops(struct batches *batches, const struct message *message,
+                              struct delivery_message *head)
+{
+    size_t count;
+    const struct wire_drop *drops = drops_of(message, &count);
+    if (count > batches->drops_room) {
+        struct delivery_range *room = realloc(batches->drops, count * sizeof *room);
+        if (!room)
+            return STATUS_NOMEM;
+        batches->drops = room;
+        batches->drops_room = count;
+    }
+    for (size_t i = 0; i < count; i++)
+        batches->drops[i] = drops[i].range;
+    head->drops = batches->drops;
+    head->drop_count = count;
+    return STATUS_OK;
+}
+
+static void describe_hello(struct delivery_message *head, const struct message_hello *hello)
+{
+    *head = (struct delivery_message){
+        .kind = DELIVERY_HELLO,
+        .protocol = hello->protocol,
+        .replay = hello->replay,
+        .streams = hello->streams,
+        .stream_count = hello->stream_count,
+    };
+}
+
+static enum status describe_batch(struct batches *batches, struct delivery_message *head,
+                                  const struct message *message)
+{
+    const struct message_batch *batch = &message->batch;
+    *head = (struct delivery_message){
+        .kind = DELIVERY_BATCH,
+        .streams = batch->streams,
+        .stream_count = batch->stream_count,
+        .stream = batch->stream,
+        .first = batch->first,
+        .last = batch->last,
+        .names_first = batch->names_first,
+        .name_count = batch->name_count,
+    };
+    return copy_drops(batches, message, head);
+}
+
+static enum status describe_goodbye(struct batches *batches, struct delivery_message *head,
+                                    const struct work *work)
 {
     const struct message_goodbye *goodbye = &work->message.goodbye;
-    struct run *run = NULL;
-    enum status status = runs_find(batches->runs, goodbye->run, &run, err);
-    if (status != STATUS_OK)
-        return status;
-    struct pending_ack *ack = join_ack(batches, work, goodbye->run);
-    if (!ack)
-        return out_of_memory(err);
-    if (goodbye->sequence > ack->sequence)
-        ack->sequence = goodbye->sequence;
-    ack->hello_wanted = !run || !run->greeted;
-    if (ack->hello_wanted)
+    *head = (struct delivery_message){
+        .kind = DELIVERY_GOODBYE,
+        .streams = goodbye->streams,
+        .stream_count = goodbye->stream_count,
+        .ended_ns = goodbye->ended_ns > 0 ? goodbye->ended_ns : work->received_ns,
+        .killed = goodbye->killed,
+    };
+    return copy_drops(batches, &work->message, head);
+}
+
+static enum status describe(struct batches *batches, struct delivery_message *head,
+                            const struct work *work, const unsigned char **run)
+{
+    switch ((int)work->message.kind) {
+    case MESSAGE_HELLO:
+        *run = work->message.hello.run;
+        describe_hello(head, &work->message.hello);
         return STATUS_OK;
-    hear(run, work->received_ns, 0);
-    run->goodbye_ns = goodbye->ended_ns > 0 ? goodbye->ended_ns : work->received_ns;
-    run->goodbye_killed = goodbye->killed;
-    status = hear_streams(run, goodbye->streams, goodbye->stream_count, err);
-    if (status == STATUS_OK && goodbye->killed && run->end != RECORD_RUN_END_CLOSED)
-        status = run_die(run, goodbye->activities, goodbye->activity_count, err);
-    if (status == STATUS_OK)
-        status = take_drops(batches, run, goodbye->drops, goodbye->drop_count, err);
-    for (size_t i = 0; i < run->stream_count; i++)
-        run->streams[i].touched = true;
-    close_when_complete(run);
-    return status;
+    case MESSAGE_GOODBYE:
+        *run = work->message.goodbye.run;
+        return describe_goodbye(batches, head, work);
+    default:
+        *run = work->message.batch.run;
+        return describe_batch(batches, head, &work->message);
+    }
+}
+
+// The Ack that will answer the message.
+static struct pending_ack *ack_for(struct batches *batches, const struct work *work,
+                                   const unsigned char run[MESSAGE_RUN_SIZE],
+                                   enum delivery_hearing hearing)
+{
+    static const char *const errors[] = {
+        [DELIVERY_FOREIGN] = "this run belongs to another key",
+        [DELIVERY_UNKNOWN_PROTOCOL] = "this collector does not speak that version of the protocol",
+        [DELIVERY_TOO_MANY_STREAMS] = "more streams than a run may have",
+    };
+    const struct message *message = &work->message;
+    const bool alone = message->kind == MESSAGE_HELLO || hearing > DELIVERY_HELLO_WANTED;
+    struct pending_ack *ack = alone ? add_ack(batches, work, run) : join_ack(batches, work, run);
+    if (!ack)
+        return NULL;
+    uint64_t sequence = 0;
+    if (message->kind == MESSAGE_BATCH) {
+        sequence = message->batch.sequence;
+        ack->echo_sent_ns = message->batch.sent_ns;
+    } else if (message->kind == MESSAGE_GOODBYE) {
+        sequence = message->goodbye.sequence;
+    }
+    if (sequence > ack->sequence)
+        ack->sequence = sequence;
+    ack->is_hello = message->kind == MESSAGE_HELLO;
+    ack->hello_wanted = hearing == DELIVERY_HELLO_WANTED;
+    ack->error = hearing > DELIVERY_HELLO_WANTED ? errors[hearing] : NULL;
+    return ack;
+}
+
+static enum status take_hello(struct batches *batches, const struct work *work, struct run **run,
+                              struct error *err)
+{
+    const struct message_hello *hello = &work->message.hello;
+    if (*run)
+        return runs_describe(batches->runs, *run, hello, err);
+    return runs_add(batches->runs, hello, work->received_ns, run, err);
+}
+
+// What is known of the message's run beside its records.
+static enum status take_figures(struct run *run, const struct work *work, struct error *err)
+{
+    const struct message *message = &work->message;
+    const struct message_goodbye *goodbye = &message->goodbye;
+    hear(run, work->received_ns, message->kind == MESSAGE_BATCH ? message->batch.sent_ns : 0);
+    if (message->kind == MESSAGE_GOODBYE && goodbye->killed &&
+        run->delivery.end != RECORD_RUN_END_CLOSED)
+        return run_die(run, goodbye->activities, goodbye->activity_count, err);
+    if (message->kind != MESSAGE_BATCH)
+        return STATUS_OK;
+    run_set_clock(run, message->batch.clock_offset_ns, message->batch.clock_error_ns);
+    return message->batch.activity.size ? run_set_activity(run, message->batch.activity, err)
+                                        : STATUS_OK;
+}
+
+static enum status take_step(struct batches *batches, struct run *run,
+                             const struct delivery_step *step, const struct work *work,
+                             struct pending_ack *ack, struct error *err)
+{
+    const struct message_batch *batch = &work->message.batch;
+    size_t count;
+    switch (step->kind) {
+    case DELIVERY_STEP_NAMES:
+        return run_add_names(batches->runs, run, batch->names_first, batch->names,
+                             batch->name_count, err);
+    case DELIVERY_STEP_DROP:
+        return record_drop(batches, run, step, &drops_of(&work->message, &count)[step->index], err);
+    case DELIVERY_STEP_STORE:
+        break;
+    }
+    return store_or_refuse(batches, run, step, work, ack, err);
 }
 
 enum status batches_take(struct batches *batches, const struct work *work, struct error *err)
 {
-    if (work->message.kind == MESSAGE_HELLO)
-        return take_hello(batches, work, err);
-    if (work->message.kind == MESSAGE_GOODBYE)
-        return take_goodbye(batches, work, err);
-    return take_batch(batches, work, err);
+    const unsigned char *id;
+    struct delivery_message head;
+    if (describe(batches, &head, work, &id) != STATUS_OK)
+        return out_of_memory(err);
+    struct run *run = NULL;
+    enum status status = runs_find(batches->runs, id, &run, err);
+    if (status != STATUS_OK)
+        return status;
+    const enum delivery_hearing hearing = delivery_hear(run ? &run->delivery : NULL, &head);
+    struct pending_ack *ack = ack_for(batches, work, id, hearing);
+    if (!ack)
+        return out_of_memory(err);
+    if (hearing != DELIVERY_HEARD)
+        return STATUS_OK;
+    if (head.kind == DELIVERY_HELLO)
+        status = take_hello(batches, work, &run, err);
+    if (status != STATUS_OK)
+        return status;
+
+    struct delivery_taking taking;
+    struct delivery_step step;
+    if (delivery_take(&taking, &run->delivery, &head) != STATUS_OK)
+        return out_of_memory(err);
+    status = run_make_streams(run, err);
+    if (status == STATUS_OK)
+        status = take_figures(run, work, err);
+    while (status == STATUS_OK && delivery_take_next(&taking, &step))
+        status = take_step(batches, run, &step, work, ack, err);
+    return status;
 }

@@ -14,73 +14,36 @@ void run_free(struct run *run)
         free(run->streams[i].activity);
     }
     free(run->streams);
+    delivery_run_deinit(&run->delivery);
     free(run->names);
     free(run->activity);
     free(run);
 }
 
-// The place of a stream, or where it would be.
-static size_t stream_place(const struct run *run, uint32_t stream)
+enum status run_make_streams(struct run *run, struct error *err)
 {
-    size_t low = 0, high = run->stream_count;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (run->streams[middle].stream < stream)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-enum status run_stream_find(struct run *run, uint32_t stream, struct run_stream **out)
-{
-    const size_t place = stream_place(run, stream);
-    if (place < run->stream_count && run->streams[place].stream == stream) {
-        *out = &run->streams[place];
-        return STATUS_OK;
-    }
-    if (run->stream_count == DELIVERY_STREAMS_MAX)
-        return STATUS_FULL;
-    struct run_stream *streams =
-        realloc(run->streams, (run->stream_count + 1) * sizeof *run->streams);
-    if (!streams)
-        return STATUS_NOMEM;
-    run->streams = streams;
-    memmove(&streams[place + 1], &streams[place], (run->stream_count - place) * sizeof *streams);
-    streams[place] = (struct run_stream){.stream = stream, .next = 1, .dirty = true};
-    run->stream_count++;
-    run->dirty = true;
-    *out = &streams[place];
-    return STATUS_OK;
-}
-
-enum status run_hear_streams(struct run *run, const struct delivery_stream *streams, size_t count,
-                             struct error *err)
-{
-    for (size_t i = 0; i < count; i++) {
-        struct run_stream *stream = NULL;
-        enum status status = run_stream_find(run, streams[i].stream, &stream);
-        if (status == STATUS_FULL) // the sender has been told by the ranges it lacks
-            continue;
-        if (status != STATUS_OK)
+    const size_t count = run->delivery.lane_count;
+    if (count > run->stream_room) {
+        const size_t room = count > 2 * run->stream_room ? count : 2 * run->stream_room;
+        struct run_stream *streams = realloc(run->streams, room * sizeof *streams);
+        if (!streams)
             return error_set(err, STATUS_NOMEM, "writer: out of memory");
-        if (streams[i].produced > stream->produced) {
-            stream->produced = streams[i].produced;
-            stream->dirty = true;
-        }
-        if (streams[i].unnumbered > stream->unnumbered) {
-            stream->unnumbered = streams[i].unnumbered;
-            stream->dirty = true;
-        }
-        run->dirty |= stream->dirty;
+        run->streams = streams;
+        run->stream_room = room;
     }
+    while (run->stream_count < count)
+        run->streams[run->stream_count++] = (struct run_stream){0};
     return STATUS_OK;
+}
+
+bool run_is_dirty(const struct run *run)
+{
+    return run->dirty || run->delivery.changed;
 }
 
 enum status run_append_name(struct run *run, int64_t name)
 {
-    if (run->name_count == run->name_room) {
+    if (run->delivery.names_known == run->name_room) {
         const uint32_t room = run->name_room ? 2 * run->name_room : 16;
         int64_t *names = realloc(run->names, room * sizeof *names);
         if (!names)
@@ -88,7 +51,7 @@ enum status run_append_name(struct run *run, int64_t name)
         run->names = names;
         run->name_room = room;
     }
-    run->names[run->name_count++] = name;
+    run->names[run->delivery.names_known++] = name;
     return STATUS_OK;
 }
 
@@ -98,14 +61,6 @@ void run_count_devices(struct run *run, int64_t count)
         return;
     run->device_count = count;
     run->dirty = true;
-}
-
-bool run_is_complete(const struct run *run)
-{
-    for (size_t i = 0; i < run->stream_count; i++)
-        if (run->streams[i].next <= run->streams[i].produced)
-            return false;
-    return true;
 }
 
 enum status run_set_activity(struct run *run, struct wire_bytes activity, struct error *err)
@@ -122,19 +77,17 @@ enum status run_set_activity(struct run *run, struct wire_bytes activity, struct
     return STATUS_OK;
 }
 
-bool run_is_over(const struct run *run)
-{
-    return run->end == RECORD_RUN_END_CLOSED || run->end == RECORD_RUN_END_KILLED;
-}
-
 static enum status set_stream_activity(struct run *run, const struct wire_activity *activity,
                                        struct error *err)
 {
-    struct run_stream *stream = NULL;
-    enum status status = run_stream_find(run, activity->stream, &stream);
+    size_t place;
+    const enum status status = delivery_run_know(&run->delivery, activity->stream, &place);
     if (status == STATUS_FULL)
         return STATUS_OK; // its records were turned away as well
-    char *copy = status == STATUS_OK ? strndup(activity->text.bytes, activity->text.size) : NULL;
+    if (status != STATUS_OK || run_make_streams(run, err) != STATUS_OK)
+        return error_set(err, STATUS_NOMEM, "writer: out of memory");
+    struct run_stream *stream = &run->streams[place];
+    char *copy = strndup(activity->text.bytes, activity->text.size);
     if (!copy)
         return error_set(err, STATUS_NOMEM, "writer: out of memory");
     free(stream->activity);

@@ -73,7 +73,7 @@ void runs_evict(struct runs *runs, uint64_t before_ns)
         struct run **link = &runs->buckets[i];
         while (*link) {
             struct run *run = *link;
-            if (run->end == RECORD_RUN_END_OPEN || run->heard_at_ns >= before_ns) {
+            if (run->delivery.end == RECORD_RUN_END_OPEN || run->heard_at_ns >= before_ns) {
                 link = &run->next_in_bucket;
                 continue;
             }
@@ -95,7 +95,7 @@ uint32_t runs_open_count(const struct runs *runs)
     uint32_t count = 0;
     for (size_t i = 0; i < BUCKETS; i++)
         for (const struct run *run = runs->buckets[i]; run; run = run->next_in_bucket)
-            count += run->end == RECORD_RUN_END_OPEN;
+            count += run->delivery.end == RECORD_RUN_END_OPEN;
     return count;
 }
 
@@ -111,13 +111,14 @@ static char *copy_text(const unsigned char *text)
     return text ? strdup((const char *)text) : NULL;
 }
 
-static enum status read_range(struct runs *runs, const struct run *run, struct run_stream *stream,
+static enum status read_range(struct runs *runs, const struct run *run, size_t place,
                               struct error *err)
 {
     struct statements *statements = &runs->statements;
+    struct run_stream *stream = &run->streams[place];
     sqlite3_stmt *row = statements->list[STATEMENT_RANGE_LAST];
     statement_int(statements, STATEMENT_RANGE_LAST, 1, run->id);
-    statement_int(statements, STATEMENT_RANGE_LAST, 2, stream->stream);
+    statement_int(statements, STATEMENT_RANGE_LAST, 2, run->delivery.lanes[place].stream);
     enum status status = STATUS_OK;
     while (statement_row(statements, STATEMENT_RANGE_LAST, &status, err)) {
         stream->range = (struct run_range){
@@ -140,22 +141,26 @@ static enum status read_streams(struct runs *runs, struct run *run, struct error
     statement_int(statements, STATEMENT_STREAMS, 1, run->id);
     enum status status = STATUS_OK, added = STATUS_OK;
     while (statement_row(statements, STATEMENT_STREAMS, &status, err)) {
-        struct run_stream *stream = NULL;
+        const struct delivery_lane lane = {
+            .stream = (uint32_t)sqlite3_column_int64(row, 0),
+            .next = (uint64_t)sqlite3_column_int64(row, 1),
+            .produced = (uint64_t)sqlite3_column_int64(row, 2),
+            .unnumbered = (uint64_t)sqlite3_column_int64(row, 3),
+        };
         if (added == STATUS_OK)
-            added = run_stream_find(run, (uint32_t)sqlite3_column_int64(row, 0), &stream);
+            added = delivery_run_restore(&run->delivery, &lane);
+        if (added == STATUS_OK)
+            added = run_make_streams(run, err);
         if (added != STATUS_OK)
             continue;
-        stream->next = (uint64_t)sqlite3_column_int64(row, 1);
-        stream->produced = (uint64_t)sqlite3_column_int64(row, 2);
-        stream->unnumbered = (uint64_t)sqlite3_column_int64(row, 3);
+        struct run_stream *stream = &run->streams[run->stream_count - 1];
         stream->activity = copy_text(sqlite3_column_text(row, 4));
         stream->activity_since_ns = sqlite3_column_int64(row, 5);
-        stream->dirty = false;
     }
     if (status == STATUS_OK && added != STATUS_OK)
         status = out_of_memory(err);
     for (size_t i = 0; i < run->stream_count && status == STATUS_OK; i++)
-        status = read_range(runs, run, &run->streams[i], err);
+        status = read_range(runs, run, i, err);
     return status;
 }
 
@@ -179,12 +184,12 @@ static struct run *read_run(sqlite3_stmt *row, const unsigned char uuid[MESSAGE_
         return NULL;
     memcpy(run->uuid, uuid, MESSAGE_RUN_SIZE);
     run->id = sqlite3_column_int64(row, 0);
-    run->end = (enum record_run_end)sqlite3_column_int(row, 1);
-    run->ended_ns = sqlite3_column_int64(row, 2);
+    run->delivery.end = (enum record_run_end)sqlite3_column_int(row, 1);
+    run->delivery.ended_ns = sqlite3_column_int64(row, 2);
     run->heard_ns = sqlite3_column_int64(row, 3);
     run->flushed_heard_ns = run->heard_ns;
     run->stored = sqlite3_column_int64(row, 4);
-    run->duplicates = sqlite3_column_int64(row, 5);
+    run->delivery.duplicates = sqlite3_column_int64(row, 5);
     run->refused = sqlite3_column_int64(row, 6);
     run->clock_suspects = sqlite3_column_int64(row, 7);
     run->unknown_columns = sqlite3_column_int64(row, 8);
@@ -221,7 +226,6 @@ static enum status read_from_store(struct runs *runs, const unsigned char uuid[M
         run_free(run);
         return status;
     }
-    run->dirty = false; // adding what was read marked it
     *out = run;
     return STATUS_OK;
 }
@@ -269,15 +273,23 @@ enum status runs_load_open(struct runs *runs, uint64_t now_ns, struct error *err
     return status == STATUS_OK ? loaded : status;
 }
 
-static enum status greet_again(struct runs *runs, unsigned char (*greeted)[MESSAGE_RUN_SIZE],
-                               size_t count, uint64_t now_ns, struct error *err)
+// A run that has said Hello, whatever of it is in the store.
+struct greeting {
+    unsigned char uuid[MESSAGE_RUN_SIZE];
+    bool replayed;
+};
+
+static enum status greet_again(struct runs *runs, const struct greeting *greetings, size_t count,
+                               uint64_t now_ns, struct error *err)
 {
     enum status status = runs_load_open(runs, now_ns, err);
     for (size_t i = 0; i < count && status == STATUS_OK; i++) {
         struct run *run = NULL; // none: its Hello was rolled back
-        status = runs_find(runs, greeted[i], &run, err);
-        if (run)
-            run->greeted = true;
+        status = runs_find(runs, greetings[i].uuid, &run, err);
+        if (run) {
+            run->delivery.greeted = true;
+            run->delivery.replayed = greetings[i].replayed;
+        }
     }
     return status;
 }
@@ -287,15 +299,19 @@ enum status runs_reload(struct runs *runs, uint64_t now_ns, struct error *err)
     size_t count = 0, used = 0;
     for (size_t i = 0; i < BUCKETS; i++)
         for (const struct run *run = runs->buckets[i]; run; run = run->next_in_bucket)
-            count += run->greeted;
-    unsigned char(*greeted)[MESSAGE_RUN_SIZE] = calloc(count ? count : 1, sizeof *greeted);
-    for (size_t i = 0; i < BUCKETS && greeted; i++)
-        for (const struct run *run = runs->buckets[i]; run; run = run->next_in_bucket)
-            if (run->greeted)
-                memcpy(greeted[used++], run->uuid, MESSAGE_RUN_SIZE);
+            count += run->delivery.greeted;
+    struct greeting *greetings = calloc(count ? count : 1, sizeof *greetings);
+    for (size_t i = 0; i < BUCKETS && greetings; i++) {
+        for (const struct run *run = runs->buckets[i]; run; run = run->next_in_bucket) {
+            if (!run->delivery.greeted)
+                continue;
+            memcpy(greetings[used].uuid, run->uuid, MESSAGE_RUN_SIZE);
+            greetings[used++].replayed = run->delivery.replayed;
+        }
+    }
     runs_forget(runs);
-    enum status status = greet_again(runs, greeted, used, now_ns, err);
-    free(greeted);
+    enum status status = greet_again(runs, greetings, used, now_ns, err);
+    free(greetings);
     return status;
 }
 
@@ -398,7 +414,7 @@ enum status run_add_names(struct runs *runs, struct run *run, uint32_t first,
     enum status status = STATUS_OK;
     for (size_t i = 0; i < count && status == STATUS_OK; i++) {
         const uint64_t number = first + (uint64_t)i;
-        if (number != (uint64_t)run->name_count + 1 || number > MESSAGE_NAMES_MAX)
+        if (number != (uint64_t)run->delivery.names_known + 1 || number > MESSAGE_NAMES_MAX)
             continue;
         int64_t name = 0;
         status = intern(statements, names[i].bytes, names[i].size, &name, err);
@@ -416,20 +432,20 @@ enum status run_add_names(struct runs *runs, struct run *run, uint32_t first,
 
 // ---- Ranges ----------------------------------------------------------------------------------
 
-static enum status save_range(struct runs *runs, const struct run *run, struct run_stream *stream,
+static enum status save_range(struct runs *runs, const struct run *run, size_t place,
                               struct error *err)
 {
     struct statements *statements = &runs->statements;
-    struct run_range *range = &stream->range;
+    struct run_range *range = &run->streams[place].range;
     if (!range->dirty)
         return STATUS_OK;
     statement_int(statements, STATEMENT_RANGE_SAVE, 1, run->id);
-    statement_int(statements, STATEMENT_RANGE_SAVE, 2, stream->stream);
+    statement_int(statements, STATEMENT_RANGE_SAVE, 2, run->delivery.lanes[place].stream);
     statement_int(statements, STATEMENT_RANGE_SAVE, 3, (int64_t)range->first);
     statement_int(statements, STATEMENT_RANGE_SAVE, 4, (int64_t)range->last);
     statement_int(statements, STATEMENT_RANGE_SAVE, 5, range->state);
-    for (int place = 6; place <= 7; place++)
-        statement_null(statements, STATEMENT_RANGE_SAVE, place);
+    for (int column = 6; column <= 7; column++)
+        statement_null(statements, STATEMENT_RANGE_SAVE, column);
     if (range->state == SCHEMA_RANGE_DROPPED)
         statement_int(statements, STATEMENT_RANGE_SAVE, 6, (int64_t)range->reason);
     if (range->detail)
@@ -453,8 +469,8 @@ static bool same_kind(const struct run_range *range, int state, enum delivery_re
            (size == 0 || memcmp(before, detail, size) == 0);
 }
 
-static enum status new_range(struct runs *runs, struct run *run, struct run_stream *stream,
-                             int state, const struct delivery_range *range, const char *detail,
+static enum status new_range(struct runs *runs, struct run *run, size_t place, int state,
+                             const struct delivery_range *range, const char *detail,
                              size_t detail_size, struct error *err)
 {
     char *copy = NULL;
@@ -463,7 +479,8 @@ static enum status new_range(struct runs *runs, struct run *run, struct run_stre
         if (!copy)
             return out_of_memory(err);
     }
-    enum status status = save_range(runs, run, stream, err);
+    struct run_stream *stream = &run->streams[place];
+    enum status status = save_range(runs, run, place, err);
     free(stream->range.detail);
     stream->range = (struct run_range){.first = range->first,
                                        .last = range->last,
@@ -475,11 +492,12 @@ static enum status new_range(struct runs *runs, struct run *run, struct run_stre
     return status;
 }
 
-enum status run_advance(struct runs *runs, struct run *run, struct run_stream *stream, int state,
-                        const struct delivery_range *range, const char *detail, size_t detail_size,
-                        struct error *err)
+enum status run_record_range(struct runs *runs, struct run *run, size_t place, int state,
+                             const struct delivery_range *range, const char *detail,
+                             size_t detail_size, struct error *err)
 {
     enum status status = STATUS_OK;
+    struct run_stream *stream = &run->streams[place];
     if (same_kind(&stream->range, state, range->reason, detail, detail_size)) {
         stream->range.last = range->last;
         if (range->since_ns < stream->range.since_ns)
@@ -487,12 +505,9 @@ enum status run_advance(struct runs *runs, struct run *run, struct run_stream *s
         if (range->until_ns > stream->range.until_ns)
             stream->range.until_ns = range->until_ns;
     } else {
-        status = new_range(runs, run, stream, state, range, detail, detail_size, err);
+        status = new_range(runs, run, place, state, range, detail, detail_size, err);
     }
     stream->range.dirty = true;
-    stream->next = range->last + 1;
-    if (stream->produced < range->last)
-        stream->produced = range->last;
     stream->dirty = true;
     run->dirty = true;
     return status;
@@ -519,19 +534,21 @@ static enum status save_streams(struct runs *runs, struct run *run, uint64_t *pr
     *produced = 0;
     for (size_t i = 0; i < run->stream_count && status == STATUS_OK; i++) {
         struct run_stream *stream = &run->streams[i];
-        *produced += stream->produced;
-        if (!stream->dirty)
+        struct delivery_lane *lane = &run->delivery.lanes[i];
+        *produced += lane->produced;
+        if (!stream->dirty && !lane->changed)
             continue;
         statement_int(statements, STATEMENT_STREAM_SAVE, 1, run->id);
-        statement_int(statements, STATEMENT_STREAM_SAVE, 2, stream->stream);
-        statement_int(statements, STATEMENT_STREAM_SAVE, 3, (int64_t)stream->next);
-        statement_int(statements, STATEMENT_STREAM_SAVE, 4, (int64_t)stream->produced);
-        statement_int(statements, STATEMENT_STREAM_SAVE, 5, (int64_t)stream->unnumbered);
+        statement_int(statements, STATEMENT_STREAM_SAVE, 2, lane->stream);
+        statement_int(statements, STATEMENT_STREAM_SAVE, 3, (int64_t)lane->next);
+        statement_int(statements, STATEMENT_STREAM_SAVE, 4, (int64_t)lane->produced);
+        statement_int(statements, STATEMENT_STREAM_SAVE, 5, (int64_t)lane->unnumbered);
         bind_activity(statements, stream);
         status = statement_run(statements, STATEMENT_STREAM_SAVE, err);
         if (status == STATUS_OK)
-            status = save_range(runs, run, stream, err);
+            status = save_range(runs, run, i, err);
         stream->dirty = false;
+        lane->changed = false;
     }
     return status;
 }
@@ -571,15 +588,19 @@ static enum status save_run(struct runs *runs, struct run *run, struct error *er
         status = save_ledger(runs, run, err);
     if (status != STATUS_OK)
         return status;
-    const int64_t values[] = {(int64_t)run->end,   0,
-                              run->heard_ns,       (int64_t)produced,
-                              run->stored,         run->duplicates,
-                              run->refused,        run->clock_suspects,
+    const int64_t values[] = {(int64_t)run->delivery.end,
+                              0,
+                              run->heard_ns,
+                              (int64_t)produced,
+                              run->stored,
+                              run->delivery.duplicates,
+                              run->refused,
+                              run->clock_suspects,
                               run->unknown_columns};
     for (size_t i = 0; i < sizeof values / sizeof *values; i++)
         statement_int(statements, STATEMENT_RUN_UPDATE, (int)i + 1, values[i]);
-    if (run->ended_ns)
-        statement_int(statements, STATEMENT_RUN_UPDATE, 2, run->ended_ns);
+    if (run->delivery.ended_ns)
+        statement_int(statements, STATEMENT_RUN_UPDATE, 2, run->delivery.ended_ns);
     else
         statement_null(statements, STATEMENT_RUN_UPDATE, 2);
     if (run->activity)
@@ -592,6 +613,7 @@ static enum status save_run(struct runs *runs, struct run *run, struct error *er
     status = statement_run(statements, STATEMENT_RUN_UPDATE, err);
     run->flushed_heard_ns = run->heard_ns;
     run->dirty = false;
+    run->delivery.changed = false;
     return status;
 }
 
@@ -599,7 +621,7 @@ bool runs_are_dirty(const struct runs *runs)
 {
     for (size_t i = 0; i < BUCKETS; i++)
         for (const struct run *run = runs->buckets[i]; run; run = run->next_in_bucket)
-            if (run->dirty)
+            if (run_is_dirty(run))
                 return true;
     return false;
 }
@@ -610,7 +632,7 @@ enum status runs_flush(struct runs *runs, struct error *err)
     for (size_t i = 0; i < BUCKETS; i++)
         for (struct run *run = runs->buckets[i]; run && status == STATUS_OK;
              run = run->next_in_bucket)
-            if (run->dirty)
+            if (run_is_dirty(run))
                 status = save_run(runs, run, err);
     return status;
 }

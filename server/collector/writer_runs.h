@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/core/delivery.h"
+#include "common/core/delivery_run.h"
 #include "common/core/error.h"
 #include "common/core/record.h"
 #include "common/wire/message.h"
@@ -27,42 +27,34 @@ struct run_range {
     bool dirty;
 };
 
+// What the store has of a stream beside its numbers.
 struct run_stream {
-    uint32_t stream;
-    uint64_t next, produced, unnumbered;
     struct run_range range;
     char *activity; // what its thread was doing when the process died; or NULL
     int64_t activity_since_ns;
     bool dirty;
-    bool touched; // to be named in the next Ack
 };
 
 struct run {
     int64_t id;
     unsigned char uuid[MESSAGE_RUN_SIZE];
-    enum record_run_end end;
-    int64_t ended_ns;     // 0: not known
-    int64_t heard_ns;     // the later of the collector's and the host's clock
-    uint64_t heard_at_ns; // monotonic
+    struct delivery_run delivery; // what the protocol knows of it
+    int64_t heard_ns;             // the later of the collector's and the host's clock
+    uint64_t heard_at_ns;         // monotonic
     int64_t flushed_heard_ns;
-    int64_t goodbye_ns;  // a Goodbye that waits for the rest; 0: none
-    bool goodbye_killed; // and it says that the process did not say it itself
-    int64_t stored, duplicates, refused, clock_suspects, unknown_columns;
+    int64_t stored, refused, clock_suspects, unknown_columns;
     int64_t device_count;
     // The host's wall clock less this collector's, as the run estimates it; an
     // error of 0: it does not.
     int64_t clock_offset_ns, clock_error_ns;
     int64_t stored_by_kind[RECORD_KIND_COUNT]; // since the last flush
     char *activity;
-    bool greeted;  // has said Hello since it was read from the store: its producer
-                   // knows what this store, perhaps an older copy, has and lacks
-    bool replayed; // it is dead, and another process sends what it left
     bool dirty;
 
-    struct run_stream *streams; // rising by stream
-    size_t stream_count;
-    int64_t *names; // [i]: the store's id of the run's name i + 1
-    uint32_t name_count, name_room;
+    struct run_stream *streams; // parallel to delivery.lanes
+    size_t stream_count, stream_room;
+    int64_t *names; // [i]: the store's id of the run's name i + 1, of delivery.names_known
+    uint32_t name_room;
 
     struct run *next_in_bucket;
 };
@@ -119,12 +111,11 @@ void run_free(struct run *run); // NULL is fine
 // The store's id of the run's next name.  STATUS_NOMEM.
 MUST_CHECK enum status run_append_name(struct run *run, int64_t name);
 
-// The stream, added when it is new.  STATUS_FULL beyond DELIVERY_STREAMS_MAX.
-MUST_CHECK enum status run_stream_find(struct run *run, uint32_t stream, struct run_stream **out);
+// A place for each stream that the protocol knows.
+MUST_CHECK enum status run_make_streams(struct run *run, struct error *err);
 
-// Takes what the producer says of its streams; figures never go down.
-MUST_CHECK enum status run_hear_streams(struct run *run, const struct delivery_stream *streams,
-                                        size_t count, struct error *err);
+// Whether there is anything of the run to flush.
+bool run_is_dirty(const struct run *run);
 
 // Interns names names_first.. of the run.  Those known are skipped; names beyond
 // the next wanted are ignored, since the producer repeats them.
@@ -132,17 +123,11 @@ MUST_CHECK enum status run_add_names(struct runs *runs, struct run *run, uint32_
                                      const struct wire_bytes *names, size_t count,
                                      struct error *err);
 
-// Moves a stream's next beyond `last`: first..last, which begins at next, is
-// stored or dropped now.
-MUST_CHECK enum status run_advance(struct runs *runs, struct run *run, struct run_stream *stream,
-                                   int state, const struct delivery_range *range,
-                                   const char *detail, size_t detail_size, struct error *err);
-
-// Whether everything the run produced is stored or dropped.
-bool run_is_complete(const struct run *run);
-
-// Whether the run has ended and nothing of it is missing.
-bool run_is_over(const struct run *run);
+// Records that range->first..range->last of the stream at `place`, which go on
+// from what was recorded last, are stored or dropped.
+MUST_CHECK enum status run_record_range(struct runs *runs, struct run *run, size_t place, int state,
+                                        const struct delivery_range *range, const char *detail,
+                                        size_t detail_size, struct error *err);
 
 // What the threads of a killed run were doing: of each stream, and all together
 // as what the run did last ("stream 1: decode tiny request 17; stream 2: idle").
