@@ -1,5 +1,5 @@
-// Inserts the records of batches: one prepared statement a kind, values bound
-// straight from the columns as they lie in the message.  Writer thread only.
+// Inserts the records of batches: one prepared statement a kind takes all rows of
+// a batch's table (writer_rows.h).  Writer thread only.
 #ifndef INFERSTAT_COLLECTOR_WRITER_INSERT_H
 #define INFERSTAT_COLLECTOR_WRITER_INSERT_H
 

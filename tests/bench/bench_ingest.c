@@ -4,11 +4,11 @@
 // SQLite loop and, where it is installed, against victoria-metrics (ingest.h says
 // what each does).
 //
-//   bench_ingest [--json] [--quick] [--records N] [--rounds N]
+//   bench_ingest [--json] [--quick] [--records N] [--rounds N] [--no-victoria]
 //
 // Rounds alternate all of them, each having the machine to itself; every figure is
 // the median of the rounds, a ratio the median of the rounds' own ratios.  --quick
-// is one round of few records, to see that it works.
+// is one round of few records and without victoria-metrics, to see that it works.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -146,7 +146,7 @@ static void print_all(const struct sides *sides, uint64_t records, unsigned roun
 struct settings {
     uint64_t records;
     unsigned rounds;
-    bool json;
+    bool json, no_victoria;
 };
 
 static struct settings read_arguments(int argc, char **argv)
@@ -156,7 +156,9 @@ static struct settings read_arguments(int argc, char **argv)
         if (strcmp(argv[i], "--json") == 0)
             settings.json = true;
         else if (strcmp(argv[i], "--quick") == 0)
-            settings = (struct settings){RECORDS_QUICK, 1, settings.json};
+            settings = (struct settings){RECORDS_QUICK, 1, settings.json, true};
+        else if (strcmp(argv[i], "--no-victoria") == 0)
+            settings.no_victoria = true;
         else if (strcmp(argv[i], "--records") == 0 && i + 1 < argc)
             settings.records = strtoull(argv[++i], NULL, 10);
         else if (strcmp(argv[i], "--rounds") == 0 && i + 1 < argc)
@@ -168,7 +170,7 @@ static struct settings read_arguments(int argc, char **argv)
         settings.records >= RECORDS_MIN)
         return settings;
     fprintf(stderr,
-            "usage: bench_ingest [--json] [--quick] [--records N] [--rounds N]\n"
+            "usage: bench_ingest [--json] [--quick] [--records N] [--rounds N] [--no-victoria]\n"
             "       (1 to %d rounds of at least %d records)\n",
             BENCH_ROUNDS_MAX, RECORDS_MIN);
     exit(2);
@@ -193,9 +195,9 @@ int main(int argc, char **argv)
         bench_die("records", "out of memory");
     make_records(records, settings.records);
     const struct load load = {bench_open("bench_ingest"), records, settings.records};
-    sides.has_victoria = victoria_exists();
+    sides.has_victoria = !settings.no_victoria && victoria_exists();
     sides.has_sealed = crowd_is_possible(&(struct crowd){.sealed = true});
-    if (!sides.has_victoria)
+    if (!settings.no_victoria && !sides.has_victoria)
         fprintf(stderr, "bench_ingest: victoria-metrics is not installed: not compared\n");
     if (!sides.has_sealed)
         fprintf(stderr, "bench_ingest: no CURVE in this build: not measured\n");
