@@ -6,6 +6,7 @@
 
 enum {
     STREAMS_ROOM_MIN = 8,
+    GOODBYES_OF_A_REPLAY = 5,    // then its end is as good as committed
     PROTOCOL_WITHOUT_DAMAGE = 1, // the version that knew no DELIVERY_SPOOL_DAMAGED
 };
 
@@ -104,6 +105,7 @@ enum status delivery_producer_stream(struct delivery_producer *producer,
     if (at < producer->stream_count) {
         struct delivery_stream *known = &producer->streams[at];
         known->produced = max_u64(known->produced, state->produced);
+        producer->flows[at].told = max_u64(producer->flows[at].told, state->produced);
         known->unnumbered = max_u64(known->unnumbered, state->unnumbered);
         return STATUS_OK;
     }
@@ -114,8 +116,11 @@ enum status delivery_producer_stream(struct delivery_producer *producer,
     if (!make_room(producer))
         return STATUS_NOMEM;
     producer->streams[at] = *state;
-    producer->flows[at] = (struct delivery_flow){
-        .released = released, .spooled = released, .acknowledged = released, .sent = released};
+    producer->flows[at] = (struct delivery_flow){.told = state->produced,
+                                                 .released = released,
+                                                 .spooled = released,
+                                                 .acknowledged = released,
+                                                 .sent = released};
     producer->stream_count++;
     return STATUS_OK;
 }
@@ -224,6 +229,26 @@ bool delivery_all_acknowledged(const struct delivery_producer *producer)
     return true;
 }
 
+// What the store has of a dead run beyond what is left of it here.
+static enum status adopt(struct delivery_producer *producer, const struct delivery_ack *ack)
+{
+    for (size_t i = 0; i < ack->next_count; i++) {
+        const uint64_t stored = ack->next[i].next - 1;
+        size_t at = delivery_find_stream(producer, ack->next[i].stream);
+        if (ack->next[i].next < 1)
+            return STATUS_INVALID;
+        if (at == producer->stream_count) {
+            const struct delivery_stream unknown = {.stream = ack->next[i].stream};
+            const enum status status = delivery_producer_stream(producer, &unknown, 0);
+            if (status != STATUS_OK)
+                return status;
+        }
+        producer->streams[at].produced = max_u64(producer->streams[at].produced, stored);
+    }
+    delivery_producer_names(producer, ack->names_known);
+    return STATUS_OK;
+}
+
 // Whether what the acknowledgement says can be true.  After Hello the store may
 // have less than it once acknowledged; otherwise never.
 static bool ack_is_possible(const struct delivery_producer *producer,
@@ -320,6 +345,7 @@ static void take_welcome(struct delivery_producer *producer, const struct delive
     producer->names_asked = false;
     producer->goodbye_sent = false;
     producer->goodbye_not_before_ns = 0;
+    producer->goodbyes_refused = 0;
     producer->asked = false;
     producer->phase = DELIVERY_PHASE_FLOWING;
 
@@ -363,6 +389,7 @@ static void take_answer(struct delivery_producer *producer, const struct deliver
     if (producer->phase == DELIVERY_PHASE_FLOWING && ack->sequence == producer->sequence) {
         producer->asked = false;
         if (producer->goodbye_sent && !ack->closed) {
+            producer->goodbyes_refused++;
             producer->goodbye_sent = false;
             producer->goodbye_not_before_ns = now_ns + producer->config.resend_after_ns;
         }
@@ -371,6 +398,12 @@ static void take_answer(struct delivery_producer *producer, const struct deliver
     }
     if (advanced || delivery_in_flight(producer) == 0)
         found_contact(producer);
+}
+
+// Collectors of version 1 wait for ever for what a host took with it.
+static bool is_done_without_an_end(const struct delivery_producer *producer)
+{
+    return producer->config.replay && producer->goodbyes_refused >= GOODBYES_OF_A_REPLAY;
 }
 
 enum status delivery_producer_ack(struct delivery_producer *producer,
@@ -388,7 +421,8 @@ enum status delivery_producer_ack(struct delivery_producer *producer,
             delivery_begin_with_hello(producer);
         return STATUS_OK;
     }
-    if (!ack_is_possible(producer, ack, welcome)) {
+    if ((welcome && producer->config.replay && adopt(producer, ack) != STATUS_OK) ||
+        !ack_is_possible(producer, ack, welcome)) {
         producer->invalid_acks++;
         return STATUS_INVALID;
     }
@@ -398,7 +432,8 @@ enum status delivery_producer_ack(struct delivery_producer *producer,
         take_welcome(producer, ack, wall_ns);
     else
         take_answer(producer, ack, now_ns);
-    if (ack->closed && producer->closing && delivery_all_acknowledged(producer))
+    if (producer->closing && delivery_all_acknowledged(producer) &&
+        (ack->closed || is_done_without_an_end(producer)))
         producer->phase = DELIVERY_PHASE_CLOSED;
     return STATUS_OK;
 }

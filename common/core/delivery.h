@@ -28,7 +28,8 @@ enum {
     X(REFUSED, "refused")                                                                          \
     X(ACKNOWLEDGED_ELSEWHERE, "acknowledged_elsewhere")                                            \
     X(RING_FULL, "ring_full")                                                                      \
-    X(SPOOL_DAMAGED, "spool_damaged")
+    X(SPOOL_DAMAGED, "spool_damaged")                                                              \
+    X(HOST_LOST, "host_lost")
 
 enum delivery_reason {
 #define DELIVERY_REASON_ENUM(name, text) DELIVERY_##name,
@@ -78,6 +79,9 @@ struct delivery_config {
     uint64_t resend_after_ns; // no acknowledgement for so long: start over with Hello
     uint64_t resend_max_ns;   // that wait doubles up to this
     uint64_t heartbeat_ns;    // longest silence
+    // The run is dead, and this machine has what it left.  Where its host went down,
+    // the collector may know more of it: what it says at Hello is then believed.
+    bool replay;
     // Where there is a spool (spool_after_ns not 0): records go there when their
     // ring of `ring_records` is half full of unacknowledged ones, or when contact
     // has been lost for spool_after_ns, and each time so long after that.
@@ -97,7 +101,8 @@ enum delivery_action_kind {
                            // in the ring or in the spool
     DELIVERY_LOST_CONTACT, // once, when the first wait for an answer ran out
     DELIVERY_CONTACT,      // once, when answers come (again)
-    DELIVERY_CLOSED,       // the end is committed: nothing more will follow
+    DELIVERY_CLOSED,       // the end is committed: nothing more will follow.  Of a replay
+                           // also when all is committed but its end, time and again
 };
 
 struct delivery_action {

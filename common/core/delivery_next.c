@@ -172,13 +172,14 @@ static bool next_free(struct delivery_producer *producer, struct delivery_action
         *action = (struct delivery_action){.kind = DELIVERY_FREE,
                                            .stream = producer->streams[i].stream,
                                            .first = flow->released + 1,
-                                           .last = flow->acknowledged,
+                                           .last = min_u64(flow->acknowledged, flow->told),
                                            .names_first = 1};
         flow->released = flow->acknowledged;
         flow->spooled = max_u64(flow->spooled, flow->released);
         if (producer->gone.count)
             delivery_gone_settle(&producer->gone, action->stream, flow->released);
-        return true;
+        if (action->first <= action->last)
+            return true;
     }
     return false;
 }

@@ -7,7 +7,14 @@
 
 enum { LANES_ROOM_MIN = 4 };
 
-enum part { PART_NAMES, PART_DROPS_BEFORE, PART_RECORDS, PART_DROPS_AFTER, PART_END };
+enum part {
+    PART_NAMES,
+    PART_DROPS_BEFORE,
+    PART_RECORDS,
+    PART_DROPS_AFTER,
+    PART_LOST,
+    PART_END,
+};
 
 // ---- Streams -----------------------------------------------------------------------
 
@@ -294,7 +301,7 @@ static bool next_records(struct delivery_taking *taking, struct delivery_step *s
     const struct delivery_message *message = taking->message;
     taking->part++;
     if (message->kind != DELIVERY_BATCH || message->first == 0) {
-        taking->part = PART_END; // the ranges have been taken once: nothing lies between
+        taking->part = PART_LOST; // the ranges have been taken once: nothing lies between
         return false;
     }
     const size_t place = delivery_run_find(run, message->stream);
@@ -317,6 +324,32 @@ static bool next_records(struct delivery_taking *taking, struct delivery_step *s
     return true;
 }
 
+// A replay's Goodbye says all that is left of each stream.  What the run said it had
+// produced beyond that went down with its host.
+static bool next_lost(struct delivery_taking *taking, struct delivery_step *step)
+{
+    struct delivery_run *run = taking->run;
+    const struct delivery_message *message = taking->message;
+    const bool says_all = message->kind == DELIVERY_GOODBYE && run->replayed;
+    while (says_all && taking->index < message->stream_count) {
+        const struct delivery_stream *said = &message->streams[taking->index++];
+        const size_t place = delivery_run_find(run, said->stream);
+        if (place == run->lane_count)
+            continue;
+        const struct delivery_lane *lane = &run->lanes[place];
+        if (lane->next <= said->produced || lane->next > lane->produced)
+            continue;
+        *step = (struct delivery_step){.kind = DELIVERY_STEP_LOST,
+                                       .place = place,
+                                       .first = lane->next,
+                                       .last = lane->produced};
+        advance(run, step);
+        return true;
+    }
+    taking->part++;
+    return false;
+}
+
 bool delivery_take_next(struct delivery_taking *taking, struct delivery_step *step)
 {
     while (taking->part < PART_END) {
@@ -332,6 +365,10 @@ bool delivery_take_next(struct delivery_taking *taking, struct delivery_step *st
             break;
         case PART_RECORDS:
             if (next_records(taking, step))
+                return true;
+            break;
+        case PART_LOST:
+            if (next_lost(taking, step))
                 return true;
             break;
         case PART_END:

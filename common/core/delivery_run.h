@@ -106,6 +106,8 @@ enum delivery_hearing delivery_hear(const struct delivery_run *run,
 enum delivery_step_kind {
     DELIVERY_STEP_NAMES, // keep names first..last of the message; names_known follows
     DELIVERY_STEP_DROP,  // record first..last as dropped, as drops[index] says
+    DELIVERY_STEP_LOST,  // record first..last as dropped (DELIVERY_HOST_LOST): the run is
+                         // dead, and nobody has them
     DELIVERY_STEP_STORE, // store records first..last of the batch; where that can never
                          // be done, record them as dropped (DELIVERY_REFUSED)
 };

@@ -11,6 +11,7 @@
 // where a store has lost records, or is another one, acknowledged < released, and
 // what lies between goes into a dropped range.
 struct delivery_flow {
+    uint64_t told; // what the owner says was produced; of a replay the store may know more
     uint64_t released;
     uint64_t spooled; // never below `released`
     uint64_t acknowledged;
@@ -61,6 +62,7 @@ struct delivery_producer {
     bool closing;
     bool goodbye_sent;
     uint64_t goodbye_not_before_ns;
+    unsigned goodbyes_refused;
 
     bool asked; // an answer of any kind is due since then
     uint64_t asked_since_ns;
