@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 #include <unistd.h>
 
 #include "common/wire/message.h"
+#include "common/wire/socket_gate.h"
 
 enum {
     HANDSHAKE_MS = 5000,
@@ -22,6 +24,9 @@ enum {
     HEARTBEAT_TIMEOUT_MS = 10000,
     RECONNECT_MS = 50,
     RECONNECT_MAX_MS = 2000,
+    // With a pass: libzmq does not wait longer each time a server with another key
+    // cuts it off.
+    RECONNECT_CURVE_MS = 250,
     WAIT_SOCKETS_MAX = 31,
 };
 
@@ -34,9 +39,9 @@ static const struct limits {
     // is told so.
     [ADDRESS_INGEST] = {8 * 1024 * 1024, 8, 64},
     // Questions are small, answers may have 16 MiB.
-    [ADDRESS_QUERY] = {64 * 1024, 16, 4},
+    [ADDRESS_QUERY] = {64 * 1024, 16, 8},
     [ADDRESS_LIVE] = {64 * 1024, 16, 64},
-    [ADDRESS_ADMIN] = {64 * 1024, 16, 4},
+    [ADDRESS_ADMIN] = {64 * 1024, 16, 8},
 };
 
 // The same for the one collector a DEALER has.
@@ -44,11 +49,17 @@ static const struct limits dealer_limits = {MESSAGE_SIZE_MAX, 64, 64};
 
 struct wire_context {
     void *zmq;
+    pthread_mutex_t lock;
+    struct gate *gate;          // made with the first socket that needs it; under the lock
+    _Atomic unsigned last_peek; // to tell the sockets' monitors apart
 };
 
 struct wire_socket {
     void *zmq;
     bool is_router;
+    struct gate_post *post; // of a ROUTER with a guard or a limit; else NULL
+    void *peek;             // of a DEALER over TCP: libzmq tells of handshakes there; else NULL
+    enum wire_handshake handshake;
     char *file;             // an ipc socket's, made by this bind; or NULL
     struct stat file_about; // of that file
 };
@@ -58,6 +69,7 @@ enum status wire_context_new(struct wire_context **out, struct error *err)
     struct wire_context *context = calloc(1, sizeof *context);
     if (!context)
         return error_set(err, STATUS_NOMEM, "sockets: out of memory");
+    (void)pthread_mutex_init(&context->lock, NULL);
     context->zmq = zmq_ctx_new();
     if (!context->zmq || zmq_ctx_set(context->zmq, ZMQ_IO_THREADS, 1) != 0 ||
         zmq_ctx_set(context->zmq, ZMQ_BLOCKY, 0) != 0) {
@@ -74,9 +86,11 @@ void wire_context_free(struct wire_context *context)
 {
     if (!context)
         return;
+    gate_free(context->gate);
     while (context->zmq && zmq_ctx_term(context->zmq) != 0 && errno == EINTR) {
         // A signal came: the wait for libzmq's threads goes on.
     }
+    (void)pthread_mutex_destroy(&context->lock);
     free(context);
 }
 
@@ -233,16 +247,40 @@ static void remove_file(const struct wire_socket *socket)
         (void)unlink(socket->file);
 }
 
+// The context's gate, made when first needed.
+static enum status gate_of(struct gate **out, struct wire_context *context, struct error *err)
+{
+    enum status status = STATUS_OK;
+    (void)pthread_mutex_lock(&context->lock);
+    if (!context->gate)
+        status = gate_new(&context->gate, context->zmq, err);
+    *out = context->gate;
+    (void)pthread_mutex_unlock(&context->lock);
+    return status;
+}
+
+static enum status guard_socket(struct wire_socket *socket, struct wire_context *context,
+                                const char *endpoint, const struct wire_listen *listen,
+                                struct error *err)
+{
+    struct gate *gate = NULL;
+    if (!listen->guard && !listen->connections_max)
+        return STATUS_OK;
+    enum status status = gate_of(&gate, context, err);
+    return status == STATUS_OK ? gate_open(&socket->post, gate, socket->zmq, endpoint, listen, err)
+                               : status;
+}
+
 enum status wire_bind(struct wire_socket **out, struct wire_context *context, const char *endpoint,
                       const struct wire_listen *listen, struct error *err)
 {
     struct wire_socket *socket = NULL;
     enum status status = check_ipc_free(endpoint, err);
-    if (status == STATUS_OK && listen->guard)
-        status = error_set(err, STATUS_UNSUPPORTED, "%s: keys are not supported", endpoint);
     if (status == STATUS_OK)
         status =
             open_socket(&socket, context, ZMQ_ROUTER, endpoint, &limits_of[listen->service], err);
+    if (status == STATUS_OK)
+        status = guard_socket(socket, context, endpoint, listen, err);
     if (status == STATUS_OK) {
         // zmq_bind makes the socket file in this thread.
         mode_t before = umask(listen->owner_only ? 0177 : 0117);
@@ -259,13 +297,92 @@ enum status wire_bind(struct wire_socket **out, struct wire_context *context, co
     return STATUS_OK;
 }
 
+void wire_hang_up(struct wire_socket *socket)
+{
+    if (socket->post)
+        gate_hang_up(socket->post);
+}
+
+void wire_count(const struct wire_socket *socket, struct wire_counters *out)
+{
+    *out = (struct wire_counters){0};
+    if (socket->post)
+        gate_count(socket->post, out);
+}
+
+// Has libzmq tell how handshakes go.  It would wait for ever with an event that
+// finds no room: there is no limit.
+static bool peek_at(struct wire_socket *socket, struct wire_context *context)
+{
+    const int events = ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH |
+                       ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL | ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL;
+    char place[48];
+    (void)snprintf(place, sizeof place, "inproc://inferstat-peek-%u",
+                   atomic_fetch_add(&context->last_peek, 1));
+    socket->peek = zmq_socket(context->zmq, ZMQ_PAIR);
+    return socket->peek && set_int(socket->peek, ZMQ_RCVHWM, 0) &&
+           zmq_socket_monitor(socket->zmq, place, events) == 0 &&
+           zmq_connect(socket->peek, place) == 0;
+}
+
+static bool set_pass(const struct wire_socket *socket, const struct wire_pass *pass)
+{
+    return zmq_setsockopt(socket->zmq, ZMQ_CURVE_SERVERKEY, pass->server_key, WIRE_KEY_SIZE) == 0 &&
+           zmq_setsockopt(socket->zmq, ZMQ_CURVE_PUBLICKEY, pass->own.public_key, WIRE_KEY_SIZE) ==
+               0 &&
+           zmq_setsockopt(socket->zmq, ZMQ_CURVE_SECRETKEY, pass->own.secret_key, WIRE_KEY_SIZE) ==
+               0;
+}
+
+static enum status prepare_dealer(struct wire_socket *socket, struct wire_context *context,
+                                  const char *endpoint, const struct wire_pass *pass,
+                                  struct error *err)
+{
+    if (strncmp(endpoint, "tcp://", 6) != 0)
+        return STATUS_OK;
+    if (pass &&
+        !(set_pass(socket, pass) && set_int(socket->zmq, ZMQ_RECONNECT_IVL, RECONNECT_CURVE_MS)))
+        return error_set(err, STATUS_INVALID, "%s: libzmq does not take the keys: %s", endpoint,
+                         zmq_strerror(errno));
+    if (!peek_at(socket, context))
+        return error_set(err, STATUS_IO, "%s: the socket could not be made: %s", endpoint,
+                         zmq_strerror(errno));
+    return STATUS_OK;
+}
+
+// Takes what libzmq has told since the last look.
+static void look(struct wire_socket *socket)
+{
+    unsigned char frame[6];
+    uint16_t event;
+    int size;
+    while (socket->peek &&
+           (size = zmq_recv(socket->peek, frame, sizeof frame, ZMQ_DONTWAIT)) >= 0) {
+        if (size != (int)sizeof frame)
+            continue; // the endpoint, which follows each event
+        memcpy(&event, frame, sizeof event);
+        if (event == ZMQ_EVENT_HANDSHAKE_SUCCEEDED)
+            socket->handshake = WIRE_HANDSHAKE_DONE;
+        else if (event == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH)
+            socket->handshake = WIRE_HANDSHAKE_REFUSED;
+        else
+            socket->handshake = WIRE_HANDSHAKE_BROKEN;
+    }
+}
+
+enum wire_handshake wire_handshake(struct wire_socket *socket)
+{
+    look(socket);
+    return socket->handshake;
+}
+
 enum status wire_connect(struct wire_socket **out, struct wire_context *context,
                          const char *endpoint, const struct wire_pass *pass, struct error *err)
 {
     struct wire_socket *socket = NULL;
-    if (pass)
-        return error_set(err, STATUS_UNSUPPORTED, "%s: keys are not supported", endpoint);
     enum status status = open_socket(&socket, context, ZMQ_DEALER, endpoint, &dealer_limits, err);
+    if (status == STATUS_OK)
+        status = prepare_dealer(socket, context, endpoint, pass, err);
     if (status == STATUS_OK)
         status = connect_socket(socket, endpoint, err);
     if (status != STATUS_OK) {
@@ -281,6 +398,12 @@ void wire_close(struct wire_socket *socket)
     if (!socket)
         return;
     remove_file(socket);
+    gate_close(socket->post);
+    if (socket->peek) {
+        // Before its reader goes: see peek_at.
+        (void)zmq_socket_monitor(socket->zmq, NULL, 0);
+        (void)zmq_close(socket->peek);
+    }
     if (socket->zmq)
         (void)zmq_close(socket->zmq);
     free(socket->file);
@@ -363,6 +486,19 @@ static void drain(struct wire_socket *socket)
     (void)zmq_msg_close(&part);
 }
 
+// Whose the frame is, as the gate's answer said when the sender connected.
+static enum status take_sender(struct wire_socket *socket, struct wire_frame *frame)
+{
+    if (!socket->post)
+        return STATUS_OK;
+    gate_heard(socket->post, zmq_msg_get(frame->handle, ZMQ_SRCFD));
+    if (!gate_is_guarded(socket->post))
+        return STATUS_OK;
+    const char *user = zmq_msg_gets(frame->handle, "User-Id");
+    frame->has_key = user && wire_key_parse(frame->key, user);
+    return frame->has_key ? STATUS_OK : STATUS_INVALID;
+}
+
 enum status wire_receive(struct wire_socket *socket, struct wire_frame *frame)
 {
     *frame = (struct wire_frame){0};
@@ -370,6 +506,8 @@ enum status wire_receive(struct wire_socket *socket, struct wire_frame *frame)
     enum status status = STATUS_OK;
     if (socket->is_router)
         status = receive_route(socket, &frame->route, &payload_follows);
+    else
+        look(socket); // so that what is told does not pile up
     if (status != STATUS_OK)
         return status;
     if (!payload_follows)
@@ -387,6 +525,8 @@ enum status wire_receive(struct wire_socket *socket, struct wire_frame *frame)
         status = STATUS_INVALID;
     }
     frame->handle = part;
+    if (status == STATUS_OK)
+        status = take_sender(socket, frame);
     if (status != STATUS_OK) {
         wire_frame_release(frame);
         return status;

@@ -8,9 +8,9 @@
 //
 //   service  frame_max  queue_in  queue_out   received, at most
 //   ingest   8 MiB      8         64          72 MiB
-//   query    64 KiB     16        4           1.1 MiB
+//   query    64 KiB     16        8           1.1 MiB
 //   live     64 KiB     16        64          1.1 MiB
-//   admin    64 KiB     16        4           1.1 MiB
+//   admin    64 KiB     16        8           1.1 MiB
 //
 // One hole stays: libzmq assembles a message of endless frames without looking at
 // any limit.  With a guard only a peer that was admitted can do so.
@@ -126,10 +126,12 @@ enum wire_handshake {
     WIRE_HANDSHAKE_REFUSED, // the server does not admit our key.  libzmq does not try
                             // again: the socket has to be made anew, later
     WIRE_HANDSHAKE_BROKEN,  // it broke off: the server has another key than the pass
-                            // says, or none, or no room.  libzmq keeps trying, or not
+                            // says, or it wants a pass and there is none, or the other
+                            // way round, or it has no room.  libzmq tries again for
+                            // ever or never: better make it anew, later
 };
 
-// Of a socket connected with a pass; others say NONE.
+// Over TCP, with or without a pass; ipc always says NONE.
 enum wire_handshake wire_handshake(struct wire_socket *socket);
 
 // ---- Both ------------------------------------------------------------------------

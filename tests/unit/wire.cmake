@@ -1,6 +1,7 @@
 inferstat_unit_test(test_address LINK inferstat_wire)
 inferstat_unit_test(test_arena LINK inferstat_wire)
 inferstat_unit_test(test_socket LINK inferstat_wire)
+inferstat_unit_test(test_socket_curve LINK inferstat_wire)
 inferstat_unit_test(test_codec LINK inferstat_wire)
 inferstat_unit_test(test_codec_faults LINK inferstat_wire)
 inferstat_room(inferstat_delivery_rig delivery_rig.c LINK inferstat_core)
