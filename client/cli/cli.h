@@ -35,7 +35,7 @@ struct cli_command {
     const char *arguments; // as usage shows them; "" for none
     const char *summary;   // one line
     const char *details;   // more lines for its own help; NULL: none
-    uint32_t options;      // set of those it takes, beside the ones all take
+    uint64_t options;      // set of those it takes, beside the ones all take
     unsigned arguments_min, arguments_max;
     enum status (*run)(struct cli *cli, struct error *err);
 };
@@ -48,14 +48,14 @@ MUST_CHECK enum status cli_command_find(const struct cli_command **out, const ch
                                         struct error *err);
 
 // The set of options a command takes, with those that all take.
-uint32_t cli_command_options(const struct cli_command *command);
+uint64_t cli_command_options(const struct cli_command *command);
 
 // Runs the program on a command line: results go to around->out, what went
 // wrong into `err`.
 MUST_CHECK enum status cli_run(const struct cli_surroundings *around, int argc, char *const *argv,
                                struct error *err);
 
-// The exit code for what cli_run answered: 0 done, 2 usage, 3 no data, 4 the
+// The exit code for what cli_run answered: 0 done, 1 a check said no, 2 usage, 3 no data, 4 the
 // collector or file is out of reach or of use.
 int cli_exit_code(enum status status);
 
@@ -83,6 +83,7 @@ MUST_CHECK enum status command_list(struct cli *cli, struct error *err);
 MUST_CHECK enum status command_metrics(struct cli *cli, struct error *err);
 MUST_CHECK enum status command_tail(struct cli *cli, struct error *err);
 MUST_CHECK enum status command_export(struct cli *cli, struct error *err);
+MUST_CHECK enum status command_audit(struct cli *cli, struct error *err);
 MUST_CHECK enum status command_clear(struct cli *cli, struct error *err);
 MUST_CHECK enum status command_ping(struct cli *cli, struct error *err);
 MUST_CHECK enum status command_help(struct cli *cli, struct error *err);

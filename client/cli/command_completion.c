@@ -7,7 +7,7 @@
 
 // ---- Words ------------------------------------------------------------------------
 
-static void write_options(FILE *out, uint32_t options)
+static void write_options(FILE *out, uint64_t options)
 {
     for (int i = 0; i < OPTION_COUNT; i++) {
         if (options >> i & 1)
@@ -93,7 +93,7 @@ static void write_bash(FILE *out)
     }
     (void)fputs("    *) words='", out);
     write_commands(out);
-    write_options(out, (UINT32_C(1) << OPTION_COUNT) - 1);
+    write_options(out, (UINT64_C(1) << OPTION_COUNT) - 1);
     (void)fputs("' ;;\n"
                 "  esac\n"
                 "  COMPREPLY=($(compgen -W \"$words\" -- \"$word\"))\n"
@@ -130,7 +130,7 @@ static void write_fish_command(FILE *out, const struct cli_command *command)
                   command->name);
     write_quoted(out, command->summary);
     (void)fputc('\n', out);
-    uint32_t options = cli_command_options(command);
+    uint64_t options = cli_command_options(command);
     for (int i = 0; i < OPTION_COUNT; i++) {
         const struct option_info *info = option_info((enum cli_option)i);
         if (!(options >> i & 1))

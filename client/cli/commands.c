@@ -123,6 +123,18 @@ static const struct cli_command commands[] = {
         .run = command_export,
     },
     {
+        .name = "audit",
+        .arguments = "",
+        .summary = "recount every record against the ledger, run by run",
+        .details = "Reads the whole store.  A run's verdict is balanced, unbalanced (with what was "
+                   "found),\nopen (it may still come right) or unknown (silent).  The exit status "
+                   "is 1 where one is\nunbalanced.  People see all runs but those that balance, "
+                   "and the 20 newest of these.",
+        .options = SOURCE | OPTION_BIT(RUN) | OPTION_BIT(HOST) | OPTION_BIT(SINCE) |
+                   OPTION_BIT(UNTIL) | ROWS,
+        .run = command_audit,
+    },
+    {
         .name = "clear",
         .arguments = "",
         .summary = "forget records (all, or those the filters cover); runs and ledgers stay",
@@ -180,7 +192,7 @@ enum status cli_command_find(const struct cli_command **out, const char *name, s
     return error_set(err, STATUS_INVALID, "%s: unknown command (see inferstat --help)", name);
 }
 
-uint32_t cli_command_options(const struct cli_command *command)
+uint64_t cli_command_options(const struct cli_command *command)
 {
     return command->options | ALWAYS;
 }

@@ -228,7 +228,7 @@ static enum status take_option(struct cli_options *options, enum cli_option opti
     }
     if (!info->argument && value)
         return error_set(err, STATUS_INVALID, "--%s: takes no value", info->name);
-    options->given |= UINT32_C(1) << option;
+    options->given |= UINT64_C(1) << option;
     return take_value(options, option, value, words->now_ns, err);
 }
 
@@ -312,10 +312,10 @@ enum status options_parse(struct cli_options *out, int argc, char *const *argv, 
     return check_together(out, err);
 }
 
-enum status options_check(const struct cli_options *options, uint32_t allowed, const char *command,
+enum status options_check(const struct cli_options *options, uint64_t allowed, const char *command,
                           struct error *err)
 {
-    uint32_t stray = options->given & ~allowed;
+    uint64_t stray = options->given & ~allowed;
     for (int i = 0; i < OPTION_COUNT; i++) {
         if (stray >> i & 1)
             return error_set(err, STATUS_INVALID,

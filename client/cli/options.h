@@ -51,9 +51,9 @@ enum cli_option {
 };
 
 // A set of options: bit i is option i.
-#define OPTION_BIT(name) (UINT32_C(1) << OPTION_##name)
+#define OPTION_BIT(name) (UINT64_C(1) << OPTION_##name)
 
-_Static_assert(OPTION_COUNT <= 32, "a set of options is 32 bits");
+_Static_assert(OPTION_COUNT <= 64, "a set of options is 64 bits");
 
 struct option_info {
     const char *name;     // without dashes
@@ -70,7 +70,7 @@ enum { CLI_ARGUMENTS_MAX = 16 };
 
 // Texts are borrowed from argv.
 struct cli_options {
-    uint32_t given; // set of options
+    uint64_t given; // set of options
     const char *collector;
     const char *db;
     uint64_t timeout_ns;  // 0: the default
@@ -99,7 +99,7 @@ MUST_CHECK enum status options_parse(struct cli_options *out, int argc, char *co
 
 // STATUS_INVALID when an option was given that is not in `allowed`; `command`
 // names the command in the message.
-MUST_CHECK enum status options_check(const struct cli_options *options, uint32_t allowed,
+MUST_CHECK enum status options_check(const struct cli_options *options, uint64_t allowed,
                                      const char *command, struct error *err);
 
 #endif

@@ -16,7 +16,6 @@
 #include "common/wire/socket.h"
 
 static const uint64_t default_timeout_ns = UINT64_C(3000000000);
-static const uint64_t clear_wait_ns = UINT64_C(600000000000);
 
 // Between two tries to send while nobody is connected.
 static const uint64_t retry_first_ns = UINT64_C(1000000);
@@ -164,9 +163,9 @@ static enum status send_until(struct wire_socket *socket, const void *bytes, siz
 }
 
 // Receives until the reply with that id is there; others are of queries that
-// nobody waits for any more.
+// nobody waits for any more, and signs of life.
 static enum status receive_until(struct wire_socket *socket, uint64_t id, uint64_t deadline_ns,
-                                 int wake_fd, struct message *reply)
+                                 int wake_fd, struct message *reply, uint64_t *heard_ns)
 {
     for (;;) {
         struct wire_frame frame;
@@ -179,6 +178,7 @@ static enum status receive_until(struct wire_socket *socket, uint64_t id, uint64
             if (reply->kind == MESSAGE_REPLY && reply->reply.id == id)
                 return STATUS_OK;
             message_free(reply);
+            *heard_ns = clock_monotonic_ns();
             continue;
         }
         if (status == STATUS_INVALID)
@@ -231,30 +231,76 @@ static enum status take_answer(struct message *reply, struct result **out, struc
     return STATUS_OK;
 }
 
+// How long answers may take whose work grows with the store; the one who asked can
+// give up.  0: as any other.
+static uint64_t slow_ns(enum query_kind kind)
+{
+    static const uint64_t second_ns = UINT64_C(1000000000);
+    if (kind == QUERY_CLEAR)
+        return 600 * second_ns;
+    return kind == QUERY_AUDIT ? 130 * second_ns : 0; // it has 120 itself
+}
+
+// While it works on something slow a collector answers other queries.
+static void ping(struct collector *collector, struct wire_socket *socket)
+{
+    const struct message query = {.kind = MESSAGE_QUERY,
+                                  .query = {.id = ++collector->last_id,
+                                            .protocol = MESSAGE_PROTOCOL,
+                                            .query.kind = QUERY_PING}};
+    unsigned char *bytes;
+    size_t size;
+    if (codec_encode(&bytes, &size, &query, NULL) != STATUS_OK)
+        return;
+    (void)!wire_send(socket, NULL, bytes, size); // what is lost is not answered
+    free(bytes);
+}
+
+// Waits for a slow answer as long as the collector is alive.
+static enum status receive_slowly(struct collector *collector, struct wire_socket *socket,
+                                  uint64_t id, uint64_t deadline_ns, struct message *reply)
+{
+    uint64_t heard_ns = clock_monotonic_ns();
+    for (;;) {
+        const uint64_t look_ns = clock_monotonic_ns() + collector->timeout_ns / 2;
+        enum status status =
+            receive_until(socket, id, look_ns < deadline_ns ? look_ns : deadline_ns,
+                          collector->wake_fd, reply, &heard_ns);
+        if (status != STATUS_TIMEOUT)
+            return status;
+        const uint64_t now_ns = clock_monotonic_ns();
+        if (now_ns >= deadline_ns || now_ns - heard_ns >= collector->timeout_ns)
+            return STATUS_TIMEOUT;
+        ping(collector, socket);
+    }
+}
+
 // Asks and waits.  A question that only reads is asked again at half-time: the
 // first may have gone to a collector that was just being restarted.
 static enum status ask(struct wire_socket *socket, const void *bytes, size_t size,
-                       const struct message *query, const struct collector *collector,
+                       const struct message *query, struct collector *collector,
                        struct message *reply)
 {
-    const bool reads = !query_is_administrative(query->query.query.kind);
-    const uint64_t now_ns = clock_monotonic_ns();
+    const enum query_kind kind = query->query.query.kind;
+    const uint64_t slow = slow_ns(kind), now_ns = clock_monotonic_ns();
+    const bool once = query_is_administrative(kind) || slow != 0;
     const uint64_t deadlines_ns[] = {now_ns + collector->timeout_ns / 2,
                                      now_ns + collector->timeout_ns};
     enum status status = STATUS_TIMEOUT;
-    for (int i = reads ? 0 : 1; i < 2 && status == STATUS_TIMEOUT; i++) {
+    uint64_t heard_ns = now_ns;
+    for (int i = once ? 1 : 0; i < 2 && status == STATUS_TIMEOUT; i++) {
         status = send_until(socket, bytes, size, deadlines_ns[i], collector->wake_fd);
-        // A large clearing takes its time, and the one who asked can give up.
-        const uint64_t answer_ns = reads ? deadlines_ns[i] : deadlines_ns[i] + clear_wait_ns;
-        if (status == STATUS_OK)
-            status = receive_until(socket, query->query.id, answer_ns, collector->wake_fd, reply);
+        if (status == STATUS_OK && slow != 0)
+            status = receive_slowly(collector, socket, query->query.id, now_ns + slow, reply);
+        else if (status == STATUS_OK)
+            status = receive_until(socket, query->query.id, deadlines_ns[i], collector->wake_fd,
+                                   reply, &heard_ns);
     }
     return status;
 }
 
 static enum status exchange(struct wire_socket *socket, const struct message *query,
-                            const struct collector *collector, struct result **out,
-                            struct error *err)
+                            struct collector *collector, struct result **out, struct error *err)
 {
     unsigned char *bytes;
     size_t size;

@@ -19,7 +19,8 @@
     X(FULL, "no room left")                                                                        \
     X(DENIED, "not permitted")                                                                     \
     X(CANCELLED, "cancelled")                                                                      \
-    X(NO_DATA, "no data")
+    X(NO_DATA, "no data")                                                                          \
+    X(CHECK_FAILED, "a check said no")
 
 enum status {
 #define STATUS_ENUM(name, text) STATUS_##name,

@@ -13,6 +13,7 @@ static const struct answer_column columns[] = {
     {"end", UNIT_NONE},
     {"produced", UNIT_COUNT},
     {"stored", UNIT_COUNT},
+    {"lost", UNIT_COUNT}, // all of what follows
     {"dropped_ring_full", UNIT_COUNT},
     {"dropped_spool_full", UNIT_COUNT},
     {"dropped_spool_damaged", UNIT_COUNT},
@@ -42,10 +43,14 @@ static void set_drops(struct result *answer, const struct audit_run *run)
         {"dropped_acknowledged_elsewhere", DELIVERY_ACKNOWLEDGED_ELSEWHERE},
         {"dropped_unspecified", DELIVERY_UNSPECIFIED},
     };
-    for (size_t i = 0; i < sizeof drops / sizeof *drops; i++)
+    const int64_t ring_full = saturate_add(run->unnumbered, run->dropped[DELIVERY_RING_FULL]);
+    int64_t lost = ring_full;
+    for (size_t i = 0; i < sizeof drops / sizeof *drops; i++) {
         answer_int(answer, drops[i].key, run->dropped[drops[i].reason]);
-    answer_int(answer, "dropped_ring_full",
-               saturate_add(run->unnumbered, run->dropped[DELIVERY_RING_FULL]));
+        lost = saturate_add(lost, run->dropped[drops[i].reason]);
+    }
+    answer_int(answer, "dropped_ring_full", ring_full);
+    answer_int(answer, "lost", lost);
 }
 
 static void set_counts(struct result *answer, const struct audit_run *run)

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "client/remote/remote.h"
+#include "common/sys/clock.h"
 #include "common/wire/address.h"
 #include "common/wire/codec.h"
 #include "common/wire/socket.h"
@@ -32,6 +33,8 @@ struct collector {
     uint64_t live_missed;        // to send with live records
     unsigned live_rows;          // messages to send once there is credit
     struct wire_route reader;    // who gave credit last
+    uint64_t audit;              // a query of an audit not yet answered; 0: none
+    unsigned pings_answered;     // before it is, and how many will be
 };
 
 static bool send_message(struct wire_socket *socket, const struct wire_route *route,
@@ -90,12 +93,25 @@ static void answer(struct wire_socket *socket, const struct wire_route *route,
         return;
     if (strcmp(metric, "noise") == 0) { // what a reader must pass over
         send_reply(socket, route, query->id - 1, REPLY_OK, "", -1);
-        (void)!wire_send(socket, route, "\xff\xff", 2);
-        (void)!wire_send(socket, route, "", 0);
         struct message credit = {.kind = MESSAGE_LIVE_CREDIT, .live_credit = {.protocol = 1}};
         (void)send_message(socket, route, &credit);
+        (void)!wire_send(socket, route, query->id % 2 ? "" : "\xff\xff", query->id % 2 ? 0 : 2);
     }
     send_reply(socket, route, query->id, REPLY_OK, "", query->query.kind == QUERY_CLEAR ? 42 : 7);
+}
+
+// An audit is answered when so many pings have been, by `number`; with none it is
+// never answered.
+static void answer_audit(struct collector *collector, struct wire_socket *socket,
+                         const struct wire_route *route, const struct message_query *query)
+{
+    if (query->query.kind == QUERY_AUDIT)
+        collector->audit = query->id;
+    else if (collector->audit && collector->pings_answered > 0) {
+        send_reply(socket, route, query->id, REPLY_OK, "", -1);
+        if (--collector->pings_answered == 0)
+            send_reply(socket, route, collector->audit, REPLY_OK, "", 11);
+    }
 }
 
 // Sends what credit and queue have room for; the rest waits for the next turn.
@@ -124,7 +140,10 @@ static void take(struct collector *collector, struct wire_socket *socket,
     struct message message;
     if (codec_decode(&message, frame->bytes, frame->size, NULL) != STATUS_OK)
         return;
-    if (message.kind == MESSAGE_QUERY)
+    if (message.kind == MESSAGE_QUERY &&
+        (message.query.query.kind == QUERY_AUDIT || collector->audit))
+        answer_audit(collector, socket, &frame->route, &message.query);
+    else if (message.kind == MESSAGE_QUERY)
         answer(socket, &frame->route, &message.query);
     if (message.kind == MESSAGE_LIVE_CREDIT) {
         atomic_fetch_add(&collector->credit, message.live_credit.messages);
@@ -239,6 +258,7 @@ static void test_answers(void **state)
         {"denied", STATUS_DENIED},
         {"failed", STATUS_IO},
         {"too_large", STATUS_FULL},
+        {"", STATUS_OK},
         {"noise", STATUS_OK},
     };
     struct collector collector = {0};
@@ -260,6 +280,28 @@ static void test_answers(void **state)
     int64_t cleared = 0;
     assert_int_equal(ask(remote, "", QUERY_CLEAR, &cleared, NULL), STATUS_OK);
     assert_int_equal(cleared, 42);
+    remote_close(remote);
+    stop(&collector);
+    remove_folder(&collector);
+}
+
+// A slow answer is waited for as long as the collector answers something else.
+static void test_a_slow_answer(void **state)
+{
+    (void)state;
+    struct collector collector = {.pings_answered = 4};
+    make_folder(&collector);
+    start(&collector);
+    struct remote *remote = open_remote(&collector, 2 * SECOND_NS / 5);
+    struct error err = {0};
+    int64_t number = 0;
+    const uint64_t began_ns = clock_monotonic_ns();
+    assert_int_equal(ask(remote, "", QUERY_AUDIT, &number, &err), STATUS_OK);
+    assert_int_equal(number, 11);
+    assert_true(clock_monotonic_ns() - began_ns >= 4 * SECOND_NS / 5); // four half times
+    // No ping is answered from here on: it gives up long before an audit's time.
+    assert_int_equal(ask(remote, "", QUERY_AUDIT, &number, &err), STATUS_UNREACHABLE);
+    assert_true(clock_monotonic_ns() - began_ns < 60 * SECOND_NS);
     remote_close(remote);
     stop(&collector);
     remove_folder(&collector);
@@ -453,13 +495,10 @@ static void test_live_wakes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_answers),
-        cmocka_unit_test(test_silence),
-        cmocka_unit_test(test_nobody_then_somebody),
-        cmocka_unit_test(test_permission),
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_address),
-        cmocka_unit_test(test_live),
+        cmocka_unit_test(test_answers),    cmocka_unit_test(test_a_slow_answer),
+        cmocka_unit_test(test_silence),    cmocka_unit_test(test_nobody_then_somebody),
+        cmocka_unit_test(test_permission), cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_address),    cmocka_unit_test(test_live),
         cmocka_unit_test(test_live_wakes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
