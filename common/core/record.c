@@ -144,3 +144,28 @@ const char *record_get_text(const struct record *record, unsigned column, size_t
     *size = record->values[column].text.size;
     return record->bytes + record->values[column].text.offset;
 }
+
+static bool text_is_inside(const struct record *record, unsigned column)
+{
+    const struct record_text place = record->values[column].text;
+    return place.offset <= record->used && place.size <= record->used - place.offset;
+}
+
+bool record_is_sound(const struct record *record)
+{
+    if (record->kind >= RECORD_KIND_COUNT || record->used > sizeof record->bytes)
+        return false;
+    const struct record_kind_info *info = &kinds[record->kind];
+    if (record->present >> info->column_count != 0)
+        return false;
+    for (unsigned i = 0; i < info->column_count; i++) {
+        const enum column_type type = info->columns[i].type;
+        if (!record_has(record, i))
+            continue;
+        if ((i + 1) * sizeof *record->values > record->used)
+            return false;
+        if ((type == COLUMN_TEXT || type == COLUMN_BLOB) && !text_is_inside(record, i))
+            return false;
+    }
+    return true;
+}

@@ -121,12 +121,41 @@ static void test_text_is_cut(void **state)
     assert_int_equal(record_text_room(&record), 0);
 }
 
+// What another process may have left in a file.
+static void test_soundness(void **state)
+{
+    (void)state;
+    struct record good;
+    record_init(&good, RECORD_KIND_OPERATION, 0);
+    record_set_name(&good, OPERATION_OPERATION, 1);
+    assert_int_equal(record_set_text(&good, OPERATION_EXTRA, "{}", 2), 2);
+    assert_true(record_is_sound(&good));
+    // An older version knew fewer columns.
+    struct record older = good;
+    older.used = 8;
+    older.present = 1;
+    assert_true(record_is_sound(&older));
+
+    struct record cases[7];
+    for (size_t i = 0; i < COUNT_OF(cases); i++)
+        cases[i] = good;
+    cases[0].kind = RECORD_KIND_COUNT;
+    cases[1].used = sizeof good.bytes + 1;
+    cases[2].present |= UINT64_C(1) << OPERATION_COLUMNS;
+    cases[3].present |= UINT64_C(1) << 63;
+    cases[4].used = 8; // of which two columns are said to be there
+    cases[5].values[OPERATION_EXTRA].text.offset = (uint16_t)(good.used - 1);
+    cases[6].values[OPERATION_EXTRA].text.size = UINT16_MAX;
+    for (size_t i = 0; i < COUNT_OF(cases); i++)
+        assert_false(record_is_sound(&cases[i]));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_table_is_sound), cmocka_unit_test(test_derived),
         cmocka_unit_test(test_enumerations),   cmocka_unit_test(test_values),
-        cmocka_unit_test(test_text_is_cut),
+        cmocka_unit_test(test_text_is_cut),    cmocka_unit_test(test_soundness),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
