@@ -17,7 +17,7 @@
 //  - Never more than bytes_max on the disk: the oldest segment goes, and its ranges
 //    are told as lost (DELIVERY_SPOOL_FULL), also to who opens the spool after a
 //    crash.  Nothing is written that leaves less than free_min on the file system.
-//  - Memory does not grow with what is spooled: about 600 kB, and 56 bytes for each
+//  - Memory does not grow with what is spooled: about 750 kB, and 48 bytes for each
 //    stream in each segment (64 segments, or bytes_max / 64 MB if that is more).
 //
 // One thread.  Numbers, streams and reasons are those of common/core/delivery.h.
@@ -112,6 +112,7 @@ typedef const struct record *spool_get(const void *context, uint64_t number);
 //   STATUS_FULL     less than free_min would be left, or the disk or a quota is full
 //   STATUS_IO       writing failed
 //   STATUS_DENIED   the folder may not be written to, or is not this user's own
+//   STATUS_BUSY     somebody who looks for the spools of the dead is at the folder
 //   STATUS_INVALID  numbers or streams that cannot be, or a record that is not sound
 //   STATUS_NOMEM
 // It may be tried again at any time.  The oldest segments may have been evicted,
@@ -145,7 +146,9 @@ void spool_untake(struct spool *spool, const struct delivery_range *range);
 // ---- Reading --------------------------------------------------------------------
 
 // The record, borrowed until the next call of any function, or NULL where it is
-// not held or turns out to be damaged.  Reading on in a stream's order is fast.
+// not held, turns out to be damaged (then spool_next_lost has a range), or cannot be
+// read just now (no range: too many open files).  Reading on in a stream's order is
+// fast.
 const struct record *spool_at(struct spool *spool, uint32_t stream, uint64_t number);
 
 // From the lowest to the highest number of `stream` that is held and not released;
@@ -153,7 +156,9 @@ const struct record *spool_at(struct spool *spool, uint32_t stream, uint64_t num
 // there is none.
 bool spool_held(const struct spool *spool, uint32_t stream, uint64_t *first, uint64_t *last);
 
-// Where a stream stands; all 0 for one that the spool never heard of.
+// Where a stream stands; all 0 for one that the spool never heard of.  Numbers
+// between the two are held, or in a range that spool_next_lost tells: who sends what
+// is in an attached spool begins behind `released`.
 struct spool_position {
     uint64_t spooled;  // highest number ever appended
     uint64_t released; // highest number released, as far as a crash let it be known
