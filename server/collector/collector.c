@@ -18,7 +18,7 @@
 
 enum {
     INBOX_MESSAGES = 1024,
-    INBOX_BYTES = 64 * 1024 * 1024, // of frames decoded and not yet written
+    INBOX_BYTES = 24 * 1024 * 1024, // of frames decoded and not yet written
     ANSWERS = 8192,
     ANSWERS_BYTES = 64 * 1024 * 1024,
     FOLDER_MODE = 0750,
@@ -32,6 +32,7 @@ struct collector {
     struct queue *acks;    // struct answer
     struct queue *replies; // struct answer
     struct board *board;
+    struct refusals *refusals;
     struct writer *writer;
     struct ingest *ingest;
     struct query_service *queries;
@@ -115,6 +116,8 @@ static enum status make_channels(struct collector *collector, struct error *err)
     if (status == STATUS_OK)
         status = board_new(&collector->board, err);
     if (status == STATUS_OK)
+        status = refusals_new(&collector->refusals, err);
+    if (status == STATUS_OK)
         status = wire_context_new(&collector->endpoints.context, err);
     return status;
 }
@@ -127,7 +130,9 @@ static enum status start_threads(struct collector *collector, struct error *err)
                                          .inbox = collector->inbox,
                                          .acks = collector->acks,
                                          .replies = collector->replies,
-                                         .board = collector->board};
+                                         .board = collector->board,
+                                         .refusals = collector->refusals,
+                                         .limits = LIMITS_DEFAULT};
     enum status status = writer_start(&collector->writer, &writer, err);
     if (status != STATUS_OK)
         return status;
@@ -140,7 +145,8 @@ static enum status start_threads(struct collector *collector, struct error *err)
     const struct ingest_config ingest = {.endpoints = &collector->endpoints,
                                          .inbox = collector->inbox,
                                          .acks = collector->acks,
-                                         .store = writer_store_uuid(collector->writer)};
+                                         .store = writer_store_uuid(collector->writer),
+                                         .refusals = collector->refusals};
     status = live_start(&collector->live, &live, err);
     if (status == STATUS_OK)
         status = query_service_start(&collector->queries, &queries, err);
@@ -173,6 +179,7 @@ static void end(struct collector *collector, void (*let_go)(struct lock *lock))
     queue_free(collector->acks, answer_free);
     queue_free(collector->replies, answer_free);
     board_free(collector->board);
+    refusals_free(collector->refusals);
     wire_context_free(collector->endpoints.context);
     for (unsigned i = 0; i <= ENDPOINTS_MAX; i++)
         let_go(&collector->locks[i]);

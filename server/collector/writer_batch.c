@@ -12,7 +12,7 @@
 enum {
     CREDIT_TOTAL = 262144, // records that may be under way, of all runs together
     CREDIT_MAX = 65536,    // of one run
-    CREDIT_MIN = 4096,
+    CREDIT_MIN = 64,       // so that the total holds for 4,096 runs
     REFUSED_MAX = 64, // ranges named in one Ack; all are in the ledger
 };
 

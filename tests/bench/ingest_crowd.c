@@ -16,7 +16,7 @@
 #include "tests/support/producer.h"
 
 enum {
-    BATCH = 1024, // records: what the library sends at most
+    BATCH_MAX = 1024, // records: what the library sends at most
     LANES_MAX = 20,
     LANE_PRODUCERS_MAX = 25,
     REST_S = 2,
@@ -58,22 +58,33 @@ bool crowd_is_possible(const struct crowd *crowd)
 
 // ---- Preparing --------------------------------------------------------------------------
 
+// Batches as large as the library would make them: what credit allows, at most.
 static void prepare_frames(struct sender *sender, const struct load *load, unsigned place,
                            uint64_t records)
 {
+    const uint64_t credit = sender->producer.credit ? sender->producer.credit : 1;
+    const uint64_t batch = credit < BATCH_MAX ? credit : BATCH_MAX;
     const uint64_t offset = load->count > records ? place * records % (load->count - records) : 0;
     sender->records = records;
-    sender->frames = calloc((size_t)(records / BATCH + 1), sizeof *sender->frames);
+    sender->frames = calloc((size_t)(records / batch + 1), sizeof *sender->frames);
     if (!sender->frames)
         bench_die("frames", "out of memory");
-    for (uint64_t first = 1; first <= records; first += BATCH) {
+    for (uint64_t first = 1; first <= records; first += batch) {
         struct frame *frame = &sender->frames[sender->frame_count++];
-        const uint64_t size = records - first + 1 < BATCH ? records - first + 1 : BATCH;
+        const uint64_t size = records - first + 1 < batch ? records - first + 1 : batch;
         frame->last = first + size - 1;
         frame->bytes =
             producer_encode(&sender->producer, 0, first, &load->records[offset + first - 1],
                             (size_t)size, &frame->size);
     }
+}
+
+static void greet(struct producer *producer)
+{
+    producer_hello(producer, NULL, 0);
+    if (!producer_await(producer, 10000))
+        bench_die("hello", "no answer");
+    producer->next[0] = 1;
 }
 
 static void open_lane(struct crowd_run *run, struct lane *lane, unsigned count, unsigned place)
@@ -85,10 +96,16 @@ static void open_lane(struct crowd_run *run, struct lane *lane, unsigned count, 
     for (unsigned i = 0; i < count; i++) {
         struct producer *producer = &lane->senders[i].producer;
         producer_open_in(producer, lane->context, run->endpoint, NULL, place + i + 1);
-        producer_hello(producer, NULL, 0);
-        if (!producer_await(producer, 10000))
-            bench_die("hello", "no answer");
-        producer->next[0] = 1;
+        greet(producer);
+    }
+}
+
+// The credit of each is known when all have come.
+static void prepare_lane(struct crowd_run *run, struct lane *lane, unsigned place, uint64_t share)
+{
+    for (unsigned i = 0; i < lane->count; i++) {
+        greet(&lane->senders[i].producer);
+        prepare_frames(&lane->senders[i], run->load, place + i, share);
     }
 }
 
@@ -96,15 +113,11 @@ static void open_lanes(struct crowd_run *run, unsigned producers)
 {
     const unsigned lanes = producers < LANES_MAX ? producers : LANES_MAX;
     const uint64_t fair = run->load->count / producers;
-    const uint64_t share = fair < 2 * BATCH ? 2 * BATCH : fair;
-    unsigned place = 0;
-    for (unsigned i = 0; i < lanes; i++) {
-        const unsigned count = producers / lanes + (i < producers % lanes);
-        open_lane(run, &run->lanes[i], count, place);
-        for (unsigned k = 0; k < count; k++)
-            prepare_frames(&run->lanes[i].senders[k], run->load, place + k, share);
-        place += count;
-    }
+    const uint64_t share = fair < 2 * BATCH_MAX ? 2 * BATCH_MAX : fair;
+    for (unsigned i = 0, place = 0; i < lanes; place += run->lanes[i++].count)
+        open_lane(run, &run->lanes[i], producers / lanes + (i < producers % lanes), place);
+    for (unsigned i = 0, place = 0; i < lanes; place += run->lanes[i++].count)
+        prepare_lane(run, &run->lanes[i], place, share);
     run->lane_count = lanes;
     run->records = share * producers;
 }
