@@ -6,6 +6,7 @@
 
 #include "common/sys/clock.h"
 #include "common/wire/codec.h"
+#include "server/collector/limits.h"
 #include "server/collector/service.h"
 #include "server/collector/work.h"
 
@@ -76,39 +77,51 @@ static bool is_for_ingest(const struct message *message)
            message->kind == MESSAGE_GOODBYE;
 }
 
+static void refuse(struct ingest *ingest, unsigned socket, const struct wire_frame *frame,
+                   enum refusal reason, const unsigned char run[MESSAGE_RUN_SIZE], const char *text)
+{
+    refusals_count(ingest->config.refusals, reason, 1);
+    answer_error(ingest, socket, &frame->route, run, text);
+}
+
+static enum status decode(struct work *work, const struct wire_frame *frame, struct error *err)
+{
+    enum status status = codec_decode_untrusted(&work->message, frame->bytes, frame->size, err);
+    if (status != STATUS_OK || is_for_ingest(&work->message))
+        return status;
+    message_free(&work->message);
+    memset(&work->message, 0, sizeof work->message);
+    return error_set(err, STATUS_INVALID, "this message is not for the ingest socket");
+}
+
+// A batch that is too large will be so each time it comes: its records are given up.
+static void check_size(struct ingest *ingest, struct work *work, const struct wire_frame *frame)
+{
+    if (frame->size <= LIMITS_BATCH_BYTES || work->message.kind != MESSAGE_BATCH)
+        return;
+    refusals_count(ingest->config.refusals, REFUSAL_MESSAGE_SIZE, 1);
+    work->message.batch.fault = "the batch is larger than 4 MiB";
+}
+
 static void take_frame(struct ingest *ingest, unsigned socket, const struct wire_frame *frame)
 {
+    struct error err = {0};
     struct work *work = calloc(1, sizeof *work);
     if (!work)
         return; // as if it had been lost on the way
     work->from = (struct work_return){.socket = socket, .route = frame->route};
+    work->has_key = frame->has_key;
+    memcpy(work->key, frame->key, sizeof work->key);
     work->received_ns = clock_wall_ns();
-    struct error err = {.text = "this message is not for the ingest socket"};
-    enum status status = codec_decode_untrusted(&work->message, frame->bytes, frame->size, &err);
-    if (status == STATUS_OK && !is_for_ingest(&work->message)) {
-        message_free(&work->message);
-        status = STATUS_INVALID;
-    }
-    if (status == STATUS_NOMEM) {
-        work->kind = WORK_UNDECODABLE;
-        work_free(work);
+    enum status status = decode(work, frame, &err);
+    if (status == STATUS_OK) {
+        check_size(ingest, work, frame);
+        hand_over(ingest, work, sizeof *work + message_memory(&work->message));
         return;
     }
-    if (status != STATUS_OK) {
-        work->kind = WORK_UNDECODABLE;
-        answer_error(ingest, socket, &frame->route, work->message.failed_run, err.text);
-    }
-    hand_over(ingest, work,
-              sizeof *work + (status == STATUS_OK ? message_memory(&work->message) : 0));
-}
-
-static void count_undecodable(struct ingest *ingest)
-{
-    struct work *work = calloc(1, sizeof *work);
-    if (!work)
-        return;
-    work->kind = WORK_UNDECODABLE;
-    hand_over(ingest, work, sizeof *work);
+    if (status != STATUS_NOMEM)
+        refuse(ingest, socket, frame, REFUSAL_UNDECODABLE, work->message.failed_run, err.text);
+    free(work);
 }
 
 static void receive(struct ingest *ingest, unsigned socket)
@@ -117,7 +130,7 @@ static void receive(struct ingest *ingest, unsigned socket)
         struct wire_frame frame;
         enum status status = wire_receive(ingest->sockets[socket], &frame);
         if (status == STATUS_INVALID) {
-            count_undecodable(ingest);
+            refusals_count(ingest->config.refusals, REFUSAL_UNDECODABLE, 1);
             continue;
         }
         if (status != STATUS_OK)

@@ -9,6 +9,7 @@
 #include "common/core/error.h"
 #include "server/collector/endpoints.h"
 #include "server/collector/queue.h"
+#include "server/collector/refusals.h"
 
 struct ingest;
 
@@ -17,6 +18,7 @@ struct ingest_config {
     struct queue *inbox;        // struct work, for the writer
     struct queue *acks;         // struct answer, from the writer
     const unsigned char *store; // 16 bytes
+    struct refusals *refusals;
 };
 
 MUST_CHECK enum status ingest_start(struct ingest **out, const struct ingest_config *config,

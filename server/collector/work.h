@@ -2,6 +2,7 @@
 #ifndef INFERSTAT_COLLECTOR_WORK_H
 #define INFERSTAT_COLLECTOR_WORK_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "common/core/query.h"
@@ -15,16 +16,17 @@ struct work_return {
 };
 
 enum work_kind {
-    WORK_MESSAGE,     // Hello, Batch or Goodbye
-    WORK_UNDECODABLE, // a frame that was no message: counted
-    WORK_CLEAR,       // an administrator's query
-    WORK_STOP,        // nothing will follow
+    WORK_MESSAGE, // Hello, Batch or Goodbye
+    WORK_CLEAR,   // an administrator's query
+    WORK_STOP,    // nothing will follow
 };
 
 // For the writer.
 struct work {
     enum work_kind kind;
     struct work_return from;
+    bool has_key; // false: the sender went by permission, or without a guard
+    unsigned char key[WIRE_KEY_SIZE];
     int64_t received_ns;        // collector's wall clock
     struct message message;     // WORK_MESSAGE
     struct query_filter filter; // WORK_CLEAR

@@ -22,6 +22,7 @@
 
 enum {
     TICK_NS = 250000000,       // how often silence is looked for
+    COUNT_NS = 1000000000,     // refusals alone are worth a commit no more often
     AWAY_NS = 1000000000,      // longer between two looks: the writer was kept elsewhere
     GROUP_NS_MAX = 80000000,   // a group's transaction is not held open longer
     GROUP_RECORDS_MAX = 65536, // nor made larger
@@ -40,8 +41,8 @@ struct writer {
     struct inserter *inserter;
     struct batches *batches;
     unsigned char store[16];
-    uint64_t undecodable; // frames since the last commit
     uint64_t ticked_at_ns;
+    uint64_t counted_at_ns;  // when refusals were saved last
     bool drained;            // the last group ended because nothing was queued any longer
     int64_t changes;         // rows changed by this connection when its transaction began
     struct work *clear_work; // a clearing under way, or NULL
@@ -83,6 +84,12 @@ static enum status open_store(struct writer *writer, struct error *err)
     if (status == STATUS_OK)
         status = batches_new(&writer->batches, writer->runs, writer->inserter, writer->store,
                              writer->config.acks, err);
+    if (status == STATUS_OK)
+        batches_set_rules(writer->batches, &(struct batches_rules){
+                                               .access = writer->config.access,
+                                               .refusals = writer->config.refusals,
+                                               .limits = writer->config.limits,
+                                           });
     if (status == STATUS_OK)
         status = runs_load_open(writer->runs, clock_monotonic_ns(), err);
     checkpoint_init(&writer->checkpoint, clock_monotonic_ns());
@@ -126,29 +133,15 @@ static void fail_group(struct writer *writer, const struct error *err)
         log_write(LOG_LEVEL_DEBUG, "%s", again.text);
 }
 
-static enum status save_undecodable(struct writer *writer, struct error *err)
-{
-    if (writer->undecodable == 0)
-        return STATUS_OK;
-    char *sql = sqlite3_mprintf("INSERT INTO refusal VALUES('undecodable', %lld, %lld)"
-                                " ON CONFLICT(reason) DO UPDATE SET count = count + excluded.count,"
-                                " last_ns = excluded.last_ns",
-                                (long long)writer->undecodable, (long long)clock_wall_ns());
-    if (!sql)
-        return error_set(err, STATUS_NOMEM, "writer: out of memory");
-    enum status status = database_exec(writer->db, sql, err);
-    sqlite3_free(sql);
-    return status;
-}
-
 // Writes what the group changed beside its records, and commits.
 static enum status commit_group(struct writer *writer, struct error *err)
 {
     enum status status = runs_flush(writer->runs, err);
     if (status == STATUS_OK)
-        status = save_undecodable(writer, err);
+        status = refusals_save(writer->config.refusals, writer->db, clock_wall_ns(), err);
     if (status == STATUS_OK)
         status = database_exec(writer->db, "COMMIT", err);
+    refusals_saved(writer->config.refusals, status == STATUS_OK);
     return status;
 }
 
@@ -178,8 +171,7 @@ static void recover(struct writer *writer)
 // Ends the group: commits where there is something to, then acknowledges.
 static void end_group(struct writer *writer, enum status status, struct error *err)
 {
-    const bool changed =
-        in_transaction(writer) || runs_are_dirty(writer->runs) || writer->undecodable > 0;
+    const bool changed = in_transaction(writer) || runs_are_dirty(writer->runs);
     if (status == STATUS_OK && changed)
         status = begin(writer, err);
     if (status == STATUS_OK && changed)
@@ -189,7 +181,6 @@ static void end_group(struct writer *writer, enum status status, struct error *e
         return;
     }
     if (changed) {
-        writer->undecodable = 0;
         checkpoint_note(&writer->checkpoint, batches_records(writer->batches) > 0,
                         clock_monotonic_ns());
         recover(writer);
@@ -284,9 +275,6 @@ static enum status take(struct writer *writer, const struct work *work, struct e
         if (is_heartbeat(work))
             return batches_take(writer->batches, work, err);
         return take_message(writer, work, err);
-    case WORK_UNDECODABLE:
-        writer->undecodable++;
-        return STATUS_OK;
     case WORK_STOP:
         writer->stop = true;
         return STATUS_OK;
@@ -380,10 +368,13 @@ static void tick(struct writer *writer)
                         .drained = writer->drained};
     writer->ticked_at_ns = now_ns;
     runs_each(writer->runs, look_at_run, &look);
-    if (runs_are_dirty(writer->runs)) {
+    const bool count =
+        now_ns - writer->counted_at_ns >= COUNT_NS && refusals_are_waiting(writer->config.refusals);
+    if (runs_are_dirty(writer->runs) || count) {
         struct error err = {.text = "writer: failed"};
         batches_begin(writer->batches);
-        end_group(writer, STATUS_OK, &err);
+        end_group(writer, count ? begin(writer, &err) : STATUS_OK, &err);
+        writer->counted_at_ns = now_ns;
     }
     if (!writer->failing && now_ns > (uint64_t)EVICT_SECONDS * SECOND_NS)
         runs_evict(writer->runs, now_ns - (uint64_t)EVICT_SECONDS * SECOND_NS);

@@ -11,8 +11,11 @@
 #include <stdint.h>
 
 #include "common/core/error.h"
+#include "server/collector/access.h"
 #include "server/collector/board.h"
+#include "server/collector/limits.h"
 #include "server/collector/queue.h"
+#include "server/collector/refusals.h"
 
 struct writer;
 
@@ -22,6 +25,9 @@ struct writer_config {
     struct queue *acks;    // struct answer, for ingest
     struct queue *replies; // struct answer, for the query service
     struct board *board;
+    struct refusals *refusals; // may be NULL
+    struct access *access;     // NULL: no keys
+    struct limits limits;
 };
 
 // Opens (or makes) the store and starts the thread.

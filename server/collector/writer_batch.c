@@ -8,6 +8,7 @@
 #include "common/store/schema.h"
 #include "common/sys/clock.h"
 #include "common/sys/log.h"
+#include "server/collector/writer_rows.h"
 
 enum {
     CREDIT_TOTAL = 262144, // records that may be under way, of all runs together
@@ -15,6 +16,10 @@ enum {
     CREDIT_MIN = 64,       // so that the total holds for 4,096 runs
     REFUSED_MAX = 64, // ranges named in one Ack; all are in the ledger
 };
+
+// A run that fell silent longer ago than an hour does not count among those that are
+// not over: otherwise machines that died would lock out those that took their place.
+#define UNFINISHED_NS INT64_C(3600000000000)
 
 // An Ack to be sent when the group is committed.
 struct pending_ack {
@@ -35,6 +40,7 @@ struct batches {
     struct runs *runs;
     struct inserter *inserter;
     struct queue *acks;
+    struct batches_rules rules;
     unsigned char store[16];
     uint32_t records;
     struct pending_ack *first, **last; // in order of arrival
@@ -58,8 +64,15 @@ enum status batches_new(struct batches **out, struct runs *runs, struct inserter
     batches->acks = acks;
     memcpy(batches->store, store, sizeof batches->store);
     batches->last = &batches->first;
+    batches->rules.limits = LIMITS_DEFAULT;
     *out = batches;
     return STATUS_OK;
+}
+
+void batches_set_rules(struct batches *batches, const struct batches_rules *rules)
+{
+    batches->rules = *rules;
+    runs_limit_names(batches->runs, rules->limits.names);
 }
 
 void batches_free(struct batches *batches)
@@ -272,16 +285,54 @@ static enum status store(struct batches *batches, struct run *run, const struct 
                             err);
 }
 
+// Whether some record refers to a name beyond what is kept of the run's.
+static bool wants_unkept(const struct run *run, const struct message_batch *batch)
+{
+    for (size_t t = 0; t < batch->table_count; t++) {
+        const struct wire_table *table = &batch->tables[t];
+        for (size_t c = 0; c < table->column_count; c++) {
+            const uint32_t *names = table->columns[c].names;
+            for (size_t row = 0; names && row < table->count; row++)
+                if (names[row] > run->names_kept && rows_has(table->columns[c].present, row))
+                    return true;
+        }
+    }
+    return false;
+}
+
+// Why the batch can never be taken; NULL when it can.
+static const char *fault_of(const struct run *run, const struct message_batch *batch)
+{
+    if (batch->fault)
+        return batch->fault;
+    const char *fault = insert_fault(batch, run->delivery.names_known);
+    if (!fault && run->names_kept < run->delivery.names_known && wants_unkept(run, batch))
+        return "a name beyond those that are kept of a run (--max-names)";
+    return fault;
+}
+
 static enum status store_or_refuse(struct batches *batches, struct run *run,
                                    const struct delivery_step *step, const struct work *work,
                                    struct pending_ack *ack, struct error *err)
 {
-    const struct message_batch *batch = &work->message.batch;
-    const char *fault =
-        batch->fault ? batch->fault : insert_fault(batch, run->delivery.names_known);
+    const char *fault = fault_of(run, &work->message.batch);
     if (fault)
         return refuse(batches, run, step, work, fault, ack, err);
     return store(batches, run, step, work, err);
+}
+
+static enum status record_lost(struct batches *batches, struct run *run,
+                               const struct delivery_step *step, const struct work *work,
+                               struct error *err)
+{
+    const struct delivery_range range = {.stream = run->delivery.lanes[step->place].stream,
+                                         .first = step->first,
+                                         .last = step->last,
+                                         .reason = DELIVERY_HOST_LOST,
+                                         .since_ns = work->received_ns,
+                                         .until_ns = work->received_ns};
+    return run_record_range(batches->runs, run, step->place, SCHEMA_RANGE_DROPPED, &range, NULL, 0,
+                            err);
 }
 
 static enum status record_drop(struct batches *batches, struct run *run,
@@ -383,18 +434,33 @@ static enum status describe(struct batches *batches, struct delivery_message *he
     }
 }
 
+// Why nothing is taken of a message, static; NULL where it is heard, or asked for
+// Hello.
+static const char *error_of(struct batches *batches, enum delivery_hearing hearing)
+{
+    switch (hearing) {
+    case DELIVERY_FOREIGN:
+        refusals_count(batches->rules.refusals, REFUSAL_WRONG_OWNER, 1);
+        return "this run belongs to another key";
+    case DELIVERY_UNKNOWN_PROTOCOL:
+        return "this collector does not speak that version of the protocol";
+    case DELIVERY_TOO_MANY_STREAMS:
+        refusals_count(batches->rules.refusals, REFUSAL_STREAMS, 1);
+        return "more streams than a run may have";
+    case DELIVERY_HEARD:
+    case DELIVERY_HELLO_WANTED:
+        break;
+    }
+    return NULL;
+}
+
 // The Ack that will answer the message.
 static struct pending_ack *ack_for(struct batches *batches, const struct work *work,
                                    const unsigned char run[MESSAGE_RUN_SIZE],
-                                   enum delivery_hearing hearing)
+                                   enum delivery_hearing hearing, const char *error)
 {
-    static const char *const errors[] = {
-        [DELIVERY_FOREIGN] = "this run belongs to another key",
-        [DELIVERY_UNKNOWN_PROTOCOL] = "this collector does not speak that version of the protocol",
-        [DELIVERY_TOO_MANY_STREAMS] = "more streams than a run may have",
-    };
     const struct message *message = &work->message;
-    const bool alone = message->kind == MESSAGE_HELLO || hearing > DELIVERY_HELLO_WANTED;
+    const bool alone = message->kind == MESSAGE_HELLO || error;
     struct pending_ack *ack = alone ? add_ack(batches, work, run) : join_ack(batches, work, run);
     if (!ack)
         return NULL;
@@ -409,7 +475,7 @@ static struct pending_ack *ack_for(struct batches *batches, const struct work *w
         ack->sequence = sequence;
     ack->is_hello = message->kind == MESSAGE_HELLO;
     ack->hello_wanted = hearing == DELIVERY_HELLO_WANTED;
-    ack->error = hearing > DELIVERY_HELLO_WANTED ? errors[hearing] : NULL;
+    ack->error = error;
     return ack;
 }
 
@@ -419,7 +485,32 @@ static enum status take_hello(struct batches *batches, const struct work *work, 
     const struct message_hello *hello = &work->message.hello;
     if (*run)
         return runs_describe(batches->runs, *run, hello, err);
-    return runs_add(batches->runs, hello, work->received_ns, run, err);
+    return runs_add(batches->runs, hello, work->has_key ? work->key : NULL, work->received_ns, run,
+                    err);
+}
+
+// A run belongs to the key that opened it, or to nobody with a key.
+static bool is_foreign(const struct batches *batches, const struct run *run,
+                       const struct work *work)
+{
+    if (!run || !run->has_key || !work->has_key)
+        return run && run->has_key != work->has_key;
+    if (!batches->rules.access)
+        return memcmp(run->key, work->key, WIRE_KEY_SIZE) != 0;
+    return !access_continues(batches->rules.access, work->key, run->key);
+}
+
+// Whether the sender has as many runs that are not over as it may.
+static enum status has_too_many_runs(struct batches *batches, const struct work *work, bool *has,
+                                     struct error *err)
+{
+    int64_t count = 0;
+    enum status status = runs_count_unfinished(batches->runs, work->has_key ? work->key : NULL,
+                                               work->received_ns - UNFINISHED_NS, &count, err);
+    *has = count >= (int64_t)batches->rules.limits.runs_per_key;
+    if (status == STATUS_OK && *has)
+        refusals_count(batches->rules.refusals, REFUSAL_RUNS, 1);
+    return status;
 }
 
 // What is known of the message's run beside its records.
@@ -438,6 +529,17 @@ static enum status take_figures(struct run *run, const struct work *work, struct
                                         : STATUS_OK;
 }
 
+static enum status add_names(struct batches *batches, struct run *run,
+                             const struct message_batch *batch, struct error *err)
+{
+    const uint32_t unkept = run->delivery.names_known - run->names_kept;
+    enum status status =
+        run_add_names(batches->runs, run, batch->names_first, batch->names, batch->name_count, err);
+    refusals_count(batches->rules.refusals, REFUSAL_NAMES,
+                   run->delivery.names_known - run->names_kept - unkept);
+    return status;
+}
+
 static enum status take_step(struct batches *batches, struct run *run,
                              const struct delivery_step *step, const struct work *work,
                              struct pending_ack *ack, struct error *err)
@@ -446,10 +548,11 @@ static enum status take_step(struct batches *batches, struct run *run,
     size_t count;
     switch (step->kind) {
     case DELIVERY_STEP_NAMES:
-        return run_add_names(batches->runs, run, batch->names_first, batch->names,
-                             batch->name_count, err);
+        return add_names(batches, run, batch, err);
     case DELIVERY_STEP_DROP:
         return record_drop(batches, run, step, &drops_of(&work->message, &count)[step->index], err);
+    case DELIVERY_STEP_LOST:
+        return record_lost(batches, run, step, work, err);
     case DELIVERY_STEP_STORE:
         break;
     }
@@ -466,11 +569,20 @@ enum status batches_take(struct batches *batches, const struct work *work, struc
     enum status status = runs_find(batches->runs, id, &run, err);
     if (status != STATUS_OK)
         return status;
+    head.foreign = is_foreign(batches, run, work);
     const enum delivery_hearing hearing = delivery_hear(run ? &run->delivery : NULL, &head);
-    struct pending_ack *ack = ack_for(batches, work, id, hearing);
+    const char *error = error_of(batches, hearing);
+    bool too_many = false;
+    if (hearing == DELIVERY_HEARD && !run)
+        status = has_too_many_runs(batches, work, &too_many, err);
+    if (status != STATUS_OK)
+        return status;
+    if (too_many)
+        error = "more runs that are not over than one key may have (--max-runs-per-key)";
+    struct pending_ack *ack = ack_for(batches, work, id, hearing, error);
     if (!ack)
         return out_of_memory(err);
-    if (hearing != DELIVERY_HEARD)
+    if (hearing != DELIVERY_HEARD || error)
         return STATUS_OK;
     if (head.kind == DELIVERY_HELLO)
         status = take_hello(batches, work, &run, err);

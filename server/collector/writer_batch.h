@@ -6,7 +6,10 @@
 #include <stdint.h>
 
 #include "common/core/error.h"
+#include "server/collector/access.h"
+#include "server/collector/limits.h"
 #include "server/collector/queue.h"
+#include "server/collector/refusals.h"
 #include "server/collector/work.h"
 #include "server/collector/writer_insert.h"
 #include "server/collector/writer_runs.h"
@@ -18,6 +21,15 @@ MUST_CHECK enum status batches_new(struct batches **out, struct runs *runs,
                                    struct inserter *inserter, const unsigned char store[16],
                                    struct queue *acks, struct error *err);
 void batches_free(struct batches *batches);
+
+// Who may do what, and how much; without them nobody has a key and only the
+// protocol's limits hold.  `access` and `refusals` may be NULL, and are borrowed.
+struct batches_rules {
+    struct access *access;
+    struct refusals *refusals;
+    struct limits limits;
+};
+void batches_set_rules(struct batches *batches, const struct batches_rules *rules);
 
 // A group begins: nothing is to be acknowledged yet.
 void batches_begin(struct batches *batches);

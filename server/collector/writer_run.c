@@ -52,6 +52,7 @@ enum status run_append_name(struct run *run, int64_t name)
         run->name_room = room;
     }
     run->names[run->delivery.names_known++] = name;
+    run->names_kept += name != 0;
     return STATUS_OK;
 }
 

@@ -8,6 +8,7 @@
 #include "common/core/text.h"
 #include "common/store/database.h"
 #include "common/store/schema.h"
+#include "server/collector/limits.h"
 #include "server/collector/writer_statements.h"
 
 enum { BUCKETS = 1024 };
@@ -16,6 +17,8 @@ struct runs {
     struct statements statements;
     struct run *buckets[BUCKETS];
     int64_t last_id;
+    int64_t last_name;  // highest id of a name: so many are in the store
+    uint32_t names_max; // of one run
 };
 
 static enum status out_of_memory(struct error *err)
@@ -39,12 +42,20 @@ enum status runs_new(struct runs **out, sqlite3 *db, struct error *err)
     enum status status = statements_init(&runs->statements, db, err);
     if (status == STATUS_OK)
         status = database_integer(db, "SELECT max(run) FROM run", &runs->last_id, err);
+    if (status == STATUS_OK)
+        status = database_integer(db, "SELECT max(id) FROM name", &runs->last_name, err);
+    runs->names_max = LIMITS_NAMES;
     if (status != STATUS_OK) {
         runs_free(runs);
         return status;
     }
     *out = runs;
     return STATUS_OK;
+}
+
+void runs_limit_names(struct runs *runs, uint32_t count)
+{
+    runs->names_max = count;
 }
 
 void runs_forget(struct runs *runs)
@@ -197,6 +208,11 @@ static struct run *read_run(sqlite3_stmt *row, const unsigned char uuid[MESSAGE_
     run->device_count = sqlite3_column_int64(row, 10);
     run->clock_offset_ns = sqlite3_column_int64(row, 11);
     run->clock_error_ns = sqlite3_column_int64(row, 12);
+    const char *key = (const char *)sqlite3_column_text(row, 13);
+    run->has_key = key != NULL;
+    // A key that is none is nobody's: the run goes on with no one.
+    if (key && !wire_key_parse(run->key, key))
+        memset(run->key, 0, sizeof run->key);
     return run;
 }
 
@@ -317,16 +333,28 @@ enum status runs_reload(struct runs *runs, uint64_t now_ns, struct error *err)
 
 // ---- Adding ------------------------------------------------------------------------------
 
-static enum status intern(struct statements *statements, const char *text, size_t size, int64_t *id,
-                          struct error *err)
+static enum status find_name(struct runs *runs, const char *text, size_t size, int64_t *id,
+                             struct error *err)
 {
-    statement_text(statements, STATEMENT_NAME_ADD, 1, text, size);
-    enum status status = statement_run(statements, STATEMENT_NAME_ADD, err);
-    if (status != STATUS_OK)
-        return status;
+    struct statements *statements = &runs->statements;
+    enum status status = STATUS_OK;
+    *id = 0;
     statement_text(statements, STATEMENT_NAME_FIND, 1, text, size);
     while (statement_row(statements, STATEMENT_NAME_FIND, &status, err))
         *id = sqlite3_column_int64(statements->list[STATEMENT_NAME_FIND], 0);
+    return status;
+}
+
+static enum status intern(struct runs *runs, const char *text, size_t size, int64_t *id,
+                          struct error *err)
+{
+    struct statements *statements = &runs->statements;
+    statement_text(statements, STATEMENT_NAME_ADD, 1, text, size);
+    enum status status = statement_run(statements, STATEMENT_NAME_ADD, err);
+    if (status == STATUS_OK)
+        status = find_name(runs, text, size, id, err);
+    if (status == STATUS_OK && *id > runs->last_name)
+        runs->last_name = *id;
     return status;
 }
 
@@ -367,17 +395,27 @@ static void bind_hello(struct statements *statements, const struct message_hello
     bind_optional(statements, STATEMENT_RUN_ADD, 18, hello->cuda);
 }
 
-enum status runs_add(struct runs *runs, const struct message_hello *hello, int64_t received_ns,
-                     struct run **out, struct error *err)
+static void bind_key(struct statements *statements, enum statement which, int place, char *text,
+                     const unsigned char *key)
+{
+    if (key)
+        statement_text(statements, which, place, wire_key_text(text, key), WIRE_KEY_TEXT_SIZE - 1);
+    else
+        statement_null(statements, which, place);
+}
+
+enum status runs_add(struct runs *runs, const struct message_hello *hello, const unsigned char *key,
+                     int64_t received_ns, struct run **out, struct error *err)
 {
     struct statements *statements = &runs->statements;
     int64_t host = 0;
-    enum status status = intern(statements, hello->host.bytes, hello->host.size, &host, err);
+    enum status status = intern(runs, hello->host.bytes, hello->host.size, &host, err);
     if (status != STATUS_OK)
         return status;
-    char uuid[37];
+    char uuid[37], text[WIRE_KEY_TEXT_SIZE];
     text_from_uuid(uuid, hello->run);
     bind_hello(statements, hello, uuid, host, received_ns);
+    bind_key(statements, STATEMENT_RUN_ADD, 19, text, key);
     status = statement_run(statements, STATEMENT_RUN_ADD, err);
     if (status != STATUS_OK)
         return status;
@@ -389,9 +427,25 @@ enum status runs_add(struct runs *runs, const struct message_hello *hello, int64
     run->heard_ns = received_ns;
     run->flushed_heard_ns = received_ns;
     run->device_count = hello->device_count;
+    run->has_key = key != NULL;
+    if (key)
+        memcpy(run->key, key, sizeof run->key);
     insert_run(runs, run);
     *out = run;
     return STATUS_OK;
+}
+
+enum status runs_count_unfinished(struct runs *runs, const unsigned char *key, int64_t since_ns,
+                                  int64_t *count, struct error *err)
+{
+    struct statements *statements = &runs->statements;
+    char text[WIRE_KEY_TEXT_SIZE];
+    enum status status = STATUS_OK;
+    bind_key(statements, STATEMENT_RUN_UNFINISHED, 1, text, key);
+    statement_int(statements, STATEMENT_RUN_UNFINISHED, 2, since_ns);
+    while (statement_row(statements, STATEMENT_RUN_UNFINISHED, &status, err))
+        *count = sqlite3_column_int64(statements->list[STATEMENT_RUN_UNFINISHED], 0);
+    return status;
 }
 
 enum status runs_describe(struct runs *runs, struct run *run, const struct message_hello *hello,
@@ -407,25 +461,45 @@ enum status runs_describe(struct runs *runs, struct run *run, const struct messa
     return statement_run(statements, STATEMENT_RUN_DESCRIBE, err);
 }
 
+// The store's id of a name of the run, 0 where it is beyond a limit.  Those that are
+// kept are the first without a hole.
+static enum status keep_name(struct runs *runs, const struct run *run, struct wire_bytes text,
+                             int64_t *id, struct error *err)
+{
+    *id = 0;
+    if (run->names_kept < run->delivery.names_known || run->names_kept >= runs->names_max)
+        return STATUS_OK;
+    if (runs->last_name >= LIMITS_STORE_NAMES)
+        return find_name(runs, text.bytes, text.size, id, err);
+    return intern(runs, text.bytes, text.size, id, err);
+}
+
+static enum status add_name(struct runs *runs, struct run *run, struct wire_bytes text,
+                            struct error *err)
+{
+    struct statements *statements = &runs->statements;
+    int64_t name = 0;
+    enum status status = keep_name(runs, run, text, &name, err);
+    if (status == STATUS_OK && name != 0) {
+        statement_int(statements, STATEMENT_RUN_NAME_ADD, 1, run->id);
+        statement_int(statements, STATEMENT_RUN_NAME_ADD, 2,
+                      (int64_t)run->delivery.names_known + 1);
+        statement_int(statements, STATEMENT_RUN_NAME_ADD, 3, name);
+        status = statement_run(statements, STATEMENT_RUN_NAME_ADD, err);
+    }
+    if (status == STATUS_OK && run_append_name(run, name) != STATUS_OK)
+        status = out_of_memory(err);
+    return status;
+}
+
 enum status run_add_names(struct runs *runs, struct run *run, uint32_t first,
                           const struct wire_bytes *names, size_t count, struct error *err)
 {
-    struct statements *statements = &runs->statements;
     enum status status = STATUS_OK;
     for (size_t i = 0; i < count && status == STATUS_OK; i++) {
         const uint64_t number = first + (uint64_t)i;
-        if (number != (uint64_t)run->delivery.names_known + 1 || number > MESSAGE_NAMES_MAX)
-            continue;
-        int64_t name = 0;
-        status = intern(statements, names[i].bytes, names[i].size, &name, err);
-        if (status != STATUS_OK)
-            break;
-        statement_int(statements, STATEMENT_RUN_NAME_ADD, 1, run->id);
-        statement_int(statements, STATEMENT_RUN_NAME_ADD, 2, (int64_t)number);
-        statement_int(statements, STATEMENT_RUN_NAME_ADD, 3, name);
-        status = statement_run(statements, STATEMENT_RUN_NAME_ADD, err);
-        if (status == STATUS_OK && run_append_name(run, name) != STATUS_OK)
-            status = out_of_memory(err);
+        if (number == (uint64_t)run->delivery.names_known + 1 && number <= MESSAGE_NAMES_MAX)
+            status = add_name(runs, run, names[i], err);
     }
     return status;
 }

@@ -13,6 +13,7 @@
 #include "common/core/error.h"
 #include "common/core/record.h"
 #include "common/wire/message.h"
+#include "common/wire/socket.h"
 
 struct sqlite3;
 struct runs;
@@ -51,10 +52,14 @@ struct run {
     char *activity;
     bool dirty;
 
+    bool has_key; // it was opened under this key
+    unsigned char key[WIRE_KEY_SIZE];
+
     struct run_stream *streams; // parallel to delivery.lanes
     size_t stream_count, stream_room;
     int64_t *names; // [i]: the store's id of the run's name i + 1, of delivery.names_known
     uint32_t name_room;
+    uint32_t names_kept; // of them; the rest is beyond a limit, known but not stored
 
     struct run *next_in_bucket;
 };
@@ -73,9 +78,19 @@ MUST_CHECK enum status runs_reload(struct runs *runs, uint64_t now_ns, struct er
 MUST_CHECK enum status runs_find(struct runs *runs, const unsigned char uuid[MESSAGE_RUN_SIZE],
                                  struct run **out, struct error *err);
 
-// Adds the run that a Hello describes.
+// How many names a run may have from now on.
+void runs_limit_names(struct runs *runs, uint32_t count);
+
+// Adds the run that a Hello describes; it belongs to `key` (NULL: to nobody with a
+// key).
 MUST_CHECK enum status runs_add(struct runs *runs, const struct message_hello *hello,
-                                int64_t received_ns, struct run **out, struct error *err);
+                                const unsigned char *key, int64_t received_ns, struct run **out,
+                                struct error *err);
+
+// How many runs of the key (NULL: of those without one) are not over and were heard
+// of since `since_ns`, by what was flushed.
+MUST_CHECK enum status runs_count_unfinished(struct runs *runs, const unsigned char *key,
+                                             int64_t since_ns, int64_t *count, struct error *err);
 
 // Takes from a later Hello of the run what was not known at its first: a producer
 // says Hello before it has looked for devices.
@@ -108,7 +123,7 @@ int64_t runs_last_id(const struct runs *runs);
 
 void run_free(struct run *run); // NULL is fine
 
-// The store's id of the run's next name.  STATUS_NOMEM.
+// The store's id of the run's next name; 0: it is not kept.  STATUS_NOMEM.
 MUST_CHECK enum status run_append_name(struct run *run, int64_t name);
 
 // A place for each stream that the protocol knows.

@@ -7,14 +7,17 @@
 static const char *const texts[STATEMENT_COUNT] = {
     [STATEMENT_RUN_FIND] = "SELECT run, \"end\", ended_ns, heard_ns, stored, duplicates, refused,"
                            " clock_suspects, unknown_columns, last_activity, device_count,"
-                           " clock_offset_ns, clock_error_ns FROM run WHERE uuid = ?",
+                           " clock_offset_ns, clock_error_ns, key FROM run WHERE uuid = ?",
     [STATEMENT_RUN_OPEN] = "SELECT uuid FROM run WHERE \"end\" = 0",
     [STATEMENT_RUN_ADD] =
         "INSERT INTO run(started_ns, received_ns, heard_ns, uuid, host, pid,"
         " \"end\", worker_version, protocol, os, kernel, cpu, cpu_count,"
         " cpu_governor, host_memory_bytes, container, device_count, driver,"
-        " cuda, produced, stored, duplicates)"
-        " VALUES(?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0, 0)",
+        " cuda, key, produced, stored, duplicates)"
+        " VALUES(?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0, 0)",
+    // The condition is the index's own.
+    [STATEMENT_RUN_UNFINISHED] = "SELECT count(*) FROM run INDEXED BY run_owner WHERE key IS ?"
+                                 " AND heard_ns >= ? AND \"end\" IN (0, 3)",
     [STATEMENT_RUN_UPDATE] = "UPDATE run SET \"end\" = ?, ended_ns = ?, heard_ns = ?, produced = ?,"
                              " stored = ?, duplicates = ?, refused = ?, clock_suspects = ?,"
                              " unknown_columns = ?, last_activity = ?, device_count = ?,"

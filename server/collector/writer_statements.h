@@ -13,9 +13,10 @@ struct sqlite3;
 struct sqlite3_stmt;
 
 enum statement {
-    STATEMENT_RUN_FIND, // uuid
-    STATEMENT_RUN_OPEN, // uuids of open runs
-    STATEMENT_RUN_ADD,  // see writer_runs.c
+    STATEMENT_RUN_FIND,       // uuid
+    STATEMENT_RUN_OPEN,       // uuids of open runs
+    STATEMENT_RUN_ADD,        // see writer_runs.c
+    STATEMENT_RUN_UNFINISHED, // key, heard since
     STATEMENT_RUN_UPDATE,
     STATEMENT_RUN_DESCRIBE, // see writer_runs.c
     STATEMENT_NAME_ADD,     // text

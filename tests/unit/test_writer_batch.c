@@ -21,6 +21,7 @@ static struct queue *acks;
 static struct table_builder *builder;
 
 static const unsigned char run_id[16] = {1, 2, 3, 4};
+static char sender; // of messages: every byte of its key; 0: it has none
 
 static int set_up(void **state)
 {
@@ -42,6 +43,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     (void)state;
+    sender = 0;
     table_builder_free(builder);
     batches_free(batches);
     queue_free(acks, answer_free);
@@ -74,6 +76,8 @@ static void group(const struct message *message, bool fail)
     struct error err = {0};
     struct work work = {.kind = WORK_MESSAGE, .received_ns = INT64_C(1790000000000000000)};
     work.message = *message;
+    work.has_key = sender != 0;
+    memset(work.key, sender, sizeof work.key);
     exec("BEGIN");
     batches_begin(batches);
     if (batches_take(batches, &work, &err) != STATUS_OK || runs_flush(runs, &err) != STATUS_OK)
@@ -652,6 +656,151 @@ static void test_after_a_rollback_runs_are_greeted(void **state)
     free_ack(ack);
 }
 
+// ---- Owners and limits -------------------------------------------------------------
+
+static struct message hello_of(unsigned char run)
+{
+    struct message message = {.kind = MESSAGE_HELLO};
+    message.hello = (struct message_hello){.protocol = 1, .host = {4, "host"}};
+    memset(message.hello.run, run, sizeof message.hello.run);
+    return message;
+}
+
+// The error in the answer to a message; empty where there is none.
+static const char *error_for(const struct message *message)
+{
+    static char text[128];
+    group(message, false);
+    struct message *ack = last_ack();
+    assert_non_null(ack);
+    (void)snprintf(text, sizeof text, "%.*s", (int)ack->ack.error.size,
+                   ack->ack.error.size ? ack->ack.error.bytes : "");
+    free_ack(ack);
+    return text;
+}
+
+static void test_a_run_belongs_to_the_key_that_opened_it(void **state)
+{
+    (void)state;
+    static const char others[] = {'b', 0};
+    sender = 'a';
+    hello();
+    struct message all = operations(1, 2);
+    assert_string_equal(error_for(&all), "");
+    char key[WIRE_KEY_TEXT_SIZE];
+    unsigned char bytes[WIRE_KEY_SIZE];
+    memset(bytes, 'a', sizeof bytes);
+    char sql[256];
+    (void)snprintf(sql, sizeof sql, "SELECT count(*) FROM run WHERE key = '%s'",
+                   wire_key_text(key, bytes));
+    assert_int_equal(integer(sql), 1);
+    for (unsigned round = 0; round < 2; round++) {
+        for (size_t i = 0; i < COUNT_OF(others); i++) {
+            sender = others[i];
+            struct message said = hello_of(0);
+            memcpy(said.hello.run, run_id, sizeof run_id);
+            assert_string_equal(error_for(&said), "this run belongs to another key");
+            all = operations(3, 4);
+            assert_string_equal(error_for(&all), "this run belongs to another key");
+            const struct message goodbye = killed_goodbye();
+            assert_string_equal(error_for(&goodbye), "this run belongs to another key");
+        }
+        assert_int_equal(integer("SELECT count(*) FROM operation"), 2);
+        assert_int_equal(integer("SELECT \"end\" FROM run"), RECORD_RUN_END_OPEN);
+        runs_forget(runs); // as the store has it, too
+    }
+    sender = 'a';
+    hello();
+    all = operations(3, 4);
+    assert_string_equal(error_for(&all), "");
+    // And one without a key goes on without one.
+    sender = 0;
+    struct message said = hello_of(9);
+    assert_string_equal(error_for(&said), "");
+    sender = 'a';
+    assert_string_equal(error_for(&said), "this run belongs to another key");
+}
+
+static void test_runs_of_a_key_that_are_not_over(void **state)
+{
+    (void)state;
+    struct limits limits = LIMITS_DEFAULT;
+    limits.runs_per_key = 3;
+    batches_set_rules(batches, &(struct batches_rules){.limits = limits});
+    for (unsigned char run = 1; run <= 5; run++) {
+        const struct message said = hello_of(run);
+        assert_int_equal(strlen(error_for(&said)) != 0, run > 3);
+    }
+    const struct message known = hello_of(2);
+    assert_string_equal(error_for(&known), "");
+    sender = 'a'; // another one's are counted apart
+    const struct message other = hello_of(6);
+    assert_string_equal(error_for(&other), "");
+    sender = 0;
+    struct message goodbye = {.kind = MESSAGE_GOODBYE, .goodbye = {.ended_ns = 1}};
+    memset(goodbye.goodbye.run, 2, sizeof goodbye.goodbye.run);
+    assert_string_equal(error_for(&goodbye), "");
+    const struct message next = hello_of(7);
+    assert_string_equal(error_for(&next), "");
+    const struct message one_more = hello_of(8);
+    assert_string_not_equal(error_for(&one_more), "");
+    exec("UPDATE run SET heard_ns = heard_ns - 3600000000001"); // long silent
+    assert_string_equal(error_for(&one_more), "");
+}
+
+// Names beyond the limit are told once and not kept; what refers to them is refused.
+static void test_names_beyond_the_limit(void **state)
+{
+    (void)state;
+    static const struct wire_bytes four[] = {{1, "a"}, {1, "b"}, {1, "c"}, {1, "d"}};
+    struct limits limits = LIMITS_DEFAULT;
+    struct refusals *refusals = NULL;
+    assert_int_equal(refusals_new(&refusals, NULL), STATUS_OK);
+    limits.names = 2;
+    batches_set_rules(batches, &(struct batches_rules){.limits = limits, .refusals = refusals});
+    hello();
+    struct message message = operations(1, 2);
+    message.batch.names = four;
+    message.batch.name_count = COUNT_OF(four);
+    group(&message, false);
+    struct message *ack = last_ack();
+    assert_int_equal(ack->ack.delivery.names_known, 4);
+    assert_int_equal(ack->ack.refused_count, 0);
+    free_ack(ack);
+    assert_int_equal(integer("SELECT count(*) FROM run_name"), 2);
+    exec("BEGIN");
+    assert_int_equal(refusals_save(refusals, db, 7, NULL), STATUS_OK);
+    exec("ROLLBACK");
+    refusals_saved(refusals, false);
+    assert_true(refusals_are_waiting(refusals));
+    exec("BEGIN");
+    assert_int_equal(refusals_save(refusals, db, 7, NULL), STATUS_OK);
+    exec("COMMIT");
+    refusals_saved(refusals, true);
+    assert_false(refusals_are_waiting(refusals));
+    assert_int_equal(integer("SELECT count FROM refusal WHERE reason = 'names' AND last_ns = 7"),
+                     2);
+    struct record record;
+    fill(&record, RECORD_KIND_OPERATION);
+    record_set_name(&record, OPERATION_OPERATION, 3);
+    table_builder_reset(builder);
+    assert_int_equal(table_builder_add(builder, 3, &record), STATUS_OK);
+    message.batch.first = message.batch.last = 3;
+    message.batch.name_count = 0;
+    message.batch.tables = table_builder_tables(builder, &message.batch.table_count);
+    group(&message, false);
+    ack = last_ack();
+    assert_int_equal(ack->ack.refused_count, 1);
+    assert_int_equal(ack->ack.delivery.next[0].next, 4);
+    free_ack(ack);
+    assert_int_equal(integer("SELECT count(*) FROM range WHERE detail LIKE '%--max-names%'"), 1);
+    message = operations(4, 5); // those that are kept go on
+    group(&message, false);
+    free_ack(last_ack());
+    assert_int_equal(integer("SELECT count(*) FROM operation"), 4);
+    refusals_free(refusals);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -668,6 +817,9 @@ int main(void)
         TEST(test_runs_are_numbered_on),
         TEST(test_devices_are_counted),
         TEST(test_after_a_rollback_runs_are_greeted),
+        TEST(test_a_run_belongs_to_the_key_that_opened_it),
+        TEST(test_runs_of_a_key_that_are_not_over),
+        TEST(test_names_beyond_the_limit),
     };
     return cmocka_run_group_tests_name("writer_batch", tests, NULL, NULL);
 }

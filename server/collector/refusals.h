@@ -1,0 +1,53 @@
+// What was not taken, counted by reason: any thread counts, the writer adds what
+// has come together to the store's table `refusal` along with its commits.
+#ifndef INFERSTAT_COLLECTOR_REFUSALS_H
+#define INFERSTAT_COLLECTOR_REFUSALS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/core/error.h"
+
+// Reason, its key in the table, and what one of it is.
+#define REFUSALS(X)                                                                                \
+    X(UNDECODABLE, "undecodable")   /* a frame that was no message, or not for its socket */       \
+    X(MESSAGE_SIZE, "message_size") /* a batch larger than one may be */                           \
+    X(NAMES, "names")               /* a name beyond what a run, or the store, may have */         \
+    X(STREAMS, "streams")           /* a message of one stream more than a run may have */         \
+    X(RUNS, "runs")                 /* a Hello of one run more than a key may have open */         \
+    X(CONNECTIONS, "connections")   /* a connection beyond the limit */                            \
+    X(OVER_CREDIT, "over_credit")   /* a message of a peer far beyond its credit */                \
+    X(DENIED, "denied")             /* a message whose sender has not the role for it */           \
+    X(WRONG_OWNER, "wrong_owner")   /* a message of a run that belongs to another key */           \
+    X(REVOKED, "revoked")           /* a message under a key that is authorized no longer */       \
+    X(STRANGER, "stranger")         /* a connection under a key that is not authorized */          \
+    X(HANDSHAKE, "handshake")       /* a connection that broke off before it stood */
+
+enum refusal {
+#define REFUSAL_ENUM(name, key) REFUSAL_##name,
+    REFUSALS(REFUSAL_ENUM)
+#undef REFUSAL_ENUM
+        REFUSAL_COUNT
+};
+
+struct refusals;
+struct sqlite3;
+
+MUST_CHECK enum status refusals_new(struct refusals **out, struct error *err);
+void refusals_free(struct refusals *refusals); // NULL is fine
+
+// Any thread.  NULL is fine, where nobody counts.
+void refusals_count(struct refusals *refusals, enum refusal reason, uint64_t count);
+
+// ---- The writer -----------------------------------------------------------------
+
+// Whether something was counted that is not in the store.
+bool refusals_are_waiting(struct refusals *refusals);
+
+// Adds what was counted to the table, in the transaction that is open.  Then either
+// it was committed, or it was not and all is still to be added.
+MUST_CHECK enum status refusals_save(struct refusals *refusals, struct sqlite3 *db, int64_t now_ns,
+                                     struct error *err);
+void refusals_saved(struct refusals *refusals, bool committed);
+
+#endif
