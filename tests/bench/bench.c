@@ -11,7 +11,7 @@
 #include "tests/support/folder.h"
 
 static const char *program_name = "bench";
-static char folder[FOLDER_PATH_SIZE];
+static char folder[FOLDER_PATH_SIZE], memory_folder[FOLDER_PATH_SIZE];
 static bool json_open;
 
 // ---- Figures --------------------------------------------------------------------------
@@ -124,17 +124,30 @@ size_t bench_threads(pid_t *threads, size_t room)
 
 // ---- Beginning and end ------------------------------------------------------------------
 
-static void remove_folder(void)
+static void remove_folders(void)
 {
     folder_remove(folder);
+    if (*memory_folder)
+        folder_remove(memory_folder);
 }
 
 const char *bench_open(const char *program)
 {
     program_name = program;
     folder_make(folder);
-    (void)atexit(remove_folder);
+    (void)atexit(remove_folders);
     return folder;
+}
+
+const char *bench_memory_folder(void)
+{
+    static const char place[] = "/dev/shm/inferstat-test-XXXXXX";
+    if (*memory_folder)
+        return memory_folder;
+    memcpy(memory_folder, place, sizeof place);
+    if (!mkdtemp(memory_folder))
+        folder_make(memory_folder);
+    return memory_folder;
 }
 
 void bench_die(const char *what, const char *why)

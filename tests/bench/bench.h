@@ -39,6 +39,10 @@ size_t bench_threads(pid_t *threads, size_t room);
 _Noreturn void bench_die(const char *what, const char *why);
 const char *bench_open(const char *program);
 
+// A second folder, in memory where there is /dev/shm: for run files, which lie
+// there in real life.  Removed like the first.
+const char *bench_memory_folder(void);
+
 // One pair of a JSON object; the first of the object opens it, bench_json_end ends
 // it.  A number that is not finite is printed as null.
 void bench_json_number(const char *key, double value, int digits);

@@ -247,6 +247,7 @@ static struct setting open_setting(const char *folder)
     inferstat_options_init(&options);
     options.collector = address;
     options.run_folder = folder;
+    options.spool_folder = "";
     struct inferstat_error err;
     struct setting setting;
     if (inferstat_open(&setting.monitor, &options, &err) != INFERSTAT_OK) {

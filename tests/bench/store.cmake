@@ -7,3 +7,10 @@ target_link_libraries(bench_ingest PRIVATE
   Threads::Threads)
 target_compile_definitions(bench_ingest PRIVATE INFERSTATD="$<TARGET_FILE:inferstatd>")
 add_dependencies(bench_ingest inferstatd)
+
+add_executable(bench_latency bench_latency.c)
+target_link_libraries(bench_latency PRIVATE
+  inferstat_options inferstat_bench inferstat_monitor inferstat_store inferstat_test_producer
+  inferstat_test_folder Threads::Threads)
+target_compile_definitions(bench_latency PRIVATE INFERSTATD="$<TARGET_FILE:inferstatd>")
+add_dependencies(bench_latency inferstatd)
