@@ -35,8 +35,8 @@ MUST_CHECK enum status keys_create(struct wire_keypair *out, const char *path, c
 MUST_CHECK enum status keys_read(struct wire_keypair *out, const char *path, struct error *err);
 
 // Reads public keys, one a line, each the key and perhaps a comment; blank lines
-// and those that begin with '#' are skipped.  At most `max`; STATUS_INVALID names
-// the line that is wrong, or says that there is none or are too many.
+// and those that begin with '#', which no key does, are skipped.  At most `max`; STATUS_INVALID
+// names the line that is wrong, or says that there is none or are too many.
 MUST_CHECK enum status keys_read_public(unsigned char (*out)[WIRE_KEY_SIZE], size_t max,
                                         size_t *count, const char *path, struct error *err);
 

@@ -43,7 +43,8 @@ struct wire_keypair {
     unsigned char public_key[WIRE_KEY_SIZE], secret_key[WIRE_KEY_SIZE];
 };
 
-// A new pair, from the system's randomness.
+// A new pair, from the system's randomness.  Its public key begins with a letter or
+// digit when written in Z85, so that nobody takes it for an option.
 MUST_CHECK enum status wire_keypair_new(struct wire_keypair *out, struct error *err);
 
 // Whether the public key is the one of the secret key.

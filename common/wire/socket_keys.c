@@ -1,6 +1,7 @@
 // Keys of CURVE: made, checked and written by libzmq.
 #include <zmq.h>
 
+#include <ctype.h>
 #include <errno.h>
 #include <string.h>
 
@@ -11,9 +12,11 @@ static const unsigned char no_key[WIRE_KEY_SIZE];
 enum status wire_keypair_new(struct wire_keypair *out, struct error *err)
 {
     char public_text[WIRE_KEY_TEXT_SIZE], secret_text[WIRE_KEY_TEXT_SIZE];
-    if (zmq_curve_keypair(public_text, secret_text) != 0)
-        return error_set(err, errno == ENOTSUP ? STATUS_UNSUPPORTED : STATUS_IO,
-                         "keys: libzmq makes none: %s", zmq_strerror(errno));
+    do {
+        if (zmq_curve_keypair(public_text, secret_text) != 0)
+            return error_set(err, errno == ENOTSUP ? STATUS_UNSUPPORTED : STATUS_IO,
+                             "keys: libzmq makes none: %s", zmq_strerror(errno));
+    } while (!isalnum((unsigned char)public_text[0])); // of 85 characters 62 are
     bool made = wire_key_parse(out->public_key, public_text) &&
                 wire_key_parse(out->secret_key, secret_text);
     explicit_bzero(secret_text, sizeof secret_text);

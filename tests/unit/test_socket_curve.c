@@ -2,6 +2,7 @@
 #include "common/wire/socket.h"
 
 #include <arpa/inet.h>
+#include <ctype.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <pthread.h>
@@ -184,6 +185,12 @@ static void test_keys(void **state)
     assert_true(wire_key_parse(key, text));
     assert_memory_equal(key, pair.public_key, WIRE_KEY_SIZE);
     assert_string_not_equal(text, wire_key_text(other_text, other.public_key));
+    for (int i = 0; i < 200; i++) {
+        struct wire_keypair many;
+        assert_int_equal(wire_keypair_new(&many, NULL), STATUS_OK);
+        assert_true(isalnum((unsigned char)wire_key_text(text, many.public_key)[0]));
+    }
+    (void)wire_key_text(text, pair.public_key);
     memcpy(other.secret_key, pair.secret_key, WIRE_KEY_SIZE);
     assert_false(wire_keypair_fits(&other));
 

@@ -1,0 +1,177 @@
+#include "common/wire/trust.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "common/wire/keys.h"
+#include "common/wire/text_file.h"
+
+static const char system_list[] = "/etc/inferstat/known_collectors";
+
+// The server keys of an address, as they are found.
+struct keyring {
+    unsigned char keys[TRUST_PASSES_MAX][WIRE_KEY_SIZE];
+    size_t count;
+};
+
+// ---- known_collectors ----------------------------------------------------------------
+
+static bool is_same_place(const struct address *left, const struct address *right)
+{
+    char left_text[ADDRESS_TEXT_SIZE], right_text[ADDRESS_TEXT_SIZE];
+    return strcasecmp(address_endpoint(left_text, left, ADDRESS_INGEST),
+                      address_endpoint(right_text, right, ADDRESS_INGEST)) == 0;
+}
+
+static void add_key(struct keyring *ring, const unsigned char key[WIRE_KEY_SIZE])
+{
+    for (size_t i = 0; i < ring->count; i++)
+        if (memcmp(ring->keys[i], key, WIRE_KEY_SIZE) == 0)
+            return;
+    if (ring->count < TRUST_PASSES_MAX)
+        memcpy(ring->keys[ring->count++], key, WIRE_KEY_SIZE);
+}
+
+// Takes one line of known_collectors.
+static enum status read_known(struct keyring *ring, const struct address *address, char *line,
+                              struct error *err)
+{
+    const char *place = text_file_word(&line);
+    const char *text = text_file_word(&line);
+    struct address known;
+    unsigned char key[WIRE_KEY_SIZE];
+    enum status status = address_parse(&known, place ? place : "", err);
+    if (status != STATUS_OK)
+        return status;
+    if (!text || !wire_key_parse(key, text))
+        return error_set(err, STATUS_INVALID,
+                         "not a public key behind the address (a line is ADDRESS KEY [COMMENT])");
+    if (is_same_place(&known, address))
+        add_key(ring, key);
+    return STATUS_OK;
+}
+
+// Adds the keys that a list has for the address.  One that is not there has none.
+static enum status read_list(struct keyring *ring, const char *path, const struct address *address,
+                             struct error *err)
+{
+    struct text_file *file = NULL;
+    enum status status = text_file_open(&file, path, TEXT_FILE_TRUSTED, err);
+    if (status == STATUS_NOT_FOUND)
+        return STATUS_OK;
+    char *line;
+    while (status == STATUS_OK && (line = text_file_next_entry(file))) {
+        status = read_known(ring, address, line, err);
+        if (status != STATUS_OK)
+            (void)error_prefix(err, status, "%.200s:%u", path, text_file_line(file));
+    }
+    if (status == STATUS_OK)
+        status = text_file_status(file, err);
+    text_file_close(file);
+    return status;
+}
+
+static enum status read_lists(struct keyring *ring, const struct address *address,
+                              struct error *err)
+{
+    char path[KEYS_PATH_SIZE];
+    enum status status = STATUS_OK;
+    if (keys_default_path(path, sizeof path, "known_collectors", NULL) == STATUS_OK)
+        status = read_list(ring, path, address, err);
+    return status == STATUS_OK ? read_list(ring, system_list, address, err) : status;
+}
+
+// ---- Deciding ----------------------------------------------------------------------
+
+static const char *option_or_environment(const char *option, const char *variable)
+{
+    const char *value = option ? option : getenv(variable);
+    return value && value[0] ? value : NULL;
+}
+
+static enum status find_server_keys(struct keyring *ring, const struct address *address,
+                                    const struct trust_options *options, struct error *err)
+{
+    const char *named = option_or_environment(options->server_key, "INFERSTAT_SERVER_KEY");
+    if (!named)
+        return read_lists(ring, address, err);
+    if (wire_key_parse(ring->keys[0], named)) {
+        ring->count = 1;
+        return STATUS_OK;
+    }
+    enum status status = keys_read_public(ring->keys, TRUST_PASSES_MAX, &ring->count, named, err);
+    return status == STATUS_OK ? status
+                               : error_prefix(err, status, "the collector's key (--server-key)");
+}
+
+static enum status read_own_key(struct wire_keypair *out, const struct trust_options *options,
+                                struct error *err)
+{
+    char path[KEYS_PATH_SIZE];
+    const char *named = option_or_environment(options->key_file, "INFERSTAT_KEY");
+    if (named)
+        return keys_read(out, named, err);
+    enum status status = keys_default_path(path, sizeof path, "key", err);
+    if (status == STATUS_OK)
+        status = keys_read(out, path, err);
+    if (status != STATUS_NOT_FOUND)
+        return status;
+    return error_set(err, STATUS_NOT_FOUND,
+                     "the collector wants a key and there is none yet (make one with `inferstat "
+                     "keygen`, or name its file with --key)");
+}
+
+static enum status plain(struct trust *out, const struct address *address, bool insecure,
+                         struct error *err)
+{
+    char text[ADDRESS_TEXT_SIZE];
+    if (address_is_local(address))
+        return STATUS_OK;
+    if (!insecure)
+        return error_set(err, STATUS_DENIED,
+                         "%.200s: not trusted: its key is not known (name it with --server-key, or "
+                         "in known_collectors; --insecure goes without)",
+                         address_text(text, address));
+    (void)snprintf(out->warning, sizeof out->warning,
+                   "%.120s: without keys: anybody on the way can read and change what is sent",
+                   address_text(text, address));
+    return STATUS_OK;
+}
+
+static enum status with_keys(struct trust *out, const struct keyring *ring,
+                             const struct trust_options *options, struct error *err)
+{
+    struct wire_keypair own;
+    enum status status = read_own_key(&own, options, err);
+    if (status != STATUS_OK)
+        return status;
+    for (size_t i = 0; i < ring->count; i++) {
+        out->passes[i].own = own;
+        memcpy(out->passes[i].server_key, ring->keys[i], WIRE_KEY_SIZE);
+    }
+    out->pass_count = (unsigned)ring->count;
+    explicit_bzero(&own, sizeof own);
+    return STATUS_OK;
+}
+
+enum status trust_resolve(struct trust *out, const struct address *address,
+                          const struct trust_options *options, struct error *err)
+{
+    struct keyring ring = {0};
+    *out = (struct trust){0};
+    if (address->is_ipc)
+        return STATUS_OK;
+    enum status status = find_server_keys(&ring, address, options, err);
+    if (status != STATUS_OK)
+        return status;
+    if (ring.count == 0)
+        return plain(out, address, options->insecure, err);
+    return with_keys(out, &ring, options, err);
+}
+
+const struct wire_pass *trust_pass(const struct trust *trust, unsigned attempt)
+{
+    return trust->pass_count ? &trust->passes[attempt % trust->pass_count] : NULL;
+}
