@@ -78,9 +78,12 @@ enum status ring_attach(struct ring **out, void *memory, size_t size)
     return STATUS_OK;
 }
 
-void ring_begin_after(struct ring *ring, uint64_t number)
+void ring_skip_to(struct ring *ring, uint64_t number)
 {
-    assert(atomic_load_explicit(&ring->produced, memory_order_relaxed) == 0);
+    const uint64_t produced = atomic_load_explicit(&ring->produced, memory_order_relaxed);
+    assert(produced == atomic_load_explicit(&ring->released, memory_order_relaxed));
+    if (number <= produced)
+        return;
     ring->released_seen = number;
     atomic_store_explicit(&ring->released, number, memory_order_relaxed);
     atomic_store_explicit(&ring->produced, number, memory_order_release);

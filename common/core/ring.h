@@ -30,9 +30,9 @@ MUST_CHECK enum status ring_init(struct ring **out, void *memory, uint32_t capac
 // STATUS_CORRUPT where they cannot be true.
 MUST_CHECK enum status ring_attach(struct ring **out, void *memory, size_t size);
 
-// Makes an empty ring that nobody uses yet go on after `number`: it and all before
-// it count as produced and released.
-void ring_begin_after(struct ring *ring, uint64_t number);
+// Makes an empty ring go on after `number`, which with all before it counts as
+// produced and released; nothing where it is beyond that.  For who owns both ends.
+void ring_skip_to(struct ring *ring, uint64_t number);
 
 uint32_t ring_capacity(const struct ring *ring);
 

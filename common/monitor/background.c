@@ -24,14 +24,12 @@ struct background {
     pthread_t thread;
     int wake_fd;
     sem_t started;
-    const struct address *address; // borrowed until started
     enum status start_status;
     struct error start_error;
     _Atomic bool stopping;
     _Atomic uint64_t deadline_ns;
     _Atomic(struct publisher *) publisher; // made and used by the thread; others only count by it
-    bool finished;
-    uint64_t acknowledged;
+    struct background_end end;
 
     // The thread's own.
     struct ring *ring; // stream 0
@@ -160,16 +158,33 @@ static void finish(struct background *background, struct publisher *publisher)
         const uint64_t left = deadline - now;
         wait_a_step(background, publisher, left < closing_step_ns ? left : closing_step_ns);
     }
-    background->finished = publisher_is_finished(publisher);
+    background->end.finished = publisher_is_finished(publisher);
+    if (!background->end.finished)
+        background->end.in_rings = publisher_spool_all(publisher);
+    background->end.acknowledged = publisher_acknowledged(publisher);
+}
+
+static enum status open_publisher(struct publisher **out, struct inferstat_monitor *monitor,
+                                  struct error *err)
+{
+    const struct publisher_settings settings = {
+        .file = monitor->file,
+        .spool = monitor->spool,
+        .address = &monitor->address,
+        .trust = &monitor->trust,
+        .log = monitor->log,
+        .log_context = monitor->log_context,
+    };
+    return publisher_open(out, &settings, err);
 }
 
 static void *run(void *context)
 {
     struct background *background = context;
     struct publisher *publisher = NULL;
-    if (background->address)
-        background->start_status = publisher_open(&publisher, background->monitor,
-                                                  background->address, &background->start_error);
+    if (background->monitor->file)
+        background->start_status =
+            open_publisher(&publisher, background->monitor, &background->start_error);
     atomic_store_explicit(&background->publisher, publisher, memory_order_release);
     const bool running = background->start_status == STATUS_OK;
     (void)sem_post(&background->started);
@@ -182,10 +197,9 @@ static void *run(void *context)
         }
         wait_a_step(background, publisher, idle_ns(background, publisher));
     }
-    background->finished = !publisher;
+    background->end.finished = !publisher;
     if (publisher) {
         finish(background, publisher);
-        background->acknowledged = publisher_acknowledged(publisher);
         publisher_close(publisher);
     }
     return NULL;
@@ -246,13 +260,12 @@ static enum status start_thread(struct background *background, struct error *err
 }
 
 enum status background_start(struct background **out, struct inferstat_monitor *monitor,
-                             const struct address *address, struct error *err)
+                             struct error *err)
 {
     struct background *background = calloc(1, sizeof *background);
     if (!background)
         return error_set(err, STATUS_NOMEM, "monitor: out of memory");
     background->monitor = monitor;
-    background->address = address;
     (void)sem_init(&background->started, 0, 0);
 
     enum status status = prepare(background, err);
@@ -266,7 +279,7 @@ enum status background_start(struct background **out, struct inferstat_monitor *
     return STATUS_OK;
 }
 
-bool background_stop(struct background *background, uint64_t timeout_ns, uint64_t *acknowledged)
+struct background_end background_stop(struct background *background, uint64_t timeout_ns)
 {
     const uint64_t now = clock_monotonic_ns();
     const uint64_t deadline = timeout_ns > UINT64_MAX - now ? UINT64_MAX : now + timeout_ns;
@@ -275,10 +288,9 @@ bool background_stop(struct background *background, uint64_t timeout_ns, uint64_
     const uint64_t one = 1;
     (void)!write(background->wake_fd, &one, sizeof one);
     (void)pthread_join(background->thread, NULL);
-    const bool finished = background->finished;
-    *acknowledged = background->acknowledged;
+    const struct background_end end = background->end;
     free_background(background);
-    return finished;
+    return end;
 }
 
 uint64_t background_acknowledged(const struct background *background)

@@ -5,15 +5,21 @@
 
 #include "common/monitor/monitor.h"
 
-// Starts the thread, with all signals blocked.  `address` is NULL when nothing is
-// reported.  What the thread could not open is an error here.
+// Starts the thread, with all signals blocked.  What the thread could not open is an
+// error here.
 MUST_CHECK enum status background_start(struct background **out, struct inferstat_monitor *monitor,
-                                        const struct address *address, struct error *err);
+                                        struct error *err);
 
-// Has everything sent and acknowledged, or waits `timeout_ns`; ends the thread.
-// Returns whether the collector has committed the run's end (true when nothing is
-// reported).  `acknowledged` gets the records it acknowledged.
-bool background_stop(struct background *background, uint64_t timeout_ns, uint64_t *acknowledged);
+// How the end went.
+struct background_end {
+    bool finished;         // the collector has committed the run's end, or nothing is reported
+    uint64_t acknowledged; // records
+    uint64_t in_rings;     // records that the run file alone has
+};
+
+// Has everything sent and acknowledged, or waits `timeout_ns` and spools what is
+// left; ends the thread.
+struct background_end background_stop(struct background *background, uint64_t timeout_ns);
 
 // Records acknowledged so far.  Any thread.
 uint64_t background_acknowledged(const struct background *background);

@@ -2,11 +2,10 @@
 //
 // One monitor a process; trackers for startup, model loads, inferences and
 // operations.  A finished tracker becomes one record in the calling thread's
-// ring (memory mapped from a file, so that a killed process loses nothing that
-// was recorded); a publisher thread of the library's own sends records to the
-// collector and frees them when the collector has committed them.  Nothing here
-// ever waits for the collector.  A ring that is full drops the record and counts
-// the drop; the count is reported.
+// ring; a publisher thread of the library's own sends records to the collector and
+// frees them when the collector has committed them.  Nothing here ever waits for the
+// collector.  A ring that is full drops the record and counts the drop; the count is
+// reported.
 //
 //     struct inferstat_options options;
 //     inferstat_options_init(&options);
@@ -27,8 +26,28 @@
 //     inferstat_inference_free(inference);
 //     inferstat_close(monitor, 2000000000, NULL);
 //
+// What is where, when.  A record is in this thread's ring when the call that makes it
+// (_end, _add_) returns.  The rings are memory mapped from the run file, on tmpfs: a
+// process that is killed, however, loses none of them.  Once the collector has
+// committed a record, and said so, its slot is free again.  Where the collector is
+// away, records are written to the spool on disk as well, when a ring is half full
+// and every two seconds: a host that goes down loses what is not there yet.  What a
+// process leaves is sent by the next one that opens a monitor on the host with the
+// same folders, under the old run's name, or by `inferstat spool flush`; the run is
+// then marked as killed, with what each of its threads was doing.
+//
 // Threads: a monitor may be used by any number of threads at once.  A tracker
-// belongs to one thread at a time.  After fork() the child's calls do nothing.
+// belongs to one thread at a time.  A thread's first record takes a ring for it
+// (a lock, a system call, memory); what follows takes none of these.  A thread that
+// ends leaves its ring to the next new one, so that any number may come and go; there
+// are rings for 1023 at a time, and what the others record is counted as dropped.
+// inferstat_open and inferstat_close have to be over before, and begin after, any
+// other call with the same monitor; a call that races with inferstat_close is a fault
+// of the caller.
+//
+// fork(): the child's calls with its parent's monitor do nothing, nor do those of its
+// children; the parent's go on.  The child may open a monitor of its own, which is
+// another run.  vfork() and posix_spawn() need nothing.  Files are closed by exec.
 // Times are nanoseconds; memory is bytes.  Strings are UTF-8, copied.  Every
 // function accepts NULL for the monitor or tracker and then does nothing.
 #ifndef INFERSTAT_H
@@ -82,6 +101,19 @@ struct inferstat_options {
                                  // two from 64 to 2^20)
     uint32_t sample_ms;          // how often memory and processor use are sampled (default 1000,
                                  // 0: at the start only)
+    // The spool: where records go on disk when the collector is away for longer than
+    // the rings last.  NULL: INFERSTAT_SPOOL, else $XDG_STATE_HOME/inferstat/spool, else
+    // ~/.local/state/inferstat/spool, for root /var/lib/inferstat/spool; "": there is none.
+    const char *spool_folder;
+    uint64_t spool_bytes;      // of this run, at most; then its oldest records go, counted
+                               // (default 256 MiB, 4 MiB at least)
+    uint64_t spool_free_bytes; // what is left free on the file system, whatever happens
+                               // (default, UINT64_MAX: 1 GiB, or 5 % of it where that is less)
+    // Who the collector is and who we are, off this host; see inferstat-worker(1).
+    const char *key_file;   // NULL: INFERSTAT_KEY, else ~/.config/inferstat/key
+    const char *server_key; // the collector's, in Z85, or a file of them; NULL:
+                            // INFERSTAT_SERVER_KEY, else known_collectors
+    int insecure;           // not 0: plain TCP off this host is accepted
     // Receives a line of text about the library's own state (the collector went
     // away, came back; [LOAD] and [INFER] lines at info).  May be called from
     // any thread.  NULL: silence.
@@ -106,11 +138,12 @@ struct inferstat_totals {
 // Sends what is left, says goodbye, waits up to `timeout_ns` for the collector
 // to commit it, frees everything.  All trackers must have ended; no other thread
 // may use the monitor any more.  INFERSTAT_UNFINISHED when the deadline passed:
-// the records not acknowledged stay in the run file, which is then kept, with no
-// more than them allocated, until someone removes it, and the log names it.  A
-// process that is killed leaves its run file as it was: with rings of 4096 records
-// 1 MB for each thread that recorded and 1 MB for the library's own.  Nothing reads
-// such files again yet.  `totals` may be NULL.
+// then the records not acknowledged are written to the spool, for as long as the disk
+// takes, or stay in the run file where there is no spool or no room in it.  The
+// log says where they are, and the next process sends them.  A run file that stays
+// has little more allocated than the records in it; that of a process that was killed
+// is as it was: with rings of 4096 records 1 MB for each thread that recorded and
+// 1 MB for the library's own.  `totals` may be NULL.
 INFERSTAT_API enum inferstat_status inferstat_close(struct inferstat_monitor *monitor,
                                                     uint64_t timeout_ns,
                                                     struct inferstat_totals *totals);

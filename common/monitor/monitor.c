@@ -9,6 +9,7 @@
 
 #include "common/core/text.h"
 #include "common/monitor/background.h"
+#include "common/monitor/replay.h"
 #include "common/monitor/seat.h"
 #include "common/sys/files.h"
 #include "common/sys/process.h"
@@ -44,6 +45,8 @@ void inferstat_options_init(struct inferstat_options *options)
         .history_inferences = 100,
         .ring_records = 4096,
         .sample_ms = 1000,
+        .spool_bytes = SPOOL_BYTES_DEFAULT,
+        .spool_free_bytes = SPOOL_FREE_DEFAULT,
     };
 }
 
@@ -105,23 +108,133 @@ static enum status describe_run(struct runfile_run *run, const struct inferstat_
     return STATUS_OK;
 }
 
+// A path that means the same to a process that stands elsewhere; the caller frees it.
+static enum status copy_path(char **out, const char *path, struct error *err)
+{
+    char here[PATH_ROOM], whole[2 * PATH_ROOM];
+    if (path[0] == '/') {
+        *out = strdup(path);
+    } else {
+        if (!getcwd(here, sizeof here))
+            return error_set(err, STATUS_IO, "%s: the folder it is in cannot be found", path);
+        enum status status = files_join(whole, sizeof whole, here, path, err);
+        if (status != STATUS_OK)
+            return status;
+        *out = strdup(whole);
+    }
+    return *out ? STATUS_OK : error_set(err, STATUS_NOMEM, "monitor: out of memory");
+}
+
+static enum status find_run_folder(struct inferstat_monitor *monitor,
+                                   const struct inferstat_options *options, struct error *err)
+{
+    char folder[PATH_ROOM];
+    enum status status = options->run_folder ? files_make_folder(options->run_folder, 0700, err)
+                                             : runfile_default_folder(folder, sizeof folder, err);
+    if (status != STATUS_OK)
+        return status;
+    return copy_path(&monitor->run_folder, options->run_folder ? options->run_folder : folder, err);
+}
+
+// A folder that was named has to be one that can be used; the default one is made
+// when it is needed.
+static enum status find_spool_folder(struct inferstat_monitor *monitor,
+                                     const struct inferstat_options *options, struct error *err)
+{
+    char folder[PATH_ROOM];
+    if (options->spool_folder && !*options->spool_folder)
+        return STATUS_OK;
+    enum status status =
+        options->spool_folder ? files_make_folder(options->spool_folder, 0700, err) : STATUS_OK;
+    if (status == STATUS_OK)
+        status = spool_default_folder(folder, sizeof folder, options->spool_folder, err);
+    if (status != STATUS_OK)
+        return status;
+    return copy_path(&monitor->spool_folder, folder, err);
+}
+
+static enum status open_spool(struct inferstat_monitor *monitor,
+                              const struct inferstat_options *options, struct error *err)
+{
+    enum status status = find_spool_folder(monitor, options, err);
+    if (status != STATUS_OK || !monitor->spool_folder)
+        return status;
+    const struct spool_settings settings = {
+        .folder = monitor->spool_folder,
+        .bytes_max = options->spool_bytes,
+        .free_min = options->spool_free_bytes,
+    };
+    status = runfile_set_spool(monitor->file, monitor->spool_folder, err);
+    if (status == STATUS_OK)
+        status =
+            spool_open(&monitor->spool, &settings, runfile_run(monitor->file), monitor->names, err);
+    return status;
+}
+
 static enum status open_run_file(struct inferstat_monitor *monitor,
-                                 const struct inferstat_options *options,
-                                 const struct address *address, struct error *err)
+                                 const struct inferstat_options *options, struct error *err)
 {
     struct runfile_run run;
-    char folder[PATH_ROOM];
-    enum status status = describe_run(&run, options, address, err);
-    if (status == STATUS_OK && !options->run_folder)
-        status = runfile_default_folder(folder, sizeof folder, err);
-    else if (status == STATUS_OK)
-        status = files_make_folder(options->run_folder, 0700, err);
+    enum status status = describe_run(&run, options, &monitor->address, err);
     if (status == STATUS_OK)
-        status = runfile_create(&monitor->file, options->run_folder ? options->run_folder : folder,
-                                &run, options->ring_records, err);
+        status = find_run_folder(monitor, options, err);
     if (status == STATUS_OK)
-        monitor->names = runfile_names(monitor->file);
+        status =
+            runfile_create(&monitor->file, monitor->run_folder, &run, options->ring_records, err);
+    if (status != STATUS_OK)
+        return status;
+    monitor->names = runfile_names(monitor->file);
+    return open_spool(monitor, options, err);
+}
+
+static enum status copy_trust(struct inferstat_monitor *monitor,
+                              const struct inferstat_options *options, struct error *err)
+{
+    if (options->key_file)
+        monitor->key_file = strdup(options->key_file);
+    if (options->server_key)
+        monitor->server_key = strdup(options->server_key);
+    monitor->trust = (struct trust_options){.key_file = monitor->key_file,
+                                            .server_key = monitor->server_key,
+                                            .insecure = options->insecure != 0};
+    if ((options->key_file && !monitor->key_file) || (options->server_key && !monitor->server_key))
+        return error_set(err, STATUS_NOMEM, "monitor: out of memory");
+    return STATUS_OK;
+}
+
+// Everything that reporting takes, but for the thread.
+static enum status open_reporting(struct inferstat_monitor *monitor,
+                                  const struct inferstat_options *options, struct error *err)
+{
+    enum status status = find_collector(&monitor->address, options, err);
+    if (status == STATUS_OK)
+        status = copy_trust(monitor, options, err);
+    if (status == STATUS_OK)
+        status = open_run_file(monitor, options, err);
     return status;
+}
+
+// Sees to what runs before this one have left, if there is any.
+static void start_replay(struct inferstat_monitor *monitor)
+{
+    const struct replay_settings settings = {
+        .folders = {.runs = monitor->run_folder, .spools = monitor->spool_folder},
+        .trust = &monitor->trust,
+        .log = monitor->log,
+        .log_context = monitor->log_context,
+    };
+    struct orphans_list list;
+    struct error err = {.status = STATUS_OK};
+    enum status status = orphans_find(&list, &settings.folders, &err);
+    if (status == STATUS_OK) {
+        const bool others = list.count > 1; // one is this run's own
+        orphans_deinit(&list);
+        if (others)
+            status = replay_start(&monitor->replay, &settings, &err);
+    }
+    if (status != STATUS_OK)
+        monitor_log(monitor, INFERSTAT_LOG_WARNING, "what runs have left is not sent: %s",
+                    err.text);
 }
 
 // Without reporting names live in ordinary memory.
@@ -136,19 +249,26 @@ static enum status open_own_names(struct inferstat_monitor *monitor, struct erro
     return status == STATUS_OK ? status : error_set(err, status, "monitor: out of memory");
 }
 
-static void free_monitor(struct inferstat_monitor *monitor, bool remove_file)
+static void free_monitor(struct inferstat_monitor *monitor, bool remove_files)
 {
     seat_close(monitor);
-    if (remove_file)
+    if (remove_files) {
+        spool_remove(monitor->spool);
         runfile_remove(monitor->file);
-    else
+    } else {
+        spool_close(monitor->spool);
         runfile_close(monitor->file);
+    }
     if (monitor->area) {
         names_close(monitor->names);
         (void)munmap(monitor->area, names_area_size());
     }
     listeners_deinit(&monitor->listeners);
     (void)pthread_mutex_destroy(&monitor->seats_lock);
+    free(monitor->key_file);
+    free(monitor->server_key);
+    free(monitor->run_folder);
+    free(monitor->spool_folder);
     free(monitor);
 }
 
@@ -178,17 +298,10 @@ static enum status open_monitor(struct inferstat_monitor **out,
     enum status status = check_options(options, err);
     if (status != STATUS_OK)
         return status;
-    struct address address;
-    if (options->report)
-        status = find_collector(&address, options, err);
-    if (status != STATUS_OK)
-        return status;
-
     struct inferstat_monitor *monitor = new_monitor(options);
     if (!monitor)
         return error_set(err, STATUS_NOMEM, "monitor: out of memory");
-    status = options->report ? open_run_file(monitor, options, &address, err)
-                             : open_own_names(monitor, err);
+    status = options->report ? open_reporting(monitor, options, err) : open_own_names(monitor, err);
     if (status == STATUS_OK) {
         monitor->unknown_name = names_add(monitor->names, "unknown");
         status = monitor->unknown_name
@@ -196,12 +309,13 @@ static enum status open_monitor(struct inferstat_monitor **out,
                      : error_set(err, STATUS_IO, "run file: no room for names on its file system");
     }
     if (status == STATUS_OK)
-        status =
-            background_start(&monitor->background, monitor, options->report ? &address : NULL, err);
+        status = background_start(&monitor->background, monitor, err);
     if (status != STATUS_OK) {
         free_monitor(monitor, true);
         return status;
     }
+    if (monitor->file)
+        start_replay(monitor);
     *out = monitor;
     return STATUS_OK;
 }
@@ -243,16 +357,18 @@ static void sum_up(struct inferstat_monitor *monitor, uint64_t acknowledged,
 
 // Says what an unfinished close leaves behind.
 static void log_unfinished(const struct inferstat_monitor *monitor,
-                           const struct inferstat_totals *sums)
+                           const struct inferstat_totals *sums, uint64_t in_rings)
 {
     const char *path = runfile_path(monitor->file);
-    if (sums->acknowledged < sums->produced)
-        monitor_log(monitor, INFERSTAT_LOG_WARNING,
-                    "%llu records were not acknowledged and stay in %s",
-                    (unsigned long long)(sums->produced - sums->acknowledged), path);
-    else
+    const uint64_t left = sums->produced - sums->acknowledged;
+    if (left == 0)
         monitor_log(monitor, INFERSTAT_LOG_WARNING,
                     "the end of the run was not acknowledged: %s stays", path);
+    else
+        monitor_log(monitor, INFERSTAT_LOG_WARNING,
+                    "%llu records were not acknowledged and stay in %s: the next run here sends "
+                    "them, or \"inferstat spool flush\"",
+                    (unsigned long long)left, in_rings ? path : spool_path(monitor->spool));
 }
 
 enum inferstat_status inferstat_close(struct inferstat_monitor *monitor, uint64_t timeout_ns,
@@ -261,20 +377,20 @@ enum inferstat_status inferstat_close(struct inferstat_monitor *monitor, uint64_
     struct inferstat_totals sums = {.produced = 0};
     enum inferstat_status status = INFERSTAT_OK;
     if (monitor_is_live(monitor)) {
+        replay_stop(monitor->replay);
         if (monitor->file)
             atomic_store_explicit(&runfile_state(monitor->file)->ended_ns, clock_wall_ns(),
                                   memory_order_relaxed);
-        uint64_t acknowledged;
-        const bool finished = background_stop(monitor->background, timeout_ns, &acknowledged);
-        sum_up(monitor, acknowledged, &sums);
+        const struct background_end end = background_stop(monitor->background, timeout_ns);
+        sum_up(monitor, end.acknowledged, &sums);
         // A run without a single record has nothing to be kept for.
         const bool nothing = sums.produced == 0 && sums.dropped == 0;
-        if (!finished && !nothing) {
-            log_unfinished(monitor, &sums);
+        if (!end.finished && !nothing) {
+            log_unfinished(monitor, &sums, end.in_rings);
             runfile_trim(monitor->file);
         }
-        free_monitor(monitor, finished || nothing);
-        status = finished ? INFERSTAT_OK : INFERSTAT_UNFINISHED;
+        free_monitor(monitor, end.finished || nothing);
+        status = end.finished ? INFERSTAT_OK : INFERSTAT_UNFINISHED;
     }
     if (totals)
         *totals = sums;

@@ -13,10 +13,14 @@
 #include "common/monitor/listeners.h"
 #include "common/monitor/names.h"
 #include "common/monitor/runfile.h"
+#include "common/monitor/spool.h"
 #include "common/sys/clock.h"
+#include "common/wire/address.h"
 #include "common/wire/message.h"
+#include "common/wire/trust.h"
 
 struct background;
+struct replay;
 struct seat;
 
 struct inferstat_monitor {
@@ -44,6 +48,15 @@ struct inferstat_monitor {
     void *area; // of the names, when there is no run file
     uint32_t sample_ms;
     struct background *background;
+
+    // Where records go; nothing of it without `file`.
+    struct address address;
+    struct trust_options trust;
+    char *key_file, *server_key; // of `trust`, copied
+    char *run_folder;
+    char *spool_folder;             // NULL: there is no spool
+    struct spool *spool;            // background thread, while it runs
+    struct replay *replay;          // NULL: nothing was left by others
     struct inferstat_monitor *next; // in the list of open monitors (seat.c)
 };
 

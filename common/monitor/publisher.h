@@ -1,15 +1,38 @@
-// Sends what the rings of a run hold to the collector and frees what it has
-// committed: the driver of the producer's side of common/core/delivery.h.
-// Belongs to the background thread, which also makes and frees it.
+// Sends what a run has recorded to its collector and frees what that has committed:
+// the driver of the producer's side of common/core/delivery.h.  The run may be this
+// process's own or that of one that has ended (`replay`): records lie in the rings of
+// its run file and in its spool, and are sent from where they are.
+//
+// Nothing here waits: neither for the collector, nor the engine for this.  Belongs
+// to one thread, which also makes and frees it.
 #ifndef INFERSTAT_MONITOR_PUBLISHER_H
 #define INFERSTAT_MONITOR_PUBLISHER_H
 
-#include "common/monitor/monitor.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/core/error.h"
+#include "common/monitor/inferstat.h"
+#include "common/monitor/runfile.h"
+#include "common/monitor/spool.h"
+#include "common/wire/address.h"
+#include "common/wire/trust.h"
+
+// Everything is borrowed until publisher_close.
+struct publisher_settings {
+    struct runfile *file; // with stream 0, where the run lives
+    struct spool *spool;  // of the same run; NULL: there is none
+    const struct address *address;
+    const struct trust_options *trust;
+    bool replay; // the run is over: nothing is added, and it gets its Goodbye
+    void (*log)(void *context, enum inferstat_log_level level, const char *text); // NULL: silence
+    void *log_context;
+};
 
 struct publisher;
 
-MUST_CHECK enum status publisher_open(struct publisher **out, struct inferstat_monitor *monitor,
-                                      const struct address *address, struct error *err);
+MUST_CHECK enum status publisher_open(struct publisher **out,
+                                      const struct publisher_settings *settings, struct error *err);
 // NULL is fine.
 void publisher_close(struct publisher *publisher);
 
@@ -17,14 +40,21 @@ void publisher_close(struct publisher *publisher);
 // over.
 void publisher_wait(struct publisher *publisher, int wake_fd, int64_t timeout_ns);
 
-// Takes in what came, sends what there is to send.  Never blocks.
+// Takes in what came, sends what there is to send, spools what has to be.
 void publisher_step(struct publisher *publisher);
 
 // Nothing more will be recorded: from now on say goodbye when all is acknowledged.
 void publisher_finish(struct publisher *publisher);
 
+// Moves all that is not acknowledged to the spool.  Returns how many records stay in
+// the rings: all of them without a spool, those that it had no room for with one.
+uint64_t publisher_spool_all(struct publisher *publisher);
+
 // Whether the collector has committed the end.
 bool publisher_is_finished(const struct publisher *publisher);
+
+// Whether the collector answers now.
+bool publisher_has_contact(const struct publisher *publisher);
 
 // Records acknowledged so far.  Any thread.
 uint64_t publisher_acknowledged(const struct publisher *publisher);

@@ -543,7 +543,7 @@ static enum status add_stream(struct runfile *file, struct runfile_stream *out, 
         return error_set(err, status, "run file %s: a ring cannot hold %u records", file->path,
                          header->ring_records);
     }
-    ring_begin_after(stream.ring, number);
+    ring_skip_to(stream.ring, number);
     stream.header->stream = count;
     stream.header->magic = stream_magic;
     file->streams[count] = stream;

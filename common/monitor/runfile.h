@@ -69,6 +69,7 @@ struct runfile_state {
     _Atomic int64_t alive_ns;       // wall clock, as of the publisher's last step
     _Atomic int64_t wall_offset_ns; // wall clock less the monotonic one, at that time
     _Atomic uint32_t spooled;       // not 0: the spool has, or had, some of the records
+    _Atomic uint32_t partial;       // not 0: made from the spool, after the file was lost
 };
 
 // What a thread is doing now: read after its death.

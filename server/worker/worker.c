@@ -31,6 +31,12 @@ enum status worker_open_monitor(struct inferstat_monitor **out,
     inferstat_options_init(&settings);
     settings.collector = options->collector;
     settings.report = !options->no_report;
+    settings.spool_folder = options->spool;
+    if (options->spool_bytes > 0)
+        settings.spool_bytes = (uint64_t)options->spool_bytes;
+    settings.key_file = options->key;
+    settings.server_key = options->server_key;
+    settings.insecure = options->insecure;
     settings.program = "inferstat-worker " INFERSTAT_VERSION;
     settings.log = log_of_library;
 

@@ -13,6 +13,10 @@
 struct worker_options {
     const char *collector;
     bool no_report;
+    const char *spool;   // folder; NULL: the default, "": none
+    int64_t spool_bytes; // 0: the default
+    const char *key, *server_key;
+    bool insecure;
     const char *device;
     int64_t threads; // 0: as many as the process may use
     const char *log_level;

@@ -33,7 +33,7 @@ exports() {
 run_example() {
   local output status=0
   output=$(INFERSTAT_COLLECTOR="ipc://$folder" INFERSTAT_RUN_DIR="$folder" \
-  "$1" 20 10 2>"$folder/errors") || status=$?
+  INFERSTAT_SPOOL="$folder/spool" "$1" 20 10 2>"$folder/errors") || status=$?
   [[ $status -eq 0 ]] || fail "ended with $status: $(cat "$folder/errors")"
   [[ $output =~ ^"20 requests of 10 tokens; records made "([0-9]+)", acknowledged 0, lost 0"$ ]] ||
   fail "said: $output"
@@ -43,11 +43,11 @@ run_example() {
   [[ $(grep -c '\[INFER\] model=toy prompt=8 generated=10 ' "$folder/errors") -eq 20 ]] ||
   fail "$(cat "$folder/errors")"
   [[ $(grep -c '\[LOAD\] model=toy ' "$folder/errors") -eq 1 ]] || fail "no [LOAD] line"
-  local kept=("$folder"/*.run)
-  [[ -f ${kept[0]} ]] || fail "what was not acknowledged is not kept"
-  [[ $(grep -c "^example_engine: ${BASH_REMATCH[1]} records were not acknowledged and stay in ${kept[0]}$" \
+  local kept=("$folder"/*.run "$folder"/spool/*)
+  [[ -f ${kept[0]} && -d ${kept[1]} ]] || fail "what was not acknowledged is not kept"
+  [[ $(grep -c "^example_engine: ${BASH_REMATCH[1]} records were not acknowledged and stay in ${kept[1]}: " \
   "$folder/errors") -eq 1 ]] || fail "$(cat "$folder/errors")"
-  rm "${kept[@]}"
+  rm -r "${kept[@]}"
 
   local arguments
   for arguments in abc -1 '' '10 x' '10 20 30' 1000001; do

@@ -57,6 +57,7 @@ class PathTest(unittest.TestCase):
         self.address = "ipc://" + self.folder + "/sockets"
         self.db = os.path.join(self.folder, "store.db")
         self.environment = dict(os.environ, INFERSTAT_RUN_DIR=self.folder, HOME=self.folder,
+                                INFERSTAT_SPOOL=os.path.join(self.folder, "spool"),
                                 LC_ALL="C.UTF-8")
         self.environment.pop("INFERSTAT_COLLECTOR", None)
         self.started = []

@@ -32,7 +32,8 @@ mkdir -m 0750 "$WORK/c"
 mkdir -m 0700 "$WORK/run"
 # Nothing of the user's own set-up reaches a test.
 unset INFERSTAT_COLLECTOR INFERSTAT_HOST NO_COLOR XDG_STATE_HOME
-export XDG_RUNTIME_DIR=$WORK/run INFERSTAT_RUN_DIR=$WORK/run HOME=$WORK LC_ALL=C.UTF-8
+export XDG_RUNTIME_DIR=$WORK/run INFERSTAT_RUN_DIR=$WORK/run INFERSTAT_SPOOL=$WORK/spool
+export HOME=$WORK LC_ALL=C.UTF-8
 export SHELL=/bin/bash # tmux runs what it is given in it
 export WORK COLLECTOR DB
 

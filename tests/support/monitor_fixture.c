@@ -17,6 +17,7 @@ int set_up(void **state)
     inferstat_options_init(&fixture->options);
     fixture->options.collector = fixture->address;
     fixture->options.run_folder = fixture->folder;
+    fixture->options.spool_folder = "";
     fixture->options.sample_ms = 0;
     *state = fixture;
     return 0;

@@ -449,6 +449,7 @@ static void be_killed(const char *folder, int ready_fd)
     inferstat_options_init(&options);
     options.collector = "ipc:///nowhere";
     options.run_folder = folder;
+    options.spool_folder = "";
     options.sample_ms = 0;
     struct inferstat_monitor *monitor;
     if (inferstat_open(&monitor, &options, NULL) != INFERSTAT_OK)

@@ -35,6 +35,7 @@ static int set_up(void **state)
     inferstat_options_init(&options);
     options.collector = address;
     options.run_folder = fixture->folder;
+    options.spool_folder = "";
     options.sample_ms = 0;
     struct inferstat_error err;
     if (inferstat_open(&fixture->monitor, &options, &err) != INFERSTAT_OK)

@@ -1,0 +1,349 @@
+#include "common/monitor/replay.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "common/core/text.h"
+#include "common/monitor/publisher.h"
+#include "common/sys/clock.h"
+
+enum {
+    SILENT_MAX = 16, // collectors that did not answer, of one round
+    NAMED_MAX = 64,  // runs that stay, remembered so that each is named once
+    LOG_LINE_SIZE = 1024,
+};
+
+static const uint64_t patience_ns = UINT64_C(5000000000); // without anything being taken
+static const int64_t step_ns = INT64_C(10000000);
+// Between two rounds, where a collector was away: doubling, since each reads again
+// all that is left.
+static const int round_min_ms = 30000, round_max_ms = 480000;
+
+// Runs that the log has named.
+struct named {
+    unsigned char uuids[NAMED_MAX][RUNFILE_UUID_SIZE];
+    unsigned count;
+};
+
+// One round over all orphans.
+struct round {
+    const struct replay_settings *settings;
+    const _Atomic bool *stop;
+    int stop_fd;
+    replay_listener *listener;
+    void *context;
+    struct replay_counts *counts;
+    char silent[SILENT_MAX][ADDRESS_TEXT_SIZE];
+    unsigned silent_count;
+    struct named *named;
+};
+
+static void say(const struct replay_settings *settings, enum inferstat_log_level level,
+                const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+static void say(const struct replay_settings *settings, enum inferstat_log_level level,
+                const char *format, ...)
+{
+    if (!settings->log)
+        return;
+    char line[LOG_LINE_SIZE];
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    settings->log(settings->log_context, level, line);
+}
+
+static bool is_stopped(const struct round *round)
+{
+    return round->stop && atomic_load_explicit(round->stop, memory_order_acquire);
+}
+
+// ---- One run ----------------------------------------------------------------------
+
+// Drives the publisher until all is committed or nothing gets on.
+static enum replay_end drive(const struct round *round, struct publisher *publisher)
+{
+    uint64_t since = clock_monotonic_ns();
+    uint64_t acknowledged = 0;
+    bool contact = false;
+    publisher_finish(publisher);
+    for (;;) {
+        publisher_step(publisher);
+        if (publisher_is_finished(publisher))
+            return REPLAY_SENT;
+        if (is_stopped(round))
+            return REPLAY_STOPPED;
+        const uint64_t now = clock_monotonic_ns();
+        if (publisher_acknowledged(publisher) != acknowledged ||
+            (!contact && publisher_has_contact(publisher))) {
+            since = now;
+            acknowledged = publisher_acknowledged(publisher);
+            contact = publisher_has_contact(publisher);
+        }
+        if (now - since >= patience_ns)
+            return REPLAY_AWAY;
+        publisher_wait(publisher, round->stop_fd, step_ns);
+    }
+}
+
+static bool is_silent(const struct round *round, const char *address)
+{
+    for (unsigned i = 0; i < round->silent_count; i++)
+        if (strcmp(round->silent[i], address) == 0)
+            return true;
+    return false;
+}
+
+static void note_silent(struct round *round, const char *address)
+{
+    if (round->silent_count < SILENT_MAX && !is_silent(round, address))
+        (void)strcpy(round->silent[round->silent_count++], address);
+}
+
+// Where the run's records go, also in words.
+static enum status find_collector(const struct round *round, const struct orphan *orphan,
+                                  struct address *address, char text[ADDRESS_TEXT_SIZE],
+                                  struct error *err)
+{
+    const char *given = round->settings->collector;
+    enum status status =
+        address_parse(address, given ? given : runfile_run(orphan->file)->collector, err);
+    if (status == STATUS_OK)
+        (void)address_text(text, address);
+    return status;
+}
+
+// Only the first thing that is in the way is worth a line of its own: that a
+// collector is away the round says, once.
+static void log_errors(void *context, enum inferstat_log_level level, const char *text)
+{
+    const struct round *round = context;
+    if (level == INFERSTAT_LOG_ERROR)
+        say(round->settings, level, "replay: %s", text);
+}
+
+static enum status send_orphan(struct round *round, const struct orphan *orphan,
+                               struct replay_report *report, struct error *err)
+{
+    struct address address;
+    enum status status = find_collector(round, orphan, &address, report->collector, err);
+    if (status != STATUS_OK)
+        return status;
+    report->end = REPLAY_AWAY;
+    if (is_silent(round, report->collector))
+        return STATUS_OK;
+    const struct publisher_settings settings = {
+        .file = orphan->file,
+        .spool = orphan->spool,
+        .address = &address,
+        .trust = round->settings->trust,
+        .replay = true,
+        .log = log_errors,
+        .log_context = round,
+    };
+    struct publisher *publisher;
+    status = publisher_open(&publisher, &settings, err);
+    if (status != STATUS_OK)
+        return status;
+    report->end = drive(round, publisher);
+    if (report->end == REPLAY_AWAY && !publisher_has_contact(publisher))
+        note_silent(round, report->collector);
+    publisher_close(publisher);
+    return STATUS_OK;
+}
+
+// Whether the log has not named the run yet.
+static bool is_news(struct round *round, const unsigned char uuid[RUNFILE_UUID_SIZE])
+{
+    struct named *named = round->named;
+    for (unsigned i = 0; i < named->count; i++)
+        if (memcmp(named->uuids[i], uuid, RUNFILE_UUID_SIZE) == 0)
+            return false;
+    if (named->count < NAMED_MAX)
+        memcpy(named->uuids[named->count++], uuid, RUNFILE_UUID_SIZE);
+    return true;
+}
+
+static void log_report(struct round *round, const struct replay_report *report)
+{
+    char uuid[37];
+    text_from_uuid(uuid, report->run->uuid);
+    if (report->end == REPLAY_SENT)
+        say(round->settings, INFERSTAT_LOG_INFO,
+            "run %s (process %" PRId64 ") had left %" PRIu64 " records: sent to %s", uuid,
+            report->run->pid, report->records, report->collector);
+    else if (report->end == REPLAY_AWAY && is_news(round, report->run->uuid))
+        say(round->settings, INFERSTAT_LOG_WARNING,
+            "run %s (process %" PRId64 ") has left %" PRIu64
+            " records, and the collector at %s does not take them: they stay until it does",
+            uuid, report->run->pid, report->records, report->collector);
+}
+
+static void complain(struct round *round, const struct orphans_place *place,
+                     const struct error *err)
+{
+    if (is_news(round, place->uuid))
+        say(round->settings, INFERSTAT_LOG_WARNING, "what a run left is skipped: %s", err->text);
+}
+
+// Whether it is the orphan of a collector that is known not to answer: then what it
+// left need not be read.
+static bool is_in_vain(const struct round *round, const struct orphans_place *place)
+{
+    if (round->silent_count == 0)
+        return false;
+    char collector[ADDRESS_TEXT_SIZE];
+    if (round->settings->collector)
+        (void)snprintf(collector, sizeof collector, "%s", round->settings->collector);
+    else if (!orphans_collector(&round->settings->folders, place, collector))
+        return false;
+    return is_silent(round, collector);
+}
+
+// Sends what an orphan left, if it is one.
+static enum replay_end replay_place(struct round *round, const struct orphans_place *place)
+{
+    struct orphan orphan;
+    struct error err = {.status = STATUS_OK};
+    if (!round->listener && is_in_vain(round, place))
+        return REPLAY_AWAY;
+    enum status status = orphan_open(&orphan, &round->settings->folders, place, &err);
+    if (status == STATUS_BUSY || status == STATUS_NOT_FOUND)
+        return REPLAY_BUSY;
+    if (status != STATUS_OK) {
+        complain(round, place, &err);
+        return REPLAY_UNUSABLE;
+    }
+    struct replay_report report = {.run = runfile_run(orphan.file),
+                                   .records = orphan_records(&orphan)};
+    status = send_orphan(round, &orphan, &report, &err);
+    if (status != STATUS_OK) {
+        complain(round, place, &err);
+        report.end = REPLAY_UNUSABLE;
+    } else {
+        log_report(round, &report);
+    }
+    if (round->listener)
+        round->listener(round->context, &report);
+    if (report.end == REPLAY_SENT)
+        orphan_remove(&orphan);
+    else
+        orphan_close(&orphan);
+    return report.end;
+}
+
+// ---- All --------------------------------------------------------------------------
+
+static enum status replay_round(struct round *round, struct error *err)
+{
+    struct orphans_list list;
+    enum status status = orphans_find(&list, &round->settings->folders, err);
+    if (status != STATUS_OK)
+        return status;
+    for (size_t i = 0; i < list.count && !is_stopped(round); i++)
+        round->counts->ends[replay_place(round, &list.places[i])]++;
+    orphans_deinit(&list);
+    return STATUS_OK;
+}
+
+enum status replay_all(const struct replay_settings *settings, const _Atomic bool *stop,
+                       int stop_fd, replay_listener *listener, void *context,
+                       struct replay_counts *counts, struct error *err)
+{
+    struct named named = {.count = 0};
+    struct round round = {
+        .settings = settings,
+        .stop = stop,
+        .stop_fd = stop_fd,
+        .listener = listener,
+        .context = context,
+        .counts = counts,
+        .named = &named,
+    };
+    *counts = (struct replay_counts){{0}};
+    return replay_round(&round, err);
+}
+
+// ---- In the background -------------------------------------------------------------
+
+struct replay {
+    struct replay_settings settings;
+    pthread_t thread;
+    int wake_fd;
+    _Atomic bool stopping;
+    struct named named;
+};
+
+static void *run(void *context)
+{
+    struct replay *replay = context;
+    for (int wait_ms = round_min_ms;; wait_ms = wait_ms < round_max_ms ? 2 * wait_ms : wait_ms) {
+        struct replay_counts counts = {{0}};
+        struct round round = {
+            .settings = &replay->settings,
+            .stop = &replay->stopping,
+            .stop_fd = replay->wake_fd,
+            .counts = &counts,
+            .named = &replay->named,
+        };
+        struct error err = {.status = STATUS_OK};
+        if (replay_round(&round, &err) != STATUS_OK)
+            say(&replay->settings, INFERSTAT_LOG_WARNING, "what runs have left is not sent: %s",
+                err.text);
+        if (counts.ends[REPLAY_AWAY] == 0 || is_stopped(&round))
+            return NULL;
+        struct pollfd wake = {.fd = replay->wake_fd, .events = POLLIN};
+        (void)poll(&wake, 1, wait_ms);
+        if (is_stopped(&round))
+            return NULL;
+    }
+}
+
+enum status replay_start(struct replay **out, const struct replay_settings *settings,
+                         struct error *err)
+{
+    struct replay *replay = calloc(1, sizeof *replay);
+    if (!replay)
+        return error_set(err, STATUS_NOMEM, "replay: out of memory");
+    replay->settings = *settings;
+    replay->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    int fault = replay->wake_fd < 0 ? errno : 0;
+    if (fault == 0) {
+        sigset_t all, before;
+        (void)sigfillset(&all);
+        (void)pthread_sigmask(SIG_SETMASK, &all, &before);
+        fault = pthread_create(&replay->thread, NULL, run, replay);
+        (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    }
+    if (fault != 0) {
+        if (replay->wake_fd >= 0)
+            (void)close(replay->wake_fd);
+        free(replay);
+        return error_set(err, STATUS_IO, "replay: no thread to be had: %s", strerror(fault));
+    }
+    (void)pthread_setname_np(replay->thread, "inferstat-past");
+    *out = replay;
+    return STATUS_OK;
+}
+
+void replay_stop(struct replay *replay)
+{
+    if (!replay)
+        return;
+    atomic_store_explicit(&replay->stopping, true, memory_order_release);
+    const uint64_t one = 1;
+    (void)!write(replay->wake_fd, &one, sizeof one);
+    (void)pthread_join(replay->thread, NULL);
+    (void)close(replay->wake_fd);
+    free(replay);
+}
