@@ -126,13 +126,26 @@ static const struct cli_command commands[] = {
         .name = "audit",
         .arguments = "",
         .summary = "recount every record against the ledger, run by run",
-        .details = "Reads the whole store.  A run's verdict is balanced, unbalanced (with what was "
-                   "found),\nopen (it may still come right) or unknown (silent).  The exit status "
-                   "is 1 where one is\nunbalanced.  People see all runs but those that balance, "
-                   "and the 20 newest of these.",
+        .details = "Reads the whole store.  A run's verdict is balanced, unbalanced (with what "
+                   "was\nfound), open (it may still come right) or unknown (silent).  The exit "
+                   "status is 1\nwhere one is unbalanced.  People see all runs but those that "
+                   "balance, and the 20\nnewest of these.",
         .options = SOURCE | OPTION_BIT(RUN) | OPTION_BIT(HOST) | OPTION_BIT(SINCE) |
                    OPTION_BIT(UNTIL) | ROWS,
         .run = command_audit,
+    },
+    {
+        .name = "spool",
+        .arguments = "list|flush",
+        .summary = "records that wait on this host for their collector: show or send them",
+        .details = "list shows what runs of this user have left here, and what living ones have "
+                   "spooled.\nflush sends what the dead ones left to the collector of each, or to "
+                   "that of\n--collector, and removes it; the exit status is 4 where something is "
+                   "left.",
+        .options = OPTION_BIT(COLLECTOR) | OPTION_BIT(SPOOL) | ROWS,
+        .arguments_min = 1,
+        .arguments_max = 1,
+        .run = command_spool,
     },
     {
         .name = "clear",

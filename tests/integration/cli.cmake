@@ -1,3 +1,4 @@
 # The command line against its manual, and against a real collector and worker.
 inferstat_script_test(cli.man test_man.sh LABELS cli)
 inferstat_script_test(cli.live test_cli.sh LABELS cli)
+inferstat_script_test(cli.audit test_audit.sh LABELS cli)

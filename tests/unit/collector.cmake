@@ -3,3 +3,4 @@ inferstat_unit_test(test_writer_batch LINK inferstat_collector inferstat_test_fo
 inferstat_unit_test(test_options_collector LINK inferstat_collector inferstat_test_folder)
 inferstat_unit_test(test_access_list LINK inferstat_collector)
 inferstat_unit_test(test_access LINK inferstat_collector inferstat_test_folder)
+inferstat_unit_test(test_slow_lane LINK inferstat_collector inferstat_test_folder)

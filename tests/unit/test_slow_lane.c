@@ -1,0 +1,176 @@
+// The lane for slow queries: one at a time, ended when the collector ends.
+#include <stdio.h>
+#include <string.h>
+
+#include <sqlite3.h>
+
+#include "common/store/database.h"
+#include "common/store/store.h"
+#include "common/sys/clock.h"
+#include "common/wire/codec.h"
+#include "server/collector/slow_lane.h"
+#include "tests/support/folder.h"
+#include "tests/support/test.h"
+
+static char folder[FOLDER_PATH_SIZE], path[FOLDER_PATH_SIZE];
+static struct queue *replies;
+static struct slow_lane *lane;
+
+static int set_up(void **state)
+{
+    (void)state;
+    struct error err = {0};
+    sqlite3 *db = NULL;
+    folder_make(folder);
+    (void)folder_path(path, folder, "s.db");
+    if (database_open_writer(&db, path, &err) != STATUS_OK ||
+        queue_new(&replies, 16, 1 << 20, &err) != STATUS_OK ||
+        slow_lane_start(&lane, path, replies, &err) != STATUS_OK)
+        fail_msg("%s", err.text);
+    database_close(db);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    slow_lane_stop(lane);
+    queue_free(replies, answer_free);
+    folder_remove(folder);
+    return 0;
+}
+
+static enum status ask(uint64_t id, struct error *err)
+{
+    const struct work_return to = {.socket = 3, .route = {.size = 1, .id = "x"}};
+    const struct message_query asked = {
+        .id = id, .protocol = MESSAGE_PROTOCOL, .query.kind = QUERY_AUDIT};
+    return slow_lane_ask(lane, &to, &asked, err);
+}
+
+// Waits for the answer and takes what it is to.
+static void expect_answer(uint64_t id, enum reply_status status)
+{
+    queue_wait(replies, INT64_C(60000000000));
+    struct answer *answer = queue_pop(replies);
+    assert_non_null(answer);
+    assert_int_equal(answer->to.socket, 3);
+    struct message message;
+    assert_int_equal(codec_decode(&message, answer->bytes, answer->size, NULL), STATUS_OK);
+    assert_int_equal(message.kind, MESSAGE_REPLY);
+    assert_int_equal(message.reply.id, id);
+    assert_int_equal(message.reply.status, status);
+    message_free(&message);
+    answer_free(answer);
+}
+
+// Asks as soon as the one before is done with.
+static void ask_next(uint64_t id)
+{
+    struct error err;
+    enum status status;
+    const uint64_t until_ns = clock_monotonic_ns() + UINT64_C(60000000000);
+    do
+        status = ask(id, &err);
+    while (status == STATUS_BUSY && clock_monotonic_ns() < until_ns);
+    assert_int_equal(status, STATUS_OK);
+}
+
+static void test_one_at_a_time(void **state)
+{
+    (void)state;
+    // A reader waits for whoever has the store to himself.
+    sqlite3 *db = NULL;
+    struct error err = {0};
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(database_exec(db, "PRAGMA locking_mode=EXCLUSIVE; BEGIN EXCLUSIVE", &err),
+                     STATUS_OK);
+    assert_int_equal(ask(7, &err), STATUS_OK);
+    assert_int_equal(ask(8, &err), STATUS_BUSY);
+    assert_non_null(strstr(err.text, "another audit is under way"));
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+    expect_answer(7, REPLY_OK);
+    ask_next(9);
+    expect_answer(9, REPLY_OK);
+}
+
+static void test_failures_are_answers(void **state)
+{
+    (void)state;
+    assert_int_equal(remove(path), 0);
+    ask_next(4);
+    expect_answer(4, REPLY_FAILED);
+    struct error err;
+    const struct work_return to = {.socket = 3};
+    struct message_query asked = {.id = 5, .protocol = MESSAGE_PROTOCOL};
+    asked.query.kind = QUERY_AUDIT;
+    asked.query.cursor = UINT64_MAX;
+    sqlite3 *db = NULL;
+    assert_int_equal(database_open_writer(&db, path, &err), STATUS_OK);
+    database_close(db);
+    enum status status;
+    do
+        status = slow_lane_ask(lane, &to, &asked, &err);
+    while (status == STATUS_BUSY);
+    expect_answer(5, REPLY_INVALID);
+}
+
+static void test_the_end_waits_for_no_query(void **state)
+{
+    (void)state;
+    sqlite3 *db = NULL;
+    struct error err;
+    assert_int_equal(database_open_writer(&db, path, &err), STATUS_OK);
+    assert_int_equal(
+        database_exec(
+            db,
+            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE"
+            " i < 200000) INSERT INTO process_sample(run, stream, number, started_ns,"
+            " received_ns, cpu_ratio, host_memory_bytes) SELECT 1, 0, i, 0, 0, 0, 0 FROM n",
+            &err),
+        STATUS_OK);
+    database_close(db);
+    ask_next(6);
+    slow_lane_stop(lane); // and so does the thread, whatever it was at
+    lane = NULL;
+    struct answer *answer = queue_pop(replies);
+    answer_free(answer); // none, or a whole one: it may have been faster
+    assert_null(queue_pop(replies));
+}
+
+// What is cancelled stays so.
+static void test_a_cancelled_store(void **state)
+{
+    (void)state;
+    struct error err = {0};
+    struct store *store = NULL;
+    struct result *result = NULL;
+    const struct query query = {.kind = QUERY_AUDIT};
+    sqlite3 *db = NULL;
+    assert_int_equal(database_open_writer(&db, path, &err), STATUS_OK);
+    assert_int_equal(
+        database_exec(
+            db,
+            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE"
+            " i < 50000) INSERT INTO process_sample(run, stream, number, started_ns,"
+            " received_ns, cpu_ratio, host_memory_bytes) SELECT 1, 0, i, 0, 0, 0, 0 FROM n",
+            &err),
+        STATUS_OK);
+    database_close(db);
+    assert_int_equal(store_open(&store, path, &err), STATUS_OK);
+    store_cancel(store);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(store_query(store, &query, &result, &err), STATUS_CANCELLED);
+    store_close(store);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_one_at_a_time, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_failures_are_answers, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_the_end_waits_for_no_query, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_cancelled_store, set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
