@@ -57,6 +57,34 @@ double bench_quantile(double *values, size_t count, double share)
     return values[place < 0 ? 0 : (size_t)place];
 }
 
+// The least difference between two of the sorted values that is not 0; 0 where all
+// are equal.
+static double least_step(const double *values, size_t count)
+{
+    double step = 0;
+    for (size_t i = 1; i < count; i++) {
+        const double difference = values[i] - values[i - 1];
+        if (difference > 0 && (step <= 0 || difference < step))
+            step = difference;
+    }
+    return step;
+}
+
+double bench_stepped_median(double *values, size_t count)
+{
+    if (count == 0)
+        return 0;
+    qsort(values, count, sizeof *values, by_value);
+    const double median = values[count / 2];
+    size_t below = 0, equal = 0;
+    while (values[below] < median)
+        below++;
+    while (below + equal < count && values[below + equal] <= median)
+        equal++;
+    return median +
+           least_step(values, count) * (((double)count / 2 - (double)below) / (double)equal - 0.5);
+}
+
 // ---- Processes ------------------------------------------------------------------------
 
 // A line "NAME: N kB" of the process's status, in bytes.

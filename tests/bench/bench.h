@@ -23,6 +23,10 @@ double figures_max(const struct figures *figures);
 // The value that a share of all are not above; sorts them.
 double bench_quantile(double *values, size_t count, double share);
 
+// The median of values that a coarse clock gives in steps (10 ns, say): those that
+// equal it stand for an even spread over its step.  Sorts them.
+double bench_stepped_median(double *values, size_t count);
+
 // Resident memory of a process in bytes: now, and the most it had since
 // bench_forget_peak or its start; 0 where it cannot be read.
 uint64_t bench_resident(pid_t pid);

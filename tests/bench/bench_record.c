@@ -1,11 +1,13 @@
 // What recording costs the engine: nanoseconds for a token and for the end of a
 // request, with a collector taking the records over a real socket meanwhile.
 //
-//   bench_record [--json] [--repeats N]
+//   bench_record [--json] [--quick] [--repeats N]
 //
 // A token: a loop of tokens of one request.  The end: the time from before to
 // after each inferstat_inference_end(), less what two clock reads with nothing
-// between them give, median of all; a request has 16 tokens with gaps.  Every
+// between them give, median of all; a request has 16 tokens with gaps.  Beside it,
+// measured the same way in turn with it: a tracepoint of LTTng's user-space tracer,
+// eight fields, in a session that has it enabled, where that is installed.  Every
 // figure is the median of several repeats.
 //
 // Allocations: malloc and its kin are this program's own and count calls on the
@@ -13,6 +15,7 @@
 // child process runs the loop under ptrace, which stops its measuring thread at
 // every system call; the calls of a run with many requests less those of a run
 // with none are those of recording.
+#include <math.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -26,6 +29,8 @@
 #include <unistd.h>
 
 #include "common/monitor/inferstat.h"
+#include "tests/bench/bench.h"
+#include "tests/bench/lttng_session.h"
 #include "tests/support/fake_collector.h"
 #include "tests/support/folder.h"
 
@@ -36,7 +41,6 @@ enum {
     THREADS_MAX = 4,
     MODELS_MAX = 4,
     REPEATS_DEFAULT = 9,
-    REPEATS_MAX = 101,
     COUNTED_REQUESTS = 100000, // of the loops in which calls are counted
 };
 
@@ -82,19 +86,6 @@ struct setting {
     unsigned model_count; // requests take turns
     uint32_t device;
 };
-
-static int by_value(const void *left, const void *right)
-{
-    const double a = *(const double *)left;
-    const double b = *(const double *)right;
-    return (a > b) - (a < b);
-}
-
-static double median(double *values, size_t count)
-{
-    qsort(values, count, sizeof *values, by_value);
-    return count % 2 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
-}
 
 static double time_clock_reads(void)
 {
@@ -167,7 +158,7 @@ static double time_nothing(void)
         const uint64_t begun = inferstat_clock_ns();
         times[i] = (double)(inferstat_clock_ns() - begun);
     }
-    return median(times, REQUESTS);
+    return bench_stepped_median(times, REQUESTS);
 }
 
 // ---- Threads at once -----------------------------------------------------------------
@@ -221,7 +212,7 @@ static double time_ends(struct setting setting, unsigned threads, unsigned model
     }
     (void)pthread_barrier_destroy(&barrier);
     wait_for_collector(setting.monitor);
-    return median(all, (size_t)threads * REQUESTS) - time_nothing();
+    return bench_stepped_median(all, (size_t)threads * REQUESTS) - time_nothing();
 }
 
 // ---- Calls -----------------------------------------------------------------------------
@@ -307,47 +298,61 @@ static long count_system_calls(const char *folder, int requests)
 struct results {
     double clock_read_ns, token_ns, count_token_ns;
     double end_ns, end_two_models_ns, end_four_models_ns, end_4_threads_ns;
+    double tracepoint_ns, end_to_tracepoint; // 0: not measured
     uint64_t allocations;
     long system_calls;
     uint64_t dropped;
 };
 
-static void measure(const struct setting *setting, int repeats, struct results *results)
+static void measure(const struct setting *setting, int repeats, bool traced,
+                    struct results *results)
 {
-    double clock[REPEATS_MAX], token[REPEATS_MAX], count[REPEATS_MAX];
-    double end[REPEATS_MAX], end_two[REPEATS_MAX], end_four[REPEATS_MAX], end_4[REPEATS_MAX];
+    struct figures clock = {0}, token = {0}, count = {0}, tracepoint = {0}, ratio = {0};
+    struct figures end = {0}, end_two = {0}, end_four = {0}, end_4 = {0};
     (void)time_tokens(setting);
     for (int i = 0; i < repeats; i++) {
-        clock[i] = time_clock_reads();
-        token[i] = time_tokens(setting);
-        count[i] = time_counts(setting);
-        end[i] = time_ends(*setting, 1, 1);
-        end_two[i] = time_ends(*setting, 1, 2);
-        end_four[i] = time_ends(*setting, 1, MODELS_MAX);
-        end_4[i] = time_ends(*setting, THREADS_MAX, 1);
+        figures_add(&clock, time_clock_reads());
+        figures_add(&token, time_tokens(setting));
+        figures_add(&count, time_counts(setting));
+        figures_add(&end, time_ends(*setting, 1, 1));
+        const double point = traced ? lttng_session_time(REQUESTS, REQUEST_TOKENS) : 0;
+        if (point > 0) {
+            figures_add(&tracepoint, point);
+            figures_add(&ratio, end.values[end.count - 1] / point);
+        }
+        figures_add(&end_two, time_ends(*setting, 1, 2));
+        figures_add(&end_four, time_ends(*setting, 1, MODELS_MAX));
+        figures_add(&end_4, time_ends(*setting, THREADS_MAX, 1));
     }
-    const size_t n = (size_t)repeats;
-    results->clock_read_ns = median(clock, n);
-    results->token_ns = median(token, n);
-    results->count_token_ns = median(count, n);
-    results->end_ns = median(end, n);
-    results->end_two_models_ns = median(end_two, n);
-    results->end_four_models_ns = median(end_four, n);
-    results->end_4_threads_ns = median(end_4, n);
+    results->clock_read_ns = figures_median(&clock);
+    results->token_ns = figures_median(&token);
+    results->count_token_ns = figures_median(&count);
+    results->end_ns = figures_median(&end);
+    results->end_two_models_ns = figures_median(&end_two);
+    results->end_four_models_ns = figures_median(&end_four);
+    results->end_4_threads_ns = figures_median(&end_4);
+    results->tracepoint_ns = figures_median(&tracepoint);
+    results->end_to_tracepoint = figures_median(&ratio);
 }
 
 static void print_json(const struct results *results)
 {
-    (void)printf("{\"clock_read_ns\": %.2f, \"token_ns\": %.2f, \"count_token_ns\": %.2f, "
-                 "\"end_ns\": %.1f, \"end_two_models_ns\": %.1f, "
-                 "\"end_four_models_ns\": %.1f, \"end_4_threads_ns\": %.1f, "
-                 "\"token_ratio_to_clock_read\": %.3f, \"allocations\": %llu, "
-                 "\"system_calls\": %ld, \"dropped\": %llu}\n",
-                 results->clock_read_ns, results->token_ns, results->count_token_ns,
-                 results->end_ns, results->end_two_models_ns, results->end_four_models_ns,
-                 results->end_4_threads_ns, results->token_ns / results->clock_read_ns,
-                 (unsigned long long)results->allocations, results->system_calls,
-                 (unsigned long long)results->dropped);
+    const double nothing = (double)NAN;
+    const bool traced = results->tracepoint_ns > 0;
+    bench_json_number("clock_read_ns", results->clock_read_ns, 2);
+    bench_json_number("token_ns", results->token_ns, 2);
+    bench_json_number("count_token_ns", results->count_token_ns, 2);
+    bench_json_number("end_ns", results->end_ns, 1);
+    bench_json_number("end_two_models_ns", results->end_two_models_ns, 1);
+    bench_json_number("end_four_models_ns", results->end_four_models_ns, 1);
+    bench_json_number("end_4_threads_ns", results->end_4_threads_ns, 1);
+    bench_json_number("lttng_tracepoint_ns", traced ? results->tracepoint_ns : nothing, 1);
+    bench_json_number("ratio_to_lttng", traced ? results->end_to_tracepoint : nothing, 3);
+    bench_json_number("token_ratio_to_clock_read", results->token_ns / results->clock_read_ns, 3);
+    bench_json_number("allocations", (double)results->allocations, 0);
+    bench_json_number("system_calls", (double)results->system_calls, 0);
+    bench_json_number("dropped", (double)results->dropped, 0);
+    bench_json_end();
 }
 
 static void print_table(const struct results *results)
@@ -355,7 +360,7 @@ static void print_table(const struct results *results)
     (void)printf("one clock read            %8.2f ns\n"
                  "token with its gap        %8.2f ns  = %.2f clock reads\n"
                  "token counted only        %8.2f ns\n"
-                 "end of a request          %8.1f ns\n"
+                 "end of a request          %8.1f ns  (goal <= 60)\n"
                  "  of two models in turn   %8.1f ns\n"
                  "  of four models in turn  %8.1f ns\n"
                  "  with 4 threads at once  %8.1f ns\n"
@@ -368,28 +373,39 @@ static void print_table(const struct results *results)
                  results->end_4_threads_ns, (unsigned long long)results->allocations,
                  COUNTED_REQUESTS, results->system_calls, COUNTED_REQUESTS,
                  (unsigned long long)results->dropped);
+    if (results->tracepoint_ns > 0)
+        (void)printf("tracepoint of LTTng       %8.1f ns\n"
+                     "  end of a request to it  %8.2f     (goal <= 0.5)\n",
+                     results->tracepoint_ns, results->end_to_tracepoint);
+}
+
+// Repeats asked for; 0 where the arguments make no sense.
+static int read_arguments(int argc, char **argv, bool *json)
+{
+    int repeats = REPEATS_DEFAULT;
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--json") == 0)
+            *json = true;
+        else if (strcmp(argv[i], "--quick") == 0)
+            repeats = 1;
+        else if (strcmp(argv[i], "--repeats") == 0 && i + 1 < argc)
+            repeats = atoi(argv[++i]);
+        else
+            return 0;
+    }
+    return repeats > 0 && repeats <= BENCH_ROUNDS_MAX ? repeats : 0;
 }
 
 int main(int argc, char **argv)
 {
     bool json = false;
-    int repeats = REPEATS_DEFAULT;
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--json") == 0)
-            json = true;
-        else if (strcmp(argv[i], "--repeats") == 0 && i + 1 < argc)
-            repeats = atoi(argv[++i]);
-        else
-            repeats = 0;
-    }
-    if (repeats < 1 || repeats > REPEATS_MAX) {
-        (void)fprintf(stderr, "usage: bench_record [--json] [--repeats N]\n");
+    const int repeats = read_arguments(argc, argv, &json);
+    if (repeats == 0) {
+        (void)fprintf(stderr, "usage: bench_record [--json] [--quick] [--repeats N]\n");
         return 2;
     }
-    char folder[FOLDER_PATH_SIZE];
-    if (access("/dev/shm", W_OK) == 0)
-        (void)setenv("TMPDIR", "/dev/shm", 1); // where run files lie in real life
-    folder_make(folder);
+    (void)bench_open("bench_record");
+    const char *folder = bench_memory_folder();
     struct results results;
 
     // Children first: they must not inherit sockets and threads.
@@ -397,17 +413,22 @@ int main(int argc, char **argv)
     const long without = count_system_calls(folder, 0);
     results.system_calls = with < 0 || without < 0 ? -1 : with - without;
 
+    const char *why = NULL;
+    const bool traced = lttng_session_open(folder, &why);
+    if (!traced)
+        (void)fprintf(stderr, "bench_record: not compared with LTTng: %s\n", why);
     struct fake_collector *collector = fake_collector_open(folder);
     fake_collector_set_forgetful(collector, true);
     struct setting setting = open_setting(folder);
-    measure(&setting, repeats, &results);
+    measure(&setting, repeats, traced, &results);
     struct inferstat_totals totals;
     inferstat_get_totals(setting.monitor, &totals);
     results.dropped = totals.dropped;
     results.allocations = count_allocations(&setting);
     (void)inferstat_close(setting.monitor, UINT64_C(5000000000), NULL);
     fake_collector_close(collector);
-    folder_remove(folder);
+    if (traced && !lttng_session_close())
+        bench_die("LTTng", "it discarded events: what they cost is not known");
     if (json)
         print_json(&results);
     else
