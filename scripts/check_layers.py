@@ -32,8 +32,7 @@ ROOMS = {
     "client/remote": ["common/core", "common/sys", "common/wire", "common/store",
                       "client/remote"],
     "client/tui": ["common/core", "common/sys", "client/remote", "client/tui"],
-    "client/cli": ["common/core", "common/sys", "common/wire", "common/store", "client/remote",
-                   "client/tui", "client/cli"],
+    "client/cli": COMMON + ["client/remote", "client/tui", "client/cli"],
 }
 
 # Files that see less than their room: those not named see only the rooms given, and of

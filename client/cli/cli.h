@@ -84,6 +84,7 @@ MUST_CHECK enum status command_metrics(struct cli *cli, struct error *err);
 MUST_CHECK enum status command_tail(struct cli *cli, struct error *err);
 MUST_CHECK enum status command_export(struct cli *cli, struct error *err);
 MUST_CHECK enum status command_audit(struct cli *cli, struct error *err);
+MUST_CHECK enum status command_spool(struct cli *cli, struct error *err);
 MUST_CHECK enum status command_clear(struct cli *cli, struct error *err);
 MUST_CHECK enum status command_ping(struct cli *cli, struct error *err);
 MUST_CHECK enum status command_help(struct cli *cli, struct error *err);

@@ -135,6 +135,19 @@ static const struct cli_command commands[] = {
         .run = command_audit,
     },
     {
+        .name = "spool",
+        .arguments = "list|flush",
+        .summary = "records that wait on this host for their collector: show or send them",
+        .details = "list shows what runs of this user have left here, and what living ones have "
+                   "spooled.\nflush sends what the dead ones left to the collector of each, or to "
+                   "that of\n--collector, and removes it; the exit status is 4 where something is "
+                   "left.",
+        .options = OPTION_BIT(COLLECTOR) | OPTION_BIT(SPOOL) | ROWS,
+        .arguments_min = 1,
+        .arguments_max = 1,
+        .run = command_spool,
+    },
+    {
         .name = "clear",
         .arguments = "",
         .summary = "forget records (all, or those the filters cover); runs and ledgers stay",

@@ -163,6 +163,9 @@ static enum status take_value(struct cli_options *options, enum cli_option optio
     case OPTION_OUTPUT:
         options->output = value;
         return STATUS_OK;
+    case OPTION_SPOOL:
+        options->spool = value;
+        return STATUS_OK;
     case OPTION_TIMEOUT:
         return take_period(&options->timeout_ns, value, what, err);
     case OPTION_INTERVAL:

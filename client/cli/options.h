@@ -35,6 +35,7 @@
     X(FORMAT, "format", 0, "FORMAT", "csv, json or jsonl (default jsonl)")                         \
     X(OUTPUT, "output", 'o', "FILE", "write to FILE instead of standard output")                   \
     X(YES, "yes", 'y', NULL, "do not ask")                                                         \
+    X(SPOOL, "spool", 0, "DIR", "look for spools in DIR (else INFERSTAT_SPOOL)")                   \
     X(INTERVAL, "interval", 0, "TIME", "refresh every TIME at least (default 2s)")                 \
     X(ASCII, "ascii", 0, NULL, "draw with ASCII characters only")                                  \
     X(NO_MOUSE, "no-mouse", 0, NULL, "leave the mouse to the terminal")                            \
@@ -81,6 +82,7 @@ struct cli_options {
     unsigned group_count;
     enum cli_format format; // of --json, --csv and --format
     const char *output;
+    const char *spool;                        // NULL: the default
     const char *command;                      // first word; NULL: none
     const char *arguments[CLI_ARGUMENTS_MAX]; // words behind it
     unsigned argument_count;

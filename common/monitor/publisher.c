@@ -74,14 +74,14 @@ enum status publisher_open(struct publisher **out, const struct publisher_settin
     if (status != STATUS_OK)
         (void)error_set(err, status, "publisher: %s", status_text(status));
     if (status == STATUS_OK)
-        status = link_open(&publisher->link, settings->address, settings->trust,
-                           clock_monotonic_ns(), err);
+        status = uplink_open(&publisher->uplink, settings->address, settings->trust,
+                             clock_monotonic_ns(), err);
     if (status != STATUS_OK) {
         publisher_close(publisher);
         return status;
     }
-    if (*link_warning(publisher->link))
-        publisher_log(publisher, INFERSTAT_LOG_WARNING, "%s", link_warning(publisher->link));
+    if (*uplink_warning(publisher->uplink))
+        publisher_log(publisher, INFERSTAT_LOG_WARNING, "%s", uplink_warning(publisher->uplink));
     *out = publisher;
     return STATUS_OK;
 }
@@ -90,7 +90,7 @@ void publisher_close(struct publisher *publisher)
 {
     if (!publisher)
         return;
-    link_close(publisher->link);
+    uplink_close(publisher->uplink);
     table_builder_free(publisher->builder);
     delivery_producer_free(publisher->producer);
     free(publisher->death.activities);
@@ -101,7 +101,7 @@ void publisher_close(struct publisher *publisher)
 
 void publisher_wait(struct publisher *publisher, int wake_fd, int64_t timeout_ns)
 {
-    link_wait(publisher->link, wake_fd, timeout_ns);
+    uplink_wait(publisher->uplink, wake_fd, timeout_ns);
 }
 
 // ---- Where records lie ----------------------------------------------------------------
@@ -338,14 +338,14 @@ static void receive_all(struct publisher *publisher)
 {
     for (;;) {
         struct wire_frame frame;
-        const enum status status = link_receive(publisher->link, &frame);
+        const enum status status = uplink_receive(publisher->uplink, &frame);
         if (status == STATUS_INVALID)
             continue;
         if (status != STATUS_OK)
             return;
         struct message message;
         if (codec_decode(&message, frame.bytes, frame.size, NULL) == STATUS_OK) {
-            link_heard(publisher->link, clock_monotonic_ns());
+            uplink_heard(publisher->uplink, clock_monotonic_ns());
             if (message.kind == MESSAGE_ACK)
                 take_ack(publisher, &message.ack);
             message_free(&message);
@@ -366,7 +366,7 @@ static void note_contact(struct publisher *publisher, bool lost)
         publisher_log(publisher, INFERSTAT_LOG_WARNING,
                       "the collector at %s does not answer%s: records are kept in %s%s%s until it "
                       "does, as many as fit",
-                      address, link_trouble(publisher->link), runfile_path(settings->file),
+                      address, uplink_trouble(publisher->uplink), runfile_path(settings->file),
                       settings->spool ? " and in " : "",
                       settings->spool ? spool_path(settings->spool) : "");
     else
@@ -451,7 +451,7 @@ static void act_on_all(struct publisher *publisher)
 void publisher_step(struct publisher *publisher)
 {
     receive_all(publisher);
-    if (link_renew(publisher->link, clock_monotonic_ns()))
+    if (uplink_renew(publisher->uplink, clock_monotonic_ns()))
         delivery_producer_reconnect(publisher->producer);
     tell_news(publisher);
     if (!publisher->settings.replay) {

@@ -6,7 +6,7 @@
 
 #include "common/core/clock_offset.h"
 #include "common/core/delivery.h"
-#include "common/monitor/link.h"
+#include "common/monitor/uplink.h"
 #include "common/monitor/publisher.h"
 #include "common/wire/codec.h"
 
@@ -25,7 +25,7 @@ struct publisher_death {
 
 struct publisher {
     struct publisher_settings settings;
-    struct link *link;
+    struct uplink *uplink;
     struct delivery_producer *producer;
     struct clock_offset clock;
     struct table_builder *builder;

@@ -21,7 +21,7 @@ static enum status send_message(struct publisher *publisher, const struct messag
         publisher_log(publisher, INFERSTAT_LOG_ERROR, "%s", err.text);
         return status;
     }
-    status = link_send(publisher->link, bytes, size);
+    status = uplink_send(publisher->uplink, bytes, size);
     free(bytes);
     return status;
 }
