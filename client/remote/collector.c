@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "client/remote/link.h"
 #include "client/remote/source.h"
 #include "common/core/text.h"
 #include "common/core/unit.h"
@@ -18,13 +19,13 @@
 static const uint64_t default_timeout_ns = UINT64_C(3000000000);
 
 // Between two tries to send while nobody is connected.
-static const uint64_t retry_first_ns = UINT64_C(1000000);
-static const uint64_t retry_most_ns = UINT64_C(20000000);
+static const uint64_t retry_ns = UINT64_C(10000000);
 
 struct collector {
     struct wire_context *context;
-    struct wire_socket *sockets[ADDRESS_SERVICES]; // made when first needed
+    struct link links[ADDRESS_SERVICES];
     struct address address;
+    struct trust trust;
     char name[ADDRESS_TEXT_SIZE];
     uint64_t timeout_ns;
     uint64_t last_id; // of queries
@@ -55,7 +56,7 @@ static void collector_close(void *source)
     if (!collector)
         return;
     for (int i = 0; i < (int)ADDRESS_SERVICES; i++)
-        wire_close(collector->sockets[i]);
+        link_drop(&collector->links[i]);
     wire_context_free(collector->context);
     free(collector);
 }
@@ -72,11 +73,18 @@ static enum status collector_open(void **source, const struct remote_target *tar
     if (status == STATUS_OK)
         status = check_permission(&collector->address, err);
     if (status == STATUS_OK)
+        status = trust_resolve(&collector->trust, &collector->address, &target->trust, err);
+    if (status == STATUS_OK)
         status = wire_context_new(&collector->context, err);
     if (status != STATUS_OK) {
         collector_close(collector);
         return status;
     }
+    for (int i = 0; i < (int)ADDRESS_SERVICES; i++)
+        collector->links[i] = (struct link){.context = collector->context,
+                                            .address = &collector->address,
+                                            .trust = &collector->trust,
+                                            .service = (enum address_service)i};
     (void)address_text(collector->name, &collector->address);
     *source = collector;
     return STATUS_OK;
@@ -94,37 +102,30 @@ static const char *collector_name(const void *source)
     return collector->name;
 }
 
+static const char *collector_warning(const void *source)
+{
+    const struct collector *collector = source;
+    return collector->trust.warning;
+}
+
 // ---- Asking -----------------------------------------------------------------------
 
-static enum status unreachable(const struct collector *collector, struct error *err)
+static enum status unreachable(const struct collector *collector, const struct link *link,
+                               struct error *err)
 {
     char waited[UNIT_TEXT_SIZE];
+    (void)unit_format_int(waited, UNIT_DURATION, (int64_t)collector->timeout_ns);
+    const char *trouble = link_trouble(link);
+    if (trouble[0])
+        return error_set(
+            err, STATUS_UNREACHABLE,
+            "collector %.200s: no answer within %s%s (compare with the .pub file beside"
+            " its key)",
+            collector->name, waited, trouble);
     return error_set(err, STATUS_UNREACHABLE,
                      "collector %.300s: no answer within %s (is inferstatd running there? name "
                      "another with --collector, or a store file with --db)",
-                     collector->name,
-                     unit_format_int(waited, UNIT_DURATION, (int64_t)collector->timeout_ns));
-}
-
-static enum status socket_of(struct collector *collector, enum address_service service,
-                             struct wire_socket **out, struct error *err)
-{
-    enum status status = STATUS_OK;
-    if (!collector->sockets[service]) {
-        char endpoint[ADDRESS_TEXT_SIZE];
-        status = wire_connect(&collector->sockets[service], collector->context,
-                              address_endpoint(endpoint, &collector->address, service), NULL, err);
-    }
-    *out = collector->sockets[service];
-    return status;
-}
-
-// A socket that has not answered starts afresh with the next query: what it had
-// queued, and answers still on their way, go with it.
-static void forget_socket(struct collector *collector, enum address_service service)
-{
-    wire_close(collector->sockets[service]);
-    collector->sockets[service] = NULL;
+                     collector->name, waited);
 }
 
 // Whether the wait is to end early.
@@ -134,63 +135,143 @@ static bool is_woken(int wake_fd)
     return wake_fd >= 0 && poll(&waited, 1, 0) > 0;
 }
 
-// Whether waiting may go on: STATUS_OK, and the time now.
-static enum status may_wait(uint64_t deadline_ns, int wake_fd, uint64_t *now_ns)
+// How long answers may take whose work grows with the store; the one who asked can
+// give up.  0: as any other.
+static uint64_t slow_ns(enum query_kind kind)
 {
-    *now_ns = clock_monotonic_ns();
-    if (*now_ns >= deadline_ns)
-        return STATUS_TIMEOUT;
-    return is_woken(wake_fd) ? STATUS_CANCELLED : STATUS_OK;
+    static const uint64_t second_ns = UINT64_C(1000000000);
+    if (kind == QUERY_CLEAR)
+        return 600 * second_ns;
+    return kind == QUERY_AUDIT ? 130 * second_ns : 0; // it has 120 itself
 }
 
-// Sends as soon as somebody is connected.
-static enum status send_until(struct wire_socket *socket, const void *bytes, size_t size,
-                              uint64_t deadline_ns, int wake_fd)
+// A question under way.
+struct asking {
+    struct collector *collector;
+    struct link *link;
+    const void *bytes; // the query, encoded
+    size_t size;
+    uint64_t id;
+    uint64_t slow_ns;     // of slow_ns()
+    uint64_t deadline_ns; // monotonic, as all below
+    // A question that only reads is asked again at half-time: the first may have
+    // gone to a collector that was just being restarted.  0: not, or no more.
+    uint64_t again_ns;
+    const struct wire_socket *sent; // on which it was sent; NULL: it has to be
+    uint64_t heard_ns;              // the last sign of life, and where it is slow
+    uint64_t ping_ns;               // when to ask for the next
+};
+
+static enum status send_now(struct asking *asking, uint64_t now_ns)
 {
-    uint64_t pause_ns = retry_first_ns;
-    for (;;) {
-        enum status status = wire_send(socket, NULL, bytes, size);
-        if (status != STATUS_FULL)
-            return status;
-        uint64_t now_ns;
-        status = may_wait(deadline_ns, wake_fd, &now_ns);
-        if (status != STATUS_OK)
-            return status;
-        uint64_t wake_ns = now_ns + pause_ns;
-        clock_sleep_until_ns(wake_ns < deadline_ns ? wake_ns : deadline_ns);
-        pause_ns = pause_ns * 2 < retry_most_ns ? pause_ns * 2 : retry_most_ns;
-    }
+    struct wire_socket *socket = asking->link->socket;
+    enum status status = wire_send(socket, NULL, asking->bytes, asking->size);
+    if (status != STATUS_OK)
+        return status == STATUS_FULL ? STATUS_OK : status;
+    asking->sent = socket;
+    asking->heard_ns = now_ns;
+    asking->ping_ns = now_ns + asking->collector->timeout_ns / 2;
+    if (asking->slow_ns)
+        asking->deadline_ns = now_ns + asking->slow_ns;
+    return STATUS_OK;
 }
 
-// Receives until the reply with that id is there; others are of queries that
-// nobody waits for any more, and signs of life.
-static enum status receive_until(struct wire_socket *socket, uint64_t id, uint64_t deadline_ns,
-                                 int wake_fd, struct message *reply, uint64_t *heard_ns)
+// Receives what has come, until the reply with the question's id is there.  Others
+// are of queries that nobody waits for any more, and signs of life.
+static enum status receive_now(struct asking *asking, struct message *reply)
 {
     for (;;) {
         struct wire_frame frame;
-        enum status status = wire_receive(socket, &frame);
-        if (status == STATUS_OK) {
-            status = codec_decode(reply, frame.bytes, frame.size, NULL);
-            wire_frame_release(&frame);
-            if (status != STATUS_OK)
-                continue;
-            if (reply->kind == MESSAGE_REPLY && reply->reply.id == id)
-                return STATUS_OK;
-            message_free(reply);
-            *heard_ns = clock_monotonic_ns();
-            continue;
-        }
+        enum status status = wire_receive(asking->link->socket, &frame);
         if (status == STATUS_INVALID)
             continue;
-        if (status != STATUS_NO_DATA)
-            return status;
-        uint64_t now_ns;
-        status = may_wait(deadline_ns, wake_fd, &now_ns);
         if (status != STATUS_OK)
             return status;
-        uint32_t ready;
-        wire_wait(&socket, 1, wake_fd, (int64_t)(deadline_ns - now_ns), &ready);
+        status = codec_decode(reply, frame.bytes, frame.size, NULL);
+        wire_frame_release(&frame);
+        if (status != STATUS_OK)
+            continue;
+        if (reply->kind == MESSAGE_REPLY && reply->reply.id == asking->id)
+            return STATUS_OK;
+        message_free(reply);
+        asking->heard_ns = clock_monotonic_ns();
+    }
+}
+
+// While it works on something slow a collector answers other queries.
+static void ping(struct asking *asking, uint64_t now_ns)
+{
+    struct collector *collector = asking->collector;
+    const struct message query = {.kind = MESSAGE_QUERY,
+                                  .query = {.id = ++collector->last_id,
+                                            .protocol = MESSAGE_PROTOCOL,
+                                            .query.kind = QUERY_PING}};
+    unsigned char *bytes;
+    size_t size;
+    asking->ping_ns = now_ns + collector->timeout_ns / 2;
+    if (codec_encode(&bytes, &size, &query, NULL) != STATUS_OK)
+        return;
+    (void)!wire_send(asking->link->socket, NULL, bytes, size); // what is lost is not answered
+    free(bytes);
+}
+
+// Whether to go on, and what the time asks for.
+static enum status keep_time(struct asking *asking, uint64_t now_ns)
+{
+    if (is_woken(asking->collector->wake_fd))
+        return STATUS_CANCELLED;
+    if (now_ns >= asking->deadline_ns)
+        return STATUS_TIMEOUT;
+    if (asking->again_ns && now_ns >= asking->again_ns) {
+        asking->again_ns = 0;
+        asking->sent = NULL;
+    }
+    if (!asking->slow_ns || !asking->sent)
+        return STATUS_OK;
+    if (now_ns >= asking->heard_ns + asking->collector->timeout_ns)
+        return STATUS_TIMEOUT;
+    if (now_ns >= asking->ping_ns)
+        ping(asking, now_ns);
+    return STATUS_OK;
+}
+
+// Until something comes, or there is something to do.
+static void wait_for_more(const struct asking *asking, uint64_t now_ns)
+{
+    const struct link *link = asking->link;
+    uint64_t until_ns = asking->deadline_ns;
+    if (asking->again_ns && asking->again_ns < until_ns)
+        until_ns = asking->again_ns;
+    if (asking->slow_ns && asking->sent && asking->ping_ns < until_ns)
+        until_ns = asking->ping_ns;
+    uint64_t wait_ns = until_ns > now_ns ? until_ns - now_ns : 0;
+    const uint64_t patience_ns = asking->sent ? link_patience_ns(link) : retry_ns;
+    if (patience_ns < wait_ns)
+        wait_ns = patience_ns;
+    uint32_t ready;
+    wire_wait(&link->socket, 1, asking->collector->wake_fd, (int64_t)wait_ns, &ready);
+}
+
+static enum status ask(struct asking *asking, struct message *reply, struct error *err)
+{
+    for (;;) {
+        enum status status = link_look(asking->link, err);
+        const uint64_t now_ns = clock_monotonic_ns();
+        if (asking->sent != asking->link->socket) // the old one is gone, and what it had
+            asking->sent = NULL;
+        if (status == STATUS_OK && asking->link->socket && !asking->sent)
+            status = send_now(asking, now_ns);
+        if (status == STATUS_OK && asking->sent) {
+            status = receive_now(asking, reply);
+            if (status == STATUS_OK)
+                return status;
+            status = status == STATUS_NO_DATA ? STATUS_OK : status;
+        }
+        if (status == STATUS_OK)
+            status = keep_time(asking, now_ns);
+        if (status != STATUS_OK)
+            return status;
+        wait_for_more(asking, now_ns);
     }
 }
 
@@ -231,114 +312,54 @@ static enum status take_answer(struct message *reply, struct result **out, struc
     return STATUS_OK;
 }
 
-// How long answers may take whose work grows with the store; the one who asked can
-// give up.  0: as any other.
-static uint64_t slow_ns(enum query_kind kind)
-{
-    static const uint64_t second_ns = UINT64_C(1000000000);
-    if (kind == QUERY_CLEAR)
-        return 600 * second_ns;
-    return kind == QUERY_AUDIT ? 130 * second_ns : 0; // it has 120 itself
-}
-
-// While it works on something slow a collector answers other queries.
-static void ping(struct collector *collector, struct wire_socket *socket)
-{
-    const struct message query = {.kind = MESSAGE_QUERY,
-                                  .query = {.id = ++collector->last_id,
-                                            .protocol = MESSAGE_PROTOCOL,
-                                            .query.kind = QUERY_PING}};
-    unsigned char *bytes;
-    size_t size;
-    if (codec_encode(&bytes, &size, &query, NULL) != STATUS_OK)
-        return;
-    (void)!wire_send(socket, NULL, bytes, size); // what is lost is not answered
-    free(bytes);
-}
-
-// Waits for a slow answer as long as the collector is alive.
-static enum status receive_slowly(struct collector *collector, struct wire_socket *socket,
-                                  uint64_t id, uint64_t deadline_ns, struct message *reply)
-{
-    uint64_t heard_ns = clock_monotonic_ns();
-    for (;;) {
-        const uint64_t look_ns = clock_monotonic_ns() + collector->timeout_ns / 2;
-        enum status status =
-            receive_until(socket, id, look_ns < deadline_ns ? look_ns : deadline_ns,
-                          collector->wake_fd, reply, &heard_ns);
-        if (status != STATUS_TIMEOUT)
-            return status;
-        const uint64_t now_ns = clock_monotonic_ns();
-        if (now_ns >= deadline_ns || now_ns - heard_ns >= collector->timeout_ns)
-            return STATUS_TIMEOUT;
-        ping(collector, socket);
-    }
-}
-
-// Asks and waits.  A question that only reads is asked again at half-time: the
-// first may have gone to a collector that was just being restarted.
-static enum status ask(struct wire_socket *socket, const void *bytes, size_t size,
-                       const struct message *query, struct collector *collector,
-                       struct message *reply)
+static enum status exchange(struct collector *collector, const struct message *query,
+                            struct result **out, struct error *err)
 {
     const enum query_kind kind = query->query.query.kind;
-    const uint64_t slow = slow_ns(kind), now_ns = clock_monotonic_ns();
-    const bool once = query_is_administrative(kind) || slow != 0;
-    const uint64_t deadlines_ns[] = {now_ns + collector->timeout_ns / 2,
-                                     now_ns + collector->timeout_ns};
-    enum status status = STATUS_TIMEOUT;
-    uint64_t heard_ns = now_ns;
-    for (int i = once ? 1 : 0; i < 2 && status == STATUS_TIMEOUT; i++) {
-        status = send_until(socket, bytes, size, deadlines_ns[i], collector->wake_fd);
-        if (status == STATUS_OK && slow != 0)
-            status = receive_slowly(collector, socket, query->query.id, now_ns + slow, reply);
-        else if (status == STATUS_OK)
-            status = receive_until(socket, query->query.id, deadlines_ns[i], collector->wake_fd,
-                                   reply, &heard_ns);
-    }
-    return status;
-}
-
-static enum status exchange(struct wire_socket *socket, const struct message *query,
-                            struct collector *collector, struct result **out, struct error *err)
-{
+    const uint64_t now_ns = clock_monotonic_ns();
+    struct asking asking = {
+        .collector = collector,
+        .link = &collector->links[query_is_administrative(kind) ? ADDRESS_ADMIN : ADDRESS_QUERY],
+        .id = query->query.id,
+        .slow_ns = slow_ns(kind),
+        .deadline_ns = now_ns + collector->timeout_ns,
+    };
+    if (!query_is_administrative(kind) && !asking.slow_ns)
+        asking.again_ns = now_ns + collector->timeout_ns / 2;
     unsigned char *bytes;
-    size_t size;
-    enum status status = codec_encode(&bytes, &size, query, err);
+    enum status status = codec_encode(&bytes, &asking.size, query, err);
     if (status != STATUS_OK)
         return status;
+    asking.bytes = bytes;
     struct message reply;
-    status = ask(socket, bytes, size, query, collector, &reply);
+    struct error why = {0};
+    status = ask(&asking, &reply, &why);
     free(bytes);
-    if (status != STATUS_OK)
-        return error_set(err, status, "%s", status_text(status));
-    status = take_answer(&reply, out, err);
-    message_free(&reply);
-    return status;
+    if (status == STATUS_OK) {
+        status = take_answer(&reply, out, err);
+        message_free(&reply);
+        return status;
+    }
+    if (status == STATUS_TIMEOUT) {
+        // With it goes what it had queued, and answers still on their way.
+        link_drop(asking.link);
+        return unreachable(collector, asking.link, err);
+    }
+    return error_set(err, status, "%s", why.text[0] ? why.text : status_text(status));
 }
 
 static enum status collector_query(void *source, const struct query *query, struct result **out,
                                    struct error *err)
 {
     struct collector *collector = source;
-    enum address_service service =
-        query_is_administrative(query->kind) ? ADDRESS_ADMIN : ADDRESS_QUERY;
-    struct wire_socket *socket;
-    enum status status = socket_of(collector, service, &socket, err);
-    if (status != STATUS_OK)
-        return status;
     struct message *message = calloc(1, sizeof *message);
     if (!message)
         return error_set(err, STATUS_NOMEM, "remote: out of memory");
     message->kind = MESSAGE_QUERY;
     message->query = (struct message_query){
         .id = ++collector->last_id, .protocol = MESSAGE_PROTOCOL, .query = *query};
-    status = exchange(socket, message, collector, out, err);
+    enum status status = exchange(collector, message, out, err);
     free(message);
-    if (status == STATUS_TIMEOUT) {
-        forget_socket(collector, service);
-        return unreachable(collector, err);
-    }
     return status;
 }
 
@@ -348,6 +369,7 @@ const struct source_ops source_collector = {
     .query = collector_query,
     .wake_on = collector_wake_on,
     .name = collector_name,
+    .warning = collector_warning,
     .live_open = collector_live_open,
     .live_close = collector_live_close,
     .live_next = collector_live_next,

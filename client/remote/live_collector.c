@@ -2,6 +2,7 @@
 // so that a slow reader here misses records and holds up nobody.
 #include <stdlib.h>
 
+#include "client/remote/link.h"
 #include "client/remote/source.h"
 #include "common/sys/clock.h"
 #include "common/wire/address.h"
@@ -19,7 +20,10 @@ static const uint64_t retry_ns = UINT64_C(50000000);
 
 struct collector_live {
     struct wire_context *context;
-    struct wire_socket *socket;
+    struct address address;
+    struct trust trust;
+    struct link link;
+    const struct wire_socket *subscribed; // with which credit was given last
     uint32_t kinds;
     uint32_t owed;          // credit to give with the next message of ours
     uint64_t renew_ns;      // monotonic: when to give credit anew
@@ -32,7 +36,7 @@ void collector_live_close(void *source)
     struct collector_live *live = source;
     if (!live)
         return;
-    wire_close(live->socket);
+    link_drop(&live->link);
     wire_context_free(live->context);
     free(live);
 }
@@ -45,19 +49,19 @@ enum status collector_live_open(void **out, const struct remote_target *target, 
         return error_set(err, STATUS_NOMEM, "remote: out of memory");
     live->kinds = kinds;
     live->owed = CREDIT;
-    struct address address;
-    enum status status = collector_address(&address, target, err);
+    enum status status = collector_address(&live->address, target, err);
+    if (status == STATUS_OK)
+        status = trust_resolve(&live->trust, &live->address, &target->trust, err);
     if (status == STATUS_OK)
         status = wire_context_new(&live->context, err);
-    if (status == STATUS_OK) {
-        char endpoint[ADDRESS_TEXT_SIZE];
-        status = wire_connect(&live->socket, live->context,
-                              address_endpoint(endpoint, &address, ADDRESS_LIVE), NULL, err);
-    }
     if (status != STATUS_OK) {
         collector_live_close(live);
         return status;
     }
+    live->link = (struct link){.context = live->context,
+                               .address = &live->address,
+                               .trust = &live->trust,
+                               .service = ADDRESS_LIVE};
     *out = live;
     return STATUS_OK;
 }
@@ -74,7 +78,7 @@ static void give_credit(struct collector_live *live)
     size_t size;
     enum status status = codec_encode(&bytes, &size, &message, NULL);
     if (status == STATUS_OK)
-        status = wire_send(live->socket, NULL, bytes, size);
+        status = wire_send(live->link.socket, NULL, bytes, size);
     free(bytes);
     uint64_t now_ns = clock_monotonic_ns();
     live->renew_ns = now_ns + (status == STATUS_OK ? renew_after_ns : retry_ns);
@@ -110,7 +114,7 @@ static enum status receive(struct collector_live *live, enum record_kind *kind, 
 {
     for (;;) {
         struct wire_frame frame;
-        enum status status = wire_receive(live->socket, &frame);
+        enum status status = wire_receive(live->link.socket, &frame);
         if (status == STATUS_INVALID)
             continue;
         if (status != STATUS_OK)
@@ -123,6 +127,36 @@ static enum status receive(struct collector_live *live, enum record_kind *kind, 
     }
 }
 
+// Looks after the connection.  A new one has to subscribe anew; none is made before
+// its time where the last was refused: records are missed until then, and a query
+// of the same user says why.
+static void look_after_link(struct collector_live *live)
+{
+    struct error refused;
+    (void)!link_look(&live->link, &refused);
+    if (live->link.socket && live->link.socket != live->subscribed) {
+        live->subscribed = live->link.socket;
+        live->owed = CREDIT;
+        live->renew_ns = 0;
+    }
+}
+
+// Waits for records, or until it is time to renew or to give up.
+static enum status wait_for_records(struct collector_live *live, uint64_t deadline_ns, int wake_fd)
+{
+    const uint64_t now_ns = clock_monotonic_ns();
+    if (now_ns >= deadline_ns)
+        return STATUS_TIMEOUT;
+    uint64_t wait_ns = deadline_ns - now_ns;
+    if (live->link.socket && live->renew_ns < deadline_ns)
+        wait_ns = live->renew_ns > now_ns ? live->renew_ns - now_ns : 0;
+    const uint64_t patience_ns = link_patience_ns(&live->link);
+    uint32_t ready;
+    wire_wait(&live->link.socket, 1, wake_fd,
+              (int64_t)(patience_ns < wait_ns ? patience_ns : wait_ns), &ready);
+    return ready & 2 ? STATUS_CANCELLED : STATUS_OK;
+}
+
 enum status collector_live_next(void *source, uint64_t timeout_ns, int wake_fd,
                                 enum record_kind *kind, struct result **out, uint64_t *missed,
                                 struct error *err)
@@ -131,23 +165,19 @@ enum status collector_live_next(void *source, uint64_t timeout_ns, int wake_fd,
     struct collector_live *live = source;
     uint64_t deadline_ns = clock_monotonic_ns() + timeout_ns;
     for (;;) {
-        enum status status = receive(live, kind, out);
+        look_after_link(live);
+        enum status status = live->link.socket ? receive(live, kind, out) : STATUS_NO_DATA;
         *missed = live->missed_before + live->missed;
-        uint64_t now_ns = clock_monotonic_ns();
-        bool renew = now_ns >= live->renew_ns;
+        bool renew = clock_monotonic_ns() >= live->renew_ns;
         if (renew && status == STATUS_NO_DATA)
             live->owed = CREDIT;
-        if (renew || live->owed >= CREDIT / 2)
+        if (live->link.socket && (renew || live->owed >= CREDIT / 2))
             give_credit(live);
-        if (status != STATUS_NO_DATA)
+        if (status == STATUS_NO_DATA)
+            status = wait_for_records(live, deadline_ns, wake_fd);
+        else
             return status;
-        if (now_ns >= deadline_ns)
-            return STATUS_TIMEOUT;
-        uint64_t until_ns = live->renew_ns < deadline_ns ? live->renew_ns : deadline_ns;
-        uint32_t ready;
-        wire_wait(&live->socket, 1, wake_fd, until_ns > now_ns ? (int64_t)(until_ns - now_ns) : 0,
-                  &ready);
-        if (ready & 2)
-            return STATUS_CANCELLED;
+        if (status != STATUS_OK)
+            return status;
     }
 }

@@ -60,6 +60,11 @@ const char *remote_name(const struct remote *remote)
     return remote->ops->name(remote->source);
 }
 
+const char *remote_warning(const struct remote *remote)
+{
+    return remote->ops->warning ? remote->ops->warning(remote->source) : "";
+}
+
 bool remote_is_file(const struct remote *remote)
 {
     return remote->ops == &source_file;

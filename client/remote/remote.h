@@ -9,6 +9,7 @@
 #include "common/core/error.h"
 #include "common/core/query.h"
 #include "common/core/result.h"
+#include "common/wire/trust.h"
 
 struct remote;
 
@@ -16,6 +17,7 @@ struct remote_target {
     const char *collector; // address text; NULL: environment, then the default
     const char *db;        // a store file instead; NULL: none
     uint64_t timeout_ns;   // for an answer; 0: 3 seconds
+    struct trust_options trust;
 };
 
 // A collector that does not answer is no error here: each query says so.
@@ -23,8 +25,13 @@ MUST_CHECK enum status remote_open(struct remote **out, const struct remote_targ
                                    struct error *err);
 void remote_close(struct remote *remote);
 
+// A warning that the user has to be shown once, such as of a connection that is
+// neither encrypted nor checked; "" where there is none.  Lives as long as the remote.
+const char *remote_warning(const struct remote *remote);
+
 // Asks and waits for the answer.  STATUS_UNREACHABLE when none came in time (the
-// next query tries anew); otherwise as store_query (common/store/store.h lists
+// next query tries anew), STATUS_DENIED when the collector refuses this user's key,
+// also later while a connection is up; otherwise as store_query (common/store/store.h lists
 // the keys of each answer).  QUERY_CLEAR goes to the admin socket, or through
 // the store's lock with a file; its answer has one row with `cleared`.
 MUST_CHECK enum status remote_query(struct remote *remote, const struct query *query,

@@ -15,6 +15,7 @@ struct source_ops {
                          struct error *err);
     void (*wake_on)(void *source, int wake_fd); // NULL: answers are not waited for
     const char *(*name)(const void *source);
+    const char *(*warning)(const void *source); // NULL: never any
 
     enum status (*live_open)(void **live, const struct remote_target *target, uint32_t kinds,
                              struct error *err);

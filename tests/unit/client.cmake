@@ -5,3 +5,4 @@ inferstat_unit_test(test_cli_commands LINK inferstat_cli)
 inferstat_unit_test(test_remote LINK inferstat_remote inferstat_wire)
 inferstat_unit_test(test_remote_file
   LINK inferstat_remote inferstat_store inferstat_test_folder PkgConfig::SQLITE3)
+inferstat_unit_test(test_remote_keys LINK inferstat_remote inferstat_wire inferstat_test_folder)

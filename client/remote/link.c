@@ -1,0 +1,98 @@
+#include "client/remote/link.h"
+
+#include "common/core/query.h"
+#include "common/sys/clock.h"
+
+// Between two sockets, doubled with every round through the keys.
+static const uint64_t back_off_first_ns = UINT64_C(1000000000);
+static const uint64_t back_off_most_ns = UINT64_C(10000000000);
+
+// Between two looks at a handshake.
+static const uint64_t look_ns = UINT64_C(50000000);
+
+static const char *role_for(enum address_service service)
+{
+    return query_role_name(service == ADDRESS_ADMIN ? QUERY_ROLE_ADMIN : QUERY_ROLE_READER);
+}
+
+static enum status refused(const struct link *link, struct error *err)
+{
+    char place[ADDRESS_TEXT_SIZE], key[WIRE_KEY_TEXT_SIZE];
+    return error_set(err, STATUS_DENIED,
+                     "collector %.200s: it refuses this key (its owner may: inferstat authorize"
+                     " '%s' --role %s --name NAME)",
+                     address_text(place, link->address),
+                     wire_key_text(key, link->trust->passes[0].own.public_key),
+                     role_for(link->service));
+}
+
+static uint64_t back_off_ns(unsigned rounds)
+{
+    uint64_t wait_ns = back_off_first_ns;
+    while (--rounds > 0 && wait_ns < back_off_most_ns)
+        wait_ns *= 2;
+    return wait_ns < back_off_most_ns ? wait_ns : back_off_most_ns;
+}
+
+void link_drop(struct link *link)
+{
+    wire_close(link->socket);
+    link->socket = NULL;
+}
+
+// The next key is tried at once, the first of the next round after a wait.
+static void give_up(struct link *link, enum wire_handshake trouble)
+{
+    link_drop(link);
+    link->trouble = trouble;
+    link->attempt++;
+    link->failures++;
+    if (link->failures % link->trust->pass_count == 0)
+        link->retry_ns =
+            clock_monotonic_ns() + back_off_ns(link->failures / link->trust->pass_count);
+}
+
+static bool is_waiting(const struct link *link)
+{
+    return clock_monotonic_ns() < link->retry_ns;
+}
+
+static enum status make(struct link *link, struct error *err)
+{
+    char endpoint[ADDRESS_TEXT_SIZE];
+    return wire_connect(&link->socket, link->context,
+                        address_endpoint(endpoint, link->address, link->service),
+                        trust_pass(link->trust, link->attempt), err);
+}
+
+enum status link_look(struct link *link, struct error *err)
+{
+    const enum wire_handshake handshake = link->socket && link->trust->pass_count
+                                              ? wire_handshake(link->socket)
+                                              : WIRE_HANDSHAKE_NONE;
+    if (handshake == WIRE_HANDSHAKE_DONE) {
+        link->failures = 0;
+        link->retry_ns = 0;
+        link->trouble = WIRE_HANDSHAKE_DONE;
+    } else if (handshake != WIRE_HANDSHAKE_NONE) {
+        give_up(link, handshake);
+    }
+    if (link->socket)
+        return STATUS_OK;
+    if (!is_waiting(link))
+        return make(link, err);
+    return link->trouble == WIRE_HANDSHAKE_REFUSED ? refused(link, err) : STATUS_OK;
+}
+
+uint64_t link_patience_ns(const struct link *link)
+{
+    return link->trust->pass_count ? look_ns : UINT64_MAX;
+}
+
+const char *link_trouble(const struct link *link)
+{
+    if (link->trouble == WIRE_HANDSHAKE_BROKEN)
+        return ": its handshake breaks off, so it has another key than the one known here, or none,"
+               " or no room";
+    return "";
+}
