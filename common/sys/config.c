@@ -1,11 +1,15 @@
 #include "common/sys/config.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-enum { LINE_ROOM = 4096 };
+#include "common/sys/files.h"
+
+enum { LINE_ROOM = 4096, PATH_ROOM = 4096 };
 
 // Cuts white space off both ends, in place.
 static char *trim(char *text)
@@ -62,4 +66,41 @@ enum status config_read(const char *path, config_take *take, void *context, stru
     if (status != STATUS_OK)
         return error_prefix(err, status, "%s:%u", path, line_number);
     return STATUS_OK;
+}
+
+// ---- Folders -------------------------------------------------------------------
+
+static int is_configuration(const struct dirent *entry)
+{
+    const size_t size = strlen(entry->d_name);
+    return entry->d_name[0] != '.' && size > 5 && strcmp(entry->d_name + size - 5, ".conf") == 0;
+}
+
+// By bytes, so that it does not depend on the language.
+static int by_name(const struct dirent **a, const struct dirent **b)
+{
+    return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+enum status config_read_folder(const char *folder, config_take *take, void *context,
+                               struct error *err)
+{
+    struct dirent **entries = NULL;
+    const int count = scandir(folder, &entries, is_configuration, by_name);
+    if (count < 0 && (errno == ENOENT || errno == ENOTDIR))
+        return STATUS_OK;
+    if (count < 0)
+        return error_set(err, errno == ENOMEM ? STATUS_NOMEM : STATUS_IO, "%s: cannot read it: %s",
+                         folder, strerror(errno));
+    enum status status = STATUS_OK;
+    for (int i = 0; i < count; i++) {
+        char path[PATH_ROOM];
+        if (status == STATUS_OK)
+            status = files_join(path, sizeof path, folder, entries[i]->d_name, err);
+        if (status == STATUS_OK)
+            status = config_read(path, take, context, err);
+        free(entries[i]);
+    }
+    free(entries);
+    return status;
 }

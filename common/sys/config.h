@@ -14,4 +14,8 @@ typedef enum status config_take(void *context, const char *key, const char *valu
 MUST_CHECK enum status config_read(const char *path, config_take *take, void *context,
                                    struct error *err);
 
+// The same for all files FOLDER/*.conf, by name.  A folder that is not there has none.
+MUST_CHECK enum status config_read_folder(const char *folder, config_take *take, void *context,
+                                          struct error *err);
+
 #endif

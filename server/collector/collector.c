@@ -3,11 +3,14 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "common/store/lock.h"
 #include "common/store/store_file.h"
+#include "common/sys/clock.h"
 #include "common/sys/files.h"
+#include "common/sys/log.h"
 #include "server/collector/board.h"
 #include "server/collector/ingest.h"
 #include "server/collector/live.h"
@@ -22,6 +25,7 @@ enum {
     ANSWERS = 8192,
     ANSWERS_BYTES = 64 * 1024 * 1024,
     FOLDER_MODE = 0750,
+    OTHER_DESCRIPTORS = 256, // what is open beside connections, amply
 };
 
 struct collector {
@@ -33,6 +37,7 @@ struct collector {
     struct queue *replies; // struct answer
     struct board *board;
     struct refusals *refusals;
+    struct limits limits;
     struct writer *writer;
     struct ingest *ingest;
     struct query_service *queries;
@@ -117,9 +122,43 @@ static enum status make_channels(struct collector *collector, struct error *err)
         status = board_new(&collector->board, err);
     if (status == STATUS_OK)
         status = refusals_new(&collector->refusals, err);
+    collector->endpoints.refusals = collector->refusals;
     if (status == STATUS_OK)
         status = wire_context_new(&collector->endpoints.context, err);
     return status;
+}
+
+// Who may connect over TCP, where there are keys.
+static enum status open_access(struct collector *collector, const struct collector_config *config,
+                               struct error *err)
+{
+    if (!config->keys)
+        return STATUS_OK;
+    collector->endpoints.keys = *config->keys;
+    return access_open(&collector->endpoints.access, config->authorized_keys, err);
+}
+
+// Connections take descriptors.  Where the process may not have so many, fewer are
+// taken, rather than the store's own being refused.
+static void allow_connections(struct collector *collector)
+{
+    struct rlimit limit;
+    const rlim_t sockets = (rlim_t)ADDRESS_SERVICES * collector->endpoints.count;
+    const rlim_t wanted = sockets * collector->limits.connections + OTHER_DESCRIPTORS;
+    collector->endpoints.connections_max = collector->limits.connections;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted)
+        return;
+    limit.rlim_cur = limit.rlim_max < wanted ? limit.rlim_max : wanted;
+    if (setrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur >= wanted)
+        return;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur <= OTHER_DESCRIPTORS + sockets)
+        return;
+    collector->endpoints.connections_max =
+        (unsigned)((limit.rlim_cur - OTHER_DESCRIPTORS) / sockets);
+    log_write(LOG_LEVEL_WARNING,
+              "at most %u connections to a socket, since the process may have %llu files open "
+              "(raise LimitNOFILE or ulimit -n)",
+              collector->endpoints.connections_max, (unsigned long long)limit.rlim_cur);
 }
 
 // In this order: the store is there before those who read it; each thread has
@@ -132,7 +171,8 @@ static enum status start_threads(struct collector *collector, struct error *err)
                                          .replies = collector->replies,
                                          .board = collector->board,
                                          .refusals = collector->refusals,
-                                         .limits = LIMITS_DEFAULT};
+                                         .access = collector->endpoints.access,
+                                         .limits = collector->limits};
     enum status status = writer_start(&collector->writer, &writer, err);
     if (status != STATUS_OK)
         return status;
@@ -181,6 +221,8 @@ static void end(struct collector *collector, void (*let_go)(struct lock *lock))
     board_free(collector->board);
     refusals_free(collector->refusals);
     wire_context_free(collector->endpoints.context);
+    access_close(collector->endpoints.access);
+    explicit_bzero(&collector->endpoints.keys, sizeof collector->endpoints.keys);
     for (unsigned i = 0; i <= ENDPOINTS_MAX; i++)
         let_go(&collector->locks[i]);
     work_free(collector->stop);
@@ -198,6 +240,8 @@ enum status collector_start(struct collector **out, const struct collector_confi
         collector->locks[i] = LOCK_NONE;
     memcpy(collector->endpoints.addresses, config->listen, sizeof config->listen);
     collector->endpoints.count = config->listen_count;
+    collector->limits = config->limits;
+    allow_connections(collector);
     enum status status = STATUS_OK;
     collector->db = strdup(config->db);
     collector->stop = calloc(1, sizeof *collector->stop);
@@ -210,6 +254,8 @@ enum status collector_start(struct collector **out, const struct collector_confi
     if (status == STATUS_OK)
         status = make_channels(collector, err);
     if (status == STATUS_OK)
+        status = open_access(collector, config, err);
+    if (status == STATUS_OK)
         status = start_threads(collector, err);
     if (status != STATUS_OK) {
         end(collector, lock_withdraw);
@@ -217,6 +263,29 @@ enum status collector_start(struct collector **out, const struct collector_confi
     }
     *out = collector;
     return STATUS_OK;
+}
+
+void collector_look(struct collector *collector)
+{
+    if (collector->endpoints.access)
+        access_look(collector->endpoints.access);
+}
+
+enum status collector_reload(struct collector *collector, struct error *err)
+{
+    return collector->endpoints.access ? access_reload(collector->endpoints.access, err)
+                                       : STATUS_OK;
+}
+
+bool collector_is_alive(struct collector *collector, uint64_t within_ns)
+{
+    const uint64_t now_ns = clock_monotonic_ns();
+    const uint64_t beats[] = {ingest_beaten_ns(collector->ingest),
+                              writer_beaten_ns(collector->writer)};
+    for (unsigned i = 0; i < sizeof beats / sizeof *beats; i++)
+        if (now_ns > beats[i] && now_ns - beats[i] > within_ns)
+            return false;
+    return true;
 }
 
 void collector_stop(struct collector *collector)

@@ -5,6 +5,7 @@
 
 #include "common/core/error.h"
 #include "server/collector/endpoints.h"
+#include "server/collector/limits.h"
 
 struct collector;
 
@@ -13,6 +14,11 @@ struct collector_config {
     unsigned listen_count;
     const char *db;     // the store; its folder is made when it is missing
     bool db_is_default; // nobody named it: the folders above are made, too
+    // The collector's own keys: all TCP is CURVE, for those in the file of authorized
+    // keys.  NULL: TCP is plain and for everybody who reaches it.
+    const struct wire_keypair *keys;
+    const char *authorized_keys;
+    struct limits limits;
 };
 
 // Takes the locks of the store and of each ipc folder, opens everything, and
@@ -21,6 +27,16 @@ struct collector_config {
 // no lock file is there that was not before.
 MUST_CHECK enum status collector_start(struct collector **out,
                                        const struct collector_config *config, struct error *err);
+
+// To be called every second: looks whether the authorized keys have changed.
+void collector_look(struct collector *collector);
+
+// Reads the authorized keys again.  On failure those of before stay.
+MUST_CHECK enum status collector_reload(struct collector *collector, struct error *err);
+
+// Whether the threads that take records in and write them have taken a turn within
+// the last `within_ns`.
+bool collector_is_alive(struct collector *collector, uint64_t within_ns);
 
 // Commits what has arrived, acknowledges it, and ends.  NULL is fine.
 void collector_stop(struct collector *collector);

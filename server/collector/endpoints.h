@@ -6,6 +6,8 @@
 #include "common/core/error.h"
 #include "common/wire/address.h"
 #include "common/wire/socket.h"
+#include "server/collector/access.h"
+#include "server/collector/refusals.h"
 
 enum { ENDPOINTS_MAX = 8 };
 
@@ -13,6 +15,10 @@ struct endpoints {
     struct wire_context *context;
     struct address addresses[ENDPOINTS_MAX];
     unsigned count;
+    struct access *access;    // who may connect over TCP; NULL: everybody, in plain text
+    struct wire_keypair keys; // the collector's own, where there is `access`
+    struct refusals *refusals;
+    unsigned connections_max; // to one socket; 0: no limit
 };
 
 // Binds the service at all addresses; `sockets` has ENDPOINTS_MAX places, zeroed.

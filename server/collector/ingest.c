@@ -6,6 +6,7 @@
 
 #include "common/sys/clock.h"
 #include "common/wire/codec.h"
+#include "server/collector/door.h"
 #include "server/collector/limits.h"
 #include "server/collector/service.h"
 #include "server/collector/work.h"
@@ -23,6 +24,7 @@ struct ingest {
     struct ingest_config config;
     struct service service;
     struct wire_socket *sockets[ENDPOINTS_MAX];
+    struct door door;
     struct work *pending; // decoded, and no room in the inbox yet
     size_t pending_bytes;
     struct work *stop; // WORK_STOP, until it is passed on
@@ -106,6 +108,12 @@ static void check_size(struct ingest *ingest, struct work *work, const struct wi
 static void take_frame(struct ingest *ingest, unsigned socket, const struct wire_frame *frame)
 {
     struct error err = {0};
+    static const unsigned char no_run[MESSAGE_RUN_SIZE];
+    const char *why;
+    if (!door_lets_in(&ingest->door, frame, &why)) {
+        answer_error(ingest, socket, &frame->route, no_run, why);
+        return;
+    }
     struct work *work = calloc(1, sizeof *work);
     if (!work)
         return; // as if it had been lost on the way
@@ -148,7 +156,7 @@ static bool flush_pending(struct ingest *ingest)
     return !ingest->pending;
 }
 
-static void wait_and_receive(struct ingest *ingest)
+static void wait_and_receive(struct ingest *ingest, int64_t wait_ns)
 {
     uint32_t ready = 0;
     const unsigned count = ingest->config.endpoints->count;
@@ -156,7 +164,7 @@ static void wait_and_receive(struct ingest *ingest)
         wire_wait(ingest->sockets, 0, queue_fd(ingest->config.acks), ROOM_WAIT_NS, &ready);
         return;
     }
-    wire_wait(ingest->sockets, count, queue_fd(ingest->config.acks), IDLE_WAIT_NS, &ready);
+    wire_wait(ingest->sockets, count, queue_fd(ingest->config.acks), wait_ns, &ready);
     for (unsigned i = 0; i < count && !ingest->pending; i++)
         if (ready >> i & 1)
             receive(ingest, i);
@@ -181,11 +189,14 @@ static void *ingest_body(void *context)
     struct ingest *ingest = context;
     struct error err = {0};
     enum status status =
-        endpoints_bind(ingest->sockets, ingest->config.endpoints, ADDRESS_INGEST, &err);
+        door_open(&ingest->door, ingest->config.endpoints, ADDRESS_INGEST, ingest->sockets, &err);
     service_report(&ingest->service, status, &err);
     if (status == STATUS_OK) {
         while (atomic_load_explicit(&ingest->wish, memory_order_relaxed) == WISH_RUN) {
-            wait_and_receive(ingest);
+            const uint64_t now_ns = clock_monotonic_ns();
+            service_beat(&ingest->service, now_ns);
+            door_keep(&ingest->door, now_ns);
+            wait_and_receive(ingest, door_wait(&ingest->door, now_ns));
             send_answers(ingest);
         }
         pass_stop(ingest);
@@ -232,6 +243,11 @@ enum status ingest_start(struct ingest **out, const struct ingest_config *config
     }
     *out = ingest;
     return STATUS_OK;
+}
+
+uint64_t ingest_beaten_ns(struct ingest *ingest)
+{
+    return service_beaten_ns(&ingest->service);
 }
 
 void ingest_stop(struct ingest *ingest)

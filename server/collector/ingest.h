@@ -24,6 +24,9 @@ struct ingest_config {
 MUST_CHECK enum status ingest_start(struct ingest **out, const struct ingest_config *config,
                                     struct error *err);
 
+// When the thread last took a turn (monotonic).  Any thread.
+uint64_t ingest_beaten_ns(struct ingest *ingest);
+
 // Tells the thread to receive no more and to pass WORK_STOP to the writer.
 void ingest_stop(struct ingest *ingest);
 

@@ -14,6 +14,8 @@ enum {
     LIMITS_NAMES = 65535, // what the protocol allows
     LIMITS_RUNS_PER_KEY = 4096,
     LIMITS_CONNECTIONS = 4096,
+    LIMITS_RUNS_MOST = 1000000, // what may be asked for
+    LIMITS_CONNECTIONS_MOST = 65535,
     // Names of all runs together, each once.  Beyond it new ones are not kept.
     LIMITS_STORE_NAMES = 1000000,
     // Bytes of a batch.  A larger one is refused once it has been read; the sockets

@@ -8,6 +8,7 @@
 #include "common/sys/clock.h"
 #include "common/sys/log.h"
 #include "common/wire/codec.h"
+#include "server/collector/door.h"
 #include "server/collector/service.h"
 #include "server/collector/work.h"
 
@@ -16,7 +17,6 @@ enum {
     ROWS_PER_MESSAGE = 500,
     ROWS_PER_TURN = 2000, // of a kind; what is older than these is missed
     CREDIT_MAX = 100000,
-    WAIT_NS = 1000000000,
     FRAMES_PER_TURN = 64,
 };
 
@@ -34,6 +34,7 @@ struct live {
     struct live_config config;
     struct service service;
     struct wire_socket *sockets[ENDPOINTS_MAX];
+    struct door door;
     struct store *store;
     struct board_ids told; // up to where readers have been told (or have missed)
     struct reader readers[READERS_MAX];
@@ -69,6 +70,13 @@ static void forget_silent(struct live *live)
             remove_reader(live, i);
 }
 
+static void forget_reader(struct live *live, const struct work_return *at)
+{
+    const struct reader *reader = find_reader(live, at);
+    if (reader)
+        remove_reader(live, (unsigned)(reader - live->readers));
+}
+
 // The first message subscribes: from what is committed after it.
 static void take_credit(struct live *live, const struct work_return *at,
                         const struct message_live_credit *asked)
@@ -95,6 +103,11 @@ static void take_frame(struct live *live, unsigned socket, const struct wire_fra
 {
     const struct work_return at = {.socket = socket, .route = frame->route};
     struct message message;
+    const char *ignored; // there is no answer but records
+    if (!door_lets_in(&live->door, frame, &ignored)) {
+        forget_reader(live, &at);
+        return;
+    }
     if (codec_decode_untrusted(&message, frame->bytes, frame->size, NULL) != STATUS_OK)
         return;
     if (message.kind == MESSAGE_LIVE_CREDIT && message.live_credit.protocol >= 1 &&
@@ -230,7 +243,10 @@ static void turn(struct live *live)
 {
     uint32_t ready = 0;
     const unsigned count = live->config.endpoints->count;
-    wire_wait(live->sockets, count, board_fd(live->config.board), WAIT_NS, &ready);
+    const uint64_t now_ns = clock_monotonic_ns();
+    door_keep(&live->door, now_ns);
+    wire_wait(live->sockets, count, board_fd(live->config.board), door_wait(&live->door, now_ns),
+              &ready);
     for (unsigned i = 0; i < count; i++)
         if (ready >> i & 1)
             receive(live, i);
@@ -245,7 +261,7 @@ static void *live_body(void *context)
     struct error err = {0};
     enum status status = store_open(&live->store, live->config.path, &err);
     if (status == STATUS_OK)
-        status = endpoints_bind(live->sockets, live->config.endpoints, ADDRESS_LIVE, &err);
+        status = door_open(&live->door, live->config.endpoints, ADDRESS_LIVE, live->sockets, &err);
     board_read(live->config.board, &live->told);
     service_report(&live->service, status, &err);
     while (status == STATUS_OK && !atomic_load_explicit(&live->stop, memory_order_relaxed))

@@ -1,9 +1,11 @@
 // inferstatd: collects records from workers, keeps them, answers queries.
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/core/parse.h"
 #include "common/sys/log.h"
 #include "common/sys/stop.h"
 #include "server/collector/collector.h"
@@ -11,6 +13,7 @@
 #include "server/collector/options.h"
 
 enum { EXIT_USAGE = 2, EXIT_UNREACHABLE = 4 };
+enum { TURN_MS = 1000 };
 
 static int fail(const struct error *err, int code)
 {
@@ -31,23 +34,93 @@ static void say_ready(const struct options *options)
     log_write(LOG_LEVEL_INFO, "ready: listening on %s, store %s", addresses, options->db);
 }
 
-static int serve(const struct options *options)
+// Set by SIGHUP: the files are to be read again.
+static volatile sig_atomic_t reload_wanted;
+
+static void on_reload(int number)
+{
+    (void)number;
+    reload_wanted = 1;
+}
+
+static void warn_of_insecure(const struct options *options)
+{
+    char text[ADDRESS_TEXT_SIZE];
+    for (unsigned i = 0; i < options->listen_count; i++)
+        if (options->insecure && !address_is_local(&options->listen[i]))
+            log_write(LOG_LEVEL_WARNING,
+                      "%s: NOT SECURE: whoever gets there can read all records and send false "
+                      "ones, and nothing is encrypted (--insecure)",
+                      address_text(text, &options->listen[i]));
+}
+
+static void say_keys(const struct options *options, const struct wire_keypair *keys)
+{
+    char text[WIRE_KEY_TEXT_SIZE];
+    if (options->key[0])
+        log_write(LOG_LEVEL_INFO, "TCP is for the keys in %s; the collector's own public key is %s",
+                  options->authorized_keys, wire_key_text(text, keys->public_key));
+}
+
+static void reload(struct collector *collector)
+{
+    struct error err = {0};
+    reload_wanted = 0;
+    if (collector_reload(collector, &err) == STATUS_OK)
+        log_write(LOG_LEVEL_INFO, "the authorized keys were read again");
+    else
+        log_write(LOG_LEVEL_ERROR, "%s (the keys of before stay authorized)", err.text);
+}
+
+// How long the service manager waits for a sign of life; 0: it does not ask for one.
+static uint64_t watchdog_ns(void)
+{
+    int64_t microseconds = 0;
+    const char *text = getenv("WATCHDOG_USEC");
+    if (!text ||
+        parse_int(&microseconds, text, 1, INT64_C(86400000000), "WATCHDOG_USEC", NULL) != STATUS_OK)
+        return 0;
+    return (uint64_t)microseconds * 1000;
+}
+
+static void wait_for_stop(struct collector *collector, const char *manager)
+{
+    const uint64_t watchdog = watchdog_ns();
+    struct pollfd wish = {.fd = stop_fd(), .events = POLLIN};
+    while (!stop_requested()) {
+        (void)poll(&wish, 1, TURN_MS);
+        if (reload_wanted)
+            reload(collector);
+        collector_look(collector);
+        // Silent where a thread hangs: the manager starts the collector anew, and
+        // nothing is lost by it.
+        if (watchdog && collector_is_alive(collector, watchdog / 2))
+            notify_send(manager, "WATCHDOG=1");
+    }
+}
+
+static int serve(const struct options *options, const struct wire_keypair *keys)
 {
     struct error err = {0};
     struct collector *collector = NULL;
     struct collector_config config = {.listen_count = options->listen_count,
                                       .db = options->db,
-                                      .db_is_default = options->db_is_default};
+                                      .db_is_default = options->db_is_default,
+                                      .keys = options->key[0] ? keys : NULL,
+                                      .authorized_keys = options->authorized_keys,
+                                      .limits = options->limits};
+    const struct sigaction again = {.sa_handler = on_reload};
     memcpy(config.listen, options->listen, sizeof config.listen);
-    if (stop_install(&err) != STATUS_OK || collector_start(&collector, &config, &err) != STATUS_OK)
+    warn_of_insecure(options);
+    if (stop_install(&err) != STATUS_OK || sigaction(SIGHUP, &again, NULL) != 0 ||
+        collector_start(&collector, &config, &err) != STATUS_OK)
         return fail(&err, EXIT_UNREACHABLE);
 
     const char *manager = getenv("NOTIFY_SOCKET");
+    say_keys(options, keys);
     say_ready(options);
     notify_send(manager, "READY=1");
-    struct pollfd wish = {.fd = stop_fd(), .events = POLLIN};
-    while (!stop_requested())
-        (void)poll(&wish, 1, -1);
+    wait_for_stop(collector, manager);
     notify_send(manager, "STOPPING=1");
     collector_stop(collector);
     log_write(LOG_LEVEL_INFO, "stopped");
@@ -59,9 +132,11 @@ int main(int argc, char **argv)
     struct error err = {0};
     struct options options;
     const struct options_environment environment = {.collector = getenv("INFERSTAT_COLLECTOR"),
-                                                    .runtime_dir = getenv("XDG_RUNTIME_DIR")};
+                                                    .runtime_dir = getenv("XDG_RUNTIME_DIR"),
+                                                    .system_folder = "/etc/inferstat"};
     log_open("inferstatd", LOG_LEVEL_INFO);
-    const enum status status = options_read(&options, argc, argv, &environment, &err);
+    struct wire_keypair keys = {0};
+    enum status status = options_read(&options, argc, argv, &environment, &err);
     if (status != STATUS_OK)
         return fail(&err, EXIT_USAGE);
     if (options.help)
@@ -69,7 +144,12 @@ int main(int argc, char **argv)
     if (options.version)
         return printf("inferstatd %s\n", INFERSTAT_VERSION) < 0 ? EXIT_UNREACHABLE : EXIT_SUCCESS;
     log_open("inferstatd", options.log_level);
+    status = options_check(&options, &keys, &err);
+    if (status != STATUS_OK)
+        return fail(&err, EXIT_USAGE);
     if (options.check_config)
         return EXIT_SUCCESS;
-    return serve(&options);
+    const int code = serve(&options, &keys);
+    explicit_bzero(&keys, sizeof keys);
+    return code;
 }

@@ -9,13 +9,18 @@
 #include "common/sys/log.h"
 #include "common/wire/address.h"
 #include "server/collector/endpoints.h"
+#include "server/collector/limits.h"
 
 struct options {
     struct address listen[ENDPOINTS_MAX];
     unsigned listen_count;
     char db[PATH_MAX];
     bool db_is_default;    // neither an option nor the file named it
-    char config[PATH_MAX]; // empty: none
+    char config[PATH_MAX]; // empty: those of the system, where they are
+    char key[PATH_MAX];    // the collector's own keys; empty: it has none
+    char authorized_keys[PATH_MAX];
+    bool insecure;
+    struct limits limits;
     enum log_level log_level;
     bool check_config, help, version;
 };
@@ -24,14 +29,23 @@ struct options {
 struct options_environment {
     const char *collector;   // INFERSTAT_COLLECTOR
     const char *runtime_dir; // XDG_RUNTIME_DIR
+    // Where the system's configuration lies: inferstatd.conf, conf.d/*.conf and
+    // server.key.  NULL: there is none.
+    const char *system_folder;
 };
 
-// Reads options, then the configuration file they name, then fills what is left
-// with the environment's and the default values.  STATUS_INVALID: what is wrong
-// is the usage.  With --help or --version nothing else is looked at.
+// Reads options, then the configuration files, and fills what is left with default
+// values: an option beats the environment, and that the files.  STATUS_INVALID: what
+// is wrong is the usage.  With --help or --version nothing else is looked at.
 MUST_CHECK enum status options_read(struct options *options, int argc, char *const *argv,
                                     const struct options_environment *environment,
                                     struct error *err);
+
+// Checks what the options name: that nobody listens where others could come unasked,
+// that the collector's keys can be read (into `*keys`, where there are any) and that
+// the file of authorized keys is right.
+MUST_CHECK enum status options_check(const struct options *options, struct wire_keypair *keys,
+                                     struct error *err);
 
 // Text of --help; static.
 const char *options_help(void);

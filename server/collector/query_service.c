@@ -5,7 +5,9 @@
 
 #include "common/store/store.h"
 #include "common/sys/clock.h"
+#include "common/sys/log.h"
 #include "common/wire/codec.h"
+#include "server/collector/door.h"
 #include "server/collector/reply.h"
 #include "server/collector/service.h"
 #include "server/collector/slow_lane.h"
@@ -13,7 +15,6 @@
 
 enum {
     QUERY_BUDGET_SECONDS = 4,
-    WAIT_NS = 1000000000, // longest sleep
     SOCKETS = 2 * ENDPOINTS_MAX,
 };
 
@@ -21,6 +22,7 @@ struct query_service {
     struct query_service_config config;
     struct service service;
     struct wire_socket *sockets[SOCKETS]; // query of each address, then admin of each
+    struct door door, admin_door;
     struct store *store;
     struct slow_lane *slow;
     uint64_t started_at_ns;
@@ -57,26 +59,28 @@ static bool is_admin(const struct query_service *service, unsigned socket)
     return socket >= service->config.endpoints->count;
 }
 
-// Clearing needs the owner, and only the admin socket of an ipc address, which
-// is the owner's alone, says who asks.
-static enum status check_clear(const struct query_service *service, unsigned socket,
+// What an owner may do takes the admin socket of an ipc address, which is the
+// owner's alone, or of a TCP address where a key says who asks.
+static enum status check_owner(const struct query_service *service, unsigned socket,
                                const struct query *query, struct error *err)
 {
     const struct endpoints *endpoints = service->config.endpoints;
-    if (!is_admin(service, socket))
-        return error_set(err, STATUS_DENIED, "clearing is for the admin socket");
-    if (!endpoints->addresses[socket - endpoints->count].is_ipc)
+    if (!is_admin(service, socket)) {
+        refusals_count(endpoints->refusals, REFUSAL_DENIED, 1);
+        return error_set(err, STATUS_DENIED, "this is for the admin socket");
+    }
+    if (!endpoints->addresses[socket - endpoints->count].is_ipc && !endpoints->access) {
+        refusals_count(endpoints->refusals, REFUSAL_DENIED, 1);
         return error_set(err, STATUS_DENIED,
-                         "clearing is not taken over TCP (use the collector's ipc:// address)");
+                         "this is not taken over TCP without keys (use the collector's ipc:// "
+                         "address)");
+    }
     return query_check(query, err);
 }
 
 static enum status clear(struct query_service *service, const struct work_return *to,
                          const struct message_query *asked, struct error *err)
 {
-    enum status status = check_clear(service, to->socket, &asked->query, err);
-    if (status != STATUS_OK)
-        return status;
     struct work *work = calloc(1, sizeof *work);
     if (!work)
         return error_set(err, STATUS_NOMEM, "out of memory");
@@ -89,6 +93,37 @@ static enum status clear(struct query_service *service, const struct work_return
         return error_set(err, STATUS_BUSY, "the writer is behind (try again)");
     }
     return STATUS_OK;
+}
+
+static enum status administer_keys(struct query_service *service, const struct query *query,
+                                   struct result **result, struct error *err)
+{
+    struct access *access = service->config.endpoints->access;
+    if (!access)
+        return error_set(err, STATUS_INVALID,
+                         "this collector has no key, and asks for none "
+                         "(inferstat keygen --server makes one)");
+    enum status status = access_query(access, query, result, err);
+    if (status == STATUS_OK && query->kind != QUERY_KEYS)
+        log_write(LOG_LEVEL_INFO, "the key %.63s was %s", query->key,
+                  query->kind == QUERY_REVOKE ? "revoked" : "authorized");
+    return status;
+}
+
+// Clearing is answered by the writer, once it is done.
+static void administer(struct query_service *service, const struct work_return *to,
+                       const struct message_query *asked)
+{
+    struct error err = {.text = "failed"};
+    struct result *result = NULL;
+    const bool clears = asked->query.kind == QUERY_CLEAR;
+    enum status status = check_owner(service, to->socket, &asked->query, &err);
+    if (status == STATUS_OK)
+        status = clears ? clear(service, to, asked, &err)
+                        : administer_keys(service, &asked->query, &result, &err);
+    if (status != STATUS_OK || !clears)
+        reply(service, to, asked->id, status, result, err.text);
+    result_free(result);
 }
 
 static void answer_from_store(struct query_service *service, const struct work_return *to,
@@ -115,12 +150,10 @@ static void take_query(struct query_service *service, const struct work_return *
         enum status status = slow_lane_ask(service->slow, to, asked, &err);
         if (status != STATUS_OK) // else the lane answers
             reply(service, to, asked->id, status, NULL, err.text);
-    } else if (!query_is_administrative(asked->query.kind)) {
-        answer_from_store(service, to, asked);
+    } else if (query_is_administrative(asked->query.kind)) {
+        administer(service, to, asked);
     } else {
-        enum status status = clear(service, to, asked, &err);
-        if (status != STATUS_OK) // else the writer answers
-            reply(service, to, asked->id, status, NULL, err.text);
+        answer_from_store(service, to, asked);
     }
 }
 
@@ -130,8 +163,15 @@ static void take_frame(struct query_service *service, unsigned socket,
     const struct work_return to = {.socket = socket, .route = frame->route};
     struct message message;
     struct error err = {.text = "no query"};
+    const char *why;
+    if (!door_lets_in(is_admin(service, socket) ? &service->admin_door : &service->door, frame,
+                      &why)) {
+        reply(service, &to, 0, STATUS_DENIED, NULL, why);
+        return;
+    }
     enum status status = codec_decode_untrusted(&message, frame->bytes, frame->size, &err);
     if (status != STATUS_OK) {
+        refusals_count(service->config.endpoints->refusals, REFUSAL_UNDECODABLE, 1);
         reply(service, &to, 0, status, NULL, err.text);
         return;
     }
@@ -147,7 +187,13 @@ static void turn(struct query_service *service)
 {
     uint32_t ready = 0;
     const unsigned count = 2 * service->config.endpoints->count;
-    wire_wait(service->sockets, count, queue_fd(service->config.replies), WAIT_NS, &ready);
+    const uint64_t now_ns = clock_monotonic_ns();
+    door_keep(&service->door, now_ns);
+    door_keep(&service->admin_door, now_ns);
+    const int64_t wait_ns = door_wait(&service->door, now_ns);
+    const int64_t admin_ns = door_wait(&service->admin_door, now_ns);
+    wire_wait(service->sockets, count, queue_fd(service->config.replies),
+              wait_ns < admin_ns ? wait_ns : admin_ns, &ready);
     send_others_replies(service);
     for (unsigned i = 0; i < count; i++) {
         struct wire_frame frame;
@@ -169,9 +215,10 @@ static enum status open_all(struct query_service *service, struct error *err)
     store_set_budget(service->store, QUERY_BUDGET_SECONDS * UINT64_C(1000000000));
     status = slow_lane_start(&service->slow, service->config.path, service->config.replies, err);
     if (status == STATUS_OK)
-        status = endpoints_bind(service->sockets, endpoints, ADDRESS_QUERY, err);
+        status = door_open(&service->door, endpoints, ADDRESS_QUERY, service->sockets, err);
     if (status == STATUS_OK)
-        status = endpoints_bind(service->sockets + endpoints->count, endpoints, ADDRESS_ADMIN, err);
+        status = door_open(&service->admin_door, endpoints, ADDRESS_ADMIN,
+                           service->sockets + endpoints->count, err);
     return status;
 }
 

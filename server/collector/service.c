@@ -45,6 +45,16 @@ void service_report(struct service *service, enum status status, const struct er
     (void)pthread_mutex_unlock(&service->lock);
 }
 
+void service_beat(struct service *service, uint64_t now_ns)
+{
+    atomic_store_explicit(&service->beat_ns, now_ns, memory_order_relaxed);
+}
+
+uint64_t service_beaten_ns(struct service *service)
+{
+    return atomic_load_explicit(&service->beat_ns, memory_order_relaxed);
+}
+
 void service_join(struct service *service)
 {
     if (!service->running)

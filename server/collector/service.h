@@ -3,7 +3,9 @@
 #define INFERSTAT_COLLECTOR_SERVICE_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "common/core/error.h"
 
@@ -15,6 +17,7 @@ struct service {
     bool reported;
     enum status status;
     struct error error;
+    atomic_uint_fast64_t beat_ns; // monotonic; tells nothing else, so relaxed
 };
 
 // Starts `body` with `context` and waits for its report, whose failure it
@@ -24,6 +27,12 @@ MUST_CHECK enum status service_start(struct service *service, void *(*body)(void
 
 // The thread's report, exactly once; `error` may be NULL.
 void service_report(struct service *service, enum status status, const struct error *error);
+
+// The thread says that it is alive: once in each of its turns.
+void service_beat(struct service *service, uint64_t now_ns);
+
+// When it last said so; 0: it has not yet.  Any thread.
+uint64_t service_beaten_ns(struct service *service);
 
 // Waits for the thread's end, if there is one.
 void service_join(struct service *service);

@@ -391,6 +391,7 @@ static void *writer_body(void *context)
     writer->ticked_at_ns = clock_monotonic_ns();
     service_report(&writer->service, status, &err);
     while (status == STATUS_OK && !writer->stop) {
+        service_beat(&writer->service, clock_monotonic_ns());
         queue_wait(writer->config.inbox, writer->clear_work ? 0 : TICK_NS);
         run_group(writer);
         if (writer->clear_work && !writer->stop)
@@ -424,6 +425,11 @@ enum status writer_start(struct writer **out, const struct writer_config *config
 const unsigned char *writer_store_uuid(const struct writer *writer)
 {
     return writer->store;
+}
+
+uint64_t writer_beaten_ns(struct writer *writer)
+{
+    return service_beaten_ns(&writer->service);
 }
 
 void writer_join(struct writer *writer)

@@ -37,6 +37,9 @@ MUST_CHECK enum status writer_start(struct writer **out, const struct writer_con
 // The store's identity; constant.
 const unsigned char *writer_store_uuid(const struct writer *writer);
 
+// When the thread last took a turn (monotonic).  Any thread.
+uint64_t writer_beaten_ns(struct writer *writer);
+
 // Waits until the thread has taken WORK_STOP from its inbox, has committed all
 // before it, and has closed the store.  NULL is fine.
 void writer_join(struct writer *writer);

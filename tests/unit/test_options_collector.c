@@ -2,7 +2,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
+#include "common/wire/keys.h"
 #include "server/collector/options.h"
 #include "tests/support/folder.h"
 #include "tests/support/test.h"
@@ -14,7 +16,7 @@ static int set_up(void **state)
     (void)state;
     folder_make(folder);
     (void)folder_path(config, folder, "c.conf");
-    return setenv("XDG_DATA_HOME", folder, 1);
+    return setenv("XDG_DATA_HOME", folder, 1) | setenv("XDG_CONFIG_HOME", folder, 1);
 }
 
 static int tear_down(void **state)
@@ -24,13 +26,21 @@ static int tear_down(void **state)
     return 0;
 }
 
-static void write_config(const char *text)
+static void write_file(const char *path, const char *text)
 {
-    FILE *file = fopen(config, "w");
+    FILE *file = fopen(path, "w");
     assert_non_null(file);
     assert_true(fputs(text, file) >= 0);
     assert_int_equal(fclose(file), 0);
 }
+
+static void write_config(const char *text)
+{
+    write_file(config, text);
+}
+
+static struct options_environment environment = {.collector = "tcp://127.0.0.1:6000",
+                                                 .runtime_dir = "/run/user/1"};
 
 // Reads options written as words apart by spaces.
 static enum status read_words(struct options *options, const char *words, struct error *err)
@@ -38,8 +48,6 @@ static enum status read_words(struct options *options, const char *words, struct
     static char copy[1024];
     char *argv[16] = {copy}, *rest = NULL;
     int argc = 0;
-    const struct options_environment environment = {.collector = "tcp://127.0.0.1:6000",
-                                                    .runtime_dir = "/run/user/1"};
     (void)snprintf(copy, sizeof copy, "inferstatd %s", words);
     for (char *word = strtok_r(copy, " ", &rest); word && argc < 15;
          word = strtok_r(NULL, " ", &rest))
@@ -71,25 +79,85 @@ static void test_defaults(void **state)
     expect_listen(&options, 0, "ipc:///run/user/1/inferstat");
 }
 
-static void test_options_beat_the_file(void **state)
+static void test_options_beat_the_environment_and_that_the_file(void **state)
 {
     (void)state;
     struct options options;
     char words[600];
-    write_config("listen = ipc:///a\nlisten = ipc:///b\ndb = /from/file.db\nlog-level = debug\n");
+    write_config("listen = ipc:///a\nlisten = ipc:///b\ndb = /from/file.db\nlog-level = debug\n"
+                 "max-names = 7\nmax-runs-per-key = 8\nmax-connections = 9\n"
+                 "authorized-keys = /k\nkey = /s\ninsecure = no\n");
     (void)snprintf(words, sizeof words, "--config %s", config);
     assert_int_equal(read_words(&options, words, NULL), STATUS_OK);
+    assert_int_equal(options.listen_count, 1);
+    expect_listen(&options, 0, "tcp://127.0.0.1:6000");
+    environment.collector = "";
+    assert_int_equal(read_words(&options, words, NULL), STATUS_OK);
+    environment.collector = "tcp://127.0.0.1:6000";
     assert_int_equal(options.listen_count, 2);
     expect_listen(&options, 1, "ipc:///b");
     assert_string_equal(options.db, "/from/file.db");
     assert_int_equal(options.log_level, LOG_LEVEL_DEBUG);
+    assert_int_equal(options.limits.names, 7);
+    assert_int_equal(options.limits.runs_per_key, 8);
+    assert_int_equal(options.limits.connections, 9);
+    assert_string_equal(options.authorized_keys, "/k");
+    assert_string_equal(options.key, "/s");
+    assert_false(options.insecure);
     (void)snprintf(words, sizeof words,
-                   "--db=/x.db --listen ipc:///c --log-level error --config %s", config);
+                   "--db=/x.db --listen ipc:///c --log-level error --config %s --max-names 1"
+                   " --key /t --insecure",
+                   config);
     assert_int_equal(read_words(&options, words, NULL), STATUS_OK);
     assert_int_equal(options.listen_count, 1);
     expect_listen(&options, 0, "ipc:///c");
     assert_string_equal(options.db, "/x.db");
     assert_int_equal(options.log_level, LOG_LEVEL_ERROR);
+    assert_int_equal(options.limits.names, 1);
+    assert_int_equal(options.limits.connections, 9);
+    assert_string_equal(options.key, "/t");
+    assert_true(options.insecure);
+}
+
+static void test_the_systems_files(void **state)
+{
+    (void)state;
+    struct options options;
+    struct error err = {0};
+    char etc[FOLDER_PATH_SIZE], path[FOLDER_PATH_SIZE];
+    assert_int_equal(mkdir(folder_path(etc, folder, "etc"), 0755), 0);
+    environment.system_folder = etc;
+    assert_int_equal(read_words(&options, "", NULL), STATUS_OK); // there are none
+    assert_int_equal(options.limits.names, LIMITS_NAMES);
+    assert_string_equal(options.key, "");
+    write_file(folder_path(path, etc, "inferstatd.conf"), "db = /1\nmax-names = 1\n");
+    assert_int_equal(mkdir(folder_path(path, etc, "conf.d"), 0755), 0);
+    write_file(folder_path(path, etc, "conf.d/20.conf"), "max-names = 3\n");
+    write_file(folder_path(path, etc, "conf.d/10.conf"), "max-names = 2\nmax-connections = 2\n");
+    write_file(folder_path(path, etc, "conf.d/30.conf~"), "nonsense\n");
+    write_file(folder_path(path, etc, "conf.d/.conf"), "nonsense\n");
+    write_file(folder_path(path, etc, "server.key"), "");
+    assert_int_equal(read_words(&options, "", &err), STATUS_OK);
+    assert_string_equal(options.db, "/1");
+    assert_int_equal(options.limits.names, 3);
+    assert_int_equal(options.limits.connections, 2);
+    assert_string_equal(options.key, folder_path(path, etc, "server.key"));
+    assert_string_equal(options.authorized_keys, "/1.keys");
+    assert_int_equal(read_words(&options, "--insecure", NULL), STATUS_OK);
+    assert_string_equal(options.key, "");
+    assert_int_equal(read_words(&options, "--max-names 9", NULL), STATUS_OK);
+    assert_int_equal(options.limits.names, 9);
+    // A file that is named is the only one.
+    char words[600];
+    write_config("max-connections = 5\n");
+    (void)snprintf(words, sizeof words, "--config %s", config);
+    assert_int_equal(read_words(&options, words, NULL), STATUS_OK);
+    assert_int_equal(options.limits.names, LIMITS_NAMES);
+    assert_int_equal(options.limits.connections, 5);
+    write_file(folder_path(path, etc, "conf.d/20.conf"), "\nmax-names = many\n");
+    assert_int_equal(read_words(&options, "", &err), STATUS_INVALID);
+    assert_non_null(strstr(err.text, "20.conf:2: --max-names"));
+    environment.system_folder = NULL;
 }
 
 static void test_refusals(void **state)
@@ -106,7 +174,13 @@ static void test_refusals(void **state)
         {"-h", "not an option"},
         {"file.db", "not an option"},
         {"--listen nowhere", "nowhere"},
-        {"--listen tcp://0.0.0.0:1", ""},
+        {"--listen tcp://0.0.0.0:1", NULL}, // whether it may is checked later
+        {"--listen tcp://somewhere:1", "somewhere"},
+        {"--max-names 0", "--max-names"},
+        {"--max-names 65536", "65535"},
+        {"--max-runs-per-key none", "--max-runs-per-key"},
+        {"--max-connections 65536", "65535"},
+        {"--insecure=yes", "no value"},
         {"--log-level silly", "silly"},
         {"--listen ipc:///1 --listen ipc:///2 --listen ipc:///3 --listen ipc:///4 --listen "
          "ipc:///5",
@@ -132,6 +206,8 @@ static void test_a_file_that_is_wrong_names_its_line(void **state)
         {"help = 1\n", "help"},
         {"config = /other\n", "config"},
         {"log_level = info\n", "log-level"},
+        {"insecure = perhaps\n", "neither yes nor no"},
+        {"key =\n", "empty"},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct options options;
@@ -160,8 +236,11 @@ static void test_a_file_that_cannot_be_read_has_no_line(void **state)
 static void test_help_names_every_option(void **state)
 {
     (void)state;
-    static const char *const names[] = {"--listen",    "--db",   "--config", "--check-config",
-                                        "--log-level", "--help", "--version"};
+    static const char *const names[] = {"--listen",         "--db",        "--config",
+                                        "--check-config",   "--log-level", "--help",
+                                        "--version",        "--key",       "--authorized-keys",
+                                        "--insecure",       "--max-names", "--max-runs-per-key",
+                                        "--max-connections"};
     for (size_t i = 0; i < COUNT_OF(names); i++)
         assert_non_null(strstr(options_help(), names[i]));
     struct options options;
@@ -169,15 +248,68 @@ static void test_help_names_every_option(void **state)
     assert_true(options.help);
 }
 
+// ---- What they name ---------------------------------------------------------------
+
+static void expect_verdict(const char *words, enum status expected, const char *says)
+{
+    struct options options;
+    struct wire_keypair keys = {0};
+    struct error err = {0};
+    if (read_words(&options, words, &err) != STATUS_OK)
+        fail_msg("%s: %s", words, err.text);
+    const enum status status = options_check(&options, &keys, &err);
+    if (status != expected || (says && !strstr(err.text, says)))
+        fail_msg("%s: %s: \"%s\" does not say \"%s\"", words, status_text(status), err.text,
+                 says ? says : "");
+    assert_true(status != STATUS_OK || !options.key[0] || wire_keypair_fits(&keys));
+}
+
+static void test_who_may_listen_where(void **state)
+{
+    (void)state;
+    struct wire_keypair keys;
+    struct error err = {0};
+    char key[FOLDER_PATH_SIZE], list[FOLDER_PATH_SIZE], words[1200];
+    (void)folder_path(key, folder, "s.key");
+    (void)folder_path(list, folder, "s.keys");
+    if (keys_create(&keys, key, "test", &err) != STATUS_OK)
+        fail_msg("%s", err.text);
+    static const char *const far[] = {"tcp://192.0.2.1:5571", "tcp://*:5571", "tcp://0.0.0.0",
+                                      "tcp://[::]:5571", "tcp://[2001:db8::1]:5571"};
+    for (size_t i = 0; i < COUNT_OF(far); i++) {
+        (void)snprintf(words, sizeof words, "--listen ipc:///x --listen %s", far[i]);
+        expect_verdict(words, STATUS_DENIED, "inferstat keygen --server");
+        (void)snprintf(words, sizeof words, "--listen %s --insecure", far[i]);
+        expect_verdict(words, STATUS_OK, NULL);
+        (void)snprintf(words, sizeof words, "--listen %s --key %s --authorized-keys %s", far[i],
+                       key, list);
+        expect_verdict(words, STATUS_OK, NULL);
+    }
+    expect_verdict("--listen ipc:///x --listen tcp://127.0.0.1 --listen tcp://[::1]", STATUS_OK,
+                   NULL);
+    (void)snprintf(words, sizeof words, "--key %s --insecure", key);
+    expect_verdict(words, STATUS_INVALID, "contradict");
+    (void)snprintf(words, sizeof words, "--key %s.none", key);
+    expect_verdict(words, STATUS_NOT_FOUND, "s.key.none");
+    write_file(list, "# ours\nnonsense\n");
+    (void)snprintf(words, sizeof words, "--key %s --authorized-keys %s", key, list);
+    expect_verdict(words, STATUS_INVALID, "s.keys:2: ");
+    write_file(list, "");
+    assert_int_equal(chmod(key, 0640), 0);
+    expect_verdict(words, STATUS_DENIED, "chmod");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_defaults),
-        cmocka_unit_test(test_options_beat_the_file),
+        cmocka_unit_test(test_options_beat_the_environment_and_that_the_file),
+        cmocka_unit_test(test_the_systems_files),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_a_file_that_is_wrong_names_its_line),
         cmocka_unit_test(test_a_file_that_cannot_be_read_has_no_line),
         cmocka_unit_test(test_help_names_every_option),
+        cmocka_unit_test(test_who_may_listen_where),
     };
     return cmocka_run_group_tests_name("options_collector", tests, set_up, tear_down);
 }
