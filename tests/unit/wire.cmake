@@ -12,7 +12,11 @@ inferstat_unit_test(test_delivery LINK inferstat_delivery_rig)
 inferstat_unit_test(test_delivery_gone LINK inferstat_core)
 inferstat_unit_test(test_delivery_spool LINK inferstat_delivery_rig)
 inferstat_unit_test(test_clock_offset LINK inferstat_core)
-inferstat_unit_test(test_delivery_sim LINK inferstat_core)
+inferstat_unit_test(test_delivery_sim LINK inferstat_test_sim)
+inferstat_unit_test(test_delivery_plants LINK inferstat_test_sim)
+if(INFERSTAT_SANITIZE)
+  set_tests_properties(unit.test_delivery_sim PROPERTIES ENVIRONMENT INFERSTAT_SIM_SEEDS=1000)
+endif()
 
 inferstat_unit_test(test_wire_memory LINK inferstat_wire)
 target_link_options(test_wire_memory PRIVATE -Wl,--wrap=malloc -Wl,--wrap=calloc
