@@ -626,7 +626,9 @@ enum status spool_append(struct spool *spool, uint32_t stream, uint64_t first, u
         undo(&append);
         return status;
     }
+    const bool gap = first > spool->streams[stream].spooled + 1;
     commit(&append, last);
-    spool_release(spool, stream, first - 1); // a gap below was acknowledged
+    if (gap) // then all below it was acknowledged
+        spool_release(spool, stream, first - 1);
     return STATUS_OK;
 }
