@@ -123,11 +123,26 @@ void bench_forget_peak(pid_t pid)
     (void)fclose(file);
 }
 
-double bench_thread_seconds(pid_t thread)
+size_t bench_threads(pid_t process, pid_t *threads, size_t room)
+{
+    char path[64];
+    size_t count = 0;
+    (void)snprintf(path, sizeof path, "/proc/%d/task", (int)process);
+    DIR *tasks = opendir(path);
+    const struct dirent *task;
+    while (tasks && count < room && (task = readdir(tasks)) != NULL)
+        if (task->d_name[0] != '.')
+            threads[count++] = (pid_t)strtol(task->d_name, NULL, 10);
+    if (tasks)
+        (void)closedir(tasks);
+    return count;
+}
+
+double bench_thread_seconds(pid_t process, pid_t thread)
 {
     char path[64];
     uint64_t ran_ns = 0;
-    (void)snprintf(path, sizeof path, "/proc/self/task/%d/schedstat", (int)thread);
+    (void)snprintf(path, sizeof path, "/proc/%d/task/%d/schedstat", (int)process, (int)thread);
     FILE *file = fopen(path, "r");
     if (!file)
         return 0;
@@ -137,17 +152,18 @@ double bench_thread_seconds(pid_t thread)
     return (double)ran_ns / 1e9;
 }
 
-size_t bench_threads(pid_t *threads, size_t room)
+double bench_process_seconds(pid_t process, double *busiest)
 {
-    size_t count = 0;
-    DIR *tasks = opendir("/proc/self/task");
-    const struct dirent *task;
-    while (tasks && count < room && (task = readdir(tasks)) != NULL)
-        if (task->d_name[0] != '.')
-            threads[count++] = (pid_t)strtol(task->d_name, NULL, 10);
-    if (tasks)
-        (void)closedir(tasks);
-    return count;
+    pid_t threads[BENCH_THREADS_MAX];
+    const size_t count = bench_threads(process, threads, BENCH_THREADS_MAX);
+    double all = 0;
+    *busiest = 0;
+    for (size_t i = 0; i < count; i++) {
+        const double seconds = bench_thread_seconds(process, threads[i]);
+        all += seconds;
+        *busiest = seconds > *busiest ? seconds : *busiest;
+    }
+    return all;
 }
 
 // ---- Beginning and end ------------------------------------------------------------------

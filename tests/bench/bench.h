@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-enum { BENCH_ROUNDS_MAX = 99 };
+enum { BENCH_ROUNDS_MAX = 99, BENCH_THREADS_MAX = 64 };
 
 // One figure of each round.
 struct figures {
@@ -33,10 +33,12 @@ uint64_t bench_resident(pid_t pid);
 uint64_t bench_resident_peak(pid_t pid);
 void bench_forget_peak(pid_t pid);
 
-// Processor time of a thread of this process in seconds, by its number.
-double bench_thread_seconds(pid_t thread);
-// The numbers of this process's threads; at most `room` of them are written.
-size_t bench_threads(pid_t *threads, size_t room);
+// The numbers of a process's threads; at most `room` of them are written.
+size_t bench_threads(pid_t process, pid_t *threads, size_t room);
+// Processor time of a thread in seconds.
+double bench_thread_seconds(pid_t process, pid_t thread);
+// That of all threads of a process; `*busiest` gets that of the one with the most.
+double bench_process_seconds(pid_t process, double *busiest);
 
 // Ends the program with "PROGRAM: what: why"; bench_open sets its name, makes the
 // folder that all files of the bench lie in, and removes it at the program's end.

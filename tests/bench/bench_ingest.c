@@ -25,6 +25,7 @@ struct sides {
     struct figures loop, one, eight, crowd, sealed, victoria;
     struct figures one_to_loop, eight_to_loop, sealed_to_loop, eight_to_victoria, crowd_to_eight;
     struct figures idle, peak_eight, peak_crowd, after_crowd; // bytes
+    struct figures processor, busiest; // nanoseconds a record with 8 producers
     bool has_victoria, has_sealed;
     struct victoria_client client;
 };
@@ -39,6 +40,10 @@ static void add_crowd(const struct load *load, unsigned producers, bool sealed,
     figures_add(&sides->idle, (double)result.idle_bytes);
     if (peaks)
         figures_add(peaks, (double)result.peak_bytes);
+    if (producers == INGEST_PRODUCERS && !sealed) {
+        figures_add(&sides->processor, result.processor_ns);
+        figures_add(&sides->busiest, result.busiest_ns);
+    }
     if (producers == INGEST_CROWD)
         figures_add(&sides->after_crowd, (double)result.after_bytes);
 }
@@ -104,6 +109,10 @@ static void print(const struct sides *sides, bool json)
          value_of(&sides->sealed_to_loop), 3},
         {"ratio_of_500_to_8", "500 producers to 8", "", ">= 0.8", value_of(&sides->crowd_to_eight),
          3},
+        {"processor_ns_a_record", "processor time, 8 producers", "ns/record", "",
+         value_of(&sides->processor), 0},
+        {"busiest_thread_ns_a_record", "  of the busiest thread", "ns/record", "",
+         value_of(&sides->busiest), 0},
         {"idle_memory_bytes", "memory before any record", "MB", "<= 20",
          figures_max(&sides->idle) / (json ? 1 : mb), json ? 0 : 1},
         {"peak_memory_bytes_8", "  most with 8 producers", "MB", "",

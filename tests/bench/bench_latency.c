@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+#include <unistd.h>
 
 #include <sqlite3.h>
 
@@ -30,8 +30,6 @@ enum {
     LOOK_NS = 500000,
     PATIENCE_NS = 1000000000,
     TOKENS = 8, // of a request
-    THREADS_MAX = 64,
-    THREAD_NAME_SIZE = 32,
     FEED_CREDIT = 90000,
 };
 
@@ -127,7 +125,7 @@ struct engine {
     struct inferstat_inference *inference;
     uint32_t model, device;
     size_t thread_count; // of the library
-    pid_t threads[THREADS_MAX];
+    pid_t threads[BENCH_THREADS_MAX];
 };
 
 static bool is_among(pid_t thread, const pid_t *threads, size_t count)
@@ -144,8 +142,8 @@ static void open_engine(struct engine *engine, const struct run *run)
 {
     struct inferstat_options options;
     struct inferstat_error err;
-    pid_t before[THREADS_MAX];
-    const size_t before_count = bench_threads(before, THREADS_MAX);
+    pid_t before[BENCH_THREADS_MAX];
+    const size_t before_count = bench_threads(getpid(), before, BENCH_THREADS_MAX);
     inferstat_options_init(&options);
     options.collector = run->address;
     options.run_folder = bench_memory_folder();
@@ -154,8 +152,8 @@ static void open_engine(struct engine *engine, const struct run *run)
     engine->model = inferstat_name(engine->monitor, "model");
     engine->device = inferstat_name(engine->monitor, "cpu");
     engine->inference = inferstat_inference_new(engine->monitor);
-    pid_t after[THREADS_MAX];
-    const size_t after_count = bench_threads(after, THREADS_MAX);
+    pid_t after[BENCH_THREADS_MAX];
+    const size_t after_count = bench_threads(getpid(), after, BENCH_THREADS_MAX);
     for (size_t i = 0; i < after_count; i++)
         if (!is_among(after[i], before, before_count))
             engine->threads[engine->thread_count++] = after[i];
@@ -178,7 +176,7 @@ static double library_seconds(const struct engine *engine)
 {
     double seconds = 0;
     for (size_t i = 0; i < engine->thread_count; i++)
-        seconds += bench_thread_seconds(engine->threads[i]);
+        seconds += bench_thread_seconds(getpid(), engine->threads[i]);
     return seconds;
 }
 

@@ -33,6 +33,8 @@ struct crowd_result {
     uint64_t idle_bytes;  // resident memory of the collector before the first Hello
     uint64_t peak_bytes;  // the most it had
     uint64_t after_bytes; // two seconds after the last record
+    double processor_ns;  // that the collector took, a record
+    double busiest_ns;    // and of its threads the busiest
 };
 
 // Fails where the build cannot do it (sealed).

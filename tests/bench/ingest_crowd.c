@@ -249,9 +249,14 @@ void crowd_rate(const struct load *load, const struct crowd *crowd, struct crowd
     result->idle_bytes = bench_resident(run->daemon.pid);
     open_lanes(run, crowd->producers);
     bench_forget_peak(run->daemon.pid);
+    double busiest_before, busiest;
+    const double before = bench_process_seconds(run->daemon.pid, &busiest_before);
     const uint64_t began = clock_monotonic_ns();
     send_all(run);
     const uint64_t ended = clock_monotonic_ns();
+    const double all = bench_process_seconds(run->daemon.pid, &busiest);
+    result->processor_ns = (all - before) * 1e9 / (double)run->records;
+    result->busiest_ns = (busiest - busiest_before) * 1e9 / (double)run->records;
     result->rate = (double)run->records * 1e9 / (double)(ended - began);
     result->peak_bytes = bench_resident_peak(run->daemon.pid);
     close_lanes(run);
