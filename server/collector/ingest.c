@@ -79,13 +79,6 @@ static bool is_for_ingest(const struct message *message)
            message->kind == MESSAGE_GOODBYE;
 }
 
-static void refuse(struct ingest *ingest, unsigned socket, const struct wire_frame *frame,
-                   enum refusal reason, const unsigned char run[MESSAGE_RUN_SIZE], const char *text)
-{
-    refusals_count(ingest->config.refusals, reason, 1);
-    answer_error(ingest, socket, &frame->route, run, text);
-}
-
 static enum status decode(struct work *work, const struct wire_frame *frame, struct error *err)
 {
     enum status status = codec_decode_untrusted(&work->message, frame->bytes, frame->size, err);
@@ -105,15 +98,37 @@ static void check_size(struct ingest *ingest, struct work *work, const struct wi
     work->message.batch.fault = "the batch is larger than 4 MiB";
 }
 
-static void take_frame(struct ingest *ingest, unsigned socket, const struct wire_frame *frame)
+static const unsigned char *run_of(const struct message *message)
+{
+    if (message->kind == MESSAGE_HELLO)
+        return message->hello.run;
+    return message->kind == MESSAGE_BATCH ? message->batch.run : message->goodbye.run;
+}
+
+// Whether the message is taken; else it was answered.
+static bool is_taken(struct ingest *ingest, unsigned socket, const struct wire_frame *frame,
+                     struct work *work)
 {
     struct error err = {0};
-    static const unsigned char no_run[MESSAGE_RUN_SIZE];
     const char *why;
-    if (!door_lets_in(&ingest->door, frame, &why)) {
-        answer_error(ingest, socket, &frame->route, no_run, why);
-        return;
+    enum status status = decode(work, frame, &err);
+    if (status == STATUS_NOMEM)
+        return false; // as if it had been lost on the way
+    if (status != STATUS_OK) {
+        refusals_count(ingest->config.refusals, REFUSAL_UNDECODABLE, 1);
+        answer_error(ingest, socket, &frame->route, work->message.failed_run, err.text);
+        return false;
     }
+    if (!door_lets_in(&ingest->door, frame, &why)) {
+        answer_error(ingest, socket, &frame->route, run_of(&work->message), why);
+        message_free(&work->message);
+        return false;
+    }
+    return true;
+}
+
+static void take_frame(struct ingest *ingest, unsigned socket, const struct wire_frame *frame)
+{
     struct work *work = calloc(1, sizeof *work);
     if (!work)
         return; // as if it had been lost on the way
@@ -121,15 +136,12 @@ static void take_frame(struct ingest *ingest, unsigned socket, const struct wire
     work->has_key = frame->has_key;
     memcpy(work->key, frame->key, sizeof work->key);
     work->received_ns = clock_wall_ns();
-    enum status status = decode(work, frame, &err);
-    if (status == STATUS_OK) {
-        check_size(ingest, work, frame);
-        hand_over(ingest, work, sizeof *work + message_memory(&work->message));
+    if (!is_taken(ingest, socket, frame, work)) {
+        free(work);
         return;
     }
-    if (status != STATUS_NOMEM)
-        refuse(ingest, socket, frame, REFUSAL_UNDECODABLE, work->message.failed_run, err.text);
-    free(work);
+    check_size(ingest, work, frame);
+    hand_over(ingest, work, sizeof *work + message_memory(&work->message));
 }
 
 static void receive(struct ingest *ingest, unsigned socket)

@@ -3,10 +3,6 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include <sqlite3.h>
-
-#include "common/store/database.h"
-
 struct refusals {
     // Counters only, nothing is published by them: relaxed.
     atomic_uint_fast64_t counted[REFUSAL_COUNT];
@@ -33,6 +29,11 @@ void refusals_free(struct refusals *refusals)
     free(refusals);
 }
 
+const char *refusal_key(enum refusal reason)
+{
+    return keys[reason];
+}
+
 void refusals_count(struct refusals *refusals, enum refusal reason, uint64_t count)
 {
     if (refusals && count)
@@ -47,31 +48,12 @@ bool refusals_are_waiting(struct refusals *refusals)
     return false;
 }
 
-static enum status save_one(sqlite3 *db, const char *key, uint64_t count, int64_t now_ns,
-                            struct error *err)
+const uint64_t *refusals_save(struct refusals *refusals)
 {
-    char *sql = sqlite3_mprintf("INSERT INTO refusal VALUES(%Q, %lld, %lld)"
-                                " ON CONFLICT(reason) DO UPDATE SET count = count + excluded.count,"
-                                " last_ns = excluded.last_ns",
-                                key, (long long)count, (long long)now_ns);
-    if (!sql)
-        return error_set(err, STATUS_NOMEM, "refusals: out of memory");
-    enum status status = database_exec(db, sql, err);
-    sqlite3_free(sql);
-    return status;
-}
-
-enum status refusals_save(struct refusals *refusals, sqlite3 *db, int64_t now_ns, struct error *err)
-{
-    enum status status = STATUS_OK;
-    for (unsigned i = 0; refusals && i < REFUSAL_COUNT; i++) {
-        const uint64_t count =
+    for (unsigned i = 0; i < REFUSAL_COUNT; i++)
+        refusals->saving[i] +=
             atomic_exchange_explicit(&refusals->counted[i], 0, memory_order_relaxed);
-        refusals->saving[i] += count;
-        if (status == STATUS_OK && refusals->saving[i] != 0)
-            status = save_one(db, keys[i], refusals->saving[i], now_ns, err);
-    }
-    return status;
+    return refusals->saving;
 }
 
 void refusals_saved(struct refusals *refusals, bool committed)

@@ -31,10 +31,12 @@ enum refusal {
 };
 
 struct refusals;
-struct sqlite3;
 
 MUST_CHECK enum status refusals_new(struct refusals **out, struct error *err);
 void refusals_free(struct refusals *refusals); // NULL is fine
+
+// The key of a reason; static.
+const char *refusal_key(enum refusal reason);
 
 // Any thread.  NULL is fine, where nobody counts.
 void refusals_count(struct refusals *refusals, enum refusal reason, uint64_t count);
@@ -44,10 +46,10 @@ void refusals_count(struct refusals *refusals, enum refusal reason, uint64_t cou
 // Whether something was counted that is not in the store.
 bool refusals_are_waiting(struct refusals *refusals);
 
-// Adds what was counted to the table, in the transaction that is open.  Then either
-// it was committed, or it was not and all is still to be added.
-MUST_CHECK enum status refusals_save(struct refusals *refusals, struct sqlite3 *db, int64_t now_ns,
-                                     struct error *err);
+// What was counted and is not in the store, by reason: to be written in the
+// transaction that is open.  Then either that was committed, or it was not and all is
+// still to be written.  Borrowed until the next call.
+const uint64_t *refusals_save(struct refusals *refusals);
 void refusals_saved(struct refusals *refusals, bool committed);
 
 #endif

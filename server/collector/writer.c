@@ -16,6 +16,7 @@
 #include "server/collector/work.h"
 #include "server/collector/writer_batch.h"
 #include "server/collector/writer_insert.h"
+#include "server/collector/writer_refusals.h"
 #include "server/collector/writer_runs.h"
 
 #define SECOND_NS INT64_C(1000000000)
@@ -138,7 +139,7 @@ static enum status commit_group(struct writer *writer, struct error *err)
 {
     enum status status = runs_flush(writer->runs, err);
     if (status == STATUS_OK)
-        status = refusals_save(writer->config.refusals, writer->db, clock_wall_ns(), err);
+        status = writer_save_refusals(writer->config.refusals, writer->db, clock_wall_ns(), err);
     if (status == STATUS_OK)
         status = database_exec(writer->db, "COMMIT", err);
     refusals_saved(writer->config.refusals, status == STATUS_OK);

@@ -425,46 +425,6 @@ static void test_a_batch_that_can_never_be_taken(void **state)
     assert_int_equal(integer("SELECT count(*) FROM range WHERE detail LIKE '%name%'"), 1);
 }
 
-// A batch of more bytes than one may have is given up, and counted.
-static void test_a_batch_that_is_too_large(void **state)
-{
-    (void)state;
-    enum { ROWS = 300 };
-    static char longest[MESSAGE_TEXT_SIZE_MAX];
-    static uint64_t numbers[ROWS];
-    static int64_t started_ns[ROWS];
-    static uint32_t names[ROWS];
-    static struct wire_bytes texts[ROWS];
-    memset(longest, 'x', sizeof longest);
-    for (unsigned i = 0; i < ROWS; i++) {
-        numbers[i] = i + 1;
-        names[i] = 1;
-        texts[i] = (struct wire_bytes){sizeof longest, longest};
-    }
-    const struct wire_column columns[] = {{.index = MODEL_NAME, .names = names},
-                                          {.index = MODEL_DIGEST, .texts = texts},
-                                          {.index = MODEL_FORMAT, .texts = texts},
-                                          {.index = MODEL_ARCHITECTURE, .texts = texts},
-                                          {.index = MODEL_QUANTISATION, .texts = texts}};
-    const struct wire_table table = {.kind = RECORD_KIND_MODEL,
-                                     .count = ROWS,
-                                     .numbers = numbers,
-                                     .started_ns = started_ns,
-                                     .columns = columns,
-                                     .column_count = COUNT_OF(columns)};
-    struct message message = {
-        .kind = MESSAGE_BATCH,
-        .batch = {.sequence = 1, .first = 1, .last = ROWS, .tables = &table, .table_count = 1}};
-    hello();
-    memcpy(message.batch.run, producer.run, sizeof producer.run);
-    producer_message(&producer, &message);
-    assert_true(producer_await_next(&producer, 0, ROWS + 1));
-    assert_int_equal(producer.refused, 1);
-    assert_non_null(strstr(producer.refused_reason, "4 MiB"));
-    assert_int_equal(integer("SELECT count FROM refusal WHERE reason = 'message_size'"), 1);
-    assert_int_equal(integer("SELECT refused FROM run"), ROWS);
-}
-
 // Numbers near 2^63 once made every query of the ledger overflow for ever.
 static void test_numbers_that_cannot_be(void **state)
 {
@@ -900,7 +860,6 @@ int main(void)
         TEST(test_goodbye_closes_what_is_complete),
         TEST(test_implausible_clocks_are_stored_and_counted),
         TEST(test_a_batch_that_can_never_be_taken),
-        TEST(test_a_batch_that_is_too_large),
         TEST(test_numbers_that_cannot_be),
         TEST(test_frames_that_are_no_messages),
         TEST(test_a_protocol_from_the_future),

@@ -9,6 +9,7 @@
 #include "common/wire/codec.h"
 #include "server/collector/work.h"
 #include "server/collector/writer_batch.h"
+#include "server/collector/writer_refusals.h"
 #include "tests/support/folder.h"
 #include "tests/support/test.h"
 
@@ -769,12 +770,12 @@ static void test_names_beyond_the_limit(void **state)
     free_ack(ack);
     assert_int_equal(integer("SELECT count(*) FROM run_name"), 2);
     exec("BEGIN");
-    assert_int_equal(refusals_save(refusals, db, 7, NULL), STATUS_OK);
+    assert_int_equal(writer_save_refusals(refusals, db, 7, NULL), STATUS_OK);
     exec("ROLLBACK");
     refusals_saved(refusals, false);
     assert_true(refusals_are_waiting(refusals));
     exec("BEGIN");
-    assert_int_equal(refusals_save(refusals, db, 7, NULL), STATUS_OK);
+    assert_int_equal(writer_save_refusals(refusals, db, 7, NULL), STATUS_OK);
     exec("COMMIT");
     refusals_saved(refusals, true);
     assert_false(refusals_are_waiting(refusals));
