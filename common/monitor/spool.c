@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "common/core/text.h"
+#include "common/monitor/locks.h"
 #include "common/monitor/spool_state.h"
 
 static const char lock_name[] = "lock";
@@ -129,8 +130,7 @@ void spool_close(struct spool *spool)
         (void)close(spool->fd);
     if (spool->folder >= 0)
         (void)close(spool->folder);
-    if (spool->lock_fd >= 0)
-        (void)close(spool->lock_fd);
+    locks_close(spool->lock_fd);
     free(spool->out);
     free(spool);
 }
@@ -154,13 +154,6 @@ void spool_remove(struct spool *spool)
             (void)rmdir(spool->path);
     }
     spool_close(spool);
-}
-
-void spool_leave_to_parent(struct spool *spool)
-{
-    if (spool->lock_fd >= 0)
-        (void)close(spool->lock_fd);
-    spool->lock_fd = -1;
 }
 
 enum status spool_discard(const char *path, struct error *err)
@@ -274,7 +267,7 @@ void spool_release(struct spool *spool, uint32_t stream, uint64_t last)
         about->evicted = (struct delivery_range){.last = 0};
         changed = true;
     }
-    spool_lost_release(&spool->lost, stream, last);
+    (void)spool_lost_cut(&spool->lost, stream, 0, last);
     const uint64_t floor = spool_floor(about);
     for (size_t i = 0; i < spool->index.count; i++) {
         struct spool_segment *segment = &spool->index.segments[i];

@@ -131,15 +131,29 @@ bool spool_lost_add(struct spool_lost *lost, const struct delivery_range *range)
     return true;
 }
 
-void spool_lost_release(struct spool_lost *lost, uint32_t stream, uint64_t last)
+bool spool_lost_cut(struct spool_lost *lost, uint32_t stream, uint64_t first, uint64_t last)
 {
-    size_t place = place_of(lost, stream, 0);
-    while (place < lost->count && lost->items[place].range.stream == stream &&
-           lost->items[place].range.last <= last)
-        take_out(lost, place);
-    if (place < lost->count && lost->items[place].range.stream == stream &&
-        lost->items[place].range.first <= last)
-        lost->items[place].range.first = last + 1;
+    for (size_t i = place_of(lost, stream, first); i < lost->count;) {
+        struct delivery_range *range = &lost->items[i].range;
+        if (range->stream != stream || range->first > last)
+            break;
+        if (range->first < first && range->last > last) {
+            struct delivery_range upper = *range;
+            upper.first = last + 1;
+            range->last = first - 1;
+            return insert(lost, &upper);
+        }
+        if (range->first >= first && range->last <= last) {
+            take_out(lost, i);
+            continue;
+        }
+        if (range->first < first)
+            range->last = first - 1;
+        else
+            range->first = last + 1;
+        i++;
+    }
+    return true;
 }
 
 bool spool_lost_next(struct spool_lost *lost, struct delivery_range *out)

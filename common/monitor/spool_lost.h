@@ -26,8 +26,9 @@ void spool_lost_deinit(struct spool_lost *lost);
 // be missing.
 bool spool_lost_add(struct spool_lost *lost, const struct delivery_range *range);
 
-// Forgets everything of a stream up to `last`.
-void spool_lost_release(struct spool_lost *lost, uint32_t stream, uint64_t last);
+// Forgets numbers first..last of a stream.  False: no room for what is left on both
+// sides, the upper one is forgotten too.
+bool spool_lost_cut(struct spool_lost *lost, uint32_t stream, uint64_t first, uint64_t last);
 
 // The first part of `range` that is not in the list, in `*out`; false when all is.
 bool spool_lost_outside(const struct spool_lost *lost, const struct delivery_range *range,

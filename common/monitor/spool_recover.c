@@ -231,7 +231,8 @@ static void read_segment(struct recovery *recovery, uint32_t number, bool newest
         cut_tail(spool, segment);
 }
 
-// With everything read, what is released is neither damaged nor evicted.
+// With everything read, what is released is neither damaged nor evicted, and what is
+// evicted is not damaged.
 static void settle(struct recovery *recovery)
 {
     struct spool *spool = recovery->spool;
@@ -242,7 +243,9 @@ static void settle(struct recovery *recovery)
             *evicted = (struct delivery_range){.last = 0};
         else if (evicted->first <= about->released)
             evicted->first = about->released + 1;
-        spool_lost_release(&spool->lost, i, about->released);
+        if (!spool_lost_cut(&spool->lost, i, 0, about->released) ||
+            !spool_lost_cut(&spool->lost, i, evicted->first, evicted->last))
+            out_of_memory(recovery);
         about->told = evicted->last ? evicted->first - 1 : 0;
     }
     for (size_t i = 0; i < spool->index.count; i++) {
@@ -304,6 +307,8 @@ enum status spool_recover(struct spool *spool, const struct runfile_run *known, 
     if (status != STATUS_OK)
         return status;
     settle(&recovery);
+    if (recovery.status != STATUS_OK)
+        return recovery.status;
     open_newest(spool);
     return STATUS_OK;
 }

@@ -1,0 +1,733 @@
+// The spool as its owner, and whoever comes after him, sees it.
+#include "common/monitor/spool.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "common/core/crc32c.h"
+#include "common/monitor/spool_segment.h"
+#include "common/sys/lockfile.h"
+#include "tests/support/folder.h"
+#include "tests/support/spool_rig.h"
+#include "tests/support/test.h"
+
+struct fixture {
+    char folder[FOLDER_PATH_SIZE];
+    char path[FOLDER_PATH_SIZE]; // of the run's spool
+    struct names *names;
+    struct spool_settings settings;
+    struct rig_model model;
+};
+
+static int set_up(void **state)
+{
+    struct fixture *fixture = calloc(1, sizeof *fixture);
+    assert_non_null(fixture);
+    folder_make(fixture->folder);
+    (void)folder_path(fixture->path, fixture->folder, "10111213-1415-1617-1819-1a1b1c1d1e1f");
+    fixture->names = rig_names();
+    fixture->settings = (struct spool_settings){
+        .folder = fixture->folder, .bytes_max = SPOOL_BYTES_MIN, .files = &rig_files};
+    rig_faults = (struct rig_faults){.calls = 0};
+    *state = fixture;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *fixture = *state;
+    rig_names_free(fixture->names);
+    folder_remove(fixture->folder);
+    free(fixture);
+    return 0;
+}
+
+static struct spool *open_spool(struct fixture *fixture)
+{
+    const struct runfile_run run = rig_run();
+    struct spool *spool;
+    struct error err;
+    if (spool_open(&spool, &fixture->settings, &run, fixture->names, &err) != STATUS_OK)
+        fail_msg("%s", err.text);
+    return spool;
+}
+
+static struct spool *attach(struct fixture *fixture)
+{
+    struct spool *spool;
+    struct error err;
+    if (spool_attach(&spool, &fixture->settings, fixture->path, NULL, &err) != STATUS_OK)
+        fail_msg("%s", err.text);
+    rig_attach(&fixture->model, spool);
+    return spool;
+}
+
+static enum status append(struct fixture *fixture, struct spool *spool, uint32_t stream,
+                          uint64_t first, uint64_t count)
+{
+    struct error err;
+    const enum status status =
+        spool_append(spool, stream, first, first + count - 1, rig_get, &stream, &err);
+    if (status != STATUS_OK)
+        return status;
+    fixture->model.spooled[stream] = first + count - 1;
+    return STATUS_OK;
+}
+
+static void must_append(struct fixture *fixture, struct spool *spool, uint32_t stream,
+                        uint64_t first, uint64_t count)
+{
+    assert_int_equal(append(fixture, spool, stream, first, count), STATUS_OK);
+}
+
+static bool exists(const char *path)
+{
+    struct stat about;
+    return lstat(path, &about) == 0;
+}
+
+// ---- What goes well -----------------------------------------------------------------
+
+static void test_nothing_before_the_first(void **state)
+{
+    struct fixture *fixture = *state;
+    char below[FOLDER_PATH_SIZE];
+    fixture->settings.folder = folder_path(below, fixture->folder, "a/b");
+    struct spool *spool = open_spool(fixture);
+    assert_false(exists(below));
+    uint64_t first, last;
+    struct delivery_range range;
+    assert_false(spool_held(spool, 0, &first, &last));
+    assert_false(spool_next_lost(spool, &range));
+    assert_null(spool_at(spool, 0, 1));
+    spool_release(spool, 0, 10);
+    spool_remove(spool);
+    assert_false(exists(below));
+
+    spool = open_spool(fixture);
+    must_append(fixture, spool, 0, 1, 1);
+    struct stat about;
+    assert_int_equal(stat(spool_path(spool), &about), 0);
+    assert_int_equal(about.st_mode & 0777, 0700);
+    char segment[FOLDER_PATH_SIZE];
+    assert_int_equal(stat(folder_path(segment, spool_path(spool), "00000001.seg"), &about), 0);
+    assert_int_equal(about.st_mode & 0777, 0600);
+    spool_remove(spool);
+    assert_true(exists(below));
+    assert_int_equal(rmdir(below), 0); // nothing was left in it
+}
+
+static void test_kept_and_read(void **state)
+{
+    struct fixture *fixture = *state;
+    fixture->settings.bytes_max = 0;
+    struct spool *spool = open_spool(fixture);
+    static const struct {
+        uint32_t stream;
+        uint64_t first, count;
+    } appends[] = {{0, 1, 1},    {3, 1, 1000}, {0, 2, 4096},   {5, 77, 128}, {5, 205, 129},
+                   {3, 2000, 1}, {1, 1, 127},  {0, 4098, 500}, {2, 9, 3},    {3, 2001, 1024}};
+    for (size_t i = 0; i < COUNT_OF(appends); i++) {
+        const uint64_t gap = fixture->model.spooled[appends[i].stream] + 1 < appends[i].first;
+        must_append(fixture, spool, appends[i].stream, appends[i].first, appends[i].count);
+        if (gap)
+            fixture->model.released[appends[i].stream] = appends[i].first - 1;
+    }
+    uint64_t first = 0, last = 0;
+    assert_true(spool_held(spool, 5, &first, &last));
+    assert_int_equal(first, 77);
+    assert_int_equal(last, 333);
+    assert_true(spool_held(spool, 3, &first, &last));
+    assert_int_equal(first, 2000); // what was before the gap was acknowledged
+    assert_false(spool_held(spool, 4, &first, &last));
+    const uint64_t held = rig_check(&fixture->model, spool);
+    assert_int_equal(held, 1 + 4096 + 500 + 1025 + 257 + 127 + 3);
+    assert_int_equal(spool_totals(spool).records, held);
+    assert_int_equal(spool_totals(spool).bytes, rig_disk_bytes(fixture->folder));
+    spool_close(spool);
+
+    spool = attach(fixture);
+    assert_int_equal(rig_check(&fixture->model, spool), held);
+    assert_int_equal(fixture->model.lost_count, 0);
+    assert_int_equal(spool_stream_count(spool), 6);
+    spool_close(spool);
+}
+
+static void test_whose_it_is(void **state)
+{
+    struct fixture *fixture = *state;
+    struct spool *spool = open_spool(fixture);
+    unsigned char store[SPOOL_STORE_SIZE] = "store", found[SPOOL_STORE_SIZE];
+    assert_false(spool_store(spool, found));
+    spool_note_store(spool, store);
+    must_append(fixture, spool, 1, 1, 10);
+    spool_close(spool);
+
+    spool = attach(fixture);
+    const struct runfile_run run = rig_run();
+    assert_memory_equal(spool_run(spool), &run, sizeof run);
+    assert_string_equal(spool_path(spool), fixture->path);
+    assert_true(spool_store(spool, found));
+    assert_memory_equal(found, store, sizeof store);
+    spool_close(spool);
+}
+
+// Names lie in every segment whose records refer to them, and keep their numbers.
+static void test_names(void **state)
+{
+    struct fixture *fixture = *state;
+    struct spool *spool = open_spool(fixture);
+    uint64_t number = 1;
+    for (; spool_totals(spool).segments < 4; number += 1000)
+        must_append(fixture, spool, 0, number, 1000);
+    spool_release(spool, 0, number - 1500); // the first segments go
+    fixture->model.released[0] = number - 1500;
+    spool_close(spool);
+
+    spool = attach(fixture);
+    assert_true(spool_names_count(spool) <= RIG_NAMES);
+    const size_t size = (names_area_size() + 63) / 64 * 64;
+    void *area = aligned_alloc(64, size);
+    assert_non_null(area);
+    memset(area, 0, size);
+    struct names *names;
+    assert_int_equal(names_open(&names, area, NULL, NULL), STATUS_OK);
+    assert_int_equal(spool_fill_names(spool, names, NULL), STATUS_OK);
+    assert_int_equal(names_count(names), spool_names_count(spool));
+    uint64_t first = 0, last = 0;
+    assert_true(spool_held(spool, 0, &first, &last));
+    for (number = first; number <= last; number++) {
+        const struct record *record = spool_at(spool, 0, number);
+        assert_non_null(record);
+        const uint32_t name = record->values[0].name; // of each kind the rig makes
+        assert_string_equal(names_text(names, name, NULL), names_text(fixture->names, name, NULL));
+    }
+    names_close(names);
+    free(area);
+    spool_close(spool);
+}
+
+static void test_names_that_are_missing(void **state)
+{
+    struct fixture *fixture = *state;
+    struct spool *spool = open_spool(fixture);
+    must_append(fixture, spool, 0, 1, 3); // refers to few names
+    spool_close(spool);
+    spool = attach(fixture);
+    const size_t size = (names_area_size() + 63) / 64 * 64;
+    void *area = aligned_alloc(64, size);
+    assert_non_null(area);
+    memset(area, 0, size);
+    struct names *names;
+    assert_int_equal(names_open(&names, area, NULL, NULL), STATUS_OK);
+    assert_int_equal(spool_fill_names(spool, names, NULL), STATUS_OK);
+    unsigned known = 0, lost = 0;
+    for (uint32_t name = 1; name <= names_count(names); name++) {
+        const bool same =
+            strcmp(names_text(names, name, NULL), names_text(fixture->names, name, NULL)) == 0;
+        known += same;
+        lost += strncmp(names_text(names, name, NULL), "(lost name", 10) == 0;
+    }
+    assert_true(known > 0 && lost > 0 && known + lost == names_count(names));
+    names_close(names);
+    free(area);
+    spool_close(spool);
+}
+
+static void test_segments_go_when_released(void **state)
+{
+    struct fixture *fixture = *state;
+    struct spool *spool = open_spool(fixture);
+    uint64_t number = 1;
+    for (; spool_totals(spool).segments < 5; number += 100)
+        must_append(fixture, spool, 0, number, 100);
+    must_append(fixture, spool, 1, 1, 1);
+    const uint64_t before = rig_disk_bytes(fixture->path);
+    spool_release(spool, 0, number / 2);
+    fixture->model.released[0] = number / 2;
+    const uint64_t after = rig_disk_bytes(fixture->path);
+    assert_true(after < before);
+    assert_int_equal(after, spool_totals(spool).bytes);
+    (void)rig_check(&fixture->model, spool);
+    assert_int_equal(fixture->model.lost_count, 0);
+
+    // A crash now: what was released stays so, though segments are missing.
+    spool_close(spool);
+    spool = attach(fixture);
+    assert_true(fixture->model.released[0] > 0);
+    (void)rig_check(&fixture->model, spool);
+    assert_int_equal(fixture->model.lost_count, 0);
+
+    spool_release(spool, 0, number - 1);
+    assert_true(rig_disk_bytes(fixture->path) > 0); // there is one record left
+    spool_release(spool, 1, 1);
+    assert_int_equal(rig_disk_bytes(fixture->path), 0);
+    spool_release(spool, 1, 100); // acknowledged from the ring
+    assert_int_equal(spool_append(spool, 1, 101, 101, rig_get, &(uint32_t){1}, NULL), STATUS_OK);
+    spool_remove(spool);
+    assert_false(exists(fixture->path));
+}
+
+// The oldest make room, are told, and are told again after a crash.
+static void test_oldest_make_room(void **state)
+{
+    struct fixture *fixture = *state;
+    struct spool *spool = open_spool(fixture);
+    uint64_t next[3] = {1, 1, 1};
+    size_t evictions = 0;
+    for (unsigned round = 0; round < 120; round++) {
+        const uint32_t stream = round % 3;
+        must_append(fixture, spool, stream, next[stream], 500);
+        next[stream] += 500;
+        assert_true(rig_disk_bytes(fixture->path) <= SPOOL_BYTES_MIN);
+        evictions += rig_take_lost(&fixture->model, spool) > 0;
+    }
+    assert_true(evictions > 5);
+    const uint64_t held = rig_check(&fixture->model, spool);
+    assert_true(held > 1000);
+    for (size_t i = 0; i < fixture->model.lost_count; i++)
+        assert_int_equal(fixture->model.lost[i].reason, DELIVERY_SPOOL_FULL);
+    // Some of what was evicted is acknowledged as dropped, or stored after all.
+    spool_release(spool, 0, 10);
+    fixture->model.released[0] = 10;
+    spool_close(spool);
+
+    spool = attach(fixture);
+    assert_int_equal(rig_check(&fixture->model, spool), held);
+    assert_int_equal(fixture->model.lost_count, 3);
+    for (size_t i = 0; i < 3; i++)
+        assert_int_equal(fixture->model.lost[i].reason, DELIVERY_SPOOL_FULL);
+    spool_close(spool);
+}
+
+static void test_given_back(void **state)
+{
+    struct fixture *fixture = *state;
+    struct spool *spool = open_spool(fixture);
+    struct delivery_range range = {.last = 0}, again = {.last = 0};
+    uint64_t next = 1;
+    while (!spool_next_lost(spool, &range)) {
+        must_append(fixture, spool, 2, next, 1000);
+        next += 1000;
+    }
+    spool_untake(spool, &range);
+    assert_true(spool_next_lost(spool, &again));
+    assert_int_equal(again.first, range.first);
+    assert_int_equal(again.last, range.last);
+    assert_false(spool_next_lost(spool, &again));
+    spool_close(spool);
+}
+
+// Also a dead run's spool takes more, in the segment where it stopped.
+static void test_goes_on_after_attach(void **state)
+{
+    struct fixture *fixture = *state;
+    struct spool *spool = open_spool(fixture);
+    must_append(fixture, spool, 0, 1, 300);
+    spool_close(spool);
+    for (unsigned round = 0; round < 3; round++) {
+        spool = attach(fixture);
+        must_append(fixture, spool, 0, 301 + round * 10, 10);
+        assert_int_equal(rig_check(&fixture->model, spool), 310 + round * 10);
+        assert_int_equal(spool_totals(spool).segments, 1);
+        spool_close(spool);
+    }
+}
+
+static void test_look(void **state)
+{
+    struct fixture *fixture = *state;
+    struct spool *spool = open_spool(fixture);
+    must_append(fixture, spool, 0, 1, 300);
+    struct spool *other;
+    struct error err;
+    assert_int_equal(spool_attach(&other, &fixture->settings, fixture->path, NULL, &err),
+                     STATUS_BUSY);
+    assert_int_equal(spool_look(&other, &fixture->settings, fixture->path, &err), STATUS_OK);
+    assert_int_equal(spool_totals(other).records, 300);
+    assert_int_equal(spool_totals(other).since_ns, 1000);
+    assert_int_equal(spool_totals(other).until_ns, 300000);
+    assert_string_equal(spool_run(other)->collector, "tcp://collector:5571");
+    spool_release(other, 0, 300); // changes nothing
+    assert_int_equal(append(fixture, other, 0, 301, 1), STATUS_INVALID);
+    spool_remove(other); // nor does this
+    assert_int_equal(rig_check(&fixture->model, spool), 300);
+    must_append(fixture, spool, 0, 301, 5);
+    spool_close(spool);
+}
+
+static void test_lock_is_not_inherited(void **state)
+{
+    struct fixture *fixture = *state;
+    struct spool *spool = open_spool(fixture);
+    must_append(fixture, spool, 0, 1, 1);
+    int pipe_fds[2];
+    assert_int_equal(pipe(pipe_fds), 0);
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) { // lives on without the lock until the pipe closes
+        char byte;
+        (void)close(pipe_fds[1]);
+        (void)!read(pipe_fds[0], &byte, 1);
+        _exit(0);
+    }
+    struct spool *other;
+    assert_int_equal(spool_attach(&other, &fixture->settings, fixture->path, NULL, NULL),
+                     STATUS_BUSY);
+    spool_close(spool);
+    // The child may not have got so far.
+    enum status status = STATUS_BUSY;
+    for (unsigned i = 0; i < 1000 && status == STATUS_BUSY; i++) {
+        status = spool_attach(&other, &fixture->settings, fixture->path, NULL, NULL);
+        if (status == STATUS_BUSY)
+            (void)usleep(5000);
+    }
+    assert_int_equal(status, STATUS_OK);
+    (void)close(pipe_fds[1]);
+    (void)close(pipe_fds[0]);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    spool_close(other);
+}
+
+// ---- What is refused ------------------------------------------------------------------
+
+static void test_settings(void **state)
+{
+    struct fixture *fixture = *state;
+    const struct runfile_run run = rig_run();
+    struct spool *spool;
+    struct error err;
+    static const uint64_t sizes[] = {1, SPOOL_BYTES_MIN - 1, UINT64_MAX};
+    for (size_t i = 0; i < COUNT_OF(sizes); i++) {
+        fixture->settings.bytes_max = sizes[i];
+        assert_int_equal(spool_open(&spool, &fixture->settings, &run, fixture->names, &err),
+                         STATUS_INVALID);
+    }
+    char longest[5000];
+    memset(longest, 'x', sizeof longest);
+    longest[sizeof longest - 1] = '\0';
+    fixture->settings.bytes_max = 0;
+    fixture->settings.folder = longest;
+    assert_int_equal(spool_open(&spool, &fixture->settings, &run, fixture->names, &err),
+                     STATUS_INVALID);
+    assert_int_equal(spool_attach(&spool, &fixture->settings, longest, NULL, &err), STATUS_INVALID);
+}
+
+static void test_numbers_that_cannot_be(void **state)
+{
+    struct fixture *fixture = *state;
+    struct spool *spool = open_spool(fixture);
+    must_append(fixture, spool, 0, 1, 10);
+    assert_int_equal(append(fixture, spool, 0, 10, 1), STATUS_INVALID);
+    assert_int_equal(append(fixture, spool, 0, 5, 20), STATUS_INVALID);
+    assert_int_equal(append(fixture, spool, 1, 0, 1), STATUS_INVALID);
+    assert_int_equal(append(fixture, spool, 1, 1, DELIVERY_BATCH_MAX + 1), STATUS_INVALID);
+    assert_int_equal(append(fixture, spool, DELIVERY_STREAMS_MAX, 1, 1), STATUS_INVALID);
+    assert_int_equal(append(fixture, spool, 1, UINT64_C(1) << 40, 1), STATUS_INVALID);
+    assert_int_equal(append(fixture, spool, 1, UINT64_MAX, 1), STATUS_INVALID);
+    assert_null(spool_at(spool, DELIVERY_STREAMS_MAX, 1));
+    assert_null(spool_at(spool, UINT32_MAX, 1));
+    assert_int_equal(rig_check(&fixture->model, spool), 10);
+    spool_close(spool);
+}
+
+static const struct record *get_bad(const void *context, uint64_t number)
+{
+    static struct record record;
+    rig_record(&record, 0, number);
+    if (number == 200)
+        record.used = UINT16_MAX;
+    return number == *(const uint64_t *)context ? NULL : &record;
+}
+
+static void test_records_that_are_not_sound(void **state)
+{
+    struct fixture *fixture = *state;
+    struct spool *spool = open_spool(fixture);
+    must_append(fixture, spool, 0, 1, 10);
+    const uint64_t size = rig_disk_bytes(fixture->path);
+    uint64_t missing = 0;
+    assert_int_equal(spool_append(spool, 0, 11, 300, get_bad, &missing, NULL), STATUS_INVALID);
+    missing = 150;
+    assert_int_equal(spool_append(spool, 0, 11, 160, get_bad, &missing, NULL), STATUS_INVALID);
+    assert_int_equal(rig_disk_bytes(fixture->path), size);
+    must_append(fixture, spool, 0, 11, 300);
+    assert_int_equal(rig_check(&fixture->model, spool), 310);
+    spool_close(spool);
+}
+
+static void test_folders_not_ours(void **state)
+{
+    struct fixture *fixture = *state;
+    struct spool *spool = open_spool(fixture);
+    must_append(fixture, spool, 0, 1, 1);
+    spool_close(spool);
+    struct error err;
+
+    assert_int_equal(chmod(fixture->path, 0750), 0);
+    assert_int_equal(spool_attach(&spool, &fixture->settings, fixture->path, NULL, &err),
+                     STATUS_DENIED);
+    assert_int_equal(chmod(fixture->path, 0700), 0);
+    if (geteuid() == 0) {
+        assert_int_equal(chown(fixture->path, 65534, (gid_t)-1), 0);
+        assert_int_equal(spool_attach(&spool, &fixture->settings, fixture->path, NULL, &err),
+                         STATUS_DENIED);
+        assert_int_equal(chown(fixture->path, 0, (gid_t)-1), 0);
+    }
+    // A link in the place of the run's folder, from inside and from outside.
+    char aside[FOLDER_PATH_SIZE];
+    assert_int_equal(rename(fixture->path, folder_path(aside, fixture->folder, "aside")), 0);
+    assert_int_equal(symlink(aside, fixture->path), 0);
+    assert_int_equal(spool_attach(&spool, &fixture->settings, fixture->path, NULL, &err),
+                     STATUS_DENIED);
+    spool = open_spool(fixture);
+    assert_int_equal(append(fixture, spool, 0, 2, 1), STATUS_DENIED);
+    assert_int_equal(unlink(fixture->path), 0);
+    // All may write to the folder above.
+    assert_int_equal(chmod(fixture->folder, 0777), 0);
+    assert_int_equal(append(fixture, spool, 0, 2, 1), STATUS_DENIED);
+    assert_int_equal(chmod(fixture->folder, 0700), 0);
+    assert_int_equal(append(fixture, spool, 0, 2, 1), STATUS_OK); // and again it may be tried
+    spool_close(spool);
+}
+
+static void test_nothing_to_attach(void **state)
+{
+    struct fixture *fixture = *state;
+    struct spool *spool;
+    struct error err;
+    assert_int_equal(spool_attach(&spool, &fixture->settings, fixture->path, NULL, &err),
+                     STATUS_NOT_FOUND);
+    assert_int_equal(spool_attach(&spool, &fixture->settings, fixture->folder, NULL, &err),
+                     STATUS_INVALID); // its name is no run's
+    assert_int_equal(mkdir(fixture->path, 0700), 0);
+    assert_int_equal(spool_attach(&spool, &fixture->settings, fixture->path, NULL, &err),
+                     STATUS_NO_DATA);
+    assert_int_equal(spool_discard(fixture->path, &err), STATUS_OK);
+    assert_false(exists(fixture->path));
+    assert_int_equal(spool_discard(fixture->path, &err), STATUS_NOT_FOUND);
+}
+
+// The lock is somebody's who looks; then the spool is written after all.
+static void test_lock_of_another(void **state)
+{
+    struct fixture *fixture = *state;
+    assert_int_equal(mkdir(fixture->path, 0700), 0);
+    char lock[FOLDER_PATH_SIZE];
+    int fd;
+    assert_int_equal(lockfile_take(&fd, folder_path(lock, fixture->path, "lock"), NULL), STATUS_OK);
+    struct spool *spool = open_spool(fixture);
+    assert_int_equal(append(fixture, spool, 0, 1, 1), STATUS_BUSY);
+    assert_int_equal(spool_discard(fixture->path, NULL), STATUS_BUSY);
+    (void)close(fd);
+    assert_int_equal(append(fixture, spool, 0, 1, 1), STATUS_OK);
+    spool_close(spool);
+}
+
+static void write_header(const char *path, const unsigned char *header, size_t size)
+{
+    const int fd = open(path, O_WRONLY);
+    assert_true(fd >= 0);
+    assert_int_equal(pwrite(fd, header, size, 0), (ssize_t)size);
+    (void)close(fd);
+}
+
+static void test_headers(void **state)
+{
+    struct fixture *fixture = *state;
+    struct spool *spool = open_spool(fixture);
+    must_append(fixture, spool, 0, 1, 100);
+    spool_close(spool);
+
+    struct runfile_run run = rig_run();
+    struct error err;
+    unsigned char header[SEGMENT_HEADER_MAX];
+    const size_t size = segment_header_write(header, &run, 1);
+    char path[FOLDER_PATH_SIZE];
+    (void)folder_path(path, fixture->path, "00000001.seg");
+
+    // A later version is left alone.
+    uint32_t version = SEGMENT_VERSION + 1, crc = 0;
+    memcpy(header + 8, &version, sizeof version);
+    memcpy(header + 16, &crc, sizeof crc);
+    crc = crc32c(0, header, size);
+    memcpy(header + 16, &crc, sizeof crc);
+    write_header(path, header, size);
+    assert_int_equal(spool_attach(&spool, &fixture->settings, fixture->path, NULL, &err),
+                     STATUS_TOO_NEW);
+
+    // No header: only who knows the run may have the records.
+    header[8]++;
+    write_header(path, header, size);
+    assert_int_equal(spool_attach(&spool, &fixture->settings, fixture->path, NULL, &err),
+                     STATUS_CORRUPT);
+    struct runfile_run other = run;
+    other.uuid[3] ^= 1;
+    assert_int_equal(spool_attach(&spool, &fixture->settings, fixture->path, &other, &err),
+                     STATUS_CORRUPT);
+    assert_int_equal(spool_attach(&spool, &fixture->settings, fixture->path, &run, &err),
+                     STATUS_OK);
+    rig_attach(&fixture->model, spool);
+    assert_int_equal(rig_check(&fixture->model, spool), 100);
+    assert_int_equal(fixture->model.lost_count, 0);
+    spool_close(spool);
+}
+
+// ---- Room -----------------------------------------------------------------------------
+
+static void test_free_space(void **state)
+{
+    struct fixture *fixture = *state;
+    static const uint64_t mega = 1 << 20;
+    fixture->settings.free_min = 100 * mega;
+    rig_faults.free_bytes = 50 * mega;
+    struct spool *spool = open_spool(fixture);
+    assert_int_equal(append(fixture, spool, 0, 1, 10), STATUS_FULL);
+    assert_int_equal(rig_disk_bytes(fixture->path), 0);
+    rig_faults.free_bytes = 200 * mega;
+    must_append(fixture, spool, 0, 1, 10);
+    const uint64_t size = rig_disk_bytes(fixture->path);
+    rig_faults.free_bytes = 100 * mega;
+    assert_int_equal(append(fixture, spool, 0, 11, 10), STATUS_FULL);
+    assert_int_equal(rig_disk_bytes(fixture->path), size);
+    spool_close(spool);
+
+    // No number given: 5 % of a small file system.
+    fixture->settings.free_min = SPOOL_FREE_DEFAULT;
+    rig_faults.free_bytes = 1;
+    spool = attach(fixture);
+    assert_int_equal(append(fixture, spool, 0, 11, 10), STATUS_FULL);
+    assert_int_equal(rig_check(&fixture->model, spool), 10);
+    spool_close(spool);
+}
+
+// A limit on file sizes acts as a full disk, and no signal ends the process.
+static void test_file_size_limit(void **state)
+{
+    struct fixture *fixture = *state;
+    struct rlimit before;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    const struct rlimit little = {.rlim_cur = 200 * 1024, .rlim_max = before.rlim_max};
+    void (*const handler)(int) = signal(SIGXFSZ, SIG_IGN);
+    struct spool *spool = open_spool(fixture);
+    must_append(fixture, spool, 0, 1, 100);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &little), 0);
+    const enum status status = append(fixture, spool, 0, 101, 2000);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    (void)signal(SIGXFSZ, handler);
+    assert_int_equal(status, STATUS_FULL);
+    assert_int_equal(rig_check(&fixture->model, spool), 100);
+    must_append(fixture, spool, 0, 101, 2000);
+    assert_int_equal(rig_check(&fixture->model, spool), 2100);
+    spool_close(spool);
+}
+
+// A file system that is really full, with the real calls.
+static void test_full_file_system(void **state)
+{
+    struct fixture *fixture = *state;
+    if (mount("tmpfs", fixture->folder, "tmpfs", 0, "size=1m,mode=0700") != 0)
+        skip(); // not permitted here
+    fixture->settings.files = NULL;
+    struct spool *spool = open_spool(fixture);
+    uint64_t next = 1;
+    enum status status;
+    while ((status = append(fixture, spool, 1, next, 1000)) == STATUS_OK)
+        next += 1000;
+    assert_int_equal(status, STATUS_FULL);
+    assert_true(next > 1000);
+    assert_int_equal(rig_check(&fixture->model, spool), next - 1);
+    spool_release(spool, 1, next - 1001); // makes room
+    fixture->model.released[1] = next - 1001;
+    must_append(fixture, spool, 1, next, 500);
+    assert_int_equal(rig_check(&fixture->model, spool), 1500);
+    spool_close(spool);
+    spool = attach(fixture);
+    (void)rig_check(&fixture->model, spool);
+    assert_int_equal(fixture->model.lost_count, 0);
+    spool_close(spool);
+    assert_int_equal(umount(fixture->folder), 0);
+}
+
+// The real calls, with a disk that is waited for.
+static void test_real_files(void **state)
+{
+    struct fixture *fixture = *state;
+    fixture->settings.files = NULL;
+    fixture->settings.free_min = 0;
+    struct spool *spool = open_spool(fixture);
+    must_append(fixture, spool, 0, 1, 1024);
+    must_append(fixture, spool, 1, 1, 10);
+    assert_int_equal(rig_check(&fixture->model, spool), 1034);
+    spool_remove(spool);
+    assert_false(exists(fixture->path));
+}
+
+static void test_default_folder(void **state)
+{
+    struct fixture *fixture = *state;
+    static const struct {
+        const char *option, *spool, *xdg, *wanted;
+    } cases[] = {
+        {"/option", "/environment", "/state", "/option"},
+        {"", "/environment", "/state", "/environment"},
+        {NULL, "", "/state", "/state/inferstat/spool"},
+        {NULL, NULL, "relative", NULL},
+        {NULL, NULL, NULL, NULL},
+    };
+    char home[FOLDER_PATH_SIZE], out[4096];
+    (void)snprintf(home, sizeof home, "%.200s/.local/state/inferstat/spool", fixture->folder);
+    assert_int_equal(setenv("HOME", fixture->folder, 1), 0);
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        (void)unsetenv("INFERSTAT_SPOOL");
+        (void)unsetenv("XDG_STATE_HOME");
+        if (cases[i].spool)
+            (void)setenv("INFERSTAT_SPOOL", cases[i].spool, 1);
+        if (cases[i].xdg)
+            (void)setenv("XDG_STATE_HOME", cases[i].xdg, 1);
+        assert_int_equal(spool_default_folder(out, sizeof out, cases[i].option, NULL), STATUS_OK);
+        const char *otherwise = geteuid() == 0 ? "/var/lib/inferstat/spool" : home;
+        assert_string_equal(out, cases[i].wanted ? cases[i].wanted : otherwise);
+    }
+    assert_int_equal(spool_default_folder(out, 5, "/option", NULL), STATUS_INVALID);
+}
+
+int main(void)
+{
+#define SPOOL_TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        SPOOL_TEST(test_nothing_before_the_first),
+        SPOOL_TEST(test_kept_and_read),
+        SPOOL_TEST(test_whose_it_is),
+        SPOOL_TEST(test_names),
+        SPOOL_TEST(test_names_that_are_missing),
+        SPOOL_TEST(test_segments_go_when_released),
+        SPOOL_TEST(test_oldest_make_room),
+        SPOOL_TEST(test_given_back),
+        SPOOL_TEST(test_goes_on_after_attach),
+        SPOOL_TEST(test_look),
+        SPOOL_TEST(test_lock_is_not_inherited),
+        SPOOL_TEST(test_settings),
+        SPOOL_TEST(test_numbers_that_cannot_be),
+        SPOOL_TEST(test_records_that_are_not_sound),
+        SPOOL_TEST(test_folders_not_ours),
+        SPOOL_TEST(test_nothing_to_attach),
+        SPOOL_TEST(test_lock_of_another),
+        SPOOL_TEST(test_headers),
+        SPOOL_TEST(test_free_space),
+        SPOOL_TEST(test_file_size_limit),
+        SPOOL_TEST(test_full_file_system),
+        SPOOL_TEST(test_real_files),
+        SPOOL_TEST(test_default_folder),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
