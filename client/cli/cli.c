@@ -41,6 +41,7 @@ struct remote_target cli_target(const struct cli *cli)
         .collector = cli->options.collector,
         .db = cli->options.db,
         .timeout_ns = cli->options.timeout_ns,
+        .trust = cli->options.trust,
     };
 }
 
@@ -49,7 +50,10 @@ static enum status open_remote(struct cli *cli, struct error *err)
     if (cli->remote)
         return STATUS_OK;
     struct remote_target target = cli_target(cli);
-    return remote_open(&cli->remote, &target, err);
+    enum status status = remote_open(&cli->remote, &target, err);
+    if (status == STATUS_OK && remote_warning(cli->remote)[0])
+        (void)fprintf(cli->around.notes, "inferstat: WARNING: %s\n", remote_warning(cli->remote));
+    return status;
 }
 
 enum status cli_ask(struct cli *cli, const struct query *query, struct result **out,

@@ -88,6 +88,11 @@ MUST_CHECK enum status command_spool(struct cli *cli, struct error *err);
 MUST_CHECK enum status command_clear(struct cli *cli, struct error *err);
 MUST_CHECK enum status command_ping(struct cli *cli, struct error *err);
 MUST_CHECK enum status command_help(struct cli *cli, struct error *err);
+MUST_CHECK enum status command_keygen(struct cli *cli, struct error *err);
+MUST_CHECK enum status command_trust(struct cli *cli, struct error *err);
+MUST_CHECK enum status command_authorize(struct cli *cli, struct error *err);
+MUST_CHECK enum status command_revoke(struct cli *cli, struct error *err);
+MUST_CHECK enum status command_keys(struct cli *cli, struct error *err);
 MUST_CHECK enum status command_completion(struct cli *cli, struct error *err);
 
 #endif

@@ -44,7 +44,8 @@ static void write_words(FILE *out, const struct cli_command *command)
 // Options whose value is not a word of ours: files, or anything.
 static bool is_file(enum cli_option option)
 {
-    return option == OPTION_DB || option == OPTION_OUTPUT;
+    return option == OPTION_DB || option == OPTION_OUTPUT || option == OPTION_KEY ||
+           option == OPTION_SERVER_KEY || option == OPTION_REPLACES;
 }
 
 // ---- bash (zsh reads the same through bashcompinit) --------------------------------

@@ -12,7 +12,10 @@ enum status command_top(struct cli *cli, struct error *err)
         return error_set(err, STATUS_INVALID,
                          "top: the dashboard needs a terminal (use inferstat summary, or "
                          "inferstat tail)");
-    enum status status = stop_install(err);
+    const char *source; // a connection that cannot be, or has to be warned of, is said before
+    enum status status = cli->options.db ? STATUS_OK : cli_source(cli, &source, err);
+    if (status == STATUS_OK)
+        status = stop_install(err);
     if (status != STATUS_OK)
         return status;
     stop_on(SIGQUIT); // Ctrl-\ would leave the terminal as the dashboard has it

@@ -4,7 +4,9 @@
 
 #include "common/core/parse.h"
 
-#define SOURCE  (OPTION_BIT(COLLECTOR) | OPTION_BIT(DB) | OPTION_BIT(TIMEOUT))
+#define KEYS    (OPTION_BIT(KEY) | OPTION_BIT(SERVER_KEY) | OPTION_BIT(INSECURE))
+#define OWNER   (OPTION_BIT(COLLECTOR) | OPTION_BIT(TIMEOUT) | KEYS)
+#define SOURCE  (OWNER | OPTION_BIT(DB))
 #define PLACES  (OPTION_BIT(MODEL) | OPTION_BIT(HOST) | OPTION_BIT(DEVICE) | OPTION_BIT(RUN))
 #define NAMES   (PLACES | OPTION_BIT(OPERATION) | OPTION_BIT(STAGE))
 #define FILTERS (NAMES | OPTION_BIT(SINCE) | OPTION_BIT(UNTIL))
@@ -126,10 +128,11 @@ static const struct cli_command commands[] = {
         .name = "audit",
         .arguments = "",
         .summary = "recount every record against the ledger, run by run",
-        .details = "Reads the whole store.  A run's verdict is balanced, unbalanced (with what "
-                   "was\nfound), open (it may still come right) or unknown (silent).  The exit "
-                   "status is 1\nwhere one is unbalanced.  People see all runs but those that "
-                   "balance, and the 20\nnewest of these.",
+        .details =
+            "Reads the whole store.  A run's verdict is balanced, unbalanced (with what was\n"
+            "found), open (it may still come right) or unknown (silent).  The exit status\n"
+            "is 1 where one is unbalanced.  People see all runs but those that balance, and\n"
+            "the 20 newest of these.",
         .options = SOURCE | OPTION_BIT(RUN) | OPTION_BIT(HOST) | OPTION_BIT(SINCE) |
                    OPTION_BIT(UNTIL) | ROWS,
         .run = command_audit,
@@ -138,9 +141,9 @@ static const struct cli_command commands[] = {
         .name = "spool",
         .arguments = "list|flush",
         .summary = "records that wait on this host for their collector: show or send them",
-        .details = "list shows what runs of this user have left here, and what living ones have "
-                   "spooled.\nflush sends what the dead ones left to the collector of each, or to "
-                   "that of\n--collector, and removes it; the exit status is 4 where something is "
+        .details = "list shows what runs of this user have left here, and what living ones have\n"
+                   "spooled.  flush sends what the dead ones left to the collector of each, or to\n"
+                   "that of --collector, and removes it; the exit status is 4 where something is\n"
                    "left.",
         .options = OPTION_BIT(COLLECTOR) | OPTION_BIT(SPOOL) | ROWS,
         .arguments_min = 1,
@@ -160,6 +163,58 @@ static const struct cli_command commands[] = {
         .summary = "whether the collector answers, how fast, and which store it keeps",
         .options = SOURCE | OPTION_BIT(JSON),
         .run = command_ping,
+    },
+    {
+        .name = "keygen",
+        .arguments = "[FILE]",
+        .summary = "make a key, for this user or (--server) for a collector",
+        .details =
+            "Without FILE: key, or server.key, in ~/.config/inferstat.  The public key lies\n"
+            "in FILE.pub.",
+        .options = OPTION_BIT(SERVER) | OPTION_BIT(FORCE) | OPTION_BIT(JSON),
+        .arguments_max = 1,
+        .run = command_keygen,
+    },
+    {
+        .name = "trust",
+        .arguments = "ADDRESS KEY",
+        .summary = "know a collector over TCP by its public key (or the file of it)",
+        .details = "Writes the line into ~/.config/inferstat/known_collectors.  A collector may\n"
+                   "have several keys while its key is changed; --force makes this its only one.",
+        .options = OPTION_BIT(FORCE),
+        .arguments_min = 2,
+        .arguments_max = 2,
+        .run = command_trust,
+    },
+    {
+        .name = "authorize",
+        .arguments = "KEY",
+        .summary = "let a public key (or the file of one) connect to the collector over TCP",
+        .details =
+            "For the owner of the collector, or over TCP for a key with the role admin.  A\n"
+            "producer reports, a reader asks, an admin does all.  The runs of a key that is\n"
+            "replaced go on under the new one.",
+        .options = OWNER | OPTION_BIT(ROLE) | OPTION_BIT(NAME) | OPTION_BIT(REPLACES) | ROWS,
+        .arguments_min = 1,
+        .arguments_max = 1,
+        .run = command_authorize,
+    },
+    {
+        .name = "revoke",
+        .arguments = "KEY",
+        .summary = "let a key (or the one of that name) connect no longer",
+        .details = "What it has open is closed within seconds.",
+        .options = OWNER | ROWS,
+        .arguments_min = 1,
+        .arguments_max = 1,
+        .run = command_revoke,
+    },
+    {
+        .name = "keys",
+        .arguments = "",
+        .summary = "the keys that may connect to the collector, and what for",
+        .options = OWNER | ROWS,
+        .run = command_keys,
     },
     {
         .name = "completion",

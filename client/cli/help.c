@@ -56,13 +56,13 @@ void help_write(FILE *out)
     for (int i = 0; i < OPTION_COUNT; i++)
         write_option(out, option_info((enum cli_option)i));
 
-    (void)fputs(
-        "\n"
-        "Exit status: 0 done, 1 a check said no, 2 wrong usage, 3 no data, 4 the collector\n"
-        "or file cannot be reached or used.\n"
-        "Environment: INFERSTAT_COLLECTOR (address), NO_COLOR, TZ (zone of times shown).\n"
-        "More: inferstat COMMAND --help, man inferstat.\n",
-        out);
+    (void)fputs("\n"
+                "Exit status: 0 done, 1 a check said no, 2 wrong usage, 3 no data, 4 the\n"
+                "or file cannot be reached or used.\n"
+                "Environment: INFERSTAT_COLLECTOR (address), INFERSTAT_KEY, INFERSTAT_SERVER_KEY,\n"
+                "NO_COLOR, TZ (zone of times shown).\n"
+                "More: inferstat COMMAND --help, man inferstat.\n",
+                out);
 }
 
 void help_write_command(FILE *out, const struct cli_command *command)

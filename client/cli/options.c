@@ -125,6 +125,26 @@ static enum status take_format(struct cli_options *options, const char *value, c
                      value);
 }
 
+static enum status take_roles(struct cli_options *options, const char *value, const char *what,
+                              struct error *err)
+{
+    options->roles = 0;
+    for (const char *rest = value;; rest++) {
+        const size_t size = strcspn(rest, ",");
+        char name[64] = "";
+        if (size < sizeof name)
+            memcpy(name, rest, size);
+        const enum query_role role = query_role_find(name);
+        if (role == QUERY_ROLE_COUNT)
+            return error_set(err, STATUS_INVALID,
+                             "%s: unknown role '%s' (producer, reader or admin)", what, name);
+        options->roles |= UINT32_C(1) << role;
+        rest += size;
+        if (*rest == '\0')
+            return STATUS_OK;
+    }
+}
+
 static enum status take_period(uint64_t *out, const char *value, const char *what,
                                struct error *err)
 {
@@ -163,6 +183,23 @@ static enum status take_value(struct cli_options *options, enum cli_option optio
     case OPTION_OUTPUT:
         options->output = value;
         return STATUS_OK;
+    case OPTION_KEY:
+        options->trust.key_file = value;
+        return STATUS_OK;
+    case OPTION_SERVER_KEY:
+        options->trust.server_key = value;
+        return STATUS_OK;
+    case OPTION_INSECURE:
+        options->trust.insecure = true;
+        return STATUS_OK;
+    case OPTION_ROLE:
+        return take_roles(options, value, what, err);
+    case OPTION_NAME:
+        options->name = value;
+        return STATUS_OK;
+    case OPTION_REPLACES:
+        options->replaces = value;
+        return STATUS_OK;
     case OPTION_SPOOL:
         options->spool = value;
         return STATUS_OK;
@@ -199,6 +236,8 @@ static enum status take_value(struct cli_options *options, enum cli_option optio
     case OPTION_ASCII:
     case OPTION_NO_MOUSE:
     case OPTION_READONLY:
+    case OPTION_SERVER:
+    case OPTION_FORCE:
     case OPTION_NO_COLOR:
     case OPTION_HELP:
     case OPTION_VERSION:
@@ -263,6 +302,19 @@ static enum status take_letters(struct cli_options *options, const char *word, s
     return STATUS_OK;
 }
 
+// Public keys may begin with a dash: such a word behind a command that takes keys is
+// no option.
+static bool is_key(const struct cli_options *options, const char *word)
+{
+    static const char *const commands[] = {"authorize", "revoke", "trust"};
+    unsigned char key[WIRE_KEY_SIZE];
+    for (size_t i = 0; options->command && i < sizeof commands / sizeof *commands; i++)
+        if (strcmp(options->command, commands[i]) == 0)
+            return wire_key_parse(key, word) &&
+                   find_name(word + 2, strcspn(word + 2, "=")) == OPTION_COUNT;
+    return false;
+}
+
 static enum status take_word(struct cli_options *options, const char *word, struct error *err)
 {
     if (!options->command) {
@@ -300,7 +352,7 @@ enum status options_parse(struct cli_options *out, int argc, char *const *argv, 
         const char *word = *words.next++;
         words.left--;
         enum status status;
-        if (only_words || word[0] != '-' || word[1] == '\0')
+        if (only_words || word[0] != '-' || word[1] == '\0' || is_key(out, word))
             status = take_word(out, word, err);
         else if (strcmp(word, "--") == 0) {
             only_words = true;

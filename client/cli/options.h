@@ -8,6 +8,7 @@
 
 #include "common/core/error.h"
 #include "common/core/query.h"
+#include "common/wire/trust.h"
 
 // One line an option: enum's end, long name, letter (0: none), what its argument
 // is called (NULL: takes none), meaning.
@@ -16,6 +17,11 @@
       "ask the collector at ADDR: ipc:///FOLDER or tcp://HOST:PORT (else INFERSTAT_COLLECTOR)")    \
     X(DB, "db", 0, "FILE", "read the store file FILE instead of asking a collector")               \
     X(TIMEOUT, "timeout", 0, "TIME", "wait TIME for an answer (default 3s)")                       \
+    X(KEY, "key", 0, "FILE", "this user's key file, made by keygen (else INFERSTAT_KEY)")          \
+    X(SERVER_KEY, "server-key", 0, "KEY",                                                          \
+      "the collector's public key, or a file of it (else INFERSTAT_SERVER_KEY, "                   \
+      "known_collectors)")                                                                         \
+    X(INSECURE, "insecure", 0, NULL, "speak TCP without keys to another host")                     \
     X(JSON, "json", 0, NULL, "print JSON: base units, stable keys, null for what is absent")       \
     X(CSV, "csv", 0, NULL, "print CSV: RFC 4180 quoting, LF line ends, a header of keys")          \
     X(LIMIT, "limit", 'n', "N", "at most N rows (0: all)")                                         \
@@ -35,6 +41,11 @@
     X(FORMAT, "format", 0, "FORMAT", "csv, json or jsonl (default jsonl)")                         \
     X(OUTPUT, "output", 'o', "FILE", "write to FILE instead of standard output")                   \
     X(YES, "yes", 'y', NULL, "do not ask")                                                         \
+    X(ROLE, "role", 0, "LIST", "what a key may do: producer, reader, admin (comma between)")       \
+    X(NAME, "name", 0, "NAME", "what a key is called: 1 to 63 of a-z A-Z 0-9 . _ -")               \
+    X(REPLACES, "replaces", 0, "KEY", "the key whose runs the new one goes on with")               \
+    X(SERVER, "server", 0, NULL, "make the key of a collector")                                    \
+    X(FORCE, "force", 0, NULL, "replace what is there")                                            \
     X(SPOOL, "spool", 0, "DIR", "look for spools in DIR (else INFERSTAT_SPOOL)")                   \
     X(INTERVAL, "interval", 0, "TIME", "refresh every TIME at least (default 2s)")                 \
     X(ASCII, "ascii", 0, NULL, "draw with ASCII characters only")                                  \
@@ -82,6 +93,10 @@ struct cli_options {
     unsigned group_count;
     enum cli_format format; // of --json, --csv and --format
     const char *output;
+    struct trust_options trust;
+    uint32_t roles; // of --role: bit i: enum query_role i
+    const char *name;
+    const char *replaces;
     const char *spool;                        // NULL: the default
     const char *command;                      // first word; NULL: none
     const char *arguments[CLI_ARGUMENTS_MAX]; // words behind it

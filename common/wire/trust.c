@@ -131,8 +131,8 @@ static enum status plain(struct trust *out, const struct address *address, bool 
         return STATUS_OK;
     if (!insecure)
         return error_set(err, STATUS_DENIED,
-                         "%.200s: not trusted: its key is not known (name it with --server-key, or "
-                         "in known_collectors; --insecure goes without)",
+                         "%.200s: not trusted: its key is not known (inferstat trust ADDRESS KEY, "
+                         "or --server-key; --insecure goes without)",
                          address_text(text, address));
     (void)snprintf(out->warning, sizeof out->warning,
                    "%.120s: without keys: anybody on the way can read and change what is sent",

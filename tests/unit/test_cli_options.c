@@ -40,6 +40,38 @@ static void test_words(void **state)
     assert_int_equal(options.given, OPTION_BIT(DB) | OPTION_BIT(BY) | OPTION_BIT(JSON));
 }
 
+// A public key may look like an option, but not behind the commands that take keys.
+static void test_keys(void **state)
+{
+    (void)state;
+    struct cli_options options;
+    struct error err;
+    static const char key[] = "-jf8n{v#0=U6#QeR2pM]X-y{=GgR%UEc5%kox8YF";
+    static const char dashes[] = "--f8n{v#0:U6#QeR2pM]X-y{:GgR%UEc5%kox8YF";
+    char line[256];
+    (void)snprintf(line, sizeof line,
+                   "authorize %s --role producer,admin --name gpu07 --key k "
+                   "--replaces %s --server-key %s --insecure",
+                   key, dashes, key);
+    assert_int_equal(parse(&options, line, &err), STATUS_OK);
+    assert_int_equal(options.argument_count, 1);
+    assert_string_equal(options.arguments[0], key);
+    assert_int_equal(options.roles, 1U << QUERY_ROLE_PRODUCER | 1U << QUERY_ROLE_ADMIN);
+    assert_string_equal(options.name, "gpu07");
+    assert_string_equal(options.replaces, dashes);
+    assert_string_equal(options.trust.key_file, "k");
+    assert_string_equal(options.trust.server_key, key);
+    assert_true(options.trust.insecure);
+    (void)snprintf(line, sizeof line, "revoke %s", dashes);
+    assert_int_equal(parse(&options, line, &err), STATUS_OK);
+    assert_string_equal(options.arguments[0], dashes);
+    (void)snprintf(line, sizeof line, "loads %s", key);
+    assert_int_equal(parse(&options, line, &err), STATUS_INVALID);
+    assert_int_equal(parse(&options, "revoke --collector=ipc:///tmp/aaaaaaaaaaaaaaaaa x", &err),
+                     STATUS_OK); // 40 letters of a key's, and an option all the same
+    assert_string_equal(options.collector, "ipc:///tmp/aaaaaaaaaaaaaaaaa");
+}
+
 static void test_values(void **state)
 {
     (void)state;
@@ -154,11 +186,9 @@ static void test_check(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_words),
-        cmocka_unit_test(test_values),
-        cmocka_unit_test(test_letters_and_ends),
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_names_at_their_limit),
+        cmocka_unit_test(test_words),    cmocka_unit_test(test_keys),
+        cmocka_unit_test(test_values),   cmocka_unit_test(test_letters_and_ends),
+        cmocka_unit_test(test_refusals), cmocka_unit_test(test_names_at_their_limit),
         cmocka_unit_test(test_check),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,103 @@
+// inferstat authorize | revoke | keys: what a collector's list of keys holds, through
+// its admin socket.
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/cli/cli.h"
+#include "client/cli/keys.h"
+#include "client/cli/rows.h"
+#include "client/cli/view.h"
+
+static const struct view_column columns[] = {
+    {"name", "name", VIEW_PLAIN, TABLE_LEFT, 0},
+    {"roles", "roles", VIEW_PLAIN, TABLE_LEFT, 0},
+    {"key", "key", VIEW_PLAIN, TABLE_LEFT, 0},
+    {"replaces", "replaces", VIEW_PLAIN, TABLE_LEFT, 1},
+};
+
+static const struct view view = {columns, sizeof columns / sizeof *columns};
+
+static enum status print(const struct cli *cli, const struct result *result, struct error *err)
+{
+    const struct cli_surroundings *around = &cli->around;
+    if (cli->options.format != FORMAT_TEXT) {
+        struct rows rows = {.out = around->out, .format = cli->options.format};
+        rows_write(&rows, result, 0, result_row_count(result));
+        rows_end(&rows);
+        return STATUS_OK;
+    }
+    struct table *table;
+    if (view_table(&table, &view) != STATUS_OK)
+        return error_set(err, STATUS_NOMEM, "%s: out of memory", cli->command->name);
+    for (size_t row = 0; row < result_row_count(result); row++)
+        view_add_row(&view, table, result, row);
+    enum status status = table_print(table, around->out, around->width, err);
+    table_free(table);
+    return status;
+}
+
+static enum status ask_and_print(struct cli *cli, const struct query *query, struct error *err)
+{
+    struct result *result;
+    enum status status = cli_ask(cli, query, &result, err);
+    if (status != STATUS_OK)
+        return status;
+    if (result_row_count(result) == 0)
+        status = error_set(err, STATUS_NO_DATA,
+                           "%s: no data: there are no keys yet (see inferstat "
+                           "authorize --help)",
+                           cli->command->name);
+    else
+        status = print(cli, result, err);
+    result_free(result);
+    return status;
+}
+
+static enum status take_text(char out[QUERY_KEY_SIZE], const char *text, const char *what,
+                             struct error *err)
+{
+    const size_t size = strlen(text);
+    if (size == 0 || size >= QUERY_KEY_SIZE)
+        return error_set(err, STATUS_INVALID, "%s: 1 to %d characters", what, QUERY_KEY_SIZE - 1);
+    memcpy(out, text, size + 1);
+    return STATUS_OK;
+}
+
+enum status command_authorize(struct cli *cli, struct error *err)
+{
+    const struct cli_options *options = &cli->options;
+    char key[WIRE_KEY_TEXT_SIZE], replaces[WIRE_KEY_TEXT_SIZE] = "";
+    if (!options->roles || !options->name)
+        return error_set(err, STATUS_INVALID,
+                         "authorize: --%s is missing (say --role producer, reader or admin, and "
+                         "--name, such as that of the host)",
+                         options->roles ? "name" : "role");
+    enum status status = cli_key_read(key, options->arguments[0], "authorize", err);
+    if (status == STATUS_OK && options->replaces)
+        status = cli_key_read(replaces, options->replaces, "--replaces", err);
+    if (status != STATUS_OK)
+        return status;
+    struct query query = {.kind = QUERY_AUTHORIZE, .key_roles = options->roles};
+    memcpy(query.key, key, sizeof key);
+    memcpy(query.key_replaces, replaces, sizeof replaces);
+    status = take_text(query.key_name, options->name, "--name", err);
+    return status == STATUS_OK ? ask_and_print(cli, &query, err) : status;
+}
+
+// A key, the file of one, or the name it was given.
+enum status command_revoke(struct cli *cli, struct error *err)
+{
+    const char *word = cli->options.arguments[0];
+    char key[WIRE_KEY_TEXT_SIZE];
+    struct query query = {.kind = QUERY_REVOKE};
+    struct error ignored;
+    const bool is_key = cli_key_read(key, word, "revoke", &ignored) == STATUS_OK;
+    enum status status = take_text(query.key, is_key ? key : word, "revoke", err);
+    return status == STATUS_OK ? ask_and_print(cli, &query, err) : status;
+}
+
+enum status command_keys(struct cli *cli, struct error *err)
+{
+    const struct query query = {.kind = QUERY_KEYS};
+    return ask_and_print(cli, &query, err);
+}

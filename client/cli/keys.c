@@ -1,0 +1,31 @@
+#include "client/cli/keys.h"
+
+#include <string.h>
+
+#include "common/core/text.h"
+#include "common/wire/keys.h"
+
+enum status cli_key_read(char key[WIRE_KEY_TEXT_SIZE], const char *word, const char *what,
+                         struct error *err)
+{
+    unsigned char bytes[1][WIRE_KEY_SIZE];
+    if (wire_key_parse(bytes[0], word)) {
+        (void)wire_key_text(key, bytes[0]);
+        return STATUS_OK;
+    }
+    size_t count = 0;
+    enum status status = keys_read_public(bytes, 1, &count, word, err);
+    if (status == STATUS_NOT_FOUND)
+        return error_set(err, STATUS_INVALID,
+                         "%s: neither a public key (40 characters) nor a file that holds one",
+                         what);
+    if (status != STATUS_OK)
+        return error_prefix(err, status, "%s", what);
+    (void)wire_key_text(key, bytes[0]);
+    return STATUS_OK;
+}
+
+const char *cli_path_text(char text[CLI_PATH_TEXT_SIZE], const char *path)
+{
+    return text_escape(text, CLI_PATH_TEXT_SIZE, path, strlen(path));
+}
