@@ -1,0 +1,354 @@
+// The collector's side of the delivery protocol, a message at a time.
+#include "common/core/delivery_run.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define COUNT(array) (sizeof(array) / sizeof(array)[0])
+
+static struct delivery_run run;
+
+static int set_up(void **state)
+{
+    (void)state;
+    run = (struct delivery_run){0};
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    delivery_run_deinit(&run);
+    return 0;
+}
+
+// What a message did, in the order of its steps.
+struct taken {
+    struct delivery_step steps[8];
+    size_t count;
+};
+
+static struct taken take(const struct delivery_message *message)
+{
+    struct taken taken = {0};
+    struct delivery_taking taking;
+    assert_int_equal(delivery_hear(&run, message), DELIVERY_HEARD);
+    assert_int_equal(delivery_take(&taking, &run, message), STATUS_OK);
+    while (delivery_take_next(&taking, &taken.steps[taken.count])) {
+        const struct delivery_step *step = &taken.steps[taken.count];
+        if (step->kind == DELIVERY_STEP_NAMES)
+            run.names_known = (uint32_t)step->last;
+        assert_true(++taken.count < COUNT(taken.steps));
+    }
+    return taken;
+}
+
+static void expect_step(const struct taken *taken, size_t at, enum delivery_step_kind kind,
+                        uint64_t first, uint64_t last)
+{
+    assert_true(at < taken->count);
+    assert_int_equal(taken->steps[at].kind, kind);
+    assert_int_equal(taken->steps[at].first, first);
+    assert_int_equal(taken->steps[at].last, last);
+}
+
+static void greet(bool replay)
+{
+    const struct delivery_message hello = {
+        .kind = DELIVERY_HELLO, .protocol = DELIVERY_PROTOCOL, .replay = replay};
+    assert_int_equal(take(&hello).count, 0);
+}
+
+static struct taken take_batch(uint32_t stream, uint64_t first, uint64_t last)
+{
+    return take(&(struct delivery_message){
+        .kind = DELIVERY_BATCH, .stream = stream, .first = first, .last = last});
+}
+
+// A Goodbye that says so much was produced by stream 0.
+static struct taken part(uint64_t produced, bool killed)
+{
+    const struct delivery_stream said = {.stream = 0, .produced = produced};
+    return take(&(struct delivery_message){.kind = DELIVERY_GOODBYE,
+                                           .streams = &said,
+                                           .stream_count = 1,
+                                           .ended_ns = 77,
+                                           .killed = killed});
+}
+
+static void restore(uint32_t stream, uint64_t next, uint64_t produced)
+{
+    const struct delivery_lane lane = {.stream = stream, .next = next, .produced = produced};
+    assert_int_equal(delivery_run_restore(&run, &lane), STATUS_OK);
+}
+
+static void test_who_is_heard(void **state)
+{
+    (void)state;
+    struct delivery_run greeted = {.greeted = true};
+    static const struct {
+        struct delivery_message message;
+        bool known, is_greeted;
+        enum delivery_hearing hearing;
+    } cases[] = {
+        {{.kind = DELIVERY_HELLO, .protocol = 1}, false, false, DELIVERY_HEARD},
+        {{.kind = DELIVERY_HELLO, .protocol = 2}, true, true, DELIVERY_HEARD},
+        {{.kind = DELIVERY_HELLO, .protocol = 3}, false, false, DELIVERY_HEARD},
+        {{.kind = DELIVERY_HELLO, .protocol = 4}, false, false, DELIVERY_UNKNOWN_PROTOCOL},
+        {{.kind = DELIVERY_HELLO, .protocol = 0}, true, true, DELIVERY_UNKNOWN_PROTOCOL},
+        {{.kind = DELIVERY_HELLO, .protocol = 2, .foreign = true}, true, true, DELIVERY_FOREIGN},
+        {{.kind = DELIVERY_BATCH, .foreign = true}, true, true, DELIVERY_FOREIGN},
+        {{.kind = DELIVERY_GOODBYE, .foreign = true}, true, false, DELIVERY_FOREIGN},
+        {{.kind = DELIVERY_BATCH}, false, false, DELIVERY_HELLO_WANTED},
+        {{.kind = DELIVERY_BATCH}, true, false, DELIVERY_HELLO_WANTED},
+        {{.kind = DELIVERY_GOODBYE}, true, false, DELIVERY_HELLO_WANTED},
+        {{.kind = DELIVERY_BATCH, .stream = 3, .first = 1, .last = 1}, true, true, DELIVERY_HEARD},
+        {{.kind = DELIVERY_GOODBYE}, true, true, DELIVERY_HEARD},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        const struct delivery_run *known = cases[i].is_greeted ? &greeted : &run;
+        if (delivery_hear(cases[i].known ? known : NULL, &cases[i].message) != cases[i].hearing)
+            fail_msg("message %zu is heard otherwise", i);
+    }
+}
+
+static void test_a_life(void **state)
+{
+    (void)state;
+    greet(false);
+    const struct delivery_stream said = {.stream = 0, .produced = 20, .unnumbered = 3};
+    struct taken taken = take(&(struct delivery_message){.kind = DELIVERY_BATCH,
+                                                         .streams = &said,
+                                                         .stream_count = 1,
+                                                         .first = 1,
+                                                         .last = 10,
+                                                         .names_first = 1,
+                                                         .name_count = 4});
+    assert_int_equal(taken.count, 2);
+    expect_step(&taken, 0, DELIVERY_STEP_NAMES, 1, 4);
+    expect_step(&taken, 1, DELIVERY_STEP_STORE, 1, 10);
+    taken = part(20, false); // too early
+    assert_int_equal(taken.count, 0);
+    assert_int_equal(run.end, RECORD_RUN_END_OPEN);
+    taken = take_batch(0, 5, 20);
+    expect_step(&taken, 0, DELIVERY_STEP_STORE, 11, 20);
+    assert_int_equal(run.duplicates, 6);
+    assert_int_equal(run.lanes[0].unnumbered, 3);
+    // The Goodbye waited for it.
+    assert_int_equal(run.end, RECORD_RUN_END_CLOSED);
+    assert_int_equal(run.ended_ns, 77);
+    assert_int_equal(take_batch(0, 1, 20).count, 0); // known: it stays closed
+    assert_int_equal(run.end, RECORD_RUN_END_CLOSED);
+    taken = take_batch(0, 21, 21); // not known: it was not the end
+    assert_int_equal(taken.count, 1);
+    assert_int_equal(run.end, RECORD_RUN_END_OPEN);
+    assert_int_equal(run.lanes[0].produced, 21);
+    (void)part(21, false);
+    assert_int_equal(run.end, RECORD_RUN_END_CLOSED);
+}
+
+static void test_names(void **state)
+{
+    (void)state;
+    greet(false);
+    static const struct {
+        uint32_t first;
+        size_t count;
+        uint64_t step_first, step_last; // 0: none
+    } cases[] = {{1, 0, 0, 0}, {2, 5, 0, 0}, {1, 3, 1, 3}, {1, 3, 0, 0},
+                 {3, 1, 0, 0}, {2, 4, 4, 5}, {7, 1, 0, 0}, {6, 1, 6, 6}};
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        const struct taken taken = take(&(struct delivery_message){
+            .kind = DELIVERY_BATCH, .names_first = cases[i].first, .name_count = cases[i].count});
+        assert_int_equal(taken.count, cases[i].step_first != 0);
+        if (taken.count)
+            expect_step(&taken, 0, DELIVERY_STEP_NAMES, cases[i].step_first, cases[i].step_last);
+    }
+}
+
+// Ranges before, behind and over the records of their batch.
+static void test_drops(void **state)
+{
+    (void)state;
+    greet(false);
+    static const struct delivery_range drops[] = {
+        {.stream = 0, .first = 1, .last = 5},
+        {.stream = 0, .first = 11, .last = 15},
+        {.stream = 7, .first = 1, .last = 2},
+        {.stream = 0, .first = 30, .last = 40},
+    };
+    struct delivery_message message = {.kind = DELIVERY_BATCH,
+                                       .stream = 0,
+                                       .first = 4,
+                                       .last = 10,
+                                       .drops = drops,
+                                       .drop_count = COUNT(drops)};
+    struct taken taken = take(&message);
+    assert_int_equal(taken.count, 4);
+    expect_step(&taken, 0, DELIVERY_STEP_DROP, 1, 5);
+    assert_int_equal(taken.steps[0].index, 0);
+    expect_step(&taken, 1, DELIVERY_STEP_DROP, 1, 2);
+    assert_int_equal(taken.steps[1].index, 2);
+    expect_step(&taken, 2, DELIVERY_STEP_STORE, 6, 10);
+    expect_step(&taken, 3, DELIVERY_STEP_DROP, 11, 15);
+    assert_int_equal(taken.steps[3].index, 1);
+    assert_int_equal(run.lanes[delivery_run_find(&run, 0)].next, 16);
+
+    // Stored wins, where a range begins in what is stored.
+    taken = take_batch(0, 16, 33);
+    message.first = message.last = 0; // a heartbeat
+    taken = take(&message);
+    assert_int_equal(taken.count, 1);
+    expect_step(&taken, 0, DELIVERY_STEP_DROP, 34, 40);
+    assert_int_equal(take(&message).count, 0);
+}
+
+static void test_a_gap(void **state)
+{
+    (void)state;
+    greet(false);
+    assert_int_equal(take_batch(4, 2, 9).count, 0);
+    struct delivery_ack ack = {0};
+    struct delivery_next next[4];
+    delivery_run_answer(&run, false, &ack, next);
+    assert_int_equal(ack.next_count, 1); // it is told what is wanted
+    assert_int_equal(next[0].stream, 4);
+    assert_int_equal(next[0].next, 1);
+}
+
+static void test_what_an_ack_names(void **state)
+{
+    (void)state;
+    restore(9, 5, 4);
+    restore(2, 1, 3);
+    run.names_known = 8;
+    greet(false);
+    struct delivery_ack ack = {0};
+    struct delivery_next next[4];
+    delivery_run_answer(&run, false, &ack, next);
+    assert_int_equal(ack.next_count, 0);
+    assert_int_equal(ack.names_known, 8);
+    assert_int_equal(ack.protocol, DELIVERY_PROTOCOL);
+    delivery_run_answer(&run, true, &ack, next);
+    assert_int_equal(ack.next_count, 2);
+    assert_int_equal(next[0].next, 5);
+    (void)take_batch(2, 1, 1);
+    for (unsigned i = 0; i < 2; i++) { // two Acks of one transaction say the same
+        delivery_run_answer(&run, false, &ack, next);
+        assert_int_equal(ack.next_count, 1);
+        assert_int_equal(next[0].stream, 2);
+        assert_int_equal(next[0].next, 2);
+    }
+    delivery_run_answered(&run);
+    delivery_run_answer(&run, false, &ack, next);
+    assert_int_equal(ack.next_count, 0);
+    assert_false(ack.closed);
+    (void)take_batch(2, 2, 3);
+    (void)part(0, false);
+    delivery_run_answer(&run, false, &ack, next);
+    assert_int_equal(ack.next_count, 3); // a Goodbye is answered with all
+    assert_true(ack.closed);
+}
+
+// A dead run is replayed: silent, then killed; what went down with its host is told.
+static void test_replay(void **state)
+{
+    (void)state;
+    restore(0, 11, 30);
+    restore(1, 1, 0);
+    greet(true);
+    assert_int_equal(run.end, RECORD_RUN_END_SILENT);
+    (void)take_batch(0, 11, 20);
+    assert_int_equal(run.end, RECORD_RUN_END_SILENT);
+    struct taken taken = part(25, true); // 21..25 are still to come
+    assert_int_equal(taken.count, 0);
+    assert_int_equal(run.end, RECORD_RUN_END_SILENT);
+    (void)take_batch(0, 21, 25);
+    assert_int_equal(run.end, RECORD_RUN_END_SILENT);
+    taken = part(25, true);
+    assert_int_equal(taken.count, 1);
+    expect_step(&taken, 0, DELIVERY_STEP_LOST, 26, 30);
+    assert_int_equal(run.end, RECORD_RUN_END_KILLED);
+    assert_int_equal(part(25, true).count, 0);
+    // It lives after all, and says so itself.
+    greet(false);
+    (void)take_batch(0, 31, 31);
+    assert_int_equal(run.end, RECORD_RUN_END_OPEN);
+    assert_int_equal(part(20, false).count, 0);
+    assert_int_equal(run.end, RECORD_RUN_END_CLOSED);
+    assert_int_equal(part(31, true).count, 0); // and then it was not killed
+    assert_int_equal(run.end, RECORD_RUN_END_CLOSED);
+}
+
+// Only a replay knows that nobody has the rest.
+static void test_a_goodbye_that_says_less(void **state)
+{
+    (void)state;
+    restore(0, 11, 30);
+    greet(false);
+    assert_int_equal(part(10, false).count, 0);
+    assert_int_equal(run.end, RECORD_RUN_END_OPEN);
+}
+
+static void test_silence(void **state)
+{
+    (void)state;
+    greet(false);
+    run.changed = false;
+    delivery_run_silence(&run);
+    assert_int_equal(run.end, RECORD_RUN_END_SILENT);
+    assert_true(run.changed);
+    (void)take(&(struct delivery_message){.kind = DELIVERY_BATCH});
+    assert_int_equal(run.end, RECORD_RUN_END_OPEN);
+    (void)part(0, false);
+    delivery_run_silence(&run);
+    assert_int_equal(run.end, RECORD_RUN_END_CLOSED);
+}
+
+static void test_streams(void **state)
+{
+    (void)state;
+    greet(false);
+    for (uint32_t i = 0; i < DELIVERY_STREAMS_MAX; i++)
+        restore(UINT32_MAX - 3 * (i % 2 ? i : DELIVERY_STREAMS_MAX - i), 1, 0);
+    const struct delivery_lane again = {.stream = UINT32_MAX - 3, .next = 1};
+    assert_int_equal(delivery_run_restore(&run, &again), STATUS_INVALID);
+    const struct delivery_lane beyond = {.stream = 1, .next = 1};
+    assert_int_equal(delivery_run_restore(&run, &beyond), STATUS_FULL);
+    for (size_t place = 0; place < run.lane_count; place++)
+        assert_int_equal(delivery_run_find(&run, run.lanes[place].stream), place);
+    struct delivery_message message = {.kind = DELIVERY_BATCH, .stream = 1, .first = 1, .last = 1};
+    assert_int_equal(delivery_hear(&run, &message), DELIVERY_TOO_MANY_STREAMS);
+    // What is only said of one more is left out.
+    const struct delivery_stream said = {.stream = 1, .produced = 9};
+    const struct delivery_range drop = {.stream = 1, .first = 1, .last = 2};
+    message = (struct delivery_message){.kind = DELIVERY_BATCH,
+                                        .streams = &said,
+                                        .stream_count = 1,
+                                        .drops = &drop,
+                                        .drop_count = 1};
+    assert_int_equal(take(&message).count, 0);
+    assert_int_equal(run.lane_count, DELIVERY_STREAMS_MAX);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_who_is_heard, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_life, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_names, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_drops, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_gap, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_what_an_ack_names, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_replay, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_goodbye_that_says_less, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_silence, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_streams, set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
