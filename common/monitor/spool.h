@@ -5,9 +5,9 @@
 // 00000002.seg, ... (0600), which are only ever appended to.  The owner holds a
 // flock on `lock` for as long as it lives: who can take it knows that the owner is
 // dead and may send, and remove, what is left (a lock, not a pid, so that it is
-// right across containers).  The run's folder is made with the first append.  A
-// spool never leaves its host.  The format is in spool_segment.h; each segment says
-// whose it is and holds every name that its records refer to.
+// right across containers; a fork()ed child has no part in it: locks.h).  The run's folder is made
+// with the first append.  A spool never leaves its host.  The format is in spool_segment.h; each
+// segment says whose it is and holds every name that its records refer to.
 //
 // What is promised:
 //  - An append is whole or not there, and it is on the disk, not in its cache only,
@@ -91,9 +91,6 @@ MUST_CHECK enum status spool_look(struct spool **out, const struct spool_setting
 void spool_close(struct spool *spool);
 // The same, and removes files and folder.
 void spool_remove(struct spool *spool);
-// In a fork()ed child: lets go of the lock, which stays the parent's.  Safe between
-// fork and exec.
-void spool_leave_to_parent(struct spool *spool);
 
 // Removes the folder of a spool in which there is nothing worth keeping.
 // STATUS_BUSY: its owner lives.

@@ -4,13 +4,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/core/text.h"
+#include "common/monitor/locks.h"
 #include "common/monitor/spool_state.h"
 #include "common/sys/files.h"
-#include "common/sys/lockfile.h"
 
 static const char lock_name[] = "lock";
 
@@ -95,10 +96,21 @@ static void leave(struct spool *spool)
 {
     if (spool->folder >= 0)
         (void)close(spool->folder);
-    if (spool->lock_fd >= 0)
-        (void)close(spool->lock_fd);
+    locks_close(spool->lock_fd);
     spool->folder = -1;
     spool->lock_fd = -1;
+}
+
+static enum status take_lock(struct spool *spool, const char *path, struct error *err)
+{
+    spool->lock_fd = locks_open(path, O_RDWR | O_CREAT, 0600);
+    if (spool->lock_fd < 0)
+        return spool_fail(spool, err, "its lock cannot be opened");
+    if (flock(spool->lock_fd, LOCK_EX | LOCK_NB) == 0)
+        return STATUS_OK;
+    return errno == EWOULDBLOCK
+               ? error_set(err, STATUS_BUSY, "spool %s: its owner is alive", spool->path)
+               : spool_fail(spool, err, "cannot be locked");
 }
 
 static enum status enter(struct spool *spool, struct error *err)
@@ -108,7 +120,7 @@ static enum status enter(struct spool *spool, struct error *err)
         char lock[SPOOL_PATH_SIZE];
         status = files_join(lock, sizeof lock, spool->path, lock_name, err);
         if (status == STATUS_OK)
-            status = lockfile_take(&spool->lock_fd, lock, err);
+            status = take_lock(spool, lock, err);
         if (status == STATUS_OK && !lock_is_there(spool))
             status = error_set(err, STATUS_NOT_FOUND, "spool %s: was removed", spool->path);
     }
