@@ -29,6 +29,7 @@ enum {
     GROUP_RECORDS_MAX = 65536, // nor made larger
     LINGER_RECORDS = 2048,     // a group of so many is under load: it waits
     LINGER_NS = 4000000,       // so long for more before it commits
+    CACHE_BYTES = 16777216,    // of runs, with their streams and names
     SILENT_SECONDS = 10,       // without a word: the run is silent
     EVICT_SECONDS = 60,        // a silent or closed run leaves the cache
     HEARD_SAVE_SECONDS = 5,    // how old heard_ns may be in the store
@@ -188,6 +189,7 @@ static void end_group(struct writer *writer, enum status status, struct error *e
         post_ids(writer);
     }
     batches_send_acks(writer->batches);
+    runs_trim(writer->runs, CACHE_BYTES);
 }
 
 // ---- Work ------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ enum {
     CREDIT_TOTAL = 262144, // records that may be under way, of all runs together
     CREDIT_MAX = 65536,    // of one run
     CREDIT_MIN = 64,       // so that the total holds for 4,096 runs
-    REFUSED_MAX = 64, // ranges named in one Ack; all are in the ledger
+    REFUSED_MAX = 64,      // ranges named in one Ack; all are in the ledger
 };
 
 // A run that fell silent longer ago than an hour does not count among those that are
@@ -31,8 +31,13 @@ struct pending_ack {
     const char *error; // static
     uint64_t sequence;
     int64_t echo_sent_ns;
-    size_t refused_count;
-    struct wire_refused refused[REFUSED_MAX];
+    struct named *refused; // NULL until there are any
+};
+
+// What an Ack names of what was refused.
+struct named {
+    size_t count;
+    struct wire_refused ranges[REFUSED_MAX];
     char *reasons[REFUSED_MAX];
 };
 
@@ -44,6 +49,8 @@ struct batches {
     unsigned char store[16];
     uint32_t records;
     struct pending_ack *first, **last; // in order of arrival
+    uint64_t group;                    // number of the group, from 1
+    uint32_t credit;                   // of each run, as last told
     struct delivery_range *drops;      // of the message being taken
     size_t drops_room;
 };
@@ -65,6 +72,7 @@ enum status batches_new(struct batches **out, struct runs *runs, struct inserter
     memcpy(batches->store, store, sizeof batches->store);
     batches->last = &batches->first;
     batches->rules.limits = LIMITS_DEFAULT;
+    batches->group = 1;
     *out = batches;
     return STATUS_OK;
 }
@@ -87,6 +95,7 @@ void batches_free(struct batches *batches)
 void batches_begin(struct batches *batches)
 {
     batches->records = 0;
+    batches->group++;
 }
 
 uint32_t batches_records(const struct batches *batches)
@@ -98,8 +107,9 @@ uint32_t batches_records(const struct batches *batches)
 
 static void ack_free(struct pending_ack *ack)
 {
-    for (size_t i = 0; i < ack->refused_count; i++)
-        free(ack->reasons[i]);
+    for (size_t i = 0; ack->refused && i < ack->refused->count; i++)
+        free(ack->refused->reasons[i]);
+    free(ack->refused);
     free(ack);
 }
 
@@ -126,36 +136,46 @@ static struct pending_ack *add_ack(struct batches *batches, const struct work *w
     return ack;
 }
 
-// The Ack that a batch of this run joins: the run's last one of the group, where
-// it goes the same way and is no answer to a Hello.
-static struct pending_ack *join_ack(struct batches *batches, const struct work *work,
-                                    const unsigned char run[MESSAGE_RUN_SIZE])
+static bool same_way(const struct work_return *a, const struct work_return *b)
 {
-    struct pending_ack *found = NULL;
-    for (struct pending_ack *ack = batches->first; ack; ack = ack->next)
-        if (memcmp(ack->run, run, MESSAGE_RUN_SIZE) == 0)
-            found = ack;
-    if (found && !found->is_hello && found->to.socket == work->from.socket &&
-        found->to.route.size == work->from.route.size &&
-        memcmp(found->to.route.id, work->from.route.id, found->to.route.size) == 0)
-        return found;
-    return add_ack(batches, work, run);
+    return a->socket == b->socket && a->route.size == b->route.size &&
+           memcmp(a->route.id, b->route.id, a->route.size) == 0;
+}
+
+// The Ack that a message of this run joins: the run's last one of the group, where
+// it goes the same way and is no answer to a Hello.  Of a run that is not known (NULL)
+// each message is answered by itself.
+static struct pending_ack *join_ack(struct batches *batches, const struct work *work,
+                                    struct run *run, const unsigned char id[MESSAGE_RUN_SIZE])
+{
+    if (run && run->ack_group == batches->group && !run->ack->is_hello &&
+        same_way(&run->ack->to, &work->from))
+        return run->ack;
+    struct pending_ack *ack = add_ack(batches, work, id);
+    if (run && ack) {
+        run->ack = ack;
+        run->ack_group = batches->group;
+    }
+    return ack;
 }
 
 static void name_refused(struct pending_ack *ack, uint32_t stream, uint64_t first, uint64_t last,
                          const char *reason)
 {
-    if (ack->refused_count == REFUSED_MAX)
-        return;
+    if (!ack->refused)
+        ack->refused = calloc(1, sizeof *ack->refused);
+    struct named *refused = ack->refused;
+    if (!refused || refused->count == REFUSED_MAX)
+        return; // the ledger has it
     char *copy = strdup(reason);
     if (!copy)
-        return; // the ledger has it
-    ack->reasons[ack->refused_count] = copy;
-    ack->refused[ack->refused_count++] = (struct wire_refused){
+        return;
+    refused->reasons[refused->count] = copy;
+    refused->ranges[refused->count++] = (struct wire_refused){
         .stream = stream, .first = first, .last = last, .reason = {strlen(copy), copy}};
 }
 
-static uint32_t credit(const struct batches *batches)
+static uint32_t share_of_credit(const struct batches *batches)
 {
     const uint32_t open = runs_open_count(batches->runs);
     const uint32_t share = CREDIT_TOTAL / (open ? open : 1);
@@ -173,10 +193,12 @@ static void send_ack(struct batches *batches, const struct pending_ack *ack)
     memcpy(out->run, ack->run, MESSAGE_RUN_SIZE);
     memcpy(out->delivery.store, batches->store, sizeof batches->store);
     out->delivery.sequence = ack->is_hello ? 0 : ack->sequence;
-    out->delivery.credit = credit(batches);
+    out->delivery.credit = batches->credit;
     out->delivery.hello_wanted = ack->hello_wanted;
-    out->refused = ack->refused;
-    out->refused_count = ack->refused_count;
+    if (ack->refused) {
+        out->refused = ack->refused->ranges;
+        out->refused_count = ack->refused->count;
+    }
     out->sent_ns = clock_wall_ns();
     out->echo_sent_ns = ack->echo_sent_ns;
     struct run *run = NULL;
@@ -193,6 +215,7 @@ static void send_ack(struct batches *batches, const struct pending_ack *ack)
 
 void batches_send_acks(struct batches *batches)
 {
+    batches->credit = share_of_credit(batches);
     for (const struct pending_ack *ack = batches->first; ack; ack = ack->next)
         send_ack(batches, ack);
     for (const struct pending_ack *ack = batches->first; ack; ack = ack->next) {
@@ -456,12 +479,12 @@ static const char *error_of(struct batches *batches, enum delivery_hearing heari
 
 // The Ack that will answer the message.
 static struct pending_ack *ack_for(struct batches *batches, const struct work *work,
-                                   const unsigned char run[MESSAGE_RUN_SIZE],
+                                   struct run *run, const unsigned char id[MESSAGE_RUN_SIZE],
                                    enum delivery_hearing hearing, const char *error)
 {
     const struct message *message = &work->message;
     const bool alone = message->kind == MESSAGE_HELLO || error;
-    struct pending_ack *ack = alone ? add_ack(batches, work, run) : join_ack(batches, work, run);
+    struct pending_ack *ack = alone ? add_ack(batches, work, id) : join_ack(batches, work, run, id);
     if (!ack)
         return NULL;
     uint64_t sequence = 0;
@@ -579,7 +602,7 @@ enum status batches_take(struct batches *batches, const struct work *work, struc
         return status;
     if (too_many)
         error = "more runs that are not over than one key may have (--max-runs-per-key)";
-    struct pending_ack *ack = ack_for(batches, work, id, hearing, error);
+    struct pending_ack *ack = ack_for(batches, work, run, id, hearing, error);
     if (!ack)
         return out_of_memory(err);
     if (hearing != DELIVERY_HEARD || error)

@@ -5,19 +5,56 @@
 
 #include "server/collector/writer_runs.h"
 
-void run_free(struct run *run)
+static void free_streams(struct run *run)
 {
-    if (!run)
-        return;
     for (size_t i = 0; i < run->stream_count; i++) {
         free(run->streams[i].range.detail);
         free(run->streams[i].activity);
     }
     free(run->streams);
+    run->streams = NULL;
+    run->stream_count = run->stream_room = 0;
+}
+
+void run_free(struct run *run)
+{
+    if (!run)
+        return;
+    free_streams(run);
     delivery_run_deinit(&run->delivery);
     free(run->names);
     free(run->activity);
     free(run);
+}
+
+size_t run_size(const struct run *run)
+{
+    size_t size =
+        sizeof *run + run->stream_room * sizeof *run->streams +
+        run->delivery.lane_room * (sizeof *run->delivery.lanes + sizeof *run->delivery.sorted) +
+        run->name_room * sizeof *run->names;
+    for (size_t i = 0; i < run->stream_count; i++) {
+        const struct run_stream *stream = &run->streams[i];
+        size += stream->range.detail ? strlen(stream->range.detail) : 0;
+        size += stream->activity ? strlen(stream->activity) : 0;
+    }
+    return size + (run->activity ? strlen(run->activity) : 0);
+}
+
+void run_lighten(struct run *run)
+{
+    struct delivery_run kept = run->delivery;
+    kept.lanes = NULL;
+    kept.sorted = NULL;
+    kept.lane_count = kept.lane_room = 0;
+    kept.names_known = 0;
+    delivery_run_deinit(&run->delivery);
+    run->delivery = kept;
+    free_streams(run);
+    free(run->names);
+    run->names = NULL;
+    run->name_room = run->names_kept = 0;
+    run->complete = false;
 }
 
 enum status run_make_streams(struct run *run, struct error *err)

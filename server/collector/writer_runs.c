@@ -208,6 +208,7 @@ static struct run *read_run(sqlite3_stmt *row, const unsigned char uuid[MESSAGE_
     run->device_count = sqlite3_column_int64(row, 10);
     run->clock_offset_ns = sqlite3_column_int64(row, 11);
     run->clock_error_ns = sqlite3_column_int64(row, 12);
+    run->produced = (uint64_t)sqlite3_column_int64(row, 14);
     const char *key = (const char *)sqlite3_column_text(row, 13);
     run->has_key = key != NULL;
     // A key that is none is nobody's: the run goes on with no one.
@@ -234,15 +235,27 @@ static enum status read_from_store(struct runs *runs, const unsigned char uuid[M
     }
     if (status == STATUS_OK && found && !run)
         status = out_of_memory(err);
-    if (status == STATUS_OK && run)
-        status = read_streams(runs, run, err);
-    if (status == STATUS_OK && run)
-        status = read_names(runs, run, err);
-    if (status != STATUS_OK || !run) {
+    if (status != STATUS_OK) {
         run_free(run);
         return status;
     }
     *out = run;
+    return STATUS_OK;
+}
+
+// Reads what a run that was let go of, or was never asked for, has in the store.
+static enum status complete(struct runs *runs, struct run *run, struct error *err)
+{
+    if (run->complete)
+        return STATUS_OK;
+    enum status status = read_streams(runs, run, err);
+    if (status == STATUS_OK)
+        status = read_names(runs, run, err);
+    if (status != STATUS_OK) {
+        run_lighten(run);
+        return status;
+    }
+    run->complete = true;
     return STATUS_OK;
 }
 
@@ -255,8 +268,9 @@ static void insert_run(struct runs *runs, struct run *run)
         runs->last_id = run->id;
 }
 
-enum status runs_find(struct runs *runs, const unsigned char uuid[MESSAGE_RUN_SIZE],
-                      struct run **out, struct error *err)
+// Finds a run with or without its streams and names.
+static enum status look_up(struct runs *runs, const unsigned char uuid[MESSAGE_RUN_SIZE],
+                           struct run **out, struct error *err)
 {
     *out = NULL;
     for (struct run *run = *bucket_of(runs, uuid); run; run = run->next_in_bucket) {
@@ -271,6 +285,44 @@ enum status runs_find(struct runs *runs, const unsigned char uuid[MESSAGE_RUN_SI
     return status;
 }
 
+enum status runs_find(struct runs *runs, const unsigned char uuid[MESSAGE_RUN_SIZE],
+                      struct run **out, struct error *err)
+{
+    enum status status = look_up(runs, uuid, out, err);
+    if (status == STATUS_OK && *out)
+        status = complete(runs, *out, err);
+    if (status != STATUS_OK)
+        *out = NULL;
+    return status;
+}
+
+size_t runs_size(const struct runs *runs, size_t *complete_count)
+{
+    size_t size = 0;
+    *complete_count = 0;
+    for (size_t i = 0; i < BUCKETS; i++) {
+        for (const struct run *run = runs->buckets[i]; run; run = run->next_in_bucket) {
+            size += run_size(run);
+            *complete_count += run->complete;
+        }
+    }
+    return size;
+}
+
+// Those at or below the share together fit in the limit: so the small are never let
+// go of because of the large.
+void runs_trim(struct runs *runs, size_t limit)
+{
+    size_t count;
+    if (runs_size(runs, &count) <= limit || count == 0)
+        return;
+    const size_t share = limit / count;
+    for (size_t i = 0; i < BUCKETS; i++)
+        for (struct run *run = runs->buckets[i]; run; run = run->next_in_bucket)
+            if (run->complete && !run_is_dirty(run) && run_size(run) > share)
+                run_lighten(run);
+}
+
 enum status runs_load_open(struct runs *runs, uint64_t now_ns, struct error *err)
 {
     struct statements *statements = &runs->statements;
@@ -282,7 +334,7 @@ enum status runs_load_open(struct runs *runs, uint64_t now_ns, struct error *err
         const char *text = (const char *)sqlite3_column_text(row, 0);
         if (loaded != STATUS_OK || !text || !text_to_uuid(uuid, text))
             continue;
-        loaded = runs_find(runs, uuid, &run, err);
+        loaded = look_up(runs, uuid, &run, err);
         if (loaded == STATUS_OK && run)
             run->heard_at_ns = now_ns;
     }
@@ -301,7 +353,7 @@ static enum status greet_again(struct runs *runs, const struct greeting *greetin
     enum status status = runs_load_open(runs, now_ns, err);
     for (size_t i = 0; i < count && status == STATUS_OK; i++) {
         struct run *run = NULL; // none: its Hello was rolled back
-        status = runs_find(runs, greetings[i].uuid, &run, err);
+        status = look_up(runs, greetings[i].uuid, &run, err);
         if (run) {
             run->delivery.greeted = true;
             run->delivery.replayed = greetings[i].replayed;
@@ -427,6 +479,7 @@ enum status runs_add(struct runs *runs, const struct message_hello *hello, const
     run->heard_ns = received_ns;
     run->flushed_heard_ns = received_ns;
     run->device_count = hello->device_count;
+    run->complete = true;
     run->has_key = key != NULL;
     if (key)
         memcpy(run->key, key, sizeof run->key);
@@ -656,8 +709,7 @@ static void bind_clock(struct statements *statements, const struct run *run)
 static enum status save_run(struct runs *runs, struct run *run, struct error *err)
 {
     struct statements *statements = &runs->statements;
-    uint64_t produced = 0;
-    enum status status = save_streams(runs, run, &produced, err);
+    enum status status = run->complete ? save_streams(runs, run, &run->produced, err) : STATUS_OK;
     if (status == STATUS_OK)
         status = save_ledger(runs, run, err);
     if (status != STATUS_OK)
@@ -665,7 +717,7 @@ static enum status save_run(struct runs *runs, struct run *run, struct error *er
     const int64_t values[] = {(int64_t)run->delivery.end,
                               0,
                               run->heard_ns,
-                              (int64_t)produced,
+                              (int64_t)run->produced,
                               run->stored,
                               run->delivery.duplicates,
                               run->refused,

@@ -61,6 +61,14 @@ struct run {
     uint32_t name_room;
     uint32_t names_kept; // of them; the rest is beyond a limit, known but not stored
 
+    // Whether streams and names are here; else they are only in the store, and read
+    // again when the run is found.
+    bool complete;
+    uint64_t produced; // of all streams, as it was saved
+
+    struct pending_ack *ack; // the run's latest in the group of that number
+    uint64_t ack_group;
+
     struct run *next_in_bucket;
 };
 
@@ -107,6 +115,13 @@ MUST_CHECK enum status runs_load_open(struct runs *runs, uint64_t now_ns, struct
 // `before_ns` (monotonic); nothing of them may be dirty.
 void runs_evict(struct runs *runs, uint64_t before_ns);
 
+// Lets go of the streams and names of those runs that take more than their share of
+// `limit` bytes, where all take more than that together; nothing of them may be dirty.
+void runs_trim(struct runs *runs, size_t limit);
+
+// Bytes that the cache takes, and runs that are complete in it.
+size_t runs_size(const struct runs *runs, size_t *complete);
+
 // Runs whose end is open, in the cache.
 uint32_t runs_open_count(const struct runs *runs);
 
@@ -122,6 +137,12 @@ int64_t runs_last_id(const struct runs *runs);
 // ---- One run -----------------------------------------------------------------------
 
 void run_free(struct run *run); // NULL is fine
+
+// Bytes that the run takes.
+size_t run_size(const struct run *run);
+
+// Lets go of streams and names, which are in the store.
+void run_lighten(struct run *run);
 
 // The store's id of the run's next name; 0: it is not kept.  STATUS_NOMEM.
 MUST_CHECK enum status run_append_name(struct run *run, int64_t name);

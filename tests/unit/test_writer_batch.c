@@ -22,7 +22,8 @@ static struct queue *acks;
 static struct table_builder *builder;
 
 static const unsigned char run_id[16] = {1, 2, 3, 4};
-static char sender; // of messages: every byte of its key; 0: it has none
+static bool trims = true; // runs are let go of between groups
+static char sender;       // of messages: every byte of its key; 0: it has none
 
 static int set_up(void **state)
 {
@@ -45,6 +46,7 @@ static int tear_down(void **state)
 {
     (void)state;
     sender = 0;
+    trims = true;
     table_builder_free(builder);
     batches_free(batches);
     queue_free(acks, answer_free);
@@ -71,6 +73,18 @@ static void exec(const char *sql)
         fail_msg("%s: %s", sql, err.text);
 }
 
+// Lets go of what can be read again, every other time.
+static void trim(void)
+{
+    static unsigned times;
+    size_t complete;
+    if (!trims || ++times % 2)
+        return;
+    runs_trim(runs, 0);
+    (void)runs_size(runs, &complete);
+    assert_int_equal(complete, 0);
+}
+
 // Takes a message as one group of its own; rolled back where `fail`.
 static void group(const struct message *message, bool fail)
 {
@@ -91,6 +105,7 @@ static void group(const struct message *message, bool fail)
     } else {
         exec("COMMIT");
         batches_send_acks(batches);
+        trim();
     }
 }
 
@@ -749,6 +764,46 @@ static void test_runs_of_a_key_that_are_not_over(void **state)
     assert_string_equal(error_for(&one_more), "");
 }
 
+// Those that take much are let go of, those that take little never because of them.
+static void test_the_cache_is_bounded(void **state)
+{
+    (void)state;
+    static char texts[300][4];
+    static struct wire_bytes names[COUNT_OF(texts)];
+    for (unsigned i = 0; i < COUNT_OF(texts); i++) {
+        (void)snprintf(texts[i], sizeof texts[i], "%u", i);
+        names[i] = (struct wire_bytes){strlen(texts[i]), texts[i]};
+    }
+    trims = false;
+    for (unsigned char run = 1; run <= 20; run++) {
+        const struct message said = hello_of(run);
+        assert_string_equal(error_for(&said), "");
+        struct message batch = {.kind = MESSAGE_BATCH};
+        memset(batch.batch.run, run, sizeof batch.batch.run);
+        batch.batch.names_first = 1;
+        batch.batch.names = names;
+        batch.batch.name_count = run % 10 ? 2 : COUNT_OF(names);
+        assert_string_equal(error_for(&batch), "");
+    }
+    size_t complete;
+    struct run *run = NULL;
+    for (unsigned char i = 1; i <= 20; i++) { // all are here
+        unsigned char uuid[16];
+        memset(uuid, i, sizeof uuid);
+        assert_int_equal(runs_find(runs, uuid, &run, NULL), STATUS_OK);
+        assert_int_equal(run->delivery.names_known, i % 10 ? 2 : COUNT_OF(names));
+        assert_true(run->delivery.greeted);
+    }
+    const size_t all = runs_size(runs, &complete);
+    assert_int_equal(complete, 20);
+    runs_trim(runs, all);
+    (void)runs_size(runs, &complete);
+    assert_int_equal(complete, 20);
+    runs_trim(runs, all - 1);
+    assert_true(runs_size(runs, &complete) < all - 1);
+    assert_int_equal(complete, 18);
+}
+
 // Names beyond the limit are told once and not kept; what refers to them is refused.
 static void test_names_beyond_the_limit(void **state)
 {
@@ -821,6 +876,7 @@ int main(void)
         TEST(test_a_run_belongs_to_the_key_that_opened_it),
         TEST(test_runs_of_a_key_that_are_not_over),
         TEST(test_names_beyond_the_limit),
+        TEST(test_the_cache_is_bounded),
     };
     return cmocka_run_group_tests_name("writer_batch", tests, NULL, NULL);
 }
