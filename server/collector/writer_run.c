@@ -44,6 +44,7 @@ size_t run_size(const struct run *run)
 void run_lighten(struct run *run)
 {
     struct delivery_run kept = run->delivery;
+    run->names_told = kept.names_known;
     kept.lanes = NULL;
     kept.sorted = NULL;
     kept.lane_count = kept.lane_room = 0;

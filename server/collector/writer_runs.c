@@ -246,13 +246,19 @@ static enum status read_from_store(struct runs *runs, const unsigned char uuid[M
 // Reads what a run that was let go of, or was never asked for, has in the store.
 static enum status complete(struct runs *runs, struct run *run, struct error *err)
 {
+    const uint32_t told = run->names_told;
     if (run->complete)
         return STATUS_OK;
     enum status status = read_streams(runs, run, err);
     if (status == STATUS_OK)
         status = read_names(runs, run, err);
+    // Names that were told and not kept are known all the same.
+    while (status == STATUS_OK && run->delivery.names_known < told)
+        if (run_append_name(run, 0) != STATUS_OK)
+            status = out_of_memory(err);
     if (status != STATUS_OK) {
         run_lighten(run);
+        run->names_told = told;
         return status;
     }
     run->complete = true;

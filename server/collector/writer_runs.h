@@ -59,6 +59,7 @@ struct run {
     size_t stream_count, stream_room;
     int64_t *names; // [i]: the store's id of the run's name i + 1, of delivery.names_known
     uint32_t name_room;
+    uint32_t names_told; // where it is not complete: delivery.names_known once it is
     uint32_t names_kept; // of them; the rest is beyond a limit, known but not stored
 
     // Whether streams and names are here; else they are only in the store, and read

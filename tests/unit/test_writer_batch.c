@@ -78,7 +78,7 @@ static void trim(void)
 {
     static unsigned times;
     size_t complete;
-    if (!trims || ++times % 2)
+    if (!trims || ++times % 3 == 0)
         return;
     runs_trim(runs, 0);
     (void)runs_size(runs, &complete);
