@@ -160,6 +160,7 @@ struct sim_process {
     uint64_t leave_at_ns;
     bool contact_known, in_contact, closed_told;
     struct clock_offset offset;
+    uint32_t spoken_to;            // the collector's version, as it said last
     unsigned char first_store[16]; // for plants
     bool first_store_known;
     uint64_t sent_to[SIM_STREAMS], believed[SIM_STREAMS];
@@ -335,6 +336,9 @@ void sim_collector_mend(struct sim *sim);
 // Everything is as it should be, at any time, and when all is over.
 void sim_check_all(struct sim *sim);
 void sim_check_end(struct sim *sim);
+// Whether the end of the run is committed.
 bool sim_is_over(const struct sim *sim);
+// Whether there is anything that a process could replay.
+bool sim_leaves_something(const struct sim *sim);
 
 #endif

@@ -30,7 +30,12 @@ static void check_lane(struct sim *sim, const struct sim_lane *lane)
               "no more is stored than was produced");
 }
 
-// Whether the end of the run is committed.
+bool sim_leaves_something(const struct sim *sim)
+{
+    const struct sim_run *run = &sim->run;
+    return !run->removed && (run->has_rings || run->spool.count > 0 || run->spool.lost_count > 0);
+}
+
 bool sim_is_over(const struct sim *sim)
 {
     const enum record_run_end end = sim->collector.durable.end;
@@ -90,8 +95,11 @@ static void check_drops(struct sim *sim)
     for (size_t i = 0; i < count; i++) {
         if (drops[i].reason == DELIVERY_ACKNOWLEDGED_ELSEWHERE)
             continue;
-        struct sim_set gone = sim->evicted[drops[i].stream];
-        sim_set_unite(&gone, &sim->damaged[drops[i].stream]);
+        const uint32_t stream = drops[i].stream;
+        struct sim_set gone = sim->evicted[stream];
+        sim_set_unite(&gone, &sim->damaged[stream]);
+        if (sim->run.has_rings && sim->run.ring_released[stream] < sim->run.produced[stream])
+            sim_set_remove(&gone, sim->run.ring_released[stream] + 1, sim->run.produced[stream]);
         sim_check(sim, sim_set_covers(&gone, drops[i].first, drops[i].last),
                   "nothing is given up that could be sent");
     }
@@ -124,21 +132,21 @@ void sim_check_end(struct sim *sim)
 {
     const struct sim_store *store = &sim->collector.durable;
     const bool host_was_down = sim->run.host_was_down;
-    // What a host takes with it, version 1 waits for; and of a run that leaves
-    // nothing behind nobody says anything.
-    if (host_was_down && (sim->collector.protocol == 1 || !sim->run.removed))
+    // Of a run whose host leaves nothing of it nobody says anything.
+    if (host_was_down && !sim->run.removed && !sim_leaves_something(sim))
         return;
     sim_check(sim, sim->run.removed, "the run comes to its end when the faults end");
-    if (sim->ended_elsewhere)
+    // What a host takes with it, version 1 waits for.
+    if (sim->ended_elsewhere || (host_was_down && sim->collector.protocol == 1))
         return;
     sim_check(sim, sim_is_over(sim), "the end of the run is committed");
     for (uint32_t i = 0; i < sim->run.stream_count; i++) {
         const struct sim_lane *lane = &store->lanes[i];
-        if (host_was_down)
-            continue;
-        sim_check(sim, lane->produced == sim->produced_at_end[i] || sim->produced_at_end[i] == 0,
-                  "the store knows what was produced");
         sim_check(sim, lane->next == lane->produced + 1, "the ranges cover 1..produced");
+        if (host_was_down)
+            continue; // with what nobody else knows
+        sim_check(sim, lane->produced == sim->produced_at_end[i],
+                  "the store knows what was produced");
         sim_check(sim, lane->unnumbered == sim->run.unnumbered[i],
                   "the store knows what had no room");
     }

@@ -36,26 +36,26 @@ static void tell_losses(struct sim *sim)
                       "a loss is taken");
 }
 
-// A stream of a dead run: what its spool and its ring hold.
+// A stream of a dead run.  What lies in the spool and in the ring too is taken from
+// the ring: a process may have ended between writing one and releasing the other.
 static void adopt_stream(struct sim *sim, uint32_t stream)
 {
     struct sim_run *run = &sim->run;
-    struct sim_spool *spool = &run->spool;
-    uint64_t spooled = spool->spooled[stream], released = spool->released[stream];
+    const struct sim_spool *spool = &run->spool;
     if (!run->has_rings)
-        run->ring_released[stream] = run->produced[stream] = spooled;
-    // Neither in the spool nor in the ring: it was acknowledged.
-    if (spooled < run->ring_released[stream])
-        released = spooled = run->ring_released[stream];
+        run->ring_released[stream] = run->produced[stream] = spool->spooled[stream];
+    uint64_t released = run->ring_released[stream];
+    if (spool->spooled[stream] > 0)
+        released = min_u64(released, spool->released[stream]);
     if (sim->plant == SIM_PLANT_RING_FORGOTTEN)
-        run->produced[stream] = spooled;
+        run->produced[stream] = run->ring_released[stream];
     const struct delivery_stream state = {
         .stream = stream, .produced = run->produced[stream], .unnumbered = run->unnumbered[stream]};
     if (run->produced[stream] == 0)
         return;
     sim_check(sim, delivery_producer_stream(sim->process.producer, &state, released) == STATUS_OK,
               "a stream is taken over");
-    delivery_producer_spool_holds(sim->process.producer, stream, spooled);
+    delivery_producer_spool_holds(sim->process.producer, stream, run->ring_released[stream]);
 }
 
 // In another order, as if the files of the spool were not sorted.
@@ -96,15 +96,15 @@ void sim_process_start(struct sim *sim, bool replays)
     *process = (struct sim_process){.alive = true, .replays = replays};
     process->first_connection = sim->network.connections + 1;
     process->old_version = !replays && !sim->run.has_spool && sim->faults[SIM_FAULT_upgrade] % 2;
-    const struct delivery_config config = {.batch_records = sim->batch_records,
-                                           .resend_after_ns = 25 * SIM_STEP_NS,
-                                           .resend_max_ns = 100 * SIM_STEP_NS,
-                                           .heartbeat_ns = 12 * SIM_STEP_NS,
-                                           .replay = replays,
-                                           .spool_after_ns =
-                                               sim->run.has_spool ? 30 * SIM_STEP_NS : 0,
-                                           .spool_retry_ns = 10 * SIM_STEP_NS,
-                                           .ring_records = sim->run.ring_records};
+    const struct delivery_config config = {
+        .batch_records = sim->batch_records,
+        .resend_after_ns = 25 * SIM_STEP_NS,
+        .resend_max_ns = 100 * SIM_STEP_NS,
+        .heartbeat_ns = 12 * SIM_STEP_NS,
+        .replay = replays,
+        .spool_after_ns = sim->run.has_spool && !replays ? 30 * SIM_STEP_NS : 0,
+        .spool_retry_ns = 10 * SIM_STEP_NS,
+        .ring_records = sim->run.ring_records};
     sim_check(sim, delivery_producer_new(&process->producer, &config) == STATUS_OK,
               "a machine is made");
     if (replays)
@@ -226,6 +226,25 @@ static void fill(struct sim *sim, struct sim_packet *packet, const struct delive
     packet->drop_count = action->kind == DELIVERY_SEND_HELLO ? 0 : min_u64(count, SIM_DROPS);
     if (packet->drop_count)
         memcpy(packet->drops, drops, packet->drop_count * sizeof *drops);
+    for (size_t i = 0; i < packet->drop_count; i++)
+        sim_check(sim, process->spoken_to != 1 || packet->drops[i].reason != DELIVERY_SPOOL_DAMAGED,
+                  "reasons are those of the collector's version");
+}
+
+// What cannot be read and is not told as lost was acknowledged, and freed, before
+// its process ended.
+static void give_up_hole(struct sim *sim, uint32_t stream, uint64_t first, uint64_t last)
+{
+    tell_losses(sim);
+    struct delivery_range hole = {
+        .stream = stream, .first = first, .last = first, .reason = DELIVERY_ACKNOWLEDGED_ELSEWHERE};
+    while (hole.last < last && read_record(sim, stream, hole.last + 1) < 0)
+        hole.last++;
+    tell_losses(sim);
+    sim_trace(sim, "process: %u:%llu-%llu are not there", stream, (unsigned long long)first,
+              (unsigned long long)hole.last);
+    sim_check(sim, delivery_producer_lost(sim->process.producer, &hole) == STATUS_OK,
+              "a hole is taken");
 }
 
 static bool fill_records(struct sim *sim, struct sim_packet *packet,
@@ -233,8 +252,10 @@ static bool fill_records(struct sim *sim, struct sim_packet *packet,
 {
     for (uint64_t number = action->first; number <= action->last; number++) {
         const int content = read_record(sim, action->stream, number);
-        if (content < 0)
+        if (content < 0) {
+            give_up_hole(sim, action->stream, number, action->last);
             return false;
+        }
         packet->contents[number - action->first] = (uint16_t)content;
     }
     return true;
@@ -281,10 +302,12 @@ static void send(struct sim *sim, const struct delivery_action *action)
     if (action->kind == DELIVERY_SEND_BATCH) {
         check_batch(sim, action);
         sound = fill_records(sim, packet, action);
-        tell_losses(sim);
     }
     if (!sound || process->connection == 0 || sim->network.sent_count > SIM_PACKETS / 2 ||
         sim_strikes(sim, SIM_FAULT_stall)) {
+        sim_trace(sim, "process: cannot send %d %u:%llu-%llu%s", (int)action->kind, action->stream,
+                  (unsigned long long)action->first, (unsigned long long)action->last,
+                  sound ? "" : ", which it cannot read");
         delivery_producer_unsent(process->producer, action, sim->now_ns);
         return;
     }
@@ -429,6 +452,8 @@ static void hear(struct sim *sim, struct sim_packet *packet)
     packet->ack.next = packet->next;
     const enum status status =
         delivery_producer_ack(process->producer, &packet->ack, sim->now_ns, received_ns);
+    if (status == STATUS_OK && packet->ack.sequence == 0 && !packet->ack.hello_wanted)
+        process->spoken_to = packet->ack.protocol;
     sim_trace(sim, "process: hears %llu, %s", (unsigned long long)packet->ack.sequence,
               status_text(status));
     if (sim->plant == SIM_PLANT_GOODBYE_EARLY && process->closing && packet->ack.sequence > 0)

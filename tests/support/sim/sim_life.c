@@ -197,13 +197,6 @@ static void move_network(struct sim *sim)
         delivery_producer_reconnect(sim->process.producer);
 }
 
-// Whether there is anything that a process could replay.
-static bool leaves_something(const struct sim *sim)
-{
-    return !sim->run.removed &&
-           (sim->run.has_rings || sim->run.spool.count > 0 || sim->run.spool.lost_count > 0);
-}
-
 // The world goes on when a run is over.
 static void go_on(struct sim *sim)
 {
@@ -224,7 +217,7 @@ static void step(struct sim *sim)
         speak_as_stranger(sim);
         sim_produce(sim);
     }
-    if (!sim->process.alive && leaves_something(sim) && sim_chance(sim, sim->quiet ? 300 : 20))
+    if (!sim->process.alive && sim_leaves_something(sim) && sim_chance(sim, sim->quiet ? 300 : 20))
         sim_process_start(sim, true);
     go_on(sim);
     move_network(sim);
@@ -249,7 +242,8 @@ static void live(struct sim *sim, uint64_t steps)
         sim->delay_steps = 3;
     if (sim->process.alive)
         sim_process_close(sim);
-    for (unsigned i = 0; i < CLOSING_STEPS && (sim->process.alive || leaves_something(sim)); i++)
+    for (unsigned i = 0; i < CLOSING_STEPS && (sim->process.alive || sim_leaves_something(sim));
+         i++)
         step(sim);
     sim_check_end(sim);
 }
