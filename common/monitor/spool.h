@@ -113,7 +113,8 @@ typedef const struct record *spool_get(const void *context, uint64_t number);
 //   STATUS_INVALID  numbers or streams that cannot be, or a record that is not sound
 //   STATUS_NOMEM
 // It may be tried again at any time.  The oldest segments may have been evicted,
-// with any result: see spool_next_lost.
+// with any result: see spool_next_lost.  (Where the disk fails so that the attempt
+// cannot be undone either, who attaches later may find its records after all.)
 MUST_CHECK enum status spool_append(struct spool *spool, uint32_t stream, uint64_t first,
                                     uint64_t last, spool_get *get, const void *context,
                                     struct error *err);

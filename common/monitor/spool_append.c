@@ -531,26 +531,28 @@ static enum status put_all(struct append *append, uint64_t first, uint64_t last)
     return status == STATUS_OK ? flush_and_sync(append->spool, append->err) : status;
 }
 
-// The segment that was written to is as it was, and goes on being written to; where it
-// cannot be cut, what is behind its end is never looked at again.
+// The segment that was written to is as it was, and goes on being written to, unless one
+// that was made after it is still there.  Where it cannot be cut, what is behind its end
+// is never looked at again.
 static void cut_back(struct spool *spool, uint32_t number, uint64_t size)
 {
     char name[SPOOL_NAME_SIZE];
     spool_segment_name(name, number);
     struct spool_segment *segment = spool_index_find(&spool->index, number);
     const int fd = spool->files->open(spool->folder, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0);
+    const bool is_cut = fd >= 0 && spool->files->truncate(fd, (off_t)size) == 0;
+    struct stat about;
     segment->size = size;
-    if (fd >= 0 && spool->files->truncate(fd, (off_t)size) == 0) {
+    if (is_cut)
         segment->bytes = size;
+    else if (fstatat(spool->folder, name, &about, AT_SYMLINK_NOFOLLOW) == 0)
+        segment->bytes = (uint64_t)about.st_size;
+    if (is_cut && segment == newest(spool)) {
         spool->fd = fd;
         spool->seed = segment_seed(spool->run.uuid, number);
-        return;
-    }
-    struct stat about;
-    if (fd >= 0 && fstat(fd, &about) == 0)
-        segment->bytes = (uint64_t)about.st_size;
-    if (fd >= 0)
+    } else if (fd >= 0) {
         (void)close(fd);
+    }
 }
 
 static void undo(const struct append *append)
