@@ -23,7 +23,8 @@ enum {
     INBOX_MESSAGES = 1024,
     INBOX_BYTES = 24 * 1024 * 1024, // of frames decoded and not yet written
     ANSWERS = 8192,
-    ANSWERS_BYTES = 64 * 1024 * 1024,
+    ACKS_BYTES = 8 * 1024 * 1024,
+    REPLIES_BYTES = 32 * 1024 * 1024,
     FOLDER_MODE = 0750,
     OTHER_DESCRIPTORS = 256, // what is open beside connections, amply
 };
@@ -37,6 +38,7 @@ struct collector {
     struct queue *replies; // struct answer
     struct board *board;
     struct refusals *refusals;
+    struct share *share;
     struct limits limits;
     struct writer *writer;
     struct ingest *ingest;
@@ -115,13 +117,15 @@ static enum status make_channels(struct collector *collector, struct error *err)
 {
     enum status status = queue_new(&collector->inbox, INBOX_MESSAGES, INBOX_BYTES, err);
     if (status == STATUS_OK)
-        status = queue_new(&collector->acks, ANSWERS, ANSWERS_BYTES, err);
+        status = queue_new(&collector->acks, ANSWERS, ACKS_BYTES, err);
     if (status == STATUS_OK)
-        status = queue_new(&collector->replies, ANSWERS, ANSWERS_BYTES, err);
+        status = queue_new(&collector->replies, ANSWERS, REPLIES_BYTES, err);
     if (status == STATUS_OK)
         status = board_new(&collector->board, err);
     if (status == STATUS_OK)
         status = refusals_new(&collector->refusals, err);
+    if (status == STATUS_OK)
+        status = share_new(&collector->share, err);
     collector->endpoints.refusals = collector->refusals;
     if (status == STATUS_OK)
         status = wire_context_new(&collector->endpoints.context, err);
@@ -172,6 +176,7 @@ static enum status start_threads(struct collector *collector, struct error *err)
                                          .board = collector->board,
                                          .refusals = collector->refusals,
                                          .access = collector->endpoints.access,
+                                         .share = collector->share,
                                          .limits = collector->limits};
     enum status status = writer_start(&collector->writer, &writer, err);
     if (status != STATUS_OK)
@@ -186,7 +191,8 @@ static enum status start_threads(struct collector *collector, struct error *err)
                                          .inbox = collector->inbox,
                                          .acks = collector->acks,
                                          .store = writer_store_uuid(collector->writer),
-                                         .refusals = collector->refusals};
+                                         .refusals = collector->refusals,
+                                         .share = collector->share};
     status = live_start(&collector->live, &live, err);
     if (status == STATUS_OK)
         status = query_service_start(&collector->queries, &queries, err);
@@ -220,6 +226,7 @@ static void end(struct collector *collector, void (*let_go)(struct lock *lock))
     queue_free(collector->replies, answer_free);
     board_free(collector->board);
     refusals_free(collector->refusals);
+    share_free(collector->share);
     wire_context_free(collector->endpoints.context);
     access_close(collector->endpoints.access);
     explicit_bzero(&collector->endpoints.keys, sizeof collector->endpoints.keys);

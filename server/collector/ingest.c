@@ -127,6 +127,19 @@ static bool is_taken(struct ingest *ingest, unsigned socket, const struct wire_f
     return true;
 }
 
+// False where its sender is far beyond its credit: it will ask again.
+static bool take_share(struct ingest *ingest, struct work *work)
+{
+    const struct message_batch *batch = &work->message.batch;
+    if (work->message.kind == MESSAGE_BATCH && batch->first != 0)
+        work->records = (uint32_t)(batch->last - batch->first + 1);
+    work->peer =
+        share_take(ingest->config.share, work->from.socket, &work->from.route, work->records);
+    if (!work->peer)
+        refusals_count(ingest->config.refusals, REFUSAL_OVER_CREDIT, 1);
+    return work->peer != NULL;
+}
+
 static void take_frame(struct ingest *ingest, unsigned socket, const struct wire_frame *frame)
 {
     struct work *work = calloc(1, sizeof *work);
@@ -141,6 +154,10 @@ static void take_frame(struct ingest *ingest, unsigned socket, const struct wire
         return;
     }
     check_size(ingest, work, frame);
+    if (!take_share(ingest, work)) {
+        work_free(work);
+        return;
+    }
     hand_over(ingest, work, sizeof *work + message_memory(&work->message));
 }
 

@@ -2,7 +2,9 @@
 // it to the writer, and sends the writer's acknowledgements.
 //
 // While the writer is behind, it receives nothing, and ZeroMQ's bounded queues
-// push back to the producers, who keep their records.
+// push back to the producers, who keep their records.  Peers are received from in
+// turn, a message each; one that sends far beyond its credit is not listened to until
+// what it sent is dealt with.
 #ifndef INFERSTAT_COLLECTOR_INGEST_H
 #define INFERSTAT_COLLECTOR_INGEST_H
 
@@ -19,6 +21,7 @@ struct ingest_config {
     struct queue *acks;         // struct answer, from the writer
     const unsigned char *store; // 16 bytes
     struct refusals *refusals;
+    struct share *share;
 };
 
 MUST_CHECK enum status ingest_start(struct ingest **out, const struct ingest_config *config,

@@ -11,6 +11,7 @@ void work_free(void *item)
         return;
     if (work->kind == WORK_MESSAGE)
         message_free(&work->message);
+    share_give(work->peer, work->records);
     free(work);
 }
 

@@ -8,6 +8,7 @@
 #include "common/core/query.h"
 #include "common/wire/message.h"
 #include "common/wire/socket.h"
+#include "server/collector/share.h"
 
 // Where an answer goes: which of the sockets (one for each address), and whom.
 struct work_return {
@@ -27,8 +28,10 @@ struct work {
     struct work_return from;
     bool has_key; // false: the sender went by permission, or without a guard
     unsigned char key[WIRE_KEY_SIZE];
-    int64_t received_ns;        // collector's wall clock
-    struct message message;     // WORK_MESSAGE
+    int64_t received_ns;     // collector's wall clock
+    struct message message;  // WORK_MESSAGE
+    struct share_peer *peer; // whose share it takes, with so many records; or NULL
+    uint32_t records;
     struct query_filter filter; // WORK_CLEAR
     uint64_t query_id;          // WORK_CLEAR
 };

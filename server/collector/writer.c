@@ -90,6 +90,7 @@ static enum status open_store(struct writer *writer, struct error *err)
         batches_set_rules(writer->batches, &(struct batches_rules){
                                                .access = writer->config.access,
                                                .refusals = writer->config.refusals,
+                                               .share = writer->config.share,
                                                .limits = writer->config.limits,
                                            });
     if (status == STATUS_OK)

@@ -27,6 +27,7 @@ struct writer_config {
     struct board *board;
     struct refusals *refusals; // may be NULL
     struct access *access;     // NULL: no keys
+    struct share *share;       // is told the credit; may be NULL
     struct limits limits;
 };
 

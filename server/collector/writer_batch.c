@@ -216,6 +216,8 @@ static void send_ack(struct batches *batches, const struct pending_ack *ack)
 void batches_send_acks(struct batches *batches)
 {
     batches->credit = share_of_credit(batches);
+    if (batches->rules.share)
+        share_set_credit(batches->rules.share, batches->credit, clock_monotonic_ns());
     for (const struct pending_ack *ack = batches->first; ack; ack = ack->next)
         send_ack(batches, ack);
     for (const struct pending_ack *ack = batches->first; ack; ack = ack->next) {

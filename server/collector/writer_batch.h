@@ -23,10 +23,11 @@ MUST_CHECK enum status batches_new(struct batches **out, struct runs *runs,
 void batches_free(struct batches *batches);
 
 // Who may do what, and how much; without them nobody has a key and only the
-// protocol's limits hold.  `access` and `refusals` may be NULL, and are borrowed.
+// protocol's limits hold.  What is borrowed may be NULL.
 struct batches_rules {
     struct access *access;
     struct refusals *refusals;
+    struct share *share;
     struct limits limits;
 };
 void batches_set_rules(struct batches *batches, const struct batches_rules *rules);

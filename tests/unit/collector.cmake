@@ -4,3 +4,4 @@ inferstat_unit_test(test_options_collector LINK inferstat_collector inferstat_te
 inferstat_unit_test(test_access_list LINK inferstat_collector)
 inferstat_unit_test(test_access LINK inferstat_collector inferstat_test_folder)
 inferstat_unit_test(test_slow_lane LINK inferstat_collector inferstat_test_folder)
+inferstat_unit_test(test_share LINK inferstat_collector)
