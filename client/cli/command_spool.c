@@ -239,11 +239,10 @@ static void log_of_replay(void *context, enum inferstat_log_level level, const c
 
 static enum status flush_runs(struct cli *cli, const struct places *places, struct error *err)
 {
-    const struct trust_options trust = {.insecure = false};
     struct flush flush = {.cli = cli};
     const struct replay_settings settings = {
         .folders = places->folders,
-        .trust = &trust,
+        .trust = &cli->options.trust,
         .collector = cli->options.collector,
         .log = log_of_replay,
     };

@@ -145,7 +145,7 @@ static const struct cli_command commands[] = {
                    "spooled.  flush sends what the dead ones left to the collector of each, or to\n"
                    "that of --collector, and removes it; the exit status is 4 where something is\n"
                    "left.",
-        .options = OPTION_BIT(COLLECTOR) | OPTION_BIT(SPOOL) | ROWS,
+        .options = OPTION_BIT(COLLECTOR) | KEYS | OPTION_BIT(SPOOL) | ROWS,
         .arguments_min = 1,
         .arguments_max = 1,
         .run = command_spool,

@@ -23,6 +23,7 @@ struct fake_collector {
 
     pthread_mutex_t lock; // guards what follows
     bool mute, forgetful, baffled;
+    uint32_t protocol;
     bool refuse;
     uint32_t refuse_stream;
     uint64_t refuse_number;
@@ -71,6 +72,9 @@ static void forget_run(struct fake_collector *collector)
     collector->state.names = 0;
     collector->state.records = 0;
     collector->state.closed = false;
+    memset(collector->state.dropped, 0, sizeof collector->state.dropped);
+    collector->state.killed = false;
+    collector->state.deaths[0] = '\0';
 }
 
 // ---- Rows -----------------------------------------------------------------------
@@ -153,8 +157,10 @@ static void take_drops(struct fake_collector *collector, const struct wire_drop 
 {
     for (size_t i = 0; i < count; i++) {
         struct delivery_range range = drops[i].range;
-        if (delivery_offer_drop(collector->next[range.stream], &range))
-            collector->next[range.stream] = range.last + 1;
+        if (!delivery_offer_drop(collector->next[range.stream], &range))
+            continue;
+        collector->next[range.stream] = range.last + 1;
+        collector->state.dropped[range.reason] += range.last - range.first + 1;
     }
 }
 
@@ -210,7 +216,7 @@ static void begin_answer(struct fake_collector *collector, struct answer *answer
 {
     struct message_ack *ack = &answer->message.ack;
     answer->message = (struct message){.kind = MESSAGE_ACK};
-    *ack = (struct message_ack){.protocol = MESSAGE_PROTOCOL, .sent_ns = clock_wall_ns()};
+    *ack = (struct message_ack){.protocol = collector->protocol, .sent_ns = clock_wall_ns()};
     memcpy(ack->run, collector->run, sizeof ack->run);
     memcpy(ack->delivery.store, collector->store, sizeof collector->store);
     ack->delivery.sequence = sequence;
@@ -238,6 +244,7 @@ static void take_hello(struct fake_collector *collector, const struct message_he
     if (memcmp(collector->run, hello->run, sizeof collector->run) != 0)
         forget_run(collector);
     memcpy(collector->run, hello->run, sizeof collector->run);
+    collector->state.replay = hello->replay;
     collector->state.device_count = hello->device_count;
     copy_bytes(collector->state.host, &hello->host);
     copy_bytes(collector->state.program, &hello->worker_version);
@@ -257,6 +264,10 @@ static void take_batch(struct fake_collector *collector, const struct message_ba
         answer->message.ack.delivery.next_count = 0;
         return;
     }
+    if (batch->clock_error_ns > 0) {
+        collector->state.clock_offset_ns = batch->clock_offset_ns;
+        collector->state.clock_error_ns = batch->clock_error_ns;
+    }
     if (batch->activity.size)
         copy_bytes(collector->state.activity, &batch->activity);
     take_streams(collector, batch->streams, batch->stream_count);
@@ -271,6 +282,7 @@ static void take_batch(struct fake_collector *collector, const struct message_ba
         collector->state.heartbeats++;
     }
     begin_answer(collector, answer, batch->sequence);
+    answer->message.ack.echo_sent_ns = batch->sent_ns;
     if (!refused)
         return;
     answer->refused = (struct wire_refused){.stream = batch->stream,
@@ -281,12 +293,27 @@ static void take_batch(struct fake_collector *collector, const struct message_ba
     answer->message.ack.refused_count = 1;
 }
 
+static void take_deaths(struct fake_state *state, const struct message_goodbye *goodbye)
+{
+    state->deaths[0] = '\0';
+    for (size_t i = 0; i < goodbye->activity_count; i++) {
+        const struct wire_activity *activity = &goodbye->activities[i];
+        const size_t used = strlen(state->deaths);
+        (void)snprintf(state->deaths + used, sizeof state->deaths - used, "%s%" PRIu32 ": %.*s",
+                       used ? "; " : "", activity->stream, (int)activity->text.size,
+                       activity->text.bytes);
+    }
+}
+
 static void take_goodbye(struct fake_collector *collector, const struct message_goodbye *goodbye,
                          struct answer *answer)
 {
     collector->state.goodbyes++;
     if (goodbye->ended_ns <= 0)
         fault(collector, "a goodbye without a time");
+    collector->state.ended_ns = goodbye->ended_ns;
+    collector->state.killed = goodbye->killed;
+    take_deaths(&collector->state, goodbye);
     take_streams(collector, goodbye->streams, goodbye->stream_count);
     take_drops(collector, goodbye->drops, goodbye->drop_count);
     bool complete = true;
@@ -378,6 +405,7 @@ struct fake_collector *fake_collector_open(const char *folder)
     (void)snprintf(collector->endpoint, sizeof collector->endpoint, "ipc://%s/ingest", folder);
     (void)pthread_mutex_init(&collector->lock, NULL);
     memset(collector->store, 0x5a, sizeof collector->store);
+    collector->protocol = MESSAGE_PROTOCOL;
     forget_run(collector);
     if (wire_context_new(&collector->context, &err) != STATUS_OK)
         die(err.text);
@@ -433,6 +461,13 @@ void fake_collector_refuse(struct fake_collector *collector, uint32_t stream, ui
     collector->refuse = true;
     collector->refuse_stream = stream;
     collector->refuse_number = number;
+    (void)pthread_mutex_unlock(&collector->lock);
+}
+
+void fake_collector_set_protocol(struct fake_collector *collector, uint32_t protocol)
+{
+    (void)pthread_mutex_lock(&collector->lock);
+    collector->protocol = protocol;
     (void)pthread_mutex_unlock(&collector->lock);
 }
 

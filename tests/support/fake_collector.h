@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/core/delivery.h"
 #include "common/core/record.h"
 
 enum { FAKE_TEXT_SIZE = 256, FAKE_STREAMS_MAX = 1024 };
@@ -30,13 +31,18 @@ struct fake_row {
 struct fake_state {
     // Batches have records; the whole ones tell the states of several streams.
     unsigned hellos, batches, whole_batches, heartbeats, goodbyes;
-    unsigned faults;     // frames and batches that were not as they must be
-    char fault[256];     // the first of them
-    bool closed;         // the run said goodbye and everything was there
-    uint32_t names;      // names known
-    uint64_t records;    // rows of this run, each once
-    uint64_t duplicates; // rows that came again
-    uint64_t unnumbered; // losses reported, all streams
+    unsigned faults;                         // frames and batches that were not as they must be
+    char fault[256];                         // the first of them
+    bool closed;                             // the run said goodbye and everything was there
+    uint32_t names;                          // names known
+    uint64_t records;                        // rows of this run, each once
+    uint64_t duplicates;                     // rows that came again
+    uint64_t unnumbered;                     // losses reported, all streams
+    uint64_t dropped[DELIVERY_REASON_COUNT]; // numbers in the ranges that were announced
+    bool replay, killed;                     // as Hello and Goodbye said
+    int64_t ended_ns;
+    char deaths[4 * FAKE_TEXT_SIZE]; // "1: decode x request 7; 2: ...", as Goodbye said
+    int64_t clock_offset_ns, clock_error_ns;
     int64_t device_count;
     char host[FAKE_TEXT_SIZE], program[FAKE_TEXT_SIZE], activity[FAKE_TEXT_SIZE];
 };
@@ -58,6 +64,8 @@ void fake_collector_refuse(struct fake_collector *collector, uint32_t stream, ui
 // While set, every Hello is answered as one that cannot be read: with an error and
 // no run.
 void fake_collector_set_baffled(struct fake_collector *collector, bool baffled);
+// Of which version of the protocol its answers say that they are.
+void fake_collector_set_protocol(struct fake_collector *collector, uint32_t protocol);
 // Becomes another store, an empty one.
 void fake_collector_swap_store(struct fake_collector *collector);
 

@@ -10,6 +10,6 @@ inferstat_unit_test(test_local LINK inferstat_monitor)
 inferstat_unit_test(test_runfile LINK inferstat_monitor inferstat_test_folder)
 inferstat_unit_test(test_tracker
   LINK inferstat_monitor inferstat_fake_collector inferstat_test_folder m)
-foreach(test test_monitor test_publisher)
+foreach(test test_monitor test_publisher test_replay)
   inferstat_unit_test(${test} LINK inferstat_monitor_fixture)
 endforeach()

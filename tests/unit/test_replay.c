@@ -1,0 +1,529 @@
+// Replaying: what killed processes leave, with and without a spool, is sent as the
+// runs that they were, once, and what cannot be used stays where it is.
+#include <dirent.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/monitor/inferstat.h"
+#include "common/monitor/replay.h"
+#include "tests/support/fake_collector.h"
+#include "tests/support/folder.h"
+#include "tests/support/monitor_fixture.h"
+#include "tests/support/test.h"
+
+enum { PATH_SIZE = 2 * FOLDER_PATH_SIZE };
+
+struct scene {
+    char folder[FOLDER_PATH_SIZE], runs[FOLDER_PATH_SIZE], spools[FOLDER_PATH_SIZE];
+    char address[FOLDER_PATH_SIZE + 8];
+    struct fake_collector *collector;
+    struct lines lines;
+    struct trust_options trust;
+    struct replay_settings settings;
+};
+
+static void take_error(void *context, enum inferstat_log_level level, const char *text)
+{
+    take_line(context, level, text);
+}
+
+static int begin(void **state)
+{
+    struct scene *scene = calloc(1, sizeof *scene);
+    assert_non_null(scene);
+    folder_make(scene->folder);
+    assert_int_equal(mkdir(folder_path(scene->runs, scene->folder, "runs"), 0700), 0);
+    folder_path(scene->spools, scene->folder, "spools");
+    (void)snprintf(scene->address, sizeof scene->address, "ipc://%s", scene->folder);
+    (void)pthread_mutex_init(&scene->lines.lock, NULL);
+    scene->settings = (struct replay_settings){
+        .folders = {.runs = scene->runs, .spools = scene->spools},
+        .trust = &scene->trust,
+        .log = take_error,
+        .log_context = &scene->lines,
+    };
+    *state = scene;
+    return 0;
+}
+
+static int finish(void **state)
+{
+    struct scene *scene = *state;
+    fake_collector_close(scene->collector);
+    folder_remove(scene->folder);
+    free(scene);
+    return 0;
+}
+
+// ---- Processes that are killed ------------------------------------------------------
+
+// What one does before it is killed.
+struct life {
+    unsigned inferences;   // whole ones
+    unsigned pause_us;     // after each
+    bool in_decode;        // and in the middle of one more
+    bool in_load;          // or of a load
+    uint32_t ring_records; // 0: the default
+    unsigned wait_ms;      // at the end, before it is worth killing
+};
+
+static struct inferstat_monitor *open_for(const struct scene *scene, uint32_t ring_records)
+{
+    struct inferstat_options options;
+    struct inferstat_error err;
+    struct inferstat_monitor *monitor;
+    inferstat_options_init(&options);
+    options.collector = scene->address;
+    options.run_folder = scene->runs;
+    options.spool_folder = scene->spools;
+    options.spool_free_bytes = 0;
+    options.sample_ms = 0;
+    if (ring_records)
+        options.ring_records = ring_records;
+    if (inferstat_open(&monitor, &options, &err) != INFERSTAT_OK) {
+        (void)fprintf(stderr, "%s\n", err.text);
+        _exit(1);
+    }
+    return monitor;
+}
+
+static void live(const struct scene *scene, const struct life *life, int ready_fd)
+{
+    struct inferstat_monitor *monitor = open_for(scene, life->ring_records);
+    const uint32_t name = inferstat_name(monitor, "victim");
+    struct inferstat_inference *inference = inferstat_inference_new(monitor);
+    for (uint64_t request = 1; request <= life->inferences; request++) {
+        inferstat_inference_begin(inference,
+                                  &(struct inferstat_request){.model = name, .request = request});
+        inferstat_inference_start_prefill(inference);
+        inferstat_inference_token(inference);
+        inferstat_inference_end(inference, INFERSTAT_FINISH_STOP);
+        if (life->pause_us)
+            (void)usleep(life->pause_us);
+    }
+    if (life->in_load)
+        inferstat_load_start_stage(inferstat_load_begin(monitor, name, name), "read_header");
+    if (life->in_decode) {
+        inferstat_inference_begin(
+            inference, &(struct inferstat_request){.model = name, .request = life->inferences + 1});
+        inferstat_inference_start_prefill(inference);
+        inferstat_inference_token(inference);
+    }
+    if (life->wait_ms)
+        (void)usleep(life->wait_ms * 1000);
+    (void)!write(ready_fd, "x", 1);
+    for (;;)
+        (void)pause();
+}
+
+static pid_t live_and_die(const struct scene *scene, const struct life *life)
+{
+    int ready[2];
+    assert_int_equal(pipe(ready), 0);
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0)
+        live(scene, life, ready[1]);
+    char byte;
+    (void)close(ready[1]);
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    (void)close(ready[0]);
+    assert_int_equal(kill(child, SIGKILL), 0);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    return child;
+}
+
+// ---- What is there --------------------------------------------------------------------
+
+// How many entries a folder has; the last one's path in `path` (may be NULL).
+static unsigned count_entries(const char *folder, char path[PATH_SIZE])
+{
+    unsigned count = 0;
+    DIR *entries = opendir(folder);
+    for (const struct dirent *entry; entries && (entry = readdir(entries));) {
+        if (entry->d_name[0] == '.')
+            continue;
+        count++;
+        if (path)
+            (void)snprintf(path, PATH_SIZE, "%.250s/%.250s", folder, entry->d_name);
+    }
+    if (entries)
+        (void)closedir(entries);
+    return count;
+}
+
+static struct replay_counts replay(struct scene *scene)
+{
+    struct replay_counts counts;
+    struct error err;
+    if (replay_all(&scene->settings, NULL, -1, NULL, NULL, &counts, &err) != STATUS_OK)
+        fail_msg("%s", err.text);
+    return counts;
+}
+
+static struct fake_state seen_by(struct scene *scene)
+{
+    struct fake_state seen;
+    fake_collector_state(scene->collector, &seen);
+    if (seen.faults)
+        fail_msg("%s", seen.fault);
+    return seen;
+}
+
+// Whether inferences first..last are there, each once.
+static void expect_inferences(struct scene *scene, unsigned count)
+{
+    assert_int_equal(fake_collector_count(scene->collector, RECORD_KIND_INFERENCE), count);
+    for (unsigned i = 0; i < count; i++) {
+        struct fake_row row;
+        assert_true(fake_collector_row(scene->collector, RECORD_KIND_INFERENCE, i, &row));
+        assert_int_equal(row.values[INFERENCE_REQUEST].i, i + 1);
+        assert_string_equal(row.values[INFERENCE_MODEL].text, "victim");
+    }
+}
+
+// ---- Tests ----------------------------------------------------------------------------
+
+// The rings of a killed process: all that was recorded, with its death.
+static void test_killed_in_decode(void **state)
+{
+    struct scene *scene = *state;
+    const pid_t pid =
+        live_and_die(scene, &(struct life){.inferences = 1000, .in_decode = true, .in_load = true});
+    assert_int_equal(count_entries(scene->runs, NULL), 1);
+    scene->collector = fake_collector_open(scene->folder);
+    assert_int_equal(replay(scene).ends[REPLAY_SENT], 1);
+    const struct fake_state seen = seen_by(scene);
+    assert_true(seen.replay && seen.closed && seen.killed);
+    assert_true(seen.ended_ns > 0);
+    assert_string_equal(seen.deaths, "1: decode victim request 1001");
+    expect_inferences(scene, 1000);
+    assert_int_equal(count_entries(scene->runs, NULL), 0);
+    assert_int_equal(count_entries(scene->spools, NULL), 0);
+    char words[64];
+    (void)snprintf(words, sizeof words, "(process %d) had left 1000 records", (int)pid);
+    assert_non_null(strstr(scene->lines.text, words));
+    assert_int_equal(replay(scene).ends[REPLAY_SENT], 0); // and that was all
+}
+
+static void test_killed_in_load(void **state)
+{
+    struct scene *scene = *state;
+    (void)live_and_die(scene, &(struct life){.inferences = 1, .in_load = true});
+    scene->collector = fake_collector_open(scene->folder);
+    assert_int_equal(replay(scene).ends[REPLAY_SENT], 1);
+    assert_string_equal(seen_by(scene).deaths, "1: load read_header");
+}
+
+// A ring too small for what was recorded while nobody took it: the rest is in the
+// spool, and both come out as one.
+static void test_killed_with_spool(void **state)
+{
+    struct scene *scene = *state;
+    (void)live_and_die(
+        scene, &(struct life){
+                   .inferences = 1000, .pause_us = 1000, .in_decode = true, .ring_records = 64});
+    assert_int_equal(count_entries(scene->runs, NULL), 1);
+    assert_int_equal(count_entries(scene->spools, NULL), 1);
+    scene->collector = fake_collector_open(scene->folder);
+    assert_int_equal(replay(scene).ends[REPLAY_SENT], 1);
+    const struct fake_state seen = seen_by(scene);
+    assert_true(seen.closed && seen.killed);
+    assert_int_equal(seen.unnumbered, 0);
+    expect_inferences(scene, 1000);
+    assert_int_equal(count_entries(scene->runs, NULL), 0);
+    assert_int_equal(count_entries(scene->spools, NULL), 0);
+}
+
+// The host went down: what was on tmpfs is gone, what was spooled is not.
+static void test_host_went_down(void **state)
+{
+    struct scene *scene = *state;
+    (void)live_and_die(
+        scene,
+        &(struct life){.inferences = 500, .pause_us = 1000, .ring_records = 64, .wait_ms = 4000});
+    char path[PATH_SIZE];
+    assert_int_equal(count_entries(scene->runs, path), 1);
+    assert_int_equal(unlink(path), 0);
+    scene->collector = fake_collector_open(scene->folder);
+    assert_int_equal(replay(scene).ends[REPLAY_SENT], 1);
+    const struct fake_state seen = seen_by(scene);
+    assert_true(seen.replay && seen.closed && seen.killed);
+    assert_string_equal(seen.deaths, "");
+    assert_true(seen.ended_ns > 0);
+    expect_inferences(scene, 500); // all: four seconds without a collector
+    assert_int_equal(count_entries(scene->runs, NULL), 0);
+    assert_int_equal(count_entries(scene->spools, NULL), 0);
+}
+
+// A spool with a byte turned over: what cannot be read back is announced, the rest is
+// there, and an old collector is told in words that it knows.
+static void test_damaged_spool(void **state)
+{
+    struct scene *scene = *state;
+    (void)live_and_die(scene,
+                       &(struct life){.inferences = 1000, .pause_us = 1000, .ring_records = 64});
+    char path[PATH_SIZE], segment[2 * PATH_SIZE];
+    assert_int_equal(count_entries(scene->spools, path), 1);
+    (void)snprintf(segment, sizeof segment, "%s/00000001.seg", path);
+    struct stat about;
+    assert_int_equal(stat(segment, &about), 0);
+    const int fd = open(segment, O_RDWR | O_CLOEXEC);
+    assert_true(fd >= 0);
+    unsigned char byte;
+    assert_int_equal(pread(fd, &byte, 1, about.st_size / 2), 1);
+    byte ^= 0xff;
+    assert_int_equal(pwrite(fd, &byte, 1, about.st_size / 2), 1);
+    assert_int_equal(close(fd), 0);
+
+    scene->collector = fake_collector_open(scene->folder);
+    fake_collector_set_protocol(scene->collector, 1);
+    assert_int_equal(replay(scene).ends[REPLAY_SENT], 1);
+    const struct fake_state seen = seen_by(scene);
+    assert_true(seen.closed);
+    assert_int_equal(seen.dropped[DELIVERY_SPOOL_DAMAGED], 0);
+    assert_true(seen.dropped[DELIVERY_SPOOL_FULL] > 0);
+    assert_int_equal(seen.records + seen.dropped[DELIVERY_SPOOL_FULL],
+                     1000 + seen.records -
+                         fake_collector_count(scene->collector, RECORD_KIND_INFERENCE));
+    assert_int_equal(count_entries(scene->spools, NULL), 0);
+}
+
+// Nobody takes it: it stays, in full, and is taken another time.
+static void test_collector_is_away(void **state)
+{
+    struct scene *scene = *state;
+    (void)live_and_die(scene, &(struct life){.inferences = 10});
+    (void)live_and_die(scene, &(struct life){.inferences = 10});
+    const uint64_t begun = inferstat_clock_ns();
+    assert_int_equal(replay(scene).ends[REPLAY_AWAY], 2);
+    // One collector keeps nobody waiting twice.
+    assert_true(inferstat_clock_ns() - begun < 9 * SECOND);
+    assert_int_equal(count_entries(scene->runs, NULL), 2);
+    scene->collector = fake_collector_open(scene->folder);
+    assert_int_equal(replay(scene).ends[REPLAY_SENT], 2);
+    assert_int_equal(count_entries(scene->runs, NULL), 0);
+}
+
+static void *replay_in_thread(void *context)
+{
+    static struct replay_counts counts[2];
+    static _Atomic unsigned next;
+    struct replay_counts *mine = &counts[next++ % 2];
+    struct error err;
+    if (replay_all(context, NULL, -1, NULL, NULL, mine, &err) != STATUS_OK)
+        (void)fprintf(stderr, "%s\n", err.text);
+    return mine;
+}
+
+// Two who find the same orphans: each orphan has one of them.
+static void test_two_at_once(void **state)
+{
+    struct scene *scene = *state;
+    for (int i = 0; i < 6; i++)
+        (void)live_and_die(scene, &(struct life){.inferences = 20});
+    scene->collector = fake_collector_open(scene->folder);
+    pthread_t threads[2];
+    unsigned sent = 0;
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, replay_in_thread, &scene->settings), 0);
+    for (int i = 0; i < 2; i++) {
+        void *counts;
+        assert_int_equal(pthread_join(threads[i], &counts), 0);
+        sent += ((struct replay_counts *)counts)->ends[REPLAY_SENT];
+        assert_int_equal(((struct replay_counts *)counts)->ends[REPLAY_UNUSABLE], 0);
+    }
+    sent += replay(scene).ends[REPLAY_SENT]; // the fake has room for one run at a time
+    assert_int_equal(sent, 6);
+    assert_int_equal(count_entries(scene->runs, NULL), 0);
+}
+
+// The next process does it by itself, while it goes about its own business, and says
+// so; and what is not to be used it names once, and leaves.
+static void test_next_process(void **state)
+{
+    struct scene *scene = *state;
+    (void)live_and_die(scene, &(struct life){.inferences = 300, .in_decode = true});
+    char junk[PATH_SIZE];
+    folder_path(junk, scene->runs, "01020304-0506-0708-090a-0b0c0d0e0f10.run");
+    const int fd = open(junk, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, "junk", 4), 4);
+    assert_int_equal(close(fd), 0);
+
+    scene->collector = fake_collector_open(scene->folder);
+    struct inferstat_options options;
+    inferstat_options_init(&options);
+    options.collector = "ipc:///nowhere"; // the dead one's records go to its own
+    options.run_folder = scene->runs;
+    options.spool_folder = scene->spools;
+    options.log = take_line;
+    options.log_context = &scene->lines;
+    struct inferstat_monitor *monitor;
+    assert_int_equal(inferstat_open(&monitor, &options, NULL), INFERSTAT_OK);
+    assert_true(fake_collector_wait(scene->collector, 300));
+    for (int i = 0; i < 5000 && count_entries(scene->runs, NULL) > 2; i++)
+        (void)usleep(2000);
+    assert_int_equal(inferstat_close(monitor, 0, NULL), INFERSTAT_UNFINISHED);
+    const struct fake_state seen = seen_by(scene);
+    assert_true(seen.closed && seen.killed);
+    assert_string_equal(seen.deaths, "1: decode victim request 301");
+    expect_inferences(scene, 300);
+    assert_int_equal(access(junk, F_OK), 0);
+    const char *first = strstr(scene->lines.text, "is skipped: ");
+    assert_non_null(first);
+    assert_null(strstr(first + 1, "is skipped: "));
+}
+
+// What is not ours or makes no sense is left alone, and keeps nobody from the rest.
+static void test_unusable(void **state)
+{
+    struct scene *scene = *state;
+    (void)live_and_die(scene, &(struct life){.inferences = 5});
+    char path[PATH_SIZE];
+    assert_int_equal(count_entries(scene->runs, path), 1);
+    // A record that cannot be.
+    struct runfile *file;
+    assert_int_equal(runfile_attach(&file, path, NULL), STATUS_OK);
+    struct record *record;
+    const struct record *there = ring_at(runfile_stream(file, 1).ring, 3);
+    memcpy(&record, &there, sizeof record);
+    const uint16_t kind = record->kind;
+    record->kind = 999;
+    runfile_close(file);
+    (void)live_and_die(scene, &(struct life){.inferences = 7});
+    scene->collector = fake_collector_open(scene->folder);
+    struct replay_counts counts = replay(scene);
+    assert_int_equal(counts.ends[REPLAY_UNUSABLE], 1);
+    assert_int_equal(counts.ends[REPLAY_SENT], 1);
+    assert_non_null(strstr(scene->lines.text, path));
+
+    assert_int_equal(runfile_attach(&file, path, NULL), STATUS_OK);
+    there = ring_at(runfile_stream(file, 1).ring, 3);
+    memcpy(&record, &there, sizeof record);
+    record->kind = kind;
+    runfile_close(file);
+    if (geteuid() == 0) {
+        assert_int_equal(chown(path, 65534, 65534), 0);
+        assert_int_equal(replay(scene).ends[REPLAY_UNUSABLE], 1);
+        assert_int_equal(chown(path, 0, 0), 0);
+    }
+    assert_int_equal(replay(scene).ends[REPLAY_SENT], 1);
+    assert_int_equal(count_entries(scene->runs, NULL), 0);
+}
+
+// A run file whose spool cannot be seen from here is left to who can.
+static void test_spool_out_of_reach(void **state)
+{
+    struct scene *scene = *state;
+    (void)live_and_die(scene,
+                       &(struct life){.inferences = 200, .pause_us = 1000, .ring_records = 64});
+    char away[FOLDER_PATH_SIZE];
+    folder_path(away, scene->folder, "away");
+    assert_int_equal(rename(scene->spools, away), 0);
+    scene->collector = fake_collector_open(scene->folder);
+    assert_int_equal(replay(scene).ends[REPLAY_UNUSABLE], 1);
+    assert_non_null(strstr(scene->lines.text, "out of reach"));
+    assert_int_equal(rename(away, scene->spools), 0);
+    assert_int_equal(replay(scene).ends[REPLAY_SENT], 1);
+    expect_inferences(scene, 200);
+    // Where another has sent and removed it, the rest is sent without it.
+    (void)live_and_die(scene,
+                       &(struct life){.inferences = 200, .pause_us = 1000, .ring_records = 64});
+    char path[PATH_SIZE], command[2 * PATH_SIZE];
+    assert_int_equal(count_entries(scene->spools, path), 1);
+    (void)snprintf(command, sizeof command, "rm -r '%s'", path);
+    assert_int_equal(system(command), 0);
+    assert_int_equal(replay(scene).ends[REPLAY_SENT], 1);
+    const struct fake_state seen = seen_by(scene);
+    assert_true(seen.closed);
+    assert_int_equal(fake_collector_count(scene->collector, RECORD_KIND_INFERENCE) +
+                         seen.dropped[DELIVERY_ACKNOWLEDGED_ELSEWHERE],
+                     200);
+}
+
+// Files that were being made when their process died.
+static void test_unmade_files(void **state)
+{
+    static const struct {
+        const char *name;
+        bool old, locked, stays;
+    } cases[] = {
+        {"01020304-0506-0708-090a-0b0c0d0e0f10.run.new", true, false, false},
+        {"01020304-0506-0708-090a-0b0c0d0e0f11.run.new", false, false, true},
+        {"01020304-0506-0708-090a-0b0c0d0e0f12.run.new", true, true, true},
+        {"not-a-run.run.new", true, false, true},
+    };
+    struct scene *scene = *state;
+    int fds[COUNT_OF(cases)];
+    char path[FOLDER_PATH_SIZE];
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        folder_path(path, scene->runs, cases[i].name);
+        fds[i] = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+        assert_true(fds[i] >= 0);
+        const struct timespec times[2] = {{.tv_sec = 1000}, {.tv_sec = 1000}};
+        if (cases[i].old)
+            assert_int_equal(futimens(fds[i], times), 0);
+        if (cases[i].locked)
+            assert_int_equal(flock(fds[i], LOCK_EX), 0);
+    }
+    struct orphans_list list;
+    assert_int_equal(orphans_find(&list, &scene->settings.folders, NULL), STATUS_OK);
+    assert_int_equal(list.count, 0);
+    orphans_deinit(&list);
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        folder_path(path, scene->runs, cases[i].name);
+        assert_int_equal(access(path, F_OK) == 0, cases[i].stays);
+        (void)close(fds[i]);
+    }
+}
+
+// A process that closes with its collector away leaves an orderly end, and all of its
+// records where a host that goes down does not take them.
+static void test_closed_without_collector(void **state)
+{
+    struct scene *scene = *state;
+    struct inferstat_monitor *monitor = open_for(scene, 0);
+    infer(monitor, inferstat_name(monitor, "victim"), 3);
+    operate(monitor, inferstat_name(monitor, "x"), 99);
+    struct inferstat_totals totals;
+    assert_int_equal(inferstat_close(monitor, 0, &totals), INFERSTAT_UNFINISHED);
+    char path[PATH_SIZE];
+    assert_int_equal(count_entries(scene->runs, path), 1);
+    assert_int_equal(count_entries(scene->spools, NULL), 1);
+    struct runfile *file;
+    assert_int_equal(runfile_attach(&file, path, NULL), STATUS_OK);
+    for (uint32_t i = 0; i < runfile_stream_count(file); i++)
+        assert_int_equal(ring_released(runfile_stream(file, i).ring),
+                         ring_produced(runfile_stream(file, i).ring));
+    runfile_close(file);
+    scene->collector = fake_collector_open(scene->folder);
+    assert_int_equal(replay(scene).ends[REPLAY_SENT], 1);
+    const struct fake_state seen = seen_by(scene);
+    assert_true(seen.closed && seen.replay);
+    assert_false(seen.killed);
+    assert_int_equal(seen.records, totals.produced);
+}
+
+#define TEST(function) cmocka_unit_test_setup_teardown(function, begin, finish)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_killed_in_decode),  TEST(test_killed_in_load),
+        TEST(test_killed_with_spool), TEST(test_host_went_down),
+        TEST(test_damaged_spool),     TEST(test_collector_is_away),
+        TEST(test_two_at_once),       TEST(test_next_process),
+        TEST(test_unusable),          TEST(test_spool_out_of_reach),
+        TEST(test_unmade_files),      TEST(test_closed_without_collector),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
