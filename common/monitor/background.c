@@ -15,8 +15,7 @@
 #include "common/monitor/seat.h"
 
 static const uint64_t second_ns = UINT64_C(1000000000);
-static const uint64_t step_ns = UINT64_C(10000000);        // between two looks at the rings
-static const uint64_t closing_step_ns = UINT64_C(2000000); // and while closing
+static const uint64_t closing_step_ns = UINT64_C(2000000); // between two looks while closing
 static const uint64_t loss_log_ns = UINT64_C(10000000000);
 
 struct background {
@@ -127,7 +126,7 @@ static uint64_t until(uint64_t at_ns, uint64_t now)
 static uint64_t idle_ns(const struct background *background, const struct publisher *publisher)
 {
     if (publisher)
-        return step_ns;
+        return publisher_pause_ns(publisher);
     const uint64_t now = clock_monotonic_ns();
     uint64_t wait = until(background->second_at_ns, now);
     if (background->monitor->sample_ms > 0 && until(background->sample_at_ns, now) < wait)

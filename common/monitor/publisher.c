@@ -13,7 +13,11 @@ enum {
     BATCH_RECORDS = 1024,
     REFUSALS_LOGGED_MAX = 20, // of one run: the rest is in the collector's ledger
     LOG_LINE_SIZE = 1024,
+    BUSY_PART = 8, // of a ring filled between two looks: the next look comes at once
 };
+
+static const uint64_t look_pause_ns = UINT64_C(20000000); // between two looks at the rings
+static const uint64_t busy_look_pause_ns = UINT64_C(2000000);
 
 static const struct delivery_config delivery_settings = {
     .batch_records = BATCH_RECORDS,
@@ -243,6 +247,26 @@ static enum status tell_dead_stream(struct publisher *publisher,
     return status;
 }
 
+// Whether a thread has recorded so much since the last time that its ring would be
+// full before long.
+static bool is_busy(const struct publisher *publisher)
+{
+    size_t told;
+    const struct delivery_stream *states = delivery_producer_streams(publisher->producer, &told);
+    for (uint32_t i = 0; i < told; i++) {
+        const struct ring *ring = runfile_stream(publisher->settings.file, i).ring;
+        if (ring_produced(ring) - states[i].produced >= ring_capacity(ring) / BUSY_PART)
+            return true;
+    }
+    return false;
+}
+
+static uint64_t look_pause(const struct publisher *publisher)
+{
+    return publisher->busy || publisher->ending || publisher->settings.replay ? busy_look_pause_ns
+                                                                              : look_pause_ns;
+}
+
 // Streams first and then names, so that the names of every record told are there.
 static void tell_news(struct publisher *publisher)
 {
@@ -250,6 +274,8 @@ static void tell_news(struct publisher *publisher)
     const uint32_t count = runfile_stream_count(settings->file);
     size_t told;
     (void)delivery_producer_streams(publisher->producer, &told);
+    publisher->busy = is_busy(publisher);
+    publisher->news_at_ns = clock_monotonic_ns() + look_pause(publisher);
     for (uint32_t i = 0; i < count; i++) {
         const struct ring *ring = runfile_stream(settings->file, i).ring;
         const struct delivery_stream state = {.stream = i,
@@ -453,16 +479,27 @@ void publisher_step(struct publisher *publisher)
     receive_all(publisher);
     if (uplink_renew(publisher->uplink, clock_monotonic_ns()))
         delivery_producer_reconnect(publisher->producer);
-    tell_news(publisher);
-    if (!publisher->settings.replay) {
-        note_alive(publisher);
-        describe_activity(publisher);
+    // An acknowledgement alone brings up no news: else what little was recorded
+    // since would be a batch, whose acknowledgement brings up the next.
+    if (look_pause(publisher) < look_pause_ns || clock_monotonic_ns() >= publisher->news_at_ns) {
+        tell_news(publisher);
+        if (!publisher->settings.replay) {
+            note_alive(publisher);
+            describe_activity(publisher);
+        }
     }
     act_on_all(publisher);
 }
 
+uint64_t publisher_pause_ns(const struct publisher *publisher)
+{
+    const uint64_t now = clock_monotonic_ns();
+    return publisher->news_at_ns > now ? publisher->news_at_ns - now : 0;
+}
+
 void publisher_finish(struct publisher *publisher)
 {
+    publisher->ending = true;
     delivery_producer_close(publisher->producer);
 }
 

@@ -36,11 +36,16 @@ MUST_CHECK enum status publisher_open(struct publisher **out,
 // NULL is fine.
 void publisher_close(struct publisher *publisher);
 
+// How long publisher_step need not be called, unless the collector says something.
+uint64_t publisher_pause_ns(const struct publisher *publisher);
+
 // Waits until the collector says something, `wake_fd` can be read, or the time is
 // over.
 void publisher_wait(struct publisher *publisher, int wake_fd, int64_t timeout_ns);
 
-// Takes in what came, sends what there is to send, spools what has to be.
+// Takes in what came, sends what there is to send, spools what has to be.  Records
+// wait up to 20 ms for others, so that one batch and one acknowledgement, with their
+// system calls in three threads here and in the collector, serve them all.
 void publisher_step(struct publisher *publisher);
 
 // Nothing more will be recorded: from now on say goodbye when all is acknowledged.

@@ -35,6 +35,9 @@ struct publisher {
     char activity[PUBLISHER_ACTIVITY_SIZE]; // as of this step
     struct publisher_death death;           // of a run that was killed
     uint64_t states_sent_ns;                // when the states of all streams last went out
+    uint64_t news_at_ns;                    // when the machine is next told what is new
+    bool busy;                              // the engine records so fast that it is told at once
+    bool ending;                            // likewise: nothing more will be recorded
     char error[256];                        // what the collector last had against us
     unsigned refusals_logged;
     bool had_contact, has_contact;

@@ -334,6 +334,35 @@ static void test_activity_under_traffic(void **state)
     assert_string_equal(seen.activity, "idle");
 }
 
+// An acknowledgement does not bring up the next batch: records wait for others, and
+// the last ones are not forgotten.
+static void test_records_wait_for_others(void **state)
+{
+    enum { RECORDS = 4000, PAUSE_NS = 50000 };
+    struct fixture *fixture = *state;
+    fixture->collector = fake_collector_open(fixture->folder);
+    fixture->options.sample_ms = 0;
+    fixture->options.ring_records = 1 << 16; // so large that an eighth of it is never new
+    struct inferstat_monitor *monitor = open_monitor(fixture);
+    const uint32_t operation = inferstat_name(monitor, "x");
+    const uint64_t begun = inferstat_clock_ns();
+    uint64_t last = begun;
+    for (unsigned i = 0; i < RECORDS; i++) {
+        operate(monitor, operation, 1);
+        while (inferstat_clock_ns() - last < PAUSE_NS) {
+            // Longer than an operation takes, shorter than an acknowledgement.
+        }
+        last = inferstat_clock_ns();
+    }
+    assert_true(fake_collector_wait(fixture->collector, RECORDS));
+    struct fake_state seen;
+    fake_collector_state(fixture->collector, &seen);
+    // A batch of up to 1,024 a look and stream; the library's own stream has one record.
+    const uint64_t looks = (inferstat_clock_ns() - begun) / (SECOND / 50) + 2;
+    assert_true(seen.batches <= looks + RECORDS / 1024 + 1);
+    assert_int_equal(close_monitor(fixture, 10 * SECOND, NULL), INFERSTAT_OK);
+}
+
 #define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
 
 int main(void)
@@ -350,6 +379,7 @@ int main(void)
         TEST(test_log_lines),
         TEST(test_process_samples),
         TEST(test_activity_under_traffic),
+        TEST(test_records_wait_for_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
