@@ -4,6 +4,7 @@
 
 #include <sqlite3.h>
 
+#include "common/core/delivery.h"
 #include "common/core/saturate.h"
 #include "common/store/database.h"
 #include "common/store/filter.h"
@@ -11,8 +12,6 @@
 #include "common/store/schema.h"
 #include "common/store/store_file.h"
 #include "common/sys/clock.h"
-
-enum { PROTOCOL_VERSION = 1 }; // of proto/inferstat.proto, for a store asked as a file
 
 static const struct answer_column ping_columns[] = {
     {"version", UNIT_NONE},       {"protocol", UNIT_NONE}, {"store", UNIT_NONE},
@@ -101,7 +100,7 @@ enum status query_ping(struct store *store, const struct query *query, struct re
     status = answer_text(*out, "version", INFERSTAT_VERSION, err);
     if (status != STATUS_OK)
         return status;
-    answer_int(*out, "protocol", PROTOCOL_VERSION);
+    answer_int(*out, "protocol", DELIVERY_PROTOCOL);
     answer_int(*out, "now_ns", clock_wall_ns());
     answer_int(*out, "store_bytes", store_bytes(store));
     static const char *const keys[] = {"store", "runs_open"};
