@@ -1,0 +1,346 @@
+// inferstatd and those that ask too much of it: every limit holds, what is refused is
+// counted, and others are served all the same.
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "common/store/database.h"
+#include "common/sys/clock.h"
+#include "tests/support/daemon.h"
+#include "tests/support/folder.h"
+#include "tests/support/producer.h"
+#include "tests/support/test.h"
+
+static char folder[FOLDER_PATH_SIZE], path[FOLDER_PATH_SIZE];
+static char address[FOLDER_PATH_SIZE + 8], endpoint[FOLDER_PATH_SIZE + 32];
+static struct daemon collector;
+static struct producer producer;
+static struct record records[4096];
+
+static void start(const char *option, const char *value)
+{
+    const char *const argv[] = {INFERSTATD, "--db", path, "--listen", address, option, value, NULL};
+    if (!daemon_start(&collector, argv))
+        fail_msg("%s", collector.output);
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    folder_make(folder);
+    (void)folder_path(path, folder, "s.db");
+    (void)snprintf(address, sizeof address, "ipc://%s/c", folder);
+    (void)snprintf(endpoint, sizeof endpoint, "%s/ingest", address);
+    for (uint64_t i = 0; i < COUNT_OF(records); i++)
+        producer_inference(&records[i], i + 1);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    const int code = daemon_end(&collector, SIGTERM);
+    folder_remove(folder);
+    return code == 0 ? 0 : -1;
+}
+
+static int64_t integer(const char *sql)
+{
+    struct error err = {0};
+    struct sqlite3 *db = NULL;
+    int64_t value = 0;
+    if (database_open_reader(&db, path, &err) != STATUS_OK ||
+        database_integer(db, sql, &value, &err) != STATUS_OK)
+        fail_msg("%s: %s", sql, err.text);
+    database_close(db);
+    return value;
+}
+
+// How often something was refused for a reason: more than that, soon.
+static int64_t refusals(const char *reason, int64_t more_than)
+{
+    char sql[128];
+    int64_t count = 0;
+    (void)snprintf(sql, sizeof sql, "SELECT count FROM refusal WHERE reason = '%s'", reason);
+    for (int i = 0; i < 100 && (count = integer(sql)) <= more_than; i++)
+        clock_sleep_until_ns(clock_monotonic_ns() + 100000000);
+    return count;
+}
+
+static void hello(struct producer *peer)
+{
+    producer_hello(peer, NULL, 0);
+    assert_true(producer_await(peer, 5000));
+}
+
+// A batch of more bytes than one may have is given up, and counted.
+static void test_a_batch_that_is_too_large(void **state)
+{
+    (void)state;
+    enum { ROWS = 300 };
+    static char longest[MESSAGE_TEXT_SIZE_MAX];
+    static uint64_t numbers[ROWS];
+    static int64_t started_ns[ROWS];
+    static uint32_t names[ROWS];
+    static struct wire_bytes texts[ROWS];
+    memset(longest, 'x', sizeof longest);
+    for (unsigned i = 0; i < ROWS; i++) {
+        numbers[i] = i + 1;
+        names[i] = 1;
+        texts[i] = (struct wire_bytes){sizeof longest, longest};
+    }
+    const struct wire_column columns[] = {{.index = MODEL_NAME, .names = names},
+                                          {.index = MODEL_DIGEST, .texts = texts},
+                                          {.index = MODEL_FORMAT, .texts = texts},
+                                          {.index = MODEL_ARCHITECTURE, .texts = texts},
+                                          {.index = MODEL_QUANTISATION, .texts = texts}};
+    const struct wire_table table = {.kind = RECORD_KIND_MODEL,
+                                     .count = ROWS,
+                                     .numbers = numbers,
+                                     .started_ns = started_ns,
+                                     .columns = columns,
+                                     .column_count = COUNT_OF(columns)};
+    struct message message = {
+        .kind = MESSAGE_BATCH,
+        .batch = {.sequence = 1, .first = 1, .last = ROWS, .tables = &table, .table_count = 1}};
+    start(NULL, NULL);
+    producer_open(&producer, endpoint, 7);
+    hello(&producer);
+    memcpy(message.batch.run, producer.run, sizeof producer.run);
+    producer_message(&producer, &message);
+    assert_true(producer_await_next(&producer, 0, ROWS + 1));
+    assert_int_equal(producer.refused, 1);
+    assert_non_null(strstr(producer.refused_reason, "4 MiB"));
+    assert_int_equal(refusals("message_size", 0), 1);
+    assert_int_equal(integer("SELECT refused FROM run"), ROWS);
+    producer_close(&producer);
+}
+
+// ---- Options ---------------------------------------------------------------------------
+
+static void test_names_of_a_run(void **state)
+{
+    (void)state;
+    start("--max-names", "2");
+    producer_open(&producer, endpoint, 7);
+    producer.names_told = 3;
+    hello(&producer);
+    producer_batch(&producer, 0, 1, records, 5);
+    assert_true(producer_await_next(&producer, 0, 6));
+    assert_int_equal(producer.names_known, 3);
+    assert_int_equal(producer.refused, 0);
+    record_set_name(&records[5], INFERENCE_MODEL, 3);
+    producer_batch(&producer, 0, 6, &records[5], 1);
+    assert_true(producer_await_next(&producer, 0, 7));
+    assert_int_equal(producer.refused, 1);
+    assert_non_null(strstr(producer.refused_reason, "--max-names"));
+    assert_int_equal(integer("SELECT count(*) FROM inference"), 5);
+    assert_int_equal(refusals("names", 0), 1);
+    producer_close(&producer);
+}
+
+static void test_runs_of_a_key(void **state)
+{
+    (void)state;
+    start("--max-runs-per-key", "3");
+    for (unsigned run = 1; run <= 4; run++) {
+        producer_open(&producer, endpoint, run);
+        hello(&producer);
+        assert_int_equal(strstr(producer.error, "--max-runs-per-key") != NULL, run == 4);
+        producer_close(&producer);
+    }
+    assert_int_equal(integer("SELECT count(*) FROM run"), 3);
+    assert_int_equal(refusals("runs", 0), 1);
+}
+
+// Strangers that hold connections do not keep those out that have something to say.
+static void test_connections_to_a_socket(void **state)
+{
+    (void)state;
+    enum { MANY = 20 };
+    struct producer idle[MANY];
+    struct wire_context *context = NULL;
+    start("--max-connections", "5");
+    assert_int_equal(wire_context_new(&context, NULL), STATUS_OK);
+    for (unsigned i = 0; i < MANY; i++)
+        producer_open_in(&idle[i], context, endpoint, NULL, 100 + i);
+    assert_true(refusals("connections", 0) >= 1);
+    producer_open_in(&producer, context, endpoint, NULL, 7);
+    bool answered = false;
+    for (int i = 0; i < 20 && !answered; i++) { // its connection may be ended as well
+        producer_hello(&producer, NULL, 0);
+        answered = producer_await(&producer, 500);
+    }
+    assert_true(answered);
+    producer_close(&producer);
+    for (unsigned i = 0; i < MANY; i++)
+        producer_close(&idle[i]);
+    wire_context_free(context);
+}
+
+// ---- A crowd ---------------------------------------------------------------------------
+
+enum { CROWD = 500, BATCHES = 4, BATCH = 64, PATIENCE_S = 90 };
+
+static struct producer crowd[CROWD];
+static struct wire_context *context;
+static atomic_bool over;
+
+// Sends as much as it can, for ever, and reads no answer.
+static void *be_greedy(void *ignored)
+{
+    (void)ignored;
+    struct producer greedy;
+    producer_open(&greedy, endpoint, 9001);
+    producer_hello(&greedy, NULL, 0);
+    for (uint64_t first = 1; !atomic_load(&over); first += COUNT_OF(records)) {
+        size_t size = 0;
+        unsigned char *bytes =
+            producer_encode(&greedy, 0, first, records, COUNT_OF(records), &size);
+        while (!atomic_load(&over) && wire_send(greedy.socket, NULL, bytes, size) == STATUS_FULL)
+            clock_sleep_until_ns(clock_monotonic_ns() + 100000);
+        free(bytes);
+    }
+    producer_close(&greedy);
+    return NULL;
+}
+
+// Says Hello again and again, each time for another run, and nonsense between.
+static void *be_noisy(void *ignored)
+{
+    (void)ignored;
+    struct producer noisy;
+    producer_open(&noisy, endpoint, 9002);
+    struct message message = {
+        .kind = MESSAGE_HELLO,
+        .hello = {.protocol = MESSAGE_PROTOCOL, .host = {4, "host"}, .device_count = 1}};
+    for (uint32_t i = 1; !atomic_load(&over); i++) {
+        size_t size = 0;
+        unsigned char *bytes = NULL;
+        memcpy(message.hello.run, noisy.run, sizeof noisy.run);
+        memcpy(message.hello.run + 8, &i, sizeof i);
+        if (codec_encode(&bytes, &size, &message, NULL) != STATUS_OK)
+            break;
+        (void)!wire_send(noisy.socket, NULL, bytes, size);
+        (void)!wire_send(noisy.socket, NULL, "nonsense", 8);
+        free(bytes);
+        clock_sleep_until_ns(clock_monotonic_ns() + 200000);
+    }
+    producer_close(&noisy);
+    return NULL;
+}
+
+// One step of a producer that keeps to the rules; whether it is done.
+static bool step(struct producer *peer, unsigned *said_at, unsigned pass)
+{
+    while (producer_await(peer, 0)) {
+        // Each Ack counts.
+    }
+    if (peer->next[0] > (uint64_t)BATCHES * BATCH)
+        return true;
+    if (*said_at != 0 && pass - *said_at < 500 && peer->acknowledged < peer->sequence)
+        return false; // it waits for an answer, a second about
+    if (peer->credit == 0 || peer->hello_wanted || *said_at == 0 || pass - *said_at >= 500) {
+        peer->hello_wanted = false;
+        producer_hello(peer, NULL, 0);
+    }
+    if (peer->credit > 0) {
+        const uint64_t next = peer->next[0] ? peer->next[0] : 1;
+        producer_batch(peer, 0, next, records, BATCH);
+    }
+    *said_at = pass;
+    return false;
+}
+
+static unsigned serve_crowd(uint64_t deadline_ns)
+{
+    static unsigned said_at[CROWD];
+    static bool done[CROWD];
+    unsigned finished = 0;
+    memset(said_at, 0, sizeof said_at);
+    memset(done, 0, sizeof done);
+    for (unsigned pass = 1; finished < CROWD && clock_monotonic_ns() < deadline_ns; pass++) {
+        for (unsigned i = 0; i < CROWD; i++) {
+            if (!done[i] && step(&crowd[i], &said_at[i], pass)) {
+                done[i] = true;
+                finished++;
+            }
+        }
+        clock_sleep_until_ns(clock_monotonic_ns() + 2000000);
+    }
+    return finished;
+}
+
+static int64_t peak_kilobytes(void)
+{
+    char name[64], line[256];
+    long long kilobytes = 0;
+    (void)snprintf(name, sizeof name, "/proc/%ld/status", (long)collector.pid);
+    FILE *file = fopen(name, "r");
+    assert_non_null(file);
+    while (fgets(line, sizeof line, file))
+        (void)sscanf(line, "VmHWM: %lld", &kilobytes);
+    assert_int_equal(fclose(file), 0);
+    return kilobytes;
+}
+
+// 500 that keep to the rules, one that sends without end, one that talks without end
+// and one that never reads: all 500 get everything stored.
+static void test_a_crowd_with_hostile_peers(void **state)
+{
+    (void)state;
+    pthread_t greedy, noisy;
+    struct producer stuck;
+    struct rlimit files; // of this process: a descriptor or two for each
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &files), 0);
+    files.rlim_cur = files.rlim_max;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &files), 0);
+    start(NULL, NULL);
+    assert_int_equal(wire_context_new(&context, NULL), STATUS_OK);
+    for (unsigned i = 0; i < CROWD; i++)
+        producer_open_in(&crowd[i], context, endpoint, NULL, 1 + i);
+    producer_open_in(&stuck, context, endpoint, NULL, 9003);
+    producer_hello(&stuck, NULL, 0);
+    producer_batch(&stuck, 0, 1, records, 100);
+    atomic_store(&over, false);
+    assert_int_equal(pthread_create(&greedy, NULL, be_greedy, NULL), 0);
+    assert_int_equal(pthread_create(&noisy, NULL, be_noisy, NULL), 0);
+    const unsigned finished = serve_crowd(clock_monotonic_ns() + PATIENCE_S * UINT64_C(1000000000));
+    atomic_store(&over, true);
+    assert_int_equal(pthread_join(greedy, NULL), 0);
+    assert_int_equal(pthread_join(noisy, NULL), 0);
+    print_message("peak %lld kB, over credit %lld, undecodable %lld\n", (long long)peak_kilobytes(),
+                  (long long)refusals("over_credit", -1), (long long)refusals("undecodable", -1));
+    assert_int_equal(finished, CROWD);
+    assert_true(refusals("undecodable", 0) > 0);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+    assert_true(peak_kilobytes() < 200 * 1024);
+#endif
+    for (unsigned i = 0; i < CROWD; i++)
+        producer_close(&crowd[i]);
+    producer_close(&stuck);
+    wire_context_free(context);
+    assert_int_equal(
+        integer("SELECT count(*) FROM (SELECT run, count(*) AS c, count(DISTINCT number)"
+                " AS d, max(number) AS m FROM inference GROUP BY run"
+                " HAVING c = 256 AND d = 256 AND m = 256)"),
+        CROWD);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(test_a_batch_that_is_too_large),
+        TEST(test_names_of_a_run),
+        TEST(test_runs_of_a_key),
+        TEST(test_connections_to_a_socket),
+        TEST(test_a_crowd_with_hostile_peers),
+    };
+    return cmocka_run_group_tests_name("collector_limits", tests, NULL, NULL);
+}
