@@ -1,11 +1,14 @@
 #include "tests/bench/bench.h"
 
+#include <arpa/inet.h>
 #include <dirent.h>
 #include <inttypes.h>
 #include <math.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "tests/support/folder.h"
@@ -164,6 +167,18 @@ double bench_process_seconds(pid_t process, double *busiest)
         *busiest = seconds > *busiest ? seconds : *busiest;
     }
     return all;
+}
+
+uint16_t bench_free_port(void)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof address;
+    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0 || bind(fd, (const struct sockaddr *)&address, size) != 0 ||
+        getsockname(fd, (struct sockaddr *)&address, &size) != 0)
+        bench_die("loopback", "no port");
+    (void)close(fd);
+    return ntohs(address.sin_port);
 }
 
 // ---- Beginning and end ------------------------------------------------------------------

@@ -26,7 +26,7 @@ struct sides {
     struct figures one_to_loop, eight_to_loop, sealed_to_loop, eight_to_victoria, crowd_to_eight;
     struct figures idle, peak_eight, peak_crowd, after_crowd; // bytes
     struct figures processor, busiest; // nanoseconds a record with 8 producers
-    bool has_victoria, has_sealed;
+    bool has_victoria;
     struct victoria_client client;
 };
 
@@ -60,15 +60,13 @@ static void run_round(const struct load *load, struct sides *sides)
     if (sides->has_victoria)
         figures_add(&sides->victoria, victoria_rate(load, &sides->client));
     add_crowd(load, INGEST_CROWD, false, &sides->crowd, &sides->peak_crowd, sides);
-    if (sides->has_sealed)
-        add_crowd(load, INGEST_PRODUCERS, true, &sides->sealed, NULL, sides);
+    add_crowd(load, INGEST_PRODUCERS, true, &sides->sealed, NULL, sides);
     add_crowd(load, 1, false, &sides->one, NULL, sides);
 
     figures_add(&sides->one_to_loop, last(&sides->one) / last(&sides->loop));
     figures_add(&sides->eight_to_loop, last(&sides->eight) / last(&sides->loop));
     figures_add(&sides->crowd_to_eight, last(&sides->crowd) / last(&sides->eight));
-    if (sides->has_sealed)
-        figures_add(&sides->sealed_to_loop, last(&sides->sealed) / last(&sides->loop));
+    figures_add(&sides->sealed_to_loop, last(&sides->sealed) / last(&sides->loop));
     if (sides->has_victoria)
         figures_add(&sides->eight_to_victoria, last(&sides->eight) / last(&sides->victoria));
 }
@@ -205,11 +203,8 @@ int main(int argc, char **argv)
     make_records(records, settings.records);
     const struct load load = {bench_open("bench_ingest"), records, settings.records};
     sides.has_victoria = !settings.no_victoria && victoria_exists();
-    sides.has_sealed = crowd_is_possible(&(struct crowd){.sealed = true});
     if (!settings.no_victoria && !sides.has_victoria)
         fprintf(stderr, "bench_ingest: victoria-metrics is not installed: not compared\n");
-    if (!sides.has_sealed)
-        fprintf(stderr, "bench_ingest: no CURVE in this build: not measured\n");
     if (sides.has_victoria)
         sides.client = victoria_best_client(&load);
     for (unsigned i = 0; i < settings.rounds; i++)

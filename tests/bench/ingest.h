@@ -37,8 +37,6 @@ struct crowd_result {
     double busiest_ns;    // and of its threads the busiest
 };
 
-// Fails where the build cannot do it (sealed).
-bool crowd_is_possible(const struct crowd *crowd);
 void crowd_rate(const struct load *load, const struct crowd *crowd, struct crowd_result *result);
 
 // victoria-metrics, which takes the records as Influx lines over HTTP: one line a

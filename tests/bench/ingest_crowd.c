@@ -5,10 +5,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "common/store/database.h"
 #include "common/sys/clock.h"
+#include "common/wire/keys.h"
 #include "tests/bench/bench.h"
 #include "tests/bench/ingest.h"
 #include "tests/support/daemon.h"
@@ -46,15 +48,12 @@ struct crowd_run {
     const struct load *load;
     unsigned lane_count;
     uint64_t records; // of all producers
+    struct wire_pass pass;
+    bool sealed; // by it
     char path[FOLDER_PATH_SIZE], address[FOLDER_PATH_SIZE + 8], endpoint[FOLDER_PATH_SIZE + 16];
     struct daemon daemon;
     struct lane lanes[LANES_MAX];
 };
-
-bool crowd_is_possible(const struct crowd *crowd)
-{
-    return !crowd->sealed;
-}
 
 // ---- Preparing --------------------------------------------------------------------------
 
@@ -95,7 +94,8 @@ static void open_lane(struct crowd_run *run, struct lane *lane, unsigned count, 
     lane->count = count;
     for (unsigned i = 0; i < count; i++) {
         struct producer *producer = &lane->senders[i].producer;
-        producer_open_in(producer, lane->context, run->endpoint, NULL, place + i + 1);
+        producer_open_in(producer, lane->context, run->endpoint, run->sealed ? &run->pass : NULL,
+                         place + i + 1);
         greet(producer);
     }
 }
@@ -178,12 +178,39 @@ static void *run_lane(void *context)
 
 // ---- The collector ----------------------------------------------------------------------
 
+// Keys for both sides, and the list that lets the producers in: one key for all.
+static void make_keys(struct crowd_run *run, const char *key, const char *list)
+{
+    struct error err = {0};
+    struct wire_keypair server;
+    char text[WIRE_KEY_TEXT_SIZE];
+    FILE *file = fopen(list, "w");
+    if (!file || keys_create(&server, key, "bench", &err) != STATUS_OK ||
+        wire_keypair_new(&run->pass.own, &err) != STATUS_OK)
+        bench_die("keys", err.text);
+    memcpy(run->pass.server_key, server.public_key, sizeof run->pass.server_key);
+    fprintf(file, "%s producer bench\n", wire_key_text(text, run->pass.own.public_key));
+    if (fchmod(fileno(file), 0600) != 0 || fclose(file) != 0)
+        bench_die("keys", "not written");
+}
+
 static void start_daemon(struct crowd_run *run, const struct load *load)
 {
+    char key[FOLDER_PATH_SIZE], list[FOLDER_PATH_SIZE];
+    const char *argv[] = {INFERSTATD, "--db", run->path,           "--listen", run->address,
+                          "--key",    key,    "--authorized-keys", list,       NULL};
     (void)folder_path(run->path, load->folder, "collector.db");
-    (void)snprintf(run->address, sizeof run->address, "ipc://%s", load->folder);
-    (void)snprintf(run->endpoint, sizeof run->endpoint, "%s/ingest", run->address);
-    const char *const argv[] = {INFERSTATD, "--db", run->path, "--listen", run->address, NULL};
+    (void)folder_path(key, load->folder, "server.key");
+    (void)folder_path(list, load->folder, "keys");
+    if (run->sealed) {
+        make_keys(run, key, list);
+        (void)snprintf(run->address, sizeof run->address, "tcp://127.0.0.1:%u", bench_free_port());
+        (void)snprintf(run->endpoint, sizeof run->endpoint, "%s", run->address);
+    } else {
+        (void)snprintf(run->address, sizeof run->address, "ipc://%s", load->folder);
+        (void)snprintf(run->endpoint, sizeof run->endpoint, "%s/ingest", run->address);
+        argv[5] = NULL;
+    }
     if (!daemon_start(&run->daemon, argv))
         bench_die("inferstatd", run->daemon.output);
 }
@@ -239,12 +266,21 @@ static void rest(unsigned seconds)
     (void)nanosleep(&time, NULL);
 }
 
+static void remove_files(const struct load *load)
+{
+    static const char *const names[] = {"collector.db", "server.key", "server.key.pub", "keys"};
+    char path[FOLDER_PATH_SIZE];
+    for (unsigned i = 0; i < sizeof names / sizeof *names; i++)
+        (void)remove(folder_path(path, load->folder, names[i]));
+}
+
 void crowd_rate(const struct load *load, const struct crowd *crowd, struct crowd_result *result)
 {
     struct crowd_run *run = calloc(1, sizeof *run);
     if (!run)
         bench_die("producers", "out of memory");
     run->load = load;
+    run->sealed = crowd->sealed;
     start_daemon(run, load);
     result->idle_bytes = bench_resident(run->daemon.pid);
     open_lanes(run, crowd->producers);
@@ -266,6 +302,6 @@ void crowd_rate(const struct load *load, const struct crowd *crowd, struct crowd
     if (daemon_end(&run->daemon, SIGTERM) != 0)
         bench_die("inferstatd", run->daemon.output);
     check_stored(run);
-    (void)remove(run->path);
+    remove_files(load);
     free(run);
 }

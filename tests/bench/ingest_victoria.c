@@ -129,18 +129,6 @@ static char *get(uint16_t port, const char *path)
 
 // ---- The program ----------------------------------------------------------------------
 
-static uint16_t free_port(void)
-{
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t size = sizeof address;
-    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd < 0 || bind(fd, (const struct sockaddr *)&address, size) != 0 ||
-        getsockname(fd, (struct sockaddr *)&address, &size) != 0)
-        bench_die("victoria-metrics", "no port for it");
-    (void)close(fd);
-    return ntohs(address.sin_port);
-}
-
 static void run_program(const struct victoria *victoria)
 {
     char data[FOLDER_PATH_SIZE + 32], listen[64];
@@ -157,7 +145,7 @@ static void start_program(struct victoria *victoria, const struct load *load)
     const struct timespec moment = {.tv_nsec = 20000000};
     const uint64_t deadline = clock_monotonic_ns() + READY_S * UINT64_C(1000000000);
     (void)folder_path(victoria->folder, load->folder, "victoria");
-    victoria->port = free_port();
+    victoria->port = bench_free_port();
     victoria->pid = fork();
     if (victoria->pid == 0)
         run_program(victoria);
