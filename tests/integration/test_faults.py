@@ -16,8 +16,8 @@ import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from faults import (ACKNOWLEDGED_ELSEWHERE, CLOSED, FLAT_OUT, KILLED, OPEN, SANITIZED,  # noqa: E402
-                    SHIFT_CLOCK, SILENT, SPOOL_FULL, WORKER, Engine, FaultCase)
+from faults import (ACKNOWLEDGED_ELSEWHERE, CLOSED, KILLED, OPEN, SANITIZED,  # noqa: E402
+                    SHIFT_CLOCK, SILENT, WORKER, FaultCase, main)
 
 ROUNDS = int(os.environ.get("INFERSTAT_TEST_ROUNDS", "24" if SANITIZED else "200"))
 ROUNDS_BETWEEN_CHECKS = 25
@@ -308,4 +308,4 @@ class RebootTest(FaultCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main()

@@ -133,5 +133,6 @@ class Hosts:
     def close(self):
         self.wire.stop()
         for host in ("near", "far"):
+            run("ip", "link", "del", host)
             run("ip", "netns", "del", host)
         run("umount", "--lazy", "/run")
