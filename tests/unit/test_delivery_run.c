@@ -150,6 +150,10 @@ static void test_a_life(void **state)
     assert_int_equal(run.lanes[0].produced, 21);
     (void)part(21, false);
     assert_int_equal(run.end, RECORD_RUN_END_CLOSED);
+    const struct delivery_stream more = {.stream = 0, .produced = 22};
+    (void)take(
+        &(struct delivery_message){.kind = DELIVERY_BATCH, .streams = &more, .stream_count = 1});
+    assert_int_equal(run.end, RECORD_RUN_END_OPEN); // it has made more since
 }
 
 static void test_names(void **state)

@@ -101,6 +101,29 @@ enum sim_fault {
     X(UNGREETED, "takes batches of runs that have not greeted it")                                 \
     X(STRANGERS_HEARD, "listens to anybody about any run")
 
+// What came of it all.
+#define SIM_OUTCOMES(X)                                                                            \
+    X(runs)                                                                                        \
+    X(replays)                                                                                     \
+    X(closed)                                                                                      \
+    X(killed)                                                                                      \
+    X(stored)                                                                                      \
+    X(spooled)                                                                                     \
+    X(duplicates)                                                                                  \
+    X(spool_full)                                                                                  \
+    X(spool_damaged)                                                                               \
+    X(acknowledged_elsewhere)                                                                      \
+    X(refused)                                                                                     \
+    X(host_lost)                                                                                   \
+    X(ring_full)
+
+enum sim_outcome {
+#define SIM_OUTCOME_ENUM(name) SIM_OUTCOME_##name,
+    SIM_OUTCOMES(SIM_OUTCOME_ENUM)
+#undef SIM_OUTCOME_ENUM
+        SIM_OUTCOME_COUNT
+};
+
 enum sim_plant {
 #define SIM_PLANT_ENUM(name, text) SIM_PLANT_##name,
     SIM_PLANTS(SIM_PLANT_ENUM)
@@ -160,7 +183,11 @@ struct sim_process {
     uint64_t leave_at_ns;
     bool contact_known, in_contact, closed_told;
     struct clock_offset offset;
-    uint32_t spoken_to;            // the collector's version, as it said last
+    uint32_t spoken_to; // the collector's version, as it said last
+    // What is under way, and how much may be.
+    struct sim_set flying[SIM_STREAMS];
+    uint64_t last_sequence[SIM_STREAMS];
+    uint32_t credit;
     unsigned char first_store[16]; // for plants
     bool first_store_known;
     uint64_t sent_to[SIM_STREAMS], believed[SIM_STREAMS];
@@ -233,7 +260,7 @@ struct sim_collector {
     struct delivery_run run;
     bool cached; // `run` is what the store has of it, and more
     uint32_t protocol;
-    uint32_t credit, credit_max;
+    uint32_t credit;
     bool disk_full;
     struct sim_ack acks[SIM_ACKS];
     size_t ack_count;
@@ -249,7 +276,8 @@ struct sim {
     unsigned faults[SIM_FAULT_COUNT]; // chances
     uint64_t happened[SIM_FAULT_COUNT];
     bool quiet;
-    uint64_t now_ns, steps, runs;
+    uint64_t now_ns, steps;
+    uint64_t outcomes[SIM_OUTCOME_COUNT];      // records, runs
     int64_t host_ahead_ns, collector_ahead_ns; // of the true time
     uint64_t host_clock_set_ns;                // when, last
     uint64_t produced_at_end[SIM_STREAMS];     // the most it ever was
@@ -279,6 +307,7 @@ bool sim_live(struct sim *sim, uint64_t seed, enum sim_plant plant, uint64_t ste
               uint64_t trace_from);
 
 const char *sim_fault_name(enum sim_fault fault);
+const char *sim_outcome_name(enum sim_outcome outcome);
 const char *sim_plant_text(enum sim_plant plant);
 
 // ---- Between the parts --------------------------------------------------------------------

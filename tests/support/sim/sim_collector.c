@@ -25,7 +25,7 @@ void sim_collector_init(struct sim *sim)
     new_store(sim, &collector->durable);
     collector->working = collector->durable;
     collector->protocol = sim_strikes(sim, SIM_FAULT_upgrade) ? 1 : DELIVERY_PROTOCOL;
-    collector->credit = collector->credit_max = 2 * sim->batch_records;
+    collector->credit = 2 * sim->batch_records;
 }
 
 void sim_collector_deinit(struct sim *sim)
@@ -161,6 +161,7 @@ static void store_records(struct sim *sim, const struct sim_packet *packet,
         sim_check(sim, !sim_set_has(&lane->dropped, number), "what was dropped is not stored");
     }
     sim_set_add(&lane->rows, step->first, step->last);
+    sim->outcomes[SIM_OUTCOME_stored] += step->last - step->first + 1;
     lane->stored += (int64_t)(step->last - step->first + 1);
 }
 
@@ -206,6 +207,15 @@ static void drop_records(struct sim *sim, uint32_t stream, uint64_t first, uint6
                   "nothing is dropped without a cause");
     }
     sim_set_add(&lane->dropped, first, last);
+    static const enum sim_outcome outcomes[DELIVERY_REASON_COUNT] = {
+        [DELIVERY_UNSPECIFIED] = SIM_OUTCOME_spool_damaged, // in the words of version 1
+        [DELIVERY_SPOOL_FULL] = SIM_OUTCOME_spool_full,
+        [DELIVERY_SPOOL_DAMAGED] = SIM_OUTCOME_spool_damaged,
+        [DELIVERY_ACKNOWLEDGED_ELSEWHERE] = SIM_OUTCOME_acknowledged_elsewhere,
+        [DELIVERY_REFUSED] = SIM_OUTCOME_refused,
+        [DELIVERY_HOST_LOST] = SIM_OUTCOME_host_lost,
+    };
+    sim->outcomes[outcomes[reason]] += last - first + 1;
 }
 
 static void store_or_refuse(struct sim *sim, const struct sim_packet *packet,
@@ -249,6 +259,7 @@ static void take_steps(struct sim *sim, const struct sim_packet *packet,
     struct delivery_run *run = &collector->run;
     struct delivery_taking taking;
     struct delivery_step step;
+    const int64_t duplicates = run->duplicates;
     sim_check(sim, delivery_take(&taking, run, head) == STATUS_OK, "a message is taken");
     while (delivery_take_next(&taking, &step)) {
         const uint32_t stream =
@@ -269,6 +280,7 @@ static void take_steps(struct sim *sim, const struct sim_packet *packet,
             break;
         }
     }
+    sim->outcomes[SIM_OUTCOME_duplicates] += (uint64_t)(run->duplicates - duplicates);
     if (sim->plant == SIM_PLANT_DROP_WINS)
         for (size_t i = 0; i < head->drop_count; i++)
             if (head->drops[i].last <
@@ -464,17 +476,12 @@ void sim_collector_faults(struct sim *sim)
         collector->disk_full = !collector->disk_full;
     if (sim_chance(sim, 5))
         delivery_run_silence(&collector->run);
-    if (sim_chance(sim, 20)) {
+    if (sim_chance(sim, 20))
         collector->credit = (uint32_t)sim_below(sim, 4 * sim->batch_records);
-        if (collector->credit > collector->credit_max)
-            collector->credit_max = collector->credit;
-    }
 }
 
 void sim_collector_mend(struct sim *sim)
 {
     sim->collector.disk_full = false;
     sim->collector.credit = 2 * sim->batch_records;
-    if (sim->collector.credit > sim->collector.credit_max)
-        sim->collector.credit_max = sim->collector.credit;
 }

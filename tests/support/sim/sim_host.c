@@ -27,13 +27,19 @@ static void ring_release(struct sim_run *run, uint32_t stream, uint64_t last)
     run->ring_released[stream] = max_u64(run->ring_released[stream], last);
 }
 
+static void give_up(struct sim *sim, const struct delivery_range *range)
+{
+    sim_check(sim, delivery_producer_lost(sim->process.producer, range) == STATUS_OK,
+              "a loss is taken");
+    sim_set_remove(&sim->process.flying[range->stream], range->first, range->last);
+}
+
 static void tell_losses(struct sim *sim)
 {
     struct delivery_range range;
     while (sim->run.has_spool && sim_spool_next_lost(sim, &range))
         if (sim->plant != SIM_PLANT_EVICTION_UNTOLD)
-            sim_check(sim, delivery_producer_lost(sim->process.producer, &range) == STATUS_OK,
-                      "a loss is taken");
+            give_up(sim, &range);
 }
 
 // A stream of a dead run.  What lies in the spool and in the ring too is taken from
@@ -93,6 +99,7 @@ void sim_process_start(struct sim *sim, bool replays)
 {
     struct sim_process *process = &sim->process;
     sim_trace(sim, "process: starts%s", replays ? " to replay" : "");
+    sim->outcomes[SIM_OUTCOME_replays] += replays;
     *process = (struct sim_process){.alive = true, .replays = replays};
     process->first_connection = sim->network.connections + 1;
     process->old_version = !replays && !sim->run.has_spool && sim->faults[SIM_FAULT_upgrade] % 2;
@@ -158,6 +165,7 @@ static void produce_one(struct sim *sim, uint32_t stream)
     struct sim_run *run = &sim->run;
     if (run->produced[stream] - run->ring_released[stream] == run->ring_records) {
         run->unnumbered[stream]++;
+        sim->outcomes[SIM_OUTCOME_ring_full]++;
         return;
     }
     if (run->produced[stream] == SIM_NUMBERS)
@@ -205,6 +213,41 @@ static int read_record(struct sim *sim, uint32_t stream, uint64_t number)
     return run->has_spool ? sim_spool_at(sim, stream, number) : -1;
 }
 
+// ---- Credit ---------------------------------------------------------------------------------
+
+static unsigned count_flying(const struct sim_process *process)
+{
+    unsigned count = 0;
+    for (size_t i = 0; i < SIM_STREAMS; i++)
+        count += sim_set_count(&process->flying[i]);
+    return count;
+}
+
+static void note_sent(struct sim *sim, const struct delivery_action *action)
+{
+    struct sim_process *process = &sim->process;
+    if (action->kind == DELIVERY_SEND_HELLO)
+        memset(process->flying, 0, sizeof process->flying);
+    if (action->kind != DELIVERY_SEND_BATCH)
+        return;
+    sim_set_add(&process->flying[action->stream], action->first, action->last);
+    process->last_sequence[action->stream] = action->sequence;
+    sim_check(sim, count_flying(process) <= process->credit, "no more is under way than may be");
+}
+
+// What was answered is under way no longer, stored or lost.
+static void note_answered(struct sim_process *process, const struct delivery_ack *ack)
+{
+    process->credit = ack->credit;
+    for (size_t i = 0; i < ack->next_count; i++) {
+        const struct delivery_next *next = &ack->next[i];
+        if (next->next > 1)
+            sim_set_remove(&process->flying[next->stream], 1, next->next - 1);
+        if (ack->sequence >= process->last_sequence[next->stream])
+            process->flying[next->stream] = (struct sim_set){0};
+    }
+}
+
 // ---- Sending --------------------------------------------------------------------------------
 
 static void fill(struct sim *sim, struct sim_packet *packet, const struct delivery_action *action)
@@ -243,8 +286,7 @@ static void give_up_hole(struct sim *sim, uint32_t stream, uint64_t first, uint6
     tell_losses(sim);
     sim_trace(sim, "process: %u:%llu-%llu are not there", stream, (unsigned long long)first,
               (unsigned long long)hole.last);
-    sim_check(sim, delivery_producer_lost(sim->process.producer, &hole) == STATUS_OK,
-              "a hole is taken");
+    give_up(sim, &hole);
 }
 
 static bool fill_records(struct sim *sim, struct sim_packet *packet,
@@ -268,8 +310,7 @@ static void check_batch(struct sim *sim, const struct delivery_action *action)
               action->first <= action->last && action->stream < SIM_STREAMS &&
                   action->last <= sim->run.produced[action->stream],
               "what is sent was produced");
-    sim_check(sim, records <= sim->batch_records && records <= sim->collector.credit_max,
-              "a batch is not too large");
+    sim_check(sim, records <= sim->batch_records, "a batch is not too large");
 }
 
 static void plant_held_drop(struct sim *sim, struct sim_packet *packet)
@@ -311,6 +352,7 @@ static void send(struct sim *sim, const struct delivery_action *action)
         delivery_producer_unsent(process->producer, action, sim->now_ns);
         return;
     }
+    note_sent(sim, action);
     plant_held_drop(sim, packet);
     sim_trace(sim, "process: sends %d #%llu %u:%llu-%llu, %zu dropped", (int)action->kind,
               (unsigned long long)action->sequence, action->stream,
@@ -361,6 +403,7 @@ static void spool(struct sim *sim, const struct delivery_action *action)
     sim_trace(sim, "process: spools %u:%llu-%llu%s", action->stream,
               (unsigned long long)action->first, (unsigned long long)action->last,
               done ? "" : " in vain");
+    sim->outcomes[SIM_OUTCOME_spooled] += done ? action->last - action->first + 1 : 0;
     if (!sim->process.alive || ends_here(sim))
         return;
     delivery_producer_spooled(producer, action, done, sim->now_ns);
@@ -397,6 +440,8 @@ static void finish(struct sim *sim)
     // The Ack may be of a store that was replaced while it was on its way.
     sim->ended_elsewhere = !sim_is_over(sim) && sim->collector.changed_ns &&
                            sim->now_ns - sim->collector.changed_ns < 200 * SIM_STEP_NS;
+    sim->outcomes[sim->collector.durable.end == RECORD_RUN_END_KILLED ? SIM_OUTCOME_killed
+                                                                      : SIM_OUTCOME_closed]++;
     sim->run.removed = true;
     sim->run.has_rings = false;
     sim->run.spool = (struct sim_spool){0};
@@ -452,6 +497,8 @@ static void hear(struct sim *sim, struct sim_packet *packet)
     packet->ack.next = packet->next;
     const enum status status =
         delivery_producer_ack(process->producer, &packet->ack, sim->now_ns, received_ns);
+    if (status == STATUS_OK && !packet->ack.hello_wanted)
+        note_answered(process, &packet->ack);
     if (status == STATUS_OK && packet->ack.sequence == 0 && !packet->ack.hello_wanted)
         process->spoken_to = packet->ack.protocol;
     sim_trace(sim, "process: hears %llu, %s", (unsigned long long)packet->ack.sequence,

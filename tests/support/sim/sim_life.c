@@ -15,6 +15,12 @@ static const struct {
 #undef FAULT_ROW
 };
 
+static const char *const outcomes[] = {
+#define OUTCOME_NAME(name) #name,
+    SIM_OUTCOMES(OUTCOME_NAME)
+#undef OUTCOME_NAME
+};
+
 static const char *const plants[] = {
 #define PLANT_TEXT(name, text) text,
     SIM_PLANTS(PLANT_TEXT)
@@ -24,6 +30,11 @@ static const char *const plants[] = {
 const char *sim_fault_name(enum sim_fault fault)
 {
     return faults[fault].name;
+}
+
+const char *sim_outcome_name(enum sim_outcome outcome)
+{
+    return outcomes[outcome];
 }
 
 const char *sim_plant_text(enum sim_plant plant)
@@ -103,7 +114,7 @@ static void begin_run(struct sim *sim)
     memset(sim->perished, 0, sizeof sim->perished);
     memset(sim->produced_at_end, 0, sizeof sim->produced_at_end);
     sim->ended_elsewhere = false;
-    sim->runs++;
+    sim->outcomes[SIM_OUTCOME_runs]++;
     run->stream_count = 1 + sim_below(sim, SIM_STREAMS);
     run->has_rings = true;
     run->ring_records = (uint32_t)(4 + sim_below(sim, SIM_RING - 3));
