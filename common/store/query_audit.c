@@ -17,6 +17,7 @@ static const struct answer_column columns[] = {
     {"dropped_ring_full", UNIT_COUNT},
     {"dropped_spool_full", UNIT_COUNT},
     {"dropped_spool_damaged", UNIT_COUNT},
+    {"dropped_host_lost", UNIT_COUNT},
     {"dropped_refused", UNIT_COUNT},
     {"dropped_acknowledged_elsewhere", UNIT_COUNT},
     {"dropped_unspecified", UNIT_COUNT},
@@ -39,6 +40,7 @@ static void set_drops(struct result *answer, const struct audit_run *run)
     } drops[] = {
         {"dropped_spool_full", DELIVERY_SPOOL_FULL},
         {"dropped_spool_damaged", DELIVERY_SPOOL_DAMAGED},
+        {"dropped_host_lost", DELIVERY_HOST_LOST},
         {"dropped_refused", DELIVERY_REFUSED},
         {"dropped_acknowledged_elsewhere", DELIVERY_ACKNOWLEDGED_ELSEWHERE},
         {"dropped_unspecified", DELIVERY_UNSPECIFIED},
