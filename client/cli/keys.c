@@ -1,6 +1,7 @@
 #include "client/cli/keys.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #include "common/core/text.h"
 #include "common/wire/keys.h"
@@ -9,7 +10,8 @@ enum status cli_key_read(char key[WIRE_KEY_TEXT_SIZE], const char *word, const c
                          struct error *err)
 {
     unsigned char bytes[1][WIRE_KEY_SIZE];
-    if (wire_key_parse(bytes[0], word)) {
+    // A path may look like a key; a key that is the name of a file does not happen.
+    if (access(word, F_OK) != 0 && wire_key_parse(bytes[0], word)) {
         (void)wire_key_text(key, bytes[0]);
         return STATUS_OK;
     }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #include "common/wire/keys.h"
 #include "common/wire/text_file.h"
@@ -97,7 +98,8 @@ static enum status find_server_keys(struct keyring *ring, const struct address *
     const char *named = option_or_environment(options->server_key, "INFERSTAT_SERVER_KEY");
     if (!named)
         return read_lists(ring, address, err);
-    if (wire_key_parse(ring->keys[0], named)) {
+    // A path may look like a key; a key that is the name of a file does not happen.
+    if (access(named, F_OK) != 0 && wire_key_parse(ring->keys[0], named)) {
         ring->count = 1;
         return STATUS_OK;
     }

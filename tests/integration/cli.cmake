@@ -2,3 +2,4 @@
 inferstat_script_test(cli.man test_man.sh LABELS cli)
 inferstat_script_test(cli.live test_cli.sh LABELS cli)
 inferstat_script_test(cli.audit test_audit.sh LABELS cli)
+inferstat_script_test(cli.keys test_keys.sh LABELS cli)

@@ -1,0 +1,122 @@
+#!/usr/bin/env bash
+# Keys from the command line: made, known, admitted, refused, replaced and revoked,
+# with a real collector that listens over TCP.
+. "$(dirname "$0")/../support/lib.sh"
+
+export XDG_CONFIG_HOME=$WORK/config
+unset INFERSTAT_KEY INFERSTAT_SERVER_KEY
+
+# ---- Making keys ------------------------------------------------------------------------
+
+expect_exit 0 "$INFERSTAT" keygen
+expect_text "$WORK/out" "$WORK/config/inferstat/key"
+[ "$(stat -c %a "$WORK/config/inferstat/key")" = 600 ] || fail "a secret key is not the user's alone"
+[ "$(stat -c %a "$WORK/config/inferstat")" = 700 ] || fail "the folder is not the user's alone"
+own=$WORK/config/inferstat/key.pub
+cp "$own" "$WORK/first.pub"
+expect_exit 4 "$INFERSTAT" keygen
+expect_text "$WORK/err" "is there already, and stays"
+cmp "$own" "$WORK/first.pub" || fail "a key was replaced unasked"
+expect_exit 0 "$INFERSTAT" keygen --force --json
+cmp -s "$own" "$WORK/first.pub" && fail "--force made no new key"
+cmp "$own.old" "$WORK/first.pub" || fail "--force does not keep the old key"
+python3 -c 'import json, sys
+made = json.load(open(sys.argv[1]))
+words = open(sys.argv[2]).readline().split()
+assert made["public_key"] == words[0] and len(words[0]) == 40, made' "$WORK/out" "$own" || fail "--json"
+expect_exit 0 "$INFERSTAT" keygen --server "$WORK/server.key"
+expect_text "$WORK/out" "inferstat trust tcp://HOST:PORT '$(cut -d' ' -f1 "$WORK/server.key.pub")'"
+
+# ---- A collector that asks for them -------------------------------------------------------
+
+# A few ports that are free now, and a collector on them and on its folder.
+tcp=
+for port in 27571 28571 29571 31571 32571 33571; do
+  start collector "$INFERSTATD" --listen "$COLLECTOR" --listen "tcp://127.0.0.1:$port" \
+    --db "$DB" --key "$WORK/server.key" --authorized-keys "$WORK/authorized"
+  up() { ! running collector || [ -S "$WORK/c/live" ]; }
+  wait_until 20 up
+  if running collector; then
+    tcp=tcp://127.0.0.1:$port
+    break
+  fi
+  wait_ended collector 20 4
+done
+[ -n "$tcp" ] || fail "no port is free"
+ping() { "$INFERSTAT" --collector "$tcp" --timeout 1s ping; }
+owner() { "$INFERSTAT" --collector "$COLLECTOR" "$@"; }
+
+expect_exit 3 owner keys
+expect_text "$WORK/err" "there are no keys yet"
+# Loopback without a known key is spoken to plainly, which this one does not take.
+expect_exit 4 "$INFERSTAT" --collector "$tcp" --timeout 500ms ping
+expect_exit 0 "$INFERSTAT" trust "$tcp" "$WORK/server.key.pub"
+expect_text "$WORK/out" "now knows that key"
+expect_exit 0 "$INFERSTAT" trust "$tcp" "$WORK/server.key.pub"
+expect_text "$WORK/out" "knows that key already"
+[ "$(wc -l <"$WORK/config/inferstat/known_collectors")" -eq 1 ] || fail "a line came twice"
+
+expect_exit 4 ping
+expect_text "$WORK/err" "it refuses this key"
+expect_text "$WORK/err" "inferstat authorize '$(cut -d' ' -f1 "$own")' --role reader"
+
+expect_exit 0 owner authorize "$own" --role reader --name reader.1
+expect_text "$WORK/out" "reader.1"
+admitted() { ping; }
+wait_until 20 admitted
+expect_exit 3 "$INFERSTAT" --collector "$tcp" summary
+expect_exit 4 "$INFERSTAT" --collector "$tcp" --timeout 2s keys # a reader is no admin
+expect_exit 4 "$INFERSTAT" --collector "$tcp" --timeout 2s clear --yes
+expect_exit 2 owner authorize "$own" --role reader --name 'not a name'
+expect_exit 2 owner authorize "$WORK/first.pub" --role reader --name reader.1 # another key's name
+expect_exit 0 owner keys --json
+python3 -c 'import json, sys
+rows = json.load(open(sys.argv[1]))["rows"]
+assert [(row["name"], row["roles"]) for row in rows] == [("reader.1", "reader")], rows' "$WORK/out" || fail "keys --json"
+
+# An admin may do over TCP what the owner may; a replaced key is named.
+expect_exit 0 owner authorize "$own" --role admin --name admin.1
+expect_exit 0 "$INFERSTAT" --collector "$tcp" --timeout 5s authorize "$WORK/first.pub" \
+  --role producer,reader --name gpu07 --replaces "$own"
+expect_exit 0 "$INFERSTAT" --collector "$tcp" --timeout 5s keys
+expect_text "$WORK/out" "producer,reader"
+
+# ---- Reporting with a key ---------------------------------------------------------------------
+
+"$WORKER" make-model --shape tiny "$WORK/tiny.gguf" >/dev/null 2>&1
+if "$WORKER" --help 2>&1 | grep -q -- --server-key; then
+  "$WORKER" --collector "$tcp" --key "$WORK/config/inferstat/key.old" llm --model "$WORK/tiny.gguf" \
+    --requests 3 --tokens 4 >/dev/null 2>"$WORK/worker.log" || fail "the worker failed"
+  three() { has_rows inference 3; }
+  wait_until 20 three
+fi
+
+# ---- Revoking ------------------------------------------------------------------------------------
+
+start tail "$INFERSTAT" --collector "$tcp" tail --json
+expect_exit 3 owner revoke nobody
+expect_exit 0 owner revoke admin.1
+refused() { ! ping 2>"$WORK/err" && grep -q "it refuses this key\|not, or no longer\|no longer" "$WORK/err"; }
+wait_until 20 refused
+expect_exit 0 owner keys --csv
+[ "$(wc -l <"$WORK/out")" -eq 2 ] || fail "not one key is left"
+expect_exit 0 owner authorize "$own" --role reader --name reader.2
+wait_until 20 admitted # without anything being started anew
+stop tail INT
+
+# ---- Another collector in its place ------------------------------------------------------------
+
+stop collector
+expect_exit 0 "$INFERSTAT" keygen --server "$WORK/other.key"
+start collector "$INFERSTATD" --listen "$tcp" --db "$DB" --key "$WORK/other.key" \
+  --authorized-keys "$WORK/authorized"
+strange() { ! ping 2>"$WORK/err" && grep -q "another key than the one known here" "$WORK/err"; }
+wait_until 20 strange
+# A path of 40 characters may look like a key, and is a path.
+path=$WORK/other.key.pub
+if [ ${#WORK} -lt 38 ]; then
+  path=$WORK/$(printf '%*s' $((39 - ${#WORK})) '' | tr ' ' a)
+  cp "$WORK/other.key.pub" "$path"
+fi
+expect_exit 0 "$INFERSTAT" trust --force "$tcp" "$path"
+wait_until 20 admitted
