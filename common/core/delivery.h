@@ -1,5 +1,6 @@
 // The delivery protocol as pure state machines: inputs in, actions out, time
-// passed in.  The rules are in proto/inferstat.proto under "Delivery".
+// passed in.  The rules are in proto/inferstat.proto under "Delivery".  The
+// collector's machine is in delivery_run.h.
 //
 // The producer's machine decides what to send when, what may be freed, and what
 // has to be given up as a dropped range.  It holds no records: its driver reads
@@ -194,7 +195,9 @@ const struct delivery_stream *delivery_producer_streams(const struct delivery_pr
 uint64_t delivery_producer_acknowledged(const struct delivery_producer *producer); // records
 uint64_t delivery_producer_invalid_acks(const struct delivery_producer *producer);
 
-// ---- Collector ---------------------------------------------------------------
+// ---- Collector ----------------------------------------------------------------
+
+// The machine is in delivery_run.h; these are its rules for one offer.
 
 // What to do with records first..last of a stream whose next wanted is `next`.
 enum delivery_verdict {
@@ -209,9 +212,5 @@ enum delivery_verdict delivery_offer(uint64_t next, uint64_t first, uint64_t las
 // The part of a dropped range that moves `next`: clips what is already stored
 // or dropped away.  False when nothing is left or the range starts beyond next.
 bool delivery_offer_drop(uint64_t next, struct delivery_range *range);
-
-// Whether a run may be closed: every stream's next is beyond what it produced.
-// The arrays are parallel, `count` long.
-bool delivery_complete(const uint64_t *next, const uint64_t *produced, size_t count);
 
 #endif

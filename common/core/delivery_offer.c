@@ -1,4 +1,4 @@
-// The collector's half of the delivery protocol: what to do with what is offered.
+// What to do with what is offered, and why records are not in a store.
 #include "common/core/delivery.h"
 
 #include <assert.h>
@@ -36,13 +36,5 @@ bool delivery_offer_drop(uint64_t next, struct delivery_range *range)
     if (range->last < next || range->first > next)
         return false;
     range->first = next;
-    return true;
-}
-
-bool delivery_complete(const uint64_t *next, const uint64_t *produced, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        if (next[i] <= produced[i])
-            return false;
     return true;
 }

@@ -532,6 +532,29 @@ static void test_a_killed_run_is_replayed(void **state)
     assert_int_equal(integer("SELECT \"end\" FROM run"), RECORD_RUN_END_KILLED);
 }
 
+// What the run had made and nobody has any longer is in the ledger, with its reason.
+static void test_a_host_takes_records_with_it(void **state)
+{
+    (void)state;
+    hello();
+    static const struct delivery_stream five_made[] = {{.produced = 5}};
+    struct message batch = operations(1, 2);
+    batch.batch.streams = five_made;
+    batch.batch.stream_count = COUNT_OF(five_made);
+    group(&batch, false);
+    const struct message goodbye = killed_goodbye();
+    group(&goodbye, false); // it may come from a process that has them still
+    assert_int_equal(integer("SELECT \"end\" FROM run"), RECORD_RUN_END_OPEN);
+    replay_hello();
+    group(&goodbye, false);
+    assert_true(closed_in_last_ack());
+    assert_int_equal(integer("SELECT first = 3 AND last = 5 AND reason = 6 FROM range"
+                             " WHERE state = 1"),
+                     1);
+    assert_int_equal(integer("SELECT balanced FROM v_ledger"), 1);
+    assert_int_equal(integer("SELECT \"end\" FROM run"), RECORD_RUN_END_KILLED);
+}
+
 static void test_a_run_that_said_goodbye_was_not_killed(void **state)
 {
     (void)state;
@@ -867,6 +890,7 @@ int main(void)
         TEST(test_more_streams_than_allowed),
         TEST(test_a_goodbye_counts_once),
         TEST(test_a_killed_run_is_replayed),
+        TEST(test_a_host_takes_records_with_it),
         TEST(test_a_run_that_said_goodbye_was_not_killed),
         TEST(test_a_death_of_many_threads),
         TEST(test_the_clock_is_the_latest_estimate),
