@@ -251,7 +251,7 @@ static enum status prepare_writer(sqlite3 *db, const char *path, struct error *e
                          "PRAGMA synchronous=FULL;"
                          "PRAGMA wal_autocheckpoint=4000;"
                          "PRAGMA journal_size_limit=16777216;"
-                         "PRAGMA cache_size=-32768;"
+                         "PRAGMA cache_size=-16384;"
                          "PRAGMA temp_store=MEMORY;",
                          err);
 }
