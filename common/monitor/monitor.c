@@ -218,7 +218,7 @@ static enum status open_reporting(struct inferstat_monitor *monitor,
 static void start_replay(struct inferstat_monitor *monitor)
 {
     const struct replay_settings settings = {
-        .folders = {.runs = monitor->run_folder, .spools = monitor->spool_folder},
+        .folders = {.runs = monitor->run_folder, .spools = monitor->spool_folder, .patient = true},
         .trust = &monitor->trust,
         .log = monitor->log,
         .log_context = monitor->log_context,

@@ -26,6 +26,9 @@ enum {
 // although nobody holds its lock: between making and locking it nobody does.
 static const int64_t making_ns = INT64_C(60000000000);
 
+// How long a spool without a run file is left to others, after its last record.
+static const int64_t patience_ns = INT64_C(120000000000);
+
 static const char file_end[] = ".run";
 static const char making_end[] = ".run.new";
 
@@ -282,6 +285,16 @@ static enum status fill_file(struct orphan *orphan, const char *spool_folder, st
     return status;
 }
 
+// Whether a run's file may still be somewhere else: its host is up since, and it was
+// at work a moment ago.
+static bool is_fresh(const struct spool *spool)
+{
+    const int64_t last_ns = spool_totals(spool).until_ns;
+    const int64_t now = clock_wall_ns();
+    const int64_t host_started_ns = now - (int64_t)clock_monotonic_ns();
+    return last_ns > host_started_ns && last_ns <= now && now - last_ns < patience_ns;
+}
+
 // Makes a run file for a run of which only the spool is left.
 static enum status open_spool_alone(struct orphan *orphan, const struct orphans_folders *folders,
                                     const struct orphans_place *place, struct error *err)
@@ -299,6 +312,8 @@ static enum status open_spool_alone(struct orphan *orphan, const struct orphans_
     if (status == STATUS_OK &&
         memcmp(spool_run(orphan->spool)->uuid, place->uuid, sizeof place->uuid) != 0)
         status = error_set(err, STATUS_CORRUPT, "spool %s: it is another run's", path);
+    if (status == STATUS_OK && folders->patient && is_fresh(orphan->spool))
+        status = error_set(err, STATUS_TIMEOUT, "spool %s: its run file is not here yet", path);
     if (status == STATUS_OK)
         status = runfile_create(&orphan->file, folders->runs, spool_run(orphan->spool),
                                 MADE_RING_RECORDS, err);

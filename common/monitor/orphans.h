@@ -18,6 +18,10 @@
 struct orphans_folders {
     const char *runs;   // of run files; also where one is made for a run that has none
     const char *spools; // NULL: spools are not looked for
+    // A spool without a run file may be of a host that went down, or of a run whose
+    // file lies where one does not look, as in another container.  Patient: where the
+    // host has not, it is left for two minutes to whoever sees both.
+    bool patient;
 };
 
 // A run that has a run file or a spool there, and may well be alive.
@@ -55,7 +59,8 @@ struct orphan {
 };
 
 // Takes a run's locks and reads what it left.  STATUS_BUSY: it is alive, or another
-// has it.  STATUS_NOT_FOUND: it is gone.  Anything else: it cannot be used, for the
+// has it.  STATUS_NOT_FOUND: it is gone.  STATUS_TIMEOUT: its two minutes are not over.
+// Anything else: it cannot be used, for the
 // reason in `err`, and everything stays as it is.
 MUST_CHECK enum status orphan_open(struct orphan *out, const struct orphans_folders *folders,
                                    const struct orphans_place *place, struct error *err);

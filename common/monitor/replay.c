@@ -220,6 +220,8 @@ static enum replay_end replay_place(struct round *round, const struct orphans_pl
     enum status status = orphan_open(&orphan, &round->settings->folders, place, &err);
     if (status == STATUS_BUSY || status == STATUS_NOT_FOUND)
         return REPLAY_BUSY;
+    if (status == STATUS_TIMEOUT)
+        return REPLAY_AWAY;
     if (status != STATUS_OK) {
         complain(round, place, &err);
         return REPLAY_UNUSABLE;

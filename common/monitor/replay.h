@@ -26,7 +26,8 @@ struct replay_settings {
 // How it went with one run.
 enum replay_end {
     REPLAY_SENT,     // all of it, and nothing is left
-    REPLAY_AWAY,     // its collector does not answer, or takes nothing for the time being
+    REPLAY_AWAY,     // its collector does not answer, or takes nothing for the time being;
+                     // or it is too early
     REPLAY_BUSY,     // it is alive, or another has it
     REPLAY_UNUSABLE, // it cannot be used, for a reason that was logged
     REPLAY_STOPPED,  // was broken off

@@ -24,6 +24,7 @@ struct fake_collector {
     pthread_mutex_t lock; // guards what follows
     bool mute, forgetful, baffled;
     uint32_t protocol;
+    int64_t ahead_ns;
     bool refuse;
     uint32_t refuse_stream;
     uint64_t refuse_number;
@@ -157,6 +158,7 @@ static void take_drops(struct fake_collector *collector, const struct wire_drop 
 {
     for (size_t i = 0; i < count; i++) {
         struct delivery_range range = drops[i].range;
+        collector->known[range.stream] = true;
         if (!delivery_offer_drop(collector->next[range.stream], &range))
             continue;
         collector->next[range.stream] = range.last + 1;
@@ -216,7 +218,8 @@ static void begin_answer(struct fake_collector *collector, struct answer *answer
 {
     struct message_ack *ack = &answer->message.ack;
     answer->message = (struct message){.kind = MESSAGE_ACK};
-    *ack = (struct message_ack){.protocol = collector->protocol, .sent_ns = clock_wall_ns()};
+    *ack = (struct message_ack){.protocol = collector->protocol,
+                                .sent_ns = clock_wall_ns() + collector->ahead_ns};
     memcpy(ack->run, collector->run, sizeof ack->run);
     memcpy(ack->delivery.store, collector->store, sizeof collector->store);
     ack->delivery.sequence = sequence;
@@ -252,16 +255,23 @@ static void take_hello(struct fake_collector *collector, const struct message_he
     begin_answer(collector, answer, 0);
 }
 
+// It speaks with one run at a time.
+static void want_hello(struct fake_collector *collector, const unsigned char run[MESSAGE_RUN_SIZE],
+                       uint64_t sequence, struct answer *answer)
+{
+    begin_answer(collector, answer, sequence);
+    memcpy(answer->message.ack.run, run, MESSAGE_RUN_SIZE);
+    answer->message.ack.delivery.hello_wanted = true;
+    answer->message.ack.delivery.next_count = 0;
+}
+
 static void take_batch(struct fake_collector *collector, const struct message_batch *batch,
                        struct answer *answer)
 {
     if (batch->fault)
         fault(collector, batch->fault);
     if (memcmp(collector->run, batch->run, sizeof collector->run) != 0) {
-        begin_answer(collector, answer, batch->sequence);
-        memcpy(answer->message.ack.run, batch->run, sizeof batch->run);
-        answer->message.ack.delivery.hello_wanted = true;
-        answer->message.ack.delivery.next_count = 0;
+        want_hello(collector, batch->run, batch->sequence, answer);
         return;
     }
     if (batch->clock_error_ns > 0) {
@@ -308,6 +318,10 @@ static void take_deaths(struct fake_state *state, const struct message_goodbye *
 static void take_goodbye(struct fake_collector *collector, const struct message_goodbye *goodbye,
                          struct answer *answer)
 {
+    if (memcmp(collector->run, goodbye->run, sizeof collector->run) != 0) {
+        want_hello(collector, goodbye->run, goodbye->sequence, answer);
+        return;
+    }
     collector->state.goodbyes++;
     if (goodbye->ended_ns <= 0)
         fault(collector, "a goodbye without a time");
@@ -468,6 +482,13 @@ void fake_collector_set_protocol(struct fake_collector *collector, uint32_t prot
 {
     (void)pthread_mutex_lock(&collector->lock);
     collector->protocol = protocol;
+    (void)pthread_mutex_unlock(&collector->lock);
+}
+
+void fake_collector_set_clock(struct fake_collector *collector, int64_t ahead_ns)
+{
+    (void)pthread_mutex_lock(&collector->lock);
+    collector->ahead_ns = ahead_ns;
     (void)pthread_mutex_unlock(&collector->lock);
 }
 

@@ -66,6 +66,8 @@ void fake_collector_refuse(struct fake_collector *collector, uint32_t stream, ui
 void fake_collector_set_baffled(struct fake_collector *collector, bool baffled);
 // Of which version of the protocol its answers say that they are.
 void fake_collector_set_protocol(struct fake_collector *collector, uint32_t protocol);
+// How far its clock is ahead of the host's.
+void fake_collector_set_clock(struct fake_collector *collector, int64_t ahead_ns);
 // Becomes another store, an empty one.
 void fake_collector_swap_store(struct fake_collector *collector);
 

@@ -35,7 +35,7 @@ void infer(struct inferstat_monitor *monitor, uint32_t model, unsigned tokens);
 // What the library logged: take_line is its log function, with this as context.
 struct lines {
     pthread_mutex_t lock;
-    unsigned lost, found, refused, rejected, load, infer, losses;
+    unsigned lost, found, refused, rejected, load, infer, losses, evicted, kept;
     char text[4096];
 };
 

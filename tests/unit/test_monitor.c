@@ -26,8 +26,9 @@ static void test_bad_options(void **state)
     long_path[sizeof long_path - 1] = '\0';
     memcpy(long_path, "ipc:///", 7);
     static const struct {
-        const char *what, *collector, *run_folder, *words;
+        const char *what, *collector, *run_folder, *spool_folder, *key_file, *server_key, *words;
         uint32_t ring_records, history;
+        uint64_t spool_bytes;
         size_t size;
     } cases[] = {
         {.what = "scheme", .collector = "http://x", .words = "http"},
@@ -40,6 +41,13 @@ static void test_bad_options(void **state)
         {.what = "history", .history = UINT32_MAX, .words = "history"},
         {.what = "size", .size = 8, .words = "inferstat_options_init"},
         {.what = "run folder", .run_folder = "/proc/nowhere", .words = "/proc/nowhere"},
+        {.what = "spool folder", .spool_folder = "/proc/nowhere", .words = "/proc/nowhere"},
+        {.what = "spool bytes", .spool_bytes = 1000, .words = "1000"},
+        {.what = "key file",
+         .collector = "tcp://192.0.2.1:5571",
+         .key_file = "/nor/this",
+         .server_key = "/nor/that",
+         .words = "/nor/that"},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct inferstat_options options = fixture->options;
@@ -54,6 +62,15 @@ static void test_bad_options(void **state)
             options.size = cases[i].size;
         if (cases[i].run_folder)
             options.run_folder = cases[i].run_folder;
+        char spool[FOLDER_PATH_SIZE];
+        if (cases[i].spool_bytes) {
+            options.spool_folder = folder_path(spool, fixture->folder, "spool");
+            options.spool_bytes = cases[i].spool_bytes;
+        }
+        if (cases[i].spool_folder)
+            options.spool_folder = cases[i].spool_folder;
+        options.key_file = cases[i].key_file;
+        options.server_key = cases[i].server_key;
         struct inferstat_monitor *monitor = (struct inferstat_monitor *)fixture;
         struct inferstat_error err;
         const enum inferstat_status status = inferstat_open(&monitor, &options, &err);
@@ -189,7 +206,7 @@ static void test_thread_churn(void **state)
     struct fixture *fixture = *state;
     fixture->collector = fake_collector_open(fixture->folder);
     struct inferstat_monitor *monitor = open_monitor(fixture);
-    enum { THREADS = 300 };
+    enum { THREADS = DELIVERY_STREAMS_MAX + 100 };
     for (int i = 0; i < THREADS; i++) {
         pthread_t thread;
         assert_int_equal(pthread_create(&thread, NULL, one_operation, monitor), 0);
@@ -389,6 +406,102 @@ static void test_child_outlives_parent(void **state)
     assert_int_equal(waitpid(child, NULL, 0), child);
 }
 
+// ---- fork() at work -------------------------------------------------------------------
+
+struct worker {
+    struct inferstat_monitor *monitor;
+    pthread_t thread;
+    _Atomic bool done;
+    uint64_t made;
+};
+
+static void *work(void *context)
+{
+    struct worker *worker = context;
+    const uint32_t name = inferstat_name(worker->monitor, "x");
+    while (!atomic_load(&worker->done)) {
+        operate(worker->monitor, name, 1);
+        worker->made++;
+        (void)usleep(200);
+    }
+    return NULL;
+}
+
+// A child, and its child, of a process in the middle of recording and publishing: what
+// they inherited does nothing.
+static int be_descendant(struct inferstat_monitor *monitor, int generation)
+{
+    operate(monitor, 1, 5);
+    infer(monitor, 1, 5);
+    struct inferstat_totals totals;
+    inferstat_get_totals(monitor, &totals);
+    if (inferstat_name(monitor, "child") != 0 || totals.produced != 0)
+        return 2;
+    if (generation == 0) {
+        const pid_t child = fork();
+        int status;
+        if (child == 0)
+            _exit(be_descendant(monitor, 1));
+        if (child < 0 || waitpid(child, &status, 0) != child || status != 0)
+            return 3;
+    }
+    return inferstat_close(monitor, SECOND, NULL) == INFERSTAT_OK ? 0 : 4;
+}
+
+static void test_fork_at_work(void **state)
+{
+    struct fixture *fixture = *state;
+    char spool[FOLDER_PATH_SIZE];
+    fixture->options.spool_folder = folder_path(spool, fixture->folder, "spool");
+    fixture->options.ring_records = 64;
+    struct worker worker = {.monitor = open_monitor(fixture)};
+    assert_int_equal(pthread_create(&worker.thread, NULL, work, &worker), 0);
+    for (int i = 0; i < 40; i++) {
+        if (i == 20) // the first half while it spools, the rest while it publishes
+            fixture->collector = fake_collector_open(fixture->folder);
+        const pid_t child = fork();
+        assert_true(child >= 0);
+        if (child == 0)
+            _exit(be_descendant(worker.monitor, 0));
+        int status;
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_int_equal(status, 0);
+        (void)usleep(5000);
+    }
+    atomic_store(&worker.done, true);
+    assert_int_equal(pthread_join(worker.thread, NULL), 0);
+    struct inferstat_totals totals;
+    assert_int_equal(close_monitor(fixture, 10 * SECOND, &totals), INFERSTAT_OK);
+    assert_int_equal(totals.produced + totals.dropped, worker.made);
+    struct fake_state seen;
+    fake_collector_state(fixture->collector, &seen);
+    if (seen.faults)
+        fail_msg("%s", seen.fault);
+    assert_true(seen.closed);
+    assert_int_equal(seen.records, totals.produced);
+}
+
+// Neither files nor locks go through exec.
+static void test_exec(void **state)
+{
+    struct fixture *fixture = *state;
+    char spool[FOLDER_PATH_SIZE];
+    fixture->options.spool_folder = folder_path(spool, fixture->folder, "spool");
+    struct inferstat_monitor *monitor = open_monitor(fixture);
+    operate(monitor, inferstat_name(monitor, "x"), 4000); // some of them are spooled
+    char command[2 * FOLDER_PATH_SIZE];
+    for (int i = 0; i < 5000 && access(spool, F_OK) != 0; i++)
+        (void)usleep(2000);
+    assert_int_equal(access(spool, F_OK), 0);
+    (void)snprintf(command, sizeof command, "ls -l /proc/self/fd | grep -c '%s'", fixture->folder);
+    FILE *list = popen(command, "r");
+    assert_non_null(list);
+    char text[32] = "";
+    assert_non_null(fgets(text, sizeof text, list));
+    (void)pclose(list);
+    assert_string_equal(text, "0\n");
+}
+
 // The child of a test, as nobody: opens a collector's folder that it may not enter.
 // It exits 0 when the log says so.
 static int be_stranger(struct fixture *fixture, const char *run_folder)
@@ -436,15 +549,10 @@ static void test_folder_not_permitted(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_bad_options),
-        TEST(test_null_does_nothing),
-        TEST(test_names),
-        TEST(test_thread_churn),
-        TEST(test_more_threads_than_streams),
-        TEST(test_two_monitors),
-        TEST(test_fork),
-        TEST(test_child_outlives_parent),
-        TEST(test_folder_not_permitted),
+        TEST(test_bad_options),  TEST(test_null_does_nothing),         TEST(test_names),
+        TEST(test_thread_churn), TEST(test_more_threads_than_streams), TEST(test_two_monitors),
+        TEST(test_fork),         TEST(test_child_outlives_parent),     TEST(test_fork_at_work),
+        TEST(test_exec),         TEST(test_folder_not_permitted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

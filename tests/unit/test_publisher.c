@@ -9,6 +9,7 @@
 
 #include "common/core/delivery.h"
 #include "common/monitor/inferstat.h"
+#include "common/monitor/orphans.h"
 #include "common/monitor/runfile.h"
 #include "tests/support/monitor_fixture.h"
 #include "tests/support/test.h"
@@ -363,6 +364,185 @@ static void test_records_wait_for_others(void **state)
     assert_int_equal(close_monitor(fixture, 10 * SECOND, NULL), INFERSTAT_OK);
 }
 
+// ---- The spool ------------------------------------------------------------------------
+
+static void use_spool(struct fixture *fixture, char folder[FOLDER_PATH_SIZE])
+{
+    fixture->options.spool_folder = folder_path(folder, fixture->folder, "spool");
+    fixture->options.spool_free_bytes = 0;
+}
+
+// Bytes of the files in all spools of a folder.
+static uint64_t spooled_bytes(const char *folder)
+{
+    struct orphans_list list;
+    uint64_t bytes = 0;
+    const struct orphans_folders folders = {.runs = folder, .spools = folder};
+    assert_int_equal(orphans_find(&list, &folders, NULL), STATUS_OK);
+    for (size_t i = 0; i < list.count; i++) {
+        struct runfile_run run;
+        struct spool_totals totals;
+        assert_int_equal(orphans_look(&folders, &list.places[i], &run, &totals, NULL), STATUS_OK);
+        bytes += totals.bytes;
+    }
+    orphans_deinit(&list);
+    return bytes;
+}
+
+// A ring that the records of an outage do not fit in: they are in the spool, come
+// once, and leave nothing.
+static void test_outage_longer_than_rings(void **state)
+{
+    struct fixture *fixture = *state;
+    struct lines lines = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    char spool[FOLDER_PATH_SIZE];
+    use_spool(fixture, spool);
+    fixture->options.ring_records = 64;
+    fixture->options.log = take_line;
+    fixture->options.log_context = &lines;
+    struct inferstat_monitor *monitor = open_monitor(fixture);
+    const uint32_t name = inferstat_name(monitor, "x");
+    struct inferstat_totals totals;
+    for (int i = 0; i < 1000; i++) {
+        operate(monitor, name, 1);
+        (void)usleep(1000);
+    }
+    assert_true(spooled_bytes(spool) > 0);
+    wait_for(&lines, &lines.lost, 1);
+    assert_non_null(strstr(lines.text, " and in ")); // where they are is said
+    fixture->collector = fake_collector_open(fixture->folder);
+    for (int i = 0; i < 500; i++) {
+        operate(monitor, name, 1);
+        (void)usleep(1000);
+    }
+    assert_int_equal(close_monitor(fixture, 10 * SECOND, &totals), INFERSTAT_OK);
+    assert_int_equal(totals.produced + totals.dropped, 1500);
+    assert_int_equal(totals.acknowledged, totals.produced);
+    struct fake_state seen;
+    fake_collector_state(fixture->collector, &seen);
+    if (seen.faults)
+        fail_msg("%s", seen.fault);
+    assert_true(seen.closed);
+    assert_int_equal(seen.records, totals.produced);
+    assert_int_equal(seen.unnumbered, totals.dropped);
+    assert_int_equal(rmdir(spool), 0); // it is empty
+    assert_int_equal(count_run_files(fixture->folder), 0);
+}
+
+// An outage longer than the spool lasts: the engine never waits, memory and disk stay
+// within bounds, the oldest records go and are announced by number.
+static void test_outage_longer_than_spool(void **state)
+{
+    struct fixture *fixture = *state;
+    struct lines lines = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    char spool[FOLDER_PATH_SIZE];
+    use_spool(fixture, spool);
+    fixture->options.spool_bytes = SPOOL_BYTES_MIN;
+    fixture->options.log = take_line;
+    fixture->options.log_context = &lines;
+    struct inferstat_monitor *monitor = open_monitor(fixture);
+    const uint32_t name = inferstat_name(monitor, "x");
+    struct inferstat_totals totals = {.produced = 0};
+    int64_t memory = 0;
+    for (int i = 0; i < 30000 && totals.produced < 120000; i++) {
+        operate(monitor, name, 100);
+        (void)usleep(2000);
+        inferstat_get_totals(monitor, &totals);
+        if (memory == 0 && totals.produced > 20000)
+            memory = inferstat_process_memory();
+    }
+    assert_true(inferstat_process_memory() - memory < 4 << 20);
+    wait_for(&lines, &lines.evicted, 1);
+    assert_true(spooled_bytes(spool) <= SPOOL_BYTES_MIN);
+    assert_true(spooled_bytes(spool) > SPOOL_BYTES_MIN / 2);
+    fixture->collector = fake_collector_open(fixture->folder);
+    assert_int_equal(close_monitor(fixture, 60 * SECOND, &totals), INFERSTAT_OK);
+    struct fake_state seen;
+    fake_collector_state(fixture->collector, &seen);
+    if (seen.faults)
+        fail_msg("%s", seen.fault);
+    assert_true(seen.closed);
+    assert_true(seen.dropped[DELIVERY_SPOOL_FULL] > 0);
+    assert_int_equal(seen.records + seen.dropped[DELIVERY_SPOOL_FULL], totals.produced);
+    assert_int_equal(seen.unnumbered, totals.dropped);
+    assert_int_equal(read_count(&lines, &lines.evicted), 1);
+}
+
+// No room for a spool: records stay in the rings, which is said once, and they arrive.
+static void test_spool_without_room(void **state)
+{
+    struct fixture *fixture = *state;
+    struct lines lines = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    char spool[FOLDER_PATH_SIZE];
+    use_spool(fixture, spool);
+    fixture->options.spool_free_bytes = UINT64_C(1) << 62;
+    fixture->options.log = take_line;
+    fixture->options.log_context = &lines;
+    struct inferstat_monitor *monitor = open_monitor(fixture);
+    operate(monitor, inferstat_name(monitor, "x"), 100);
+    wait_for(&lines, &lines.kept, 1);
+    operate(monitor, inferstat_name(monitor, "x"), 3000); // over half of the ring
+    for (int i = 0; i < 3; i++)
+        (void)usleep(SECOND / 1000);
+    fixture->collector = fake_collector_open(fixture->folder);
+    struct inferstat_totals totals;
+    assert_int_equal(close_monitor(fixture, 10 * SECOND, &totals), INFERSTAT_OK);
+    assert_int_equal(totals.acknowledged, 3100);
+    assert_int_equal(read_count(&lines, &lines.kept), 1);
+}
+
+// A collector that hears and says nothing: the deadline is kept, and what is left is
+// where the next process finds it.
+static void test_close_keeps_its_deadline(void **state)
+{
+    static const uint64_t deadlines[] = {0, SECOND / 100, SECOND};
+    struct fixture *fixture = *state;
+    char spool[FOLDER_PATH_SIZE];
+    use_spool(fixture, spool);
+    fixture->collector = fake_collector_open(fixture->folder);
+    fake_collector_set_mute(fixture->collector, true);
+    for (size_t i = 0; i < COUNT_OF(deadlines); i++) {
+        struct inferstat_monitor *monitor = open_monitor(fixture);
+        operate(monitor, inferstat_name(monitor, "x"), 50);
+        const uint64_t begun = inferstat_clock_ns();
+        struct inferstat_totals totals;
+        assert_int_equal(close_monitor(fixture, deadlines[i], &totals), INFERSTAT_UNFINISHED);
+        const uint64_t took = inferstat_clock_ns() - begun;
+        assert_true(took >= deadlines[i] && took < deadlines[i] + 10 * SECOND);
+        assert_int_equal(totals.produced, 50);
+    }
+    assert_int_equal(count_run_files(fixture->folder), COUNT_OF(deadlines));
+    // And the next one sends it, in the background, while it has nothing to say itself.
+    fake_collector_set_mute(fixture->collector, false);
+    (void)open_monitor(fixture);
+    for (int i = 0; i < 5000 && count_run_files(fixture->folder) > 1; i++)
+        (void)usleep(2000);
+    assert_int_equal(count_run_files(fixture->folder), 1);
+}
+
+// ---- The clock ------------------------------------------------------------------------
+
+static void test_clock_estimate(void **state)
+{
+    static const int64_t ahead_ns[] = {0, 3600 * INT64_C(1000000000), -250 * INT64_C(1000000)};
+    struct fixture *fixture = *state;
+    fixture->collector = fake_collector_open(fixture->folder);
+    for (size_t i = 0; i < COUNT_OF(ahead_ns); i++) {
+        fake_collector_set_clock(fixture->collector, ahead_ns[i]);
+        struct inferstat_monitor *monitor = open_monitor(fixture);
+        struct fake_state seen;
+        do {
+            operate(monitor, inferstat_name(monitor, "x"), 1);
+            (void)usleep(2000);
+            fake_collector_state(fixture->collector, &seen);
+        } while (seen.clock_error_ns == 0 ||
+                 seen.clock_offset_ns + seen.clock_error_ns < -ahead_ns[i] ||
+                 seen.clock_offset_ns - seen.clock_error_ns > -ahead_ns[i]);
+        assert_true(seen.clock_error_ns < (int64_t)(10 * SECOND));
+        assert_int_equal(close_monitor(fixture, 10 * SECOND, NULL), INFERSTAT_OK);
+    }
+}
+
 #define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
 
 int main(void)
@@ -379,6 +559,11 @@ int main(void)
         TEST(test_log_lines),
         TEST(test_process_samples),
         TEST(test_activity_under_traffic),
+        TEST(test_outage_longer_than_rings),
+        TEST(test_outage_longer_than_spool),
+        TEST(test_spool_without_room),
+        TEST(test_close_keeps_its_deadline),
+        TEST(test_clock_estimate),
         TEST(test_records_wait_for_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
