@@ -59,6 +59,16 @@ static struct spool_segment *newest(const struct spool *spool)
     return &spool->index.segments[spool->index.count - 1];
 }
 
+// What a segment takes on the disk, as far as it can be told.
+static uint64_t bytes_of(const struct spool *spool, const struct spool_segment *segment)
+{
+    char name[SPOOL_NAME_SIZE];
+    struct stat about;
+    spool_segment_name(name, segment->number);
+    return fstatat(spool->folder, name, &about, AT_SYMLINK_NOFOLLOW) == 0 ? (uint64_t)about.st_size
+                                                                          : segment->bytes;
+}
+
 // ---- Bytes -------------------------------------------------------------------------
 
 static enum status write_all(struct spool *spool, const unsigned char *bytes, size_t size,
@@ -198,6 +208,7 @@ void spool_write_states(struct spool *spool)
     } else if (spool->files->truncate(spool->fd, (off_t)segment->size) != 0) {
         (void)close(spool->fd); // never written to again
         spool->fd = -1;
+        segment->bytes = bytes_of(spool, segment);
     }
     spool->out_used = 0;
 }
@@ -225,22 +236,40 @@ static enum status check_free(const struct spool *spool, uint64_t size, struct e
                      (unsigned long long)(floor >> 20));
 }
 
-// How many of the oldest segments must go for another one.  STATUS_FULL: not even
-// all that may go would do.
+// Whether this append may do without the segment: it is not what it wrote, nor what it
+// would be cut back to.
+static bool may_go(const struct append *append, const struct spool_segment *segment)
+{
+    return segment->number < (append->mark ? append->mark : append->mark_next);
+}
+
+// Removes what an earlier attempt to remove has left.
+static void remove_leftovers(const struct append *append)
+{
+    struct spool *spool = append->spool;
+    for (size_t i = spool->index.count; i > 0; i--) {
+        const struct spool_segment *segment = &spool->index.segments[i - 1];
+        if (segment->live == 0 && may_go(append, segment))
+            (void)spool_drop_segment(spool, i - 1);
+    }
+}
+
+// How many of the oldest segments must go for another one.
 static enum status plan_eviction(const struct append *append, size_t *out)
 {
     const struct spool *spool = append->spool;
     const uint64_t room = spool->bytes_max - START_MAX - spool->segment_max;
     uint64_t bytes = spool_index_bytes(&spool->index);
+    // The new one begins before the old ones go.
+    if (bytes > spool->bytes_max - START_MAX)
+        return error_set(append->err, STATUS_IO, "spool %s: old segments cannot be removed",
+                         spool->path);
     size_t count = 0;
     for (; bytes > room; count++) {
-        if (count == spool->index.count)
-            return STATUS_FULL;
-        const struct spool_segment *segment = &spool->index.segments[count];
-        // Not what this append wrote, nor what it would be cut back to.
-        if (segment->number >= (append->mark ? append->mark : append->mark_next))
-            return STATUS_FULL;
-        bytes -= segment->bytes;
+        if (count == spool->index.count || !may_go(append, &spool->index.segments[count]))
+            return error_set(append->err, STATUS_FULL, "spool %s: too little for so much at once",
+                             spool->path);
+        bytes -= spool->index.segments[count].bytes;
     }
     *out = count;
     return STATUS_OK;
@@ -321,12 +350,11 @@ static enum status start_segment(struct spool *spool, size_t evicting, struct er
 static enum status roll(struct append *append)
 {
     struct spool *spool = append->spool;
-    size_t evicting;
-    enum status status = plan_eviction(append, &evicting);
-    if (status != STATUS_OK)
-        return error_set(append->err, status, "spool %s: too little for so much at once",
-                         spool->path);
-    status = leave_segment(spool, append->err);
+    size_t evicting = 0;
+    remove_leftovers(append);
+    enum status status = leave_segment(spool, append->err);
+    if (status == STATUS_OK)
+        status = plan_eviction(append, &evicting);
     if (status == STATUS_OK)
         status = start_segment(spool, evicting, append->err);
     // What was evicted is on the disk by now, so that no crash makes it unknown.
@@ -541,12 +569,8 @@ static void cut_back(struct spool *spool, uint32_t number, uint64_t size)
     struct spool_segment *segment = spool_index_find(&spool->index, number);
     const int fd = spool->files->open(spool->folder, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0);
     const bool is_cut = fd >= 0 && spool->files->truncate(fd, (off_t)size) == 0;
-    struct stat about;
     segment->size = size;
-    if (is_cut)
-        segment->bytes = size;
-    else if (fstatat(spool->folder, name, &about, AT_SYMLINK_NOFOLLOW) == 0)
-        segment->bytes = (uint64_t)about.st_size;
+    segment->bytes = is_cut ? size : bytes_of(spool, segment);
     if (is_cut && segment == newest(spool)) {
         spool->fd = fd;
         spool->seed = segment_seed(spool->run.uuid, number);
@@ -567,8 +591,10 @@ static void undo(const struct append *append)
         struct spool_segment *segment = &spool->index.segments[i - 1];
         if (segment->number < append->mark_next)
             break;
-        if (!spool_drop_segment(spool, i - 1))
-            segment->size = 0;
+        if (spool_drop_segment(spool, i - 1))
+            continue;
+        segment->size = 0;
+        segment->bytes = bytes_of(spool, segment);
     }
     if (append->mark != 0)
         cut_back(spool, append->mark, append->mark_size);

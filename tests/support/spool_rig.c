@@ -273,7 +273,8 @@ void rig_attach(struct rig_model *model, const struct spool *spool)
     for (uint32_t stream = 0; stream < RIG_STREAMS; stream++) {
         const struct spool_position position = spool_position(spool, stream);
         check(position.released <= model->released[stream]);
-        check(position.spooled <= model->spooled[stream]);
+        check(position.spooled <= model->spooled[stream] ||
+              position.spooled <= model->tried[stream]);
         model->released[stream] = position.released;
         model->spooled[stream] = position.spooled;
     }

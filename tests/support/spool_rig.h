@@ -50,6 +50,7 @@ extern struct rig_faults rig_faults;
 
 struct rig_model {
     uint64_t spooled[RIG_STREAMS], released[RIG_STREAMS];
+    uint64_t tried[RIG_STREAMS]; // highest number of an append that failed; 0: none
     struct delivery_range lost[RIG_LOST_MAX];
     size_t lost_count;
 };
@@ -65,7 +66,7 @@ bool rig_is_lost(const struct rig_model *model, uint32_t stream, uint64_t number
 uint64_t rig_check(struct rig_model *model, struct spool *spool);
 
 // Begins the model anew for a spool that was attached: what it was told before is
-// told again, and what was released may be back.
+// told again, what was released may be back, and so may what was tried in vain.
 void rig_attach(struct rig_model *model, const struct spool *spool);
 
 // Bytes of all segments in a spool's folder.

@@ -1,3 +1,4 @@
 inferstat_room(inferstat_spool_rig ../support/spool_rig.c LINK inferstat_monitor)
 
 inferstat_unit_test(test_spool LINK inferstat_spool_rig inferstat_test_folder)
+inferstat_unit_test(test_spool_faults LINK inferstat_spool_rig inferstat_test_folder)

@@ -1,0 +1,554 @@
+// The spool when things go wrong: calls that fail, files that end anywhere, bits that
+// turn over.  Whatever happens, a record is read as it was written or not at all, and
+// what is missing is told.
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/monitor/spool.h"
+#include "common/monitor/spool_lost.h"
+#include "tests/support/folder.h"
+#include "tests/support/spool_rig.h"
+#include "tests/support/test.h"
+
+struct fixture {
+    char folder[FOLDER_PATH_SIZE];
+    char path[FOLDER_PATH_SIZE];
+    struct names *names;
+    struct spool_settings settings;
+    struct rig_model model;
+};
+
+static int set_up(void **state)
+{
+    struct fixture *fixture = calloc(1, sizeof *fixture);
+    assert_non_null(fixture);
+    folder_make(fixture->folder);
+    (void)folder_path(fixture->path, fixture->folder, "10111213-1415-1617-1819-1a1b1c1d1e1f");
+    fixture->names = rig_names();
+    fixture->settings = (struct spool_settings){
+        .folder = fixture->folder, .bytes_max = SPOOL_BYTES_MIN, .files = &rig_files};
+    rig_faults = (struct rig_faults){.calls = 0};
+    *state = fixture;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *fixture = *state;
+    rig_names_free(fixture->names);
+    folder_remove(fixture->folder);
+    free(fixture);
+    return 0;
+}
+
+static struct spool *open_spool(struct fixture *fixture)
+{
+    const struct runfile_run run = rig_run();
+    struct spool *spool = NULL;
+    assert_int_equal(spool_open(&spool, &fixture->settings, &run, fixture->names, NULL), STATUS_OK);
+    memset(&fixture->model, 0, sizeof fixture->model);
+    return spool;
+}
+
+static struct spool *attach(struct fixture *fixture)
+{
+    const struct runfile_run run = rig_run();
+    struct spool *spool;
+    struct error err;
+    if (spool_attach(&spool, &fixture->settings, fixture->path, &run, &err) != STATUS_OK)
+        fail_msg("%s", err.text);
+    rig_attach(&fixture->model, spool);
+    return spool;
+}
+
+static enum status append(struct fixture *fixture, struct spool *spool, uint32_t stream,
+                          uint64_t count)
+{
+    const uint64_t first = fixture->model.spooled[stream] + 1;
+    const enum status status =
+        spool_append(spool, stream, first, first + count - 1, rig_get, &stream, NULL);
+    if (status == STATUS_OK)
+        fixture->model.spooled[stream] = first + count - 1;
+    else if (first + count - 1 > fixture->model.tried[stream])
+        fixture->model.tried[stream] = first + count - 1;
+    return status;
+}
+
+static void release(struct fixture *fixture, struct spool *spool, uint32_t stream, uint64_t last)
+{
+    spool_release(spool, stream, last);
+    if (last > fixture->model.released[stream])
+        fixture->model.released[stream] = last;
+}
+
+// ---- The lists of what is lost --------------------------------------------------------
+
+// Against a bitmap, with as many pieces as may be and more.
+static void test_lost_ranges(void **state)
+{
+    (void)state;
+    enum { NUMBERS = 200, LOST_STREAMS = 3 };
+    uint64_t seed = 11;
+    for (unsigned round = 0; round < 300; round++) {
+        struct spool_lost lost = {.count = 0};
+        bool there[LOST_STREAMS][NUMBERS + 1] = {{false}};
+        for (unsigned step = 0; step < 40; step++) {
+            const uint32_t stream = (uint32_t)(test_random(&seed) % LOST_STREAMS);
+            const uint64_t first = 1 + test_random(&seed) % NUMBERS;
+            uint64_t last = first + test_random(&seed) % 12;
+            last = last > NUMBERS ? NUMBERS : last;
+            const bool cut = test_random(&seed) % 3 == 0;
+            const struct delivery_range range = {.stream = stream, .first = first, .last = last};
+            assert_true(cut ? spool_lost_cut(&lost, stream, first, last)
+                            : spool_lost_add(&lost, &range));
+            for (uint64_t number = first; number <= last; number++)
+                there[stream][number] = !cut;
+            struct delivery_range next;
+            if (step % 7 == 0 && spool_lost_next(&lost, &next) && step % 2 == 0)
+                spool_lost_untake(&lost, &next);
+            for (uint32_t i = 0; i < LOST_STREAMS; i++) {
+                for (uint64_t number = 1; number <= NUMBERS; number++) {
+                    const struct delivery_range one = {
+                        .stream = i, .first = number, .last = number};
+                    assert_int_equal(spool_lost_outside(&lost, &one, &next), !there[i][number]);
+                }
+            }
+        }
+        spool_lost_deinit(&lost);
+    }
+}
+
+static void test_too_many_lost_ranges(void **state)
+{
+    (void)state;
+    struct spool_lost lost = {.count = 0};
+    struct delivery_range range, one;
+    for (uint64_t i = 0; i < 3 * SPOOL_LOST_MAX; i++) {
+        range = (struct delivery_range){.stream = (uint32_t)(i % 7), .first = 10 * i + 1};
+        range.last = range.first + i % 5;
+        assert_true(spool_lost_add(&lost, &range));
+        assert_true(lost.count <= SPOOL_LOST_MAX);
+    }
+    // Wider than they were, but none is forgotten, and none is told twice.
+    for (uint64_t i = 0; i < 3 * SPOOL_LOST_MAX; i++) {
+        range = (struct delivery_range){.stream = (uint32_t)(i % 7), .first = 10 * i + 1};
+        range.last = range.first + i % 5;
+        assert_false(spool_lost_outside(&lost, &range, &one));
+    }
+    size_t told = 0;
+    while (spool_lost_next(&lost, &range))
+        told++;
+    assert_int_equal(told, lost.count);
+    // With everything told there is no room for more.
+    range = (struct delivery_range){.stream = 9, .first = 1, .last = 1};
+    assert_false(spool_lost_add(&lost, &range));
+    spool_lost_deinit(&lost);
+}
+
+// ---- Calls that fail ------------------------------------------------------------------
+
+// A life of a spool with several segments, evictions and releases.  Each failed append
+// must have changed nothing, and go well when it is tried again.
+static void live(struct fixture *fixture, bool *failed)
+{
+    struct spool *spool = open_spool(fixture);
+    for (unsigned step = 0; step < 26; step++) {
+        const uint32_t stream = step % 2;
+        const uint64_t count = step % 5 == 4 ? 2 : 1500;
+        enum status status = append(fixture, spool, stream, count);
+        for (unsigned again = 0; status != STATUS_OK; again++) {
+            *failed = true;
+            assert_true(again < 10);
+            assert_int_not_equal(status, STATUS_INVALID);
+            struct rig_faults faults = rig_faults;
+            rig_faults.fail_at = 0;
+            (void)rig_check(&fixture->model, spool);
+            assert_true(rig_disk_bytes(fixture->path) <= SPOOL_BYTES_MIN);
+            faults.calls = rig_faults.calls;
+            faults.fail_at = faults.fail_at > faults.calls ? faults.fail_at : 0;
+            rig_faults = faults;
+            status = append(fixture, spool, stream, count);
+        }
+        if (step == 12)
+            release(fixture, spool, 0, fixture->model.spooled[0] / 2);
+        if (step == 20)
+            release(fixture, spool, 1, fixture->model.spooled[1] - 1);
+        assert_true(rig_disk_bytes(fixture->path) <= SPOOL_BYTES_MIN);
+    }
+    rig_faults.fail_at = 0;
+    (void)rig_check(&fixture->model, spool);
+    for (size_t i = 0; i < fixture->model.lost_count; i++)
+        assert_int_equal(fixture->model.lost[i].reason, DELIVERY_SPOOL_FULL);
+    spool_close(spool);
+}
+
+static void test_each_call_fails_once(void **state)
+{
+    struct fixture *fixture = *state;
+    uint64_t calls = 0, failures = 0;
+    for (uint64_t at = 1; at == 1 || at <= calls; at += at < 30 ? 1 : 17) {
+        rig_faults = (struct rig_faults){
+            .fail_at = at, .fail_count = 1 + at % 3, .fault = at % 2 ? ENOSPC : EIO};
+        bool failed = false;
+        live(fixture, &failed);
+        failures += failed;
+        calls = rig_faults.calls > calls ? rig_faults.calls : calls;
+        struct spool *spool = attach(fixture);
+        (void)rig_check(&fixture->model, spool);
+        spool_remove(spool);
+    }
+    assert_true(calls > 100 && failures > 30);
+}
+
+// ---- Files that end anywhere ------------------------------------------------------------
+
+static void resize(const char *path, off_t size)
+{
+    const int fd = open(path, O_WRONLY);
+    assert_true(fd >= 0);
+    assert_int_equal(ftruncate(fd, size), 0);
+    (void)close(fd);
+}
+
+static unsigned char *read_file(const char *path, size_t *size)
+{
+    struct stat about;
+    const int fd = open(path, O_RDONLY);
+    assert_true(fd >= 0);
+    assert_int_equal(fstat(fd, &about), 0);
+    *size = (size_t)about.st_size;
+    unsigned char *bytes = malloc(*size + 1);
+    assert_non_null(bytes);
+    assert_int_equal(read(fd, bytes, *size), (ssize_t)*size);
+    (void)close(fd);
+    return bytes;
+}
+
+static void write_file(const char *path, const unsigned char *bytes, size_t size)
+{
+    const int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, bytes, size), (ssize_t)size);
+    (void)close(fd);
+}
+
+// The last append of three, cut at every byte, with and without rubbish behind.
+static void test_every_torn_tail(void **state)
+{
+    struct fixture *fixture = *state;
+    struct spool *spool = open_spool(fixture);
+    assert_int_equal(append(fixture, spool, 0, 5), STATUS_OK);
+    assert_int_equal(append(fixture, spool, 1, 5), STATUS_OK);
+    char path[FOLDER_PATH_SIZE];
+    (void)folder_path(path, fixture->path, "00000001.seg");
+    struct stat before;
+    assert_int_equal(stat(path, &before), 0);
+    assert_int_equal(append(fixture, spool, 0, 4), STATUS_OK);
+    spool_close(spool);
+    size_t size;
+    unsigned char *bytes = read_file(path, &size);
+    for (off_t end = before.st_size; end <= (off_t)size; end++) {
+        write_file(path, bytes, (size_t)end);
+        if (end % 3 == 0) // space that was given, and never written
+            resize(path, end + 500);
+        spool = attach(fixture);
+        assert_true(fixture->model.spooled[0] == 5 || fixture->model.spooled[0] == 9);
+        assert_true(fixture->model.spooled[0] == 9 || end < (off_t)size);
+        assert_int_equal(fixture->model.spooled[1], 5);
+        (void)rig_check(&fixture->model, spool);
+        assert_int_equal(fixture->model.lost_count, 0);
+        // It goes on from there.
+        assert_int_equal(append(fixture, spool, 0, 2), STATUS_OK);
+        spool_close(spool);
+        spool = attach(fixture);
+        (void)rig_check(&fixture->model, spool);
+        assert_int_equal(fixture->model.lost_count, 0);
+        spool_close(spool);
+        fixture->model.spooled[0] = 9;
+    }
+    free(bytes);
+}
+
+// A spool of three segments and three streams, one with everything released, and what is
+// in its files.
+struct image {
+    char paths[3][FOLDER_PATH_SIZE];
+    unsigned char *bytes[3];
+    size_t sizes[3];
+    struct rig_model model;
+    uint64_t records;
+};
+
+static void make_image(struct fixture *fixture, struct image *image)
+{
+    struct spool *spool = open_spool(fixture);
+    while (spool_totals(spool).segments < 3)
+        for (uint32_t stream = 0; stream < 3; stream++)
+            assert_int_equal(append(fixture, spool, stream, 90), STATUS_OK);
+    spool_close(spool);
+    spool = attach(fixture);
+    image->records = rig_check(&fixture->model, spool);
+    assert_int_equal(fixture->model.lost_count, 0);
+    spool_close(spool);
+    image->model = fixture->model;
+    for (unsigned i = 0; i < 3; i++) {
+        char name[32];
+        (void)snprintf(name, sizeof name, "%08u.seg", i + 1);
+        image->bytes[i] =
+            read_file(folder_path(image->paths[i], fixture->path, name), &image->sizes[i]);
+    }
+}
+
+static void restore_image(struct fixture *fixture, const struct image *image)
+{
+    for (unsigned i = 0; i < 3; i++)
+        write_file(image->paths[i], image->bytes[i], image->sizes[i]);
+    fixture->model = image->model;
+}
+
+static void free_image(struct image *image)
+{
+    for (unsigned i = 0; i < 3; i++)
+        free(image->bytes[i]);
+}
+
+// Attaches and reads all.  Returns how many records are not there.
+static uint64_t count_missing(struct fixture *fixture, const struct image *image)
+{
+    struct spool *spool = attach(fixture);
+    const uint64_t records = rig_check(&fixture->model, spool);
+    spool_close(spool);
+    return image->records - records;
+}
+
+static void spoil(unsigned char *bytes, size_t size, uint64_t *seed)
+{
+    const size_t place = (size_t)(test_random(seed) % size);
+    const size_t room = size - place;
+    const size_t length = (size_t)(test_random(seed) % (room < 5000 ? room : 5000));
+    switch (test_random(seed) % 4) {
+    case 0: // one bit
+    case 1:
+        bytes[place] ^= (unsigned char)(1U << test_random(seed) % 8);
+        break;
+    case 2: // a sector that reads as something else
+        memset(bytes + place, (int)(test_random(seed) & 0xff), length);
+        break;
+    default: // the end is missing
+        memset(bytes + place, 0, room);
+        break;
+    }
+}
+
+static void test_bits_that_turn_over(void **state)
+{
+    struct fixture *fixture = *state;
+    struct image image;
+    make_image(fixture, &image);
+    uint64_t seed = 5, spoiled = 0;
+    for (unsigned round = 0; round < 200; round++) {
+        restore_image(fixture, &image);
+        const unsigned segment = (unsigned)(test_random(&seed) % 3);
+        unsigned char *bytes = malloc(image.sizes[segment]);
+        assert_non_null(bytes);
+        memcpy(bytes, image.bytes[segment], image.sizes[segment]);
+        spoil(bytes, image.sizes[segment], &seed);
+        if (round % 4 == 0)
+            spoil(bytes, image.sizes[segment], &seed);
+        write_file(image.paths[segment], bytes, image.sizes[segment]);
+        free(bytes);
+        // What is missing before the last of a stream was told (rig_check), as damaged.
+        spoiled += count_missing(fixture, &image) > 0;
+        for (size_t i = 0; i < fixture->model.lost_count; i++)
+            assert_int_equal(fixture->model.lost[i].reason, DELIVERY_SPOOL_DAMAGED);
+    }
+    assert_true(spoiled > 100);
+    free_image(&image);
+}
+
+// One bit in any of the last bytes: the last append is told as damaged, or is not there
+// at all, and then where the stream ends says so.
+static void test_bits_of_the_tail(void **state)
+{
+    struct fixture *fixture = *state;
+    struct image image;
+    make_image(fixture, &image);
+    uint64_t seed = 9;
+    unsigned told = 0;
+    for (size_t back = 1; back < 2500; back += 1 + test_random(&seed) % 19) {
+        restore_image(fixture, &image);
+        unsigned char bit = (unsigned char)(1U << test_random(&seed) % 8);
+        image.bytes[2][image.sizes[2] - back] ^= bit;
+        write_file(image.paths[2], image.bytes[2], image.sizes[2]);
+        image.bytes[2][image.sizes[2] - back] ^= bit;
+        const uint64_t missing = count_missing(fixture, &image);
+        // In a mark (64 bytes at the end) it costs nothing; in the last records they are
+        // told, since the mark names them.
+        assert_true(missing == 0 || fixture->model.lost_count == 1);
+        assert_int_equal(fixture->model.spooled[2], image.model.spooled[2]);
+        told += missing > 0;
+    }
+    assert_true(told > 50);
+    free_image(&image);
+}
+
+static void test_segments_that_are_missing(void **state)
+{
+    struct fixture *fixture = *state;
+    struct image image;
+    make_image(fixture, &image);
+    for (unsigned segment = 0; segment < 3; segment++) {
+        restore_image(fixture, &image);
+        assert_int_equal(unlink(image.paths[segment]), 0);
+        const uint64_t missing = count_missing(fixture, &image);
+        assert_true(missing > 0);
+        // The end of a stream is where the segments that are left say that it is.
+        assert_true(segment == 2 || fixture->model.lost_count > 0);
+    }
+    // Something else in its place.
+    restore_image(fixture, &image);
+    assert_int_equal(unlink(image.paths[0]), 0);
+    assert_int_equal(mkfifo(image.paths[0], 0600), 0);
+    assert_true(count_missing(fixture, &image) > 0);
+    assert_int_equal(unlink(image.paths[0]), 0);
+    assert_int_equal(symlink(image.paths[1], image.paths[0]), 0);
+    assert_true(count_missing(fixture, &image) > 0);
+    assert_int_equal(unlink(image.paths[0]), 0);
+    // A segment under another's name has nothing in it that counts.
+    write_file(image.paths[0], image.bytes[1], image.sizes[1]);
+    assert_true(count_missing(fixture, &image) > 0);
+    free_image(&image);
+}
+
+// Damage that comes while the spool is open is found when it is read.
+static void test_damage_while_open(void **state)
+{
+    struct fixture *fixture = *state;
+    struct image image;
+    make_image(fixture, &image);
+    uint64_t seed = 3;
+    for (unsigned round = 0; round < 25; round++) {
+        restore_image(fixture, &image);
+        struct spool *spool = attach(fixture);
+        unsigned char *bytes = malloc(image.sizes[0]);
+        assert_non_null(bytes);
+        memcpy(bytes, image.bytes[0], image.sizes[0]);
+        spoil(bytes, image.sizes[0], &seed);
+        write_file(image.paths[0], bytes, round % 5 == 0 ? image.sizes[0] / 2 : image.sizes[0]);
+        free(bytes);
+        (void)rig_check(&fixture->model, spool);
+        (void)rig_check(&fixture->model, spool);
+        spool_close(spool);
+    }
+    // Sectors that cannot be read.
+    restore_image(fixture, &image);
+    struct spool *spool = attach(fixture);
+    rig_faults = (struct rig_faults){.fail_at = 1, .fail_count = UINT64_MAX, .fault = EIO};
+    assert_null(spool_at(spool, 0, 1));
+    rig_faults.fail_at = 0;
+    (void)rig_check(&fixture->model, spool);
+    spool_close(spool);
+
+    // Too many open files is no damage.
+    restore_image(fixture, &image);
+    spool = attach(fixture);
+    rig_faults = (struct rig_faults){.fail_at = 1, .fail_count = UINT64_MAX, .fault = EMFILE};
+    struct delivery_range range;
+    for (unsigned i = 0; i < 3; i++)
+        assert_null(spool_at(spool, i, 1));
+    assert_false(spool_next_lost(spool, &range));
+    struct spool *other;
+    spool_close(spool);
+    assert_int_equal(spool_attach(&other, &fixture->settings, fixture->path, NULL, NULL),
+                     STATUS_IO);
+    rig_faults.fail_at = 0;
+    assert_int_equal(count_missing(fixture, &image), 0);
+    free_image(&image);
+}
+
+// ---- Lives ----------------------------------------------------------------------------
+
+static void step(struct fixture *fixture, struct spool **spool, uint64_t *seed)
+{
+    const uint32_t stream = (uint32_t)(test_random(seed) % RIG_STREAMS);
+    struct rig_model *model = &fixture->model;
+    const uint64_t pick = test_random(seed) % 100;
+    if (pick < 60) {
+        const uint64_t size = test_random(seed) % 10 == 0 ? DELIVERY_BATCH_MAX : 700;
+        (void)append(fixture, *spool, stream, 1 + test_random(seed) % size);
+    } else if (pick < 85) {
+        const uint64_t open = model->spooled[stream] - model->released[stream];
+        release(fixture, *spool, stream, model->released[stream] + test_random(seed) % (open + 1));
+    } else if (pick < 90) {
+        (void)rig_take_lost(model, *spool);
+    } else if (pick < 95) {
+        rig_faults.fail_at = rig_faults.calls + 1 + test_random(seed) % 40;
+        rig_faults.fail_count = 1 + test_random(seed) % 4;
+        rig_faults.fault = test_random(seed) % 2 ? ENOSPC : EIO;
+        rig_faults.short_by = test_random(seed) % 3 ? 0 : 7;
+        rig_faults.interrupt = test_random(seed) % 3 == 0;
+    } else {
+        rig_faults.fail_at = 0;
+        (void)rig_take_lost(model, *spool);
+        spool_close(*spool);
+        *spool = test_random(seed) % 8 && model->spooled[stream] > 0 ? attach(fixture) : NULL;
+    }
+}
+
+// Whether any stream has something to be found by the next.
+static bool is_empty(const struct fixture *fixture)
+{
+    return rig_disk_bytes(fixture->path) == 0;
+}
+
+static void test_random_lives(void **state)
+{
+    struct fixture *fixture = *state;
+    for (uint64_t life = 1; life <= 40; life++) {
+        uint64_t seed = life * 7919;
+        struct spool *spool = open_spool(fixture);
+        rig_faults = (struct rig_faults){.calls = 0};
+        for (unsigned i = 0; i < 150; i++) {
+            if (!spool && is_empty(fixture))
+                break;
+            if (!spool)
+                spool = attach(fixture);
+            step(fixture, &spool, &seed);
+            if (!spool)
+                continue;
+            assert_true(rig_disk_bytes(fixture->path) <= SPOOL_BYTES_MIN);
+            if (i % 30 == 29) {
+                rig_faults.fail_at = 0;
+                (void)rig_check(&fixture->model, spool);
+            }
+        }
+        rig_faults = (struct rig_faults){.calls = 0};
+        if (spool) {
+            (void)rig_check(&fixture->model, spool);
+            spool_remove(spool);
+        }
+        folder_remove(fixture->path);
+    }
+}
+
+int main(void)
+{
+#define SPOOL_TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_lost_ranges),
+        cmocka_unit_test(test_too_many_lost_ranges),
+        SPOOL_TEST(test_each_call_fails_once),
+        SPOOL_TEST(test_every_torn_tail),
+        SPOOL_TEST(test_bits_that_turn_over),
+        SPOOL_TEST(test_bits_of_the_tail),
+        SPOOL_TEST(test_segments_that_are_missing),
+        SPOOL_TEST(test_damage_while_open),
+        SPOOL_TEST(test_random_lives),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
