@@ -12,8 +12,10 @@
 //   live     64 KiB     16        64          1.1 MiB
 //   admin    64 KiB     16        8           1.1 MiB
 //
-// One hole stays: libzmq assembles a message of endless frames without looking at
-// any limit.  With a guard only a peer that was admitted can do so.
+// Two holes stay, and with a guard only a peer that was admitted gets to them: libzmq
+// assembles a message of endless frames without looking at any limit; and one that
+// fills its queue, sends a ZeroMQ heartbeat (PING) behind and breaks the connection
+// can end the program (libzmq 4.3.4).
 #ifndef INFERSTAT_WIRE_SOCKET_H
 #define INFERSTAT_WIRE_SOCKET_H
 
