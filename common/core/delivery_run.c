@@ -149,7 +149,27 @@ static void close_when_complete(struct delivery_run *run)
 
 // ---- Taking a message ----------------------------------------------------------------
 
-enum delivery_hearing delivery_hear(const struct delivery_run *run,
+uint32_t delivery_run_names_after(const struct delivery_run *run,
+                                  const struct delivery_message *message)
+{
+    const uint64_t last = (uint64_t)message->names_first + message->name_count - 1;
+    if (message->name_count == 0 || last > UINT32_MAX || last <= run->names_known ||
+        message->names_first > (uint64_t)run->names_known + 1)
+        return run->names_known;
+    return (uint32_t)last;
+}
+
+// Whether the producer has to be asked what it takes this store for.
+static bool is_doubtful(struct delivery_run *run, const struct delivery_message *message)
+{
+    const bool ask = message->names_missing && !run->doubted;
+    if (message->first != 0)
+        run->doubted = ask;
+    run->greeted = run->greeted && !ask;
+    return ask;
+}
+
+enum delivery_hearing delivery_hear(struct delivery_run *run,
                                     const struct delivery_message *message)
 {
     if (message->kind == DELIVERY_HELLO &&
@@ -161,11 +181,12 @@ enum delivery_hearing delivery_hear(const struct delivery_run *run,
         return DELIVERY_HEARD;
     if (!run || !run->greeted)
         return DELIVERY_HELLO_WANTED;
-    if (message->kind == DELIVERY_BATCH && message->first != 0 &&
-        run->lane_count == DELIVERY_STREAMS_MAX &&
+    if (message->kind != DELIVERY_BATCH)
+        return DELIVERY_HEARD;
+    if (message->first != 0 && run->lane_count == DELIVERY_STREAMS_MAX &&
         delivery_run_find(run, message->stream) == run->lane_count)
         return DELIVERY_TOO_MANY_STREAMS;
-    return DELIVERY_HEARD;
+    return is_doubtful(run, message) ? DELIVERY_HELLO_WANTED : DELIVERY_HEARD;
 }
 
 // A stream that there is no room for is left out: its sender sees it by what it is
@@ -259,14 +280,13 @@ static bool next_names(struct delivery_taking *taking, struct delivery_step *ste
 {
     const struct delivery_message *message = taking->message;
     const uint64_t known = taking->run->names_known;
-    const uint64_t last = (uint64_t)message->names_first + message->name_count;
     taking->part++;
-    if (message->kind != DELIVERY_BATCH || message->name_count == 0 ||
-        message->names_first > known + 1 || last <= known + 1)
+    if (message->kind != DELIVERY_BATCH)
         return false;
-    *step =
-        (struct delivery_step){.kind = DELIVERY_STEP_NAMES, .first = known + 1, .last = last - 1};
-    return true;
+    *step = (struct delivery_step){.kind = DELIVERY_STEP_NAMES,
+                                   .first = known + 1,
+                                   .last = delivery_run_names_after(taking->run, message)};
+    return step->last > known;
 }
 
 // Dropped ranges may lie before the batch's records or behind them.

@@ -40,6 +40,7 @@ struct delivery_run {
     bool greeted;        // has said Hello since it was restored: its producer knows what
                          // this store, perhaps an older copy, has and lacks
     bool replayed;       // it is dead, and another process sends what it left
+    bool doubted;        // it was asked for Hello since its records had unknown names
     uint32_t names_known;
     int64_t duplicates; // records skipped since they were known
     bool changed;       // since the driver has saved it
@@ -86,7 +87,8 @@ struct delivery_message {
     uint64_t first, last;
     uint32_t names_first;
     size_t name_count;
-    int64_t ended_ns; // Goodbye
+    bool names_missing; // its records refer to names that are not known, nor come with it
+    int64_t ended_ns;   // Goodbye
     bool killed;
 };
 
@@ -98,10 +100,16 @@ enum delivery_hearing {
     DELIVERY_TOO_MANY_STREAMS, // nor records of more streams than a run has
 };
 
-// How a message is heard, before the run is looked up or made: `run` is NULL where
-// there is none.
-enum delivery_hearing delivery_hear(const struct delivery_run *run,
+// How a message is heard, before the run is made: `run` is NULL where there is none.
+// One whose names are missing shows that its producer takes this store, an older copy
+// perhaps, for what it was: it is asked for Hello, once.  Then it is heard, and its
+// records can never be taken.
+enum delivery_hearing delivery_hear(struct delivery_run *run,
                                     const struct delivery_message *message);
+
+// The highest name known when the message's names have been kept.
+uint32_t delivery_run_names_after(const struct delivery_run *run,
+                                  const struct delivery_message *message);
 
 enum delivery_step_kind {
     DELIVERY_STEP_NAMES, // keep names first..last of the message; names_known follows

@@ -595,6 +595,9 @@ enum status batches_take(struct batches *batches, const struct work *work, struc
     if (status != STATUS_OK)
         return status;
     head.foreign = is_foreign(batches, run, work);
+    if (run && head.kind == DELIVERY_BATCH)
+        head.names_missing = insert_fault(&work->message.batch,
+                                          delivery_run_names_after(&run->delivery, &head)) != NULL;
     const enum delivery_hearing hearing = delivery_hear(run ? &run->delivery : NULL, &head);
     const char *error = error_of(batches, hearing);
     bool too_many = false;

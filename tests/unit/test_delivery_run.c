@@ -111,7 +111,7 @@ static void test_who_is_heard(void **state)
         {{.kind = DELIVERY_GOODBYE}, true, true, DELIVERY_HEARD},
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
-        const struct delivery_run *known = cases[i].is_greeted ? &greeted : &run;
+        struct delivery_run *known = cases[i].is_greeted ? &greeted : &run;
         if (delivery_hear(cases[i].known ? known : NULL, &cases[i].message) != cases[i].hearing)
             fail_msg("message %zu is heard otherwise", i);
     }
@@ -173,6 +173,43 @@ static void test_names(void **state)
         if (taken.count)
             expect_step(&taken, 0, DELIVERY_STEP_NAMES, cases[i].step_first, cases[i].step_last);
     }
+}
+
+// A producer that counts on names this store has not is asked for Hello, once.
+static void test_names_that_are_missing(void **state)
+{
+    (void)state;
+    greet(false);
+    run.names_known = 5;
+    static const struct {
+        uint32_t first;
+        size_t count;
+        uint32_t after;
+    } cases[] = {{1, 0, 5}, {1, 5, 5}, {1, 9, 9}, {6, 1, 6}, {7, 1, 5}, {UINT32_MAX, 9, 5}};
+    struct delivery_message message = {.kind = DELIVERY_BATCH, .first = 1, .last = 9};
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        message.names_first = cases[i].first;
+        message.name_count = cases[i].count;
+        assert_int_equal(delivery_run_names_after(&run, &message), cases[i].after);
+    }
+    message.name_count = 0;
+    for (unsigned round = 0; round < 2; round++) {
+        message.names_missing = true;
+        assert_int_equal(delivery_hear(&run, &message), DELIVERY_HELLO_WANTED);
+        message.names_missing = false;
+        assert_int_equal(delivery_hear(&run, &message), DELIVERY_HELLO_WANTED);
+        greet(false);
+        message.names_missing = true; // and still: it is heard, and refused
+        assert_int_equal(delivery_hear(&run, &message), DELIVERY_HEARD);
+    }
+    // A sound batch clears the doubt; a heartbeat says nothing about it.
+    assert_int_equal(delivery_hear(&run, &message), DELIVERY_HELLO_WANTED);
+    greet(false);
+    const struct delivery_message heartbeat = {.kind = DELIVERY_BATCH};
+    assert_int_equal(delivery_hear(&run, &heartbeat), DELIVERY_HEARD);
+    assert_true(run.doubted);
+    assert_int_equal(take_batch(0, 1, 2).count, 1);
+    assert_false(run.doubted);
 }
 
 // Ranges before, behind and over the records of their batch.
@@ -346,6 +383,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_who_is_heard, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_life, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_names, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_names_that_are_missing, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_drops, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_gap, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_what_an_ack_names, set_up, tear_down),

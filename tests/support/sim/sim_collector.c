@@ -331,11 +331,23 @@ static struct delivery_message describe(struct sim *sim, const struct sim_packet
     return head;
 }
 
+static bool lacks_names(const struct sim *sim, const struct delivery_run *run,
+                        const struct delivery_message *head)
+{
+    const uint64_t known = delivery_run_names_after(run, head);
+    bool lacks = false;
+    for (uint64_t number = head->first; number <= head->last && head->first && !head->foreign;
+         number++)
+        lacks |= sim->run.name_of[head->stream][number] > known;
+    return lacks;
+}
+
 static void take(struct sim *sim, const struct sim_packet *packet)
 {
     struct sim_collector *collector = &sim->collector;
-    const struct delivery_message head = describe(sim, packet);
+    struct delivery_message head = describe(sim, packet);
     struct delivery_run *run = collector->working.run_known ? &collector->run : NULL;
+    head.names_missing = run && lacks_names(sim, run, &head);
     if (sim->plant == SIM_PLANT_UNGREETED && run)
         run->greeted = true;
     const enum delivery_hearing hearing = delivery_hear(run, &head);
