@@ -1,4 +1,4 @@
-// inferstat inferences | operations | pipelines | devices | runs
+// inferstat inferences | operations | pipelines | devices
 #include "client/cli/listing.h"
 
 static enum status add_rows(struct cli *cli, const struct view *view, struct table *table,

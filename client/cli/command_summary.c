@@ -7,6 +7,7 @@
 #include "client/cli/csv.h"
 #include "client/cli/json.h"
 #include "client/cli/listing.h"
+#include "client/cli/losses.h"
 #include "client/cli/stages.h"
 #include "client/cli/table.h"
 #include "common/core/text.h"
@@ -147,17 +148,18 @@ static void print_losses(FILE *out, const struct result *summary)
                   count_of(summary, "produced") + count_of(summary, "unnumbered"),
                   count_of(summary, "stored"), count_of(summary, "in_flight"), lost_of(summary),
                   figure(coverage, summary, "coverage_ratio"));
-    if (lost_of(summary) + count_of(summary, "refused") + count_of(summary, "duplicates") +
-            count_of(summary, "expired") + count_of(summary, "cleared") ==
+    char losses[LOSSES_SIZE];
+    if (losses_text(losses, summary, 0)[0])
+        (void)fprintf(out, "            lost: %s\n", losses);
+    if (count_of(summary, "duplicates") + count_of(summary, "expired") +
+            count_of(summary, "cleared") >
         0)
-        return;
-    (void)fprintf(out,
-                  "            %" PRId64 " dropped, %" PRId64 " lost before they got a number, "
-                  "%" PRId64 " refused, %" PRId64 " repeated,\n            %" PRId64
-                  " expired, %" PRId64 " cleared\n",
-                  count_of(summary, "dropped"), count_of(summary, "unnumbered"),
-                  count_of(summary, "refused"), count_of(summary, "duplicates"),
-                  count_of(summary, "expired"), count_of(summary, "cleared"));
+        (void)fprintf(
+            out, "            %" PRId64 " repeated, %" PRId64 " expired, %" PRId64 " cleared\n",
+            count_of(summary, "duplicates"), count_of(summary, "expired"),
+            count_of(summary, "cleared"));
+    if (has(summary, "refusals"))
+        (void)fprintf(out, "not taken   %s\n", figure(coverage, summary, "refusals"));
 }
 
 static void print_for_people(const struct last_load *last, const char *source,

@@ -92,7 +92,7 @@ static const struct cli_command commands[] = {
         .summary = "worker processes: how each ended, what it produced and what was lost",
         .details = listing_details,
         .options = LISTING,
-        .run = command_list,
+        .run = command_runs,
     },
     {
         .name = "metrics",

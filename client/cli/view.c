@@ -33,9 +33,10 @@ static const struct view_column run_view[] = {
     RIGHT("produced", "produced", 0),
     RIGHT("stored", "stored", 0),
     RIGHT("in_flight", "in flight", 1),
-    RIGHT("dropped", "dropped", 0),
-    RIGHT("unnumbered", "unnumbered", 1),
+    RIGHT("lost", "lost", 0),
+    RIGHT("coverage_ratio", "coverage", 1),
     YES_NO("balanced", "balanced", 0),
+    {"clock_offset_ns", "clock", VIEW_CLOCK, TABLE_RIGHT, 3},
     LEFT("last_activity", "last activity", 2),
     LEFT("worker_version", "version", 4),
 };
@@ -204,6 +205,18 @@ enum status view_table(struct table **out, const struct view *view)
     return table_new(out, columns, view->count);
 }
 
+// A host's clock less the collector's, and how far off that may be.
+static char *clock_text(int64_t offset_ns, int64_t error_ns)
+{
+    char offset[UNIT_TEXT_SIZE], error[UNIT_TEXT_SIZE] = "?", *text = NULL;
+    (void)unit_format_int(offset, UNIT_DURATION, offset_ns);
+    if (error_ns >= 0)
+        (void)unit_format_int(error, UNIT_DURATION, error_ns);
+    if (asprintf(&text, "%s%s \xc2\xb1%s", offset_ns >= 0 ? "+" : "", offset, error) < 0)
+        return NULL;
+    return text;
+}
+
 char *view_cell(const struct view_column *column, const struct result *result, size_t row)
 {
     int place = result_find(result, column->key);
@@ -213,6 +226,8 @@ char *view_cell(const struct view_column *column, const struct result *result, s
         value.text.size = RUN_SHOWN;
     if (column->style == VIEW_YES_NO && value.type == VALUE_INT)
         return strdup(value.i ? "yes" : "no");
+    if (column->style == VIEW_CLOCK && value.type == VALUE_INT)
+        return clock_text(value.i, result_integer(result, row, "clock_error_ns", -1));
     return table_cell_text(value, unit);
 }
 

@@ -11,6 +11,7 @@ enum view_style {
     VIEW_PLAIN,  // in its unit
     VIEW_RUN,    // a UUID, its first 8 characters (filters take them)
     VIEW_YES_NO, // 1, 0 or absent
+    VIEW_CLOCK,  // an offset with its error, from clock_error_ns: "+1.2ms ±0.3ms"
 };
 
 struct view_column {

@@ -14,14 +14,7 @@ static const struct answer_column columns[] = {
     {"produced", UNIT_COUNT},
     {"stored", UNIT_COUNT},
     {"lost", UNIT_COUNT}, // all of what follows
-    {"dropped_ring_full", UNIT_COUNT},
-    {"dropped_spool_full", UNIT_COUNT},
-    {"dropped_spool_damaged", UNIT_COUNT},
-    {"dropped_host_lost", UNIT_COUNT},
-    {"dropped_refused", UNIT_COUNT},
-    {"dropped_acknowledged_elsewhere", UNIT_COUNT},
-    {"dropped_unspecified", UNIT_COUNT},
-    {"expired", UNIT_COUNT},
+    DROP_COLUMNS{"expired", UNIT_COUNT},
     {"cleared", UNIT_COUNT},
     {"duplicates", UNIT_COUNT},
     {"in_flight", UNIT_COUNT},
@@ -32,26 +25,16 @@ static const struct answer_column columns[] = {
 
 enum { COLUMN_RUN, COLUMN_HOST };
 
+// What a full ring has lost never had numbers.
 static void set_drops(struct result *answer, const struct audit_run *run)
 {
-    static const struct {
-        const char *key;
-        enum delivery_reason reason;
-    } drops[] = {
-        {"dropped_spool_full", DELIVERY_SPOOL_FULL},
-        {"dropped_spool_damaged", DELIVERY_SPOOL_DAMAGED},
-        {"dropped_host_lost", DELIVERY_HOST_LOST},
-        {"dropped_refused", DELIVERY_REFUSED},
-        {"dropped_acknowledged_elsewhere", DELIVERY_ACKNOWLEDGED_ELSEWHERE},
-        {"dropped_unspecified", DELIVERY_UNSPECIFIED},
-    };
-    const int64_t ring_full = saturate_add(run->unnumbered, run->dropped[DELIVERY_RING_FULL]);
-    int64_t lost = ring_full;
-    for (size_t i = 0; i < sizeof drops / sizeof *drops; i++) {
-        answer_int(answer, drops[i].key, run->dropped[drops[i].reason]);
-        lost = saturate_add(lost, run->dropped[drops[i].reason]);
+    int64_t lost = 0;
+    for (unsigned reason = 0; reason < DELIVERY_REASON_COUNT; reason++) {
+        const int64_t unnumbered = reason == DELIVERY_RING_FULL ? run->unnumbered : 0;
+        const int64_t dropped = saturate_add(run->dropped[reason], unnumbered);
+        answer_int(answer, drop_key((enum delivery_reason)reason), dropped);
+        lost = saturate_add(lost, dropped);
     }
-    answer_int(answer, "dropped_ring_full", ring_full);
     answer_int(answer, "lost", lost);
 }
 

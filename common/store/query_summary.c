@@ -52,12 +52,15 @@ static const struct answer_column summary_columns[] = {
     {"stored", UNIT_COUNT},
     {"dropped", UNIT_COUNT},
     {"unnumbered", UNIT_COUNT},
-    {"duplicates", UNIT_COUNT},
+    {"lost", UNIT_COUNT},
+    DROP_COLUMNS{"duplicates", UNIT_COUNT},
     {"refused", UNIT_COUNT},
     {"expired", UNIT_COUNT},
     {"cleared", UNIT_COUNT},
     {"in_flight", UNIT_COUNT},
     {"coverage_ratio", UNIT_RATIO},
+    {"refused_messages", UNIT_COUNT},
+    {"refusals", UNIT_NONE},
     {"store_bytes", UNIT_BYTES},
 };
 
@@ -113,6 +116,32 @@ enum status query_ping(struct store *store, const struct query *query, struct re
 
 // ---- The parts of the summary ----------------------------------------------------
 
+// Lost records by why they were lost.  What a full ring has lost never had numbers.
+static enum status add_drops(struct store *store, const struct query_filter *filter,
+                             struct result *answer, struct error *err)
+{
+    const char *keys[DELIVERY_REASON_COUNT];
+    for (unsigned reason = 0; reason < DELIVERY_REASON_COUNT; reason++)
+        keys[reason] = drop_key((enum delivery_reason)reason);
+    struct copy copy = {answer, keys, DELIVERY_REASON_COUNT};
+    sqlite3_str *sql = sqlite3_str_new(store->db);
+    sqlite3_str_appendall(sql, "SELECT ");
+    for (unsigned reason = 0; reason < copy.count; reason++)
+        sqlite3_str_appendf(sql,
+                            "%s CAST(total(CASE WHEN coalesce(g.reason, 0) = %u THEN"
+                            " g.last - g.first + 1 END) AS INTEGER)",
+                            reason ? "," : "", reason);
+    sqlite3_str_appendall(sql, " FROM range g JOIN run t ON t.run = g.run");
+    filter_where_run(sql, filter);
+    sqlite3_str_appendf(sql, " AND g.state = %d", SCHEMA_RANGE_DROPPED);
+    enum status status = reader_scan(store, sql, filter, take_copy, &copy, err);
+    if (status == STATUS_OK)
+        answer_int(answer, "dropped_ring_full",
+                   saturate_add(result_integer(answer, 0, "dropped_ring_full", 0),
+                                result_integer(answer, 0, "unnumbered", 0)));
+    return status;
+}
+
 static enum status add_runs(struct store *store, const struct query_filter *filter,
                             struct result *answer, struct error *err)
 {
@@ -152,7 +181,21 @@ static enum status add_runs(struct store *store, const struct query_filter *filt
                                       result_integer(answer, 0, "unnumbered", 0));
     answer_real(answer, "coverage_ratio",
                 coverage_ratio(result_integer(answer, 0, "stored", 0), lost));
-    return STATUS_OK;
+    answer_int(answer, "lost", lost);
+    return add_drops(store, filter, answer, err);
+}
+
+// What was not taken at all, whose it was or not: no filter is about it.
+static enum status add_refusals(struct store *store, struct result *answer, struct error *err)
+{
+    static const char *const keys[] = {"refused_messages", "refusals"};
+    struct copy copy = {answer, keys, sizeof keys / sizeof *keys};
+    sqlite3_str *sql = sqlite3_str_new(store->db);
+    sqlite3_str_appendall(sql, "SELECT CAST(total(count) AS INTEGER),"
+                               " group_concat(reason || ' ' || count, ', ') FROM"
+                               " (SELECT reason, count FROM refusal WHERE count > 0"
+                               "  ORDER BY count DESC, reason LIMIT 32)");
+    return reader_scan(store, sql, NULL, take_copy, &copy, err);
 }
 
 struct inferences {
@@ -386,6 +429,8 @@ enum status query_summary(struct store *store, const struct query *query, struct
     answer_int(*out, "store_bytes", store_bytes(store));
     if (status == STATUS_OK)
         status = add_runs(store, &query->filter, *out, err);
+    if (status == STATUS_OK)
+        status = add_refusals(store, *out, err);
     if (status == STATUS_OK)
         status = add_models(store, &query->filter, *out, err);
     if (status == STATUS_OK)

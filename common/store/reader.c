@@ -231,6 +231,18 @@ const struct coverage_run *coverage_find(const struct coverage *coverage, int64_
     return NULL;
 }
 
+// ---- Losses -----------------------------------------------------------------------
+
+const char *drop_key(enum delivery_reason reason)
+{
+    static const char *const keys[DELIVERY_REASON_COUNT] = {
+#define DROP_KEY(name, text) [DELIVERY_##name] = "dropped_" text,
+        DELIVERY_REASONS(DROP_KEY)
+#undef DROP_KEY
+    };
+    return keys[reason];
+}
+
 // ---- Derived metrics ---------------------------------------------------------------
 
 void append_derived(sqlite3_str *sql, const struct record_derived *derived)

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/core/delivery.h"
 #include "common/core/error.h"
 #include "common/core/query.h"
 #include "common/core/result.h"
@@ -105,6 +106,15 @@ double coverage_ratio(int64_t stored, int64_t lost);
 
 // The run, or NULL.
 const struct coverage_run *coverage_find(const struct coverage *coverage, int64_t run);
+
+// ---- Losses -----------------------------------------------------------------------
+
+// The columns of answers that hold what was lost, by reason: "dropped_spool_full".
+#define DROP_COLUMN(name, text) {"dropped_" text, UNIT_COUNT},
+#define DROP_COLUMNS            DELIVERY_REASONS(DROP_COLUMN)
+
+// Their keys, by reason; static.
+const char *drop_key(enum delivery_reason reason);
 
 // ---- The queries ------------------------------------------------------------------
 

@@ -3,6 +3,8 @@
 
 #include <sqlite3.h>
 
+#include "common/core/delivery.h"
+#include "common/store/reader.h"
 #include "common/store/schema.h"
 
 // ---- Dimensions -------------------------------------------------------------------
@@ -102,6 +104,11 @@ static const struct extra common_run[] = {
 static const struct extra extra_run[] = {
     {"dropped", UNIT_COUNT, LEDGER("dropped")},
     {"unnumbered", UNIT_COUNT, LEDGER("unnumbered")},
+    {"lost", UNIT_COUNT,
+     "(SELECT CAST(l.dropped + l.unnumbered AS INTEGER) FROM v_ledger l WHERE l.id = t.run)"},
+    {"coverage_ratio", UNIT_RATIO,
+     "(SELECT CAST(l.stored AS REAL) / nullif(CAST(l.stored AS REAL) + l.dropped + l.unnumbered, 0)"
+     " FROM v_ledger l WHERE l.id = t.run)"},
     {"in_flight", UNIT_COUNT, LEDGER("in_flight")},
     {"refused", UNIT_COUNT, "t.refused"},
     {"expired", UNIT_COUNT, LEDGER("expired")},
@@ -116,6 +123,14 @@ static const struct extra extra_load_stage[] = {
     {"model", UNIT_NONE, NAME_OF(PARENT("model"))},
     {"device", UNIT_NONE, NAME_OF(PARENT("device"))},
 };
+
+// Behind them: what a run has lost, by reason.
+static const struct {
+    const char *key;
+    enum unit unit;
+} drops[] = {DROP_COLUMNS};
+
+_Static_assert(sizeof drops / sizeof *drops == DELIVERY_REASON_COUNT, "a column for each reason");
 
 enum { COMMON_COUNT = sizeof common / sizeof *common };
 _Static_assert(sizeof common == sizeof common_run, "the same keys for all kinds");
@@ -159,6 +174,7 @@ struct place {
     const struct extra *extra;
     const struct record_column *column;
     const struct record_derived *derived;
+    int reason; // enum delivery_reason, where it is none of these
 };
 
 static bool place_at(enum record_kind kind, unsigned index, struct place *place)
@@ -184,7 +200,12 @@ static bool place_at(enum record_kind kind, unsigned index, struct place *place)
         place->extra = &extra[index];
         return true;
     }
-    place->derived = kind_derived(kind, index - extras);
+    index -= extras;
+    if (kind == RECORD_KIND_RUN && index < DELIVERY_REASON_COUNT) {
+        place->reason = (int)index;
+        return true;
+    }
+    place->derived = kind_derived(kind, index);
     return place->derived != NULL;
 }
 
@@ -197,9 +218,27 @@ bool schema_output(enum record_kind kind, unsigned index, struct schema_output *
         *output = (struct schema_output){place.extra->key, place.extra->unit};
     else if (place.column)
         *output = (struct schema_output){place.column->name, place.column->unit};
-    else
+    else if (place.derived)
         *output = (struct schema_output){place.derived->name, place.derived->unit};
+    else
+        *output = (struct schema_output){drops[place.reason].key, drops[place.reason].unit};
     return true;
+}
+
+// What a full ring has lost never had numbers.
+static void append_drops(sqlite3_str *sql, int reason)
+{
+    sqlite3_str_appendf(sql,
+                        "(SELECT CAST(total(g.last - g.first + 1)%s AS INTEGER) FROM range g WHERE"
+                        " g.run = t.run AND g.state = %d AND coalesce(g.reason, 0) = %d)",
+                        reason == DELIVERY_RING_FULL ? " + " LEDGER("unnumbered") : "",
+                        SCHEMA_RANGE_DROPPED, reason);
+}
+
+static void append_derived_column(sqlite3_str *sql, const struct record_derived *derived)
+{
+    sqlite3_str_appendf(sql, "CASE WHEN (%s) > 0 THEN CAST(%s AS REAL) / (%s) END",
+                        derived->denominator, derived->numerator, derived->denominator);
 }
 
 void schema_select_list(sqlite3_str *sql, enum record_kind kind)
@@ -213,10 +252,10 @@ void schema_select_list(sqlite3_str *sql, enum record_kind kind)
             sqlite3_str_appendall(sql, place.extra->expression);
         else if (place.column)
             append_column(sql, place.column);
+        else if (place.derived)
+            append_derived_column(sql, place.derived);
         else
-            sqlite3_str_appendf(sql, "CASE WHEN (%s) > 0 THEN CAST(%s AS REAL) / (%s) END",
-                                place.derived->denominator, place.derived->numerator,
-                                place.derived->denominator);
+            append_drops(sql, place.reason);
         sqlite3_str_appendf(sql, " AS \"%w\"", output.key);
     }
 }

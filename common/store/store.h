@@ -41,8 +41,11 @@ void store_cancel(struct store *store);
 //   last_load_duration_ns last_load_status last_inference_model
 //   last_inference_started_ns last_inference_tokens_per_second
 //   last_inference_ttft_ns last_inference_generated_tokens startup_last_ns
-//   produced stored dropped unnumbered duplicates refused expired cleared
-//   in_flight coverage_ratio store_bytes (the file and its log)
+//   produced stored dropped unnumbered lost (the two together) and why:
+//   dropped_REASON for each reason of DELIVERY_REASONS (dropped_ring_full has the
+//   unnumbered, too); duplicates refused expired cleared in_flight coverage_ratio; refused_messages
+//   (messages, connections and names not taken, whatever the filter) refusals (why, as text: "names
+//   10, message_size 3"; null where there are none) store_bytes (the file and its log)
 // AVERAGE, a row per group: the dimensions' names as keys, then metric unit
 //   count mean total_over_total? min max p50 p90 p95 p99 coverage_ratio lost
 // OVERVIEW, a row per host, device and model: host device model runs_open
@@ -52,10 +55,17 @@ void store_cancel(struct store *store);
 //   coverage_ratio (of the host)
 // RECORDS: run host stream number started_ns received_ns, the kind's columns
 //   (names and enumerations as text; a sketch as hexadecimal), its derived columns; load_stage also
-//   has model and device of its parent; run has dropped unnumbered in_flight and
-//   balanced (1, 0, or null while open or silent) in addition, and no stream,
-//   no number.  Newest (or oldest) by started_ns first.  An answer ends after
-//   limit rows or some megabytes of text; the cursor goes on behind it.
+//   has model and device of its parent; run has dropped unnumbered lost, the same
+//   by reason as in SUMMARY, coverage_ratio, in_flight, and balanced (1, 0, or null
+//   while open or silent; what AUDIT recounts) in addition, and no stream, no number.  Newest (or
+//   oldest) by started_ns first.  An answer ends after limit rows or some megabytes of text; the
+//   cursor goes on behind it.
+// AUDIT, a row a run, oldest first: run host started_ns end produced stored lost,
+//   by reason as in SUMMARY, expired cleared duplicates in_flight rows (counted)
+//   verdict (balanced, unbalanced, open, unknown) finding (what is wrong, in words,
+//   "; " between; null where nothing is).  What belongs to no run has a row of its
+//   own, without the run.  audit.h says what is checked.  The cursor goes on behind
+//   limit runs (QUERY_ROWS_MAX at most), or fewer where they have many streams.
 //
 // Coverage, lost: of the runs that the filter's host, run and window cover (a
 // run's life overlaps the window), and of a group's own host or run where the

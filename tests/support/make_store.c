@@ -403,6 +403,9 @@ static void put_all(struct sqlite3 *db)
     put_samples(&three, base_ns + 7201000 * MS);
     put_ledger(&three, 0, 4, 0);
 
+    execute(db, "UPDATE run SET clock_offset_ns = 1200000, clock_error_ns = 300000 WHERE run = 2;"
+                "UPDATE run SET clock_offset_ns = -52000, clock_error_ns = 90000 WHERE run = 3;"
+                "INSERT INTO refusal VALUES('names', 3, 1), ('message_size', 12, 1)");
     execute(db, "UPDATE meta SET value = '01234567-89ab-4cde-8f01-23456789abcd'"
                 " WHERE key = 'store'");
 }

@@ -1,0 +1,28 @@
+// inferstat runs
+#include <stdio.h>
+
+#include "client/cli/listing.h"
+#include "client/cli/losses.h"
+
+// A run that has lost something says why below its row.
+static enum status add_rows(struct cli *cli, const struct view *view, struct table *table,
+                            const struct result *page, struct error *err)
+{
+    (void)cli;
+    (void)err;
+    for (size_t row = 0; row < result_row_count(page); row++) {
+        char losses[LOSSES_SIZE], line[LOSSES_SIZE + 16];
+        view_add_row(view, table, page, row);
+        if (losses_text(losses, page, row)[0] == '\0')
+            continue;
+        (void)snprintf(line, sizeof line, "    lost: %s", losses);
+        table_add_below(table, line);
+    }
+    return STATUS_OK;
+}
+
+enum status command_runs(struct cli *cli, struct error *err)
+{
+    return cli->options.format == FORMAT_TEXT ? listing_for_people(cli, add_rows, err)
+                                              : listing_for_machines(cli, err);
+}

@@ -1,0 +1,180 @@
+// What was lost, by reason; and that no query is without an end.
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <sqlite3.h>
+
+#include "common/core/record.h"
+#include "common/store/database.h"
+#include "common/store/store.h"
+#include "tests/support/folder.h"
+#include "tests/support/test.h"
+
+static char folder[FOLDER_PATH_SIZE];
+static char path[FOLDER_PATH_SIZE];
+static sqlite3 *db;
+static struct store *store;
+
+static void exec(const char *sql)
+{
+    struct error err;
+    if (database_exec(db, sql, &err) != STATUS_OK)
+        fail_msg("%s: %s", sql, err.text);
+}
+
+// Two closed runs on two hosts; the second has lost 10 of 30 and 5 without numbers.
+static int set_up(void **state)
+{
+    (void)state;
+    struct error err = {0};
+    folder_make(folder);
+    (void)folder_path(path, folder, "s.db");
+    if (database_open_writer(&db, path, &err) != STATUS_OK)
+        fail_msg("%s", err.text);
+    exec("INSERT INTO name(id, text) VALUES (1, 'alpha'), (2, 'beta'), (3, 'cpu'), (5, 'tiny')");
+    exec(
+        "WITH r(run) AS (VALUES (1), (2)) INSERT INTO run(run, started_ns, received_ns, uuid, host,"
+        " pid, \"end\", worker_version, protocol, os, kernel, cpu, cpu_count, host_memory_bytes,"
+        " device_count, produced, stored, duplicates, heard_ns) SELECT run, run, run, '1234000' ||"
+        " run || '-0000-4000-8000-000000000000', run, 1, 1, 'v', 2, 'o', 'k', 'c', 1, 1, 1, 30, 20,"
+        " 0, run FROM r");
+    exec("INSERT INTO stream(run, stream, next, produced, unnumbered) VALUES(1, 0, 21, 20, 0),"
+         " (2, 0, 31, 30, 5)");
+    exec("INSERT INTO range(run, stream, first, last, state, reason) VALUES(1, 0, 1, 20, 0, NULL),"
+         " (2, 0, 1, 20, 0, NULL), (2, 0, 21, 30, 1, 1)");
+    exec("INSERT INTO ledger(run, kind, stored) VALUES(1, 6, 20), (2, 6, 20)");
+    if (store_open(&store, path, &err) != STATUS_OK)
+        fail_msg("%s", err.text);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    store_close(store);
+    database_close(db);
+    folder_remove(folder);
+    return 0;
+}
+
+static void add_inferences(int count)
+{
+    char sql[512];
+    (void)snprintf(
+        sql, sizeof sql,
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %d)"
+        " INSERT INTO inference(run, stream, number, started_ns, received_ns, model, device,"
+        " request, finish, prompt_tokens, cached_prompt_tokens, generated_tokens, queue_ns,"
+        " prefill_ns, ttft_ns, decode_ns, e2e_ns, host_memory_bytes)"
+        " SELECT 1, 0, i, i, i, 5, 3, i, 0, 1, 0, 2, 1, 1, 1, 1, 1, 1 FROM n",
+        count);
+    exec(sql);
+}
+
+static struct result *ask(const struct query *query)
+{
+    struct error err = {0};
+    struct result *result = NULL;
+    if (store_query(store, query, &result, &err) != STATUS_OK)
+        fail_msg("%s", err.text);
+    return result;
+}
+
+static void expect_timeout(const struct query *query)
+{
+    struct error err = {0};
+    struct result *result = NULL;
+    assert_int_equal(store_query(store, query, &result, &err), STATUS_TIMEOUT);
+    assert_non_null(strstr(err.text, "too long"));
+}
+
+static void expect_close(double actual, double expected)
+{
+    assert_true(fabs(actual - expected) <= 1e-12 * fabs(expected));
+}
+
+static void expect_text(const struct result *result, const char *key, const char *expected)
+{
+    const struct value value = result_cell(result, 0, (unsigned)result_find(result, key));
+    if (value.type != VALUE_TEXT || value.text.size != strlen(expected) ||
+        memcmp(value.text.bytes, expected, value.text.size) != 0)
+        fail_msg("%s is not \"%s\"", key, expected);
+}
+
+// Nobody can ask what never ends, or an answer without end.
+static void test_every_kind_has_a_budget(void **state)
+{
+    (void)state;
+    add_inferences(20000);
+    struct query nobody = {.kind = QUERY_RECORDS, .record_kind = RECORD_KIND_INFERENCE};
+    (void)snprintf(nobody.filter.by[QUERY_BY_HOST], QUERY_TEXT_SIZE, "nobody");
+    const struct query queries[] = {
+        {.kind = QUERY_SUMMARY},
+        {.kind = QUERY_AVERAGE, .metric = "ttft_ns"},
+        {.kind = QUERY_OVERVIEW},
+        {.kind = QUERY_AUDIT},
+        nobody,
+    };
+    for (size_t i = 0; i < COUNT_OF(queries); i++) {
+        store_set_budget(store, 1);
+        expect_timeout(&queries[i]);
+        store_set_budget(store, 0);
+        if (queries[i].filter.by[QUERY_BY_HOST][0] == '\0') // and the store is as it was
+            result_free(ask(&queries[i]));
+    }
+    const struct query all = {
+        .kind = QUERY_RECORDS, .record_kind = RECORD_KIND_INFERENCE, .limit = UINT32_MAX};
+    struct result *result = ask(&all);
+    assert_int_equal(result_row_count(result), QUERY_ROWS_MAX);
+    assert_true(result_next_cursor(result) != 0);
+    result_free(result);
+}
+
+// What was lost, by reason: of all runs, of one, and of each in the listing.
+static void test_losses_by_reason(void **state)
+{
+    (void)state;
+    exec("INSERT INTO range(run, stream, first, last, state, reason) VALUES(1, 1, 1, 7, 1, 2),"
+         " (1, 2, 1, 30, 1, 5), (1, 2, 31, 70, 1, 3), (2, 3, 1, 2, 1, 4), (2, 4, 1, 3, 1, 6),"
+         " (2, 5, 1, 4, 1, 0)");
+    exec("INSERT INTO refusal VALUES('names', 3, 9), ('message_size', 40, 9), ('denied', 3, 9)");
+    static const struct {
+        const char *key;
+        int64_t all, first, second;
+    } keys[] = {
+        {"dropped_unspecified", 4, 0, 4}, {"dropped_spool_full", 10, 0, 10},
+        {"dropped_refused", 7, 7, 0},     {"dropped_acknowledged_elsewhere", 40, 40, 0},
+        {"dropped_ring_full", 7, 0, 7},   {"dropped_spool_damaged", 30, 30, 0},
+        {"dropped_host_lost", 3, 0, 3},   {"lost", 101, 77, 24},
+    };
+    struct query query = {.kind = QUERY_SUMMARY};
+    struct result *all = ask(&query);
+    (void)snprintf(query.filter.by[QUERY_BY_HOST], QUERY_TEXT_SIZE, "beta");
+    struct result *second = ask(&query);
+    query =
+        (struct query){.kind = QUERY_RECORDS, .record_kind = RECORD_KIND_RUN, .oldest_first = true};
+    struct result *runs = ask(&query);
+    for (size_t i = 0; i < COUNT_OF(keys); i++) {
+        assert_int_equal(result_integer(all, 0, keys[i].key, -1), keys[i].all);
+        assert_int_equal(result_integer(second, 0, keys[i].key, -1), keys[i].second);
+        assert_int_equal(result_integer(runs, 0, keys[i].key, -1), keys[i].first);
+        assert_int_equal(result_integer(runs, 1, keys[i].key, -1), keys[i].second);
+    }
+    expect_close(result_number(runs, 1, "coverage_ratio", NAN), 20.0 / 44);
+    expect_close(result_number(second, 0, "coverage_ratio", NAN), 20.0 / 44);
+    assert_int_equal(result_integer(second, 0, "refused_messages", -1), 46);
+    expect_text(second, "refusals", "message_size 40, denied 3, names 3");
+    result_free(all);
+    result_free(second);
+    result_free(runs);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_every_kind_has_a_budget, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_losses_by_reason, set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
