@@ -177,6 +177,8 @@ enum status delivery_gone_add(struct delivery_gone *gone, const struct delivery_
 
 void delivery_gone_settle(struct delivery_gone *gone, uint32_t stream, uint64_t last)
 {
+    if (gone->count == 0)
+        return;
     const size_t begin = place_of(gone, stream, 0);
     const size_t end = place_of(gone, stream, last + 1);
     if (end < gone->count && gone->ranges[end].stream == stream && gone->ranges[end].first <= last)

@@ -235,7 +235,7 @@ static void hear_streams(struct delivery_run *run, const struct delivery_message
 static void take_hello(struct delivery_run *run, const struct delivery_message *message)
 {
     run->greeted = true;
-    run->replayed = message->replay;
+    run->replayed |= message->replay; // what the dead said before may come late
     if (run->replayed && run->end == RECORD_RUN_END_OPEN)
         reopen(run);
 }
