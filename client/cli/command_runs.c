@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "client/cli/listing.h"
-#include "client/cli/losses.h"
+#include "common/core/losses.h"
 
 // A run that has lost something says why below its row.
 static enum status add_rows(struct cli *cli, const struct view *view, struct table *table,

@@ -7,9 +7,9 @@
 #include "client/cli/csv.h"
 #include "client/cli/json.h"
 #include "client/cli/listing.h"
-#include "client/cli/losses.h"
 #include "client/cli/stages.h"
 #include "client/cli/table.h"
+#include "common/core/losses.h"
 #include "common/core/text.h"
 
 enum { TEXT_SIZE = 256, BAR_WIDTH = 30, BAR_TERMINAL_LEAST = 72 };

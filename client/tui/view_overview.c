@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "client/tui/plots.h"
+#include "common/core/losses.h"
 #include "common/core/unit.h"
 
 enum panel_number { PANEL_HOSTS, PANEL_LOAD, PANEL_INFERENCES, PANEL_RUNS, PANELS };
@@ -278,11 +279,32 @@ static const struct grid_column run_columns[] = {
     {"dropped", "dropped", GRID_LOSS, false, 8, 0, 0},
     {"unnumbered", "unnumbered", GRID_LOSS, false, 10, 0, 1},
     {"repeated", "duplicates", GRID_UNIT, false, 8, 0, 7},
+    {"coverage", "coverage_ratio", GRID_WHOLE, false, 8, 0, 4},
     {"balanced", "balanced", GRID_VERDICT, false, 8, 0, 1},
+    {"clock", "clock_offset_ns", GRID_UNIT, false, 8, 0, 9},
     {"version", "worker_version", GRID_UNIT, true, 7, 12, 8},
     {"last activity", "last_activity", GRID_UNIT, true, 13, 40, 6},
 };
 static const struct grid run_grid = {run_columns, sizeof run_columns / sizeof *run_columns};
+
+// Why records were lost, and what the collector did not take at all.
+static void loss_facts(const struct model *model, struct segments *facts)
+{
+    enum { LOSSES_WIDTH = 60, REFUSALS_WIDTH = 40 };
+    const struct result *summary = model_answer(model, ASK_SUMMARY);
+    if (!summary || result_row_count(summary) == 0)
+        return;
+    char losses[LOSSES_SIZE], refusals[128], text[sizeof losses + sizeof refusals];
+    if (losses_text(losses, summary, 0)[0]) {
+        (void)snprintf(text, sizeof text, "lost %s", losses);
+        segments_add_name(facts, 1, STYLE_BAD, LOSSES_WIDTH, text);
+    }
+    if (model_figure(model, "refused_messages", 0) > 0) {
+        (void)snprintf(text, sizeof text, "not taken %s",
+                       model_text(refusals, sizeof refusals, summary, 0, "refusals"));
+        segments_add_name(facts, 2, STYLE_BAD, REFUSALS_WIDTH, text);
+    }
+}
 
 static void run_facts(const struct model *model, struct rect area, struct segments *facts)
 {
@@ -291,12 +313,12 @@ static void run_facts(const struct model *model, struct rect area, struct segmen
         enum style style;
         unsigned rank;
     } figures[] = {
-        {"refused", "refused", STYLE_BAD, 1},
         {"duplicates", "repeated", STYLE_PLAIN, 3},
         {"expired", "expired", STYLE_PLAIN, 2},
         {"cleared", "cleared", STYLE_PLAIN, 2},
     };
     (void)area;
+    loss_facts(model, facts);
     for (unsigned i = 0; i < sizeof figures / sizeof *figures; i++) {
         double figure = model_figure(model, figures[i].key, 0);
         if (figure > 0)

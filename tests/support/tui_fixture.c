@@ -111,10 +111,11 @@ void fixture_model(struct model *model, int width, int height)
 
 // ---- Answers -------------------------------------------------------------------
 
-#define SUMMARY                                                                                    \
+#define SUMMARY_COLUMNS                                                                            \
     "runs|runs_open|hosts|models|loads|loads_failed|inferences|inferences_failed|operations|"      \
     "tokens_per_second:tokens/s|store_bytes:bytes|produced|stored|dropped|unnumbered|duplicates|"  \
-    "refused|expired|cleared|in_flight|coverage_ratio:ratio\n"
+    "refused|expired|cleared|in_flight|coverage_ratio:ratio"
+#define SUMMARY SUMMARY_COLUMNS "\n"
 
 #define OVERVIEW                                                                                   \
     "host|device|model|runs_open|inferences|generated_tokens|tokens_per_second:tokens/s|"          \
@@ -135,9 +136,13 @@ void fixture_model(struct model *model, int width, int height)
     "itl_max_ns:ns|host_memory_bytes:bytes|tokens_per_second:tokens/s|"                            \
     "prefill_tokens_per_second:tokens/s\n"
 
-#define RUNS                                                                                       \
+#define RUNS_COLUMNS                                                                               \
     "host|pid|started_ns:unix_ns|end|produced|stored|in_flight|dropped|unnumbered|duplicates|"     \
-    "balanced|worker_version|last_activity\n"
+    "balanced|worker_version|last_activity"
+#define RUNS RUNS_COLUMNS "\n"
+
+// The columns of an answer, with more behind them.
+#define WITH_LOSSES(columns, more) columns##_COLUMNS "|" more "\n"
 
 // `count` inferences of a model, the newest first, whose speed swings.
 static void answer_inferences(struct model *model, unsigned count, const char *host,
@@ -244,7 +249,11 @@ void fixture_losses(struct model *model)
 {
     fixture_normal(model);
     fixture_answer(model, ASK_SUMMARY,
-                   SUMMARY "3|1|1|1|2|1|128|4|0|44.37|1048576|1150|1137|9|3|2|1|5|20|1|0.9896\n");
+                   WITH_LOSSES(SUMMARY,
+                               "dropped_spool_full|dropped_ring_full|dropped_refused|"
+                               "refused_messages|refusals") "3|1|1|1|2|1|128|4|0|44.37|1048576|"
+                                                            "1150|1137|9|3|2|1|5|20|1|0.9896|"
+                                                            "8|3|1|15|message_size 12, names 3\n");
     fixture_answer(model, ASK_OVERVIEW,
                    OVERVIEW "gpu-17|cpu|synthetic-15m|1|128|4096|44.37|44.41|29700000|30200000|"
                             "728300000|2|1200000000|134217728|12|0.9896\n");
@@ -259,10 +268,18 @@ void fixture_losses(struct model *model)
                           "file_opening|200000|broken|cpu\n"
                           "run-1|gpu-17|1|4|1774785000001400000|8|1|"
                           "of_another_run|200000|broken|cpu\n");
-    fixture_answer(model, ASK_RUNS,
-                   RUNS "gpu-17|4713|1774785000000000000|open|139|137|1|0|1|0|-|0.1.0|-\n"
-                        "gpu-17|4712|1774784000000000000|killed|1000|989|0|9|2|2|0|0.1.0|decode\n"
-                        "gpu-17|4711|1774600000000000000|closed|11|11|0|0|0|0|1|0.1.0|-\n");
+    fixture_answer(
+        model, ASK_RUNS,
+        WITH_LOSSES(
+            RUNS,
+            "coverage_ratio:ratio|clock_offset_ns:ns") "gpu-17|4713|1774785000000000000|open|139|"
+                                                       "137|1|0|1|0|-|0.1.0|-|0.9928|1200000\n"
+                                                       "gpu-17|4712|1774784000000000000|killed|"
+                                                       "1000|989|0|9|2|2|0|0.1.0|"
+                                                       "stream 1: decode stories260K request "
+                                                       "17|0.989|-52000\n"
+                                                       "gpu-17|4711|1774600000000000000|closed|11|"
+                                                       "11|0|0|0|0|1|0.1.0|-|1.0|-\n");
 }
 
 void fixture_names(struct model *model)

@@ -103,7 +103,7 @@ static void test_views(void **state)
     (void)state;
     static const char *const common[] = {"run",    "host",       "stream",
                                          "number", "started_ns", "received_ns"};
-    static const char *const of_runs[] = {"dropped", "unnumbered", "in_flight", "balanced"};
+    static const char *const of_runs[] = {"lost", "coverage_ratio", "in_flight", "balanced"};
     for (int i = 0; i < (int)RECORD_KIND_COUNT; i++) {
         enum record_kind kind = (enum record_kind)i;
         const struct view *view = view_of(kind);

@@ -1,4 +1,4 @@
-#include "client/cli/losses.h"
+#include "common/core/losses.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 // What was lost, by reason, in words.
-#ifndef INFERSTAT_CLIENT_CLI_LOSSES_H
-#define INFERSTAT_CLIENT_CLI_LOSSES_H
+#ifndef INFERSTAT_CORE_LOSSES_H
+#define INFERSTAT_CORE_LOSSES_H
 
 #include <stddef.h>
 
