@@ -237,6 +237,19 @@ static enum status prepare_new(sqlite3 *db, const char *path, struct error *err)
     return status;
 }
 
+// Why synchronous=FULL.  In WAL mode a commit appends its pages and a commit frame to
+// the log, each frame with a checksum that goes on from the one before.  With FULL the
+// log is synced (fdatasync) before COMMIT returns, and so before anything is
+// acknowledged: after a loss of power the log is read up to the last whole commit frame,
+// and what was acknowledged is before it.  What was being written is torn off by its
+// checksum, never half there.  With NORMAL the log is synced only when it is folded into
+// the file: the store would stay whole but lose its last commits, whose records the
+// producers have forgotten, and the ledger with them.  Folding (checkpoint.h) syncs the
+// log before it writes pages into the file, and the file before the log is used again,
+// with either.  EXTRA adds a sync of the folder after a rollback journal is deleted;
+// there is none here, and the names of file and log were made lasting when they were new.
+// The price is one fdatasync a group, not a record.  A disk that says it has synced what
+// it has not is beyond what a program can help.
 static enum status prepare_writer(sqlite3 *db, const char *path, struct error *err)
 {
     enum status status = prepare_new(db, path, err);

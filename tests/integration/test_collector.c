@@ -408,6 +408,10 @@ static void test_a_batch_that_can_never_be_taken(void **state)
     memcpy(broken, records, sizeof broken);
     record_set_name(&broken[2], INFERENCE_MODEL, 9); // never told
     producer_batch(&producer, 0, 6, broken, 4);
+    assert_true(producer_await(&producer, 5000));
+    assert_true(producer.hello_wanted); // the store may have forgotten it
+    hello();
+    producer_batch(&producer, 0, 6, broken, 4);
     assert_true(producer_await_next(&producer, 0, 10));
     assert_int_equal(producer.refused, 1);
     assert_non_null(strstr(producer.refused_reason, "name"));
@@ -802,13 +806,19 @@ static void test_the_service_manager_is_told(void **state)
     const int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     assert_int_equal(bind(fd, (const struct sockaddr *)&at, sizeof at), 0);
     assert_int_equal(setenv("NOTIFY_SOCKET", name, 1), 0);
+    assert_int_equal(setenv("WATCHDOG_USEC", "2000000", 1), 0);
     struct daemon second;
     const char *const argv[] = {INFERSTATD, "--db", other, "--listen", there, NULL};
     const bool started = daemon_start(&second, argv);
-    assert_int_equal(unsetenv("NOTIFY_SOCKET"), 0);
+    assert_int_equal(unsetenv("NOTIFY_SOCKET") + unsetenv("WATCHDOG_USEC"), 0);
     assert_true(started);
     assert_true(recv(fd, word, sizeof word - 1, 0) > 0);
     assert_string_equal(word, "READY=1");
+    for (int i = 0; i < 3; i++) { // and goes on being told
+        memset(word, 0, sizeof word);
+        assert_true(recv(fd, word, sizeof word - 1, 0) > 0);
+        assert_string_equal(word, "WATCHDOG=1");
+    }
     assert_int_equal(daemon_end(&second, SIGINT), 0);
     (void)close(fd);
 }

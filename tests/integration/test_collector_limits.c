@@ -1,5 +1,6 @@
 // inferstatd and those that ask too much of it: every limit holds, what is refused is
 // counted, and others are served all the same.
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -7,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "common/store/database.h"
@@ -46,6 +49,8 @@ static int tear_down(void **state)
     (void)state;
     const int code = daemon_end(&collector, SIGTERM);
     folder_remove(folder);
+    if (code != 0)
+        print_error("it ended with %d: %s\n", code, collector.output);
     return code == 0 ? 0 : -1;
 }
 
@@ -105,9 +110,16 @@ static void test_a_batch_that_is_too_large(void **state)
                                      .started_ns = started_ns,
                                      .columns = columns,
                                      .column_count = COUNT_OF(columns)};
-    struct message message = {
-        .kind = MESSAGE_BATCH,
-        .batch = {.sequence = 1, .first = 1, .last = ROWS, .tables = &table, .table_count = 1}};
+    static const struct wire_bytes name = {5, "model"};
+    struct message message = {.kind = MESSAGE_BATCH,
+                              .batch = {.sequence = 1,
+                                        .first = 1,
+                                        .last = ROWS,
+                                        .names_first = 1,
+                                        .names = &name,
+                                        .name_count = 1,
+                                        .tables = &table,
+                                        .table_count = 1}};
     start(NULL, NULL);
     producer_open(&producer, endpoint, 7);
     hello(&producer);
@@ -181,6 +193,61 @@ static void test_connections_to_a_socket(void **state)
     for (unsigned i = 0; i < MANY; i++)
         producer_close(&idle[i]);
     wire_context_free(context);
+}
+
+// ---- The watchdog ------------------------------------------------------------------------
+
+static int listen_to_notifications(void)
+{
+    char name[FOLDER_PATH_SIZE];
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    (void)snprintf(at.sun_path, sizeof at.sun_path, "%.100s", folder_path(name, folder, "notify"));
+    const int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(fd, (const struct sockaddr *)&at, sizeof at), 0);
+    assert_int_equal(setenv("NOTIFY_SOCKET", at.sun_path, 1), 0);
+    assert_int_equal(setenv("WATCHDOG_USEC", "2000000", 1), 0);
+    start(NULL, NULL);
+    assert_int_equal(unsetenv("NOTIFY_SOCKET") + unsetenv("WATCHDOG_USEC"), 0);
+    return fd;
+}
+
+// Whether the manager is told within so long that the collector is alive.
+static bool is_told_alive(int fd, int timeout_ms)
+{
+    struct pollfd event = {.fd = fd, .events = POLLIN};
+    char word[64] = "";
+    if (poll(&event, 1, timeout_ms) <= 0)
+        return false;
+    assert_true(recv(fd, word, sizeof word - 1, 0) > 0);
+    assert_string_equal(word, "WATCHDOG=1");
+    return true;
+}
+
+// The writer hangs while somebody else has the store: the manager hears nothing, and
+// hears again once it goes on.
+static void test_a_writer_that_hangs_is_not_alive(void **state)
+{
+    (void)state;
+    char word[64] = "";
+    struct sqlite3 *other = NULL;
+    const int fd = listen_to_notifications();
+    assert_true(recv(fd, word, sizeof word - 1, 0) > 0);
+    assert_string_equal(word, "READY=1");
+    assert_true(is_told_alive(fd, 5000));
+    producer_open(&producer, endpoint, 7);
+    hello(&producer);
+    assert_int_equal(database_open_writer(&other, path, NULL), STATUS_OK);
+    assert_int_equal(database_exec(other, "BEGIN IMMEDIATE", NULL), STATUS_OK);
+    producer_batch(&producer, 0, 1, records, 5);
+    bool silent = false;
+    for (int i = 0; i < 5 && !silent; i++)
+        silent = !is_told_alive(fd, 2000);
+    assert_true(silent);
+    assert_int_equal(database_exec(other, "ROLLBACK", NULL), STATUS_OK);
+    database_close(other);
+    assert_true(is_told_alive(fd, 10000));
+    producer_close(&producer);
+    (void)close(fd);
 }
 
 // ---- A crowd ---------------------------------------------------------------------------
@@ -340,6 +407,7 @@ int main(void)
         TEST(test_names_of_a_run),
         TEST(test_runs_of_a_key),
         TEST(test_connections_to_a_socket),
+        TEST(test_a_writer_that_hangs_is_not_alive),
         TEST(test_a_crowd_with_hostile_peers),
     };
     return cmocka_run_group_tests_name("collector_limits", tests, NULL, NULL);
