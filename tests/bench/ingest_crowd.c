@@ -297,7 +297,7 @@ void crowd_rate(const struct load *load, const struct crowd *crowd, struct crowd
     result->peak_bytes = bench_resident_peak(run->daemon.pid);
     close_lanes(run);
     if (crowd->producers == INGEST_CROWD)
-        rest(REST_S);
+        rest(REST_S); // whether it gives memory back
     result->after_bytes = bench_resident(run->daemon.pid);
     if (daemon_end(&run->daemon, SIGTERM) != 0)
         bench_die("inferstatd", run->daemon.output);

@@ -18,3 +18,11 @@ target_compile_definitions(bench_record PRIVATE BENCH_TRACEPOINT="${bench_tracep
 if(LTTNG_UST_FOUND)
   add_dependencies(bench_record bench_tracepoint)
 endif()
+
+if(NOT INFERSTAT_SANITIZE)
+  add_test(NAME bench.record COMMAND bench_record --json --quick)
+  add_test(NAME bench.overhead
+           COMMAND "${INFERSTAT_PYTHON}" "${CMAKE_CURRENT_SOURCE_DIR}/bench_overhead.py" --json
+                   --quick --bin "$<TARGET_FILE_DIR:inferstat-worker>")
+  set_tests_properties(bench.record bench.overhead PROPERTIES TIMEOUT 120 LABELS bench)
+endif()

@@ -14,3 +14,10 @@ target_link_libraries(bench_latency PRIVATE
   inferstat_test_folder Threads::Threads)
 target_compile_definitions(bench_latency PRIVATE INFERSTATD="$<TARGET_FILE:inferstatd>")
 add_dependencies(bench_latency inferstatd)
+
+# A few records, to see that the benches work; what they find is nobody's verdict.
+if(NOT INFERSTAT_SANITIZE)
+  add_test(NAME bench.ingest COMMAND bench_ingest --json --quick)
+  add_test(NAME bench.latency COMMAND bench_latency --json --quick)
+  set_tests_properties(bench.ingest bench.latency PROPERTIES TIMEOUT 120 LABELS bench)
+endif()
