@@ -482,8 +482,6 @@ static void test_spool_without_room(void **state)
     operate(monitor, inferstat_name(monitor, "x"), 100);
     wait_for(&lines, &lines.kept, 1);
     operate(monitor, inferstat_name(monitor, "x"), 3000); // over half of the ring
-    for (int i = 0; i < 3; i++)
-        (void)usleep(SECOND / 1000);
     fixture->collector = fake_collector_open(fixture->folder);
     struct inferstat_totals totals;
     assert_int_equal(close_monitor(fixture, 10 * SECOND, &totals), INFERSTAT_OK);
