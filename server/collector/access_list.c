@@ -241,7 +241,7 @@ enum status access_list_parse(struct access_list *out, const char *text, size_t 
 const struct access_key *access_list_find(const struct access_list *list,
                                           const unsigned char key[WIRE_KEY_SIZE])
 {
-    struct access_key wanted;
+    struct access_key wanted = {0};
     memcpy(wanted.key, key, WIRE_KEY_SIZE);
     if (list->count == 0)
         return NULL;

@@ -276,6 +276,15 @@ static enum status read_files(struct reading *reading,
     return status;
 }
 
+// Takes the path where a file is there.
+static bool take_key_at(struct options *options, const char *path)
+{
+    if (access(path, F_OK) != 0)
+        return false;
+    (void)snprintf(options->key, sizeof options->key, "%s", path);
+    return true;
+}
+
 // The collector's own keys where nobody says otherwise: this user's, or the system's.
 static void find_key(struct options *options, const struct options_environment *environment)
 {
@@ -283,13 +292,11 @@ static void find_key(struct options *options, const struct options_environment *
     if (options->key[0] || options->insecure)
         return;
     if (keys_default_path(path, sizeof path, "server.key", NULL) == STATUS_OK &&
-        access(path, F_OK) == 0)
-        memcpy(options->key, path, sizeof path);
-    else if (environment->system_folder &&
-             files_join(path, sizeof path, environment->system_folder, "server.key", NULL) ==
-                 STATUS_OK &&
-             access(path, F_OK) == 0)
-        memcpy(options->key, path, sizeof path);
+        take_key_at(options, path))
+        return;
+    if (environment->system_folder &&
+        files_join(path, sizeof path, environment->system_folder, "server.key", NULL) == STATUS_OK)
+        (void)take_key_at(options, path);
 }
 
 static enum status fill_defaults(struct options *options,
