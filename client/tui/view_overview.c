@@ -279,7 +279,7 @@ static const struct grid_column run_columns[] = {
     {"dropped", "dropped", GRID_LOSS, false, 8, 0, 0},
     {"unnumbered", "unnumbered", GRID_LOSS, false, 10, 0, 1},
     {"repeated", "duplicates", GRID_UNIT, false, 8, 0, 7},
-    {"coverage", "coverage_ratio", GRID_WHOLE, false, 8, 0, 4},
+    {"coverage", "coverage_ratio", GRID_WHOLE, false, 8, 0, 7},
     {"balanced", "balanced", GRID_VERDICT, false, 8, 0, 1},
     {"clock", "clock_offset_ns", GRID_UNIT, false, 8, 0, 9},
     {"version", "worker_version", GRID_UNIT, true, 7, 12, 8},
