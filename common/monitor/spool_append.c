@@ -398,14 +398,16 @@ static bool measure(const struct append *append, struct chunk *chunk)
     chunk->records_size = 0;
     chunk->names_size = 0;
     chunk->name_count = 0;
+    chunk->since_ns = INT64_MAX;
+    chunk->until_ns = INT64_MIN;
     for (uint64_t number = chunk->first; number <= chunk->last; number++) {
         const struct record *record = append->get(append->context, number);
         if (!record || !record_is_sound(record))
             return false;
         chunk->records_size += segment_record_size(record);
-        if (number == chunk->first || record->started_ns < chunk->since_ns)
+        if (record->started_ns < chunk->since_ns)
             chunk->since_ns = record->started_ns;
-        if (number == chunk->first || record->started_ns > chunk->until_ns)
+        if (record->started_ns > chunk->until_ns)
             chunk->until_ns = record->started_ns;
         want_names(append->spool, chunk, record);
     }
@@ -549,9 +551,9 @@ static enum status put_all(struct append *append, uint64_t first, uint64_t last)
         chunk.first = number;
         chunk.last = last - number < CHUNK ? last : number + CHUNK - 1;
         status = put_chunk(append, &chunk);
-        if (number == first || chunk.since_ns < append->since_ns)
+        if (chunk.since_ns < append->since_ns)
             append->since_ns = chunk.since_ns;
-        if (number == first || chunk.until_ns > append->until_ns)
+        if (chunk.until_ns > append->until_ns)
             append->until_ns = chunk.until_ns;
     }
     if (status == STATUS_OK)
@@ -645,7 +647,9 @@ enum status spool_append(struct spool *spool, uint32_t stream, uint64_t first, u
                             .stream = stream,
                             .previous = spool->streams[stream].spooled,
                             .get = get,
-                            .context = context};
+                            .context = context,
+                            .since_ns = INT64_MAX,
+                            .until_ns = INT64_MIN};
     enum status status = get_ready(&append);
     if (status != STATUS_OK)
         return status;
