@@ -441,11 +441,14 @@ static void test_spool_out_of_reach(void **state)
     assert_int_equal(replay(scene).ends[REPLAY_SENT], 1);
     expect_inferences(scene, 200);
     // Where another has sent and removed it, the rest is sent without it.
+    fake_collector_close(scene->collector);
+    scene->collector = NULL;
     (void)live_and_die(scene, &(struct life){.inferences = 200, .ring_records = 64});
     char path[PATH_SIZE], command[2 * PATH_SIZE];
     assert_int_equal(count_entries(scene->spools, path), 1);
     (void)snprintf(command, sizeof command, "rm -r '%s'", path);
     assert_int_equal(system(command), 0);
+    scene->collector = fake_collector_open(scene->folder);
     assert_int_equal(replay(scene).ends[REPLAY_SENT], 1);
     const struct fake_state seen = seen_by(scene);
     assert_true(seen.closed);
