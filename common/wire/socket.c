@@ -64,6 +64,7 @@ struct wire_socket {
     struct gate_post *post; // of a ROUTER with a guard or a limit; else NULL
     void *peek;             // of a DEALER over TCP: libzmq tells of handshakes there; else NULL
     enum wire_handshake handshake;
+    bool is_shaking;        // hands, at the moment
     char *file;             // an ipc socket's, made by this bind; or NULL
     struct stat file_about; // of that file
 };
@@ -319,11 +320,11 @@ void wire_count(const struct wire_socket *socket, struct wire_counters *out)
 }
 
 // Has libzmq tell how handshakes go.  It would wait for ever with an event that
-// finds no room: there is no limit.
+// finds no room: there is no limit.  Not HANDSHAKE_FAILED_PROTOCOL: see socket_gate.c.
 static bool peek_at(struct wire_socket *socket, struct wire_context *context)
 {
-    const int events = ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH |
-                       ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL | ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL;
+    const int events = ZMQ_EVENT_CONNECTED | ZMQ_EVENT_HANDSHAKE_SUCCEEDED |
+                       ZMQ_EVENT_HANDSHAKE_FAILED_AUTH | ZMQ_EVENT_DISCONNECTED;
     char place[48];
     (void)snprintf(place, sizeof place, "inproc://inferstat-peek-%u",
                    atomic_fetch_add(&context->last_peek, 1));
@@ -358,6 +359,18 @@ static enum status prepare_dealer(struct wire_socket *socket, struct wire_contex
     return STATUS_OK;
 }
 
+static void note_event(struct wire_socket *socket, uint16_t event)
+{
+    bool was_shaking = socket->is_shaking;
+    socket->is_shaking = event == ZMQ_EVENT_CONNECTED;
+    if (event == ZMQ_EVENT_HANDSHAKE_SUCCEEDED)
+        socket->handshake = WIRE_HANDSHAKE_DONE;
+    else if (event == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH)
+        socket->handshake = WIRE_HANDSHAKE_REFUSED;
+    else if (event == ZMQ_EVENT_DISCONNECTED && was_shaking)
+        socket->handshake = WIRE_HANDSHAKE_BROKEN;
+}
+
 // Takes what libzmq has told since the last look.
 static void look(struct wire_socket *socket)
 {
@@ -369,12 +382,7 @@ static void look(struct wire_socket *socket)
         if (size != (int)sizeof frame)
             continue; // the endpoint, which follows each event
         memcpy(&event, frame, sizeof event);
-        if (event == ZMQ_EVENT_HANDSHAKE_SUCCEEDED)
-            socket->handshake = WIRE_HANDSHAKE_DONE;
-        else if (event == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH)
-            socket->handshake = WIRE_HANDSHAKE_REFUSED;
-        else
-            socket->handshake = WIRE_HANDSHAKE_BROKEN;
+        note_event(socket, event);
     }
 }
 

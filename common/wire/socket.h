@@ -101,8 +101,9 @@ struct wire_counters {
     uint64_t connections; // there now
     uint64_t over_limit;  // ended because of connections_max
     uint64_t strangers;   // handshakes refused by `admit`
-    uint64_t handshakes;  // failed otherwise: another mechanism, a wrong server key,
-                          // no ZeroMQ, too slow
+    uint64_t handshakes;  // ended without a message though `admit` said nothing against
+                          // them: another mechanism, a wrong server key, no ZeroMQ, too
+                          // slow, or only looking
 };
 
 // Any thread, while the socket is open.

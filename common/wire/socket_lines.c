@@ -20,6 +20,7 @@ struct lines {
     uint64_t opened;                                        // in all
     uint64_t open;                                          // now
     uint64_t over_limit;                                    // shut down for it
+    uint64_t unheard;                                       // ended without a message
     int highest;                                            // descriptor so far
     uint64_t since[FDS_MAX];                                // `opened` when it came; 0: not open
     // Bit of a descriptor: it was heard.  Written by the socket's thread and read by
@@ -143,8 +144,11 @@ void lines_opened(struct lines *lines, int fd)
 
 void lines_closed(struct lines *lines, int fd)
 {
-    if (fd >= 0 && fd < FDS_MAX)
-        forget(lines, fd);
+    if (fd < 0 || fd >= FDS_MAX)
+        return;
+    if (lines->since[fd] && !was_heard(lines, fd))
+        lines->unheard++;
+    forget(lines, fd);
 }
 
 void lines_heard(struct lines *lines, int fd)
@@ -166,5 +170,6 @@ void lines_hang_up(struct lines *lines)
 
 void lines_count(const struct lines *lines, struct lines_counters *out)
 {
-    *out = (struct lines_counters){.open = lines->open, .over_limit = lines->over_limit};
+    *out = (struct lines_counters){
+        .open = lines->open, .over_limit = lines->over_limit, .unheard = lines->unheard};
 }

@@ -13,6 +13,7 @@ struct lines;
 struct lines_counters {
     uint64_t open;
     uint64_t over_limit; // shut down because of the limit
+    uint64_t unheard;    // ended by themselves without ever being heard
 };
 
 // Of a socket bound to `endpoint`; `max` connections at one time, 0: no limit.
@@ -22,6 +23,7 @@ void lines_free(struct lines *lines);
 // A connection was accepted.  Where that is one too many, the oldest of those that
 // have not been heard yet is shut down; where there is none, the new one.
 void lines_opened(struct lines *lines, int fd);
+// It ended, or libzmq ended it.
 void lines_closed(struct lines *lines, int fd);
 
 // A message came over it.  Any thread.
