@@ -28,6 +28,8 @@ static uint64_t bucket_ns(uint32_t bucket, uint64_t max_ns)
 static uint32_t find_p99(const struct gaps *gaps)
 {
     const uint64_t above = count_above_p99(gaps->count);
+    if (above == 0)
+        return sketch_ns_bucket(gaps->max_ns);
     uint64_t seen = 0;
     for (uint32_t word = sketch_ns_bucket(gaps->max_ns) / GAPS_WORD_BITS + 1; word-- > 0;) {
         uint64_t touched = gaps->touched[word];
@@ -43,28 +45,38 @@ static uint32_t find_p99(const struct gaps *gaps)
     return 0;
 }
 
-// Adds the request's buckets to `span` (may be NULL) and zeroes them.
+// Adds the request's buckets to `span` and zeroes them.
 static void empty_into(struct gaps *gaps, struct gaps_span *span)
 {
     uint64_t left = gaps->count;
     for (uint32_t word = sketch_ns_bucket(gaps->max_ns) / GAPS_WORD_BITS + 1;
          word-- > 0 && left > 0;) {
-        const uint64_t all = gaps->touched[word];
-        if (all == 0)
+        uint64_t touched = gaps->touched[word];
+        if (touched == 0)
             continue;
         gaps->touched[word] = 0;
+        span->touched[word] |= touched;
         uint32_t *counts = &gaps->counts[(size_t)word * GAPS_WORD_BITS];
-        uint32_t *sums = span ? &span->counts[(size_t)word * GAPS_WORD_BITS] : NULL;
-        if (span)
-            span->touched[word] |= all;
-        for (uint64_t touched = all; touched; touched &= touched - 1) {
+        uint32_t *sums = &span->counts[(size_t)word * GAPS_WORD_BITS];
+        do {
             const unsigned bit = (unsigned)__builtin_ctzll(touched);
             const uint32_t count = counts[bit];
-            left -= count;
             counts[bit] = 0;
-            if (sums)
-                sums[bit] += count;
-        }
+            sums[bit] += count;
+            left -= count;
+            touched &= touched - 1;
+        } while (touched);
+    }
+}
+
+// Zeroes the request's buckets.
+static void forget(struct gaps *gaps)
+{
+    for (uint32_t word = 0; word < GAPS_WORDS; word++) {
+        if (gaps->touched[word])
+            memset(&gaps->counts[(size_t)word * GAPS_WORD_BITS], 0,
+                   GAPS_WORD_BITS * sizeof *gaps->counts);
+        gaps->touched[word] = 0;
     }
 }
 
@@ -152,6 +164,18 @@ static struct gaps_span *join(struct gaps_span *bank, const struct gaps_place *p
     return span;
 }
 
+// Dekker: this stores `busy` and then loads `turn`, the publisher stores `turn` and
+// then loads `busy`, all in one total order, so that at least one of the two sees the
+// other.
+static void add_to_sums(struct gaps *gaps, struct gaps_sums *sums, const struct gaps_place *place)
+{
+    const uint64_t busy = atomic_load_explicit(&sums->busy, memory_order_relaxed);
+    atomic_store_explicit(&sums->busy, busy + 1, memory_order_seq_cst);
+    const uint32_t turn = atomic_load_explicit(&sums->turn, memory_order_seq_cst);
+    empty_into(gaps, join(sums->banks[turn & 1], place, gaps->count));
+    atomic_store_explicit(&sums->busy, busy + 2, memory_order_release);
+}
+
 uint64_t gaps_finish(struct gaps *gaps, struct gaps_sums *sums, const struct gaps_place *place,
                      uint64_t *max_ns)
 {
@@ -161,21 +185,11 @@ uint64_t gaps_finish(struct gaps *gaps, struct gaps_sums *sums, const struct gap
     if (gaps->pending_ns)
         gaps_count_pending(gaps);
 
-    // Dekker: this stores `busy` and then loads `turn`, the publisher stores
-    // `turn` and then loads `busy`, all in one total order, so that at least one
-    // of the two sees the other.
-    uint64_t busy = 0;
-    struct gaps_span *span = NULL;
-    if (sums) {
-        busy = atomic_load_explicit(&sums->busy, memory_order_relaxed);
-        atomic_store_explicit(&sums->busy, busy + 1, memory_order_seq_cst);
-        const uint32_t turn = atomic_load_explicit(&sums->turn, memory_order_seq_cst);
-        span = join(sums->banks[turn & 1], place, gaps->count);
-    }
     const uint32_t p99 = find_p99(gaps);
-    empty_into(gaps, span);
     if (sums)
-        atomic_store_explicit(&sums->busy, busy + 2, memory_order_release);
+        add_to_sums(gaps, sums, place);
+    else
+        forget(gaps);
 
     *max_ns = gaps->max_ns;
     const uint64_t p99_ns = bucket_ns(p99, gaps->max_ns);
