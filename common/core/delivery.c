@@ -327,6 +327,7 @@ static void take_welcome(struct delivery_producer *producer, const struct delive
 {
     memcpy(producer->store, ack->store, sizeof producer->store);
     producer->store_known = true;
+    producer->protocol = ack->protocol; // later Acks may be of a collector before this one
     producer->names_known = ack->names_known;
     for (size_t i = 0; i < producer->stream_count; i++)
         producer->flows[i].acknowledged = 0;
@@ -427,7 +428,6 @@ enum status delivery_producer_ack(struct delivery_producer *producer,
         return STATUS_INVALID;
     }
     producer->credit = ack->credit;
-    producer->protocol = ack->protocol;
     if (welcome)
         take_welcome(producer, ack, wall_ns);
     else
