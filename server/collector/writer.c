@@ -51,6 +51,7 @@ struct writer {
     struct clearing clearing;
     struct checkpoint checkpoint;
     bool checkpoint_failing; // and it was said
+    bool starved;            // the last group, or folding the log, failed for want of memory
     bool failing;            // the last group could not be written, and it was said
     bool stop;
 };
@@ -122,8 +123,9 @@ static void post_ids(struct writer *writer)
 
 // Forgets the group: nothing of it is acknowledged, and its producers will send
 // it again.
-static void fail_group(struct writer *writer, const struct error *err)
+static void fail_group(struct writer *writer, enum status status, const struct error *err)
 {
+    writer->starved = status == STATUS_NOMEM;
     database_rollback(writer->db);
     batches_drop_acks(writer->batches);
     if (!writer->failing)
@@ -180,10 +182,11 @@ static void end_group(struct writer *writer, enum status status, struct error *e
     if (status == STATUS_OK && changed)
         status = commit_group(writer, err);
     if (status != STATUS_OK) {
-        fail_group(writer, err);
+        fail_group(writer, status, err);
         return;
     }
     if (changed) {
+        writer->starved = false;
         checkpoint_note(&writer->checkpoint, batches_records(writer->batches) > 0,
                         clock_monotonic_ns());
         recover(writer);
@@ -355,10 +358,15 @@ static void look_at_run(void *context, struct run *run)
 static void fold_log(struct writer *writer, uint64_t now_ns)
 {
     struct error err;
-    const bool failed = checkpoint_tick(&writer->checkpoint, writer->db, now_ns, &err) != STATUS_OK;
-    if (failed && !writer->checkpoint_failing && !writer->failing)
+    const enum status status = checkpoint_tick(&writer->checkpoint, writer->db, now_ns, &err);
+    if (status != STATUS_OK && !writer->checkpoint_failing && !writer->failing)
         log_write(LOG_LEVEL_WARNING, "%s (tried again every second)", err.text);
-    writer->checkpoint_failing = failed;
+    // Most looks try nothing: what failed still fails until there is nothing to fold.
+    if (status == STATUS_OK && writer->checkpoint.wanted)
+        return;
+    if (status == STATUS_NOMEM || writer->checkpoint_failing)
+        writer->starved = status == STATUS_NOMEM;
+    writer->checkpoint_failing = status != STATUS_OK;
 }
 
 static void tick(struct writer *writer)
@@ -395,7 +403,9 @@ static void *writer_body(void *context)
     writer->ticked_at_ns = clock_monotonic_ns();
     service_report(&writer->service, status, &err);
     while (status == STATUS_OK && !writer->stop) {
-        service_beat(&writer->service, clock_monotonic_ns());
+        // Memory that does not come back takes a new process, which a watchdog starts.
+        if (!writer->starved)
+            service_beat(&writer->service, clock_monotonic_ns());
         queue_wait(writer->config.inbox, writer->clear_work ? 0 : TICK_NS);
         run_group(writer);
         if (writer->clear_work && !writer->stop)

@@ -38,7 +38,8 @@ MUST_CHECK enum status writer_start(struct writer **out, const struct writer_con
 // The store's identity; constant.
 const unsigned char *writer_store_uuid(const struct writer *writer);
 
-// When the thread last took a turn (monotonic).  Any thread.
+// When the thread last took a turn (monotonic); while it has no memory to write with,
+// when it last had.  Any thread.
 uint64_t writer_beaten_ns(struct writer *writer);
 
 // Waits until the thread has taken WORK_STOP from its inbox, has committed all
