@@ -40,6 +40,7 @@ class DiskCase(FaultCase):
         path = self.make_folder(name)
         mount("none", path, "tmpfs", options="size=%d,mode=0700" % size)
         self.addCleanup(self.drop_disk, path)
+        self.addCleanup(self.clean_up)  # first: who stands on a disk keeps it
         return path
 
     @staticmethod
