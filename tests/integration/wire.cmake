@@ -1,2 +1,7 @@
 # A client in another language, written after proto/inferstat.proto alone.
 inferstat_script_test(foreign_client foreign_client.py)
+
+# Peers that mean harm, at each kind of address.
+foreach(transport ipc tcp curve)
+  inferstat_script_test(hostile_peers.${transport} hostile_peers.py ${transport} TIMEOUT 240)
+endforeach()

@@ -1,0 +1,828 @@
+#!/usr/bin/env python3
+"""Peers that mean harm, at every socket of the real inferstatd.
+
+They speak ZMTP 3 (ZeroMQ RFC 23) and CURVE (RFC 26) by hand, and break both.
+While each is at it an honest producer's records are stored; afterwards the
+collector has no descriptor left over and no more memory than it may, and in the
+end every record of the honest one is there, once.
+
+  hostile_peers.py ipc|tcp|curve
+
+Without python3-zmq, python3-protobuf, protoc or libsodium it says so and exits
+with 77.
+"""
+
+import contextlib
+import ctypes
+import ctypes.util
+import os
+import random
+import shutil
+import signal
+import socket
+import sqlite3
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from foreign_client import COLLECTOR, Peer, Producer, check, compile_proto, skip  # noqa: E402
+from programs import free_ports, has_report  # noqa: E402
+
+import zmq  # noqa: E402
+from zmq.utils import z85  # noqa: E402
+
+CLIENT = os.environ.get("INFERSTAT", "inferstat")
+SERVICES = ("ingest", "query", "live", "admin")
+PLACES = 64         # connections a socket may have in these tests
+MIB = 1 << 20
+# What a peer may make the collector hold (common/wire/socket.h), and what that
+# leaves in the allocator; the collector's own 100 MB.
+RSS_MAX = 100 * MIB + 150 * MIB
+PATIENCE_S = 20
+HANDSHAKE_S = 5     # the collector's patience with a peer that does not get on
+
+
+# ---- ZMTP by hand ----------------------------------------------------------------
+
+
+def greeting(mechanism=b"NULL", version=(3, 1), server=0, signature=b"\xff" + bytes(8) + b"\x7f"):
+    return signature + bytes(version) + mechanism.ljust(20, b"\0") + bytes([server]) + bytes(31)
+
+
+def frame(body, flags=0, size=None):
+    """A frame; `size` announces another size than it has."""
+    size = len(body) if size is None else size
+    if size > 255 or flags & 2:
+        return bytes([flags | 2]) + struct.pack(">Q", size) + body
+    return bytes([flags]) + bytes([size]) + body
+
+
+def command(name, data=b"", **options):
+    return frame(bytes([len(name)]) + name + data, flags=4, **options)
+
+
+def metadata(*properties):
+    return b"".join(bytes([len(name)]) + name + struct.pack(">I", len(value)) + value
+                    for name, value in properties)
+
+
+def ready(*properties):
+    return command(b"READY", metadata((b"Socket-Type", b"DEALER"), *properties))
+
+
+HELLO_NULL = greeting() + ready((b"Identity", b""))
+
+
+class Wire:
+    """A connection that speaks byte by byte."""
+
+    def __init__(self, place):
+        family = socket.AF_UNIX if isinstance(place, str) else socket.AF_INET
+        self.socket = socket.socket(family, socket.SOCK_STREAM)
+        self.socket.settimeout(PATIENCE_S)
+        for _ in range(1000):
+            with contextlib.suppress(BlockingIOError):  # ipc: as many wait as may
+                self.socket.connect(place)
+                return
+            time.sleep(0.01)
+        raise AssertionError(f"{place} takes no connection")
+
+    def send(self, data):
+        """False where the collector has hung up, or takes no more for a while."""
+        try:
+            self.socket.sendall(data)
+            return True
+        except OSError:
+            return False
+
+    def read(self, size):
+        """Up to so many bytes; fewer where the collector hung up."""
+        data = b""
+        with contextlib.suppress(ConnectionError):
+            while len(data) < size:
+                more = self.socket.recv(size - len(data))
+                if not more:
+                    break
+                data += more
+        return data
+
+    def read_frame(self):
+        flags = self.read(1)
+        if not flags:
+            return None
+        size = self.read(8) if flags[0] & 2 else self.read(1)
+        return flags[0], self.read(int.from_bytes(size, "big"))
+
+    def is_ended(self, patience_s=PATIENCE_S):
+        """Whether the collector hangs up in time."""
+        self.socket.settimeout(patience_s)
+        try:
+            while self.socket.recv(65536):
+                pass
+            return True
+        except ConnectionError:
+            return True
+        except OSError:
+            return False
+
+    def close(self):
+        self.socket.close()
+
+
+# ---- CURVE by hand ---------------------------------------------------------------
+
+
+class Sodium:
+    """Boxes of libsodium, which libzmq uses as well."""
+
+    def __init__(self):
+        name = ctypes.util.find_library("sodium")
+        if not name:
+            skip("no libsodium to make broken CURVE with")
+        self.library = ctypes.CDLL(name)
+
+    def keypair(self):
+        public, secret = ctypes.create_string_buffer(32), ctypes.create_string_buffer(32)
+        check(self.library.crypto_box_keypair(public, secret) == 0, "libsodium makes keys")
+        return public.raw, secret.raw
+
+    def box(self, text, nonce, public, secret):
+        out = ctypes.create_string_buffer(len(text) + 16)
+        check(len(nonce) == 24, "a nonce has 24 bytes")
+        check(self.library.crypto_box_easy(out, text, ctypes.c_ulonglong(len(text)), nonce, public,
+                                           secret) == 0, "libsodium boxes")
+        return out.raw
+
+    def open(self, box, nonce, public, secret):
+        out = ctypes.create_string_buffer(len(box) - 16)
+        if self.library.crypto_box_open_easy(out, box, ctypes.c_ulonglong(len(box)), nonce, public,
+                                             secret) != 0:
+            return None
+        return out.raw
+
+
+def short_nonce(number):
+    return struct.pack(">Q", number)
+
+
+class CurveHands:
+    """The client's half of a CURVE handshake, to be spoiled at any step."""
+
+    def __init__(self, sodium, place, server_public, own=None):
+        self.sodium = sodium
+        self.server_public = server_public
+        self.own_public, self.own_secret = own or sodium.keypair()
+        self.public, self.secret = sodium.keypair()  # of this connection
+        self.wire = Wire(place)
+        self.nonce = 1
+
+    def greet(self):
+        self.wire.send(greeting(b"CURVE"))
+        check(len(self.wire.read(64)) == 64, "the collector greets")
+
+    def hello(self, version=b"\1\0", signature=None, public=None, nonce=None):
+        nonce = nonce if nonce is not None else self.nonce
+        box = signature or self.sodium.box(bytes(64), b"CurveZMQHELLO---" + short_nonce(nonce),
+                                           self.server_public, self.secret)
+        self.nonce += 1
+        return command(b"HELLO", version + bytes(72) + (public or self.public) +
+                       short_nonce(nonce) + box)
+
+    def welcome(self):
+        """Reads WELCOME; False where the collector hung up."""
+        got = self.wire.read_frame()
+        if not got or not got[1].startswith(b"\7WELCOME"):
+            return False
+        nonce, box = got[1][8:24], got[1][24:]
+        text = self.sodium.open(box, b"WELCOME-" + nonce, self.server_public, self.secret)
+        check(text is not None and len(text) == 128, "WELCOME is boxed for us")
+        self.session_public, self.cookie = text[:32], text[32:]
+        return True
+
+    def initiate(self, cookie=None, vouch=None, properties=None, nonce=None, size=None):
+        if vouch is None:
+            vouch_nonce = os.urandom(16)
+            vouch = vouch_nonce + self.sodium.box(self.public + self.server_public,
+                                                  b"VOUCH---" + vouch_nonce, self.session_public,
+                                                  self.own_secret)
+        if properties is None:
+            properties = metadata((b"Socket-Type", b"DEALER"), (b"Identity", b""))
+        nonce = nonce if nonce is not None else self.nonce
+        self.nonce += 1
+        box = self.sodium.box(self.own_public + vouch + properties,
+                              b"CurveZMQINITIATE" + short_nonce(nonce), self.session_public,
+                              self.secret)
+        return command(b"INITIATE", (cookie or self.cookie) + short_nonce(nonce) + box, size=size)
+
+    def message(self, payload, flags=0, nonce=None):
+        nonce = nonce if nonce is not None else self.nonce
+        self.nonce += 1
+        box = self.sodium.box(bytes([flags]) + payload, b"CurveZMQMESSAGEC" + short_nonce(nonce),
+                              self.session_public, self.secret)
+        return frame(b"\7MESSAGE" + short_nonce(nonce) + box)
+
+    def join(self):
+        """A whole handshake; the name of what the collector answers."""
+        self.greet()
+        self.wire.send(self.hello())
+        check(self.welcome(), "WELCOME comes")
+        self.wire.send(self.initiate())
+        got = self.wire.read_frame()
+        return got[1][1:1 + got[1][0]] if got else None
+
+
+# ---- The collector and the honest one ----------------------------------------------
+
+
+class HonestPeer(Peer):
+    def __init__(self, pb, context, endpoint, keys):
+        self.pb = pb
+        self.socket = context.socket(zmq.DEALER)
+        self.socket.setsockopt(zmq.LINGER, 0)
+        if keys:
+            self.socket.curve_serverkey, (self.socket.curve_publickey,
+                                          self.socket.curve_secretkey) = keys
+        self.socket.connect(endpoint)
+
+
+class HonestProducer(Producer):
+    def __init__(self, pb, context, endpoint, host, keys=None):
+        self.pb = pb
+        self.peer = HonestPeer(pb, context, endpoint, keys)
+        self.run = os.urandom(16)
+        self.host = host
+        self.sequence = 0
+        self.produced = 0
+        self.slowest_s = 0
+
+    def produce(self, count=50):
+        """One batch, acknowledged after its commit."""
+        first = self.produced + 1
+        envelope = self.batch(first, first + count - 1)
+        self.samples(envelope, list(range(first, first + count)))
+        began = time.monotonic()
+        ack = self.exchange_surely(envelope)
+        self.slowest_s = max(self.slowest_s, time.monotonic() - began)
+        check(not ack.error and not ack.hello_wanted, f"an honest batch is refused: {ack.error}")
+        check(ack.next[0].next == first + count, "an honest batch is stored")
+
+    def exchange_surely(self, envelope):
+        """As exchange, but sent again where a connection took it along."""
+        for _ in range(PATIENCE_S):
+            self.peer.send(envelope)
+            while self.peer.socket.poll(2000):
+                ack = self.peer.receive("ack")
+                if ack.sequence == envelope.batch.sequence:
+                    return ack
+        raise AssertionError(f"no Ack within {2 * PATIENCE_S} s")
+
+
+class Scene:
+    """A collector, an honest producer over the transport under attack, and one over
+    ipc."""
+
+    def __init__(self, transport, pb):
+        self.transport, self.pb = transport, pb
+        self.sodium = Sodium()
+        self.random = random.Random(17)
+        self.folder = tempfile.mkdtemp(prefix="inferstat-hostile-", dir="/tmp")
+        self.sockets = os.path.join(self.folder, "sockets")
+        self.store = os.path.join(self.folder, "store.db")
+        self.context = zmq.Context()
+        self.server = self.honest_keys = None
+        self.start()
+        self.producers = [
+            HonestProducer(pb, self.context, "ipc://" + self.sockets + "/ingest", "local")]
+        if transport != "ipc":
+            self.producers.append(HonestProducer(pb, self.context, f"tcp://127.0.0.1:{self.port}",
+                                                 "remote", self.honest_keys))
+        for producer in self.producers:
+            check(not producer.hello(2).error, "an honest Hello is welcome")
+        self.produce()
+
+    def write_keys(self):
+        """The server's key file, and a list that the honest one is on."""
+        public, secret = zmq.curve_keypair()
+        path = os.path.join(self.folder, "server.key")
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "w") as file:
+            file.write(f"inferstat-secret-key 1\npublic {public.decode()}\n"
+                       f"secret {secret.decode()}\n")
+        own = zmq.curve_keypair()
+        self.insider = zmq.curve_keypair()  # allowed to produce and to read, and hostile
+        allowed = os.path.join(self.folder, "authorized_keys")
+        with open(os.open(allowed, os.O_WRONLY | os.O_CREAT, 0o600), "w") as file:
+            file.write(f"{own[0].decode()} producer honest\n"
+                       f"{self.insider[0].decode()} producer,reader insider\n")
+        self.server = z85.decode(public)
+        self.honest_keys = (public, own)
+        return ["--key", path, "--authorized-keys", allowed]
+
+    def start(self):
+        arguments = ["--listen", "ipc://" + self.sockets, "--db", self.store,
+                     "--max-connections", str(PLACES)]
+        if self.transport != "ipc":
+            self.port = free_ports(4)
+            arguments += ["--listen", f"tcp://127.0.0.1:{self.port}"]
+        if self.transport == "curve":
+            arguments += self.write_keys()
+        self.log = tempfile.TemporaryFile("w+")
+        self.process = subprocess.Popen([COLLECTOR, *arguments], stdout=self.log, stderr=self.log,
+                                        env=dict(os.environ, HOME=self.folder))
+
+    def place(self, service):
+        """Where a raw peer connects."""
+        if self.transport == "ipc":
+            return os.path.join(self.sockets, service)
+        return ("127.0.0.1", self.port + SERVICES.index(service))
+
+    def open_services(self):
+        """Those where somebody hostile may speak: on ipc all are the owner's."""
+        return SERVICES[:3] if self.transport == "curve" else SERVICES
+
+    def wire(self, service="ingest"):
+        return Wire(self.place(service))
+
+    def curve(self, service="ingest", own=None):
+        return CurveHands(self.sodium, self.place(service), self.server, own)
+
+    def insider_hands(self, service):
+        return self.curve(service, [z85.decode(key) for key in self.insider])
+
+    def produce(self):
+        for producer in self.producers:
+            producer.produce()
+
+    # ---- What may not grow ----
+
+    def status(self, key):
+        with open(f"/proc/{self.process.pid}/status", encoding="ascii") as file:
+            for line in file:
+                if line.startswith(key + ":"):
+                    return int(line.split()[1]) * 1024
+        raise AssertionError(key)
+
+    def descriptors(self):
+        return len(os.listdir(f"/proc/{self.process.pid}/fd"))
+
+    def is_instrumented(self):
+        """Sanitizers have memory of their own."""
+        with open(f"/proc/{self.process.pid}/maps", encoding="utf-8") as file:
+            return any(word in line for line in file for word in ("libasan", "libtsan", "libubsan"))
+
+    def settle(self, descriptors):
+        """Waits until the collector has let go of what the attack took; it answers all
+        that was asked, whoever has left."""
+        deadline = time.monotonic() + 3 * PATIENCE_S
+        while self.descriptors() > descriptors and time.monotonic() < deadline:
+            time.sleep(0.05)
+        check(self.descriptors() <= descriptors,
+              f"{self.descriptors() - descriptors} descriptors are left over")
+
+    def suffer(self, name, attack):
+        """Runs an attack while the honest ones go on."""
+        descriptors, before = self.descriptors(), self.producers[0].produced
+        for producer in self.producers:
+            producer.slowest_s = 0
+        failures = []
+
+        def run():
+            try:
+                attack(self)
+            except BaseException as failure:  # told by the thread that started this one
+                failures.append(failure)
+
+        began = time.monotonic()
+        thread = threading.Thread(target=run)
+        thread.start()
+        while thread.is_alive() and self.process.poll() is None:
+            self.produce()
+        thread.join()
+        if failures:
+            raise AssertionError(name) from failures[0]
+        self.produce()
+        check(self.process.poll() is None, f"{name}: the collector died")
+        self.settle(descriptors)
+        rss = self.status("VmRSS")
+        print(f"{name}: {time.monotonic() - began:.1f} s, "
+              f"{(self.producers[0].produced - before) // 50} batches, slowest "
+              f"{max(producer.slowest_s for producer in self.producers):.2f} s, "
+              f"{rss / MIB:.0f} MiB, at most {self.status('VmHWM') / MIB:.0f} MiB", flush=True)
+        check(self.is_instrumented() or self.status("VmHWM") <= RSS_MAX,
+              f"{name}: the collector took more memory than it may")
+
+    # ---- The end ----
+
+    def finish(self):
+        for producer in self.producers:
+            check(producer.goodbye().closed, "the honest run closes")
+            producer.peer.close()
+        self.process.send_signal(signal.SIGTERM)
+        check(self.process.wait(timeout=60) == 0, "the collector ends well")
+        check(not has_report(self.words()), self.words())
+        self.check_ledger()
+
+    def check_ledger(self):
+        with contextlib.closing(sqlite3.connect(self.store)) as store:
+            for producer in self.producers:
+                run = store.execute("SELECT run FROM run WHERE uuid = ?", [str_uuid(producer.run)])
+                (run,) = run.fetchone()
+                rows = store.execute("SELECT COUNT(*), COUNT(DISTINCT number), MIN(number),"
+                                     " MAX(number) FROM process_sample WHERE run = ?", [run])
+                check(rows.fetchone() == (producer.produced, producer.produced, 1,
+                                          producer.produced), "every honest record once")
+        audit = subprocess.run([CLIENT, "--db", self.store, "audit"], capture_output=True,
+                               text=True, timeout=60)
+        check(audit.returncode in (0, 3), f"the ledger does not balance: {audit.stdout}")
+
+    def words(self):
+        self.log.seek(0)
+        return self.log.read()
+
+    def close(self):
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        self.context.destroy(0)
+        shutil.rmtree(self.folder)
+
+
+def str_uuid(raw):
+    text = raw.hex()
+    return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))
+
+
+# ---- Attacks on any transport --------------------------------------------------------
+
+
+def hold(scene, services, *data, seconds=0.3):
+    """Sends each of the data over a connection of its own and stays for a while."""
+    wires = []
+    for service in services:
+        for bytes_sent in data:
+            wire = scene.wire(service)
+            wires.append(wire)
+            wire.send(bytes_sent)
+    time.sleep(seconds)
+    for wire in wires:
+        wire.close()
+
+
+def garbage_greetings(scene):
+    hold(scene, SERVICES,
+         b"", b"\0", b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc",
+         b"\xff" * 4096, bytes(4096), scene.random.randbytes(4096), b"\xff" + bytes(8) + b"\x7e",
+         greeting(version=(0, 0)), greeting(version=(255, 255)), greeting(version=(3, 9)),
+         greeting(signature=b"\xff" + bytes(9)))
+
+
+def old_versions(scene):
+    """Peers of ZMTP 1 and 2, which knew no mechanisms."""
+    version_1 = b"\x01\x00"
+    version_2 = b"\xff" + bytes(8) + b"\x7f\x01\x05\x00\x00"
+    hold(scene, SERVICES, version_1, version_1 + b"\x05\x00text", version_2,
+         version_2 + frame(b"text"), b"\xff" + bytes(7) + b"\x01\x7f\x01\x05\x00\x00" + frame(b"x"))
+
+
+def half_greetings(scene):
+    """Ten times as many as there are places, all held open."""
+    wires = [scene.wire() for _ in range(500)]
+    for wire in wires:
+        wire.send(greeting()[:12])
+    time.sleep(0.5)
+    check(any(wire.is_ended(0.05) for wire in wires[:20]), "the oldest had to go")
+    for wire in wires:
+        wire.close()
+
+
+def slow_greeting(scene):
+    """One byte a second: cut off in the middle."""
+    wire, began = scene.wire(), time.monotonic()
+    for byte in greeting():
+        if not wire.send(bytes([byte])) or wire.is_ended(1):
+            break
+    waited = time.monotonic() - began
+    check(waited < HANDSHAKE_S + PATIENCE_S / 2, f"cut off after {waited:.0f} s only")
+    wire.close()
+
+
+def other_mechanisms(scene):
+    mechanisms = [b"PLAIN", b"GSSAPI", b"", b"null", b"\xff" * 20, b"NULL\0x", b"CURVE\0NULL"]
+    mechanisms.append(b"NULL" if scene.transport == "curve" else b"CURVE")
+    for service in SERVICES:
+        for mechanism in mechanisms:
+            for server in (0, 1):
+                wire = scene.wire(service)
+                wire.send(greeting(mechanism, server=server) + ready() + frame(b"x"))
+                check(wire.is_ended(), f"{mechanism} at {service} is refused")
+                wire.close()
+
+
+def comings_and_goings(scene):
+    for i in range(1500):
+        wire = scene.wire(SERVICES[i % 4])
+        if i % 3:
+            wire.send(greeting()[:i % 64])
+        if i % 5 == 0:
+            wire.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        wire.close()
+
+
+# ---- Attacks after a NULL handshake ------------------------------------------------------
+
+
+def null_wire(scene, service="ingest", *properties):
+    wire = scene.wire(service)
+    wire.send(greeting() + ready(*(properties or ((b"Identity", b""),))))
+    return wire
+
+
+def shake_hands(scene, service="ingest", *properties):
+    wire = null_wire(scene, service, *properties)
+    check(len(wire.read(64)) == 64 and wire.read_frame() is not None, "the handshake is done")
+    return wire
+
+
+def huge_metadata(scene):
+    many = metadata(*((b"X-%d" % i, b"v") for i in range(20000)))
+    data = [ready((b"X", bytes(60000))), ready((b"X", bytes(5 * MIB))),
+            command(b"READY", many), command(b"READY", b"\0" + struct.pack(">I", 0)),
+            command(b"READY", b"\1X" + struct.pack(">I", 0xffffffff)),
+            command(b"READY", b"\1X" + struct.pack(">I", 0x7fffffff) + b"v"),
+            command(b"READY", b"\xffX"), command(b"READY", b"\1"), command(b"READY"),
+            ready(*[(b"Socket-Type", b"DEALER")] * 100),
+            command(b"READY", metadata((b"Socket-Type", b"SUB"))),
+            command(b"READY", metadata((b"Socket-Type", bytes(300)))),
+            ready((b"Identity", b"\0zero")), ready((b"Identity", bytes(256))),
+            command(b"READY", b"", size=1 << 40), ready() * 50]
+    hold(scene, SERVICES, *(greeting() + one for one in data))
+
+
+def odd_frames(scene):
+    sizes = [(1 << 63) + 1, 1 << 63, (1 << 63) - 1, (1 << 64) - 1, 1 << 32, 1 << 31, 17 * MIB]
+    announced = [HELLO_NULL + frame(b"begin", size=size) for size in sizes]
+    hold(scene, SERVICES, *announced, HELLO_NULL + frame(bytes(100), size=200),
+         HELLO_NULL + b"\x02\x00\x00", HELLO_NULL + b"\xf8\x01x", HELLO_NULL + frame(b"") * 2000,
+         HELLO_NULL + frame(b"", flags=1) * 500 + frame(b"end"))
+    for size in sizes:  # beyond any limit: the connection ends
+        wire = shake_hands(scene)
+        wire.send(frame(b"begin", size=size))
+        check(wire.is_ended(), f"a frame of {size} bytes ends the connection")
+        wire.close()
+
+
+def commands(scene):
+    """Commands that a ROUTER has no use for, and malformed ones."""
+    some = [command(b"PING", struct.pack(">H", 10) + b"context"), command(b"PING"),
+            command(b"PING", b"\0"), command(b"PING", struct.pack(">H", 65535) + bytes(60000)),
+            command(b"PONG", bytes(70000)), command(b"SUBSCRIBE", b"all"), command(b"CANCEL"),
+            command(b"JOIN", b"group"), command(b"ERROR", b"\3why"), command(b"HELLO"),
+            command(b"MESSAGE", bytes(33)), command(b"NONSENSE", bytes(200)), command(b""),
+            frame(b"", flags=4), frame(b"\xff", flags=4), frame(b"\1x", flags=5),
+            ready()]
+    hold(scene, SERVICES, *(HELLO_NULL + one for one in some), HELLO_NULL + some[0] * 5000,
+         HELLO_NULL + frame(b"\1topic") * 200)
+
+
+def many_frames(scene):
+    """A message of frames without an end in sight, for a while."""
+    wires = [shake_hands(scene, service) for service in ("ingest", "query")]
+    for _ in range(200):
+        for wire in wires:
+            wire.send(frame(bytes(20000), flags=1))
+    for wire in wires:
+        wire.close()
+
+
+def same_routing_ids(scene):
+    for service in SERVICES:
+        wires = [null_wire(scene, service, (b"Identity", b"the same")) for _ in range(20)]
+        wires += [null_wire(scene, service, (b"Identity", b"")) for _ in range(3)]
+        for wire in wires:
+            wire.send(frame(b"text"))
+        time.sleep(0.1)
+        for wire in wires:
+            wire.close()
+
+
+# ---- Attacks with messages, plain or by an insider ------------------------------------------
+
+
+def speak(scene, service, *messages):
+    """A connection of one that may speak; sends what it can of the messages."""
+    if scene.transport != "curve":
+        wire = shake_hands(scene, service)
+        for message in messages:
+            wire.send(frame(message))
+        return wire
+    hands = scene.insider_hands(service)
+    check(hands.join() == b"READY", "the insider gets in")
+    for message in messages:
+        hands.wire.send(hands.message(message))
+    return hands.wire
+
+
+def speak_and_go(scene, service, *messages, seconds=0.2):
+    wire = speak(scene, service, *messages)
+    time.sleep(seconds)
+    wire.close()
+
+
+def envelope_of(body, size):
+    """A message of one long field: what it says it is, filled with what `body` repeats."""
+    filled = body * (size // len(body))
+    length, varint = len(filled), b""
+    while length > 127:
+        varint += bytes([length & 127 | 128])
+        length >>= 7
+    return b"\x12" + varint + bytes([length]) + filled
+
+
+def garbage_messages(scene):
+    """Frames that are no messages, and such as would take many times their size."""
+    for service in scene.open_services():
+        room = 7 * MIB if service == "ingest" else 60000
+        speak_and_go(scene, service, b"", b"\xff", b"\0" * 1000, scene.random.randbytes(room),
+                     scene.random.randbytes(1000), bytes(room), envelope_of(b"\x42\x00", room),
+                     envelope_of(b"\x4a\x00", room), envelope_of(b"\x52\x00", room),
+                     envelope_of(b"\x5a\x00", room), b"\x12\xff\xff\xff\xff\x07")
+    for service in scene.open_services():  # more than any socket takes
+        speak_and_go(scene, service, scene.random.randbytes(16 * MIB))
+
+
+def wrong_sockets(scene):
+    pb = scene.pb
+    query, credit, hello, batch, ack, goodbye = (pb.Envelope() for _ in range(6))
+    query.query.kind, query.query.protocol = pb.QUERY_CLEAR, 2
+    credit.live_credit.messages, credit.live_credit.protocol = 4294967295, 2
+    hello.hello.protocol = 2
+    batch.batch.run, batch.batch.first, batch.batch.last = os.urandom(16), 1, 1 << 60
+    ack.ack.run, ack.ack.store = os.urandom(16), os.urandom(16)
+    goodbye.goodbye.run, goodbye.goodbye.killed = scene.producers[0].run[:15] + b"x", True
+    messages = [one.SerializeToString() for one in (query, credit, hello, batch, ack, goodbye)]
+    for service in SERVICES:
+        if service != "admin":
+            speak_and_go(scene, service, *messages * 20)
+    if scene.transport != "curve":
+        return
+    hands = scene.insider_hands("admin")  # no role for it: asked nothing, told nothing
+    check(hands.join() in (b"ERROR", b"READY"), "the handshake is answered")
+    hands.wire.send(frame(b"x"))
+    hands.wire.close()
+
+
+def deaf_readers(scene):
+    """They ask and ask and never read."""
+    pb = scene.pb
+    wires = []
+    for kind in (pb.QUERY_SUMMARY, pb.QUERY_RECORDS, pb.QUERY_OVERVIEW):
+        query = pb.Envelope()
+        query.query.kind, query.query.protocol, query.query.id = kind, 2, 9
+        query.query.record_kind = 11
+        wires.append(speak(scene, "query", *[query.SerializeToString()] * 60))
+    credit = pb.Envelope()
+    credit.live_credit.messages, credit.live_credit.protocol = 100000, 2
+    wires += [speak(scene, "live", *[credit.SerializeToString()] * 20) for _ in range(5)]
+    for _ in range(20):
+        time.sleep(0.1)
+    for wire in wires:
+        wire.close()
+
+
+# ---- Attacks on CURVE --------------------------------------------------------------
+
+
+def ends(wire, what):
+    check(wire.is_ended(), f"{what} ends the connection")
+    wire.close()
+
+
+def broken_hellos(scene):
+    for service in SERVICES:
+        cases = [("a wrong signature", {"signature": bytes(80)}),
+                 ("another's signature", {"public": scene.sodium.keypair()[0]}),
+                 ("a wrong version", {"version": b"\2\0"}),
+                 ("a key of zeroes", {"public": bytes(32)})]
+        for what, options in cases:
+            hands = scene.curve(service)
+            hands.greet()
+            hands.wire.send(hands.hello(**options))
+            ends(hands.wire, what)
+    for what, data in [("a short HELLO", command(b"HELLO", bytes(10))),
+                       ("a long HELLO", command(b"HELLO", bytes(5000))),
+                       ("an INITIATE before HELLO", command(b"INITIATE", bytes(300))),
+                       ("a MESSAGE before HELLO", frame(b"\7MESSAGE" + bytes(40))),
+                       ("a READY of NULL", ready()),
+                       ("a frame of 5 MiB", command(b"HELLO", bytes(5 * MIB))),
+                       ("a message", frame(b"text"))]:
+        hands = scene.curve()
+        hands.greet()
+        hands.wire.send(data)
+        ends(hands.wire, what)
+
+
+def broken_initiates(scene):
+    foreign = scene.curve()
+    foreign.greet()
+    foreign.wire.send(foreign.hello())
+    check(foreign.welcome(), "WELCOME comes")
+    cases = [("a cookie of zeroes", {"cookie": bytes(96)}),
+             ("another connection's cookie", {"cookie": foreign.cookie}),
+             ("a vouch of zeroes", {"vouch": bytes(96)}),
+             ("malformed metadata", {"properties": b"\xff" * 100}),
+             ("metadata beyond its end",
+              {"properties": b"\1X" + struct.pack(">I", 1 << 31) + b"v"}),
+             ("huge metadata", {"properties": metadata((b"X", bytes(100000)))}),
+             ("the same INITIATE twice", {"nonce": 1})]
+    for what, options in cases:
+        hands = scene.insider_hands("ingest") if what != "huge metadata" else scene.curve()
+        hands.greet()
+        hands.wire.send(hands.hello())
+        check(hands.welcome(), "WELCOME comes")
+        initiate = hands.initiate(**options)
+        hands.wire.send(initiate)
+        if "nonce" in options:
+            check(hands.wire.read_frame()[1].startswith(b"\5READY"), "the first gets in")
+            hands.wire.send(initiate)
+        ends(hands.wire, what)
+    foreign.wire.close()
+
+
+def strangers_with_sound_keys(scene):
+    """All right but for the list: an error, and the end."""
+    for service in SERVICES:
+        for _ in range(5):
+            hands = scene.curve(service)
+            check(hands.join() == b"ERROR", "a stranger is told so")
+            hands.wire.send(hands.message(b"text") + frame(b"text"))
+            ends(hands.wire, "a stranger")
+
+
+def strangers_send_without_end(scene):
+    """What an authorised peer might do for ever nobody else can: frames of one message,
+    before, within and instead of the handshake."""
+    before = scene.status("VmRSS")
+    block = frame(bytes(100000), flags=1) * 10
+    for begin in ("greeting", "hello", "initiate"):
+        hands = scene.curve()
+        hands.greet()
+        if begin != "greeting":
+            hands.wire.send(hands.hello())
+            check(hands.welcome(), "WELCOME comes")
+        if begin == "initiate":
+            hands.wire.send(hands.initiate())
+        sent = 0
+        while sent < 100 and hands.wire.send(block):
+            sent += 1
+        check(sent < 100, "nobody takes 100 MB from a stranger")
+        hands.wire.close()
+    grown = scene.status("VmRSS") - before
+    check(scene.is_instrumented() or grown < 32 * MIB, f"grown by {grown} bytes")
+
+
+def insiders_who_break_boxes(scene):
+    for what in ("a repeated nonce", "a box of zeroes", "a short box", "plain text"):
+        hands = scene.insider_hands("ingest")
+        check(hands.join() == b"READY", "the insider gets in")
+        hands.wire.send(hands.message(b"text", nonce=1000))
+        hands.wire.send({"a repeated nonce": hands.message(b"text", nonce=1000),
+                         "a box of zeroes": frame(b"\7MESSAGE" + short_nonce(2000) + bytes(64)),
+                         "a short box": frame(b"\7MESSAGE" + short_nonce(2000) + bytes(3)),
+                         "plain text": frame(b"text")}[what])
+        ends(hands.wire, what)
+
+
+ANYWHERE = [garbage_greetings, old_versions, half_greetings, slow_greeting, other_mechanisms,
+            comings_and_goings, garbage_messages, wrong_sockets, deaf_readers]
+AFTER_NULL = [huge_metadata, odd_frames, commands, many_frames, same_routing_ids]
+ON_CURVE = [broken_hellos, broken_initiates, strangers_with_sound_keys,
+            strangers_send_without_end, insiders_who_break_boxes]
+ATTACKS = {"ipc": ANYWHERE + AFTER_NULL, "tcp": ANYWHERE + AFTER_NULL,
+           "curve": ANYWHERE + ON_CURVE}
+
+
+def main(arguments):
+    transport = arguments[0]
+    protocol = tempfile.mkdtemp(prefix="inferstat-hostile-", dir="/tmp")
+    scene = None
+    try:
+        scene = Scene(transport, compile_proto(protocol))
+        for attack in ATTACKS[transport]:
+            if not arguments[1:] or attack.__name__ in arguments[1:]:
+                scene.suffer(attack.__name__.replace("_", " "), attack)
+        scene.finish()
+    except BaseException:
+        if scene:
+            print(scene.words()[-4000:], f"exit {scene.process.poll()}", file=sys.stderr)
+        raise
+    finally:
+        if scene:
+            scene.close()
+        shutil.rmtree(protocol)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
