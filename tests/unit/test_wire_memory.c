@@ -122,7 +122,8 @@ static enum status attempt_decode_reply(void)
 
 static enum status attempt_produce(void)
 {
-    const struct delivery_config config = {10, 1, 1, 1};
+    const struct delivery_config config = {
+        .batch_records = 10, .resend_after_ns = 1, .resend_max_ns = 1, .heartbeat_ns = 1};
     struct delivery_producer *producer = NULL;
     enum status status = delivery_producer_new(&producer, &config);
     for (uint32_t i = 0; i < 100 && status == STATUS_OK; i++)
