@@ -80,18 +80,15 @@ static bool find_entry(struct spool *spool, struct spool_stream *stream,
     struct segment_entry entry;
     for (; spool_reader_next(&spool->reader, &offset, segment->size, &entry);
          offset += entry.size) {
+        // One that is not sound may have been written once more behind it.
         if (entry.kind != SEGMENT_RECORDS || entry.stream != row->stream ||
-            segment_entry_last(&entry) < number)
+            segment_entry_last(&entry) < number || !entry_bytes(spool, offset, &entry))
             continue;
-        if (entry.first > number) {
-            *missing_last = entry.first - 1;
-            return false;
-        }
-        if (entry_bytes(spool, offset, &entry)) {
+        if (entry.first <= number) {
             set_cursor(stream, segment->number, offset, &entry);
             return true;
         }
-        *missing_last = segment_entry_last(&entry);
+        *missing_last = entry.first - 1;
         return false;
     }
     return false;

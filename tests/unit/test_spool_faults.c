@@ -274,6 +274,42 @@ static void test_every_torn_tail(void **state)
     free(bytes);
 }
 
+// The body of the last append and its mark never reached the disk, though what another
+// stream appended behind it did: it is written once more in the same segment.
+static void test_written_once_more(void **state)
+{
+    struct fixture *fixture = *state;
+    struct spool *spool = open_spool(fixture);
+    char path[FOLDER_PATH_SIZE];
+    (void)folder_path(path, fixture->path, "00000001.seg");
+    struct stat before, after;
+    assert_int_equal(append(fixture, spool, 0, 5), STATUS_OK);
+    assert_int_equal(stat(path, &before), 0);
+    assert_int_equal(append(fixture, spool, 0, 4), STATUS_OK);
+    assert_int_equal(stat(path, &after), 0);
+    assert_int_equal(append(fixture, spool, 1, 4), STATUS_OK);
+    spool_close(spool);
+    size_t size;
+    unsigned char *bytes = read_file(path, &size);
+    // Only the headers of its entries are there, of the mark nothing.
+    const size_t first = (size_t)before.st_size, mark = (size_t)after.st_size - 64;
+    bytes[mark - 1] ^= 1;
+    bytes[mark - 40] ^= 1;
+    memset(bytes + mark, 0, 64);
+    assert_true(first < mark - 40);
+    write_file(path, bytes, size);
+    free(bytes);
+    spool = attach(fixture);
+    assert_int_equal(fixture->model.spooled[0], 5);
+    assert_int_equal(append(fixture, spool, 0, 7), STATUS_OK);
+    assert_int_equal(rig_check(&fixture->model, spool), 16);
+    spool_close(spool);
+    spool = attach(fixture);
+    assert_int_equal(rig_check(&fixture->model, spool), 16);
+    assert_int_equal(fixture->model.lost_count, 0);
+    spool_close(spool);
+}
+
 // A spool of three segments and three streams, one with everything released, and what is
 // in its files.
 struct image {
@@ -540,15 +576,11 @@ int main(void)
 {
 #define SPOOL_TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lost_ranges),
-        cmocka_unit_test(test_too_many_lost_ranges),
-        SPOOL_TEST(test_each_call_fails_once),
-        SPOOL_TEST(test_every_torn_tail),
-        SPOOL_TEST(test_bits_that_turn_over),
-        SPOOL_TEST(test_bits_of_the_tail),
-        SPOOL_TEST(test_segments_that_are_missing),
-        SPOOL_TEST(test_damage_while_open),
-        SPOOL_TEST(test_random_lives),
+        cmocka_unit_test(test_lost_ranges),    cmocka_unit_test(test_too_many_lost_ranges),
+        SPOOL_TEST(test_each_call_fails_once), SPOOL_TEST(test_every_torn_tail),
+        SPOOL_TEST(test_written_once_more),    SPOOL_TEST(test_bits_that_turn_over),
+        SPOOL_TEST(test_bits_of_the_tail),     SPOOL_TEST(test_segments_that_are_missing),
+        SPOOL_TEST(test_damage_while_open),    SPOOL_TEST(test_random_lives),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
