@@ -159,7 +159,7 @@ static void allow_connections(struct collector *collector)
         return;
     collector->endpoints.connections_max =
         (unsigned)((limit.rlim_cur - OTHER_DESCRIPTORS) / sockets);
-    log_write(LOG_LEVEL_WARNING,
+    log_write(LOG_LEVEL_INFO,
               "at most %u connections to a socket, since the process may have %llu files open "
               "(raise LimitNOFILE or ulimit -n)",
               collector->endpoints.connections_max, (unsigned long long)limit.rlim_cur);
