@@ -100,7 +100,7 @@ done
   exit 1
 }
 store=$kept/$(date +%Y%m%d-%H%M%S)-$$.db
-export INFERSTAT_COLLECTOR=ipc://$work INFERSTAT_RUN_DIR=$work
+export INFERSTAT_COLLECTOR=ipc://$work INFERSTAT_RUN_DIR=$work INFERSTAT_SPOOL=$work/spool
 
 # Starts a program beyond the reach of the terminal's Ctrl-C and hang-up, so that
 # this script can end its programs in order; should the script be killed, they are asked to end.
