@@ -145,9 +145,12 @@ void spool_untake(struct spool *spool, const struct delivery_range *range);
 
 // The record, borrowed until the next call of any function, or NULL where it is
 // not held, turns out to be damaged (then spool_next_lost has a range), or cannot be
-// read just now (no range: too many open files).  Reading on in a stream's order is
-// fast.
+// read just now (too many open files; then spool_must_wait says so).  Reading on in a
+// stream's order is fast.
 const struct record *spool_at(struct spool *spool, uint32_t stream, uint64_t number);
+
+// Whether the last spool_at gave NULL although the record may well be there.
+bool spool_must_wait(const struct spool *spool);
 
 // From the lowest to the highest number of `stream` that is held and not released;
 // what is missing between them was told as lost or was acknowledged.  False when

@@ -61,8 +61,7 @@ static void set_cursor(struct spool_stream *stream, uint32_t segment, uint64_t o
 }
 
 // Sets the cursor to the entry of the segment that holds `number`.  False: none does;
-// then *missing_last is the last number that is missing with it, below it where that
-// cannot be told.
+// then *missing_last is the last number that is missing with it.
 static bool find_entry(struct spool *spool, struct spool_stream *stream,
                        const struct spool_segment *segment, const struct spool_row *row,
                        uint64_t number, uint64_t *missing_last)
@@ -73,8 +72,7 @@ static bool find_entry(struct spool *spool, struct spool_stream *stream,
         offset = cursor->offset + cursor->entry.size;
     *missing_last = row->last;
     if (!turn_to(spool, segment->number)) {
-        if (errno != ENOENT)
-            *missing_last = number - 1; // not now: too many open files
+        spool->must_wait = errno != ENOENT; // such as for too many open files
         return false;
     }
     struct segment_entry entry;
@@ -124,12 +122,13 @@ static void note_damage(struct spool *spool, uint32_t stream, uint64_t first, ui
                                          .since_ns = row ? row->since_ns : spool->run.started_ns,
                                          .until_ns = row ? row->until_ns : spool->run.started_ns};
     // Without room it is found, and told, another time.
-    if (first <= last)
+    if (!spool->must_wait)
         (void)spool_lost_add(&spool->lost, &range);
 }
 
 const struct record *spool_at(struct spool *spool, uint32_t stream, uint64_t number)
 {
+    spool->must_wait = false;
     if (stream >= spool->stream_count)
         return NULL;
     struct spool_stream *about = &spool->streams[stream];
@@ -156,4 +155,9 @@ const struct record *spool_at(struct spool *spool, uint32_t stream, uint64_t num
     if (!record)
         note_damage(spool, stream, number, number, row);
     return record;
+}
+
+bool spool_must_wait(const struct spool *spool)
+{
+    return spool->must_wait;
 }

@@ -64,6 +64,7 @@ struct spool {
     uint64_t out_offset;
 
     struct record record; // spool_at gives
+    bool must_wait;
     uint32_t stream_count;
     struct spool_stream streams[DELIVERY_STREAMS_MAX];
 };

@@ -495,9 +495,15 @@ static void test_damage_while_open(void **state)
     spool = attach(fixture);
     rig_faults = (struct rig_faults){.fail_at = 1, .fail_count = UINT64_MAX, .fault = EMFILE};
     struct delivery_range range;
-    for (unsigned i = 0; i < 3; i++)
+    for (unsigned i = 0; i < 3; i++) {
         assert_null(spool_at(spool, i, 1));
+        assert_true(spool_must_wait(spool));
+    }
     assert_false(spool_next_lost(spool, &range));
+    rig_faults.fail_at = 0;
+    assert_non_null(spool_at(spool, 0, 1));
+    assert_false(spool_must_wait(spool));
+    rig_faults.fail_at = 1;
     struct spool *other;
     spool_close(spool);
     assert_int_equal(spool_attach(&other, &fixture->settings, fixture->path, NULL, NULL),
