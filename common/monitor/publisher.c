@@ -166,8 +166,9 @@ static void give_up_hole(struct publisher *publisher, const struct delivery_acti
     uint64_t first = action->first;
     while (first <= action->last && publisher_record(publisher, action->stream, first))
         first++;
-    if (first > action->last)
-        return;
+    const struct spool *spool = publisher->settings.spool;
+    if (first > action->last || (spool && spool_must_wait(spool)))
+        return; // it can be read now, or another time
     const int64_t wall = clock_wall_ns();
     const struct delivery_range range = {
         .stream = action->stream,
