@@ -156,8 +156,12 @@ enum status run_die(struct run *run, const struct wire_activity *activities, siz
         else
             text[used] = '\0'; // no room for it: those before it stand
     }
-    if (status == STATUS_OK && used)
-        status = run_set_activity(run, (struct wire_bytes){used, text}, err);
+    static const char idle[] = "idle"; // whatever it said while it lived
+    if (status == STATUS_OK)
+        status = run_set_activity(run,
+                                  used ? (struct wire_bytes){used, text}
+                                       : (struct wire_bytes){sizeof idle - 1, idle},
+                                  err);
     return status;
 }
 

@@ -167,7 +167,8 @@ MUST_CHECK enum status run_record_range(struct runs *runs, struct run *run, size
                                         size_t detail_size, struct error *err);
 
 // What the threads of a killed run were doing: of each stream, and all together
-// as what the run did last ("stream 1: decode tiny request 17; stream 2: idle").
+// as what the run did last ("stream 1: decode tiny request 17; stream 2: load tiny"),
+// which is "idle" where none of them did anything.
 MUST_CHECK enum status run_die(struct run *run, const struct wire_activity *activities,
                                size_t count, struct error *err);
 

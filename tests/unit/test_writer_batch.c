@@ -333,6 +333,18 @@ static void test_a_killed_run_is_replayed(void **state)
     assert_int_equal(rig_integer("SELECT \"end\" FROM run"), RECORD_RUN_END_KILLED);
 }
 
+static void test_a_run_that_was_killed_at_rest_was_idle(void **state)
+{
+    (void)state;
+    replay_hello();
+    const struct message all = rig_operations(1, 2);
+    rig_group(&all, false);
+    struct message goodbye = rig_killed_goodbye();
+    goodbye.goodbye.activity_count = 0;
+    rig_group(&goodbye, false);
+    assert_int_equal(rig_integer("SELECT \"end\" = 2 AND last_activity = 'idle' FROM run"), 1);
+}
+
 // What the run had made and nobody has any longer is in the ledger, with its reason.
 static void test_a_host_takes_records_with_it(void **state)
 {
@@ -507,6 +519,7 @@ int main(void)
         TEST(test_more_streams_than_allowed),
         TEST(test_a_goodbye_counts_once),
         TEST(test_a_killed_run_is_replayed),
+        TEST(test_a_run_that_was_killed_at_rest_was_idle),
         TEST(test_a_host_takes_records_with_it),
         TEST(test_a_run_that_said_goodbye_was_not_killed),
         TEST(test_a_death_of_many_threads),
