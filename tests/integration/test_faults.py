@@ -112,6 +112,10 @@ class KillTest(FaultCase):
         self.assertGreater(ended, ROUNDS)
         ends = dict(self.sql('SELECT "end", count(*) FROM run GROUP BY 1'))
         self.assertGreater(ends.get(KILLED, 0), 0)
+        self.assertEqual([], self.sql('SELECT worker_version, produced, ended_ns, last_activity '
+                                      'FROM run WHERE "end" = ? AND (ended_ns IS NULL OR '
+                                      "last_activity IS NULL)", KILLED),
+                         "killed without a word of when and at what")
         print("%d rounds in %.0f s: %d engines ended %d records, %d stored, runs by end %s"
               % (ROUNDS, time.monotonic() - began, len(self.engines), ended, self.stored(), ends),
               flush=True)
@@ -172,6 +176,12 @@ class ClockTest(FaultCase):
         rows = self.sql("SELECT started_ns - received_ns FROM operation ORDER BY id DESC LIMIT 1")
         return rows and abs(rows[0][0] - hours * HOUR_NS) < HOUR_NS // 60
 
+    def has_estimate(self, hours):
+        """Whether the run's offset is known, and as well as its bound says."""
+        (offset, error), = self.sql("SELECT clock_offset_ns, clock_error_ns FROM run")
+        return offset is not None and error < HOUR_NS // 60 and \
+            abs(offset - hours * HOUR_NS) <= error
+
     def test_clocks_are_set(self):
         self.start_collector(environment=self.shifted("collector"))
         engine = self.start_engine(200, 2, environment=self.shifted("host"))
@@ -181,6 +191,7 @@ class ClockTest(FaultCase):
             self.set_clock(place, hour)
             hours[place] = hour
             self.wait_until(lambda: self.has_difference(hours["host"] - hours["collector"]))
+            self.wait_until(lambda: self.has_estimate(hours["host"] - hours["collector"]))
         # Nothing that lasts is measured with this clock.
         self.assertLess(self.sql("SELECT max(e2e_ns) FROM inference")[0][0], HOUR_NS)
         self.assertGreaterEqual(self.sql("SELECT min(duration_ns) FROM operation")[0][0], 0)
@@ -288,23 +299,42 @@ class RebootTest(FaultCase):
         """Records that lie in spools."""
         return sum(row["records"] for row in self.spool_rows())
 
-    def test_reboot(self):
+    def record_without_collector(self):
         self.start_collector()
         engines = [self.start_engine(300, 2), self.start_engine(50, 4)]
         self.wait_until(lambda: self.stored() > 200)
         self.end(self.collector)
         self.let(4)
-        for engine in engines:
-            engine.set_rate(0)
-        # Without a collector all goes to the disk, once the engines rest.
-        self.wait_until(lambda: self.stored() + self.spooled() >=
-                        sum(engine.ended() for engine in engines))
+        return engines
+
+    def reboot(self, engines):
         for engine in engines:
             self.kill(engine.process)
         shutil.rmtree(self.run_folder)
         self.make_folder("run")
         self.start_collector()
+
+    def test_reboot(self):
+        """Without a collector all goes to the disk, once the engines rest."""
+        engines = self.record_without_collector()
+        for engine in engines:
+            engine.set_rate(0)
+        self.wait_until(lambda: self.stored() + self.spooled() >=
+                        sum(engine.ended() for engine in engines))
+        self.reboot(engines)
         self.finish(ends=(KILLED,))
+
+    def test_reboot_while_recording(self):
+        """What lay in rings is gone, and nobody can know of the last of it."""
+        engines = self.record_without_collector()
+        safe = self.stored() + self.spooled()
+        self.reboot(engines)
+        self.flush()
+        self.check_audit(ends=(KILLED,))
+        self.assertGreaterEqual(self.sql("SELECT sum(stored) FROM run")[0][0], safe)
+        for engine in engines:
+            engine.is_torn = True
+        self.check_counts()
 
 
 if __name__ == "__main__":

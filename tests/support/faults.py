@@ -90,6 +90,7 @@ class Engine:
         self.memory = None
         self.allowed = ()      # reasons for which it may lose records
         self.may_overrun = False  # its rings may be full: records without a number
+        self.is_torn = False   # its host went down: the last records are gone untold
 
     def mapped(self):
         if self.memory is None and os.path.exists(self.path):
@@ -339,7 +340,8 @@ class FaultCase(unittest.TestCase):
         self.assertEqual(streams, 1, about)
         if not engine.allowed and not engine.may_overrun:
             self.assertEqual(count, most, "one is missing: " + about)
-            self.assertGreaterEqual(count, ended, "lost: " + about)
+            if not engine.is_torn:
+                self.assertGreaterEqual(count, ended, "lost: " + about)
             return
         reasons, lost = self.losses(engine, stream, db)
         self.assertLessEqual(set(reasons), set(engine.allowed), about)
