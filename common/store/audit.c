@@ -609,7 +609,7 @@ static void check_strangers(struct audit *audit)
 
 // ---- The page ------------------------------------------------------------------
 
-static bool is_whole(const struct query_filter *filter)
+static bool covers_all(const struct query_filter *filter)
 {
     return filter->by[QUERY_BY_HOST][0] == '\0' && filter->by[QUERY_BY_RUN][0] == '\0' &&
            filter->since_ns == 0 && filter->until_ns == 0;
@@ -647,7 +647,7 @@ enum status audit_page(struct audit *audit, struct store *store, const struct qu
 {
     *audit = (struct audit){.store = store,
                             .filter = filter,
-                            .is_whole = is_whole(filter),
+                            .is_whole = covers_all(filter),
                             .after = after,
                             .began_ns = clock_monotonic_ns()};
     enum status status = read_page(audit, limit, err);

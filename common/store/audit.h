@@ -15,8 +15,9 @@
 //   * ranges, streams, ledgers and rows belong to a run and a stream that exist
 //
 // What it cannot see: values that nothing else repeats.  These are the columns of
-// measurements, the reasons, words and times of dropped ranges, and counts of what
-// was lost before it got a number.
+// measurements, the reasons, words and times of dropped ranges, counts of what was
+// lost before it got a number, streams without records, and the kind of records
+// that are all gone.
 //
 // Memory: a fixed size for each run and stream of a page, however many rows there
 // are.  A page ends with AUDIT_RUNS_MAX runs or, sooner, AUDIT_STREAMS_MAX streams.
