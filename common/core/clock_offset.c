@@ -5,6 +5,7 @@ enum {
     SET_BEYOND_NS = 5000000, // two clocks of one host are read this close to each other
 };
 
+static const uint64_t settle_ns = UINT64_C(10000000000);
 static const int64_t error_max_ns = INT64_C(3600000000000);
 static const int64_t time_max_ns = INT64_MAX / 4; // of no year that a clock shows
 
@@ -33,12 +34,15 @@ void clock_offset_take(struct clock_offset *offset, int64_t sent_ns, int64_t ans
     if (sent_ns <= 0 || answered_ns <= 0 || received_ns < sent_ns || received_ns > time_max_ns ||
         answered_ns > time_max_ns)
         return;
-    struct clock_offset taken = {.known = true,
+    if (offset->wall_ns && was_set(offset, received_ns, now_ns))
+        *offset = (struct clock_offset){.settled_ns = now_ns + settle_ns};
+    struct clock_offset taken = {.known = now_ns >= offset->settled_ns,
                                  .low_ns = sent_ns - answered_ns,
                                  .high_ns = received_ns - answered_ns,
                                  .at_ns = now_ns,
-                                 .wall_ns = received_ns};
-    if (offset->known && !was_set(offset, received_ns, now_ns)) {
+                                 .wall_ns = received_ns,
+                                 .settled_ns = offset->settled_ns};
+    if (offset->known) {
         const int64_t drift = drift_ns(offset, now_ns);
         const int64_t low_ns = offset->low_ns - drift, high_ns = offset->high_ns + drift;
         if (low_ns <= taken.high_ns && taken.low_ns <= high_ns) {

@@ -15,13 +15,15 @@ struct clock_offset {
     bool known;
     int64_t low_ns, high_ns; // the offset lay between them at `at_ns`
     uint64_t at_ns;          // monotonic
-    int64_t wall_ns;         // host's wall clock then
+    int64_t wall_ns;         // host's wall clock then; 0: never looked at
+    uint64_t settled_ns;     // monotonic; answers before then are not looked at
 };
 
 // An answer arrived: sent_ns, received_ns by the host's wall clock, answered_ns by
 // the collector's, now_ns by the host's monotonic one.  What cannot be (times of no
-// possible year, an answer before the question) is ignored; a clock of the host that was set
-// meanwhile, or an answer that fits nothing known, begins anew.
+// possible year, an answer before the question) is ignored; one that fits nothing
+// known begins anew.  Where the host's clock was set since the last answer nothing is
+// known for ten seconds: questions from before are still under way.
 void clock_offset_take(struct clock_offset *offset, int64_t sent_ns, int64_t answered_ns,
                        int64_t received_ns, uint64_t now_ns);
 

@@ -183,6 +183,7 @@ struct sim_process {
     uint64_t leave_at_ns;
     bool contact_known, in_contact, closed_told;
     struct clock_offset offset;
+    bool clock_spoiled; // set while an answer was under way for longer than is allowed for
     uint32_t spoken_to; // the collector's version, as it said last
     // What is under way, and how much may be.
     struct sim_set flying[SIM_STREAMS];
@@ -214,6 +215,7 @@ struct sim_packet {
     struct delivery_next next[SIM_STREAMS];
     bool error;
     int64_t answered_ns, echo_ns;
+    int64_t ahead_ns; // of the host's clock, when it sent what this is or answers
 };
 
 struct sim_network {
@@ -251,7 +253,7 @@ struct sim_ack {
     uint32_t connection;
     bool is_hello, hello_wanted, error;
     uint64_t sequence;
-    int64_t echo_ns;
+    int64_t echo_ns, ahead_ns;
 };
 
 struct sim_collector {

@@ -106,11 +106,11 @@ static void check_drops(struct sim *sim)
 }
 
 // The clock's error is never larger than what is said of it, while the collector's
-// clock is not set.
+// clock is not set, nor the host's with an answer under way for too long.
 static void check_clock(struct sim *sim)
 {
     int64_t offset_ns, error_ns;
-    if (!sim->process.alive || sim->collector_clock_set ||
+    if (!sim->process.alive || sim->collector_clock_set || sim->process.clock_spoiled ||
         !clock_offset_estimate(&sim->process.offset, sim->now_ns, &offset_ns, &error_ns) ||
         sim->host_clock_set_ns > sim->process.offset.at_ns)
         return;

@@ -101,6 +101,7 @@ static void send_ack(struct sim *sim, const struct sim_ack *ack)
     memcpy(packet->ack.store, collector->durable.uuid, sizeof packet->ack.store);
     packet->answered_ns = (int64_t)sim->now_ns + sim->collector_ahead_ns;
     packet->echo_ns = ack->echo_ns;
+    packet->ahead_ns = ack->ahead_ns;
     packet->error = ack->error;
     if (!ack->error && !ack->hello_wanted) {
         delivery_run_answer(&collector->run, ack->is_hello, &packet->ack, packet->next);
@@ -141,6 +142,7 @@ static struct sim_ack *ack_for(struct sim *sim, const struct sim_packet *packet,
     if (packet->message.sequence > ack->sequence)
         ack->sequence = packet->message.sequence;
     ack->echo_ns = packet->sent_ns;
+    ack->ahead_ns = packet->ahead_ns;
     return ack;
 }
 

@@ -258,6 +258,7 @@ static void fill(struct sim *sim, struct sim_packet *packet, const struct delive
     packet->killed = process->replays && !sim->run.ended;
     packet->protocol = process->old_version ? 1 : DELIVERY_PROTOCOL;
     packet->sent_ns = (int64_t)sim->now_ns + sim->host_ahead_ns;
+    packet->ahead_ns = sim->host_ahead_ns;
     size_t count;
     const struct delivery_stream *streams = delivery_producer_streams(process->producer, &count);
     sim_check(sim, count <= SIM_STREAMS, "no stream comes from nowhere");
@@ -493,6 +494,9 @@ static void hear(struct sim *sim, struct sim_packet *packet)
         return;
     clock_offset_take(&process->offset, packet->echo_ns, packet->answered_ns, received_ns,
                       sim->now_ns);
+    if (packet->ahead_ns != sim->host_ahead_ns && process->offset.known &&
+        process->offset.at_ns == sim->now_ns)
+        process->clock_spoiled = true;
     plant_ignored_store(sim, packet);
     packet->ack.next = packet->next;
     const enum status status =
