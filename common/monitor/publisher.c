@@ -1,10 +1,12 @@
 #include "common/monitor/publisher.h"
 
 #include <inttypes.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "common/monitor/publisher_parts.h"
 #include "common/sys/clock.h"
@@ -103,9 +105,25 @@ void publisher_close(struct publisher *publisher)
     free(publisher);
 }
 
+// Most acknowledgements only free what can wait for the next look at the rings.  The
+// one that answers the states of all streams is taken at once: the clock's offset is
+// as good as the fastest answer.
+static bool answers_are_urgent(const struct publisher *publisher)
+{
+    return !publisher->has_contact || publisher->busy || publisher->ending ||
+           publisher->settings.replay || publisher->answered_ns < publisher->states_sent_ns;
+}
+
 void publisher_wait(struct publisher *publisher, int wake_fd, int64_t timeout_ns)
 {
-    uplink_wait(publisher->uplink, wake_fd, timeout_ns);
+    if (answers_are_urgent(publisher)) {
+        uplink_wait(publisher->uplink, wake_fd, timeout_ns);
+        return;
+    }
+    struct pollfd wake = {.fd = wake_fd, .events = POLLIN};
+    const struct timespec timeout = {.tv_sec = (time_t)(timeout_ns / 1000000000),
+                                     .tv_nsec = (long)(timeout_ns % 1000000000)};
+    (void)ppoll(&wake, 1, &timeout, NULL);
 }
 
 // ---- Where records lie ----------------------------------------------------------------
@@ -353,6 +371,7 @@ static void take_ack(struct publisher *publisher, const struct message_ack *ack)
     delivery.protocol = ack->protocol;
     if (delivery_producer_ack(publisher->producer, &delivery, now, wall) == STATUS_OK) {
         note_store(publisher, delivery.store);
+        publisher->answered_ns = now;
         clock_offset_take(&publisher->clock, ack->echo_sent_ns, ack->sent_ns, wall, now);
     } else if (!publisher->unsound_logged) {
         publisher->unsound_logged = true;

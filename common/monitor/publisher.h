@@ -39,8 +39,8 @@ void publisher_close(struct publisher *publisher);
 // How long publisher_step need not be called, unless the collector says something.
 uint64_t publisher_pause_ns(const struct publisher *publisher);
 
-// Waits until the collector says something, `wake_fd` can be read, or the time is
-// over.
+// Waits until the collector says something that cannot wait, `wake_fd` can be read,
+// or the time is over.
 void publisher_wait(struct publisher *publisher, int wake_fd, int64_t timeout_ns);
 
 // Takes in what came, sends what there is to send, spools what has to be.  Records

@@ -35,6 +35,7 @@ struct publisher {
     char activity[PUBLISHER_ACTIVITY_SIZE]; // as of this step
     struct publisher_death death;           // of a run that was killed
     uint64_t states_sent_ns;                // when the states of all streams last went out
+    uint64_t answered_ns;                   // when the last sound acknowledgement was taken
     uint64_t news_at_ns;                    // when the machine is next told what is new
     bool busy;                              // the engine records so fast that it is told at once
     bool ending;                            // likewise: nothing more will be recorded
