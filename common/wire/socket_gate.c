@@ -106,7 +106,8 @@ static unsigned receive(void *socket, struct small_frame *frames, unsigned max)
     int more = 1;
     size_t size = sizeof more;
     while (more) {
-        struct small_frame extra, *frame = count < max ? &frames[count] : &extra;
+        struct small_frame extra = {0};
+        struct small_frame *frame = count < max ? &frames[count] : &extra;
         int got = zmq_recv(socket, frame->bytes, sizeof frame->bytes, ZMQ_DONTWAIT);
         if (got < 0)
             return 0;
