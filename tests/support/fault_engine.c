@@ -73,12 +73,12 @@ struct worker {
     uint32_t name, device;
 };
 
-static volatile sig_atomic_t stopping;
+static atomic_bool stopping;
 
 static void stop(int number)
 {
     (void)number;
-    stopping = 1;
+    atomic_store(&stopping, true);
 }
 
 static void say(void *context, enum inferstat_log_level level, const char *text)
@@ -142,9 +142,9 @@ static void *work(void *context)
         worker->counts->is_inference ? inferstat_inference_new(engine->monitor) : NULL;
     const uint64_t count = engine->settings.count;
     uint64_t due_ns = inferstat_clock_ns();
-    for (uint64_t number = 1; !stopping && (count == 0 || number <= count);) {
+    for (uint64_t number = 1; !atomic_load(&stopping) && (count == 0 || number <= count);) {
         keep_rate(engine, &due_ns);
-        if (stopping || atomic_load(&engine->shared->rate) == 0)
+        if (atomic_load(&stopping) || atomic_load(&engine->shared->rate) == 0)
             continue;
         if (worker->counts->is_inference)
             record_inference(worker, inference, number);
@@ -217,7 +217,7 @@ static int run(struct engine *engine)
             break;
     }
     if (started < threads)
-        stopping = 1;
+        atomic_store(&stopping, true);
     else if (atomic_load(&engine->shared->state) == STATE_STARTING)
         atomic_store(&engine->shared->state, STATE_RUNNING);
     for (uint64_t i = 0; i < started; i++)
