@@ -184,7 +184,7 @@ struct sim_process {
     bool contact_known, in_contact, closed_told;
     struct clock_offset offset;
     bool clock_spoiled; // set while an answer was under way for longer than is allowed for
-    uint32_t spoken_to; // the collector's version, as it said last
+    bool heard_older, heard_newer; // collectors of version 1, and of another
     // What is under way, and how much may be.
     struct sim_set flying[SIM_STREAMS];
     uint64_t last_sequence[SIM_STREAMS];

@@ -271,7 +271,9 @@ static void fill(struct sim *sim, struct sim_packet *packet, const struct delive
     if (packet->drop_count)
         memcpy(packet->drops, drops, packet->drop_count * sizeof *drops);
     for (size_t i = 0; i < packet->drop_count; i++)
-        sim_check(sim, process->spoken_to != 1 || packet->drops[i].reason != DELIVERY_SPOOL_DAMAGED,
+        sim_check(sim,
+                  process->heard_newer || !process->heard_older ||
+                      packet->drops[i].reason != DELIVERY_SPOOL_DAMAGED,
                   "reasons are those of the collector's version");
 }
 
@@ -503,8 +505,8 @@ static void hear(struct sim *sim, struct sim_packet *packet)
         delivery_producer_ack(process->producer, &packet->ack, sim->now_ns, received_ns);
     if (status == STATUS_OK && !packet->ack.hello_wanted)
         note_answered(process, &packet->ack);
-    if (status == STATUS_OK && packet->ack.sequence == 0 && !packet->ack.hello_wanted)
-        process->spoken_to = packet->ack.protocol;
+    process->heard_older |= packet->ack.protocol == 1;
+    process->heard_newer |= packet->ack.protocol != 1;
     sim_trace(sim, "process: hears %llu, %s", (unsigned long long)packet->ack.sequence,
               status_text(status));
     if (sim->plant == SIM_PLANT_GOODBYE_EARLY && process->closing && packet->ack.sequence > 0)
