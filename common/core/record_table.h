@@ -150,7 +150,7 @@
     X(INFERENCE_DEVICE_MEMORY, "device_memory_bytes", INT, BYTES, MAYBE,                           \
       "device memory in use, last sampled")                                                        \
     X(INFERENCE_CONCURRENT, "concurrent_requests", INT, COUNT, MAYBE,                              \
-      "requests in progress when this one ended, itself included; other threads' of 20 ms ago")
+      "requests in progress when this one ended, itself included; other threads' of 25 ms ago")
 
 #define RECORD_ITL(X)                                                                              \
     X(ITL_MODEL, "model", NAME, NONE, ALWAYS, "the model that answered")                           \

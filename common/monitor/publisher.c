@@ -18,7 +18,7 @@ enum {
     BUSY_PART = 8, // of a ring filled between two looks: the next look comes at once
 };
 
-static const uint64_t look_pause_ns = UINT64_C(20000000); // between two looks at the rings
+static const uint64_t look_pause_ns = UINT64_C(25000000); // between two looks at the rings
 static const uint64_t busy_look_pause_ns = UINT64_C(2000000);
 
 static const struct delivery_config delivery_settings = {

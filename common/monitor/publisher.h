@@ -44,7 +44,7 @@ uint64_t publisher_pause_ns(const struct publisher *publisher);
 void publisher_wait(struct publisher *publisher, int wake_fd, int64_t timeout_ns);
 
 // Takes in what came, sends what there is to send, spools what has to be.  Records
-// wait up to 20 ms for others, so that one batch and one acknowledgement, with their
+// wait up to 25 ms for others, so that one batch and one acknowledgement, with their
 // system calls in three threads here and in the collector, serve them all.
 void publisher_step(struct publisher *publisher);
 

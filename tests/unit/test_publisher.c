@@ -359,7 +359,7 @@ static void test_records_wait_for_others(void **state)
     struct fake_state seen;
     fake_collector_state(fixture->collector, &seen);
     // A batch of up to 1,024 a look and stream; the library's own stream has one record.
-    const uint64_t looks = (inferstat_clock_ns() - begun) / (SECOND / 50) + 2;
+    const uint64_t looks = (inferstat_clock_ns() - begun) / (SECOND / 40) + 2;
     assert_true(seen.batches <= looks + RECORDS / 1024 + 1);
     assert_int_equal(close_monitor(fixture, 10 * SECOND, NULL), INFERSTAT_OK);
 }
