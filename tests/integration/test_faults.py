@@ -303,9 +303,19 @@ class RebootTest(FaultCase):
         self.start_collector()
         engines = [self.start_engine(300, 2), self.start_engine(50, 4)]
         self.wait_until(lambda: self.stored() > 200)
+        # At rest, so that nothing is stored and, unacknowledged, in a spool as well.
+        self.set_rates(engines, 0)
+        self.wait_until(lambda: self.stored() == sum(engine.ended() for engine in engines))
+        self.let(0.5)
         self.end(self.collector)
+        self.set_rates(engines, 200)
         self.let(4)
         return engines
+
+    @staticmethod
+    def set_rates(engines, rate):
+        for engine in engines:
+            engine.set_rate(rate)
 
     def reboot(self, engines):
         for engine in engines:
@@ -317,8 +327,7 @@ class RebootTest(FaultCase):
     def test_reboot(self):
         """Without a collector all goes to the disk, once the engines rest."""
         engines = self.record_without_collector()
-        for engine in engines:
-            engine.set_rate(0)
+        self.set_rates(engines, 0)
         self.wait_until(lambda: self.stored() + self.spooled() >=
                         sum(engine.ended() for engine in engines))
         self.reboot(engines)
