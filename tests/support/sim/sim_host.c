@@ -270,11 +270,6 @@ static void fill(struct sim *sim, struct sim_packet *packet, const struct delive
     packet->drop_count = action->kind == DELIVERY_SEND_HELLO ? 0 : min_u64(count, SIM_DROPS);
     if (packet->drop_count)
         memcpy(packet->drops, drops, packet->drop_count * sizeof *drops);
-    for (size_t i = 0; i < packet->drop_count; i++)
-        sim_check(sim,
-                  process->heard_newer || !process->heard_older ||
-                      packet->drops[i].reason != DELIVERY_SPOOL_DAMAGED,
-                  "reasons are those of the collector's version");
 }
 
 // What cannot be read and is not told as lost was acknowledged, and freed, before
@@ -304,6 +299,17 @@ static bool fill_records(struct sim *sim, struct sim_packet *packet,
         packet->contents[number - action->first] = (uint16_t)content;
     }
     return true;
+}
+
+// A machine that has greeted none but collectors of version 1 speaks their language.
+static void check_reasons(struct sim *sim, const struct sim_packet *packet)
+{
+    const struct sim_process *process = &sim->process;
+    for (size_t i = 0; i < packet->drop_count; i++)
+        sim_check(sim,
+                  process->heard_newer || !process->heard_older ||
+                      packet->drops[i].reason != DELIVERY_SPOOL_DAMAGED,
+                  "reasons are those of the collector's version");
 }
 
 static void check_batch(struct sim *sim, const struct delivery_action *action)
@@ -356,6 +362,7 @@ static void send(struct sim *sim, const struct delivery_action *action)
         return;
     }
     note_sent(sim, action);
+    check_reasons(sim, packet);
     plant_held_drop(sim, packet);
     sim_trace(sim, "process: sends %d #%llu %u:%llu-%llu, %zu dropped", (int)action->kind,
               (unsigned long long)action->sequence, action->stream,
@@ -505,7 +512,8 @@ static void hear(struct sim *sim, struct sim_packet *packet)
         delivery_producer_ack(process->producer, &packet->ack, sim->now_ns, received_ns);
     if (status == STATUS_OK && !packet->ack.hello_wanted)
         note_answered(process, &packet->ack);
-    process->heard_older |= packet->ack.protocol == 1;
+    process->heard_older |=
+        packet->ack.protocol == 1 && packet->ack.sequence == 0 && !packet->ack.hello_wanted;
     process->heard_newer |= packet->ack.protocol != 1;
     sim_trace(sim, "process: hears %llu, %s", (unsigned long long)packet->ack.sequence,
               status_text(status));
