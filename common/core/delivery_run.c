@@ -132,7 +132,9 @@ static void reopen(struct delivery_run *run)
         return;
     set_end(run, end);
     run->ended_ns = 0;
-    run->goodbye_ns = 0; // that one is answered; it has to say it again
+    // That Goodbye is answered: a living run has to say it again, a dead one cannot.
+    if (!run->replayed)
+        run->goodbye_ns = 0;
 }
 
 static void close_when_complete(struct delivery_run *run)
