@@ -267,12 +267,14 @@ static enum status tell_dead_stream(struct publisher *publisher,
 }
 
 // Whether a thread has recorded so much since the last time that its ring would be
-// full before long.
+// full before long.  Of a run that is over the machine may know streams from the
+// collector that the file lacks.
 static bool is_busy(const struct publisher *publisher)
 {
     size_t told;
     const struct delivery_stream *states = delivery_producer_streams(publisher->producer, &told);
-    for (uint32_t i = 0; i < told; i++) {
+    const uint32_t count = runfile_stream_count(publisher->settings.file);
+    for (uint32_t i = 0; i < told && i < count; i++) {
         const struct ring *ring = runfile_stream(publisher->settings.file, i).ring;
         if (ring_produced(ring) - states[i].produced >= ring_capacity(ring) / BUSY_PART)
             return true;
@@ -293,7 +295,7 @@ static void tell_news(struct publisher *publisher)
     const uint32_t count = runfile_stream_count(settings->file);
     size_t told;
     (void)delivery_producer_streams(publisher->producer, &told);
-    publisher->busy = is_busy(publisher);
+    publisher->busy = !settings->replay && is_busy(publisher);
     publisher->news_at_ns = clock_monotonic_ns() + look_pause(publisher);
     for (uint32_t i = 0; i < count; i++) {
         const struct ring *ring = runfile_stream(settings->file, i).ring;

@@ -25,6 +25,9 @@ struct fake_collector {
     bool mute, forgetful, baffled;
     uint32_t protocol;
     int64_t ahead_ns;
+    bool claims;
+    uint32_t claimed_stream;
+    uint64_t claimed_last;
     bool refuse;
     uint32_t refuse_stream;
     uint64_t refuse_number;
@@ -247,6 +250,11 @@ static void take_hello(struct fake_collector *collector, const struct message_he
     if (memcmp(collector->run, hello->run, sizeof collector->run) != 0)
         forget_run(collector);
     memcpy(collector->run, hello->run, sizeof collector->run);
+    if (collector->claims &&
+        collector->next[collector->claimed_stream] <= collector->claimed_last) {
+        collector->known[collector->claimed_stream] = true;
+        collector->next[collector->claimed_stream] = collector->claimed_last + 1;
+    }
     collector->state.replay = hello->replay;
     collector->state.device_count = hello->device_count;
     copy_bytes(collector->state.host, &hello->host);
@@ -489,6 +497,15 @@ void fake_collector_set_clock(struct fake_collector *collector, int64_t ahead_ns
 {
     (void)pthread_mutex_lock(&collector->lock);
     collector->ahead_ns = ahead_ns;
+    (void)pthread_mutex_unlock(&collector->lock);
+}
+
+void fake_collector_claim(struct fake_collector *collector, uint32_t stream, uint64_t last)
+{
+    (void)pthread_mutex_lock(&collector->lock);
+    collector->claims = true;
+    collector->claimed_stream = stream;
+    collector->claimed_last = last;
     (void)pthread_mutex_unlock(&collector->lock);
 }
 

@@ -66,6 +66,8 @@ void fake_collector_refuse(struct fake_collector *collector, uint32_t stream, ui
 void fake_collector_set_baffled(struct fake_collector *collector, bool baffled);
 // Of which version of the protocol its answers say that they are.
 void fake_collector_set_protocol(struct fake_collector *collector, uint32_t protocol);
+// Of every run it says that it has records up to `last` of this stream already.
+void fake_collector_claim(struct fake_collector *collector, uint32_t stream, uint64_t last);
 // How far its clock is ahead of the host's.
 void fake_collector_set_clock(struct fake_collector *collector, int64_t ahead_ns);
 // Becomes another store, an empty one.

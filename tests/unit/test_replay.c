@@ -269,6 +269,22 @@ static void test_host_went_down(void **state)
     assert_int_equal(count_entries(scene->spools, NULL), 0);
 }
 
+// The collector knows of a thread that nothing is left of here: it had sent all before
+// the host went down.
+static void test_stream_that_only_the_store_has(void **state)
+{
+    struct scene *scene = *state;
+    (void)live_and_die(scene, &(struct life){.inferences = 300, .ring_records = 64});
+    scene->collector = fake_collector_open(scene->folder);
+    fake_collector_claim(scene->collector, 7, 5);
+    assert_int_equal(replay(scene).ends[REPLAY_SENT], 1);
+    const struct fake_state seen = seen_by(scene);
+    assert_true(seen.closed && seen.killed);
+    expect_inferences(scene, 300);
+    assert_int_equal(count_entries(scene->runs, NULL), 0);
+    assert_int_equal(count_entries(scene->spools, NULL), 0);
+}
+
 // A spool with a byte turned over: what cannot be read back is announced, the rest is
 // there, and an old collector is told in words that it knows.
 static void test_damaged_spool(void **state)
@@ -525,12 +541,19 @@ static void test_closed_without_collector(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_killed_in_decode),  TEST(test_killed_in_load),
-        TEST(test_killed_with_spool), TEST(test_host_went_down),
-        TEST(test_damaged_spool),     TEST(test_collector_is_away),
-        TEST(test_two_at_once),       TEST(test_next_process),
-        TEST(test_unusable),          TEST(test_spool_out_of_reach),
-        TEST(test_unmade_files),      TEST(test_closed_without_collector),
+        TEST(test_killed_in_decode),
+        TEST(test_killed_in_load),
+        TEST(test_killed_with_spool),
+        TEST(test_host_went_down),
+        TEST(test_damaged_spool),
+        TEST(test_collector_is_away),
+        TEST(test_two_at_once),
+        TEST(test_next_process),
+        TEST(test_unusable),
+        TEST(test_spool_out_of_reach),
+        TEST(test_unmade_files),
+        TEST(test_closed_without_collector),
+        TEST(test_stream_that_only_the_store_has),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
