@@ -147,6 +147,7 @@ static void close_when_complete(struct delivery_run *run)
         return;
     set_end(run, end);
     run->ended_ns = run->goodbye_ns;
+    run->told_all = run->replayed;
 }
 
 // ---- Taking a message ----------------------------------------------------------------
@@ -346,20 +347,32 @@ static bool next_records(struct delivery_taking *taking, struct delivery_step *s
     return true;
 }
 
+// What the message says was produced of the lane, where it says all there is.
+static bool says_last(const struct delivery_taking *taking, size_t place, uint64_t *last)
+{
+    const struct delivery_message *message = taking->message;
+    *last = 0;
+    if (taking->run->told_all)
+        return true; // more of it has come to light, late; nobody brings that
+    for (size_t i = 0; i < message->stream_count; i++) {
+        *last = message->streams[i].produced;
+        if (message->streams[i].stream == taking->run->lanes[place].stream)
+            return true;
+    }
+    return false;
+}
+
 // A replay's Goodbye says all that is left of each stream.  What the run said it had
 // produced beyond that went down with its host.
 static bool next_lost(struct delivery_taking *taking, struct delivery_step *step)
 {
     struct delivery_run *run = taking->run;
-    const struct delivery_message *message = taking->message;
-    const bool says_all = message->kind == DELIVERY_GOODBYE && run->replayed;
-    while (says_all && taking->index < message->stream_count) {
-        const struct delivery_stream *said = &message->streams[taking->index++];
-        const size_t place = delivery_run_find(run, said->stream);
-        if (place == run->lane_count)
-            continue;
+    const bool ends = run->told_all || (taking->message->kind == DELIVERY_GOODBYE && run->replayed);
+    while (ends && taking->index < run->lane_count) {
+        const size_t place = taking->index++;
         const struct delivery_lane *lane = &run->lanes[place];
-        if (lane->next <= said->produced || lane->next > lane->produced)
+        uint64_t last;
+        if (lane->next > lane->produced || !says_last(taking, place, &last) || lane->next <= last)
             continue;
         *step = (struct delivery_step){.kind = DELIVERY_STEP_LOST,
                                        .place = place,

@@ -40,6 +40,7 @@ struct delivery_run {
     bool greeted;        // has said Hello since it was restored: its producer knows what
                          // this store, perhaps an older copy, has and lacks
     bool replayed;       // it is dead, and another process sends what it left
+    bool told_all;       // its replay has said, and brought, all that was left
     bool doubted;        // it was asked for Hello since its records had unknown names
     uint32_t names_known;
     int64_t duplicates; // records skipped since they were known

@@ -321,6 +321,12 @@ static void test_replay(void **state)
     assert_true(run.replayed);
     assert_int_equal(take_batch(0, 31, 31).count, 1);
     assert_int_equal(run.end, RECORD_RUN_END_KILLED);
+    const struct delivery_stream more = {.stream = 0, .produced = 40};
+    taken = take(
+        &(struct delivery_message){.kind = DELIVERY_BATCH, .streams = &more, .stream_count = 1});
+    assert_int_equal(taken.count, 1); // nobody has those either
+    expect_step(&taken, 0, DELIVERY_STEP_LOST, 32, 40);
+    assert_int_equal(run.end, RECORD_RUN_END_KILLED);
     assert_int_equal(part(31, false).count, 0);
     assert_int_equal(run.end, RECORD_RUN_END_CLOSED);
     assert_int_equal(part(31, true).count, 0); // it said itself that it was over
