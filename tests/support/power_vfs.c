@@ -371,8 +371,8 @@ struct image {
 
 static void resize(struct image *image, size_t size)
 {
-    if (size > image->room) {
-        image->room = 2 * size;
+    if (!image->bytes || size > image->room) {
+        image->room = 2 * size + SECTOR_SIZE;
         image->bytes = realloc(image->bytes, image->room);
         if (!image->bytes)
             die("out of memory");
@@ -384,7 +384,9 @@ static void resize(struct image *image, size_t size)
 
 static void put(struct image *image, size_t offset, const unsigned char *bytes, size_t size)
 {
-    if (offset + size > image->size)
+    if (size == 0)
+        return;
+    if (!image->bytes || offset + size > image->size)
         resize(image, offset + size);
     memcpy(image->bytes + offset, bytes, size);
 }

@@ -14,10 +14,6 @@
 
 #define SECOND_NS INT64_C(1000000000)
 
-int clock_gettime(clockid_t clock, struct timespec *now);
-int gettimeofday(struct timeval *restrict now, void *restrict zone);
-time_t time(time_t *out);
-
 static const volatile int64_t *shift;
 
 __attribute__((constructor)) static void map_shift(void)
