@@ -133,7 +133,8 @@ void publisher_take_losses(struct publisher *publisher)
     struct spool *spool = publisher->settings.spool;
     struct delivery_range range;
     while (spool && spool_next_lost(spool, &range)) {
-        if (delivery_producer_lost(publisher->producer, &range) == STATUS_FULL) {
+        // There was no room for it, or no memory: it is told another time.
+        if (delivery_producer_lost(publisher->producer, &range) != STATUS_OK) {
             spool_untake(spool, &range);
             return;
         }
@@ -170,7 +171,8 @@ static uint64_t find_hole_end(struct publisher *publisher, uint32_t stream, uint
         return ring_released(runfile_stream(publisher->settings.file, stream).ring);
     if (first < held_first)
         return held_first - 1;
-    while (first < last && !publisher_record(publisher, stream, first + 1))
+    while (first < last && !publisher_record(publisher, stream, first + 1) &&
+           !spool_must_wait(spool))
         first++;
     return first;
 }

@@ -66,9 +66,12 @@ static size_t fill_drops(struct publisher *publisher)
 static enum status fill_names(struct publisher *publisher, struct message_batch *batch,
                               const struct delivery_action *action)
 {
-    if (action->names_last < action->names_first)
+    // A collector may know more of a run that is over than is left of it here.
+    const uint32_t there = names_count(runfile_names(publisher->settings.file));
+    const uint32_t last = action->names_last < there ? action->names_last : there;
+    if (last < action->names_first)
         return STATUS_OK;
-    const size_t count = (size_t)action->names_last - action->names_first + 1;
+    const size_t count = (size_t)last - action->names_first + 1;
     if (count > publisher->names_room) {
         struct wire_bytes *names = realloc(publisher->names, count * sizeof *names);
         if (!names)

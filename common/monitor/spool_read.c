@@ -121,9 +121,9 @@ static void note_damage(struct spool *spool, uint32_t stream, uint64_t first, ui
                                          .reason = DELIVERY_SPOOL_DAMAGED,
                                          .since_ns = row ? row->since_ns : spool->run.started_ns,
                                          .until_ns = row ? row->until_ns : spool->run.started_ns};
-    // Without room it is found, and told, another time.
+    // Without memory it is found, and told, another time.
     if (!spool->must_wait)
-        (void)spool_lost_add(&spool->lost, &range);
+        spool->must_wait = !spool_lost_add(&spool->lost, &range);
 }
 
 const struct record *spool_at(struct spool *spool, uint32_t stream, uint64_t number)
