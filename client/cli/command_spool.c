@@ -237,15 +237,35 @@ static void log_of_replay(void *context, enum inferstat_log_level level, const c
     log_write(levels[level], "%s", text);
 }
 
+// What is most worth saying of what stays.
+static const char *why_left(const struct replay_counts *counts)
+{
+    static const struct {
+        enum replay_end end;
+        const char *why;
+    } reasons[] = {
+        {REPLAY_AWAY, "no answer from the collector (start it, or name another with --collector)"},
+        {REPLAY_HELD,
+         "a run file is not here, and may hold more records (where it is lost, --force "
+         "sends what is here)"},
+        {REPLAY_LATER, "it cannot be read just now (try again)"},
+    };
+    for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++)
+        if (counts->ends[reasons[i].end])
+            return reasons[i].why;
+    return "it cannot be used";
+}
+
 static enum status flush_runs(struct cli *cli, const struct places *places, struct error *err)
 {
     struct flush flush = {.cli = cli};
-    const struct replay_settings settings = {
+    struct replay_settings settings = {
         .folders = places->folders,
         .trust = &cli->options.trust,
         .collector = cli->options.collector,
         .log = log_of_replay,
     };
+    settings.folders.patience_ns = option_given(&cli->options, OPTION_FORCE) ? 0 : ORPHANS_FOR_EVER;
     struct address address;
     if (settings.collector && address_parse(&address, settings.collector, err) != STATUS_OK)
         return err->status;
@@ -254,17 +274,14 @@ static enum status flush_runs(struct cli *cli, const struct places *places, stru
     if (status != STATUS_OK)
         return status;
     const unsigned sent = counts.ends[REPLAY_SENT];
-    const unsigned left = counts.ends[REPLAY_AWAY] + counts.ends[REPLAY_UNUSABLE];
+    const unsigned left = counts.ends[REPLAY_AWAY] + counts.ends[REPLAY_HELD] +
+                          counts.ends[REPLAY_LATER] + counts.ends[REPLAY_UNUSABLE];
     if (cli->options.format == FORMAT_JSON)
         (void)fprintf(cli->around.out, "{\"sent\": %u, \"records\": %" PRIu64 ", \"left\": %u}\n",
                       sent, flush.records, left);
     if (left > 0)
         return error_set(err, STATUS_UNREACHABLE, "spool: what %u run%s left stays here: %s", left,
-                         left == 1 ? "" : "s",
-                         counts.ends[REPLAY_AWAY]
-                             ? "no answer from the collector (start it, or name another with "
-                               "--collector)"
-                             : "it cannot be used");
+                         left == 1 ? "" : "s", why_left(&counts));
     return sent > 0 ? STATUS_OK : nothing(err);
 }
 

@@ -141,11 +141,13 @@ static const struct cli_command commands[] = {
         .name = "spool",
         .arguments = "list|flush",
         .summary = "records that wait on this host for their collector: show or send them",
-        .details = "list shows what runs of this user have left here, and what living ones have\n"
-                   "spooled.  flush sends what the dead ones left to the collector of each, or to\n"
-                   "that of --collector, and removes it; the exit status is 4 where something is\n"
-                   "left.",
-        .options = OPTION_BIT(COLLECTOR) | KEYS | OPTION_BIT(SPOOL) | ROWS,
+        .details =
+            "list shows what runs of this user have left here, and what living ones have\n"
+            "spooled.  flush sends what the dead ones left to the collector of each, or to\n"
+            "that of --collector, and removes it; the exit status is 4 where something is\n"
+            "left.  A spool whose run file is not here although the host has been up since,\n"
+            "as in another container, is left to who sees both; --force sends it without.",
+        .options = OPTION_BIT(COLLECTOR) | KEYS | OPTION_BIT(SPOOL) | OPTION_BIT(FORCE) | ROWS,
         .arguments_min = 1,
         .arguments_max = 1,
         .run = command_spool,

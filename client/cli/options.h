@@ -45,7 +45,7 @@
     X(NAME, "name", 0, "NAME", "what a key is called: 1 to 63 of a-z A-Z 0-9 . _ -")               \
     X(REPLACES, "replaces", 0, "KEY", "the key whose runs the new one goes on with")               \
     X(SERVER, "server", 0, NULL, "make the key of a collector")                                    \
-    X(FORCE, "force", 0, NULL, "replace what is there")                                            \
+    X(FORCE, "force", 0, NULL, "replace what is there; send a spool without its run file")         \
     X(SPOOL, "spool", 0, "DIR", "look for spools in DIR (else INFERSTAT_SPOOL)")                   \
     X(INTERVAL, "interval", 0, "TIME", "refresh every TIME at least (default 2s)")                 \
     X(ASCII, "ascii", 0, NULL, "draw with ASCII characters only")                                  \

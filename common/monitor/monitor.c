@@ -21,6 +21,10 @@ enum {
     LOG_LINE_SIZE = 2048,
 };
 
+// How long a spool whose run file is not in sight is left to others (orphans.h): as
+// long as it may take a container that fails again and again to be started anew.
+static const int64_t others_patience_ns = INT64_C(3600000000000);
+
 static const enum inferstat_status public_status[STATUS_COUNT] = {
     [STATUS_OK] = INFERSTAT_OK,          [STATUS_INVALID] = INFERSTAT_INVALID,
     [STATUS_DENIED] = INFERSTAT_INVALID, [STATUS_NOMEM] = INFERSTAT_NO_MEMORY,
@@ -218,7 +222,10 @@ static enum status open_reporting(struct inferstat_monitor *monitor,
 static void start_replay(struct inferstat_monitor *monitor)
 {
     const struct replay_settings settings = {
-        .folders = {.runs = monitor->run_folder, .spools = monitor->spool_folder, .patient = true},
+        .folders = {.runs = monitor->run_folder,
+                    .spools = monitor->spool_folder,
+                    .patience_ns = others_patience_ns},
+        .own = runfile_run(monitor->file)->uuid,
         .trust = &monitor->trust,
         .log = monitor->log,
         .log_context = monitor->log_context,
@@ -377,11 +384,14 @@ enum inferstat_status inferstat_close(struct inferstat_monitor *monitor, uint64_
     struct inferstat_totals sums = {.produced = 0};
     enum inferstat_status status = INFERSTAT_OK;
     if (monitor_is_live(monitor)) {
+        const uint64_t begun = clock_monotonic_ns();
         replay_stop(monitor->replay);
         if (monitor->file)
             atomic_store_explicit(&runfile_state(monitor->file)->ended_ns, clock_wall_ns(),
                                   memory_order_relaxed);
-        const struct background_end end = background_stop(monitor->background, timeout_ns);
+        const uint64_t taken = clock_monotonic_ns() - begun;
+        const uint64_t left = timeout_ns > taken ? timeout_ns - taken : 0;
+        const struct background_end end = background_stop(monitor->background, left);
         sum_up(monitor, end.acknowledged, &sums);
         // A run without a single record has nothing to be kept for.
         const bool nothing = sums.produced == 0 && sums.dropped == 0;

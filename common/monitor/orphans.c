@@ -26,9 +26,6 @@ enum {
 // although nobody holds its lock: between making and locking it nobody does.
 static const int64_t making_ns = INT64_C(60000000000);
 
-// How long a spool without a run file is left to others, after its last record.
-static const int64_t patience_ns = INT64_C(120000000000);
-
 static const char file_end[] = ".run";
 static const char making_end[] = ".run.new";
 
@@ -225,10 +222,10 @@ static enum status check_streams(const struct orphan *orphan, struct error *err)
 }
 
 // Opens the spool that the run file speaks of.
-static enum status attach_spool(struct orphan *orphan, const struct orphans_place *place,
-                                struct error *err)
+static enum status attach_spool(struct orphan *orphan, const struct orphans_folders *folders,
+                                const struct orphans_place *place, struct error *err)
 {
-    const struct spool_settings settings = {.free_min = SPOOL_FREE_DEFAULT};
+    const struct spool_settings settings = {.free_min = SPOOL_FREE_DEFAULT, .stop = folders->stop};
     const char *folder = runfile_spool(orphan->file);
     char path[PATH_ROOM];
     if (!*folder ||
@@ -266,7 +263,7 @@ static enum status open_file(struct orphan *orphan, const struct orphans_folders
         orphan->file = NULL;
         return STATUS_OK;
     }
-    return attach_spool(orphan, place, err);
+    return attach_spool(orphan, folders, place, err);
 }
 
 static enum status fill_file(struct orphan *orphan, const char *spool_folder, struct error *err)
@@ -285,21 +282,20 @@ static enum status fill_file(struct orphan *orphan, const char *spool_folder, st
     return status;
 }
 
-// Whether a run's file may still be somewhere else: its host is up since, and it was
-// at work a moment ago.
-static bool is_fresh(const struct spool *spool)
+// Whether a run's file may still be somewhere else: its host is up since.
+static bool is_left_to_others(const struct orphans_folders *folders, const struct spool *spool)
 {
     const int64_t last_ns = spool_totals(spool).until_ns;
     const int64_t now = clock_wall_ns();
     const int64_t host_started_ns = now - (int64_t)clock_monotonic_ns();
-    return last_ns > host_started_ns && last_ns <= now && now - last_ns < patience_ns;
+    return last_ns > host_started_ns && last_ns <= now && now - last_ns < folders->patience_ns;
 }
 
 // Makes a run file for a run of which only the spool is left.
 static enum status open_spool_alone(struct orphan *orphan, const struct orphans_folders *folders,
                                     const struct orphans_place *place, struct error *err)
 {
-    const struct spool_settings settings = {.free_min = SPOOL_FREE_DEFAULT};
+    const struct spool_settings settings = {.free_min = SPOOL_FREE_DEFAULT, .stop = folders->stop};
     char path[PATH_ROOM];
     enum status status = file_path(path, folders->spools, place, "", err);
     if (status == STATUS_OK)
@@ -312,8 +308,12 @@ static enum status open_spool_alone(struct orphan *orphan, const struct orphans_
     if (status == STATUS_OK &&
         memcmp(spool_run(orphan->spool)->uuid, place->uuid, sizeof place->uuid) != 0)
         status = error_set(err, STATUS_CORRUPT, "spool %s: it is another run's", path);
-    if (status == STATUS_OK && folders->patient && is_fresh(orphan->spool))
-        status = error_set(err, STATUS_TIMEOUT, "spool %s: its run file is not here yet", path);
+    if (status == STATUS_OK && is_left_to_others(folders, orphan->spool))
+        status = error_set(err, STATUS_TIMEOUT,
+                           "spool %s: its run file is not in %s, but in another container "
+                           "perhaps, with more records (send it from there; where it is lost, "
+                           "\"inferstat spool flush --force\" sends what is here)",
+                           path, folders->runs);
     if (status == STATUS_OK)
         status = runfile_create(&orphan->file, folders->runs, spool_run(orphan->spool),
                                 MADE_RING_RECORDS, err);

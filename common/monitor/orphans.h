@@ -6,6 +6,7 @@
 #ifndef INFERSTAT_MONITOR_ORPHANS_H
 #define INFERSTAT_MONITOR_ORPHANS_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -19,10 +20,15 @@ struct orphans_folders {
     const char *runs;   // of run files; also where one is made for a run that has none
     const char *spools; // NULL: spools are not looked for
     // A spool without a run file may be of a host that went down, or of a run whose
-    // file lies where one does not look, as in another container.  Patient: where the
-    // host has not, it is left for two minutes to whoever sees both.
-    bool patient;
+    // file lies where one does not look, as in another container, with records that
+    // would be given up if the run got its end without them.  Where the host has been up
+    // since the spool's last record, it is left to whoever sees both, for so long after
+    // that record.  0: not at all.
+    int64_t patience_ns;
+    const _Atomic bool *stop; // when set, what is being opened is broken off; NULL: never
 };
+
+#define ORPHANS_FOR_EVER INT64_MAX
 
 // A run that has a run file or a spool there, and may well be alive.
 struct orphans_place {
@@ -59,8 +65,8 @@ struct orphan {
 };
 
 // Takes a run's locks and reads what it left.  STATUS_BUSY: it is alive, or another
-// has it.  STATUS_NOT_FOUND: it is gone.  STATUS_TIMEOUT: its two minutes are not over.
-// Anything else: it cannot be used, for the
+// has it.  STATUS_NOT_FOUND: it is gone.  STATUS_TIMEOUT: it is left to who has its run file.
+// STATUS_CANCELLED: broken off.  Anything else: it cannot be used, for the
 // reason in `err`, and everything stays as it is.
 MUST_CHECK enum status orphan_open(struct orphan *out, const struct orphans_folders *folders,
                                    const struct orphans_place *place, struct error *err);

@@ -24,9 +24,9 @@ enum {
 
 static const uint64_t patience_ns = UINT64_C(5000000000); // without anything being taken
 static const int64_t step_ns = INT64_C(10000000);
-// Between two rounds, where a collector was away: doubling, since each reads again
-// all that is left.
-static const int round_min_ms = 30000, round_max_ms = 480000;
+// Between two rounds, doubling: where what was in the way may be over in a moment, and
+// where a collector was away, since each round reads again all that is left.
+static const int moment_ms = 1000, round_min_ms = 30000, round_max_ms = 480000;
 
 // Runs that the log has named.
 struct named {
@@ -210,6 +210,26 @@ static bool is_in_vain(const struct round *round, const struct orphans_place *pl
     return is_silent(round, collector);
 }
 
+// What it means that an orphan could not be had.
+static enum replay_end end_of(enum status status)
+{
+    switch ((int)status) {
+    case STATUS_BUSY:
+    case STATUS_NOT_FOUND:
+        return REPLAY_BUSY;
+    case STATUS_TIMEOUT:
+        return REPLAY_HELD;
+    case STATUS_NOMEM:
+    case STATUS_IO:
+    case STATUS_FULL:
+        return REPLAY_LATER;
+    case STATUS_CANCELLED:
+        return REPLAY_STOPPED;
+    default:
+        return REPLAY_UNUSABLE;
+    }
+}
+
 // Sends what an orphan left, if it is one.
 static enum replay_end replay_place(struct round *round, const struct orphans_place *place)
 {
@@ -217,21 +237,21 @@ static enum replay_end replay_place(struct round *round, const struct orphans_pl
     struct error err = {.status = STATUS_OK};
     if (!round->listener && is_in_vain(round, place))
         return REPLAY_AWAY;
-    enum status status = orphan_open(&orphan, &round->settings->folders, place, &err);
-    if (status == STATUS_BUSY || status == STATUS_NOT_FOUND)
-        return REPLAY_BUSY;
-    if (status == STATUS_TIMEOUT)
-        return REPLAY_AWAY;
+    struct orphans_folders folders = round->settings->folders;
+    folders.stop = round->stop;
+    enum status status = orphan_open(&orphan, &folders, place, &err);
     if (status != STATUS_OK) {
-        complain(round, place, &err);
-        return REPLAY_UNUSABLE;
+        const enum replay_end end = end_of(status);
+        if (end != REPLAY_BUSY && end != REPLAY_STOPPED)
+            complain(round, place, &err);
+        return end;
     }
     struct replay_report report = {.run = runfile_run(orphan.file),
                                    .records = orphan_records(&orphan)};
     status = send_orphan(round, &orphan, &report, &err);
     if (status != STATUS_OK) {
         complain(round, place, &err);
-        report.end = REPLAY_UNUSABLE;
+        report.end = end_of(status);
     } else {
         log_report(round, &report);
     }
@@ -252,8 +272,10 @@ static enum status replay_round(struct round *round, struct error *err)
     enum status status = orphans_find(&list, &round->settings->folders, err);
     if (status != STATUS_OK)
         return status;
+    const unsigned char *own = round->settings->own;
     for (size_t i = 0; i < list.count && !is_stopped(round); i++)
-        round->counts->ends[replay_place(round, &list.places[i])]++;
+        if (!own || memcmp(list.places[i].uuid, own, RUNFILE_UUID_SIZE) != 0)
+            round->counts->ends[replay_place(round, &list.places[i])]++;
     orphans_deinit(&list);
     return STATUS_OK;
 }
@@ -286,10 +308,25 @@ struct replay {
     struct named named;
 };
 
+// How long to wait before another round, when it was `before_ms` before this one (0:
+// there was none).  0: nothing is left to be waited for.
+static int next_wait_ms(const struct replay_counts *counts, bool failed, int before_ms)
+{
+    const bool away = counts->ends[REPLAY_AWAY] + counts->ends[REPLAY_HELD] > 0;
+    const bool later = failed || counts->ends[REPLAY_LATER] > 0;
+    const bool busy = counts->ends[REPLAY_BUSY] > 0 && before_ms < round_min_ms / 2;
+    if (!away && !later && !busy)
+        return 0;
+    int wait_ms = before_ms ? 2 * before_ms : moment_ms;
+    if (away && wait_ms < round_min_ms)
+        wait_ms = round_min_ms;
+    return wait_ms < round_max_ms ? wait_ms : round_max_ms;
+}
+
 static void *run(void *context)
 {
     struct replay *replay = context;
-    for (int wait_ms = round_min_ms;; wait_ms = wait_ms < round_max_ms ? 2 * wait_ms : wait_ms) {
+    for (int wait_ms = 0;;) {
         struct replay_counts counts = {{0}};
         struct round round = {
             .settings = &replay->settings,
@@ -299,10 +336,12 @@ static void *run(void *context)
             .named = &replay->named,
         };
         struct error err = {.status = STATUS_OK};
-        if (replay_round(&round, &err) != STATUS_OK)
+        const bool failed = replay_round(&round, &err) != STATUS_OK;
+        if (failed && wait_ms == 0)
             say(&replay->settings, INFERSTAT_LOG_WARNING, "what runs have left is not sent: %s",
                 err.text);
-        if (counts.ends[REPLAY_AWAY] == 0 || is_stopped(&round))
+        wait_ms = next_wait_ms(&counts, failed, wait_ms);
+        if (wait_ms == 0 || is_stopped(&round))
             return NULL;
         struct pollfd wake = {.fd = replay->wake_fd, .events = POLLIN};
         (void)poll(&wake, 1, wait_ms);

@@ -18,7 +18,8 @@
 struct replay_settings {
     struct orphans_folders folders;
     const struct trust_options *trust;
-    const char *collector; // NULL: each run's own
+    const char *collector;    // NULL: each run's own
+    const unsigned char *own; // UUID of the run that replays, which is no orphan; may be NULL
     void (*log)(void *context, enum inferstat_log_level level, const char *text); // NULL: silence
     void *log_context;
 };
@@ -26,8 +27,9 @@ struct replay_settings {
 // How it went with one run.
 enum replay_end {
     REPLAY_SENT,     // all of it, and nothing is left
-    REPLAY_AWAY,     // its collector does not answer, or takes nothing for the time being;
-                     // or it is too early
+    REPLAY_AWAY,     // its collector does not answer, or takes nothing for the time being
+    REPLAY_HELD,     // it is left to who has its run file, which was logged
+    REPLAY_LATER,    // it cannot be read just now, for a reason that was logged
     REPLAY_BUSY,     // it is alive, or another has it
     REPLAY_UNUSABLE, // it cannot be used, for a reason that was logged
     REPLAY_STOPPED,  // was broken off
@@ -59,8 +61,9 @@ MUST_CHECK enum status replay_all(const struct replay_settings *settings, const 
 struct replay;
 
 // Looks for orphans in a thread of its own, with all signals blocked, and replays
-// them; those whose collector is away again and again.  The thread ends when none is
-// left.  `settings` is copied.
+// them; those whose collector is away, or that cannot be had just now, again and
+// again.  What somebody has held for half a minute is alive.  The thread ends when
+// nothing else is left.  `settings` is copied.
 MUST_CHECK enum status replay_start(struct replay **out, const struct replay_settings *settings,
                                     struct error *err);
 

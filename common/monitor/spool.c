@@ -29,6 +29,7 @@ static enum status new_spool(struct spool **out, const struct spool_settings *se
     if (!spool)
         return error_set(err, STATUS_NOMEM, "spool: out of memory");
     spool->files = settings->files ? settings->files : &spool_files_real;
+    spool->stop = settings->stop;
     spool->bytes_max = bytes_max;
     spool->segment_max = bytes_max / SPOOL_SEGMENTS;
     if (spool->segment_max < SPOOL_SEGMENT_MIN)

@@ -24,6 +24,7 @@
 #ifndef INFERSTAT_MONITOR_SPOOL_H
 #define INFERSTAT_MONITOR_SPOOL_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -49,6 +50,7 @@ struct spool_settings {
     uint64_t bytes_max;              // 0: SPOOL_BYTES_DEFAULT
     uint64_t free_min;               // SPOOL_FREE_DEFAULT, or so many bytes; 0: no floor
     const struct spool_files *files; // NULL: the real ones
+    const _Atomic bool *stop;        // when set, attaching is broken off; NULL: never
 };
 
 // Where spools go: `option` where it is neither NULL nor empty, else
@@ -76,6 +78,7 @@ MUST_CHECK enum status spool_open(struct spool **out, const struct spool_setting
 //   STATUS_NO_DATA    a folder without segments; spool_discard removes it
 //   STATUS_DENIED     not a folder of this user's own (0700), or a link
 //   STATUS_TOO_NEW    written by a later version: leave it alone
+//   STATUS_CANCELLED  `settings->stop` was set meanwhile
 //   STATUS_CORRUPT    nothing in it says whose it is, and `known` is NULL or another run
 // Damage is no failure: what it took is told by spool_next_lost.
 MUST_CHECK enum status spool_attach(struct spool **out, const struct spool_settings *settings,

@@ -290,6 +290,11 @@ static enum status judge(struct recovery *recovery, size_t segments, struct erro
     return STATUS_OK;
 }
 
+static bool is_stopped(const struct spool *spool)
+{
+    return spool->stop && atomic_load_explicit(spool->stop, memory_order_acquire);
+}
+
 enum status spool_recover(struct spool *spool, const struct runfile_run *known, struct error *err)
 {
     uint32_t *numbers;
@@ -298,8 +303,12 @@ enum status spool_recover(struct spool *spool, const struct runfile_run *known, 
     if (status != STATUS_OK)
         return status;
     struct recovery recovery = {.spool = spool, .known = known, .err = err};
-    for (size_t i = 0; i < count && recovery.status == STATUS_OK; i++)
-        read_segment(&recovery, numbers[i], i + 1 == count);
+    for (size_t i = 0; i < count && recovery.status == STATUS_OK; i++) {
+        if (is_stopped(spool))
+            fail(&recovery, STATUS_CANCELLED, "not read to its end");
+        else
+            read_segment(&recovery, numbers[i], i + 1 == count);
+    }
     if (count > 0)
         spool->next_number = numbers[count - 1] + 1;
     free(numbers);

@@ -42,6 +42,7 @@ struct spool {
     char path[SPOOL_PATH_SIZE]; // of the run's folder
     size_t folder_size;         // of FOLDER, the first part of it
     const struct spool_files *files;
+    const _Atomic bool *stop;
     uint64_t bytes_max, segment_max, free_min;
     struct runfile_run run;
     unsigned char store[SPOOL_STORE_SIZE];

@@ -322,6 +322,7 @@ class RebootTest(FaultCase):
             self.kill(engine.process)
         shutil.rmtree(self.run_folder)
         self.make_folder("run")
+        self.flush_options = ["--force"]  # the host has been up all the time
         self.start_collector()
 
     def test_reboot(self):

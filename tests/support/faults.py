@@ -133,6 +133,7 @@ class FaultCase(unittest.TestCase):
     place = ()   # what starts the engines' side in another place ("ip netns exec NAME")
     collector_place = ()
     collector_options = ()
+    flush_options = []  # of `inferstat spool flush`
 
     def setUp(self):
         self.folder = tempfile.mkdtemp(prefix="inferstat-fault-", dir="/tmp")
@@ -274,7 +275,8 @@ class FaultCase(unittest.TestCase):
         """Replays what the dead left, by hand, until nothing is left."""
         deadline = time.monotonic() + seconds
         while True:
-            done = self.client("spool", "flush", code=None, source=[], seconds=seconds)
+            done = self.client("spool", "flush", *self.flush_options, code=None, source=[],
+                               seconds=seconds)
             if done.returncode in (0, 3) and not self.left_behind():
                 return
             self.assertIn(done.returncode, (0, 3, 4), done.stdout + done.stderr)

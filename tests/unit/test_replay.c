@@ -256,9 +256,10 @@ static void test_host_went_down(void **state)
     assert_int_equal(unlink(path), 0);
     scene->collector = fake_collector_open(scene->folder);
     // Who is patient waits for somebody who has the file.
-    scene->settings.folders.patient = true;
-    assert_int_equal(replay(scene).ends[REPLAY_AWAY], 1);
-    scene->settings.folders.patient = false;
+    scene->settings.folders.patience_ns = ORPHANS_FOR_EVER;
+    assert_int_equal(replay(scene).ends[REPLAY_HELD], 1);
+    assert_non_null(strstr(scene->lines.text, "--force"));
+    scene->settings.folders.patience_ns = 1;
     assert_int_equal(replay(scene).ends[REPLAY_SENT], 1);
     const struct fake_state seen = seen_by(scene);
     assert_true(seen.replay && seen.closed && seen.killed);
@@ -403,6 +404,32 @@ static void test_next_process(void **state)
     const char *first = strstr(scene->lines.text, "is skipped: ");
     assert_non_null(first);
     assert_null(strstr(first + 1, "is skipped: "));
+}
+
+// Somebody else looks at what a run left, just when the next process looks for it.
+static void test_busy_for_a_moment(void **state)
+{
+    struct scene *scene = *state;
+    (void)live_and_die(scene, &(struct life){.inferences = 300});
+    char path[PATH_SIZE];
+    assert_int_equal(count_entries(scene->runs, path), 1);
+    const int fd = open(path, O_RDWR | O_CLOEXEC);
+    assert_true(fd >= 0);
+    assert_int_equal(flock(fd, LOCK_EX | LOCK_NB), 0);
+    scene->collector = fake_collector_open(scene->folder);
+    struct inferstat_options options;
+    inferstat_options_init(&options);
+    options.collector = "ipc:///nowhere"; // the dead one's records go to its own
+    options.run_folder = scene->runs;
+    options.spool_folder = scene->spools;
+    struct inferstat_monitor *monitor;
+    assert_int_equal(inferstat_open(&monitor, &options, NULL), INFERSTAT_OK);
+    (void)usleep(500000);
+    assert_int_equal(seen_by(scene).records, 0);
+    assert_int_equal(close(fd), 0);
+    assert_true(fake_collector_wait(scene->collector, 300));
+    assert_int_equal(inferstat_close(monitor, 0, NULL), INFERSTAT_UNFINISHED);
+    expect_inferences(scene, 300);
 }
 
 // What is not ours or makes no sense is left alone, and keeps nobody from the rest.
@@ -554,6 +581,7 @@ int main(void)
         TEST(test_unmade_files),
         TEST(test_closed_without_collector),
         TEST(test_stream_that_only_the_store_has),
+        TEST(test_busy_for_a_moment),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

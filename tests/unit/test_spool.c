@@ -422,6 +422,24 @@ static void test_settings(void **state)
     assert_int_equal(spool_attach(&spool, &fixture->settings, longest, NULL, &err), STATUS_INVALID);
 }
 
+static void test_attaching_is_broken_off(void **state)
+{
+    struct fixture *fixture = *state;
+    struct spool *spool = open_spool(fixture);
+    must_append(fixture, spool, 0, 1, 10);
+    spool_close(spool);
+    _Atomic bool stop = true;
+    fixture->settings.stop = &stop;
+    assert_int_equal(spool_attach(&spool, &fixture->settings, fixture->path, NULL, NULL),
+                     STATUS_CANCELLED);
+    stop = false;
+    spool = attach(fixture);
+    rig_attach(&fixture->model, spool);
+    assert_int_equal(rig_check(&fixture->model, spool), 10);
+    spool_close(spool);
+    fixture->settings.stop = NULL;
+}
+
 static void test_numbers_that_cannot_be(void **state)
 {
     struct fixture *fixture = *state;
@@ -717,6 +735,7 @@ int main(void)
         SPOOL_TEST(test_look),
         SPOOL_TEST(test_lock_is_not_inherited),
         SPOOL_TEST(test_settings),
+        SPOOL_TEST(test_attaching_is_broken_off),
         SPOOL_TEST(test_numbers_that_cannot_be),
         SPOOL_TEST(test_records_that_are_not_sound),
         SPOOL_TEST(test_folders_not_ours),
