@@ -91,7 +91,8 @@ enum inferstat_log_level { INFERSTAT_LOG_ERROR, INFERSTAT_LOG_WARNING, INFERSTAT
 struct inferstat_options {
     size_t size;                 // sizeof(struct inferstat_options), set by _init
     const char *collector;       // address; NULL: INFERSTAT_COLLECTOR, else the default folder
-    const char *run_folder;      // where the run file goes; NULL: INFERSTAT_RUN_DIR, else tmpfs
+    const char *run_folder;      // where the run file goes; NULL: INFERSTAT_RUN_DIR, else tmpfs;
+                                 // not one where every user may remove it
     const char *program;         // name and version to report; NULL: "libinferstat VERSION"
     int report;                  // 0: keep history only, publish nothing, open no socket
     uint32_t history_operations; // local history: last operations kept (default 1000, 0 is none,
@@ -140,10 +141,11 @@ struct inferstat_totals {
 // may use the monitor any more.  INFERSTAT_UNFINISHED when the deadline passed:
 // then the records not acknowledged are written to the spool, for as long as the disk
 // takes, or stay in the run file where there is no spool or no room in it.  The
-// log says where they are, and the next process sends them.  A run file that stays
-// has little more allocated than the records in it; that of a process that was killed
-// is as it was: with rings of 4096 records 1 MB for each thread that recorded and
-// 1 MB for the library's own.  `totals` may be NULL.
+// log says where they are, and the next process sends them.  Where the host goes down
+// before that, the spool does not know that the run had ended: it counts as killed.  A run file
+// that stays has little more allocated than the records in it; that of a process that was killed is
+// as it was: with rings of 4096 records 1 MB for each thread that recorded and 1 MB for the
+// library's own.  `totals` may be NULL.
 INFERSTAT_API enum inferstat_status inferstat_close(struct inferstat_monitor *monitor,
                                                     uint64_t timeout_ns,
                                                     struct inferstat_totals *totals);

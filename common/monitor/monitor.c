@@ -133,7 +133,7 @@ static enum status find_run_folder(struct inferstat_monitor *monitor,
                                    const struct inferstat_options *options, struct error *err)
 {
     char folder[PATH_ROOM];
-    enum status status = options->run_folder ? files_make_folder(options->run_folder, 0700, err)
+    enum status status = options->run_folder ? runfile_make_folder(options->run_folder, err)
                                              : runfile_default_folder(folder, sizeof folder, err);
     if (status != STATUS_OK)
         return status;

@@ -57,6 +57,21 @@ static bool is_private_folder(const char *path)
            (about.st_mode & 077) == 0 && access(path, W_OK | X_OK) == 0;
 }
 
+enum status runfile_make_folder(const char *path, struct error *err)
+{
+    struct stat about;
+    enum status status = files_make_folder(path, 0700, err);
+    if (status != STATUS_OK)
+        return status;
+    if (stat(path, &about) != 0)
+        return error_set(err, STATUS_IO, "%s: cannot be read: %s", path, strerror(errno));
+    if ((about.st_mode & S_IWOTH) && !(about.st_mode & S_ISVTX))
+        return error_set(err, STATUS_DENIED,
+                         "run folder %s: every user may remove what is in it (chmod o-w, or +t)",
+                         path);
+    return STATUS_OK;
+}
+
 enum status runfile_default_folder(char *out, size_t out_size, struct error *err)
 {
     const char *wanted = getenv("INFERSTAT_RUN_DIR");
@@ -64,7 +79,7 @@ enum status runfile_default_folder(char *out, size_t out_size, struct error *err
         if (strlen(wanted) >= out_size)
             return error_set(err, STATUS_INVALID, "INFERSTAT_RUN_DIR: path is too long");
         memcpy(out, wanted, strlen(wanted) + 1);
-        return files_make_folder(out, 0700, err);
+        return runfile_make_folder(out, err);
     }
 
     const char *temporary = getenv("TMPDIR");
@@ -392,7 +407,8 @@ enum status runfile_look(struct runfile_run *out, const char *path, struct error
     const struct runfile_header *header;
     enum status status = set_path(file, path, err);
     if (status == STATUS_OK) {
-        file->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+        // What lies there may be a FIFO: nobody waits for its other end.
+        file->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
         status =
             file->fd < 0 ? fail(err, path, "cannot be opened") : look_at_header(&header, file, err);
     }

@@ -106,6 +106,10 @@ struct runfile;
 // be made (0700) and belongs to this user alone.
 MUST_CHECK enum status runfile_default_folder(char *out, size_t out_size, struct error *err);
 
+// Makes a folder that was named for run files, where it is not there.  STATUS_DENIED:
+// every user may remove what is in it.
+MUST_CHECK enum status runfile_make_folder(const char *path, struct error *err);
+
 // Makes the file of a run in `folder` and locks it.  Each stream's ring will hold
 // `ring_records`.  STATUS_BUSY: the run has a file there already.
 MUST_CHECK enum status runfile_create(struct runfile **out, const char *folder,

@@ -272,6 +272,33 @@ static bool can_punch(const char *folder)
     return can;
 }
 
+// Something else under the name of a run file keeps nobody waiting.
+static void test_fifo(void **state)
+{
+    char path[FOLDER_PATH_SIZE];
+    struct runfile_run run;
+    struct runfile *file;
+    folder_path(path, *state, "x.run");
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_int_equal(runfile_look(&run, path, NULL), STATUS_CORRUPT);
+    assert_int_equal(runfile_attach(&file, path, NULL), STATUS_CORRUPT);
+}
+
+// Where every user may remove a run file there is none.
+static void test_folder_of_everybody(void **state)
+{
+    struct error err;
+    char path[FOLDER_PATH_SIZE];
+    folder_path(path, *state, "runs");
+    assert_int_equal(runfile_make_folder(path, &err), STATUS_OK);
+    assert_int_equal(chmod(path, 0777), 0);
+    assert_int_equal(runfile_make_folder(path, &err), STATUS_DENIED);
+    assert_int_equal(chmod(path, 01777), 0);
+    assert_int_equal(runfile_make_folder(path, &err), STATUS_OK);
+    assert_int_equal(chmod(path, 0775), 0);
+    assert_int_equal(runfile_make_folder(path, &err), STATUS_OK);
+}
+
 // What stays of a run are its records and little else, and they are all there.
 static void test_trimmed(void **state)
 {
@@ -529,6 +556,8 @@ int main(void)
         TEST(test_streams_have_a_limit),
         TEST(test_not_ours),
         TEST(test_lies_are_refused),
+        TEST(test_fifo),
+        TEST(test_folder_of_everybody),
         TEST(test_trimmed),
         TEST(test_name_while_made),
         TEST(test_default_folder),
