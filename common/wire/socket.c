@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -68,6 +69,15 @@ struct wire_socket {
     char *file;             // an ipc socket's, made by this bind; or NULL
     struct stat file_about; // of that file
 };
+
+// A ROUTER counts the ids of those who bring none, from where rand() says, and
+// libzmq 4.3.4 ends the program where one that brought its own has taken the next.
+static void seed_ids(void)
+{
+    unsigned seed = 0;
+    if (getrandom(&seed, sizeof seed, 0) == (ssize_t)sizeof seed)
+        srand(seed);
+}
 
 enum status wire_context_new(struct wire_context **out, struct error *err)
 {
@@ -140,6 +150,9 @@ static enum status open_socket(struct wire_socket **out, struct wire_context *co
     if (!socket)
         return error_set(err, STATUS_NOMEM, "%s: out of memory", endpoint);
     socket->is_router = type == ZMQ_ROUTER;
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    if (socket->is_router) // a program that only connects has its own rand()
+        (void)pthread_once(&once, seed_ids);
 
     // The first socket starts libzmq's threads, which inherit the mask: signals
     // are for the program's own threads.

@@ -12,10 +12,15 @@
 //   live     64 KiB     16        64          1.1 MiB
 //   admin    64 KiB     16        8           1.1 MiB
 //
-// Two holes stay, and with a guard only a peer that was admitted gets to them: libzmq
-// assembles a message of endless frames without looking at any limit; and one that
-// fills its queue, sends a ZeroMQ heartbeat (PING) behind and breaks the connection
-// can end the program (libzmq 4.3.4).
+// Three holes stay (libzmq 4.3.4), and with a guard only a peer that was admitted gets
+// to them:
+// - A message of endless frames is assembled without looking at any limit.
+// - One that fills its queue, sends a ZeroMQ heartbeat (PING) behind and breaks the
+//   connection can end the program.
+// - One that brings the id which the ROUTER would give out next (a NUL and 32 bits,
+//   counted) ends the program.  The count begins at random, so that it cannot be
+//   foretold; but one that holds a thousand ids spread over all of them hits it
+//   after some million connections.
 #ifndef INFERSTAT_WIRE_SOCKET_H
 #define INFERSTAT_WIRE_SOCKET_H
 

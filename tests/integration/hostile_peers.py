@@ -608,6 +608,42 @@ def same_routing_ids(scene):
             wire.close()
 
 
+# ---- Attacks by those who get in ---------------------------------------------------------
+
+
+def get_in(scene, service, identity):
+    """A connection of one that may speak, under the id that it wishes."""
+    if scene.transport != "curve":
+        return null_wire(scene, service, (b"Identity", identity))
+    hands = scene.insider_hands(service)
+    hands.greet()
+    hands.wire.send(hands.hello())
+    check(hands.welcome(), "WELCOME comes")
+    properties = metadata((b"Socket-Type", b"DEALER"), (b"Identity", identity))
+    hands.wire.send(hands.initiate(properties=properties))
+    return hands.wire
+
+
+def foretold_ids(scene):
+    """libzmq counts the ids that it gives out from where rand() says, and ends the
+    program where somebody has the next one already."""
+    ahead = 30
+    numbers = ctypes.CDLL(None)
+    numbers.srand(1)  # as where nobody has said otherwise
+    drawn = [numbers.rand() for _ in range(48)]
+    begun = [low | high << 31 for low, high in zip(drawn, drawn[1:])]
+    taken = [get_in(scene, "ingest", b"\0" + struct.pack(">I", (begin + ahead) % (1 << 32)))
+             for begin in begun]
+    time.sleep(0.5)
+    for _ in range(2 * ahead):  # the counted
+        wire = get_in(scene, "ingest", b"")
+        check(scene.transport == "curve" or len(wire.read(64)) == 64, "the collector greets")
+        check(wire.read_frame() is not None, "the handshake is done")
+        wire.close()
+    for wire in taken:
+        wire.close()
+
+
 # ---- Attacks with messages, plain or by an insider ------------------------------------------
 
 
@@ -795,7 +831,8 @@ def insiders_who_break_boxes(scene):
         ends(hands.wire, what)
 
 
-ANYWHERE = [garbage_greetings, old_versions, half_greetings, slow_greeting, other_mechanisms,
+# The first of them counts who has come before.
+ANYWHERE = [foretold_ids, garbage_greetings, old_versions, half_greetings, slow_greeting, other_mechanisms,
             comings_and_goings, garbage_messages, wrong_sockets, deaf_readers]
 AFTER_NULL = [huge_metadata, odd_frames, commands, many_frames, same_routing_ids]
 ON_CURVE = [broken_hellos, broken_initiates, strangers_with_sound_keys,
