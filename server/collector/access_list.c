@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WORDS_MAX = 3 + 2 * ACCESS_REPLACES_MAX, CHAIN_MAX = 8 };
+enum { WORDS_MAX = 3 + 2 * ACCESS_REPLACES_MAX };
 
 static enum status out_of_memory(struct error *err)
 {
@@ -256,22 +256,18 @@ const struct access_key *access_list_named(const struct access_list *list, const
     return NULL;
 }
 
-static bool continues(const struct access_list *list, const unsigned char key[WIRE_KEY_SIZE],
-                      const unsigned char owner[WIRE_KEY_SIZE], unsigned depth)
-{
-    if (memcmp(key, owner, WIRE_KEY_SIZE) == 0)
-        return true;
-    const struct access_key *about = depth > 0 ? access_list_find(list, key) : NULL;
-    for (unsigned i = 0; about && i < about->replaces_count; i++)
-        if (continues(list, about->replaces[i], owner, depth - 1))
-            return true;
-    return false;
-}
-
+// A line names all that its key goes on for (make_line): there is no chain to walk,
+// whoever wrote the file.
 bool access_list_continues(const struct access_list *list, const unsigned char key[WIRE_KEY_SIZE],
                            const unsigned char owner[WIRE_KEY_SIZE])
 {
-    return continues(list, key, owner, CHAIN_MAX);
+    if (memcmp(key, owner, WIRE_KEY_SIZE) == 0)
+        return true;
+    const struct access_key *about = access_list_find(list, key);
+    for (unsigned i = 0; about && i < about->replaces_count; i++)
+        if (memcmp(about->replaces[i], owner, WIRE_KEY_SIZE) == 0)
+            return true;
+    return false;
 }
 
 bool access_list_takes_away(const struct access_list *before, const struct access_list *after)
@@ -314,11 +310,10 @@ enum status access_list_check(const struct access_list *list, const struct query
     return STATUS_OK;
 }
 
-// Keys a line replaces, each once and not the line's own.
+// Keys a line replaces, each once and not the line's own: the latest that fit.
 struct replaced {
     unsigned char keys[ACCESS_REPLACES_MAX][WIRE_KEY_SIZE];
     unsigned count;
-    bool full;
 };
 
 static void add_replaced(struct replaced *replaced, const unsigned char key[WIRE_KEY_SIZE],
@@ -327,11 +322,7 @@ static void add_replaced(struct replaced *replaced, const unsigned char key[WIRE
     bool known = memcmp(key, own, WIRE_KEY_SIZE) == 0;
     for (unsigned i = 0; i < replaced->count && !known; i++)
         known = memcmp(key, replaced->keys[i], WIRE_KEY_SIZE) == 0;
-    if (known)
-        return;
-    if (replaced->count == ACCESS_REPLACES_MAX)
-        replaced->full = true;
-    else
+    if (!known && replaced->count < ACCESS_REPLACES_MAX)
         memcpy(replaced->keys[replaced->count++], key, WIRE_KEY_SIZE);
 }
 
@@ -357,8 +348,6 @@ static enum status make_line(char *out, const struct access_list *list, const st
         add_replaced_by(&replaced, access_list_find(list, before), own);
     }
     add_replaced_by(&replaced, access_list_find(list, own), own);
-    if (replaced.full)
-        return error_set(err, STATUS_FULL, "a key replaces %d others at most", ACCESS_REPLACES_MAX);
     size_t used = (size_t)snprintf(out, ACCESS_LINE_MAX + 2, "%s %s %s", query->key,
                                    access_roles_text(roles, query->key_roles), query->key_name);
     for (unsigned i = 0; i < replaced.count; i++)

@@ -7,8 +7,8 @@
 //
 // KEY is a public key in Z85, ROLE producer, reader or admin, NAME 1 to 63 of
 // a-z A-Z 0-9 . _ - and no other line's.  `replaces` names keys whose runs this
-// one may go on with.  Blank lines and those that begin with '#', which no key
-// does, are skipped.
+// one may go on with, all of them: also those that a replaced one replaced.  Blank lines and those
+// that begin with '#', which no key does, are skipped.
 #ifndef INFERSTAT_COLLECTOR_ACCESS_LIST_H
 #define INFERSTAT_COLLECTOR_ACCESS_LIST_H
 
@@ -53,8 +53,8 @@ const struct access_key *access_list_find(const struct access_list *list,
 // The line of that name, or NULL.
 const struct access_key *access_list_named(const struct access_list *list, const char *name);
 
-// Whether `key` may go on with what `owner` has begun: it is that key, or replaces
-// it, or one that does.
+// Whether `key` may go on with what `owner` has begun: it is that key, or its line
+// says that it replaces it.
 bool access_list_continues(const struct access_list *list, const unsigned char key[WIRE_KEY_SIZE],
                            const unsigned char owner[WIRE_KEY_SIZE]);
 
@@ -67,9 +67,9 @@ MUST_CHECK enum status access_list_check(const struct access_list *list, const s
                                          struct error *err);
 
 // The text with a line for the key: in the place of the one it had, or at the end.
-// What it replaced before it still does, and what the replaced one did as well.
-// The query was checked; the caller frees `*out`.  STATUS_FULL: the line would
-// replace too many.
+// What it replaced before it still does, and what the replaced one did as well: the
+// replaced one first, and of more than ACCESS_REPLACES_MAX the oldest are left out.
+// The query was checked; the caller frees `*out`.
 MUST_CHECK enum status access_text_with(char **out, const char *text, size_t size,
                                         const struct access_list *list, const struct query *query,
                                         struct error *err);

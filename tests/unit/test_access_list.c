@@ -163,7 +163,8 @@ static void test_a_run_goes_on_with_the_key_that_replaces(void **state)
 {
     (void)state;
     struct access_list list;
-    parse(&list, "@a producer a\n@b producer b replaces @a\n@c producer c replaces @b\n"
+    parse(&list, "@a producer a\n@b producer b replaces @a\n"
+                 "@c producer c replaces @b replaces @a\n@x producer x replaces @b\n"
                  "@d producer d replaces @e\n@e producer e replaces @d\n");
     assert_true(continues(&list, 'a', 'a'));
     assert_true(continues(&list, 'b', 'a'));
@@ -171,7 +172,31 @@ static void test_a_run_goes_on_with_the_key_that_replaces(void **state)
     assert_false(continues(&list, 'a', 'b'));
     assert_false(continues(&list, 'd', 'a')); // and round in circles not for ever
     assert_true(continues(&list, 'd', 'e'));
-    assert_false(continues(&list, 'x', 'a'));
+    assert_false(continues(&list, 'x', 'a')); // its line does not say so
+    assert_false(continues(&list, 'y', 'a'));
+    access_list_deinit(&list);
+}
+
+// Each replaces all others: whoever walked from one to the next would not be back.
+static void test_a_mesh_is_looked_at_at_once(void **state)
+{
+    (void)state;
+    static char mesh[(ACCESS_REPLACES_MAX + 1) * (ACCESS_LINE_MAX + 1)];
+    size_t used = 0;
+    for (char own = 'a'; own <= 'a' + ACCESS_REPLACES_MAX; own++) {
+        used += (size_t)snprintf(mesh + used, sizeof mesh - used, "%s producer %c", key(own), own);
+        for (char other = 'a'; other <= 'a' + ACCESS_REPLACES_MAX; other++)
+            if (other != own)
+                used +=
+                    (size_t)snprintf(mesh + used, sizeof mesh - used, " replaces %s", key(other));
+        used += (size_t)snprintf(mesh + used, sizeof mesh - used, "\n");
+    }
+    struct access_list list;
+    struct error err = {0};
+    if (access_list_parse(&list, mesh, used, "keys", &err) != STATUS_OK)
+        fail_msg("%s", err.text);
+    assert_true(continues(&list, 'a', 'q'));
+    assert_false(continues(&list, 'a', 'z'));
     access_list_deinit(&list);
 }
 
@@ -291,17 +316,31 @@ static void test_wishes_that_are_refused(void **state)
     query.key[39] = ' ';
     assert_int_equal(access_list_check(&list, &query, &err), STATUS_INVALID);
     access_list_deinit(&list);
-    // A chain of rotations ends somewhere.
-    size_t used = (size_t)snprintf(text, sizeof text, "%s producer name", key('a'));
-    for (int i = 0; i < ACCESS_REPLACES_MAX; i++)
-        used +=
-            (size_t)snprintf(text + used, sizeof text - used, " replaces %s", key((char)('b' + i)));
-    assert_int_equal(access_list_parse(&list, text, used, "keys", &err), STATUS_OK);
-    query = wish('A', 1, "new", 'a');
-    char *changed = NULL;
-    assert_int_equal(access_text_with(&changed, text, used, &list, &query, &err), STATUS_FULL);
-    assert_null(changed);
+}
+
+// However often a key is replaced, the next time works, and the latest are known.
+static void test_rotations_do_not_end(void **state)
+{
+    (void)state;
+    struct access_list list;
+    struct error err = {0};
+    char *now = strdup(lines("@a producer name-a\n"));
+    for (char next = 'b'; next <= 'z'; next++) {
+        char name[] = {'n', next, '\0'}, *changed = NULL;
+        const struct query query = wish(next, 1, name, (char)(next - 1));
+        assert_int_equal(access_list_parse(&list, now, strlen(now), "keys", &err), STATUS_OK);
+        if (access_text_with(&changed, now, strlen(now), &list, &query, &err) != STATUS_OK)
+            fail_msg("%c: %s", next, err.text);
+        access_list_deinit(&list);
+        free(now);
+        now = changed;
+    }
+    assert_int_equal(access_list_parse(&list, now, strlen(now), "keys", &err), STATUS_OK);
+    assert_int_equal(find(&list, 'z')->replaces_count, ACCESS_REPLACES_MAX);
+    for (char before = 'a'; before < 'z'; before++)
+        assert_int_equal(continues(&list, 'z', before), before >= 'z' - ACCESS_REPLACES_MAX);
     access_list_deinit(&list);
+    free(now);
 }
 
 int main(void)
@@ -311,10 +350,12 @@ int main(void)
         cmocka_unit_test(test_lines_that_are_wrong),
         cmocka_unit_test(test_sizes_at_their_edges),
         cmocka_unit_test(test_a_run_goes_on_with_the_key_that_replaces),
+        cmocka_unit_test(test_a_mesh_is_looked_at_at_once),
         cmocka_unit_test(test_what_takes_something_away),
         cmocka_unit_test(test_lines_are_added_and_replaced),
         cmocka_unit_test(test_lines_are_taken_out),
         cmocka_unit_test(test_wishes_that_are_refused),
+        cmocka_unit_test(test_rotations_do_not_end),
     };
     return cmocka_run_group_tests_name("access_list", tests, NULL, NULL);
 }
