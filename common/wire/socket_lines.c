@@ -77,11 +77,14 @@ static bool is_ours(const struct lines *lines, int fd)
            strncmp(name.local.sun_path, lines->path, sizeof lines->path) == 0;
 }
 
+// Not when it opens: by then it may have been heard.
 static void forget(struct lines *lines, int fd)
 {
     if (lines->since[fd])
         lines->open--;
     lines->since[fd] = 0;
+    (void)atomic_fetch_and_explicit(&lines->heard[fd / WORD_BITS], ~(UINT64_C(1) << fd % WORD_BITS),
+                                    memory_order_relaxed);
 }
 
 // Ends a connection; false where there was none any more.
@@ -132,11 +135,10 @@ void lines_opened(struct lines *lines, int fd)
         lines->over_limit++;
         return;
     }
-    forget(lines, fd); // libzmq does not report every end: it closed that one
+    if (lines->since[fd])
+        forget(lines, fd); // libzmq does not report every end: it closed that one
     lines->since[fd] = ++lines->opened;
     lines->open++;
-    (void)atomic_fetch_and_explicit(&lines->heard[fd / WORD_BITS], ~(UINT64_C(1) << fd % WORD_BITS),
-                                    memory_order_relaxed);
     if (fd > lines->highest)
         lines->highest = fd;
     make_room(lines, fd);

@@ -39,16 +39,24 @@ bool door_lets_in(struct door *door, const struct wire_frame *frame, const char 
     return false;
 }
 
+// What has been added since the most so far: handshakes that are under way move a
+// count down for a moment.
+static uint64_t grown(uint64_t now, uint64_t *most)
+{
+    const uint64_t before = *most;
+    *most = now > before ? now : before;
+    return *most - before;
+}
+
 static void count(struct door *door)
 {
     struct refusals *refusals = door->endpoints->refusals;
     for (unsigned i = 0; i < door->endpoints->count; i++) {
         struct wire_counters now, *before = &door->counted[i];
         wire_count(door->sockets[i], &now);
-        refusals_count(refusals, REFUSAL_CONNECTIONS, now.over_limit - before->over_limit);
-        refusals_count(refusals, REFUSAL_STRANGER, now.strangers - before->strangers);
-        refusals_count(refusals, REFUSAL_HANDSHAKE, now.handshakes - before->handshakes);
-        *before = now;
+        refusals_count(refusals, REFUSAL_CONNECTIONS, grown(now.over_limit, &before->over_limit));
+        refusals_count(refusals, REFUSAL_STRANGER, grown(now.strangers, &before->strangers));
+        refusals_count(refusals, REFUSAL_HANDSHAKE, grown(now.handshakes, &before->handshakes));
     }
 }
 
@@ -67,7 +75,8 @@ void door_keep(struct door *door, uint64_t now_ns)
     struct access *access = door->endpoints->access;
     if (access && access_revocations(access) != door->revocations) {
         door->revocations = access_revocations(access);
-        door->hang_up_at_ns = now_ns + LAST_WORDS_NS;
+        if (door->hang_up_at_ns == 0) // else a stream of revocations would put it off
+            door->hang_up_at_ns = now_ns + LAST_WORDS_NS;
     }
     if (door->hang_up_at_ns && now_ns >= door->hang_up_at_ns)
         hang_up(door);
