@@ -140,6 +140,7 @@ static enum status take_run(void *context, sqlite3_stmt *row, struct error *err)
         .run_produced = sqlite3_column_int64(row, 4),
         .run_stored = sqlite3_column_int64(row, 5),
         .duplicates = sqlite3_column_int64(row, 6),
+        .has_ended = sqlite3_column_type(row, 7) != SQLITE_NULL,
     };
     return STATUS_OK;
 }
@@ -149,7 +150,7 @@ static enum status read_runs(struct audit *audit, uint32_t limit, struct error *
 {
     sqlite3_str *sql = sqlite3_str_new(audit->store->db);
     sqlite3_str_appendall(sql, "SELECT t.run, t.host, t.started_ns, t.\"end\", t.produced,"
-                               " t.stored, t.duplicates FROM run t NOT INDEXED");
+                               " t.stored, t.duplicates, t.ended_ns FROM run t NOT INDEXED");
     filter_where_run(sql, audit->filter);
     sqlite3_str_appendf(sql, " AND t.run > %lld ORDER BY t.run LIMIT %lld", (long long)audit->after,
                         (long long)limit + 1);
@@ -349,13 +350,21 @@ static enum status take_ledger(void *context, sqlite3_stmt *row, struct error *e
         return STATUS_OK;
     }
     const int64_t gone = saturate_add(expired, cleared);
+    const bool has_sum = sqlite3_column_type(row, 5) != SQLITE_NULL;
     const int64_t sum = sqlite3_column_int64(row, 5);
     if (stored < 0 || expired < 0 || cleared < 0 || gone > stored || (gone == 0 && sum != 0))
         audit_find(run, "the ledger of %s makes no sense: %lld stored, %lld expired, %lld cleared",
                    record_kind_info((enum record_kind)kind)->name, (long long)stored,
                    (long long)expired, (long long)cleared);
+    if (!has_sum && (gone == 0 || id > audit->no_fingerprints))
+        audit_find(run, "the ledger of %s has no fingerprint of what is gone",
+                   record_kind_info((enum record_kind)kind)->name);
+    // No program of this version lets rows expire: what is counted so was not.
+    if (expired != 0)
+        audit_find(run, "the ledger of %s has %lld expired, and nothing expires",
+                   record_kind_info((enum record_kind)kind)->name, (long long)expired);
     run->gone_sum += (uint64_t)sum;
-    run->is_gone_unknown |= sqlite3_column_type(row, 5) == SQLITE_NULL;
+    run->is_gone_unknown |= !has_sum;
     run->kept[kind] = gone < 0 || stored < gone ? 0 : stored - gone;
     run->ledger_stored = saturate_add(run->ledger_stored, stored);
     run->expired = saturate_add(run->expired, expired);
@@ -365,6 +374,12 @@ static enum status take_ledger(void *context, sqlite3_stmt *row, struct error *e
 
 static enum status read_ledgers(struct audit *audit, struct error *err)
 {
+    enum status status = database_integer(
+        audit->store->db,
+        "SELECT coalesce((SELECT value FROM meta WHERE key = '" SCHEMA_NO_FINGERPRINTS "'), 0)",
+        &audit->no_fingerprints, err);
+    if (status != STATUS_OK)
+        return status;
     sqlite3_str *sql = sqlite3_str_new(audit->store->db);
     sqlite3_str_appendall(
         sql, "SELECT t.run, t.kind, t.stored, t.expired, t.cleared, t.gone_sum FROM ledger t");
@@ -514,6 +529,8 @@ static void check_sums(struct audit_run *run)
                    (long long)run->ledger_stored, (long long)run->stored);
     if (run->end < RECORD_RUN_END_OPEN || run->end > RECORD_RUN_END_SILENT)
         audit_find(run, "the run ended in way %lld, which there is not", (long long)run->end);
+    if (run->end == RECORD_RUN_END_OPEN && run->has_ended)
+        audit_find(run, "the run is open, and has a time at which it ended");
     for (unsigned kind = RECORD_KIND_RUN + 1; kind < RECORD_KIND_COUNT; kind++)
         if (run->counted[kind] != run->kept[kind])
             audit_find(run, "%s has %lld rows, the ledger %lld",

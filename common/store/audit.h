@@ -13,11 +13,16 @@
 //   * the rows and what expired or was cleared are exactly the numbers stored: as
 //     many, with the same fingerprint (fingerprint.h)
 //   * ranges, streams, ledgers and rows belong to a run and a stream that exist
+//   * nothing has expired, since no program lets records expire
+//   * an open run has no time at which it ended
 //
 // What it cannot see: values that nothing else repeats.  These are the columns of
-// measurements, the reasons, words and times of dropped ranges, counts of what was
-// lost before it got a number, streams without records, and the kind of records
-// that are all gone.
+// measurements and of the run (its times, how it ended where nothing is missing,
+// duplicates, refused, key), the reasons, words and times of dropped ranges, counts
+// of what was lost before it got a number, streams without records, and the kind of
+// records that are all gone.  Of a run that was there when its store came from a
+// version before 3, and had rows gone by then: which rows are gone, only how many
+// there are too few or too many.
 //
 // Memory: a fixed size for each run and stream of a page, however many rows there
 // are.  A page ends with AUDIT_RUNS_MAX runs or, sooner, AUDIT_STREAMS_MAX streams.
@@ -74,6 +79,7 @@ struct audit_run {
     int64_t ledger_stored, expired, cleared;
     uint64_t gone_sum;                  // the fingerprint of what expired or was cleared
     bool is_gone_unknown;               // of some of it there is none
+    bool has_ended;                     // it has an ended_ns
     int64_t kept[RECORD_KIND_COUNT];    // rows there should be
     int64_t counted[RECORD_KIND_COUNT]; // rows there are
     int64_t rows;
@@ -92,8 +98,9 @@ struct audit {
     bool is_whole; // no filter: what belongs to no run counts too
     int64_t after; // runs of this page have ids above, up to `last`
     int64_t last;
-    bool more;              // there are runs behind `last`
-    struct audit_run *runs; // rising by id
+    bool more;               // there are runs behind `last`
+    int64_t no_fingerprints; // up to this run ledgers may have none of what is gone
+    struct audit_run *runs;  // rising by id
     size_t run_count, run_room;
     struct audit_stream *streams;
     size_t stream_count, stream_room;

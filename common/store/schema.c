@@ -279,7 +279,8 @@ static enum status add_column(sqlite3 *db, const char *table, const char *column
     return run_text(db, sql, err);
 }
 
-// What was cleared before there were fingerprints has none.
+// What was cleared before there were fingerprints has none.  SCHEMA_NO_FINGERPRINTS
+// is the last run that this can be said of.
 static enum status add_gone_sum(sqlite3 *db, struct error *err)
 {
     bool has = false;
@@ -288,7 +289,9 @@ static enum status add_gone_sum(sqlite3 *db, struct error *err)
         return status;
     return database_exec(db,
                          "ALTER TABLE ledger ADD COLUMN gone_sum INTEGER DEFAULT 0;"
-                         "UPDATE ledger SET gone_sum = NULL WHERE expired + cleared > 0",
+                         "UPDATE ledger SET gone_sum = NULL WHERE expired + cleared > 0;"
+                         "INSERT OR REPLACE INTO meta SELECT '" SCHEMA_NO_FINGERPRINTS
+                         "', coalesce(max(run), 0) FROM run",
                          err);
 }
 

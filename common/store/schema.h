@@ -2,7 +2,8 @@
 // older versions become files of this one.
 //
 // Tables
-//   meta       key, value: the store's UUID, and when it was made
+//   meta       key, value: the store's UUID, when it was made, and of a store that
+//              is older than version 3 the last run of then (SCHEMA_NO_FINGERPRINTS)
 //   name       id, text: models, hosts, devices, operations, stages
 //   run        a row a run: the record table's columns, and heard_ns (when the
 //              collector last heard of it), refused, clock_suspects, unknown_columns,
@@ -47,6 +48,10 @@ enum {
     SCHEMA_RANGE_STORED = 0,            // range.state
     SCHEMA_RANGE_DROPPED = 1,
 };
+
+// The key of `meta` for the last run that may have ledgers without gone_sum; none
+// where the key is missing.
+#define SCHEMA_NO_FINGERPRINTS "no_fingerprints_to_run"
 
 // started_ns outside of (SCHEMA_CLOCK_FLOOR_NS, received_ns + SCHEMA_CLOCK_AHEAD_NS)
 // is suspect.

@@ -77,7 +77,7 @@ static void add_row(enum record_kind kind, int64_t run, int64_t stream, int64_t 
     sqlite3_str *sql = sqlite3_str_new(db);
     sqlite3_str_appendf(sql, "INSERT INTO \"%w\" VALUES(NULL, %lld, %lld, %lld, %lld, 0",
                         info->name, (long long)run, (long long)stream, (long long)row_number,
-                        (long long)(run * 1000 + row_number));
+                        (long long)run * 1000 + (long long)row_number);
     for (unsigned c = 0; c < info->column_count; c++)
         sqlite3_str_appendall(sql, ", 0");
     sqlite3_str_appendall(sql, ")");
@@ -220,6 +220,12 @@ static const struct {
     {"UPDATE ledger SET kind = 77 WHERE run = 1 AND kind = 6", "of kind 77"},
     {"UPDATE ledger SET run = 99 WHERE run = 1 AND kind = 6", "run number 99"},
     {"UPDATE ledger SET gone_sum = 5 WHERE run = 1 AND kind = 6", "makes no sense"},
+    {"UPDATE ledger SET gone_sum = NULL WHERE run = 1 AND kind = 6",
+     "the ledger of inference has no fingerprint"},
+    {"UPDATE ledger SET expired = 1 WHERE run = 1 AND kind = 6",
+     "the ledger of inference has 1 expired, and nothing expires"},
+    {"UPDATE run SET ended_ns = 7 WHERE run = 2",
+     "the run is open, and has a time at which it ended"},
     {"DELETE FROM ledger WHERE run = 1 AND kind = 6", "inference has 9 rows, the ledger 0"},
     {"UPDATE range SET last = 39 WHERE run = 1 AND first = 1",
      "stream 0: numbers 40 to 40 are neither stored nor dropped"},
@@ -302,6 +308,61 @@ static void test_every_change_is_found(void **state)
     }
 }
 
+// Findings in the store as it stands in the open transaction.
+static uint64_t count_findings(void)
+{
+    struct store store = {.db = db};
+    const struct query_filter all = {0};
+    struct audit audit;
+    struct error err;
+    if (audit_page(&audit, &store, &all, INT64_MIN, AUDIT_RUNS_MAX, &err) != STATUS_OK)
+        fail_msg("%s", err.text);
+    uint64_t findings = 0;
+    for (size_t i = 0; i < audit.run_count; i++)
+        findings += audit.runs[i].findings;
+    for (size_t i = 0; i < audit.stranger_count; i++)
+        findings += audit.strangers[i].findings;
+    audit_deinit(&audit);
+    return findings;
+}
+
+// Clears number 11 of the runs, as a collector that knows fingerprints does, or not.
+static void take_away_number_11(const char *sum)
+{
+    execf("DELETE FROM operation WHERE number = 11;"
+          "UPDATE ledger SET cleared = 1, gone_sum = %s WHERE kind = 8",
+          sum);
+}
+
+// Only what came from a store without fingerprints may lack one, and only where rows
+// were gone by then.
+static void test_a_missing_fingerprint_is_excused_by_age_alone(void **state)
+{
+    (void)state;
+    add_small_store();
+    take_away_number_11("(SELECT fingerprint(0, 11))");
+    assert_int_equal(count_findings(), 0);
+    exec("UPDATE ledger SET gone_sum = NULL WHERE run <= 2 AND kind = 8");
+    assert_int_equal(count_findings(), 2);
+    exec("INSERT INTO meta VALUES('" SCHEMA_NO_FINGERPRINTS "', 1)");
+    assert_int_equal(count_findings(), 1);
+    exec("UPDATE meta SET value = 2 WHERE key = '" SCHEMA_NO_FINGERPRINTS "'");
+    assert_int_equal(count_findings(), 0);
+    exec("UPDATE ledger SET gone_sum = NULL WHERE run = 1 AND kind = 6"); // nothing is gone
+    assert_int_equal(count_findings(), 1);
+}
+
+// All that is gone was cleared.
+static void test_cleared_is_not_expired(void **state)
+{
+    (void)state;
+    add_small_store();
+    take_away_number_11("(SELECT fingerprint(0, 11))");
+    assert_int_equal(count_findings(), 0);
+    exec("UPDATE ledger SET expired = 1, cleared = 0 WHERE run = 1 AND kind = 8");
+    expect_finding("the ledger of operation has 1 expired");
+}
+
 // ---- Random stores --------------------------------------------------------------------
 
 enum { RUNS = 4, STREAMS = 3 };
@@ -370,24 +431,6 @@ static void clear_some(uint64_t *random)
         assert_int_equal(clear_slice(&clearing, db, &done, &err), STATUS_OK);
 }
 
-// Findings in the store as it stands in the open transaction.
-static uint64_t count_findings(void)
-{
-    struct store store = {.db = db};
-    const struct query_filter all = {0};
-    struct audit audit;
-    struct error err;
-    if (audit_page(&audit, &store, &all, INT64_MIN, AUDIT_RUNS_MAX, &err) != STATUS_OK)
-        fail_msg("%s", err.text);
-    uint64_t findings = 0;
-    for (size_t i = 0; i < audit.run_count; i++)
-        findings += audit.runs[i].findings;
-    for (size_t i = 0; i < audit.stranger_count; i++)
-        findings += audit.strangers[i].findings;
-    audit_deinit(&audit);
-    return findings;
-}
-
 // Columns in which every change has to be seen.  Not among them, since nothing
 // repeats what they say: stream.unnumbered and .activity, range.reason of a dropped
 // range, .detail and times, whatever was measured, streams without records,
@@ -440,7 +483,7 @@ static bool change_something(uint64_t *random, char *what, size_t size)
                    " %% (SELECT count(*) + 1 FROM \"%s\"))",
                    books_kept[table].key, books_kept[table].key, name, books_kept[table].which,
                    (long long)(test_random(random) >> 2), name);
-    unsigned count = 0;
+    unsigned count = 1;
     while (count < COUNT_OF(books_kept[table].columns) && books_kept[table].columns[count])
         count++;
     const char *column = books_kept[table].columns[test_random(random) % count];
@@ -584,6 +627,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_a_sound_store, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_every_change_is_found, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_missing_fingerprint_is_excused_by_age_alone, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(test_cleared_is_not_expired, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_random_stores_balance_and_random_changes_do_not,
                                         set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_pages_go_on_behind_their_cursor, set_up, tear_down),

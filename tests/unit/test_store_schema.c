@@ -334,6 +334,9 @@ static void test_a_store_of_version_2(void **state)
         {"SELECT count(*) FROM v_ledger WHERE balanced", 1},
         {"SELECT count(*) FROM run INDEXED BY run_owner WHERE key IS NULL AND \"end\" IN (0, 3)",
          1},
+        {"SELECT count(*) FROM ledger WHERE gone_sum IS NULL AND run = 1 AND cleared = 1", 1},
+        {"SELECT count(*) FROM ledger WHERE gone_sum IS NULL", 1},
+        {"SELECT value FROM meta WHERE key = '" SCHEMA_NO_FINGERPRINTS "'", 2},
         {"PRAGMA auto_vacuum", 2},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++)
