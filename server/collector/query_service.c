@@ -182,7 +182,30 @@ static void take_frame(struct query_service *service, unsigned socket,
     message_free(&message);
 }
 
-// One query of each socket a turn, so that no asker has it all.
+static bool take_one(struct query_service *service, unsigned socket)
+{
+    struct wire_frame frame;
+    if (wire_receive(service->sockets[socket], &frame) != STATUS_OK)
+        return false;
+    take_frame(service, socket, &frame);
+    wire_frame_release(&frame);
+    return true;
+}
+
+// First all that administrators want, whatever others ask; then one query of each
+// socket, so that no asker has it all.
+static void take_ready(struct query_service *service, uint32_t ready)
+{
+    const unsigned count = service->config.endpoints->count;
+    for (unsigned i = count; i < 2 * count; i++)
+        while (ready >> i & 1 && take_one(service, i)) {
+            // The next one follows.
+        }
+    for (unsigned i = 0; i < count; i++)
+        if (ready >> i & 1)
+            (void)take_one(service, i);
+}
+
 static void turn(struct query_service *service)
 {
     uint32_t ready = 0;
@@ -195,13 +218,7 @@ static void turn(struct query_service *service)
     wire_wait(service->sockets, count, queue_fd(service->config.replies),
               wait_ns < admin_ns ? wait_ns : admin_ns, &ready);
     send_others_replies(service);
-    for (unsigned i = 0; i < count; i++) {
-        struct wire_frame frame;
-        if (!(ready >> i & 1) || wire_receive(service->sockets[i], &frame) != STATUS_OK)
-            continue;
-        take_frame(service, i, &frame);
-        wire_frame_release(&frame);
-    }
+    take_ready(service, ready);
 }
 
 // ---- The thread -----------------------------------------------------------------------
