@@ -1,5 +1,6 @@
 #include "server/collector/options.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -276,27 +277,33 @@ static enum status read_files(struct reading *reading,
     return status;
 }
 
-// Takes the path where a file is there.
-static bool take_key_at(struct options *options, const char *path)
+// Takes the path where a file is there.  One that may be there is not passed over:
+// the collector would do without keys.
+static enum status take_key_at(struct options *options, const char *path, struct error *err)
 {
-    if (access(path, F_OK) != 0)
-        return false;
-    (void)snprintf(options->key, sizeof options->key, "%s", path);
-    return true;
+    if (access(path, F_OK) == 0)
+        (void)snprintf(options->key, sizeof options->key, "%s", path);
+    else if (errno != ENOENT && errno != ENOTDIR)
+        return error_set(err, STATUS_DENIED,
+                         "%s: cannot see whether there are keys: %s (say --key FILE or --insecure)",
+                         path, strerror(errno));
+    return STATUS_OK;
 }
 
 // The collector's own keys where nobody says otherwise: this user's, or the system's.
-static void find_key(struct options *options, const struct options_environment *environment)
+static enum status find_key(struct options *options, const struct options_environment *environment,
+                            struct error *err)
 {
     char path[PATH_MAX];
+    enum status status = STATUS_OK;
     if (options->key[0] || options->insecure)
-        return;
-    if (keys_default_path(path, sizeof path, "server.key", NULL) == STATUS_OK &&
-        take_key_at(options, path))
-        return;
-    if (environment->system_folder &&
-        files_join(path, sizeof path, environment->system_folder, "server.key", NULL) == STATUS_OK)
-        (void)take_key_at(options, path);
+        return STATUS_OK;
+    if (keys_default_path(path, sizeof path, "server.key", NULL) == STATUS_OK)
+        status = take_key_at(options, path, err);
+    if (status != STATUS_OK || options->key[0] || !environment->system_folder)
+        return status;
+    status = files_join(path, sizeof path, environment->system_folder, "server.key", err);
+    return status == STATUS_OK ? take_key_at(options, path, err) : status;
 }
 
 static enum status fill_defaults(struct options *options,
@@ -314,7 +321,8 @@ static enum status fill_defaults(struct options *options,
         if (status == STATUS_OK)
             status = files_join(options->db, sizeof options->db, folder, "inferstat.db", err);
     }
-    find_key(options, environment);
+    if (status == STATUS_OK)
+        status = find_key(options, environment, err);
     if (status == STATUS_OK && !options->authorized_keys[0]) {
         const int n = snprintf(options->authorized_keys, PATH_MAX, "%s.keys", options->db);
         if (n >= PATH_MAX)

@@ -130,6 +130,11 @@ static void test_the_systems_files(void **state)
     assert_int_equal(read_words(&options, "", NULL), STATUS_OK); // there are none
     assert_int_equal(options.limits.names, LIMITS_NAMES);
     assert_string_equal(options.key, "");
+    // Keys that cannot be got at are not none.
+    assert_int_equal(symlink("server.key", folder_path(path, etc, "server.key")), 0);
+    assert_int_equal(read_words(&options, "", &err), STATUS_DENIED);
+    assert_non_null(strstr(err.text, "server.key: cannot see"));
+    assert_int_equal(unlink(path), 0);
     write_file(folder_path(path, etc, "inferstatd.conf"), "db = /1\nmax-names = 1\n");
     assert_int_equal(mkdir(folder_path(path, etc, "conf.d"), 0755), 0);
     write_file(folder_path(path, etc, "conf.d/20.conf"), "max-names = 3\n");
