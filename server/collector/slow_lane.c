@@ -62,6 +62,10 @@ static void answer(struct slow_lane *lane)
     struct answer *encoded = status == STATUS_CANCELLED ? NULL
                                                         : reply_encode(&lane->to, lane->asked.id,
                                                                        status, result, err.text);
+    // Whoever has the answer may ask again.
+    (void)pthread_mutex_lock(&lane->service.lock);
+    lane->is_busy = false;
+    (void)pthread_mutex_unlock(&lane->service.lock);
     if (encoded && !queue_push(lane->replies, encoded, encoded->size))
         answer_free(encoded); // nobody takes answers out: the asker's time runs out
     result_free(result);
@@ -82,12 +86,8 @@ static void *lane_body(void *context)
 {
     struct slow_lane *lane = context;
     service_report(&lane->service, STATUS_OK, NULL);
-    while (wait_for_query(lane)) {
+    while (wait_for_query(lane))
         answer(lane);
-        (void)pthread_mutex_lock(&lane->service.lock);
-        lane->is_busy = false;
-        (void)pthread_mutex_unlock(&lane->service.lock);
-    }
     return NULL;
 }
 

@@ -53,6 +53,7 @@ struct writer {
     bool checkpoint_failing; // and it was said
     bool starved;            // the last group, or folding the log, failed for want of memory
     bool failing;            // the last group could not be written, and it was said
+    bool unloaded;           // the open runs could not all be read after a rollback
     bool stop;
 };
 
@@ -133,9 +134,20 @@ static void fail_group(struct writer *writer, enum status status, const struct e
                   err->text);
     writer->failing = true;
     struct error again;
-    if (inserter_reset(writer->inserter, &again) != STATUS_OK ||
-        runs_reload(writer->runs, clock_monotonic_ns(), &again) != STATUS_OK)
+    if (inserter_reset(writer->inserter, &again) != STATUS_OK) // ids are left out
         log_write(LOG_LEVEL_DEBUG, "%s", again.text);
+    writer->unloaded = runs_reload(writer->runs, clock_monotonic_ns(), &again) != STATUS_OK;
+    if (writer->unloaded)
+        log_write(LOG_LEVEL_DEBUG, "%s", again.text);
+}
+
+// Brings in the open runs that could not be read after the last rollback: else
+// nobody would notice where one of them falls silent.
+static void load_again(struct writer *writer, uint64_t now_ns)
+{
+    struct error err;
+    if (writer->unloaded)
+        writer->unloaded = runs_load_open(writer->runs, now_ns, &err) != STATUS_OK;
 }
 
 // Writes what the group changed beside its records, and commits.
@@ -379,6 +391,7 @@ static void tick(struct writer *writer)
                         .away_ns = since_ns > AWAY_NS ? since_ns - TICK_NS : 0,
                         .drained = writer->drained};
     writer->ticked_at_ns = now_ns;
+    load_again(writer, now_ns);
     runs_each(writer->runs, look_at_run, &look);
     const bool count =
         now_ns - writer->counted_at_ns >= COUNT_NS && refusals_are_waiting(writer->config.refusals);
