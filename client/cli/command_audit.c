@@ -7,8 +7,14 @@
 #include "client/cli/rows.h"
 #include "client/cli/view.h"
 #include "common/core/text.h"
+#include "common/sys/clock.h"
 
 enum { BALANCED_SHOWN = 20, LINE_SIZE = 512 };
+
+// How long a page that is not the first is asked for while the collector is busy
+// with another's audit, and how often.
+#define BUSY_LIMIT_NS UINT64_C(10000000000)
+#define BUSY_PAUSE_NS UINT64_C(100000000)
 
 static const struct view_column columns[] = {
     {"started_ns", "started", VIEW_PLAIN, TABLE_LEFT, 2},
@@ -75,13 +81,26 @@ static enum status take_page(struct audit *audit, struct result *page, struct er
     return STATUS_OK;
 }
 
+// What was read so far is not given up for another's audit that came between.
+static enum status ask_page(struct cli *cli, const struct query *query, struct result **out,
+                            struct error *err)
+{
+    const uint64_t deadline = clock_monotonic_ns() + (query->cursor != 0 ? BUSY_LIMIT_NS : 0);
+    enum status status = cli_ask(cli, query, out, err);
+    while (status == STATUS_BUSY && clock_monotonic_ns() < deadline) {
+        clock_sleep_until_ns(clock_monotonic_ns() + BUSY_PAUSE_NS);
+        status = cli_ask(cli, query, out, err);
+    }
+    return status;
+}
+
 static enum status ask_pages(struct audit *audit, struct error *err)
 {
     struct query query = {.kind = QUERY_AUDIT, .filter = audit->cli->options.filter};
     enum status status;
     do {
         struct result *page;
-        status = cli_ask(audit->cli, &query, &page, err);
+        status = ask_page(audit->cli, &query, &page, err);
         if (status != STATUS_OK)
             return status;
         query.cursor = result_next_cursor(page);
