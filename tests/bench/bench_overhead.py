@@ -48,6 +48,14 @@ class Failure(Exception):
     """A program did not do what it has to."""
 
 
+def private_environment(work):
+    """A place of its own for all that the programs keep of a user."""
+    names = ("INFERSTAT_RUN_DIR", "INFERSTAT_SPOOL", "XDG_CONFIG_HOME", "XDG_STATE_HOME")
+    for name in names:
+        os.makedirs(f"{work}/{name}", mode=0o700)
+    return {name: f"{work}/{name}" for name in names}
+
+
 def run_worker(worker, model, requests, report):
     """Returns the nanoseconds a token takes, and those of processor time."""
     command = [worker, *report, "--threads", "1", "llm", "--model", model,
@@ -125,6 +133,7 @@ def measure(options):
     build = pathlib.Path(options.bin)
     worker, daemon = str(build / "inferstat-worker"), str(build / "inferstatd")
     with tempfile.TemporaryDirectory(prefix="inferstat-") as work:
+        os.environ.update(private_environment(work))
         model = options.model
         if not model:
             model = f"{work}/model.gguf"
