@@ -80,7 +80,7 @@ enum status batches_new(struct batches **out, struct runs *runs, struct inserter
 void batches_set_rules(struct batches *batches, const struct batches_rules *rules)
 {
     batches->rules = *rules;
-    runs_limit_names(batches->runs, rules->limits.names);
+    runs_limit_names(batches->runs, rules->limits.names, rules->limits.store_names);
 }
 
 void batches_free(struct batches *batches)
@@ -326,13 +326,16 @@ static bool wants_unkept(const struct run *run, const struct message_batch *batc
 }
 
 // Why the batch can never be taken; NULL when it can.
-static const char *fault_of(const struct run *run, const struct message_batch *batch)
+static const char *fault_of(const struct run *run, const struct message_batch *batch,
+                            uint32_t names_max)
 {
     if (batch->fault)
         return batch->fault;
     const char *fault = insert_fault(batch, run->delivery.names_known);
     if (!fault && run->names_kept < run->delivery.names_known && wants_unkept(run, batch))
-        return "a name beyond those that are kept of a run (--max-names)";
+        return run->names_kept >= names_max
+                   ? "a name beyond those that are kept of a run (--max-names)"
+                   : "a name beyond those that the store has room for";
     return fault;
 }
 
@@ -340,7 +343,7 @@ static enum status store_or_refuse(struct batches *batches, struct run *run,
                                    const struct delivery_step *step, const struct work *work,
                                    struct pending_ack *ack, struct error *err)
 {
-    const char *fault = fault_of(run, &work->message.batch);
+    const char *fault = fault_of(run, &work->message.batch, batches->rules.limits.names);
     if (fault)
         return refuse(batches, run, step, work, fault, ack, err);
     return store(batches, run, step, work, err);
@@ -538,6 +541,19 @@ static enum status has_too_many_runs(struct batches *batches, const struct work 
     return status;
 }
 
+// In a store without room for more names the host of a new run must be known.
+static enum status check_host(struct batches *batches, const struct message_hello *hello,
+                              const char **error, struct error *err)
+{
+    bool known = false;
+    enum status status = runs_know_name(batches->runs, hello->host, &known, err);
+    if (status == STATUS_OK && !known) {
+        *error = "the host's name is new, and the store has no room for more names";
+        refusals_count(batches->rules.refusals, REFUSAL_NAMES, 1);
+    }
+    return status;
+}
+
 // What is known of the message's run beside its records.
 static enum status take_figures(struct run *run, const struct work *work, struct error *err)
 {
@@ -607,6 +623,10 @@ enum status batches_take(struct batches *batches, const struct work *work, struc
         return status;
     if (too_many)
         error = "more runs that are not over than one key may have (--max-runs-per-key)";
+    else if (hearing == DELIVERY_HEARD && !run && runs_names_are_full(batches->runs))
+        status = check_host(batches, &work->message.hello, &error, err);
+    if (status != STATUS_OK)
+        return status;
     struct pending_ack *ack = ack_for(batches, work, run, id, hearing, error);
     if (!ack)
         return out_of_memory(err);

@@ -19,6 +19,7 @@ struct runs {
     int64_t last_id;
     int64_t last_name;  // highest id of a name: so many are in the store
     uint32_t names_max; // of one run
+    int64_t store_names_max;
 };
 
 static enum status out_of_memory(struct error *err)
@@ -44,7 +45,7 @@ enum status runs_new(struct runs **out, sqlite3 *db, struct error *err)
         status = database_integer(db, "SELECT max(run) FROM run", &runs->last_id, err);
     if (status == STATUS_OK)
         status = database_integer(db, "SELECT max(id) FROM name", &runs->last_name, err);
-    runs->names_max = LIMITS_NAMES;
+    runs_limit_names(runs, LIMITS_NAMES, LIMITS_STORE_NAMES);
     if (status != STATUS_OK) {
         runs_free(runs);
         return status;
@@ -53,9 +54,15 @@ enum status runs_new(struct runs **out, sqlite3 *db, struct error *err)
     return STATUS_OK;
 }
 
-void runs_limit_names(struct runs *runs, uint32_t count)
+void runs_limit_names(struct runs *runs, uint32_t count, int64_t in_store)
 {
     runs->names_max = count;
+    runs->store_names_max = in_store;
+}
+
+bool runs_names_are_full(const struct runs *runs)
+{
+    return runs->last_name >= runs->store_names_max;
 }
 
 void runs_forget(struct runs *runs)
@@ -403,6 +410,15 @@ static enum status find_name(struct runs *runs, const char *text, size_t size, i
     return status;
 }
 
+enum status runs_know_name(struct runs *runs, struct wire_bytes name, bool *known,
+                           struct error *err)
+{
+    int64_t id;
+    enum status status = find_name(runs, name.bytes, name.size, &id, err);
+    *known = id != 0;
+    return status;
+}
+
 static enum status intern(struct runs *runs, const char *text, size_t size, int64_t *id,
                           struct error *err)
 {
@@ -528,7 +544,7 @@ static enum status keep_name(struct runs *runs, const struct run *run, struct wi
     *id = 0;
     if (run->names_kept < run->delivery.names_known || run->names_kept >= runs->names_max)
         return STATUS_OK;
-    if (runs->last_name >= LIMITS_STORE_NAMES)
+    if (runs_names_are_full(runs))
         return find_name(runs, text.bytes, text.size, id, err);
     return intern(runs, text.bytes, text.size, id, err);
 }

@@ -87,8 +87,15 @@ MUST_CHECK enum status runs_reload(struct runs *runs, uint64_t now_ns, struct er
 MUST_CHECK enum status runs_find(struct runs *runs, const unsigned char uuid[MESSAGE_RUN_SIZE],
                                  struct run **out, struct error *err);
 
-// How many names a run may have from now on.
-void runs_limit_names(struct runs *runs, uint32_t count);
+// How many names a run may have from now on, and the store.
+void runs_limit_names(struct runs *runs, uint32_t count, int64_t in_store);
+
+// Whether the store has as many names as it may.
+bool runs_names_are_full(const struct runs *runs);
+
+// Whether the store has the name.
+MUST_CHECK enum status runs_know_name(struct runs *runs, struct wire_bytes name, bool *known,
+                                      struct error *err);
 
 // Adds the run that a Hello describes; it belongs to `key` (NULL: to nobody with a
 // key).

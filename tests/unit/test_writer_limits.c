@@ -191,6 +191,31 @@ static void test_names_beyond_the_limit(void **state)
     refusals_free(refusals);
 }
 
+// A store without room for more names takes what needs none, and says why not else.
+static void test_names_beyond_the_stores_limit(void **state)
+{
+    (void)state;
+    static const struct wire_bytes two[] = {{1, "a"}, {1, "b"}};
+    struct limits limits = LIMITS_DEFAULT;
+    const struct message first = hello_of(1);
+    assert_string_equal(error_for(&first), "");
+    rig_hello();
+    limits.store_names = (uint32_t)rig_integer("SELECT max(id) FROM name");
+    batches_set_rules(rig.batches, &(struct batches_rules){.limits = limits});
+    struct message message = rig_operations(1, 2);
+    message.batch.names = two;
+    message.batch.name_count = COUNT_OF(two);
+    rig_group(&message, false);
+    rig_free_ack(rig_last_ack());
+    assert_int_equal(rig_integer("SELECT count(*) FROM range WHERE detail LIKE '%store has%'"), 1);
+    const struct message same_host = hello_of(2);
+    assert_string_equal(error_for(&same_host), "");
+    struct message other_host = hello_of(3);
+    other_host.hello.host = (struct wire_bytes){5, "other"};
+    assert_non_null(strstr(error_for(&other_host), "no room for more names"));
+    assert_int_equal(rig_integer("SELECT count(*) FROM name WHERE text = 'other'"), 0);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, rig_set_up, rig_tear_down)
@@ -198,6 +223,7 @@ int main(void)
         TEST(test_a_run_belongs_to_the_key_that_opened_it),
         TEST(test_runs_of_a_key_that_are_not_over),
         TEST(test_names_beyond_the_limit),
+        TEST(test_names_beyond_the_stores_limit),
         TEST(test_the_cache_is_bounded),
     };
     return cmocka_run_group_tests_name("writer_limits", tests, NULL, NULL);
