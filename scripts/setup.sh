@@ -39,7 +39,8 @@ clang-tidy-14          | tool:clang-tidy-14     | lint
 cppcheck               | tool:cppcheck          | lint
 shellcheck             | tool:shellcheck        | lint of the scripts
 groff-base             | tool:groff             | the check of the manual pages
-iproute2               | tool:ip tool:tc        | tests between hosts, in network namespaces
+iproute2               | tool:ip                | tests between hosts, in network namespaces
+e2fsprogs              | tool:chattr            | the test of a store that turns read-only
 "
 bench_needed="
 victoria-metrics       | tool:victoria-metrics  | what ingest is compared with
