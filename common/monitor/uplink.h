@@ -33,7 +33,8 @@ void uplink_wait(struct uplink *uplink, int wake_fd, int64_t timeout_ns);
 // The collector has said something: all is well with the keys.
 void uplink_heard(struct uplink *uplink, uint64_t now_ns);
 
-// Connects anew where it is time to.  True: it did, and what was under way is lost.
+// Connects anew where it is time to, by what the files of keys say now.  True: it
+// did, and what was under way is lost.
 bool uplink_renew(struct uplink *uplink, uint64_t now_ns);
 
 // Why nobody may answer, as far as that can be told, as ": words (what to do)"; "".

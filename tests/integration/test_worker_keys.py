@@ -5,6 +5,7 @@ Where the programs are: INFERSTATD, WORKER, INFERSTAT.
 """
 
 import os
+import shutil
 import subprocess
 import sys
 
@@ -93,19 +94,24 @@ class WorkerKeysTest(FaultCase):
         self.assertEqual(self.left_behind(), [])
 
     def test_server_key_is_changed(self):
-        """Two keys are known of the collector: the second is tried where the first fails."""
+        """The newer one is made known beside the older while a worker runs, and is tried
+        where that fails."""
         key, newer = self.make_key("worker"), self.make_key("newer", "--server")
         both = os.path.join(self.folder, "both.pub")
-        with open(both, "w", encoding="utf-8") as out:
-            for one in (self.server, newer):
-                with open(one + ".pub", encoding="utf-8") as text:
-                    out.write(text.read())
-        self.start_with_keys(newer)
+        shutil.copy(self.server + ".pub", both)
+        self.start_with_keys()
         self.authorize(key)
         worker = self.start(WORKER, "--collector", self.remote, "--key", key, "--server-key", both,
                             "--log-level", "info", "llm", "--model", self.model, "--tokens", "3",
                             "--rate", "20", "--requests", "forever")
         self.says(worker, " answers")
+        with open(newer + ".pub", encoding="utf-8") as text, \
+                open(both, "a", encoding="utf-8") as out:
+            out.write(text.read())
+        self.end(self.collector)
+        before = self.inferences()
+        self.start_with_keys(newer)
+        self.wait_until(lambda: self.inferences() > before + 20)
         self.end(worker)
         self.check_audit(ends=(CLOSED,))
 
