@@ -181,11 +181,12 @@ static void test_a_run_goes_on_with_the_key_that_replaces(void **state)
 static void test_a_mesh_is_looked_at_at_once(void **state)
 {
     (void)state;
+    const char last = (char)('a' + ACCESS_REPLACES_MAX);
     static char mesh[(ACCESS_REPLACES_MAX + 1) * (ACCESS_LINE_MAX + 1)];
     size_t used = 0;
-    for (char own = 'a'; own <= 'a' + ACCESS_REPLACES_MAX; own++) {
+    for (char own = 'a'; own <= last; own++) {
         used += (size_t)snprintf(mesh + used, sizeof mesh - used, "%s producer %c", key(own), own);
-        for (char other = 'a'; other <= 'a' + ACCESS_REPLACES_MAX; other++)
+        for (char other = 'a'; other <= last; other++)
             if (other != own)
                 used +=
                     (size_t)snprintf(mesh + used, sizeof mesh - used, " replaces %s", key(other));
@@ -325,7 +326,8 @@ static void test_rotations_do_not_end(void **state)
     struct access_list list;
     struct error err = {0};
     char *now = strdup(lines("@a producer name-a\n"));
-    for (char next = 'b'; next <= 'z'; next++) {
+    const char last = 'z';
+    for (char next = 'b'; next <= last; next++) {
         char name[] = {'n', next, '\0'}, *changed = NULL;
         const struct query query = wish(next, 1, name, (char)(next - 1));
         assert_int_equal(access_list_parse(&list, now, strlen(now), "keys", &err), STATUS_OK);
@@ -337,7 +339,7 @@ static void test_rotations_do_not_end(void **state)
     }
     assert_int_equal(access_list_parse(&list, now, strlen(now), "keys", &err), STATUS_OK);
     assert_int_equal(find(&list, 'z')->replaces_count, ACCESS_REPLACES_MAX);
-    for (char before = 'a'; before < 'z'; before++)
+    for (char before = 'a'; before < last; before++)
         assert_int_equal(continues(&list, 'z', before), before >= 'z' - ACCESS_REPLACES_MAX);
     access_list_deinit(&list);
     free(now);
