@@ -3,6 +3,7 @@
 #include "tests/support/test.h"
 
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,6 +28,7 @@ static struct {
     char address[64];
     struct wire_keypair server, client;
     pthread_t thread;
+    sem_t ready; // posted when the sockets are bound
     atomic_bool stop, admits;
     atomic_uint asked; // how often `admit` was
 } rig;
@@ -98,12 +100,12 @@ static void bind_all(struct wire_socket **sockets, struct wire_context *context)
 
 static void *serve(void *context)
 {
-    pthread_barrier_t *ready = context;
+    (void)context;
     struct wire_context *wire;
     struct wire_socket *sockets[2] = {NULL, NULL};
     assert_int_equal(wire_context_new(&wire, NULL), STATUS_OK);
     bind_all(sockets, wire);
-    (void)pthread_barrier_wait(ready);
+    (void)sem_post(&rig.ready);
     while (!atomic_load(&rig.stop)) {
         uint32_t bits;
         wire_wait(sockets, 2, -1, (int64_t)(SECOND_NS / 100), &bits);
@@ -134,11 +136,9 @@ static int set_up(void **state)
     atomic_store(&rig.stop, false);
     atomic_store(&rig.admits, true);
     atomic_store(&rig.asked, 0);
-    pthread_barrier_t ready;
-    assert_int_equal(pthread_barrier_init(&ready, NULL, 2), 0);
-    assert_int_equal(pthread_create(&rig.thread, NULL, serve, &ready), 0);
-    (void)pthread_barrier_wait(&ready);
-    (void)pthread_barrier_destroy(&ready);
+    assert_int_equal(sem_init(&rig.ready, 0, 0), 0);
+    assert_int_equal(pthread_create(&rig.thread, NULL, serve, NULL), 0);
+    assert_int_equal(sem_wait(&rig.ready), 0);
     return 0;
 }
 
@@ -147,6 +147,7 @@ static int tear_down(void **state)
     (void)state;
     atomic_store(&rig.stop, true);
     assert_int_equal(pthread_join(rig.thread, NULL), 0);
+    assert_int_equal(sem_destroy(&rig.ready), 0);
     folder_remove(rig.folder);
     return 0;
 }
