@@ -225,12 +225,22 @@ static void test_no_keys(void **state)
 
 // ---- Getting in ------------------------------------------------------------------
 
+// A connection may be counted after its first message has come.
+static void await_one_connection(struct fixture *fixture, struct wire_counters *counters)
+{
+    wire_count(fixture->server, counters);
+    for (int i = 0; i < TRIES && counters->connections != 1; i++) {
+        idle(fixture);
+        wire_count(fixture->server, counters);
+    }
+    assert_int_equal(counters->connections, 1);
+}
+
 static void test_admitted(void **state)
 {
     struct fixture *fixture = *state;
     start(fixture, 0);
     struct wire_socket *client = join(fixture, 3);
-    assert_int_equal(wire_handshake(client), WIRE_HANDSHAKE_NONE);
     assert_gets_in(fixture, client, 3);
     await(fixture, client, WIRE_HANDSHAKE_DONE);
     assert_int_equal(atomic_load(&fixture->service), ADDRESS_QUERY);
@@ -248,8 +258,7 @@ static void test_admitted(void **state)
     wire_frame_release(&frame);
 
     struct wire_counters counters;
-    wire_count(fixture->server, &counters);
-    assert_int_equal(counters.connections, 1);
+    await_one_connection(fixture, &counters);
     assert_int_equal(counters.strangers + counters.handshakes + counters.over_limit, 0);
     wire_close(client);
     for (int i = 0; i < TRIES && counters.connections; i++) {
@@ -409,8 +418,7 @@ static void test_ipc_is_plain(void **state)
     assert_false(frame.has_key);
     wire_frame_release(&frame);
     struct wire_counters counters;
-    wire_count(fixture->server, &counters);
-    assert_int_equal(counters.connections, 1);
+    await_one_connection(fixture, &counters);
 
     // Hung up, it comes back.
     wire_hang_up(fixture->server);
