@@ -16,40 +16,8 @@
 #include "common/core/crc32c.h"
 #include "common/monitor/spool_segment.h"
 #include "common/sys/lockfile.h"
-#include "tests/support/folder.h"
-#include "tests/support/spool_rig.h"
 #include "tests/support/test.h"
-
-struct fixture {
-    char folder[FOLDER_PATH_SIZE];
-    char path[FOLDER_PATH_SIZE]; // of the run's spool
-    struct names *names;
-    struct spool_settings settings;
-    struct rig_model model;
-};
-
-static int set_up(void **state)
-{
-    struct fixture *fixture = calloc(1, sizeof *fixture);
-    assert_non_null(fixture);
-    folder_make(fixture->folder);
-    (void)folder_path(fixture->path, fixture->folder, "10111213-1415-1617-1819-1a1b1c1d1e1f");
-    fixture->names = rig_names();
-    fixture->settings = (struct spool_settings){
-        .folder = fixture->folder, .bytes_max = SPOOL_BYTES_MIN, .files = &rig_files};
-    rig_faults = (struct rig_faults){.calls = 0};
-    *state = fixture;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    struct fixture *fixture = *state;
-    rig_names_free(fixture->names);
-    folder_remove(fixture->folder);
-    free(fixture);
-    return 0;
-}
+#include "tests/unit/spool_fixture.h"
 
 static struct spool *open_spool(struct fixture *fixture)
 {
@@ -721,7 +689,7 @@ static void test_default_folder(void **state)
 
 int main(void)
 {
-#define SPOOL_TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+#define SPOOL_TEST(test) cmocka_unit_test_setup_teardown(test, spool_set_up, spool_tear_down)
     const struct CMUnitTest tests[] = {
         SPOOL_TEST(test_nothing_before_the_first),
         SPOOL_TEST(test_kept_and_read),

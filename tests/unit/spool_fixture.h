@@ -1,0 +1,20 @@
+// A folder, a run's names and a model beside them: what tests of the spool begin with.
+#ifndef INFERSTAT_TESTS_SPOOL_FIXTURE_H
+#define INFERSTAT_TESTS_SPOOL_FIXTURE_H
+
+#include "tests/support/folder.h"
+#include "tests/support/spool_rig.h"
+
+struct fixture {
+    char folder[FOLDER_PATH_SIZE];
+    char path[FOLDER_PATH_SIZE]; // of the run's spool
+    struct names *names;
+    struct spool_settings settings;
+    struct rig_model model;
+};
+
+// For cmocka: `*state` is a struct fixture, and no call of the rig fails.
+int spool_set_up(void **state);
+int spool_tear_down(void **state);
+
+#endif
