@@ -107,22 +107,29 @@ static void take_ack(struct rig *rig, const struct message_ack *ack, size_t step
     }
 }
 
-// Everything acknowledged until now was acknowledged before the tape's next step.  On
-// the writer's thread before each step, and on the test's.
-static void drain(void *context, size_t steps)
+// Takes what was acknowledged until now.  Where `tape` is given, it is looked at after
+// each answer was taken: the writer goes on beside, and what it wrote for an answer
+// must not count as later than the answer.
+static void take_acks(struct rig *rig, size_t steps, struct power_tape *tape)
 {
-    struct rig *rig = context;
     struct answer *answer;
     (void)pthread_mutex_lock(&rig->lock);
     while ((answer = queue_pop(rig->acks)) != NULL) {
         struct message message;
         if (codec_decode(&message, answer->bytes, answer->size, NULL) != STATUS_OK)
             abort();
-        take_ack(rig, &message.ack, steps);
+        take_ack(rig, &message.ack, tape ? power_tape_steps(tape) : steps);
         message_free(&message);
         answer_free(answer);
     }
     (void)pthread_mutex_unlock(&rig->lock);
+}
+
+// On the writer's thread before each step: everything acknowledged until now was
+// acknowledged before this one.
+static void before_step(void *context, size_t steps)
+{
+    take_acks(context, steps, NULL);
 }
 
 static void rig_open(struct rig *rig, const char *path)
@@ -165,11 +172,11 @@ static void push(struct rig *rig, enum work_kind kind, unsigned char *bytes, siz
 }
 
 // Stops the writer and frees all but what was acknowledged.
-static void rig_close(struct rig *rig, size_t steps)
+static void rig_close(struct rig *rig, struct power_tape *tape)
 {
     push(rig, WORK_STOP, NULL, 0);
     writer_join(rig->writer);
-    drain(rig, steps);
+    take_acks(rig, 0, tape);
     assert_false(rig->complained);
     for (unsigned run = 0; run < RUNS; run++)
         table_builder_free(rig->producers[run].builder);
@@ -235,9 +242,7 @@ static void await_acked(struct rig *rig, struct power_tape *tape, unsigned run, 
     while (!is_acked(rig, run, stream, last)) {
         assert_true(clock_monotonic_ns() < deadline);
         clock_sleep_until_ns(clock_monotonic_ns() + 200000);
-        // The order matters: what is acknowledged after this look may come after a step.
-        const size_t steps = tape ? power_tape_steps(tape) : 0;
-        drain(rig, steps);
+        take_acks(rig, 0, tape);
     }
 }
 
@@ -264,7 +269,7 @@ static void live(struct history *history, const char *folder, uint64_t seed)
 {
     static struct rig rig;
     char path[FOLDER_PATH_SIZE];
-    *history = (struct history){.tape = power_tape_start(drain, &rig)};
+    *history = (struct history){.tape = power_tape_start(before_step, &rig)};
     recording = history->tape;
     rig_open(&rig, folder_path(path, folder, store_name));
     for (unsigned run = 0; run < RUNS; run++)
@@ -283,7 +288,7 @@ static void live(struct history *history, const char *folder, uint64_t seed)
         if (round % (ROUNDS / 3) == 0)
             await_checkpoint(history->tape);
     }
-    rig_close(&rig, power_tape_steps(history->tape));
+    rig_close(&rig, history->tape);
     power_tape_stop(history->tape);
     recording = NULL;
     history->acked = rig.acked;
@@ -369,7 +374,7 @@ static void send_again(const struct history *history, const char *path)
     for (unsigned run = 0; run < RUNS; run++)
         for (unsigned stream = 0; stream < STREAMS; stream++)
             await_acked(&rig, NULL, run, stream, history->made[run][stream]);
-    rig_close(&rig, 0);
+    rig_close(&rig, NULL);
     free(rig.acked);
 }
 
