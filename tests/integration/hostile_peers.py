@@ -377,10 +377,13 @@ class Scene:
         """Waits until the collector has let go of what the attack took; it answers all
         that was asked, whoever has left."""
         deadline = time.monotonic() + 3 * PATIENCE_S
-        while self.descriptors() > descriptors and time.monotonic() < deadline:
+        # Each look counts alone: connections that came and went may still wait to be
+        # accepted, some at a time.
+        left = self.descriptors() - descriptors
+        while left > 0 and time.monotonic() < deadline:
             time.sleep(0.05)
-        check(self.descriptors() <= descriptors,
-              f"{self.descriptors() - descriptors} descriptors are left over")
+            left = self.descriptors() - descriptors
+        check(left <= 0, f"{left} descriptors are left over")
 
     def suffer(self, name, attack):
         """Runs an attack while the honest ones go on."""
