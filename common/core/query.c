@@ -118,21 +118,48 @@ enum query_role query_role_find(const char *name)
 
 bool query_is_administrative(enum query_kind kind)
 {
-    return kind == QUERY_CLEAR || kind == QUERY_AUTHORIZE || kind == QUERY_REVOKE ||
-           kind == QUERY_KEYS;
+    switch (kind) {
+    case QUERY_CLEAR:
+    case QUERY_AUTHORIZE:
+    case QUERY_REVOKE:
+    case QUERY_KEYS:
+    case QUERY_BASELINE_SAVE:
+    case QUERY_BASELINE_DELETE:
+    case QUERY_COPY:
+    case QUERY_IMPORT:
+        return true;
+    case QUERY_PING:
+    case QUERY_SUMMARY:
+    case QUERY_AVERAGE:
+    case QUERY_OVERVIEW:
+    case QUERY_RECORDS:
+    case QUERY_AUDIT:
+    case QUERY_SLOWEST:
+    case QUERY_STAGES:
+    case QUERY_FLEET:
+    case QUERY_BASELINES:
+    case QUERY_COMPARE:
+    case QUERY_KIND_COUNT:
+        break;
+    }
+    return false;
 }
 
 // ---- Checks ----------------------------------------------------------------------
 
-static enum status check_text(const char text[QUERY_TEXT_SIZE], const char *what, struct error *err)
+static enum status check_text_of(const char *text, size_t room, const char *what, struct error *err)
 {
-    const size_t size = strnlen(text, QUERY_TEXT_SIZE);
-    if (size == QUERY_TEXT_SIZE)
-        return error_set(err, STATUS_INVALID, "query: %s is longer than %d bytes", what,
-                         QUERY_TEXT_SIZE - 1);
+    const size_t size = strnlen(text, room);
+    if (size == room)
+        return error_set(err, STATUS_INVALID, "query: %s is longer than %zu bytes", what, room - 1);
     if (!text_is_utf8(text, size))
         return error_set(err, STATUS_INVALID, "query: %s is not UTF-8", what);
     return STATUS_OK;
+}
+
+static enum status check_text(const char text[QUERY_TEXT_SIZE], const char *what, struct error *err)
+{
+    return check_text_of(text, QUERY_TEXT_SIZE, what, err);
 }
 
 static enum status check_run(const char *run, struct error *err)
@@ -199,6 +226,38 @@ static enum status check_keys(const struct query *query, struct error *err)
     return status;
 }
 
+static bool is_baseline_name(const char *name)
+{
+    return strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") ==
+           strlen(name);
+}
+
+static enum status check_baselines(const struct query *query, struct error *err)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        enum status status = check_key(query->baseline[i], "the name of a baseline", err);
+        if (status != STATUS_OK)
+            return status;
+        if (!is_baseline_name(query->baseline[i]))
+            return error_set(err, STATUS_INVALID,
+                             "query: the name of a baseline has other characters than a-z A-Z 0-9 "
+                             ". _ -");
+    }
+    const bool names = query->kind == QUERY_BASELINE_SAVE || query->kind == QUERY_BASELINE_DELETE;
+    if (names && !query->baseline[0][0])
+        return error_set(err, STATUS_INVALID, "query: the baseline has no name");
+    return check_filter(&query->other, err);
+}
+
+static enum status check_path(const struct query *query, struct error *err)
+{
+    enum status status = check_text_of(query->path, QUERY_PATH_SIZE, "the path", err);
+    const bool wanted = query->kind == QUERY_COPY || query->kind == QUERY_IMPORT;
+    if (status == STATUS_OK && wanted && query->path[0] != '/')
+        status = error_set(err, STATUS_INVALID, "query: the path does not begin with /");
+    return status;
+}
+
 enum status query_check(const struct query *query, struct error *err)
 {
     if ((unsigned)query->kind >= QUERY_KIND_COUNT)
@@ -213,6 +272,14 @@ enum status query_check(const struct query *query, struct error *err)
         status = check_filter(&query->filter, err);
     if (status == STATUS_OK)
         status = check_keys(query, err);
+    if (status == STATUS_OK)
+        status = check_text(query->slo, "slo", err);
+    if (status == STATUS_OK && query->step_ns < 0)
+        status = error_set(err, STATUS_INVALID, "query: the step is negative");
+    if (status == STATUS_OK)
+        status = check_baselines(query, err);
+    if (status == STATUS_OK)
+        status = check_path(query, err);
     return status;
 }
 

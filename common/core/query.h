@@ -22,6 +22,15 @@ enum query_kind {
     QUERY_AUTHORIZE,
     QUERY_REVOKE,
     QUERY_KEYS,
+    QUERY_SLOWEST,
+    QUERY_STAGES,
+    QUERY_FLEET,
+    QUERY_BASELINE_SAVE,
+    QUERY_BASELINE_DELETE,
+    QUERY_BASELINES,
+    QUERY_COMPARE,
+    QUERY_COPY,
+    QUERY_IMPORT,
     QUERY_KIND_COUNT,
 };
 
@@ -56,6 +65,7 @@ enum {
     QUERY_TEXT_SIZE = 256,  // of a filter or metric, terminating NUL included
     QUERY_ROWS_MAX = 10000, // rows of one answer
     QUERY_KEY_SIZE = 64,    // of a key or its name, terminating NUL included
+    QUERY_PATH_SIZE = 1024, // of a file on the collector's host, the same
 };
 
 // All texts terminated; empty ones and zero times do not filter.
@@ -68,11 +78,13 @@ struct query_filter {
 struct query {
     enum query_kind kind;
     enum record_kind record_kind; // QUERY_RECORDS
-    char metric[QUERY_TEXT_SIZE]; // QUERY_AVERAGE
+    char metric[QUERY_TEXT_SIZE]; // QUERY_AVERAGE; QUERY_SLOWEST, QUERY_FLEET: may be empty
     enum query_dimension group_by[QUERY_DIMENSION_COUNT];
     unsigned group_count;
     struct query_filter filter;
-    uint32_t limit; // 0: QUERY_ROWS_MAX
+    int64_t step_ns;           // QUERY_AVERAGE: a row per group and step of time; 0: one
+    char slo[QUERY_TEXT_SIZE]; // QUERY_AVERAGE: objectives, "ttft=200ms,tpot=30ms"
+    uint32_t limit;            // 0: QUERY_ROWS_MAX
     bool oldest_first;
     uint64_t cursor; // QUERY_RECORDS: 0, or the last answer's next_cursor
     // Of QUERY_AUTHORIZE and QUERY_REVOKE; see Query in proto/inferstat.proto.
@@ -80,6 +92,14 @@ struct query {
     char key_name[QUERY_KEY_SIZE];
     char key_replaces[QUERY_KEY_SIZE];
     uint32_t key_roles; // bit i: enum query_role i
+    // Names of baselines: of QUERY_BASELINE_SAVE and QUERY_BASELINE_DELETE the first, of
+    // QUERY_COMPARE those of both sides, where an empty one means what its filter
+    // covers: `filter` of the first side, `other` of the second.
+    char baseline[2][QUERY_KEY_SIZE];
+    struct query_filter other;
+    bool force;                 // QUERY_COMPARE: also of unlike fingerprints
+    bool bundle;                // QUERY_COPY: what the filter covers only; else the whole store
+    char path[QUERY_PATH_SIZE]; // QUERY_COPY, QUERY_IMPORT: a file on the collector's host
 };
 
 // Whether a query is for the admin socket only.

@@ -34,6 +34,30 @@ static const char refusal_table[] =
     "CREATE TABLE IF NOT EXISTS refusal(reason TEXT PRIMARY KEY, count INTEGER NOT NULL,"
     " last_ns INTEGER NOT NULL) WITHOUT ROWID;";
 
+// What is kept of records in advance (rollup.h), of which records expired, and of
+// baselines.
+static const char rollup_tables[] =
+    "CREATE TABLE IF NOT EXISTS series(id INTEGER PRIMARY KEY, grouping INTEGER NOT NULL,"
+    " model INTEGER NOT NULL, host INTEGER NOT NULL, device INTEGER NOT NULL,"
+    " operation INTEGER NOT NULL, UNIQUE(grouping, model, host, device, operation));"
+    "CREATE TABLE IF NOT EXISTS rollup(metric INTEGER NOT NULL, grouping INTEGER NOT NULL,"
+    " level INTEGER NOT NULL, started_ns INTEGER NOT NULL, series INTEGER NOT NULL,"
+    " count INTEGER NOT NULL, sum NOT NULL, carry INTEGER NOT NULL, min NOT NULL, max NOT NULL,"
+    " numerator REAL, denominator REAL, sketch BLOB,"
+    " PRIMARY KEY(metric, grouping, level, started_ns, series)) WITHOUT ROWID;"
+    "CREATE TABLE IF NOT EXISTS rollup_state(metric INTEGER PRIMARY KEY,"
+    " watermark INTEGER NOT NULL);"
+    "CREATE TABLE IF NOT EXISTS rollup_gap(kind INTEGER NOT NULL, grouping INTEGER NOT NULL,"
+    " level INTEGER NOT NULL, since_ns INTEGER NOT NULL, until_ns INTEGER NOT NULL,"
+    " why INTEGER NOT NULL, PRIMARY KEY(kind, grouping, level, since_ns, why)) WITHOUT ROWID;"
+    "CREATE TABLE IF NOT EXISTS expiry(kind INTEGER PRIMARY KEY, until_ns INTEGER NOT NULL);"
+    "CREATE TABLE IF NOT EXISTS baseline(id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE,"
+    " created_ns INTEGER NOT NULL, filter TEXT NOT NULL, since_ns INTEGER NOT NULL,"
+    " until_ns INTEGER NOT NULL, coverage_ratio REAL, fingerprint TEXT NOT NULL);"
+    "CREATE TABLE IF NOT EXISTS baseline_sample(baseline INTEGER NOT NULL, metric TEXT NOT NULL,"
+    " model INTEGER NOT NULL, device INTEGER NOT NULL, count INTEGER NOT NULL,"
+    " samples BLOB NOT NULL, PRIMARY KEY(baseline, metric, model, device)) WITHOUT ROWID;";
+
 // Indexes beside the one on started_ns: for stages to find their load, and for
 // the last sample of a run.  All on kinds with few rows.
 static const char fixed_indexes[] = "CREATE INDEX run_heard ON run(heard_ns);"
@@ -317,10 +341,18 @@ static enum status add_owners(sqlite3 *db, struct error *err)
     return status == STATUS_OK ? database_exec(db, count_refusals, err) : status;
 }
 
+// Version 4: rollups, retention, baselines.  Of the records that are there already
+// the rollups know nothing yet: their watermarks, where there are none, are 0.
+static enum status add_rollups(sqlite3 *db, struct error *err)
+{
+    return database_exec(db, rollup_tables, err);
+}
+
 static const struct schema_step all_steps[] = {
     {1, create_tables},
     {2, change_views},
     {3, add_owners},
+    {4, add_rollups},
 };
 
 _Static_assert(sizeof all_steps / sizeof *all_steps == SCHEMA_VERSION, "a step for each version");

@@ -20,6 +20,17 @@
 //              fingerprint (fingerprint.h) of what expired or was cleared; null: not
 //              known, since it went before version 3
 //   refusal    per reason: how many messages, connections or names were not taken
+//   series     what a rollup counts together: a grouping (rollup.h) and the ids of its
+//              names, 0 where it has none or does not keep them apart
+//   rollup     per metric (by number: rollup.h), grouping, level, bucket of time (its
+//              start) and series: count, sum (carry is what of an integer sum is above
+//              64 bits), extremes, of rates numerator and denominator summed, and the
+//              sketch (sketch.h; null where min = max says all)
+//   rollup_state  per metric: the highest id that its rollups hold
+//   rollup_gap    where a level of rollups, and all finer ones, are not kept, and why
+//   expiry     per kind: rows started before have expired
+//   baseline   what was kept to compare with: the filter in words, the fingerprint of
+//              the machines as JSON; and its samples, 64-bit floats in order of time
 //   KIND       a row a record: id, run, stream, number, started_ns, received_ns,
 //              then the kind's columns; names as ids, enumerations as numbers
 //
@@ -43,7 +54,7 @@ struct sqlite3;
 struct sqlite3_str;
 
 enum {
-    SCHEMA_VERSION = 3,
+    SCHEMA_VERSION = 4,
     SCHEMA_APPLICATION_ID = 0x49667374, // "Ifst"
     SCHEMA_RANGE_STORED = 0,            // range.state
     SCHEMA_RANGE_DROPPED = 1,

@@ -23,16 +23,31 @@ static char *pack_query_text(struct arena *arena, const char *text, size_t size_
                            (struct wire_bytes){.size = strnlen(text, size_max), .bytes = text});
 }
 
+// NULL where there is no memory.
+static Inferstat__Filter *pack_filter(struct arena *arena, const struct query_filter *from)
+{
+    size_t one = 1;
+    Inferstat__Filter *to = arena_array(arena, &one, sizeof *to);
+    if (!to)
+        return NULL;
+    inferstat__filter__init(to);
+    for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++) {
+        char *text = pack_query_text(arena, from->by[i], QUERY_TEXT_SIZE);
+        memcpy((char *)to + filter_texts[i], &text, sizeof text);
+    }
+    to->since_ns = from->since_ns;
+    to->until_ns = from->until_ns;
+    return to;
+}
+
 Inferstat__Query *codec_pack_query(struct arena *arena, const struct message_query *query)
 {
     const struct query *from = &query->query;
     size_t one = 1;
     Inferstat__Query *to = arena_array(arena, &one, sizeof *to);
-    Inferstat__Filter *filter = arena_array(arena, &one, sizeof *filter);
-    if (!filter)
+    if (!to)
         return NULL;
     inferstat__query__init(to);
-    inferstat__filter__init(filter);
     to->id = query->id;
     to->protocol = query->protocol;
     to->kind = (Inferstat__QueryKind)from->kind;
@@ -43,13 +58,7 @@ Inferstat__Query *codec_pack_query(struct arena *arena, const struct message_que
     to->group_by = arena_array(arena, &to->n_group_by, sizeof *to->group_by);
     for (size_t i = 0; i < to->n_group_by; i++)
         to->group_by[i] = (uint32_t)from->group_by[i];
-    to->filter = filter;
-    for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++) {
-        char *text = pack_query_text(arena, from->filter.by[i], QUERY_TEXT_SIZE);
-        memcpy((char *)filter + filter_texts[i], &text, sizeof text);
-    }
-    filter->since_ns = from->filter.since_ns;
-    filter->until_ns = from->filter.until_ns;
+    to->filter = pack_filter(arena, &from->filter);
     to->limit = from->limit;
     to->oldest_first = from->oldest_first;
     to->cursor = from->cursor;
@@ -57,6 +66,14 @@ Inferstat__Query *codec_pack_query(struct arena *arena, const struct message_que
     to->roles = from->key_roles;
     to->name = pack_query_text(arena, from->key_name, QUERY_KEY_SIZE);
     to->replaces = pack_query_text(arena, from->key_replaces, QUERY_KEY_SIZE);
+    to->step_ns = from->step_ns;
+    to->slo = pack_query_text(arena, from->slo, QUERY_TEXT_SIZE);
+    to->baseline = pack_query_text(arena, from->baseline[0], QUERY_KEY_SIZE);
+    to->other_baseline = pack_query_text(arena, from->baseline[1], QUERY_KEY_SIZE);
+    to->other = from->kind == QUERY_COMPARE ? pack_filter(arena, &from->other) : NULL;
+    to->force = from->force;
+    to->bundle = from->bundle;
+    to->path = pack_query_text(arena, from->path, QUERY_PATH_SIZE);
     return to;
 }
 
@@ -121,6 +138,15 @@ enum status codec_read_query(struct message_query *query, const Inferstat__Query
     to->key_roles = from->roles;
     read_query_text(to->key_name, QUERY_KEY_SIZE, from->name);
     read_query_text(to->key_replaces, QUERY_KEY_SIZE, from->replaces);
+    to->step_ns = from->step_ns;
+    read_query_text(to->slo, QUERY_TEXT_SIZE, from->slo);
+    read_query_text(to->baseline[0], QUERY_KEY_SIZE, from->baseline);
+    read_query_text(to->baseline[1], QUERY_KEY_SIZE, from->other_baseline);
+    if (from->other)
+        read_filter(&to->other, from->other);
+    to->force = from->force;
+    to->bundle = from->bundle;
+    read_query_text(to->path, QUERY_PATH_SIZE, from->path);
     return STATUS_OK;
 }
 

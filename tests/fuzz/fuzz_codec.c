@@ -281,6 +281,15 @@ static void make_query(struct input *input, struct message_query *query)
     fill_text(input, query->query.key_name);
     fill_text(input, query->query.key_replaces);
     query->query.key_roles = (uint32_t)number(input);
+    query->query.step_ns = (int64_t)number(input);
+    fill_text(input, query->query.slo);
+    fill_text(input, query->query.baseline[0]);
+    fill_text(input, query->query.baseline[1]);
+    fill_text(input, query->query.path);
+    if (query->query.kind == QUERY_COMPARE)
+        fill_text(input, query->query.other.by[QUERY_BY_HOST]);
+    query->query.force = below(input, 2);
+    query->query.bundle = below(input, 2);
 }
 
 static struct result *make_result(struct input *input)
