@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "common/sys/clock.h"
 #include "tests/support/folder.h"
 
 static const char *program_name = "bench";
@@ -169,16 +170,32 @@ double bench_process_seconds(pid_t process, double *busiest)
     return all;
 }
 
-uint16_t bench_free_port(void)
+static bool is_free(uint16_t port)
 {
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t size = sizeof address;
+    const struct sockaddr_in address = {
+        .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK), .sin_port = htons(port)};
     const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd < 0 || bind(fd, (const struct sockaddr *)&address, size) != 0 ||
-        getsockname(fd, (struct sockaddr *)&address, &size) != 0)
-        bench_die("loopback", "no port");
+    if (fd < 0)
+        bench_die("loopback", "no socket");
+    const bool free = bind(fd, (const struct sockaddr *)&address, sizeof address) == 0;
     (void)close(fd);
-    return ntohs(address.sin_port);
+    return free;
+}
+
+uint16_t bench_free_ports(unsigned count)
+{
+    enum { FIRST = 10000, RANGE = 22000, TRIES = 1000 };
+    // Two benches that start at once look at different places.
+    uint64_t place = (uint64_t)getpid() * 7919 + clock_monotonic_ns() / 1000;
+    for (unsigned i = 0; i < TRIES; i++, place += 7919) {
+        const unsigned first = FIRST + (unsigned)(place % RANGE);
+        unsigned free = 0;
+        while (free < count && is_free((uint16_t)(first + free)))
+            free++;
+        if (free == count)
+            return (uint16_t)first;
+    }
+    bench_die("loopback", "no free ports");
 }
 
 // ---- Beginning and end ------------------------------------------------------------------

@@ -40,8 +40,9 @@ double bench_thread_seconds(pid_t process, pid_t thread);
 // That of all threads of a process; `*busiest` gets that of the one with the most.
 double bench_process_seconds(pid_t process, double *busiest);
 
-// A TCP port of loopback that nobody listens on now.
-uint16_t bench_free_port(void);
+// The first of `count` TCP ports in a row of loopback that nobody has now, away from
+// those that the system gives outgoing connections.
+uint16_t bench_free_ports(unsigned count);
 
 // Ends the program with "PROGRAM: what: why"; bench_open sets its name, makes the
 // folder that all files of the bench lie in, and removes it at the program's end.

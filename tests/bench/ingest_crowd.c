@@ -204,7 +204,7 @@ static void start_daemon(struct crowd_run *run, const struct load *load)
     (void)folder_path(list, load->folder, "keys");
     if (run->sealed) {
         make_keys(run, key, list);
-        (void)snprintf(run->address, sizeof run->address, "tcp://127.0.0.1:%u", bench_free_port());
+        (void)snprintf(run->address, sizeof run->address, "tcp://127.0.0.1:%u", bench_free_ports(4));
         (void)snprintf(run->endpoint, sizeof run->endpoint, "%s", run->address);
     } else {
         (void)snprintf(run->address, sizeof run->address, "ipc://%s", load->folder);

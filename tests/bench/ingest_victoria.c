@@ -145,7 +145,7 @@ static void start_program(struct victoria *victoria, const struct load *load)
     const struct timespec moment = {.tv_nsec = 20000000};
     const uint64_t deadline = clock_monotonic_ns() + READY_S * UINT64_C(1000000000);
     (void)folder_path(victoria->folder, load->folder, "victoria");
-    victoria->port = bench_free_port();
+    victoria->port = bench_free_ports(1);
     victoria->pid = fork();
     if (victoria->pid == 0)
         run_program(victoria);
