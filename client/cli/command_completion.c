@@ -45,7 +45,7 @@ static void write_words(FILE *out, const struct cli_command *command)
 static bool is_file(enum cli_option option)
 {
     return option == OPTION_DB || option == OPTION_OUTPUT || option == OPTION_KEY ||
-           option == OPTION_SERVER_KEY || option == OPTION_REPLACES;
+           option == OPTION_SERVER_KEY || option == OPTION_REPLACES || option == OPTION_BUNDLE;
 }
 
 // ---- bash (zsh reads the same through bashcompinit) --------------------------------

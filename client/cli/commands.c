@@ -41,7 +41,8 @@ static const struct cli_command commands[] = {
         .details = "METRIC is a name from \"inferstat metrics\", such as ttft_ns or "
                    "load.duration_ns.\nRates have two averages: mean (of the requests) and "
                    "total/total (all tokens / all time).",
-        .options = SOURCE | FILTERS | ROWS | OPTION_BIT(BY) | OPTION_BIT(LIMIT),
+        .options = SOURCE | FILTERS | ROWS | OPTION_BIT(BY) | OPTION_BIT(LIMIT) | OPTION_BIT(STEP) |
+                   OPTION_BIT(SLO),
         .arguments_min = 1,
         .arguments_max = 1,
         .run = command_average,
@@ -119,8 +120,8 @@ static const struct cli_command commands[] = {
         .arguments = "[KIND]...",
         .summary = "all records, oldest first, as CSV, JSON or JSON Lines",
         .details = "Without KIND every kind is written, one after the other; a CSV holds one.",
-        .options =
-            SOURCE | FILTERS | ROWS | OPTION_BIT(FORMAT) | OPTION_BIT(OUTPUT) | OPTION_BIT(LIMIT),
+        .options = SOURCE | FILTERS | ROWS | OPTION_BIT(FORMAT) | OPTION_BIT(OUTPUT) |
+                   OPTION_BIT(LIMIT) | OPTION_BIT(QUERY) | OPTION_BIT(BUNDLE),
         .arguments_max = CLI_ARGUMENTS_MAX,
         .run = command_export,
     },

@@ -158,13 +158,38 @@ static enum status take_period(uint64_t *out, const char *value, const char *wha
     return STATUS_OK;
 }
 
-static enum status take_limit(struct cli_options *options, const char *value, const char *what,
+static enum status take_step(struct cli_options *options, const char *value, const char *what,
+                             struct error *err)
+{
+    uint64_t step_ns = 0;
+    enum status status = take_period(&step_ns, value, what, err);
+    if (status == STATUS_OK)
+        options->step_ns = (int64_t)step_ns;
+    return status;
+}
+
+static enum status take_count(uint32_t *out, const char *value, int64_t least, const char *what,
                               struct error *err)
 {
-    int64_t limit;
-    enum status status = parse_int(&limit, value, 0, UINT32_MAX, what, err);
+    int64_t count;
+    enum status status = parse_int(&count, value, least, UINT32_MAX, what, err);
     if (status == STATUS_OK)
-        options->limit = (uint32_t)limit;
+        *out = (uint32_t)count;
+    return status;
+}
+
+// Reads "3%" and "0.03".
+static enum status take_ratio(double *out, const char *value, const char *what, struct error *err)
+{
+    char text[32];
+    const size_t size = strlen(value);
+    const bool percent = size > 0 && value[size - 1] == '%';
+    if (size >= sizeof text)
+        return error_set(err, STATUS_INVALID, "%s: \"%.40s\" is not a ratio", what, value);
+    (void)snprintf(text, sizeof text, "%.*s", (int)(percent ? size - 1 : size), value);
+    enum status status = parse_real(out, text, 0, percent ? 100 : 1, what, err);
+    if (status == STATUS_OK && percent)
+        *out /= 100;
     return status;
 }
 
@@ -208,7 +233,25 @@ static enum status take_value(struct cli_options *options, enum cli_option optio
     case OPTION_INTERVAL:
         return take_period(&options->interval_ns, value, what, err);
     case OPTION_LIMIT:
-        return take_limit(options, value, what, err);
+        return take_count(&options->limit, value, 0, what, err);
+    case OPTION_STEP:
+        return take_step(options, value, what, err);
+    case OPTION_SLO:
+        options->slo = value;
+        return STATUS_OK;
+    case OPTION_SLOWEST:
+        return take_count(&options->slowest, value, 1, what, err);
+    case OPTION_AGAINST:
+        options->against = value;
+        return STATUS_OK;
+    case OPTION_MARGIN:
+        return take_ratio(&options->margin, value, what, err);
+    case OPTION_BUNDLE:
+        options->bundle = value;
+        return STATUS_OK;
+    case OPTION_QUERY:
+        options->query = value;
+        return STATUS_OK;
     case OPTION_SINCE:
         return when_parse(&options->filter.since_ns, value, now_ns, false, what, err);
     case OPTION_UNTIL:
@@ -230,6 +273,9 @@ static enum status take_value(struct cli_options *options, enum cli_option optio
     case OPTION_CSV:
         options->format = FORMAT_CSV;
         return STATUS_OK;
+    case OPTION_AVERAGE:
+    case OPTION_COMPARE:
+    case OPTION_MARKDOWN:
     case OPTION_LINE:
     case OPTION_COLUMNS:
     case OPTION_YES:

@@ -36,6 +36,16 @@
       "unix seconds")                                                                              \
     X(UNTIL, "until", 0, "WHEN", "started before WHEN")                                            \
     X(BY, "by", 0, "LIST", "group by model, host, device, run, operation, stage (comma between)")  \
+    X(STEP, "step", 0, "TIME", "a row for each step of TIME (1m, 1h, ...) instead of one for all") \
+    X(SLO, "slo", 0, "LIST", "objectives of a good answer, such as ttft=200ms,tpot=30ms")          \
+    X(SLOWEST, "slowest", 0, "N", "the N slowest, and where their time went")                      \
+    X(AVERAGE, "average", 0, NULL, "averaged by model, cold and warm apart")                       \
+    X(COMPARE, "compare", 0, NULL, "two side by side")                                             \
+    X(AGAINST, "against", 0, "NAME", "compare with the baseline NAME")                             \
+    X(MARGIN, "margin", 0, "RATIO", "differences below RATIO (3% or 0.03) count as none")          \
+    X(MARKDOWN, "markdown", 0, NULL, "print Markdown, for a page or a pull request")               \
+    X(BUNDLE, "bundle", 0, "FILE", "write a store of its own with what the filters cover")         \
+    X(QUERY, "query", 0, "TEXT", "what the query TEXT, or the one of that name, answers")          \
     X(LINE, "line", 0, NULL, "one short line, for a status bar")                                   \
     X(COLUMNS, "columns", 0, NULL, "list the columns of every kind of record, as on the wire")     \
     X(FORMAT, "format", 0, "FORMAT", "csv, json or jsonl (default jsonl)")                         \
@@ -65,7 +75,7 @@ enum cli_option {
 // A set of options: bit i is option i.
 #define OPTION_BIT(name) (UINT64_C(1) << OPTION_##name)
 
-_Static_assert(OPTION_COUNT <= 64, "a set of options is 64 bits");
+_Static_assert(OPTION_COUNT < 64, "a set of options is 64 bits");
 
 struct option_info {
     const char *name;     // without dashes
@@ -91,6 +101,13 @@ struct cli_options {
     struct query_filter filter;
     enum query_dimension group_by[QUERY_DIMENSION_COUNT];
     unsigned group_count;
+    int64_t step_ns;        // 0: none
+    const char *slo;        // NULL: none; as it was given
+    uint32_t slowest;       // where OPTION_SLOWEST is given
+    const char *against;    // NULL: none
+    double margin;          // where OPTION_MARGIN is given: 0.03 is 3 %
+    const char *bundle;     // NULL: none
+    const char *query;      // NULL: none
     enum cli_format format; // of --json, --csv and --format
     const char *output;
     struct trust_options trust;
