@@ -1,7 +1,7 @@
 inferstat_unit_test(test_rollup LINK inferstat_store)
 inferstat_unit_test(test_store_schema LINK inferstat_store inferstat_test_folder)
 target_compile_definitions(test_store_schema PRIVATE
-  STORE_VERSION_2="${CMAKE_CURRENT_SOURCE_DIR}/store_version_2.sql")
+  STORE_VERSION="${CMAKE_CURRENT_SOURCE_DIR}/store_version_")
 inferstat_unit_test(test_store_lock LINK inferstat_store inferstat_test_folder)
 inferstat_unit_test(test_store_checkpoint LINK inferstat_store inferstat_test_folder)
 inferstat_unit_test(test_store_query LINK inferstat_store inferstat_test_folder)

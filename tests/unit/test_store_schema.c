@@ -293,7 +293,9 @@ static void test_steps_run_once_and_in_order(void **state)
     // A second time there is nothing to do: add_table would fail.
     assert_int_equal(schema_apply(db, path, steps, 2, &err), STATUS_OK);
     database_close(db);
-    expect_refused(STATUS_TOO_NEW, "version 4");
+    char newer[32];
+    (void)snprintf(newer, sizeof newer, "version %d", SCHEMA_VERSION + 1);
+    expect_refused(STATUS_TOO_NEW, newer);
 }
 
 static void read_text(char *out, size_t size, const char *name)
@@ -306,52 +308,144 @@ static void read_text(char *out, size_t size, const char *name)
     assert_int_equal(fclose(file), 0);
 }
 
-// A file that a collector of version 2 made keeps all it had, and has what came
-// since.
-static void test_a_store_of_version_2(void **state)
+struct expectation {
+    const char *sql;
+    int64_t expected;
+};
+
+static void expect_all(sqlite3 *db, const struct expectation *list, size_t count)
 {
-    (void)state;
+    for (size_t i = 0; i < count && list[i].sql; i++)
+        if (integer(db, list[i].sql) != list[i].expected)
+            fail_msg("%s: not %lld", list[i].sql, (long long)list[i].expected);
+}
+
+// What every older file had, and has still.
+static const struct expectation kept[] = {
+    {"PRAGMA user_version", SCHEMA_VERSION},
+    {"PRAGMA auto_vacuum", 2},
+    {"SELECT value = '00000000-1111-4222-8333-444444444444' FROM meta WHERE key = 'store'", 1},
+    {"SELECT count(*) FROM meta WHERE key = 'undecodable'", 0},
+    {"SELECT count FROM refusal WHERE reason = 'undecodable'", 4},
+    {"SELECT count(*) FROM run", 2},
+    {"SELECT count(*) FROM v_operation WHERE host = 'host-a' AND operation = 'tokenise'", 3},
+    {"SELECT last FROM v_range WHERE state = 'dropped' AND reason = 'refused'", 5},
+    {"SELECT unnumbered FROM v_stream WHERE host = 'host-a' AND produced = 5", 7},
+    {"SELECT count(*) FROM v_ledger WHERE balanced", 1},
+    {"SELECT count(*) FROM run INDEXED BY run_owner WHERE \"end\" IN (0, 3)", 1},
+    {"SELECT cleared FROM ledger WHERE run = 1", 1},
+    {"SELECT count(*) FROM series", 0},
+    {"SELECT count(*) FROM rollup", 0},
+    {"SELECT coalesce(max(watermark), 0) FROM rollup_state", 0}, // all are still to be counted
+    {"SELECT count(*) FROM rollup_gap", 0},
+    {"SELECT count(*) FROM expiry", 0},
+    {"SELECT count(*) FROM baseline", 0},
+    {"SELECT count(*) FROM baseline_sample", 0},
+};
+
+// What came with version 3, where the file is older.
+#define BEFORE_OWNERS                                                                              \
+    {"SELECT count(*) FROM refusal WHERE last_ns = 0", 1}, {"SELECT count(*) FROM refusal", 1},    \
+        {"SELECT count(key) FROM run", 0},                                                         \
+        {"SELECT count(activity) + count(activity_since_ns) FROM stream", 0},                      \
+        {"SELECT count(*) FROM ledger WHERE gone_sum IS NULL AND run = 1", 1},                     \
+        {"SELECT count(*) FROM ledger WHERE gone_sum IS NULL", 1},                                 \
+    {                                                                                              \
+        "SELECT value FROM meta WHERE key = '" SCHEMA_NO_FINGERPRINTS "'", 2                       \
+    }
+
+enum { EXPECTATIONS_MAX = 8 };
+static const struct {
+    const char *dump, *version;
+    struct expectation own[EXPECTATIONS_MAX];
+} older[] = {
+    {STORE_VERSION "1.sql", "version 1,", {BEFORE_OWNERS}},
+    {STORE_VERSION "2.sql", "version 2,", {BEFORE_OWNERS}},
+    {STORE_VERSION "3.sql",
+     "version 3,",
+     {{"SELECT count FROM refusal WHERE reason = 'names'", 2},
+      {"SELECT pid FROM v_run WHERE key = 'K'", 42},
+      {"SELECT activity = 'decode' FROM v_stream WHERE activity_since_ns > 0", 1},
+      {"SELECT gone_sum = fingerprint(0, 3) FROM ledger WHERE run = 1", 1},
+      {"SELECT count(*) FROM ledger WHERE gone_sum IS NULL", 0},
+      {"SELECT count(*) FROM meta WHERE key = '" SCHEMA_NO_FINGERPRINTS "'", 0}}},
+};
+
+// Every table, view and index with its columns.
+static char *shape(sqlite3 *db)
+{
+    sqlite3_stmt *stmt = NULL;
+    static const char sql[] =
+        "SELECT group_concat(line, char(10)) FROM (SELECT m.type || ' ' || m.name || ' ' ||"
+        " coalesce((SELECT group_concat(c, ', ') FROM (SELECT p.name || ' ' || p.type AS c FROM"
+        " pragma_table_info(m.name) p ORDER BY c)), '') AS line FROM sqlite_schema m"
+        " ORDER BY m.type, m.name)";
+    assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &stmt, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
+    char *text = strdup((const char *)sqlite3_column_text(stmt, 0));
+    assert_non_null(text);
+    (void)sqlite3_finalize(stmt);
+    return text;
+}
+
+// The audit finds nothing wrong.
+static void expect_sound(void)
+{
+    struct error err = {0};
+    struct store *store = NULL;
+    struct result *result = NULL;
+    const struct query query = {.kind = QUERY_AUDIT};
+    if (store_open(&store, path, &err) != STATUS_OK ||
+        store_query(store, &query, &result, &err) != STATUS_OK)
+        fail_msg("%s", err.text);
+    assert_int_equal(result_row_count(result), 2);
+    for (size_t row = 0; row < 2; row++)
+        assert_int_equal(result_cell(result, row, (unsigned)result_find(result, "finding")).type,
+                         VALUE_NULL);
+    result_free(result);
+    store_close(store);
+}
+
+static void migrate_older(const char *dump, const char *version, const struct expectation *own,
+                          const char *expected_shape)
+{
     static char sql[65536];
-    read_text(sql, sizeof sql, STORE_VERSION_2);
+    read_text(sql, sizeof sql, dump);
     change_store(sql);
-    expect_refused(STATUS_UNSUPPORTED, "version 2");
+    expect_refused(STATUS_UNSUPPORTED, version);
     sqlite3 *db = new_store();
-    static const struct {
-        const char *sql;
-        int64_t expected;
-    } cases[] = {
-        {"PRAGMA user_version", 3},
-        {"SELECT value = '00000000-1111-4222-8333-444444444444' FROM meta WHERE key = 'store'", 1},
-        {"SELECT count(*) FROM meta WHERE key = 'undecodable'", 0},
-        {"SELECT count FROM refusal WHERE reason = 'undecodable' AND last_ns = 0", 4},
-        {"SELECT count(*) FROM refusal", 1},
-        {"SELECT count(*) + count(key) FROM run", 2},
-        {"SELECT count(*) + count(activity) + count(activity_since_ns) FROM stream", 2},
-        {"SELECT count(*) FROM v_operation WHERE host = 'host-a' AND operation = 'tokenise'", 3},
-        {"SELECT count(*) FROM v_run WHERE key IS NULL", 2},
-        {"SELECT last FROM v_range WHERE state = 'dropped' AND reason = 'refused'", 5},
-        {"SELECT unnumbered FROM v_stream WHERE host = 'host-a' AND produced = 5", 7},
-        {"SELECT count(*) FROM v_ledger WHERE balanced", 1},
-        {"SELECT count(*) FROM run INDEXED BY run_owner WHERE key IS NULL AND \"end\" IN (0, 3)",
-         1},
-        {"SELECT count(*) FROM ledger WHERE gone_sum IS NULL AND run = 1 AND cleared = 1", 1},
-        {"SELECT count(*) FROM ledger WHERE gone_sum IS NULL", 1},
-        {"SELECT value FROM meta WHERE key = '" SCHEMA_NO_FINGERPRINTS "'", 2},
-        {"PRAGMA auto_vacuum", 2},
-    };
-    for (size_t i = 0; i < COUNT_OF(cases); i++)
-        if (integer(db, cases[i].sql) != cases[i].expected)
-            fail_msg("%s: not %lld", cases[i].sql, (long long)cases[i].expected);
+    expect_all(db, kept, COUNT_OF(kept));
+    expect_all(db, own, EXPECTATIONS_MAX);
+    char *text = shape(db);
+    assert_string_equal(text, expected_shape);
+    free(text);
+    database_close(db);
+    expect_sound();
+    db = new_store(); // once: it is a store of today
+    expect_all(db, own, EXPECTATIONS_MAX);
     assert_int_equal(database_exec(db,
-                                   "UPDATE run SET key = 'K' WHERE run = 2;"
-                                   "UPDATE stream SET activity = 'decode', activity_since_ns = 9",
+                                   "UPDATE run SET key = 'L' WHERE run = 2;"
+                                   "UPDATE stream SET activity = 'idle', activity_since_ns = 9",
                                    NULL),
                      STATUS_OK);
-    assert_int_equal(integer(db, "SELECT pid FROM v_run WHERE key = 'K'"), 42);
+    assert_int_equal(integer(db, "SELECT pid FROM v_run WHERE key = 'L'"), 42);
     database_close(db);
-    db = new_store(); // once: it is a store of today
-    assert_int_equal(integer(db, "SELECT count FROM refusal"), 4);
+    assert_int_equal(unlink(path), 0);
+}
+
+// Files that collectors of all older versions made keep all they had, and have what
+// came since: they are like one made today.
+static void test_stores_of_all_older_versions(void **state)
+{
+    (void)state;
+    assert_int_equal(COUNT_OF(older), SCHEMA_VERSION - 1);
+    sqlite3 *db = new_store();
+    char *today = shape(db);
     database_close(db);
+    assert_int_equal(unlink(path), 0);
+    for (size_t i = 0; i < COUNT_OF(older); i++)
+        migrate_older(older[i].dump, older[i].version, older[i].own, today);
+    free(today);
 }
 
 // A file of version 1 gets the views of today.
@@ -423,7 +517,7 @@ int main(void)
         TEST(test_read_only_ground),
         TEST(test_awkward_names),
         TEST(test_steps_run_once_and_in_order),
-        TEST(test_a_store_of_version_2),
+        TEST(test_stores_of_all_older_versions),
         TEST(test_an_older_store_gets_todays_views),
         TEST(test_a_failing_step_leaves_the_store_alone),
         TEST(test_missing_columns_are_added),
