@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "client/cli/when.h"
+#include "common/sys/when.h"
 #include "common/core/parse.h"
 
 // Filters are options of the same names, in the same order, as the dimensions.

@@ -1,5 +1,4 @@
 inferstat_unit_test(test_writers LINK inferstat_cli)
-inferstat_unit_test(test_cli_when LINK inferstat_cli)
 inferstat_unit_test(test_cli_options LINK inferstat_cli)
 inferstat_unit_test(test_cli_commands LINK inferstat_cli)
 inferstat_unit_test(test_remote LINK inferstat_remote inferstat_wire)

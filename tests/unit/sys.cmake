@@ -1,1 +1,2 @@
 inferstat_unit_test(test_sys LINK inferstat_sys)
+inferstat_unit_test(test_when LINK inferstat_sys)

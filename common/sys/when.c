@@ -1,4 +1,4 @@
-#include "client/cli/when.h"
+#include "common/sys/when.h"
 
 #include <ctype.h>
 #include <string.h>
@@ -6,7 +6,7 @@
 
 #include "common/core/parse.h"
 
-enum { YEAR_FIRST = 1970, YEAR_LAST = 2200 };
+enum { YEAR_FIRST = 1970, YEAR_LAST = 2261 };
 
 static const int64_t second_ns = INT64_C(1000000000);
 

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "client/cli/when.h"
+#include "common/sys/when.h"
 
 #define S INT64_C(1000000000)
 

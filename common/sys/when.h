@@ -1,6 +1,6 @@
 // Points in time as people write them.  Pure but for the zone in TZ.
-#ifndef INFERSTAT_CLIENT_CLI_WHEN_H
-#define INFERSTAT_CLIENT_CLI_WHEN_H
+#ifndef INFERSTAT_SYS_WHEN_H
+#define INFERSTAT_SYS_WHEN_H
 
 #include <stdbool.h>
 #include <stdint.h>
