@@ -291,6 +291,24 @@ size_t sketch_encode(const struct sketch *sketch, void *out, size_t size, uint32
     return head_size + positive_size + negative_size;
 }
 
+size_t sketch_encode_whole(const struct sketch *sketch, void *out, size_t size)
+{
+    unsigned char *bytes = out;
+    if (sketch->starved || size < 1 + LEB128_MAX)
+        return 0;
+    bytes[0] = ENCODING_VERSION;
+    size_t used = 1 + put_number(bytes + 1, sketch->zeros);
+    const struct side *const sides[] = {&sketch->positive, &sketch->negative};
+    for (size_t i = 0; i < 2; i++) {
+        uint32_t from = 0;
+        const size_t part = put_side(bytes + used, size - used, sides[i], &from);
+        if (part == 0 || from != SKETCH_BUCKETS)
+            return 0;
+        used += part;
+    }
+    return used;
+}
+
 struct cursor {
     const unsigned char *at, *end;
 };

@@ -104,6 +104,10 @@ bool sketch_quantile(const struct sketch *sketch, double q, double *value);
 // Returns the bytes used, 0 when nothing fits or not all could be counted.
 size_t sketch_encode(const struct sketch *sketch, void *out, size_t size, uint32_t *next);
 
+// Encodes all of the sketch.  Returns the bytes used, 0 when it does not fit or not all
+// could be counted.
+size_t sketch_encode_whole(const struct sketch *sketch, void *out, size_t size);
+
 // Adds an encoded sketch.  STATUS_NOMEM when not all could be counted.  STATUS_CORRUPT, with
 // `sketch` unchanged, for bytes that are no sketch.
 MUST_CHECK enum status sketch_decode(struct sketch *sketch, const void *bytes, size_t size);

@@ -1,0 +1,295 @@
+// A rollup's row and the numbers it stands for: there and back, merged, damaged.
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <sqlite3.h>
+
+#include "common/store/cell.h"
+#include "tests/support/test.h"
+
+__extension__ typedef __int128 wide;
+
+static sqlite3 *db;
+static sqlite3_stmt *insert, *row;
+
+static int set_up(void **state)
+{
+    (void)state;
+    static const char table[] = "CREATE TABLE cell(count INTEGER NOT NULL, sum NOT NULL, carry"
+                                " INTEGER NOT NULL, min NOT NULL, max NOT NULL, numerator REAL,"
+                                " denominator REAL, sketch BLOB)";
+    if (sqlite3_open(":memory:", &db) != SQLITE_OK ||
+        sqlite3_exec(db, table, NULL, NULL, NULL) != SQLITE_OK ||
+        sqlite3_prepare_v2(db, "INSERT INTO cell VALUES(?, ?, ?, ?, ?, ?, ?, ?)", -1, &insert,
+                           NULL) != SQLITE_OK ||
+        sqlite3_prepare_v2(db, "SELECT " CELL_COLUMNS " FROM cell", -1, &row, NULL) != SQLITE_OK)
+        return -1;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    (void)sqlite3_finalize(insert);
+    (void)sqlite3_finalize(row);
+    (void)sqlite3_close(db);
+    return 0;
+}
+
+static void exec(const char *sql)
+{
+    if (sqlite3_exec(db, sql, NULL, NULL, NULL) != SQLITE_OK)
+        fail_msg("%s: %s", sql, sqlite3_errmsg(db));
+}
+
+static struct ratio new_ratio(void)
+{
+    struct ratio ratio = {0};
+    assert_int_equal(aggregate_want_quantiles(&ratio.values, NULL), STATUS_OK);
+    return ratio;
+}
+
+static void write_cell(const struct ratio *ratio, bool derived)
+{
+    struct error err = {0};
+    (void)sqlite3_reset(insert);
+    assert_int_equal(cell_bind(insert, 1, ratio, derived, &err), STATUS_OK);
+    assert_int_equal(sqlite3_step(insert), SQLITE_DONE);
+}
+
+// All rows of the table, merged.
+static enum status read_cells(struct ratio *into, struct error *err)
+{
+    enum status status = STATUS_OK;
+    (void)sqlite3_reset(row);
+    while (status == STATUS_OK && sqlite3_step(row) == SQLITE_ROW)
+        status = cell_add(into, row, 0, err);
+    (void)sqlite3_reset(row);
+    return status;
+}
+
+static void assert_same_sketch(const struct sketch *a, const struct sketch *b)
+{
+    static unsigned char left[1 << 18], right[1 << 18];
+    const size_t size = sketch_encode_whole(a, left, sizeof left);
+    assert_true(size > 0);
+    assert_int_equal(sketch_encode_whole(b, right, sizeof right), size);
+    assert_memory_equal(left, right, size);
+}
+
+static bool is_near(double a, double b)
+{
+    return fabs(a - b) <= 1e-12 * fmax(fabs(a), fabs(b));
+}
+
+static void assert_same(const struct ratio *a, const struct ratio *b)
+{
+    assert_int_equal(a->values.count, b->values.count);
+    assert_int_equal(a->values.has_reals, b->values.has_reals);
+    assert_true(a->values.integers == b->values.integers);
+    assert_true(is_near(real_sum_total(&a->values.reals), real_sum_total(&b->values.reals)));
+    assert_true(is_near(real_sum_total(&a->numerator), real_sum_total(&b->numerator)));
+    assert_true(is_near(real_sum_total(&a->denominator), real_sum_total(&b->denominator)));
+    assert_true(a->values.min <= b->values.min && a->values.min >= b->values.min);
+    assert_true(a->values.max <= b->values.max && a->values.max >= b->values.max);
+    if (!a->values.has_reals) {
+        assert_int_equal(a->values.min_integer, b->values.min_integer);
+        assert_int_equal(a->values.max_integer, b->values.max_integer);
+    }
+    assert_same_sketch(a->values.sketch, b->values.sketch);
+}
+
+static int64_t any_integer(uint64_t *seed)
+{
+    static const int64_t edges[] = {0, 1, -1, INT64_MAX, INT64_MIN, INT64_MIN + 1, 1 << 20, 42};
+    const uint64_t pick = test_random(seed);
+    if (pick % 4 == 0)
+        return edges[pick / 4 % COUNT_OF(edges)];
+    return (int64_t)(test_random(seed)) >> (pick / 4 % 64);
+}
+
+static void add_any(struct ratio *ratio, unsigned what, uint64_t *seed)
+{
+    const double real = (double)any_integer(seed) / 1024;
+    if (what == 0)
+        aggregate_add_int(&ratio->values, any_integer(seed));
+    else if (what == 1)
+        aggregate_add_real(&ratio->values, fabs(real));
+    else
+        ratio_add(ratio, fabs(real), (double)(1 + test_random(seed) % 1000));
+}
+
+static void cells_are_what_was_added_however_it_was_cut(void **state)
+{
+    (void)state;
+    uint64_t seed = 7;
+    for (unsigned round = 0; round < 300; round++) {
+        const unsigned what = round % 3;
+        struct ratio whole = new_ratio(), merged = new_ratio(), read = new_ratio();
+        exec("DELETE FROM cell");
+        const uint64_t parts = 1 + test_random(&seed) % 4;
+        for (uint64_t part = 0; part < parts; part++) {
+            struct ratio one = new_ratio();
+            const uint64_t count = 1 + test_random(&seed) % (round % 5 ? 40 : 2);
+            for (uint64_t i = 0; i < count; i++) {
+                uint64_t twice = seed;
+                add_any(&whole, what, &twice);
+                add_any(&one, what, &seed);
+            }
+            write_cell(&one, what == 2);
+            ratio_merge(&merged, &one);
+            aggregate_deinit(&one.values);
+        }
+        struct error err = {0};
+        assert_int_equal(read_cells(&read, &err), STATUS_OK);
+        assert_same(&merged, &whole);
+        assert_same(&read, &whole);
+        aggregate_deinit(&whole.values);
+        aggregate_deinit(&merged.values);
+        aggregate_deinit(&read.values);
+    }
+}
+
+static void sums_are_exact_beyond_64_bits(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t value;
+        uint64_t times;
+    } cases[] = {{INT64_MAX, 1}, {INT64_MAX, 5}, {INT64_MIN, 1}, {INT64_MIN, 7}, {-1, 3}, {0, 2}};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct ratio cell = new_ratio(), read = new_ratio();
+        struct error err = {0};
+        for (uint64_t n = 0; n < cases[i].times; n++)
+            aggregate_add_int(&cell.values, cases[i].value);
+        exec("DELETE FROM cell");
+        write_cell(&cell, false);
+        assert_int_equal(read_cells(&read, &err), STATUS_OK);
+        assert_true(read.values.integers == (wide)cases[i].value * (wide)cases[i].times);
+        assert_same(&read, &cell);
+        aggregate_deinit(&cell.values);
+        aggregate_deinit(&read.values);
+    }
+}
+
+static void one_value_needs_no_sketch(void **state)
+{
+    (void)state;
+    struct ratio cell = new_ratio();
+    aggregate_add_int(&cell.values, 77);
+    aggregate_add_int(&cell.values, 77);
+    exec("DELETE FROM cell");
+    write_cell(&cell, false);
+    exec("DELETE FROM cell WHERE sketch IS NOT NULL");
+    assert_int_equal(sqlite3_changes(db), 0);
+    aggregate_deinit(&cell.values);
+}
+
+static void sums_of_reals_are_never_nan(void **state)
+{
+    (void)state;
+    struct ratio cell = new_ratio(), read = new_ratio();
+    struct error err = {0};
+    for (unsigned i = 0; i < 4; i++)
+        aggregate_add_real(&cell.values, i < 2 ? 1.7e308 : -1.7e308);
+    exec("DELETE FROM cell");
+    write_cell(&cell, false);
+    assert_int_equal(read_cells(&read, &err), STATUS_OK);
+    assert_int_equal(read.values.count, 4);
+    aggregate_deinit(&cell.values);
+    aggregate_deinit(&read.values);
+}
+
+static void the_largest_sketch_fits(void **state)
+{
+    (void)state;
+    struct ratio cell = new_ratio(), read = new_ratio();
+    struct error err = {0};
+    for (uint32_t bucket = 0; bucket < SKETCH_BUCKETS; bucket++) {
+        const double value = sketch_bucket_value(bucket);
+        sketch_add(cell.values.sketch, value, UINT64_C(1) << 44);
+        sketch_add(cell.values.sketch, -value, UINT64_C(1) << 44);
+    }
+    cell.values.count = sketch_count(cell.values.sketch);
+    cell.values.has_reals = true;
+    cell.values.min = -sketch_bucket_value(SKETCH_BUCKETS - 1);
+    cell.values.max = sketch_bucket_value(SKETCH_BUCKETS - 1);
+    exec("DELETE FROM cell");
+    write_cell(&cell, false);
+    assert_int_equal(read_cells(&read, &err), STATUS_OK);
+    assert_same(&read, &cell);
+    aggregate_deinit(&cell.values);
+    aggregate_deinit(&read.values);
+}
+
+static void damaged_cells_are_said(void **state)
+{
+    (void)state;
+    static const char *const damages[] = {
+        "count = 0",
+        "count = -3",
+        "count = 'many'",
+        "count = 4",
+        "count = 9223372036854775807",
+        "sum = 'x'",
+        "sum = 6.0",
+        "sum = sum + 1000000",
+        "carry = 1",
+        "carry = 'x'",
+        "min = 9",
+        "min = x'00'",
+        "max = 2.5",
+        "max = 1",
+        "numerator = 'x'",
+        "numerator = 1.5",
+        "denominator = 1.0",
+        "sketch = NULL",
+        "sketch = 'text'",
+        "sketch = x''",
+        "sketch = x'02'",
+        "sketch = substr(sketch, 1, length(sketch) - 1)",
+        "sketch = x'01' || x'03' || substr(sketch, 3)",
+    };
+    for (size_t i = 0; i < COUNT_OF(damages); i++) {
+        struct ratio cell = new_ratio(), read = new_ratio();
+        struct error err = {0};
+        for (int64_t value = 1; value <= 3; value++)
+            aggregate_add_int(&cell.values, value);
+        exec("DELETE FROM cell");
+        write_cell(&cell, false);
+        char sql[128];
+        (void)snprintf(sql, sizeof sql, "UPDATE cell SET %s", damages[i]);
+        exec(sql);
+        if (read_cells(&read, &err) != STATUS_CORRUPT)
+            fail_msg("%s", sql);
+        assert_non_null(strstr(err.text, "damaged rollup"));
+        aggregate_deinit(&cell.values);
+        aggregate_deinit(&read.values);
+    }
+}
+
+static void counts_do_not_wrap(void **state)
+{
+    (void)state;
+    struct ratio read = {0};
+    struct error err = {0};
+    exec("DELETE FROM cell");
+    for (unsigned i = 0; i < 2; i++)
+        exec("INSERT INTO cell VALUES(9223372036854775807, 0, 0, 0, 0, NULL, NULL, NULL)");
+    assert_int_equal(read_cells(&read, &err), STATUS_CORRUPT);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(cells_are_what_was_added_however_it_was_cut),
+        cmocka_unit_test(sums_are_exact_beyond_64_bits),
+        cmocka_unit_test(one_value_needs_no_sketch),
+        cmocka_unit_test(sums_of_reals_are_never_nan),
+        cmocka_unit_test(the_largest_sketch_fits),
+        cmocka_unit_test(damaged_cells_are_said),
+        cmocka_unit_test(counts_do_not_wrap),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
