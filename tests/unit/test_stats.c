@@ -1,0 +1,250 @@
+#include "tests/support/test.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "common/core/stats.h"
+
+static const double infinite = HUGE_VAL;
+
+static void assert_near(double got, double wanted, double error)
+{
+    assert_true(fabs(got - wanted) <= error);
+}
+
+static double median(double *values, size_t count)
+{
+    stats_sort(values, count);
+    return stats_median(values, count);
+}
+
+static void medians(void **state)
+{
+    (void)state;
+    assert_true(isnan(stats_median(NULL, 0)));
+    assert_true(median((double[]){7}, 1) == 7);
+    assert_true(median((double[]){9, 1}, 2) == 5);
+    assert_true(median((double[]){9, 1, 2}, 3) == 2);
+    assert_true(median((double[]){-4, 9, 1, 2}, 4) == 1.5);
+    assert_true(median((double[]){1e308, 1.5e308}, 2) == 1.25e308);
+    assert_true(median((double[]){-HUGE_VAL, 3, HUGE_VAL}, 3) == 3);
+}
+
+static void spreads(void **state)
+{
+    (void)state;
+    assert_true(isnan(stats_spread(NULL, 0, 1)));
+    double same[] = {5, 5, 5, 5};
+    assert_true(stats_spread(same, 4, 5) == 0);
+    double row[] = {1, 2, 3, 4, 100}; // deviations 2 1 0 1 97
+    assert_near(stats_spread(row, 5, 3), 1.4826, 1e-4);
+    // Of normal values it is their deviation.
+    uint64_t seed = 7;
+    enum { COUNT = 20000 };
+    double *values = calloc(COUNT, sizeof *values);
+    assert_non_null(values);
+    for (size_t i = 0; i < COUNT; i++)
+        for (unsigned j = 0; j < 12; j++) // a sum of twelve has deviation 1
+            values[i] += (double)(test_random(&seed) >> 11) * 0x1p-53;
+    assert_near(stats_spread(values, COUNT, 6), 1, 0.03);
+    free(values);
+}
+
+static void scores(void **state)
+{
+    (void)state;
+    assert_true(stats_score(13, 10, 1, 0) == 3);
+    assert_true(stats_score(4, 10, 2, 0) == -3);
+    assert_true(stats_score(10.5, 10, 0.01, 0.5) == 1);
+    assert_true(stats_score(10, 10, 0, 0) == 0);
+    assert_true(stats_score(11, 10, 0, 0) == infinite);
+    assert_true(stats_score(9, 10, 0, 0) == -infinite);
+}
+
+static void directions(void **state)
+{
+    (void)state;
+    assert_int_equal(stats_direction("ttft_ns", UNIT_DURATION), STATS_LESS);
+    assert_int_equal(stats_direction("tokens_per_second", UNIT_TOKENS_PER_SECOND), STATS_MORE);
+    assert_int_equal(stats_direction("h2d_bytes_per_second", UNIT_BYTES_PER_SECOND), STATS_MORE);
+    assert_int_equal(stats_direction("energy_joules", UNIT_JOULES), STATS_LESS);
+    assert_int_equal(stats_direction("mbu_ratio", UNIT_RATIO), STATS_MORE);
+    assert_int_equal(stats_direction("pool_starvation_ratio", UNIT_RATIO), STATS_LESS);
+    assert_int_equal(stats_direction("page_cache_ratio", UNIT_RATIO), STATS_NEITHER);
+    assert_int_equal(stats_direction("host_memory_bytes", UNIT_BYTES), STATS_LESS);
+    assert_int_equal(stats_direction("model_bytes", UNIT_BYTES), STATS_NEITHER);
+    assert_int_equal(stats_direction("prompt_tokens", UNIT_TOKENS), STATS_NEITHER);
+}
+
+// ---- Intervals ------------------------------------------------------------------
+
+static struct stats_median median_of(const double *values, size_t count,
+                                     enum stats_sampling sampling)
+{
+    struct stats_median of;
+    assert_int_equal(stats_median_of(&of, values, count, sampling), STATUS_OK);
+    return of;
+}
+
+// 1, 2, ... count, in an order without pattern.
+static double *shuffled(size_t count)
+{
+    double *values = calloc(count + 1, sizeof *values);
+    assert_non_null(values);
+    uint64_t seed = 99;
+    for (size_t i = 0; i < count; i++)
+        values[i] = (double)(i + 1);
+    for (size_t i = count; i > 1; i--) {
+        const size_t j = test_random(&seed) % i;
+        const double value = values[i - 1];
+        values[i - 1] = values[j];
+        values[j] = value;
+    }
+    return values;
+}
+
+// Ranks of the exact binomial interval: the largest k where P(X < k) <= 0.005 for X of
+// `count` throws of a coin.
+static void intervals_of_independent_values(void **state)
+{
+    (void)state;
+    const struct {
+        size_t count, rank;
+    } cases[] = {{10, 1}, {20, 4}, {30, 8}, {50, 16}, {100, 37}, {200, 82}};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        double *values = shuffled(cases[i].count);
+        const struct stats_median of = median_of(values, cases[i].count, STATS_INDEPENDENT);
+        assert_true(of.median == (double)(cases[i].count + 1) / 2);
+        assert_true(of.low == (double)cases[i].rank);
+        assert_true(of.high == (double)(cases[i].count + 1 - cases[i].rank));
+        free(values);
+    }
+}
+
+static void too_few_have_no_interval(void **state)
+{
+    (void)state;
+    double *values = shuffled(STATS_SERIAL_MIN);
+    struct stats_median of = median_of(values, 0, STATS_SERIAL);
+    assert_true(isnan(of.median) && isnan(of.low) && isnan(of.high));
+    of = median_of(values, STATS_SERIAL_MIN - 1, STATS_SERIAL);
+    assert_true(isfinite(of.median) && of.low == -infinite && of.high == infinite);
+    of = median_of(values, STATS_SERIAL_MIN, STATS_SERIAL);
+    assert_true(of.low >= 1 && of.high <= STATS_SERIAL_MIN);
+    of = median_of(values, STATS_INDEPENDENT_MIN - 1, STATS_INDEPENDENT);
+    assert_true(of.low == -infinite && of.high == infinite);
+    of = median_of(values, 1, STATS_INDEPENDENT);
+    assert_true(of.median == values[0] && of.low == -infinite);
+    free(values);
+}
+
+// The same values say less when they come in an order that shows a drift.
+static void order_counts(void **state)
+{
+    (void)state;
+    enum { COUNT = 1200 };
+    double *values = shuffled(COUNT);
+    const struct stats_median mixed = median_of(values, COUNT, STATS_SERIAL);
+    stats_sort(values, COUNT);
+    const struct stats_median drifting = median_of(values, COUNT, STATS_SERIAL);
+    assert_true(mixed.high - mixed.low < 0.2 * COUNT);
+    assert_true(drifting.low == -infinite && drifting.high == infinite);
+    // Slow waves lie between.
+    for (size_t i = 0; i < COUNT; i++)
+        values[i] = (double)(i % 100);
+    const struct stats_median waves = median_of(values, COUNT, STATS_SERIAL);
+    assert_true(waves.high - waves.low > (mixed.high - mixed.low) / COUNT * 100);
+    free(values);
+}
+
+// ---- Verdicts ---------------------------------------------------------------------
+
+struct verdict_case {
+    struct stats_median before, after;
+    double margin;
+    enum stats_verdict less, more; // where less is better, where more is
+};
+
+static void verdicts(void **state)
+{
+    (void)state;
+    const struct stats_median ten = {100, 10, 10, 10}, eleven = {100, 11, 11, 11};
+    const struct stats_median about_ten = {100, 10, 9.99, 10.01}, wide = {100, 10, 5, 20};
+    const struct stats_median nothing = {3, 10, -HUGE_VAL, HUGE_VAL}, zero = {100, 0, 0, 0};
+    const struct stats_median none = {0, NAN, NAN, NAN}, less = {100, -1, -2, -0.5};
+    const struct stats_median near_zero = {100, 1, 0, 3};
+    const struct verdict_case cases[] = {
+        {ten, ten, 0, STATS_SAME, STATS_SAME},
+        {ten, ten, 0.01, STATS_SAME, STATS_SAME},
+        {ten, eleven, 0.01, STATS_WORSE, STATS_BETTER},
+        {eleven, ten, 0.01, STATS_BETTER, STATS_WORSE},
+        {ten, eleven, 0.1, STATS_SAME, STATS_SAME},
+        {eleven, ten, 0.1, STATS_SAME, STATS_SAME},
+        {ten, eleven, 0.0999, STATS_WORSE, STATS_BETTER},
+        {about_ten, about_ten, 0.01, STATS_SAME, STATS_SAME},
+        {about_ten, about_ten, 0.001, STATS_UNDECIDED, STATS_UNDECIDED},
+        {about_ten, eleven, 0.01, STATS_WORSE, STATS_BETTER},
+        {about_ten, eleven, 0.1, STATS_UNDECIDED, STATS_UNDECIDED},
+        {wide, eleven, 0.01, STATS_UNDECIDED, STATS_UNDECIDED},
+        {nothing, ten, 0.01, STATS_UNDECIDED, STATS_UNDECIDED},
+        {ten, nothing, 0.01, STATS_UNDECIDED, STATS_UNDECIDED},
+        {none, ten, 0.01, STATS_UNDECIDED, STATS_UNDECIDED},
+        {ten, none, 0.01, STATS_UNDECIDED, STATS_UNDECIDED},
+        {zero, zero, 0.01, STATS_SAME, STATS_SAME},
+        {zero, ten, 0.01, STATS_UNDECIDED, STATS_UNDECIDED},
+        {ten, zero, 0.01, STATS_UNDECIDED, STATS_UNDECIDED},
+        {ten, less, 0.01, STATS_UNDECIDED, STATS_UNDECIDED},
+        {near_zero, ten, 0.01, STATS_WORSE, STATS_BETTER},
+        {ten, near_zero, 0.01, STATS_BETTER, STATS_WORSE},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        const struct verdict_case *is = &cases[i];
+        const struct stats_effect by_less =
+            stats_compare(&is->before, &is->after, STATS_LESS, is->margin);
+        const struct stats_effect by_more =
+            stats_compare(&is->before, &is->after, STATS_MORE, is->margin);
+        if (by_less.verdict != is->less || by_more.verdict != is->more)
+            fail_msg("case %zu: %s, %s", i, stats_verdict_text(by_less.verdict),
+                     stats_verdict_text(by_more.verdict));
+        const enum stats_verdict neither =
+            stats_compare(&is->before, &is->after, STATS_NEITHER, is->margin).verdict;
+        assert_int_equal(neither, is->less == STATS_SAME ? STATS_SAME : STATS_UNDECIDED);
+    }
+}
+
+static void effects(void **state)
+{
+    (void)state;
+    const struct stats_median before = {100, 10, 9.5, 10.4}, after = {100, 12, 11.5, 12.6};
+    const struct stats_effect effect = stats_compare(&before, &after, STATS_LESS, 0.01);
+    assert_near(effect.ratio, 1.2, 1e-12);
+    assert_near(effect.low, 1.2 * exp(-sqrt(pow(log(12 / 11.5), 2) + pow(log(10.4 / 10), 2))),
+                1e-9);
+    assert_near(effect.high, 1.2 * exp(sqrt(pow(log(12.6 / 12), 2) + pow(log(10 / 9.5), 2))), 1e-9);
+    // The other way round it is its inverse.
+    const struct stats_effect back = stats_compare(&after, &before, STATS_LESS, 0.01);
+    assert_near(back.low, 1 / effect.high, 1e-9);
+    assert_near(back.high, 1 / effect.low, 1e-9);
+    const struct stats_median nothing = {3, 10, -HUGE_VAL, HUGE_VAL};
+    const struct stats_effect open = stats_compare(&before, &nothing, STATS_LESS, 0.01);
+    assert_true(open.ratio == 1 && open.low == 0 && open.high == infinite);
+    const struct stats_effect also = stats_compare(&nothing, &before, STATS_LESS, 0.01);
+    assert_true(also.ratio == 1 && also.low == 0 && also.high == infinite);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(medians),
+        cmocka_unit_test(spreads),
+        cmocka_unit_test(scores),
+        cmocka_unit_test(directions),
+        cmocka_unit_test(intervals_of_independent_values),
+        cmocka_unit_test(too_few_have_no_interval),
+        cmocka_unit_test(order_counts),
+        cmocka_unit_test(verdicts),
+        cmocka_unit_test(effects),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
