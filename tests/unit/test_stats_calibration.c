@@ -1,0 +1,270 @@
+// What verdicts are worth: thousands of comparisons of samples whose truth is known.
+#include "tests/support/test.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "common/core/stats.h"
+
+// ---- Samples --------------------------------------------------------------------
+
+struct source {
+    uint64_t seed;
+    double last; // of those that remember
+};
+
+static double uniform(struct source *source)
+{
+    return (double)(test_random(&source->seed) >> 11) * 0x1p-53;
+}
+
+// Box and Muller's, one of the two.
+static double normal(struct source *source)
+{
+    const double radius = sqrt(-2 * log(1 - uniform(source)));
+    return radius * cos(6.283185307179586 * uniform(source));
+}
+
+// A process that forgets: neighbours correlate by `memory`.
+static double walk(struct source *source, double memory)
+{
+    source->last = memory * source->last + sqrt(1 - memory * memory) * normal(source);
+    return 100 * exp(0.1 * source->last);
+}
+
+static double draw_normal(struct source *source)
+{
+    return 100 * (1 + 0.1 * normal(source));
+}
+
+static double draw_log_normal(struct source *source)
+{
+    return 100 * exp(0.5 * normal(source));
+}
+
+// Pareto's, whose variance is infinite.
+static double draw_heavy_tail(struct source *source)
+{
+    return 100 * pow(1 - uniform(source), -0.8);
+}
+
+static double draw_two_humps(struct source *source)
+{
+    return (uniform(source) < 0.7 ? 100 : 250) * (1 + 0.03 * normal(source));
+}
+
+// The median lies in the gap, where there is nothing.
+static double draw_even_humps(struct source *source)
+{
+    return (uniform(source) < 0.5 ? 100 : 250) * (1 + 0.03 * normal(source));
+}
+
+static double draw_constant(struct source *source)
+{
+    (void)source;
+    return 100;
+}
+
+// A coarse clock.
+static double draw_ties(struct source *source)
+{
+    return floor(10.5 + 2 * normal(source));
+}
+
+// Two values as likely as each other.
+static double draw_coin(struct source *source)
+{
+    return uniform(source) < 0.5 ? 10 : 11;
+}
+
+static double draw_alike(struct source *source)
+{
+    return walk(source, 0.5);
+}
+
+static double draw_very_alike(struct source *source)
+{
+    return walk(source, 0.9);
+}
+
+static double draw_drifting(struct source *source)
+{
+    return walk(source, 0.97);
+}
+
+typedef double draw(struct source *source);
+
+static draw *const draws[] = {
+    draw_normal, draw_log_normal, draw_heavy_tail, draw_two_humps,  draw_even_humps, draw_constant,
+    draw_ties,   draw_coin,       draw_alike,      draw_very_alike, draw_drifting,
+};
+
+enum {
+    SHAPES = COUNT_OF(draws),
+    SHAPES_CLOSE = 10, // those before are forgotten within a block of the smallest samples
+    COUNT_MAX = 10000,
+};
+
+static void fill(double *values, size_t count, draw *shape, struct source *source)
+{
+    source->last = normal(source);
+    for (size_t i = 0; i < count; i++)
+        values[i] = shape(source);
+}
+
+static struct stats_median sample(size_t count, draw *shape, enum stats_sampling sampling,
+                                  struct source *source)
+{
+    static double values[COUNT_MAX];
+    fill(values, count, shape, source);
+    struct stats_median of;
+    assert_int_equal(stats_median_of(&of, values, count, sampling), STATUS_OK);
+    return of;
+}
+
+// The same, all values times `factor`.
+static struct stats_median scaled(struct stats_median of, double factor)
+{
+    return (struct stats_median){of.count, of.median * factor, of.low * factor, of.high * factor};
+}
+
+static unsigned is_said(const struct stats_median *before, const struct stats_median *after,
+                        double margin, unsigned verdicts)
+{
+    return verdicts >> stats_compare(before, after, STATS_LESS, margin).verdict & 1;
+}
+
+enum { DIFFERENT = 1U << STATS_BETTER | 1U << STATS_WORSE, SAME = 1U << STATS_SAME };
+
+// ---- What is wrong stays below the rate ----------------------------------------------
+
+struct tally {
+    unsigned comparisons;
+    unsigned without_margin; // BETTER or WORSE where nothing changed
+    unsigned with_margin;    // the same beyond the default margin
+    unsigned at_margin;      // BETTER or WORSE where the change is the margin
+    unsigned beyond_margin;  // SAME where it is a trifle more
+};
+
+static void compare_alike(struct tally *tally, size_t count, draw *shape,
+                          enum stats_sampling sampling, struct source *source)
+{
+    const double margin = STATS_MARGIN_DEFAULT;
+    const struct stats_median before = sample(count, shape, sampling, source);
+    const struct stats_median after = sample(count, shape, sampling, source);
+    const struct stats_median at = scaled(after, 1 + margin * 0.999999);
+    const struct stats_median beyond = scaled(after, 1 + margin * 1.000001);
+    tally->comparisons++;
+    tally->without_margin += is_said(&before, &after, 0, DIFFERENT);
+    tally->with_margin += is_said(&before, &after, margin, DIFFERENT);
+    tally->at_margin += is_said(&before, &at, margin, DIFFERENT);
+    tally->beyond_margin += is_said(&before, &beyond, margin, SAME);
+}
+
+static void check(const struct tally *tally, const char *what)
+{
+    const double most = STATS_ERROR_RATE * tally->comparisons;
+    print_message("%s: of %u comparisons wrong %u, with the margin %u, at it %u, beyond it %u\n",
+                  what, tally->comparisons, tally->without_margin, tally->with_margin,
+                  tally->at_margin, tally->beyond_margin);
+    assert_true(tally->without_margin <= most);
+    assert_true(tally->with_margin <= most);
+    assert_true(tally->at_margin <= most);
+    assert_true(tally->beyond_margin <= most);
+}
+
+static void nothing_changed(void **state)
+{
+    (void)state;
+    const size_t counts[] = {STATS_SERIAL_MIN, 300, 1000};
+    const unsigned rounds[] = {500, 500, 250};
+    struct source source = {.seed = 20240607};
+    struct tally all = {0};
+    for (size_t shape = 0; shape < SHAPES_CLOSE; shape++) {
+        struct tally tally = {0};
+        for (size_t i = 0; i < COUNT_OF(counts); i++)
+            for (unsigned round = 0; round < rounds[i]; round++) {
+                compare_alike(&tally, counts[i], draws[shape], STATS_SERIAL, &source);
+                compare_alike(&all, counts[i], draws[shape], STATS_SERIAL, &source);
+            }
+        check(&tally, "of a shape");
+    }
+    check(&all, "requests");
+}
+
+// What is remembered for longer than a block is found out between blocks.
+static void long_memories(void **state)
+{
+    (void)state;
+    struct source source = {.seed = 31};
+    struct tally tally = {0};
+    for (unsigned round = 0; round < 600; round++)
+        compare_alike(&tally, 2000, draw_drifting, STATS_SERIAL, &source);
+    check(&tally, "drifting");
+}
+
+// Loads: few, each on its own.
+static void few_independent_values(void **state)
+{
+    (void)state;
+    const size_t counts[] = {STATS_INDEPENDENT_MIN, 17, 40};
+    struct source source = {.seed = 5};
+    struct tally tally = {0};
+    for (size_t shape = 0; draws[shape] != draw_alike; shape++)
+        for (size_t i = 0; i < COUNT_OF(counts); i++)
+            for (unsigned round = 0; round < 500; round++)
+                compare_alike(&tally, counts[i], draws[shape], STATS_INDEPENDENT, &source);
+    check(&tally, "loads");
+}
+
+// ---- What there is gets found ----------------------------------------------------------
+
+struct power_case {
+    const char *what;
+    draw *shape;
+    size_t count;
+    double factor;
+    unsigned verdict;
+    double least; // share of comparisons
+};
+
+static void changes_are_found(void **state)
+{
+    (void)state;
+    const struct power_case cases[] = {
+        {"3 % more, 10 % deviation", draw_normal, 2500, 1.03, 1U << STATS_WORSE, 0.95},
+        {"3 % less, 10 % deviation", draw_normal, 2500, 1 / 1.03, 1U << STATS_BETTER, 0.95},
+        {"3 % more, two humps", draw_two_humps, 1000, 1.03, 1U << STATS_WORSE, 0.95},
+        {"3 % more, neighbours alike", draw_alike, 6000, 1.03, 1U << STATS_WORSE, 0.95},
+        {"10 % more, 10 % deviation", draw_normal, 200, 1.10, 1U << STATS_WORSE, 0.95},
+        {"3 % more, constant", draw_constant, STATS_SERIAL_MIN, 1.03, 1U << STATS_WORSE, 1},
+        {"nothing, 10 % deviation", draw_normal, COUNT_MAX, 1, SAME, 0.95},
+        {"nothing, constant", draw_constant, STATS_SERIAL_MIN, 1, SAME, 1},
+    };
+    enum { ROUNDS = 200 };
+    struct source source = {.seed = 77};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        unsigned found = 0;
+        for (unsigned round = 0; round < ROUNDS; round++) {
+            const struct stats_median before =
+                sample(cases[i].count, cases[i].shape, STATS_SERIAL, &source);
+            const struct stats_median after = scaled(
+                sample(cases[i].count, cases[i].shape, STATS_SERIAL, &source), cases[i].factor);
+            found += is_said(&before, &after, STATS_MARGIN_DEFAULT, cases[i].verdict);
+        }
+        print_message("%s, %zu values: found %u of %d\n", cases[i].what, cases[i].count, found,
+                      ROUNDS);
+        assert_true(found >= cases[i].least * ROUNDS);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nothing_changed),
+        cmocka_unit_test(long_memories),
+        cmocka_unit_test(few_independent_values),
+        cmocka_unit_test(changes_are_found),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
