@@ -44,6 +44,12 @@ static const char *file_name(const void *source)
     return file->path;
 }
 
+static const char *file_warning(const void *source)
+{
+    const struct file *file = source;
+    return store_warning(file->store);
+}
+
 static enum status file_clear(const struct file *file, const struct query *query,
                               struct result **out, struct error *err)
 {
@@ -80,6 +86,7 @@ const struct source_ops source_file = {
     .close = file_close,
     .query = file_query,
     .name = file_name,
+    .warning = file_warning,
     .live_open = file_live_open,
     .live_close = file_live_close,
     .live_next = file_live_next,

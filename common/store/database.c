@@ -130,8 +130,8 @@ static enum status open_connection(sqlite3 **out, const char *name, int flags, c
     return STATUS_OK;
 }
 
-// "file:PATH?immutable=1" with the path's special characters escaped.
-static bool immutable_name(char *out, size_t size, const char *path)
+// "file:PATH?OPTION" with the path's special characters escaped.
+static bool name_with(char *out, size_t size, const char *path, const char *option)
 {
     static const char hex[] = "0123456789abcdef";
     size_t used = (size_t)snprintf(out, size, "file:");
@@ -146,29 +146,33 @@ static bool immutable_name(char *out, size_t size, const char *path)
             out[used++] = *c;
         }
     }
-    const int n = snprintf(out + used, size - used, "?immutable=1");
+    const int n = snprintf(out + used, size - used, "?%s", option);
     return n > 0 && (size_t)n < size - used;
 }
 
 // The log lies beside the file itself, not beside a link to it.
-static bool has_log(const char *path)
+static bool has_beside(const char *path, const char *ending)
 {
-    char real[PATH_MAX], log[PATH_MAX];
+    char real[PATH_MAX], beside[PATH_MAX];
     struct stat st;
     if (!realpath(path, real))
         return true;
-    const int n = snprintf(log, sizeof log, "%s-wal", real);
-    return n < 0 || (size_t)n >= sizeof log || stat(log, &st) == 0;
+    const int n = snprintf(beside, sizeof beside, "%s%s", real, ending);
+    return n < 0 || (size_t)n >= sizeof beside || stat(beside, &st) == 0;
 }
 
-static enum status open_and_check(sqlite3 **out, const char *name, int flags, const char *path,
-                                  struct error *err)
+// `alone`: the log's index is kept in this process's memory.
+static enum status open_and_check(sqlite3 **out, const char *name, int flags, bool alone,
+                                  const char *path, struct error *err)
 {
     sqlite3 *db = NULL;
     enum status status = open_connection(&db, name, flags | SQLITE_OPEN_READONLY, path, err);
     if (status != STATUS_OK)
         return status;
-    status = schema_check(db, path, err);
+    if (alone)
+        status = database_exec(db, "PRAGMA locking_mode=EXCLUSIVE", err);
+    if (status == STATUS_OK)
+        status = schema_check(db, path, err);
     if (status != STATUS_OK) {
         database_close(db);
         return status;
@@ -184,14 +188,17 @@ enum status database_open_reader(sqlite3 **out, const char *path, struct error *
         return status;
     if (faccessat(AT_FDCWD, path, R_OK, AT_EACCESS) != 0)
         return error_set(err, STATUS_DENIED, "store %s: not permitted to read it", path);
-    status = open_and_check(out, path, 0, path, err);
-    // Where no write-ahead log can be made beside the file, nobody writes to it
-    // either, unless a log is there already.
+    status = open_and_check(out, path, 0, false, path, err);
+    // Where nothing can be made beside the file, nobody writes to it either, unless
+    // the index of a log is there already.  With a log it is read without locks, which
+    // need a file that can be written.
     char name[3 * PATH_MAX];
-    if ((status == STATUS_IO || status == STATUS_DENIED) && !has_log(path) &&
-        immutable_name(name, sizeof name, path))
-        status = open_and_check(out, name, SQLITE_OPEN_URI, path, err);
-    return status;
+    if ((status != STATUS_IO && status != STATUS_DENIED) || has_beside(path, "-shm"))
+        return status;
+    const bool has_log = has_beside(path, "-wal");
+    if (!name_with(name, sizeof name, path, has_log ? "vfs=unix-none" : "immutable=1"))
+        return status;
+    return open_and_check(out, name, SQLITE_OPEN_URI, has_log, path, err);
 }
 
 // Makes the file and its name in the folder lasting.

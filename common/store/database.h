@@ -17,7 +17,7 @@ enum { DATABASE_BUSY_MS = 5000 };
 
 // Opens an existing store for reading only and checks that it is one (schema.h).
 // A file that nobody can write beside (a copy on read-only ground) is opened as
-// immutable, provided no write-ahead log lies beside it.
+// immutable, or with the write-ahead log that lies beside it.
 MUST_CHECK enum status database_open_reader(struct sqlite3 **out, const char *path,
                                             struct error *err);
 

@@ -5,6 +5,7 @@
 #include "common/store/audit.h"
 #include "common/store/filter.h"
 #include "common/store/reader.h"
+#include "common/store/structure.h"
 
 static const struct answer_column columns[] = {
     {"run", UNIT_NONE},
@@ -106,8 +107,12 @@ enum status query_audit(struct store *store, const struct query *query, struct r
     const int64_t after = query->cursor ? (int64_t)query->cursor : INT64_MIN;
     const uint32_t limit =
         query->limit == 0 || query->limit > AUDIT_RUNS_MAX ? AUDIT_RUNS_MAX : query->limit;
-    struct audit audit;
-    enum status status = audit_page(&audit, store, &query->filter, after, limit, err);
+    struct audit audit = {0};
+    // Reads all of the file: for who has it to himself, not beside other queries.
+    enum status status =
+        query->cursor == 0 && store->budget_ns == 0 ? structure_check(store, err) : STATUS_OK;
+    if (status == STATUS_OK)
+        status = audit_page(&audit, store, &query->filter, after, limit, err);
     if (status == STATUS_OK)
         status = answer_new(out, columns, sizeof columns / sizeof *columns, err);
     if (status == STATUS_OK)

@@ -22,6 +22,7 @@ struct store {
     struct sqlite3_stmt *name; // SELECT text FROM name WHERE id = ?
     struct sqlite3_stmt *uuid; // SELECT uuid FROM run WHERE run = ?
     char *path;
+    char *warning; // or NULL
     uint64_t budget_ns;
     uint64_t deadline_ns;  // of the running query; 0: none
     atomic_bool cancelled; // publishes nothing else

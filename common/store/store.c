@@ -1,11 +1,13 @@
 #include "common/store/store.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <sqlite3.h>
 
 #include "common/store/database.h"
+#include "common/store/mark.h"
 #include "common/store/reader.h"
 #include "common/sys/clock.h"
 
@@ -33,6 +35,24 @@ static enum status prepare_lookups(struct store *store, struct error *err)
     return status;
 }
 
+// Says what cannot be seen in the answers.
+static enum status look_for_log(struct store *store, struct error *err)
+{
+    static const char text[] = "store %s: copied from a store that was open, without its log "
+                               "(%s-wal): records committed shortly before the copy may be missing "
+                               "(copy it with: inferstat backup)";
+    bool lacks = false;
+    enum status status = mark_lacks_log(store->db, store->path, &lacks, err);
+    if (status != STATUS_OK || !lacks)
+        return status;
+    const size_t size = sizeof text + 2 * strlen(store->path);
+    store->warning = malloc(size);
+    if (!store->warning)
+        return error_set(err, STATUS_NOMEM, "store: out of memory");
+    (void)snprintf(store->warning, size, text, store->path, store->path);
+    return STATUS_OK;
+}
+
 enum status store_open(struct store **out, const char *path, struct error *err)
 {
     struct store *store = calloc(1, sizeof *store);
@@ -43,6 +63,8 @@ enum status store_open(struct store **out, const char *path, struct error *err)
         return error_set(err, STATUS_NOMEM, "store: out of memory");
     }
     enum status status = database_open_reader(&store->db, path, err);
+    if (status == STATUS_OK)
+        status = look_for_log(store, err);
     if (status == STATUS_OK)
         status = prepare_lookups(store, err);
     if (status != STATUS_OK) {
@@ -61,8 +83,14 @@ void store_close(struct store *store)
     (void)sqlite3_finalize(store->name);
     (void)sqlite3_finalize(store->uuid);
     database_close(store->db);
+    free(store->warning);
     free(store->path);
     free(store);
+}
+
+const char *store_warning(const struct store *store)
+{
+    return store->warning ? store->warning : "";
 }
 
 void store_set_budget(struct store *store, uint64_t budget_ns)

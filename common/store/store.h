@@ -16,6 +16,10 @@ struct store;
 MUST_CHECK enum status store_open(struct store **out, const char *path, struct error *err);
 void store_close(struct store *store);
 
+// What the user has to be told once of the file, such as that it is the copy of an
+// open store without its log; "" where there is nothing.  Lives as long as the store.
+const char *store_warning(const struct store *store);
+
 // Queries that take longer than `budget_ns` fail with STATUS_TIMEOUT from now on;
 // 0, as at first: no limit.
 void store_set_budget(struct store *store, uint64_t budget_ns);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "common/store/lock.h"
+#include "common/store/store.h"
 #include "common/store/store_file.h"
 #include "common/sys/clock.h"
 #include "common/sys/files.h"
@@ -86,6 +87,18 @@ static enum status make_store_folder(const char *db, bool all, struct error *err
     return status == STATUS_OK ? STATUS_OK : error_prefix(err, status, "store %s", db);
 }
 
+// Says what is to be known of the store before this collector makes it its own.
+static void warn_of_store(const char *db)
+{
+    struct error err;
+    struct store *store = NULL;
+    if (store_open(&store, db, &err) != STATUS_OK)
+        return; // new, older, or the writer says why
+    if (store_warning(store)[0])
+        log_write(LOG_LEVEL_WARNING, "%s", store_warning(store));
+    store_close(store);
+}
+
 // Takes the store's lock, unless the file is none of ours.
 static enum status take_store(const struct collector_config *config, struct lock *lock,
                               struct error *err)
@@ -93,6 +106,8 @@ static enum status take_store(const struct collector_config *config, struct lock
     enum status status = store_file_check(config->db, err);
     if (status == STATUS_NOT_FOUND)
         status = make_store_folder(config->db, config->db_is_default, err);
+    else if (status == STATUS_OK)
+        warn_of_store(config->db);
     if (status == STATUS_OK)
         status = lock_take_store(lock, config->db, err);
     return status;

@@ -10,6 +10,7 @@
 #include "common/store/checkpoint.h"
 #include "common/store/clear.h"
 #include "common/store/database.h"
+#include "common/store/mark.h"
 #include "common/sys/clock.h"
 #include "common/sys/log.h"
 #include "server/collector/service.h"
@@ -76,9 +77,19 @@ static enum status read_identity(struct writer *writer, struct error *err)
     return status;
 }
 
+// Without the mark all goes on: only copies of the file are not told from whole stores.
+static void mark_as_open(struct writer *writer)
+{
+    struct error err;
+    if (mark_open(writer->db, &err) != STATUS_OK)
+        log_write(LOG_LEVEL_WARNING, "%s", err.text);
+}
+
 static enum status open_store(struct writer *writer, struct error *err)
 {
     enum status status = database_open_writer(&writer->db, writer->config.path, err);
+    if (status == STATUS_OK)
+        mark_as_open(writer);
     if (status == STATUS_OK)
         status = read_identity(writer, err);
     if (status == STATUS_OK)
@@ -103,6 +114,9 @@ static enum status open_store(struct writer *writer, struct error *err)
 
 static void close_store(struct writer *writer)
 {
+    struct error err;
+    if (writer->db && mark_closed(writer->db, &err) != STATUS_OK)
+        log_write(LOG_LEVEL_DEBUG, "%s", err.text);
     batches_free(writer->batches);
     runs_free(writer->runs);
     inserter_free(writer->inserter);

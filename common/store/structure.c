@@ -1,0 +1,41 @@
+#include "common/store/structure.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include <sqlite3.h>
+
+#include "common/store/database.h"
+#include "common/store/reader.h"
+#include "common/store/store_file.h"
+
+enum { FINDING_SIZE = 200 };
+
+// The first line of what SQLite found; it begins with "*** in database main ***".
+static enum status report(const struct store *store, const char *text, struct error *err)
+{
+    char finding[FINDING_SIZE];
+    if (strncmp(text, "***", 3) == 0 && strchr(text, '\n'))
+        text = strchr(text, '\n') + 1;
+    (void)snprintf(finding, sizeof finding, "%.*s", (int)strcspn(text, "\n"), text);
+    return store_file_is_damaged(store->path, finding, err);
+}
+
+enum status structure_check(struct store *store, struct error *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    enum status status =
+        database_prepare(store->db, &stmt, "PRAGMA integrity_check(1)", false, err);
+    if (status != STATUS_OK)
+        return status;
+    const int rc = sqlite3_step(stmt);
+    const char *text = rc == SQLITE_ROW ? (const char *)sqlite3_column_text(stmt, 0) : NULL;
+    if (rc != SQLITE_ROW)
+        status = database_error(store->db, "store", err);
+    else if (!text)
+        status = error_set(err, STATUS_NOMEM, "store: out of memory");
+    else if (strcmp(text, "ok") != 0)
+        status = report(store, text, err);
+    (void)sqlite3_finalize(stmt);
+    return status;
+}
