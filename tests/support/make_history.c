@@ -1,0 +1,67 @@
+// make_history FILE [--inferences N] [--models N] [--hosts N] [--days N] [--until NS]
+//                   [--seed S] [--all-kinds] [--open]
+//
+// Writes a history into a store (history.h) and says how fast that went.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/sys/clock.h"
+#include "tests/support/history.h"
+
+static _Noreturn void usage(void)
+{
+    fprintf(stderr, "usage: make_history FILE [--inferences N] [--models N] [--hosts N] [--days N]"
+                    " [--until NS] [--seed S] [--all-kinds] [--open]\n");
+    exit(2);
+}
+
+static struct history read_arguments(int argc, char **argv)
+{
+    struct history history = {.inferences = 10000,
+                              .models = 20,
+                              .hosts = 50,
+                              .days = 365,
+                              .until_ns = clock_wall_ns(),
+                              .seed = 1};
+    for (int i = 1; i < argc; i++) {
+        const bool has_value = i + 1 < argc;
+        if (strcmp(argv[i], "--all-kinds") == 0)
+            history.has_all_kinds = true;
+        else if (strcmp(argv[i], "--open") == 0)
+            history.keeps_last_runs_open = true;
+        else if (strcmp(argv[i], "--inferences") == 0 && has_value)
+            history.inferences = strtoull(argv[++i], NULL, 10);
+        else if (strcmp(argv[i], "--models") == 0 && has_value)
+            history.models = (unsigned)strtoul(argv[++i], NULL, 10);
+        else if (strcmp(argv[i], "--hosts") == 0 && has_value)
+            history.hosts = (unsigned)strtoul(argv[++i], NULL, 10);
+        else if (strcmp(argv[i], "--days") == 0 && has_value)
+            history.days = (unsigned)strtoul(argv[++i], NULL, 10);
+        else if (strcmp(argv[i], "--until") == 0 && has_value)
+            history.until_ns = strtoll(argv[++i], NULL, 10);
+        else if (strcmp(argv[i], "--seed") == 0 && has_value)
+            history.seed = strtoull(argv[++i], NULL, 10);
+        else if (argv[i][0] != '-' && !history.path)
+            history.path = argv[i];
+        else
+            usage();
+    }
+    if (!history.path)
+        usage();
+    return history;
+}
+
+int main(int argc, char **argv)
+{
+    const struct history history = read_arguments(argc, argv);
+    struct error err = {0};
+    double seconds = 0;
+    if (history_write(&history, &seconds, &err) != STATUS_OK) {
+        fprintf(stderr, "make_history: %s\n", err.text);
+        return 1;
+    }
+    printf("%llu inferences in %.1f s: %.0f a second\n", (unsigned long long)history.inferences,
+           seconds, (double)history.inferences / seconds);
+    return 0;
+}
