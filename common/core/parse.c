@@ -49,28 +49,41 @@ enum status parse_real(double *out, const char *text, double minimum, double max
 
 static const struct {
     const char *suffix;
-    double ns;
+    int64_t ns;
 } duration_units[] = {
-    {"", 1e9},   {"ns", 1},     {"us", 1e3},   {"ms", 1e6},        {"s", 1e9},
-    {"m", 60e9}, {"min", 60e9}, {"h", 3600e9}, {"d", 24 * 3600e9}, {"w", 7 * 24 * 3600e9},
+    {"", INT64_C(1000000000)},      {"ns", 1},
+    {"us", INT64_C(1000)},          {"ms", INT64_C(1000000)},
+    {"s", INT64_C(1000000000)},     {"m", INT64_C(60000000000)},
+    {"min", INT64_C(60000000000)},  {"h", INT64_C(3600000000000)},
+    {"d", INT64_C(86400000000000)}, {"w", INT64_C(604800000000000)},
 };
 
+// Nanoseconds of a unit; 0: unknown.
+static int64_t unit_ns(const char *suffix)
+{
+    for (size_t i = 0; i < sizeof duration_units / sizeof *duration_units; i++)
+        if (strcmp(suffix, duration_units[i].suffix) == 0)
+            return duration_units[i].ns;
+    return 0;
+}
+
+// Whole numbers are exact, however long.
 enum status parse_duration(int64_t *out_ns, const char *text, const char *what, struct error *err)
 {
     char *end = NULL;
     const double value = starts_like_number(text) ? strtod(text, &end) : 0;
     if (!end || end == text || !(value >= 0))
         return not_a_number(text, what, "a duration (such as 250ms, 1.5s, 15m, 1h, 7d)", err);
-    for (size_t i = 0; i < sizeof duration_units / sizeof *duration_units; i++) {
-        if (strcmp(end, duration_units[i].suffix) != 0)
-            continue;
-        const double ns = round(value * duration_units[i].ns);
-        if (!(ns < 9.2e18))
-            return error_set(err, STATUS_INVALID, "%s: %.40s is too long", what, text);
-        *out_ns = (int64_t)ns;
-        return STATUS_OK;
-    }
-    return not_a_number(text, what, "a duration (units: ns us ms s m h d w)", err);
+    const int64_t unit = unit_ns(end);
+    if (unit == 0)
+        return not_a_number(text, what, "a duration (units: ns us ms s m h d w)", err);
+    const double ns = round(value * (double)unit);
+    if (!(ns < 9.2e18))
+        return error_set(err, STATUS_INVALID, "%s: %.40s is too long", what, text);
+    *out_ns = (int64_t)ns;
+    if (strspn(text, "0123456789") == (size_t)(end - text))
+        *out_ns = strtoll(text, NULL, 10) * unit;
+    return STATUS_OK;
 }
 
 enum { WORD_MAX = 64 };

@@ -1,0 +1,438 @@
+#include "tests/support/test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "common/core/query_text.h"
+#include "common/core/text.h"
+#include "common/sys/when.h"
+
+#define S INT64_C(1000000000)
+
+static const int64_t now_ns = 1774785600 * S; // 2026-03-29 12:00:00 UTC
+
+static enum status when(void *context, int64_t *out_ns, const char *text, bool latest,
+                        struct error *err)
+{
+    return when_parse(out_ns, text, *(const int64_t *)context, latest, "time", err);
+}
+
+static enum status read_line(struct query *query, const char *line, struct query_place *place,
+                             struct error *err)
+{
+    int64_t now = now_ns;
+    return query_text_read(query, line, when, &now, place, err);
+}
+
+// ---- Lines and what they say ------------------------------------------------------
+
+// Each line, and the same line as it is written out.
+static void test_lines(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *line, *written;
+    } cases[] = {
+        {"summary", "summary"},
+        {"  \t overview\n", "overview"},
+        {"avg ttft_ns", "avg ttft_ns"},
+        {"avg load.duration_ns by model , host", "avg load.duration_ns by model,host"},
+        {"avg ttft_ns by model,host where host=a and model=\"x y\" since 1h until "
+         "2026-03-29T11:30:00Z step 1m slo ttft=200ms,tpot=30ms limit 10",
+         "avg ttft_ns by model,host where model=\"x y\" and host=a since 2026-03-29T11:00:00Z "
+         "until "
+         "2026-03-29T11:30:00Z step 1m slo ttft=200ms,tpot=30ms limit 10"},
+        {"avg ttft_ns limit 3 host=a model=b by stage", // any order, "where" left out
+         "avg ttft_ns by stage where model=b and host=a limit 3"},
+        {"avg ttft_ns where host = a and model = 'b'", "avg ttft_ns where model=b and host=a"},
+        {"avg ttft_ns where model=since since 2026-03-29 since=x", NULL},
+        {"avg ttft_ns where model=since", "avg ttft_ns where model=since"},
+        {"avg ttft_ns where model=\"\\\"\\\\ \\n\\t\\x1b\\u{202e}\\'\"",
+         "avg ttft_ns where model=\"\\\"\\\\ \\x0A\\x09\\x1B\\u{202E}'\""},
+        {"avg ttft_ns where model='x; DROP TABLE run; --'",
+         "avg ttft_ns where model=\"x; DROP TABLE run; --\""},
+        {"avg ttft_ns slo \"anything, goes\"", "avg ttft_ns slo \"anything, goes\""},
+        {"avg ttft_ns slo 'ttft=1s'", "avg ttft_ns slo ttft=1s"},
+        {"avg ttft_ns slo 'ttft'", "avg ttft_ns slo \"ttft\""},
+        {"avg ttft_ns step 90", "avg ttft_ns step 90s"},
+        {"avg ttft_ns step 9007199254740993ns", "avg ttft_ns step 9007199254740993ns"},
+        {"loads", "loads"},
+        {"load", "loads"},
+        {"inferences oldest limit 7", "inferences oldest limit 7"},
+        {"load_stages where stage=read", "load_stages where stage=read"},
+        {"process_sample", "process_samples"},
+        {"runs limit 0", "runs"},
+        {"audit run=1a2b", "audit where run=1a2b"},
+        {"slowest limit 5", "slowest limit 5"},
+        {"slowest e2e_ns where model=m", "slowest e2e_ns where model=m"},
+        {"slowest model=m", "slowest where model=m"},
+        {"stages by model", "stages by model"},
+        {"fleet ttft_ns since 1d", "fleet ttft_ns since 2026-03-28T12:00:00Z"},
+        {"baselines", "baselines"},
+        {"compare a against b", "compare a against b"},
+        {"compare a against b force", "compare a force against b"},
+        {"compare 'since' against \"host\"", "compare \"since\" against \"host\""},
+        {"compare model=m since 2d until 1d against model=m since 1d",
+         "compare where model=m since 2026-03-27T12:00:00Z until 2026-03-28T12:00:00Z against "
+         "where model=m since 2026-03-28T12:00:00Z"},
+        {"loads since 2026-03-29 14:30", "loads since 2026-03-29T12:30:00Z"},
+        {"loads since 2026-03-29 14:30:05.25 until '2026-03-29 15:00'",
+         "loads since 2026-03-29T12:30:05.250000000Z until 2026-03-29T13:00:00Z"},
+        {"loads since 2026-03-29 limit 2", "loads since 2026-03-28T23:00:00Z limit 2"},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct query query, again;
+        struct error err = {0};
+        enum status status = read_line(&query, cases[i].line, NULL, &err);
+        if (!cases[i].written) {
+            assert_int_equal(status, STATUS_INVALID);
+            continue;
+        }
+        if (status != STATUS_OK)
+            fail_msg("'%s': %s", cases[i].line, err.text);
+        char written[QUERY_LINE_SIZE];
+        assert_int_equal(query_text_write(written, sizeof written, &query, &err), STATUS_OK);
+        assert_string_equal(written, cases[i].written);
+        assert_int_equal(read_line(&again, written, NULL, &err), STATUS_OK);
+        assert_memory_equal(&again, &query, sizeof query);
+    }
+}
+
+static void test_fields(void **state)
+{
+    (void)state;
+    struct query query;
+    assert_int_equal(read_line(&query,
+                               "avg inference.ttft_ns by stage,run where run=1a2b-3c and "
+                               "operation=o device=d since 1h until 1m step 5s limit 4294967295",
+                               NULL, NULL),
+                     STATUS_OK);
+    assert_int_equal(query.kind, QUERY_AVERAGE);
+    assert_string_equal(query.metric, "inference.ttft_ns");
+    assert_int_equal(query.group_count, 2);
+    assert_int_equal(query.group_by[0], QUERY_BY_STAGE);
+    assert_int_equal(query.group_by[1], QUERY_BY_RUN);
+    assert_string_equal(query.filter.by[QUERY_BY_RUN], "1a2b-3c");
+    assert_string_equal(query.filter.by[QUERY_BY_OPERATION], "o");
+    assert_string_equal(query.filter.by[QUERY_BY_DEVICE], "d");
+    assert_int_equal(query.filter.since_ns, now_ns - 3600 * S);
+    assert_int_equal(query.filter.until_ns, now_ns - 60 * S);
+    assert_int_equal(query.step_ns, 5 * S);
+    assert_int_equal(query.limit, UINT32_MAX);
+    assert_int_equal(read_line(&query, "compare x host=a against y host=b", NULL, NULL), STATUS_OK);
+    assert_int_equal(query.kind, QUERY_COMPARE);
+    assert_string_equal(query.baseline[0], "x");
+    assert_string_equal(query.baseline[1], "y");
+    assert_string_equal(query.filter.by[QUERY_BY_HOST], "a");
+    assert_string_equal(query.other.by[QUERY_BY_HOST], "b");
+}
+
+// Every kind of records is a verb, alone and with an s.
+static void test_kinds(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < (int)RECORD_KIND_COUNT; kind++) {
+        const char *name = record_kind_info((enum record_kind)kind)->name;
+        for (int plural = 0; plural < 2; plural++) {
+            char line[64];
+            struct query query;
+            (void)snprintf(line, sizeof line, "%s%s", name, plural ? "s" : "");
+            assert_int_equal(read_line(&query, line, NULL, NULL), STATUS_OK);
+            assert_int_equal(query.kind, QUERY_RECORDS);
+            assert_int_equal(query.record_kind, kind);
+        }
+    }
+}
+
+// ---- Refusals ---------------------------------------------------------------------
+
+// What is wrong stands under the marks.
+static void test_refusals(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *line, *marks, *why;
+    } cases[] = {
+        {"", "", "column 1: a verb (such as avg, summary, loads) is missing"},
+        {"   ", "   ", "column 4: a verb"},
+        {"sumary", "^^^^^^", "column 1: unknown verb \"sumary\" (did you mean summary?)"},
+        {"qqqqqqqqqq", "^^^^^^^^^^", "unknown verb \"qqqqqqqqqq\""},
+        {"= a", "^", "column 1: a verb (such as avg, summary, loads) is missing before \"=\""},
+        {"clear", "^^^^^", "unknown verb"}, // what changes a store has no text
+        {"avg", "   ", "column 4: METRIC is missing"},
+        {"avg , x", "    ^", "column 5: METRIC is missing before \",\""},
+        {"avg tft_ns by model", "    ^^^^^^",
+         "column 5: unknown metric \"tft_ns\" (did you mean ttft_ns?)"},
+        {"avg duration_ns", "    ^^^^^^^^^^^", "several kinds have the metric duration_ns"},
+        {"avg ttft_ns wehre host=a", "            ^^^^^",
+         "column 13: unknown word \"wehre\" (did you mean where?)"},
+        {"avg ttft_ns hots=a", "            ^^^^", "unknown word \"hots\" (did you mean host?)"},
+        {"avg ttft_ns \"where\" host=a", "            ^^^^^^^", "unknown word \"where\""},
+        {"avg ttft_ns by modl", "               ^^^^",
+         "column 16: unknown dimension \"modl\" (did you mean model?)"},
+        {"avg ttft_ns by", "              ", "column 15: a dimension"},
+        {"avg ttft_ns by model,", "                     ", "column 22: a dimension"},
+        {"avg ttft_ns by model,host,model", "                          ^^^^^",
+         "column 27: model is there twice"},
+        {"avg ttft_ns where", "                 ", "a dimension"},
+        {"avg ttft_ns where x=y", "                  ^", "unknown dimension \"x\""},
+        {"avg ttft_ns where host", "                      ", "= is missing"},
+        {"avg ttft_ns where host a", "                       ^", "= is missing before \"a\""},
+        {"avg ttft_ns where host=", "                       ", "a name is missing"},
+        {"avg ttft_ns where host==a", "                       ^", "a name is missing before \"=\""},
+        {"avg ttft_ns where host=''", "                       ^^", "the name of a host is empty"},
+        {"avg ttft_ns where host=a and", "                            ", "a dimension"},
+        {"avg ttft_ns where host=a, model=b", "                        ^", "unknown word \",\""},
+        {"avg ttft_ns where host=a and host=b", "                             ^^^^",
+         "host is there twice"},
+        {"avg ttft_ns where run=xyz", "            ^^^^^^^^^^^^^", "column 13: run is not a UUID"},
+        {"avg ttft_ns since tomorrow", "                  ^^^^^^^^", "cannot read the time"},
+        {"avg ttft_ns since", "                 ", "a time is missing"},
+        {"avg ttft_ns since 2026-03-29 02:30", "                  ^^^^^^^^^^^^^^^^",
+         "the clocks skip it"},
+        {"avg ttft_ns since 1h since 2h", "                     ^^^^^", "since is there twice"},
+        {"avg ttft_ns since 1m until 1h limit 3", "                     ^^^^^^^^",
+         "column 22: the window ends before it begins"},
+        {"avg ttft_ns step 0s", "                 ^^", "the time must be above zero"},
+        {"avg ttft_ns step 1parsec", "                 ^^^^^^^", "is not a duration"},
+        {"avg ttft_ns slo ttft", "                    ", "= is missing"},
+        {"avg ttft_ns slo ttft=fast", "                     ^^^^", "is not a duration"},
+        {"avg ttft_ns slo ttft=1s,", "                        ", "an objective"},
+        {"avg ttft_ns limit many", "                  ^^^^", "limit: \"many\" is not"},
+        {"avg ttft_ns limit -1", "                  ^^", "limit: -1 is outside"},
+        {"avg ttft_ns oldest", "            ^^^^^^", "column 13: avg takes no oldest"},
+        {"loads by model", "      ^^", "loads takes no by"},
+        {"baselines where host=a", "          ^^^^^", "baselines takes no where"},
+        {"compare a against b against c", "                    ^^^^^^^", "against is there twice"},
+        {"compare a!b against c", "        ^^^",
+         "column 9: the name of a baseline has other characters"},
+        {"loads where model='x", "                  ^", "column 19: the quote has no end"},
+        {"loads where model=\"\\q\"", "                   ^^", "unknown escape"},
+        {"loads where model=\"\\x00\"", "                   ^^^^", "\\x is to be"},
+        {"loads where model=\"\\u{d800}\"", "                   ^^^^^^^", "\\u is to be"},
+        {"loads where model=a\\b", "                   ^", "a backslash stands in quotes only"},
+        {"loads where model=\"\\xff\"", "                  ^^^^^^", "is not UTF-8"},
+        {"loads where model=größe typo", "                          ^^^^",
+         "column 25: unknown word \"typo\""},
+        {"loads where model=x \x1b[31m", "                    ^^^^^", "unknown word \"\\x1B[31m\""},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct query query;
+        struct query_place place = {0};
+        struct error err = {0};
+        assert_int_equal(read_line(&query, cases[i].line, &place, &err), STATUS_INVALID);
+        if (strcmp(cases[i].line, "compare a!b against c") != 0 && !strstr(err.text, cases[i].why))
+            fail_msg("'%s': '%s' lacks '%s'", cases[i].line, err.text, cases[i].why);
+        const size_t at = strspn(cases[i].marks, " ");
+        if (place.at != at || place.size != strlen(cases[i].marks + at))
+            fail_msg("'%s': %zu bytes from %zu on", cases[i].line, place.size, place.at);
+        assert_int_equal(strncmp(err.text, "column ", 7), 0);
+        assert_int_equal(read_line(&query, cases[i].line, NULL, NULL), STATUS_INVALID);
+    }
+}
+
+static void test_long_names(void **state)
+{
+    (void)state;
+    char line[QUERY_TEXT_SIZE + 64], name[QUERY_TEXT_SIZE + 1];
+    struct query query;
+    struct error err = {0};
+    memset(name, 'm', sizeof name);
+    name[QUERY_TEXT_SIZE - 1] = '\0';
+    (void)snprintf(line, sizeof line, "loads where model=%s", name);
+    assert_int_equal(read_line(&query, line, NULL, &err), STATUS_OK);
+    assert_string_equal(query.filter.by[QUERY_BY_MODEL], name);
+    name[QUERY_TEXT_SIZE - 1] = 'm';
+    name[QUERY_TEXT_SIZE] = '\0';
+    (void)snprintf(line, sizeof line, "loads where model=%s", name);
+    assert_int_equal(read_line(&query, line, NULL, &err), STATUS_INVALID);
+    assert_non_null(strstr(err.text, "column 19: the name is too long"));
+    (void)snprintf(line, sizeof line, "compare %.64s", name);
+    assert_int_equal(read_line(&query, line, NULL, &err), STATUS_INVALID);
+    assert_non_null(strstr(err.text, "the name of a baseline is too long"));
+}
+
+// ---- Filters ------------------------------------------------------------------------
+
+static void test_filters(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *line, *written; // NULL: refused
+    } cases[] = {
+        {"", ""},
+        {"where model=x since 1h", "where model=x since 2026-03-29T11:00:00Z"},
+        {"model=x and host=y", "where model=x and host=y"},
+        {"until 1m", "until 2026-03-29T11:59:00Z"},
+        {"model", NULL},
+        {"summary", NULL},
+        {"limit 3", NULL},
+        {"model=x extra", NULL},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct query_filter filter;
+        struct error err = {0};
+        int64_t now = now_ns;
+        enum status status = query_text_read_filter(&filter, cases[i].line, when, &now, NULL, &err);
+        assert_int_equal(status, cases[i].written ? STATUS_OK : STATUS_INVALID);
+        if (!cases[i].written)
+            continue;
+        char written[QUERY_LINE_SIZE];
+        assert_int_equal(query_text_write_filter(written, sizeof written, &filter, NULL),
+                         STATUS_OK);
+        assert_string_equal(written, cases[i].written);
+    }
+}
+
+// ---- There and back --------------------------------------------------------------------
+
+static uint64_t seed = 20260329;
+
+static unsigned any(unsigned below)
+{
+    return (unsigned)(test_random(&seed) >> 33) % below;
+}
+
+// A name of anything: quotes, blanks, escapes, letters of other scripts.
+static void any_name(char *out, size_t size)
+{
+    static const char *const pieces[] = {
+        "a",      "Z",    "0", "_", ".",  "\"", "'",        "\\",    " ",      "\t", "=",
+        ",",      "\x1b", "[", "ä", "漢", "\n", "-",        "&",     "\x7f",   "€",  "and",
+        "\u202e", "%s",   ";", "x", "u",  "{",  "\xc2\x85", "since", "\ufeff", "n"};
+    size_t used = 0;
+    for (unsigned count = 1 + any(40); count > 0; count--) {
+        const char *piece = pieces[any(COUNT_OF(pieces))];
+        if (used + strlen(piece) >= size)
+            break;
+        memcpy(out + used, piece, strlen(piece));
+        used += strlen(piece);
+    }
+    out[used] = '\0';
+}
+
+static void any_filter(struct query_filter *filter)
+{
+    for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++)
+        if (i != QUERY_BY_RUN && any(3) == 0)
+            any_name(filter->by[i], QUERY_TEXT_SIZE);
+    if (any(3) == 0)
+        (void)snprintf(filter->by[QUERY_BY_RUN], QUERY_TEXT_SIZE, "%08x-%x", any(UINT32_MAX),
+                       any(65536));
+    if (any(2))
+        filter->since_ns = 1 + (int64_t)any(1U << 30) * (1 + any(4000000));
+    if (any(2))
+        filter->until_ns = filter->since_ns + 1 + (int64_t)any(1U << 30) * (1 + any(4000000));
+}
+
+static void any_query(struct query *query)
+{
+    unsigned count;
+    const struct query_verb *verb = &query_verbs(&count)[0];
+    verb += any(count);
+    *query = (struct query){.kind = verb->kind, .record_kind = verb->record_kind};
+    if (verb->subject == QUERY_METRIC || (verb->subject == QUERY_METRIC_OR_NONE && any(2)))
+        (void)snprintf(query->metric, sizeof query->metric, "%s",
+                       any(2) ? "ttft_ns" : "load.duration_ns");
+    if (verb->clauses >> QUERY_CLAUSE_WHERE & 1)
+        any_filter(&query->filter);
+    for (unsigned i = 0; verb->clauses >> QUERY_CLAUSE_BY & 1 && i < QUERY_DIMENSION_COUNT; i++)
+        if (any(2))
+            query->group_by[query->group_count++] = (enum query_dimension)i;
+    if (verb->clauses >> QUERY_CLAUSE_STEP & 1 && any(2))
+        query->step_ns = 1 + (int64_t)any(1U << 31) * (any(2) ? 1 : 3600 * S / 1000);
+    if (verb->clauses >> QUERY_CLAUSE_SLO & 1 && any(2))
+        any_name(query->slo, QUERY_TEXT_SIZE);
+    if (verb->clauses >> QUERY_CLAUSE_LIMIT & 1)
+        query->limit = any(3) ? any(UINT32_MAX) : 0;
+    query->oldest_first = verb->clauses >> QUERY_CLAUSE_OLDEST & 1 && any(2);
+    query->force = verb->clauses >> QUERY_CLAUSE_FORCE & 1 && any(2);
+    static const char *const names[] = {"", "nightly", "since", "host", "a.b-c_d"};
+    for (unsigned i = 0; i < 2 && verb->subject == QUERY_BASELINE_OR_NONE; i++)
+        (void)snprintf(query->baseline[i], QUERY_KEY_SIZE, "%s", names[any(COUNT_OF(names))]);
+    if (verb->subject == QUERY_BASELINE_OR_NONE)
+        any_filter(&query->other);
+}
+
+// Whatever is asked reads, once written, as what was asked, and a terminal may show it.
+static void test_there_and_back(void **state)
+{
+    (void)state;
+    static char line[QUERY_LINE_SIZE], shown[QUERY_LINE_SIZE];
+    for (unsigned i = 0; i < 5000; i++) {
+        struct query query, again;
+        struct error err = {0};
+        any_query(&query);
+        assert_int_equal(query_check(&query, &err), STATUS_OK);
+        assert_int_equal(query_text_write(line, sizeof line, &query, &err), STATUS_OK);
+        assert_string_equal(text_escape(shown, sizeof shown, line, strlen(line)), line);
+        if (read_line(&again, line, NULL, &err) != STATUS_OK)
+            fail_msg("%s: %s", line, err.text);
+        assert_memory_equal(&again, &query, sizeof query);
+        // Too little room is said, and nothing is written beyond it.
+        const size_t room = 1 + any((unsigned)strlen(line));
+        memset(shown, '#', room + 1);
+        assert_int_equal(query_text_write(shown, room, &query, &err), STATUS_FULL);
+        assert_int_equal(shown[room], '#');
+    }
+}
+
+// The longest text there is has room.
+static void test_longest(void **state)
+{
+    (void)state;
+    static char line[QUERY_LINE_SIZE];
+    struct query query = {.kind = QUERY_COMPARE}, again;
+    for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++) {
+        memset(query.filter.by[i], '\x1b', QUERY_TEXT_SIZE - 1);
+        memset(query.other.by[i], '\x1b', QUERY_TEXT_SIZE - 1);
+    }
+    memset(query.filter.by[QUERY_BY_RUN], 'a', 36);
+    memset(query.filter.by[QUERY_BY_RUN] + 36, '\0', QUERY_TEXT_SIZE - 36);
+    query.other = query.filter;
+    query.filter.since_ns = query.other.since_ns = 1;
+    query.filter.until_ns = query.other.until_ns = 1700000000 * S + 1;
+    memset(query.baseline[0], 'b', QUERY_KEY_SIZE - 1);
+    memset(query.baseline[1], 'b', QUERY_KEY_SIZE - 1);
+    assert_int_equal(query_text_write(line, sizeof line, &query, NULL), STATUS_OK);
+    assert_int_equal(read_line(&again, line, NULL, NULL), STATUS_OK);
+    assert_memory_equal(&again, &query, sizeof query);
+}
+
+static void test_without_text(void **state)
+{
+    (void)state;
+    char line[QUERY_LINE_SIZE];
+    struct error err = {0};
+    for (int kind = 0; kind < (int)QUERY_KIND_COUNT; kind++) {
+        const struct query query = {.kind = (enum query_kind)kind};
+        enum status status = query_text_write(line, sizeof line, &query, &err);
+        if (query_is_administrative(query.kind))
+            assert_int_equal(status, STATUS_UNSUPPORTED);
+        else if (query.kind != QUERY_PING)
+            assert_int_equal(status, STATUS_OK);
+    }
+    static const int64_t times[] = {-1, INT64_MIN, INT64_C(9214646400000000000), INT64_MAX};
+    for (size_t i = 0; i < COUNT_OF(times); i++) {
+        const struct query query = {.kind = QUERY_SUMMARY, .filter.since_ns = times[i]};
+        assert_int_equal(query_text_write(line, sizeof line, &query, &err), STATUS_UNSUPPORTED);
+    }
+}
+
+int main(void)
+{
+    // Central European time by rule, whatever zone files are installed.
+    if (setenv("TZ", "CET-1CEST,M3.5.0,M10.5.0/3", 1) != 0)
+        return 77;
+    tzset();
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_lines),          cmocka_unit_test(test_fields),
+        cmocka_unit_test(test_kinds),          cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_long_names),     cmocka_unit_test(test_filters),
+        cmocka_unit_test(test_there_and_back), cmocka_unit_test(test_longest),
+        cmocka_unit_test(test_without_text),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
