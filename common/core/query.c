@@ -246,6 +246,8 @@ static enum status check_baselines(const struct query *query, struct error *err)
     const bool names = query->kind == QUERY_BASELINE_SAVE || query->kind == QUERY_BASELINE_DELETE;
     if (names && !query->baseline[0][0])
         return error_set(err, STATUS_INVALID, "query: the baseline has no name");
+    if (!(query->margin >= 0 && query->margin <= 1))
+        return error_set(err, STATUS_INVALID, "query: the margin is not from 0 to 1");
     return check_filter(&query->other, err);
 }
 

@@ -78,7 +78,8 @@ struct query_filter {
 struct query {
     enum query_kind kind;
     enum record_kind record_kind; // QUERY_RECORDS
-    char metric[QUERY_TEXT_SIZE]; // QUERY_AVERAGE; QUERY_SLOWEST, QUERY_FLEET: may be empty
+    char metric[QUERY_TEXT_SIZE]; // QUERY_AVERAGE; may be empty in QUERY_SLOWEST, QUERY_FLEET,
+                                  // QUERY_COMPARE (all that are compared)
     enum query_dimension group_by[QUERY_DIMENSION_COUNT];
     unsigned group_count;
     struct query_filter filter;
@@ -97,7 +98,10 @@ struct query {
     // covers: `filter` of the first side, `other` of the second.
     char baseline[2][QUERY_KEY_SIZE];
     struct query_filter other;
-    bool force;                 // QUERY_COMPARE: also of unlike fingerprints
+    double margin;              // QUERY_COMPARE: differences up to this ratio count as none;
+                                // 0: STATS_MARGIN_DEFAULT
+    bool force;                 // QUERY_COMPARE: also of unlike fingerprints;
+                                // QUERY_BASELINE_SAVE: in place of one of that name
     bool bundle;                // QUERY_COPY: what the filter covers only; else the whole store
     char path[QUERY_PATH_SIZE]; // QUERY_COPY, QUERY_IMPORT: a file on the collector's host
 };

@@ -72,6 +72,7 @@ Inferstat__Query *codec_pack_query(struct arena *arena, const struct message_que
     to->other_baseline = pack_query_text(arena, from->baseline[1], QUERY_KEY_SIZE);
     to->other = from->kind == QUERY_COMPARE ? pack_filter(arena, &from->other) : NULL;
     to->force = from->force;
+    to->margin = from->margin;
     to->bundle = from->bundle;
     to->path = pack_query_text(arena, from->path, QUERY_PATH_SIZE);
     return to;
@@ -145,6 +146,7 @@ enum status codec_read_query(struct message_query *query, const Inferstat__Query
     if (from->other)
         read_filter(&to->other, from->other);
     to->force = from->force;
+    to->margin = from->margin;
     to->bundle = from->bundle;
     read_query_text(to->path, QUERY_PATH_SIZE, from->path);
     return STATUS_OK;

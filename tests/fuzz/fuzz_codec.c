@@ -282,6 +282,7 @@ static void make_query(struct input *input, struct message_query *query)
     fill_text(input, query->query.key_replaces);
     query->query.key_roles = (uint32_t)number(input);
     query->query.step_ns = (int64_t)number(input);
+    query->query.margin = (double)number(input);
     fill_text(input, query->query.slo);
     fill_text(input, query->query.baseline[0]);
     fill_text(input, query->query.baseline[1]);

@@ -232,6 +232,31 @@ static void test_queries_about_keys(void **state)
     }
 }
 
+static void test_comparisons(void **state)
+{
+    (void)state;
+    struct message query = {.kind = MESSAGE_QUERY,
+                            .query.query = {.kind = QUERY_COMPARE,
+                                            .metric = "tpot_ns",
+                                            .filter = {.since_ns = 7},
+                                            .baseline = {"before", ""},
+                                            .other = {.by = {[QUERY_BY_HOST] = "a"}, .until_ns = 9},
+                                            .margin = 0.02,
+                                            .force = true}};
+    struct message out;
+    round_trip(&out, &query);
+    const struct query *got = &out.query.query;
+    assert_string_equal(got->metric, "tpot_ns");
+    assert_int_equal(got->filter.since_ns, 7);
+    assert_string_equal(got->baseline[0], "before");
+    assert_string_equal(got->baseline[1], "");
+    assert_string_equal(got->other.by[QUERY_BY_HOST], "a");
+    assert_int_equal(got->other.until_ns, 9);
+    assert_true(got->margin == 0.02);
+    assert_true(got->force);
+    message_free(&out);
+}
+
 // An estimate comes as it went; an error that cannot be means there is none.
 static void test_clock_estimates(void **state)
 {
@@ -569,6 +594,7 @@ int main(void)
         cmocka_unit_test(test_ack),
         cmocka_unit_test(test_query),
         cmocka_unit_test(test_queries_about_keys),
+        cmocka_unit_test(test_comparisons),
         cmocka_unit_test(test_clock_estimates),
         cmocka_unit_test(test_reply_and_live),
         cmocka_unit_test(test_live_credit),

@@ -1,5 +1,6 @@
 #include "tests/support/test.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "common/core/query.h"
@@ -124,6 +125,31 @@ static void test_check(void **state)
     check(query, STATUS_INVALID);
 }
 
+static void test_check_comparisons(void **state)
+{
+    (void)state;
+    const double not_a_number = nan("");
+    const struct {
+        struct query query;
+        enum status status;
+    } cases[] = {
+        {{.kind = QUERY_COMPARE}, STATUS_OK},
+        {{.kind = QUERY_COMPARE, .baseline = {"may", "June-2_x.1"}, .margin = 1}, STATUS_OK},
+        {{.kind = QUERY_COMPARE, .margin = 1.01}, STATUS_INVALID},
+        {{.kind = QUERY_COMPARE, .margin = -0.01}, STATUS_INVALID},
+        {{.kind = QUERY_COMPARE, .margin = not_a_number}, STATUS_INVALID},
+        {{.kind = QUERY_COMPARE, .baseline = {"", "a b"}}, STATUS_INVALID},
+        {{.kind = QUERY_COMPARE, .other = {.since_ns = 5, .until_ns = 5}}, STATUS_INVALID},
+        {{.kind = QUERY_COMPARE, .other = {.by = {[QUERY_BY_RUN] = "x"}}}, STATUS_INVALID},
+        {{.kind = QUERY_BASELINE_SAVE}, STATUS_INVALID},
+        {{.kind = QUERY_BASELINE_SAVE, .baseline = {"a"}}, STATUS_OK},
+        {{.kind = QUERY_BASELINE_DELETE}, STATUS_INVALID},
+        {{.kind = QUERY_BASELINES}, STATUS_OK},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++)
+        check(cases[i].query, cases[i].status);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -131,6 +157,7 @@ int main(void)
         cmocka_unit_test(test_metrics_are_the_table),
         cmocka_unit_test(test_find),
         cmocka_unit_test(test_check),
+        cmocka_unit_test(test_check_comparisons),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
