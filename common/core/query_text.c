@@ -104,12 +104,16 @@ struct reader {
     struct error *err;
 };
 
-// Says where, before what: "column 7: ...".
+// Says where, before what: "column 7: ...", escaped, as it may quote the line.
 static enum status blame(struct reader *reader, struct query_place place)
 {
+    char raw[ERROR_TEXT_SIZE];
+    struct error *err = reader->err;
     reader->place = place;
-    return error_prefix(reader->err, STATUS_INVALID, "column %zu",
-                        query_column(reader->line, place.at));
+    (void)error_prefix(err, STATUS_INVALID, "column %zu", query_column(reader->line, place.at));
+    memcpy(raw, err->text, sizeof raw);
+    (void)text_escape(err->text, sizeof err->text, raw, strlen(raw));
+    return STATUS_INVALID;
 }
 
 static enum status next(struct reader *reader)
@@ -120,36 +124,33 @@ static enum status next(struct reader *reader)
     return STATUS_OK;
 }
 
-// The word as a message shows it.
-static const char *shown(char out[72], const struct query_word *word)
+enum { SHOWN_MAX = 60 }; // bytes of a word that a message repeats
+
+static int shown_size(const struct query_word *word)
 {
-    return text_escape(out, 72, word->text, strlen(word->text));
+    return (int)text_cut(word->text, strlen(word->text), SHOWN_MAX);
 }
 
 // Blames the next word: "unknown WHAT "WORD" (did you mean NEAREST?)".
 static enum status unknown(struct reader *reader, const char *what, const char *const *words,
                            unsigned count)
 {
-    char text[72];
-    (void)shown(text, &reader->word);
-    const char *nearest = parse_nearest(reader->word.text, words, count);
-    if (nearest)
-        (void)error_set(reader->err, STATUS_INVALID, "unknown %s \"%s\" (did you mean %s?)", what,
-                        text, nearest);
-    else
-        (void)error_set(reader->err, STATUS_INVALID, "unknown %s \"%s\"", what, text);
+    const char *text = reader->word.text;
+    const char *nearest = parse_nearest(text, words, count);
+    (void)error_set(reader->err, STATUS_INVALID, "unknown %s \"%.*s\"%s%s%s", what,
+                    shown_size(&reader->word), text, nearest ? " (did you mean " : "",
+                    nearest ? nearest : "", nearest ? "?)" : "");
     return blame(reader, reader->word.place);
 }
 
 // Blames what stands where `wanted` should: "METRIC is missing".
 static enum status missing(struct reader *reader, const char *wanted)
 {
-    char text[72];
     if (reader->word.kind == QUERY_WORD_END)
         (void)error_set(reader->err, STATUS_INVALID, "%s is missing", wanted);
     else
-        (void)error_set(reader->err, STATUS_INVALID, "%s is missing before \"%s\"", wanted,
-                        shown(text, &reader->word));
+        (void)error_set(reader->err, STATUS_INVALID, "%s is missing before \"%.*s\"", wanted,
+                        shown_size(&reader->word), reader->word.text);
     return blame(reader, reader->word.place);
 }
 

@@ -36,7 +36,7 @@ typedef enum status query_when(void *context, int64_t *out_ns, const char *text,
                                struct error *err);
 
 // Reads a line.  STATUS_INVALID with the column, the word and the nearest known one
-// in `err`, and in `*place` (may be NULL) what to underline.
+// in `err` (escaped for a terminal), and in `*place` (may be NULL) what to underline.
 MUST_CHECK enum status query_text_read(struct query *out, const char *line, query_when *when,
                                        void *context, struct query_place *place, struct error *err);
 

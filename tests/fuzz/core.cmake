@@ -1,0 +1,1 @@
+inferstat_fuzz_target(fuzz_query LINK inferstat_sys inferstat_core)
