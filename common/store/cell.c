@@ -3,8 +3,11 @@
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <sqlite3.h>
+
+#include "common/core/crc32c.h"
 
 enum {
     PLACE_COUNT,
@@ -60,6 +63,91 @@ void ratio_merge(struct ratio *into, const struct ratio *from)
     values->count += from->values.count;
     merge_real_sum(&into->numerator, &from->numerator);
     merge_real_sum(&into->denominator, &from->denominator);
+}
+
+// A cell as its columns have it.
+struct bound {
+    bool is_real, is_derived;
+    int64_t count, sum, carry, min, max;
+    double real_sum, real_min, real_max, numerator, denominator;
+};
+
+// ---- The checksum ----------------------------------------------------------------------
+
+enum { CHECKSUM_SIZE = 4 };
+
+// Integers as they are, reals by their bits: the same on every machine.
+struct summed {
+    unsigned char bytes[(5 + CELL_COLUMN_COUNT) * 8];
+    size_t size;
+};
+
+static void put_integer(struct summed *summed, int64_t value)
+{
+    for (unsigned i = 0; i < 8; i++)
+        summed->bytes[summed->size++] = (unsigned char)((uint64_t)value >> 8 * i);
+}
+
+static void put_real(struct summed *summed, double value)
+{
+    int64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    put_integer(summed, bits);
+}
+
+static void put_key(struct summed *summed, const struct cell_key *key)
+{
+    put_integer(summed, key->metric);
+    put_integer(summed, (int64_t)key->grouping);
+    put_integer(summed, (int64_t)key->level);
+    put_integer(summed, key->started_ns);
+    put_integer(summed, key->series);
+}
+
+static void put_column(struct summed *summed, sqlite3_stmt *row, int column)
+{
+    const int type = sqlite3_column_type(row, column);
+    if (type == SQLITE_FLOAT)
+        put_real(summed, sqlite3_column_double(row, column));
+    else
+        put_integer(summed, type == SQLITE_INTEGER ? sqlite3_column_int64(row, column) : 0);
+}
+
+static uint32_t checksum_of_row(const struct cell_key *key, sqlite3_stmt *row, int first)
+{
+    struct summed summed = {.size = 0};
+    put_key(&summed, key);
+    for (int place = PLACE_COUNT; place < PLACE_SKETCH; place++)
+        put_column(&summed, row, first + place);
+    return crc32c(0, summed.bytes, summed.size);
+}
+
+// What is summed of a cell that is about to be bound: the same as of its row.
+static uint32_t checksum_of_cell(const struct cell_key *key, const struct bound *bound)
+{
+    struct summed summed = {.size = 0};
+    put_key(&summed, key);
+    put_integer(&summed, bound->count);
+    if (bound->is_real) {
+        put_real(&summed, bound->real_sum);
+        put_integer(&summed, 0);
+        put_real(&summed, bound->real_min);
+        put_real(&summed, bound->real_max);
+    } else {
+        put_integer(&summed, bound->sum);
+        put_integer(&summed, bound->carry);
+        put_integer(&summed, bound->min);
+        put_integer(&summed, bound->max);
+    }
+    put_real(&summed, bound->is_derived ? bound->numerator : 0);
+    put_real(&summed, bound->is_derived ? bound->denominator : 0);
+    return crc32c(0, summed.bytes, summed.size);
+}
+
+static void put_checksum(unsigned char out[CHECKSUM_SIZE], uint32_t checksum)
+{
+    for (unsigned i = 0; i < CHECKSUM_SIZE; i++)
+        out[i] = (unsigned char)(checksum >> 8 * i);
 }
 
 // ---- Reading ---------------------------------------------------------------------------
@@ -119,8 +207,7 @@ static bool types_are_sound(sqlite3_stmt *row, int first)
            has_type(row, first, PLACE_MIN, type) && has_type(row, first, PLACE_MAX, type) &&
            (rate == SQLITE_FLOAT || rate == SQLITE_NULL) &&
            has_type(row, first, PLACE_DENOMINATOR, rate) &&
-           (has_type(row, first, PLACE_SKETCH, SQLITE_BLOB) ||
-            has_type(row, first, PLACE_SKETCH, SQLITE_NULL));
+           has_type(row, first, PLACE_SKETCH, SQLITE_BLOB);
 }
 
 // Whether the least and the largest value are the same.
@@ -134,18 +221,16 @@ static bool is_of_one_value(sqlite3_stmt *row, int first)
 }
 
 static enum status add_sketch(struct sketch *into, sqlite3_stmt *row, int first, uint64_t count,
-                              struct error *err)
+                              const unsigned char *bytes, size_t size, struct error *err)
 {
-    if (has_type(row, first, PLACE_SKETCH, SQLITE_NULL)) {
+    if (size == 0) {
         if (!is_of_one_value(row, first))
             return damaged(err, "it has no sketch");
         sketch_add(into, sqlite3_column_double(row, first + PLACE_MIN), count);
         return STATUS_OK;
     }
     const uint64_t before = sketch_count(into);
-    const void *bytes = sqlite3_column_blob(row, first + PLACE_SKETCH);
-    const int size = sqlite3_column_bytes(row, first + PLACE_SKETCH);
-    const enum status status = sketch_decode(into, bytes, (size_t)size);
+    const enum status status = sketch_decode(into, bytes, size);
     if (status == STATUS_NOMEM)
         return error_set(err, status, "store: out of memory");
     if (status != STATUS_OK || sketch_count(into) - before != count)
@@ -153,19 +238,36 @@ static enum status add_sketch(struct sketch *into, sqlite3_stmt *row, int first,
     return STATUS_OK;
 }
 
-enum status cell_add(struct ratio *into, sqlite3_stmt *row, int first, struct error *err)
+static bool checksum_is_right(const struct cell_key *key, sqlite3_stmt *row, int first,
+                              const unsigned char *blob, size_t size)
+{
+    unsigned char right[CHECKSUM_SIZE];
+    if (!blob || size < CHECKSUM_SIZE)
+        return false;
+    put_checksum(right, crc32c(checksum_of_row(key, row, first), blob + CHECKSUM_SIZE,
+                               size - CHECKSUM_SIZE));
+    return memcmp(right, blob, CHECKSUM_SIZE) == 0;
+}
+
+enum status cell_add(struct ratio *into, const struct cell_key *key, sqlite3_stmt *row, int first,
+                     struct error *err)
 {
     struct aggregate *values = &into->values;
     const int64_t count = sqlite3_column_int64(row, first + PLACE_COUNT);
     if (!types_are_sound(row, first))
         return damaged(err, "a column of the wrong type");
+    const unsigned char *blob = sqlite3_column_blob(row, first + PLACE_SKETCH);
+    const size_t size = (size_t)sqlite3_column_bytes(row, first + PLACE_SKETCH);
+    if (!checksum_is_right(key, row, first, blob, size))
+        return damaged(err, "its checksum is wrong");
     if (count <= 0 || values->count > (uint64_t)(INT64_MAX - count))
         return damaged(err, "an impossible count");
     enum status status = has_type(row, first, PLACE_SUM, SQLITE_INTEGER)
                              ? add_integers(values, row, first, count, err)
                              : add_reals(values, row, first, err);
     if (status == STATUS_OK && values->sketch)
-        status = add_sketch(values->sketch, row, first, (uint64_t)count, err);
+        status = add_sketch(values->sketch, row, first, (uint64_t)count, blob + CHECKSUM_SIZE,
+                            size - CHECKSUM_SIZE, err);
     if (status != STATUS_OK)
         return status;
     values->count += (uint64_t)count;
@@ -179,64 +281,90 @@ enum status cell_add(struct ratio *into, sqlite3_stmt *row, int first, struct er
 // Usual sketches are a few hundred bytes; the largest has all buckets of both signs.
 enum { USUAL_SIZE = 4096, SIZE_MAX_EVER = 64 + 2 * SKETCH_BUCKETS * 11 };
 
-static enum status bind_sketch(sqlite3_stmt *stmt, int place, const struct sketch *sketch,
-                               struct error *err)
+// Binds the checksum and, where there is one, the sketch behind it.
+static enum status bind_sketch(sqlite3_stmt *stmt, int place, uint32_t checksum,
+                               const struct sketch *sketch, struct error *err)
 {
     unsigned char usual[USUAL_SIZE];
     unsigned char *large = NULL;
-    const unsigned char *bytes = usual;
-    size_t size = sketch_encode_whole(sketch, usual, sizeof usual);
-    if (size == 0) {
-        bytes = large = malloc(SIZE_MAX_EVER);
-        size = large ? sketch_encode_whole(sketch, large, SIZE_MAX_EVER) : 0;
+    unsigned char *bytes = usual;
+    size_t size =
+        sketch ? sketch_encode_whole(sketch, usual + CHECKSUM_SIZE, USUAL_SIZE - CHECKSUM_SIZE) : 0;
+    if (sketch && size == 0) {
+        bytes = large = malloc(CHECKSUM_SIZE + SIZE_MAX_EVER);
+        size = large ? sketch_encode_whole(sketch, large + CHECKSUM_SIZE, SIZE_MAX_EVER) : 0;
     }
     enum status status = STATUS_OK;
-    if (size == 0 || sqlite3_bind_blob64(stmt, place, bytes, size, SQLITE_TRANSIENT) != SQLITE_OK)
+    if (sketch && size == 0)
         status = error_set(err, STATUS_NOMEM, "store: out of memory");
+    if (status == STATUS_OK) {
+        put_checksum(bytes, crc32c(checksum, bytes + CHECKSUM_SIZE, size));
+        if (sqlite3_bind_blob64(stmt, place, bytes, CHECKSUM_SIZE + size, SQLITE_TRANSIENT) !=
+            SQLITE_OK)
+            status = error_set(err, STATUS_NOMEM, "store: out of memory");
+    }
     free(large);
     return status;
 }
 
 // A sum beyond what doubles hold is infinite, never "not a number", which SQLite
 // takes for null.
-static void bind_real(sqlite3_stmt *stmt, int place, double value)
+static double number(double value)
 {
-    (void)sqlite3_bind_double(stmt, place, isnan(value) ? (double)INFINITY : value);
+    return isnan(value) ? (double)INFINITY : value;
 }
 
-static void bind_integers(sqlite3_stmt *stmt, int first, const struct aggregate *values)
+static struct bound bound_of(const struct ratio *cell, bool derived)
 {
-    (void)sqlite3_bind_int64(stmt, first + PLACE_SUM, (int64_t)(uint64_t)values->integers);
-    (void)sqlite3_bind_int64(stmt, first + PLACE_CARRY, (int64_t)(values->integers >> 64));
-    (void)sqlite3_bind_int64(stmt, first + PLACE_MIN, values->min_integer);
-    (void)sqlite3_bind_int64(stmt, first + PLACE_MAX, values->max_integer);
+    const struct aggregate *values = &cell->values;
+    return (struct bound){
+        .is_real = values->has_reals,
+        .is_derived = derived,
+        .count = (int64_t)values->count,
+        .sum = (int64_t)(uint64_t)values->integers,
+        .carry = (int64_t)(values->integers >> 64),
+        .min = values->min_integer,
+        .max = values->max_integer,
+        .real_sum = number((double)values->integers + real_sum_total(&values->reals)),
+        .real_min = values->min,
+        .real_max = values->max,
+        .numerator = number(real_sum_total(&cell->numerator)),
+        .denominator = number(real_sum_total(&cell->denominator)),
+    };
 }
 
-static void bind_reals(sqlite3_stmt *stmt, int first, const struct aggregate *values)
+static void bind_numbers(sqlite3_stmt *stmt, int first, const struct bound *bound)
 {
-    bind_real(stmt, first + PLACE_SUM, (double)values->integers + real_sum_total(&values->reals));
-    (void)sqlite3_bind_int64(stmt, first + PLACE_CARRY, 0);
-    bind_real(stmt, first + PLACE_MIN, values->min);
-    bind_real(stmt, first + PLACE_MAX, values->max);
+    (void)sqlite3_bind_int64(stmt, first + PLACE_COUNT, bound->count);
+    if (bound->is_real) {
+        (void)sqlite3_bind_double(stmt, first + PLACE_SUM, bound->real_sum);
+        (void)sqlite3_bind_int64(stmt, first + PLACE_CARRY, 0);
+        (void)sqlite3_bind_double(stmt, first + PLACE_MIN, bound->real_min);
+        (void)sqlite3_bind_double(stmt, first + PLACE_MAX, bound->real_max);
+    } else {
+        (void)sqlite3_bind_int64(stmt, first + PLACE_SUM, bound->sum);
+        (void)sqlite3_bind_int64(stmt, first + PLACE_CARRY, bound->carry);
+        (void)sqlite3_bind_int64(stmt, first + PLACE_MIN, bound->min);
+        (void)sqlite3_bind_int64(stmt, first + PLACE_MAX, bound->max);
+    }
+    if (bound->is_derived) {
+        (void)sqlite3_bind_double(stmt, first + PLACE_NUMERATOR, bound->numerator);
+        (void)sqlite3_bind_double(stmt, first + PLACE_DENOMINATOR, bound->denominator);
+    } else {
+        (void)sqlite3_bind_null(stmt, first + PLACE_NUMERATOR);
+        (void)sqlite3_bind_null(stmt, first + PLACE_DENOMINATOR);
+    }
 }
 
-enum status cell_bind(sqlite3_stmt *stmt, int first, const struct ratio *cell, bool derived,
-                      struct error *err)
+enum status cell_bind(sqlite3_stmt *stmt, int first, const struct cell_key *key,
+                      const struct ratio *cell, bool derived, struct error *err)
 {
     const struct aggregate *values = &cell->values;
     assert(values->count > 0 && values->sketch);
-    (void)sqlite3_bind_int64(stmt, first + PLACE_COUNT, (int64_t)values->count);
-    if (values->has_reals)
-        bind_reals(stmt, first, values);
-    else
-        bind_integers(stmt, first, values);
-    for (int place = PLACE_NUMERATOR; place <= PLACE_SKETCH; place++)
-        (void)sqlite3_bind_null(stmt, first + place);
-    if (derived) {
-        bind_real(stmt, first + PLACE_NUMERATOR, real_sum_total(&cell->numerator));
-        bind_real(stmt, first + PLACE_DENOMINATOR, real_sum_total(&cell->denominator));
-    }
-    const bool one_value = values->has_reals ? !(values->min < values->max)
-                                             : values->min_integer == values->max_integer;
-    return one_value ? STATUS_OK : bind_sketch(stmt, first + PLACE_SKETCH, values->sketch, err);
+    const struct bound bound = bound_of(cell, derived);
+    bind_numbers(stmt, first, &bound);
+    const bool one_value =
+        bound.is_real ? !(values->min < values->max) : values->min_integer == values->max_integer;
+    return bind_sketch(stmt, first + PLACE_SKETCH, checksum_of_cell(key, &bound),
+                       one_value ? NULL : values->sketch, err);
 }

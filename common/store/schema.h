@@ -25,7 +25,7 @@
 //   rollup     per metric (by number: rollup.h), grouping, level, bucket of time (its
 //              start) and series: count, sum (carry is what of an integer sum is above
 //              64 bits), extremes, of rates numerator and denominator summed, and the
-//              sketch (sketch.h; null where min = max says all)
+//              sketch (sketch.h; its checksum; and the sketch (cell.h), which is not there where min = max says all)
 //   rollup_state  per metric: the highest id that its rollups hold
 //   rollup_gap    where a level of rollups, and all finer ones, are not kept, and why
 //   expiry     per kind: rows started before have expired

@@ -43,6 +43,8 @@ static void exec(const char *sql)
         fail_msg("%s: %s", sql, sqlite3_errmsg(db));
 }
 
+static const struct cell_key some_key = {1536, ROLLUP_MODEL, ROLLUP_HOUR, INT64_MIN, 12};
+
 static struct ratio new_ratio(void)
 {
     struct ratio ratio = {0};
@@ -54,7 +56,7 @@ static void write_cell(const struct ratio *ratio, bool derived)
 {
     struct error err = {0};
     (void)sqlite3_reset(insert);
-    assert_int_equal(cell_bind(insert, 1, ratio, derived, &err), STATUS_OK);
+    assert_int_equal(cell_bind(insert, 1, &some_key, ratio, derived, &err), STATUS_OK);
     assert_int_equal(sqlite3_step(insert), SQLITE_DONE);
 }
 
@@ -64,7 +66,7 @@ static enum status read_cells(struct ratio *into, struct error *err)
     enum status status = STATUS_OK;
     (void)sqlite3_reset(row);
     while (status == STATUS_OK && sqlite3_step(row) == SQLITE_ROW)
-        status = cell_add(into, row, 0, err);
+        status = cell_add(into, &some_key, row, 0, err);
     (void)sqlite3_reset(row);
     return status;
 }
@@ -181,7 +183,7 @@ static void one_value_needs_no_sketch(void **state)
     aggregate_add_int(&cell.values, 77);
     exec("DELETE FROM cell");
     write_cell(&cell, false);
-    exec("DELETE FROM cell WHERE sketch IS NOT NULL");
+    exec("DELETE FROM cell WHERE length(sketch) > 4");
     assert_int_equal(sqlite3_changes(db), 0);
     aggregate_deinit(&cell.values);
 }
@@ -249,7 +251,11 @@ static void damaged_cells_are_said(void **state)
         "sketch = x''",
         "sketch = x'02'",
         "sketch = substr(sketch, 1, length(sketch) - 1)",
-        "sketch = x'01' || x'03' || substr(sketch, 3)",
+        "sketch = substr(sketch, 1, 4)",
+        "sketch = substr(sketch, 1, 4) || x'0100' || substr(sketch, 7)",
+        "sketch = x'00000000' || substr(sketch, 5)",
+        "max = 4",
+        "count = 2, sum = 5",
     };
     for (size_t i = 0; i < COUNT_OF(damages); i++) {
         struct ratio cell = new_ratio(), read = new_ratio();
@@ -269,15 +275,45 @@ static void damaged_cells_are_said(void **state)
     }
 }
 
+static void a_cell_of_another_row_is_damaged(void **state)
+{
+    (void)state;
+    struct cell_key others[5];
+    for (size_t i = 0; i < COUNT_OF(others); i++)
+        others[i] = some_key;
+    others[0].metric++;
+    others[1].grouping = ROLLUP_HOST;
+    others[2].level = ROLLUP_DAY;
+    others[3].started_ns++;
+    others[4].series = 13;
+    struct ratio cell = new_ratio();
+    aggregate_add_int(&cell.values, 5);
+    exec("DELETE FROM cell");
+    write_cell(&cell, false);
+    for (size_t i = 0; i < COUNT_OF(others); i++) {
+        struct ratio read = new_ratio();
+        struct error err = {0};
+        (void)sqlite3_reset(row);
+        assert_int_equal(sqlite3_step(row), SQLITE_ROW);
+        assert_int_equal(cell_add(&read, &others[i], row, 0, &err), STATUS_CORRUPT);
+        aggregate_deinit(&read.values);
+    }
+    aggregate_deinit(&cell.values);
+}
+
 static void counts_do_not_wrap(void **state)
 {
     (void)state;
-    struct ratio read = {0};
+    struct ratio cell = new_ratio(), read = {0};
     struct error err = {0};
+    aggregate_add_int(&cell.values, 0);
+    cell.values.count = INT64_MAX;
     exec("DELETE FROM cell");
     for (unsigned i = 0; i < 2; i++)
-        exec("INSERT INTO cell VALUES(9223372036854775807, 0, 0, 0, 0, NULL, NULL, NULL)");
+        write_cell(&cell, false);
     assert_int_equal(read_cells(&read, &err), STATUS_CORRUPT);
+    assert_non_null(strstr(err.text, "impossible count"));
+    aggregate_deinit(&cell.values);
 }
 
 int main(void)
@@ -289,6 +325,7 @@ int main(void)
         cmocka_unit_test(sums_of_reals_are_never_nan),
         cmocka_unit_test(the_largest_sketch_fits),
         cmocka_unit_test(damaged_cells_are_said),
+        cmocka_unit_test(a_cell_of_another_row_is_damaged),
         cmocka_unit_test(counts_do_not_wrap),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
