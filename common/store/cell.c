@@ -308,10 +308,10 @@ static enum status bind_sketch(sqlite3_stmt *stmt, int place, uint32_t checksum,
 }
 
 // A sum beyond what doubles hold is infinite, never "not a number", which SQLite
-// takes for null.
+// takes for null; and zero has no sign, which SQLite does not always keep.
 static double number(double value)
 {
-    return isnan(value) ? (double)INFINITY : value;
+    return isnan(value) ? (double)INFINITY : value + 0.0;
 }
 
 static struct bound bound_of(const struct ratio *cell, bool derived)
