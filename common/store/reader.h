@@ -128,6 +128,7 @@ store_answer query_average;
 store_answer query_overview;
 store_answer query_records;
 store_answer query_audit;
+store_answer query_slowest;
 
 // Appends the two expressions "numerator, denominator" of a derived metric.
 void append_derived(struct sqlite3_str *sql, const struct record_derived *derived);

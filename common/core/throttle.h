@@ -1,0 +1,28 @@
+// Why a device's clocks are held back: the bits of device_sample.throttle_reasons, as
+// NVML gives them (nvmlDeviceGetCurrentClocksEventReasons, nvml.h).
+#ifndef INFERSTAT_CORE_THROTTLE_H
+#define INFERSTAT_CORE_THROTTLE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+// One line a bit that means less speed than there could be: number, words.  Idle
+// clocks and clocks that somebody has chosen are none of these.
+#define THROTTLE_REASONS(X)                                                                        \
+    X(0x04, "power cap")                                                                           \
+    X(0x08, "hardware slowdown")                                                                   \
+    X(0x10, "sync boost")                                                                          \
+    X(0x20, "software thermal")                                                                    \
+    X(0x40, "hardware thermal")                                                                    \
+    X(0x80, "power brake")
+
+// Those of the bits that hold clocks back; 0: none does.
+int64_t throttle_bits(int64_t reasons);
+
+enum { THROTTLE_TEXT_SIZE = 96 };
+
+// "power cap, software thermal" into `text` (THROTTLE_TEXT_SIZE bytes); "" for none.
+// Returns `text`.
+char *throttle_text(char *text, int64_t reasons);
+
+#endif

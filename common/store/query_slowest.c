@@ -1,0 +1,462 @@
+// SLOWEST: the slowest requests, and where the time of each went.
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <sqlite3.h>
+
+#include "common/store/blame.h"
+#include "common/store/database.h"
+#include "common/store/filter.h"
+#include "common/store/medians.h"
+#include "common/store/overlap.h"
+#include "common/store/reader.h"
+#include "common/store/slowest.h"
+
+enum {
+    SLOWEST_DEFAULT = 10,
+    PEERS_LEAST = 5, // requests for a median to say what is usual
+};
+
+#define EXCESS_COLUMN(name, text) {text "_excess_ns", UNIT_DURATION},
+static const struct answer_column columns[] = {
+    {"run", UNIT_NONE},
+    {"host", UNIT_NONE},
+    {"model", UNIT_NONE},
+    {"device", UNIT_NONE},
+    {"request", UNIT_NONE},
+    {"finish", UNIT_NONE},
+    {"started_ns", UNIT_TIME},
+    {"metric", UNIT_NONE},
+    {"value", UNIT_NONE}, // in the metric's unit
+    {"e2e_ns", UNIT_DURATION},
+    {"queue_ns", UNIT_DURATION},
+    {"prefill_ns", UNIT_DURATION},
+    {"decode_ns", UNIT_DURATION},
+    {"prompt_tokens", UNIT_TOKENS},
+    {"cached_prompt_tokens", UNIT_TOKENS},
+    {"generated_tokens", UNIT_TOKENS},
+    {"concurrent_requests", UNIT_COUNT},
+    {"peers", UNIT_COUNT},
+    {"took_ns", UNIT_DURATION},
+    {"median_ns", UNIT_DURATION},
+    {"excess_ns", UNIT_DURATION},
+    BLAME_PARTS(EXCESS_COLUMN){"blame", UNIT_NONE},
+    {"throttle_reasons", UNIT_NONE},
+    {"note", UNIT_NONE},
+};
+#undef EXCESS_COLUMN
+
+enum { VALUE_COLUMN = 8 };
+
+// What a metric's slowest took too long over: a duration of theirs, and its phases.
+struct scope {
+    const char *metric;
+    enum median whole;
+    bool phases[BLAME_PHASES];
+};
+
+#define QUEUE_ALONE                                                                                \
+    {                                                                                              \
+        [PHASE_QUEUE] = true                                                                       \
+    }
+#define PREFILL_ALONE                                                                              \
+    {                                                                                              \
+        [PHASE_PREFILL] = true                                                                     \
+    }
+#define DECODE_ALONE                                                                               \
+    {                                                                                              \
+        [PHASE_DECODE] = true                                                                      \
+    }
+
+static const struct scope scopes[] = {
+    {"e2e_ns", MEDIAN_E2E, {true, true, true}},
+    {"output_tokens_per_second", MEDIAN_E2E, {true, true, true}},
+    {"ttft_ns", MEDIAN_TTFT, {[PHASE_QUEUE] = true, [PHASE_PREFILL] = true}},
+    {"queue_ns", MEDIAN_QUEUE, QUEUE_ALONE},
+    {"prefill_ns", MEDIAN_PREFILL, PREFILL_ALONE},
+    {"prefill_tokens_per_second", MEDIAN_PREFILL, PREFILL_ALONE},
+    {"decode_ns", MEDIAN_DECODE, DECODE_ALONE},
+    {"tokens_per_second", MEDIAN_DECODE, DECODE_ALONE},
+    {"tpot_ns", MEDIAN_DECODE, DECODE_ALONE},
+    {"itl_max_ns", MEDIAN_DECODE, DECODE_ALONE},
+    {"itl_p99_ns", MEDIAN_DECODE, DECODE_ALONE},
+};
+
+// One slow request.
+struct request {
+    double value; // of the metric asked for
+    size_t peers; // place of what it is compared with
+    int64_t run, host, model, device, number, finish, started_ns;
+    int64_t queue_ns, prefill_ns, e2e_ns;
+    int64_t ttft_ns, decode_ns, concurrent; // below 0: absent
+    int64_t prompt_tokens, cached_tokens, generated_tokens;
+};
+
+struct answer {
+    struct store *store;
+    const struct query *query;
+    const struct query_metric *metric;
+    const struct scope *scope;
+    struct slowest slowest;
+    struct request *requests; // one for each of the slowest
+    struct peers *peers;      // as many at most
+    size_t peer_count;
+    struct result *result;
+};
+
+static enum status out_of_memory(struct error *err)
+{
+    return error_set(err, STATUS_NOMEM, "store: out of memory");
+}
+
+// ---- What is asked ------------------------------------------------------------------
+
+static enum status choose_metric(struct answer *answer, struct error *err)
+{
+    const char *name = answer->query->metric[0] ? answer->query->metric : "e2e_ns";
+    const char *dot = strchr(name, '.');
+    const bool with_kind = dot && strncmp(name, "inference.", (size_t)(dot + 1 - name)) == 0;
+    char full[QUERY_TEXT_SIZE + 16];
+    (void)sqlite3_snprintf(sizeof full, full, dot ? "%s" : "inference.%s", name);
+    for (size_t i = 0; i < sizeof scopes / sizeof *scopes; i++)
+        if (strcmp(scopes[i].metric, with_kind ? dot + 1 : name) == 0)
+            answer->scope = &scopes[i];
+    enum status status = query_metric_find(&answer->metric, full, err);
+    if (status == STATUS_OK && !answer->scope)
+        status = error_set(err, STATUS_INVALID,
+                           "%s: no time or rate of requests, that one can be slow in", name);
+    return status;
+}
+
+// ---- The requests -------------------------------------------------------------------
+
+// Whatever a store says, sums of times stay in 64 bits.
+static int64_t clamp(int64_t ns)
+{
+    return ns < 0 ? 0 : ns < BLAME_TIME_MAX_NS ? ns : BLAME_TIME_MAX_NS;
+}
+
+static int64_t column_or_absent(sqlite3_stmt *row, int place)
+{
+    return sqlite3_column_type(row, place) == SQLITE_NULL ? -1
+                                                          : clamp(sqlite3_column_int64(row, place));
+}
+
+static enum status read_request(struct request *out, struct sqlite3 *db, sqlite3_stmt *stmt,
+                                const struct slowest_value *slow, struct error *err)
+{
+    (void)sqlite3_bind_int64(stmt, 1, slow->id);
+    if (sqlite3_step(stmt) != SQLITE_ROW)
+        return database_error(db, "store", err);
+    *out = (struct request){
+        .value = slow->value,
+        .run = sqlite3_column_int64(stmt, 0),
+        .host = sqlite3_column_int64(stmt, 1),
+        .model = sqlite3_column_int64(stmt, 2),
+        .device = sqlite3_column_int64(stmt, 3),
+        .number = sqlite3_column_int64(stmt, 4),
+        .finish = sqlite3_column_int64(stmt, 5),
+        .started_ns = sqlite3_column_int64(stmt, 6),
+        .queue_ns = clamp(sqlite3_column_int64(stmt, 7)),
+        .prefill_ns = clamp(sqlite3_column_int64(stmt, 8)),
+        .e2e_ns = clamp(sqlite3_column_int64(stmt, 9)),
+        .ttft_ns = column_or_absent(stmt, 10),
+        .decode_ns = column_or_absent(stmt, 11),
+        .concurrent = column_or_absent(stmt, 12),
+        .prompt_tokens = sqlite3_column_int64(stmt, 13),
+        .cached_tokens = sqlite3_column_int64(stmt, 14),
+        .generated_tokens = sqlite3_column_int64(stmt, 15),
+    };
+    (void)sqlite3_reset(stmt);
+    return STATUS_OK;
+}
+
+static enum status read_requests(struct answer *answer, struct error *err)
+{
+    static const char sql[] =
+        "SELECT t.run, (SELECT r.host FROM run r WHERE r.run = t.run), t.model, t.device,"
+        " t.request, t.finish, t.started_ns, t.queue_ns, t.prefill_ns, t.e2e_ns, t.ttft_ns,"
+        " t.decode_ns, t.concurrent_requests, t.prompt_tokens, t.cached_prompt_tokens,"
+        " t.generated_tokens FROM inference t WHERE t.id = ?";
+    const size_t count = answer->slowest.count;
+    answer->requests = calloc(count, sizeof *answer->requests);
+    answer->peers = calloc(count, sizeof *answer->peers);
+    if (!answer->requests || !answer->peers)
+        return out_of_memory(err);
+    sqlite3_stmt *stmt = NULL;
+    enum status status = database_prepare(answer->store->db, &stmt, sql, false, err);
+    for (size_t i = 0; i < count && status == STATUS_OK; i++)
+        status = read_request(&answer->requests[i], answer->store->db, stmt,
+                              &answer->slowest.values[i], err);
+    (void)sqlite3_finalize(stmt);
+    return status;
+}
+
+// Where the peers of a request are among those known so far; behind them if not.
+static size_t find_peers(const struct answer *answer, const struct request *request)
+{
+    size_t place = 0;
+    while (place < answer->peer_count && (answer->peers[place].model != request->model ||
+                                          answer->peers[place].device != request->device))
+        place++;
+    return place;
+}
+
+static enum status read_peers(struct answer *answer, struct error *err)
+{
+    for (size_t i = 0; i < answer->slowest.count; i++) {
+        struct request *request = &answer->requests[i];
+        request->peers = find_peers(answer, request);
+        if (request->peers == answer->peer_count)
+            answer->peers[answer->peer_count++] =
+                (struct peers){.model = request->model, .device = request->device};
+    }
+    return medians_read(answer->peers, answer->peer_count, answer->store, &answer->query->filter,
+                        err);
+}
+
+// ---- The blame -----------------------------------------------------------------------
+
+static int64_t median_ns(const struct peers *peers, enum median median)
+{
+    const double value = peers->medians[median];
+    return value > 0 ? clamp(value < 0x1p60 ? llround(value) : BLAME_TIME_MAX_NS) : 0;
+}
+
+static bool has_median(const struct peers *peers, enum median median)
+{
+    return !isnan(peers->medians[median]);
+}
+
+// How long the median request takes over one token; 0: not known.
+static double unit_ns(const struct peers *peers, enum median rate)
+{
+    return peers->medians[rate] > 0 ? 1e9 / peers->medians[rate] : 0;
+}
+
+static double tokens_beyond(int64_t tokens, double usual)
+{
+    return isnan(usual) ? 0 : (double)tokens - usual;
+}
+
+static int64_t whole_ns(const struct request *request, enum median whole)
+{
+    switch (whole) {
+    case MEDIAN_QUEUE:
+        return request->queue_ns;
+    case MEDIAN_PREFILL:
+        return request->prefill_ns;
+    case MEDIAN_TTFT:
+        return request->ttft_ns;
+    case MEDIAN_DECODE:
+        return request->decode_ns;
+    case MEDIAN_E2E:
+    case MEDIAN_PROMPT:
+    case MEDIAN_CACHED:
+    case MEDIAN_GENERATED:
+    case MEDIAN_CONCURRENT:
+    case MEDIAN_PREFILL_RATE:
+    case MEDIAN_DECODE_RATE:
+    case MEDIAN_COUNT:
+        break;
+    }
+    return request->e2e_ns;
+}
+
+static struct overlap_request place_in_time(const struct request *request)
+{
+    const int64_t decode = request->decode_ns > 0 ? request->decode_ns : 0;
+    struct overlap_request place = {.host = request->host, .device = request->device};
+    const int64_t phases[BLAME_PHASES] = {request->queue_ns, request->prefill_ns, decode};
+    place.starts_ns[0] = request->started_ns;
+    for (unsigned i = 0; i < BLAME_PHASES; i++)
+        if (__builtin_add_overflow(place.starts_ns[i], phases[i], &place.starts_ns[i + 1]))
+            place.starts_ns[i + 1] = INT64_MAX;
+    return place;
+}
+
+static void set_phases(struct blame *blame, const struct request *request,
+                       const struct peers *peers, const struct overlap *overlap)
+{
+    const double usual_prompt = peers->medians[MEDIAN_PROMPT] - peers->medians[MEDIAN_CACHED];
+    blame->phases[PHASE_QUEUE] = (struct blame_times){
+        .known = has_median(peers, MEDIAN_QUEUE),
+        .took_ns = request->queue_ns,
+        .median_ns = median_ns(peers, MEDIAN_QUEUE),
+    };
+    blame->phases[PHASE_PREFILL] = (struct blame_times){
+        .known = has_median(peers, MEDIAN_PREFILL),
+        .took_ns = request->prefill_ns,
+        .median_ns = median_ns(peers, MEDIAN_PREFILL),
+        .more_units = tokens_beyond(request->prompt_tokens - request->cached_tokens, usual_prompt),
+        .unit_ns = unit_ns(peers, MEDIAN_PREFILL_RATE),
+    };
+    blame->phases[PHASE_DECODE] = (struct blame_times){
+        .known = has_median(peers, MEDIAN_DECODE) && request->decode_ns >= 0,
+        .took_ns = request->decode_ns,
+        .median_ns = median_ns(peers, MEDIAN_DECODE),
+        .more_units = tokens_beyond(request->generated_tokens, peers->medians[MEDIAN_GENERATED]),
+        .unit_ns = unit_ns(peers, MEDIAN_DECODE_RATE),
+    };
+    for (unsigned i = 0; i < BLAME_PHASES; i++) {
+        struct blame_times *phase = &blame->phases[i];
+        memcpy(phase->overlap_ns, overlap->ns[i], sizeof phase->overlap_ns);
+        if (i != PHASE_QUEUE) // those in a queue wait for others, however many these are
+            phase->overlap_ns[BLAME_CONCURRENCY - BLAME_COPY] = blame_concurrency_ns(
+                phase->took_ns, request->concurrent, peers->medians[MEDIAN_CONCURRENT]);
+    }
+    // A queue is in front of the device: what slows the device does not make its own
+    // waiting longer, but a load does.
+    struct blame_times *queue = &blame->phases[PHASE_QUEUE];
+    for (unsigned i = 0; i < BLAME_CAUSES; i++)
+        if (BLAME_COPY + i != BLAME_LOAD)
+            queue->overlap_ns[i] = 0;
+}
+
+static const char *excess_key(enum blame_part part)
+{
+    static const char *const keys[BLAME_PART_COUNT] = {
+#define EXCESS_KEY(name, text) [BLAME_##name] = text "_excess_ns",
+        BLAME_PARTS(EXCESS_KEY)
+#undef EXCESS_KEY
+    };
+    return keys[part];
+}
+
+static enum status add_blame(struct answer *answer, const struct request *request,
+                             const struct peers *peers, struct error *err)
+{
+    const struct scope *scope = answer->scope;
+    struct blame blame = {.took_ns = whole_ns(request, scope->whole)};
+    if (blame.took_ns < 0 || !has_median(peers, scope->whole))
+        return STATUS_OK; // such as a rate of a request without the time
+    struct overlap overlap;
+    const struct overlap_request place = place_in_time(request);
+    enum status status = overlap_read(&overlap, answer->store, &place, err);
+    if (status != STATUS_OK)
+        return status;
+    blame.median_ns = median_ns(peers, scope->whole);
+    set_phases(&blame, request, peers, &overlap);
+    for (unsigned i = 0; i < BLAME_PHASES; i++)
+        blame.phases[i].known = blame.phases[i].known && scope->phases[i];
+    int64_t parts[BLAME_PART_COUNT];
+    blame_split(&blame, parts);
+    answer_int(answer->result, "took_ns", blame.took_ns);
+    answer_int(answer->result, "median_ns", blame.median_ns);
+    answer_int(answer->result, "excess_ns", blame.took_ns - blame.median_ns);
+    for (unsigned i = 0; i < BLAME_PART_COUNT; i++)
+        answer_int(answer->result, excess_key((enum blame_part)i), parts[i]);
+    if (overlap.throttle_reasons)
+        answer_int(answer->result, "throttle_reasons", overlap.throttle_reasons);
+    const enum blame_part most = blame_main(parts, blame.median_ns);
+    if (most == BLAME_PART_COUNT || peers->count < PEERS_LEAST)
+        return STATUS_OK;
+    return answer_text(answer->result, "blame", blame_part_name(most), err);
+}
+
+// ---- The answer ----------------------------------------------------------------------
+
+static void set_or_null(struct result *result, const char *key, int64_t value)
+{
+    if (value >= 0)
+        answer_int(result, key, value);
+}
+
+static enum status set_names(struct answer *answer, const struct request *request,
+                             struct error *err)
+{
+    const char *finish = column_enum_text(COLUMN_FINISH, request->finish);
+    enum status status = answer_run(answer->store, answer->result, 0, request->run, err);
+    if (status == STATUS_OK)
+        status = answer_name(answer->store, answer->result, 1, request->host, err);
+    if (status == STATUS_OK)
+        status = answer_name(answer->store, answer->result, 2, request->model, err);
+    if (status == STATUS_OK)
+        status = answer_name(answer->store, answer->result, 3, request->device, err);
+    if (status == STATUS_OK && finish)
+        status = answer_text(answer->result, "finish", finish, err);
+    if (status == STATUS_OK)
+        status = answer_text(answer->result, "metric", answer->metric->name, err);
+    return status;
+}
+
+static void set_figures(struct answer *answer, const struct request *request)
+{
+    struct result *result = answer->result;
+    if (answer->metric->derived)
+        answer_real(result, "value", request->value);
+    else
+        answer_int(result, "value", llround(fmin(fmax(request->value, -0x1p62), 0x1p62)));
+    answer_int(result, "request", request->number);
+    answer_int(result, "started_ns", request->started_ns);
+    answer_int(result, "e2e_ns", request->e2e_ns);
+    answer_int(result, "queue_ns", request->queue_ns);
+    answer_int(result, "prefill_ns", request->prefill_ns);
+    set_or_null(result, "decode_ns", request->decode_ns);
+    answer_int(result, "prompt_tokens", request->prompt_tokens);
+    answer_int(result, "cached_prompt_tokens", request->cached_tokens);
+    answer_int(result, "generated_tokens", request->generated_tokens);
+    set_or_null(result, "concurrent_requests", request->concurrent);
+}
+
+static enum status add_row(struct answer *answer, const struct request *request, struct error *err)
+{
+    if (result_add_row(answer->result) != STATUS_OK)
+        return out_of_memory(err);
+    enum status status = set_names(answer, request, err);
+    if (status != STATUS_OK)
+        return status;
+    set_figures(answer, request);
+    const struct peers *peers = &answer->peers[request->peers];
+    answer_int(answer->result, "peers", (int64_t)peers->count);
+    if (peers->count < PEERS_LEAST)
+        status = answer_text(answer->result, "note",
+                             "too few requests of this model and device to say what is usual", err);
+    return status == STATUS_OK ? add_blame(answer, request, peers, err) : status;
+}
+
+static enum status add_rows(struct answer *answer, struct result **out, struct error *err)
+{
+    struct answer_column with_unit[sizeof columns / sizeof *columns];
+    memcpy(with_unit, columns, sizeof columns);
+    with_unit[VALUE_COLUMN].unit = answer->metric->unit;
+    enum status status = answer_new(out, with_unit, sizeof columns / sizeof *columns, err);
+    answer->result = *out;
+    for (size_t i = 0; i < answer->slowest.count && status == STATUS_OK; i++)
+        status = add_row(answer, &answer->requests[i], err);
+    return status;
+}
+
+static bool is_rate(const struct query_metric *metric)
+{
+    return metric->unit != UNIT_DURATION;
+}
+
+enum status query_slowest(struct store *store, const struct query *query, struct result **out,
+                          struct error *err)
+{
+    struct answer answer = {.store = store, .query = query};
+    enum status status = choose_metric(&answer, err);
+    if (status == STATUS_OK)
+        status = filter_check(RECORD_KIND_INFERENCE, &query->filter, err);
+    if (status == STATUS_OK && query->limit > SLOWEST_MAX)
+        status = error_set(err, STATUS_INVALID, "the slowest are %d at most", SLOWEST_MAX);
+    if (status == STATUS_OK)
+        status = slowest_find(&answer.slowest, store, answer.metric, &query->filter,
+                              is_rate(answer.metric), query->limit ? query->limit : SLOWEST_DEFAULT,
+                              err);
+    if (status == STATUS_OK && answer.slowest.count == 0)
+        status = error_set(err, STATUS_NO_DATA, "no inference.%s in the store that match",
+                           answer.metric->name);
+    if (status == STATUS_OK)
+        status = read_requests(&answer, err);
+    if (status == STATUS_OK)
+        status = read_peers(&answer, err);
+    if (status == STATUS_OK)
+        status = add_rows(&answer, out, err);
+    slowest_deinit(&answer.slowest);
+    free(answer.requests);
+    free(answer.peers);
+    return status;
+}

@@ -1,0 +1,255 @@
+// Where the time of slow requests went: cases with a known cause, and sums.
+#include <math.h>
+#include <stdio.h>
+
+#include "common/core/throttle.h"
+#include "common/store/blame.h"
+#include "tests/support/test.h"
+
+#define MS INT64_C(1000000)
+
+// A request of 10 + 40 + 450 ms whose median is that, too; `change` makes it slow.
+static struct blame usual(void)
+{
+    const struct blame blame = {
+        .took_ns = 500 * MS,
+        .median_ns = 500 * MS,
+        .phases = {[PHASE_QUEUE] = {.known = true, .took_ns = 10 * MS, .median_ns = 10 * MS},
+                   [PHASE_PREFILL] =
+                       {.known = true, .took_ns = 40 * MS, .median_ns = 40 * MS, .unit_ns = 1e6},
+                   [PHASE_DECODE] = {.known = true,
+                                     .took_ns = 450 * MS,
+                                     .median_ns = 450 * MS,
+                                     .unit_ns = 10e6}},
+    };
+    return blame;
+}
+
+static void slow_down(struct blame *blame, enum blame_phase phase, int64_t ns)
+{
+    blame->phases[phase].took_ns += ns;
+    blame->took_ns += ns;
+}
+
+static void claim(struct blame *blame, enum blame_phase phase, enum blame_part cause, int64_t ns)
+{
+    blame->phases[phase].overlap_ns[cause - BLAME_COPY] = ns;
+}
+
+static void expect(const struct blame *blame, const int64_t expected[BLAME_PART_COUNT],
+                   const char *name)
+{
+    int64_t parts[BLAME_PART_COUNT];
+    blame_split(blame, parts);
+    for (unsigned i = 0; i < BLAME_PART_COUNT; i++)
+        if (parts[i] != expected[i])
+            fail_msg("%s: %s has %lld ns instead of %lld", name,
+                     blame_part_name((enum blame_part)i), (long long)parts[i],
+                     (long long)expected[i]);
+}
+
+static void test_causes(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        enum blame_phase phase;
+        int64_t slower_ns;
+        double more_units;
+        struct {
+            enum blame_part cause;
+            int64_t ns;
+        } claims[3];
+        int64_t expected[BLAME_PART_COUNT];
+        enum blame_part most;
+    } cases[] = {
+        {"nothing", PHASE_QUEUE, 0, 0, {{0}}, {0}, BLAME_PART_COUNT},
+        {"a trifle", PHASE_DECODE, 50 * MS, 0, {{0}}, {[BLAME_DECODE] = 50 * MS}, BLAME_PART_COUNT},
+        {"waiting", PHASE_QUEUE, 90 * MS, 0, {{0}}, {[BLAME_QUEUE] = 90 * MS}, BLAME_QUEUE},
+        {"a longer prompt",
+         PHASE_PREFILL,
+         100 * MS,
+         100,
+         {{0}},
+         {[BLAME_PROMPT] = 100 * MS},
+         BLAME_PROMPT},
+        {"a longer prompt, computed faster",
+         PHASE_PREFILL,
+         100 * MS,
+         300,
+         {{0}},
+         {[BLAME_PROMPT] = 100 * MS},
+         BLAME_PROMPT},
+        {"a longer prompt, and slow",
+         PHASE_PREFILL,
+         100 * MS,
+         20,
+         {{0}},
+         {[BLAME_PROMPT] = 20 * MS, [BLAME_PREFILL] = 80 * MS},
+         BLAME_PREFILL},
+        {"fewer tokens, though slow",
+         PHASE_DECODE,
+         100 * MS,
+         -10,
+         {{0}},
+         {[BLAME_TOKENS] = -100 * MS, [BLAME_DECODE] = 200 * MS},
+         BLAME_DECODE},
+        {"more tokens",
+         PHASE_DECODE,
+         200 * MS,
+         20,
+         {{0}},
+         {[BLAME_TOKENS] = 200 * MS},
+         BLAME_TOKENS},
+        {"throttled all the time",
+         PHASE_DECODE,
+         200 * MS,
+         0,
+         {{BLAME_THROTTLE, 650 * MS}},
+         {[BLAME_THROTTLE] = 200 * MS},
+         BLAME_THROTTLE},
+        {"throttled for a moment",
+         PHASE_DECODE,
+         200 * MS,
+         0,
+         {{BLAME_THROTTLE, 30 * MS}},
+         {[BLAME_THROTTLE] = 30 * MS, [BLAME_DECODE] = 170 * MS},
+         BLAME_DECODE},
+        {"more tokens while copying",
+         PHASE_DECODE,
+         200 * MS,
+         10,
+         {{BLAME_COPY, 300 * MS}},
+         {[BLAME_TOKENS] = 100 * MS, [BLAME_COPY] = 100 * MS},
+         BLAME_TOKENS},
+        {"two causes share",
+         PHASE_DECODE,
+         200 * MS,
+         0,
+         {{BLAME_COPY, 300 * MS}, {BLAME_CONCURRENCY, 100 * MS}},
+         {[BLAME_COPY] = 150 * MS, [BLAME_CONCURRENCY] = 50 * MS},
+         BLAME_COPY},
+        {"two causes, and more",
+         PHASE_DECODE,
+         200 * MS,
+         0,
+         {{BLAME_STARVATION, 30 * MS}, {BLAME_LOAD, 60 * MS}},
+         {[BLAME_STARVATION] = 30 * MS, [BLAME_LOAD] = 60 * MS, [BLAME_DECODE] = 110 * MS},
+         BLAME_DECODE},
+        {"faster than usual",
+         PHASE_DECODE,
+         -100 * MS,
+         0,
+         {{BLAME_COPY, 300 * MS}},
+         {[BLAME_DECODE] = -100 * MS},
+         BLAME_PART_COUNT},
+    };
+    for (unsigned i = 0; i < COUNT_OF(cases); i++) {
+        struct blame blame = usual();
+        slow_down(&blame, cases[i].phase, cases[i].slower_ns);
+        blame.phases[cases[i].phase].more_units = cases[i].more_units;
+        for (unsigned k = 0; k < COUNT_OF(cases[i].claims) && cases[i].claims[k].ns; k++)
+            claim(&blame, cases[i].phase, cases[i].claims[k].cause, cases[i].claims[k].ns);
+        expect(&blame, cases[i].expected, cases[i].name);
+        int64_t parts[BLAME_PART_COUNT];
+        blame_split(&blame, parts);
+        if (blame_main(parts, blame.median_ns) != cases[i].most)
+            fail_msg("%s: the wrong part is named", cases[i].name);
+    }
+}
+
+static void test_what_no_phase_has_is_other(void **state)
+{
+    (void)state;
+    struct blame blame = usual();
+    blame.took_ns += 300 * MS;
+    const int64_t other[BLAME_PART_COUNT] = {[BLAME_OTHER] = 300 * MS};
+    expect(&blame, other, "outside of the phases");
+    blame = usual();
+    slow_down(&blame, PHASE_DECODE, 300 * MS);
+    blame.phases[PHASE_DECODE].known = false;
+    expect(&blame, other, "a phase that is not known");
+}
+
+// Whatever the figures, the parts sum to the excess, and a cause gets no more than
+// its time nor anything below zero.
+static void test_parts_sum(void **state)
+{
+    (void)state;
+    uint64_t random = 4711;
+    for (unsigned round = 0; round < 200000; round++) {
+        struct blame blame = {.took_ns = (int64_t)(test_random(&random) >> (4 + round % 60)),
+                              .median_ns = (int64_t)(test_random(&random) >> (4 + round % 59))};
+        for (unsigned i = 0; i < BLAME_PHASES; i++) {
+            struct blame_times *phase = &blame.phases[i];
+            phase->known = test_random(&random) % 8 != 0;
+            phase->took_ns = (int64_t)(test_random(&random) >> (4 + test_random(&random) % 60));
+            phase->median_ns = (int64_t)(test_random(&random) >> (4 + test_random(&random) % 60));
+            phase->more_units =
+                ((double)test_random(&random) - 0x1p63) / exp2((double)(test_random(&random) % 64));
+            phase->unit_ns = test_random(&random) % 4 ? 1e9 / (double)test_random(&random) : 0;
+            phase->unit_ns *= exp2((double)(test_random(&random) % 64));
+            for (unsigned k = 0; k < BLAME_CAUSES; k++)
+                if (test_random(&random) % 2)
+                    phase->overlap_ns[k] =
+                        (int64_t)(test_random(&random) >> (4 + test_random(&random) % 60));
+        }
+        int64_t parts[BLAME_PART_COUNT];
+        blame_split(&blame, parts);
+        int64_t sum = 0;
+        for (unsigned i = 0; i < BLAME_PART_COUNT; i++)
+            sum += parts[i];
+        assert_int_equal(sum, blame.took_ns - blame.median_ns);
+        for (unsigned k = 0; k < BLAME_CAUSES; k++) {
+            double most = BLAME_PHASES; // rounding
+            for (unsigned i = 0; i < BLAME_PHASES; i++)
+                most += (double)blame.phases[i].overlap_ns[k];
+            assert_true(parts[BLAME_COPY + k] >= 0);
+            assert_true((double)parts[BLAME_COPY + k] <= most * (1 + 1e-12));
+        }
+    }
+}
+
+static void test_concurrency(void **state)
+{
+    (void)state;
+    assert_int_equal(blame_concurrency_ns(100, 4, 1), 75);
+    assert_int_equal(blame_concurrency_ns(100, 2, 2), 0);
+    assert_int_equal(blame_concurrency_ns(100, 1, 2), 0);
+    assert_int_equal(blame_concurrency_ns(100, -1, 2), 0);
+    assert_int_equal(blame_concurrency_ns(100, 4, (double)NAN), 0);
+    assert_int_equal(blame_concurrency_ns(100, 4, 0), 0);
+}
+
+static void test_throttle_reasons(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t reasons, bits;
+        const char *text;
+    } cases[] = {
+        {0, 0, ""},
+        {0x1, 0, ""}, // idle
+        {0x103, 0, ""},
+        {0x4, 0x4, "power cap"},
+        {0x29, 0x28, "hardware slowdown, software thermal"},
+        {-1, 0xfc,
+         "power cap, hardware slowdown, sync boost, software thermal, hardware thermal, power "
+         "brake"},
+    };
+    for (unsigned i = 0; i < COUNT_OF(cases); i++) {
+        char text[THROTTLE_TEXT_SIZE];
+        assert_int_equal(throttle_bits(cases[i].reasons), cases[i].bits);
+        assert_string_equal(throttle_text(text, cases[i].reasons), cases[i].text);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_causes),           cmocka_unit_test(test_what_no_phase_has_is_other),
+        cmocka_unit_test(test_parts_sum),        cmocka_unit_test(test_concurrency),
+        cmocka_unit_test(test_throttle_reasons),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
