@@ -74,6 +74,12 @@ MUST_CHECK enum status cli_source(struct cli *cli, const char **out, struct erro
 // STATUS_NO_DATA with a text that says whether filters may be why.
 enum status cli_no_data(const struct cli *cli, const char *what, struct error *err);
 
+// A path as another program takes it: beginning with "/".
+MUST_CHECK enum status cli_path(char out[QUERY_PATH_SIZE], const char *path, struct error *err);
+
+// export --bundle: the store makes it.
+MUST_CHECK enum status cli_bundle(struct cli *cli, struct error *err);
+
 // One function a command; commands.c has the table.
 MUST_CHECK enum status command_top(struct cli *cli, struct error *err);
 MUST_CHECK enum status command_summary(struct cli *cli, struct error *err);
@@ -84,6 +90,7 @@ MUST_CHECK enum status command_runs(struct cli *cli, struct error *err);
 MUST_CHECK enum status command_metrics(struct cli *cli, struct error *err);
 MUST_CHECK enum status command_tail(struct cli *cli, struct error *err);
 MUST_CHECK enum status command_export(struct cli *cli, struct error *err);
+MUST_CHECK enum status command_backup(struct cli *cli, struct error *err);
 MUST_CHECK enum status command_audit(struct cli *cli, struct error *err);
 MUST_CHECK enum status command_spool(struct cli *cli, struct error *err);
 MUST_CHECK enum status command_clear(struct cli *cli, struct error *err);

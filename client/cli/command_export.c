@@ -62,6 +62,8 @@ static enum status write_file(struct cli *cli, uint32_t kinds, struct rows *rows
 
 enum status command_export(struct cli *cli, struct error *err)
 {
+    if (option_given(&cli->options, OPTION_BUNDLE))
+        return cli_bundle(cli, err);
     uint32_t kinds;
     enum status status = check_kinds(cli, &kinds, err);
     if (status != STATUS_OK)

@@ -126,6 +126,17 @@ static const struct cli_command commands[] = {
         .run = command_export,
     },
     {
+        .name = "backup",
+        .arguments = "FILE",
+        .summary = "copy the whole store, also while the collector writes to it",
+        .details = "FILE is on the collector's host and must not be there yet.  The copy is "
+                   "checked.",
+        .options = SOURCE | OPTION_BIT(JSON),
+        .arguments_min = 1,
+        .arguments_max = 1,
+        .run = command_backup,
+    },
+    {
         .name = "audit",
         .arguments = "",
         .summary = "recount every record against the ledger, run by run",

@@ -142,6 +142,8 @@ static uint64_t slow_ns(enum query_kind kind)
     static const uint64_t second_ns = UINT64_C(1000000000);
     if (kind == QUERY_CLEAR)
         return 600 * second_ns;
+    if (kind == QUERY_COPY || kind == QUERY_IMPORT)
+        return 3610 * second_ns; // it has an hour itself
     return kind == QUERY_AUDIT ? 130 * second_ns : 0; // it has 120 itself
 }
 

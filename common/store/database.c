@@ -134,6 +134,8 @@ static enum status open_connection(sqlite3 **out, const char *name, int flags, c
 static bool name_with(char *out, size_t size, const char *path, const char *option)
 {
     static const char hex[] = "0123456789abcdef";
+    while (path[0] == '/' && path[1] == '/') // two would begin the name of a host
+        path++;
     size_t used = (size_t)snprintf(out, size, "file:");
     for (const char *c = path; *c; c++) {
         if (used + 4 > size)
@@ -166,7 +168,7 @@ static enum status open_and_check(sqlite3 **out, const char *name, int flags, bo
                                   const char *path, struct error *err)
 {
     sqlite3 *db = NULL;
-    enum status status = open_connection(&db, name, flags | SQLITE_OPEN_READONLY, path, err);
+    enum status status = open_connection(&db, name, flags, path, err);
     if (status != STATUS_OK)
         return status;
     if (alone)
@@ -181,24 +183,44 @@ static enum status open_and_check(sqlite3 **out, const char *name, int flags, bo
     return STATUS_OK;
 }
 
-enum status database_open_reader(sqlite3 **out, const char *path, struct error *err)
+// `attaches`: other files can be attached and written to.  SQLite takes what may be
+// done with those from the flags, and with the file itself also from its name.
+static enum status open_to_read(sqlite3 **out, const char *path, bool attaches, struct error *err)
 {
+    static const char *const options[2][3] = {
+        {"mode=ro", "vfs=unix-none", "immutable=1"},
+        {"mode=ro", "mode=ro&vfs=unix-none", "mode=ro&immutable=1"}};
+    const char *const *option = options[attaches];
+    const int flags =
+        attaches ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_URI : SQLITE_OPEN_READONLY | SQLITE_OPEN_URI;
+    char name[3 * PATH_MAX];
     enum status status = store_file_look(path, err);
     if (status != STATUS_OK)
         return status;
     if (faccessat(AT_FDCWD, path, R_OK, AT_EACCESS) != 0)
         return error_set(err, STATUS_DENIED, "store %s: not permitted to read it", path);
-    status = open_and_check(out, path, 0, false, path, err);
+    if (!name_with(name, sizeof name, path, option[0]))
+        return error_set(err, STATUS_INVALID, "store %s: the path is too long", path);
+    status = open_and_check(out, name, flags, false, path, err);
     // Where nothing can be made beside the file, nobody writes to it either, unless
     // the index of a log is there already.  With a log it is read without locks, which
     // need a file that can be written.
-    char name[3 * PATH_MAX];
     if ((status != STATUS_IO && status != STATUS_DENIED) || has_beside(path, "-shm"))
         return status;
     const bool has_log = has_beside(path, "-wal");
-    if (!name_with(name, sizeof name, path, has_log ? "vfs=unix-none" : "immutable=1"))
+    if (!name_with(name, sizeof name, path, option[has_log ? 1 : 2]))
         return status;
-    return open_and_check(out, name, SQLITE_OPEN_URI, has_log, path, err);
+    return open_and_check(out, name, flags, has_log, path, err);
+}
+
+enum status database_open_reader(sqlite3 **out, const char *path, struct error *err)
+{
+    return open_to_read(out, path, false, err);
+}
+
+enum status database_open_source(sqlite3 **out, const char *path, struct error *err)
+{
+    return open_to_read(out, path, true, err);
 }
 
 // Makes the file and its name in the folder lasting.

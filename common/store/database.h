@@ -21,6 +21,10 @@ enum { DATABASE_BUSY_MS = 5000 };
 MUST_CHECK enum status database_open_reader(struct sqlite3 **out, const char *path,
                                             struct error *err);
 
+// The same, to be copied from: other files can be attached and written to.
+MUST_CHECK enum status database_open_source(struct sqlite3 **out, const char *path,
+                                            struct error *err);
+
 // Opens the store for writing, in WAL mode with synchronous=FULL; a file that is
 // missing or empty becomes a new store, an older one is migrated.  The caller
 // holds the store's lock.

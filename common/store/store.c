@@ -6,6 +6,7 @@
 
 #include <sqlite3.h>
 
+#include "common/store/copy.h"
 #include "common/store/database.h"
 #include "common/store/mark.h"
 #include "common/store/reader.h"
@@ -108,6 +109,7 @@ static store_answer *const answers[QUERY_KIND_COUNT] = {
     [QUERY_AVERAGE] = query_average, [QUERY_OVERVIEW] = query_overview,
     [QUERY_RECORDS] = query_records, [QUERY_AUDIT] = query_audit,
     [QUERY_SLOWEST] = query_slowest,
+    [QUERY_COPY] = query_copy,
 };
 
 // All statements of one answer see one state of the store.

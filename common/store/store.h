@@ -71,6 +71,8 @@ void store_cancel(struct store *store);
 //   own, without the run.  audit.h says what is checked.  The cursor goes on behind
 //   limit runs (QUERY_ROWS_MAX at most), or fewer where they have many streams.
 //
+// COPY, one row: copy.h lists the keys.  The file at query->path is made.
+//
 // Coverage, lost: of the runs that the filter's host, run and window cover (a
 // run's life overlaps the window), and of a group's own host or run where the
 // answer is grouped by these: stored / (stored + dropped + unnumbered) and

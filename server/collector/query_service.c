@@ -110,18 +110,22 @@ static enum status administer_keys(struct query_service *service, const struct q
     return status;
 }
 
-// Clearing is answered by the writer, once it is done.
+// Clearing is answered by the writer, once it is done, and what is slow by its lane.
 static void administer(struct query_service *service, const struct work_return *to,
                        const struct message_query *asked)
 {
     struct error err = {.text = "failed"};
     struct result *result = NULL;
     const bool clears = asked->query.kind == QUERY_CLEAR;
+    const bool is_slow = slow_lane_takes(asked->query.kind);
     enum status status = check_owner(service, to->socket, &asked->query, &err);
-    if (status == STATUS_OK)
-        status = clears ? clear(service, to, asked, &err)
-                        : administer_keys(service, &asked->query, &result, &err);
-    if (status != STATUS_OK || !clears)
+    if (status == STATUS_OK && clears)
+        status = clear(service, to, asked, &err);
+    else if (status == STATUS_OK && is_slow)
+        status = slow_lane_ask(service->slow, to, asked, &err);
+    else if (status == STATUS_OK)
+        status = administer_keys(service, &asked->query, &result, &err);
+    if (status != STATUS_OK || (!clears && !is_slow))
         reply(service, to, asked->id, status, result, err.text);
     result_free(result);
 }
@@ -146,12 +150,12 @@ static void take_query(struct query_service *service, const struct work_return *
     if (asked->protocol < 1 || asked->protocol > MESSAGE_PROTOCOL + 1) {
         reply(service, to, asked->id, STATUS_INVALID, NULL,
               "this collector does not speak that version of the protocol");
+    } else if (query_is_administrative(asked->query.kind)) {
+        administer(service, to, asked);
     } else if (slow_lane_takes(asked->query.kind)) {
         enum status status = slow_lane_ask(service->slow, to, asked, &err);
         if (status != STATUS_OK) // else the lane answers
             reply(service, to, asked->id, status, NULL, err.text);
-    } else if (query_is_administrative(asked->query.kind)) {
-        administer(service, to, asked);
     } else {
         answer_from_store(service, to, asked);
     }

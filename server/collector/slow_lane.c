@@ -1,6 +1,7 @@
 #include "server/collector/slow_lane.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/store/store.h"
 #include "server/collector/reply.h"
@@ -17,9 +18,22 @@ struct slow_lane {
     struct store *store; // of the query at work, or NULL
 };
 
+// The queries that belong here: what to call one, how long it may take, and what else
+// to do where that is not enough.
+static const struct slow_query {
+    const char *name; // with its article
+    int seconds;      // 0: not of this lane
+    const char *instead;
+} slow_queries[QUERY_KIND_COUNT] = {
+    [QUERY_AUDIT] = {"an audit", SLOW_LANE_BUDGET_SECONDS,
+                     "audit the file itself, or a copy of it: inferstat --db FILE audit"},
+    [QUERY_COPY] = {"a copy", SLOW_LANE_COPY_SECONDS,
+                    "copy the file itself: inferstat --db FILE backup"},
+};
+
 bool slow_lane_takes(enum query_kind kind)
 {
-    return kind == QUERY_AUDIT;
+    return slow_queries[kind].seconds > 0;
 }
 
 // The store is open while there is something to ask: an idle lane holds no memory
@@ -39,7 +53,8 @@ static enum status ask_store(struct slow_lane *lane, struct result **out, struct
     enum status status = store_open(&store, lane->path, err);
     if (status != STATUS_OK)
         return status;
-    store_set_budget(store, SLOW_LANE_BUDGET_SECONDS * UINT64_C(1000000000));
+    const int seconds = slow_queries[lane->asked.query.kind].seconds;
+    store_set_budget(store, (uint64_t)seconds * UINT64_C(1000000000));
     if (show_store(lane, store))
         status = store_query(store, &lane->asked.query, out, err);
     else
@@ -54,11 +69,10 @@ static void answer(struct slow_lane *lane)
     struct error err = {.text = "failed"};
     struct result *result = NULL;
     enum status status = ask_store(lane, &result, &err);
+    const struct slow_query *about = &slow_queries[lane->asked.query.kind];
     if (status == STATUS_TIMEOUT)
-        status = error_set(&err, status,
-                           "an audit of all this takes longer than %d s (audit the file itself,"
-                           " or a copy of it: inferstat --db FILE audit)",
-                           SLOW_LANE_BUDGET_SECONDS);
+        status = error_set(&err, status, "%s of all this takes longer than %d s (%s)", about->name,
+                           about->seconds, about->instead);
     struct answer *encoded = status == STATUS_CANCELLED ? NULL
                                                         : reply_encode(&lane->to, lane->asked.id,
                                                                        status, result, err.text);
@@ -113,6 +127,7 @@ enum status slow_lane_ask(struct slow_lane *lane, const struct work_return *to,
 {
     (void)pthread_mutex_lock(&lane->service.lock);
     const bool is_free = !lane->is_busy;
+    const char *at_work = slow_queries[lane->asked.query.kind].name; // where it is not free
     if (is_free) {
         lane->to = *to;
         lane->asked = *asked;
@@ -122,7 +137,8 @@ enum status slow_lane_ask(struct slow_lane *lane, const struct work_return *to,
     (void)pthread_mutex_unlock(&lane->service.lock);
     if (is_free)
         return STATUS_OK;
-    return error_set(err, STATUS_BUSY, "another audit is under way (try again when it is done)");
+    return error_set(err, STATUS_BUSY, "another%s is under way (try again when it is done)",
+                     strchr(at_work, ' '));
 }
 
 void slow_lane_stop(struct slow_lane *lane)

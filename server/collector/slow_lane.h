@@ -1,5 +1,5 @@
-// The thread for queries that take minutes: audits.  One at a time, with a reading
-// connection of its own, while all other queries go on being answered.
+// The thread for queries that take minutes: audits, copies.  One at a time, with a
+// reading connection of its own, while all other queries go on being answered.
 #ifndef INFERSTAT_COLLECTOR_SLOW_LANE_H
 #define INFERSTAT_COLLECTOR_SLOW_LANE_H
 
@@ -9,7 +9,10 @@
 #include "server/collector/queue.h"
 #include "server/collector/work.h"
 
-enum { SLOW_LANE_BUDGET_SECONDS = 120 };
+enum {
+    SLOW_LANE_BUDGET_SECONDS = 120,
+    SLOW_LANE_COPY_SECONDS = 3600, // of a copy, which is made once and for long
+};
 
 struct slow_lane;
 

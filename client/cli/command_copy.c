@@ -1,0 +1,94 @@
+// inferstat backup FILE, inferstat export --bundle FILE
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/cli/cli.h"
+#include "client/cli/json.h"
+#include "common/core/text.h"
+
+enum status cli_path(char out[QUERY_PATH_SIZE], const char *path, struct error *err)
+{
+    char *here = path[0] == '/' ? strdup("") : getcwd(NULL, 0);
+    const int n =
+        here ? snprintf(out, QUERY_PATH_SIZE, "%s%s%s", here, here[0] ? "/" : "", path) : -1;
+    free(here);
+    if (n < 0)
+        return error_set(err, STATUS_IO, "%s: the working folder cannot be found", path);
+    if (n >= QUERY_PATH_SIZE)
+        return error_set(err, STATUS_INVALID, "%s: the path is longer than %d bytes", path,
+                         QUERY_PATH_SIZE - 1);
+    return STATUS_OK;
+}
+
+// "1234 records (inference 1200, load 34)"
+static void print_records(FILE *out, const struct result *answer)
+{
+    (void)fprintf(out, "%" PRId64 " records", result_integer(answer, 0, "records", 0));
+    const char *before = " (";
+    for (unsigned kind = RECORD_KIND_RUN + 1; kind < RECORD_KIND_COUNT; kind++) {
+        const char *name = record_kind_info((enum record_kind)kind)->name;
+        const int64_t count = result_integer(answer, 0, name, 0);
+        if (count == 0)
+            continue;
+        (void)fprintf(out, "%s%s %" PRId64, before, name, count);
+        before = ", ";
+    }
+    if (before[0] == ',')
+        (void)fputs(")", out);
+}
+
+static void print_copy(struct cli *cli, const struct result *answer)
+{
+    FILE *out = cli->around.out;
+    char size[UNIT_TEXT_SIZE], time[UNIT_TEXT_SIZE], path[QUERY_PATH_SIZE];
+    const struct value named = result_cell(answer, 0, (unsigned)result_find(answer, "path"));
+    (void)fprintf(out, "%s: %s, %" PRId64 " runs, ",
+                  named.type == VALUE_TEXT
+                      ? text_escape(path, sizeof path, named.text.bytes, named.text.size)
+                      : "-",
+                  unit_format_int(size, UNIT_BYTES, result_integer(answer, 0, "bytes", 0)),
+                  result_integer(answer, 0, "runs", 0));
+    print_records(out, answer);
+    const int64_t left_out = result_integer(answer, 0, "left_out", 0);
+    if (left_out > 0)
+        (void)fprintf(out, "; %" PRId64 " more of these runs are left out", left_out);
+    (void)fprintf(
+        out, "; checked, in %s\n",
+        unit_format_int(time, UNIT_DURATION, result_integer(answer, 0, "duration_ns", 0)));
+}
+
+static enum status copy(struct cli *cli, const char *path, bool bundle, struct error *err)
+{
+    struct query query = {.kind = QUERY_COPY, .bundle = bundle, .filter = cli->options.filter};
+    struct result *answer;
+    enum status status = cli_path(query.path, path, err);
+    if (status == STATUS_OK)
+        status = cli_ask(cli, &query, &answer, err);
+    if (status != STATUS_OK)
+        return status;
+    if (cli->options.format == FORMAT_JSON) {
+        json_write_row(cli->around.out, answer, 0, NULL);
+        (void)fputc('\n', cli->around.out);
+    } else {
+        print_copy(cli, answer);
+    }
+    result_free(answer);
+    return STATUS_OK;
+}
+
+enum status command_backup(struct cli *cli, struct error *err)
+{
+    return copy(cli, cli->options.arguments[0], false, err);
+}
+
+enum status cli_bundle(struct cli *cli, struct error *err)
+{
+    static const uint64_t others = OPTION_BIT(CSV) | OPTION_BIT(FORMAT) | OPTION_BIT(OUTPUT) |
+                                   OPTION_BIT(LIMIT) | OPTION_BIT(QUERY);
+    if (cli->options.argument_count > 0 || (cli->options.given & others) != 0)
+        return error_set(err, STATUS_INVALID,
+                         "export: --bundle takes filters and --json, and nothing else");
+    return copy(cli, cli->options.bundle, true, err);
+}

@@ -1,0 +1,422 @@
+// A bundle: the rows that a filter covers, as a store of their own.
+//
+// Rows keep their ids, and so do runs and names.  With the rows go their runs, also
+// those that only lost records in the window, and of these the streams, ranges and
+// ledgers as they are.  What a run has and the bundle does not hold, its ledger says
+// to be cleared, with its fingerprint: the bundle's audit is that of the store.
+// Descriptions of the runs (devices, models) go with them whatever their time.
+// Rollups do not: without any, queries read the rows.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <sqlite3.h>
+
+#include "common/store/copy.h"
+#include "common/store/database.h"
+#include "common/store/filter.h"
+#include "common/store/fingerprint.h"
+#include "common/store/reader.h"
+#include "common/store/schema.h"
+
+enum { STEPS_PER_LOOK = 100000 }; // of SQLite's machine
+
+// One bundle being made: the store is `main`, for reading only, the file `bundle`.
+struct bundling {
+    struct copying *copying;
+    const struct query_filter *filter;
+    struct sqlite3 *db;
+    enum status ended; // by the look at the clock and the log
+    struct error why;
+};
+
+// ---- Two files on one connection -------------------------------------------------------
+
+static int look(void *context)
+{
+    struct bundling *bundling = context;
+    bundling->ended = copying_look(bundling->copying, &bundling->why);
+    return bundling->ended != STATUS_OK;
+}
+
+static enum status make_tables(const char *path, struct error *err)
+{
+    struct sqlite3 *db = NULL;
+    enum status status = STATUS_OK;
+    if (sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK)
+        status = database_error(db, "store: the bundle", err);
+    if (status == STATUS_OK)
+        status = database_exec(db, "PRAGMA journal_mode=OFF;PRAGMA synchronous=OFF", err);
+    if (status == STATUS_OK)
+        status = schema_migrate(db, path, err);
+    database_close(db);
+    return status;
+}
+
+static enum status attach(struct bundling *bundling, const char *path, struct error *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    enum status status = database_prepare(bundling->db, &stmt, "ATTACH ? AS bundle", false, err);
+    if (status != STATUS_OK)
+        return status;
+    (void)sqlite3_bind_text(stmt, 1, path, -1, SQLITE_STATIC);
+    status = database_run(bundling->db, stmt, err);
+    (void)sqlite3_finalize(stmt);
+    if (status == STATUS_OK)
+        status = database_exec(bundling->db,
+                               "PRAGMA bundle.journal_mode=OFF;PRAGMA bundle.synchronous=OFF;"
+                               "PRAGMA temp_store=FILE",
+                               err);
+    return status;
+}
+
+static enum status open_both(struct bundling *bundling, const char *path, struct error *err)
+{
+    enum status status = database_open_source(&bundling->db, bundling->copying->store->path, err);
+    if (status == STATUS_OK)
+        status = fingerprint_register(bundling->db, err);
+    if (status == STATUS_OK)
+        status = attach(bundling, path, err);
+    if (status == STATUS_OK)
+        sqlite3_progress_handler(bundling->db, STEPS_PER_LOOK, look, bundling);
+    return status;
+}
+
+// ---- Statements -------------------------------------------------------------------------
+
+// Runs what was appended, with the filter's parameters bound.
+static enum status run(struct bundling *bundling, sqlite3_str *sql, struct error *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    enum status status = filter_prepare(bundling->db, &stmt, sql, bundling->filter, err);
+    if (status == STATUS_OK)
+        status = database_run(bundling->db, stmt, err);
+    (void)sqlite3_finalize(stmt);
+    return status;
+}
+
+// The columns of a table, named: files of different ages have them in different
+// orders.
+static enum status append_columns(struct bundling *bundling, sqlite3_str *sql, const char *table,
+                                  const char *prefix, struct error *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    enum status status = database_prepare(
+        bundling->db, &stmt, "SELECT name FROM pragma_table_info(?, 'bundle') ORDER BY cid", false,
+        err);
+    if (status != STATUS_OK)
+        return status;
+    (void)sqlite3_bind_text(stmt, 1, table, -1, SQLITE_STATIC);
+    int rc;
+    for (const char *comma = ""; (rc = sqlite3_step(stmt)) == SQLITE_ROW; comma = ", ")
+        sqlite3_str_appendf(sql, "%s%s\"%w\"", comma, prefix, sqlite3_column_text(stmt, 0));
+    if (rc != SQLITE_DONE)
+        status = database_error(bundling->db, "store", err);
+    (void)sqlite3_finalize(stmt);
+    return status;
+}
+
+// Begins "INSERT OR IGNORE INTO bundle.TABLE(...) SELECT ... FROM main.TABLE t".
+static enum status append_copy(struct bundling *bundling, sqlite3_str *sql, const char *table,
+                               struct error *err)
+{
+    sqlite3_str_appendf(sql, "INSERT OR IGNORE INTO bundle.\"%w\"(", table);
+    enum status status = append_columns(bundling, sql, table, "", err);
+    sqlite3_str_appendall(sql, ") SELECT ");
+    if (status == STATUS_OK)
+        status = append_columns(bundling, sql, table, "t.", err);
+    sqlite3_str_appendf(sql, " FROM main.\"%w\" t", table);
+    return status;
+}
+
+// Copies the rows of a table that a condition (static; may be empty) holds for.
+static enum status copy_where(struct bundling *bundling, const char *table, const char *condition,
+                              struct error *err)
+{
+    sqlite3_str *sql = sqlite3_str_new(bundling->db);
+    enum status status = append_copy(bundling, sql, table, err);
+    sqlite3_str_appendf(sql, " %s", condition);
+    if (status == STATUS_OK)
+        return run(bundling, sql, err);
+    sqlite3_free(sqlite3_str_finish(sql));
+    return status;
+}
+
+// ---- Records and runs -------------------------------------------------------------------
+
+static enum status copy_kind(struct bundling *bundling, enum record_kind kind, struct error *err)
+{
+    enum query_dimension missing;
+    if (!filter_applies(kind, bundling->filter, &missing))
+        return STATUS_OK;
+    sqlite3_str *sql = sqlite3_str_new(bundling->db);
+    enum status status = append_copy(bundling, sql, record_kind_info(kind)->name, err);
+    filter_where(sql, kind, bundling->filter);
+    if (status == STATUS_OK)
+        return run(bundling, sql, err);
+    sqlite3_free(sqlite3_str_finish(sql));
+    return status;
+}
+
+static enum status copy_records(struct bundling *bundling, struct error *err)
+{
+    enum status status = STATUS_OK;
+    for (unsigned kind = RECORD_KIND_RUN + 1; kind < RECORD_KIND_COUNT && status == STATUS_OK;
+         kind++)
+        status = copy_kind(bundling, (enum record_kind)kind, err);
+    return status;
+}
+
+// Those that the filter covers, and those that have records here.
+static enum status pick_runs(struct bundling *bundling, struct error *err)
+{
+    enum status status =
+        database_exec(bundling->db, "CREATE TEMP TABLE picked(run INTEGER PRIMARY KEY)", err);
+    if (status != STATUS_OK)
+        return status;
+    sqlite3_str *sql = sqlite3_str_new(bundling->db);
+    sqlite3_str_appendall(sql, "INSERT INTO picked SELECT t.run FROM main.run t");
+    filter_where_run(sql, bundling->filter);
+    for (unsigned kind = RECORD_KIND_RUN + 1; kind < RECORD_KIND_COUNT; kind++)
+        sqlite3_str_appendf(sql, " UNION SELECT run FROM bundle.\"%w\"",
+                            record_kind_info((enum record_kind)kind)->name);
+    return run(bundling, sql, err);
+}
+
+// The key that opened a run is nobody's business who is given a bundle.
+static enum status copy_runs(struct bundling *bundling, struct error *err)
+{
+    static const char picked[] = "WHERE t.run IN (SELECT run FROM picked)";
+    static const char *const tables[] = {"run", "stream", "range", "ledger", "device", "model"};
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < sizeof tables / sizeof *tables && status == STATUS_OK; i++)
+        status = copy_where(bundling, tables[i], picked, err);
+    return status == STATUS_OK
+               ? database_exec(bundling->db, "UPDATE bundle.run SET key = NULL", err)
+               : status;
+}
+
+// ---- What is left out ---------------------------------------------------------------------
+
+// Of one run: the rows of a kind in the store less those in the bundle.
+struct tally {
+    int64_t run, count;
+    uint64_t sum;
+};
+
+struct tallies {
+    struct tally *list; // rising by run
+    size_t count, at;
+};
+
+static struct tally *find_tally(struct tallies *tallies, int64_t run)
+{
+    if (tallies->at < tallies->count && tallies->list[tallies->at].run == run)
+        return &tallies->list[tallies->at];
+    size_t low = 0, high = tallies->count;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (tallies->list[middle].run < run)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low == tallies->count || tallies->list[low].run != run)
+        return NULL;
+    tallies->at = low;
+    return &tallies->list[low];
+}
+
+// The runs that have rows of the kind which are not here: by the ledger, so that a
+// table is only gone through where there are any.
+static enum status read_suspects(struct bundling *bundling, enum record_kind kind,
+                                 struct tallies *tallies, struct error *err)
+{
+    char sql[320];
+    (void)snprintf(sql, sizeof sql,
+                   "SELECT l.run FROM bundle.ledger l LEFT JOIN (SELECT run, count(*) AS n"
+                   " FROM bundle.\"%s\" GROUP BY run) USING (run) WHERE l.kind = %d"
+                   " AND l.stored - l.expired - l.cleared <> coalesce(n, 0) ORDER BY l.run",
+                   record_kind_info(kind)->name, (int)kind);
+    sqlite3_stmt *stmt = NULL;
+    enum status status = database_prepare(bundling->db, &stmt, sql, false, err);
+    int rc = SQLITE_DONE;
+    size_t room = 0;
+    while (status == STATUS_OK && (rc = sqlite3_step(stmt)) == SQLITE_ROW) {
+        if (tallies->count == room) {
+            room = room ? 2 * room : 64;
+            struct tally *grown = realloc(tallies->list, room * sizeof *grown);
+            if (!grown) {
+                status = error_set(err, STATUS_NOMEM, "store: out of memory");
+                break;
+            }
+            tallies->list = grown;
+        }
+        tallies->list[tallies->count++] = (struct tally){.run = sqlite3_column_int64(stmt, 0)};
+    }
+    if (status == STATUS_OK && rc != SQLITE_DONE)
+        status = database_error(bundling->db, "store", err);
+    (void)sqlite3_finalize(stmt);
+    return status;
+}
+
+// Adds the rows of the kind's table, or takes them off again.
+static enum status tally_rows(struct bundling *bundling, enum record_kind kind, const char *schema,
+                              bool off, struct tallies *tallies, struct error *err)
+{
+    char sql[128];
+    (void)snprintf(sql, sizeof sql, "SELECT run, stream, number FROM %s.\"%s\" NOT INDEXED", schema,
+                   record_kind_info(kind)->name);
+    sqlite3_stmt *stmt = NULL;
+    enum status status = database_prepare(bundling->db, &stmt, sql, false, err);
+    if (status != STATUS_OK)
+        return status;
+    int rc;
+    while ((rc = sqlite3_step(stmt)) == SQLITE_ROW) {
+        struct tally *tally = find_tally(tallies, sqlite3_column_int64(stmt, 0));
+        if (!tally)
+            continue;
+        const uint64_t mix =
+            fingerprint_of(sqlite3_column_int64(stmt, 1), sqlite3_column_int64(stmt, 2));
+        tally->count += off ? -1 : 1;
+        tally->sum += off ? -mix : mix;
+    }
+    if (rc != SQLITE_DONE)
+        status = database_error(bundling->db, "store", err);
+    (void)sqlite3_finalize(stmt);
+    return status;
+}
+
+static enum status save_tallies(struct bundling *bundling, enum record_kind kind,
+                                const struct tallies *tallies, struct error *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    enum status status =
+        database_prepare(bundling->db, &stmt,
+                         "UPDATE bundle.ledger SET cleared = cleared + ?3,"
+                         " gone_sum = fingerprint_add(gone_sum, ?4) WHERE run = ?1 AND kind = ?2",
+                         false, err);
+    for (size_t i = 0; i < tallies->count && status == STATUS_OK; i++) {
+        const struct tally *tally = &tallies->list[i];
+        int64_t sum;
+        memcpy(&sum, &tally->sum, sizeof sum);
+        (void)sqlite3_bind_int64(stmt, 1, tally->run);
+        (void)sqlite3_bind_int64(stmt, 2, kind);
+        (void)sqlite3_bind_int64(stmt, 3, tally->count);
+        (void)sqlite3_bind_int64(stmt, 4, sum);
+        status = database_run(bundling->db, stmt, err);
+        bundling->copying->left_out += tally->count;
+    }
+    (void)sqlite3_finalize(stmt);
+    return status;
+}
+
+static enum status account_kind(struct bundling *bundling, enum record_kind kind, struct error *err)
+{
+    struct tallies tallies = {0};
+    enum status status = read_suspects(bundling, kind, &tallies, err);
+    if (status == STATUS_OK && tallies.count > 0)
+        status = tally_rows(bundling, kind, "main", false, &tallies, err);
+    if (status == STATUS_OK && tallies.count > 0)
+        status = tally_rows(bundling, kind, "bundle", true, &tallies, err);
+    if (status == STATUS_OK)
+        status = save_tallies(bundling, kind, &tallies, err);
+    free(tallies.list);
+    return status;
+}
+
+static enum status account(struct bundling *bundling, struct error *err)
+{
+    enum status status = STATUS_OK;
+    for (unsigned kind = RECORD_KIND_RUN + 1; kind < RECORD_KIND_COUNT && status == STATUS_OK;
+         kind++)
+        status = account_kind(bundling, (enum record_kind)kind, err);
+    return status;
+}
+
+// ---- What goes with them -------------------------------------------------------------------
+
+// Names that something here refers to.
+static enum status copy_names(struct bundling *bundling, struct error *err)
+{
+    sqlite3_str *sql = sqlite3_str_new(bundling->db);
+    sqlite3_str_appendall(sql,
+                          "INSERT INTO bundle.name(id, text) SELECT n.id, n.text FROM main.name"
+                          " n WHERE n.id IN (SELECT model FROM bundle.baseline_sample"
+                          " UNION SELECT device FROM bundle.baseline_sample");
+    for (unsigned kind = 0; kind < RECORD_KIND_COUNT; kind++) {
+        const struct record_kind_info *info = record_kind_info((enum record_kind)kind);
+        for (unsigned i = 0; i < info->column_count; i++)
+            if (info->columns[i].type == COLUMN_NAME)
+                sqlite3_str_appendf(sql, " UNION SELECT \"%w\" FROM bundle.\"%w\"",
+                                    info->columns[i].name, info->name);
+    }
+    sqlite3_str_appendall(sql, ")");
+    return run(bundling, sql, err);
+}
+
+static enum status copy_rest(struct bundling *bundling, struct error *err)
+{
+    static const char *const tables[] = {"baseline", "baseline_sample", "expiry"};
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < sizeof tables / sizeof *tables && status == STATUS_OK; i++)
+        status = copy_where(bundling, tables[i], "", err);
+    if (status == STATUS_OK)
+        status = copy_where(bundling, "meta", "WHERE t.key = '" SCHEMA_NO_FINGERPRINTS "'", err);
+    if (status == STATUS_OK)
+        status = copy_names(bundling, err);
+    return status;
+}
+
+// Whose bundle it is and of what: the store's identity and the filter, as JSON.
+static enum status describe(struct bundling *bundling, struct error *err)
+{
+    sqlite3_str *sql = sqlite3_str_new(bundling->db);
+    sqlite3_str_appendall(sql, "INSERT INTO bundle.meta SELECT 'bundle', json_object('store',"
+                               " (SELECT value FROM main.meta WHERE key = 'store')");
+    const struct query_filter *filter = bundling->filter;
+    for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++)
+        if (filter->by[i][0])
+            sqlite3_str_appendf(sql, ", %Q, %Q", query_dimension_name((enum query_dimension)i),
+                                filter->by[i]);
+    if (filter->since_ns)
+        sqlite3_str_appendf(sql, ", 'since_ns', %lld", (long long)filter->since_ns);
+    if (filter->until_ns)
+        sqlite3_str_appendf(sql, ", 'until_ns', %lld", (long long)filter->until_ns);
+    sqlite3_str_appendall(sql, ")");
+    return run(bundling, sql, err);
+}
+
+// ---- All of it --------------------------------------------------------------------------
+
+static enum status fill(struct bundling *bundling, struct error *err)
+{
+    enum status status = database_exec(bundling->db, "BEGIN", err);
+    if (status == STATUS_OK)
+        status = copy_records(bundling, err);
+    if (status == STATUS_OK)
+        status = pick_runs(bundling, err);
+    if (status == STATUS_OK)
+        status = copy_runs(bundling, err);
+    if (status == STATUS_OK)
+        status = account(bundling, err);
+    if (status == STATUS_OK)
+        status = copy_rest(bundling, err);
+    if (status == STATUS_OK)
+        status = describe(bundling, err);
+    return status == STATUS_OK ? database_exec(bundling->db, "COMMIT", err) : status;
+}
+
+enum status bundle_fill(struct copying *copying, const char *path, struct error *err)
+{
+    struct bundling bundling = {.copying = copying, .filter = &copying->query->filter};
+    enum status status = make_tables(path, err);
+    if (status == STATUS_OK)
+        status = open_both(&bundling, path, err);
+    if (status == STATUS_OK)
+        status = fill(&bundling, err);
+    database_close(bundling.db);
+    if (status == STATUS_TIMEOUT && bundling.ended != STATUS_OK)
+        return error_set(err, bundling.ended, "%s", bundling.why.text);
+    return status;
+}

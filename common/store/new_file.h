@@ -1,0 +1,32 @@
+// A database file that is there whole or not at all: built beside its name and moved
+// to it when done.  What replaces nothing cannot take anything away.
+#ifndef INFERSTAT_STORE_NEW_FILE_H
+#define INFERSTAT_STORE_NEW_FILE_H
+
+#include <stdint.h>
+
+#include "common/core/error.h"
+
+struct new_file {
+    int fd;        // of the file under way, which keeps others off it; -1: none
+    char *path;    // where it is to be
+    char *partial; // where it is until then
+};
+
+#define NEW_FILE_NONE ((struct new_file){.fd = -1})
+
+// Makes an empty file (0600) at PATH.inferstat-partial, taking the place of one that
+// a process left there when it died.  STATUS_INVALID where something is at `path`
+// already, STATUS_BUSY where another is making the same, STATUS_NOT_FOUND without a
+// folder, STATUS_DENIED, STATUS_IO.
+MUST_CHECK enum status new_file_begin(struct new_file *file, const char *path, struct error *err);
+
+// STATUS_FULL, in words, where its file system has less room than that.
+MUST_CHECK enum status new_file_room(const struct new_file *file, int64_t bytes, struct error *err);
+
+// Puts the file in place, lasting, when `status`, of what built it, is STATUS_OK;
+// else, or when that fails, removes it.  Returns `status` or what went wrong.  All
+// connections to it are closed by then.  Frees what `file` holds.
+MUST_CHECK enum status new_file_end(struct new_file *file, enum status status, struct error *err);
+
+#endif
