@@ -178,21 +178,6 @@ static enum status take_count(uint32_t *out, const char *value, int64_t least, c
     return status;
 }
 
-// Reads "3%" and "0.03".
-static enum status take_ratio(double *out, const char *value, const char *what, struct error *err)
-{
-    char text[32];
-    const size_t size = strlen(value);
-    const bool percent = size > 0 && value[size - 1] == '%';
-    if (size >= sizeof text)
-        return error_set(err, STATUS_INVALID, "%s: \"%.40s\" is not a ratio", what, value);
-    (void)snprintf(text, sizeof text, "%.*s", (int)(percent ? size - 1 : size), value);
-    enum status status = parse_real(out, text, 0, percent ? 100 : 1, what, err);
-    if (status == STATUS_OK && percent)
-        *out /= 100;
-    return status;
-}
-
 static enum status take_value(struct cli_options *options, enum cli_option option,
                               const char *value, int64_t now_ns, struct error *err)
 {
@@ -245,7 +230,7 @@ static enum status take_value(struct cli_options *options, enum cli_option optio
         options->against = value;
         return STATUS_OK;
     case OPTION_MARGIN:
-        return take_ratio(&options->margin, value, what, err);
+        return parse_ratio(&options->margin, value, what, err);
     case OPTION_BUNDLE:
         options->bundle = value;
         return STATUS_OK;

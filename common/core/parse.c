@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,6 +85,22 @@ enum status parse_duration(int64_t *out_ns, const char *text, const char *what, 
     if (strspn(text, "0123456789") == (size_t)(end - text))
         *out_ns = strtoll(text, NULL, 10) * unit;
     return STATUS_OK;
+}
+
+enum status parse_ratio(double *out, const char *text, const char *what, struct error *err)
+{
+    char number[32];
+    const size_t size = strlen(text);
+    if (size == 0 || size >= sizeof number)
+        return not_a_number(text, what, "a ratio (such as 3% or 0.03)", err);
+    const bool percent = text[size - 1] == '%';
+    memcpy(number, text, size + 1);
+    number[percent ? size - 1 : size] = '\0';
+    double value = 0;
+    enum status status = parse_real(&value, number, 0, percent ? 100 : 1, what, err);
+    if (status == STATUS_OK)
+        *out = percent ? value / 100 : value;
+    return status;
 }
 
 enum { WORD_MAX = 64 };

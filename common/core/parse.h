@@ -19,6 +19,10 @@ MUST_CHECK enum status parse_real(double *out, const char *text, double minimum,
 MUST_CHECK enum status parse_duration(int64_t *out_ns, const char *text, const char *what,
                                       struct error *err);
 
+// "3%" and "0.03": a ratio from 0 to 1.
+MUST_CHECK enum status parse_ratio(double *out, const char *text, const char *what,
+                                   struct error *err);
+
 // The nearest of `count` words to `text` by edit distance, or NULL when none is
 // near: for "did you mean".
 const char *parse_nearest(const char *text, const char *const *words, unsigned count);

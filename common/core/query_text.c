@@ -31,7 +31,8 @@ static const struct query_verb verbs[] = {
     {"stages", QUERY_STAGES, 0, QUERY_NO_SUBJECT, WINDOW | BIT(BY) | BIT(LIMIT)},
     {"fleet", QUERY_FLEET, 0, QUERY_METRIC_OR_NONE, WINDOW | BIT(LIMIT)},
     {"baselines", QUERY_BASELINES, 0, QUERY_NO_SUBJECT, 0},
-    {"compare", QUERY_COMPARE, 0, QUERY_BASELINE_OR_NONE, WINDOW | BIT(FORCE) | BIT(AGAINST)},
+    {"compare", QUERY_COMPARE, 0, QUERY_BASELINE_OR_NONE,
+     WINDOW | BIT(OF) | BIT(MARGIN) | BIT(FORCE) | BIT(AGAINST)},
     RECORD_KINDS(RECORDS_VERB)};
 
 enum { VERB_COUNT = sizeof verbs / sizeof *verbs };
@@ -355,6 +356,25 @@ static enum status take_force(struct reader *reader)
     return STATUS_OK;
 }
 
+static enum status take_metric(struct reader *reader)
+{
+    const struct query_metric *metric;
+    if (reader->word.kind != QUERY_WORD_TEXT)
+        return missing(reader, "METRIC");
+    if (query_metric_find(&metric, reader->word.text, reader->err) != STATUS_OK)
+        return blame(reader, reader->word.place);
+    return copy_word(reader, reader->query->metric, QUERY_TEXT_SIZE, "metric");
+}
+
+static enum status take_margin(struct reader *reader)
+{
+    if (reader->word.kind != QUERY_WORD_TEXT)
+        return missing(reader, "a ratio");
+    if (parse_ratio(&reader->query->margin, reader->word.text, "margin", reader->err) != STATUS_OK)
+        return blame(reader, reader->word.place);
+    return next(reader);
+}
+
 // query_check, its messages without what they begin with where there is no line.
 static bool is_sound(struct reader *reader)
 {
@@ -392,6 +412,7 @@ static enum status (*const takes[QUERY_CLAUSE_COUNT])(struct reader *) = {
     [QUERY_CLAUSE_SINCE] = take_since,   [QUERY_CLAUSE_UNTIL] = take_until,
     [QUERY_CLAUSE_STEP] = take_step,     [QUERY_CLAUSE_SLO] = take_slo,
     [QUERY_CLAUSE_OLDEST] = take_oldest, [QUERY_CLAUSE_LIMIT] = take_limit,
+    [QUERY_CLAUSE_OF] = take_metric,     [QUERY_CLAUSE_MARGIN] = take_margin,
     [QUERY_CLAUSE_FORCE] = take_force,   [QUERY_CLAUSE_AGAINST] = take_against,
 };
 
@@ -456,16 +477,6 @@ static enum status take_clauses(struct reader *reader)
     while (status == STATUS_OK && reader->word.kind != QUERY_WORD_END)
         status = take_clause(reader);
     return status;
-}
-
-static enum status take_metric(struct reader *reader)
-{
-    const struct query_metric *metric;
-    if (reader->word.kind != QUERY_WORD_TEXT)
-        return missing(reader, "METRIC");
-    if (query_metric_find(&metric, reader->word.text, reader->err) != STATUS_OK)
-        return blame(reader, reader->word.place);
-    return copy_word(reader, reader->query->metric, QUERY_TEXT_SIZE, "metric");
 }
 
 static enum status take_subject(struct reader *reader, enum query_subject subject)

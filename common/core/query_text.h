@@ -4,16 +4,16 @@
 //
 //   line   := verb [metric] clause...
 //   verb   := avg METRIC | summary | overview | audit | slowest [METRIC] | stages |
-//             fleet [METRIC] | baselines | compare [BASELINE], or a kind of records
+//             fleet [METRIC] | baselines | compare [BASELINE] | a kind of records
 //             (loads, inferences, operations, ...)
 //   clause := by DIMENSION,...                      what is averaged apart
 //           | where DIMENSION=NAME [and ...]        "where" may be left out
 //           | since TIME | until TIME               as in --since and --until
 //           | step DURATION | slo NAME=DURATION,...
 //           | limit N | oldest                      N rows at most; the oldest first
-//           | against [BASELINE]                    of compare: clauses behind it are
-//                                                   those of its other side
-//           | force
+//           | of METRIC | margin RATIO | force      of compare
+//           | against [BASELINE]                    the same: conditions and times behind
+//                                                   it are those of the other side
 //
 // Clauses stand in any order, each once (but where), and a verb refuses those that
 // mean nothing to it.
@@ -68,6 +68,8 @@ MUST_CHECK enum status query_text_write_filter(char *out, size_t size,
     X(SLO, "slo")                                                                                  \
     X(OLDEST, "oldest")                                                                            \
     X(LIMIT, "limit")                                                                              \
+    X(OF, "of")                                                                                    \
+    X(MARGIN, "margin")                                                                            \
     X(FORCE, "force")                                                                              \
     X(AGAINST, "against")
 

@@ -2,6 +2,7 @@
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -81,6 +82,17 @@ static void put_duration(struct writer *writer, int64_t duration_ns)
     while (duration_ns % units[unit].ns != 0)
         unit++;
     put(writer, " %" PRId64 "%s", duration_ns / units[unit].ns, units[unit].suffix);
+}
+
+// With the fewest digits that read back as the same double; 17 are for any.
+static void put_ratio(struct writer *writer, double ratio)
+{
+    char text[32];
+    int digits = 15;
+    do
+        (void)snprintf(text, sizeof text, "%.*g", digits, ratio);
+    while (digits++ < 17 && (strtod(text, NULL) < ratio || strtod(text, NULL) > ratio));
+    put(writer, " %s", text);
 }
 
 static void put_groups(struct writer *writer, const struct query *query)
@@ -176,6 +188,14 @@ static void put_clauses(struct writer *writer, const struct query_verb *verb,
     if (takes >> QUERY_CLAUSE_LIMIT & 1 && query->limit != 0) {
         put_word(writer, query_clause_word(QUERY_CLAUSE_LIMIT));
         put(writer, " %" PRIu32, query->limit);
+    }
+    if (takes >> QUERY_CLAUSE_OF & 1 && query->metric[0]) {
+        put_word(writer, query_clause_word(QUERY_CLAUSE_OF));
+        put_subject(writer, query->metric);
+    }
+    if (takes >> QUERY_CLAUSE_MARGIN & 1 && query->margin > 0) {
+        put_word(writer, query_clause_word(QUERY_CLAUSE_MARGIN));
+        put_ratio(writer, query->margin);
     }
     if (takes >> QUERY_CLAUSE_FORCE & 1 && query->force)
         put_word(writer, query_clause_word(QUERY_CLAUSE_FORCE));

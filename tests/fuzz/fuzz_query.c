@@ -118,6 +118,10 @@ static void make_query(struct bytes *bytes, struct query *query)
     if (takes >> QUERY_CLAUSE_LIMIT & 1 && has & 32)
         query->limit = (uint32_t)take_number(bytes, 5);
     query->oldest_first = takes >> QUERY_CLAUSE_OLDEST & 1 && has & 64;
+    if (takes >> QUERY_CLAUSE_OF & 1 && has & 2)
+        take_metric(bytes, query);
+    if (takes >> QUERY_CLAUSE_MARGIN & 1 && has & 4)
+        query->margin = (double)take_number(bytes, 6) / (double)(INT64_C(1) << 47);
     query->force = takes >> QUERY_CLAUSE_FORCE & 1 && has & 128;
     if (verb->subject != QUERY_BASELINE_OR_NONE)
         return;
@@ -141,8 +145,9 @@ static bool queries_equal(const struct query *a, const struct query *b)
     bool equal = a->kind == b->kind && a->record_kind == b->record_kind &&
                  a->group_count == b->group_count && a->step_ns == b->step_ns &&
                  a->limit == b->limit && a->oldest_first == b->oldest_first &&
-                 a->force == b->force && strcmp(a->metric, b->metric) == 0 &&
-                 strcmp(a->slo, b->slo) == 0 && strcmp(a->baseline[0], b->baseline[0]) == 0 &&
+                 a->force == b->force && memcmp(&a->margin, &b->margin, sizeof a->margin) == 0 &&
+                 strcmp(a->metric, b->metric) == 0 && strcmp(a->slo, b->slo) == 0 &&
+                 strcmp(a->baseline[0], b->baseline[0]) == 0 &&
                  strcmp(a->baseline[1], b->baseline[1]) == 0 &&
                  filters_equal(&a->filter, &b->filter) && filters_equal(&a->other, &b->other);
     for (unsigned i = 0; equal && i < a->group_count; i++)

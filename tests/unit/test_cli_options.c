@@ -5,7 +5,7 @@
 
 #include "client/cli/options.h"
 
-enum { WORDS_MAX = 32 };
+enum { WORDS_MAX = 64 };
 
 static const int64_t now_ns = INT64_C(1774785600000000000);
 
@@ -76,11 +76,13 @@ static void test_values(void **state)
 {
     (void)state;
     struct cli_options options;
-    assert_int_equal(parse(&options,
-                           "loads --model=a=b --host h --device d --run 12ab --operation o "
-                           "--stage s --since 1h --until=1m --limit=0 --timeout 250ms -n7",
-                           NULL),
-                     STATUS_OK);
+    assert_int_equal(
+        parse(&options,
+              "loads --model=a=b --host h --device d --run 12ab --operation o "
+              "--stage s --since 1h --until=1m --limit=0 --timeout 250ms -n7 --step 90m "
+              "--slo ttft=1s --slowest 3 --against b --margin 3% --bundle f --query q",
+              NULL),
+        STATUS_OK);
     assert_string_equal(options.filter.by[QUERY_BY_MODEL], "a=b");
     assert_string_equal(options.filter.by[QUERY_BY_HOST], "h");
     assert_string_equal(options.filter.by[QUERY_BY_DEVICE], "d");
@@ -91,6 +93,13 @@ static void test_values(void **state)
     assert_int_equal(options.filter.until_ns, now_ns - INT64_C(60000000000));
     assert_int_equal(options.limit, 7); // the last one given counts
     assert_int_equal(options.timeout_ns, 250000000);
+    assert_int_equal(options.step_ns, INT64_C(5400000000000));
+    assert_string_equal(options.slo, "ttft=1s");
+    assert_int_equal(options.slowest, 3);
+    assert_string_equal(options.against, "b");
+    assert_true(options.margin == 0.03);
+    assert_string_equal(options.bundle, "f");
+    assert_string_equal(options.query, "q");
 }
 
 static void test_letters_and_ends(void **state)
@@ -130,6 +139,11 @@ static void test_refusals(void **state)
         {"--limit 4294967296", "--limit"},
         {"--timeout 0", "--timeout: the time must be above zero"},
         {"--timeout 1parsec", "--timeout"},
+        {"--step 0s", "--step: the time must be above zero"},
+        {"--step soon", "--step"},
+        {"--slowest 0", "--slowest"},
+        {"--margin 101%", "--margin"},
+        {"--margin 1.5", "--margin"},
         {"--since tomorrow", "--since: cannot read"},
         {"--by model,,host", "--by: cannot group by ''"},
         {"--by modl", "did you mean model?"},

@@ -68,6 +68,8 @@ static void test_duration(void **state)
         {"12us", 12000},
         {"250ms", 250000000},
         {"1.5s", 1500000000},
+        {"9007199254740993ns", INT64_C(9007199254740993)}, // no double
+        {"15200w", INT64_C(9192960000000000000)},
         {"15m", INT64_C(900000000000)},
         {"1h", INT64_C(3600000000000)},
         {"7d", INT64_C(604800000000000)},
@@ -82,6 +84,28 @@ static void test_duration(void **state)
     static const char *const wrong[] = {"", "h", "-1h", "1y", "1 h", "nan", "1e30w", "inf"};
     for (size_t i = 0; i < COUNT_OF(wrong); i++)
         assert_int_equal(parse_duration(&ns, wrong[i], "--since", &err), STATUS_INVALID);
+}
+
+static void test_ratio(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        double value; // negative: refused
+    } cases[] = {
+        {"0", 0},     {"0.03", 0.03},  {"3%", 0.03}, {"100%", 1},
+        {"1", 1},     {"2.5%", 0.025}, {"", -1},     {"%", -1},
+        {"1.01", -1}, {"101%", -1},    {"-1%", -1},  {"3 %", -1},
+        {"3%%", -1},  {"nan", -1},     {"x%", -1},   {"0.0000000000000000000000000000001", -1},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        double value = -1;
+        struct error err = {0};
+        enum status status = parse_ratio(&value, cases[i].text, "--margin", &err);
+        assert_int_equal(status, cases[i].value < 0 ? STATUS_INVALID : STATUS_OK);
+        assert_true(value == cases[i].value);
+        assert_true(status == STATUS_OK || strstr(err.text, "--margin"));
+    }
 }
 
 static void test_nearest(void **state)
@@ -110,9 +134,8 @@ static void test_nearest(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_int),
-        cmocka_unit_test(test_real),
-        cmocka_unit_test(test_duration),
+        cmocka_unit_test(test_int),      cmocka_unit_test(test_real),
+        cmocka_unit_test(test_duration), cmocka_unit_test(test_ratio),
         cmocka_unit_test(test_nearest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -73,6 +73,9 @@ static void test_lines(void **state)
         {"baselines", "baselines"},
         {"compare a against b", "compare a against b"},
         {"compare a against b force", "compare a force against b"},
+        {"compare a against b margin 3% of ttft_ns",
+         "compare a of ttft_ns margin 0.03 "
+         "against b"},
         {"compare 'since' against \"host\"", "compare \"since\" against \"host\""},
         {"compare model=m since 2d until 1d against model=m since 1d",
          "compare where model=m since 2026-03-27T12:00:00Z until 2026-03-28T12:00:00Z against "
@@ -206,6 +209,8 @@ static void test_refusals(void **state)
         {"loads by model", "      ^^", "loads takes no by"},
         {"baselines where host=a", "          ^^^^^", "baselines takes no where"},
         {"compare a against b against c", "                    ^^^^^^^", "against is there twice"},
+        {"compare a margin 3", "                 ^", "margin: 3 is outside 0 to 1"},
+        {"compare a of tft_ns", "             ^^^^^^", "did you mean ttft_ns?"},
         {"compare a!b against c", "        ^^^",
          "column 9: the name of a baseline has other characters"},
         {"loads where model='x", "                  ^", "column 19: the quote has no end"},
@@ -348,6 +353,10 @@ static void any_query(struct query *query)
     if (verb->clauses >> QUERY_CLAUSE_LIMIT & 1)
         query->limit = any(3) ? any(UINT32_MAX) : 0;
     query->oldest_first = verb->clauses >> QUERY_CLAUSE_OLDEST & 1 && any(2);
+    if (verb->clauses >> QUERY_CLAUSE_OF & 1 && any(2))
+        (void)snprintf(query->metric, sizeof query->metric, "e2e_ns");
+    if (verb->clauses >> QUERY_CLAUSE_MARGIN & 1 && any(2))
+        query->margin = (double)any(UINT32_MAX) / UINT32_MAX;
     query->force = verb->clauses >> QUERY_CLAUSE_FORCE & 1 && any(2);
     static const char *const names[] = {"", "nightly", "since", "host", "a.b-c_d"};
     for (unsigned i = 0; i < 2 && verb->subject == QUERY_BASELINE_OR_NONE; i++)
