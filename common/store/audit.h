@@ -13,14 +13,16 @@
 //   * the rows and what expired or was cleared are exactly the numbers stored: as
 //     many, with the same fingerprint (fingerprint.h)
 //   * ranges, streams, ledgers and rows belong to a run and a stream that exist
-//   * nothing has expired, since no program lets records expire
+//   * expired is only what can have: of kinds of which something has (table expiry),
+//     and of runs that began before
 //   * an open run has no time at which it ended
 //
 // What it cannot see: values that nothing else repeats.  These are the columns of
 // measurements and of the run (its times, how it ended where nothing is missing,
 // duplicates, refused, key), the reasons, words and times of dropped ranges, counts
-// of what was lost before it got a number, streams without records, and the kind of
-// records that are all gone.  Of a run that was there when its store came from a
+// of what was lost before it got a number, streams without records, whether what is
+// gone expired or was cleared where it can have been either, and the kind of records
+// that are all gone.  Of a run that was there when its store came from a
 // version before 3, and had rows gone by then: which rows are gone, only how many
 // there are too few or too many.
 //
@@ -73,6 +75,7 @@ struct audit_stream {
 struct audit_run {
     int64_t run, host, started_ns, end;
     int64_t run_produced, run_stored, duplicates; // as the table run says
+    int64_t clock_suspects;                       // likewise
     int64_t produced, unnumbered, in_flight;      // as its streams say
     int64_t stored;                               // numbers in stored ranges
     int64_t dropped[DELIVERY_REASON_COUNT];       // numbers in dropped ranges
@@ -98,9 +101,10 @@ struct audit {
     bool is_whole; // no filter: what belongs to no run counts too
     int64_t after; // runs of this page have ids above, up to `last`
     int64_t last;
-    bool more;               // there are runs behind `last`
-    int64_t no_fingerprints; // up to this run ledgers may have none of what is gone
-    struct audit_run *runs;  // rising by id
+    bool more;                         // there are runs behind `last`
+    int64_t no_fingerprints;           // up to this run ledgers may have none of what is gone
+    int64_t expiry[RECORD_KIND_COUNT]; // rows from before may have expired; INT64_MIN: none
+    struct audit_run *runs;            // rising by id
     size_t run_count, run_room;
     struct audit_stream *streams;
     size_t stream_count, stream_room;

@@ -51,7 +51,10 @@ static enum status next_kind(struct clearing *clearing, sqlite3 *db, struct erro
 enum status clear_begin(struct clearing *clearing, sqlite3 *db, const struct query_filter *filter,
                         struct error *err)
 {
-    *clearing = (struct clearing){.filter = *filter, .kind = RECORD_KIND_COUNT};
+    *clearing = (struct clearing){.filter = *filter,
+                                  .kind = RECORD_KIND_COUNT,
+                                  .slice = CLEAR_SLICE_FIRST,
+                                  .pages = CLEAR_PAGES_FIRST};
     enum status status = STATUS_OK;
     for (unsigned kind = RECORD_KIND_RUN + 1; kind < RECORD_KIND_COUNT && status == STATUS_OK;
          kind++)
@@ -66,9 +69,9 @@ static void append_slice(sqlite3_str *sql, const struct clearing *clearing)
     const enum record_kind kind = (enum record_kind)clearing->kind;
     const int64_t left = clearing->last[kind] - clearing->after;
     filter_where(sql, kind, &clearing->filter);
-    sqlite3_str_appendf(
-        sql, " AND t.id BETWEEN %lld AND %lld", (long long)clearing->after + 1,
-        (long long)(left < CLEAR_SLICE ? clearing->last[kind] : clearing->after + CLEAR_SLICE));
+    sqlite3_str_appendf(sql, " AND t.id BETWEEN %lld AND %lld", (long long)clearing->after + 1,
+                        (long long)(left < clearing->slice ? clearing->last[kind]
+                                                           : clearing->after + clearing->slice));
 }
 
 static enum status clear_some(struct clearing *clearing, sqlite3 *db, struct error *err)
@@ -112,19 +115,21 @@ static enum status clear_in_transaction(struct clearing *clearing, sqlite3 *db, 
         return status;
     }
     clearing->cleared += rows;
-    clearing->after += CLEAR_SLICE;
+    clearing->after += clearing->slice;
     return STATUS_OK;
 }
 
 // Gives back some of the free pages; true when that was the last of it.  What
 // cannot be given back is used again: no reason to call the clearing failed.
-static bool give_back(sqlite3 *db)
+static bool give_back(struct clearing *clearing, sqlite3 *db)
 {
+    char sql[64];
+    (void)snprintf(sql, sizeof sql, "PRAGMA incremental_vacuum(%u)", clearing->pages);
     struct error err;
     int64_t before = 0, left = 0;
     enum status status = database_integer(db, "PRAGMA freelist_count", &before, &err);
     if (status == STATUS_OK)
-        status = database_exec(db, "PRAGMA incremental_vacuum(4096)", &err);
+        status = database_exec(db, sql, &err);
     if (status == STATUS_OK)
         status = database_integer(db, "PRAGMA freelist_count", &left, &err);
     if (status != STATUS_OK)
@@ -137,12 +142,28 @@ enum status clear_slice(struct clearing *clearing, sqlite3 *db, bool *done, stru
 {
     *done = false;
     if (clearing->kind == RECORD_KIND_RUN) {
-        *done = give_back(db);
+        *done = give_back(clearing, db);
         return STATUS_OK;
     }
     if (clearing->after < clearing->last[clearing->kind])
         return clear_in_transaction(clearing, db, err);
     return next_kind(clearing, db, err);
+}
+
+// Halves or doubles, within bounds.
+static unsigned adapt(unsigned now, unsigned least, unsigned most, uint64_t took_ns)
+{
+    if (took_ns > CLEAR_SLICE_NS && now / 2 >= least)
+        return now / 2;
+    return took_ns < CLEAR_SLICE_NS / 2 && now * 2 <= most ? now * 2 : now;
+}
+
+void clear_took(struct clearing *clearing, uint64_t took_ns)
+{
+    if (clearing->kind == RECORD_KIND_RUN)
+        clearing->pages = adapt(clearing->pages, CLEAR_PAGES_MIN, CLEAR_PAGES, took_ns);
+    else
+        clearing->slice = adapt(clearing->slice, CLEAR_SLICE_MIN, CLEAR_SLICE, took_ns);
 }
 
 static enum status clear_rows(sqlite3 *db, const struct query_filter *filter, uint64_t *cleared,
@@ -151,6 +172,7 @@ static enum status clear_rows(sqlite3 *db, const struct query_filter *filter, ui
     struct clearing clearing;
     bool done = false;
     enum status status = clear_begin(&clearing, db, filter, err);
+    clearing.slice = CLEAR_SLICE; // nobody waits
     while (status == STATUS_OK && !done)
         status = clear_slice(&clearing, db, &done, err);
     *cleared = clearing.cleared;

@@ -16,8 +16,7 @@ uint64_t fingerprint_of(int64_t stream, int64_t number)
     return x ^ x >> 31;
 }
 
-// SQLite's integers are signed; the bits are the same.
-static int64_t as_signed(uint64_t bits)
+int64_t fingerprint_signed(uint64_t bits)
 {
     int64_t value;
     memcpy(&value, &bits, sizeof value);
@@ -37,7 +36,7 @@ static void step(sqlite3_context *context, int count, sqlite3_value **values)
 static void finish(sqlite3_context *context)
 {
     const uint64_t *sum = sqlite3_aggregate_context(context, 0);
-    sqlite3_result_int64(context, sum ? as_signed(*sum) : 0);
+    sqlite3_result_int64(context, sum ? fingerprint_signed(*sum) : 0);
 }
 
 static void add(sqlite3_context *context, int count, sqlite3_value **values)
@@ -46,8 +45,8 @@ static void add(sqlite3_context *context, int count, sqlite3_value **values)
     if (sqlite3_value_type(values[0]) == SQLITE_NULL ||
         sqlite3_value_type(values[1]) == SQLITE_NULL)
         return;
-    sqlite3_result_int64(context, as_signed((uint64_t)sqlite3_value_int64(values[0]) +
-                                            (uint64_t)sqlite3_value_int64(values[1])));
+    sqlite3_result_int64(context, fingerprint_signed((uint64_t)sqlite3_value_int64(values[0]) +
+                                                     (uint64_t)sqlite3_value_int64(values[1])));
 }
 
 enum status fingerprint_register(sqlite3 *db, struct error *err)

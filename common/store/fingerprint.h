@@ -12,6 +12,9 @@ struct sqlite3;
 // The fingerprint of one number.
 uint64_t fingerprint_of(int64_t stream, int64_t number);
 
+// The same bits as the signed integer that SQLite keeps.
+int64_t fingerprint_signed(uint64_t bits);
+
 // Gives a connection the functions fingerprint(stream, number), an aggregate, and
 // fingerprint_add(a, b), which is NULL where one of them is.
 MUST_CHECK enum status fingerprint_register(struct sqlite3 *db, struct error *err);

@@ -55,6 +55,7 @@ struct collector {
     struct refusals *refusals;
     struct share *share;
     struct limits limits;
+    struct retention_rules retention;
     struct writer *writer;
     struct ingest *ingest;
     struct query_service *queries;
@@ -206,7 +207,8 @@ static enum status start_threads(struct collector *collector, struct error *err)
                                          .refusals = collector->refusals,
                                          .access = collector->endpoints.access,
                                          .share = collector->share,
-                                         .limits = collector->limits};
+                                         .limits = collector->limits,
+                                         .retention = collector->retention};
     enum status status = writer_start(&collector->writer, &writer, err);
     if (status != STATUS_OK)
         return status;
@@ -277,6 +279,7 @@ enum status collector_start(struct collector **out, const struct collector_confi
     memcpy(collector->endpoints.addresses, config->listen, sizeof config->listen);
     collector->endpoints.count = config->listen_count;
     collector->limits = config->limits;
+    collector->retention = config->retention;
     allow_connections(collector);
     enum status status = STATUS_OK;
     collector->db = strdup(config->db);

@@ -6,6 +6,7 @@
 #include "common/core/error.h"
 #include "server/collector/endpoints.h"
 #include "server/collector/limits.h"
+#include "server/collector/retention_rules.h"
 
 struct collector;
 
@@ -19,6 +20,7 @@ struct collector_config {
     const struct wire_keypair *keys;
     const char *authorized_keys;
     struct limits limits;
+    struct retention_rules retention;
 };
 
 // Takes the locks of the store and of each ipc folder, opens everything, and

@@ -108,7 +108,8 @@ static int serve(const struct options *options, const struct wire_keypair *keys)
                                       .db_is_default = options->db_is_default,
                                       .keys = options->key[0] ? keys : NULL,
                                       .authorized_keys = options->authorized_keys,
-                                      .limits = options->limits};
+                                      .limits = options->limits,
+                                      .retention = options->retention};
     const struct sigaction again = {.sa_handler = on_reload};
     memcpy(config.listen, options->listen, sizeof config.listen);
     warn_of_insecure(options);

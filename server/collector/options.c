@@ -104,6 +104,11 @@ static enum status set_connections(struct reading *reading, const char *value, s
                      "--max-connections", err);
 }
 
+static enum status set_retention(struct reading *reading, const char *value, struct error *err)
+{
+    return retention_rules_parse(&reading->options->retention, value, err);
+}
+
 static enum status set_log_level(struct reading *reading, const char *value, struct error *err)
 {
     return log_level_parse(&reading->options->log_level, value, err);
@@ -145,6 +150,7 @@ static const struct option table[] = {
     {"max-names", true, true, set_names},
     {"max-runs-per-key", true, true, set_runs},
     {"max-connections", true, true, set_connections},
+    {"retention", true, true, set_retention},
     {"check-config", false, false, set_check_config},
     {"log-level", true, true, set_log_level},
     {"help", false, false, set_help},
@@ -175,6 +181,13 @@ static const char help[] =
     "  --max-runs-per-key N\n"
     "                      runs of one key that are not over (default 4096)\n"
     "  --max-connections N connections to each socket (default 4096)\n"
+    "  --retention KEY=VALUE,...\n"
+    "                      what is kept how long: raw (records), minute, hour, day, month\n"
+    "                      (rollups), finest-minute.. (rollups of each model, host, device\n"
+    "                      and operation apart): durations or forever; bytes (of the store):\n"
+    "                      a size or unlimited (default: raw=forever,minute=35d,hour=400d,\n"
+    "                      day=forever,month=forever,finest-minute=2d,finest-hour=35d,\n"
+    "                      bytes=unlimited)\n"
     "  --config FILE       read these options from FILE, as \"key = value\" lines (default:\n"
     "                      /etc/inferstat/inferstatd.conf and conf.d/*.conf beside it)\n"
     "  --check-config      say whether options, files and keys are right, and end\n"
@@ -346,7 +359,9 @@ static enum status take_environment(struct reading *reading,
 enum status options_read(struct options *options, int argc, char *const *argv,
                          const struct options_environment *environment, struct error *err)
 {
-    *options = (struct options){.log_level = LOG_LEVEL_INFO, .limits = LIMITS_DEFAULT};
+    *options = (struct options){.log_level = LOG_LEVEL_INFO,
+                                .limits = LIMITS_DEFAULT,
+                                .retention = retention_rules_default()};
     struct reading reading = {.options = options};
     enum status status = STATUS_OK;
     for (int i = 1; i < argc && status == STATUS_OK; i++) {

@@ -10,6 +10,7 @@
 #include "common/wire/address.h"
 #include "server/collector/endpoints.h"
 #include "server/collector/limits.h"
+#include "server/collector/retention_rules.h"
 
 struct options {
     struct address listen[ENDPOINTS_MAX];
@@ -21,6 +22,7 @@ struct options {
     char authorized_keys[PATH_MAX];
     bool insecure;
     struct limits limits;
+    struct retention_rules retention;
     enum log_level log_level;
     bool check_config, help, version;
 };

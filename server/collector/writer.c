@@ -13,6 +13,7 @@
 #include "common/store/mark.h"
 #include "common/sys/clock.h"
 #include "common/sys/log.h"
+#include "server/collector/retention.h"
 #include "server/collector/service.h"
 #include "server/collector/work.h"
 #include "server/collector/writer_batch.h"
@@ -50,6 +51,8 @@ struct writer {
     int64_t changes;         // rows changed by this connection when its transaction began
     struct work *clear_work; // a clearing under way, or NULL
     struct clearing clearing;
+    struct retention *retention;
+    bool retention_failing; // and it was said
     struct checkpoint checkpoint;
     bool checkpoint_failing; // and it was said
     bool starved;            // the last group, or folding the log, failed for want of memory
@@ -107,6 +110,9 @@ static enum status open_store(struct writer *writer, struct error *err)
                                                .limits = writer->config.limits,
                                            });
     if (status == STATUS_OK)
+        status =
+            retention_new(&writer->retention, writer->db, &writer->config.retention, false, err);
+    if (status == STATUS_OK)
         status = runs_load_open(writer->runs, clock_monotonic_ns(), err);
     checkpoint_init(&writer->checkpoint, clock_monotonic_ns());
     return status;
@@ -120,6 +126,7 @@ static void close_store(struct writer *writer)
     batches_free(writer->batches);
     runs_free(writer->runs);
     inserter_free(writer->inserter);
+    retention_free(writer->retention);
     database_close(writer->db);
     writer->db = NULL;
 }
@@ -262,7 +269,9 @@ static void clear_some(struct writer *writer)
 {
     struct error err = {.text = "out of memory"};
     bool done = false;
+    const uint64_t began_ns = clock_monotonic_ns();
     enum status status = clear_slice(&writer->clearing, writer->db, &done, &err);
+    clear_took(&writer->clearing, clock_monotonic_ns() - began_ns);
     if (status != STATUS_OK || done)
         end_clearing(writer, status, &err);
 }
@@ -420,6 +429,34 @@ static void tick(struct writer *writer)
     fold_log(writer, now_ns);
 }
 
+// Lets go of a slice of what is too old, between two groups.
+static void retain(struct writer *writer)
+{
+    struct error err = {.text = "retention: failed"};
+    bool changed = false;
+    const uint64_t began_ns = clock_monotonic_ns();
+    if (writer->clear_work || began_ns < retention_due_ns(writer->retention))
+        return;
+    const enum status status = retention_step(writer->retention, clock_wall_ns(), &changed, &err);
+    if (status != STATUS_OK && !writer->retention_failing && !writer->failing)
+        log_write(LOG_LEVEL_WARNING, "retention: %s (tried again every minute)", err.text);
+    if (status != STATUS_OK || changed)
+        writer->retention_failing = status != STATUS_OK;
+    const uint64_t ended_ns = clock_monotonic_ns();
+    retention_took(writer->retention, began_ns, ended_ns, !writer->drained);
+    if (changed)
+        checkpoint_note(&writer->checkpoint, true, ended_ns);
+}
+
+// How long to wait for messages: until the next tick, or something else is to be done.
+static int64_t patience_ns(const struct writer *writer)
+{
+    const uint64_t now_ns = clock_monotonic_ns(), due_ns = retention_due_ns(writer->retention);
+    if (writer->clear_work || due_ns <= now_ns)
+        return 0;
+    return due_ns - now_ns < TICK_NS ? (int64_t)(due_ns - now_ns) : TICK_NS;
+}
+
 static void *writer_body(void *context)
 {
     struct writer *writer = context;
@@ -433,10 +470,12 @@ static void *writer_body(void *context)
         // Memory that does not come back takes a new process, which a watchdog starts.
         if (!writer->starved)
             service_beat(&writer->service, clock_monotonic_ns());
-        queue_wait(writer->config.inbox, writer->clear_work ? 0 : TICK_NS);
+        queue_wait(writer->config.inbox, patience_ns(writer));
         run_group(writer);
         if (writer->clear_work && !writer->stop)
             clear_some(writer);
+        if (!writer->stop)
+            retain(writer);
         tick(writer);
     }
     if (writer->clear_work) {

@@ -16,6 +16,7 @@
 #include "server/collector/limits.h"
 #include "server/collector/queue.h"
 #include "server/collector/refusals.h"
+#include "server/collector/retention_rules.h"
 
 struct writer;
 
@@ -29,6 +30,7 @@ struct writer_config {
     struct access *access;     // NULL: no keys
     struct share *share;       // is told the credit; may be NULL
     struct limits limits;
+    struct retention_rules retention;
 };
 
 // Opens (or makes) the store and starts the thread.

@@ -10,6 +10,7 @@
 #include "common/store/audit.h"
 #include "common/store/clear.h"
 #include "common/store/database.h"
+#include "common/store/expire.h"
 #include "common/store/reader.h"
 #include "common/store/schema.h"
 #include "common/store/store.h"
@@ -223,7 +224,22 @@ static const struct {
     {"UPDATE ledger SET gone_sum = NULL WHERE run = 1 AND kind = 6",
      "the ledger of inference has no fingerprint"},
     {"UPDATE ledger SET expired = 1 WHERE run = 1 AND kind = 6",
-     "the ledger of inference has 1 expired, and nothing expires"},
+     "the ledger of inference has 1 expired, and nothing of it expired"},
+    {"INSERT INTO expiry VALUES(6, 1001); UPDATE ledger SET expired = 1 WHERE run = 1 AND kind = 6",
+     "inference has 9 rows, the ledger 8"},
+    // A row is taken away by hand, and said to have expired.
+    {"INSERT INTO expiry VALUES(6, 5000); DELETE FROM inference WHERE run = 1 AND number = 10;"
+     "UPDATE ledger SET expired = 1, gone_sum = 4711 WHERE run = 1 AND kind = 6",
+     "rows and what expired or was cleared are not the numbers stored"},
+    {"INSERT INTO expiry VALUES(8, 5000); DELETE FROM inference WHERE run = 1 AND number = 10;"
+     "UPDATE ledger SET expired = 1, gone_sum = (SELECT fingerprint(0, 10)) WHERE run = 1 AND kind "
+     "= 6",
+     "the ledger of inference has 1 expired, and nothing of it expired"},
+    {"INSERT INTO expiry VALUES(6, -86400000000000);"
+     "DELETE FROM inference WHERE run = 1 AND number = 10;"
+     "UPDATE ledger SET expired = 1, gone_sum = (SELECT fingerprint(0, 10)) WHERE run = 1 AND kind "
+     "= 6",
+     "has 1 expired, and the run began after what expired"},
     {"UPDATE run SET ended_ns = 7 WHERE run = 2",
      "the run is open, and has a time at which it ended"},
     {"DELETE FROM ledger WHERE run = 1 AND kind = 6", "inference has 9 rows, the ledger 0"},
@@ -352,7 +368,7 @@ static void test_a_missing_fingerprint_is_excused_by_age_alone(void **state)
     assert_int_equal(count_findings(), 1);
 }
 
-// All that is gone was cleared.
+// All that is gone was cleared, or can have expired.
 static void test_cleared_is_not_expired(void **state)
 {
     (void)state;
@@ -361,6 +377,42 @@ static void test_cleared_is_not_expired(void **state)
     assert_int_equal(count_findings(), 0);
     exec("UPDATE ledger SET expired = 1, cleared = 0 WHERE run = 1 AND kind = 8");
     expect_finding("the ledger of operation has 1 expired");
+    exec("INSERT INTO expiry VALUES(8, 1000)"); // when run 1 began; a day is allowed for
+    assert_int_equal(count_findings(), 0);
+    exec("UPDATE expiry SET until_ns = 1000 - 86400000000000");
+    assert_int_equal(count_findings(), 1);
+    exec("UPDATE run SET clock_suspects = 1 WHERE run = 1");
+    assert_int_equal(count_findings(), 0);
+}
+
+static int64_t number_of(const char *sql)
+{
+    int64_t value = 0;
+    struct error err;
+    if (database_integer(db, sql, &value, &err) != STATUS_OK)
+        fail_msg("%s: %s", sql, err.text);
+    return value;
+}
+
+// What expires as the collector lets it balances at every step.
+static void test_what_expires_balances(void **state)
+{
+    (void)state;
+    add_small_store();
+    const struct expire_rows rows = {
+        .kind = RECORD_KIND_OPERATION, .before_ns = INT64_MAX, .last_id = INT64_MAX, .count = 7};
+    struct error err;
+    unsigned gone = 7;
+    for (int64_t all = 0; gone == 7;) {
+        if (expire_slice(db, &rows, &gone, &err) != STATUS_OK)
+            fail_msg("%s", err.text);
+        all += gone;
+        assert_int_equal(count_findings(), 0);
+        assert_int_equal(number_of("SELECT sum(expired) FROM ledger"), all);
+    }
+    assert_int_equal(number_of("SELECT count(*) FROM operation"), 0);
+    exec("UPDATE ledger SET expired = expired - 1, stored = stored - 1 WHERE run = 2 AND kind = 8");
+    expect_finding("the ledger has 89 stored, the ranges 90");
 }
 
 // ---- Random stores --------------------------------------------------------------------
@@ -630,6 +682,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_missing_fingerprint_is_excused_by_age_alone, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(test_cleared_is_not_expired, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_what_expires_balances, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_random_stores_balance_and_random_changes_do_not,
                                         set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_pages_go_on_behind_their_cursor, set_up, tear_down),

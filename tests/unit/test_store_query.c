@@ -757,6 +757,7 @@ static void test_clear_goes_in_slices(void **state)
     bool done = false;
     unsigned slices = 0;
     assert_int_equal(clear_begin(&clearing, db, &filter, &err), STATUS_OK);
+    clearing.slice = CLEAR_SLICE;
     while (!done) {
         if (slices == 2) // arrives meanwhile, and stays
             exec("CREATE TEMP TABLE one AS SELECT * FROM inference WHERE run = 1 LIMIT 1;"
@@ -774,6 +775,30 @@ static void test_clear_goes_in_slices(void **state)
     assert_true((double)clearing.cleared == of_second);
     assert_true(number("SELECT count(*) FROM inference WHERE run = 2") == 1);
     assert_true(number("PRAGMA freelist_count") == 0);
+}
+
+// Slices that take long become smaller, and short ones larger, within bounds.
+static void test_slices_follow_what_they_take(void **state)
+{
+    (void)state;
+    struct clearing clearing = {
+        .kind = RECORD_KIND_OPERATION, .slice = CLEAR_SLICE_FIRST, .pages = CLEAR_PAGES_FIRST};
+    clear_took(&clearing, 2 * (uint64_t)CLEAR_SLICE_NS);
+    assert_int_equal(clearing.slice, CLEAR_SLICE_FIRST / 2);
+    clear_took(&clearing, (uint64_t)CLEAR_SLICE_NS * 3 / 4);
+    assert_int_equal(clearing.slice, CLEAR_SLICE_FIRST / 2);
+    clear_took(&clearing, (uint64_t)CLEAR_SLICE_NS / 4);
+    assert_int_equal(clearing.slice, CLEAR_SLICE_FIRST);
+    for (int i = 0; i < 30; i++)
+        clear_took(&clearing, UINT64_MAX);
+    assert_in_range(clearing.slice, CLEAR_SLICE_MIN, 2 * CLEAR_SLICE_MIN - 1);
+    for (int i = 0; i < 30; i++)
+        clear_took(&clearing, 0);
+    assert_in_range(clearing.slice, CLEAR_SLICE / 2, CLEAR_SLICE);
+    assert_int_equal(clearing.pages, CLEAR_PAGES_FIRST);
+    clearing.kind = RECORD_KIND_RUN; // only room is left
+    clear_took(&clearing, UINT64_MAX);
+    assert_int_equal(clearing.pages, CLEAR_PAGES_FIRST / 2);
 }
 
 static void test_clear_needs_the_lock(void **state)
@@ -830,6 +855,7 @@ int main(void)
         TEST(test_more_runs_than_groups),
         TEST(test_clear_moves_rows_to_the_ledger),
         TEST(test_clear_goes_in_slices),
+        TEST(test_slices_follow_what_they_take),
         TEST(test_clear_needs_the_lock),
         TEST(test_clear_by_model_takes_the_stages_along),
     };
