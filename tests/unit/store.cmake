@@ -1,4 +1,5 @@
 inferstat_unit_test(test_rollup LINK inferstat_store)
+inferstat_unit_test(test_rollup_plan LINK inferstat_store)
 inferstat_unit_test(test_cell LINK inferstat_store)
 inferstat_unit_test(test_store_schema LINK inferstat_store inferstat_test_folder)
 target_compile_definitions(test_store_schema PRIVATE

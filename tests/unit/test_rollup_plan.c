@@ -1,0 +1,414 @@
+// Which pieces answer a window: the cases by hand, then what must hold of any.
+#include "common/store/rollup_plan.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/support/test.h"
+
+#define MINUTE_NS INT64_C(60000000000)
+#define HOUR_NS   (60 * MINUTE_NS)
+#define DAY_NS    (24 * HOUR_NS)
+// 2026-03-01 00:00, a Sunday and the start of a month.
+#define MARCH_NS INT64_C(1772323200000000000)
+
+enum { PIECES_MAX = 8, GAPS_MAX = 3 };
+
+struct expected {
+    int level; // -1: records
+    int64_t first, last;
+};
+
+static const struct {
+    const char *what;
+    int64_t first, last, step, expired;
+    struct rollup_gap gaps[GAPS_MAX];
+    unsigned gap_count;
+    struct expected pieces[PIECES_MAX];
+    unsigned count;
+    bool widened, lacking;
+} cases[] = {
+    {"all of time is months",
+     INT64_MIN,
+     INT64_MAX,
+     0,
+     INT64_MIN,
+     {{{0}, 0}},
+     0,
+     {{ROLLUP_MONTH, INT64_MIN, INT64_MAX}},
+     1,
+     false,
+     false},
+    {"one nanosecond is a record",
+     5,
+     5,
+     0,
+     INT64_MIN,
+     {{{0}, 0}},
+     0,
+     {{-1, 5, 5}},
+     1,
+     false,
+     false},
+    {"a minute",
+     MARCH_NS,
+     MARCH_NS + MINUTE_NS - 1,
+     0,
+     INT64_MIN,
+     {{{0}, 0}},
+     0,
+     {{ROLLUP_MINUTE, MARCH_NS, MARCH_NS + MINUTE_NS - 1}},
+     1,
+     false,
+     false},
+    {"a minute less its last nanosecond",
+     MARCH_NS,
+     MARCH_NS + MINUTE_NS - 2,
+     0,
+     INT64_MIN,
+     {{{0}, 0}},
+     0,
+     {{-1, MARCH_NS, MARCH_NS + MINUTE_NS - 2}},
+     1,
+     false,
+     false},
+    {"edges of records, minutes, an hour",
+     MARCH_NS - MINUTE_NS - 1,
+     MARCH_NS + HOUR_NS + 9,
+     0,
+     INT64_MIN,
+     {{{0}, 0}},
+     0,
+     {{-1, MARCH_NS - MINUTE_NS - 1, MARCH_NS - MINUTE_NS - 1},
+      {ROLLUP_MINUTE, MARCH_NS - MINUTE_NS, MARCH_NS - 1},
+      {ROLLUP_HOUR, MARCH_NS, MARCH_NS + HOUR_NS - 1},
+      {-1, MARCH_NS + HOUR_NS, MARCH_NS + HOUR_NS + 9}},
+     4,
+     false,
+     false},
+    {"steps keep hours apart",
+     MARCH_NS,
+     MARCH_NS + 2 * HOUR_NS - 1,
+     90 * MINUTE_NS,
+     INT64_MIN,
+     {{{0}, 0}},
+     0,
+     {{ROLLUP_HOUR, MARCH_NS, MARCH_NS + HOUR_NS - 1},
+      {ROLLUP_MINUTE, MARCH_NS + HOUR_NS, MARCH_NS + 2 * HOUR_NS - 1}},
+     2,
+     false,
+     false},
+    {"a gap of minutes leaves the hour",
+     MARCH_NS,
+     MARCH_NS + HOUR_NS + MINUTE_NS - 1,
+     0,
+     INT64_MIN,
+     {{{MARCH_NS, MARCH_NS + DAY_NS - 1}, ROLLUP_MINUTE}},
+     1,
+     {{ROLLUP_HOUR, MARCH_NS, MARCH_NS + HOUR_NS - 1},
+      {-1, MARCH_NS + HOUR_NS, MARCH_NS + HOUR_NS + MINUTE_NS - 1}},
+     2,
+     false,
+     false},
+    {"a gap of hours goes for minutes, too",
+     MARCH_NS,
+     MARCH_NS + HOUR_NS - 1,
+     0,
+     INT64_MIN,
+     {{{MARCH_NS + 7, MARCH_NS + 7}, ROLLUP_HOUR}},
+     1,
+     {{-1, MARCH_NS, MARCH_NS + MINUTE_NS - 1},
+      {ROLLUP_MINUTE, MARCH_NS + MINUTE_NS, MARCH_NS + HOUR_NS - 1}},
+     2,
+     false,
+     false},
+    {"expired records of a minute: the minute",
+     MARCH_NS + 5,
+     MARCH_NS + MINUTE_NS - 1,
+     0,
+     MARCH_NS + DAY_NS,
+     {{{0}, 0}},
+     0,
+     {{ROLLUP_MINUTE, MARCH_NS, MARCH_NS + MINUTE_NS - 1}},
+     1,
+     true,
+     false},
+    {"expired, and no minutes: the hour, once",
+     MARCH_NS + 5,
+     MARCH_NS + 40 * MINUTE_NS,
+     0,
+     MARCH_NS + DAY_NS,
+     {{{MARCH_NS, MARCH_NS + 9 * MINUTE_NS}, ROLLUP_MINUTE}},
+     1,
+     {{ROLLUP_HOUR, MARCH_NS, MARCH_NS + HOUR_NS - 1}},
+     1,
+     true,
+     false},
+    {"expired, and nothing left",
+     MARCH_NS + 5,
+     MARCH_NS + 40 * MINUTE_NS,
+     0,
+     MARCH_NS + DAY_NS,
+     {{{MARCH_NS, MARCH_NS + 9 * MINUTE_NS}, ROLLUP_MONTH}},
+     1,
+     {{-1, MARCH_NS + 5, MARCH_NS + 10 * MINUTE_NS - 1},
+      {ROLLUP_MINUTE, MARCH_NS + 10 * MINUTE_NS, MARCH_NS + 41 * MINUTE_NS - 1}},
+     2,
+     true,
+     true},
+    {"records from the expiry on",
+     MARCH_NS + HOUR_NS + 5,
+     MARCH_NS + HOUR_NS + 9,
+     0,
+     MARCH_NS + HOUR_NS,
+     {{{MARCH_NS, MARCH_NS + DAY_NS}, ROLLUP_DAY}},
+     1,
+     {{-1, MARCH_NS + HOUR_NS + 5, MARCH_NS + HOUR_NS + 9}},
+     1,
+     false,
+     false},
+};
+
+static struct rollup_plan plan;
+
+static void make(const struct rollup_question *question)
+{
+    assert_int_equal(rollup_plan_make(&plan, question), STATUS_OK);
+}
+
+static void test_cases(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        const struct rollup_question question = {
+            .window = {cases[i].first, cases[i].last},
+            .step_ns = cases[i].step,
+            .gaps = cases[i].gaps,
+            .gap_count = cases[i].gap_count,
+            .expired_ns = cases[i].expired,
+        };
+        make(&question);
+        if (plan.count != cases[i].count || plan.is_widened != cases[i].widened ||
+            plan.is_lacking != cases[i].lacking)
+            fail_msg("%s: %zu pieces, widened %d, lacking %d", cases[i].what, plan.count,
+                     plan.is_widened, plan.is_lacking);
+        for (size_t p = 0; p < plan.count; p++) {
+            const struct rollup_piece *piece = &plan.pieces[p];
+            const struct expected *expected = &cases[i].pieces[p];
+            if ((piece->is_raw ? -1 : (int)piece->level) != expected->level ||
+                piece->span.first_ns != expected->first || piece->span.last_ns != expected->last)
+                fail_msg("%s: piece %zu is %d %lld..%lld", cases[i].what, p,
+                         piece->is_raw ? -1 : (int)piece->level, (long long)piece->span.first_ns,
+                         (long long)piece->span.last_ns);
+        }
+    }
+}
+
+// ---- Properties ------------------------------------------------------------------------
+
+static int64_t bucket_last(enum rollup_level level, int64_t bucket)
+{
+    const int64_t next = rollup_next(level, bucket);
+    return next == INT64_MAX ? next : next - 1;
+}
+
+static bool overlap(struct rollup_span a, struct rollup_span b)
+{
+    return a.first_ns <= b.last_ns && b.first_ns <= a.last_ns;
+}
+
+static bool is_forbidden(const struct rollup_question *question, enum rollup_level level,
+                         struct rollup_span bucket)
+{
+    for (size_t i = 0; i < question->gap_count; i++)
+        if (question->gaps[i].level >= level && overlap(question->gaps[i].span, bucket))
+            return true;
+    return false;
+}
+
+static struct rollup_span bucket_of(enum rollup_level level, int64_t time_ns)
+{
+    const int64_t first = rollup_bucket(level, time_ns);
+    return (struct rollup_span){first, bucket_last(level, first)};
+}
+
+// The largest part around a time that the window and its step leave.
+static struct rollup_span room_of(const struct rollup_question *question, int64_t time_ns)
+{
+    struct rollup_span room = question->window;
+    if (question->step_ns == 0)
+        return room;
+    const int64_t start = rollup_step(question->step_ns, time_ns);
+    if (start > room.first_ns)
+        room.first_ns = start;
+    if (start + (question->step_ns - 1) < room.last_ns)
+        room.last_ns = start + (question->step_ns - 1);
+    return room;
+}
+
+static bool is_inside(struct rollup_span inner, struct rollup_span outer)
+{
+    return inner.first_ns >= outer.first_ns && inner.last_ns <= outer.last_ns;
+}
+
+static bool is_usable(const struct rollup_question *question, enum rollup_level level,
+                      int64_t time_ns)
+{
+    const struct rollup_span bucket = bucket_of(level, time_ns);
+    return is_inside(bucket, room_of(question, time_ns)) && !is_forbidden(question, level, bucket);
+}
+
+// What must hold of one time of the window, whatever piece it is in.
+static void check_time(const struct rollup_question *question, int64_t time_ns)
+{
+    size_t place = 0;
+    while (place < plan.count && plan.pieces[place].span.last_ns < time_ns)
+        place++;
+    assert_true(place < plan.count && plan.pieces[place].span.first_ns <= time_ns);
+    const struct rollup_piece *piece = &plan.pieces[place];
+    if (!piece->is_raw) {
+        const struct rollup_span bucket = bucket_of(piece->level, time_ns);
+        assert_true(is_inside(bucket, piece->span));
+        assert_false(is_forbidden(question, piece->level, bucket));
+        if (!is_inside(bucket, room_of(question, time_ns)))
+            assert_true(plan.is_widened && bucket.first_ns < question->expired_ns);
+    } else if (time_ns < question->expired_ns) {
+        assert_true(plan.is_lacking);
+        for (unsigned level = 0; level < ROLLUP_LEVEL_COUNT; level++)
+            assert_true(is_forbidden(question, (enum rollup_level)level,
+                                     bucket_of((enum rollup_level)level, time_ns)));
+    }
+    // No coarser bucket would have done.
+    for (unsigned level = piece->is_raw ? 0 : piece->level + 1U; level < ROLLUP_LEVEL_COUNT;
+         level++)
+        assert_false(is_usable(question, (enum rollup_level)level, time_ns));
+}
+
+static void check_order(const struct rollup_question *question)
+{
+    int64_t next = question->window.first_ns;
+    for (size_t i = 0; i < plan.count; i++) {
+        const struct rollup_span span = plan.pieces[i].span;
+        assert_true(span.first_ns <= span.last_ns);
+        if (i == 0 && plan.is_widened)
+            assert_true(span.first_ns <= next);
+        else
+            assert_true(span.first_ns == next);
+        next = span.last_ns + 1;
+    }
+    assert_true(plan.is_widened ? next - 1 >= question->window.last_ns
+                                : next - 1 == question->window.last_ns);
+}
+
+static int64_t pick(uint64_t *random, int64_t room)
+{
+    return (int64_t)(test_random(random) % (uint64_t)room);
+}
+
+// A time near March, often at the edge of a bucket.
+static int64_t pick_time(uint64_t *random)
+{
+    int64_t time_ns = MARCH_NS + pick(random, 100 * DAY_NS) - 50 * DAY_NS;
+    const unsigned level = (unsigned)pick(random, 6);
+    if (level < ROLLUP_LEVEL_COUNT)
+        time_ns = rollup_bucket((enum rollup_level)level, time_ns) + pick(random, 3) - 1;
+    return time_ns;
+}
+
+static struct rollup_span pick_span(uint64_t *random)
+{
+    const int64_t a = pick_time(random), b = pick_time(random);
+    return a < b ? (struct rollup_span){a, b} : (struct rollup_span){b, a};
+}
+
+static void test_any(void **state)
+{
+    (void)state;
+    static const int64_t steps[] = {MINUTE_NS, 7 * MINUTE_NS, HOUR_NS, DAY_NS, 7 * DAY_NS};
+    uint64_t random = 20260301;
+    for (unsigned round = 0; round < 1500; round++) {
+        struct rollup_gap gaps[6];
+        struct rollup_question question = {.window = pick_span(&random),
+                                           .gaps = gaps,
+                                           .gap_count = (size_t)pick(&random, 7),
+                                           .expired_ns = INT64_MIN};
+        if (pick(&random, 2)) {
+            question.step_ns = steps[pick(&random, COUNT_OF(steps))];
+            if (question.step_ns < HOUR_NS &&
+                question.window.last_ns - question.window.first_ns > DAY_NS)
+                question.window.last_ns = question.window.first_ns + DAY_NS;
+        }
+        if (pick(&random, 2))
+            question.expired_ns = pick_time(&random);
+        for (size_t i = 0; i < question.gap_count; i++)
+            gaps[i] = (struct rollup_gap){pick_span(&random),
+                                          (enum rollup_level)pick(&random, ROLLUP_LEVEL_COUNT)};
+        make(&question);
+        check_order(&question);
+        check_time(&question, question.window.first_ns);
+        check_time(&question, question.window.last_ns);
+        for (unsigned i = 0; i < 40; i++) {
+            const int64_t time_ns = pick_time(&random);
+            if (time_ns >= question.window.first_ns && time_ns <= question.window.last_ns)
+                check_time(&question, time_ns);
+        }
+    }
+}
+
+// A year, whatever its edges, is not more buckets than its calendar needs.
+static void test_size(void **state)
+{
+    (void)state;
+    uint64_t random = 7;
+    for (unsigned round = 0; round < 200; round++) {
+        const int64_t first = pick_time(&random);
+        const struct rollup_question question = {
+            .window = {first, first + 365 * DAY_NS + pick(&random, DAY_NS)},
+            .expired_ns = INT64_MIN,
+        };
+        make(&question);
+        int64_t buckets[ROLLUP_LEVEL_COUNT] = {0}, raw_ns = 0;
+        for (size_t i = 0; i < plan.count; i++) {
+            const struct rollup_piece *piece = &plan.pieces[i];
+            if (piece->is_raw)
+                raw_ns += piece->span.last_ns - piece->span.first_ns + 1;
+            for (int64_t at = piece->span.first_ns; !piece->is_raw && at <= piece->span.last_ns;
+                 at = rollup_next(piece->level, at))
+                buckets[piece->level]++;
+        }
+        assert_true(raw_ns < 2 * MINUTE_NS);
+        assert_true(buckets[ROLLUP_MINUTE] <= 2 * 59);
+        assert_true(buckets[ROLLUP_HOUR] <= 2 * 23);
+        assert_true(buckets[ROLLUP_DAY] <= 2 * 30);
+        assert_true(buckets[ROLLUP_MONTH] <= 12);
+    }
+}
+
+static void test_steps(void **state)
+{
+    (void)state;
+    assert_true(rollup_step(10, 25) == 20);
+    assert_true(rollup_step(10, -1) == -10);
+    assert_true(rollup_step(10, -10) == -10);
+    assert_true(rollup_step(INT64_MAX, INT64_MIN + 1) == -INT64_MAX);
+    assert_true(rollup_step(INT64_MAX, INT64_MIN) == INT64_MIN);
+    assert_true(rollup_step(1000, INT64_MIN) == INT64_MIN);
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    rollup_plan_deinit(&plan);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_cases),
+        cmocka_unit_test(test_any),
+        cmocka_unit_test(test_size),
+        cmocka_unit_test(test_steps),
+    };
+    return cmocka_run_group_tests(tests, NULL, tear_down);
+}
