@@ -31,6 +31,15 @@ struct store {
 // Whether the running query has taken all its time, for loops that are not SQLite's.
 bool store_is_over_budget(const struct store *store);
 
+// What is done with one state of the store, and leaves its product in `*out`; freed by
+// whoever fails.
+typedef enum status reader_work(struct store *store, const struct query *query, void *out,
+                                struct error *err);
+
+// Checks the query and does the work in a transaction, within the store's budget.
+MUST_CHECK enum status reader_run(struct store *store, reader_work *work, const struct query *query,
+                                  void *out, struct error *err);
+
 // Called for each row of a scan.  The statement is positioned on it; anything but
 // STATUS_OK ends the scan.
 typedef enum status row_take(void *context, struct sqlite3_stmt *row, struct error *err);

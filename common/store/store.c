@@ -108,39 +108,30 @@ static store_answer *const answers[QUERY_KIND_COUNT] = {
     [QUERY_PING] = query_ping,       [QUERY_SUMMARY] = query_summary,
     [QUERY_AVERAGE] = query_average, [QUERY_OVERVIEW] = query_overview,
     [QUERY_RECORDS] = query_records, [QUERY_AUDIT] = query_audit,
-    [QUERY_SLOWEST] = query_slowest,
-    [QUERY_COPY] = query_copy,
+    [QUERY_SLOWEST] = query_slowest, [QUERY_COPY] = query_copy,
 };
 
-// All statements of one answer see one state of the store.
-static enum status answer_in_transaction(struct store *store, const struct query *query,
-                                         struct result **out, struct error *err)
+// All statements of one piece of work see one state of the store.
+static enum status work_in_transaction(struct store *store, reader_work *work,
+                                       const struct query *query, void *out, struct error *err)
 {
     enum status status = database_exec(store->db, "BEGIN", err);
     if (status != STATUS_OK)
         return status;
-    struct result *result = NULL;
-    status = answers[query->kind](store, query, &result, err);
+    status = work(store, query, out, err);
     store->deadline_ns = 0; // the end of the transaction is not to be cut off
     database_rollback(store->db);
-    if (status != STATUS_OK) {
-        result_free(result);
-        return status;
-    }
-    *out = result;
-    return STATUS_OK;
+    return status;
 }
 
-enum status store_query(struct store *store, const struct query *query, struct result **out,
-                        struct error *err)
+enum status reader_run(struct store *store, reader_work *work, const struct query *query, void *out,
+                       struct error *err)
 {
     enum status status = query_check(query, err);
     if (status != STATUS_OK)
         return status;
-    if (!answers[query->kind])
-        return error_set(err, STATUS_INVALID, "store: no query, but a change");
     store->deadline_ns = store->budget_ns ? clock_monotonic_ns() + store->budget_ns : 0;
-    status = answer_in_transaction(store, query, out, err);
+    status = work_in_transaction(store, work, query, out, err);
     store->deadline_ns = 0;
     if (status == STATUS_TIMEOUT && atomic_load_explicit(&store->cancelled, memory_order_relaxed))
         return error_set(err, STATUS_CANCELLED, "store: the query was cancelled");
@@ -148,4 +139,25 @@ enum status store_query(struct store *store, const struct query *query, struct r
         return error_set(err, status,
                          "store: the query takes too long (narrow it with --since or a filter)");
     return status;
+}
+
+static enum status answer(struct store *store, const struct query *query, void *out,
+                          struct error *err)
+{
+    struct result *result = NULL;
+    if (!answers[query->kind])
+        return error_set(err, STATUS_INVALID, "store: no query, but a change");
+    enum status status = answers[query->kind](store, query, &result, err);
+    if (status != STATUS_OK) {
+        result_free(result);
+        return status;
+    }
+    *(struct result **)out = result;
+    return STATUS_OK;
+}
+
+enum status store_query(struct store *store, const struct query *query, struct result **out,
+                        struct error *err)
+{
+    return reader_run(store, answer, query, out, err);
 }

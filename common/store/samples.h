@@ -1,0 +1,77 @@
+// Samples of what comparisons are about: a metric's values of one model (or operation,
+// or workload) on one device, in order of time.
+#ifndef INFERSTAT_STORE_SAMPLES_H
+#define INFERSTAT_STORE_SAMPLES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/core/error.h"
+#include "common/core/query.h"
+#include "common/core/stats.h"
+#include "common/store/store.h"
+
+// A metric that is sampled.  Of records that did not fail: requests that were answered
+// to the end, loads and pipelines with status ok, all operations.
+struct sampled {
+    enum record_kind kind;
+    const char *name;    // of the metric
+    const char *subject; // what it is of: the column "model", "operation" or "workload"
+    enum stats_sampling sampling;
+};
+
+enum { SAMPLED_MAX = 16 };
+
+// All of them, `*count` at most SAMPLED_MAX, those of a kind together; static.
+const struct sampled *samples_metrics(unsigned *count);
+
+// The metric of a place in that table.
+const struct query_metric *samples_metric(unsigned place);
+
+// The place of the metric with that name, "ttft_ns" or "load.duration_ns"; -1: none.
+int samples_find_metric(const char *name);
+
+// One sample.  Of more than STATS_SAMPLES_MAX values every second one goes, again and
+// again, so that half as many at least, evenly chosen, are kept.
+struct sample {
+    double *values;
+    size_t kept, room;
+    uint64_t count;  // values there were
+    uint64_t stride; // every how many are kept; 0: none came yet
+};
+
+// Takes the next value.
+MUST_CHECK enum status sample_add(struct sample *sample, double value);
+
+// The samples of one subject on one device, by place of the metric.
+struct sample_group {
+    enum record_kind kind;
+    int64_t subject, device; // ids of names; 0: none
+    struct sample samples[SAMPLED_MAX];
+};
+
+struct samples {
+    struct groups *groups; // of struct sample_group; NULL: none
+    int64_t *runs;         // that they are from, rising
+    size_t run_count;
+    size_t bytes;              // of all values
+    int64_t first_ns, last_ns; // started_ns of the records; 0 where there are none
+};
+
+// The structure is the caller's, zeroed before its first use.
+void samples_deinit(struct samples *samples);
+
+// The groups, in order of appearance.
+size_t samples_count(const struct samples *samples);
+struct sample_group *samples_at(const struct samples *samples, size_t index);
+
+// The group, made when it is not there.
+MUST_CHECK enum status samples_group(struct samples *samples, enum record_kind kind,
+                                     int64_t subject, int64_t device, struct sample_group **out,
+                                     struct error *err);
+
+// Reads what the filter covers.  STATUS_FULL where that is from too many subjects.
+MUST_CHECK enum status samples_collect(struct samples *samples, struct store *store,
+                                       const struct query_filter *filter, struct error *err);
+
+#endif

@@ -1,0 +1,514 @@
+#include "common/store/setting.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <sqlite3.h>
+
+#include "common/core/json_text.h"
+#include "common/core/text.h"
+#include "common/store/database.h"
+#include "common/store/reader.h"
+
+enum {
+    FACTS_MAX = 100000,     // of one setting
+    SAMPLES_OF_A_RUN = 600, // of a device's counters that are looked at, the last ones
+    DIFFERENCES_MAX = 12,   // that are named
+    VALUE_SHOWN = 24,       // bytes of a value
+    TOLERANCE_PERCENT = 3,  // that clocks may differ by
+};
+
+// What is known of each subject.  The table is what collecting, JSON and comparing go
+// by.
+static const struct property {
+    enum setting_subject subject;
+    const char *name;
+    bool decisive;   // samples with different ones are not comparable
+    bool in_table;   // a column of the subject's table
+    bool in_samples; // a column of device_sample, of which the highest counts
+} properties[] = {
+    {SETTING_MACHINE, "worker_version", false, true, false},
+    {SETTING_MACHINE, "os", false, true, false},
+    {SETTING_MACHINE, "kernel", false, true, false},
+    {SETTING_MACHINE, "container", false, true, false},
+    {SETTING_MACHINE, "host_memory_bytes", false, true, false},
+    {SETTING_MACHINE, "cpu", true, true, false},
+    {SETTING_MACHINE, "cpu_count", true, true, false},
+    {SETTING_MACHINE, "cpu_governor", true, true, false},
+    {SETTING_MACHINE, "driver", true, true, false},
+    {SETTING_MACHINE, "cuda", true, true, false},
+    {SETTING_DEVICE, "memory_bytes", true, true, false},
+    {SETTING_DEVICE, "compute_capability", true, true, false},
+    {SETTING_DEVICE, "pcie_width", true, true, false},
+    {SETTING_DEVICE, "pcie_generation", true, true, true},
+    {SETTING_DEVICE, "sm_clock_hz", true, false, true},
+    {SETTING_DEVICE, "memory_clock_hz", true, false, true},
+    {SETTING_MODEL, "digest", true, true, false},
+    {SETTING_MODEL, "format", true, true, false},
+    {SETTING_MODEL, "architecture", true, true, false},
+    {SETTING_MODEL, "quantisation", true, true, false},
+    {SETTING_MODEL, "parameters", true, true, false},
+    {SETTING_MODEL, "context", false, true, false},
+};
+
+enum { PROPERTY_COUNT = sizeof properties / sizeof *properties };
+
+static const struct {
+    const char *table;
+    const char *name; // the column with the name's id; NULL: machines have none
+} tables[SETTING_SUBJECT_COUNT] = {
+    [SETTING_MACHINE] = {"run", NULL},
+    [SETTING_DEVICE] = {"device", "name"},
+    [SETTING_MODEL] = {"model", "name"},
+};
+
+static const char *const subjects[SETTING_SUBJECT_COUNT] = {
+#define SETTING_SUBJECT_TEXT(name, text) [SETTING_##name] = text,
+    SETTING_SUBJECTS(SETTING_SUBJECT_TEXT)
+#undef SETTING_SUBJECT_TEXT
+};
+
+static const struct property *find_property(enum setting_subject subject, const char *name)
+{
+    for (unsigned i = 0; i < PROPERTY_COUNT; i++)
+        if (properties[i].subject == subject && strcmp(properties[i].name, name) == 0)
+            return &properties[i];
+    return NULL;
+}
+
+// ---- Facts --------------------------------------------------------------------------
+
+static void deinit_fact(struct setting_fact *fact)
+{
+    free(fact->of);
+    free(fact->property);
+    free(fact->value);
+}
+
+void setting_deinit(struct setting *setting)
+{
+    for (size_t i = 0; i < setting->count; i++)
+        deinit_fact(&setting->facts[i]);
+    free(setting->facts);
+    *setting = (struct setting){0};
+}
+
+static enum status out_of_memory(struct error *err)
+{
+    return error_set(err, STATUS_NOMEM, "store: out of memory");
+}
+
+static enum status make_room(struct setting *setting, struct error *err)
+{
+    if (setting->count < setting->room)
+        return STATUS_OK;
+    if (setting->count >= FACTS_MAX)
+        return error_set(err, STATUS_FULL,
+                         "store: the samples are from too many devices and models (narrow them)");
+    const size_t room = setting->room ? 2 * setting->room : 64;
+    struct setting_fact *facts = realloc(setting->facts, room * sizeof *facts);
+    if (!facts)
+        return out_of_memory(err);
+    setting->facts = facts;
+    setting->room = room;
+    return STATUS_OK;
+}
+
+static int by_property(const struct setting_fact *a, const struct setting_fact *b)
+{
+    if (a->subject != b->subject)
+        return a->subject < b->subject ? -1 : 1;
+    const int order = strcmp(a->of, b->of);
+    return order ? order : strcmp(a->property, b->property);
+}
+
+static int by_all(const void *left, const void *right)
+{
+    const struct setting_fact *a = left, *b = right;
+    int order = by_property(a, b);
+    if (order == 0 && strlen(a->value) != strlen(b->value) && !a->is_text && !b->is_text)
+        order = strlen(a->value) < strlen(b->value) ? -1 : 1; // numbers by size
+    return order ? order : strcmp(a->value, b->value);
+}
+
+// Whether the second fact takes the first one's place: it is the same, or higher where
+// only the highest counts.
+static bool replaces(const struct setting_fact *first, const struct setting_fact *second)
+{
+    if (by_all(first, second) == 0)
+        return true;
+    const struct property *property = find_property(first->subject, first->property);
+    return property && property->in_samples && by_property(first, second) == 0;
+}
+
+static void sort(struct setting *setting)
+{
+    if (setting->count == 0)
+        return;
+    qsort(setting->facts, setting->count, sizeof *setting->facts, by_all);
+    size_t last = 0;
+    for (size_t i = 1; i < setting->count; i++) {
+        if (replaces(&setting->facts[last], &setting->facts[i]))
+            deinit_fact(&setting->facts[last]);
+        else
+            last++;
+        setting->facts[last] = setting->facts[i];
+    }
+    setting->count = last + 1;
+}
+
+// Takes the value of a row's column, where it has one.
+static enum status take_fact(struct setting *setting, enum setting_subject subject, const char *of,
+                             const char *property, sqlite3_stmt *row, int place, struct error *err)
+{
+    const int type = sqlite3_column_type(row, place);
+    if (type == SQLITE_NULL || type == SQLITE_BLOB)
+        return STATUS_OK;
+    const char *value = (const char *)sqlite3_column_text(row, place);
+    if (!value || !of || !property)
+        return out_of_memory(err);
+    enum status status = make_room(setting, err);
+    if (status != STATUS_OK)
+        return status;
+    struct setting_fact *fact = &setting->facts[setting->count++];
+    *fact = (struct setting_fact){.subject = subject,
+                                  .of = strdup(of),
+                                  .property = strdup(property),
+                                  .value = strdup(value),
+                                  .is_text = type == SQLITE_TEXT};
+    return fact->of && fact->property && fact->value ? STATUS_OK : out_of_memory(err);
+}
+
+// ---- Collecting ----------------------------------------------------------------------
+
+struct collecting {
+    struct setting *setting;
+    const struct samples *samples;
+    enum setting_subject subject;
+};
+
+static bool is_of_run(const struct samples *samples, int64_t run)
+{
+    size_t low = 0, high = samples->run_count;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (samples->runs[middle] == run)
+            return true;
+        if (samples->runs[middle] < run)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return false;
+}
+
+// Whether a device or model is one that the samples are of.
+static bool is_sampled(const struct collecting *collecting, int64_t name)
+{
+    if (collecting->subject == SETTING_MACHINE)
+        return true;
+    for (size_t i = 0; i < samples_count(collecting->samples); i++) {
+        const struct sample_group *group = samples_at(collecting->samples, i);
+        const bool has_model =
+            group->kind == RECORD_KIND_INFERENCE || group->kind == RECORD_KIND_LOAD;
+        if (collecting->subject == SETTING_DEVICE ? group->device == name
+                                                  : has_model && group->subject == name)
+            return true;
+    }
+    return false;
+}
+
+enum { RUN, NAME, TEXT, FIRST_VALUE }; // columns of the rows
+
+static enum status take_row(void *context, sqlite3_stmt *row, struct error *err)
+{
+    const struct collecting *collecting = context;
+    if (!is_of_run(collecting->samples, sqlite3_column_int64(row, RUN)) ||
+        !is_sampled(collecting, sqlite3_column_int64(row, NAME)))
+        return STATUS_OK;
+    const char *of = (const char *)sqlite3_column_text(row, TEXT);
+    enum status status = STATUS_OK;
+    int place = FIRST_VALUE;
+    for (unsigned i = 0; i < PROPERTY_COUNT && status == STATUS_OK; i++)
+        if (properties[i].subject == collecting->subject && properties[i].in_table)
+            status = take_fact(collecting->setting, collecting->subject, of, properties[i].name,
+                               row, place++, err);
+    return status;
+}
+
+static enum status collect_subject(struct store *store, struct collecting *collecting,
+                                   struct error *err)
+{
+    const char *name = tables[collecting->subject].name;
+    sqlite3_str *sql = sqlite3_str_new(store->db);
+    sqlite3_str_appendf(sql, "SELECT t.run");
+    if (name)
+        sqlite3_str_appendf(sql, ", t.%s, (SELECT n.text FROM name n WHERE n.id = t.%s)", name,
+                            name);
+    else
+        sqlite3_str_appendall(sql, ", 0, ''");
+    for (unsigned i = 0; i < PROPERTY_COUNT; i++)
+        if (properties[i].subject == collecting->subject && properties[i].in_table)
+            sqlite3_str_appendf(sql, ", t.\"%w\"", properties[i].name);
+    sqlite3_str_appendf(sql, " FROM %s t", tables[collecting->subject].table);
+    return reader_scan(store, sql, NULL, take_row, collecting, err);
+}
+
+// The highest clocks of the runs: a row a device of one run.
+static enum status take_clocks(void *context, sqlite3_stmt *row, struct error *err)
+{
+    const struct collecting *collecting = context;
+    if (!is_sampled(collecting, sqlite3_column_int64(row, NAME)))
+        return STATUS_OK;
+    const char *of = (const char *)sqlite3_column_text(row, TEXT);
+    enum status status = STATUS_OK;
+    int place = FIRST_VALUE;
+    for (unsigned i = 0; i < PROPERTY_COUNT && status == STATUS_OK; i++)
+        if (properties[i].in_samples)
+            status = take_fact(collecting->setting, SETTING_DEVICE, of, properties[i].name, row,
+                               place++, err);
+    return status;
+}
+
+static enum status collect_clocks(struct store *store, struct collecting *collecting,
+                                  struct error *err)
+{
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < collecting->samples->run_count && status == STATUS_OK; i++) {
+        sqlite3_str *sql = sqlite3_str_new(store->db);
+        sqlite3_str_appendall(sql, "SELECT s.run, s.device,"
+                                   " (SELECT n.text FROM name n WHERE n.id = s.device)");
+        for (unsigned k = 0; k < PROPERTY_COUNT; k++)
+            if (properties[k].in_samples)
+                sqlite3_str_appendf(sql, ", max(s.\"%w\")", properties[k].name);
+        sqlite3_str_appendf(sql,
+                            " FROM (SELECT * FROM device_sample WHERE run = %lld"
+                            " ORDER BY rowid DESC LIMIT %d) s GROUP BY s.device",
+                            (long long)collecting->samples->runs[i], SAMPLES_OF_A_RUN);
+        status = reader_scan(store, sql, NULL, take_clocks, collecting, err);
+    }
+    return status;
+}
+
+enum status setting_collect(struct setting *setting, struct store *store,
+                            const struct samples *samples, struct error *err)
+{
+    struct collecting collecting = {.setting = setting, .samples = samples};
+    enum status status = STATUS_OK;
+    for (unsigned i = 0; i < SETTING_SUBJECT_COUNT && status == STATUS_OK; i++) {
+        collecting.subject = (enum setting_subject)i;
+        status = collect_subject(store, &collecting, err);
+    }
+    collecting.subject = SETTING_DEVICE;
+    if (status == STATUS_OK)
+        status = collect_clocks(store, &collecting, err);
+    setting->runs = (int64_t)samples->run_count;
+    sort(setting);
+    return status;
+}
+
+// ---- JSON ----------------------------------------------------------------------------
+
+static void append_text(sqlite3_str *sql, const char *text)
+{
+    size_t left = strlen(text);
+    sqlite3_str_appendchar(sql, 1, '"');
+    while (left > 0) {
+        char piece[JSON_PIECE_SIZE];
+        const size_t taken = json_text_piece(piece, text, left);
+        sqlite3_str_appendall(sql, piece);
+        text += taken;
+        left -= taken;
+    }
+    sqlite3_str_appendchar(sql, 1, '"');
+}
+
+// Whether fact `i` begins another property, device or model, or subject than the one
+// before.
+enum change { CHANGE_NONE, CHANGE_PROPERTY, CHANGE_OF, CHANGE_SUBJECT };
+
+static enum change change_at(const struct setting *setting, size_t i)
+{
+    const struct setting_fact *now = &setting->facts[i], *before = now - 1;
+    if (i == 0 || before->subject != now->subject)
+        return CHANGE_SUBJECT;
+    if (strcmp(before->of, now->of) != 0)
+        return CHANGE_OF;
+    return strcmp(before->property, now->property) != 0 ? CHANGE_PROPERTY : CHANGE_NONE;
+}
+
+// What closes before such a change behind a fact of that subject.
+static void append_closing(sqlite3_str *sql, enum setting_subject subject, enum change change)
+{
+    sqlite3_str_appendall(sql, change >= CHANGE_PROPERTY ? "]" : "");
+    if (subject != SETTING_MACHINE)
+        sqlite3_str_appendall(sql, change >= CHANGE_OF ? "}" : "");
+    sqlite3_str_appendall(sql, change >= CHANGE_SUBJECT ? "}" : ", ");
+}
+
+static void append_opening(sqlite3_str *sql, const struct setting_fact *fact, enum change change)
+{
+    if (change >= CHANGE_SUBJECT)
+        sqlite3_str_appendf(sql, ", \"%s\": {", subjects[fact->subject]);
+    if (change >= CHANGE_OF && fact->subject != SETTING_MACHINE) {
+        append_text(sql, fact->of);
+        sqlite3_str_appendall(sql, ": {");
+    }
+    if (change >= CHANGE_PROPERTY) {
+        append_text(sql, fact->property);
+        sqlite3_str_appendall(sql, ": [");
+    }
+}
+
+void setting_append_json(sqlite3_str *sql, const struct setting *setting)
+{
+    sqlite3_str_appendf(sql, "{\"runs\": %lld", (long long)setting->runs);
+    for (size_t i = 0; i < setting->count; i++) {
+        const struct setting_fact *fact = &setting->facts[i];
+        const enum change change = change_at(setting, i);
+        if (i > 0)
+            append_closing(sql, setting->facts[i - 1].subject, change);
+        append_opening(sql, fact, change);
+        if (fact->is_text)
+            append_text(sql, fact->value);
+        else
+            sqlite3_str_appendall(sql, fact->value);
+    }
+    if (setting->count > 0)
+        append_closing(sql, setting->facts[setting->count - 1].subject, CHANGE_SUBJECT);
+    sqlite3_str_appendall(sql, "}");
+}
+
+static enum status take_json(void *context, sqlite3_stmt *row, struct error *err)
+{
+    struct setting *setting = context;
+    const char *of = (const char *)sqlite3_column_text(row, 1);
+    const char *property = (const char *)sqlite3_column_text(row, 2);
+    const enum setting_subject subject = (enum setting_subject)sqlite3_column_int(row, 0);
+    return take_fact(setting, subject, of, property, row, 3, err);
+}
+
+static enum status take_runs(void *context, sqlite3_stmt *row, struct error *err)
+{
+    (void)err;
+    struct setting *setting = context;
+    setting->runs = sqlite3_column_int64(row, 0);
+    return STATUS_OK;
+}
+
+enum status setting_read_json(struct setting *setting, struct store *store, const char *json,
+                              struct error *err)
+{
+    sqlite3_str *sql = sqlite3_str_new(store->db);
+    sqlite3_str_appendf(sql, "SELECT json_extract(%Q, '$.runs')", json);
+    enum status status = reader_scan(store, sql, NULL, take_runs, setting, err);
+    for (unsigned i = 0; i < SETTING_SUBJECT_COUNT && status == STATUS_OK; i++) {
+        sql = sqlite3_str_new(store->db);
+        // Machines have no names: one of them stands for all.
+        sqlite3_str_appendf(sql,
+                            i == SETTING_MACHINE
+                                ? "SELECT %u, '', p.key, v.value FROM json_each(%Q, '$.%s') p,"
+                                  " json_each(p.value) v WHERE p.type = 'array'"
+                                : "SELECT %u, o.key, p.key, v.value FROM json_each(%Q, '$.%s') o,"
+                                  " json_each(o.value) p, json_each(p.value) v"
+                                  " WHERE o.type = 'object' AND p.type = 'array'",
+                            i, json, subjects[i]);
+        status = reader_scan(store, sql, NULL, take_json, setting, err);
+    }
+    sort(setting);
+    return status;
+}
+
+// ---- Differences ----------------------------------------------------------------------
+
+// Where the facts of a property begin and end: `end` = `first` where there are none.
+struct span {
+    size_t first, end;
+};
+
+static struct span span_at(const struct setting *setting, size_t first)
+{
+    struct span span = {first, first + 1};
+    while (span.end < setting->count && change_at(setting, span.end) == CHANGE_NONE)
+        span.end++;
+    return span;
+}
+
+static struct span find(const struct setting *setting, const struct setting_fact *fact)
+{
+    size_t low = 0, high = setting->count;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (by_property(&setting->facts[middle], fact) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low == setting->count || by_property(&setting->facts[low], fact) != 0)
+        return (struct span){low, low};
+    return span_at(setting, low);
+}
+
+static bool is_near(const char *before, const char *after)
+{
+    const double a = strtod(before, NULL), b = strtod(after, NULL);
+    const double most = a > b ? a : b, least = a > b ? b : a;
+    return (most - least) * 100 <= most * TOLERANCE_PERCENT;
+}
+
+static bool is_same(const struct setting *before, struct span a, const struct setting *after,
+                    struct span b, bool by_size)
+{
+    if (by_size)
+        return is_near(before->facts[a.first].value, after->facts[b.first].value);
+    if (a.end - a.first != b.end - b.first)
+        return false;
+    for (size_t i = 0; i < a.end - a.first; i++)
+        if (strcmp(before->facts[a.first + i].value, after->facts[b.first + i].value) != 0)
+            return false;
+    return true;
+}
+
+static void append_values(sqlite3_str *text, const struct setting *setting, struct span span)
+{
+    for (size_t i = span.first; i < span.end; i++) {
+        const char *value = setting->facts[i].value;
+        const size_t size = strlen(value), shown = text_cut(value, size, VALUE_SHOWN);
+        sqlite3_str_appendf(text, "%s%.*s%s", i > span.first ? ", " : "", (int)shown, value,
+                            shown < size ? "..." : "");
+    }
+}
+
+static void append_difference(sqlite3_str *text, const struct setting *before, struct span a,
+                              const struct setting *after, struct span b)
+{
+    const struct setting_fact *fact = &before->facts[a.first];
+    if (fact->subject != SETTING_MACHINE)
+        sqlite3_str_appendf(text, "%s %s: ", subjects[fact->subject], fact->of);
+    sqlite3_str_appendf(text, "%s ", fact->property);
+    append_values(text, before, a);
+    sqlite3_str_appendall(text, " / ");
+    append_values(text, after, b);
+}
+
+void setting_append_differences(sqlite3_str *text, const struct setting *before,
+                                const struct setting *after, bool decisive)
+{
+    unsigned found = 0;
+    for (size_t i = 0; i < before->count; i++) {
+        if (change_at(before, i) == CHANGE_NONE)
+            continue;
+        const struct setting_fact *fact = &before->facts[i];
+        const struct property *property = find_property(fact->subject, fact->property);
+        const struct span a = span_at(before, i), b = find(after, fact);
+        if (!property || property->decisive != decisive || b.first == b.end ||
+            is_same(before, a, after, b, property->in_samples))
+            continue;
+        if (++found > DIFFERENCES_MAX)
+            continue;
+        sqlite3_str_appendall(text, found > 1 ? "; " : "");
+        append_difference(text, before, a, after, b);
+    }
+    if (found > DIFFERENCES_MAX)
+        sqlite3_str_appendf(text, "; and %u more", found - DIFFERENCES_MAX);
+}
