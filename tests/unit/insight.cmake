@@ -1,2 +1,4 @@
 # What is slow, and why: slow requests, loads by stage, hosts beside each other.
 inferstat_unit_test(test_blame LINK inferstat_store)
+inferstat_unit_test(test_store_slowest
+  LINK inferstat_store inferstat_test_folder inferstat_test_rows PkgConfig::SQLITE3 m)
