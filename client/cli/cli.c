@@ -77,8 +77,10 @@ enum status cli_no_data(const struct cli *cli, const char *what, struct error *e
     bool filtered = filter->since_ns != 0 || filter->until_ns != 0;
     for (int i = 0; i < (int)QUERY_DIMENSION_COUNT; i++)
         filtered = filtered || filter->by[i][0] != '\0';
-    return error_set(err, STATUS_NO_DATA, "%s: no data: %s", what,
-                     filtered ? "the filters match nothing" : "the store holds none");
+    const char *why = filter->since_ns > cli->around.now_ns ? "the window begins in the future"
+                      : filtered                            ? "the filters match nothing"
+                                                            : "the store holds none";
+    return error_set(err, STATUS_NO_DATA, "%s: no data: %s", what, why);
 }
 
 // ---- The program ------------------------------------------------------------------

@@ -84,6 +84,7 @@ MUST_CHECK enum status cli_bundle(struct cli *cli, struct error *err);
 MUST_CHECK enum status command_top(struct cli *cli, struct error *err);
 MUST_CHECK enum status command_summary(struct cli *cli, struct error *err);
 MUST_CHECK enum status command_average(struct cli *cli, struct error *err);
+MUST_CHECK enum status command_query(struct cli *cli, struct error *err);
 MUST_CHECK enum status command_loads(struct cli *cli, struct error *err);
 MUST_CHECK enum status command_list(struct cli *cli, struct error *err);
 MUST_CHECK enum status command_runs(struct cli *cli, struct error *err);

@@ -1,12 +1,13 @@
-// inferstat avg METRIC [--by LIST]
+// inferstat avg METRIC [--by LIST] [--step TIME] [--slo LIST]
 #include <stdlib.h>
 #include <string.h>
 
 #include "client/cli/cli.h"
 #include "client/cli/rows.h"
 #include "client/cli/view.h"
+#include "common/core/text.h"
 
-enum { FIGURES_MAX = 16 };
+enum { FIGURES_MAX = 16, NOTE_SIZE = 1024 };
 
 // Figures behind the groups' names; those in the metric's unit, and counts.
 static const struct figure {
@@ -41,9 +42,11 @@ static bool any_row_has(const struct result *result, const char *key)
     return false;
 }
 
+enum { GROUPS_MAX = QUERY_DIMENSION_COUNT + 1 }; // the step among them
+
 // What is shown of an answer: groups first, then figures.
 struct shown {
-    struct view_column groups[QUERY_DIMENSION_COUNT];
+    struct view_column groups[GROUPS_MAX];
     unsigned group_count;
     const struct figure *figures[FIGURE_COUNT];
     unsigned figure_count;
@@ -60,6 +63,9 @@ static void choose(struct shown *shown, const struct cli_options *options,
             .style = options->group_by[i] == QUERY_BY_RUN ? VIEW_RUN : VIEW_PLAIN,
         };
     }
+    if (options->step_ns != 0)
+        shown->groups[shown->group_count++] =
+            (struct view_column){.key = "started_ns", .title = "from"};
     for (unsigned i = 0; i < FIGURE_COUNT; i++) {
         if (figures[i].needed || any_row_has(result, figures[i].key))
             shown->figures[shown->figure_count++] = &figures[i];
@@ -68,7 +74,7 @@ static void choose(struct shown *shown, const struct cli_options *options,
 
 static enum status new_table(struct table **out, const struct shown *shown)
 {
-    struct table_column columns[QUERY_DIMENSION_COUNT + FIGURES_MAX];
+    struct table_column columns[GROUPS_MAX + FIGURES_MAX];
     unsigned count = 0;
     for (unsigned i = 0; i < shown->group_count; i++)
         columns[count++] =
@@ -112,6 +118,16 @@ static void note_coverage(FILE *out, const struct result *result)
                   unit_format(text, UNIT_RATIO, least));
 }
 
+// What the store says about the whole answer, such as that older rows have expired.
+static void print_note(FILE *out, const struct result *result)
+{
+    const struct value note = result_cell(result, 0, (unsigned)result_find(result, "note"));
+    char text[NOTE_SIZE];
+    if (note.type == VALUE_TEXT && note.text.size > 0)
+        (void)fprintf(out, "Note: %s.\n",
+                      text_escape(text, sizeof text, note.text.bytes, note.text.size));
+}
+
 static enum status print_for_people(struct cli *cli, const struct query_metric *metric,
                                     const struct result *result, struct error *err)
 {
@@ -130,8 +146,10 @@ static enum status print_for_people(struct cli *cli, const struct query_metric *
     (void)fprintf(out, "%s.%s: %s\n", record_kind_info(metric->kind)->name, metric->name,
                   metric->meaning);
     enum status status = table_print(table, out, cli->around.width, err);
-    if (status == STATUS_OK)
+    if (status == STATUS_OK) {
         note_coverage(out, result);
+        print_note(out, result);
+    }
     table_free(table);
     return status;
 }
@@ -143,12 +161,17 @@ static enum status ask(struct cli *cli, struct result **out, struct error *err)
         .kind = QUERY_AVERAGE,
         .group_count = options->group_count,
         .filter = options->filter,
+        .step_ns = options->step_ns,
         .limit = option_given(options, OPTION_LIMIT) ? options->limit : 0,
     };
     const char *metric = options->arguments[0];
     if (strlen(metric) >= sizeof query.metric)
         return error_set(err, STATUS_INVALID, "avg: the metric's name is too long");
     memcpy(query.metric, metric, strlen(metric) + 1);
+    if (options->slo && strlen(options->slo) >= sizeof query.slo)
+        return error_set(err, STATUS_INVALID, "avg: --slo is too long");
+    if (options->slo)
+        memcpy(query.slo, options->slo, strlen(options->slo) + 1);
     memcpy(query.group_by, options->group_by, sizeof query.group_by);
     enum status status = cli_ask(cli, &query, out, err);
     if (status == STATUS_NO_DATA)

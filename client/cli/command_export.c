@@ -1,9 +1,18 @@
-// inferstat export [KIND]...
+// inferstat export [KIND]... | --query TEXT | --bundle FILE
 #include <inttypes.h>
+#include <stdlib.h>
 
+#include "client/cli/answer.h"
 #include "client/cli/kinds.h"
 #include "client/cli/listing.h"
+#include "client/cli/named.h"
 #include "client/cli/output.h"
+
+// What is to be written: kinds of records, or what a query answers.
+struct wanted {
+    uint32_t kinds;
+    const struct query *query; // NULL: the kinds
+};
 
 static enum status check_kinds(struct cli *cli, uint32_t *kinds, struct error *err)
 {
@@ -40,7 +49,19 @@ static enum status write_kinds(struct cli *cli, uint32_t kinds, struct rows *row
     return STATUS_OK;
 }
 
-static enum status write_file(struct cli *cli, uint32_t kinds, struct rows *rows, struct error *err)
+static enum status write_rows(struct cli *cli, const struct wanted *wanted, struct rows *rows,
+                              struct error *err)
+{
+    if (!wanted->query)
+        return write_kinds(cli, wanted->kinds, rows, err);
+    enum status status = answer_write(cli, wanted->query, rows, err);
+    if (status == STATUS_OK)
+        rows_end(rows);
+    return status;
+}
+
+static enum status write_file(struct cli *cli, const struct wanted *wanted, struct rows *rows,
+                              struct error *err)
 {
     const char *path = cli->options.output;
     struct output output;
@@ -48,15 +69,50 @@ static enum status write_file(struct cli *cli, uint32_t kinds, struct rows *rows
     if (status != STATUS_OK)
         return status;
     rows->out = output.out;
-    status = write_kinds(cli, kinds, rows, err);
+    status = write_rows(cli, wanted, rows, err);
     if (status == STATUS_OK && rows->count == 0)
         status = cli_no_data(cli, "export", err);
     if (status != STATUS_OK)
         (void)error_prefix(err, status, "%s was not written", path);
     status = output_close(&output, status, err);
     if (status == STATUS_OK)
-        (void)fprintf(cli->around.notes, "inferstat: %" PRIu64 " records written to %s\n",
-                      rows->count, path);
+        (void)fprintf(cli->around.notes, "inferstat: %" PRIu64 " %s written to %s\n", rows->count,
+                      wanted->query ? "rows" : "records", path);
+    return status;
+}
+
+static enum status write_wanted(struct cli *cli, const struct wanted *wanted, struct error *err)
+{
+    struct rows rows = {
+        .out = cli->around.out,
+        .format = cli->options.format == FORMAT_TEXT ? FORMAT_JSONL : cli->options.format,
+    };
+    enum status status = cli->options.output ? write_file(cli, wanted, &rows, err)
+                                             : write_rows(cli, wanted, &rows, err);
+    if (status == STATUS_OK && rows.count == 0)
+        return cli_no_data(cli, "export", err);
+    return status;
+}
+
+// A query says itself what is asked for.
+static enum status export_query(struct cli *cli, struct error *err)
+{
+    const uint64_t others = OPTION_BIT(MODEL) | OPTION_BIT(HOST) | OPTION_BIT(DEVICE) |
+                            OPTION_BIT(RUN) | OPTION_BIT(OPERATION) | OPTION_BIT(STAGE) |
+                            OPTION_BIT(SINCE) | OPTION_BIT(UNTIL) | OPTION_BIT(LIMIT);
+    if (cli->options.argument_count > 0 || (cli->options.given & others) != 0)
+        return error_set(err, STATUS_INVALID,
+                         "export: --query takes no kinds and no filters beside it (they stand in "
+                         "its text)");
+    struct query *query = malloc(sizeof *query);
+    if (!query)
+        return error_set(err, STATUS_NOMEM, "export: out of memory");
+    enum status status = named_read(cli, cli->options.query, query, err);
+    if (status == STATUS_OK) {
+        cli->options.filter = query->filter;
+        status = write_wanted(cli, &(struct wanted){.query = query}, err);
+    }
+    free(query);
     return status;
 }
 
@@ -64,21 +120,13 @@ enum status command_export(struct cli *cli, struct error *err)
 {
     if (option_given(&cli->options, OPTION_BUNDLE))
         return cli_bundle(cli, err);
-    uint32_t kinds;
-    enum status status = check_kinds(cli, &kinds, err);
+    if (option_given(&cli->options, OPTION_QUERY))
+        return export_query(cli, err);
+    struct wanted wanted = {0};
+    enum status status = check_kinds(cli, &wanted.kinds, err);
     if (status != STATUS_OK)
         return status;
     struct query all = {.kind = QUERY_RECORDS, .filter = cli->options.filter};
     status = query_check(&all, err);
-    if (status != STATUS_OK)
-        return status;
-    struct rows rows = {
-        .out = cli->around.out,
-        .format = cli->options.format == FORMAT_TEXT ? FORMAT_JSONL : cli->options.format,
-    };
-    status = cli->options.output ? write_file(cli, kinds, &rows, err)
-                                 : write_kinds(cli, kinds, &rows, err);
-    if (status == STATUS_OK && rows.count == 0)
-        return cli_no_data(cli, "export", err);
-    return status;
+    return status == STATUS_OK ? write_wanted(cli, &wanted, err) : status;
 }

@@ -11,7 +11,7 @@
 #define NAMES   (PLACES | OPTION_BIT(OPERATION) | OPTION_BIT(STAGE))
 #define FILTERS (NAMES | OPTION_BIT(SINCE) | OPTION_BIT(UNTIL))
 #define ROWS    (OPTION_BIT(JSON) | OPTION_BIT(CSV))
-#define LISTING (SOURCE | FILTERS | ROWS | OPTION_BIT(LIMIT))
+#define LISTING (SOURCE | FILTERS | ROWS | OPTION_BIT(LIMIT) | OPTION_BIT(OLDEST))
 #define ALWAYS  (OPTION_BIT(HELP) | OPTION_BIT(VERSION) | OPTION_BIT(NO_COLOR))
 
 static const char listing_details[] =
@@ -46,6 +46,19 @@ static const struct cli_command commands[] = {
         .arguments_min = 1,
         .arguments_max = 1,
         .run = command_average,
+    },
+    {
+        .name = "query",
+        .arguments = "[TEXT|NAME]",
+        .summary = "what a line of the query language asks, as the matching command shows it",
+        .details =
+            "TEXT is such as \"avg ttft_ns by model,host where host=a since 1h step 5m\" or\n"
+            "\"inferences where model='x y' limit 10\"; inferstat(1) has the language.  NAME is "
+            "one\n"
+            "of ~/.config/inferstat/queries, whose lines are NAME = TEXT; without it, the names.",
+        .options = SOURCE | ROWS,
+        .arguments_max = CLI_ARGUMENTS_MAX,
+        .run = command_query,
     },
     {
         .name = "loads",

@@ -5,8 +5,7 @@
 #include "common/core/parse.h"
 #include "common/core/record.h"
 
-// The kind that the word names, alone or with an s behind.
-static enum record_kind find(const char *word)
+enum record_kind kinds_find(const char *word)
 {
     enum record_kind kind = record_kind_find(word);
     size_t size = strlen(word);
@@ -23,7 +22,7 @@ enum status kinds_parse(uint32_t *out, const struct cli *cli, struct error *err)
     *out = 0;
     for (unsigned i = 0; i < cli->options.argument_count; i++) {
         const char *word = cli->options.arguments[i];
-        enum record_kind kind = find(word);
+        enum record_kind kind = kinds_find(word);
         if (kind != RECORD_KIND_COUNT) {
             *out |= UINT32_C(1) << kind;
             continue;

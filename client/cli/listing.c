@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/cli/kinds.h"
+
 enum { PAGE_ROWS = 1000, NEWEST_FOR_PEOPLE = 20 };
 
 // Rows to ask for next, of `limit` (0: all) with `done` taken.
@@ -67,24 +69,6 @@ enum status listing_write(struct cli *cli, enum record_kind kind, bool oldest_fi
     return listing_pages(cli, kind, oldest_first, limit, write_page, rows, err);
 }
 
-// The kind whose listing the options' command is ("inferences").
-static enum record_kind listing_kind(const struct cli *cli)
-{
-    static const struct {
-        const char *command;
-        enum record_kind kind;
-    } kinds[] = {
-        {"loads", RECORD_KIND_LOAD},           {"inferences", RECORD_KIND_INFERENCE},
-        {"operations", RECORD_KIND_OPERATION}, {"pipelines", RECORD_KIND_PIPELINE},
-        {"devices", RECORD_KIND_DEVICE},       {"runs", RECORD_KIND_RUN},
-    };
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-        if (strcmp(kinds[i].command, cli->command->name) == 0)
-            return kinds[i].kind;
-    }
-    return RECORD_KIND_COUNT;
-}
-
 // How many rows the options ask for: --limit, else all for machines and the newest
 // for people.  0: all.
 static uint64_t listing_limit(const struct cli *cli)
@@ -94,11 +78,12 @@ static uint64_t listing_limit(const struct cli *cli)
     return cli->options.format == FORMAT_TEXT ? NEWEST_FOR_PEOPLE : 0;
 }
 
-// The line below a listing that holds no more than the newest rows.
+// The line below a listing that holds no more than the first rows.
 static void note_limit(const struct cli *cli, uint64_t rows)
 {
     if (!option_given(&cli->options, OPTION_LIMIT) && rows == NEWEST_FOR_PEOPLE)
-        (void)fprintf(cli->around.out, "(the %" PRIu64 " newest; --limit 0 shows all)\n", rows);
+        (void)fprintf(cli->around.out, "(the %" PRIu64 " %s; --limit 0 shows all)\n", rows,
+                      option_given(&cli->options, OPTION_OLDEST) ? "oldest" : "newest");
 }
 
 // A table being filled from pages.
@@ -119,12 +104,12 @@ static enum status take_page(void *context, const struct result *page, struct er
 
 enum status listing_for_people(struct cli *cli, listing_add *add, struct error *err)
 {
-    enum record_kind kind = listing_kind(cli);
+    const enum record_kind kind = kinds_find(cli->command->name);
     struct listed listed = {.cli = cli, .add = add, .view = view_of(kind)};
     if (view_table(&listed.table, listed.view) != STATUS_OK)
         return error_set(err, STATUS_NOMEM, "%s: out of memory", cli->command->name);
-    enum status status =
-        listing_pages(cli, kind, false, listing_limit(cli), take_page, &listed, err);
+    enum status status = listing_pages(cli, kind, option_given(&cli->options, OPTION_OLDEST),
+                                       listing_limit(cli), take_page, &listed, err);
     if (status == STATUS_OK && listed.rows == 0)
         status = cli_no_data(cli, cli->command->name, err);
     if (status == STATUS_OK)
@@ -139,7 +124,8 @@ enum status listing_for_machines(struct cli *cli, struct error *err)
 {
     struct rows rows = {.out = cli->around.out, .format = cli->options.format};
     enum status status =
-        listing_write(cli, listing_kind(cli), false, listing_limit(cli), &rows, err);
+        listing_write(cli, kinds_find(cli->command->name),
+                      option_given(&cli->options, OPTION_OLDEST), listing_limit(cli), &rows, err);
     if (status != STATUS_OK)
         return status;
     rows_end(&rows);

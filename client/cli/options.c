@@ -258,6 +258,7 @@ static enum status take_value(struct cli_options *options, enum cli_option optio
     case OPTION_CSV:
         options->format = FORMAT_CSV;
         return STATUS_OK;
+    case OPTION_OLDEST:
     case OPTION_AVERAGE:
     case OPTION_COMPARE:
     case OPTION_MARKDOWN:

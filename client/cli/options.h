@@ -25,6 +25,7 @@
     X(JSON, "json", 0, NULL, "print JSON: base units, stable keys, null for what is absent")       \
     X(CSV, "csv", 0, NULL, "print CSV: RFC 4180 quoting, LF line ends, a header of keys")          \
     X(LIMIT, "limit", 'n', "N", "at most N rows (0: all)")                                         \
+    X(OLDEST, "oldest", 0, NULL, "the oldest rows first")                                          \
     X(MODEL, "model", 0, "NAME", "only records of this model")                                     \
     X(HOST, "host", 0, "NAME", "only records of this host")                                        \
     X(DEVICE, "device", 0, "NAME", "only records of this device")                                  \
@@ -88,7 +89,7 @@ const struct option_info *option_info(enum cli_option option);
 
 enum cli_format { FORMAT_TEXT, FORMAT_CSV, FORMAT_JSON, FORMAT_JSONL };
 
-enum { CLI_ARGUMENTS_MAX = 16 };
+enum { CLI_ARGUMENTS_MAX = 64 };
 
 // Texts are borrowed from argv.
 struct cli_options {

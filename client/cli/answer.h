@@ -1,0 +1,21 @@
+// Answers that have no command of their own: all columns, as they come.
+#ifndef INFERSTAT_CLIENT_CLI_ANSWER_H
+#define INFERSTAT_CLIENT_CLI_ANSWER_H
+
+#include "client/cli/cli.h"
+#include "client/cli/rows.h"
+
+// Asks, page by page where the answer has pages, and writes the rows; at most
+// query->limit of them, 0: all.  rows_end is the caller's.
+MUST_CHECK enum status answer_write(struct cli *cli, const struct query *query, struct rows *rows,
+                                    struct error *err);
+
+// The same in the format of the options: a table for people, or for machines.
+// STATUS_NO_DATA where there is no row.
+MUST_CHECK enum status answer_show(struct cli *cli, const struct query *query, struct error *err);
+
+// Prints a result as such a table.
+MUST_CHECK enum status answer_print(struct cli *cli, const struct result *result,
+                                    struct error *err);
+
+#endif

@@ -1,0 +1,19 @@
+// Queries as words of a command line: a line of the query language, or the name of
+// one in the file ~/.config/inferstat/queries (or below XDG_CONFIG_HOME), whose lines
+// are "name = text".
+#ifndef INFERSTAT_CLIENT_CLI_NAMED_H
+#define INFERSTAT_CLIENT_CLI_NAMED_H
+
+#include "client/cli/cli.h"
+#include "common/core/query.h"
+#include "common/core/result.h"
+
+// Reads the query that `text` is or names.  Where it cannot be read, the line and
+// marks under what is wrong go to around.notes, and the reason into `err`.
+MUST_CHECK enum status named_read(const struct cli *cli, const char *text, struct query *out,
+                                  struct error *err);
+
+// The file's queries, columns "name" and "text"; none where there is no file.
+MUST_CHECK enum status named_list(struct result **out, struct error *err);
+
+#endif
