@@ -138,6 +138,7 @@ store_answer query_overview;
 store_answer query_records;
 store_answer query_audit;
 store_answer query_slowest;
+store_answer query_stages;
 
 // Appends the two expressions "numerator, denominator" of a derived metric.
 void append_derived(struct sqlite3_str *sql, const struct record_derived *derived);

@@ -108,7 +108,7 @@ static store_answer *const answers[QUERY_KIND_COUNT] = {
     [QUERY_PING] = query_ping,       [QUERY_SUMMARY] = query_summary,
     [QUERY_AVERAGE] = query_average, [QUERY_OVERVIEW] = query_overview,
     [QUERY_RECORDS] = query_records, [QUERY_AUDIT] = query_audit,
-    [QUERY_SLOWEST] = query_slowest, [QUERY_COPY] = query_copy,
+    [QUERY_SLOWEST] = query_slowest, [QUERY_STAGES] = query_stages, [QUERY_COPY] = query_copy,
 };
 
 // All statements of one piece of work see one state of the store.
