@@ -457,11 +457,13 @@ static enum status begin_clause(struct reader *reader, unsigned *clause)
 // a run that is no UUID.
 static enum status take_clause(struct reader *reader)
 {
-    unsigned clause;
+    unsigned clause = QUERY_CLAUSE_COUNT;
     struct query_place place = reader->word.place;
     enum status status = begin_clause(reader, &clause);
-    if (status == STATUS_OK)
-        status = takes[clause](reader);
+    if (status != STATUS_OK)
+        return status;
+    assert(clause < QUERY_CLAUSE_COUNT && takes[clause]);
+    status = takes[clause](reader);
     if (status != STATUS_OK)
         return status;
     size_t end = reader->word.place.at;

@@ -209,6 +209,13 @@ static bool filters(const struct query_filter *filter)
     return filter->since_ns != 0 || filter->until_ns != 0;
 }
 
+static struct writer begin(char *out, size_t size)
+{
+    if (size > 0)
+        out[0] = '\0';
+    return (struct writer){.out = out, .size = size, .full = size == 0};
+}
+
 static enum status finish(const struct writer *writer, struct error *err)
 {
     if (writer->timeless)
@@ -224,7 +231,7 @@ enum status query_text_write(char *out, size_t size, const struct query *query, 
     const struct query_verb *verb = query_verb_of(query);
     if (!verb)
         return error_set(err, STATUS_UNSUPPORTED, "query: this kind has no text");
-    struct writer writer = {.out = out, .size = size};
+    struct writer writer = begin(out, size);
     put(&writer, "%s", verb->word);
     const bool compares = verb->subject == QUERY_BASELINE_OR_NONE;
     if (verb->subject != QUERY_NO_SUBJECT)
@@ -241,8 +248,7 @@ enum status query_text_write(char *out, size_t size, const struct query *query, 
 enum status query_text_write_filter(char *out, size_t size, const struct query_filter *filter,
                                     struct error *err)
 {
-    struct writer writer = {.out = out, .size = size};
-    put(&writer, "%s", "");
+    struct writer writer = begin(out, size);
     put_filter(&writer, filter);
     return finish(&writer, err);
 }
