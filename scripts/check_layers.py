@@ -29,6 +29,7 @@ ROOMS = {
                                "server/worker"],
     "server/collector": ["common/core", "common/sys", "common/wire", "common/store",
                          "server/collector"],
+    "client/man": ["common/core", "common/store", "client/man"],
     "client/remote": ["common/core", "common/sys", "common/wire", "common/store",
                       "client/remote"],
     "client/tui": ["common/core", "common/sys", "client/remote", "client/tui"],
@@ -58,7 +59,7 @@ CORE_HEADERS = set("""assert.h ctype.h errno.h float.h inttypes.h limits.h math.
 # Calls and the files that may make them, beside those with a main().
 CALLS = [
     (r"_?exit|_Exit|quick_exit|abort", r"(?!.*)", "only main ends the program"),
-    (r"v?printf|puts|putchar|perror|psignal", r"server/work(er|load)/.*|client/cli/.*",
+    (r"v?printf|puts|putchar|perror|psignal", r"server/work(er|load)/.*|client/(cli|man)/.*",
      "libraries do not print"),
     (r"fopen|fdopen|freopen|fread|fwrite|fputs|fputc|fgets|vfprintf|fprintf|scanf|getenv|system|popen"
      r"|time|clock|clock_gettime|gettimeofday|rand|srand|random", r"(?!common/core/).*",

@@ -5,6 +5,7 @@
 
 #include <sqlite3.h>
 
+#include "common/store/cell.h"
 #include "common/store/database.h"
 #include "common/store/reader.h"
 #include "common/store/store_file.h"
@@ -21,7 +22,7 @@ static enum status report(const struct store *store, const char *text, struct er
     return store_file_is_damaged(store->path, finding, err);
 }
 
-enum status structure_check(struct store *store, struct error *err)
+static enum status check_file(struct store *store, struct error *err)
 {
     sqlite3_stmt *stmt = NULL;
     enum status status =
@@ -38,4 +39,30 @@ enum status structure_check(struct store *store, struct error *err)
         status = report(store, text, err);
     (void)sqlite3_finalize(stmt);
     return status;
+}
+
+static enum status check_rollup(void *context, sqlite3_stmt *row, struct error *err)
+{
+    (void)context;
+    struct ratio cell = {0};
+    const struct cell_key key = {
+        .metric = sqlite3_column_int(row, 0),
+        .grouping = (enum rollup_grouping)sqlite3_column_int(row, 1),
+        .level = (enum rollup_level)sqlite3_column_int(row, 2),
+        .started_ns = sqlite3_column_int64(row, 3),
+        .series = sqlite3_column_int64(row, 4),
+    };
+    return cell_add(&cell, &key, row, 5, err);
+}
+
+enum status structure_check(struct store *store, struct error *err)
+{
+    enum status status = check_file(store, err);
+    if (status != STATUS_OK)
+        return status;
+    sqlite3_str *sql = sqlite3_str_new(store->db);
+    sqlite3_str_appendall(sql, "SELECT metric, grouping, level, started_ns, series, " CELL_COLUMNS
+                               " FROM rollup");
+    status = reader_scan(store, sql, &(struct query_filter){0}, check_rollup, NULL, err);
+    return status == STATUS_CORRUPT ? error_prefix(err, status, "store %s", store->path) : status;
 }

@@ -1,4 +1,4 @@
-// Whether the store's file is whole, as SQLite sees it.
+// Whether the store's file is whole: as SQLite sees it, and what has checksums of ours.
 #ifndef INFERSTAT_STORE_STRUCTURE_H
 #define INFERSTAT_STORE_STRUCTURE_H
 
@@ -6,9 +6,9 @@
 
 struct store;
 
-// Reads every page of the file and compares tables with their indexes.
-// STATUS_CORRUPT names the first damage found; STATUS_TIMEOUT over the store's
-// budget.
+// Reads every page of the file, compares tables with their indexes, then every rollup
+// with its checksum (cell.h).  STATUS_CORRUPT names the first damage found;
+// STATUS_TIMEOUT over the store's budget.
 MUST_CHECK enum status structure_check(struct store *store, struct error *err);
 
 #endif

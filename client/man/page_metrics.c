@@ -1,0 +1,151 @@
+// inferstat-metrics(7): every number that can be averaged.
+#include <stdio.h>
+
+#include "client/man/pages.h"
+#include "client/man/roff.h"
+#include "common/core/query.h"
+#include "common/core/sketch.h"
+
+enum { TEXT_SIZE = 512 };
+
+// How a unit is meant, for those that need words.
+static const char *unit_meaning(enum unit unit)
+{
+    switch (unit) {
+    case UNIT_DURATION:
+        return "nanoseconds; people see 850ns, 12.3ms, 2m 30s";
+    case UNIT_TIME:
+        return "nanoseconds since 1970-01-01 UTC";
+    case UNIT_BYTES:
+        return "bytes; people see MB of 1024 * 1024 bytes";
+    case UNIT_RATIO:
+        return "0 to 1, or more where several work at once; people see percent";
+    case UNIT_NONE:
+    case UNIT_COUNT:
+    case UNIT_TOKENS:
+    case UNIT_TOKENS_PER_SECOND:
+    case UNIT_ITEMS_PER_SECOND:
+    case UNIT_BYTES_PER_SECOND:
+    case UNIT_FLOPS:
+    case UNIT_CELSIUS:
+    case UNIT_WATTS:
+    case UNIT_JOULES:
+    case UNIT_TOKENS_PER_JOULE:
+    case UNIT_HERTZ:
+    case UNIT_COUNT_OF:
+        break;
+    }
+    return NULL;
+}
+
+static void put_head(void)
+{
+    printf(".TH INFERSTAT-METRICS 7 \"\" \"inferstat\" \"Miscellaneous Information\"\n");
+    roff_macro("SH", "NAME");
+    printf("inferstat\\-metrics \\- the numbers that inferstat measures and averages\n");
+    roff_macro("SH", "DESCRIPTION");
+    roff_text("A metric is a number that records of a kind have, stored or derived from stored "
+              "ones.  It is named by its name where one kind only has it, else KIND.NAME, as in");
+    roff_example("inferstat avg ttft_ns --by model --since 1h\n"
+                 "inferstat avg load.duration_ns --by model,host");
+    roff_macro("PP", NULL);
+    roff_text("\"inferstat metrics\" prints the same list; this page is made from it.");
+}
+
+static void put_averages(void)
+{
+    roff_macro("SH", "WHAT AN AVERAGE SAYS");
+    roff_text("An average covers every record of its filter in which the metric is there, also "
+              "failed and cancelled requests, as plain SQL over the table does.");
+    roff_tag("count, min, max", "");
+    roff_text("are exact.");
+    roff_tag("mean", "");
+    roff_text("is the mean of the records' values: sums of integers are exact, of reals within "
+              "1e-12 of themselves.");
+    roff_tag("total_over_total", "");
+    roff_text("of derived metrics is the sum of the numerators divided by the sum of the "
+              "denominators: of tokens_per_second all tokens by all time.  The mean asks how a "
+              "request fared, this one how the machine did.");
+    roff_tag("p50, p90, p95, p99", "");
+    roff_text("are within 1 %% of a value that was measured: they come from sketches with %d "
+              "buckets of equal width for each power of two (DDSketch: Masson, Rim and Lee, VLDB "
+              "2019).",
+              (int)SKETCH_PER_OCTAVE);
+    roff_tag("coverage_ratio, lost", "");
+    roff_text("say of the runs that the filter's host, run and window cover how many of their "
+              "records are stored, and how many are lost.  What was lost has no model, so this is "
+              "never split by one.");
+}
+
+static void put_metric(const struct query_metric *metric)
+{
+    char behind[TEXT_SIZE];
+    (void)snprintf(behind, sizeof behind, "  %s", unit_name(metric->unit));
+    roff_tag(metric->name, behind);
+    roff_text("%s.", metric->meaning);
+    if (metric->derived)
+        roff_text("Derived: %s / (%s).", metric->derived->numerator, metric->derived->denominator);
+}
+
+static void put_metrics(void)
+{
+    unsigned count;
+    const struct query_metric *metrics = query_metrics(&count);
+    roff_macro("SH", "METRICS");
+    for (unsigned i = 0; i < count; i++) {
+        if (i == 0 || metrics[i].kind != metrics[i - 1].kind) {
+            const struct record_kind_info *info = record_kind_info(metrics[i].kind);
+            roff_macro("SS", info->name);
+            roff_text("%s.", info->meaning);
+        }
+        put_metric(&metrics[i]);
+    }
+}
+
+static void put_units(void)
+{
+    roff_macro("SH", "UNITS");
+    roff_text("JSON, CSV and the store have base units; what people see is scaled.");
+    for (unsigned unit = 0; unit < UNIT_COUNT_OF; unit++) {
+        const char *meaning = unit_meaning((enum unit)unit);
+        if (!meaning)
+            continue;
+        roff_tag(unit_name((enum unit)unit), "");
+        roff_text("%s.", meaning);
+    }
+}
+
+void page_enumerations(void)
+{
+    static const struct {
+        enum column_type type;
+        const char *name;
+    } types[] = {{COLUMN_STATUS, "status"},
+                 {COLUMN_FINISH, "finish"},
+                 {COLUMN_RUN_END, "end"},
+                 {COLUMN_SYNC, "sync"}};
+    roff_macro("SH", "ENUMERATIONS");
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        char line[TEXT_SIZE];
+        size_t used = 0;
+        const char *text;
+        for (int64_t n = 0; (text = column_enum_text(types[i].type, n)) && used < sizeof line; n++)
+            used += (size_t)snprintf(line + used, sizeof line - used, "%s%lld %s", n ? ", " : "",
+                                     (long long)n, text);
+        roff_tag(types[i].name, "");
+        roff_text("%s.", line);
+    }
+}
+
+enum status page_metrics(struct error *err)
+{
+    (void)err;
+    put_head();
+    put_averages();
+    put_metrics();
+    put_units();
+    page_enumerations();
+    roff_macro("SH", "SEE ALSO");
+    printf(".BR inferstat (1),\n.BR inferstat\\-schema (7)\n");
+    return STATUS_OK;
+}

@@ -1,0 +1,70 @@
+#!/usr/bin/env bash
+# The manual pages that are made from the tables in the code: complete, well formed, and
+# their examples work.
+. "$(dirname "$0")/../support/lib.sh"
+
+schema=$INFERSTAT_BUILD/client/man/inferstat-schema.7
+metrics=$INFERSTAT_BUILD/client/man/inferstat-metrics.7
+
+# As a reader sees the words.
+plain() {
+  sed 's/\\-/-/g; s/\\(aq/'"'"'/g; s/\\(dq/"/g; s/\\&//g; s/\\e/\\/g' "$1"
+}
+
+for page in "$schema" "$metrics"; do
+  [ -s "$page" ] || fail "no page $page"
+  if command -v groff >/dev/null; then
+    groff -man -Tutf8 -wall -z "$page" 2>"$WORK/warnings" || fail "$page: groff fails"
+    [ ! -s "$WORK/warnings" ] || {
+      cat "$WORK/warnings" >&2
+      fail "$page: groff warns"
+    }
+  fi
+done
+plain "$schema" >"$WORK/schema"
+plain "$metrics" >"$WORK/metrics"
+
+expect_exit 0 "$MAKE_HISTORY" "$DB" --inferences 3000 --models 2 --hosts 2 --days 20 --all-kinds
+
+# Every table and view has its part, which names every column of a table.
+sqlite3 -readonly "$DB" "SELECT name FROM sqlite_schema WHERE type IN ('table', 'view')
+  AND name NOT LIKE 'sqlite_%'" >"$WORK/tables"
+while read -r table; do
+  sed -n "/^\\.SS \"$table\"\$/,/^\\.S[SH] /p" "$WORK/schema" >"$WORK/part"
+  [ -s "$WORK/part" ] || fail "inferstat-schema.7 has no part for $table"
+  [[ $table != v_* ]] || continue
+  while read -r column; do
+    grep -q "^\\.BR \"$column\" " "$WORK/part" || fail "inferstat-schema.7 lacks $table.$column"
+  done < <(sqlite3 -readonly "$DB" "SELECT name FROM pragma_table_info('$table')")
+done <"$WORK/tables"
+expect_text "$WORK/schema" "version $(sqlite3 -readonly "$DB" 'PRAGMA user_version') of the schema"
+
+# Every metric has its paragraph.
+expect_exit 0 "$INFERSTAT" metrics --csv
+cp "$WORK/out" "$WORK/list"
+tail -n +2 "$WORK/list" | while IFS=, read -r metric kind _; do
+  sed -n "/^\\.SS \"$kind\"\$/,/^\\.S[SH] /p" "$WORK/metrics" | grep -q "^\\.BR \"$metric\" " ||
+    fail "inferstat-metrics.7 lacks $kind.$metric"
+done
+
+# The examples give rows; but for what went wrong, of which there is none.
+awk '/^\.EX$/ { n++; next } /^\.EE$/ { next } n { print >("'"$WORK"'/example." n) }' <(sed -n '/^\.EX$/,/^\.EE$/p' "$WORK/schema")
+count=0
+for file in "$WORK"/example.*; do
+  sqlite3 -readonly -bail "$DB" <"$file" >"$WORK/rows" 2>"$WORK/err" ||
+    fail "an example fails: $(cat "$file" "$WORK/err")"
+  case $(cat "$file") in
+  *"state = 'dropped'"* | *"balanced = 0"*)
+    [ ! -s "$WORK/rows" ] || fail "what went wrong here? $(cat "$WORK/rows")"
+    ;;
+  *) [ -s "$WORK/rows" ] || fail "an example gives no rows: $(cat "$file")" ;;
+  esac
+  count=$((count + 1))
+done
+[ "$count" -ge 9 ] || fail "only $count examples"
+
+# So do those of the metrics, through the client.
+sed -n '/^\.EX$/,/^\.EE$/p' "$WORK/metrics" | grep -v '^\.' | while read -r _ words; do
+  read -ra words <<<"${words/--since 1h/--since 30d}"
+  expect_exit 0 "$INFERSTAT" --db "$DB" "${words[@]}"
+done
