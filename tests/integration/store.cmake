@@ -10,3 +10,12 @@ foreach(name test_collector test_collector_files test_collector_keys test_collec
   add_test(NAME integration.${name} COMMAND ${name})
   set_tests_properties(integration.${name} PROPERTIES TIMEOUT 120)
 endforeach()
+
+# Stores that are damaged, half copied or none.
+foreach(class FlipTest CopyTest ForeignTest)
+  string(REGEX REPLACE "Test$" "" name "${class}")
+  string(TOLOWER "${name}" name)
+  inferstat_script_test(damage.${name} test_damage.py ${class} TIMEOUT 900)
+  set_property(TEST damage.${name} APPEND PROPERTY ENVIRONMENT
+               "MAKE_HISTORY=$<TARGET_FILE:make_history>")
+endforeach()
