@@ -11,6 +11,7 @@
 #include "common/core/query.h"
 #include "common/core/result.h"
 #include "common/store/aggregate.h"
+#include "common/store/statements.h"
 #include "common/store/store.h"
 
 struct sqlite3;
@@ -21,6 +22,7 @@ struct store {
     struct sqlite3 *db;
     struct sqlite3_stmt *name; // SELECT text FROM name WHERE id = ?
     struct sqlite3_stmt *uuid; // SELECT uuid FROM run WHERE run = ?
+    struct statements statements;
     char *path;
     char *warning; // or NULL
     uint64_t budget_ns;
@@ -49,6 +51,17 @@ typedef enum status row_take(void *context, struct sqlite3_stmt *row, struct err
 MUST_CHECK enum status reader_scan(struct store *store, struct sqlite3_str *sql,
                                    const struct query_filter *filter, row_take *take, void *context,
                                    struct error *err);
+
+// The same with numbers for the parameters $1, $2, ... (at most READER_NUMBERS_MAX),
+// without a filter and with one.
+enum { READER_NUMBERS_MAX = 6 };
+MUST_CHECK enum status reader_scan_bound(struct store *store, struct sqlite3_str *sql,
+                                         const int64_t *numbers, unsigned count, row_take *take,
+                                         void *context, struct error *err);
+MUST_CHECK enum status reader_scan_with(struct store *store, struct sqlite3_str *sql,
+                                        const struct query_filter *filter, const int64_t *numbers,
+                                        unsigned count, row_take *take, void *context,
+                                        struct error *err);
 
 // ---- Answers -----------------------------------------------------------------
 
@@ -137,6 +150,8 @@ store_answer query_average;
 store_answer query_overview;
 store_answer query_records;
 store_answer query_audit;
+store_answer query_baselines;
+store_answer query_compare;
 store_answer query_slowest;
 store_answer query_stages;
 

@@ -17,20 +17,22 @@ enum { SAMPLE_BYTES_MAX = 256 * 1024 * 1024 };
 
 // ---- The table --------------------------------------------------------------------
 
-// prompt_tokens and generated_tokens say what the work was, not how well it went.
+enum { PROMPT = 1, GENERATED = 2, CACHED = 4 }; // kinds of work
+
 static const struct sampled metrics[] = {
-    {RECORD_KIND_INFERENCE, "ttft_ns", "model", STATS_SERIAL},
-    {RECORD_KIND_INFERENCE, "tpot_ns", "model", STATS_SERIAL},
-    {RECORD_KIND_INFERENCE, "tokens_per_second", "model", STATS_SERIAL},
-    {RECORD_KIND_INFERENCE, "prefill_tokens_per_second", "model", STATS_SERIAL},
-    {RECORD_KIND_INFERENCE, "e2e_ns", "model", STATS_SERIAL},
-    {RECORD_KIND_INFERENCE, "itl_p99_ns", "model", STATS_SERIAL},
-    {RECORD_KIND_INFERENCE, "prompt_tokens", "model", STATS_SERIAL},
-    {RECORD_KIND_INFERENCE, "generated_tokens", "model", STATS_SERIAL},
-    {RECORD_KIND_LOAD, "duration_ns", "model", STATS_INDEPENDENT},
-    {RECORD_KIND_OPERATION, "duration_ns", "operation", STATS_SERIAL},
-    {RECORD_KIND_PIPELINE, "items_per_second", "workload", STATS_INDEPENDENT},
-    {RECORD_KIND_PIPELINE, "exposed_copy_ns", "workload", STATS_INDEPENDENT},
+    {RECORD_KIND_INFERENCE, "ttft_ns", "model", STATS_SERIAL, 0, PROMPT},
+    {RECORD_KIND_INFERENCE, "tpot_ns", "model", STATS_SERIAL, 0, 0},
+    {RECORD_KIND_INFERENCE, "tokens_per_second", "model", STATS_SERIAL, 0, 0},
+    {RECORD_KIND_INFERENCE, "prefill_tokens_per_second", "model", STATS_SERIAL, 0, PROMPT},
+    {RECORD_KIND_INFERENCE, "e2e_ns", "model", STATS_SERIAL, 0, PROMPT | GENERATED},
+    {RECORD_KIND_INFERENCE, "itl_p99_ns", "model", STATS_SERIAL, 0, 0},
+    {RECORD_KIND_INFERENCE, "prompt_tokens", "model", STATS_SERIAL, PROMPT, 0},
+    {RECORD_KIND_INFERENCE, "generated_tokens", "model", STATS_SERIAL, GENERATED, 0},
+    {RECORD_KIND_LOAD, "duration_ns", "model", STATS_INDEPENDENT, 0, CACHED},
+    {RECORD_KIND_LOAD, "page_cache_ratio", "model", STATS_INDEPENDENT, CACHED, 0},
+    {RECORD_KIND_OPERATION, "duration_ns", "operation", STATS_SERIAL, 0, 0},
+    {RECORD_KIND_PIPELINE, "items_per_second", "workload", STATS_INDEPENDENT, 0, 0},
+    {RECORD_KIND_PIPELINE, "exposed_copy_ns", "workload", STATS_INDEPENDENT, 0, 0},
 };
 
 enum { METRIC_COUNT = sizeof metrics / sizeof *metrics };

@@ -18,6 +18,10 @@ struct sampled {
     const char *name;    // of the metric
     const char *subject; // what it is of: the column "model", "operation" or "workload"
     enum stats_sampling sampling;
+    // What the work was, not how well it went: tokens of a request, how much of a file
+    // was in the page cache.  Told from the others by a bit, 0 of the others.
+    unsigned work;
+    unsigned depends; // set of such bits that a value cannot be judged without
 };
 
 enum { SAMPLED_MAX = 16 };

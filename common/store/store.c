@@ -83,6 +83,7 @@ void store_close(struct store *store)
         return;
     (void)sqlite3_finalize(store->name);
     (void)sqlite3_finalize(store->uuid);
+    statements_deinit(&store->statements);
     database_close(store->db);
     free(store->warning);
     free(store->path);
@@ -108,7 +109,9 @@ static store_answer *const answers[QUERY_KIND_COUNT] = {
     [QUERY_PING] = query_ping,       [QUERY_SUMMARY] = query_summary,
     [QUERY_AVERAGE] = query_average, [QUERY_OVERVIEW] = query_overview,
     [QUERY_RECORDS] = query_records, [QUERY_AUDIT] = query_audit,
-    [QUERY_SLOWEST] = query_slowest, [QUERY_STAGES] = query_stages, [QUERY_COPY] = query_copy,
+    [QUERY_SLOWEST] = query_slowest, [QUERY_STAGES] = query_stages,
+    [QUERY_COPY] = query_copy,       [QUERY_BASELINES] = query_baselines,
+    [QUERY_COMPARE] = query_compare,
 };
 
 // All statements of one piece of work see one state of the store.

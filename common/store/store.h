@@ -72,6 +72,20 @@ void store_cancel(struct store *store);
 //   limit runs (QUERY_ROWS_MAX at most), or fewer where they have many streams.
 //
 // COPY, one row: copy.h lists the keys.  The file at query->path is made.
+// BASELINES: baseline created_ns filter (in words) since_ns until_ns coverage_ratio
+//   runs samples values (numbers kept in all) fingerprint (JSON: setting.h)
+// COMPARE, a row per model (or operation, or a pipeline's workload, as operation),
+//   device and metric that both sides have: model operation device metric unit
+//   before_count after_count needed_count (values for an interval) before_median
+//   after_median ratio (after / before) ratio_low ratio_high (its interval; null: none)
+//   confidence margin verdict (stats.h) note (why nothing is decided; or null)
+//   before_runs after_runs before_coverage_ratio after_coverage_ratio differences (of
+//   the fingerprints, and what only one side has, in words; or null).  Of more than
+//   10,000 values, evenly chosen ones are compared.  STATUS_INVALID where the
+//   fingerprints are unlike and the query does not force it.  A verdict on figures that
+//   depend on the work (tokens of requests, files in the page cache) is undecided where
+//   that differs by more than 10 %, unless forced.  With force, what has no counterpart
+//   is compared with the only one on another device, else with the only one.
 //
 // Coverage, lost: of the runs that the filter's host, run and window cover (a
 // run's life overlaps the window), and of a group's own host or run where the
