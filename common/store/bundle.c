@@ -7,8 +7,6 @@
 // Descriptions of the runs (devices, models) go with them whatever their time.
 // Rollups do not: without any, queries read the rows.
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include <sqlite3.h>
 
@@ -18,6 +16,7 @@
 #include "common/store/fingerprint.h"
 #include "common/store/reader.h"
 #include "common/store/schema.h"
+#include "common/store/tally.h"
 
 enum { STEPS_PER_LOOK = 100000 }; // of SQLite's machine
 
@@ -198,35 +197,6 @@ static enum status copy_runs(struct bundling *bundling, struct error *err)
 
 // ---- What is left out ---------------------------------------------------------------------
 
-// Of one run: the rows of a kind in the store less those in the bundle.
-struct tally {
-    int64_t run, count;
-    uint64_t sum;
-};
-
-struct tallies {
-    struct tally *list; // rising by run
-    size_t count, at;
-};
-
-static struct tally *find_tally(struct tallies *tallies, int64_t run)
-{
-    if (tallies->at < tallies->count && tallies->list[tallies->at].run == run)
-        return &tallies->list[tallies->at];
-    size_t low = 0, high = tallies->count;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (tallies->list[middle].run < run)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    if (low == tallies->count || tallies->list[low].run != run)
-        return NULL;
-    tallies->at = low;
-    return &tallies->list[low];
-}
-
 // The runs that have rows of the kind which are not here: by the ledger, so that a
 // table is only gone through where there are any.
 static enum status read_suspects(struct bundling *bundling, enum record_kind kind,
@@ -241,47 +211,9 @@ static enum status read_suspects(struct bundling *bundling, enum record_kind kin
     sqlite3_stmt *stmt = NULL;
     enum status status = database_prepare(bundling->db, &stmt, sql, false, err);
     int rc = SQLITE_DONE;
-    size_t room = 0;
-    while (status == STATUS_OK && (rc = sqlite3_step(stmt)) == SQLITE_ROW) {
-        if (tallies->count == room) {
-            room = room ? 2 * room : 64;
-            struct tally *grown = realloc(tallies->list, room * sizeof *grown);
-            if (!grown) {
-                status = error_set(err, STATUS_NOMEM, "store: out of memory");
-                break;
-            }
-            tallies->list = grown;
-        }
-        tallies->list[tallies->count++] = (struct tally){.run = sqlite3_column_int64(stmt, 0)};
-    }
+    while (status == STATUS_OK && (rc = sqlite3_step(stmt)) == SQLITE_ROW)
+        status = tally_add(tallies, sqlite3_column_int64(stmt, 0), err);
     if (status == STATUS_OK && rc != SQLITE_DONE)
-        status = database_error(bundling->db, "store", err);
-    (void)sqlite3_finalize(stmt);
-    return status;
-}
-
-// Adds the rows of the kind's table, or takes them off again.
-static enum status tally_rows(struct bundling *bundling, enum record_kind kind, const char *schema,
-                              bool off, struct tallies *tallies, struct error *err)
-{
-    char sql[128];
-    (void)snprintf(sql, sizeof sql, "SELECT run, stream, number FROM %s.\"%s\" NOT INDEXED", schema,
-                   record_kind_info(kind)->name);
-    sqlite3_stmt *stmt = NULL;
-    enum status status = database_prepare(bundling->db, &stmt, sql, false, err);
-    if (status != STATUS_OK)
-        return status;
-    int rc;
-    while ((rc = sqlite3_step(stmt)) == SQLITE_ROW) {
-        struct tally *tally = find_tally(tallies, sqlite3_column_int64(stmt, 0));
-        if (!tally)
-            continue;
-        const uint64_t mix =
-            fingerprint_of(sqlite3_column_int64(stmt, 1), sqlite3_column_int64(stmt, 2));
-        tally->count += off ? -1 : 1;
-        tally->sum += off ? -mix : mix;
-    }
-    if (rc != SQLITE_DONE)
         status = database_error(bundling->db, "store", err);
     (void)sqlite3_finalize(stmt);
     return status;
@@ -298,12 +230,10 @@ static enum status save_tallies(struct bundling *bundling, enum record_kind kind
                          false, err);
     for (size_t i = 0; i < tallies->count && status == STATUS_OK; i++) {
         const struct tally *tally = &tallies->list[i];
-        int64_t sum;
-        memcpy(&sum, &tally->sum, sizeof sum);
         (void)sqlite3_bind_int64(stmt, 1, tally->run);
         (void)sqlite3_bind_int64(stmt, 2, kind);
         (void)sqlite3_bind_int64(stmt, 3, tally->count);
-        (void)sqlite3_bind_int64(stmt, 4, sum);
+        (void)sqlite3_bind_int64(stmt, 4, tally_bits(tally->sum));
         status = database_run(bundling->db, stmt, err);
         bundling->copying->left_out += tally->count;
     }
@@ -316,12 +246,12 @@ static enum status account_kind(struct bundling *bundling, enum record_kind kind
     struct tallies tallies = {0};
     enum status status = read_suspects(bundling, kind, &tallies, err);
     if (status == STATUS_OK && tallies.count > 0)
-        status = tally_rows(bundling, kind, "main", false, &tallies, err);
+        status = tally_rows(&tallies, bundling->db, "main", kind, false, err);
     if (status == STATUS_OK && tallies.count > 0)
-        status = tally_rows(bundling, kind, "bundle", true, &tallies, err);
+        status = tally_rows(&tallies, bundling->db, "bundle", kind, true, err);
     if (status == STATUS_OK)
         status = save_tallies(bundling, kind, &tallies, err);
-    free(tallies.list);
+    tally_deinit(&tallies);
     return status;
 }
 

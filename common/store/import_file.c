@@ -1,0 +1,189 @@
+// The reading half of an import: the file, and what is answered in the end.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <sqlite3.h>
+
+#include "common/core/text.h"
+#include "common/store/database.h"
+#include "common/store/import_reading.h"
+#include "common/store/reader.h"
+#include "common/store/structure.h"
+#include "common/sys/clock.h"
+
+enum {
+    STEPS_PER_LOOK = 20000,    // of SQLite's machine
+    VALUE_BYTES_MAX = 1 << 20, // of one value, by SQLite
+};
+
+// ---- The file ------------------------------------------------------------------------------
+
+static int is_over_budget(void *store)
+{
+    return store_is_over_budget(store);
+}
+
+// The tables have to be tables: a view or a virtual one runs what its maker wrote.
+static enum status check_tables(struct importing *importing, const char *path, struct error *err)
+{
+    static const char *const others[] = {"meta", "name", "stream", "range", "ledger"};
+    sqlite3_str *sql = sqlite3_str_new(importing->from->db);
+    sqlite3_str_appendall(sql, "SELECT count(*) FROM sqlite_schema WHERE type = 'table'"
+                               " AND sql LIKE 'CREATE TABLE%' AND name IN (''");
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        sqlite3_str_appendf(sql, ", %Q", others[i]);
+    for (unsigned kind = 0; kind < RECORD_KIND_COUNT; kind++)
+        sqlite3_str_appendf(sql, ", %Q", record_kind_info((enum record_kind)kind)->name);
+    sqlite3_str_appendall(sql, ")");
+    char *text = sqlite3_str_finish(sql);
+    if (!text)
+        return error_set(err, STATUS_NOMEM, "store: out of memory");
+    int64_t count = 0;
+    enum status status = database_integer(importing->from->db, text, &count, err);
+    sqlite3_free(text);
+    if (status == STATUS_OK && count != RECORD_KIND_COUNT + sizeof others / sizeof *others)
+        status = error_set(err, STATUS_CORRUPT, "%s: it does not have the tables of a store", path);
+    return status;
+}
+
+static enum status prepare_all(struct importing *importing, struct error *err)
+{
+    enum status status = database_prepare(importing->from->db, &importing->names.find,
+                                          "SELECT text FROM name WHERE id = ?", true, err);
+    if (status == STATUS_OK)
+        status = database_prepare(importing->store->db, &importing->find,
+                                  "SELECT r.run, (SELECT coalesce(sum(l.expired + l.cleared), 0)"
+                                  " FROM ledger l WHERE l.run = r.run) FROM run r WHERE uuid = ?",
+                                  true, err);
+    if (status == STATUS_OK)
+        status = database_prepare(importing->store->db, &importing->covered,
+                                  "SELECT 1 FROM range WHERE run = ?1 AND stream = ?2"
+                                  " AND first <= ?3 AND last >= ?4 AND state = 0",
+                                  true, err);
+    return status;
+}
+
+static enum status open_file(struct importing *importing, const char *path, struct error *err)
+{
+    enum status status = import_check_file(path, importing->store->path, err);
+    if (status == STATUS_OK)
+        status = store_open(&importing->from, path, err);
+    if (status != STATUS_OK)
+        return status;
+    sqlite3 *db = importing->from->db;
+    (void)sqlite3_limit(db, SQLITE_LIMIT_LENGTH, VALUE_BYTES_MAX);
+    sqlite3_progress_handler(db, STEPS_PER_LOOK, is_over_budget, importing->store);
+    status = check_tables(importing, path, err);
+    if (status == STATUS_OK)
+        status = structure_check(importing->from, err);
+    if (status == STATUS_OK)
+        status = database_exec(db, "BEGIN", err);
+    return status == STATUS_OK ? prepare_all(importing, err) : status;
+}
+
+// Keeps the first reason why something was not taken.
+void import_note(struct importing *importing, const char *what, const char *why)
+{
+    char text[IMPORT_NOTE_SIZE];
+    if (importing->note[0])
+        return;
+    (void)snprintf(importing->note, sizeof importing->note, "%s: %s", what,
+                   text_escape(text, sizeof text, why, strlen(why)));
+    importing->note[text_cut(importing->note, strlen(importing->note), IMPORT_NOTE_SIZE - 1)] =
+        '\0';
+}
+
+// ---- The answer ----------------------------------------------------------------------------
+
+// Which store the file is of, as it says.
+static enum status answer_identity(struct result *result, struct store *from, struct error *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    enum status status = database_prepare(
+        from->db, &stmt, "SELECT CAST(value AS TEXT) FROM meta WHERE key = 'store'", false, err);
+    if (status != STATUS_OK)
+        return status;
+    unsigned char uuid[16];
+    char text[37];
+    const char *said =
+        sqlite3_step(stmt) == SQLITE_ROW ? (const char *)sqlite3_column_text(stmt, 0) : NULL;
+    if (said && text_to_uuid(uuid, said)) {
+        text_from_uuid(text, uuid);
+        status = answer_text(result, "store", text, err);
+    }
+    (void)sqlite3_finalize(stmt);
+    return status;
+}
+
+static enum status answer(struct result **out, struct importing *importing, struct error *err)
+{
+    static const struct answer_column columns[] = {
+        {"store", UNIT_NONE},       {"runs", UNIT_COUNT},    {"runs_completed", UNIT_COUNT},
+        {"runs_there", UNIT_COUNT}, {"refused", UNIT_COUNT}, {"records", UNIT_COUNT},
+        {"note", UNIT_NONE},
+    };
+    int64_t known = 0, completed = 0;
+    for (size_t i = 0; i < importing->run_count; i++) {
+        known += importing->runs[i].is_here;
+        completed += importing->runs[i].is_here && importing->runs[i].taken > 0;
+    }
+    struct result *result = NULL;
+    enum status status = answer_new(&result, columns, sizeof columns / sizeof *columns, err);
+    if (status == STATUS_OK)
+        status = result_add_row(result) == STATUS_OK
+                     ? STATUS_OK
+                     : error_set(err, STATUS_NOMEM, "store: out of memory");
+    if (status == STATUS_OK)
+        status = answer_identity(result, importing->from, err);
+    if (status == STATUS_OK && importing->note[0])
+        status = answer_text(result, "note", importing->note, err);
+    if (status != STATUS_OK) {
+        result_free(result);
+        return status;
+    }
+    answer_int(result, "runs", importing->new_runs);
+    answer_int(result, "runs_completed", completed);
+    answer_int(result, "runs_there", importing->there + known - completed);
+    answer_int(result, "refused", importing->refused);
+    answer_int(result, "records", importing->records);
+    *out = result;
+    return STATUS_OK;
+}
+
+static void close_file(struct importing *importing)
+{
+    sqlite3_stmt *const all[] = {importing->names.find, importing->find, importing->covered,
+                                 importing->here};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        (void)sqlite3_finalize(all[i]);
+    for (unsigned kind = 0; kind < RECORD_KIND_COUNT; kind++)
+        tally_deinit(&importing->tallies[kind]);
+    import_piece_deinit(&importing->piece);
+    free(importing->runs);
+    store_close(importing->from);
+    free(importing);
+}
+
+enum status import_file(struct store *store, const char *path, const struct import_sink *sink,
+                        struct result **out, struct error *err)
+{
+    struct importing *importing = calloc(1, sizeof *importing);
+    if (!importing)
+        return error_set(err, STATUS_NOMEM, "store: out of memory");
+    importing->store = store;
+    importing->sink = sink;
+    store->deadline_ns = store->budget_ns ? clock_monotonic_ns() + store->budget_ns : 0;
+    enum status status = open_file(importing, path, err);
+    if (status == STATUS_OK)
+        status = import_judge_runs(importing, err);
+    if (status == STATUS_OK)
+        status = import_send_runs(importing, err);
+    if (status == STATUS_OK)
+        status = import_send_records(importing, err);
+    if (status == STATUS_OK)
+        status = answer(out, importing, err);
+    close_file(importing);
+    store->deadline_ns = 0;
+    return status;
+}

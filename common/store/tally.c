@@ -1,0 +1,82 @@
+#include "common/store/tally.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <sqlite3.h>
+
+#include "common/store/database.h"
+#include "common/store/fingerprint.h"
+
+void tally_deinit(struct tallies *tallies)
+{
+    free(tallies->list);
+    *tallies = (struct tallies){0};
+}
+
+enum status tally_add(struct tallies *tallies, int64_t run, struct error *err)
+{
+    if (tallies->count == tallies->room) {
+        const size_t room = tallies->room ? 2 * tallies->room : 64;
+        struct tally *grown = realloc(tallies->list, room * sizeof *grown);
+        if (!grown)
+            return error_set(err, STATUS_NOMEM, "store: out of memory");
+        tallies->list = grown;
+        tallies->room = room;
+    }
+    tallies->list[tallies->count++] = (struct tally){.run = run};
+    return STATUS_OK;
+}
+
+// Rows of a run come together: the last one found is looked at first.
+struct tally *tally_find(struct tallies *tallies, int64_t run)
+{
+    if (tallies->at < tallies->count && tallies->list[tallies->at].run == run)
+        return &tallies->list[tallies->at];
+    size_t low = 0, high = tallies->count;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (tallies->list[middle].run < run)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low == tallies->count || tallies->list[low].run != run)
+        return NULL;
+    tallies->at = low;
+    return &tallies->list[low];
+}
+
+enum status tally_rows(struct tallies *tallies, sqlite3 *db, const char *schema,
+                       enum record_kind kind, bool off, struct error *err)
+{
+    char sql[128];
+    (void)snprintf(sql, sizeof sql, "SELECT run, stream, number FROM \"%s\".\"%s\" NOT INDEXED",
+                   schema, record_kind_info(kind)->name);
+    sqlite3_stmt *stmt = NULL;
+    enum status status = database_prepare(db, &stmt, sql, false, err);
+    if (status != STATUS_OK)
+        return status;
+    int rc;
+    while ((rc = sqlite3_step(stmt)) == SQLITE_ROW) {
+        struct tally *tally = tally_find(tallies, sqlite3_column_int64(stmt, 0));
+        if (!tally)
+            continue;
+        const uint64_t mix =
+            fingerprint_of(sqlite3_column_int64(stmt, 1), sqlite3_column_int64(stmt, 2));
+        tally->count += off ? -1 : 1;
+        tally->sum += off ? -mix : mix;
+    }
+    if (rc != SQLITE_DONE)
+        status = database_error(db, "store", err);
+    (void)sqlite3_finalize(stmt);
+    return status;
+}
+
+int64_t tally_bits(uint64_t sum)
+{
+    int64_t bits;
+    memcpy(&bits, &sum, sizeof bits);
+    return bits;
+}
