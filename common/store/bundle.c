@@ -16,7 +16,7 @@
 #include "common/store/fingerprint.h"
 #include "common/store/reader.h"
 #include "common/store/schema.h"
-#include "common/store/tally.h"
+#include "common/store/run_tally.h"
 
 enum { STEPS_PER_LOOK = 100000 }; // of SQLite's machine
 
@@ -200,7 +200,7 @@ static enum status copy_runs(struct bundling *bundling, struct error *err)
 // The runs that have rows of the kind which are not here: by the ledger, so that a
 // table is only gone through where there are any.
 static enum status read_suspects(struct bundling *bundling, enum record_kind kind,
-                                 struct tallies *tallies, struct error *err)
+                                 struct run_tallies *tallies, struct error *err)
 {
     char sql[320];
     (void)snprintf(sql, sizeof sql,
@@ -212,7 +212,7 @@ static enum status read_suspects(struct bundling *bundling, enum record_kind kin
     enum status status = database_prepare(bundling->db, &stmt, sql, false, err);
     int rc = SQLITE_DONE;
     while (status == STATUS_OK && (rc = sqlite3_step(stmt)) == SQLITE_ROW)
-        status = tally_add(tallies, sqlite3_column_int64(stmt, 0), err);
+        status = run_tally_add(tallies, sqlite3_column_int64(stmt, 0), err);
     if (status == STATUS_OK && rc != SQLITE_DONE)
         status = database_error(bundling->db, "store", err);
     (void)sqlite3_finalize(stmt);
@@ -220,7 +220,7 @@ static enum status read_suspects(struct bundling *bundling, enum record_kind kin
 }
 
 static enum status save_tallies(struct bundling *bundling, enum record_kind kind,
-                                const struct tallies *tallies, struct error *err)
+                                const struct run_tallies *tallies, struct error *err)
 {
     sqlite3_stmt *stmt = NULL;
     enum status status =
@@ -229,11 +229,11 @@ static enum status save_tallies(struct bundling *bundling, enum record_kind kind
                          " gone_sum = fingerprint_add(gone_sum, ?4) WHERE run = ?1 AND kind = ?2",
                          false, err);
     for (size_t i = 0; i < tallies->count && status == STATUS_OK; i++) {
-        const struct tally *tally = &tallies->list[i];
+        const struct run_tally *tally = &tallies->list[i];
         (void)sqlite3_bind_int64(stmt, 1, tally->run);
         (void)sqlite3_bind_int64(stmt, 2, kind);
         (void)sqlite3_bind_int64(stmt, 3, tally->count);
-        (void)sqlite3_bind_int64(stmt, 4, tally_bits(tally->sum));
+        (void)sqlite3_bind_int64(stmt, 4, run_tally_bits(tally->sum));
         status = database_run(bundling->db, stmt, err);
         bundling->copying->left_out += tally->count;
     }
@@ -243,15 +243,15 @@ static enum status save_tallies(struct bundling *bundling, enum record_kind kind
 
 static enum status account_kind(struct bundling *bundling, enum record_kind kind, struct error *err)
 {
-    struct tallies tallies = {0};
+    struct run_tallies tallies = {0};
     enum status status = read_suspects(bundling, kind, &tallies, err);
     if (status == STATUS_OK && tallies.count > 0)
-        status = tally_rows(&tallies, bundling->db, "main", kind, false, err);
+        status = run_tally_rows(&tallies, bundling->db, "main", kind, false, err);
     if (status == STATUS_OK && tallies.count > 0)
-        status = tally_rows(&tallies, bundling->db, "bundle", kind, true, err);
+        status = run_tally_rows(&tallies, bundling->db, "bundle", kind, true, err);
     if (status == STATUS_OK)
         status = save_tallies(bundling, kind, &tallies, err);
-    tally_deinit(&tallies);
+    run_tally_deinit(&tallies);
     return status;
 }
 

@@ -12,7 +12,7 @@
 #include "common/store/reader.h"
 #include "common/store/schema.h"
 #include "common/store/store.h"
-#include "common/store/tally.h"
+#include "common/store/run_tally.h"
 
 enum statement {
     RUN_FIND,
@@ -310,7 +310,7 @@ static enum status take_from_ledger(struct import_target *target, const struct i
     (void)sqlite3_bind_int64(stmt, 1, run);
     (void)sqlite3_bind_int64(stmt, 2, piece->kind);
     (void)sqlite3_bind_int64(stmt, 3, (int64_t)(to - from));
-    (void)sqlite3_bind_int64(stmt, 4, tally_bits(-sum));
+    (void)sqlite3_bind_int64(stmt, 4, run_tally_bits(-sum));
     enum status status = database_run(target->db, stmt, err);
     if (status == STATUS_OK && sqlite3_changes(target->db) != 1)
         status = error_set(err, STATUS_CORRUPT,

@@ -158,7 +158,7 @@ static void close_file(struct importing *importing)
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         (void)sqlite3_finalize(all[i]);
     for (unsigned kind = 0; kind < RECORD_KIND_COUNT; kind++)
-        tally_deinit(&importing->tallies[kind]);
+        run_tally_deinit(&importing->tallies[kind]);
     import_piece_deinit(&importing->piece);
     free(importing->runs);
     store_close(importing->from);

@@ -3,7 +3,7 @@
 #define INFERSTAT_STORE_IMPORT_READING_H
 
 #include "common/store/import.h"
-#include "common/store/tally.h"
+#include "common/store/run_tally.h"
 
 enum { IMPORT_NOTE_SIZE = 256 };
 
@@ -25,7 +25,7 @@ struct importing {
     struct coming *runs;   // rising by `from`
     size_t run_count, run_room, at_run;
     bool any_here;
-    struct tallies tallies[RECORD_KIND_COUNT]; // of new runs
+    struct run_tallies tallies[RECORD_KIND_COUNT]; // of new runs
     int64_t new_runs, there, refused, records;
     char note[IMPORT_NOTE_SIZE];
 };

@@ -8,6 +8,7 @@
 #include "common/core/text.h"
 #include "common/store/database.h"
 #include "common/store/import_reading.h"
+#include "common/store/reader.h"
 #include "common/store/schema.h"
 
 enum {
@@ -21,13 +22,13 @@ static enum status count_coming(struct importing *importing, struct error *err)
     enum status status = STATUS_OK;
     for (unsigned kind = RECORD_KIND_RUN + 1; kind < RECORD_KIND_COUNT && status == STATUS_OK;
          kind++) {
-        struct tallies *tallies = &importing->tallies[kind];
+        struct run_tallies *tallies = &importing->tallies[kind];
         for (size_t i = 0; i < importing->run_count && status == STATUS_OK; i++)
             if (!importing->runs[i].is_here)
-                status = tally_add(tallies, importing->runs[i].from, err);
+                status = run_tally_add(tallies, importing->runs[i].from, err);
         if (status == STATUS_OK && tallies->count > 0)
-            status = tally_rows(tallies, importing->from->db, "main", (enum record_kind)kind, false,
-                                err);
+            status = run_tally_rows(tallies, importing->from->db, "main", (enum record_kind)kind,
+                                    false, err);
     }
     return status;
 }
@@ -154,13 +155,13 @@ static enum status take_ledger(struct importing *importing, int64_t run, int64_t
         status = import_take_ints(importing, rows, row, 1, 2, 0, IMPORT_VALUE_MAX, err);
     if (status != STATUS_OK)
         return status;
-    const struct tally *tally = tally_find(&importing->tallies[kind], run);
+    const struct run_tally *tally = run_tally_find(&importing->tallies[kind], run);
     const int64_t count = tally ? tally->count : 0;
     const uint64_t sum = tally ? tally->sum : 0;
     status = import_add_int(piece, rows, sqlite3_column_int64(row, 3) + count, err);
     if (status == STATUS_OK)
         status = import_add_int(piece, rows,
-                                tally_bits((uint64_t)sqlite3_column_int64(row, 4) + sum), err);
+                                run_tally_bits((uint64_t)sqlite3_column_int64(row, 4) + sum), err);
     return status;
 }
 

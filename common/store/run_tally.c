@@ -1,4 +1,4 @@
-#include "common/store/tally.h"
+#include "common/store/run_tally.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,28 +9,28 @@
 #include "common/store/database.h"
 #include "common/store/fingerprint.h"
 
-void tally_deinit(struct tallies *tallies)
+void run_tally_deinit(struct run_tallies *tallies)
 {
     free(tallies->list);
-    *tallies = (struct tallies){0};
+    *tallies = (struct run_tallies){0};
 }
 
-enum status tally_add(struct tallies *tallies, int64_t run, struct error *err)
+enum status run_tally_add(struct run_tallies *tallies, int64_t run, struct error *err)
 {
     if (tallies->count == tallies->room) {
         const size_t room = tallies->room ? 2 * tallies->room : 64;
-        struct tally *grown = realloc(tallies->list, room * sizeof *grown);
+        struct run_tally *grown = realloc(tallies->list, room * sizeof *grown);
         if (!grown)
             return error_set(err, STATUS_NOMEM, "store: out of memory");
         tallies->list = grown;
         tallies->room = room;
     }
-    tallies->list[tallies->count++] = (struct tally){.run = run};
+    tallies->list[tallies->count++] = (struct run_tally){.run = run};
     return STATUS_OK;
 }
 
 // Rows of a run come together: the last one found is looked at first.
-struct tally *tally_find(struct tallies *tallies, int64_t run)
+struct run_tally *run_tally_find(struct run_tallies *tallies, int64_t run)
 {
     if (tallies->at < tallies->count && tallies->list[tallies->at].run == run)
         return &tallies->list[tallies->at];
@@ -48,8 +48,8 @@ struct tally *tally_find(struct tallies *tallies, int64_t run)
     return &tallies->list[low];
 }
 
-enum status tally_rows(struct tallies *tallies, sqlite3 *db, const char *schema,
-                       enum record_kind kind, bool off, struct error *err)
+enum status run_tally_rows(struct run_tallies *tallies, sqlite3 *db, const char *schema,
+                           enum record_kind kind, bool off, struct error *err)
 {
     char sql[128];
     (void)snprintf(sql, sizeof sql, "SELECT run, stream, number FROM \"%s\".\"%s\" NOT INDEXED",
@@ -60,7 +60,7 @@ enum status tally_rows(struct tallies *tallies, sqlite3 *db, const char *schema,
         return status;
     int rc;
     while ((rc = sqlite3_step(stmt)) == SQLITE_ROW) {
-        struct tally *tally = tally_find(tallies, sqlite3_column_int64(stmt, 0));
+        struct run_tally *tally = run_tally_find(tallies, sqlite3_column_int64(stmt, 0));
         if (!tally)
             continue;
         const uint64_t mix =
@@ -74,7 +74,7 @@ enum status tally_rows(struct tallies *tallies, sqlite3 *db, const char *schema,
     return status;
 }
 
-int64_t tally_bits(uint64_t sum)
+int64_t run_tally_bits(uint64_t sum)
 {
     int64_t bits;
     memcpy(&bits, &sum, sizeof bits);
