@@ -144,7 +144,9 @@ static uint64_t slow_ns(enum query_kind kind)
         return 600 * second_ns;
     if (kind == QUERY_COPY || kind == QUERY_IMPORT)
         return 3610 * second_ns; // it has an hour itself
-    return kind == QUERY_AUDIT ? 130 * second_ns : 0; // it has 120 itself
+    const bool is_slow =
+        kind == QUERY_AUDIT || kind == QUERY_COMPARE || kind == QUERY_BASELINE_SAVE;
+    return is_slow ? 130 * second_ns : 0; // they have 120 themselves
 }
 
 // A question under way.

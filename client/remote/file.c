@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "client/remote/source.h"
+#include "common/store/baseline.h"
 #include "common/store/store.h"
 
 struct file {
@@ -78,6 +79,8 @@ static enum status file_query(void *source, const struct query *query, struct re
     struct file *file = source;
     if (query->kind == QUERY_CLEAR)
         return file_clear(file, query, out, err);
+    if (query->kind == QUERY_BASELINE_SAVE || query->kind == QUERY_BASELINE_DELETE)
+        return baseline_write_file(file->path, query, out, err);
     return store_query(file->store, query, out, err);
 }
 

@@ -95,6 +95,19 @@ static enum status clear(struct query_service *service, const struct work_return
     return STATUS_OK;
 }
 
+static enum status forget_baseline(struct query_service *service, const struct work_return *to,
+                                   const struct message_query *asked, struct error *err)
+{
+    struct work *work = work_of_baseline(to, asked, NULL);
+    if (!work)
+        return error_set(err, STATUS_NOMEM, "out of memory");
+    if (!queue_push(service->config.inbox, work, sizeof *work)) {
+        work_free(work);
+        return error_set(err, STATUS_BUSY, "the writer is behind (try again)");
+    }
+    return STATUS_OK;
+}
+
 static enum status administer_keys(struct query_service *service, const struct query *query,
                                    struct result **result, struct error *err)
 {
@@ -110,22 +123,26 @@ static enum status administer_keys(struct query_service *service, const struct q
     return status;
 }
 
-// Clearing is answered by the writer, once it is done, and what is slow by its lane.
+// Changes of the store are answered by the writer, once they are done, and what is slow
+// by its lane.
 static void administer(struct query_service *service, const struct work_return *to,
                        const struct message_query *asked)
 {
     struct error err = {.text = "failed"};
     struct result *result = NULL;
-    const bool clears = asked->query.kind == QUERY_CLEAR;
-    const bool is_slow = slow_lane_takes(asked->query.kind);
+    bool is_answered_here = false;
     enum status status = check_owner(service, to->socket, &asked->query, &err);
-    if (status == STATUS_OK && clears)
+    if (status == STATUS_OK && asked->query.kind == QUERY_CLEAR) {
         status = clear(service, to, asked, &err);
-    else if (status == STATUS_OK && is_slow)
+    } else if (status == STATUS_OK && asked->query.kind == QUERY_BASELINE_DELETE) {
+        status = forget_baseline(service, to, asked, &err);
+    } else if (status == STATUS_OK && slow_lane_takes(asked->query.kind)) {
         status = slow_lane_ask(service->slow, to, asked, &err);
-    else if (status == STATUS_OK)
+    } else if (status == STATUS_OK) {
         status = administer_keys(service, &asked->query, &result, &err);
-    if (status != STATUS_OK || (!clears && !is_slow))
+        is_answered_here = true;
+    }
+    if (status != STATUS_OK || is_answered_here)
         reply(service, to, asked->id, status, result, err.text);
     result_free(result);
 }
@@ -234,7 +251,8 @@ static enum status open_all(struct query_service *service, struct error *err)
     if (status != STATUS_OK)
         return status;
     store_set_budget(service->store, QUERY_BUDGET_SECONDS * UINT64_C(1000000000));
-    status = slow_lane_start(&service->slow, service->config.path, service->config.replies, err);
+    status = slow_lane_start(&service->slow, service->config.path, service->config.inbox,
+                             service->config.replies, err);
     if (status == STATUS_OK)
         status = door_open(&service->door, endpoints, ADDRESS_QUERY, service->sockets, err);
     if (status == STATUS_OK)

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/store/baseline.h"
 #include "common/store/store.h"
 #include "server/collector/reply.h"
 #include "server/collector/service.h"
@@ -10,7 +11,7 @@
 struct slow_lane {
     struct service service; // its lock guards what follows, its condition tells of changes
     const char *path;
-    struct queue *replies;
+    struct queue *inbox, *replies;
     bool stop;
     bool is_busy; // `asked` waits or is at work
     struct work_return to;
@@ -27,13 +28,17 @@ static const struct slow_query {
 } slow_queries[QUERY_KIND_COUNT] = {
     [QUERY_AUDIT] = {"an audit", SLOW_LANE_BUDGET_SECONDS,
                      "audit the file itself, or a copy of it: inferstat --db FILE audit"},
+    [QUERY_COMPARE] = {"a comparison", SLOW_LANE_BUDGET_SECONDS,
+                       "narrow it with --since or a filter, or compare baselines"},
+    [QUERY_BASELINE_SAVE] = {"a baseline", SLOW_LANE_BUDGET_SECONDS,
+                             "narrow it with --since or a filter"},
     [QUERY_COPY] = {"a copy", SLOW_LANE_COPY_SECONDS,
                     "copy the file itself: inferstat --db FILE backup"},
 };
 
 bool slow_lane_takes(enum query_kind kind)
 {
-    return slow_queries[kind].seconds > 0;
+    return (unsigned)kind < QUERY_KIND_COUNT && slow_queries[kind].seconds > 0;
 }
 
 // The store is open while there is something to ask: an idle lane holds no memory
@@ -47,6 +52,32 @@ static bool show_store(struct slow_lane *lane, struct store *store)
     return goes_on;
 }
 
+// Reads what is to be kept and passes it on to the writer, which answers.
+static enum status pass_baseline_on(struct slow_lane *lane, struct store *store, struct error *err)
+{
+    struct baseline *baseline = NULL;
+    enum status status = baseline_prepare(&baseline, store, &lane->asked.query, err);
+    if (status != STATUS_OK)
+        return status;
+    struct work *work = work_of_baseline(&lane->to, &lane->asked, baseline);
+    if (!work)
+        return error_set(err, STATUS_NOMEM, "out of memory");
+    if (!queue_push(lane->inbox, work, sizeof *work)) {
+        work_free(work);
+        return error_set(err, STATUS_BUSY, "the writer is behind (try again)");
+    }
+    return STATUS_OK;
+}
+
+// Without an answer, the writer gives it.
+static enum status ask(struct slow_lane *lane, struct store *store, struct result **out,
+                       struct error *err)
+{
+    if (lane->asked.query.kind == QUERY_BASELINE_SAVE)
+        return pass_baseline_on(lane, store, err);
+    return store_query(store, &lane->asked.query, out, err);
+}
+
 static enum status ask_store(struct slow_lane *lane, struct result **out, struct error *err)
 {
     struct store *store = NULL;
@@ -56,7 +87,7 @@ static enum status ask_store(struct slow_lane *lane, struct result **out, struct
     const int seconds = slow_queries[lane->asked.query.kind].seconds;
     store_set_budget(store, (uint64_t)seconds * UINT64_C(1000000000));
     if (show_store(lane, store))
-        status = store_query(store, &lane->asked.query, out, err);
+        status = ask(lane, store, out, err);
     else
         status = error_set(err, STATUS_CANCELLED, "the collector is ending");
     (void)show_store(lane, NULL);
@@ -73,9 +104,11 @@ static void answer(struct slow_lane *lane)
     if (status == STATUS_TIMEOUT)
         status = error_set(&err, status, "%s of all this takes longer than %d s (%s)", about->name,
                            about->seconds, about->instead);
-    struct answer *encoded = status == STATUS_CANCELLED ? NULL
-                                                        : reply_encode(&lane->to, lane->asked.id,
-                                                                       status, result, err.text);
+    const bool is_passed_on = status == STATUS_OK && !result;
+    struct answer *encoded =
+        is_passed_on || status == STATUS_CANCELLED
+            ? NULL
+            : reply_encode(&lane->to, lane->asked.id, status, result, err.text);
     // Whoever has the answer may ask again.
     (void)pthread_mutex_lock(&lane->service.lock);
     lane->is_busy = false;
@@ -105,13 +138,14 @@ static void *lane_body(void *context)
     return NULL;
 }
 
-enum status slow_lane_start(struct slow_lane **out, const char *path, struct queue *replies,
-                            struct error *err)
+enum status slow_lane_start(struct slow_lane **out, const char *path, struct queue *inbox,
+                            struct queue *replies, struct error *err)
 {
     struct slow_lane *lane = calloc(1, sizeof *lane);
     if (!lane)
         return error_set(err, STATUS_NOMEM, "slow lane: out of memory");
     lane->path = path;
+    lane->inbox = inbox;
     lane->replies = replies;
     enum status status = service_start(&lane->service, lane_body, lane, err);
     if (status != STATUS_OK) {

@@ -1,5 +1,6 @@
-// The thread for queries that take minutes: audits, copies.  One at a time, with a
-// reading connection of its own, while all other queries go on being answered.
+// The thread for queries that take minutes: audits, comparisons, copies, and reading what
+// a baseline is to keep.  One at a time, with a reading connection of its own, while all
+// other queries go on being answered.
 #ifndef INFERSTAT_COLLECTOR_SLOW_LANE_H
 #define INFERSTAT_COLLECTOR_SLOW_LANE_H
 
@@ -19,12 +20,14 @@ struct slow_lane;
 // Whether queries of the kind belong here.
 bool slow_lane_takes(enum query_kind kind);
 
-// Starts the thread.  `path` is the store's file, `replies` where answers go; both
-// are borrowed until slow_lane_stop.
+// Starts the thread.  `path` is the store's file, `inbox` the writer's, `replies` where
+// answers go; all are borrowed until slow_lane_stop.
 MUST_CHECK enum status slow_lane_start(struct slow_lane **out, const char *path,
-                                       struct queue *replies, struct error *err);
+                                       struct queue *inbox, struct queue *replies,
+                                       struct error *err);
 
-// Hands over a query, to be answered later.  STATUS_BUSY: one is at work.
+// Hands over a query, to be answered later; QUERY_BASELINE_SAVE by the writer, which is
+// handed what there is to keep.  STATUS_BUSY: one is at work.
 MUST_CHECK enum status slow_lane_ask(struct slow_lane *lane, const struct work_return *to,
                                      const struct message_query *asked, struct error *err);
 

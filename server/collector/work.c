@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "common/store/baseline.h"
 #include "common/wire/codec.h"
 
 void work_free(void *item)
@@ -12,7 +13,29 @@ void work_free(void *item)
     if (work->kind == WORK_MESSAGE)
         message_free(&work->message);
     share_give(work->peer, work->records);
+    baseline_free(work->baseline);
+    free(work->query);
     free(work);
+}
+
+struct work *work_of_baseline(const struct work_return *from, const struct message_query *asked,
+                              struct baseline *baseline)
+{
+    struct work *work = calloc(1, sizeof *work);
+    struct query *query = malloc(sizeof *query);
+    if (!work || !query) {
+        free(work);
+        free(query);
+        baseline_free(baseline);
+        return NULL;
+    }
+    *query = asked->query;
+    work->kind = WORK_BASELINE;
+    work->from = *from;
+    work->query_id = asked->id;
+    work->query = query;
+    work->baseline = baseline;
+    return work;
 }
 
 void answer_free(void *item)

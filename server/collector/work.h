@@ -10,6 +10,8 @@
 #include "common/wire/socket.h"
 #include "server/collector/share.h"
 
+struct baseline;
+
 // Where an answer goes: which of the sockets (one for each address), and whom.
 struct work_return {
     unsigned socket;
@@ -17,9 +19,10 @@ struct work_return {
 };
 
 enum work_kind {
-    WORK_MESSAGE, // Hello, Batch or Goodbye
-    WORK_CLEAR,   // an administrator's query
-    WORK_STOP,    // nothing will follow
+    WORK_MESSAGE,  // Hello, Batch or Goodbye
+    WORK_CLEAR,    // an administrator's query
+    WORK_BASELINE, // another: a baseline to keep or to forget
+    WORK_STOP,     // nothing will follow
 };
 
 // For the writer.
@@ -33,10 +36,17 @@ struct work {
     struct share_peer *peer; // whose share it takes, with so many records; or NULL
     uint32_t records;
     struct query_filter filter; // WORK_CLEAR
-    uint64_t query_id;          // WORK_CLEAR
+    uint64_t query_id;          // WORK_CLEAR, WORK_BASELINE
+    struct query *query;        // WORK_BASELINE; owned
+    struct baseline *baseline;  // WORK_BASELINE: to keep; owned; NULL: one is to be forgotten
 };
 
 void work_free(void *work); // NULL is fine
+
+// Work for a query that changes baselines; takes `baseline` (may be NULL) over in any
+// case.  NULL when out of memory.
+struct work *work_of_baseline(const struct work_return *from, const struct message_query *asked,
+                              struct baseline *baseline);
 
 // An encoded answer, for the thread that has the socket.
 struct answer {

@@ -14,8 +14,10 @@
 #include "common/sys/clock.h"
 #include "common/sys/log.h"
 #include "server/collector/retention.h"
+#include "server/collector/rollups.h"
 #include "server/collector/service.h"
 #include "server/collector/work.h"
+#include "server/collector/writer_baseline.h"
 #include "server/collector/writer_batch.h"
 #include "server/collector/writer_insert.h"
 #include "server/collector/writer_refusals.h"
@@ -44,6 +46,7 @@ struct writer {
     struct runs *runs;
     struct inserter *inserter;
     struct batches *batches;
+    struct rollups *rollups; // NULL: none are made
     unsigned char store[16];
     uint64_t ticked_at_ns;
     uint64_t counted_at_ns;  // when refusals were saved last
@@ -88,6 +91,16 @@ static void mark_as_open(struct writer *writer)
         log_write(LOG_LEVEL_WARNING, "%s", err.text);
 }
 
+static enum status open_rollups(struct writer *writer, struct error *err)
+{
+    if (writer->config.no_rollups)
+        return STATUS_OK;
+    enum status status = rollups_new(&writer->rollups, writer->db, err);
+    if (status == STATUS_OK)
+        inserter_tell(writer->inserter, writer->rollups);
+    return status;
+}
+
 static enum status open_store(struct writer *writer, struct error *err)
 {
     enum status status = database_open_writer(&writer->db, writer->config.path, err);
@@ -97,6 +110,8 @@ static enum status open_store(struct writer *writer, struct error *err)
         status = read_identity(writer, err);
     if (status == STATUS_OK)
         status = inserter_new(&writer->inserter, writer->db, err);
+    if (status == STATUS_OK)
+        status = open_rollups(writer, err);
     if (status == STATUS_OK)
         status = runs_new(&writer->runs, writer->db, err);
     if (status == STATUS_OK)
@@ -110,8 +125,8 @@ static enum status open_store(struct writer *writer, struct error *err)
                                                .limits = writer->config.limits,
                                            });
     if (status == STATUS_OK)
-        status =
-            retention_new(&writer->retention, writer->db, &writer->config.retention, false, err);
+        status = retention_new(&writer->retention, writer->db, &writer->config.retention,
+                               writer->rollups != NULL, err);
     if (status == STATUS_OK)
         status = runs_load_open(writer->runs, clock_monotonic_ns(), err);
     checkpoint_init(&writer->checkpoint, clock_monotonic_ns());
@@ -126,6 +141,7 @@ static void close_store(struct writer *writer)
     batches_free(writer->batches);
     runs_free(writer->runs);
     inserter_free(writer->inserter);
+    rollups_free(writer->rollups);
     retention_free(writer->retention);
     database_close(writer->db);
     writer->db = NULL;
@@ -150,6 +166,8 @@ static void fail_group(struct writer *writer, enum status status, const struct e
     writer->starved = status == STATUS_NOMEM;
     database_rollback(writer->db);
     batches_drop_acks(writer->batches);
+    if (writer->rollups)
+        rollups_forget(writer->rollups);
     if (!writer->failing)
         log_write(LOG_LEVEL_ERROR, "%s (nothing is acknowledged until the store can be written)",
                   err->text);
@@ -171,10 +189,18 @@ static void load_again(struct writer *writer, uint64_t now_ns)
         writer->unloaded = runs_load_open(writer->runs, now_ns, &err) != STATUS_OK;
 }
 
+static bool rollups_want(const struct writer *writer)
+{
+    return writer->rollups && rollups_are_due(writer->rollups, clock_monotonic_ns());
+}
+
 // Writes what the group changed beside its records, and commits.
 static enum status commit_group(struct writer *writer, struct error *err)
 {
+    bool left = false;
     enum status status = runs_flush(writer->runs, err);
+    if (status == STATUS_OK && rollups_want(writer))
+        status = rollups_flush(writer->rollups, ROLLUPS_DUE, clock_monotonic_ns(), &left, err);
     if (status == STATUS_OK)
         status = writer_save_refusals(writer->config.refusals, writer->db, clock_wall_ns(), err);
     if (status == STATUS_OK)
@@ -321,6 +347,7 @@ static enum status take(struct writer *writer, const struct work *work, struct e
         writer->stop = true;
         return STATUS_OK;
     case WORK_CLEAR:
+    case WORK_BASELINE:
         break; // not inside of a group
     }
     return STATUS_OK;
@@ -338,12 +365,30 @@ static struct work *next_work(struct writer *writer, uint64_t began_ns)
     return queue_pop(writer->config.inbox);
 }
 
+// Whether the work has transactions of its own.
+static bool is_apart(const struct work *work)
+{
+    return work->kind == WORK_CLEAR || work->kind == WORK_BASELINE;
+}
+
+// Takes over such work.
+static void take_apart(struct writer *writer, struct work *work)
+{
+    if (work->kind == WORK_CLEAR) {
+        begin_clearing(writer, work);
+        return;
+    }
+    writer_baseline(writer->db, work, writer->config.replies);
+    checkpoint_note(&writer->checkpoint, true, clock_monotonic_ns());
+    work_free(work);
+}
+
 static void run_group(struct writer *writer)
 {
     struct error err = {.text = "writer: failed"};
     enum status status = STATUS_OK;
     const uint64_t began_ns = clock_monotonic_ns();
-    struct work *clearing = NULL;
+    struct work *apart = NULL;
     batches_begin(writer->batches);
     writer->drained = false;
     while (status == STATUS_OK && !writer->stop) {
@@ -351,8 +396,8 @@ static void run_group(struct writer *writer)
         writer->drained = !work;
         if (!work)
             break;
-        if (work->kind == WORK_CLEAR) {
-            clearing = work;
+        if (is_apart(work)) {
+            apart = work;
             break;
         }
         status = take(writer, work, &err);
@@ -362,8 +407,8 @@ static void run_group(struct writer *writer)
             break;
     }
     end_group(writer, status, &err);
-    if (clearing)
-        begin_clearing(writer, clearing);
+    if (apart)
+        take_apart(writer, apart);
 }
 
 // ---- Silence ---------------------------------------------------------------------------
@@ -418,10 +463,11 @@ static void tick(struct writer *writer)
     runs_each(writer->runs, look_at_run, &look);
     const bool count =
         now_ns - writer->counted_at_ns >= COUNT_NS && refusals_are_waiting(writer->config.refusals);
-    if (runs_are_dirty(writer->runs) || count) {
+    const bool fold = rollups_want(writer) && !writer->failing;
+    if (runs_are_dirty(writer->runs) || count || fold) {
         struct error err = {.text = "writer: failed"};
         batches_begin(writer->batches);
-        end_group(writer, count ? begin(writer, &err) : STATUS_OK, &err);
+        end_group(writer, count || fold ? begin(writer, &err) : STATUS_OK, &err);
         writer->counted_at_ns = now_ns;
     }
     if (!writer->failing && now_ns > (uint64_t)EVICT_SECONDS * SECOND_NS)
@@ -446,13 +492,42 @@ static void retain(struct writer *writer)
     retention_took(writer->retention, began_ns, ended_ns, !writer->drained);
     if (changed)
         checkpoint_note(&writer->checkpoint, true, ended_ns);
+    if (changed && writer->rollups)
+        rollups_gaps_changed(writer->rollups);
+}
+
+// Reads records that the rollups do not have yet, between two groups.
+static void catch_up(struct writer *writer)
+{
+    if (writer->rollups && !writer->failing)
+        rollups_catch_up(writer->rollups, clock_monotonic_ns());
+}
+
+// At the end of a life: what is in memory need not be read again in the next.
+static void fold_all(struct writer *writer)
+{
+    struct error err = {.text = "writer: failed"};
+    bool left = writer->rollups != NULL && !writer->failing;
+    while (left) {
+        enum status status = begin(writer, &err);
+        if (status == STATUS_OK)
+            status = rollups_flush(writer->rollups, ROLLUPS_ALL, clock_monotonic_ns(), &left, &err);
+        if (status == STATUS_OK)
+            status = database_exec(writer->db, "COMMIT", &err);
+        if (status == STATUS_OK)
+            continue;
+        log_write(LOG_LEVEL_WARNING, "%s (rollups are made by the next collector)", err.text);
+        database_rollback(writer->db);
+        return;
+    }
 }
 
 // How long to wait for messages: until the next tick, or something else is to be done.
 static int64_t patience_ns(const struct writer *writer)
 {
     const uint64_t now_ns = clock_monotonic_ns(), due_ns = retention_due_ns(writer->retention);
-    if (writer->clear_work || due_ns <= now_ns)
+    if (writer->clear_work || due_ns <= now_ns ||
+        (writer->rollups && rollups_are_behind(writer->rollups, now_ns)))
         return 0;
     return due_ns - now_ns < TICK_NS ? (int64_t)(due_ns - now_ns) : TICK_NS;
 }
@@ -476,6 +551,8 @@ static void *writer_body(void *context)
             clear_some(writer);
         if (!writer->stop)
             retain(writer);
+        if (!writer->stop)
+            catch_up(writer);
         tick(writer);
     }
     if (writer->clear_work) {
@@ -483,6 +560,8 @@ static void *writer_body(void *context)
             error_set(&err, STATUS_CANCELLED, "the collector ended before all was cleared");
         end_clearing(writer, ended, &err);
     }
+    if (status == STATUS_OK)
+        fold_all(writer);
     close_store(writer);
     return NULL;
 }

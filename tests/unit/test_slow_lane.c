@@ -13,7 +13,7 @@
 #include "tests/support/test.h"
 
 static char folder[FOLDER_PATH_SIZE], path[FOLDER_PATH_SIZE];
-static struct queue *replies;
+static struct queue *inbox, *replies;
 static struct slow_lane *lane;
 
 static int set_up(void **state)
@@ -25,7 +25,8 @@ static int set_up(void **state)
     (void)folder_path(path, folder, "s.db");
     if (database_open_writer(&db, path, &err) != STATUS_OK ||
         queue_new(&replies, 16, 1 << 20, &err) != STATUS_OK ||
-        slow_lane_start(&lane, path, replies, &err) != STATUS_OK)
+        queue_new(&inbox, 16, 1 << 20, &err) != STATUS_OK ||
+        slow_lane_start(&lane, path, inbox, replies, &err) != STATUS_OK)
         fail_msg("%s", err.text);
     database_close(db);
     return 0;
@@ -36,6 +37,7 @@ static int tear_down(void **state)
     (void)state;
     slow_lane_stop(lane);
     queue_free(replies, answer_free);
+    queue_free(inbox, work_free);
     folder_remove(folder);
     return 0;
 }
