@@ -154,6 +154,7 @@ store_answer query_baselines;
 store_answer query_compare;
 store_answer query_slowest;
 store_answer query_stages;
+store_answer query_fleet;
 
 // Appends the two expressions "numerator, denominator" of a derived metric.
 void append_derived(struct sqlite3_str *sql, const struct record_derived *derived);

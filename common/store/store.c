@@ -110,6 +110,7 @@ static store_answer *const answers[QUERY_KIND_COUNT] = {
     [QUERY_AVERAGE] = query_average, [QUERY_OVERVIEW] = query_overview,
     [QUERY_RECORDS] = query_records, [QUERY_AUDIT] = query_audit,
     [QUERY_SLOWEST] = query_slowest, [QUERY_STAGES] = query_stages,
+    [QUERY_FLEET] = query_fleet,
     [QUERY_COPY] = query_copy,       [QUERY_BASELINES] = query_baselines,
     [QUERY_COMPARE] = query_compare,
 };

@@ -4,3 +4,5 @@ inferstat_unit_test(test_store_slowest
   LINK inferstat_store inferstat_test_folder inferstat_test_rows PkgConfig::SQLITE3 m)
 inferstat_unit_test(test_store_stages
   LINK inferstat_store inferstat_test_folder inferstat_test_rows PkgConfig::SQLITE3 m)
+inferstat_unit_test(test_store_fleet
+  LINK inferstat_store inferstat_test_folder inferstat_test_rows PkgConfig::SQLITE3 m)
