@@ -45,6 +45,8 @@ struct feed {
     unsigned stale; // asks to be made
     bool urgent;    // at once
     bool clear;     // clear before
+    bool refilter;  // take the filter below before that
+    struct query_filter next_filter;
     bool paused;
     uint64_t interval_ns;
     uint64_t round_ns;    // when the next round is due by the interval
@@ -224,6 +226,11 @@ static void *ask_on(void *argument)
         unsigned stale = feed->paused && !feed->urgent ? 0 : feed->stale;
         feed->clear = feed->urgent = false;
         feed->stale &= ~stale;
+        if (feed->refilter) {
+            feed->filter = feed->next_filter;
+            feed->filtered = true;
+            feed->refilter = false;
+        }
         (void)pthread_mutex_unlock(&feed->lock);
         if (clear)
             make_clear(feed);
@@ -390,6 +397,14 @@ void feed_pace(struct feed *feed, double interval_seconds, bool paused)
     if (feed->round_ns > next_ns)
         feed->round_ns = next_ns;
     (void)pthread_cond_signal(&feed->wake);
+    (void)pthread_mutex_unlock(&feed->lock);
+}
+
+void feed_filter(struct feed *feed, const struct query_filter *filter)
+{
+    (void)pthread_mutex_lock(&feed->lock);
+    feed->next_filter = *filter;
+    feed->refilter = true;
     (void)pthread_mutex_unlock(&feed->lock);
 }
 

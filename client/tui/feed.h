@@ -40,6 +40,9 @@ void feed_ask(struct feed *feed);
 // Sets the time between two rounds of asks, and whether to ask at all.
 void feed_pace(struct feed *feed, double interval_seconds, bool paused);
 
+// Asks for what this filter covers (copied) from the next round on, and clears that.
+void feed_filter(struct feed *feed, const struct query_filter *filter);
+
 // Clears what the filter covers, as soon as the round under way has ended.
 void feed_clear(struct feed *feed);
 

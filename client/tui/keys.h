@@ -15,13 +15,20 @@ enum {
     KEY_CODE_HOME,
     KEY_CODE_END,
     KEY_CODE_BACK_TAB,
+    KEY_CODE_LEFT,
+    KEY_CODE_RIGHT,
+    KEY_CODE_DELETE,
     KEY_CODE_F1,
+    KEY_CODE_F4,
     KEY_CODE_F6,
     KEY_CODE_F10,
     KEY_CODE_TAB = '\t',
     KEY_CODE_ENTER = '\r',
     KEY_CODE_ESCAPE = 0x1B,
     KEY_CODE_CTRL_L = 0x0C,
+    KEY_CODE_CTRL_U = 0x15,
+    KEY_CODE_CTRL_H = 0x08,
+    KEY_CODE_BACKSPACE = 0x7F,
 };
 
 enum action {
@@ -49,13 +56,22 @@ enum action {
     ACTION_REDRAW,
     ACTION_YES,
     ACTION_NO,
+    ACTION_FILTER,
+    ACTION_APPLY,
+    ACTION_UNFILTER,
+    ACTION_LEFT,
+    ACTION_RIGHT,
+    ACTION_ERASE_BEFORE,
+    ACTION_ERASE_BEHIND,
+    ACTION_EMPTY,
 };
 
 // Where a key means something.
 enum key_context {
-    KEYS_VIEW = 1 << 0,  // a view has the keys
-    KEYS_HELP = 1 << 1,  // the help screen
-    KEYS_ASKED = 1 << 2, // a question is open
+    KEYS_VIEW = 1 << 0,   // a view has the keys
+    KEYS_HELP = 1 << 1,   // the help screen
+    KEYS_ASKED = 1 << 2,  // a question is open
+    KEYS_PROMPT = 1 << 3, // a line is being written; characters without a meaning go there
 };
 
 enum { KEYS_CODES_MAX = 4 };

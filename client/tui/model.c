@@ -21,6 +21,22 @@ void model_deinit(struct model *model)
     *model = (struct model){0};
 }
 
+static bool narrows(const struct query_filter *filter)
+{
+    for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++)
+        if (filter->by[i][0])
+            return true;
+    return filter->since_ns != 0 || filter->until_ns != 0;
+}
+
+void model_filter(struct model *model, const struct query_filter *filter, const char *text)
+{
+    model->filter = *filter;
+    model->filtered = narrows(filter);
+    (void)snprintf(model->filter_text, sizeof model->filter_text, "%s",
+                   model->filtered ? text : "");
+}
+
 const struct result *model_answer(const struct model *model, enum ask ask)
 {
     return model->answers[ask].result;
@@ -34,7 +50,8 @@ double model_figure(const struct model *model, const char *key, double absent)
 
 bool model_store_is_empty(const struct model *model)
 {
-    return model_answer(model, ASK_SUMMARY) && model_figure(model, "runs", 0) <= 0;
+    return !model->filtered && model_answer(model, ASK_SUMMARY) &&
+           model_figure(model, "runs", 0) <= 0;
 }
 
 int64_t model_lost(const struct model *model)

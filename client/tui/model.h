@@ -8,7 +8,9 @@
 
 #include "client/tui/asks.h"
 #include "client/tui/grid.h"
+#include "client/tui/prompt.h"
 #include "common/core/error.h"
+#include "common/core/query.h"
 #include "common/core/result.h"
 
 enum { MODEL_NAME_SIZE = 512, MODEL_NOTICE_SIZE = 256, MODEL_VIEWS_MAX = 9, MODEL_PANELS_MAX = 8 };
@@ -22,7 +24,7 @@ enum contact {
 };
 
 // What lies over the view.
-enum overlay { OVERLAY_NONE, OVERLAY_HELP, OVERLAY_CLEAR };
+enum overlay { OVERLAY_NONE, OVERLAY_HELP, OVERLAY_CLEAR, OVERLAY_FILTER };
 
 // The last answer to an ask.
 struct model_answer {
@@ -42,7 +44,7 @@ struct model {
     char name[MODEL_NAME_SIZE]; // who answers: an address or a file; escaped
     bool is_file;
     bool readonly;
-    bool filtered; // only a part of the records is shown
+    struct query_filter given; // what the command line asked for
 
     int width, height; // of the screen
 
@@ -50,6 +52,11 @@ struct model {
     struct view_state views[MODEL_VIEWS_MAX];
     enum overlay overlay;
     size_t help_top; // first row of help shown
+
+    struct query_filter filter;    // what is shown
+    bool filtered;                 // that is a part of the records only
+    char filter_text[PROMPT_SIZE]; // the same in words; "": everything
+    struct prompt prompt;          // while OVERLAY_FILTER is open
 
     struct model_answer answers[ASK_COUNT];
     uint64_t answered_ns;   // when the last answer came; 0: never
@@ -70,13 +77,16 @@ struct model {
 void model_init(struct model *model, const char *name, double interval_seconds);
 void model_deinit(struct model *model);
 
+// Shows what the filter covers, from now on or as the command line asked for.
+void model_filter(struct model *model, const struct query_filter *filter, const char *text);
+
 // The last answer to an ask, NULL when there is none.
 const struct result *model_answer(const struct model *model, enum ask ask);
 
 // A figure of the summary, `absent` where there is none.
 double model_figure(const struct model *model, const char *key, double absent);
 
-// Whether the store is known to hold no run.
+// Whether the store is known to hold no run: not where a filter may be why.
 bool model_store_is_empty(const struct model *model);
 
 // Records known to be lost.

@@ -2,6 +2,7 @@
 
 #include "client/tui/canvas.h"
 #include "client/tui/feed.h"
+#include "client/tui/filter.h"
 #include "client/tui/model.h"
 #include "client/tui/screen.h"
 #include "client/tui/update.h"
@@ -34,6 +35,8 @@ static void happen(struct tui *tui, struct event *event)
         screen_repaint(tui->screen);
     if (effects & EFFECT_PACE)
         feed_pace(tui->feed, tui->model.interval_seconds, tui->model.paused);
+    if (effects & EFFECT_FILTER)
+        feed_filter(tui->feed, &tui->model.filter);
     if (effects & EFFECT_CLEAR)
         feed_clear(tui->feed);
     if (effects & EFFECT_ASK)
@@ -120,14 +123,6 @@ static enum status run(struct tui *tui, struct error *err)
     return status;
 }
 
-static bool narrows(const struct query_filter *filter)
-{
-    for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++)
-        if (filter->by[i][0])
-            return true;
-    return filter->since_ns != 0 || filter->until_ns != 0;
-}
-
 // Draws the first screen before anybody has answered.
 static enum status start(struct tui *tui, const struct tui_options *options, struct error *err)
 {
@@ -142,7 +137,7 @@ static enum status start(struct tui *tui, const struct tui_options *options, str
     model_init(&tui->model, feed_name(tui->feed), interval);
     tui->model.is_file = feed_is_file(tui->feed);
     tui->model.readonly = options->readonly;
-    tui->model.filtered = options->filter && narrows(options->filter);
+    filter_give(&tui->model, options->filter);
 
     const struct screen_options looks = {.no_mouse = options->no_mouse,
                                          .no_color = options->no_color};

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "client/tui/filter.h"
 #include "client/tui/keys.h"
 #include "client/tui/view.h"
 #include "common/core/text.h"
@@ -213,6 +214,17 @@ static unsigned act(struct model *model, enum action action)
         return EFFECT_PACE;
     case ACTION_REDRAW:
         return EFFECT_REPAINT;
+    case ACTION_FILTER:
+        filter_open(model);
+        break;
+    case ACTION_APPLY:
+    case ACTION_UNFILTER:
+    case ACTION_LEFT:
+    case ACTION_RIGHT:
+    case ACTION_ERASE_BEFORE:
+    case ACTION_ERASE_BEHIND:
+    case ACTION_EMPTY:
+        break; // of the prompt
     }
     return 0;
 }
@@ -224,10 +236,20 @@ static enum key_context context(const struct model *model)
         return KEYS_HELP;
     case OVERLAY_CLEAR:
         return KEYS_ASKED;
+    case OVERLAY_FILTER:
+        return KEYS_PROMPT;
     case OVERLAY_NONE:
         break;
     }
     return KEYS_VIEW;
+}
+
+static unsigned take_key(struct model *model, uint32_t code)
+{
+    const enum action action = keys_find(context(model), code);
+    const bool everywhere = action == ACTION_QUIT || action == ACTION_REDRAW;
+    return model->overlay == OVERLAY_FILTER && !everywhere ? filter_act(model, action, code)
+                                                           : act(model, action);
 }
 
 // ---- Mouse -------------------------------------------------------------------
@@ -339,7 +361,7 @@ unsigned model_update(struct model *model, const struct event *event)
 
     switch (event->kind) {
     case EVENT_KEY:
-        return act(model, keys_find(context(model), event->code));
+        return take_key(model, event->code);
     case EVENT_PRESS:
         press(model, event->x, event->y);
         break;

@@ -38,6 +38,7 @@ enum effect {
     EFFECT_CLEAR = 1 << 2,   // clear the store
     EFFECT_PACE = 1 << 3,    // the interval or the pause has changed
     EFFECT_REPAINT = 1 << 4, // the terminal's content is not to be trusted
+    EFFECT_FILTER = 1 << 5,  // model->filter has changed
 };
 
 unsigned model_update(struct model *model, const struct event *event);

@@ -130,6 +130,24 @@ void view_draw_lines(struct canvas *canvas, struct rect area, const struct view_
         canvas_fit(canvas, block, 0, i, block.width, ALIGN_LEFT, lines[i].style, lines[i].text);
 }
 
+void view_draw_box(struct canvas *canvas, struct rect box, enum style style, const char *title)
+{
+    enum { ACROSS = 0x2500, DOWN = 0x2502 };
+    int right = box.width - 1, bottom = box.height - 1;
+    canvas_blank(canvas, box);
+    canvas_line(canvas, box, 0, 0, box.width, style, ACROSS);
+    canvas_line(canvas, box, 0, bottom, box.width, style, ACROSS);
+    for (int y = 1; y < bottom; y++) {
+        (void)canvas_put_code(canvas, box, 0, y, style, DOWN);
+        (void)canvas_put_code(canvas, box, right, y, style, DOWN);
+    }
+    (void)canvas_put(canvas, box, 0, 0, style, "┌");
+    (void)canvas_put(canvas, box, right, 0, style, "┐");
+    (void)canvas_put(canvas, box, 0, bottom, style, "└");
+    (void)canvas_put(canvas, box, right, bottom, style, "┘");
+    (void)canvas_put(canvas, box, 2, 0, style, title);
+}
+
 static void draw_waiting(const struct model *model, struct canvas *canvas, struct rect area)
 {
     char first[MODEL_NAME_SIZE + 32], start[MODEL_NAME_SIZE + 32];
@@ -195,4 +213,6 @@ void view_draw(const struct model *model, struct canvas *canvas)
     draw_body(model, canvas, frame.body);
     if (model->overlay == OVERLAY_CLEAR)
         view_confirm_draw(model, canvas, frame.body);
+    if (model->overlay == OVERLAY_FILTER)
+        view_prompt_draw(model, canvas, frame.body);
 }

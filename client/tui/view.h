@@ -68,6 +68,7 @@ bool view_frame_has_banner(const struct model *model);
 size_t view_help_rows(struct rect area);
 void view_help_draw(const struct model *model, struct canvas *canvas, struct rect area);
 void view_confirm_draw(const struct model *model, struct canvas *canvas, struct rect area);
+void view_prompt_draw(const struct model *model, struct canvas *canvas, struct rect area);
 void view_small_draw(struct canvas *canvas);
 
 // ---- For views -----------------------------------------------------------------
@@ -80,5 +81,8 @@ struct view_line {
 // Draws lines as a block in the middle of the area.
 void view_draw_lines(struct canvas *canvas, struct rect area, const struct view_line *lines,
                      int count);
+
+// Draws a frame with a title around an area made blank.
+void view_draw_box(struct canvas *canvas, struct rect box, enum style style, const char *title);
 
 #endif

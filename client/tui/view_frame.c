@@ -36,9 +36,32 @@ static const char *clock_text(char *text, int64_t time_ns)
     return space ? space + 1 : text;
 }
 
+// Who answers, and what of it is shown: the second where there is room for one only.
+static void draw_source(const struct model *model, struct canvas *canvas, struct rect area, int x,
+                        int room)
+{
+    enum { NAME_MIN = 12, GAP = 2 };
+    const int wanted = canvas_text_width(model->filter_text);
+    int name = canvas_text_width(model->name);
+    if (room < NAME_MIN)
+        return;
+    if (!model->filtered) {
+        canvas_fit(canvas, area, x, 0, room, ALIGN_LEFT, STYLE_DIM, model->name);
+        return;
+    }
+    if (name + GAP + wanted > room)
+        name = room - GAP - wanted;
+    if (name >= NAME_MIN) {
+        canvas_fit(canvas, area, x, 0, name, ALIGN_LEFT, STYLE_DIM, model->name);
+        x += name + GAP;
+        room -= name + GAP;
+    }
+    canvas_fit(canvas, area, x, 0, room, ALIGN_LEFT, STYLE_WARNING, model->filter_text);
+}
+
 static void draw_title(const struct model *model, struct canvas *canvas, struct rect area)
 {
-    enum { MARGIN = 1, NAME_MIN = 12 };
+    enum { MARGIN = 1 };
     char age[UNIT_TEXT_SIZE], clock[UNIT_TEXT_SIZE];
     struct segments right = {.separator = "  "};
     if (model->paused)
@@ -64,9 +87,7 @@ static void draw_title(const struct model *model, struct canvas *canvas, struct 
             (void)snprintf(name, sizeof name, "%s", all[i]->name);
         x += canvas_put(canvas, area, x, 0, i == model->view ? STYLE_FOCUS : STYLE_DIM, name) + 2;
     }
-    int room = end - 2 - x;
-    if (room >= NAME_MIN)
-        canvas_fit(canvas, area, x, 0, room, ALIGN_LEFT, STYLE_DIM, model->name);
+    draw_source(model, canvas, area, x, end - 2 - x);
 }
 
 // "1 host", "2 hosts".
@@ -155,9 +176,11 @@ static void draw_footer(const struct model *model, struct canvas *canvas, struct
         return;
     }
     struct segments left = {.separator = "  "};
-    unsigned where = model->overlay == OVERLAY_HELP    ? KEYS_HELP
-                     : model->overlay == OVERLAY_CLEAR ? KEYS_ASKED
-                                                       : KEYS_VIEW;
+    static const unsigned contexts[] = {[OVERLAY_NONE] = KEYS_VIEW,
+                                        [OVERLAY_HELP] = KEYS_HELP,
+                                        [OVERLAY_CLEAR] = KEYS_ASKED,
+                                        [OVERLAY_FILTER] = KEYS_PROMPT};
+    const unsigned where = contexts[model->overlay];
     unsigned count;
     const struct key_binding *bindings = keys_bindings(&count);
     for (unsigned i = 0; i < count; i++)

@@ -70,19 +70,6 @@ static bool take_hex(struct reading *reading, unsigned most, uint32_t *out)
     return digits > 0;
 }
 
-// UTF-8 of a code; 0 for what is none.
-static size_t encode(char out[4], uint32_t code)
-{
-    if (code == 0 || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff))
-        return 0;
-    const size_t size = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
-    static const unsigned char leads[] = {0, 0x00, 0xc0, 0xe0, 0xf0};
-    for (size_t i = size; i-- > 1; code >>= 6)
-        out[i] = (char)(0x80 | (code & 0x3f));
-    out[0] = (char)(leads[size] | code);
-    return size;
-}
-
 // What stands behind a backslash in quotes.
 static enum status take_escape(struct reading *reading)
 {
@@ -107,7 +94,7 @@ static enum status take_escape(struct reading *reading)
         size = 0;
         if (reading->line[reading->at] == '{') {
             reading->at++;
-            size = take_hex(reading, 6, &code) ? encode(bytes, code) : 0;
+            size = take_hex(reading, 6, &code) ? text_encode(bytes, code) : 0;
         }
         if (size == 0 || reading->line[reading->at] != '}')
             return refuse(reading, from, reading->at - from, "\\u is to be \\u{1} to \\u{10FFFF}");

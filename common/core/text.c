@@ -46,6 +46,18 @@ size_t text_character(const char *text, size_t size, uint32_t *out)
     return length;
 }
 
+size_t text_encode(char out[4], uint32_t code)
+{
+    if (code == 0 || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff))
+        return 0;
+    const size_t size = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
+    static const unsigned char leads[] = {0, 0x00, 0xc0, 0xe0, 0xf0};
+    for (size_t i = size; i-- > 1; code >>= 6)
+        out[i] = (char)(0x80 | (code & 0x3f));
+    out[0] = (char)(leads[size] | code);
+    return size;
+}
+
 bool text_is_utf8(const char *text, size_t size)
 {
     size_t at = 0;

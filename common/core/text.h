@@ -10,6 +10,10 @@
 // code in `*out` (may be NULL); 0, `*out` left alone, where they begin with none.
 size_t text_character(const char *text, size_t size, uint32_t *out);
 
+// UTF-8 of a character: writes its bytes and returns how many; 0 for a code that no
+// character has (0, surrogates, above U+10FFFF).
+size_t text_encode(char out[4], uint32_t code);
+
 // Whether `size` bytes are well-formed UTF-8 (no surrogates, no overlong forms,
 // nothing above U+10FFFF, no NUL).
 bool text_is_utf8(const char *text, size_t size);

@@ -36,6 +36,25 @@ static void test_utf8(void **state)
         assert_int_equal(text_is_utf8(cases[i].text, cases[i].size), cases[i].good);
 }
 
+// Every character there is, and no other.
+static void test_encode(void **state)
+{
+    (void)state;
+    for (uint32_t code = 0; code <= 0x110001; code++) {
+        char bytes[4];
+        uint32_t back = 0;
+        const size_t size = text_encode(bytes, code);
+        const bool none = code == 0 || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff);
+        assert_int_equal(size == 0, none);
+        if (size > 0) {
+            assert_int_equal(text_character(bytes, size, &back), size);
+            assert_int_equal(back, code);
+        }
+    }
+    char bytes[4];
+    assert_int_equal(text_encode(bytes, UINT32_MAX), 0);
+}
+
 static void test_cut(void **state)
 {
     (void)state;
@@ -145,9 +164,9 @@ static void test_uuid(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_utf8),      cmocka_unit_test(test_cut),
-        cmocka_unit_test(test_character), cmocka_unit_test(test_escape),
-        cmocka_unit_test(test_uuid),
+        cmocka_unit_test(test_utf8),   cmocka_unit_test(test_encode),
+        cmocka_unit_test(test_cut),    cmocka_unit_test(test_character),
+        cmocka_unit_test(test_escape), cmocka_unit_test(test_uuid),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

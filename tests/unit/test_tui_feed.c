@@ -234,6 +234,32 @@ static void asks_again_when_told(void **state)
     feed_close(feed);
 }
 
+// From the round after it on, and what a clear covers too.
+static void asks_under_a_new_filter(void **state)
+{
+    (void)state;
+    reset_world();
+    struct seen seen = {0};
+    struct query_filter filter = {0};
+    struct feed *feed = open_feed(NULL, 3600);
+    take_rounds(feed, &seen, 1);
+    assert_string_equal(world.filter, "");
+    strcpy(filter.by[QUERY_BY_HOST], "gpu-18");
+    feed_filter(feed, &filter);
+    feed_ask(feed);
+    take_rounds(feed, &seen, 2);
+    assert_int_equal(seen.answers[ASK_RUNS], 2);
+    (void)pthread_mutex_lock(&world.lock);
+    assert_string_equal(world.filter, "gpu-18");
+    world.filter[0] = '\0';
+    (void)pthread_mutex_unlock(&world.lock);
+    feed_clear(feed);
+    while (seen.clears == 0)
+        take(feed, &seen);
+    feed_close(feed);
+    assert_string_equal(world.filter, "gpu-18");
+}
+
 static void asks_again_with_the_interval(void **state)
 {
     (void)state;
@@ -414,6 +440,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(asks_everything_at_first),
         cmocka_unit_test(asks_again_when_told),
+        cmocka_unit_test(asks_under_a_new_filter),
         cmocka_unit_test(asks_again_with_the_interval),
         cmocka_unit_test(live_records_make_it_ask),
         cmocka_unit_test(many_records_make_few_rounds),

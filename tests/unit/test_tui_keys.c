@@ -6,7 +6,7 @@
 
 #include "client/tui/keys.h"
 
-static const enum key_context contexts[] = {KEYS_VIEW, KEYS_HELP, KEYS_ASKED};
+static const enum key_context contexts[] = {KEYS_VIEW, KEYS_HELP, KEYS_ASKED, KEYS_PROMPT};
 
 static void a_key_means_one_thing_at_a_place(void **state)
 {
@@ -61,6 +61,15 @@ static void finds_keys(void **state)
         {KEYS_VIEW, 'y', ACTION_NONE}, // no answer without a question
         {KEYS_VIEW, 0, ACTION_NONE},
         {KEYS_VIEW, 0x5343, ACTION_NONE},
+        {KEYS_VIEW, '\\', ACTION_FILTER},
+        {KEYS_VIEW, KEY_CODE_F4, ACTION_FILTER},
+        {KEYS_HELP, '\\', ACTION_NONE},
+        {KEYS_PROMPT, 'q', ACTION_NONE}, // a letter of what is written
+        {KEYS_PROMPT, 'y', ACTION_NONE},
+        {KEYS_PROMPT, ' ', ACTION_NONE},
+        {KEYS_PROMPT, KEY_CODE_ENTER, ACTION_APPLY},
+        {KEYS_PROMPT, KEY_CODE_ESCAPE, ACTION_UNFILTER},
+        {KEYS_PROMPT, KEY_CODE_F10, ACTION_QUIT},
         {KEYS_HELP, 'q', ACTION_QUIT},
         {KEYS_HELP, 'c', ACTION_NONE}, // nothing is cleared from the help screen
         {KEYS_HELP, KEY_CODE_ESCAPE, ACTION_BACK},

@@ -115,6 +115,53 @@ static void runs_alone(struct model *model)
     fixture_key(model, KEY_CODE_BACK_TAB); // on a small screen it has no room beside others
 }
 
+static void type(struct model *model, const char *text)
+{
+    for (; *text; text++)
+        fixture_key(model, (unsigned char)*text);
+}
+
+static void prompt(struct model *model)
+{
+    fixture_normal(model);
+    fixture_key(model, '\\');
+}
+
+static void prompt_error(struct model *model)
+{
+    prompt(model);
+    type(model, "where modle=x since 1h");
+    fixture_key(model, KEY_CODE_ENTER);
+}
+
+// A text longer than the line, the cursor in the middle of it.
+static void prompt_long(struct model *model)
+{
+    prompt(model);
+    for (int i = 0; i < 12; i++)
+        type(model, "0123456789");
+    fixture_key(model, 0x65E5);
+    fixture_key(model, 0x672C);
+    for (int i = 0; i < 12; i++)
+        type(model, "abcdefghij");
+    for (int i = 0; i < 121; i++)
+        fixture_key(model, KEY_CODE_LEFT);
+}
+
+static void filtered(struct model *model)
+{
+    prompt(model);
+    type(model, "model=synthetic-15m since 1h");
+    fixture_key(model, KEY_CODE_ENTER);
+}
+
+// What matches nothing is no empty store.
+static void filtered_empty(struct model *model)
+{
+    filtered(model);
+    fixture_empty(model);
+}
+
 static const struct {
     const char *name;
     void (*fill)(struct model *model);
@@ -150,6 +197,13 @@ static const struct {
     {"help-120x40", help, 120, 40, false},
     {"question-80x24", question, 80, 24, false},
     {"question-60x16", question, 60, 16, false},
+    {"prompt-80x24", prompt, 80, 24, false},
+    {"prompt-60x16", prompt, 60, 16, false},
+    {"prompt-error-80x24", prompt_error, 80, 24, false},
+    {"prompt-long-ascii-80x24", prompt_long, 80, 24, true},
+    {"filtered-80x24", filtered, 80, 24, false},
+    {"filtered-120x40", filtered, 120, 40, false},
+    {"filtered-empty-80x24", filtered_empty, 80, 24, false},
     {"cleared-80x24", cleared, 80, 24, false},
     {"too-small-40x10", fixture_normal, 40, 10, false},
     {"too-small-10x2", fixture_normal, 10, 2, false},
@@ -217,8 +271,9 @@ static void screens_are_as_they_were(void **state)
 static void every_size_draws(void **state)
 {
     (void)state;
-    void (*const fills[])(struct model *) = {nothing_yet,   nobody, fixture_normal, fixture_empty,
-                                             fixture_names, help,   question};
+    void (*const fills[])(struct model *) = {nothing_yet,   nobody,  fixture_normal, fixture_empty,
+                                             fixture_names, help,    question,       prompt_error,
+                                             prompt_long,   filtered};
     for (size_t fill = 0; fill < COUNT_OF(fills); fill++) {
         struct model model;
         fixture_model(&model, 80, 24);
