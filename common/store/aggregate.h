@@ -59,7 +59,7 @@ double ratio_total(const struct ratio *ratio);
 
 // ---- Groups -------------------------------------------------------------------
 
-enum { GROUP_KEYS_MAX = 6, GROUPS_MAX = 4096 };
+enum { GROUP_KEYS_MAX = 7, GROUPS_MAX = 10000 };
 
 // Key of an absent value.
 #define GROUP_KEY_NONE INT64_MIN

@@ -1,13 +1,12 @@
-// AVERAGE: count, mean, extremes and quantiles of one metric, by group.
+// AVERAGE: count, mean, extremes and quantiles of one metric, by group and step of time.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <sqlite3.h>
 
-#include "common/store/filter.h"
+#include "common/store/gather.h"
 #include "common/store/reader.h"
-#include "common/store/schema.h"
 
 static const struct answer_column figures[] = {
     {"metric", UNIT_NONE},
@@ -23,7 +22,12 @@ static const struct answer_column figures[] = {
     {"p99", UNIT_NONE},
     {"coverage_ratio", UNIT_RATIO},
     {"lost", UNIT_COUNT},
+    {"sketches", UNIT_COUNT},
+    {"rows", UNIT_COUNT},
+    {"note", UNIT_NONE},
 };
+
+enum { FIGURE_COUNT = sizeof figures / sizeof *figures, FIRST_OWN_UNIT = 3, LAST_OWN_UNIT = 10 };
 
 static const struct {
     const char *key;
@@ -33,93 +37,24 @@ static const struct {
 struct average {
     const struct query *query;
     const struct query_metric *metric;
-    struct groups *groups;
+    struct gather gather;
     struct coverage coverage;
-    struct sketch_budget budget;
 };
-
-static void deinit_ratio(void *data)
-{
-    struct ratio *ratio = data;
-    aggregate_deinit(&ratio->values);
-}
-
-static enum status find_group(struct average *average, sqlite3_stmt *row, struct ratio **out,
-                              struct error *err)
-{
-    int64_t keys[GROUP_KEYS_MAX] = {0};
-    for (unsigned i = 0; i < average->query->group_count; i++)
-        keys[i] = sqlite3_column_type(row, (int)i) == SQLITE_NULL
-                      ? GROUP_KEY_NONE
-                      : sqlite3_column_int64(row, (int)i);
-    struct group *group = NULL;
-    enum status status = reader_group(average->groups, keys, &group, err);
-    if (status != STATUS_OK)
-        return status;
-    struct ratio *ratio = group->data;
-    if (!ratio->values.sketch &&
-        aggregate_want_quantiles(&ratio->values, &average->budget) != STATUS_OK)
-        return error_set(err, STATUS_NOMEM, "store: out of memory");
-    *out = ratio;
-    return STATUS_OK;
-}
-
-static enum status take_value(void *context, sqlite3_stmt *row, struct error *err)
-{
-    struct average *average = context;
-    const int place = (int)average->query->group_count;
-    struct ratio *ratio = NULL;
-    enum status status = find_group(average, row, &ratio, err);
-    if (status != STATUS_OK)
-        return status;
-    if (average->metric->derived)
-        ratio_add_columns(ratio, row, place);
-    else if (sqlite3_column_type(row, place) == SQLITE_INTEGER)
-        aggregate_add_int(&ratio->values, sqlite3_column_int64(row, place));
-    else if (sqlite3_column_type(row, place) == SQLITE_FLOAT)
-        aggregate_add_real(&ratio->values, sqlite3_column_double(row, place));
-    return reader_budget(&average->budget, err);
-}
-
-static enum status scan_values(struct store *store, struct average *average, struct error *err)
-{
-    const struct query *query = average->query;
-    const enum record_kind kind = average->metric->kind;
-    sqlite3_str *sql = sqlite3_str_new(store->db);
-    sqlite3_str_appendall(sql, "SELECT ");
-    for (unsigned i = 0; i < query->group_count; i++)
-        sqlite3_str_appendf(sql, "%s, ", schema_dimension(kind, query->group_by[i]));
-    if (average->metric->derived)
-        append_derived(sql, average->metric->derived);
-    else
-        sqlite3_str_appendf(sql, "t.\"%w\"", average->metric->name);
-    sqlite3_str_appendf(sql, " FROM \"%w\" t", record_kind_info(kind)->name);
-    filter_where(sql, kind, &query->filter);
-    return reader_scan(store, sql, &query->filter, take_value, average, err);
-}
-
-static enum status check_dimensions(const struct average *average, struct error *err)
-{
-    for (unsigned i = 0; i < average->query->group_count; i++)
-        if (!schema_dimension(average->metric->kind, average->query->group_by[i]))
-            return error_set(err, STATUS_INVALID, "records of kind %s have no %s to group by",
-                             record_kind_info(average->metric->kind)->name,
-                             query_dimension_name(average->query->group_by[i]));
-    return filter_check(average->metric->kind, &average->query->filter, err);
-}
 
 // ---- The answer ---------------------------------------------------------------------
 
 static enum status new_answer(struct result **out, const struct average *average, struct error *err)
 {
-    struct answer_column columns[QUERY_DIMENSION_COUNT + sizeof figures / sizeof *figures];
+    struct answer_column columns[QUERY_DIMENSION_COUNT + 1 + FIGURE_COUNT];
     unsigned count = 0;
     for (unsigned i = 0; i < average->query->group_count; i++)
         columns[count++] =
             (struct answer_column){query_dimension_name(average->query->group_by[i]), UNIT_NONE};
-    for (unsigned i = 0; i < sizeof figures / sizeof *figures; i++) {
+    if (average->query->step_ns > 0)
+        columns[count++] = (struct answer_column){"started_ns", UNIT_TIME};
+    for (unsigned i = 0; i < FIGURE_COUNT; i++) {
         columns[count] = figures[i];
-        if (i >= 3 && i < 11) // mean to p99 are in the metric's own unit
+        if (i >= FIRST_OWN_UNIT && i <= LAST_OWN_UNIT)
             columns[count].unit = average->metric->unit;
         count++;
     }
@@ -176,36 +111,69 @@ static enum status add_group_row(struct store *store, struct result *answer,
         status = answer_text(answer, "unit", unit_name(average->metric->unit), err);
     if (status != STATUS_OK)
         return status;
-    set_figures(answer, average, group->data);
+    if (average->query->step_ns > 0)
+        answer_int(answer, "started_ns", group->keys[average->query->group_count]);
+    set_figures(answer, average, gather_ratio(group, 0));
     set_coverage(answer, average, group->keys);
-    return STATUS_OK;
+    answer_int(answer, "sketches", average->gather.sketches);
+    answer_int(answer, "rows", average->gather.rows);
+    return average->gather.note[0] ? answer_text(answer, "note", average->gather.note, err)
+                                   : STATUS_OK;
 }
 
-// The largest groups first; among equals the one that came first.
-static int by_count(const void *left, const void *right)
+// The oldest step first, and in it the largest group; among equals the one of the
+// lower names.
+struct place {
+    const struct group *group;
+    unsigned key_count;
+    int64_t step_ns; // start of the group's step
+};
+
+static int by_step_and_count(const void *left, const void *right)
 {
-    const struct group *const *a = left, *const *b = right;
-    const uint64_t count_a = ((const struct ratio *)(*a)->data)->values.count;
-    const uint64_t count_b = ((const struct ratio *)(*b)->data)->values.count;
-    return (count_a < count_b) - (count_a > count_b);
+    const struct place *a = left, *b = right;
+    const uint64_t count_a = gather_ratio(a->group, 0)->values.count;
+    const uint64_t count_b = gather_ratio(b->group, 0)->values.count;
+    if (a->step_ns != b->step_ns)
+        return a->step_ns < b->step_ns ? -1 : 1;
+    if (count_a != count_b)
+        return count_a > count_b ? -1 : 1;
+    for (unsigned i = 0; i < a->key_count; i++)
+        if (a->group->keys[i] != b->group->keys[i])
+            return a->group->keys[i] < b->group->keys[i] ? -1 : 1;
+    return 0;
+}
+
+static struct place *sorted_groups(const struct average *average, size_t *count)
+{
+    const struct groups *groups = average->gather.groups;
+    const unsigned key_count = average->query->group_count;
+    *count = groups_count(groups);
+    struct place *places = calloc(*count ? *count : 1, sizeof *places);
+    for (size_t i = 0; places && i < *count; i++) {
+        const struct group *group = groups_at(groups, i);
+        const int64_t step_ns = average->query->step_ns > 0 ? group->keys[key_count] : 0;
+        places[i] = (struct place){group, key_count, step_ns};
+    }
+    if (places)
+        qsort(places, *count, sizeof *places, by_step_and_count);
+    return places;
 }
 
 static enum status add_rows(struct store *store, struct result *answer,
                             const struct average *average, struct error *err)
 {
-    const uint32_t limit = average->query->limit ? average->query->limit : QUERY_ROWS_MAX;
-    const size_t count = groups_count(average->groups);
-    struct group **list = calloc(count ? count : 1, sizeof *list);
-    if (!list)
+    const uint32_t asked = average->query->limit;
+    const uint32_t limit = asked && asked < QUERY_ROWS_MAX ? asked : QUERY_ROWS_MAX;
+    size_t count = 0;
+    struct place *places = sorted_groups(average, &count);
+    if (!places)
         return error_set(err, STATUS_NOMEM, "store: out of memory");
-    for (size_t i = 0; i < count; i++)
-        list[i] = groups_at(average->groups, i);
-    qsort(list, count, sizeof *list, by_count);
     enum status status = STATUS_OK;
     for (size_t i = 0; i < count && status == STATUS_OK && result_row_count(answer) < limit; i++)
-        if (((const struct ratio *)list[i]->data)->values.count > 0)
-            status = add_group_row(store, answer, average, list[i], err);
-    free(list);
+        if (gather_ratio(places[i].group, 0)->values.count > 0)
+            status = add_group_row(store, answer, average, places[i].group, err);
+    free(places);
     if (status == STATUS_OK && result_row_count(answer) == 0)
         status = error_set(err, STATUS_NO_DATA, "no %s.%s in the store that match",
                            record_kind_info(average->metric->kind)->name, average->metric->name);
@@ -215,16 +183,17 @@ static enum status add_rows(struct store *store, struct result *answer,
 enum status query_average(struct store *store, const struct query *query, struct result **out,
                           struct error *err)
 {
-    struct average average = {.query = query, .budget = {.left = QUANTILE_BYTES_MAX}};
+    struct average average = {.query = query};
     enum status status = query_metric_find(&average.metric, query->metric, err);
-    if (status == STATUS_OK)
-        status = check_dimensions(&average, err);
     if (status != STATUS_OK)
         return status;
-    if (groups_new(&average.groups, query->group_count, sizeof(struct ratio), deinit_ratio) !=
-        STATUS_OK)
-        return error_set(err, STATUS_NOMEM, "store: out of memory");
-    status = scan_values(store, &average, err);
+    average.gather = (struct gather){
+        .query = query,
+        .kind = average.metric->kind,
+        .metrics = {{average.metric, true}},
+        .metric_count = 1,
+    };
+    status = gather_run(&average.gather, store, err);
     if (status == STATUS_OK)
         status = coverage_read(&average.coverage, store, &query->filter, err);
     if (status == STATUS_OK)
@@ -232,6 +201,6 @@ enum status query_average(struct store *store, const struct query *query, struct
     if (status == STATUS_OK)
         status = add_rows(store, *out, &average, err);
     coverage_deinit(&average.coverage);
-    groups_free(average.groups);
+    gather_deinit(&average.gather);
     return status;
 }

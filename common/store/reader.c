@@ -11,13 +11,25 @@
 #include "common/store/database.h"
 #include "common/store/filter.h"
 
-enum status reader_scan(struct store *store, sqlite3_str *sql, const struct query_filter *filter,
-                        row_take *take, void *context, struct error *err)
+static void bind_numbers(sqlite3_stmt *stmt, const int64_t *numbers, unsigned count)
+{
+    static const char *const names[READER_NUMBERS_MAX] = {"$1", "$2", "$3", "$4", "$5", "$6"};
+    assert(count <= READER_NUMBERS_MAX);
+    for (unsigned i = 0; i < count; i++)
+        (void)sqlite3_bind_int64(stmt, sqlite3_bind_parameter_index(stmt, names[i]), numbers[i]);
+}
+
+enum status reader_scan_with(struct store *store, sqlite3_str *sql,
+                             const struct query_filter *filter, const int64_t *numbers,
+                             unsigned count, row_take *take, void *context, struct error *err)
 {
     sqlite3_stmt *stmt = NULL;
-    enum status status = filter_prepare(store->db, &stmt, sql, filter, err);
+    enum status status = statements_take(&store->statements, store->db, sql, &stmt, err);
     if (status != STATUS_OK)
         return status;
+    if (filter)
+        filter_bind(stmt, filter);
+    bind_numbers(stmt, numbers, count);
     int rc = sqlite3_step(stmt);
     while (rc == SQLITE_ROW && status == STATUS_OK) {
         status = take(context, stmt, err);
@@ -26,8 +38,20 @@ enum status reader_scan(struct store *store, sqlite3_str *sql, const struct quer
     }
     if (status == STATUS_OK && rc != SQLITE_DONE)
         status = database_error(store->db, "store", err);
-    (void)sqlite3_finalize(stmt);
+    statements_release(&store->statements, stmt);
     return status;
+}
+
+enum status reader_scan_bound(struct store *store, sqlite3_str *sql, const int64_t *numbers,
+                              unsigned count, row_take *take, void *context, struct error *err)
+{
+    return reader_scan_with(store, sql, NULL, numbers, count, take, context, err);
+}
+
+enum status reader_scan(struct store *store, sqlite3_str *sql, const struct query_filter *filter,
+                        row_take *take, void *context, struct error *err)
+{
+    return reader_scan_with(store, sql, filter, NULL, 0, take, context, err);
 }
 
 // ---- Answers -----------------------------------------------------------------

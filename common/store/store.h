@@ -50,8 +50,12 @@ void store_cancel(struct store *store);
 //   unnumbered, too); duplicates refused expired cleared in_flight coverage_ratio; refused_messages
 //   (messages, connections and names not taken, whatever the filter) refusals (why, as text: "names
 //   10, message_size 3"; null where there are none) store_bytes (the file and its log)
-// AVERAGE, a row per group: the dimensions' names as keys, then metric unit
-//   count mean total_over_total? min max p50 p90 p95 p99 coverage_ratio lost
+// AVERAGE, a row per group, and with step_ns per group and step of time that has
+//   values, oldest first: the dimensions' names as keys, [started_ns: start of the step,
+//   a multiple of step_ns], then metric unit count mean total_over_total? min max p50
+//   p90 p95 p99 coverage_ratio lost, and of the whole answer: sketches (rollups read)
+//   rows (records read) note (what is to be known about it, as text, or null: that
+//   records have expired, and what stands in for them; why so many rollups were read)
 // OVERVIEW, a row per host, device and model: host device model runs_open
 //   inferences prompt_tokens generated_tokens tokens_per_second
 //   mean_tokens_per_second ttft_mean_ns ttft_p95_ns e2e_mean_ns loads

@@ -7,5 +7,7 @@ target_compile_definitions(test_store_schema PRIVATE
 inferstat_unit_test(test_store_lock LINK inferstat_store inferstat_test_folder)
 inferstat_unit_test(test_store_checkpoint LINK inferstat_store inferstat_test_folder)
 inferstat_unit_test(test_store_query LINK inferstat_store inferstat_test_folder)
+inferstat_unit_test(test_store_rollup_query LINK
+  inferstat_store inferstat_test_folder inferstat_test_rollup_builder)
 inferstat_unit_test(test_store_audit LINK inferstat_store inferstat_test_folder)
 inferstat_unit_test(test_store_losses LINK inferstat_store inferstat_test_folder)

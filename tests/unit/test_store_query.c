@@ -684,7 +684,7 @@ static void test_more_runs_than_groups(void **state)
 {
     (void)state;
     add_inferences(1);
-    exec("WITH RECURSIVE n(i) AS (SELECT 3 UNION ALL SELECT i + 1 FROM n WHERE i < 5002)"
+    exec("WITH RECURSIVE n(i) AS (SELECT 3 UNION ALL SELECT i + 1 FROM n WHERE i < 11002)"
          " INSERT INTO run(run, started_ns, received_ns, uuid, host, pid, \"end\","
          " worker_version, protocol, os, kernel, cpu, cpu_count, host_memory_bytes, device_count,"
          " produced, stored, duplicates, heard_ns) SELECT i, 1, 1, printf('%08d-n', i), 1, 1,"
@@ -693,15 +693,15 @@ static void test_more_runs_than_groups(void **state)
          "DELETE FROM inference;"
          "UPDATE one SET model = 5, device = 3;"
          "CREATE TEMP TABLE two AS SELECT i.*, r.run AS r FROM one i, run r WHERE r.run > 2"
-         " AND r.run <= 4902;" // the rest are idle
+         " AND r.run <= 10902;" // the rest are idle
          "UPDATE two SET id = r, run = r; ALTER TABLE two DROP COLUMN r;"
          "INSERT INTO inference SELECT * FROM two;"
-         "UPDATE two SET id = id + 10000; INSERT INTO inference SELECT * FROM two");
+         "UPDATE two SET id = id + 20000; INSERT INTO inference SELECT * FROM two");
     struct query query = {.kind = QUERY_OVERVIEW};
     struct result *result = ask(&query);
     assert_int_equal(result_row_count(result), 3); // alpha's, alpha's idle runs, beta's idle run
-    assert_int_equal(result_integer(result, 0, "inferences", -1), 9800);
-    assert_int_equal(result_integer(result, 0, "runs_open", -1), 490);
+    assert_int_equal(result_integer(result, 0, "inferences", -1), 21800);
+    assert_int_equal(result_integer(result, 0, "runs_open", -1), 1090);
     int64_t idle = 0;
     for (size_t row = 1; row < 3; row++)
         idle += result_integer(result, row, "runs_open", -1);
@@ -710,10 +710,10 @@ static void test_more_runs_than_groups(void **state)
     query = average("e2e_ns");
     query.group_count = 1;
     query.group_by[0] = QUERY_BY_RUN;
-    expect_error(&query, STATUS_FULL, "more than 4096 groups");
+    expect_error(&query, STATUS_FULL, "more than 10000 groups");
     query.group_by[0] = QUERY_BY_MODEL;
     result = ask(&query);
-    assert_int_equal(result_integer(result, 0, "count", -1), 9800);
+    assert_int_equal(result_integer(result, 0, "count", -1), 21800);
     result_free(result);
 }
 

@@ -1,0 +1,340 @@
+#include "common/store/gather.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <sqlite3.h>
+
+#include "common/store/filter.h"
+#include "common/store/gather_parts.h"
+#include "common/store/schema.h"
+
+// What a group has.
+struct cells {
+    unsigned count;
+    struct ratio ratios[];
+};
+
+static void deinit_cells(void *data)
+{
+    struct cells *cells = data;
+    for (unsigned i = 0; i < cells->count; i++)
+        aggregate_deinit(&cells->ratios[i].values);
+}
+
+const struct ratio *gather_ratio(const struct group *group, unsigned metric)
+{
+    const struct cells *cells = group->data;
+    return &cells->ratios[metric];
+}
+
+enum status gathering_find(struct gathering *gathering, const int64_t *keys, int64_t time_ns,
+                           struct ratio **out, struct error *err)
+{
+    struct gather *gather = gathering->of;
+    int64_t all[GROUP_KEYS_MAX] = {0};
+    unsigned count = 0;
+    while (count < gather->query->group_count) {
+        all[count] = keys[count];
+        count++;
+    }
+    if (gather->query->step_ns > 0) {
+        const int64_t first_ns = gather->window.first_ns;
+        all[count] = rollup_step(gather->query->step_ns, time_ns > first_ns ? time_ns : first_ns);
+    }
+    struct group *group = NULL;
+    enum status status = reader_group(gather->groups, all, &group, err);
+    if (status != STATUS_OK)
+        return status;
+    struct cells *cells = group->data;
+    *out = cells->ratios;
+    for (; cells->count < gather->metric_count; cells->count++)
+        if (gather->metrics[cells->count].wants_quantiles &&
+            aggregate_want_quantiles(&cells->ratios[cells->count].values, &gather->budget) !=
+                STATUS_OK)
+            return error_set(err, STATUS_NOMEM, "store: out of memory");
+    return STATUS_OK;
+}
+
+// ---- What there is to go by -------------------------------------------------------------
+
+static enum status take_integer(void *context, sqlite3_stmt *row, struct error *err)
+{
+    (void)err;
+    int64_t *out = context;
+    if (sqlite3_column_type(row, 0) != SQLITE_NULL)
+        *out = sqlite3_column_int64(row, 0);
+    return STATUS_OK;
+}
+
+// The first column of the first row, with $1 bound; `*out` stays where there is none.
+static enum status read_integer(struct gathering *gathering, const char *text, int64_t of,
+                                int64_t *out, struct error *err)
+{
+    sqlite3_str *sql = sqlite3_str_new(gathering->store->db);
+    sqlite3_str_appendall(sql, text);
+    return reader_scan_bound(gathering->store, sql, &of, 1, take_integer, out, err);
+}
+
+// The ids of the filter's names; -1 for a name that the store does not know.
+static enum status read_filter(struct gathering *gathering, struct error *err)
+{
+    enum status status = STATUS_OK;
+    for (unsigned i = 0; i < QUERY_DIMENSION_COUNT && status == STATUS_OK; i++) {
+        gathering->filter_ids[i] = GROUP_KEY_NONE;
+        if (!gathering->of->query->filter.by[i][0] || i == QUERY_BY_RUN)
+            continue;
+        gathering->filter_ids[i] = -1;
+        sqlite3_str *sql = sqlite3_str_new(gathering->store->db);
+        sqlite3_str_appendf(sql, "SELECT id FROM name WHERE text = :%s",
+                            query_dimension_name((enum query_dimension)i));
+        status = reader_scan(gathering->store, sql, &gathering->of->query->filter, take_integer,
+                             &gathering->filter_ids[i], err);
+    }
+    return status;
+}
+
+static enum status read_state(struct gathering *gathering, struct error *err)
+{
+    struct gather *gather = gathering->of;
+    enum status status = read_integer(gathering, "SELECT until_ns FROM expiry WHERE kind = $1",
+                                      gather->kind, &gathering->expired_ns, err);
+    bool can = rollup_grouping_for(&gathering->grouping, gather->query);
+    for (unsigned i = 0; i < gather->metric_count; i++) {
+        gathering->number[i] = rollup_metric_number(gather->metrics[i].metric);
+        can = can && gathering->number[i] >= 0;
+    }
+    for (unsigned i = 0; i < gather->metric_count && can && status == STATUS_OK; i++) {
+        gathering->watermark[i] = 0;
+        status = read_integer(gathering, "SELECT watermark FROM rollup_state WHERE metric = $1",
+                              gathering->number[i], &gathering->watermark[i], err);
+        gathering->has_rollups |= gathering->watermark[i] > 0;
+    }
+    for (unsigned i = 0; i < gather->metric_count && !gathering->has_rollups; i++)
+        gathering->watermark[i] = INT64_MIN;
+    return status;
+}
+
+static enum status take_bounds(void *context, sqlite3_stmt *row, struct error *err)
+{
+    (void)err;
+    struct rollup_span *span = context;
+    if (sqlite3_column_type(row, 0) == SQLITE_NULL)
+        return STATUS_OK;
+    const int64_t first_ns = sqlite3_column_int64(row, 0), last_ns = sqlite3_column_int64(row, 1);
+    span->first_ns = first_ns < span->first_ns ? first_ns : span->first_ns;
+    span->last_ns = last_ns > span->last_ns ? last_ns : span->last_ns;
+    return STATUS_OK;
+}
+
+// Steps are counted where there are records, or rollups of such as have expired.
+static enum status cut_window(struct gathering *gathering, struct error *err)
+{
+    struct gather *gather = gathering->of;
+    struct rollup_span there = {INT64_MAX, INT64_MIN};
+    sqlite3_str *sql = sqlite3_str_new(gathering->store->db);
+    const char *name = record_kind_info(gather->kind)->name;
+    sqlite3_str_appendf(sql,
+                        "SELECT (SELECT min(started_ns) FROM \"%w\"),"
+                        " (SELECT max(started_ns) FROM \"%w\")",
+                        name, name);
+    enum status status = reader_scan(gathering->store, sql, NULL, take_bounds, &there, err);
+    if (status == STATUS_OK && gathering->has_rollups && gathering->expired_ns != INT64_MIN) {
+        struct rollup_span months = {INT64_MAX, INT64_MIN};
+        const int64_t of[] = {gathering->number[0], gathering->grouping, ROLLUP_MONTH};
+        sql = sqlite3_str_new(gathering->store->db);
+        sqlite3_str_appendall(sql, "SELECT min(started_ns), max(started_ns) FROM rollup"
+                                   " WHERE metric = $1 AND grouping = $2 AND level = $3");
+        status = reader_scan_bound(gathering->store, sql, of, 3, take_bounds, &months, err);
+        if (status == STATUS_OK && months.first_ns <= months.last_ns) {
+            const int64_t last_ns = rollup_next(ROLLUP_MONTH, months.last_ns) - 1;
+            there.first_ns = months.first_ns < there.first_ns ? months.first_ns : there.first_ns;
+            there.last_ns = last_ns > there.last_ns ? last_ns : there.last_ns;
+        }
+    }
+    struct rollup_span *window = &gather->window;
+    window->first_ns = there.first_ns > window->first_ns ? there.first_ns : window->first_ns;
+    window->last_ns = there.last_ns < window->last_ns ? there.last_ns : window->last_ns;
+    return status;
+}
+
+static enum status check_steps(const struct gather *gather, struct error *err)
+{
+    const int64_t step_ns = gather->query->step_ns;
+    const struct rollup_span *window = &gather->window;
+    if (window->first_ns > window->last_ns)
+        return STATUS_OK;
+    const int64_t steps = window->last_ns / step_ns - window->first_ns / step_ns;
+    if (steps < QUERY_ROWS_MAX)
+        return STATUS_OK;
+    return error_set(err, STATUS_INVALID,
+                     "query: %lld steps in the window, at most %d"
+                     " (a longer --step, or a later --since)",
+                     (long long)steps + 1, QUERY_ROWS_MAX);
+}
+
+// ---- The plan ---------------------------------------------------------------------------
+
+struct gaps {
+    struct rollup_gap *list;
+    size_t count, room;
+};
+
+static enum status take_gap(void *context, sqlite3_stmt *row, struct error *err)
+{
+    struct gaps *gaps = context;
+    const int64_t level = sqlite3_column_int64(row, 0);
+    if (level < 0 || level >= ROLLUP_LEVEL_COUNT)
+        return error_set(err, STATUS_CORRUPT, "store: a gap of rollups of no level");
+    if (gaps->count == gaps->room) {
+        const size_t room = gaps->room ? 2 * gaps->room : 16;
+        struct rollup_gap *list = realloc(gaps->list, room * sizeof *list);
+        if (!list)
+            return error_set(err, STATUS_NOMEM, "store: out of memory");
+        gaps->list = list;
+        gaps->room = room;
+    }
+    const int64_t until_ns = sqlite3_column_int64(row, 2);
+    gaps->list[gaps->count++] = (struct rollup_gap){
+        {sqlite3_column_int64(row, 1), until_ns == INT64_MAX ? until_ns : until_ns - 1},
+        (enum rollup_level)level};
+    return STATUS_OK;
+}
+
+static enum status make_plan(struct gathering *gathering, struct error *err)
+{
+    struct gather *gather = gathering->of;
+    struct gaps gaps = {0};
+    // What touches a bucket that the window only touches counts, too.
+    const int64_t of[] = {
+        gather->kind, gathering->grouping,
+        rollup_next(ROLLUP_MONTH, rollup_bucket(ROLLUP_MONTH, gather->window.last_ns)),
+        rollup_bucket(ROLLUP_MONTH, gather->window.first_ns)};
+    sqlite3_str *sql = sqlite3_str_new(gathering->store->db);
+    sqlite3_str_appendall(sql, "SELECT level, since_ns, until_ns FROM rollup_gap WHERE kind = $1"
+                               " AND grouping = $2 AND since_ns <= $3 AND until_ns > $4");
+    enum status status = reader_scan_bound(gathering->store, sql, of, 4, take_gap, &gaps, err);
+    const struct rollup_question question = {.window = gather->window,
+                                             .step_ns = gather->query->step_ns,
+                                             .gaps = gaps.list,
+                                             .gap_count = gaps.count,
+                                             .expired_ns = gathering->expired_ns};
+    if (status == STATUS_OK && rollup_plan_make(&gather->plan, &question) != STATUS_OK)
+        status = error_set(err, STATUS_NOMEM, "store: out of memory");
+    free(gaps.list);
+    return status;
+}
+
+// ---- What is to be said -------------------------------------------------------------------
+
+// Cut where there is no more room.
+static void append_note(struct gather *gather, const char *text)
+{
+    size_t used = strlen(gather->note);
+    const char *const parts[] = {used ? "; " : "", text};
+    for (unsigned i = 0; i < sizeof parts / sizeof *parts; i++)
+        for (const char *c = parts[i]; *c && used + 1 < sizeof gather->note; c++)
+            gather->note[used++] = *c;
+    gather->note[used] = '\0';
+}
+
+static void append_expiry(const struct gathering *gathering, const char *what)
+{
+    const time_t seconds = (time_t)(gathering->expired_ns / 1000000000);
+    struct tm parts;
+    char day[64] = "records have expired";
+    if (gmtime_r(&seconds, &parts))
+        (void)strftime(day, sizeof day, "records before %Y-%m-%d %H:%M UTC have expired", &parts);
+    append_note(gathering->of, day);
+    append_note(gathering->of, what);
+}
+
+static void say(const struct gathering *gathering)
+{
+    struct gather *gather = gathering->of;
+    char text[256];
+    if (gather->plan.is_widened) {
+        (void)snprintf(text, sizeof text,
+                       "rollups of a whole %s and finer stand in for them at the window's edges",
+                       rollup_level_name(gather->plan.widened_to));
+        append_expiry(gathering, text);
+    }
+    if (gather->plan.is_lacking ||
+        (!gathering->has_rollups && gather->window.first_ns < gathering->expired_ns))
+        append_expiry(gathering, gathering->has_rollups
+                                     ? "a part of them is in no rollup, and not counted"
+                                     : "they are in no rollup of this question, and not counted");
+    if (gather->sketches > GATHER_SKETCHES_MAX) {
+        (void)snprintf(text, sizeof text,
+                       "%lld rollups were read, more than %d: so many %s and pieces of time",
+                       (long long)gather->sketches, GATHER_SKETCHES_MAX,
+                       gathering->grouping == ROLLUP_MODEL  ? "models"
+                       : gathering->grouping == ROLLUP_HOST ? "hosts"
+                                                            : "series");
+        append_note(gather, text);
+    }
+}
+
+// ---- All together -----------------------------------------------------------------------
+
+static enum status check_dimensions(const struct gather *gather, struct error *err)
+{
+    for (unsigned i = 0; i < gather->query->group_count; i++)
+        if (!schema_dimension(gather->kind, gather->query->group_by[i]))
+            return error_set(err, STATUS_INVALID, "records of kind %s have no %s to group by",
+                             record_kind_info(gather->kind)->name,
+                             query_dimension_name(gather->query->group_by[i]));
+    return filter_check(gather->kind, &gather->query->filter, err);
+}
+
+static enum status gather_window(struct gathering *gathering, struct error *err)
+{
+    struct gather *gather = gathering->of;
+    enum status status = STATUS_OK;
+    if (gather->query->step_ns > 0) {
+        status = cut_window(gathering, err);
+        if (status == STATUS_OK)
+            status = check_steps(gather, err);
+    }
+    if (status != STATUS_OK || gather->window.first_ns > gather->window.last_ns)
+        return status;
+    if (gathering->has_rollups)
+        status = make_plan(gathering, err);
+    for (unsigned i = 0; i < gather->metric_count && status == STATUS_OK; i++)
+        if (gathering->watermark[i] > 0)
+            status = gather_rollups(gathering, i, err);
+    return status == STATUS_OK ? gather_records(gathering, err) : status;
+}
+
+enum status gather_run(struct gather *gather, struct store *store, struct error *err)
+{
+    struct gathering gathering = {.of = gather, .store = store, .expired_ns = INT64_MIN};
+    const struct query_filter *filter = &gather->query->filter;
+    gather->window = (struct rollup_span){filter->since_ns ? filter->since_ns : INT64_MIN,
+                                          filter->until_ns ? filter->until_ns - 1 : INT64_MAX};
+    gather->budget.left = QUANTILE_BYTES_MAX;
+    enum status status = check_dimensions(gather, err);
+    if (status != STATUS_OK)
+        return status;
+    const unsigned keys = gather->query->group_count + (gather->query->step_ns > 0);
+    const size_t size = sizeof(struct cells) + gather->metric_count * sizeof(struct ratio);
+    if (groups_new(&gather->groups, keys, size, deinit_cells) != STATUS_OK)
+        return error_set(err, STATUS_NOMEM, "store: out of memory");
+    status = read_state(&gathering, err);
+    if (status == STATUS_OK && gathering.has_rollups)
+        status = read_filter(&gathering, err);
+    if (status == STATUS_OK)
+        status = gather_window(&gathering, err);
+    if (status == STATUS_OK)
+        say(&gathering);
+    return status;
+}
+
+void gather_deinit(struct gather *gather)
+{
+    groups_free(gather->groups);
+    rollup_plan_deinit(&gather->plan);
+    gather->groups = NULL;
+}

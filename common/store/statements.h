@@ -1,0 +1,40 @@
+// Prepared statements that are kept by their text, so that a question that is asked
+// again costs no parsing.  Of one connection, for its thread.
+#ifndef INFERSTAT_STORE_STATEMENTS_H
+#define INFERSTAT_STORE_STATEMENTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/core/error.h"
+
+struct sqlite3;
+struct sqlite3_stmt;
+struct sqlite3_str;
+
+enum { STATEMENTS_KEPT = 48 };
+
+// Zeroed before its first use.
+struct statements {
+    struct {
+        char *sql;
+        struct sqlite3_stmt *stmt;
+        uint64_t used; // the last time, by `clock`
+        bool is_taken;
+    } kept[STATEMENTS_KEPT];
+    uint64_t clock;
+};
+
+// Before the connection is closed.
+void statements_deinit(struct statements *statements);
+
+// Takes `sql` apart (also when out of memory) and gives its statement, which goes back
+// with statements_release.  The one that was not used longest makes room.
+MUST_CHECK enum status statements_take(struct statements *statements, struct sqlite3 *db,
+                                       struct sqlite3_str *sql, struct sqlite3_stmt **out,
+                                       struct error *err);
+
+// Resets a statement and its parameters, or ends it where it is not kept.  NULL is fine.
+void statements_release(struct statements *statements, struct sqlite3_stmt *stmt);
+
+#endif
