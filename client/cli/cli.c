@@ -17,6 +17,8 @@ int cli_exit_code(enum status status)
         return 3;
     case STATUS_CHECK_FAILED:
         return 1;
+    case STATUS_UNDECIDED:
+        return 5;
     case STATUS_NOMEM:
     case STATUS_IO:
     case STATUS_NOT_FOUND:

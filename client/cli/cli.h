@@ -56,7 +56,7 @@ MUST_CHECK enum status cli_run(const struct cli_surroundings *around, int argc, 
                                struct error *err);
 
 // The exit code for what cli_run answered: 0 done, 1 a check said no, 2 usage, 3 no data, 4 the
-// collector or file is out of reach or of use.
+// collector or file is out of reach or of use, 5 undecided.
 int cli_exit_code(enum status status);
 
 // ---- For commands -----------------------------------------------------------------
@@ -92,6 +92,7 @@ MUST_CHECK enum status command_metrics(struct cli *cli, struct error *err);
 MUST_CHECK enum status command_tail(struct cli *cli, struct error *err);
 MUST_CHECK enum status command_export(struct cli *cli, struct error *err);
 MUST_CHECK enum status command_backup(struct cli *cli, struct error *err);
+MUST_CHECK enum status command_import(struct cli *cli, struct error *err);
 MUST_CHECK enum status command_audit(struct cli *cli, struct error *err);
 MUST_CHECK enum status command_spool(struct cli *cli, struct error *err);
 MUST_CHECK enum status command_clear(struct cli *cli, struct error *err);
@@ -102,6 +103,8 @@ MUST_CHECK enum status command_trust(struct cli *cli, struct error *err);
 MUST_CHECK enum status command_authorize(struct cli *cli, struct error *err);
 MUST_CHECK enum status command_revoke(struct cli *cli, struct error *err);
 MUST_CHECK enum status command_keys(struct cli *cli, struct error *err);
+MUST_CHECK enum status command_baseline(struct cli *cli, struct error *err);
+MUST_CHECK enum status command_compare(struct cli *cli, struct error *err);
 MUST_CHECK enum status command_completion(struct cli *cli, struct error *err);
 
 #endif

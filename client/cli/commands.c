@@ -118,6 +118,39 @@ static const struct cli_command commands[] = {
         .run = command_metrics,
     },
     {
+        .name = "baseline",
+        .arguments = "save NAME|list|delete NAME",
+        .summary = "samples kept to compare with, and what they were measured on",
+        .details =
+            "save keeps up to 10,000 values of each metric, model and device that the filters\n"
+            "cover, evenly chosen in order of time, and the fingerprint: versions, driver,\n"
+            "device, clocks, PCIe, model digest, quantisation.  --force replaces a baseline of\n"
+            "that name.  NAME has 1 to 63 of a-z A-Z 0-9 . _ -",
+        .options = SOURCE | PLACES | OPTION_BIT(OPERATION) | OPTION_BIT(SINCE) | OPTION_BIT(UNTIL) |
+                   ROWS | OPTION_BIT(FORCE),
+        .arguments_min = 1,
+        .arguments_max = 2,
+        .run = command_baseline,
+    },
+    {
+        .name = "compare",
+        .arguments = "[BEFORE AFTER]",
+        .summary = "two baselines, or one and what the filters cover: what is better, or worse",
+        .details =
+            "compare BEFORE AFTER, or compare --against BEFORE with filters.  Each metric, model\n"
+            "and device has the ratio of its medians with a 99 % interval, made for requests\n"
+            "that are like their neighbours, and a verdict: BETTER or WORSE where the whole\n"
+            "interval is beyond the margin (1 % unless --margin says more), SAME where all of\n"
+            "it is within, else UNDECIDED.  Unlike fingerprints are refused without --force.\n"
+            "The exit status is 1 where one is worse, else 5 where one is undecided that had\n"
+            "values enough (80 requests, 10 loads) or none had, else 0.",
+        .options = SOURCE | PLACES | OPTION_BIT(OPERATION) | OPTION_BIT(SINCE) | OPTION_BIT(UNTIL) |
+                   ROWS | OPTION_BIT(AGAINST) | OPTION_BIT(METRIC) | OPTION_BIT(MARGIN) |
+                   OPTION_BIT(MARKDOWN) | OPTION_BIT(FORCE),
+        .arguments_max = 2,
+        .run = command_compare,
+    },
+    {
         .name = "tail",
         .arguments = "[KIND]...",
         .summary = "records as they come in, one line each, until interrupted",
@@ -148,6 +181,18 @@ static const struct cli_command commands[] = {
         .arguments_min = 1,
         .arguments_max = 1,
         .run = command_backup,
+    },
+    {
+        .name = "import",
+        .arguments = "FILE",
+        .summary = "bring in the records of another store: a bundle, a backup",
+        .details = "FILE is on the collector's host.  Runs that are there already are left alone, "
+                   "or given\nwhat they lack; an import that was cut short is completed by doing "
+                   "it again.",
+        .options = SOURCE | OPTION_BIT(JSON),
+        .arguments_min = 1,
+        .arguments_max = 1,
+        .run = command_import,
     },
     {
         .name = "audit",

@@ -58,7 +58,7 @@ void help_write(FILE *out)
 
     (void)fputs("\n"
                 "Exit status: 0 done, 1 a check said no, 2 wrong usage, 3 no data, 4 the\n"
-                "collector or file cannot be reached or used.\n"
+                "collector or file cannot be reached or used, 5 a comparison lacks evidence.\n"
                 "Environment: INFERSTAT_COLLECTOR (address), INFERSTAT_KEY, INFERSTAT_SERVER_KEY,\n"
                 "NO_COLOR, TZ (zone of times shown).\n"
                 "More: inferstat COMMAND --help, man inferstat.\n",

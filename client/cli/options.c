@@ -229,6 +229,9 @@ static enum status take_value(struct cli_options *options, enum cli_option optio
     case OPTION_AGAINST:
         options->against = value;
         return STATUS_OK;
+    case OPTION_METRIC:
+        options->metric = value;
+        return STATUS_OK;
     case OPTION_MARGIN:
         return parse_ratio(&options->margin, value, what, err);
     case OPTION_BUNDLE:

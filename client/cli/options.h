@@ -43,6 +43,7 @@
     X(AVERAGE, "average", 0, NULL, "averaged by model, cold and warm apart")                       \
     X(COMPARE, "compare", 0, NULL, "two side by side")                                             \
     X(AGAINST, "against", 0, "NAME", "compare with the baseline NAME")                             \
+    X(METRIC, "metric", 0, "NAME", "only this metric")                                             \
     X(MARGIN, "margin", 0, "RATIO", "differences below RATIO (3% or 0.03) count as none")          \
     X(MARKDOWN, "markdown", 0, NULL, "print Markdown, for a page or a pull request")               \
     X(BUNDLE, "bundle", 0, "FILE", "write a store of its own with what the filters cover")         \
@@ -56,7 +57,8 @@
     X(NAME, "name", 0, "NAME", "what a key is called: 1 to 63 of a-z A-Z 0-9 . _ -")               \
     X(REPLACES, "replaces", 0, "KEY", "the key whose runs the new one goes on with")               \
     X(SERVER, "server", 0, NULL, "make the key of a collector")                                    \
-    X(FORCE, "force", 0, NULL, "replace what is there; send a spool without its run file")         \
+    X(FORCE, "force", 0, NULL,                                                                     \
+      "replace what is there; compare what is unlike; send a spool without its run file")          \
     X(SPOOL, "spool", 0, "DIR", "look for spools in DIR (else INFERSTAT_SPOOL)")                   \
     X(INTERVAL, "interval", 0, "TIME", "refresh every TIME at least (default 2s)")                 \
     X(ASCII, "ascii", 0, NULL, "draw with ASCII characters only")                                  \
@@ -106,6 +108,7 @@ struct cli_options {
     const char *slo;        // NULL: none; as it was given
     uint32_t slowest;       // where OPTION_SLOWEST is given
     const char *against;    // NULL: none
+    const char *metric;     // NULL: none
     double margin;          // where OPTION_MARGIN is given: 0.03 is 3 %
     const char *bundle;     // NULL: none
     const char *query;      // NULL: none

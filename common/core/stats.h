@@ -109,10 +109,10 @@ MUST_CHECK enum status stats_median_of(struct stats_median *out, const double *v
                                        enum stats_sampling sampling);
 
 #define STATS_VERDICTS(X)                                                                          \
-    X(BETTER, "better")                                                                            \
-    X(SAME, "same")                                                                                \
-    X(WORSE, "worse")                                                                              \
-    X(UNDECIDED, "undecided")
+    X(BETTER, "BETTER")                                                                            \
+    X(SAME, "SAME")                                                                                \
+    X(WORSE, "WORSE")                                                                              \
+    X(UNDECIDED, "UNDECIDED")
 
 enum stats_verdict {
 #define STATS_VERDICT_ENUM(name, text) STATS_##name,

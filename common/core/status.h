@@ -20,7 +20,8 @@
     X(DENIED, "not permitted")                                                                     \
     X(CANCELLED, "cancelled")                                                                      \
     X(NO_DATA, "no data")                                                                          \
-    X(CHECK_FAILED, "a check said no")
+    X(CHECK_FAILED, "a check said no")                                                             \
+    X(UNDECIDED, "lacks evidence")
 
 enum status {
 #define STATUS_ENUM(name, text) STATUS_##name,

@@ -1,0 +1,147 @@
+// inferstat baseline save NAME | list | delete NAME
+#include <inttypes.h>
+#include <string.h>
+
+#include "client/cli/cli.h"
+#include "client/cli/json.h"
+#include "client/cli/rows.h"
+#include "client/cli/view.h"
+
+static const struct view_column columns[] = {
+    {"baseline", "baseline", VIEW_PLAIN, TABLE_LEFT, 0},
+    {"created_ns", "saved", VIEW_PLAIN, TABLE_LEFT, 0},
+    {"since_ns", "since", VIEW_PLAIN, TABLE_LEFT, 2},
+    {"until_ns", "until", VIEW_PLAIN, TABLE_LEFT, 2},
+    {"runs", "runs", VIEW_PLAIN, TABLE_RIGHT, 0},
+    {"values", "values", VIEW_PLAIN, TABLE_RIGHT, 1},
+    {"coverage_ratio", "coverage", VIEW_PLAIN, TABLE_RIGHT, 1},
+    {"filter", "of", VIEW_PLAIN, TABLE_LEFT, 3},
+};
+
+static const struct view view = {columns, sizeof columns / sizeof *columns};
+
+// Where its words and options are checked, the filters that one sub-command takes.
+#define WINDOW                                                                                     \
+    (OPTION_BIT(MODEL) | OPTION_BIT(HOST) | OPTION_BIT(DEVICE) | OPTION_BIT(RUN) |                 \
+     OPTION_BIT(OPERATION) | OPTION_BIT(SINCE) | OPTION_BIT(UNTIL))
+
+static enum status print_list(const struct cli *cli, const struct result *result, struct error *err)
+{
+    struct table *table;
+    if (view_table(&table, &view) != STATUS_OK)
+        return error_set(err, STATUS_NOMEM, "baseline: out of memory");
+    for (size_t row = 0; row < result_row_count(result); row++)
+        view_add_row(&view, table, result, row);
+    enum status status = table_print(table, cli->around.out, cli->around.width, err);
+    table_free(table);
+    return status;
+}
+
+static enum status list(struct cli *cli, struct error *err)
+{
+    const struct query query = {.kind = QUERY_BASELINES};
+    struct result *result;
+    enum status status = cli_ask(cli, &query, &result, err);
+    if (status != STATUS_OK)
+        return status;
+    if (cli->options.format != FORMAT_TEXT) {
+        struct rows rows = {.out = cli->around.out, .format = cli->options.format};
+        rows_write(&rows, result, 0, result_row_count(result));
+        rows_end(&rows);
+    }
+    if (result_row_count(result) == 0)
+        status = error_set(err, STATUS_NO_DATA,
+                           "baseline: no data: none is kept (inferstat baseline save NAME)");
+    else if (cli->options.format == FORMAT_TEXT)
+        status = print_list(cli, result, err);
+    result_free(result);
+    return status;
+}
+
+static void print_saved(FILE *out, const struct query *query, const struct result *result)
+{
+    char since[UNIT_TEXT_SIZE], until[UNIT_TEXT_SIZE], coverage[UNIT_TEXT_SIZE];
+    (void)fprintf(out,
+                  "baseline %s saved: %" PRId64 " values of %" PRId64 " runs, from %s until %s, "
+                  "coverage %s\n",
+                  query->baseline[0], result_integer(result, 0, "values", 0),
+                  result_integer(result, 0, "runs", 0),
+                  unit_format_int(since, UNIT_TIME, result_integer(result, 0, "since_ns", 0)),
+                  unit_format_int(until, UNIT_TIME, result_integer(result, 0, "until_ns", 0)),
+                  unit_format(coverage, UNIT_RATIO, result_number(result, 0, "coverage_ratio", 0)));
+}
+
+static void print_change(const struct cli *cli, const struct query *query,
+                         const struct result *result)
+{
+    FILE *out = cli->around.out;
+    if (cli->options.format == FORMAT_JSON) {
+        json_write_row(out, result, 0, NULL);
+        (void)fputc('\n', out);
+    } else if (cli->options.format == FORMAT_CSV) {
+        struct rows rows = {.out = out, .format = FORMAT_CSV};
+        rows_write(&rows, result, 0, 1);
+        rows_end(&rows);
+    } else if (query->kind == QUERY_BASELINE_SAVE) {
+        print_saved(out, query, result);
+    } else {
+        (void)fprintf(out, "baseline %s deleted\n", query->baseline[0]);
+    }
+}
+
+static enum status change(struct cli *cli, enum query_kind kind, struct error *err)
+{
+    struct query query = {.kind = kind,
+                          .filter = cli->options.filter,
+                          .force = option_given(&cli->options, OPTION_FORCE)};
+    const char *name = cli->options.arguments[1];
+    const size_t size = strlen(name);
+    if (size == 0 || size >= sizeof query.baseline[0])
+        return error_set(err, STATUS_INVALID, "baseline: the name has 1 to %zu characters",
+                         sizeof query.baseline[0] - 1);
+    memcpy(query.baseline[0], name, size + 1);
+    struct result *result;
+    enum status status = cli_ask(cli, &query, &result, err);
+    if (status != STATUS_OK)
+        return error_prefix(err, status, "baseline");
+    print_change(cli, &query, result);
+    result_free(result);
+    return STATUS_OK;
+}
+
+// The sub-commands: what each takes.
+static const struct {
+    const char *name;
+    bool takes_name;
+    uint64_t not_taken; // of the command's options
+    enum query_kind kind;
+} parts[] = {
+    {"save", true, 0, QUERY_BASELINE_SAVE},
+    {"list", false, WINDOW | OPTION_BIT(FORCE), QUERY_BASELINES},
+    {"delete", true, WINDOW | OPTION_BIT(FORCE), QUERY_BASELINE_DELETE},
+};
+
+enum status command_baseline(struct cli *cli, struct error *err)
+{
+    const struct cli_options *options = &cli->options;
+    const char *word = options->arguments[0];
+    size_t part = 0;
+    while (part < sizeof parts / sizeof *parts && strcmp(parts[part].name, word) != 0)
+        part++;
+    if (part == sizeof parts / sizeof *parts)
+        return error_set(err, STATUS_INVALID,
+                         "baseline: '%s' is none of save, list and delete (see inferstat baseline "
+                         "--help)",
+                         word);
+    if (options->argument_count != (parts[part].takes_name ? 2 : 1))
+        return error_set(err, STATUS_INVALID, "baseline %s: %s (see inferstat baseline --help)",
+                         word, parts[part].takes_name ? "NAME is missing" : "one word too many");
+    char title[32];
+    (void)snprintf(title, sizeof title, "baseline %s", parts[part].name);
+    enum status status = options_check(
+        options, cli_command_options(cli->command) & ~parts[part].not_taken, title, err);
+    if (status != STATUS_OK)
+        return status;
+    return parts[part].kind == QUERY_BASELINES ? list(cli, err)
+                                               : change(cli, parts[part].kind, err);
+}

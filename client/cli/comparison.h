@@ -1,0 +1,22 @@
+// Comparisons as people read them: a table, or Markdown for a page or pull request.
+#ifndef INFERSTAT_CLIENT_CLI_COMPARISON_H
+#define INFERSTAT_CLIENT_CLI_COMPARISON_H
+
+#include <stddef.h>
+#include <stdio.h>
+
+#include "client/cli/cli.h"
+
+// What all rows come to.
+struct comparison_tally {
+    size_t counts[4]; // by enum stats_verdict
+    size_t too_few;   // of the undecided: those with too few values to be judged at all
+};
+
+struct comparison_tally comparison_tally(const struct result *result);
+
+// The answer to `query` as the options have it, but for machines' formats.
+MUST_CHECK enum status comparison_print(const struct cli *cli, const struct query *query,
+                                        const struct result *result, struct error *err);
+
+#endif
