@@ -6,7 +6,6 @@
 #include "client/tui/update.h"
 #include "common/core/query_text.h"
 #include "common/core/text.h"
-#include "common/sys/when.h"
 
 void filter_give(struct model *model, const struct query_filter *filter)
 {
@@ -25,12 +24,6 @@ void filter_open(struct model *model)
     model->overlay = OVERLAY_FILTER;
 }
 
-static enum status when(void *context, int64_t *out_ns, const char *text, bool latest,
-                        struct error *err)
-{
-    return when_parse(out_ns, text, *(const int64_t *)context, latest, "time", err);
-}
-
 // What is asked for has no operations and no stages to filter by.
 static enum status check(const struct query_filter *filter, struct error *err)
 {
@@ -47,7 +40,7 @@ static enum status read_filter(const struct model *model, struct query_filter *f
 {
     int64_t now_ns = model->wall_now_ns;
     enum status status =
-        query_text_read_filter(filter, model->prompt.text, when, &now_ns, place, err);
+        query_text_read_filter(filter, model->prompt.text, model->when, &now_ns, place, err);
     if (status != STATUS_OK)
         return status;
     *place = (struct query_place){0, model->prompt.size};

@@ -1,5 +1,5 @@
 // The prompt in which the user says what is to be shown, in the words of the query
-// language: "where model=x since 1h".  Pure but for the zone in TZ.
+// language: "where model=x since 1h".  Pure: how times are read is model->when.
 #ifndef INFERSTAT_TUI_FILTER_H
 #define INFERSTAT_TUI_FILTER_H
 

@@ -45,6 +45,7 @@ struct model {
     bool is_file;
     bool readonly;
     struct query_filter given; // what the command line asked for
+    query_when *when;          // reads times; its context is the wall clock, an int64_t
 
     int width, height; // of the screen
 

@@ -9,6 +9,7 @@
 #include "client/tui/view.h"
 #include "common/sys/clock.h"
 #include "common/sys/stop.h"
+#include "common/sys/when.h"
 
 // Answers may come faster than a screen is worth drawing.
 static const uint64_t frame_ns = UINT64_C(100000000);
@@ -123,6 +124,12 @@ static enum status run(struct tui *tui, struct error *err)
     return status;
 }
 
+static enum status read_time(void *context, int64_t *out_ns, const char *text, bool latest,
+                             struct error *err)
+{
+    return when_parse(out_ns, text, *(const int64_t *)context, latest, "time", err);
+}
+
 // Draws the first screen before anybody has answered.
 static enum status start(struct tui *tui, const struct tui_options *options, struct error *err)
 {
@@ -137,6 +144,7 @@ static enum status start(struct tui *tui, const struct tui_options *options, str
     model_init(&tui->model, feed_name(tui->feed), interval);
     tui->model.is_file = feed_is_file(tui->feed);
     tui->model.readonly = options->readonly;
+    tui->model.when = read_time;
     filter_give(&tui->model, options->filter);
 
     const struct screen_options looks = {.no_mouse = options->no_mouse,

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "client/tui/view.h"
+#include "common/sys/when.h"
 
 enum { CELL_SIZE = 512, TEXT_SIZE = 65536 };
 
@@ -102,10 +103,17 @@ void fixture_round(struct model *model, enum status status, const char *text)
     (void)fixture_event(model, (struct event){.kind = EVENT_ROUND, .status = status, .text = text});
 }
 
+static enum status read_time(void *context, int64_t *out_ns, const char *text, bool latest,
+                             struct error *err)
+{
+    return when_parse(out_ns, text, *(const int64_t *)context, latest, "time", err);
+}
+
 void fixture_model(struct model *model, int width, int height)
 {
     (void)setenv("TZ", "UTC", 1);
     model_init(model, "ipc:///run/user/1000/inferstat", 2);
+    model->when = read_time;
     (void)fixture_event(model, (struct event){.kind = EVENT_RESIZE, .x = width, .y = height});
 }
 
