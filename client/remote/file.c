@@ -4,6 +4,7 @@
 
 #include "client/remote/source.h"
 #include "common/store/baseline.h"
+#include "common/store/import.h"
 #include "common/store/store.h"
 
 struct file {
@@ -79,6 +80,8 @@ static enum status file_query(void *source, const struct query *query, struct re
     struct file *file = source;
     if (query->kind == QUERY_CLEAR)
         return file_clear(file, query, out, err);
+    if (query->kind == QUERY_IMPORT)
+        return store_import(file->path, query->path, out, err);
     if (query->kind == QUERY_BASELINE_SAVE || query->kind == QUERY_BASELINE_DELETE)
         return baseline_write_file(file->path, query, out, err);
     return store_query(file->store, query, out, err);

@@ -4,7 +4,9 @@
 #include <string.h>
 
 #include "common/store/baseline.h"
+#include "common/store/import.h"
 #include "common/store/store.h"
+#include "server/collector/import_order.h"
 #include "server/collector/reply.h"
 #include "server/collector/service.h"
 
@@ -34,6 +36,8 @@ static const struct slow_query {
                              "narrow it with --since or a filter"},
     [QUERY_COPY] = {"a copy", SLOW_LANE_COPY_SECONDS,
                     "copy the file itself: inferstat --db FILE backup"},
+    [QUERY_IMPORT] = {"an import", SLOW_LANE_COPY_SECONDS,
+                      "what is there stays; import it again to go on"},
 };
 
 bool slow_lane_takes(enum query_kind kind)
@@ -69,12 +73,21 @@ static enum status pass_baseline_on(struct slow_lane *lane, struct store *store,
     return STATUS_OK;
 }
 
-// Without an answer, the writer gives it.
+static enum status give_piece(void *context, struct import_piece *piece, struct error *err)
+{
+    struct slow_lane *lane = context;
+    return import_order_give(lane->inbox, piece, err);
+}
+
+// Without an answer, the writer gives it.  An import is read here and written there.
 static enum status ask(struct slow_lane *lane, struct store *store, struct result **out,
                        struct error *err)
 {
     if (lane->asked.query.kind == QUERY_BASELINE_SAVE)
         return pass_baseline_on(lane, store, err);
+    if (lane->asked.query.kind == QUERY_IMPORT)
+        return import_file(store, lane->asked.query.path, &(struct import_sink){give_piece, lane},
+                           out, err);
     return store_query(store, &lane->asked.query, out, err);
 }
 

@@ -4,6 +4,7 @@
 
 #include "common/store/baseline.h"
 #include "common/wire/codec.h"
+#include "server/collector/import_order.h"
 
 void work_free(void *item)
 {
@@ -12,6 +13,9 @@ void work_free(void *item)
         return;
     if (work->kind == WORK_MESSAGE)
         message_free(&work->message);
+    if (work->order) // nobody took it up
+        import_order_done(work->order, STATUS_CANCELLED,
+                          &(struct error){.text = "the collector is ending"});
     share_give(work->peer, work->records);
     baseline_free(work->baseline);
     free(work->query);

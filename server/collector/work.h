@@ -22,6 +22,7 @@ enum work_kind {
     WORK_MESSAGE,  // Hello, Batch or Goodbye
     WORK_CLEAR,    // an administrator's query
     WORK_BASELINE, // another: a baseline to keep or to forget
+    WORK_IMPORT,   // records of another store
     WORK_STOP,     // nothing will follow
 };
 
@@ -38,6 +39,7 @@ struct work {
     struct query_filter filter; // WORK_CLEAR
     uint64_t query_id;          // WORK_CLEAR, WORK_BASELINE
     struct query *query;        // WORK_BASELINE; owned
+    struct import_order *order; // WORK_IMPORT; of the thread that waits for it
     struct baseline *baseline;  // WORK_BASELINE: to keep; owned; NULL: one is to be forgotten
 };
 

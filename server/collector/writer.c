@@ -19,6 +19,7 @@
 #include "server/collector/work.h"
 #include "server/collector/writer_baseline.h"
 #include "server/collector/writer_batch.h"
+#include "server/collector/writer_import.h"
 #include "server/collector/writer_insert.h"
 #include "server/collector/writer_refusals.h"
 #include "server/collector/writer_runs.h"
@@ -54,6 +55,7 @@ struct writer {
     int64_t changes;         // rows changed by this connection when its transaction began
     struct work *clear_work; // a clearing under way, or NULL
     struct clearing clearing;
+    struct writer_import *import; // made by the first piece of one
     struct retention *retention;
     bool retention_failing; // and it was said
     struct checkpoint checkpoint;
@@ -142,6 +144,7 @@ static void close_store(struct writer *writer)
     runs_free(writer->runs);
     inserter_free(writer->inserter);
     rollups_free(writer->rollups);
+    writer_import_free(writer->import);
     retention_free(writer->retention);
     database_close(writer->db);
     writer->db = NULL;
@@ -348,6 +351,7 @@ static enum status take(struct writer *writer, const struct work *work, struct e
         return STATUS_OK;
     case WORK_CLEAR:
     case WORK_BASELINE:
+    case WORK_IMPORT:
         break; // not inside of a group
     }
     return STATUS_OK;
@@ -368,7 +372,19 @@ static struct work *next_work(struct writer *writer, uint64_t began_ns)
 // Whether the work has transactions of its own.
 static bool is_apart(const struct work *work)
 {
-    return work->kind == WORK_CLEAR || work->kind == WORK_BASELINE;
+    return work->kind == WORK_CLEAR || work->kind == WORK_BASELINE || work->kind == WORK_IMPORT;
+}
+
+// A piece of another store.  Those who follow the records are told of its.
+static void import_some(struct writer *writer, struct work *work)
+{
+    const struct writer_import_parts parts = {.db = writer->db,
+                                              .inserter = writer->inserter,
+                                              .runs = writer->runs,
+                                              .rollups = writer->rollups};
+    writer_import_take(&writer->import, &parts, work->order);
+    work->order = NULL;
+    post_ids(writer);
 }
 
 // Takes over such work.
@@ -378,7 +394,10 @@ static void take_apart(struct writer *writer, struct work *work)
         begin_clearing(writer, work);
         return;
     }
-    writer_baseline(writer->db, work, writer->config.replies);
+    if (work->kind == WORK_IMPORT)
+        import_some(writer, work);
+    else
+        writer_baseline(writer->db, work, writer->config.replies);
     checkpoint_note(&writer->checkpoint, true, clock_monotonic_ns());
     work_free(work);
 }

@@ -42,9 +42,7 @@ enum status runs_new(struct runs **out, sqlite3 *db, struct error *err)
         return out_of_memory(err);
     enum status status = statements_init(&runs->statements, db, err);
     if (status == STATUS_OK)
-        status = database_integer(db, "SELECT max(run) FROM run", &runs->last_id, err);
-    if (status == STATUS_OK)
-        status = database_integer(db, "SELECT max(id) FROM name", &runs->last_name, err);
+        status = runs_look_again(runs, err);
     runs_limit_names(runs, LIMITS_NAMES, LIMITS_STORE_NAMES);
     if (status != STATUS_OK) {
         runs_free(runs);
@@ -52,6 +50,15 @@ enum status runs_new(struct runs **out, sqlite3 *db, struct error *err)
     }
     *out = runs;
     return STATUS_OK;
+}
+
+enum status runs_look_again(struct runs *runs, struct error *err)
+{
+    sqlite3 *db = runs->statements.db;
+    enum status status = database_integer(db, "SELECT max(run) FROM run", &runs->last_id, err);
+    if (status == STATUS_OK)
+        status = database_integer(db, "SELECT max(id) FROM name", &runs->last_name, err);
+    return status;
 }
 
 void runs_limit_names(struct runs *runs, uint32_t count, int64_t in_store)

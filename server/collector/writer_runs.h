@@ -76,6 +76,9 @@ struct run {
 MUST_CHECK enum status runs_new(struct runs **out, struct sqlite3 *db, struct error *err);
 void runs_free(struct runs *runs);
 
+// After another part of the collector has added runs or names to the store.
+MUST_CHECK enum status runs_look_again(struct runs *runs, struct error *err);
+
 // Empties the cache.
 void runs_forget(struct runs *runs);
 

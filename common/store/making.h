@@ -1,0 +1,42 @@
+// A store made of records that came otherwise than from a run: a bundle like any
+// other, to be imported.
+#ifndef INFERSTAT_STORE_MAKING_H
+#define INFERSTAT_STORE_MAKING_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/core/error.h"
+#include "common/core/record.h"
+
+struct making;
+
+// What stands for the run.  Texts are borrowed; NULL where it may be absent.
+struct making_run {
+    unsigned char uuid[16];
+    const char *host;
+    const char *worker_version, *os, *kernel, *cpu;
+    int64_t cpu_count, device_count;
+    int64_t started_ns, ended_ns;
+};
+
+// Begins the file at `path`, as new_file_begin does.
+MUST_CHECK enum status making_new(struct making **out, const char *path, struct error *err);
+
+// Ends it: it is there whole where `status` is STATUS_OK, else not at all.  Returns
+// `status` or what went wrong.  NULL is fine.
+MUST_CHECK enum status making_end(struct making *making, enum status status, struct error *err);
+
+// Begins a run, which is closed; the records that follow are its.
+MUST_CHECK enum status making_run(struct making *making, const struct making_run *run,
+                                  struct error *err);
+
+// The id that a record uses for the name.
+MUST_CHECK enum status making_name(struct making *making, const char *name, uint32_t *id,
+                                   struct error *err);
+
+// Adds a record to the run; received when it ended.
+MUST_CHECK enum status making_put(struct making *making, const struct record *record,
+                                  struct error *err);
+
+#endif
