@@ -83,6 +83,10 @@ void sketch_merge(struct sketch *into, const struct sketch *from);
 
 uint64_t sketch_count(const struct sketch *sketch);
 
+// Calls `take` for each bucket that is not empty, with the value that stands for it.
+typedef void sketch_take(void *context, double value, uint64_t count);
+void sketch_each(const struct sketch *sketch, sketch_take *take, void *context);
+
 // The place in order (from 0) of quantile `q` (0..1) among `count` > 0 values, by
 // the nearest rank: the smallest value that at least a share `q` of all does not
 // exceed.  p99 of fewer than 100 values is the largest.

@@ -56,6 +56,7 @@ struct collector {
     struct share *share;
     struct limits limits;
     struct retention_rules retention;
+    bool no_rollups;
     struct writer *writer;
     struct ingest *ingest;
     struct query_service *queries;
@@ -208,7 +209,8 @@ static enum status start_threads(struct collector *collector, struct error *err)
                                          .access = collector->endpoints.access,
                                          .share = collector->share,
                                          .limits = collector->limits,
-                                         .retention = collector->retention};
+                                         .retention = collector->retention,
+                                         .no_rollups = collector->no_rollups};
     enum status status = writer_start(&collector->writer, &writer, err);
     if (status != STATUS_OK)
         return status;
@@ -280,6 +282,7 @@ enum status collector_start(struct collector **out, const struct collector_confi
     collector->endpoints.count = config->listen_count;
     collector->limits = config->limits;
     collector->retention = config->retention;
+    collector->no_rollups = config->no_rollups;
     allow_connections(collector);
     enum status status = STATUS_OK;
     collector->db = strdup(config->db);

@@ -21,6 +21,7 @@ struct collector_config {
     const char *authorized_keys;
     struct limits limits;
     struct retention_rules retention;
+    bool no_rollups;
 };
 
 // Takes the locks of the store and of each ipc folder, opens everything, and

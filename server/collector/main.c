@@ -109,7 +109,8 @@ static int serve(const struct options *options, const struct wire_keypair *keys)
                                       .keys = options->key[0] ? keys : NULL,
                                       .authorized_keys = options->authorized_keys,
                                       .limits = options->limits,
-                                      .retention = options->retention};
+                                      .retention = options->retention,
+                                      .no_rollups = options->no_rollups};
     const struct sigaction again = {.sa_handler = on_reload};
     memcpy(config.listen, options->listen, sizeof config.listen);
     warn_of_insecure(options);

@@ -109,6 +109,15 @@ static enum status set_retention(struct reading *reading, const char *value, str
     return retention_rules_parse(&reading->options->retention, value, err);
 }
 
+// For measuring what rollups cost, and in no help.
+static enum status set_rollups(struct reading *reading, const char *value, struct error *err)
+{
+    if (strcmp(value, "on") != 0 && strcmp(value, "off") != 0)
+        return error_set(err, STATUS_INVALID, "rollups: \"%.40s\" is neither on nor off", value);
+    reading->options->no_rollups = strcmp(value, "off") == 0;
+    return STATUS_OK;
+}
+
 static enum status set_log_level(struct reading *reading, const char *value, struct error *err)
 {
     return log_level_parse(&reading->options->log_level, value, err);
@@ -151,6 +160,7 @@ static const struct option table[] = {
     {"max-runs-per-key", true, true, set_runs},
     {"max-connections", true, true, set_connections},
     {"retention", true, true, set_retention},
+    {"rollups", true, true, set_rollups},
     {"check-config", false, false, set_check_config},
     {"log-level", true, true, set_log_level},
     {"help", false, false, set_help},

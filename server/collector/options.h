@@ -23,6 +23,7 @@ struct options {
     bool insecure;
     struct limits limits;
     struct retention_rules retention;
+    bool no_rollups;
     enum log_level log_level;
     bool check_config, help, version;
 };

@@ -8,6 +8,7 @@
 #ifndef INFERSTAT_COLLECTOR_WRITER_H
 #define INFERSTAT_COLLECTOR_WRITER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "common/core/error.h"
@@ -31,6 +32,7 @@ struct writer_config {
     struct share *share;       // is told the credit; may be NULL
     struct limits limits;
     struct retention_rules retention;
+    bool no_rollups; // none are made
 };
 
 // Opens (or makes) the store and starts the thread.

@@ -1,17 +1,20 @@
 #include "server/collector/writer_insert.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <sqlite3.h>
 
 #include "common/store/database.h"
+#include "common/store/gap_table.h"
 #include "common/store/schema.h"
+#include "common/sys/clock.h"
+#include "server/collector/rollups.h"
 #include "server/collector/writer_rows.h"
 
 struct inserter {
     sqlite3 *db;
+    struct rollups *rollups; // or NULL
     struct rows rows[RECORD_KIND_COUNT];
     sqlite3_stmt *insert[RECORD_KIND_COUNT]; // none for runs
     int64_t last_id[RECORD_KIND_COUNT];
@@ -48,19 +51,21 @@ void inserter_free(struct inserter *inserter)
     free(inserter);
 }
 
+void inserter_tell(struct inserter *inserter, struct rollups *rollups)
+{
+    inserter->rollups = rollups;
+}
+
 // Within one life of the collector ids only rise, also when the newest rows are
-// cleared: the live feed counts on it.  After a rollback they may be given again,
-// since nobody has seen them.
+// cleared: the live feed counts on it, and rollups that remember their ids do so
+// for ever.  After a rollback they may be given again, since nobody has seen them.
 enum status inserter_reset(struct inserter *inserter, struct error *err)
 {
     enum status status = STATUS_OK;
     for (unsigned kind = RECORD_KIND_RUN + 1; kind < RECORD_KIND_COUNT && status == STATUS_OK;
          kind++) {
-        char sql[96];
-        (void)snprintf(sql, sizeof sql, "SELECT max(id) FROM \"%s\"",
-                       record_kind_info((enum record_kind)kind)->name);
         int64_t id = 0;
-        status = database_integer(inserter->db, sql, &id, err);
+        status = gap_last_id(inserter->db, (enum record_kind)kind, &id, err);
         if (id > inserter->last_id[kind])
             inserter->last_id[kind] = id;
     }
@@ -120,6 +125,14 @@ enum status insert_table(struct inserter *inserter, const struct insert_run *run
     rows->table = NULL;
     if (status != STATUS_OK)
         return status;
+    if (inserter->rollups)
+        rollups_add(inserter->rollups,
+                    &(struct rollups_batch){.table = table,
+                                            .first_row = begin,
+                                            .first_id = inserter->last_id[table->kind] + 1,
+                                            .run = run->run,
+                                            .names = run->names,
+                                            .now_ns = clock_monotonic_ns()});
     inserter->last_id[table->kind] += (int64_t)(table->count - begin);
     *stored += (int64_t)(table->count - begin);
     for (size_t row = begin; row < table->count; row++)

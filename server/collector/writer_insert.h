@@ -12,9 +12,13 @@
 
 struct sqlite3;
 struct inserter;
+struct rollups;
 
 MUST_CHECK enum status inserter_new(struct inserter **out, struct sqlite3 *db, struct error *err);
 void inserter_free(struct inserter *inserter);
+
+// Who is told of all that is inserted; borrowed, NULL: nobody.
+void inserter_tell(struct inserter *inserter, struct rollups *rollups);
 
 // Reads the highest ids anew: after a rollback, a record's id is given again.
 MUST_CHECK enum status inserter_reset(struct inserter *inserter, struct error *err);

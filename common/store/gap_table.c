@@ -1,0 +1,161 @@
+#include "common/store/gap_table.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <sqlite3.h>
+
+#include "common/store/database.h"
+
+#define SAME_SORT " kind = ?1 AND grouping = ?2 AND level = ?3 AND why = ?6"
+
+// Prepares, binds a gap's columns to ?1 to ?6 and runs it.
+static enum status run_with(sqlite3 *db, const char *sql, const struct gap *gap, struct error *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    enum status status = database_prepare(db, &stmt, sql, false, err);
+    if (status != STATUS_OK)
+        return status;
+    (void)sqlite3_bind_int64(stmt, 1, (int64_t)gap->kind);
+    (void)sqlite3_bind_int64(stmt, 2, (int64_t)gap->grouping);
+    (void)sqlite3_bind_int64(stmt, 3, (int64_t)gap->level);
+    (void)sqlite3_bind_int64(stmt, 4, gap->since_ns);
+    (void)sqlite3_bind_int64(stmt, 5, gap->until_ns);
+    (void)sqlite3_bind_int64(stmt, 6, (int64_t)gap->why);
+    status = database_run(db, stmt, err);
+    (void)sqlite3_finalize(stmt);
+    return status;
+}
+
+// The union of it and those that touch it goes in first, in place of the first of them;
+// then what it covers goes.
+enum status gap_add(sqlite3 *db, const struct gap *gap, struct error *err)
+{
+    static const char add[] =
+        "INSERT OR REPLACE INTO rollup_gap(kind, grouping, level, since_ns, until_ns, why)"
+        " SELECT ?1, ?2, ?3, min(coalesce(min(since_ns), ?4), ?4),"
+        " max(coalesce(max(until_ns), ?5), ?5), ?6 FROM rollup_gap"
+        " WHERE" SAME_SORT " AND since_ns <= ?5 AND until_ns >= ?4";
+    static const char absorb[] =
+        "DELETE FROM rollup_gap WHERE" SAME_SORT
+        " AND since_ns <= ?5 AND until_ns >= ?4 AND EXISTS (SELECT 1 FROM rollup_gap AS whole"
+        " WHERE whole.kind = ?1 AND whole.grouping = ?2 AND whole.level = ?3 AND whole.why = ?6"
+        " AND whole.since_ns <= rollup_gap.since_ns AND whole.until_ns >= rollup_gap.until_ns"
+        " AND (whole.since_ns < rollup_gap.since_ns OR whole.until_ns > rollup_gap.until_ns))";
+    if (gap->since_ns >= gap->until_ns)
+        return STATUS_OK;
+    enum status status = run_with(db, add, gap, err);
+    return status == STATUS_OK ? run_with(db, absorb, gap, err) : status;
+}
+
+enum status gap_remove(sqlite3 *db, const struct gap *gap, struct error *err)
+{
+    static const char after[] =
+        "INSERT OR REPLACE INTO rollup_gap(kind, grouping, level, since_ns, until_ns, why)"
+        " SELECT kind, grouping, level, ?5, until_ns, why FROM rollup_gap"
+        " WHERE" SAME_SORT " AND since_ns < ?5 AND until_ns > ?5";
+    static const char before[] = "UPDATE rollup_gap SET until_ns = ?4 WHERE" SAME_SORT
+                                 " AND since_ns < ?4 AND until_ns > ?4";
+    static const char within[] =
+        "DELETE FROM rollup_gap WHERE" SAME_SORT " AND since_ns >= ?4 AND since_ns < ?5";
+    if (gap->since_ns >= gap->until_ns)
+        return STATUS_OK;
+    static const char *const steps[] = {after, before, within};
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < sizeof steps / sizeof *steps && status == STATUS_OK; i++)
+        status = run_with(db, steps[i], gap, err);
+    return status;
+}
+
+enum status gap_last_id(sqlite3 *db, enum record_kind kind, int64_t *id, struct error *err)
+{
+    char sql[256];
+    (void)snprintf(sql, sizeof sql,
+                   "SELECT max(coalesce((SELECT max(id) FROM \"%s\"), 0),"
+                   " coalesce((SELECT max(watermark) FROM rollup_state"
+                   " WHERE metric BETWEEN %d AND %d), 0))",
+                   record_kind_info(kind)->name, 256 * (int)kind, 256 * (int)kind + 255);
+    return database_integer(db, sql, id, err);
+}
+
+// ---- In memory ---------------------------------------------------------------------------
+
+void gap_set_deinit(struct gap_set *set)
+{
+    for (unsigned level = 0; level < ROLLUP_LEVEL_COUNT; level++)
+        free(set->spans[level]);
+    *set = (struct gap_set){0};
+}
+
+// Spans come rising by their start: one touches the last or lies behind it.
+static enum status append(struct gap_set *set, unsigned level, int64_t since_ns, int64_t until_ns)
+{
+    struct gap_span *spans = set->spans[level];
+    const size_t count = set->count[level];
+    if (count > 0 && since_ns <= spans[count - 1].until_ns) {
+        if (until_ns > spans[count - 1].until_ns)
+            spans[count - 1].until_ns = until_ns;
+        return STATUS_OK;
+    }
+    if ((count & (count + 1)) == 0) { // room for 1, 3, 7, ...
+        spans = realloc(spans, (2 * count + 1) * sizeof *spans);
+        if (!spans)
+            return STATUS_NOMEM;
+        set->spans[level] = spans;
+    }
+    spans[count] = (struct gap_span){since_ns, until_ns};
+    set->count[level]++;
+    return STATUS_OK;
+}
+
+static enum status take_row(struct gap_set *set, sqlite3_stmt *row)
+{
+    const int64_t coarsest = sqlite3_column_int64(row, 0);
+    enum status status = STATUS_OK;
+    for (unsigned level = 0; level < ROLLUP_LEVEL_COUNT && status == STATUS_OK; level++)
+        if ((int64_t)level <= coarsest)
+            status = append(set, level, sqlite3_column_int64(row, 1), sqlite3_column_int64(row, 2));
+    return status;
+}
+
+enum status gap_set_read(struct gap_set *set, sqlite3 *db, enum record_kind kind,
+                         enum rollup_grouping grouping, bool without_cleared, struct error *err)
+{
+    gap_set_deinit(set);
+    sqlite3_stmt *stmt = NULL;
+    enum status status =
+        database_prepare(db, &stmt,
+                         "SELECT level, since_ns, until_ns FROM rollup_gap"
+                         " WHERE kind = ?1 AND grouping = ?2 AND why <> ?3 ORDER BY since_ns",
+                         false, err);
+    if (status != STATUS_OK)
+        return status;
+    (void)sqlite3_bind_int64(stmt, 1, (int64_t)kind);
+    (void)sqlite3_bind_int64(stmt, 2, (int64_t)grouping);
+    (void)sqlite3_bind_int64(stmt, 3, without_cleared ? (int64_t)ROLLUP_CLEARED : -1);
+    int rc = SQLITE_DONE;
+    while (status == STATUS_OK && (rc = sqlite3_step(stmt)) == SQLITE_ROW)
+        if (take_row(set, stmt) != STATUS_OK)
+            status = error_set(err, STATUS_NOMEM, "store: out of memory");
+    if (status == STATUS_OK && rc != SQLITE_DONE)
+        status = database_error(db, "store", err);
+    (void)sqlite3_finalize(stmt);
+    if (status != STATUS_OK)
+        gap_set_deinit(set);
+    return status;
+}
+
+bool gap_set_touches(const struct gap_set *set, enum rollup_level level, int64_t since_ns,
+                     int64_t until_ns)
+{
+    const struct gap_span *spans = set->spans[level];
+    size_t low = 0, high = set->count[level]; // the first that ends behind `since_ns`
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (spans[middle].until_ns > since_ns)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low < set->count[level] && spans[low].since_ns < until_ns;
+}

@@ -1,0 +1,55 @@
+// From records in memory to rows of the table rollup: a sheet's records are counted in
+// all groupings and levels, a metric at a time, and each row that they belong to is
+// read, merged and written again.  Writer thread only; inside of a transaction of the
+// caller's.
+#ifndef INFERSTAT_COLLECTOR_ROLLUP_FOLD_H
+#define INFERSTAT_COLLECTOR_ROLLUP_FOLD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/core/error.h"
+#include "common/store/gap_table.h"
+#include "common/store/rollup.h"
+#include "server/collector/rollup_sheet.h"
+#include "server/collector/rollup_values.h"
+
+struct sqlite3;
+struct rollup_fold;
+
+MUST_CHECK enum status rollup_fold_new(struct rollup_fold **out, struct sqlite3 *db,
+                                       struct error *err);
+void rollup_fold_free(struct rollup_fold *fold);
+
+// After a rollback: ids of series that the store does not have any longer, and the
+// sheet at work, are forgotten.
+void rollup_fold_forget(struct rollup_fold *fold);
+
+// Takes up a sheet, borrowed until the next end, forget or free: sorts its records into
+// series and minutes, and gives series their ids.
+MUST_CHECK enum status rollup_fold_begin(struct rollup_fold *fold, const struct rollup_sheet *sheet,
+                                         struct error *err);
+void rollup_fold_end(struct rollup_fold *fold);
+
+// What to write of a metric.
+struct rollup_target {
+    const struct rollup_metric *metric;
+    size_t first_row;           // of the sheet; rows before it are in already
+    unsigned levels;            // bit: enum rollup_level
+    const struct gap_set *gaps; // by grouping; rows that touch them are not written
+};
+
+// Counts the sheet's values of one metric.  Where a row that is there is damaged, fails
+// with STATUS_CORRUPT and `*damaged` is its time.
+MUST_CHECK enum status rollup_fold_metric(struct rollup_fold *fold,
+                                          const struct rollup_target *target,
+                                          struct gap_span *damaged, struct error *err);
+
+// The rows that the sheet's records make in a grouping and level, and how many records
+// are in them: calls `take` for each, rising by series, then by time.
+typedef void rollup_fold_take(void *context, int64_t bucket, size_t records);
+void rollup_fold_each(const struct rollup_fold *fold, enum rollup_grouping grouping,
+                      enum rollup_level level, rollup_fold_take *take, void *context);
+
+#endif

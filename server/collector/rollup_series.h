@@ -1,0 +1,25 @@
+// Ids of the table series.  Writer thread only.
+#ifndef INFERSTAT_COLLECTOR_ROLLUP_SERIES_H
+#define INFERSTAT_COLLECTOR_ROLLUP_SERIES_H
+
+#include <stdint.h>
+
+#include "common/core/error.h"
+#include "common/store/rollup.h"
+
+struct sqlite3;
+struct series_ids;
+
+MUST_CHECK enum status series_ids_new(struct series_ids **out, struct sqlite3 *db,
+                                      struct error *err);
+void series_ids_free(struct series_ids *ids);
+
+// The id of the series of a grouping that a full one belongs to; made, inside of the
+// caller's transaction, where it is not there.
+MUST_CHECK enum status series_ids_find(struct series_ids *ids, enum rollup_grouping grouping,
+                                       struct rollup_series full, int64_t *id, struct error *err);
+
+// After a rollback: ids that were given may be another's.
+void series_ids_forget(struct series_ids *ids);
+
+#endif

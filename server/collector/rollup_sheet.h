@@ -1,0 +1,89 @@
+// Records of one kind that rollups do not hold yet, in memory: the columns that rollups
+// count, as arrays, with the ids of the records rising.  Filled from batches as they are
+// inserted, or from rows of the store.  Writer thread only.
+#ifndef INFERSTAT_COLLECTOR_ROLLUP_SHEET_H
+#define INFERSTAT_COLLECTOR_ROLLUP_SHEET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/core/error.h"
+#include "common/store/rollup.h"
+#include "common/wire/message.h"
+#include "server/collector/rollup_values.h"
+
+struct sqlite3;
+struct sqlite3_stmt;
+struct sqlite3_str;
+
+enum {
+    ROLLUP_SHEET_ROWS = 65536, // most records in one
+    ROLLUP_SHEET_BYTES = 8388608,
+};
+
+// Where a sketch lies in the sheet's bytes.
+struct rollup_blob {
+    uint32_t at, size;
+};
+
+// One column; of the arrays only that of its type is there.
+struct rollup_column {
+    bool used;
+    enum rollup_source source; // not ROLLUP_RATIOS
+    uint8_t *has;              // whether the row has a value
+    union {
+        int64_t *integers;
+        double *reals;
+        struct rollup_blob *blobs;
+    };
+};
+
+struct rollup_sheet {
+    enum record_kind kind;
+    size_t count, room;
+    int64_t *ids, *started_ns;
+    uint32_t *series; // of a row: its place in `list`
+    struct rollup_column columns[MESSAGE_COLUMNS_MAX];
+
+    struct rollup_series *list; // full series, in order of appearance
+    size_t series_count, series_room;
+    uint32_t *places; // of the list, + 1, by hash; 0: free; 2 * series_room
+    unsigned char *bytes;
+    size_t bytes_used, bytes_room;
+};
+
+// Of the caller's memory, zeroed; holds nothing and takes no memory yet.
+void rollup_sheet_init(struct rollup_sheet *sheet, enum record_kind kind);
+void rollup_sheet_deinit(struct rollup_sheet *sheet);
+
+// Forgets all records; keeps the memory, or gives it back where `shrink`.
+void rollup_sheet_clear(struct rollup_sheet *sheet, bool shrink);
+
+// Whether that many records more fit in its bounds.
+bool rollup_sheet_fits(const struct rollup_sheet *sheet, size_t count);
+
+// Whose records a batch's are.
+struct rollup_batch {
+    const struct wire_table *table;
+    size_t first_row;     // rows before it are left out
+    int64_t first_id;     // of that row; ids follow each other
+    int64_t host;         // name id
+    const int64_t *names; // [i]: the store's id of the run's name i + 1
+};
+
+// Adds the rows of a batch, which rollup_sheet_fits.  STATUS_NOMEM: none were added.
+MUST_CHECK enum status rollup_sheet_add(struct rollup_sheet *sheet,
+                                        const struct rollup_batch *batch);
+
+// Appends the select list that rollup_sheet_add_row reads, over a row `t` of the kind.
+void rollup_sheet_select(struct sqlite3_str *sql, enum record_kind kind);
+
+// Adds a positioned row of such a select.  STATUS_FULL: no room; STATUS_NOMEM.
+MUST_CHECK enum status rollup_sheet_add_row(struct rollup_sheet *sheet, struct sqlite3_stmt *row);
+
+// The first row whose id is above `id`; `count` where there is none.  Of sheets whose
+// ids rise.
+size_t rollup_sheet_above(const struct rollup_sheet *sheet, int64_t id);
+
+#endif

@@ -1,0 +1,162 @@
+#include "server/collector/rollup_tally.h"
+
+#include <stdlib.h>
+
+enum { BUCKETS_AT_FIRST = 1024 };
+
+enum status tally_pool_new(struct tally_pool **out)
+{
+    *out = calloc(1, sizeof **out);
+    return *out ? STATUS_OK : STATUS_NOMEM;
+}
+
+void tally_pool_free(struct tally_pool *pool)
+{
+    if (!pool)
+        return;
+    free(pool->buckets);
+    free(pool);
+}
+
+void tally_pool_clear(struct tally_pool *pool)
+{
+    for (size_t i = 0; i < pool->touched_count; i++)
+        pool->counts[pool->touched[i]] = 0;
+    pool->touched_count = 0;
+    pool->used = 0;
+}
+
+void tally_integers(struct tally *tally, struct tally_pool *pool, const struct tally_rows *rows,
+                    const int64_t *values)
+{
+    __extension__ __int128 sum = 0;
+    int64_t min = INT64_MAX, max = INT64_MIN;
+    uint64_t count = 0;
+    for (size_t i = 0; i < rows->count; i++) {
+        const uint32_t row = rows->list[i];
+        if (!rows->has[row])
+            continue;
+        const int64_t value = values[row];
+        count++;
+        sum += value;
+        min = value < min ? value : min;
+        max = value > max ? value : max;
+        tally_count(pool, tally_key((double)value), 1);
+    }
+    if (count == 0)
+        return;
+    if (tally->count == 0 || min < tally->min_integer)
+        tally->min_integer = min;
+    if (tally->count == 0 || max > tally->max_integer)
+        tally->max_integer = max;
+    tally->integers += sum;
+    tally->count += count;
+}
+
+void tally_add(struct tally *tally, struct tally_pool *pool, double value, uint64_t count)
+{
+    if (tally->count == 0 || value < tally->min)
+        tally->min = value;
+    if (tally->count == 0 || value > tally->max)
+        tally->max = value;
+    real_sum_add(&tally->reals, count == 1 ? value : value * (double)count);
+    tally->count += count;
+    tally_count(pool, tally_key(value), count);
+}
+
+void tally_reals(struct tally *tally, struct tally_pool *pool, const struct tally_rows *rows,
+                 const double *values)
+{
+    for (size_t i = 0; i < rows->count; i++)
+        if (rows->has[rows->list[i]])
+            tally_add(tally, pool, values[rows->list[i]], 1);
+}
+
+void tally_ratios(struct tally *tally, struct tally_pool *pool, const struct tally_rows *rows,
+                  const double *numerators, const double *denominators)
+{
+    for (size_t i = 0; i < rows->count; i++) {
+        const uint32_t row = rows->list[i];
+        if (!rows->has[row])
+            continue;
+        tally_add(tally, pool, numerators[row] / denominators[row], 1);
+        real_sum_add(&tally->numerator, numerators[row]);
+        real_sum_add(&tally->denominator, denominators[row]);
+    }
+}
+
+static void merge_sum(struct real_sum *into, const struct real_sum *from)
+{
+    real_sum_add(into, from->sum);
+    real_sum_add(into, from->lost);
+}
+
+void tally_merge(struct tally *tally, struct tally_pool *pool, const struct tally *from)
+{
+    if (from->count == 0)
+        return;
+    if (tally->count == 0 || from->min < tally->min)
+        tally->min = from->min;
+    if (tally->count == 0 || from->max > tally->max)
+        tally->max = from->max;
+    if (tally->count == 0 || from->min_integer < tally->min_integer)
+        tally->min_integer = from->min_integer;
+    if (tally->count == 0 || from->max_integer > tally->max_integer)
+        tally->max_integer = from->max_integer;
+    tally->integers += from->integers;
+    merge_sum(&tally->reals, &from->reals);
+    merge_sum(&tally->numerator, &from->numerator);
+    merge_sum(&tally->denominator, &from->denominator);
+    tally->count += from->count;
+    for (size_t i = 0; i < from->number; i++)
+        tally_count(pool, pool->buckets[from->first + i].key, pool->buckets[from->first + i].count);
+}
+
+enum status tally_end(struct tally *tally, struct tally_pool *pool)
+{
+    if (pool->used + pool->touched_count > pool->room) {
+        size_t room = pool->room ? pool->room : BUCKETS_AT_FIRST;
+        while (room < pool->used + pool->touched_count)
+            room *= 2;
+        struct tally_bucket *bigger = realloc(pool->buckets, room * sizeof *bigger);
+        if (!bigger)
+            return STATUS_NOMEM;
+        pool->buckets = bigger;
+        pool->room = room;
+    }
+    tally->first = pool->used;
+    tally->number = pool->touched_count;
+    for (size_t i = 0; i < pool->touched_count; i++) {
+        const uint32_t key = pool->touched[i];
+        pool->buckets[pool->used++] = (struct tally_bucket){key, pool->counts[key]};
+        pool->counts[key] = 0;
+    }
+    pool->touched_count = 0;
+    return STATUS_OK;
+}
+
+void tally_to_ratio(const struct tally *tally, const struct tally_pool *pool, bool is_real,
+                    struct ratio *out)
+{
+    struct sketch *sketch = out->values.sketch;
+    *out = (struct ratio){.numerator = tally->numerator, .denominator = tally->denominator};
+    out->values = (struct aggregate){.count = tally->count,
+                                     .has_reals = is_real,
+                                     .integers = tally->integers,
+                                     .reals = tally->reals,
+                                     .min_integer = tally->min_integer,
+                                     .max_integer = tally->max_integer,
+                                     .min = is_real ? tally->min : (double)tally->min_integer,
+                                     .max = is_real ? tally->max : (double)tally->max_integer,
+                                     .sketch = sketch};
+    sketch_reset(sketch);
+    for (size_t i = 0; i < tally->number; i++) {
+        const struct tally_bucket *bucket = &pool->buckets[tally->first + i];
+        if (bucket->key < TALLY_NEGATIVE)
+            sketch_add_bucket(sketch, bucket->key, bucket->count);
+        else if (bucket->key < TALLY_ZERO)
+            sketch_add(sketch, -sketch_bucket_value(bucket->key - TALLY_NEGATIVE), bucket->count);
+        else
+            sketch_add(sketch, 0, bucket->count);
+    }
+}

@@ -1,0 +1,87 @@
+// Values counted on their way into rollups: like a cell (common/store/cell.h), but small
+// where there are few of them.  The buckets of many tallies lie in one pool.  Pure.
+#ifndef INFERSTAT_COLLECTOR_ROLLUP_TALLY_H
+#define INFERSTAT_COLLECTOR_ROLLUP_TALLY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/store/aggregate.h"
+
+struct tally {
+    uint64_t count;
+    __extension__ __int128 integers;
+    struct real_sum reals, numerator, denominator;
+    int64_t min_integer, max_integer;
+    double min, max;      // of reals
+    size_t first, number; // its buckets in the pool
+};
+
+// A bucket of a sketch that is not empty: 0 to SKETCH_BUCKETS - 1 of positive values, as
+// many of negative ones, zero.
+enum { TALLY_NEGATIVE = SKETCH_BUCKETS, TALLY_ZERO = 2 * SKETCH_BUCKETS, TALLY_KEYS };
+
+struct tally_bucket {
+    uint32_t key;
+    uint64_t count;
+};
+
+// Counts for the tally at work, and the buckets of those that are done.
+struct tally_pool {
+    uint64_t counts[TALLY_KEYS];
+    uint32_t touched[TALLY_KEYS]; // whose counts are not 0
+    size_t touched_count;
+    struct tally_bucket *buckets;
+    size_t used, room;
+};
+
+MUST_CHECK enum status tally_pool_new(struct tally_pool **out);
+void tally_pool_free(struct tally_pool *pool);
+
+// Forgets the buckets of all tallies.
+void tally_pool_clear(struct tally_pool *pool);
+
+static inline uint32_t tally_key(double value)
+{
+    if (value >= 0x1p-64)
+        return sketch_bucket(value);
+    return value > -0x1p-64 ? TALLY_ZERO : TALLY_NEGATIVE + sketch_bucket(-value);
+}
+
+static inline void tally_count(struct tally_pool *pool, uint32_t key, uint64_t count)
+{
+    if (pool->counts[key] == 0)
+        pool->touched[pool->touched_count++] = key;
+    pool->counts[key] += count;
+}
+
+// Which rows of a column a tally takes: those of a list.
+struct tally_rows {
+    const uint32_t *list;
+    size_t count;
+    const uint8_t *has; // of the column, by row
+};
+
+// Add the values of rows to a tally at work.
+void tally_integers(struct tally *tally, struct tally_pool *pool, const struct tally_rows *rows,
+                    const int64_t *values);
+void tally_reals(struct tally *tally, struct tally_pool *pool, const struct tally_rows *rows,
+                 const double *values);
+void tally_ratios(struct tally *tally, struct tally_pool *pool, const struct tally_rows *rows,
+                  const double *numerators, const double *denominators);
+
+// Adds `count` values that are about `value` to one of reals.
+void tally_add(struct tally *tally, struct tally_pool *pool, double value, uint64_t count);
+
+// Adds another one, which is done.
+void tally_merge(struct tally *tally, struct tally_pool *pool, const struct tally *from);
+
+// Ends the work on a tally: its buckets go to the pool.
+MUST_CHECK enum status tally_end(struct tally *tally, struct tally_pool *pool);
+
+// Sets `*out` to the tally, which is done and not empty; its sketch is used again.
+void tally_to_ratio(const struct tally *tally, const struct tally_pool *pool, bool is_real,
+                    struct ratio *out);
+
+#endif

@@ -1,0 +1,533 @@
+#include "server/collector/rollups.h"
+
+#include <stdlib.h>
+
+#include <sqlite3.h>
+
+#include "common/store/database.h"
+#include "common/store/gap_table.h"
+#include "common/store/rollup.h"
+#include "common/sys/clock.h"
+#include "common/sys/log.h"
+#include "server/collector/rollup_fold.h"
+#include "server/collector/rollup_sheet.h"
+#include "server/collector/rollup_values.h"
+
+enum {
+    TAIL_ROWS = 2000,        // so many are read raw without anyone noticing
+    REST_TIMES = 20,         // between folds, times the last one's duration
+    STEP_NS = 10000000,      // of folding within a group's transaction
+    STEP_ALL_NS = 100000000, // where there is nothing else to do
+    READ_ROWS = 2048,        // in one slice
+    HOSTS = 1024,            // runs whose host is remembered
+    NO_KIND = RECORD_KIND_COUNT,
+};
+
+#define AGE_NS         UINT64_C(60000000000) // the longest that records stay in memory alone
+#define RETRY_FIRST_NS UINT64_C(1000000000)
+#define RETRY_LAST_NS  UINT64_C(60000000000)
+
+// Of one kind.  Rows with ids up to `fed` are in the tables or in one of the sheets,
+// those above in none; of a metric all up to its watermark are in the tables.
+struct kind {
+    const struct rollup_metrics *metrics;
+    struct rollup_sheet filling, folding;
+    int64_t fed, last; // `last`: the highest id there is
+    int64_t watermarks[ROLLUP_METRICS_MAX];
+    uint64_t since_ns; // when the first of `filling` came
+    sqlite3_stmt *read;
+};
+
+struct host {
+    int64_t run, host;
+};
+
+struct rollups {
+    sqlite3 *db;
+    sqlite3_stmt *save, *find_host;
+    struct rollup_fold *fold;
+    struct kind kinds[RECORD_KIND_COUNT];
+    struct host hosts[HOSTS];
+    struct gap_set gaps[ROLLUP_GROUPING_COUNT]; // of the kind at work
+    unsigned active;                            // the kind whose round is under way, or NO_KIND
+    unsigned next_metric;                       // of it
+    bool begun;                                 // the fold has its sheet
+    bool gaps_known;
+    bool stale;        // what is in memory says nothing
+    uint64_t rest_ns;  // no fold before, unless it presses
+    uint64_t retry_ns; // no fold and no reading before, after a failure
+    uint64_t pause_ns; // how long to wait after the next failure
+    bool complained;
+};
+
+// ---- Opening -----------------------------------------------------------------------------
+
+static enum status out_of_memory(struct error *err)
+{
+    return error_set(err, STATUS_NOMEM, "rollups: out of memory");
+}
+
+static enum status read_watermarks(struct rollups *rollups, unsigned k, struct error *err)
+{
+    struct kind *kind = &rollups->kinds[k];
+    sqlite3_stmt *stmt = NULL;
+    enum status status = database_prepare(
+        rollups->db, &stmt, "SELECT watermark FROM rollup_state WHERE metric = ?", false, err);
+    kind->fed = INT64_MAX;
+    for (unsigned m = 0; m < kind->metrics->count && status == STATUS_OK; m++) {
+        (void)sqlite3_bind_int(stmt, 1, kind->metrics->list[m].number);
+        const int rc = sqlite3_step(stmt);
+        kind->watermarks[m] = rc == SQLITE_ROW ? sqlite3_column_int64(stmt, 0) : 0;
+        if (rc != SQLITE_ROW && rc != SQLITE_DONE)
+            status = database_error(rollups->db, "rollups", err);
+        (void)sqlite3_reset(stmt);
+        if (kind->watermarks[m] < kind->fed)
+            kind->fed = kind->watermarks[m];
+    }
+    (void)sqlite3_finalize(stmt);
+    return status;
+}
+
+static void clear_sheets(struct kind *kind)
+{
+    rollup_sheet_clear(&kind->filling, true);
+    rollup_sheet_clear(&kind->folding, true);
+}
+
+// Reads how far the tables are; memory begins empty.
+static enum status load(struct rollups *rollups, struct error *err)
+{
+    enum status status = STATUS_OK;
+    for (unsigned k = 0; k < RECORD_KIND_COUNT && status == STATUS_OK; k++) {
+        struct kind *kind = &rollups->kinds[k];
+        clear_sheets(kind);
+        if (kind->metrics->count == 0)
+            continue;
+        status = read_watermarks(rollups, k, err);
+        if (status == STATUS_OK)
+            status = gap_last_id(rollups->db, (enum record_kind)k, &kind->last, err);
+    }
+    rollups->stale = status != STATUS_OK;
+    return status;
+}
+
+enum status rollups_new(struct rollups **out, sqlite3 *db, struct error *err)
+{
+    struct rollups *rollups = calloc(1, sizeof *rollups);
+    if (!rollups)
+        return out_of_memory(err);
+    rollups->db = db;
+    rollups->active = NO_KIND;
+    rollups->pause_ns = RETRY_FIRST_NS;
+    for (unsigned k = 0; k < RECORD_KIND_COUNT; k++) {
+        struct kind *kind = &rollups->kinds[k];
+        kind->metrics = rollup_metrics_of((enum record_kind)k);
+        rollup_sheet_init(&kind->filling, (enum record_kind)k);
+        rollup_sheet_init(&kind->folding, (enum record_kind)k);
+    }
+    enum status status = rollup_fold_new(&rollups->fold, db, err);
+    if (status == STATUS_OK)
+        status = database_prepare(db, &rollups->save,
+                                  "INSERT OR REPLACE INTO rollup_state(metric, watermark)"
+                                  " VALUES(?, ?)",
+                                  true, err);
+    if (status == STATUS_OK)
+        status = database_prepare(db, &rollups->find_host, "SELECT host FROM run WHERE run = ?",
+                                  true, err);
+    if (status == STATUS_OK)
+        status = load(rollups, err);
+    if (status != STATUS_OK) {
+        rollups_free(rollups);
+        return status;
+    }
+    *out = rollups;
+    return STATUS_OK;
+}
+
+void rollups_free(struct rollups *rollups)
+{
+    if (!rollups)
+        return;
+    for (unsigned k = 0; k < RECORD_KIND_COUNT; k++) {
+        rollup_sheet_deinit(&rollups->kinds[k].filling);
+        rollup_sheet_deinit(&rollups->kinds[k].folding);
+        (void)sqlite3_finalize(rollups->kinds[k].read);
+    }
+    for (unsigned g = 0; g < ROLLUP_GROUPING_COUNT; g++)
+        gap_set_deinit(&rollups->gaps[g]);
+    rollup_fold_free(rollups->fold);
+    (void)sqlite3_finalize(rollups->save);
+    (void)sqlite3_finalize(rollups->find_host);
+    free(rollups);
+}
+
+// ---- Taking --------------------------------------------------------------------------------
+
+static bool find_host(struct rollups *rollups, int64_t run, int64_t *out)
+{
+    struct host *host = &rollups->hosts[(uint64_t)run % HOSTS];
+    if (host->run != run) {
+        (void)sqlite3_bind_int64(rollups->find_host, 1, run);
+        const bool found = sqlite3_step(rollups->find_host) == SQLITE_ROW;
+        if (found)
+            *host = (struct host){run, sqlite3_column_int64(rollups->find_host, 0)};
+        (void)sqlite3_reset(rollups->find_host);
+        if (!found)
+            return false;
+    }
+    *out = host->host;
+    return true;
+}
+
+static enum status take(struct rollups *rollups, struct kind *kind,
+                        const struct rollups_batch *batch)
+{
+    const size_t count = batch->table->count - batch->first_row;
+    int64_t host = 0;
+    if (!rollup_sheet_fits(&kind->filling, count) || !find_host(rollups, batch->run, &host))
+        return STATUS_FULL;
+    if (kind->filling.count == 0)
+        kind->since_ns = batch->now_ns;
+    return rollup_sheet_add(&kind->filling, &(struct rollup_batch){.table = batch->table,
+                                                                   .first_row = batch->first_row,
+                                                                   .first_id = batch->first_id,
+                                                                   .host = host,
+                                                                   .names = batch->names});
+}
+
+void rollups_add(struct rollups *rollups, const struct rollups_batch *batch)
+{
+    struct kind *kind = &rollups->kinds[batch->table->kind];
+    const size_t count = batch->table->count - batch->first_row;
+    if (rollups->stale || kind->metrics->count == 0 || count == 0)
+        return;
+    // What is left out here makes the kind fall behind, and is read later.
+    const bool follows = kind->fed == kind->last;
+    kind->last = batch->first_id + (int64_t)count - 1;
+    if (follows && take(rollups, kind, batch) == STATUS_OK)
+        kind->fed = kind->last;
+}
+
+// ---- Forgetting ------------------------------------------------------------------------------
+
+static void end_round(struct rollups *rollups)
+{
+    rollup_fold_end(rollups->fold);
+    rollups->active = NO_KIND;
+    rollups->begun = false;
+    rollups->gaps_known = false;
+}
+
+void rollups_forget(struct rollups *rollups)
+{
+    end_round(rollups);
+    rollup_fold_forget(rollups->fold);
+    for (unsigned k = 0; k < RECORD_KIND_COUNT; k++)
+        clear_sheets(&rollups->kinds[k]);
+    for (unsigned i = 0; i < HOSTS; i++)
+        rollups->hosts[i] = (struct host){0};
+    rollups->stale = true;
+}
+
+void rollups_rows_added(struct rollups *rollups, enum record_kind kind)
+{
+    struct error err;
+    if (gap_last_id(rollups->db, kind, &rollups->kinds[kind].last, &err) != STATUS_OK)
+        rollups->stale = true;
+}
+
+void rollups_rows_removed(struct rollups *rollups, enum record_kind kind)
+{
+    struct kind *of = &rollups->kinds[kind];
+    if (of->filling.count == 0 && of->folding.count == 0)
+        return;
+    if (rollups->active == (unsigned)kind)
+        end_round(rollups);
+    clear_sheets(of);
+    of->fed = INT64_MAX;
+    for (unsigned m = 0; m < of->metrics->count; m++)
+        if (of->watermarks[m] < of->fed)
+            of->fed = of->watermarks[m];
+}
+
+void rollups_gaps_changed(struct rollups *rollups)
+{
+    rollups->gaps_known = false;
+}
+
+// ---- Folding ---------------------------------------------------------------------------------
+
+// Whether a kind's records in memory are to be folded, however little the last fold was
+// ago.
+static bool presses(const struct kind *kind, uint64_t now_ns)
+{
+    return kind->filling.count > 0 && (!rollup_sheet_fits(&kind->filling, DELIVERY_BATCH_MAX) ||
+                                       now_ns - kind->since_ns >= AGE_NS);
+}
+
+static bool is_due(const struct rollups *rollups, const struct kind *kind, uint64_t now_ns)
+{
+    return presses(kind, now_ns) ||
+           (kind->filling.count >= TAIL_ROWS && now_ns >= rollups->rest_ns);
+}
+
+bool rollups_are_due(const struct rollups *rollups, uint64_t now_ns)
+{
+    if (now_ns < rollups->retry_ns || rollups->stale)
+        return false;
+    if (rollups->active != NO_KIND &&
+        (now_ns >= rollups->rest_ns || presses(&rollups->kinds[rollups->active], now_ns)))
+        return true;
+    for (unsigned k = 0; k < RECORD_KIND_COUNT; k++)
+        if (is_due(rollups, &rollups->kinds[k], now_ns))
+            return true;
+    return false;
+}
+
+// The kind to fold next, or NO_KIND.
+static unsigned choose(const struct rollups *rollups, enum rollups_pace pace, uint64_t now_ns)
+{
+    unsigned chosen = NO_KIND;
+    size_t most = 0;
+    for (unsigned k = 0; k < RECORD_KIND_COUNT; k++) {
+        const struct kind *kind = &rollups->kinds[k];
+        if (kind->filling.count > most && (pace != ROLLUPS_DUE || is_due(rollups, kind, now_ns))) {
+            chosen = k;
+            most = kind->filling.count;
+        }
+    }
+    return chosen;
+}
+
+static void begin_round(struct rollups *rollups, unsigned k)
+{
+    struct kind *kind = &rollups->kinds[k];
+    const struct rollup_sheet full = kind->filling;
+    kind->filling = kind->folding;
+    kind->folding = full;
+    rollups->active = k;
+    rollups->next_metric = 0;
+    rollups->begun = false;
+    rollups->gaps_known = false;
+}
+
+static enum status read_gaps(struct rollups *rollups, struct error *err)
+{
+    enum status status = STATUS_OK;
+    for (unsigned g = 0; g < ROLLUP_GROUPING_COUNT && status == STATUS_OK; g++)
+        status = gap_set_read(&rollups->gaps[g], rollups->db, (enum record_kind)rollups->active,
+                              (enum rollup_grouping)g, false, err);
+    rollups->gaps_known = status == STATUS_OK;
+    return status;
+}
+
+static enum status save_watermark(struct rollups *rollups, int metric, int64_t id,
+                                  struct error *err)
+{
+    (void)sqlite3_bind_int(rollups->save, 1, metric);
+    (void)sqlite3_bind_int64(rollups->save, 2, id);
+    return database_run(rollups->db, rollups->save, err);
+}
+
+// Folds one metric of the round under way.
+static enum status fold_metric(struct rollups *rollups, struct gap_span *damaged, struct error *err)
+{
+    struct kind *kind = &rollups->kinds[rollups->active];
+    const unsigned m = rollups->next_metric;
+    enum status status = STATUS_OK;
+    if (!rollups->begun)
+        status = rollup_fold_begin(rollups->fold, &kind->folding, err);
+    rollups->begun = status == STATUS_OK;
+    if (status == STATUS_OK && !rollups->gaps_known)
+        status = read_gaps(rollups, err);
+    if (status != STATUS_OK)
+        return status;
+    const int64_t last = kind->folding.ids[kind->folding.count - 1];
+    const struct rollup_target target = {
+        .metric = &kind->metrics->list[m],
+        .first_row = rollup_sheet_above(&kind->folding, kind->watermarks[m]),
+        .levels = (1U << ROLLUP_LEVEL_COUNT) - 1,
+        .gaps = rollups->gaps};
+    if (target.first_row < kind->folding.count) {
+        status = rollup_fold_metric(rollups->fold, &target, damaged, err);
+        if (status == STATUS_OK)
+            status = save_watermark(rollups, target.metric->number, last, err);
+        if (status != STATUS_OK)
+            return status;
+        kind->watermarks[m] = last;
+    }
+    if (++rollups->next_metric < kind->metrics->count)
+        return STATUS_OK;
+    // Memory for a burst is not kept for ever.
+    rollup_sheet_clear(&kind->folding, kind->folding.room > 4 * TAIL_ROWS);
+    end_round(rollups);
+    return STATUS_OK;
+}
+
+static enum status fold_some(struct rollups *rollups, enum rollups_pace pace, uint64_t now_ns,
+                             struct gap_span *damaged, struct error *err)
+{
+    const uint64_t began_ns = clock_monotonic_ns();
+    const uint64_t limit_ns = pace == ROLLUPS_ALL ? STEP_ALL_NS : STEP_NS;
+    enum status status = STATUS_OK;
+    while (status == STATUS_OK && clock_monotonic_ns() - began_ns < limit_ns) {
+        if (rollups->active == NO_KIND) {
+            const unsigned next = choose(rollups, pace, now_ns);
+            if (next == NO_KIND)
+                break;
+            begin_round(rollups, next);
+        }
+        status = fold_metric(rollups, damaged, err);
+        if (pace == ROLLUPS_ONE)
+            break;
+    }
+    const uint64_t ended_ns = clock_monotonic_ns();
+    rollups->rest_ns = ended_ns + REST_TIMES * (ended_ns - began_ns);
+    return status;
+}
+
+// A damaged row is made again from the records, like those of what was cleared.
+static enum status give_up_span(struct rollups *rollups, unsigned kind,
+                                const struct gap_span *damaged, struct error *err)
+{
+    enum status status = STATUS_OK;
+    for (unsigned g = 0; g < ROLLUP_GROUPING_COUNT && status == STATUS_OK; g++)
+        status = gap_add(
+            rollups->db,
+            &(struct gap){.kind = (enum record_kind)kind,
+                          .grouping = (enum rollup_grouping)g,
+                          .level = ROLLUP_MONTH,
+                          .since_ns = rollup_bucket(ROLLUP_HOUR, damaged->since_ns),
+                          .until_ns = rollup_next(
+                              ROLLUP_HOUR, rollup_bucket(ROLLUP_HOUR, damaged->until_ns - 1)),
+                          .why = ROLLUP_CLEARED},
+            err);
+    return status;
+}
+
+// After a failure, when the savepoint has been undone: what to do about it.
+static void fail(struct rollups *rollups, const struct error *err, uint64_t now_ns)
+{
+    if (!rollups->complained)
+        log_write(LOG_LEVEL_WARNING, "%s (rollups wait; records are stored all the same)",
+                  err->text);
+    rollups->complained = true;
+    rollups->retry_ns = now_ns + rollups->pause_ns;
+    rollups->pause_ns =
+        2 * rollups->pause_ns < RETRY_LAST_NS ? 2 * rollups->pause_ns : RETRY_LAST_NS;
+}
+
+enum status rollups_flush(struct rollups *rollups, enum rollups_pace pace, uint64_t now_ns,
+                          bool *left, struct error *err)
+{
+    *left = false;
+    if (rollups->stale || now_ns < rollups->retry_ns)
+        return STATUS_OK;
+    struct gap_span damaged = {0};
+    enum status status = database_exec(rollups->db, "SAVEPOINT rollups", err);
+    if (status == STATUS_OK)
+        status = fold_some(rollups, pace, now_ns, &damaged, err);
+    if (status == STATUS_OK) {
+        rollups->pause_ns = RETRY_FIRST_NS;
+        rollups->complained = false;
+        *left = pace == ROLLUPS_ALL
+                    ? rollups->active != NO_KIND || choose(rollups, pace, now_ns) != NO_KIND
+                    : false;
+        return database_exec(rollups->db, "RELEASE rollups", err);
+    }
+    const unsigned kind = rollups->active;
+    rollups_forget(rollups);
+    if (sqlite3_get_autocommit(rollups->db))
+        return status; // the transaction went with it
+    struct error again;
+    enum status undone = database_exec(rollups->db, "ROLLBACK TO rollups; RELEASE rollups", &again);
+    if (undone == STATUS_OK && damaged.since_ns < damaged.until_ns) {
+        log_write(LOG_LEVEL_WARNING, "%s (it is made again from the records)", err->text);
+        return give_up_span(rollups, kind, &damaged, err);
+    }
+    fail(rollups, err, now_ns);
+    return undone;
+}
+
+// ---- Catching up -------------------------------------------------------------------------------
+
+// The kind that is behind and has room, or NO_KIND.
+static unsigned lagging(const struct rollups *rollups)
+{
+    for (unsigned k = 0; k < RECORD_KIND_COUNT; k++)
+        if (rollups->kinds[k].fed < rollups->kinds[k].last &&
+            rollup_sheet_fits(&rollups->kinds[k].filling, READ_ROWS))
+            return k;
+    return NO_KIND;
+}
+
+bool rollups_are_behind(const struct rollups *rollups, uint64_t now_ns)
+{
+    if (now_ns < rollups->retry_ns)
+        return false;
+    return rollups->stale || lagging(rollups) != NO_KIND;
+}
+
+static enum status prepare_read(struct rollups *rollups, unsigned k, struct error *err)
+{
+    if (rollups->kinds[k].read)
+        return STATUS_OK;
+    sqlite3_str *sql = sqlite3_str_new(rollups->db);
+    sqlite3_str_appendall(sql, "SELECT ");
+    rollup_sheet_select(sql, (enum record_kind)k);
+    sqlite3_str_appendf(sql, " FROM \"%w\" t WHERE t.id > ? AND t.id <= ? ORDER BY t.id LIMIT %d",
+                        record_kind_info((enum record_kind)k)->name, READ_ROWS);
+    char *text = sqlite3_str_finish(sql);
+    enum status status =
+        text ? database_prepare(rollups->db, &rollups->kinds[k].read, text, true, err)
+             : out_of_memory(err);
+    sqlite3_free(text);
+    return status;
+}
+
+static enum status read_some(struct rollups *rollups, unsigned k, uint64_t now_ns,
+                             struct error *err)
+{
+    struct kind *kind = &rollups->kinds[k];
+    enum status status = prepare_read(rollups, k, err);
+    if (status != STATUS_OK)
+        return status;
+    if (kind->filling.count == 0)
+        kind->since_ns = now_ns;
+    (void)sqlite3_bind_int64(kind->read, 1, kind->fed);
+    (void)sqlite3_bind_int64(kind->read, 2, kind->last);
+    int rc = SQLITE_DONE;
+    unsigned rows = 0;
+    while (status == STATUS_OK && (rc = sqlite3_step(kind->read)) == SQLITE_ROW) {
+        status = rollup_sheet_add_row(&kind->filling, kind->read);
+        if (status == STATUS_OK) {
+            kind->fed = kind->filling.ids[kind->filling.count - 1];
+            rows++;
+        }
+    }
+    if (status == STATUS_OK && rc != SQLITE_DONE)
+        status = database_error(rollups->db, "rollups", err);
+    (void)sqlite3_reset(kind->read);
+    if (status == STATUS_FULL)
+        return STATUS_OK; // the rest after the next fold
+    if (status == STATUS_NOMEM)
+        return out_of_memory(err);
+    if (status == STATUS_OK && rows < READ_ROWS)
+        kind->fed = kind->last;
+    return status;
+}
+
+void rollups_catch_up(struct rollups *rollups, uint64_t now_ns)
+{
+    struct error err = {.text = ""};
+    if (now_ns < rollups->retry_ns)
+        return;
+    enum status status = rollups->stale ? load(rollups, &err) : STATUS_OK;
+    const unsigned k = status == STATUS_OK ? lagging(rollups) : NO_KIND;
+    if (k != NO_KIND)
+        status = read_some(rollups, k, now_ns, &err);
+    if (status != STATUS_OK) {
+        rollups_forget(rollups);
+        fail(rollups, &err, now_ns);
+    }
+}

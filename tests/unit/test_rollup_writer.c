@@ -1,0 +1,215 @@
+// Whatever is inserted, however late, undone, cut off or read again: rollups are what
+// plain SQL says of the records up to their watermarks.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/store/database.h"
+#include "common/store/rollup.h"
+#include "common/sys/clock.h"
+#include "server/collector/rollup_values.h"
+#include "tests/support/test.h"
+#include "tests/unit/rollup_rig.h"
+
+// 2026-03-29 22:30 UTC: the hours after it are of two days.
+#define BASE_NS INT64_C(1774823400000000000)
+
+enum { BATCH_MAX = 12 };
+
+static void insert_some(enum record_kind kind, unsigned count)
+{
+    struct record records[BATCH_MAX];
+    for (unsigned i = 0; i < count; i++)
+        rollup_rig_record(&records[i], kind, BASE_NS);
+    rollup_rig_insert(records, count,
+                      1 + (int64_t)(test_random(&rollup_rig.random) % ROLLUP_RIG_RUNS));
+}
+
+static void insert_group(enum record_kind kind, unsigned batches)
+{
+    rollup_rig_exec("BEGIN IMMEDIATE");
+    for (unsigned i = 0; i < batches; i++)
+        insert_some(kind, 1 + (unsigned)(test_random(&rollup_rig.random) % BATCH_MAX));
+    rollup_rig_exec("COMMIT");
+}
+
+static void every_kind_is_as_plain_sql_says(void **state)
+{
+    (void)state;
+    for (unsigned kind = 0; kind < RECORD_KIND_COUNT; kind++) {
+        if (!rollup_has_kind((enum record_kind)kind))
+            continue;
+        insert_group((enum record_kind)kind, 6);
+        rollup_rig_fold_all();
+        insert_group((enum record_kind)kind, 6);
+        rollup_rig_fold_all();
+        rollup_rig_check((enum record_kind)kind, 1);
+        char sql[256];
+        const struct rollup_metrics *metrics = rollup_metrics_of((enum record_kind)kind);
+        for (unsigned m = 0; m < metrics->count; m++) {
+            (void)snprintf(sql, sizeof sql,
+                           "SELECT (SELECT watermark FROM rollup_state WHERE metric = %d)"
+                           " = (SELECT max(id) FROM \"%s\")",
+                           metrics->list[m].number, record_kind_info((enum record_kind)kind)->name);
+            assert_int_equal(rollup_rig_integer(sql), 1);
+        }
+    }
+}
+
+// ---- Random lives -----------------------------------------------------------------------
+
+static void undo_group(enum record_kind kind)
+{
+    struct error err = {0};
+    bool left;
+    rollup_rig_exec("BEGIN IMMEDIATE");
+    insert_some(kind, 5);
+    if (test_random(&rollup_rig.random) % 2)
+        assert_int_equal(
+            rollups_flush(rollup_rig.rollups, ROLLUPS_ONE, rollup_rig.now_ns, &left, &err),
+            STATUS_OK);
+    database_rollback(rollup_rig.db);
+    rollups_forget(rollup_rig.rollups);
+    assert_int_equal(inserter_reset(rollup_rig.inserter, &err), STATUS_OK);
+}
+
+// Rows that came otherwise, as imported ones do.
+static void insert_otherwise(enum record_kind kind)
+{
+    struct error err = {0};
+    inserter_tell(rollup_rig.inserter, NULL);
+    insert_group(kind, 1);
+    inserter_tell(rollup_rig.inserter, rollup_rig.rollups);
+    rollups_rows_added(rollup_rig.rollups, kind);
+    (void)err;
+}
+
+static void one_step(enum record_kind kind)
+{
+    switch (test_random(&rollup_rig.random) % 12) {
+    case 0:
+    case 1:
+    case 2:
+        insert_group(kind, 2);
+        break;
+    case 3:
+        undo_group(kind);
+        break;
+    case 4:
+        rollup_rig_restart();
+        break;
+    case 5:
+    case 6:
+    case 7:
+        rollup_rig_fold(ROLLUPS_ONE);
+        break;
+    case 8:
+        rollup_rig_fold(ROLLUPS_ALL);
+        break;
+    case 9:
+        insert_otherwise(kind);
+        break;
+    default:
+        rollups_catch_up(rollup_rig.rollups, rollup_rig.now_ns);
+        break;
+    }
+}
+
+static void whatever_happens(void **state)
+{
+    static const enum record_kind kinds[] = {RECORD_KIND_INFERENCE, RECORD_KIND_LOAD,
+                                             RECORD_KIND_DEVICE_SAMPLE, RECORD_KIND_ITL};
+    (void)state;
+    for (unsigned seed = 1; seed <= COUNT_OF(kinds); seed++) {
+        const enum record_kind kind = kinds[seed - 1];
+        rollup_rig.random = seed;
+        for (unsigned step = 0; step < 120; step++) {
+            one_step(kind);
+            rollup_rig_check(kind, 30);
+        }
+        rollup_rig_fold_all();
+        rollup_rig_check(kind, 1);
+    }
+}
+
+// ---- Particular things ----------------------------------------------------------------------
+
+static void ids_of_what_was_cleared_are_not_given_again(void **state)
+{
+    (void)state;
+    insert_group(RECORD_KIND_OPERATION, 4);
+    rollup_rig_fold_all();
+    const int64_t last = rollup_rig_integer("SELECT max(id) FROM operation");
+    rollup_rig_exec("DELETE FROM operation");
+    rollup_rig_restart();
+    insert_group(RECORD_KIND_OPERATION, 1);
+    assert_int_equal(rollup_rig_integer("SELECT min(id) FROM operation"), last + 1);
+}
+
+static void what_is_due_when(void **state)
+{
+    (void)state;
+    const uint64_t second_ns = 1000000000;
+    assert_false(rollups_are_due(rollup_rig.rollups, rollup_rig.now_ns));
+    insert_group(RECORD_KIND_OPERATION, 1);
+    assert_false(rollups_are_due(rollup_rig.rollups, clock_monotonic_ns()));
+    assert_true(rollups_are_due(rollup_rig.rollups, clock_monotonic_ns() + 61 * second_ns));
+    insert_group(RECORD_KIND_OPERATION, 400);
+    assert_true(rollups_are_due(rollup_rig.rollups, clock_monotonic_ns()));
+}
+
+static void more_than_memory_holds_is_read_again(void **state)
+{
+    (void)state;
+    static struct record records[4000];
+    rollup_rig_exec("BEGIN IMMEDIATE");
+    for (unsigned i = 0; i < COUNT_OF(records); i++)
+        rollup_rig_record(&records[i], RECORD_KIND_STARTUP, BASE_NS);
+    for (unsigned i = 0; i < COUNT_OF(records); i++)
+        records[i].started_ns = BASE_NS + (int64_t)(i % 7);
+    for (unsigned batch = 0; batch < 20; batch++)
+        rollup_rig_insert(records, COUNT_OF(records), 1);
+    rollup_rig_exec("COMMIT");
+    for (unsigned i = 0; i < 4; i++)
+        rollup_rig_fold_all();
+    rollup_rig_check(RECORD_KIND_STARTUP, 1);
+    assert_int_equal(
+        rollup_rig_integer("SELECT min(watermark) = (SELECT max(id) FROM startup) FROM rollup_state"
+                           " WHERE metric / 256 = 3"),
+        1);
+}
+
+// A flipped bit is no reason to stop: the row's hours are made anew from the records.
+static void a_damaged_row_stops_nothing(void **state)
+{
+    (void)state;
+    insert_group(RECORD_KIND_OPERATION, 4);
+    rollup_rig_fold_all();
+    rollup_rig_exec("UPDATE rollup SET count = count + 1 WHERE grouping = 3 AND level = 3");
+    insert_group(RECORD_KIND_OPERATION, 4);
+    for (unsigned i = 0; i < 12; i++)
+        rollup_rig_fold_all();
+    rollup_rig_check(RECORD_KIND_OPERATION, 1);
+    assert_true(rollup_rig_integer("SELECT count(*) FROM rollup_gap WHERE why = 2") > 0);
+    assert_int_equal(
+        rollup_rig_integer("SELECT min(watermark) = (SELECT max(id) FROM operation) FROM"
+                           " rollup_state WHERE metric / 256 = 8"),
+        1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(every_kind_is_as_plain_sql_says, rollup_rig_set_up,
+                                        rollup_rig_tear_down),
+        cmocka_unit_test_setup_teardown(whatever_happens, rollup_rig_set_up, rollup_rig_tear_down),
+        cmocka_unit_test_setup_teardown(ids_of_what_was_cleared_are_not_given_again,
+                                        rollup_rig_set_up, rollup_rig_tear_down),
+        cmocka_unit_test_setup_teardown(what_is_due_when, rollup_rig_set_up, rollup_rig_tear_down),
+        cmocka_unit_test_setup_teardown(more_than_memory_holds_is_read_again, rollup_rig_set_up,
+                                        rollup_rig_tear_down),
+        cmocka_unit_test_setup_teardown(a_damaged_row_stops_nothing, rollup_rig_set_up,
+                                        rollup_rig_tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
