@@ -309,9 +309,10 @@ static enum status last_of_level(sqlite3 *db, const struct expire_level *rollups
 
 static enum status set_gap(sqlite3 *db, const struct expire_level *rollups, struct error *err)
 {
-    char sql[256];
+    char sql[320];
     (void)snprintf(sql, sizeof sql,
-                   "INSERT INTO rollup_gap VALUES(%d, %d, %d, %s, %lld, %d) ON CONFLICT DO UPDATE"
+                   "INSERT INTO rollup_gap(kind, grouping, level, since_ns, until_ns, why) "
+                   "VALUES(%d, %d, %d, %s, %lld, %d) ON CONFLICT DO UPDATE"
                    " SET until_ns = max(until_ns, excluded.until_ns)",
                    (int)rollups->metric->kind, (int)rollups->grouping, (int)rollups->level,
                    "-9223372036854775807 - 1", (long long)rollups->before_ns, ROLLUP_OLD);

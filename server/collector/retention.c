@@ -36,6 +36,9 @@ struct retention {
     enum phase phase;
     unsigned kind;  // of rows and levels
     unsigned place; // among the kind's metrics, groupings and levels
+    bool sweeping;  // rollups of a level before a time go, for the file's size
+    enum rollup_level sweep_level;
+    int64_t sweep_before_ns;
     struct pace rows, rollups, pages;
     struct pace *used; // by the last slice
     uint64_t due_ns;
@@ -73,6 +76,7 @@ static void next_phase(struct retention *retention)
 {
     retention->kind = 0;
     retention->place = 0;
+    retention->sweeping = false;
     retention->phase = (enum phase)((retention->phase + 1) % PHASE_COUNT);
     retention->resting = retention->phase == PHASE_ROWS;
 }
@@ -129,10 +133,17 @@ static enum status step_rows(struct retention *retention, int64_t wall_ns, unsig
 
 // ---- Rollups by age -------------------------------------------------------------------
 
-static int64_t level_age(const struct retention *retention, const struct expire_level *rollups)
+// What of the rollups goes: by age, or for the file's size.
+static int64_t level_floor(const struct retention *retention, const struct expire_level *rollups,
+                           int64_t wall_ns)
 {
+    if (retention->phase == PHASE_BYTES)
+        return rollups->level == retention->sweep_level ? retention->sweep_before_ns : INT64_MIN;
     const bool is_finest = rollups->grouping == ROLLUP_FULL;
-    return (is_finest ? retention->rules.finest_ns : retention->rules.level_ns)[rollups->level];
+    const int64_t *ages = is_finest ? retention->rules.finest_ns : retention->rules.level_ns;
+    const enum rollup_level coarser =
+        rollups->level == ROLLUP_MONTH ? ROLLUP_MONTH : (enum rollup_level)(rollups->level + 1);
+    return floor_of(wall_ns, ages[rollups->level], coarser);
 }
 
 // The metric, grouping and level at that place of the kind; false past the last.
@@ -152,25 +163,24 @@ static bool level_at(const struct retention *retention, struct expire_level *rol
     return true;
 }
 
-static enum status step_levels(struct retention *retention, int64_t wall_ns, unsigned *gone,
-                               struct error *err)
+// Drops a slice of the first level that has something to drop, of those not yet looked
+// at; `*done`: none of them had.
+static enum status sweep_levels(struct retention *retention, int64_t wall_ns, unsigned *gone,
+                                bool *done, struct error *err)
 {
     enum status status = STATUS_OK;
+    retention->used = &retention->rollups;
     for (unsigned looks = 0; looks < LOOKS_MAX && status == STATUS_OK && *gone == 0;) {
         struct expire_level rollups;
-        if (retention->kind == RECORD_KIND_COUNT) {
-            next_phase(retention);
+        *done = retention->kind == RECORD_KIND_COUNT;
+        if (*done)
             return STATUS_OK;
-        }
         if (!level_at(retention, &rollups)) {
             retention->kind++;
             retention->place = 0;
             continue;
         }
-        const int64_t age_ns = level_age(retention, &rollups);
-        const enum rollup_level coarser =
-            rollups.level == ROLLUP_MONTH ? ROLLUP_MONTH : (enum rollup_level)(rollups.level + 1);
-        rollups.before_ns = floor_of(wall_ns, age_ns, coarser);
+        rollups.before_ns = level_floor(retention, &rollups, wall_ns);
         if (rollups.before_ns > INT64_MIN) {
             status = expire_level_slice(retention->db, &rollups, gone, err);
             looks++;
@@ -178,7 +188,16 @@ static enum status step_levels(struct retention *retention, int64_t wall_ns, uns
         if (*gone == 0)
             retention->place++;
     }
-    retention->used = &retention->rollups;
+    return status;
+}
+
+static enum status step_levels(struct retention *retention, int64_t wall_ns, unsigned *gone,
+                               struct error *err)
+{
+    bool done = false;
+    enum status status = sweep_levels(retention, wall_ns, gone, &done, err);
+    if (status == STATUS_OK && done)
+        next_phase(retention);
     return status;
 }
 
@@ -201,27 +220,47 @@ static enum status shrink_rows(struct retention *retention, int64_t wall_ns, uns
     return status;
 }
 
-// The oldest buckets of the finest level that is there, in all metrics and groupings.
-static enum status shrink_rollups(struct retention *retention, int64_t wall_ns, unsigned *gone,
-                                  struct error *err)
+// Chooses the oldest buckets of the finest level that is there: a day of minutes, a
+// month of hours or days.  They go in the steps that follow, of all metrics.
+static enum status begin_sweep(struct retention *retention, int64_t wall_ns, struct error *err)
 {
     for (unsigned level = ROLLUP_MINUTE; level < ROLLUP_MONTH; level++) {
-        struct expire_level rollups;
-        const enum rollup_level coarser = (enum rollup_level)(level + 1);
+        struct expire_level oldest;
+        const enum rollup_level span = level == ROLLUP_MINUTE ? ROLLUP_DAY : ROLLUP_MONTH;
         enum status status =
-            expire_oldest_level(retention->db, (enum rollup_level)level, &rollups, err);
+            expire_oldest_level(retention->db, (enum rollup_level)level, &oldest, err);
         if (status == STATUS_NO_DATA)
             continue;
         if (status != STATUS_OK)
             return status;
-        rollups.count = retention->rollups.now;
-        rollups.before_ns = rollup_next(coarser, rollup_bucket(coarser, rollups.before_ns));
-        if (rollups.before_ns > wall_ns)
+        const int64_t before_ns = rollup_next(span, rollup_bucket(span, oldest.before_ns));
+        if (before_ns > wall_ns)
             continue;
-        retention->used = &retention->rollups;
-        return expire_level_slice(retention->db, &rollups, gone, err);
+        retention->sweep_level = (enum rollup_level)level;
+        retention->sweep_before_ns = before_ns;
+        retention->sweeping = true;
+        retention->kind = 0;
+        retention->place = 0;
+        return STATUS_OK;
     }
     return STATUS_OK;
+}
+
+// Where nothing goes and no sweep has begun, there is nothing that may go.
+static enum status shrink(struct retention *retention, int64_t wall_ns, unsigned *gone,
+                          struct error *err)
+{
+    enum status status = shrink_rows(retention, wall_ns, gone, err);
+    return status == STATUS_OK && *gone == 0 ? begin_sweep(retention, wall_ns, err) : status;
+}
+
+static enum status sweep(struct retention *retention, int64_t wall_ns, unsigned *gone,
+                         struct error *err)
+{
+    bool done = false;
+    enum status status = sweep_levels(retention, wall_ns, gone, &done, err);
+    retention->sweeping = !done;
+    return status;
 }
 
 static enum status step_bytes(struct retention *retention, int64_t wall_ns, unsigned *gone,
@@ -229,14 +268,14 @@ static enum status step_bytes(struct retention *retention, int64_t wall_ns, unsi
 {
     struct expire_room room = {0};
     enum status status = STATUS_OK;
+    if (retention->sweeping)
+        return sweep(retention, wall_ns, gone, err);
     if (retention->rules.bytes > 0)
         status = expire_room(retention->db, &room, err);
     const bool is_over = room.bytes - room.free > retention->rules.bytes;
     if (status == STATUS_OK && is_over)
-        status = shrink_rows(retention, wall_ns, gone, err);
-    if (status == STATUS_OK && is_over && *gone == 0)
-        status = shrink_rollups(retention, wall_ns, gone, err);
-    if (status != STATUS_OK || *gone > 0)
+        status = shrink(retention, wall_ns, gone, err);
+    if (status != STATUS_OK || *gone > 0 || retention->sweeping)
         return status;
     if (is_over && !retention->over_bytes)
         log_write(LOG_LEVEL_WARNING,

@@ -72,9 +72,12 @@ static enum status parse_bytes(int64_t *out, const char *text, struct error *err
         return STATUS_OK;
     }
     char *end = NULL;
-    const double value = text[0] >= '0' && text[0] <= '9' ? strtod(text, &end) : -1;
+    const bool is_number = text[0] >= '0' && text[0] <= '9';
+    const double value = is_number ? strtod(text, &end) : 0;
     double bytes = -1;
-    for (size_t i = 0; end && i < sizeof byte_units / sizeof *byte_units; i++)
+    for (size_t i = 0; is_number && text[1] != 'x' && text[1] != 'X' &&
+                       i < sizeof byte_units / sizeof *byte_units;
+         i++)
         if (strcmp(end, byte_units[i].suffix) == 0)
             bytes = value * byte_units[i].bytes;
     if (bytes < 0)

@@ -483,8 +483,8 @@ static void add_gap(enum rollup_grouping grouping, enum rollup_level level, int6
 {
     char *sql = sqlite3_mprintf(
         "DELETE FROM rollup WHERE grouping = %d AND level <= %d AND started_ns >= %lld"
-        " AND started_ns < %lld; INSERT OR IGNORE INTO rollup_gap VALUES(%d, %d, %d, %lld, %lld, "
-        "0)",
+        " AND started_ns < %lld; INSERT OR IGNORE INTO rollup_gap(kind, grouping,"
+        " level, since_ns, until_ns, why) VALUES(%d, %d, %d, %lld, %lld, 0)",
         (int)grouping, (int)level, (long long)since_ns, (long long)until_ns,
         (int)RECORD_KIND_INFERENCE, (int)grouping, (int)level, (long long)since_ns,
         (long long)until_ns);

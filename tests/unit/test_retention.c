@@ -1,0 +1,576 @@
+// Retention over a store: what goes and what stays, step by step.
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <sqlite3.h>
+
+#include "common/store/audit.h"
+#include "common/store/database.h"
+#include "common/store/expire.h"
+#include "common/store/reader.h"
+#include "server/collector/retention.h"
+#include "tests/support/folder.h"
+#include "tests/support/test.h"
+
+#define MINUTE INT64_C(60000000000)
+#define HOUR   (60 * MINUTE)
+#define DAY    (24 * HOUR)
+
+static const int64_t now_ns = INT64_C(1790000000123456789);
+
+static char folder[FOLDER_PATH_SIZE], path[FOLDER_PATH_SIZE];
+static sqlite3 *db;
+static struct retention *retention;
+
+static void exec(const char *sql)
+{
+    struct error err;
+    if (database_exec(db, sql, &err) != STATUS_OK)
+        fail_msg("%s: %s", sql, err.text);
+}
+
+__attribute__((format(printf, 1, 2))) static void execf(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    char *sql = sqlite3_vmprintf(format, arguments);
+    va_end(arguments);
+    exec(sql);
+    sqlite3_free(sql);
+}
+
+static int64_t integer(const char *sql)
+{
+    struct error err;
+    int64_t value = 0;
+    if (database_integer(db, sql, &value, &err) != STATUS_OK)
+        fail_msg("%s: %s", sql, err.text);
+    return value;
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    struct error err = {0};
+    folder_make(folder);
+    (void)folder_path(path, folder, "s.db");
+    if (database_open_writer(&db, path, &err) != STATUS_OK)
+        fail_msg("%s", err.text);
+    exec("PRAGMA synchronous = OFF; INSERT INTO name(id, text) VALUES (1, 'alpha')");
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    retention_free(retention);
+    retention = NULL;
+    database_close(db);
+    folder_remove(folder);
+    return 0;
+}
+
+// ---- The store --------------------------------------------------------------------------
+
+// `count` rows of a kind in run 1, the oldest of them `age` old, `apart` between them.
+static void add_rows(enum record_kind kind, int64_t count, int64_t age, int64_t apart)
+{
+    const struct record_kind_info *info = record_kind_info(kind);
+    sqlite3_str *sql = sqlite3_str_new(db);
+    sqlite3_str_appendf(sql,
+                        "WITH RECURSIVE n(i) AS (VALUES(1) UNION ALL SELECT i + 1 FROM n WHERE i <"
+                        " %lld) INSERT INTO \"%w\" SELECT NULL, 1, %d, i + coalesce((SELECT"
+                        " max(number) FROM \"%w\"), 0), %lld + i * %lld, %lld + i * %lld",
+                        (long long)count, info->name, (int)kind, info->name,
+                        (long long)(now_ns - age - apart), (long long)apart,
+                        (long long)(now_ns - age), (long long)apart);
+    for (unsigned c = 0; c < info->column_count; c++)
+        sqlite3_str_appendall(sql, ", 1");
+    sqlite3_str_appendall(sql, " FROM n");
+    char *text = sqlite3_str_finish(sql);
+    exec(text);
+    sqlite3_free(text);
+}
+
+// Closes the books: a stream a kind, all of them stored.
+static void close_books(void)
+{
+    exec("INSERT INTO run(run, started_ns, received_ns, uuid, host, pid, \"end\", worker_version,"
+         " protocol, os, kernel, cpu, cpu_count, host_memory_bytes, device_count, produced, stored,"
+         " duplicates, heard_ns) VALUES(1, 0, 0, '00000001-0000-4000-8000-000000000000', 1, 1, 1,"
+         " 'v', 2, 'o', 'k', 'c', 1, 1, 1, 0, 0, 0, 0)");
+    for (int kind = RECORD_KIND_RUN + 1; kind < (int)RECORD_KIND_COUNT; kind++) {
+        const char *table = record_kind_info((enum record_kind)kind)->name;
+        execf("INSERT INTO ledger(run, kind, stored) SELECT 1, %d, count(*) FROM \"%s\" HAVING"
+              " count(*) > 0;"
+              "INSERT INTO range(run, stream, first, last, state) SELECT 1, %d, 1, count(*), 0"
+              " FROM \"%s\" HAVING count(*) > 0;"
+              "INSERT INTO stream(run, stream, next, produced, unnumbered) SELECT 1, %d, count(*)"
+              " + 1, count(*), 0 FROM \"%s\" HAVING count(*) > 0",
+              kind, table, kind, table, kind, table);
+    }
+    exec(
+        "UPDATE run SET stored = (SELECT sum(stored) FROM ledger), produced = (SELECT sum(produced)"
+        " FROM stream)");
+}
+
+// What an audit recounts is what the ledger says.
+static void expect_balance(void)
+{
+    struct error err = {0};
+    struct store store = {.db = db};
+    const struct query_filter all = {0};
+    struct audit audit;
+    if (audit_page(&audit, &store, &all, INT64_MIN, AUDIT_RUNS_MAX, &err) != STATUS_OK)
+        fail_msg("%s", err.text);
+    assert_int_equal(audit.run_count, 1);
+    assert_int_equal(audit.stranger_count, 0);
+    if (audit.runs[0].findings > 0)
+        fail_msg("%s", audit.runs[0].finding);
+    audit_deinit(&audit);
+}
+
+// ---- Passes -----------------------------------------------------------------------------
+
+static void begin(const char *rules_text, bool has_rollups)
+{
+    struct error err = {0};
+    struct retention_rules rules;
+    retention_free(retention);
+    if (retention_rules_parse(&rules, rules_text, &err) != STATUS_OK ||
+        retention_new(&retention, db, &rules, has_rollups, &err) != STATUS_OK)
+        fail_msg("%s", err.text);
+    assert_int_equal(retention_due_ns(retention), 0);
+}
+
+// Steps until the pass is over; all of them are short.  Returns how many changed something.
+static unsigned pass(int64_t wall_ns)
+{
+    struct error err = {0};
+    unsigned changes = 0;
+    const uint64_t began_ns = retention_due_ns(retention);
+    for (unsigned i = 0; i < 100000; i++) {
+        bool changed = false;
+        if (retention_step(retention, wall_ns, &changed, &err) != STATUS_OK)
+            fail_msg("%s", err.text);
+        changes += changed;
+        retention_took(retention, began_ns, began_ns + 7000000, false);
+        if (retention_due_ns(retention) - began_ns > UINT64_C(1000000000))
+            return changes;
+    }
+    fail_msg("no end");
+    return 0;
+}
+
+static void test_records_over_their_age_go(void **state)
+{
+    (void)state;
+    static const enum record_kind kinds[] = {RECORD_KIND_INFERENCE, RECORD_KIND_OPERATION,
+                                             RECORD_KIND_PROCESS_SAMPLE, RECORD_KIND_DEVICE,
+                                             RECORD_KIND_MODEL};
+    for (size_t i = 0; i < COUNT_OF(kinds); i++)
+        add_rows(kinds[i], 3000, 30 * HOUR, 36 * 1000000000LL); // until now
+    close_books();
+    begin("raw=10h", false);
+    assert_true(pass(now_ns) >= 12); // 2,000 of three kinds, in slices of 512
+    const int64_t floor_ns = rollup_bucket(ROLLUP_MINUTE, now_ns - 10 * HOUR);
+    for (size_t i = 0; i < 3; i++) {
+        char sql[160];
+        const char *table = record_kind_info(kinds[i])->name;
+        (void)snprintf(sql, sizeof sql, "SELECT count(*) FROM \"%s\" WHERE started_ns < %lld",
+                       table, (long long)floor_ns);
+        assert_int_equal(integer(sql), 0);
+        (void)snprintf(sql, sizeof sql, "SELECT count(*) FROM \"%s\"", table);
+        assert_in_range(integer(sql), 999, 1003);
+        (void)snprintf(sql, sizeof sql, "SELECT until_ns = %lld FROM expiry WHERE kind = %d",
+                       (long long)floor_ns, (int)kinds[i]);
+        assert_int_equal(integer(sql), 1);
+    }
+    // They say what the rest is of.
+    assert_int_equal(integer("SELECT count(*) FROM device"), 3000);
+    assert_int_equal(integer("SELECT count(*) FROM model"), 3000);
+    assert_int_equal(integer("SELECT count(*) FROM expiry"), 3);
+    assert_int_equal(integer("SELECT count(*) FROM run"), 1);
+    expect_balance();
+    assert_int_equal(pass(now_ns), 0);
+    expect_balance();
+}
+
+static void test_late_records_are_counted_and_go_with_the_next_pass(void **state)
+{
+    (void)state;
+    add_rows(RECORD_KIND_OPERATION, 100, 50 * HOUR, HOUR / 2);
+    add_rows(RECORD_KIND_OPERATION, 5, 40 * HOUR, HOUR);
+    close_books();
+    begin("raw=10h", false);
+    (void)pass(now_ns);
+    const int64_t left = integer("SELECT count(*) FROM operation");
+    add_rows(RECORD_KIND_OPERATION, 3, 70 * HOUR, HOUR);
+    // As the writer stores them; numbers go on from the highest that is there.
+    exec("UPDATE operation SET number = (SELECT last FROM range WHERE stream = 8) + id -"
+         " (SELECT max(id) - 3 FROM operation) WHERE started_ns < (SELECT until_ns FROM expiry);"
+         "UPDATE range SET last = last + 3 WHERE stream = 8;"
+         "UPDATE stream SET next = next + 3, produced = produced + 3 WHERE stream = 8;"
+         "UPDATE ledger SET stored = stored + 3 WHERE kind = 8;"
+         "UPDATE run SET stored = stored + 3, produced = produced + 3");
+    assert_int_equal(integer("SELECT count(*) FROM operation"), left + 3);
+    expect_balance();
+    const int64_t until_ns = integer("SELECT until_ns FROM expiry");
+    assert_int_equal(pass(now_ns), 1);
+    assert_int_equal(integer("SELECT count(*) FROM operation"), left);
+    assert_int_equal(integer("SELECT until_ns FROM expiry"), until_ns);
+    expect_balance();
+}
+
+static void test_nothing_goes_for_ever(void **state)
+{
+    (void)state;
+    add_rows(RECORD_KIND_OPERATION, 1000, 5000 * DAY, DAY);
+    close_books();
+    begin("raw=forever", true);
+    assert_int_equal(pass(now_ns), 0);
+    begin("raw=10d", false);
+    assert_int_equal(pass(INT64_MIN + DAY), 0); // a clock that is nowhere
+    assert_int_equal(pass(0), 0);
+    assert_int_equal(integer("SELECT count(*) FROM operation"), 1000);
+    assert_int_equal(integer("SELECT count(*) FROM expiry"), 0);
+}
+
+// The oldest go first, and what is said to have expired covers all that has: at each
+// step the rows before are gone but for those of the last minute.
+static void test_the_oldest_go_first(void **state)
+{
+    (void)state;
+    add_rows(RECORD_KIND_OPERATION, 2000, 10 * HOUR, 10000000000LL);
+    add_rows(RECORD_KIND_OPERATION, 2000, 11 * HOUR, 10000000000LL); // by time among them
+    close_books();
+    const struct expire_rows rows = {.kind = RECORD_KIND_OPERATION,
+                                     .before_ns = rollup_bucket(ROLLUP_MINUTE, now_ns - 6 * HOUR),
+                                     .last_id = INT64_MAX,
+                                     .count = 300};
+    int64_t before = 0;
+    for (unsigned gone = 300; gone == 300;) {
+        assert_int_equal(expire_slice(db, &rows, &gone, NULL), STATUS_OK);
+        const int64_t until_ns = integer("SELECT until_ns FROM expiry");
+        assert_true(until_ns >= before && until_ns <= rows.before_ns);
+        assert_int_equal(until_ns % MINUTE, 0);
+        before = until_ns;
+        char sql[160];
+        (void)snprintf(sql, sizeof sql,
+                       "SELECT %lld - min(started_ns) <= %lld FROM operation WHERE started_ns <"
+                       " %lld HAVING count(*) > 0",
+                       (long long)until_ns, (long long)MINUTE, (long long)until_ns);
+        if (gone == 300)
+            assert_int_equal(integer(sql), integer("SELECT 1"));
+        expect_balance();
+    }
+    assert_int_equal(before, rows.before_ns);
+}
+
+// ---- Rollups ----------------------------------------------------------------------------
+
+static void test_records_wait_for_their_rollups(void **state)
+{
+    (void)state;
+    const struct query_metric *metrics[ROLLUP_METRICS_MAX];
+    const unsigned count = rollup_metrics(RECORD_KIND_OPERATION, metrics);
+    add_rows(RECORD_KIND_OPERATION, 1000, 5000 * DAY, DAY);
+    close_books();
+    begin("raw=1d", true);
+    assert_int_equal(pass(now_ns), 0); // no watermark
+    for (unsigned i = 0; i < count; i++) {
+        execf("INSERT INTO rollup_state VALUES(%d, %d)", rollup_metric_number(metrics[i]),
+              i == 1 ? 300 : 400);
+        if (i + 1 < count)
+            assert_int_equal(pass(now_ns), 0); // not of all metrics
+    }
+    assert_true(pass(now_ns) > 0);
+    assert_int_equal(integer("SELECT min(id) FROM operation"), 301);
+    expect_balance();
+    // Rollups that are to be made again need their rows.
+    exec("UPDATE rollup_state SET watermark = 1000");
+    execf("INSERT INTO rollup_gap(kind, grouping, level, since_ns, until_ns, why) VALUES(%d, 0, 3, "
+          "%lld, %lld, %d)",
+          (int)RECORD_KIND_OPERATION,
+          (long long)integer("SELECT started_ns FROM operation WHERE id = 501"), (long long)now_ns,
+          (int)ROLLUP_CLEARED);
+    assert_true(pass(now_ns) > 0);
+    assert_int_equal(integer("SELECT min(id) FROM operation"), 501);
+    exec("DELETE FROM rollup_gap");
+    assert_true(pass(now_ns) > 0);
+    assert_int_equal(integer("SELECT count(*) FROM operation"), 0);
+    expect_balance();
+}
+
+// Rows of the table rollup: all metrics of operations, all groupings and levels, two
+// series, the buckets of so many days.
+static void add_rollups(int64_t days)
+{
+    const struct query_metric *metrics[ROLLUP_METRICS_MAX];
+    const unsigned count = rollup_metrics(RECORD_KIND_OPERATION, metrics);
+    static const int64_t lengths[] = {HOUR, HOUR, DAY, 31 * DAY}; // every sixtieth minute
+    exec("BEGIN");
+    for (unsigned i = 0; i < count * ROLLUP_GROUPING_COUNT * ROLLUP_LEVEL_COUNT; i++) {
+        const enum rollup_level level = (enum rollup_level)(i % ROLLUP_LEVEL_COUNT);
+        const int grouping = (int)(i / ROLLUP_LEVEL_COUNT % ROLLUP_GROUPING_COUNT);
+        for (int64_t at = now_ns - days * DAY; at < now_ns; at += lengths[level])
+            execf("INSERT OR IGNORE INTO rollup VALUES(%d, %d, %d, %lld, 1, 1, 1, 0, 1, 1, NULL,"
+                  " NULL, NULL), (%d, %d, %d, %lld, 2, 1, 1, 0, 1, 1, NULL, NULL, NULL)",
+                  rollup_metric_number(metrics[i / ROLLUP_LEVEL_COUNT / ROLLUP_GROUPING_COUNT]),
+                  grouping, (int)level, (long long)rollup_bucket(level, at),
+                  rollup_metric_number(metrics[i / ROLLUP_LEVEL_COUNT / ROLLUP_GROUPING_COUNT]),
+                  grouping, (int)level, (long long)rollup_bucket(level, at));
+    }
+    exec("COMMIT");
+}
+
+static int64_t oldest(enum rollup_level level, bool finest)
+{
+    char sql[128];
+    (void)snprintf(sql, sizeof sql,
+                   "SELECT min(started_ns) FROM rollup WHERE level = %d AND"
+                   " (grouping = 0) = %d",
+                   (int)level, finest);
+    return integer(sql);
+}
+
+static int64_t gap(enum rollup_level level, bool finest)
+{
+    char sql[256];
+    (void)snprintf(sql, sizeof sql,
+                   "SELECT CASE WHEN count(*) = %d AND min(until_ns) = max(until_ns) AND"
+                   " max(since_ns) = -9223372036854775808 THEN max(until_ns) END FROM rollup_gap"
+                   " WHERE kind = %d AND why = %d AND level = %d AND (grouping = 0) = %d",
+                   finest ? 1 : 3, (int)RECORD_KIND_OPERATION, (int)ROLLUP_OLD, (int)level, finest);
+    return integer(sql);
+}
+
+static void test_rollups_over_their_age_go_level_by_level(void **state)
+{
+    (void)state;
+    add_rollups(60);
+    const int64_t months = integer("SELECT count(*) FROM rollup WHERE level = 3");
+    begin("minute=2d,hour=5d,day=15d,finest-minute=1d,finest-hour=2d,finest-day=3d", true);
+    assert_true(pass(now_ns) > 10);
+    static const struct {
+        enum rollup_level level, coarser;
+        int64_t age, finest_age;
+    } cases[] = {{ROLLUP_MINUTE, ROLLUP_HOUR, 2 * DAY, DAY},
+                 {ROLLUP_HOUR, ROLLUP_DAY, 5 * DAY, 2 * DAY},
+                 {ROLLUP_DAY, ROLLUP_MONTH, 15 * DAY, 3 * DAY}};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        const int64_t until = rollup_bucket(cases[i].coarser, now_ns - cases[i].age);
+        const int64_t finest_until = rollup_bucket(cases[i].coarser, now_ns - cases[i].finest_age);
+        assert_true(oldest(cases[i].level, false) >= until);
+        assert_true(oldest(cases[i].level, false) <= until + DAY);
+        assert_true(oldest(cases[i].level, true) >= finest_until);
+        assert_int_equal(gap(cases[i].level, false), until);
+        assert_int_equal(gap(cases[i].level, true), finest_until);
+    }
+    assert_int_equal(integer("SELECT count(*) FROM rollup WHERE level = 3"), months);
+    assert_int_equal(pass(now_ns), 0);
+    (void)pass(now_ns + DAY); // the gaps grow, and are no more
+    assert_int_equal(gap(ROLLUP_MINUTE, false), rollup_bucket(ROLLUP_HOUR, now_ns - DAY));
+}
+
+// A reader never sees a bucket missing that no gap speaks of.
+static void test_the_gap_comes_before_the_rows_go(void **state)
+{
+    (void)state;
+    add_rollups(4);
+    const struct query_metric *metrics[ROLLUP_METRICS_MAX];
+    (void)rollup_metrics(RECORD_KIND_OPERATION, metrics);
+    const struct expire_level rollups = {.metric = metrics[0],
+                                         .grouping = ROLLUP_HOST,
+                                         .level = ROLLUP_HOUR,
+                                         .before_ns = rollup_bucket(ROLLUP_DAY, now_ns - DAY),
+                                         .count = 11};
+    const int64_t before = integer("SELECT count(*) FROM rollup");
+    unsigned gone = 0;
+    assert_int_equal(expire_level_slice(db, &rollups, &gone, NULL), STATUS_OK);
+    assert_in_range(gone, 11, 13); // whole buckets
+    assert_int_equal(integer("SELECT count(*) FROM rollup"), before - gone);
+    assert_int_equal(integer("SELECT count(*) FROM rollup_gap"), 1);
+    assert_int_equal(integer("SELECT until_ns FROM rollup_gap"), rollups.before_ns);
+    while (gone > 0)
+        assert_int_equal(expire_level_slice(db, &rollups, &gone, NULL), STATUS_OK);
+    assert_int_equal(integer("SELECT count(*) FROM rollup_gap"), 1);
+}
+
+// ---- Size -------------------------------------------------------------------------------
+
+static int64_t used_bytes(void)
+{
+    struct expire_room room;
+    assert_int_equal(expire_room(db, &room, NULL), STATUS_OK);
+    return room.bytes - room.free;
+}
+
+static void test_the_size_is_kept_and_the_file_shrinks(void **state)
+{
+    (void)state;
+    add_rows(RECORD_KIND_INFERENCE, 40000, 30 * DAY, 50000000000LL);
+    add_rows(RECORD_KIND_OPERATION, 40000, 30 * DAY, 50000000000LL);
+    close_books();
+    const int64_t before = used_bytes();
+    assert_true(before > 3 << 20);
+    begin("bytes=2MB", false);
+    (void)pass(now_ns);
+    assert_true(used_bytes() <= 2 << 20);
+    assert_true(used_bytes() > (2 << 20) * 9 / 10); // and no more than needed
+    assert_true(integer("PRAGMA page_count") * integer("PRAGMA page_size") <= 2 << 20);
+    // The oldest of both kinds are gone.
+    assert_true(integer("SELECT abs((SELECT min(started_ns) FROM inference) -"
+                        " (SELECT min(started_ns) FROM operation))") <= 2 * HOUR);
+    expect_balance();
+    exec("PRAGMA wal_checkpoint(TRUNCATE)");
+    struct stat st;
+    assert_int_equal(stat(path, &st), 0);
+    assert_true(st.st_size <= 2 << 20);
+    assert_int_equal(pass(now_ns), 0);
+}
+
+// Where records alone are not enough, the finest rollups follow; what nobody may
+// take away is left, and the pass ends all the same.
+static void test_rollups_go_for_size_when_records_have(void **state)
+{
+    (void)state;
+    add_rows(RECORD_KIND_OPERATION, 2000, 30 * DAY, 100000000000LL);
+    close_books();
+    add_rollups(60);
+    const int64_t months = integer("SELECT count(*) FROM rollup WHERE level = 3");
+    const int64_t days = integer("SELECT count(*) FROM rollup WHERE level = 2");
+    assert_true(used_bytes() > 2 << 20);
+    begin("bytes=1.5MB,minute=forever,hour=forever,finest-minute=forever,finest-hour=forever",
+          false);
+    assert_true(pass(now_ns) > 0);
+    assert_true(used_bytes() <= 3 << 19);
+    assert_int_equal(integer("SELECT count(*) FROM operation"), 0);
+    assert_int_equal(integer("SELECT count(*) FROM rollup WHERE level = 3"), months);
+    assert_int_equal(integer("SELECT count(*) FROM rollup WHERE level = 2"), days);
+    assert_true(integer("SELECT count(*) FROM rollup_gap WHERE why = 1 AND level = 0") > 0);
+    expect_balance();
+    add_rows(RECORD_KIND_DEVICE, 20000, 30 * DAY, 1000000000LL); // stays
+    begin("bytes=1MB", false);
+    (void)pass(now_ns);
+    assert_int_equal(integer("SELECT count(*) FROM device"), 20000);
+    assert_int_equal(pass(now_ns), 0);
+}
+
+// Pages that the next records fill are left in the file; more are given back, a few
+// at a time.
+static void test_free_pages_are_given_back_in_slices(void **state)
+{
+    (void)state;
+    add_rows(RECORD_KIND_OPERATION, 100000, 30 * DAY, 10000000000LL);
+    close_books();
+    const int64_t pages = integer("PRAGMA page_count");
+    exec("DELETE FROM operation WHERE id <= 1000");
+    begin("raw=forever", false);
+    assert_int_equal(pass(now_ns), 0);
+    assert_int_equal(integer("PRAGMA page_count"), pages);
+    exec("DELETE FROM operation WHERE id <= 80000");
+    const int64_t freed = integer("PRAGMA freelist_count");
+    assert_true(freed > pages / 2);
+    bool changed = false;
+    int64_t last = pages;
+    unsigned slices = 0;
+    do {
+        assert_int_equal(retention_step(retention, now_ns, &changed, NULL), STATUS_OK);
+        retention_took(retention, 0, 7000000, false);
+        const int64_t left = integer("PRAGMA page_count");
+        assert_true(last - left <= 64 + 8); // and the pages that point to others
+        slices += left < last;
+        last = left;
+    } while (retention_due_ns(retention) < UINT64_C(1000000000));
+    assert_true(slices > 3);
+    assert_true(integer("PRAGMA freelist_count") <= integer("PRAGMA page_count") / 32);
+    assert_int_equal(integer("SELECT count(*) FROM operation"), 20000);
+    assert_int_equal(integer("SELECT integrity_check = 'ok' FROM pragma_integrity_check"), 1);
+}
+
+// ---- Pace and failures --------------------------------------------------------------------
+
+static unsigned rows_of_a_slice(void)
+{
+    bool changed = false;
+    const int64_t before = integer("SELECT count(*) FROM operation");
+    assert_int_equal(retention_step(retention, now_ns, &changed, NULL), STATUS_OK);
+    return (unsigned)(before - integer("SELECT count(*) FROM operation"));
+}
+
+static void test_slices_follow_what_they_take(void **state)
+{
+    (void)state;
+    const uint64_t ms = 1000000;
+    add_rows(RECORD_KIND_OPERATION, 60000, 30 * DAY, 10000000LL);
+    close_books();
+    begin("raw=1d", false);
+    assert_int_equal(rows_of_a_slice(), 512);
+    retention_took(retention, 100 * ms, 140 * ms, true);
+    assert_int_equal(retention_due_ns(retention), (140 + 3 * 40) * ms);
+    assert_int_equal(rows_of_a_slice(), 256);
+    retention_took(retention, 100 * ms, 108 * ms, false);
+    assert_int_equal(retention_due_ns(retention), 108 * ms);
+    assert_int_equal(rows_of_a_slice(), 256);
+    for (int i = 0; i < 5; i++) {
+        retention_took(retention, 0, 1, false);
+        assert_int_equal(rows_of_a_slice(), 512 << i);
+    }
+    retention_took(retention, 0, 1, false);
+    assert_int_equal(rows_of_a_slice(), 8192); // at most
+    for (int i = 0; i < 9; i++) {
+        retention_took(retention, 0, UINT64_MAX / 8, false);
+        (void)rows_of_a_slice();
+    }
+    retention_took(retention, 0, UINT64_MAX / 8, false);
+    assert_int_equal(rows_of_a_slice(), 64); // at least
+}
+
+// What cannot be written is left as it is, and tried again with the next pass.
+static void test_a_failure_changes_nothing(void **state)
+{
+    (void)state;
+    add_rows(RECORD_KIND_OPERATION, 1000, 30 * DAY, 1000000000LL);
+    close_books();
+    begin("raw=1d", false);
+    exec("CREATE TEMP TRIGGER no BEFORE DELETE ON main.operation WHEN old.id = 400 BEGIN"
+         " SELECT raise(ABORT, 'not this one'); END");
+    struct error err = {0};
+    bool changed = true;
+    assert_int_not_equal(retention_step(retention, now_ns, &changed, &err), STATUS_OK);
+    assert_non_null(strstr(err.text, "not this one"));
+    assert_false(changed);
+    assert_true(sqlite3_get_autocommit(db));
+    assert_int_equal(integer("SELECT count(*) FROM operation"), 1000);
+    assert_int_equal(integer("SELECT count(*) FROM expiry"), 0);
+    expect_balance();
+    retention_took(retention, 0, 1, false);
+    assert_true(retention_due_ns(retention) >= 60 * UINT64_C(1000000000));
+    exec("DROP TRIGGER no");
+    assert_true(pass(now_ns) > 0);
+    assert_int_equal(integer("SELECT count(*) FROM operation"), 0);
+    expect_balance();
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(test_records_over_their_age_go),
+        TEST(test_late_records_are_counted_and_go_with_the_next_pass),
+        TEST(test_nothing_goes_for_ever),
+        TEST(test_the_oldest_go_first),
+        TEST(test_records_wait_for_their_rollups),
+        TEST(test_rollups_over_their_age_go_level_by_level),
+        TEST(test_the_gap_comes_before_the_rows_go),
+        TEST(test_the_size_is_kept_and_the_file_shrinks),
+        TEST(test_rollups_go_for_size_when_records_have),
+        TEST(test_free_pages_are_given_back_in_slices),
+        TEST(test_slices_follow_what_they_take),
+        TEST(test_a_failure_changes_nothing),
+    };
+    return cmocka_run_group_tests_name("retention", tests, NULL, NULL);
+}

@@ -1,0 +1,115 @@
+// The rules of retention in words: what is read, what is refused.
+#include <string.h>
+
+#include "server/collector/retention_rules.h"
+#include "tests/support/test.h"
+
+#define MINUTE  INT64_C(60000000000)
+#define DAY     INT64_C(86400000000000)
+#define FOREVER RETENTION_FOREVER
+
+static const struct {
+    const char *text;
+    struct retention_rules expected;
+} right[] = {
+    {"raw=30d",
+     {30 * DAY, {35 * DAY, 400 * DAY, FOREVER, FOREVER}, {2 * DAY, 35 * DAY, FOREVER, FOREVER}, 0}},
+    {"raw=forever,minute=35d,hour=400d,day=forever,month=forever,finest-minute=2d,finest-hour=35d,"
+     "finest-day=forever,finest-month=forever,bytes=unlimited",
+     {FOREVER, {35 * DAY, 400 * DAY, FOREVER, FOREVER}, {2 * DAY, 35 * DAY, FOREVER, FOREVER}, 0}},
+    {"bytes=50GB,raw=1m",
+     {MINUTE,
+      {35 * DAY, 400 * DAY, FOREVER, FOREVER},
+      {2 * DAY, 35 * DAY, FOREVER, FOREVER},
+      INT64_C(50) << 30}},
+    // Finer levels that are not given go along.
+    {"hour=10d,finest-day=1d,bytes=1.5MB",
+     {FOREVER, {10 * DAY, 10 * DAY, FOREVER, FOREVER}, {DAY, DAY, DAY, FOREVER}, 3 << 19}},
+    {"month=3d,bytes=1TB",
+     {FOREVER,
+      {3 * DAY, 3 * DAY, 3 * DAY, 3 * DAY},
+      {2 * DAY, 35 * DAY, FOREVER, FOREVER},
+      INT64_C(1) << 40}},
+    {"minute=500d,hour=500d,bytes=1048576",
+     {FOREVER,
+      {500 * DAY, 500 * DAY, FOREVER, FOREVER},
+      {2 * DAY, 35 * DAY, FOREVER, FOREVER},
+      1 << 20}},
+    {"raw=106000d", // nearly all there is
+     {106000 * DAY,
+      {35 * DAY, 400 * DAY, FOREVER, FOREVER},
+      {2 * DAY, 35 * DAY, FOREVER, FOREVER},
+      0}},
+};
+
+static void test_what_is_read(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(right); i++) {
+        struct retention_rules rules;
+        struct error err = {0};
+        if (retention_rules_parse(&rules, right[i].text, &err) != STATUS_OK)
+            fail_msg("%s: %s", right[i].text, err.text);
+        const struct retention_rules *expected = &right[i].expected;
+        assert_int_equal(rules.raw_ns, expected->raw_ns);
+        assert_int_equal(rules.bytes, expected->bytes);
+        for (unsigned level = 0; level < ROLLUP_LEVEL_COUNT; level++) {
+            assert_int_equal(rules.level_ns[level], expected->level_ns[level]);
+            assert_int_equal(rules.finest_ns[level], expected->finest_ns[level]);
+        }
+    }
+}
+
+static void test_what_is_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *words;
+    } wrong[] = {
+        {"", "not KEY=VALUE"},
+        {"raw", "not KEY=VALUE"},
+        {"raw=30d,", "not KEY=VALUE"},
+        {",raw=30d", "not KEY=VALUE"},
+        {"raw=", "raw: \"\" is not a duration"},
+        {"raw=soon", "raw: \"soon\" is not a duration"},
+        {"raw=-1d", "is not a duration"},
+        {"raw=59s", "less than a minute"},
+        {"raw=0", "less than a minute"},
+        {"raw=200000d", "too long"},
+        {"raw=1d,raw=2d", "raw is there twice"},
+        {"mintue=1d", "did you mean minute?"},
+        {"weeks=1d", "cannot be kept"},
+        {"=1d", "cannot be kept"},
+        {"bytes=50", "less than 1MB"},
+        {"bytes=0", "less than 1MB"},
+        {"bytes=50gb", "not a size"},
+        {"bytes=GB", "not a size"},
+        {"bytes=-5GB", "not a size"},
+        {"bytes=+5GB", "not a size"},
+        {"bytes= 5GB", "not a size"},
+        {"bytes=0x10GB", "not a size"},
+        {"bytes=1e30GB", "too much"},
+        {"bytes=forever", "not a size"},
+        {"raw=unlimited", "not a duration"},
+        {"minute=500d", "minute is longer than hour"},
+        {"finest-hour=2d,finest-day=1d", "finest-hour is longer than finest-day"},
+        {"minute=forever,hour=forever,day=9d", "hour is longer than day"},
+        {"raw=1111111111111111111111111111111111111111111111d", "too long"},
+    };
+    for (size_t i = 0; i < COUNT_OF(wrong); i++) {
+        struct retention_rules rules;
+        struct error err = {0};
+        assert_int_equal(retention_rules_parse(&rules, wrong[i].text, &err), STATUS_INVALID);
+        if (!strstr(err.text, wrong[i].words) || !strstr(err.text, "--retention"))
+            fail_msg("%s: \"%s\" does not say \"%s\"", wrong[i].text, err.text, wrong[i].words);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_what_is_read),
+        cmocka_unit_test(test_what_is_refused),
+    };
+    return cmocka_run_group_tests_name("retention_rules", tests, NULL, NULL);
+}
