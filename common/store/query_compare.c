@@ -280,8 +280,10 @@ static enum status note_work(sqlite3_str *note, const struct pair *pair, unsigne
 static void note_count(sqlite3_str *note, const struct medians *medians, size_t needed)
 {
     if (medians->before.count < needed || medians->after.count < needed)
-        sqlite3_str_appendf(note, "too few values: %zu and %zu, where %zu are needed",
-                            medians->before.count, medians->after.count, needed);
+        sqlite3_str_appendf(note, "%stoo few values: %llu and %llu, where %llu are needed",
+                            sqlite3_str_length(note) ? "; " : "",
+                            (unsigned long long)medians->before.count,
+                            (unsigned long long)medians->after.count, (unsigned long long)needed);
 }
 
 // Sets a cell to a name, or to two where the sides have different ones.

@@ -11,3 +11,5 @@ inferstat_unit_test(test_store_rollup_query LINK
   inferstat_store inferstat_test_folder inferstat_test_rollup_builder)
 inferstat_unit_test(test_store_audit LINK inferstat_store inferstat_test_folder)
 inferstat_unit_test(test_store_losses LINK inferstat_store inferstat_test_folder)
+inferstat_unit_test(test_store_compare
+  LINK inferstat_store inferstat_test_measured inferstat_test_folder m)

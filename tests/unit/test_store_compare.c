@@ -1,0 +1,636 @@
+// Baselines and comparisons of runs whose speed is known.
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <sqlite3.h>
+
+#include "common/store/baseline.h"
+#include "common/store/database.h"
+#include "common/store/lock.h"
+#include "common/store/store.h"
+#include "tests/support/folder.h"
+#include "tests/support/measured.h"
+#include "tests/support/test.h"
+
+static char folder[FOLDER_PATH_SIZE], path[FOLDER_PATH_SIZE];
+static sqlite3 *db;
+static struct store *store;
+
+static int set_up(void **state)
+{
+    (void)state;
+    struct error err = {0};
+    folder_make(folder);
+    (void)folder_path(path, folder, "s.db");
+    if (database_open_writer(&db, path, &err) != STATUS_OK ||
+        store_open(&store, path, &err) != STATUS_OK)
+        fail_msg("%s", err.text);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    store_close(store);
+    database_close(db);
+    folder_remove(folder);
+    return 0;
+}
+
+static void add(struct measured run)
+{
+    if (run.noise == 0)
+        run.noise = 0.05;
+    if (!measured_add(db, &run))
+        fail_msg("run %d: %s", run.run, sqlite3_errmsg(db));
+}
+
+static struct query about(enum query_kind kind, const char *name)
+{
+    struct query query = {.kind = kind};
+    (void)snprintf(query.baseline[0], sizeof query.baseline[0], "%s", name);
+    return query;
+}
+
+static void set(char out[QUERY_TEXT_SIZE], const char *text)
+{
+    (void)snprintf(out, QUERY_TEXT_SIZE, "%s", text);
+}
+
+// Keeps what the host measured as a baseline of the same name.
+static enum status save(const char *host, bool force, struct error *err)
+{
+    struct query query = about(QUERY_BASELINE_SAVE, host);
+    set(query.filter.by[QUERY_BY_HOST], host);
+    query.force = force;
+    struct baseline *baseline = NULL;
+    struct result *result = NULL;
+    enum status status = baseline_prepare(&baseline, store, &query, err);
+    if (status == STATUS_OK)
+        status = baseline_write(db, &query, baseline, &result, err);
+    if (status == STATUS_OK)
+        assert_true(result_integer(result, 0, "values", 0) > 0);
+    result_free(result);
+    baseline_free(baseline);
+    return status;
+}
+
+static void saved(const char *host)
+{
+    struct error err = {0};
+    if (save(host, false, &err) != STATUS_OK)
+        fail_msg("%s", err.text);
+}
+
+static struct query of_two(const char *before, const char *after)
+{
+    struct query query = about(QUERY_COMPARE, before);
+    (void)snprintf(query.baseline[1], sizeof query.baseline[1], "%s", after);
+    return query;
+}
+
+static struct result *ask(const struct query *query)
+{
+    struct error err = {0};
+    struct result *result = NULL;
+    if (store_query(store, query, &result, &err) != STATUS_OK)
+        fail_msg("%s", err.text);
+    return result;
+}
+
+static void refused(const struct query *query, enum status expected, const char *words)
+{
+    struct error err = {0};
+    struct result *result = NULL;
+    assert_int_equal(store_query(store, query, &result, &err), expected);
+    if (!strstr(err.text, words))
+        fail_msg("\"%s\" does not say \"%s\"", err.text, words);
+}
+
+static const char *text_at(const struct result *result, size_t row, const char *key)
+{
+    static char text[1024];
+    const struct value value = result_cell(result, row, (unsigned)result_find(result, key));
+    if (value.type != VALUE_TEXT)
+        return "";
+    (void)snprintf(text, sizeof text, "%.*s", (int)value.text.size, value.text.bytes);
+    return text;
+}
+
+static size_t row_of(const struct result *result, const char *metric)
+{
+    for (size_t row = 0; row < result_row_count(result); row++)
+        if (strcmp(text_at(result, row, "metric"), metric) == 0)
+            return row;
+    fail_msg("no row of %s", metric);
+    return 0;
+}
+
+static void verdict_is(const struct result *result, const char *metric, const char *verdict)
+{
+    const size_t row = row_of(result, metric);
+    if (strcmp(text_at(result, row, "verdict"), verdict) != 0)
+        fail_msg("%s is %s, not %s (%s)", metric, text_at(result, row, "verdict"), verdict,
+                 text_at(result, row, "note"));
+}
+
+// ---- Verdicts ---------------------------------------------------------------------
+
+static void what_is_slower(void **state)
+{
+    (void)state;
+    add((struct measured){.run = 1, .host = "a", .requests = 900, .loads = 20});
+    add((struct measured){.run = 2, .host = "b", .requests = 900, .loads = 20, .slowness = 1.08});
+    saved("a");
+    saved("b");
+    const struct query slower = of_two("a", "b"), faster = of_two("b", "a");
+    static const char *const metrics[] = {
+        "ttft_ns",   "tpot_ns", "tokens_per_second", "e2e_ns", "prefill_tokens_per_second",
+        "itl_p99_ns"};
+    struct result *worse = ask(&slower), *better = ask(&faster);
+    for (size_t i = 0; i < COUNT_OF(metrics); i++) {
+        verdict_is(worse, metrics[i], "WORSE");
+        verdict_is(better, metrics[i], "BETTER");
+    }
+    // 20 loads with 5 % noise: the interval is wider than what they differ by.
+    const size_t load = row_of(worse, "load.duration_ns");
+    assert_int_equal(result_integer(worse, load, "before_count", 0), 20);
+    assert_int_equal(result_integer(worse, load, "needed_count", 0), 10);
+    const size_t row = row_of(worse, "e2e_ns");
+    const double ratio = result_number(worse, row, "ratio", 0);
+    assert_true(fabs(ratio - 1.08) < 0.02);
+    assert_true(result_number(worse, row, "ratio_low", 0) < ratio);
+    assert_true(result_number(worse, row, "ratio_high", 0) > ratio);
+    assert_true(result_number(worse, row, "after_median", 0) >
+                result_number(worse, row, "before_median", 0));
+    assert_true(result_number(worse, row, "margin", 0) == STATS_MARGIN_DEFAULT);
+    assert_true(result_number(worse, row, "before_coverage_ratio", 0) == 1);
+    assert_int_equal(result_integer(worse, row, "before_runs", 0), 1);
+    assert_string_equal(text_at(worse, row, "model"), "tiny");
+    assert_string_equal(text_at(worse, row, "device"), "cpu");
+    assert_string_equal(text_at(worse, row, "unit"), "ns");
+    assert_string_equal(text_at(worse, row, "differences"), "");
+    result_free(worse);
+    result_free(better);
+    // What differs by less than the margin is the same.
+    struct query margin = slower;
+    margin.margin = 0.2;
+    struct result *same = ask(&margin);
+    for (size_t i = 0; i < COUNT_OF(metrics); i++)
+        verdict_is(same, metrics[i], "SAME");
+    result_free(same);
+}
+
+static void the_same_twice(void **state)
+{
+    (void)state;
+    add((struct measured){.run = 1, .host = "a", .requests = 1000, .noise = 0.01, .loads = 1});
+    saved("a");
+    const struct query query = of_two("a", "a");
+    struct result *result = ask(&query);
+    for (size_t row = 0; row < result_row_count(result); row++) {
+        const bool is_load = strcmp(text_at(result, row, "metric"), "load.duration_ns") == 0;
+        assert_string_equal(text_at(result, row, "verdict"), is_load ? "UNDECIDED" : "SAME");
+        assert_true(result_number(result, row, "ratio", 0) == 1);
+    }
+    const size_t load = row_of(result, "load.duration_ns");
+    assert_non_null(strstr(text_at(result, load, "note"), "too few values: 1 and 1, where 10"));
+    const int high = result_find(result, "ratio_high");
+    assert_int_equal(result_cell(result, load, (unsigned)high).type, VALUE_NULL);
+    result_free(result);
+}
+
+// A side may be what a filter covers just now; the answer is that of baselines of it.
+static void filters_instead_of_names(void **state)
+{
+    (void)state;
+    add((struct measured){.run = 1, .host = "a", .requests = 400});
+    add((struct measured){.run = 2, .host = "b", .requests = 400, .slowness = 1.2});
+    saved("a");
+    saved("b");
+    const struct query names = of_two("a", "b");
+    struct query filters = {.kind = QUERY_COMPARE};
+    set(filters.filter.by[QUERY_BY_HOST], "a");
+    set(filters.other.by[QUERY_BY_HOST], "b");
+    struct query mixed = of_two("a", "");
+    mixed.other = filters.other;
+    const struct query *others[] = {&filters, &mixed};
+    struct result *expected = ask(&names);
+    assert_true(result_row_count(expected) == 6);
+    for (size_t i = 0; i < COUNT_OF(others); i++) {
+        struct result *result = ask(others[i]);
+        assert_int_equal(result_row_count(result), result_row_count(expected));
+        for (size_t row = 0; row < result_row_count(result); row++) {
+            char metric[64];
+            (void)snprintf(metric, sizeof metric, "%s", text_at(expected, row, "metric"));
+            assert_string_equal(text_at(result, row, "metric"), metric);
+            static const char *const keys[] = {"ratio", "ratio_low", "ratio_high", "before_median",
+                                               "after_median"};
+            for (size_t k = 0; k < COUNT_OF(keys); k++)
+                assert_true(result_number(result, row, keys[k], 0) ==
+                            result_number(expected, row, keys[k], 1));
+        }
+        result_free(result);
+    }
+    result_free(expected);
+    struct query nobody = filters;
+    set(nobody.other.by[QUERY_BY_HOST], "nobody");
+    refused(&nobody, STATUS_NO_DATA, "the second of the two: no requests");
+}
+
+static void one_metric(void **state)
+{
+    (void)state;
+    add((struct measured){.run = 1, .host = "a", .requests = 100, .loads = 3});
+    saved("a");
+    struct query query = of_two("a", "a");
+    set(query.metric, "tpot_ns");
+    struct result *result = ask(&query);
+    assert_int_equal(result_row_count(result), 1);
+    (void)row_of(result, "tpot_ns");
+    result_free(result);
+    set(query.metric, "load.duration_ns");
+    result = ask(&query);
+    assert_int_equal(result_row_count(result), 1);
+    result_free(result);
+    set(query.metric, "queue_ns");
+    refused(&query, STATUS_INVALID, "queue_ns is not compared (these are: inference.ttft_ns");
+    set(query.metric, "prompt_tokens");
+    refused(&query, STATUS_INVALID, "prompt_tokens is not compared");
+    set(query.metric, "tpot_n");
+    refused(&query, STATUS_INVALID, "did you mean tpot_ns");
+    set(query.metric, "operation.duration_ns");
+    refused(&query, STATUS_NO_DATA, "no values to compare");
+}
+
+// ---- What may not be compared ---------------------------------------------------------
+
+static void unlike_fingerprints(void **state)
+{
+    (void)state;
+    const struct measured like = {.run = 1,
+                                  .host = "a",
+                                  .driver = "550.54",
+                                  .device = "H200",
+                                  .pcie_width = 16,
+                                  .sm_clock_hz = INT64_C(1980000000),
+                                  .requests = 100};
+    add(like);
+    saved("a");
+    struct measured unlike[] = {like, like, like, like, like, like, like, like};
+    unlike[0].driver = "560.28";
+    unlike[1].digest = "cd34";
+    unlike[2].quantisation = "f16";
+    unlike[3].pcie_width = 8;
+    unlike[4].sm_clock_hz = INT64_C(1500000000);
+    unlike[5].cpu = "another cpu";
+    unlike[6].version = "2.0";                   // may differ
+    unlike[7].sm_clock_hz = INT64_C(1965000000); // nearly the same
+    static const char *const words[COUNT_OF(unlike)] = {
+        "driver 550.54 / 560.28",
+        "model tiny: digest ab12 / cd34",
+        "model tiny: quantisation q8_0 / f16",
+        "device H200: pcie_width 16 / 8",
+        "device H200: sm_clock_hz 1980000000 / 1500000000",
+        "cpu cpu model / another cpu",
+    };
+    for (size_t i = 0; i < COUNT_OF(unlike); i++) {
+        char host[8] = {(char)('b' + i), '\0'};
+        unlike[i].run = (int)i + 2;
+        unlike[i].host = host;
+        add(unlike[i]);
+        saved(host);
+        struct query query = of_two("a", host);
+        if (words[i]) {
+            refused(&query, STATUS_INVALID, words[i]);
+            refused(&query, STATUS_INVALID, "(--force compares them all the same)");
+            query.force = true;
+        }
+        struct result *result = ask(&query);
+        if (words[i])
+            assert_non_null(strstr(text_at(result, 0, "differences"), words[i]));
+        assert_int_equal(result_row_count(result), 6);
+        result_free(result);
+    }
+    const struct query version = of_two("a", "h");
+    struct result *result = ask(&version);
+    assert_string_equal(text_at(result, 0, "differences"), "worker_version 1.0 / 2.0");
+    result_free(result);
+}
+
+static void nothing_in_common(void **state)
+{
+    (void)state;
+    add((struct measured){.run = 1, .host = "a", .requests = 100, .model = "tiny | odd"});
+    add((struct measured){
+        .run = 2, .host = "b", .requests = 100, .device = "gpu", .model = "tiny | odd"});
+    add((struct measured){.run = 3, .host = "c", .requests = 100, .model = "big", .digest = "ee"});
+    saved("a");
+    saved("b");
+    saved("c");
+    struct query devices = of_two("a", "b"), models = of_two("a", "c");
+    refused(&devices, STATUS_INVALID,
+            "nothing in common: only in the first: inference of tiny | "
+            "odd on cpu; only in the second: inference of tiny | odd on "
+            "gpu (--force");
+    refused(&models, STATUS_INVALID, "only in the second: inference of big on cpu");
+    devices.force = models.force = true;
+    struct result *result = ask(&devices);
+    assert_string_equal(text_at(result, 0, "model"), "tiny | odd");
+    assert_string_equal(text_at(result, 0, "device"), "cpu / gpu");
+    result_free(result);
+    result = ask(&models);
+    assert_string_equal(text_at(result, 0, "model"), "tiny | odd / big");
+    result_free(result);
+}
+
+static void what_only_one_side_has(void **state)
+{
+    (void)state;
+    add((struct measured){.run = 1, .host = "a", .requests = 100, .loads = 1});
+    add((struct measured){.run = 2, .host = "b", .requests = 100});
+    add((struct measured){.run = 3, .host = "b", .requests = 100, .model = "big"});
+    saved("a");
+    saved("b");
+    const struct query query = of_two("a", "b");
+    struct result *result = ask(&query);
+    assert_int_equal(result_row_count(result), 6);
+    assert_string_equal(text_at(result, 0, "differences"),
+                        "only in the first: load of tiny on cpu; only in the second: inference of "
+                        "big on cpu");
+    assert_int_equal(result_integer(result, 0, "after_runs", 0), 2);
+    result_free(result);
+}
+
+// Twice the tokens take twice the time: that says nothing of the speed.
+static void other_work(void **state)
+{
+    (void)state;
+    add((struct measured){.run = 1, .host = "a", .requests = 300, .loads = 12});
+    add((struct measured){
+        .run = 2, .host = "b", .requests = 300, .loads = 12, .generated_tokens = 100});
+    add((struct measured){.run = 3,
+                          .host = "c",
+                          .requests = 300,
+                          .loads = 12,
+                          .prompt_tokens = 200,
+                          .page_cache_ratio = 1,
+                          .slowness = 0.5});
+    saved("a");
+    saved("b");
+    saved("c");
+    struct query query = of_two("a", "b");
+    struct result *result = ask(&query);
+    verdict_is(result, "e2e_ns", "UNDECIDED");
+    assert_string_equal(text_at(result, row_of(result, "e2e_ns"), "note"),
+                        "the work differs: median generated_tokens 50 / 100");
+    assert_string_equal(text_at(result, row_of(result, "tpot_ns"), "note"), "");
+    result_free(result);
+    query.force = true;
+    result = ask(&query);
+    verdict_is(result, "e2e_ns", "WORSE");
+    assert_non_null(strstr(text_at(result, row_of(result, "e2e_ns"), "note"), "generated_tokens"));
+    result_free(result);
+    query = of_two("a", "c");
+    result = ask(&query);
+    verdict_is(result, "ttft_ns", "UNDECIDED");
+    verdict_is(result, "prefill_tokens_per_second", "UNDECIDED");
+    verdict_is(result, "tpot_ns", "BETTER");
+    verdict_is(result, "load.duration_ns", "UNDECIDED"); // the file was in memory already
+    assert_non_null(strstr(text_at(result, row_of(result, "load.duration_ns"), "note"),
+                           "page_cache_ratio 0 / 1"));
+    result_free(result);
+}
+
+// What failed is not compared.
+static void failures_do_not_count(void **state)
+{
+    (void)state;
+    add((struct measured){.run = 1, .host = "a", .requests = 200, .loads = 2});
+    saved("a");
+    struct error err;
+    assert_int_equal(database_exec(db,
+                                   "UPDATE inference SET finish = 3 WHERE id % 2;"
+                                   "UPDATE load SET status = 1 WHERE id = 1",
+                                   &err),
+                     STATUS_OK);
+    struct query query = of_two("a", "");
+    struct result *result = ask(&query);
+    const size_t row = row_of(result, "ttft_ns"), load = row_of(result, "load.duration_ns");
+    assert_int_equal(result_integer(result, row, "before_count", 0), 200);
+    assert_int_equal(result_integer(result, row, "after_count", 0), 100);
+    assert_int_equal(result_integer(result, load, "after_count", 0), 1);
+    result_free(result);
+}
+
+// ---- Baselines ------------------------------------------------------------------------
+
+static void saving_and_deleting(void **state)
+{
+    (void)state;
+    struct error err = {0};
+    add((struct measured){.run = 1, .host = "june", .requests = 100, .loads = 1});
+    saved("june");
+    assert_int_equal(save("june", false, &err), STATUS_INVALID);
+    assert_non_null(strstr(err.text, "--force replaces it"));
+    assert_int_equal(save("june", true, &err), STATUS_OK);
+    const struct query list = {.kind = QUERY_BASELINES};
+    struct result *result = ask(&list);
+    assert_int_equal(result_row_count(result), 1);
+    assert_string_equal(text_at(result, 0, "baseline"), "june");
+    assert_string_equal(text_at(result, 0, "filter"), "host=june");
+    assert_int_equal(result_integer(result, 0, "runs", 0), 1);
+    assert_int_equal(result_integer(result, 0, "samples", 0), 10);
+    assert_int_equal(result_integer(result, 0, "values", 0), 802);
+    assert_true(result_number(result, 0, "coverage_ratio", 0) == 1);
+    assert_int_equal(result_integer(result, 0, "since_ns", 0), INT64_C(1790000000000000000));
+    assert_int_equal(result_integer(result, 0, "until_ns", 0), INT64_C(1790000000099000001));
+    assert_string_equal(
+        text_at(result, 0, "fingerprint"),
+        "{\"runs\": 1, \"machine\": {\"cpu\": [\"cpu model\"], \"cpu_count\": [8],"
+        " \"host_memory_bytes\": [16000000000], \"kernel\": [\"6.1\"], \"os\": [\"Linux\"],"
+        " \"worker_version\": [\"1.0\"]}, \"device\": {\"cpu\": {\"memory_bytes\": [1000000000]}},"
+        " \"model\": {\"tiny\": {\"digest\": [\"ab12\"], \"format\": [\"gguf\"],"
+        " \"parameters\": [15000000], \"quantisation\": [\"q8_0\"]}}}");
+    result_free(result);
+    // A name that is nearly right.
+    const struct query near = of_two("juno", "june");
+    refused(&near, STATUS_NO_DATA, "no baseline is called \"juno\" (did you mean june?)");
+    const struct query deletion = about(QUERY_BASELINE_DELETE, "june");
+    assert_int_equal(baseline_write(db, &deletion, NULL, &result, &err), STATUS_OK);
+    assert_string_equal(text_at(result, 0, "baseline"), "june");
+    result_free(result);
+    assert_int_equal(baseline_write(db, &deletion, NULL, &result, &err), STATUS_NO_DATA);
+    result = ask(&list);
+    assert_int_equal(result_row_count(result), 0);
+    result_free(result);
+    int64_t left = -1;
+    assert_int_equal(database_integer(db, "SELECT count(*) FROM baseline_sample", &left, &err),
+                     STATUS_OK);
+    assert_int_equal(left, 0);
+    refused(&deletion, STATUS_INVALID, "no query, but a change");
+}
+
+// Baselines outlive the rows they were made of.
+static void rows_may_go(void **state)
+{
+    (void)state;
+    add((struct measured){.run = 1, .host = "a", .requests = 200});
+    add((struct measured){.run = 2, .host = "b", .requests = 200, .slowness = 2});
+    saved("a");
+    struct error err;
+    assert_int_equal(database_exec(db,
+                                   "DELETE FROM inference WHERE run = 1;"
+                                   "DELETE FROM model WHERE run = 1",
+                                   &err),
+                     STATUS_OK);
+    struct query query = of_two("a", "");
+    struct result *result = ask(&query);
+    verdict_is(result, "tpot_ns", "WORSE");
+    result_free(result);
+}
+
+static void on_a_file(void **state)
+{
+    (void)state;
+    struct error err = {0};
+    add((struct measured){.run = 1, .host = "a", .requests = 100});
+    struct query query = about(QUERY_BASELINE_SAVE, "x");
+    struct result *result = NULL;
+    struct lock lock = LOCK_NONE;
+    assert_int_equal(lock_take_store(&lock, path, &err), STATUS_OK);
+    assert_int_equal(baseline_write_file(path, &query, &result, &err), STATUS_BUSY);
+    lock_withdraw(&lock);
+    assert_int_equal(baseline_write_file(path, &query, &result, &err), STATUS_OK);
+    assert_int_equal(result_integer(result, 0, "values", 0), 800);
+    result_free(result);
+    query.kind = QUERY_BASELINE_DELETE;
+    assert_int_equal(baseline_write_file(path, &query, &result, &err), STATUS_OK);
+    result_free(result);
+    assert_int_equal(baseline_write_file("/nowhere/s.db", &query, &result, &err), STATUS_NOT_FOUND);
+    query = about(QUERY_BASELINE_SAVE, "a b");
+    assert_int_equal(baseline_write_file(path, &query, &result, &err), STATUS_INVALID);
+    query = about(QUERY_BASELINE_SAVE, "x");
+    set(query.filter.by[QUERY_BY_MODEL], "nothing");
+    assert_int_equal(baseline_write_file(path, &query, &result, &err), STATUS_NO_DATA);
+    (void)strcat(path, ".lock");
+    assert_int_not_equal(access(path, F_OK), 0);
+}
+
+static void damage_is_told(void **state)
+{
+    (void)state;
+    struct error err;
+    add((struct measured){.run = 1, .host = "a", .requests = 100});
+    saved("a");
+    const struct query query = of_two("a", "a");
+    static const struct {
+        const char *sql, *words;
+    } cases[] = {
+        {"UPDATE baseline_sample SET samples = CAST(x'55' || substr(samples, 2) AS BLOB)"
+         " WHERE metric = 'inference.ttft_ns'",
+         "the baseline's sample of inference.ttft_ns is damaged"},
+        {"UPDATE baseline_sample SET count = count + 1", "is damaged"},
+        {"UPDATE baseline_sample SET samples = x''", "is damaged"},
+        {"UPDATE baseline_sample SET samples = x'0011223344'", "is damaged"},
+        {"UPDATE baseline SET fingerprint = 'x'", "the fingerprint of baseline a is damaged"},
+        {"UPDATE baseline SET fingerprint = substr(fingerprint, 1, 40)", "fingerprint"},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        assert_int_equal(database_exec(db, "BEGIN", &err), STATUS_OK);
+        assert_int_equal(database_exec(db, cases[i].sql, &err), STATUS_OK);
+        assert_int_equal(database_exec(db, "COMMIT", &err), STATUS_OK);
+        refused(&query, STATUS_CORRUPT, cases[i].words);
+        assert_int_equal(save("a", true, &err), STATUS_OK);
+    }
+    // What is unknown to this version is passed over.
+    assert_int_equal(database_exec(db,
+                                   "UPDATE baseline SET fingerprint = '{\"machine\": 5,"
+                                   " \"device\": {\"cpu\": [1]}, \"planet\": {}}';"
+                                   "INSERT INTO baseline_sample VALUES(1, 'new.metric', 1, 1,"
+                                   " 1, x'00')",
+                                   &err),
+                     STATUS_OK);
+    result_free(ask(&query));
+}
+
+// ---- Samples --------------------------------------------------------------------------
+
+static void samples_are_even(void **state)
+{
+    (void)state;
+    static const uint64_t counts[] = {1, 9999, 10000, 10001, 15000, 20000, 20001, 123457};
+    for (size_t i = 0; i < COUNT_OF(counts); i++) {
+        struct sample sample = {0};
+        for (uint64_t value = 0; value < counts[i]; value++)
+            assert_int_equal(sample_add(&sample, (double)value), STATUS_OK);
+        assert_true(sample.count == counts[i]);
+        assert_true(sample.kept <= STATS_SAMPLES_MAX);
+        assert_true(sample.kept == (counts[i] + sample.stride - 1) / sample.stride);
+        assert_true(sample.kept >= STATS_SAMPLES_MAX / 2 || sample.kept == counts[i]);
+        for (size_t k = 0; k < sample.kept; k++)
+            assert_true(sample.values[k] == (double)(k * sample.stride));
+        free(sample.values);
+    }
+}
+
+static void blobs(void **state)
+{
+    (void)state;
+    double values[] = {1, -2.5, 1e-300, 1e300, 0};
+    const struct sample sample = {.values = values, .kept = 5, .room = 5, .count = 9};
+    struct sample read = {0};
+    struct error err;
+    size_t size = 0;
+    unsigned char *blob = baseline_encode("load.duration_ns", &sample, &size);
+    assert_non_null(blob);
+    assert_int_equal(size, 44);
+    assert_int_equal(baseline_decode(&read, "load.duration_ns", 9, blob, size, &err), STATUS_OK);
+    assert_int_equal(read.kept, 5);
+    assert_true(read.count == 9);
+    assert_memory_equal(read.values, values, sizeof values);
+    free(read.values);
+    for (size_t bit = 0; bit < 8 * size; bit++) {
+        blob[bit / 8] ^= (unsigned char)(1U << bit % 8);
+        assert_int_equal(baseline_decode(&read, "load.duration_ns", 9, blob, size, &err),
+                         STATUS_CORRUPT);
+        blob[bit / 8] ^= (unsigned char)(1U << bit % 8);
+    }
+    for (size_t cut = 0; cut < size; cut++)
+        assert_int_equal(baseline_decode(&read, "load.duration_ns", 9, blob, cut, &err),
+                         STATUS_CORRUPT);
+    assert_int_equal(baseline_decode(&read, "ttft_ns", 9, blob, size, &err), STATUS_CORRUPT);
+    assert_int_equal(baseline_decode(&read, "load.duration_ns", 8, blob, size, &err),
+                     STATUS_CORRUPT);
+    free(blob);
+    values[2] = (double)INFINITY; // its checksum is right
+    blob = baseline_encode("load.duration_ns", &sample, &size);
+    assert_int_equal(baseline_decode(&read, "load.duration_ns", 9, blob, size, &err),
+                     STATUS_CORRUPT);
+    free(blob);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(what_is_slower, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_same_twice, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(filters_instead_of_names, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(one_metric, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(unlike_fingerprints, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(nothing_in_common, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_only_one_side_has, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(other_work, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(failures_do_not_count, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(saving_and_deleting, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(rows_may_go, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(on_a_file, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(damage_is_told, set_up, tear_down),
+        cmocka_unit_test(samples_are_even),
+        cmocka_unit_test(blobs),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
