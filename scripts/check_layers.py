@@ -48,6 +48,7 @@ OWNERS = [
     (r"proto/.*\.pb-c\.h|protobuf-c/.*", r"common/wire/codec(\.c|_[a-z_]+\.[ch])"),
     (r"sqlite3\.h", r"common/store/.*|server/collector/(writer|rollup|retention)[a-z_]*\.[ch]"),
     (r"n?curses(w/.*)?\.h|ncursesw?/.*|term\.h|panel\.h", r"client/tui/screen\.c"),
+    (r"jansson\.h", r"client/cli/llama_bench\.c"),
     (r"cuda.*|cublas.*|nvml\.h|nvtx3?/.*", r"server/device/cuda/.*"),
 ]
 

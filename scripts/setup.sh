@@ -23,6 +23,7 @@ libprotobuf-c-dev      | lib:libprotobuf-c      | their encoding
 protobuf-c-compiler    | tool:protoc-c          | C code from proto/
 libsqlite3-dev         | lib:sqlite3            | the store
 libncurses-dev         | lib:ncursesw           | the dashboard
+libjansson-dev         | lib:jansson            | reading what llama-bench writes
 libcmocka-dev          | lib:cmocka             | unit tests
 tmux                   | tool:tmux              | tests that look at the dashboard
 sqlite3                | tool:sqlite3           | tests that recount what the store holds

@@ -1,10 +1,16 @@
 // inferstat import FILE
+#include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "client/cli/cli.h"
 #include "client/cli/json.h"
+#include "client/cli/llama_bench.h"
 #include "common/core/text.h"
+#include "common/sys/files.h"
 
 static void print_import(struct cli *cli, const struct result *answer)
 {
@@ -33,11 +39,12 @@ static void print_import(struct cli *cli, const struct result *answer)
         (void)fprintf(cli->around.notes, "inferstat: import: %s\n", text);
 }
 
-enum status command_import(struct cli *cli, struct error *err)
+// Asks for the import of a bundle.
+static enum status import_bundle(struct cli *cli, const char *path, struct error *err)
 {
     struct query query = {.kind = QUERY_IMPORT};
     struct result *answer;
-    enum status status = cli_path(query.path, cli->options.arguments[0], err);
+    enum status status = cli_path(query.path, path, err);
     if (status == STATUS_OK)
         status = cli_ask(cli, &query, &answer, err);
     if (status != STATUS_OK)
@@ -50,4 +57,33 @@ enum status command_import(struct cli *cli, struct error *err)
     }
     result_free(answer);
     return STATUS_OK;
+}
+
+// The bundle is made where the collector, which may be another user's, can read it, and
+// removed again.
+static enum status import_results(struct cli *cli, const char *path, struct error *err)
+{
+    const char *place = getenv("TMPDIR");
+    char folder[QUERY_PATH_SIZE], file[QUERY_PATH_SIZE];
+    (void)snprintf(folder, sizeof folder, "%s/inferstat-import-XXXXXX",
+                   place && place[0] == '/' ? place : "/tmp");
+    if (!mkdtemp(folder))
+        return error_set(err, STATUS_IO, "%s: cannot be made: %s", folder, strerror(errno));
+    enum status status = files_join(file, sizeof file, folder, "results.db", err);
+    if (status == STATUS_OK)
+        status = llama_bench_convert(path, file, err);
+    if (status == STATUS_OK && (chmod(folder, 0755) != 0 || chmod(file, 0644) != 0))
+        status = error_set(err, STATUS_IO, "%s: %s", file, strerror(errno));
+    if (status == STATUS_OK)
+        status = import_bundle(cli, file, err);
+    (void)unlink(file);
+    (void)rmdir(folder);
+    return status;
+}
+
+enum status command_import(struct cli *cli, struct error *err)
+{
+    const char *path = cli->options.arguments[0];
+    return llama_bench_is_json(path) ? import_results(cli, path, err)
+                                     : import_bundle(cli, path, err);
 }

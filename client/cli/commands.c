@@ -62,18 +62,28 @@ static const struct cli_command commands[] = {
     },
     {
         .name = "loads",
-        .arguments = "",
+        .arguments = "[A B]",
         .summary = "model loads, each with its stages as a waterfall",
-        .details = listing_details,
-        .options = LISTING,
+        .details =
+            "Newest first.  People see the 20 newest; --json and --csv give all, --limit N the N\n"
+            "newest.  --average shows one waterfall a model and device (or --by LIST) instead:\n"
+            "mean, median, longest and share of each stage, cold and warm loads apart.\n"
+            "--compare A B sets two of these side by side.  A and B are a run, or conditions as\n"
+            "\"inferstat query\" has them: \"host=a\" \"host=b\", \"since 1d\" \"since 8d until 7d\".",
+        .options = LISTING | OPTION_BIT(AVERAGE) | OPTION_BIT(COMPARE) | OPTION_BIT(BY),
+        .arguments_max = 2,
         .run = command_loads,
     },
     {
         .name = "inferences",
         .arguments = "",
         .summary = "requests answered",
-        .details = listing_details,
-        .options = LISTING,
+        .details =
+            "Newest first.  People see the 20 newest; --json and --csv give all, --limit N the N\n"
+            "newest.  --slowest N shows those that took longest (or are worst by --metric, a time\n"
+            "or a rate), each beside the median of its model and device: what it took more, by\n"
+            "phase, by more work, and by what was going on at the time.",
+        .options = LISTING | OPTION_BIT(SLOWEST) | OPTION_BIT(METRIC),
         .run = command_list,
     },
     {
@@ -116,6 +126,20 @@ static const struct cli_command commands[] = {
                    "wire.",
         .options = ROWS | OPTION_BIT(COLUMNS),
         .run = command_metrics,
+    },
+    {
+        .name = "fleet",
+        .arguments = "[METRIC]",
+        .summary = "hosts that stand out among those with the same model and device, and why",
+        .details =
+            "Compares each host's median of decode and prefill speed, TTFT and load speed (or of\n"
+            "METRIC) with those of 2 or more others.  One stands out that is over 3.5 spreads\n"
+            "(of the median absolute deviation) and 3 % from their median.  --check ends with\n"
+            "status 1 where one is worse, 5 where nothing can be compared.",
+        .options = SOURCE | PLACES | OPTION_BIT(SINCE) | OPTION_BIT(UNTIL) | ROWS |
+                   OPTION_BIT(LIMIT) | OPTION_BIT(CHECK),
+        .arguments_max = 1,
+        .run = command_fleet,
     },
     {
         .name = "baseline",
@@ -185,7 +209,7 @@ static const struct cli_command commands[] = {
     {
         .name = "import",
         .arguments = "FILE",
-        .summary = "bring in the records of another store: a bundle, a backup",
+        .summary = "bring in a bundle, a backup, or what llama-bench -o json wrote",
         .details = "FILE is on the collector's host.  Runs that are there already are left alone, "
                    "or given\nwhat they lack; an import that was cut short is completed by doing "
                    "it again.",
