@@ -23,8 +23,8 @@ size_t json_text_piece(char out[JSON_PIECE_SIZE], const char *text, size_t size)
     const char *escape = length > 0 ? short_escape(code) : "\\ufffd";
     if (escape) {
         (void)snprintf(out, JSON_PIECE_SIZE, "%s", escape);
-    } else if (code < 0x20 || code == 0x7f) {
-        (void)snprintf(out, JSON_PIECE_SIZE, "\\u%04x", (unsigned)code & 0x7f);
+    } else if (text_is_unsafe(code)) { // none is beyond U+FFFF
+        (void)snprintf(out, JSON_PIECE_SIZE, "\\u%04x", (unsigned)code & 0xffff);
     } else {
         memcpy(out, text, length);
         out[length] = '\0';

@@ -7,9 +7,9 @@
 enum { JSON_PIECE_SIZE = 8 };
 
 // Writes the first character of `text` (`size` bytes, at least one) as a JSON string
-// has it, terminated: quotes, backslashes, control characters and DEL escaped,
-// malformed bytes as U+FFFD, one each.  Returns the bytes of `text` that it stands
-// for.
+// has it, terminated: quotes, backslashes and what a terminal would take for more than
+// text (text_is_unsafe) escaped, malformed bytes as U+FFFD, one each.  Returns the bytes of `text`
+// that it stands for.
 size_t json_text_piece(char out[JSON_PIECE_SIZE], const char *text, size_t size);
 
 #endif

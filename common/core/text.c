@@ -95,6 +95,11 @@ static bool is_control(uint32_t code)
     return code < 0x20 || (code >= 0x7f && code < 0xa0);
 }
 
+bool text_is_unsafe(uint32_t code)
+{
+    return is_control(code) || is_hidden(code);
+}
+
 char *text_escape(char *out, size_t out_size, const char *text, size_t size)
 {
     if (out_size == 0)

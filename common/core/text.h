@@ -21,6 +21,11 @@ bool text_is_utf8(const char *text, size_t size);
 // The longest prefix of at most `size` bytes that does not cut a character.
 size_t text_cut(const char *text, size_t length, size_t size);
 
+// Whether a terminal takes the character for more than text: control characters,
+// what is invisible and turns the direction of the text around it, and the byte order
+// mark.
+bool text_is_unsafe(uint32_t code);
+
 // Copies `text` so that a terminal shows it as text: control characters,
 // including escape, and malformed bytes become \xNN; what is invisible and turns
 // the direction of the text around it, and the byte order mark, become \u{NNNN}.

@@ -24,6 +24,9 @@ static void test_pieces(void **state)
         {"\0", 1, 1, "\\u0000"},
         {"\x1b", 1, 1, "\\u001b"},
         {"\x7f", 1, 1, "\\u007f"},
+        {"\xc2\x9b", 2, 2, "\\u009b"},     // what begins an escape sequence too
+        {"\xe2\x80\xae", 3, 3, "\\u202e"}, // text runs the other way from here on
+        {"\xef\xbb\xbf", 3, 3, "\\ufeff"},
         {"\xc3\xa9x", 3, 2, "\xc3\xa9"},
         {"\xe2\x82\xac", 3, 3, "\xe2\x82\xac"},
         {"\xf4\x8f\xbf\xbf", 4, 4, "\xf4\x8f\xbf\xbf"},
