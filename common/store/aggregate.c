@@ -58,6 +58,13 @@ void aggregate_add_real(struct aggregate *aggregate, double value)
     add_to_both(aggregate, value);
 }
 
+int64_t aggregate_sum(const struct aggregate *aggregate)
+{
+    if (aggregate->integers > INT64_MAX)
+        return INT64_MAX;
+    return aggregate->integers < INT64_MIN ? INT64_MIN : (int64_t)aggregate->integers;
+}
+
 double aggregate_mean(const struct aggregate *aggregate)
 {
     if (aggregate->count == 0)
@@ -95,6 +102,13 @@ double ratio_total(const struct ratio *ratio)
     if (ratio->values.count == 0)
         return NAN;
     return real_sum_total(&ratio->numerator) / real_sum_total(&ratio->denominator);
+}
+
+double ratio_mean_denominator(const struct ratio *ratio)
+{
+    if (ratio->values.count == 0)
+        return NAN;
+    return real_sum_total(&ratio->denominator) / (double)ratio->values.count;
 }
 
 // ---- Groups -------------------------------------------------------------------

@@ -40,6 +40,8 @@ MUST_CHECK enum status aggregate_want_quantiles(struct aggregate *aggregate,
 void aggregate_add_int(struct aggregate *aggregate, int64_t value);
 void aggregate_add_real(struct aggregate *aggregate, double value);
 
+// The integers summed, at most the ends of 64 bits.
+int64_t aggregate_sum(const struct aggregate *aggregate);
 // NaN when nothing was added.
 double aggregate_mean(const struct aggregate *aggregate);
 // Within 1 % of the true quantile and inside [min, max]; NaN when nothing was
@@ -56,6 +58,8 @@ struct ratio {
 void ratio_add(struct ratio *ratio, double numerator, double denominator);
 // sum(numerator) / sum(denominator); NaN when nothing was added.
 double ratio_total(const struct ratio *ratio);
+// sum(denominator) / count; NaN when nothing was added.
+double ratio_mean_denominator(const struct ratio *ratio);
 
 // ---- Groups -------------------------------------------------------------------
 

@@ -1,5 +1,6 @@
 #include "common/store/gather.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 
 // What a group has.
 struct cells {
+    int64_t last_ns;
     unsigned count;
     struct ratio ratios[];
 };
@@ -24,10 +26,31 @@ static void deinit_cells(void *data)
         aggregate_deinit(&cells->ratios[i].values);
 }
 
+int64_t gather_last_ns(const struct group *group)
+{
+    const struct cells *cells = group->data;
+    return cells->last_ns;
+}
+
 const struct ratio *gather_ratio(const struct group *group, unsigned metric)
 {
     const struct cells *cells = group->data;
     return &cells->ratios[metric];
+}
+
+void gather_want(struct gather *gather, const char *name, bool wants_quantiles)
+{
+    unsigned count = 0;
+    const struct query_metric *metrics = query_metrics(&count);
+    for (unsigned i = 0; i < count; i++) {
+        if (metrics[i].kind != gather->kind || strcmp(metrics[i].name, name) != 0)
+            continue;
+        assert(gather->metric_count < GATHER_METRICS_MAX);
+        gather->metrics[gather->metric_count++] =
+            (struct gather_metric){&metrics[i], wants_quantiles};
+        return;
+    }
+    assert(!"the kind has the metric");
 }
 
 enum status gathering_find(struct gathering *gathering, const int64_t *keys, int64_t time_ns,
@@ -50,6 +73,8 @@ enum status gathering_find(struct gathering *gathering, const int64_t *keys, int
         return status;
     struct cells *cells = group->data;
     *out = cells->ratios;
+    if (cells->count == 0 || time_ns > cells->last_ns)
+        cells->last_ns = time_ns;
     for (; cells->count < gather->metric_count; cells->count++)
         if (gather->metrics[cells->count].wants_quantiles &&
             aggregate_want_quantiles(&cells->ratios[cells->count].values, &gather->budget) !=

@@ -49,11 +49,18 @@ struct gather {
     struct rollup_plan plan;
 };
 
+// Adds a metric of the gather's kind, by its name, which the kind has.
+void gather_want(struct gather *gather, const char *name, bool wants_quantiles);
+
 // STATUS_INVALID for a dimension that the kind does not have, or too many steps;
 // STATUS_FULL for too many groups; those of SQLite.
 MUST_CHECK enum status gather_run(struct gather *gather, struct store *store, struct error *err);
 // Also after a failure.
 void gather_deinit(struct gather *gather);
+
+// The start of a group's newest record, or where rollups stand for that, of its newest
+// bucket; INT64_MIN where it has none.
+int64_t gather_last_ns(const struct group *group);
 
 // The sums of a group.
 const struct ratio *gather_ratio(const struct group *group, unsigned metric);

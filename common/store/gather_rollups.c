@@ -10,7 +10,6 @@
 struct member {
     int64_t id;
     int64_t keys[QUERY_DIMENSION_COUNT]; // as the query groups
-    struct ratio *ratios;                // of its group, where there is but one step
 };
 
 struct members {
@@ -61,7 +60,7 @@ static enum status take_series(void *context, sqlite3_stmt *row, struct error *e
     return STATUS_OK;
 }
 
-static struct member *find_member(const struct members *members, int64_t id)
+static const struct member *find_member(const struct members *members, int64_t id)
 {
     size_t low = 0, high = members->count;
     while (low < high) {
@@ -82,7 +81,7 @@ static enum status take_cell(void *context, sqlite3_stmt *row, struct error *err
 {
     struct members *members = context;
     struct gathering *gathering = members->gathering;
-    struct member *member = find_member(members, sqlite3_column_int64(row, 1));
+    const struct member *member = find_member(members, sqlite3_column_int64(row, 1));
     if (!member)
         return STATUS_OK;
     const struct cell_key key = {.metric = gathering->number[members->metric],
@@ -90,13 +89,12 @@ static enum status take_cell(void *context, sqlite3_stmt *row, struct error *err
                                  .level = members->piece->level,
                                  .started_ns = sqlite3_column_int64(row, 0),
                                  .series = member->id};
-    enum status status = STATUS_OK;
-    if (!member->ratios || gathering->of->query->step_ns > 0)
-        status = gathering_find(gathering, member->keys, key.started_ns, &member->ratios, err);
+    struct ratio *ratios = NULL;
+    enum status status = gathering_find(gathering, member->keys, key.started_ns, &ratios, err);
     if (status != STATUS_OK)
         return status;
     gathering->of->sketches++;
-    status = cell_add(&member->ratios[members->metric], &key, row, FIRST_CELL_COLUMN, err);
+    status = cell_add(&ratios[members->metric], &key, row, FIRST_CELL_COLUMN, err);
     const enum status budget = reader_budget(&gathering->of->budget, err);
     return budget == STATUS_OK ? status : budget;
 }

@@ -5,8 +5,9 @@
 
 #include <sqlite3.h>
 
-#include "common/core/saturate.h"
+#include "common/store/cell.h"
 #include "common/store/filter.h"
+#include "common/store/gather.h"
 #include "common/store/reader.h"
 #include "common/store/schema.h"
 
@@ -33,12 +34,14 @@ static const struct answer_column columns[] = {
 };
 
 enum { COLUMN_HOST, COLUMN_DEVICE, COLUMN_MODEL }; // keys of a group, places in the answer
+enum { E2E, TTFT, PROMPT, GENERATED, SPEED, INFERENCE_METRICS };
+enum { LOAD_DURATION, LOAD_SPEED, LOAD_METRICS };
+enum { NEWEST_RECORDS = 4000 };
 
 struct figures {
-    int64_t runs_open, inferences, prompt_tokens, generated_tokens, loads;
+    int64_t runs_open;
     unsigned char *counted; // bit i: the i-th open run is in runs_open
-    struct ratio speed;
-    struct aggregate ttft, e2e, load;
+    struct ratio inference[INFERENCE_METRICS], load[LOAD_METRICS];
     int64_t last_ns;
     int64_t device_memory_bytes, device_memory_ns; // and when that was
 };
@@ -57,7 +60,7 @@ static void deinit_figures(void *data)
 {
     struct figures *figures = data;
     free(figures->counted);
-    aggregate_deinit(&figures->ttft);
+    aggregate_deinit(&figures->inference[TTFT].values);
 }
 
 static enum status out_of_memory(struct error *err)
@@ -66,17 +69,16 @@ static enum status out_of_memory(struct error *err)
 }
 
 // The group's figures; a new one wants quantiles.
-static enum status find_figures(struct overview *overview, int64_t host, int64_t device,
-                                int64_t model, struct figures **out, struct error *err)
+static enum status find_figures(struct overview *overview, const int64_t *keys,
+                                struct figures **out, struct error *err)
 {
-    const int64_t keys[GROUP_KEYS_MAX] = {host, device, model};
     struct group *group = NULL;
     enum status status = reader_group(overview->groups, keys, &group, err);
     if (status != STATUS_OK)
         return status;
     struct figures *figures = group->data;
-    if (!figures->ttft.sketch &&
-        aggregate_want_quantiles(&figures->ttft, &overview->budget) != STATUS_OK)
+    struct aggregate *ttft = &figures->inference[TTFT].values;
+    if (!ttft->sketch && aggregate_want_quantiles(ttft, &overview->budget) != STATUS_OK)
         return out_of_memory(err);
     *out = figures;
     return STATUS_OK;
@@ -121,11 +123,66 @@ static enum status find_member(struct overview *overview, int64_t run, int64_t d
         overview->last = coverage_find(&overview->runs, run);
     if (!overview->last)
         return STATUS_OK;
-    enum status status = find_figures(overview, overview->last->host, device, model, out, err);
+    const int64_t keys[GROUP_KEYS_MAX] = {overview->last->host, device, model};
+    enum status status = find_figures(overview, keys, out, err);
     if (status == STATUS_OK)
         status = count_open(overview, *out, overview->last, err);
     return status;
 }
+
+// ---- Sums of all records ----------------------------------------------------------------
+
+static enum status add_sums(struct overview *overview, const struct gather *gather, bool of_loads,
+                            struct error *err)
+{
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < groups_count(gather->groups) && status == STATUS_OK; i++) {
+        const struct group *group = groups_at(gather->groups, i);
+        struct figures *figures = NULL;
+        if (gather_ratio(group, 0)->values.count == 0)
+            continue;
+        status = find_figures(overview, group->keys, &figures, err);
+        for (unsigned metric = 0; metric < gather->metric_count && status == STATUS_OK; metric++)
+            ratio_merge(of_loads ? &figures->load[metric] : &figures->inference[metric],
+                        gather_ratio(group, metric));
+        if (status == STATUS_OK)
+            status = reader_budget(&overview->budget, err);
+        if (status == STATUS_OK && gather_last_ns(group) > figures->last_ns)
+            figures->last_ns = gather_last_ns(group);
+    }
+    return status;
+}
+
+static enum status sum_inferences(struct overview *overview, const struct query *query,
+                                  struct error *err)
+{
+    struct gather gather = {.query = query, .kind = RECORD_KIND_INFERENCE};
+    gather_want(&gather, "e2e_ns", false);
+    gather_want(&gather, "ttft_ns", true);
+    gather_want(&gather, "prompt_tokens", false);
+    gather_want(&gather, "generated_tokens", false);
+    gather_want(&gather, "tokens_per_second", false);
+    enum status status = gather_run(&gather, overview->store, err);
+    if (status == STATUS_OK)
+        status = add_sums(overview, &gather, false, err);
+    gather_deinit(&gather);
+    return status;
+}
+
+static enum status sum_loads(struct overview *overview, const struct query *query,
+                             struct error *err)
+{
+    struct gather gather = {.query = query, .kind = RECORD_KIND_LOAD};
+    gather_want(&gather, "duration_ns", false);
+    gather_want(&gather, "load_bytes_per_second", false);
+    enum status status = gather_run(&gather, overview->store, err);
+    if (status == STATUS_OK)
+        status = add_sums(overview, &gather, true, err);
+    gather_deinit(&gather);
+    return status;
+}
+
+// ---- The newest records -----------------------------------------------------------------
 
 static int64_t key_at(sqlite3_stmt *row, int place)
 {
@@ -133,13 +190,12 @@ static int64_t key_at(sqlite3_stmt *row, int place)
                                                           : sqlite3_column_int64(row, place);
 }
 
-// Every row: run, device, model, started_ns, device memory, then the kind's own.
-static enum status take_common(struct overview *overview, sqlite3_stmt *row, struct figures **out,
-                               struct error *err)
+// A row: run, device, model, started_ns, device memory.
+static enum status take_newest(void *context, sqlite3_stmt *row, struct error *err)
 {
+    struct figures *figures = NULL;
     enum status status =
-        find_member(overview, key_at(row, 0), key_at(row, 1), key_at(row, 2), out, err);
-    struct figures *figures = *out;
+        find_member(context, key_at(row, 0), key_at(row, 1), key_at(row, 2), &figures, err);
     if (status != STATUS_OK || !figures)
         return status;
     const int64_t started_ns = sqlite3_column_int64(row, 3);
@@ -152,51 +208,42 @@ static enum status take_common(struct overview *overview, sqlite3_stmt *row, str
     return STATUS_OK;
 }
 
-static enum status take_inference(void *context, sqlite3_stmt *row, struct error *err)
+// What only single records say (who is at work, how much memory the device has in use)
+// is read from the newest ones of the kind.
+static enum status read_newest(struct overview *overview, enum record_kind kind, const char *memory,
+                               const struct query_filter *filter, struct error *err)
 {
-    struct figures *figures = NULL;
-    enum status status = take_common(context, row, &figures, err);
-    if (status != STATUS_OK || !figures)
-        return status;
-    figures->inferences++;
-    figures->prompt_tokens = saturate_add(figures->prompt_tokens, sqlite3_column_int64(row, 5));
-    figures->generated_tokens =
-        saturate_add(figures->generated_tokens, sqlite3_column_int64(row, 6));
-    aggregate_add_int(&figures->e2e, sqlite3_column_int64(row, 7));
-    if (sqlite3_column_type(row, 8) != SQLITE_NULL)
-        aggregate_add_int(&figures->ttft, sqlite3_column_int64(row, 8));
-    ratio_add_columns(&figures->speed, row, 9);
-    return reader_budget(&((struct overview *)context)->budget, err);
-}
-
-static enum status take_load(void *context, sqlite3_stmt *row, struct error *err)
-{
-    struct figures *figures = NULL;
-    enum status status = take_common(context, row, &figures, err);
-    if (status != STATUS_OK || !figures)
-        return status;
-    figures->loads++;
-    if (sqlite3_column_int64(row, 5) == RECORD_STATUS_OK)
-        aggregate_add_int(&figures->load, sqlite3_column_int64(row, 6));
-    return STATUS_OK;
-}
-
-static enum status scan(struct overview *overview, enum record_kind kind, const char *own,
-                        const struct record_derived *derived, const struct query_filter *filter,
-                        row_take *take, struct error *err)
-{
-    enum query_dimension missing;
-    if (!filter_applies(kind, filter, &missing))
-        return STATUS_OK;
+    const char *name = record_kind_info(kind)->name;
     sqlite3_str *sql = sqlite3_str_new(overview->store->db);
-    sqlite3_str_appendf(sql, "SELECT t.run, t.device, t.model, t.started_ns, %s", own);
-    if (derived) {
-        sqlite3_str_appendall(sql, ", ");
-        append_derived(sql, derived);
-    }
-    sqlite3_str_appendf(sql, " FROM \"%w\" t", record_kind_info(kind)->name);
+    sqlite3_str_appendf(
+        sql, "SELECT t.run, t.device, t.model, t.started_ns, t.\"%w\" FROM \"%w\" t", memory, name);
     filter_where(sql, kind, filter);
-    return reader_scan(overview->store, sql, filter, take, overview, err);
+    sqlite3_str_appendf(sql, " AND t.id > (SELECT max(id) FROM \"%w\") - %d", name, NEWEST_RECORDS);
+    return reader_scan(overview->store, sql, filter, take_newest, overview, err);
+}
+
+static enum status read_records(struct overview *overview, const struct query_filter *filter,
+                                struct error *err)
+{
+    struct query query = {.kind = QUERY_OVERVIEW, .filter = *filter, .group_count = 3};
+    query.group_by[COLUMN_HOST] = QUERY_BY_HOST;
+    query.group_by[COLUMN_DEVICE] = QUERY_BY_DEVICE;
+    query.group_by[COLUMN_MODEL] = QUERY_BY_MODEL;
+    enum query_dimension missing;
+    enum status status = STATUS_OK;
+    if (filter_applies(RECORD_KIND_INFERENCE, filter, &missing)) {
+        status = sum_inferences(overview, &query, err);
+        if (status == STATUS_OK)
+            status =
+                read_newest(overview, RECORD_KIND_INFERENCE, "device_memory_bytes", filter, err);
+    }
+    if (status == STATUS_OK && filter_applies(RECORD_KIND_LOAD, filter, &missing)) {
+        status = sum_loads(overview, &query, err);
+        if (status == STATUS_OK)
+            status =
+                read_newest(overview, RECORD_KIND_LOAD, "device_memory_after_bytes", filter, err);
+    }
+    return status;
 }
 
 // Open runs that have neither loaded nor answered yet stand in a row of their
@@ -242,16 +289,17 @@ static enum status add_host_memory(struct store *store, struct result *answer, i
 static void set_figures(struct result *answer, const struct figures *figures)
 {
     answer_int(answer, "runs_open", figures->runs_open);
-    answer_int(answer, "inferences", figures->inferences);
-    answer_int(answer, "prompt_tokens", figures->prompt_tokens);
-    answer_int(answer, "generated_tokens", figures->generated_tokens);
-    answer_real(answer, "tokens_per_second", ratio_total(&figures->speed));
-    answer_real(answer, "mean_tokens_per_second", aggregate_mean(&figures->speed.values));
-    answer_real(answer, "ttft_mean_ns", aggregate_mean(&figures->ttft));
-    answer_real(answer, "ttft_p95_ns", aggregate_quantile(&figures->ttft, 0.95));
-    answer_real(answer, "e2e_mean_ns", aggregate_mean(&figures->e2e));
-    answer_int(answer, "loads", figures->loads);
-    answer_real(answer, "load_mean_ns", aggregate_mean(&figures->load));
+    const struct ratio *inference = figures->inference;
+    answer_int(answer, "inferences", (int64_t)inference[E2E].values.count);
+    answer_int(answer, "prompt_tokens", aggregate_sum(&inference[PROMPT].values));
+    answer_int(answer, "generated_tokens", aggregate_sum(&inference[GENERATED].values));
+    answer_real(answer, "tokens_per_second", ratio_total(&inference[SPEED]));
+    answer_real(answer, "mean_tokens_per_second", aggregate_mean(&inference[SPEED].values));
+    answer_real(answer, "ttft_mean_ns", aggregate_mean(&inference[TTFT].values));
+    answer_real(answer, "ttft_p95_ns", aggregate_quantile(&inference[TTFT].values, 0.95));
+    answer_real(answer, "e2e_mean_ns", aggregate_mean(&inference[E2E].values));
+    answer_int(answer, "loads", (int64_t)figures->load[LOAD_DURATION].values.count);
+    answer_real(answer, "load_mean_ns", ratio_mean_denominator(&figures->load[LOAD_SPEED]));
     if (figures->device_memory_ns != 0)
         answer_int(answer, "device_memory_bytes", figures->device_memory_bytes);
     if (figures->last_ns != 0)
@@ -293,17 +341,40 @@ static enum status read_overview(struct overview *overview, const struct query_f
             status = out_of_memory(err);
     }
     if (status == STATUS_OK)
-        status = scan(overview, RECORD_KIND_INFERENCE,
-                      "t.device_memory_bytes, t.prompt_tokens, t.generated_tokens, t.e2e_ns,"
-                      " t.ttft_ns",
-                      derived_find(RECORD_KIND_INFERENCE, "tokens_per_second"), filter,
-                      take_inference, err);
-    if (status == STATUS_OK)
-        status =
-            scan(overview, RECORD_KIND_LOAD, "t.device_memory_after_bytes, t.status, t.duration_ns",
-                 NULL, filter, take_load, err);
+        status = read_records(overview, filter, err);
     if (status == STATUS_OK)
         status = add_idle_runs(overview, filter, err);
+    return status;
+}
+
+// By the ids of host, device and model; who is idle behind the others.
+static int by_keys(const void *left, const void *right)
+{
+    const struct group *const *a = left, *const *b = right;
+    const bool idle_a = (*a)->keys[COLUMN_DEVICE] == GROUP_KEY_NONE;
+    const bool idle_b = (*b)->keys[COLUMN_DEVICE] == GROUP_KEY_NONE;
+    if (idle_a != idle_b)
+        return idle_a ? 1 : -1;
+    for (unsigned i = COLUMN_HOST; i <= COLUMN_MODEL; i++)
+        if ((*a)->keys[i] != (*b)->keys[i])
+            return (*a)->keys[i] < (*b)->keys[i] ? -1 : 1;
+    return 0;
+}
+
+static enum status add_rows(struct overview *overview, struct result *answer, uint32_t limit,
+                            struct error *err)
+{
+    const size_t count = groups_count(overview->groups);
+    struct group **list = calloc(count ? count : 1, sizeof *list);
+    if (!list)
+        return out_of_memory(err);
+    for (size_t i = 0; i < count; i++)
+        list[i] = groups_at(overview->groups, i);
+    qsort(list, count, sizeof *list, by_keys);
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < count && status == STATUS_OK && result_row_count(answer) < limit; i++)
+        status = add_row(overview, answer, list[i], err);
+    free(list);
     return status;
 }
 
@@ -315,9 +386,8 @@ enum status query_overview(struct store *store, const struct query *query, struc
     enum status status = read_overview(&overview, &query->filter, err);
     if (status == STATUS_OK)
         status = answer_new(out, columns, sizeof columns / sizeof *columns, err);
-    const size_t count = overview.groups ? groups_count(overview.groups) : 0;
-    for (size_t i = 0; i < count && status == STATUS_OK && result_row_count(*out) < limit; i++)
-        status = add_row(&overview, *out, groups_at(overview.groups, i), err);
+    if (status == STATUS_OK)
+        status = add_rows(&overview, *out, limit, err);
     groups_free(overview.groups);
     free(overview.busy);
     coverage_deinit(&overview.coverage);

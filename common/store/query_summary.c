@@ -6,8 +6,11 @@
 
 #include "common/core/delivery.h"
 #include "common/core/saturate.h"
+#include "common/store/cell.h"
 #include "common/store/database.h"
 #include "common/store/filter.h"
+#include "common/store/gather.h"
+#include "common/store/newest.h"
 #include "common/store/reader.h"
 #include "common/store/schema.h"
 #include "common/store/store_file.h"
@@ -198,116 +201,130 @@ static enum status add_refusals(struct store *store, struct result *answer, stru
     return reader_scan(store, sql, NULL, take_copy, &copy, err);
 }
 
-struct inferences {
-    int64_t count, failed, prompt_tokens, generated_tokens;
-    struct ratio speed;
-    struct aggregate ttft, e2e;
-};
-
-static enum status take_inference(void *context, sqlite3_stmt *row, struct error *err)
-{
-    struct inferences *sums = context;
-    (void)err;
-    sums->count++;
-    sums->failed += sqlite3_column_int64(row, 0) == RECORD_FINISH_ERROR;
-    sums->prompt_tokens = saturate_add(sums->prompt_tokens, sqlite3_column_int64(row, 1));
-    sums->generated_tokens = saturate_add(sums->generated_tokens, sqlite3_column_int64(row, 2));
-    aggregate_add_int(&sums->e2e, sqlite3_column_int64(row, 3));
-    if (sqlite3_column_type(row, 4) != SQLITE_NULL)
-        aggregate_add_int(&sums->ttft, sqlite3_column_int64(row, 4));
-    ratio_add_columns(&sums->speed, row, 5);
-    return STATUS_OK;
-}
-
-static enum status add_inferences(struct store *store, const struct query_filter *filter,
-                                  struct result *answer, struct error *err)
-{
-    struct inferences sums = {0};
-    if (aggregate_want_quantiles(&sums.ttft, NULL) != STATUS_OK)
-        return error_set(err, STATUS_NOMEM, "store: out of memory");
-    sqlite3_str *sql = sqlite3_str_new(store->db);
-    sqlite3_str_appendall(sql, "SELECT t.finish, t.prompt_tokens, t.generated_tokens, t.e2e_ns,"
-                               " t.ttft_ns, ");
-    append_derived(sql, derived_find(RECORD_KIND_INFERENCE, "tokens_per_second"));
-    sqlite3_str_appendall(sql, " FROM inference t");
-    filter_where(sql, RECORD_KIND_INFERENCE, filter);
-    enum status status = reader_scan(store, sql, filter, take_inference, &sums, err);
-    answer_int(answer, "inferences", sums.count);
-    answer_int(answer, "inferences_failed", sums.failed);
-    answer_int(answer, "prompt_tokens", sums.prompt_tokens);
-    answer_int(answer, "generated_tokens", sums.generated_tokens);
-    answer_real(answer, "tokens_per_second", ratio_total(&sums.speed));
-    answer_real(answer, "mean_tokens_per_second", aggregate_mean(&sums.speed.values));
-    answer_real(answer, "ttft_mean_ns", aggregate_mean(&sums.ttft));
-    answer_real(answer, "ttft_p95_ns", aggregate_quantile(&sums.ttft, 0.95));
-    answer_real(answer, "e2e_mean_ns", aggregate_mean(&sums.e2e));
-    aggregate_deinit(&sums.ttft);
-    return status;
-}
-
-struct loads {
-    int64_t count, failed;
-    struct aggregate duration; // of loads that succeeded
-};
-
-static enum status take_load(void *context, sqlite3_stmt *row, struct error *err)
-{
-    struct loads *sums = context;
-    (void)err;
-    const int64_t load_status = sqlite3_column_int64(row, 0);
-    sums->count++;
-    sums->failed += load_status == RECORD_STATUS_ERROR;
-    if (load_status == RECORD_STATUS_OK)
-        aggregate_add_int(&sums->duration, sqlite3_column_int64(row, 1));
-    return STATUS_OK;
-}
-
-static enum status add_loads(struct store *store, const struct query_filter *filter,
-                             struct result *answer, struct error *err)
-{
-    struct loads sums = {0};
-    sqlite3_str *sql = sqlite3_str_new(store->db);
-    sqlite3_str_appendall(sql, "SELECT t.status, t.duration_ns FROM load t");
-    filter_where(sql, RECORD_KIND_LOAD, filter);
-    enum status status = reader_scan(store, sql, filter, take_load, &sums, err);
-    answer_int(answer, "loads", sums.count);
-    answer_int(answer, "loads_failed", sums.failed);
-    answer_real(answer, "load_mean_ns", aggregate_mean(&sums.duration));
-    return status;
-}
-
-static enum status add_operations(struct store *store, const struct query_filter *filter,
-                                  struct result *answer, struct error *err)
-{
-    static const char *const keys[] = {"operations"};
-    struct copy copy = {answer, keys, 1};
-    sqlite3_str *sql = sqlite3_str_new(store->db);
-    sqlite3_str_appendall(sql, "SELECT count(*) FROM operation t");
-    filter_where(sql, RECORD_KIND_OPERATION, filter);
-    return reader_scan(store, sql, filter, take_copy, &copy, err);
-}
-
-static enum status add_models(struct store *store, const struct query_filter *filter,
+// Counts what a partial index has: the failed ones of a kind (schema.h).
+static enum status add_failed(struct store *store, const struct query_filter *filter,
+                              enum record_kind kind, const char *condition, const char *key,
                               struct result *answer, struct error *err)
 {
-    static const char *const keys[] = {"models"};
-    static const enum record_kind kinds[] = {RECORD_KIND_MODEL, RECORD_KIND_LOAD,
-                                             RECORD_KIND_INFERENCE};
-    struct copy copy = {answer, keys, 1};
+    struct copy copy = {answer, &key, 1};
     sqlite3_str *sql = sqlite3_str_new(store->db);
-    sqlite3_str_appendall(sql, "SELECT count(*) FROM (");
-    unsigned parts = 0;
-    for (unsigned i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-        enum query_dimension missing;
-        if (!filter_applies(kinds[i], filter, &missing))
-            continue;
-        sqlite3_str_appendf(sql, "%s SELECT %s FROM %s t", parts++ ? " UNION" : "",
-                            schema_dimension(kinds[i], QUERY_BY_MODEL),
-                            record_kind_info(kinds[i])->name);
-        filter_where(sql, kinds[i], filter);
-    }
-    sqlite3_str_appendall(sql, parts ? ")" : "SELECT 1 WHERE 0)");
+    sqlite3_str_appendf(sql, "SELECT count(*) FROM \"%w\" t", record_kind_info(kind)->name);
+    filter_where(sql, kind, filter);
+    sqlite3_str_appendf(sql, " AND %s", condition);
     return reader_scan(store, sql, filter, take_copy, &copy, err);
+}
+
+// The sums of all groups, and the models of those that have any values of the first
+// metric: keys of `models`.
+static enum status sum_groups(const struct gather *gather, struct ratio *sums,
+                              struct groups *models, struct error *err)
+{
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < groups_count(gather->groups) && status == STATUS_OK; i++) {
+        const struct group *group = groups_at(gather->groups, i);
+        struct group *model = NULL;
+        for (unsigned metric = 0; metric < gather->metric_count; metric++)
+            ratio_merge(&sums[metric], gather_ratio(group, metric));
+        if (gather_ratio(group, 0)->values.count > 0)
+            status = reader_group(models, group->keys, &model, err);
+    }
+    return status;
+}
+
+enum { E2E, TTFT, PROMPT, GENERATED, SPEED, INFERENCE_METRICS };
+
+static void set_inferences(struct result *answer, const struct ratio sums[INFERENCE_METRICS])
+{
+    answer_int(answer, "inferences", (int64_t)sums[E2E].values.count);
+    answer_int(answer, "prompt_tokens", aggregate_sum(&sums[PROMPT].values));
+    answer_int(answer, "generated_tokens", aggregate_sum(&sums[GENERATED].values));
+    answer_real(answer, "tokens_per_second", ratio_total(&sums[SPEED]));
+    answer_real(answer, "mean_tokens_per_second", aggregate_mean(&sums[SPEED].values));
+    answer_real(answer, "ttft_mean_ns", aggregate_mean(&sums[TTFT].values));
+    answer_real(answer, "ttft_p95_ns", aggregate_quantile(&sums[TTFT].values, 0.95));
+    answer_real(answer, "e2e_mean_ns", aggregate_mean(&sums[E2E].values));
+}
+
+static enum status add_inferences(struct store *store, const struct query *by_model,
+                                  struct groups *models, struct result *answer, struct error *err)
+{
+    struct gather gather = {.query = by_model, .kind = RECORD_KIND_INFERENCE};
+    gather_want(&gather, "e2e_ns", false);
+    gather_want(&gather, "ttft_ns", true);
+    gather_want(&gather, "prompt_tokens", false);
+    gather_want(&gather, "generated_tokens", false);
+    gather_want(&gather, "tokens_per_second", false);
+    struct ratio sums[INFERENCE_METRICS] = {0};
+    enum status status = gather_run(&gather, store, err);
+    if (status == STATUS_OK && aggregate_want_quantiles(&sums[TTFT].values, NULL) != STATUS_OK)
+        status = error_set(err, STATUS_NOMEM, "store: out of memory");
+    if (status == STATUS_OK)
+        status = sum_groups(&gather, sums, models, err);
+    if (status == STATUS_OK)
+        set_inferences(answer, sums);
+    aggregate_deinit(&sums[TTFT].values);
+    gather_deinit(&gather);
+    return status == STATUS_OK ? add_failed(store, &by_model->filter, RECORD_KIND_INFERENCE,
+                                            "t.finish = 3", "inferences_failed", answer, err)
+                               : status;
+}
+
+// The mean is that of loads that succeeded: the denominator of their speed.
+static enum status add_loads(struct store *store, const struct query *by_model,
+                             struct groups *models, struct result *answer, struct error *err)
+{
+    struct gather gather = {.query = by_model, .kind = RECORD_KIND_LOAD};
+    gather_want(&gather, "duration_ns", false);
+    gather_want(&gather, "load_bytes_per_second", false);
+    struct ratio sums[2] = {0};
+    enum status status = gather_run(&gather, store, err);
+    if (status == STATUS_OK)
+        status = sum_groups(&gather, sums, models, err);
+    if (status == STATUS_OK) {
+        answer_int(answer, "loads", (int64_t)sums[0].values.count);
+        answer_real(answer, "load_mean_ns", ratio_mean_denominator(&sums[1]));
+    }
+    gather_deinit(&gather);
+    return status == STATUS_OK ? add_failed(store, &by_model->filter, RECORD_KIND_LOAD,
+                                            "t.status = 1", "loads_failed", answer, err)
+                               : status;
+}
+
+static enum status add_operations(struct store *store, const struct query *whole,
+                                  struct result *answer, struct error *err)
+{
+    struct gather gather = {.query = whole, .kind = RECORD_KIND_OPERATION};
+    gather_want(&gather, "duration_ns", false);
+    enum status status = gather_run(&gather, store, err);
+    if (status == STATUS_OK && groups_count(gather.groups) > 0)
+        answer_int(answer, "operations",
+                   (int64_t)gather_ratio(groups_at(gather.groups, 0), 0)->values.count);
+    gather_deinit(&gather);
+    return status;
+}
+
+static enum status take_model(void *context, sqlite3_stmt *row, struct error *err)
+{
+    const int64_t model = sqlite3_column_int64(row, 0);
+    struct group *group = NULL;
+    return reader_group(context, &model, &group, err);
+}
+
+// Models that runs have described; those of loads and inferences are there already.
+static enum status add_models(struct store *store, const struct query_filter *filter,
+                              struct groups *models, struct result *answer, struct error *err)
+{
+    enum query_dimension missing;
+    enum status status = STATUS_OK;
+    if (filter_applies(RECORD_KIND_MODEL, filter, &missing)) {
+        sqlite3_str *sql = sqlite3_str_new(store->db);
+        sqlite3_str_appendf(sql, "SELECT DISTINCT %s FROM model t",
+                            schema_dimension(RECORD_KIND_MODEL, QUERY_BY_MODEL));
+        filter_where(sql, RECORD_KIND_MODEL, filter);
+        status = reader_scan(store, sql, filter, take_model, models, err);
+    }
+    answer_int(answer, "models", (int64_t)groups_count(models));
+    return status;
 }
 
 // The newest record of a kind: its keys, and the summary's keys they go to.
@@ -350,10 +367,15 @@ static enum status copy_value(struct result *answer, const char *key, const stru
 static enum status add_newest(struct store *store, const struct query_filter *filter,
                               const struct newest *of, struct result *answer, struct error *err)
 {
-    const struct query query = {
+    struct query query = {
         .kind = QUERY_RECORDS, .record_kind = of->kind, .filter = *filter, .limit = 1};
     struct result *record = NULL;
-    enum status status = query_records(store, &query, &record, err);
+    bool is_there = false;
+    enum status status =
+        newest_since(store, of->kind, filter, &query.filter.since_ns, &is_there, err);
+    if (status != STATUS_OK || !is_there)
+        return status;
+    status = query_records(store, &query, &record, err);
     const unsigned room = sizeof of->keys / sizeof *of->keys;
     for (unsigned i = 0; i < room && of->keys[i].from && status == STATUS_OK; i++) {
         const struct value value =
@@ -364,18 +386,6 @@ static enum status add_newest(struct store *store, const struct query_filter *fi
     return status;
 }
 
-// Parts that read one kind of records; each is left at its null or zero where
-// records of the kind cannot match the filter.
-static const struct {
-    enum record_kind kind;
-    enum status (*add)(struct store *store, const struct query_filter *filter,
-                       struct result *answer, struct error *err);
-} parts[] = {
-    {RECORD_KIND_INFERENCE, add_inferences},
-    {RECORD_KIND_LOAD, add_loads},
-    {RECORD_KIND_OPERATION, add_operations},
-};
-
 static void set_zeros(struct result *answer)
 {
     static const char *const counts[] = {
@@ -385,14 +395,35 @@ static void set_zeros(struct result *answer)
         answer_int(answer, counts[i], 0);
 }
 
-static enum status add_records(struct store *store, const struct query_filter *filter,
+// What is of a kind that cannot match the filter is left at its null or zero.
+static enum status add_records(struct store *store, const struct query *query,
                                struct result *answer, struct error *err)
+{
+    struct query whole = {.kind = QUERY_SUMMARY, .filter = query->filter};
+    struct query by_model = whole;
+    by_model.group_by[by_model.group_count++] = QUERY_BY_MODEL;
+    struct groups *models = NULL;
+    if (groups_new(&models, 1, 0, NULL) != STATUS_OK)
+        return error_set(err, STATUS_NOMEM, "store: out of memory");
+    enum query_dimension missing;
+    enum status status = STATUS_OK;
+    if (filter_applies(RECORD_KIND_INFERENCE, &query->filter, &missing))
+        status = add_inferences(store, &by_model, models, answer, err);
+    if (status == STATUS_OK && filter_applies(RECORD_KIND_LOAD, &query->filter, &missing))
+        status = add_loads(store, &by_model, models, answer, err);
+    if (status == STATUS_OK && filter_applies(RECORD_KIND_OPERATION, &query->filter, &missing))
+        status = add_operations(store, &whole, answer, err);
+    if (status == STATUS_OK)
+        status = add_models(store, &query->filter, models, answer, err);
+    groups_free(models);
+    return status;
+}
+
+static enum status add_last(struct store *store, const struct query_filter *filter,
+                            struct result *answer, struct error *err)
 {
     enum query_dimension missing;
     enum status status = STATUS_OK;
-    for (unsigned i = 0; i < sizeof parts / sizeof *parts && status == STATUS_OK; i++)
-        if (filter_applies(parts[i].kind, filter, &missing))
-            status = parts[i].add(store, filter, answer, err);
     for (unsigned i = 0; i < sizeof newest / sizeof *newest && status == STATUS_OK; i++)
         if (filter_applies(newest[i].kind, filter, &missing))
             status = add_newest(store, filter, &newest[i], answer, err);
@@ -432,9 +463,9 @@ enum status query_summary(struct store *store, const struct query *query, struct
     if (status == STATUS_OK)
         status = add_refusals(store, *out, err);
     if (status == STATUS_OK)
-        status = add_models(store, &query->filter, *out, err);
+        status = add_records(store, query, *out, err);
     if (status == STATUS_OK)
-        status = add_records(store, &query->filter, *out, err);
+        status = add_last(store, &query->filter, *out, err);
     if (status == STATUS_OK && matches_nothing(&query->filter, *out))
         status = error_set(err, STATUS_NO_DATA, "summary: no data: the filters match nothing");
     return status;

@@ -38,7 +38,8 @@
 // record is inserted in the transaction that moves its stream's `next` beyond
 // it, and nothing below `next` is ever inserted.  An index would cost more than
 // the row.  `id` rises with arrival, which listings and the live feed use; the
-// one index of a kind is on started_ns, for windows of time.
+// one index of a kind is on started_ns, for windows of time; small ones beside it hold
+// what failed, and what few records belong to a run.
 //
 // A started_ns more than a day ahead of received_ns or before 2020 is stored as
 // it came.  It needs no flag of its own: views show it as clock_suspect, and the

@@ -60,7 +60,9 @@ void store_cancel(struct store *store);
 //   inferences prompt_tokens generated_tokens tokens_per_second
 //   mean_tokens_per_second ttft_mean_ns ttft_p95_ns e2e_mean_ns loads
 //   load_mean_ns host_memory_bytes device_memory_bytes last_ns lost
-//   coverage_ratio (of the host)
+//   coverage_ratio (of the host).  runs_open and device_memory_bytes know the newest
+//   4,000 inferences and loads; last_ns of what is not among them is the start of its
+//   newest rollup
 // RECORDS: run host stream number started_ns received_ns, the kind's columns
 //   (names and enumerations as text; a sketch as hexadecimal), its derived columns; load_stage also
 //   has model and device of its parent; run has dropped unnumbered lost, the same

@@ -701,11 +701,12 @@ static void test_more_runs_than_groups(void **state)
     struct result *result = ask(&query);
     assert_int_equal(result_row_count(result), 3); // alpha's, alpha's idle runs, beta's idle run
     assert_int_equal(result_integer(result, 0, "inferences", -1), 21800);
-    assert_int_equal(result_integer(result, 0, "runs_open", -1), 1090);
+    // Who is at work is read from the newest 4000 records.
+    assert_int_equal(result_integer(result, 0, "runs_open", -1), 400);
     int64_t idle = 0;
     for (size_t row = 1; row < 3; row++)
         idle += result_integer(result, row, "runs_open", -1);
-    assert_int_equal(idle, 11);
+    assert_int_equal(idle, 1101 - 400);
     result_free(result);
     query = average("e2e_ns");
     query.group_count = 1;

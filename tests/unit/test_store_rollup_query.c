@@ -560,6 +560,96 @@ static void test_expired_runs(void **state)
     store_close(store);
 }
 
+// ---- Summaries ----------------------------------------------------------------------------
+
+// Whether both answers say the same, sums of reals but for their last digits.
+static void expect_same(const struct result *a, const struct result *b)
+{
+    assert_int_equal(result_row_count(a), result_row_count(b));
+    for (size_t row = 0; row < result_row_count(a); row++)
+        for (unsigned i = 0; i < result_column_count(a); i++) {
+            const struct value left = result_cell(a, row, i), right = result_cell(b, row, i);
+            const char *key = result_column(a, i)->key;
+            if (strcmp(key, "store_bytes") == 0)
+                continue;
+            const bool same =
+                left.type == right.type &&
+                (left.type == VALUE_NULL || (left.type == VALUE_INT && left.i == right.i) ||
+                 (left.type == VALUE_REAL && fabs(left.r - right.r) <= 1e-9 * fabs(right.r)) ||
+                 (left.type == VALUE_TEXT && left.text.size == right.text.size &&
+                  memcmp(left.text.bytes, right.text.bytes, left.text.size) == 0));
+            if (!same)
+                fail_msg("%s: row %zu: %s: types %d and %d, %" PRId64 " and %" PRId64 ", %g and %g",
+                         asked, row, key, (int)left.type, (int)right.type, left.i, right.i, left.r,
+                         right.r);
+        }
+}
+
+static struct result *ask_either(struct store *store, const struct query *query,
+                                 enum status *status)
+{
+    struct error err = {0};
+    struct result *result = NULL;
+    *status = store_query(store, query, &result, &err);
+    if (*status != STATUS_OK && *status != STATUS_NO_DATA)
+        fail_msg("%s: %s", asked, err.text);
+    return result;
+}
+
+// A store with rollups says what the same one without any says.
+static void test_summaries(void **state)
+{
+    (void)state;
+    static const enum record_kind kinds[] = {RECORD_KIND_INFERENCE, RECORD_KIND_LOAD,
+                                             RECORD_KIND_OPERATION, RECORD_KIND_STARTUP};
+    static const enum query_kind asks[] = {QUERY_SUMMARY, QUERY_OVERVIEW};
+    for (unsigned round = 0; round < 4; round++) {
+        seed = 5000 + round;
+        make_store(RECORD_KIND_INFERENCE, 60);
+        exec("BEGIN");
+        for (size_t k = 0; k < COUNT_OF(kinds); k++) {
+            const struct query_metric *metrics[ROLLUP_METRICS_MAX];
+            const unsigned count = rollup_metrics(kinds[k], metrics);
+            if (k > 0)
+                add_records(kinds[k], 40);
+            add_gaps(kinds[k]);
+            for (unsigned m = 0; m < count; m++)
+                rollup_builder_fill(db, metrics[m], pick(60), false);
+        }
+        exec("COMMIT");
+        database_close(full);
+        full = NULL;
+        (void)remove(full_path);
+        execf("VACUUM INTO '%s'", full_path);
+        struct error err = {0};
+        if (database_open_writer(&full, full_path, &err) != STATUS_OK ||
+            database_exec(full, "DELETE FROM rollup; DELETE FROM rollup_state", &err) != STATUS_OK)
+            fail_msg("%s", err.text);
+        struct store *stores[2] = {NULL, NULL};
+        if (store_open(&stores[0], path, &err) != STATUS_OK ||
+            store_open(&stores[1], full_path, &err) != STATUS_OK)
+            fail_msg("%s", err.text);
+        for (unsigned i = 0; i < 40; i++) {
+            struct query query = pick_query(metric_of("inference.e2e_ns"));
+            query.kind = asks[i % COUNT_OF(asks)];
+            query.group_count = 0;
+            query.step_ns = 0;
+            enum status statuses[2];
+            struct result *answers[2];
+            for (size_t s = 0; s < COUNT_OF(stores); s++)
+                answers[s] = ask_either(stores[s], &query, &statuses[s]);
+            assert_int_equal(statuses[0], statuses[1]);
+            if (statuses[0] == STATUS_OK)
+                expect_same(answers[0], answers[1]);
+            result_free(answers[0]);
+            result_free(answers[1]);
+        }
+        store_close(stores[0]);
+        store_close(stores[1]);
+        drop_store();
+    }
+}
+
 // ---- Edges --------------------------------------------------------------------------------
 
 static void test_steps_have_a_bound(void **state)
@@ -606,6 +696,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_any_store, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_expired_rows, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_expired_runs, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_summaries, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_steps_have_a_bound, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
