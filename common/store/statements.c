@@ -14,7 +14,7 @@ static void drop(struct statements *statements, unsigned place)
     memset(&statements->kept[place], 0, sizeof statements->kept[place]);
 }
 
-void statements_deinit(struct statements *statements)
+void statements_end(struct statements *statements)
 {
     for (unsigned i = 0; i < STATEMENTS_KEPT; i++)
         drop(statements, i);

@@ -26,7 +26,7 @@ struct statements {
 };
 
 // Before the connection is closed.
-void statements_deinit(struct statements *statements);
+void statements_end(struct statements *statements);
 
 // Takes `sql` apart (also when out of memory) and gives its statement, which goes back
 // with statements_release.  The one that was not used longest makes room.

@@ -83,7 +83,7 @@ void store_close(struct store *store)
         return;
     (void)sqlite3_finalize(store->name);
     (void)sqlite3_finalize(store->uuid);
-    statements_deinit(&store->statements);
+    statements_end(&store->statements);
     database_close(store->db);
     free(store->warning);
     free(store->path);
