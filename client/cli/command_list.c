@@ -1,4 +1,5 @@
 // inferstat inferences | operations | pipelines | devices
+#include "client/cli/insight.h"
 #include "client/cli/listing.h"
 
 static enum status add_rows(struct cli *cli, const struct view *view, struct table *table,
@@ -13,6 +14,8 @@ static enum status add_rows(struct cli *cli, const struct view *view, struct tab
 
 enum status command_list(struct cli *cli, struct error *err)
 {
+    if (option_given(&cli->options, OPTION_SLOWEST))
+        return command_slowest(cli, err);
     return cli->options.format == FORMAT_TEXT ? listing_for_people(cli, add_rows, err)
                                               : listing_for_machines(cli, err);
 }

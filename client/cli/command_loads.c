@@ -1,4 +1,5 @@
 // inferstat loads
+#include "client/cli/insight.h"
 #include "client/cli/listing.h"
 #include "client/cli/stages.h"
 
@@ -41,6 +42,20 @@ static enum status add_rows(struct cli *cli, const struct view *view, struct tab
 
 enum status command_loads(struct cli *cli, struct error *err)
 {
+    const struct cli_options *options = &cli->options;
+    const bool average = option_given(options, OPTION_AVERAGE);
+    const bool compare = option_given(options, OPTION_COMPARE);
+    if (average && compare)
+        return error_set(err, STATUS_INVALID, "loads: --average and --compare: only one of them");
+    if (options->argument_count > 0 && !compare)
+        return error_set(err, STATUS_INVALID, "loads: one word too many: %s (sides of --compare?)",
+                         options->arguments[0]);
+    if (option_given(options, OPTION_BY) && !average && !compare)
+        return error_set(err, STATUS_INVALID, "loads: --by is for --average and --compare");
+    if (average)
+        return command_load_average(cli, err);
+    if (compare)
+        return command_load_comparison(cli, err);
     return cli->options.format == FORMAT_TEXT ? listing_for_people(cli, add_rows, err)
                                               : listing_for_machines(cli, err);
 }

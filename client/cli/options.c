@@ -264,6 +264,7 @@ static enum status take_value(struct cli_options *options, enum cli_option optio
     case OPTION_OLDEST:
     case OPTION_AVERAGE:
     case OPTION_COMPARE:
+    case OPTION_CHECK:
     case OPTION_MARKDOWN:
     case OPTION_LINE:
     case OPTION_COLUMNS:

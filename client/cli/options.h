@@ -42,6 +42,7 @@
     X(SLOWEST, "slowest", 0, "N", "the N slowest, and where their time went")                      \
     X(AVERAGE, "average", 0, NULL, "averaged by model, cold and warm apart")                       \
     X(COMPARE, "compare", 0, NULL, "two side by side")                                             \
+    X(CHECK, "check", 0, NULL, "end with status 1 where something is worse")                       \
     X(AGAINST, "against", 0, "NAME", "compare with the baseline NAME")                             \
     X(METRIC, "metric", 0, "NAME", "only this metric")                                             \
     X(MARGIN, "margin", 0, "RATIO", "differences below RATIO (3% or 0.03) count as none")          \

@@ -1,11 +1,12 @@
 #include "common/store/medians.h"
 
 #include <math.h>
-#include <stdlib.h>
+#include <string.h>
 
 #include <sqlite3.h>
 
-#include "common/store/filter.h"
+#include "common/store/database.h"
+#include "common/store/gather.h"
 #include "common/store/reader.h"
 
 static const char *const names[MEDIAN_COUNT] = {
@@ -14,105 +15,82 @@ static const char *const names[MEDIAN_COUNT] = {
 #undef MEDIAN_NAME
 };
 
-// The sketches of one pair.
-struct sums {
-    struct aggregate values[MEDIAN_COUNT];
-};
-
-struct reading {
-    struct peers *peers;
-    struct sums *sums;
-    size_t count;
-    struct sketch_budget budget;
-    const struct query_metric *metrics[MEDIAN_COUNT];
-};
-
-static enum status find_metrics(struct reading *reading, struct error *err)
+// Takes what a gather has found of each pair: the metrics from `first` on.
+static void take_medians(struct peers *peers, size_t count, const struct gather *gather,
+                         unsigned first)
 {
-    for (unsigned i = 0; i < MEDIAN_COUNT; i++) {
-        char name[QUERY_TEXT_SIZE];
-        (void)sqlite3_snprintf(sizeof name, name, "inference.%s", names[i]);
-        enum status status = query_metric_find(&reading->metrics[i], name, err);
-        if (status != STATUS_OK)
-            return status;
+    for (size_t i = 0; i < groups_count(gather->groups); i++) {
+        const struct group *group = groups_at(gather->groups, i);
+        for (size_t k = 0; k < count; k++) {
+            if (peers[k].model != group->keys[0] || peers[k].device != group->keys[1])
+                continue;
+            for (unsigned m = 0; m < gather->metric_count; m++)
+                peers[k].medians[first + m] =
+                    aggregate_quantile(&gather_ratio(group, m)->values, 0.5);
+            if (first == MEDIAN_E2E)
+                peers[k].count = gather_ratio(group, 0)->values.count;
+        }
     }
-    return STATUS_OK;
 }
 
-static enum status take_request(void *context, sqlite3_stmt *row, struct error *err)
+// Where all pairs share a name, only its records need be looked at.
+static enum status narrow(struct query *query, enum query_dimension dimension, struct store *store,
+                          int64_t name, struct error *err)
 {
-    struct reading *reading = context;
-    const int64_t model = sqlite3_column_int64(row, 0);
-    const int64_t device = sqlite3_column_int64(row, 1);
-    size_t place = 0;
-    while (place < reading->count &&
-           (reading->peers[place].model != model || reading->peers[place].device != device))
-        place++;
-    if (place == reading->count)
-        return STATUS_OK;
-    reading->peers[place].count++;
-    for (unsigned i = 0; i < MEDIAN_COUNT; i++)
-        if (sqlite3_column_type(row, 2 + (int)i) != SQLITE_NULL)
-            aggregate_add_real(&reading->sums[place].values[i],
-                               sqlite3_column_double(row, 2 + (int)i));
-    return reader_budget(&reading->budget, err);
-}
-
-static enum status read_requests(struct reading *reading, struct store *store,
-                                 const struct query_filter *filter, struct error *err)
-{
-    sqlite3_str *sql = sqlite3_str_new(store->db);
-    sqlite3_str_appendall(sql, "SELECT t.model, t.device");
-    for (unsigned i = 0; i < MEDIAN_COUNT; i++) {
-        const struct record_derived *derived = reading->metrics[i]->derived;
-        if (derived)
-            sqlite3_str_appendf(sql, ", CASE WHEN (%s) > 0 THEN CAST(%s AS REAL) / (%s) END",
-                                derived->denominator, derived->numerator, derived->denominator);
-        else
-            sqlite3_str_appendf(sql, ", t.\"%w\"", names[i]);
+    char *place = query->filter.by[dimension];
+    (void)sqlite3_bind_int64(store->name, 1, name);
+    const int rc = sqlite3_step(store->name);
+    enum status status = STATUS_OK;
+    if (rc == SQLITE_ROW) {
+        const char *text = (const char *)sqlite3_column_text(store->name, 0);
+        const int size = sqlite3_column_bytes(store->name, 0);
+        if (text && size < QUERY_TEXT_SIZE)
+            memcpy(place, text, (size_t)size + 1);
+    } else if (rc != SQLITE_DONE) {
+        status = database_error(store->db, "store", err);
     }
-    sqlite3_str_appendall(sql, " FROM inference t");
-    filter_where(sql, RECORD_KIND_INFERENCE, filter);
-    return reader_scan(store, sql, filter, take_request, reading, err);
+    (void)sqlite3_reset(store->name);
+    return status;
 }
 
-static enum status want_quantiles(struct reading *reading, struct error *err)
+static enum status narrow_all(struct query *query, const struct peers *peers, size_t count,
+                              struct store *store, struct error *err)
 {
-    for (size_t i = 0; i < reading->count; i++)
-        for (unsigned k = 0; k < MEDIAN_COUNT; k++)
-            if (aggregate_want_quantiles(&reading->sums[i].values[k], &reading->budget) !=
-                STATUS_OK)
-                return error_set(err, STATUS_NOMEM, "store: out of memory");
-    return STATUS_OK;
-}
-
-static void deinit(struct reading *reading)
-{
-    for (size_t i = 0; reading->sums && i < reading->count; i++)
-        for (unsigned k = 0; k < MEDIAN_COUNT; k++)
-            aggregate_deinit(&reading->sums[i].values[k]);
-    free(reading->sums);
+    bool one_model = true, one_device = true;
+    for (size_t i = 1; i < count; i++) {
+        one_model = one_model && peers[i].model == peers[0].model;
+        one_device = one_device && peers[i].device == peers[0].device;
+    }
+    enum status status = STATUS_OK;
+    if (one_model)
+        status = narrow(query, QUERY_BY_MODEL, store, peers[0].model, err);
+    if (status == STATUS_OK && one_device)
+        status = narrow(query, QUERY_BY_DEVICE, store, peers[0].device, err);
+    return status;
 }
 
 enum status medians_read(struct peers *peers, size_t count, struct store *store,
                          const struct query_filter *filter, struct error *err)
 {
-    struct reading reading = {
-        .peers = peers,
-        .sums = calloc(count ? count : 1, sizeof *reading.sums),
-        .count = count,
-        .budget = {.left = QUANTILE_BYTES_MAX},
+    struct query query = {
+        .kind = QUERY_AVERAGE,
+        .group_by = {QUERY_BY_MODEL, QUERY_BY_DEVICE},
+        .group_count = 2,
+        .filter = *filter,
     };
-    if (!reading.sums)
-        return error_set(err, STATUS_NOMEM, "store: out of memory");
-    enum status status = find_metrics(&reading, err);
-    if (status == STATUS_OK)
-        status = want_quantiles(&reading, err);
-    if (status == STATUS_OK)
-        status = read_requests(&reading, store, filter, err);
-    for (size_t i = 0; i < count && status == STATUS_OK; i++)
-        for (unsigned k = 0; k < MEDIAN_COUNT; k++)
-            peers[i].medians[k] = aggregate_quantile(&reading.sums[i].values[k], 0.5);
-    deinit(&reading);
+    for (size_t i = 0; i < count; i++)
+        for (unsigned m = 0; m < MEDIAN_COUNT; m++)
+            peers[i].medians[m] = (double)NAN;
+    enum status status = count > 0 ? narrow_all(&query, peers, count, store, err) : STATUS_OK;
+    for (unsigned first = 0; first < MEDIAN_COUNT && count > 0 && status == STATUS_OK;
+         first += GATHER_METRICS_MAX) {
+        struct gather gather = {.query = &query, .kind = RECORD_KIND_INFERENCE};
+        for (unsigned m = first; m < MEDIAN_COUNT && m < first + GATHER_METRICS_MAX; m++)
+            gather_want(&gather, names[m], true);
+        status = gather_run(&gather, store, err);
+        if (status == STATUS_OK)
+            take_medians(peers, count, &gather, first);
+        gather_deinit(&gather);
+    }
     return status;
 }

@@ -4,12 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <sqlite3.h>
-
 #include "common/core/stats.h"
-#include "common/store/database.h"
 #include "common/store/fleet.h"
 #include "common/store/fleet_read.h"
+#include "common/store/gather.h"
 #include "common/store/reader.h"
 #include "common/store/schema.h"
 
@@ -88,7 +86,6 @@ struct fleet {
     size_t count, room;
     struct fleet_place *places;
     size_t place_count;
-    struct sqlite3_stmt *name_id;
 };
 
 static enum status out_of_memory(struct error *err)
@@ -97,20 +94,6 @@ static enum status out_of_memory(struct error *err)
 }
 
 // ---- Medians -------------------------------------------------------------------------
-
-// The id of a name in a cell of an answer; 0 where there is none.
-static int64_t id_of(struct fleet *fleet, const struct result *answer, size_t row, const char *key)
-{
-    const struct value value = result_cell(answer, row, (unsigned)result_find(answer, key));
-    if (value.type != VALUE_TEXT)
-        return 0;
-    (void)sqlite3_bind_text(fleet->name_id, 1, value.text.bytes, (int)value.text.size,
-                            SQLITE_STATIC);
-    const int64_t id =
-        sqlite3_step(fleet->name_id) == SQLITE_ROW ? sqlite3_column_int64(fleet->name_id, 0) : 0;
-    (void)sqlite3_reset(fleet->name_id);
-    return id;
-}
 
 // The standard error of a median, from how far the 90th percentile is above it: as of
 // a normal distribution, whose median has 1.2533 times the error of its mean.
@@ -121,8 +104,11 @@ static double median_error(double p50, double p90, double count)
 }
 
 static enum status add_member(struct fleet *fleet, const struct query_metric *metric,
-                              const struct result *answer, size_t row, struct error *err)
+                              const struct group *group, struct error *err)
 {
+    const struct aggregate *values = &gather_ratio(group, 0)->values;
+    if (values->count == 0)
+        return STATUS_OK;
     if (fleet->count == fleet->room) {
         const size_t room = fleet->room ? 2 * fleet->room : 64;
         struct member *members = realloc(fleet->members, room * sizeof *members);
@@ -131,16 +117,15 @@ static enum status add_member(struct fleet *fleet, const struct query_metric *me
         fleet->members = members;
         fleet->room = room;
     }
-    const double p50 = result_number(answer, row, "p50", (double)NAN);
-    const int64_t count = result_integer(answer, row, "count", 0);
+    const double p50 = aggregate_quantile(values, 0.5), p90 = aggregate_quantile(values, 0.9);
     fleet->members[fleet->count++] = (struct member){
         .metric = metric,
-        .model = id_of(fleet, answer, row, "model"),
-        .device = id_of(fleet, answer, row, "device"),
-        .host = id_of(fleet, answer, row, "host"),
-        .count = count,
+        .model = group->keys[0],
+        .device = group->keys[1],
+        .host = group->keys[2],
+        .count = (int64_t)values->count,
         .value = p50,
-        .error = median_error(p50, result_number(answer, row, "p90", (double)NAN), (double)count),
+        .error = median_error(p50, p90, (double)values->count),
         .concurrent = (double)NAN,
         .prompt = (double)NAN,
         .cached = (double)NAN,
@@ -148,28 +133,19 @@ static enum status add_member(struct fleet *fleet, const struct query_metric *me
     return STATUS_OK;
 }
 
-// The answer to an average by model, device and host; NULL where there is no data.
-static enum status ask_average(struct fleet *fleet, const char *metric, struct result **out,
-                               struct error *err)
+// The values of a metric by model, device and host.  gather_deinit is the caller's.
+static enum status gather_metric(struct fleet *fleet, struct gather *gather, struct query *query,
+                                 enum record_kind kind, const char *name, struct error *err)
 {
-    struct query *query = calloc(1, sizeof *query);
-    if (!query)
-        return out_of_memory(err);
-    query->kind = QUERY_AVERAGE;
-    query->group_by[0] = QUERY_BY_MODEL;
-    query->group_by[1] = QUERY_BY_DEVICE;
-    query->group_by[2] = QUERY_BY_HOST;
-    query->group_count = 3;
-    query->filter = fleet->query->filter;
-    (void)sqlite3_snprintf(sizeof query->metric, query->metric, "%s", metric);
-    *out = NULL;
-    enum status status = query_average(fleet->store, query, out, err);
-    free(query);
-    if (status != STATUS_OK) {
-        result_free(*out);
-        *out = NULL;
-    }
-    return status == STATUS_NO_DATA ? STATUS_OK : status;
+    *query = (struct query){
+        .kind = QUERY_AVERAGE,
+        .group_by = {QUERY_BY_MODEL, QUERY_BY_DEVICE, QUERY_BY_HOST},
+        .group_count = 3,
+        .filter = fleet->query->filter,
+    };
+    *gather = (struct gather){.query = query, .kind = kind};
+    gather_want(gather, name, true);
+    return gather_run(gather, fleet->store, err);
 }
 
 static enum status read_metric(struct fleet *fleet, const char *name, struct error *err)
@@ -184,14 +160,12 @@ static enum status read_metric(struct fleet *fleet, const char *name, struct err
                          "records of kind %s have no model and device to compare hosts by",
                          record_kind_info(metric->kind)->name);
     fleet->metrics[fleet->metric_count++] = metric;
-    char full[QUERY_TEXT_SIZE];
-    (void)sqlite3_snprintf(sizeof full, full, "%s.%s", record_kind_info(metric->kind)->name,
-                           metric->name);
-    struct result *answer = NULL;
-    status = ask_average(fleet, full, &answer, err);
-    for (size_t row = 0; answer && row < result_row_count(answer) && status == STATUS_OK; row++)
-        status = add_member(fleet, metric, answer, row, err);
-    result_free(answer);
+    struct query query;
+    struct gather gather;
+    status = gather_metric(fleet, &gather, &query, metric->kind, metric->name, err);
+    for (size_t i = 0; status == STATUS_OK && i < groups_count(gather.groups); i++)
+        status = add_member(fleet, metric, groups_at(gather.groups, i), err);
+    gather_deinit(&gather);
     return status;
 }
 
@@ -323,22 +297,20 @@ static enum status read_places(struct fleet *fleet, struct error *err)
 
 // What a work fact of a member is: where it stands, and the metric it comes from.
 static const struct {
+    enum record_kind kind;
     const char *metric;
     size_t offset;
-    enum record_kind kind;
 } works[] = {
-    {"inference.concurrent_requests", offsetof(struct member, concurrent), RECORD_KIND_INFERENCE},
-    {"inference.prompt_tokens", offsetof(struct member, prompt), RECORD_KIND_INFERENCE},
-    {"load.page_cache_ratio", offsetof(struct member, cached), RECORD_KIND_LOAD},
+    {RECORD_KIND_INFERENCE, "concurrent_requests", offsetof(struct member, concurrent)},
+    {RECORD_KIND_INFERENCE, "prompt_tokens", offsetof(struct member, prompt)},
+    {RECORD_KIND_LOAD, "page_cache_ratio", offsetof(struct member, cached)},
 };
 
 // The members are in order by then: one for each metric of the kind, at most.
-static void set_work(struct fleet *fleet, const struct result *answer, size_t row, size_t work)
+static void set_work(struct fleet *fleet, const struct group *group, size_t work)
 {
-    struct member key = {.model = id_of(fleet, answer, row, "model"),
-                         .device = id_of(fleet, answer, row, "device"),
-                         .host = id_of(fleet, answer, row, "host")};
-    const double value = result_number(answer, row, "p50", (double)NAN);
+    struct member key = {.model = group->keys[0], .device = group->keys[1], .host = group->keys[2]};
+    const double value = aggregate_quantile(&gather_ratio(group, 0)->values, 0.5);
     for (size_t i = 0; i < fleet->metric_count; i++) {
         key.metric = fleet->metrics[i];
         struct member *member = bsearch(&key, fleet->members, fleet->count, sizeof key, by_class);
@@ -347,21 +319,21 @@ static void set_work(struct fleet *fleet, const struct result *answer, size_t ro
     }
 }
 
-static enum status read_works(struct fleet *fleet, struct error *err)
+static enum status read_work(struct fleet *fleet, size_t work, struct error *err)
 {
-    enum status status = STATUS_OK;
-    for (size_t i = 0; i < sizeof works / sizeof *works && status == STATUS_OK; i++) {
-        bool wanted = false;
-        for (size_t k = 0; k < fleet->count; k++)
-            wanted = wanted || (stands_out(&fleet->members[k]) &&
-                                fleet->members[k].metric->kind == works[i].kind);
-        struct result *answer = NULL;
-        if (wanted)
-            status = ask_average(fleet, works[i].metric, &answer, err);
-        for (size_t row = 0; answer && row < result_row_count(answer); row++)
-            set_work(fleet, answer, row, i);
-        result_free(answer);
-    }
+    bool wanted = false;
+    for (size_t i = 0; i < fleet->count; i++)
+        wanted = wanted || (stands_out(&fleet->members[i]) &&
+                            fleet->members[i].metric->kind == works[work].kind);
+    if (!wanted)
+        return STATUS_OK;
+    struct query query;
+    struct gather gather;
+    enum status status =
+        gather_metric(fleet, &gather, &query, works[work].kind, works[work].metric, err);
+    for (size_t i = 0; status == STATUS_OK && i < groups_count(gather.groups); i++)
+        set_work(fleet, groups_at(gather.groups, i), work);
+    gather_deinit(&gather);
     return status;
 }
 
@@ -373,7 +345,9 @@ static enum status read_facts(struct fleet *fleet, struct error *err)
     if (!any)
         return STATUS_OK;
     enum status status = read_places(fleet, err);
-    return status == STATUS_OK ? read_works(fleet, err) : status;
+    for (size_t i = 0; i < sizeof works / sizeof *works && status == STATUS_OK; i++)
+        status = read_work(fleet, i, err);
+    return status;
 }
 
 static void facts_of(struct fleet *fleet, const struct member *member, struct fleet_facts *out)
@@ -488,10 +462,7 @@ enum status query_fleet(struct store *store, const struct query *query, struct r
                         struct error *err)
 {
     struct fleet fleet = {.store = store, .query = query};
-    enum status status = database_prepare(store->db, &fleet.name_id,
-                                          "SELECT id FROM name WHERE text = ?", false, err);
-    if (status == STATUS_OK)
-        status = read_members(&fleet, err);
+    enum status status = read_members(&fleet, err);
     if (status == STATUS_OK && fleet.count == 0)
         status = error_set(err, STATUS_NO_DATA, "no hosts in the store to compare that match");
     if (status == STATUS_OK)
@@ -502,7 +473,6 @@ enum status query_fleet(struct store *store, const struct query *query, struct r
         status = answer_new(out, columns, sizeof columns / sizeof *columns, err);
     if (status == STATUS_OK)
         status = add_rows(&fleet, *out, err);
-    (void)sqlite3_finalize(fleet.name_id);
     free(fleet.places);
     free(fleet.members);
     return status;

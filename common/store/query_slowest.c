@@ -49,11 +49,13 @@ static const struct answer_column columns[] = {
 
 enum { VALUE_COLUMN = 8 };
 
-// What a metric's slowest took too long over: a duration of theirs, and its phases.
+// What a metric's slowest took too long over: a duration of theirs, and its phases.  Of
+// a rate, what the work would have taken at the median rate is what is usual.
 struct scope {
     const char *metric;
     enum median whole;
     bool phases[BLAME_PHASES];
+    bool is_rate;
 };
 
 #define QUEUE_ALONE                                                                                \
@@ -70,17 +72,16 @@ struct scope {
     }
 
 static const struct scope scopes[] = {
-    {"e2e_ns", MEDIAN_E2E, {true, true, true}},
-    {"output_tokens_per_second", MEDIAN_E2E, {true, true, true}},
-    {"ttft_ns", MEDIAN_TTFT, {[PHASE_QUEUE] = true, [PHASE_PREFILL] = true}},
-    {"queue_ns", MEDIAN_QUEUE, QUEUE_ALONE},
-    {"prefill_ns", MEDIAN_PREFILL, PREFILL_ALONE},
-    {"prefill_tokens_per_second", MEDIAN_PREFILL, PREFILL_ALONE},
-    {"decode_ns", MEDIAN_DECODE, DECODE_ALONE},
-    {"tokens_per_second", MEDIAN_DECODE, DECODE_ALONE},
-    {"tpot_ns", MEDIAN_DECODE, DECODE_ALONE},
-    {"itl_max_ns", MEDIAN_DECODE, DECODE_ALONE},
-    {"itl_p99_ns", MEDIAN_DECODE, DECODE_ALONE},
+    {"e2e_ns", MEDIAN_E2E, {true, true, true}, false},
+    {"ttft_ns", MEDIAN_TTFT, {[PHASE_QUEUE] = true, [PHASE_PREFILL] = true}, false},
+    {"queue_ns", MEDIAN_QUEUE, QUEUE_ALONE, false},
+    {"prefill_ns", MEDIAN_PREFILL, PREFILL_ALONE, false},
+    {"prefill_tokens_per_second", MEDIAN_PREFILL, PREFILL_ALONE, true},
+    {"decode_ns", MEDIAN_DECODE, DECODE_ALONE, false},
+    {"tokens_per_second", MEDIAN_DECODE, DECODE_ALONE, true},
+    {"tpot_ns", MEDIAN_DECODE, DECODE_ALONE, true},
+    {"itl_max_ns", MEDIAN_DECODE, DECODE_ALONE, true},
+    {"itl_p99_ns", MEDIAN_DECODE, DECODE_ALONE, true},
 };
 
 // One slow request.
@@ -125,7 +126,10 @@ static enum status choose_metric(struct answer *answer, struct error *err)
     enum status status = query_metric_find(&answer->metric, full, err);
     if (status == STATUS_OK && !answer->scope)
         status = error_set(err, STATUS_INVALID,
-                           "%s: no time or rate of requests, that one can be slow in", name);
+                           "%s: requests are not slow in that, but in e2e_ns, ttft_ns, queue_ns,"
+                           " prefill_ns, decode_ns, tpot_ns, itl_max_ns, itl_p99_ns,"
+                           " tokens_per_second or prefill_tokens_per_second",
+                           name);
     return status;
 }
 
@@ -314,6 +318,23 @@ static void set_phases(struct blame *blame, const struct request *request,
             queue->overlap_ns[i] = 0;
 }
 
+// Sets what is usual for this much work beside what it took.
+static void use_rate(struct blame *blame, const struct scope *scope, const struct request *request)
+{
+    for (unsigned i = 0; i < BLAME_PHASES; i++) {
+        struct blame_times *phase = &blame->phases[i];
+        const double units =
+            (double)(i == PHASE_DECODE ? request->generated_tokens - 1
+                                       : request->prompt_tokens - request->cached_tokens);
+        const double usual = fmin(fmax(units * phase->unit_ns, 0), 0x1p60);
+        if (!scope->phases[i] || !(phase->unit_ns > 0))
+            continue;
+        phase->median_ns = llround(usual);
+        phase->more_units = 0;
+        blame->median_ns = phase->median_ns;
+    }
+}
+
 static const char *excess_key(enum blame_part part)
 {
     static const char *const keys[BLAME_PART_COUNT] = {
@@ -338,6 +359,8 @@ static enum status add_blame(struct answer *answer, const struct request *reques
         return status;
     blame.median_ns = median_ns(peers, scope->whole);
     set_phases(&blame, request, peers, &overlap);
+    if (scope->is_rate)
+        use_rate(&blame, scope, request);
     for (unsigned i = 0; i < BLAME_PHASES; i++)
         blame.phases[i].known = blame.phases[i].known && scope->phases[i];
     int64_t parts[BLAME_PART_COUNT];

@@ -409,14 +409,19 @@ static enum status add_waterfall(const struct reading *reading, struct result *a
     return status;
 }
 
-// The groups with most loads first.
+// The groups with most loads first, among equals by their names' ids.
 static int by_loads(const void *left, const void *right)
 {
     const struct group *const *a = left, *const *b = right;
     const struct group_data *data_a = (*a)->data, *data_b = (*b)->data;
     const uint64_t count_a = data_a->by_cache[CACHE_ALL].total.count;
     const uint64_t count_b = data_b->by_cache[CACHE_ALL].total.count;
-    return (count_a < count_b) - (count_a > count_b);
+    if (count_a != count_b)
+        return count_a > count_b ? -1 : 1;
+    for (unsigned i = 0; i < GROUP_KEYS_MAX; i++)
+        if ((*a)->keys[i] != (*b)->keys[i])
+            return (*a)->keys[i] < (*b)->keys[i] ? -1 : 1;
+    return 0;
 }
 
 static enum status add_groups(const struct reading *reading, struct result *answer,

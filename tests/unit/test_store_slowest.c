@@ -320,6 +320,10 @@ static void test_other_metrics(void **state)
         {"decode_ns", {.decode_ns = SECOND}, "decode", 1998 * MS},
         {"tokens_per_second", {.decode_ns = SECOND}, "decode", 1998 * MS},
         {"prefill_tokens_per_second", {.prefill_ns = SECOND}, "prefill", 1050 * MS},
+        // As long as usual, but for half of the tokens.
+        {"tokens_per_second", {.generated = -50}, "decode", 998 * MS},
+        {"tpot_ns", {.generated = -50}, "decode", 998 * MS},
+        {"prefill_tokens_per_second", {.prompt = -50}, "prefill", 50 * MS},
     };
     for (unsigned i = 0; i < COUNT_OF(cases); i++) {
         (void)tear_down(state);
@@ -330,6 +334,8 @@ static void test_other_metrics(void **state)
         slow.queue_ns += cases[i].more.queue_ns;
         slow.prefill_ns += cases[i].more.prefill_ns;
         slow.decode_ns += cases[i].more.decode_ns;
+        slow.prompt += cases[i].more.prompt;
+        slow.generated += cases[i].more.generated;
         add_request(1, &slow);
         struct query query = {.kind = QUERY_SLOWEST, .limit = 1};
         (void)snprintf(query.metric, sizeof query.metric, "%s", cases[i].metric);
@@ -373,8 +379,8 @@ static void test_refusals(void **state)
         const char *words;
     } cases[] = {
         {"", "", 10, STATUS_NO_DATA, "no inference.e2e_ns"},
-        {"prompt_tokens", "", 10, STATUS_INVALID, "no time or rate"},
-        {"load.duration_ns", "", 10, STATUS_INVALID, "no time or rate"},
+        {"prompt_tokens", "", 10, STATUS_INVALID, "requests are not slow in that"},
+        {"load.duration_ns", "", 10, STATUS_INVALID, "requests are not slow in that"},
         {"e2e_n", "", 10, STATUS_INVALID, "did you mean e2e_ns"},
         {"", "read", 10, STATUS_INVALID, "no stage"},
         {"", "", SLOWEST_MAX + 1, STATUS_INVALID, "1000 at most"},
