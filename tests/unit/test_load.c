@@ -4,6 +4,7 @@
 
 #include "common/core/parse.h"
 #include "common/sys/clock.h"
+#include "server/workload/llm/source.h"
 #include "tests/support/test.h"
 #include "tests/unit/llm_fixture.h"
 #include "tests/unit/model_files.h"
@@ -29,6 +30,14 @@ static int64_t duration_of(const char *name)
     return ns;
 }
 
+static enum status shrunk_read(const struct source *source, uint64_t offset, void *to, size_t size,
+                               struct error *err)
+{
+    struct source smaller;
+    source_from_memory(&smaller, source->memory, 5000);
+    return source_read(&smaller, offset, to, size, err);
+}
+
 static void load_is_recorded(void **state)
 {
     (void)state;
@@ -49,6 +58,50 @@ static void load_is_recorded(void **state)
     llm_free(llm);
     llm_free(NULL);
     close_monitor(monitor);
+}
+
+// Another byte anywhere in a small file, another size or another page of a large one.
+static void digests_tell_files_apart(void **state)
+{
+    (void)state;
+    static unsigned char bytes[3000 * 4096 + 5];
+    uint64_t seed = 3;
+    for (size_t i = 0; i < sizeof bytes; i++)
+        bytes[i] = (unsigned char)test_random(&seed);
+    static const size_t sizes[] = {0, 1, 4096, 4097, 256 * 4096, sizeof bytes - 1, sizeof bytes};
+    char digests[COUNT_OF(sizes)][SOURCE_DIGEST_SIZE], again[SOURCE_DIGEST_SIZE];
+    struct source source;
+    for (size_t i = 0; i < COUNT_OF(sizes); i++) {
+        source_from_memory(&source, bytes, sizes[i]);
+        assert_int_equal(source_digest(&source, digests[i], NULL), STATUS_OK);
+        for (size_t other = 0; other < i; other++)
+            assert_string_not_equal(digests[i], digests[other]);
+        if (sizes[i] == 0)
+            continue;
+        bytes[0] ^= 1;
+        assert_int_equal(source_digest(&source, again, NULL), STATUS_OK);
+        assert_string_not_equal(again, digests[i]);
+        bytes[0] ^= 1;
+        bytes[sizes[i] - 1] ^= 1;
+        assert_int_equal(source_digest(&source, again, NULL), STATUS_OK);
+        assert_string_not_equal(again, digests[i]);
+        bytes[sizes[i] - 1] ^= 1;
+        assert_int_equal(source_digest(&source, again, NULL), STATUS_OK);
+        assert_string_equal(again, digests[i]);
+    }
+    for (size_t i = 0; i < 256 * (size_t)4096; i += 4095) {
+        source_from_memory(&source, bytes, 256 * (size_t)4096);
+        bytes[i] ^= 0x80;
+        assert_int_equal(source_digest(&source, again, NULL), STATUS_OK);
+        assert_string_not_equal(again, digests[4]);
+        bytes[i] ^= 0x80;
+    }
+    // A file that shrank has none.
+    source_from_memory(&source, bytes, 10000);
+    source.size = 10000;
+    struct source shrunk = source;
+    shrunk.read = shrunk_read;
+    assert_int_equal(source_digest(&shrunk, again, NULL), STATUS_CORRUPT);
 }
 
 // A delay inside a stage is that stage's and no other's.  Others may be slow by
@@ -181,6 +234,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(load_is_recorded),
+        cmocka_unit_test(digests_tell_files_apart),
         cmocka_unit_test(delay_shows_in_its_stage),
         cmocka_unit_test(slow_weights_show_in_model_building),
         cmocka_unit_test(failed_loads_are_recorded),

@@ -71,6 +71,9 @@ static void describe_model(const struct loading *l)
     struct inferstat_model model;
     inferstat_model_init(&model);
     model.name = l->llm->name;
+    char digest[SOURCE_DIGEST_SIZE];
+    if (source_digest(&l->source, digest, NULL) == STATUS_OK) // else nothing is said of it
+        model.digest = digest;
     model.format = "gguf";
     model.architecture = "llama";
     model.quantisation = llama_quantisation(l->llm->llama);

@@ -39,4 +39,13 @@ MUST_CHECK enum status source_read(const struct source *source, uint64_t offset,
 // file).
 double source_cached_ratio(const struct source *source);
 
+enum { SOURCE_DIGEST_SIZE = 64 };
+
+// Tells files of another content apart, for the price of a megabyte read: the size and
+// the CRC-32C (common/core/crc32c.h) of 256 pages of 4096 bytes, evenly over all of it
+// and the last one among them; of a smaller file of all bytes.  "sampled-crc32c:CRC-SIZE".
+// Weights that were trained further, or quantised anew, differ in every page.
+MUST_CHECK enum status source_digest(const struct source *source, char text[SOURCE_DIGEST_SIZE],
+                                     struct error *err);
+
 #endif
