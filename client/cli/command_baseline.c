@@ -60,12 +60,13 @@ static enum status list(struct cli *cli, struct error *err)
 
 static void print_saved(FILE *out, const struct query *query, const struct result *result)
 {
+    const int64_t runs = result_integer(result, 0, "runs", 0);
     char since[UNIT_TEXT_SIZE], until[UNIT_TEXT_SIZE], coverage[UNIT_TEXT_SIZE];
     (void)fprintf(out,
-                  "baseline %s saved: %" PRId64 " values of %" PRId64 " runs, from %s until %s, "
+                  "baseline %s saved: %" PRId64 " values of %" PRId64 " %s, from %s until %s, "
                   "coverage %s\n",
-                  query->baseline[0], result_integer(result, 0, "values", 0),
-                  result_integer(result, 0, "runs", 0),
+                  query->baseline[0], result_integer(result, 0, "values", 0), runs,
+                  runs == 1 ? "run" : "runs",
                   unit_format_int(since, UNIT_TIME, result_integer(result, 0, "since_ns", 0)),
                   unit_format_int(until, UNIT_TIME, result_integer(result, 0, "until_ns", 0)),
                   unit_format(coverage, UNIT_RATIO, result_number(result, 0, "coverage_ratio", 0)));

@@ -48,6 +48,7 @@ static const struct property {
     {SETTING_MODEL, "architecture", true, true, false},
     {SETTING_MODEL, "quantisation", true, true, false},
     {SETTING_MODEL, "parameters", true, true, false},
+    {SETTING_MODEL, "file_bytes", true, true, false},
     {SETTING_MODEL, "context", false, true, false},
 };
 

@@ -6,3 +6,6 @@ inferstat_script_test(cli.audit test_audit.sh LABELS cli)
 inferstat_script_test(cli.keys test_keys.sh LABELS cli)
 #inferstat_script_test(cli.pages test_pages.sh LABELS cli)
 #set_property(TEST cli.pages APPEND PROPERTY ENVIRONMENT "MAKE_HISTORY=$<TARGET_FILE:make_history>")
+inferstat_script_test(cli.compare test_compare.sh LABELS cli)
+set_property(TEST cli.compare APPEND PROPERTY ENVIRONMENT
+             "MAKE_MEASURED=$<TARGET_FILE:make_measured>")

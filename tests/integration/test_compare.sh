@@ -1,0 +1,135 @@
+#!/usr/bin/env bash
+# `inferstat baseline` and `inferstat compare`, over a real collector and over its file:
+# verdicts and exit codes, refusals, and that both say the same.
+# shellcheck disable=SC2119  # a collector needs no more options than it has
+. "$(dirname "$0")/../support/lib.sh"
+
+export INFERSTAT_COLLECTOR=$COLLECTOR
+
+expect_exit 4 "$INFERSTAT" --timeout 200ms baseline list
+expect_exit 4 "$INFERSTAT" --timeout 200ms compare a b
+"$MAKE_MEASURED" "$DB"
+start_collector
+
+# ---- Baselines ---------------------------------------------------------------------------
+
+expect_exit 3 "$INFERSTAT" baseline list
+expect_exit 3 "$INFERSTAT" baseline list --json
+expect_text "$WORK/out" '{"rows": []}'
+for host in ordinary again slow few upgraded; do
+  expect_exit 0 "$INFERSTAT" baseline save "$host" --host "$host"
+  expect_text "$WORK/out" "baseline $host saved: "
+done
+expect_exit 2 "$INFERSTAT" baseline save slow --host slow
+expect_text "$WORK/err" 'a baseline is called "slow" already (--force replaces it)'
+expect_exit 0 "$INFERSTAT" baseline save slow --host slow --force --json
+expect_text "$WORK/out" '"baseline": "slow", "values": 8004, "runs": 1'
+expect_exit 3 "$INFERSTAT" baseline save nobody --host nobody
+expect_exit 2 "$INFERSTAT" baseline save 'a b'
+expect_exit 2 "$INFERSTAT" baseline save
+expect_exit 2 "$INFERSTAT" baseline keep x
+expect_exit 2 "$INFERSTAT" baseline list --host slow
+expect_exit 2 "$INFERSTAT" baseline delete slow --force
+expect_exit 0 "$INFERSTAT" baseline list --csv
+[ "$(wc -l <"$WORK/out")" -eq 6 ] || fail "not five baselines"
+
+# ---- Verdicts ----------------------------------------------------------------------------
+
+expect_exit 0 "$INFERSTAT" compare ordinary again
+expect_text "$WORK/out" '0 worse, 0 better, 6 the same, 1 undecided (1 of them for want of values).'
+expect_exit 1 "$INFERSTAT" compare ordinary slow
+expect_text "$WORK/err" 'inferstat: compare: 6 of 7 are worse'
+expect_exit 0 "$INFERSTAT" compare slow ordinary
+expect_exit 0 "$INFERSTAT" compare ordinary slow --margin 20%
+expect_exit 1 "$INFERSTAT" compare --against ordinary --host slow
+expect_exit 0 "$INFERSTAT" compare --against ordinary --host again
+expect_exit 1 "$INFERSTAT" compare --against ordinary --host slow --metric tpot_ns
+expect_exit 5 "$INFERSTAT" compare ordinary few
+expect_text "$WORK/err" 'undecided: too few values on a side'
+expect_exit 5 "$INFERSTAT" compare ordinary slow --metric load.duration_ns
+expect_exit 2 "$INFERSTAT" compare ordinary upgraded
+expect_text "$WORK/err" 'the fingerprints are unlike: driver 550.54 / 560.28 (--force compares'
+expect_exit 0 "$INFERSTAT" compare ordinary upgraded --force
+expect_text "$WORK/out" 'Differences: driver 550.54 / 560.28'
+expect_exit 3 "$INFERSTAT" compare ordinary slwo
+expect_text "$WORK/err" 'no baseline is called "slwo" (did you mean slow?)'
+expect_exit 3 "$INFERSTAT" compare --against ordinary --host nobody
+for words in 'ordinary' 'ordinary slow few' '' '--against ordinary slow' \
+  'ordinary slow --host slow' 'ordinary slow --metric nothing' 'ordinary slow --margin 2' \
+  'ordinary slow --json --markdown'; do
+  # shellcheck disable=SC2086  # several words
+  expect_exit 2 "$INFERSTAT" compare $words
+done
+
+# ---- Forms -------------------------------------------------------------------------------
+
+expect_exit 1 "$INFERSTAT" compare ordinary slow --json
+python3 -c 'import json, sys
+rows = json.load(open(sys.argv[1]))["rows"]
+assert len(rows) == 7, rows
+for row in rows:
+    load = row["metric"] == "load.duration_ns"
+    assert row["verdict"] == ("UNDECIDED" if load else "WORSE"), row
+    assert row["model"] == "stories | 15M" and row["device"] == "NVIDIA H200", row
+    assert row["before_count"] == (2 if load else 1000), row
+    assert row["confidence"] == 0.99 and row["margin"] == 0.01, row
+    assert row["before_coverage_ratio"] == row["after_coverage_ratio"] == 1, row
+    if load:
+        assert row["ratio_high"] is None and "too few values" in row["note"], row
+        continue
+    assert row["ratio_low"] < row["ratio"] < row["ratio_high"] and row["note"] is None, row
+    slower = row["unit"] == "ns"
+    assert abs(row["ratio"] - (1.08 if slower else 1 / 1.08)) < 0.003, row
+    assert row["after_median"] / row["before_median"] == row["ratio"], row
+' "$WORK/out"
+expect_exit 1 "$INFERSTAT" compare ordinary slow --markdown
+expect_text "$WORK/out" '| model | device | metric | before | after | change | 99 % interval | verdict | note |'
+expect_text "$WORK/out" '| stories \| 15M | NVIDIA H200 | tpot\_ns |'
+
+# ---- The file says the same -----------------------------------------------------------------
+
+same() {
+  local code=$1
+  shift
+  expect_exit "$code" "$INFERSTAT" "$@"
+  cp "$WORK/out" "$WORK/asked"
+  expect_exit "$code" "$INFERSTAT" --db "$DB" "$@"
+  cmp "$WORK/asked" "$WORK/out" || fail "collector and file differ: $*"
+}
+same 1 compare ordinary slow --json
+same 1 compare --against ordinary --host slow --csv
+same 0 baseline list --json
+expect_exit 4 "$INFERSTAT" --db "$DB" baseline save other
+expect_exit 4 "$INFERSTAT" --db "$DB" baseline delete slow
+expect_exit 0 "$INFERSTAT" baseline delete again
+expect_text "$WORK/out" 'baseline again deleted'
+expect_exit 3 "$INFERSTAT" baseline delete again
+
+# Records come in while baselines are saved, and the baseline is of what was there.
+"$WORKER" make-model --shape tiny "$WORK/tiny.gguf" >/dev/null 2>&1
+start worker "$WORKER" llm --model "$WORK/tiny.gguf" --requests 300 --rate 150 --tokens 4
+wait_until 20 has_rows inference 4040
+expect_exit 0 "$INFERSTAT" baseline save worker --model tiny
+wait_ended worker 60
+expect_exit 0 "$INFERSTAT" baseline list --json
+python3 -c 'import json, sys
+row = [r for r in json.load(open(sys.argv[1]))["rows"] if r["baseline"] == "worker"][0]
+print_ = json.loads(row["fingerprint"])
+model = print_["model"]["tiny"]
+assert model["digest"] and model["quantisation"] and model["parameters"], print_
+assert print_["machine"]["kernel"] and print_["machine"]["worker_version"], print_
+assert row["filter"] == "model=tiny" and row["values"] > 0, row' "$WORK/out"
+"$INFERSTAT" compare --against worker --model tiny --json >"$WORK/out" 2>"$WORK/err" ||
+  case $? in 1 | 5) ;; *) fail "compared with itself: $(cat "$WORK/err")" ;; esac
+expect_text "$WORK/out" '"metric": "ttft_ns"'
+stop collector
+
+# ---- Without a collector -----------------------------------------------------------------------
+
+expect_exit 0 "$INFERSTAT" --db "$DB" baseline save again --host again
+expect_exit 0 "$INFERSTAT" --db "$DB" compare ordinary again
+expect_exit 0 "$INFERSTAT" --db "$DB" baseline delete again
+expect_exit 3 "$INFERSTAT" --db "$DB" compare ordinary again
+[ ! -e "$DB.lock" ] || expect_exit 0 "$INFERSTAT" --db "$DB" audit
+chmod 0444 "$DB"
+expect_exit 1 "$INFERSTAT" --db "$DB" compare ordinary slow
