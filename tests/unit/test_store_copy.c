@@ -1,0 +1,330 @@
+// Backups and bundles: whole or not there, equal to what they are copied from, and
+// honest about what they leave out.
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <sqlite3.h>
+
+#include "common/store/copy.h"
+#include "common/store/database.h"
+#include "common/store/new_file.h"
+#include "common/store/store.h"
+#include "tests/support/test.h"
+#include "tests/unit/copy_fixture.h"
+
+static bool is_there(const char *path)
+{
+    struct stat about;
+    return lstat(path, &about) == 0;
+}
+
+static char *partial_of(const char *path)
+{
+    static char partial[FOLDER_PATH_SIZE + 32];
+    (void)snprintf(partial, sizeof partial, "%s.inferstat-partial", path);
+    return partial;
+}
+
+static void write_text(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    assert_true(fputs(text, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+}
+
+// ---- Backups -----------------------------------------------------------------------------------
+
+static void test_a_backup_is_the_store(void **state)
+{
+    (void)state;
+    const char *from = copy_path("s.db"), *to = copy_path("copy.db");
+    struct error err;
+    struct result *answer = NULL;
+    struct stat about;
+    copy_make_store(from, 3, 50);
+    assert_int_equal(copy_to(from, to, NULL, &answer, &err), STATUS_OK);
+    assert_int_equal(result_integer(answer, 0, "runs", 0), 3);
+    assert_int_equal(result_integer(answer, 0, "inference", 0), 150);
+    assert_int_equal(result_integer(answer, 0, "records", 0), 3 * 56);
+    assert_int_equal(result_integer(answer, 0, "left_out", -1), 0);
+    result_free(answer);
+    assert_int_equal(copy_table_digest(from), copy_table_digest(to));
+    assert_int_equal(stat(to, &about), 0);
+    assert_int_equal(about.st_mode & 07777, 0600);
+    assert_true(copy_balances(to));
+    assert_false(is_there(partial_of(to)));
+}
+
+// Of a store that is open, with its last commits in the log.
+static void test_a_backup_of_a_live_store(void **state)
+{
+    (void)state;
+    const char *from = copy_path("s.db"), *to = copy_path("copy.db");
+    struct error err;
+    struct result *answer = NULL;
+    sqlite3 *db = NULL;
+    copy_make_store(from, 1, 10);
+    assert_int_equal(database_open_writer(&db, from, &err), STATUS_OK);
+    assert_int_equal(database_exec(db,
+                                   "INSERT INTO meta VALUES('open', 1);"
+                                   "INSERT INTO name(text) VALUES('in the log')",
+                                   &err),
+                     STATUS_OK);
+    assert_int_equal(database_exec(db, "BEGIN;INSERT INTO name(text) VALUES('never')", &err),
+                     STATUS_OK);
+    assert_int_equal(copy_to(from, to, NULL, &answer, &err), STATUS_OK);
+    result_free(answer);
+    database_close(db);
+    assert_int_equal(copy_integer(to, "SELECT count(*) FROM name WHERE text = 'in the log'"), 1);
+    assert_int_equal(copy_integer(to, "SELECT count(*) FROM name WHERE text = 'never'"), 0);
+    assert_int_equal(copy_integer(to, "SELECT count(*) FROM meta WHERE key = 'open'"), 0);
+    // The one file is all there is, and goes anywhere.
+    char log[FOLDER_PATH_SIZE + 8];
+    (void)snprintf(log, sizeof log, "%s-wal", to);
+    assert_false(is_there(log));
+    assert_int_equal(copy_integer(to, "SELECT count(*) FROM pragma_journal_mode"
+                                      " WHERE journal_mode = 'delete'"),
+                     1);
+}
+
+static void test_nothing_is_replaced(void **state)
+{
+    (void)state;
+    const char *from = copy_path("s.db"), *to = copy_path("copy.db");
+    struct error err;
+    struct result *answer = NULL;
+    copy_make_store(from, 1, 1);
+    write_text(to, "precious");
+    assert_int_equal(copy_to(from, to, NULL, &answer, &err), STATUS_INVALID);
+    assert_non_null(strstr(err.text, "there is something already"));
+    assert_int_equal(unlink(to), 0);
+    assert_int_equal(symlink("/nowhere/at/all", to), 0);
+    assert_int_equal(copy_to(from, to, NULL, &answer, &err), STATUS_INVALID);
+    assert_int_equal(copy_to(from, copy_path("no/such/folder.db"), NULL, &answer, &err),
+                     STATUS_NOT_FOUND);
+    assert_int_equal(copy_to(from, from, NULL, &answer, &err), STATUS_INVALID);
+    assert_null(answer);
+}
+
+// What a process leaves when it is killed is taken over by the next; what another has
+// in hand, or what is no plain file of ours, is not.
+static void test_what_is_left_of_another(void **state)
+{
+    (void)state;
+    const char *from = copy_path("s.db"), *to = copy_path("copy.db");
+    struct error err;
+    struct result *answer = NULL;
+    copy_make_store(from, 1, 1);
+    char log[FOLDER_PATH_SIZE + 48];
+    (void)snprintf(log, sizeof log, "%s-wal", partial_of(to));
+    write_text(partial_of(to), "half of a copy");
+    write_text(log, "and its log");
+    assert_int_equal(copy_to(from, to, NULL, &answer, &err), STATUS_OK);
+    result_free(answer);
+    assert_false(is_there(log));
+    assert_int_equal(copy_table_digest(from), copy_table_digest(to));
+    assert_int_equal(unlink(to), 0);
+
+    const int fd = open(partial_of(to), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    assert_true(fd >= 0);
+    assert_int_equal(flock(fd, LOCK_EX), 0);
+    assert_int_equal(copy_to(from, to, NULL, &answer, &err), STATUS_BUSY);
+    (void)close(fd);
+    assert_int_equal(unlink(partial_of(to)), 0);
+
+    const char *other = copy_path("other");
+    write_text(other, "precious");
+    assert_int_equal(symlink(other, partial_of(to)), 0);
+    assert_int_not_equal(copy_to(from, to, NULL, &answer, &err), STATUS_OK);
+    assert_int_equal(unlink(partial_of(to)), 0);
+    assert_int_equal(link(other, partial_of(to)), 0);
+    assert_int_equal(copy_to(from, to, NULL, &answer, &err), STATUS_BUSY);
+    struct stat about;
+    assert_int_equal(stat(other, &about), 0);
+    assert_int_equal(about.st_size, 8);
+    assert_false(is_there(to));
+}
+
+// A damaged store makes no backup that says it is one.
+static void test_a_damaged_store(void **state)
+{
+    (void)state;
+    const char *from = copy_path("s.db"), *to = copy_path("copy.db");
+    struct error err;
+    struct result *answer = NULL;
+    copy_make_store(from, 2, 500);
+    const int64_t page =
+        copy_integer(from, "SELECT rootpage FROM sqlite_schema WHERE name = 'inference_started'");
+    const int fd = open(from, O_RDWR | O_CLOEXEC);
+    assert_true(fd >= 0);
+    assert_int_equal(pwrite(fd, "\xff\xff\xff\xff\xff\xff\xff\xff", 8, (page - 1) * 4096), 8);
+    (void)close(fd);
+    assert_int_equal(copy_to(from, to, NULL, &answer, &err), STATUS_CORRUPT);
+    assert_non_null(strstr(err.text, "damaged"));
+    assert_false(is_there(to));
+    assert_false(is_there(partial_of(to)));
+}
+
+static void test_a_copy_can_be_cancelled(void **state)
+{
+    (void)state;
+    const char *from = copy_path("s.db"), *to = copy_path("copy.db");
+    struct error err;
+    struct result *answer = NULL;
+    struct store *store = NULL;
+    copy_make_store(from, 2, 5000);
+    for (unsigned bundle = 0; bundle < 2; bundle++) {
+        struct query query = {.kind = QUERY_COPY, .bundle = bundle != 0};
+        (void)snprintf(query.path, sizeof query.path, "%s", to);
+        assert_int_equal(store_open(&store, from, &err), STATUS_OK);
+        store_cancel(store);
+        assert_int_equal(store_query(store, &query, &answer, &err), STATUS_CANCELLED);
+        store_close(store);
+        assert_false(is_there(to));
+        assert_false(is_there(partial_of(to)));
+    }
+}
+
+// ---- Bundles
+// -------------------------------------------------------------------------------------
+
+// Seconds of the run from which its bundle is.
+static struct query_filter window(int64_t since, int64_t until)
+{
+    return (struct query_filter){.since_ns = COPY_BASE_NS + since * COPY_SECOND,
+                                 .until_ns = COPY_BASE_NS + until * COPY_SECOND};
+}
+
+static void test_a_bundle_of_a_window(void **state)
+{
+    (void)state;
+    const char *from = copy_path("s.db"), *to = copy_path("b.db");
+    struct error err;
+    struct result *answer = NULL;
+    copy_make_store(from, 3, 100);
+    const struct query_filter filter = window(10, 40);
+    assert_int_equal(copy_to(from, to, &filter, &answer, &err), STATUS_OK);
+    // The first run alone lives in the window; its device goes along.
+    assert_int_equal(result_integer(answer, 0, "runs", 0), 1);
+    assert_int_equal(result_integer(answer, 0, "inference", 0), 30);
+    assert_int_equal(result_integer(answer, 0, "device", 0), 1);
+    assert_int_equal(result_integer(answer, 0, "records", 0), 31);
+    assert_int_equal(result_integer(answer, 0, "left_out", 0), 106 - 31);
+    result_free(answer);
+    assert_true(copy_balances(to));
+    assert_int_equal(copy_integer(to, "SELECT sum(cleared) FROM ledger"), 75);
+    assert_int_equal(copy_integer(to, "SELECT stored FROM run"), 106);
+    assert_int_equal(copy_integer(to, "SELECT count(*) FROM name WHERE text LIKE 'stage%'"), 0);
+    assert_int_equal(copy_integer(to, "SELECT count(*) FROM meta WHERE key = 'bundle' AND"
+                                      " json_extract(value, '$.since_ns') > 0"),
+                     1);
+}
+
+static void test_bundles_of_names(void **state)
+{
+    (void)state;
+    static const struct {
+        enum query_dimension by;
+        const char *name;
+        int64_t runs, inferences, loads, samples;
+    } cases[] = {
+        {QUERY_BY_MODEL, "m-1", 3, 99, 0, 0},        {QUERY_BY_MODEL, "m-0", 3, 102, 3, 0},
+        {QUERY_BY_HOST, "host-0", 2, 200, 2, 2},     {QUERY_BY_RUN, "01020301", 1, 100, 1, 1},
+        {QUERY_BY_DEVICE, "device-0", 3, 300, 3, 0},
+    };
+    const char *from = copy_path("s.db");
+    copy_make_store(from, 3, 100);
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct query_filter filter = {0};
+        struct error err;
+        struct result *answer = NULL;
+        char name[32];
+        (void)snprintf(name, sizeof name, "b%zu.db", i);
+        (void)snprintf(filter.by[cases[i].by], QUERY_TEXT_SIZE, "%s", cases[i].name);
+        const char *to = copy_path(name);
+        assert_int_equal(copy_to(from, to, &filter, &answer, &err), STATUS_OK);
+        assert_int_equal(result_integer(answer, 0, "runs", 0), cases[i].runs);
+        assert_int_equal(result_integer(answer, 0, "inference", 0), cases[i].inferences);
+        assert_int_equal(result_integer(answer, 0, "load", 0), cases[i].loads);
+        assert_int_equal(result_integer(answer, 0, "process_sample", 0), cases[i].samples);
+        result_free(answer);
+        assert_true(copy_balances(to));
+    }
+}
+
+static void test_two_bundles_are_equal(void **state)
+{
+    (void)state;
+    const char *from = copy_path("s.db"), *one = copy_path("1.db"), *two = copy_path("2.db"),
+               *third = copy_path("3.db");
+    struct error err;
+    struct result *answer = NULL;
+    copy_make_store(from, 2, 100);
+    struct query_filter filter = window(10, 1040);
+    assert_int_equal(copy_to(from, one, &filter, &answer, &err), STATUS_OK);
+    result_free(answer);
+    assert_int_equal(copy_to(from, two, &filter, &answer, &err), STATUS_OK);
+    result_free(answer);
+    assert_int_equal(copy_table_digest(one), copy_table_digest(two));
+    // A bundle of the bundle, too; and another window's is another.
+    assert_int_equal(copy_to(two, third, &filter, &answer, &err), STATUS_OK);
+    result_free(answer);
+    assert_int_equal(copy_table_digest(one), copy_table_digest(third));
+    assert_int_equal(unlink(third), 0);
+    filter = window(10, 1041);
+    assert_int_equal(copy_to(from, third, &filter, &answer, &err), STATUS_OK);
+    result_free(answer);
+    assert_int_not_equal(copy_table_digest(one), copy_table_digest(third));
+}
+
+// What is wrong with a store is wrong with its bundle: left out is not made good.
+static void test_a_bundle_hides_nothing(void **state)
+{
+    (void)state;
+    const char *from = copy_path("s.db"), *to = copy_path("b.db");
+    struct error err;
+    struct result *answer = NULL;
+    copy_make_store(from, 1, 100);
+    copy_exec(from, "DELETE FROM inference WHERE request = 77");
+    const struct query_filter filter = window(10, 40);
+    assert_int_equal(copy_to(from, to, &filter, &answer, &err), STATUS_OK);
+    result_free(answer);
+    assert_false(copy_balances(from));
+    assert_false(copy_balances(to));
+}
+
+static void test_a_bundle_of_nothing(void **state)
+{
+    (void)state;
+    const char *from = copy_path("s.db"), *to = copy_path("b.db");
+    struct error err;
+    struct result *answer = NULL;
+    copy_make_store(from, 1, 10);
+    const struct query_filter filter = window(100000, 100001);
+    assert_int_equal(copy_to(from, to, &filter, &answer, &err), STATUS_NO_DATA);
+    assert_false(is_there(to));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_a_backup_is_the_store, copy_set_up, copy_tear_down),
+        cmocka_unit_test_setup_teardown(test_a_backup_of_a_live_store, copy_set_up, copy_tear_down),
+        cmocka_unit_test_setup_teardown(test_nothing_is_replaced, copy_set_up, copy_tear_down),
+        cmocka_unit_test_setup_teardown(test_what_is_left_of_another, copy_set_up, copy_tear_down),
+        cmocka_unit_test_setup_teardown(test_a_damaged_store, copy_set_up, copy_tear_down),
+        cmocka_unit_test_setup_teardown(test_a_copy_can_be_cancelled, copy_set_up, copy_tear_down),
+        cmocka_unit_test_setup_teardown(test_a_bundle_of_a_window, copy_set_up, copy_tear_down),
+        cmocka_unit_test_setup_teardown(test_bundles_of_names, copy_set_up, copy_tear_down),
+        cmocka_unit_test_setup_teardown(test_two_bundles_are_equal, copy_set_up, copy_tear_down),
+        cmocka_unit_test_setup_teardown(test_a_bundle_hides_nothing, copy_set_up, copy_tear_down),
+        cmocka_unit_test_setup_teardown(test_a_bundle_of_nothing, copy_set_up, copy_tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
