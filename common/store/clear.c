@@ -1,11 +1,13 @@
 #include "common/store/clear.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #include <sqlite3.h>
 
 #include "common/store/database.h"
 #include "common/store/filter.h"
+#include "common/store/gap_table.h"
 #include "common/store/lock.h"
 #include "common/store/schema.h"
 #include "common/store/store.h"
@@ -100,10 +102,118 @@ static enum status clear_some(struct clearing *clearing, sqlite3 *db, struct err
     return run_filtered(db, sql, &clearing->filter, err);
 }
 
+// ---- Rollups of what is cleared ------------------------------------------------------------
+
+#define HOUR_NS INT64_C(3600000000000)
+
+// Hours that follow each other, by number; more spans than that are joined over what
+// lies between, which is only made again for nothing.
+enum { SPANS_MAX = 64 };
+
+struct hours {
+    struct hour_span {
+        int64_t first, last;
+    } * list;
+    size_t count, room;
+};
+
+static enum status add_hour(struct hours *hours, int64_t hour, struct error *err)
+{
+    if (hours->count > 0 && hours->list[hours->count - 1].last >= hour - 1) {
+        hours->list[hours->count - 1].last = hour;
+        return STATUS_OK;
+    }
+    if (hours->count == hours->room) {
+        const size_t room = hours->room ? 2 * hours->room : SPANS_MAX;
+        struct hour_span *bigger = realloc(hours->list, room * sizeof *bigger);
+        if (!bigger)
+            return error_set(err, STATUS_NOMEM, "store: out of memory");
+        hours->list = bigger;
+        hours->room = room;
+    }
+    hours->list[hours->count++] = (struct hour_span){hour, hour};
+    return STATUS_OK;
+}
+
+static void join_hours(struct hours *hours)
+{
+    for (int64_t apart = 2; hours->count > SPANS_MAX; apart *= 2) {
+        size_t kept = 0;
+        for (size_t i = 1; i < hours->count; i++) {
+            if (hours->list[i].first - hours->list[kept].last <= apart)
+                hours->list[kept].last = hours->list[i].last;
+            else
+                hours->list[++kept] = hours->list[i];
+        }
+        hours->count = kept + 1;
+    }
+}
+
+// The hours of the slice's records that rollups hold, rising.
+static enum status find_hours(const struct clearing *clearing, sqlite3 *db, struct hours *hours,
+                              struct error *err)
+{
+    sqlite3_str *sql = sqlite3_str_new(db);
+    sqlite3_stmt *stmt = NULL;
+    sqlite3_str_appendf(sql,
+                        "SELECT DISTINCT t.started_ns / %lld - (t.started_ns %% %lld < 0)"
+                        " FROM \"%w\" t NOT INDEXED",
+                        (long long)HOUR_NS, (long long)HOUR_NS,
+                        record_kind_info((enum record_kind)clearing->kind)->name);
+    append_slice(sql, clearing);
+    sqlite3_str_appendf(sql,
+                        " AND t.id <= (SELECT coalesce(max(watermark), 0) FROM rollup_state"
+                        " WHERE metric BETWEEN %d AND %d) ORDER BY 1",
+                        256 * clearing->kind, 256 * clearing->kind + 255);
+    enum status status = filter_prepare(db, &stmt, sql, &clearing->filter, err);
+    int rc = SQLITE_DONE;
+    while (status == STATUS_OK && (rc = sqlite3_step(stmt)) == SQLITE_ROW)
+        status = add_hour(hours, sqlite3_column_int64(stmt, 0), err);
+    if (status == STATUS_OK && rc != SQLITE_DONE)
+        status = database_error(db, "store", err);
+    (void)sqlite3_finalize(stmt);
+    return status;
+}
+
+static int64_t hour_start(int64_t hour)
+{
+    int64_t ns;
+    if (__builtin_mul_overflow(hour, HOUR_NS, &ns))
+        return hour < 0 ? INT64_MIN : INT64_MAX;
+    return ns;
+}
+
+// Nobody uses rollups that count what is cleared, until they are made again.
+static enum status mark_rollups(const struct clearing *clearing, sqlite3 *db, struct error *err)
+{
+    struct hours hours = {0};
+    if (!rollup_has_kind((enum record_kind)clearing->kind))
+        return STATUS_OK;
+    enum status status = find_hours(clearing, db, &hours, err);
+    if (status == STATUS_OK)
+        join_hours(&hours);
+    for (size_t i = 0; i < hours.count; i++)
+        for (unsigned g = 0; g < ROLLUP_GROUPING_COUNT && status == STATUS_OK; g++)
+            status = gap_add(db,
+                             &(struct gap){.kind = (enum record_kind)clearing->kind,
+                                           .grouping = (enum rollup_grouping)g,
+                                           .level = ROLLUP_MONTH,
+                                           .since_ns = hour_start(hours.list[i].first),
+                                           .until_ns = hour_start(hours.list[i].last + 1),
+                                           .why = ROLLUP_CLEARED},
+                             err);
+    free(hours.list);
+    return status;
+}
+
+// ---- Slices ----------------------------------------------------------------------------------
+
 static enum status clear_in_transaction(struct clearing *clearing, sqlite3 *db, struct error *err)
 {
     enum status status = database_exec(db, "BEGIN IMMEDIATE", err);
     uint64_t rows = 0;
+    if (status == STATUS_OK)
+        status = mark_rollups(clearing, db, err);
     if (status == STATUS_OK)
         status = clear_some(clearing, db, err);
     if (status == STATUS_OK)

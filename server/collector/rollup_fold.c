@@ -562,6 +562,7 @@ enum status rollup_fold_metric(struct rollup_fold *fold, const struct rollup_tar
         return out_of_memory(err);
     enum status status = STATUS_OK;
     for (unsigned g = 0; g < ROLLUP_GROUPING_COUNT && status == STATUS_OK; g++)
-        status = fold_grouping(fold, target, (enum rollup_grouping)g, damaged, err);
+        if (target->groupings & 1U << g)
+            status = fold_grouping(fold, target, (enum rollup_grouping)g, damaged, err);
     return status;
 }

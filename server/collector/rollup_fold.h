@@ -32,11 +32,17 @@ MUST_CHECK enum status rollup_fold_begin(struct rollup_fold *fold, const struct 
                                          struct error *err);
 void rollup_fold_end(struct rollup_fold *fold);
 
+enum {
+    ROLLUP_ALL_LEVELS = (1 << ROLLUP_LEVEL_COUNT) - 1,
+    ROLLUP_ALL_GROUPINGS = (1 << ROLLUP_GROUPING_COUNT) - 1,
+};
+
 // What to write of a metric.
 struct rollup_target {
     const struct rollup_metric *metric;
     size_t first_row;           // of the sheet; rows before it are in already
     unsigned levels;            // bit: enum rollup_level
+    unsigned groupings;         // bit: enum rollup_grouping
     const struct gap_set *gaps; // by grouping; rows that touch them are not written
 };
 

@@ -10,6 +10,7 @@
 #include "common/sys/clock.h"
 #include "common/sys/log.h"
 #include "server/collector/rollup_fold.h"
+#include "server/collector/rollup_repair.h"
 #include "server/collector/rollup_sheet.h"
 #include "server/collector/rollup_values.h"
 
@@ -46,6 +47,7 @@ struct rollups {
     sqlite3 *db;
     sqlite3_stmt *save, *find_host;
     struct rollup_fold *fold;
+    struct rollup_repair *repair;
     struct kind kinds[RECORD_KIND_COUNT];
     struct host hosts[HOSTS];
     struct gap_set gaps[ROLLUP_GROUPING_COUNT]; // of the kind at work
@@ -53,6 +55,7 @@ struct rollups {
     unsigned next_metric;                       // of it
     bool begun;                                 // the fold has its sheet
     bool gaps_known;
+    bool repaired;     // nothing is left to be made again, as far as is known
     bool stale;        // what is in memory says nothing
     uint64_t rest_ns;  // no fold before, unless it presses
     uint64_t retry_ns; // no fold and no reading before, after a failure
@@ -127,6 +130,8 @@ enum status rollups_new(struct rollups **out, sqlite3 *db, struct error *err)
     }
     enum status status = rollup_fold_new(&rollups->fold, db, err);
     if (status == STATUS_OK)
+        status = rollup_repair_new(&rollups->repair, db, err);
+    if (status == STATUS_OK)
         status = database_prepare(db, &rollups->save,
                                   "INSERT OR REPLACE INTO rollup_state(metric, watermark)"
                                   " VALUES(?, ?)",
@@ -156,6 +161,7 @@ void rollups_free(struct rollups *rollups)
     for (unsigned g = 0; g < ROLLUP_GROUPING_COUNT; g++)
         gap_set_deinit(&rollups->gaps[g]);
     rollup_fold_free(rollups->fold);
+    rollup_repair_free(rollups->repair);
     (void)sqlite3_finalize(rollups->save);
     (void)sqlite3_finalize(rollups->find_host);
     free(rollups);
@@ -222,6 +228,8 @@ void rollups_forget(struct rollups *rollups)
 {
     end_round(rollups);
     rollup_fold_forget(rollups->fold);
+    rollup_repair_stop(rollups->repair);
+    rollups->repaired = false;
     for (unsigned k = 0; k < RECORD_KIND_COUNT; k++)
         clear_sheets(&rollups->kinds[k]);
     for (unsigned i = 0; i < HOSTS; i++)
@@ -239,6 +247,7 @@ void rollups_rows_added(struct rollups *rollups, enum record_kind kind)
 void rollups_rows_removed(struct rollups *rollups, enum record_kind kind)
 {
     struct kind *of = &rollups->kinds[kind];
+    rollups_gaps_changed(rollups);
     if (of->filling.count == 0 && of->folding.count == 0)
         return;
     if (rollups->active == (unsigned)kind)
@@ -253,6 +262,8 @@ void rollups_rows_removed(struct rollups *rollups, enum record_kind kind)
 void rollups_gaps_changed(struct rollups *rollups)
 {
     rollups->gaps_known = false;
+    rollups->repaired = false;
+    rollup_repair_stop(rollups->repair);
 }
 
 // ---- Folding ---------------------------------------------------------------------------------
@@ -271,6 +282,12 @@ static bool is_due(const struct rollups *rollups, const struct kind *kind, uint6
            (kind->filling.count >= TAIL_ROWS && now_ns >= rollups->rest_ns);
 }
 
+// Whether the kind's watermarks must stay where they are.
+static bool is_held(const struct rollups *rollups, unsigned k)
+{
+    return (unsigned)rollup_repair_kind(rollups->repair) == k;
+}
+
 bool rollups_are_due(const struct rollups *rollups, uint64_t now_ns)
 {
     if (now_ns < rollups->retry_ns || rollups->stale)
@@ -279,7 +296,7 @@ bool rollups_are_due(const struct rollups *rollups, uint64_t now_ns)
         (now_ns >= rollups->rest_ns || presses(&rollups->kinds[rollups->active], now_ns)))
         return true;
     for (unsigned k = 0; k < RECORD_KIND_COUNT; k++)
-        if (is_due(rollups, &rollups->kinds[k], now_ns))
+        if (is_due(rollups, &rollups->kinds[k], now_ns) && !is_held(rollups, k))
             return true;
     return false;
 }
@@ -291,7 +308,8 @@ static unsigned choose(const struct rollups *rollups, enum rollups_pace pace, ui
     size_t most = 0;
     for (unsigned k = 0; k < RECORD_KIND_COUNT; k++) {
         const struct kind *kind = &rollups->kinds[k];
-        if (kind->filling.count > most && (pace != ROLLUPS_DUE || is_due(rollups, kind, now_ns))) {
+        if (kind->filling.count > most && !is_held(rollups, k) &&
+            (pace != ROLLUPS_DUE || is_due(rollups, kind, now_ns))) {
             chosen = k;
             most = kind->filling.count;
         }
@@ -346,7 +364,8 @@ static enum status fold_metric(struct rollups *rollups, struct gap_span *damaged
     const struct rollup_target target = {
         .metric = &kind->metrics->list[m],
         .first_row = rollup_sheet_above(&kind->folding, kind->watermarks[m]),
-        .levels = (1U << ROLLUP_LEVEL_COUNT) - 1,
+        .levels = ROLLUP_ALL_LEVELS,
+        .groupings = ROLLUP_ALL_GROUPINGS,
         .gaps = rollups->gaps};
     if (target.first_row < kind->folding.count) {
         status = rollup_fold_metric(rollups->fold, &target, damaged, err);
@@ -436,6 +455,7 @@ enum status rollups_flush(struct rollups *rollups, enum rollups_pace pace, uint6
         return database_exec(rollups->db, "RELEASE rollups", err);
     }
     const unsigned kind = rollups->active;
+    rollups->repaired = false;
     rollups_forget(rollups);
     if (sqlite3_get_autocommit(rollups->db))
         return status; // the transaction went with it
@@ -530,4 +550,74 @@ void rollups_catch_up(struct rollups *rollups, uint64_t now_ns)
         rollups_forget(rollups);
         fail(rollups, &err, now_ns);
     }
+}
+
+// ---- Repair ------------------------------------------------------------------------------------
+
+// Whether all metrics of a kind hold the same records.
+static bool is_even(const struct rollups *rollups, unsigned k)
+{
+    const struct kind *kind = &rollups->kinds[k];
+    for (unsigned m = 1; m < kind->metrics->count; m++)
+        if (kind->watermarks[m] != kind->watermarks[0])
+            return false;
+    return kind->metrics->count > 0 && rollups->active != k;
+}
+
+bool rollups_need_repair(const struct rollups *rollups, uint64_t now_ns)
+{
+    return !rollups->stale && !rollups->repaired && now_ns >= rollups->retry_ns;
+}
+
+// Takes up the next hour of whatever kind, where there is one.  A kind that is not even
+// is looked at again later.
+static enum status begin_repair(struct rollups *rollups, struct error *err)
+{
+    bool found = false, all_even = true;
+    enum status status = STATUS_OK;
+    for (unsigned k = 0; k < RECORD_KIND_COUNT && status == STATUS_OK && !found; k++) {
+        if (rollups->kinds[k].metrics->count == 0)
+            continue;
+        if (is_even(rollups, k))
+            status = rollup_repair_begin(rollups->repair, (enum record_kind)k,
+                                         rollups->kinds[k].watermarks[0], &found, err);
+        else
+            all_even = false;
+    }
+    rollups->repaired = status == STATUS_OK && !found && all_even;
+    return status;
+}
+
+static enum status repair_some(struct rollups *rollups, struct error *err)
+{
+    enum status status = database_exec(rollups->db, "BEGIN IMMEDIATE", err);
+    const uint64_t began_ns = clock_monotonic_ns();
+    while (status == STATUS_OK && !is_held(rollups, NO_KIND) &&
+           clock_monotonic_ns() - began_ns < STEP_NS)
+        status = rollup_repair_step(rollups->repair, err);
+    if (status == STATUS_OK)
+        status = database_exec(rollups->db, "COMMIT", err);
+    if (status != STATUS_OK)
+        database_rollback(rollups->db);
+    if (status == STATUS_OK && is_held(rollups, NO_KIND))
+        rollups->gaps_known = false; // one of them is gone
+    return status;
+}
+
+bool rollups_repair(struct rollups *rollups, uint64_t now_ns)
+{
+    struct error err = {.text = ""};
+    if (!rollups_need_repair(rollups, now_ns))
+        return false;
+    enum status status = STATUS_OK;
+    if (is_held(rollups, NO_KIND))
+        status = begin_repair(rollups, &err);
+    const bool works = status == STATUS_OK && !is_held(rollups, NO_KIND);
+    if (works)
+        status = repair_some(rollups, &err);
+    if (status != STATUS_OK) {
+        rollups_forget(rollups);
+        fail(rollups, &err, now_ns);
+    }
+    return works;
 }

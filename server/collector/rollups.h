@@ -68,4 +68,10 @@ bool rollups_are_behind(const struct rollups *rollups, uint64_t now_ns);
 // Reads some of them; outside of a transaction.
 void rollups_catch_up(struct rollups *rollups, uint64_t now_ns);
 
+// Whether there may be rollups to be made again of what was cleared.
+bool rollups_need_repair(const struct rollups *rollups, uint64_t now_ns);
+
+// Makes some of them again, in a transaction of its own.  True where that wrote.
+bool rollups_repair(struct rollups *rollups, uint64_t now_ns);
+
 #endif

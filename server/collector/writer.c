@@ -48,6 +48,7 @@ struct writer {
     struct inserter *inserter;
     struct batches *batches;
     struct rollups *rollups; // NULL: none are made
+    bool repairing;          // there are more of them to be made again
     unsigned char store[16];
     uint64_t ticked_at_ns;
     uint64_t counted_at_ns;  // when refusals were saved last
@@ -299,7 +300,10 @@ static void clear_some(struct writer *writer)
     struct error err = {.text = "out of memory"};
     bool done = false;
     const uint64_t began_ns = clock_monotonic_ns();
+    const int kind = writer->clearing.kind;
     enum status status = clear_slice(&writer->clearing, writer->db, &done, &err);
+    if (writer->rollups && kind != RECORD_KIND_RUN && kind != RECORD_KIND_COUNT)
+        rollups_rows_removed(writer->rollups, (enum record_kind)kind);
     clear_took(&writer->clearing, clock_monotonic_ns() - began_ns);
     if (status != STATUS_OK || done)
         end_clearing(writer, status, &err);
@@ -515,11 +519,17 @@ static void retain(struct writer *writer)
         rollups_gaps_changed(writer->rollups);
 }
 
-// Reads records that the rollups do not have yet, between two groups.
+// Reads records that the rollups do not have yet, or not any longer, between two groups.
 static void catch_up(struct writer *writer)
 {
-    if (writer->rollups && !writer->failing)
-        rollups_catch_up(writer->rollups, clock_monotonic_ns());
+    writer->repairing = false;
+    if (!writer->rollups || writer->failing)
+        return;
+    rollups_catch_up(writer->rollups, clock_monotonic_ns());
+    writer->repairing =
+        !writer->clear_work && rollups_repair(writer->rollups, clock_monotonic_ns());
+    if (writer->repairing)
+        checkpoint_note(&writer->checkpoint, true, clock_monotonic_ns());
 }
 
 // At the end of a life: what is in memory need not be read again in the next.
@@ -545,7 +555,7 @@ static void fold_all(struct writer *writer)
 static int64_t patience_ns(const struct writer *writer)
 {
     const uint64_t now_ns = clock_monotonic_ns(), due_ns = retention_due_ns(writer->retention);
-    if (writer->clear_work || due_ns <= now_ns ||
+    if (writer->clear_work || writer->repairing || due_ns <= now_ns ||
         (writer->rollups && rollups_are_behind(writer->rollups, now_ns)))
         return 0;
     return due_ns - now_ns < TICK_NS ? (int64_t)(due_ns - now_ns) : TICK_NS;

@@ -239,6 +239,13 @@ void rollup_rig_fold_all(void)
     rollup_rig_fold(ROLLUPS_ALL);
 }
 
+void rollup_rig_repair(void)
+{
+    unsigned steps = 0;
+    while (rollups_repair(rollup_rig.rollups, rollup_rig.now_ns))
+        assert_true(++steps < 100000);
+}
+
 // ---- What must be ---------------------------------------------------------------------------
 
 struct expected {
@@ -344,10 +351,11 @@ static sqlite3_stmt *prepare_records(const struct expectation *all, int64_t wate
         const char *expression = schema_dimension(all->kind, dimensions[d]);
         sqlite3_str_appendf(sql, ", %s", expression ? expression : "NULL");
     }
+    sqlite3_str_appendall(sql, ", ");
     if (all->metric->source == ROLLUP_RATIOS) {
         append_derived(sql, derived_of(all->kind, all->metric->number));
     } else {
-        sqlite3_str_appendf(sql, ", t.\"%w\"", info->columns[all->metric->columns[0]].name);
+        sqlite3_str_appendf(sql, "t.\"%w\"", info->columns[all->metric->columns[0]].name);
     }
     sqlite3_str_appendf(sql, " FROM \"%w\" t WHERE t.id <= %lld ORDER BY t.id", info->name,
                         (long long)watermark);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/store/clear.h"
 #include "common/store/database.h"
 #include "common/store/rollup.h"
 #include "common/sys/clock.h"
@@ -84,9 +85,46 @@ static void insert_otherwise(enum record_kind kind)
     (void)err;
 }
 
+// What clears some: all, a window, a host, or a model in a window.
+static struct query_filter random_filter(void)
+{
+    struct query_filter filter = {0};
+    const uint64_t pick = test_random(&rollup_rig.random) % 8;
+    if (pick == 0)
+        return filter;
+    if (pick & 1) {
+        filter.since_ns = BASE_NS + (int64_t)(test_random(&rollup_rig.random) % 10000) * 1000000000;
+        filter.until_ns =
+            filter.since_ns + (int64_t)(1 + test_random(&rollup_rig.random) % 3000) * 1000000000;
+    }
+    if (pick & 2)
+        (void)snprintf(filter.by[QUERY_BY_HOST], QUERY_TEXT_SIZE, "host-%u", (unsigned)(pick / 4));
+    else if (pick & 4)
+        (void)snprintf(filter.by[QUERY_BY_DEVICE], QUERY_TEXT_SIZE, "%c", 'a' + (int)(pick & 1));
+    return filter;
+}
+
+static void clear_some(enum record_kind kind)
+{
+    struct error err = {0};
+    struct clearing clearing;
+    const struct query_filter filter = random_filter();
+    bool done = false;
+    assert_int_equal(clear_begin(&clearing, rollup_rig.db, &filter, &err), STATUS_OK);
+    while (!done) {
+        const int at = clearing.kind;
+        clearing.slice = 40;
+        if (clear_slice(&clearing, rollup_rig.db, &done, &err) != STATUS_OK)
+            fail_msg("%s", err.text);
+        if (at != RECORD_KIND_RUN)
+            rollups_rows_removed(rollup_rig.rollups, (enum record_kind)at);
+        rollup_rig_check(kind, 60);
+    }
+}
+
 static void one_step(enum record_kind kind)
 {
-    switch (test_random(&rollup_rig.random) % 12) {
+    switch (test_random(&rollup_rig.random) % 16) {
     case 0:
     case 1:
     case 2:
@@ -109,6 +147,14 @@ static void one_step(enum record_kind kind)
     case 9:
         insert_otherwise(kind);
         break;
+    case 10:
+        clear_some(kind);
+        break;
+    case 11:
+    case 12:
+    case 13:
+        (void)rollups_repair(rollup_rig.rollups, rollup_rig.now_ns);
+        break;
     default:
         rollups_catch_up(rollup_rig.rollups, rollup_rig.now_ns);
         break;
@@ -128,7 +174,9 @@ static void whatever_happens(void **state)
             rollup_rig_check(kind, 30);
         }
         rollup_rig_fold_all();
+        rollup_rig_repair();
         rollup_rig_check(kind, 1);
+        assert_int_equal(rollup_rig_integer("SELECT count(*) FROM rollup_gap WHERE why = 2"), 0);
     }
 }
 
@@ -191,6 +239,9 @@ static void a_damaged_row_stops_nothing(void **state)
         rollup_rig_fold_all();
     rollup_rig_check(RECORD_KIND_OPERATION, 1);
     assert_true(rollup_rig_integer("SELECT count(*) FROM rollup_gap WHERE why = 2") > 0);
+    rollup_rig_repair();
+    rollup_rig_check(RECORD_KIND_OPERATION, 1);
+    assert_int_equal(rollup_rig_integer("SELECT count(*) FROM rollup_gap WHERE why = 2"), 0);
     assert_int_equal(
         rollup_rig_integer("SELECT min(watermark) = (SELECT max(id) FROM operation) FROM"
                            " rollup_state WHERE metric / 256 = 8"),
