@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "client/cli/cli.h"
+#include "common/core/query_text.h"
 #include "common/core/record.h"
 
 // ---- Words ------------------------------------------------------------------------
@@ -23,17 +24,43 @@ static void write_commands(FILE *out)
         (void)fprintf(out, " %s", commands[i].name);
 }
 
+static void write_metrics(FILE *out)
+{
+    unsigned count;
+    const struct query_metric *metrics = query_metrics(&count);
+    for (unsigned i = 0; i < count; i++)
+        (void)fprintf(out, " %s.%s", record_kind_info(metrics[i].kind)->name, metrics[i].name);
+}
+
+static void write_dimensions(FILE *out)
+{
+    for (int i = 0; i < (int)QUERY_DIMENSION_COUNT; i++)
+        (void)fprintf(out, " %s", query_dimension_name((enum query_dimension)i));
+}
+
+// The words of the query language.
+static void write_language(FILE *out)
+{
+    unsigned count;
+    const struct query_verb *verbs = query_verbs(&count);
+    for (unsigned i = 0; i < count; i++)
+        (void)fprintf(out, " %s", verbs[i].word);
+    for (int i = 0; i < (int)QUERY_CLAUSE_COUNT; i++)
+        (void)fprintf(out, " %s", query_clause_word((enum query_clause)i));
+    write_dimensions(out);
+    write_metrics(out);
+}
+
 // What may stand behind a command.
 static void write_words(FILE *out, const struct cli_command *command)
 {
     if (command->run == command_average) {
-        unsigned count;
-        const struct query_metric *metrics = query_metrics(&count);
-        for (unsigned i = 0; i < count; i++)
-            (void)fprintf(out, " %s.%s", record_kind_info(metrics[i].kind)->name, metrics[i].name);
+        write_metrics(out);
     } else if (command->run == command_tail || command->run == command_export) {
         for (int i = 0; i < (int)RECORD_KIND_COUNT; i++)
             (void)fprintf(out, " %s", record_kind_info((enum record_kind)i)->name);
+    } else if (command->run == command_query) {
+        write_language(out);
     } else if (command->run == command_completion) {
         (void)fputs(" bash zsh fish", out);
     } else if (command->run == command_help) {
@@ -41,7 +68,24 @@ static void write_words(FILE *out, const struct cli_command *command)
     }
 }
 
-// Options whose value is not a word of ours: files, or anything.
+// Options whose value is a word of ours; "" for others.
+static void write_value_words(FILE *out, enum cli_option option)
+{
+    if (option == OPTION_BY)
+        write_dimensions(out);
+    else if (option == OPTION_FORMAT)
+        (void)fputs(" csv json jsonl", out);
+    else if (option == OPTION_ROLE)
+        for (int i = 0; i < (int)QUERY_ROLE_COUNT; i++)
+            (void)fprintf(out, " %s", query_role_name((enum query_role)i));
+}
+
+static bool has_value_words(enum cli_option option)
+{
+    return option == OPTION_BY || option == OPTION_FORMAT || option == OPTION_ROLE;
+}
+
+// Options whose value is a file.
 static bool is_file(enum cli_option option)
 {
     return option == OPTION_DB || option == OPTION_OUTPUT || option == OPTION_KEY ||
@@ -55,13 +99,27 @@ static void write_value_case(FILE *out, bool files)
     const char *separator = "    ";
     for (int i = 0; i < OPTION_COUNT; i++) {
         const struct option_info *info = option_info((enum cli_option)i);
-        if (!info->argument || is_file((enum cli_option)i) != files)
+        if (!info->argument || is_file((enum cli_option)i) != files ||
+            has_value_words((enum cli_option)i))
             continue;
         (void)fprintf(out, "%s--%s", separator, info->name);
         separator = "|";
     }
     (void)fprintf(out, ") %s return ;;\n",
                   files ? "COMPREPLY=($(compgen -f -- \"$word\"));" : "COMPREPLY=();");
+}
+
+// Options with values of ours, one line each.
+static void write_word_cases(FILE *out)
+{
+    for (int i = 0; i < OPTION_COUNT; i++) {
+        if (!has_value_words((enum cli_option)i))
+            continue;
+        (void)fprintf(out, "    --%s) COMPREPLY=($(compgen -W '",
+                      option_info((enum cli_option)i)->name);
+        write_value_words(out, (enum cli_option)i);
+        (void)fputs("' -- \"$word\")); return ;;\n", out);
+    }
 }
 
 static void write_bash(FILE *out)
@@ -72,6 +130,7 @@ static void write_bash(FILE *out)
                 out);
     write_value_case(out, true);
     write_value_case(out, false);
+    write_word_cases(out);
     (void)fputs("  esac\n"
                 "  for ((i = 1; i < COMP_CWORD; i++)); do\n"
                 "    case ${COMP_WORDS[i]} in\n"
@@ -97,6 +156,9 @@ static void write_bash(FILE *out)
     write_options(out, (UINT64_C(1) << OPTION_COUNT) - 1);
     (void)fputs("' ;;\n"
                 "  esac\n"
+                "  if [ \"$command\" = query ]; then\n"
+                "    words+=\" $(inferstat query --csv 2>/dev/null | sed -n '2,$s/,.*//p')\"\n"
+                "  fi\n"
                 "  COMPREPLY=($(compgen -W \"$words\" -- \"$word\"))\n"
                 "}\n"
                 "complete -F _inferstat inferstat\n",
@@ -141,12 +203,22 @@ static void write_fish_command(FILE *out, const struct cli_command *command)
                       command->name, info->name, info->argument ? " -r" : "",
                       is_file((enum cli_option)i) ? " -F" : "");
         write_quoted(out, info->meaning);
+        if (has_value_words((enum cli_option)i)) {
+            (void)fputs(" -f -a '", out);
+            write_value_words(out, (enum cli_option)i);
+            (void)fputc('\'', out);
+        }
         (void)fputc('\n', out);
     }
     (void)fprintf(out, "complete -c inferstat -n '__fish_seen_subcommand_from %s' -f -a '",
                   command->name);
     write_words(out, command);
     (void)fputs("'\n", out);
+    if (command->run == command_query) // and the names that queries have
+        (void)fprintf(out,
+                      "complete -c inferstat -n '__fish_seen_subcommand_from %s' -f -a "
+                      "'(inferstat query --csv 2>/dev/null | tail -n +2 | cut -d, -f1)'\n",
+                      command->name);
 }
 
 static void write_fish(FILE *out)

@@ -398,11 +398,11 @@ static enum status take_baseline(struct reader *reader)
     return status == STATUS_OK && !is_sound(reader) ? blame(reader, place) : status;
 }
 
-// What is read from here on is of the other side.
+// What is read from here on is of the side compared with, the first one of the query.
 static enum status take_against(struct reader *reader)
 {
-    reader->filter = &reader->query->other;
-    reader->baseline = reader->query->baseline[1];
+    reader->filter = &reader->query->filter;
+    reader->baseline = reader->query->baseline[0];
     reader->seen &= ~(unsigned)WINDOW;
     return take_baseline(reader);
 }
@@ -509,6 +509,10 @@ static enum status take_verb(struct reader *reader)
         for (unsigned i = 0; i < VERB_COUNT; i++)
             words[i] = verbs[i].word;
         return unknown(reader, "verb", words, VERB_COUNT);
+    }
+    if (verb->kind == QUERY_COMPARE) {
+        reader->filter = &reader->query->other;
+        reader->baseline = reader->query->baseline[1];
     }
     reader->query->kind = verb->kind;
     reader->query->record_kind = verb->record_kind;

@@ -12,8 +12,9 @@
 //           | step DURATION | slo NAME=DURATION,...
 //           | limit N | oldest                      N rows at most; the oldest first
 //           | of METRIC | margin RATIO | force      of compare
-//           | against [BASELINE]                    the same: conditions and times behind
-//                                                   it are those of the other side
+//           | against [BASELINE]                    the same: what it is compared with;
+//                                                   conditions and times behind it are
+//                                                   those of that side
 //
 // Clauses stand in any order, each once (but where), and a verb refuses those that
 // mean nothing to it.

@@ -174,7 +174,7 @@ static void put_clauses(struct writer *writer, const struct query_verb *verb,
         put_groups(writer, query);
     }
     if (takes >> QUERY_CLAUSE_WHERE & 1)
-        put_filter(writer, &query->filter);
+        put_filter(writer, query->kind == QUERY_COMPARE ? &query->other : &query->filter);
     if (takes >> QUERY_CLAUSE_STEP & 1 && query->step_ns > 0) {
         put_word(writer, query_clause_word(QUERY_CLAUSE_STEP));
         put_duration(writer, query->step_ns);
@@ -235,12 +235,12 @@ enum status query_text_write(char *out, size_t size, const struct query *query, 
     put(&writer, "%s", verb->word);
     const bool compares = verb->subject == QUERY_BASELINE_OR_NONE;
     if (verb->subject != QUERY_NO_SUBJECT)
-        put_subject(&writer, compares ? query->baseline[0] : query->metric);
+        put_subject(&writer, compares ? query->baseline[1] : query->metric);
     put_clauses(&writer, verb, query);
-    if (compares && (query->baseline[1][0] || filters(&query->other))) {
+    if (compares && (query->baseline[0][0] || filters(&query->filter))) {
         put_word(&writer, query_clause_word(QUERY_CLAUSE_AGAINST));
-        put_subject(&writer, query->baseline[1]);
-        put_filter(&writer, &query->other);
+        put_subject(&writer, query->baseline[0]);
+        put_filter(&writer, &query->filter);
     }
     return finish(&writer, err);
 }

@@ -120,6 +120,25 @@ expect_text "$WORK/err" "did you mean by-model?"
 expect_exit 0 ask query loads # a broken text of another name is no matter
 expect_exit 0 env XDG_CONFIG_HOME="$HOME/.config" "$INFERSTAT" --db "$DB" query last
 
+# The shell completes words of the language, names, and values that are words.
+"$INFERSTAT" completion bash >"$WORK/completion"
+# shellcheck disable=SC1091 # made above
+. "$WORK/completion"
+# completes WORDS... WANTED: the last but one of the words becomes the one wanted.
+completes() {
+  COMP_WORDS=(inferstat "${@:1:$#-1}") COMP_CWORD=$(($# - 1)) COMPREPLY=()
+  PATH=$(dirname "$INFERSTAT"):$PATH _inferstat
+  [ "${COMPREPLY[*]}" = "${!#}" ] || fail "${*:1:$#-1} completes to: ${COMPREPLY[*]}"
+}
+completes query by- by-model
+completes query overv overview
+completes query inference.ttft inference.ttft_ns
+completes --db "$DB" avg inference.ttft inference.ttft_ns
+completes avg --by oper operation
+completes export --format jsonl jsonl
+completes quer query
+completes avg --ste --step
+
 # in_file LINE WHY: a file that begins so is refused, with the line's number.
 in_file() {
   printf '%s\n' "$1" >"$HOME/.config/inferstat/queries"

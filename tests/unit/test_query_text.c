@@ -126,10 +126,10 @@ static void test_fields(void **state)
     assert_int_equal(query.limit, UINT32_MAX);
     assert_int_equal(read_line(&query, "compare x host=a against y host=b", NULL, NULL), STATUS_OK);
     assert_int_equal(query.kind, QUERY_COMPARE);
-    assert_string_equal(query.baseline[0], "x");
-    assert_string_equal(query.baseline[1], "y");
-    assert_string_equal(query.filter.by[QUERY_BY_HOST], "a");
-    assert_string_equal(query.other.by[QUERY_BY_HOST], "b");
+    assert_string_equal(query.baseline[0], "y"); // what it is compared with comes first
+    assert_string_equal(query.baseline[1], "x");
+    assert_string_equal(query.filter.by[QUERY_BY_HOST], "b");
+    assert_string_equal(query.other.by[QUERY_BY_HOST], "a");
 }
 
 // Every kind of records is a verb, alone and with an s.
