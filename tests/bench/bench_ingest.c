@@ -1,8 +1,8 @@
 // How many records a second the collector takes: acknowledged after the commit
 // (synchronous=FULL, ledger kept), over real sockets, by a real inferstatd, from 1,
 // 8 and 500 producers over ipc and from 8 with CURVE over TCP; against a bare
-// SQLite loop and, where it is installed, against victoria-metrics (ingest.h says
-// what each does).
+// SQLite loop, inferstatd without rollups and, where it is installed, against victoria-metrics
+// (ingest.h says what each does).
 //
 //   bench_ingest [--json] [--quick] [--records N] [--rounds N] [--no-victoria]
 //
@@ -18,15 +18,17 @@
 #include "common/sys/clock.h"
 #include "tests/bench/bench.h"
 #include "tests/bench/ingest.h"
+#include "tests/bench/victoria.h"
 #include "tests/support/producer.h"
 
 enum { RECORDS_MIN = 16384, RECORDS_QUICK = 32768, CROWD_QUICK = 40 };
 
 struct sides {
-    struct figures loop, one, eight, crowd, sealed, victoria;
-    struct figures one_to_loop, eight_to_loop, sealed_to_loop, eight_to_victoria, crowd_to_eight;
+    struct figures loop, one, eight, bare, crowd, sealed, victoria;
+    struct figures one_to_loop, eight_to_loop, eight_to_bare, sealed_to_loop, eight_to_victoria,
+        crowd_to_eight;
     struct figures idle, peak_eight, peak_crowd, after_crowd; // bytes
-    struct figures processor, busiest; // nanoseconds a record with 8 producers
+    struct figures processor, bare_processor, busiest; // nanoseconds a record with 8 producers
     bool has_victoria;
     unsigned crowd_size;
     struct victoria_client client;
@@ -55,10 +57,21 @@ static double last(const struct figures *figures)
     return figures->values[figures->count - 1];
 }
 
+// As with eight producers, by a collector that makes no rollups.
+static void add_bare(const struct load *load, struct sides *sides)
+{
+    const struct crowd crowd = {.producers = INGEST_PRODUCERS, .no_rollups = true};
+    struct crowd_result result;
+    crowd_rate(load, &crowd, &result);
+    figures_add(&sides->bare, result.rate);
+    figures_add(&sides->bare_processor, result.processor_ns);
+}
+
 static void run_round(const struct load *load, struct sides *sides)
 {
     figures_add(&sides->loop, loop_rate(load));
     add_crowd(load, INGEST_PRODUCERS, false, &sides->eight, &sides->peak_eight, sides);
+    add_bare(load, sides);
     if (sides->has_victoria)
         figures_add(&sides->victoria, victoria_rate(load, &sides->client));
     add_crowd(load, sides->crowd_size, false, &sides->crowd, &sides->peak_crowd, sides);
@@ -67,6 +80,7 @@ static void run_round(const struct load *load, struct sides *sides)
 
     figures_add(&sides->one_to_loop, last(&sides->one) / last(&sides->loop));
     figures_add(&sides->eight_to_loop, last(&sides->eight) / last(&sides->loop));
+    figures_add(&sides->eight_to_bare, last(&sides->eight) / last(&sides->bare));
     figures_add(&sides->crowd_to_eight, last(&sides->crowd) / last(&sides->eight));
     figures_add(&sides->sealed_to_loop, last(&sides->sealed) / last(&sides->loop));
     if (sides->has_victoria)
@@ -96,6 +110,8 @@ static void print(const struct sides *sides, bool json)
          value_of(&sides->victoria), 0},
         {"records_per_second_1", "1 producer", "records/s", "", value_of(&sides->one), 0},
         {"records_per_second_8", "8 producers", "records/s", "", value_of(&sides->eight), 0},
+        {"records_per_second_without_rollups", "  without rollups", "records/s", "",
+         value_of(&sides->bare), 0},
         {"records_per_second_500", "500 producers", "records/s", "", value_of(&sides->crowd), 0},
         {"records_per_second_curve", "8 producers, CURVE over TCP", "records/s", "",
          value_of(&sides->sealed), 0},
@@ -103,6 +119,8 @@ static void print(const struct sides *sides, bool json)
          3},
         {"ratio_to_bare_loop", "8 producers to bare loop", "", ">= 0.6",
          value_of(&sides->eight_to_loop), 3},
+        {"ratio_to_without_rollups", "8 producers to without rollups", "", ">= 0.85",
+         value_of(&sides->eight_to_bare), 3},
         {"ratio_to_victoria_metrics", "8 producers to victoria-metrics", "", ">= 1.5",
          value_of(&sides->eight_to_victoria), 3},
         {"ratio_to_bare_loop_curve", "8 with CURVE to bare loop", "", ">= 0.5",
@@ -111,6 +129,8 @@ static void print(const struct sides *sides, bool json)
          3},
         {"processor_ns_a_record", "processor time, 8 producers", "ns/record", "",
          value_of(&sides->processor), 0},
+        {"processor_ns_a_record_without_rollups", "  without rollups", "ns/record", "",
+         value_of(&sides->bare_processor), 0},
         {"busiest_thread_ns_a_record", "  of the busiest thread", "ns/record", "",
          value_of(&sides->busiest), 0},
         {"idle_memory_bytes", "memory before any record", "MB", "<= 20",

@@ -25,7 +25,8 @@ double loop_rate(const struct load *load);
 // least two batches: a crowd sends some records several times, as its own.
 struct crowd {
     unsigned producers;
-    bool sealed; // CURVE over TCP on loopback instead of ipc
+    bool sealed;     // CURVE over TCP on loopback instead of ipc
+    bool no_rollups; // the collector makes none
 };
 
 struct crowd_result {
@@ -48,7 +49,6 @@ struct victoria_client {
     unsigned lines; // of one request
 };
 
-bool victoria_exists(void);
 double victoria_rate(const struct load *load, const struct victoria_client *client);
 // The client that is fastest with this machine's victoria-metrics.
 struct victoria_client victoria_best_client(const struct load *load);

@@ -49,7 +49,7 @@ struct crowd_run {
     unsigned lane_count;
     uint64_t records; // of all producers
     struct wire_pass pass;
-    bool sealed; // by it
+    bool sealed, no_rollups; // by it
     char path[FOLDER_PATH_SIZE], address[FOLDER_PATH_SIZE + 8], endpoint[FOLDER_PATH_SIZE + 16];
     struct daemon daemon;
     struct lane lanes[LANES_MAX];
@@ -197,19 +197,30 @@ static void make_keys(struct crowd_run *run, const char *key, const char *list)
 static void start_daemon(struct crowd_run *run, const struct load *load)
 {
     char key[FOLDER_PATH_SIZE], list[FOLDER_PATH_SIZE];
-    const char *argv[] = {INFERSTATD, "--db", run->path,           "--listen", run->address,
-                          "--key",    key,    "--authorized-keys", list,       NULL};
+    const char *argv[] = {INFERSTATD,
+                          "--db",
+                          run->path,
+                          "--listen",
+                          run->address,
+                          "--rollups",
+                          run->no_rollups ? "off" : "on",
+                          "--key",
+                          key,
+                          "--authorized-keys",
+                          list,
+                          NULL};
     (void)folder_path(run->path, load->folder, "collector.db");
     (void)folder_path(key, load->folder, "server.key");
     (void)folder_path(list, load->folder, "keys");
     if (run->sealed) {
         make_keys(run, key, list);
-        (void)snprintf(run->address, sizeof run->address, "tcp://127.0.0.1:%u", bench_free_ports(4));
+        (void)snprintf(run->address, sizeof run->address, "tcp://127.0.0.1:%u",
+                       bench_free_ports(4));
         (void)snprintf(run->endpoint, sizeof run->endpoint, "%s", run->address);
     } else {
         (void)snprintf(run->address, sizeof run->address, "ipc://%s", load->folder);
         (void)snprintf(run->endpoint, sizeof run->endpoint, "%s/ingest", run->address);
-        argv[5] = NULL;
+        argv[7] = NULL;
     }
     if (!daemon_start(&run->daemon, argv))
         bench_die("inferstatd", run->daemon.output);
@@ -281,6 +292,7 @@ void crowd_rate(const struct load *load, const struct crowd *crowd, struct crowd
         bench_die("producers", "out of memory");
     run->load = load;
     run->sealed = crowd->sealed;
+    run->no_rollups = crowd->no_rollups;
     start_daemon(run, load);
     result->idle_bytes = bench_resident(run->daemon.pid);
     open_lanes(run, crowd->producers);

@@ -1,32 +1,21 @@
-#include <arpa/inet.h>
 #include <inttypes.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "common/core/record.h"
 #include "common/sys/clock.h"
 #include "tests/bench/bench.h"
 #include "tests/bench/ingest.h"
-#include "tests/support/folder.h"
+#include "tests/bench/victoria.h"
 
 enum {
     CONNECTIONS_MAX = 8,
     LINE_SIZE_MAX = 1024,
-    READY_S = 20,
     TRIAL_RECORDS = 100000,
 };
-
-static const char program[] = "/usr/bin/victoria-metrics";
 
 struct body {
     char *bytes;
@@ -41,136 +30,11 @@ struct channel {
     size_t body_count;
 };
 
-struct victoria {
-    pid_t pid;
-    uint16_t port;
-    char folder[FOLDER_PATH_SIZE];
-};
-
-bool victoria_exists(void)
-{
-    return access(program, X_OK) == 0;
-}
-
-// ---- HTTP -------------------------------------------------------------------------------
-
-static int connect_to(uint16_t port)
-{
-    const struct sockaddr_in address = {
-        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    const int one = 1;
-    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd >= 0 && connect(fd, (const struct sockaddr *)&address, sizeof address) == 0) {
-        (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-        return fd;
-    }
-    if (fd >= 0)
-        (void)close(fd);
-    return -1;
-}
-
-static bool send_bytes(int fd, const char *bytes, size_t size)
-{
-    while (size > 0) {
-        const ssize_t sent = send(fd, bytes, size, MSG_NOSIGNAL);
-        if (sent <= 0)
-            return false;
-        bytes += sent;
-        size -= (size_t)sent;
-    }
-    return true;
-}
-
-// Posts one body and waits for the answer, which has none itself.
-static void post(int fd, const struct body *body)
-{
-    char text[2048];
-    const int size = snprintf(text, sizeof text,
-                              "POST /write HTTP/1.1\r\nHost: localhost\r\n"
-                              "Content-Length: %zu\r\n\r\n",
-                              body->size);
-    size_t used = 0;
-    if (!send_bytes(fd, text, (size_t)size) || !send_bytes(fd, body->bytes, body->size))
-        bench_die("victoria-metrics", "it takes no more");
-    do {
-        const ssize_t got = recv(fd, text + used, sizeof text - 1 - used, 0);
-        if (got <= 0)
-            bench_die("victoria-metrics", "it does not answer");
-        used += (size_t)got;
-        text[used] = '\0';
-    } while (!strstr(text, "\r\n\r\n") && used < sizeof text - 1);
-    if (strncmp(text, "HTTP/1.1 204", 12) != 0)
-        bench_die("victoria-metrics", text);
-}
-
-// The whole answer to a GET, to be freed; NULL where nobody listens.
-static char *get(uint16_t port, const char *path)
-{
-    char request[256];
-    size_t used = 0, room = 1 << 20;
-    const int fd = connect_to(port);
-    char *answer = malloc(room);
-    const int size =
-        snprintf(request, sizeof request,
-                 "GET %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", path);
-    if (fd < 0 || !answer || !send_bytes(fd, request, (size_t)size)) {
-        if (fd >= 0)
-            (void)close(fd);
-        free(answer);
-        return NULL;
-    }
-    ssize_t got;
-    while (used < room - 1 && (got = recv(fd, answer + used, room - 1 - used, 0)) > 0)
-        used += (size_t)got;
-    (void)close(fd);
-    answer[used] = '\0';
-    return answer;
-}
-
-// ---- The program ----------------------------------------------------------------------
-
-static void run_program(const struct victoria *victoria)
-{
-    char data[FOLDER_PATH_SIZE + 32], listen[64];
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-    (void)snprintf(data, sizeof data, "-storageDataPath=%s", victoria->folder);
-    (void)snprintf(listen, sizeof listen, "-httpListenAddr=127.0.0.1:%u", victoria->port);
-    (void)execl(program, program, data, listen, "-retentionPeriod=100y", "-search.latencyOffset=0s",
-                "-loggerLevel=ERROR", (char *)NULL);
-    _exit(127);
-}
-
-static void start_program(struct victoria *victoria, const struct load *load)
-{
-    const struct timespec moment = {.tv_nsec = 20000000};
-    const uint64_t deadline = clock_monotonic_ns() + READY_S * UINT64_C(1000000000);
-    (void)folder_path(victoria->folder, load->folder, "victoria");
-    victoria->port = bench_free_ports(1);
-    victoria->pid = fork();
-    if (victoria->pid == 0)
-        run_program(victoria);
-    for (bool ready = false; !ready; (void)nanosleep(&moment, NULL)) {
-        char *answer = get(victoria->port, "/health");
-        ready = answer && strstr(answer, "200 OK") != NULL;
-        free(answer);
-        if (clock_monotonic_ns() > deadline)
-            bench_die("victoria-metrics", "it does not start");
-    }
-}
-
-static void stop_program(const struct victoria *victoria)
-{
-    int status;
-    (void)kill(victoria->pid, SIGTERM);
-    (void)waitpid(victoria->pid, &status, 0);
-    folder_remove(victoria->folder);
-}
-
 // Nothing of what was sent was thrown away for its time or its form.
 static void check_taken(const struct victoria *victoria, uint64_t samples)
 {
     static const char counter[] = "\nvm_rows_inserted_total{type=\"influx\"} ";
-    char *answer = get(victoria->port, "/metrics");
+    char *answer = victoria_get(victoria, "/metrics");
     const char *line = answer ? strstr(answer, counter) : NULL;
     uint64_t taken = 0;
     if (!line || sscanf(line + sizeof counter - 1, "%" SCNu64, &taken) != 1 || taken != samples)
@@ -217,7 +81,7 @@ static void prepare_channel(struct channel *channel, const struct load *load, ui
         for (uint64_t i = first + done; i < first + done + size; i++)
             body->size += write_line(grown + body->size, &load->records[i],
                                      (unsigned)(i * INGEST_PRODUCERS / load->count) + 1, samples);
-        body->bytes = realloc(grown, body->size);
+        body->bytes = realloc(grown, body->size + 1);
     }
 }
 
@@ -225,7 +89,7 @@ static void *run_channel(void *context)
 {
     const struct channel *channel = context;
     for (size_t i = 0; i < channel->body_count; i++)
-        post(channel->socket, &channel->bodies[i]);
+        victoria_post(channel->socket, channel->bodies[i].bytes, channel->bodies[i].size);
     return NULL;
 }
 
@@ -242,11 +106,11 @@ double victoria_rate(const struct load *load, const struct victoria_client *clie
     struct victoria victoria = {0};
     struct channel channels[CONNECTIONS_MAX] = {0};
     uint64_t samples = 0, first = 0;
-    start_program(&victoria, load);
+    victoria_start(&victoria, load->folder);
     for (unsigned i = 0; i < client->connections; i++) {
         const uint64_t end = load->count * (i + 1) / client->connections;
         prepare_channel(&channels[i], load, first, end - first, client->lines, &samples);
-        channels[i].socket = connect_to(victoria.port);
+        channels[i].socket = victoria_connect(&victoria);
         if (channels[i].socket < 0)
             bench_die("victoria-metrics", "no connection");
         first = end;
@@ -261,7 +125,7 @@ double victoria_rate(const struct load *load, const struct victoria_client *clie
     check_taken(&victoria, samples);
     for (unsigned i = 0; i < client->connections; i++)
         free_channel(&channels[i]);
-    stop_program(&victoria);
+    victoria_stop(&victoria);
     return (double)load->count * 1e9 / (double)(ended - began);
 }
 

@@ -1,7 +1,7 @@
 add_library(inferstat_bench STATIC bench.c)
 target_link_libraries(inferstat_bench PUBLIC inferstat_options inferstat_test_folder m)
 
-add_executable(bench_ingest bench_ingest.c ingest_loop.c ingest_crowd.c ingest_victoria.c)
+add_executable(bench_ingest bench_ingest.c ingest_loop.c ingest_crowd.c ingest_victoria.c victoria.c)
 target_link_libraries(bench_ingest PRIVATE
   inferstat_options inferstat_bench inferstat_store inferstat_test_producer inferstat_test_folder
   Threads::Threads)
@@ -15,9 +15,18 @@ target_link_libraries(bench_latency PRIVATE
 target_compile_definitions(bench_latency PRIVATE INFERSTATD="$<TARGET_FILE:inferstatd>")
 add_dependencies(bench_latency inferstatd)
 
+add_executable(bench_query bench_query.c query_ask.c query_victoria.c victoria.c)
+target_link_libraries(bench_query PRIVATE
+  inferstat_options inferstat_bench inferstat_remote inferstat_store inferstat_test_history
+  inferstat_test_producer inferstat_test_folder Threads::Threads)
+target_compile_definitions(bench_query PRIVATE
+  INFERSTATD="$<TARGET_FILE:inferstatd>" INFERSTAT="$<TARGET_FILE:inferstat>")
+add_dependencies(bench_query inferstatd inferstat)
+
 # A few records, to see that the benches work; what they find is nobody's verdict.
 if(NOT INFERSTAT_SANITIZE)
   add_test(NAME bench.ingest COMMAND bench_ingest --json --quick)
   add_test(NAME bench.latency COMMAND bench_latency --json --quick)
-  set_tests_properties(bench.ingest bench.latency PROPERTIES TIMEOUT 120 LABELS bench)
+  add_test(NAME bench.query COMMAND bench_query --json --quick)
+  set_tests_properties(bench.ingest bench.latency bench.query PROPERTIES TIMEOUT 120 LABELS bench)
 endif()
