@@ -455,12 +455,14 @@ static enum status check_number(struct audit *audit, struct audit_run *run,
                                 struct error *err)
 {
     const char *table = record_kind_info(audit->kind)->name;
-    if (number <= stream->last_number)
-        audit_find(run, "stream %lld: row %lld of %s has number %lld behind number %lld",
-                   (long long)stream->stream, (long long)id, table, (long long)number,
-                   (long long)stream->last_number);
-    else
+    if (number > stream->last_number)
         stream->last_number = number;
+    else if (run->disorders++ == 0)
+        run->disorder = (struct audit_disorder){.stream = stream->stream,
+                                                .kind = audit->kind,
+                                                .id = id,
+                                                .number = number,
+                                                .before = stream->last_number};
     enum status status = look_up(audit, run, stream, number, err);
     if (status != STATUS_OK)
         return status;
@@ -627,6 +629,19 @@ static enum status check_rows(struct audit *audit, struct audit_run *run, struct
     return status;
 }
 
+// Rows of an import come in another order than they were made in.  Where all numbers
+// are there, each once, that is all; else it shows where one is there twice.
+static void check_order(struct audit_run *run)
+{
+    const struct audit_disorder *disorder = &run->disorder;
+    if (run->disorders == 0 || (run->findings == 0 && !run->is_gone_unknown))
+        return;
+    audit_find(run, "stream %lld: row %lld of %s has number %lld behind number %lld%s",
+               (long long)disorder->stream, (long long)disorder->id,
+               record_kind_info(disorder->kind)->name, (long long)disorder->number,
+               (long long)disorder->before, run->disorders > 1 ? ", and there are more" : "");
+}
+
 static void end_findings(struct audit_run *run)
 {
     if (run->finding && run->findings > run->told)
@@ -640,6 +655,7 @@ static enum status check_run(struct audit *audit, struct audit_run *run, struct 
         check_end(run, &audit->streams[run->first_stream + i]);
     check_sums(run);
     enum status status = check_rows(audit, run, err);
+    check_order(run);
     end_findings(run);
     return status;
 }

@@ -8,8 +8,9 @@
 //   * run.stored, the stored ranges and the ledger agree, and so do run.produced
 //     and the streams
 //   * each kind's table has stored - expired - cleared rows of the run
-//   * each row's number is in a stored range of its stream, and the numbers of a
-//     stream rise with the rows' ids, as they were inserted: none is there twice
+//   * each row's number is in a stored range of its stream.  Where something is wrong,
+//     a number that does not rise with the rows' ids is named, too: they do as records
+//     come, and not always as they are imported
 //   * the rows and what expired or was cleared are exactly the numbers stored: as
 //     many, with the same fingerprint (fingerprint.h)
 //   * ranges, streams, ledgers and rows belong to a run and a stream that exist
@@ -72,6 +73,12 @@ struct audit_stream {
     bool is_stored;         // what that range is
 };
 
+// A row whose number is not above that of the row before it.
+struct audit_disorder {
+    int64_t stream, id, number, before;
+    enum record_kind kind;
+};
+
 struct audit_run {
     int64_t run, host, started_ns, end;
     int64_t run_produced, run_stored, duplicates; // as the table run says
@@ -88,6 +95,8 @@ struct audit_run {
     int64_t rows;
     int64_t strays, stray_id; // rows of streams that are not there, and the first one
     enum record_kind stray_kind;
+    uint64_t disorders; // rows whose numbers do not rise, and the first one
+    struct audit_disorder disorder;
     size_t first_stream, stream_count; // its places in audit.streams
     bool is_stranger;                  // not in the table run
     uint64_t findings, told;           // all, and those that `finding` had room for

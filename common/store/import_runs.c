@@ -140,7 +140,8 @@ static enum status take_range(struct importing *importing, int64_t run, int64_t 
     return status;
 }
 
-// The records that are to come are cleared ones until they are here.
+// The records that are to come are cleared ones until they are here.  So is for ever
+// what expired there: it did not expire here.
 static enum status take_ledger(struct importing *importing, int64_t run, int64_t place,
                                sqlite3_stmt *row, struct error *err)
 {
@@ -152,17 +153,17 @@ static enum status take_ledger(struct importing *importing, int64_t run, int64_t
         status = import_take_ints(importing, rows, row, 0, 0, RECORD_KIND_RUN + 1,
                                   RECORD_KIND_COUNT - 1, err);
     if (status == STATUS_OK)
-        status = import_take_ints(importing, rows, row, 1, 2, 0, IMPORT_VALUE_MAX, err);
+        status = import_take_ints(importing, rows, row, 1, 1, 0, IMPORT_VALUE_MAX, err);
+    if (status == STATUS_OK)
+        status = import_add_int(piece, rows, 0, err);
     if (status != STATUS_OK)
         return status;
+    // Both are within what was stored, else the audit would have said so.
     const struct run_tally *tally = run_tally_find(&importing->tallies[kind], run);
-    const int64_t count = tally ? tally->count : 0;
-    const uint64_t sum = tally ? tally->sum : 0;
-    status = import_add_int(piece, rows, sqlite3_column_int64(row, 3) + count, err);
-    if (status == STATUS_OK)
-        status = import_add_int(piece, rows,
-                                run_tally_bits((uint64_t)sqlite3_column_int64(row, 4) + sum), err);
-    return status;
+    const int64_t gone = sqlite3_column_int64(row, 2) + sqlite3_column_int64(row, 3);
+    const uint64_t sum = (uint64_t)sqlite3_column_int64(row, 4) + (tally ? tally->sum : 0);
+    status = import_add_int(piece, rows, gone + (tally ? tally->count : 0), err);
+    return status == STATUS_OK ? import_add_int(piece, rows, run_tally_bits(sum), err) : status;
 }
 
 // A run that is open there comes from nobody any more.
