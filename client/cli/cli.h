@@ -77,6 +77,9 @@ enum status cli_no_data(const struct cli *cli, const char *what, struct error *e
 // A path as another program takes it: beginning with "/".
 MUST_CHECK enum status cli_path(char out[QUERY_PATH_SIZE], const char *path, struct error *err);
 
+// Asks for a comparison and prints it; the status is its verdict.
+MUST_CHECK enum status cli_compare(struct cli *cli, const struct query *query, struct error *err);
+
 // export --bundle: the store makes it.
 MUST_CHECK enum status cli_bundle(struct cli *cli, struct error *err);
 

@@ -102,19 +102,22 @@ static enum status print(const struct cli *cli, const struct query *query,
     return STATUS_OK;
 }
 
-enum status command_compare(struct cli *cli, struct error *err)
+enum status cli_compare(struct cli *cli, const struct query *query, struct error *err)
 {
-    struct query query;
     struct result *result;
-    enum status status = read_line(&query, &cli->options, err);
-    if (status != STATUS_OK)
-        return status;
-    status = cli_ask(cli, &query, &result, err);
+    enum status status = cli_ask(cli, query, &result, err);
     if (status != STATUS_OK)
         return error_prefix(err, status, "compare");
-    status = print(cli, &query, result, err);
+    status = print(cli, query, result, err);
     if (status == STATUS_OK)
         status = judge(result, err);
     result_free(result);
     return status;
+}
+
+enum status command_compare(struct cli *cli, struct error *err)
+{
+    struct query query;
+    enum status status = read_line(&query, &cli->options, err);
+    return status == STATUS_OK ? cli_compare(cli, &query, err) : status;
 }

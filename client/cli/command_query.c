@@ -33,15 +33,43 @@ static void take_options(struct cli_options *options, const struct query *query)
         options->arguments[options->argument_count++] = query->metric;
 }
 
+enum { SLOWEST_USUAL = 10 };
+
+static void take_slowest(struct cli_options *options, const struct query *query)
+{
+    options->slowest = query->limit != 0 ? query->limit : SLOWEST_USUAL;
+    options->metric = query->metric[0] ? query->metric : NULL;
+    options->argument_count = 0;
+    give(options, OPTION_SLOWEST, true);
+}
+
+static void take_stages(struct cli_options *options, const struct query *query)
+{
+    give(options, OPTION_AVERAGE, true);
+    give(options, OPTION_BY, query->group_count > 0);
+}
+
+static void take_list(struct cli_options *options, const struct query *query)
+{
+    (void)query;
+    options->arguments[0] = "list";
+    options->argument_count = 1;
+}
+
 // The commands that ask such queries; others show the answer as it comes.
 static const struct form {
     enum query_kind kind;
     const char *command; // NULL: that of the verb's name
+    void (*take)(struct cli_options *options, const struct query *query); // more; may be NULL
 } forms[] = {
-    {QUERY_AVERAGE, NULL},
-    {QUERY_SUMMARY, NULL},
-    {QUERY_AUDIT, NULL},
-    {QUERY_RECORDS, NULL},
+    {QUERY_AVERAGE, NULL, NULL},
+    {QUERY_SUMMARY, NULL, NULL},
+    {QUERY_AUDIT, NULL, NULL},
+    {QUERY_RECORDS, NULL, NULL},
+    {QUERY_FLEET, NULL, NULL},
+    {QUERY_SLOWEST, "inferences", take_slowest},
+    {QUERY_STAGES, "loads", take_stages},
+    {QUERY_BASELINES, "baseline", take_list},
 };
 
 static enum status run_as(struct cli *cli, const struct form *form, const struct query *query,
@@ -53,6 +81,8 @@ static enum status run_as(struct cli *cli, const struct form *form, const struct
     if (cli_command_find(&cli->command, name, NULL) != STATUS_OK)
         cli->command = &listing; // of records that have no command of their own
     take_options(&cli->options, query);
+    if (form->take)
+        form->take(&cli->options, query);
     enum status status = cli->command->run(cli, err);
     cli->command = own;
     return status;
@@ -64,7 +94,8 @@ static enum status run_query(struct cli *cli, const struct query *query, struct 
         if (forms[i].kind == query->kind)
             return run_as(cli, &forms[i], query, err);
     take_options(&cli->options, query);
-    return answer_show(cli, query, err);
+    return query->kind == QUERY_COMPARE ? cli_compare(cli, query, err)
+                                        : answer_show(cli, query, err);
 }
 
 // ---- The words -------------------------------------------------------------------------

@@ -48,6 +48,10 @@ same "pipelines" "pipelines"
 same "devices" "devices"
 same "runs" "runs"
 same "audit" "audit"
+same "inferences --slowest 3" "slowest limit 3"
+same "inferences --slowest 10 --metric ttft_ns --model stories-15M" "slowest ttft_ns model=stories-15M"
+same "loads --average" "stages"
+same "loads --average --by model --host gpu-host-1" "stages by model where host=gpu-host-1"
 for kind in models startups load_stages itls device_samples process_samples; do
   expect_exit 0 ask query "$kind"
   expect_exit 0 ask query "$kind" --json
@@ -56,6 +60,18 @@ for kind in models startups load_stages itls device_samples process_samples; do
 done
 expect_exit 0 ask query overview
 expect_text "$WORK/out" "gpu-host-1"
+
+# Where the commands have another exit code, so has the text.
+for pair in "fleet:fleet" "baseline list:baselines" \
+  "compare --against none --host gpu-host-1:compare host=gpu-host-1 against none" \
+  "compare one two --metric ttft_ns --margin 3%:compare two of ttft_ns margin 3% against one"; do
+  read -ra words <<<"${pair%%:*}"
+  code=0
+  ask "${words[@]}" >"$WORK/command" 2>"$WORK/reason" || code=$?
+  expect_exit "$code" ask query "${pair#*:}"
+  cmp "$WORK/command" "$WORK/out" || fail "query ${pair#*:} prints something else"
+  cmp "$WORK/reason" "$WORK/err" || fail "query ${pair#*:} fails for another reason"
+done
 
 # A text in several words is one; each step has a row.
 expect_exit 0 ask query avg ttft_ns by model limit 1
