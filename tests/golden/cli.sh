@@ -12,6 +12,8 @@ export TZ=CET-1CEST,M3.5.0,M10.5.0/3 # Central Europe, whatever zone files there
 cd "$WORK" || exit
 "$make_store" store.db
 printf 'This is no store.\n' >text
+cp store.db hosts.db
+sqlite3 hosts.db <"$here/insight.sql"
 cp store.db broken.db
 sqlite3 broken.db "DELETE FROM inference WHERE number = 10; UPDATE range SET last = 14 WHERE
   run = 1; UPDATE stream SET produced = 20 WHERE run = 2; DELETE FROM operation WHERE run = 2;
