@@ -87,7 +87,8 @@ static void test_options_beat_the_environment_and_that_the_file(void **state)
     char words[600];
     write_config("listen = ipc:///a\nlisten = ipc:///b\ndb = /from/file.db\nlog-level = debug\n"
                  "max-names = 7\nmax-runs-per-key = 8\nmax-connections = 9\n"
-                 "authorized-keys = /k\nkey = /s\ninsecure = no\n");
+                 "authorized-keys = /k\nkey = /s\ninsecure = no\n"
+                 "retention = raw=30d,bytes=50GB\n");
     (void)snprintf(words, sizeof words, "--config %s", config);
     assert_int_equal(read_words(&options, words, NULL), STATUS_OK);
     assert_int_equal(options.listen_count, 1);
@@ -102,12 +103,14 @@ static void test_options_beat_the_environment_and_that_the_file(void **state)
     assert_int_equal(options.limits.names, 7);
     assert_int_equal(options.limits.runs_per_key, 8);
     assert_int_equal(options.limits.connections, 9);
+    assert_int_equal(options.retention.raw_ns, INT64_C(30) * 86400 * 1000000000);
+    assert_int_equal(options.retention.bytes, INT64_C(50) << 30);
     assert_string_equal(options.authorized_keys, "/k");
     assert_string_equal(options.key, "/s");
     assert_false(options.insecure);
     (void)snprintf(words, sizeof words,
                    "--db=/x.db --listen ipc:///c --log-level error --config %s --max-names 1"
-                   " --key /t --insecure",
+                   " --key /t --insecure --retention minute=1d",
                    config);
     assert_int_equal(read_words(&options, words, NULL), STATUS_OK);
     assert_int_equal(options.listen_count, 1);
@@ -115,6 +118,9 @@ static void test_options_beat_the_environment_and_that_the_file(void **state)
     assert_string_equal(options.db, "/x.db");
     assert_int_equal(options.log_level, LOG_LEVEL_ERROR);
     assert_int_equal(options.limits.names, 1);
+    assert_int_equal(options.retention.raw_ns, RETENTION_FOREVER);
+    assert_int_equal(options.retention.level_ns[ROLLUP_MINUTE], INT64_C(86400) * 1000000000);
+    assert_int_equal(options.retention.bytes, 0);
     assert_int_equal(options.limits.connections, 9);
     assert_string_equal(options.key, "/t");
     assert_true(options.insecure);
@@ -187,6 +193,8 @@ static void test_refusals(void **state)
         {"--max-runs-per-key none", "--max-runs-per-key"},
         {"--max-connections 65536", "65535"},
         {"--insecure=yes", "no value"},
+        {"--retention raw=soon", "raw: \"soon\""},
+        {"--retention", "missing"},
         {"--log-level silly", "silly"},
         {"--listen ipc:///1 --listen ipc:///2 --listen ipc:///3 --listen ipc:///4 --listen "
          "ipc:///5",
@@ -214,6 +222,7 @@ static void test_a_file_that_is_wrong_names_its_line(void **state)
         {"log_level = info\n", "log-level"},
         {"insecure = perhaps\n", "neither yes nor no"},
         {"key =\n", "empty"},
+        {"db = /x\nretention = raw=30d,rwa=1d\n", ":2"},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct options options;
