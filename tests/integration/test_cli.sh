@@ -61,6 +61,7 @@ closed() { [ "$(sqlite3 -readonly "$DB" 'select count(*) from run where "end" = 
 wait_until 20 closed
 for command in "summary --json" "loads --json" "inferences --json" "inferences --csv" "runs --json" \
   "devices --json" "avg tokens_per_second --by model,host --json" "avg load_stage.duration_ns --by stage" \
+  "inferences --slowest 3 --json" "loads --average" "loads --average --by host --csv" "fleet --json" \
   "loads" "runs" "export" "export --json" "export inference --csv" "inferences --since 1h --json"; do
   # shellcheck disable=SC2086 # commands with their words
   {
