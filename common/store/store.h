@@ -92,6 +92,29 @@ void store_cancel(struct store *store);
 //   depend on the work (tokens of requests, files in the page cache) is undecided where
 //   that differs by more than 10 %, unless forced.  With force, what has no counterpart
 //   is compared with the only one on another device, else with the only one.
+// SLOWEST, a row for each of the 10 (or limit, at most 1,000) slowest requests by
+//   query->metric (e2e_ns where it is empty; a time: the highest, a rate: the lowest),
+//   the slowest first: run host model device request finish started_ns metric value
+//   e2e_ns queue_ns prefill_ns decode_ns? prompt_tokens cached_prompt_tokens
+//   generated_tokens concurrent_requests? peers (requests of its model and device that
+//   the filter covers) took_ns? (what the metric is about: all of it, ttft, decode, ...)
+//   median_ns? (of the peers; for a rate what this much work takes at the median rate)
+//   excess_ns? and its parts, whose sum it is: queue_excess_ns prompt_excess_ns
+//   prefill_excess_ns tokens_excess_ns decode_excess_ns copy_excess_ns load_excess_ns
+//   starvation_excess_ns throttle_excess_ns concurrency_excess_ns other_excess_ns
+//   (blame.h), blame (the largest; null up to 10 % above the median and with fewer than
+//   5 peers) throttle_reasons? note?.  Medians are within 1 %.
+// STAGES, rows per group (none: one), largest first: the dimensions, cache (all, then
+//   cold mixed warm unknown as far as there are such loads: cold from 0 to 0.1 of the
+//   file in the page cache, warm from 0.9), part (total; stage, in order; other), stage?
+//   loads failed? count (loads that have the part) mean_ns p50_ns max_ns share_ratio (of
+//   the time of all loads) load_bytes_per_second? storage_bytes_per_second?
+//   page_cache_ratio? note?.  Of loads that ended well, the newest 200,000.
+// FLEET, a row per model, device, host and metric (query->metric, or decode, prefill and
+//   load rates and ttft), those that stand out first: model device host metric unit
+//   verdict (worse different better usual; few values, few hosts: not compared)
+//   deviation_ratio? score? (spreads from the median) value (the host's median) median?
+//   (of the hosts' medians) spread? hosts (compared) count (values) reason? (fleet.h)
 //
 // Coverage, lost: of the runs that the filter's host, run and window cover (a
 // run's life overlaps the window), and of a group's own host or run where the
