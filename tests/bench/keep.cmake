@@ -7,7 +7,12 @@ target_compile_definitions(bench_keep PRIVATE
   INFERSTATD="$<TARGET_FILE:inferstatd>" INFERSTAT="$<TARGET_FILE:inferstat>")
 add_dependencies(bench_keep inferstatd inferstat)
 
+add_executable(bench_schema bench_schema.c)
+target_link_libraries(bench_schema PRIVATE
+  inferstat_options inferstat_bench inferstat_store inferstat_test_producer inferstat_test_folder)
+
 if(NOT INFERSTAT_SANITIZE)
   add_test(NAME bench.keep COMMAND bench_keep --json --quick)
-  set_tests_properties(bench.keep PROPERTIES TIMEOUT 120 LABELS bench)
+  add_test(NAME bench.schema COMMAND bench_schema --json --quick)
+  set_tests_properties(bench.keep bench.schema PROPERTIES TIMEOUT 120 LABELS bench)
 endif()

@@ -1,0 +1,327 @@
+// What a row of the store's largest table takes, in bytes, in time to insert and in
+// time to find by a window of time: as the store has it (rowid, and an index on time),
+// clustered by time (WITHOUT ROWID), and as the least that SQLite needs for the same
+// fields.
+//
+//   bench_schema [--json] [--quick] [--records N]
+//
+// Records arrive as from 50 hosts: batches by turns, whose times overlap by seconds.
+// Every side is a file of its own with the store's settings, and has the same rows;
+// the sides take turns inserting.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <sqlite3.h>
+
+#include "common/store/database.h"
+#include "common/sys/clock.h"
+#include "tests/bench/bench.h"
+#include "tests/support/folder.h"
+#include "tests/support/producer.h"
+
+#define DAY_NS INT64_C(86400000000000)
+
+enum {
+    HOSTS = 50,
+    BATCH = 128,
+    TRANSACTION_ROWS = 16384, // as large as groups of the writer under load
+    DAYS = 30,
+    WINDOWS = 60,
+};
+
+enum key { KEY_ROWID, KEY_TIME };
+
+static const struct side {
+    const char *name, *text;
+    enum key key;
+    bool has_identity; // run, stream, number and received_ns
+    const char *index; // NULL: none
+} sides[] = {
+    {"rowid_index", "rowid and index on time (the store's)", KEY_ROWID, true, "started_ns"},
+    {"clustered", "clustered on time, run, stream, number", KEY_TIME, true, NULL},
+    {"minute_index", "rowid and index on the minute", KEY_ROWID, true, "started_ns / 60000000000"},
+    {"minimal", "the same fields, no index", KEY_ROWID, true, NULL},
+    {"bare_index", "time and measurements alone, index on time", KEY_ROWID, false, "started_ns"},
+    {"bare", "time and measurements alone, no index", KEY_ROWID, false, NULL},
+};
+
+enum {
+    SIDE_COUNT = sizeof sides / sizeof *sides,
+    SIDE_STORE = 0,
+    SIDE_CLUSTERED = 1,
+    SIDE_MINIMAL = 3,
+    SIDE_BARE = 5
+};
+
+// A side at work.
+struct table {
+    const struct side *side;
+    char path[FOLDER_PATH_SIZE];
+    sqlite3 *db;
+    sqlite3_stmt *insert;
+    double seconds; // inserting
+    double bytes;   // a row
+    double hour_ms, day_ms;
+};
+
+struct settings {
+    uint64_t records;
+    bool json;
+};
+
+static void run(struct table *table, const char *sql)
+{
+    struct error err = {0};
+    if (database_exec(table->db, sql, &err) != STATUS_OK)
+        bench_die(table->side->name, err.text);
+}
+
+// ---- Tables ---------------------------------------------------------------------------
+
+static void append_columns(sqlite3_str *sql, bool with_types)
+{
+    const struct record_kind_info *info = record_kind_info(RECORD_KIND_INFERENCE);
+    for (unsigned i = 0; i < info->column_count; i++)
+        sqlite3_str_appendf(sql, ", \"%w\"%s%s", info->columns[i].name,
+                            with_types ? " INTEGER" : "",
+                            with_types && !info->columns[i].maybe ? " NOT NULL" : "");
+}
+
+static void create(struct table *table)
+{
+    sqlite3_str *sql = sqlite3_str_new(table->db);
+    sqlite3_str_appendall(sql, "PRAGMA auto_vacuum=INCREMENTAL; PRAGMA journal_mode=WAL;"
+                               "PRAGMA synchronous=FULL; PRAGMA wal_autocheckpoint=4000;"
+                               "PRAGMA cache_size=-16384; CREATE TABLE inference(");
+    if (table->side->key == KEY_ROWID)
+        sqlite3_str_appendall(sql, "id INTEGER PRIMARY KEY, ");
+    sqlite3_str_appendall(sql, "started_ns INTEGER NOT NULL");
+    if (table->side->has_identity)
+        sqlite3_str_appendall(sql, ", run INTEGER NOT NULL, stream INTEGER NOT NULL, number INTEGER"
+                                   " NOT NULL, received_ns INTEGER NOT NULL");
+    append_columns(sql, true);
+    sqlite3_str_appendall(sql,
+                          table->side->key == KEY_TIME
+                              ? ", PRIMARY KEY(started_ns, run, stream, number)) WITHOUT ROWID;"
+                              : ");");
+    if (table->side->index)
+        sqlite3_str_appendf(sql, "CREATE INDEX inference_started ON inference(%s);",
+                            table->side->index);
+    char *text = sqlite3_str_finish(sql);
+    if (!text)
+        bench_die(table->side->name, "out of memory");
+    run(table, text);
+    sqlite3_free(text);
+}
+
+static void prepare_insert(struct table *table)
+{
+    struct error err = {0};
+    sqlite3_str *sql = sqlite3_str_new(table->db);
+    sqlite3_str_appendall(sql, "INSERT INTO inference(started_ns");
+    if (table->side->has_identity)
+        sqlite3_str_appendall(sql, ", run, stream, number, received_ns");
+    append_columns(sql, false);
+    sqlite3_str_appendall(sql, table->side->has_identity ? ") VALUES(?, ?, ?, ?, ?" : ") VALUES(?");
+    for (unsigned i = 0; i < INFERENCE_COLUMNS; i++)
+        sqlite3_str_appendall(sql, ", ?");
+    sqlite3_str_appendall(sql, ")");
+    char *text = sqlite3_str_finish(sql);
+    if (!text || database_prepare(table->db, &table->insert, text, true, &err) != STATUS_OK)
+        bench_die(table->side->name, err.text);
+    sqlite3_free(text);
+}
+
+static void table_open(struct table *table, const struct side *side, const char *folder)
+{
+    *table = (struct table){.side = side};
+    (void)folder_path(table->path, folder, side->name);
+    if (sqlite3_open(table->path, &table->db) != SQLITE_OK)
+        bench_die(side->name, "cannot be opened");
+    create(table);
+    prepare_insert(table);
+}
+
+static void table_close(struct table *table)
+{
+    (void)sqlite3_finalize(table->insert);
+    database_close(table->db);
+}
+
+// ---- Rows -----------------------------------------------------------------------------
+
+// The i-th record to arrive: a batch of a host covers what all have done since its last.
+static void make_record(struct record *record, uint64_t i, uint64_t count, int64_t *number)
+{
+    const uint64_t batch = i / BATCH, host = batch % HOSTS, place = i % BATCH;
+    const uint64_t turn = batch / HOSTS;
+    // Times within a turn, over all hosts alike.
+    const uint64_t when = turn * BATCH * HOSTS + place * HOSTS + host;
+    producer_inference(record, i);
+    record->started_ns = INT64_C(1790000000000000000) +
+                         (int64_t)((double)when / (double)count * (double)DAYS * (double)DAY_NS);
+    *number = (int64_t)(turn * BATCH + place + 1);
+}
+
+static void bind(struct table *table, const struct record *record, uint64_t host, int64_t number)
+{
+    sqlite3_stmt *stmt = table->insert;
+    int place = 1;
+    (void)sqlite3_bind_int64(stmt, place++, record->started_ns);
+    if (table->side->has_identity) {
+        (void)sqlite3_bind_int64(stmt, place++, (int64_t)host + 1);
+        (void)sqlite3_bind_int64(stmt, place++, 0);
+        (void)sqlite3_bind_int64(stmt, place++, number);
+        (void)sqlite3_bind_int64(stmt, place++, record->started_ns + 50000000);
+    }
+    for (unsigned c = 0; c < INFERENCE_COLUMNS; c++, place++) {
+        if (record_has(record, c))
+            (void)sqlite3_bind_int64(stmt, place, record->values[c].i);
+        else
+            (void)sqlite3_bind_null(stmt, place);
+    }
+}
+
+static void insert_some(struct table *table, uint64_t first, uint64_t end, uint64_t count)
+{
+    const uint64_t began_ns = clock_monotonic_ns();
+    run(table, "BEGIN");
+    for (uint64_t i = first; i < end; i++) {
+        struct record record;
+        int64_t number;
+        make_record(&record, i, count, &number);
+        bind(table, &record, i / BATCH % HOSTS, number);
+        if (sqlite3_step(table->insert) != SQLITE_DONE || sqlite3_reset(table->insert) != SQLITE_OK)
+            bench_die(table->side->name, sqlite3_errmsg(table->db));
+    }
+    run(table, "COMMIT");
+    table->seconds += (double)(clock_monotonic_ns() - began_ns) / 1e9;
+}
+
+static void insert_all(struct table tables[SIDE_COUNT], uint64_t count)
+{
+    for (uint64_t first = 0; first < count; first += TRANSACTION_ROWS)
+        for (unsigned i = 0; i < SIDE_COUNT; i++)
+            insert_some(&tables[i], first,
+                        first + TRANSACTION_ROWS < count ? first + TRANSACTION_ROWS : count, count);
+}
+
+// ---- Measuring ------------------------------------------------------------------------
+
+static void measure_bytes(struct table *table, uint64_t count)
+{
+    struct error err = {0};
+    int64_t pages = 0, page = 0;
+    run(table, "PRAGMA wal_checkpoint(TRUNCATE)");
+    if (database_integer(table->db, "PRAGMA page_count", &pages, &err) != STATUS_OK ||
+        database_integer(table->db, "PRAGMA page_size", &page, &err) != STATUS_OK)
+        bench_die(table->side->name, err.text);
+    table->bytes = (double)pages * (double)page / (double)count;
+}
+
+// The median time of a count and a mean over windows of that length.
+static double window_ms(struct table *table, int64_t length_ns)
+{
+    struct error err = {0};
+    struct figures figures = {0};
+    for (int i = 0; i < WINDOWS; i++) {
+        const int64_t since_ns = INT64_C(1790000000000000000) + (DAYS - 2) * DAY_NS / WINDOWS * i;
+        char sql[320];
+        int64_t sum = 0;
+        const bool by_minute = table->side->index && strchr(table->side->index, '/');
+        (void)snprintf(sql, sizeof sql,
+                       "SELECT count(*) + sum(e2e_ns) + sum(generated_tokens) FROM inference WHERE"
+                       " started_ns >= %lld AND started_ns < %lld",
+                       (long long)since_ns, (long long)(since_ns + length_ns));
+        const size_t used = strlen(sql);
+        if (by_minute)
+            (void)snprintf(sql + used, sizeof sql - used,
+                           " AND started_ns / 60000000000 BETWEEN %lld AND %lld",
+                           (long long)(since_ns / 60000000000),
+                           (long long)((since_ns + length_ns) / 60000000000));
+        const uint64_t began_ns = clock_monotonic_ns();
+        if (database_integer(table->db, sql, &sum, &err) != STATUS_OK || sum == 0)
+            bench_die(table->side->name, sum == 0 ? "an empty window" : err.text);
+        figures_add(&figures, (double)(clock_monotonic_ns() - began_ns) / 1e6);
+    }
+    return figures_median(&figures);
+}
+
+// ---- All of it ------------------------------------------------------------------------
+
+static struct settings read_arguments(int argc, char **argv)
+{
+    struct settings settings = {.records = 1000000};
+    bool wrong = false;
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--json") == 0)
+            settings.json = true;
+        else if (strcmp(argv[i], "--quick") == 0)
+            settings.records = 50000;
+        else if (strcmp(argv[i], "--records") == 0 && i + 1 < argc)
+            settings.records = strtoull(argv[++i], NULL, 10);
+        else
+            wrong = true;
+    }
+    if (!wrong && settings.records >= 50000)
+        return settings;
+    fprintf(stderr, "usage: bench_schema [--json] [--quick] [--records N]   (at least 50000)\n");
+    exit(2);
+}
+
+static void print(const struct table tables[SIDE_COUNT], const struct settings *settings)
+{
+    if (!settings->json)
+        printf("%llu rows                                      bytes/row   rows/s   hour ms    day "
+               "ms\n",
+               (unsigned long long)settings->records);
+    for (unsigned i = 0; i < SIDE_COUNT; i++) {
+        const struct table *table = &tables[i];
+        const double rate = (double)settings->records / table->seconds;
+        char key[64];
+        if (!settings->json) {
+            printf("%-46s %9.1f %8.0f %9.2f %9.2f\n", table->side->text, table->bytes, rate,
+                   table->hour_ms, table->day_ms);
+            continue;
+        }
+        (void)snprintf(key, sizeof key, "%s_bytes", table->side->name);
+        bench_json_number(key, table->bytes, 1);
+        (void)snprintf(key, sizeof key, "%s_rows_per_second", table->side->name);
+        bench_json_number(key, rate, 0);
+        (void)snprintf(key, sizeof key, "%s_hour_ms", table->side->name);
+        bench_json_number(key, table->hour_ms, 3);
+        (void)snprintf(key, sizeof key, "%s_day_ms", table->side->name);
+        bench_json_number(key, table->day_ms, 3);
+    }
+    const double to_minimal = tables[SIDE_STORE].bytes / tables[SIDE_MINIMAL].bytes;
+    const double to_clustered = tables[SIDE_STORE].bytes / tables[SIDE_CLUSTERED].bytes;
+    if (settings->json) {
+        bench_json_number("ratio_to_minimal_row", to_minimal, 3);
+        bench_json_number("ratio_to_clustered", to_clustered, 3);
+        bench_json_end();
+        return;
+    }
+    printf("the store's row to the same fields without an index   %.3f   <= 1.1\n", to_minimal);
+    printf("the store's row to the clustered one                  %.3f\n", to_clustered);
+}
+
+int main(int argc, char **argv)
+{
+    static struct table tables[SIDE_COUNT];
+    const struct settings settings = read_arguments(argc, argv);
+    const char *folder = bench_open("bench_schema");
+    for (unsigned i = 0; i < SIDE_COUNT; i++)
+        table_open(&tables[i], &sides[i], folder);
+    insert_all(tables, settings.records);
+    for (unsigned i = 0; i < SIDE_COUNT; i++) {
+        measure_bytes(&tables[i], settings.records);
+        if (sides[i].index || sides[i].key == KEY_TIME) {
+            tables[i].hour_ms = window_ms(&tables[i], 3600 * INT64_C(1000000000));
+            tables[i].day_ms = window_ms(&tables[i], DAY_NS);
+        }
+        table_close(&tables[i]);
+    }
+    print(tables, &settings);
+    return 0;
+}
