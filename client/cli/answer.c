@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "client/cli/table.h"
+#include "common/core/text.h"
 
 enum { PAGE_ROWS = 1000 };
 
@@ -84,6 +85,14 @@ static void free_filled(struct filled *filled)
     free(filled->titles);
 }
 
+// Keys come from whoever answers.
+static char *escaped(const char *key)
+{
+    const size_t room = 4 * strlen(key) + 1;
+    char *text = malloc(room);
+    return text ? text_escape(text, room, key, strlen(key)) : NULL;
+}
+
 static enum status begin_table(struct filled *filled, const struct result *page)
 {
     const unsigned count = result_column_count(page);
@@ -92,7 +101,7 @@ static enum status begin_table(struct filled *filled, const struct result *page)
     enum status status = columns && filled->titles ? STATUS_OK : STATUS_NOMEM;
     filled->count = count;
     for (unsigned i = 0; status == STATUS_OK && i < count; i++) {
-        filled->titles[i] = strdup(result_column(page, i)->key);
+        filled->titles[i] = escaped(result_column(page, i)->key);
         status = filled->titles[i] ? STATUS_OK : STATUS_NOMEM;
         const enum value_type type = result_cell(page, 0, i).type;
         columns[i] = (struct table_column){

@@ -39,6 +39,38 @@ rows=$(sqlite3 -readonly "$DB" "select count(*) from inference")
 press q
 ended 0
 
+# A filter is written, marked where it is wrong, applied, and taken back.
+open_terminal 100 24 "$INFERSTAT" top --collector "$COLLECTOR"
+shows "5 inferences"
+press "\\"
+shows "Show only"
+press -l 'where modle=tiny'
+press Enter
+shows 'column 7: unknown dimension "modle" (did you mean model?)'
+shows "^~~~~"
+press C-u
+press -l 'model=nothingx'
+press BSpace
+press Enter
+shows "no inference recorded"
+shows "model=nothing  "
+press F4
+shows "Show only"
+press Left Left Left Left Left Left Left
+press -l tiny # "model=tinynothing"
+press DC DC DC DC DC DC DC
+press End
+press -l ' since 1h'
+press Enter
+shows "5 inferences"
+shows "model=tiny since 1h"
+press F4
+press Escape
+shows_not "model=tiny since"
+shows "5 inferences"
+press q
+ended 0
+
 # The collector goes: what is known stays, with its age; it comes back.
 open_terminal 80 24 "$INFERSTAT" top --collector "$COLLECTOR"
 shows "5 inferences"

@@ -50,6 +50,62 @@ static void test_times(void **state)
     }
 }
 
+// Clocks that jump in other ways: by half an hour, in the other half of the year, not at
+// all, and where the day begins an hour late.
+static void test_zones(void **state)
+{
+    (void)state;
+    static const char berlin[] = "CET-1CEST,M3.5.0,M10.5.0/3";
+    static const char new_york[] = "EST5EDT,M3.2.0,M11.1.0";
+    static const char lord_howe[] = "<+1030>-10:30<+11>-11,M10.1.0,M4.1.0";
+    static const char havana[] = "CST5CDT,M3.2.0/0,M11.1.0/1";
+    static const char kolkata[] = "IST-5:30";
+    static const struct {
+        const char *zone, *text;
+        int64_t first, latest; // unix seconds; 0: skipped by the clocks
+    } cases[] = {
+        {berlin, "2026-03-29 01:59:59.999", 1774745999, 1774745999},
+        {berlin, "2026-03-29 02:00", 0, 0},
+        {berlin, "2026-03-29 02:59:59", 0, 0},
+        {berlin, "2026-03-29 03:00", 1774746000, 1774746000},
+        {berlin, "2026-10-25 01:59:59", 1792886399, 1792886399},
+        {berlin, "2026-10-25 02:00", 1792886400, 1792890000},
+        {berlin, "2026-10-25 02:59:59", 1792889999, 1792893599},
+        {berlin, "2026-10-25 03:00", 1792893600, 1792893600},
+        {berlin, "2026-03-29T02:30:00Z", 1774751400, 1774751400}, // an offset says it all
+        {berlin, "2026-03-29T02:30:00+01:00", 1774747800, 1774747800},
+        {new_york, "2026-03-08 02:30", 0, 0},
+        {new_york, "2026-11-01 01:30", 1793511000, 1793514600},
+        {new_york, "2026-03-29 02:30", 1774765800, 1774765800},
+        {lord_howe, "2026-10-04 02:15", 0, 0},
+        {lord_howe, "2026-10-04 02:30", 1791041400, 1791041400},
+        {lord_howe, "2026-04-05 01:45", 1775313900, 1775315700}, // half an hour apart
+        {lord_howe, "2026-04-05 02:00", 1775316600, 1775316600},
+        {havana, "2026-03-08", 0, 0}, // that day has no midnight
+        {havana, "2026-03-08 01:00", 1772946000, 1772946000},
+        {kolkata, "2026-03-29 02:30", 1774731600, 1774731600},
+        {"UTC0", "2026-03-29 02:30", 1774751400, 1774751400},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        assert_int_equal(setenv("TZ", cases[i].zone, 1), 0);
+        tzset();
+        for (int latest = 0; latest < 2; latest++) {
+            int64_t out = -1, wanted = latest ? cases[i].latest : cases[i].first;
+            struct error err = {0};
+            enum status status =
+                when_parse(&out, cases[i].text, now_ns, latest != 0, "--since", &err);
+            if (status != (wanted == 0 ? STATUS_INVALID : STATUS_OK) ||
+                (wanted != 0 && out / S != wanted))
+                fail_msg("%s in %s is %lld: %s", cases[i].text, cases[i].zone, (long long)(out / S),
+                         err.text);
+            if (wanted == 0)
+                assert_non_null(strstr(err.text, "clocks skip it"));
+        }
+    }
+    assert_int_equal(setenv("TZ", berlin, 1), 0);
+    tzset();
+}
+
 static void test_refusals(void **state)
 {
     (void)state;
@@ -104,6 +160,7 @@ int main(void)
     tzset();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_times),
+        cmocka_unit_test(test_zones),
         cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
