@@ -12,15 +12,18 @@
 #include "server/collector/rollup_fold.h"
 #include "server/collector/rollup_repair.h"
 #include "server/collector/rollup_sheet.h"
+#include "server/collector/rollup_sparse.h"
 #include "server/collector/rollup_values.h"
 
 enum {
-    TAIL_ROWS = 2000,        // so many are read raw without anyone noticing
-    REST_TIMES = 20,         // between folds, times the last one's duration
-    STEP_NS = 10000000,      // of folding within a group's transaction
-    STEP_ALL_NS = 100000000, // where there is nothing else to do
-    READ_ROWS = 2048,        // in one slice
-    HOSTS = 1024,            // runs whose host is remembered
+    TAIL_ROWS = 2000, // so many are read raw without anyone noticing
+    PRUNE_REST_TIMES = 4,
+    REST_TIMES = 20,            // between folds, times the last one's duration
+    STEP_NS = 10000000,         // of folding within a group's transaction
+    STEP_PRESSED_NS = 40000000, // where memory is nearly full
+    STEP_ALL_NS = 100000000,    // where there is nothing else to do
+    READ_ROWS = 2048,           // in one slice
+    HOSTS = 1024,               // runs whose host is remembered
     NO_KIND = RECORD_KIND_COUNT,
 };
 
@@ -48,6 +51,8 @@ struct rollups {
     sqlite3_stmt *save, *find_host;
     struct rollup_fold *fold;
     struct rollup_repair *repair;
+    struct rollup_sparse *sparse;
+    int64_t wall_ns; // as told last
     struct kind kinds[RECORD_KIND_COUNT];
     struct host hosts[HOSTS];
     struct gap_set gaps[ROLLUP_GROUPING_COUNT]; // of the kind at work
@@ -55,11 +60,13 @@ struct rollups {
     unsigned next_metric;                       // of it
     bool begun;                                 // the fold has its sheet
     bool gaps_known;
-    bool repaired;     // nothing is left to be made again, as far as is known
-    bool stale;        // what is in memory says nothing
-    uint64_t rest_ns;  // no fold before, unless it presses
-    uint64_t retry_ns; // no fold and no reading before, after a failure
-    uint64_t pause_ns; // how long to wait after the next failure
+    bool repaired;    // nothing is left to be made again, as far as is known
+    bool stale;       // what is in memory says nothing
+    uint64_t rest_ns; // no fold before, unless it presses
+    uint64_t prune_rest_ns;
+    uint64_t read_rest_ns; // no reading before, where others have work to do
+    uint64_t retry_ns;     // no fold and no reading before, after a failure
+    uint64_t pause_ns;     // how long to wait after the next failure
     bool complained;
 };
 
@@ -132,6 +139,8 @@ enum status rollups_new(struct rollups **out, sqlite3 *db, struct error *err)
     if (status == STATUS_OK)
         status = rollup_repair_new(&rollups->repair, db, err);
     if (status == STATUS_OK)
+        status = rollup_sparse_new(&rollups->sparse, db, err);
+    if (status == STATUS_OK)
         status = database_prepare(db, &rollups->save,
                                   "INSERT OR REPLACE INTO rollup_state(metric, watermark)"
                                   " VALUES(?, ?)",
@@ -162,6 +171,7 @@ void rollups_free(struct rollups *rollups)
         gap_set_deinit(&rollups->gaps[g]);
     rollup_fold_free(rollups->fold);
     rollup_repair_free(rollups->repair);
+    rollup_sparse_free(rollups->sparse);
     (void)sqlite3_finalize(rollups->save);
     (void)sqlite3_finalize(rollups->find_host);
     free(rollups);
@@ -229,6 +239,7 @@ void rollups_forget(struct rollups *rollups)
     end_round(rollups);
     rollup_fold_forget(rollups->fold);
     rollup_repair_stop(rollups->repair);
+    rollup_sparse_forget(rollups->sparse);
     rollups->repaired = false;
     for (unsigned k = 0; k < RECORD_KIND_COUNT; k++)
         clear_sheets(&rollups->kinds[k]);
@@ -347,6 +358,23 @@ static enum status save_watermark(struct rollups *rollups, int metric, int64_t i
     return database_run(rollups->db, rollups->save, err);
 }
 
+// Takes up the sheet of the round.
+static enum status begin_fold(struct rollups *rollups, struct error *err)
+{
+    const struct rollup_sheet *sheet = &rollups->kinds[rollups->active].folding;
+    bool added = false;
+    enum status status = rollup_fold_begin(rollups->fold, sheet, err);
+    if (status == STATUS_OK)
+        status = read_gaps(rollups, err);
+    if (status == STATUS_OK)
+        status = rollup_sparse_foresee(rollups->sparse, rollups->fold, sheet, rollups->gaps,
+                                       rollups->wall_ns, &added, err);
+    if (added)
+        rollups->gaps_known = false;
+    rollups->begun = status == STATUS_OK;
+    return status;
+}
+
 // Folds one metric of the round under way.
 static enum status fold_metric(struct rollups *rollups, struct gap_span *damaged, struct error *err)
 {
@@ -354,8 +382,7 @@ static enum status fold_metric(struct rollups *rollups, struct gap_span *damaged
     const unsigned m = rollups->next_metric;
     enum status status = STATUS_OK;
     if (!rollups->begun)
-        status = rollup_fold_begin(rollups->fold, &kind->folding, err);
-    rollups->begun = status == STATUS_OK;
+        status = begin_fold(rollups, err);
     if (status == STATUS_OK && !rollups->gaps_known)
         status = read_gaps(rollups, err);
     if (status != STATUS_OK)
@@ -387,7 +414,7 @@ static enum status fold_some(struct rollups *rollups, enum rollups_pace pace, ui
                              struct gap_span *damaged, struct error *err)
 {
     const uint64_t began_ns = clock_monotonic_ns();
-    const uint64_t limit_ns = pace == ROLLUPS_ALL ? STEP_ALL_NS : STEP_NS;
+    uint64_t limit_ns = pace == ROLLUPS_ALL ? STEP_ALL_NS : STEP_NS;
     enum status status = STATUS_OK;
     while (status == STATUS_OK && clock_monotonic_ns() - began_ns < limit_ns) {
         if (rollups->active == NO_KIND) {
@@ -396,6 +423,8 @@ static enum status fold_some(struct rollups *rollups, enum rollups_pace pace, ui
                 break;
             begin_round(rollups, next);
         }
+        if (pace == ROLLUPS_DUE && presses(&rollups->kinds[rollups->active], now_ns))
+            limit_ns = STEP_PRESSED_NS;
         status = fold_metric(rollups, damaged, err);
         if (pace == ROLLUPS_ONE)
             break;
@@ -449,9 +478,8 @@ enum status rollups_flush(struct rollups *rollups, enum rollups_pace pace, uint6
     if (status == STATUS_OK) {
         rollups->pause_ns = RETRY_FIRST_NS;
         rollups->complained = false;
-        *left = pace == ROLLUPS_ALL
-                    ? rollups->active != NO_KIND || choose(rollups, pace, now_ns) != NO_KIND
-                    : false;
+        *left = pace != ROLLUPS_DUE &&
+                (rollups->active != NO_KIND || choose(rollups, pace, now_ns) != NO_KIND);
         return database_exec(rollups->db, "RELEASE rollups", err);
     }
     const unsigned kind = rollups->active;
@@ -537,15 +565,18 @@ static enum status read_some(struct rollups *rollups, unsigned k, uint64_t now_n
     return status;
 }
 
-void rollups_catch_up(struct rollups *rollups, uint64_t now_ns)
+void rollups_catch_up(struct rollups *rollups, uint64_t now_ns, bool is_busy)
 {
     struct error err = {.text = ""};
-    if (now_ns < rollups->retry_ns)
+    if (now_ns < rollups->retry_ns || (is_busy && now_ns < rollups->read_rest_ns))
         return;
+    const uint64_t began_ns = clock_monotonic_ns();
     enum status status = rollups->stale ? load(rollups, &err) : STATUS_OK;
     const unsigned k = status == STATUS_OK ? lagging(rollups) : NO_KIND;
     if (k != NO_KIND)
         status = read_some(rollups, k, now_ns, &err);
+    const uint64_t ended_ns = clock_monotonic_ns();
+    rollups->read_rest_ns = ended_ns + REST_TIMES * (ended_ns - began_ns);
     if (status != STATUS_OK) {
         rollups_forget(rollups);
         fail(rollups, &err, now_ns);
@@ -620,4 +651,36 @@ bool rollups_repair(struct rollups *rollups, uint64_t now_ns)
         fail(rollups, &err, now_ns);
     }
     return works;
+}
+
+// ---- Pruning
+// -------------------------------------------------------------------------------------
+
+void rollups_tell_time(struct rollups *rollups, int64_t wall_ns)
+{
+    rollups->wall_ns = wall_ns;
+}
+
+bool rollups_prune(struct rollups *rollups, uint64_t now_ns)
+{
+    struct error err = {.text = ""};
+    bool added = false;
+    if (rollups->stale || now_ns < rollups->retry_ns || now_ns < rollups->prune_rest_ns ||
+        !rollup_sparse_is_due(rollups->sparse, rollups->wall_ns))
+        return false;
+    const uint64_t began_ns = clock_monotonic_ns();
+    enum status status = database_exec(rollups->db, "BEGIN IMMEDIATE", &err);
+    if (status == STATUS_OK)
+        status = rollup_sparse_step(rollups->sparse, rollups->wall_ns, &added, &err);
+    if (status == STATUS_OK)
+        status = database_exec(rollups->db, "COMMIT", &err);
+    rollups->prune_rest_ns = now_ns + PRUNE_REST_TIMES * (clock_monotonic_ns() - began_ns);
+    if (status != STATUS_OK) {
+        database_rollback(rollups->db);
+        rollups_forget(rollups);
+        fail(rollups, &err, now_ns);
+    } else if (added) {
+        rollups_gaps_changed(rollups);
+    }
+    return true;
 }

@@ -65,13 +65,20 @@ MUST_CHECK enum status rollups_flush(struct rollups *rollups, enum rollups_pace 
 // Whether there are records to be read now.
 bool rollups_are_behind(const struct rollups *rollups, uint64_t now_ns);
 
-// Reads some of them; outside of a transaction.
-void rollups_catch_up(struct rollups *rollups, uint64_t now_ns);
+// Reads some of them, outside of a transaction; seldom where others have work to do.
+void rollups_catch_up(struct rollups *rollups, uint64_t now_ns, bool is_busy);
 
 // Whether there may be rollups to be made again of what was cleared.
 bool rollups_need_repair(const struct rollups *rollups, uint64_t now_ns);
 
 // Makes some of them again, in a transaction of its own.  True where that wrote.
 bool rollups_repair(struct rollups *rollups, uint64_t now_ns);
+
+// Tells the wall's clock, by which buckets are over; before that none is.
+void rollups_tell_time(struct rollups *rollups, int64_t wall_ns);
+
+// Takes away rollups that do not pay, a step in a transaction of its own.  True where
+// there was one.
+bool rollups_prune(struct rollups *rollups, uint64_t now_ns);
 
 #endif

@@ -525,10 +525,12 @@ static void catch_up(struct writer *writer)
     writer->repairing = false;
     if (!writer->rollups || writer->failing)
         return;
-    rollups_catch_up(writer->rollups, clock_monotonic_ns());
+    rollups_catch_up(writer->rollups, clock_monotonic_ns(), !writer->drained);
+    rollups_tell_time(writer->rollups, clock_wall_ns());
     writer->repairing =
         !writer->clear_work && rollups_repair(writer->rollups, clock_monotonic_ns());
-    if (writer->repairing)
+    const bool pruned = rollups_prune(writer->rollups, clock_monotonic_ns());
+    if (writer->repairing || pruned)
         checkpoint_note(&writer->checkpoint, true, clock_monotonic_ns());
 }
 

@@ -229,7 +229,7 @@ void rollup_rig_catch_up(void)
 {
     for (unsigned i = 0; rollups_are_behind(rollup_rig.rollups, rollup_rig.now_ns); i++) {
         assert_true(i < 10000);
-        rollups_catch_up(rollup_rig.rollups, rollup_rig.now_ns);
+        rollups_catch_up(rollup_rig.rollups, rollup_rig.now_ns, false);
     }
 }
 

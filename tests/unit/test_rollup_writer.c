@@ -122,9 +122,15 @@ static void clear_some(enum record_kind kind)
     }
 }
 
+// Before, among or after the records.
+static int64_t random_wall(void)
+{
+    return BASE_NS + (int64_t)(test_random(&rollup_rig.random) % 40 - 20) * 1200000000000;
+}
+
 static void one_step(enum record_kind kind)
 {
-    switch (test_random(&rollup_rig.random) % 16) {
+    switch (test_random(&rollup_rig.random) % 19) {
     case 0:
     case 1:
     case 2:
@@ -155,8 +161,15 @@ static void one_step(enum record_kind kind)
     case 13:
         (void)rollups_repair(rollup_rig.rollups, rollup_rig.now_ns);
         break;
+    case 14:
+        rollups_tell_time(rollup_rig.rollups, random_wall());
+        break;
+    case 15:
+    case 16:
+        (void)rollups_prune(rollup_rig.rollups, rollup_rig.now_ns);
+        break;
     default:
-        rollups_catch_up(rollup_rig.rollups, rollup_rig.now_ns);
+        rollups_catch_up(rollup_rig.rollups, rollup_rig.now_ns, false);
         break;
     }
 }
@@ -170,6 +183,7 @@ static void whatever_happens(void **state)
         const enum record_kind kind = kinds[seed - 1];
         rollup_rig.random = seed;
         for (unsigned step = 0; step < 120; step++) {
+            rollup_rig.now_ns += UINT64_C(3600000000000);
             one_step(kind);
             rollup_rig_check(kind, 30);
         }
@@ -248,6 +262,70 @@ static void a_damaged_row_stops_nothing(void **state)
         1);
 }
 
+static void prune_all(void)
+{
+    unsigned steps = 0;
+    do {
+        rollup_rig.now_ns += UINT64_C(3600000000000);
+        assert_true(++steps < 10000);
+    } while (rollups_prune(rollup_rig.rollups, rollup_rig.now_ns));
+}
+
+// Hundreds of records in two hours pay by the hour, and in all; not by the minute.
+static void what_does_not_pay_is_not_kept(void **state)
+{
+    (void)state;
+    struct record records[BATCH_MAX];
+    const int64_t day_ns = INT64_C(86400000000000);
+    const bool beforehand = *(const bool *)*state;
+    rollups_tell_time(rollup_rig.rollups, beforehand ? BASE_NS + 2 * day_ns : BASE_NS);
+    prune_all();
+    rollup_rig_exec("BEGIN IMMEDIATE");
+    for (unsigned i = 0; i < 500; i++) {
+        rollup_rig_record(&records[i % BATCH_MAX], RECORD_KIND_STARTUP, BASE_NS);
+        records[i % BATCH_MAX].started_ns = BASE_NS + (int64_t)(i % 2 * 60 + i % 59) * 60000000000;
+        if (i % BATCH_MAX == BATCH_MAX - 1)
+            rollup_rig_insert(records, BATCH_MAX, 1);
+    }
+    // The bucket of the last one may have more to come.
+    records[0].started_ns = BASE_NS + 60 * day_ns;
+    rollup_rig_insert(records, 1, 1);
+    rollup_rig_insert(records, 1, 1);
+    rollup_rig_exec("COMMIT");
+    rollup_rig_fold_all();
+    rollups_tell_time(rollup_rig.rollups, BASE_NS + 2 * day_ns);
+    if (!beforehand)
+        prune_all();
+    rollup_rig_check(RECORD_KIND_STARTUP, 1);
+    static const char *const sure[] = {
+        "SELECT count(*) = 0 FROM rollup WHERE grouping = 0 AND level = 0 AND started_ns <"
+        " 1774823400000000000 + 86400000000000",
+        "SELECT count(*) > 0 FROM rollup_gap WHERE kind = 3 AND grouping = 0 AND level = 0"
+        " AND why = 0",
+        "SELECT count(*) > 0 FROM rollup WHERE grouping = 3 AND level = 1",
+        "SELECT count(*) > 0 FROM rollup WHERE grouping = 3 AND level = 3",
+    };
+    for (size_t i = 0; i < COUNT_OF(sure); i++)
+        if (rollup_rig_integer(sure[i]) != 1)
+            fail_msg("%s", sure[i]);
+}
+
+static int set_up_beforehand(void **state)
+{
+    static const bool yes = true;
+    const int done = rollup_rig_set_up(state);
+    *state = (void *)(uintptr_t)&yes;
+    return done;
+}
+
+static int set_up_afterwards(void **state)
+{
+    static const bool no = false;
+    const int done = rollup_rig_set_up(state);
+    *state = (void *)(uintptr_t)&no;
+    return done;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -258,6 +336,10 @@ int main(void)
                                         rollup_rig_set_up, rollup_rig_tear_down),
         cmocka_unit_test_setup_teardown(what_is_due_when, rollup_rig_set_up, rollup_rig_tear_down),
         cmocka_unit_test_setup_teardown(more_than_memory_holds_is_read_again, rollup_rig_set_up,
+                                        rollup_rig_tear_down),
+        cmocka_unit_test_setup_teardown(what_does_not_pay_is_not_kept, set_up_beforehand,
+                                        rollup_rig_tear_down),
+        cmocka_unit_test_setup_teardown(what_does_not_pay_is_not_kept, set_up_afterwards,
                                         rollup_rig_tear_down),
         cmocka_unit_test_setup_teardown(a_damaged_row_stops_nothing, rollup_rig_set_up,
                                         rollup_rig_tear_down),

@@ -1,0 +1,344 @@
+#include "server/collector/rollup_sparse.h"
+
+#include <stdlib.h>
+
+#include <sqlite3.h>
+
+#include "common/store/database.h"
+
+// A bucket is over so long after its end.
+#define OVER_NS INT64_C(600000000000)
+
+// Levels that may be too fine, and how many records a row of them must have.
+enum { LEVELS = ROLLUP_MONTH };
+static const uint64_t records_a_row[LEVELS] = {
+    [ROLLUP_MINUTE] = 8, [ROLLUP_HOUR] = 32, [ROLLUP_DAY] = 32};
+
+// How many buckets back are looked at when the collector begins.
+enum { LOOK_BACK = 3 };
+
+// Of a kind and level: buckets of the coarser level up to here were looked at.
+struct progress {
+    int64_t until_ns;
+    bool begun;
+};
+
+struct rollup_sparse {
+    sqlite3 *db;
+    sqlite3_stmt *count, *erase;
+    struct progress progress[RECORD_KIND_COUNT][LEVELS];
+    // Rows under way to be deleted: of the level and finer ones, a metric at a time.
+    bool erasing;
+    struct gap gap;
+    unsigned metric;
+};
+
+enum status rollup_sparse_new(struct rollup_sparse **out, sqlite3 *db, struct error *err)
+{
+    struct rollup_sparse *sparse = calloc(1, sizeof *sparse);
+    if (!sparse)
+        return error_set(err, STATUS_NOMEM, "rollups: out of memory");
+    sparse->db = db;
+    enum status status = database_prepare(db, &sparse->count,
+                                          "SELECT count(*), total(count) FROM rollup"
+                                          " WHERE metric = ? AND grouping = ? AND level = ?"
+                                          " AND started_ns >= ? AND started_ns < ?",
+                                          true, err);
+    if (status == STATUS_OK)
+        status = database_prepare(db, &sparse->erase,
+                                  "DELETE FROM rollup WHERE metric = ? AND grouping = ?"
+                                  " AND level = ? AND started_ns >= ? AND started_ns < ?",
+                                  true, err);
+    if (status != STATUS_OK) {
+        rollup_sparse_free(sparse);
+        return status;
+    }
+    *out = sparse;
+    return STATUS_OK;
+}
+
+void rollup_sparse_free(struct rollup_sparse *sparse)
+{
+    if (!sparse)
+        return;
+    (void)sqlite3_finalize(sparse->count);
+    (void)sqlite3_finalize(sparse->erase);
+    free(sparse);
+}
+
+void rollup_sparse_forget(struct rollup_sparse *sparse)
+{
+    for (unsigned kind = 0; kind < RECORD_KIND_COUNT; kind++)
+        for (unsigned level = 0; level < LEVELS; level++)
+            sparse->progress[kind][level] = (struct progress){0};
+    sparse->erasing = false;
+}
+
+// The metric that stands for its kind: one that all records have.
+static int main_metric(enum record_kind kind)
+{
+    const struct rollup_metrics *metrics = rollup_metrics_of(kind);
+    const struct record_kind_info *info = record_kind_info(kind);
+    for (unsigned m = 0; m < metrics->count; m++)
+        if (metrics->list[m].source != ROLLUP_RATIOS &&
+            !info->columns[metrics->list[m].columns[0]].maybe)
+            return metrics->list[m].number;
+    return metrics->list[0].number;
+}
+
+static bool is_over(int64_t bucket_end_ns, int64_t wall_ns)
+{
+    return wall_ns > OVER_NS && bucket_end_ns <= wall_ns - OVER_NS;
+}
+
+// The rows there are of a level in a span, and the records in them.
+static enum status count_rows(struct rollup_sparse *sparse, const struct gap *gap, uint64_t *rows,
+                              double *records, struct error *err)
+{
+    sqlite3_stmt *stmt = sparse->count;
+    (void)sqlite3_bind_int(stmt, 1, main_metric(gap->kind));
+    (void)sqlite3_bind_int(stmt, 2, (int)gap->grouping);
+    (void)sqlite3_bind_int(stmt, 3, (int)gap->level);
+    (void)sqlite3_bind_int64(stmt, 4, gap->since_ns);
+    (void)sqlite3_bind_int64(stmt, 5, gap->until_ns);
+    enum status status = STATUS_OK;
+    if (sqlite3_step(stmt) == SQLITE_ROW) {
+        *rows = (uint64_t)sqlite3_column_int64(stmt, 0);
+        *records = sqlite3_column_double(stmt, 1);
+    } else {
+        status = database_error(sparse->db, "rollups", err);
+    }
+    (void)sqlite3_reset(stmt);
+    return status;
+}
+
+// ---- Beforehand ------------------------------------------------------------------------------
+
+// What a sheet has of a level within a bucket of the coarser one.
+struct share {
+    int64_t bucket;
+    uint64_t rows, records;
+};
+
+struct shares {
+    enum rollup_level coarser;
+    struct share *list;
+    size_t count, room;
+    bool starved;
+};
+
+static void add_share(void *context, int64_t bucket, size_t records)
+{
+    struct shares *shares = context;
+    const int64_t of = rollup_bucket(shares->coarser, bucket);
+    struct share *last = shares->count > 0 ? &shares->list[shares->count - 1] : NULL;
+    if (last && last->bucket == of) {
+        last->rows++;
+        last->records += records;
+        return;
+    }
+    if (shares->count == shares->room) {
+        const size_t room = shares->room ? 2 * shares->room : 64;
+        struct share *bigger = realloc(shares->list, room * sizeof *bigger);
+        if (!bigger) {
+            shares->starved = true;
+            return;
+        }
+        shares->list = bigger;
+        shares->room = room;
+    }
+    shares->list[shares->count++] = (struct share){of, 1, records};
+}
+
+static int by_bucket(const void *a, const void *b)
+{
+    const struct share *left = a, *right = b;
+    return (left->bucket > right->bucket) - (left->bucket < right->bucket);
+}
+
+// Rows come by series: those of one bucket are brought together.
+static void join_shares(struct shares *shares)
+{
+    if (shares->count == 0)
+        return;
+    qsort(shares->list, shares->count, sizeof *shares->list, by_bucket);
+    size_t kept = 0;
+    for (size_t i = 1; i < shares->count; i++) {
+        struct share *last = &shares->list[kept];
+        if (shares->list[i].bucket == last->bucket) {
+            last->rows += shares->list[i].rows;
+            last->records += shares->list[i].records;
+        } else {
+            shares->list[++kept] = shares->list[i];
+        }
+    }
+    shares->count = kept + 1;
+}
+
+// The bucket that the next sheet may have more records of.
+static int64_t newest_bucket(const struct rollup_sheet *sheet, enum rollup_level level)
+{
+    return rollup_bucket(level, sheet->started_ns[sheet->count - 1]);
+}
+
+// Adds the gaps of a grouping and level; those of neighbours as one.
+static enum status add_gaps(struct rollup_sparse *sparse, const struct rollup_sheet *sheet,
+                            const struct shares *shares, struct gap gap,
+                            const struct gap_set *there, int64_t wall_ns, bool *added,
+                            struct error *err)
+{
+    const int64_t newest = newest_bucket(sheet, shares->coarser);
+    struct gap wanted = gap; // since = until: none yet
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < shares->count && status == STATUS_OK; i++) {
+        const struct share *share = &shares->list[i];
+        uint64_t rows = 0;
+        double records = 0;
+        gap.since_ns = share->bucket;
+        gap.until_ns = rollup_next(shares->coarser, share->bucket);
+        if (share->records >= share->rows * records_a_row[gap.level] || share->bucket == newest ||
+            !is_over(gap.until_ns, wall_ns) ||
+            gap_set_touches(there, gap.level, gap.since_ns, gap.until_ns))
+            continue;
+        status = count_rows(sparse, &gap, &rows, &records, err);
+        if (status != STATUS_OK || rows > 0)
+            continue;
+        if (wanted.until_ns != gap.since_ns || wanted.since_ns == wanted.until_ns) {
+            status = gap_add(sparse->db, &wanted, err);
+            wanted = gap;
+        }
+        wanted.until_ns = gap.until_ns;
+        *added = true;
+    }
+    return status == STATUS_OK ? gap_add(sparse->db, &wanted, err) : status;
+}
+
+enum status rollup_sparse_foresee(struct rollup_sparse *sparse, const struct rollup_fold *fold,
+                                  const struct rollup_sheet *sheet, const struct gap_set *gaps,
+                                  int64_t wall_ns, bool *added, struct error *err)
+{
+    struct shares shares = {0};
+    enum status status = STATUS_OK;
+    *added = false;
+    for (unsigned g = 0; g < ROLLUP_GROUPING_COUNT; g++) {
+        for (unsigned level = 0; level < LEVELS && status == STATUS_OK; level++) {
+            shares.count = 0;
+            shares.coarser = (enum rollup_level)(level + 1);
+            rollup_fold_each(fold, (enum rollup_grouping)g, (enum rollup_level)level, add_share,
+                             &shares);
+            if (shares.starved)
+                status = error_set(err, STATUS_NOMEM, "rollups: out of memory");
+            join_shares(&shares);
+            const struct gap gap = {.kind = sheet->kind,
+                                    .grouping = (enum rollup_grouping)g,
+                                    .level = (enum rollup_level)level,
+                                    .why = ROLLUP_SPARSE};
+            if (status == STATUS_OK)
+                status = add_gaps(sparse, sheet, &shares, gap, &gaps[g], wall_ns, added, err);
+        }
+    }
+    free(shares.list);
+    return status;
+}
+
+// ---- Afterwards --------------------------------------------------------------------------------
+
+// The next bucket of a level that is over and was not looked at; false: none.
+static bool next_bucket(const struct rollup_sparse *sparse, unsigned kind, unsigned level,
+                        int64_t wall_ns, struct gap_span *span)
+{
+    const enum rollup_level coarser = (enum rollup_level)(level + 1);
+    const struct progress *progress = &sparse->progress[kind][level];
+    span->since_ns = progress->until_ns;
+    if (!progress->begun) {
+        span->since_ns = rollup_bucket(coarser, wall_ns);
+        for (unsigned i = 0; i < LOOK_BACK; i++)
+            span->since_ns = rollup_bucket(coarser, span->since_ns - 1);
+    }
+    span->until_ns = rollup_next(coarser, span->since_ns);
+    return is_over(span->until_ns, wall_ns);
+}
+
+bool rollup_sparse_is_due(const struct rollup_sparse *sparse, int64_t wall_ns)
+{
+    struct gap_span span;
+    if (sparse->erasing)
+        return true;
+    for (unsigned kind = 0; kind < RECORD_KIND_COUNT; kind++)
+        for (unsigned level = 0; level < LEVELS; level++)
+            if (rollup_has_kind((enum record_kind)kind) &&
+                next_bucket(sparse, kind, level, wall_ns, &span))
+                return true;
+    return false;
+}
+
+// One metric's rows of the level and of finer ones.
+static enum status erase_some(struct rollup_sparse *sparse, struct error *err)
+{
+    const struct rollup_metrics *metrics = rollup_metrics_of(sparse->gap.kind);
+    enum status status = STATUS_OK;
+    for (unsigned level = 0; level <= (unsigned)sparse->gap.level && status == STATUS_OK; level++) {
+        (void)sqlite3_bind_int(sparse->erase, 1, metrics->list[sparse->metric].number);
+        (void)sqlite3_bind_int(sparse->erase, 2, (int)sparse->gap.grouping);
+        (void)sqlite3_bind_int(sparse->erase, 3, (int)level);
+        (void)sqlite3_bind_int64(sparse->erase, 4, sparse->gap.since_ns);
+        (void)sqlite3_bind_int64(sparse->erase, 5, sparse->gap.until_ns);
+        status = database_run(sparse->db, sparse->erase, err);
+    }
+    // The metric by which rows are found goes last.
+    if (++sparse->metric == metrics->count)
+        sparse->erasing = false;
+    return status;
+}
+
+// Looks at the rows of one grouping.
+static enum status look(struct rollup_sparse *sparse, const struct gap *gap, bool *added,
+                        struct error *err)
+{
+    uint64_t rows = 0;
+    double records = 0;
+    enum status status = count_rows(sparse, gap, &rows, &records, err);
+    if (status != STATUS_OK || rows == 0 ||
+        records >= (double)rows * (double)records_a_row[gap->level])
+        return status;
+    status = gap_add(sparse->db, gap, err);
+    *added = true;
+    sparse->erasing = true;
+    sparse->gap = *gap;
+    sparse->metric = 0;
+    return status;
+}
+
+static enum status look_at_bucket(struct rollup_sparse *sparse, unsigned kind, unsigned level,
+                                  const struct gap_span *span, bool *added, struct error *err)
+{
+    enum status status = STATUS_OK;
+    for (unsigned g = 0; g < ROLLUP_GROUPING_COUNT && status == STATUS_OK && !sparse->erasing; g++)
+        status = look(sparse,
+                      &(struct gap){.kind = (enum record_kind)kind,
+                                    .grouping = (enum rollup_grouping)g,
+                                    .level = (enum rollup_level)level,
+                                    .since_ns = span->since_ns,
+                                    .until_ns = span->until_ns,
+                                    .why = ROLLUP_SPARSE},
+                      added, err);
+    // Where one grouping is erased first, the bucket is looked at again.
+    if (status == STATUS_OK && !sparse->erasing)
+        sparse->progress[kind][level] = (struct progress){span->until_ns, true};
+    return status;
+}
+
+enum status rollup_sparse_step(struct rollup_sparse *sparse, int64_t wall_ns, bool *added,
+                               struct error *err)
+{
+    struct gap_span span;
+    *added = false;
+    if (sparse->erasing)
+        return erase_some(sparse, err);
+    for (unsigned kind = 0; kind < RECORD_KIND_COUNT; kind++)
+        for (unsigned level = 0; level < LEVELS; level++)
+            if (rollup_has_kind((enum record_kind)kind) &&
+                next_bucket(sparse, kind, level, wall_ns, &span))
+                return look_at_bucket(sparse, kind, level, &span, added, err);
+    return STATUS_OK;
+}
