@@ -141,7 +141,6 @@ static enum status take_run(void *context, sqlite3_stmt *row, struct error *err)
         .run_stored = sqlite3_column_int64(row, 5),
         .duplicates = sqlite3_column_int64(row, 6),
         .has_ended = sqlite3_column_type(row, 7) != SQLITE_NULL,
-        .clock_suspects = sqlite3_column_int64(row, 8),
     };
     return STATUS_OK;
 }
@@ -150,9 +149,8 @@ static enum status take_run(void *context, sqlite3_stmt *row, struct error *err)
 static enum status read_runs(struct audit *audit, uint32_t limit, struct error *err)
 {
     sqlite3_str *sql = sqlite3_str_new(audit->store->db);
-    sqlite3_str_appendall(
-        sql, "SELECT t.run, t.host, t.started_ns, t.\"end\", t.produced,"
-             " t.stored, t.duplicates, t.ended_ns, t.clock_suspects FROM run t NOT INDEXED");
+    sqlite3_str_appendall(sql, "SELECT t.run, t.host, t.started_ns, t.\"end\", t.produced,"
+                               " t.stored, t.duplicates, t.ended_ns FROM run t NOT INDEXED");
     filter_where_run(sql, audit->filter);
     sqlite3_str_appendf(sql, " AND t.run > %lld ORDER BY t.run LIMIT %lld", (long long)audit->after,
                         (long long)limit + 1);
@@ -334,38 +332,20 @@ static enum status read_ranges(struct audit *audit, struct error *err)
 
 // ---- Ledgers -------------------------------------------------------------------
 
-// Counted as expired without having: nothing of the kind has, or the run began after
-// all that has.  A day more, since hosts' clocks are set; and not where the run's clock
-// is known to be wrong.
-static void check_expired(const struct audit *audit, struct audit_run *run, enum record_kind kind,
-                          int64_t expired)
-{
-    const char *table = record_kind_info(kind)->name;
-    const int64_t until_ns = saturate_add(audit->expiry[kind], SCHEMA_CLOCK_AHEAD_NS);
-    if (audit->expiry[kind] == INT64_MIN)
-        audit_find(run, "the ledger of %s has %lld expired, and nothing of it expired", table,
-                   (long long)expired);
-    else if (run->started_ns >= until_ns && run->clock_suspects == 0)
-        audit_find(run, "the ledger of %s has %lld expired, and the run began after what expired",
-                   table, (long long)expired);
-}
-
 static enum status take_expiry(void *context, sqlite3_stmt *row, struct error *err)
 {
     (void)err;
     struct audit *audit = context;
     const int64_t kind = sqlite3_column_int64(row, 0);
     if (kind >= 0 && kind < RECORD_KIND_COUNT)
-        audit->expiry[kind] = sqlite3_column_int64(row, 1);
+        audit->has_expired[kind] = true;
     return STATUS_OK;
 }
 
 static enum status read_expiry(struct audit *audit, struct error *err)
 {
-    for (unsigned kind = 0; kind < RECORD_KIND_COUNT; kind++)
-        audit->expiry[kind] = INT64_MIN;
     sqlite3_str *sql = sqlite3_str_new(audit->store->db);
-    sqlite3_str_appendall(sql, "SELECT kind, until_ns FROM expiry");
+    sqlite3_str_appendall(sql, "SELECT kind FROM expiry");
     return reader_scan(audit->store, sql, NULL, take_expiry, audit, err);
 }
 
@@ -396,8 +376,9 @@ static enum status take_ledger(void *context, sqlite3_stmt *row, struct error *e
     if (!has_sum && (gone == 0 || id > audit->no_fingerprints))
         audit_find(run, "the ledger of %s has no fingerprint of what is gone",
                    record_kind_info((enum record_kind)kind)->name);
-    if (expired != 0)
-        check_expired(audit, run, (enum record_kind)kind, expired);
+    if (expired != 0 && !audit->has_expired[kind])
+        audit_find(run, "the ledger of %s has %lld expired, and nothing of it expired",
+                   record_kind_info((enum record_kind)kind)->name, (long long)expired);
     run->gone_sum += (uint64_t)sum;
     run->is_gone_unknown |= !has_sum;
     run->kept[kind] = gone < 0 || stored < gone ? 0 : stored - gone;

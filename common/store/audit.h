@@ -14,8 +14,7 @@
 //   * the rows and what expired or was cleared are exactly the numbers stored: as
 //     many, with the same fingerprint (fingerprint.h)
 //   * ranges, streams, ledgers and rows belong to a run and a stream that exist
-//   * expired is only what can have: of kinds of which something has (table expiry),
-//     and of runs that began before
+//   * nothing is counted as expired of a kind of which nothing has (table expiry)
 //   * an open run has no time at which it ended
 //
 // What it cannot see: values that nothing else repeats.  These are the columns of
@@ -82,7 +81,6 @@ struct audit_disorder {
 struct audit_run {
     int64_t run, host, started_ns, end;
     int64_t run_produced, run_stored, duplicates; // as the table run says
-    int64_t clock_suspects;                       // likewise
     int64_t produced, unnumbered, in_flight;      // as its streams say
     int64_t stored;                               // numbers in stored ranges
     int64_t dropped[DELIVERY_REASON_COUNT];       // numbers in dropped ranges
@@ -110,10 +108,10 @@ struct audit {
     bool is_whole; // no filter: what belongs to no run counts too
     int64_t after; // runs of this page have ids above, up to `last`
     int64_t last;
-    bool more;                         // there are runs behind `last`
-    int64_t no_fingerprints;           // up to this run ledgers may have none of what is gone
-    int64_t expiry[RECORD_KIND_COUNT]; // rows from before may have expired; INT64_MIN: none
-    struct audit_run *runs;            // rising by id
+    bool more;                           // there are runs behind `last`
+    int64_t no_fingerprints;             // up to this run ledgers may have none of what is gone
+    bool has_expired[RECORD_KIND_COUNT]; // some of the kind, as the table expiry says
+    struct audit_run *runs;              // rising by id
     size_t run_count, run_room;
     struct audit_stream *streams;
     size_t stream_count, stream_room;
