@@ -78,7 +78,24 @@ static const struct query_metric metrics[] = {
         RECORD_LOAD_STAGE(OF_LOAD_STAGE) RECORD_INFERENCE(OF_INFERENCE) RECORD_ITL(OF_ITL)
             RECORD_OPERATION(OF_OPERATION) RECORD_PIPELINE(OF_PIPELINE)
                 RECORD_DEVICE_SAMPLE(OF_DEVICE_SAMPLE) RECORD_PROCESS_SAMPLE(OF_PROCESS_SAMPLE)
-                    RECORD_DERIVED(DERIVED_LINE)};
+                    RECORD_DERIVED(DERIVED_LINE)
+    // What only averages know.
+    {.kind = RECORD_KIND_ITL,
+     .name = QUERY_METRIC_ITL,
+     .meaning = "gap between two output tokens of a request, of all requests (within 1 %)",
+     .unit = UNIT_DURATION,
+     .column = ITL_SKETCH},
+    {.kind = RECORD_KIND_INFERENCE,
+     .name = QUERY_METRIC_MBU,
+     .meaning = "model bandwidth utilisation: bytes of the weights / time per output token / the "
+                "device's measured memory bandwidth (without what the KV cache adds)",
+     .unit = UNIT_RATIO,
+     .column = -1},
+    {.kind = RECORD_KIND_INFERENCE,
+     .name = QUERY_METRIC_GOODPUT,
+     .meaning = "requests that met every objective (--slo) / time",
+     .unit = UNIT_ITEMS_PER_SECOND,
+     .column = -1}};
 
 enum { METRIC_COUNT = sizeof metrics / sizeof *metrics };
 
@@ -291,6 +308,13 @@ const struct query_metric *query_metrics(unsigned *count)
 {
     *count = METRIC_COUNT;
     return metrics;
+}
+
+bool query_metric_is_of_records(const struct query_metric *metric)
+{
+    if (metric->column < 0)
+        return metric->derived != NULL;
+    return record_kind_info(metric->kind)->columns[metric->column].type != COLUMN_BLOB;
 }
 
 // Whether `name` names the metric: alone, or behind its kind and a dot.

@@ -125,7 +125,9 @@ MUST_CHECK enum status query_check(const struct query *query, struct error *err)
 
 // ---- Metrics --------------------------------------------------------------
 
-// A number that can be averaged: a stored numeric column or a derived one.
+// A number that can be averaged: a stored numeric column, a derived one, or one that the
+// store makes from more than a record of the kind (column -1 and not derived; or a column
+// of sketches).
 struct query_metric {
     enum record_kind kind;
     const char *name; // "ttft_ns"
@@ -137,6 +139,14 @@ struct query_metric {
 
 // All metrics, in the record table's order: `*count` of them, static.
 const struct query_metric *query_metrics(unsigned *count);
+
+// Names of metrics that only averages know.
+#define QUERY_METRIC_ITL     "itl_ns"
+#define QUERY_METRIC_MBU     "mbu_ratio"
+#define QUERY_METRIC_GOODPUT "goodput_per_second"
+
+// Whether each record has its own value of the metric, in a column or as derived.
+bool query_metric_is_of_records(const struct query_metric *metric);
 
 // Finds a metric by "name", where one kind only has it, or "kind.name".
 // STATUS_INVALID with a message that names the alternatives, or the nearest name.

@@ -30,15 +30,15 @@ enum status aggregate_want_quantiles(struct aggregate *aggregate, struct sketch_
     return sketch_new_within(&aggregate->sketch, budget);
 }
 
-static void add_to_both(struct aggregate *aggregate, double value)
+static void add_to_both(struct aggregate *aggregate, double value, uint64_t count)
 {
     if (aggregate->count == 0 || value < aggregate->min)
         aggregate->min = value;
     if (aggregate->count == 0 || value > aggregate->max)
         aggregate->max = value;
     if (aggregate->sketch)
-        sketch_add(aggregate->sketch, value, 1);
-    aggregate->count++;
+        sketch_add(aggregate->sketch, value, count);
+    aggregate->count += count;
 }
 
 void aggregate_add_int(struct aggregate *aggregate, int64_t value)
@@ -48,14 +48,23 @@ void aggregate_add_int(struct aggregate *aggregate, int64_t value)
     if (aggregate->count == 0 || value > aggregate->max_integer)
         aggregate->max_integer = value;
     aggregate->integers += value;
-    add_to_both(aggregate, (double)value);
+    add_to_both(aggregate, (double)value, 1);
 }
 
 void aggregate_add_real(struct aggregate *aggregate, double value)
 {
     aggregate->has_reals = true;
     real_sum_add(&aggregate->reals, value);
-    add_to_both(aggregate, value);
+    add_to_both(aggregate, value, 1);
+}
+
+void aggregate_add_many(struct aggregate *aggregate, double value, uint64_t count)
+{
+    if (count == 0)
+        return;
+    aggregate->has_reals = true;
+    real_sum_add(&aggregate->reals, value * (double)count);
+    add_to_both(aggregate, value, count);
 }
 
 int64_t aggregate_sum(const struct aggregate *aggregate)

@@ -39,6 +39,8 @@ MUST_CHECK enum status aggregate_want_quantiles(struct aggregate *aggregate,
 
 void aggregate_add_int(struct aggregate *aggregate, int64_t value);
 void aggregate_add_real(struct aggregate *aggregate, double value);
+// The same value `count` times; none for 0.
+void aggregate_add_many(struct aggregate *aggregate, double value, uint64_t count);
 
 // The integers summed, at most the ends of 64 bits.
 int64_t aggregate_sum(const struct aggregate *aggregate);

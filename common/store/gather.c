@@ -47,7 +47,7 @@ void gather_want(struct gather *gather, const char *name, bool wants_quantiles)
             continue;
         assert(gather->metric_count < GATHER_METRICS_MAX);
         gather->metrics[gather->metric_count++] =
-            (struct gather_metric){&metrics[i], wants_quantiles};
+            (struct gather_metric){.metric = &metrics[i], .wants_quantiles = wants_quantiles};
         return;
     }
     assert(!"the kind has the metric");
@@ -255,7 +255,7 @@ static enum status make_plan(struct gathering *gathering, struct error *err)
 // ---- What is to be said -------------------------------------------------------------------
 
 // Cut where there is no more room.
-static void append_note(struct gather *gather, const char *text)
+void gather_say(struct gather *gather, const char *text)
 {
     size_t used = strlen(gather->note);
     const char *const parts[] = {used ? "; " : "", text};
@@ -272,8 +272,8 @@ static void append_expiry(const struct gathering *gathering, const char *what)
     char day[64] = "records have expired";
     if (gmtime_r(&seconds, &parts))
         (void)strftime(day, sizeof day, "records before %Y-%m-%d %H:%M UTC have expired", &parts);
-    append_note(gathering->of, day);
-    append_note(gathering->of, what);
+    gather_say(gathering->of, day);
+    gather_say(gathering->of, what);
 }
 
 static void say(const struct gathering *gathering)
@@ -298,7 +298,7 @@ static void say(const struct gathering *gathering)
                        gathering->grouping == ROLLUP_MODEL  ? "models"
                        : gathering->grouping == ROLLUP_HOST ? "hosts"
                                                             : "series");
-        append_note(gather, text);
+        gather_say(gather, text);
     }
 }
 
@@ -312,6 +312,32 @@ static enum status check_dimensions(const struct gather *gather, struct error *e
                              record_kind_info(gather->kind)->name,
                              query_dimension_name(gather->query->group_by[i]));
     return filter_check(gather->kind, &gather->query->filter, err);
+}
+
+// The weights are read once per token, from the memory of the run's device.
+static const struct record_derived bandwidth_used = {
+    .name = QUERY_METRIC_MBU,
+    .numerator = "(SELECT l.model_bytes FROM load l WHERE l.run = t.run AND l.model = t.model"
+                 " AND l.status = 0 ORDER BY l.id DESC LIMIT 1) * (t.generated_tokens - 1) * 1e9",
+    .denominator = "CASE WHEN t.generated_tokens >= 2 THEN (t.e2e_ns - t.ttft_ns) *"
+                   " (SELECT d.memory_bandwidth_bytes_per_second FROM device d WHERE d.run = t.run"
+                   " AND d.name = t.device ORDER BY d.id DESC LIMIT 1) END",
+};
+
+static enum status find_formulas(struct gather *gather, struct error *err)
+{
+    for (unsigned i = 0; i < gather->metric_count; i++) {
+        struct gather_metric *one = &gather->metrics[i];
+        if (one->metric->derived)
+            one->derived = one->metric->derived;
+        else if (strcmp(one->metric->name, QUERY_METRIC_MBU) == 0)
+            one->derived = &bandwidth_used;
+        else if (one->metric->column < 0 && !one->derived)
+            return error_set(err, STATUS_INVALID,
+                             "%s needs objectives (inferstat avg --slo ttft=200ms,tpot=30ms)",
+                             one->metric->name);
+    }
+    return STATUS_OK;
 }
 
 static enum status gather_window(struct gathering *gathering, struct error *err)
@@ -339,8 +365,11 @@ enum status gather_run(struct gather *gather, struct store *store, struct error 
     const struct query_filter *filter = &gather->query->filter;
     gather->window = (struct rollup_span){filter->since_ns ? filter->since_ns : INT64_MIN,
                                           filter->until_ns ? filter->until_ns - 1 : INT64_MAX};
+    gather->seen = (struct rollup_span){INT64_MAX, INT64_MIN};
     gather->budget.left = QUANTILE_BYTES_MAX;
     enum status status = check_dimensions(gather, err);
+    if (status == STATUS_OK)
+        status = find_formulas(gather, err);
     if (status != STATUS_OK)
         return status;
     const unsigned keys = gather->query->group_count + (gather->query->step_ns > 0);

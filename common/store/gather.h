@@ -26,8 +26,11 @@ enum {
 };
 
 struct gather_metric {
-    const struct query_metric *metric; // a stored column or a derived metric
+    const struct query_metric *metric;
     bool wants_quantiles;
+    // How the value is made from a record; set for derived metrics, and by the caller for
+    // what is no column (then it is of records only).
+    const struct record_derived *derived;
 };
 
 struct gather {
@@ -43,6 +46,7 @@ struct gather {
     int64_t sketches;            // rollups read
     int64_t rows;                // records read
     struct rollup_span window;   // with steps: cut to where there are records
+    struct rollup_span seen;     // from the first to the last start of records read
     char note[GATHER_NOTE_SIZE]; // what is to be said about the answer; "": nothing
 
     struct sketch_budget budget;
@@ -57,6 +61,9 @@ void gather_want(struct gather *gather, const char *name, bool wants_quantiles);
 MUST_CHECK enum status gather_run(struct gather *gather, struct store *store, struct error *err);
 // Also after a failure.
 void gather_deinit(struct gather *gather);
+
+// Adds to the note.
+void gather_say(struct gather *gather, const char *text);
 
 // The start of a group's newest record, or where rollups stand for that, of its newest
 // bucket; INT64_MIN where it has none.

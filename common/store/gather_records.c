@@ -9,7 +9,8 @@
 struct scan {
     struct gathering *gathering;
     bool is_tail;
-    int first_key, first_value;
+    int first_value;
+    struct sketch *spans; // of a record of sketches
 };
 
 enum { PLACE_ID, PLACE_STARTED, FIRST_KEY };
@@ -17,22 +18,52 @@ enum { PLACE_ID, PLACE_STARTED, FIRST_KEY };
 // A tail that is no longer is read whole, whatever the window.
 enum { SHORT_TAIL = 4000 };
 
+// What a record's sketch may count.
+#define SPAN_COUNT_MAX (UINT64_C(1) << 40)
+
 // ---- A record ---------------------------------------------------------------------------
 
-static void add_value(struct ratio *ratio, const struct query_metric *metric, sqlite3_stmt *row,
-                      int place)
+// A bucket of a record's sketch: so many values.
+static void take_bucket(void *context, double value, uint64_t count)
 {
-    if (metric->derived)
+    struct ratio *ratio = context;
+    aggregate_add_many(&ratio->values, value, count);
+}
+
+// What is no sketch, or could not be of one span, has no values; the writer of rollups
+// sees it the same way.
+static enum status add_sketch(struct scan *scan, struct ratio *ratio, sqlite3_stmt *row, int place,
+                              struct error *err)
+{
+    if (!scan->spans && sketch_new(&scan->spans) != STATUS_OK)
+        return error_set(err, STATUS_NOMEM, "store: out of memory");
+    sketch_reset(scan->spans);
+    const void *bytes = sqlite3_column_blob(row, place);
+    const int size = sqlite3_column_bytes(row, place);
+    if (sketch_decode(scan->spans, bytes, (size_t)size) == STATUS_OK &&
+        sketch_count(scan->spans) <= SPAN_COUNT_MAX)
+        sketch_each(scan->spans, take_bucket, ratio);
+    return STATUS_OK;
+}
+
+static enum status add_value(struct scan *scan, struct ratio *ratio,
+                             const struct record_derived *derived, sqlite3_stmt *row, int place,
+                             struct error *err)
+{
+    if (derived)
         ratio_add_columns(ratio, row, place);
     else if (sqlite3_column_type(row, place) == SQLITE_INTEGER)
         aggregate_add_int(&ratio->values, sqlite3_column_int64(row, place));
     else if (sqlite3_column_type(row, place) == SQLITE_FLOAT)
         aggregate_add_real(&ratio->values, sqlite3_column_double(row, place));
+    else if (sqlite3_column_type(row, place) == SQLITE_BLOB)
+        return add_sketch(scan, ratio, row, place, err);
+    return STATUS_OK;
 }
 
 static enum status take_record(void *context, sqlite3_stmt *row, struct error *err)
 {
-    const struct scan *scan = context;
+    struct scan *scan = context;
     struct gathering *gathering = scan->gathering;
     struct gather *gather = gathering->of;
     const int64_t id = sqlite3_column_int64(row, PLACE_ID);
@@ -43,18 +74,22 @@ static enum status take_record(void *context, sqlite3_stmt *row, struct error *e
                                                                  : sqlite3_column_int64(row, place);
     }
     struct ratio *ratios = NULL;
-    enum status status =
-        gathering_find(gathering, keys, sqlite3_column_int64(row, PLACE_STARTED), &ratios, err);
+    const int64_t started_ns = sqlite3_column_int64(row, PLACE_STARTED);
+    enum status status = gathering_find(gathering, keys, started_ns, &ratios, err);
     if (status != STATUS_OK)
         return status;
     gather->rows++;
+    gather->seen.first_ns = started_ns < gather->seen.first_ns ? started_ns : gather->seen.first_ns;
+    gather->seen.last_ns = started_ns > gather->seen.last_ns ? started_ns : gather->seen.last_ns;
     int place = scan->first_value;
-    for (unsigned i = 0; i < gather->metric_count; i++) {
-        const struct query_metric *metric = gather->metrics[i].metric;
+    for (unsigned i = 0; i < gather->metric_count && status == STATUS_OK; i++) {
+        const struct record_derived *derived = gather->metrics[i].derived;
         if ((id > gathering->watermark[i]) == scan->is_tail)
-            add_value(&ratios[i], metric, row, place);
-        place += metric->derived ? 2 : 1;
+            status = add_value(scan, &ratios[i], derived, row, place, err);
+        place += derived ? 2 : 1;
     }
+    if (status != STATUS_OK)
+        return status;
     return reader_budget(&gather->budget, err);
 }
 
@@ -69,10 +104,11 @@ static void append_select(sqlite3_str *sql, const struct gather *gather)
     for (unsigned i = 0; i < gather->metric_count; i++) {
         const struct query_metric *metric = gather->metrics[i].metric;
         sqlite3_str_appendall(sql, ", ");
-        if (metric->derived)
-            append_derived(sql, metric->derived);
+        if (gather->metrics[i].derived)
+            append_derived(sql, gather->metrics[i].derived);
         else
-            sqlite3_str_appendf(sql, "t.\"%w\"", metric->name);
+            sqlite3_str_appendf(sql, "t.\"%w\"",
+                                record_kind_info(gather->kind)->columns[metric->column].name);
     }
     sqlite3_str_appendf(sql, " FROM \"%w\" t", record_kind_info(gather->kind)->name);
 }
@@ -153,6 +189,8 @@ enum status gather_records(struct gathering *gathering, struct error *err)
     if (status == STATUS_OK)
         status = is_short_tail(gathering, lowest, &by_id, err);
     scan.is_tail = true;
-    return status == STATUS_OK ? scan_records(&scan, &gather->window, lowest, INT64_MAX, by_id, err)
-                               : status;
+    if (status == STATUS_OK)
+        status = scan_records(&scan, &gather->window, lowest, INT64_MAX, by_id, err);
+    sketch_free(scan.spans);
+    return status;
 }

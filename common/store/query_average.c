@@ -1,11 +1,11 @@
 // AVERAGE: count, mean, extremes and quantiles of one metric, by group and step of time.
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <sqlite3.h>
 
 #include "common/store/gather.h"
+#include "common/store/goodput.h"
 #include "common/store/reader.h"
 
 static const struct answer_column figures[] = {
@@ -39,6 +39,9 @@ struct average {
     const struct query_metric *metric;
     struct gather gather;
     struct coverage coverage;
+    bool is_goodput;
+    char good[GOODPUT_SQL_SIZE];
+    struct record_derived goodput;
 };
 
 // ---- The answer ---------------------------------------------------------------------
@@ -56,9 +59,25 @@ static enum status new_answer(struct result **out, const struct average *average
         columns[count] = figures[i];
         if (i >= FIRST_OWN_UNIT && i <= LAST_OWN_UNIT)
             columns[count].unit = average->metric->unit;
+        if (average->is_goodput && strcmp(figures[i].key, "total_over_total") == 0)
+            columns[count].unit = UNIT_RATIO;
         count++;
     }
     return answer_new(out, columns, count, err);
+}
+
+// Who met the objectives, by time and of all.
+static void set_goodput(struct result *answer, const struct average *average,
+                        const struct group *group)
+{
+    const struct ratio *ratio = gather_ratio(group, 0);
+    const unsigned keys = average->query->group_count;
+    const int64_t step_ns = average->query->step_ns > 0 ? group->keys[keys] : 0;
+    answer_int(answer, "count", (int64_t)ratio->values.count);
+    answer_real(answer, "mean",
+                real_sum_total(&ratio->numerator) /
+                    goodput_seconds(average->query, &average->gather, step_ns));
+    answer_real(answer, "total_over_total", ratio_total(ratio));
 }
 
 static void set_figures(struct result *answer, const struct average *average,
@@ -67,7 +86,7 @@ static void set_figures(struct result *answer, const struct average *average,
     const struct aggregate *values = &ratio->values;
     answer_int(answer, "count", (int64_t)values->count);
     answer_real(answer, "mean", aggregate_mean(values));
-    if (average->metric->derived)
+    if (average->gather.metrics[0].derived)
         answer_real(answer, "total_over_total", ratio_total(ratio));
     for (unsigned i = 0; i < sizeof quantiles / sizeof *quantiles; i++)
         answer_real(answer, quantiles[i].key, aggregate_quantile(values, quantiles[i].q));
@@ -113,7 +132,10 @@ static enum status add_group_row(struct store *store, struct result *answer,
         return status;
     if (average->query->step_ns > 0)
         answer_int(answer, "started_ns", group->keys[average->query->group_count]);
-    set_figures(answer, average, gather_ratio(group, 0));
+    if (average->is_goodput)
+        set_goodput(answer, average, group);
+    else
+        set_figures(answer, average, gather_ratio(group, 0));
     set_coverage(answer, average, group->keys);
     answer_int(answer, "sketches", average->gather.sketches);
     answer_int(answer, "rows", average->gather.rows);
@@ -180,6 +202,20 @@ static enum status add_rows(struct store *store, struct result *answer,
     return status;
 }
 
+static enum status find_goodput(struct average *average, struct error *err)
+{
+    average->is_goodput = strcmp(average->metric->name, QUERY_METRIC_GOODPUT) == 0;
+    if (!average->is_goodput && average->query->slo[0])
+        return error_set(err, STATUS_INVALID, "objectives are for the metric %s",
+                         QUERY_METRIC_GOODPUT);
+    if (!average->is_goodput || !average->query->slo[0]) // gather_run asks for them
+        return STATUS_OK;
+    average->goodput = (struct record_derived){
+        .name = QUERY_METRIC_GOODPUT, .numerator = average->good, .denominator = "1"};
+    average->gather.metrics[0].derived = &average->goodput;
+    return goodput_sql(average->good, average->query->slo, err);
+}
+
 enum status query_average(struct store *store, const struct query *query, struct result **out,
                           struct error *err)
 {
@@ -193,7 +229,11 @@ enum status query_average(struct store *store, const struct query *query, struct
         .metrics = {{average.metric, true}},
         .metric_count = 1,
     };
-    status = gather_run(&average.gather, store, err);
+    status = find_goodput(&average, err);
+    if (status == STATUS_OK)
+        status = gather_run(&average.gather, store, err);
+    if (status == STATUS_OK && strcmp(average.metric->name, QUERY_METRIC_MBU) == 0)
+        gather_say(&average.gather, "of the weights alone: what the KV cache adds is left out");
     if (status == STATUS_OK)
         status = coverage_read(&average.coverage, store, &query->filter, err);
     if (status == STATUS_OK)

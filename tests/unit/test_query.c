@@ -20,14 +20,22 @@ static void test_metrics_are_the_table(void **state)
     unsigned count = 0, derived_count = 0;
     const struct query_metric *metrics = query_metrics(&count);
     const struct record_derived *derived = record_derived(&derived_count);
-    unsigned expected = derived_count;
+    static const char *const of_averages[] = {QUERY_METRIC_ITL, QUERY_METRIC_MBU,
+                                              QUERY_METRIC_GOODPUT};
+    unsigned expected = derived_count + (unsigned)COUNT_OF(of_averages);
     for (unsigned k = RECORD_KIND_RUN + 1; k < RECORD_KIND_COUNT; k++) {
         const struct record_kind_info *info = record_kind_info((enum record_kind)k);
         for (unsigned c = 0; c < info->column_count; c++)
             expected += info->columns[c].unit != UNIT_NONE && info->columns[c].unit != UNIT_TIME;
     }
     assert_int_equal(count, expected);
+    count -= (unsigned)COUNT_OF(of_averages);
+    for (unsigned i = 0; i < COUNT_OF(of_averages); i++) {
+        assert_string_equal(metrics[count + i].name, of_averages[i]);
+        assert_false(query_metric_is_of_records(&metrics[count + i]));
+    }
     for (unsigned i = 0; i < count; i++) {
+        assert_true(query_metric_is_of_records(&metrics[i]));
         if (metrics[i].column >= 0) {
             const struct record_column *column =
                 &record_kind_info(metrics[i].kind)->columns[metrics[i].column];

@@ -167,7 +167,7 @@ static void test_averages_equal_plain_sql(void **state)
     unsigned count = 0;
     const struct query_metric *metrics = query_metrics(&count);
     for (unsigned m = 0; m < count; m++) {
-        if (metrics[m].kind != RECORD_KIND_INFERENCE)
+        if (metrics[m].kind != RECORD_KIND_INFERENCE || !query_metric_is_of_records(&metrics[m]))
             continue;
         char name[128], sql[1024];
         (void)snprintf(name, sizeof name, "inference.%s", metrics[m].name);

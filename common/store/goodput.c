@@ -1,0 +1,63 @@
+#include "common/store/goodput.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+// One objective; @ stands for its limit.  What has no second token has nothing to be slow
+// with, what has no first one was never answered.
+static const char *const conditions[SLO_METRIC_COUNT] = {
+    [SLO_TTFT] = "coalesce(t.ttft_ns <= @, 0)",
+    [SLO_TPOT] = "(t.generated_tokens < 2 OR coalesce((t.e2e_ns - t.ttft_ns) * 1.0"
+                 " / (t.generated_tokens - 1) <= @, 0))",
+    [SLO_E2E] = "t.e2e_ns <= @",
+    [SLO_QUEUE] = "t.queue_ns <= @",
+    [SLO_PREFILL] = "t.prefill_ns <= @",
+    [SLO_DECODE] = "coalesce(t.decode_ns <= @, t.generated_tokens < 2)",
+    [SLO_ITL_MAX] = "coalesce(t.itl_max_ns <= @, t.generated_tokens < 2)",
+    [SLO_ITL_P99] = "coalesce(t.itl_p99_ns <= @, t.generated_tokens < 2)",
+};
+
+_Static_assert((int)RECORD_FINISH_STOP == 0 && (int)RECORD_FINISH_LENGTH == 1,
+               "what was answered to its end");
+
+// Copies the condition with its limit in the place of @.
+static size_t put_condition(char *out, size_t room, const char *condition, int64_t limit_ns)
+{
+    const char *mark = strchr(condition, '@');
+    assert(mark);
+    const int used = snprintf(out, room, " AND %.*s%" PRId64 "%s", (int)(mark - condition),
+                              condition, limit_ns, mark + 1);
+    assert(used > 0 && (size_t)used < room);
+    return (size_t)used;
+}
+
+enum status goodput_sql(char out[GOODPUT_SQL_SIZE], const char *slo, struct error *err)
+{
+    struct slo objectives;
+    enum status status = slo_parse(&objectives, slo, NULL, err);
+    if (status != STATUS_OK)
+        return status;
+    size_t used = (size_t)snprintf(out, GOODPUT_SQL_SIZE, "(t.finish IN (0, 1)");
+    for (unsigned i = 0; i < SLO_METRIC_COUNT; i++)
+        if (objectives.limit_ns[i] >= 0)
+            used += put_condition(out + used, GOODPUT_SQL_SIZE - used, conditions[i],
+                                  objectives.limit_ns[i]);
+    (void)snprintf(out + used, GOODPUT_SQL_SIZE - used, ")");
+    return STATUS_OK;
+}
+
+double goodput_seconds(const struct query *query, const struct gather *gather, int64_t step_ns)
+{
+    double first_ns =
+        (double)(query->filter.since_ns ? query->filter.since_ns : gather->seen.first_ns);
+    double end_ns =
+        (double)(query->filter.until_ns ? query->filter.until_ns : gather->seen.last_ns);
+    if (query->step_ns > 0) {
+        const double step_end_ns = (double)step_ns + (double)query->step_ns;
+        first_ns = (double)step_ns > first_ns ? (double)step_ns : first_ns;
+        end_ns = step_end_ns < end_ns ? step_end_ns : end_ns;
+    }
+    return (end_ns - first_ns) / 1e9;
+}

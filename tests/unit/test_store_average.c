@@ -1,0 +1,268 @@
+// Averages of what is in no column: gaps between tokens, bandwidth used, goodput.
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <sqlite3.h>
+
+#include "common/core/sketch.h"
+#include "common/store/database.h"
+#include "common/store/store.h"
+#include "tests/support/folder.h"
+#include "tests/support/test.h"
+
+#define START_NS  INT64_C(1790000000000000000)
+#define SECOND_NS INT64_C(1000000000)
+
+static char folder[FOLDER_PATH_SIZE];
+static char path[FOLDER_PATH_SIZE];
+static sqlite3 *db;
+static struct store *store;
+
+static void exec(const char *sql)
+{
+    struct error err;
+    if (database_exec(db, sql, &err) != STATUS_OK)
+        fail_msg("%s: %s", sql, err.text);
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    struct error err = {0};
+    folder_make(folder);
+    (void)folder_path(path, folder, "s.db");
+    if (database_open_writer(&db, path, &err) != STATUS_OK)
+        fail_msg("%s", err.text);
+    exec("INSERT INTO name(id, text) VALUES (1, 'alpha'), (2, 'gpu'), (3, 'tiny'), (4, 'big')");
+    exec("INSERT INTO run(run, started_ns, received_ns, uuid, host, pid, \"end\", worker_version,"
+         " protocol, os, kernel, cpu, cpu_count, host_memory_bytes, device_count, produced, stored,"
+         " duplicates, heard_ns) VALUES(1, 1, 1, '12340000-0000-4000-8000-000000000001', 1, 1, 1,"
+         " 'v', 1, 'o', 'k', 'c', 1, 1, 1, 0, 10, 0, 1790000000000000001)");
+    if (store_open(&store, path, &err) != STATUS_OK)
+        fail_msg("%s", err.text);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    store_close(store);
+    database_close(db);
+    folder_remove(folder);
+    return 0;
+}
+
+static struct result *ask(const struct query *query)
+{
+    struct error err = {0};
+    struct result *result = NULL;
+    if (store_query(store, query, &result, &err) != STATUS_OK)
+        fail_msg("%s", err.text);
+    return result;
+}
+
+static void expect_error(const struct query *query, enum status expected, const char *words)
+{
+    struct error err = {0};
+    struct result *result = NULL;
+    assert_int_equal(store_query(store, query, &result, &err), expected);
+    if (!strstr(err.text, words))
+        fail_msg("\"%s\" does not say \"%s\"", err.text, words);
+}
+
+static void expect_real(const struct result *result, size_t row, const char *key, double expected)
+{
+    const double actual = result_number(result, row, key, NAN);
+    if (isnan(expected) ? !isnan(actual) : !(fabs(actual - expected) <= 1e-12 * fabs(expected)))
+        fail_msg("row %zu: %s is %.17g, not %.17g", row, key, actual, expected);
+}
+
+static struct query average(const char *metric)
+{
+    struct query query = {.kind = QUERY_AVERAGE};
+    (void)snprintf(query.metric, sizeof query.metric, "%s", metric);
+    return query;
+}
+
+// ---- Gaps between tokens ------------------------------------------------------------------
+
+static void add_itl(int id, int model, const void *bytes, size_t size)
+{
+    sqlite3_stmt *stmt = NULL;
+    assert_int_equal(sqlite3_prepare_v2(db,
+                                        "INSERT INTO itl(id, run, stream, number, started_ns,"
+                                        " received_ns, model, device, duration_ns, sketch)"
+                                        " VALUES(?1, 1, 0, ?1, ?2, 1, ?3, 2, 1000, ?4)",
+                                        -1, &stmt, NULL),
+                     SQLITE_OK);
+    (void)sqlite3_bind_int64(stmt, 1, id);
+    (void)sqlite3_bind_int64(stmt, 2, START_NS + id);
+    (void)sqlite3_bind_int64(stmt, 3, model);
+    (void)sqlite3_bind_blob(stmt, 4, bytes, (int)size, SQLITE_TRANSIENT);
+    assert_int_equal(sqlite3_step(stmt), SQLITE_DONE);
+    (void)sqlite3_finalize(stmt);
+}
+
+// Values from `first` on, `count` of them, as one span's sketch.
+static void add_span(int id, int model, int first, int count)
+{
+    struct sketch *sketch = NULL;
+    unsigned char bytes[4096];
+    assert_int_equal(sketch_new(&sketch), STATUS_OK);
+    for (int i = 0; i < count; i++)
+        sketch_add(sketch, (first + i) * 1e6, 1);
+    add_itl(id, model, bytes, sketch_encode_whole(sketch, bytes, sizeof bytes));
+    sketch_free(sketch);
+}
+
+static void test_itl_is_of_all_requests(void **state)
+{
+    (void)state;
+    add_span(1, 3, 1, 60);
+    add_span(2, 3, 61, 40);
+    add_span(3, 4, 500, 1);
+    add_itl(4, 3, "no sketch", 9); // has no values
+    struct query query = average(QUERY_METRIC_ITL);
+    query.group_count = 1;
+    query.group_by[0] = QUERY_BY_MODEL;
+    struct result *result = ask(&query);
+    assert_int_equal(result_row_count(result), 2);
+    assert_int_equal(result_integer(result, 0, "count", -1), 100);
+    static const struct {
+        const char *key;
+        double ms;
+    } near[] = {{"min", 1}, {"p50", 50}, {"p99", 99}, {"max", 100}, {"mean", 50.5}};
+    for (size_t i = 0; i < COUNT_OF(near); i++)
+        assert_true(fabs(result_number(result, 0, near[i].key, NAN) / 1e6 - near[i].ms) <=
+                    0.01 * near[i].ms);
+    assert_int_equal(result_integer(result, 1, "count", -1), 1);
+    result_free(result);
+}
+
+// ---- Bandwidth used -----------------------------------------------------------------------
+
+static void add_inferences(const char *values)
+{
+    char sql[2048];
+    (void)snprintf(sql, sizeof sql,
+                   "WITH v(id, at, model, finish, tokens, ttft, e2e) AS (VALUES %s)"
+                   " INSERT INTO inference(id, run, stream, number, started_ns, received_ns, model,"
+                   " device, request, finish, prompt_tokens, cached_prompt_tokens,"
+                   " generated_tokens, queue_ns, prefill_ns, ttft_ns, e2e_ns, host_memory_bytes)"
+                   " SELECT id, 1, 0, id, 1790000000000000000 + at * 1000000000, 1, model, 2, id,"
+                   " finish, 1, 0, tokens, 0, 0, ttft * 1000000, e2e * 1000000, 1 FROM v",
+                   values);
+    exec(sql);
+}
+
+static void test_bandwidth_used(void **state)
+{
+    (void)state;
+    add_inferences("(1, 0, 3, 0, 11, 100, 1100), (2, 1, 3, 0, 1, 100, 100),"
+                   " (3, 2, 4, 0, 11, 100, 600)");
+    struct query query = average(QUERY_METRIC_MBU);
+    expect_error(&query, STATUS_NO_DATA, "no inference.mbu_ratio"); // nothing is known of devices
+    exec("INSERT INTO device(id, run, stream, number, started_ns, received_ns, ordinal, name,"
+         " memory_bytes, memory_bandwidth_bytes_per_second)"
+         " VALUES(1, 1, 0, 1, 1, 1, 0, 2, 1, 1e11)");
+    exec("INSERT INTO load(id, run, stream, number, started_ns, received_ns, model, device,"
+         " duration_ns, status, model_bytes, host_memory_before_bytes, host_memory_after_bytes)"
+         " VALUES(1, 1, 0, 1, 1, 1, 3, 2, 1, 0, 1000000000, 1, 1),"
+         " (2, 1, 0, 2, 1, 1, 3, 2, 1, 1, 7, 1, 1)"); // one that failed
+    struct result *result = ask(&query);
+    assert_int_equal(result_integer(result, 0, "count", -1), 1);
+    expect_real(result, 0, "mean", 1e9 / 0.1 / 1e11); // 0.1 s a token
+    const struct value note = result_cell(result, 0, (unsigned)result_find(result, "note"));
+    assert_int_equal(note.type, VALUE_TEXT);
+    assert_non_null(memmem(note.text.bytes, note.text.size, "KV cache", 8));
+    result_free(result);
+}
+
+// ---- Goodput ------------------------------------------------------------------------------
+
+static void test_goodput(void **state)
+{
+    (void)state;
+    // id, second, model, finish, tokens, ttft, e2e
+    add_inferences("(1, 0, 3, 0, 11, 100, 200)," // good
+                   "(2, 1, 3, 1, 11, 100, 700)," // 60 ms a token
+                   "(3, 2, 3, 0, 11, 300, 400)," // late
+                   "(4, 3, 3, 3, 11, 100, 200)," // failed
+                   "(5, 4, 3, 0, 1, 200, 200),"  // good, at the limit, with one token
+                   "(6, 5, 3, 0, 0, NULL, 9),"   // never answered
+                   "(7, 8, 4, 0, 11, 100, 200)," // good
+                   "(8, 10, 4, 2, 11, 1, 2)");   // cancelled
+    struct query query = average(QUERY_METRIC_GOODPUT);
+    expect_error(&query, STATUS_INVALID, "needs objectives");
+    (void)snprintf(query.slo, sizeof query.slo, "ttft=200ms,tpot=30ms");
+    struct result *result = ask(&query);
+    assert_int_equal(result_integer(result, 0, "count", -1), 8);
+    expect_real(result, 0, "mean", 3 / 10.0);
+    expect_real(result, 0, "total_over_total", 3 / 8.0);
+    expect_real(result, 0, "p99", NAN);
+    result_free(result);
+
+    query.group_count = 1;
+    query.group_by[0] = QUERY_BY_MODEL;
+    query.filter.since_ns = START_NS + SECOND_NS;
+    query.filter.until_ns = START_NS + 21 * SECOND_NS;
+    result = ask(&query);
+    expect_real(result, 0, "mean", 1 / 20.0);
+    expect_real(result, 1, "mean", 1 / 20.0);
+    result_free(result);
+
+    query.group_count = 0;
+    query.step_ns = 4 * SECOND_NS; // START_NS is a multiple
+    result = ask(&query);
+    assert_int_equal(result_row_count(result), 3);
+    expect_real(result, 0, "mean", 0 / 3.0);
+    expect_real(result, 1, "mean", 1 / 4.0);
+    expect_real(result, 2, "mean", 1 / 4.0);
+    result_free(result);
+}
+
+// One request, or all at one moment: no time to divide by.
+static void test_goodput_of_no_time(void **state)
+{
+    (void)state;
+    add_inferences("(1, 0, 3, 0, 11, 100, 200)");
+    struct query query = average(QUERY_METRIC_GOODPUT);
+    (void)snprintf(query.slo, sizeof query.slo, "e2e=1s");
+    struct result *result = ask(&query);
+    expect_real(result, 0, "mean", NAN);
+    expect_real(result, 0, "total_over_total", 1);
+    result_free(result);
+}
+
+static void test_objectives_are_checked(void **state)
+{
+    (void)state;
+    add_inferences("(1, 0, 3, 0, 11, 100, 200)");
+    struct query query = average(QUERY_METRIC_GOODPUT);
+    (void)snprintf(query.slo, sizeof query.slo, "ttft=200ms,tpto=30ms");
+    expect_error(&query, STATUS_INVALID, "\"tpto\"");
+    query = average("e2e_ns");
+    (void)snprintf(query.slo, sizeof query.slo, "ttft=200ms");
+    expect_error(&query, STATUS_INVALID, "objectives are for the metric goodput_per_second");
+    // All of them at once.
+    query = average(QUERY_METRIC_GOODPUT);
+    (void)snprintf(query.slo, sizeof query.slo,
+                   "ttft=1s,tpot=1s,e2e=1s,queue=1s,prefill=1s,decode=1s,itl_max=1s,itl_p99=1s");
+    query.filter.until_ns = START_NS + SECOND_NS;
+    query.filter.since_ns = START_NS;
+    struct result *result = ask(&query);
+    expect_real(result, 0, "mean", 0); // decode_ns is not known
+    result_free(result);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_itl_is_of_all_requests), TEST(test_bandwidth_used),         TEST(test_goodput),
+        TEST(test_goodput_of_no_time),     TEST(test_objectives_are_checked),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
