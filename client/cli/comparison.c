@@ -99,7 +99,7 @@ static const struct table_column columns[COLUMNS] = {
 static char *cell_text(const struct result *result, size_t row, enum column column)
 {
     char text[CELL_SIZE];
-    struct value value = {0};
+    struct value value;
     switch (column) {
     case WHAT:
         value = cell(result, row, "model");

@@ -114,7 +114,7 @@ static double alikeness(const double *deviations, size_t count, double squares)
 // what it is in `blocks` parts of it.
 static double deviation_between(const double *values, size_t count, double median, size_t blocks)
 {
-    double shares[STATS_BLOCKS_MAX], mean = 0, squares = 0;
+    double shares[STATS_BLOCKS_MAX] = {0}, mean = 0, squares = 0;
     for (size_t i = 0; i < blocks; i++) {
         shares[i] = share_below(values, i * count / blocks, (i + 1) * count / blocks, median);
         mean += shares[i] / (double)blocks;
@@ -137,6 +137,7 @@ static double half_width(const double *values, size_t count, double median,
     size_t blocks = count / STATS_BLOCK_VALUES_MIN;
     if (blocks > STATS_BLOCKS_MAX)
         blocks = STATS_BLOCKS_MAX;
+    assert(blocks >= STATS_BLOCKS_MIN); // count >= STATS_SERIAL_MIN
     // Never less than of independent values: that neighbours are unlike is not relied on.
     const double between = deviation_between(values, count, median, blocks);
     return student[blocks - STATS_BLOCKS_MIN] * (between > independent ? between : independent);

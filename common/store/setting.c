@@ -11,7 +11,7 @@
 #include "common/store/reader.h"
 
 enum {
-    FACTS_MAX = 100000,     // of one setting
+    FACTS_MAX = 10000,      // of one setting
     SAMPLES_OF_A_RUN = 600, // of a device's counters that are looked at, the last ones
     DIFFERENCES_MAX = 12,   // that are named
     VALUE_SHOWN = 24,       // bytes of a value
@@ -123,39 +123,62 @@ static int by_property(const struct setting_fact *a, const struct setting_fact *
     return order ? order : strcmp(a->property, b->property);
 }
 
-static int by_all(const void *left, const void *right)
+static int by_value(const struct setting_fact *a, const struct setting_fact *b)
 {
-    const struct setting_fact *a = left, *b = right;
-    int order = by_property(a, b);
-    if (order == 0 && strlen(a->value) != strlen(b->value) && !a->is_text && !b->is_text)
-        order = strlen(a->value) < strlen(b->value) ? -1 : 1; // numbers by size
-    return order ? order : strcmp(a->value, b->value);
+    if (strlen(a->value) != strlen(b->value) && !a->is_text && !b->is_text)
+        return strlen(a->value) < strlen(b->value) ? -1 : 1; // numbers by size
+    return strcmp(a->value, b->value);
 }
 
-// Whether the second fact takes the first one's place: it is the same, or higher where
-// only the highest counts.
-static bool replaces(const struct setting_fact *first, const struct setting_fact *second)
+static int by_all(const void *left, const void *right)
 {
-    if (by_all(first, second) == 0)
-        return true;
-    const struct property *property = find_property(first->subject, first->property);
-    return property && property->in_samples && by_property(first, second) == 0;
+    const int order = by_property(left, right);
+    return order ? order : by_value(left, right);
 }
 
 static void sort(struct setting *setting)
 {
-    if (setting->count == 0)
-        return;
-    qsort(setting->facts, setting->count, sizeof *setting->facts, by_all);
-    size_t last = 0;
-    for (size_t i = 1; i < setting->count; i++) {
-        if (replaces(&setting->facts[last], &setting->facts[i]))
-            deinit_fact(&setting->facts[last]);
-        else
-            last++;
-        setting->facts[last] = setting->facts[i];
+    if (setting->count > 1)
+        qsort(setting->facts, setting->count, sizeof *setting->facts, by_all);
+}
+
+// The fact that says the same, or of which only the highest value counts; NULL where
+// there is none.
+static struct setting_fact *find_like(const struct setting *setting,
+                                      const struct setting_fact *fact)
+{
+    const struct property *property = find_property(fact->subject, fact->property);
+    const bool is_highest = property && property->in_samples;
+    for (size_t i = 0; i < setting->count; i++) {
+        struct setting_fact *here = &setting->facts[i];
+        if (by_property(here, fact) == 0 && (is_highest || by_value(here, fact) == 0))
+            return here;
     }
-    setting->count = last + 1;
+    return NULL;
+}
+
+// Takes the fact over; one that is there already is not taken twice.
+static enum status add_fact(struct setting *setting, struct setting_fact fact, struct error *err)
+{
+    enum status status = STATUS_OK;
+    struct setting_fact *like = NULL;
+    if (!fact.of || !fact.property || !fact.value)
+        status = out_of_memory(err);
+    if (status == STATUS_OK)
+        like = find_like(setting, &fact);
+    if (status == STATUS_OK && !like)
+        status = make_room(setting, err);
+    if (status == STATUS_OK && !like) {
+        setting->facts[setting->count++] = fact;
+        return STATUS_OK;
+    }
+    if (like && by_value(like, &fact) < 0) {
+        char *lower = like->value;
+        like->value = fact.value;
+        fact.value = lower;
+    }
+    deinit_fact(&fact);
+    return status;
 }
 
 // Takes the value of a row's column, where it has one.
@@ -168,16 +191,12 @@ static enum status take_fact(struct setting *setting, enum setting_subject subje
     const char *value = (const char *)sqlite3_column_text(row, place);
     if (!value || !of || !property)
         return out_of_memory(err);
-    enum status status = make_room(setting, err);
-    if (status != STATUS_OK)
-        return status;
-    struct setting_fact *fact = &setting->facts[setting->count++];
-    *fact = (struct setting_fact){.subject = subject,
-                                  .of = strdup(of),
-                                  .property = strdup(property),
-                                  .value = strdup(value),
-                                  .is_text = type == SQLITE_TEXT};
-    return fact->of && fact->property && fact->value ? STATUS_OK : out_of_memory(err);
+    const struct setting_fact fact = {.subject = subject,
+                                      .of = strdup(of),
+                                      .property = strdup(property),
+                                      .value = strdup(value),
+                                      .is_text = type == SQLITE_TEXT};
+    return add_fact(setting, fact, err);
 }
 
 // ---- Collecting ----------------------------------------------------------------------

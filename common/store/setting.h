@@ -32,7 +32,7 @@ struct setting_fact {
 };
 
 struct setting {
-    struct setting_fact *facts; // rising and without doubles, once sorted
+    struct setting_fact *facts; // rising, none twice
     size_t count, room;
     int64_t runs; // how many there were
 };
