@@ -36,8 +36,8 @@ double sketch_bucket_value(uint32_t bucket)
 
 static void side_reset(struct side *side)
 {
-    for (unsigned i = 0; i < PAGES; i++)
-        if (side->pages[i])
+    for (uint32_t i = side->low / PAGE_BUCKETS; i <= side->high / PAGE_BUCKETS; i++)
+        if (i < PAGES && side->pages[i])
             memset(side->pages[i], 0, PAGE_BUCKETS * sizeof *side->pages[i]);
     side->low = SKETCH_BUCKETS;
     side->high = 0;
