@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "common/store/import.h"
+#include "common/store/rollup.h"
 #include "common/sys/log.h"
 #include "server/collector/import_order.h"
 #include "server/collector/rollups.h"
@@ -52,7 +53,7 @@ static void tell(struct writer_import *import, const struct import_piece *piece)
         status = inserter_reset(import->parts.inserter, &err);
     if (status != STATUS_OK)
         log_write(LOG_LEVEL_WARNING, "%s", err.text);
-    if (import->parts.rollups && !piece->has_runs)
+    if (import->parts.rollups && !piece->has_runs && rollup_has_kind(piece->kind))
         rollups_rows_added(import->parts.rollups, piece->kind);
 }
 
