@@ -110,7 +110,7 @@ static void weigh_store(const struct subject *subject, struct figures_of *found)
     found->rollup_bytes = (double)NAN;
     if (subject->inferences <= PLAIN_ROWS_MAX)
         found->rollup_bytes = number_of(subject->path, "SELECT sum(pgsize) FROM dbstat"
-                                                       " WHERE name = 'rollup' AND aggregate");
+                                                       " WHERE name = 'rollup'");
 }
 
 // ---- Asking ----------------------------------------------------------------------------------
