@@ -15,6 +15,7 @@
 
 #include "common/core/text.h"
 #include "common/store/database.h"
+#include "common/store/rollup.h"
 #include "common/store/store.h"
 #include "common/sys/clock.h"
 #include "server/collector/work.h"
@@ -153,7 +154,8 @@ static void rig_open(struct rig *rig, const char *path)
                                          .acks = rig->acks,
                                          .replies = rig->replies,
                                          .board = rig->board,
-                                         .limits = LIMITS_DEFAULT};
+                                         .limits = LIMITS_DEFAULT,
+                                         .retention = retention_rules_default()};
     if (writer_start(&rig->writer, &config, &err) != STATUS_OK)
         fail_msg("%s", err.text);
 }
@@ -398,6 +400,26 @@ static bool check_streams(const struct history *history, size_t cut, sqlite3 *db
     return kept;
 }
 
+// Rollups hold the records up to their watermark, and no others: months are never too
+// few records to be kept.
+static void check_rollups(sqlite3 *db)
+{
+    struct error err = {0};
+    for (unsigned grouping = 0; grouping < ROLLUP_GROUPING_COUNT; grouping++) {
+        char sql[512];
+        int64_t wrong = 0;
+        (void)snprintf(sql, sizeof sql,
+                       "SELECT count(*) FROM rollup_state s WHERE metric = %d AND"
+                       " (SELECT total(r.count) FROM rollup r WHERE r.metric = s.metric"
+                       " AND r.grouping = %u AND r.level = %d) <>"
+                       " (SELECT count(*) FROM inference WHERE id <= s.watermark)",
+                       256 * RECORD_KIND_INFERENCE + INFERENCE_E2E_NS, grouping, ROLLUP_MONTH);
+        if (database_integer(db, sql, &wrong, &err) != STATUS_OK)
+            fail_msg("%s", err.text);
+        assert_int_equal(wrong, 0);
+    }
+}
+
 static bool store_is_there(const char *path)
 {
     FILE *file = fopen(path, "rb");
@@ -421,12 +443,14 @@ static bool lose_power(const struct history *history, size_t cut, enum power_mer
                  err.text);
     check_integrity(db);
     kept = check_streams(history, cut, db) && kept;
+    check_rollups(db);
     database_close(db);
     check_audit(path);
     if (resend) {
         send_again(history, path);
         assert_int_equal(database_open_writer(&db, path, &err), STATUS_OK);
         assert_true(check_streams(history, SIZE_MAX, db));
+        check_rollups(db);
         database_close(db);
     }
     folder_remove(folder);
