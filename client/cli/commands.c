@@ -69,7 +69,8 @@ static const struct cli_command commands[] = {
             "newest.  --average shows one waterfall a model and device (or --by LIST) instead:\n"
             "mean, median, longest and share of each stage, cold and warm loads apart.\n"
             "--compare A B sets two of these side by side.  A and B are a run, or conditions as\n"
-            "\"inferstat query\" has them: \"host=a\" \"host=b\", \"since 1d\" \"since 8d until 7d\".",
+            "\"inferstat query\" has them: \"host=a\" \"host=b\", \"since 1d\" \"since 8d until "
+            "7d\".",
         .options = LISTING | OPTION_BIT(AVERAGE) | OPTION_BIT(COMPARE) | OPTION_BIT(BY),
         .arguments_max = 2,
         .run = command_loads,
@@ -161,11 +162,11 @@ static const struct cli_command commands[] = {
         .arguments = "[BEFORE AFTER]",
         .summary = "two baselines, or one and what the filters cover: what is better, or worse",
         .details =
-            "compare BEFORE AFTER, or compare --against BEFORE with filters.  Each metric, model\n"
-            "and device has the ratio of its medians with a 99 % interval, made for requests\n"
-            "that are like their neighbours, and a verdict: BETTER or WORSE where the whole\n"
-            "interval is beyond the margin (1 % unless --margin says more), SAME where all of\n"
-            "it is within, else UNDECIDED.  Unlike fingerprints are refused without --force.\n"
+            "compare BEFORE AFTER, or compare --against BEFORE with filters.  Each metric,\n"
+            "model and device has the ratio of its medians with a 99 % interval, made for\n"
+            "requests that are like their neighbours, and a verdict: BETTER or WORSE where the\n"
+            "whole interval is beyond the margin (1 % unless --margin says more), SAME where all\n"
+            "of it is within, else UNDECIDED.  Unlike fingerprints are refused without --force.\n"
             "The exit status is 1 where one is worse, else 5 where one is undecided that had\n"
             "values enough (80 requests, 10 loads) or none had, else 0.",
         .options = SOURCE | PLACES | OPTION_BIT(OPERATION) | OPTION_BIT(SINCE) | OPTION_BIT(UNTIL) |

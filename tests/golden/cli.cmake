@@ -2,5 +2,6 @@
 add_executable(make_store "${PROJECT_SOURCE_DIR}/tests/support/make_store.c")
 target_link_libraries(make_store PRIVATE inferstat_options inferstat_store PkgConfig::SQLITE3)
 
-inferstat_script_test(golden.cli cli.sh "$<TARGET_FILE:make_store>")
+inferstat_script_test(golden.cli cli.sh "$<TARGET_FILE:make_store>"
+                      "$<TARGET_FILE:make_measured>")
 inferstat_script_test(golden.pages pages.sh "$<TARGET_FILE:make_store>")

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# cli.sh MAKE_STORE: runs every line of cli/cases over a fixed store and compares
+# cli.sh MAKE_STORE MAKE_MEASURED: runs every line of cli/cases over a fixed store and compares
 # output, messages and exit code with cli/NAME.txt.
 #
 # After a change that is meant, INFERSTAT_GOLDEN_UPDATE=1 writes the files anew;
@@ -14,6 +14,12 @@ cd "$WORK" || exit
 printf 'This is no store.\n' >text
 cp store.db hosts.db
 sqlite3 hosts.db <"$here/insight.sql"
+"$2" measured.db
+for host in ordinary again slow few upgraded; do
+  "$INFERSTAT" --db measured.db baseline save "$host" --host "$host" >/dev/null
+done
+# When they were saved is no more fixed than the day.
+sqlite3 measured.db "UPDATE baseline SET created_ns = 1774785600000000000"
 cp store.db broken.db
 sqlite3 broken.db "DELETE FROM inference WHERE number = 10; UPDATE range SET last = 14 WHERE
   run = 1; UPDATE stream SET produced = 20 WHERE run = 2; DELETE FROM operation WHERE run = 2;

@@ -4,12 +4,14 @@
 
 #include <sqlite3.h>
 
+#include "common/store/baseline.h"
 #include "common/store/database.h"
 #include "common/store/store.h"
 #include "common/sys/clock.h"
 #include "common/wire/codec.h"
 #include "server/collector/slow_lane.h"
 #include "tests/support/folder.h"
+#include "tests/support/measured.h"
 #include "tests/support/test.h"
 
 static char folder[FOLDER_PATH_SIZE], path[FOLDER_PATH_SIZE];
@@ -96,6 +98,40 @@ static void test_one_at_a_time(void **state)
     expect_answer(9, REPLY_OK);
 }
 
+// What a baseline is to keep goes to the writer, and what there is none of is answered.
+static void test_baselines_are_passed_on(void **state)
+{
+    (void)state;
+    struct error err;
+    const struct work_return to = {.socket = 3};
+    const struct message_query asked = {
+        .id = 11,
+        .protocol = MESSAGE_PROTOCOL,
+        .query = {.kind = QUERY_BASELINE_SAVE, .baseline = {"june"}, .force = true}};
+    assert_int_equal(slow_lane_ask(lane, &to, &asked, &err), STATUS_OK);
+    expect_answer(11, REPLY_NO_DATA);
+    sqlite3 *db = NULL;
+    assert_int_equal(database_open_writer(&db, path, &err), STATUS_OK);
+    assert_true(measured_add(db, &(struct measured){.run = 1, .requests = 5}));
+    database_close(db);
+    enum status status;
+    do
+        status = slow_lane_ask(lane, &to, &asked, &err);
+    while (status == STATUS_BUSY);
+    assert_int_equal(status, STATUS_OK);
+    queue_wait(inbox, INT64_C(60000000000));
+    struct work *work = queue_pop(inbox);
+    assert_non_null(work);
+    assert_int_equal(work->kind, WORK_BASELINE);
+    assert_int_equal(work->query_id, 11);
+    assert_int_equal(work->from.socket, 3);
+    assert_true(work->query->force);
+    assert_string_equal(work->baseline->name, "june");
+    assert_int_equal(work->baseline->setting.runs, 1);
+    work_free(work);
+    assert_null(queue_pop(replies));
+}
+
 static void test_failures_are_answers(void **state)
 {
     (void)state;
@@ -170,6 +206,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_one_at_a_time, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_baselines_are_passed_on, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_failures_are_answers, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_the_end_waits_for_no_query, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_cancelled_store, set_up, tear_down),
