@@ -5,7 +5,9 @@
 // ledgers as they are.  What a run has and the bundle does not hold, its ledger says
 // to be cleared, with its fingerprint: the bundle's audit is that of the store.
 // Descriptions of the runs (devices, models) go with them whatever their time.
-// Rollups do not: without any, queries read the rows.
+// Rollups do not: without any, queries read the rows.  What is said of the bundle is in
+// its table meta: `bundle` (whose it is, and the filter) and `fingerprint` (on what its
+// records were measured: setting.h), both as JSON.
 #include <stdio.h>
 
 #include <sqlite3.h>

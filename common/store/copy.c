@@ -7,6 +7,7 @@
 
 #include <sqlite3.h>
 
+#include "common/store/baseline.h"
 #include "common/store/database.h"
 #include "common/store/new_file.h"
 #include "common/store/reader.h"
@@ -164,6 +165,47 @@ static enum status check_copy(struct counts *counts, struct store *store,
     return status;
 }
 
+// ---- The setting -----------------------------------------------------------------------
+
+static enum status save_setting(const struct new_file *file, const char *json, struct error *err)
+{
+    struct sqlite3 *db = NULL;
+    sqlite3_stmt *stmt = NULL;
+    enum status status = open_copy(&db, file->partial, err);
+    if (status == STATUS_OK)
+        status =
+            database_prepare(db, &stmt, "INSERT INTO meta VALUES('fingerprint', ?)", false, err);
+    if (status == STATUS_OK) {
+        (void)sqlite3_bind_text(stmt, 1, json, -1, SQLITE_STATIC);
+        status = database_run(db, stmt, err);
+    }
+    (void)sqlite3_finalize(stmt);
+    database_close(db);
+    return status;
+}
+
+// On what the records of a bundle were measured, as a baseline of them would have it.
+static enum status add_setting(const struct new_file *file, struct error *err)
+{
+    static const struct query_filter all;
+    struct store *made = NULL;
+    struct baseline *baseline = NULL;
+    enum status status = store_open(&made, file->partial, err);
+    if (status == STATUS_OK)
+        status = baseline_collect(&baseline, made, &all, err);
+    store_close(made);
+    if (status != STATUS_OK)
+        return status == STATUS_NO_DATA ? STATUS_OK : status;
+    sqlite3_str *text = sqlite3_str_new(NULL);
+    setting_append_json(text, &baseline->setting);
+    baseline_free(baseline);
+    char *json = sqlite3_str_finish(text);
+    status =
+        json ? save_setting(file, json, err) : error_set(err, STATUS_NOMEM, "store: out of memory");
+    sqlite3_free(json);
+    return status;
+}
+
 // ---- The answer -----------------------------------------------------------------------
 
 static enum status add_columns(struct result *answer)
@@ -222,7 +264,7 @@ enum status query_copy(struct store *store, const struct query *query, struct re
                        struct error *err)
 {
     struct copying copying;
-    struct counts counts;
+    struct counts counts = {0};
     struct new_file file;
     const uint64_t began_ns = clock_monotonic_ns();
     enum status status = new_file_begin(&file, query->path, err);
@@ -236,6 +278,8 @@ enum status query_copy(struct store *store, const struct query *query, struct re
         status = check_copy(&counts, store, &file, err);
     if (status == STATUS_OK && query->bundle && counts.runs == 0)
         status = error_set(err, STATUS_NO_DATA, "no run and no record is covered");
+    if (status == STATUS_OK && query->bundle)
+        status = add_setting(&file, err);
     status = new_file_end(&file, status, err);
     if (status == STATUS_OK)
         status = fill_answer(out, &copying, &counts, began_ns, err);

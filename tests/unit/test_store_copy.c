@@ -224,6 +224,9 @@ static void test_a_bundle_of_a_window(void **state)
     assert_int_equal(copy_integer(to, "SELECT count(*) FROM meta WHERE key = 'bundle' AND"
                                       " json_extract(value, '$.since_ns') > 0"),
                      1);
+    assert_int_equal(copy_integer(to, "SELECT count(*) FROM meta WHERE key = 'fingerprint' AND"
+                                      " json_extract(value, '$.runs') = 1"),
+                     1);
 }
 
 static void test_bundles_of_names(void **state)
