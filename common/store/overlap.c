@@ -147,13 +147,17 @@ static void sort_spans(struct spans *spans, int (*order)(const void *, const voi
         qsort(spans->list, spans->count, sizeof *spans->list, order);
 }
 
+static int64_t *place_of(struct overlap *out, unsigned phase, enum blame_part cause)
+{
+    return &out->ns[phase][cause - BLAME_COPY];
+}
+
 static void set_any(struct overlap *out, enum blame_part cause, struct spans *spans,
                     const struct overlap_request *request)
 {
     sort_spans(spans, by_time);
     for (unsigned i = 0; i < BLAME_PHASES; i++)
-        out->ns[i][cause - BLAME_COPY] =
-            any_ns(spans, request->starts_ns[i], request->starts_ns[i + 1]);
+        *place_of(out, i, cause) = any_ns(spans, request->starts_ns[i], request->starts_ns[i + 1]);
 }
 
 static int64_t at_most(double ns, int64_t limit)
@@ -172,8 +176,8 @@ static void set_pipelines(struct overlap *out, const struct spans *spans,
             copy += common * spans->list[k].copy;
             starvation += common * spans->list[k].starvation;
         }
-        out->ns[i][BLAME_COPY - BLAME_COPY] = at_most(copy, until - since);
-        out->ns[i][BLAME_STARVATION - BLAME_COPY] = at_most(starvation, until - since);
+        *place_of(out, i, BLAME_COPY) = at_most(copy, until - since);
+        *place_of(out, i, BLAME_STARVATION) = at_most(starvation, until - since);
     }
 }
 

@@ -367,8 +367,8 @@ static enum status find_reason(struct fleet *fleet, const struct member *member,
         first--;
     while (end < fleet->count && same_class(member, &fleet->members[end]))
         end++;
-    struct fleet_facts *facts = calloc(end - first, sizeof *facts);
-    const struct fleet_facts **others = calloc(end - first, sizeof *others);
+    struct fleet_facts *facts = calloc(end - first + 1, sizeof *facts);
+    const struct fleet_facts **others = calloc(end - first + 1, sizeof *others);
     enum status status = STATUS_OK;
     if (facts && others) {
         size_t count = 0;

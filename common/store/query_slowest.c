@@ -184,10 +184,6 @@ static enum status read_requests(struct answer *answer, struct error *err)
         " t.decode_ns, t.concurrent_requests, t.prompt_tokens, t.cached_prompt_tokens,"
         " t.generated_tokens FROM inference t WHERE t.id = ?";
     const size_t count = answer->slowest.count;
-    answer->requests = calloc(count, sizeof *answer->requests);
-    answer->peers = calloc(count, sizeof *answer->peers);
-    if (!answer->requests || !answer->peers)
-        return out_of_memory(err);
     sqlite3_stmt *stmt = NULL;
     enum status status = database_prepare(answer->store->db, &stmt, sql, false, err);
     for (size_t i = 0; i < count && status == STATUS_OK; i++)
@@ -456,6 +452,26 @@ static bool is_rate(const struct query_metric *metric)
     return metric->unit != UNIT_DURATION;
 }
 
+// Answers with what was found.
+static enum status explain(struct answer *answer, struct result **out, struct error *err)
+{
+    const size_t count = answer->slowest.count;
+    struct request *requests = calloc(count, sizeof *requests);
+    struct peers *peers = calloc(count, sizeof *peers);
+    enum status status = requests && peers ? STATUS_OK : out_of_memory(err);
+    answer->requests = requests;
+    answer->peers = peers;
+    if (status == STATUS_OK)
+        status = read_requests(answer, err);
+    if (status == STATUS_OK)
+        status = read_peers(answer, err);
+    if (status == STATUS_OK)
+        status = add_rows(answer, out, err);
+    free(requests);
+    free(peers);
+    return status;
+}
+
 enum status query_slowest(struct store *store, const struct query *query, struct result **out,
                           struct error *err)
 {
@@ -473,13 +489,7 @@ enum status query_slowest(struct store *store, const struct query *query, struct
         status = error_set(err, STATUS_NO_DATA, "no inference.%s in the store that match",
                            answer.metric->name);
     if (status == STATUS_OK)
-        status = read_requests(&answer, err);
-    if (status == STATUS_OK)
-        status = read_peers(&answer, err);
-    if (status == STATUS_OK)
-        status = add_rows(&answer, out, err);
+        status = explain(&answer, out, err);
     slowest_deinit(&answer.slowest);
-    free(answer.requests);
-    free(answer.peers);
     return status;
 }

@@ -33,6 +33,7 @@ static int set_up(void **state)
     (void)folder_path(path, folder, "s.db");
     if (database_open_writer(&db, path, &err) != STATUS_OK)
         fail_msg("%s", err.text);
+    rows_exec(db, "PRAGMA synchronous = OFF");
     model = rows_name(db, "small");
     device = rows_name(db, "gpu");
     random_state = 11;

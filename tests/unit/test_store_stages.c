@@ -31,6 +31,7 @@ static int set_up(void **state)
     (void)folder_path(path, folder, "s.db");
     if (database_open_writer(&db, path, &err) != STATUS_OK)
         fail_msg("%s", err.text);
+    rows_exec(db, "PRAGMA synchronous = OFF");
     models[0] = rows_name(db, "small");
     models[1] = rows_name(db, "large");
     device = rows_name(db, "gpu");
