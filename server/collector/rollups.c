@@ -18,12 +18,11 @@
 enum {
     TAIL_ROWS = 2000, // so many are read raw without anyone noticing
     PRUNE_REST_TIMES = 4,
-    REST_TIMES = 20,            // between folds, times the last one's duration
-    STEP_NS = 10000000,         // of folding within a group's transaction
-    STEP_PRESSED_NS = 40000000, // where memory is nearly full
-    STEP_ALL_NS = 100000000,    // where there is nothing else to do
-    READ_ROWS = 2048,           // in one slice
-    HOSTS = 1024,               // runs whose host is remembered
+    REST_TIMES = 20,         // between folds, times the last one's duration
+    STEP_NS = 10000000,      // of folding within a group's transaction
+    STEP_ALL_NS = 100000000, // where there is nothing else to do
+    READ_ROWS = 2048,        // in one slice
+    HOSTS = 1024,            // runs whose host is remembered
     NO_KIND = RECORD_KIND_COUNT,
 };
 
@@ -61,6 +60,7 @@ struct rollups {
     bool begun;                                 // the fold has its sheet
     bool gaps_known;
     bool repaired;    // nothing is left to be made again, as far as is known
+    bool busy;        // others have work for the thread
     bool stale;       // what is in memory says nothing
     uint64_t rest_ns; // no fold before, unless it presses
     uint64_t prune_rest_ns;
@@ -279,18 +279,22 @@ void rollups_gaps_changed(struct rollups *rollups)
 
 // ---- Folding ---------------------------------------------------------------------------------
 
-// Whether a kind's records in memory are to be folded, however little the last fold was
-// ago.
+// Records that are old are folded, however little the last fold was ago; a full memory
+// is no reason to: what comes then is read later, when there is less to do.
 static bool presses(const struct kind *kind, uint64_t now_ns)
 {
-    return kind->filling.count > 0 && (!rollup_sheet_fits(&kind->filling, DELIVERY_BATCH_MAX) ||
-                                       now_ns - kind->since_ns >= AGE_NS);
+    return kind->filling.count > 0 && now_ns - kind->since_ns >= AGE_NS;
+}
+
+static bool has_rested(const struct rollups *rollups, uint64_t now_ns)
+{
+    return !rollups->busy || now_ns >= rollups->rest_ns;
 }
 
 static bool is_due(const struct rollups *rollups, const struct kind *kind, uint64_t now_ns)
 {
     return presses(kind, now_ns) ||
-           (kind->filling.count >= TAIL_ROWS && now_ns >= rollups->rest_ns);
+           (kind->filling.count >= TAIL_ROWS && has_rested(rollups, now_ns));
 }
 
 // Whether the kind's watermarks must stay where they are.
@@ -304,7 +308,7 @@ bool rollups_are_due(const struct rollups *rollups, uint64_t now_ns)
     if (now_ns < rollups->retry_ns || rollups->stale)
         return false;
     if (rollups->active != NO_KIND &&
-        (now_ns >= rollups->rest_ns || presses(&rollups->kinds[rollups->active], now_ns)))
+        (has_rested(rollups, now_ns) || presses(&rollups->kinds[rollups->active], now_ns)))
         return true;
     for (unsigned k = 0; k < RECORD_KIND_COUNT; k++)
         if (is_due(rollups, &rollups->kinds[k], now_ns) && !is_held(rollups, k))
@@ -414,7 +418,7 @@ static enum status fold_some(struct rollups *rollups, enum rollups_pace pace, ui
                              struct gap_span *damaged, struct error *err)
 {
     const uint64_t began_ns = clock_monotonic_ns();
-    uint64_t limit_ns = pace == ROLLUPS_ALL ? STEP_ALL_NS : STEP_NS;
+    const uint64_t limit_ns = pace == ROLLUPS_ALL ? STEP_ALL_NS : STEP_NS;
     enum status status = STATUS_OK;
     while (status == STATUS_OK && clock_monotonic_ns() - began_ns < limit_ns) {
         if (rollups->active == NO_KIND) {
@@ -423,8 +427,6 @@ static enum status fold_some(struct rollups *rollups, enum rollups_pace pace, ui
                 break;
             begin_round(rollups, next);
         }
-        if (pace == ROLLUPS_DUE && presses(&rollups->kinds[rollups->active], now_ns))
-            limit_ns = STEP_PRESSED_NS;
         status = fold_metric(rollups, damaged, err);
         if (pace == ROLLUPS_ONE)
             break;
@@ -568,6 +570,7 @@ static enum status read_some(struct rollups *rollups, unsigned k, uint64_t now_n
 void rollups_catch_up(struct rollups *rollups, uint64_t now_ns, bool is_busy)
 {
     struct error err = {.text = ""};
+    rollups->busy = is_busy;
     if (now_ns < rollups->retry_ns || (is_busy && now_ns < rollups->read_rest_ns))
         return;
     const uint64_t began_ns = clock_monotonic_ns();
