@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/core/parse.h"
+#include "common/core/slo.h"
 #include "common/core/text.h"
 
 // ---- Words known ---------------------------------------------------------------
@@ -304,6 +305,17 @@ static enum status append_objective(struct reader *reader, size_t *used)
     return next(reader);
 }
 
+static enum status check_objective(struct reader *reader)
+{
+    const char *names[SLO_METRIC_COUNT];
+    for (unsigned i = 0; i < SLO_METRIC_COUNT; i++) {
+        names[i] = slo_name((enum slo_metric)i);
+        if (strcmp(names[i], reader->word.text) == 0)
+            return STATUS_OK;
+    }
+    return unknown(reader, "objective", names, SLO_METRIC_COUNT);
+}
+
 // NAME=DURATION,..., kept as it is written; in quotes, whatever stands there.
 static enum status take_slo(struct reader *reader)
 {
@@ -318,6 +330,8 @@ static enum status take_slo(struct reader *reader)
             int64_t duration_ns;
             if (reader->word.kind != kinds[i] || reader->word.quoted)
                 return missing(reader, wanted[i]);
+            if (i == 0 && check_objective(reader) != STATUS_OK)
+                return STATUS_INVALID;
             if (i == 2 &&
                 parse_duration(&duration_ns, reader->word.text, "slo", reader->err) != STATUS_OK)
                 return blame(reader, reader->word.place);

@@ -8,6 +8,7 @@
 
 #include "common/core/parse.h"
 #include "common/core/query_text.h"
+#include "common/core/slo.h"
 
 // A line being written.
 struct writer {
@@ -122,6 +123,14 @@ static void put_filter(struct writer *writer, const struct query_filter *filter)
     }
 }
 
+static bool is_objective(const char *name)
+{
+    for (unsigned i = 0; i < SLO_METRIC_COUNT; i++)
+        if (strcmp(slo_name((enum slo_metric)i), name) == 0)
+            return true;
+    return false;
+}
+
 // Whether objectives read the same without quotes: NAME=DURATION,... with nothing else.
 static bool is_objectives(const char *slo)
 {
@@ -136,7 +145,7 @@ static bool is_objectives(const char *slo)
             return false;
         if (i == 3 && word.kind == QUERY_WORD_END)
             return true;
-        if (word.kind != kinds[i] ||
+        if (word.kind != kinds[i] || (i == 0 && !is_objective(word.text)) ||
             (i == 2 && parse_duration(&duration_ns, word.text, "slo", NULL) != STATUS_OK))
             return false;
         at += word.place.size;

@@ -55,6 +55,7 @@ static void test_lines(void **state)
          "avg ttft_ns where model=\"x; DROP TABLE run; --\""},
         {"avg ttft_ns slo \"anything, goes\"", "avg ttft_ns slo \"anything, goes\""},
         {"avg ttft_ns slo 'ttft=1s'", "avg ttft_ns slo ttft=1s"},
+        {"avg ttft_ns slo 'other=1s'", "avg ttft_ns slo \"other=1s\""},
         {"avg ttft_ns slo 'ttft'", "avg ttft_ns slo \"ttft\""},
         {"avg ttft_ns step 90", "avg ttft_ns step 90s"},
         {"avg ttft_ns step 9007199254740993ns", "avg ttft_ns step 9007199254740993ns"},
@@ -73,9 +74,8 @@ static void test_lines(void **state)
         {"baselines", "baselines"},
         {"compare a against b", "compare a against b"},
         {"compare a against b force", "compare a force against b"},
-        {"compare a against b margin 3% of ttft_ns",
-         "compare a of ttft_ns margin 0.03 "
-         "against b"},
+        {"compare a against b margin 3% of ttft_ns", "compare a of ttft_ns margin 0.03 "
+                                                     "against b"},
         {"compare 'since' against \"host\"", "compare \"since\" against \"host\""},
         {"compare model=m since 2d until 1d against model=m since 1d",
          "compare where model=m since 2026-03-27T12:00:00Z until 2026-03-28T12:00:00Z against "
@@ -200,6 +200,8 @@ static void test_refusals(void **state)
          "column 22: the window ends before it begins"},
         {"avg ttft_ns step 0s", "                 ^^", "the time must be above zero"},
         {"avg ttft_ns step 1parsec", "                 ^^^^^^^", "is not a duration"},
+        {"avg ttft_ns slo tftt=1s", "                ^^^^",
+         "unknown objective \"tftt\" (did you mean ttft?)"},
         {"avg ttft_ns slo ttft", "                    ", "= is missing"},
         {"avg ttft_ns slo ttft=fast", "                     ^^^^", "is not a duration"},
         {"avg ttft_ns slo ttft=1s,", "                        ", "an objective"},
