@@ -108,6 +108,12 @@ enum status database_integer(sqlite3 *db, const char *sql, int64_t *out, struct 
 
 void database_close(sqlite3 *db)
 {
+    // SQLite folds the log where the last connection is one that writes; where a reader
+    // lasts longer, it would stay beside the file.
+    if (db && sqlite3_db_readonly(db, "main") == 0) {
+        (void)sqlite3_busy_timeout(db, 0);
+        (void)sqlite3_wal_checkpoint_v2(db, "main", SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+    }
     (void)sqlite3_close_v2(db);
 }
 

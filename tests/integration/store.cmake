@@ -12,7 +12,7 @@ foreach(name test_collector test_collector_files test_collector_keys test_collec
 endforeach()
 
 # Stores that are damaged, half copied or none.
-foreach(class FlipTest CopyTest ForeignTest)
+foreach(class FlipTest ChecksumTest CopyTest ForeignTest)
   string(REGEX REPLACE "Test$" "" name "${class}")
   string(TOLOWER "${name}" name)
   inferstat_script_test(damage.${name} test_damage.py ${class} TIMEOUT 900)

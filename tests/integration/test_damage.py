@@ -3,7 +3,7 @@
 Whatever lies behind --db: every command answers, or fails with a message and an exit code
 that is documented.  None dies of a signal, none hangs, no sanitizer has anything to say.
 
-INFERSTAT_TEST_FLIPS  damaged copies (240; fewer under sanitizers)
+INFERSTAT_TEST_FLIPS  damaged copies (160; fewer under sanitizers)
 INFERSTAT_TEST_SEED   repeats the choices of a run that failed
 """
 
@@ -34,7 +34,7 @@ INFERSTAT = os.environ.get("INFERSTAT", "inferstat")
 INFERSTATD = os.environ.get("INFERSTATD", "inferstatd")
 MAKE_HISTORY = os.environ.get("MAKE_HISTORY", "make_history")
 SANITIZED = bool(os.environ.get("INFERSTAT_SANITIZE"))
-FLIPS = int(os.environ.get("INFERSTAT_TEST_FLIPS", "36" if SANITIZED else "240"))
+FLIPS = int(os.environ.get("INFERSTAT_TEST_FLIPS", "24" if SANITIZED else "160"))
 SEED = int(os.environ.get("INFERSTAT_TEST_SEED", "20260321"))
 TIMEOUT_S = 120 if SANITIZED else 60
 UNTIL_NS = 1790000000 * 10**9  # the end of the history; a fixed time
@@ -225,7 +225,8 @@ class FlipTest(DamageCase):
             first, size, what = (chance.choice(self.pages["sqlite_schema"]) - 1) * PAGE, PAGE, \
                 "schema"
         else:
-            what = "free and map" if kind == 2 and number % 12 == 2 else chance.choice(names)
+            what = "free and map" if kind == 2 and number % 12 == 2 else \
+                "rollup" if kind == 4 else chance.choice(names)
             first, size = (chance.choice(self.pages[what]) - 1) * PAGE, PAGE
             if kind in (2, 3):  # the page's own header and its cells' places
                 size = 32
@@ -331,6 +332,59 @@ class FlipTest(DamageCase):
         os.close(terminal)
         self.assertFalse(has_report(said.decode(errors="replace")), said)
         return code
+
+
+class ChecksumTest(DamageCase):
+    """What has checksums of ours, changed behind SQLite's back: its structure is whole."""
+
+    METRIC = 256 * 6 + 9  # inference.ttft_ns
+
+    def setUp(self):
+        super().setUp()
+        self.make_history(self.db, "--inferences", "3000", "--models", "3", "--hosts", "4",
+                          "--days", "40")
+
+    def change(self, sql):
+        """A copy of the store, changed so."""
+        path = os.path.join(self.folder, "changed.db")
+        shutil.copyfile(self.db, path)
+        db = sqlite3.connect(path)
+        self.assertGreater(db.execute(sql).rowcount, 0, sql)
+        db.commit()
+        db.close()
+        return path
+
+    def test_rollups(self):
+        whole = self.ask(self.db, "avg", "ttft_ns", "--json")
+        self.assertEqual(whole.code, DONE, whole)
+        self.assertGreater(json.loads(whole.out)["rows"][0]["sketches"], 0, whole)
+        for change in ("count = count + 1", "sum = sum + 1", "carry = 1", "min = min - 1",
+                       "max = max + 1", "sum = 1.5", "sum = 'x'", "series = series + 100000",
+                       "sketch = x'00'", "sketch = x''", "sketch = substr(sketch, 1, 4)",
+                       "sketch = substr(sketch, 1, length(sketch) - 1)",
+                       "sketch = sketch || x'00'", "sketch = zeroblob(length(sketch))",
+                       "sketch = zeroblob(100000)", "denominator = 1.0"):
+            # All of the metric's: whichever a query reads.
+            path = self.change(f"UPDATE rollup SET {change} WHERE metric = {self.METRIC}")
+            audit = self.ask(path, "audit")
+            self.assertEqual(audit.code, UNREACHABLE, f"{change}: {audit}")
+            self.assertIn("rollup", audit.err, f"{change}: {audit}")
+            if "series" not in change:  # who asks for other series meets none of these
+                met = self.ask(path, "avg", "ttft_ns")
+                self.assertEqual(met.code, UNREACHABLE, f"{change}: {met}")
+                self.assertIn("damaged", met.err, f"{change}: {met}")
+            self.assertEqual(self.ask(path, "avg", "e2e_ns").code, DONE)
+
+    def test_baselines(self):
+        saved = self.ask(self.db, "baseline", "save", "before")
+        self.assertEqual(saved.code, DONE, saved)
+        for change in ("samples = zeroblob(8)", "samples = x''", "samples = zeroblob(13)",
+                       "count = count + 1", "count = -1", "count = 1 << 60",
+                       "samples = substr(samples, 1, 3) || x'5a' || substr(samples, 5)",
+                       "samples = 'text'", "metric = 'nothing'", "model = 999999"):
+            path = self.change(f"UPDATE OR REPLACE baseline_sample SET {change}")
+            self.ask(path, "compare", "--against", "before")
+            self.ask(path, "baseline", "list", "--json")
 
 
 class CopyTest(DamageCase):
