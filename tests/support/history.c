@@ -493,7 +493,8 @@ static enum status start(struct maker *maker)
                                          .acks = maker->acks,
                                          .replies = maker->replies,
                                          .board = maker->board,
-                                         .limits = LIMITS_DEFAULT};
+                                         .limits = LIMITS_DEFAULT,
+                                         .retention = retention_rules_default()};
     return status == STATUS_OK ? writer_start(&maker->writer, &config, err) : status;
 }
 
