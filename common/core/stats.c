@@ -187,7 +187,7 @@ const char *stats_verdict_text(enum stats_verdict verdict)
 // The logarithm; of what is not above zero the least there is.
 static double log_of(double value)
 {
-    return log(value > 0 ? value : 0);
+    return value > 0 ? log(value) : -HUGE_VAL;
 }
 
 // MOVER: the interval of after - before, from their own.

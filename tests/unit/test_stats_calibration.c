@@ -241,7 +241,7 @@ static void changes_are_found(void **state)
         {"nothing, 10 % deviation", draw_normal, COUNT_MAX, 1, SAME, 0.95},
         {"nothing, constant", draw_constant, STATS_SERIAL_MIN, 1, SAME, 1},
     };
-    enum { ROUNDS = 200 };
+    enum { ROUNDS = 100 };
     struct source source = {.seed = 77};
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         unsigned found = 0;
