@@ -159,7 +159,7 @@ static int by_bucket(const void *a, const void *b)
 // Rows come by series: those of one bucket are brought together.
 static void join_shares(struct shares *shares)
 {
-    if (shares->count == 0)
+    if (!shares->list || shares->count == 0)
         return;
     qsort(shares->list, shares->count, sizeof *shares->list, by_bucket);
     size_t kept = 0;

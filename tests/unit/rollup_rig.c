@@ -442,10 +442,12 @@ static void check_rollup(struct expectation *all, sqlite3_stmt *row)
         return;
     struct expected *one =
         find_expected(all, key.grouping, key.level, key.started_ns, &series, false);
-    if (!one)
+    if (!one) {
         fail_msg("metric %d, %s, %s at %lld: a rollup of nothing", key.metric,
                  rollup_grouping_name(key.grouping), rollup_level_name(key.level),
                  (long long)key.started_ns);
+        return;
+    }
     struct ratio cell = {0};
     struct error err = {0};
     assert_int_equal(aggregate_want_quantiles(&cell.values, NULL), STATUS_OK);

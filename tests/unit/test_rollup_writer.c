@@ -7,6 +7,7 @@
 #include "common/store/clear.h"
 #include "common/store/database.h"
 #include "common/store/rollup.h"
+#include "common/store/store.h"
 #include "common/sys/clock.h"
 #include "server/collector/rollup_values.h"
 #include "tests/support/test.h"
@@ -241,6 +242,71 @@ static void more_than_memory_holds_is_read_again(void **state)
         1);
 }
 
+// By a client, with no collector there: the next one makes the rollups again.
+static void a_clear_of_the_file_alone_is_seen_later(void **state)
+{
+    (void)state;
+    struct error err = {0};
+    uint64_t cleared = 0;
+    const struct query_filter filter = {.since_ns = BASE_NS, .until_ns = BASE_NS + 3000000000000};
+    insert_group(RECORD_KIND_OPERATION, 10);
+    rollup_rig_fold_all();
+    insert_group(RECORD_KIND_OPERATION, 2);
+    if (store_clear(rollup_rig.path, &filter, &cleared, &err) != STATUS_OK)
+        fail_msg("%s", err.text);
+    assert_true(cleared > 0);
+    rollup_rig_restart();
+    rollup_rig_check(RECORD_KIND_OPERATION, 1);
+    rollup_rig_fold_all();
+    rollup_rig_repair();
+    rollup_rig_check(RECORD_KIND_OPERATION, 1);
+    assert_int_equal(rollup_rig_integer("SELECT count(*) FROM rollup_gap WHERE why = 2"), 0);
+}
+
+static int64_t in_months(void)
+{
+    return rollup_rig_integer("SELECT total(count) FROM rollup WHERE metric = 768 AND grouping = 3"
+                              " AND level = 3");
+}
+
+// Rollups outlive their records, also where others of the same day and month are cleared.
+static void what_expired_stays_in_rollups(void **state)
+{
+    (void)state;
+    struct error err = {0};
+    struct clearing clearing;
+    struct record record;
+    const int64_t midnight = BASE_NS + INT64_C(5400000000000);
+    rollup_rig_exec("BEGIN IMMEDIATE");
+    for (int64_t minute = 0; minute < 180; minute++) {
+        rollup_rig_record(&record, RECORD_KIND_STARTUP, BASE_NS);
+        record.started_ns = BASE_NS + minute * INT64_C(60000000000);
+        const struct record twice[] = {record, record, record};
+        rollup_rig_insert(twice, COUNT_OF(twice), 1);
+    }
+    rollup_rig_exec("COMMIT");
+    rollup_rig_fold_all();
+    const int64_t all = rollup_rig_integer("SELECT count(*) FROM startup");
+    assert_int_equal(in_months(), all);
+    char sql[256];
+    (void)snprintf(sql, sizeof sql,
+                   "DELETE FROM startup WHERE started_ns < %lld;"
+                   "INSERT INTO expiry VALUES(3, %lld)",
+                   (long long)midnight, (long long)midnight);
+    rollup_rig_exec(sql);
+    const struct query_filter filter = {.since_ns = midnight,
+                                        .until_ns = midnight + INT64_C(600000000000)};
+    bool done = false;
+    assert_int_equal(clear_begin(&clearing, rollup_rig.db, &filter, &err), STATUS_OK);
+    while (!done)
+        assert_int_equal(clear_slice(&clearing, rollup_rig.db, &done, &err), STATUS_OK);
+    assert_true(clearing.cleared > 0);
+    rollups_rows_removed(rollup_rig.rollups, RECORD_KIND_STARTUP);
+    rollup_rig_repair();
+    assert_int_equal(rollup_rig_integer("SELECT count(*) FROM rollup_gap"), 0);
+    assert_int_equal(in_months(), all - (int64_t)clearing.cleared);
+}
+
 // A flipped bit is no reason to stop: the row's hours are made anew from the records.
 static void a_damaged_row_stops_nothing(void **state)
 {
@@ -336,6 +402,10 @@ int main(void)
                                         rollup_rig_set_up, rollup_rig_tear_down),
         cmocka_unit_test_setup_teardown(what_is_due_when, rollup_rig_set_up, rollup_rig_tear_down),
         cmocka_unit_test_setup_teardown(more_than_memory_holds_is_read_again, rollup_rig_set_up,
+                                        rollup_rig_tear_down),
+        cmocka_unit_test_setup_teardown(a_clear_of_the_file_alone_is_seen_later, rollup_rig_set_up,
+                                        rollup_rig_tear_down),
+        cmocka_unit_test_setup_teardown(what_expired_stays_in_rollups, rollup_rig_set_up,
                                         rollup_rig_tear_down),
         cmocka_unit_test_setup_teardown(what_does_not_pay_is_not_kept, set_up_beforehand,
                                         rollup_rig_tear_down),
