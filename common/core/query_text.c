@@ -540,7 +540,7 @@ enum status query_text_read(struct query *out, const char *line, query_when *whe
                             struct query_place *place, struct error *err)
 {
     *out = (struct query){0};
-    struct error spare;
+    struct error spare = {0};
     struct reader reader = {.line = line,
                             .query = out,
                             .filter = &out->filter,
@@ -562,7 +562,7 @@ enum status query_text_read_filter(struct query_filter *out, const char *line, q
                                    void *context, struct query_place *place, struct error *err)
 {
     struct query query = {.kind = QUERY_SUMMARY};
-    struct error spare;
+    struct error spare = {0};
     struct reader reader = {.line = line,
                             .query = &query,
                             .filter = &query.filter,
