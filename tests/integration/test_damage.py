@@ -54,16 +54,15 @@ ARGUMENTS = {
     "inferences": [["--json"], ["--slowest", "5"]],
     "runs": [[], ["--json"]],
     "export": [["--format", "jsonl"], ["inference", "--format", "csv"]],
-    "query": [["avg ttft_ns by model"]],
+    "fleet": [[], ["ttft_ns", "--json"]],
+    "query": [["avg ttft_ns by model"], ["inferences where host=host-001 limit 5"]],
     "baseline": [["list"], ["save", "again"], ["delete", "before"]],
     "compare": [["before", "after"], ["--against", "before", "--json"]],
     "backup": [["{folder}/backup.db"]],
-    "import": [["{folder}/damaged.db"]],
     "clear": [["--yes", "--model", "model-01"]],
     "audit": [[], ["--json"]],
-    "metrics": [[]],
 }
-# Of these another test has the word, or they have nothing to do with a store.
+# Other tests have these, or they have nothing to do with a store.
 WITHOUT_STORE = {"top", "tail", "completion", "help", "spool", "keygen", "authorize", "revoke",
                  "keys", "trust", "import", "ping", "doctor", "metrics"}
 
@@ -258,7 +257,7 @@ class FlipTest(DamageCase):
         try:
             whole = integrity(path)
             for words in self.words_for(number):
-                changes = words[0] in ("clear", "baseline", "backup", "import")
+                changes = words[0] in ("clear", "baseline", "backup")
                 if changes:  # what went before must not hide anything from the others
                     with open(path, "wb") as file:
                         file.write(data)
@@ -274,7 +273,7 @@ class FlipTest(DamageCase):
         return whole, verdict
 
     def test_flipped_bytes(self):
-        self.list = [words for words in self.commands() if words[0] != "import"]
+        self.list = self.commands()
         # The changing ones last: they make the file anew.
         self.list.sort(key=lambda words: words[0] in ("clear", "baseline", "backup"))
         for words in self.list:
@@ -300,6 +299,25 @@ class FlipTest(DamageCase):
                 self.run_program(INFERSTAT, "--collector", f"ipc://{collector.place}", "summary")
             words = self.stop_collector(collector, CODES)
             self.assertIn("inferstatd: ", words, what)
+
+    def test_import_of_flipped_bytes(self):
+        """What is brought in from a damaged store never harms the one that takes it."""
+        into = os.path.join(self.folder, "into.db")
+        for number in range(2, FLIPS, 5):
+            self.make_history(into, "--inferences", "20", "--models", "1", "--hosts", "1",
+                              "--days", "2", "--seed", "7")
+            data, what = self.damage(number)
+            path = os.path.join(self.folder, "bundle.db")
+            with open(path, "wb") as file:
+                file.write(data)
+            ended = self.ask(into, "import", path)
+            self.assertIsNot(integrity(into), False, f"copy {number} ({what}): {ended}")
+            self.assertEqual(self.ask(into, "summary").code, DONE)
+            audit = self.ask(into, "audit")
+            self.assertIn(audit.code, (DONE, CHECK_FAILED), f"copy {number} ({what}): {audit}")
+            for ending in ("", "-wal", "-shm"):
+                if os.path.exists(into + ending):
+                    os.remove(into + ending)
 
     def test_dashboard_on_flipped_bytes(self):
         for number in range(1, FLIPS, max(FLIPS // 8, 1)):
@@ -560,6 +578,11 @@ class ForeignTest(DamageCase):
         db.execute("PRAGMA user_version=99")
         db.close()
         self.refused("version 99", f"up to {ours}")
+        other = os.path.join(self.folder, "other.db")
+        self.make_history(other, "--inferences", "10", "--days", "1", "--hosts", "1")
+        ended = self.ask(other, "import", self.db)
+        self.assertEqual(ended.code, UNREACHABLE, ended)
+        self.assertIn("version 99", ended.err)
 
     def test_no_file(self):
         folder = os.path.join(self.folder, "folder")
