@@ -106,6 +106,8 @@ enum status cli_compare(struct cli *cli, const struct query *query, struct error
 {
     struct result *result;
     enum status status = cli_ask(cli, query, &result, err);
+    if (status == STATUS_NO_DATA && cli->options.format == FORMAT_JSON)
+        rows_end(&(struct rows){.out = cli->around.out, .format = FORMAT_JSON});
     if (status != STATUS_OK)
         return error_prefix(err, status, "compare");
     status = print(cli, query, result, err);

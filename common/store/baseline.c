@@ -48,11 +48,11 @@ static char *filter_words(const struct query_filter *filter)
         if (filter->by[i][0])
             sqlite3_str_appendf(words, "%s%s=%s", sqlite3_str_length(words) > 0 ? ", " : "",
                                 query_dimension_name((enum query_dimension)i), filter->by[i]);
-    const int length = sqlite3_str_length(words);
-    char *text = sqlite3_str_finish(words);
-    char *copy = text ? strdup(text) : NULL;
+    const bool failed = sqlite3_str_errcode(words) != SQLITE_OK;
+    char *text = sqlite3_str_finish(words); // NULL also where it is empty
+    char *copy = failed ? NULL : strdup(text ? text : "");
     sqlite3_free(text);
-    return length == 0 ? strdup("") : copy;
+    return copy;
 }
 
 static enum status read_coverage(struct baseline *baseline, struct store *store,

@@ -53,7 +53,8 @@ expect_exit 0 "$INFERSTAT" compare ordinary upgraded --force
 expect_text "$WORK/out" 'Differences: driver 550.54 / 560.28'
 expect_exit 3 "$INFERSTAT" compare ordinary slwo
 expect_text "$WORK/err" 'no baseline is called "slwo" (did you mean slow?)'
-expect_exit 3 "$INFERSTAT" compare --against ordinary --host nobody
+expect_exit 3 "$INFERSTAT" compare --against ordinary --host nobody --json
+expect_text "$WORK/out" '{"rows": []}'
 for words in 'ordinary' 'ordinary slow few' '' '--against ordinary slow' \
   'ordinary slow --host slow' 'ordinary slow --metric nothing' 'ordinary slow --margin 2' \
   'ordinary slow --json --markdown'; do
