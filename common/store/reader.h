@@ -26,6 +26,8 @@ struct store {
     char *path;
     char *warning; // or NULL
     uint64_t budget_ns;
+    int64_t log_limit;     // bytes that the log may grow by during a query; 0: any
+    int64_t log_before;    // its bytes when the running query began
     uint64_t deadline_ns;  // of the running query; 0: none
     atomic_bool cancelled; // publishes nothing else
 };

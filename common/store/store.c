@@ -10,14 +10,25 @@
 #include "common/store/database.h"
 #include "common/store/mark.h"
 #include "common/store/reader.h"
+#include "common/store/store_file.h"
 #include "common/sys/clock.h"
 
 // Virtual-machine steps of SQLite between two looks at the clock.
 enum { STEPS_PER_LOOK = 20000 };
 
+static int64_t log_bytes(const struct store *store)
+{
+    return store_file_bytes(sqlite3_filename_wal(sqlite3_db_filename(store->db, "main")));
+}
+
+static bool log_is_long(const struct store *store)
+{
+    return store->log_limit > 0 && log_bytes(store) - store->log_before > store->log_limit;
+}
+
 bool store_is_over_budget(const struct store *store)
 {
-    return atomic_load_explicit(&store->cancelled, memory_order_relaxed) ||
+    return log_is_long(store) || atomic_load_explicit(&store->cancelled, memory_order_relaxed) ||
            (store->deadline_ns != 0 && clock_monotonic_ns() > store->deadline_ns);
 }
 
@@ -100,19 +111,23 @@ void store_set_budget(struct store *store, uint64_t budget_ns)
     store->budget_ns = budget_ns;
 }
 
+void store_set_log_limit(struct store *store, int64_t bytes)
+{
+    store->log_limit = bytes;
+}
+
 void store_cancel(struct store *store)
 {
     atomic_store_explicit(&store->cancelled, true, memory_order_relaxed);
 }
 
 static store_answer *const answers[QUERY_KIND_COUNT] = {
-    [QUERY_PING] = query_ping,       [QUERY_SUMMARY] = query_summary,
-    [QUERY_AVERAGE] = query_average, [QUERY_OVERVIEW] = query_overview,
-    [QUERY_RECORDS] = query_records, [QUERY_AUDIT] = query_audit,
-    [QUERY_SLOWEST] = query_slowest, [QUERY_STAGES] = query_stages,
-    [QUERY_FLEET] = query_fleet,
-    [QUERY_COPY] = query_copy,       [QUERY_BASELINES] = query_baselines,
-    [QUERY_COMPARE] = query_compare,
+    [QUERY_PING] = query_ping,           [QUERY_SUMMARY] = query_summary,
+    [QUERY_AVERAGE] = query_average,     [QUERY_OVERVIEW] = query_overview,
+    [QUERY_RECORDS] = query_records,     [QUERY_AUDIT] = query_audit,
+    [QUERY_SLOWEST] = query_slowest,     [QUERY_STAGES] = query_stages,
+    [QUERY_FLEET] = query_fleet,         [QUERY_COPY] = query_copy,
+    [QUERY_BASELINES] = query_baselines, [QUERY_COMPARE] = query_compare,
 };
 
 // All statements of one piece of work see one state of the store.
@@ -122,7 +137,13 @@ static enum status work_in_transaction(struct store *store, reader_work *work,
     enum status status = database_exec(store->db, "BEGIN", err);
     if (status != STATUS_OK)
         return status;
+    store->log_before = store->log_limit > 0 ? log_bytes(store) : 0;
     status = work(store, query, out, err);
+    if (status == STATUS_TIMEOUT && log_is_long(store))
+        status = error_set(err, STATUS_FULL,
+                           "store: its log grew by more than %lld MB while this was read"
+                           " (try it when less is coming in, or on a copy: inferstat backup)",
+                           (long long)(store->log_limit >> 20));
     store->deadline_ns = 0; // the end of the transaction is not to be cut off
     database_rollback(store->db);
     return status;

@@ -24,6 +24,11 @@ const char *store_warning(const struct store *store);
 // 0, as at first: no limit.
 void store_set_budget(struct store *store, uint64_t budget_ns);
 
+// Queries during which the store's log grows by more than `bytes` fail with STATUS_FULL
+// from now on: as long as they read, nothing of it can be used again.  0, as at first:
+// no limit.
+void store_set_log_limit(struct store *store, int64_t bytes);
+
 // Ends the query at work in another thread, and every later one, with
 // STATUS_CANCELLED.  Any thread, until store_close.
 void store_cancel(struct store *store);

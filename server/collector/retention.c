@@ -84,7 +84,7 @@ static void next_phase(struct retention *retention)
 // What is older than the age, cut to a bucket's start of the level; INT64_MIN: nothing.
 static int64_t floor_of(int64_t wall_ns, int64_t age_ns, enum rollup_level level)
 {
-    if (age_ns == RETENTION_FOREVER || wall_ns < INT64_MIN + age_ns)
+    if (age_ns <= 0 || age_ns == RETENTION_FOREVER || wall_ns < INT64_MIN + age_ns)
         return INT64_MIN;
     return rollup_bucket(level, wall_ns - age_ns);
 }
@@ -117,7 +117,7 @@ static enum status step_rows(struct retention *retention, int64_t wall_ns, unsig
                              struct error *err)
 {
     enum status status = STATUS_OK;
-    if (retention->rules.raw_ns == RETENTION_FOREVER)
+    if (rows_floor(retention, RECORD_KIND_INFERENCE, wall_ns) == INT64_MIN)
         retention->kind = RECORD_KIND_COUNT;
     while (status == STATUS_OK && *gone == 0 && retention->kind < RECORD_KIND_COUNT) {
         const enum record_kind kind = (enum record_kind)retention->kind;

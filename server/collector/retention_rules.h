@@ -7,7 +7,7 @@
 #include "common/core/error.h"
 #include "common/store/rollup.h"
 
-// Ages in nanoseconds; RETENTION_FOREVER: nothing is too old.
+// Ages in nanoseconds; RETENTION_FOREVER, and what was never set: nothing is too old.
 #define RETENTION_FOREVER INT64_MAX
 
 struct retention_rules {

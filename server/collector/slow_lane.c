@@ -98,6 +98,8 @@ static enum status ask_store(struct slow_lane *lane, struct result **out, struct
     if (status != STATUS_OK)
         return status;
     const int seconds = slow_queries[lane->asked.query.kind].seconds;
+    store_set_log_limit(store, lane->asked.query.kind == QUERY_COPY ? SLOW_LANE_COPY_LOG_BYTES
+                                                                    : SLOW_LANE_LOG_BYTES);
     store_set_budget(store, (uint64_t)seconds * UINT64_C(1000000000));
     if (show_store(lane, store))
         status = ask(lane, store, out, err);

@@ -5,6 +5,7 @@
 #define INFERSTAT_COLLECTOR_SLOW_LANE_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "common/core/error.h"
 #include "server/collector/queue.h"
@@ -14,6 +15,10 @@ enum {
     SLOW_LANE_BUDGET_SECONDS = 120,
     SLOW_LANE_COPY_SECONDS = 3600, // of a copy, which is made once and for long
 };
+
+// What the store's log may grow by while one reads, which keeps it from being used again.
+#define SLOW_LANE_LOG_BYTES      (INT64_C(1) << 30)
+#define SLOW_LANE_COPY_LOG_BYTES (INT64_C(8) << 30)
 
 struct slow_lane;
 

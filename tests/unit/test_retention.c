@@ -116,6 +116,28 @@ static void close_books(void)
         " FROM stream)");
 }
 
+// Rows of the table rollup: all metrics of operations, all groupings and levels, two
+// series, the buckets of so many days.
+static void add_rollups(int64_t days)
+{
+    const struct query_metric *metrics[ROLLUP_METRICS_MAX];
+    const unsigned count = rollup_metrics(RECORD_KIND_OPERATION, metrics);
+    static const int64_t lengths[] = {HOUR, HOUR, DAY, 31 * DAY}; // every sixtieth minute
+    exec("BEGIN");
+    for (unsigned i = 0; i < count * ROLLUP_GROUPING_COUNT * ROLLUP_LEVEL_COUNT; i++) {
+        const enum rollup_level level = (enum rollup_level)(i % ROLLUP_LEVEL_COUNT);
+        const int grouping = (int)(i / ROLLUP_LEVEL_COUNT % ROLLUP_GROUPING_COUNT);
+        for (int64_t at = now_ns - days * DAY; at < now_ns; at += lengths[level])
+            execf("INSERT OR IGNORE INTO rollup VALUES(%d, %d, %d, %lld, 1, 1, 1, 0, 1, 1, NULL,"
+                  " NULL, NULL), (%d, %d, %d, %lld, 2, 1, 1, 0, 1, 1, NULL, NULL, NULL)",
+                  rollup_metric_number(metrics[i / ROLLUP_LEVEL_COUNT / ROLLUP_GROUPING_COUNT]),
+                  grouping, (int)level, (long long)rollup_bucket(level, at),
+                  rollup_metric_number(metrics[i / ROLLUP_LEVEL_COUNT / ROLLUP_GROUPING_COUNT]),
+                  grouping, (int)level, (long long)rollup_bucket(level, at));
+    }
+    exec("COMMIT");
+}
+
 // What an audit recounts is what the ledger says.
 static void expect_balance(void)
 {
@@ -236,6 +258,16 @@ static void test_nothing_goes_for_ever(void **state)
     assert_int_equal(pass(0), 0);
     assert_int_equal(integer("SELECT count(*) FROM operation"), 1000);
     assert_int_equal(integer("SELECT count(*) FROM expiry"), 0);
+    // Rules that nobody set let nothing go.
+    add_rollups(60);
+    const int64_t rollups = integer("SELECT count(*) FROM rollup");
+    const struct retention_rules none = {0};
+    retention_free(retention);
+    assert_int_equal(retention_new(&retention, db, &none, false, NULL), STATUS_OK);
+    assert_int_equal(pass(now_ns), 0);
+    assert_int_equal(integer("SELECT count(*) FROM operation"), 1000);
+    assert_int_equal(integer("SELECT count(*) FROM rollup"), rollups);
+    assert_int_equal(integer("SELECT count(*) FROM rollup_gap"), 0);
 }
 
 // The oldest go first, and what is said to have expired covers all that has: at each
@@ -302,28 +334,6 @@ static void test_records_wait_for_their_rollups(void **state)
     assert_true(pass(now_ns) > 0);
     assert_int_equal(integer("SELECT count(*) FROM operation"), 0);
     expect_balance();
-}
-
-// Rows of the table rollup: all metrics of operations, all groupings and levels, two
-// series, the buckets of so many days.
-static void add_rollups(int64_t days)
-{
-    const struct query_metric *metrics[ROLLUP_METRICS_MAX];
-    const unsigned count = rollup_metrics(RECORD_KIND_OPERATION, metrics);
-    static const int64_t lengths[] = {HOUR, HOUR, DAY, 31 * DAY}; // every sixtieth minute
-    exec("BEGIN");
-    for (unsigned i = 0; i < count * ROLLUP_GROUPING_COUNT * ROLLUP_LEVEL_COUNT; i++) {
-        const enum rollup_level level = (enum rollup_level)(i % ROLLUP_LEVEL_COUNT);
-        const int grouping = (int)(i / ROLLUP_LEVEL_COUNT % ROLLUP_GROUPING_COUNT);
-        for (int64_t at = now_ns - days * DAY; at < now_ns; at += lengths[level])
-            execf("INSERT OR IGNORE INTO rollup VALUES(%d, %d, %d, %lld, 1, 1, 1, 0, 1, 1, NULL,"
-                  " NULL, NULL), (%d, %d, %d, %lld, 2, 1, 1, 0, 1, 1, NULL, NULL, NULL)",
-                  rollup_metric_number(metrics[i / ROLLUP_LEVEL_COUNT / ROLLUP_GROUPING_COUNT]),
-                  grouping, (int)level, (long long)rollup_bucket(level, at),
-                  rollup_metric_number(metrics[i / ROLLUP_LEVEL_COUNT / ROLLUP_GROUPING_COUNT]),
-                  grouping, (int)level, (long long)rollup_bucket(level, at));
-    }
-    exec("COMMIT");
 }
 
 static int64_t oldest(enum rollup_level level, bool finest)

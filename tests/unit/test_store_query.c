@@ -16,6 +16,7 @@
 #include "common/store/database.h"
 #include "common/store/lock.h"
 #include "common/store/schema.h"
+#include "common/store/reader.h"
 #include "common/store/store.h"
 #include "common/sys/clock.h"
 #include "tests/support/folder.h"
@@ -743,6 +744,43 @@ static void test_clear_moves_rows_to_the_ledger(void **state)
     assert_true(number("SELECT count(*) FROM run") == 2);
 }
 
+// Reads on while the log grows, as when records come in.
+static enum status read_for_long(struct store *asked, const struct query *query, void *out,
+                                 struct error *err)
+{
+    (void)query;
+    (void)out;
+    int64_t sum = 0;
+    enum status status = database_integer(asked->db, "SELECT count(*) FROM inference", &sum, err);
+    if (status != STATUS_OK)
+        return status;
+    exec("INSERT INTO meta VALUES(hex(randomblob(8)), zeroblob(3000000))");
+    return database_integer(asked->db,
+                            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n"
+                            " WHERE i < 1000000) SELECT sum(i) FROM n",
+                            &sum, err);
+}
+
+static void test_a_reader_is_ended_when_the_log_grows(void **state)
+{
+    (void)state;
+    const struct query query = {.kind = QUERY_PING};
+    struct store *asked = NULL;
+    struct error err = {0};
+    add_inferences(10);
+    assert_int_equal(store_open(&asked, path, &err), STATUS_OK);
+    store_set_log_limit(asked, INT64_C(1) << 30);
+    assert_int_equal(reader_run(asked, read_for_long, &query, NULL, &err), STATUS_OK);
+    store_set_log_limit(asked, INT64_C(1) << 20);
+    assert_int_equal(reader_run(asked, read_for_long, &query, NULL, &err), STATUS_FULL);
+    assert_non_null(strstr(err.text, "grew by more than 1 MB"));
+    // The next one counts from what is there then.
+    struct result *result = NULL;
+    assert_int_equal(store_query(asked, &query, &result, &err), STATUS_OK);
+    result_free(result);
+    store_close(asked);
+}
+
 static void test_clear_goes_in_slices(void **state)
 {
     (void)state;
@@ -855,6 +893,7 @@ int main(void)
         TEST(test_overview_equals_plain_sql),
         TEST(test_more_runs_than_groups),
         TEST(test_clear_moves_rows_to_the_ledger),
+        TEST(test_a_reader_is_ended_when_the_log_grows),
         TEST(test_clear_goes_in_slices),
         TEST(test_slices_follow_what_they_take),
         TEST(test_clear_needs_the_lock),
