@@ -406,24 +406,19 @@ static bool have_common(const struct result *a, const struct result *b, unsigned
     return false;
 }
 
-enum status command_load_comparison(struct cli *cli, struct error *err)
+static enum status compare_sides(struct cli *cli, struct query_filter sides[2], struct error *err)
 {
     const struct cli_options *options = &cli->options;
-    if (options->argument_count != 2)
-        return error_set(err, STATUS_INVALID,
-                         "loads --compare: two sides are wanted, as \"host=a\" \"host=b\" (see "
-                         "inferstat loads --help)");
-    struct query_filter *sides = calloc(2, sizeof *sides);
     struct result *answers[2] = {NULL, NULL}, *both = NULL;
     enum query_dimension group_by[GROUPS_MAX];
     unsigned groups = 0;
-    enum status status = sides ? STATUS_OK : error_set(err, STATUS_NOMEM, "loads: out of memory");
+    enum status status = STATUS_OK;
     for (int i = 0; i < 2 && status == STATUS_OK; i++)
         status = read_side(cli, options->arguments[i], &sides[i], err);
-    if (status == STATUS_OK)
+    if (status == STATUS_OK) {
         groups = choose_groups(options, sides, group_by);
-    if (status == STATUS_OK)
         status = ask_sides(cli, sides, group_by, groups, answers, err);
+    }
     if (status == STATUS_OK && groups > 0 && !have_common(answers[0], answers[1], groups)) {
         groups = 0; // other models, or devices: all of one side beside all of the other
         status = ask_sides(cli, sides, group_by, groups, answers, err);
@@ -435,6 +430,19 @@ enum status command_load_comparison(struct cli *cli, struct error *err)
     result_free(both);
     result_free(answers[0]);
     result_free(answers[1]);
+    return status;
+}
+
+enum status command_load_comparison(struct cli *cli, struct error *err)
+{
+    if (cli->options.argument_count != 2)
+        return error_set(err, STATUS_INVALID,
+                         "loads --compare: two sides are wanted, as \"host=a\" \"host=b\" (see "
+                         "inferstat loads --help)");
+    struct query_filter *sides = calloc(2, sizeof *sides);
+    if (!sides)
+        return error_set(err, STATUS_NOMEM, "loads: out of memory");
+    enum status status = compare_sides(cli, sides, err);
     free(sides);
     return status;
 }
