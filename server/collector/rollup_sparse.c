@@ -131,13 +131,13 @@ static void add_share(void *context, int64_t bucket, size_t records)
 {
     struct shares *shares = context;
     const int64_t of = rollup_bucket(shares->coarser, bucket);
-    struct share *last = shares->count > 0 ? &shares->list[shares->count - 1] : NULL;
+    struct share *last = shares->list && shares->count ? &shares->list[shares->count - 1] : NULL;
     if (last && last->bucket == of) {
         last->rows++;
         last->records += records;
         return;
     }
-    if (shares->count == shares->room) {
+    if (!shares->list || shares->count == shares->room) {
         const size_t room = shares->room ? 2 * shares->room : 64;
         struct share *bigger = realloc(shares->list, room * sizeof *bigger);
         if (!bigger) {

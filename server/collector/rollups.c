@@ -251,14 +251,15 @@ void rollups_forget(struct rollups *rollups)
 void rollups_rows_added(struct rollups *rollups, enum record_kind kind)
 {
     struct error err;
-    if (gap_last_id(rollups->db, kind, &rollups->kinds[kind].last, &err) != STATUS_OK)
+    struct kind *of = &rollups->kinds[kind];
+    if (of->metrics->count > 0 && gap_last_id(rollups->db, kind, &of->last, &err) != STATUS_OK)
         rollups->stale = true;
 }
 
 void rollups_rows_removed(struct rollups *rollups, enum record_kind kind)
 {
     struct kind *of = &rollups->kinds[kind];
-    rollups_gaps_changed(rollups);
+    rollups_gaps_changed(rollups); // of what was cleared
     if (of->filling.count == 0 && of->folding.count == 0)
         return;
     if (rollups->active == (unsigned)kind)
