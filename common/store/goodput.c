@@ -5,12 +5,15 @@
 #include <stdio.h>
 #include <string.h>
 
+static const char tpot_is_met[] =
+    "(t.generated_tokens < 2 OR"
+    " coalesce(t.e2e_ns - t.ttft_ns <= @ * (t.generated_tokens - 1), 0))";
+
 // One objective; @ stands for its limit.  What has no second token has nothing to be slow
 // with, what has no first one was never answered.
 static const char *const conditions[SLO_METRIC_COUNT] = {
     [SLO_TTFT] = "coalesce(t.ttft_ns <= @, 0)",
-    [SLO_TPOT] = "(t.generated_tokens < 2 OR coalesce((t.e2e_ns - t.ttft_ns) * 1.0"
-                 " / (t.generated_tokens - 1) <= @, 0))",
+    [SLO_TPOT] = tpot_is_met,
     [SLO_E2E] = "t.e2e_ns <= @",
     [SLO_QUEUE] = "t.queue_ns <= @",
     [SLO_PREFILL] = "t.prefill_ns <= @",
