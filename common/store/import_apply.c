@@ -211,7 +211,8 @@ static enum status bind_row(struct import_target *target, sqlite3_stmt *stmt, in
     enum status status = STATUS_OK;
     for (unsigned i = 0; i < row->count && status == STATUS_OK; i++, parameter++) {
         const struct import_value *value = &piece->values[row->first + i];
-        const char *bytes = piece->bytes + value->place;
+        const bool has_bytes = value->type >= IMPORT_TEXT;
+        const char *bytes = has_bytes ? piece->bytes + value->place : NULL;
         int64_t id = 0;
         switch (value->type) {
         case IMPORT_NULL:
