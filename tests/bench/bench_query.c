@@ -10,10 +10,10 @@
 // Histories are written by the collector's own writer (tests/support/history.h), of
 // 1,000,000 and 10,000,000 inferences where nothing else is asked for; 100,000,000
 // take some twenty gigabytes.  With --keep they stay in that folder for the next
-// run, and are taken from there.  A window ends anywhere in the history's last
-// hour, each time elsewhere.  A restart is one after a SIGKILL with 20,000 records behind the
-// rollups.  "cold" is `inferstat summary --db` as a new process.  Ratios are of
-// times, ours to theirs.
+// run, and are taken from there.  processor_ns is the collector's own time for an answer.  A window
+// ends anywhere in the history's last hour, each time elsewhere.  A restart is one after a SIGKILL
+// with 20,000 records behind the rollups.  "cold" is `inferstat summary --db` as a new process.
+// Ratios are of times, ours to theirs.
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
@@ -39,6 +39,7 @@ enum {
     PLAIN_ROWS_MAX = 20000000, // more than these take plain SQL minutes, and its sorting disk
     VICTORIA_ROWS_MAX = 2000000,
     COLD_STARTS = 21,
+    WARM_UPS = 5,
     TAIL_RECORDS = 20000,
     TAIL_BATCH = 1000,
     QUICK_INFERENCES = 20000,
@@ -57,7 +58,7 @@ struct settings {
 struct figures_of {
     uint64_t inferences;
     double rows_per_second; // writing; NaN where the store was there
-    double p50[WINDOW_COUNT], p99[WINDOW_COUNT];
+    double p50[WINDOW_COUNT], p99[WINDOW_COUNT], processor[WINDOW_COUNT];
     double plain[WINDOW_COUNT], victoria[WINDOW_COUNT];
     int64_t sketches[WINDOW_COUNT], rows[WINDOW_COUNT];
     double ready_ns, restart_ns, cold_ns;
@@ -119,8 +120,12 @@ static void time_window(struct subject *subject, struct remote *remote, enum que
                         const struct settings *settings, struct figures_of *found)
 {
     static double ns[QUERIES_MAX];
-    subject_ask(subject, remote, window, 5, ns); // warm
+    double busiest;
+    subject_ask(subject, remote, window, WARM_UPS, ns);
+    const double before = bench_process_seconds(subject->daemon.pid, &busiest);
     subject_ask(subject, remote, window, settings->queries, ns);
+    const double after = bench_process_seconds(subject->daemon.pid, &busiest);
+    found->processor[window] = (after - before) * 1e9 / settings->queries;
     found->p50[window] = bench_quantile(ns, settings->queries, 0.50);
     found->p99[window] = bench_quantile(ns, settings->queries, 0.99);
 }
@@ -278,6 +283,7 @@ static void print_history(const struct settings *settings, const struct figures_
         const char *window = window_name((enum query_window)i);
         say(settings, n, "p50_ns", window, found->p50[i], 0);
         say(settings, n, "p99_ns", window, found->p99[i], 0);
+        say(settings, n, "processor_ns", window, found->processor[i], 0);
         say(settings, n, "sketches", window, (double)found->sketches[i], 0);
         say(settings, n, "rows", window, (double)found->rows[i], 0);
         say(settings, n, "plain_sql_ns", window, found->plain[i], 0);
