@@ -7,6 +7,7 @@
 #include "client/cli/rows.h"
 #include "client/cli/table.h"
 #include "common/core/query_text.h"
+#include "common/core/text.h"
 #include "common/sys/when.h"
 
 enum { GROUPS_MAX = QUERY_DIMENSION_COUNT };
@@ -360,6 +361,13 @@ static enum status line_up(const struct result *a, const struct result *b, unsig
     return status;
 }
 
+// A side's words, as a terminal shows them.
+static char *side_text(char text[QUERY_TEXT_SIZE], const struct cli *cli, int side)
+{
+    const char *words = cli->options.arguments[side];
+    return text_escape(text, QUERY_TEXT_SIZE, words, strlen(words));
+}
+
 static enum status print_comparison(struct cli *cli, const struct result *result, unsigned groups,
                                     struct error *err)
 {
@@ -372,8 +380,10 @@ static enum status print_comparison(struct cli *cli, const struct result *result
     if (new_table(&table, result, groups, figures, count) != STATUS_OK)
         return error_set(err, STATUS_NOMEM, "loads: out of memory");
     add_waterfalls(table, result, groups, figures, count);
-    (void)fprintf(cli->around.out, "A: %s\nB: %s\n\n", cli->options.arguments[0],
-                  cli->options.arguments[1]);
+    char side[QUERY_TEXT_SIZE];
+    for (int i = 0; i < 2; i++)
+        (void)fprintf(cli->around.out, "%c: %s\n", 'A' + i, side_text(side, cli, i));
+    (void)fputc('\n', cli->around.out);
     enum status status = table_print(table, cli->around.out, cli->around.width, err);
     table_free(table);
     return status;
@@ -384,13 +394,14 @@ static enum status ask_sides(struct cli *cli, const struct query_filter sides[2]
                              const enum query_dimension *group_by, unsigned group_count,
                              struct result *answers[2], struct error *err)
 {
+    char side[QUERY_TEXT_SIZE];
     for (int i = 0; i < 2; i++) {
         result_free(answers[i]);
         answers[i] = NULL;
         enum status status = ask_stages(cli, &sides[i], group_by, group_count, &answers[i], err);
         if (status == STATUS_NO_DATA)
             return error_set(err, status, "loads: no data: nothing matches side %c (%s)", 'A' + i,
-                             cli->options.arguments[i]);
+                             side_text(side, cli, i));
         if (status != STATUS_OK)
             return status;
     }

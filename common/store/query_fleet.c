@@ -154,6 +154,9 @@ static enum status read_metric(struct fleet *fleet, const char *name, struct err
     enum status status = query_metric_find(&metric, name, err);
     if (status != STATUS_OK)
         return status;
+    if (!query_metric_is_of_records(metric))
+        return error_set(err, STATUS_INVALID, "%s: hosts are compared by metrics of records",
+                         metric->name);
     if (!schema_dimension(metric->kind, QUERY_BY_MODEL) ||
         !schema_dimension(metric->kind, QUERY_BY_DEVICE))
         return error_set(err, STATUS_INVALID,

@@ -7,6 +7,7 @@
 
 #include <sqlite3.h>
 
+#include "common/store/cell.h"
 #include "common/store/database.h"
 #include "common/store/filter.h"
 #include "common/store/rollup.h"
@@ -47,6 +48,7 @@ struct search {
     size_t wanted;
     double sign;
     int64_t since_ns, until_ns; // of what there is
+    int number;                 // of the metric's rollups
     int64_t watermark;
     struct witness witnesses[WITNESSES_MAX];
     unsigned witness_count;
@@ -318,6 +320,19 @@ static bool is_kept(const struct search *search, enum rollup_grouping grouping,
     return true;
 }
 
+// Takes the extreme of a rollup, whose checksum is looked at.
+static enum status take_rollup(struct search *search, const struct cell_key *key, double *promise,
+                               struct error *err)
+{
+    struct ratio cell = {0}; // without a sketch
+    enum status status = cell_add(&cell, key, search->rollup, 0, err);
+    if (status != STATUS_OK)
+        return status;
+    search->found->rollups_read++;
+    *promise = fmax(*promise, search->sign < 0 ? -cell.values.min : cell.values.max);
+    return STATUS_OK;
+}
+
 // Reads what the series of a witness hold for a bucket into `*promise`, which stays
 // as it is where there is none.
 static enum status read_rollups(struct search *search, const struct witness *witness,
@@ -325,21 +340,22 @@ static enum status read_rollups(struct search *search, const struct witness *wit
                                 struct error *err)
 {
     sqlite3_stmt *stmt = search->rollup;
-    for (unsigned i = 0; i < witness->count; i++) {
-        (void)sqlite3_bind_int64(stmt, 1, (int)witness->grouping);
-        (void)sqlite3_bind_int64(stmt, 2, (int)level);
-        (void)sqlite3_bind_int64(stmt, 3, bucket);
-        (void)sqlite3_bind_int64(stmt, 4, witness->series[i]);
+    enum status status = STATUS_OK;
+    for (unsigned i = 0; i < witness->count && status == STATUS_OK; i++) {
+        const struct cell_key key = {search->number, witness->grouping, level, bucket,
+                                     witness->series[i]};
+        (void)sqlite3_bind_int64(stmt, 1, (int)key.grouping);
+        (void)sqlite3_bind_int64(stmt, 2, (int)key.level);
+        (void)sqlite3_bind_int64(stmt, 3, key.started_ns);
+        (void)sqlite3_bind_int64(stmt, 4, key.series);
         const int rc = sqlite3_step(stmt);
-        if (rc == SQLITE_ROW) {
-            search->found->rollups_read++;
-            *promise = fmax(*promise, search->sign * sqlite3_column_double(stmt, 0));
-        }
+        if (rc == SQLITE_ROW)
+            status = take_rollup(search, &key, promise, err);
+        else if (rc != SQLITE_DONE)
+            status = database_error(search->store->db, "store", err);
         (void)sqlite3_reset(stmt);
-        if (rc != SQLITE_ROW && rc != SQLITE_DONE)
-            return database_error(search->store->db, "store", err);
     }
-    return STATUS_OK;
+    return status;
 }
 
 // ---- The search ------------------------------------------------------------------------
@@ -442,17 +458,18 @@ static enum status read_window(struct search *search, const struct query_filter 
 
 static enum status read_watermark(struct search *search, struct error *err)
 {
-    const int number = rollup_metric_number(search->metric);
-    char *text = sqlite3_mprintf("SELECT watermark FROM rollup_state WHERE metric = %d", number);
+    search->number = rollup_metric_number(search->metric);
+    char *text =
+        sqlite3_mprintf("SELECT watermark FROM rollup_state WHERE metric = %d", search->number);
     if (!text)
         return out_of_memory(err);
     enum status status = database_integer(search->store->db, text, &search->watermark, err);
     sqlite3_free(text);
     if (status != STATUS_OK)
         return status;
-    text = sqlite3_mprintf("SELECT \"%s\" FROM rollup WHERE metric = %d AND grouping = ?"
+    text = sqlite3_mprintf("SELECT " CELL_COLUMNS " FROM rollup WHERE metric = %d AND grouping = ?"
                            " AND level = ? AND started_ns = ? AND series = ?",
-                           search->sign < 0 ? "min" : "max", number);
+                           search->number);
     if (!text)
         return out_of_memory(err);
     status = database_prepare(search->store->db, &search->rollup, text, false, err);

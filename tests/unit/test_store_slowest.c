@@ -8,6 +8,7 @@
 #include <sqlite3.h>
 
 #include "common/store/blame.h"
+#include "common/store/cell.h"
 #include "common/store/database.h"
 #include "common/store/reader.h"
 #include "common/store/rollup.h"
@@ -428,6 +429,54 @@ static const struct query_metric *metric_of(const char *name)
     return metric;
 }
 
+// Gives the rollups of a metric, of which the extremes stand there, all that belongs to
+// a row, as if there were no other values.
+static void complete_rollups(const struct query_metric *metric)
+{
+    const struct cell_key of = {.metric = rollup_metric_number(metric)};
+    sqlite3_stmt *from = NULL, *to = NULL;
+    char *sql = sqlite3_mprintf("SELECT grouping, level, started_ns, series, min, max FROM rollup"
+                                " WHERE metric = %d",
+                                of.metric);
+    assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &from, NULL), SQLITE_OK);
+    sqlite3_free(sql);
+    rows_exec(db, "CREATE TEMP TABLE whole AS SELECT * FROM rollup WHERE 0");
+    assert_int_equal(sqlite3_prepare_v2(db,
+                                        "INSERT INTO whole(metric, grouping, level, started_ns,"
+                                        " series, " CELL_COLUMNS ") VALUES(?1, ?2, ?3, ?4, ?5, ?6,"
+                                        " ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+                                        -1, &to, NULL),
+                     SQLITE_OK);
+    while (sqlite3_step(from) == SQLITE_ROW) {
+        struct cell_key key = of;
+        key.grouping = (enum rollup_grouping)sqlite3_column_int(from, 0);
+        key.level = (enum rollup_level)sqlite3_column_int(from, 1);
+        key.started_ns = sqlite3_column_int64(from, 2);
+        key.series = sqlite3_column_int64(from, 3);
+        struct ratio cell = {0};
+        assert_int_equal(aggregate_want_quantiles(&cell.values, NULL), STATUS_OK);
+        for (int i = 4; i < 6; i++) {
+            if (metric->derived)
+                ratio_add(&cell, sqlite3_column_double(from, i), 1);
+            else
+                aggregate_add_int(&cell.values, sqlite3_column_int64(from, i));
+        }
+        (void)sqlite3_bind_int(to, 1, key.metric);
+        (void)sqlite3_bind_int(to, 2, (int)key.grouping);
+        (void)sqlite3_bind_int(to, 3, (int)key.level);
+        (void)sqlite3_bind_int64(to, 4, key.started_ns);
+        (void)sqlite3_bind_int64(to, 5, key.series);
+        struct error err;
+        assert_int_equal(cell_bind(to, 6, &key, &cell, metric->derived != NULL, &err), STATUS_OK);
+        assert_int_equal(sqlite3_step(to), SQLITE_DONE);
+        (void)sqlite3_reset(to);
+        aggregate_deinit(&cell.values);
+    }
+    (void)sqlite3_finalize(from);
+    (void)sqlite3_finalize(to);
+    rows_exec(db, "INSERT OR REPLACE INTO rollup SELECT * FROM whole; DROP TABLE whole");
+}
+
 // Makes the extremes that the search reads of all records with ids up to the
 // watermark, as the collector keeps them.
 static void add_rollups(const struct query_metric *metric, int64_t watermark)
@@ -460,6 +509,7 @@ static void add_rollups(const struct query_metric *metric, int64_t watermark)
             sqlite3_free(sql);
         }
     }
+    complete_rollups(metric);
     char *sql =
         sqlite3_mprintf("INSERT INTO rollup_state VALUES(%d, %lld)", number, (long long)watermark);
     rows_exec(db, sql);
@@ -652,6 +702,24 @@ static void test_search_reads_little(void **state)
     }
 }
 
+// An extreme that is no longer what was written leads nobody astray.
+static void test_damaged_rollups_are_reported(void **state)
+{
+    (void)state;
+    uint64_t random = 8;
+    add_random_requests(200, DAY, &random);
+    add_helpers();
+    const struct query_metric *metric = metric_of("e2e_ns");
+    rows_exec(db, "BEGIN");
+    add_rollups(metric, 200);
+    rows_exec(db, "UPDATE rollup SET max = max - 1 WHERE level = 3 AND grouping = 3; COMMIT");
+    const struct query query = {.kind = QUERY_SLOWEST};
+    struct error err = {0};
+    struct result *result = NULL;
+    assert_int_equal(store_query(store, &query, &result, &err), STATUS_CORRUPT);
+    assert_non_null(strstr(err.text, "rollup"));
+}
+
 int main(void)
 {
 #define TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
@@ -663,6 +731,7 @@ int main(void)
         TEST(test_absurd_rows),
         TEST(test_search_finds_what_sql_finds),
         TEST(test_search_reads_little),
+        TEST(test_damaged_rollups_are_reported),
     };
 #undef TEST
     return cmocka_run_group_tests(tests, NULL, NULL);
