@@ -328,8 +328,12 @@ struct cursor {
     const unsigned char *at, *end;
 };
 
-static bool get_number(struct cursor *cursor, uint64_t *number)
+static inline bool get_number(struct cursor *cursor, uint64_t *number)
 {
+    if (cursor->at < cursor->end && *cursor->at < 0x80) { // as nearly all are
+        *number = *cursor->at++;
+        return true;
+    }
     *number = 0;
     for (unsigned shift = 0; shift < 64; shift += 7) {
         if (cursor->at == cursor->end)
