@@ -98,10 +98,10 @@ static enum status append(struct gap_set *set, unsigned level, int64_t since_ns,
         return STATUS_OK;
     }
     if ((count & (count + 1)) == 0) { // room for 1, 3, 7, ...
-        spans = realloc(spans, (2 * count + 1) * sizeof *spans);
-        if (!spans)
+        struct gap_span *bigger = realloc(spans, (2 * count + 1) * sizeof *bigger);
+        if (!bigger)
             return STATUS_NOMEM;
-        set->spans[level] = spans;
+        set->spans[level] = spans = bigger;
     }
     spans[count] = (struct gap_span){since_ns, until_ns};
     set->count[level]++;

@@ -83,15 +83,12 @@ bool rollup_sheet_fits(const struct rollup_sheet *sheet, size_t count)
     return count <= ROLLUP_SHEET_ROWS - sheet->count && sheet->bytes_used < ROLLUP_SHEET_BYTES;
 }
 
-// `array` is the address of a pointer, of whatever type.
-static bool grow(void *array, size_t room, size_t size)
+// The array with room for so many; itself, and `*done` false, where there is no memory.
+static void *grown(void *array, size_t room, size_t size, bool *done)
 {
-    void *before;
-    memcpy(&before, array, sizeof before);
-    void *bigger = realloc(before, room * size);
-    if (bigger)
-        memcpy(array, &bigger, sizeof bigger);
-    return bigger != NULL;
+    void *bigger = realloc(array, room * size);
+    *done = *done && bigger;
+    return bigger ? bigger : array;
 }
 
 // Makes room for `count` rows in all.
@@ -102,13 +99,18 @@ static enum status reserve(struct rollup_sheet *sheet, size_t count)
     size_t room = sheet->room ? sheet->room : ROWS_AT_FIRST;
     while (room < count)
         room *= 2;
-    bool done = grow(&sheet->ids, room, sizeof *sheet->ids) &&
-                grow(&sheet->started_ns, room, sizeof *sheet->started_ns) &&
-                grow(&sheet->series, room, sizeof *sheet->series);
-    for (size_t c = 0; c < MESSAGE_COLUMNS_MAX && done; c++)
-        if (sheet->columns[c].used) // all types of values are of one size
-            done = grow(&sheet->columns[c].has, room, 1) &&
-                   grow(&sheet->columns[c].integers, room, sizeof(int64_t));
+    bool done = true;
+    sheet->ids = grown(sheet->ids, room, sizeof *sheet->ids, &done);
+    sheet->started_ns = grown(sheet->started_ns, room, sizeof *sheet->started_ns, &done);
+    sheet->series = grown(sheet->series, room, sizeof *sheet->series, &done);
+    for (size_t c = 0; c < MESSAGE_COLUMNS_MAX; c++) {
+        struct rollup_column *column = &sheet->columns[c];
+        if (!column->used)
+            continue;
+        column->has = grown(column->has, room, 1, &done);
+        // All types of values are of one size.
+        column->integers = grown(column->integers, room, sizeof(int64_t), &done);
+    }
     if (done)
         sheet->room = room;
     return done ? STATUS_OK : STATUS_NOMEM;
@@ -148,7 +150,9 @@ static enum status grow_series(struct rollup_sheet *sheet)
 {
     const size_t room = sheet->series_room ? 2 * sheet->series_room : SERIES_AT_FIRST;
     uint32_t *places = calloc(2 * room, sizeof *places);
-    if (!places || !grow(&sheet->list, room, sizeof *sheet->list)) {
+    bool done = places != NULL;
+    sheet->list = grown(sheet->list, room, sizeof *sheet->list, &done);
+    if (!done) {
         free(places);
         return STATUS_NOMEM;
     }
@@ -235,7 +239,9 @@ static enum status add_bytes(struct rollup_sheet *sheet, const void *bytes, size
         size_t room = sheet->bytes_room ? sheet->bytes_room : BYTES_AT_FIRST;
         while (room < sheet->bytes_used + size)
             room *= 2;
-        if (!grow(&sheet->bytes, room, 1))
+        bool done = true;
+        sheet->bytes = grown(sheet->bytes, room, 1, &done);
+        if (!done)
             return STATUS_NOMEM;
         sheet->bytes_room = room;
     }
