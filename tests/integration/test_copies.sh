@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # backup, export --bundle and import over real collectors: while records come in, with
 # the programs killed in the middle of each, and with files that are none of it.
-# shellcheck disable=SC2119  # a collector needs no more options than it has
+# shellcheck disable=SC2119,SC2154  # a collector needs no more options; lib.sh has started_pids
 . "$(dirname "$0")/../support/lib.sh"
 
 export INFERSTAT_COLLECTOR=$COLLECTOR
