@@ -87,8 +87,10 @@ bool rollup_sheet_fits(const struct rollup_sheet *sheet, size_t count)
 static void *grown(void *array, size_t room, size_t size, bool *done)
 {
     void *bigger = realloc(array, room * size);
-    *done = *done && bigger;
-    return bigger ? bigger : array;
+    if (bigger)
+        return bigger;
+    *done = false;
+    return array;
 }
 
 // Makes room for `count` rows in all.
