@@ -21,6 +21,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <sqlite3.h>
@@ -61,6 +62,7 @@ struct figures_of {
     double p50[WINDOW_COUNT], p99[WINDOW_COUNT], processor[WINDOW_COUNT];
     double plain[WINDOW_COUNT], victoria[WINDOW_COUNT];
     int64_t sketches[WINDOW_COUNT], rows[WINDOW_COUNT];
+    double caught_up_per_second; // records that were not in the rollups; NaN: all were
     double ready_ns, restart_ns, cold_ns;
     double bytes, rollup_bytes; // of the file; NaN: not counted
 };
@@ -102,6 +104,21 @@ static void make_store(struct subject *subject, const struct settings *settings,
         bench_die("history", "not every inference is in the store");
     subject->until_ns =
         1 + (int64_t)number_of(subject->path, "SELECT max(started_ns) FROM inference");
+}
+
+// A history is written faster than rollups can be made of it: the collector makes the rest
+// as it does of any store that comes without.
+static void wait_for_rollups(const struct subject *subject, struct figures_of *found)
+{
+    static const char sql[] = "SELECT (SELECT max(id) FROM inference) - min(watermark)"
+                              " FROM rollup_state WHERE metric / 256 = 6";
+    const struct timespec moment = {.tv_nsec = 200000000};
+    const double missing = number_of(subject->path, sql);
+    const uint64_t began = clock_monotonic_ns();
+    while (number_of(subject->path, sql) > 0)
+        (void)nanosleep(&moment, NULL);
+    found->caught_up_per_second =
+        missing > 0 ? missing * 1e9 / (double)(clock_monotonic_ns() - began) : (double)NAN;
 }
 
 static void weigh_store(const struct subject *subject, struct figures_of *found)
@@ -245,16 +262,17 @@ static void measure(uint64_t inferences, const struct settings *settings, const 
     (void)folder_path(subject.path, settings->keep ? settings->keep : folder, name);
     *found = (struct figures_of){.inferences = inferences};
     make_store(&subject, settings, found);
-    weigh_store(&subject, found);
     for (unsigned window = 0; window < WINDOW_COUNT; window++)
         found->victoria[window] = (double)NAN;
     if (!settings->no_victoria && inferences <= VICTORIA_ROWS_MAX && victoria_exists())
         victoria_ask(&subject, folder, settings->queries / 10 + 1, found->victoria);
-    found->cold_ns = time_summary(&subject);
     found->ready_ns = (double)subject_start(&subject, folder);
+    wait_for_rollups(&subject, found);
     ask_all(&subject, settings, found);
     found->restart_ns = time_restart(&subject, folder);
     subject_stop(&subject);
+    found->cold_ns = time_summary(&subject);
+    weigh_store(&subject, found);
     if (!settings->keep)
         remove_store(&subject);
 }
@@ -277,6 +295,7 @@ static void print_history(const struct settings *settings, const struct figures_
 {
     const uint64_t n = found->inferences;
     say(settings, n, "written_rows_per_second", "", found->rows_per_second, 0);
+    say(settings, n, "caught_up_rows_per_second", "", found->caught_up_per_second, 0);
     say(settings, n, "store_bytes", "", found->bytes, 0);
     say(settings, n, "rollup_bytes", "", found->rollup_bytes, 0);
     for (unsigned i = 0; i < WINDOW_COUNT; i++) {
