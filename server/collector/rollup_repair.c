@@ -9,14 +9,15 @@
 #include "common/store/gap_table.h"
 #include "server/collector/rollup_fold.h"
 
-enum { CHUNK_ROWS = 8192, CHILDREN_MAX = 31 };
+// A step is a few milliseconds of work.
+enum { CHUNK_ROWS = 4096, ERASE_ROWS = 1024, CHILDREN_MAX = 31 };
 
 // A slice does one step of a phase; each phase ends by going on to the next.
 enum phase {
     PHASE_NONE,
-    PHASE_DELETE, // minutes and hours of the span, a metric at a time
-    PHASE_READ,   // its records, a chunk at a time
-    PHASE_MERGE,  // the parent from its children, a metric at a time
+    PHASE_DELETE, // the span's rollups, some rows of a metric, grouping and level at a time
+    PHASE_READ,   // its records: a chunk is read, then folded a metric at a time
+    PHASE_MERGE,  // the parent from its children, a metric and grouping at a time
     PHASE_FILL,   // the children that are not kept, from records
     PHASE_END,
 };
@@ -43,8 +44,10 @@ struct rollup_repair {
     const struct rollup_metrics *metrics;
     int64_t watermark, expired_ns;
     struct gap_span span;
-    unsigned metric, child;
+    unsigned metric, grouping, level, child;
     int64_t read_ns, read_id; // records up to here are done
+    bool folding;             // the chunk that was read, from `metric` on
+    bool at_end;              // it was the last one
     struct parent parents[4];
     unsigned parent, parent_count;
 };
@@ -70,8 +73,11 @@ enum status rollup_repair_new(struct rollup_repair **out, sqlite3 *db, struct er
     enum status status = rollup_fold_new(&repair->fold, db, err);
     if (status == STATUS_OK)
         status = database_prepare(db, &repair->erase,
-                                  "DELETE FROM rollup WHERE metric = ? AND grouping = ?"
-                                  " AND level = ? AND started_ns BETWEEN ? AND ?",
+                                  "DELETE FROM rollup WHERE (metric, grouping, level,"
+                                  " started_ns, series) IN (SELECT metric, grouping, level,"
+                                  " started_ns, series FROM rollup WHERE metric = ?"
+                                  " AND grouping = ? AND level = ? AND started_ns BETWEEN ?"
+                                  " AND ? LIMIT ?)",
                                   true, err);
     if (status == STATUS_OK)
         status = database_prepare(db, &repair->children,
@@ -103,6 +109,7 @@ void rollup_repair_stop(struct rollup_repair *repair)
         gap_set_deinit(&repair->kept_apart[g]);
     repair->phase = PHASE_NONE;
     repair->kind = RECORD_KIND_COUNT;
+    repair->folding = false;
 }
 
 void rollup_repair_free(struct rollup_repair *repair)
@@ -258,7 +265,7 @@ enum status rollup_repair_begin(struct rollup_repair *repair, enum record_kind k
         rollup_repair_stop(repair);
         return status;
     }
-    repair->metric = 0;
+    repair->metric = repair->grouping = repair->level = 0;
     repair->parent_count = 0;
     repair->phase = repair->span.since_ns < repair->expired_ns ? PHASE_END : PHASE_DELETE;
     return STATUS_OK;
@@ -347,7 +354,7 @@ static enum status find_parents(struct rollup_repair *repair, struct error *err)
 static void begin_parent(struct rollup_repair *repair, unsigned parent)
 {
     repair->parent = parent;
-    repair->metric = 0;
+    repair->metric = repair->grouping = 0;
     repair->child = 0;
     repair->phase = parent < repair->parent_count ? PHASE_MERGE : PHASE_END;
     if (parent < repair->parent_count)
@@ -356,43 +363,56 @@ static void begin_parent(struct rollup_repair *repair, unsigned parent)
 
 // ---- Slices ------------------------------------------------------------------------------------
 
-static enum status erase(struct rollup_repair *repair, int metric, enum rollup_grouping grouping,
-                         enum rollup_level level, int64_t first_ns, int64_t last_ns,
+// Some of the rows; `*left` where there may be more.
+static enum status erase(struct rollup_repair *repair, enum rollup_grouping grouping,
+                         enum rollup_level level, int64_t first_ns, int64_t last_ns, bool *left,
                          struct error *err)
 {
+    const int metric = repair->metrics->list[repair->metric].number;
     (void)sqlite3_bind_int(repair->erase, 1, metric);
     (void)sqlite3_bind_int(repair->erase, 2, (int)grouping);
     (void)sqlite3_bind_int(repair->erase, 3, (int)level);
     (void)sqlite3_bind_int64(repair->erase, 4, first_ns);
     (void)sqlite3_bind_int64(repair->erase, 5, last_ns);
-    return database_run(repair->db, repair->erase, err);
+    (void)sqlite3_bind_int(repair->erase, 6, ERASE_ROWS);
+    const enum status status = database_run(repair->db, repair->erase, err);
+    *left = status == STATUS_OK && sqlite3_changes(repair->db) == ERASE_ROWS;
+    return status;
 }
 
-// All rows of one metric that lie in the span whole.
-static enum status delete_metric(struct rollup_repair *repair, struct error *err)
+// The last time of the buckets that lie in the span whole.
+static int64_t last_whole(const struct gap_span *span, enum rollup_level level)
 {
-    const int metric = repair->metrics->list[repair->metric].number;
-    enum status status = STATUS_OK;
-    for (unsigned level = 0; level < ROLLUP_LEVEL_COUNT; level++) {
-        // The last bucket that ends in the span: the one before that which holds its end.
-        int64_t last = last_of(&repair->span);
-        const int64_t end = rollup_bucket((enum rollup_level)level, last);
-        if (rollup_next((enum rollup_level)level, end) > repair->span.until_ns)
-            last = end == INT64_MIN ? INT64_MIN : end - 1;
-        for (unsigned g = 0; g < ROLLUP_GROUPING_COUNT && status == STATUS_OK; g++)
-            status = erase(repair, metric, (enum rollup_grouping)g, (enum rollup_level)level,
-                           repair->span.since_ns, last, err);
-    }
+    const int64_t last = last_of(span);
+    const int64_t bucket = rollup_bucket(level, last);
+    if (rollup_next(level, bucket) <= span->until_ns)
+        return last;
+    return bucket == INT64_MIN ? INT64_MIN : bucket - 1;
+}
+
+// Rows of one metric, grouping and level that lie in the span whole.
+static enum status delete_some(struct rollup_repair *repair, struct error *err)
+{
+    const enum rollup_level level = (enum rollup_level)repair->level;
+    bool left = false;
+    const enum status status =
+        erase(repair, (enum rollup_grouping)repair->grouping, level, repair->span.since_ns,
+              last_whole(&repair->span, level), &left, err);
+    if (status != STATUS_OK || left || ++repair->level < ROLLUP_LEVEL_COUNT)
+        return status;
+    repair->level = 0;
+    if (++repair->grouping < ROLLUP_GROUPING_COUNT)
+        return STATUS_OK;
+    repair->grouping = 0;
     if (++repair->metric == repair->metrics->count) {
         begin_reading(repair, &repair->span);
         repair->phase = PHASE_READ;
     }
-    return status;
+    return STATUS_OK;
 }
 
 // Reads the next records up to `last_ns` into the sheet.
-static enum status read_chunk(struct rollup_repair *repair, int64_t last_ns, bool *end,
-                              struct error *err)
+static enum status read_chunk(struct rollup_repair *repair, int64_t last_ns, struct error *err)
 {
     rollup_sheet_clear(&repair->sheet, false);
     (void)sqlite3_bind_int64(repair->read, 1, repair->read_ns);
@@ -406,7 +426,7 @@ static enum status read_chunk(struct rollup_repair *repair, int64_t last_ns, boo
     if (status == STATUS_OK && rc != SQLITE_DONE)
         status = database_error(repair->db, "rollups", err);
     (void)sqlite3_reset(repair->read);
-    *end = status == STATUS_OK && repair->sheet.count < CHUNK_ROWS;
+    repair->at_end = status == STATUS_OK && repair->sheet.count < CHUNK_ROWS;
     if (status == STATUS_FULL) // sketches are large: the rest with the next chunk
         status = STATUS_OK;
     if (status == STATUS_NOMEM)
@@ -418,39 +438,55 @@ static enum status read_chunk(struct rollup_repair *repair, int64_t last_ns, boo
     return status;
 }
 
-static enum status fold_chunk(struct rollup_repair *repair, unsigned levels, unsigned groupings,
-                              struct error *err)
+// Folds one metric of the chunk.
+static enum status fold_metric(struct rollup_repair *repair, unsigned levels, unsigned groupings,
+                               struct error *err)
 {
     static const struct gap_set no_gaps[ROLLUP_GROUPING_COUNT];
-    if (repair->sheet.count == 0)
-        return STATUS_OK;
-    enum status status = rollup_fold_begin(repair->fold, &repair->sheet, err);
-    for (unsigned m = 0; m < repair->metrics->count && status == STATUS_OK; m++) {
-        struct gap_span damaged;
-        // A parent's gaps were looked at when it was planned.
-        const bool of_parent = levels & (1U << ROLLUP_DAY | 1U << ROLLUP_MONTH);
-        status = rollup_fold_metric(
-            repair->fold,
-            &(struct rollup_target){.metric = &repair->metrics->list[m],
-                                    .levels = levels,
-                                    .groupings = groupings,
-                                    .gaps = of_parent ? no_gaps : repair->kept_apart},
-            &damaged, err);
+    // A parent's gaps were looked at when it was planned.
+    const bool of_parent = levels & (1U << ROLLUP_DAY | 1U << ROLLUP_MONTH);
+    const struct rollup_target target = {.metric = &repair->metrics->list[repair->metric],
+                                         .levels = levels,
+                                         .groupings = groupings,
+                                         .gaps = of_parent ? no_gaps : repair->kept_apart};
+    struct gap_span damaged;
+    const enum status status = rollup_fold_metric(repair->fold, &target, &damaged, err);
+    if (++repair->metric == repair->metrics->count) {
+        rollup_fold_end(repair->fold);
+        repair->folding = false;
     }
-    rollup_fold_end(repair->fold);
     return status;
+}
+
+// One step of a span's records: a chunk is read, or one metric of it folded.  They are
+// done where nothing is being folded and the chunk was the last.
+static enum status take_records(struct rollup_repair *repair, const struct gap_span *span,
+                                unsigned levels, unsigned groupings, struct error *err)
+{
+    if (repair->folding)
+        return fold_metric(repair, levels, groupings, err);
+    enum status status = read_chunk(repair, last_of(span), err);
+    if (status == STATUS_OK && repair->sheet.count > 0) {
+        status = rollup_fold_begin(repair->fold, &repair->sheet, err);
+        repair->folding = status == STATUS_OK;
+        repair->metric = 0;
+    }
+    return status;
+}
+
+static bool records_are_done(const struct rollup_repair *repair)
+{
+    return !repair->folding && repair->at_end;
 }
 
 static enum status read_span(struct rollup_repair *repair, struct error *err)
 {
-    bool end = false;
-    enum status status = read_chunk(repair, last_of(&repair->span), &end, err);
+    enum status status = take_records(
+        repair, &repair->span, 1U << ROLLUP_MINUTE | 1U << ROLLUP_HOUR, ROLLUP_ALL_GROUPINGS, err);
+    if (status != STATUS_OK || !records_are_done(repair))
+        return status;
+    status = find_parents(repair, err);
     if (status == STATUS_OK)
-        status =
-            fold_chunk(repair, 1U << ROLLUP_MINUTE | 1U << ROLLUP_HOUR, ROLLUP_ALL_GROUPINGS, err);
-    if (status == STATUS_OK && end)
-        status = find_parents(repair, err);
-    if (status == STATUS_OK && end)
         begin_parent(repair, 0);
     return status;
 }
@@ -514,24 +550,32 @@ static enum status merge_children(struct rollup_repair *repair, enum rollup_grou
     return status == STATUS_OK ? write_cell(repair, &key, cell, err) : status;
 }
 
-static enum status merge_metric(struct rollup_repair *repair, struct error *err)
+// The parent's rows of one metric and grouping.
+static enum status merge_grouping(struct rollup_repair *repair, enum rollup_grouping grouping,
+                                  struct error *err)
 {
     const struct parent *parent = &repair->parents[repair->parent];
     struct ratio cell = {0};
     if (aggregate_want_quantiles(&cell.values, NULL) != STATUS_OK)
         return out_of_memory(err);
     enum status status = STATUS_OK;
-    for (unsigned g = 0; g < ROLLUP_GROUPING_COUNT && status == STATUS_OK; g++) {
-        if (!(parent->groupings & 1U << g))
-            continue;
-        empty_cell(&cell);
-        status =
-            erase(repair, repair->metrics->list[repair->metric].number, (enum rollup_grouping)g,
-                  parent->level, parent->span.since_ns, parent->span.since_ns, err);
-        if (status == STATUS_OK)
-            status = merge_children(repair, (enum rollup_grouping)g, &cell, err);
-    }
+    for (bool left = true; left && status == STATUS_OK;)
+        status = erase(repair, grouping, parent->level, parent->span.since_ns,
+                       parent->span.since_ns, &left, err);
+    if (status == STATUS_OK)
+        status = merge_children(repair, grouping, &cell, err);
     aggregate_deinit(&cell.values);
+    return status;
+}
+
+static enum status merge_some(struct rollup_repair *repair, struct error *err)
+{
+    enum status status = STATUS_OK;
+    if (repair->parents[repair->parent].groupings & 1U << repair->grouping)
+        status = merge_grouping(repair, (enum rollup_grouping)repair->grouping, err);
+    if (++repair->grouping < ROLLUP_GROUPING_COUNT)
+        return status;
+    repair->grouping = 0;
     if (++repair->metric == repair->metrics->count)
         repair->phase = PHASE_FILL;
     return status;
@@ -551,16 +595,13 @@ static enum status fill_parent(struct rollup_repair *repair, struct error *err)
         return STATUS_OK;
     }
     const unsigned groupings = parent->missing[repair->child] & parent->groupings;
-    bool end = true;
     enum status status = STATUS_OK;
     if (groupings != 0) {
-        if (repair->read_ns < child.since_ns)
+        if (!repair->folding && repair->read_ns < child.since_ns)
             begin_reading(repair, &child);
-        status = read_chunk(repair, last_of(&child), &end, err);
-        if (status == STATUS_OK)
-            status = fold_chunk(repair, 1U << parent->level, groupings, err);
+        status = take_records(repair, &child, 1U << parent->level, groupings, err);
     }
-    if (end)
+    if (groupings == 0 || records_are_done(repair))
         repair->child++;
     return status;
 }
@@ -587,11 +628,11 @@ enum status rollup_repair_step(struct rollup_repair *repair, struct error *err)
 {
     switch (repair->phase) {
     case PHASE_DELETE:
-        return delete_metric(repair, err);
+        return delete_some(repair, err);
     case PHASE_READ:
         return read_span(repair, err);
     case PHASE_MERGE:
-        return merge_metric(repair, err);
+        return merge_some(repair, err);
     case PHASE_FILL:
         return fill_parent(repair, err);
     case PHASE_END:

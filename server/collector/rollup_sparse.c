@@ -14,8 +14,13 @@ enum { LEVELS = ROLLUP_MONTH };
 static const uint64_t records_a_row[LEVELS] = {
     [ROLLUP_MINUTE] = 8, [ROLLUP_HOUR] = 32, [ROLLUP_DAY] = 32};
 
-// How many buckets back are looked at when the collector begins.
+// How many buckets back are looked at when the collector begins, or the clock was set:
+// that is what more time than this since the last look, or less than none, tells.
 enum { LOOK_BACK = 3 };
+#define CLOCK_SET_NS INT64_C(8640000000000000) // a hundred days
+
+// Rows deleted in one step.
+enum { ERASE_ROWS = 1024 };
 
 // Of a kind and level: buckets of the coarser level up to here were looked at.
 struct progress {
@@ -27,10 +32,10 @@ struct rollup_sparse {
     sqlite3 *db;
     sqlite3_stmt *count, *erase;
     struct progress progress[RECORD_KIND_COUNT][LEVELS];
-    // Rows under way to be deleted: of the level and finer ones, a metric at a time.
+    // Rows under way to be deleted: of the level and finer ones, metric by metric.
     bool erasing;
     struct gap gap;
-    unsigned metric;
+    unsigned metric, level;
 };
 
 enum status rollup_sparse_new(struct rollup_sparse **out, sqlite3 *db, struct error *err)
@@ -46,8 +51,11 @@ enum status rollup_sparse_new(struct rollup_sparse **out, sqlite3 *db, struct er
                                           true, err);
     if (status == STATUS_OK)
         status = database_prepare(db, &sparse->erase,
-                                  "DELETE FROM rollup WHERE metric = ? AND grouping = ?"
-                                  " AND level = ? AND started_ns >= ? AND started_ns < ?",
+                                  "DELETE FROM rollup WHERE (metric, grouping, level,"
+                                  " started_ns, series) IN (SELECT metric, grouping, level,"
+                                  " started_ns, series FROM rollup WHERE metric = ?"
+                                  " AND grouping = ? AND level = ? AND started_ns >= ?"
+                                  " AND started_ns < ? LIMIT ?)",
                                   true, err);
     if (status != STATUS_OK) {
         rollup_sparse_free(sparse);
@@ -249,12 +257,13 @@ static bool next_bucket(const struct rollup_sparse *sparse, unsigned kind, unsig
 {
     const enum rollup_level coarser = (enum rollup_level)(level + 1);
     const struct progress *progress = &sparse->progress[kind][level];
-    span->since_ns = progress->until_ns;
-    if (!progress->begun) {
-        span->since_ns = rollup_bucket(coarser, wall_ns);
-        for (unsigned i = 0; i < LOOK_BACK; i++)
-            span->since_ns = rollup_bucket(coarser, span->since_ns - 1);
-    }
+    const int64_t now = rollup_bucket(coarser, wall_ns);
+    int64_t first = now;
+    for (unsigned i = 0; i < LOOK_BACK; i++)
+        first = rollup_bucket(coarser, first - 1);
+    const bool follows = progress->begun && progress->until_ns <= rollup_next(coarser, now) &&
+                         progress->until_ns / 2 >= now / 2 - CLOCK_SET_NS / 2;
+    span->since_ns = follows ? progress->until_ns : first;
     span->until_ns = rollup_next(coarser, span->since_ns);
     return is_over(span->until_ns, wall_ns);
 }
@@ -272,23 +281,30 @@ bool rollup_sparse_is_due(const struct rollup_sparse *sparse, int64_t wall_ns)
     return false;
 }
 
-// One metric's rows of the level and of finer ones.
-static enum status erase_some(struct rollup_sparse *sparse, struct error *err)
+bool rollup_sparse_is_erasing(const struct rollup_sparse *sparse)
+{
+    return sparse->erasing;
+}
+
+enum status rollup_sparse_erase(struct rollup_sparse *sparse, struct error *err)
 {
     const struct rollup_metrics *metrics = rollup_metrics_of(sparse->gap.kind);
-    enum status status = STATUS_OK;
-    for (unsigned level = 0; level <= (unsigned)sparse->gap.level && status == STATUS_OK; level++) {
-        (void)sqlite3_bind_int(sparse->erase, 1, metrics->list[sparse->metric].number);
-        (void)sqlite3_bind_int(sparse->erase, 2, (int)sparse->gap.grouping);
-        (void)sqlite3_bind_int(sparse->erase, 3, (int)level);
-        (void)sqlite3_bind_int64(sparse->erase, 4, sparse->gap.since_ns);
-        (void)sqlite3_bind_int64(sparse->erase, 5, sparse->gap.until_ns);
-        status = database_run(sparse->db, sparse->erase, err);
-    }
+    (void)sqlite3_bind_int(sparse->erase, 1, metrics->list[sparse->metric].number);
+    (void)sqlite3_bind_int(sparse->erase, 2, (int)sparse->gap.grouping);
+    (void)sqlite3_bind_int(sparse->erase, 3, (int)sparse->level);
+    (void)sqlite3_bind_int64(sparse->erase, 4, sparse->gap.since_ns);
+    (void)sqlite3_bind_int64(sparse->erase, 5, sparse->gap.until_ns);
+    (void)sqlite3_bind_int(sparse->erase, 6, ERASE_ROWS);
+    const enum status status = database_run(sparse->db, sparse->erase, err);
+    if (status != STATUS_OK || sqlite3_changes(sparse->db) == ERASE_ROWS)
+        return status;
+    if (sparse->level++ < (unsigned)sparse->gap.level)
+        return STATUS_OK;
+    sparse->level = 0;
     // The metric by which rows are found goes last.
     if (++sparse->metric == metrics->count)
         sparse->erasing = false;
-    return status;
+    return STATUS_OK;
 }
 
 // Looks at the rows of one grouping.
@@ -306,6 +322,7 @@ static enum status look(struct rollup_sparse *sparse, const struct gap *gap, boo
     sparse->erasing = true;
     sparse->gap = *gap;
     sparse->metric = 0;
+    sparse->level = 0;
     return status;
 }
 
@@ -334,7 +351,7 @@ enum status rollup_sparse_step(struct rollup_sparse *sparse, int64_t wall_ns, bo
     struct gap_span span;
     *added = false;
     if (sparse->erasing)
-        return erase_some(sparse, err);
+        return rollup_sparse_erase(sparse, err);
     for (unsigned kind = 0; kind < RECORD_KIND_COUNT; kind++)
         for (unsigned level = 0; level < LEVELS; level++)
             if (rollup_has_kind((enum record_kind)kind) &&

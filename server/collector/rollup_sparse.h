@@ -37,6 +37,10 @@ bool rollup_sparse_is_due(const struct rollup_sparse *sparse, int64_t wall_ns);
 MUST_CHECK enum status rollup_sparse_step(struct rollup_sparse *sparse, int64_t wall_ns,
                                           bool *added, struct error *err);
 
+// Whether rows are under way to be deleted; deletes some of them, and nothing else.
+bool rollup_sparse_is_erasing(const struct rollup_sparse *sparse);
+MUST_CHECK enum status rollup_sparse_erase(struct rollup_sparse *sparse, struct error *err);
+
 // After a rollback: looks again.
 void rollup_sparse_forget(struct rollup_sparse *sparse);
 

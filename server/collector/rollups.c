@@ -21,8 +21,10 @@ enum {
     REST_TIMES = 20,         // between folds, times the last one's duration
     STEP_NS = 10000000,      // of folding within a group's transaction
     STEP_ALL_NS = 100000000, // where there is nothing else to do
-    READ_ROWS = 2048,        // in one slice
-    HOSTS = 1024,            // runs whose host is remembered
+    METRIC_NS_MOST = 40000000,
+    ROWS_LEAST = 8192, // of a sheet, whatever they cost
+    READ_ROWS = 2048,  // in one slice
+    HOSTS = 1024,      // runs whose host is remembered
     NO_KIND = RECORD_KIND_COUNT,
 };
 
@@ -38,6 +40,7 @@ struct kind {
     int64_t fed, last; // `last`: the highest id there is
     int64_t watermarks[ROLLUP_METRICS_MAX];
     uint64_t since_ns; // when the first of `filling` came
+    size_t rows_most;  // in a sheet: so many that folding a metric takes no longer than it may
     sqlite3_stmt *read;
 };
 
@@ -132,6 +135,7 @@ enum status rollups_new(struct rollups **out, sqlite3 *db, struct error *err)
     for (unsigned k = 0; k < RECORD_KIND_COUNT; k++) {
         struct kind *kind = &rollups->kinds[k];
         kind->metrics = rollup_metrics_of((enum record_kind)k);
+        kind->rows_most = ROLLUP_SHEET_ROWS;
         rollup_sheet_init(&kind->filling, (enum record_kind)k);
         rollup_sheet_init(&kind->folding, (enum record_kind)k);
     }
@@ -195,12 +199,31 @@ static bool find_host(struct rollups *rollups, int64_t run, int64_t *out)
     return true;
 }
 
+static bool has_room(const struct kind *kind, size_t count)
+{
+    return kind->filling.count + count <= kind->rows_most &&
+           rollup_sheet_fits(&kind->filling, count);
+}
+
+// A metric's rows are written in one transaction, for which others wait.
+static void adapt(struct kind *kind, uint64_t took_ns)
+{
+    if (took_ns > METRIC_NS_MOST)
+        kind->rows_most = kind->folding.count / 2;
+    else if (took_ns < METRIC_NS_MOST / 4)
+        kind->rows_most *= 2;
+    if (kind->rows_most < ROWS_LEAST)
+        kind->rows_most = ROWS_LEAST;
+    if (kind->rows_most > ROLLUP_SHEET_ROWS)
+        kind->rows_most = ROLLUP_SHEET_ROWS;
+}
+
 static enum status take(struct rollups *rollups, struct kind *kind,
                         const struct rollups_batch *batch)
 {
     const size_t count = batch->table->count - batch->first_row;
     int64_t host = 0;
-    if (!rollup_sheet_fits(&kind->filling, count) || !find_host(rollups, batch->run, &host))
+    if (!has_room(kind, count) || !find_host(rollups, batch->run, &host))
         return STATUS_FULL;
     if (kind->filling.count == 0)
         kind->since_ns = batch->now_ns;
@@ -400,7 +423,9 @@ static enum status fold_metric(struct rollups *rollups, struct gap_span *damaged
         .groupings = ROLLUP_ALL_GROUPINGS,
         .gaps = rollups->gaps};
     if (target.first_row < kind->folding.count) {
+        const uint64_t began_ns = clock_monotonic_ns();
         status = rollup_fold_metric(rollups->fold, &target, damaged, err);
+        adapt(kind, clock_monotonic_ns() - began_ns);
         if (status == STATUS_OK)
             status = save_watermark(rollups, target.metric->number, last, err);
         if (status != STATUS_OK)
@@ -507,7 +532,7 @@ static unsigned lagging(const struct rollups *rollups)
 {
     for (unsigned k = 0; k < RECORD_KIND_COUNT; k++)
         if (rollups->kinds[k].fed < rollups->kinds[k].last &&
-            rollup_sheet_fits(&rollups->kinds[k].filling, READ_ROWS))
+            has_room(&rollups->kinds[k], READ_ROWS))
             return k;
     return NO_KIND;
 }
@@ -676,6 +701,9 @@ bool rollups_prune(struct rollups *rollups, uint64_t now_ns)
     enum status status = database_exec(rollups->db, "BEGIN IMMEDIATE", &err);
     if (status == STATUS_OK)
         status = rollup_sparse_step(rollups->sparse, rollups->wall_ns, &added, &err);
+    while (status == STATUS_OK && rollup_sparse_is_erasing(rollups->sparse) &&
+           clock_monotonic_ns() - began_ns < STEP_NS)
+        status = rollup_sparse_erase(rollups->sparse, &err);
     if (status == STATUS_OK)
         status = database_exec(rollups->db, "COMMIT", &err);
     rollups->prune_rest_ns = now_ns + PRUNE_REST_TIMES * (clock_monotonic_ns() - began_ns);

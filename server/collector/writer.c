@@ -558,7 +558,7 @@ static int64_t patience_ns(const struct writer *writer)
 {
     const uint64_t now_ns = clock_monotonic_ns(), due_ns = retention_due_ns(writer->retention);
     if (writer->clear_work || writer->repairing || due_ns <= now_ns ||
-        (writer->rollups && rollups_are_behind(writer->rollups, now_ns)))
+        (writer->rollups && !writer->failing && rollups_are_behind(writer->rollups, now_ns)))
         return 0;
     return due_ns - now_ns < TICK_NS ? (int64_t)(due_ns - now_ns) : TICK_NS;
 }

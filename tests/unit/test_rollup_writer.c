@@ -376,6 +376,23 @@ static void what_does_not_pay_is_not_kept(void **state)
             fail_msg("%s", sure[i]);
 }
 
+// Buckets between two settings of the clock are not walked through one by one.
+static void a_clock_that_is_set_is_no_work(void **state)
+{
+    (void)state;
+    const int64_t times[] = {INT64_C(3600000000000), BASE_NS, INT64_C(7258118400000000000),
+                             BASE_NS};
+    for (size_t i = 0; i < COUNT_OF(times); i++) {
+        unsigned steps = 0;
+        rollups_tell_time(rollup_rig.rollups, times[i]);
+        do {
+            rollup_rig.now_ns += UINT64_C(3600000000000);
+            assert_true(++steps < 200);
+        } while (rollups_prune(rollup_rig.rollups, rollup_rig.now_ns));
+        assert_true(i == 0 || steps > 1);
+    }
+}
+
 static int set_up_beforehand(void **state)
 {
     static const bool yes = true;
@@ -410,6 +427,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_does_not_pay_is_not_kept, set_up_beforehand,
                                         rollup_rig_tear_down),
         cmocka_unit_test_setup_teardown(what_does_not_pay_is_not_kept, set_up_afterwards,
+                                        rollup_rig_tear_down),
+        cmocka_unit_test_setup_teardown(a_clock_that_is_set_is_no_work, rollup_rig_set_up,
                                         rollup_rig_tear_down),
         cmocka_unit_test_setup_teardown(a_damaged_row_stops_nothing, rollup_rig_set_up,
                                         rollup_rig_tear_down),
