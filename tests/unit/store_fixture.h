@@ -1,0 +1,36 @@
+// A store with two runs of two hosts, the second of which has lost records: what tests
+// of queries and of clearing begin with.
+#ifndef INFERSTAT_TESTS_STORE_FIXTURE_H
+#define INFERSTAT_TESTS_STORE_FIXTURE_H
+
+#include "common/core/query.h"
+#include "common/core/result.h"
+#include "tests/support/folder.h"
+
+struct sqlite3;
+struct store;
+
+#define START_NS INT64_C(1790000000000000000) // when both runs began
+
+extern char folder[FOLDER_PATH_SIZE];
+extern char path[FOLDER_PATH_SIZE]; // of the store
+extern struct sqlite3 *db;          // open for writing
+extern struct store *store;         // open for reading
+
+// For cmocka.
+int store_set_up(void **state);
+int store_tear_down(void **state);
+
+// None of these fails but by ending the test.
+void store_exec(const char *sql);
+double store_number(const char *sql); // NaN where it is null
+
+// Inferences with random figures, some absent, some huge.
+void store_add_inferences(unsigned count);
+
+// A record of each other kind, of the first run.
+void store_add_one_of_each(void);
+
+struct result *store_ask(const struct query *query);
+
+#endif
