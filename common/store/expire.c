@@ -30,7 +30,7 @@ static enum status ask(sqlite3 *db, const char *sql, const int64_t parameters[3]
     enum status status = database_prepare(db, &stmt, sql, false, err);
     if (status != STATUS_OK)
         return status;
-    for (int i = 0; i < sqlite3_bind_parameter_count(stmt); i++)
+    for (int i = 0; i < 3 && i < sqlite3_bind_parameter_count(stmt); i++)
         (void)sqlite3_bind_int64(stmt, i + 1, parameters[i]);
     const int rc = sqlite3_step(stmt);
     if (rc == SQLITE_ROW && sqlite3_column_type(stmt, 0) != SQLITE_NULL)

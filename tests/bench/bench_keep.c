@@ -18,6 +18,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "common/store/database.h"
 #include "common/sys/clock.h"
@@ -38,8 +39,6 @@ enum {
     LOG_LOOK_NS = 20000000,
     PATIENCE_S = 300,
 };
-
-extern char **environ;
 
 struct settings {
     uint64_t inferences;

@@ -152,6 +152,7 @@ static void expect_balance(void)
     if (audit.runs[0].findings > 0)
         fail_msg("%s", audit.runs[0].finding);
     audit_deinit(&audit);
+    statements_end(&store.statements);
 }
 
 // ---- Passes -----------------------------------------------------------------------------

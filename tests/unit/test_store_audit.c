@@ -334,6 +334,7 @@ static uint64_t count_findings(void)
     for (size_t i = 0; i < audit.stranger_count; i++)
         findings += audit.strangers[i].findings;
     audit_deinit(&audit);
+    statements_end(&store.statements);
     return findings;
 }
 
