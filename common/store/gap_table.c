@@ -27,6 +27,12 @@ static enum status run_with(sqlite3 *db, const char *sql, const struct gap *gap,
     return status;
 }
 
+// The last gap of the sort that starts at or before it: those of a sort lie apart from
+// each other, so none before that one touches it, however many there are.
+#define BEFORE                                                                                     \
+    "(SELECT since_ns FROM rollup_gap WHERE" SAME_SORT                                             \
+    " AND since_ns <= ?4 ORDER BY since_ns DESC LIMIT 1)"
+
 // The union of it and those that touch it goes in first, in place of the first of them;
 // then what it covers goes.
 enum status gap_add(sqlite3 *db, const struct gap *gap, struct error *err)
@@ -35,13 +41,10 @@ enum status gap_add(sqlite3 *db, const struct gap *gap, struct error *err)
         "INSERT OR REPLACE INTO rollup_gap(kind, grouping, level, since_ns, until_ns, why)"
         " SELECT ?1, ?2, ?3, min(coalesce(min(since_ns), ?4), ?4),"
         " max(coalesce(max(until_ns), ?5), ?5), ?6 FROM rollup_gap"
-        " WHERE" SAME_SORT " AND since_ns <= ?5 AND until_ns >= ?4";
+        " WHERE" SAME_SORT " AND since_ns BETWEEN coalesce(" BEFORE ", ?4) AND ?5"
+        " AND until_ns >= ?4";
     static const char absorb[] =
-        "DELETE FROM rollup_gap WHERE" SAME_SORT
-        " AND since_ns <= ?5 AND until_ns >= ?4 AND EXISTS (SELECT 1 FROM rollup_gap AS whole"
-        " WHERE whole.kind = ?1 AND whole.grouping = ?2 AND whole.level = ?3 AND whole.why = ?6"
-        " AND whole.since_ns <= rollup_gap.since_ns AND whole.until_ns >= rollup_gap.until_ns"
-        " AND (whole.since_ns < rollup_gap.since_ns OR whole.until_ns > rollup_gap.until_ns))";
+        "DELETE FROM rollup_gap WHERE" SAME_SORT " AND since_ns > " BEFORE " AND since_ns <= ?5";
     if (gap->since_ns >= gap->until_ns)
         return STATUS_OK;
     enum status status = run_with(db, add, gap, err);
