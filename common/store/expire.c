@@ -212,10 +212,10 @@ static enum status delete_rows(struct slice *slice, int64_t before_ns, unsigned 
         status = write_ledgers(slice, err);
     // Of the last row's minute some may be left, which the next slice takes.
     const int64_t next = rollup_next(ROLLUP_MINUTE, rollup_bucket(ROLLUP_MINUTE, slice->last_ns));
-    const bool all = *gone < wanted;
+    // Nor does it say more of the time behind it: a clock that is years ahead today would
+    // have all that is stored tomorrow looked for in rollups alone.
     if (status == STATUS_OK && *gone > 0)
-        status = set_expiry(slice->db, slice->rows->kind,
-                            all || next > before_ns ? before_ns : next, err);
+        status = set_expiry(slice->db, slice->rows->kind, next < before_ns ? next : before_ns, err);
     finish(slice);
     return status;
 }
@@ -307,15 +307,38 @@ static enum status last_of_level(sqlite3 *db, const struct expire_level *rollups
     return ask(db, sql, (int64_t[]){rollups->before_ns, rollups->count, 0}, out, err);
 }
 
+// Up to where the level is given up: not beyond what there is, whatever the clock says.
+static enum status gap_end(sqlite3 *db, const struct expire_level *rollups, int64_t *out,
+                           struct error *err)
+{
+    const enum rollup_level coarser =
+        rollups->level == ROLLUP_MONTH ? ROLLUP_MONTH : (enum rollup_level)(rollups->level + 1);
+    char sql[192];
+    (void)snprintf(sql, sizeof sql,
+                   "SELECT max(started_ns) FROM rollup WHERE metric = %d AND grouping = %d"
+                   " AND level = %d AND started_ns < ?1",
+                   rollup_metric_number(rollups->metric), (int)rollups->grouping,
+                   (int)rollups->level);
+    int64_t newest_ns = 0;
+    enum status status = ask(db, sql, (int64_t[]){rollups->before_ns, 0, 0}, &newest_ns, err);
+    const int64_t end_ns = rollup_next(coarser, rollup_bucket(coarser, newest_ns));
+    *out = end_ns < rollups->before_ns ? end_ns : rollups->before_ns;
+    return status;
+}
+
 static enum status set_gap(sqlite3 *db, const struct expire_level *rollups, struct error *err)
 {
+    int64_t until_ns = 0;
+    enum status status = gap_end(db, rollups, &until_ns, err);
+    if (status != STATUS_OK)
+        return status;
     char sql[320];
     (void)snprintf(sql, sizeof sql,
                    "INSERT INTO rollup_gap(kind, grouping, level, since_ns, until_ns, why) "
                    "VALUES(%d, %d, %d, %s, %lld, %d) ON CONFLICT DO UPDATE"
                    " SET until_ns = max(until_ns, excluded.until_ns)",
                    (int)rollups->metric->kind, (int)rollups->grouping, (int)rollups->level,
-                   "-9223372036854775807 - 1", (long long)rollups->before_ns, ROLLUP_OLD);
+                   "-9223372036854775807 - 1", (long long)until_ns, ROLLUP_OLD);
     return database_exec(db, sql, err);
 }
 

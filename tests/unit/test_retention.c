@@ -386,6 +386,22 @@ static void test_rollups_over_their_age_go_level_by_level(void **state)
     assert_int_equal(gap(ROLLUP_MINUTE, false), rollup_bucket(ROLLUP_HOUR, now_ns - DAY));
 }
 
+// What a clock that is ahead takes is gone, but not what comes when it is right again.
+static void test_a_clock_ahead_gives_up_no_time_to_come(void **state)
+{
+    (void)state;
+    add_rows(RECORD_KIND_OPERATION, 100, 50 * HOUR, HOUR / 2);
+    add_rollups(4);
+    close_books();
+    const int64_t newest_ns = integer("SELECT max(started_ns) FROM operation");
+    begin("raw=10h,minute=1d,finest-minute=1d", false);
+    assert_true(pass(now_ns + 36500 * DAY) > 0);
+    assert_int_equal(integer("SELECT count(*) FROM operation"), 0);
+    assert_in_range(integer("SELECT until_ns FROM expiry"), newest_ns, newest_ns + MINUTE);
+    assert_true(integer("SELECT count(*) FROM rollup_gap") > 0);
+    assert_in_range(integer("SELECT max(until_ns) FROM rollup_gap"), 1, now_ns + 32 * DAY);
+}
+
 // A reader never sees a bucket missing that no gap speaks of.
 static void test_the_gap_comes_before_the_rows_go(void **state)
 {
@@ -576,6 +592,7 @@ int main(void)
         TEST(test_the_oldest_go_first),
         TEST(test_records_wait_for_their_rollups),
         TEST(test_rollups_over_their_age_go_level_by_level),
+        TEST(test_a_clock_ahead_gives_up_no_time_to_come),
         TEST(test_the_gap_comes_before_the_rows_go),
         TEST(test_the_size_is_kept_and_the_file_shrinks),
         TEST(test_rollups_go_for_size_when_records_have),
