@@ -71,6 +71,8 @@ struct rollups {
     uint64_t retry_ns;     // no fold and no reading before, after a failure
     uint64_t pause_ns;     // how long to wait after the next failure
     bool complained;
+    uint64_t repair_rest_ns; // no repair before, after one failed
+    bool repair_complained;
 };
 
 // ---- Opening -----------------------------------------------------------------------------
@@ -626,7 +628,8 @@ static bool is_even(const struct rollups *rollups, unsigned k)
 
 bool rollups_need_repair(const struct rollups *rollups, uint64_t now_ns)
 {
-    return !rollups->stale && !rollups->repaired && now_ns >= rollups->retry_ns;
+    return !rollups->stale && !rollups->repaired && now_ns >= rollups->retry_ns &&
+           now_ns >= rollups->repair_rest_ns;
 }
 
 // Takes up the next hour of whatever kind, where there is one.  A kind that is not even
@@ -664,6 +667,17 @@ static enum status repair_some(struct rollups *rollups, struct error *err)
     return status;
 }
 
+// What is in memory is none of a repair's: folding goes on, and what is not repaired is
+// read from the records.
+static void fail_repair(struct rollups *rollups, const struct error *err, uint64_t now_ns)
+{
+    if (!rollups->repair_complained)
+        log_write(LOG_LEVEL_WARNING, "%s (what was cleared is read without rollups)", err->text);
+    rollups->repair_complained = true;
+    rollups->repair_rest_ns = now_ns + RETRY_LAST_NS;
+    rollup_repair_stop(rollups->repair);
+}
+
 bool rollups_repair(struct rollups *rollups, uint64_t now_ns)
 {
     struct error err = {.text = ""};
@@ -675,10 +689,10 @@ bool rollups_repair(struct rollups *rollups, uint64_t now_ns)
     const bool works = status == STATUS_OK && !is_held(rollups, NO_KIND);
     if (works)
         status = repair_some(rollups, &err);
-    if (status != STATUS_OK) {
-        rollups_forget(rollups);
-        fail(rollups, &err, now_ns);
-    }
+    if (status != STATUS_OK)
+        fail_repair(rollups, &err, now_ns);
+    else if (works && is_held(rollups, NO_KIND))
+        rollups->repair_complained = false;
     return works;
 }
 

@@ -328,6 +328,33 @@ static void a_damaged_row_stops_nothing(void **state)
         1);
 }
 
+// What cannot be made again waits; all else goes on.
+static void a_repair_that_fails_stops_nothing(void **state)
+{
+    (void)state;
+    insert_group(RECORD_KIND_OPERATION, 4);
+    rollup_rig_fold_all();
+    rollup_rig_exec(
+        "UPDATE rollup SET count = count + 1 WHERE level = 2;"
+        "INSERT INTO rollup_gap(kind, grouping, level, since_ns, until_ns, why)"
+        " SELECT DISTINCT 8, grouping, 3, (SELECT max(started_ns) FROM rollup"
+        " WHERE level = 2 AND started_ns < 1800000000000000000), (SELECT max(started_ns)"
+        " FROM rollup WHERE level = 2 AND started_ns < 1800000000000000000)"
+        " + 3600000000000, 2 FROM rollup");
+    rollups_gaps_changed(rollup_rig.rollups);
+    for (unsigned i = 0; i < 12; i++) {
+        insert_group(RECORD_KIND_STARTUP, 1);
+        rollup_rig_repair();
+        rollup_rig_fold_all();
+        rollup_rig.now_ns += UINT64_C(61000000000);
+    }
+    rollup_rig_check(RECORD_KIND_STARTUP, 1);
+    assert_int_equal(rollup_rig_integer("SELECT min(watermark) = (SELECT max(id) FROM startup) FROM"
+                                        " rollup_state WHERE metric / 256 = 3"),
+                     1);
+    assert_int_equal(rollup_rig_integer("SELECT count(*) > 0 FROM rollup_gap WHERE why = 2"), 1);
+}
+
 static void prune_all(void)
 {
     unsigned steps = 0;
@@ -427,6 +454,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_does_not_pay_is_not_kept, set_up_beforehand,
                                         rollup_rig_tear_down),
         cmocka_unit_test_setup_teardown(what_does_not_pay_is_not_kept, set_up_afterwards,
+                                        rollup_rig_tear_down),
+        cmocka_unit_test_setup_teardown(a_repair_that_fails_stops_nothing, rollup_rig_set_up,
                                         rollup_rig_tear_down),
         cmocka_unit_test_setup_teardown(a_clock_that_is_set_is_no_work, rollup_rig_set_up,
                                         rollup_rig_tear_down),
