@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/core/parse.h"
@@ -89,7 +90,19 @@ static enum status unknown(struct error *err, struct word word)
                      shown, nearest);
 }
 
-static enum status parse_limit(int64_t *limit_ns, struct word word, struct error *err)
+// Seconds would be a guess, next to limits of milliseconds.  Zero is the same in any unit.
+static enum status check_unit(enum slo_metric metric, const char *limit, struct error *err)
+{
+    char *end = NULL;
+    if (strtod(limit, &end) == 0 || *end != '\0')
+        return STATUS_OK;
+    const char *name = slo_name(metric);
+    return error_set(err, STATUS_INVALID, "objectives: \"%s\" has no unit (say %s=%sms or %s=%ss)",
+                     limit, name, limit, name, limit);
+}
+
+static enum status parse_limit(int64_t *limit_ns, enum slo_metric metric, struct word word,
+                               struct error *err)
 {
     char text[WORD_SIZE] = "";
     struct error why;
@@ -98,7 +111,7 @@ static enum status parse_limit(int64_t *limit_ns, struct word word, struct error
     memcpy(text, word.begin, word.size);
     if (parse_duration(limit_ns, text, "", &why) != STATUS_OK)
         return refuse(err, word, "is no duration");
-    return STATUS_OK;
+    return check_unit(metric, text, err);
 }
 
 // "name=limit", which is not empty.  `*wrong` is the word that is to blame.
@@ -118,7 +131,7 @@ static enum status parse_objective(struct slo *out, struct word whole, struct wo
     if (out->limit_ns[metric] >= 0)
         return refuse(err, whole, "is there twice");
     *wrong = trim(equals + 1, whole.begin + whole.size);
-    return parse_limit(&out->limit_ns[metric], *wrong, err);
+    return parse_limit(&out->limit_ns[metric], (enum slo_metric)metric, *wrong, err);
 }
 
 enum status slo_parse(struct slo *out, const char *text, size_t *at, struct error *err)

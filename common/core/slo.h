@@ -1,5 +1,6 @@
 // Service level objectives in words: what a request has to meet to count as good.
-// "ttft=200ms,tpot=30ms": names of durations, each with the longest that is good.
+// "ttft=200ms,tpot=30ms": names of durations, each with the longest that is good, which
+// has its unit with it: no limit but 0 goes without one.
 // Pure.
 #ifndef INFERSTAT_CORE_SLO_H
 #define INFERSTAT_CORE_SLO_H

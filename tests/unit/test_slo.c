@@ -13,6 +13,7 @@ static const struct {
     {"ttft=200ms,tpot=30ms", 200000000, 30000000, -1},
     {" ttft = 1.5s ", 1500000000, -1, -1},
     {"e2e_ns=0", -1, -1, 0},
+    {"e2e=0ms,ttft=0.0", 0, -1, 0},
     {"tpot=30ms,\tttft=1h,e2e=1ns", INT64_C(3600000000000), 30000000, 1},
 };
 
@@ -30,6 +31,9 @@ static const struct {
     {"ttft=", "\"\" is no duration", 5},
     {"ttft=-1s", "\"-1s\" is no duration", 5},
     {"ttft=1s,e2e=2s,ttft=3s", "\"ttft=3s\" is there twice", 15},
+    {"ttft=20", "\"20\" has no unit (say ttft=20ms or ttft=20s)", 5},
+    {"ttft=1s, itl_p99_ns = 1.5", "\"1.5\" has no unit (say itl_p99=1.5ms or itl_p99=1.5s)", 22},
+    {"e2e=0x1f", "has no unit", 4},
     {"ttft=1\033s", "\"1\\x1Bs\" is no duration", 5},
     {"ttft=1111111111111111111111111111111111111111111111111111111111111111111111111s",
      "is no duration", 5},
