@@ -1,13 +1,16 @@
 // A bundle: the rows that a filter covers, as a store of their own.
 //
-// Rows keep their ids, and so do runs and names.  With the rows go their runs, also
-// those that only lost records in the window, and of these the streams, ranges and
-// ledgers as they are.  What a run has and the bundle does not hold, its ledger says
-// to be cleared, with its fingerprint: the bundle's audit is that of the store.
-// Descriptions of the runs (devices, models) go with them whatever their time.
-// Rollups do not: without any, queries read the rows.  What is said of the bundle is in
-// its table meta: `bundle` (whose it is, and the filter) and `fingerprint` (on what its
-// records were measured: setting.h), both as JSON.
+// Nothing goes that was not asked for.  Rows keep their ids, and so do runs and names.
+// With the rows go their runs and, where only time, hosts and runs are asked for, those
+// that lost records then; of these the streams, ranges and ledgers as they are.  What a
+// run has and the bundle does not hold, its ledger says to be cleared, with its
+// fingerprint: the bundle's audit is that of the store.  Descriptions of the runs
+// (devices, models) go with them whatever their time, but for the devices and models
+// that the filter does not name; names go that something here refers to.  Baselines,
+// which are of anything, only go where the filter names nothing.  Rollups do not: without
+// any, queries read the rows.  What is said of the bundle is in its table meta: `bundle`
+// (whose it is, and the filter) and `fingerprint` (on what its records were measured:
+// setting.h), both as JSON.
 #include <stdio.h>
 
 #include <sqlite3.h>
@@ -168,7 +171,37 @@ static enum status copy_records(struct bundling *bundling, struct error *err)
     return status;
 }
 
-// Those that the filter covers, and those that have records here.
+static bool names_anything(const struct query_filter *filter)
+{
+    bool names = false;
+    for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++)
+        names = names || filter->by[i][0];
+    return names;
+}
+
+// Runs that the filter covers without a record of theirs: those that lost some in its
+// time, since nobody knows of which model or device these were; all, where there is no
+// filter.
+static void append_other_runs(sqlite3_str *sql, const struct query_filter *filter)
+{
+    enum query_dimension missing;
+    if (!filter_applies(RECORD_KIND_RUN, filter, &missing))
+        return;
+    sqlite3_str_appendall(sql, " UNION SELECT t.run FROM main.run t");
+    filter_where_run(sql, filter);
+    if (!names_anything(filter) && !filter->since_ns && !filter->until_ns)
+        return;
+    sqlite3_str_appendall(sql, " AND (EXISTS (SELECT 1 FROM main.stream s WHERE s.run = t.run"
+                               " AND s.unnumbered > 0) OR EXISTS (SELECT 1 FROM main.range g"
+                               " WHERE g.run = t.run AND g.state = 1");
+    if (filter->since_ns)
+        sqlite3_str_appendall(sql, " AND (g.until_ns IS NULL OR g.until_ns >= :since)");
+    if (filter->until_ns)
+        sqlite3_str_appendall(sql, " AND (g.since_ns IS NULL OR g.since_ns < :until)");
+    sqlite3_str_appendall(sql, "))");
+}
+
+// Those that have records here, and those that may have lost some.
 static enum status pick_runs(struct bundling *bundling, struct error *err)
 {
     enum status status =
@@ -176,22 +209,37 @@ static enum status pick_runs(struct bundling *bundling, struct error *err)
     if (status != STATUS_OK)
         return status;
     sqlite3_str *sql = sqlite3_str_new(bundling->db);
-    sqlite3_str_appendall(sql, "INSERT INTO picked SELECT t.run FROM main.run t");
-    filter_where_run(sql, bundling->filter);
-    for (unsigned kind = RECORD_KIND_RUN + 1; kind < RECORD_KIND_COUNT; kind++)
-        sqlite3_str_appendf(sql, " UNION SELECT run FROM bundle.\"%w\"",
+    const char *before = "INSERT INTO picked";
+    for (unsigned kind = RECORD_KIND_RUN + 1; kind < RECORD_KIND_COUNT; kind++) {
+        sqlite3_str_appendf(sql, "%s SELECT run FROM bundle.\"%w\"", before,
                             record_kind_info((enum record_kind)kind)->name);
+        before = " UNION";
+    }
+    append_other_runs(sql, bundling->filter);
     return run(bundling, sql, err);
 }
+
+#define OF_PICKED "WHERE t.run IN (SELECT run FROM picked)"
+#define OF_NAME(parameter)                                                                         \
+    " AND t.name = (SELECT n.id FROM main.name n WHERE n.text = " parameter ")"
 
 // The key that opened a run is nobody's business who is given a bundle.
 static enum status copy_runs(struct bundling *bundling, struct error *err)
 {
-    static const char picked[] = "WHERE t.run IN (SELECT run FROM picked)";
-    static const char *const tables[] = {"run", "stream", "range", "ledger", "device", "model"};
+    const struct query_filter *filter = bundling->filter;
+    const struct {
+        const char *table, *condition;
+    } parts[] = {
+        {"run", OF_PICKED},
+        {"stream", OF_PICKED},
+        {"range", OF_PICKED},
+        {"ledger", OF_PICKED},
+        {"device", filter->by[QUERY_BY_DEVICE][0] ? OF_PICKED OF_NAME(":device") : OF_PICKED},
+        {"model", filter->by[QUERY_BY_MODEL][0] ? OF_PICKED OF_NAME(":model") : OF_PICKED},
+    };
     enum status status = STATUS_OK;
-    for (size_t i = 0; i < sizeof tables / sizeof *tables && status == STATUS_OK; i++)
-        status = copy_where(bundling, tables[i], picked, err);
+    for (size_t i = 0; i < sizeof parts / sizeof *parts && status == STATUS_OK; i++)
+        status = copy_where(bundling, parts[i].table, parts[i].condition, err);
     return status == STATUS_OK
                ? database_exec(bundling->db, "UPDATE bundle.run SET key = NULL", err)
                : status;
@@ -289,10 +337,12 @@ static enum status copy_names(struct bundling *bundling, struct error *err)
 
 static enum status copy_rest(struct bundling *bundling, struct error *err)
 {
-    static const char *const tables[] = {"baseline", "baseline_sample", "expiry"};
-    enum status status = STATUS_OK;
-    for (size_t i = 0; i < sizeof tables / sizeof *tables && status == STATUS_OK; i++)
-        status = copy_where(bundling, tables[i], "", err);
+    const bool some = names_anything(bundling->filter);
+    enum status status = copy_where(bundling, "expiry", "", err);
+    if (status == STATUS_OK && !some)
+        status = copy_where(bundling, "baseline", "", err);
+    if (status == STATUS_OK && !some)
+        status = copy_where(bundling, "baseline_sample", "", err);
     if (status == STATUS_OK)
         status = copy_where(bundling, "meta", "WHERE t.key = '" SCHEMA_NO_FINGERPRINTS "'", err);
     if (status == STATUS_OK)

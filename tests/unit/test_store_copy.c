@@ -261,6 +261,117 @@ static void test_bundles_of_names(void **state)
     }
 }
 
+// A store whose second run, on host-1, is alone with what is called special.
+static void make_special(const char *path)
+{
+    copy_make_store(path, 3, 20);
+    copy_exec(path,
+              "INSERT INTO name(text) VALUES('special');"
+              "UPDATE inference SET model = (SELECT id FROM name WHERE text = 'special'), device ="
+              " (SELECT id FROM name WHERE text = 'special') WHERE run = 2 AND request = 5;"
+              "INSERT INTO device SELECT 1000, run, stream, 1000, started_ns, received_ns, 1,"
+              " (SELECT id FROM name WHERE text = 'special'), NULL, memory_bytes,"
+              " NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL FROM device WHERE run = 2;"
+              "INSERT INTO model SELECT 1000 + n.id, d.run, d.stream, 2000 + n.id, d.started_ns,"
+              " d.received_ns, n.id, NULL, 'gguf', NULL, NULL, NULL, NULL, NULL"
+              " FROM device d JOIN name n ON n.text IN ('m-2', 'special') WHERE d.id = 1000;"
+              "UPDATE ledger SET stored = stored + 1 WHERE run = 2 AND kind = 1;"
+              "INSERT INTO baseline VALUES(1, 'all of it', 1, '', 1, 2, 1.0, '{}');"
+              "INSERT INTO baseline_sample VALUES(1, 'ttft_ns', 1, 2, 1, x'00')");
+}
+
+static void assert_rows(const char *path, const char *table, int64_t count)
+{
+    char sql[96];
+    (void)snprintf(sql, sizeof sql, "SELECT count(*) FROM %s", table);
+    const int64_t found = copy_integer(path, sql);
+    if (found != count)
+        fail_msg("%s: %lld, not %lld", table, (long long)found, (long long)count);
+}
+
+// Of other runs, hosts, models and devices a bundle says nothing.
+static void test_bundles_hold_what_was_asked_for(void **state)
+{
+    (void)state;
+    static const struct {
+        enum query_dimension by;
+        int64_t devices, models;
+    } cases[] = {{QUERY_BY_MODEL, 2, 1}, {QUERY_BY_DEVICE, 1, 2}};
+    const char *from = copy_path("s.db");
+    make_special(from);
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct query_filter filter = {0};
+        struct error err;
+        struct result *answer = NULL;
+        char name[32];
+        (void)snprintf(name, sizeof name, "b%zu.db", i);
+        (void)snprintf(filter.by[cases[i].by], QUERY_TEXT_SIZE, "special");
+        const char *to = copy_path(name);
+        assert_int_equal(copy_to(from, to, &filter, &answer, &err), STATUS_OK);
+        assert_int_equal(result_integer(answer, 0, "runs", 0), 1);
+        result_free(answer);
+        assert_rows(to, "run WHERE run = 2", 1);
+        assert_rows(to, "inference", 1);
+        assert_rows(to, "load", 0);
+        assert_rows(to, "device", cases[i].devices);
+        assert_rows(to, "model", cases[i].models);
+        assert_rows(to, "stream WHERE run <> 2", 0);
+        assert_rows(to, "range WHERE run <> 2", 0);
+        assert_rows(to, "ledger WHERE run <> 2", 0);
+        assert_rows(to, "baseline", 0);
+        assert_rows(to, "baseline_sample", 0);
+        assert_rows(to, "name WHERE text IN ('special', 'host-1')", 2);
+        assert_rows(to, "name WHERE text IN ('host-0', 'm-0', 'm-1')", 0);
+    }
+}
+
+static void test_a_bundle_of_all_has_the_baselines(void **state)
+{
+    (void)state;
+    const char *from = copy_path("s.db"), *to = copy_path("b.db");
+    struct error err;
+    struct result *answer = NULL;
+    const struct query_filter all = {0};
+    make_special(from);
+    assert_int_equal(copy_to(from, to, &all, &answer, &err), STATUS_OK);
+    assert_int_equal(result_integer(answer, 0, "runs", 0), 3);
+    result_free(answer);
+    assert_rows(to, "baseline", 1);
+    assert_rows(to, "baseline_sample", 1);
+}
+
+// A run that lives in a window, and has no record in it, is there for what it lost then.
+static void test_a_bundle_of_losses(void **state)
+{
+    (void)state;
+    const char *from = copy_path("s.db"), *to = copy_path("b.db");
+    struct error err;
+    struct result *answer = NULL;
+    char lost[256];
+    copy_make_store(from, 1, 10);
+    copy_exec(from, "UPDATE run SET heard_ns = heard_ns + 5000 * 1000000000");
+    struct query_filter filter = window(500, 600);
+    assert_int_equal(copy_to(from, to, &filter, &answer, &err), STATUS_NO_DATA);
+    assert_false(is_there(to));
+    (void)snprintf(lost, sizeof lost,
+                   "INSERT INTO range VALUES(1, 9, 1, 4, 1, 0, NULL, %lld, %lld)",
+                   (long long)(COPY_BASE_NS + 550 * COPY_SECOND),
+                   (long long)(COPY_BASE_NS + 560 * COPY_SECOND));
+    copy_exec(from, lost);
+    assert_int_equal(copy_to(from, to, &filter, &answer, &err), STATUS_OK);
+    assert_int_equal(result_integer(answer, 0, "runs", 0), 1);
+    assert_int_equal(result_integer(answer, 0, "records", -1), 1); // the device
+    result_free(answer);
+    assert_int_equal(unlink(to), 0);
+    // Not another time's, and nobody knows of which model it was.
+    filter = window(600, 700);
+    assert_int_equal(copy_to(from, to, &filter, &answer, &err), STATUS_NO_DATA);
+    filter = window(500, 600);
+    (void)snprintf(filter.by[QUERY_BY_MODEL], QUERY_TEXT_SIZE, "m-0");
+    assert_int_equal(copy_to(from, to, &filter, &answer, &err), STATUS_NO_DATA);
+    assert_false(is_there(to));
+}
+
 static void test_two_bundles_are_equal(void **state)
 {
     (void)state;
@@ -312,6 +423,14 @@ static void test_a_bundle_of_nothing(void **state)
     const struct query_filter filter = window(100000, 100001);
     assert_int_equal(copy_to(from, to, &filter, &answer, &err), STATUS_NO_DATA);
     assert_false(is_there(to));
+    static const enum query_dimension by[] = {QUERY_BY_MODEL, QUERY_BY_HOST, QUERY_BY_DEVICE,
+                                              QUERY_BY_RUN, QUERY_BY_OPERATION};
+    for (size_t i = 0; i < COUNT_OF(by); i++) {
+        struct query_filter nothing = {0};
+        (void)snprintf(nothing.by[by[i]], QUERY_TEXT_SIZE, "ffff");
+        assert_int_equal(copy_to(from, to, &nothing, &answer, &err), STATUS_NO_DATA);
+        assert_false(is_there(to));
+    }
 }
 
 int main(void)
@@ -325,6 +444,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_copy_can_be_cancelled, copy_set_up, copy_tear_down),
         cmocka_unit_test_setup_teardown(test_a_bundle_of_a_window, copy_set_up, copy_tear_down),
         cmocka_unit_test_setup_teardown(test_bundles_of_names, copy_set_up, copy_tear_down),
+        cmocka_unit_test_setup_teardown(test_bundles_hold_what_was_asked_for, copy_set_up,
+                                        copy_tear_down),
+        cmocka_unit_test_setup_teardown(test_a_bundle_of_all_has_the_baselines, copy_set_up,
+                                        copy_tear_down),
+        cmocka_unit_test_setup_teardown(test_a_bundle_of_losses, copy_set_up, copy_tear_down),
         cmocka_unit_test_setup_teardown(test_two_bundles_are_equal, copy_set_up, copy_tear_down),
         cmocka_unit_test_setup_teardown(test_a_bundle_hides_nothing, copy_set_up, copy_tear_down),
         cmocka_unit_test_setup_teardown(test_a_bundle_of_nothing, copy_set_up, copy_tear_down),
