@@ -62,6 +62,8 @@ expect_exit 4 "$INFERSTAT" backup "$WORK/no/folder/x.db"
 expect_exit 2 "$INFERSTAT" backup
 expect_exit 2 "$INFERSTAT" export --bundle "$WORK/x.db" --csv inference
 expect_exit 3 "$INFERSTAT" export --bundle "$WORK/x.db" --host nowhere
+expect_exit 3 "$INFERSTAT" export --bundle "$WORK/x.db" --model nothing
+expect_exit 3 "$INFERSTAT" export --bundle "$WORK/x.db" --device none --since 1h
 [ ! -e "$WORK/x.db" ] || fail "a bundle of nothing"
 expect_exit 0 "$INFERSTAT" --db "$WORK/here.db" backup "$WORK/copy-of-copy.db"
 [ "$(digest "$WORK/here.db")" = "$(digest "$WORK/copy-of-copy.db")" ] || fail "copies differ"
