@@ -154,6 +154,64 @@ static enum status take_bounds(void *context, sqlite3_stmt *row, struct error *e
     return STATUS_OK;
 }
 
+// The times of a level's buckets, from the first to the last; `out` stays where there are none.
+static enum status read_buckets(struct gathering *gathering, enum rollup_level level,
+                                struct rollup_span *out, struct error *err)
+{
+    struct rollup_span starts = {INT64_MAX, INT64_MIN};
+    const int64_t of[] = {gathering->number[0], gathering->grouping, level};
+    sqlite3_str *sql = sqlite3_str_new(gathering->store->db);
+#define OF_LEVEL "FROM rollup WHERE metric = $1 AND grouping = $2 AND level = $3"
+    sqlite3_str_appendall(sql, "SELECT (SELECT min(started_ns) " OF_LEVEL "),"
+                               " (SELECT max(started_ns) " OF_LEVEL ")");
+#undef OF_LEVEL
+    enum status status = reader_scan_bound(gathering->store, sql, of, 3, take_bounds, &starts, err);
+    if (status == STATUS_OK && starts.first_ns <= starts.last_ns)
+        *out = (struct rollup_span){starts.first_ns, rollup_next(level, starts.last_ns) - 1};
+    return status;
+}
+
+// Moves an edge over a time that a level has nothing of, unless it is not kept there.
+static enum status move_edge(struct gathering *gathering, enum rollup_level level,
+                             struct rollup_span over, int64_t *edge_ns, int64_t to_ns,
+                             struct error *err)
+{
+    int64_t has_gap = 0;
+    const int64_t of[] = {gathering->of->kind, gathering->grouping, level, over.first_ns,
+                          over.last_ns};
+    sqlite3_str *sql = sqlite3_str_new(gathering->store->db);
+    sqlite3_str_appendall(sql, "SELECT EXISTS(SELECT 1 FROM rollup_gap WHERE kind = $1"
+                               " AND grouping = $2 AND level >= $3"
+                               " AND until_ns > $4 AND since_ns <= $5)");
+    enum status status =
+        reader_scan_bound(gathering->store, sql, of, 5, take_integer, &has_gap, err);
+    if (status == STATUS_OK && !has_gap)
+        *edge_ns = to_ns;
+    return status;
+}
+
+// The time that rollups are of: that of months, and where finer levels are kept at its
+// ends, as exact as they are.
+static enum status read_rollups_time(struct gathering *gathering, struct rollup_span *out,
+                                     struct error *err)
+{
+    enum status status = read_buckets(gathering, ROLLUP_MONTH, out, err);
+    const bool any = out->first_ns <= out->last_ns;
+    for (unsigned level = ROLLUP_MONTH; any && level-- > 0 && status == STATUS_OK;) {
+        struct rollup_span finer = *out;
+        status = read_buckets(gathering, (enum rollup_level)level, &finer, err);
+        if (status == STATUS_OK && finer.first_ns > out->first_ns)
+            status = move_edge(gathering, (enum rollup_level)level,
+                               (struct rollup_span){out->first_ns, finer.first_ns - 1},
+                               &out->first_ns, finer.first_ns, err);
+        if (status == STATUS_OK && finer.last_ns < out->last_ns)
+            status = move_edge(gathering, (enum rollup_level)level,
+                               (struct rollup_span){finer.last_ns + 1, out->last_ns}, &out->last_ns,
+                               finer.last_ns, err);
+    }
+    return status;
+}
+
 // Steps are counted where there are records, or rollups of such as have expired.
 static enum status cut_window(struct gathering *gathering, struct error *err)
 {
@@ -167,17 +225,12 @@ static enum status cut_window(struct gathering *gathering, struct error *err)
                         name, name);
     enum status status = reader_scan(gathering->store, sql, NULL, take_bounds, &there, err);
     if (status == STATUS_OK && gathering->has_rollups && gathering->expired_ns != INT64_MIN) {
-        struct rollup_span months = {INT64_MAX, INT64_MIN};
-        const int64_t of[] = {gathering->number[0], gathering->grouping, ROLLUP_MONTH};
-        sql = sqlite3_str_new(gathering->store->db);
-        sqlite3_str_appendall(sql, "SELECT min(started_ns), max(started_ns) FROM rollup"
-                                   " WHERE metric = $1 AND grouping = $2 AND level = $3");
-        status = reader_scan_bound(gathering->store, sql, of, 3, take_bounds, &months, err);
-        if (status == STATUS_OK && months.first_ns <= months.last_ns) {
-            const int64_t last_ns = rollup_next(ROLLUP_MONTH, months.last_ns) - 1;
-            there.first_ns = months.first_ns < there.first_ns ? months.first_ns : there.first_ns;
-            there.last_ns = last_ns > there.last_ns ? last_ns : there.last_ns;
-        }
+        struct rollup_span rollups = {INT64_MAX, INT64_MIN};
+        status = read_rollups_time(gathering, &rollups, err);
+        if (rollups.last_ns >= gathering->expired_ns) // what is newer are records
+            rollups.last_ns = gathering->expired_ns - 1;
+        there.first_ns = rollups.first_ns < there.first_ns ? rollups.first_ns : there.first_ns;
+        there.last_ns = rollups.last_ns > there.last_ns ? rollups.last_ns : there.last_ns;
     }
     struct rollup_span *window = &gather->window;
     window->first_ns = there.first_ns > window->first_ns ? there.first_ns : window->first_ns;
@@ -281,9 +334,10 @@ static void say(const struct gathering *gathering)
     struct gather *gather = gathering->of;
     char text[256];
     if (gather->plan.is_widened) {
-        (void)snprintf(text, sizeof text,
-                       "rollups of a whole %s and finer stand in for them at the window's edges",
-                       rollup_level_name(gather->plan.widened_to));
+        (void)snprintf(text, sizeof text, "rollups of a whole %s and finer stand in for them %s",
+                       rollup_level_name(gather->plan.widened_to),
+                       gather->query->step_ns > 0 ? "whole, counted in the step where it begins"
+                                                  : "at the window's edges");
         append_expiry(gathering, text);
     }
     if (gather->plan.is_lacking ||
