@@ -9,20 +9,26 @@
 
 #define SAME_SORT " kind = ?1 AND grouping = ?2 AND level = ?3 AND why = ?6"
 
-// Prepares, binds a gap's columns to ?1 to ?6 and runs it.
+// Binds a gap's columns to ?1 to ?6, its times to be those of the span, and runs it.
+static enum status run_bound(sqlite3 *db, sqlite3_stmt *stmt, const struct gap *gap,
+                             const struct gap_span *span, struct error *err)
+{
+    (void)sqlite3_bind_int64(stmt, 1, (int64_t)gap->kind);
+    (void)sqlite3_bind_int64(stmt, 2, (int64_t)gap->grouping);
+    (void)sqlite3_bind_int64(stmt, 3, (int64_t)gap->level);
+    (void)sqlite3_bind_int64(stmt, 4, span->since_ns);
+    (void)sqlite3_bind_int64(stmt, 5, span->until_ns);
+    (void)sqlite3_bind_int64(stmt, 6, (int64_t)gap->why);
+    return database_run(db, stmt, err);
+}
+
 static enum status run_with(sqlite3 *db, const char *sql, const struct gap *gap, struct error *err)
 {
     sqlite3_stmt *stmt = NULL;
     enum status status = database_prepare(db, &stmt, sql, false, err);
     if (status != STATUS_OK)
         return status;
-    (void)sqlite3_bind_int64(stmt, 1, (int64_t)gap->kind);
-    (void)sqlite3_bind_int64(stmt, 2, (int64_t)gap->grouping);
-    (void)sqlite3_bind_int64(stmt, 3, (int64_t)gap->level);
-    (void)sqlite3_bind_int64(stmt, 4, gap->since_ns);
-    (void)sqlite3_bind_int64(stmt, 5, gap->until_ns);
-    (void)sqlite3_bind_int64(stmt, 6, (int64_t)gap->why);
-    status = database_run(db, stmt, err);
+    status = run_bound(db, stmt, gap, &(struct gap_span){gap->since_ns, gap->until_ns}, err);
     (void)sqlite3_finalize(stmt);
     return status;
 }
@@ -35,7 +41,8 @@ static enum status run_with(sqlite3 *db, const char *sql, const struct gap *gap,
 
 // The union of it and those that touch it goes in first, in place of the first of them;
 // then what it covers goes.
-enum status gap_add(sqlite3 *db, const struct gap *gap, struct error *err)
+enum status gap_add_spans(sqlite3 *db, const struct gap *gap, const struct gap_span *spans,
+                          size_t count, struct error *err)
 {
     static const char add[] =
         "INSERT OR REPLACE INTO rollup_gap(kind, grouping, level, since_ns, until_ns, why)"
@@ -45,10 +52,25 @@ enum status gap_add(sqlite3 *db, const struct gap *gap, struct error *err)
         " AND until_ns >= ?4";
     static const char absorb[] =
         "DELETE FROM rollup_gap WHERE" SAME_SORT " AND since_ns > " BEFORE " AND since_ns <= ?5";
-    if (gap->since_ns >= gap->until_ns)
-        return STATUS_OK;
-    enum status status = run_with(db, add, gap, err);
-    return status == STATUS_OK ? run_with(db, absorb, gap, err) : status;
+    sqlite3_stmt *steps[2] = {NULL, NULL};
+    enum status status = database_prepare(db, &steps[0], add, false, err);
+    if (status == STATUS_OK)
+        status = database_prepare(db, &steps[1], absorb, false, err);
+    for (size_t i = 0; i < count && status == STATUS_OK; i++) {
+        if (spans[i].since_ns >= spans[i].until_ns)
+            continue;
+        status = run_bound(db, steps[0], gap, &spans[i], err);
+        if (status == STATUS_OK)
+            status = run_bound(db, steps[1], gap, &spans[i], err);
+    }
+    (void)sqlite3_finalize(steps[0]);
+    (void)sqlite3_finalize(steps[1]);
+    return status;
+}
+
+enum status gap_add(sqlite3 *db, const struct gap *gap, struct error *err)
+{
+    return gap_add_spans(db, gap, &(struct gap_span){gap->since_ns, gap->until_ns}, 1, err);
 }
 
 enum status gap_remove(sqlite3 *db, const struct gap *gap, struct error *err)

@@ -23,8 +23,16 @@ struct gap {
     enum rollup_why why;
 };
 
+struct gap_span {
+    int64_t since_ns, until_ns;
+};
+
 // Adds a gap; what it touches or overlaps of the same sort becomes one with it.
 MUST_CHECK enum status gap_add(struct sqlite3 *db, const struct gap *gap, struct error *err);
+
+// The same of many: `gap` with the times of each span.
+MUST_CHECK enum status gap_add_spans(struct sqlite3 *db, const struct gap *gap,
+                                     const struct gap_span *spans, size_t count, struct error *err);
 
 // Takes the gap's time out of all gaps of the same sort.
 MUST_CHECK enum status gap_remove(struct sqlite3 *db, const struct gap *gap, struct error *err);
@@ -35,10 +43,6 @@ MUST_CHECK enum status gap_last_id(struct sqlite3 *db, enum record_kind kind, in
                                    struct error *err);
 
 // ---- In memory ---------------------------------------------------------------------------
-
-struct gap_span {
-    int64_t since_ns, until_ns;
-};
 
 // Per level the times in which no row of it is to be used: those of its own gaps and of
 // coarser levels', rising and apart.

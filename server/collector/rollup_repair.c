@@ -8,6 +8,7 @@
 #include "common/store/database.h"
 #include "common/store/gap_table.h"
 #include "server/collector/rollup_fold.h"
+#include "server/collector/rollup_heal.h"
 
 // A step is a few milliseconds of work.
 enum { CHUNK_ROWS = 4096, ERASE_ROWS = 1024, CHILDREN_MAX = 31 };
@@ -15,6 +16,7 @@ enum { CHUNK_ROWS = 4096, ERASE_ROWS = 1024, CHILDREN_MAX = 31 };
 // A slice does one step of a phase; each phase ends by going on to the next.
 enum phase {
     PHASE_NONE,
+    PHASE_HEAL,   // of a span that has expired: rows that are damaged are given up
     PHASE_DELETE, // the span's rollups, some rows of a metric, grouping and level at a time
     PHASE_READ,   // its records: a chunk is read, then folded a metric at a time
     PHASE_MERGE,  // the parent from its children, a metric and grouping at a time
@@ -44,6 +46,8 @@ struct rollup_repair {
     const struct rollup_metrics *metrics;
     int64_t watermark, expired_ns;
     struct gap_span span;
+    struct rollup_patient patient;
+    struct cell_key healed; // rows up to here were looked at
     unsigned metric, grouping, level, child;
     int64_t read_ns, read_id; // records up to here are done
     bool folding;             // the chunk that was read, from `metric` on
@@ -242,6 +246,15 @@ static void begin_reading(struct rollup_repair *repair, const struct gap_span *s
     repair->read_id = 0; // no record's
 }
 
+// Goes on to the rows of a metric, grouping and level that touch the span.
+static void begin_healing(struct rollup_repair *repair)
+{
+    const enum rollup_level level = (enum rollup_level)repair->level;
+    repair->healed = (struct cell_key){repair->metrics->list[repair->metric].number,
+                                       (enum rollup_grouping)repair->grouping, level,
+                                       rollup_bucket(level, repair->span.since_ns), INT64_MIN};
+}
+
 enum status rollup_repair_begin(struct rollup_repair *repair, enum record_kind kind,
                                 int64_t watermark, bool *found, struct error *err)
 {
@@ -267,7 +280,9 @@ enum status rollup_repair_begin(struct rollup_repair *repair, enum record_kind k
     }
     repair->metric = repair->grouping = repair->level = 0;
     repair->parent_count = 0;
-    repair->phase = repair->span.since_ns < repair->expired_ns ? PHASE_END : PHASE_DELETE;
+    repair->patient = (struct rollup_patient){repair->db, kind, repair->expired_ns, false};
+    repair->phase = repair->span.since_ns < repair->expired_ns ? PHASE_HEAL : PHASE_DELETE;
+    begin_healing(repair);
     return STATUS_OK;
 }
 
@@ -411,6 +426,30 @@ static enum status delete_some(struct rollup_repair *repair, struct error *err)
     return STATUS_OK;
 }
 
+// There is nothing to make an expired span's rows from; those that are damaged would
+// be found damaged again with each record that comes late.
+static enum status heal_some(struct rollup_repair *repair, struct error *err)
+{
+    bool left = false;
+    const enum status status =
+        rollup_heal_some(&repair->patient, &repair->healed, &repair->span, &left, err);
+    if (status != STATUS_OK || left)
+        return status;
+    if (++repair->level == ROLLUP_LEVEL_COUNT) {
+        repair->level = 0;
+        repair->grouping++;
+    }
+    if (repair->grouping == ROLLUP_GROUPING_COUNT) {
+        repair->grouping = 0;
+        repair->metric++;
+    }
+    if (repair->metric == repair->metrics->count)
+        repair->phase = PHASE_END;
+    else
+        begin_healing(repair);
+    return STATUS_OK;
+}
+
 // Reads the next records up to `last_ns` into the sheet.
 static enum status read_chunk(struct rollup_repair *repair, int64_t last_ns, struct error *err)
 {
@@ -514,9 +553,10 @@ static void empty_cell(struct ratio *cell)
     *cell = (struct ratio){.values.sketch = sketch};
 }
 
-// Adds up the children of a parent that are kept, series by series.
+// Adds up the children of a parent that are kept, series by series.  Where one is
+// damaged, fails with STATUS_CORRUPT and it is `*damaged`.
 static enum status merge_children(struct rollup_repair *repair, enum rollup_grouping grouping,
-                                  struct ratio *cell, struct error *err)
+                                  struct ratio *cell, struct cell_key *damaged, struct error *err)
 {
     const struct parent *parent = &repair->parents[repair->parent];
     const enum rollup_level level = (enum rollup_level)(parent->level - 1);
@@ -543,6 +583,7 @@ static enum status merge_children(struct rollup_repair *repair, enum rollup_grou
         }
         if (status == STATUS_OK)
             status = cell_add(cell, &child, row, 2, err);
+        *damaged = child;
     }
     if (status == STATUS_OK && rc != SQLITE_DONE)
         status = database_error(repair->db, "rollups", err);
@@ -552,7 +593,7 @@ static enum status merge_children(struct rollup_repair *repair, enum rollup_grou
 
 // The parent's rows of one metric and grouping.
 static enum status merge_grouping(struct rollup_repair *repair, enum rollup_grouping grouping,
-                                  struct error *err)
+                                  struct cell_key *damaged, struct error *err)
 {
     const struct parent *parent = &repair->parents[repair->parent];
     struct ratio cell = {0};
@@ -563,16 +604,42 @@ static enum status merge_grouping(struct rollup_repair *repair, enum rollup_grou
         status = erase(repair, grouping, parent->level, parent->span.since_ns,
                        parent->span.since_ns, &left, err);
     if (status == STATUS_OK)
-        status = merge_children(repair, grouping, &cell, err);
+        status = merge_children(repair, grouping, &cell, damaged, err);
     aggregate_deinit(&cell.values);
+    return status;
+}
+
+// The same, or nothing: where a child is damaged, the parent's rows are left as they are,
+// and what is at work begins anew when something was done about the child.
+static enum status merge_or_heal(struct rollup_repair *repair, bool *healed, struct error *err)
+{
+    struct error again;
+    struct cell_key damaged = {0};
+    *healed = false;
+    enum status status = database_exec(repair->db, "SAVEPOINT merge", err);
+    if (status != STATUS_OK)
+        return status;
+    status = merge_grouping(repair, (enum rollup_grouping)repair->grouping, &damaged, err);
+    if (status == STATUS_OK)
+        return database_exec(repair->db, "RELEASE merge", err);
+    if (status != STATUS_CORRUPT || damaged.metric == 0 || sqlite3_get_autocommit(repair->db) ||
+        database_exec(repair->db, "ROLLBACK TO merge; RELEASE merge", &again) != STATUS_OK)
+        return status;
+    status = rollup_heal_row(&repair->patient, &damaged, err);
+    *healed = true;
+    if (status == STATUS_OK)
+        rollup_repair_stop(repair);
     return status;
 }
 
 static enum status merge_some(struct rollup_repair *repair, struct error *err)
 {
     enum status status = STATUS_OK;
+    bool healed = false;
     if (repair->parents[repair->parent].groupings & 1U << repair->grouping)
-        status = merge_grouping(repair, (enum rollup_grouping)repair->grouping, err);
+        status = merge_or_heal(repair, &healed, err);
+    if (status != STATUS_OK || healed)
+        return status;
     if (++repair->grouping < ROLLUP_GROUPING_COUNT)
         return status;
     repair->grouping = 0;
@@ -627,6 +694,8 @@ static enum status end_span(struct rollup_repair *repair, struct error *err)
 enum status rollup_repair_step(struct rollup_repair *repair, struct error *err)
 {
     switch (repair->phase) {
+    case PHASE_HEAL:
+        return heal_some(repair, err);
     case PHASE_DELETE:
         return delete_some(repair, err);
     case PHASE_READ:

@@ -5,7 +5,7 @@
 // until the last slice takes the gap away.  Writer thread only.
 //
 // Where records have expired there is nothing to make rollups from: those that are there
-// stay.
+// stay, but for damaged ones, which are given up (rollup_heal.h).
 #ifndef INFERSTAT_COLLECTOR_ROLLUP_REPAIR_H
 #define INFERSTAT_COLLECTOR_ROLLUP_REPAIR_H
 

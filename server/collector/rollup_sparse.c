@@ -22,6 +22,9 @@ enum { LOOK_BACK = 3 };
 // Rows deleted in one step.
 enum { ERASE_ROWS = 1024 };
 
+// Gaps that a sheet adds of a grouping and level: all of a kind's are read again and again.
+enum { SPANS_MAX = 64 };
+
 // Of a kind and level: buckets of the coarser level up to here were looked at.
 struct progress {
     int64_t until_ns;
@@ -30,7 +33,7 @@ struct progress {
 
 struct rollup_sparse {
     sqlite3 *db;
-    sqlite3_stmt *count, *erase;
+    sqlite3_stmt *count, *any, *erase;
     struct progress progress[RECORD_KIND_COUNT][LEVELS];
     // Rows under way to be deleted: of the level and finer ones, metric by metric.
     bool erasing;
@@ -49,6 +52,11 @@ enum status rollup_sparse_new(struct rollup_sparse **out, sqlite3 *db, struct er
                                           " WHERE metric = ? AND grouping = ? AND level = ?"
                                           " AND started_ns >= ? AND started_ns < ?",
                                           true, err);
+    if (status == STATUS_OK)
+        status = database_prepare(db, &sparse->any,
+                                  "SELECT 1 FROM rollup WHERE metric = ? AND grouping = ?"
+                                  " AND level = ? AND started_ns >= ? AND started_ns < ? LIMIT 1",
+                                  true, err);
     if (status == STATUS_OK)
         status = database_prepare(db, &sparse->erase,
                                   "DELETE FROM rollup WHERE (metric, grouping, level,"
@@ -70,6 +78,7 @@ void rollup_sparse_free(struct rollup_sparse *sparse)
     if (!sparse)
         return;
     (void)sqlite3_finalize(sparse->count);
+    (void)sqlite3_finalize(sparse->any);
     (void)sqlite3_finalize(sparse->erase);
     free(sparse);
 }
@@ -99,16 +108,34 @@ static bool is_over(int64_t bucket_end_ns, int64_t wall_ns)
     return wall_ns > OVER_NS && bucket_end_ns <= wall_ns - OVER_NS;
 }
 
-// The rows there are of a level in a span, and the records in them.
-static enum status count_rows(struct rollup_sparse *sparse, const struct gap *gap, uint64_t *rows,
-                              double *records, struct error *err)
+static void bind_gap(sqlite3_stmt *stmt, const struct gap *gap)
 {
-    sqlite3_stmt *stmt = sparse->count;
     (void)sqlite3_bind_int(stmt, 1, main_metric(gap->kind));
     (void)sqlite3_bind_int(stmt, 2, (int)gap->grouping);
     (void)sqlite3_bind_int(stmt, 3, (int)gap->level);
     (void)sqlite3_bind_int64(stmt, 4, gap->since_ns);
     (void)sqlite3_bind_int64(stmt, 5, gap->until_ns);
+}
+
+static enum status has_rows(struct rollup_sparse *sparse, const struct gap *gap, bool *any,
+                            struct error *err)
+{
+    bind_gap(sparse->any, gap);
+    const int rc = sqlite3_step(sparse->any);
+    *any = rc == SQLITE_ROW;
+    const enum status status = rc == SQLITE_ROW || rc == SQLITE_DONE
+                                   ? STATUS_OK
+                                   : database_error(sparse->db, "rollups", err);
+    (void)sqlite3_reset(sparse->any);
+    return status;
+}
+
+// The rows there are of a level in a span, and the records in them.
+static enum status count_rows(struct rollup_sparse *sparse, const struct gap *gap, uint64_t *rows,
+                              double *records, struct error *err)
+{
+    sqlite3_stmt *stmt = sparse->count;
+    bind_gap(stmt, gap);
     enum status status = STATUS_OK;
     if (sqlite3_step(stmt) == SQLITE_ROW) {
         *rows = (uint64_t)sqlite3_column_int64(stmt, 0);
@@ -189,36 +216,106 @@ static int64_t newest_bucket(const struct rollup_sheet *sheet, enum rollup_level
     return rollup_bucket(level, sheet->started_ns[sheet->count - 1]);
 }
 
-// Adds the gaps of a grouping and level; those of neighbours as one.
-static enum status add_gaps(struct rollup_sparse *sparse, const struct rollup_sheet *sheet,
-                            const struct shares *shares, struct gap gap,
-                            const struct gap_set *there, int64_t wall_ns, bool *added,
-                            struct error *err)
+// The gaps to add of a grouping and level, rising and apart; those of neighbours are one.
+struct wanted {
+    struct gap_span *spans;
+    bool *is_cut; // between the span and the one before are rows, or will be
+    size_t count;
+};
+
+static void want(struct wanted *wanted, const struct gap *gap, bool is_cut)
+{
+    if (wanted->count > 0 && wanted->spans[wanted->count - 1].until_ns == gap->since_ns) {
+        wanted->spans[wanted->count - 1].until_ns = gap->until_ns;
+        return;
+    }
+    wanted->spans[wanted->count] = (struct gap_span){gap->since_ns, gap->until_ns};
+    wanted->is_cut[wanted->count++] = is_cut;
+}
+
+static enum status find_wanted(struct rollup_sparse *sparse, const struct rollup_sheet *sheet,
+                               const struct shares *shares, struct gap gap,
+                               const struct gap_set *there, int64_t wall_ns, struct wanted *wanted,
+                               struct error *err)
 {
     const int64_t newest = newest_bucket(sheet, shares->coarser);
-    struct gap wanted = gap; // since = until: none yet
+    bool is_cut = false;
     enum status status = STATUS_OK;
     for (size_t i = 0; i < shares->count && status == STATUS_OK; i++) {
         const struct share *share = &shares->list[i];
-        uint64_t rows = 0;
-        double records = 0;
+        bool any = true;
         gap.since_ns = share->bucket;
         gap.until_ns = rollup_next(shares->coarser, share->bucket);
-        if (share->records >= share->rows * records_a_row[gap.level] || share->bucket == newest ||
-            !is_over(gap.until_ns, wall_ns) ||
-            gap_set_touches(there, gap.level, gap.since_ns, gap.until_ns))
+        if (gap_set_touches(there, gap.level, gap.since_ns, gap.until_ns))
             continue;
-        status = count_rows(sparse, &gap, &rows, &records, err);
-        if (status != STATUS_OK || rows > 0)
-            continue;
-        if (wanted.until_ns != gap.since_ns || wanted.since_ns == wanted.until_ns) {
-            status = gap_add(sparse->db, &wanted, err);
-            wanted = gap;
+        if (share->records < share->rows * records_a_row[gap.level] && share->bucket != newest &&
+            is_over(gap.until_ns, wall_ns))
+            status = has_rows(sparse, &gap, &any, err);
+        if (status == STATUS_OK && !any)
+            want(wanted, &gap, is_cut);
+        is_cut = any;
+    }
+    return status;
+}
+
+// Where there are too many, those are joined that have nothing but empty time between
+// them, the nearest first.  What is too many even then is left out: its rows are kept.
+static enum status join_wanted(struct rollup_sparse *sparse, struct gap gap, struct wanted *wanted,
+                               struct error *err)
+{
+    enum status status = STATUS_OK;
+    for (size_t i = 1; i < wanted->count && status == STATUS_OK; i++) {
+        gap.since_ns = wanted->spans[i - 1].until_ns;
+        gap.until_ns = wanted->spans[i].since_ns;
+        if (!wanted->is_cut[i])
+            status = has_rows(sparse, &gap, &wanted->is_cut[i], err);
+    }
+    uint64_t apart_ns = UINT64_C(3600000000000);
+    for (bool all = false; !all && wanted->count > SPANS_MAX && status == STATUS_OK;
+         apart_ns *= 2) {
+        size_t kept = 0;
+        all = apart_ns > UINT64_MAX / 2;
+        for (size_t i = 1; i < wanted->count; i++) {
+            const uint64_t between_ns =
+                (uint64_t)wanted->spans[i].since_ns - (uint64_t)wanted->spans[kept].until_ns;
+            if (!wanted->is_cut[i] && between_ns <= apart_ns) {
+                wanted->spans[kept].until_ns = wanted->spans[i].until_ns;
+            } else {
+                wanted->spans[++kept] = wanted->spans[i];
+                wanted->is_cut[kept] = wanted->is_cut[i];
+            }
         }
-        wanted.until_ns = gap.until_ns;
+        wanted->count = kept + 1;
+    }
+    if (wanted->count > SPANS_MAX)
+        wanted->count = SPANS_MAX;
+    return status;
+}
+
+// Adds the gaps of a grouping and level.
+static enum status add_gaps(struct rollup_sparse *sparse, const struct rollup_sheet *sheet,
+                            const struct shares *shares, const struct gap *gap,
+                            const struct gap_set *there, int64_t wall_ns, bool *added,
+                            struct error *err)
+{
+    if (shares->count == 0)
+        return STATUS_OK;
+    struct wanted wanted = {.spans = calloc(shares->count, sizeof *wanted.spans),
+                            .is_cut = calloc(shares->count, sizeof *wanted.is_cut)};
+    enum status status = wanted.spans && wanted.is_cut
+                             ? STATUS_OK
+                             : error_set(err, STATUS_NOMEM, "rollups: out of memory");
+    if (status == STATUS_OK)
+        status = find_wanted(sparse, sheet, shares, *gap, there, wall_ns, &wanted, err);
+    if (status == STATUS_OK && wanted.count > SPANS_MAX)
+        status = join_wanted(sparse, *gap, &wanted, err);
+    if (status == STATUS_OK && wanted.count > 0) {
+        status = gap_add_spans(sparse->db, gap, wanted.spans, wanted.count, err);
         *added = true;
     }
-    return status == STATUS_OK ? gap_add(sparse->db, &wanted, err) : status;
+    free(wanted.spans);
+    free(wanted.is_cut);
+    return status;
 }
 
 enum status rollup_sparse_foresee(struct rollup_sparse *sparse, const struct rollup_fold *fold,
@@ -242,7 +339,7 @@ enum status rollup_sparse_foresee(struct rollup_sparse *sparse, const struct rol
                                     .level = (enum rollup_level)level,
                                     .why = ROLLUP_SPARSE};
             if (status == STATUS_OK)
-                status = add_gaps(sparse, sheet, &shares, gap, &gaps[g], wall_ns, added, err);
+                status = add_gaps(sparse, sheet, &shares, &gap, &gaps[g], wall_ns, added, err);
         }
     }
     free(shares.list);

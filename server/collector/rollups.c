@@ -10,6 +10,7 @@
 #include "common/sys/clock.h"
 #include "common/sys/log.h"
 #include "server/collector/rollup_fold.h"
+#include "server/collector/rollup_heal.h"
 #include "server/collector/rollup_repair.h"
 #include "server/collector/rollup_sheet.h"
 #include "server/collector/rollup_sparse.h"
@@ -464,25 +465,6 @@ static enum status fold_some(struct rollups *rollups, enum rollups_pace pace, ui
     return status;
 }
 
-// A damaged row is made again from the records, like those of what was cleared.
-static enum status give_up_span(struct rollups *rollups, unsigned kind,
-                                const struct gap_span *damaged, struct error *err)
-{
-    enum status status = STATUS_OK;
-    for (unsigned g = 0; g < ROLLUP_GROUPING_COUNT && status == STATUS_OK; g++)
-        status = gap_add(
-            rollups->db,
-            &(struct gap){.kind = (enum record_kind)kind,
-                          .grouping = (enum rollup_grouping)g,
-                          .level = ROLLUP_MONTH,
-                          .since_ns = rollup_bucket(ROLLUP_HOUR, damaged->since_ns),
-                          .until_ns = rollup_next(
-                              ROLLUP_HOUR, rollup_bucket(ROLLUP_HOUR, damaged->until_ns - 1)),
-                          .why = ROLLUP_CLEARED},
-            err);
-    return status;
-}
-
 // After a failure, when the savepoint has been undone: what to do about it.
 static void fail(struct rollups *rollups, const struct error *err, uint64_t now_ns)
 {
@@ -521,7 +503,7 @@ enum status rollups_flush(struct rollups *rollups, enum rollups_pace pace, uint6
     enum status undone = database_exec(rollups->db, "ROLLBACK TO rollups; RELEASE rollups", &again);
     if (undone == STATUS_OK && damaged.since_ns < damaged.until_ns) {
         log_write(LOG_LEVEL_WARNING, "%s (it is made again from the records)", err->text);
-        return give_up_span(rollups, kind, &damaged, err);
+        return rollup_heal_span(rollups->db, (enum record_kind)kind, &damaged, err);
     }
     fail(rollups, err, now_ns);
     return undone;

@@ -14,3 +14,5 @@ inferstat_unit_test(test_retention LINK inferstat_collector inferstat_test_folde
 inferstat_room(inferstat_rollup_rig rollup_rig.c LINK inferstat_collector inferstat_test_folder)
 target_link_libraries(inferstat_rollup_rig PRIVATE PkgConfig::CMOCKA)
 inferstat_unit_test(test_rollup_writer LINK inferstat_rollup_rig)
+inferstat_unit_test(test_rollup_damage LINK inferstat_rollup_rig)
+inferstat_unit_test(test_rollup_rounds LINK inferstat_rollup_rig)

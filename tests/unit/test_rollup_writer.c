@@ -335,7 +335,8 @@ static void a_repair_that_fails_stops_nothing(void **state)
     insert_group(RECORD_KIND_OPERATION, 4);
     rollup_rig_fold_all();
     rollup_rig_exec(
-        "UPDATE rollup SET count = count + 1 WHERE level = 2;"
+        "CREATE TRIGGER hinder BEFORE INSERT ON rollup WHEN new.level = 2"
+        " AND new.metric / 256 = 8 BEGIN SELECT RAISE(ABORT, 'hindered'); END;"
         "INSERT INTO rollup_gap(kind, grouping, level, since_ns, until_ns, why)"
         " SELECT DISTINCT 8, grouping, 3, (SELECT max(started_ns) FROM rollup"
         " WHERE level = 2 AND started_ns < 1800000000000000000), (SELECT max(started_ns)"

@@ -1,0 +1,159 @@
+// What would make rollups slow or wrong for ever: records each of a time of its own, and
+// rows that are damaged.
+#include <stdio.h>
+
+#include "common/store/clear.h"
+#include "common/store/rollup.h"
+#include "tests/support/test.h"
+#include "tests/unit/rollup_rig.h"
+
+// 2026-03-29 22:30 UTC: the hours after it are of two days.
+#define BASE_NS INT64_C(1774823400000000000)
+
+// Records of random times, each alone, leave a few gaps and not one each.
+static void lonely_records_leave_few_gaps(void **state)
+{
+    (void)state;
+    static struct record records[2000];
+    rollups_tell_time(rollup_rig.rollups, BASE_NS + INT64_C(86400000000000));
+    for (unsigned i = 0; i < COUNT_OF(records); i++) {
+        rollup_rig_record(&records[i], RECORD_KIND_STARTUP, BASE_NS);
+        records[i].started_ns =
+            BASE_NS - (int64_t)(test_random(&rollup_rig.random) % UINT64_C(300000000000000000));
+    }
+    // An hour among them that pays.
+    for (unsigned i = 0; i < 1000; i++)
+        records[i].started_ns = BASE_NS - INT64_C(86400000000000) + (int64_t)i;
+    rollup_rig_exec("BEGIN IMMEDIATE");
+    rollup_rig_insert(records, COUNT_OF(records), 1);
+    rollup_rig_exec("COMMIT");
+    rollup_rig_fold_all();
+    rollup_rig_check(RECORD_KIND_STARTUP, 1);
+    static const char *const sure[] = {
+        "SELECT count(*) > 0 FROM rollup_gap",
+        "SELECT max(n) <= 64 FROM (SELECT count(*) AS n FROM rollup_gap GROUP BY grouping, level)",
+        // All of the lonely ones are in gaps; what pays is not.
+        "SELECT count(*) < 50 FROM rollup WHERE level = 1 AND grouping = 3 AND metric = 768",
+        "SELECT count(*) > 0 FROM rollup WHERE level = 0 AND grouping = 3 AND metric = 768"
+        " AND count >= 100",
+    };
+    for (size_t i = 0; i < COUNT_OF(sure); i++)
+        if (rollup_rig_integer(sure[i]) != 1)
+            fail_msg("%s", sure[i]);
+}
+
+// ---- Damage ----------------------------------------------------------------------------------
+
+// Three records a minute, for three hours over midnight.
+static void insert_three_hours(void)
+{
+    struct record record;
+    rollup_rig_exec("BEGIN IMMEDIATE");
+    for (int64_t minute = 0; minute < 180; minute++) {
+        rollup_rig_record(&record, RECORD_KIND_STARTUP, BASE_NS);
+        record.started_ns = BASE_NS + minute * INT64_C(60000000000);
+        const struct record twice[] = {record, record, record};
+        rollup_rig_insert(twice, COUNT_OF(twice), 1);
+    }
+    rollup_rig_exec("COMMIT");
+}
+
+static void clear_window(int64_t since_ns, int64_t until_ns)
+{
+    struct error err = {0};
+    struct clearing clearing;
+    const struct query_filter filter = {.since_ns = since_ns, .until_ns = until_ns};
+    bool done = false;
+    assert_int_equal(clear_begin(&clearing, rollup_rig.db, &filter, &err), STATUS_OK);
+    while (!done)
+        assert_int_equal(clear_slice(&clearing, rollup_rig.db, &done, &err), STATUS_OK);
+    rollups_rows_removed(rollup_rig.rollups, RECORD_KIND_STARTUP);
+}
+
+// An hour or a day of which another is made again.
+static void a_damaged_child_is_made_again(void **state)
+{
+    (void)state;
+    static const char *const damage[] = {
+        "UPDATE rollup SET count = count + 1 WHERE level = 1 AND started_ns < 1774828800000000000",
+        "UPDATE rollup SET count = count + 1 WHERE level = 2",
+        "UPDATE rollup SET count = count + 1 WHERE level > 0 AND started_ns < 1774828800000000000",
+    };
+    insert_three_hours();
+    rollup_rig_fold_all();
+    for (size_t i = 0; i < COUNT_OF(damage); i++) {
+        rollup_rig_exec(damage[i]);
+        const int64_t since_ns = BASE_NS + (int64_t)(i * 20) * INT64_C(60000000000);
+        clear_window(since_ns, since_ns + INT64_C(600000000000));
+        rollup_rig_repair();
+        assert_int_equal(rollup_rig_integer("SELECT count(*) FROM rollup_gap"), 0);
+        rollup_rig_check(RECORD_KIND_STARTUP, 1);
+    }
+}
+
+// What has expired cannot be made again; records that come late are taken all the same,
+// and nothing waits for it.
+static void a_damaged_row_of_expired_records_is_given_up(void **state)
+{
+    (void)state;
+    const int64_t midnight = BASE_NS + INT64_C(5400000000000);
+    char sql[256];
+    for (unsigned level = 0; level < ROLLUP_LEVEL_COUNT; level++) {
+        rollup_rig_exec("DELETE FROM rollup; DELETE FROM rollup_gap; DELETE FROM expiry;"
+                        " DELETE FROM startup; DELETE FROM rollup_state");
+        rollup_rig_restart();
+        insert_three_hours();
+        rollup_rig_fold_all();
+        (void)snprintf(sql, sizeof sql,
+                       "DELETE FROM startup WHERE started_ns < %lld;"
+                       "INSERT INTO expiry VALUES(3, %lld);"
+                       "UPDATE rollup SET count = count + 1 WHERE grouping = 3 AND level = %u"
+                       " AND started_ns < %lld",
+                       (long long)midnight, (long long)midnight, level, (long long)midnight);
+        rollup_rig_exec(sql);
+        // A clear needs the day or month made again; a late record needs the row itself.
+        clear_window(midnight, midnight + INT64_C(600000000000));
+        rollup_rig_repair();
+        for (unsigned i = 0; i < 600; i++) {
+            struct record late;
+            if (i == 0) {
+                rollup_rig_record(&late, RECORD_KIND_STARTUP, BASE_NS);
+                late.started_ns = BASE_NS;
+                rollup_rig_exec("BEGIN IMMEDIATE");
+                rollup_rig_insert((const struct record[]){late, late}, 2, 1);
+                rollup_rig_exec("COMMIT");
+            }
+            rollup_rig_fold_all();
+            rollup_rig_repair();
+            rollup_rig.now_ns += UINT64_C(61000000000);
+            if (rollup_rig_integer("SELECT count(*) = 0 FROM rollup_gap WHERE why = 2") &&
+                rollup_rig_integer("SELECT min(watermark) = (SELECT max(id) FROM startup) FROM"
+                                   " rollup_state WHERE metric / 256 = 3"))
+                break;
+        }
+        assert_int_equal(rollup_rig_integer("SELECT count(*) FROM rollup_gap WHERE why = 2"), 0);
+        assert_int_equal(
+            rollup_rig_integer("SELECT min(watermark) = (SELECT max(id) FROM startup) FROM"
+                               " rollup_state WHERE metric / 256 = 3"),
+            1);
+        // The month is made again from its days, which are all there.
+        (void)snprintf(sql, sizeof sql,
+                       "SELECT (count(*) > 0) = (%u < 3) FROM rollup_gap WHERE grouping = 3"
+                       " AND level = %u AND why = 1",
+                       level, level);
+        assert_int_equal(rollup_rig_integer(sql), 1);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(lonely_records_leave_few_gaps, rollup_rig_set_up,
+                                        rollup_rig_tear_down),
+        cmocka_unit_test_setup_teardown(a_damaged_child_is_made_again, rollup_rig_set_up,
+                                        rollup_rig_tear_down),
+        cmocka_unit_test_setup_teardown(a_damaged_row_of_expired_records_is_given_up,
+                                        rollup_rig_set_up, rollup_rig_tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
