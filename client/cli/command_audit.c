@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "client/cli/cli.h"
+#include "client/cli/number.h"
 #include "client/cli/rows.h"
 #include "client/cli/view.h"
 #include "common/core/text.h"
@@ -147,7 +148,7 @@ static void add_rows(const struct audit *audit, struct table *table)
 static void print_counts(const struct audit *audit)
 {
     FILE *out = audit->cli->around.out;
-    (void)fprintf(out, "%" PRIu64 " runs: ", audit->runs);
+    (void)fprintf(out, "%" PRIu64 " run%s: ", audit->runs, number_plural((int64_t)audit->runs));
     for (size_t i = 0; i < VERDICTS; i++)
         (void)fprintf(out, "%s%" PRIu64 " %s", i ? ", " : "", audit->counts[i], verdicts[i]);
     if (audit->counts[BALANCED] > BALANCED_SHOWN)

@@ -20,6 +20,9 @@ static const struct view_column columns[] = {
 
 static const struct view view = {columns, sizeof columns / sizeof *columns};
 
+static const char name_characters[] =
+    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+
 // Where its words and options are checked, the filters that one sub-command takes.
 #define WINDOW                                                                                     \
     (OPTION_BIT(MODEL) | OPTION_BIT(HOST) | OPTION_BIT(DEVICE) | OPTION_BIT(RUN) |                 \
@@ -97,9 +100,10 @@ static enum status change(struct cli *cli, enum query_kind kind, struct error *e
                           .force = option_given(&cli->options, OPTION_FORCE)};
     const char *name = cli->options.arguments[1];
     const size_t size = strlen(name);
-    if (size == 0 || size >= sizeof query.baseline[0])
-        return error_set(err, STATUS_INVALID, "baseline: the name has 1 to %zu characters",
-                         sizeof query.baseline[0] - 1);
+    if (size == 0 || size >= sizeof query.baseline[0] || strspn(name, name_characters) != size)
+        return error_set(err, STATUS_INVALID,
+                         "baseline: '%.*s': a name has 1 to %zu characters of a-z A-Z 0-9 . _ -",
+                         (int)sizeof query.baseline[0], name, sizeof query.baseline[0] - 1);
     memcpy(query.baseline[0], name, size + 1);
     struct result *result;
     enum status status = cli_ask(cli, &query, &result, err);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "client/cli/cli.h"
+#include "client/cli/number.h"
 #include "common/core/text.h"
 
 // Names what would go: "all records" or "records of model stories15M, ...".
@@ -68,6 +69,7 @@ enum status command_clear(struct cli *cli, struct error *err)
     if (cli->options.format == FORMAT_JSON)
         (void)fprintf(cli->around.out, "{\"cleared\": %" PRId64 "}\n", cleared);
     else
-        (void)fprintf(cli->around.out, "%" PRId64 " records cleared\n", cleared);
+        (void)fprintf(cli->around.out, "%" PRId64 " record%s cleared\n", cleared,
+                      number_plural(cleared));
     return STATUS_OK;
 }

@@ -6,6 +6,7 @@
 
 #include "client/cli/cli.h"
 #include "client/cli/json.h"
+#include "client/cli/number.h"
 #include "common/core/text.h"
 
 enum status cli_path(char out[QUERY_PATH_SIZE], const char *path, struct error *err)
@@ -25,7 +26,8 @@ enum status cli_path(char out[QUERY_PATH_SIZE], const char *path, struct error *
 // "1234 records (inference 1200, load 34)"
 static void print_records(FILE *out, const struct result *answer)
 {
-    (void)fprintf(out, "%" PRId64 " records", result_integer(answer, 0, "records", 0));
+    const int64_t records = result_integer(answer, 0, "records", 0);
+    (void)fprintf(out, "%" PRId64 " record%s", records, number_plural(records));
     const char *before = " (";
     for (unsigned kind = RECORD_KIND_RUN + 1; kind < RECORD_KIND_COUNT; kind++) {
         const char *name = record_kind_info((enum record_kind)kind)->name;
@@ -44,12 +46,13 @@ static void print_copy(struct cli *cli, const struct result *answer)
     FILE *out = cli->around.out;
     char size[UNIT_TEXT_SIZE], time[UNIT_TEXT_SIZE], path[QUERY_PATH_SIZE];
     const struct value named = result_cell(answer, 0, (unsigned)result_find(answer, "path"));
-    (void)fprintf(out, "%s: %s, %" PRId64 " runs, ",
+    const int64_t runs = result_integer(answer, 0, "runs", 0);
+    (void)fprintf(out, "%s: %s, %" PRId64 " run%s, ",
                   named.type == VALUE_TEXT
                       ? text_escape(path, sizeof path, named.text.bytes, named.text.size)
                       : "-",
-                  unit_format_int(size, UNIT_BYTES, result_integer(answer, 0, "bytes", 0)),
-                  result_integer(answer, 0, "runs", 0));
+                  unit_format_int(size, UNIT_BYTES, result_integer(answer, 0, "bytes", 0)), runs,
+                  number_plural(runs));
     print_records(out, answer);
     const int64_t left_out = result_integer(answer, 0, "left_out", 0);
     if (left_out > 0)

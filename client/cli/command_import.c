@@ -9,20 +9,25 @@
 #include "client/cli/cli.h"
 #include "client/cli/json.h"
 #include "client/cli/llama_bench.h"
+#include "client/cli/number.h"
 #include "common/core/text.h"
 #include "common/sys/files.h"
 
 static void print_import(struct cli *cli, const struct result *answer)
 {
     FILE *out = cli->around.out;
-    (void)fprintf(out, "%" PRId64 " records of %" PRId64 " runs imported",
-                  result_integer(answer, 0, "records", 0), result_integer(answer, 0, "runs", 0));
+    const int64_t records = result_integer(answer, 0, "records", 0);
+    const int64_t runs = result_integer(answer, 0, "runs", 0);
+    (void)fprintf(out, "%" PRId64 " record%s of %" PRId64 " run%s imported", records,
+                  number_plural(records), runs, number_plural(runs));
     const int64_t completed = result_integer(answer, 0, "runs_completed", 0);
     const int64_t there = result_integer(answer, 0, "runs_there", 0);
     if (completed > 0)
-        (void)fprintf(out, "; %" PRId64 " runs that were there are completed", completed);
+        (void)fprintf(out, "; %" PRId64 " run%s completed", completed,
+                      completed == 1 ? " that was there is" : "s that were there are");
     if (there > 0)
-        (void)fprintf(out, "; %" PRId64 " runs are there already", there);
+        (void)fprintf(out, "; %" PRId64 " run%s there already", there,
+                      there == 1 ? " is" : "s are");
     (void)fputc('\n', out);
     const struct value note = result_cell(answer, 0, (unsigned)result_find(answer, "note"));
     char text[512];
@@ -32,9 +37,8 @@ static void print_import(struct cli *cli, const struct result *answer)
     (void)text_escape(text, sizeof text, note.text.bytes, note.text.size);
     if (refused > 0)
         (void)fprintf(cli->around.notes,
-                      "inferstat: import: %" PRId64
-                      " runs or records were not taken, the first: %s\n",
-                      refused, text);
+                      "inferstat: import: %" PRId64 " run%s or record%s not taken, the first: %s\n",
+                      refused, number_plural(refused), refused == 1 ? " was" : "s were", text);
     else
         (void)fprintf(cli->around.notes, "inferstat: import: %s\n", text);
 }

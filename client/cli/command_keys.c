@@ -7,6 +7,7 @@
 #include "client/cli/keys.h"
 #include "client/cli/rows.h"
 #include "client/cli/view.h"
+#include "common/core/text.h"
 
 static const struct view_column columns[] = {
     {"name", "name", VIEW_PLAIN, TABLE_LEFT, 0},
@@ -36,6 +37,29 @@ static enum status print(const struct cli *cli, const struct result *result, str
     return status;
 }
 
+static const char *cell_text(char *text, size_t size, const struct result *result, size_t row,
+                             const char *key)
+{
+    const struct value value = result_cell(result, row, (unsigned)result_find(result, key));
+    return value.type == VALUE_TEXT ? text_escape(text, size, value.text.bytes, value.text.size)
+                                    : "-";
+}
+
+// "revoked gpu07 (rq:rM>}U...)": what is gone is no row of a list.
+static enum status print_revoked(const struct cli *cli, const struct result *result,
+                                 struct error *err)
+{
+    if (cli->options.format != FORMAT_TEXT)
+        return print(cli, result, err);
+    for (size_t row = 0; row < result_row_count(result); row++) {
+        char name[QUERY_KEY_SIZE], key[QUERY_KEY_SIZE];
+        (void)fprintf(cli->around.out, "revoked %s (%.8s...)\n",
+                      cell_text(name, sizeof name, result, row, "name"),
+                      cell_text(key, sizeof key, result, row, "key"));
+    }
+    return STATUS_OK;
+}
+
 static enum status ask_and_print(struct cli *cli, const struct query *query, struct error *err)
 {
     struct result *result;
@@ -48,7 +72,8 @@ static enum status ask_and_print(struct cli *cli, const struct query *query, str
                            "authorize --help)",
                            cli->command->name);
     else
-        status = print(cli, result, err);
+        status =
+            query->kind == QUERY_REVOKE ? print_revoked(cli, result, err) : print(cli, result, err);
     result_free(result);
     return status;
 }

@@ -69,6 +69,19 @@ static unsigned find_parts(struct part parts[PARTS_MAX], const struct result *re
     return count;
 }
 
+// What the parts found leave of the excess, so that what is said sums to it; 0 where
+// people would not see that it is missing.
+static int64_t find_rest(const struct part *parts, unsigned count, int64_t excess)
+{
+    char said[UNIT_TEXT_SIZE], whole[UNIT_TEXT_SIZE];
+    int64_t sum = 0;
+    for (unsigned i = 0; i < count; i++)
+        sum += parts[i].ns;
+    const bool is_seen = strcmp(unit_format_int(said, UNIT_DURATION, sum),
+                                unit_format_int(whole, UNIT_DURATION, excess)) != 0;
+    return is_seen ? excess - sum : 0;
+}
+
 static void append(char line[LINE_SIZE], size_t *used, const char *first, const char *second,
                    const char *third)
 {
@@ -79,7 +92,7 @@ static void append(char line[LINE_SIZE], size_t *used, const char *first, const 
         line[*used] = '\0';
 }
 
-// "    800.0ms more: throttle 600.0ms (power cap), tokens 200.0ms".
+// "    800.0ms more: throttle 580.0ms (power cap), tokens 200.0ms, rest 20.0ms".
 static void add_parts(struct table *table, const struct result *result, size_t row)
 {
     char line[LINE_SIZE] = "", text[UNIT_TEXT_SIZE], why[THROTTLE_TEXT_SIZE];
@@ -97,6 +110,9 @@ static void add_parts(struct table *table, const struct result *result, size_t r
         if (strcmp(parts[i].name, "throttle") == 0 && throttle_text(why, reasons)[0])
             append(line, &used, " (", why, ")");
     }
+    const int64_t rest = find_rest(parts, count, excess);
+    if (rest != 0)
+        append(line, &used, ", rest ", unit_format_int(text, UNIT_DURATION, rest), "");
     table_add_below(table, line);
 }
 

@@ -5,6 +5,7 @@
 
 #include "client/cli/cli.h"
 #include "client/cli/json.h"
+#include "client/cli/number.h"
 #include "client/cli/rows.h"
 #include "client/cli/view.h"
 #include "common/core/text.h"
@@ -219,10 +220,10 @@ static void take_report(void *context, const struct replay_report *report)
     if (flush->cli->options.format != FORMAT_TEXT || report->end == REPLAY_UNUSABLE)
         return;
     (void)fprintf(
-        out, "%.8s  %s  %" PRIu64 " records  %s %s\n", uuid,
+        out, "%.8s  %s  %" PRIu64 " record%s  %s %s\n", uuid,
         text_escape(host, sizeof host, report->run->host.host, strlen(report->run->host.host)),
-        report->records, report->end == REPLAY_SENT ? "sent to" : "stay: no answer from",
-        report->collector);
+        report->records, number_plural((int64_t)report->records),
+        report->end == REPLAY_SENT ? "sent to" : "stay: no answer from", report->collector);
     (void)fflush(out);
 }
 

@@ -180,8 +180,9 @@ static enum status print_averages(struct cli *cli, const struct result *result, 
     enum status status = table_print(table, cli->around.out, cli->around.width, err);
     table_free(table);
     if (status == STATUS_OK)
-        (void)fprintf(cli->around.out, "cold: at most 10 %% of the file was in the page cache; "
-                                       "warm: at least 90 %%\n");
+        (void)fputs("cold: at most 10 % of the file was in the page cache; warm: at least 90 %; "
+                    "mixed: between; all: every load\n",
+                    cli->around.out);
     return status;
 }
 

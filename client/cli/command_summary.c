@@ -188,12 +188,23 @@ static void print_for_people(const struct last_load *last, const char *source,
     print_losses(out, summary);
 }
 
+// Whose figures the line has: the model's name where there is one only.
+static const char *whose(char text[TEXT_SIZE], const struct result *summary)
+{
+    const int64_t models = count_of(summary, "models");
+    if (models <= 1)
+        return figure(text, summary,
+                      has(summary, "last_inference_model") ? "last_inference_model"
+                                                           : "last_load_model");
+    (void)snprintf(text, TEXT_SIZE, "%" PRId64 " models", models);
+    return text;
+}
+
 static void print_line(FILE *out, const struct result *summary)
 {
     char model[TEXT_SIZE], speed[TEXT_SIZE], ttft[TEXT_SIZE], memory[TEXT_SIZE];
     (void)fprintf(out, "%s %s ttft %s req %" PRId64 " mem %s lost %" PRId64 "\n",
-                  figure(model, summary, "last_inference_model"),
-                  figure(speed, summary, "mean_tokens_per_second"),
+                  whose(model, summary), figure(speed, summary, "mean_tokens_per_second"),
                   figure(ttft, summary, "ttft_mean_ns"), count_of(summary, "inferences"),
                   figure(memory, summary, "host_memory_bytes"), lost_of(summary));
 }

@@ -6,6 +6,7 @@
 
 #include "client/cli/cli.h"
 #include "client/cli/kinds.h"
+#include "client/cli/number.h"
 #include "client/cli/rows.h"
 #include "client/cli/view.h"
 #include "common/sys/stop.h"
@@ -80,8 +81,8 @@ static void tell_missed(struct tail *tail, uint64_t missed)
     if (missed <= tail->missed)
         return;
     (void)fprintf(tail->cli->around.notes,
-                  "inferstat: warning: %" PRIu64 " records missed: this reader was too slow\n",
-                  missed - tail->missed);
+                  "inferstat: warning: %" PRIu64 " record%s missed: this reader was too slow\n",
+                  missed - tail->missed, number_plural((int64_t)(missed - tail->missed)));
     tail->missed = missed;
 }
 

@@ -62,7 +62,7 @@ static const struct cli_command commands[] = {
     },
     {
         .name = "loads",
-        .arguments = "[A B]",
+        .arguments = "[--compare A B]",
         .summary = "model loads, each with its stages as a waterfall",
         .details =
             "Newest first.  People see the 20 newest; --json and --csv give all, --limit N the N\n"

@@ -389,8 +389,10 @@ static json_t *read_results(FILE *file, const char *path, struct error *err)
 static enum status convert(struct making *making, const json_t *results, struct error *err)
 {
     const size_t count = json_array_size(results);
-    if (count == 0 || count > RESULTS_MAX)
-        return error_set(err, STATUS_INVALID, "no results, or too many of them");
+    if (count == 0)
+        return error_set(err, STATUS_NO_DATA, "no results in it");
+    if (count > RESULTS_MAX)
+        return error_set(err, STATUS_INVALID, "%zu results in it (at most %d)", count, RESULTS_MAX);
     enum status status = STATUS_OK;
     for (size_t i = 0; i < count && status == STATUS_OK; i++) {
         struct bench bench = {

@@ -24,7 +24,8 @@
     X(INSECURE, "insecure", 0, NULL, "speak TCP without keys to another host")                     \
     X(JSON, "json", 0, NULL, "print JSON: base units, stable keys, null for what is absent")       \
     X(CSV, "csv", 0, NULL, "print CSV: RFC 4180 quoting, LF line ends, a header of keys")          \
-    X(LIMIT, "limit", 'n', "N", "at most N rows (0: all)")                                         \
+    X(LIMIT, "limit", 'n', "N",                                                                    \
+      "at most N rows, 0 for all (without it people see 20 of a listing)")                         \
     X(OLDEST, "oldest", 0, NULL, "the oldest rows first")                                          \
     X(MODEL, "model", 0, "NAME", "only records of this model")                                     \
     X(HOST, "host", 0, "NAME", "only records of this host")                                        \
@@ -44,7 +45,7 @@
     X(COMPARE, "compare", 0, NULL, "two side by side")                                             \
     X(CHECK, "check", 0, NULL, "end with status 1 where something is worse")                       \
     X(AGAINST, "against", 0, "NAME", "compare with the baseline NAME")                             \
-    X(METRIC, "metric", 0, "NAME", "only this metric")                                             \
+    X(METRIC, "metric", 0, "NAME", "compare only this metric; with --slowest, worst by it")        \
     X(MARGIN, "margin", 0, "RATIO", "differences below RATIO (3% or 0.03) count as none")          \
     X(MARKDOWN, "markdown", 0, NULL, "print Markdown, for a page or a pull request")               \
     X(BUNDLE, "bundle", 0, "FILE", "write a store of its own with what the filters cover")         \

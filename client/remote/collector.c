@@ -122,6 +122,11 @@ static enum status unreachable(const struct collector *collector, const struct l
             "collector %.200s: no answer within %s%s (compare with the .pub file beside"
             " its key)",
             collector->name, waited, trouble);
+    if (!collector->address.is_ipc)
+        return error_set(err, STATUS_UNREACHABLE,
+                         "collector %.200s: no answer within %s (is inferstatd running there? if "
+                         "it wants keys: inferstat keygen and trust here, authorize there)",
+                         collector->name, waited);
     return error_set(err, STATUS_UNREACHABLE,
                      "collector %.300s: no answer within %s (is inferstatd running there? name "
                      "another with --collector, or a store file with --db)",

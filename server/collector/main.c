@@ -13,7 +13,7 @@
 #include "server/collector/options.h"
 
 enum { EXIT_USAGE = 2, EXIT_UNREACHABLE = 4 };
-enum { TURN_MS = 1000 };
+enum { TURN_MS = 1000, ADDRESSES_SIZE = 1024 };
 
 static int fail(const struct error *err, int code)
 {
@@ -21,17 +21,33 @@ static int fail(const struct error *err, int code)
     return code;
 }
 
-static void say_ready(const struct options *options)
+static const char *addresses_text(char out[ADDRESSES_SIZE], const struct options *options)
 {
-    char addresses[1024] = "";
     size_t used = 0;
-    for (unsigned i = 0; i < options->listen_count && used < sizeof addresses; i++) {
+    out[0] = '\0';
+    for (unsigned i = 0; i < options->listen_count && used < ADDRESSES_SIZE; i++) {
         char text[ADDRESS_TEXT_SIZE];
-        const int n = snprintf(addresses + used, sizeof addresses - used, "%s%s", i ? " " : "",
+        const int n = snprintf(out + used, ADDRESSES_SIZE - used, "%s%s", i ? " " : "",
                                address_text(text, &options->listen[i]));
         used += n > 0 ? (size_t)n : 0;
     }
-    log_write(LOG_LEVEL_INFO, "ready: listening on %s, store %s", addresses, options->db);
+    return out;
+}
+
+static void say_ready(const struct options *options)
+{
+    char addresses[ADDRESSES_SIZE];
+    log_write(LOG_LEVEL_INFO, "ready: listening on %s, store %s",
+              addresses_text(addresses, options), options->db);
+}
+
+// What --check-config found right, with what it amounts to.
+static int say_right(const struct options *options)
+{
+    char addresses[ADDRESSES_SIZE];
+    const int n = printf("inferstatd: the options and files are right: listens on %s, store %s\n",
+                         addresses_text(addresses, options), options->db);
+    return n < 0 || fflush(stdout) != 0 ? EXIT_UNREACHABLE : EXIT_SUCCESS;
 }
 
 // Set by SIGHUP: the files are to be read again.
@@ -149,9 +165,7 @@ int main(int argc, char **argv)
     status = options_check(&options, &keys, &err);
     if (status != STATUS_OK)
         return fail(&err, EXIT_USAGE);
-    if (options.check_config)
-        return EXIT_SUCCESS;
-    const int code = serve(&options, &keys);
+    const int code = options.check_config ? say_right(&options) : serve(&options, &keys);
     explicit_bzero(&keys, sizeof keys);
     return code;
 }

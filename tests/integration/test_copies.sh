@@ -76,10 +76,10 @@ start_tail
 start worker "$WORKER" --collector "ipc://$WORK/o" llm --model "$WORK/tiny.gguf" --requests 200 \
   --rate 100 --tokens 4
 expect_exit 0 ask_other import "$WORK/all.db"
-expect_text "$WORK/out" "records of 1 runs imported"
+expect_text "$WORK/out" "records of 1 run imported"
 wait_ended tail 60 # who follows the records sees those that are imported
 expect_exit 0 ask_other import "$WORK/all.db"
-expect_text "$WORK/out" "0 records of 0 runs imported; 1 runs are there already"
+expect_text "$WORK/out" "0 records of 0 runs imported; 1 run is there already"
 wait_ended worker 60
 expect_exit 0 ask_other audit
 for what in "avg ttft_ns" "avg tokens_per_second --by model"; do
@@ -123,7 +123,7 @@ with open(sys.argv[1] + "/few.jsonl", "w") as out:
 many = [result(0, 16, [1000000 + 7 * i % 100003 for i in range(25000)], "2025-04-2%dT00:00:00Z" % day)
         for day in range(4)]
 json.dump(many, open(sys.argv[1] + "/many.json", "w"))
-for i, broken in enumerate(["[", "{}", "[1]", "[]", json.dumps([dict(few[0], samples_ns=[-1])]),
+for i, broken in enumerate(["[", "{}", "[1]", json.dumps([dict(few[0], samples_ns=[-1])]),
                             json.dumps([dict(few[0], test_time="noon")]),
                             json.dumps([dict(few[0], n_prompt=0)]), '{"a":1,"a":2}',
                             json.dumps([dict(few[0], model_filename="x" * 5000)])]):
@@ -145,6 +145,9 @@ assert row["count"] == 5 and abs(row["mean"] - 7100.002165) < 1e-5, row' "$WORK/
 for file in "$WORK"/broken-*.json; do
   expect_exit 2 "$INFERSTAT" import "$file"
 done
+printf '[]\n' >"$WORK/empty.json"
+expect_exit 3 "$INFERSTAT" import "$WORK/empty.json"
+expect_text "$WORK/err" "empty.json: no results in it"
 ! ls -d "${TMPDIR:-/tmp}"/inferstat-import-*/results.db 2>/dev/null || fail "something is left"
 
 # ---- Killed in the middle -----------------------------------------------------------------

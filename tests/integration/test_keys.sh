@@ -27,6 +27,12 @@ assert made["public_key"] == words[0] and len(words[0]) == 40, made' "$WORK/out"
 expect_exit 0 "$INFERSTAT" keygen --server "$WORK/server.key"
 expect_text "$WORK/out" "inferstat trust tcp://HOST:PORT '$(cut -d' ' -f1 "$WORK/server.key.pub")'"
 
+expect_exit 0 "$INFERSTATD" --check-config --listen tcp://127.0.0.1:27571 --db "$DB" --key "$WORK/server.key"
+[ "$(cat "$WORK/out")" = "inferstatd: the options and files are right: listens on tcp://127.0.0.1:27571, store $DB" ] ||
+  fail "--check-config does not say what is right"
+expect_exit 2 "$INFERSTATD" --check-config --listen tcp://127.0.0.1:27571 --db "$DB" --key "$WORK/no.key"
+[ ! -s "$WORK/out" ] || fail "--check-config says that what is wrong is right"
+
 # ---- A collector that asks for them -------------------------------------------------------
 
 # A few ports that are free now, and a collector on them and on its folder.
@@ -50,6 +56,7 @@ expect_exit 3 owner keys
 expect_text "$WORK/err" "there are no keys yet"
 # Loopback without a known key is spoken to plainly, which this one does not take.
 expect_exit 4 "$INFERSTAT" --collector "$tcp" --timeout 500ms ping
+expect_text "$WORK/err" "if it wants keys: inferstat keygen and trust here"
 expect_exit 0 "$INFERSTAT" trust "$tcp" "$WORK/server.key.pub"
 expect_text "$WORK/out" "now knows that key"
 expect_exit 0 "$INFERSTAT" trust "$tcp" "$WORK/server.key.pub"
@@ -110,6 +117,8 @@ seen_more 0
 
 expect_exit 3 owner revoke nobody
 expect_exit 0 owner revoke admin.1
+grep -qE '^revoked admin\.1 \(.{8}\.\.\.\)$' "$WORK/out" || fail "it does not say what was revoked"
+[ "$(wc -l <"$WORK/out")" -eq 1 ] || fail "what was revoked is shown as a list"
 refused() { ! ping 2>"$WORK/err" && grep -q "it refuses this key\|not, or no longer\|no longer" "$WORK/err"; }
 wait_until 20 refused
 expect_exit 0 owner keys --csv

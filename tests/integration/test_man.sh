@@ -31,8 +31,16 @@ compare() {
   fi
 }
 
+# tagged PAGE: the options that a paragraph under OPTIONS begins with.
+tagged() {
+  sed -n '/^\.SH OPTIONS/,/^\.SH [^O]/p' "$pages/$1" | grep -A1 -E '^\.T[PQ]' |
+    grep -E '^\.(B|BI|BR) ' >"$WORK/tags"
+  options_in "$WORK/tags"
+}
+
 "$INFERSTAT" --help >"$WORK/help"
 compare inferstat.1
+options_in "$WORK/help" | diff - <(tagged inferstat.1) >&2 || fail "inferstat.1 OPTIONS is not whole"
 while read -r name; do
   grep -qE "^\.(B|BR|BI) .*\b$name\b" "$pages/inferstat.1" ||
     fail "inferstat.1 lacks the command $name"

@@ -248,6 +248,7 @@ static void test_refusals(void **state)
         {"trust tcp://host:0 /nonexistent", "port"},
         {"trust tcp://host /nonexistent", "trust: neither a public key"},
         {"keygen a b", "keygen: one word too many: b"},
+        {"baseline save a/b", "baseline: 'a/b': a name has 1 to 63 characters of a-z A-Z 0-9"},
         {"summary --line --json", "--line and --json: only one of them"},
         {"summary --line --csv", "--line and --csv: only one of them"},
         {"summary --json --csv", "only one of"},

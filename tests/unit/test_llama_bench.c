@@ -106,7 +106,6 @@ static void test_refusals(void **state)
         const char *text, *said;
     } cases[] = {
         {"[", "expected"},
-        {"[]", "no results"},
         {"[1]", "no object"},
         {"{}", "n_prompt"},
         {"[[{}]]", "no object"},
@@ -154,6 +153,21 @@ static void test_refusals(void **state)
     }
 }
 
+static void test_without_results_there_is_no_data(void **state)
+{
+    (void)state;
+    static const char *const cases[] = {"[]", " [ ] \n", "[]\n[]\n"};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct error err = {.text = ""};
+        const char *into = copy_path("b.db");
+        struct stat about;
+        assert_int_equal(llama_bench_convert(write_text("empty.json", cases[i]), into, &err),
+                         STATUS_NO_DATA);
+        assert_non_null(strstr(err.text, "empty.json: no results in it"));
+        assert_int_not_equal(stat(into, &about), 0);
+    }
+}
+
 static void test_what_is_json(void **state)
 {
     (void)state;
@@ -172,6 +186,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_three_kinds_of_tests, copy_set_up, copy_tear_down),
         cmocka_unit_test_setup_teardown(test_the_same_is_the_same_run, copy_set_up, copy_tear_down),
         cmocka_unit_test_setup_teardown(test_refusals, copy_set_up, copy_tear_down),
+        cmocka_unit_test_setup_teardown(test_without_results_there_is_no_data, copy_set_up,
+                                        copy_tear_down),
         cmocka_unit_test_setup_teardown(test_what_is_json, copy_set_up, copy_tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
