@@ -23,9 +23,14 @@ enum {
     STEP_NS = 10000000,      // of folding within a group's transaction
     STEP_ALL_NS = 100000000, // where there is nothing else to do
     METRIC_NS_MOST = 40000000,
-    ROWS_LEAST = 8192, // of a sheet, whatever they cost
-    READ_ROWS = 2048,  // in one slice
-    HOSTS = 1024,      // runs whose host is remembered
+    READ_ROWS = 2048, // in one slice
+    // Bounds of a sheet's bounds, whatever they cost; a group is some rollups a metric.
+    ROWS_LEAST = READ_ROWS,
+    GROUPS_LEAST = 512,
+    GROUPS_FIRST = 1024,
+    GROUPS_MOST = 8192,
+    BACKLOG_ROWS = 16 * ROLLUP_SHEET_ROWS, // with more to read, folding much at once goes first
+    HOSTS = 1024,                          // runs whose host is remembered
     NO_KIND = RECORD_KIND_COUNT,
 };
 
@@ -41,7 +46,9 @@ struct kind {
     int64_t fed, last; // `last`: the highest id there is
     int64_t watermarks[ROLLUP_METRICS_MAX];
     uint64_t since_ns; // when the first of `filling` came
-    size_t rows_most;  // in a sheet: so many that folding a metric takes no longer than it may
+    // In a sheet: so many that folding a metric takes no longer than it may.
+    size_t rows_most, groups_most;
+    uint64_t slowest_ns; // metric of the round under way
     sqlite3_stmt *read;
 };
 
@@ -139,6 +146,7 @@ enum status rollups_new(struct rollups **out, sqlite3 *db, struct error *err)
         struct kind *kind = &rollups->kinds[k];
         kind->metrics = rollup_metrics_of((enum record_kind)k);
         kind->rows_most = ROLLUP_SHEET_ROWS;
+        kind->groups_most = GROUPS_FIRST;
         rollup_sheet_init(&kind->filling, (enum record_kind)k);
         rollup_sheet_init(&kind->folding, (enum record_kind)k);
     }
@@ -202,23 +210,38 @@ static bool find_host(struct rollups *rollups, int64_t run, int64_t *out)
     return true;
 }
 
-static bool has_room(const struct kind *kind, size_t count)
+// Sheets of few groups are many, and each writes the same hours again: one that is far
+// behind would never catch up by those.
+static size_t groups_most(const struct kind *kind)
 {
-    return kind->filling.count + count <= kind->rows_most &&
-           rollup_sheet_fits(&kind->filling, count);
+    return kind->last - kind->fed > BACKLOG_ROWS ? ROLLUP_SHEET_ROWS : kind->groups_most;
+}
+
+static bool is_full(const struct kind *kind)
+{
+    return kind->filling.count >= kind->rows_most ||
+           kind->filling.group_count >= groups_most(kind) || !rollup_sheet_fits(&kind->filling, 1);
+}
+
+static size_t within(size_t value, size_t least, size_t most)
+{
+    if (value < least)
+        return least;
+    return value > most ? most : value;
 }
 
 // A metric's rows are written in one transaction, for which others wait.
-static void adapt(struct kind *kind, uint64_t took_ns)
+static void adapt(struct kind *kind)
 {
-    if (took_ns > METRIC_NS_MOST)
+    if (kind->slowest_ns > METRIC_NS_MOST) {
         kind->rows_most = kind->folding.count / 2;
-    else if (took_ns < METRIC_NS_MOST / 4)
+        kind->groups_most = kind->folding.group_count / 2;
+    } else if (kind->slowest_ns < METRIC_NS_MOST / 4) {
         kind->rows_most *= 2;
-    if (kind->rows_most < ROWS_LEAST)
-        kind->rows_most = ROWS_LEAST;
-    if (kind->rows_most > ROLLUP_SHEET_ROWS)
-        kind->rows_most = ROLLUP_SHEET_ROWS;
+        kind->groups_most *= 2;
+    }
+    kind->rows_most = within(kind->rows_most, ROWS_LEAST, ROLLUP_SHEET_ROWS);
+    kind->groups_most = within(kind->groups_most, GROUPS_LEAST, GROUPS_MOST);
 }
 
 static enum status take(struct rollups *rollups, struct kind *kind,
@@ -226,8 +249,10 @@ static enum status take(struct rollups *rollups, struct kind *kind,
 {
     const size_t count = batch->table->count - batch->first_row;
     int64_t host = 0;
-    if (!has_room(kind, count) || !find_host(rollups, batch->run, &host))
+    if (is_full(kind) || kind->filling.count + count > kind->rows_most ||
+        !rollup_sheet_fits(&kind->filling, count) || !find_host(rollups, batch->run, &host))
         return STATUS_FULL;
+    kind->filling.groups_most = groups_most(kind);
     if (kind->filling.count == 0)
         kind->since_ns = batch->now_ns;
     return rollup_sheet_add(&kind->filling, &(struct rollup_batch){.table = batch->table,
@@ -247,7 +272,7 @@ void rollups_add(struct rollups *rollups, const struct rollups_batch *batch)
     const bool follows = kind->fed == kind->last;
     kind->last = batch->first_id + (int64_t)count - 1;
     if (follows && take(rollups, kind, batch) == STATUS_OK)
-        kind->fed = kind->last;
+        kind->fed = kind->filling.ids[kind->filling.count - 1];
 }
 
 // ---- Forgetting ------------------------------------------------------------------------------
@@ -321,7 +346,7 @@ static bool has_rested(const struct rollups *rollups, uint64_t now_ns)
 static bool is_due(const struct rollups *rollups, const struct kind *kind, uint64_t now_ns)
 {
     return presses(kind, now_ns) ||
-           (kind->filling.count >= TAIL_ROWS && has_rested(rollups, now_ns));
+           ((kind->filling.count >= TAIL_ROWS || is_full(kind)) && has_rested(rollups, now_ns));
 }
 
 // Whether the kind's watermarks must stay where they are.
@@ -365,6 +390,7 @@ static void begin_round(struct rollups *rollups, unsigned k)
     const struct rollup_sheet full = kind->filling;
     kind->filling = kind->folding;
     kind->folding = full;
+    kind->slowest_ns = 0;
     rollups->active = k;
     rollups->next_metric = 0;
     rollups->begun = false;
@@ -387,6 +413,23 @@ static enum status save_watermark(struct rollups *rollups, int metric, int64_t i
     (void)sqlite3_bind_int(rollups->save, 1, metric);
     (void)sqlite3_bind_int64(rollups->save, 2, id);
     return database_run(rollups->db, rollups->save, err);
+}
+
+// Where nothing is in memory, all that was fed is in the tables, and metrics that do not
+// say so yet do then: records above their watermarks were cleared.
+static enum status level_watermarks(struct rollups *rollups, struct kind *kind, struct error *err)
+{
+    enum status status = STATUS_OK;
+    if (kind->filling.count > 0 || kind->folding.count > 0)
+        return STATUS_OK;
+    for (unsigned m = 0; m < kind->metrics->count && status == STATUS_OK; m++) {
+        if (kind->watermarks[m] >= kind->fed)
+            continue;
+        status = save_watermark(rollups, kind->metrics->list[m].number, kind->fed, err);
+        if (status == STATUS_OK)
+            kind->watermarks[m] = kind->fed;
+    }
+    return status;
 }
 
 // Takes up the sheet of the round.
@@ -428,7 +471,9 @@ static enum status fold_metric(struct rollups *rollups, struct gap_span *damaged
     if (target.first_row < kind->folding.count) {
         const uint64_t began_ns = clock_monotonic_ns();
         status = rollup_fold_metric(rollups->fold, &target, damaged, err);
-        adapt(kind, clock_monotonic_ns() - began_ns);
+        const uint64_t took_ns = clock_monotonic_ns() - began_ns;
+        if (took_ns > kind->slowest_ns)
+            kind->slowest_ns = took_ns;
         if (status == STATUS_OK)
             status = save_watermark(rollups, target.metric->number, last, err);
         if (status != STATUS_OK)
@@ -437,10 +482,11 @@ static enum status fold_metric(struct rollups *rollups, struct gap_span *damaged
     }
     if (++rollups->next_metric < kind->metrics->count)
         return STATUS_OK;
+    adapt(kind);
     // Memory for a burst is not kept for ever.
     rollup_sheet_clear(&kind->folding, kind->folding.room > 4 * TAIL_ROWS);
     end_round(rollups);
-    return STATUS_OK;
+    return level_watermarks(rollups, kind, err);
 }
 
 static enum status fold_some(struct rollups *rollups, enum rollups_pace pace, uint64_t now_ns,
@@ -515,8 +561,7 @@ enum status rollups_flush(struct rollups *rollups, enum rollups_pace pace, uint6
 static unsigned lagging(const struct rollups *rollups)
 {
     for (unsigned k = 0; k < RECORD_KIND_COUNT; k++)
-        if (rollups->kinds[k].fed < rollups->kinds[k].last &&
-            has_room(&rollups->kinds[k], READ_ROWS))
+        if (rollups->kinds[k].fed < rollups->kinds[k].last && !is_full(&rollups->kinds[k]))
             return k;
     return NO_KIND;
 }
@@ -545,6 +590,22 @@ static enum status prepare_read(struct rollups *rollups, unsigned k, struct erro
     return status;
 }
 
+// All there is was fed.
+static enum status end_reading(struct rollups *rollups, struct kind *kind, struct error *err)
+{
+    kind->fed = kind->last;
+    if (kind->filling.count > 0 || kind->folding.count > 0)
+        return STATUS_OK;
+    enum status status = database_exec(rollups->db, "BEGIN IMMEDIATE", err);
+    if (status == STATUS_OK)
+        status = level_watermarks(rollups, kind, err);
+    if (status == STATUS_OK)
+        status = database_exec(rollups->db, "COMMIT", err);
+    if (status != STATUS_OK)
+        database_rollback(rollups->db);
+    return status;
+}
+
 static enum status read_some(struct rollups *rollups, unsigned k, uint64_t now_ns,
                              struct error *err)
 {
@@ -558,8 +619,9 @@ static enum status read_some(struct rollups *rollups, unsigned k, uint64_t now_n
     (void)sqlite3_bind_int64(kind->read, 2, kind->last);
     int rc = SQLITE_DONE;
     unsigned rows = 0;
+    kind->filling.groups_most = groups_most(kind);
     while (status == STATUS_OK && (rc = sqlite3_step(kind->read)) == SQLITE_ROW) {
-        status = rollup_sheet_add_row(&kind->filling, kind->read);
+        status = is_full(kind) ? STATUS_FULL : rollup_sheet_add_row(&kind->filling, kind->read);
         if (status == STATUS_OK) {
             kind->fed = kind->filling.ids[kind->filling.count - 1];
             rows++;
@@ -573,7 +635,7 @@ static enum status read_some(struct rollups *rollups, unsigned k, uint64_t now_n
     if (status == STATUS_NOMEM)
         return out_of_memory(err);
     if (status == STATUS_OK && rows < READ_ROWS)
-        kind->fed = kind->last;
+        return end_reading(rollups, kind, err);
     return status;
 }
 
