@@ -104,6 +104,13 @@ static void format_number(char *text, double value)
         (void)snprintf(text, UNIT_TEXT_SIZE, fabs(value) < 1e15 ? "%.2f" : "%.6g", value);
 }
 
+// Two decimals, or of what these would show as next to none, two digits that count.
+static void format_rate(char *text, double rate, const char *per)
+{
+    const bool small = rate != 0 && fabs(rate) < 0.01;
+    (void)snprintf(text, UNIT_TEXT_SIZE, small ? "%#.2g %s" : "%.2f %s", rate, per);
+}
+
 char *unit_format(char *text, enum unit unit, double value)
 {
     if (!isfinite(value)) {
@@ -129,13 +136,13 @@ char *unit_format(char *text, enum unit unit, double value)
         (void)snprintf(text, UNIT_TEXT_SIZE, "%.1f %%", value * 100);
         break;
     case UNIT_TOKENS_PER_SECOND:
-        (void)snprintf(text, UNIT_TEXT_SIZE, "%.2f t/s", value);
+        format_rate(text, value, "t/s");
         break;
     case UNIT_ITEMS_PER_SECOND:
-        (void)snprintf(text, UNIT_TEXT_SIZE, "%.2f /s", value);
+        format_rate(text, value, "/s");
         break;
     case UNIT_TOKENS_PER_JOULE:
-        (void)snprintf(text, UNIT_TEXT_SIZE, "%.2f t/J", value);
+        format_rate(text, value, "t/J");
         break;
     case UNIT_CELSIUS:
         (void)snprintf(text, UNIT_TEXT_SIZE, "%.0f C", value);
