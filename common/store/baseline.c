@@ -10,6 +10,7 @@
 
 #include "common/core/parse.h"
 #include "common/store/database.h"
+#include "common/store/expired.h"
 #include "common/store/reader.h"
 #include "common/sys/clock.h"
 
@@ -69,13 +70,45 @@ static enum status read_coverage(struct baseline *baseline, struct store *store,
     return STATUS_OK;
 }
 
+static enum status read_expired(struct baseline *baseline, struct store *store,
+                                const struct query_filter *filter, struct error *err)
+{
+    unsigned count = 0;
+    const struct sampled *metrics = samples_metrics(&count);
+    enum status status = STATUS_OK;
+    for (unsigned i = 0; i < count && status == STATUS_OK; i++)
+        if (i == 0 || metrics[i].kind != metrics[i - 1].kind)
+            status = expired_until(store, metrics[i].kind, filter,
+                                   &baseline->expired_ns[metrics[i].kind], err);
+    return status;
+}
+
+int64_t baseline_expired_ns(const struct baseline *baseline)
+{
+    int64_t last_ns = 0;
+    for (unsigned kind = 0; kind < RECORD_KIND_COUNT; kind++)
+        if (baseline->expired_ns[kind] > last_ns)
+            last_ns = baseline->expired_ns[kind];
+    return last_ns;
+}
+
+static enum status say_nothing_matches(const struct baseline *baseline, struct error *err)
+{
+    const int64_t expired_ns = baseline_expired_ns(baseline);
+    char text[EXPIRED_TEXT_SIZE];
+    return error_set(err, STATUS_NO_DATA,
+                     "no requests, loads, operations or pipelines in the store that match%s%s",
+                     expired_ns ? ": " : "", expired_ns ? expired_text(text, expired_ns) : "");
+}
+
 static enum status collect(struct baseline *baseline, struct store *store,
                            const struct query_filter *filter, struct error *err)
 {
     enum status status = samples_collect(&baseline->samples, store, filter, err);
+    if (status == STATUS_OK)
+        status = read_expired(baseline, store, filter, err);
     if (status == STATUS_OK && samples_count(&baseline->samples) == 0)
-        return error_set(err, STATUS_NO_DATA,
-                         "no requests, loads, operations or pipelines in the store that match");
+        return say_nothing_matches(baseline, err);
     if (status == STATUS_OK)
         status = setting_collect(&baseline->setting, store, &baseline->samples, err);
     if (status == STATUS_OK)

@@ -20,7 +20,10 @@ struct baseline {
     int64_t created_ns;
     int64_t since_ns, until_ns; // of the filter; where that is open, of the records
     double coverage_ratio;      // of the runs that the filter covers; NaN: not known
-    char *filter;               // in words; "" where nothing is left out
+    // Until when records of a kind have expired in what the filter covers; 0: none, and of
+    // one that was kept.
+    int64_t expired_ns[RECORD_KIND_COUNT];
+    char *filter; // in words; "" where nothing is left out
     struct setting setting;
     struct samples samples;
 };
@@ -31,6 +34,9 @@ void baseline_free(struct baseline *baseline); // NULL is fine
 // is nothing.
 MUST_CHECK enum status baseline_collect(struct baseline **out, struct store *store,
                                         const struct query_filter *filter, struct error *err);
+
+// The latest of its expired_ns; 0: none.
+int64_t baseline_expired_ns(const struct baseline *baseline);
 
 // Reads a baseline that is kept.  STATUS_NO_DATA where there is none of that name;
 // STATUS_CORRUPT where its checksum or fingerprint is wrong.

@@ -10,8 +10,9 @@ static enum status answer_saved(struct result **out, const struct baseline *base
                                 struct error *err)
 {
     static const struct answer_column columns[] = {
-        {"baseline", UNIT_NONE}, {"values", UNIT_COUNT},  {"runs", UNIT_COUNT},
-        {"since_ns", UNIT_TIME}, {"until_ns", UNIT_TIME}, {"coverage_ratio", UNIT_RATIO},
+        {"baseline", UNIT_NONE},   {"values", UNIT_COUNT},  {"runs", UNIT_COUNT},
+        {"since_ns", UNIT_TIME},   {"until_ns", UNIT_TIME}, {"coverage_ratio", UNIT_RATIO},
+        {"expired_ns", UNIT_TIME}, // records before are gone; null: none
     };
     enum status status = answer_new(out, columns, sizeof columns / sizeof *columns, err);
     if (status == STATUS_OK && result_add_row(*out) != STATUS_OK)
@@ -29,6 +30,8 @@ static enum status answer_saved(struct result **out, const struct baseline *base
     answer_int(*out, "since_ns", baseline->since_ns);
     answer_int(*out, "until_ns", baseline->until_ns);
     answer_real(*out, "coverage_ratio", baseline->coverage_ratio);
+    if (baseline_expired_ns(baseline))
+        answer_int(*out, "expired_ns", baseline_expired_ns(baseline));
     return STATUS_OK;
 }
 

@@ -9,6 +9,7 @@
 
 #include "common/core/text.h"
 #include "common/store/baseline.h"
+#include "common/store/expired.h"
 #include "common/store/reader.h"
 
 static const struct answer_column columns[] = {
@@ -286,6 +287,20 @@ static void note_count(sqlite3_str *note, const struct medians *medians, size_t 
                             (unsigned long long)medians->after.count, (unsigned long long)needed);
 }
 
+// What of the row's kind no side can tell of any more.
+static void note_expired(sqlite3_str *note, const struct comparison *comparison,
+                         enum record_kind kind)
+{
+    const struct side *sides[] = {&comparison->before, &comparison->after};
+    for (unsigned i = 0; i < 2; i++) {
+        const int64_t expired_ns = sides[i]->baseline->expired_ns[kind];
+        char text[EXPIRED_TEXT_SIZE];
+        if (expired_ns)
+            sqlite3_str_appendf(note, "%sof %s, %s", sqlite3_str_length(note) ? "; " : "",
+                                sides[i]->title, expired_text(text, expired_ns));
+    }
+}
+
 // Sets a cell to a name, or to two where the sides have different ones.
 static enum status set_names(struct comparison *comparison, const char *key, int64_t before,
                              int64_t after, struct error *err)
@@ -390,6 +405,7 @@ static enum status judge(struct comparison *comparison, const struct pair *pair,
     if (sqlite3_str_length(note) > 0 && !comparison->query->force)
         effect.verdict = STATS_UNDECIDED;
     note_count(note, &medians, needed);
+    note_expired(note, comparison, metric->kind);
     if (status == STATUS_OK)
         status = set_texts(comparison, pair, metric, &effect, err);
     if (status != STATUS_OK)

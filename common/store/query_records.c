@@ -2,6 +2,7 @@
 #include <sqlite3.h>
 
 #include "common/store/database.h"
+#include "common/store/expired.h"
 #include "common/store/filter.h"
 #include "common/store/reader.h"
 #include "common/store/schema.h"
@@ -116,6 +117,22 @@ static enum status append_cursor(struct store *store, sqlite3_str *sql, const st
     return status;
 }
 
+// Where a listing is empty since its records have expired, that is said.
+static enum status say_expired(struct store *store, const struct query *query, struct result **out,
+                               struct error *err)
+{
+    int64_t until_ns = 0;
+    char text[EXPIRED_TEXT_SIZE];
+    enum status status = expired_until(store, query->record_kind, &query->filter, &until_ns, err);
+    if (status == STATUS_OK && until_ns != 0)
+        status = error_set(err, STATUS_NO_DATA, "%s", expired_text(text, until_ns));
+    if (status != STATUS_OK) {
+        result_free(*out);
+        *out = NULL;
+    }
+    return status;
+}
+
 enum status query_records(struct store *store, const struct query *query, struct result **out,
                           struct error *err)
 {
@@ -138,6 +155,8 @@ enum status query_records(struct store *store, const struct query *query, struct
     else
         sqlite3_free(sqlite3_str_finish(sql));
     result_free(listing.answer);
+    if (status == STATUS_OK && query->cursor == 0 && result_row_count(*out) == 0)
+        status = say_expired(store, query, out, err);
     return status;
 }
 

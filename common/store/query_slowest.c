@@ -7,6 +7,7 @@
 
 #include "common/store/blame.h"
 #include "common/store/database.h"
+#include "common/store/expired.h"
 #include "common/store/filter.h"
 #include "common/store/medians.h"
 #include "common/store/overlap.h"
@@ -44,6 +45,7 @@ static const struct answer_column columns[] = {
     BLAME_PARTS(EXCESS_COLUMN){"blame", UNIT_NONE},
     {"throttle_reasons", UNIT_NONE},
     {"note", UNIT_NONE},
+    {"expired_ns", UNIT_TIME}, // requests before are gone; null: none
 };
 #undef EXCESS_COLUMN
 
@@ -103,6 +105,7 @@ struct answer {
     struct request *requests; // one for each of the slowest
     struct peers *peers;      // as many at most
     size_t peer_count;
+    int64_t expired_ns; // requests that the filter covers, until then; 0: none
     struct result *result;
 };
 
@@ -429,6 +432,8 @@ static enum status add_row(struct answer *answer, const struct request *request,
     set_figures(answer, request);
     const struct peers *peers = &answer->peers[request->peers];
     answer_int(answer->result, "peers", (int64_t)peers->count);
+    if (answer->expired_ns)
+        answer_int(answer->result, "expired_ns", answer->expired_ns);
     if (peers->count < PEERS_LEAST)
         status = answer_text(answer->result, "note",
                              "too few requests of this model and device to say what is usual", err);
@@ -472,6 +477,15 @@ static enum status explain(struct answer *answer, struct result **out, struct er
     return status;
 }
 
+static enum status say_nothing_matches(const struct answer *answer, struct error *err)
+{
+    char text[EXPIRED_TEXT_SIZE];
+    if (answer->expired_ns)
+        return error_set(err, STATUS_NO_DATA, "%s", expired_text(text, answer->expired_ns));
+    return error_set(err, STATUS_NO_DATA, "no inference.%s in the store that match",
+                     answer->metric->name);
+}
+
 enum status query_slowest(struct store *store, const struct query *query, struct result **out,
                           struct error *err)
 {
@@ -485,9 +499,11 @@ enum status query_slowest(struct store *store, const struct query *query, struct
         status = slowest_find(&answer.slowest, store, answer.metric, &query->filter,
                               is_rate(answer.metric), query->limit ? query->limit : SLOWEST_DEFAULT,
                               err);
+    if (status == STATUS_OK)
+        status =
+            expired_until(store, RECORD_KIND_INFERENCE, &query->filter, &answer.expired_ns, err);
     if (status == STATUS_OK && answer.slowest.count == 0)
-        status = error_set(err, STATUS_NO_DATA, "no inference.%s in the store that match",
-                           answer.metric->name);
+        status = say_nothing_matches(&answer, err);
     if (status == STATUS_OK)
         status = explain(&answer, out, err);
     slowest_deinit(&answer.slowest);

@@ -613,6 +613,76 @@ static void blobs(void **state)
     free(blob);
 }
 
+// Says of a host's requests that those before `until_ns` have expired.
+static void expire(const char *host, int64_t until_ns)
+{
+    char *sql =
+        sqlite3_mprintf("INSERT OR REPLACE INTO expiry VALUES(%d, %lld);"
+                        "INSERT OR REPLACE INTO ledger(run, kind, stored, expired) SELECT r.run, "
+                        "%d, 1, 1 FROM run r"
+                        " JOIN name n ON n.id = r.host WHERE n.text = %Q",
+                        RECORD_KIND_INFERENCE, (long long)until_ns, RECORD_KIND_INFERENCE, host);
+    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_free(sql);
+}
+
+static void what_expired_is_told(void **state)
+{
+    (void)state;
+    const int64_t noon_ns = INT64_C(1774699200000000000); // 2026-03-28 12:00
+    add((struct measured){
+        .run = 1, .host = "a", .requests = 100, .loads = 20, .started_ns = noon_ns});
+    add((struct measured){
+        .run = 2, .host = "b", .requests = 100, .loads = 20, .started_ns = noon_ns});
+    expire("a", noon_ns + 50 * INT64_C(1000000));
+    struct query query = about(QUERY_COMPARE, "");
+    set(query.filter.by[QUERY_BY_HOST], "a");
+    set(query.other.by[QUERY_BY_HOST], "b");
+    struct result *result = ask(&query);
+    const char *note = text_at(result, row_of(result, "e2e_ns"), "note");
+    if (strcmp(note, "of the first, records before 2026-03-28 12:00 UTC have expired") != 0)
+        fail_msg("the note is \"%s\"", note);
+    assert_string_equal(text_at(result, row_of(result, "load.duration_ns"), "note"), "");
+    result_free(result);
+    // A window that begins later is whole.
+    query.filter.since_ns = query.other.since_ns = noon_ns + 50 * INT64_C(1000000);
+    result = ask(&query);
+    assert_null(strstr(text_at(result, row_of(result, "e2e_ns"), "note"), "expired"));
+    result_free(result);
+    // Of a model with nothing left, that is said.
+    query.filter.since_ns = 0;
+    set(query.filter.by[QUERY_BY_MODEL], "nothing");
+    refused(&query, STATUS_NO_DATA, "that match: records before 2026-03-28 12:00 UTC have expired");
+}
+
+static void a_baseline_tells_what_expired(void **state)
+{
+    (void)state;
+    const int64_t noon_ns = INT64_C(1774699200000000000);
+    struct error err = {0};
+    add((struct measured){
+        .run = 1, .host = "a", .requests = 100, .loads = 20, .started_ns = noon_ns});
+    add((struct measured){
+        .run = 2, .host = "b", .requests = 100, .loads = 20, .started_ns = noon_ns});
+    expire("a", noon_ns + 1);
+    static const char *const hosts[] = {"a", "b"};
+    for (size_t i = 0; i < COUNT_OF(hosts); i++) {
+        struct query query = about(QUERY_BASELINE_SAVE, hosts[i]);
+        set(query.filter.by[QUERY_BY_HOST], hosts[i]);
+        struct baseline *baseline = NULL;
+        struct result *result = NULL;
+        assert_int_equal(baseline_prepare(&baseline, store, &query, &err), STATUS_OK);
+        assert_int_equal(baseline_write(db, &query, baseline, &result, &err), STATUS_OK);
+        assert_int_equal(result_integer(result, 0, "expired_ns", -1), i == 0 ? noon_ns + 1 : -1);
+        result_free(result);
+        baseline_free(baseline);
+        set(query.filter.by[QUERY_BY_MODEL], "nothing");
+        assert_int_equal(baseline_prepare(&baseline, store, &query, &err), STATUS_NO_DATA);
+        assert_int_equal(
+            strstr(err.text, ": records before 2026-03-28 12:00 UTC have expired") != NULL, i == 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -629,6 +699,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(rows_may_go, set_up, tear_down),
         cmocka_unit_test_setup_teardown(on_a_file, set_up, tear_down),
         cmocka_unit_test_setup_teardown(damage_is_told, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_expired_is_told, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_baseline_tells_what_expired, set_up, tear_down),
         cmocka_unit_test(samples_are_even),
         cmocka_unit_test(blobs),
     };

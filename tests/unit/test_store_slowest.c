@@ -371,6 +371,51 @@ static void test_few_peers_blame_nothing(void **state)
     result_free(result);
 }
 
+// Which of the slowest are gone nobody knows, but that there were some is said.
+static void test_what_expired_is_told(void **state)
+{
+    (void)state;
+    add_usual(10);
+    rows_exec(db, "INSERT INTO expiry VALUES(6, 1790000050000000000);"
+                  "INSERT OR REPLACE INTO ledger(run, kind, stored, expired) VALUES(1, 6, 9, 4)");
+    static const struct {
+        int64_t since_ns, expired_ns;
+    } cases[] = {
+        {0, START_NS + 50 * SECOND},
+        {START_NS + 49 * SECOND, START_NS + 50 * SECOND},
+        {START_NS + 50 * SECOND, -1},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        const struct query query = {.kind = QUERY_SLOWEST, .filter.since_ns = cases[i].since_ns};
+        struct result *result = ask(&query);
+        assert_int_equal(result_integer(result, 0, "expired_ns", -1), cases[i].expired_ns);
+        result_free(result);
+    }
+    // Of the other host's run nothing has.
+    struct query query = {.kind = QUERY_SLOWEST};
+    (void)snprintf(query.filter.by[QUERY_BY_HOST], QUERY_TEXT_SIZE, "beta");
+    struct result *result = ask(&query);
+    assert_int_equal(result_integer(result, 0, "expired_ns", -1), -1);
+    result_free(result);
+    // A window without any record: slowest and listing.
+    query = (struct query){.kind = QUERY_SLOWEST, .filter.since_ns = START_NS + 1};
+    query.filter.until_ns = START_NS + 2;
+    for (unsigned i = 0; i < 2; i++) {
+        struct error err = {0};
+        assert_int_equal(store_query(store, &query, &result, &err), STATUS_NO_DATA);
+        assert_string_equal(err.text, "records before 2026-09-21 14:14 UTC have expired");
+        query.kind = QUERY_RECORDS;
+        query.record_kind = RECORD_KIND_INFERENCE;
+    }
+    // Nothing is gone of a window where nothing was.
+    query.filter.since_ns = START_NS + 300 * SECOND;
+    query.filter.until_ns = 0;
+    struct error err = {0};
+    assert_int_equal(store_query(store, &query, &result, &err), STATUS_OK);
+    assert_int_equal(result_row_count(result), 0);
+    result_free(result);
+}
+
 static void test_refusals(void **state)
 {
     (void)state;
@@ -727,6 +772,7 @@ int main(void)
         TEST(test_planted_causes_are_named),
         TEST(test_other_metrics),
         TEST(test_few_peers_blame_nothing),
+        TEST(test_what_expired_is_told),
         TEST(test_refusals),
         TEST(test_absurd_rows),
         TEST(test_search_finds_what_sql_finds),

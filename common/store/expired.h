@@ -1,0 +1,25 @@
+// What a query cannot see any more: records that have expired, of the runs and the time
+// that its filter covers (the table expiry, and the ledger's counts).
+#ifndef INFERSTAT_STORE_EXPIRED_H
+#define INFERSTAT_STORE_EXPIRED_H
+
+#include <stdint.h>
+
+#include "common/core/error.h"
+#include "common/core/query.h"
+#include "common/core/record.h"
+
+struct store;
+struct sqlite3_str;
+
+// Until when records of the kind have expired in what the filter's host, run and window
+// cover, as a wall clock; 0: none has.
+MUST_CHECK enum status expired_until(struct store *store, enum record_kind kind,
+                                     const struct query_filter *filter, int64_t *until_ns,
+                                     struct error *err);
+
+// "records before 2026-03-28 12:00 UTC have expired".
+enum { EXPIRED_TEXT_SIZE = 64 };
+const char *expired_text(char text[EXPIRED_TEXT_SIZE], int64_t until_ns);
+
+#endif
