@@ -26,8 +26,8 @@ enum {
     READ_ROWS = 2048, // in one slice
     // Bounds of a sheet's bounds, whatever they cost; a group is some rollups a metric.
     ROWS_LEAST = READ_ROWS,
-    GROUPS_LEAST = 512,
-    GROUPS_FIRST = 1024,
+    GROUPS_LEAST = 256,
+    GROUPS_FIRST = 512,
     GROUPS_MOST = 8192,
     BACKLOG_ROWS = 16 * ROLLUP_SHEET_ROWS, // with more to read, folding much at once goes first
     HOSTS = 1024,                          // runs whose host is remembered
