@@ -58,11 +58,18 @@ static enum status open_remote(struct cli *cli, struct error *err)
     return status;
 }
 
+// What a store says where records of the question have expired, and none is left.
+static const char expired[] = "records before ";
+
 enum status cli_ask(struct cli *cli, const struct query *query, struct result **out,
                     struct error *err)
 {
     enum status status = open_remote(cli, err);
-    return status == STATUS_OK ? remote_query(cli->remote, query, out, err) : status;
+    if (status == STATUS_OK)
+        status = remote_query(cli->remote, query, out, err);
+    if (status == STATUS_NO_DATA && strncmp(err->text, expired, sizeof expired - 1) == 0)
+        (void)snprintf(cli->expired, sizeof cli->expired, "%.63s", err->text);
+    return status;
 }
 
 enum status cli_source(struct cli *cli, const char **out, struct error *err)
@@ -79,10 +86,20 @@ enum status cli_no_data(const struct cli *cli, const char *what, struct error *e
     bool filtered = filter->since_ns != 0 || filter->until_ns != 0;
     for (int i = 0; i < (int)QUERY_DIMENSION_COUNT; i++)
         filtered = filtered || filter->by[i][0] != '\0';
-    const char *why = filter->since_ns > cli->around.now_ns ? "the window begins in the future"
-                      : filtered                            ? "the filters match nothing"
-                                                            : "the store holds none";
+    const char *why = cli->expired[0]                         ? cli->expired
+                      : filter->since_ns > cli->around.now_ns ? "the window begins in the future"
+                      : filtered                              ? "the filters match nothing"
+                                                              : "the store holds none";
     return error_set(err, STATUS_NO_DATA, "%s: no data: %s", what, why);
+}
+
+void cli_note_expired(const struct cli *cli, const struct result *result)
+{
+    char time[UNIT_TEXT_SIZE];
+    const int64_t until_ns = result_integer(result, 0, "expired_ns", 0);
+    if (until_ns != 0)
+        (void)fprintf(cli->around.out, "(%s%s have expired)\n", expired,
+                      unit_format_int(time, UNIT_TIME, until_ns));
 }
 
 // ---- The program ------------------------------------------------------------------

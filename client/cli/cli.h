@@ -28,6 +28,7 @@ struct cli {
     struct cli_options options;
     const struct cli_command *command;
     struct remote *remote; // opened by the first question
+    char expired[64];      // what the last answer without data said of records that expired
 };
 
 struct cli_command {
@@ -73,6 +74,9 @@ MUST_CHECK enum status cli_source(struct cli *cli, const char **out, struct erro
 
 // STATUS_NO_DATA with a text that says whether filters may be why.
 enum status cli_no_data(const struct cli *cli, const char *what, struct error *err);
+
+// The line below an answer whose first row has an expired_ns: what it cannot tell of.
+void cli_note_expired(const struct cli *cli, const struct result *result);
 
 // A path as another program takes it: beginning with "/".
 MUST_CHECK enum status cli_path(char out[QUERY_PATH_SIZE], const char *path, struct error *err);

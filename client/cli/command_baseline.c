@@ -88,6 +88,7 @@ static void print_change(const struct cli *cli, const struct query *query,
         rows_end(&rows);
     } else if (query->kind == QUERY_BASELINE_SAVE) {
         print_saved(out, query, result);
+        cli_note_expired(cli, result);
     } else {
         (void)fprintf(out, "baseline %s deleted\n", query->baseline[0]);
     }

@@ -175,6 +175,7 @@ enum status command_slowest(struct cli *cli, struct error *err)
         return status;
     if (rows.format == FORMAT_TEXT) {
         status = print_for_people(cli, result, err);
+        cli_note_expired(cli, result);
     } else {
         rows_write(&rows, result, 0, result_row_count(result));
         rows_end(&rows);

@@ -14,7 +14,8 @@ typedef enum status listing_take(void *context, const struct result *page, struc
 
 // Asks for records of `kind` under the options' filter and hands the pages to
 // `take`, at most `limit` rows in all (0: all).  A page without rows is handed on
-// too when it is the first, for its columns.
+// too when it is the first, for its columns; none is where all that was asked for has
+// expired.
 MUST_CHECK enum status listing_pages(struct cli *cli, enum record_kind kind, bool oldest_first,
                                      uint64_t limit, listing_take *take, void *context,
                                      struct error *err);
