@@ -74,7 +74,8 @@ expect_exit 0 "$INFERSTAT" export --bundle "$WORK/all.db" --since 1h
 start_other
 start_tail
 start worker "$WORKER" --collector "ipc://$WORK/o" llm --model "$WORK/tiny.gguf" --requests 200 \
-  --rate 100 --tokens 4
+  --rate 50 --tokens 4
+wait_until 20 test -s "$WORK/tail.out" # it follows: what comes from here on it sees
 expect_exit 0 ask_other import "$WORK/all.db"
 expect_text "$WORK/out" "records of 1 run imported"
 wait_ended tail 60 # who follows the records sees those that are imported
