@@ -20,6 +20,7 @@ static const struct figure {
     {"count", "count", false, true, 0},
     {"mean", "mean", true, true, 0},
     {"total_over_total", "total/total", true, false, 0},
+    {"met_ratio", "met", false, false, 0},
     {"min", "min", true, true, 2},
     {"max", "max", true, true, 2},
     {"p50", "p50", true, true, 0},

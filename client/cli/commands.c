@@ -40,7 +40,8 @@ static const struct cli_command commands[] = {
         .summary = "a metric's count, mean, extremes and quantiles, with what they cover",
         .details = "METRIC is a name from \"inferstat metrics\", such as ttft_ns or "
                    "load.duration_ns.\nRates have two averages: mean (of the requests) and "
-                   "total/total (all tokens / all time).",
+                   "total/total (all tokens / all time).\nOf goodput_per_second mean is the good "
+                   "requests by time, and met their share of all.",
         .options = SOURCE | FILTERS | ROWS | OPTION_BIT(BY) | OPTION_BIT(LIMIT) | OPTION_BIT(STEP) |
                    OPTION_BIT(SLO),
         .arguments_min = 1,

@@ -66,6 +66,9 @@ static void put_averages(void)
     roff_text("of derived metrics is the sum of the numerators divided by the sum of the "
               "denominators: of tokens_per_second all tokens by all time.  The mean asks how a "
               "request fared, this one how the machine did.");
+    roff_tag("met_ratio", "");
+    roff_text("of goodput_per_second is the share of the requests that met every objective; its "
+              "mean is how many did so per second.  Other metrics have none.");
     roff_tag("p50, p90, p95, p99", "");
     roff_text("are within 1 %% of a value that was measured: they come from sketches with %d "
               "buckets of equal width for each power of two (DDSketch: Masson, Rim and Lee, VLDB "

@@ -20,6 +20,7 @@ static const struct answer_column figures[] = {
     {"p90", UNIT_NONE},
     {"p95", UNIT_NONE},
     {"p99", UNIT_NONE},
+    {"met_ratio", UNIT_RATIO},
     {"coverage_ratio", UNIT_RATIO},
     {"lost", UNIT_COUNT},
     {"sketches", UNIT_COUNT},
@@ -59,8 +60,6 @@ static enum status new_answer(struct result **out, const struct average *average
         columns[count] = figures[i];
         if (i >= FIRST_OWN_UNIT && i <= LAST_OWN_UNIT)
             columns[count].unit = average->metric->unit;
-        if (average->is_goodput && strcmp(figures[i].key, "total_over_total") == 0)
-            columns[count].unit = UNIT_RATIO;
         count++;
     }
     return answer_new(out, columns, count, err);
@@ -77,7 +76,7 @@ static void set_goodput(struct result *answer, const struct average *average,
     answer_real(answer, "mean",
                 real_sum_total(&ratio->numerator) /
                     goodput_seconds(average->query, &average->gather, step_ns));
-    answer_real(answer, "total_over_total", ratio_total(ratio));
+    answer_real(answer, "met_ratio", ratio_total(ratio));
 }
 
 static void set_figures(struct result *answer, const struct average *average,

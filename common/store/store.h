@@ -60,16 +60,16 @@ void store_cancel(struct store *store);
 // AVERAGE, a row per group, and with step_ns per group and step of time that has
 //   values, oldest first: the dimensions' names as keys, [started_ns: start of the step,
 //   a multiple of step_ns], then metric unit count mean total_over_total? min max p50
-//   p90 p95 p99 coverage_ratio lost, and of the whole answer: sketches (rollups read)
+//   p90 p95 p99 met_ratio? coverage_ratio lost, and of the whole answer: sketches (rollups read)
 //   rows (records read) note (what is to be known about it, as text, or null: that
 //   records have expired, and what stands in for them; why so many rollups were read).
 //   itl_ns: sums and extremes are those of the sketches, within 1 %.  mbu_ratio: of the
 //   weights alone, where the run's load and its device's bandwidth are known, from records.
 //   goodput_per_second (with slo; from records): count is that of requests, mean those that
 //   met all objectives per second of the window (or of the step's part of it; of a window
-//   that is open, between the first and the last request's start), total_over_total their
-//   share of all.  What has no second token meets objectives about these; what has no first
-//   one, or failed, or was cancelled, meets none
+//   that is open, between the first and the last request's start), met_ratio their share
+//   of all (null for other metrics).  What has no second token meets objectives about
+//   these; what has no first one, or failed, or was cancelled, meets none
 // OVERVIEW, a row per host, device and model: host device model runs_open
 //   inferences prompt_tokens generated_tokens tokens_per_second
 //   mean_tokens_per_second ttft_mean_ns ttft_p95_ns e2e_mean_ns loads

@@ -173,6 +173,8 @@ static void test_bandwidth_used(void **state)
     struct result *result = ask(&query);
     assert_int_equal(result_integer(result, 0, "count", -1), 1);
     expect_real(result, 0, "mean", 1e9 / 0.1 / 1e11); // 0.1 s a token
+    expect_real(result, 0, "total_over_total", 1e9 / 0.1 / 1e11);
+    expect_real(result, 0, "met_ratio", NAN);
     const struct value note = result_cell(result, 0, (unsigned)result_find(result, "note"));
     assert_int_equal(note.type, VALUE_TEXT);
     assert_non_null(memmem(note.text.bytes, note.text.size, "KV cache", 8));
@@ -199,7 +201,10 @@ static void test_goodput(void **state)
     struct result *result = ask(&query);
     assert_int_equal(result_integer(result, 0, "count", -1), 8);
     expect_real(result, 0, "mean", 3 / 10.0);
-    expect_real(result, 0, "total_over_total", 3 / 8.0);
+    expect_real(result, 0, "met_ratio", 3 / 8.0);
+    expect_real(result, 0, "total_over_total", NAN);
+    assert_int_equal(result_column(result, (unsigned)result_find(result, "met_ratio"))->unit,
+                     UNIT_RATIO);
     expect_real(result, 0, "p99", NAN);
     result_free(result);
 
@@ -231,7 +236,7 @@ static void test_goodput_of_no_time(void **state)
     (void)snprintf(query.slo, sizeof query.slo, "e2e=1s");
     struct result *result = ask(&query);
     expect_real(result, 0, "mean", NAN);
-    expect_real(result, 0, "total_over_total", 1);
+    expect_real(result, 0, "met_ratio", 1);
     result_free(result);
 }
 
