@@ -486,11 +486,10 @@ static void tick(struct writer *writer)
     runs_each(writer->runs, look_at_run, &look);
     const bool count =
         now_ns - writer->counted_at_ns >= COUNT_NS && refusals_are_waiting(writer->config.refusals);
-    const bool fold = rollups_want(writer) && !writer->failing;
-    if (runs_are_dirty(writer->runs) || count || fold) {
+    if (runs_are_dirty(writer->runs) || count) {
         struct error err = {.text = "writer: failed"};
         batches_begin(writer->batches);
-        end_group(writer, count || fold ? begin(writer, &err) : STATUS_OK, &err);
+        end_group(writer, count ? begin(writer, &err) : STATUS_OK, &err);
         writer->counted_at_ns = now_ns;
     }
     if (!writer->failing && now_ns > (uint64_t)EVICT_SECONDS * SECOND_NS)
@@ -534,6 +533,17 @@ static void catch_up(struct writer *writer)
         checkpoint_note(&writer->checkpoint, true, clock_monotonic_ns());
 }
 
+// Groups of records fold some rollups as they end; where none come, a group without any
+// does.
+static void fold_some(struct writer *writer)
+{
+    struct error err = {.text = "writer: failed"};
+    if (writer->failing || !rollups_want(writer))
+        return;
+    batches_begin(writer->batches);
+    end_group(writer, begin(writer, &err), &err);
+}
+
 // At the end of a life: what is in memory need not be read again in the next.
 static void fold_all(struct writer *writer)
 {
@@ -558,7 +568,8 @@ static int64_t patience_ns(const struct writer *writer)
 {
     const uint64_t now_ns = clock_monotonic_ns(), due_ns = retention_due_ns(writer->retention);
     if (writer->clear_work || writer->repairing || due_ns <= now_ns ||
-        (writer->rollups && !writer->failing && rollups_are_behind(writer->rollups, now_ns)))
+        (writer->rollups && !writer->failing &&
+         (rollups_are_behind(writer->rollups, now_ns) || rollups_are_due(writer->rollups, now_ns))))
         return 0;
     return due_ns - now_ns < TICK_NS ? (int64_t)(due_ns - now_ns) : TICK_NS;
 }
@@ -584,6 +595,8 @@ static void *writer_body(void *context)
             retain(writer);
         if (!writer->stop)
             catch_up(writer);
+        if (!writer->stop)
+            fold_some(writer);
         tick(writer);
     }
     if (writer->clear_work) {
