@@ -78,8 +78,11 @@ enum status cli_no_data(const struct cli *cli, const char *what, struct error *e
 // The line below an answer whose first row has an expired_ns: what it cannot tell of.
 void cli_note_expired(const struct cli *cli, const struct result *result);
 
-// A path as another program takes it: beginning with "/".
-MUST_CHECK enum status cli_path(char out[QUERY_PATH_SIZE], const char *path, struct error *err);
+// Asks for something to be done with a file, whose path may be relative, and shows the
+// answer, which has one row: as JSON where that is wanted, else with `print`.
+MUST_CHECK enum status cli_ask_of_file(struct cli *cli, struct query *query, const char *path,
+                                       void (*print)(struct cli *cli, const struct result *answer),
+                                       struct error *err);
 
 // Asks for a comparison and prints it; the status is its verdict.
 MUST_CHECK enum status cli_compare(struct cli *cli, const struct query *query, struct error *err);

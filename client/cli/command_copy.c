@@ -9,7 +9,8 @@
 #include "client/cli/number.h"
 #include "common/core/text.h"
 
-enum status cli_path(char out[QUERY_PATH_SIZE], const char *path, struct error *err)
+// A path as another program takes it: beginning with "/".
+static enum status whole_path(char out[QUERY_PATH_SIZE], const char *path, struct error *err)
 {
     char *here = path[0] == '/' ? strdup("") : getcwd(NULL, 0);
     const int n =
@@ -20,6 +21,26 @@ enum status cli_path(char out[QUERY_PATH_SIZE], const char *path, struct error *
     if (n >= QUERY_PATH_SIZE)
         return error_set(err, STATUS_INVALID, "%s: the path is longer than %d bytes", path,
                          QUERY_PATH_SIZE - 1);
+    return STATUS_OK;
+}
+
+enum status cli_ask_of_file(struct cli *cli, struct query *query, const char *path,
+                            void (*print)(struct cli *cli, const struct result *answer),
+                            struct error *err)
+{
+    struct result *answer;
+    enum status status = whole_path(query->path, path, err);
+    if (status == STATUS_OK)
+        status = cli_ask(cli, query, &answer, err);
+    if (status != STATUS_OK)
+        return status;
+    if (cli->options.format == FORMAT_JSON) {
+        json_write_row(cli->around.out, answer, 0, NULL);
+        (void)fputc('\n', cli->around.out);
+    } else {
+        print(cli, answer);
+    }
+    result_free(answer);
     return STATUS_OK;
 }
 
@@ -65,20 +86,7 @@ static void print_copy(struct cli *cli, const struct result *answer)
 static enum status copy(struct cli *cli, const char *path, bool bundle, struct error *err)
 {
     struct query query = {.kind = QUERY_COPY, .bundle = bundle, .filter = cli->options.filter};
-    struct result *answer;
-    enum status status = cli_path(query.path, path, err);
-    if (status == STATUS_OK)
-        status = cli_ask(cli, &query, &answer, err);
-    if (status != STATUS_OK)
-        return status;
-    if (cli->options.format == FORMAT_JSON) {
-        json_write_row(cli->around.out, answer, 0, NULL);
-        (void)fputc('\n', cli->around.out);
-    } else {
-        print_copy(cli, answer);
-    }
-    result_free(answer);
-    return STATUS_OK;
+    return cli_ask_of_file(cli, &query, path, print_copy, err);
 }
 
 enum status command_backup(struct cli *cli, struct error *err)

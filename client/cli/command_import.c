@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "client/cli/cli.h"
-#include "client/cli/json.h"
 #include "client/cli/llama_bench.h"
 #include "client/cli/number.h"
 #include "common/core/text.h"
@@ -47,20 +46,7 @@ static void print_import(struct cli *cli, const struct result *answer)
 static enum status import_bundle(struct cli *cli, const char *path, struct error *err)
 {
     struct query query = {.kind = QUERY_IMPORT};
-    struct result *answer;
-    enum status status = cli_path(query.path, path, err);
-    if (status == STATUS_OK)
-        status = cli_ask(cli, &query, &answer, err);
-    if (status != STATUS_OK)
-        return status;
-    if (cli->options.format == FORMAT_JSON) {
-        json_write_row(cli->around.out, answer, 0, NULL);
-        (void)fputc('\n', cli->around.out);
-    } else {
-        print_import(cli, answer);
-    }
-    result_free(answer);
-    return STATUS_OK;
+    return cli_ask_of_file(cli, &query, path, print_import, err);
 }
 
 // The bundle is made where the collector, which may be another user's, can read it, and

@@ -7,29 +7,6 @@
 #include "client/cli/table.h"
 #include "common/core/record.h"
 
-// How the types of columns are called, as in inferstat-schema(7).
-static const char *type_name(enum column_type type)
-{
-    switch (type) {
-    case COLUMN_INT:
-        return "integer";
-    case COLUMN_REAL:
-        return "real";
-    case COLUMN_NAME:
-        return "name";
-    case COLUMN_TEXT:
-        return "text";
-    case COLUMN_BLOB:
-        return "bytes";
-    case COLUMN_STATUS:
-    case COLUMN_FINISH:
-    case COLUMN_RUN_END:
-    case COLUMN_SYNC:
-        break;
-    }
-    return "enumeration";
-}
-
 // Fills cells of a result, remembering whether memory ran out.
 struct filler {
     struct result *result;
@@ -95,7 +72,7 @@ static void fill_columns(struct filler *filler)
             fill_int(filler, kind);
             fill_int(filler, i);
             fill_text(filler, column->name);
-            fill_text(filler, type_name(column->type));
+            fill_text(filler, column_type_name(column->type));
             fill_text(filler, unit_name(column->unit));
             fill_text(filler, column->maybe ? "maybe" : "always");
             fill_text(filler, column->meaning);

@@ -170,25 +170,3 @@ const char *describe_column(const char *table, const char *column)
     }
     return NULL;
 }
-
-const char *describe_type(enum column_type type)
-{
-    switch (type) {
-    case COLUMN_INT:
-        return "integer";
-    case COLUMN_REAL:
-        return "real";
-    case COLUMN_NAME:
-        return "name";
-    case COLUMN_TEXT:
-        return "text";
-    case COLUMN_BLOB:
-        return "bytes";
-    case COLUMN_STATUS:
-    case COLUMN_FINISH:
-    case COLUMN_RUN_END:
-    case COLUMN_SYNC:
-        break;
-    }
-    return "enumeration";
-}

@@ -16,9 +16,6 @@ MUST_CHECK enum status page_metrics(struct error *err);
 const char *describe_table(const char *table);
 const char *describe_column(const char *table, const char *column);
 
-// How a type of column is called: "integer", "enumeration".
-const char *describe_type(enum column_type type);
-
 // All values of the enumerations, as tagged paragraphs.
 void page_enumerations(void);
 

@@ -96,6 +96,28 @@ const char *column_enum_text(enum column_type type, int64_t number)
     return enumerations[type].texts[number];
 }
 
+const char *column_type_name(enum column_type type)
+{
+    switch (type) {
+    case COLUMN_INT:
+        return "integer";
+    case COLUMN_REAL:
+        return "real";
+    case COLUMN_NAME:
+        return "name";
+    case COLUMN_TEXT:
+        return "text";
+    case COLUMN_BLOB:
+        return "bytes";
+    case COLUMN_STATUS:
+    case COLUMN_FINISH:
+    case COLUMN_RUN_END:
+    case COLUMN_SYNC:
+        break;
+    }
+    return "enumeration";
+}
+
 // ---- One record -----------------------------------------------------------
 
 void record_init(struct record *record, enum record_kind kind, int64_t started_ns)

@@ -101,6 +101,9 @@ const struct record_derived *record_derived(unsigned *count);
 bool column_type_is_enum(enum column_type type);
 const char *column_enum_text(enum column_type type, int64_t number);
 
+// What people call the type: "integer", "name", "enumeration"; static.
+const char *column_type_name(enum column_type type);
+
 // ---- One record -----------------------------------------------------------
 
 enum {
