@@ -88,24 +88,7 @@ static enum status clear(struct query_service *service, const struct work_return
     work->from = *to;
     work->filter = asked->query.filter;
     work->query_id = asked->id;
-    if (!queue_push(service->config.inbox, work, sizeof *work)) {
-        work_free(work);
-        return error_set(err, STATUS_BUSY, "the writer is behind (try again)");
-    }
-    return STATUS_OK;
-}
-
-static enum status forget_baseline(struct query_service *service, const struct work_return *to,
-                                   const struct message_query *asked, struct error *err)
-{
-    struct work *work = work_of_baseline(to, asked, NULL);
-    if (!work)
-        return error_set(err, STATUS_NOMEM, "out of memory");
-    if (!queue_push(service->config.inbox, work, sizeof *work)) {
-        work_free(work);
-        return error_set(err, STATUS_BUSY, "the writer is behind (try again)");
-    }
-    return STATUS_OK;
+    return work_hand(service->config.inbox, work, err);
 }
 
 static enum status administer_keys(struct query_service *service, const struct query *query,
@@ -135,7 +118,7 @@ static void administer(struct query_service *service, const struct work_return *
     if (status == STATUS_OK && asked->query.kind == QUERY_CLEAR) {
         status = clear(service, to, asked, &err);
     } else if (status == STATUS_OK && asked->query.kind == QUERY_BASELINE_DELETE) {
-        status = forget_baseline(service, to, asked, &err);
+        status = work_hand(service->config.inbox, work_of_baseline(to, asked, NULL), &err);
     } else if (status == STATUS_OK && slow_lane_takes(asked->query.kind)) {
         status = slow_lane_ask(service->slow, to, asked, &err);
     } else if (status == STATUS_OK) {

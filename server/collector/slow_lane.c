@@ -63,14 +63,7 @@ static enum status pass_baseline_on(struct slow_lane *lane, struct store *store,
     enum status status = baseline_prepare(&baseline, store, &lane->asked.query, err);
     if (status != STATUS_OK)
         return status;
-    struct work *work = work_of_baseline(&lane->to, &lane->asked, baseline);
-    if (!work)
-        return error_set(err, STATUS_NOMEM, "out of memory");
-    if (!queue_push(lane->inbox, work, sizeof *work)) {
-        work_free(work);
-        return error_set(err, STATUS_BUSY, "the writer is behind (try again)");
-    }
-    return STATUS_OK;
+    return work_hand(lane->inbox, work_of_baseline(&lane->to, &lane->asked, baseline), err);
 }
 
 static enum status give_piece(void *context, struct import_piece *piece, struct error *err)

@@ -5,6 +5,7 @@
 #include "common/store/baseline.h"
 #include "common/wire/codec.h"
 #include "server/collector/import_order.h"
+#include "server/collector/queue.h"
 
 void work_free(void *item)
 {
@@ -40,6 +41,16 @@ struct work *work_of_baseline(const struct work_return *from, const struct messa
     work->query = query;
     work->baseline = baseline;
     return work;
+}
+
+enum status work_hand(struct queue *inbox, struct work *work, struct error *err)
+{
+    if (!work)
+        return error_set(err, STATUS_NOMEM, "out of memory");
+    if (queue_push(inbox, work, sizeof *work))
+        return STATUS_OK;
+    work_free(work);
+    return error_set(err, STATUS_BUSY, "the writer is behind (try again)");
 }
 
 void answer_free(void *item)

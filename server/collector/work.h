@@ -11,6 +11,7 @@
 #include "server/collector/share.h"
 
 struct baseline;
+struct queue;
 
 // Where an answer goes: which of the sockets (one for each address), and whom.
 struct work_return {
@@ -49,6 +50,10 @@ void work_free(void *work); // NULL is fine
 // case.  NULL when out of memory.
 struct work *work_of_baseline(const struct work_return *from, const struct message_query *asked,
                               struct baseline *baseline);
+
+// Hands the writer a query's work, which it answers; takes `work` over in any case, and
+// NULL for a want of memory.  STATUS_BUSY: the writer is behind.
+MUST_CHECK enum status work_hand(struct queue *inbox, struct work *work, struct error *err);
 
 // An encoded answer, for the thread that has the socket.
 struct answer {
