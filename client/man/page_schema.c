@@ -117,8 +117,8 @@ static void put_stored(const struct schema_column *column, const struct record_c
 {
     const bool as_text =
         column->is_view && stored->type != COLUMN_INT && stored->type != COLUMN_REAL;
-    tag_with(column->name, as_text ? "text" : column_type_name(stored->type), unit_name(stored->unit),
-             stored->maybe ? "may be NULL" : "");
+    tag_with(column->name, as_text ? "text" : column_type_name(stored->type),
+             unit_name(stored->unit), stored->maybe ? "may be NULL" : "");
     roff_text("%s", stored->meaning);
 }
 
