@@ -75,6 +75,7 @@ enum status device_open(struct device **out, const struct device_options *option
     if (status != STATUS_OK)
         return status;
     device->ops = backend->ops;
+    device->spin = options->spin;
     (void)snprintf(device->reason, sizeof device->reason, "%s: %s", backend->name,
                    automatic ? "chosen by auto, as this build has no cuda back end"
                              : "asked for with --device");
@@ -97,7 +98,7 @@ void device_describe(const struct device *device, struct device_description *out
 
 int64_t device_memory_used(const struct device *device)
 {
-    return device->memory_used;
+    return __atomic_load_n(&device->memory_used, __ATOMIC_RELAXED);
 }
 
 enum status device_synchronize(struct device *device, struct error *err)
@@ -145,7 +146,7 @@ enum status device_tensor_new(struct device *device, struct tensor *out, enum te
     enum status status = device->ops->allocate(device, &data, size, err);
     if (status != STATUS_OK)
         return status;
-    device->memory_used += (int64_t)size;
+    device_count_memory(device, (int64_t)size);
     *out = (struct tensor){.type = type, .rows = rows, .columns = columns, .data = data};
     return STATUS_OK;
 }
@@ -155,7 +156,7 @@ void device_tensor_free(struct device *device, struct tensor *tensor)
     if (tensor->data) {
         size_t size = tensor_bytes(tensor);
         device->ops->release(device, tensor->data, size);
-        device->memory_used -= (int64_t)size;
+        device_count_memory(device, -(int64_t)size);
     }
     memset(tensor, 0, sizeof *tensor);
 }

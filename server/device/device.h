@@ -1,8 +1,9 @@
 // The machine that computes: memory and the operations a model needs, one
 // interface for every back end.  Today there is the CPU back end.
 //
-// A device has one owning thread: all calls on it come from there.  Operations
-// take effect in the order of the calls.  Nothing here trusts its caller's
+// A device has one owning thread: all calls of this header come from there.
+// Operations take effect in the order of the calls.  What runs beside the host is in
+// stream.h.  Nothing here trusts its caller's
 // shapes: an operation whose tensors do not fit together fails with
 // STATUS_INVALID and computes nothing.
 //
@@ -27,6 +28,7 @@ enum { DEVICE_NAME_SIZE = 64, DEVICE_REASON_SIZE = 160 };
 struct device_options {
     const char *spec;     // "auto", "cpu", "cuda" or "cuda:N"; NULL is "auto"
     unsigned int threads; // of the CPU back end; 0: as many as the process may use
+    bool spin;            // the host spins when it waits for events (stream.h): sooner, but busy
 };
 
 // Opens the device that `options->spec` names.  Fails with STATUS_INVALID on a
@@ -35,7 +37,8 @@ struct device_options {
 MUST_CHECK enum status device_open(struct device **out, const struct device_options *options,
                                    struct error *err);
 
-// Accepts NULL.  All tensors of the device must have been freed.
+// Accepts NULL.  All tensors, streams, events and memory of the device must have been
+// freed.
 void device_close(struct device *device);
 
 struct device_description {
@@ -50,7 +53,7 @@ struct device_description {
 
 void device_describe(const struct device *device, struct device_description *out);
 
-// Bytes of tensors allocated now.
+// Bytes allocated now: tensors, and memory of streams.  Any thread.
 int64_t device_memory_used(const struct device *device);
 
 // ---- Tensors --------------------------------------------------------------
@@ -150,8 +153,8 @@ MUST_CHECK enum status device_swiglu(struct device *device, struct tensor *gate,
 MUST_CHECK enum status device_add(struct device *device, struct tensor *x, const struct tensor *y,
                                   struct error *err);
 
-// Returns when everything asked for before has been done: read the clock only
-// after this.
+// Returns when all operations of this header asked for before have been done: read
+// the clock only after this.  Streams (stream.h) are waited for by their events.
 MUST_CHECK enum status device_synchronize(struct device *device, struct error *err);
 
 #endif

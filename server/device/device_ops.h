@@ -2,18 +2,51 @@
 #ifndef INFERSTAT_SERVER_DEVICE_DEVICE_OPS_H
 #define INFERSTAT_SERVER_DEVICE_DEVICE_OPS_H
 
+#include "server/device/cpu/launch.h"
 #include "server/device/device.h"
+#include "server/device/stream.h"
 
-// The part of a device every back end shares; a back end's own device begins
-// with it.
+// The parts of a device, stream and event every back end shares; a back end's own
+// begin with them.
 struct device {
     const struct device_ops *ops;
-    int64_t memory_used;
+    int64_t memory_used; // atomic builtins only: any thread counts
+    bool spin;           // as asked for
     char reason[DEVICE_REASON_SIZE];
 };
 
-// Arguments have been checked by the wrappers of device.c, which say what they
-// mean: shapes fit, types are right, nothing is empty.
+struct device_stream {
+    struct device *device;
+};
+
+struct device_event {
+    struct device *device;
+    enum device_event_kind kind;
+};
+
+#define DEVICE_COPY_TABLE(X)                                                                       \
+    X(IN, "copy_in")                                                                               \
+    X(OUT, "copy_out")                                                                             \
+    X(WITHIN, "copy_within")
+
+enum device_copy {
+#define DEVICE_COPY_ENUM(name, text) DEVICE_COPY_##name,
+    DEVICE_COPY_TABLE(DEVICE_COPY_ENUM)
+#undef DEVICE_COPY_ENUM
+        DEVICE_COPY_COUNT
+};
+
+// Counts memory allocated, or (negative) freed.  Relaxed: the count orders nothing.
+static inline void device_count_memory(struct device *device, int64_t size)
+{
+    (void)__atomic_fetch_add(&device->memory_used, size, __ATOMIC_RELAXED);
+}
+
+struct encode_job;
+
+// Arguments have been checked by the wrappers of device.c, stream.c and encode.c,
+// which say what they mean: shapes fit, types are right, nothing is empty, a stream
+// and an event are of one device.
 struct device_ops {
     const char *name;
     enum status (*open)(struct device **out, const struct device_options *options,
@@ -45,6 +78,46 @@ struct device_ops {
                           struct error *err);
     enum status (*add)(struct device *device, struct tensor *x, const struct tensor *y,
                        struct error *err);
+
+    // stream.h
+    enum status (*memory_new)(struct device_stream *stream, void **out, size_t size,
+                              struct error *err);
+    void (*memory_free)(struct device_stream *stream, void *memory, size_t size);
+    enum status (*pinned_new)(struct device *device, void **out, size_t size, struct error *err);
+    void (*pinned_free)(struct device *device, void *memory, size_t size);
+    enum status (*pin)(struct device *device, void *memory, size_t size, struct error *err);
+    void (*unpin)(struct device *device, void *memory, size_t size);
+
+    enum status (*stream_new)(struct device *device, struct device_stream **out, const char *name,
+                              struct error *err);
+    void (*stream_free)(struct device_stream *stream);
+    enum status (*stream_synchronize)(struct device_stream *stream, struct error *err);
+    enum status (*stream_wait)(struct device_stream *stream, struct device_event *event,
+                               struct error *err);
+
+    enum status (*event_new)(struct device *device, struct device_event **out,
+                             enum device_event_kind kind, struct error *err);
+    void (*event_free)(struct device_event *event);
+    enum status (*event_record)(struct device_event *event, struct device_stream *stream,
+                                struct error *err);
+    enum status (*event_wait)(struct device_event *event, struct error *err);
+    enum status (*event_query)(struct device_event *event, bool *done, struct error *err);
+    enum status (*event_elapsed)(struct device_event *from, struct device_event *to, double *ns,
+                                 struct error *err);
+
+    enum status (*copy)(struct device_stream *stream, enum device_copy copy, void *to,
+                        const void *from, size_t size, struct error *err);
+    enum status (*fill)(struct device_stream *stream, void *to, int byte, size_t size,
+                        struct error *err);
+
+    // Queues a function of the host; NULL where the device runs none.
+    enum status (*launch)(struct device_stream *stream, const char *name, cpu_kernel *kernel,
+                          const void *arguments, size_t size, struct error *err);
+
+    // encode.h; NULL where the back end has no encoders.
+    enum status (*encode)(struct device_stream *stream, const struct encode_job *job,
+                          struct error *err);
+    size_t (*encode_scratch)(const struct device *device, const struct encode_job *job);
 };
 
 extern const struct device_ops device_cpu_ops;

@@ -5,11 +5,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "server/device/cpu/kernels.h"
+#include "server/device/cpu/memory.h"
 #include "server/device/cpu/pool.h"
+#include "server/device/cpu/stream.h"
 #include "server/device/device_ops.h"
 #include "server/device/half.h"
 
@@ -24,12 +25,9 @@ struct cpu {
 };
 
 enum {
-    ALIGNMENT = 64,
     THREADS_MAX = 1024,
     // Multiply-adds below which waking the other threads costs more than it saves.
     PARALLEL_MIN = 64 * 1024,
-    // Bytes from which on a tensor gets pages of its own.
-    MAPPED_MIN = 1024 * 1024,
     // Weight rows of one part of a product: a multiple of every kernel's tile.
     PART_ROWS = 48,
 };
@@ -118,45 +116,6 @@ static enum status cpu_synchronize(struct device *device, struct error *err)
 }
 
 // ---- Memory ---------------------------------------------------------------
-
-// Large tensors are mapped: zeroed by the system when first touched, in huge pages
-// where it has them, and given back at once when freed.
-static void *map_memory(size_t size)
-{
-    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED)
-        return NULL;
-    (void)madvise(memory, size, MADV_HUGEPAGE); // only a wish
-    return memory;
-}
-
-static void *heap_memory(size_t size)
-{
-    size_t rounded = (size + ALIGNMENT - 1) & ~(size_t)(ALIGNMENT - 1);
-    void *memory = aligned_alloc(ALIGNMENT, rounded);
-    if (memory)
-        memset(memory, 0, rounded);
-    return memory;
-}
-
-static enum status cpu_allocate(struct device *device, void **out, size_t size, struct error *err)
-{
-    (void)device;
-    void *memory = size >= MAPPED_MIN ? map_memory(size) : heap_memory(size);
-    if (!memory)
-        return error_set(err, STATUS_NOMEM, "device cpu: no memory for %zu bytes", size);
-    *out = memory;
-    return STATUS_OK;
-}
-
-static void cpu_release(struct device *device, void *memory, size_t size)
-{
-    (void)device;
-    if (size >= MAPPED_MIN)
-        (void)munmap(memory, size);
-    else
-        free(memory);
-}
 
 static enum status cpu_copy(struct device *device, void *to, const void *from, size_t size,
                             struct error *err)
@@ -404,4 +363,23 @@ const struct device_ops device_cpu_ops = {
     .attention = cpu_attention,
     .swiglu = cpu_swiglu,
     .add = cpu_add,
+    .memory_new = cpu_memory_new,
+    .memory_free = cpu_memory_free,
+    .pinned_new = cpu_pinned_new,
+    .pinned_free = cpu_pinned_free,
+    .pin = cpu_pin,
+    .unpin = cpu_unpin,
+    .stream_new = cpu_stream_new,
+    .stream_free = cpu_stream_free,
+    .stream_synchronize = cpu_stream_synchronize,
+    .stream_wait = cpu_stream_wait,
+    .event_new = cpu_event_new,
+    .event_free = cpu_event_free,
+    .event_record = cpu_event_record,
+    .event_wait = cpu_event_wait,
+    .event_query = cpu_event_query,
+    .event_elapsed = cpu_event_elapsed,
+    .copy = cpu_stream_copy,
+    .fill = cpu_stream_fill,
+    .launch = cpu_stream_launch,
 };

@@ -1,0 +1,37 @@
+// A place in a stream's work: pending, then done for ever, with the time it was
+// reached and what had failed before it.  Shared by those who hold references.
+//
+// Finishing releases what was done before it to those who see it done, and to
+// nobody else: a wait that is missing stays missing.
+#ifndef INFERSTAT_SERVER_DEVICE_CPU_FENCE_H
+#define INFERSTAT_SERVER_DEVICE_CPU_FENCE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { FENCE_FAILURE_SIZE = 256 };
+
+struct fence {
+    atomic_uint references;
+    _Atomic uint32_t state;
+    // Written before it is done, read only after.
+    uint64_t time_ns;
+    char failure[FENCE_FAILURE_SIZE]; // empty: nothing had failed
+};
+
+// A pending fence with `references` references; NULL when out of memory.
+struct fence *fence_new(unsigned int references);
+
+void fence_take(struct fence *fence); // one more reference, by one who has one
+void fence_drop(struct fence *fence); // accepts NULL; the last one frees it
+
+// Makes it done and wakes those who wait, once.  `failure` is copied; NULL: none.
+void fence_finish(struct fence *fence, uint64_t time_ns, const char *failure);
+
+bool fence_is_done(struct fence *fence);
+
+// Returns when it is done: asleep, or spinning.
+void fence_wait(struct fence *fence, bool spin);
+
+#endif

@@ -1,0 +1,30 @@
+// Kernels of the CPU back end: a function queued on a stream.
+#ifndef INFERSTAT_SERVER_DEVICE_CPU_LAUNCH_H
+#define INFERSTAT_SERVER_DEVICE_CPU_LAUNCH_H
+
+#include <stddef.h>
+
+#include "common/core/error.h"
+#include "common/core/status.h"
+#include "server/device/cpu/pool.h"
+#include "server/device/stream.h"
+
+enum { CPU_KERNEL_ARGUMENTS_MAX = 192 };
+
+// Computes; runs on the stream's thread.  `arguments` is the copy of what was given
+// to cpu_launch, aligned for any type.  `pool` is the stream's own, for parallel
+// parts: nobody else uses it meanwhile.  A status but STATUS_OK (with `err` saying
+// why) is the stream's sticky error.
+typedef enum status cpu_kernel(const void *arguments, struct pool *pool, struct error *err);
+
+// Queues kernel(arguments, ...) on `stream`.  `name` is a literal, for messages.
+// `size` bytes of `arguments` are copied now, at most CPU_KERNEL_ARGUMENTS_MAX; what
+// they point to is borrowed until an event recorded behind it is done.  Fails with
+// STATUS_INVALID on larger arguments, STATUS_UNSUPPORTED on a stream of a device
+// that runs no functions of the host, STATUS_NOMEM or STATUS_IO where the stream's
+// pool cannot start (the first launch starts it).
+MUST_CHECK enum status cpu_launch(struct device_stream *stream, const char *name,
+                                  cpu_kernel *kernel, const void *arguments, size_t size,
+                                  struct error *err);
+
+#endif

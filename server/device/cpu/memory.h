@@ -1,0 +1,30 @@
+// Memory of the CPU back end, and what moves it: rows of struct device_ops.
+#ifndef INFERSTAT_SERVER_DEVICE_CPU_MEMORY_H
+#define INFERSTAT_SERVER_DEVICE_CPU_MEMORY_H
+
+#include "server/device/device_ops.h"
+
+// Zeroed memory at once, aligned to 256 bytes; and its end, with the same size.
+MUST_CHECK enum status cpu_allocate(struct device *device, void **out, size_t size,
+                                    struct error *err);
+void cpu_release(struct device *device, void *memory, size_t size);
+
+// Allocation is immediate, freeing is queued.
+MUST_CHECK enum status cpu_memory_new(struct device_stream *stream, void **out, size_t size,
+                                      struct error *err);
+void cpu_memory_free(struct device_stream *stream, void *memory, size_t size);
+
+// Pages, locked where the process may (RLIMIT_MEMLOCK): copies are the processor's here
+// and run beside the host in any case.
+MUST_CHECK enum status cpu_pinned_new(struct device *device, void **out, size_t size,
+                                      struct error *err);
+void cpu_pinned_free(struct device *device, void *memory, size_t size);
+MUST_CHECK enum status cpu_pin(struct device *device, void *memory, size_t size, struct error *err);
+void cpu_unpin(struct device *device, void *memory, size_t size);
+
+MUST_CHECK enum status cpu_stream_copy(struct device_stream *stream, enum device_copy copy,
+                                       void *to, const void *from, size_t size, struct error *err);
+MUST_CHECK enum status cpu_stream_fill(struct device_stream *stream, void *to, int byte,
+                                       size_t size, struct error *err);
+
+#endif

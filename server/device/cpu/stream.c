@@ -1,0 +1,308 @@
+#include "server/device/cpu/stream.h"
+
+#include <assert.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/sys/clock.h"
+
+struct cpu_event {
+    struct device_event base; // first: the wrappers see only this
+    // Guards `fence`.  Threads of the host only: a stream's thread has references of
+    // its own, so that the lock orders no work.
+    pthread_mutex_t lock;
+    struct fence *fence; // of the newest record; NULL: never recorded
+};
+
+static struct cpu_stream *stream_of(struct device_stream *stream)
+{
+    return (struct cpu_stream *)stream;
+}
+
+static struct cpu_event *event_of(struct device_event *event)
+{
+    return (struct cpu_event *)event;
+}
+
+// ---- The stream's thread --------------------------------------------------
+
+static void fail_stream(struct cpu_stream *stream, const char *call, const struct error *why)
+{
+    if (atomic_load_explicit(&stream->failed, memory_order_relaxed)) // written by this thread
+        return;
+    (void)snprintf(stream->failure, sizeof stream->failure, "%.40s on stream '%.40s': %.150s", call,
+                   stream->name, why->text);
+    atomic_store_explicit(&stream->failed, true, memory_order_release);
+}
+
+static void *run_stream(void *argument)
+{
+    struct cpu_stream *stream = argument;
+    struct command command;
+    for (;;) {
+        queue_take(stream->queue, &command);
+        if (!command.run)
+            return NULL;
+        if (atomic_load_explicit(&stream->failed, memory_order_relaxed) && !command.always)
+            continue;
+        struct error why = {0};
+        if (command.run(stream, command.arguments, &why) != STATUS_OK)
+            fail_stream(stream, command.name, &why);
+    }
+}
+
+// Signals are for the threads that wait for them.
+static int start_thread(struct cpu_stream *stream)
+{
+    sigset_t all;
+    sigset_t before;
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
+    int fault = pthread_create(&stream->thread, NULL, run_stream, stream);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return fault;
+}
+
+enum status cpu_stream_begin(struct cpu_stream *stream, struct device *device, const char *name,
+                             unsigned int threads, struct error *err)
+{
+    stream->base.device = device;
+    stream->name = name;
+    stream->threads = threads;
+    enum status status = queue_new(&stream->queue, err);
+    if (status != STATUS_OK)
+        return status;
+    int fault = start_thread(stream);
+    if (fault != 0)
+        return error_set(err, STATUS_IO, "stream '%s': no thread to be had: %s", name,
+                         strerror(fault));
+    stream->started = true;
+    char title[16];
+    (void)snprintf(title, sizeof title, "stream-%.8s", name);
+    (void)pthread_setname_np(stream->thread, title);
+    return STATUS_OK;
+}
+
+void cpu_stream_end(struct cpu_stream *stream)
+{
+    if (stream->started) {
+        static const struct command last = {.name = "end", .always = true};
+        queue_add(stream->queue, &last);
+        (void)pthread_join(stream->thread, NULL);
+    }
+    queue_free(stream->queue);
+    pool_free(stream->pool);
+}
+
+// The sticky error, if there is one.
+static enum status stream_status(struct cpu_stream *stream, struct error *err)
+{
+    if (!atomic_load_explicit(&stream->failed, memory_order_acquire))
+        return STATUS_OK;
+    return error_set(err, STATUS_IO, "%s", stream->failure);
+}
+
+enum status cpu_stream_add(struct cpu_stream *stream, const struct command *command,
+                           const void *arguments, size_t size, struct error *err)
+{
+    assert(size <= COMMAND_ARGUMENTS_MAX);
+    enum status status = stream_status(stream, err);
+    if (status == STATUS_OK || command->always) {
+        struct command filled = *command;
+        memcpy(filled.arguments, arguments, size);
+        queue_add(stream->queue, &filled);
+    }
+    return status;
+}
+
+enum status cpu_stream_pool(struct cpu_stream *stream, struct error *err)
+{
+    return stream->pool ? STATUS_OK : pool_new(&stream->pool, stream->threads, err);
+}
+
+enum status cpu_stream_new(struct device *device, struct device_stream **out, const char *name,
+                           struct error *err)
+{
+    struct cpu_stream *stream = calloc(1, sizeof *stream);
+    if (!stream)
+        return error_set(err, STATUS_NOMEM, "stream '%s': out of memory", name);
+    struct device_description description;
+    device_describe(device, &description);
+    enum status status = cpu_stream_begin(stream, device, name, description.threads, err);
+    if (status != STATUS_OK) {
+        cpu_stream_free(&stream->base);
+        return status;
+    }
+    *out = &stream->base;
+    return STATUS_OK;
+}
+
+void cpu_stream_free(struct device_stream *stream)
+{
+    cpu_stream_end(stream_of(stream));
+    free(stream_of(stream));
+}
+
+// ---- Events ---------------------------------------------------------------
+
+// The fence of the newest record, with a reference for the caller; NULL: none.
+static struct fence *take_fence(struct cpu_event *event)
+{
+    (void)pthread_mutex_lock(&event->lock);
+    struct fence *fence = event->fence;
+    if (fence)
+        fence_take(fence);
+    (void)pthread_mutex_unlock(&event->lock);
+    return fence;
+}
+
+// What a wait says of a fence that is done.
+static enum status fence_status(const struct fence *fence, struct error *err)
+{
+    return fence->failure[0] ? error_set(err, STATUS_IO, "%s", fence->failure) : STATUS_OK;
+}
+
+enum status cpu_event_new(struct device *device, struct device_event **out,
+                          enum device_event_kind kind, struct error *err)
+{
+    struct cpu_event *event = calloc(1, sizeof *event);
+    if (!event)
+        return error_set(err, STATUS_NOMEM, "event: out of memory");
+    event->base = (struct device_event){.device = device, .kind = kind};
+    (void)pthread_mutex_init(&event->lock, NULL);
+    *out = &event->base;
+    return STATUS_OK;
+}
+
+void cpu_event_free(struct device_event *event)
+{
+    struct cpu_event *own = event_of(event);
+    fence_drop(own->fence);
+    (void)pthread_mutex_destroy(&own->lock);
+    free(own);
+}
+
+struct record_arguments {
+    struct fence *fence;
+    struct fence *before; // of the earlier record, dropped here and not by the host, which
+                          // would learn from it that the work is done
+    bool timed;
+};
+
+static enum status run_record(struct cpu_stream *stream, void *arguments, struct error *err)
+{
+    (void)err;
+    const struct record_arguments *record = arguments;
+    bool failed = atomic_load_explicit(&stream->failed, memory_order_relaxed);
+    fence_finish(record->fence, record->timed ? clock_monotonic_ns() : 0,
+                 failed ? stream->failure : NULL);
+    fence_drop(record->fence);
+    fence_drop(record->before);
+    return STATUS_OK;
+}
+
+static const struct command record_command = {.name = "record", .run = run_record, .always = true};
+
+enum status cpu_event_record(struct device_event *event, struct device_stream *stream,
+                             struct error *err)
+{
+    struct fence *fence = fence_new(2); // the event's and the command's
+    if (!fence)
+        return error_set(err, STATUS_NOMEM, "event: out of memory");
+    struct cpu_event *own = event_of(event);
+    (void)pthread_mutex_lock(&own->lock);
+    struct record_arguments record = {
+        .fence = fence, .before = own->fence, .timed = event->kind == DEVICE_EVENT_TIMED};
+    own->fence = fence;
+    (void)pthread_mutex_unlock(&own->lock);
+    return cpu_stream_add(stream_of(stream), &record_command, &record, sizeof record, err);
+}
+
+static enum status run_wait(struct cpu_stream *stream, void *arguments, struct error *err)
+{
+    (void)stream;
+    struct fence *fence = *(struct fence *const *)arguments;
+    fence_wait(fence, false);
+    enum status status = fence_status(fence, err);
+    fence_drop(fence);
+    return status;
+}
+
+static const struct command wait_command = {.name = "wait", .run = run_wait, .always = true};
+
+enum status cpu_stream_wait(struct device_stream *stream, struct device_event *event,
+                            struct error *err)
+{
+    struct fence *fence = take_fence(event_of(event));
+    if (!fence) // never recorded
+        return stream_status(stream_of(stream), err);
+    return cpu_stream_add(stream_of(stream), &wait_command, &fence, sizeof(struct fence *), err);
+}
+
+enum status cpu_event_wait(struct device_event *event, struct error *err)
+{
+    struct fence *fence = take_fence(event_of(event));
+    if (!fence)
+        return STATUS_OK;
+    fence_wait(fence, event->device->spin);
+    enum status status = fence_status(fence, err);
+    fence_drop(fence);
+    return status;
+}
+
+enum status cpu_event_query(struct device_event *event, bool *done, struct error *err)
+{
+    *done = true;
+    struct fence *fence = take_fence(event_of(event));
+    if (!fence)
+        return STATUS_OK;
+    *done = fence_is_done(fence);
+    enum status status = *done ? fence_status(fence, err) : STATUS_OK;
+    fence_drop(fence);
+    return status;
+}
+
+// When the event was reached.
+static enum status event_time(struct device_event *event, uint64_t *ns, struct error *err)
+{
+    struct fence *fence = take_fence(event_of(event));
+    if (!fence)
+        return error_set(err, STATUS_INVALID, "elapsed: an event was never recorded");
+    enum status status = STATUS_OK;
+    if (fence_is_done(fence))
+        *ns = fence->time_ns;
+    else
+        status = error_set(err, STATUS_BUSY, "elapsed: an event is not done");
+    fence_drop(fence);
+    return status;
+}
+
+enum status cpu_event_elapsed(struct device_event *from, struct device_event *to, double *ns,
+                              struct error *err)
+{
+    uint64_t first = 0;
+    uint64_t second = 0;
+    enum status status = event_time(from, &first, err);
+    if (status == STATUS_OK)
+        status = event_time(to, &second, err);
+    if (status == STATUS_OK)
+        *ns = (double)(int64_t)(second - first);
+    return status;
+}
+
+enum status cpu_stream_synchronize(struct device_stream *stream, struct error *err)
+{
+    struct fence *fence = fence_new(2); // ours and the command's
+    if (!fence)
+        return error_set(err, STATUS_NOMEM, "stream: out of memory");
+    struct record_arguments record = {.fence = fence};
+    enum status status =
+        cpu_stream_add(stream_of(stream), &record_command, &record, sizeof record, err);
+    fence_wait(fence, stream->device->spin);
+    if (status == STATUS_OK)
+        status = fence_status(fence, err);
+    fence_drop(fence);
+    return status;
+}

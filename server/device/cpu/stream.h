@@ -1,0 +1,71 @@
+// Streams and events of the CPU back end: threads with queues, and fences.
+//
+// A stream that has failed does no more work, but still records its events, waits for
+// others' and frees memory, so that nobody hangs.  A wait for an event behind a
+// failure fails the waiting stream too: what it was to work on is not there.
+//
+// The fault device stands on the same streams.
+#ifndef INFERSTAT_SERVER_DEVICE_CPU_STREAM_H
+#define INFERSTAT_SERVER_DEVICE_CPU_STREAM_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "server/device/cpu/fence.h"
+#include "server/device/cpu/pool.h"
+#include "server/device/cpu/queue.h"
+#include "server/device/device_ops.h"
+
+struct cpu_stream {
+    struct device_stream base; // first: the wrappers see only this
+    const char *name;
+    unsigned int threads; // of the pool
+    struct queue *queue;
+    struct pool *pool; // for kernels; NULL until the first one
+    pthread_t thread;
+    bool started;
+    // Set once, by the stream's thread, after `failure` was written; its release
+    // publishes the text to who acquires it.
+    atomic_bool failed;
+    char failure[FENCE_FAILURE_SIZE];
+};
+
+// Starts the thread of a zeroed stream.  Fails with STATUS_NOMEM, or STATUS_IO where
+// it cannot start.  `name` is a literal.
+MUST_CHECK enum status cpu_stream_begin(struct cpu_stream *stream, struct device *device,
+                                        const char *name, unsigned int threads, struct error *err);
+
+// Waits for what is queued and ends the thread.  Accepts a stream that did not begin.
+void cpu_stream_end(struct cpu_stream *stream);
+
+// Queues `command` with `size` bytes of arguments, at most COMMAND_ARGUMENTS_MAX.  Fails
+// with STATUS_IO on a stream that has failed: nothing is queued then, but where
+// command->always is set.
+MUST_CHECK enum status cpu_stream_add(struct cpu_stream *stream, const struct command *command,
+                                      const void *arguments, size_t size, struct error *err);
+
+// The stream's pool, started where it is not yet.  The stream's user.
+MUST_CHECK enum status cpu_stream_pool(struct cpu_stream *stream, struct error *err);
+
+// What struct device_ops asks for.
+MUST_CHECK enum status cpu_stream_new(struct device *device, struct device_stream **out,
+                                      const char *name, struct error *err);
+void cpu_stream_free(struct device_stream *stream);
+MUST_CHECK enum status cpu_stream_synchronize(struct device_stream *stream, struct error *err);
+MUST_CHECK enum status cpu_stream_wait(struct device_stream *stream, struct device_event *event,
+                                       struct error *err);
+MUST_CHECK enum status cpu_event_new(struct device *device, struct device_event **out,
+                                     enum device_event_kind kind, struct error *err);
+void cpu_event_free(struct device_event *event);
+MUST_CHECK enum status cpu_event_record(struct device_event *event, struct device_stream *stream,
+                                        struct error *err);
+MUST_CHECK enum status cpu_event_wait(struct device_event *event, struct error *err);
+MUST_CHECK enum status cpu_event_query(struct device_event *event, bool *done, struct error *err);
+MUST_CHECK enum status cpu_event_elapsed(struct device_event *from, struct device_event *to,
+                                         double *ns, struct error *err);
+MUST_CHECK enum status cpu_stream_launch(struct device_stream *stream, const char *name,
+                                         cpu_kernel *kernel, const void *arguments, size_t size,
+                                         struct error *err);
+
+#endif
