@@ -7,10 +7,10 @@
 // fingerprint: the bundle's audit is that of the store.  Descriptions of the runs
 // (devices, models) go with them whatever their time, but for the devices and models
 // that the filter does not name; names go that something here refers to.  Baselines,
-// which are of anything, only go where the filter names nothing.  Rollups do not: without
-// any, queries read the rows.  What is said of the bundle is in its table meta: `bundle`
-// (whose it is, and the filter) and `fingerprint` (on what its records were measured:
-// setting.h), both as JSON.
+// which are of anything, only go where the filter names nothing.  Of rollups only those of
+// rows that have expired do (bundle_rollups.c): all else queries read from rows.  What is said of
+// the bundle is in its table meta: `bundle` (whose it is, and the filter) and `fingerprint` (on
+// what its records were measured: setting.h), both as JSON.
 #include <stdio.h>
 
 #include <sqlite3.h>
@@ -180,8 +180,8 @@ static bool names_anything(const struct query_filter *filter)
 }
 
 // Runs that the filter covers without a record of theirs: those that lost some in its
-// time, since nobody knows of which model or device these were; all, where there is no
-// filter.
+// time, or of which some have expired, since nobody knows of which model or device these
+// were; all, where there is no filter.
 static void append_other_runs(sqlite3_str *sql, const struct query_filter *filter)
 {
     enum query_dimension missing;
@@ -192,7 +192,9 @@ static void append_other_runs(sqlite3_str *sql, const struct query_filter *filte
     if (!names_anything(filter) && !filter->since_ns && !filter->until_ns)
         return;
     sqlite3_str_appendall(sql, " AND (EXISTS (SELECT 1 FROM main.stream s WHERE s.run = t.run"
-                               " AND s.unnumbered > 0) OR EXISTS (SELECT 1 FROM main.range g"
+                               " AND s.unnumbered > 0) OR EXISTS (SELECT 1 FROM main.ledger l"
+                               " WHERE l.run = t.run AND l.expired > 0)"
+                               " OR EXISTS (SELECT 1 FROM main.range g"
                                " WHERE g.run = t.run AND g.state = 1");
     if (filter->since_ns)
         sqlite3_str_appendall(sql, " AND (g.until_ns IS NULL OR g.until_ns >= :since)");
@@ -323,7 +325,11 @@ static enum status copy_names(struct bundling *bundling, struct error *err)
     sqlite3_str_appendall(sql,
                           "INSERT INTO bundle.name(id, text) SELECT n.id, n.text FROM main.name"
                           " n WHERE n.id IN (SELECT model FROM bundle.baseline_sample"
-                          " UNION SELECT device FROM bundle.baseline_sample");
+                          " UNION SELECT device FROM bundle.baseline_sample"
+                          " UNION SELECT model FROM bundle.series"
+                          " UNION SELECT host FROM bundle.series"
+                          " UNION SELECT device FROM bundle.series"
+                          " UNION SELECT operation FROM bundle.series");
     for (unsigned kind = 0; kind < RECORD_KIND_COUNT; kind++) {
         const struct record_kind_info *info = record_kind_info((enum record_kind)kind);
         for (unsigned i = 0; i < info->column_count; i++)
@@ -382,6 +388,8 @@ static enum status fill(struct bundling *bundling, struct error *err)
         status = copy_runs(bundling, err);
     if (status == STATUS_OK)
         status = account(bundling, err);
+    if (status == STATUS_OK)
+        status = bundle_rollups(bundling->db, bundling->filter, err);
     if (status == STATUS_OK)
         status = copy_rest(bundling, err);
     if (status == STATUS_OK)

@@ -125,7 +125,7 @@ static enum status check_structure(struct sqlite3 *db, const char *path, struct 
 
 // What the copy holds: records by kind, counted.
 struct counts {
-    int64_t runs, records;
+    int64_t runs, records, rollups;
     int64_t of[RECORD_KIND_COUNT];
 };
 
@@ -143,6 +143,8 @@ static enum status count_rows(struct counts *counts, struct sqlite3 *db, struct 
         else
             counts->records += counts->of[kind];
     }
+    if (status == STATUS_OK)
+        status = database_integer(db, "SELECT count(*) FROM rollup", &counts->rollups, err);
     return status;
 }
 
@@ -211,9 +213,9 @@ static enum status add_setting(const struct new_file *file, struct error *err)
 static enum status add_columns(struct result *answer)
 {
     static const struct answer_column first[] = {
-        {"path", UNIT_NONE},           {"bytes", UNIT_BYTES},    {"runs", UNIT_COUNT},
-        {"records", UNIT_COUNT},       {"left_out", UNIT_COUNT}, {"log_bytes", UNIT_BYTES},
-        {"duration_ns", UNIT_DURATION}};
+        {"path", UNIT_NONE},       {"bytes", UNIT_BYTES},         {"runs", UNIT_COUNT},
+        {"records", UNIT_COUNT},   {"rollups", UNIT_COUNT},       {"left_out", UNIT_COUNT},
+        {"log_bytes", UNIT_BYTES}, {"duration_ns", UNIT_DURATION}};
     enum status status = STATUS_OK;
     for (size_t i = 0; i < sizeof first / sizeof *first && status == STATUS_OK; i++)
         status = result_add_column(answer, first[i].key, first[i].unit);
@@ -240,6 +242,7 @@ static enum status fill_answer(struct result **out, const struct copying *copyin
     answer_int(answer, "bytes", store_file_bytes(path));
     answer_int(answer, "runs", counts->runs);
     answer_int(answer, "records", counts->records);
+    answer_int(answer, "rollups", counts->rollups);
     answer_int(answer, "left_out", copying->left_out);
     answer_int(answer, "log_bytes", copying->log_most - copying->log_began);
     answer_int(answer, "duration_ns", (int64_t)(clock_monotonic_ns() - began_ns));
@@ -276,7 +279,7 @@ enum status query_copy(struct store *store, const struct query *query, struct re
     database_rollback(store->db); // from here on the store's log is free again
     if (status == STATUS_OK)
         status = check_copy(&counts, store, &file, err);
-    if (status == STATUS_OK && query->bundle && counts.runs == 0)
+    if (status == STATUS_OK && query->bundle && counts.runs == 0 && counts.rollups == 0)
         status = error_set(err, STATUS_NO_DATA, "no run and no record is covered");
     if (status == STATUS_OK && query->bundle)
         status = add_setting(&file, err);

@@ -24,8 +24,8 @@ struct store;
 
 // Answers QUERY_COPY: one row with
 //   path bytes runs records, the records of each kind (keys as the kinds' names),
-//   left_out (of a bundle: records of its runs that it does not hold, which its
-//   ledger has as cleared; else 0), log_bytes (by how much the store's log grew
+//   rollups, left_out (of a bundle: records of its runs that it does not hold, which
+//   its ledger has as cleared; else 0), log_bytes (by how much the store's log grew
 //   meanwhile), duration_ns
 MUST_CHECK enum status query_copy(struct store *store, const struct query *query,
                                   struct result **out, struct error *err);
@@ -49,5 +49,10 @@ MUST_CHECK enum status copying_look(struct copying *copying, struct error *err);
 
 // Fills the empty file at `path` with what the query's filter covers.
 MUST_CHECK enum status bundle_fill(struct copying *copying, const char *path, struct error *err);
+
+// Makes the rollups of what has expired of the filter: from the database `main` into the
+// empty tables of `bundle`, within a transaction.
+MUST_CHECK enum status bundle_rollups(struct sqlite3 *db, const struct query_filter *filter,
+                                      struct error *err);
 
 #endif
