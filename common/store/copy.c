@@ -270,7 +270,7 @@ enum status query_copy(struct store *store, const struct query *query, struct re
     struct counts counts = {0};
     struct new_file file;
     const uint64_t began_ns = clock_monotonic_ns();
-    enum status status = new_file_begin(&file, query->path, err);
+    enum status status = new_file_begin(&file, query->path, NEW_FILE_OWNER, err);
     if (status != STATUS_OK)
         return status;
     begin(&copying, store, query);

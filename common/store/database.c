@@ -12,6 +12,7 @@
 #include <sqlite3.h>
 
 #include "common/store/fingerprint.h"
+#include "common/store/new_file.h"
 #include "common/store/schema.h"
 #include "common/store/store_file.h"
 
@@ -252,8 +253,40 @@ static enum status sync_new_file(sqlite3 *db, const char *path, struct error *er
                             strerror(reason));
 }
 
-// auto_vacuum has to be set before the first table.  A file that holds nothing
-// yet is made without a rollback journal's many waits for the disk, and made
+// ---- New stores -------------------------------------------------------------------
+
+static enum status fill_new(const struct new_file *file, struct error *err)
+{
+    sqlite3 *db = NULL;
+    enum status status =
+        open_connection(&db, file->partial, SQLITE_OPEN_READWRITE, file->path, err);
+    if (status != STATUS_OK)
+        return status;
+    status = database_exec(db, "PRAGMA journal_mode=OFF;PRAGMA synchronous=OFF", err);
+    if (status == STATUS_OK)
+        status = schema_migrate(db, file->path, err);
+    if (status == STATUS_OK)
+        status = database_exec(db, "PRAGMA journal_mode=WAL", err);
+    database_close(db);
+    return status;
+}
+
+// Where there is nothing at all, a store is made beside its name and moved there: it is
+// whole from the first moment, whenever the power fails.
+static enum status make_new(const char *path, struct error *err)
+{
+    struct stat about;
+    if (lstat(path, &about) == 0 || errno != ENOENT)
+        return STATUS_OK; // a link to nothing: the file is made where it leads
+    struct new_file file;
+    enum status status = new_file_begin(&file, path, NEW_FILE_USUAL, err);
+    if (status == STATUS_OK)
+        status = new_file_end(&file, fill_new(&file, err), err);
+    return status == STATUS_OK ? status : error_prefix(err, status, "store");
+}
+
+// auto_vacuum has to be set before the first table.  A file that is there and holds
+// nothing yet is made without a rollback journal's many waits for the disk, and made
 // lasting once, before anything is committed to its log.
 static enum status prepare_new(sqlite3 *db, const char *path, struct error *err)
 {
@@ -313,7 +346,9 @@ enum status database_open_writer(sqlite3 **out, const char *path, struct error *
         return error_set(err, STATUS_DENIED,
                          "store %s: read-only (give the collector a file it may write)", path);
     sqlite3 *db = NULL;
-    status = open_connection(&db, path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, path, err);
+    status = status == STATUS_OK ? status : make_new(path, err);
+    if (status == STATUS_OK)
+        status = open_connection(&db, path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, path, err);
     if (status != STATUS_OK)
         return status;
     status = prepare_writer(db, path, err);

@@ -50,7 +50,7 @@ enum status making_new(struct making **out, const char *path, struct error *err)
     struct making *making = calloc(1, sizeof *making);
     if (!making)
         return error_set(err, STATUS_NOMEM, "store: out of memory");
-    enum status status = new_file_begin(&making->file, path, err);
+    enum status status = new_file_begin(&making->file, path, NEW_FILE_OWNER, err);
     if (status == STATUS_OK)
         status = open_tables(making, err);
     for (unsigned kind = RECORD_KIND_RUN + 1; kind < RECORD_KIND_COUNT && status == STATUS_OK;

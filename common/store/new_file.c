@@ -68,24 +68,50 @@ static bool is_ours(int fd, const char *partial)
            held.st_nlink == 1;
 }
 
-static enum status open_partial(struct new_file *file, struct error *err)
+// Keeps others off the partial file, which is open.
+static enum status take(const struct new_file *file, struct error *err)
 {
-    file->fd = open(file->partial, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
-    if (file->fd < 0)
-        return cannot_make(file->path, errno, err);
     if (flock(file->fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
         return error_set(err, STATUS_BUSY, "%s: another is making it (try again)", file->path);
     if (!is_ours(file->fd, file->partial))
         return error_set(err, STATUS_BUSY,
                          "%s: cannot be made: %s is another's (remove it, or name another file)",
                          file->path, file->partial);
-    remove_logs(file->partial);
-    if (ftruncate(file->fd, 0) != 0 || fchmod(file->fd, 0600) != 0)
-        return cannot_make(file->path, errno, err);
     return STATUS_OK;
 }
 
-enum status new_file_begin(struct new_file *file, const char *path, struct error *err)
+// Removes what a process left that died.
+static enum status remove_left(struct new_file *file, struct error *err)
+{
+    file->fd = open(file->partial, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (file->fd < 0)
+        return errno == ENOENT ? STATUS_OK : cannot_make(file->path, errno, err);
+    enum status status = take(file, err);
+    if (status == STATUS_OK && unlink(file->partial) != 0)
+        status = cannot_make(file->path, errno, err);
+    (void)close(file->fd);
+    file->fd = -1;
+    return status;
+}
+
+static enum status open_partial(struct new_file *file, unsigned mode, struct error *err)
+{
+    enum status status = remove_left(file, err);
+    if (status != STATUS_OK)
+        return status;
+    file->fd = open(file->partial, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, (mode_t)mode);
+    if (file->fd < 0 && errno == EEXIST)
+        return error_set(err, STATUS_BUSY, "%s: another is making it (try again)", file->path);
+    if (file->fd < 0)
+        return cannot_make(file->path, errno, err);
+    status = take(file, err);
+    if (status == STATUS_OK)
+        remove_logs(file->partial);
+    return status;
+}
+
+enum status new_file_begin(struct new_file *file, const char *path, unsigned mode,
+                           struct error *err)
 {
     *file = NEW_FILE_NONE;
     enum status status = check_absent(path, err);
@@ -97,9 +123,12 @@ enum status new_file_begin(struct new_file *file, const char *path, struct error
     if (!file->path || !file->partial)
         status = error_set(err, STATUS_NOMEM, "%s: out of memory", path);
     if (status == STATUS_OK)
-        status = open_partial(file, err);
-    if (status == STATUS_OK) // whoever was making it may have been done in between
+        status = open_partial(file, mode, err);
+    if (status == STATUS_OK) { // whoever was making it may have been done in between
         status = check_absent(path, err);
+        if (status != STATUS_OK)
+            (void)unlink(file->partial);
+    }
     if (status != STATUS_OK)
         release(file);
     return status;

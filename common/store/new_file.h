@@ -13,13 +13,18 @@ struct new_file {
     char *partial; // where it is until then
 };
 
+// Who may do what with it: its owner only; or also others read it, where the process's
+// mask lets them.
+enum { NEW_FILE_OWNER = 0600, NEW_FILE_USUAL = 0644 };
+
 #define NEW_FILE_NONE ((struct new_file){.fd = -1})
 
-// Makes an empty file (0600) at PATH.inferstat-partial, taking the place of one that
-// a process left there when it died.  STATUS_INVALID where something is at `path`
+// Makes an empty file of that mode at PATH.inferstat-partial, taking the place of one
+// that a process left there when it died.  STATUS_INVALID where something is at `path`
 // already, STATUS_BUSY where another is making the same, STATUS_NOT_FOUND without a
 // folder, STATUS_DENIED, STATUS_IO.
-MUST_CHECK enum status new_file_begin(struct new_file *file, const char *path, struct error *err);
+MUST_CHECK enum status new_file_begin(struct new_file *file, const char *path, unsigned mode,
+                                      struct error *err);
 
 // STATUS_FULL, in words, where its file system has less room than that.
 MUST_CHECK enum status new_file_room(const struct new_file *file, int64_t bytes, struct error *err);

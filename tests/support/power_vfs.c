@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <sqlite3.h>
 
@@ -12,11 +13,20 @@
 
 enum { SECTOR_SIZE = 512, FILES_MAX = 8, NAME_SIZE = 64 };
 
-enum step_kind { STEP_CREATE, STEP_WRITE, STEP_TRUNCATE, STEP_SYNC, STEP_DELETE, STEP_FOLDER };
+enum step_kind {
+    STEP_CREATE,
+    STEP_WRITE,
+    STEP_TRUNCATE,
+    STEP_SYNC,
+    STEP_DELETE,
+    STEP_RENAME,
+    STEP_FOLDER
+};
 
 struct step {
     enum step_kind kind;
     unsigned file;        // but for STEP_FOLDER: the folder was synced
+    unsigned to;          // STEP_RENAME: what it is from then on
     sqlite3_int64 offset; // STEP_TRUNCATE: the new size
     int size;
     unsigned char *bytes;
@@ -98,6 +108,19 @@ size_t power_tape_steps(struct power_tape *tape)
 void power_tape_sync_folder(struct power_tape *tape)
 {
     keep(tape, (struct step){.kind = STEP_FOLDER}, NULL);
+}
+
+void power_tape_sync_file(struct power_tape *tape, const char *path)
+{
+    keep(tape, (struct step){.kind = STEP_SYNC, .file = file_number(tape, path)}, NULL);
+}
+
+void power_tape_rename(struct power_tape *tape, const char *from, const char *to)
+{
+    keep(tape,
+         (struct step){
+             .kind = STEP_RENAME, .file = file_number(tape, from), .to = file_number(tape, to)},
+         NULL);
 }
 
 static bool ends_with(const char *name, const char *ending)
@@ -256,6 +279,9 @@ static int power_open(sqlite3_vfs *vfs, const char *path, sqlite3_file *file, in
     int was_there = 1;
     if (path)
         (void)tape->real->xAccess(tape->real, path, SQLITE_ACCESS_EXISTS, &was_there);
+    struct stat about;
+    if (was_there && path && (flags & SQLITE_OPEN_MAIN_DB) && stat(path, &about) == 0)
+        was_there = about.st_size > 0; // made for SQLite just now
     *mine = (struct power_file){0};
     const int rc = tape->real->xOpen(tape->real, path, mine->real, flags, out);
     if (rc != SQLITE_OK)
@@ -461,34 +487,62 @@ static bool is_of(const struct step *step, unsigned file, enum step_kind kind)
     return step->kind == kind && step->file == file;
 }
 
-// The life of the file by that name which is found after the cut: the steps from
-// `*first` on, up to its end.  False where there is none.
-static bool find_life(const struct power_tape *tape, unsigned file, size_t entries, size_t cut,
-                      size_t *first, size_t *end)
+// The life of a file that is found after the cut: the steps from `first` up to `end`, of
+// the name `file`, and before `renamed` of the name that it had until then.
+struct life {
+    unsigned file, before;
+    size_t first, renamed, end;
+};
+
+static bool is_step_of(const struct life *life, const struct step *step, size_t at)
+{
+    return step->kind != STEP_FOLDER &&
+           step->file == (at < life->renamed ? life->before : life->file);
+}
+
+// Where the file of that name was made; false where there is none.
+static bool find_birth(const struct power_tape *tape, unsigned file, size_t entries, size_t *first)
 {
     bool exists = false;
     for (size_t i = 0; i < entries; i++) {
         if (is_of(&tape->steps[i], file, STEP_CREATE)) {
             exists = true;
             *first = i + 1;
-        } else if (is_of(&tape->steps[i], file, STEP_DELETE)) {
+        } else if (is_of(&tape->steps[i], file, STEP_DELETE) ||
+                   is_of(&tape->steps[i], file, STEP_RENAME)) {
             exists = false;
         }
     }
-    *end = *first;
-    while (exists && *end < cut && !is_of(&tape->steps[*end], file, STEP_DELETE))
-        ++*end;
     return exists;
 }
 
-static void make_image(const struct power_tape *tape, unsigned file, size_t first, size_t end,
+static bool find_life(const struct power_tape *tape, unsigned file, size_t entries, size_t cut,
+                      struct life *life)
+{
+    *life = (struct life){.file = file, .before = file};
+    bool exists = find_birth(tape, file, entries, &life->first);
+    for (size_t i = entries; i-- > 0 && !exists;)
+        if (tape->steps[i].kind == STEP_RENAME && tape->steps[i].to == file) {
+            life->before = tape->steps[i].file;
+            life->renamed = i;
+            exists = find_birth(tape, life->before, i, &life->first);
+            break;
+        }
+    life->end = life->first;
+    while (exists && life->end < cut && !is_of(&tape->steps[life->end], file, STEP_DELETE))
+        life->end++;
+    return exists;
+}
+
+static void make_image(const struct power_tape *tape, const struct life *life,
                        enum power_mercy mercy, uint64_t *random, struct image *image)
 {
-    size_t lasting = end, unsynced = 0;
-    while (lasting > first && !is_of(&tape->steps[lasting - 1], file, STEP_SYNC))
+    size_t lasting = life->end, unsynced = 0;
+    while (lasting > life->first && !(is_step_of(life, &tape->steps[lasting - 1], lasting - 1) &&
+                                      tape->steps[lasting - 1].kind == STEP_SYNC))
         lasting--;
-    for (size_t i = first; i < end; i++) {
-        if (tape->steps[i].kind == STEP_FOLDER || tape->steps[i].file != file)
+    for (size_t i = life->first; i < life->end; i++) {
+        if (!is_step_of(life, &tape->steps[i], i))
             continue;
         if (i < lasting)
             apply(image, &tape->steps[i]);
@@ -496,8 +550,8 @@ static void make_image(const struct power_tape *tape, unsigned file, size_t firs
             unsynced++;
     }
     size_t luck = (size_t)(test_random(random) % (unsynced + 1));
-    for (size_t i = lasting; i < end; i++) {
-        if (tape->steps[i].kind == STEP_FOLDER || tape->steps[i].file != file)
+    for (size_t i = lasting; i < life->end; i++) {
+        if (!is_step_of(life, &tape->steps[i], i))
             continue;
         if (!apply_some(image, &tape->steps[i], mercy, luck, random))
             break;
@@ -521,10 +575,10 @@ void power_tape_replay(struct power_tape *tape, size_t cut, enum power_mercy mer
     const size_t entries = entries_until(tape, cut, mercy, &random);
     for (unsigned file = 0; file < tape->name_count; file++) {
         struct image image = {0};
-        size_t first = 0, end = 0;
-        if (!find_life(tape, file, entries, cut, &first, &end))
+        struct life life;
+        if (!find_life(tape, file, entries, cut, &life))
             continue;
-        make_image(tape, file, first, end, mercy, &random, &image);
+        make_image(tape, &life, mercy, &random, &image);
         write_image(&image, folder, tape->names[file]);
         free(image.bytes);
     }

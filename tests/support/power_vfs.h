@@ -1,5 +1,5 @@
 // A disk whose power fails, for SQLite: a VFS that writes through to the real one and
-// keeps on a tape, in order, every write, truncation, sync and removal of a store's
+// keeps on a tape, in order, every write, truncation, sync, move and removal of a store's
 // files.  From the tape the files are made again as a disk may have them when the
 // power went at any point: what was written before a file's last sync is there, and
 // of what came after any part, in any order, down to single sectors.  Which files
@@ -26,8 +26,11 @@ void power_tape_stop(struct power_tape *tape);
 
 void power_tape_free(struct power_tape *tape);
 
-// The folder was synced, by other means than SQLite's.
+// What was done by other means than SQLite's: the folder was synced; a file was; a file
+// got another name, that nothing had.
 void power_tape_sync_folder(struct power_tape *tape);
+void power_tape_sync_file(struct power_tape *tape, const char *path);
+void power_tape_rename(struct power_tape *tape, const char *from, const char *to);
 
 // Any thread.
 size_t power_tape_steps(struct power_tape *tape);

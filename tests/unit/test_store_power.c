@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <sqlite3.h>
 
@@ -56,19 +57,42 @@ enum status __wrap_database_open_writer(sqlite3 **out, const char *path, struct 
     return status;
 }
 
-// ---- Syncs of the folder --------------------------------------------------------------
+// ---- What is not SQLite's -------------------------------------------------------------
 
 static struct power_tape *recording;
 
 int __wrap_fsync(int fd);
 int __real_fsync(int fd);
+int __wrap_renameat2(int from_folder, const char *from, int to_folder, const char *to,
+                     unsigned flags);
+int __real_renameat2(int from_folder, const char *from, int to_folder, const char *to,
+                     unsigned flags);
 
 int __wrap_fsync(int fd)
 {
+    char link[64], path[FOLDER_PATH_SIZE];
     struct stat st;
-    if (recording && fstat(fd, &st) == 0 && S_ISDIR(st.st_mode))
+    const int rc = __real_fsync(fd);
+    if (rc != 0 || !recording || fstat(fd, &st) != 0)
+        return rc;
+    (void)snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    const ssize_t size = readlink(link, path, sizeof path - 1);
+    if (S_ISDIR(st.st_mode)) {
         power_tape_sync_folder(recording);
-    return __real_fsync(fd);
+    } else if (size > 0) {
+        path[size] = '\0';
+        power_tape_sync_file(recording, path);
+    }
+    return rc;
+}
+
+int __wrap_renameat2(int from_folder, const char *from, int to_folder, const char *to,
+                     unsigned flags)
+{
+    const int rc = __real_renameat2(from_folder, from, to_folder, to, flags);
+    if (rc == 0 && recording)
+        power_tape_rename(recording, from, to);
+    return rc;
 }
 
 // ---- The writer and what it acknowledged ----------------------------------------------
@@ -501,6 +525,57 @@ static void free_history(struct history *history, const char *folder)
     folder_remove(folder);
 }
 
+static const char *partial_of(const char *path)
+{
+    static char partial[FOLDER_PATH_SIZE + 32];
+    (void)snprintf(partial, sizeof partial, "%s.inferstat-partial", path);
+    return partial;
+}
+
+static void before_nothing(void *context, size_t steps)
+{
+    (void)context;
+    (void)steps;
+}
+
+// While a store is made there is none, or one that is whole; then it is made again.
+static void a_new_store_is_whole_or_not_there(void **state)
+{
+    (void)state;
+    char first[FOLDER_PATH_SIZE], path[FOLDER_PATH_SIZE];
+    struct error err = {0};
+    sqlite3 *db = NULL;
+    folder_make(first);
+    struct power_tape *tape = power_tape_start(before_nothing, NULL);
+    recording = tape;
+    assert_int_equal(database_open_writer(&db, folder_path(path, first, store_name), &err),
+                     STATUS_OK);
+    database_close(db);
+    power_tape_stop(tape);
+    recording = NULL;
+    folder_remove(first);
+    const size_t steps = power_tape_steps(tape);
+    assert_true(steps > 20);
+    for (size_t i = 0; i < (steps + 1) * POWER_MERCIES; i++) {
+        char folder[FOLDER_PATH_SIZE];
+        folder_make(folder);
+        power_tape_replay(tape, i / POWER_MERCIES, (enum power_mercy)(i % POWER_MERCIES), i,
+                          folder);
+        (void)folder_path(path, folder, store_name);
+        if (store_is_there(path) && database_open_reader(&db, path, &err) != STATUS_OK)
+            fail_msg("cut %zu of %zu: %s", i / POWER_MERCIES, steps, err.text);
+        if (store_is_there(path))
+            database_close(db);
+        if (database_open_writer(&db, path, &err) != STATUS_OK)
+            fail_msg("cut %zu of %zu: %s", i / POWER_MERCIES, steps, err.text);
+        check_integrity(db);
+        database_close(db);
+        assert_false(store_is_there(partial_of(path)));
+        folder_remove(folder);
+    }
+    power_tape_free(tape);
+}
+
 static void commits_survive(void **state)
 {
     (void)state;
@@ -531,6 +606,7 @@ static void less_than_full_is_seen(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_new_store_is_whole_or_not_there),
         cmocka_unit_test(commits_survive),
         cmocka_unit_test(less_than_full_is_seen),
     };
