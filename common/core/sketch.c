@@ -348,28 +348,66 @@ static inline bool get_number(struct cursor *cursor, uint64_t *number)
     return false;
 }
 
+// Adds pairs whose distance is one byte, and whose count is one or two, as nearly all are,
+// from a place in a page on and while they stay in it; at most so many.  Returns how many
+// these were.
+static uint64_t add_short_pairs(struct cursor *cursor, uint64_t *page, uint64_t *place,
+                                uint64_t most, uint64_t *added)
+{
+    const unsigned char *at = cursor->at;
+    const unsigned char *const end = cursor->end - at < 3 ? at : cursor->end - 2;
+    uint64_t in_page = *place, sum = 0, i = 0;
+    for (; i < most && at < end; i++) {
+        const uint32_t distance = at[0];
+        uint32_t count = at[1];
+        if (distance == 0 || count == 0 || in_page + distance >= PAGE_BUCKETS)
+            break;
+        if ((distance | count) & 0x80) {
+            if (distance & 0x80 || at[2] == 0 || at[2] & 0x80)
+                break;
+            count = (count & 0x7f) | (uint32_t)at[2] << 7;
+            at++;
+        }
+        in_page += distance;
+        page[in_page] += count;
+        sum += count;
+        at += 2;
+    }
+    cursor->at = at;
+    *place = in_page;
+    *added = sum;
+    return i;
+}
+
 // Reads one side's buckets; adds them to `side` of the sketch unless it is NULL.  `*total` has
 // the counts of all sides so far, which must not overflow.
 static bool get_side(struct cursor *cursor, struct sketch *sketch, struct side *side,
                      uint64_t *total)
 {
-    uint64_t pairs;
+    uint64_t pairs, i, bucket = 0;
     if (!get_number(cursor, &pairs) || pairs > SKETCH_BUCKETS)
         return false;
-    uint64_t bucket = 0;
-    for (uint64_t i = 0; i < pairs; i++) {
+    for (i = 0; i < pairs; i++) {
         uint64_t distance, count;
-        if (!get_number(cursor, &distance) || !get_number(cursor, &count))
-            return false;
-        if (distance >= SKETCH_BUCKETS || (i > 0 && distance == 0) || count == 0)
-            return false;
+        if (!get_number(cursor, &distance) || !get_number(cursor, &count) ||
+            (i > 0 && distance == 0) || count == 0 || distance >= SKETCH_BUCKETS - bucket ||
+            __builtin_add_overflow(*total, count, total))
+            break;
         bucket += distance;
-        if (bucket >= SKETCH_BUCKETS || __builtin_add_overflow(*total, count, total))
+        if (!side)
+            continue;
+        side_add(sketch, side, (uint32_t)bucket, count);
+        uint64_t *page = side->pages[bucket / PAGE_BUCKETS];
+        uint64_t place = bucket % PAGE_BUCKETS;
+        if (!page)
+            continue;
+        i += add_short_pairs(cursor, page, &place, pairs - i - 1, &count);
+        bucket = bucket / PAGE_BUCKETS * PAGE_BUCKETS + place;
+        side->high = bucket > side->high ? (uint32_t)bucket : side->high;
+        if (__builtin_add_overflow(*total, count, total))
             return false;
-        if (side)
-            side_add(sketch, side, (uint32_t)bucket, count);
     }
-    return true;
+    return i == pairs;
 }
 
 // Walks the encoding; with `sketch` NULL only checks it.
@@ -391,10 +429,15 @@ static bool walk(struct sketch *sketch, const void *bytes, size_t size, uint64_t
 enum status sketch_decode(struct sketch *sketch, const void *bytes, size_t size)
 {
     uint64_t total = sketch->count;
-    if (!walk(NULL, bytes, size, &total))
+    return walk(NULL, bytes, size, &total) ? sketch_decode_once(sketch, bytes, size)
+                                           : STATUS_CORRUPT;
+}
+
+enum status sketch_decode_once(struct sketch *sketch, const void *bytes, size_t size)
+{
+    uint64_t total = sketch->count;
+    if (!walk(sketch, bytes, size, &total))
         return STATUS_CORRUPT;
-    total = sketch->count;
-    (void)walk(sketch, bytes, size, &total);
     sketch->count = total;
     return sketch->starved ? STATUS_NOMEM : STATUS_OK;
 }

@@ -116,4 +116,8 @@ size_t sketch_encode_whole(const struct sketch *sketch, void *out, size_t size);
 // `sketch` unchanged, for bytes that are no sketch.
 MUST_CHECK enum status sketch_decode(struct sketch *sketch, const void *bytes, size_t size);
 
+// The same in one walk, for bytes that are most likely sound: after STATUS_CORRUPT `sketch`
+// has a part of them, and is good for nothing but to be reset or freed.
+MUST_CHECK enum status sketch_decode_once(struct sketch *sketch, const void *bytes, size_t size);
+
 #endif

@@ -1,6 +1,7 @@
 #include "common/store/cell.h"
 
 #include <assert.h>
+#include <endian.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,8 +85,9 @@ struct summed {
 
 static void put_integer(struct summed *summed, int64_t value)
 {
-    for (unsigned i = 0; i < 8; i++)
-        summed->bytes[summed->size++] = (unsigned char)((uint64_t)value >> 8 * i);
+    const uint64_t bits = htole64((uint64_t)value);
+    memcpy(summed->bytes + summed->size, &bits, sizeof bits);
+    summed->size += sizeof bits;
 }
 
 static void put_real(struct summed *summed, double value)
@@ -104,21 +106,47 @@ static void put_key(struct summed *summed, const struct cell_key *key)
     put_integer(summed, key->series);
 }
 
-static void put_column(struct summed *summed, sqlite3_stmt *row, int column)
+// The columns of a positioned row: asked for once, since SQLite looks at the statement's
+// state each time.  They are of a connection without mutexes, so that they may be looked at
+// (https://www.sqlite.org/c3ref/value.html, "unprotected").
+struct columns {
+    sqlite3_value *values[CELL_COLUMN_COUNT];
+};
+
+static struct columns columns_of(sqlite3_stmt *row, int first)
 {
-    const int type = sqlite3_column_type(row, column);
-    if (type == SQLITE_FLOAT)
-        put_real(summed, sqlite3_column_double(row, column));
-    else
-        put_integer(summed, type == SQLITE_INTEGER ? sqlite3_column_int64(row, column) : 0);
+    struct columns columns;
+    for (int place = 0; place < CELL_COLUMN_COUNT; place++)
+        columns.values[place] = sqlite3_column_value(row, first + place);
+    return columns;
 }
 
-static uint32_t checksum_of_row(const struct cell_key *key, sqlite3_stmt *row, int first)
+static int type_of(const struct columns *columns, int place)
+{
+    return sqlite3_value_type(columns->values[place]);
+}
+
+static int64_t integer_of(const struct columns *columns, int place)
+{
+    return sqlite3_value_int64(columns->values[place]);
+}
+
+static double real_of(const struct columns *columns, int place)
+{
+    return sqlite3_value_double(columns->values[place]);
+}
+
+static uint32_t checksum_of_row(const struct cell_key *key, const struct columns *row)
 {
     struct summed summed = {.size = 0};
     put_key(&summed, key);
-    for (int place = PLACE_COUNT; place < PLACE_SKETCH; place++)
-        put_column(&summed, row, first + place);
+    for (int place = PLACE_COUNT; place < PLACE_SKETCH; place++) {
+        const int type = type_of(row, place);
+        if (type == SQLITE_FLOAT)
+            put_real(&summed, real_of(row, place));
+        else
+            put_integer(&summed, type == SQLITE_INTEGER ? integer_of(row, place) : 0);
+    }
     return crc32c(0, summed.bytes, summed.size);
 }
 
@@ -163,13 +191,13 @@ static bool sum_is_possible(wide sum, int64_t count, int64_t min, int64_t max)
     return min <= max && sum >= (wide)count * min && sum <= (wide)count * max;
 }
 
-static enum status add_integers(struct aggregate *into, sqlite3_stmt *row, int first, int64_t count,
+static enum status add_integers(struct aggregate *into, const struct columns *row, int64_t count,
                                 struct error *err)
 {
-    const int64_t min = sqlite3_column_int64(row, first + PLACE_MIN);
-    const int64_t max = sqlite3_column_int64(row, first + PLACE_MAX);
-    const wide sum = (wide)sqlite3_column_int64(row, first + PLACE_CARRY) * ((wide)1 << 64) +
-                     (uint64_t)sqlite3_column_int64(row, first + PLACE_SUM);
+    const int64_t min = integer_of(row, PLACE_MIN);
+    const int64_t max = integer_of(row, PLACE_MAX);
+    const wide sum =
+        (wide)integer_of(row, PLACE_CARRY) * ((wide)1 << 64) + (uint64_t)integer_of(row, PLACE_SUM);
     if (!sum_is_possible(sum, count, min, max))
         return damaged(err, "its sum does not fit its values");
     if (__builtin_add_overflow(into->integers, sum, &into->integers))
@@ -179,58 +207,48 @@ static enum status add_integers(struct aggregate *into, sqlite3_stmt *row, int f
     return STATUS_OK;
 }
 
-static enum status add_reals(struct aggregate *into, sqlite3_stmt *row, int first,
-                             struct error *err)
+static enum status add_reals(struct aggregate *into, const struct columns *row, struct error *err)
 {
-    const double min = sqlite3_column_double(row, first + PLACE_MIN);
-    const double max = sqlite3_column_double(row, first + PLACE_MAX);
+    const double min = real_of(row, PLACE_MIN);
+    const double max = real_of(row, PLACE_MAX);
     if (!(min <= max))
         return damaged(err, "its least value is above its largest");
     merge_extremes(into, min, max);
-    real_sum_add(&into->reals, sqlite3_column_double(row, first + PLACE_SUM));
+    real_sum_add(&into->reals, real_of(row, PLACE_SUM));
     into->has_reals = true;
     return STATUS_OK;
 }
 
-static bool has_type(sqlite3_stmt *row, int first, int place, int type)
+static bool types_are_sound(const struct columns *row)
 {
-    return sqlite3_column_type(row, first + place) == type;
-}
-
-static bool types_are_sound(sqlite3_stmt *row, int first)
-{
-    const int type = sqlite3_column_type(row, first + PLACE_SUM);
-    const int rate = sqlite3_column_type(row, first + PLACE_NUMERATOR);
-    return has_type(row, first, PLACE_COUNT, SQLITE_INTEGER) &&
+    const int type = type_of(row, PLACE_SUM);
+    const int rate = type_of(row, PLACE_NUMERATOR);
+    return type_of(row, PLACE_COUNT) == SQLITE_INTEGER &&
            (type == SQLITE_INTEGER || type == SQLITE_FLOAT) &&
-           has_type(row, first, PLACE_CARRY, SQLITE_INTEGER) &&
-           has_type(row, first, PLACE_MIN, type) && has_type(row, first, PLACE_MAX, type) &&
-           (rate == SQLITE_FLOAT || rate == SQLITE_NULL) &&
-           has_type(row, first, PLACE_DENOMINATOR, rate) &&
-           has_type(row, first, PLACE_SKETCH, SQLITE_BLOB);
+           type_of(row, PLACE_CARRY) == SQLITE_INTEGER && type_of(row, PLACE_MIN) == type &&
+           type_of(row, PLACE_MAX) == type && (rate == SQLITE_FLOAT || rate == SQLITE_NULL) &&
+           type_of(row, PLACE_DENOMINATOR) == rate && type_of(row, PLACE_SKETCH) == SQLITE_BLOB;
 }
 
 // Whether the least and the largest value are the same.
-static bool is_of_one_value(sqlite3_stmt *row, int first)
+static bool is_of_one_value(const struct columns *row)
 {
-    if (has_type(row, first, PLACE_SUM, SQLITE_INTEGER))
-        return sqlite3_column_int64(row, first + PLACE_MIN) ==
-               sqlite3_column_int64(row, first + PLACE_MAX);
-    return sqlite3_column_double(row, first + PLACE_MIN) >=
-           sqlite3_column_double(row, first + PLACE_MAX);
+    if (type_of(row, PLACE_SUM) == SQLITE_INTEGER)
+        return integer_of(row, PLACE_MIN) == integer_of(row, PLACE_MAX);
+    return real_of(row, PLACE_MIN) >= real_of(row, PLACE_MAX);
 }
 
-static enum status add_sketch(struct sketch *into, sqlite3_stmt *row, int first, uint64_t count,
+static enum status add_sketch(struct sketch *into, const struct columns *row, uint64_t count,
                               const unsigned char *bytes, size_t size, struct error *err)
 {
     if (size == 0) {
-        if (!is_of_one_value(row, first))
+        if (!is_of_one_value(row))
             return damaged(err, "it has no sketch");
-        sketch_add(into, sqlite3_column_double(row, first + PLACE_MIN), count);
+        sketch_add(into, real_of(row, PLACE_MIN), count);
         return STATUS_OK;
     }
     const uint64_t before = sketch_count(into);
-    const enum status status = sketch_decode(into, bytes, size);
+    const enum status status = sketch_decode_once(into, bytes, size);
     if (status == STATUS_NOMEM)
         return error_set(err, status, "store: out of memory");
     if (status != STATUS_OK || sketch_count(into) - before != count)
@@ -238,41 +256,44 @@ static enum status add_sketch(struct sketch *into, sqlite3_stmt *row, int first,
     return STATUS_OK;
 }
 
-static bool checksum_is_right(const struct cell_key *key, sqlite3_stmt *row, int first,
+static bool checksum_is_right(const struct cell_key *key, const struct columns *row,
                               const unsigned char *blob, size_t size)
 {
     unsigned char right[CHECKSUM_SIZE];
     if (!blob || size < CHECKSUM_SIZE)
         return false;
-    put_checksum(right, crc32c(checksum_of_row(key, row, first), blob + CHECKSUM_SIZE,
-                               size - CHECKSUM_SIZE));
+    put_checksum(right,
+                 crc32c(checksum_of_row(key, row), blob + CHECKSUM_SIZE, size - CHECKSUM_SIZE));
     return memcmp(right, blob, CHECKSUM_SIZE) == 0;
 }
 
-enum status cell_add(struct ratio *into, const struct cell_key *key, sqlite3_stmt *row, int first,
+enum status cell_add(struct ratio *into, const struct cell_key *key, sqlite3_stmt *stmt, int first,
                      struct error *err)
 {
     struct aggregate *values = &into->values;
-    const int64_t count = sqlite3_column_int64(row, first + PLACE_COUNT);
-    if (!types_are_sound(row, first))
+    const struct columns columns = columns_of(stmt, first), *row = &columns;
+    if (!types_are_sound(row))
         return damaged(err, "a column of the wrong type");
-    const unsigned char *blob = sqlite3_column_blob(row, first + PLACE_SKETCH);
-    const size_t size = (size_t)sqlite3_column_bytes(row, first + PLACE_SKETCH);
-    if (!checksum_is_right(key, row, first, blob, size))
+    const int64_t count = integer_of(row, PLACE_COUNT);
+    const unsigned char *blob = sqlite3_value_blob(row->values[PLACE_SKETCH]);
+    const size_t size = (size_t)sqlite3_value_bytes(row->values[PLACE_SKETCH]);
+    if (!checksum_is_right(key, row, blob, size))
         return damaged(err, "its checksum is wrong");
     if (count <= 0 || values->count > (uint64_t)(INT64_MAX - count))
         return damaged(err, "an impossible count");
-    enum status status = has_type(row, first, PLACE_SUM, SQLITE_INTEGER)
-                             ? add_integers(values, row, first, count, err)
-                             : add_reals(values, row, first, err);
+    enum status status = type_of(row, PLACE_SUM) == SQLITE_INTEGER
+                             ? add_integers(values, row, count, err)
+                             : add_reals(values, row, err);
     if (status == STATUS_OK && values->sketch)
-        status = add_sketch(values->sketch, row, first, (uint64_t)count, blob + CHECKSUM_SIZE,
+        status = add_sketch(values->sketch, row, (uint64_t)count, blob + CHECKSUM_SIZE,
                             size - CHECKSUM_SIZE, err);
     if (status != STATUS_OK)
         return status;
     values->count += (uint64_t)count;
-    real_sum_add(&into->numerator, sqlite3_column_double(row, first + PLACE_NUMERATOR));
-    real_sum_add(&into->denominator, sqlite3_column_double(row, first + PLACE_DENOMINATOR));
+    if (type_of(row, PLACE_NUMERATOR) == SQLITE_FLOAT) {
+        real_sum_add(&into->numerator, real_of(row, PLACE_NUMERATOR));
+        real_sum_add(&into->denominator, real_of(row, PLACE_DENOMINATOR));
+    }
     return STATUS_OK;
 }
 

@@ -234,6 +234,10 @@ static void test_decode_refuses(void **state)
         {"a bucket beyond the last", {1, 0, 1, 0x80, 0x40, 1, 0}, 7},
         {"a count of zero", {1, 0, 1, 5, 0, 0}, 6},
         {"a bucket twice", {1, 0, 2, 5, 1, 0, 1, 0}, 8},
+        {"a count of zero behind others", {1, 0, 3, 5, 1, 1, 1, 1, 0, 0}, 10},
+        {"a count of zero in two bytes", {1, 0, 3, 5, 1, 1, 1, 1, 0x80, 0, 0}, 11},
+        {"a bucket twice behind others", {1, 0, 3, 5, 1, 1, 1, 0, 1, 0}, 10},
+        {"fewer pairs than there should be", {1, 0, 4, 5, 1, 1, 1, 1, 1}, 9},
         {"a number without end",
          {1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0},
          12},
@@ -242,11 +246,74 @@ static void test_decode_refuses(void **state)
          15},
     };
     struct sketch *sketch = make_sketch();
-    for (size_t i = 0; i < COUNT_OF(wrong); i++)
+    for (size_t i = 0; i < COUNT_OF(wrong); i++) {
         if (sketch_decode(sketch, wrong[i].bytes, wrong[i].size) != STATUS_CORRUPT)
             fail_msg("took %s", wrong[i].what);
-    assert_int_equal(sketch_count(sketch), 0);
+        assert_int_equal(sketch_count(sketch), 0);
+        if (sketch_decode_once(sketch, wrong[i].bytes, wrong[i].size) != STATUS_CORRUPT)
+            fail_msg("took at once %s", wrong[i].what);
+        sketch_reset(sketch);
+    }
     sketch_free(sketch);
+}
+
+static void check_same(const struct sketch *a, const struct sketch *b)
+{
+    enum { ROOM = 400000 };
+    unsigned char *bytes = malloc(2 * (size_t)ROOM);
+    assert_non_null(bytes);
+    const size_t size = sketch_encode_whole(a, bytes, ROOM);
+    assert_true(size > 0);
+    assert_int_equal(sketch_encode_whole(b, bytes + ROOM, ROOM), size);
+    assert_memory_equal(bytes, bytes + ROOM, size);
+    assert_int_equal(sketch_count(a), sketch_count(b));
+    free(bytes);
+}
+
+// Adds a sketch of some shape: near and far buckets, counts of one byte and of several.
+static void add_many(struct sketch *sketch, unsigned shape, uint64_t *seed)
+{
+    const unsigned values = 1 + (unsigned)(test_random(seed) % 600);
+    const uint64_t most = UINT64_C(1) << test_random(seed) % 30;
+    for (unsigned i = 0; i < values; i++)
+        sketch_add(sketch, draw(shape, seed), 1 + test_random(seed) % most);
+}
+
+// In one walk or in two, an encoding adds the same to what is there, and is refused alike
+// where bytes of it are wrong or missing.
+static void test_decode_once(void **state)
+{
+    (void)state;
+    enum { ROUNDS = 4000, ROOM = 65536 };
+    static unsigned char bytes[ROOM];
+    uint64_t seed = 7;
+    unsigned refused = 0;
+    struct sketch *from = make_sketch(), *once = make_sketch(), *twice = make_sketch();
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        sketch_reset(from);
+        add_many(from, round % 8, &seed);
+        size_t size = sketch_encode_whole(from, bytes, ROOM);
+        assert_true(size > 0);
+        const bool is_wrong = round % 2;
+        if (is_wrong && test_random(&seed) % 4 == 0)
+            size = (size_t)(test_random(&seed) % size);
+        else if (is_wrong)
+            bytes[test_random(&seed) % size] ^= (unsigned char)(1 + test_random(&seed) % 255);
+        const enum status status = sketch_decode(twice, bytes, size);
+        assert_int_equal(sketch_decode_once(once, bytes, size), status);
+        assert_true(is_wrong || status == STATUS_OK);
+        refused += status != STATUS_OK;
+        if (status == STATUS_OK)
+            check_same(once, twice);
+        if (status != STATUS_OK || round % 64 == 0) {
+            sketch_reset(once);
+            sketch_reset(twice);
+        }
+    }
+    assert_true(refused > ROUNDS / 20);
+    sketch_free(from);
+    sketch_free(once);
+    sketch_free(twice);
 }
 
 // Sketches that share memory stop there: no quantile rather than a wrong one.
@@ -293,6 +360,7 @@ int main(void)
         cmocka_unit_test(test_encode),
         cmocka_unit_test(test_encode_negative),
         cmocka_unit_test(test_decode_refuses),
+        cmocka_unit_test(test_decode_once),
         cmocka_unit_test(test_a_budget),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
