@@ -191,10 +191,53 @@ static enum status take_coverage(void *context, sqlite3_stmt *row, struct error 
         .open = open,
         .open_place = coverage->open_count,
         .stored = sqlite3_column_int64(row, 3),
-        .lost = sqlite3_column_int64(row, 4),
     };
     coverage->open_count += open;
     return STATUS_OK;
+}
+
+static size_t place_of(const struct coverage *coverage, int64_t run)
+{
+    size_t low = 0, high = coverage->count;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (coverage->runs[middle].run < run)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static enum status take_loss(void *context, sqlite3_stmt *row, struct error *err)
+{
+    (void)err;
+    struct coverage *coverage = context;
+    const int64_t run = sqlite3_column_int64(row, 0);
+    const size_t place = place_of(coverage, run);
+    if (place < coverage->count && coverage->runs[place].run == run)
+        coverage->runs[place].lost =
+            saturate_add(coverage->runs[place].lost, sqlite3_column_int64(row, 1));
+    return STATUS_OK;
+}
+
+// As v_ledger has it, of the few runs that lost anything (schema.h): small indexes hold
+// them, so that nothing is asked of each run.
+static enum status read_losses(struct coverage *coverage, struct store *store, struct error *err)
+{
+    static const char *const texts[] = {
+        "SELECT run, CAST(total(last - first + 1) AS INTEGER) FROM range INDEXED BY range_dropped"
+        " WHERE state = 1 AND run BETWEEN $1 AND $2 GROUP BY run",
+        "SELECT run, CAST(total(unnumbered) AS INTEGER) FROM stream INDEXED BY stream_unnumbered"
+        " WHERE unnumbered > 0 AND run BETWEEN $1 AND $2 GROUP BY run"};
+    const int64_t of[] = {coverage->runs[0].run, coverage->runs[coverage->count - 1].run};
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts && status == STATUS_OK; i++) {
+        sqlite3_str *sql = sqlite3_str_new(store->db);
+        sqlite3_str_appendall(sql, texts[i]);
+        status = reader_scan_bound(store, sql, of, 2, take_loss, coverage, err);
+    }
+    return status;
 }
 
 enum status coverage_read(struct coverage *coverage, struct store *store,
@@ -202,16 +245,12 @@ enum status coverage_read(struct coverage *coverage, struct store *store,
 {
     *coverage = (struct coverage){0};
     sqlite3_str *sql = sqlite3_str_new(store->db);
-    // As v_ledger has it, of the few that lost anything (schema.h): small indexes hold them.
-    sqlite3_str_appendall(sql,
-                          "SELECT t.run, t.host, t.\"end\", t.stored,"
-                          " CAST((SELECT total(g.last - g.first + 1) FROM range g"
-                          " INDEXED BY range_dropped WHERE g.run = t.run AND g.state = 1) +"
-                          " (SELECT total(s.unnumbered) FROM stream s INDEXED BY stream_unnumbered"
-                          " WHERE s.run = t.run AND s.unnumbered > 0) AS INTEGER) FROM run t");
+    sqlite3_str_appendall(sql, "SELECT t.run, t.host, t.\"end\", t.stored FROM run t");
     filter_where_run(sql, filter);
     sqlite3_str_appendall(sql, " ORDER BY t.run");
     enum status status = reader_scan(store, sql, filter, take_coverage, coverage, err);
+    if (status == STATUS_OK && coverage->count > 0)
+        status = read_losses(coverage, store, err);
     if (status != STATUS_OK)
         coverage_deinit(coverage);
     return status;
@@ -246,16 +285,9 @@ double coverage_ratio(int64_t stored, int64_t lost)
 
 const struct coverage_run *coverage_find(const struct coverage *coverage, int64_t run)
 {
-    size_t low = 0, high = coverage->count;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (coverage->runs[middle].run < run)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    if (low < coverage->count && coverage->runs[low].run == run)
-        return &coverage->runs[low];
+    const size_t place = place_of(coverage, run);
+    if (place < coverage->count && coverage->runs[place].run == run)
+        return &coverage->runs[place];
     return NULL;
 }
 
