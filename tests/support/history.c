@@ -13,6 +13,7 @@
 #include "server/collector/board.h"
 #include "server/collector/work.h"
 #include "server/collector/writer.h"
+#include "tests/support/history_rollups.h"
 
 enum {
     INBOX_MESSAGES = 256,
@@ -21,6 +22,8 @@ enum {
     BATCH_MAX = 1024, // records
     RUN_DAYS = 30,
     HOURS = 24,
+    SPELL_LEAST = 3, // hours
+    SPELL_RATIO = 24,
     STAGES = 5,
 };
 
@@ -32,6 +35,8 @@ struct host {
     unsigned char run[MESSAGE_RUN_SIZE];
     uint64_t sequence, number; // of the message and the record sent last
     uint64_t request;
+    unsigned model; // that it serves, until that hour
+    unsigned serves_until;
     bool is_open;
     struct table_builder *builder;
 };
@@ -216,7 +221,7 @@ static unsigned pick_model(struct maker *maker)
 static void put_inference(struct outbox *box, int64_t at_ns)
 {
     struct maker *maker = box->maker;
-    const unsigned model = pick_model(maker);
+    const unsigned model = box->host->model;
     const int64_t prompt = 1 + spread(maker, 400, 1.1);
     const int64_t generated = 1 + spread(maker, 180, 0.8);
     const int64_t queue = spread(maker, 2e6, 1.5);
@@ -286,7 +291,7 @@ static void put_load(struct outbox *box, int64_t at_ns)
         whole += stages[i] = spread(maker, 1e7 * (i + 1) * (i + 1), 0.5);
     struct record record;
     record_init(&record, RECORD_KIND_LOAD, at_ns);
-    record_set_name(&record, LOAD_MODEL, pick_model(maker) + 1);
+    record_set_name(&record, LOAD_MODEL, box->host->model + 1);
     record_set_name(&record, LOAD_DEVICE, other_name(maker, 0));
     record_set_int(&record, LOAD_DURATION_NS, whole);
     record_set_int(&record, LOAD_STATUS, failed ? RECORD_STATUS_ERROR : RECORD_STATUS_OK);
@@ -325,7 +330,7 @@ static void put_gaps(struct outbox *box, int64_t at_ns)
     const size_t size = sketch_encode(sketch, bytes, sizeof bytes, &next);
     sketch_free(sketch);
     record_init(&record, RECORD_KIND_ITL, at_ns);
-    record_set_name(&record, ITL_MODEL, pick_model(maker) + 1);
+    record_set_name(&record, ITL_MODEL, box->host->model + 1);
     record_set_name(&record, ITL_DEVICE, other_name(maker, 0));
     record_set_int(&record, ITL_DURATION_NS, 1000 * MS);
     if (record_set_blob(&record, ITL_SKETCH, bytes, size) == size)
@@ -436,9 +441,19 @@ static uint64_t count_of(struct maker *maker, unsigned hour)
     return count;
 }
 
+// From a few hours to three days, more often short.
+static void change_model(struct maker *maker, struct host *host, unsigned hour)
+{
+    if (hour < host->serves_until)
+        return;
+    host->model = pick_model(maker);
+    host->serves_until = hour + (unsigned)(SPELL_LEAST * pow(SPELL_RATIO, uniform(maker)));
+}
+
 static void make_hour(struct maker *maker, unsigned place, unsigned hour, int64_t at_ns)
 {
     struct host *host = &maker->hosts[place];
+    change_model(maker, host, hour);
     struct outbox box = {.maker = maker, .host = host, .first = host->number + 1};
     const uint64_t count = count_of(maker, hour);
     if (host->number == 0)
@@ -494,7 +509,8 @@ static enum status start(struct maker *maker)
                                          .replies = maker->replies,
                                          .board = maker->board,
                                          .limits = LIMITS_DEFAULT,
-                                         .retention = retention_rules_default()};
+                                         .retention = retention_rules_default(),
+                                         .no_rollups = true};
     return status == STATUS_OK ? writer_start(&maker->writer, &config, err) : status;
 }
 
@@ -553,6 +569,8 @@ enum status history_write(const struct history *history, double *seconds, struct
         make_all(maker);
         stop(maker);
     }
+    if (maker->status == STATUS_OK)
+        maker->status = history_roll_up(history->path, history->until_ns, &maker->err);
     *seconds = (double)(clock_monotonic_ns() - began) / 1e9;
     const enum status status = maker->status;
     *err = maker->err;

@@ -1,6 +1,7 @@
 // A history of inferences as a fleet of hosts would have left it, written into a
-// store by the collector's own writer: encoded, decoded, inserted, rolled up and
-// committed as ever; only the sockets are missing.
+// store by the collector's own writer: encoded, decoded, inserted and committed as
+// ever; only the sockets are missing.  Rollups are made of it afterwards, in the order of
+// time, by the collector's own code, too (history_rollups.h).
 #ifndef INFERSTAT_TESTS_HISTORY_H
 #define INFERSTAT_TESTS_HISTORY_H
 
@@ -14,7 +15,7 @@ enum { HISTORY_MODELS_MAX = 64, HISTORY_HOSTS_MAX = 256 };
 struct history {
     const char *path;          // of the store: new, or gone on with
     uint64_t inferences;       // exactly so many
-    unsigned models, hosts;    // "model-00".., "host-000"..; each host serves every model
+    unsigned models, hosts;    // "model-00".., "host-000"..
     unsigned days;             // the history's length
     int64_t until_ns;          // its end
     uint64_t seed;             // of all that is left to chance
@@ -23,7 +24,9 @@ struct history {
 };
 
 // A day has its busy hours and its quiet ones, models their own speeds and shares,
-// latencies long tails.  Each host's program starts anew every thirty days: a run.
+// latencies long tails.  A host serves one model at a time, as those with one GPU do: for
+// three hours up to three days, then another one, the popular ones more often.  Its
+// program starts anew every thirty days: a run.
 // Sets `*seconds` to how long the writing took, from the first record to the closed
 // store.
 MUST_CHECK enum status history_write(const struct history *history, double *seconds,
