@@ -43,7 +43,7 @@ MUST_CHECK enum status device_memory_new(struct device_stream *stream, void **ou
 // Frees it behind what `stream` has queued.  Accepts NULL memory.
 void device_memory_free(struct device_stream *stream, void *memory, size_t size);
 
-// Pinned host memory, page-aligned and zeroed: copies from and to it run beside the
+// Pinned host memory, page-aligned, contents undefined: copies from and to it run beside the
 // host.  The CPU back end locks it in memory where the process may (RLIMIT_MEMLOCK),
 // and goes on where not.  Fails with STATUS_NOMEM.
 MUST_CHECK enum status device_pinned_new(struct device *device, void **out, size_t size,
