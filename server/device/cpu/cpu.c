@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "server/device/cpu/encode.h"
 #include "server/device/cpu/kernels.h"
 #include "server/device/cpu/memory.h"
 #include "server/device/cpu/pool.h"
@@ -382,4 +383,6 @@ const struct device_ops device_cpu_ops = {
     .copy = cpu_stream_copy,
     .fill = cpu_stream_fill,
     .launch = cpu_stream_launch,
+    .encode = cpu_encode,
+    .encode_scratch = cpu_encode_scratch,
 };

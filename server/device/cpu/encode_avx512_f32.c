@@ -1,0 +1,15 @@
+#if defined(__x86_64__)
+
+#define KERNELS        encode_kernels_avx512_f32
+#define KERNELS_NAME   "avx512"
+#define KERNELS_TARGET target("avx512f,avx512dq,avx512vl,avx512bw"),
+#define REAL           float
+#define REAL_SIZE      4
+#define VECTOR_SIZE    64
+#include "server/device/cpu/encode_template.h"
+
+#else
+
+#include "server/device/cpu/encode_kernels.h"
+
+#endif

@@ -1,0 +1,395 @@
+// The loops of encode_kernels.h for one type and one width of vectors.  Included once
+// by a file that says which:
+//
+//   KERNELS        name of the set, KERNELS_NAME as text
+//   REAL           float or double
+//   REAL_SIZE      4 or 8
+//   VECTOR_SIZE    16, 32 or 64 bytes
+//   KERNELS_TARGET attributes of the functions ("target(...)," or nothing)
+//
+// No fused multiply-add is used, so that all widths round alike; files that include
+// this are compiled with -ffp-contract=off.
+#ifndef INFERSTAT_SERVER_DEVICE_CPU_ENCODE_TEMPLATE_H
+#define INFERSTAT_SERVER_DEVICE_CPU_ENCODE_TEMPLATE_H
+
+#include <stdint.h>
+#include <string.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#include "server/device/cpu/encode_kernels.h"
+
+#define KERNEL        __attribute__((KERNELS_TARGET noinline)) static
+#define KERNEL_INLINE __attribute__((KERNELS_TARGET always_inline)) static inline
+
+enum {
+    LANES = VECTOR_SIZE / REAL_SIZE,
+    WIDE = VECTOR_SIZE / 8, // lanes of doubles
+    SUMS = ENCODE_SUM_LANES / WIDE,
+};
+
+// As they lie in memory: at any address, of any type.
+typedef REAL vector __attribute__((vector_size(VECTOR_SIZE), aligned(REAL_SIZE), may_alias));
+typedef double wide __attribute__((vector_size(VECTOR_SIZE), aligned(8), may_alias));
+typedef REAL narrow __attribute__((vector_size(WIDE * REAL_SIZE), aligned(REAL_SIZE), may_alias));
+
+// Element i of a vector comes from element i ^ d, i & ~1, i | 1 of its source.
+#define MASK_2(of)  of(0), of(1)
+#define MASK_4(of)  MASK_2(of), of(2), of(3)
+#define MASK_8(of)  MASK_4(of), of(4), of(5), of(6), of(7)
+#define MASK_16(of) MASK_8(of), of(8), of(9), of(10), of(11), of(12), of(13), of(14), of(15)
+#if VECTOR_SIZE / REAL_SIZE == 2
+#define MASK(of) MASK_2(of)
+#elif VECTOR_SIZE / REAL_SIZE == 4
+#define MASK(of) MASK_4(of)
+#elif VECTOR_SIZE / REAL_SIZE == 8
+#define MASK(of) MASK_8(of)
+#else
+#define MASK(of) MASK_16(of)
+#endif
+#define FLIP_1(i)      ((i) ^ 1)
+#define FLIP_2(i)      ((i) ^ 2)
+#define FLIP_4(i)      ((i) ^ 4)
+#define FLIP_8(i)      ((i) ^ 8)
+#define EVEN(i)        ((i) & ~1)
+#define ODD(i)         ((i) | 1)
+#define SIGN_1(i)      ((i)&1 ? (REAL)1 : (REAL)-1)
+#define MINUS_2(i)     ((i)&2 ? (REAL)-1 : (REAL)1)
+#define MINUS_4(i)     ((i)&4 ? (REAL)-1 : (REAL)1)
+#define MINUS_8(i)     ((i)&8 ? (REAL)-1 : (REAL)1)
+#define SHUFFLE(v, of) __builtin_shufflevector(v, v, MASK(of))
+
+KERNEL_INLINE vector get(const void *from)
+{
+    return *(const vector *)from;
+}
+
+KERNEL_INLINE void put(void *to, vector v, bool stream)
+{
+    if (!stream) {
+        *(vector *)to = v;
+        return;
+    }
+#if defined(__x86_64__) && VECTOR_SIZE == 64
+    _mm512_stream_si512((__m512i *)to, (__m512i)v);
+#elif defined(__x86_64__) && VECTOR_SIZE == 32
+    _mm256_stream_si256((__m256i *)to, (__m256i)v);
+#elif defined(__x86_64__)
+    _mm_stream_si128((__m128i *)to, (__m128i)v);
+#else
+    *(vector *)to = v;
+#endif
+}
+
+KERNEL_INLINE vector splat(REAL x)
+{
+    return x - (vector){0}; // keeps the sign of a zero
+}
+
+// ---- Norm -----------------------------------------------------------------
+
+KERNEL double sum_squares(const void *x, size_t n, double scale)
+{
+    const REAL *from = x;
+    wide sums[SUMS];
+    for (size_t s = 0; s < SUMS; s++)
+        sums[s] = (wide){0};
+    size_t i = 0;
+    for (; i + ENCODE_SUM_LANES <= n; i += ENCODE_SUM_LANES)
+        for (size_t s = 0; s < SUMS; s++) {
+            wide v = __builtin_convertvector(*(const narrow *)(from + i + s * WIDE), wide) * scale;
+            sums[s] += v * v;
+        }
+
+    double lanes[ENCODE_SUM_LANES];
+    memcpy(lanes, sums, sizeof lanes);
+    for (size_t lane = 0; i < n; i++, lane++) {
+        double v = (double)from[i] * scale;
+        lanes[lane] += v * v;
+    }
+    for (size_t half = ENCODE_SUM_LANES / 2; half > 0; half /= 2)
+        for (size_t lane = 0; lane < half; lane++)
+            lanes[lane] += lanes[lane + half];
+    return lanes[0];
+}
+
+// ---- Real states ----------------------------------------------------------
+
+// WIDE reals as complex numbers, in VECTOR_SIZE * REAL_SIZE / 4 bytes.
+KERNEL_INLINE void put_widened(REAL *to, narrow v, bool stream)
+{
+#if REAL_SIZE == 4
+    // A real beside a zero is its bits as a longer number, the lower half first.
+    typedef uint32_t bits __attribute__((vector_size(WIDE * 4)));
+    typedef uint64_t pairs __attribute__((vector_size(VECTOR_SIZE)));
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    put(to, (vector)(__builtin_convertvector((bits)v, pairs) << 32), stream);
+#else
+    put(to, (vector) __builtin_convertvector((bits)v, pairs), stream);
+#endif
+#else
+    const vector zero = {0};
+#define LOWER(i) ((i)&1 ? LANES : (i) / 2)
+#define UPPER(i) ((i)&1 ? LANES : LANES / 2 + (i) / 2)
+    put(to, __builtin_shufflevector(v, zero, MASK(LOWER)), stream);
+    put(to + LANES, __builtin_shufflevector(v, zero, MASK(UPPER)), stream);
+#endif
+}
+
+KERNEL_INLINE void widen_all(REAL *to, const REAL *from, size_t n, double scale, double factor,
+                             bool stream)
+{
+    size_t i = 0;
+    for (; i + WIDE <= n; i += WIDE) {
+        wide v = __builtin_convertvector(*(const narrow *)(from + i), wide) * scale * factor;
+        put_widened(to + 2 * i, __builtin_convertvector(v, narrow), stream);
+    }
+    for (; i < n; i++) {
+        to[2 * i] = (REAL)((double)from[i] * scale * factor);
+        to[2 * i + 1] = 0;
+    }
+}
+
+KERNEL void widen(void *out, const void *x, size_t n, double scale, double factor, bool stream)
+{
+    if (stream)
+        widen_all(out, x, n, scale, factor, true);
+    else
+        widen_all(out, x, n, scale, factor, false);
+}
+
+// ---- Complex states -------------------------------------------------------
+
+// A product of complex numbers is real * b + turned * flipped(b), with the real parts
+// of a twice each, and the imaginary ones, the first of each pair negated.
+struct factor {
+    vector real, turned;
+};
+
+KERNEL_INLINE struct factor factor_of(vector a)
+{
+    const vector sign = {MASK(SIGN_1)};
+    return (struct factor){SHUFFLE(a, EVEN), SHUFFLE(a, ODD) * sign};
+}
+
+KERNEL_INLINE struct factor factor_splat(REAL re, REAL im)
+{
+    const vector sign = {MASK(SIGN_1)};
+    return (struct factor){splat(re), im * sign};
+}
+
+KERNEL_INLINE vector multiply(struct factor a, vector b)
+{
+    return a.real * b + a.turned * SHUFFLE(b, FLIP_1);
+}
+
+KERNEL_INLINE void multiply_one(REAL out[2], REAL re, REAL im, const REAL b[2])
+{
+    REAL x = b[0];
+    REAL y = b[1];
+    out[0] = re * x + -im * y;
+    out[1] = re * y + im * x;
+}
+
+KERNEL_INLINE void scale_all(REAL *to, const REAL *b, size_t n, const double a[2], bool stream)
+{
+    const struct factor factor = factor_splat((REAL)a[0], (REAL)a[1]);
+    size_t i = 0;
+    for (; i + LANES <= 2 * n; i += LANES)
+        put(to + i, multiply(factor, get(b + i)), stream);
+    for (; i < 2 * n; i += 2)
+        multiply_one(to + i, (REAL)a[0], (REAL)a[1], b + i);
+}
+
+KERNEL void scale(void *out, const void *b, size_t n, const double a[2], bool stream)
+{
+    if (stream)
+        scale_all(out, b, n, a, true);
+    else
+        scale_all(out, b, n, a, false);
+}
+
+KERNEL void spread(void *out, const void *base, const void *high, const void *low, size_t rows,
+                   size_t columns)
+{
+    for (size_t r = 0; r < rows; r++) {
+        const REAL *a = (const REAL *)high + 2 * r;
+        const REAL *from = (const REAL *)base + 2 * r * columns;
+        REAL *to = (REAL *)out + 2 * r * columns;
+        const REAL *b = low;
+        const struct factor factor = factor_splat(a[0], a[1]);
+        size_t i = 0;
+        for (; i + LANES <= 2 * columns; i += LANES)
+            put(to + i, multiply(factor_of(multiply(factor, get(b + i))), get(from + i)), false);
+        for (; i < 2 * columns; i += 2) {
+            REAL ab[2];
+            multiply_one(ab, a[0], a[1], b + i);
+            multiply_one(to + i, ab[0], ab[1], from + i);
+        }
+    }
+}
+
+// ---- Walsh-Hadamard -------------------------------------------------------
+
+// The level between reals `distance` apart, within vectors of twice as many or more.
+KERNEL_INLINE vector level_inside(vector v, size_t distance)
+{
+    if (distance == 2) {
+#if VECTOR_SIZE / REAL_SIZE >= 4
+        return v * (vector){MASK(MINUS_2)} + SHUFFLE(v, FLIP_2);
+#endif
+    } else if (distance == 4) {
+#if VECTOR_SIZE / REAL_SIZE >= 8
+        return v * (vector){MASK(MINUS_4)} + SHUFFLE(v, FLIP_4);
+#endif
+    } else {
+#if VECTOR_SIZE / REAL_SIZE >= 16
+        return v * (vector){MASK(MINUS_8)} + SHUFFLE(v, FLIP_8);
+#endif
+    }
+    return v;
+}
+
+// 2^levels vectors `step` reals apart, levels at most 3 and a constant at each call;
+// first the levels inside vectors from `inside` on, where that is not 0.
+KERNEL_INLINE void butterfly(REAL *data, size_t step, unsigned int levels, size_t inside)
+{
+    const size_t count = (size_t)1 << levels;
+    vector v[8];
+#pragma GCC unroll 8
+    for (size_t i = 0; i < count; i++) {
+        v[i] = get(data + i * step);
+        for (size_t distance = inside; distance > 0 && distance < LANES; distance *= 2)
+            v[i] = level_inside(v[i], distance);
+    }
+#pragma GCC unroll 3
+    for (unsigned int level = 0; level < levels; level++) {
+#pragma GCC unroll 8
+        for (size_t i = 0; i < count; i++) {
+            size_t half = (size_t)1 << level;
+            if (i & half)
+                continue;
+            vector a = v[i];
+            vector b = v[i + half];
+            v[i] = a + b;
+            v[i + half] = a - b;
+        }
+    }
+#pragma GCC unroll 8
+    for (size_t i = 0; i < count; i++)
+        put(data + i * step, v[i], false);
+}
+
+KERNEL_INLINE void pass(REAL *data, size_t n, size_t distance, unsigned int levels, size_t inside)
+{
+    const size_t span = distance << levels;
+    for (size_t start = 0; start < n; start += span)
+        for (size_t i = 0; i < distance; i += LANES)
+            butterfly(data + start + i, distance, levels, inside);
+}
+
+// The same for fewer reals than make sense in vectors.
+KERNEL_INLINE void pass_of_few(REAL *data, size_t n, size_t distance, unsigned int levels)
+{
+    for (unsigned int level = 0; level < levels; level++, distance *= 2)
+        for (size_t start = 0; start < n; start += 2 * distance)
+            for (size_t i = start; i < start + distance; i++) {
+                REAL a = data[i];
+                REAL b = data[i + distance];
+                data[i] = a + b;
+                data[i + distance] = a - b;
+            }
+}
+
+KERNEL_INLINE void pass_any(REAL *data, size_t n, size_t distance, unsigned int levels,
+                            size_t inside)
+{
+    if (levels == 3)
+        pass(data, n, distance, 3, inside);
+    else if (levels == 2)
+        pass(data, n, distance, 2, inside);
+    else if (levels == 1)
+        pass(data, n, distance, 1, inside);
+    else
+        pass(data, n, distance, 0, inside);
+}
+
+KERNEL void walsh(void *data, size_t n, size_t distance, unsigned int levels)
+{
+    unsigned int inside = 0; // levels within vectors
+    for (size_t d = distance; d < LANES; d *= 2)
+        inside++;
+    if (levels < inside || n < LANES) {
+        pass_of_few(data, n, distance, levels);
+        return;
+    }
+    levels -= inside;
+    if (inside > 0) {
+        // Always all levels from the first one on: others have no use.
+        unsigned int first = levels % 3 > 0 ? levels % 3 : levels > 0 ? 3 : 0;
+        if (distance == 2)
+            pass_any(data, n, LANES, first, 2);
+        else
+            pass_any(data, n, LANES, first, distance == 4 ? 4 : 8);
+        levels -= first;
+        distance = (size_t)LANES << first;
+    }
+    unsigned int first = levels % 3;
+    if (first > 0) {
+        pass_any(data, n, distance, first, 0);
+        distance <<= first;
+        levels -= first;
+    }
+    for (; levels > 0; levels -= 3, distance <<= 3)
+        pass(data, n, distance, 3, 0);
+}
+
+// ---- Memory ---------------------------------------------------------------
+
+KERNEL_INLINE void copy_rows_all(char *to, size_t to_stride, const char *from, size_t from_stride,
+                                 size_t width, size_t rows, bool stream)
+{
+    for (size_t r = 0; r < rows; r++)
+        for (size_t i = 0; i < width; i += VECTOR_SIZE)
+            put(to + r * to_stride + i, get(from + r * from_stride + i), stream);
+}
+
+KERNEL void copy_rows(void *to, size_t to_stride, const void *from, size_t from_stride,
+                      size_t width, size_t rows, bool stream)
+{
+    if (stream)
+        copy_rows_all(to, to_stride, from, from_stride, width, rows, true);
+    else
+        copy_rows_all(to, to_stride, from, from_stride, width, rows, false);
+}
+
+KERNEL void clear(void *to, size_t size, bool stream)
+{
+    size_t i = 0;
+    for (; stream && i + VECTOR_SIZE <= size; i += VECTOR_SIZE)
+        put((char *)to + i, (vector){0}, true);
+    memset((char *)to + i, 0, size - i);
+}
+
+KERNEL void fence(void)
+{
+#if defined(__x86_64__)
+    _mm_sfence();
+#endif
+}
+
+const struct encode_kernels KERNELS = {
+    .name = KERNELS_NAME,
+    .type = REAL_SIZE == 8 ? ENCODE_F64 : ENCODE_F32,
+    .sum_squares = sum_squares,
+    .widen = widen,
+    .scale = scale,
+    .spread = spread,
+    .walsh = walsh,
+    .copy_rows = copy_rows,
+    .clear = clear,
+    .fence = fence,
+};
+
+#endif

@@ -1,0 +1,1 @@
+inferstat_unit_test(test_encode_kernels LINK inferstat_workload)

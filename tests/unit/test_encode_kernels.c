@@ -1,0 +1,435 @@
+// The encoders of the CPU back end against the plain reference: every instruction
+// set, both types, the edges of every way the work is cut.
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/device/cpu/encode.h"
+#include "server/workload/encode/reference.h"
+#include "server/workload/llm/random.h"
+#include "tests/support/test.h"
+
+enum { CANARY = 64 };
+
+// A launch with memory of its own; `out` and `scratch` are followed by canaries.
+struct launch {
+    struct encode_job job;
+    unsigned char *in, *out, *faults, *scratch;
+    size_t in_size, out_size, scratch_size;
+};
+
+static void *new_memory(size_t size, int byte)
+{
+    void *memory = NULL;
+    size_t rounded = (size + CANARY + 255) / 256 * 256;
+    assert_int_equal(posix_memalign(&memory, 256, rounded), 0);
+    memset(memory, byte, rounded);
+    return memory;
+}
+
+static void launch_begin(struct launch *launch, enum encoder encoder, enum encode_type type,
+                         unsigned int qubits, size_t samples, size_t inputs)
+{
+    *launch = (struct launch){
+        .job = {.encoder = encoder, .type = type, .qubits = qubits, .samples = samples}};
+    struct encode_job *job = &launch->job;
+    job->inputs = inputs ? inputs : encoder_inputs(encoder, qubits);
+    launch->in_size = encode_in_size(job);
+    launch->out_size = encode_out_size(job);
+    launch->scratch_size = cpu_encode_scratch_size(job, 3);
+    job->in = launch->in = new_memory(launch->in_size, 0);
+    job->out = launch->out = new_memory(launch->out_size, 0xa5);
+    job->faults = launch->faults = new_memory(samples, 0xa5);
+    job->scratch = launch->scratch = new_memory(launch->scratch_size, 0xa5);
+}
+
+static void check_canary(const unsigned char *memory, size_t size)
+{
+    for (size_t i = size; i < size + CANARY; i++)
+        assert_int_equal(memory[i], 0xa5);
+}
+
+static void launch_end(struct launch *launch)
+{
+    check_canary(launch->out, launch->out_size);
+    check_canary(launch->faults, launch->job.samples);
+    check_canary(launch->scratch, launch->scratch_size);
+    free(launch->in);
+    free(launch->out);
+    free(launch->faults);
+    free(launch->scratch);
+}
+
+static void set_input(struct launch *launch, size_t i, double value)
+{
+    if (launch->job.type == ENCODE_F64)
+        ((double *)(void *)launch->in)[i] = value;
+    else
+        ((float *)(void *)launch->in)[i] = (float)value;
+}
+
+static void run(const struct launch *launch, const struct encode_kernels *kernels,
+                unsigned int threads)
+{
+    struct pool *pool = NULL;
+    struct error err = {0};
+    assert_int_equal(pool_new(&pool, threads, &err), STATUS_OK);
+    memset(launch->out, 0xa5, launch->out_size);
+    cpu_encode_run(&launch->job, kernels, pool);
+    pool_free(pool);
+}
+
+static const unsigned char *input_at(const struct launch *launch, size_t sample)
+{
+    return launch->in + sample * (launch->in_size / launch->job.samples);
+}
+
+static const unsigned char *state_at(const struct launch *launch, size_t sample)
+{
+    return launch->out + sample * (launch->out_size / launch->job.samples);
+}
+
+static double amplitude_at(const struct launch *launch, size_t sample, size_t real)
+{
+    const unsigned char *state = state_at(launch, sample);
+    return launch->job.type == ENCODE_F64 ? ((const double *)(const void *)state)[real]
+                                          : (double)((const float *)(const void *)state)[real];
+}
+
+// Every sample as the reference has it.
+static void check(const struct launch *launch)
+{
+    const struct encode_job *job = &launch->job;
+    double *reference = malloc((2 * sizeof *reference) << job->qubits);
+    assert_non_null(reference);
+    for (size_t s = 0; s < job->samples; s++) {
+        enum encode_fault fault = reference_encode(reference, job->encoder, job->qubits, job->type,
+                                                   input_at(launch, s), job->inputs);
+        assert_int_equal(launch->faults[s], fault);
+        struct reference_difference difference;
+        reference_compare(&difference, state_at(launch, s), job->type, reference, job->qubits);
+        if (difference.largest > reference_tolerance(job->type) ||
+            difference.fidelity <= reference_fidelity(job->type))
+            fail_msg("%s %s, %u qubits, sample %zu: off by %g, fidelity 1 - %g",
+                     encoder_name(job->encoder), encode_type_name(job->type), job->qubits, s,
+                     difference.largest, 1.0 - difference.fidelity);
+    }
+    free(reference);
+}
+
+// ---- Inputs ---------------------------------------------------------------
+
+static double random_input(struct random *random, enum encoder encoder, unsigned int qubits)
+{
+    if (encoder == ENCODER_BASIS)
+        return floor(ldexp(random_unit(random), (int)qubits));
+    double x = 2.0 * random_unit(random) - 1.0;
+    return encoder == ENCODER_AMPLITUDE ? x : x * 7.0;
+}
+
+static void fill_random(struct launch *launch, uint64_t seed)
+{
+    struct random random;
+    random_seed(&random, seed);
+    for (size_t i = 0; i < launch->job.samples * launch->job.inputs; i++)
+        set_input(launch, i, random_input(&random, launch->job.encoder, launch->job.qubits));
+}
+
+// As many inputs as can be, or for amplitude one less than that now and then.
+static size_t inputs_of(enum encoder encoder, unsigned int qubits, bool full)
+{
+    size_t inputs = encoder_inputs(encoder, qubits);
+    return inputs ? inputs : full ? (size_t)1 << qubits : (((size_t)1 << qubits) * 2 + 2) / 3;
+}
+
+// Runs on all sets with several numbers of threads; all agree to the last bit.
+static void run_everywhere(struct launch *launch)
+{
+    unsigned char *first = NULL;
+    for (unsigned int set = 0; set < ENCODE_KERNEL_SETS; set++) {
+        const struct encode_kernels *kernels = encode_kernels_at(set, launch->job.type);
+        for (unsigned int threads = 1; kernels && threads <= 3; threads++) {
+            run(launch, kernels, threads);
+            if (!first) {
+                check(launch);
+                first = malloc(launch->out_size);
+                assert_non_null(first);
+                memcpy(first, launch->out, launch->out_size);
+            } else if (memcmp(first, launch->out, launch->out_size) != 0) {
+                fail_msg("%s %s, %u qubits: %s with %u threads differs",
+                         encoder_name(launch->job.encoder), encode_type_name(launch->job.type),
+                         launch->job.qubits, kernels->name, threads);
+            }
+        }
+    }
+    free(first);
+}
+
+static void check_random(enum encoder encoder, enum encode_type type, unsigned int qubits,
+                         size_t samples, bool full)
+{
+    struct launch launch;
+    launch_begin(&launch, encoder, type, qubits, samples, inputs_of(encoder, qubits, full));
+    fill_random(&launch, qubits * 100U + encoder);
+    run_everywhere(&launch);
+    launch_end(&launch);
+}
+
+static void every_size_is_as_the_reference(void **state)
+{
+    (void)state;
+    for (enum encode_type type = ENCODE_F64; type < ENCODE_TYPE_COUNT; type++)
+        for (enum encoder encoder = ENCODER_AMPLITUDE; encoder < ENCODER_COUNT; encoder++)
+            for (unsigned int qubits = 1; qubits <= 12; qubits++) {
+                check_random(encoder, type, qubits, 3, true);
+                check_random(encoder, type, qubits, 2, false);
+            }
+}
+
+// Where streaming stores, shared samples, stretches and levels across them begin.
+static void large_states_are_as_the_reference(void **state)
+{
+    (void)state;
+    static const unsigned int sizes[] = {14, 16, 17, 18};
+    for (enum encode_type type = ENCODE_F64; type < ENCODE_TYPE_COUNT; type++)
+        for (enum encoder encoder = ENCODER_AMPLITUDE; encoder < ENCODER_COUNT; encoder++)
+            for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
+                check_random(encoder, type, sizes[i], i % 2 + 1, i % 2 == 0);
+}
+
+// What the largest states are by formula.
+static void huge_states_are_as_the_reference(void **state)
+{
+    (void)state;
+    static const struct {
+        enum encoder encoder;
+        enum encode_type type;
+        unsigned int qubits;
+        size_t samples;
+    } cases[] = {
+        {ENCODER_AMPLITUDE, ENCODE_F64, 20, 2}, {ENCODER_ANGLE, ENCODE_F64, 20, 1},
+        {ENCODER_PHASE, ENCODE_F32, 21, 1},     {ENCODER_IQP_Z, ENCODE_F64, 20, 1},
+        {ENCODER_IQP, ENCODE_F64, 20, 1},       {ENCODER_BASIS, ENCODE_F64, 20, 1},
+        {ENCODER_ANGLE, ENCODE_F32, 24, 1},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct launch launch;
+        size_t inputs = inputs_of(cases[i].encoder, cases[i].qubits, false);
+        launch_begin(&launch, cases[i].encoder, cases[i].type, cases[i].qubits, cases[i].samples,
+                     inputs);
+        fill_random(&launch, 7);
+        run(&launch, encode_kernels_best(cases[i].type), 2);
+        check(&launch);
+        launch_end(&launch);
+    }
+}
+
+// Two passes across stretches: all weight is in state 0, and nowhere else.
+static void iqp_of_zeros_is_state_zero(void **state)
+{
+    (void)state;
+    static const unsigned int sizes[] = {1, 2, 5, 10, 11, 16, 17, 24};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        struct launch launch;
+        launch_begin(&launch, ENCODER_IQP, ENCODE_F32, sizes[i], 1, 0);
+        run(&launch, encode_kernels_best(ENCODE_F32), 2);
+        assert_true(amplitude_at(&launch, 0, 0) == 1.0);
+        for (size_t k = 1; k < (size_t)2 << sizes[i]; k++)
+            assert_true(amplitude_at(&launch, 0, k) == 0.0);
+        launch_end(&launch);
+    }
+}
+
+// ---- Known states ---------------------------------------------------------
+
+static void known_states_come_out(void **state)
+{
+    (void)state;
+    static const struct {
+        enum encoder encoder;
+        unsigned int qubits;
+        size_t inputs;
+        double in[4];
+        double out[8]; // the first real numbers of the state
+        size_t outs;
+    } cases[] = {
+        {ENCODER_AMPLITUDE, 1, 2, {3, 4}, {0.6, 0, 0.8, 0}, 4},
+        {ENCODER_AMPLITUDE, 2, 3, {1, 2, 2}, {1. / 3, 0, 2. / 3, 0, 2. / 3, 0, 0, 0}, 8},
+        {ENCODER_AMPLITUDE, 2, 1, {-5}, {-1, 0, 0, 0, 0, 0, 0, 0}, 8},
+        {ENCODER_ANGLE, 3, 3, {.1, .2, .3}, {0.9316157966884513, 0}, 2},
+        {ENCODER_BASIS, 2, 1, {2}, {0, 0, 0, 0, 1, 0, 0, 0}, 8},
+        {ENCODER_PHASE,
+         1,
+         1,
+         {1.5707963267948966},
+         {0.7071067811865476, 0, 0, 0.7071067811865476},
+         4},
+        {ENCODER_IQP_Z, 1, 1, {3.141592653589793}, {0, 0, 1, 0}, 4},
+        {ENCODER_IQP, 2, 3, {0, 0, 0}, {1, 0, 0, 0, 0, 0, 0, 0}, 8},
+        // theta is pi for x = 3 alone.
+        {ENCODER_IQP, 2, 3, {0, 0, 3.141592653589793}, {.5, 0, .5, 0, .5, 0, -.5, 0}, 8},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        for (enum encode_type type = ENCODE_F64; type < ENCODE_TYPE_COUNT; type++) {
+            struct launch launch;
+            launch_begin(&launch, cases[i].encoder, type, cases[i].qubits, 1, cases[i].inputs);
+            for (size_t k = 0; k < cases[i].inputs; k++)
+                set_input(&launch, k, cases[i].in[k]);
+            run_everywhere(&launch);
+            double tolerance = type == ENCODE_F64 ? 1e-15 : 1e-7;
+            for (size_t k = 0; k < cases[i].outs; k++)
+                if (!(fabs(amplitude_at(&launch, 0, k) - cases[i].out[k]) <= tolerance))
+                    fail_msg("case %zu, number %zu: %.17g", i, k, amplitude_at(&launch, 0, k));
+            launch_end(&launch);
+        }
+}
+
+// The largest of the transform's tests is the sum by its definition.
+static void the_references_agree(void **state)
+{
+    (void)state;
+    for (unsigned int qubits = 1; qubits <= REFERENCE_DIRECT_QUBITS + 2; qubits++) {
+        struct launch launch;
+        launch_begin(&launch, ENCODER_IQP, ENCODE_F64, qubits, 1, 0);
+        fill_random(&launch, qubits);
+        double *direct = malloc((2 * sizeof *direct) << qubits);
+        double *transform = malloc((2 * sizeof *transform) << qubits);
+        assert_non_null(direct);
+        assert_non_null(transform);
+        assert_int_equal(reference_iqp(direct, qubits, ENCODE_F64, launch.in, true), 0);
+        assert_int_equal(reference_iqp(transform, qubits, ENCODE_F64, launch.in, false), 0);
+        struct reference_difference difference;
+        reference_compare(&difference, direct, ENCODE_F64, transform, qubits);
+        assert_true(difference.largest < 1e-14);
+        assert_true(difference.fidelity > 1.0 - 1e-14);
+        free(direct);
+        free(transform);
+        launch_end(&launch);
+    }
+}
+
+// ---- Extremes -------------------------------------------------------------
+
+// Inputs of any size, also together; the reference scales each by itself.
+static void extreme_amplitudes_normalise(void **state)
+{
+    (void)state;
+    static const struct {
+        enum encode_type type;
+        double from, to; // powers of ten
+    } cases[] = {
+        {ENCODE_F64, -300, -300},   {ENCODE_F64, 300, 300},   {ENCODE_F64, -150, -150},
+        {ENCODE_F64, 150, 150},     {ENCODE_F64, -300, 300},  {ENCODE_F64, -323, -320},
+        {ENCODE_F64, 308, 308},     {ENCODE_F64, -125, -110}, {ENCODE_F64, 145, 160},
+        {ENCODE_F32, -36, -36},     {ENCODE_F32, 36, 36},     {ENCODE_F32, -36, 36},
+        {ENCODE_F32, -44.8, -44.8}, {ENCODE_F32, 38, 38},
+    };
+    static const unsigned int sizes[] = {1, 4, 13, 16};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        for (size_t k = 0; k < sizeof sizes / sizeof sizes[0]; k++) {
+            struct launch launch;
+            launch_begin(&launch, ENCODER_AMPLITUDE, cases[i].type, sizes[k], 2,
+                         (size_t)1 << sizes[k]);
+            struct random random;
+            random_seed(&random, i);
+            for (size_t at = 0; at < 2 * launch.job.inputs; at++) {
+                double span = cases[i].to - cases[i].from;
+                double x = pow(10.0, cases[i].from + span * random_unit(&random));
+                set_input(&launch, at, random_next(&random) & 1 ? x : -x);
+            }
+            run_everywhere(&launch);
+            assert_int_equal(launch.faults[0], ENCODE_FAULT_NONE);
+            launch_end(&launch);
+        }
+}
+
+static void extreme_angles_turn(void **state)
+{
+    (void)state;
+    static const enum encoder encoders[] = {ENCODER_ANGLE, ENCODER_PHASE, ENCODER_IQP_Z,
+                                            ENCODER_IQP};
+    for (size_t e = 0; e < sizeof encoders / sizeof encoders[0]; e++)
+        for (enum encode_type type = ENCODE_F64; type < ENCODE_TYPE_COUNT; type++) {
+            struct launch launch;
+            launch_begin(&launch, encoders[e], type, 6, 4, 0);
+            struct random random;
+            random_seed(&random, e);
+            double span = type == ENCODE_F64 ? 300.0 : 36.0;
+            for (size_t at = 0; at < 4 * launch.job.inputs; at++)
+                set_input(&launch, at, pow(10.0, span * (2.0 * random_unit(&random) - 1.0)));
+            run_everywhere(&launch);
+            launch_end(&launch);
+        }
+}
+
+// ---- Faults ---------------------------------------------------------------
+
+// A sample that is refused is zero; its neighbours are as they would be without it.
+static void check_fault(enum encoder encoder, enum encode_type type, unsigned int qubits,
+                        double bad, enum encode_fault fault)
+{
+    struct launch launch;
+    struct launch good;
+    size_t inputs = inputs_of(encoder, qubits, true);
+    launch_begin(&launch, encoder, type, qubits, 3, inputs);
+    launch_begin(&good, encoder, type, qubits, 3, inputs);
+    fill_random(&launch, 5);
+    fill_random(&good, 5);
+    if (fault == ENCODE_FAULT_ZERO)
+        for (size_t i = 0; i < inputs; i++)
+            set_input(&launch, inputs + i, bad);
+    set_input(&launch, inputs + inputs - 1, bad);
+    for (unsigned int set = 0; set < ENCODE_KERNEL_SETS; set++) {
+        const struct encode_kernels *kernels = encode_kernels_at(set, type);
+        if (!kernels)
+            continue;
+        run(&launch, kernels, 2);
+        run(&good, kernels, 2);
+        assert_int_equal(launch.faults[0], ENCODE_FAULT_NONE);
+        assert_int_equal(launch.faults[1], fault);
+        assert_int_equal(launch.faults[2], ENCODE_FAULT_NONE);
+        for (size_t k = 0; k < (size_t)2 << qubits; k++)
+            assert_true(amplitude_at(&launch, 1, k) == 0.0);
+        assert_memory_equal(state_at(&launch, 0), state_at(&good, 0), launch.out_size / 3);
+        assert_memory_equal(state_at(&launch, 2), state_at(&good, 2), launch.out_size / 3);
+    }
+    launch_end(&launch);
+    launch_end(&good);
+}
+
+static void what_cannot_be_encoded_is_refused(void **state)
+{
+    (void)state;
+    static const unsigned int sizes[] = {1, 3, 12, 17};
+    for (enum encode_type type = ENCODE_F64; type < ENCODE_TYPE_COUNT; type++)
+        for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+            unsigned int n = sizes[i];
+            for (enum encoder encoder = ENCODER_AMPLITUDE; encoder < ENCODER_COUNT; encoder++) {
+                check_fault(encoder, type, n, (double)NAN, ENCODE_FAULT_NOT_FINITE);
+                check_fault(encoder, type, n, (double)INFINITY, ENCODE_FAULT_NOT_FINITE);
+                check_fault(encoder, type, n, (double)-INFINITY, ENCODE_FAULT_NOT_FINITE);
+            }
+            check_fault(ENCODER_AMPLITUDE, type, n, 0.0, ENCODE_FAULT_ZERO);
+            check_fault(ENCODER_AMPLITUDE, type, n, -0.0, ENCODE_FAULT_ZERO);
+            check_fault(ENCODER_BASIS, type, n, -1.0, ENCODE_FAULT_INDEX);
+            check_fault(ENCODER_BASIS, type, n, 0.5, ENCODE_FAULT_INDEX);
+            check_fault(ENCODER_BASIS, type, n, ldexp(1.0, (int)n), ENCODE_FAULT_INDEX);
+            check_fault(ENCODER_BASIS, type, n, 1e30, ENCODE_FAULT_INDEX);
+        }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(known_states_come_out),
+        cmocka_unit_test(the_references_agree),
+        cmocka_unit_test(every_size_is_as_the_reference),
+        cmocka_unit_test(large_states_are_as_the_reference),
+        cmocka_unit_test(huge_states_are_as_the_reference),
+        cmocka_unit_test(iqp_of_zeros_is_state_zero),
+        cmocka_unit_test(extreme_amplitudes_normalise),
+        cmocka_unit_test(extreme_angles_turn),
+        cmocka_unit_test(what_cannot_be_encoded_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
