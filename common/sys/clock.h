@@ -14,6 +14,14 @@ static inline uint64_t clock_monotonic_ns(void)
     return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
 }
 
+// Nanoseconds of a processor that the calling thread has used.
+static inline uint64_t clock_thread_ns(void)
+{
+    struct timespec used;
+    (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+    return (uint64_t)used.tv_sec * UINT64_C(1000000000) + (uint64_t)used.tv_nsec;
+}
+
 // Nanoseconds since 1970 UTC by the host's wall clock.
 static inline int64_t clock_wall_ns(void)
 {

@@ -149,27 +149,39 @@ static enum status count_rows(struct rollup_sparse *sparse, const struct gap *ga
 
 // ---- Beforehand ------------------------------------------------------------------------------
 
-// What a sheet has of a level within a bucket of the coarser one.
+// What a sheet has of a level within a bucket of the coarser one; and apart what the
+// bucket of the level has in which the sheet ends, which the next one goes on with.
 struct share {
     int64_t bucket;
     uint64_t rows, records;
+    uint64_t open_rows, open_records;
 };
 
 struct shares {
     enum rollup_level coarser;
+    int64_t open; // bucket of the level
     struct share *list;
     size_t count, room;
     bool starved;
 };
 
+static void join(struct share *share, const struct share *more)
+{
+    share->rows += more->rows;
+    share->records += more->records;
+    share->open_rows += more->open_rows;
+    share->open_records += more->open_records;
+}
+
 static void add_share(void *context, int64_t bucket, size_t records)
 {
     struct shares *shares = context;
     const int64_t of = rollup_bucket(shares->coarser, bucket);
+    const bool is_open = bucket == shares->open;
+    const struct share more = {of, !is_open, is_open ? 0 : records, is_open, is_open ? records : 0};
     struct share *last = shares->list && shares->count ? &shares->list[shares->count - 1] : NULL;
     if (last && last->bucket == of) {
-        last->rows++;
-        last->records += records;
+        join(last, &more);
         return;
     }
     if (!shares->list || shares->count == shares->room) {
@@ -182,7 +194,7 @@ static void add_share(void *context, int64_t bucket, size_t records)
         shares->list = bigger;
         shares->room = room;
     }
-    shares->list[shares->count++] = (struct share){of, 1, records};
+    shares->list[shares->count++] = more;
 }
 
 static int by_bucket(const void *a, const void *b)
@@ -201,8 +213,7 @@ static void join_shares(struct shares *shares)
     for (size_t i = 1; i < shares->count; i++) {
         struct share *last = &shares->list[kept];
         if (shares->list[i].bucket == last->bucket) {
-            last->rows += shares->list[i].rows;
-            last->records += shares->list[i].records;
+            join(last, &shares->list[i]);
         } else {
             shares->list[++kept] = shares->list[i];
         }
@@ -214,6 +225,26 @@ static void join_shares(struct shares *shares)
 static int64_t newest_bucket(const struct rollup_sheet *sheet, enum rollup_level level)
 {
     return rollup_bucket(level, sheet->started_ns[sheet->count - 1]);
+}
+
+// Whether the share's rows will not pay.  That of the newest bucket is judged by what is
+// whole of it, else by the bucket before, else by as much as passed of the open one.
+static bool is_sparse(const struct rollup_sheet *sheet, const struct shares *shares, size_t i,
+                      enum rollup_level level, bool before_is_sparse)
+{
+    const struct share *share = &shares->list[i];
+    const uint64_t enough = records_a_row[level];
+    const uint64_t rows = share->rows + share->open_rows;
+    const uint64_t records = share->records + share->open_records;
+    if (share->bucket != newest_bucket(sheet, shares->coarser))
+        return records < rows * enough;
+    if (share->rows > 0)
+        return share->records < share->rows * enough;
+    if (i > 0 && rollup_next(shares->coarser, shares->list[i - 1].bucket) == share->bucket)
+        return before_is_sparse;
+    const double passed = (double)sheet->started_ns[sheet->count - 1] - (double)shares->open + 1;
+    const double whole = (double)rollup_next(level, shares->open) - (double)shares->open;
+    return (double)records * whole < (double)(rows * enough) * passed;
 }
 
 // The gaps to add of a grouping and level, rising and apart; those of neighbours are one.
@@ -238,18 +269,19 @@ static enum status find_wanted(struct rollup_sparse *sparse, const struct rollup
                                const struct gap_set *there, int64_t wall_ns, struct wanted *wanted,
                                struct error *err)
 {
-    const int64_t newest = newest_bucket(sheet, shares->coarser);
-    bool is_cut = false;
+    bool is_cut = false, sparse_before = false;
     enum status status = STATUS_OK;
     for (size_t i = 0; i < shares->count && status == STATUS_OK; i++) {
         const struct share *share = &shares->list[i];
         bool any = true;
         gap.since_ns = share->bucket;
         gap.until_ns = rollup_next(shares->coarser, share->bucket);
-        if (gap_set_touches(there, gap.level, gap.since_ns, gap.until_ns))
+        if (gap_set_touches(there, gap.level, gap.since_ns, gap.until_ns)) {
+            sparse_before = true;
             continue;
-        if (share->records < share->rows * records_a_row[gap.level] && share->bucket != newest &&
-            is_over(gap.until_ns, wall_ns))
+        }
+        sparse_before = is_sparse(sheet, shares, i, gap.level, sparse_before);
+        if (sparse_before && is_over(gap.until_ns, wall_ns))
             status = has_rows(sparse, &gap, &any, err);
         if (status == STATUS_OK && !any)
             want(wanted, &gap, is_cut);
@@ -329,6 +361,7 @@ enum status rollup_sparse_foresee(struct rollup_sparse *sparse, const struct rol
         for (unsigned level = 0; level < LEVELS && status == STATUS_OK; level++) {
             shares.count = 0;
             shares.coarser = (enum rollup_level)(level + 1);
+            shares.open = newest_bucket(sheet, (enum rollup_level)level);
             rollup_fold_each(fold, (enum rollup_grouping)g, (enum rollup_level)level, add_share,
                              &shares);
             if (shares.starved)

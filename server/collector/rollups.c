@@ -19,20 +19,23 @@
 enum {
     TAIL_ROWS = 2000, // so many are read raw without anyone noticing
     PRUNE_REST_TIMES = 4,
-    REST_TIMES = 20,         // between folds, times the last one's duration
     STEP_NS = 10000000,      // of folding within a group's transaction
     STEP_ALL_NS = 100000000, // where there is nothing else to do
-    METRIC_NS_MOST = 40000000,
+    METRIC_NS_MOST = 100000000,
     READ_ROWS = 2048, // in one slice
     // Bounds of a sheet's bounds, whatever they cost; a group is some rollups a metric.
-    ROWS_LEAST = READ_ROWS,
-    GROUPS_LEAST = 256,
+    ROWS_LEAST = 4 * READ_ROWS,
+    GROUPS_LEAST = 1024,
     GROUPS_FIRST = 512,
-    GROUPS_MOST = 8192,
-    BACKLOG_ROWS = 16 * ROLLUP_SHEET_ROWS, // with more to read, folding much at once goes first
-    HOSTS = 1024,                          // runs whose host is remembered
+    HOSTS = 1024, // runs whose host is remembered
     NO_KIND = RECORD_KIND_COUNT,
 };
+
+// After folding or reading the thread is left alone, times what that took, by what others
+// have for it to do: much, little, and nothing since QUIET_NS.
+enum { REST_TIMES = 20, REST_TIMES_LIGHT = 1, LIGHT_ROWS_PER_SECOND = 20000 };
+#define QUIET_NS UINT64_C(200000000)
+#define RATE_NS  UINT64_C(100000000) // over which rows are counted
 
 #define AGE_NS         UINT64_C(60000000000) // the longest that records stay in memory alone
 #define RETRY_FIRST_NS UINT64_C(1000000000)
@@ -70,14 +73,16 @@ struct rollups {
     unsigned next_metric;                       // of it
     bool begun;                                 // the fold has its sheet
     bool gaps_known;
-    bool repaired;    // nothing is left to be made again, as far as is known
-    bool busy;        // others have work for the thread
-    bool stale;       // what is in memory says nothing
-    uint64_t rest_ns; // no fold before, unless it presses
+    bool repaired; // nothing is left to be made again, as far as is known
+    bool busy;     // others have work for the thread
+    bool stale;    // what is in memory says nothing
+    // Rows that come in: since when they are counted, and whether those before were few.
+    uint64_t heard_ns, counted_ns, counted_rows;
+    bool light;
+    uint64_t rest_ns; // no fold and no reading before, unless it presses
     uint64_t prune_rest_ns;
-    uint64_t read_rest_ns; // no reading before, where others have work to do
-    uint64_t retry_ns;     // no fold and no reading before, after a failure
-    uint64_t pause_ns;     // how long to wait after the next failure
+    uint64_t retry_ns; // no fold and no reading before, after a failure
+    uint64_t pause_ns; // how long to wait after the next failure
     bool complained;
     uint64_t repair_rest_ns; // no repair before, after one failed
     bool repair_complained;
@@ -210,17 +215,10 @@ static bool find_host(struct rollups *rollups, int64_t run, int64_t *out)
     return true;
 }
 
-// Sheets of few groups are many, and each writes the same hours again: one that is far
-// behind would never catch up by those.
-static size_t groups_most(const struct kind *kind)
-{
-    return kind->last - kind->fed > BACKLOG_ROWS ? ROLLUP_SHEET_ROWS : kind->groups_most;
-}
-
 static bool is_full(const struct kind *kind)
 {
     return kind->filling.count >= kind->rows_most ||
-           kind->filling.group_count >= groups_most(kind) || !rollup_sheet_fits(&kind->filling, 1);
+           kind->filling.group_count >= kind->groups_most || !rollup_sheet_fits(&kind->filling, 1);
 }
 
 static size_t within(size_t value, size_t least, size_t most)
@@ -230,18 +228,18 @@ static size_t within(size_t value, size_t least, size_t most)
     return value > most ? most : value;
 }
 
-// A metric's rows are written in one transaction, for which others wait.
-static void adapt(struct kind *kind)
+// A metric's rows are written in one transaction, for which others wait, where there are any.
+static void adapt(struct kind *kind, bool is_quiet)
 {
-    if (kind->slowest_ns > METRIC_NS_MOST) {
+    if (kind->slowest_ns > METRIC_NS_MOST && !is_quiet) {
         kind->rows_most = kind->folding.count / 2;
         kind->groups_most = kind->folding.group_count / 2;
-    } else if (kind->slowest_ns < METRIC_NS_MOST / 4) {
+    } else if (kind->slowest_ns < METRIC_NS_MOST / 4 || is_quiet) {
         kind->rows_most *= 2;
         kind->groups_most *= 2;
     }
     kind->rows_most = within(kind->rows_most, ROWS_LEAST, ROLLUP_SHEET_ROWS);
-    kind->groups_most = within(kind->groups_most, GROUPS_LEAST, GROUPS_MOST);
+    kind->groups_most = within(kind->groups_most, GROUPS_LEAST, ROLLUP_SHEET_ROWS);
 }
 
 static enum status take(struct rollups *rollups, struct kind *kind,
@@ -252,7 +250,7 @@ static enum status take(struct rollups *rollups, struct kind *kind,
     if (is_full(kind) || kind->filling.count + count > kind->rows_most ||
         !rollup_sheet_fits(&kind->filling, count) || !find_host(rollups, batch->run, &host))
         return STATUS_FULL;
-    kind->filling.groups_most = groups_most(kind);
+    kind->filling.groups_most = kind->groups_most;
     if (kind->filling.count == 0)
         kind->since_ns = batch->now_ns;
     return rollup_sheet_add(&kind->filling, &(struct rollup_batch){.table = batch->table,
@@ -262,10 +260,23 @@ static enum status take(struct rollups *rollups, struct kind *kind,
                                                                    .names = batch->names});
 }
 
+static void note_rate(struct rollups *rollups, size_t count, uint64_t now_ns)
+{
+    rollups->heard_ns = now_ns;
+    rollups->counted_rows += count;
+    const uint64_t over_ns = now_ns - rollups->counted_ns;
+    if (over_ns < RATE_NS)
+        return;
+    rollups->light = (double)rollups->counted_rows * 1e9 < (double)over_ns * LIGHT_ROWS_PER_SECOND;
+    rollups->counted_rows = 0;
+    rollups->counted_ns = now_ns;
+}
+
 void rollups_add(struct rollups *rollups, const struct rollups_batch *batch)
 {
     struct kind *kind = &rollups->kinds[batch->table->kind];
     const size_t count = batch->table->count - batch->first_row;
+    note_rate(rollups, count, batch->now_ns);
     if (rollups->stale || kind->metrics->count == 0 || count == 0)
         return;
     // What is left out here makes the kind fall behind, and is read later.
@@ -338,15 +349,31 @@ static bool presses(const struct kind *kind, uint64_t now_ns)
     return kind->filling.count > 0 && now_ns - kind->since_ns >= AGE_NS;
 }
 
-static bool has_rested(const struct rollups *rollups, uint64_t now_ns)
+static bool is_quiet(const struct rollups *rollups, uint64_t now_ns)
 {
-    return !rollups->busy || now_ns >= rollups->rest_ns;
+    return !rollups->busy && now_ns >= rollups->heard_ns + QUIET_NS;
 }
 
+static bool has_rested(const struct rollups *rollups, uint64_t now_ns)
+{
+    return now_ns >= rollups->rest_ns || is_quiet(rollups, now_ns);
+}
+
+// After work that began then.
+static void rest(struct rollups *rollups, uint64_t began_ns)
+{
+    const uint64_t now_ns = clock_monotonic_ns();
+    const bool light = rollups->light && !rollups->busy;
+    rollups->rest_ns = now_ns + (light ? REST_TIMES_LIGHT : REST_TIMES) * (now_ns - began_ns);
+}
+
+// The larger a sheet, the fewer rollups a record: where there is more to read, it is
+// filled first.
 static bool is_due(const struct rollups *rollups, const struct kind *kind, uint64_t now_ns)
 {
-    return presses(kind, now_ns) ||
-           ((kind->filling.count >= TAIL_ROWS || is_full(kind)) && has_rested(rollups, now_ns));
+    const bool is_ready =
+        is_full(kind) || (kind->filling.count >= TAIL_ROWS && kind->fed == kind->last);
+    return presses(kind, now_ns) || (is_ready && has_rested(rollups, now_ns));
 }
 
 // Whether the kind's watermarks must stay where they are.
@@ -469,9 +496,9 @@ static enum status fold_metric(struct rollups *rollups, struct gap_span *damaged
         .groupings = ROLLUP_ALL_GROUPINGS,
         .gaps = rollups->gaps};
     if (target.first_row < kind->folding.count) {
-        const uint64_t began_ns = clock_monotonic_ns();
+        const uint64_t began_ns = clock_thread_ns();
         status = rollup_fold_metric(rollups->fold, &target, damaged, err);
-        const uint64_t took_ns = clock_monotonic_ns() - began_ns;
+        const uint64_t took_ns = clock_thread_ns() - began_ns;
         if (took_ns > kind->slowest_ns)
             kind->slowest_ns = took_ns;
         if (status == STATUS_OK)
@@ -482,7 +509,7 @@ static enum status fold_metric(struct rollups *rollups, struct gap_span *damaged
     }
     if (++rollups->next_metric < kind->metrics->count)
         return STATUS_OK;
-    adapt(kind);
+    adapt(kind, is_quiet(rollups, clock_monotonic_ns()));
     // Memory for a burst is not kept for ever.
     rollup_sheet_clear(&kind->folding, kind->folding.room > 4 * TAIL_ROWS);
     end_round(rollups);
@@ -506,8 +533,7 @@ static enum status fold_some(struct rollups *rollups, enum rollups_pace pace, ui
         if (pace == ROLLUPS_ONE)
             break;
     }
-    const uint64_t ended_ns = clock_monotonic_ns();
-    rollups->rest_ns = ended_ns + REST_TIMES * (ended_ns - began_ns);
+    rest(rollups, began_ns);
     return status;
 }
 
@@ -568,7 +594,7 @@ static unsigned lagging(const struct rollups *rollups)
 
 bool rollups_are_behind(const struct rollups *rollups, uint64_t now_ns)
 {
-    if (now_ns < rollups->retry_ns)
+    if (now_ns < rollups->retry_ns || !has_rested(rollups, now_ns))
         return false;
     return rollups->stale || lagging(rollups) != NO_KIND;
 }
@@ -619,7 +645,7 @@ static enum status read_some(struct rollups *rollups, unsigned k, uint64_t now_n
     (void)sqlite3_bind_int64(kind->read, 2, kind->last);
     int rc = SQLITE_DONE;
     unsigned rows = 0;
-    kind->filling.groups_most = groups_most(kind);
+    kind->filling.groups_most = kind->groups_most;
     while (status == STATUS_OK && (rc = sqlite3_step(kind->read)) == SQLITE_ROW) {
         status = is_full(kind) ? STATUS_FULL : rollup_sheet_add_row(&kind->filling, kind->read);
         if (status == STATUS_OK) {
@@ -643,15 +669,15 @@ void rollups_catch_up(struct rollups *rollups, uint64_t now_ns, bool is_busy)
 {
     struct error err = {.text = ""};
     rollups->busy = is_busy;
-    if (now_ns < rollups->retry_ns || (is_busy && now_ns < rollups->read_rest_ns))
+    if (now_ns < rollups->retry_ns || !has_rested(rollups, now_ns))
         return;
     const uint64_t began_ns = clock_monotonic_ns();
     enum status status = rollups->stale ? load(rollups, &err) : STATUS_OK;
     const unsigned k = status == STATUS_OK ? lagging(rollups) : NO_KIND;
     if (k != NO_KIND)
         status = read_some(rollups, k, now_ns, &err);
-    const uint64_t ended_ns = clock_monotonic_ns();
-    rollups->read_rest_ns = ended_ns + REST_TIMES * (ended_ns - began_ns);
+    if (rollups->stale || k != NO_KIND)
+        rest(rollups, began_ns);
     if (status != STATUS_OK) {
         rollups_forget(rollups);
         fail(rollups, &err, now_ns);
