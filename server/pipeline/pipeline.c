@@ -1,0 +1,156 @@
+#include "server/pipeline/pipeline.h"
+
+#include <stdlib.h>
+
+#include "server/pipeline/pipeline_parts.h"
+
+// ---- Plans ----------------------------------------------------------------
+
+enum status pipeline_check_plan(const struct pipeline_plan *plan, struct error *err)
+{
+    const struct {
+        const char *what;
+        size_t value, maximum;
+    } limits[] = {
+        {"bytes of a chunk", plan->chunk_bytes, PIPELINE_CHUNK_MAX},
+        {"slots", plan->pool_size, POOL_SLOTS_MAX},
+        {"threads that fill", plan->fillers, PIPELINE_FILLERS_MAX},
+        {"chunks ahead", plan->prefetch, PIPELINE_PREFETCH_MAX},
+        {"buffers", plan->buffers, PIPELINE_BUFFERS_MAX},
+        {"bytes of a group", plan->group_bytes, PTRDIFF_MAX},
+        {"bytes of a group's results", plan->result_bytes, PTRDIFF_MAX},
+        {"bytes of results copied out", plan->out_bytes, plan->result_bytes},
+    };
+    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
+        if (limits[i].value > limits[i].maximum)
+            return error_set(err, STATUS_INVALID, "pipeline: %s: %zu: more than %zu",
+                             limits[i].what, limits[i].value, limits[i].maximum);
+    if (plan->group_bytes > 0 && plan->buffers == 1)
+        return error_set(err, STATUS_INVALID,
+                         "pipeline: 1 buffer: at least 2, so that one is "
+                         "filled while the other is computed from");
+    if (plan->sync != PIPELINE_SYNC_EVENTS && plan->sync != PIPELINE_SYNC_PERIODIC)
+        return error_set(err, STATUS_INVALID, "pipeline: sync %d: no such", (int)plan->sync);
+    return STATUS_OK;
+}
+
+static enum status check_complete(const struct pipeline_plan *plan, struct error *err)
+{
+    const enum status status = pipeline_check_plan(plan, err);
+    if (status != STATUS_OK)
+        return status;
+    if (plan->chunk_bytes == 0 || plan->pool_size == 0 || plan->fillers == 0 ||
+        plan->prefetch == 0 || (plan->group_bytes > 0 && plan->buffers == 0))
+        return error_set(err, STATUS_INVALID,
+                         "pipeline: chunk %zu, slots %u, fillers %u, prefetch %u, buffers %u: none "
+                         "may be 0",
+                         plan->chunk_bytes, plan->pool_size, plan->fillers, plan->prefetch,
+                         plan->buffers);
+    return STATUS_OK;
+}
+
+// ---- Building -------------------------------------------------------------
+
+static enum status new_streams(struct pipeline *pipeline, struct error *err)
+{
+    enum status status = device_stream_new(pipeline->device, &pipeline->copy, "copy", err);
+    if (status == STATUS_OK)
+        status = device_stream_new(pipeline->device, &pipeline->compute, "compute", err);
+    if (status == STATUS_OK)
+        status = device_stream_new(pipeline->device, &pipeline->out, "out", err);
+    return status;
+}
+
+static enum status new_buffer(struct pipeline *pipeline, struct buffer *buffer, struct error *err)
+{
+    const struct pipeline_plan *plan = &pipeline->plan;
+    struct device_event **events[] = {&buffer->filled, &buffer->computed, &buffer->fetched};
+    enum status status = STATUS_OK;
+    for (size_t i = 0; status == STATUS_OK && i < sizeof events / sizeof *events; i++)
+        status = device_event_new(pipeline->device, events[i], DEVICE_EVENT_ORDER, err);
+    if (status == STATUS_OK)
+        status = device_memory_new(pipeline->copy, &buffer->in, plan->group_bytes, err);
+    if (status == STATUS_OK && plan->result_bytes > 0)
+        status = device_memory_new(pipeline->copy, &buffer->out, plan->result_bytes, err);
+    return status;
+}
+
+// Buffers are made on the copy stream: this event lets the others use them.
+static enum status new_buffers(struct pipeline *pipeline, struct error *err)
+{
+    const struct pipeline_plan *plan = &pipeline->plan;
+    enum status status = STATUS_OK;
+    for (unsigned int i = 0; status == STATUS_OK && i < plan->buffers; i++)
+        status = new_buffer(pipeline, &pipeline->buffers[i], err);
+    if (status == STATUS_OK)
+        status = device_event_record(pipeline->buffers[0].filled, pipeline->copy, err);
+    if (status == STATUS_OK)
+        status = device_event_wait(pipeline->buffers[0].filled, err);
+    if (status == STATUS_OK)
+        status = taker_new(&pipeline->taker, pipeline->device,
+                           plan->buffers + PIPELINE_GROUPS_BEHIND, plan->out_bytes, err);
+    return status;
+}
+
+static enum status build(struct pipeline *pipeline, struct error *err)
+{
+    const struct pipeline_plan *plan = &pipeline->plan;
+    enum status status = new_streams(pipeline, err);
+    if (status == STATUS_OK && !plan->borrows)
+        status = slot_pool_new(&pipeline->slots, pipeline->device, plan->pool_size,
+                               plan->chunk_bytes, plan->pool_metrics, err);
+    if (status == STATUS_OK)
+        status = slot_pool_new(&pipeline->tokens, pipeline->device, plan->pool_size, 0, false, err);
+    if (status == STATUS_OK && plan->group_bytes > 0)
+        status = new_buffers(pipeline, err);
+    // As many pairs as there can be copies and groups under way, and one to spare.
+    const unsigned int groups = plan->buffers + PIPELINE_GROUPS_BEHIND;
+    const unsigned int most = groups > plan->pool_size ? groups : plan->pool_size;
+    if (status == STATUS_OK && plan->overlap_tracking)
+        status = timeline_new(&pipeline->timeline, pipeline->device, most + 1, err);
+    return status;
+}
+
+enum status pipeline_new(struct pipeline **out, struct device *device,
+                         const struct pipeline_plan *plan, struct error *err)
+{
+    enum status status = check_complete(plan, err);
+    if (status != STATUS_OK)
+        return status;
+    struct pipeline *pipeline = calloc(1, sizeof *pipeline);
+    if (!pipeline)
+        return error_set(err, STATUS_NOMEM, "pipeline: out of memory");
+    pipeline->device = device;
+    pipeline->plan = *plan;
+    status = build(pipeline, err);
+    if (status != STATUS_OK) {
+        pipeline_free(pipeline);
+        return status;
+    }
+    *out = pipeline;
+    return STATUS_OK;
+}
+
+void pipeline_free(struct pipeline *pipeline)
+{
+    if (!pipeline)
+        return;
+    for (unsigned int i = 0; i < PIPELINE_BUFFERS_MAX; i++) {
+        device_memory_free(pipeline->copy, pipeline->buffers[i].in, pipeline->plan.group_bytes);
+        device_memory_free(pipeline->copy, pipeline->buffers[i].out, pipeline->plan.result_bytes);
+    }
+    // Streams end first, with all that may still be queued: then nothing is pending.
+    device_stream_free(pipeline->out);
+    device_stream_free(pipeline->compute);
+    device_stream_free(pipeline->copy);
+    for (unsigned int i = 0; i < PIPELINE_BUFFERS_MAX; i++) {
+        device_event_free(pipeline->buffers[i].filled);
+        device_event_free(pipeline->buffers[i].computed);
+        device_event_free(pipeline->buffers[i].fetched);
+    }
+    timeline_free(pipeline->timeline);
+    taker_free(pipeline->taker);
+    slot_pool_free(pipeline->tokens);
+    slot_pool_free(pipeline->slots);
+    free(pipeline);
+}

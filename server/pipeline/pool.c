@@ -1,0 +1,273 @@
+#include "server/pipeline/pool.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/sys/clock.h"
+
+// Relaxed throughout: numbers that nothing is ordered by, read when the run is over
+// (which joining the threads orders).
+struct counters {
+    _Atomic uint64_t acquires, waits, wait_ns;
+    atomic_uint available_min, available_max;
+    _Atomic uint64_t wait_histogram[POOL_WAIT_BINS];
+};
+
+struct slot_pool {
+    struct device *device;
+    bool metrics;
+    struct counters counters;
+
+    // The lists are changed under the lock; events are waited for outside of it.
+    pthread_mutex_t lock;
+    pthread_cond_t back; // a slot came back or was lent, or the pool was closed
+    bool closed;
+    unsigned int slot_count;
+    unsigned int free_count;
+    unsigned int lent_first, lent_count; // a ring, the oldest first
+    struct slot *free[POOL_SLOTS_MAX];
+    struct slot *lent[POOL_SLOTS_MAX];
+    struct slot slots[POOL_SLOTS_MAX];
+};
+
+// ---- Counting -------------------------------------------------------------
+
+static void add(_Atomic uint64_t *counter, uint64_t value)
+{
+    atomic_fetch_add_explicit(counter, value, memory_order_relaxed);
+}
+
+static uint64_t get(const _Atomic uint64_t *counter)
+{
+    return atomic_load_explicit(counter, memory_order_relaxed);
+}
+
+static void count_acquire(struct counters *counters, unsigned int available)
+{
+    add(&counters->acquires, 1);
+    unsigned int seen = atomic_load_explicit(&counters->available_min, memory_order_relaxed);
+    while (available < seen &&
+           !atomic_compare_exchange_weak_explicit(&counters->available_min, &seen, available,
+                                                  memory_order_relaxed, memory_order_relaxed))
+        ;
+    seen = atomic_load_explicit(&counters->available_max, memory_order_relaxed);
+    while (available > seen &&
+           !atomic_compare_exchange_weak_explicit(&counters->available_max, &seen, available,
+                                                  memory_order_relaxed, memory_order_relaxed))
+        ;
+}
+
+static void count_wait(struct counters *counters, uint64_t ns)
+{
+    unsigned int bin = 0;
+    for (uint64_t us = ns / 1000; us >= 2 && bin < POOL_WAIT_BINS - 1; us /= 2)
+        bin++;
+    add(&counters->waits, 1);
+    add(&counters->wait_ns, ns);
+    add(&counters->wait_histogram[bin], 1);
+}
+
+static void zero_counters(struct slot_pool *pool)
+{
+    memset(&pool->counters, 0, sizeof pool->counters);
+    atomic_init(&pool->counters.available_min, pool->slot_count);
+}
+
+void slot_pool_figures(const struct slot_pool *pool, struct pool_figures *out)
+{
+    const struct counters *counters = &pool->counters;
+    memset(out, 0, sizeof *out);
+    out->acquires = get(&counters->acquires);
+    if (out->acquires == 0)
+        return;
+    out->waits = get(&counters->waits);
+    out->wait_ns = get(&counters->wait_ns);
+    out->available_min = atomic_load_explicit(&counters->available_min, memory_order_relaxed);
+    out->available_max = atomic_load_explicit(&counters->available_max, memory_order_relaxed);
+    for (unsigned int i = 0; i < POOL_WAIT_BINS; i++)
+        out->wait_histogram[i] = get(&counters->wait_histogram[i]);
+}
+
+// ---- Building -------------------------------------------------------------
+
+enum status slot_pool_new(struct slot_pool **out, struct device *device, unsigned int slots,
+                          size_t slot_bytes, bool metrics, struct error *err)
+{
+    if (slots < 1 || slots > POOL_SLOTS_MAX)
+        return error_set(err, STATUS_INVALID, "pool: %u slots: not from 1 to %d", slots,
+                         POOL_SLOTS_MAX);
+    struct slot_pool *pool = calloc(1, sizeof *pool);
+    if (!pool)
+        return error_set(err, STATUS_NOMEM, "pool: out of memory");
+    pool->device = device;
+    pool->metrics = metrics;
+    (void)pthread_mutex_init(&pool->lock, NULL); // neither can fail on Linux
+    (void)pthread_cond_init(&pool->back, NULL);
+
+    enum status status = STATUS_OK;
+    while (status == STATUS_OK && pool->slot_count < slots) {
+        struct slot *slot = &pool->slots[pool->slot_count++];
+        slot->size = slot_bytes;
+        if (slot_bytes > 0)
+            status = device_pinned_new(device, &slot->memory, slot_bytes, err);
+        if (status == STATUS_OK)
+            status = device_event_new(device, &slot->copied, DEVICE_EVENT_ORDER, err);
+    }
+    if (status != STATUS_OK) {
+        slot_pool_free(pool);
+        return status;
+    }
+    slot_pool_reopen(pool);
+    *out = pool;
+    return STATUS_OK;
+}
+
+void slot_pool_free(struct slot_pool *pool)
+{
+    if (!pool)
+        return;
+    for (unsigned int i = 0; i < pool->slot_count; i++) {
+        device_event_free(pool->slots[i].copied);
+        device_pinned_free(pool->device, pool->slots[i].memory, pool->slots[i].size);
+    }
+    (void)pthread_cond_destroy(&pool->back);
+    (void)pthread_mutex_destroy(&pool->lock);
+    free(pool);
+}
+
+void slot_pool_reopen(struct slot_pool *pool)
+{
+    pool->closed = false;
+    pool->lent_first = 0;
+    pool->lent_count = 0;
+    // The last is taken first: let that be slot 0.
+    pool->free_count = pool->slot_count;
+    for (unsigned int i = 0; i < pool->slot_count; i++)
+        pool->free[i] = &pool->slots[pool->slot_count - 1 - i];
+    zero_counters(pool);
+}
+
+// ---- Slots going round ----------------------------------------------------
+
+static struct slot *take_oldest_lent(struct slot_pool *pool)
+{
+    struct slot *slot = pool->lent[pool->lent_first];
+    pool->lent_first = (pool->lent_first + 1) % POOL_SLOTS_MAX;
+    pool->lent_count--;
+    return slot;
+}
+
+// Frees the lent slots whose copies are done, up to the first that is not.
+static enum status collect(struct slot_pool *pool, struct error *err)
+{
+    while (pool->lent_count > 0) {
+        bool done = false;
+        const enum status status =
+            device_event_query(pool->lent[pool->lent_first]->copied, &done, err);
+        if (status != STATUS_OK)
+            return status;
+        if (!done)
+            return STATUS_OK;
+        pool->free[pool->free_count++] = take_oldest_lent(pool);
+    }
+    return STATUS_OK;
+}
+
+// Takes a slot off the lists, sleeping until there is one; `*pending` where the copy from it
+// may still run.  Holds the lock.
+static enum status take(struct slot_pool *pool, struct slot **out, bool *pending, struct error *err)
+{
+    while (!pool->closed) {
+        *pending = pool->free_count == 0;
+        if (pool->free_count > 0) {
+            *out = pool->free[--pool->free_count];
+            return STATUS_OK;
+        }
+        if (pool->lent_count > 0) {
+            *out = take_oldest_lent(pool);
+            return STATUS_OK;
+        }
+        (void)pthread_cond_wait(&pool->back, &pool->lock);
+        const enum status status = collect(pool, err);
+        if (status != STATUS_OK)
+            return status;
+    }
+    return error_set(err, STATUS_CANCELLED, "pool: closed");
+}
+
+enum status slot_pool_acquire(struct slot_pool *pool, struct slot **out, struct error *err)
+{
+    const bool metrics = pool->metrics;
+    bool pending = false;
+    struct slot *slot = NULL;
+    (void)pthread_mutex_lock(&pool->lock);
+    enum status status = collect(pool, err);
+    const unsigned int available = pool->free_count;
+    const uint64_t begun_ns = metrics && available == 0 ? clock_monotonic_ns() : 0;
+    if (status == STATUS_OK)
+        status = take(pool, &slot, &pending, err);
+    (void)pthread_mutex_unlock(&pool->lock);
+    if (!slot)
+        return status;
+
+    // The host waits here, before anybody writes to the slot: a wait queued on the copy
+    // stream would hold the next copy, not the one who fills.
+    if (pending)
+        status = device_event_wait(slot->copied, err);
+    if (metrics) {
+        count_acquire(&pool->counters, available);
+        if (available == 0)
+            count_wait(&pool->counters, clock_monotonic_ns() - begun_ns);
+    }
+    if (status != STATUS_OK) {
+        slot_pool_release(pool, slot); // a failed wait means that nothing reads it any more
+        return status;
+    }
+    *out = slot;
+    return STATUS_OK;
+}
+
+void slot_pool_lend(struct slot_pool *pool, struct slot *slot)
+{
+    (void)pthread_mutex_lock(&pool->lock);
+    assert(pool->lent_count < pool->slot_count);
+    pool->lent[(pool->lent_first + pool->lent_count++) % POOL_SLOTS_MAX] = slot;
+    (void)pthread_cond_signal(&pool->back);
+    (void)pthread_mutex_unlock(&pool->lock);
+}
+
+void slot_pool_release(struct slot_pool *pool, struct slot *slot)
+{
+    (void)pthread_mutex_lock(&pool->lock);
+    assert(pool->free_count < pool->slot_count);
+    pool->free[pool->free_count++] = slot;
+    (void)pthread_cond_signal(&pool->back);
+    (void)pthread_mutex_unlock(&pool->lock);
+}
+
+void slot_pool_close(struct slot_pool *pool)
+{
+    (void)pthread_mutex_lock(&pool->lock);
+    pool->closed = true;
+    (void)pthread_cond_broadcast(&pool->back);
+    (void)pthread_mutex_unlock(&pool->lock);
+}
+
+enum status slot_pool_drain(struct slot_pool *pool, struct error *err)
+{
+    enum status status = STATUS_OK;
+    (void)pthread_mutex_lock(&pool->lock);
+    while (pool->lent_count > 0) {
+        struct slot *slot = take_oldest_lent(pool);
+        const enum status waited =
+            device_event_wait(slot->copied, status == STATUS_OK ? err : NULL);
+        if (status == STATUS_OK)
+            status = waited;
+        pool->free[pool->free_count++] = slot;
+    }
+    (void)pthread_mutex_unlock(&pool->lock);
+    return status;
+}

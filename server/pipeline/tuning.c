@@ -1,0 +1,243 @@
+#include "server/pipeline/tuning.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "common/core/parse.h"
+
+enum {
+    MB = 1024 * 1024,
+    POOL_CHOSEN = 4,
+    POOL_LEAST_CHOSEN = 2,
+    PINNED_SHARE = 5, // one part in five
+};
+
+// ---- What is read ---------------------------------------------------------
+
+// Transfers per second of each generation, as sysfs writes them.
+static const double speeds[TUNING_PCIE_GENERATION_MAX] = {2.5, 5, 8, 16, 32, 64};
+
+// The generation that the file's speed ("32.0 GT/s PCIe") belongs to; 0 where none.
+static unsigned int read_speed(const char *folder, const char *name)
+{
+    char path[512];
+    const int length = snprintf(path, sizeof path, "%s/%s", folder, name);
+    if (length < 0 || (size_t)length >= sizeof path)
+        return 0;
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return 0;
+    char line[64];
+    const char *read = fgets(line, sizeof line, file);
+    (void)fclose(file);
+    if (!read)
+        return 0;
+    const double speed = strtod(line, NULL);
+    for (unsigned int i = 0; i < TUNING_PCIE_GENERATION_MAX; i++)
+        if (speed > speeds[i] * 0.9 && speed < speeds[i] * 1.1)
+            return i + 1;
+    return 0;
+}
+
+unsigned int tuning_pcie_generation(const char *sysfs_device)
+{
+    const unsigned int own = read_speed(sysfs_device, "max_link_speed");
+    const unsigned int port = read_speed(sysfs_device, "../max_link_speed");
+    return port != 0 && port < own ? port : own;
+}
+
+// Reads a number from the environment, unless there is none.
+static enum status read_number(const char *name, int64_t minimum, int64_t maximum, int64_t *out,
+                               struct error *err)
+{
+    const char *text = getenv(name);
+    if (!text || *text == '\0')
+        return STATUS_OK;
+    return parse_int(out, text, minimum, maximum, name, err);
+}
+
+static enum status read_unsaid(const char *name, unsigned int maximum, unsigned int *wish,
+                               struct error *err)
+{
+    int64_t value = *wish;
+    if (*wish != 0)
+        return STATUS_OK;
+    const enum status status = read_number(name, 1, maximum, &value, err);
+    if (status == STATUS_OK)
+        *wish = (unsigned int)value;
+    return status;
+}
+
+static enum status read_switch(const char *name, int *wish, struct error *err)
+{
+    int64_t value = *wish;
+    if (*wish >= 0)
+        return STATUS_OK;
+    const enum status status = read_number(name, 0, 1, &value, err);
+    if (status == STATUS_OK)
+        *wish = (int)value;
+    return status;
+}
+
+enum status tuning_read_environment(struct tuning_wishes *wishes, struct error *err)
+{
+    enum status status =
+        read_unsaid("INFERSTAT_CHUNK_MB", TUNING_CHUNK_MB_MAX, &wishes->chunk_mb, err);
+    if (status == STATUS_OK)
+        status = read_unsaid("INFERSTAT_POOL_SIZE", POOL_SLOTS_MAX, &wishes->pool_size, err);
+    if (status == STATUS_OK)
+        status = read_unsaid("INFERSTAT_PCIE_GEN", TUNING_PCIE_GENERATION_MAX,
+                             &wishes->pcie_generation, err);
+    if (status == STATUS_OK)
+        status = read_switch("INFERSTAT_POOL_METRICS", &wishes->pool_metrics, err);
+    if (status == STATUS_OK)
+        status = read_switch("INFERSTAT_OVERLAP_TRACKING", &wishes->overlap_tracking, err);
+    return status;
+}
+
+// ---- What is chosen -------------------------------------------------------
+
+static unsigned int least(unsigned int a, unsigned int b)
+{
+    return a < b ? a : b;
+}
+
+static unsigned int chunk_mb_for(unsigned int generation, unsigned int compute_capability)
+{
+    if (generation == 0)
+        return 8;
+    if (generation <= 3)
+        return 4;
+    if (generation == 4)
+        return compute_capability >= 90 ? 12 : 8;
+    return 16;
+}
+
+static enum status check_wishes(const struct tuning_host *host, const struct tuning_wishes *wishes,
+                                struct error *err)
+{
+    const struct {
+        const char *what, *name;
+        unsigned int value, maximum;
+    } limits[] = {
+        {"chunk in MB", "INFERSTAT_CHUNK_MB", wishes->chunk_mb, TUNING_CHUNK_MB_MAX},
+        {"slots in the pool", "INFERSTAT_POOL_SIZE", wishes->pool_size, POOL_SLOTS_MAX},
+        {"PCIe generation", "INFERSTAT_PCIE_GEN", wishes->pcie_generation,
+         TUNING_PCIE_GENERATION_MAX},
+        {"PCIe generation", "INFERSTAT_PCIE_GEN", host->pcie_generation,
+         TUNING_PCIE_GENERATION_MAX},
+        {"threads that fill", "fillers", wishes->fillers, PIPELINE_FILLERS_MAX},
+        {"chunks read ahead", "prefetch", wishes->prefetch, PIPELINE_PREFETCH_MAX},
+    };
+    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
+        if (limits[i].value > limits[i].maximum)
+            return error_set(err, STATUS_INVALID, "%s: %u: not from 1 to %u (%s)", limits[i].what,
+                             limits[i].value, limits[i].maximum, limits[i].name);
+    return STATUS_OK;
+}
+
+// Pinned bytes of the plan; UINT64_MAX where they do not fit.
+static uint64_t pinned_bytes(const struct pipeline_plan *plan)
+{
+    uint64_t slots = 0, results = 0, all = 0;
+    const uint64_t outs = plan->buffers + PIPELINE_GROUPS_BEHIND;
+    if (__builtin_mul_overflow((uint64_t)plan->chunk_bytes, plan->pool_size, &slots) ||
+        __builtin_mul_overflow((uint64_t)plan->out_bytes, outs, &results) ||
+        __builtin_add_overflow(plan->borrows ? 0 : slots, results, &all))
+        return UINT64_MAX;
+    return all;
+}
+
+// Makes what was chosen smaller until it fits: slots first, then the chunk.
+static enum status fit_pinned(struct pipeline_plan *plan, int64_t memory_bytes, bool pool_is_free,
+                              bool chunk_is_free, struct error *err)
+{
+    if (memory_bytes <= 0)
+        return STATUS_OK;
+    const uint64_t bound = (uint64_t)memory_bytes / PINNED_SHARE;
+    while (pinned_bytes(plan) > bound) {
+        if (pool_is_free && plan->pool_size > POOL_LEAST_CHOSEN)
+            plan->pool_size--;
+        else if (chunk_is_free && plan->chunk_bytes > MB)
+            plan->chunk_bytes = plan->chunk_bytes / (2 * MB) * MB;
+        else
+            return error_set(err, STATUS_INVALID,
+                             "pinned memory: %" PRIu64 " bytes (%u slots of %zu, %u results of "
+                             "%zu): more than %" PRIu64 ", 20 %% of the host's memory "
+                             "(ask for a smaller chunk or pool)",
+                             pinned_bytes(plan), plan->borrows ? 0 : plan->pool_size,
+                             plan->chunk_bytes, plan->buffers + PIPELINE_GROUPS_BEHIND,
+                             plan->out_bytes, bound);
+    }
+    return STATUS_OK;
+}
+
+static unsigned int fillers_for(unsigned int processors, unsigned int pool_size)
+{
+    const unsigned int half = processors / 2;
+    return least(least(half > 0 ? half : 1, pool_size), PIPELINE_FILLERS_MAX);
+}
+
+// What the user asked for, else `chosen`, where the plan says nothing.
+static void fill(unsigned int *value, unsigned int wish, unsigned int chosen)
+{
+    if (*value == 0)
+        *value = wish ? wish : chosen;
+}
+
+enum status tuning_plan(struct pipeline_plan *plan, const struct tuning_host *host,
+                        const struct tuning_wishes *wishes, struct error *err)
+{
+    enum status status = check_wishes(host, wishes, err);
+    if (status != STATUS_OK)
+        return status;
+    const bool chunk_is_free = plan->chunk_bytes == 0 && wishes->chunk_mb == 0;
+    const bool pool_is_free = plan->pool_size == 0 && wishes->pool_size == 0;
+    const unsigned int generation =
+        wishes->pcie_generation ? wishes->pcie_generation : host->pcie_generation;
+    if (plan->chunk_bytes == 0)
+        plan->chunk_bytes =
+            (size_t)MB * (wishes->chunk_mb ? wishes->chunk_mb
+                                           : chunk_mb_for(generation, host->compute_capability));
+    fill(&plan->pool_size, wishes->pool_size, POOL_CHOSEN);
+    if (plan->group_bytes > 0)
+        fill(&plan->buffers, 0, plan->out_bytes > 0 ? 3 : 2);
+    plan->pool_metrics = wishes->pool_metrics != 0;
+    plan->overlap_tracking = wishes->overlap_tracking != 0;
+
+    status = pipeline_check_plan(plan, err);
+    if (status == STATUS_OK)
+        status = fit_pinned(plan, host->memory_bytes, pool_is_free, chunk_is_free, err);
+    if (status != STATUS_OK)
+        return status;
+    fill(&plan->fillers, wishes->fillers, fillers_for(host->processors, plan->pool_size));
+    fill(&plan->prefetch, wishes->prefetch, plan->pool_size);
+    return pipeline_check_plan(plan, err);
+}
+
+void tuning_refine(struct pipeline_plan *plan, const struct tuning_host *host,
+                   const struct tuning_wishes *wishes, const struct pipeline_figures *measured)
+{
+    const uint64_t copy_ns = measured->overlap.busy_ns[OVERLAP_COPY];
+    if (copy_ns == 0 || wishes->fillers != 0 || plan->borrows)
+        return;
+    const double wanted = 1.25 * (double)measured->fill_ns / (double)copy_ns;
+    const unsigned int most = least(host->processors > 0 ? host->processors : 1,
+                                    least(PIPELINE_FILLERS_MAX, POOL_SLOTS_MAX));
+    unsigned int fillers = 1;
+    while (fillers < most && (double)fillers < wanted)
+        fillers++;
+
+    // A slot for each, and two of which copies are under way.
+    struct pipeline_plan refined = *plan;
+    refined.fillers = fillers;
+    if (wishes->pool_size == 0 && refined.pool_size < fillers + 2)
+        refined.pool_size = least(fillers + 2, POOL_SLOTS_MAX);
+    if (fit_pinned(&refined, host->memory_bytes, wishes->pool_size == 0, false, NULL) != STATUS_OK)
+        return;
+    refined.fillers = least(refined.fillers, refined.pool_size);
+    if (wishes->prefetch == 0)
+        refined.prefetch = refined.pool_size;
+    *plan = refined;
+}

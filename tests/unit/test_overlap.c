@@ -1,0 +1,247 @@
+// Intervals of copies and compute, and what is known of them together.
+#include "server/pipeline/overlap.h"
+
+#include <string.h>
+
+#include "tests/support/test.h"
+
+struct piece {
+    int side;
+    int64_t start, end;
+};
+
+static struct overlap_figures sum_up(const struct piece *pieces, size_t count)
+{
+    struct overlap *overlap = NULL;
+    struct overlap_figures figures;
+    assert_int_equal(overlap_new(&overlap, NULL), STATUS_OK);
+    for (size_t i = 0; i < count; i++)
+        overlap_add(overlap, (enum overlap_side)pieces[i].side, pieces[i].start, pieces[i].end);
+    overlap_finish(overlap, &figures);
+    overlap_free(overlap);
+    return figures;
+}
+
+enum { COPY = OVERLAP_COPY, COMPUTE = OVERLAP_COMPUTE };
+
+static void schedules_with_known_figures(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *what;
+        struct piece pieces[6];
+        size_t count;
+        double ratio; // negative: null
+        uint64_t copy, compute, both, exposed, idle, span;
+    } cases[] = {
+        {"none", {{COPY, 0, 0}}, 0, -1, 0, 0, 0, 0, 0, 0},
+        {"only copies", {{COPY, 5, 15}, {COPY, 20, 25}}, 2, -1, 15, 0, 0, 15, 5, 20},
+        {"only compute", {{COMPUTE, 5, 15}}, 1, -1, 0, 10, 0, 0, 0, 10},
+        // Two of equal length, one behind the other: that is no overlap.
+        {"serial", {{COPY, 0, 10}, {COMPUTE, 10, 20}}, 2, 0.0, 10, 10, 0, 10, 0, 20},
+        {"serial, chunk after chunk",
+         {{COPY, 0, 10}, {COMPUTE, 10, 20}, {COPY, 20, 30}, {COMPUTE, 30, 40}},
+         4,
+         0.0,
+         20,
+         20,
+         0,
+         20,
+         0,
+         40},
+        {"perfect", {{COPY, 0, 10}, {COMPUTE, 0, 10}}, 2, 1.0, 10, 10, 10, 0, 0, 10},
+        {"copy inside compute",
+         {{COMPUTE, 0, 100}, {COPY, 40, 60}},
+         2,
+         1.0,
+         20,
+         100,
+         20,
+         0,
+         0,
+         100},
+        {"half", {{COPY, 0, 10}, {COMPUTE, 5, 15}}, 2, 0.5, 10, 10, 5, 5, 0, 15},
+        {"touching pieces",
+         {{COPY, 0, 5}, {COPY, 5, 10}, {COMPUTE, 0, 2}, {COMPUTE, 2, 10}},
+         4,
+         1.0,
+         10,
+         10,
+         10,
+         0,
+         0,
+         10},
+        {"copies that overlap each other count once",
+         {{COPY, 0, 10}, {COPY, 5, 12}, {COPY, 6, 7}, {COMPUTE, 9, 10}},
+         4,
+         1.0,
+         12,
+         1,
+         1,
+         11,
+         0,
+         12},
+        {"out of order",
+         {{COPY, 20, 30}, {COMPUTE, 25, 35}, {COPY, 0, 10}},
+         3,
+         0.5,
+         20,
+         10,
+         5,
+         15,
+         10,
+         35},
+        {"negative times", {{COPY, -20, -10}, {COMPUTE, -15, 5}}, 2, 0.5, 10, 20, 5, 5, 0, 25},
+        {"of no length", {{COPY, 3, 3}, {COMPUTE, 5, 9}}, 2, -1, 0, 4, 0, 0, 2, 6},
+        {"the widest",
+         {{COPY, INT64_MIN, INT64_MAX}, {COMPUTE, 0, 8}},
+         2,
+         1.0,
+         UINT64_MAX,
+         8,
+         8,
+         UINT64_MAX - 8,
+         0,
+         UINT64_MAX},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        print_message("%s\n", cases[i].what);
+        const struct overlap_figures got = sum_up(cases[i].pieces, cases[i].count);
+        double ratio = -1;
+        assert_int_equal(overlap_ratio(&got, &ratio), cases[i].ratio >= 0);
+        assert_true(ratio == cases[i].ratio);
+        assert_int_equal(got.busy_ns[COPY], cases[i].copy);
+        assert_int_equal(got.busy_ns[COMPUTE], cases[i].compute);
+        assert_int_equal(got.both_ns, cases[i].both);
+        assert_int_equal(got.exposed_copy_ns, cases[i].exposed);
+        assert_int_equal(got.idle_ns, cases[i].idle);
+        assert_int_equal(got.span_ns, cases[i].span);
+        assert_int_equal(got.unmeasured, 0);
+    }
+}
+
+// Busy or not, moment by moment.
+enum { MOMENTS = 4000 };
+
+struct moments {
+    bool busy[OVERLAP_SIDES][MOMENTS];
+    int64_t first, last;
+};
+
+static void sweep(const struct moments *moments, struct overlap_figures *out)
+{
+    memset(out, 0, sizeof *out);
+    for (int64_t at = moments->first; at < moments->last; at++) {
+        const bool copy = moments->busy[COPY][at];
+        const bool compute = moments->busy[COMPUTE][at];
+        out->busy_ns[COPY] += copy;
+        out->busy_ns[COMPUTE] += compute;
+        out->both_ns += copy && compute;
+        out->exposed_copy_ns += copy && !compute;
+        out->idle_ns += !copy && !compute;
+        out->span_ns++;
+    }
+}
+
+static void mark(struct moments *moments, enum overlap_side side, int64_t start, int64_t end)
+{
+    for (int64_t at = start; at < end; at++)
+        moments->busy[side][at] = true;
+    if (start < moments->first)
+        moments->first = start;
+    if (end > moments->last)
+        moments->last = end;
+}
+
+// Random pieces, up to `slack` out of order, settled now and then as far as is allowed.
+static void random_schedule(uint64_t seed)
+{
+    uint64_t random = seed * 2654435761U + 1;
+    struct moments moments = {.first = MOMENTS};
+    struct overlap_figures want, got;
+    struct overlap *overlap = NULL;
+    assert_int_equal(overlap_new(&overlap, NULL), STATUS_OK);
+    const int64_t slack = 1 + (int64_t)(test_random(&random) % 200);
+    const int64_t longest = 1 + (int64_t)(test_random(&random) % 60);
+    for (int64_t front = 0; front + slack + longest < MOMENTS;
+         front += (int64_t)(test_random(&random) % 40)) {
+        const enum overlap_side side = test_random(&random) % 2 ? OVERLAP_COPY : OVERLAP_COMPUTE;
+        const int64_t start = front + (int64_t)(test_random(&random) % (uint64_t)slack);
+        const int64_t end = start + (int64_t)(test_random(&random) % (uint64_t)longest);
+        mark(&moments, side, start, end);
+        overlap_add(overlap, side, start, end);
+        if (test_random(&random) % 5 == 0)
+            overlap_settle(overlap, front);
+    }
+    sweep(&moments, &want);
+    overlap_finish(overlap, &got);
+    overlap_free(overlap);
+    assert_memory_equal(&got, &want, sizeof got);
+}
+
+static void random_schedules_are_what_a_sweep_finds(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 400; seed++)
+        random_schedule(seed);
+}
+
+static void what_comes_too_late_is_counted(void **state)
+{
+    (void)state;
+    struct overlap *overlap = NULL;
+    struct overlap_figures figures;
+    assert_int_equal(overlap_new(&overlap, NULL), STATUS_OK);
+    overlap_add(overlap, OVERLAP_COPY, 10, 30);
+    overlap_settle(overlap, 20);
+    overlap_settle(overlap, 5);                     // nothing moves back
+    overlap_add(overlap, OVERLAP_COMPUTE, 19, 100); // too late
+    overlap_add(overlap, OVERLAP_COMPUTE, 20, 25);
+    overlap_add(overlap, OVERLAP_COMPUTE, 28, 27); // no interval
+    overlap_add_unmeasured(overlap, 3);
+    overlap_finish(overlap, &figures);
+    assert_int_equal(figures.unmeasured, 5);
+    assert_int_equal(figures.busy_ns[COPY], 20);
+    assert_int_equal(figures.both_ns, 5);
+    assert_int_equal(figures.span_ns, 20);
+
+    // Another run begins with nothing.
+    overlap_add(overlap, OVERLAP_COPY, 0, 1);
+    overlap_finish(overlap, &figures);
+    assert_int_equal(figures.unmeasured, 0);
+    assert_int_equal(figures.busy_ns[COPY], 1);
+    assert_int_equal(figures.span_ns, 1);
+    overlap_free(overlap);
+}
+
+// However many come without a word about what is settled, all are summed up.
+static void memory_is_bounded(void **state)
+{
+    (void)state;
+    struct overlap *overlap = NULL;
+    struct overlap_figures figures;
+    enum { PIECES = 100000 };
+    assert_int_equal(overlap_new(&overlap, NULL), STATUS_OK);
+    for (int64_t i = 0; i < PIECES; i++) {
+        overlap_add(overlap, OVERLAP_COPY, 10 * i, 10 * i + 4);
+        overlap_add(overlap, OVERLAP_COMPUTE, 10 * i + 2, 10 * i + 6);
+    }
+    overlap_finish(overlap, &figures);
+    assert_int_equal(figures.busy_ns[COPY], 4 * PIECES);
+    assert_int_equal(figures.busy_ns[COMPUTE], 4 * PIECES);
+    assert_int_equal(figures.both_ns, 2 * PIECES);
+    assert_int_equal(figures.idle_ns, 4 * (PIECES - 1));
+    assert_int_equal(figures.unmeasured, 0);
+    overlap_free(overlap);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(schedules_with_known_figures),
+        cmocka_unit_test(random_schedules_are_what_a_sweep_finds),
+        cmocka_unit_test(what_comes_too_late_is_counted),
+        cmocka_unit_test(memory_is_bounded),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

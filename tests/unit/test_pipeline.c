@@ -1,0 +1,363 @@
+// Data through the pipeline, on a device that reads and writes late.
+#include "server/pipeline/pipeline.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/device/stream.h"
+#include "tests/support/test.h"
+#include "tests/unit/pipeline_rig.h"
+
+static void assert_whole(struct rig *rig, const struct pipeline_figures *figures)
+{
+    assert_int_equal(atomic_load(&rig->wrong_inputs), 0);
+    assert_int_equal(atomic_load(&rig->wrong_results), 0);
+    assert_false(rig->out_of_order);
+    assert_int_equal(rig->taken, rig_groups(rig));
+    assert_int_equal(figures->chunks, rig_chunks(rig));
+    assert_int_equal(figures->groups, rig_groups(rig));
+    assert_int_equal(figures->bytes_h2d, rig->total_bytes);
+    assert_int_equal(figures->bytes_d2h, rig->job.result_size ? rig->total_bytes : 0);
+}
+
+static void assert_run(struct rig *rig, struct device *device, const struct pipeline_plan *plan,
+                       struct pipeline_figures *figures)
+{
+    struct error err = {.status = STATUS_OK};
+    const enum status status = rig_run(rig, device, plan, figures, &err);
+    if (status != STATUS_OK)
+        print_message("%s\n", err.text);
+    assert_int_equal(status, STATUS_OK);
+    assert_whole(rig, figures);
+}
+
+// ---- Sizes ----------------------------------------------------------------
+
+static void sizes_at_every_boundary(void **state)
+{
+    (void)state;
+    static const size_t chunks[] = {1, 7, 64, 4096};
+    static const uint64_t groups[] = {1, 3};
+    struct device *device = rig_device(NULL);
+    for (size_t c = 0; c < COUNT_OF(chunks); c++)
+        for (size_t g = 0; g < COUNT_OF(groups); g++)
+            for (uint64_t n = 0; n <= 7; n++)
+                for (int delta = -1; delta <= 1; delta++) {
+                    const int64_t total = (int64_t)(n * chunks[c]) + delta;
+                    if (total < 0)
+                        continue;
+                    struct rig rig;
+                    struct pipeline_figures figures;
+                    rig_init(&rig, chunks[c], (size_t)total, groups[g]);
+                    const struct pipeline_plan plan = rig_plan(&rig, 2, 2, 2, 2);
+                    assert_run(&rig, device, &plan, &figures);
+                    rig_deinit(&rig);
+                }
+    device_close(device);
+}
+
+// ---- Races ----------------------------------------------------------------
+
+static unsigned int pick(uint64_t *random, unsigned int first, unsigned int last)
+{
+    return first + (unsigned int)(test_random(random) % (last - first + 1));
+}
+
+// Everything by the seed: sizes, bounds, delays, ways of filling and taking.
+static void random_run(uint64_t seed)
+{
+    uint64_t random = seed * UINT64_C(0x9e3779b97f4a7c15) + 1;
+    const size_t chunk_bytes = pick(&random, 1, 5000);
+    const uint64_t chunks = pick(&random, 1, 24);
+    const size_t total = (size_t)chunks * chunk_bytes + pick(&random, 0, 2) - 1;
+    const uint64_t delay_ns = 1000 * (uint64_t)pick(&random, 1, 1500);
+    const struct device_fault_options options = {
+        .seed = seed, .delay_max_ns = delay_ns, .poison = true};
+    struct rig rig;
+    struct pipeline_figures figures;
+    rig_init(&rig, chunk_bytes, total, pick(&random, 1, 4));
+    if (pick(&random, 0, 3) == 0)
+        rig_lends(&rig);
+    if (pick(&random, 0, 3) == 0)
+        rig_keeps_results(&rig);
+    rig.fill_delay_max_ns = pick(&random, 0, 1) * delay_ns;
+    rig.take_delay_max_ns = pick(&random, 0, 1) * delay_ns;
+    struct pipeline_plan plan = rig_plan(&rig, pick(&random, 1, 5), pick(&random, 1, 4),
+                                         pick(&random, 1, 6), pick(&random, 2, 4));
+    plan.sync = pick(&random, 0, 3) == 0 ? PIPELINE_SYNC_PERIODIC : PIPELINE_SYNC_EVENTS;
+    plan.pool_metrics = pick(&random, 0, 1);
+    plan.overlap_tracking = pick(&random, 0, 1);
+
+    struct device *device = rig_device(&options);
+    assert_run(&rig, device, &plan, &figures);
+    assert_int_equal(device_memory_used(device), 0);
+    device_close(device);
+    if (plan.overlap_tracking) {
+        assert_int_equal(figures.overlap.unmeasured, 0);
+        assert_true(total == 0 || figures.overlap.busy_ns[OVERLAP_COPY] > 0);
+        assert_true(figures.overlap.span_ns <= figures.duration_ns);
+    } else {
+        assert_int_equal(figures.overlap.span_ns, 0);
+    }
+    assert_int_equal(figures.pool.acquires >= chunks, plan.pool_metrics && !plan.borrows);
+    rig_deinit(&rig);
+}
+
+static void data_is_right_whatever_is_late(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 120; seed++)
+        random_run(seed);
+}
+
+// ---- The instrument -------------------------------------------------------
+
+// What a pipeline must not do, in a few lines: with one wait left out, the data is wrong.
+enum omission { OMIT_NOTHING, OMIT_SLOT_WAIT, OMIT_HOST_WAIT, OMIT_FILLED, OMIT_COMPUTED };
+
+enum { BROKEN_BYTES = 1024, BROKEN_CHUNKS = 24 };
+
+struct broken {
+    struct device_stream *copy, *compute;
+    struct device_event *copied, *computed;
+    uint8_t *slot, *in, *out;
+};
+
+static void make_broken(struct broken *broken, struct device *device)
+{
+    assert_int_equal(device_stream_new(device, &broken->copy, "copy", NULL), STATUS_OK);
+    assert_int_equal(device_stream_new(device, &broken->compute, "compute", NULL), STATUS_OK);
+    assert_int_equal(device_event_new(device, &broken->copied, DEVICE_EVENT_ORDER, NULL),
+                     STATUS_OK);
+    assert_int_equal(device_event_new(device, &broken->computed, DEVICE_EVENT_ORDER, NULL),
+                     STATUS_OK);
+    assert_int_equal(device_pinned_new(device, (void **)&broken->slot, BROKEN_BYTES, NULL),
+                     STATUS_OK);
+    assert_int_equal(device_memory_new(broken->copy, (void **)&broken->in, BROKEN_BYTES, NULL),
+                     STATUS_OK);
+    assert_int_equal(device_memory_new(broken->copy, (void **)&broken->out,
+                                       (size_t)BROKEN_BYTES * BROKEN_CHUNKS, NULL),
+                     STATUS_OK);
+    assert_int_equal(device_stream_synchronize(broken->copy, NULL), STATUS_OK);
+}
+
+static void free_broken(struct broken *broken, struct device *device)
+{
+    device_memory_free(broken->copy, broken->in, BROKEN_BYTES);
+    device_memory_free(broken->copy, broken->out, (size_t)BROKEN_BYTES * BROKEN_CHUNKS);
+    device_stream_free(broken->compute);
+    device_stream_free(broken->copy);
+    device_event_free(broken->copied);
+    device_event_free(broken->computed);
+    device_pinned_free(device, broken->slot, BROKEN_BYTES);
+}
+
+// One slot, one buffer; each chunk is a byte all over, kept in its own place of `out`.
+static void stream_broken(const struct broken *broken, enum omission omission)
+{
+    for (int chunk = 0; chunk < BROKEN_CHUNKS; chunk++) {
+        if (omission == OMIT_HOST_WAIT) // queued on the copy stream it holds nobody
+            assert_int_equal(device_stream_wait(broken->copy, broken->copied, NULL), STATUS_OK);
+        else if (omission != OMIT_SLOT_WAIT)
+            assert_int_equal(device_event_wait(broken->copied, NULL), STATUS_OK);
+        memset(broken->slot, chunk + 1, BROKEN_BYTES);
+        if (omission != OMIT_COMPUTED)
+            assert_int_equal(device_stream_wait(broken->copy, broken->computed, NULL), STATUS_OK);
+        assert_int_equal(device_copy_in(broken->copy, broken->in, broken->slot, BROKEN_BYTES, NULL),
+                         STATUS_OK);
+        assert_int_equal(device_event_record(broken->copied, broken->copy, NULL), STATUS_OK);
+        if (omission != OMIT_FILLED)
+            assert_int_equal(device_stream_wait(broken->compute, broken->copied, NULL), STATUS_OK);
+        assert_int_equal(device_copy_within(broken->compute,
+                                            broken->out + (size_t)chunk * BROKEN_BYTES, broken->in,
+                                            BROKEN_BYTES, NULL),
+                         STATUS_OK);
+        assert_int_equal(device_event_record(broken->computed, broken->compute, NULL), STATUS_OK);
+    }
+    assert_int_equal(device_event_wait(broken->copied, NULL), STATUS_OK);
+    assert_int_equal(device_event_wait(broken->computed, NULL), STATUS_OK);
+}
+
+static bool is_right(const struct broken *broken)
+{
+    uint8_t *result = malloc((size_t)BROKEN_BYTES * BROKEN_CHUNKS);
+    assert_non_null(result);
+    assert_int_equal(device_copy_out(broken->copy, result, broken->out,
+                                     (size_t)BROKEN_BYTES * BROKEN_CHUNKS, NULL),
+                     STATUS_OK);
+    assert_int_equal(device_stream_synchronize(broken->copy, NULL), STATUS_OK);
+    bool right = true;
+    for (size_t i = 0; i < (size_t)BROKEN_BYTES * BROKEN_CHUNKS; i++)
+        right = right && result[i] == i / BROKEN_BYTES + 1;
+    free(result);
+    return right;
+}
+
+static bool run_broken(enum omission omission, uint64_t seed)
+{
+    const struct device_fault_options options = {
+        .seed = seed, .delay_max_ns = 1000000, .poison = true};
+    struct device *device = rig_device(&options);
+    struct broken broken;
+    make_broken(&broken, device);
+    stream_broken(&broken, omission);
+    const bool right = is_right(&broken);
+    free_broken(&broken, device);
+    device_close(device);
+    return right;
+}
+
+// A missing wait is a real race: it may be won now and then, but not for long.
+static void a_missing_wait_shows(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 3; seed++)
+        assert_true(run_broken(OMIT_NOTHING, seed));
+    for (enum omission omission = OMIT_SLOT_WAIT; omission <= OMIT_COMPUTED; omission++) {
+        bool seen = false;
+        for (uint64_t seed = 1; seed <= 100 && !seen; seed++)
+            seen = !run_broken(omission, seed);
+        assert_true(seen);
+    }
+}
+
+// ---- The reference's faults -----------------------------------------------
+
+// With two fillers and one slot somebody always waits, and is counted.
+static void waits_for_slots_are_counted(void **state)
+{
+    (void)state;
+    const struct device_fault_options options = {.seed = 5, .delay_max_ns = 2000000};
+    struct device *device = rig_device(&options);
+    struct rig rig;
+    struct pipeline_figures figures;
+    rig_init(&rig, 1000, 20000, 2);
+    const struct pipeline_plan plan = rig_plan(&rig, 1, 2, 4, 2);
+    assert_run(&rig, device, &plan, &figures);
+    assert_true(figures.pool.acquires >= 20);
+    assert_true(figures.pool.waits > 0);
+    assert_true(figures.pool.wait_ns > 0);
+    assert_int_equal(figures.pool.available_min, 0);
+    assert_int_equal(figures.pool.available_max, 1);
+    uint64_t counted = 0;
+    for (int i = 0; i < POOL_WAIT_BINS; i++)
+        counted += figures.pool.wait_histogram[i];
+    assert_int_equal(counted, figures.pool.waits);
+    rig_deinit(&rig);
+    device_close(device);
+}
+
+// Fillers really fill at once.
+static void fillers_work_side_by_side(void **state)
+{
+    (void)state;
+    struct device *device = rig_device(NULL);
+    struct rig rig;
+    struct pipeline_figures figures;
+    rig_init(&rig, 100, 10000, 2);
+    rig.fillers_meet = true;
+    const struct pipeline_plan plan = rig_plan(&rig, 4, 3, 4, 2);
+    assert_run(&rig, device, &plan, &figures);
+    assert_true(atomic_load(&rig.filling_most) >= 2);
+    assert_true(atomic_load(&rig.filling_most) <= 3);
+    rig_deinit(&rig);
+    device_close(device);
+}
+
+// What the device holds does not depend on how long the input is.
+static int64_t memory_during_run(struct device *device, size_t total)
+{
+    struct rig rig;
+    struct pipeline_figures figures;
+    struct pipeline *pipeline = NULL;
+    rig_init(&rig, 512, total, 2);
+    const struct pipeline_plan plan = rig_plan(&rig, 3, 2, 3, 2);
+    assert_int_equal(pipeline_new(&pipeline, device, &plan, NULL), STATUS_OK);
+    const int64_t before = device_memory_used(device);
+    const uint64_t calls = device_fault_calls(device, DEVICE_FAULT_MEMORY);
+    assert_int_equal(pipeline_run(pipeline, &rig.job, &figures, NULL), STATUS_OK);
+    assert_whole(&rig, &figures);
+    assert_int_equal(device_fault_calls(device, DEVICE_FAULT_MEMORY), calls);
+    assert_int_equal(device_memory_used(device), before);
+    pipeline_free(pipeline);
+    rig_deinit(&rig);
+    return before;
+}
+
+static void device_memory_is_bounded(void **state)
+{
+    (void)state;
+    const struct device_fault_options options = {.seed = 1};
+    struct device *device = rig_device(&options);
+    const int64_t small = memory_during_run(device, 1024);
+    assert_int_equal(small, 2 * (1024 + 1024));
+    assert_int_equal(memory_during_run(device, 1024 * 1024), small);
+    assert_int_equal(device_memory_used(device), 0);
+    device_close(device);
+}
+
+// ---- Weights --------------------------------------------------------------
+
+static void *place(void *context, uint64_t chunk)
+{
+    struct rig *rig = context;
+    return rig->device_memory + chunk * rig->chunk_bytes;
+}
+
+static void placed_chunks(bool lends)
+{
+    const struct device_fault_options options = {.seed = 3, .delay_max_ns = 500000, .poison = true};
+    struct device *device = rig_device(&options);
+    struct rig rig;
+    struct pipeline_figures figures;
+    struct device_stream *stream = NULL;
+    enum { TOTAL = 10001 };
+    rig_init(&rig, 1000, TOTAL, 1);
+    rig.job.place = place;
+    if (lends)
+        rig_lends(&rig);
+    struct pipeline_plan plan = rig_plan(&rig, 2, 2, 2, 0);
+    plan.group_bytes = plan.result_bytes = plan.out_bytes = 0;
+    assert_int_equal(device_stream_new(device, &stream, "weights", NULL), STATUS_OK);
+    assert_int_equal(device_memory_new(stream, (void **)&rig.device_memory, TOTAL, NULL),
+                     STATUS_OK);
+    assert_int_equal(device_stream_synchronize(stream, NULL), STATUS_OK);
+    assert_int_equal(rig_run(&rig, device, &plan, &figures, NULL), STATUS_OK);
+    assert_int_equal(figures.chunks, 11);
+    assert_int_equal(figures.groups, 0);
+    assert_int_equal(figures.bytes_h2d, TOTAL);
+    double ratio = 0;
+    assert_false(overlap_ratio(&figures.overlap, &ratio)); // there was no compute
+
+    uint8_t *back = malloc(TOTAL);
+    assert_non_null(back);
+    assert_int_equal(device_copy_out(stream, back, rig.device_memory, TOTAL, NULL), STATUS_OK);
+    assert_int_equal(device_stream_synchronize(stream, NULL), STATUS_OK);
+    assert_memory_equal(back, rig.source, TOTAL);
+    free(back);
+    device_memory_free(stream, rig.device_memory, TOTAL);
+    device_stream_free(stream);
+    rig_deinit(&rig);
+    device_close(device);
+}
+
+static void weights_go_where_they_belong(void **state)
+{
+    (void)state;
+    placed_chunks(false);
+    placed_chunks(true);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sizes_at_every_boundary),
+        cmocka_unit_test(data_is_right_whatever_is_late),
+        cmocka_unit_test(a_missing_wait_shows),
+        cmocka_unit_test(waits_for_slots_are_counted),
+        cmocka_unit_test(fillers_work_side_by_side),
+        cmocka_unit_test(device_memory_is_bounded),
+        cmocka_unit_test(weights_go_where_they_belong),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,406 @@
+// Runs that end early: whatever fails and wherever, they end in order.
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/device/stream.h"
+#include "server/pipeline/pipeline.h"
+#include "tests/support/test.h"
+#include "tests/unit/pipeline_rig.h"
+
+// What holds after any run, whole or not.
+static void assert_in_order(struct rig *rig, const struct pipeline_figures *figures)
+{
+    assert_int_equal(atomic_load(&rig->wrong_inputs), 0);
+    assert_int_equal(atomic_load(&rig->wrong_results), 0);
+    assert_false(rig->out_of_order);
+    assert_true(figures->chunks <= rig_chunks(rig));
+    assert_true(figures->groups <= figures->chunks);
+    assert_true(rig->taken <= figures->groups);
+    assert_true(figures->bytes_h2d <= rig->total_bytes);
+    assert_true(figures->bytes_d2h <= figures->bytes_h2d);
+    assert_true(figures->overlap.both_ns <= figures->overlap.busy_ns[OVERLAP_COPY]);
+    assert_true(figures->overlap.busy_ns[OVERLAP_COPY] <= figures->overlap.span_ns);
+    assert_true(figures->overlap.span_ns <= figures->duration_ns);
+    assert_int_equal(atomic_load(&rig->filling), 0);
+}
+
+// ---- The device fails -----------------------------------------------------
+
+struct way {
+    const char *name;
+    bool lends, keeps_results;
+    enum pipeline_sync sync;
+};
+
+static const struct way ways[] = {
+    {"fills", false, false, PIPELINE_SYNC_EVENTS},
+    {"lends, keeps results", true, true, PIPELINE_SYNC_EVENTS},
+    {"fills, periodic", false, false, PIPELINE_SYNC_PERIODIC},
+};
+
+// Runs on a device that fails as `options` say; its calls are counted in `calls`.
+static enum status run_way(const struct way *way, const struct device_fault_options *options,
+                           uint64_t calls[DEVICE_FAULT_COUNT], struct error *err)
+{
+    struct device *device = rig_device(options);
+    struct rig rig;
+    struct pipeline_figures figures;
+    rig_init(&rig, 300, 2500, 2);
+    if (way->lends)
+        rig_lends(&rig);
+    if (way->keeps_results)
+        rig_keeps_results(&rig);
+    struct pipeline_plan plan = rig_plan(&rig, 3, 2, 2, 2);
+    plan.sync = way->sync;
+    const enum status status = rig_run(&rig, device, &plan, &figures, err);
+    assert_in_order(&rig, &figures);
+    if (status == STATUS_OK)
+        assert_int_equal(rig.taken, rig_groups(&rig));
+    assert_int_equal(device_memory_used(device), 0);
+    for (int kind = 0; kind < DEVICE_FAULT_COUNT; kind++)
+        calls[kind] = device_fault_calls(device, (enum device_fault_kind)kind);
+    rig_deinit(&rig);
+    device_close(device);
+    return status;
+}
+
+static void fail_everywhere(const struct way *way, enum device_fault_kind kind)
+{
+    struct device_fault_options options = {.seed = 7, .delay_max_ns = 200000, .poison = true};
+    uint64_t calls[DEVICE_FAULT_COUNT], again[DEVICE_FAULT_COUNT];
+    struct error err = {.status = STATUS_OK};
+    assert_int_equal(run_way(way, &options, calls, &err), STATUS_OK);
+    for (uint64_t n = 1; n <= calls[kind]; n++) {
+        options.fail_at[kind] = n;
+        err.text[0] = '\0';
+        const enum status status = run_way(way, &options, again, &err);
+        assert_int_not_equal(status, STATUS_OK);
+        assert_int_equal(status, err.status);
+        assert_true(strlen(err.text) > 0);
+    }
+    options.fail_at[kind] = calls[kind] + 1;
+    assert_int_equal(run_way(way, &options, again, &err), STATUS_OK);
+}
+
+static void every_call_may_fail(void **state)
+{
+    (void)state;
+    static const enum device_fault_kind kinds[] = {
+        DEVICE_FAULT_COPY_IN, DEVICE_FAULT_COPY_OUT, DEVICE_FAULT_KERNEL, DEVICE_FAULT_MEMORY,
+        DEVICE_FAULT_PINNED,  DEVICE_FAULT_STREAM,   DEVICE_FAULT_EVENT,
+    };
+    for (size_t w = 0; w < COUNT_OF(ways); w++)
+        for (size_t k = 0; k < COUNT_OF(kinds); k++)
+            fail_everywhere(&ways[w], kinds[k]);
+}
+
+static void the_device_may_be_lost_at_any_time(void **state)
+{
+    (void)state;
+    for (size_t w = 0; w < COUNT_OF(ways); w++)
+        for (uint64_t n = 1; n <= 15; n++) {
+            const struct device_fault_options options = {
+                .seed = n, .delay_max_ns = 300000, .lose_at = n, .poison = true};
+            uint64_t calls[DEVICE_FAULT_COUNT];
+            struct error err = {.status = STATUS_OK};
+            const enum status status = run_way(&ways[w], &options, calls, &err);
+            const uint64_t all = calls[DEVICE_FAULT_COPY_IN] + calls[DEVICE_FAULT_COPY_OUT] +
+                                 calls[DEVICE_FAULT_KERNEL];
+            assert_int_equal(status, all >= n ? STATUS_IO : STATUS_OK);
+        }
+}
+
+static void a_failed_device_streams_no_more(void **state)
+{
+    (void)state;
+    struct device_fault_options options = {.seed = 2};
+    options.fail_at[DEVICE_FAULT_COPY_IN] = 3;
+    struct device *device = rig_device(&options);
+    struct rig rig;
+    struct pipeline *pipeline = NULL;
+    struct pipeline_figures figures;
+    rig_init(&rig, 100, 1000, 1);
+    const struct pipeline_plan plan = rig_plan(&rig, 2, 1, 2, 2);
+    assert_int_equal(pipeline_new(&pipeline, device, &plan, NULL), STATUS_OK);
+    assert_int_equal(pipeline_run(pipeline, &rig.job, &figures, NULL), STATUS_IO);
+    assert_int_equal(pipeline_run(pipeline, &rig.job, &figures, NULL), STATUS_IO);
+    assert_int_equal(figures.chunks, 0);
+    pipeline_free(pipeline);
+    rig_deinit(&rig);
+    device_close(device);
+}
+
+// ---- The job fails --------------------------------------------------------
+
+enum { CHUNKS = 13, PER_GROUP = 3, GROUPS = 5 };
+
+// A pipeline that runs a job which fails, then one that does not.
+struct bench {
+    struct device *device;
+    struct pipeline *pipeline;
+    struct rig rig;
+    struct pipeline_figures figures;
+    struct error err;
+};
+
+static void bench_init(struct bench *bench, uint64_t seed)
+{
+    memset(bench, 0, sizeof *bench);
+    const struct device_fault_options options = {
+        .seed = seed, .delay_max_ns = 400000, .poison = true};
+    bench->device = rig_device(&options);
+    rig_init(&bench->rig, 200, 200 * CHUNKS - 50, PER_GROUP);
+    const struct pipeline_plan plan = rig_plan(&bench->rig, 4, 3, 3, 2);
+    assert_int_equal(pipeline_new(&bench->pipeline, bench->device, &plan, NULL), STATUS_OK);
+}
+
+static enum status bench_run(struct bench *bench)
+{
+    bench->rig.taken = 0;
+    const enum status status =
+        pipeline_run(bench->pipeline, &bench->rig.job, &bench->figures, &bench->err);
+    assert_in_order(&bench->rig, &bench->figures);
+    return status;
+}
+
+static void bench_deinit(struct bench *bench)
+{
+    pipeline_free(bench->pipeline);
+    assert_int_equal(device_memory_used(bench->device), 0);
+    rig_deinit(&bench->rig);
+    device_close(bench->device);
+}
+
+// Chunks before the one that could not be filled are streamed, whatever the threads do.
+static void a_filler_fails(void **state)
+{
+    (void)state;
+    struct bench bench;
+    bench_init(&bench, 11);
+    for (int64_t k = 0; k < CHUNKS; k++) {
+        bench.rig.fill_fails_at = k;
+        assert_int_equal(bench_run(&bench), STATUS_CORRUPT);
+        assert_int_equal(bench.figures.chunks, k);
+        assert_int_equal(bench.figures.groups, k / PER_GROUP);
+        assert_int_equal(bench.rig.taken, k / PER_GROUP);
+        assert_non_null(strstr(bench.err.text, "is bad"));
+        bench.rig.fill_fails_at = RIG_NEVER;
+        assert_int_equal(bench_run(&bench), STATUS_OK);
+        assert_int_equal(bench.rig.taken, GROUPS);
+    }
+    bench_deinit(&bench);
+}
+
+static void compute_fails(void **state)
+{
+    (void)state;
+    struct bench bench;
+    bench_init(&bench, 12);
+    for (int64_t group = 0; group < GROUPS; group++) {
+        bench.rig.compute_fails_at = group;
+        assert_int_equal(bench_run(&bench), STATUS_NO_DATA);
+        assert_int_equal(bench.figures.groups, group);
+        assert_int_equal(bench.rig.taken, group);
+        bench.rig.compute_fails_at = RIG_NEVER;
+        assert_int_equal(bench_run(&bench), STATUS_OK);
+    }
+    bench_deinit(&bench);
+}
+
+static void the_taker_fails(void **state)
+{
+    (void)state;
+    struct bench bench;
+    bench_init(&bench, 13);
+    for (int64_t group = 0; group < GROUPS; group++) {
+        bench.rig.take_fails_at = group;
+        assert_int_equal(bench_run(&bench), STATUS_FULL);
+        assert_int_equal(bench.rig.taken, group + 1);
+        assert_non_null(strstr(bench.err.text, "no room for group"));
+        bench.rig.take_fails_at = RIG_NEVER;
+        assert_int_equal(bench_run(&bench), STATUS_OK);
+    }
+    bench_deinit(&bench);
+}
+
+static atomic_int questions_left;
+
+static bool cancelled_at_some_time(void)
+{
+    return atomic_fetch_sub(&questions_left, 1) <= 0;
+}
+
+static void it_is_cancelled(void **state)
+{
+    (void)state;
+    struct bench bench;
+    bench_init(&bench, 14);
+    bench.rig.job.cancelled = cancelled_at_some_time;
+    for (int n = 0; n < CHUNKS; n++) {
+        atomic_store(&questions_left, n);
+        assert_int_equal(bench_run(&bench), STATUS_CANCELLED);
+        assert_true(bench.figures.chunks <= (uint64_t)n);
+        assert_int_equal(bench.rig.taken, bench.figures.groups); // what was queued is taken
+        assert_non_null(strstr(bench.err.text, "cancelled"));
+    }
+    bench_deinit(&bench);
+}
+
+static atomic_bool stuck_is_over;
+
+// Fills nothing until the run was cancelled, which it is while the driver waits.
+static enum status stuck_fill(void *context, uint64_t chunk, void *to, size_t size,
+                              struct error *err)
+{
+    (void)context;
+    (void)chunk;
+    (void)to;
+    (void)size;
+    while (!atomic_load(&stuck_is_over))
+        rig_sleep(1, 1000000);
+    return error_set(err, STATUS_CANCELLED, "nothing more");
+}
+
+static bool cancelled_while_stuck(void)
+{
+    const bool is = atomic_fetch_sub(&questions_left, 1) <= 0;
+    if (is)
+        atomic_store(&stuck_is_over, true);
+    return is;
+}
+
+static void it_is_cancelled_while_it_waits(void **state)
+{
+    (void)state;
+    struct bench bench;
+    bench_init(&bench, 15);
+    bench.rig.job.cancelled = cancelled_while_stuck;
+    bench.rig.job.fill = stuck_fill;
+    atomic_store(&questions_left, 3);
+    assert_int_equal(bench_run(&bench), STATUS_CANCELLED);
+    assert_int_equal(bench.figures.chunks, 0);
+    bench_deinit(&bench);
+}
+
+// ---- Jobs and plans that make no sense ------------------------------------
+
+static size_t large_result(void *context, uint64_t group)
+{
+    (void)context;
+    (void)group;
+    return 200 * PER_GROUP + 1;
+}
+
+static const void *lend_nothing(void *context, uint64_t chunk)
+{
+    (void)context;
+    (void)chunk;
+    return NULL;
+}
+
+static void *place_nowhere(void *context, uint64_t chunk)
+{
+    (void)context;
+    (void)chunk;
+    return NULL;
+}
+
+static bool never_ends(void *context, uint64_t chunk)
+{
+    (void)context;
+    (void)chunk;
+    return false;
+}
+
+static size_t large_chunk(void *context, uint64_t chunk)
+{
+    (void)context;
+    return chunk < 2 ? 201 : 0;
+}
+
+static void jobs_are_refused(void **state)
+{
+    (void)state;
+    struct bench bench;
+    bench_init(&bench, 16);
+    const struct pipeline_job good = bench.rig.job;
+    struct pipeline_job bad[8];
+    for (size_t i = 0; i < COUNT_OF(bad); i++)
+        bad[i] = good;
+    bad[0].borrow = lend_nothing; // and fills
+    bad[1].fill = NULL;
+    bad[2].chunk_size = NULL;
+    bad[3].fill = NULL;
+    bad[3].borrow = lend_nothing;
+    bad[4].result_size = large_result;
+    bad[5].group_ends = never_ends;
+    bad[6].chunk_size = large_chunk;
+    bad[7].place = place_nowhere;
+    for (size_t i = 0; i < COUNT_OF(bad); i++) {
+        bench.rig.job = bad[i];
+        bench.err.text[0] = '\0';
+        assert_int_equal(bench_run(&bench), STATUS_INVALID);
+        assert_true(strlen(bench.err.text) > 0);
+        bench.rig.job = good;
+        assert_int_equal(bench_run(&bench), STATUS_OK);
+    }
+    bench_deinit(&bench);
+}
+
+static void plans_are_refused(void **state)
+{
+    (void)state;
+    struct rig rig;
+    struct device *device = rig_device(NULL);
+    rig_init(&rig, 100, 100, 1);
+    const struct pipeline_plan good = rig_plan(&rig, 2, 2, 2, 2);
+    struct pipeline_plan bad[13];
+    for (size_t i = 0; i < COUNT_OF(bad); i++)
+        bad[i] = good;
+    bad[0].chunk_bytes = 0;
+    bad[1].chunk_bytes = (size_t)PIPELINE_CHUNK_MAX + 1;
+    bad[2].pool_size = 0;
+    bad[3].pool_size = POOL_SLOTS_MAX + 1;
+    bad[4].fillers = 0;
+    bad[5].fillers = PIPELINE_FILLERS_MAX + 1;
+    bad[6].prefetch = 0;
+    bad[7].prefetch = PIPELINE_PREFETCH_MAX + 1;
+    bad[8].buffers = 0;
+    bad[9].buffers = 1;
+    bad[10].buffers = PIPELINE_BUFFERS_MAX + 1;
+    bad[11].out_bytes = good.result_bytes + 1;
+    bad[12].sync = (enum pipeline_sync)2;
+    struct pipeline *pipeline = NULL;
+    for (size_t i = 0; i < COUNT_OF(bad); i++) {
+        struct error err = {.status = STATUS_OK};
+        assert_int_equal(pipeline_new(&pipeline, device, &bad[i], &err), STATUS_INVALID);
+        assert_non_null(strstr(err.text, "pipeline: "));
+    }
+    // One for lent memory does not fill, one without buffers has no groups.
+    struct pipeline_figures figures;
+    struct pipeline_plan lends = good;
+    lends.borrows = true;
+    assert_int_equal(rig_run(&rig, device, &lends, &figures, NULL), STATUS_INVALID);
+    struct pipeline_plan places = good;
+    places.group_bytes = places.result_bytes = places.out_bytes = 0;
+    assert_int_equal(rig_run(&rig, device, &places, &figures, NULL), STATUS_INVALID);
+    rig_deinit(&rig);
+    device_close(device);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_call_may_fail),
+        cmocka_unit_test(the_device_may_be_lost_at_any_time),
+        cmocka_unit_test(a_failed_device_streams_no_more),
+        cmocka_unit_test(a_filler_fails),
+        cmocka_unit_test(compute_fails),
+        cmocka_unit_test(the_taker_fails),
+        cmocka_unit_test(it_is_cancelled),
+        cmocka_unit_test(it_is_cancelled_while_it_waits),
+        cmocka_unit_test(jobs_are_refused),
+        cmocka_unit_test(plans_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
