@@ -1,7 +1,5 @@
 #include "server/device/fault.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,27 +7,8 @@
 #include "common/sys/clock.h"
 #include "server/device/cpu/stream.h"
 #include "server/device/device_ops.h"
-
-// Memory that was freed, poisoned and kept.
-struct remains {
-    struct remains *next;
-    void *memory;
-    size_t size;
-};
-
-struct fault {
-    struct device base; // first: the wrappers see only this
-    struct device *inner;
-    struct device_fault_options options;
-    // Counts and flags, relaxed: they order nothing, as what they stand for would not.
-    _Atomic uint64_t calls[DEVICE_FAULT_COUNT];
-    _Atomic uint64_t queued; // copies, fills and kernels together
-    atomic_bool lost;
-    // Allocation and its end happen on a stream of their own, one caller at a time.
-    pthread_mutex_t lock;
-    struct device_stream *memory;
-    struct remains *remains;
-};
+#include "server/device/encode.h"
+#include "server/device/fault_state.h"
 
 struct fault_stream {
     struct cpu_stream queue; // first: it is one
@@ -44,11 +23,6 @@ static const struct kind_line {
     DEVICE_FAULT_TABLE(KIND_LINE)
 #undef KIND_LINE
 };
-
-static struct fault *fault_of(struct device *device)
-{
-    return (struct fault *)device;
-}
 
 static struct fault_stream *stream_of(struct device_stream *stream)
 {
@@ -74,12 +48,7 @@ uint64_t device_fault_calls(const struct device *device, enum device_fault_kind 
     return atomic_load_explicit(&fault->calls[kind], memory_order_relaxed);
 }
 
-static bool is_lost(struct fault *fault)
-{
-    return atomic_load_explicit(&fault->lost, memory_order_relaxed);
-}
-
-static enum status lost(struct error *err)
+enum status fault_lost(struct error *err)
 {
     return error_set(err, STATUS_IO, "the device was lost");
 }
@@ -91,12 +60,11 @@ static bool is_to_fail(struct fault *fault, enum device_fault_kind kind)
     return number == fault->options.fail_at[kind];
 }
 
-// Counts a call that answers at once, and fails it where it is to fail.
-static enum status meet(struct fault *fault, enum device_fault_kind kind, struct error *err)
+enum status fault_meet(struct fault *fault, enum device_fault_kind kind, struct error *err)
 {
     if (is_to_fail(fault, kind))
         return error_set(err, kinds[kind].status, "%s: made to fail", kinds[kind].name);
-    return is_lost(fault) ? lost(err) : STATUS_OK;
+    return fault_is_lost(fault) ? fault_lost(err) : STATUS_OK;
 }
 
 // What a queued call brings along, decided when it was queued.
@@ -120,8 +88,8 @@ static enum status meet_fate(struct fault *fault, const struct fate *fate, struc
         clock_sleep_until_ns(clock_monotonic_ns() + fate->delay_ns);
     if (fate->loses)
         atomic_store_explicit(&fault->lost, true, memory_order_relaxed);
-    if (is_lost(fault))
-        return lost(err);
+    if (fault_is_lost(fault))
+        return fault_lost(err);
     return fate->fails ? error_set(err, STATUS_IO, "made to fail") : STATUS_OK;
 }
 
@@ -159,7 +127,7 @@ static enum status run_copy(struct cpu_stream *queue, void *arguments, struct er
     struct fault *fault = fault_of(queue->base.device);
     const struct copy_work *work = arguments;
     enum status status = STATUS_OK;
-    if (fault->options.poison && !is_lost(fault))
+    if (fault->options.poison && !fault_is_lost(fault))
         status = poison_target(stream, work, err);
     if (status == STATUS_OK)
         status = meet_fate(fault, &work->fate, err);
@@ -249,11 +217,58 @@ static enum status fault_launch(struct device_stream *stream, const char *name, 
     return cpu_stream_add(queue, &command, &work, sizeof work, err);
 }
 
+struct encode_work {
+    struct fate fate;
+    struct encode_job job;
+};
+
+// What the kernel is about to write.
+static enum status poison_states(struct fault_stream *stream, const struct encode_job *job,
+                                 struct error *err)
+{
+    enum status status =
+        device_fill(stream->inner, job->out, DEVICE_FAULT_POISON, encode_out_size(job), err);
+    if (status == STATUS_OK)
+        status = device_fill(stream->inner, job->faults, DEVICE_FAULT_POISON, job->samples, err);
+    return finish(stream, status, err);
+}
+
+static enum status run_encode(struct cpu_stream *queue, void *arguments, struct error *err)
+{
+    struct fault_stream *stream = (struct fault_stream *)queue;
+    struct fault *fault = fault_of(queue->base.device);
+    const struct encode_work *work = arguments;
+    enum status status = STATUS_OK;
+    if (fault->options.poison && !fault_is_lost(fault))
+        status = poison_states(stream, &work->job, err);
+    if (status == STATUS_OK)
+        status = meet_fate(fault, &work->fate, err);
+    if (status == STATUS_OK)
+        status = device_encode(stream->inner, &work->job, err);
+    return finish(stream, status, err);
+}
+
+static enum status fault_encode(struct device_stream *stream, const struct encode_job *job,
+                                struct error *err)
+{
+    static const struct command command = {.name = "encode", .run = run_encode};
+    struct encode_work work = {
+        .fate = next_fate(fault_of(stream->device), DEVICE_FAULT_KERNEL),
+        .job = *job,
+    };
+    return cpu_stream_add(&stream_of(stream)->queue, &command, &work, sizeof work, err);
+}
+
+static size_t fault_encode_scratch(const struct device *device, const struct encode_job *job)
+{
+    return encode_scratch_size(((const struct fault *)device)->inner, job);
+}
+
 // A device that is lost fails every stream.
 static enum status run_look(struct cpu_stream *queue, void *arguments, struct error *err)
 {
     (void)arguments;
-    return is_lost(fault_of(queue->base.device)) ? lost(err) : STATUS_OK;
+    return fault_is_lost(fault_of(queue->base.device)) ? fault_lost(err) : STATUS_OK;
 }
 
 static enum status fault_event_record(struct device_event *event, struct device_stream *stream,
@@ -284,7 +299,7 @@ static enum status fault_stream_new(struct device *device, struct device_stream 
                                     const char *name, struct error *err)
 {
     struct fault *fault = fault_of(device);
-    enum status status = meet(fault, DEVICE_FAULT_STREAM, err);
+    enum status status = fault_meet(fault, DEVICE_FAULT_STREAM, err);
     if (status != STATUS_OK)
         return status;
     struct fault_stream *stream = calloc(1, sizeof *stream);
@@ -306,7 +321,7 @@ static enum status fault_stream_new(struct device *device, struct device_stream 
 static enum status fault_event_new(struct device *device, struct device_event **out,
                                    enum device_event_kind kind, struct error *err)
 {
-    enum status status = meet(fault_of(device), DEVICE_FAULT_EVENT, err);
+    enum status status = fault_meet(fault_of(device), DEVICE_FAULT_EVENT, err);
     return status == STATUS_OK ? cpu_event_new(device, out, kind, err) : status;
 }
 
@@ -325,7 +340,7 @@ static enum status fault_memory_new(struct device_stream *stream, void **out, si
                                     struct error *err)
 {
     struct fault *fault = fault_of(stream->device);
-    enum status status = meet(fault, DEVICE_FAULT_MEMORY, err);
+    enum status status = fault_meet(fault, DEVICE_FAULT_MEMORY, err);
     if (status != STATUS_OK)
         return status;
     (void)pthread_mutex_lock(&fault->lock);
@@ -376,7 +391,7 @@ static enum status fault_pinned_new(struct device *device, void **out, size_t si
                                     struct error *err)
 {
     struct fault *fault = fault_of(device);
-    enum status status = meet(fault, DEVICE_FAULT_PINNED, err);
+    enum status status = fault_meet(fault, DEVICE_FAULT_PINNED, err);
     if (status == STATUS_OK)
         status = device_pinned_new(fault->inner, out, size, err);
     if (status == STATUS_OK && fault->options.poison)
@@ -392,99 +407,13 @@ static void fault_pinned_free(struct device *device, void *memory, size_t size)
 static enum status fault_pin(struct device *device, void *memory, size_t size, struct error *err)
 {
     struct fault *fault = fault_of(device);
-    enum status status = meet(fault, DEVICE_FAULT_PIN, err);
+    enum status status = fault_meet(fault, DEVICE_FAULT_PIN, err);
     return status == STATUS_OK ? device_pin(fault->inner, memory, size, err) : status;
 }
 
 static void fault_unpin(struct device *device, void *memory, size_t size)
 {
     device_unpin(fault_of(device)->inner, memory, size);
-}
-
-// ---- Tensors: the inner device's ------------------------------------------
-
-static enum status fault_allocate(struct device *device, void **out, size_t size, struct error *err)
-{
-    struct fault *fault = fault_of(device);
-    enum status status = meet(fault, DEVICE_FAULT_MEMORY, err);
-    return status == STATUS_OK ? fault->inner->ops->allocate(fault->inner, out, size, err) : status;
-}
-
-static void fault_release(struct device *device, void *memory, size_t size)
-{
-    struct device *inner = fault_of(device)->inner;
-    inner->ops->release(inner, memory, size);
-}
-
-static enum status fault_upload(struct device *device, void *to, const void *from, size_t size,
-                                struct error *err)
-{
-    struct device *inner = fault_of(device)->inner;
-    return inner->ops->upload(inner, to, from, size, err);
-}
-
-static enum status fault_download(struct device *device, void *to, const void *from, size_t size,
-                                  struct error *err)
-{
-    struct device *inner = fault_of(device)->inner;
-    return inner->ops->download(inner, to, from, size, err);
-}
-
-static enum status fault_embed(struct device *device, struct tensor *out,
-                               const struct tensor *table, const uint32_t *ids, struct error *err)
-{
-    struct device *inner = fault_of(device)->inner;
-    return inner->ops->embed(inner, out, table, ids, err);
-}
-
-static enum status fault_matmul(struct device *device, struct tensor *out, const struct tensor *in,
-                                const struct tensor *weight, struct error *err)
-{
-    struct device *inner = fault_of(device)->inner;
-    return inner->ops->matmul(inner, out, in, weight, err);
-}
-
-static enum status fault_rms_norm(struct device *device, struct tensor *out,
-                                  const struct tensor *in, const struct tensor *weight,
-                                  float epsilon, struct error *err)
-{
-    struct device *inner = fault_of(device)->inner;
-    return inner->ops->rms_norm(inner, out, in, weight, epsilon, err);
-}
-
-static enum status fault_rope(struct device *device, struct tensor *x, const struct tensor *table,
-                              size_t position, size_t heads, struct error *err)
-{
-    struct device *inner = fault_of(device)->inner;
-    return inner->ops->rope(inner, x, table, position, heads, err);
-}
-
-static enum status fault_attention(struct device *device, struct tensor *out,
-                                   const struct tensor *query, const struct tensor *keys,
-                                   const struct tensor *values, size_t position, size_t heads,
-                                   size_t kv_heads, struct error *err)
-{
-    struct device *inner = fault_of(device)->inner;
-    return inner->ops->attention(inner, out, query, keys, values, position, heads, kv_heads, err);
-}
-
-static enum status fault_swiglu(struct device *device, struct tensor *gate, const struct tensor *up,
-                                struct error *err)
-{
-    struct device *inner = fault_of(device)->inner;
-    return inner->ops->swiglu(inner, gate, up, err);
-}
-
-static enum status fault_add(struct device *device, struct tensor *x, const struct tensor *y,
-                             struct error *err)
-{
-    struct device *inner = fault_of(device)->inner;
-    return inner->ops->add(inner, x, y, err);
-}
-
-static enum status fault_synchronize(struct device *device, struct error *err)
-{
-    return is_lost(fault_of(device)) ? lost(err) : device_synchronize(fault_of(device)->inner, err);
 }
 
 // ---- The device -----------------------------------------------------------
@@ -549,6 +478,8 @@ static const struct device_ops fault_ops = {
     .copy = fault_copy,
     .fill = fault_fill,
     .launch = fault_launch,
+    .encode = fault_encode,
+    .encode_scratch = fault_encode_scratch,
 };
 
 enum status device_fault_open(struct device **out, struct device *inner,

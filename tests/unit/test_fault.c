@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "server/device/encode.h"
 #include "server/device/fault.h"
 #include "tests/unit/stream_fixture.h"
 
@@ -19,6 +20,12 @@ static void synchronize(struct device_stream *stream)
 {
     struct error err = {0};
     assert_ok(device_stream_synchronize(stream, &err), &err);
+}
+
+static void assert_poisoned(const unsigned char *bytes, size_t size)
+{
+    for (size_t i = 0; i < size; i++)
+        assert_int_equal(bytes[i], DEVICE_FAULT_POISON);
 }
 
 // ---- Waits left out -------------------------------------------------------
@@ -275,6 +282,42 @@ static void the_nth_queued_call_fails(void **state)
     }
 }
 
+// A kernel of the inner device: [3, 4] has the norm 5.
+static void encoders_are_kernels(void **state)
+{
+    (void)state;
+    struct device_fault_options options = {.poison = true};
+    options.fail_at[DEVICE_FAULT_KERNEL] = 2;
+    struct error err = {0};
+    struct device *device = faulty(&options);
+    struct device_stream *stream = stream_named(device, "one");
+    static const double in[2] = {3.0, 4.0};
+    double out[2][4] = {{0}};
+    uint8_t faults[2] = {9, 9};
+    for (size_t i = 0; i < 2; i++) {
+        struct encode_job job = {.encoder = ENCODER_AMPLITUDE,
+                                 .type = ENCODE_F64,
+                                 .qubits = 1,
+                                 .samples = 1,
+                                 .inputs = 2,
+                                 .in = in,
+                                 .out = out[i],
+                                 .faults = &faults[i]};
+        unsigned char scratch[4096];
+        assert_true(encode_scratch_size(device, &job) <= sizeof scratch);
+        job.scratch = scratch;
+        assert_ok(device_encode(stream, &job, &err), &err);
+        assert_int_equal(device_stream_synchronize(stream, &err), i == 0 ? STATUS_OK : STATUS_IO);
+    }
+    assert_true(out[0][0] == 3.0 / 5.0 && out[0][2] == 4.0 / 5.0 && out[0][1] == 0.0);
+    assert_int_equal(faults[0], ENCODE_FAULT_NONE);
+    assert_non_null(strstr(err.text, "encode on stream 'one': made to fail"));
+    assert_poisoned((const unsigned char *)out[1], sizeof out[1]);
+    assert_int_equal(faults[1], DEVICE_FAULT_POISON);
+    device_stream_free(stream);
+    device_close(device);
+}
+
 struct made {
     struct device *device;
     struct device_stream *stream;
@@ -408,12 +451,6 @@ static void a_lost_device_fails_everything(void **state)
 
 // ---- Poison ---------------------------------------------------------------
 
-static void assert_poisoned(const unsigned char *bytes, size_t size)
-{
-    for (size_t i = 0; i < size; i++)
-        assert_int_equal(bytes[i], DEVICE_FAULT_POISON);
-}
-
 static void memory_is_poisoned(void **state)
 {
     (void)state;
@@ -454,6 +491,7 @@ int main(void)
         cmocka_unit_test(delays_follow_the_seed),
         cmocka_unit_test(a_call_takes_as_long_as_it_is_delayed),
         cmocka_unit_test(the_nth_queued_call_fails),
+        cmocka_unit_test(encoders_are_kernels),
         cmocka_unit_test(the_nth_allocation_fails),
         cmocka_unit_test(a_tensor_can_fail_too),
         cmocka_unit_test(a_lost_device_fails_everything),
