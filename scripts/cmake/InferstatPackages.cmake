@@ -9,6 +9,24 @@ pkg_check_modules(NCURSESW REQUIRED IMPORTED_TARGET ncursesw)             # clie
 pkg_check_modules(JANSSON REQUIRED IMPORTED_TARGET jansson>=2.13)         # client/cli/llama_bench.c
 find_program(PROTOC_C protoc-c REQUIRED)
 
+# nvcc, for server/device/cuda: AUTO takes it where it is there.  The sanitizers and the
+# fuzzer do without: the kernels' code is tested on an emulated runtime under them.
+set(INFERSTAT_WITH_CUDA OFF)
+if(INFERSTAT_CUDA STREQUAL "ON")
+  set(INFERSTAT_WITH_CUDA ON)
+elseif(INFERSTAT_CUDA STREQUAL "AUTO" AND NOT INFERSTAT_SANITIZE AND NOT INFERSTAT_FUZZ)
+  include(CheckLanguage)
+  check_language(CUDA)
+  if(CMAKE_CUDA_COMPILER)
+    set(INFERSTAT_WITH_CUDA ON)
+  endif()
+endif()
+if(INFERSTAT_WITH_CUDA)
+  set(CMAKE_CUDA_ARCHITECTURES "80-real;90" CACHE STRING "Devices to compile for")
+  enable_language(CUDA)
+endif()
+message(STATUS "CUDA back end: ${INFERSTAT_WITH_CUDA}")
+
 # inferstat_protobuf(TARGET FILE.proto): C code from a .proto, without our warnings.
 function(inferstat_protobuf target proto)
   get_filename_component(base "${proto}" NAME_WE)

@@ -8,6 +8,12 @@
 
 // ---- Choosing and opening -------------------------------------------------
 
+#ifdef INFERSTAT_CUDA
+#define CUDA_OPS (&device_cuda_ops)
+#else
+#define CUDA_OPS NULL
+#endif
+
 // Back ends in the order in which "auto" tries them.  `ops` is NULL where the
 // back end is not part of this build.
 static const struct backend {
@@ -15,7 +21,7 @@ static const struct backend {
     const struct device_ops *ops;
     bool numbered; // accepts ":N"
 } backends[] = {
-    {.name = "cuda", .ops = NULL, .numbered = true},
+    {.name = "cuda", .ops = CUDA_OPS, .numbered = true},
     {.name = "cpu", .ops = &device_cpu_ops},
 };
 
@@ -45,42 +51,61 @@ static bool parse_spec(const char *spec, const struct backend **backend, unsigne
     return true;
 }
 
-static const struct backend *first_built(void)
+static enum status open_backend(struct device **out, const struct backend *backend,
+                                const struct device_options *options, unsigned int ordinal,
+                                const char *why, struct error *err)
 {
-    const struct backend *backend = backends;
-    while (!backend->ops)
-        backend++;
-    return backend;
-}
-
-enum status device_open(struct device **out, const struct device_options *options,
-                        struct error *err)
-{
-    const char *spec = options->spec ? options->spec : "auto";
-    bool automatic = strcmp(spec, "auto") == 0;
-    const struct backend *backend = NULL;
-    unsigned int ordinal = 0;
-    if (automatic)
-        backend = first_built();
-    else if (!parse_spec(spec, &backend, &ordinal))
-        return error_set(err, STATUS_INVALID,
-                         "device '%.40s': no such device (use auto, cpu, cuda or cuda:N)", spec);
-    if (!backend->ops)
-        return error_set(err, STATUS_UNSUPPORTED,
-                         "device '%.40s': this build has no %s back end (use --device cpu)", spec,
-                         backend->name);
-
     struct device *device = NULL;
     enum status status = backend->ops->open(&device, options, ordinal, err);
     if (status != STATUS_OK)
         return status;
     device->ops = backend->ops;
     device->spin = options->spin;
-    (void)snprintf(device->reason, sizeof device->reason, "%s: %s", backend->name,
-                   automatic ? "chosen by auto, as this build has no cuda back end"
-                             : "asked for with --device");
+    (void)snprintf(device->reason, sizeof device->reason, "%s: %s", backend->name, why);
     *out = device;
     return STATUS_OK;
+}
+
+// The first back end that is part of this build and answers; the reason says why
+// none before it was taken.
+static enum status open_first(struct device **out, const struct device_options *options,
+                              struct error *err)
+{
+    enum status status = STATUS_UNSUPPORTED;
+    char why[DEVICE_REASON_SIZE] = "chosen by auto";
+    for (size_t i = 0; i < BACKEND_COUNT; i++) {
+        const struct backend *backend = &backends[i];
+        struct error refusal = {0};
+        if (backend->ops) {
+            status = open_backend(out, backend, options, 0, why, &refusal);
+            if (status == STATUS_OK)
+                return status;
+            (void)snprintf(why, sizeof why, "chosen by auto (%.120s)", refusal.text);
+            (void)error_set(err, status, "%s", refusal.text);
+        } else {
+            (void)snprintf(why, sizeof why, "chosen by auto, as this build has no %s back end",
+                           backend->name);
+        }
+    }
+    return status;
+}
+
+enum status device_open(struct device **out, const struct device_options *options,
+                        struct error *err)
+{
+    const char *spec = options->spec ? options->spec : "auto";
+    if (strcmp(spec, "auto") == 0)
+        return open_first(out, options, err);
+    const struct backend *backend = NULL;
+    unsigned int ordinal = 0;
+    if (!parse_spec(spec, &backend, &ordinal))
+        return error_set(err, STATUS_INVALID,
+                         "device '%.40s': no such device (use auto, cpu, cuda or cuda:N)", spec);
+    if (!backend->ops)
+        return error_set(err, STATUS_UNSUPPORTED,
+                         "device '%.40s': this build has no %s back end (use --device cpu)", spec,
+                         backend->name);
+    return open_backend(out, backend, options, ordinal, "asked for with --device", err);
 }
 
 void device_close(struct device *device)

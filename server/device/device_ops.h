@@ -121,5 +121,6 @@ struct device_ops {
 };
 
 extern const struct device_ops device_cpu_ops;
+extern const struct device_ops device_cuda_ops; // where it was built with INFERSTAT_CUDA
 
 #endif

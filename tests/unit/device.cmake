@@ -5,3 +5,26 @@ inferstat_unit_test(test_fault LINK inferstat_device)
 target_sources(test_fault PRIVATE stream_fixture.c)
 inferstat_unit_test(test_stream_graphs LINK inferstat_device)
 target_sources(test_stream_graphs PRIVATE stream_fixture.c)
+
+# The CUDA back end: on the emulated runtime, and on a device where there is one.
+function(inferstat_cuda_test name)
+  cmake_parse_arguments(TEST "" "" "LINK;DEFINE" ${ARGN})
+  add_executable(${name}_emulated ${name}.c)
+  target_link_libraries(${name}_emulated PRIVATE inferstat_device_emulated ${TEST_LINK}
+                        PkgConfig::CMOCKA)
+  target_compile_definitions(${name}_emulated PRIVATE ${TEST_DEFINE})
+  add_test(NAME unit.${name}_emulated COMMAND ${name}_emulated)
+  set_tests_properties(unit.${name}_emulated PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77)
+  if(INFERSTAT_WITH_CUDA)
+    add_executable(${name}_gpu ${name}.c)
+    target_link_libraries(${name}_gpu PRIVATE inferstat_options inferstat_device ${TEST_LINK}
+                          PkgConfig::CMOCKA)
+    add_test(NAME gpu.${name} COMMAND ${name}_gpu)
+    set_tests_properties(gpu.${name} PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77 LABELS gpu)
+  endif()
+endfunction()
+
+inferstat_cuda_test(test_cuda_tensors)
+inferstat_cuda_test(test_cuda_encode LINK inferstat_workload)
+inferstat_cuda_test(test_vectors LINK inferstat_test_models DEFINE VECTORS_BRIEF)
+inferstat_unit_test(test_cuda_faults LINK inferstat_device_emulated)

@@ -1,0 +1,35 @@
+// Copies and fills, queued.
+#include "server/device/cuda/operations.cuh"
+
+static enum cudaMemcpyKind kind_of(enum device_copy copy)
+{
+    switch (copy) {
+    case DEVICE_COPY_IN:
+        return cudaMemcpyHostToDevice;
+    case DEVICE_COPY_OUT:
+        return cudaMemcpyDeviceToHost;
+    default:
+        return cudaMemcpyDeviceToDevice;
+    }
+}
+
+enum status cuda_copy(struct device_stream *stream, enum device_copy copy, void *to,
+                      const void *from, size_t size, struct error *err)
+{
+    enum status status = cuda_use(cuda_of(stream->device), err);
+    if (status == STATUS_OK)
+        status = cuda_check(
+            cudaMemcpyAsync(to, from, size, kind_of(copy), cuda_stream_of(stream)->handle),
+            "cudaMemcpyAsync", err);
+    return status;
+}
+
+enum status cuda_fill(struct device_stream *stream, void *to, int byte, size_t size,
+                      struct error *err)
+{
+    enum status status = cuda_use(cuda_of(stream->device), err);
+    if (status == STATUS_OK)
+        status = cuda_check(cudaMemsetAsync(to, byte, size, cuda_stream_of(stream)->handle),
+                            "cudaMemsetAsync", err);
+    return status;
+}

@@ -1,0 +1,227 @@
+// Opening a CUDA device and saying what it is; memory of tensors.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/device/cuda/operations.cuh"
+
+enum status cuda_check(cudaError_t code, const char *call, struct error *err)
+{
+    if (code == cudaSuccess)
+        return STATUS_OK;
+    (void)cudaGetLastError(); // an error that can be left behind is
+    return error_set(err, code == cudaErrorMemoryAllocation ? STATUS_NOMEM : STATUS_IO,
+                     "device cuda: %s: %s", call, cudaGetErrorString(code));
+}
+
+enum status cuda_use(const struct cuda *cuda, struct error *err)
+{
+    return cuda_check(cudaSetDevice(cuda->ordinal), "cudaSetDevice", err);
+}
+
+// ---- Opening --------------------------------------------------------------
+
+enum { CAPABILITY_MIN = 8 }; // major
+
+// Whether the device answers and can run our kernels.
+static enum status select(struct cuda *cuda, unsigned int ordinal, struct error *err)
+{
+    int count = 0;
+    const cudaError_t code = cudaGetDeviceCount(&count);
+    if (code != cudaSuccess || count == 0) {
+        (void)cudaGetLastError();
+        return error_set(err, STATUS_NOT_FOUND, "device cuda: no device answers: %s",
+                         code == cudaSuccess ? "there is none" : cudaGetErrorString(code));
+    }
+    if (ordinal >= (unsigned int)count)
+        return error_set(err, STATUS_NOT_FOUND,
+                         "device cuda:%u: there %s only %d (numbered from 0)", ordinal,
+                         count == 1 ? "is" : "are", count);
+    cuda->ordinal = (int)ordinal;
+    cudaDeviceProp properties;
+    enum status status = cuda_check(cudaGetDeviceProperties(&properties, cuda->ordinal),
+                                    "cudaGetDeviceProperties", err);
+    if (status != STATUS_OK)
+        return status;
+    if (properties.major < CAPABILITY_MIN)
+        return error_set(err, STATUS_UNSUPPORTED,
+                         "device cuda:%u: compute capability %d.%d: at least %d.0 is needed",
+                         ordinal, properties.major, properties.minor, CAPABILITY_MIN);
+    cuda->processors = properties.multiProcessorCount;
+    return cuda_use(cuda, err);
+}
+
+// Stream-ordered memory where the device has pools and the user does not forbid it.
+// Freed memory stays with the pool: giving it back at every wait costs more.
+static enum status prepare_memory(struct cuda *cuda, struct error *err)
+{
+    const char *wish = getenv("INFERSTAT_ASYNC_ALLOC");
+    int supported = 0;
+    enum status status = cuda_check(
+        cudaDeviceGetAttribute(&supported, cudaDevAttrMemoryPoolsSupported, cuda->ordinal),
+        "cudaDeviceGetAttribute", err);
+    cuda->ordered_memory = supported && !(wish && strcmp(wish, "0") == 0);
+    if (status != STATUS_OK || !cuda->ordered_memory)
+        return status;
+    cudaMemPool_t pool;
+    uint64_t keep = UINT64_MAX;
+    status = cuda_check(cudaDeviceGetDefaultMemPool(&pool, cuda->ordinal),
+                        "cudaDeviceGetDefaultMemPool", err);
+    if (status == STATUS_OK)
+        status = cuda_check(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &keep),
+                            "cudaMemPoolSetAttribute", err);
+    return status;
+}
+
+static void cuda_close(struct device *device)
+{
+    struct cuda *cuda = cuda_of(device);
+    if (cuda->tensors)
+        (void)cudaStreamDestroy(cuda->tensors);
+    (void)cudaFree(cuda->ids);
+    free(cuda);
+}
+
+static enum status cuda_open(struct device **out, const struct device_options *options,
+                             unsigned int ordinal, struct error *err)
+{
+    struct cuda *cuda = static_cast<struct cuda *>(calloc(1, sizeof *cuda));
+    if (!cuda)
+        return error_set(err, STATUS_NOMEM, "device cuda: out of memory");
+    cuda->spin = options->spin;
+    enum status status = select(cuda, ordinal, err);
+    if (status == STATUS_OK)
+        status = prepare_memory(cuda, err);
+    if (status == STATUS_OK)
+        status = cuda_check(cudaStreamCreateWithFlags(&cuda->tensors, cudaStreamNonBlocking),
+                            "cudaStreamCreateWithFlags", err);
+    if (status != STATUS_OK) {
+        cuda_close(&cuda->base);
+        return status;
+    }
+    *out = &cuda->base;
+    return STATUS_OK;
+}
+
+static void cuda_describe(const struct device *device, struct device_description *out)
+{
+    const struct cuda *cuda = reinterpret_cast<const struct cuda *>(device);
+    cudaDeviceProp properties;
+    size_t available = 0, all = 0;
+    (void)snprintf(out->name, sizeof out->name, "cuda:%d", cuda->ordinal);
+    (void)snprintf(out->kernels, sizeof out->kernels, "cuda");
+    out->ordinal = (unsigned int)cuda->ordinal;
+    out->threads = 1;
+    out->memory_available_bytes = -1;
+    if (cudaGetDeviceProperties(&properties, cuda->ordinal) == cudaSuccess) {
+        (void)snprintf(out->kernels, sizeof out->kernels, "cuda, %.40s", properties.name);
+        out->memory_bytes = (int64_t)properties.totalGlobalMem;
+    }
+    if (cuda_use(cuda, nullptr) == STATUS_OK && cudaMemGetInfo(&available, &all) == cudaSuccess)
+        out->memory_available_bytes = (int64_t)available;
+}
+
+static enum status cuda_synchronize(struct device *device, struct error *err)
+{
+    const struct cuda *cuda = cuda_of(device);
+    enum status status = cuda_use(cuda, err);
+    if (status == STATUS_OK)
+        status = cuda_check(cudaStreamSynchronize(cuda->tensors), "cudaStreamSynchronize", err);
+    return status;
+}
+
+// ---- Memory of tensors ----------------------------------------------------
+
+static enum status cuda_allocate(struct device *device, void **out, size_t size, struct error *err)
+{
+    const struct cuda *cuda = cuda_of(device);
+    void *memory = nullptr;
+    enum status status = cuda_use(cuda, err);
+    if (status == STATUS_OK)
+        status = cuda_check(cudaMalloc(&memory, size), "cudaMalloc", err);
+    if (status == STATUS_OK)
+        status =
+            cuda_check(cudaMemsetAsync(memory, 0, size, cuda->tensors), "cudaMemsetAsync", err);
+    if (status != STATUS_OK) {
+        (void)cudaFree(memory);
+        return status;
+    }
+    *out = memory;
+    return STATUS_OK;
+}
+
+static void cuda_release(struct device *device, void *memory, size_t size)
+{
+    (void)size;
+    (void)cuda_use(cuda_of(device), nullptr);
+    (void)cudaFree(memory);
+}
+
+static enum status copy_now(struct device *device, void *to, const void *from, size_t size,
+                            enum cudaMemcpyKind kind, struct error *err)
+{
+    const struct cuda *cuda = cuda_of(device);
+    enum status status = cuda_use(cuda, err);
+    if (status == STATUS_OK)
+        status = cuda_check(cudaMemcpyAsync(to, from, size, kind, cuda->tensors), "cudaMemcpyAsync",
+                            err);
+    if (status == STATUS_OK)
+        status = cuda_check(cudaStreamSynchronize(cuda->tensors), "cudaStreamSynchronize", err);
+    return status;
+}
+
+static enum status cuda_upload(struct device *device, void *to, const void *from, size_t size,
+                               struct error *err)
+{
+    return copy_now(device, to, from, size, cudaMemcpyHostToDevice, err);
+}
+
+static enum status cuda_download(struct device *device, void *to, const void *from, size_t size,
+                                 struct error *err)
+{
+    return copy_now(device, to, from, size, cudaMemcpyDeviceToHost, err);
+}
+
+// ---- The table ------------------------------------------------------------
+
+extern "C" {
+const struct device_ops device_cuda_ops = {
+    .name = "cuda",
+    .open = cuda_open,
+    .close = cuda_close,
+    .describe = cuda_describe,
+    .synchronize = cuda_synchronize,
+    .allocate = cuda_allocate,
+    .release = cuda_release,
+    .upload = cuda_upload,
+    .download = cuda_download,
+    .embed = cuda_embed,
+    .matmul = cuda_matmul,
+    .rms_norm = cuda_rms_norm,
+    .rope = cuda_rope,
+    .attention = cuda_attention,
+    .swiglu = cuda_swiglu,
+    .add = cuda_add,
+    .memory_new = cuda_memory_new,
+    .memory_free = cuda_memory_free,
+    .pinned_new = cuda_pinned_new,
+    .pinned_free = cuda_pinned_free,
+    .pin = cuda_pin,
+    .unpin = cuda_unpin,
+    .stream_new = cuda_stream_new,
+    .stream_free = cuda_stream_free,
+    .stream_synchronize = cuda_stream_synchronize,
+    .stream_wait = cuda_stream_wait,
+    .event_new = cuda_event_new,
+    .event_free = cuda_event_free,
+    .event_record = cuda_event_record,
+    .event_wait = cuda_event_wait,
+    .event_query = cuda_event_query,
+    .event_elapsed = cuda_event_elapsed,
+    .copy = cuda_copy,
+    .fill = cuda_fill,
+    .launch = nullptr,
+    .encode = cuda_encode,
+    .encode_scratch = cuda_encode_scratch,
+};
+}

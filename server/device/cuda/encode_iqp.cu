@@ -1,0 +1,159 @@
+// state[b] = 2^-n sum_x exp(i theta(x)) (-1)^popcount(x AND b): the phases of all x,
+// then a Walsh-Hadamard transform in place.
+//
+// The first kernel makes the phases of LOW_QUBITS qubits' states at a time and does
+// those qubits' steps of the transform in shared memory; each further kernel does up
+// to PASS_QUBITS more, on tiles that are read and written in runs of PASS_RUN.
+#include "server/device/cuda/encode_parts.cuh"
+
+constexpr unsigned int LOW_QUBITS = 10, LOW_STATES = 1 << LOW_QUBITS;
+constexpr unsigned int PASS_QUBITS = 6, PASS_ROWS = 1 << PASS_QUBITS, PASS_RUN = 16;
+constexpr unsigned int INPUTS_MAX =
+    ENCODE_QUBITS_MAX + ENCODE_QUBITS_MAX * (ENCODE_QUBITS_MAX - 1) / 2;
+
+// Where the pair (i, j), i < j, is among the inputs.
+static __device__ inline unsigned int pair_place(unsigned int qubits, unsigned int i,
+                                                 unsigned int j)
+{
+    return qubits + i * qubits - i * (i + 1) / 2 + (j - i - 1);
+}
+
+template <typename T>
+static __device__ inline void butterfly(cuda_complex<T> *a, cuda_complex<T> *b)
+{
+    const cuda_complex<T> x = *a, y = *b;
+    *a = {x.re + y.re, x.im + y.im};
+    *b = {x.re - y.re, x.im - y.im};
+}
+
+// One step of the transform among `count` elements of shared memory: those that are
+// `distance` apart meet.
+template <typename T>
+static __device__ void transform_step(cuda_complex<T> *tile, size_t count, size_t distance)
+{
+    for (size_t i = threadIdx.x; i < count / 2; i += blockDim.x) {
+        const size_t low = i / distance * 2 * distance + i % distance;
+        butterfly(tile + low, tile + low + distance);
+    }
+    __syncthreads();
+}
+
+template <typename T>
+static __global__ void make_phases(cuda_complex<T> *out, uint8_t *faults, const T *in,
+                                   unsigned int qubits, unsigned int low, unsigned int inputs)
+{
+    __shared__ double x[INPUTS_MAX];
+    __shared__ double single[LOW_QUBITS]; // theta of one low qubit with the high ones that are set
+    __shared__ double base;               // theta of the high qubits
+    __shared__ cuda_complex<T> tile[LOW_STATES];
+    const size_t sample = blockIdx.y, high = blockIdx.x;
+    int bad = 0;
+    for (unsigned int i = threadIdx.x; i < inputs; i += blockDim.x) {
+        x[i] = (double)in[sample * inputs + i];
+        bad = bad || !isfinite(x[i]);
+    }
+    bad = __syncthreads_or(bad);
+    if (high == 0 && threadIdx.x == 0)
+        faults[sample] = bad ? ENCODE_FAULT_NOT_FINITE : ENCODE_FAULT_NONE;
+
+    if (threadIdx.x < low) {
+        double sum = x[threadIdx.x];
+        for (unsigned int j = low; j < qubits; j++)
+            if (high >> (j - low) & 1)
+                sum += x[pair_place(qubits, threadIdx.x, j)];
+        single[threadIdx.x] = sum;
+    } else if (threadIdx.x == CUDA_WARP) {
+        double sum = 0.0;
+        for (unsigned int i = low; i < qubits; i++) {
+            if (!(high >> (i - low) & 1))
+                continue;
+            sum += x[i];
+            for (unsigned int j = i + 1; j < qubits; j++)
+                if (high >> (j - low) & 1)
+                    sum += x[pair_place(qubits, i, j)];
+        }
+        base = sum;
+    }
+    __syncthreads();
+
+    const size_t states = (size_t)1 << low;
+    const double scale = bad ? 0.0 : ldexp(1.0, -(int)qubits);
+    for (size_t s = threadIdx.x; s < states; s += blockDim.x) {
+        double theta = bad ? 0.0 : base;
+        for (unsigned int i = 0; i < low && !bad; i++) {
+            if (!(s >> i & 1))
+                continue;
+            theta += single[i];
+            for (unsigned int j = i + 1; j < low; j++)
+                if (s >> j & 1)
+                    theta += x[pair_place(qubits, i, j)];
+        }
+        double sine, cosine;
+        sincos(theta, &sine, &cosine);
+        tile[s] = {(T)(cosine * scale), (T)(sine * scale)};
+    }
+    __syncthreads();
+    for (size_t distance = 1; distance < states; distance *= 2)
+        transform_step(tile, states, distance);
+    cuda_complex<T> *state = out + (sample << qubits) + (high << low);
+    for (size_t s = threadIdx.x; s < states; s += blockDim.x)
+        state[s] = tile[s];
+}
+
+// The steps of the qubits `first` .. `first + count - 1`.
+template <typename T>
+static __global__ void transform_pass(cuda_complex<T> *out, unsigned int qubits, unsigned int first,
+                                      unsigned int count)
+{
+    __shared__ cuda_complex<T> tile[PASS_ROWS * PASS_RUN];
+    const size_t rows = (size_t)1 << count, stride = (size_t)1 << first;
+    const size_t runs = stride / PASS_RUN; // tiles beside each other
+    const size_t base = blockIdx.x / runs * stride * rows + blockIdx.x % runs * PASS_RUN;
+    cuda_complex<T> *state = out + ((size_t)blockIdx.y << qubits) + base;
+    for (size_t i = threadIdx.x; i < rows * PASS_RUN; i += blockDim.x)
+        tile[i] = state[i / PASS_RUN * stride + i % PASS_RUN];
+    __syncthreads();
+    for (size_t row = 1; row < rows; row *= 2)
+        transform_step(tile, rows * PASS_RUN, row * PASS_RUN);
+    for (size_t i = threadIdx.x; i < rows * PASS_RUN; i += blockDim.x)
+        state[i / PASS_RUN * stride + i % PASS_RUN] = tile[i];
+}
+
+template <typename T>
+static enum status queue_span(const struct encode_span<T> *span, cudaStream_t stream,
+                              const struct encode_job *job, struct error *err)
+{
+    const unsigned int qubits = job->qubits, low = (unsigned int)cuda_least(qubits, LOW_QUBITS);
+    enum status status =
+        cuda_launch(make_phases<T>, "encode iqp: make_phases", stream,
+                    dim3(1U << (qubits - low), span->samples), dim3(CUDA_BLOCK), err, span->out,
+                    span->faults, span->in, qubits, low, (unsigned int)job->inputs);
+    for (unsigned int first = low; first < qubits && status == STATUS_OK; first += PASS_QUBITS) {
+        const unsigned int count = (unsigned int)cuda_least(qubits - first, PASS_QUBITS);
+        const size_t tiles = ((size_t)1 << (qubits - count)) / PASS_RUN;
+        status = cuda_launch(transform_pass<T>, "encode iqp: transform_pass", stream,
+                             dim3((unsigned int)tiles, span->samples), dim3(CUDA_BLOCK), err,
+                             span->out, qubits, first, count);
+    }
+    return status;
+}
+
+template <typename T>
+static enum status queue(cudaStream_t stream, const struct encode_job *job, struct error *err)
+{
+    enum status status = STATUS_OK;
+    for (size_t first = 0; first < job->samples && status == STATUS_OK;
+         first += ENCODE_LAUNCH_SAMPLES) {
+        const struct encode_span<T> span = encode_span_of<T>(job, first);
+        status = queue_span(&span, stream, job, err);
+    }
+    return status;
+}
+
+enum status cuda_encode_iqp(const struct cuda *cuda, cudaStream_t stream,
+                            const struct encode_job *job, struct error *err)
+{
+    (void)cuda;
+    return job->type == ENCODE_F64 ? queue<double>(stream, job, err)
+                                   : queue<float>(stream, job, err);
+}

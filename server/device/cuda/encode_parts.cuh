@@ -1,0 +1,58 @@
+// What the encoders' kernels share.
+#ifndef INFERSTAT_SERVER_DEVICE_CUDA_ENCODE_PARTS_CUH
+#define INFERSTAT_SERVER_DEVICE_CUDA_ENCODE_PARTS_CUH
+
+#include "server/device/cuda/parts.cuh"
+
+extern "C" {
+#include "server/device/encode.h"
+}
+
+// A complex number of a state.
+template <typename T> struct alignas(2 * sizeof(T)) cuda_complex {
+    T re, im;
+};
+
+static __device__ inline cuda_complex<double> complex_product(cuda_complex<double> a,
+                                                              cuda_complex<double> b)
+{
+    return {fma(a.re, b.re, -(a.im * b.im)), fma(a.re, b.im, a.im * b.re)};
+}
+
+// Samples of one launch: the grid's second dimension is no larger.
+constexpr size_t ENCODE_LAUNCH_SAMPLES = CUDA_GRID_MAX;
+
+// A part of a job that one launch takes: `samples` of them from `first` on.
+template <typename T> struct encode_span {
+    const T *in;
+    cuda_complex<T> *out;
+    uint8_t *faults;
+    unsigned int samples;
+};
+
+template <typename T>
+static inline struct encode_span<T> encode_span_of(const struct encode_job *job, size_t first) {
+    struct encode_span<T> span;
+    span.in = static_cast<const T *>(job->in) + first * job->inputs;
+    span.out = static_cast<cuda_complex<T> *>(job->out) + (first << job->qubits);
+    span.faults = job->faults + first;
+    span.samples = (unsigned int)cuda_least(job->samples - first, ENCODE_LAUNCH_SAMPLES);
+    return span;
+}
+
+// The encoders, each in a file of its own: queue a checked job on `stream`.
+enum status
+cuda_encode_amplitude(const struct cuda *cuda, cudaStream_t stream, const struct encode_job *job,
+                      struct error *err);
+enum status cuda_encode_product(const struct cuda *cuda, cudaStream_t stream,
+                                const struct encode_job *job, struct error *err);
+enum status cuda_encode_basis(const struct cuda *cuda, cudaStream_t stream,
+                              const struct encode_job *job, struct error *err);
+enum status cuda_encode_iqp(const struct cuda *cuda, cudaStream_t stream,
+                            const struct encode_job *job, struct error *err);
+
+// Bytes of scratch that they need.
+size_t cuda_encode_amplitude_scratch(const struct encode_job *job);
+size_t cuda_encode_product_scratch(const struct encode_job *job);
+
+#endif

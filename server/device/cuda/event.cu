@@ -1,0 +1,78 @@
+// Events.
+#include <stdlib.h>
+
+#include "server/device/cuda/operations.cuh"
+
+enum status cuda_event_new(struct device *device, struct device_event **out,
+                           enum device_event_kind kind, struct error *err)
+{
+    const struct cuda *cuda = cuda_of(device);
+    struct cuda_event *event = static_cast<struct cuda_event *>(calloc(1, sizeof *event));
+    if (!event)
+        return error_set(err, STATUS_NOMEM, "device cuda: out of memory");
+    event->base.device = device;
+    event->base.kind = kind;
+    const unsigned int flags = (kind == DEVICE_EVENT_TIMED ? 0 : cudaEventDisableTiming) |
+                               (cuda->spin ? 0 : cudaEventBlockingSync);
+    enum status status = cuda_use(cuda, err);
+    if (status == STATUS_OK)
+        status = cuda_check(cudaEventCreateWithFlags(&event->handle, flags),
+                            "cudaEventCreateWithFlags", err);
+    if (status != STATUS_OK) {
+        free(event);
+        return status;
+    }
+    *out = &event->base;
+    return STATUS_OK;
+}
+
+void cuda_event_free(struct device_event *event)
+{
+    struct cuda_event *own = cuda_event_of(event);
+    (void)cuda_use(cuda_of(event->device), nullptr);
+    (void)cudaEventDestroy(own->handle);
+    free(own);
+}
+
+enum status cuda_event_record(struct device_event *event, struct device_stream *stream,
+                              struct error *err)
+{
+    enum status status = cuda_use(cuda_of(event->device), err);
+    if (status == STATUS_OK)
+        status = cuda_check(
+            cudaEventRecord(cuda_event_of(event)->handle, cuda_stream_of(stream)->handle),
+            "cudaEventRecord", err);
+    return status;
+}
+
+enum status cuda_event_wait(struct device_event *event, struct error *err)
+{
+    enum status status = cuda_use(cuda_of(event->device), err);
+    if (status == STATUS_OK)
+        status = cuda_check(cudaEventSynchronize(cuda_event_of(event)->handle),
+                            "cudaEventSynchronize", err);
+    return status;
+}
+
+enum status cuda_event_query(struct device_event *event, bool *done, struct error *err)
+{
+    enum status status = cuda_use(cuda_of(event->device), err);
+    if (status != STATUS_OK)
+        return status;
+    const cudaError_t code = cudaEventQuery(cuda_event_of(event)->handle);
+    *done = code != cudaErrorNotReady;
+    return *done ? cuda_check(code, "cudaEventQuery", err) : STATUS_OK;
+}
+
+enum status cuda_event_elapsed(struct device_event *from, struct device_event *to, double *ns,
+                               struct error *err)
+{
+    enum status status = cuda_use(cuda_of(from->device), err);
+    float ms = 0.0F;
+    if (status == STATUS_OK)
+        status = cuda_check(
+            cudaEventElapsedTime(&ms, cuda_event_of(from)->handle, cuda_event_of(to)->handle),
+            "cudaEventElapsedTime", err);
+    *ns = (double)ms * 1e6;
+    return status;
+}

@@ -1,0 +1,98 @@
+// What the files of the CUDA back end share.  CUDA C++; nothing outside this folder
+// includes it.
+//
+// Errors of the runtime come up as STATUS_IO (STATUS_NOMEM where memory is short),
+// with the name of the call that gave them.
+#ifndef INFERSTAT_SERVER_DEVICE_CUDA_PARTS_CUH
+#define INFERSTAT_SERVER_DEVICE_CUDA_PARTS_CUH
+
+#include <cuda_runtime.h>
+
+extern "C" {
+#include "server/device/device_ops.h"
+#include "server/device/half.h"
+}
+
+constexpr unsigned int CUDA_WARP = 32, CUDA_BLOCK = 256;
+constexpr size_t CUDA_GRID_MAX = 65535; // of a grid's second dimension
+
+// The part of a CUDA device that its operations need; the rest is in device.cu.
+struct cuda {
+    struct device base; // first: the wrappers see only this
+    int ordinal;
+    int processors;       // streaming multiprocessors
+    bool ordered_memory;  // memory is allocated and freed in stream order
+    bool spin;            // host waits spin
+    cudaStream_t tensors; // where operations on tensors are queued
+    uint32_t *ids;        // room for embed's ids
+    size_t ids_capacity;
+};
+
+static inline struct cuda *cuda_of(struct device *device)
+{
+    return reinterpret_cast<struct cuda *>(device);
+}
+
+// STATUS_OK, or the error of a runtime's call in words: "cudaMalloc: out of memory".
+enum status cuda_check(cudaError_t code, const char *call, struct error *err);
+
+// Makes the device the calling thread's current one.
+enum status cuda_use(const struct cuda *cuda, struct error *err);
+
+static inline size_t cuda_least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+// How many of `of` hold all the elements.
+static inline unsigned int cuda_blocks(size_t elements, unsigned int of)
+{
+    return (unsigned int)((elements + of - 1) / of);
+}
+
+// Blocks for a kernel whose threads take every so-manyth element.
+static inline unsigned int cuda_grid(const struct cuda *cuda, size_t elements)
+{
+    const size_t blocks = (elements + CUDA_BLOCK - 1) / CUDA_BLOCK;
+    return (unsigned int)cuda_least(blocks, (size_t)cuda->processors * 16);
+}
+
+// Queues a kernel.  `name` is for the message.
+template <typename... Parameters, typename... Arguments>
+static inline enum status cuda_launch(void (*kernel)(Parameters...), const char *name,
+                                      cudaStream_t stream, dim3 grid, dim3 block, struct error *err,
+                                      Arguments... arguments)
+{
+    cudaLaunchConfig_t config = {};
+    config.gridDim = grid;
+    config.blockDim = block;
+    config.stream = stream;
+    return cuda_check(cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...), name, err);
+}
+
+// ---- In kernels -----------------------------------------------------------
+
+// Sums over a warp in a fixed order; every lane gets the sum.
+template <typename T> static __device__ inline T cuda_warp_sum(T value)
+{
+    for (unsigned int distance = CUDA_WARP / 2; distance > 0; distance /= 2)
+        value += __shfl_xor_sync(0xffffffffU, value, distance);
+    return value;
+}
+
+// Sums over a block of whole warps in a fixed order; every thread gets the sum.
+// `room`: CUDA_WARP elements of shared memory, free for other use behind a barrier.
+template <typename T> static __device__ inline T cuda_block_sum(T value, T *room)
+{
+    const unsigned int warps = blockDim.x / CUDA_WARP;
+    value = cuda_warp_sum(value);
+    if (threadIdx.x % CUDA_WARP == 0)
+        room[threadIdx.x / CUDA_WARP] = value;
+    __syncthreads();
+    T sum = room[0];
+    for (unsigned int i = 1; i < warps; i++)
+        sum += room[i];
+    return sum;
+}
+
+#endif

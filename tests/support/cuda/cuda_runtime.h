@@ -1,0 +1,166 @@
+// The part of the CUDA runtime that the CUDA back end uses, on the CPU, for tests on
+// machines without a GPU: kernels run thread by thread, block by block, so what they
+// compute can be checked, and a thread that passes a barrier early, a read past the end
+// of memory or a call that fails can be seen.  Streams do their work at once: what this
+// says nothing of is order between streams, and speed.
+//
+// Threads of a block take turns in a shuffled order and change at barriers and warp
+// operations alone.  A barrier that not all threads reach ends the program.
+#ifndef INFERSTAT_TESTS_SUPPORT_CUDA_RUNTIME_H
+#define INFERSTAT_TESTS_SUPPORT_CUDA_RUNTIME_H
+
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <functional>
+
+#define __global__
+#define __device__
+#define __host__
+#define __shared__ static // one block runs at a time
+
+struct dim3 {
+    unsigned int x, y, z;
+    constexpr dim3(unsigned int x = 1, unsigned int y = 1, unsigned int z = 1) : x(x), y(y), z(z)
+    {
+    }
+};
+
+struct float4 {
+    float x, y, z, w;
+};
+
+struct uint2 {
+    unsigned int x, y;
+};
+
+// ---- Inside kernels -------------------------------------------------------
+
+extern dim3 threadIdx, blockIdx, blockDim, gridDim;
+
+void __syncthreads();
+int __syncthreads_or(int predicate);
+
+// Exchanges 64 bits with the lane whose number differs by `mask`.
+uint64_t emulation_shuffle_xor(uint64_t bits, unsigned int mask);
+
+static inline float __shfl_xor_sync(unsigned int, float value, unsigned int mask)
+{
+    union {
+        float value;
+        uint64_t bits;
+    } word = {};
+    word.value = value;
+    word.bits = emulation_shuffle_xor(word.bits, mask);
+    return word.value;
+}
+
+static inline double __shfl_xor_sync(unsigned int, double value, unsigned int mask)
+{
+    union {
+        double value;
+        uint64_t bits;
+    } word = {value};
+    word.bits = emulation_shuffle_xor(word.bits, mask);
+    return word.value;
+}
+
+// ---- The runtime ----------------------------------------------------------
+
+enum cudaError_t {
+    cudaSuccess = 0,
+    cudaErrorInvalidValue = 1,
+    cudaErrorMemoryAllocation = 2,
+    cudaErrorNoDevice = 100,
+    cudaErrorInvalidDevice = 101,
+    cudaErrorNotReady = 600,
+    cudaErrorLaunchFailure = 719,
+    cudaErrorNotSupported = 801,
+};
+
+enum cudaMemcpyKind {
+    cudaMemcpyHostToDevice = 1,
+    cudaMemcpyDeviceToHost,
+    cudaMemcpyDeviceToDevice
+};
+enum cudaDeviceAttr {
+    cudaDevAttrMemoryPoolsSupported = 115,
+};
+enum cudaMemPoolAttr { cudaMemPoolAttrReleaseThreshold = 4 };
+enum {
+    cudaEventBlockingSync = 1,
+    cudaEventDisableTiming = 2,
+    cudaStreamNonBlocking = 1,
+    cudaHostAllocPortable = 1,
+    cudaHostRegisterPortable = 1,
+};
+
+typedef struct emulated_stream *cudaStream_t;
+typedef struct emulated_event *cudaEvent_t;
+typedef struct emulated_pool *cudaMemPool_t;
+
+struct cudaUUID_t {
+    char bytes[16];
+};
+
+struct cudaDeviceProp {
+    char name[256];
+    cudaUUID_t uuid;
+    size_t totalGlobalMem;
+    int major, minor, multiProcessorCount;
+};
+
+const char *cudaGetErrorString(cudaError_t code);
+cudaError_t cudaGetLastError();
+cudaError_t cudaGetDeviceCount(int *count);
+cudaError_t cudaSetDevice(int ordinal);
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp *out, int ordinal);
+cudaError_t cudaDeviceGetAttribute(int *out, cudaDeviceAttr attribute, int ordinal);
+cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *out, int ordinal);
+cudaError_t cudaDeviceGetPCIBusId(char *out, int size, int ordinal);
+cudaError_t cudaDriverGetVersion(int *version);
+cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribute, void *value);
+cudaError_t cudaMemGetInfo(size_t *available, size_t *all);
+
+cudaError_t cudaMalloc(void **out, size_t size);
+cudaError_t cudaFree(void *memory);
+cudaError_t cudaMallocAsync(void **out, size_t size, cudaStream_t stream);
+cudaError_t cudaFreeAsync(void *memory, cudaStream_t stream);
+cudaError_t cudaHostAlloc(void **out, size_t size, unsigned int flags);
+cudaError_t cudaFreeHost(void *memory);
+cudaError_t cudaHostRegister(void *memory, size_t size, unsigned int flags);
+cudaError_t cudaHostUnregister(void *memory);
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t size, cudaMemcpyKind kind,
+                            cudaStream_t stream);
+cudaError_t cudaMemsetAsync(void *to, int byte, size_t size, cudaStream_t stream);
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned int flags);
+cudaError_t cudaStreamDestroy(cudaStream_t stream);
+cudaError_t cudaStreamSynchronize(cudaStream_t stream);
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags);
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned int flags);
+cudaError_t cudaEventDestroy(cudaEvent_t event);
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
+cudaError_t cudaEventSynchronize(cudaEvent_t event);
+cudaError_t cudaEventQuery(cudaEvent_t event);
+cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to);
+
+struct cudaLaunchConfig_t {
+    dim3 gridDim, blockDim;
+    size_t dynamicSmemBytes;
+    cudaStream_t stream;
+    void *attrs;
+    unsigned int numAttrs;
+};
+
+cudaError_t emulation_launch(const cudaLaunchConfig_t *config, const std::function<void()> &kernel);
+
+template <typename... Expected, typename... Actual>
+cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t *config, void (*kernel)(Expected...),
+                               Actual... arguments)
+{
+    return emulation_launch(config, [=] { kernel(arguments...); });
+}
+
+#endif

@@ -1,0 +1,32 @@
+// What tests ask of the emulated CUDA runtime (cuda_runtime.h).
+#ifndef INFERSTAT_TESTS_SUPPORT_EMULATION_H
+#define INFERSTAT_TESTS_SUPPORT_EMULATION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// The n-th call from now on (1: the next) of the runtime named `call`, or of any where
+// that is NULL, fails with `code`; 0: none does.
+void emulation_fail(const char *call, unsigned int n, int code);
+
+// Whether a call is still to fail.
+bool emulation_pending(void);
+
+// From now on every call fails, as when a device is lost, until called with false.
+void emulation_lose(bool lost);
+
+// How many devices there are: 1 at the start.
+void emulation_devices(int count);
+
+// Allocations of device and pinned memory, streams and events that are not freed.
+long emulation_live(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,276 @@
+// The encoders of the CUDA back end against the plain reference: on a device where this
+// was built for one, else on the emulated runtime (tests/support/cuda).
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/workload/encode/reference.h"
+#include "tests/support/test.h"
+
+static struct device *device;
+static struct device_stream *stream;
+
+static int open_device(void **state)
+{
+    (void)state;
+    struct error err = {0};
+    if (device_open(&device, &(struct device_options){.spec = "cuda"}, &err) != STATUS_OK ||
+        device_stream_new(device, &stream, "encode", &err) != STATUS_OK)
+        fail_msg("%s", err.text);
+    return 0;
+}
+
+static int close_device(void **state)
+{
+    (void)state;
+    device_stream_free(stream);
+    assert_int_equal(device_memory_used(device), 0);
+    device_close(device);
+    return 0;
+}
+
+static void *new_memory(size_t size)
+{
+    void *memory = NULL;
+    assert_int_equal(device_memory_new(stream, &memory, size, NULL), STATUS_OK);
+    return memory;
+}
+
+// Encodes `in` on the device; states and faults as the host sees them, to be freed.
+static void encode(struct encode_job job, const void *in, void **states, uint8_t **faults)
+{
+    const size_t in_size = encode_in_size(&job), out_size = encode_out_size(&job);
+    const size_t scratch_size = encode_scratch_size(device, &job);
+    void *device_in = new_memory(in_size);
+    job.in = device_in;
+    job.out = new_memory(out_size);
+    job.faults = new_memory(job.samples);
+    job.scratch = scratch_size ? new_memory(scratch_size) : NULL;
+    *states = malloc(out_size);
+    *faults = malloc(job.samples);
+    assert_non_null(*states);
+    assert_non_null(*faults);
+    assert_int_equal(device_copy_in(stream, device_in, in, in_size, NULL), STATUS_OK);
+    assert_int_equal(device_encode(stream, &job, NULL), STATUS_OK);
+    assert_int_equal(device_copy_out(stream, *states, job.out, out_size, NULL), STATUS_OK);
+    assert_int_equal(device_copy_out(stream, *faults, job.faults, job.samples, NULL), STATUS_OK);
+    assert_int_equal(device_stream_synchronize(stream, NULL), STATUS_OK);
+    device_memory_free(stream, device_in, in_size);
+    device_memory_free(stream, job.out, out_size);
+    device_memory_free(stream, job.faults, job.samples);
+    device_memory_free(stream, job.scratch, scratch_size);
+}
+
+static void set_input(const struct encode_job *job, void *in, size_t i, double value)
+{
+    if (job->type == ENCODE_F64)
+        ((double *)in)[i] = value;
+    else
+        ((float *)in)[i] = (float)value;
+}
+
+// Encodes and compares every sample; twice, for the same bits.
+static void check(const struct encode_job *job, const void *in)
+{
+    void *states, *again;
+    uint8_t *faults, *faults_again;
+    encode(*job, in, &states, &faults);
+    encode(*job, in, &again, &faults_again);
+    assert_memory_equal(states, again, encode_out_size(job));
+    double *reference = malloc((2 * sizeof *reference) << job->qubits);
+    assert_non_null(reference);
+    for (size_t s = 0; s < job->samples; s++) {
+        const unsigned char *sample =
+            (const unsigned char *)in + s * job->inputs * encode_type_size(job->type);
+        const unsigned char *state =
+            (const unsigned char *)states + s * (encode_out_size(job) / job->samples);
+        const enum encode_fault fault =
+            reference_encode(reference, job->encoder, job->qubits, job->type, sample, job->inputs);
+        struct reference_difference difference;
+        assert_int_equal(faults[s], fault);
+        reference_compare(&difference, state, job->type, reference, job->qubits);
+        if (difference.largest > reference_tolerance(job->type) ||
+            difference.fidelity <= reference_fidelity(job->type))
+            fail_msg("%s %s, %u qubits, sample %zu of %zu: off by %g, fidelity 1 - %g",
+                     encoder_name(job->encoder), encode_type_name(job->type), job->qubits, s,
+                     job->samples, difference.largest, 1.0 - difference.fidelity);
+    }
+    free(reference);
+    free(states);
+    free(again);
+    free(faults);
+    free(faults_again);
+}
+
+static double random_real(uint64_t *seed)
+{
+    return (double)(test_random(seed) >> 11) * 0x1p-53 * 2.0 - 1.0;
+}
+
+static void *new_inputs(const struct encode_job *job)
+{
+    void *in = calloc(1, encode_in_size(job));
+    assert_non_null(in);
+    return in;
+}
+
+static void random_job(struct encode_job *job, uint64_t *seed)
+{
+    void *in = new_inputs(job);
+    const double scale = job->encoder == ENCODER_AMPLITUDE ? 1.0 : 10.0;
+    for (size_t i = 0; i < job->samples * job->inputs; i++)
+        set_input(job, in, i,
+                  job->encoder == ENCODER_BASIS
+                      ? (double)(test_random(seed) % ((uint64_t)1 << job->qubits))
+                      : random_real(seed) * scale);
+    check(job, in);
+    free(in);
+}
+
+static void every_encoder(void **state)
+{
+    (void)state;
+    uint64_t seed = 1;
+    for (int encoder = 0; encoder < ENCODER_COUNT; encoder++)
+        for (int type = 0; type < ENCODE_TYPE_COUNT; type++)
+            for (unsigned int qubits = 1; qubits <= 13; qubits++) {
+                struct encode_job job = {.encoder = (enum encoder)encoder,
+                                         .type = (enum encode_type)type,
+                                         .qubits = qubits,
+                                         .samples = qubits > 9 ? 2 : 1 + qubits % 4};
+                job.inputs = encoder_inputs(job.encoder, qubits);
+                if (job.inputs == 0)
+                    job.inputs = (size_t)1 << qubits;
+                random_job(&job, &seed);
+            }
+}
+
+// Inputs that do not fill the state, and lengths about the stretches sums are cut into.
+static void amplitudes_of_any_length(void **state)
+{
+    (void)state;
+    static const size_t lengths[] = {1, 2, 3, 255, 256, 257, 16383, 16384, 16385, 32768};
+    uint64_t seed = 2;
+    for (size_t i = 0; i < COUNT_OF(lengths); i++)
+        for (int type = 0; type < ENCODE_TYPE_COUNT; type++) {
+            struct encode_job job = {.encoder = ENCODER_AMPLITUDE,
+                                     .type = (enum encode_type)type,
+                                     .qubits = 15,
+                                     .samples = 2,
+                                     .inputs = lengths[i]};
+            random_job(&job, &seed);
+        }
+}
+
+static void amplitudes_of_any_size(void **state)
+{
+    (void)state;
+    static const double sizes[] = {1e-300, 1e-160, 1e-150, 1.0, 1e150, 1e160, 1e300};
+    for (size_t i = 0; i < COUNT_OF(sizes); i++)
+        for (size_t j = 0; j < COUNT_OF(sizes); j++) {
+            struct encode_job job = {.encoder = ENCODER_AMPLITUDE,
+                                     .type = ENCODE_F64,
+                                     .qubits = 3,
+                                     .samples = 1,
+                                     .inputs = 8};
+            double in[8] = {3.0 * sizes[i], 4.0 * sizes[i], 0.0, -1.0 * sizes[j], 2.0 * sizes[j]};
+            check(&job, in);
+        }
+    const float small[] = {3e-36F, 4e-36F}, large[] = {3e36F, -4e36F};
+    struct encode_job job = {
+        .encoder = ENCODER_AMPLITUDE, .type = ENCODE_F32, .qubits = 1, .samples = 1, .inputs = 2};
+    check(&job, small);
+    check(&job, large);
+}
+
+static void known_states(void **state)
+{
+    (void)state;
+    const double in[] = {3.0, 4.0};
+    struct encode_job job = {
+        .encoder = ENCODER_AMPLITUDE, .type = ENCODE_F64, .qubits = 1, .samples = 1, .inputs = 2};
+    void *states;
+    uint8_t *faults;
+    encode(job, in, &states, &faults);
+    const double *amplitudes = states;
+    assert_true(fabs(amplitudes[0] - 0.6) < 1e-15 && fabs(amplitudes[2] - 0.8) < 1e-15);
+    assert_true(amplitudes[1] == 0.0 && amplitudes[3] == 0.0);
+    free(states);
+    free(faults);
+
+    const double angles[] = {0.1, 0.2, 0.3};
+    job = (struct encode_job){
+        .encoder = ENCODER_ANGLE, .type = ENCODE_F64, .qubits = 3, .samples = 1, .inputs = 3};
+    encode(job, angles, &states, &faults);
+    amplitudes = states;
+    assert_true(fabs(amplitudes[0] - 0.9316157966884513) < 1e-15);
+    free(states);
+    free(faults);
+}
+
+// A sample that is refused names its fault, has a state of zeros and leaves its
+// neighbours alone.
+static void refused_samples(void **state)
+{
+    (void)state;
+    static const struct {
+        enum encoder encoder;
+        double value;
+        bool all;
+    } cases[] = {
+        {ENCODER_AMPLITUDE, NAN, false},       {ENCODER_AMPLITUDE, INFINITY, false},
+        {ENCODER_AMPLITUDE, -INFINITY, false}, {ENCODER_AMPLITUDE, 0.0, true},
+        {ENCODER_ANGLE, NAN, false},           {ENCODER_PHASE, INFINITY, false},
+        {ENCODER_BASIS, -1.0, false},          {ENCODER_BASIS, 0.5, false},
+        {ENCODER_BASIS, 2048.0, false},        {ENCODER_BASIS, NAN, false},
+        {ENCODER_IQP_Z, -INFINITY, false},     {ENCODER_IQP, NAN, false},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++)
+        for (int type = 0; type < ENCODE_TYPE_COUNT; type++) {
+            struct encode_job job = {.encoder = cases[i].encoder,
+                                     .type = (enum encode_type)type,
+                                     .qubits = 11,
+                                     .samples = 3};
+            job.inputs = encoder_inputs(job.encoder, job.qubits);
+            if (job.inputs == 0)
+                job.inputs = 2000;
+            void *in = new_inputs(&job);
+            for (size_t k = 0; k < job.samples * job.inputs; k++)
+                set_input(&job, in, k, 1.0);
+            for (size_t k = 0; k < (cases[i].all ? job.inputs : 1); k++)
+                set_input(&job, in, job.inputs + job.inputs - 1 - k, cases[i].value);
+            check(&job, in);
+            free(in);
+        }
+}
+
+// The transform is done in passes: past every seam.
+static void transforms_in_several_passes(void **state)
+{
+    (void)state;
+    uint64_t seed = 3;
+    for (unsigned int qubits = 15; qubits <= 17; qubits++) {
+        struct encode_job job = {
+            .encoder = ENCODER_IQP, .type = ENCODE_F64, .qubits = qubits, .samples = 1};
+        job.inputs = encoder_inputs(job.encoder, qubits);
+        random_job(&job, &seed);
+    }
+}
+
+int main(void)
+{
+    struct error err = {0};
+    struct device *probe = NULL;
+    if (device_open(&probe, &(struct device_options){.spec = "cuda"}, &err) != STATUS_OK) {
+        print_message("skipped: %s\n", err.text);
+        return 77;
+    }
+    device_close(probe);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_encoder),          cmocka_unit_test(amplitudes_of_any_length),
+        cmocka_unit_test(amplitudes_of_any_size), cmocka_unit_test(known_states),
+        cmocka_unit_test(refused_samples),        cmocka_unit_test(transforms_in_several_passes),
+    };
+    return cmocka_run_group_tests(tests, open_device, close_device);
+}

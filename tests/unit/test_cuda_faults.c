@@ -1,0 +1,226 @@
+// What the CUDA back end does when the runtime fails: every call of it in turn, and a
+// device that is lost (emulated: tests/support/cuda).
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/device/encode.h"
+#include "server/device/stream.h"
+#include "tests/support/cuda/emulation.h"
+#include "tests/support/test.h"
+
+enum { NO_MEMORY = 2, LAUNCH_FAILURE = 719, SIZE = 4096 };
+
+// A bit of everything.  Ends with everything freed, whatever fails.
+static enum status use_device(struct error *err)
+{
+    static float host[SIZE / sizeof(float)];
+    static const uint32_t ids[] = {1, 0};
+    struct device *device = NULL;
+    struct device_stream *stream = NULL;
+    struct device_event *from = NULL, *to = NULL;
+    struct tensor table = {0}, out = {0};
+    void *memory = NULL, *pinned = NULL;
+    bool done = false, is_pinned = false;
+    double ns = 0.0;
+    enum status status = device_open(&device, &(struct device_options){.spec = "cuda"}, err);
+    if (status != STATUS_OK)
+        return status;
+    status = device_tensor_new(device, &table, TENSOR_F32, 2, 16, err);
+    if (status == STATUS_OK)
+        status = device_tensor_new(device, &out, TENSOR_F32, 2, 16, err);
+    if (status == STATUS_OK)
+        status = device_upload(device, &table, 0, host, tensor_bytes(&table), err);
+    if (status == STATUS_OK)
+        status = device_embed(device, &out, &table, ids, 2, err);
+    if (status == STATUS_OK)
+        status = device_add(device, &out, &table, err);
+    if (status == STATUS_OK)
+        status = device_synchronize(device, err);
+    if (status == STATUS_OK)
+        status = device_download(device, host, &out, 0, tensor_bytes(&out), err);
+    if (status == STATUS_OK)
+        status = device_stream_new(device, &stream, "test", err);
+    if (status == STATUS_OK)
+        status = device_event_new(device, &from, DEVICE_EVENT_TIMED, err);
+    if (status == STATUS_OK)
+        status = device_event_new(device, &to, DEVICE_EVENT_TIMED, err);
+    if (status == STATUS_OK)
+        status = device_memory_new(stream, &memory, SIZE, err);
+    if (status == STATUS_OK)
+        status = device_pinned_new(device, &pinned, SIZE, err);
+    if (status == STATUS_OK) {
+        status = device_pin(device, (void *)((uintptr_t)pinned), SIZE, err);
+        is_pinned = status == STATUS_OK;
+    }
+    if (status == STATUS_OK)
+        status = device_event_record(from, stream, err);
+    if (status == STATUS_OK)
+        status = device_fill(stream, memory, 0, SIZE, err);
+    if (status == STATUS_OK)
+        status = device_copy_in(stream, memory, pinned, SIZE, err);
+    if (status == STATUS_OK)
+        status = device_copy_out(stream, pinned, memory, SIZE, err);
+    if (status == STATUS_OK)
+        status = device_stream_wait(stream, from, err);
+    if (status == STATUS_OK)
+        status = device_event_record(to, stream, err);
+    if (status == STATUS_OK)
+        status = device_event_wait(to, err);
+    if (status == STATUS_OK)
+        status = device_event_query(to, &done, err);
+    if (status == STATUS_OK)
+        status = device_event_elapsed(from, to, &ns, err);
+    if (status == STATUS_OK)
+        status = device_stream_synchronize(stream, err);
+    if (is_pinned)
+        device_unpin(device, pinned, SIZE);
+    device_pinned_free(device, pinned, SIZE);
+    if (memory)
+        device_memory_free(stream, memory, SIZE);
+    device_event_free(from);
+    device_event_free(to);
+    device_stream_free(stream);
+    device_tensor_free(device, &table);
+    device_tensor_free(device, &out);
+    device_close(device);
+    return status;
+}
+
+static void everything_works(void **state)
+{
+    (void)state;
+    struct error err = {0};
+    if (use_device(&err) != STATUS_OK)
+        fail_msg("%s", err.text);
+    assert_int_equal(emulation_live(), 0);
+}
+
+// The n-th call fails, for every n: said by name, nothing leaks.
+static void any_call_may_fail(void **state)
+{
+    (void)state;
+    unsigned int n = 1, failed = 0;
+    for (;; n++) {
+        struct error err = {0};
+        emulation_fail(NULL, n, LAUNCH_FAILURE);
+        const enum status status = use_device(&err);
+        const bool reached = !emulation_pending();
+        emulation_fail(NULL, 0, 0);
+        assert_int_equal(emulation_live(), 0);
+        if (!reached)
+            break;
+        if (status == STATUS_OK)
+            continue; // in clearing up: nobody is left to tell
+        failed++;
+        assert_true(status == STATUS_IO || status == STATUS_NOT_FOUND);
+        assert_non_null(strstr(err.text, "device cuda"));
+        assert_non_null(strstr(err.text, "unspecified launch failure"));
+    }
+    assert_true(failed > 40);
+}
+
+static void calls_are_named(void **state)
+{
+    (void)state;
+    static const char *const calls[] = {
+        "cudaMalloc",      "cudaMallocAsync",      "cudaHostAlloc",
+        "cudaMemcpyAsync", "cudaMemsetAsync",      "cudaStreamWaitEvent",
+        "cudaEventRecord", "cudaEventSynchronize", "cudaEventElapsedTime"};
+    for (size_t i = 0; i < COUNT_OF(calls); i++) {
+        struct error err = {0};
+        emulation_fail(calls[i], 1, LAUNCH_FAILURE);
+        assert_int_equal(use_device(&err), STATUS_IO);
+        assert_non_null(strstr(err.text, calls[i]));
+        assert_int_equal(emulation_live(), 0);
+    }
+}
+
+static void memory_that_is_short_is_said_so(void **state)
+{
+    (void)state;
+    static const char *const calls[] = {"cudaMalloc", "cudaMallocAsync", "cudaHostAlloc"};
+    for (size_t i = 0; i < COUNT_OF(calls); i++) {
+        struct error err = {0};
+        emulation_fail(calls[i], 1, NO_MEMORY);
+        assert_int_equal(use_device(&err), STATUS_NOMEM);
+        assert_non_null(strstr(err.text, "out of memory"));
+        assert_int_equal(emulation_live(), 0);
+    }
+}
+
+static void kernels_that_fail_are_named(void **state)
+{
+    (void)state;
+    struct error err = {0};
+    emulation_fail("cudaLaunchKernelEx", 1, LAUNCH_FAILURE);
+    assert_int_equal(use_device(&err), STATUS_IO);
+    assert_non_null(strstr(err.text, "embed"));
+    assert_int_equal(emulation_live(), 0);
+}
+
+static void a_lost_device_can_be_let_go(void **state)
+{
+    (void)state;
+    struct error err = {0};
+    struct device *device = NULL;
+    struct device_stream *stream = NULL;
+    struct device_event *event = NULL;
+    void *memory = NULL;
+    assert_int_equal(device_open(&device, &(struct device_options){.spec = "cuda"}, NULL),
+                     STATUS_OK);
+    assert_int_equal(device_stream_new(device, &stream, "test", NULL), STATUS_OK);
+    assert_int_equal(device_event_new(device, &event, DEVICE_EVENT_ORDER, NULL), STATUS_OK);
+    assert_int_equal(device_memory_new(stream, &memory, SIZE, NULL), STATUS_OK);
+    emulation_lose(true);
+    assert_int_equal(device_fill(stream, memory, 0, SIZE, &err), STATUS_IO);
+    assert_int_equal(device_event_record(event, stream, &err), STATUS_IO);
+    assert_int_equal(device_event_wait(event, &err), STATUS_IO);
+    assert_int_equal(device_stream_synchronize(stream, &err), STATUS_IO);
+    device_memory_free(stream, memory, SIZE);
+    device_event_free(event);
+    device_stream_free(stream);
+    device_close(device);
+    emulation_lose(false);
+    assert_int_equal(emulation_live(), 0);
+}
+
+static void auto_falls_back(void **state)
+{
+    (void)state;
+    struct error err = {0};
+    struct device *device = NULL;
+    struct device_description description;
+    emulation_devices(0);
+    assert_int_equal(device_open(&device, &(struct device_options){.spec = "auto"}, &err),
+                     STATUS_OK);
+    device_describe(device, &description);
+    assert_string_equal(description.name, "cpu");
+    assert_non_null(strstr(description.reason, "no device answers"));
+    device_close(device);
+    assert_int_equal(device_open(&device, &(struct device_options){.spec = "cuda"}, &err),
+                     STATUS_NOT_FOUND);
+    emulation_devices(2);
+    assert_int_equal(device_open(&device, &(struct device_options){.spec = "cuda:2"}, &err),
+                     STATUS_NOT_FOUND);
+    assert_non_null(strstr(err.text, "only 2"));
+    assert_int_equal(device_open(&device, &(struct device_options){.spec = "cuda:1"}, &err),
+                     STATUS_OK);
+    device_describe(device, &description);
+    assert_string_equal(description.name, "cuda:1");
+    device_close(device);
+    emulation_devices(1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(everything_works),
+        cmocka_unit_test(any_call_may_fail),
+        cmocka_unit_test(calls_are_named),
+        cmocka_unit_test(memory_that_is_short_is_said_so),
+        cmocka_unit_test(kernels_that_fail_are_named),
+        cmocka_unit_test(a_lost_device_can_be_let_go),
+        cmocka_unit_test(auto_falls_back),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
