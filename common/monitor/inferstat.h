@@ -304,7 +304,7 @@ INFERSTAT_API void inferstat_inference_end(struct inferstat_inference *inference
 // Anything else worth timing.  Lives in the caller's memory.
 struct inferstat_timer {
     struct inferstat_monitor *monitor;
-    uint64_t started_ns;
+    uint64_t started_ns;        // may be set to an earlier inferstat_clock_ns() until the end
     uint32_t operation, device; // device 0: none
     int64_t items, bytes;       // absent when negative; may be set until the end
 };
@@ -314,6 +314,42 @@ INFERSTAT_API void inferstat_timer_begin(struct inferstat_timer *timer,
 // Records the operation.  `extra`: short JSON text (about 150 bytes), or NULL.
 // Returns the duration.
 INFERSTAT_API uint64_t inferstat_timer_end(struct inferstat_timer *timer, const char *extra);
+
+// ---- Pipelines ------------------------------------------------------------
+
+enum inferstat_sync {
+    INFERSTAT_SYNC_EVENTS,   // a slot is filled again behind the event of its own copy
+    INFERSTAT_SYNC_PERIODIC, // whole streams are waited for now and then
+};
+
+// One run of a pipeline that streams data to a device through a pool of pinned slots.
+// Busy times are unions of intervals on the device's clock, from timed events.
+struct inferstat_pipeline {
+    uint32_t workload, device; // numbers of names
+    enum inferstat_result result;
+    uint64_t started_ns;  // inferstat_clock_ns() at its start; 0: as long ago as it lasted
+    uint64_t duration_ns; // until the last result
+    int64_t items;        // that came out
+    uint64_t chunk_bytes; // of one slot
+    uint32_t pool_size;   // slots
+    uint32_t prefetch;    // chunks filled ahead at most
+    enum inferstat_sync sync;
+    uint64_t bytes_h2d; // copied to the device
+    uint64_t copy_busy_ns, compute_busy_ns, both_busy_ns;
+    uint64_t exposed_copy_ns; // a copy to the device ran and no kernel did
+    uint64_t copy_starved_ns; // no copy ran, for want of a filled slot
+    uint64_t pool_acquires, pool_waits, pool_wait_ns;
+    uint32_t pool_available_min, pool_available_max;
+    int64_t item_p50_ns, item_p95_ns, item_p99_ns; // first copy to result; absent when negative
+    uint64_t unmeasured_chunks;                    // whose times were not taken
+};
+
+INFERSTAT_API void inferstat_pipeline_init(struct inferstat_pipeline *pipeline);
+
+// Records a run of a pipeline: one that ended well, failed, or was cancelled, with what
+// it had done by then.
+INFERSTAT_API void inferstat_add_pipeline(struct inferstat_monitor *monitor,
+                                          const struct inferstat_pipeline *pipeline);
 
 // ---- Local history: the last records, inside this process -----------------
 

@@ -495,6 +495,108 @@ static void test_operations(void **state)
     assert_in_range(plain.values[OPERATION_EXTRA].size, 140, 200);
 }
 
+static void test_operation_begun_elsewhere(void **state)
+{
+    struct fixture *fixture = *state;
+    const uint64_t begun = inferstat_clock_ns();
+    sleep_ms(5);
+    struct inferstat_timer timer;
+    inferstat_timer_begin(&timer, fixture->monitor, inferstat_name(fixture->monitor, "encode"));
+    timer.started_ns = begun;
+    const uint64_t duration = inferstat_timer_end(&timer, NULL);
+    assert_true(duration >= 5 * MS);
+    close_monitor(fixture);
+    const struct fake_row row = row_of(fixture, RECORD_KIND_OPERATION, 0);
+    assert_int_equal(value(&row, OPERATION_DURATION_NS), (int64_t)duration);
+}
+
+static void fill_pipeline(struct inferstat_pipeline *pipeline, const struct fixture *fixture)
+{
+    inferstat_pipeline_init(pipeline);
+    pipeline->workload = inferstat_name(fixture->monitor, "encode");
+    pipeline->device = fixture->device;
+    pipeline->result = INFERSTAT_RESULT_CANCELLED;
+    pipeline->sync = INFERSTAT_SYNC_PERIODIC;
+    pipeline->duration_ns = 5 * MS;
+    pipeline->items = 64;
+    pipeline->chunk_bytes = 1 << 20;
+    pipeline->pool_size = 3;
+    pipeline->prefetch = 8;
+    pipeline->bytes_h2d = 1 << 25;
+    pipeline->copy_busy_ns = 1001;
+    pipeline->compute_busy_ns = 1002;
+    pipeline->both_busy_ns = 1003;
+    pipeline->exposed_copy_ns = 1004;
+    pipeline->copy_starved_ns = 1005;
+    pipeline->pool_acquires = 32;
+    pipeline->pool_waits = 2;
+    pipeline->pool_wait_ns = 1006;
+    pipeline->pool_available_min = 1;
+    pipeline->pool_available_max = 3;
+    pipeline->item_p50_ns = 1007;
+    pipeline->item_p99_ns = 1008;
+    pipeline->unmeasured_chunks = 7;
+}
+
+static void test_pipelines(void **state)
+{
+    struct fixture *fixture = *state;
+    struct inferstat_pipeline pipeline;
+    fill_pipeline(&pipeline, fixture);
+    inferstat_add_pipeline(fixture->monitor, &pipeline);
+    // What cannot be is taken for what is nearest.
+    pipeline.result = (enum inferstat_result)77;
+    pipeline.sync = (enum inferstat_sync)77;
+    pipeline.items = -5;
+    pipeline.bytes_h2d = UINT64_MAX;
+    pipeline.started_ns = UINT64_MAX;
+    inferstat_add_pipeline(fixture->monitor, &pipeline);
+    inferstat_add_pipeline(NULL, &pipeline);
+    inferstat_add_pipeline(fixture->monitor, NULL);
+    inferstat_pipeline_init(NULL);
+    close_monitor(fixture);
+
+    assert_int_equal(fake_collector_count(fixture->collector, RECORD_KIND_PIPELINE), 2);
+    const struct fake_row row = row_of(fixture, RECORD_KIND_PIPELINE, 0);
+    assert_string_equal(row.values[PIPELINE_WORKLOAD].text, "encode");
+    assert_string_equal(row.values[PIPELINE_DEVICE].text, "cpu");
+    static const struct {
+        unsigned column;
+        int64_t value;
+    } expected[] = {
+        {PIPELINE_STATUS, 2},
+        {PIPELINE_SYNC, 1},
+        {PIPELINE_ITEMS, 64},
+        {PIPELINE_DURATION_NS, 5 * MS},
+        {PIPELINE_CHUNK_BYTES, 1 << 20},
+        {PIPELINE_POOL_SIZE, 3},
+        {PIPELINE_PREFETCH, 8},
+        {PIPELINE_BYTES_H2D, 1 << 25},
+        {PIPELINE_COPY_BUSY_NS, 1001},
+        {PIPELINE_COMPUTE_BUSY_NS, 1002},
+        {PIPELINE_BOTH_BUSY_NS, 1003},
+        {PIPELINE_EXPOSED_COPY_NS, 1004},
+        {PIPELINE_COPY_STARVED_NS, 1005},
+        {PIPELINE_POOL_ACQUIRES, 32},
+        {PIPELINE_POOL_WAITS, 2},
+        {PIPELINE_POOL_WAIT_NS, 1006},
+        {PIPELINE_POOL_AVAILABLE_MIN, 1},
+        {PIPELINE_POOL_AVAILABLE_MAX, 3},
+        {PIPELINE_ITEM_P50_NS, 1007},
+        {PIPELINE_ITEM_P99_NS, 1008},
+        {PIPELINE_UNMEASURED_CHUNKS, 7},
+    };
+    for (size_t i = 0; i < COUNT_OF(expected); i++)
+        assert_int_equal(value(&row, expected[i].column), expected[i].value);
+    assert_false(has(&row, PIPELINE_ITEM_P95_NS));
+
+    const struct fake_row odd = row_of(fixture, RECORD_KIND_PIPELINE, 1);
+    assert_int_equal(value(&odd, PIPELINE_STATUS), INFERSTAT_RESULT_ERROR);
+    assert_int_equal(value(&odd, PIPELINE_SYNC), INFERSTAT_SYNC_PERIODIC);
+    assert_int_equal(value(&odd, PIPELINE_ITEMS), 0);
+    assert_int_equal(value(&odd, PIPELINE_BYTES_H2D), MESSAGE_VALUE_MAX);
+}
+
 // Figures that cannot be must not cost the whole batch they would travel in.
 static void test_absurd_figures(void **state)
 {
@@ -568,6 +670,8 @@ int main(void)
         TEST(test_begin_twice_and_free_midway),
         TEST(test_itl_records_add_up),
         TEST(test_operations),
+        TEST(test_operation_begun_elsewhere),
+        TEST(test_pipelines),
         TEST(test_absurd_figures),
         TEST(test_devices_and_models),
     };
