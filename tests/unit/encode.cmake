@@ -1,1 +1,2 @@
 inferstat_unit_test(test_encode_kernels LINK inferstat_workload)
+inferstat_unit_test(test_npy LINK inferstat_workload)

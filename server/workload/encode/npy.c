@@ -1,0 +1,266 @@
+#include "server/workload/encode/npy.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { PATH_SIZE = 4096 };
+
+static enum status failed(const char *path, const char *what, struct error *err)
+{
+    return error_set(err, STATUS_IO, "%s: cannot %s: %s", path, what, strerror(errno));
+}
+
+static enum status copy_path(char to[PATH_SIZE], const char *path, struct error *err)
+{
+    size_t size = strlen(path);
+    if (size >= PATH_SIZE)
+        return error_set(err, STATUS_INVALID, "%.60s...: the path is too long", path);
+    memcpy(to, path, size + 1);
+    return STATUS_OK;
+}
+
+// ---- Reading --------------------------------------------------------------
+
+struct npy_reader {
+    int fd;
+    struct npy_header header;
+    char path[PATH_SIZE];
+};
+
+// Reads up to `size` bytes; fewer only at the file's end.
+static enum status read_some(const struct npy_reader *reader, uint64_t offset, void *to,
+                             size_t size, size_t *got, struct error *err)
+{
+    char *at = to;
+    for (*got = 0; *got < size;) {
+        ssize_t n = pread(reader->fd, at + *got, size - *got, (off_t)(offset + *got));
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return failed(reader->path, "read", err);
+        if (n == 0)
+            break;
+        *got += (size_t)n;
+    }
+    return STATUS_OK;
+}
+
+static enum status read_header(struct npy_reader *reader, uint64_t file_size, struct error *err)
+{
+    unsigned char prefix[NPY_PREFIX_SIZE];
+    size_t got;
+    size_t size = 0;
+    enum status status = read_some(reader, 0, prefix, sizeof prefix, &got, err);
+    if (status == STATUS_OK)
+        status = npy_header_size(&size, prefix, got, err);
+    if (status != STATUS_OK)
+        return status == STATUS_IO ? status : error_prefix(err, status, "%s", reader->path);
+
+    unsigned char *bytes = malloc(size);
+    if (!bytes)
+        return error_set(err, STATUS_NOMEM, "%s: out of memory", reader->path);
+    status = read_some(reader, 0, bytes, size, &got, err);
+    if (status == STATUS_OK) {
+        status = npy_parse(&reader->header, bytes, got, err);
+        if (status != STATUS_OK)
+            (void)error_prefix(err, status, "%s", reader->path);
+    }
+    free(bytes);
+    const struct npy_header *header = &reader->header;
+    if (status == STATUS_OK && file_size - header->data_offset < header->data_size)
+        return error_set(err, STATUS_CORRUPT,
+                         "%s: truncated: %" PRIu64 " x %" PRIu64 " numbers take %" PRIu64
+                         " bytes, the file has %" PRIu64 " of them",
+                         reader->path, header->shape[0], header->shape[1], header->data_size,
+                         file_size - header->data_offset);
+    return status;
+}
+
+static enum status open_reader(struct npy_reader *reader, struct error *err)
+{
+    struct stat info;
+    reader->fd = open(reader->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (reader->fd < 0)
+        return failed(reader->path, "open", err);
+    if (fstat(reader->fd, &info) != 0)
+        return failed(reader->path, "read", err);
+    if (!S_ISREG(info.st_mode))
+        return error_set(err, STATUS_INVALID, "%s: not a regular file", reader->path);
+    return read_header(reader, (uint64_t)info.st_size, err);
+}
+
+enum status npy_open(struct npy_reader **out, const char *path, struct error *err)
+{
+    struct npy_reader *reader = calloc(1, sizeof *reader);
+    if (!reader)
+        return error_set(err, STATUS_NOMEM, "%s: out of memory", path);
+    reader->fd = -1;
+    enum status status = copy_path(reader->path, path, err);
+    if (status == STATUS_OK)
+        status = open_reader(reader, err);
+    if (status != STATUS_OK) {
+        npy_close(reader);
+        return status;
+    }
+    *out = reader;
+    return STATUS_OK;
+}
+
+void npy_close(struct npy_reader *reader)
+{
+    if (!reader)
+        return;
+    if (reader->fd >= 0)
+        (void)close(reader->fd);
+    free(reader);
+}
+
+const struct npy_header *npy_get_header(const struct npy_reader *reader)
+{
+    return &reader->header;
+}
+
+enum status npy_read(const struct npy_reader *reader, uint64_t offset, void *to, size_t size,
+                     struct error *err)
+{
+    const struct npy_header *header = &reader->header;
+    if (offset > header->data_size || size > header->data_size - offset)
+        return error_set(err, STATUS_INVALID, "%s: there is nothing behind the last number",
+                         reader->path);
+    size_t got;
+    enum status status = read_some(reader, header->data_offset + offset, to, size, &got, err);
+    if (status == STATUS_OK && got < size)
+        return error_set(err, STATUS_CORRUPT, "%s: became shorter while it was read", reader->path);
+    return status;
+}
+
+// ---- Writing --------------------------------------------------------------
+
+struct npy_writer {
+    int fd;
+    bool regular;
+    enum encode_type type;
+    uint64_t columns, rows;
+    char path[PATH_SIZE];
+};
+
+static enum status write_all(const struct npy_writer *writer, const void *from, size_t size,
+                             struct error *err)
+{
+    const char *at = from;
+    while (size > 0) {
+        ssize_t n = write(writer->fd, at, size);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return failed(writer->path, "write", err);
+        at += n;
+        size -= (size_t)n;
+    }
+    return STATUS_OK;
+}
+
+// The header, padded so that any number of rows fits its place.
+static void make_header(char out[NPY_WRITTEN_HEADER_SIZE], const struct npy_writer *writer)
+{
+    enum { TEXT_AT = 10, TEXT_SIZE = NPY_WRITTEN_HEADER_SIZE - TEXT_AT };
+    char text[TEXT_SIZE + 1];
+    int length = snprintf(text, sizeof text,
+                          "{'descr': '<c%zu', 'fortran_order': False, 'shape': (%" PRIu64
+                          ", %" PRIu64 "), }",
+                          2 * encode_type_size(writer->type), writer->rows, writer->columns);
+    memset(out, ' ', NPY_WRITTEN_HEADER_SIZE);
+    memcpy(out, "\x93NUMPY\x01\x00", 8);
+    out[8] = (char)TEXT_SIZE;
+    out[9] = 0;
+    memcpy(out + TEXT_AT, text, (size_t)length);
+    out[NPY_WRITTEN_HEADER_SIZE - 1] = '\n';
+}
+
+static enum status open_writer(struct npy_writer *writer, bool replace, struct error *err)
+{
+    struct stat info;
+    bool there = stat(writer->path, &info) == 0;
+    if (there && S_ISREG(info.st_mode) && !replace)
+        return error_set(err, STATUS_BUSY, "%s: is there already (replace it with --force)",
+                         writer->path);
+    // Something that appeared meanwhile is not replaced either.
+    int flags = O_WRONLY | O_CREAT | O_CLOEXEC | (there ? O_TRUNC : O_EXCL);
+    writer->fd = open(writer->path, flags, 0666);
+    if (writer->fd < 0)
+        return failed(writer->path, "create", err);
+    writer->regular = fstat(writer->fd, &info) == 0 && S_ISREG(info.st_mode);
+    char header[NPY_WRITTEN_HEADER_SIZE];
+    make_header(header, writer);
+    return write_all(writer, header, sizeof header, err);
+}
+
+enum status npy_create(struct npy_writer **out, const char *path, enum encode_type type,
+                       uint64_t columns, bool replace, struct error *err)
+{
+    struct npy_writer *writer = calloc(1, sizeof *writer);
+    if (!writer)
+        return error_set(err, STATUS_NOMEM, "%s: out of memory", path);
+    writer->fd = -1;
+    writer->type = type;
+    writer->columns = columns;
+    enum status status = copy_path(writer->path, path, err);
+    if (status == STATUS_OK)
+        status = open_writer(writer, replace, err);
+    if (status != STATUS_OK) {
+        npy_abandon(writer);
+        return status;
+    }
+    *out = writer;
+    return STATUS_OK;
+}
+
+enum status npy_append(struct npy_writer *writer, const void *rows, size_t size, struct error *err)
+{
+    uint64_t row = writer->columns * 2 * encode_type_size(writer->type);
+    enum status status = write_all(writer, rows, size, err);
+    if (status == STATUS_OK)
+        writer->rows += size / row;
+    return status;
+}
+
+static enum status finish(struct npy_writer *writer, struct error *err)
+{
+    char header[NPY_WRITTEN_HEADER_SIZE];
+    make_header(header, writer);
+    if (writer->regular && pwrite(writer->fd, header, sizeof header, 0) != (ssize_t)sizeof header)
+        return failed(writer->path, "write", err);
+    int fd = writer->fd;
+    writer->fd = -1;
+    // What could not be stored is sometimes said only here.
+    if (close(fd) != 0)
+        return failed(writer->path, "write", err);
+    return STATUS_OK;
+}
+
+enum status npy_finish(struct npy_writer *writer, struct error *err)
+{
+    enum status status = finish(writer, err);
+    if (status == STATUS_OK)
+        free(writer);
+    else
+        npy_abandon(writer);
+    return status;
+}
+
+void npy_abandon(struct npy_writer *writer)
+{
+    if (!writer)
+        return;
+    if (writer->fd >= 0)
+        (void)close(writer->fd);
+    if (writer->regular)
+        (void)unlink(writer->path);
+    free(writer);
+}

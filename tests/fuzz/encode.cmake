@@ -1,0 +1,1 @@
+inferstat_fuzz_target(fuzz_npy LINK inferstat_workload)

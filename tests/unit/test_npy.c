@@ -1,0 +1,306 @@
+// .npy files: headers that are right, headers that are not, reading and writing.
+#include "server/workload/encode/npy.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/support/test.h"
+
+// The bytes of a file of version `major` with this dictionary; returns their number.
+static size_t make_file(unsigned char *out, int major, const char *dictionary)
+{
+    size_t length = strlen(dictionary);
+    size_t prefix = major == 1 ? 10 : 12;
+    memcpy(out, "\x93NUMPY", 6);
+    out[6] = (unsigned char)major;
+    out[7] = 0;
+    memset(out + 8, 0, 4);
+    out[8] = (unsigned char)(length & 0xff);
+    out[9] = (unsigned char)(length >> 8);
+    memcpy(out + prefix, dictionary, length);
+    return prefix + length;
+}
+
+static void right_headers_are_read(void **state)
+{
+    (void)state;
+    static const struct {
+        int major;
+        const char *dictionary;
+        enum encode_type type;
+        unsigned int dimensions;
+        uint64_t rows, columns;
+    } cases[] = {
+        {1, "{'descr': '<f8', 'fortran_order': False, 'shape': (3, 4), }   \n", ENCODE_F64, 2, 3,
+         4},
+        {2, "{'descr': '<f4', 'fortran_order': False, 'shape': (7,), }\n", ENCODE_F32, 1, 7, 1},
+        {3, "{\"shape\":(1,2),\"descr\":\"<f8\",\"fortran_order\":False}", ENCODE_F64, 2, 1, 2},
+        {1, " { 'shape' : ( 5 , 6 , ) , 'fortran_order' : False , 'descr' : '<f4' } ", ENCODE_F32,
+         2, 5, 6},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        unsigned char file[512];
+        size_t size = make_file(file, cases[i].major, cases[i].dictionary);
+        struct npy_header header;
+        struct error err = {0};
+        size_t told = 0;
+        assert_int_equal(npy_header_size(&told, file, NPY_PREFIX_SIZE, &err), STATUS_OK);
+        assert_int_equal(told, size);
+        assert_int_equal(npy_parse(&header, file, size, &err), STATUS_OK);
+        assert_int_equal(header.type, cases[i].type);
+        assert_int_equal(header.dimensions, cases[i].dimensions);
+        assert_int_equal(header.shape[0], cases[i].rows);
+        assert_int_equal(header.shape[1], cases[i].columns);
+        assert_int_equal(header.data_offset, size);
+        assert_int_equal(header.data_size,
+                         cases[i].rows * cases[i].columns * encode_type_size(cases[i].type));
+    }
+}
+
+static void wrong_headers_are_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        int major;
+        const char *dictionary;
+        enum status status;
+        const char *words;
+    } cases[] = {
+        {1, "{'descr': '>f8', 'fortran_order': False, 'shape': (3,), }", STATUS_UNSUPPORTED,
+         "big-endian"},
+        {1, "{'descr': '<f8', 'fortran_order': True, 'shape': (3, 4), }", STATUS_UNSUPPORTED,
+         "Fortran"},
+        {1, "{'descr': '<i8', 'fortran_order': False, 'shape': (3,), }", STATUS_UNSUPPORTED,
+         "'<i8'"},
+        {1, "{'descr': '<f2', 'fortran_order': False, 'shape': (3,), }", STATUS_UNSUPPORTED,
+         "'<f2'"},
+        {1, "{'descr': '<c16', 'fortran_order': False, 'shape': (3,), }", STATUS_UNSUPPORTED,
+         "'<c16'"},
+        {1, "{'descr': [('x', '<f8')], 'fortran_order': False, 'shape': (3,), }",
+         STATUS_UNSUPPORTED, "records"},
+        {1, "{'descr': '<f8', 'fortran_order': False, 'shape': (), }", STATUS_UNSUPPORTED,
+         "0 dimensions"},
+        {1, "{'descr': '<f8', 'fortran_order': False, 'shape': (1, 2, 3), }", STATUS_UNSUPPORTED,
+         "3 dimensions"},
+        {1, "{'descr': '<f8', 'fortran_order': False, 'shape': (0, 4), }", STATUS_CORRUPT,
+         "no numbers"},
+        {1, "{'descr': '<f8', 'fortran_order': False, 'shape': (4294967296, 4294967296), }",
+         STATUS_CORRUPT, "no file is that large"},
+        {1, "{'descr': '<f8', 'fortran_order': False, 'shape': (2305843009213693951, 8), }",
+         STATUS_CORRUPT, "no file is that large"},
+        {1, "{'descr': '<f8', 'fortran_order': False, 'shape': (99999999999999999999, 1), }",
+         STATUS_CORRUPT, "shape makes no sense"},
+        {1, "{'descr': '<f8', 'fortran_order': False, 'shape': (-3,), }", STATUS_CORRUPT,
+         "shape makes no sense"},
+        {1, "{'descr': '<f8', 'fortran_order': False, 'shape': (3), }", STATUS_CORRUPT,
+         "shape makes no sense"},
+        {1, "{'descr': '<f8', 'fortran_order': 0, 'shape': (3,), }", STATUS_CORRUPT,
+         "order makes no sense"},
+        {1, "{'descr': 8, 'fortran_order': False, 'shape': (3,), }", STATUS_CORRUPT,
+         "type makes no sense"},
+        {1, "{'descr': '<f8', 'fortran_order': False, }", STATUS_CORRUPT, "dictionary"},
+        {1, "{'descr': '<f8', 'descr': '<f8', 'fortran_order': False, 'shape': (3,)}",
+         STATUS_CORRUPT, "dictionary"},
+        {1, "{'descr': '<f8', 'fortran_order': False, 'shape': (3,), 'more': 1}", STATUS_CORRUPT,
+         "dictionary"},
+        {1, "{'descr': '<f8', 'fortran_order': False, 'shape': (3,)} x", STATUS_CORRUPT,
+         "dictionary"},
+        {1, "{'descr': '<f8', 'fortran_order': False, 'shape': (3,)", STATUS_CORRUPT, "dictionary"},
+        {1, "", STATUS_CORRUPT, "dictionary"},
+        {4, "{'descr': '<f8', 'fortran_order': False, 'shape': (3,), }", STATUS_UNSUPPORTED,
+         "version 4.0"},
+        {0, "{'descr': '<f8', 'fortran_order': False, 'shape': (3,), }", STATUS_UNSUPPORTED,
+         "version 0.0"},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        unsigned char file[512];
+        size_t size = make_file(file, cases[i].major, cases[i].dictionary);
+        struct npy_header header;
+        struct error err = {0};
+        assert_int_equal(npy_parse(&header, file, size < 12 ? 12 : size, &err) == STATUS_OK, 0);
+        assert_int_equal(npy_parse(&header, file, size < 12 ? 12 : size, NULL) == STATUS_OK, 0);
+        if (size < 12)
+            continue;
+        if (err.status != cases[i].status || !strstr(err.text, cases[i].words))
+            fail_msg("case %zu: %s", i, err.text);
+    }
+}
+
+// Every cut of a right header, and every change of one of its bytes, is an answer.
+static void damaged_headers_are_answered(void **state)
+{
+    (void)state;
+    unsigned char file[512];
+    size_t size =
+        make_file(file, 1, "{'descr': '<f8', 'fortran_order': False, 'shape': (3, 4), }  \n");
+    struct npy_header header;
+    for (size_t cut = 0; cut < size; cut++) {
+        unsigned char *copy = malloc(cut ? cut : 1);
+        assert_non_null(copy);
+        memcpy(copy, file, cut);
+        assert_int_not_equal(npy_parse(&header, copy, cut, NULL), STATUS_OK);
+        free(copy);
+    }
+    for (size_t at = 0; at < size; at++)
+        for (int byte = 0; byte < 256; byte++) {
+            unsigned char *copy = malloc(size);
+            assert_non_null(copy);
+            memcpy(copy, file, size);
+            copy[at] = (unsigned char)byte;
+            if (npy_parse(&header, copy, size, NULL) == STATUS_OK)
+                assert_true(header.data_size > 0 && header.data_offset == size);
+            free(copy);
+        }
+    // A length that reaches past what is looked at.
+    static const unsigned char huge[] = {0x93, 'N', 'U', 'M', 'P', 'Y', 2, 0, 255, 255, 255, 255};
+    size_t told;
+    assert_int_equal(npy_header_size(&told, huge, sizeof huge, NULL), STATUS_UNSUPPORTED);
+}
+
+// ---- Files ----------------------------------------------------------------
+
+struct place {
+    char folder[256];
+    char path[300];
+};
+
+static void place_begin(struct place *place)
+{
+    const char *tmp = getenv("TMPDIR");
+    (void)snprintf(place->folder, sizeof place->folder, "%s/inferstat-npy.XXXXXX",
+                   tmp && strlen(tmp) < 200 ? tmp : "/tmp");
+    assert_non_null(mkdtemp(place->folder));
+    (void)snprintf(place->path, sizeof place->path, "%s/x.npy", place->folder);
+}
+
+static void place_end(struct place *place)
+{
+    (void)unlink(place->path);
+    assert_int_equal(rmdir(place->folder), 0);
+}
+
+static void write_file(const char *path, const void *bytes, size_t size)
+{
+    FILE *file = fopen(path, "we");
+    assert_non_null(file);
+    assert_int_equal(fwrite(bytes, 1, size, file), size);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void numbers_are_read_from_anywhere(void **state)
+{
+    (void)state;
+    struct place place;
+    place_begin(&place);
+    unsigned char file[512];
+    size_t size =
+        make_file(file, 1, "{'descr': '<f8', 'fortran_order': False, 'shape': (3, 4), }\n");
+    double numbers[12];
+    for (size_t i = 0; i < 12; i++)
+        numbers[i] = (double)i * 1.5;
+    memcpy(file + size, numbers, sizeof numbers);
+    write_file(place.path, file, size + sizeof numbers);
+
+    struct npy_reader *reader = NULL;
+    struct error err = {0};
+    assert_int_equal(npy_open(&reader, place.path, &err), STATUS_OK);
+    assert_int_equal(npy_get_header(reader)->shape[0], 3);
+    double read[12] = {0};
+    assert_int_equal(npy_read(reader, 0, read, sizeof read, &err), STATUS_OK);
+    assert_memory_equal(read, numbers, sizeof read);
+    assert_int_equal(npy_read(reader, 88, read, 8, &err), STATUS_OK);
+    assert_true(read[0] == 16.5);
+    assert_int_equal(npy_read(reader, 88, read, 9, &err), STATUS_INVALID);
+    assert_int_equal(npy_read(reader, UINT64_MAX, read, 8, &err), STATUS_INVALID);
+    assert_int_equal(truncate(place.path, (off_t)size + 20), 0);
+    assert_int_equal(npy_read(reader, 8, read, 16, &err), STATUS_CORRUPT);
+    assert_non_null(strstr(err.text, "became shorter"));
+    npy_close(reader);
+
+    reader = NULL;
+    assert_int_equal(npy_open(&reader, place.path, &err), STATUS_CORRUPT);
+    assert_non_null(strstr(err.text, "truncated: 3 x 4 numbers take 96 bytes, the file has 20"));
+    assert_null(reader);
+    place_end(&place);
+}
+
+static void what_is_no_file_is_refused(void **state)
+{
+    (void)state;
+    struct place place;
+    place_begin(&place);
+    struct npy_reader *reader = NULL;
+    struct error err = {0};
+    assert_int_equal(npy_open(&reader, place.path, &err), STATUS_IO);
+    assert_int_equal(npy_open(&reader, place.folder, &err), STATUS_INVALID);
+    assert_int_equal(npy_open(&reader, "/dev/zero", &err), STATUS_INVALID);
+    write_file(place.path, "", 0);
+    assert_int_equal(npy_open(&reader, place.path, &err), STATUS_CORRUPT);
+    write_file(place.path, "PK\3\4 a zip of arrays", 20);
+    assert_int_equal(npy_open(&reader, place.path, &err), STATUS_CORRUPT);
+    assert_non_null(strstr(err.text, "x.npy: not a .npy file"));
+    assert_null(reader);
+    npy_close(NULL);
+    place_end(&place);
+}
+
+static void states_are_written(void **state)
+{
+    (void)state;
+    struct place place;
+    place_begin(&place);
+    struct npy_writer *writer = NULL;
+    struct error err = {0};
+    const double rows[8] = {1, 0, 0, -1, .5, .5, .5, .5};
+    assert_int_equal(npy_create(&writer, place.path, ENCODE_F64, 2, false, &err), STATUS_OK);
+    assert_int_equal(npy_append(writer, rows, 32, &err), STATUS_OK);
+    assert_int_equal(npy_append(writer, rows + 4, 32, &err), STATUS_OK);
+    assert_int_equal(npy_finish(writer, &err), STATUS_OK);
+
+    FILE *file = fopen(place.path, "re");
+    assert_non_null(file);
+    char bytes[256];
+    assert_int_equal(fread(bytes, 1, sizeof bytes, file), 128 + 64);
+    assert_int_equal(fclose(file), 0);
+    static const char expected[] =
+        "\x93NUMPY\x01\x00v\x00{'descr': '<c16', 'fortran_order': False, 'shape': (2, 2), }";
+    assert_memory_equal(bytes, expected, sizeof expected - 1);
+    assert_int_equal(bytes[127], '\n');
+    assert_memory_equal(bytes + 128, rows, 64);
+
+    // What is there stays, unless it is to be replaced.
+    assert_int_equal(npy_create(&writer, place.path, ENCODE_F32, 2, false, &err), STATUS_BUSY);
+    assert_int_equal(npy_create(&writer, place.path, ENCODE_F32, 2, true, &err), STATUS_OK);
+    npy_abandon(writer);
+    assert_int_equal(access(place.path, F_OK), -1);
+    npy_abandon(NULL);
+    place_end(&place);
+}
+
+static void a_full_disk_is_an_error(void **state)
+{
+    (void)state;
+    struct npy_writer *writer = NULL;
+    struct error err = {0};
+    if (access("/dev/full", W_OK) != 0)
+        skip();
+    assert_int_equal(npy_create(&writer, "/dev/full", ENCODE_F64, 2, false, &err), STATUS_IO);
+    assert_non_null(strstr(err.text, "/dev/full: cannot write: No space left on device"));
+    assert_int_equal(npy_create(&writer, "/nowhere/x.npy", ENCODE_F64, 2, false, &err), STATUS_IO);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(right_headers_are_read),
+        cmocka_unit_test(wrong_headers_are_refused),
+        cmocka_unit_test(damaged_headers_are_answered),
+        cmocka_unit_test(numbers_are_read_from_anywhere),
+        cmocka_unit_test(what_is_no_file_is_refused),
+        cmocka_unit_test(states_are_written),
+        cmocka_unit_test(a_full_disk_is_an_error),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
