@@ -12,6 +12,21 @@
 #include "common/core/text.h"
 #include "common/sys/files.h"
 
+static void print_refused_baselines(struct cli *cli, const struct result *answer)
+{
+    const int64_t refused = result_integer(answer, 0, "baselines_refused", 0);
+    const int column = result_find(answer, "baseline_note");
+    char text[512];
+    if (refused == 0 || column < 0)
+        return;
+    const struct value note = result_cell(answer, 0, (unsigned)column);
+    if (note.type == VALUE_TEXT)
+        (void)fprintf(cli->around.notes,
+                      "inferstat: import: %" PRId64 " baseline%s not taken, the first: %s\n",
+                      refused, refused == 1 ? " was" : "s were",
+                      text_escape(text, sizeof text, note.text.bytes, note.text.size));
+}
+
 static void print_import(struct cli *cli, const struct result *answer)
 {
     FILE *out = cli->around.out;
@@ -27,7 +42,15 @@ static void print_import(struct cli *cli, const struct result *answer)
     if (there > 0)
         (void)fprintf(out, "; %" PRId64 " run%s there already", there,
                       there == 1 ? " is" : "s are");
+    const int64_t baselines = result_integer(answer, 0, "baselines", 0);
+    if (baselines > 0)
+        (void)fprintf(out, "; %" PRId64 " baseline%s", baselines, number_plural(baselines));
+    const int64_t known = result_integer(answer, 0, "baselines_there", 0);
+    if (known > 0)
+        (void)fprintf(out, "; %" PRId64 " baseline%s there already", known,
+                      known == 1 ? " is" : "s are");
     (void)fputc('\n', out);
+    print_refused_baselines(cli, answer);
     const struct value note = result_cell(answer, 0, (unsigned)result_find(answer, "note"));
     char text[512];
     if (note.type != VALUE_TEXT)
@@ -68,6 +91,10 @@ static enum status import_results(struct cli *cli, const char *path, struct erro
         status = import_bundle(cli, file, err);
     (void)unlink(file);
     (void)rmdir(folder);
+    if (status == STATUS_OK && cli->options.format != FORMAT_JSON)
+        (void)fputs("inferstat: import: llama-bench does not say how much memory its process had: "
+                    "host_memory_bytes of these records is 0\n",
+                    cli->around.notes);
     return status;
 }
 

@@ -394,6 +394,11 @@ static enum status keep(sqlite3 *db, const struct baseline *baseline, bool repla
     return status == STATUS_OK ? insert_samples(db, baseline, id, err) : status;
 }
 
+enum status baseline_insert(sqlite3 *db, const struct baseline *baseline, struct error *err)
+{
+    return keep(db, baseline, false, err);
+}
+
 static enum status forget(sqlite3 *db, const char *name, struct error *err)
 {
     int64_t id = 0;

@@ -48,6 +48,10 @@ MUST_CHECK enum status baseline_load(struct baseline **out, struct store *store,
 MUST_CHECK enum status baseline_keep(struct sqlite3 *db, const struct baseline *baseline,
                                      bool replace, struct error *err);
 
+// Keeps it within a transaction of the caller's.  STATUS_INVALID as above.
+MUST_CHECK enum status baseline_insert(struct sqlite3 *db, const struct baseline *baseline,
+                                       struct error *err);
+
 // Forgets it, in a transaction of its own.  STATUS_NO_DATA where there is none.
 MUST_CHECK enum status baseline_forget(struct sqlite3 *db, const char *name, struct error *err);
 

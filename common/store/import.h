@@ -12,6 +12,9 @@
 // brings the rows of a run back that were cleared here, or that another bundle of the
 // run left out.
 //
+// Baselines come where their names are free; one of a name that is here already stays
+// out, and is said where it is another.
+//
 // A run that is here is left alone where nothing of it is gone, and where this store
 // does not have all the ranges that the other has.  Rollups are not brought: the
 // records get new ids, and are counted like any others.
@@ -29,6 +32,7 @@
 
 struct sqlite3;
 struct sqlite3_stmt;
+struct baseline;
 struct store;
 
 enum {
@@ -72,10 +76,13 @@ struct import_rows {
     size_t count, room;
 };
 
-// Runs (with their streams, ranges and ledgers), or records of one kind.
+// Runs (with their streams, ranges and ledgers), records of one kind, or one baseline.
 struct import_piece {
     bool has_runs;
     enum record_kind kind; // of records
+    // Borrowed; `records` has a row for each group of its samples, with the names that
+    // the ids in it stand for.  The ids are changed to those of this store.
+    struct baseline *baseline;
     struct import_rows runs, streams, ranges, ledgers;
     struct import_rows records;
     struct import_value *values;
@@ -130,7 +137,8 @@ MUST_CHECK enum status import_apply(struct import_target *target, struct import_
 // Answers QUERY_IMPORT from the thread that reads: `store` is this store, whose budget
 // and cancelling hold.  One row with
 //   store (identity of the one the file is of), runs (that are new), runs_completed,
-//   runs_there, runs_refused, records, note (what was refused first and why, or null)
+//   runs_there, refused (runs and records), records, note (what was refused first and
+//   why, or null), baselines, baselines_there, baselines_refused, baseline_note (as note)
 MUST_CHECK enum status import_file(struct store *store, const char *path,
                                    const struct import_sink *sink, struct result **out,
                                    struct error *err);
@@ -160,6 +168,10 @@ MUST_CHECK enum status import_take_columns(struct import_piece *piece, struct im
                                            enum record_kind kind, struct sqlite3_stmt *row,
                                            int place, struct import_names *names,
                                            struct error *err);
+
+// Adds the name of that id of the file.  STATUS_INVALID where it has none that is sound.
+MUST_CHECK enum status import_take_name(struct import_piece *piece, struct import_rows *rows,
+                                        int64_t id, struct import_names *names, struct error *err);
 
 // Adds a text of the row that is UTF-8 and short enough, or null.
 MUST_CHECK enum status import_take_text(struct import_piece *piece, struct import_rows *rows,

@@ -5,6 +5,7 @@
 
 #include <sqlite3.h>
 
+#include "common/store/baseline.h"
 #include "common/store/database.h"
 #include "common/store/fingerprint.h"
 #include "common/store/import.h"
@@ -348,14 +349,47 @@ static enum status apply_records(struct import_target *target, const struct impo
     return status;
 }
 
+// ---- Baselines ----------------------------------------------------------------------------
+
+static enum status take_name(struct import_target *target, const struct import_piece *piece,
+                             const struct import_value *value, int64_t *id, struct error *err)
+{
+    *id = 0;
+    return value->type == IMPORT_NAME
+               ? intern(target, piece->bytes + value->place, value->size, id, err)
+               : STATUS_OK;
+}
+
+static enum status apply_baseline(struct import_target *target, const struct import_piece *piece,
+                                  struct error *err)
+{
+    struct baseline *baseline = piece->baseline;
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < piece->records.count && status == STATUS_OK; i++) {
+        const struct import_value *names = &piece->values[piece->records.list[i].first];
+        struct sample_group *group = samples_at(&baseline->samples, i);
+        status = take_name(target, piece, &names[0], &group->subject, err);
+        if (status == STATUS_OK)
+            status = take_name(target, piece, &names[1], &group->device, err);
+    }
+    return status == STATUS_OK ? baseline_insert(target->db, baseline, err) : status;
+}
+
+static enum status apply_parts(struct import_target *target, struct import_piece *piece,
+                               struct error *err)
+{
+    if (piece->baseline)
+        return apply_baseline(target, piece, err);
+    return piece->has_runs ? apply_runs(target, piece, err) : apply_records(target, piece, err);
+}
+
 enum status import_apply(struct import_target *target, struct import_piece *piece,
                          struct error *err)
 {
     const int64_t last_id = target->last_id[piece->kind];
     enum status status = database_exec(target->db, "BEGIN IMMEDIATE", err);
     if (status == STATUS_OK)
-        status =
-            piece->has_runs ? apply_runs(target, piece, err) : apply_records(target, piece, err);
+        status = apply_parts(target, piece, err);
     if (status == STATUS_OK)
         status = database_exec(target->db, "COMMIT", err);
     if (status == STATUS_OK)

@@ -27,7 +27,8 @@ static int is_over_budget(void *store)
 // The tables have to be tables: a view or a virtual one runs what its maker wrote.
 static enum status check_tables(struct importing *importing, const char *path, struct error *err)
 {
-    static const char *const others[] = {"meta", "name", "stream", "range", "ledger"};
+    static const char *const others[] = {"meta",   "name",     "stream",         "range",
+                                         "ledger", "baseline", "baseline_sample"};
     sqlite3_str *sql = sqlite3_str_new(importing->from->db);
     sqlite3_str_appendall(sql, "SELECT count(*) FROM sqlite_schema WHERE type = 'table'"
                                " AND sql LIKE 'CREATE TABLE%' AND name IN (''");
@@ -119,9 +120,17 @@ static enum status answer_identity(struct result *result, struct store *from, st
 static enum status answer(struct result **out, struct importing *importing, struct error *err)
 {
     static const struct answer_column columns[] = {
-        {"store", UNIT_NONE},       {"runs", UNIT_COUNT},    {"runs_completed", UNIT_COUNT},
-        {"runs_there", UNIT_COUNT}, {"refused", UNIT_COUNT}, {"records", UNIT_COUNT},
+        {"store", UNIT_NONE},
+        {"runs", UNIT_COUNT},
+        {"runs_completed", UNIT_COUNT},
+        {"runs_there", UNIT_COUNT},
+        {"refused", UNIT_COUNT},
+        {"records", UNIT_COUNT},
         {"note", UNIT_NONE},
+        {"baselines", UNIT_COUNT},
+        {"baselines_there", UNIT_COUNT},
+        {"baselines_refused", UNIT_COUNT},
+        {"baseline_note", UNIT_NONE},
     };
     int64_t known = 0, completed = 0;
     for (size_t i = 0; i < importing->run_count; i++) {
@@ -138,6 +147,8 @@ static enum status answer(struct result **out, struct importing *importing, stru
         status = answer_identity(result, importing->from, err);
     if (status == STATUS_OK && importing->note[0])
         status = answer_text(result, "note", importing->note, err);
+    if (status == STATUS_OK && importing->baseline_note[0])
+        status = answer_text(result, "baseline_note", importing->baseline_note, err);
     if (status != STATUS_OK) {
         result_free(result);
         return status;
@@ -147,6 +158,9 @@ static enum status answer(struct result **out, struct importing *importing, stru
     answer_int(result, "runs_there", importing->there + known - completed);
     answer_int(result, "refused", importing->refused);
     answer_int(result, "records", importing->records);
+    answer_int(result, "baselines", importing->baselines);
+    answer_int(result, "baselines_there", importing->baselines_there);
+    answer_int(result, "baselines_refused", importing->baselines_refused);
     *out = result;
     return STATUS_OK;
 }
@@ -181,6 +195,8 @@ enum status import_file(struct store *store, const char *path, const struct impo
         status = import_send_runs(importing, err);
     if (status == STATUS_OK)
         status = import_send_records(importing, err);
+    if (status == STATUS_OK)
+        status = import_send_baselines(importing, err);
     if (status == STATUS_OK)
         status = answer(out, importing, err);
     close_file(importing);

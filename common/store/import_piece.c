@@ -19,6 +19,7 @@ void import_piece_clear(struct import_piece *piece)
     piece->runs.count = piece->streams.count = piece->ranges.count = 0;
     piece->ledgers.count = piece->records.count = 0;
     piece->value_count = piece->byte_count = 0;
+    piece->baseline = NULL;
 }
 
 // Room for `more` elements behind `count` of an array that doubles.

@@ -27,7 +27,8 @@ struct importing {
     bool any_here;
     struct run_tallies tallies[RECORD_KIND_COUNT]; // of new runs
     int64_t new_runs, there, refused, records;
-    char note[IMPORT_NOTE_SIZE];
+    int64_t baselines, baselines_there, baselines_refused;
+    char note[IMPORT_NOTE_SIZE], baseline_note[IMPORT_NOTE_SIZE];
 };
 
 // Keeps the first reason why something was not taken.
@@ -49,5 +50,8 @@ MUST_CHECK enum status import_send_runs(struct importing *importing, struct erro
 
 // Sends the records of all that come.
 MUST_CHECK enum status import_send_records(struct importing *importing, struct error *err);
+
+// Sends the baselines whose names are free here.
+MUST_CHECK enum status import_send_baselines(struct importing *importing, struct error *err);
 
 #endif

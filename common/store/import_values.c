@@ -148,21 +148,30 @@ static enum status read_name(struct import_names *names, struct import_name *nam
     return status;
 }
 
+enum status import_take_name(struct import_piece *piece, struct import_rows *rows, int64_t id,
+                             struct import_names *names, struct error *err)
+{
+    struct import_name *name =
+        &names->list[(uint64_t)id % (sizeof names->list / sizeof *names->list)];
+    if ((name->size == 0 || name->id != id) && read_name(names, name, id) != STATUS_OK) {
+        name->size = 0;
+        return error_set(err, STATUS_INVALID, "a name that is not there, too long, or not UTF-8");
+    }
+    return import_add_bytes(piece, rows, IMPORT_NAME, name->bytes, name->size, err);
+}
+
 static enum status take_name(struct import_piece *piece, struct import_rows *rows,
                              enum record_kind kind, const struct record_column *column,
                              sqlite3_stmt *row, int place, struct import_names *names,
                              struct error *err)
 {
-    const int64_t id = sqlite3_column_int64(row, place);
-    struct import_name *name =
-        &names->list[(uint64_t)id % (sizeof names->list / sizeof *names->list)];
     if (sqlite3_column_type(row, place) != SQLITE_INTEGER)
         return fault(kind, column, "no name", err);
-    if ((name->size == 0 || name->id != id) && read_name(names, name, id) != STATUS_OK) {
-        name->size = 0;
-        return fault(kind, column, "a name that is not there, too long, or not UTF-8", err);
-    }
-    return import_add_bytes(piece, rows, IMPORT_NAME, name->bytes, name->size, err);
+    enum status status =
+        import_take_name(piece, rows, sqlite3_column_int64(row, place), names, err);
+    return status == STATUS_INVALID
+               ? error_prefix(err, status, "%s.%s", record_kind_info(kind)->name, column->name)
+               : status;
 }
 
 // ---- Columns ------------------------------------------------------------------------------

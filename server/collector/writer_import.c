@@ -53,7 +53,8 @@ static void tell(struct writer_import *import, const struct import_piece *piece)
         status = inserter_reset(import->parts.inserter, &err);
     if (status != STATUS_OK)
         log_write(LOG_LEVEL_WARNING, "%s", err.text);
-    if (import->parts.rollups && !piece->has_runs && rollup_has_kind(piece->kind))
+    if (import->parts.rollups && !piece->has_runs && !piece->baseline &&
+        rollup_has_kind(piece->kind))
         rollups_rows_added(import->parts.rollups, piece->kind);
 }
 

@@ -83,6 +83,19 @@ expect_exit 0 ask_other import "$WORK/all.db"
 expect_text "$WORK/out" "0 records of 0 runs imported; 1 run is there already"
 wait_ended worker 60
 expect_exit 0 ask_other audit
+
+# Baselines come with a backup, where their names are free.
+expect_exit 0 "$INFERSTAT" baseline save june
+expect_exit 0 "$INFERSTAT" backup "$WORK/with-baseline.db"
+expect_exit 0 ask_other import "$WORK/with-baseline.db"
+expect_text "$WORK/out" "; 1 baseline"
+expect_exit 0 ask_other baseline list
+expect_text "$WORK/out" "june"
+expect_exit 0 ask_other import "$WORK/with-baseline.db"
+expect_text "$WORK/out" "1 baseline is there already"
+expect_exit 0 ask_other baseline save june --force
+expect_exit 0 ask_other import "$WORK/with-baseline.db"
+expect_text "$WORK/err" "june: this store has another of that name"
 for what in "avg ttft_ns" "avg tokens_per_second --by model"; do
   # shellcheck disable=SC2086  # words
   for of in "$INFERSTAT --db $WORK/all.db" "$INFERSTAT --collector ipc://$WORK/o"; do
@@ -131,7 +144,8 @@ for i, broken in enumerate(["[", "{}", "[1]", json.dumps([dict(few[0], samples_n
     open(sys.argv[1] + "/broken-%d.json" % i, "w").write(broken)
 END
 expect_exit 0 "$INFERSTAT" import "$WORK/few.json"
-expect_text "$WORK/out" "14 records of 2 runs imported"
+expect_text "$WORK/out" "12 records of 2 runs imported"
+expect_text "$WORK/err" "host_memory_bytes of these records is 0"
 expect_exit 0 "$INFERSTAT" import "$WORK/few.jsonl"
 expect_text "$WORK/out" "0 records of 0 runs imported; 2 runs are there already"
 expect_exit 0 "$INFERSTAT" audit

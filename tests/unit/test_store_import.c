@@ -8,6 +8,7 @@
 
 #include <sqlite3.h>
 
+#include "common/store/baseline.h"
 #include "common/store/database.h"
 #include "common/store/import.h"
 #include "common/store/schema.h"
@@ -175,6 +176,128 @@ static void test_an_open_run_is_silent_here(void **state)
     copy_exec(from, "UPDATE run SET \"end\" = 0, ended_ns = NULL, key = 'whose'");
     expect(into, from, 1, 0, 0, 9);
     assert_int_equal(copy_integer(into, "SELECT \"end\" FROM run WHERE key IS NULL"), 3);
+}
+
+// ---- Baselines -----------------------------------------------------------------------------
+
+static void save_baseline(const char *path, const char *name, const struct query_filter *filter)
+{
+    struct query query = {.kind = QUERY_BASELINE_SAVE, .filter = *filter};
+    struct result *answer = NULL;
+    struct error err;
+    (void)snprintf(query.baseline[0], sizeof query.baseline[0], "%s", name);
+    if (baseline_write_file(path, &query, &answer, &err) != STATUS_OK)
+        fail_msg("%s", err.text);
+    result_free(answer);
+}
+
+struct baselines {
+    int64_t taken, there, refused;
+    char note[512];
+};
+
+static void import_baselines(const char *into, const char *path, struct baselines *out)
+{
+    struct result *answer = NULL;
+    struct error err;
+    if (store_import(into, path, &answer, &err) != STATUS_OK)
+        fail_msg("%s", err.text);
+    *out = (struct baselines){.taken = result_integer(answer, 0, "baselines", -1),
+                              .there = result_integer(answer, 0, "baselines_there", -1),
+                              .refused = result_integer(answer, 0, "baselines_refused", -1)};
+    const struct value note =
+        result_cell(answer, 0, (unsigned)result_find(answer, "baseline_note"));
+    if (note.type == VALUE_TEXT)
+        (void)snprintf(out->note, sizeof out->note, "%.*s", (int)note.text.size, note.text.bytes);
+    result_free(answer);
+}
+
+// All samples of one model by its name, whatever its id: how many and how long.
+#define SAMPLES_OF(model)                                                                          \
+    "SELECT sum(s.count * 1000000 + length(s.samples)) FROM baseline_sample s JOIN name n"         \
+    " ON n.id = s.model WHERE n.text = '" model "'"
+
+static void test_baselines_come_and_names_are_mapped(void **state)
+{
+    (void)state;
+    const char *from = copy_path("s.db"), *into = copy_path("into.db");
+    const struct query_filter all = {0}, some = {.until_ns = COPY_BASE_NS + 50 * COPY_SECOND};
+    struct baselines found;
+    copy_make_store(from, 2, 100);
+    save_baseline(from, "june", &all);
+    save_baseline(from, "july", &some);
+    copy_make_store(into, 1, 5);
+    copy_exec(into, "UPDATE run SET uuid = 'ffffffff-0000-4000-8000-000000000000';"
+                    "UPDATE name SET text = 'x' || text WHERE text LIKE 'm-%'");
+    import_baselines(into, from, &found);
+    assert_int_equal(found.taken, 2);
+    assert_int_equal(found.there, 0);
+    assert_int_equal(found.refused, 0);
+    for (unsigned i = 0; i < 2; i++) {
+        const char *const asked[] = {SAMPLES_OF("m-1"), SAMPLES_OF("m-2")};
+        assert_true(copy_integer(from, asked[i]) > 0);
+        assert_int_equal(copy_integer(into, asked[i]), copy_integer(from, asked[i]));
+    }
+    assert_int_equal(copy_integer(into, SAMPLES_OF("xm-1")), 0);
+
+    struct query query = {.kind = QUERY_COMPARE, .baseline = {"june", "july"}};
+    struct result *here = NULL, *there = NULL;
+    struct error err;
+    assert_int_equal(copy_ask(from, &query, &there, &err), STATUS_OK);
+    assert_int_equal(copy_ask(into, &query, &here, &err), STATUS_OK);
+    assert_int_equal(result_row_count(here), result_row_count(there));
+    result_free(here);
+    result_free(there);
+
+    import_baselines(into, from, &found); // once more
+    assert_int_equal(found.taken, 0);
+    assert_int_equal(found.there, 2);
+    assert_int_equal(found.refused, 0);
+}
+
+static void test_baselines_that_stay_out(void **state)
+{
+    (void)state;
+    const char *from = copy_path("s.db"), *into = copy_path("into.db");
+    const struct query_filter all = {0}, some = {.until_ns = COPY_BASE_NS + 50 * COPY_SECOND};
+    struct baselines found;
+    copy_make_store(from, 2, 100);
+    copy_make_store(into, 2, 100);
+    save_baseline(from, "june", &all);
+    save_baseline(into, "june", &some);
+    const int64_t before = copy_integer(into, SAMPLES_OF("m-1"));
+    import_baselines(into, from, &found);
+    assert_int_equal(found.taken, 0);
+    assert_int_equal(found.refused, 1);
+    assert_non_null(strstr(found.note, "june: this store has another of that name"));
+    assert_int_equal(copy_integer(into, SAMPLES_OF("m-1")), before);
+
+    static const struct {
+        const char *damage, *said;
+    } damages[] = {
+        {"UPDATE baseline SET name = 'a b'", "a name that no baseline can have"},
+        {"UPDATE baseline SET name = char(27) || '[2J'", "a name that no baseline can have"},
+        {"UPDATE baseline_sample SET samples = zeroblob(length(samples))", "damaged"},
+        {"UPDATE baseline_sample SET model = 999000 + model", "a name that is not there"},
+        {"UPDATE baseline SET fingerprint = '{'", "damaged"},
+        {"UPDATE baseline SET filter = CAST(x'ff' AS TEXT)", "not UTF-8"},
+    };
+    for (size_t i = 0; i < COUNT_OF(damages); i++) {
+        char sql[512];
+        struct error err;
+        struct result *answer = NULL;
+        const char *copy = copy_path("damaged.db");
+        (void)unlink(copy);
+        assert_int_equal(copy_to(from, copy, NULL, &answer, &err), STATUS_OK);
+        result_free(answer);
+        (void)snprintf(sql, sizeof sql, "UPDATE baseline SET name = 'other'; %s",
+                       damages[i].damage);
+        copy_exec(copy, sql);
+        import_baselines(into, copy, &found);
+        if (found.taken != 0 || found.refused != 1 || !strstr(found.note, damages[i].said))
+            fail_msg("%s: \"%s\"", damages[i].damage, found.note);
+        assert_int_equal(copy_integer(into, "SELECT count(*) FROM baseline"), 1);
+    }
 }
 
 // ---- Cut short -----------------------------------------------------------------------------
@@ -421,6 +544,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_what_is_no_store, copy_set_up, copy_tear_down),
         cmocka_unit_test_setup_teardown(test_flipped_bytes, copy_set_up, copy_tear_down),
         cmocka_unit_test_setup_teardown(test_the_lock_is_kept, copy_set_up, copy_tear_down),
+        cmocka_unit_test_setup_teardown(test_baselines_come_and_names_are_mapped, copy_set_up,
+                                        copy_tear_down),
+        cmocka_unit_test_setup_teardown(test_baselines_that_stay_out, copy_set_up, copy_tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
