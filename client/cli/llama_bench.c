@@ -180,16 +180,6 @@ static bool identify(const struct bench *bench, unsigned char uuid[16])
 
 // ---- Records ---------------------------------------------------------------------------------
 
-static enum status put_device(struct bench *bench, struct error *err)
-{
-    struct record record;
-    record_init(&record, RECORD_KIND_DEVICE, bench->started_ns);
-    record_set_int(&record, DEVICE_ORDINAL, 0);
-    record_set_name(&record, DEVICE_NAME, bench->device_name);
-    record_set_int(&record, DEVICE_MEMORY_BYTES, 0);
-    return making_put(bench->making, &record, err);
-}
-
 // A text that does not fit the record is cut.
 static void set_text(struct record *record, unsigned column, const char *text, size_t size)
 {
@@ -225,6 +215,8 @@ static enum status put_model(struct bench *bench, struct error *err)
     return making_put(bench->making, &record, err);
 }
 
+// Nothing waits and, of generation tests, nothing is prefilled: these are 0.  How much
+// memory the process had nobody says, and its column cannot be absent.
 static enum status put_sample(struct bench *bench, int64_t request, int64_t at_ns,
                               int64_t sample_ns, struct error *err)
 {
@@ -335,8 +327,6 @@ static enum status take_result(struct bench *bench, struct error *err)
         status = check_samples(bench, &samples, &total_ns, err);
     if (status == STATUS_OK)
         status = begin_run(bench, total_ns, err);
-    if (status == STATUS_OK)
-        status = put_device(bench, err);
     if (status == STATUS_OK)
         status = put_model(bench, err);
     int64_t at_ns = bench->started_ns;

@@ -41,6 +41,8 @@ static const struct property {
     {SETTING_DEVICE, "compute_capability", true, true, false},
     {SETTING_DEVICE, "pcie_width", true, true, false},
     {SETTING_DEVICE, "pcie_generation", true, true, true},
+    {SETTING_DEVICE, "pcie_width_max", true, true, false},
+    {SETTING_DEVICE, "pcie_generation_max", true, true, false},
     {SETTING_DEVICE, "sm_clock_hz", true, false, true},
     {SETTING_DEVICE, "memory_clock_hz", true, false, true},
     {SETTING_MODEL, "digest", true, true, false},
@@ -181,12 +183,14 @@ static enum status add_fact(struct setting *setting, struct setting_fact fact, s
     return status;
 }
 
-// Takes the value of a row's column, where it has one.
+// Takes the value of a row's column, where it has one.  A number of 0 is none: nothing
+// has no memory, no processor, no clock, and imports have 0 where nobody knows.
 static enum status take_fact(struct setting *setting, enum setting_subject subject, const char *of,
                              const char *property, sqlite3_stmt *row, int place, struct error *err)
 {
     const int type = sqlite3_column_type(row, place);
-    if (type == SQLITE_NULL || type == SQLITE_BLOB)
+    if (type == SQLITE_NULL || type == SQLITE_BLOB ||
+        (type != SQLITE_TEXT && sqlite3_column_double(row, place) == 0))
         return STATUS_OK;
     const char *value = (const char *)sqlite3_column_text(row, place);
     if (!value || !of || !property)

@@ -266,6 +266,30 @@ static void one_metric(void **state)
     refused(&query, STATUS_NO_DATA, "no values to compare");
 }
 
+// Imports have 0 where nobody knows, which differs from nothing.
+static void what_is_not_known_differs_from_nothing(void **state)
+{
+    (void)state;
+    struct measured one = {.run = 1, .host = "a", .device = "H200", .requests = 100};
+    struct error err;
+    add(one);
+    saved("a");
+    one.run = 2;
+    one.host = "b";
+    add(one);
+    assert_int_equal(database_exec(db,
+                                   "UPDATE run SET cpu_count = 0 WHERE run = 2;"
+                                   "UPDATE device SET memory_bytes = 0 WHERE run = 2",
+                                   &err),
+                     STATUS_OK);
+    saved("b");
+    struct query query = of_two("a", "b");
+    struct result *result = NULL;
+    if (store_query(store, &query, &result, &err) != STATUS_OK)
+        fail_msg("%s", err.text);
+    result_free(result);
+}
+
 // ---- What may not be compared ---------------------------------------------------------
 
 static void unlike_fingerprints(void **state)
@@ -690,6 +714,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_same_twice, set_up, tear_down),
         cmocka_unit_test_setup_teardown(filters_instead_of_names, set_up, tear_down),
         cmocka_unit_test_setup_teardown(one_metric, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_is_not_known_differs_from_nothing, set_up, tear_down),
         cmocka_unit_test_setup_teardown(unlike_fingerprints, set_up, tear_down),
         cmocka_unit_test_setup_teardown(nothing_in_common, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_only_one_side_has, set_up, tear_down),
