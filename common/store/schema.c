@@ -8,6 +8,9 @@
 #include "common/core/delivery.h"
 #include "common/core/text.h"
 #include "common/store/database.h"
+#include "common/store/excess.h"
+#include "common/store/schema_rebuild.h"
+#include "common/store/schema_tables.h"
 #include "common/store/store_file.h"
 #include "common/sys/clock.h"
 #include "common/sys/process.h"
@@ -113,84 +116,6 @@ static const char ledger_view[] =
     "  (SELECT CAST(total(l.cleared) AS INTEGER) FROM ledger l WHERE l.run = r.run) AS cleared"
     "  FROM run r)";
 
-// ---- Tables from the record table ---------------------------------------------------
-
-static const char *column_sql_type(enum column_type type)
-{
-    if (type == COLUMN_REAL)
-        return "REAL";
-    if (type == COLUMN_TEXT)
-        return "TEXT";
-    if (type == COLUMN_BLOB)
-        return "BLOB";
-    return "INTEGER";
-}
-
-static void append_table(sqlite3_str *sql, enum record_kind kind)
-{
-    const struct record_kind_info *info = record_kind_info(kind);
-    sqlite3_str_appendf(sql, "CREATE TABLE \"%w\"(", info->name);
-    sqlite3_str_appendall(sql, kind == RECORD_KIND_RUN
-                                   ? "run INTEGER PRIMARY KEY"
-                                   : "id INTEGER PRIMARY KEY, run INTEGER NOT NULL, stream INTEGER "
-                                     "NOT NULL, number INTEGER NOT NULL");
-    sqlite3_str_appendall(sql, ", started_ns INTEGER NOT NULL, received_ns INTEGER NOT NULL");
-    for (unsigned i = 0; i < info->column_count; i++)
-        sqlite3_str_appendf(sql, ", \"%w\" %s%s", info->columns[i].name,
-                            column_sql_type(info->columns[i].type),
-                            info->columns[i].maybe ? "" : " NOT NULL");
-    if (kind == RECORD_KIND_RUN)
-        sqlite3_str_appendall(sql, ", heard_ns INTEGER NOT NULL, refused INTEGER NOT NULL DEFAULT 0"
-                                   ", clock_suspects INTEGER NOT NULL DEFAULT 0"
-                                   ", unknown_columns INTEGER NOT NULL DEFAULT 0, key TEXT"
-                                   ", UNIQUE(uuid)");
-    sqlite3_str_appendf(sql, ");CREATE INDEX \"%w_started\" ON \"%w\"(started_ns);", info->name,
-                        info->name);
-}
-
-// A view: the list that queries give, then the same in units people like.
-static void append_view(sqlite3_str *sql, enum record_kind kind)
-{
-    const struct record_kind_info *info = record_kind_info(kind);
-    sqlite3_str_appendf(sql, "CREATE VIEW \"v_%w\" AS SELECT ", info->name);
-    schema_select_list(sql, kind);
-    sqlite3_str_appendall(
-        sql, ", strftime('%Y-%m-%d %H:%M:%f', t.started_ns / 1000000 / 1000.0, 'unixepoch')"
-             " AS started");
-    for (unsigned i = 0; i < info->column_count; i++) {
-        const struct record_column *column = &info->columns[i];
-        const size_t size = strlen(column->name);
-        const int stem = size > 3 ? (int)size - 3 : 0;
-        if (column->unit == UNIT_DURATION && strcmp(column->name + stem, "_ns") == 0)
-            sqlite3_str_appendf(sql, ", t.\"%w\" / 1e6 AS \"%.*w_ms\"", column->name, stem,
-                                column->name);
-        else if (column->unit == UNIT_BYTES)
-            sqlite3_str_appendf(sql, ", t.\"%w\" / 1048576.0 AS \"%w_mb\"", column->name,
-                                column->name);
-    }
-    if (kind == RECORD_KIND_RUN)
-        sqlite3_str_appendall(sql, ", t.key AS key");
-    else
-        sqlite3_str_appendf(sql,
-                            ", (t.started_ns < %lld OR t.started_ns > t.received_ns + %lld)"
-                            " AS clock_suspect",
-                            (long long)SCHEMA_CLOCK_FLOOR_NS, (long long)SCHEMA_CLOCK_AHEAD_NS);
-    sqlite3_str_appendf(sql, " FROM \"%w\" t;", info->name);
-}
-
-void schema_insert_sql(sqlite3_str *sql, enum record_kind kind)
-{
-    const struct record_kind_info *info = record_kind_info(kind);
-    sqlite3_str_appendf(sql, "INSERT INTO \"%w\"(id, run, stream, number, started_ns, received_ns",
-                        info->name);
-    for (unsigned i = 0; i < info->column_count; i++)
-        sqlite3_str_appendf(sql, ", \"%w\"", info->columns[i].name);
-    sqlite3_str_appendall(sql, ") VALUES(?, ?, ?, ?, ?, ?");
-    for (unsigned i = 0; i < info->column_count; i++)
-        sqlite3_str_appendall(sql, ", ?");
-    sqlite3_str_appendall(sql, ")");
-}
-
 // Runs what was appended, and frees it.
 static enum status run_text(sqlite3 *db, sqlite3_str *sql, struct error *err)
 {
@@ -233,7 +158,7 @@ static enum status create_views(sqlite3 *db, struct error *err)
     for (unsigned kind = 0; kind < RECORD_KIND_COUNT; kind++) {
         sqlite3_str_appendf(sql, "DROP VIEW IF EXISTS \"v_%w\";",
                             record_kind_info((enum record_kind)kind)->name);
-        append_view(sql, (enum record_kind)kind);
+        schema_append_view(sql, (enum record_kind)kind);
     }
     return run_text(db, sql, err);
 }
@@ -264,8 +189,11 @@ static enum status create_tables(sqlite3 *db, struct error *err)
     if (status != STATUS_OK)
         return status;
     sqlite3_str *sql = sqlite3_str_new(db);
-    for (unsigned kind = 0; kind < RECORD_KIND_COUNT; kind++)
-        append_table(sql, (enum record_kind)kind);
+    for (unsigned kind = 0; kind < RECORD_KIND_COUNT; kind++) {
+        const char *name = record_kind_info((enum record_kind)kind)->name;
+        schema_append_table(sql, (enum record_kind)kind, name);
+        sqlite3_str_appendf(sql, "CREATE INDEX \"%w_started\" ON \"%w\"(started_ns);", name, name);
+    }
     sqlite3_str_appendf(sql, "%s%s%s", fixed_indexes, refusal_table, owner_index);
     status = run_text(db, sql, err);
     if (status == STATUS_OK)
@@ -287,7 +215,7 @@ static enum status has_column(sqlite3 *db, const char *table, const char *column
 {
     sqlite3_stmt *stmt = NULL;
     enum status status = database_prepare(
-        db, &stmt, "SELECT 1 FROM pragma_table_info(?) WHERE name = ?", false, err);
+        db, &stmt, "SELECT 1 FROM pragma_table_xinfo(?) WHERE name = ?", false, err);
     if (status != STATUS_OK)
         return status;
     (void)sqlite3_bind_text(stmt, 1, table, -1, SQLITE_STATIC);
@@ -359,27 +287,54 @@ static enum status add_rollups(sqlite3 *db, struct error *err)
     return status == STATUS_OK ? database_exec(db, few_indexes, err) : status;
 }
 
+// Version 5: columns that are kept as what they exceed others by.
+static enum status keep_excesses(sqlite3 *db, struct error *err)
+{
+    enum status status = schema_add_columns(db, err);
+    for (unsigned kind = RECORD_KIND_RUN + 1; kind < RECORD_KIND_COUNT && status == STATUS_OK;
+         kind++) {
+        const struct excess *excess = excess_find((enum record_kind)kind, EXCESS_RECEIVED);
+        bool has = false;
+        status =
+            has_column(db, record_kind_info((enum record_kind)kind)->name, excess->kept, &has, err);
+        if (status == STATUS_OK && !has)
+            status = schema_rebuild(db, (enum record_kind)kind, err);
+    }
+    return status;
+}
+
 static const struct schema_step all_steps[] = {
-    {1, create_tables},
-    {2, change_views},
-    {3, add_owners},
-    {4, add_rollups},
+    {1, create_tables}, {2, change_views}, {3, add_owners}, {4, add_rollups}, {5, keep_excesses},
 };
 
 _Static_assert(sizeof all_steps / sizeof *all_steps == SCHEMA_VERSION, "a step for each version");
 
+static enum status add_record_column(sqlite3 *db, enum record_kind kind, int column,
+                                     struct error *err)
+{
+    const char *table = record_kind_info(kind)->name;
+    const struct excess *excess = excess_find(kind, column);
+    bool has = false;
+    enum status status = has_column(db, table, excess_name(kind, column), &has, err);
+    if (status != STATUS_OK || has)
+        return status;
+    sqlite3_str *sql = sqlite3_str_new(db);
+    if (excess)
+        sqlite3_str_appendf(sql, "ALTER TABLE \"%w\" ADD COLUMN \"%w\";", table, excess->kept);
+    sqlite3_str_appendf(sql, "ALTER TABLE \"%w\" ADD COLUMN ", table);
+    schema_append_column(sql, kind, column);
+    return run_text(db, sql, err);
+}
+
 enum status schema_add_columns(sqlite3 *db, struct error *err)
 {
+    enum status status = STATUS_OK;
     for (unsigned kind = 0; kind < RECORD_KIND_COUNT; kind++) {
-        const struct record_kind_info *info = record_kind_info((enum record_kind)kind);
-        for (unsigned i = 0; i < info->column_count; i++) {
-            enum status status = add_column(db, info->name, info->columns[i].name,
-                                            column_sql_type(info->columns[i].type), err);
-            if (status != STATUS_OK)
-                return status;
-        }
+        const int count = (int)record_kind_info((enum record_kind)kind)->column_count;
+        for (int i = 0; i < count && status == STATUS_OK; i++)
+            status = add_record_column(db, (enum record_kind)kind, i, err);
     }
-    return STATUS_OK;
+    return status;
 }
 
 struct file_version {

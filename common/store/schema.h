@@ -32,7 +32,9 @@
 //   baseline   what was kept to compare with: the filter in words, the fingerprint of
 //              the machines as JSON; and its samples, 64-bit floats in order of time
 //   KIND       a row a record: id, run, stream, number, started_ns, received_ns,
-//              then the kind's columns; names as ids, enumerations as numbers
+//              then the kind's columns; names as ids, enumerations as numbers.
+//              Before a column that is kept as what it exceeds others by stands the
+//              one that is kept; it is itself a virtual generated one (excess.h)
 //
 // A record's identity (run, stream, number) is unique without an index on it: a
 // record is inserted in the transaction that moves its stream's `next` beyond
@@ -55,7 +57,7 @@ struct sqlite3;
 struct sqlite3_str;
 
 enum {
-    SCHEMA_VERSION = 4,
+    SCHEMA_VERSION = 5,
     SCHEMA_APPLICATION_ID = 0x49667374, // "Ifst"
     SCHEMA_RANGE_STORED = 0,            // range.state
     SCHEMA_RANGE_DROPPED = 1,
@@ -94,8 +96,9 @@ MUST_CHECK enum status schema_apply(struct sqlite3 *db, const char *path,
 // with a new line in the record table is just this.
 MUST_CHECK enum status schema_add_columns(struct sqlite3 *db, struct error *err);
 
-// Appends "INSERT INTO KIND(...) VALUES(?, ...)": id, run, stream, number,
-// started_ns, received_ns, then the columns.  Not for RECORD_KIND_RUN.
+// Appends "INSERT INTO KIND(...) VALUES(?1, ...)": id, run, stream, number,
+// started_ns, received_ns, then the columns, all as they are read.  Not for
+// RECORD_KIND_RUN.
 void schema_insert_sql(struct sqlite3_str *sql, enum record_kind kind);
 enum { SCHEMA_FIRST_COLUMN = 7 }; // the parameter of column 0
 

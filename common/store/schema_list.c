@@ -34,7 +34,7 @@ static enum status take_rows(sqlite3 *db, schema_column_take *take, void *contex
 {
     static const char sql[] =
         "SELECT m.name, m.sql, m.type, c.cid, c.name, c.type, c.\"notnull\", c.pk"
-        " FROM sqlite_schema m, pragma_table_info(m.name) c"
+        " FROM sqlite_schema m, pragma_table_xinfo(m.name) c"
         " WHERE m.type IN ('table', 'view') AND m.name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
         " ORDER BY m.type, m.rowid, c.cid";
     sqlite3_stmt *stmt = NULL;

@@ -72,16 +72,16 @@ done
 #
 # Each change with what undoes it, and what the audit says.
 
-row="run, stream, number, started_ns, received_ns, model, device, request, finish,
-  prompt_tokens, cached_prompt_tokens, generated_tokens, queue_ns, prefill_ns, ttft_ns, decode_ns,
-  e2e_ns, itl_max_ns, itl_p99_ns, host_memory_bytes, device_memory_bytes, concurrent_requests"
+row="run, stream, number, started_ns, received_after_ns, model, device, request, finish,
+  prompt_tokens, cached_prompt_tokens, generated_tokens, queue_ns, prefill_excess_ns, ttft_ns,
+  decode_excess_ns, e2e_ns, itl_max_ns, itl_p99_ns, host_memory_bytes, device_memory_bytes, concurrent_requests"
 sqlite3 "$DB" "SELECT number FROM inference WHERE run = 1 AND id % 7 = 3 LIMIT 1" >"$WORK/number"
 number=$(cat "$WORK/number")
 id="(SELECT max(id) + 1 FROM inference)"
 undo_added="DELETE FROM inference WHERE id = (SELECT max(id) FROM inference)"
-save="CREATE TABLE saved AS SELECT * FROM inference WHERE run = 1 AND number = $number;
+save="CREATE TABLE saved AS SELECT id, $row FROM inference WHERE run = 1 AND number = $number;
   DELETE FROM inference WHERE run = 1 AND number = $number"
-restore="INSERT INTO inference SELECT * FROM saved; DROP TABLE saved"
+restore="INSERT INTO inference(id, $row) SELECT * FROM saved; DROP TABLE saved"
 
 tampered() { # CHANGE UNDO WORDS
   sqlite3 "$DB" ".timeout 5000" "$1"
@@ -106,7 +106,7 @@ tampered "INSERT INTO range SELECT run, stream, 2, 3, 1, 1, NULL, 0, 0 FROM rang
 tampered "$save" "$restore" "number $number is missing"
 tampered "INSERT INTO inference(id, $row) SELECT $id, $row FROM inference WHERE run = 1
   AND number = $number" "$undo_added" "has number $number behind number"
-tampered "CREATE TABLE saved AS SELECT * FROM inference WHERE run = 1 AND number = $number;
+tampered "CREATE TABLE saved AS SELECT id, $row FROM inference WHERE run = 1 AND number = $number;
   UPDATE inference SET number = 1000000 WHERE run = 1 AND number = $number" \
   "DELETE FROM inference WHERE run = 1 AND number = 1000000; $restore" "which was never stored"
 tampered "INSERT INTO inference(id, $row) SELECT $id, ${row/run/99} FROM inference LIMIT 1" \

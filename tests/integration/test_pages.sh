@@ -35,7 +35,7 @@ while read -r table; do
   [[ $table != v_* ]] || continue
   while read -r column; do
     grep -q "^\\.BR \"$column\" " "$WORK/part" || fail "inferstat-schema.7 lacks $table.$column"
-  done < <(sqlite3 -readonly "$DB" "SELECT name FROM pragma_table_info('$table')")
+  done < <(sqlite3 -readonly "$DB" "SELECT name FROM pragma_table_xinfo('$table')")
 done <"$WORK/tables"
 expect_text "$WORK/schema" "version $(sqlite3 -readonly "$DB" 'PRAGMA user_version') of the schema"
 

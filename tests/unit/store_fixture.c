@@ -8,6 +8,7 @@
 #include "common/core/record.h"
 #include "common/store/database.h"
 #include "common/store/schema.h"
+#include "common/store/schema_tables.h"
 #include "common/store/store.h"
 #include "tests/support/test.h"
 
@@ -135,7 +136,13 @@ void store_add_one_of_each(void)
     for (unsigned kind = RECORD_KIND_RUN + 1; kind < RECORD_KIND_COUNT; kind++) {
         const struct record_kind_info *info = record_kind_info((enum record_kind)kind);
         sqlite3_str *sql = sqlite3_str_new(db);
-        sqlite3_str_appendf(sql, "INSERT INTO %s VALUES(1, 1, 0, %u, %lld, %lld", info->name,
+        sqlite3_str_appendf(sql, "INSERT INTO %s(", info->name);
+        schema_append_kept(sql, (enum record_kind)kind);
+        sqlite3_str_appendall(sql, ") SELECT ");
+        schema_append_kept_of(sql, (enum record_kind)kind);
+        sqlite3_str_appendf(sql,
+                            " FROM (SELECT 1 AS id, 1 AS run, 0 AS stream, %u AS number,"
+                            " %lld AS started_ns, %lld AS received_ns",
                             kind == RECORD_KIND_LOAD ? 2 : kind + 100, (long long)START_NS,
                             (long long)START_NS);
         for (unsigned c = 0; c < info->column_count; c++) {
@@ -148,6 +155,7 @@ void store_add_one_of_each(void)
                 sqlite3_str_appendf(sql, ", %u", c + 2);
             else
                 sqlite3_str_appendf(sql, ", %s", values[info->columns[c].type]);
+            sqlite3_str_appendf(sql, " AS \"%w\"", info->columns[c].name);
         }
         sqlite3_str_appendall(sql, ")");
         char *text = sqlite3_str_finish(sql);

@@ -270,23 +270,26 @@ static const struct {
      "stream 0: 89 rows of 90 numbers stored: number 17 is missing"},
     {"DELETE FROM operation WHERE run = 1 AND number >= 60",
      "operation has 45 rows, the ledger 81"},
-    {"INSERT INTO operation SELECT NULL, run, stream, number, started_ns, received_ns, operation,"
+    {"INSERT INTO operation SELECT NULL, run, stream, number, started_ns, received_after_ns, "
+     "operation,"
      " device, duration_ns, host_memory_bytes, items, bytes, extra FROM operation"
      " WHERE run = 1 AND number = 17",
      "stream 0: row 244 of operation has number 17 behind number 99"},
-    {"INSERT INTO operation SELECT NULL, run, stream, number, started_ns, received_ns, operation,"
+    {"INSERT INTO operation SELECT NULL, run, stream, number, started_ns, received_after_ns, "
+     "operation,"
      " device, duration_ns, host_memory_bytes, items, bytes, extra FROM operation"
      " WHERE run = 1 AND number = 17",
      "stream 0: 91 rows of 90 numbers stored: number 17 is there more than once"},
-    {"INSERT INTO operation SELECT NULL, run, stream, 101, started_ns, received_ns, operation,"
+    {"INSERT INTO operation SELECT NULL, run, stream, 101, started_ns, received_after_ns, "
+     "operation,"
      " device, duration_ns, host_memory_bytes, items, bytes, extra FROM operation"
      " WHERE run = 1 AND number = 17",
      "has number 101, which was never stored"},
-    {"INSERT INTO operation SELECT NULL, run, stream, 45, started_ns, received_ns, operation,"
+    {"INSERT INTO operation SELECT NULL, run, stream, 45, started_ns, received_after_ns, operation,"
      " device, duration_ns, host_memory_bytes, items, bytes, extra FROM operation"
      " WHERE run = 1 AND number = 17",
      "has number 45, which was dropped"},
-    {"INSERT INTO operation SELECT NULL, 99, stream, 45, started_ns, received_ns, operation,"
+    {"INSERT INTO operation SELECT NULL, 99, stream, 45, started_ns, received_after_ns, operation,"
      " device, duration_ns, host_memory_bytes, items, bytes, extra FROM operation WHERE run = 1",
      "operation has 81 rows of run number 99, which is not in the table run"},
     // One goes, another comes: as many rows as before.

@@ -92,7 +92,7 @@ static void add_itl(int id, int model, const void *bytes, size_t size)
     sqlite3_stmt *stmt = NULL;
     assert_int_equal(sqlite3_prepare_v2(db,
                                         "INSERT INTO itl(id, run, stream, number, started_ns,"
-                                        " received_ns, model, device, duration_ns, sketch)"
+                                        " received_after_ns, model, device, duration_ns, sketch)"
                                         " VALUES(?1, 1, 0, ?1, ?2, 1, ?3, 2, 1000, ?4)",
                                         -1, &stmt, NULL),
                      SQLITE_OK);
@@ -145,14 +145,16 @@ static void test_itl_is_of_all_requests(void **state)
 static void add_inferences(const char *values)
 {
     char sql[2048];
-    (void)snprintf(sql, sizeof sql,
-                   "WITH v(id, at, model, finish, tokens, ttft, e2e) AS (VALUES %s)"
-                   " INSERT INTO inference(id, run, stream, number, started_ns, received_ns, model,"
-                   " device, request, finish, prompt_tokens, cached_prompt_tokens,"
-                   " generated_tokens, queue_ns, prefill_ns, ttft_ns, e2e_ns, host_memory_bytes)"
-                   " SELECT id, 1, 0, id, 1790000000000000000 + at * 1000000000, 1, model, 2, id,"
-                   " finish, 1, 0, tokens, 0, 0, ttft * 1000000, e2e * 1000000, 1 FROM v",
-                   values);
+    (void)snprintf(
+        sql, sizeof sql,
+        "WITH v(id, at, model, finish, tokens, ttft, e2e) AS (VALUES %s)"
+        " INSERT INTO inference(id, run, stream, number, started_ns, received_after_ns, model,"
+        " device, request, finish, prompt_tokens, cached_prompt_tokens,"
+        " generated_tokens, queue_ns, prefill_excess_ns, ttft_ns, e2e_ns, host_memory_bytes)"
+        " SELECT id, 1, 0, id, 1790000000000000000 + at * 1000000000, 1, model, 2, id,"
+        " finish, 1, 0, tokens, 0, coalesce(-ttft, 0) * 1000000, ttft * 1000000, e2e * 1000000, 1 "
+        "FROM v",
+        values);
     exec(sql);
 }
 
@@ -163,10 +165,10 @@ static void test_bandwidth_used(void **state)
                    " (3, 2, 4, 0, 11, 100, 600)");
     struct query query = average(QUERY_METRIC_MBU);
     expect_error(&query, STATUS_NO_DATA, "no inference.mbu_ratio"); // nothing is known of devices
-    exec("INSERT INTO device(id, run, stream, number, started_ns, received_ns, ordinal, name,"
+    exec("INSERT INTO device(id, run, stream, number, started_ns, received_after_ns, ordinal, name,"
          " memory_bytes, memory_bandwidth_bytes_per_second)"
          " VALUES(1, 1, 0, 1, 1, 1, 0, 2, 1, 1e11)");
-    exec("INSERT INTO load(id, run, stream, number, started_ns, received_ns, model, device,"
+    exec("INSERT INTO load(id, run, stream, number, started_ns, received_after_ns, model, device,"
          " duration_ns, status, model_bytes, host_memory_before_bytes, host_memory_after_bytes)"
          " VALUES(1, 1, 0, 1, 1, 1, 3, 2, 1, 0, 1000000000, 1, 1),"
          " (2, 1, 0, 2, 1, 1, 3, 2, 1, 1, 7, 1, 1)"); // one that failed

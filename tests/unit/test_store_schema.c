@@ -67,9 +67,10 @@ static void test_tables_are_those_of_the_record_table(void **state)
     for (unsigned kind = 0; kind < RECORD_KIND_COUNT; kind++) {
         const struct record_kind_info *info = record_kind_info((enum record_kind)kind);
         for (unsigned i = 0; i < info->column_count; i++) {
-            (void)snprintf(sql, sizeof sql,
-                           "SELECT \"notnull\" + 10 FROM pragma_table_info('%s') WHERE name = '%s'",
-                           info->name, info->columns[i].name);
+            (void)snprintf(
+                sql, sizeof sql,
+                "SELECT \"notnull\" + 10 FROM pragma_table_xinfo('%s') WHERE name = '%s'",
+                info->name, info->columns[i].name);
             assert_int_equal(integer(db, sql), info->columns[i].maybe ? 10 : 11);
         }
         (void)snprintf(sql, sizeof sql, "SELECT count(*) FROM v_%s", info->name);
@@ -354,7 +355,7 @@ static const struct expectation kept[] = {
         "SELECT value FROM meta WHERE key = '" SCHEMA_NO_FINGERPRINTS "'", 2                       \
     }
 
-enum { EXPECTATIONS_MAX = 8 };
+enum { EXPECTATIONS_MAX = 12 };
 static const struct {
     const char *dump, *version;
     struct expectation own[EXPECTATIONS_MAX];
@@ -369,6 +370,25 @@ static const struct {
       {"SELECT gone_sum = fingerprint(0, 3) FROM ledger WHERE run = 1", 1},
       {"SELECT count(*) FROM ledger WHERE gone_sum IS NULL", 0},
       {"SELECT count(*) FROM meta WHERE key = '" SCHEMA_NO_FINGERPRINTS "'", 0}}},
+    {STORE_VERSION "4.sql",
+     "version 4,",
+     {{"SELECT count(*) FROM inference WHERE typeof(prefill_ns) = 'integer' AND"
+       " typeof(received_ns) = 'integer'",
+       11},
+      {"SELECT sum(decode_ns) FROM inference WHERE id < 6", 1200000000},
+      {"SELECT sum(abs(prefill_excess_ns) + abs(decode_excess_ns)) FROM inference WHERE id IN"
+       " (1, 12)",
+       0},
+      {"SELECT prefill_ns FROM inference WHERE id = 3 AND ttft_ns IS NULL AND decode_ns IS NULL",
+       29000000},
+      {"SELECT decode_ns FROM inference WHERE id = 11 AND ttft_ns IS NULL", 7},
+      {"SELECT prefill_ns FROM inference WHERE id = 6 AND decode_ns = prefill_ns", INT64_MAX},
+      {"SELECT prefill_ns FROM inference WHERE id = 7 AND decode_ns = prefill_ns", INT64_MIN},
+      {"SELECT received_ns FROM inference WHERE id = 8", INT64_MAX},
+      {"SELECT received_ns FROM inference WHERE id = 9 AND decode_ns = -1", INT64_MIN},
+      {"SELECT prefill_ns FROM inference WHERE id = 10", INT64_C(9007199254740993)},
+      {"SELECT received_after_ns FROM inference WHERE id = 5", -1},
+      {"SELECT received_ns = 1790000000900000000 FROM load", 1}}},
 };
 
 // Every table, view and index with its columns.
@@ -378,7 +398,7 @@ static char *shape(sqlite3 *db)
     static const char sql[] =
         "SELECT group_concat(line, char(10)) FROM (SELECT m.type || ' ' || m.name || ' ' ||"
         " coalesce((SELECT group_concat(c, ', ') FROM (SELECT p.name || ' ' || p.type AS c FROM"
-        " pragma_table_info(m.name) p ORDER BY c)), '') AS line FROM sqlite_schema m"
+        " pragma_table_xinfo(m.name) p ORDER BY c)), '') AS line FROM sqlite_schema m"
         " ORDER BY m.type, m.name)";
     assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &stmt, NULL), SQLITE_OK);
     assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
