@@ -7,7 +7,8 @@
 #include "common/sys/log.h"
 #include "server/worker/worker.h"
 
-static const struct worker_command *const commands[] = {&command_llm, &command_make_model};
+static const struct worker_command *const commands[] = {&command_llm, &command_encode,
+                                                        &command_make_model};
 
 enum { COMMAND_COUNT = sizeof commands / sizeof commands[0] };
 
@@ -62,8 +63,9 @@ static int print_help(const struct worker_command *command)
         (void)printf("\ninferstat-worker WORKLOAD --help tells more.\n\noptions:\n");
     }
     options_help(stdout, &global);
-    (void)printf("\nexit codes: 0 done, 1 a request failed, 2 wrong usage, 3 no prompt,\n"
-                 "            4 a file, a device or the output cannot be used\n");
+    (void)printf(
+        "\nexit codes: 0 done, 1 a request or a check failed, 2 wrong usage, 3 no prompt,\n"
+        "            4 a file, a device or the output cannot be used\n");
     return WORKER_DONE;
 }
 

@@ -26,7 +26,7 @@ struct worker_options {
 // Exit codes.
 enum {
     WORKER_DONE = 0,
-    WORKER_CHECK_FAILED = 1, // a request failed
+    WORKER_CHECK_FAILED = 1, // a request failed, or a result is not what it should be
     WORKER_USAGE = 2,
     WORKER_NO_DATA = 3, // there was no prompt
     WORKER_UNREACHABLE = 4,
@@ -42,6 +42,7 @@ struct worker_command {
     int (*run)(const struct worker_options *options, char *const *words, int count);
 };
 
+extern const struct worker_command command_encode;
 extern const struct worker_command command_llm;
 extern const struct worker_command command_make_model;
 

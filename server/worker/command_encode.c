@@ -1,0 +1,334 @@
+#include <inttypes.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/core/unit.h"
+#include "common/sys/log.h"
+#include "common/sys/stop.h"
+#include "server/worker/json.h"
+#include "server/worker/worker.h"
+#include "server/workload/encode/run.h"
+
+static struct {
+    const char *encoder, *type, *input, *output, *sync, *from;
+    int64_t qubits, batch_size, batches, prefetch, chunk_mb, pool_size, fillers, seed;
+    bool check, force, json;
+} options = {.qubits = 16, .batch_size = 64, .seed = 1, .sync = "events", .from = "generator"};
+
+#define PLACE(member) offsetof(__typeof__(options), member)
+
+static struct option_table get_options(void)
+{
+    static const struct option_line lines[] = {
+        {"--encoder", "amplitude|angle|basis|phase|iqp-z|iqp", OPTION_TEXT, PLACE(encoder), 0, 0,
+         "how vectors become quantum states"},
+        {"--qubits", "N", OPTION_INTEGER, PLACE(qubits), 1, ENCODE_QUBITS_MAX,
+         "a state has 2^N amplitudes (default 16)"},
+        {"--batch-size", "B", OPTION_INTEGER, PLACE(batch_size), 1, 1 << 24,
+         "samples of one launch (default 64)"},
+        {"--batches", "K", OPTION_INTEGER, PLACE(batches), 1, 1LL << 40,
+         "so many at most (default 16; of a file: all)"},
+        {"--type", "f64|f32", OPTION_TEXT, PLACE(type), 0, 0,
+         "of the numbers (default f64; of a file: its own)"},
+        {"--input", "FILE.npy", OPTION_TEXT, PLACE(input), 0, 0,
+         "the samples, one a row (default: made up)"},
+        {"--from", "generator|pageable|pinned", OPTION_TEXT, PLACE(from), 0, 0,
+         "make up samples when they are needed, or beforehand in such memory (default generator)"},
+        {"--seed", "S", OPTION_INTEGER, PLACE(seed), 0, INT32_MAX,
+         "of the samples that are made up (default 1)"},
+        {"--output", "FILE.npy", OPTION_TEXT, PLACE(output), 0, 0, "write the states there"},
+        {"--force", NULL, OPTION_FLAG, PLACE(force), 0, 0, "replace an output that is there"},
+        {"--check", NULL, OPTION_FLAG, PLACE(check), 0, 0,
+         "compare every state with a plain reference"},
+        {"--chunk-mb", "M", OPTION_INTEGER, PLACE(chunk_mb), 1, TUNING_CHUNK_MB_MAX,
+         "bytes copied at once (also INFERSTAT_CHUNK_MB; default: by the device)"},
+        {"--pool-size", "S", OPTION_INTEGER, PLACE(pool_size), 1, POOL_SLOTS_MAX,
+         "pinned slots (also INFERSTAT_POOL_SIZE; default: by the host's memory)"},
+        {"--prefetch", "P", OPTION_INTEGER, PLACE(prefetch), 1, PIPELINE_PREFETCH_MAX,
+         "chunks filled ahead at most (default: the pool's size)"},
+        {"--fillers", "N", OPTION_INTEGER, PLACE(fillers), 1, PIPELINE_FILLERS_MAX,
+         "threads that fill slots (default: half the processors)"},
+        {"--sync", "events|periodic", OPTION_TEXT, PLACE(sync), 0, 0,
+         "reuse slots behind their own copy's event, or wait for whole streams (default events)"},
+        {"--json", NULL, OPTION_FLAG, PLACE(json), 0, 0, "end with one object of figures"},
+    };
+    return (struct option_table){lines, sizeof lines / sizeof lines[0], &options};
+}
+
+// ---- What the options mean ------------------------------------------------
+
+static const char *encoder_word(unsigned int i)
+{
+    return encoder_name((enum encoder)i);
+}
+
+static const char *type_word(unsigned int i)
+{
+    return encode_type_name((enum encode_type)i);
+}
+
+static const char *from_word(unsigned int i)
+{
+    return inputs_from_name((enum inputs_from)i);
+}
+
+static const char *sync_word(unsigned int i)
+{
+    return i == PIPELINE_SYNC_EVENTS ? "events" : "periodic";
+}
+
+// The number of a word among `count`.
+static enum status find_word(int *out, const char *option, const char *word,
+                             const char *(*word_at)(unsigned int i), unsigned int count,
+                             struct error *err)
+{
+    char all[128] = "";
+    for (unsigned int i = 0; i < count; i++) {
+        if (strcmp(word, word_at(i)) == 0) {
+            *out = (int)i;
+            return STATUS_OK;
+        }
+        size_t used = strlen(all);
+        (void)snprintf(all + used, sizeof all - used, "%s%s", i ? ", " : "", word_at(i));
+    }
+    return error_set(err, STATUS_INVALID, "%s: '%.40s' is none of %s", option, word, all);
+}
+
+static enum status find_words(struct encoding_options *out, struct error *err)
+{
+    int encoder = 0;
+    int from = 0;
+    int sync = 0;
+    out->inputs.type = -1;
+    if (!options.encoder)
+        return error_set(err, STATUS_INVALID, "encode: no encoder (give --encoder, see --help)");
+    enum status status =
+        find_word(&encoder, "--encoder", options.encoder, encoder_word, ENCODER_COUNT, err);
+    if (status == STATUS_OK && options.type)
+        status =
+            find_word(&out->inputs.type, "--type", options.type, type_word, ENCODE_TYPE_COUNT, err);
+    if (status == STATUS_OK)
+        status = find_word(&from, "--from", options.from, from_word, INPUTS_FROM_COUNT, err);
+    if (status == STATUS_OK)
+        status = find_word(&sync, "--sync", options.sync, sync_word, 2, err);
+    out->inputs.encoder = (enum encoder)encoder;
+    out->inputs.from = (enum inputs_from)from;
+    out->sync = (enum pipeline_sync)sync;
+    return status;
+}
+
+static enum status make_options(struct encoding_options *out, const struct worker_options *worker,
+                                char *const *words, int count, struct error *err)
+{
+    enum { BATCHES = 16 };
+    *out = (struct encoding_options){
+        .inputs = {.qubits = (unsigned int)options.qubits,
+                   .batch = (size_t)options.batch_size,
+                   .batches = (uint64_t)options.batches,
+                   .path = options.input,
+                   .seed = (uint64_t)options.seed},
+        .device = {.spec = worker->device, .threads = (unsigned int)worker->threads},
+        .output = options.output,
+        .replace = options.force,
+        .check = options.check,
+        .wishes = {.chunk_mb = (unsigned int)options.chunk_mb,
+                   .pool_size = (unsigned int)options.pool_size,
+                   .fillers = (unsigned int)options.fillers,
+                   .prefetch = (unsigned int)options.prefetch,
+                   .pool_metrics = -1,
+                   .overlap_tracking = -1},
+        .cancelled = stop_requested,
+    };
+    if (count > 0)
+        return error_set(err, STATUS_INVALID, "encode: unexpected '%.60s' (see --help)", words[0]);
+    if (!options.input && options.batches == 0)
+        out->inputs.batches = BATCHES;
+    return find_words(out, err);
+}
+
+// ---- Output ---------------------------------------------------------------
+
+struct outcome {
+    struct encoding_description description;
+    struct encoding_figures figures;
+    struct inferstat_totals totals;
+    enum status status;
+};
+
+static double ratio(uint64_t part, uint64_t whole)
+{
+    return whole > 0 ? (double)part / (double)whole : (double)NAN;
+}
+
+static double overlap_of(const struct overlap_figures *overlap)
+{
+    double value;
+    return overlap_ratio(overlap, &value) ? value : (double)NAN;
+}
+
+static void write_pool(struct json *json, const struct pool_figures *pool)
+{
+    json_uint(json, "pool_acquires", pool->acquires);
+    json_uint(json, "pool_waits", pool->waits);
+    json_uint(json, "pool_wait_ns", pool->wait_ns);
+    json_real(json, "pool_starvation_ratio", ratio(pool->waits, pool->acquires));
+    json_uint(json, "pool_available_min", pool->available_min);
+    json_uint(json, "pool_available_max", pool->available_max);
+}
+
+static void write_overlap(struct json *json, const struct pipeline_figures *f)
+{
+    json_uint(json, "copy_busy_ns", f->overlap.busy_ns[OVERLAP_COPY]);
+    json_uint(json, "compute_busy_ns", f->overlap.busy_ns[OVERLAP_COMPUTE]);
+    json_uint(json, "both_busy_ns", f->overlap.both_ns);
+    json_real(json, "overlap_ratio", overlap_of(&f->overlap));
+    json_uint(json, "exposed_copy_ns", f->overlap.exposed_copy_ns);
+    json_uint(json, "idle_ns", f->overlap.idle_ns);
+    json_uint(json, "copy_starved_ns", f->copy_starved_ns);
+    json_uint(json, "unmeasured_chunks", f->overlap.unmeasured);
+}
+
+static void write_time(struct json *json, const char *key, uint64_t ns)
+{
+    json_real(json, key, ns > 0 ? (double)ns : (double)NAN);
+}
+
+static void write_check(struct json *json, const struct encoding_figures *f)
+{
+    bool any = f->checked > 0;
+    json_uint(json, "checked", f->checked);
+    json_uint(json, "differing", f->differing);
+    json_real(json, "largest_difference", any ? f->worst.largest : (double)NAN);
+    json_real(json, "least_fidelity", any ? f->worst.fidelity : (double)NAN);
+}
+
+static const char *status_word(enum status status)
+{
+    return status == STATUS_OK ? "ok" : status == STATUS_CANCELLED ? "cancelled" : "error";
+}
+
+static void write_figures(const struct outcome *o)
+{
+    const struct encoding_description *d = &o->description;
+    const struct pipeline_figures *f = &o->figures.pipeline;
+    struct json json;
+    json_begin(&json, stdout);
+    json_text(&json, "workload", "encode");
+    json_text(&json, "encoder", options.encoder);
+    json_text(&json, "type", encode_type_name(d->inputs->type));
+    json_uint(&json, "qubits", (uint64_t)options.qubits);
+    json_uint(&json, "batch_size", d->batch);
+    json_text(&json, "device", d->device.name);
+    json_text(&json, "status", status_word(o->status));
+    json_uint(&json, "items", o->figures.items);
+    json_uint(&json, "batches", o->figures.batches);
+    json_uint(&json, "duration_ns", f->duration_ns);
+    json_real(&json, "items_per_second", ratio(o->figures.items, f->duration_ns) * 1e9);
+    json_uint(&json, "chunk_bytes", d->plan.chunk_bytes);
+    json_uint(&json, "pool_size", d->plan.pool_size);
+    json_uint(&json, "prefetch", d->plan.prefetch);
+    json_uint(&json, "fillers", d->plan.fillers);
+    json_text(&json, "sync", sync_word(d->plan.sync));
+    json_uint(&json, "chunks", f->chunks);
+    json_uint(&json, "bytes_h2d", f->bytes_h2d);
+    json_uint(&json, "bytes_d2h", f->bytes_d2h);
+    write_overlap(&json, f);
+    write_pool(&json, &f->pool);
+    write_time(&json, "item_p50_ns", f->group_p50_ns);
+    write_time(&json, "item_p95_ns", f->group_p95_ns);
+    write_time(&json, "item_p99_ns", f->group_p99_ns);
+    json_uint(&json, "load_duration_ns", d->load_ns);
+    json_uint(&json, "generate_ns", d->generate_ns);
+    json_uint(&json, "fill_ns", f->fill_ns);
+    json_uint(&json, "take_ns", o->figures.take_ns);
+    json_uint(&json, "device_bytes", (uint64_t)d->device_bytes);
+    write_check(&json, &o->figures);
+    json_uint(&json, "records_produced", o->totals.produced);
+    json_uint(&json, "records_acknowledged", o->totals.acknowledged);
+    json_uint(&json, "records_dropped", o->totals.dropped);
+    json_end(&json);
+}
+
+static void print_figures(const struct outcome *o)
+{
+    char text[4][UNIT_TEXT_SIZE];
+    const struct pipeline_figures *f = &o->figures.pipeline;
+    (void)printf(
+        "%s, %" PRId64 " qubits, %s on %s: %" PRIu64 " states in %s (%s)\n", options.encoder,
+        options.qubits, encode_type_name(o->description.inputs->type), o->description.device.name,
+        o->figures.items, unit_format_int(text[0], UNIT_DURATION, (int64_t)f->duration_ns),
+        unit_format(text[1], UNIT_ITEMS_PER_SECOND, ratio(o->figures.items, f->duration_ns) * 1e9));
+    (void)printf("overlap %s, exposed copy %s, pool starved %s\n",
+                 unit_format(text[0], UNIT_RATIO, overlap_of(&f->overlap)),
+                 unit_format_int(text[1], UNIT_DURATION, (int64_t)f->overlap.exposed_copy_ns),
+                 unit_format(text[2], UNIT_RATIO, ratio(f->pool.waits, f->pool.acquires)));
+}
+
+// ---- Running --------------------------------------------------------------
+
+static enum status encode(const struct encoding_options *encoding_options,
+                          struct inferstat_monitor *monitor, struct outcome *outcome,
+                          struct encoding **encoding, struct error *err)
+{
+    enum status status = encoding_new(encoding, encoding_options, monitor, err);
+    if (status != STATUS_OK)
+        return status;
+    encoding_describe(*encoding, &outcome->description);
+    log_write(LOG_LEVEL_INFO, "device %s (kernels: %s, threads: %u)",
+              outcome->description.device.reason, outcome->description.device.kernels,
+              outcome->description.device.threads);
+    return encoding_run(*encoding, &outcome->figures, err);
+}
+
+static int report(const struct outcome *outcome)
+{
+    if (options.json)
+        write_figures(outcome);
+    else
+        print_figures(outcome);
+    if (outcome->figures.differing == 0)
+        return WORKER_DONE;
+    log_write(LOG_LEVEL_ERROR,
+              "encode: %" PRIu64 " of %" PRIu64
+              " states differ from the reference: by up to %g, fidelity down to %.17g",
+              outcome->figures.differing, outcome->figures.checked, outcome->figures.worst.largest,
+              outcome->figures.worst.fidelity);
+    return WORKER_CHECK_FAILED;
+}
+
+static int run(const struct worker_options *worker, char *const *words, int count)
+{
+    struct error err = {0};
+    struct encoding_options encoding_options;
+    struct inferstat_monitor *monitor = NULL;
+    struct encoding *encoding = NULL;
+    struct outcome outcome = {0};
+    enum status status = make_options(&encoding_options, worker, words, count, &err);
+    if (status == STATUS_OK)
+        status = stop_install(&err);
+    if (status == STATUS_OK)
+        status = worker_open_monitor(&monitor, worker, &err);
+    if (status != STATUS_OK)
+        return worker_fail(&err);
+
+    outcome.status = encode(&encoding_options, monitor, &outcome, &encoding, &err);
+    worker_close_monitor(monitor, &outcome.totals);
+    // Figures come from a run, also one that was stopped or failed.
+    int code = WORKER_DONE;
+    if (encoding)
+        code = report(&outcome);
+    encoding_free(encoding);
+    if (outcome.status == STATUS_OK || outcome.status == STATUS_CANCELLED)
+        return code;
+    return worker_fail(&err);
+}
+
+const struct worker_command command_encode = {
+    .name = "encode",
+    .summary = "turn vectors into the amplitudes of quantum states",
+    .words = "",
+    .options = get_options,
+    .run = run,
+};

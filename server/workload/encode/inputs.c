@@ -1,0 +1,209 @@
+#include "server/workload/encode/inputs.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/sys/clock.h"
+#include "server/workload/encode/generator.h"
+#include "server/workload/encode/npy.h"
+
+static const char *const from_names[] = {
+#define INPUTS_FROM_LINE(name, text) text,
+    INPUTS_FROM_TABLE(INPUTS_FROM_LINE)
+#undef INPUTS_FROM_LINE
+};
+
+const char *inputs_from_name(enum inputs_from from)
+{
+    return (unsigned int)from < INPUTS_FROM_COUNT ? from_names[from] : "?";
+}
+
+struct inputs {
+    struct inputs_shape shape;
+    enum inputs_from from;
+    struct npy_reader *reader; // NULL: generated
+    struct generator generator;
+    unsigned char *stretch; // made beforehand
+    struct device *device;  // that pinned it
+};
+
+// ---- Shapes ---------------------------------------------------------------
+
+// One dimension is one sample, or for basis one index a sample.
+static void read_shape(struct inputs_shape *shape, const struct npy_header *header,
+                       enum encoder encoder)
+{
+    bool column = header->dimensions == 1 && encoder != ENCODER_BASIS;
+    shape->samples = column ? 1 : header->shape[0];
+    shape->inputs = column ? header->shape[0] : header->shape[1];
+}
+
+static enum status check_shape(const struct inputs_shape *shape,
+                               const struct inputs_options *options, struct error *err)
+{
+    size_t wanted = encoder_inputs(options->encoder, options->qubits);
+    size_t most = (size_t)1 << options->qubits;
+    if (wanted > 0 ? shape->inputs == wanted : shape->inputs >= 1 && shape->inputs <= most)
+        return STATUS_OK;
+    return error_set(err, STATUS_CORRUPT,
+                     "%s: %" PRIu64 " x %zu numbers: %s of %u qubits takes %s%zu a sample",
+                     options->path, shape->samples, shape->inputs, encoder_name(options->encoder),
+                     options->qubits, wanted ? "" : "up to ", wanted ? wanted : most);
+}
+
+static enum status open_file(struct inputs *inputs, const struct inputs_options *options,
+                             struct error *err)
+{
+    enum status status = npy_open(&inputs->reader, options->path, err);
+    if (status != STATUS_OK)
+        return status;
+    const struct npy_header *header = npy_get_header(inputs->reader);
+    struct inputs_shape *shape = &inputs->shape;
+    if (options->type >= 0 && (enum encode_type)options->type != header->type)
+        return error_set(err, STATUS_INVALID, "%s: the numbers are %s (--type says %s)",
+                         options->path, encode_type_name(header->type),
+                         encode_type_name((enum encode_type)options->type));
+    shape->type = header->type;
+    shape->name = options->path;
+    read_shape(shape, header, options->encoder);
+    uint64_t most = (uint64_t)options->batch * options->batches; // checked by inputs_open
+    if (options->batches > 0 && most < shape->samples)
+        shape->samples = most;
+    return check_shape(shape, options, err);
+}
+
+static void choose_generated(struct inputs *inputs, const struct inputs_options *options)
+{
+    struct inputs_shape *shape = &inputs->shape;
+    size_t wanted = encoder_inputs(options->encoder, options->qubits);
+    shape->type = options->type < 0 ? ENCODE_F64 : (enum encode_type)options->type;
+    shape->name = "generated";
+    shape->inputs = wanted ? wanted : (size_t)1 << options->qubits;
+    shape->samples = (options->batches ? options->batches : 1) * options->batch;
+    inputs->from = options->from;
+    inputs->generator =
+        (struct generator){options->encoder, shape->type, options->qubits, options->seed};
+}
+
+static size_t stretch_size(const struct inputs *inputs, size_t batch)
+{
+    if (inputs->reader || inputs->from == INPUTS_FROM_GENERATOR)
+        return 0;
+    uint64_t batch_size = (uint64_t)batch * inputs->shape.sample_size;
+    uint64_t batches = (inputs->shape.samples + batch - 1) / batch;
+    uint64_t most = INPUTS_STRETCH / batch_size > 1 ? INPUTS_STRETCH / batch_size : 1;
+    return (size_t)(batch_size * (batches < most ? batches : most));
+}
+
+static enum status open_inputs(struct inputs *inputs, const struct inputs_options *options,
+                               struct error *err)
+{
+    uint64_t samples;
+    uint64_t bytes;
+    enum status status = STATUS_OK;
+    struct inputs_shape *shape = &inputs->shape;
+    if (__builtin_mul_overflow((uint64_t)options->batch, options->batches, &samples))
+        return error_set(err, STATUS_INVALID, "encode: %" PRIu64 " batches of %zu: too many",
+                         options->batches, options->batch);
+    if (options->path)
+        status = open_file(inputs, options, err);
+    else
+        choose_generated(inputs, options);
+    if (status != STATUS_OK)
+        return status;
+    shape->sample_size = shape->inputs * encode_type_size(shape->type);
+    if (__builtin_mul_overflow(shape->samples, shape->sample_size, &bytes) || bytes > INT64_MAX ||
+        __builtin_mul_overflow(options->batch, shape->sample_size, &bytes) || bytes > INT64_MAX)
+        return error_set(err, STATUS_INVALID,
+                         "encode: %" PRIu64 " samples of %zu bytes, %zu at once: too many",
+                         shape->samples, shape->sample_size, options->batch);
+    shape->stretch = stretch_size(inputs, options->batch);
+    return STATUS_OK;
+}
+
+enum status inputs_open(struct inputs **out, const struct inputs_options *options,
+                        struct error *err)
+{
+    struct inputs *inputs = calloc(1, sizeof *inputs);
+    if (!inputs)
+        return error_set(err, STATUS_NOMEM, "encode: out of memory");
+    enum status status = open_inputs(inputs, options, err);
+    if (status != STATUS_OK) {
+        inputs_close(inputs);
+        return status;
+    }
+    *out = inputs;
+    return STATUS_OK;
+}
+
+const struct inputs_shape *inputs_get_shape(const struct inputs *inputs)
+{
+    return &inputs->shape;
+}
+
+void inputs_close(struct inputs *inputs)
+{
+    if (!inputs)
+        return;
+    npy_close(inputs->reader);
+    if (inputs->device)
+        device_pinned_free(inputs->device, inputs->stretch, inputs->shape.stretch);
+    else
+        free(inputs->stretch);
+    free(inputs);
+}
+
+// ---- Numbers --------------------------------------------------------------
+
+static enum status new_stretch(struct inputs *inputs, struct device *device, struct error *err)
+{
+    void *memory = NULL;
+    if (inputs->from == INPUTS_FROM_PINNED) {
+        enum status status = device_pinned_new(device, &memory, inputs->shape.stretch, err);
+        if (status != STATUS_OK)
+            return status;
+        inputs->device = device;
+    } else {
+        memory = malloc(inputs->shape.stretch);
+        if (!memory)
+            return error_set(err, STATUS_NOMEM, "encode: no memory for %zu bytes of inputs",
+                             inputs->shape.stretch);
+    }
+    inputs->stretch = memory;
+    return STATUS_OK;
+}
+
+enum status inputs_prepare(struct inputs *inputs, struct device *device, uint64_t *took_ns,
+                           struct error *err)
+{
+    *took_ns = 0;
+    if (inputs->shape.stretch == 0)
+        return STATUS_OK;
+    enum status status = new_stretch(inputs, device, err);
+    if (status != STATUS_OK)
+        return status;
+    uint64_t begun = clock_monotonic_ns();
+    generator_fill(&inputs->generator, 0,
+                   inputs->shape.stretch / encode_type_size(inputs->shape.type), inputs->stretch);
+    *took_ns = clock_monotonic_ns() - begun;
+    return STATUS_OK;
+}
+
+enum status inputs_fill(const struct inputs *inputs, uint64_t offset, void *to, size_t size,
+                        struct error *err)
+{
+    size_t each = encode_type_size(inputs->shape.type);
+    if (inputs->reader)
+        return npy_read(inputs->reader, offset, to, size, err);
+    if (inputs->stretch)
+        memcpy(to, inputs_borrow(inputs, offset), size);
+    else
+        generator_fill(&inputs->generator, offset / each, size / each, to);
+    return STATUS_OK;
+}
+
+const void *inputs_borrow(const struct inputs *inputs, uint64_t offset)
+{
+    return inputs->stretch + offset % inputs->shape.stretch;
+}
