@@ -1,9 +1,18 @@
 // What a row of the store's largest table takes, in bytes, in time to insert and in
-// time to find by a window of time: as the store has it (rowid, and an index on time),
-// clustered by time (WITHOUT ROWID), and as the least that SQLite needs for the same
-// fields.
+// time to find by a window of time: as the store has it (rowid, an index on time, and
+// columns that are kept as what they exceed others by), the same with every column as
+// it is read, clustered by time (WITHOUT ROWID), and as the least that SQLite needs for
+// the same fields.
 //
-//   bench_schema [--json] [--quick] [--records N]
+//   bench_schema [--json] [--quick] [--records N] [--longer NS]
+//
+// The store's side is a store, made by its own statements, with all of its indexes, and
+// given what the collector gives it; the others are one table.  A row's bytes are those that the
+// file grew by, so that a store's other tables are not counted.
+//
+// Records are as trackers give them (common/monitor/tracker_inference.c): ttft_ns is
+// queue_ns + prefill_ns and e2e_ns is ttft_ns + decode_ns, from the same stamps.  One is
+// stored 50 ms after its request has ended.  --longer makes each request's decode longer.
 //
 // Records arrive as from 50 hosts: batches by turns, whose times overlap by seconds.
 // Every side is a file of its own with the store's settings, and has the same rows;
@@ -15,6 +24,9 @@
 #include <sqlite3.h>
 
 #include "common/store/database.h"
+#include "common/store/excess.h"
+#include "common/store/schema.h"
+#include "common/store/schema_tables.h"
 #include "common/sys/clock.h"
 #include "tests/bench/bench.h"
 #include "tests/support/folder.h"
@@ -30,7 +42,7 @@ enum {
     WINDOWS = 60,
 };
 
-enum key { KEY_ROWID, KEY_TIME };
+enum key { KEY_STORE, KEY_ROWID, KEY_TIME };
 
 static const struct side {
     const char *name, *text;
@@ -38,7 +50,8 @@ static const struct side {
     bool has_identity; // run, stream, number and received_ns
     const char *index; // NULL: none
 } sides[] = {
-    {"rowid_index", "rowid and index on time (the store's)", KEY_ROWID, true, "started_ns"},
+    {"store", "the store's", KEY_STORE, true, "started_ns"},
+    {"rowid_index", "rowid and index on time, columns as read", KEY_ROWID, true, "started_ns"},
     {"clustered", "clustered on time, run, stream, number", KEY_TIME, true, NULL},
     {"minute_index", "rowid and index on the minute", KEY_ROWID, true, "started_ns / 60000000000"},
     {"minimal", "the same fields, no index", KEY_ROWID, true, NULL},
@@ -49,9 +62,9 @@ static const struct side {
 enum {
     SIDE_COUNT = sizeof sides / sizeof *sides,
     SIDE_STORE = 0,
-    SIDE_CLUSTERED = 1,
-    SIDE_MINIMAL = 3,
-    SIDE_BARE = 5
+    SIDE_PLAIN = 1,
+    SIDE_CLUSTERED = 2,
+    SIDE_MINIMAL = 4,
 };
 
 // A side at work.
@@ -60,15 +73,21 @@ struct table {
     char path[FOLDER_PATH_SIZE];
     sqlite3 *db;
     sqlite3_stmt *insert;
-    double seconds; // inserting
-    double bytes;   // a row
+    double seconds;      // inserting
+    double bytes;        // a row
+    int64_t empty_bytes; // of the file without rows
     double hour_ms, day_ms;
 };
 
 struct settings {
     uint64_t records;
+    int64_t longer_ns;
     bool json;
 };
+
+static const char pragmas[] = "PRAGMA auto_vacuum=INCREMENTAL; PRAGMA journal_mode=WAL;"
+                              "PRAGMA synchronous=FULL; PRAGMA wal_autocheckpoint=4000;"
+                              "PRAGMA cache_size=-16384;";
 
 static void run(struct table *table, const char *sql)
 {
@@ -91,9 +110,7 @@ static void append_columns(sqlite3_str *sql, bool with_types)
 static void create(struct table *table)
 {
     sqlite3_str *sql = sqlite3_str_new(table->db);
-    sqlite3_str_appendall(sql, "PRAGMA auto_vacuum=INCREMENTAL; PRAGMA journal_mode=WAL;"
-                               "PRAGMA synchronous=FULL; PRAGMA wal_autocheckpoint=4000;"
-                               "PRAGMA cache_size=-16384; CREATE TABLE inference(");
+    sqlite3_str_appendall(sql, "CREATE TABLE inference(");
     if (table->side->key == KEY_ROWID)
         sqlite3_str_appendall(sql, "id INTEGER PRIMARY KEY, ");
     sqlite3_str_appendall(sql, "started_ns INTEGER NOT NULL");
@@ -115,32 +132,76 @@ static void create(struct table *table)
     sqlite3_free(text);
 }
 
+// With the parameters of schema_insert_sql.
+static void append_insert(sqlite3_str *sql, const struct side *side)
+{
+    sqlite3_str_appendall(sql, "INSERT INTO inference(started_ns");
+    if (side->key == KEY_ROWID)
+        sqlite3_str_appendall(sql, ", id");
+    if (side->has_identity)
+        sqlite3_str_appendall(sql, ", run, stream, number, received_ns");
+    append_columns(sql, false);
+    sqlite3_str_appendall(sql, ") VALUES(?5");
+    if (side->key == KEY_ROWID)
+        sqlite3_str_appendall(sql, ", ?1");
+    if (side->has_identity)
+        sqlite3_str_appendall(sql, ", ?2, ?3, ?4, ?6");
+    for (unsigned i = 0; i < INFERENCE_COLUMNS; i++)
+        sqlite3_str_appendf(sql, ", ?%u", SCHEMA_FIRST_COLUMN + i);
+    sqlite3_str_appendall(sql, ")");
+}
+
+// The same for what rows of the store keep.
+static void append_store_insert(sqlite3_str *sql)
+{
+    sqlite3_str_appendall(sql, "INSERT INTO inference(");
+    schema_append_kept(sql, RECORD_KIND_INFERENCE);
+    sqlite3_str_appendall(sql, ") VALUES(?1");
+    for (unsigned p = 2; p < SCHEMA_FIRST_COLUMN + INFERENCE_COLUMNS; p++)
+        sqlite3_str_appendf(sql, ", ?%u", p);
+    sqlite3_str_appendall(sql, ")");
+}
+
 static void prepare_insert(struct table *table)
 {
     struct error err = {0};
     sqlite3_str *sql = sqlite3_str_new(table->db);
-    sqlite3_str_appendall(sql, "INSERT INTO inference(started_ns");
-    if (table->side->has_identity)
-        sqlite3_str_appendall(sql, ", run, stream, number, received_ns");
-    append_columns(sql, false);
-    sqlite3_str_appendall(sql, table->side->has_identity ? ") VALUES(?, ?, ?, ?, ?" : ") VALUES(?");
-    for (unsigned i = 0; i < INFERENCE_COLUMNS; i++)
-        sqlite3_str_appendall(sql, ", ?");
-    sqlite3_str_appendall(sql, ")");
+    if (table->side->key == KEY_STORE)
+        append_store_insert(sql);
+    else
+        append_insert(sql, table->side);
     char *text = sqlite3_str_finish(sql);
     if (!text || database_prepare(table->db, &table->insert, text, true, &err) != STATUS_OK)
         bench_die(table->side->name, err.text);
     sqlite3_free(text);
 }
 
+static int64_t file_bytes(struct table *table)
+{
+    struct error err = {0};
+    int64_t bytes = 0;
+    run(table, "PRAGMA wal_checkpoint(TRUNCATE)");
+    if (database_integer(table->db,
+                         "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size",
+                         &bytes, &err) != STATUS_OK)
+        bench_die(table->side->name, err.text);
+    return bytes;
+}
+
 static void table_open(struct table *table, const struct side *side, const char *folder)
 {
+    struct error err = {0};
     *table = (struct table){.side = side};
     (void)folder_path(table->path, folder, side->name);
     if (sqlite3_open(table->path, &table->db) != SQLITE_OK)
         bench_die(side->name, "cannot be opened");
-    create(table);
+    run(table, pragmas);
+    if (side->key != KEY_STORE)
+        create(table);
+    else if (schema_migrate(table->db, table->path, &err) != STATUS_OK)
+        bench_die(side->name, err.text);
     prepare_insert(table);
+    table->empty_bytes = file_bytes(table);
 }
 
 static void table_close(struct table *table)
@@ -152,46 +213,69 @@ static void table_close(struct table *table)
 // ---- Rows -----------------------------------------------------------------------------
 
 // The i-th record to arrive: a batch of a host covers what all have done since its last.
-static void make_record(struct record *record, uint64_t i, uint64_t count, int64_t *number)
+static void make_record(struct record *record, uint64_t i, const struct settings *settings,
+                        int64_t *number)
 {
+    const double span_ns = (double)DAYS * (double)DAY_NS;
     const uint64_t batch = i / BATCH, host = batch % HOSTS, place = i % BATCH;
     const uint64_t turn = batch / HOSTS;
     // Times within a turn, over all hosts alike.
     const uint64_t when = turn * BATCH * HOSTS + place * HOSTS + host;
     producer_inference(record, i);
     record->started_ns = INT64_C(1790000000000000000) +
-                         (int64_t)((double)when / (double)count * (double)DAYS * (double)DAY_NS);
+                         (int64_t)((double)when / (double)settings->records * span_ns);
+    record->values[INFERENCE_DECODE_NS].i += settings->longer_ns;
+    record->values[INFERENCE_E2E_NS].i += settings->longer_ns;
     *number = (int64_t)(turn * BATCH + place + 1);
 }
 
-static void bind(struct table *table, const struct record *record, uint64_t host, int64_t number)
+// Of the record's columns, and of those before them: 0 where it is absent.
+static int64_t value_of(const struct record *record, const int64_t *common, int column)
 {
-    sqlite3_stmt *stmt = table->insert;
-    int place = 1;
-    (void)sqlite3_bind_int64(stmt, place++, record->started_ns);
-    if (table->side->has_identity) {
-        (void)sqlite3_bind_int64(stmt, place++, (int64_t)host + 1);
-        (void)sqlite3_bind_int64(stmt, place++, 0);
-        (void)sqlite3_bind_int64(stmt, place++, number);
-        (void)sqlite3_bind_int64(stmt, place++, record->started_ns + 50000000);
-    }
-    for (unsigned c = 0; c < INFERENCE_COLUMNS; c++, place++) {
-        if (record_has(record, c))
-            (void)sqlite3_bind_int64(stmt, place, record->values[c].i);
+    if (column == EXCESS_NONE)
+        return 0;
+    return column < 0 ? common[SCHEMA_FIRST_COLUMN - 1 + column] : record->values[column].i;
+}
+
+// The value, or what the store keeps of it.
+static void bind_value(struct table *table, const struct record *record, const int64_t *common,
+                       int column)
+{
+    int64_t value = value_of(record, common, column);
+    const struct excess *excess =
+        table->side->key == KEY_STORE ? excess_find(RECORD_KIND_INFERENCE, column) : NULL;
+    if (excess && !excess_of(&value, value, value_of(record, common, excess->base),
+                             value_of(record, common, excess->less)))
+        bench_die(table->side->name, "a value that no tracker gives");
+    (void)sqlite3_bind_int64(table->insert, SCHEMA_FIRST_COLUMN + column, value);
+}
+
+static void bind(struct table *table, const struct record *record, uint64_t i, int64_t number)
+{
+    const int64_t ended_ns = record->started_ns + record->values[INFERENCE_E2E_NS].i;
+    const int64_t common[] = {
+        (int64_t)i + 1,     (int64_t)(i / BATCH % HOSTS) + 1, 0, number, record->started_ns,
+        ended_ns + 50000000};
+    for (int p = 0; p < SCHEMA_FIRST_COLUMN - 2; p++)
+        (void)sqlite3_bind_int64(table->insert, p + 1, common[p]);
+    for (int c = EXCESS_RECEIVED; c < INFERENCE_COLUMNS; c++) {
+        if (c < 0 || record_has(record, (unsigned)c))
+            bind_value(table, record, common, c);
         else
-            (void)sqlite3_bind_null(stmt, place);
+            (void)sqlite3_bind_null(table->insert, SCHEMA_FIRST_COLUMN + c);
     }
 }
 
-static void insert_some(struct table *table, uint64_t first, uint64_t end, uint64_t count)
+static void insert_some(struct table *table, uint64_t first, uint64_t end,
+                        const struct settings *settings)
 {
     const uint64_t began_ns = clock_monotonic_ns();
     run(table, "BEGIN");
     for (uint64_t i = first; i < end; i++) {
         struct record record;
         int64_t number;
-        make_record(&record, i, count, &number);
-        bind(table, &record, i / BATCH % HOSTS, number);
+        make_record(&record, i, settings, &number);
+        bind(table, &record, i, number);
         if (sqlite3_step(table->insert) != SQLITE_DONE || sqlite3_reset(table->insert) != SQLITE_OK)
             bench_die(table->side->name, sqlite3_errmsg(table->db));
     }
@@ -199,25 +283,21 @@ static void insert_some(struct table *table, uint64_t first, uint64_t end, uint6
     table->seconds += (double)(clock_monotonic_ns() - began_ns) / 1e9;
 }
 
-static void insert_all(struct table tables[SIDE_COUNT], uint64_t count)
+static void insert_all(struct table tables[SIDE_COUNT], const struct settings *settings)
 {
+    const uint64_t count = settings->records;
     for (uint64_t first = 0; first < count; first += TRANSACTION_ROWS)
         for (unsigned i = 0; i < SIDE_COUNT; i++)
             insert_some(&tables[i], first,
-                        first + TRANSACTION_ROWS < count ? first + TRANSACTION_ROWS : count, count);
+                        first + TRANSACTION_ROWS < count ? first + TRANSACTION_ROWS : count,
+                        settings);
 }
 
 // ---- Measuring ------------------------------------------------------------------------
 
 static void measure_bytes(struct table *table, uint64_t count)
 {
-    struct error err = {0};
-    int64_t pages = 0, page = 0;
-    run(table, "PRAGMA wal_checkpoint(TRUNCATE)");
-    if (database_integer(table->db, "PRAGMA page_count", &pages, &err) != STATUS_OK ||
-        database_integer(table->db, "PRAGMA page_size", &page, &err) != STATUS_OK)
-        bench_die(table->side->name, err.text);
-    table->bytes = (double)pages * (double)page / (double)count;
+    table->bytes = (double)(file_bytes(table) - table->empty_bytes) / (double)count;
 }
 
 // The median time of a count and a mean over windows of that length.
@@ -261,12 +341,15 @@ static struct settings read_arguments(int argc, char **argv)
             settings.records = 50000;
         else if (strcmp(argv[i], "--records") == 0 && i + 1 < argc)
             settings.records = strtoull(argv[++i], NULL, 10);
+        else if (strcmp(argv[i], "--longer") == 0 && i + 1 < argc)
+            settings.longer_ns = strtoll(argv[++i], NULL, 10);
         else
             wrong = true;
     }
-    if (!wrong && settings.records >= 50000)
+    if (!wrong && settings.records >= 50000 && settings.longer_ns >= 0)
         return settings;
-    fprintf(stderr, "usage: bench_schema [--json] [--quick] [--records N]   (at least 50000)\n");
+    fprintf(stderr, "usage: bench_schema [--json] [--quick] [--records N] [--longer NS]"
+                    "   (at least 50000 records)\n");
     exit(2);
 }
 
@@ -295,15 +378,21 @@ static void print(const struct table tables[SIDE_COUNT], const struct settings *
         bench_json_number(key, table->day_ms, 3);
     }
     const double to_minimal = tables[SIDE_STORE].bytes / tables[SIDE_MINIMAL].bytes;
+    const double to_plain = tables[SIDE_STORE].bytes / tables[SIDE_PLAIN].bytes;
     const double to_clustered = tables[SIDE_STORE].bytes / tables[SIDE_CLUSTERED].bytes;
+    const double speed = tables[SIDE_PLAIN].seconds / tables[SIDE_STORE].seconds;
     if (settings->json) {
         bench_json_number("ratio_to_minimal_row", to_minimal, 3);
         bench_json_number("ratio_to_clustered", to_clustered, 3);
+        bench_json_number("ratio_to_columns_as_read", to_plain, 3);
+        bench_json_number("insert_ratio_to_columns_as_read", speed, 3);
         bench_json_end();
         return;
     }
     printf("the store's row to the same fields without an index   %.3f   <= 1.1\n", to_minimal);
     printf("the store's row to the clustered one                  %.3f\n", to_clustered);
+    printf("the store's row to columns as read                    %.3f\n", to_plain);
+    printf("the store's rows a second to columns as read          %.3f\n", speed);
 }
 
 int main(int argc, char **argv)
@@ -313,7 +402,7 @@ int main(int argc, char **argv)
     const char *folder = bench_open("bench_schema");
     for (unsigned i = 0; i < SIDE_COUNT; i++)
         table_open(&tables[i], &sides[i], folder);
-    insert_all(tables, settings.records);
+    insert_all(tables, &settings);
     for (unsigned i = 0; i < SIDE_COUNT; i++) {
         measure_bytes(&tables[i], settings.records);
         if (sides[i].index || sides[i].key == KEY_TIME) {

@@ -16,8 +16,8 @@ struct load {
     uint64_t count;
 };
 
-// A single thread that inserts the rows one after the other into the store's own
-// table without its index, with the store's settings, in transactions of 65,536.
+// A single thread that inserts the rows one after the other into a table with their
+// columns and no index, with the store's settings, in transactions of 65,536.
 double loop_rate(const struct load *load);
 
 // inferstatd with so many producers: a record counts when the acknowledgement
