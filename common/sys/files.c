@@ -64,3 +64,15 @@ enum status files_data_folder(char *out, size_t out_size, struct error *err)
     return error_set(err, STATUS_NOT_FOUND,
                      "no data folder: neither XDG_DATA_HOME nor HOME is set");
 }
+
+enum status files_cache_folder(char *out, size_t out_size, struct error *err)
+{
+    const char *cache = getenv("XDG_CACHE_HOME");
+    if (cache && cache[0] == '/')
+        return files_join(out, out_size, cache, "inferstat", err);
+    const char *home = getenv("HOME");
+    if (home && home[0] == '/')
+        return files_join(out, out_size, home, ".cache/inferstat", err);
+    return error_set(err, STATUS_NOT_FOUND,
+                     "no cache folder: neither XDG_CACHE_HOME nor HOME is set");
+}

@@ -19,4 +19,8 @@ MUST_CHECK enum status files_join(char *out, size_t out_size, const char *folder
 // /var/lib/inferstat for root, else ~/.local/share/inferstat.
 MUST_CHECK enum status files_data_folder(char *out, size_t out_size, struct error *err);
 
+// The folder for what can be made again: $XDG_CACHE_HOME/inferstat when that is set, else
+// ~/.cache/inferstat.
+MUST_CHECK enum status files_cache_folder(char *out, size_t out_size, struct error *err);
+
 #endif

@@ -167,6 +167,22 @@ static void test_data_folder(void **state)
                                              : "/home/someone/.local/share/inferstat");
 }
 
+static void test_cache_folder(void **state)
+{
+    (void)state;
+    char path[256];
+    struct error err;
+    assert_int_equal(setenv("XDG_CACHE_HOME", "/cache", 1), 0);
+    assert_int_equal(files_cache_folder(path, sizeof path, &err), STATUS_OK);
+    assert_string_equal(path, "/cache/inferstat");
+    assert_int_equal(setenv("XDG_CACHE_HOME", "cache", 1), 0);
+    assert_int_equal(setenv("HOME", "/home/someone", 1), 0);
+    assert_int_equal(files_cache_folder(path, sizeof path, &err), STATUS_OK);
+    assert_string_equal(path, "/home/someone/.cache/inferstat");
+    assert_int_equal(setenv("HOME", "", 1), 0);
+    assert_int_equal(files_cache_folder(path, sizeof path, &err), STATUS_NOT_FOUND);
+}
+
 static void test_process(void **state)
 {
     (void)state;
@@ -244,6 +260,7 @@ int main(void)
         cmocka_unit_test(test_lock),         cmocka_unit_test(test_config),
         cmocka_unit_test(test_folders),      cmocka_unit_test(test_process),
         cmocka_unit_test(test_clock),        cmocka_unit_test(test_data_folder),
+        cmocka_unit_test(test_cache_folder),
         cmocka_unit_test(test_stop_ignored), cmocka_unit_test(test_stop),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
