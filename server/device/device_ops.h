@@ -43,6 +43,7 @@ static inline void device_count_memory(struct device *device, int64_t size)
 }
 
 struct encode_job;
+struct device_properties;
 
 // Arguments have been checked by the wrappers of device.c, stream.c and encode.c,
 // which say what they mean: shapes fit, types are right, nothing is empty, a stream
@@ -53,6 +54,8 @@ struct device_ops {
                         unsigned int ordinal, struct error *err);
     void (*close)(struct device *device);
     void (*describe)(const struct device *device, struct device_description *out);
+    // What the description does not say, but the rates; NULL: nothing.
+    void (*properties)(const struct device *device, struct device_properties *out);
     enum status (*synchronize)(struct device *device, struct error *err);
 
     // Zeroed memory, aligned for any element.

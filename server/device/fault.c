@@ -9,6 +9,7 @@
 #include "server/device/device_ops.h"
 #include "server/device/encode.h"
 #include "server/device/fault_state.h"
+#include "server/device/properties.h"
 
 struct fault_stream {
     struct cpu_stream queue; // first: it is one
@@ -423,6 +424,11 @@ static void fault_describe(const struct device *device, struct device_descriptio
     device_describe(((const struct fault *)device)->inner, out);
 }
 
+static void fault_properties(const struct device *device, struct device_properties *out)
+{
+    device_properties(((const struct fault *)device)->inner, out);
+}
+
 static void free_remains(struct fault *fault)
 {
     while (fault->remains) {
@@ -447,6 +453,7 @@ static const struct device_ops fault_ops = {
     .name = "fault",
     .close = fault_close,
     .describe = fault_describe,
+    .properties = fault_properties,
     .synchronize = fault_synchronize,
     .allocate = fault_allocate,
     .release = fault_release,

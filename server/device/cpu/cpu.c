@@ -11,6 +11,7 @@
 #include "server/device/cpu/kernels.h"
 #include "server/device/cpu/memory.h"
 #include "server/device/cpu/pool.h"
+#include "server/device/cpu/properties.h"
 #include "server/device/cpu/stream.h"
 #include "server/device/device_ops.h"
 #include "server/device/half.h"
@@ -352,6 +353,7 @@ const struct device_ops device_cpu_ops = {
     .open = cpu_open,
     .close = cpu_close,
     .describe = cpu_describe,
+    .properties = cpu_properties,
     .synchronize = cpu_synchronize,
     .allocate = cpu_allocate,
     .release = cpu_release,

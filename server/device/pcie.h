@@ -1,0 +1,21 @@
+// The PCIe link of a device, as the kernel tells it.
+#ifndef INFERSTAT_SERVER_DEVICE_PCIE_H
+#define INFERSTAT_SERVER_DEVICE_PCIE_H
+
+#include <stdbool.h>
+
+// 0 where it is not known.  A device that idles may have negotiated its link down.
+struct pcie_link {
+    unsigned int generation, width;         // negotiated now
+    unsigned int generation_max, width_max; // the device's best
+};
+
+// Reads the link of the device at `address` ("0000:01:00.0", either case, with or
+// without the domain's leading zeros) from `folder`, NULL: /sys/bus/pci/devices.  False
+// where the address is none; what the files do not tell stays 0.
+bool pcie_link_read(struct pcie_link *out, const char *folder, const char *address);
+
+// The generation of a speed as the kernel writes it ("32.0 GT/s PCIe"); 0: none.
+unsigned int pcie_generation(const char *speed);
+
+#endif

@@ -1,0 +1,179 @@
+// Measures how fast a device copies: the best of a few rounds, timed by its events.
+#include <string.h>
+
+#include "server/device/cpu/launch.h"
+#include "server/device/device_ops.h"
+#include "server/device/properties.h"
+#include "server/device/stream.h"
+
+enum {
+    MEBIBYTE = 1024 * 1024,
+    // What is copied must not fit the caches; a GPU's are larger, and it is faster.
+    HOST_SIZE = 32 * MEBIBYTE,
+    GPU_SIZE = 256 * MEBIBYTE,
+    PART_SIZE = MEBIBYTE,
+    ROUNDS_MAX = 8,
+};
+
+// Rounds end here, but for the first two.
+#define ROUNDS_NS 50e6
+
+struct bench {
+    struct device_stream *stream;
+    struct device_event *before, *after;
+    size_t device_size, host_size;
+    void *from, *to; // device memory of device_size
+    void *pinned;    // of host_size
+};
+
+static void bench_end(struct bench *bench, struct device *device)
+{
+    if (bench->stream) {
+        device_memory_free(bench->stream, bench->from, bench->device_size);
+        device_memory_free(bench->stream, bench->to, bench->device_size);
+    }
+    device_stream_free(bench->stream);
+    device_pinned_free(device, bench->pinned, bench->host_size);
+    device_event_free(bench->before);
+    device_event_free(bench->after);
+}
+
+// All memory is touched, so that no round pays for that.
+static enum status bench_begin(struct bench *bench, struct device *device, struct error *err)
+{
+    struct device_properties properties;
+    device_properties(device, &properties);
+    bench->host_size = HOST_SIZE;
+    bench->device_size = properties.compute_capability > 0 ? GPU_SIZE : HOST_SIZE;
+    enum status status = device_stream_new(device, &bench->stream, "calibrate", err);
+    if (status == STATUS_OK)
+        status = device_event_new(device, &bench->before, DEVICE_EVENT_TIMED, err);
+    if (status == STATUS_OK)
+        status = device_event_new(device, &bench->after, DEVICE_EVENT_TIMED, err);
+    if (status == STATUS_OK)
+        status = device_memory_new(bench->stream, &bench->from, bench->device_size, err);
+    if (status == STATUS_OK)
+        status = device_memory_new(bench->stream, &bench->to, bench->device_size, err);
+    if (status == STATUS_OK)
+        status = device_pinned_new(device, &bench->pinned, bench->host_size, err);
+    if (status == STATUS_OK)
+        status = device_fill(bench->stream, bench->from, 1, bench->device_size, err);
+    if (status == STATUS_OK)
+        status = device_fill(bench->stream, bench->to, 2, bench->device_size, err);
+    if (status == STATUS_OK)
+        memset(bench->pinned, 3, bench->host_size);
+    return status;
+}
+
+// ---- What is measured -----------------------------------------------------
+
+static enum status copy_in(struct bench *bench, struct error *err)
+{
+    return device_copy_in(bench->stream, bench->to, bench->pinned, bench->host_size, err);
+}
+
+static enum status copy_out(struct bench *bench, struct error *err)
+{
+    return device_copy_out(bench->stream, bench->pinned, bench->from, bench->host_size, err);
+}
+
+static enum status copy_within(struct bench *bench, struct error *err)
+{
+    return device_copy_within(bench->stream, bench->to, bench->from, bench->device_size, err);
+}
+
+struct copy_job {
+    unsigned char *to;
+    const unsigned char *from;
+};
+
+static void copy_part(void *context, size_t part, unsigned int thread)
+{
+    (void)thread;
+    const struct copy_job *job = context;
+    memcpy(job->to + part * PART_SIZE, job->from + part * PART_SIZE, PART_SIZE);
+}
+
+struct parts_job {
+    struct copy_job copy;
+    size_t parts;
+};
+
+static enum status copy_parts(const void *arguments, struct pool *pool, struct error *err)
+{
+    (void)err;
+    struct parts_job job = *(const struct parts_job *)arguments;
+    pool_run(pool, copy_part, &job.copy, job.parts);
+    return STATUS_OK;
+}
+
+// By all threads: one alone need not reach what the memory gives.
+static enum status copy_by_threads(struct bench *bench, struct error *err)
+{
+    struct parts_job job = {.copy = {.to = bench->to, .from = bench->from},
+                            .parts = bench->device_size / PART_SIZE};
+    return cpu_launch(bench->stream, "copy", copy_parts, &job, sizeof job, err);
+}
+
+// ---- Measuring ------------------------------------------------------------
+
+// The time of one round.
+static enum status time_round(struct bench *bench,
+                              enum status (*queue)(struct bench *bench, struct error *err),
+                              double *ns, struct error *err)
+{
+    enum status status = device_event_record(bench->before, bench->stream, err);
+    if (status == STATUS_OK)
+        status = queue(bench, err);
+    if (status == STATUS_OK)
+        status = device_event_record(bench->after, bench->stream, err);
+    if (status == STATUS_OK)
+        status = device_event_wait(bench->after, err);
+    if (status == STATUS_OK)
+        status = device_event_elapsed(bench->before, bench->after, ns, err);
+    return status;
+}
+
+// The rate of the fastest round, where it beats `*rate`.
+static enum status measure(struct bench *bench, double *rate, size_t bytes,
+                           enum status (*queue)(struct bench *bench, struct error *err),
+                           struct error *err)
+{
+    double spent = 0.0;
+    for (int round = 0; round < ROUNDS_MAX && (round < 2 || spent < ROUNDS_NS); round++) {
+        double ns = 0.0;
+        enum status status = time_round(bench, queue, &ns, err);
+        if (status != STATUS_OK)
+            return status;
+        spent += ns;
+        double found = ns > 0.0 ? (double)(uint64_t)((double)bytes * 1e9 / ns) : 0.0;
+        if (found > *rate)
+            *rate = found;
+    }
+    return STATUS_OK;
+}
+
+static enum status measure_all(struct device *device, struct bench *bench,
+                               struct device_rates *rates, struct error *err)
+{
+    enum status status = bench_begin(bench, device, err);
+    if (status == STATUS_OK)
+        status = measure(bench, &rates->memory, 2 * bench->device_size,
+                         device->ops->launch ? copy_by_threads : copy_within, err);
+    if (status == STATUS_OK)
+        status = measure(bench, &rates->h2d, bench->host_size, copy_in, err);
+    if (status == STATUS_OK)
+        status = measure(bench, &rates->d2h, bench->host_size, copy_out, err);
+    return status;
+}
+
+enum status device_measure_rates(struct device *device, struct device_rates *out, struct error *err)
+{
+    struct bench bench = {0};
+    struct device_rates rates = {0};
+    enum status status = measure_all(device, &bench, &rates, err);
+    bench_end(&bench, device);
+    if (status == STATUS_OK)
+        *out = rates;
+    return status;
+}
