@@ -353,6 +353,9 @@ static enum status copy_rest(struct bundling *bundling, struct error *err)
         status = copy_where(bundling, "meta", "WHERE t.key = '" SCHEMA_NO_FINGERPRINTS "'", err);
     if (status == STATUS_OK)
         status = copy_names(bundling, err);
+    if (status == STATUS_OK)
+        status = copy_where(bundling, "run_name",
+                            OF_PICKED " AND t.name IN (SELECT n.id FROM bundle.name n)", err);
     return status;
 }
 

@@ -75,6 +75,30 @@ void filter_where_run(sqlite3_str *sql, const struct query_filter *filter)
     filter_where(sql, RECORD_KIND_RUN, filter);
 }
 
+void filter_where_run_of(sqlite3_str *sql, const struct query_filter *filter)
+{
+    // What describes these, for runs whose names are not kept: of imports of before.
+    static const char *const described[QUERY_DIMENSION_COUNT] = {
+        [QUERY_BY_MODEL] = "model",
+        [QUERY_BY_DEVICE] = "device",
+    };
+    filter_where_run(sql, filter);
+    for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++) {
+        if (!filter->by[i][0] || i == QUERY_BY_HOST || i == QUERY_BY_RUN)
+            continue;
+        sqlite3_str_appendf(sql,
+                            " AND (EXISTS (SELECT 1 FROM run_name m WHERE m.run = t.run"
+                            " AND m.name = (SELECT n.id FROM name n WHERE n.text = %s))",
+                            parameters[i]);
+        if (described[i])
+            sqlite3_str_appendf(sql,
+                                " OR t.run IN (SELECT d.run FROM %s d"
+                                " WHERE d.name = (SELECT n.id FROM name n WHERE n.text = %s))",
+                                described[i], parameters[i]);
+        sqlite3_str_appendall(sql, ")");
+    }
+}
+
 void filter_bind(sqlite3_stmt *stmt, const struct query_filter *filter)
 {
     for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++) {

@@ -31,6 +31,10 @@ void filter_where(struct sqlite3_str *sql, enum record_kind kind,
 // life) over a row `t` of the table run.
 void filter_where_run(struct sqlite3_str *sql, const struct query_filter *filter);
 
+// The same, and that the run has to do with the filter's model, device, operation and
+// stage: it has named them.
+void filter_where_run_of(struct sqlite3_str *sql, const struct query_filter *filter);
+
 // Binds what those conditions refer to; the filter is borrowed until the
 // statement is reset.
 void filter_bind(struct sqlite3_stmt *stmt, const struct query_filter *filter);

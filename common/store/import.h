@@ -76,14 +76,14 @@ struct import_rows {
     size_t count, room;
 };
 
-// Runs (with their streams, ranges and ledgers), records of one kind, or one baseline.
+// Runs (with their streams, ranges, ledgers and names), records of one kind, or one baseline.
 struct import_piece {
     bool has_runs;
     enum record_kind kind; // of records
     // Borrowed; `records` has a row for each group of its samples, with the names that
     // the ids in it stand for.  The ids are changed to those of this store.
     struct baseline *baseline;
-    struct import_rows runs, streams, ranges, ledgers;
+    struct import_rows runs, streams, ranges, ledgers, names;
     struct import_rows records;
     struct import_value *values;
     size_t value_count, value_room;

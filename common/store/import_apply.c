@@ -21,6 +21,7 @@ enum statement {
     STREAM_ADD,
     RANGE_ADD,
     LEDGER_ADD,
+    RUN_NAME_ADD,
     LEDGER_TAKE,
     NAME_FIND,
     NAME_ADD,
@@ -38,6 +39,7 @@ static const char *const texts[STATEMENTS] = {
                   " until_ns) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?)",
     [LEDGER_ADD] = "INSERT INTO ledger(run, kind, stored, expired, cleared, gone_sum)"
                    " VALUES(?, ?, ?, ?, ?, ?)",
+    [RUN_NAME_ADD] = "INSERT INTO run_name(run, number, name) VALUES(?, ?, ?)",
     [LEDGER_TAKE] = "UPDATE ledger SET cleared = cleared - min(cleared, ?3),"
                     " expired = expired - (?3 - min(cleared, ?3)),"
                     " gone_sum = fingerprint_add(gone_sum, ?4)"
@@ -295,6 +297,8 @@ static enum status apply_runs(struct import_target *target, struct import_piece 
         status = apply_rows(target, RANGE_ADD, piece, &piece->ranges, err);
     if (status == STATUS_OK)
         status = apply_rows(target, LEDGER_ADD, piece, &piece->ledgers, err);
+    if (status == STATUS_OK)
+        status = apply_rows(target, RUN_NAME_ADD, piece, &piece->names, err);
     return status;
 }
 

@@ -13,6 +13,7 @@
 
 enum {
     RANGES_MAX = 100000, // of one run
+    NAMES_MAX = 65535,   // the same; as on the wire
     RUN_COLUMNS_AT = 6,  // in a run's row, behind what the table has besides
 };
 
@@ -37,13 +38,14 @@ static enum status count_coming(struct importing *importing, struct error *err)
 
 // How far a piece is filled, to go back to.
 struct filled {
-    size_t runs, streams, ranges, ledgers, values, bytes;
+    size_t runs, streams, ranges, ledgers, names, values, bytes;
 };
 
 static struct filled filled_now(const struct import_piece *piece)
 {
     return (struct filled){piece->runs.count,    piece->streams.count, piece->ranges.count,
-                           piece->ledgers.count, piece->value_count,   piece->byte_count};
+                           piece->ledgers.count, piece->names.count,   piece->value_count,
+                           piece->byte_count};
 }
 
 static void fill_back(struct import_piece *piece, struct filled to)
@@ -52,6 +54,7 @@ static void fill_back(struct import_piece *piece, struct filled to)
     piece->streams.count = to.streams;
     piece->ranges.count = to.ranges;
     piece->ledgers.count = to.ledgers;
+    piece->names.count = to.names;
     piece->value_count = to.values;
     piece->byte_count = to.bytes;
 }
@@ -166,6 +169,26 @@ static enum status take_ledger(struct importing *importing, int64_t run, int64_t
     return status == STATUS_OK ? import_add_int(piece, rows, run_tally_bits(sum), err) : status;
 }
 
+// A name and the run's number of it.  One that is not sound stays out: its records will.
+static enum status take_name(struct importing *importing, int64_t run, int64_t place,
+                             sqlite3_stmt *row, struct error *err)
+{
+    (void)run;
+    struct import_piece *piece = &importing->piece;
+    const size_t names = piece->names.count, values = piece->value_count;
+    enum status status = import_begin_row(piece, &piece->names, place, err);
+    if (status == STATUS_OK)
+        status = import_take_ints(importing, &piece->names, row, 0, 0, 0, UINT32_MAX, err);
+    if (status == STATUS_OK)
+        status = import_take_name(piece, &piece->names, sqlite3_column_int64(row, 1),
+                                  &importing->names, err);
+    if (status != STATUS_INVALID)
+        return status;
+    piece->names.count = names;
+    piece->value_count = values;
+    return STATUS_OK;
+}
+
 // A run that is open there comes from nobody any more.
 static void end_run(struct import_piece *piece, const struct import_row *row)
 {
@@ -239,10 +262,15 @@ static enum status take_run(struct importing *importing, const char *sql, int64_
                             "SELECT kind, stored, expired, cleared, gone_sum FROM ledger"
                             " WHERE run = ?",
                             run, place, take_ledger, err);
+    if (status == STATUS_OK)
+        status = take_parts(importing, "SELECT number, name FROM run_name WHERE run = ?", run,
+                            place, take_name, err);
     if (status == STATUS_OK &&
         (importing->piece.ranges.count - before.ranges > RANGES_MAX ||
-         importing->piece.streams.count - before.streams > DELIVERY_STREAMS_MAX))
-        status = error_set(err, STATUS_INVALID, "it has more streams or ranges than a run can");
+         importing->piece.streams.count - before.streams > DELIVERY_STREAMS_MAX ||
+         importing->piece.names.count - before.names > NAMES_MAX))
+        status =
+            error_set(err, STATUS_INVALID, "it has more streams, ranges or names than a run can");
     if (status == STATUS_INVALID)
         fill_back(&importing->piece, before);
     return status;
@@ -288,7 +316,8 @@ enum status import_send_runs(struct importing *importing, struct error *err)
         }
         places[place] = i;
         if (status == STATUS_OK && (importing->piece.runs.count == IMPORT_RUNS_MAX ||
-                                    importing->piece.ranges.count > IMPORT_ROWS_MAX))
+                                    importing->piece.ranges.count > IMPORT_ROWS_MAX ||
+                                    importing->piece.names.count > IMPORT_ROWS_MAX))
             status = send_runs(importing, places, err);
     }
     sqlite3_free(sql);

@@ -111,6 +111,25 @@ static enum status end_run(struct making *making, struct error *err)
     return status;
 }
 
+static enum status intern(struct making *making, const char *name, uint32_t *id, struct error *err)
+{
+    enum status status =
+        run_with(making, "INSERT OR IGNORE INTO name(text) VALUES(?1)", &name, 1, NULL, 0, err);
+    if (status != STATUS_OK)
+        return status;
+    sqlite3_stmt *stmt = NULL;
+    status = database_prepare(making->db, &stmt, "SELECT id FROM name WHERE text = ?", false, err);
+    if (status != STATUS_OK)
+        return status;
+    (void)sqlite3_bind_text(stmt, 1, name, -1, SQLITE_STATIC);
+    if (sqlite3_step(stmt) == SQLITE_ROW)
+        *id = (uint32_t)sqlite3_column_int64(stmt, 0);
+    else
+        status = database_error(making->db, "store", err);
+    (void)sqlite3_finalize(stmt);
+    return status;
+}
+
 enum status making_run(struct making *making, const struct making_run *run, struct error *err)
 {
     char uuid[37];
@@ -119,7 +138,7 @@ enum status making_run(struct making *making, const struct making_run *run, stru
     const char *const texts[] = {uuid, run->worker_version, run->os, run->kernel, run->cpu};
     enum status status = end_run(making, err);
     if (status == STATUS_OK)
-        status = making_name(making, run->host, &host, err);
+        status = intern(making, run->host, &host, err);
     const int64_t numbers[] = {
         host,          run->cpu_count,       run->device_count, run->started_ns,
         run->ended_ns, RECORD_RUN_END_CLOSED};
@@ -138,23 +157,16 @@ enum status making_run(struct making *making, const struct making_run *run, stru
     return status;
 }
 
+// The run has named it, by the number of the name here.
 enum status making_name(struct making *making, const char *name, uint32_t *id, struct error *err)
 {
-    enum status status =
-        run_with(making, "INSERT OR IGNORE INTO name(text) VALUES(?1)", &name, 1, NULL, 0, err);
-    if (status != STATUS_OK)
-        return status;
-    sqlite3_stmt *stmt = NULL;
-    status = database_prepare(making->db, &stmt, "SELECT id FROM name WHERE text = ?", false, err);
-    if (status != STATUS_OK)
-        return status;
-    (void)sqlite3_bind_text(stmt, 1, name, -1, SQLITE_STATIC);
-    if (sqlite3_step(stmt) == SQLITE_ROW)
-        *id = (uint32_t)sqlite3_column_int64(stmt, 0);
-    else
-        status = database_error(making->db, "store", err);
-    (void)sqlite3_finalize(stmt);
-    return status;
+    enum status status = intern(making, name, id, err);
+    const int64_t numbers[] = {making->run, *id};
+    return status == STATUS_OK
+               ? run_with(making,
+                          "INSERT OR IGNORE INTO run_name(run, number, name) VALUES(?1, ?2, ?2)",
+                          NULL, 0, numbers, 2, err)
+               : status;
 }
 
 // ---- Records -------------------------------------------------------------------------------

@@ -31,7 +31,7 @@ MUST_CHECK enum status making_end(struct making *making, enum status status, str
 MUST_CHECK enum status making_run(struct making *making, const struct making_run *run,
                                   struct error *err);
 
-// The id that a record uses for the name.
+// The id that the run's records use for the name.
 MUST_CHECK enum status making_name(struct making *making, const char *name, uint32_t *id,
                                    struct error *err);
 

@@ -135,7 +135,7 @@ static enum status add_drops(struct store *store, const struct query_filter *fil
                             " g.last - g.first + 1 END) AS INTEGER)",
                             reason ? "," : "", reason);
     sqlite3_str_appendall(sql, " FROM range g JOIN run t ON t.run = g.run");
-    filter_where_run(sql, filter);
+    filter_where_run_of(sql, filter);
     sqlite3_str_appendf(sql, " AND g.state = %d", SCHEMA_RANGE_DROPPED);
     enum status status = reader_scan(store, sql, filter, take_copy, &copy, err);
     if (status == STATUS_OK)
@@ -175,7 +175,7 @@ static enum status add_runs(struct store *store, const struct query_filter *filt
              " CASE WHEN t.\"end\" = 0 THEN (SELECT s.host_memory_bytes FROM process_sample s"
              "  WHERE s.run = t.run ORDER BY s.id DESC LIMIT 1) END AS memory"
              " FROM run t JOIN v_ledger l ON l.id = t.run");
-    filter_where_run(sql, filter);
+    filter_where_run_of(sql, filter);
     sqlite3_str_appendall(sql, ")");
     enum status status = reader_scan(store, sql, filter, take_copy, &copy, err);
     if (status != STATUS_OK)

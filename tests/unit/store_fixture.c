@@ -67,6 +67,7 @@ int store_set_up(void **state)
         "INSERT INTO range(run, stream, first, last, state, reason) VALUES(1, 0, 1, 100, 0, NULL),"
         " (2, 0, 1, 20, 0, NULL), (2, 0, 21, 30, 1, 1)");
     store_exec("INSERT INTO ledger(run, kind, stored) VALUES(1, 6, 100), (2, 6, 20)");
+    store_exec("INSERT INTO run_name SELECT run, id, id FROM run, name WHERE id BETWEEN 3 AND 6");
     if (store_open(&store, path, &err) != STATUS_OK)
         fail_msg("%s", err.text);
     return 0;

@@ -168,6 +168,27 @@ static void test_an_earlier_state_is_left_alone(void **state)
     assert_int_equal(copy_digest(into), before);
 }
 
+// Also which names its runs used, by which they are found.
+static void test_names_of_runs_come(void **state)
+{
+    (void)state;
+    const char *from = copy_path("s.db"), *to = copy_path("bundle.db"),
+               *into = copy_path("into.db");
+    copy_make_store(from, 2, 9);
+    copy_exec(from, "DELETE FROM run_name;"
+                    "INSERT INTO run_name SELECT r.run, n.id, n.id FROM run r, name n"
+                    " WHERE n.text LIKE 'm-_' AND (r.run = 1 OR n.text <> 'm-1')");
+    copy_make_store(into, 1, 3);
+    copy_exec(into, "UPDATE run SET uuid = 'ffffffff-0000-4000-8000-000000000000';"
+                    "UPDATE name SET text = 'x' || text WHERE text LIKE 'm-_'");
+    bundle(from, to, &(struct query_filter){0});
+    expect(into, to, 2, 0, 0, 2 * 15);
+#define NAMED "SELECT count(*) FROM run_name r JOIN name n ON n.id = r.name WHERE n.text = "
+    assert_int_equal(copy_integer(into, NAMED "'m-1'"), 1);
+    assert_int_equal(copy_integer(into, NAMED "'m-2'"), 2);
+#undef NAMED
+}
+
 static void test_an_open_run_is_silent_here(void **state)
 {
     (void)state;
@@ -553,6 +574,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_what_is_no_store, copy_set_up, copy_tear_down),
         cmocka_unit_test_setup_teardown(test_flipped_bytes, copy_set_up, copy_tear_down),
         cmocka_unit_test_setup_teardown(test_the_lock_is_kept, copy_set_up, copy_tear_down),
+        cmocka_unit_test_setup_teardown(test_names_of_runs_come, copy_set_up, copy_tear_down),
         cmocka_unit_test_setup_teardown(test_baselines_come_and_names_are_mapped, copy_set_up,
                                         copy_tear_down),
         cmocka_unit_test_setup_teardown(test_baselines_that_stay_out, copy_set_up, copy_tear_down),

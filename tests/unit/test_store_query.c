@@ -381,6 +381,44 @@ static void test_summary_equals_plain_sql(void **state)
     result_free(result);
 }
 
+// Runs, hosts and what was lost are those of the runs that know what is asked for.
+static void test_a_summary_counts_the_runs_of_its_model(void **state)
+{
+    (void)state;
+    store_add_inferences(100);
+    store_exec("UPDATE inference SET model = 5 WHERE run = 1;" // the second has the other only
+               "UPDATE inference SET model = 6 WHERE run = 2;"
+               "DELETE FROM run_name WHERE run = 1 AND name = 6;"
+               "DELETE FROM run_name WHERE run = 2 AND name = 5");
+    static const struct {
+        const char *model, *host;
+        int64_t runs, hosts, stored, dropped;
+    } cases[] = {{"", "", 2, 2, 120, 10},
+                 {"tiny", "", 1, 1, 100, 0},
+                 {"big'; DROP TABLE inference; --", "", 1, 1, 20, 10},
+                 {"tiny", "alpha", 1, 1, 100, 0}};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct query query = {.kind = QUERY_SUMMARY};
+        (void)snprintf(query.filter.by[QUERY_BY_MODEL], QUERY_TEXT_SIZE, "%s", cases[i].model);
+        (void)snprintf(query.filter.by[QUERY_BY_HOST], QUERY_TEXT_SIZE, "%s", cases[i].host);
+        struct result *result = store_ask(&query);
+        assert_int_equal(result_integer(result, 0, "runs", -1), cases[i].runs);
+        assert_int_equal(result_integer(result, 0, "hosts", -1), cases[i].hosts);
+        assert_int_equal(result_integer(result, 0, "stored", -1), cases[i].stored);
+        assert_int_equal(result_integer(result, 0, "dropped", -1), cases[i].dropped);
+        result_free(result);
+    }
+    // One whose names are not kept is known by what describes it.
+    store_exec("DELETE FROM run_name WHERE run = 1");
+    store_exec("INSERT INTO model(id, run, stream, number, started_ns, received_ns, name, format)"
+               " VALUES(1, 1, 0, 999, 1, 1, 5, 'gguf')");
+    struct query query = {.kind = QUERY_SUMMARY};
+    (void)snprintf(query.filter.by[QUERY_BY_MODEL], QUERY_TEXT_SIZE, "tiny");
+    struct result *result = store_ask(&query);
+    assert_int_equal(result_integer(result, 0, "runs", -1), 1);
+    result_free(result);
+}
+
 // Numbers that no producer can have made, in a file from elsewhere: sums stop at
 // the largest integer, and the rest of the answer is there.
 static void test_sums_do_not_overflow(void **state)
@@ -638,6 +676,7 @@ int main(void)
         TEST(test_stages_know_their_load),
         TEST(test_runs_and_their_balance),
         TEST(test_summary_equals_plain_sql),
+        TEST(test_a_summary_counts_the_runs_of_its_model),
         TEST(test_sums_do_not_overflow),
         TEST(test_an_empty_store_has_a_summary),
         TEST(test_the_log_is_part_of_the_size),
