@@ -1,2 +1,3 @@
 inferstat_unit_test(test_encode_kernels LINK inferstat_workload)
 inferstat_unit_test(test_npy LINK inferstat_workload)
+inferstat_unit_test(test_encoding LINK inferstat_workload inferstat_monitor_fixture)
