@@ -65,7 +65,7 @@ static void load_model(const struct source *source, const struct gguf *gguf, uin
     struct device *device = NULL;
     struct llama *llama = NULL;
     struct llama_config config;
-    struct llama_transfer transfer;
+    struct transfer_figures transfer;
     struct error err = {0};
     check(device_open(&device, &(struct device_options){.spec = "cpu", .threads = 1}, &err) ==
           STATUS_OK);

@@ -53,6 +53,12 @@ expect_sql "open_prompts load_model prepare_session" \
   "select group_concat(stage, ' ') from (select stage from v_load_stage where model is null
    order by ordinal)"
 
+# The weights' way to the device, as a pipeline: all of them, in less than the load.
+expect_sql "ok|events|1|1|1" "select p.status, p.sync, p.bytes_h2d between l.model_bytes * 0.9 and
+   l.model_bytes, p.duration_ns < l.duration_ns, p.copy_busy_ns between 1 and p.duration_ns
+   from v_pipeline p join v_load l on l.run = p.run where p.workload = 'model_load'"
+expect_sql 1 "select h2d_bytes_per_second > 0 from load"
+
 # A delay in one stage is in the store as that stage's.
 INFERSTAT_TEST_STAGE_DELAY=read_header:700 run tiny --tokens 1
 expect_sql read_header "select stage from v_load_stage where model = 'tiny' and duration_ns >= 700000000"

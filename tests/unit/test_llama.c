@@ -28,7 +28,7 @@ struct ready {
 static enum status load(struct ready *r, unsigned int threads, bool (*cancelled)(void),
                         struct error *err)
 {
-    struct llama_transfer transfer;
+    struct transfer_figures transfer;
     source_from_memory(&r->source, r->data, r->size);
     enum status status = gguf_read(&r->gguf, &r->source, err);
     if (status == STATUS_OK)
@@ -294,7 +294,7 @@ static void rotary_variants(void **state)
         r.config.rope_base = cases[i].base;
         r.config.rope_scale = cases[i].scale;
         r.config.rope_size = cases[i].size;
-        struct llama_transfer transfer;
+        struct transfer_figures transfer;
         assert_int_equal(
             llama_load(&r.llama, r.device, &r.source, r.gguf, &r.config, NULL, &transfer, NULL),
             STATUS_OK);
@@ -709,7 +709,7 @@ static void shrinks_while_loading(void **state)
     const char *path = model_files_write("shrinking.gguf", data, size);
     struct ready r = {.data = data, .size = size};
     struct error err = {0};
-    struct llama_transfer transfer;
+    struct transfer_figures transfer;
     assert_int_equal(source_open(&r.source, path, &err), STATUS_OK);
     assert_int_equal(gguf_read(&r.gguf, &r.source, &err), STATUS_OK);
     assert_int_equal(llama_config_read(&r.config, r.gguf, 400, &err), STATUS_OK);

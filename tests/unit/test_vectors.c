@@ -194,7 +194,7 @@ static struct running start_model(const char *path, unsigned int threads)
     struct running r = {0};
     struct error err = {0};
     struct llama_config config;
-    struct llama_transfer transfer;
+    struct transfer_figures transfer;
     r.gguf = read_gguf(path, &r.source);
     enum status status = tokenizer_new(&r.tokenizer, r.gguf, &err);
     if (status == STATUS_OK)
@@ -307,7 +307,7 @@ static void quantised_is_refused_by_name(void **state)
     struct device *device = NULL;
     assert_int_equal(device_open(&device, &(struct device_options){.threads = 1}, &err), STATUS_OK);
     struct llama *llama = NULL;
-    struct llama_transfer transfer;
+    struct transfer_figures transfer;
     assert_int_equal(llama_load(&llama, device, &source, gguf, &config, NULL, &transfer, &err),
                      STATUS_UNSUPPORTED);
     assert_non_null(strstr(err.text, "Q4_0"));

@@ -38,16 +38,16 @@ struct llama_session {
 
 enum status llama_load(struct llama **out, struct device *device, const struct source *source,
                        const struct gguf *gguf, const struct llama_config *config,
-                       bool (*cancelled)(void), struct llama_transfer *transfer, struct error *err)
+                       bool (*cancelled)(void), struct transfer_figures *figures, struct error *err)
 {
     struct llama *llama = calloc(1, sizeof *llama);
     if (!llama)
         return error_set(err, STATUS_NOMEM, "model: out of memory");
     llama->device = device;
     llama->config = *config;
-    memset(transfer, 0, sizeof *transfer);
+    memset(figures, 0, sizeof *figures);
     enum status status =
-        llama_weights_load(&llama->weights, device, source, gguf, config, cancelled, transfer, err);
+        llama_weights_load(&llama->weights, device, source, gguf, config, cancelled, figures, err);
     if (status != STATUS_OK) {
         llama_free(llama);
         return status;

@@ -15,25 +15,20 @@
 #include "server/workload/llm/gguf.h"
 #include "server/workload/llm/llama_config.h"
 #include "server/workload/llm/source.h"
+#include "server/workload/llm/transfer.h"
 
 struct llama;
 struct llama_session;
 
-// What loading moved, and how long reading took.
-struct llama_transfer {
-    uint64_t bytes, read_ns;
-};
-
 // Copies every weight into the memory of `device` (borrowed until llama_free).
-// `cancelled`, where not NULL, is asked between steps and ends the load with
-// STATUS_CANCELLED.  Fails with STATUS_NOT_FOUND where a tensor is missing,
-// STATUS_CORRUPT on one of a wrong shape, STATUS_UNSUPPORTED on a type other than
-// F32 and F16 or a tensor no llama model known here has, or as the source and the
-// device do.
+// `cancelled`, where not NULL, is asked between chunks and ends the load with
+// STATUS_CANCELLED; `figures` say what it took, also then.  Fails with STATUS_NOT_FOUND where a
+// tensor is missing, STATUS_CORRUPT on one of a wrong shape, STATUS_UNSUPPORTED on a type other
+// than F32 and F16 or a tensor no llama model known here has, or as the source and the device do.
 MUST_CHECK enum status llama_load(struct llama **out, struct device *device,
                                   const struct source *source, const struct gguf *gguf,
                                   const struct llama_config *config, bool (*cancelled)(void),
-                                  struct llama_transfer *transfer, struct error *err);
+                                  struct transfer_figures *figures, struct error *err);
 
 // Accepts NULL.  Sessions must have been freed.
 void llama_free(struct llama *llama);

@@ -5,10 +5,8 @@
 #include <string.h>
 
 #include "common/core/text.h"
-#include "common/sys/clock.h"
 
 enum {
-    STEP_SIZE = 1 << 20, // bytes read and uploaded at once
     NAME_SIZE = 64,
     SHOWN_SIZE = 80,
 };
@@ -49,12 +47,9 @@ enum {
 
 struct loader {
     struct device *device;
-    const struct source *source;
     const struct gguf *gguf;
-    bool (*cancelled)(void);
-    struct llama_transfer *transfer;
+    struct transfer *transfer; // of what has a place by now
     size_t extents[EXTENT_COUNT];
-    void *step; // STEP_SIZE bytes
 };
 
 static struct tensor *place_of(void *structure, const struct weight_line *line)
@@ -63,28 +58,6 @@ static struct tensor *place_of(void *structure, const struct weight_line *line)
 }
 
 // ---- One tensor -----------------------------------------------------------
-
-static enum status copy_data(const struct loader *loader, struct tensor *tensor,
-                             const struct gguf_tensor *from, struct error *err)
-{
-    for (uint64_t done = 0; done < from->bytes;) {
-        if (loader->cancelled && loader->cancelled())
-            return error_set(err, STATUS_CANCELLED, "stopped while loading");
-        uint64_t left = from->bytes - done;
-        size_t size = left < STEP_SIZE ? (size_t)left : STEP_SIZE;
-        uint64_t start = clock_monotonic_ns();
-        enum status status =
-            source_read(loader->source, from->offset + done, loader->step, size, err);
-        loader->transfer->read_ns += clock_monotonic_ns() - start;
-        if (status == STATUS_OK)
-            status = device_upload(loader->device, tensor, (size_t)done, loader->step, size, err);
-        if (status != STATUS_OK)
-            return status;
-        loader->transfer->bytes += size;
-        done += size;
-    }
-    return STATUS_OK;
-}
 
 static enum status tensor_type_of(const struct gguf_tensor *from, const struct weight_line *line,
                                   enum tensor_type *type, const char *name, struct error *err)
@@ -102,6 +75,7 @@ static enum status tensor_type_of(const struct gguf_tensor *from, const struct w
                      from->type->name, line->rows == ONE ? "F32 is" : "F32 and F16 are");
 }
 
+// Gives a tensor its memory, and its bytes the order to go there.
 static enum status load_tensor(const struct loader *loader, const char *name,
                                const struct weight_line *line, struct tensor *out,
                                struct error *err)
@@ -124,10 +98,8 @@ static enum status load_tensor(const struct loader *loader, const char *name,
     if (status == STATUS_OK)
         status = device_tensor_new(loader->device, out, type, rows, columns, err);
     if (status == STATUS_OK)
-        status = copy_data(loader, out, from, err);
-    if (status != STATUS_OK && status != STATUS_CANCELLED)
-        return error_prefix(err, status, "tensor '%s'", name);
-    return status;
+        status = transfer_add(loader->transfer, name, from->offset, from->bytes, out->data, err);
+    return status == STATUS_OK ? status : error_prefix(err, status, "tensor '%s'", name);
 }
 
 // ---- All tensors ----------------------------------------------------------
@@ -202,28 +174,28 @@ static enum status load_all(const struct loader *loader, struct llama_weights *w
 enum status llama_weights_load(struct llama_weights *weights, struct device *device,
                                const struct source *source, const struct gguf *gguf,
                                const struct llama_config *config, bool (*cancelled)(void),
-                               struct llama_transfer *transfer, struct error *err)
+                               struct transfer_figures *figures, struct error *err)
 {
     memset(weights, 0, sizeof *weights);
     struct loader loader = {
         .device = device,
-        .source = source,
         .gguf = gguf,
-        .cancelled = cancelled,
-        .transfer = transfer,
         .extents = {[ONE] = 1,
                     [DIM] = config->dim,
                     [FF] = config->ff,
                     [QUERY] = config->heads * config->head_size,
                     [KEY_VALUE] = config->kv_heads * config->head_size,
                     [VOCABULARY] = config->vocabulary},
-        .step = malloc(STEP_SIZE),
     };
-    enum status status = loader.step ? load_all(&loader, weights, config->layers, err)
-                                     : error_set(err, STATUS_NOMEM, "model: out of memory");
-    free(loader.step);
+    enum status status = transfer_new(&loader.transfer, err);
+    if (status == STATUS_OK)
+        status = load_all(&loader, weights, config->layers, err);
+    // Tensors begin as zeros, which must not come after what is copied into them.
     if (status == STATUS_OK)
         status = device_synchronize(device, err);
+    if (status == STATUS_OK)
+        status = transfer_run(loader.transfer, device, source, cancelled, figures, err);
+    transfer_free(loader.transfer);
     if (status != STATUS_OK)
         llama_weights_free(weights, device);
     return status;

@@ -21,7 +21,7 @@ struct llama_weights {
 MUST_CHECK enum status llama_weights_load(struct llama_weights *weights, struct device *device,
                                           const struct source *source, const struct gguf *gguf,
                                           const struct llama_config *config,
-                                          bool (*cancelled)(void), struct llama_transfer *transfer,
+                                          bool (*cancelled)(void), struct transfer_figures *figures,
                                           struct error *err);
 
 // Accepts zeroed or half-built weights, and leaves zeroed ones.

@@ -5,8 +5,10 @@
 
 #include "common/core/text.h"
 #include "common/sys/clock.h"
+#include "server/workload/device_record.h"
 #include "server/workload/llm/gguf.h"
 #include "server/workload/llm/source.h"
+#include "server/workload/pipeline_record.h"
 
 // Above this share of a file in the page cache, reading it measures memory.
 #define COLD_RATIO_MAX 0.5
@@ -22,6 +24,13 @@ struct loading {
     struct gguf *gguf;
 };
 
+static enum inferstat_result result_of(enum status status)
+{
+    if (status == STATUS_OK)
+        return INFERSTAT_RESULT_OK;
+    return status == STATUS_CANCELLED ? INFERSTAT_RESULT_CANCELLED : INFERSTAT_RESULT_ERROR;
+}
+
 // ---- The stages -----------------------------------------------------------
 
 static enum status select_device(struct loading *l, struct error *err)
@@ -29,14 +38,9 @@ static enum status select_device(struct loading *l, struct error *err)
     enum status status = device_open(&l->llm->device, &l->options->device, err);
     if (status != STATUS_OK)
         return status;
-    struct device_description description;
-    device_describe(l->llm->device, &description);
-    struct inferstat_device device;
-    inferstat_device_init(&device);
-    device.ordinal = description.ordinal;
-    device.name = description.name;
-    device.memory_bytes = description.memory_bytes;
-    l->llm->device_number = inferstat_add_device(l->monitor, &device);
+    struct device_properties properties;
+    device_look_up(l->llm->device, &properties);
+    l->llm->device_number = device_record(l->monitor, &properties);
     inferstat_load_set_device(l->load, l->llm->device_number);
     return STATUS_OK;
 }
@@ -83,23 +87,44 @@ static void describe_model(const struct loading *l)
     (void)inferstat_add_model(l->monitor, &model);
 }
 
+// What the weights' way to the device took: also of a load that failed there.
+static void record_transfer(const struct loading *l, enum status status,
+                            const struct transfer_figures *transfer)
+{
+    const struct pipeline_figures *pipeline = &transfer->pipeline;
+    // Bytes from the page cache say nothing of the storage.
+    if (l->cached >= 0.0 && l->cached < COLD_RATIO_MAX && transfer->read_ns > 0)
+        inferstat_load_set_storage_rate(l->load,
+                                        (double)transfer->bytes * 1e9 / (double)transfer->read_ns);
+    const uint64_t copy_ns = pipeline->overlap.busy_ns[OVERLAP_COPY];
+    if (copy_ns > 0 && pipeline->overlap.unmeasured == 0)
+        inferstat_load_set_h2d_rate(l->load, (double)pipeline->bytes_h2d * 1e9 / (double)copy_ns);
+    if (pipeline->duration_ns == 0)
+        return;
+    struct inferstat_pipeline record;
+    pipeline_record(&record, &transfer->plan, pipeline);
+    record.workload = inferstat_name(l->monitor, "model_load");
+    record.device = l->llm->device_number;
+    record.result = result_of(status);
+    record.items = (int64_t)pipeline->chunks;
+    record.started_ns = transfer->started_ns;
+    inferstat_add_pipeline(l->monitor, &record);
+}
+
 static enum status build_model(struct loading *l, struct error *err)
 {
     struct llama_config config;
-    struct llama_transfer transfer;
+    struct transfer_figures transfer = {0};
     enum status status =
         llama_config_read(&config, l->gguf, tokenizer_count(l->llm->tokenizer), err);
     if (status == STATUS_OK)
         status = llama_load(&l->llm->llama, l->llm->device, &l->source, l->gguf, &config,
                             l->options->cancelled, &transfer, err);
+    record_transfer(l, status, &transfer);
     if (status == STATUS_CANCELLED)
         return status;
     if (status != STATUS_OK)
         return error_prefix(err, status, "%s", l->options->path);
-    // Bytes from the page cache say nothing of the storage.
-    if (l->cached >= 0.0 && l->cached < COLD_RATIO_MAX && transfer.read_ns > 0)
-        inferstat_load_set_storage_rate(l->load,
-                                        (double)transfer.bytes * 1e9 / (double)transfer.read_ns);
     describe_model(l);
     return STATUS_OK;
 }
@@ -138,13 +163,6 @@ static enum status run_stages(struct loading *l, struct error *err)
         status = stages[i].run(l, err);
     }
     return status;
-}
-
-static enum inferstat_result result_of(enum status status)
-{
-    if (status == STATUS_OK)
-        return INFERSTAT_RESULT_OK;
-    return status == STATUS_CANCELLED ? INFERSTAT_RESULT_CANCELLED : INFERSTAT_RESULT_ERROR;
 }
 
 // The file's name without its folder and without ".gguf", as text: file names may

@@ -1,0 +1,79 @@
+#!/usr/bin/env bash
+# Packs what a machine with a GPU needs to check inferstat: programs, GPU tests and
+# benchmarks, with the shared libraries they need, for a machine that has a driver and
+# no more.
+#
+#   scripts/gpu_bundle.sh [--build DIR] [--models DIR] OUT
+#
+#   --build DIR    a build with the CUDA back end (default build/release)
+#   --models DIR   models for the tests of generation (default INFERSTAT_TEST_MODELS)
+#   OUT            a folder that does not exist yet; run OUT/gpu_check.sh there
+#
+# The C library, the loader and the driver's libraries are the machine's own.
+set -euo pipefail
+
+say() {
+  printf 'gpu_bundle.sh: %s\n' "$*" >&2
+}
+
+build=build/release
+models=${INFERSTAT_TEST_MODELS-}
+out=
+while [ $# -gt 0 ]; do
+  case $1 in
+  --help | -h)
+    sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//;p}' "$0"
+    exit 0
+    ;;
+  --build | --models)
+    [ -n "${2-}" ] || { say "$1 needs a folder (see --help)"; exit 2; }
+    [ "$1" = --build ] && build=$2 || models=$2
+    shift 2
+    ;;
+  -*)
+    say "unknown option: $1 (see --help)"
+    exit 2
+    ;;
+  *)
+    [ -z "$out" ] || { say "more than one place to put it (see --help)"; exit 2; }
+    out=$1
+    shift
+    ;;
+  esac
+done
+[ -n "$out" ] || { say "where to? (see --help)"; exit 2; }
+[ ! -e "$out" ] || { say "$out: is there already (remove it, or name another)"; exit 2; }
+here=$(cd "$(dirname "$0")/.." && pwd)
+
+shopt -s nullglob
+tests=("$build"/tests/unit/*_gpu)
+if [ ${#tests[@]} -eq 0 ]; then
+  say "$build: no tests for a GPU there (build with nvcc: -DINFERSTAT_CUDA=ON)"
+  exit 2
+fi
+benches=()
+for name in bench_pipeline bench_encode; do
+  [ -x "$build/tests/bench/$name" ] && benches+=("$build/tests/bench/$name")
+done
+
+mkdir -p "$out"/{bin,tests,bench,lib}
+cp "$build"/bin/inferstat "$build"/bin/inferstatd "$build"/bin/inferstat-worker "$out/bin/"
+cp "${tests[@]}" "$out/tests/"
+[ ${#benches[@]} -eq 0 ] || cp "${benches[@]}" "$out/bench/"
+strip --strip-unneeded "$out"/bin/* "$out"/tests/* "$out"/bench/* 2>/dev/null || true
+ldd "$out"/bin/* "$out"/tests/* "$out"/bench/* 2>/dev/null | awk '$2 == "=>" { print $3 }' | sort -u |
+  grep -vE '/(ld-linux[^/]*|libc|libm|libdl|librt|libpthread|libcuda|libnvidia[^/]*)\.so' |
+  xargs -r cp -L -t "$out/lib"
+cp "$here/scripts/gpu_check.sh" "$out/"
+git -C "$here" rev-parse --short=12 HEAD >"$out/COMMIT" 2>/dev/null || echo unknown >"$out/COMMIT"
+if [ -n "$models" ]; then
+  mkdir -p "$out/models"
+  cp -r "$models"/stories260K*.gguf "$models/expected" "$models/tokenizer" "$models/vocab" \
+    "$models"/stories3M*.gguf "$out/models/" 2>/dev/null || say "$models: not all models are there"
+fi
+size=$(du -sm "$out" | cut -f1)
+say "$out: $size MB"
+if [ "$size" -ge 60 ]; then
+  say "$out: 60 MB or more: too large to carry"
+  exit 1
+fi

@@ -1,0 +1,207 @@
+#include "common/sys/process.h"
+#include "server/workload/llm/transfer.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/monitor/inferstat.h"
+#include "common/sys/clock.h"
+#include "server/pipeline/tuning.h"
+
+enum { NAME_SIZE = 64, ROUNDING = 4096 };
+
+struct piece {
+    char name[NAME_SIZE];
+    uint64_t offset, bytes;
+    unsigned char *to;
+    uint64_t first_chunk; // of all pieces' chunks
+};
+
+struct transfer {
+    struct piece *pieces;
+    size_t count, capacity;
+
+    // While it runs.
+    const struct source *source;
+    size_t chunk_bytes;
+    pthread_mutex_t lock;
+    unsigned int reading; // threads, now
+    uint64_t reading_since_ns;
+    uint64_t read_ns, bytes;
+};
+
+enum status transfer_new(struct transfer **out, struct error *err)
+{
+    struct transfer *transfer = calloc(1, sizeof *transfer);
+    if (!transfer || pthread_mutex_init(&transfer->lock, NULL) != 0) {
+        free(transfer);
+        return error_set(err, STATUS_NOMEM, "transfer: out of memory");
+    }
+    *out = transfer;
+    return STATUS_OK;
+}
+
+void transfer_free(struct transfer *transfer)
+{
+    if (!transfer)
+        return;
+    (void)pthread_mutex_destroy(&transfer->lock);
+    free(transfer->pieces);
+    free(transfer);
+}
+
+enum status transfer_add(struct transfer *transfer, const char *name, uint64_t offset,
+                         uint64_t bytes, void *to, struct error *err)
+{
+    if (transfer->count == transfer->capacity) {
+        size_t capacity = transfer->capacity ? 2 * transfer->capacity : 64;
+        struct piece *larger = reallocarray(transfer->pieces, capacity, sizeof *larger);
+        if (!larger)
+            return error_set(err, STATUS_NOMEM, "transfer: out of memory");
+        transfer->pieces = larger;
+        transfer->capacity = capacity;
+    }
+    struct piece *piece = &transfer->pieces[transfer->count++];
+    *piece = (struct piece){.offset = offset, .bytes = bytes, .to = to};
+    size_t length = strnlen(name, NAME_SIZE - 1);
+    memcpy(piece->name, name, length);
+    return STATUS_OK;
+}
+
+// ---- Chunks ---------------------------------------------------------------
+
+// A part of a piece.
+struct part {
+    const struct piece *piece; // NULL: behind the last
+    uint64_t offset;           // within it
+    size_t size;
+};
+
+// Numbers the chunks of all pieces.
+static void cut(struct transfer *transfer, size_t chunk_bytes)
+{
+    uint64_t chunk = 0;
+    transfer->chunk_bytes = chunk_bytes;
+    for (size_t i = 0; i < transfer->count; i++) {
+        transfer->pieces[i].first_chunk = chunk;
+        chunk += (transfer->pieces[i].bytes + chunk_bytes - 1) / chunk_bytes;
+    }
+}
+
+static struct part part_of(const struct transfer *transfer, uint64_t chunk)
+{
+    size_t low = 0;
+    size_t high = transfer->count; // the last piece that begins at or before the chunk
+    while (high - low > 1) {
+        size_t middle = low + (high - low) / 2;
+        if (transfer->pieces[middle].first_chunk <= chunk)
+            low = middle;
+        else
+            high = middle;
+    }
+    const struct piece *piece = &transfer->pieces[low];
+    uint64_t offset = (chunk - piece->first_chunk) * transfer->chunk_bytes;
+    if (offset >= piece->bytes)
+        return (struct part){0};
+    uint64_t left = piece->bytes - offset;
+    size_t size = left < transfer->chunk_bytes ? (size_t)left : transfer->chunk_bytes;
+    return (struct part){.piece = piece, .offset = offset, .size = size};
+}
+
+// ---- The pipeline's questions ---------------------------------------------
+
+static size_t chunk_size(void *context, uint64_t chunk)
+{
+    return part_of(context, chunk).size;
+}
+
+static void *place(void *context, uint64_t chunk)
+{
+    struct part part = part_of(context, chunk);
+    assert(part.piece);
+    return part.piece->to + part.offset;
+}
+
+// Counts the time in which anybody reads.
+static void count_reading(struct transfer *transfer, bool begins, size_t bytes)
+{
+    uint64_t now_ns = clock_monotonic_ns();
+    (void)pthread_mutex_lock(&transfer->lock);
+    if (begins && transfer->reading++ == 0)
+        transfer->reading_since_ns = now_ns;
+    if (!begins && --transfer->reading == 0)
+        transfer->read_ns += now_ns - transfer->reading_since_ns;
+    transfer->bytes += bytes;
+    (void)pthread_mutex_unlock(&transfer->lock);
+}
+
+static enum status fill(void *context, uint64_t chunk, void *to, size_t size, struct error *err)
+{
+    struct transfer *transfer = context;
+    struct part part = part_of(transfer, chunk);
+    assert(part.piece); // the pipeline asks for no chunk of size 0
+    count_reading(transfer, true, 0);
+    enum status status =
+        source_read(transfer->source, part.piece->offset + part.offset, to, size, err);
+    count_reading(transfer, false, status == STATUS_OK ? size : 0);
+    return status == STATUS_OK ? status
+                               : error_prefix(err, status, "tensor '%s'", part.piece->name);
+}
+
+// ---- Running --------------------------------------------------------------
+
+static enum status make_plan(const struct transfer *transfer, struct device *device,
+                             struct pipeline_plan *plan, struct error *err)
+{
+    struct device_description description;
+    device_describe(device, &description);
+    struct tuning_wishes wishes = {.pool_metrics = -1, .overlap_tracking = -1};
+    struct process_host machine;
+    process_host_read(&machine);
+    const struct tuning_host host = {.memory_bytes = machine.memory_bytes,
+                                     .processors = description.threads};
+    enum status status = tuning_read_environment(&wishes, err);
+    if (status == STATUS_OK)
+        status = tuning_plan(plan, &host, &wishes, err);
+    // A slot holds no more than the largest piece.
+    uint64_t largest = 1;
+    for (size_t i = 0; i < transfer->count; i++)
+        if (transfer->pieces[i].bytes > largest)
+            largest = transfer->pieces[i].bytes;
+    if (plan->chunk_bytes > largest)
+        plan->chunk_bytes = ((size_t)largest + ROUNDING - 1) / ROUNDING * ROUNDING;
+    return status;
+}
+
+enum status transfer_run(struct transfer *transfer, struct device *device,
+                         const struct source *source, bool (*cancelled)(void),
+                         struct transfer_figures *figures, struct error *err)
+{
+    memset(figures, 0, sizeof *figures);
+    figures->started_ns = clock_monotonic_ns();
+    if (transfer->count == 0)
+        return STATUS_OK;
+    struct pipeline *pipeline = NULL;
+    const struct pipeline_job job = {
+        .name = "model_load",
+        .context = transfer,
+        .chunk_size = chunk_size,
+        .fill = fill,
+        .place = place,
+        .cancelled = cancelled,
+    };
+    transfer->source = source;
+    enum status status = make_plan(transfer, device, &figures->plan, err);
+    if (status == STATUS_OK)
+        status = pipeline_new(&pipeline, device, &figures->plan, err);
+    if (status == STATUS_OK) {
+        cut(transfer, figures->plan.chunk_bytes);
+        status = pipeline_run(pipeline, &job, &figures->pipeline, err);
+    }
+    pipeline_free(pipeline);
+    figures->bytes = transfer->bytes;
+    figures->read_ns = transfer->read_ns;
+    return status;
+}
