@@ -1,55 +1,45 @@
 #include "server/collector/rollup_fold.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include <sqlite3.h>
 
-#include "common/store/cell.h"
-#include "common/store/database.h"
+#include "server/collector/rollup_rows.h"
 #include "server/collector/rollup_series.h"
 #include "server/collector/rollup_tally.h"
 
-// The records of one full series in one minute.
-struct minute_group {
-    int64_t minute;
-    uint32_t series;       // of the sheet
-    uint32_t first, count; // in `order`
+enum { NO_LEVEL = ROLLUP_LEVEL_COUNT };
+
+// A step of what is done for each metric: counts some members in a row, and may be its
+// end, when it is written and counts in a coarser one.  So each record counts once in each
+// grouping, in the finest row that is wanted.
+struct step {
+    int64_t bucket, series; // of the row
+    uint32_t first, count;  // members
+    uint8_t level, coarser; // coarser: NO_LEVEL, where no such row is wanted
+    bool ends, is_whole;    // is_whole: this step is all of the row
 };
 
-// A group as one grouping sees it.
-struct member {
-    int64_t series, minute; // the series' id in the grouping
-    uint32_t group;
-};
-
-// Values of one series in one bucket.
-struct part {
-    int64_t series, bucket;
-    struct tally tally;
-};
-
-struct parts {
-    struct part *list;
+struct steps {
+    struct step *list;
     size_t count, room;
 };
 
-struct rollup_fold {
-    sqlite3 *db;
-    sqlite3_stmt *find, *insert, *update;
-    struct series_ids *ids;
-    struct tally_pool *pool;
-    struct ratio cell;    // the row at work
-    struct sketch *spans; // of a record of sketches
-    struct parts levels[2];
+// A row at work.
+struct work {
+    struct tally tally;
+    struct tally_counts counts;
+};
 
-    const struct rollup_sheet *sheet; // NULL: none at work
-    uint32_t *order;                  // its rows by group
-    struct minute_group *groups;
-    size_t group_count, group_room;
-    struct member *members[ROLLUP_GROUPING_COUNT]; // sorted by series and minute
-    double *numerators, *denominators;             // of the metric at work, by row
+struct rollup_fold {
+    struct series_ids *ids;
+    struct rollup_rows *rows;
+    struct tally_pool pool;
+    struct sketch *spans;                  // of a record of sketches
+    struct work works[ROLLUP_LEVEL_COUNT]; // empty between steps, [0] between groups
+    struct rollup_groups groups;           // of the sheet at work
+    struct steps steps[ROLLUP_GROUPING_COUNT];
+    double *numerators, *denominators; // of the metric at work, by row
     uint8_t *has;
     struct tally *tallies; // of the metric at work, by group
 };
@@ -61,33 +51,14 @@ static enum status out_of_memory(struct error *err)
 
 enum status rollup_fold_new(struct rollup_fold **out, sqlite3 *db, struct error *err)
 {
-    static const char key[] =
-        " WHERE metric = ?1 AND grouping = ?2 AND level = ?3 AND started_ns = ?4 AND series = ?5";
-    char find[256], update[512];
-    (void)snprintf(find, sizeof find, "SELECT " CELL_COLUMNS " FROM rollup%s", key);
-    (void)snprintf(update, sizeof update,
-                   "UPDATE rollup SET (" CELL_COLUMNS ") = (?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)%s",
-                   key);
     struct rollup_fold *fold = calloc(1, sizeof *fold);
     if (!fold)
         return out_of_memory(err);
-    fold->db = db;
-    enum status status = STATUS_OK;
-    if (tally_pool_new(&fold->pool) != STATUS_OK || sketch_new(&fold->spans) != STATUS_OK ||
-        aggregate_want_quantiles(&fold->cell.values, NULL) != STATUS_OK)
-        status = out_of_memory(err);
+    enum status status = sketch_new(&fold->spans) == STATUS_OK ? STATUS_OK : out_of_memory(err);
     if (status == STATUS_OK)
         status = series_ids_new(&fold->ids, db, err);
     if (status == STATUS_OK)
-        status = database_prepare(db, &fold->find, find, true, err);
-    if (status == STATUS_OK)
-        status =
-            database_prepare(db, &fold->insert,
-                             "INSERT INTO rollup(metric, grouping, level, started_ns, series,"
-                             " " CELL_COLUMNS ") VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                             true, err);
-    if (status == STATUS_OK)
-        status = database_prepare(db, &fold->update, update, true, err);
+        status = rollup_rows_new(&fold->rows, db, err);
     if (status != STATUS_OK) {
         rollup_fold_free(fold);
         return status;
@@ -96,30 +67,30 @@ enum status rollup_fold_new(struct rollup_fold **out, sqlite3 *db, struct error 
     return STATUS_OK;
 }
 
-static void free_array(void *array)
+static void free_values(struct rollup_fold *fold)
 {
-    void *memory;
-    memcpy(&memory, array, sizeof memory);
-    free(memory);
-    memset(array, 0, sizeof memory);
+    free(fold->numerators);
+    free(fold->denominators);
+    free(fold->has);
+    free(fold->tallies);
+    fold->numerators = fold->denominators = NULL;
+    fold->has = NULL;
+    fold->tallies = NULL;
 }
 
 void rollup_fold_end(struct rollup_fold *fold)
 {
-    fold->sheet = NULL;
-    free_array(&fold->order);
-    free_array(&fold->groups);
-    for (unsigned g = 0; g < ROLLUP_GROUPING_COUNT; g++)
-        free_array(&fold->members[g]);
-    free_array(&fold->numerators);
-    free_array(&fold->denominators);
-    free_array(&fold->has);
-    free_array(&fold->tallies);
-    for (size_t i = 0; i < 2; i++) {
-        free(fold->levels[i].list);
-        fold->levels[i] = (struct parts){0};
+    rollup_groups_deinit(&fold->groups);
+    for (unsigned g = 0; g < ROLLUP_GROUPING_COUNT; g++) {
+        free(fold->steps[g].list);
+        fold->steps[g] = (struct steps){0};
     }
-    fold->group_count = fold->group_room = 0;
+    for (unsigned level = 0; level < ROLLUP_LEVEL_COUNT; level++) {
+        tally_counts_clear(&fold->works[level].counts);
+        fold->works[level].tally = (struct tally){0};
+    }
+    free_values(fold);
+    tally_pool_deinit(&fold->pool);
 }
 
 void rollup_fold_free(struct rollup_fold *fold)
@@ -127,13 +98,9 @@ void rollup_fold_free(struct rollup_fold *fold)
     if (!fold)
         return;
     rollup_fold_end(fold);
-    (void)sqlite3_finalize(fold->find);
-    (void)sqlite3_finalize(fold->insert);
-    (void)sqlite3_finalize(fold->update);
     series_ids_free(fold->ids);
-    tally_pool_free(fold->pool);
+    rollup_rows_free(fold->rows);
     sketch_free(fold->spans);
-    aggregate_deinit(&fold->cell.values);
     free(fold);
 }
 
@@ -143,154 +110,151 @@ void rollup_fold_forget(struct rollup_fold *fold)
     series_ids_forget(fold->ids);
 }
 
-// ---- Groups ----------------------------------------------------------------------------
-
-static size_t hash_group(uint32_t series, int64_t minute)
-{
-    uint64_t hash = ((uint64_t)minute ^ series) * UINT64_C(0xff51afd7ed558ccd);
-    hash ^= hash >> 33;
-    return (size_t)((hash + series) * UINT64_C(0xc4ceb9fe1a85ec53) >> 20);
-}
-
-static bool add_group(struct rollup_fold *fold, uint32_t series, int64_t minute)
-{
-    if (fold->group_count == fold->group_room) {
-        const size_t room = fold->group_room ? 2 * fold->group_room : 64;
-        struct minute_group *bigger = realloc(fold->groups, room * sizeof *bigger);
-        if (!bigger)
-            return false;
-        fold->groups = bigger;
-        fold->group_room = room;
-    }
-    fold->groups[fold->group_count++] = (struct minute_group){.series = series, .minute = minute};
-    return true;
-}
-
-// Names each row's group in `of`; `places` is a hash table of twice as many places, a
-// power of two, zeroed.
-static bool name_groups(struct rollup_fold *fold, uint32_t *of, uint32_t *places, size_t size)
-{
-    const struct rollup_sheet *sheet = fold->sheet;
-    uint32_t group = 0;
-    int64_t minute = 0;
-    for (size_t row = 0; row < sheet->count; row++) {
-        const int64_t started = sheet->started_ns[row];
-        const bool same_minute =
-            row > 0 && started >= minute && started < rollup_next(ROLLUP_MINUTE, minute);
-        if (!same_minute)
-            minute = rollup_bucket(ROLLUP_MINUTE, started);
-        if (!same_minute || fold->groups[group].series != sheet->series[row]) {
-            size_t place = hash_group(sheet->series[row], minute) & (size - 1);
-            while (places[place] && (fold->groups[places[place] - 1].series != sheet->series[row] ||
-                                     fold->groups[places[place] - 1].minute != minute))
-                place = (place + 1) & (size - 1);
-            if (!places[place]) {
-                if (!add_group(fold, sheet->series[row], minute))
-                    return false;
-                places[place] = (uint32_t)fold->group_count;
-            }
-            group = places[place] - 1;
-        }
-        of[row] = group;
-        fold->groups[group].count++;
-    }
-    return true;
-}
-
-// Rows by group, in their order within each.
-static enum status sort_rows(struct rollup_fold *fold)
-{
-    const size_t count = fold->sheet->count;
-    size_t size = 64;
-    while (size < 2 * count)
-        size *= 2;
-    uint32_t *of = calloc(count ? count : 1, sizeof *of);
-    uint32_t *places = calloc(size, sizeof *places);
-    fold->order = calloc(count ? count : 1, sizeof *fold->order);
-    const bool done = of && places && fold->order && name_groups(fold, of, places, size);
-    uint32_t first = 0;
-    for (size_t g = 0; done && g < fold->group_count; g++) {
-        fold->groups[g].first = first;
-        first += fold->groups[g].count;
-        fold->groups[g].count = 0;
-    }
-    for (size_t row = 0; done && row < count; row++) {
-        struct minute_group *group = &fold->groups[of[row]];
-        fold->order[group->first + group->count++] = (uint32_t)row;
-    }
-    free(of);
-    free(places);
-    return done ? STATUS_OK : STATUS_NOMEM;
-}
-
-static int by_series(const void *a, const void *b)
-{
-    const struct member *left = a, *right = b;
-    if (left->series != right->series)
-        return left->series < right->series ? -1 : 1;
-    if (left->minute != right->minute)
-        return left->minute < right->minute ? -1 : 1;
-    return (left->group > right->group) - (left->group < right->group);
-}
-
-// The groups as a grouping sees them.
-static enum status make_members(struct rollup_fold *fold, enum rollup_grouping grouping,
-                                struct error *err)
-{
-    const struct rollup_sheet *sheet = fold->sheet;
-    int64_t *ids = calloc(sheet->series_count ? sheet->series_count : 1, sizeof *ids);
-    struct member *members = calloc(fold->group_count ? fold->group_count : 1, sizeof *members);
-    fold->members[grouping] = members;
-    enum status status = ids && members ? STATUS_OK : out_of_memory(err);
-    for (size_t i = 0; i < sheet->series_count && status == STATUS_OK; i++)
-        status = series_ids_find(fold->ids, grouping, sheet->list[i], &ids[i], err);
-    for (size_t i = 0; i < fold->group_count && status == STATUS_OK; i++)
-        members[i] =
-            (struct member){ids[fold->groups[i].series], fold->groups[i].minute, (uint32_t)i};
-    free(ids);
-    if (status == STATUS_OK)
-        qsort(members, fold->group_count, sizeof *members, by_series);
-    return status;
-}
-
 enum status rollup_fold_begin(struct rollup_fold *fold, const struct rollup_sheet *sheet,
                               struct error *err)
 {
     rollup_fold_end(fold);
-    fold->sheet = sheet;
+    enum status status = rollup_groups_init(&fold->groups, sheet, fold->ids, err);
+    if (status != STATUS_OK)
+        return status;
     const size_t rows = sheet->count ? sheet->count : 1;
+    const size_t groups = fold->groups.count ? fold->groups.count : 1;
     fold->numerators = calloc(rows, sizeof *fold->numerators);
     fold->denominators = calloc(rows, sizeof *fold->denominators);
     fold->has = calloc(rows, sizeof *fold->has);
-    enum status status = STATUS_OK;
-    if (!fold->numerators || !fold->denominators || !fold->has || sort_rows(fold) != STATUS_OK)
-        status = out_of_memory(err);
-    if (status == STATUS_OK) {
-        fold->tallies = calloc(fold->group_count ? fold->group_count : 1, sizeof *fold->tallies);
-        status = fold->tallies ? STATUS_OK : out_of_memory(err);
-    }
-    for (unsigned g = 0; g < ROLLUP_GROUPING_COUNT && status == STATUS_OK; g++)
-        status = make_members(fold, (enum rollup_grouping)g, err);
-    if (status != STATUS_OK)
-        rollup_fold_end(fold);
-    return status;
+    fold->tallies = calloc(groups, sizeof *fold->tallies);
+    if (fold->numerators && fold->denominators && fold->has && fold->tallies)
+        return STATUS_OK;
+    rollup_fold_end(fold);
+    return out_of_memory(err);
 }
 
-void rollup_fold_each(const struct rollup_fold *fold, enum rollup_grouping grouping,
-                      enum rollup_level level, rollup_fold_take *take, void *context)
+const struct rollup_groups *rollup_fold_groups(const struct rollup_fold *fold)
 {
-    const struct member *members = fold->members[grouping];
-    size_t i = 0;
-    while (i < fold->group_count) {
-        const int64_t bucket = rollup_bucket(level, members[i].minute);
-        const int64_t series = members[i].series;
-        size_t records = 0;
-        for (; i < fold->group_count && members[i].series == series &&
-               rollup_bucket(level, members[i].minute) == bucket;
-             i++)
-            records += fold->groups[members[i].group].count;
-        take(context, bucket, records);
+    return &fold->groups;
+}
+
+// ---- Steps -------------------------------------------------------------------------------
+
+// The row of a level that a member is in.
+struct place {
+    int64_t bucket, next;
+    bool wanted;
+    bool begun; // a step before counted something in it
+};
+
+static struct step *add_step(struct steps *steps, const struct step *step)
+{
+    if (!steps->list || steps->count == steps->room) {
+        const size_t room = steps->room ? 2 * steps->room : 64;
+        struct step *bigger = realloc(steps->list, room * sizeof *bigger);
+        if (!bigger)
+            return NULL;
+        steps->list = bigger;
+        steps->room = room;
     }
+    steps->list[steps->count] = *step;
+    return &steps->list[steps->count++];
+}
+
+static unsigned finest_wanted(const struct place *places, unsigned from)
+{
+    while (from < ROLLUP_LEVEL_COUNT && !places[from].wanted)
+        from++;
+    return from;
+}
+
+// Ends the rows of a series up to a level.
+static bool end_rows(struct steps *steps, struct place *places, int64_t series, unsigned upto)
+{
+    for (unsigned level = 0; level <= upto; level++) {
+        struct place *place = &places[level];
+        if (!place->wanted)
+            continue;
+        const unsigned coarser = finest_wanted(places, level + 1);
+        struct step *last = steps->count ? &steps->list[steps->count - 1] : NULL;
+        if (!last || last->ends || last->level != level)
+            last = add_step(steps, &(struct step){.level = (uint8_t)level});
+        if (!last)
+            return false;
+        last->bucket = place->bucket;
+        last->series = series;
+        last->coarser = (uint8_t)coarser;
+        last->ends = true;
+        last->is_whole = !place->begun && last->count == 1;
+        if (coarser < ROLLUP_LEVEL_COUNT)
+            places[coarser].begun = true;
+    }
+    return true;
+}
+
+// Counts a member in the finest row that is wanted, if any is.
+static bool count_member(struct steps *steps, struct place *places, uint32_t member)
+{
+    const unsigned level = finest_wanted(places, 0);
+    struct step *last = steps->count ? &steps->list[steps->count - 1] : NULL;
+    if (level == NO_LEVEL)
+        return true;
+    if (last && !last->ends && last->level == level && last->first + last->count == member) {
+        last->count++;
+        return true;
+    }
+    if (last && !last->ends) // of the same series, and not the row's last
+        places[last->level].begun = true;
+    return add_step(steps, &(struct step){.level = (uint8_t)level, .first = member, .count = 1}) !=
+           NULL;
+}
+
+// The coarsest level whose row the time is not in, or -1.
+static int left_level(const struct place *places, int64_t minute)
+{
+    int level = ROLLUP_MONTH;
+    while (level >= 0 && minute >= places[level].bucket && minute < places[level].next)
+        level--;
+    return level;
+}
+
+static enum status plan_grouping(struct rollup_fold *fold, const struct rollup_scope *scope,
+                                 enum rollup_grouping grouping)
+{
+    const struct rollup_member *members = fold->groups.members[grouping];
+    struct steps *steps = &fold->steps[grouping];
+    struct place places[ROLLUP_LEVEL_COUNT] = {{0}};
+    steps->count = 0;
+    for (uint32_t i = 0; i < fold->groups.count; i++) {
+        const bool is_new = i == 0 || members[i].series != members[i - 1].series;
+        const int left = is_new ? ROLLUP_MONTH : left_level(places, members[i].minute);
+        if (left >= 0 && i > 0 && !end_rows(steps, places, members[i - 1].series, (unsigned)left))
+            return STATUS_NOMEM;
+        for (int at = 0; at <= left; at++) {
+            const enum rollup_level level = (enum rollup_level)at;
+            const int64_t bucket = rollup_bucket(level, members[i].minute);
+            const int64_t next = rollup_next(level, bucket);
+            places[at] = (struct place){
+                .bucket = bucket,
+                .next = next,
+                .wanted = (scope->levels & 1U << at) &&
+                          !gap_set_touches(&scope->gaps[grouping], level, bucket, next)};
+        }
+        if (!count_member(steps, places, i))
+            return STATUS_NOMEM;
+    }
+    if (fold->groups.count > 0 &&
+        !end_rows(steps, places, members[fold->groups.count - 1].series, ROLLUP_MONTH))
+        return STATUS_NOMEM;
+    return STATUS_OK;
+}
+
+enum status rollup_fold_plan(struct rollup_fold *fold, const struct rollup_scope *scope,
+                             struct error *err)
+{
+    enum status status = STATUS_OK;
+    for (unsigned g = 0; g < ROLLUP_GROUPING_COUNT && status == STATUS_OK; g++) {
+        fold->steps[g].count = 0;
+        if (scope->groupings & 1U << g)
+            status = plan_grouping(fold, scope, (enum rollup_grouping)g);
+    }
+    return status == STATUS_OK ? status : out_of_memory(err);
 }
 
 // ---- Values of a metric by group -----------------------------------------------------------
@@ -300,8 +264,8 @@ static void compute_ratios(struct rollup_fold *fold, const struct rollup_metric 
 {
     const struct rollup_column *inputs[ROLLUP_INPUTS_MAX] = {0};
     for (unsigned i = 0; i < metric->column_count; i++)
-        inputs[i] = &fold->sheet->columns[metric->columns[i]];
-    for (size_t row = 0; row < fold->sheet->count; row++) {
+        inputs[i] = &fold->groups.sheet->columns[metric->columns[i]];
+    for (size_t row = 0; row < fold->groups.sheet->count; row++) {
         int64_t values[ROLLUP_INPUTS_MAX] = {0};
         bool has = true;
         for (unsigned i = 0; i < metric->column_count; i++) {
@@ -316,13 +280,13 @@ static void compute_ratios(struct rollup_fold *fold, const struct rollup_metric 
 // A fold and the tally that a sketch's buckets go to.
 struct taking {
     struct tally *tally;
-    struct tally_pool *pool;
+    struct tally_counts *counts;
 };
 
 static void take_bucket(void *context, double value, uint64_t count)
 {
     const struct taking *taking = context;
-    tally_add(taking->tally, taking->pool, value, count);
+    tally_add(taking->tally, taking->counts, value, count);
 }
 
 // What a record's sketch may count: a sum of them stays far below 64 bits.
@@ -332,225 +296,140 @@ static void take_bucket(void *context, double value, uint64_t count)
 static void tally_sketches(struct rollup_fold *fold, struct tally *tally,
                            const struct tally_rows *rows, const struct rollup_column *column)
 {
-    struct taking taking = {tally, fold->pool};
+    struct taking taking = {tally, &fold->works[0].counts};
     for (size_t i = 0; i < rows->count; i++) {
         const uint32_t row = rows->list[i];
         if (!rows->has[row])
             continue;
         const struct rollup_blob blob = column->blobs[row];
         sketch_reset(fold->spans);
-        if (sketch_decode(fold->spans, fold->sheet->bytes + blob.at, blob.size) == STATUS_OK &&
+        if (sketch_decode(fold->spans, fold->groups.sheet->bytes + blob.at, blob.size) ==
+                STATUS_OK &&
             sketch_count(fold->spans) <= SKETCH_COUNT_MAX)
             sketch_each(fold->spans, take_bucket, &taking);
     }
 }
 
 static enum status tally_group(struct rollup_fold *fold, const struct rollup_target *target,
-                               const struct minute_group *group, struct tally *tally)
+                               const struct rollup_minute *group, struct tally *tally)
 {
     const struct rollup_metric *metric = target->metric;
-    const struct rollup_column *column = &fold->sheet->columns[metric->columns[0]];
-    struct tally_rows rows = {fold->order + group->first, group->count,
+    const struct rollup_column *column = &fold->groups.sheet->columns[metric->columns[0]];
+    struct tally_rows rows = {fold->groups.order + group->first, group->count,
                               metric->source == ROLLUP_RATIOS ? fold->has : column->has};
     while (rows.count > 0 && rows.list[0] < target->first_row) {
         rows.list++; // they rise
         rows.count--;
     }
+    struct tally_counts *counts = &fold->works[0].counts;
     *tally = (struct tally){0};
     switch (metric->source) {
     case ROLLUP_INTEGERS:
-        tally_integers(tally, fold->pool, &rows, column->integers);
+        tally_integers(tally, counts, &rows, column->integers);
         break;
     case ROLLUP_REALS:
-        tally_reals(tally, fold->pool, &rows, column->reals);
+        tally_reals(tally, counts, &rows, column->reals);
         break;
     case ROLLUP_RATIOS:
-        tally_ratios(tally, fold->pool, &rows, fold->numerators, fold->denominators);
+        tally_ratios(tally, counts, &rows, fold->numerators, fold->denominators);
         break;
     case ROLLUP_SKETCHES:
         tally_sketches(fold, tally, &rows, column);
         break;
     }
-    return tally_end(tally, fold->pool);
+    return tally_end(tally, counts, &fold->pool);
+}
+
+// Groups of one record are counted from their row.
+static bool has_rows(const struct rollup_target *target)
+{
+    return target->metric->source != ROLLUP_SKETCHES;
 }
 
 static enum status tally_groups(struct rollup_fold *fold, const struct rollup_target *target)
 {
-    tally_pool_clear(fold->pool);
+    fold->pool.used = 0;
     if (target->metric->source == ROLLUP_RATIOS)
         compute_ratios(fold, target->metric);
     enum status status = STATUS_OK;
-    for (size_t g = 0; g < fold->group_count && status == STATUS_OK; g++)
-        status = tally_group(fold, target, &fold->groups[g], &fold->tallies[g]);
+    for (size_t g = 0; g < fold->groups.count && status == STATUS_OK; g++)
+        if (fold->groups.list[g].count > 1 || !has_rows(target))
+            status = tally_group(fold, target, &fold->groups.list[g], &fold->tallies[g]);
     return status;
+}
+
+static void take_row(struct rollup_fold *fold, const struct rollup_target *target, uint32_t row,
+                     struct work *work)
+{
+    const struct rollup_metric *metric = target->metric;
+    const struct rollup_column *column = &fold->groups.sheet->columns[metric->columns[0]];
+    const uint8_t *has = metric->source == ROLLUP_RATIOS ? fold->has : column->has;
+    if (row < target->first_row || !has[row])
+        return;
+    if (metric->source == ROLLUP_INTEGERS)
+        tally_add_integer(&work->tally, &work->counts, column->integers[row]);
+    else if (metric->source == ROLLUP_REALS)
+        tally_add(&work->tally, &work->counts, column->reals[row], 1);
+    else
+        tally_add_ratio(&work->tally, &work->counts, fold->numerators[row],
+                        fold->denominators[row]);
 }
 
 // ---- Rows ----------------------------------------------------------------------------------
 
-static void bind_key(sqlite3_stmt *stmt, const struct cell_key *key)
+// Counts a step's members, and what finer rows left there.
+static void take_members(struct rollup_fold *fold, const struct rollup_target *target,
+                         const struct rollup_member *members, const struct step *step)
 {
-    (void)sqlite3_bind_int(stmt, 1, key->metric);
-    (void)sqlite3_bind_int(stmt, 2, (int)key->grouping);
-    (void)sqlite3_bind_int(stmt, 3, (int)key->level);
-    (void)sqlite3_bind_int64(stmt, 4, key->started_ns);
-    (void)sqlite3_bind_int64(stmt, 5, key->series);
-}
-
-// Adds what the row has already to the cell at work.
-static enum status read_row(struct rollup_fold *fold, const struct cell_key *key, bool *found,
-                            struct error *err)
-{
-    bind_key(fold->find, key);
-    const int rc = sqlite3_step(fold->find);
-    *found = rc == SQLITE_ROW;
-    enum status status = STATUS_OK;
-    if (*found)
-        status = cell_add(&fold->cell, key, fold->find, 0, err);
-    else if (rc != SQLITE_DONE)
-        status = database_error(fold->db, "rollups", err);
-    (void)sqlite3_reset(fold->find);
-    return status;
-}
-
-static bool is_real(const struct rollup_metric *metric)
-{
-    return metric->source != ROLLUP_INTEGERS;
-}
-
-static enum status write_row(struct rollup_fold *fold, const struct rollup_target *target,
-                             const struct cell_key *key, const struct tally *tally,
-                             struct error *err)
-{
-    bool found = false;
-    tally_to_ratio(tally, fold->pool, is_real(target->metric), &fold->cell);
-    enum status status = read_row(fold, key, &found, err);
-    if (status != STATUS_OK)
-        return status;
-    sqlite3_stmt *stmt = found ? fold->update : fold->insert;
-    bind_key(stmt, key);
-    status = cell_bind(stmt, 6, key, &fold->cell, target->metric->source == ROLLUP_RATIOS, err);
-    if (status == STATUS_OK)
-        status = database_run(fold->db, stmt, err);
-    return status;
-}
-
-// ---- Levels ----------------------------------------------------------------------------------
-
-static struct part *add_part(struct parts *parts)
-{
-    if (parts->count == parts->room) {
-        const size_t room = parts->room ? 2 * parts->room : 64;
-        struct part *bigger = realloc(parts->list, room * sizeof *bigger);
-        if (!bigger)
-            return NULL;
-        parts->list = bigger;
-        parts->room = room;
+    struct work *work = &fold->works[step->level];
+    const bool by_row = has_rows(target);
+    for (uint32_t i = 0; i < step->count; i++) {
+        const struct rollup_member *member = &members[step->first + i];
+        if (by_row && member->row != ROLLUP_NO_ROW)
+            take_row(fold, target, member->row, work);
+        else
+            tally_merge(&work->tally, &work->counts, &fold->tallies[member->group], &fold->pool);
     }
-    return &parts->list[parts->count++];
 }
 
-// Adds a part for `count` tallies, of which a single one is the sum already.
-static enum status add_sum(struct parts *parts, int64_t series, int64_t bucket,
-                           const struct tally *only, size_t count)
+// Writes a row that is done.
+static enum status end_row(struct rollup_fold *fold, const struct rollup_target *target,
+                           enum rollup_grouping grouping, const struct step *step,
+                           const struct tally *tally, struct gap_span *damaged, struct error *err)
 {
-    struct part *part = add_part(parts);
-    if (!part)
-        return STATUS_NOMEM;
-    *part = (struct part){.series = series, .bucket = bucket};
-    if (count == 1)
-        part->tally = *only;
-    return STATUS_OK;
-}
-
-// The minutes of a grouping.
-static enum status sum_members(struct rollup_fold *fold, enum rollup_grouping grouping,
-                               struct parts *out)
-{
-    const struct member *members = fold->members[grouping];
-    enum status status = STATUS_OK;
-    out->count = 0;
-    for (size_t i = 0, end; i < fold->group_count && status == STATUS_OK; i = end) {
-        end = i + 1;
-        while (end < fold->group_count && members[end].series == members[i].series &&
-               members[end].minute == members[i].minute)
-            end++;
-        status = add_sum(out, members[i].series, members[i].minute,
-                         &fold->tallies[members[i].group], end - i);
-        if (status != STATUS_OK || end - i == 1)
-            continue;
-        struct tally *tally = &out->list[out->count - 1].tally;
-        for (size_t k = i; k < end; k++)
-            tally_merge(tally, fold->pool, &fold->tallies[members[k].group]);
-        status = tally_end(tally, fold->pool);
-    }
+    const enum rollup_level level = (enum rollup_level)step->level;
+    if (tally->count == 0)
+        return STATUS_OK;
+    const struct cell_key key = {target->metric->number, grouping, level, step->bucket,
+                                 step->series};
+    const enum status status =
+        rollup_rows_add(fold->rows, &key, tally, &fold->pool, target->metric->source, err);
+    if (status == STATUS_CORRUPT)
+        *damaged = (struct gap_span){step->bucket, rollup_next(level, step->bucket)};
+    if (status == STATUS_OK && step->coarser != NO_LEVEL)
+        tally_merge(&fold->works[step->coarser].tally, &fold->works[step->coarser].counts, tally,
+                    &fold->pool);
     return status;
 }
 
-// The buckets of a level from those of the finer one.
-static enum status sum_parts(struct rollup_fold *fold, enum rollup_level level,
-                             const struct parts *in, struct parts *out)
+static enum status take_step(struct rollup_fold *fold, const struct rollup_target *target,
+                             enum rollup_grouping grouping, const struct step *step,
+                             struct gap_span *damaged, struct error *err)
 {
-    enum status status = STATUS_OK;
-    out->count = 0;
-    for (size_t i = 0, end; i < in->count && status == STATUS_OK; i = end) {
-        const struct part *first = &in->list[i];
-        const int64_t bucket = rollup_bucket(level, first->bucket);
-        end = i + 1;
-        while (end < in->count && in->list[end].series == first->series &&
-               rollup_bucket(level, in->list[end].bucket) == bucket)
-            end++;
-        status = add_sum(out, first->series, bucket, &first->tally, end - i);
-        if (status != STATUS_OK || end - i == 1)
-            continue;
-        struct tally *tally = &out->list[out->count - 1].tally;
-        for (size_t k = i; k < end; k++)
-            tally_merge(tally, fold->pool, &in->list[k].tally);
-        status = tally_end(tally, fold->pool);
-    }
-    return status;
-}
-
-static enum status write_parts(struct rollup_fold *fold, const struct rollup_target *target,
-                               enum rollup_grouping grouping, enum rollup_level level,
-                               const struct parts *parts, struct gap_span *damaged,
-                               struct error *err)
-{
-    enum status status = STATUS_OK;
-    for (size_t i = 0; i < parts->count && status == STATUS_OK; i++) {
-        const struct part *part = &parts->list[i];
-        const int64_t next = rollup_next(level, part->bucket);
-        if (part->tally.count == 0 ||
-            gap_set_touches(&target->gaps[grouping], level, part->bucket, next))
-            continue;
-        const struct cell_key key = {target->metric->number, grouping, level, part->bucket,
-                                     part->series};
-        status = write_row(fold, target, &key, &part->tally, err);
-        if (status == STATUS_CORRUPT)
-            *damaged = (struct gap_span){part->bucket, next};
-    }
-    return status;
-}
-
-static enum status fold_grouping(struct rollup_fold *fold, const struct rollup_target *target,
-                                 enum rollup_grouping grouping, struct gap_span *damaged,
-                                 struct error *err)
-{
-    struct parts *in = &fold->levels[0], *out = &fold->levels[1];
-    if (sum_members(fold, grouping, out) != STATUS_OK)
+    const struct rollup_member *members = fold->groups.members[grouping];
+    if (step->is_whole && (members[step->first].row == ROLLUP_NO_ROW || !has_rows(target)))
+        return end_row(fold, target, grouping, step, &fold->tallies[members[step->first].group],
+                       damaged, err);
+    struct work *work = &fold->works[step->level];
+    const size_t used = fold->pool.used;
+    take_members(fold, target, members, step);
+    if (!step->ends)
+        return STATUS_OK;
+    if (tally_end(&work->tally, &work->counts, &fold->pool) != STATUS_OK)
         return out_of_memory(err);
-    enum status status = STATUS_OK;
-    for (unsigned level = 0; level < ROLLUP_LEVEL_COUNT && status == STATUS_OK; level++) {
-        if (level > 0) {
-            struct parts *swap = in;
-            in = out;
-            out = swap;
-            if (sum_parts(fold, (enum rollup_level)level, in, out) != STATUS_OK)
-                return out_of_memory(err);
-        }
-        if (target->levels & 1U << level)
-            status =
-                write_parts(fold, target, grouping, (enum rollup_level)level, out, damaged, err);
-    }
+    const enum status status = end_row(fold, target, grouping, step, &work->tally, damaged, err);
+    work->tally = (struct tally){0};
+    fold->pool.used = used;
     return status;
 }
 
@@ -561,8 +440,14 @@ enum status rollup_fold_metric(struct rollup_fold *fold, const struct rollup_tar
     if (tally_groups(fold, target) != STATUS_OK)
         return out_of_memory(err);
     enum status status = STATUS_OK;
-    for (unsigned g = 0; g < ROLLUP_GROUPING_COUNT && status == STATUS_OK; g++)
-        if (target->groupings & 1U << g)
-            status = fold_grouping(fold, target, (enum rollup_grouping)g, damaged, err);
+    for (unsigned g = 0; g < ROLLUP_GROUPING_COUNT && status == STATUS_OK; g++) {
+        const struct steps *steps = &fold->steps[g];
+        if (steps->count > 0)
+            status =
+                rollup_rows_begin(fold->rows, target->metric->number, (enum rollup_grouping)g, err);
+        for (size_t i = 0; i < steps->count && status == STATUS_OK; i++)
+            status =
+                take_step(fold, target, (enum rollup_grouping)g, &steps->list[i], damaged, err);
+    }
     return status;
 }

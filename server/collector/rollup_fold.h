@@ -12,6 +12,7 @@
 #include "common/core/error.h"
 #include "common/store/gap_table.h"
 #include "common/store/rollup.h"
+#include "server/collector/rollup_groups.h"
 #include "server/collector/rollup_sheet.h"
 #include "server/collector/rollup_values.h"
 
@@ -32,30 +33,35 @@ MUST_CHECK enum status rollup_fold_begin(struct rollup_fold *fold, const struct 
                                          struct error *err);
 void rollup_fold_end(struct rollup_fold *fold);
 
+// The sheet's records by series and minute, until it ends.
+const struct rollup_groups *rollup_fold_groups(const struct rollup_fold *fold);
+
 enum {
     ROLLUP_ALL_LEVELS = (1 << ROLLUP_LEVEL_COUNT) - 1,
     ROLLUP_ALL_GROUPINGS = (1 << ROLLUP_GROUPING_COUNT) - 1,
 };
 
-// What to write of a metric.
-struct rollup_target {
-    const struct rollup_metric *metric;
-    size_t first_row;           // of the sheet; rows before it are in already
+// Which rows to write of all metrics.
+struct rollup_scope {
     unsigned levels;            // bit: enum rollup_level
     unsigned groupings;         // bit: enum rollup_grouping
     const struct gap_set *gaps; // by grouping; rows that touch them are not written
 };
 
-// Counts the sheet's values of one metric.  Where a row that is there is damaged, fails
-// with STATUS_CORRUPT and `*damaged` is its time.
+// Plans the sheet's rows; again where gaps have changed since.
+MUST_CHECK enum status rollup_fold_plan(struct rollup_fold *fold, const struct rollup_scope *scope,
+                                        struct error *err);
+
+// What to write of a metric.
+struct rollup_target {
+    const struct rollup_metric *metric;
+    size_t first_row; // of the sheet; rows before it are in already
+};
+
+// Counts the sheet's values of one metric, in the rows that were planned.  Where a row that
+// is there is damaged, fails with STATUS_CORRUPT and `*damaged` is its time.
 MUST_CHECK enum status rollup_fold_metric(struct rollup_fold *fold,
                                           const struct rollup_target *target,
                                           struct gap_span *damaged, struct error *err);
-
-// The rows that the sheet's records make in a grouping and level, and how many records
-// are in them: calls `take` for each, rising by series, then by time.
-typedef void rollup_fold_take(void *context, int64_t bucket, size_t records);
-void rollup_fold_each(const struct rollup_fold *fold, enum rollup_grouping grouping,
-                      enum rollup_level level, rollup_fold_take *take, void *context);
 
 #endif

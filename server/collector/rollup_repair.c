@@ -477,17 +477,27 @@ static enum status read_chunk(struct rollup_repair *repair, int64_t last_ns, str
     return status;
 }
 
-// Folds one metric of the chunk.
-static enum status fold_metric(struct rollup_repair *repair, unsigned levels, unsigned groupings,
-                               struct error *err)
+// Takes up the chunk.
+static enum status begin_fold(struct rollup_repair *repair, unsigned levels, unsigned groupings,
+                              struct error *err)
 {
     static const struct gap_set no_gaps[ROLLUP_GROUPING_COUNT];
     // A parent's gaps were looked at when it was planned.
     const bool of_parent = levels & (1U << ROLLUP_DAY | 1U << ROLLUP_MONTH);
-    const struct rollup_target target = {.metric = &repair->metrics->list[repair->metric],
-                                         .levels = levels,
-                                         .groupings = groupings,
-                                         .gaps = of_parent ? no_gaps : repair->kept_apart};
+    const struct rollup_scope scope = {
+        .levels = levels, .groupings = groupings, .gaps = of_parent ? no_gaps : repair->kept_apart};
+    enum status status = rollup_fold_begin(repair->fold, &repair->sheet, err);
+    if (status == STATUS_OK)
+        status = rollup_fold_plan(repair->fold, &scope, err);
+    repair->folding = status == STATUS_OK;
+    repair->metric = 0;
+    return status;
+}
+
+// Folds one metric of the chunk.
+static enum status fold_metric(struct rollup_repair *repair, struct error *err)
+{
+    const struct rollup_target target = {.metric = &repair->metrics->list[repair->metric]};
     struct gap_span damaged;
     const enum status status = rollup_fold_metric(repair->fold, &target, &damaged, err);
     if (++repair->metric == repair->metrics->count) {
@@ -503,13 +513,10 @@ static enum status take_records(struct rollup_repair *repair, const struct gap_s
                                 unsigned levels, unsigned groupings, struct error *err)
 {
     if (repair->folding)
-        return fold_metric(repair, levels, groupings, err);
+        return fold_metric(repair, err);
     enum status status = read_chunk(repair, last_of(span), err);
-    if (status == STATUS_OK && repair->sheet.count > 0) {
-        status = rollup_fold_begin(repair->fold, &repair->sheet, err);
-        repair->folding = status == STATUS_OK;
-        repair->metric = 0;
-    }
+    if (status == STATUS_OK && repair->sheet.count > 0)
+        status = begin_fold(repair, levels, groupings, err);
     return status;
 }
 

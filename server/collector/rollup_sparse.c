@@ -350,10 +350,11 @@ static enum status add_gaps(struct rollup_sparse *sparse, const struct rollup_sh
     return status;
 }
 
-enum status rollup_sparse_foresee(struct rollup_sparse *sparse, const struct rollup_fold *fold,
-                                  const struct rollup_sheet *sheet, const struct gap_set *gaps,
-                                  int64_t wall_ns, bool *added, struct error *err)
+enum status rollup_sparse_foresee(struct rollup_sparse *sparse, const struct rollup_groups *groups,
+                                  const struct gap_set *gaps, int64_t wall_ns, bool *added,
+                                  struct error *err)
 {
+    const struct rollup_sheet *sheet = groups->sheet;
     struct shares shares = {0};
     enum status status = STATUS_OK;
     *added = false;
@@ -362,8 +363,8 @@ enum status rollup_sparse_foresee(struct rollup_sparse *sparse, const struct rol
             shares.count = 0;
             shares.coarser = (enum rollup_level)(level + 1);
             shares.open = newest_bucket(sheet, (enum rollup_level)level);
-            rollup_fold_each(fold, (enum rollup_grouping)g, (enum rollup_level)level, add_share,
-                             &shares);
+            rollup_groups_each(groups, (enum rollup_grouping)g, (enum rollup_level)level, add_share,
+                               &shares);
             if (shares.starved)
                 status = error_set(err, STATUS_NOMEM, "rollups: out of memory");
             join_shares(&shares);

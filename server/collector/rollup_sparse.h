@@ -11,7 +11,7 @@
 
 #include "common/core/error.h"
 #include "common/store/gap_table.h"
-#include "server/collector/rollup_fold.h"
+#include "server/collector/rollup_groups.h"
 
 struct sqlite3;
 struct rollup_sparse;
@@ -24,8 +24,7 @@ void rollup_sparse_free(struct rollup_sparse *sparse);
 // there is of a bucket that is over, and too few.  `gaps` (by grouping) are those there
 // are.  Sets `*added` where it added some.
 MUST_CHECK enum status rollup_sparse_foresee(struct rollup_sparse *sparse,
-                                             const struct rollup_fold *fold,
-                                             const struct rollup_sheet *sheet,
+                                             const struct rollup_groups *groups,
                                              const struct gap_set *gaps, int64_t wall_ns,
                                              bool *added, struct error *err);
 

@@ -4,29 +4,20 @@
 
 enum { BUCKETS_AT_FIRST = 1024 };
 
-enum status tally_pool_new(struct tally_pool **out)
+void tally_pool_deinit(struct tally_pool *pool)
 {
-    *out = calloc(1, sizeof **out);
-    return *out ? STATUS_OK : STATUS_NOMEM;
-}
-
-void tally_pool_free(struct tally_pool *pool)
-{
-    if (!pool)
-        return;
     free(pool->buckets);
-    free(pool);
+    *pool = (struct tally_pool){0};
 }
 
-void tally_pool_clear(struct tally_pool *pool)
+void tally_counts_clear(struct tally_counts *counts)
 {
-    for (size_t i = 0; i < pool->touched_count; i++)
-        pool->counts[pool->touched[i]] = 0;
-    pool->touched_count = 0;
-    pool->used = 0;
+    for (size_t i = 0; i < counts->touched_count; i++)
+        counts->counts[counts->touched[i]] = 0;
+    counts->touched_count = 0;
 }
 
-void tally_integers(struct tally *tally, struct tally_pool *pool, const struct tally_rows *rows,
+void tally_integers(struct tally *tally, struct tally_counts *counts, const struct tally_rows *rows,
                     const int64_t *values)
 {
     __extension__ __int128 sum = 0;
@@ -41,7 +32,7 @@ void tally_integers(struct tally *tally, struct tally_pool *pool, const struct t
         sum += value;
         min = value < min ? value : min;
         max = value > max ? value : max;
-        tally_count(pool, tally_key((double)value), 1);
+        tally_count(counts, tally_key((double)value), 1);
     }
     if (count == 0)
         return;
@@ -53,35 +44,41 @@ void tally_integers(struct tally *tally, struct tally_pool *pool, const struct t
     tally->count += count;
 }
 
-void tally_add(struct tally *tally, struct tally_pool *pool, double value, uint64_t count)
+void tally_add(struct tally *tally, struct tally_counts *counts, double value, uint64_t count)
 {
     if (tally->count == 0 || value < tally->min)
         tally->min = value;
     if (tally->count == 0 || value > tally->max)
         tally->max = value;
     real_sum_add(&tally->reals, count == 1 ? value : value * (double)count);
+    tally->is_real = true;
     tally->count += count;
-    tally_count(pool, tally_key(value), count);
+    tally_count(counts, tally_key(value), count);
 }
 
-void tally_reals(struct tally *tally, struct tally_pool *pool, const struct tally_rows *rows,
+void tally_reals(struct tally *tally, struct tally_counts *counts, const struct tally_rows *rows,
                  const double *values)
 {
     for (size_t i = 0; i < rows->count; i++)
         if (rows->has[rows->list[i]])
-            tally_add(tally, pool, values[rows->list[i]], 1);
+            tally_add(tally, counts, values[rows->list[i]], 1);
 }
 
-void tally_ratios(struct tally *tally, struct tally_pool *pool, const struct tally_rows *rows,
+void tally_add_ratio(struct tally *tally, struct tally_counts *counts, double numerator,
+                     double denominator)
+{
+    tally_add(tally, counts, numerator / denominator, 1);
+    real_sum_add(&tally->numerator, numerator);
+    real_sum_add(&tally->denominator, denominator);
+}
+
+void tally_ratios(struct tally *tally, struct tally_counts *counts, const struct tally_rows *rows,
                   const double *numerators, const double *denominators)
 {
     for (size_t i = 0; i < rows->count; i++) {
         const uint32_t row = rows->list[i];
-        if (!rows->has[row])
-            continue;
-        tally_add(tally, pool, numerators[row] / denominators[row], 1);
-        real_sum_add(&tally->numerator, numerators[row]);
-        real_sum_add(&tally->denominator, denominators[row]);
+        if (rows->has[row])
+            tally_add_ratio(tally, counts, numerators[row], denominators[row]);
     }
 }
 
@@ -91,7 +88,8 @@ static void merge_sum(struct real_sum *into, const struct real_sum *from)
     real_sum_add(into, from->lost);
 }
 
-void tally_merge(struct tally *tally, struct tally_pool *pool, const struct tally *from)
+void tally_merge(struct tally *tally, struct tally_counts *counts, const struct tally *from,
+                 const struct tally_pool *pool)
 {
     if (from->count == 0)
         return;
@@ -104,19 +102,23 @@ void tally_merge(struct tally *tally, struct tally_pool *pool, const struct tall
     if (tally->count == 0 || from->max_integer > tally->max_integer)
         tally->max_integer = from->max_integer;
     tally->integers += from->integers;
-    merge_sum(&tally->reals, &from->reals);
-    merge_sum(&tally->numerator, &from->numerator);
-    merge_sum(&tally->denominator, &from->denominator);
+    if (from->is_real) {
+        merge_sum(&tally->reals, &from->reals);
+        merge_sum(&tally->numerator, &from->numerator);
+        merge_sum(&tally->denominator, &from->denominator);
+        tally->is_real = true;
+    }
     tally->count += from->count;
     for (size_t i = 0; i < from->number; i++)
-        tally_count(pool, pool->buckets[from->first + i].key, pool->buckets[from->first + i].count);
+        tally_count(counts, pool->buckets[from->first + i].key,
+                    pool->buckets[from->first + i].count);
 }
 
-enum status tally_end(struct tally *tally, struct tally_pool *pool)
+enum status tally_end(struct tally *tally, struct tally_counts *counts, struct tally_pool *pool)
 {
-    if (pool->used + pool->touched_count > pool->room) {
+    if (pool->used + counts->touched_count > pool->room) {
         size_t room = pool->room ? pool->room : BUCKETS_AT_FIRST;
-        while (room < pool->used + pool->touched_count)
+        while (room < pool->used + counts->touched_count)
             room *= 2;
         struct tally_bucket *bigger = realloc(pool->buckets, room * sizeof *bigger);
         if (!bigger)
@@ -125,13 +127,13 @@ enum status tally_end(struct tally *tally, struct tally_pool *pool)
         pool->room = room;
     }
     tally->first = pool->used;
-    tally->number = pool->touched_count;
-    for (size_t i = 0; i < pool->touched_count; i++) {
-        const uint32_t key = pool->touched[i];
-        pool->buckets[pool->used++] = (struct tally_bucket){key, pool->counts[key]};
-        pool->counts[key] = 0;
+    tally->number = counts->touched_count;
+    for (size_t i = 0; i < counts->touched_count; i++) {
+        const uint32_t key = counts->touched[i];
+        pool->buckets[pool->used++] = (struct tally_bucket){key, counts->counts[key]};
+        counts->counts[key] = 0;
     }
-    pool->touched_count = 0;
+    counts->touched_count = 0;
     return STATUS_OK;
 }
 

@@ -11,6 +11,7 @@
 
 struct tally {
     uint64_t count;
+    bool is_real; // its values are
     __extension__ __int128 integers;
     struct real_sum reals, numerator, denominator;
     int64_t min_integer, max_integer;
@@ -27,20 +28,24 @@ struct tally_bucket {
     uint64_t count;
 };
 
-// Counts for the tally at work, and the buckets of those that are done.
-struct tally_pool {
+// The counts of a tally at work; zeroed, and after its end, there are none.
+struct tally_counts {
     uint64_t counts[TALLY_KEYS];
     uint32_t touched[TALLY_KEYS]; // whose counts are not 0
     size_t touched_count;
+};
+
+// Forgets a tally at work.
+void tally_counts_clear(struct tally_counts *counts);
+
+// The buckets of tallies that are done; zeroed there are none.  `used` may be set back to
+// what it was, which forgets the buckets of tallies that ended since.
+struct tally_pool {
     struct tally_bucket *buckets;
     size_t used, room;
 };
 
-MUST_CHECK enum status tally_pool_new(struct tally_pool **out);
-void tally_pool_free(struct tally_pool *pool);
-
-// Forgets the buckets of all tallies.
-void tally_pool_clear(struct tally_pool *pool);
+void tally_pool_deinit(struct tally_pool *pool);
 
 static inline uint32_t tally_key(double value)
 {
@@ -49,11 +54,11 @@ static inline uint32_t tally_key(double value)
     return value > -0x1p-64 ? TALLY_ZERO : TALLY_NEGATIVE + sketch_bucket(-value);
 }
 
-static inline void tally_count(struct tally_pool *pool, uint32_t key, uint64_t count)
+static inline void tally_count(struct tally_counts *counts, uint32_t key, uint64_t count)
 {
-    if (pool->counts[key] == 0)
-        pool->touched[pool->touched_count++] = key;
-    pool->counts[key] += count;
+    if (counts->counts[key] == 0)
+        counts->touched[counts->touched_count++] = key;
+    counts->counts[key] += count;
 }
 
 // Which rows of a column a tally takes: those of a list.
@@ -64,21 +69,38 @@ struct tally_rows {
 };
 
 // Add the values of rows to a tally at work.
-void tally_integers(struct tally *tally, struct tally_pool *pool, const struct tally_rows *rows,
+void tally_integers(struct tally *tally, struct tally_counts *counts, const struct tally_rows *rows,
                     const int64_t *values);
-void tally_reals(struct tally *tally, struct tally_pool *pool, const struct tally_rows *rows,
+void tally_reals(struct tally *tally, struct tally_counts *counts, const struct tally_rows *rows,
                  const double *values);
-void tally_ratios(struct tally *tally, struct tally_pool *pool, const struct tally_rows *rows,
+void tally_ratios(struct tally *tally, struct tally_counts *counts, const struct tally_rows *rows,
                   const double *numerators, const double *denominators);
 
+// Add one value.
+static inline void tally_add_integer(struct tally *tally, struct tally_counts *counts,
+                                     int64_t value)
+{
+    if (tally->count == 0 || value < tally->min_integer)
+        tally->min_integer = value;
+    if (tally->count == 0 || value > tally->max_integer)
+        tally->max_integer = value;
+    tally->integers += value;
+    tally->count++;
+    tally_count(counts, tally_key((double)value), 1);
+}
+void tally_add_ratio(struct tally *tally, struct tally_counts *counts, double numerator,
+                     double denominator);
+
 // Adds `count` values that are about `value` to one of reals.
-void tally_add(struct tally *tally, struct tally_pool *pool, double value, uint64_t count);
+void tally_add(struct tally *tally, struct tally_counts *counts, double value, uint64_t count);
 
 // Adds another one, which is done.
-void tally_merge(struct tally *tally, struct tally_pool *pool, const struct tally *from);
+void tally_merge(struct tally *tally, struct tally_counts *counts, const struct tally *from,
+                 const struct tally_pool *pool);
 
 // Ends the work on a tally: its buckets go to the pool.
-MUST_CHECK enum status tally_end(struct tally *tally, struct tally_pool *pool);
+MUST_CHECK enum status tally_end(struct tally *tally, struct tally_counts *counts,
+                                 struct tally_pool *pool);
 
 // Sets `*out` to the tally, which is done and not empty; its sketch is used again.
 void tally_to_ratio(const struct tally *tally, const struct tally_pool *pool, bool is_real,

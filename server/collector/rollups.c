@@ -21,10 +21,11 @@ enum {
     PRUNE_REST_TIMES = 4,
     STEP_NS = 10000000,      // of folding within a group's transaction
     STEP_ALL_NS = 100000000, // where there is nothing else to do
-    METRIC_NS_MOST = 100000000,
+    METRIC_NS_MOST = 50000000,
     READ_ROWS = 2048, // in one slice
     // Bounds of a sheet's bounds, whatever they cost; a group is some rollups a metric.
     ROWS_LEAST = 4 * READ_ROWS,
+    ROWS_FIRST = 16 * READ_ROWS, // and most while others wait
     GROUPS_LEAST = 1024,
     GROUPS_FIRST = 512,
     HOSTS = 1024, // runs whose host is remembered
@@ -72,7 +73,7 @@ struct rollups {
     unsigned active;                            // the kind whose round is under way, or NO_KIND
     unsigned next_metric;                       // of it
     bool begun;                                 // the fold has its sheet
-    bool gaps_known;
+    bool gaps_known, planned;                   // for it
     bool repaired; // nothing is left to be made again, as far as is known
     bool busy;     // others have work for the thread
     bool stale;    // what is in memory says nothing
@@ -150,7 +151,7 @@ enum status rollups_new(struct rollups **out, sqlite3 *db, struct error *err)
     for (unsigned k = 0; k < RECORD_KIND_COUNT; k++) {
         struct kind *kind = &rollups->kinds[k];
         kind->metrics = rollup_metrics_of((enum record_kind)k);
-        kind->rows_most = ROLLUP_SHEET_ROWS;
+        kind->rows_most = ROWS_FIRST;
         kind->groups_most = GROUPS_FIRST;
         rollup_sheet_init(&kind->filling, (enum record_kind)k);
         rollup_sheet_init(&kind->folding, (enum record_kind)k);
@@ -215,10 +216,19 @@ static bool find_host(struct rollups *rollups, int64_t run, int64_t *out)
     return true;
 }
 
-static bool is_full(const struct kind *kind)
+static bool is_quiet(const struct rollups *rollups, uint64_t now_ns)
 {
-    return kind->filling.count >= kind->rows_most ||
-           kind->filling.group_count >= kind->groups_most || !rollup_sheet_fits(&kind->filling, 1);
+    return !rollups->busy && now_ns >= rollups->heard_ns + QUIET_NS;
+}
+
+// Where nobody waits, a sheet is as large as it may be: the fewer rollups a record.
+static bool is_full(const struct rollups *rollups, const struct kind *kind, uint64_t now_ns)
+{
+    const struct rollup_sheet *sheet = &kind->filling;
+    if (!rollup_sheet_fits(sheet, 1))
+        return true;
+    return !is_quiet(rollups, now_ns) &&
+           (sheet->count >= kind->rows_most || sheet->group_count >= kind->groups_most);
 }
 
 static size_t within(size_t value, size_t least, size_t most)
@@ -229,17 +239,17 @@ static size_t within(size_t value, size_t least, size_t most)
 }
 
 // A metric's rows are written in one transaction, for which others wait, where there are any.
-static void adapt(struct kind *kind, bool is_quiet)
+static void adapt(struct kind *kind)
 {
-    if (kind->slowest_ns > METRIC_NS_MOST && !is_quiet) {
+    if (kind->slowest_ns > METRIC_NS_MOST) {
         kind->rows_most = kind->folding.count / 2;
         kind->groups_most = kind->folding.group_count / 2;
-    } else if (kind->slowest_ns < METRIC_NS_MOST / 4 || is_quiet) {
+    } else if (kind->slowest_ns < METRIC_NS_MOST / 4) {
         kind->rows_most *= 2;
         kind->groups_most *= 2;
     }
-    kind->rows_most = within(kind->rows_most, ROWS_LEAST, ROLLUP_SHEET_ROWS);
-    kind->groups_most = within(kind->groups_most, GROUPS_LEAST, ROLLUP_SHEET_ROWS);
+    kind->rows_most = within(kind->rows_most, ROWS_LEAST, ROWS_FIRST);
+    kind->groups_most = within(kind->groups_most, GROUPS_LEAST, ROWS_FIRST);
 }
 
 static enum status take(struct rollups *rollups, struct kind *kind,
@@ -247,7 +257,7 @@ static enum status take(struct rollups *rollups, struct kind *kind,
 {
     const size_t count = batch->table->count - batch->first_row;
     int64_t host = 0;
-    if (is_full(kind) || kind->filling.count + count > kind->rows_most ||
+    if (is_full(rollups, kind, batch->now_ns) || kind->filling.count + count > kind->rows_most ||
         !rollup_sheet_fits(&kind->filling, count) || !find_host(rollups, batch->run, &host))
         return STATUS_FULL;
     kind->filling.groups_most = kind->groups_most;
@@ -349,11 +359,6 @@ static bool presses(const struct kind *kind, uint64_t now_ns)
     return kind->filling.count > 0 && now_ns - kind->since_ns >= AGE_NS;
 }
 
-static bool is_quiet(const struct rollups *rollups, uint64_t now_ns)
-{
-    return !rollups->busy && now_ns >= rollups->heard_ns + QUIET_NS;
-}
-
 static bool has_rested(const struct rollups *rollups, uint64_t now_ns)
 {
     return now_ns >= rollups->rest_ns || is_quiet(rollups, now_ns);
@@ -371,8 +376,8 @@ static void rest(struct rollups *rollups, uint64_t began_ns)
 // filled first.
 static bool is_due(const struct rollups *rollups, const struct kind *kind, uint64_t now_ns)
 {
-    const bool is_ready =
-        is_full(kind) || (kind->filling.count >= TAIL_ROWS && kind->fed == kind->last);
+    const bool is_ready = is_full(rollups, kind, now_ns) ||
+                          (kind->filling.count >= TAIL_ROWS && kind->fed == kind->last);
     return presses(kind, now_ns) || (is_ready && has_rested(rollups, now_ns));
 }
 
@@ -431,6 +436,7 @@ static enum status read_gaps(struct rollups *rollups, struct error *err)
         status = gap_set_read(&rollups->gaps[g], rollups->db, (enum record_kind)rollups->active,
                               (enum rollup_grouping)g, false, err);
     rollups->gaps_known = status == STATUS_OK;
+    rollups->planned = false;
     return status;
 }
 
@@ -468,11 +474,29 @@ static enum status begin_fold(struct rollups *rollups, struct error *err)
     if (status == STATUS_OK)
         status = read_gaps(rollups, err);
     if (status == STATUS_OK)
-        status = rollup_sparse_foresee(rollups->sparse, rollups->fold, sheet, rollups->gaps,
-                                       rollups->wall_ns, &added, err);
+        status = rollup_sparse_foresee(rollups->sparse, rollup_fold_groups(rollups->fold),
+                                       rollups->gaps, rollups->wall_ns, &added, err);
     if (added)
         rollups->gaps_known = false;
     rollups->begun = status == STATUS_OK;
+    return status;
+}
+
+// Sees to it that the sheet's rows are planned by the gaps there are.
+static enum status plan(struct rollups *rollups, struct error *err)
+{
+    enum status status = STATUS_OK;
+    if (!rollups->begun)
+        status = begin_fold(rollups, err);
+    if (status == STATUS_OK && !rollups->gaps_known)
+        status = read_gaps(rollups, err);
+    if (status == STATUS_OK && !rollups->planned)
+        status = rollup_fold_plan(rollups->fold,
+                                  &(struct rollup_scope){.levels = ROLLUP_ALL_LEVELS,
+                                                         .groupings = ROLLUP_ALL_GROUPINGS,
+                                                         .gaps = rollups->gaps},
+                                  err);
+    rollups->planned = status == STATUS_OK;
     return status;
 }
 
@@ -481,20 +505,13 @@ static enum status fold_metric(struct rollups *rollups, struct gap_span *damaged
 {
     struct kind *kind = &rollups->kinds[rollups->active];
     const unsigned m = rollups->next_metric;
-    enum status status = STATUS_OK;
-    if (!rollups->begun)
-        status = begin_fold(rollups, err);
-    if (status == STATUS_OK && !rollups->gaps_known)
-        status = read_gaps(rollups, err);
+    enum status status = plan(rollups, err);
     if (status != STATUS_OK)
         return status;
     const int64_t last = kind->folding.ids[kind->folding.count - 1];
     const struct rollup_target target = {
         .metric = &kind->metrics->list[m],
-        .first_row = rollup_sheet_above(&kind->folding, kind->watermarks[m]),
-        .levels = ROLLUP_ALL_LEVELS,
-        .groupings = ROLLUP_ALL_GROUPINGS,
-        .gaps = rollups->gaps};
+        .first_row = rollup_sheet_above(&kind->folding, kind->watermarks[m])};
     if (target.first_row < kind->folding.count) {
         const uint64_t began_ns = clock_thread_ns();
         status = rollup_fold_metric(rollups->fold, &target, damaged, err);
@@ -509,7 +526,7 @@ static enum status fold_metric(struct rollups *rollups, struct gap_span *damaged
     }
     if (++rollups->next_metric < kind->metrics->count)
         return STATUS_OK;
-    adapt(kind, is_quiet(rollups, clock_monotonic_ns()));
+    adapt(kind);
     // Memory for a burst is not kept for ever.
     rollup_sheet_clear(&kind->folding, kind->folding.room > 4 * TAIL_ROWS);
     end_round(rollups);
@@ -583,11 +600,14 @@ enum status rollups_flush(struct rollups *rollups, enum rollups_pace pace, uint6
 
 // ---- Catching up -------------------------------------------------------------------------------
 
-// The kind that is behind and has room, or NO_KIND.
-static unsigned lagging(const struct rollups *rollups)
+// The kind that is behind and has room, or NO_KIND.  One sheet at a time is large enough:
+// while it is folded none is filled.
+static unsigned lagging(const struct rollups *rollups, uint64_t now_ns)
 {
     for (unsigned k = 0; k < RECORD_KIND_COUNT; k++)
-        if (rollups->kinds[k].fed < rollups->kinds[k].last && !is_full(&rollups->kinds[k]))
+        if (rollups->kinds[k].fed < rollups->kinds[k].last &&
+            !is_full(rollups, &rollups->kinds[k], now_ns) &&
+            rollups->kinds[k].folding.count <= ROWS_FIRST)
             return k;
     return NO_KIND;
 }
@@ -596,7 +616,7 @@ bool rollups_are_behind(const struct rollups *rollups, uint64_t now_ns)
 {
     if (now_ns < rollups->retry_ns || !has_rested(rollups, now_ns))
         return false;
-    return rollups->stale || lagging(rollups) != NO_KIND;
+    return rollups->stale || lagging(rollups, now_ns) != NO_KIND;
 }
 
 static enum status prepare_read(struct rollups *rollups, unsigned k, struct error *err)
@@ -645,9 +665,10 @@ static enum status read_some(struct rollups *rollups, unsigned k, uint64_t now_n
     (void)sqlite3_bind_int64(kind->read, 2, kind->last);
     int rc = SQLITE_DONE;
     unsigned rows = 0;
-    kind->filling.groups_most = kind->groups_most;
+    kind->filling.groups_most = is_quiet(rollups, now_ns) ? ROLLUP_SHEET_ROWS : kind->groups_most;
     while (status == STATUS_OK && (rc = sqlite3_step(kind->read)) == SQLITE_ROW) {
-        status = is_full(kind) ? STATUS_FULL : rollup_sheet_add_row(&kind->filling, kind->read);
+        status = is_full(rollups, kind, now_ns) ? STATUS_FULL
+                                                : rollup_sheet_add_row(&kind->filling, kind->read);
         if (status == STATUS_OK) {
             kind->fed = kind->filling.ids[kind->filling.count - 1];
             rows++;
@@ -673,7 +694,7 @@ void rollups_catch_up(struct rollups *rollups, uint64_t now_ns, bool is_busy)
         return;
     const uint64_t began_ns = clock_monotonic_ns();
     enum status status = rollups->stale ? load(rollups, &err) : STATUS_OK;
-    const unsigned k = status == STATUS_OK ? lagging(rollups) : NO_KIND;
+    const unsigned k = status == STATUS_OK ? lagging(rollups, now_ns) : NO_KIND;
     if (k != NO_KIND)
         status = read_some(rollups, k, now_ns, &err);
     if (rollups->stale || k != NO_KIND)

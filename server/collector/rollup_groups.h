@@ -1,0 +1,52 @@
+// The records of a sheet by series and minute: what one metric's numbers and those of all
+// others are counted by.  Writer thread only.
+#ifndef INFERSTAT_COLLECTOR_ROLLUP_GROUPS_H
+#define INFERSTAT_COLLECTOR_ROLLUP_GROUPS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/core/error.h"
+#include "common/store/rollup.h"
+#include "server/collector/rollup_series.h"
+#include "server/collector/rollup_sheet.h"
+
+// The records of one full series in one minute.
+struct rollup_minute {
+    int64_t minute;
+    uint32_t series;       // of the sheet
+    uint32_t first, count; // in `order`
+};
+
+enum { ROLLUP_NO_ROW = UINT32_MAX };
+
+// A group as one grouping sees it.
+struct rollup_member {
+    int64_t series, minute; // the series' id in the grouping
+    uint32_t group;
+    uint32_t row; // the group's only one, or ROLLUP_NO_ROW
+};
+
+// Zeroed: of no sheet.
+struct rollup_groups {
+    const struct rollup_sheet *sheet; // borrowed
+    uint32_t *order;                  // its rows by group
+    struct rollup_minute *list;
+    size_t count, room;
+    struct rollup_member *members[ROLLUP_GROUPING_COUNT]; // `count`, by series, then minute
+};
+
+// Sorts a sheet's records; series get their ids, inside of the caller's transaction.
+// `groups` is zeroed.
+MUST_CHECK enum status rollup_groups_init(struct rollup_groups *groups,
+                                          const struct rollup_sheet *sheet,
+                                          struct series_ids *series, struct error *err);
+void rollup_groups_deinit(struct rollup_groups *groups);
+
+// The rows that the records make in a grouping and level, and how many records are in
+// them: calls `take` for each, rising by series, then by time.
+typedef void rollup_groups_take(void *context, int64_t bucket, size_t records);
+void rollup_groups_each(const struct rollup_groups *groups, enum rollup_grouping grouping,
+                        enum rollup_level level, rollup_groups_take *take, void *context);
+
+#endif
