@@ -172,13 +172,9 @@ static void transform_columns(const struct columns *columns, size_t at, size_t s
     const struct encode_kernels *kernels = columns->run->kernels;
     size_t real = encode_type_size(columns->run->job->type);
     size_t width = column_width(columns->stride, columns->bits);
-    size_t rows = (size_t)1 << columns->bits;
-    for (size_t c = at; c < at + size; c += width) {
-        kernels->copy_rows(work, width, columns->from + c, columns->stride, width, rows, false);
-        kernels->walsh(work, rows * width / real, width / real, columns->bits);
-        kernels->copy_rows(columns->to + c, columns->stride, work, width, width, rows,
-                           columns->stream);
-    }
+    for (size_t c = at; c < at + size; c += width)
+        kernels->walsh_rows(columns->to + c, columns->from + c, columns->stride / real, work,
+                            width / real, columns->bits, columns->stream);
 }
 
 // ---- Stretches ------------------------------------------------------------

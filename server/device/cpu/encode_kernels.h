@@ -44,6 +44,12 @@ struct encode_kernels {
     // multiple of distance * 2^levels; distance is a power of two from 2 on.
     void (*walsh)(void *data, size_t n, size_t distance, unsigned int levels);
 
+    // The same for levels between rows, 2^levels of them, `stride` reals apart: `width`
+    // reals of each, a multiple of ENCODE_ALIGNMENT bytes.  `levels` at least 1; `to` may be
+    // `from`; `work` holds all of them.
+    void (*walsh_rows)(void *to, const void *from, size_t stride, void *work, size_t width,
+                       unsigned int levels, bool stream);
+
     // Copies `rows` rows of `width` bytes, a multiple of ENCODE_ALIGNMENT.
     void (*copy_rows)(void *to, size_t to_stride, const void *from, size_t from_stride,
                       size_t width, size_t rows, bool stream);

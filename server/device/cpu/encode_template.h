@@ -87,6 +87,18 @@ KERNEL_INLINE vector splat(REAL x)
     return x - (vector){0}; // keeps the sign of a zero
 }
 
+// WIDE reals in double precision.
+KERNEL_INLINE wide get_wide(const REAL *from)
+{
+#if VECTOR_SIZE == 64 && REAL_SIZE == 4
+    return (wide)_mm512_cvtps_pd(_mm256_loadu_ps(from));
+#elif VECTOR_SIZE == 32 && REAL_SIZE == 4
+    return (wide)_mm256_cvtps_pd(_mm_loadu_ps(from));
+#else
+    return __builtin_convertvector(*(const narrow *)from, wide);
+#endif
+}
+
 // ---- Norm -----------------------------------------------------------------
 
 KERNEL double sum_squares(const void *x, size_t n, double scale)
@@ -98,7 +110,7 @@ KERNEL double sum_squares(const void *x, size_t n, double scale)
     size_t i = 0;
     for (; i + ENCODE_SUM_LANES <= n; i += ENCODE_SUM_LANES)
         for (size_t s = 0; s < SUMS; s++) {
-            wide v = __builtin_convertvector(*(const narrow *)(from + i + s * WIDE), wide) * scale;
+            wide v = get_wide(from + i + s * WIDE) * scale;
             sums[s] += v * v;
         }
 
@@ -119,15 +131,14 @@ KERNEL double sum_squares(const void *x, size_t n, double scale)
 // WIDE reals as complex numbers, in VECTOR_SIZE * REAL_SIZE / 4 bytes.
 KERNEL_INLINE void put_widened(REAL *to, narrow v, bool stream)
 {
-#if REAL_SIZE == 4
-    // A real beside a zero is its bits as a longer number, the lower half first.
-    typedef uint32_t bits __attribute__((vector_size(WIDE * 4)));
-    typedef uint64_t pairs __attribute__((vector_size(VECTOR_SIZE)));
-#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-    put(to, (vector)(__builtin_convertvector((bits)v, pairs) << 32), stream);
-#else
-    put(to, (vector) __builtin_convertvector((bits)v, pairs), stream);
-#endif
+#if VECTOR_SIZE == 64 && REAL_SIZE == 4
+    // A real beside a zero is its bits as a longer number.
+    put(to, (vector)_mm512_cvtepu32_epi64((__m256i)v), stream);
+#elif VECTOR_SIZE == 32 && REAL_SIZE == 4
+    put(to, (vector)_mm256_cvtepu32_epi64((__m128i)v), stream);
+#elif REAL_SIZE == 4
+    const narrow zero = {0};
+    put(to, __builtin_shufflevector(v, zero, 0, WIDE, 1, WIDE + 1), stream);
 #else
     const vector zero = {0};
 #define LOWER(i) ((i)&1 ? LANES : (i) / 2)
@@ -141,8 +152,9 @@ KERNEL_INLINE void widen_all(REAL *to, const REAL *from, size_t n, double scale,
                              bool stream)
 {
     size_t i = 0;
+#pragma GCC unroll 4
     for (; i + WIDE <= n; i += WIDE) {
-        wide v = __builtin_convertvector(*(const narrow *)(from + i), wide) * scale * factor;
+        wide v = get_wide(from + i) * scale * factor;
         put_widened(to + 2 * i, __builtin_convertvector(v, narrow), stream);
     }
     for (; i < n; i++) {
@@ -161,34 +173,49 @@ KERNEL void widen(void *out, const void *x, size_t n, double scale, double facto
 
 // ---- Complex states -------------------------------------------------------
 
-// A product of complex numbers is real * b + turned * flipped(b), with the real parts
-// of a twice each, and the imaginary ones, the first of each pair negated.
+// A product of complex numbers is real * b -+ imaginary * flipped(b): less in the real
+// parts, more in the imaginary ones.
 struct factor {
-    vector real, turned;
+    vector real, imaginary;
 };
 
 KERNEL_INLINE struct factor factor_of(vector a)
 {
-    const vector sign = {MASK(SIGN_1)};
-    return (struct factor){SHUFFLE(a, EVEN), SHUFFLE(a, ODD) * sign};
+    return (struct factor){SHUFFLE(a, EVEN), SHUFFLE(a, ODD)};
 }
 
 KERNEL_INLINE struct factor factor_splat(REAL re, REAL im)
 {
+    return (struct factor){splat(re), splat(im)};
+}
+
+// a - b in the even lanes, a + b in the odd ones.
+KERNEL_INLINE vector less_and_more(vector a, vector b)
+{
+#if VECTOR_SIZE == 32 && REAL_SIZE == 8
+    return (vector)_mm256_addsub_pd((__m256d)a, (__m256d)b);
+#elif VECTOR_SIZE == 32
+    return (vector)_mm256_addsub_ps((__m256)a, (__m256)b);
+#elif VECTOR_SIZE == 64 && REAL_SIZE == 8
+    return (vector)_mm512_fmaddsub_pd((__m512d)a, _mm512_set1_pd(1.0), (__m512d)b);
+#elif VECTOR_SIZE == 64
+    return (vector)_mm512_fmaddsub_ps((__m512)a, _mm512_set1_ps(1.0F), (__m512)b);
+#else
     const vector sign = {MASK(SIGN_1)};
-    return (struct factor){splat(re), im * sign};
+    return a + b * sign;
+#endif
 }
 
 KERNEL_INLINE vector multiply(struct factor a, vector b)
 {
-    return a.real * b + a.turned * SHUFFLE(b, FLIP_1);
+    return less_and_more(a.real * b, a.imaginary * SHUFFLE(b, FLIP_1));
 }
 
 KERNEL_INLINE void multiply_one(REAL out[2], REAL re, REAL im, const REAL b[2])
 {
     REAL x = b[0];
     REAL y = b[1];
-    out[0] = re * x + -im * y;
+    out[0] = re * x - im * y;
     out[1] = re * y + im * x;
 }
 
@@ -196,6 +223,7 @@ KERNEL_INLINE void scale_all(REAL *to, const REAL *b, size_t n, const double a[2
 {
     const struct factor factor = factor_splat((REAL)a[0], (REAL)a[1]);
     size_t i = 0;
+#pragma GCC unroll 4
     for (; i + LANES <= 2 * n; i += LANES)
         put(to + i, multiply(factor, get(b + i)), stream);
     for (; i < 2 * n; i += 2)
@@ -220,6 +248,7 @@ KERNEL void spread(void *out, const void *base, const void *high, const void *lo
         const REAL *b = low;
         const struct factor factor = factor_splat(a[0], a[1]);
         size_t i = 0;
+#pragma GCC unroll 4
         for (; i + LANES <= 2 * columns; i += LANES)
             put(to + i, multiply(factor_of(multiply(factor, get(b + i))), get(from + i)), false);
         for (; i < 2 * columns; i += 2) {
@@ -251,15 +280,22 @@ KERNEL_INLINE vector level_inside(vector v, size_t distance)
     return v;
 }
 
-// 2^levels vectors `step` reals apart, levels at most 3 and a constant at each call;
-// first the levels inside vectors from `inside` on, where that is not 0.
-KERNEL_INLINE void butterfly(REAL *data, size_t step, unsigned int levels, size_t inside)
+// Vectors that are some reals apart.
+struct stride {
+    REAL *at;
+    size_t step;
+};
+
+// 2^levels vectors, levels at most 3 and a constant at each call; first the levels
+// inside vectors from `inside` on, where that is not 0.  `to` may be `from`.
+KERNEL_INLINE void butterfly(struct stride to, struct stride from, unsigned int levels,
+                             size_t inside, bool stream)
 {
     const size_t count = (size_t)1 << levels;
     vector v[8];
 #pragma GCC unroll 8
     for (size_t i = 0; i < count; i++) {
-        v[i] = get(data + i * step);
+        v[i] = get(from.at + i * from.step);
         for (size_t distance = inside; distance > 0 && distance < LANES; distance *= 2)
             v[i] = level_inside(v[i], distance);
     }
@@ -278,15 +314,17 @@ KERNEL_INLINE void butterfly(REAL *data, size_t step, unsigned int levels, size_
     }
 #pragma GCC unroll 8
     for (size_t i = 0; i < count; i++)
-        put(data + i * step, v[i], false);
+        put(to.at + i * to.step, v[i], stream);
 }
 
 KERNEL_INLINE void pass(REAL *data, size_t n, size_t distance, unsigned int levels, size_t inside)
 {
     const size_t span = distance << levels;
     for (size_t start = 0; start < n; start += span)
-        for (size_t i = 0; i < distance; i += LANES)
-            butterfly(data + start + i, distance, levels, inside);
+        for (size_t i = 0; i < distance; i += LANES) {
+            const struct stride both = {data + start + i, distance};
+            butterfly(both, both, levels, inside, false);
+        }
 }
 
 // The same for fewer reals than make sense in vectors.
@@ -345,12 +383,65 @@ KERNEL void walsh(void *data, size_t n, size_t distance, unsigned int levels)
         pass(data, n, distance, 3, 0);
 }
 
+// Levels between whole rows of `width` reals: `rows` of them, the first level between
+// rows `distance` apart.
+KERNEL_INLINE void pass_rows(struct stride to, struct stride from, size_t width, size_t rows,
+                             size_t distance, unsigned int levels, bool stream)
+{
+    for (size_t start = 0; start < rows; start += distance << levels)
+        for (size_t row = start; row < start + distance; row++)
+            for (size_t i = 0; i < width; i += LANES)
+                butterfly((struct stride){to.at + row * to.step + i, distance * to.step},
+                          (struct stride){from.at + row * from.step + i, distance * from.step},
+                          levels, 0, stream);
+}
+
+KERNEL_INLINE void first_pass(struct stride to, struct stride from, size_t width, size_t rows,
+                              unsigned int levels, bool stream)
+{
+    if (levels == 3)
+        pass_rows(to, from, width, rows, 1, 3, stream);
+    else if (levels == 2)
+        pass_rows(to, from, width, rows, 1, 2, stream);
+    else
+        pass_rows(to, from, width, rows, 1, 1, stream);
+}
+
+KERNEL_INLINE void walsh_rows_all(struct stride to, struct stride from, struct stride work,
+                                  size_t width, unsigned int levels, bool stream)
+{
+    const size_t rows = (size_t)1 << levels;
+    const unsigned int first = levels % 3 > 0 ? levels % 3 : 3;
+    if (first == levels) {
+        first_pass(to, from, width, rows, first, stream);
+        return;
+    }
+    first_pass(work, from, width, rows, first, false);
+    unsigned int done = first;
+    for (; done + 3 < levels; done += 3)
+        pass_rows(work, work, width, rows, (size_t)1 << done, 3, false);
+    pass_rows(to, work, width, rows, (size_t)1 << done, 3, stream);
+}
+
+KERNEL void walsh_rows(void *to, const void *from, size_t stride, void *work, size_t width,
+                       unsigned int levels, bool stream)
+{
+    const struct stride out = {to, stride};
+    const struct stride in = {(REAL *)(uintptr_t)from, stride}; // only read
+    const struct stride between = {work, width};
+    if (stream)
+        walsh_rows_all(out, in, between, width, levels, true);
+    else
+        walsh_rows_all(out, in, between, width, levels, false);
+}
+
 // ---- Memory ---------------------------------------------------------------
 
 KERNEL_INLINE void copy_rows_all(char *to, size_t to_stride, const char *from, size_t from_stride,
                                  size_t width, size_t rows, bool stream)
 {
     for (size_t r = 0; r < rows; r++)
+#pragma GCC unroll 4
         for (size_t i = 0; i < width; i += VECTOR_SIZE)
             put(to + r * to_stride + i, get(from + r * from_stride + i), stream);
 }
@@ -387,6 +478,7 @@ const struct encode_kernels KERNELS = {
     .scale = scale,
     .spread = spread,
     .walsh = walsh,
+    .walsh_rows = walsh_rows,
     .copy_rows = copy_rows,
     .clear = clear,
     .fence = fence,
