@@ -24,8 +24,6 @@
 struct sqlite3_stmt;
 
 #define CELL_COLUMNS "count, sum, carry, min, max, numerator, denominator, sketch"
-// The same of a stored metric: what is null is not fetched.
-#define CELL_STORED_COLUMNS "count, sum, carry, min, max, NULL, NULL, sketch"
 enum { CELL_COLUMN_COUNT = 8 };
 
 // Which row it is.

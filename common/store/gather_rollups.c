@@ -107,11 +107,9 @@ static enum status scan_piece(struct members *members, const struct rollup_piece
                           piece->span.first_ns, piece->span.last_ns};
     members->piece = piece;
     sqlite3_str *sql = sqlite3_str_new(gathering->store->db);
-    sqlite3_str_appendf(sql,
-                        "SELECT started_ns, series, %s FROM rollup WHERE metric = $1"
-                        " AND grouping = $2 AND level = $3 AND started_ns BETWEEN $4 AND $5",
-                        gathering->of->metrics[members->metric].derived ? CELL_COLUMNS
-                                                                        : CELL_STORED_COLUMNS);
+    sqlite3_str_appendall(sql, "SELECT started_ns, series, " CELL_COLUMNS
+                               " FROM rollup WHERE metric = $1 AND grouping = $2 AND level = $3"
+                               " AND started_ns BETWEEN $4 AND $5");
     return reader_scan_bound(gathering->store, sql, of, 5, take_cell, members, err);
 }
 
