@@ -13,6 +13,10 @@
 #include "common/store/store_file.h"
 #include "common/sys/clock.h"
 
+// A busy store's average over a month reads 2,500 rollups, which are some 400 pages: with
+// SQLite's own 2 MB each average would read all of them anew.
+#define PAGE_CACHE "PRAGMA cache_size=-6144" // KB
+
 // Virtual-machine steps of SQLite between two looks at the clock.
 enum { STEPS_PER_LOOK = 20000 };
 
@@ -75,6 +79,8 @@ enum status store_open(struct store **out, const char *path, struct error *err)
         return error_set(err, STATUS_NOMEM, "store: out of memory");
     }
     enum status status = database_open_reader(&store->db, path, err);
+    if (status == STATUS_OK)
+        status = database_exec(store->db, PAGE_CACHE, err);
     if (status == STATUS_OK)
         status = look_for_log(store, err);
     if (status == STATUS_OK)
