@@ -280,7 +280,8 @@ static void put_tail(void)
     }
     roff_macro("SH", "NOTES");
     roff_text("Columns are added at the end of a kind and never change their meaning; views list "
-              "theirs by name.  A copy of the file while a collector has it open needs the log "
+              "theirs by name.  Generated columns need SQLite 3.31 (January 2020) or newer.  A "
+              "copy of the file while a collector has it open needs the log "
               "beside it (FILE-wal): \"inferstat backup\" or sqlite3's .backup make whole copies.");
     roff_macro("SH", "SEE ALSO");
     printf(".BR inferstat (1),\n.BR inferstat\\-metrics (7),\n.BR inferstatd (8),\n"

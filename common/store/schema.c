@@ -7,12 +7,14 @@
 
 #include "common/core/delivery.h"
 #include "common/core/text.h"
+#include "common/core/unit.h"
 #include "common/store/database.h"
 #include "common/store/excess.h"
 #include "common/store/schema_rebuild.h"
 #include "common/store/schema_tables.h"
 #include "common/store/store_file.h"
 #include "common/sys/clock.h"
+#include "common/sys/log.h"
 #include "common/sys/process.h"
 
 // ---- Tables that are not records ----------------------------------------------------
@@ -414,9 +416,26 @@ static enum status apply_steps(sqlite3 *db, int64_t version, const struct schema
     return run_text(db, sql, err);
 }
 
+// Rewriting a large store takes minutes, and its log the room of another.
+static void say(sqlite3 *db, const char *path, int64_t version, int newest)
+{
+    int64_t bytes = 0;
+    char text[UNIT_TEXT_SIZE];
+    if (database_integer(db,
+                         "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size",
+                         &bytes, NULL) != STATUS_OK)
+        return;
+    log_write(LOG_LEVEL_INFO,
+              "store %s: version %lld becomes version %d: up to %s are written anew, first into its"
+              " log",
+              path, (long long)version, newest, unit_format_int(text, UNIT_BYTES, bytes));
+}
+
 enum status schema_apply(sqlite3 *db, const char *path, const struct schema_step *steps,
                          unsigned count, struct error *err)
 {
+    const uint64_t began_ns = clock_monotonic_ns();
+    char took[UNIT_TEXT_SIZE];
     struct file_version file;
     enum status status = read_version(db, path, &file, err);
     if (status != STATUS_OK)
@@ -426,6 +445,7 @@ enum status schema_apply(sqlite3 *db, const char *path, const struct schema_step
         status = check_version(&file, path, newest, err);
         if (status != STATUS_OK || file.version == newest)
             return status;
+        say(db, path, file.version, newest);
     } else {
         status = database_exec(db, "PRAGMA auto_vacuum=INCREMENTAL", err);
     }
@@ -439,6 +459,9 @@ enum status schema_apply(sqlite3 *db, const char *path, const struct schema_step
         database_rollback(db);
         return error_prefix(err, status, "store %s: making its tables", path);
     }
+    if (!is_new(&file))
+        log_write(LOG_LEVEL_INFO, "store %s: is of version %d, after %s", path, newest,
+                  unit_format_int(took, UNIT_DURATION, (int64_t)(clock_monotonic_ns() - began_ns)));
     return STATUS_OK;
 }
 

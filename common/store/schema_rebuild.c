@@ -1,5 +1,6 @@
 #include "common/store/schema_rebuild.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,40 +9,50 @@
 #include "common/store/database.h"
 #include "common/store/schema_tables.h"
 
-enum { EXTRAS_MAX = 64 };
+enum { EXTRAS_MAX = 64, SLICE_ROWS = 20000 };
 
-// The statements that made what belongs to a table, and goes with it.
+// What belongs to a table, and goes with it: indexes and triggers, by the statements that
+// made them.
 struct extras {
-    char *texts[EXTRAS_MAX];
+    char *types[EXTRAS_MAX], *names[EXTRAS_MAX], *texts[EXTRAS_MAX];
     unsigned count;
 };
+
+static char *copy_of(sqlite3_stmt *row, int place)
+{
+    const char *text = (const char *)sqlite3_column_text(row, place);
+    return text ? strdup(text) : NULL;
+}
+
+static enum status add_extra(struct extras *extras, sqlite3_stmt *row, struct error *err)
+{
+    if (extras->count == EXTRAS_MAX)
+        return error_set(err, STATUS_UNSUPPORTED, "a table has more than %d indexes and triggers",
+                         EXTRAS_MAX);
+    const unsigned i = extras->count++;
+    extras->types[i] = copy_of(row, 0);
+    extras->names[i] = copy_of(row, 1);
+    extras->texts[i] = copy_of(row, 2);
+    return extras->types[i] && extras->names[i] && extras->texts[i]
+               ? STATUS_OK
+               : error_set(err, STATUS_NOMEM, "store: out of memory");
+}
 
 static enum status read_extras(struct extras *extras, sqlite3 *db, const char *table,
                                struct error *err)
 {
     sqlite3_stmt *stmt = NULL;
-    enum status status = database_prepare(
-        db, &stmt,
-        "SELECT sql FROM sqlite_schema WHERE tbl_name = ? AND type IN ('index', 'trigger')"
-        " AND sql IS NOT NULL ORDER BY rowid",
-        false, err);
+    enum status status =
+        database_prepare(db, &stmt,
+                         "SELECT type, name, sql FROM sqlite_schema WHERE tbl_name = ? AND"
+                         " type IN ('index', 'trigger') AND sql IS NOT NULL ORDER BY rowid",
+                         false, err);
     if (status != STATUS_OK)
         return status;
     (void)sqlite3_bind_text(stmt, 1, table, -1, SQLITE_STATIC);
     int rc = SQLITE_DONE;
-    while (status == STATUS_OK && (rc = sqlite3_step(stmt)) == SQLITE_ROW) {
-        const char *text = (const char *)sqlite3_column_text(stmt, 0);
-        char *copy = text ? strdup(text) : NULL;
-        if (extras->count == EXTRAS_MAX)
-            status = error_set(err, STATUS_UNSUPPORTED, "table %s has more than %d indexes", table,
-                               EXTRAS_MAX);
-        else if (!copy)
-            status = error_set(err, STATUS_NOMEM, "store: out of memory");
-        else
-            extras->texts[extras->count++] = copy;
-        if (status != STATUS_OK)
-            free(copy);
-    }
+    while (status == STATUS_OK && (rc = sqlite3_step(stmt)) == SQLITE_ROW)
+        status = add_extra(extras, stmt, err);
     if (status == STATUS_OK && rc != SQLITE_DONE)
         status = database_error(db, "store", err);
     (void)sqlite3_finalize(stmt);
@@ -64,30 +75,16 @@ static enum status make_extras(const struct extras *extras, sqlite3 *db, struct 
 
 static void free_extras(struct extras *extras)
 {
-    for (unsigned i = 0; i < extras->count; i++)
+    for (unsigned i = 0; i < extras->count; i++) {
+        free(extras->types[i]);
+        free(extras->names[i]);
         free(extras->texts[i]);
+    }
 }
 
-// Renamed as before SQLite 3.26, which leaves views alone: they find the new table by
-// its name.
-static enum status copy_rows(sqlite3 *db, enum record_kind kind, const char *table,
-                             struct error *err)
+// Runs what was appended, and frees it.
+static enum status run_text(sqlite3 *db, sqlite3_str *sql, struct error *err)
 {
-    char *name = sqlite3_mprintf("%s_rebuilt", table);
-    if (!name)
-        return error_set(err, STATUS_NOMEM, "store: out of memory");
-    sqlite3_str *sql = sqlite3_str_new(db);
-    schema_append_table(sql, kind, name);
-    sqlite3_str_appendf(sql, "INSERT INTO \"%w\"(", name);
-    schema_append_kept(sql, kind);
-    sqlite3_str_appendall(sql, ") SELECT ");
-    schema_append_kept_of(sql, kind);
-    sqlite3_str_appendf(sql,
-                        " FROM \"%w\" ORDER BY id; DROP TABLE \"%w\";"
-                        "PRAGMA legacy_alter_table=ON; ALTER TABLE \"%w\" RENAME TO \"%w\";"
-                        "PRAGMA legacy_alter_table=OFF",
-                        table, table, name, table);
-    sqlite3_free(name);
     char *text = sqlite3_str_finish(sql);
     if (!text)
         return error_set(err, STATUS_NOMEM, "store: out of memory");
@@ -96,13 +93,90 @@ static enum status copy_rows(sqlite3 *db, enum record_kind kind, const char *tab
     return status;
 }
 
+// What holds the old rows' places, and would be kept up with each that goes.
+static enum status drop_indexes(sqlite3 *db, const struct extras *extras, struct error *err)
+{
+    sqlite3_str *sql = sqlite3_str_new(db);
+    for (unsigned i = 0; i < extras->count; i++)
+        sqlite3_str_appendf(sql, "DROP %s \"%w\";", extras->types[i], extras->names[i]);
+    return run_text(db, sql, err);
+}
+
+static enum status prepare_text(sqlite3 *db, sqlite3_stmt **out, sqlite3_str *sql,
+                                struct error *err)
+{
+    char *text = sqlite3_str_finish(sql);
+    if (!text)
+        return error_set(err, STATUS_NOMEM, "store: out of memory");
+    enum status status = database_prepare(db, out, text, true, err);
+    sqlite3_free(text);
+    return status;
+}
+
+// Rows go over by slices, and the pages of those that have gone take the next: the file
+// does not grow.
+static enum status move_rows(sqlite3 *db, enum record_kind kind, const char *from, const char *to,
+                             struct error *err)
+{
+    sqlite3_stmt *add = NULL, *drop = NULL;
+    sqlite3_str *sql = sqlite3_str_new(db);
+    sqlite3_str_appendf(sql, "INSERT INTO \"%w\"(", to);
+    schema_append_kept(sql, kind);
+    sqlite3_str_appendall(sql, ") SELECT ");
+    schema_append_kept_of(sql, kind);
+    sqlite3_str_appendf(sql, " FROM \"%w\" ORDER BY id LIMIT %d", from, SLICE_ROWS);
+    enum status status = prepare_text(db, &add, sql, err);
+    sql = sqlite3_str_new(db);
+    sqlite3_str_appendf(sql, "DELETE FROM \"%w\" WHERE id <= (SELECT max(id) FROM \"%w\")", from,
+                        to);
+    if (status == STATUS_OK)
+        status = prepare_text(db, &drop, sql, err);
+    else
+        sqlite3_free(sqlite3_str_finish(sql));
+    for (int moved = 1; status == STATUS_OK && moved > 0;) {
+        status = database_run(db, add, err);
+        moved = sqlite3_changes(db);
+        if (status == STATUS_OK && moved > 0)
+            status = database_run(db, drop, err);
+    }
+    (void)sqlite3_finalize(add);
+    (void)sqlite3_finalize(drop);
+    return status;
+}
+
+// Renamed as before SQLite 3.26, which leaves views alone: they find the new table by
+// its name.
+static enum status take_place(sqlite3 *db, const char *table, const char *made, struct error *err)
+{
+    sqlite3_str *sql = sqlite3_str_new(db);
+    sqlite3_str_appendf(sql,
+                        "DROP TABLE \"%w\"; PRAGMA legacy_alter_table=ON;"
+                        "ALTER TABLE \"%w\" RENAME TO \"%w\"; PRAGMA legacy_alter_table=OFF",
+                        table, made, table);
+    return run_text(db, sql, err);
+}
+
+static enum status replace(sqlite3 *db, enum record_kind kind, const char *table, struct error *err)
+{
+    char made[64];
+    (void)snprintf(made, sizeof made, "%s_rebuilt", table);
+    sqlite3_str *sql = sqlite3_str_new(db);
+    schema_append_table(sql, kind, made);
+    enum status status = run_text(db, sql, err);
+    if (status == STATUS_OK)
+        status = move_rows(db, kind, table, made, err);
+    return status == STATUS_OK ? take_place(db, table, made, err) : status;
+}
+
 enum status schema_rebuild(sqlite3 *db, enum record_kind kind, struct error *err)
 {
     const char *table = record_kind_info(kind)->name;
     struct extras extras = {0};
     enum status status = read_extras(&extras, db, table, err);
     if (status == STATUS_OK)
-        status = copy_rows(db, kind, table, err);
+        status = drop_indexes(db, &extras, err);
+    if (status == STATUS_OK)
+        status = replace(db, kind, table, err);
     if (status == STATUS_OK)
         status = make_extras(&extras, db, err);
     free_extras(&extras);

@@ -7,11 +7,13 @@
 
 struct sqlite3;
 
-// Copies the kind's rows, all of whose columns can be read by their names, into a table
-// as schema_append_table has it, which takes the place of theirs; what indexes and
-// triggers there were on it, they are made again.  Within a transaction, which may grow
-// as large as the table, on disk: memory holds SQLite's page cache and no more.  The room
-// of the old rows becomes free pages, which retention gives back.
+// Moves the kind's rows, all of whose columns can be read by their names, into a table as
+// schema_append_table has it, which takes the place of theirs; what indexes and triggers
+// there were on it, they are made again, and views find it by its name.
+//
+// Within a transaction.  Memory holds SQLite's page cache and no more; the log grows as
+// large as the table, the file does not: pages of rows that have moved take the next.
+// What is free in the end, retention gives back.
 MUST_CHECK enum status schema_rebuild(struct sqlite3 *db, enum record_kind kind, struct error *err);
 
 #endif
