@@ -264,19 +264,19 @@ KERNEL void spread(void *out, const void *base, const void *high, const void *lo
 // The level between reals `distance` apart, within vectors of twice as many or more.
 KERNEL_INLINE vector level_inside(vector v, size_t distance)
 {
-    if (distance == 2) {
 #if VECTOR_SIZE / REAL_SIZE >= 4
+    if (distance == 2)
         return v * (vector){MASK(MINUS_2)} + SHUFFLE(v, FLIP_2);
 #endif
-    } else if (distance == 4) {
 #if VECTOR_SIZE / REAL_SIZE >= 8
+    if (distance == 4)
         return v * (vector){MASK(MINUS_4)} + SHUFFLE(v, FLIP_4);
 #endif
-    } else {
 #if VECTOR_SIZE / REAL_SIZE >= 16
+    if (distance == 8)
         return v * (vector){MASK(MINUS_8)} + SHUFFLE(v, FLIP_8);
 #endif
-    }
+    (void)distance;
     return v;
 }
 
@@ -317,12 +317,13 @@ KERNEL_INLINE void butterfly(struct stride to, struct stride from, unsigned int 
         put(to.at + i * to.step, v[i], stream);
 }
 
-KERNEL_INLINE void pass(REAL *data, size_t n, size_t distance, unsigned int levels, size_t inside)
+// `data.step` is the distance of the first level.
+KERNEL_INLINE void pass(struct stride data, size_t n, unsigned int levels, size_t inside)
 {
-    const size_t span = distance << levels;
+    const size_t span = data.step << levels;
     for (size_t start = 0; start < n; start += span)
-        for (size_t i = 0; i < distance; i += LANES) {
-            const struct stride both = {data + start + i, distance};
+        for (size_t i = 0; i < data.step; i += LANES) {
+            const struct stride both = {data.at + start + i, data.step};
             butterfly(both, both, levels, inside, false);
         }
 }
@@ -340,17 +341,16 @@ KERNEL_INLINE void pass_of_few(REAL *data, size_t n, size_t distance, unsigned i
             }
 }
 
-KERNEL_INLINE void pass_any(REAL *data, size_t n, size_t distance, unsigned int levels,
-                            size_t inside)
+KERNEL_INLINE void pass_any(struct stride data, size_t n, unsigned int levels, size_t inside)
 {
     if (levels == 3)
-        pass(data, n, distance, 3, inside);
+        pass(data, n, 3, inside);
     else if (levels == 2)
-        pass(data, n, distance, 2, inside);
+        pass(data, n, 2, inside);
     else if (levels == 1)
-        pass(data, n, distance, 1, inside);
+        pass(data, n, 1, inside);
     else
-        pass(data, n, distance, 0, inside);
+        pass(data, n, 0, inside);
 }
 
 KERNEL void walsh(void *data, size_t n, size_t distance, unsigned int levels)
@@ -362,25 +362,23 @@ KERNEL void walsh(void *data, size_t n, size_t distance, unsigned int levels)
         pass_of_few(data, n, distance, levels);
         return;
     }
+    struct stride at = {data, distance};
     levels -= inside;
-    if (inside > 0) {
-        // Always all levels from the first one on: others have no use.
-        unsigned int first = levels % 3 > 0 ? levels % 3 : levels > 0 ? 3 : 0;
-        if (distance == 2)
-            pass_any(data, n, LANES, first, 2);
-        else
-            pass_any(data, n, LANES, first, distance == 4 ? 4 : 8);
-        levels -= first;
-        distance = (size_t)LANES << first;
-    }
     unsigned int first = levels % 3;
-    if (first > 0) {
-        pass_any(data, n, distance, first, 0);
-        distance <<= first;
-        levels -= first;
+    if (inside > 0) {
+        // Those inside vectors go with the first ones between them.
+        first = first == 0 && levels > 0 ? 3 : first;
+        at.step = LANES;
+        if (distance == 2)
+            pass_any(at, n, first, 2);
+        else
+            pass_any(at, n, first, distance == 4 ? 4 : 8);
+    } else if (first > 0) {
+        pass_any(at, n, first, 0);
     }
-    for (; levels > 0; levels -= 3, distance <<= 3)
-        pass(data, n, distance, 3, 0);
+    levels -= first;
+    for (at.step <<= first; levels > 0; levels -= 3, at.step <<= 3)
+        pass(at, n, 3, 0);
 }
 
 // Levels between whole rows of `width` reals: `rows` of them, the first level between
