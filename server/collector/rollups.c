@@ -22,7 +22,8 @@ enum {
     STEP_NS = 10000000,      // of folding within a group's transaction
     STEP_ALL_NS = 100000000, // where there is nothing else to do
     METRIC_NS_MOST = 50000000,
-    READ_ROWS = 2048, // in one slice
+    METRIC_NS_BEHIND = 150000000, // of one that small sheets do not keep up with
+    READ_ROWS = 2048,             // in one slice
     // Bounds of a sheet's bounds, whatever they cost; a group is some rollups a metric.
     ROWS_LEAST = 4 * READ_ROWS,
     ROWS_FIRST = 16 * READ_ROWS, // and most while others wait
@@ -241,10 +242,12 @@ static size_t within(size_t value, size_t least, size_t most)
 // A metric's rows are written in one transaction, for which others wait, where there are any.
 static void adapt(struct kind *kind)
 {
-    if (kind->slowest_ns > METRIC_NS_MOST) {
+    const bool is_behind = kind->last - kind->fed > ROWS_FIRST;
+    const uint64_t most_ns = is_behind ? METRIC_NS_BEHIND : METRIC_NS_MOST;
+    if (kind->slowest_ns > most_ns) {
         kind->rows_most = kind->folding.count / 2;
         kind->groups_most = kind->folding.group_count / 2;
-    } else if (kind->slowest_ns < METRIC_NS_MOST / 4) {
+    } else if (kind->slowest_ns < most_ns / 4) {
         kind->rows_most *= 2;
         kind->groups_most *= 2;
     }

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "common/store/clear.h"
+#include "common/store/rollup.h"
 #include "common/sys/clock.h"
 #include "tests/support/test.h"
 #include "tests/unit/rollup_rig.h"
@@ -99,10 +100,103 @@ static void a_clear_in_mid_round_leaves_metrics_even(void **state)
     }
 }
 
+// ---- A store of before ----------------------------------------------------------------------
+
+enum { OLDER_RECORDS = 200000, OLDER_BATCH = 2000 };
+#define OLDER_STEP_NS (INT64_C(365) * 86400000000000 / OLDER_RECORDS)
+
+// Records of a year, a few minutes apart, that no rollups know of.
+static void insert_year(void)
+{
+    static struct record records[OLDER_BATCH];
+    inserter_tell(rollup_rig.inserter, NULL);
+    rollup_rig_exec("BEGIN IMMEDIATE");
+    for (int64_t at = 0; at < OLDER_RECORDS; at += OLDER_BATCH) {
+        for (int64_t i = 0; i < OLDER_BATCH; i++) {
+            const uint64_t chance = test_random(&rollup_rig.random);
+            struct record *record = &records[i];
+            record_init(record, RECORD_KIND_OPERATION,
+                        BASE_NS - (OLDER_RECORDS - at - i) * OLDER_STEP_NS);
+            record_set_name(record, OPERATION_OPERATION, 1 + (uint32_t)(chance % ROLLUP_RIG_NAMES));
+            record_set_int(record, OPERATION_DURATION_NS, (int64_t)(chance >> 30));
+            if (chance % 3 > 0)
+                record_set_int(record, OPERATION_ITEMS, (int64_t)(chance >> 50));
+        }
+        rollup_rig_insert(records, OLDER_BATCH, 1 + at / OLDER_BATCH % ROLLUP_RIG_RUNS);
+    }
+    rollup_rig_exec("COMMIT");
+}
+
+// All that is of a month is in its rows, whatever else is kept.
+static void check_months(void)
+{
+    static const char wrong[] =
+        "WITH months AS (SELECT strftime('%%s', t.started_ns / 1000000000, 'unixepoch', 'start of"
+        " month') * 1000000000 AS month, r.host AS host, t.operation AS operation,"
+        " count(%s) AS count, sum(%s) AS sum FROM operation t JOIN run r USING(run)"
+        " GROUP BY 1, 2, 3), kept AS (SELECT x.started_ns AS month, s.host AS host,"
+        " s.operation AS operation, x.count AS count, x.sum AS sum FROM rollup x"
+        " JOIN series s ON s.id = x.series WHERE x.metric = %d AND x.grouping = 0 AND x.level = 3)"
+        " SELECT (SELECT count(*) FROM (SELECT * FROM months EXCEPT SELECT * FROM kept))"
+        " + (SELECT count(*) FROM (SELECT * FROM kept EXCEPT SELECT * FROM months))";
+    static const struct {
+        const char *column;
+        int place;
+    } columns[] = {{"duration_ns", OPERATION_DURATION_NS}, {"items", OPERATION_ITEMS}};
+    for (size_t i = 0; i < COUNT_OF(columns); i++) {
+        char sql[1024];
+        (void)snprintf(sql, sizeof sql, wrong, columns[i].column, columns[i].column,
+                       256 * RECORD_KIND_OPERATION + columns[i].place);
+        assert_int_equal(rollup_rig_integer(sql), 0);
+    }
+}
+
+// Each level has the records of all hours that are in none of its gaps.
+static void check_levels(void)
+{
+    rollup_rig_exec("CREATE TEMP TABLE hours AS SELECT started_ns / 3600000000000 * 3600000000000"
+                    " AS hour, count(*) AS count FROM operation GROUP BY 1");
+    for (int place = 0; place < ROLLUP_GROUPING_COUNT * ROLLUP_LEVEL_COUNT; place++) {
+        const int grouping = place / ROLLUP_LEVEL_COUNT, level = place % ROLLUP_LEVEL_COUNT;
+        char sql[1024];
+        (void)snprintf(sql, sizeof sql,
+                       "SELECT (SELECT total(count) FROM rollup WHERE metric = %d AND grouping ="
+                       " %d AND level = %d) = (SELECT total(count) FROM hours WHERE NOT EXISTS"
+                       " (SELECT 1 FROM rollup_gap WHERE kind = %d AND grouping = %d AND"
+                       " level >= %d AND since_ns <= hour AND until_ns > hour))",
+                       256 * RECORD_KIND_OPERATION + OPERATION_DURATION_NS, grouping, level,
+                       RECORD_KIND_OPERATION, grouping, level);
+        if (rollup_rig_integer(sql) != 1)
+            fail_msg("grouping %d, level %d", grouping, level);
+    }
+}
+
+// What does not pay is not even made, however the records lie in sheets.
+static void a_large_older_store_is_caught_up_with(void **state)
+{
+    (void)state;
+    insert_year();
+    rollup_rig_restart();
+    rollups_tell_time(rollup_rig.rollups, BASE_NS + INT64_C(86400000000000));
+    for (unsigned rounds = 0;
+         rollup_rig_integer("SELECT coalesce(min(watermark), 0) < (SELECT max(id) FROM operation)"
+                            " FROM rollup_state");
+         rounds++) {
+        assert_true(rounds < 100);
+        rollup_rig_fold_all();
+    }
+    check_months();
+    check_levels();
+    assert_in_range(rollup_rig_integer("SELECT count(*) FROM rollup_gap"), 4, 200);
+    assert_in_range(rollup_rig_integer("SELECT count(*) FROM rollup"), 1, OLDER_RECORDS / 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(sheets_of_many_groups_end_early, rollup_rig_set_up,
+                                        rollup_rig_tear_down),
+        cmocka_unit_test_setup_teardown(a_large_older_store_is_caught_up_with, rollup_rig_set_up,
                                         rollup_rig_tear_down),
         cmocka_unit_test_setup_teardown(a_clear_in_mid_round_leaves_metrics_even, rollup_rig_set_up,
                                         rollup_rig_tear_down),
