@@ -170,11 +170,40 @@ static void test_losses_by_reason(void **state)
     result_free(runs);
 }
 
+// Beside an average stands what the filter's runs have lost, and not what others between
+// them have.
+static void test_losses_beside_an_average(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *host;
+        int64_t lost;
+        double coverage;
+    } cases[] = {{"", 22, 60.0 / 82}, {"alpha", 7, 40.0 / 47}, {"beta", 15, 20.0 / 35}};
+    exec("CREATE TEMP TABLE third AS SELECT * FROM run WHERE run = 2;"
+         "UPDATE third SET run = 3, host = 1, uuid = '12340003-0000-4000-8000-000000000000';"
+         "INSERT INTO run SELECT * FROM third; DROP TABLE third;"
+         "INSERT INTO stream(run, stream, next, produced, unnumbered) VALUES(3, 0, 26, 25, 2);"
+         "INSERT INTO range(run, stream, first, last, state, reason) VALUES(3, 0, 1, 20, 0, NULL),"
+         " (3, 0, 21, 23, 1, 1), (3, 0, 24, 25, 1, 2)");
+    add_inferences(10);
+    exec("UPDATE inference SET run = 2 WHERE id > 5");
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct query query = {.kind = QUERY_AVERAGE, .metric = "ttft_ns"};
+        (void)snprintf(query.filter.by[QUERY_BY_HOST], QUERY_TEXT_SIZE, "%s", cases[i].host);
+        struct result *result = ask(&query);
+        assert_int_equal(result_integer(result, 0, "lost", -1), cases[i].lost);
+        expect_close(result_number(result, 0, "coverage_ratio", NAN), cases[i].coverage);
+        result_free(result);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_every_kind_has_a_budget, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_losses_by_reason, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_losses_beside_an_average, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
