@@ -66,5 +66,6 @@ bool pcie_link_read(struct pcie_link *out, const char *folder, const char *addre
     out->width = read_file(path, "current_link_width", lanes);
     out->generation_max = read_file(path, "max_link_speed", pcie_generation);
     out->width_max = read_file(path, "max_link_width", lanes);
+    out->generation_port_max = read_file(path, "../max_link_speed", pcie_generation);
     return true;
 }

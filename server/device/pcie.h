@@ -8,6 +8,7 @@
 struct pcie_link {
     unsigned int generation, width;         // negotiated now
     unsigned int generation_max, width_max; // the device's best
+    unsigned int generation_port_max;       // the best of the port above it
 };
 
 // Reads the link of the device at `address` ("0000:01:00.0", either case, with or

@@ -1,10 +1,11 @@
 #include "server/pipeline/tuning.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "common/core/parse.h"
+#include "common/sys/process.h"
+#include "server/device/properties.h"
 
 enum {
     MB = 1024 * 1024,
@@ -15,36 +16,20 @@ enum {
 
 // ---- What is read ---------------------------------------------------------
 
-// Transfers per second of each generation, as sysfs writes them.
-static const double speeds[TUNING_PCIE_GENERATION_MAX] = {2.5, 5, 8, 16, 32, 64};
-
-// The generation that the file's speed ("32.0 GT/s PCIe") belongs to; 0 where none.
-static unsigned int read_speed(const char *folder, const char *name)
+void tuning_host_of(struct tuning_host *out, const struct device *device)
 {
-    char path[512];
-    const int length = snprintf(path, sizeof path, "%s/%s", folder, name);
-    if (length < 0 || (size_t)length >= sizeof path)
-        return 0;
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return 0;
-    char line[64];
-    const char *read = fgets(line, sizeof line, file);
-    (void)fclose(file);
-    if (!read)
-        return 0;
-    const double speed = strtod(line, NULL);
-    for (unsigned int i = 0; i < TUNING_PCIE_GENERATION_MAX; i++)
-        if (speed > speeds[i] * 0.9 && speed < speeds[i] * 1.1)
-            return i + 1;
-    return 0;
-}
-
-unsigned int tuning_pcie_generation(const char *sysfs_device)
-{
-    const unsigned int own = read_speed(sysfs_device, "max_link_speed");
-    const unsigned int port = read_speed(sysfs_device, "../max_link_speed");
-    return port != 0 && port < own ? port : own;
+    struct device_properties properties;
+    struct process_host machine;
+    device_properties(device, &properties);
+    process_host_read(&machine);
+    const unsigned int port = properties.pcie.generation_port_max;
+    const unsigned int own = properties.pcie.generation_max;
+    *out = (struct tuning_host){
+        .memory_bytes = machine.memory_bytes,
+        .processors = (unsigned int)machine.cpu_count,
+        .pcie_generation = port != 0 && port < own ? port : own,
+        .compute_capability = properties.compute_capability,
+    };
 }
 
 // Reads a number from the environment, unless there is none.

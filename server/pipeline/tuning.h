@@ -29,10 +29,9 @@ struct tuning_wishes {
     int pool_metrics, overlap_tracking; // -1: not said, which is on
 };
 
-// The generation of PCIe that a device and the port above it can both do, from its
-// folder in sysfs ("/sys/bus/pci/devices/0000:3b:00.0"); what the link runs at now may
-// be less while it is idle.  Reads sysfs; 0 where it does not say.
-unsigned int tuning_pcie_generation(const char *sysfs_device);
+// Of a device and the machine it is in; of PCIe what the device and the port above it
+// can both do: what the link runs at now may be less while it is idle.  Reads sysfs.
+void tuning_host_of(struct tuning_host *out, const struct device *device);
 
 // Reads INFERSTAT_CHUNK_MB, INFERSTAT_POOL_SIZE, INFERSTAT_PCIE_GEN,
 // INFERSTAT_POOL_METRICS and INFERSTAT_OVERLAP_TRACKING (0 or 1) into what is not said

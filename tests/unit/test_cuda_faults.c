@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/device/encode.h"
+#include "server/device/properties.h"
 #include "server/device/stream.h"
 #include "tests/support/cuda/emulation.h"
 #include "tests/support/test.h"
@@ -184,6 +184,28 @@ static void a_lost_device_can_be_let_go(void **state)
     assert_int_equal(emulation_live(), 0);
 }
 
+static void properties_are_told(void **state)
+{
+    (void)state;
+    struct device *device = NULL;
+    struct device_properties properties;
+    assert_int_equal(device_open(&device, &(struct device_options){.spec = "cuda"}, NULL),
+                     STATUS_OK);
+    device_properties(device, &properties);
+    assert_string_equal(properties.product, "Emulated device 0");
+    assert_string_equal(properties.uuid, "GPU-00000000-0000-0000-0000-000000000000");
+    assert_int_equal(properties.compute_capability, 90);
+    assert_true(properties.memory_bytes > 0);
+    assert_true(properties.driver[0]);
+    assert_int_equal(device_measure_rates(device, &properties.rates, NULL), STATUS_OK);
+    assert_true(properties.rates.memory > 0 && properties.rates.h2d > 0);
+    emulation_lose(true); // says what it knows, and does not end
+    device_properties(device, &properties);
+    emulation_lose(false);
+    device_close(device);
+    assert_int_equal(emulation_live(), 0);
+}
+
 static void auto_falls_back(void **state)
 {
     (void)state;
@@ -220,6 +242,7 @@ int main(void)
         cmocka_unit_test(memory_that_is_short_is_said_so),
         cmocka_unit_test(kernels_that_fail_are_named),
         cmocka_unit_test(a_lost_device_can_be_let_go),
+        cmocka_unit_test(properties_are_told),
         cmocka_unit_test(auto_falls_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -63,6 +63,8 @@ static void a_link_is_read(void **state)
     assert_int_equal(mkdir(folder_path(device, folder, "0000:3b:00.0"), 0700), 0);
     for (size_t i = 0; i < COUNT_OF(files); i++)
         write_bytes(folder_path(path, device, files[i][0]), files[i][1], strlen(files[i][1]));
+    static const char port[] = "8.0 GT/s PCIe\n"; // of the folder above
+    write_bytes(folder_path(path, folder, "max_link_speed"), port, strlen(port));
 
     struct pcie_link link;
     static const char *const addresses[] = {"0000:3b:00.0", "00000000:3B:00.0", "0:3b:0.0"};
@@ -72,6 +74,7 @@ static void a_link_is_read(void **state)
         assert_int_equal(link.width, 8);
         assert_int_equal(link.generation_max, 5);
         assert_int_equal(link.width_max, 16);
+        assert_int_equal(link.generation_port_max, 3);
     }
 
     static const char *const wrong[] = {"", "3b:00.0", "0000:3b:00.0/../x", "0000:3b:00",

@@ -4,10 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include "tests/support/folder.h"
 #include "tests/support/test.h"
 
 #define MB ((size_t)1024 * 1024)
@@ -231,48 +229,6 @@ static void bad_variables_are_named(void **state)
 
 // ---- sysfs ----------------------------------------------------------------
 
-static void write_speed(const char *folder, const char *name, const char *text)
-{
-    char path[512];
-    (void)snprintf(path, sizeof path, "%s/%s", folder, name);
-    FILE *file = fopen(path, "w");
-    assert_non_null(file);
-    assert_true(fputs(text, file) >= 0);
-    assert_int_equal(fclose(file), 0);
-}
-
-static void the_bus_is_read(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *device, *port; // NULL: no such file
-        unsigned int generation;
-    } cases[] = {
-        {"32.0 GT/s PCIe\n", "32.0 GT/s PCIe\n", 5},
-        {"32.0 GT/s PCIe\n", "16.0 GT/s PCIe\n", 4},
-        {"8.0 GT/s PCIe\n", "64.0 GT/s PCIe\n", 3},
-        {"16.0 GT/s PCIe\n", NULL, 4},
-        {"2.5 GT/s\n", NULL, 1},
-        {"5.0 GT/s PCIe\n", "Unknown\n", 2},
-        {"Unknown\n", "16.0 GT/s PCIe\n", 0},
-        {"", NULL, 0},
-        {NULL, "16.0 GT/s PCIe\n", 0},
-    };
-    char port[FOLDER_PATH_SIZE], device[FOLDER_PATH_SIZE + 16];
-    for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        folder_make(port);
-        (void)snprintf(device, sizeof device, "%s/device", port);
-        assert_int_equal(mkdir(device, 0700), 0);
-        if (cases[i].device)
-            write_speed(device, "max_link_speed", cases[i].device);
-        if (cases[i].port)
-            write_speed(port, "max_link_speed", cases[i].port);
-        assert_int_equal(tuning_pcie_generation(device), cases[i].generation);
-        folder_remove(port);
-    }
-    assert_int_equal(tuning_pcie_generation("/nowhere"), 0);
-}
-
 // ---- Measured -------------------------------------------------------------
 
 static void fillers_keep_up_with_copies(void **state)
@@ -322,6 +278,22 @@ static void fillers_keep_up_with_copies(void **state)
     assert_int_equal(plan.fillers, 6);
 }
 
+// A device of the CPU has no bus, and the processors are the machine's.
+static void a_device_is_asked(void **state)
+{
+    (void)state;
+    struct device *device = NULL;
+    struct tuning_host host;
+    assert_int_equal(device_open(&device, &(struct device_options){.spec = "cpu"}, NULL),
+                     STATUS_OK);
+    tuning_host_of(&host, device);
+    assert_int_equal(host.pcie_generation, 0);
+    assert_int_equal(host.compute_capability, 0);
+    assert_true(host.processors >= 1);
+    assert_true(host.memory_bytes > 0);
+    device_close(device);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -333,8 +305,8 @@ int main(void)
         cmocka_unit_test(ranges_are_checked),
         cmocka_unit_test_teardown(the_environment_fills_what_is_not_said, forget_environment),
         cmocka_unit_test_teardown(bad_variables_are_named, forget_environment),
-        cmocka_unit_test(the_bus_is_read),
         cmocka_unit_test(fillers_keep_up_with_copies),
+        cmocka_unit_test(a_device_is_asked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

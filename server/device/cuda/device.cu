@@ -190,6 +190,7 @@ const struct device_ops device_cuda_ops = {
     .open = cuda_open,
     .close = cuda_close,
     .describe = cuda_describe,
+    .properties = cuda_properties,
     .synchronize = cuda_synchronize,
     .allocate = cuda_allocate,
     .release = cuda_release,

@@ -29,6 +29,9 @@ static inline struct cuda_event *cuda_event_of(struct device_event *event)
     return reinterpret_cast<struct cuda_event *>(event);
 }
 
+// properties.cu
+void cuda_properties(const struct device *device, struct device_properties *out);
+
 // embed.cu, matmul.cu, rms_norm.cu, rope.cu, attention.cu, swiglu.cu, add.cu
 enum status cuda_embed(struct device *device, struct tensor *out, const struct tensor *table,
                        const uint32_t *ids, struct error *err);

@@ -7,7 +7,6 @@
 #include "common/core/text.h"
 #include "common/core/unit.h"
 #include "common/sys/clock.h"
-#include "common/sys/process.h"
 #include "server/workload/encode/run_parts.h"
 
 enum { LAUNCH_ALIGNMENT = 256 };
@@ -135,12 +134,8 @@ static enum status make_plan(struct encoding *e, struct error *err)
         .borrows = e->options.inputs.from == INPUTS_FROM_PINNED && !e->options.inputs.path,
     };
     struct tuning_wishes wishes = e->options.wishes;
-    struct process_host machine;
-    process_host_read(&machine);
-    const struct tuning_host host = {
-        .memory_bytes = machine.memory_bytes,
-        .processors = (unsigned int)machine.cpu_count,
-    };
+    struct tuning_host host;
+    tuning_host_of(&host, e->device);
     enum status status = lay_out(e, plan, err);
     if (status == STATUS_OK)
         status = tuning_read_environment(&wishes, err);

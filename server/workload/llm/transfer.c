@@ -1,4 +1,3 @@
-#include "common/sys/process.h"
 #include "server/workload/llm/transfer.h"
 
 #include <assert.h>
@@ -155,13 +154,9 @@ static enum status fill(void *context, uint64_t chunk, void *to, size_t size, st
 static enum status make_plan(const struct transfer *transfer, struct device *device,
                              struct pipeline_plan *plan, struct error *err)
 {
-    struct device_description description;
-    device_describe(device, &description);
     struct tuning_wishes wishes = {.pool_metrics = -1, .overlap_tracking = -1};
-    struct process_host machine;
-    process_host_read(&machine);
-    const struct tuning_host host = {.memory_bytes = machine.memory_bytes,
-                                     .processors = description.threads};
+    struct tuning_host host;
+    tuning_host_of(&host, device);
     enum status status = tuning_read_environment(&wishes, err);
     if (status == STATUS_OK)
         status = tuning_plan(plan, &host, &wishes, err);

@@ -1,0 +1,54 @@
+// What a CUDA device says of itself.
+#include <stdio.h>
+#include <string.h>
+
+#include "server/device/cuda/operations.cuh"
+
+extern "C" {
+#include "server/device/pcie.h"
+#include "server/device/properties.h"
+}
+
+// "GPU-01234567-89ab-...", as nvidia-smi writes it.
+static void format_uuid(char out[DEVICE_TEXT_SIZE], const cudaUUID_t *uuid)
+{
+    size_t at = (size_t)snprintf(out, DEVICE_TEXT_SIZE, "GPU");
+    for (size_t i = 0; i < sizeof uuid->bytes; i++) {
+        const bool divided = i == 0 || i == 4 || i == 6 || i == 8 || i == 10;
+        at += (size_t)snprintf(out + at, DEVICE_TEXT_SIZE - at, "%s%02x", divided ? "-" : "",
+                               (unsigned int)(unsigned char)uuid->bytes[i]);
+    }
+}
+
+// The kernel module's version; where that is not told, of CUDA what the driver can.
+static void read_driver(char out[DEVICE_TEXT_SIZE])
+{
+    char line[32] = "";
+    FILE *file = fopen("/sys/module/nvidia/version", "re");
+    if (file) {
+        if (!fgets(line, sizeof line, file))
+            line[0] = '\0';
+        (void)fclose(file);
+    }
+    line[strcspn(line, "\n")] = '\0';
+    int version = 0;
+    if (line[0])
+        (void)snprintf(out, DEVICE_TEXT_SIZE, "nvidia %s", line);
+    else if (cudaDriverGetVersion(&version) == cudaSuccess && version > 0)
+        (void)snprintf(out, DEVICE_TEXT_SIZE, "CUDA %d.%d", version / 1000, version % 1000 / 10);
+}
+
+void cuda_properties(const struct device *device, struct device_properties *out)
+{
+    const struct cuda *cuda = reinterpret_cast<const struct cuda *>(device);
+    cudaDeviceProp properties;
+    char address[32];
+    if (cudaGetDeviceProperties(&properties, cuda->ordinal) == cudaSuccess) {
+        (void)snprintf(out->product, sizeof out->product, "%.90s", properties.name);
+        format_uuid(out->uuid, &properties.uuid);
+        out->compute_capability = (unsigned int)(properties.major * 10 + properties.minor);
+    }
+    read_driver(out->driver);
+    if (cudaDeviceGetPCIBusId(address, sizeof address, cuda->ordinal) == cudaSuccess)
+        (void)pcie_link_read(&out->pcie, nullptr, address);
+}
