@@ -47,7 +47,7 @@ enum {
 struct collector {
     struct endpoints endpoints;
     struct lock locks[ENDPOINTS_MAX + 1]; // of the ipc folders, and of the store
-    char *db;
+    char *db, *files_under;
     struct queue *inbox;   // struct work
     struct queue *acks;    // struct answer
     struct queue *replies; // struct answer
@@ -218,6 +218,7 @@ static enum status start_threads(struct collector *collector, struct error *err)
         .endpoints = &collector->endpoints, .path = collector->db, .board = collector->board};
     const struct query_service_config queries = {.endpoints = &collector->endpoints,
                                                  .path = collector->db,
+                                                 .files_under = collector->files_under,
                                                  .inbox = collector->inbox,
                                                  .replies = collector->replies};
     const struct ingest_config ingest = {.endpoints = &collector->endpoints,
@@ -267,6 +268,7 @@ static void end(struct collector *collector, void (*let_go)(struct lock *lock))
         let_go(&collector->locks[i]);
     work_free(collector->stop);
     free(collector->db);
+    free(collector->files_under);
     free(collector);
 }
 
@@ -286,10 +288,11 @@ enum status collector_start(struct collector **out, const struct collector_confi
     allow_connections(collector);
     enum status status = STATUS_OK;
     collector->db = strdup(config->db);
+    collector->files_under = strdup(config->files_under ? config->files_under : "");
     collector->stop = calloc(1, sizeof *collector->stop);
     if (collector->stop)
         collector->stop->kind = WORK_STOP;
-    if (!collector->db || !collector->stop)
+    if (!collector->db || !collector->files_under || !collector->stop)
         status = error_set(err, STATUS_NOMEM, "collector: out of memory");
     if (status == STATUS_OK)
         status = take_locks(collector, config, err);

@@ -19,6 +19,7 @@ struct collector_config {
     // keys.  NULL: TCP is plain and for everybody who reaches it.
     const struct wire_keypair *keys;
     const char *authorized_keys;
+    const char *files_under; // files named over TCP are below it; NULL or empty: none are
     struct limits limits;
     struct retention_rules retention;
     bool no_rollups;

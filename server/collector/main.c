@@ -124,6 +124,7 @@ static int serve(const struct options *options, const struct wire_keypair *keys)
                                       .db_is_default = options->db_is_default,
                                       .keys = options->key[0] ? keys : NULL,
                                       .authorized_keys = options->authorized_keys,
+                                      .files_under = options->files_under,
                                       .limits = options->limits,
                                       .retention = options->retention,
                                       .no_rollups = options->no_rollups};

@@ -68,6 +68,13 @@ static enum status set_authorized_keys(struct reading *reading, const char *valu
     return set_path(reading->options->authorized_keys, value, "--authorized-keys", err);
 }
 
+static enum status set_files_under(struct reading *reading, const char *value, struct error *err)
+{
+    if (value[0] != '/')
+        return error_set(err, STATUS_INVALID, "--files-under: %.200s: begin it with /", value);
+    return set_path(reading->options->files_under, value, "--files-under", err);
+}
+
 // An option without a value; in a file it is "yes" or "no".
 static enum status set_insecure(struct reading *reading, const char *value, struct error *err)
 {
@@ -155,6 +162,7 @@ static const struct option table[] = {
     [OPTION_CONFIG] = {"config", true, false, set_config},
     [OPTION_KEY] = {"key", true, true, set_key},
     {"authorized-keys", true, true, set_authorized_keys},
+    {"files-under", true, true, set_files_under},
     {"insecure", false, true, set_insecure},
     {"max-names", true, true, set_names},
     {"max-runs-per-key", true, true, set_runs},
@@ -186,6 +194,9 @@ static const char help[] =
     "  --authorized-keys FILE\n"
     "                      who may connect: lines of KEY ROLES NAME, changed by `inferstat\n"
     "                      authorize` and `revoke` (default: the store's name and .keys)\n"
+    "  --files-under FOLDER\n"
+    "                      administrators who come over TCP may have copies written, and\n"
+    "                      files imported, below it (default: nowhere)\n"
     "  --insecure          listen on TCP without keys, for everybody who gets there; without\n"
     "                      it only on loopback\n"
     "  --max-names N       names kept of a run (default 65535)\n"

@@ -20,6 +20,7 @@ struct options {
     char config[PATH_MAX]; // empty: those of the system, where they are
     char key[PATH_MAX];    // the collector's own keys; empty: it has none
     char authorized_keys[PATH_MAX];
+    char files_under[PATH_MAX]; // empty: nobody names files over TCP
     bool insecure;
     struct limits limits;
     struct retention_rules retention;

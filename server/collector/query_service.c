@@ -8,6 +8,7 @@
 #include "common/sys/log.h"
 #include "common/wire/codec.h"
 #include "server/collector/door.h"
+#include "server/collector/files_under.h"
 #include "server/collector/reply.h"
 #include "server/collector/service.h"
 #include "server/collector/slow_lane.h"
@@ -75,7 +76,13 @@ static enum status check_owner(const struct query_service *service, unsigned soc
                          "this is not taken over TCP without keys (use the collector's ipc:// "
                          "address)");
     }
-    return query_check(query, err);
+    enum status status = query_check(query, err);
+    if (status == STATUS_OK && !endpoints->addresses[socket - endpoints->count].is_ipc &&
+        (query->kind == QUERY_COPY || query->kind == QUERY_IMPORT))
+        status = files_under_check(service->config.files_under, query->path, err);
+    if (status == STATUS_DENIED)
+        refusals_count(endpoints->refusals, REFUSAL_DENIED, 1);
+    return status;
 }
 
 static enum status clear(struct query_service *service, const struct work_return *to,

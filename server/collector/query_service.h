@@ -12,9 +12,10 @@ struct query_service;
 
 struct query_service_config {
     const struct endpoints *endpoints;
-    const char *path;      // of the store
-    struct queue *inbox;   // struct work, for the writer
-    struct queue *replies; // struct answer, from the writer
+    const char *path;        // of the store
+    const char *files_under; // files_under.h; NULL or empty: none are named over TCP
+    struct queue *inbox;     // struct work, for the writer
+    struct queue *replies;   // struct answer, from the writer
 };
 
 MUST_CHECK enum status query_service_start(struct query_service **out,

@@ -37,9 +37,11 @@ expect_exit 2 "$INFERSTATD" --check-config --listen tcp://127.0.0.1:27571 --db "
 
 # A few ports that are free now, and a collector on them and on its folder.
 tcp=
+mkdir "$WORK/files"
 for port in 27571 28571 29571 31571 32571 33571; do
   start collector "$INFERSTATD" --listen "$COLLECTOR" --listen "tcp://127.0.0.1:$port" \
-    --db "$DB" --key "$WORK/server.key" --authorized-keys "$WORK/authorized"
+    --db "$DB" --key "$WORK/server.key" --authorized-keys "$WORK/authorized" \
+    --files-under "$WORK/files"
   up() { ! running collector || [ -S "$WORK/c/live" ]; }
   wait_until 20 up
   if running collector; then
@@ -87,6 +89,19 @@ expect_exit 0 "$INFERSTAT" --collector "$tcp" --timeout 5s authorize "$WORK/firs
   --role producer,reader --name gpu07 --replaces "$own"
 expect_exit 0 "$INFERSTAT" --collector "$tcp" --timeout 5s keys
 expect_text "$WORK/out" "producer,reader"
+
+# Over TCP files are only named below one folder, and never replaced.
+ln -s "$WORK" "$WORK/files/out"
+expect_exit 0 "$INFERSTAT" --collector "$tcp" --timeout 20s backup "$WORK/files/copy.db"
+expect_exit 2 "$INFERSTAT" --collector "$tcp" --timeout 20s backup "$WORK/files/copy.db"
+for path in "$WORK/copy.db" "$WORK/files/../copy.db" "$WORK/files/out/copy.db" \
+  "$WORK/files/no/copy.db" "$WORK/filesystem.db"; do
+  expect_exit 4 "$INFERSTAT" --collector "$tcp" --timeout 20s backup "$path"
+  expect_text "$WORK/err" "files are only named below $WORK/files"
+done
+expect_exit 4 "$INFERSTAT" --collector "$tcp" --timeout 20s import /etc/passwd
+expect_text "$WORK/err" "files are only named below"
+[ ! -e "$WORK/copy.db" ] || fail "a copy elsewhere"
 
 # ---- Reporting with a key ---------------------------------------------------------------------
 

@@ -87,7 +87,7 @@ static void test_options_beat_the_environment_and_that_the_file(void **state)
     char words[600];
     write_config("listen = ipc:///a\nlisten = ipc:///b\ndb = /from/file.db\nlog-level = debug\n"
                  "max-names = 7\nmax-runs-per-key = 8\nmax-connections = 9\n"
-                 "authorized-keys = /k\nkey = /s\ninsecure = no\n"
+                 "authorized-keys = /k\nkey = /s\ninsecure = no\nfiles-under = /f\n"
                  "retention = raw=30d,bytes=50GB\n");
     (void)snprintf(words, sizeof words, "--config %s", config);
     assert_int_equal(read_words(&options, words, NULL), STATUS_OK);
@@ -107,6 +107,7 @@ static void test_options_beat_the_environment_and_that_the_file(void **state)
     assert_int_equal(options.retention.bytes, INT64_C(50) << 30);
     assert_string_equal(options.authorized_keys, "/k");
     assert_string_equal(options.key, "/s");
+    assert_string_equal(options.files_under, "/f");
     assert_false(options.insecure);
     (void)snprintf(words, sizeof words,
                    "--db=/x.db --listen ipc:///c --log-level error --config %s --max-names 1"
@@ -251,11 +252,11 @@ static void test_a_file_that_cannot_be_read_has_no_line(void **state)
 static void test_help_names_every_option(void **state)
 {
     (void)state;
-    static const char *const names[] = {"--listen",         "--db",        "--config",
-                                        "--check-config",   "--log-level", "--help",
-                                        "--version",        "--key",       "--authorized-keys",
-                                        "--insecure",       "--max-names", "--max-runs-per-key",
-                                        "--max-connections"};
+    static const char *const names[] = {"--listen",          "--db",         "--config",
+                                        "--check-config",    "--log-level",  "--help",
+                                        "--version",         "--key",        "--authorized-keys",
+                                        "--insecure",        "--max-names",  "--max-runs-per-key",
+                                        "--max-connections", "--files-under"};
     for (size_t i = 0; i < COUNT_OF(names); i++)
         assert_non_null(strstr(options_help(), names[i]));
     struct options options;
