@@ -12,6 +12,8 @@
 #include "common/store/gather_parts.h"
 #include "common/store/schema.h"
 
+#define NS_A_SECOND INT64_C(1000000000)
+
 // What a group has.
 struct cells {
     int64_t last_ns;
@@ -238,6 +240,34 @@ static enum status cut_window(struct gathering *gathering, struct error *err)
     return status;
 }
 
+enum { DAY_SIZE = 32, STEP_SIZE = 32 };
+
+static const char *day_text(char text[DAY_SIZE], int64_t time_ns)
+{
+    const time_t seconds = (time_t)(time_ns / NS_A_SECOND);
+    struct tm parts;
+    if (!gmtime_r(&seconds, &parts) || strftime(text, DAY_SIZE, "%Y-%m-%d", &parts) == 0)
+        (void)snprintf(text, DAY_SIZE, "%lld", (long long)time_ns);
+    return text;
+}
+
+// The shortest step, in whole units, of which a window has few enough.
+static const char *step_text(char text[STEP_SIZE], const struct rollup_span *window)
+{
+    static const struct {
+        int64_t seconds;
+        char unit;
+    } units[] = {{86400, 'd'}, {3600, 'h'}, {60, 'm'}, {1, 's'}};
+    const int64_t least =
+        (window->last_ns / NS_A_SECOND - window->first_ns / NS_A_SECOND) / (QUERY_ROWS_MAX - 2) + 1;
+    unsigned i = 0;
+    while (units[i].seconds > least)
+        i++;
+    (void)snprintf(text, STEP_SIZE, "%lld%c",
+                   (long long)((least + units[i].seconds - 1) / units[i].seconds), units[i].unit);
+    return text;
+}
+
 static enum status check_steps(const struct gather *gather, struct error *err)
 {
     const int64_t step_ns = gather->query->step_ns;
@@ -247,10 +277,12 @@ static enum status check_steps(const struct gather *gather, struct error *err)
     const int64_t steps = window->last_ns / step_ns - window->first_ns / step_ns;
     if (steps < QUERY_ROWS_MAX)
         return STATUS_OK;
+    char first[DAY_SIZE], last[DAY_SIZE], step[STEP_SIZE];
     return error_set(err, STATUS_INVALID,
-                     "query: %lld steps in the window, at most %d"
-                     " (a longer --step, or a later --since)",
-                     (long long)steps + 1, QUERY_ROWS_MAX);
+                     "query: %lld steps from %s to %s, at most %d (--step %s or longer, or less of "
+                     "it with --since and --until)",
+                     (long long)steps + 1, day_text(first, window->first_ns),
+                     day_text(last, window->last_ns), QUERY_ROWS_MAX, step_text(step, window));
 }
 
 // ---- The plan ---------------------------------------------------------------------------
@@ -320,7 +352,7 @@ void gather_say(struct gather *gather, const char *text)
 
 static void append_expiry(const struct gathering *gathering, const char *what)
 {
-    const time_t seconds = (time_t)(gathering->expired_ns / 1000000000);
+    const time_t seconds = (time_t)(gathering->expired_ns / NS_A_SECOND);
     struct tm parts;
     char day[64] = "records have expired";
     if (gmtime_r(&seconds, &parts))

@@ -698,7 +698,22 @@ static void test_steps_have_a_bound(void **state)
     struct error err = {0};
     struct result *result = NULL;
     assert_int_equal(store_query(store, &query, &result, &err), STATUS_INVALID);
-    assert_non_null(strstr(err.text, "steps in the window, at most 10000"));
+    assert_non_null(strstr(err.text, "at most 10000 (--step "));
+    // What it says to do is enough, and not much too much.
+    const char *advice = strstr(err.text, "(--step ") + strlen("(--step ");
+    char unit = '\0';
+    long long step = 0;
+    assert_int_equal(sscanf(advice, "%lld%c or longer", &step, &unit), 2);
+    const int64_t unit_ns = unit == 'd'   ? DAY_NS
+                            : unit == 'h' ? HOUR_NS
+                            : unit == 'm' ? MINUTE_NS
+                                          : 0;
+    query.step_ns = step * unit_ns;
+    assert_int_equal(store_query(store, &query, &result, &err), STATUS_OK);
+    result_free(result);
+    query.step_ns /= 4;
+    assert_int_equal(store_query(store, &query, &result, &err), STATUS_INVALID);
+    query.step_ns = 1;
     query.filter.since_ns = INT64_MAX - 1; // nothing is there yet
     assert_int_equal(store_query(store, &query, &result, &err), STATUS_NO_DATA);
     query.filter.since_ns = 0;
