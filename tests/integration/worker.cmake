@@ -2,6 +2,7 @@ inferstat_script_test(worker.gpu_check test_gpu_check.sh LABELS worker)
 # The worker's own behaviour, and what a collector has of it.
 inferstat_script_test(worker.cli worker_cli.sh LABELS worker)
 inferstat_script_test(worker.stop worker_stop.sh LABELS worker)
+inferstat_script_test(worker.encode worker_encode.sh LABELS worker)
 inferstat_script_test(worker.records worker_records.sh LABELS worker)
 inferstat_script_test(worker.bad_models worker_bad_models.sh LABELS worker)
 inferstat_script_test(worker.vectors worker_vectors.py LABELS worker)

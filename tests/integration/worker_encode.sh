@@ -1,0 +1,140 @@
+#!/usr/bin/env bash
+# The worker's encode: files in and out, refusals, a stop in the middle, what a collector
+# has of it.
+. "$(dirname "$0")/../support/lib.sh"
+
+encode() { "$WORKER" encode --no-report "$@"; }
+
+# figure NAME: that number of the JSON object in $WORK/out.
+figure() {
+  sed -n "s/.*\"$1\": \([0-9.e+-]*\|null\|\"[a-z]*\"\)[,}].*/\1/p" "$WORK/out"
+}
+
+expect_figure() {
+  [ "$(figure "$1")" = "$2" ] || fail "$1 is $(figure "$1"), not $2"
+}
+
+# make_npy FILE TYPE ROWS COLUMNS EXPRESSION: numbers by row r and column c.
+make_npy() {
+  python3 - "$@" <<'PYTHON'
+import math, struct, sys
+path, kind, rows, columns, expression = sys.argv[1:]
+rows, columns = int(rows), int(columns)
+text = "{'descr': '<%s', 'fortran_order': False, 'shape': (%d, %d), }" % (kind, rows, columns)
+text += " " * (117 - len(text)) + "\n"
+numbers = [eval(expression, {"r": r, "c": c, "math": math}) for r in range(rows) for c in range(columns)]
+with open(path, "wb") as file:
+    file.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text.encode())
+    file.write(struct.pack("<%d%s" % (len(numbers), "d" if kind == "f8" else "f"), *numbers))
+PYTHON
+}
+
+# ---- Files ----
+
+make_npy "$WORK/in.npy" f8 2 3 "[[1, 2, 2], [-3e200, 4e200, 0]][r][c]"
+expect_exit 0 encode --encoder amplitude --qubits 2 --input "$WORK/in.npy" --output "$WORK/out.npy" \
+  --check --json
+expect_figure items 2
+expect_figure checked 2
+expect_figure differing 0
+expect_figure status '"ok"'
+expect_figure bytes_h2d 48
+python3 - "$WORK/out.npy" <<'PYTHON' || fail "the states in the file are not what they should be"
+import struct, sys
+data = open(sys.argv[1], "rb").read()
+assert b"'descr': '<c16'" in data[:128] and b"'shape': (2, 4)" in data[:128]
+numbers = struct.unpack("<16d", data[128:])
+wanted = [1 / 3, 0, 2 / 3, 0, 2 / 3, 0, 0, 0, -0.6, 0, 0.8, 0, 0, 0, 0, 0]
+assert all(abs(a - b) < 1e-15 for a, b in zip(numbers, wanted)), numbers
+PYTHON
+expect_exit 4 encode --encoder amplitude --qubits 2 --input "$WORK/in.npy" --output "$WORK/out.npy"
+expect_text "$WORK/err" "is there already (replace it with --force)"
+expect_exit 0 encode --encoder amplitude --qubits 2 --input "$WORK/in.npy" --output "$WORK/out.npy" \
+  --force
+
+# Every encoder and type, from every source, is what the reference says.
+for encoder in amplitude angle basis phase iqp-z iqp; do
+  for type in f64 f32; do
+    expect_exit 0 encode --encoder "$encoder" --type "$type" --qubits 7 --batch-size 5 --batches 3 \
+      --check --json
+    expect_figure items 15
+    expect_figure differing 0
+  done
+done
+for from in generator pageable pinned; do
+  for sync in events periodic; do
+    expect_exit 0 encode --encoder phase --qubits 9 --from "$from" --sync "$sync" --json \
+      --output "$WORK/$from-$sync.npy"
+    cmp "$WORK/generator-events.npy" "$WORK/$from-$sync.npy" || fail "$from, $sync: other states"
+  done
+done
+
+# ---- Refusals ----
+
+# refused CODE TEXT ARGUMENT...
+refused() {
+  local code=$1 text=$2
+  shift 2
+  expect_exit "$code" encode "$@"
+  expect_text "$WORK/err" "$text"
+}
+
+refused 2 "no encoder"
+refused 2 "'angel' is none of amplitude, angle" --encoder angel
+refused 2 "--qubits: 31 is outside 1 to 30" --encoder angle --qubits 31
+refused 2 "--pool-size: 17" --encoder angle --pool-size 17
+refused 2 "--chunk-mb: 257" --encoder angle --chunk-mb 257
+refused 2 "unexpected 'x'" --encoder angle x
+refused 4 "of memory are needed on device cpu" --encoder angle --qubits 30
+refused 4 "2 x 3 numbers: angle of 4 qubits takes 4 a sample" --encoder angle --qubits 4 \
+  --input "$WORK/in.npy"
+refused 2 "--type says f32" --encoder angle --qubits 3 --type f32 --input "$WORK/in.npy"
+refused 4 "cannot open" --encoder angle --input "$WORK/nothing.npy"
+refused 4 "cannot write: No space left" --encoder angle --qubits 3 --output /dev/full
+INFERSTAT_CHUNK_MB=300 refused 2 "INFERSTAT_CHUNK_MB" --encoder angle --qubits 3
+make_npy "$WORK/nan.npy" f4 9 2 "math.nan if r == 6 else 1"
+refused 4 "nan.npy: sample 6: an input is NaN or infinite" --encoder angle --qubits 2 \
+  --input "$WORK/nan.npy" --batch-size 4
+make_npy "$WORK/zero.npy" f8 3 2 "r"
+refused 4 "zero.npy: sample 0: all inputs are zero" --encoder amplitude --qubits 1 \
+  --input "$WORK/zero.npy"
+make_npy "$WORK/index.npy" f8 3 1 "r * 2"
+refused 4 "index.npy: sample 2: the index is" --encoder basis --qubits 2 --input "$WORK/index.npy"
+head -c 150 "$WORK/in.npy" >"$WORK/cut.npy"
+refused 4 "cut.npy: truncated" --encoder amplitude --qubits 2 --input "$WORK/cut.npy"
+
+# ---- A stop in the middle ----
+
+start worker "$WORKER" encode --no-report --encoder iqp --qubits 12 --batches 1000000000 \
+  --output "$WORK/part.npy" --batch-size 2 --json
+wait_until 20 test -s "$WORK/part.npy"
+stop worker
+[ "$stopped_code" -eq 0 ] || fail "a stop ends with $stopped_code"
+cp "$WORK/worker.log" "$WORK/out"
+expect_figure status '"cancelled"'
+size=$(stat -c %s "$WORK/part.npy")
+[ "$size" -eq $((128 + $(figure items) * 65536)) ] || fail "$size bytes for $(figure items) states"
+
+# ---- Records ----
+
+if ! command -v "$INFERSTATD" >/dev/null; then
+  exit 0
+fi
+start_collector --log-level info
+"$WORKER" --collector "$COLLECTOR" encode --encoder angle --qubits 6 --batch-size 8 --batches 5 --json \
+  >"$WORK/out" 2>"$WORK/err" || fail "reporting"
+[ "$(figure records_acknowledged)" = "$(figure records_produced)" ] || fail "not all was acknowledged"
+"$WORKER" --collector "$COLLECTOR" encode --encoder angle --qubits 2 --input "$WORK/nan.npy" \
+  --batch-size 4 >/dev/null 2>&1 && fail "a bad sample is encoded"
+sql() {
+  sqlite3 -readonly "$DB" "$1"
+}
+[ "$(sql "select count(*), sum(items), sum(bytes) from v_operation where operation = 'encode' and device = 'cpu'
+  and run = (select run from v_pipeline where status = 'ok')")" = "5|40|1920" ] || fail "operations"
+[ "$(sql "select group_concat(status || ' ' || items, ', ') from (select status, items from v_pipeline
+  order by started_ns)")" = "ok 40, error 4" ] || fail "pipelines: $(sql 'select status, items from v_pipeline')"
+[ "$(sql "select group_concat(model, ', ') from (select model from v_load order by started_ns)")" = \
+  "angle 6 qubits f64, angle 2 qubits f32" ] || fail "loads"
+expect_exit 0 "$INFERSTAT" --collector "$COLLECTOR" pipelines
+expect_text "$WORK/out" "encode"
+stop collector
