@@ -342,12 +342,11 @@ static enum status drain(struct run *run, struct error *err)
     struct pipeline *pipeline = run->pipeline;
     while (run->used_count > 0)
         slot_pool_lend(run->pool, run->used[--run->used_count]);
-    enum status status = slot_pool_drain(run->pool, err);
+    enum status status = slot_pool_drain(run->pool, err); // copies
     for (unsigned int i = 0; i < pipeline->plan.buffers; i++) {
         struct buffer *buffer = &pipeline->buffers[i];
         if (!buffer->in)
             continue;
-        keep(&status, device_event_wait(buffer->filled, unless_failed(status, err)));
         keep(&status, device_event_wait(buffer->computed, unless_failed(status, err)));
         keep(&status, device_event_wait(buffer->fetched, unless_failed(status, err)));
     }

@@ -91,6 +91,7 @@ static enum status kernel(const void *arguments, struct pool *pool, struct error
         (void)atomic_fetch_add(&a->rig->wrong_inputs, 1);
     for (size_t i = 0; i < a->size; i++)
         a->out[i] = result_byte(a->in[i], a->group);
+    (void)atomic_fetch_add(&a->rig->kernels_done, 1);
     return STATUS_OK;
 }
 
@@ -100,6 +101,8 @@ static enum status compute(void *context, uint64_t group, struct device_stream *
     struct rig *rig = context;
     const struct arguments arguments = {rig, group, in, out, size};
     enum status status = cpu_launch(stream, "check", kernel, &arguments, sizeof arguments, err);
+    if (status == STATUS_OK)
+        (void)atomic_fetch_add(&rig->kernels_queued, 1);
     if (status == STATUS_OK && (int64_t)group == rig->compute_fails_at)
         return error_set(err, STATUS_NO_DATA, "group %d has no kernel", (int)group);
     return status;

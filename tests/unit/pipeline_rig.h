@@ -23,6 +23,7 @@ struct rig {
     bool fillers_meet;        // the first waits for a second
     atomic_uint filling_most; // fillers seen at once
     atomic_uint filling;
+    atomic_uint kernels_queued, kernels_done;
     // What was found.
     atomic_uint wrong_inputs, wrong_results; // groups
     uint64_t taken;                          // groups, all in order

@@ -160,6 +160,9 @@ static enum status bench_run(struct bench *bench)
     const enum status status =
         pipeline_run(bench->pipeline, &bench->rig.job, &bench->figures, &bench->err);
     assert_in_order(&bench->rig, &bench->figures);
+    // The device is well: all that was queued is done when the run has ended.
+    assert_int_equal(atomic_load(&bench->rig.kernels_queued),
+                     atomic_load(&bench->rig.kernels_done));
     return status;
 }
 
@@ -282,6 +285,33 @@ static void it_is_cancelled_while_it_waits(void **state)
     bench_deinit(&bench);
 }
 
+static void *place(void *context, uint64_t chunk)
+{
+    struct rig *rig = context;
+    return rig->device_memory + chunk * rig->chunk_bytes;
+}
+
+// When a run has ended nothing reads or writes the job's memory any more: what was copied
+// is there (the CPU's device memory is the host's).
+static void chunks_before_a_failure_are_there(void **state)
+{
+    (void)state;
+    struct bench bench;
+    bench_init(&bench, 17);
+    bench.rig.job.place = place;
+    bench.rig.device_memory = malloc(bench.rig.total_bytes);
+    assert_non_null(bench.rig.device_memory);
+    for (int64_t k = 0; k <= CHUNKS; k++) {
+        memset(bench.rig.device_memory, 0, bench.rig.total_bytes);
+        bench.rig.fill_fails_at = k;
+        assert_int_equal(bench_run(&bench), k < CHUNKS ? STATUS_CORRUPT : STATUS_OK);
+        const size_t copied = k < CHUNKS ? (size_t)k * 200 : bench.rig.total_bytes;
+        assert_memory_equal(bench.rig.device_memory, bench.rig.source, copied);
+    }
+    free(bench.rig.device_memory);
+    bench_deinit(&bench);
+}
+
 // ---- Jobs and plans that make no sense ------------------------------------
 
 static size_t large_result(void *context, uint64_t group)
@@ -399,6 +429,7 @@ int main(void)
         cmocka_unit_test(the_taker_fails),
         cmocka_unit_test(it_is_cancelled),
         cmocka_unit_test(it_is_cancelled_while_it_waits),
+        cmocka_unit_test(chunks_before_a_failure_are_there),
         cmocka_unit_test(jobs_are_refused),
         cmocka_unit_test(plans_are_refused),
     };

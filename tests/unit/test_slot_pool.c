@@ -180,9 +180,11 @@ static void a_copy_that_is_done_is_no_wait(void **state)
     (void)state;
     struct bench bench = bench_new(2, true);
     struct pool_figures figures;
+    struct slot *first = acquire(&bench);
+    struct slot *second = acquire(&bench);
     atomic_store(&gate_is_open, true);
-    lend_gated(&bench, acquire(&bench));
-    lend_gated(&bench, acquire(&bench));
+    lend_gated(&bench, first);
+    lend_gated(&bench, second);
     assert_int_equal(device_stream_synchronize(bench.stream, NULL), STATUS_OK);
     slot_pool_release(bench.pool, acquire(&bench));
     slot_pool_figures(bench.pool, &figures);
