@@ -1,0 +1,40 @@
+#include "server/collector/rollup_pace.h"
+
+// After work the thread is left alone, times what that took.
+enum { REST_TIMES = 20, REST_TIMES_LIGHT = 1, LIGHT_ROWS_PER_SECOND = 20000 };
+
+#define QUIET_NS UINT64_C(200000000)
+#define RATE_NS  UINT64_C(100000000) // over which rows are counted
+
+void rollup_pace_tell(struct rollup_pace *pace, bool is_busy)
+{
+    pace->busy = is_busy;
+}
+
+void rollup_pace_hear(struct rollup_pace *pace, size_t rows, uint64_t now_ns)
+{
+    pace->heard_ns = now_ns;
+    pace->counted_rows += rows;
+    const uint64_t over_ns = now_ns - pace->counted_ns;
+    if (over_ns < RATE_NS)
+        return;
+    pace->light = (double)pace->counted_rows * 1e9 < (double)over_ns * LIGHT_ROWS_PER_SECOND;
+    pace->counted_rows = 0;
+    pace->counted_ns = now_ns;
+}
+
+bool rollup_pace_is_quiet(const struct rollup_pace *pace, uint64_t now_ns)
+{
+    return !pace->busy && now_ns >= pace->heard_ns + QUIET_NS;
+}
+
+bool rollup_pace_allows(const struct rollup_pace *pace, uint64_t now_ns)
+{
+    return now_ns >= pace->rest_ns || rollup_pace_is_quiet(pace, now_ns);
+}
+
+void rollup_pace_worked(struct rollup_pace *pace, uint64_t began_ns, uint64_t ended_ns)
+{
+    const bool light = pace->light && !pace->busy;
+    pace->rest_ns = ended_ns + (light ? REST_TIMES_LIGHT : REST_TIMES) * (ended_ns - began_ns);
+}

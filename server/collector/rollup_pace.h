@@ -1,0 +1,33 @@
+// How much of the writer's thread rollups take: little where records come in fast, half of
+// it where few do, all of it where none did for a moment.  Pure.
+#ifndef INFERSTAT_COLLECTOR_ROLLUP_PACE_H
+#define INFERSTAT_COLLECTOR_ROLLUP_PACE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+// Zeroed at first.  All times are monotonic.
+struct rollup_pace {
+    bool busy; // as told last
+    bool light;
+    uint64_t heard_ns, counted_ns, counted_rows;
+    uint64_t rest_ns;
+};
+
+// Others have work for the thread, or not.
+void rollup_pace_tell(struct rollup_pace *pace, bool is_busy);
+
+// Records came in.
+void rollup_pace_hear(struct rollup_pace *pace, size_t rows, uint64_t now_ns);
+
+// Whether nobody would wait for the thread.
+bool rollup_pace_is_quiet(const struct rollup_pace *pace, uint64_t now_ns);
+
+// Whether some work may be done now.
+bool rollup_pace_allows(const struct rollup_pace *pace, uint64_t now_ns);
+
+// After some work.
+void rollup_pace_worked(struct rollup_pace *pace, uint64_t began_ns, uint64_t ended_ns);
+
+#endif
