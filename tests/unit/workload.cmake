@@ -3,6 +3,7 @@ add_library(inferstat_test_models STATIC llm_fixture.c model_files.c vectors.c)
 target_link_libraries(inferstat_test_models PUBLIC inferstat_workload PkgConfig::CMOCKA)
 
 inferstat_unit_test(test_device LINK inferstat_device)
+inferstat_unit_test(test_device_record LINK inferstat_workload inferstat_monitor_fixture)
 inferstat_unit_test(test_gguf LINK inferstat_test_models)
 inferstat_unit_test(test_vectors LINK inferstat_test_models)
 inferstat_unit_test(test_llama LINK inferstat_test_models)

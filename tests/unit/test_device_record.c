@@ -1,0 +1,110 @@
+// The record of a device: what is known of it, and nothing else.
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/sys/files.h"
+#include "server/workload/device_record.h"
+#include "tests/support/monitor_fixture.h"
+#include "tests/support/test.h"
+
+// Records the device and returns what the collector got.
+static struct fake_row recorded(struct fixture *fixture, const struct device_properties *device)
+{
+    struct inferstat_totals totals;
+    struct fake_row row;
+    fixture->collector = fake_collector_open(fixture->folder);
+    (void)open_monitor(fixture);
+    assert_int_equal(device_record(fixture->monitor, device),
+                     inferstat_name(fixture->monitor, device->name));
+    assert_int_equal(close_monitor(fixture, 10 * SECOND, &totals), INFERSTAT_OK);
+    assert_true(fake_collector_row(fixture->collector, RECORD_KIND_DEVICE, 0, &row));
+    return row;
+}
+
+static bool has(const struct fake_row *row, unsigned int column)
+{
+    return row->present >> column & 1;
+}
+
+static void all_that_is_known_is_recorded(void **state)
+{
+    static const struct device_properties properties = {
+        .name = "cuda:1",
+        .uuid = "GPU-1234",
+        .ordinal = 1,
+        .compute_capability = 90,
+        .memory_bytes = INT64_C(150000000000),
+        .pcie = {.generation = 1, .width = 8, .generation_max = 5, .width_max = 16},
+        .rates = {.memory = 4.0e12, .h2d = 55e9, .d2h = 54e9},
+    };
+    struct fake_row row = recorded(*state, &properties);
+    assert_int_equal(row.values[DEVICE_ORDINAL].i, 1);
+    assert_string_equal(row.values[DEVICE_NAME].text, "cuda:1");
+    assert_string_equal(row.values[DEVICE_UUID].text, "GPU-1234");
+    assert_string_equal(row.values[DEVICE_COMPUTE_CAPABILITY].text, "9.0");
+    assert_int_equal(row.values[DEVICE_MEMORY_BYTES].i, INT64_C(150000000000));
+    assert_int_equal(row.values[DEVICE_PCIE_GENERATION].i, 1);
+    assert_int_equal(row.values[DEVICE_PCIE_WIDTH].i, 8);
+    assert_int_equal(row.values[DEVICE_PCIE_GENERATION_MAX].i, 5);
+    assert_int_equal(row.values[DEVICE_PCIE_WIDTH_MAX].i, 16);
+    assert_true(row.values[DEVICE_MEMORY_BANDWIDTH].r == 4.0e12);
+    assert_true(row.values[DEVICE_H2D].r == 55e9);
+    assert_false(has(&row, DEVICE_FLOPS));
+}
+
+static void what_is_not_known_is_absent(void **state)
+{
+    static const struct device_properties properties = {.name = "cpu", .memory_bytes = 1000};
+    static const unsigned int absent[] = {
+        DEVICE_UUID,
+        DEVICE_COMPUTE_CAPABILITY,
+        DEVICE_PCIE_GENERATION,
+        DEVICE_PCIE_WIDTH,
+        DEVICE_PCIE_GENERATION_MAX,
+        DEVICE_PCIE_WIDTH_MAX,
+        DEVICE_MEMORY_BANDWIDTH,
+        DEVICE_H2D,
+        DEVICE_FLOPS,
+    };
+    struct fake_row row = recorded(*state, &properties);
+    assert_int_equal(row.values[DEVICE_MEMORY_BYTES].i, 1000);
+    for (size_t i = 0; i < COUNT_OF(absent); i++)
+        assert_false(has(&row, absent[i]));
+}
+
+// The rates come from the file that measuring left, and from nowhere else.
+static void what_was_measured_is_looked_up(void **state)
+{
+    struct fixture *fixture = *state;
+    struct error err = {0};
+    struct device *device = NULL;
+    struct device_properties measured;
+    struct device_properties found;
+    char folder[FOLDER_PATH_SIZE];
+    assert_int_equal(setenv("XDG_CACHE_HOME", fixture->folder, 1), 0);
+    assert_int_equal(device_open(&device, &(struct device_options){.spec = "cpu"}, &err),
+                     STATUS_OK);
+    device_look_up(device, &found);
+    assert_string_equal(found.name, "cpu");
+    assert_true(found.rates.memory == 0.0);
+
+    device_properties(device, &measured);
+    assert_int_equal(files_cache_folder(folder, sizeof folder, &err), STATUS_OK);
+    assert_int_equal(device_calibrate(device, &measured, folder, &err), STATUS_OK);
+    device_look_up(device, &found);
+    assert_memory_equal(&found.rates, &measured.rates, sizeof found.rates);
+    struct fake_row row = recorded(fixture, &found);
+    assert_true(row.values[DEVICE_H2D].r == measured.rates.h2d);
+    device_close(device);
+    assert_int_equal(unsetenv("XDG_CACHE_HOME"), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(all_that_is_known_is_recorded, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_is_not_known_is_absent, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_was_measured_is_looked_up, set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
