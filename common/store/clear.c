@@ -13,6 +13,14 @@
 #include "common/store/store.h"
 #include "common/sys/log.h"
 
+enum {
+    IDS_LEAST = 256, // as fast as a commit, where the disk is slow
+    IDS_FIRST = 512,
+    PAGES_LEAST = 32,
+    PAGES_FIRST = 128,
+    PAGES_MOST = 4096,
+};
+
 static enum status run_filtered(sqlite3 *db, sqlite3_str *sql, const struct query_filter *filter,
                                 struct error *err)
 {
@@ -55,8 +63,8 @@ enum status clear_begin(struct clearing *clearing, sqlite3 *db, const struct que
 {
     *clearing = (struct clearing){.filter = *filter,
                                   .kind = RECORD_KIND_COUNT,
-                                  .slice = CLEAR_SLICE_FIRST,
-                                  .pages = CLEAR_PAGES_FIRST};
+                                  .slice = {IDS_FIRST, IDS_LEAST, CLEAR_SLICE},
+                                  .pages = {PAGES_FIRST, PAGES_LEAST, PAGES_MOST}};
     enum status status = STATUS_OK;
     for (unsigned kind = RECORD_KIND_RUN + 1; kind < RECORD_KIND_COUNT && status == STATUS_OK;
          kind++)
@@ -72,8 +80,9 @@ static void append_slice(sqlite3_str *sql, const struct clearing *clearing)
     const int64_t left = clearing->last[kind] - clearing->after;
     filter_where(sql, kind, &clearing->filter);
     sqlite3_str_appendf(sql, " AND t.id BETWEEN %lld AND %lld", (long long)clearing->after + 1,
-                        (long long)(left < clearing->slice ? clearing->last[kind]
-                                                           : clearing->after + clearing->slice));
+                        (long long)(left < clearing->slice.now
+                                        ? clearing->last[kind]
+                                        : clearing->after + clearing->slice.now));
 }
 
 static enum status clear_some(struct clearing *clearing, sqlite3 *db, struct error *err)
@@ -183,6 +192,24 @@ static int64_t hour_start(int64_t hour)
     return ns;
 }
 
+static enum status add_gaps(const struct clearing *clearing, sqlite3 *db, const struct hours *hours,
+                            struct error *err)
+{
+    struct gap_span spans[SPANS_MAX];
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < hours->count; i++)
+        spans[i] = (struct gap_span){hour_start(hours->list[i].first),
+                                     hour_start(hours->list[i].last + 1)};
+    for (unsigned g = 0; g < ROLLUP_GROUPING_COUNT && status == STATUS_OK; g++)
+        status = gap_add_spans(db,
+                               &(struct gap){.kind = (enum record_kind)clearing->kind,
+                                             .grouping = (enum rollup_grouping)g,
+                                             .level = ROLLUP_MONTH,
+                                             .why = ROLLUP_CLEARED},
+                               spans, hours->count, err);
+    return status;
+}
+
 // Nobody uses rollups that count what is cleared, until they are made again.
 static enum status mark_rollups(const struct clearing *clearing, sqlite3 *db, struct error *err)
 {
@@ -192,16 +219,8 @@ static enum status mark_rollups(const struct clearing *clearing, sqlite3 *db, st
     enum status status = find_hours(clearing, db, &hours, err);
     if (status == STATUS_OK)
         join_hours(&hours);
-    for (size_t i = 0; i < hours.count; i++)
-        for (unsigned g = 0; g < ROLLUP_GROUPING_COUNT && status == STATUS_OK; g++)
-            status = gap_add(db,
-                             &(struct gap){.kind = (enum record_kind)clearing->kind,
-                                           .grouping = (enum rollup_grouping)g,
-                                           .level = ROLLUP_MONTH,
-                                           .since_ns = hour_start(hours.list[i].first),
-                                           .until_ns = hour_start(hours.list[i].last + 1),
-                                           .why = ROLLUP_CLEARED},
-                             err);
+    if (status == STATUS_OK)
+        status = add_gaps(clearing, db, &hours, err);
     free(hours.list);
     return status;
 }
@@ -225,7 +244,7 @@ static enum status clear_in_transaction(struct clearing *clearing, sqlite3 *db, 
         return status;
     }
     clearing->cleared += rows;
-    clearing->after += clearing->slice;
+    clearing->after += clearing->slice.now;
     return STATUS_OK;
 }
 
@@ -234,7 +253,7 @@ static enum status clear_in_transaction(struct clearing *clearing, sqlite3 *db, 
 static bool give_back(struct clearing *clearing, sqlite3 *db)
 {
     char sql[64];
-    (void)snprintf(sql, sizeof sql, "PRAGMA incremental_vacuum(%u)", clearing->pages);
+    (void)snprintf(sql, sizeof sql, "PRAGMA incremental_vacuum(%u)", clearing->pages.now);
     struct error err;
     int64_t before = 0, left = 0;
     enum status status = database_integer(db, "PRAGMA freelist_count", &before, &err);
@@ -260,20 +279,10 @@ enum status clear_slice(struct clearing *clearing, sqlite3 *db, bool *done, stru
     return next_kind(clearing, db, err);
 }
 
-// Halves or doubles, within bounds.
-static unsigned adapt(unsigned now, unsigned least, unsigned most, uint64_t took_ns)
-{
-    if (took_ns > CLEAR_SLICE_NS && now / 2 >= least)
-        return now / 2;
-    return took_ns < CLEAR_SLICE_NS / 2 && now * 2 <= most ? now * 2 : now;
-}
-
 void clear_took(struct clearing *clearing, uint64_t took_ns)
 {
-    if (clearing->kind == RECORD_KIND_RUN)
-        clearing->pages = adapt(clearing->pages, CLEAR_PAGES_MIN, CLEAR_PAGES, took_ns);
-    else
-        clearing->slice = adapt(clearing->slice, CLEAR_SLICE_MIN, CLEAR_SLICE, took_ns);
+    pace_took(clearing->kind == RECORD_KIND_RUN ? &clearing->pages : &clearing->slice, took_ns,
+              CLEAR_SLICE_NS);
 }
 
 static enum status clear_rows(sqlite3 *db, const struct query_filter *filter, uint64_t *cleared,
@@ -282,7 +291,8 @@ static enum status clear_rows(sqlite3 *db, const struct query_filter *filter, ui
     struct clearing clearing;
     bool done = false;
     enum status status = clear_begin(&clearing, db, filter, err);
-    clearing.slice = CLEAR_SLICE; // nobody waits
+    clearing.slice.now = CLEAR_SLICE; // nobody waits
+    clearing.pages.now = PAGES_MOST;
     while (status == STATUS_OK && !done)
         status = clear_slice(&clearing, db, &done, err);
     *cleared = clearing.cleared;

@@ -6,29 +6,25 @@
 #include <stdint.h>
 
 #include "common/core/error.h"
+#include "common/core/pace.h"
 #include "common/core/query.h"
 
 struct sqlite3;
 
 enum {
-    CLEAR_SLICE = 50000, // ids looked at in one transaction, at most
-    CLEAR_SLICE_FIRST = 2048,
-    CLEAR_SLICE_MIN = 512,
-    CLEAR_PAGES = 4096, // free pages given back at once, at most
-    CLEAR_PAGES_FIRST = 256,
-    CLEAR_PAGES_MIN = 16,
-    CLEAR_SLICE_NS = 20000000, // what a slice is to take where others wait
+    CLEAR_SLICE = 50000,       // ids looked at in one transaction, at most
+    CLEAR_SLICE_NS = 15000000, // what a slice is to take where others wait
 };
 
 // A clearing under way: of the rows of all kinds but runs that the filter covers
 // and that were there when it began.
 struct clearing {
     struct query_filter filter;
-    uint64_t cleared; // rows so far
-    unsigned slice;   // ids of the next one
-    unsigned pages;   // to give back next
-    int kind;         // the one at work; RECORD_KIND_RUN: only room to give back
-    int64_t after;    // ids of that kind up to here are done
+    uint64_t cleared;  // rows so far
+    struct pace slice; // ids looked at in one transaction
+    struct pace pages; // given back at once
+    int kind;          // the one at work; RECORD_KIND_RUN: only room to give back
+    int64_t after;     // ids of that kind up to here are done
     int64_t last[RECORD_KIND_COUNT];
 };
 
@@ -42,8 +38,8 @@ MUST_CHECK enum status clear_begin(struct clearing *clearing, struct sqlite3 *db
 MUST_CHECK enum status clear_slice(struct clearing *clearing, struct sqlite3 *db, bool *done,
                                    struct error *err);
 
-// What the slice took: the next one is made to take about CLEAR_SLICE_NS, for a writer
-// whom others wait for.
+// What the slice took: the next one is made to take some milliseconds, for a writer whom
+// others wait for.
 void clear_took(struct clearing *clearing, uint64_t took_ns);
 
 #endif

@@ -82,6 +82,14 @@ void *queue_pop(struct queue *queue)
     return item;
 }
 
+bool queue_has_some(struct queue *queue)
+{
+    (void)pthread_mutex_lock(&queue->lock);
+    const bool some = queue->count > 0;
+    (void)pthread_mutex_unlock(&queue->lock);
+    return some;
+}
+
 int queue_fd(const struct queue *queue)
 {
     return queue->event;

@@ -23,6 +23,9 @@ bool queue_push(struct queue *queue, void *item, size_t bytes);
 // Consumer only.  NULL when empty.
 void *queue_pop(struct queue *queue);
 
+// Whether anything is queued at the moment.  Any thread.
+bool queue_has_some(struct queue *queue);
+
 // A descriptor that can be read from while something is queued, for poll and
 // wire_wait; never read by the caller.
 int queue_fd(const struct queue *queue);

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "common/core/pace.h"
 #include "common/store/database.h"
 #include "common/store/expire.h"
 #include "common/sys/log.h"
@@ -10,24 +11,19 @@
 #define PASS_NS UINT64_C(60000000000) // from the end of a pass to the next
 
 enum {
-    SLICE_NS = 10000000, // what a slice is to take
+    SLICE_NS = 15000000, // what a slice is to take, with its commit
     BUSY_PAUSES = 3,     // so many times what it took
     LOOKS_MAX = 64,      // levels looked at in one step, where nothing goes
     SLACK_SHARE = 32,    // of the file may be free pages
-    ROWS_MIN = 64,
+    ROWS_MIN = 256,      // as fast as a commit, where the disk is slow
     ROWS_FIRST = 512,
     ROWS_MAX = 8192,
-    PAGES_MIN = 16,
+    PAGES_MIN = 32,
     PAGES_FIRST = 64,
     PAGES_MAX = 1024,
 };
 
 enum phase { PHASE_ROWS, PHASE_LEVELS, PHASE_BYTES, PHASE_ROOM, PHASE_COUNT };
-
-// How much a slice of one sort does.
-struct pace {
-    unsigned now, least, most;
-};
 
 struct retention {
     struct sqlite3 *db;
@@ -354,11 +350,8 @@ enum status retention_step(struct retention *retention, int64_t wall_ns, bool *c
 void retention_took(struct retention *retention, uint64_t began_ns, uint64_t ended_ns, bool is_busy)
 {
     const uint64_t took_ns = ended_ns - began_ns;
-    struct pace *pace = retention->used;
-    if (pace && took_ns > SLICE_NS && pace->now / 2 >= pace->least)
-        pace->now /= 2;
-    else if (pace && took_ns < SLICE_NS / 2 && pace->now * 2 <= pace->most)
-        pace->now *= 2;
+    if (retention->used)
+        pace_took(retention->used, took_ns, SLICE_NS);
     retention->due_ns = ended_ns;
     if (retention->resting)
         retention->due_ns += PASS_NS;

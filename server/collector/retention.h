@@ -31,7 +31,7 @@ uint64_t retention_due_ns(const struct retention *retention);
 MUST_CHECK enum status retention_step(struct retention *retention, int64_t wall_ns, bool *changed,
                                       struct error *err);
 
-// What the slice took: the next one is made larger or smaller to take about 10 ms, and
+// What the slice took: the next one is made larger or smaller to take about 15 ms, and
 // waits three times as long where others have work to do.
 void retention_took(struct retention *retention, uint64_t began_ns, uint64_t ended_ns,
                     bool is_busy);

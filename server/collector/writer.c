@@ -7,15 +7,13 @@
 #include <sqlite3.h>
 
 #include "common/core/text.h"
-#include "common/store/checkpoint.h"
-#include "common/store/clear.h"
 #include "common/store/database.h"
 #include "common/store/mark.h"
 #include "common/sys/clock.h"
 #include "common/sys/log.h"
-#include "server/collector/retention.h"
 #include "server/collector/rollups.h"
 #include "server/collector/service.h"
+#include "server/collector/upkeep.h"
 #include "server/collector/work.h"
 #include "server/collector/writer_baseline.h"
 #include "server/collector/writer_batch.h"
@@ -48,22 +46,17 @@ struct writer {
     struct inserter *inserter;
     struct batches *batches;
     struct rollups *rollups; // NULL: none are made
-    bool repairing;          // there are more of them to be made again
+    struct upkeep *upkeep;
     unsigned char store[16];
     uint64_t ticked_at_ns;
-    uint64_t counted_at_ns;  // when refusals were saved last
-    bool drained;            // the last group ended because nothing was queued any longer
-    int64_t changes;         // rows changed by this connection when its transaction began
-    struct work *clear_work; // a clearing under way, or NULL
-    struct clearing clearing;
+    uint64_t counted_at_ns;       // when refusals were saved last
+    uint64_t group_ns;            // what the last group took
+    bool drained;                 // it ended because nothing was queued any longer
+    int64_t changes;              // rows changed by this connection when its transaction began
     struct writer_import *import; // made by the first piece of one
-    struct retention *retention;
-    bool retention_failing; // and it was said
-    struct checkpoint checkpoint;
-    bool checkpoint_failing; // and it was said
-    bool starved;            // the last group, or folding the log, failed for want of memory
-    bool failing;            // the last group could not be written, and it was said
-    bool unloaded;           // the open runs could not all be read after a rollback
+    bool starved;                 // the last group failed for want of memory
+    bool failing;                 // the last group could not be written, and it was said
+    bool unloaded;                // the open runs could not all be read after a rollback
     bool stop;
 };
 
@@ -128,11 +121,15 @@ static enum status open_store(struct writer *writer, struct error *err)
                                                .limits = writer->config.limits,
                                            });
     if (status == STATUS_OK)
-        status = retention_new(&writer->retention, writer->db, &writer->config.retention,
-                               writer->rollups != NULL, err);
+        status = upkeep_new(&writer->upkeep,
+                            &(struct upkeep_parts){.db = writer->db,
+                                                   .rollups = writer->rollups,
+                                                   .retention = &writer->config.retention,
+                                                   .inbox = writer->config.inbox,
+                                                   .replies = writer->config.replies},
+                            err);
     if (status == STATUS_OK)
         status = runs_load_open(writer->runs, clock_monotonic_ns(), err);
-    checkpoint_init(&writer->checkpoint, clock_monotonic_ns());
     return status;
 }
 
@@ -146,7 +143,6 @@ static void close_store(struct writer *writer)
     inserter_free(writer->inserter);
     rollups_free(writer->rollups);
     writer_import_free(writer->import);
-    retention_free(writer->retention);
     database_close(writer->db);
     writer->db = NULL;
 }
@@ -193,9 +189,12 @@ static void load_again(struct writer *writer, uint64_t now_ns)
         writer->unloaded = runs_load_open(writer->runs, now_ns, &err) != STATUS_OK;
 }
 
+// Groups without a pause fold some rollups as they end, which saves a commit; where there
+// are pauses, those who wait for this group need not wait for that too.
 static bool rollups_want(const struct writer *writer)
 {
-    return writer->rollups && rollups_are_due(writer->rollups, clock_monotonic_ns());
+    return writer->rollups && !writer->drained &&
+           rollups_are_due(writer->rollups, clock_monotonic_ns());
 }
 
 // Writes what the group changed beside its records, and commits.
@@ -250,8 +249,7 @@ static void end_group(struct writer *writer, enum status status, struct error *e
     }
     if (changed) {
         writer->starved = false;
-        checkpoint_note(&writer->checkpoint, batches_records(writer->batches) > 0,
-                        clock_monotonic_ns());
+        upkeep_committed(writer->upkeep, batches_records(writer->batches) > 0);
         recover(writer);
         post_ids(writer);
     }
@@ -260,70 +258,6 @@ static void end_group(struct writer *writer, enum status status, struct error *e
 }
 
 // ---- Work ------------------------------------------------------------------------------
-
-static void reply_clear(struct writer *writer, const struct work *work, enum status status,
-                        uint64_t cleared, const struct error *err)
-{
-    struct message message = {.kind = MESSAGE_REPLY, .reply = {.id = work->query_id}};
-    struct result *result = NULL;
-    if (status == STATUS_OK && result_new(&result) == STATUS_OK &&
-        result_add_column(result, "cleared", UNIT_COUNT) == STATUS_OK &&
-        result_add_row(result) == STATUS_OK) {
-        result_set_int(result, 0, (int64_t)cleared);
-        message.reply.result = result;
-    } else {
-        message.reply.status = REPLY_FAILED;
-        message.reply.error = (struct wire_bytes){strlen(err->text), err->text};
-    }
-    struct answer *answer = answer_encode(&work->from, &message);
-    if (!answer || !queue_push(writer->config.replies, answer, answer->size))
-        answer_free(answer);
-    result_free(result);
-}
-
-static void end_clearing(struct writer *writer, enum status status, const struct error *err)
-{
-    if (status != STATUS_OK)
-        log_write(LOG_LEVEL_ERROR, "cannot clear: %s", err->text);
-    else
-        log_write(LOG_LEVEL_INFO, "cleared %llu records",
-                  (unsigned long long)writer->clearing.cleared);
-    checkpoint_note(&writer->checkpoint, true, clock_monotonic_ns());
-    reply_clear(writer, writer->clear_work, status, writer->clearing.cleared, err);
-    work_free(writer->clear_work);
-    writer->clear_work = NULL;
-}
-
-// Clears one slice, in a transaction between two groups.
-static void clear_some(struct writer *writer)
-{
-    struct error err = {.text = "out of memory"};
-    bool done = false;
-    const uint64_t began_ns = clock_monotonic_ns();
-    const int kind = writer->clearing.kind;
-    enum status status = clear_slice(&writer->clearing, writer->db, &done, &err);
-    if (writer->rollups && kind != RECORD_KIND_RUN && kind != RECORD_KIND_COUNT)
-        rollups_rows_removed(writer->rollups, (enum record_kind)kind);
-    clear_took(&writer->clearing, clock_monotonic_ns() - began_ns);
-    if (status != STATUS_OK || done)
-        end_clearing(writer, status, &err);
-}
-
-// Takes over `work`.  One clearing at a time.
-static void begin_clearing(struct writer *writer, struct work *work)
-{
-    struct error err = {.text = "out of memory"};
-    if (writer->clear_work) {
-        (void)!error_set(&err, STATUS_BUSY, "the collector is clearing already (try again)");
-        reply_clear(writer, work, STATUS_BUSY, 0, &err);
-        work_free(work);
-        return;
-    }
-    writer->clear_work = work;
-    enum status status = clear_begin(&writer->clearing, writer->db, &work->filter, &err);
-    if (status != STATUS_OK)
-        end_clearing(writer, status, &err);
-}
 
 static enum status take_message(struct writer *writer, const struct work *work, struct error *err)
 {
@@ -395,14 +329,14 @@ static void import_some(struct writer *writer, struct work *work)
 static void take_apart(struct writer *writer, struct work *work)
 {
     if (work->kind == WORK_CLEAR) {
-        begin_clearing(writer, work);
+        upkeep_clear(writer->upkeep, work);
         return;
     }
     if (work->kind == WORK_IMPORT)
         import_some(writer, work);
     else
         writer_baseline(writer->db, work, writer->config.replies);
-    checkpoint_note(&writer->checkpoint, true, clock_monotonic_ns());
+    upkeep_committed(writer->upkeep, true);
     work_free(work);
 }
 
@@ -430,6 +364,7 @@ static void run_group(struct writer *writer)
             break;
     }
     end_group(writer, status, &err);
+    writer->group_ns = clock_monotonic_ns() - began_ns;
     if (apart)
         take_apart(writer, apart);
 }
@@ -458,20 +393,6 @@ static void look_at_run(void *context, struct run *run)
     }
 }
 
-static void fold_log(struct writer *writer, uint64_t now_ns)
-{
-    struct error err;
-    const enum status status = checkpoint_tick(&writer->checkpoint, writer->db, now_ns, &err);
-    if (status != STATUS_OK && !writer->checkpoint_failing && !writer->failing)
-        log_write(LOG_LEVEL_WARNING, "%s (tried again every second)", err.text);
-    // Most looks try nothing: what failed still fails until there is nothing to fold.
-    if (status == STATUS_OK && writer->checkpoint.wanted)
-        return;
-    if (status == STATUS_NOMEM || writer->checkpoint_failing)
-        writer->starved = status == STATUS_NOMEM;
-    writer->checkpoint_failing = status != STATUS_OK;
-}
-
 static void tick(struct writer *writer)
 {
     uint64_t now_ns = clock_monotonic_ns();
@@ -494,54 +415,6 @@ static void tick(struct writer *writer)
     }
     if (!writer->failing && now_ns > (uint64_t)EVICT_SECONDS * SECOND_NS)
         runs_evict(writer->runs, now_ns - (uint64_t)EVICT_SECONDS * SECOND_NS);
-    fold_log(writer, now_ns);
-}
-
-// Lets go of a slice of what is too old, between two groups.
-static void retain(struct writer *writer)
-{
-    struct error err = {.text = "retention: failed"};
-    bool changed = false;
-    const uint64_t began_ns = clock_monotonic_ns();
-    if (writer->clear_work || began_ns < retention_due_ns(writer->retention))
-        return;
-    const enum status status = retention_step(writer->retention, clock_wall_ns(), &changed, &err);
-    if (status != STATUS_OK && !writer->retention_failing && !writer->failing)
-        log_write(LOG_LEVEL_WARNING, "retention: %s (tried again every minute)", err.text);
-    if (status != STATUS_OK || changed)
-        writer->retention_failing = status != STATUS_OK;
-    const uint64_t ended_ns = clock_monotonic_ns();
-    retention_took(writer->retention, began_ns, ended_ns, !writer->drained);
-    if (changed)
-        checkpoint_note(&writer->checkpoint, true, ended_ns);
-    if (changed && writer->rollups)
-        rollups_gaps_changed(writer->rollups);
-}
-
-// Reads records that the rollups do not have yet, or not any longer, between two groups.
-static void catch_up(struct writer *writer)
-{
-    writer->repairing = false;
-    if (!writer->rollups || writer->failing)
-        return;
-    rollups_catch_up(writer->rollups, clock_monotonic_ns(), !writer->drained);
-    rollups_tell_time(writer->rollups, clock_wall_ns());
-    writer->repairing =
-        !writer->clear_work && rollups_repair(writer->rollups, clock_monotonic_ns());
-    const bool pruned = rollups_prune(writer->rollups, clock_monotonic_ns());
-    if (writer->repairing || pruned)
-        checkpoint_note(&writer->checkpoint, true, clock_monotonic_ns());
-}
-
-// Groups of records fold some rollups as they end; where none come, a group without any
-// does.
-static void fold_some(struct writer *writer)
-{
-    struct error err = {.text = "writer: failed"};
-    if (writer->failing || !rollups_want(writer))
-        return;
-    batches_begin(writer->batches);
-    end_group(writer, begin(writer, &err), &err);
 }
 
 // At the end of a life: what is in memory need not be read again in the next.
@@ -563,15 +436,18 @@ static void fold_all(struct writer *writer)
     }
 }
 
+static struct upkeep_load load_of(const struct writer *writer)
+{
+    return (struct upkeep_load){
+        .group_ns = writer->group_ns, .is_busy = !writer->drained, .is_failing = writer->failing};
+}
+
 // How long to wait for messages: until the next tick, or something else is to be done.
 static int64_t patience_ns(const struct writer *writer)
 {
-    const uint64_t now_ns = clock_monotonic_ns(), due_ns = retention_due_ns(writer->retention);
-    if (writer->clear_work || writer->repairing || due_ns <= now_ns ||
-        (writer->rollups && !writer->failing &&
-         (rollups_are_behind(writer->rollups, now_ns) || rollups_are_due(writer->rollups, now_ns))))
-        return 0;
-    return due_ns - now_ns < TICK_NS ? (int64_t)(due_ns - now_ns) : TICK_NS;
+    const struct upkeep_load load = load_of(writer);
+    const uint64_t patience_ns = upkeep_patience_ns(writer->upkeep, &load);
+    return patience_ns < TICK_NS ? (int64_t)patience_ns : TICK_NS;
 }
 
 static void *writer_body(void *context)
@@ -585,25 +461,17 @@ static void *writer_body(void *context)
     service_report(&writer->service, status, &err);
     while (status == STATUS_OK && !writer->stop) {
         // Memory that does not come back takes a new process, which a watchdog starts.
-        if (!writer->starved)
+        if (!writer->starved && !upkeep_is_starved(writer->upkeep))
             service_beat(&writer->service, clock_monotonic_ns());
         queue_wait(writer->config.inbox, patience_ns(writer));
         run_group(writer);
-        if (writer->clear_work && !writer->stop)
-            clear_some(writer);
+        const struct upkeep_load load = load_of(writer);
         if (!writer->stop)
-            retain(writer);
-        if (!writer->stop)
-            catch_up(writer);
-        if (!writer->stop)
-            fold_some(writer);
+            upkeep_run(writer->upkeep, &load);
         tick(writer);
     }
-    if (writer->clear_work) {
-        const enum status ended =
-            error_set(&err, STATUS_CANCELLED, "the collector ended before all was cleared");
-        end_clearing(writer, ended, &err);
-    }
+    upkeep_free(writer->upkeep);
+    writer->upkeep = NULL;
     if (status == STATUS_OK)
         fold_all(writer);
     close_store(writer);

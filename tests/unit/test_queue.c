@@ -36,8 +36,11 @@ static void test_first_in_first_out(void **state)
         for (int i = 0; i < 3; i++)
             assert_true(queue_push(queue, &items[i], 1));
         assert_false(queue_push(queue, &items[3], 1));
-        for (int i = 0; i < 3; i++)
+        for (int i = 0; i < 3; i++) {
+            assert_true(queue_has_some(queue));
             assert_ptr_equal(queue_pop(queue), &items[i]);
+        }
+        assert_false(queue_has_some(queue));
         assert_null(queue_pop(queue));
         assert_true(queue_push(queue, &items[6], 1));
         assert_ptr_equal(queue_pop(queue), &items[6]);

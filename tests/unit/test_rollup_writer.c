@@ -114,7 +114,7 @@ static void clear_some(enum record_kind kind)
     assert_int_equal(clear_begin(&clearing, rollup_rig.db, &filter, &err), STATUS_OK);
     while (!done) {
         const int at = clearing.kind;
-        clearing.slice = 40;
+        clearing.slice.now = 40;
         if (clear_slice(&clearing, rollup_rig.db, &done, &err) != STATUS_OK)
             fail_msg("%s", err.text);
         if (at != RECORD_KIND_RUN)

@@ -147,14 +147,42 @@ static void test_an_idle_store_has_a_small_log(void **state)
     assert_true(store_file_bytes(log_path) > 0);
 }
 
+// A log that grows fast is folded sooner, between commits and never within one.
+static void test_a_long_log_is_folded_soon(void **state)
+{
+    (void)state;
+    checkpoint_watch(&checkpoint, db);
+    insert(10000);
+    tick(10500);
+    assert_int_equal(rows_in_file(), 1);
+    exec("CREATE TABLE large(x)");
+    for (unsigned i = 1; i < 5; i++) { // 1,250 pages each time
+        assert_false(checkpoint_presses(&checkpoint));
+        exec("BEGIN; INSERT INTO large WITH RECURSIVE n(i) AS"
+             " (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1250)"
+             " SELECT zeroblob(4000) FROM n; INSERT INTO t VALUES(1); COMMIT");
+        checkpoint_note(&checkpoint, true, start_ns + 10510 * MS);
+        assert_int_equal(rows_in_file(), 1);
+    }
+    assert_true(checkpoint_presses(&checkpoint));
+    tick(10520);
+    assert_int_equal(rows_in_file(), 5);
+    assert_false(checkpoint_presses(&checkpoint));
+    insert(10530);
+    tick(10540); // not long any longer
+    assert_int_equal(rows_in_file(), 5);
+    checkpoint_watch(NULL, db);
+    exec("INSERT INTO large SELECT x FROM large");
+    assert_int_equal(rows_in_file(), 6); // within the commit, as ever
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(test_half_a_second_after_the_last_commit),
-        TEST(test_while_commits_go_on),
-        TEST(test_a_reader_is_not_waited_for),
-        TEST(test_an_idle_store_has_a_small_log),
+        TEST(test_half_a_second_after_the_last_commit), TEST(test_while_commits_go_on),
+        TEST(test_a_reader_is_not_waited_for),          TEST(test_an_idle_store_has_a_small_log),
+        TEST(test_a_long_log_is_folded_soon),
     };
     return cmocka_run_group_tests_name("store_checkpoint", tests, NULL, NULL);
 }

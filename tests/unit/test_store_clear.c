@@ -51,7 +51,7 @@ static void test_clear_goes_in_slices(void **state)
     bool done = false;
     unsigned slices = 0;
     assert_int_equal(clear_begin(&clearing, db, &filter, &err), STATUS_OK);
-    clearing.slice = CLEAR_SLICE;
+    clearing.slice.now = CLEAR_SLICE;
     while (!done) {
         if (slices == 2) // arrives meanwhile, and stays
             store_exec(
@@ -75,28 +75,27 @@ static void test_clear_goes_in_slices(void **state)
     assert_true(store_number("PRAGMA freelist_count") == 0);
 }
 
-// Slices that take long become smaller, and short ones larger, within bounds.
+// Slices that take long become smaller, and short ones larger: rows, then room.
 static void test_slices_follow_what_they_take(void **state)
 {
     (void)state;
-    struct clearing clearing = {
-        .kind = RECORD_KIND_OPERATION, .slice = CLEAR_SLICE_FIRST, .pages = CLEAR_PAGES_FIRST};
+    struct clearing clearing;
+    struct error err = {0};
+    const struct query_filter all = {0};
+    assert_int_equal(clear_begin(&clearing, db, &all, &err), STATUS_OK);
+    clearing.kind = RECORD_KIND_OPERATION;
+    const unsigned rows = clearing.slice.now, pages = clearing.pages.now;
     clear_took(&clearing, 2 * (uint64_t)CLEAR_SLICE_NS);
-    assert_int_equal(clearing.slice, CLEAR_SLICE_FIRST / 2);
-    clear_took(&clearing, (uint64_t)CLEAR_SLICE_NS * 3 / 4);
-    assert_int_equal(clearing.slice, CLEAR_SLICE_FIRST / 2);
+    assert_int_equal(clearing.slice.now, rows / 2);
     clear_took(&clearing, (uint64_t)CLEAR_SLICE_NS / 4);
-    assert_int_equal(clearing.slice, CLEAR_SLICE_FIRST);
-    for (int i = 0; i < 30; i++)
-        clear_took(&clearing, UINT64_MAX);
-    assert_in_range(clearing.slice, CLEAR_SLICE_MIN, 2 * CLEAR_SLICE_MIN - 1);
+    assert_int_equal(clearing.slice.now, rows);
     for (int i = 0; i < 30; i++)
         clear_took(&clearing, 0);
-    assert_in_range(clearing.slice, CLEAR_SLICE / 2, CLEAR_SLICE);
-    assert_int_equal(clearing.pages, CLEAR_PAGES_FIRST);
+    assert_int_equal(clearing.slice.now, CLEAR_SLICE);
+    assert_int_equal(clearing.pages.now, pages);
     clearing.kind = RECORD_KIND_RUN; // only room is left
-    clear_took(&clearing, UINT64_MAX);
-    assert_int_equal(clearing.pages, CLEAR_PAGES_FIRST / 2);
+    clear_took(&clearing, 2 * (uint64_t)CLEAR_SLICE_NS);
+    assert_int_equal(clearing.pages.now, pages / 2);
 }
 
 static void test_clear_needs_the_lock(void **state)

@@ -1,0 +1,130 @@
+#include "server/collector/writer_clear.h"
+
+#include <stdlib.h>
+
+#include "common/core/result.h"
+#include "common/store/clear.h"
+#include "common/store/expire.h"
+#include "common/sys/clock.h"
+#include "common/sys/log.h"
+#include "server/collector/reply.h"
+#include "server/collector/rollups.h"
+
+struct writer_clear {
+    struct writer_clear_parts parts;
+    struct work *work; // under way, or NULL
+    struct clearing clearing;
+};
+
+enum status writer_clear_new(struct writer_clear **out, const struct writer_clear_parts *parts,
+                             struct error *err)
+{
+    struct writer_clear *clear = calloc(1, sizeof *clear);
+    if (!clear)
+        return error_set(err, STATUS_NOMEM, "clear: out of memory");
+    clear->parts = *parts;
+    *out = clear;
+    return STATUS_OK;
+}
+
+// The table with the one number.
+static enum status make_result(struct result **out, uint64_t cleared)
+{
+    enum status status = result_new(out);
+    if (status == STATUS_OK)
+        status = result_add_column(*out, "cleared", UNIT_COUNT);
+    if (status == STATUS_OK)
+        status = result_add_row(*out);
+    if (status == STATUS_OK)
+        result_set_int(*out, 0, (int64_t)cleared);
+    return status;
+}
+
+static void reply(struct writer_clear *clear, const struct work *work, enum status status,
+                  uint64_t cleared, const struct error *err)
+{
+    struct result *result = NULL;
+    const char *text = err->text;
+    if (status == STATUS_OK && make_result(&result, cleared) != STATUS_OK) {
+        status = STATUS_NOMEM;
+        text = "out of memory";
+    }
+    // Whatever went wrong, it was not the question.
+    const enum status told = status == STATUS_OK ? STATUS_OK : STATUS_IO;
+    struct answer *answer = reply_encode(&work->from, work->query_id, told, result, text);
+    if (!answer || !queue_push(clear->parts.replies, answer, answer->size))
+        answer_free(answer);
+    result_free(result);
+}
+
+static void end(struct writer_clear *clear, enum status status, const struct error *err)
+{
+    const uint64_t cleared = clear->clearing.cleared;
+    if (status != STATUS_OK)
+        log_write(LOG_LEVEL_ERROR, "cannot clear: %s", err->text);
+    else
+        log_write(LOG_LEVEL_INFO, "cleared %llu records", (unsigned long long)cleared);
+    reply(clear, clear->work, status, cleared, err);
+    work_free(clear->work);
+    clear->work = NULL;
+}
+
+void writer_clear_begin(struct writer_clear *clear, struct work *work)
+{
+    struct error err = {.text = "out of memory"};
+    if (clear->work) {
+        const enum status busy =
+            error_set(&err, STATUS_BUSY, "the collector is clearing already (try again)");
+        reply(clear, work, busy, 0, &err);
+        work_free(work);
+        return;
+    }
+    clear->work = work;
+    enum status status = clear_begin(&clear->clearing, clear->parts.db, &work->filter, &err);
+    if (status != STATUS_OK)
+        end(clear, status, &err);
+}
+
+bool writer_clear_is_busy(const struct writer_clear *clear)
+{
+    return clear->work != NULL;
+}
+
+// Records that no rollup holds may be in memory on their way there.
+static void tell_rollups(struct writer_clear *clear, enum record_kind kind, int64_t last_id)
+{
+    struct error err;
+    int64_t held_id = 0;
+    if (expire_last_id(clear->parts.db, kind, &held_id, &err) == STATUS_OK && last_id <= held_id)
+        rollups_gaps_changed(clear->parts.rollups);
+    else
+        rollups_rows_removed(clear->parts.rollups, kind);
+}
+
+void writer_clear_step(struct writer_clear *clear)
+{
+    struct error err = {.text = "out of memory"};
+    bool done = false;
+    const uint64_t began_ns = clock_monotonic_ns();
+    const int kind = clear->clearing.kind;
+    const int64_t last_id = clear->clearing.after + clear->clearing.slice.now;
+    enum status status = clear_slice(&clear->clearing, clear->parts.db, &done, &err);
+    if (clear->parts.rollups && kind != RECORD_KIND_RUN && kind != RECORD_KIND_COUNT)
+        tell_rollups(clear, (enum record_kind)kind, last_id);
+    clear_took(&clear->clearing, clock_monotonic_ns() - began_ns);
+    if (status != STATUS_OK || done)
+        end(clear, status, &err);
+}
+
+void writer_clear_free(struct writer_clear *clear)
+{
+    if (!clear)
+        return;
+    if (clear->work) {
+        struct error err = {0};
+        const enum status ended =
+            error_set(&err, STATUS_CANCELLED, "the collector ended before all was cleared");
+        end(clear, ended, &err);
+    }
+    free(clear);
+}

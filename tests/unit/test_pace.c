@@ -1,0 +1,47 @@
+#include "tests/support/test.h"
+
+#include "common/core/pace.h"
+
+enum { AIM = 1000 };
+
+// What a step took decides how much the next one does.
+static void test_the_next_step_aims_at_the_time(void **state)
+{
+    (void)state;
+    static const struct {
+        unsigned now;
+        uint64_t took_ns;
+        unsigned next;
+    } cases[] = {
+        {100, AIM, 100},       {100, AIM / 2, 100},  {100, AIM / 2 - 1, 200},
+        {100, 0, 200},         {100, AIM + 1, 99},   {100, 2 * AIM, 50},
+        {100, 3 * AIM, 33},    {100, 4 * AIM, 25},   {100, 1000 * AIM, 25},
+        {100, UINT64_MAX, 25}, {20, UINT64_MAX, 10}, {10, 2 * AIM, 10},
+        {900, 0, 1000},        {1000, 0, 1000},      {1000, 3 * AIM + 999, 250},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct pace pace = {cases[i].now, 10, 1000};
+        pace_took(&pace, cases[i].took_ns, AIM);
+        assert_int_equal(pace.now, cases[i].next);
+    }
+}
+
+// The largest step and the longest times do not overflow.
+static void test_no_step_is_too_large(void **state)
+{
+    (void)state;
+    struct pace pace = {UINT32_MAX, 1, UINT32_MAX};
+    pace_took(&pace, 0, UINT32_MAX);
+    assert_int_equal(pace.now, UINT32_MAX);
+    pace_took(&pace, 2 * (uint64_t)UINT32_MAX, UINT32_MAX);
+    assert_int_equal(pace.now, UINT32_MAX / 2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_next_step_aims_at_the_time),
+        cmocka_unit_test(test_no_step_is_too_large),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
