@@ -6,8 +6,11 @@
 //
 // An acknowledgement's latency is from the sending of a batch of 256 records to the Ack
 // that covers it.  The yardstick, in the same run and on the same store, are the
-// latencies at the same speed while nothing is let go of.  --quick is a small history
-// for a moment, to see that it works.
+// latencies at the same speed while nothing is let go of: figures named
+// ratio_to_undisturbed are by those.  Beside each phase stands the slowest of the waits
+// for the disk that a thread of the bench itself had then: where that is slow, so is any
+// acknowledgement.  --quick is a small history for a moment, to see that it works.
+#include <fcntl.h>
 #include <math.h>
 #include <pthread.h>
 #include <signal.h>
@@ -21,6 +24,7 @@
 #include <unistd.h>
 
 #include "common/store/database.h"
+#include "common/store/rollup.h"
 #include "common/sys/clock.h"
 #include "tests/bench/bench.h"
 #include "tests/support/daemon.h"
@@ -38,6 +42,9 @@ enum {
     HISTORY_DAYS = 90,
     LOG_LOOK_NS = 20000000,
     PATIENCE_S = 300,
+    PROBE_BYTES = 65536,
+    PROBE_FILE_BYTES = 1 << 22,
+    PROBE_NS = 20000000,
 };
 
 struct settings {
@@ -54,6 +61,14 @@ struct source {
     bool is_waiting;  // for its Ack
 };
 
+// Writes and waits for the disk now and then, as the collector does: a thread.
+struct probe {
+    const char *folder;
+    atomic_bool stop;
+    pthread_t thread;
+    double slowest; // seconds
+};
+
 // What the 8 of them are doing: a thread.
 struct feed {
     char endpoint[FOLDER_PATH_SIZE + 16];
@@ -65,6 +80,7 @@ struct feed {
     double *latencies; // seconds
     size_t count;
     uint64_t records, began_ns, ended_ns;
+    struct probe probe;
 };
 
 struct bench {
@@ -75,6 +91,28 @@ struct bench {
     double full_rate;
     unsigned feeds; // so far: each is of new runs
 };
+
+// ---- The disk -------------------------------------------------------------------------
+
+static void *run_probe(void *context)
+{
+    static const char bytes[PROBE_BYTES];
+    struct probe *probe = context;
+    char path[FOLDER_PATH_SIZE];
+    (void)folder_path(path, probe->folder, "probe");
+    const int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    if (fd < 0)
+        bench_die(path, "cannot be made");
+    for (off_t at = 0; !atomic_load(&probe->stop); at = (at + PROBE_BYTES) % PROBE_FILE_BYTES) {
+        const uint64_t began_ns = clock_monotonic_ns();
+        if (pwrite(fd, bytes, sizeof bytes, at) != PROBE_BYTES || fdatasync(fd) != 0)
+            bench_die(path, "cannot be written");
+        probe->slowest = fmax(probe->slowest, (double)(clock_monotonic_ns() - began_ns) / 1e9);
+        clock_sleep_until_ns(clock_monotonic_ns() + PROBE_NS);
+    }
+    (void)close(fd);
+    return NULL;
+}
 
 // ---- Sending --------------------------------------------------------------------------
 
@@ -150,7 +188,7 @@ static void *run_feed(void *context)
 static void feed_start(struct bench *bench, struct feed *feed, double rate)
 {
     struct error err = {0};
-    *feed = (struct feed){.rate = rate};
+    *feed = (struct feed){.rate = rate, .probe = {.folder = bench->folder}};
     (void)snprintf(feed->endpoint, sizeof feed->endpoint, "%s/ingest", bench->address);
     feed->latencies = calloc(LATENCIES_MAX, sizeof *feed->latencies);
     if (!feed->latencies || wire_context_new(&feed->context, &err) != STATUS_OK)
@@ -165,24 +203,29 @@ static void feed_start(struct bench *bench, struct feed *feed, double rate)
         source->next = 1;
     }
     bench->feeds++;
-    if (pthread_create(&feed->thread, NULL, run_feed, feed) != 0)
+    if (pthread_create(&feed->thread, NULL, run_feed, feed) != 0 ||
+        pthread_create(&feed->probe.thread, NULL, run_probe, &feed->probe) != 0)
         bench_die("producers", "no thread");
 }
 
 // What became of it: figures of the latencies, in milliseconds.
 struct latency {
     double rate, p50, p99, most;
+    double disk_most; // the slowest wait for the disk alone
 };
 
 static struct latency feed_end(struct feed *feed)
 {
     atomic_store(&feed->stop, true);
     (void)pthread_join(feed->thread, NULL);
+    atomic_store(&feed->probe.stop, true);
+    (void)pthread_join(feed->probe.thread, NULL);
     struct latency latency = {
         .rate = (double)feed->records * 1e9 / (double)(feed->ended_ns - feed->began_ns),
         .p50 = bench_quantile(feed->latencies, feed->count, 0.5) * 1e3,
         .p99 = bench_quantile(feed->latencies, feed->count, 0.99) * 1e3,
         .most = bench_quantile(feed->latencies, feed->count, 1) * 1e3,
+        .disk_most = feed->probe.slowest * 1e3,
     };
     for (unsigned i = 0; i < PRODUCERS; i++)
         producer_close(&feed->sources[i].producer);
@@ -249,6 +292,7 @@ static double watch_log(const struct bench *bench, double seconds)
 struct going {
     struct latency latency;
     double rows, seconds, log_bytes;
+    double again_seconds; // until the rollups of what was cleared are made again
 };
 
 static int64_t count_before(const struct bench *bench, int64_t before_ns)
@@ -283,6 +327,22 @@ static void run_expiry(struct bench *bench, struct going *going)
     stop(bench);
 }
 
+// Records go on coming while rollups are made again of what is left.
+static double await_rollups(const struct bench *bench)
+{
+    const uint64_t began_ns = clock_monotonic_ns();
+    const uint64_t end_ns = began_ns + PATIENCE_S * SECOND_NS;
+    char sql[96];
+    (void)snprintf(sql, sizeof sql, "SELECT count(*) FROM rollup_gap WHERE why = %d",
+                   (int)ROLLUP_CLEARED);
+    while (ask(bench, sql) > 0) {
+        if (clock_monotonic_ns() > end_ns)
+            bench_die("rollups", "are not made again");
+        sleep_seconds(0.2);
+    }
+    return (double)(clock_monotonic_ns() - began_ns) / 1e9;
+}
+
 // Another month is cleared.
 static void run_clear(struct bench *bench, struct going *going)
 {
@@ -303,6 +363,7 @@ static void run_clear(struct bench *bench, struct going *going)
         bench_die("inferstat clear", "failed");
     going->seconds = (double)(clock_monotonic_ns() - began_ns) / 1e9;
     going->log_bytes = log_bytes(bench);
+    going->again_seconds = await_rollups(bench);
     going->latency = feed_end(&feed);
     stop(bench);
 }
@@ -463,19 +524,37 @@ int main(int argc, char **argv)
         {"ack_p50_ms", "acknowledgement, nothing goes: p50", "ms", "", alone.p50, 1},
         {"ack_p99_ms", "  p99", "ms", "", alone.p99, 1},
         {"ack_max_ms", "  slowest", "ms", "", alone.most, 1},
+        {"disk_max_ms", "  slowest wait for the disk", "ms", "", alone.disk_most, 1},
         {"expiry_rows", "a month expires: records", "", "", expiry.rows, 0},
         {"expiry_seconds", "  in", "s", "", expiry.seconds, 1},
         {"expiry_records_per_second", "  records taken meanwhile", "1/s", "", expiry.latency.rate,
          0},
         {"expiry_ack_p99_ms", "  acknowledgement: p99", "ms", "", expiry.latency.p99, 1},
         {"expiry_ack_max_ms", "  slowest", "ms", "<= 200", expiry.latency.most, 1},
+        {"expiry_ack_p99_ratio_to_undisturbed", "  p99, by that of undisturbed ones", "x", "",
+         expiry.latency.p99 / alone.p99, 2},
+        {"expiry_ack_max_ratio_to_undisturbed", "  slowest, by that of undisturbed ones", "x", "",
+         expiry.latency.most / alone.most, 2},
+        {"expiry_disk_max_ms", "  slowest wait for the disk", "ms", "", expiry.latency.disk_most,
+         1},
+        {"expiry_rows_per_second", "  records that went", "1/s", "", expiry.rows / expiry.seconds,
+         0},
         {"expiry_log_bytes", "  log", "MB", "", expiry.log_bytes / mb, 1},
         {"clear_rows", "a month is cleared: records", "", "", clearing.rows, 0},
         {"clear_seconds", "  in", "s", "", clearing.seconds, 1},
+        {"clear_rollups_seconds", "  rollups made again in", "s", "", clearing.again_seconds, 1},
         {"clear_records_per_second", "  records taken meanwhile", "1/s", "", clearing.latency.rate,
          0},
         {"clear_ack_p99_ms", "  acknowledgement: p99", "ms", "", clearing.latency.p99, 1},
         {"clear_ack_max_ms", "  slowest", "ms", "<= 200", clearing.latency.most, 1},
+        {"clear_ack_p99_ratio_to_undisturbed", "  p99, by that of undisturbed ones", "x", "",
+         clearing.latency.p99 / alone.p99, 2},
+        {"clear_ack_max_ratio_to_undisturbed", "  slowest, by that of undisturbed ones", "x", "",
+         clearing.latency.most / alone.most, 2},
+        {"clear_disk_max_ms", "  slowest wait for the disk", "ms", "", clearing.latency.disk_most,
+         1},
+        {"clear_rows_per_second", "  records that went", "1/s", "",
+         clearing.rows / clearing.seconds, 0},
         {"clear_log_bytes", "  log", "MB", "", clearing.log_bytes / mb, 1},
         {"reader_log_bytes", "one reads for 5 s: log at most", "MB", "", one.most / mb, 1},
         {"reader_log_bytes_after", "  3 s later", "MB", "<= 17", one.after / mb, 1},
