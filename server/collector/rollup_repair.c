@@ -4,14 +4,27 @@
 
 #include <sqlite3.h>
 
+#include "common/core/pace.h"
 #include "common/store/cell.h"
 #include "common/store/database.h"
 #include "common/store/gap_table.h"
+#include "common/sys/clock.h"
 #include "server/collector/rollup_fold.h"
 #include "server/collector/rollup_heal.h"
 
 // A step is a few milliseconds of work.
-enum { CHUNK_ROWS = 4096, ERASE_ROWS = 1024, CHILDREN_MAX = 31 };
+enum {
+    STEP_NS = 5000000,
+    CHUNK_LEAST = 128,
+    CHUNK_FIRST = 512,
+    CHUNK_MOST = 8192,
+    ERASE_ROWS = 512,
+    CHILDREN_MAX = 60,
+    FIRST_CHILD = 6, // where the times of children are bound
+    MERGE_IDS_LEAST = 4,
+    MERGE_IDS_FIRST = 16,
+    MERGE_IDS_MOST = 65536,
+};
 
 // A slice does one step of a phase; each phase ends by going on to the next.
 enum phase {
@@ -19,12 +32,13 @@ enum phase {
     PHASE_HEAL,   // of a span that has expired: rows that are damaged are given up
     PHASE_DELETE, // the span's rollups, some rows of a metric, grouping and level at a time
     PHASE_READ,   // its records: a chunk is read, then folded a metric at a time
-    PHASE_MERGE,  // the parent from its children, a metric and grouping at a time
+    PHASE_MERGE,  // the parent from its children, some series of a metric and grouping at a time
     PHASE_FILL,   // the children that are not kept, from records
     PHASE_END,
 };
 
-// A day or month that the span touches.
+// A day or month that the span touches; or the hour in which records have expired up to
+// some minute.
 struct parent {
     enum rollup_level level;
     struct gap_span span;
@@ -37,7 +51,7 @@ struct rollup_repair {
     sqlite3 *db;
     struct rollup_fold *fold;
     struct rollup_sheet sheet;
-    sqlite3_stmt *erase, *children, *insert;
+    sqlite3_stmt *erase, *erase_series, *children, *insert;
     sqlite3_stmt *read;                               // of the kind at work
     struct gap_set kept_apart[ROLLUP_GROUPING_COUNT]; // gaps, but those of what was cleared
 
@@ -46,6 +60,12 @@ struct rollup_repair {
     const struct rollup_metrics *metrics;
     int64_t watermark, expired_ns;
     struct gap_span span;
+    struct gap_span made;        // what of it is made from records
+    unsigned given_up;           // groupings in which the hour of expiry's edge cannot be made
+    int64_t series, series_last; // ids up to `series` are merged
+    struct pace merge_ids;
+    struct pace chunk;   // rows of one
+    uint64_t slowest_ns; // metric of the chunk
     struct rollup_patient patient;
     struct cell_key healed; // rows up to here were looked at
     unsigned metric, grouping, level, child;
@@ -67,6 +87,23 @@ static int64_t last_of(const struct gap_span *span)
     return span->until_ns == INT64_MAX ? INT64_MAX : span->until_ns - 1;
 }
 
+// Rows of a parent's children, of some series, by these.
+static enum status prepare_children(struct rollup_repair *repair, struct error *err)
+{
+    sqlite3_str *sql = sqlite3_str_new(repair->db);
+    sqlite3_str_appendall(sql, "SELECT started_ns, series, " CELL_COLUMNS " FROM rollup"
+                               " WHERE metric = ?1 AND grouping = ?2 AND level = ?3"
+                               " AND series BETWEEN ?4 AND ?5 AND started_ns IN (?6");
+    for (int i = 1; i < CHILDREN_MAX; i++)
+        sqlite3_str_appendf(sql, ", ?%d", FIRST_CHILD + i);
+    sqlite3_str_appendall(sql, ") ORDER BY series");
+    char *text = sqlite3_str_finish(sql);
+    enum status status = text ? database_prepare(repair->db, &repair->children, text, true, err)
+                              : out_of_memory(err);
+    sqlite3_free(text);
+    return status;
+}
+
 enum status rollup_repair_new(struct rollup_repair **out, sqlite3 *db, struct error *err)
 {
     struct rollup_repair *repair = calloc(1, sizeof *repair);
@@ -74,6 +111,8 @@ enum status rollup_repair_new(struct rollup_repair **out, sqlite3 *db, struct er
         return out_of_memory(err);
     repair->db = db;
     repair->kind = RECORD_KIND_COUNT;
+    repair->chunk = (struct pace){CHUNK_FIRST, CHUNK_LEAST, CHUNK_MOST};
+    repair->merge_ids = (struct pace){MERGE_IDS_FIRST, MERGE_IDS_LEAST, MERGE_IDS_MOST};
     enum status status = rollup_fold_new(&repair->fold, db, err);
     if (status == STATUS_OK)
         status = database_prepare(db, &repair->erase,
@@ -84,11 +123,12 @@ enum status rollup_repair_new(struct rollup_repair **out, sqlite3 *db, struct er
                                   " AND ? LIMIT ?)",
                                   true, err);
     if (status == STATUS_OK)
-        status = database_prepare(db, &repair->children,
-                                  "SELECT started_ns, series, " CELL_COLUMNS " FROM rollup"
-                                  " WHERE metric = ? AND grouping = ? AND level = ?"
-                                  " AND started_ns BETWEEN ? AND ? ORDER BY series",
+        status = database_prepare(db, &repair->erase_series,
+                                  "DELETE FROM rollup WHERE metric = ? AND grouping = ?"
+                                  " AND level = ? AND started_ns = ? AND series BETWEEN ? AND ?",
                                   true, err);
+    if (status == STATUS_OK)
+        status = prepare_children(repair, err);
     if (status == STATUS_OK)
         status =
             database_prepare(db, &repair->insert,
@@ -124,6 +164,7 @@ void rollup_repair_free(struct rollup_repair *repair)
         rollup_repair_stop(repair);
     rollup_fold_free(repair->fold);
     (void)sqlite3_finalize(repair->erase);
+    (void)sqlite3_finalize(repair->erase_series);
     (void)sqlite3_finalize(repair->children);
     (void)sqlite3_finalize(repair->insert);
     free(repair);
@@ -204,6 +245,12 @@ static enum status read_expiry(struct rollup_repair *repair, struct error *err)
     return status;
 }
 
+static enum status read_last_series(struct rollup_repair *repair, struct error *err)
+{
+    return database_integer(repair->db, "SELECT coalesce(max(id), 0) FROM series",
+                            &repair->series_last, err);
+}
+
 static enum status read_gaps(struct rollup_repair *repair, struct error *err)
 {
     enum status status = STATUS_OK;
@@ -220,8 +267,8 @@ static enum status prepare_read(struct rollup_repair *repair, struct error *err)
     rollup_sheet_select(sql, repair->kind);
     sqlite3_str_appendf(sql,
                         " FROM \"%w\" t WHERE (t.started_ns, t.id) > (?, ?) AND t.started_ns <= ?"
-                        " AND t.id <= ? ORDER BY t.started_ns, t.id LIMIT %d",
-                        record_kind_info(repair->kind)->name, CHUNK_ROWS);
+                        " AND t.id <= ? ORDER BY t.started_ns, t.id LIMIT ?",
+                        record_kind_info(repair->kind)->name);
     char *text = sqlite3_str_finish(sql);
     enum status status =
         text ? database_prepare(repair->db, &repair->read, text, true, err) : out_of_memory(err);
@@ -229,14 +276,29 @@ static enum status prepare_read(struct rollup_repair *repair, struct error *err)
     return status;
 }
 
-// What has expired cannot be made again: the span's part behind it is taken first.
+static int64_t edge_hour(const struct rollup_repair *repair)
+{
+    return rollup_bucket(ROLLUP_HOUR, repair->expired_ns);
+}
+
+// Whether records have expired in a part of the span: then it is an hour.
+static bool is_at_edge(const struct rollup_repair *repair)
+{
+    return repair->span.since_ns < repair->expired_ns && repair->expired_ns < repair->span.until_ns;
+}
+
+// What has expired cannot be made again: the span's part behind it is taken first, then
+// the hour in which it ends.
 static void cut_expired(struct rollup_repair *repair)
 {
-    const int64_t hour = rollup_bucket(ROLLUP_HOUR, repair->expired_ns);
+    struct gap_span *span = &repair->span;
+    const int64_t hour = edge_hour(repair);
     const int64_t first =
         hour == repair->expired_ns ? hour : rollup_next(ROLLUP_HOUR, hour); // none expired
-    if (repair->span.since_ns < first && first < repair->span.until_ns)
-        repair->span.since_ns = first;
+    if (span->since_ns < first && first < span->until_ns)
+        span->since_ns = first;
+    else if (span->since_ns < hour && hour < span->until_ns)
+        span->since_ns = hour;
 }
 
 // Goes on to a span's records.
@@ -268,8 +330,10 @@ enum status rollup_repair_begin(struct rollup_repair *repair, enum record_kind k
         status = read_expiry(repair, err);
     if (status == STATUS_OK && *found)
         cut_expired(repair);
-    if (status == STATUS_OK && *found)
+    if (status == STATUS_OK && *found && !is_at_edge(repair))
         status = cut_span(repair, err);
+    if (status == STATUS_OK && *found)
+        status = read_last_series(repair, err);
     if (status == STATUS_OK && *found)
         status = read_gaps(repair, err);
     if (status == STATUS_OK && *found)
@@ -278,6 +342,10 @@ enum status rollup_repair_begin(struct rollup_repair *repair, enum record_kind k
         rollup_repair_stop(repair);
         return status;
     }
+    repair->made = repair->span;
+    if (is_at_edge(repair))
+        repair->made.since_ns = repair->expired_ns;
+    repair->given_up = 0;
     repair->metric = repair->grouping = repair->level = 0;
     repair->parent_count = 0;
     repair->patient = (struct rollup_patient){repair->db, kind, repair->expired_ns, false};
@@ -315,8 +383,17 @@ static enum status is_cleared_elsewhere(struct rollup_repair *repair, const stru
     return status;
 }
 
+// Whether a child's row is not kept in a grouping.
+static bool is_missing(const struct rollup_repair *repair, unsigned grouping,
+                       enum rollup_level level, int64_t child, int64_t next)
+{
+    return gap_set_touches(&repair->kept_apart[grouping], level, child, next) ||
+           (repair->given_up & 1U << grouping && level == ROLLUP_HOUR &&
+            child == edge_hour(repair));
+}
+
 // Which children are to be had from records, and which groupings cannot be made since
-// those have expired.
+// those have expired.  Of an hour in which some have, the others do for its day.
 static void plan_children(const struct rollup_repair *repair, struct parent *parent)
 {
     const enum rollup_level level = (enum rollup_level)(parent->level - 1);
@@ -324,11 +401,13 @@ static void plan_children(const struct rollup_repair *repair, struct parent *par
     int64_t child = parent->span.since_ns;
     for (unsigned i = 0; i < CHILDREN_MAX && child < parent->span.until_ns; i++) {
         const int64_t next = rollup_next(level, child);
+        const bool is_lost =
+            level == ROLLUP_HOUR ? next <= repair->expired_ns : child < repair->expired_ns;
         for (unsigned g = 0; g < ROLLUP_GROUPING_COUNT; g++) {
-            if (!gap_set_touches(&repair->kept_apart[g], level, child, next))
+            if (!is_missing(repair, g, level, child, next))
                 continue;
             parent->missing[i] |= 1U << g;
-            if (child < repair->expired_ns)
+            if (is_lost)
                 parent->groupings &= ~(1U << g);
         }
         child = next;
@@ -353,11 +432,49 @@ static enum status add_parent(struct rollup_repair *repair, enum rollup_level le
     return STATUS_OK;
 }
 
+// Groupings in which the level is kept there.
+static unsigned kept_groupings(const struct rollup_repair *repair, enum rollup_level level,
+                               const struct gap_span *span)
+{
+    unsigned groupings = 0;
+    for (unsigned g = 0; g < ROLLUP_GROUPING_COUNT; g++)
+        if (!gap_set_touches(&repair->kept_apart[g], level, span->since_ns, span->until_ns))
+            groupings |= 1U << g;
+    return groupings;
+}
+
+// The hour in which records have expired up to some minute is made from minutes like a
+// day from hours.  Where those of what has expired are not kept it is given up: what it
+// has counts records that were cleared.
+static enum status add_edge(struct rollup_repair *repair, struct error *err)
+{
+    enum status status = add_parent(repair, ROLLUP_HOUR, repair->span.since_ns, err);
+    if (status != STATUS_OK || repair->parent_count == 0)
+        return status;
+    struct parent *hour = &repair->parents[0];
+    const unsigned kept = kept_groupings(repair, ROLLUP_HOUR, &hour->span);
+    repair->given_up = kept & ~hour->groupings;
+    hour->groupings &= kept;
+    for (unsigned g = 0; g < ROLLUP_GROUPING_COUNT && status == STATUS_OK; g++)
+        if (repair->given_up & 1U << g)
+            status = gap_add(repair->db,
+                             &(struct gap){.kind = repair->kind,
+                                           .grouping = (enum rollup_grouping)g,
+                                           .level = ROLLUP_HOUR,
+                                           .since_ns = hour->span.since_ns,
+                                           .until_ns = hour->span.until_ns,
+                                           .why = ROLLUP_OLD},
+                             err);
+    return status;
+}
+
 // The days first: months are made from them.
 static enum status find_parents(struct rollup_repair *repair, struct error *err)
 {
     enum status status = STATUS_OK;
     repair->parent_count = 0;
+    if (is_at_edge(repair))
+        status = add_edge(repair, err);
     for (unsigned level = ROLLUP_DAY; level <= ROLLUP_MONTH && status == STATUS_OK; level++) {
         status = add_parent(repair, (enum rollup_level)level, repair->span.since_ns, err);
         if (status == STATUS_OK)
@@ -371,6 +488,7 @@ static void begin_parent(struct rollup_repair *repair, unsigned parent)
     repair->parent = parent;
     repair->metric = repair->grouping = 0;
     repair->child = 0;
+    repair->series = INT64_MIN;
     repair->phase = parent < repair->parent_count ? PHASE_MERGE : PHASE_END;
     if (parent < repair->parent_count)
         begin_reading(repair, &repair->parents[parent].span);
@@ -411,8 +529,8 @@ static enum status delete_some(struct rollup_repair *repair, struct error *err)
     const enum rollup_level level = (enum rollup_level)repair->level;
     bool left = false;
     const enum status status =
-        erase(repair, (enum rollup_grouping)repair->grouping, level, repair->span.since_ns,
-              last_whole(&repair->span, level), &left, err);
+        erase(repair, (enum rollup_grouping)repair->grouping, level, repair->made.since_ns,
+              last_whole(&repair->made, level), &left, err);
     if (status != STATUS_OK || left || ++repair->level < ROLLUP_LEVEL_COUNT)
         return status;
     repair->level = 0;
@@ -420,10 +538,28 @@ static enum status delete_some(struct rollup_repair *repair, struct error *err)
         return STATUS_OK;
     repair->grouping = 0;
     if (++repair->metric == repair->metrics->count) {
-        begin_reading(repair, &repair->span);
+        begin_reading(repair, &repair->made);
         repair->phase = PHASE_READ;
     }
     return STATUS_OK;
+}
+
+// Goes on: at expiry's edge to the records there are, else to days and months, which
+// also count what was cleared elsewhere.
+static enum status end_healing(struct rollup_repair *repair, struct error *err)
+{
+    enum status status = read_gaps(repair, err); // rows were given up
+    if (status != STATUS_OK)
+        return status;
+    repair->metric = repair->grouping = repair->level = 0;
+    if (is_at_edge(repair)) {
+        repair->phase = PHASE_DELETE;
+        return STATUS_OK;
+    }
+    status = find_parents(repair, err);
+    if (status == STATUS_OK)
+        begin_parent(repair, 0);
+    return status;
 }
 
 // There is nothing to make an expired span's rows from; those that are damaged would
@@ -443,10 +579,10 @@ static enum status heal_some(struct rollup_repair *repair, struct error *err)
         repair->grouping = 0;
         repair->metric++;
     }
-    if (repair->metric == repair->metrics->count)
-        repair->phase = PHASE_END;
-    else
+    if (repair->metric < repair->metrics->count)
         begin_healing(repair);
+    else
+        return end_healing(repair, err);
     return STATUS_OK;
 }
 
@@ -458,6 +594,7 @@ static enum status read_chunk(struct rollup_repair *repair, int64_t last_ns, str
     (void)sqlite3_bind_int64(repair->read, 2, repair->read_id);
     (void)sqlite3_bind_int64(repair->read, 3, last_ns);
     (void)sqlite3_bind_int64(repair->read, 4, repair->watermark);
+    (void)sqlite3_bind_int64(repair->read, 5, repair->chunk.now);
     enum status status = STATUS_OK;
     int rc = SQLITE_DONE;
     while (status == STATUS_OK && (rc = sqlite3_step(repair->read)) == SQLITE_ROW)
@@ -465,7 +602,7 @@ static enum status read_chunk(struct rollup_repair *repair, int64_t last_ns, str
     if (status == STATUS_OK && rc != SQLITE_DONE)
         status = database_error(repair->db, "rollups", err);
     (void)sqlite3_reset(repair->read);
-    repair->at_end = status == STATUS_OK && repair->sheet.count < CHUNK_ROWS;
+    repair->at_end = status == STATUS_OK && repair->sheet.count < repair->chunk.now;
     if (status == STATUS_FULL) // sketches are large: the rest with the next chunk
         status = STATUS_OK;
     if (status == STATUS_NOMEM)
@@ -483,7 +620,7 @@ static enum status begin_fold(struct rollup_repair *repair, unsigned levels, uns
 {
     static const struct gap_set no_gaps[ROLLUP_GROUPING_COUNT];
     // A parent's gaps were looked at when it was planned.
-    const bool of_parent = levels & (1U << ROLLUP_DAY | 1U << ROLLUP_MONTH);
+    const bool of_parent = repair->phase == PHASE_FILL;
     const struct rollup_scope scope = {
         .levels = levels, .groupings = groupings, .gaps = of_parent ? no_gaps : repair->kept_apart};
     enum status status = rollup_fold_begin(repair->fold, &repair->sheet, err);
@@ -491,6 +628,7 @@ static enum status begin_fold(struct rollup_repair *repair, unsigned levels, uns
         status = rollup_fold_plan(repair->fold, &scope, err);
     repair->folding = status == STATUS_OK;
     repair->metric = 0;
+    repair->slowest_ns = 0;
     return status;
 }
 
@@ -499,8 +637,14 @@ static enum status fold_metric(struct rollup_repair *repair, struct error *err)
 {
     const struct rollup_target target = {.metric = &repair->metrics->list[repair->metric]};
     struct gap_span damaged;
+    const uint64_t began_ns = clock_monotonic_ns();
     const enum status status = rollup_fold_metric(repair->fold, &target, &damaged, err);
+    const uint64_t took_ns = clock_monotonic_ns() - began_ns;
+    if (took_ns > repair->slowest_ns)
+        repair->slowest_ns = took_ns;
     if (++repair->metric == repair->metrics->count) {
+        if (!repair->at_end || repair->slowest_ns > STEP_NS)
+            pace_took(&repair->chunk, repair->slowest_ns, STEP_NS);
         rollup_fold_end(repair->fold);
         repair->folding = false;
     }
@@ -527,8 +671,9 @@ static bool records_are_done(const struct rollup_repair *repair)
 
 static enum status read_span(struct rollup_repair *repair, struct error *err)
 {
-    enum status status = take_records(
-        repair, &repair->span, 1U << ROLLUP_MINUTE | 1U << ROLLUP_HOUR, ROLLUP_ALL_GROUPINGS, err);
+    const unsigned levels =
+        is_at_edge(repair) ? 1U << ROLLUP_MINUTE : 1U << ROLLUP_MINUTE | 1U << ROLLUP_HOUR;
+    enum status status = take_records(repair, &repair->made, levels, ROLLUP_ALL_GROUPINGS, err);
     if (status != STATUS_OK || !records_are_done(repair))
         return status;
     status = find_parents(repair, err);
@@ -560,6 +705,31 @@ static void empty_cell(struct ratio *cell)
     *cell = (struct ratio){.values.sketch = sketch};
 }
 
+// Binds what the children's rows of some series are found by.
+static void bind_children(struct rollup_repair *repair, enum rollup_grouping grouping,
+                          int64_t last_series)
+{
+    const struct parent *parent = &repair->parents[repair->parent];
+    const enum rollup_level level = (enum rollup_level)(parent->level - 1);
+    sqlite3_stmt *row = repair->children;
+    (void)sqlite3_bind_int(row, 1, repair->metrics->list[repair->metric].number);
+    (void)sqlite3_bind_int(row, 2, (int)grouping);
+    (void)sqlite3_bind_int(row, 3, (int)level);
+    (void)sqlite3_bind_int64(row, 4, repair->series);
+    (void)sqlite3_bind_int64(row, 5, last_series);
+    int64_t child = parent->span.since_ns;
+    for (int i = 0; i < CHILDREN_MAX; i++) {
+        const bool is_kept =
+            child < parent->span.until_ns && !(parent->missing[i] & 1U << grouping);
+        if (is_kept)
+            (void)sqlite3_bind_int64(row, FIRST_CHILD + i, child);
+        else
+            (void)sqlite3_bind_null(row, FIRST_CHILD + i);
+        if (child < parent->span.until_ns)
+            child = rollup_next(level, child);
+    }
+}
+
 // Adds up the children of a parent that are kept, series by series.  Where one is
 // damaged, fails with STATUS_CORRUPT and it is `*damaged`.
 static enum status merge_children(struct rollup_repair *repair, enum rollup_grouping grouping,
@@ -570,19 +740,11 @@ static enum status merge_children(struct rollup_repair *repair, enum rollup_grou
     const int metric = repair->metrics->list[repair->metric].number;
     struct cell_key key = {metric, grouping, parent->level, parent->span.since_ns, 0};
     sqlite3_stmt *row = repair->children;
-    (void)sqlite3_bind_int(row, 1, metric);
-    (void)sqlite3_bind_int(row, 2, (int)grouping);
-    (void)sqlite3_bind_int(row, 3, (int)level);
-    (void)sqlite3_bind_int64(row, 4, parent->span.since_ns);
-    (void)sqlite3_bind_int64(row, 5, last_of(&parent->span));
     enum status status = STATUS_OK;
     int rc = SQLITE_DONE;
     while (status == STATUS_OK && (rc = sqlite3_step(row)) == SQLITE_ROW) {
         const struct cell_key child = {metric, grouping, level, sqlite3_column_int64(row, 0),
                                        sqlite3_column_int64(row, 1)};
-        if (gap_set_touches(&repair->kept_apart[grouping], level, child.started_ns,
-                            rollup_next(level, child.started_ns)))
-            continue;
         if (child.series != key.series) {
             status = write_cell(repair, &key, cell, err);
             empty_cell(cell);
@@ -598,27 +760,33 @@ static enum status merge_children(struct rollup_repair *repair, enum rollup_grou
     return status == STATUS_OK ? write_cell(repair, &key, cell, err) : status;
 }
 
-// The parent's rows of one metric and grouping.
-static enum status merge_grouping(struct rollup_repair *repair, enum rollup_grouping grouping,
-                                  struct cell_key *damaged, struct error *err)
+// The parent's rows of one metric and grouping, of series up to that one.
+static enum status merge_series(struct rollup_repair *repair, enum rollup_grouping grouping,
+                                int64_t last_series, struct cell_key *damaged, struct error *err)
 {
     const struct parent *parent = &repair->parents[repair->parent];
     struct ratio cell = {0};
+    (void)sqlite3_bind_int(repair->erase_series, 1, repair->metrics->list[repair->metric].number);
+    (void)sqlite3_bind_int(repair->erase_series, 2, (int)grouping);
+    (void)sqlite3_bind_int(repair->erase_series, 3, (int)parent->level);
+    (void)sqlite3_bind_int64(repair->erase_series, 4, parent->span.since_ns);
+    (void)sqlite3_bind_int64(repair->erase_series, 5, repair->series);
+    (void)sqlite3_bind_int64(repair->erase_series, 6, last_series);
+    enum status status = database_run(repair->db, repair->erase_series, err);
+    if (status != STATUS_OK)
+        return status;
     if (aggregate_want_quantiles(&cell.values, NULL) != STATUS_OK)
         return out_of_memory(err);
-    enum status status = STATUS_OK;
-    for (bool left = true; left && status == STATUS_OK;)
-        status = erase(repair, grouping, parent->level, parent->span.since_ns,
-                       parent->span.since_ns, &left, err);
-    if (status == STATUS_OK)
-        status = merge_children(repair, grouping, &cell, damaged, err);
+    bind_children(repair, grouping, last_series);
+    status = merge_children(repair, grouping, &cell, damaged, err);
     aggregate_deinit(&cell.values);
     return status;
 }
 
 // The same, or nothing: where a child is damaged, the parent's rows are left as they are,
 // and what is at work begins anew when something was done about the child.
-static enum status merge_or_heal(struct rollup_repair *repair, bool *healed, struct error *err)
+static enum status merge_or_heal(struct rollup_repair *repair, int64_t last_series, bool *healed,
+                                 struct error *err)
 {
     struct error again;
     struct cell_key damaged = {0};
@@ -626,7 +794,8 @@ static enum status merge_or_heal(struct rollup_repair *repair, bool *healed, str
     enum status status = database_exec(repair->db, "SAVEPOINT merge", err);
     if (status != STATUS_OK)
         return status;
-    status = merge_grouping(repair, (enum rollup_grouping)repair->grouping, &damaged, err);
+    status =
+        merge_series(repair, (enum rollup_grouping)repair->grouping, last_series, &damaged, err);
     if (status == STATUS_OK)
         return database_exec(repair->db, "RELEASE merge", err);
     if (status != STATUS_CORRUPT || damaged.metric == 0 || sqlite3_get_autocommit(repair->db) ||
@@ -639,13 +808,41 @@ static enum status merge_or_heal(struct rollup_repair *repair, bool *healed, str
     return status;
 }
 
+// Some more series; `*left`: there are others.  The ids of those there are may lie far
+// apart, and the first goes from the beginning.
+static enum status merge_ids(struct rollup_repair *repair, bool *left, bool *healed,
+                             struct error *err)
+{
+    const uint64_t began_ns = clock_monotonic_ns();
+    const int64_t first = repair->series < 0 ? 0 : repair->series;
+    const int64_t last = first + (int64_t)repair->merge_ids.now - 1;
+    *left = last < repair->series_last;
+    enum status status = merge_or_heal(repair, *left ? last : INT64_MAX, healed, err);
+    if (status != STATUS_OK || *healed)
+        return status;
+    pace_took(&repair->merge_ids, clock_monotonic_ns() - began_ns, STEP_NS);
+    repair->series = *left ? last + 1 : INT64_MIN;
+    return STATUS_OK;
+}
+
+// An hour that cannot be made goes, with the gap that was left in its place.
+static enum status erase_given_up(struct rollup_repair *repair, bool *left, struct error *err)
+{
+    const struct parent *parent = &repair->parents[repair->parent];
+    const bool is_given_up =
+        parent->level == ROLLUP_HOUR && repair->given_up & 1U << repair->grouping;
+    return is_given_up ? erase(repair, (enum rollup_grouping)repair->grouping, ROLLUP_HOUR,
+                               parent->span.since_ns, parent->span.since_ns, left, err)
+                       : STATUS_OK;
+}
+
 static enum status merge_some(struct rollup_repair *repair, struct error *err)
 {
-    enum status status = STATUS_OK;
-    bool healed = false;
-    if (repair->parents[repair->parent].groupings & 1U << repair->grouping)
-        status = merge_or_heal(repair, &healed, err);
-    if (status != STATUS_OK || healed)
+    bool healed = false, left = false;
+    const bool is_made = repair->parents[repair->parent].groupings & 1U << repair->grouping;
+    enum status status =
+        is_made ? merge_ids(repair, &left, &healed, err) : erase_given_up(repair, &left, err);
+    if (status != STATUS_OK || healed || left)
         return status;
     if (++repair->grouping < ROLLUP_GROUPING_COUNT)
         return status;

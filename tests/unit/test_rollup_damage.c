@@ -145,6 +145,79 @@ static void a_damaged_row_of_expired_records_is_given_up(void **state)
     }
 }
 
+// ---- Expiry's edge ---------------------------------------------------------------------------
+
+// What a grouping's rollups of a level count from a time on, by the metric all records have.
+static int64_t counted(unsigned grouping, unsigned level, int64_t started_ns)
+{
+    char sql[256];
+    (void)snprintf(sql, sizeof sql,
+                   "SELECT coalesce(sum(count), 0) FROM rollup WHERE grouping = %u AND level = %u"
+                   " AND started_ns = %lld AND metric ="
+                   " (SELECT min(metric) FROM rollup WHERE metric / 256 = 3)",
+                   grouping, level, (long long)started_ns);
+    return rollup_rig_integer(sql);
+}
+
+static int64_t records_of(int64_t since_ns, int64_t minutes)
+{
+    char sql[160];
+    (void)snprintf(sql, sizeof sql,
+                   "SELECT count(*) FROM startup WHERE started_ns >= %lld AND started_ns < %lld",
+                   (long long)since_ns, (long long)(since_ns + minutes * INT64_C(60000000000)));
+    return rollup_rig_integer(sql);
+}
+
+// Of three hours the first 110 minutes have expired, up to 20 past midnight; then ten
+// minutes of that hour are cleared, and ten of the next.  Nothing counts those any longer,
+// and all else is counted still, but for the minutes of the hour that are not kept.
+static void at_the_edge_of_expiry_nothing_counts_what_was_cleared(void **state)
+{
+    (void)state;
+    const int64_t minute = INT64_C(60000000000);
+    const int64_t midnight = BASE_NS + 90 * minute, edge = midnight + 20 * minute;
+    const int64_t month = rollup_bucket(ROLLUP_MONTH, midnight);
+    const int64_t cleared[] = {midnight + 30 * minute, midnight + 70 * minute};
+    const unsigned sparse = ROLLUP_MODEL;
+    char sql[512];
+    insert_three_hours();
+    rollup_rig_fold_all();
+    const int64_t some = records_of(cleared[0], 10), others = records_of(cleared[1], 10);
+    const int64_t hour = records_of(midnight, 60) - some,
+                  next = records_of(midnight + 60 * minute, 60) - others;
+    const int64_t before = records_of(BASE_NS, 90), lost = records_of(midnight, 20);
+    assert_true(some > 0 && others > 0 && lost > 0);
+    assert_int_equal(counted(sparse, ROLLUP_HOUR, midnight), hour + some);
+    (void)snprintf(sql, sizeof sql,
+                   "DELETE FROM startup WHERE started_ns < %lld;"
+                   "INSERT INTO expiry VALUES(3, %lld);"
+                   "DELETE FROM rollup WHERE grouping = %u AND level = 0 AND started_ns < %lld;"
+                   "INSERT INTO rollup_gap(kind, grouping, level, since_ns, until_ns, why)"
+                   " VALUES(3, %u, 0, %lld, %lld, 0)",
+                   (long long)edge, (long long)edge, sparse, (long long)edge, sparse,
+                   (long long)BASE_NS, (long long)edge);
+    rollup_rig_exec(sql);
+    rollups_gaps_changed(rollup_rig.rollups);
+    for (unsigned i = 0; i < 2; i++)
+        clear_window(cleared[i], cleared[i] + 10 * minute);
+    rollup_rig_repair();
+    assert_int_equal(rollup_rig_integer("SELECT count(*) FROM rollup_gap WHERE why = 2"), 0);
+    for (unsigned g = 0; g < ROLLUP_GROUPING_COUNT; g++) {
+        const int64_t gone = g == sparse ? lost : 0;
+        const int64_t day = hour - gone + next;
+        assert_int_equal(counted(g, ROLLUP_HOUR, midnight), g == sparse ? 0 : hour);
+        assert_int_equal(counted(g, ROLLUP_HOUR, midnight + 60 * minute), next);
+        assert_int_equal(counted(g, ROLLUP_DAY, midnight), day);
+        assert_int_equal(counted(g, ROLLUP_MONTH, month), before + day);
+        assert_int_equal(counted(g, ROLLUP_MINUTE, midnight + 35 * minute), 0);
+        assert_int_equal(counted(g, ROLLUP_MINUTE, midnight + 25 * minute),
+                         records_of(midnight + 25 * minute, 1));
+    }
+    // Who asks is told that the hour is not there.
+    assert_int_equal(rollup_rig_integer("SELECT sum(grouping) FROM rollup_gap WHERE level = 1"),
+                     sparse);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -153,6 +226,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_damaged_child_is_made_again, rollup_rig_set_up,
                                         rollup_rig_tear_down),
         cmocka_unit_test_setup_teardown(a_damaged_row_of_expired_records_is_given_up,
+                                        rollup_rig_set_up, rollup_rig_tear_down),
+        cmocka_unit_test_setup_teardown(at_the_edge_of_expiry_nothing_counts_what_was_cleared,
                                         rollup_rig_set_up, rollup_rig_tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
