@@ -1,0 +1,270 @@
+#!/usr/bin/env bash
+# Measures the streaming pipeline by the encode workload: waiting for whole streams now
+# and then (before) against reusing slots behind their own events (after).
+#
+#   scripts/bench_pipeline.sh [OPTION]...
+#
+#   --build DIR     a build (default build/release, made where it is missing)
+#   --out DIR       where report.md, cells.csv, trials.csv and store.db go
+#                   (default bench-pipeline-DATE)
+#   --encoder E     default amplitude
+#   --type T        f64 (default) or f32
+#   --from F        where samples come from: generator, pageable or pinned (default)
+#   --device D      default auto
+#   --qubits LIST   default "12 16 20 24"
+#   --batch LIST    default "16 64 256 1024"
+#   --prefetch LIST default "8 64"
+#   --batches N     launches of a trial, default 200
+#   --trials N      of each cell, default 5, before and after in turn
+#   --full          run also cells that take more than 1/8 of the host's memory or, by
+#                   what the warm-up shows, more than 60 seconds a trial; otherwise they
+#                   are listed as left out
+#   --quick         two small cells, to see that it works
+#
+# Every trial is a process of its own whose records are in store.db, of host "before" or
+# "after", for inferstat compare and export.  Yardsticks of the same run: the speed of a
+# copy (bench_encode).
+set -euo pipefail
+
+say() {
+  printf 'bench_pipeline.sh: %s\n' "$*" >&2
+}
+
+usage_error() {
+  say "$* (see --help)"
+  exit 2
+}
+
+root=$(cd "$(dirname "$0")/.." && pwd)
+build=$root/build/release
+out=bench-pipeline-$(date -u +%Y%m%dT%H%M%SZ)
+encoder=amplitude type=f64 from=pinned device=auto
+qubits_list="12 16 20 24" batch_list="16 64 256 1024" prefetch_list="8 64"
+batches=200 trials=5 full=
+while [ $# -gt 0 ]; do
+  case $1 in
+  --help | -h)
+    sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//;p}' "$0"
+    exit 0
+    ;;
+  --full) full=yes ;;
+  --quick) qubits_list="8 10" batch_list=4 prefetch_list=8 batches=5 trials=2 ;;
+  --build | --out | --encoder | --type | --from | --device | --qubits | --batch | --prefetch | \
+    --batches | --trials)
+    [ $# -gt 1 ] || usage_error "$1 needs a value"
+    case $1 in
+    --build) build=$2 ;;
+    --out) out=$2 ;;
+    --encoder) encoder=$2 ;;
+    --type) type=$2 ;;
+    --from) from=$2 ;;
+    --device) device=$2 ;;
+    --qubits) qubits_list=$2 ;;
+    --batch) batch_list=$2 ;;
+    --prefetch) prefetch_list=$2 ;;
+    --batches) batches=$2 ;;
+    --trials) trials=$2 ;;
+    esac
+    shift
+    ;;
+  *) usage_error "unknown option: $1" ;;
+  esac
+  shift
+done
+
+if [ ! -x "$build/bin/inferstat-worker" ]; then
+  [ "$build" = "$root/build/release" ] || usage_error "$build: no inferstat-worker in its bin"
+  "$root/scripts/build.sh" release >&2
+fi
+worker=$build/bin/inferstat-worker
+mkdir -p "$out"
+sockets=$(mktemp -d /tmp/inferstat-bench.XXXXXX)
+collector=
+leave() {
+  if [ -n "$collector" ] && kill "$collector" 2>/dev/null; then
+    wait "$collector" || true
+  fi
+  rm -rf "$sockets"
+}
+trap leave EXIT
+trap 'exit 130' INT TERM
+
+"$build/bin/inferstatd" --listen "ipc://$sockets" --db "$out/store.db" >"$out/inferstatd.log" 2>&1 &
+collector=$!
+
+# figure NAME FILE: that number of a JSON object; empty for null.
+figure() {
+  sed -n "s/.*\"$1\": \([0-9.e+-]*\)[,}].*/\1/p" "$2"
+}
+
+word() {
+  sed -n "s/.*\"$1\": \"\([^\"]*\)\".*/\1/p" "$2"
+}
+
+# encode SYNC QUBITS BATCH PREFETCH BATCHES [HOST]: one run, its object in
+# $sockets/run.json.
+encode() {
+  local host=after
+  [ "$1" = events ] || host=before
+  INFERSTAT_HOST=${6-$host} "$worker" --collector "ipc://$sockets" --spool "$sockets/spool" \
+    --device "$device" encode --encoder "$encoder" --type "$type" --from "$from" --sync "$1" \
+    --qubits "$2" --batch-size "$3" --prefetch "$4" --batches "$5" --json \
+    >"$sockets/run.json" 2>"$sockets/run.err"
+}
+
+host_memory=$(awk '/^MemTotal:/ {print $2 * 1024}' /proc/meminfo)
+real=8
+[ "$type" = f64 ] || real=4
+
+# Why a cell is left out, by its size; empty: it is not.
+too_large() {
+  awk -v q="$1" -v b="$2" -v real="$real" -v encoder="$encoder" -v memory="$host_memory" 'BEGIN {
+    inputs = q
+    if (encoder == "amplitude") inputs = 2 ^ q
+    if (encoder == "basis") inputs = 1
+    if (encoder == "iqp") inputs = q * (q + 1) / 2
+    need = 2 * b * real * (inputs + 2 * 2 ^ q)
+    if (need > memory / 8) printf "%.1f GB, more than 1/8 of memory", need / 1e9
+  }'
+}
+
+too_slow() {
+  local rate
+  encode events "$1" "$2" "$3" 4 warm-up || return 0
+  rate=$(figure items_per_second "$sockets/run.json")
+  awk -v rate="${rate:-0}" -v items="$(($2 * batches))" 'BEGIN {
+    if (rate > 0 && items / rate > 60) printf "%.0f s a trial", items / rate
+  }'
+}
+
+columns="qubits,batch,prefetch,sync,trial,items_per_second,item_p50_ns,item_p95_ns,item_p99_ns"
+columns+=",pool_starvation_ratio,overlap_ratio,exposed_copy_ns,copy_starved_ns,copy_busy_ns"
+columns+=",compute_busy_ns,fill_ns,bytes_h2d,duration_ns"
+printf '%s\n' "$columns" >"$out/trials.csv"
+: >"$sockets/left_out"
+
+# keep SYNC QUBITS BATCH PREFETCH TRIAL: the run as a line of trials.csv.
+keep() {
+  local line="$2,$3,$4,$1,$5" name
+  for name in $(cut -d, -f6- <<<"$columns" | tr , ' '); do
+    line+=",$(figure "$name" "$sockets/run.json")"
+  done
+  printf '%s\n' "$line" >>"$out/trials.csv"
+}
+
+run_cell() {
+  local trial sync
+  encode events "$1" "$2" "$3" 4 warm-up || true
+  for trial in $(seq "$trials"); do
+    for sync in periodic events; do
+      if ! encode "$sync" "$1" "$2" "$3" "$batches"; then
+        printf '%s qubits, batch %s, prefetch %s: %s\n' "$1" "$2" "$3" \
+          "$(tail -n 1 "$sockets/run.err")" >>"$sockets/left_out"
+        return 0
+      fi
+      keep "$sync" "$1" "$2" "$3" "$trial"
+    done
+  done
+}
+
+for qubits in $qubits_list; do
+  for batch in $batch_list; do
+    for prefetch in $prefetch_list; do
+      why=
+      [ -n "$full" ] || why=$(too_large "$qubits" "$batch")
+      [ -n "$full$why" ] || why=$(too_slow "$qubits" "$batch" "$prefetch")
+      if [ -n "$why" ]; then
+        printf '%s qubits, batch %s, prefetch %s: %s\n' "$qubits" "$batch" "$prefetch" "$why" \
+          >>"$sockets/left_out"
+        continue
+      fi
+      say "$qubits qubits, batch $batch, prefetch $prefetch"
+      run_cell "$qubits" "$batch" "$prefetch"
+    done
+  done
+done
+
+# ---- Report ----
+
+# The median over the trials of each cell and way, and the throughput of the slowest 5 %.
+awk -F, -v OFS=, \
+  -v rest=,item_p50_ns,item_p95_ns,item_p99_ns,pool_starvation_ratio,overlap_ratio,exposed_copy_ns '
+  NR == 1 {
+    print "qubits,batch,prefetch,sync,trials,median_items_per_second,slow_items_per_second" rest
+    next
+  }
+  {
+    key = $1 OFS $2 OFS $3 OFS $4
+    if (!(key in count)) order[++cells] = key
+    n = ++count[key]
+    for (i = 6; i <= 12; i++) values[key, i, n] = $i
+  }
+  function ranked(key, column, share,   n, i, j, swap, sorted) {
+    n = 0
+    for (i = 1; i <= count[key]; i++)
+      if (values[key, column, i] != "") sorted[++n] = values[key, column, i] + 0
+    if (n == 0) return ""
+    for (i = 2; i <= n; i++)
+      for (j = i; j > 1 && sorted[j] < sorted[j - 1]; j--) {
+        swap = sorted[j]; sorted[j] = sorted[j - 1]; sorted[j - 1] = swap
+      }
+    if (share == 0.5) return n % 2 ? sorted[(n + 1) / 2] : (sorted[n / 2] + sorted[n / 2 + 1]) / 2
+    i = int(share * n + 0.999999)
+    return sorted[i < 1 ? 1 : i]
+  }
+  END {
+    for (c = 1; c <= cells; c++) {
+      line = order[c] OFS count[order[c]] OFS ranked(order[c], 6, 0.5) OFS ranked(order[c], 6, 0.05)
+      for (i = 7; i <= 12; i++) line = line OFS ranked(order[c], i, 0.5)
+      print line
+    }
+  }' "$out/trials.csv" >"$out/cells.csv"
+
+copy_rate=
+if [ -x "$build/tests/bench/bench_encode" ]; then
+  "$build/tests/bench/bench_encode" --json --quick >"$sockets/bench.json" 2>/dev/null &&
+    copy_rate=$(figure copy_bytes_per_second "$sockets/bench.json")
+fi
+cuda=$(nvcc --version 2>/dev/null | sed -n 's/.*release \([0-9.]*\).*/\1/p' || true)
+driver=$(nvidia-smi --query-gpu=driver_version --format=csv,noheader 2>/dev/null | head -n 1 || true)
+commit=$(git -C "$root" rev-parse --short HEAD 2>/dev/null || true)
+
+{
+  printf '# The pipeline, before and after\n\n'
+  printf '| | |\n|---|---|\n'
+  printf '| date | %s |\n| version | %s |\n| commit | %s |\n' "$(date -u +%FT%TZ)" \
+    "$("$worker" --version)" "${commit:-unknown}"
+  printf '| device | %s |\n' "$(word device "$sockets/run.json")"
+  printf '| processor | %s, %s threads |\n' \
+    "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)" "$(nproc)"
+  printf '| driver, CUDA | %s, %s |\n' "${driver:-none}" "${cuda:-none}"
+  printf '| workload | %s %s, samples from %s, %s batches, %s trials in turn |\n' "$encoder" "$type" \
+    "$from" "$batches" "$trials"
+  printf '| a copy on the host | %s |\n\n' \
+    "$(awk -v r="$copy_rate" 'BEGIN { if (r > 0) printf "%.1f GB/s read and written", r / 1e9
+       else print "not measured" }')"
+  printf '"periodic" waits for whole streams now and then, "events" for the slot alone. Medians of the\n'
+  printf 'trials; "slow" is the throughput that 95 %% of the trials reach.\n\n'
+  printf '| qubits | batch | prefetch | sync | states/s | slow | p50 ms | p95 ms | p99 ms | pool waits | overlap | exposed copy ms |\n'
+  printf '|---:|---:|---:|---|---:|---:|---:|---:|---:|---:|---:|---:|\n'
+  awk -F, 'NR > 1 {
+    printf "| %s | %s | %s | %s | %.0f | %.0f | %.2f | %.2f | %.2f | %s | %s | %.2f |\n", $1, $2, $3, $4, $6, $7,
+      $8 / 1e6, $9 / 1e6, $10 / 1e6, $11 == "" ? "-" : sprintf("%.3f", $11),
+      $12 == "" ? "-" : sprintf("%.3f", $12), $13 / 1e6
+  }' "$out/cells.csv"
+  printf '\n| qubits | batch | prefetch | events / periodic |\n|---:|---:|---:|---:|\n'
+  awk -F, 'NR > 1 {
+    key = $1 " | " $2 " | " $3
+    if ($4 == "periodic") before[key] = $6
+    else if (before[key] > 0) printf "| %s | %.3f |\n", key, $6 / before[key]
+  }' "$out/cells.csv"
+  if [ -s "$sockets/left_out" ]; then
+    printf '\nLeft out%s:\n\n' "${full:+ (they failed)}"
+    sed 's/^/- /' "$sockets/left_out"
+  fi
+} >"$out/report.md"
+say "$out/report.md"
+[ "$(wc -l <"$out/cells.csv")" -gt 1 ] || {
+  say "no cell was measured"
+  exit 1
+}
