@@ -93,7 +93,7 @@ const char *insert_fault(const struct message_batch *batch, uint32_t name_count)
 
 static bool clock_is_suspect(int64_t started_ns, int64_t received_ns)
 {
-    return started_ns < SCHEMA_CLOCK_FLOOR_NS || started_ns > received_ns + SCHEMA_CLOCK_AHEAD_NS;
+    return started_ns < SCHEMA_CLOCK_FLOOR_NS || started_ns - SCHEMA_CLOCK_AHEAD_NS > received_ns;
 }
 
 // The first row whose number is at least `first`: numbers rise.

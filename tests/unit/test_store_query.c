@@ -410,8 +410,9 @@ static void test_a_summary_counts_the_runs_of_its_model(void **state)
     }
     // One whose names are not kept is known by what describes it.
     store_exec("DELETE FROM run_name WHERE run = 1");
-    store_exec("INSERT INTO model(id, run, stream, number, started_ns, received_ns, name, format)"
-               " VALUES(1, 1, 0, 999, 1, 1, 5, 'gguf')");
+    store_exec(
+        "INSERT INTO model(id, run, stream, number, started_ns, received_after_ns, name, format)"
+        " VALUES(1, 1, 0, 999, 1, 1, 5, 'gguf')");
     struct query query = {.kind = QUERY_SUMMARY};
     (void)snprintf(query.filter.by[QUERY_BY_MODEL], QUERY_TEXT_SIZE, "tiny");
     struct result *result = store_ask(&query);

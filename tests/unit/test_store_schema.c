@@ -468,6 +468,35 @@ static void test_stores_of_all_older_versions(void **state)
     free(today);
 }
 
+// One that finds no room leaves the store as it was, and can be done again.
+static void test_a_migration_without_room(void **state)
+{
+    (void)state;
+    static char sql[65536];
+    struct error err = {0};
+    sqlite3 *db = NULL;
+    read_text(sql, sizeof sql, STORE_VERSION "4.sql");
+    change_store(sql);
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    const int64_t pages = integer(db, "PRAGMA page_count");
+    for (int64_t more = 0; more < 4; more++) {
+        (void)snprintf(sql, sizeof sql, "PRAGMA max_page_count = %lld", (long long)(pages + more));
+        assert_int_equal(integer(db, sql), pages + more);
+        assert_int_equal(schema_migrate(db, path, &err), STATUS_FULL);
+        assert_int_equal(integer(db, "PRAGMA user_version"), 4);
+        assert_int_equal(integer(db, "SELECT count(*) FROM sqlite_schema WHERE name LIKE "
+                                     "'%rebuilt%'"),
+                         0);
+        assert_int_equal(integer(db, "SELECT sum(decode_ns) FROM inference WHERE id < 6"),
+                         1200000000);
+    }
+    database_close(db);
+    db = new_store();
+    assert_int_equal(integer(db, "PRAGMA user_version"), SCHEMA_VERSION);
+    assert_int_equal(integer(db, "SELECT sum(decode_ns) FROM inference WHERE id < 6"), 1200000000);
+    database_close(db);
+}
+
 // A file of version 1 gets the views of today.
 static void test_an_older_store_gets_todays_views(void **state)
 {
@@ -538,6 +567,7 @@ int main(void)
         TEST(test_awkward_names),
         TEST(test_steps_run_once_and_in_order),
         TEST(test_stores_of_all_older_versions),
+        TEST(test_a_migration_without_room),
         TEST(test_an_older_store_gets_todays_views),
         TEST(test_a_failing_step_leaves_the_store_alone),
         TEST(test_missing_columns_are_added),
