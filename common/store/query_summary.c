@@ -376,6 +376,8 @@ static enum status add_newest(struct store *store, const struct query_filter *fi
     if (status != STATUS_OK || !is_there)
         return status;
     status = query_records(store, &query, &record, err);
+    if (status == STATUS_NO_DATA) // it has expired
+        return STATUS_OK;
     const unsigned room = sizeof of->keys / sizeof *of->keys;
     for (unsigned i = 0; i < room && of->keys[i].from && status == STATUS_OK; i++) {
         const struct value value =

@@ -509,6 +509,30 @@ static void test_the_log_is_part_of_the_size(void **state)
     }
 }
 
+// What happened last has expired: the rest of the answer is there.
+static void test_a_summary_of_what_has_expired(void **state)
+{
+    (void)state;
+    store_add_inferences(10);
+    store_exec("INSERT INTO ledger(run, kind, stored) SELECT 1, 4, 10 WHERE NOT EXISTS"
+               " (SELECT 1 FROM ledger WHERE run = 1 AND kind = 4);"
+               "INSERT INTO expiry SELECT DISTINCT kind, 9000000000000000000 FROM ledger;"
+               "DELETE FROM inference;"
+               "UPDATE ledger SET expired = stored");
+    static const enum query_kind kinds[] = {QUERY_SUMMARY, QUERY_OVERVIEW};
+    for (size_t i = 0; i < COUNT_OF(kinds); i++) {
+        const struct query query = {.kind = kinds[i]};
+        struct error err = {0};
+        struct result *result = NULL;
+        const enum status status = store_query(store, &query, &result, &err);
+        if (status != STATUS_OK)
+            fail_msg("query %d: %s", (int)kinds[i], err.text);
+        if (kinds[i] == QUERY_SUMMARY)
+            assert_int_equal(result_integer(result, 0, "runs", -1), 2);
+        result_free(result);
+    }
+}
+
 static void test_a_summary_of_nothing(void **state)
 {
     (void)state;
@@ -681,6 +705,7 @@ int main(void)
         TEST(test_sums_do_not_overflow),
         TEST(test_an_empty_store_has_a_summary),
         TEST(test_the_log_is_part_of_the_size),
+        TEST(test_a_summary_of_what_has_expired),
         TEST(test_a_summary_of_nothing),
         TEST(test_overview_equals_plain_sql),
         TEST(test_more_runs_than_groups),
