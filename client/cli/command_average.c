@@ -155,6 +155,18 @@ static enum status print_for_people(struct cli *cli, const struct query_metric *
     return status;
 }
 
+// What few stores can have a value of is said.
+static enum status no_data(const struct cli *cli, const char *metric, struct error *err)
+{
+    const char *dot = strchr(metric, '.');
+    const bool is_mbu = strcmp(dot ? dot + 1 : metric, QUERY_METRIC_MBU) == 0;
+    return cli_no_data(cli,
+                       is_mbu ? QUERY_METRIC_MBU " (of models with file_bytes on devices with"
+                                                 " memory_bandwidth_bytes_per_second)"
+                              : metric,
+                       err);
+}
+
 static enum status ask(struct cli *cli, struct result **out, struct error *err)
 {
     const struct cli_options *options = &cli->options;
@@ -176,10 +188,10 @@ static enum status ask(struct cli *cli, struct result **out, struct error *err)
     memcpy(query.group_by, options->group_by, sizeof query.group_by);
     enum status status = cli_ask(cli, &query, out, err);
     if (status == STATUS_NO_DATA)
-        return cli_no_data(cli, metric, err);
+        return no_data(cli, metric, err);
     if (status == STATUS_OK && result_row_count(*out) == 0) {
         result_free(*out);
-        return cli_no_data(cli, metric, err);
+        return no_data(cli, metric, err);
     }
     return status;
 }
