@@ -134,7 +134,7 @@ const char *parse_nearest(const char *text, const char *const *words, unsigned c
     if (size == 0 || size > WORD_MAX)
         return NULL;
     const char *nearest = NULL;
-    size_t least = size < 3 ? 2 : size / 3 + 1; // more than a third of it wrong is another word
+    size_t least = size / 3 + 2; // more than a third of it wrong is another word
     for (unsigned i = 0; i < count; i++) {
         if (strlen(words[i]) > WORD_MAX)
             continue;
