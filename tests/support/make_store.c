@@ -410,6 +410,25 @@ static void put_all(struct sqlite3 *db)
                 " WHERE key = 'store'");
 }
 
+// What each run has named: all that its records have.
+static void name_all(struct sqlite3 *db)
+{
+    for (unsigned kind = RECORD_KIND_RUN + 1; kind < RECORD_KIND_COUNT; kind++) {
+        const struct record_kind_info *info = record_kind_info((enum record_kind)kind);
+        for (unsigned i = 0; i < info->column_count; i++) {
+            char sql[256];
+            const char *column = info->columns[i].name;
+            if (info->columns[i].type != COLUMN_NAME)
+                continue;
+            (void)snprintf(sql, sizeof sql,
+                           "INSERT OR IGNORE INTO run_name SELECT DISTINCT run, \"%s\", \"%s\""
+                           " FROM \"%s\" WHERE \"%s\" IS NOT NULL",
+                           column, column, info->name, column);
+            execute(db, sql);
+        }
+    }
+}
+
 int main(int argc, char **argv)
 {
     if (argc != 2 || access(argv[1], F_OK) == 0)
@@ -420,6 +439,7 @@ int main(int argc, char **argv)
         fail(err.text);
     execute(db, "BEGIN");
     put_all(db);
+    name_all(db);
     execute(db, "COMMIT");
     database_close(db);
     return 0;
