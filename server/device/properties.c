@@ -54,7 +54,7 @@ static size_t write_identity(char *out, size_t size, const struct device_propert
 
 // Returns the length; 0 where it does not fit.
 static size_t write_text(char *out, size_t size, const struct device_properties *properties,
-                         const double rates[RATES])
+                         const double rates[RATES], bool steady)
 {
     size_t length = write_identity(out, size, properties);
     for (size_t i = 0; i < RATES && length > 0; i++) {
@@ -63,8 +63,12 @@ static size_t write_text(char *out, size_t size, const struct device_properties 
     }
     if (length == 0)
         return 0;
-    int more = snprintf(out + length, size - length, "check = %08x\n",
-                        (unsigned int)crc32c(0, out, length));
+    int more = snprintf(out + length, size - length, "steady = %d\n", steady);
+    length = more > 0 && (size_t)more < size - length ? length + (size_t)more : 0;
+    if (length == 0)
+        return 0;
+    more = snprintf(out + length, size - length, "check = %08x\n",
+                    (unsigned int)crc32c(0, out, length));
     return more > 0 && (size_t)more < size - length ? length + (size_t)more : 0;
 }
 
@@ -124,10 +128,12 @@ bool device_rates_cached(struct device_properties *properties, const char *folde
         if (rates[i] == 0.0)
             return false;
     }
-    if (write_text(expected, sizeof expected, properties, rates) == 0 ||
+    bool steady = strstr(text, "\nsteady = 1\n");
+    if (write_text(expected, sizeof expected, properties, rates, steady) == 0 ||
         strcmp(text, expected) != 0)
         return false;
-    properties->rates = (struct device_rates){rates[0], rates[1], rates[2]};
+    properties->rates = (struct device_rates){
+        .memory = rates[0], .h2d = rates[1], .d2h = rates[2], .steady = steady};
     return true;
 }
 
@@ -151,19 +157,37 @@ static void store_rates(const struct device_properties *properties, const char *
     char text[CACHE_SIZE];
     const double rates[RATES] = {properties->rates.memory, properties->rates.h2d,
                                  properties->rates.d2h};
-    size_t size = write_text(text, sizeof text, properties, rates);
+    size_t size = write_text(text, sizeof text, properties, rates, properties->rates.steady);
     if (size > 0 && files_make_folder(folder, 0700, NULL) == STATUS_OK &&
         cache_path(path, sizeof path, folder, properties) == STATUS_OK)
         write_file(path, text, size);
 }
 
+static double better(double a, double b)
+{
+    return a > b ? a : b;
+}
+
 enum status device_calibrate(struct device *device, struct device_properties *properties,
                              const char *folder, struct error *err)
 {
-    if (device_rates_cached(properties, folder))
+    struct device_properties before = *properties;
+    before.rates = (struct device_rates){0};
+    if (device_rates_cached(&before, folder) && before.rates.steady) {
+        properties->rates = before.rates;
         return STATUS_OK;
-    enum status status = device_measure_rates(device, &properties->rates, err);
-    if (status == STATUS_OK && folder)
+    }
+    struct device_rates rates;
+    enum status status = device_measure_rates(device, &rates, err);
+    if (status != STATUS_OK)
+        return status;
+    properties->rates = (struct device_rates){
+        .memory = better(rates.memory, before.rates.memory),
+        .h2d = better(rates.h2d, before.rates.h2d),
+        .d2h = better(rates.d2h, before.rates.d2h),
+        .steady = rates.steady,
+    };
+    if (folder)
         store_rates(properties, folder);
-    return status;
+    return STATUS_OK;
 }

@@ -15,6 +15,7 @@ struct device_rates {
     double memory; // copies within the device, bytes read and bytes written
     double h2d;    // copies from pinned memory to the device
     double d2h;    // and back
+    bool steady;   // the best rounds agreed: nobody else was at work
 };
 
 // Texts are empty, numbers 0, where there is nothing to say.
@@ -39,7 +40,8 @@ void device_properties(const struct device *device, struct device_properties *ou
 bool device_rates_cached(struct device_properties *properties, const char *folder);
 
 // Fills properties->rates: from the file in `folder`, or else by measuring, a third of a
-// second at most on an idle machine, and leaves the file there.  A folder that cannot be
+// second at most on an idle machine, and leaves the file there.  What was not measured
+// steadily is measured again, and the better of both is kept.  A folder that cannot be
 // written is done without, and so is NULL.  Fails with STATUS_NOMEM where there is no
 // memory to measure with, or as the device's calls do.  The device should be idle.
 MUST_CHECK enum status device_calibrate(struct device *device, struct device_properties *properties,

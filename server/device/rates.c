@@ -18,6 +18,9 @@ enum {
 // Rounds end here, but for the first two.
 #define ROUNDS_NS 50e6
 
+// Two rounds that nobody disturbed differ by less.
+#define STEADY_RATIO 0.9
+
 struct bench {
     struct device_stream *stream;
     struct device_event *before, *after;
@@ -134,12 +137,13 @@ static enum status time_round(struct bench *bench,
     return status;
 }
 
-// The rate of the fastest round, where it beats `*rate`.
-static enum status measure(struct bench *bench, double *rate, size_t bytes,
+// The rate of the fastest round; `*steady` becomes false where the next one was far off.
+static enum status measure(struct bench *bench, double *rate, size_t bytes, bool *steady,
                            enum status (*queue)(struct bench *bench, struct error *err),
                            struct error *err)
 {
     double spent = 0.0;
+    double next = 0.0;
     for (int round = 0; round < ROUNDS_MAX && (round < 2 || spent < ROUNDS_NS); round++) {
         double ns = 0.0;
         enum status status = time_round(bench, queue, &ns, err);
@@ -147,23 +151,30 @@ static enum status measure(struct bench *bench, double *rate, size_t bytes,
             return status;
         spent += ns;
         double found = ns > 0.0 ? (double)(uint64_t)((double)bytes * 1e9 / ns) : 0.0;
-        if (found > *rate)
+        if (found > *rate) {
+            next = *rate;
             *rate = found;
+        } else if (found > next) {
+            next = found;
+        }
     }
+    *steady = *steady && next >= STEADY_RATIO * *rate;
     return STATUS_OK;
 }
 
 static enum status measure_all(struct device *device, struct bench *bench,
                                struct device_rates *rates, struct error *err)
 {
+    bool *steady = &rates->steady;
+    *steady = true;
     enum status status = bench_begin(bench, device, err);
     if (status == STATUS_OK)
-        status = measure(bench, &rates->memory, 2 * bench->device_size,
+        status = measure(bench, &rates->memory, 2 * bench->device_size, steady,
                          device->ops->launch ? copy_by_threads : copy_within, err);
     if (status == STATUS_OK)
-        status = measure(bench, &rates->h2d, bench->host_size, copy_in, err);
+        status = measure(bench, &rates->h2d, bench->host_size, steady, copy_in, err);
     if (status == STATUS_OK)
-        status = measure(bench, &rates->d2h, bench->host_size, copy_out, err);
+        status = measure(bench, &rates->d2h, bench->host_size, steady, copy_out, err);
     return status;
 }
 

@@ -12,6 +12,7 @@
 #include "common/sys/stop.h"
 #include "server/worker/json.h"
 #include "server/worker/worker.h"
+#include "server/workload/device_record.h"
 #include "server/workload/llm/load.h"
 #include "server/workload/llm/serve.h"
 
@@ -288,7 +289,10 @@ static enum status serve(struct running *r, const struct worker_options *worker,
     memcpy(outcome->model, r->llm->name, sizeof outcome->model);
     log_write(LOG_LEVEL_INFO, "device %s (kernels: %s, threads: %u)", outcome->device.reason,
               outcome->device.kernels, outcome->device.threads);
-    return llm_server_run(r->server, r->prompts, &outcome->figures, err);
+    status = llm_server_run(r->server, r->prompts, &outcome->figures, err);
+    if (status == STATUS_OK && r->monitor)
+        device_get_to_know(r->llm->device);
+    return status;
 }
 
 static int report(const struct outcome *outcome)

@@ -50,3 +50,12 @@ uint32_t device_record(struct inferstat_monitor *monitor,
     device.h2d_bytes_per_second = rate(properties->rates.h2d);
     return inferstat_add_device(monitor, &device);
 }
+
+void device_get_to_know(struct device *device)
+{
+    char folder[1024];
+    struct device_properties properties;
+    device_properties(device, &properties);
+    if (files_cache_folder(folder, sizeof folder, NULL) == STATUS_OK)
+        (void)!device_calibrate(device, &properties, folder, NULL);
+}

@@ -88,11 +88,13 @@ static void what_was_measured_is_looked_up(void **state)
     assert_string_equal(found.name, "cpu");
     assert_true(found.rates.memory == 0.0);
 
+    device_get_to_know(device);
     device_properties(device, &measured);
     assert_int_equal(files_cache_folder(folder, sizeof folder, &err), STATUS_OK);
-    assert_int_equal(device_calibrate(device, &measured, folder, &err), STATUS_OK);
+    assert_true(device_rates_cached(&measured, folder));
     device_look_up(device, &found);
-    assert_memory_equal(&found.rates, &measured.rates, sizeof found.rates);
+    assert_true(found.rates.memory == measured.rates.memory);
+    assert_true(found.rates.h2d == measured.rates.h2d);
     struct fake_row row = recorded(fixture, &found);
     assert_true(row.values[DEVICE_H2D].r == measured.rates.h2d);
     device_close(device);

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "common/core/crc32c.h"
 #include "server/device/fault.h"
 #include "server/device/properties.h"
 #include "tests/support/folder.h"
@@ -183,6 +184,14 @@ static bool is_cached(const struct kept *kept, struct device_rates *rates)
     return cached;
 }
 
+static void assert_rates(const struct device_rates *actual, const struct device_rates *expected)
+{
+    assert_true(actual->memory == expected->memory);
+    assert_true(actual->h2d == expected->h2d);
+    assert_true(actual->d2h == expected->d2h);
+    assert_true(actual->steady == expected->steady);
+}
+
 static void what_was_measured_is_kept(void **state)
 {
     struct kept *kept = *state;
@@ -190,14 +199,57 @@ static void what_was_measured_is_kept(void **state)
     assert_true(rates->memory > 0.0 && rates->h2d > 0.0 && rates->d2h > 0.0);
     struct device_rates found;
     assert_true(is_cached(kept, &found));
-    assert_memory_equal(&found, rates, sizeof found);
+    assert_rates(&found, rates);
+}
 
-    // Not measured again: the numbers stay as they are.
+// Writes a file that says what it is told to, checksum and all.
+static void write_rates(struct kept *kept, const struct device_rates *rates)
+{
+    char text[sizeof kept->text];
+    const char *begin = strstr(kept->text, "memory_bytes_per_second");
+    assert_non_null(begin);
+    size_t length = (size_t)(begin - kept->text);
+    memcpy(text, kept->text, length);
+    length += (size_t)snprintf(text + length, sizeof text - length,
+                               "memory_bytes_per_second = %.0f\nh2d_bytes_per_second = %.0f\n"
+                               "d2h_bytes_per_second = %.0f\nsteady = %d\n",
+                               rates->memory, rates->h2d, rates->d2h, rates->steady);
+    length += (size_t)snprintf(text + length, sizeof text - length, "check = %08x\n",
+                               (unsigned int)crc32c(0, text, length));
+    write_bytes(kept->path, text, length);
+}
+
+static void what_is_steady_is_not_measured_again(void **state)
+{
+    struct kept *kept = *state;
+    static const struct device_rates rates = {1.0, 2.0, 3.0, true};
     struct error err = {0};
     struct device_properties again;
     device_properties(kept->device, &again);
+    write_rates(kept, &rates);
     assert_ok(device_calibrate(kept->device, &again, kept->folder, &err), &err);
-    assert_memory_equal(&again.rates, rates, sizeof again.rates);
+    assert_rates(&again.rates, &rates);
+    write_bytes(kept->path, kept->text, kept->size);
+}
+
+static void the_better_of_unsteady_rates_is_kept(void **state)
+{
+    struct kept *kept = *state;
+    static const struct device_rates rates = {1.0, 9e14, 3.0, false};
+    struct error err = {0};
+    struct device_properties again;
+    struct device_rates found;
+    device_properties(kept->device, &again);
+    write_rates(kept, &rates);
+    assert_true(is_cached(kept, &found));
+    assert_rates(&found, &rates);
+    assert_ok(device_calibrate(kept->device, &again, kept->folder, &err), &err);
+    assert_true(again.rates.memory > 1.0);
+    assert_true(again.rates.h2d == 9e14);
+    assert_true(again.rates.d2h > 3.0);
+    assert_true(is_cached(kept, &found));
+    assert_rates(&found, &again.rates);
+    write_bytes(kept->path, kept->text, kept->size);
 }
 
 static void damage_is_not_believed(void **state)
@@ -314,6 +366,8 @@ int main(void)
         cmocka_unit_test(a_link_is_read),
         cmocka_unit_test(the_cpu_says_what_it_is),
         cmocka_unit_test(what_was_measured_is_kept),
+        cmocka_unit_test(what_is_steady_is_not_measured_again),
+        cmocka_unit_test(the_better_of_unsteady_rates_is_kept),
         cmocka_unit_test(damage_is_not_believed),
         cmocka_unit_test(damage_is_measured_again),
         cmocka_unit_test(anothers_file_is_not_believed),

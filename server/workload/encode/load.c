@@ -7,6 +7,7 @@
 #include "common/core/text.h"
 #include "common/core/unit.h"
 #include "common/sys/clock.h"
+#include "server/workload/device_record.h"
 #include "server/workload/encode/run_parts.h"
 
 enum { LAUNCH_ALIGNMENT = 256 };
@@ -30,12 +31,9 @@ static enum status select_device(struct loading *l, struct error *err)
     if (status != STATUS_OK)
         return status;
     device_describe(e->device, &e->description.device);
-    struct inferstat_device device;
-    inferstat_device_init(&device);
-    device.ordinal = e->description.device.ordinal;
-    device.name = e->description.device.name;
-    device.memory_bytes = e->description.device.memory_bytes;
-    e->device_number = inferstat_add_device(e->monitor, &device);
+    struct device_properties properties;
+    device_look_up(e->device, &properties);
+    e->device_number = device_record(e->monitor, &properties);
     inferstat_load_set_device(l->load, e->device_number);
     return STATUS_OK;
 }

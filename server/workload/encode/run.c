@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/sys/clock.h"
+#include "server/workload/device_record.h"
 #include "server/workload/encode/run_parts.h"
 #include "server/workload/pipeline_record.h"
 
@@ -225,6 +226,8 @@ enum status encoding_run(struct encoding *e, struct encoding_figures *figures, s
     enum status status = pipeline_run(e->pipeline, &job, &figures->pipeline, err);
     status = finish_output(e, status, err);
     record_run(e, status, started);
+    if (status == STATUS_OK && e->monitor)
+        device_get_to_know(e->device);
     e->figures = NULL;
     return status;
 }
