@@ -11,6 +11,7 @@
 #include "common/sys/clock.h"
 #include "server/collector/rollup_fold.h"
 #include "server/collector/rollup_heal.h"
+#include "server/collector/rollup_merge.h"
 
 // A step is a few milliseconds of work.
 enum {
@@ -19,11 +20,7 @@ enum {
     CHUNK_FIRST = 512,
     CHUNK_MOST = 8192,
     ERASE_ROWS = 512,
-    CHILDREN_MAX = 60,
-    FIRST_CHILD = 6, // where the times of children are bound
-    MERGE_IDS_LEAST = 4,
-    MERGE_IDS_FIRST = 16,
-    MERGE_IDS_MOST = 65536,
+    CHILDREN_MAX = ROLLUP_CHILDREN_MAX,
 };
 
 // A slice does one step of a phase; each phase ends by going on to the next.
@@ -51,7 +48,8 @@ struct rollup_repair {
     sqlite3 *db;
     struct rollup_fold *fold;
     struct rollup_sheet sheet;
-    sqlite3_stmt *erase, *erase_series, *children, *insert;
+    struct rollup_merge *merge;
+    sqlite3_stmt *erase;
     sqlite3_stmt *read;                               // of the kind at work
     struct gap_set kept_apart[ROLLUP_GROUPING_COUNT]; // gaps, but those of what was cleared
 
@@ -60,12 +58,10 @@ struct rollup_repair {
     const struct rollup_metrics *metrics;
     int64_t watermark, expired_ns;
     struct gap_span span;
-    struct gap_span made;        // what of it is made from records
-    unsigned given_up;           // groupings in which the hour of expiry's edge cannot be made
-    int64_t series, series_last; // ids up to `series` are merged
-    struct pace merge_ids;
-    struct pace chunk;   // rows of one
-    uint64_t slowest_ns; // metric of the chunk
+    struct gap_span made; // what of it is made from records
+    unsigned given_up;    // groupings in which the hour of expiry's edge cannot be made
+    struct pace chunk;    // rows of one
+    uint64_t slowest_ns;  // metric of the chunk
     struct rollup_patient patient;
     struct cell_key healed; // rows up to here were looked at
     unsigned metric, grouping, level, child;
@@ -87,23 +83,6 @@ static int64_t last_of(const struct gap_span *span)
     return span->until_ns == INT64_MAX ? INT64_MAX : span->until_ns - 1;
 }
 
-// Rows of a parent's children, of some series, by these.
-static enum status prepare_children(struct rollup_repair *repair, struct error *err)
-{
-    sqlite3_str *sql = sqlite3_str_new(repair->db);
-    sqlite3_str_appendall(sql, "SELECT started_ns, series, " CELL_COLUMNS " FROM rollup"
-                               " WHERE metric = ?1 AND grouping = ?2 AND level = ?3"
-                               " AND series BETWEEN ?4 AND ?5 AND started_ns IN (?6");
-    for (int i = 1; i < CHILDREN_MAX; i++)
-        sqlite3_str_appendf(sql, ", ?%d", FIRST_CHILD + i);
-    sqlite3_str_appendall(sql, ") ORDER BY series");
-    char *text = sqlite3_str_finish(sql);
-    enum status status = text ? database_prepare(repair->db, &repair->children, text, true, err)
-                              : out_of_memory(err);
-    sqlite3_free(text);
-    return status;
-}
-
 enum status rollup_repair_new(struct rollup_repair **out, sqlite3 *db, struct error *err)
 {
     struct rollup_repair *repair = calloc(1, sizeof *repair);
@@ -112,7 +91,6 @@ enum status rollup_repair_new(struct rollup_repair **out, sqlite3 *db, struct er
     repair->db = db;
     repair->kind = RECORD_KIND_COUNT;
     repair->chunk = (struct pace){CHUNK_FIRST, CHUNK_LEAST, CHUNK_MOST};
-    repair->merge_ids = (struct pace){MERGE_IDS_FIRST, MERGE_IDS_LEAST, MERGE_IDS_MOST};
     enum status status = rollup_fold_new(&repair->fold, db, err);
     if (status == STATUS_OK)
         status = database_prepare(db, &repair->erase,
@@ -123,18 +101,7 @@ enum status rollup_repair_new(struct rollup_repair **out, sqlite3 *db, struct er
                                   " AND ? LIMIT ?)",
                                   true, err);
     if (status == STATUS_OK)
-        status = database_prepare(db, &repair->erase_series,
-                                  "DELETE FROM rollup WHERE metric = ? AND grouping = ?"
-                                  " AND level = ? AND started_ns = ? AND series BETWEEN ? AND ?",
-                                  true, err);
-    if (status == STATUS_OK)
-        status = prepare_children(repair, err);
-    if (status == STATUS_OK)
-        status =
-            database_prepare(db, &repair->insert,
-                             "INSERT INTO rollup(metric, grouping, level, started_ns, series,"
-                             " " CELL_COLUMNS ") VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                             true, err);
+        status = rollup_merge_new(&repair->merge, db, err);
     if (status != STATUS_OK) {
         rollup_repair_free(repair);
         return status;
@@ -164,9 +131,7 @@ void rollup_repair_free(struct rollup_repair *repair)
         rollup_repair_stop(repair);
     rollup_fold_free(repair->fold);
     (void)sqlite3_finalize(repair->erase);
-    (void)sqlite3_finalize(repair->erase_series);
-    (void)sqlite3_finalize(repair->children);
-    (void)sqlite3_finalize(repair->insert);
+    rollup_merge_free(repair->merge);
     free(repair);
 }
 
@@ -243,12 +208,6 @@ static enum status read_expiry(struct rollup_repair *repair, struct error *err)
         text ? database_integer(repair->db, text, &repair->expired_ns, err) : out_of_memory(err);
     sqlite3_free(text);
     return status;
-}
-
-static enum status read_last_series(struct rollup_repair *repair, struct error *err)
-{
-    return database_integer(repair->db, "SELECT coalesce(max(id), 0) FROM series",
-                            &repair->series_last, err);
 }
 
 static enum status read_gaps(struct rollup_repair *repair, struct error *err)
@@ -333,7 +292,7 @@ enum status rollup_repair_begin(struct rollup_repair *repair, enum record_kind k
     if (status == STATUS_OK && *found && !is_at_edge(repair))
         status = cut_span(repair, err);
     if (status == STATUS_OK && *found)
-        status = read_last_series(repair, err);
+        status = rollup_merge_begin(repair->merge, err);
     if (status == STATUS_OK && *found)
         status = read_gaps(repair, err);
     if (status == STATUS_OK && *found)
@@ -488,7 +447,6 @@ static void begin_parent(struct rollup_repair *repair, unsigned parent)
     repair->parent = parent;
     repair->metric = repair->grouping = 0;
     repair->child = 0;
-    repair->series = INT64_MIN;
     repair->phase = parent < repair->parent_count ? PHASE_MERGE : PHASE_END;
     if (parent < repair->parent_count)
         begin_reading(repair, &repair->parents[parent].span);
@@ -682,147 +640,41 @@ static enum status read_span(struct rollup_repair *repair, struct error *err)
     return status;
 }
 
-static enum status write_cell(struct rollup_repair *repair, const struct cell_key *key,
-                              const struct ratio *cell, struct error *err)
-{
-    if (cell->values.count == 0)
-        return STATUS_OK;
-    sqlite3_stmt *stmt = repair->insert;
-    (void)sqlite3_bind_int(stmt, 1, key->metric);
-    (void)sqlite3_bind_int(stmt, 2, (int)key->grouping);
-    (void)sqlite3_bind_int(stmt, 3, (int)key->level);
-    (void)sqlite3_bind_int64(stmt, 4, key->started_ns);
-    (void)sqlite3_bind_int64(stmt, 5, key->series);
-    const bool derived = repair->metrics->list[repair->metric].source == ROLLUP_RATIOS;
-    enum status status = cell_bind(stmt, 6, key, cell, derived, err);
-    return status == STATUS_OK ? database_run(repair->db, stmt, err) : status;
-}
-
-static void empty_cell(struct ratio *cell)
-{
-    struct sketch *sketch = cell->values.sketch;
-    sketch_reset(sketch);
-    *cell = (struct ratio){.values.sketch = sketch};
-}
-
-// Binds what the children's rows of some series are found by.
-static void bind_children(struct rollup_repair *repair, enum rollup_grouping grouping,
-                          int64_t last_series)
+// A parent's rows of one metric and grouping from its children that are kept.
+static struct rollup_merge_job merge_job(const struct rollup_repair *repair)
 {
     const struct parent *parent = &repair->parents[repair->parent];
+    const struct rollup_metric *metric = &repair->metrics->list[repair->metric];
     const enum rollup_level level = (enum rollup_level)(parent->level - 1);
-    sqlite3_stmt *row = repair->children;
-    (void)sqlite3_bind_int(row, 1, repair->metrics->list[repair->metric].number);
-    (void)sqlite3_bind_int(row, 2, (int)grouping);
-    (void)sqlite3_bind_int(row, 3, (int)level);
-    (void)sqlite3_bind_int64(row, 4, repair->series);
-    (void)sqlite3_bind_int64(row, 5, last_series);
+    struct rollup_merge_job job = {.metric = metric->number,
+                                   .is_derived = metric->source == ROLLUP_RATIOS,
+                                   .grouping = (enum rollup_grouping)repair->grouping,
+                                   .level = parent->level,
+                                   .started_ns = parent->span.since_ns};
     int64_t child = parent->span.since_ns;
-    for (int i = 0; i < CHILDREN_MAX; i++) {
-        const bool is_kept =
-            child < parent->span.until_ns && !(parent->missing[i] & 1U << grouping);
-        if (is_kept)
-            (void)sqlite3_bind_int64(row, FIRST_CHILD + i, child);
-        else
-            (void)sqlite3_bind_null(row, FIRST_CHILD + i);
-        if (child < parent->span.until_ns)
-            child = rollup_next(level, child);
+    for (unsigned i = 0; i < CHILDREN_MAX && child < parent->span.until_ns; i++) {
+        if (!(parent->missing[i] & 1U << repair->grouping))
+            job.children[job.child_count++] = child;
+        child = rollup_next(level, child);
     }
+    return job;
 }
 
-// Adds up the children of a parent that are kept, series by series.  Where one is
-// damaged, fails with STATUS_CORRUPT and it is `*damaged`.
-static enum status merge_children(struct rollup_repair *repair, enum rollup_grouping grouping,
-                                  struct ratio *cell, struct cell_key *damaged, struct error *err)
-{
-    const struct parent *parent = &repair->parents[repair->parent];
-    const enum rollup_level level = (enum rollup_level)(parent->level - 1);
-    const int metric = repair->metrics->list[repair->metric].number;
-    struct cell_key key = {metric, grouping, parent->level, parent->span.since_ns, 0};
-    sqlite3_stmt *row = repair->children;
-    enum status status = STATUS_OK;
-    int rc = SQLITE_DONE;
-    while (status == STATUS_OK && (rc = sqlite3_step(row)) == SQLITE_ROW) {
-        const struct cell_key child = {metric, grouping, level, sqlite3_column_int64(row, 0),
-                                       sqlite3_column_int64(row, 1)};
-        if (child.series != key.series) {
-            status = write_cell(repair, &key, cell, err);
-            empty_cell(cell);
-            key.series = child.series;
-        }
-        if (status == STATUS_OK)
-            status = cell_add(cell, &child, row, 2, err);
-        *damaged = child;
-    }
-    if (status == STATUS_OK && rc != SQLITE_DONE)
-        status = database_error(repair->db, "rollups", err);
-    (void)sqlite3_reset(row);
-    return status == STATUS_OK ? write_cell(repair, &key, cell, err) : status;
-}
-
-// The parent's rows of one metric and grouping, of series up to that one.
-static enum status merge_series(struct rollup_repair *repair, enum rollup_grouping grouping,
-                                int64_t last_series, struct cell_key *damaged, struct error *err)
-{
-    const struct parent *parent = &repair->parents[repair->parent];
-    struct ratio cell = {0};
-    (void)sqlite3_bind_int(repair->erase_series, 1, repair->metrics->list[repair->metric].number);
-    (void)sqlite3_bind_int(repair->erase_series, 2, (int)grouping);
-    (void)sqlite3_bind_int(repair->erase_series, 3, (int)parent->level);
-    (void)sqlite3_bind_int64(repair->erase_series, 4, parent->span.since_ns);
-    (void)sqlite3_bind_int64(repair->erase_series, 5, repair->series);
-    (void)sqlite3_bind_int64(repair->erase_series, 6, last_series);
-    enum status status = database_run(repair->db, repair->erase_series, err);
-    if (status != STATUS_OK)
-        return status;
-    if (aggregate_want_quantiles(&cell.values, NULL) != STATUS_OK)
-        return out_of_memory(err);
-    bind_children(repair, grouping, last_series);
-    status = merge_children(repair, grouping, &cell, damaged, err);
-    aggregate_deinit(&cell.values);
-    return status;
-}
-
-// The same, or nothing: where a child is damaged, the parent's rows are left as they are,
+// Some series of it.  Where a child is damaged, the parent's rows are left as they are,
 // and what is at work begins anew when something was done about the child.
-static enum status merge_or_heal(struct rollup_repair *repair, int64_t last_series, bool *healed,
+static enum status merge_or_heal(struct rollup_repair *repair, bool *left, bool *healed,
                                  struct error *err)
 {
-    struct error again;
-    struct cell_key damaged = {0};
-    *healed = false;
-    enum status status = database_exec(repair->db, "SAVEPOINT merge", err);
-    if (status != STATUS_OK)
-        return status;
-    status =
-        merge_series(repair, (enum rollup_grouping)repair->grouping, last_series, &damaged, err);
-    if (status == STATUS_OK)
-        return database_exec(repair->db, "RELEASE merge", err);
-    if (status != STATUS_CORRUPT || damaged.metric == 0 || sqlite3_get_autocommit(repair->db) ||
-        database_exec(repair->db, "ROLLBACK TO merge; RELEASE merge", &again) != STATUS_OK)
+    const struct rollup_merge_job job = merge_job(repair);
+    struct cell_key damaged;
+    enum status status = rollup_merge_step(repair->merge, &job, left, &damaged, err);
+    *healed = status == STATUS_CORRUPT && damaged.metric != 0;
+    if (!*healed)
         return status;
     status = rollup_heal_row(&repair->patient, &damaged, err);
-    *healed = true;
     if (status == STATUS_OK)
         rollup_repair_stop(repair);
     return status;
-}
-
-// Some more series; `*left`: there are others.  The ids of those there are may lie far
-// apart, and the first goes from the beginning.
-static enum status merge_ids(struct rollup_repair *repair, bool *left, bool *healed,
-                             struct error *err)
-{
-    const uint64_t began_ns = clock_monotonic_ns();
-    const int64_t first = repair->series < 0 ? 0 : repair->series;
-    const int64_t last = first + (int64_t)repair->merge_ids.now - 1;
-    *left = last < repair->series_last;
-    enum status status = merge_or_heal(repair, *left ? last : INT64_MAX, healed, err);
-    if (status != STATUS_OK || *healed)
-        return status;
-    pace_took(&repair->merge_ids, clock_monotonic_ns() - began_ns, STEP_NS);
-    repair->series = *left ? last + 1 : INT64_MIN;
-    return STATUS_OK;
 }
 
 // An hour that cannot be made goes, with the gap that was left in its place.
@@ -841,7 +693,7 @@ static enum status merge_some(struct rollup_repair *repair, struct error *err)
     bool healed = false, left = false;
     const bool is_made = repair->parents[repair->parent].groupings & 1U << repair->grouping;
     enum status status =
-        is_made ? merge_ids(repair, &left, &healed, err) : erase_given_up(repair, &left, err);
+        is_made ? merge_or_heal(repair, &left, &healed, err) : erase_given_up(repair, &left, err);
     if (status != STATUS_OK || healed || left)
         return status;
     if (++repair->grouping < ROLLUP_GROUPING_COUNT)
