@@ -3,8 +3,8 @@
 // After work the thread is left alone, times what that took.
 enum { REST_TIMES = 20, REST_TIMES_LIGHT = 1, LIGHT_ROWS_PER_SECOND = 20000 };
 
-#define QUIET_NS UINT64_C(200000000)
-#define RATE_NS  UINT64_C(100000000) // over which rows are counted
+#define QUIET_NS UINT64_C(500000000)
+#define RATE_NS  UINT64_C(500000000) // over which rows are counted
 
 void rollup_pace_tell(struct rollup_pace *pace, bool is_busy)
 {

@@ -18,7 +18,7 @@ struct sqlite3_stmt;
 struct sqlite3_str;
 
 enum {
-    ROLLUP_SHEET_ROWS = 98304, // most records in one
+    ROLLUP_SHEET_ROWS = 65536, // most records in one
     ROLLUP_SHEET_BYTES = 8388608,
 };
 

@@ -53,11 +53,11 @@ static void silence_ends_a_rest(void **state)
     rollup_pace_hear(&pace, 1000, now_ns);
     assert_false(rollup_pace_is_quiet(&pace, now_ns));
     rollup_pace_worked(&pace, now_ns, now_ns + 1000 * MS);
-    assert_false(rollup_pace_allows(&pace, now_ns + 199 * MS));
-    assert_true(rollup_pace_allows(&pace, now_ns + 200 * MS));
+    assert_false(rollup_pace_allows(&pace, now_ns + 499 * MS));
+    assert_true(rollup_pace_allows(&pace, now_ns + 500 * MS));
     rollup_pace_tell(&pace, true);
-    assert_false(rollup_pace_is_quiet(&pace, now_ns + 200 * MS));
-    assert_false(rollup_pace_allows(&pace, now_ns + 200 * MS));
+    assert_false(rollup_pace_is_quiet(&pace, now_ns + 500 * MS));
+    assert_false(rollup_pace_allows(&pace, now_ns + 500 * MS));
     assert_true(rollup_pace_allows(&pace, now_ns + 21000 * MS));
 }
 
