@@ -9,6 +9,7 @@
 struct scan {
     struct gathering *gathering;
     bool is_tail;
+    int64_t highest; // of the watermarks: what is above is the tail's alone
     int first_value;
     struct sketch *spans; // of a record of sketches
 };
@@ -67,6 +68,8 @@ static enum status take_record(void *context, sqlite3_stmt *row, struct error *e
     struct gathering *gathering = scan->gathering;
     struct gather *gather = gathering->of;
     const int64_t id = sqlite3_column_int64(row, PLACE_ID);
+    if (!scan->is_tail && id > scan->highest)
+        return STATUS_OK;
     int64_t keys[QUERY_DIMENSION_COUNT];
     for (unsigned i = 0; i < gather->query->group_count; i++) {
         const int place = FIRST_KEY + (int)i;
@@ -113,9 +116,11 @@ static void append_select(sqlite3_str *sql, const struct gather *gather)
     sqlite3_str_appendf(sql, " FROM \"%w\" t", record_kind_info(gather->kind)->name);
 }
 
-// The records of a time with ids above `low` up to `high`, found by time or by id.
+// The records of a time; of the tail those with ids above `low`, found by time or by id.
+// Of others ids are not asked for before the row is at hand: each asking of an index's
+// entry costs as much as two columns.
 static enum status scan_records(struct scan *scan, const struct rollup_span *span, int64_t low,
-                                int64_t high, bool by_id, struct error *err)
+                                bool by_id, struct error *err)
 {
     struct gathering *gathering = scan->gathering;
     const struct gather *gather = gathering->of;
@@ -126,11 +131,12 @@ static enum status scan_records(struct scan *scan, const struct rollup_span *spa
     append_select(sql, gather);
     filter_where(sql, gather->kind, &filter);
     // A plus keeps SQLite from finding rows by that.
-    sqlite3_str_appendf(sql,
-                        " AND %st.started_ns BETWEEN $1 AND $2 AND %st.id > $3 AND %st.id <= $4",
-                        by_id ? "+" : "", by_id ? "" : "+", by_id ? "" : "+");
-    const int64_t of[] = {span->first_ns, span->last_ns, low, high};
-    return reader_scan_with(gathering->store, sql, &filter, of, 4, take_record, scan, err);
+    sqlite3_str_appendf(sql, " AND %st.started_ns BETWEEN $1 AND $2", by_id ? "+" : "");
+    if (scan->is_tail)
+        sqlite3_str_appendf(sql, " AND %st.id > $3", by_id ? "" : "+");
+    const int64_t of[] = {span->first_ns, span->last_ns, low};
+    return reader_scan_with(gathering->store, sql, &filter, of, scan->is_tail ? 3 : 2, take_record,
+                            scan, err);
 }
 
 static enum status take_count(void *context, sqlite3_stmt *row, struct error *err)
@@ -174,23 +180,23 @@ enum status gather_records(struct gathering *gathering, struct error *err)
     struct gather *gather = gathering->of;
     struct scan scan = {.gathering = gathering,
                         .first_value = FIRST_KEY + (int)gather->query->group_count};
-    int64_t lowest = INT64_MAX, highest = INT64_MIN;
+    int64_t lowest = INT64_MAX;
+    scan.highest = INT64_MIN;
     for (unsigned i = 0; i < gather->metric_count; i++) {
         const int64_t watermark = gathering->watermark[i];
         lowest = watermark < lowest ? watermark : lowest;
-        highest = watermark > highest ? watermark : highest;
+        scan.highest = watermark > scan.highest ? watermark : scan.highest;
     }
     enum status status = STATUS_OK;
     for (size_t i = 0; i < gather->plan.count && status == STATUS_OK; i++)
         if (gather->plan.pieces[i].is_raw)
-            status =
-                scan_records(&scan, &gather->plan.pieces[i].span, INT64_MIN, highest, false, err);
+            status = scan_records(&scan, &gather->plan.pieces[i].span, INT64_MIN, false, err);
     bool by_id = true;
     if (status == STATUS_OK)
         status = is_short_tail(gathering, lowest, &by_id, err);
     scan.is_tail = true;
     if (status == STATUS_OK)
-        status = scan_records(&scan, &gather->window, lowest, INT64_MAX, by_id, err);
+        status = scan_records(&scan, &gather->window, lowest, by_id, err);
     sketch_free(scan.spans);
     return status;
 }
