@@ -7,7 +7,7 @@ PennyLane, Qiskit and PyTorch, and prints one table.
 Inputs are made beforehand, in a .npy file that everyone reads.  "Encode only" begins with
 the inputs in memory and ends with the states in memory; "end to end" also reads the file.
 Everyone is checked against the formula before it is timed, gets one warm-up, and is timed
-for at most S seconds (default 5) or N samples (default 64), whichever is less.  NumPy must
+for at most S seconds (default 5) or N samples (default 256), whichever is less.  NumPy must
 be there.  Peers that cannot be imported are listed as such.
 """
 
@@ -184,7 +184,7 @@ def main():
     root = pathlib.Path(__file__).resolve().parent.parent
     parser.add_argument("--build", default=root / "build" / "release")
     parser.add_argument("--qubits", type=int, default=16)
-    parser.add_argument("--samples", type=int, default=64)
+    parser.add_argument("--samples", type=int, default=256)
     parser.add_argument("--seconds", type=float, default=5.0)
     parser.add_argument("--json", action="store_true", help="print one object")
     options = parser.parse_args()
