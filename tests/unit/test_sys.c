@@ -260,8 +260,8 @@ int main(void)
         cmocka_unit_test(test_lock),         cmocka_unit_test(test_config),
         cmocka_unit_test(test_folders),      cmocka_unit_test(test_process),
         cmocka_unit_test(test_clock),        cmocka_unit_test(test_data_folder),
-        cmocka_unit_test(test_cache_folder),
-        cmocka_unit_test(test_stop_ignored), cmocka_unit_test(test_stop),
+        cmocka_unit_test(test_cache_folder), cmocka_unit_test(test_stop_ignored),
+        cmocka_unit_test(test_stop),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
