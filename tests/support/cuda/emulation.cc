@@ -51,8 +51,8 @@ struct block {
     uint64_t random = 1; // of the order of threads
 };
 
-block running;
-std::mutex device_lock; // a kernel or a call at a time
+block &running = *new block(); // never ends: its stacks are used to the last
+std::mutex device_lock;        // a kernel or a call at a time
 
 uint64_t next_random()
 {
