@@ -363,20 +363,28 @@ struct free_work {
     size_t size;
 };
 
-// Keeps it, or frees it where it is not to be poisoned, or nothing can remember it.
+// Keeps freed memory until the end; false where it is not to be, or nothing can remember
+// it.  Under the lock.
+static bool keep(struct fault *fault, void *memory, size_t size)
+{
+    struct remains *remains = fault->options.poison ? malloc(sizeof *remains) : NULL;
+    if (!remains)
+        return false;
+    remains->next = fault->remains;
+    remains->memory = memory;
+    remains->size = size;
+    fault->remains = remains;
+    return true;
+}
+
 static enum status run_free(struct cpu_stream *queue, void *arguments, struct error *err)
 {
     struct fault *fault = fault_of(queue->base.device);
     const struct free_work *work = arguments;
-    struct remains *remains = fault->options.poison ? malloc(sizeof *remains) : NULL;
     (void)pthread_mutex_lock(&fault->lock);
     enum status status = poison(fault, work->memory, work->size, err);
-    if (remains) {
-        *remains = (struct remains){fault->remains, work->memory, work->size};
-        fault->remains = remains;
-    } else {
+    if (!keep(fault, work->memory, work->size))
         fault->inner->ops->memory_free(fault->memory, work->memory, work->size);
-    }
     (void)pthread_mutex_unlock(&fault->lock);
     return status;
 }
