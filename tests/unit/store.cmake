@@ -12,6 +12,10 @@ target_sources(test_store_query PRIVATE store_fixture.c)
 target_sources(test_store_clear PRIVATE store_fixture.c)
 inferstat_unit_test(test_store_rollup_query LINK
   inferstat_collector inferstat_store inferstat_test_folder inferstat_test_rollup_builder)
+inferstat_unit_test(test_store_rollup_steps LINK
+  inferstat_store inferstat_test_folder inferstat_test_rollup_builder m)
+target_sources(test_store_rollup_query PRIVATE random_store.c)
+target_sources(test_store_rollup_steps PRIVATE random_store.c)
 inferstat_unit_test(test_store_average LINK inferstat_store inferstat_test_folder)
 inferstat_unit_test(test_store_audit LINK inferstat_store inferstat_test_folder)
 inferstat_unit_test(test_store_losses LINK inferstat_store inferstat_test_folder)

@@ -7,170 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <sqlite3.h>
-
 #include "common/core/sketch.h"
 #include "common/store/database.h"
-#include "common/store/rollup.h"
 #include "common/store/rollup_plan.h"
 #include "common/store/schema.h"
-#include "common/store/store.h"
 #include "server/collector/rollups.h"
-#include "tests/support/folder.h"
 #include "tests/support/rollup_builder.h"
 #include "tests/support/test.h"
+#include "tests/unit/random_store.h"
 
-#define MINUTE_NS INT64_C(60000000000)
-#define HOUR_NS   (60 * MINUTE_NS)
-#define DAY_NS    (24 * HOUR_NS)
-#define MARCH_NS  INT64_C(1772323200000000000) // 2026-03-01 00:00
-
-enum { RUNS = 5, HOSTS = 3, ROWS_MAX = 400, GROUPS_SEEN_MAX = ROWS_MAX };
-
-static char folder[FOLDER_PATH_SIZE];
-static char path[FOLDER_PATH_SIZE];
-static char full_path[FOLDER_PATH_SIZE];
-static sqlite3 *db;   // the store
-static sqlite3 *full; // what it was before rows expired
-static uint64_t seed;
-
-static int64_t pick(int64_t room)
-{
-    return (int64_t)(test_random(&seed) % (uint64_t)room);
-}
-
-static void exec(const char *sql)
-{
-    struct error err;
-    if (database_exec(db, sql, &err) != STATUS_OK)
-        fail_msg("%s: %s", sql, err.text);
-}
-
-__attribute__((format(printf, 1, 2))) static void execf(const char *format, ...)
-{
-    char sql[1024];
-    va_list list;
-    va_start(list, format);
-    (void)vsnprintf(sql, sizeof sql, format, list);
-    va_end(list);
-    exec(sql);
-}
-
-// ---- A random store -----------------------------------------------------------------------
-
-static const char *const metric_names[] = {
-    "inference.ttft_ns",           "inference.e2e_ns",
-    "inference.tokens_per_second", "operation.duration_ns",
-    "operation.items_per_second",  "process_sample.cpu_ratio",
-    "load.memory_delta_bytes",     "process_sample.device_memory_bytes",
-    "load.page_cache_ratio",
-};
-
-static const char *const names[] = {"alpha", "beta", "gamma", "cpu",
-                                    "gpu",   "tiny", "small", "x'; DROP TABLE name; --",
-                                    "read",  "build"};
-
-// A time, often near an edge of a bucket or in a crowd.
-static int64_t pick_time(void)
-{
-    int64_t time_ns = MARCH_NS + pick(80 * DAY_NS) - 40 * DAY_NS;
-    const unsigned level = (unsigned)pick(8);
-    if (level < ROLLUP_LEVEL_COUNT)
-        time_ns = rollup_bucket((enum rollup_level)level, time_ns) + pick(3) - 1;
-    else if (level < 7)
-        time_ns = MARCH_NS - HOUR_NS + pick(3 * HOUR_NS);
-    return time_ns;
-}
-
-// Small, large, zero, negative, and the ends of 64 bits.
-static int64_t pick_integer(bool positive)
-{
-    static const int64_t special[] = {0, 1, INT64_MAX, INT64_MAX - 1, INT64_MIN, -1, 0, 2};
-    int64_t value = (int64_t)(test_random(&seed) >> (1 + pick(62)));
-    if (pick(8) == 0)
-        value = special[pick((int64_t)COUNT_OF(special))];
-    else if (pick(6) == 0)
-        value = -value;
-    return positive && value < 0 ? 1 + pick(1000) : value;
-}
-
-static double pick_real(void)
-{
-    return ldexp((double)pick(1000), (int)pick(60) - 40) * (pick(5) ? 1 : -1);
-}
-
-static void bind_value(sqlite3_stmt *stmt, int place, const struct record_column *column)
-{
-    // Distances between durations and numbers of tokens stay inside of 64 bits.
-    const bool positive = column->unit != UNIT_DURATION || strcmp(column->name, "ttft_ns") != 0;
-    if (column->maybe && pick(4) == 0)
-        (void)sqlite3_bind_null(stmt, place);
-    else if (column->type == COLUMN_REAL)
-        (void)sqlite3_bind_double(stmt, place, pick_real());
-    else if (column->type == COLUMN_NAME)
-        (void)sqlite3_bind_int64(stmt, place,
-                                 strcmp(column->name, "device") == 0      ? 4 + pick(2)
-                                 : strcmp(column->name, "operation") == 0 ? 9 + pick(2)
-                                                                          : 6 + pick(3));
-    else if (column->type == COLUMN_INT &&
-             (column->unit == UNIT_TOKENS || column->unit == UNIT_COUNT))
-        (void)sqlite3_bind_int64(stmt, place, pick(6)); // rates stay below 2^64
-    else if (column->type == COLUMN_INT)
-        (void)sqlite3_bind_int64(stmt, place, pick_integer(positive));
-    else if (column_type_is_enum(column->type))
-        (void)sqlite3_bind_int64(stmt, place, pick(3));
-    else
-        (void)sqlite3_bind_text(stmt, place, "x", 1, SQLITE_STATIC);
-}
-
-static void add_records(enum record_kind kind, int64_t count)
-{
-    const struct record_kind_info *info = record_kind_info(kind);
-    sqlite3_str *text = sqlite3_str_new(db);
-    schema_insert_sql(text, kind);
-    char *sql = sqlite3_str_finish(text);
-    sqlite3_stmt *stmt = NULL;
-    assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &stmt, NULL), SQLITE_OK);
-    sqlite3_free(sql);
-    for (int64_t i = 1; i <= count; i++) {
-        const int64_t numbers[] = {i, 1 + pick(RUNS), 0, i, pick_time(), MARCH_NS};
-        for (size_t n = 0; n < COUNT_OF(numbers); n++)
-            (void)sqlite3_bind_int64(stmt, (int)n + 1, numbers[n]);
-        for (unsigned c = 0; c < info->column_count; c++)
-            bind_value(stmt, SCHEMA_FIRST_COLUMN + (int)c, &info->columns[c]);
-        assert_int_equal(sqlite3_step(stmt), SQLITE_DONE);
-        (void)sqlite3_reset(stmt);
-    }
-    (void)sqlite3_finalize(stmt);
-}
-
-static void add_gaps(enum record_kind kind)
-{
-    for (int64_t count = pick(12); count > 0; count--) {
-        const int64_t a = pick_time(), b = pick_time();
-        execf("INSERT OR IGNORE INTO rollup_gap(kind, grouping, level, since_ns, until_ns, why)"
-              " VALUES(%d, %d, %d, %" PRId64 ", %" PRId64 ", %d)",
-              (int)kind, (int)pick(ROLLUP_GROUPING_COUNT), (int)pick(ROLLUP_LEVEL_COUNT),
-              a < b ? a : b, (a < b ? b : a) + 1, (int)pick(3));
-    }
-}
-
-static void add_names_and_runs(void)
-{
-    for (size_t i = 0; i < COUNT_OF(names); i++) {
-        char *sql =
-            sqlite3_mprintf("INSERT INTO name(id, text) VALUES(%d, %Q)", (int)i + 1, names[i]);
-        exec(sql);
-        sqlite3_free(sql);
-    }
-    for (int run = 1; run <= RUNS; run++)
-        execf("INSERT INTO run(run, started_ns, received_ns, uuid, host, pid, \"end\","
-              " worker_version, protocol, os, kernel, cpu, cpu_count, host_memory_bytes,"
-              " device_count, produced, stored, duplicates, heard_ns) VALUES(%d, 1, 1,"
-              " '%08d-0000-4000-8000-000000000000', %d, 1, 1, 'v', 1, 'o', 'k', 'c', 1, 1, 1, 0,"
-              " 10, 0, %" PRId64 ")",
-              run, run, 1 + run % HOSTS, INT64_MAX);
-}
+enum { GROUPS_SEEN_MAX = ROWS_MAX };
 
 // ---- What plain SQL says ------------------------------------------------------------------
 
@@ -383,7 +229,7 @@ static void pick_filter(struct query *query, const struct query_metric *metric)
                                         [QUERY_BY_OPERATION] = 8};
         if (pick(5) == 0 && dimensions[i] != QUERY_BY_RUN)
             (void)snprintf(query->filter.by[dimensions[i]], QUERY_TEXT_SIZE, "%s",
-                           pick(12) ? names[first[dimensions[i]] + pick(2)] : "nobody");
+                           pick(12) ? rig_names[first[dimensions[i]] + pick(2)] : "nobody");
     }
 }
 
@@ -411,50 +257,6 @@ static struct query pick_query(const struct query_metric *metric)
                    query.filter.until_ns, query.step_ns);
     return query;
 }
-
-static const struct query_metric *metric_of(const char *name)
-{
-    struct error err;
-    const struct query_metric *metric = NULL;
-    if (query_metric_find(&metric, name, &err) != STATUS_OK)
-        fail_msg("%s", err.text);
-    return metric;
-}
-
-static struct store *open_store(void)
-{
-    struct error err;
-    struct store *store = NULL;
-    if (store_open(&store, path, &err) != STATUS_OK)
-        fail_msg("%s", err.text);
-    return store;
-}
-
-static void make_store(enum record_kind kind, int64_t count)
-{
-    struct error err;
-    (void)folder_path(path, folder, "s.db");
-    (void)folder_path(full_path, folder, "full.db");
-    if (database_open_writer(&db, path, &err) != STATUS_OK)
-        fail_msg("%s", err.text);
-    exec("PRAGMA synchronous=OFF;BEGIN");
-    add_names_and_runs();
-    add_records(kind, count);
-    exec("COMMIT");
-    execf("VACUUM INTO '%s'", full_path);
-    if (database_open_reader(&full, full_path, &err) != STATUS_OK)
-        fail_msg("%s", err.text);
-}
-
-static void drop_store(void)
-{
-    database_close(db);
-    database_close(full);
-    db = full = NULL;
-    folder_remove(folder);
-    folder_make(folder);
-}
-
 // By the collector's own code, once all buckets are over.
 static void fill_by_writer(void)
 {
@@ -496,8 +298,7 @@ static void test_any_store(void **state)
     (void)state;
     for (unsigned round = 0; round < 27; round++) {
         seed = 1000 + round;
-        const struct query_metric *metric =
-            metric_of(metric_names[(round / 3) % COUNT_OF(metric_names)]);
+        const struct query_metric *metric = metric_of(rig_metrics[(round / 3) % RIG_METRICS]);
         const int64_t count = 1 + pick(ROWS_MAX);
         make_store(metric->kind, count);
         fill(round, metric, count);
@@ -686,185 +487,6 @@ static void test_summaries(void **state)
     }
 }
 
-// ---- Edges --------------------------------------------------------------------------------
-
-static void test_steps_have_a_bound(void **state)
-{
-    (void)state;
-    seed = 4000;
-    make_store(RECORD_KIND_INFERENCE, ROWS_MAX);
-    struct store *store = open_store();
-    struct query query = {.kind = QUERY_AVERAGE, .metric = "e2e_ns", .step_ns = 1};
-    struct error err = {0};
-    struct result *result = NULL;
-    assert_int_equal(store_query(store, &query, &result, &err), STATUS_INVALID);
-    assert_non_null(strstr(err.text, "at most 10000 (--step "));
-    // What it says to do is enough, and not much too much.
-    const char *advice = strstr(err.text, "(--step ") + strlen("(--step ");
-    char unit = '\0';
-    long long step = 0;
-    assert_int_equal(sscanf(advice, "%lld%c or longer", &step, &unit), 2);
-    const int64_t unit_ns = unit == 'd'   ? DAY_NS
-                            : unit == 'h' ? HOUR_NS
-                            : unit == 'm' ? MINUTE_NS
-                                          : 0;
-    query.step_ns = step * unit_ns;
-    assert_int_equal(store_query(store, &query, &result, &err), STATUS_OK);
-    result_free(result);
-    query.step_ns /= 4;
-    assert_int_equal(store_query(store, &query, &result, &err), STATUS_INVALID);
-    query.step_ns = 1;
-    query.filter.since_ns = INT64_MAX - 1; // nothing is there yet
-    assert_int_equal(store_query(store, &query, &result, &err), STATUS_NO_DATA);
-    query.filter.since_ns = 0;
-    query.filter.until_ns = 1;
-    assert_int_equal(store_query(store, &query, &result, &err), STATUS_NO_DATA);
-    store_close(store);
-}
-
-// ---- Steps over expired rows ----------------------------------------------------------------
-
-enum { MINUTES = 300, MINUTES_EXPIRED = 240 };
-
-// A record in the middle of each minute from March on, of which the older have expired, and
-// of these the minutes' rollups up to `without_minutes`.
-static void make_minutes(int64_t expired, int64_t without_minutes)
-{
-    seed = 5000;
-    make_store(RECORD_KIND_INFERENCE, MINUTES);
-    exec("BEGIN");
-    execf("UPDATE inference SET e2e_ns = id, started_ns = %" PRId64 " + (id - 1) * %" PRId64,
-          MARCH_NS + MINUTE_NS / 2, MINUTE_NS);
-    if (without_minutes)
-        execf("INSERT INTO rollup_gap(kind, grouping, level, since_ns, until_ns, why)"
-              " VALUES(%d, %d, %d, %" PRId64 ", %" PRId64 ", %d)",
-              (int)RECORD_KIND_INFERENCE, ROLLUP_ALL, ROLLUP_MINUTE, INT64_MIN,
-              MARCH_NS + without_minutes * MINUTE_NS, ROLLUP_OLD);
-    rollup_builder_fill(db, metric_of("inference.e2e_ns"), MINUTES, false);
-    execf("DELETE FROM inference WHERE id <= %" PRId64, expired);
-    execf("INSERT INTO expiry VALUES(%d, %" PRId64 ")", (int)RECORD_KIND_INFERENCE,
-          MARCH_NS + expired * MINUTE_NS);
-    exec("COMMIT");
-}
-
-// Steps of a window, in minutes and seconds of March; until 0: it is open.
-static const struct {
-    int64_t expired, without_minutes, since, until, step_s;
-    int64_t rows, first, first_count, last, last_count;
-    const char *note; // a part of it; NULL: there is none
-} windows[] = {
-    // Open, at its end and at both.
-    {MINUTES_EXPIRED, 0, 0, 0, 60, 300, 0, 1, 299, 1, NULL},
-    {MINUTES_EXPIRED, 0, 200, 0, 60, 100, 200, 1, 299, 1, NULL},
-    {MINUTES_EXPIRED, 0, -1, 0, 60, 300, 0, 1, 299, 1, NULL},
-    {MINUTES_EXPIRED, 0, 250, 0, 1, 50, 250, 1, 299, 1, NULL},
-    {MINUTES, 0, 200, 0, 1, 100, 200, 1, 299, 1, "counted in the step where it begins"},
-    {MINUTES, 0, -1, 0, 60, 300, 0, 1, 299, 1, NULL},
-    // Hours in place of minutes count where they begin, or where the window does.
-    {MINUTES_EXPIRED, 120, -1, 0, 60, 182, 0, 60, 299, 1, "a whole hour"},
-    {MINUTES_EXPIRED, 120, 90, 0, 60, 181, 90, 60, 299, 1, "counted in the step where it begins"},
-    {MINUTES_EXPIRED, 120, 0, 0, 3600, 5, 0, 60, 240, 60, NULL},
-    {MINUTES, 300, 0, 0, 60, 5, 0, 60, 240, 60, "a whole hour"},
-    {MINUTES_EXPIRED, 120, 30, 60, 60, 1, 30, 60, 30, 60, "a whole hour"},
-};
-
-static void expect_step(const struct result *result, size_t row, int64_t minute, int64_t count)
-{
-    const int64_t started_ns = result_integer(result, row, "started_ns", -1);
-    const int64_t in_second = (started_ns - MARCH_NS) % MINUTE_NS;
-    if (started_ns - in_second != MARCH_NS + minute * MINUTE_NS || in_second > MINUTE_NS / 2 ||
-        result_integer(result, row, "count", -1) != count)
-        fail_msg("%s: row %zu: %" PRId64 " at %" PRId64 " s, not %" PRId64 " in minute %" PRId64,
-                 asked, row, result_integer(result, row, "count", -1),
-                 (started_ns - MARCH_NS) / (MINUTE_NS / 60), count, minute);
-}
-
-static void check_window(size_t at)
-{
-    struct query query = {
-        .kind = QUERY_AVERAGE, .metric = "e2e_ns", .step_ns = windows[at].step_s * MINUTE_NS / 60};
-    (void)snprintf(asked, sizeof asked, "window %zu", at);
-    if (windows[at].since >= 0)
-        query.filter.since_ns = MARCH_NS + windows[at].since * MINUTE_NS;
-    if (windows[at].until)
-        query.filter.until_ns = MARCH_NS + windows[at].until * MINUTE_NS;
-    struct store *store = open_store();
-    struct error err = {0};
-    struct result *result = NULL;
-    if (store_query(store, &query, &result, &err) != STATUS_OK)
-        fail_msg("%s: %s", asked, err.text);
-    if ((int64_t)result_row_count(result) != windows[at].rows)
-        fail_msg("%s: %zu rows", asked, result_row_count(result));
-    expect_step(result, 0, windows[at].first, windows[at].first_count);
-    expect_step(result, result_row_count(result) - 1, windows[at].last, windows[at].last_count);
-    const struct value note = result_cell(result, 0, (unsigned)result_find(result, "note"));
-    const char *wanted = windows[at].note;
-    if (wanted ? note.type != VALUE_TEXT ||
-                     !memmem(note.text.bytes, note.text.size, wanted, strlen(wanted))
-               : note.type != VALUE_NULL)
-        fail_msg("%s: note \"%.*s\"", asked, note.type == VALUE_TEXT ? (int)note.text.size : 0,
-                 note.type == VALUE_TEXT ? note.text.bytes : "");
-    result_free(result);
-    store_close(store);
-}
-
-static void test_steps_over_expired_rows(void **state)
-{
-    (void)state;
-    for (size_t i = 0; i < COUNT_OF(windows); i++) {
-        make_minutes(windows[i].expired, windows[i].without_minutes);
-        check_window(i);
-        drop_store();
-    }
-}
-
-// Records in hours whose newest minutes are in no rollup are not cut off.
-static void test_steps_end_behind_gaps(void **state)
-{
-    (void)state;
-    make_minutes(MINUTES, 0);
-    const int64_t of[] = {MARCH_NS + 270 * MINUTE_NS, MARCH_NS + 300 * MINUTE_NS};
-    execf("INSERT INTO rollup_gap(kind, grouping, level, since_ns, until_ns, why)"
-          " VALUES(%d, %d, %d, %" PRId64 ", %" PRId64 ", %d)",
-          (int)RECORD_KIND_INFERENCE, ROLLUP_ALL, ROLLUP_MINUTE, of[0], of[1], ROLLUP_OLD);
-    execf("DELETE FROM rollup WHERE level = %d AND started_ns >= %" PRId64, ROLLUP_MINUTE, of[0]);
-    struct query query = {.kind = QUERY_AVERAGE, .metric = "e2e_ns", .step_ns = HOUR_NS};
-    query.filter.since_ns = MARCH_NS;
-    struct store *store = open_store();
-    struct error err = {0};
-    struct result *result = NULL;
-    if (store_query(store, &query, &result, &err) != STATUS_OK)
-        fail_msg("%s", err.text);
-    assert_int_equal(result_row_count(result), 5);
-    for (size_t i = 0; i < 5; i++)
-        expect_step(result, i, (int64_t)i * 60, 60);
-    result_free(result);
-    store_close(store);
-}
-
-// The end of an open window is the newest record, though its hour is in no rollup.
-static void test_steps_end_in_gaps(void **state)
-{
-    (void)state;
-    make_minutes(MINUTES_EXPIRED, 0);
-    const int64_t of[] = {MARCH_NS + MINUTES_EXPIRED * MINUTE_NS, MARCH_NS + 6 * HOUR_NS};
-    execf("INSERT INTO rollup_gap(kind, grouping, level, since_ns, until_ns, why)"
-          " VALUES(%d, %d, %d, %" PRId64 ", %" PRId64 ", %d)",
-          (int)RECORD_KIND_INFERENCE, ROLLUP_ALL, ROLLUP_HOUR, of[0], of[1], ROLLUP_SPARSE);
-    execf("DELETE FROM rollup WHERE level <= %d AND started_ns >= %" PRId64, ROLLUP_HOUR, of[0]);
-    struct query query = {.kind = QUERY_AVERAGE, .metric = "e2e_ns", .step_ns = MINUTE_NS / 60};
-    query.filter.since_ns = MARCH_NS + 200 * MINUTE_NS;
-    struct store *store = open_store();
-    struct error err = {0};
-    struct result *result = NULL;
-    if (store_query(store, &query, &result, &err) != STATUS_OK)
-        fail_msg("%s", err.text);
-    assert_int_equal(result_row_count(result), 100);
-    expect_step(result, 99, 299, 1);
-    result_free(result);
-    store_close(store);
-}
-
 static int set_up(void **state)
 {
     (void)state;
@@ -891,10 +513,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_expired_rows, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_expired_runs, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_summaries, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_steps_have_a_bound, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_steps_over_expired_rows, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_steps_end_behind_gaps, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_steps_end_in_gaps, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

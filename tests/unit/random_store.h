@@ -1,0 +1,51 @@
+// A random store for tests of averages over rollups: runs of a few hosts, names that look
+// like SQL, times near the edges of buckets, values at the ends of 64 bits.
+#ifndef INFERSTAT_TESTS_UNIT_RANDOM_STORE_H
+#define INFERSTAT_TESTS_UNIT_RANDOM_STORE_H
+
+#include <sqlite3.h>
+
+#include "common/core/query.h"
+#include "common/store/rollup.h"
+#include "common/store/store.h"
+#include "tests/support/folder.h"
+
+#define MINUTE_NS INT64_C(60000000000)
+#define HOUR_NS   (60 * MINUTE_NS)
+#define DAY_NS    (24 * HOUR_NS)
+#define MARCH_NS  INT64_C(1772323200000000000) // 2026-03-01 00:00
+
+enum { RUNS = 5, HOSTS = 3, ROWS_MAX = 400, RIG_METRICS = 9, RIG_NAMES = 10 };
+
+// Metrics of several kinds, stored and derived.
+extern const char *const rig_metrics[RIG_METRICS];
+
+// The store's names, from number 1 on: hosts, devices, models, operations.
+extern const char *const rig_names[RIG_NAMES];
+
+extern char folder[FOLDER_PATH_SIZE]; // the test's, made by its set-up
+extern char path[FOLDER_PATH_SIZE], full_path[FOLDER_PATH_SIZE];
+extern sqlite3 *db;   // the store
+extern sqlite3 *full; // what it was before rows expired
+extern uint64_t seed;
+
+// A number below `room`.
+int64_t pick(int64_t room);
+
+// A time, often near an edge of a bucket or in a crowd.
+int64_t pick_time(void);
+
+// On the store; fails the test where it fails.
+void exec(const char *sql);
+void execf(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+// A store of `count` random records of a kind, and a copy of it.
+void make_store(enum record_kind kind, int64_t count);
+void drop_store(void);
+void add_records(enum record_kind kind, int64_t count);
+void add_gaps(enum record_kind kind);
+
+struct store *open_store(void);
+const struct query_metric *metric_of(const char *name);
+
+#endif
