@@ -37,12 +37,22 @@ static enum status is_there(const char *path, struct error *err)
                      "%s: there is something already (name another file, or remove it)", path);
 }
 
+// Nothing may be there, and no log of a file that was: SQLite would take it for this one's.
 static enum status check_absent(const char *path, struct error *err)
 {
-    struct stat about;
-    if (lstat(path, &about) == 0)
-        return is_there(path, err);
-    return errno == ENOENT ? STATUS_OK : cannot_make(path, errno, err);
+    static const char *const ends[] = {"", "-wal", "-journal"};
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        char name[PATH_MAX];
+        struct stat about;
+        const int n = snprintf(name, sizeof name, "%s%s", path, ends[i]);
+        if (n < 0 || (size_t)n >= sizeof name)
+            return cannot_make(path, ENAMETOOLONG, err);
+        if (lstat(name, &about) == 0)
+            return is_there(name, err);
+        if (errno != ENOENT)
+            return cannot_make(path, errno, err);
+    }
+    return STATUS_OK;
 }
 
 // A connection that died may have left these beside the partial file, and would have

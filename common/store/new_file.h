@@ -21,8 +21,8 @@ enum { NEW_FILE_OWNER = 0600, NEW_FILE_USUAL = 0644 };
 
 // Makes an empty file of that mode at PATH.inferstat-partial, taking the place of one
 // that a process left there when it died.  STATUS_INVALID where something is at `path`
-// already, STATUS_BUSY where another is making the same, STATUS_NOT_FOUND without a
-// folder, STATUS_DENIED, STATUS_IO.
+// already, or a log of a file that was; STATUS_BUSY where another is making the same,
+// STATUS_NOT_FOUND without a folder, STATUS_DENIED, STATUS_IO.
 MUST_CHECK enum status new_file_begin(struct new_file *file, const char *path, unsigned mode,
                                       struct error *err);
 

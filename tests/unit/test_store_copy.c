@@ -112,6 +112,34 @@ static void test_nothing_is_replaced(void **state)
     assert_null(answer);
 }
 
+// A log outlives its file where somebody removes that alone, and would be read into the
+// next file of the name: neither a copy nor a store begins there.
+static void test_a_log_of_a_file_that_was(void **state)
+{
+    static const char *const ends[] = {"-wal", "-journal"};
+    (void)state;
+    const char *from = copy_path("s.db"), *to = copy_path("copy.db");
+    struct error err;
+    struct result *answer = NULL;
+    copy_make_store(from, 1, 1);
+    for (size_t i = 0; i < COUNT_OF(ends); i++) {
+        char log[FOLDER_PATH_SIZE + 16];
+        sqlite3 *db = NULL;
+        (void)snprintf(log, sizeof log, "%s%s", to, ends[i]);
+        write_text(log, "of another");
+        assert_int_equal(copy_to(from, to, NULL, &answer, &err), STATUS_INVALID);
+        assert_non_null(strstr(err.text, log));
+        assert_int_equal(database_open_writer(&db, to, &err), STATUS_INVALID);
+        assert_non_null(strstr(err.text, log));
+        assert_false(is_there(to));
+        assert_false(is_there(partial_of(to)));
+        assert_true(is_there(log));
+        assert_int_equal(unlink(log), 0);
+    }
+    assert_int_equal(copy_to(from, to, NULL, &answer, &err), STATUS_OK);
+    result_free(answer);
+}
+
 // What a process leaves when it is killed is taken over by the next; what another has
 // in hand, or what is no plain file of ours, is not.
 static void test_what_is_left_of_another(void **state)
@@ -439,6 +467,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_backup_is_the_store, copy_set_up, copy_tear_down),
         cmocka_unit_test_setup_teardown(test_a_backup_of_a_live_store, copy_set_up, copy_tear_down),
         cmocka_unit_test_setup_teardown(test_nothing_is_replaced, copy_set_up, copy_tear_down),
+        cmocka_unit_test_setup_teardown(test_a_log_of_a_file_that_was, copy_set_up, copy_tear_down),
         cmocka_unit_test_setup_teardown(test_what_is_left_of_another, copy_set_up, copy_tear_down),
         cmocka_unit_test_setup_teardown(test_a_damaged_store, copy_set_up, copy_tear_down),
         cmocka_unit_test_setup_teardown(test_a_copy_can_be_cancelled, copy_set_up, copy_tear_down),
