@@ -17,7 +17,8 @@
 //
 // A run that is here is left alone where nothing of it is gone, and where this store
 // does not have all the ranges that the other has.  Rollups are not brought: the
-// records get new ids, and are counted like any others.
+// records get new ids, and are counted like any others.  So of a kind and run some of
+// which have expired here none of that time comes: rollups count these still.
 #ifndef INFERSTAT_STORE_IMPORT_H
 #define INFERSTAT_STORE_IMPORT_H
 

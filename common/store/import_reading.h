@@ -21,7 +21,7 @@ struct importing {
     struct import_names names;
     sqlite3_stmt *find;    // this store: SELECT run, gone FROM run WHERE uuid = ?
     sqlite3_stmt *covered; // this store: whether a stored range holds another
-    sqlite3_stmt *here;    // this store: whether it has a record
+    sqlite3_stmt *here;    // this store: whether it has a record, or had it
     struct coming *runs;   // rising by `from`
     size_t run_count, run_room, at_run;
     bool any_here;

@@ -22,14 +22,19 @@ static enum status send_records(struct importing *importing, enum record_kind ki
     return status;
 }
 
-static bool has_record(struct importing *importing, const struct coming *coming, sqlite3_stmt *row)
+// Whether this store has the record, or had it until it expired: its rollups count that
+// still, and would count it again.
+static bool is_known(struct importing *importing, enum record_kind kind,
+                     const struct coming *coming, sqlite3_stmt *row)
 {
     (void)sqlite3_bind_int64(importing->here, 1, coming->to);
     (void)sqlite3_bind_int64(importing->here, 2, sqlite3_column_int64(row, 1));
     (void)sqlite3_bind_int64(importing->here, 3, sqlite3_column_int64(row, 2));
-    const bool has = sqlite3_step(importing->here) == SQLITE_ROW;
+    (void)sqlite3_bind_int(importing->here, 4, (int)kind);
+    (void)sqlite3_bind_int64(importing->here, 5, sqlite3_column_int64(row, 3));
+    const bool is = sqlite3_step(importing->here) == SQLITE_ROW;
     (void)sqlite3_reset(importing->here);
-    return has;
+    return is;
 }
 
 // A record that cannot be stays out, and is a cleared one.
@@ -101,7 +106,10 @@ static enum status list_here(struct importing *importing, struct error *err)
     if (status == STATUS_OK)
         status = database_prepare(
             importing->store->db, &importing->here,
-            "SELECT 1 FROM temp.here WHERE run = ? AND stream = ? AND number = ?", true, err);
+            "SELECT 1 FROM temp.here WHERE run = ?1 AND stream = ?2 AND number = ?3"
+            " UNION ALL SELECT 1 FROM main.expiry e JOIN main.ledger l ON l.kind = e.kind"
+            " WHERE e.kind = ?4 AND e.until_ns > ?5 AND l.run = ?1 AND l.expired > 0",
+            true, err);
     return status;
 }
 
@@ -128,7 +136,8 @@ static enum status send_kind(struct importing *importing, enum record_kind kind,
     int rc = SQLITE_DONE;
     while (status == STATUS_OK && (rc = sqlite3_step(row)) == SQLITE_ROW) {
         struct coming *coming = import_find_run(importing, sqlite3_column_int64(row, 0));
-        if (!coming || coming->to == 0 || (coming->is_here && has_record(importing, coming, row)))
+        if (!coming || coming->to == 0 ||
+            (coming->is_here && is_known(importing, kind, coming, row)))
             continue;
         status = take_record(importing, kind, coming, row, err);
         if (status == STATUS_OK && importing->piece.records.count == IMPORT_ROWS_MAX)

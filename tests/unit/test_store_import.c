@@ -10,6 +10,7 @@
 
 #include "common/store/baseline.h"
 #include "common/store/database.h"
+#include "common/store/expire.h"
 #include "common/store/import.h"
 #include "common/store/schema.h"
 #include "common/store/store.h"
@@ -146,6 +147,46 @@ static void test_what_was_cleared_comes_back(void **state)
     assert_int_equal(cleared, 70 + 106);
     expect(into, from, 0, 2, 0, 176);
     assert_int_equal(copy_digest(into), copy_digest(from));
+}
+
+static void expire(const char *path, int64_t before_ns, unsigned expected)
+{
+    const struct expire_rows rows = {
+        .kind = RECORD_KIND_INFERENCE, .before_ns = before_ns, .last_id = INT64_MAX, .count = 1000};
+    struct error err;
+    sqlite3 *db = NULL;
+    unsigned gone = 0;
+    assert_int_equal(database_open_writer(&db, path, &err), STATUS_OK);
+    assert_int_equal(expire_slice(db, &rows, &gone, &err), STATUS_OK);
+    assert_int_equal(gone, expected);
+    database_close(db);
+}
+
+// What has expired here stays gone: rollups count it still.  What is newer, and runs
+// of which nothing has expired, are completed as ever.
+static void test_what_has_expired_stays_gone(void **state)
+{
+    (void)state;
+    const char *from = copy_path("s.db"), *into = empty_store("into.db"), *late = copy_path("l.db");
+    const int64_t minute_ns = 60 * COPY_SECOND;
+    const int64_t edge_ns = (COPY_BASE_NS / minute_ns + 1) * minute_ns;
+    const unsigned before = (unsigned)((edge_ns - COPY_BASE_NS) / COPY_SECOND);
+    const struct query_filter all = {0}, newer = {.since_ns = edge_ns};
+    uint64_t cleared;
+    struct error err;
+    copy_make_store(from, 1, 100);
+    expect(into, from, 1, 0, 0, 106);
+    expire(into, edge_ns, before);
+    expect(into, from, 0, 0, 1, 0);
+    assert_int_equal(copy_integer(into, "SELECT count(*) FROM inference"), 100 - before);
+    assert_int_equal(store_clear(into, &newer, &cleared, &err), STATUS_OK);
+    expect(into, from, 0, 1, 0, (int64_t)cleared);
+    assert_int_equal(copy_integer(into, "SELECT count(*) FROM inference"), 100 - before);
+    copy_make_store(late, 1, 100);
+    copy_exec(late, "UPDATE run SET uuid = 'ffffffff-0000-4000-8000-000000000000'");
+    expect(into, late, 1, 0, 0, 106);
+    assert_int_equal(store_clear(into, &all, &cleared, &err), STATUS_OK);
+    expect(into, late, 0, 1, 0, 106);
 }
 
 // This store has the run as it was before: nothing is mixed.
@@ -564,6 +605,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_halves_complete_each_other, copy_set_up,
                                         copy_tear_down),
         cmocka_unit_test_setup_teardown(test_what_was_cleared_comes_back, copy_set_up,
+                                        copy_tear_down),
+        cmocka_unit_test_setup_teardown(test_what_has_expired_stays_gone, copy_set_up,
                                         copy_tear_down),
         cmocka_unit_test_setup_teardown(test_an_earlier_state_is_left_alone, copy_set_up,
                                         copy_tear_down),
