@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Packs what a machine with a GPU needs to check inferstat: programs, GPU tests and
-# benchmarks, with the shared libraries they need, for a machine that has a driver and
+# Packs what a machine with a GPU needs to check inferstat: programs, GPU tests and the
+# benchmark, with the shared libraries they need, for a machine that has a driver and
 # no more.
 #
 #   scripts/gpu_bundle.sh [--build DIR] [--models DIR] OUT
@@ -51,20 +51,15 @@ if [ ${#tests[@]} -eq 0 ]; then
   say "$build: no tests for a GPU there (build with nvcc: -DINFERSTAT_CUDA=ON)"
   exit 2
 fi
-benches=()
-for name in bench_pipeline bench_encode; do
-  [ -x "$build/tests/bench/$name" ] && benches+=("$build/tests/bench/$name")
-done
 
-mkdir -p "$out"/{bin,tests,bench,lib}
+mkdir -p "$out"/{bin,tests,lib}
 cp "$build"/bin/inferstat "$build"/bin/inferstatd "$build"/bin/inferstat-worker "$out/bin/"
 cp "${tests[@]}" "$out/tests/"
-[ ${#benches[@]} -eq 0 ] || cp "${benches[@]}" "$out/bench/"
-strip --strip-unneeded "$out"/bin/* "$out"/tests/* "$out"/bench/* 2>/dev/null || true
-ldd "$out"/bin/* "$out"/tests/* "$out"/bench/* 2>/dev/null | awk '$2 == "=>" { print $3 }' | sort -u |
+strip --strip-unneeded "$out"/bin/* "$out"/tests/* 2>/dev/null || true
+ldd "$out"/bin/* "$out"/tests/* 2>/dev/null | awk '$2 == "=>" { print $3 }' | sort -u |
   grep -vE '/(ld-linux[^/]*|libc|libm|libdl|librt|libpthread|libcuda|libnvidia[^/]*)\.so' |
   xargs -r cp -L -t "$out/lib"
-cp "$here/scripts/gpu_check.sh" "$out/"
+cp "$here/scripts/gpu_check.sh" "$here/scripts/bench_pipeline.sh" "$out/"
 git -C "$here" rev-parse --short=12 HEAD >"$out/COMMIT" 2>/dev/null || echo unknown >"$out/COMMIT"
 if [ -n "$models" ]; then
   mkdir -p "$out/models"

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Runs every test and benchmark there is for a CUDA device, and writes one report.
+# Runs every test and benchmark there is for a CUDA device, and writes one report: tests of
+# its kernels, encodings and texts of the real worker, and what the pipeline carries.
 #
 #   scripts/gpu_check.sh [--build DIR] [--out DIR] [--quick]
 #
@@ -9,8 +10,8 @@
 #   --quick       shorter benchmarks
 #
 # Needs a driver, and no network.  Where no device answers it says so and exits 3; 1 where
-# a test fails.  compute-sanitizer is used where it is found, CUPTI likewise.  The card's
-# settings are left as they are.
+# a test fails.  compute-sanitizer is used where it is found.  The card's settings are left
+# as they are.
 set -euo pipefail
 
 say() {
@@ -47,9 +48,9 @@ done
 
 if [ -z "$build" ] && [ -f "$root/COMMIT" ]; then # a bundle
   commit=$(cat "$root/COMMIT")
-  programs=$root/bin
+  build=$root
   tests=$root/tests
-  benches=$root/bench
+  bench=$root/bench_pipeline.sh
   export LD_LIBRARY_PATH=$root/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
   [ -d "$root/models" ] && export INFERSTAT_TEST_MODELS=$root/models
 else
@@ -61,10 +62,10 @@ else
     cmake -S "$root" -B "$build" -DCMAKE_BUILD_TYPE=RelWithDebInfo -DINFERSTAT_CUDA=ON
     cmake --build "$build" -j"$(nproc)"
   fi
-  programs=$build/bin
   tests=$build/tests/unit
-  benches=$build/tests/bench
+  bench=$root/scripts/bench_pipeline.sh
 fi
+worker=$build/bin/inferstat-worker
 shopt -s nullglob
 list=("$tests"/*_gpu)
 [ ${#list[@]} -gt 0 ] || { say "$tests: no tests for a GPU there (build with -DINFERSTAT_CUDA=ON)"; exit 2; }
@@ -121,28 +122,43 @@ for test in "${list[@]}"; do
   fi
 done
 
-# A run of the real worker: the same text as on the CPU.
-model=$(printf '%s\n' "${INFERSTAT_TEST_MODELS-/nowhere}"/stories260K.gguf)
+# Runs of the real worker: through the pipeline to what the reference says, and the same
+# text as on the CPU.  Each step says itself that it failed: called by check, nothing stops
+# at an error.
+# shellcheck disable=SC2317 # called by check
+same_states() {
+  local encoder type from
+  for encoder in amplitude angle basis phase iqp-z iqp; do
+    for type in f64 f32; do
+      for from in generator pageable pinned; do
+        "$worker" --no-report --device cuda encode --encoder "$encoder" --type "$type" --from "$from" \
+          --qubits 12 --batch-size 20 --batches 10 --check || return 1
+      done
+    done
+  done
+}
+check worker_encode same_states
+
+model=${INFERSTAT_TEST_MODELS-/nowhere}/stories260K.gguf
 # shellcheck disable=SC2317 # called by check
 same_text() {
-  local worker=$programs/inferstat-worker
-  "$worker" --no-report --device cpu llm --model "$model" --tokens 60 >"$out/text.cpu"
-  "$worker" --no-report --device cuda llm --model "$model" --tokens 60 >"$out/text.cuda"
-  cmp "$out/text.cpu" "$out/text.cuda"
+  "$worker" --no-report --device cpu llm --model "$model" --tokens 60 >"$out/text.cpu" &&
+    "$worker" --no-report --device cuda llm --model "$model" --tokens 60 >"$out/text.cuda" &&
+    [ -s "$out/text.cpu" ] && cmp "$out/text.cpu" "$out/text.cuda"
 }
-[ -f "$model" ] && check worker_text same_text
+if [ -f "$model" ]; then check worker_text same_text; fi
 
 # ---- Benchmarks -------------------------------------------------------------
 
-figures=()
-for bench in "$benches"/bench_pipeline "$benches"/bench_encode; do
-  [ -x "$bench" ] || continue
-  name=$(basename "$bench")
-  check "$name" "$bench" --device cuda --json "${quick[@]}"
-  if [ -s "$out/$name.log" ] && tail -n 1 "$out/$name.log" | grep -q '^{'; then
-    figures+=("\"$name\": $(tail -n 1 "$out/$name.log")")
-  fi
-done
+reports=()
+# measure ENCODER ARGUMENT...: the pipeline before and after, with samples from pinned memory.
+measure() {
+  local name=pipeline_$1
+  check "$name" "$bench" --build "$build" --device cuda --encoder "$@" "${quick[@]}" --out "$out/$name"
+  [ ! -s "$out/$name/report.md" ] || reports+=("$out/$name/report.md")
+}
+measure amplitude --qubits "12 16 20" --batch "64 256" --prefetch 16
+measure iqp --qubits "12 16 20" --batch 64 --prefetch 16
 
 # ---- The report -------------------------------------------------------------
 
@@ -150,16 +166,36 @@ join() {
   local IFS=,
   printf '%s' "$*"
 }
-printf '{"date": "%s", "commit": "%s", "device": "%s", "driver": "%s", "checks": [%s], "benchmarks": {%s}}\n' \
+
+# The cells of all benchmarks as objects; an empty one is null, and words are in quotes.
+cells() {
+  local report
+  for report in "${reports[@]}"; do
+    awk -F, -v name="$(basename "$(dirname "$report")")" '
+      NR == 1 { for (i = 1; i <= NF; i++) keys[i] = $i; next }
+      {
+        printf "%s{\"benchmark\": \"%s\"", (NR > 2 ? "," : ""), name
+        for (i = 1; i <= NF; i++) {
+          value = $i == "" ? "null" : keys[i] == "sync" ? "\"" $i "\"" : $i
+          printf ", \"%s\": %s", keys[i], value
+        }
+        printf "}"
+      }
+      END { if (NR > 1) printf "\n" }' "$(dirname "$report")/cells.csv"
+  done | paste -sd ,
+}
+
+printf '{"date": "%s", "commit": "%s", "device": "%s", "driver": "%s", "checks": [%s], "benchmarks": [%s]}\n' \
   "$(date -u +%Y-%m-%dT%H:%M:%SZ)" "$commit" "$device" "$driver" "$(join "${json[@]}")" \
-  "$(join "${figures[@]-}")" >"$out/report.json"
+  "$(cells)" >"$out/report.json"
 {
   printf '# GPU check\n\n| | |\n|---|---|\n| date | %s |\n| commit | %s |\n| device | %s |\n| driver | %s |\n' \
     "$(date -u +%Y-%m-%d)" "$commit" "$device" "$driver"
   printf '\n| check | outcome | seconds |\n|---|---|---|\n'
   printf '%s\n' "${rows[@]}"
-  for figure in "${figures[@]-}"; do
-    [ -z "$figure" ] || printf '\n    %s\n' "$figure"
+  for report in "${reports[@]}"; do
+    printf '\n'
+    sed 's/^#/##/' "$report"
   done
 } >"$out/report.md"
 say "$out/report.md"

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# scripts/gpu_check.sh with tests that pass, fail and skip in place of those for a GPU:
-# what it says, how it exits, and that its report can be read.
+# scripts/gpu_check.sh with tests that pass, fail and skip in place of those for a GPU, and
+# the real worker on the CPU in place of a device: what it says, how it exits, and that its
+# report can be read.
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -24,17 +25,36 @@ program() { # PATH CODE TEXT
 # A bundle, as scripts/gpu_bundle.sh lays it out.
 bundle() {
   rm -rf "${folder:?}/bundle"
-  mkdir -p "$folder/bundle"/{bin,tests,bench,lib}
-  cp "$root/scripts/gpu_check.sh" "$folder/bundle/"
+  mkdir -p "$folder/bundle"/{bin,tests,lib,models}
+  cp "$root/scripts/gpu_check.sh" "$root/scripts/bench_pipeline.sh" "$folder/bundle/"
+  ln -s "$INFERSTATD" "$folder/bundle/bin/inferstatd"
+  program "$folder/bundle/bin/inferstat-worker" 1 'no device'
   echo 0123456789ab >"$folder/bundle/COMMIT"
   program "$folder/path/nvidia-smi" 0 'A device'
   program "$folder/path/compute-sanitizer" 0 'no errors'
 }
 
-check() { # EXPECTED CODE
-  local code=0
-  "$folder/bundle/gpu_check.sh" --out "$folder/out" >"$folder/said" 2>&1 || code=$?
-  [ "$code" -eq "$1" ] || fail "exit code $code, not $1: $(cat "$folder/said")"
+# The real worker, for which the CPU is the device.
+worker_on_cpu() {
+  cat >"$folder/bundle/bin/inferstat-worker" <<END
+#!/usr/bin/env bash
+exec "$WORKER" "\${@/#cuda/cpu}"
+END
+  "$WORKER" make-model --shape tiny "$folder/bundle/models/stories260K.gguf" >/dev/null
+}
+
+check() { # EXPECTED CODE, ARGUMENT...
+  local expected=$1 code=0
+  shift
+  "$folder/bundle/gpu_check.sh" --out "$folder/out" "$@" >"$folder/said" 2>&1 || code=$?
+  [ "$code" -eq "$expected" ] || fail "exit code $code, not $expected: $(cat "$folder/said")"
+}
+
+# What the report says of a check.
+outcome() { # NAME
+  python3 -c 'import json, sys
+print({check["name"]: check["outcome"] for check in json.load(open(sys.argv[1]))["checks"]}[sys.argv[2]])' \
+    "$folder/out/report.json" "$1"
 }
 
 bundle
@@ -45,8 +65,8 @@ grep -q 'no device answers: none: nothing to check here' "$folder/said" || fail 
 bundle
 program "$folder/bundle/tests/test_a_gpu" 0 ok
 program "$folder/bundle/tests/test_b_gpu" 77 'skipped: no models'
-program "$folder/bundle/bench/bench_encode" 0 '{"ratio": 1.5}'
-check 0
+worker_on_cpu
+check 0 --quick
 python3 - "$folder/out/report.json" <<'PY'
 import json, sys
 report = json.load(open(sys.argv[1]))
@@ -55,15 +75,26 @@ outcomes = {check["name"]: check["outcome"] for check in report["checks"]}
 assert outcomes == {"test_a_gpu": "passed", "test_a_gpu.memcheck": "passed",
                     "test_a_gpu.racecheck": "passed", "test_b_gpu": "skipped",
                     "test_b_gpu.memcheck": "passed", "test_b_gpu.racecheck": "passed",
-                    "bench_encode": "passed"}, outcomes
-assert report["benchmarks"] == {"bench_encode": {"ratio": 1.5}}, report
+                    "worker_encode": "passed", "worker_text": "passed",
+                    "pipeline_amplitude": "passed", "pipeline_iqp": "passed"}, outcomes
+cells = [(cell["benchmark"], cell["qubits"], cell["sync"]) for cell in report["benchmarks"]]
+assert cells == [(name, qubits, sync) for name in ("pipeline_amplitude", "pipeline_iqp")
+                 for qubits in (8, 10) for sync in ("periodic", "events")], cells
+assert all(cell["median_items_per_second"] > 0 for cell in report["benchmarks"]), report
 PY
 grep -q '^| test_a_gpu | passed |' "$folder/out/report.md" || fail "no row in report.md"
+grep -q '^| 10 | 4 | 8 | events |' "$folder/out/report.md" || fail "no benchmark in report.md"
 
+# What fails fails the check: a test, and a worker that does nothing, also where it does
+# the same nothing on both devices.
+bundle
 program "$folder/bundle/tests/test_b_gpu" 1 'element 3 differs'
+touch "$folder/bundle/models/stories260K.gguf"
 check 1
 grep -q 'element 3 differs' "$folder/said" || fail "does not show what failed"
-python3 -m json.tool "$folder/out/report.json" >/dev/null || fail "report.json cannot be read"
+for name in worker_encode worker_text pipeline_amplitude pipeline_iqp; do
+  [ "$(outcome "$name")" = "failed with 1" ] || fail "$name: $(outcome "$name")"
+done
 
 bundle
 check 2
