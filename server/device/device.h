@@ -1,5 +1,5 @@
 // The machine that computes: memory and the operations a model needs, one
-// interface for every back end.  Today there is the CPU back end.
+// interface for every back end: the CPU's, and CUDA's where it was built in.
 //
 // A device has one owning thread: all calls of this header come from there.
 // Operations take effect in the order of the calls.  What runs beside the host is in

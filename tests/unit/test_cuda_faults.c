@@ -8,7 +8,7 @@
 #include "tests/support/cuda/emulation.h"
 #include "tests/support/test.h"
 
-enum { NO_MEMORY = 2, LAUNCH_FAILURE = 719, SIZE = 4096 };
+enum { NO_MEMORY = 2, NOT_READY = 600, LAUNCH_FAILURE = 719, SIZE = 4096 };
 
 // A bit of everything.  Ends with everything freed, whatever fails.
 static enum status use_device(struct error *err)
@@ -148,6 +148,16 @@ static void memory_that_is_short_is_said_so(void **state)
     }
 }
 
+static void times_that_are_not_there_yet_are_said_so(void **state)
+{
+    (void)state;
+    struct error err = {0};
+    emulation_fail("cudaEventElapsedTime", 1, NOT_READY);
+    assert_int_equal(use_device(&err), STATUS_BUSY);
+    assert_non_null(strstr(err.text, "not done"));
+    assert_int_equal(emulation_live(), 0);
+}
+
 static void kernels_that_fail_are_named(void **state)
 {
     (void)state;
@@ -175,6 +185,9 @@ static void a_lost_device_can_be_let_go(void **state)
     assert_int_equal(device_fill(stream, memory, 0, SIZE, &err), STATUS_IO);
     assert_int_equal(device_event_record(event, stream, &err), STATUS_IO);
     assert_int_equal(device_event_wait(event, &err), STATUS_IO);
+    bool is_done = false;
+    assert_int_equal(device_event_query(event, &is_done, &err), STATUS_IO);
+    assert_true(is_done); // who asks until it is does not ask for ever
     assert_int_equal(device_stream_synchronize(stream, &err), STATUS_IO);
     device_memory_free(stream, memory, SIZE);
     device_event_free(event);
@@ -240,6 +253,7 @@ int main(void)
         cmocka_unit_test(any_call_may_fail),
         cmocka_unit_test(calls_are_named),
         cmocka_unit_test(memory_that_is_short_is_said_so),
+        cmocka_unit_test(times_that_are_not_there_yet_are_said_so),
         cmocka_unit_test(kernels_that_fail_are_named),
         cmocka_unit_test(a_lost_device_can_be_let_go),
         cmocka_unit_test(properties_are_told),

@@ -279,7 +279,11 @@ static void streams_copy_in_order(void **state)
     memset(to, 0, SIZE);
     for (size_t i = 0; i < SIZE; i++)
         from[i] = (unsigned char)(i * 31 >> 3);
+    double ns = -1.0;
+    assert_int_equal(device_event_elapsed(begun, done, &ns, NULL), STATUS_INVALID);
     assert_int_equal(device_event_record(begun, in, NULL), STATUS_OK);
+    assert_int_equal(device_event_elapsed(begun, done, &ns, NULL), STATUS_INVALID);
+    assert_true(ns == -1.0);
     assert_int_equal(device_copy_in(in, memory, from, SIZE, NULL), STATUS_OK);
     assert_int_equal(device_fill(in, memory, 7, 10, NULL), STATUS_OK);
     assert_int_equal(device_copy_within(in, other, memory, SIZE, NULL), STATUS_OK);
@@ -289,7 +293,6 @@ static void streams_copy_in_order(void **state)
     assert_int_equal(device_event_record(done, out, NULL), STATUS_OK);
     assert_int_equal(device_event_wait(done, NULL), STATUS_OK);
     bool is_done = false;
-    double ns = -1.0;
     assert_int_equal(device_event_query(copied, &is_done, NULL), STATUS_OK);
     assert_true(is_done);
     assert_int_equal(device_event_elapsed(begun, done, &ns, NULL), STATUS_OK);

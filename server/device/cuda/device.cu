@@ -85,10 +85,10 @@ static void cuda_close(struct device *device)
 static enum status cuda_open(struct device **out, const struct device_options *options,
                              unsigned int ordinal, struct error *err)
 {
+    (void)options; // the wrapper keeps what streams need of them
     struct cuda *cuda = static_cast<struct cuda *>(calloc(1, sizeof *cuda));
     if (!cuda)
         return error_set(err, STATUS_NOMEM, "device cuda: out of memory");
-    cuda->spin = options->spin;
     enum status status = select(cuda, ordinal, err);
     if (status == STATUS_OK)
         status = prepare_memory(cuda, err);

@@ -13,7 +13,7 @@ enum status cuda_event_new(struct device *device, struct device_event **out,
     event->base.device = device;
     event->base.kind = kind;
     const unsigned int flags = (kind == DEVICE_EVENT_TIMED ? 0 : cudaEventDisableTiming) |
-                               (cuda->spin ? 0 : cudaEventBlockingSync);
+                               (device->spin ? 0 : cudaEventBlockingSync);
     enum status status = cuda_use(cuda, err);
     if (status == STATUS_OK)
         status = cuda_check(cudaEventCreateWithFlags(&event->handle, flags),
@@ -56,6 +56,7 @@ enum status cuda_event_wait(struct device_event *event, struct error *err)
 
 enum status cuda_event_query(struct device_event *event, bool *done, struct error *err)
 {
+    *done = true; // also on a device that is lost: nothing works there any more
     enum status status = cuda_use(cuda_of(event->device), err);
     if (status != STATUS_OK)
         return status;
@@ -68,11 +69,17 @@ enum status cuda_event_elapsed(struct device_event *from, struct device_event *t
                                struct error *err)
 {
     enum status status = cuda_use(cuda_of(from->device), err);
+    if (status != STATUS_OK)
+        return status;
     float ms = 0.0F;
+    const cudaError_t code =
+        cudaEventElapsedTime(&ms, cuda_event_of(from)->handle, cuda_event_of(to)->handle);
+    status = cuda_check(code, "cudaEventElapsedTime", err);
+    if (code == cudaErrorNotReady)
+        return error_set(err, STATUS_BUSY, "elapsed: an event is not done");
+    if (code == cudaErrorInvalidResourceHandle) // both have times: the wrapper looked
+        return error_set(err, STATUS_INVALID, "elapsed: an event was never recorded");
     if (status == STATUS_OK)
-        status = cuda_check(
-            cudaEventElapsedTime(&ms, cuda_event_of(from)->handle, cuda_event_of(to)->handle),
-            "cudaEventElapsedTime", err);
-    *ns = (double)ms * 1e6;
+        *ns = (double)ms * 1e6;
     return status;
 }

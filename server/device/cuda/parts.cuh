@@ -22,7 +22,6 @@ struct cuda {
     int ordinal;
     int processors;       // streaming multiprocessors
     bool ordered_memory;  // memory is allocated and freed in stream order
-    bool spin;            // host waits spin
     cudaStream_t tensors; // where operations on tensors are queued
     uint32_t *ids;        // room for embed's ids
     size_t ids_capacity;

@@ -503,7 +503,7 @@ cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to)
 {
     CALLED();
     if (!from->timed || !to->timed || !from->recorded || !to->recorded)
-        return last_error = cudaErrorInvalidValue;
+        return last_error = cudaErrorInvalidResourceHandle;
     *ms = (float)((double)(to->when.tv_sec - from->when.tv_sec) * 1e3 +
                   (double)(to->when.tv_nsec - from->when.tv_nsec) / 1e6);
     return cudaSuccess;
