@@ -138,6 +138,11 @@ static bool catch_up(struct upkeep *upkeep)
     return is_behind;
 }
 
+static bool fold_is_due(const struct upkeep *upkeep, uint64_t now_ns)
+{
+    return now_ns >= upkeep->fold_rest_ns && rollups_are_due(upkeep->parts.rollups, now_ns);
+}
+
 // Folds what is due, for some milliseconds.  What could not be committed is read again.
 static bool fold(struct upkeep *upkeep)
 {
@@ -145,7 +150,7 @@ static bool fold(struct upkeep *upkeep)
     struct rollups *rollups = upkeep->parts.rollups;
     bool left = false;
     const uint64_t now_ns = clock_monotonic_ns();
-    if (!has_rollups(upkeep) || now_ns < upkeep->fold_rest_ns || !rollups_are_due(rollups, now_ns))
+    if (!has_rollups(upkeep) || !fold_is_due(upkeep, now_ns))
         return false;
     enum status status = database_exec(upkeep->parts.db, "BEGIN IMMEDIATE", &err);
     if (status == STATUS_OK)
@@ -229,7 +234,7 @@ uint64_t upkeep_patience_ns(const struct upkeep *upkeep, const struct upkeep_loa
     const uint64_t now_ns = clock_monotonic_ns();
     const uint64_t due_ns = retention_due_ns(upkeep->retention);
     if (writer_clear_is_busy(upkeep->clear) || upkeep->repairing || due_ns <= now_ns ||
-        (rollups && (rollups_are_behind(rollups, now_ns) || rollups_are_due(rollups, now_ns))))
+        (rollups && (rollups_are_behind(rollups, now_ns) || fold_is_due(upkeep, now_ns))))
         return 0;
     return due_ns - now_ns < LONG_NS ? due_ns - now_ns : LONG_NS;
 }
