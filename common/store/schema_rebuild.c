@@ -38,14 +38,16 @@ static enum status add_extra(struct extras *extras, sqlite3_stmt *row, struct er
                : error_set(err, STATUS_NOMEM, "store: out of memory");
 }
 
+// Of a trigger the table's name is as whoever made it wrote it.
 static enum status read_extras(struct extras *extras, sqlite3 *db, const char *table,
                                struct error *err)
 {
     sqlite3_stmt *stmt = NULL;
     enum status status =
         database_prepare(db, &stmt,
-                         "SELECT type, name, sql FROM sqlite_schema WHERE tbl_name = ? AND"
-                         " type IN ('index', 'trigger') AND sql IS NOT NULL ORDER BY rowid",
+                         "SELECT type, name, sql FROM sqlite_schema WHERE tbl_name = ?"
+                         " COLLATE NOCASE AND type IN ('index', 'trigger') AND sql IS NOT NULL"
+                         " ORDER BY rowid",
                          false, err);
     if (status != STATUS_OK)
         return status;

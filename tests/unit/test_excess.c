@@ -409,7 +409,7 @@ static void test_a_migration_of_many_rows(void **state)
          " INSERT INTO operation(id, run, stream, number, started_ns, received_ns, operation,"
          " duration_ns) SELECT 7 * i - 3, 1, 0, i, 1790000000000000000 + i,"
          " 1790000000000000000 + 5 * i, 1, i FROM n;"
-         "CREATE TRIGGER mine_too AFTER DELETE ON operation BEGIN"
+         "CREATE TRIGGER mine_too AFTER DELETE ON Operation BEGIN"
          " SELECT raise(ABORT, 'rows are kept'); END");
     const int64_t expected = integer(count);
     database_close(db);
