@@ -120,6 +120,22 @@ static enum style cell_style(enum grid_format format, struct value value, const 
     return STYLE_PLAIN;
 }
 
+static bool deserves_look(const struct grid *grid, const struct grid_column *column,
+                          const struct result *result, size_t row)
+{
+    return grid->deserves_look && grid->deserves_look(result, row, column);
+}
+
+// Nothing is told by style alone.  `text` holds CELL_TEXT_SIZE bytes.
+static void mark(char *text)
+{
+    const size_t size = strlen(text) + 1;
+    if (size == CELL_TEXT_SIZE)
+        return;
+    memmove(text + 1, text, size);
+    text[0] = '!';
+}
+
 // ---- Columns ----------------------------------------------------------------
 
 struct fitted {
@@ -135,7 +151,8 @@ static enum unit unit_of(const struct result *result, int found)
 }
 
 // The columns that what is in a column needs: texts up to its most, numbers whole.
-static int natural_width(const struct grid_column *column, const struct result *result, int found)
+static int natural_width(const struct grid *grid, const struct grid_column *column,
+                         const struct result *result, int found)
 {
     int width = column->width;
     int heading = canvas_text_width(column->heading);
@@ -148,6 +165,8 @@ static int natural_width(const struct grid_column *column, const struct result *
         if (column->is_text && value.type != VALUE_TEXT)
             continue;
         format_cell(text, column, unit_of(result, found), value, 0); // clocks are all of one width
+        if (deserves_look(grid, column, result, row))
+            mark(text);
         int needed = canvas_text_width(text);
         if (column->is_text && needed > column->width_max)
             needed = column->width_max;
@@ -227,7 +246,7 @@ static void fit(const struct grid *grid, const struct grid_state *state,
     for (unsigned i = 0; i < grid->count; i++) {
         const struct grid_column *column = &grid->columns[i];
         fitted->found[i] = result ? result_find(result, column->key) : -1;
-        fitted->width[i] = natural_width(column, result, fitted->found[i]);
+        fitted->width[i] = natural_width(grid, column, result, fitted->found[i]);
         int sorted_heading = canvas_text_width(column->heading) + 1; // with its mark
         if ((int)i == state->sort && fitted->width[i] < sorted_heading)
             fitted->width[i] = sorted_heading;
@@ -335,11 +354,15 @@ static void draw_row(const struct grid *grid, const struct fitted *fitted,
         struct value value = result_cell(result, row, (unsigned)fitted->found[i]);
         char text[CELL_TEXT_SIZE];
         format_cell(text, column, unit_of(result, fitted->found[i]), value, now_ns);
+        enum style style = cell_style(column->format, value, text);
+        if (deserves_look(grid, column, result, row)) {
+            style = STYLE_WARNING;
+            mark(text);
+        }
         if (!column->is_text && canvas_text_width(text) > fitted->width[i])
             (void)snprintf(text, sizeof text, "…"); // digits of a number would be another one
         canvas_fit(canvas, area, fitted->x[i], y, fitted->width[i],
-                   column->is_text ? ALIGN_LEFT : ALIGN_RIGHT,
-                   cell_style(column->format, value, text), text);
+                   column->is_text ? ALIGN_LEFT : ALIGN_RIGHT, style, text);
     }
 }
 

@@ -36,6 +36,9 @@ struct grid_column {
 struct grid {
     const struct grid_column *columns;
     unsigned count;
+    // Whether a cell that is no error deserves a look: it is marked "!".  May be NULL.
+    bool (*deserves_look)(const struct result *result, size_t row,
+                          const struct grid_column *column);
 };
 
 enum {

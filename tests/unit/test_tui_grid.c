@@ -2,6 +2,7 @@
 #include "tests/support/test.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "client/tui/grid.h"
 #include "tests/support/tui_fixture.h"
@@ -12,7 +13,7 @@ static const struct grid_column columns[] = {
     {"lost", "lost", GRID_LOSS, false, 4, 0, 3}, {"cover", "cover", GRID_WHOLE, false, 7, 0, 3},
     {"ok", "ok", GRID_VERDICT, false, 3, 0, 3},  {"at", "at", GRID_CLOCK, true, 8, 8, 6},
 };
-static const struct grid grid = {columns, COUNT_OF(columns)};
+static const struct grid grid = {.columns = columns, .count = COUNT_OF(columns)};
 
 static const char rows[] = "host|speed:tokens/s|took:ns|end|lost|cover:ratio|ok|at:unix_ns\n"
                            "beta|45.5|1500000|open|0|1.0|-|1774785599000000000\n"
@@ -186,7 +187,7 @@ static void no_number_is_cut(void **state)
         {"took", "took", GRID_UNIT, false, 7, 0, 1},
         {"lost", "lost", GRID_LOSS, false, 4, 0, 3},
     };
-    static const struct grid four = {some, COUNT_OF(some)};
+    static const struct grid four = {.columns = some, .count = COUNT_OF(some)};
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct grid_state unsorted = {.sort = GRID_UNSORTED};
         char *text = drawn_grid(&four, result, unsorted, cases[i].width, 3);
@@ -215,6 +216,41 @@ static void says_by_words_and_style_what_is_bad(void **state)
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++)
         assert_int_equal(canvas_cell(&canvas, cases[i].x, cases[i].y)->style, cases[i].style);
+    canvas_deinit(&canvas);
+    result_free(result);
+}
+
+static bool is_half(const struct result *result, size_t row, const struct grid_column *column)
+{
+    return strcmp(column->key, "cover") == 0 && result_number(result, row, "cover", 1) <= 0.5;
+}
+
+// The mark has its own place: what stands before it does not move, no number is cut.
+static void marks_what_deserves_a_look(void **state)
+{
+    (void)state;
+    static const struct grid_column some[] = {
+        {"host", "host", GRID_UNIT, true, 4, 5, 0},
+        {"cover", "cover", GRID_UNIT, false, 5, 0, 0},
+        {"lost", "lost", GRID_LOSS, false, 4, 0, 1},
+    };
+    static const struct grid judged = {some, COUNT_OF(some), is_half};
+    struct result *result = fixture_result("host|cover:ratio|lost\na|0.5|7\nb|0.51|0\nc|-|0\n");
+    struct canvas canvas;
+    canvas_init(&canvas, false);
+    assert_int_equal(canvas_resize(&canvas, 20, 4), STATUS_OK);
+    struct grid_state unsorted = {.sort = GRID_UNSORTED};
+    grid_draw(&judged, &unsorted, result, FIXTURE_WALL_NS, &canvas, canvas_area(&canvas));
+    char *text = canvas_text(&canvas);
+    assert_string_equal(text, "host   cover lost\n"
+                              "a    !50.0 %    7\n"
+                              "b     51.0 %    0\n"
+                              "c          -    0\n");
+    free(text);
+    assert_int_equal(canvas_cell(&canvas, 6, 1)->style, STYLE_WARNING);
+    assert_int_equal(canvas_cell(&canvas, 16, 1)->style, STYLE_BAD);
+    assert_int_equal(canvas_cell(&canvas, 6, 2)->style, STYLE_PLAIN);
+    assert_int_equal(canvas_cell(&canvas, 11, 3)->style, STYLE_DIM);
     canvas_deinit(&canvas);
     result_free(result);
 }
@@ -250,6 +286,7 @@ int main(void)
         cmocka_unit_test(large_numbers_do_without_their_fraction),
         cmocka_unit_test(no_number_is_cut),
         cmocka_unit_test(says_by_words_and_style_what_is_bad),
+        cmocka_unit_test(marks_what_deserves_a_look),
         cmocka_unit_test(finds_the_column_under_the_mouse),
     };
     (void)setenv("TZ", "UTC", 1);
