@@ -36,7 +36,8 @@ static const struct grid_column host_columns[] = {
     {"lost", "lost", GRID_LOSS, false, 6, 0, 7},
     {"coverage", "coverage_ratio", GRID_WHOLE, false, 8, 0, 3},
 };
-static const struct grid host_grid = {host_columns, sizeof host_columns / sizeof *host_columns};
+static const struct grid host_grid = {.columns = host_columns,
+                                      .count = sizeof host_columns / sizeof *host_columns};
 
 // ---- The last load -------------------------------------------------------------------
 
@@ -184,8 +185,8 @@ static const struct grid_column inference_columns[] = {
     {"device", "device", GRID_UNIT, true, 6, 20, 7},
     {"host", "host", GRID_UNIT, true, 6, 24, 4},
 };
-static const struct grid inference_grid = {inference_columns,
-                                           sizeof inference_columns / sizeof *inference_columns};
+static const struct grid inference_grid = {
+    .columns = inference_columns, .count = sizeof inference_columns / sizeof *inference_columns};
 
 enum { SPEEDS_MAX = 512 };
 
@@ -285,7 +286,8 @@ static const struct grid_column run_columns[] = {
     {"version", "worker_version", GRID_UNIT, true, 7, 12, 8},
     {"last activity", "last_activity", GRID_UNIT, true, 13, 40, 6},
 };
-static const struct grid run_grid = {run_columns, sizeof run_columns / sizeof *run_columns};
+static const struct grid run_grid = {.columns = run_columns,
+                                     .count = sizeof run_columns / sizeof *run_columns};
 
 // Why records were lost, and what the collector did not take at all.
 static void loss_facts(const struct model *model, struct segments *facts)
