@@ -7,7 +7,7 @@
 #define KIND(kind)    (UINT32_C(1) << RECORD_KIND_##kind)
 #define BY(dimension) (1u << QUERY_BY_##dimension)
 
-enum { STAGES_MAX = 256, INFERENCES_MAX = 240, RUNS_MAX = 200 };
+enum { STAGES_MAX = 256, INFERENCES_MAX = 240, RUNS_MAX = 200, PIPELINES_MAX = 200 };
 
 // Stages are looked for this long before and behind their load: a wall clock may
 // be set while a model loads.
@@ -24,7 +24,8 @@ static const struct {
 } asks[ASK_COUNT] = {
     [ASK_SUMMARY] = {.kind = QUERY_SUMMARY,
                      .has = ANSWER,
-                     .stale_by = KIND(RUN) | KIND(LOAD) | KIND(INFERENCE) | KIND(STARTUP)},
+                     .stale_by =
+                         KIND(RUN) | KIND(LOAD) | KIND(INFERENCE) | KIND(STARTUP) | KIND(PIPELINE)},
     [ASK_OVERVIEW] = {.kind = QUERY_OVERVIEW,
                       .has = ANSWER,
                       .stale_by = KIND(RUN) | KIND(LOAD) | KIND(INFERENCE)},
@@ -47,7 +48,12 @@ static const struct {
                   .record_kind = RECORD_KIND_RUN,
                   .limit = RUNS_MAX,
                   .has = LIFE, // a run has many models: it is shown whatever they are
-                  .stale_by = KIND(RUN) | KIND(LOAD) | KIND(INFERENCE)},
+                  .stale_by = KIND(RUN) | KIND(LOAD) | KIND(INFERENCE) | KIND(PIPELINE)},
+    [ASK_PIPELINES] = {.kind = QUERY_RECORDS,
+                       .record_kind = RECORD_KIND_PIPELINE,
+                       .limit = PIPELINES_MAX,
+                       .has = LIFE | BY(DEVICE),
+                       .stale_by = KIND(PIPELINE)},
 };
 
 // Narrows the query to the stages of the load in `loads`: those of its run,

@@ -15,6 +15,7 @@ enum ask {
     ASK_STAGES,     // its stages
     ASK_INFERENCES, // the newest inferences
     ASK_RUNS,       // the newest runs and their ledgers
+    ASK_PIPELINES,  // the newest runs of the copy/compute pipeline
     ASK_COUNT
 };
 

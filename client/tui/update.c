@@ -78,6 +78,13 @@ static void focus_next(struct model *model, unsigned step)
     clamp_scrolls(model);
 }
 
+static void show_view(struct model *model, enum view_number number)
+{
+    model->overlay = OVERLAY_NONE;
+    model->view = number;
+    clamp_scrolls(model); // its lists may have changed while it was not shown
+}
+
 static void sort_next(struct model *model, int step)
 {
     struct view_state *state = current(model);
@@ -153,6 +160,12 @@ static unsigned act(struct model *model, enum action action)
         break;
     case ACTION_QUIT:
         return EFFECT_QUIT;
+    case ACTION_OVERVIEW:
+        show_view(model, VIEW_OVERVIEW);
+        break;
+    case ACTION_PIPELINES:
+        show_view(model, VIEW_PIPELINES);
+        break;
     case ACTION_REFRESH:
         model->paused = false;
         return EFFECT_ASK | EFFECT_PACE;

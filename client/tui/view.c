@@ -3,7 +3,10 @@
 #include <assert.h>
 #include <stdio.h>
 
-static const struct view *const all_views[] = {&view_overview};
+static const struct view *const all_views[] = {
+    [VIEW_OVERVIEW] = &view_overview,
+    [VIEW_PIPELINES] = &view_pipelines,
+};
 
 const struct view *const *views(unsigned *count)
 {

@@ -37,6 +37,9 @@ struct view {
     void (*draw_empty)(const struct model *model, struct canvas *canvas, struct rect area);
 };
 
+// Places in the table, the first one shown first; keys count them from 1.
+enum view_number { VIEW_OVERVIEW, VIEW_PIPELINES };
+
 // All views, `*count` of them (MODEL_VIEWS_MAX at most), static.
 const struct view *const *views(unsigned *count);
 
@@ -60,6 +63,7 @@ void view_draw(const struct model *model, struct canvas *canvas);
 // ---- The views and what lies over them, one file each --------------------------
 
 extern const struct view view_overview;
+extern const struct view view_pipelines;
 
 void view_frame_draw(const struct model *model, struct canvas *canvas,
                      const struct layout_frame *frame);
@@ -84,5 +88,11 @@ void view_draw_lines(struct canvas *canvas, struct rect area, const struct view_
 
 // Draws a frame with a title around an area made blank.
 void view_draw_box(struct canvas *canvas, struct rect box, enum style style, const char *title);
+
+// Says that there are no records, and what makes some: `promise`, then what to type,
+// `count` lines of it (VIEW_HOW_MAX at most).  A file says what writes into it.
+enum { VIEW_HOW_MAX = 4 };
+void view_empty_draw(const struct model *model, struct canvas *canvas, struct rect area,
+                     const char *promise, const struct view_line *how, int count);
 
 #endif

@@ -36,14 +36,16 @@ static const char *clock_text(char *text, int64_t time_ns)
     return space ? space + 1 : text;
 }
 
+enum { SOURCE_NAME_MIN = 12 };
+
 // Who answers, and what of it is shown: the second where there is room for one only.
 static void draw_source(const struct model *model, struct canvas *canvas, struct rect area, int x,
                         int room)
 {
-    enum { NAME_MIN = 12, GAP = 2 };
+    enum { GAP = 2 };
     const int wanted = canvas_text_width(model->filter_text);
     int name = canvas_text_width(model->name);
-    if (room < NAME_MIN)
+    if (room < SOURCE_NAME_MIN)
         return;
     if (!model->filtered) {
         canvas_fit(canvas, area, x, 0, room, ALIGN_LEFT, STYLE_DIM, model->name);
@@ -51,12 +53,54 @@ static void draw_source(const struct model *model, struct canvas *canvas, struct
     }
     if (name + GAP + wanted > room)
         name = room - GAP - wanted;
-    if (name >= NAME_MIN) {
+    if (name >= SOURCE_NAME_MIN) {
         canvas_fit(canvas, area, x, 0, name, ALIGN_LEFT, STYLE_DIM, model->name);
         x += name + GAP;
         room -= name + GAP;
     }
     canvas_fit(canvas, area, x, 0, room, ALIGN_LEFT, STYLE_WARNING, model->filter_text);
+}
+
+// What the source needs at least: a filter is not to be cut, a name may.
+static int source_width(const struct model *model)
+{
+    return model->filtered ? canvas_text_width(model->filter_text) : SOURCE_NAME_MIN;
+}
+
+enum { VIEW_NAME_SIZE = 64, VIEW_GAP = 2 };
+
+// "2 Pipelines"; `brief`: the number alone, but of the view shown.
+static const char *view_name(char *text, const struct model *model, unsigned number, bool brief)
+{
+    unsigned count;
+    const char *name = views(&count)[number]->name;
+    if (brief && number != model->view)
+        (void)snprintf(text, VIEW_NAME_SIZE, "%u", number + 1);
+    else
+        (void)snprintf(text, VIEW_NAME_SIZE, "%u %s", number + 1, name);
+    return text;
+}
+
+static int views_width(const struct model *model, bool brief)
+{
+    char text[VIEW_NAME_SIZE];
+    unsigned count;
+    int width = 0;
+    (void)views(&count);
+    for (unsigned i = 0; i < count; i++)
+        width += canvas_text_width(view_name(text, model, i, brief)) + VIEW_GAP;
+    return width;
+}
+
+static void draw_views(const struct model *model, struct canvas *canvas, struct rect area, int x,
+                       bool brief)
+{
+    char text[VIEW_NAME_SIZE];
+    unsigned count;
+    (void)views(&count);
+    for (unsigned i = 0; i < count; i++)
+        x += VIEW_GAP + canvas_put(canvas, area, x, 0, i == model->view ? STYLE_FOCUS : STYLE_DIM,
+                                   view_name(text, model, i, brief));
 }
 
 static void draw_title(const struct model *model, struct canvas *canvas, struct rect area)
@@ -76,18 +120,12 @@ static void draw_title(const struct model *model, struct canvas *canvas, struct 
     end -= segments_draw(&right, canvas, area, MARGIN, 0, end - MARGIN, ALIGN_RIGHT);
 
     int x = MARGIN;
-    x += canvas_put(canvas, area, x, 0, STYLE_STRONG, "inferstat") + 2;
-    unsigned count;
-    const struct view *const *all = views(&count);
-    for (unsigned i = 0; i < count; i++) {
-        char name[64];
-        if (count > 1)
-            (void)snprintf(name, sizeof name, "%u %s", i + 1, all[i]->name);
-        else
-            (void)snprintf(name, sizeof name, "%s", all[i]->name);
-        x += canvas_put(canvas, area, x, 0, i == model->view ? STYLE_FOCUS : STYLE_DIM, name) + 2;
-    }
-    draw_source(model, canvas, area, x, end - 2 - x);
+    x += canvas_put(canvas, area, x, 0, STYLE_STRONG, "inferstat") + VIEW_GAP;
+    int room = end - VIEW_GAP - x;
+    const bool brief = views_width(model, false) + source_width(model) > room;
+    draw_views(model, canvas, area, x, brief);
+    draw_source(model, canvas, area, x + views_width(model, brief),
+                room - views_width(model, brief));
 }
 
 // "1 host", "2 hosts".

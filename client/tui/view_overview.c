@@ -404,31 +404,15 @@ static void arrange(const struct model *model, struct rect body, struct rect *ou
 
 static void draw_empty(const struct model *model, struct canvas *canvas, struct rect area)
 {
-    char first[MODEL_NAME_SIZE + 64], where[MODEL_NAME_SIZE + 64];
-    (void)snprintf(first, sizeof first, "No records in %s yet.", model->name);
-    if (model->is_file) {
-        (void)snprintf(where, sizeof where, "  inferstatd --db %s", model->name);
-        const struct view_line lines[] = {
-            {STYLE_STRONG, first},
-            {STYLE_PLAIN, ""},
-            {STYLE_PLAIN, "A collector writes into the file, and workers report to it:"},
-            {STYLE_STRONG, where},
-        };
-        view_draw_lines(canvas, area, lines, 4);
-        return;
-    }
-    (void)snprintf(where, sizeof where, "  export INFERSTAT_COLLECTOR=%s", model->name);
-    const struct view_line lines[] = {
-        {STYLE_STRONG, first},
-        {STYLE_PLAIN, ""},
-        {STYLE_PLAIN, "Start a worker, and what it does appears here at once:"},
-        {STYLE_STRONG, where},
+    static const struct view_line how[] = {
         {STYLE_STRONG, "  inferstat-worker llm --model FILE.gguf"},
         {STYLE_PLAIN, ""},
         {STYLE_PLAIN, "No model at hand?  One with random weights:"},
         {STYLE_STRONG, "  inferstat-worker make-model --shape 15m FILE.gguf"},
     };
-    view_draw_lines(canvas, area, lines, 8);
+    view_empty_draw(model, canvas, area,
+                    "Start a worker, and what it does appears here at once:", how,
+                    sizeof how / sizeof *how);
 }
 
 const struct view view_overview = {

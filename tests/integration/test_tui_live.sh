@@ -39,6 +39,19 @@ rows=$(sqlite3 -readonly "$DB" "select count(*) from inference")
 press q
 ended 0
 
+# So do runs of the pipeline, in a view of their own.
+open_terminal 80 24 "$INFERSTAT" top --collector "$COLLECTOR" --interval 1h
+shows "5 inferences"
+press 2
+shows "Pipeline runs"
+start encoder "$WORKER" --collector "$COLLECTOR" encode --encoder iqp --qubits 8 --batches 4
+shows " encode "
+wait_ended encoder 30
+press 1
+shows "Hosts and models"
+press q
+ended 0
+
 # A filter is written, marked where it is wrong, applied, and taken back.
 open_terminal 100 24 "$INFERSTAT" top --collector "$COLLECTOR"
 shows "5 inferences"

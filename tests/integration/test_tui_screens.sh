@@ -38,6 +38,36 @@ golden real-help-80x24
 press Escape
 shows "Hosts and models"
 
+# The pipeline runs, their rows sorted and narrowed; help leads there and back.
+press 2
+golden real-pipelines-80x24
+resize 200 50
+golden real-pipelines-200x50
+resize 60 16
+golden real-pipelines-60x16
+resize 80 24
+press '?'
+shows "pipeline runs: copies beside kernels"
+press p
+golden real-pipelines-80x24
+press '>' '>' '>' '>' '>'
+shows "items/s▼"
+[ "$(screen | sed -n 5p | cut -c10-15)" = encode ] || fail "not sorted by items a second"
+press I
+shows "items/s▲"
+[ "$(screen | sed -n 5p | cut -c10-15)" = model_ ] || fail "not sorted the other way round"
+press "\\"
+shows "Show only"
+press -l 'host=gpu-18'
+press Enter
+shows "no pipeline run recorded: inferstat-worker encode makes one"
+press F4
+press Escape
+shows "model_"
+press 1
+shows "Hosts and models"
+golden real-80x24
+
 # Sorted by speed, the fastest first; then the slowest.
 press '>' '>' '>' '>' '>' '>' '>'
 shows "t/s▼"

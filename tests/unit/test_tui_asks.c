@@ -37,6 +37,11 @@ static void a_filter_goes_as_far_as_the_dimensions_do(void **state)
     assert_string_equal(query.filter.by[QUERY_BY_MODEL], "");
     assert_string_equal(query.filter.by[QUERY_BY_HOST], "gpu-17");
     assert_int_equal(query.filter.since_ns, 5);
+    strcpy(filter.by[QUERY_BY_DEVICE], "cpu");
+    assert_true(asks_query(ASK_PIPELINES, &filter, NULL, &query));
+    assert_string_equal(query.filter.by[QUERY_BY_MODEL], ""); // nor has what streams
+    assert_string_equal(query.filter.by[QUERY_BY_DEVICE], "cpu");
+    assert_string_equal(query.filter.by[QUERY_BY_HOST], "gpu-17");
     assert_true(asks_query(ASK_INFERENCES, &filter, NULL, &query));
     assert_memory_equal(&query.filter, &filter, sizeof filter);
 }
@@ -85,6 +90,9 @@ static void records_make_answers_stale(void **state)
     assert_true(stale >> ASK_INFERENCES & 1 && stale >> ASK_SUMMARY & 1);
     assert_false(stale >> ASK_STAGES & 1);
     assert_true(asks_stale(RECORD_KIND_LOAD_STAGE) >> ASK_STAGES & 1);
+    stale = asks_stale(RECORD_KIND_PIPELINE);
+    assert_true(stale >> ASK_PIPELINES & 1 && stale >> ASK_RUNS & 1 && stale >> ASK_SUMMARY & 1);
+    assert_false(stale >> ASK_INFERENCES & 1);
     assert_int_equal(asks_stale(RECORD_KIND_DEVICE_SAMPLE), 0);
     uint32_t kinds = 0;
     for (unsigned kind = 0; kind < RECORD_KIND_COUNT; kind++)

@@ -237,6 +237,63 @@ static void tab_goes_round(void **state)
     drop(model);
 }
 
+static void views_keep_what_was_done_to_them(void **state)
+{
+    (void)state;
+    struct model *model = fresh(60, 16, fixture_pipelines);
+    fixture_key(model, '\t');
+    fixture_key(model, '2');
+    assert_int_equal(model->view, VIEW_PIPELINES);
+    assert_int_equal(state_of(model)->focus, 0);
+    fixture_key(model, '\t'); // its only panel
+    assert_int_equal(state_of(model)->focus, 0);
+    fixture_key(model, '>');
+    fixture_key(model, '1');
+    assert_int_equal(model->view, VIEW_OVERVIEW);
+    assert_int_equal(state_of(model)->focus, LOAD);
+    fixture_key(model, 'p');
+    assert_int_equal(state_of(model)->panels[0].sort, 0);
+    struct rect areas[MODEL_PANELS_MAX];
+    view_arrange(model, areas);
+    fixture_event(model, (struct event){.kind = EVENT_PRESS, .x = 9, .y = areas[0].y + 1});
+    assert_int_equal(state_of(model)->panels[0].sort, 1);
+    drop(model);
+}
+
+// From the help, a view is shown at once; a question and the prompt keep the key.
+static void views_are_shown_from_the_help_alone(void **state)
+{
+    (void)state;
+    struct model *model = fresh(80, 24, fixture_pipelines);
+    fixture_key(model, '?');
+    fixture_key(model, '2');
+    assert_int_equal(model->view, VIEW_PIPELINES);
+    assert_int_equal(model->overlay, OVERLAY_NONE);
+    fixture_key(model, 'c');
+    fixture_key(model, '1');
+    assert_int_equal(model->overlay, OVERLAY_CLEAR);
+    fixture_key(model, 'n');
+    fixture_key(model, '\\');
+    fixture_key(model, '1');
+    assert_string_equal(model->prompt.text, "1");
+    assert_int_equal(model->view, VIEW_PIPELINES);
+    drop(model);
+}
+
+// Answers that come while another view is shown may be shorter than it was scrolled.
+static void a_view_shown_again_stands_within_its_rows(void **state)
+{
+    (void)state;
+    struct model *model = fresh(60, 16, fixture_many);
+    fixture_key(model, KEY_CODE_END);
+    assert_true(state_of(model)->panels[HOSTS].top > 0);
+    fixture_key(model, '2');
+    fixture_normal(model);
+    fixture_key(model, '1');
+    assert_int_equal(state_of(model)->panels[HOSTS].top, 0);
+    drop(model);
+}
+
 static void sorting_goes_through_the_columns(void **state)
 {
     (void)state;
@@ -352,6 +409,8 @@ static void takes_any_sequence_of_events(void **state)
                                     '+',
                                     '-',
                                     'r',
+                                    '1',
+                                    '2',
                                     'j',
                                     'k',
                                     KEY_CODE_PAGE_UP,
@@ -363,7 +422,7 @@ static void takes_any_sequence_of_events(void **state)
                                     0x5343,
                                     0};
     void (*const fills[])(struct model *) = {fixture_normal, fixture_empty, fixture_many,
-                                             fixture_losses, fixture_names};
+                                             fixture_losses, fixture_names, fixture_pipelines};
     uint64_t seed = 42;
     struct model *model = fresh(80, 24, NULL);
     for (int round = 0; round < 4000; round++) {
@@ -409,6 +468,9 @@ int main(void)
         cmocka_unit_test(the_interval_moves_in_steps),
         cmocka_unit_test(panels_scroll_within_their_rows),
         cmocka_unit_test(tab_goes_round),
+        cmocka_unit_test(views_keep_what_was_done_to_them),
+        cmocka_unit_test(views_are_shown_from_the_help_alone),
+        cmocka_unit_test(a_view_shown_again_stands_within_its_rows),
         cmocka_unit_test(sorting_goes_through_the_columns),
         cmocka_unit_test(escape_steps_out),
         cmocka_unit_test(help_scrolls),

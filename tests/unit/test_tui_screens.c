@@ -162,6 +162,41 @@ static void filtered_empty(struct model *model)
     fixture_empty(model);
 }
 
+static void pipelines(struct model *model)
+{
+    fixture_pipelines(model);
+    fixture_key(model, '2');
+}
+
+static void pipelines_sorted(struct model *model)
+{
+    pipelines(model);
+    for (int i = 0; i < 6; i++)
+        fixture_key(model, '>');
+    fixture_key(model, 'I');
+}
+
+static void pipelines_filtered(struct model *model)
+{
+    fixture_pipelines(model);
+    fixture_key(model, '\\');
+    type(model, "host=gpu-17");
+    fixture_key(model, KEY_CODE_ENTER);
+    fixture_key(model, 'p');
+}
+
+static void no_pipelines(struct model *model)
+{
+    fixture_normal(model);
+    fixture_key(model, '2');
+}
+
+static void pipelines_empty(struct model *model)
+{
+    fixture_empty(model);
+    fixture_key(model, '2');
+}
+
 static const struct {
     const char *name;
     void (*fill)(struct model *model);
@@ -205,6 +240,15 @@ static const struct {
     {"filtered-120x40", filtered, 120, 40, false},
     {"filtered-empty-80x24", filtered_empty, 80, 24, false},
     {"cleared-80x24", cleared, 80, 24, false},
+    {"pipelines-80x24", pipelines, 80, 24, false},
+    {"pipelines-60x16", pipelines, 60, 16, false},
+    {"pipelines-120x40", pipelines, 120, 40, false},
+    {"pipelines-200x60", pipelines, 200, 60, false},
+    {"pipelines-ascii-80x24", pipelines, 80, 24, true},
+    {"pipelines-sorted-60x16", pipelines_sorted, 60, 16, false},
+    {"pipelines-filtered-60x16", pipelines_filtered, 60, 16, false},
+    {"pipelines-none-60x16", no_pipelines, 60, 16, false},
+    {"pipelines-empty-60x16", pipelines_empty, 60, 16, false},
     {"too-small-40x10", fixture_normal, 40, 10, false},
     {"too-small-10x2", fixture_normal, 10, 2, false},
 };
@@ -271,9 +315,9 @@ static void screens_are_as_they_were(void **state)
 static void every_size_draws(void **state)
 {
     (void)state;
-    void (*const fills[])(struct model *) = {nothing_yet,   nobody,  fixture_normal, fixture_empty,
-                                             fixture_names, help,    question,       prompt_error,
-                                             prompt_long,   filtered};
+    void (*const fills[])(struct model *) = {
+        nothing_yet, nobody,       fixture_normal, fixture_empty, fixture_names, help,
+        question,    prompt_error, prompt_long,    filtered,      pipelines,     pipelines_empty};
     for (size_t fill = 0; fill < COUNT_OF(fills); fill++) {
         struct model model;
         fixture_model(&model, 80, 24);

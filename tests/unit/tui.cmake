@@ -9,6 +9,7 @@ inferstat_unit_test(test_tui_grid LINK inferstat_test_tui inferstat_tui)
 inferstat_unit_test(test_tui_keys LINK inferstat_test_tui inferstat_tui)
 inferstat_unit_test(test_tui_layout LINK inferstat_test_tui inferstat_tui)
 inferstat_unit_test(test_tui_model LINK inferstat_test_tui inferstat_tui)
+inferstat_unit_test(test_tui_pipelines LINK inferstat_test_tui inferstat_tui)
 inferstat_unit_test(test_tui_plots LINK inferstat_test_tui inferstat_tui)
 inferstat_unit_test(test_tui_screens LINK inferstat_test_tui inferstat_tui)
 target_compile_definitions(test_tui_screens

@@ -1,0 +1,104 @@
+// The second view: runs of the copy/compute pipeline, the newest first.
+#include "client/tui/view.h"
+
+#include <math.h>
+#include <string.h>
+
+// What deserves a look: copies that compute does not hide, and a copy engine idle for
+// want of a filled slot.  Waits for the pool are no fault where copies are what
+// everything waits for.
+static const double overlap_least = 0.60;
+static const double starved_most = 0.05; // of the run's time
+
+static const struct grid_column columns[] = {
+    {"time", "started_ns", GRID_CLOCK, true, 8, 8, 0},
+    {"workload", "workload", GRID_UNIT, true, 8, 20, 0},
+    {"device", "device", GRID_UNIT, true, 6, 20, 3},
+    {"status", "status", GRID_OUTCOME, true, 6, 9, 1},
+    {"items/s", "items_per_second", GRID_BARE, false, 9, 0, 0},
+    {"overlap", "overlap_ratio", GRID_UNIT, false, 7, 0, 0},
+    {"exposed", "exposed_copy_ns", GRID_UNIT, false, 7, 0, 2},
+    {"starved", "copy_starved_ns", GRID_UNIT, false, 7, 0, 0},
+    {"pool waits", "pool_starvation_ratio", GRID_UNIT, false, 10, 0, 4},
+    {"chunk", "chunk_bytes", GRID_UNIT, false, 8, 0, 6},
+    {"pool", "pool_size", GRID_UNIT, false, 4, 0, 7},
+    {"sync", "sync", GRID_UNIT, true, 6, 8, 5},
+    {"host", "host", GRID_UNIT, true, 6, 24, 8},
+    {"total", "duration_ns", GRID_UNIT, false, 7, 0, 9},
+    {"items", "items", GRID_UNIT, false, 8, 0, 11},
+    {"waited", "pool_wait_ns", GRID_UNIT, false, 7, 0, 10},
+    {"p50", "item_p50_ns", GRID_UNIT, false, 7, 0, 13},
+    {"p99", "item_p99_ns", GRID_UNIT, false, 7, 0, 12},
+};
+
+// One chunk has nothing to overlap with.
+static bool overlap_is_low(const struct result *result, size_t row)
+{
+    double chunk_bytes = result_number(result, row, "chunk_bytes", 0);
+    double copied_bytes = result_number(result, row, "bytes_h2d", INFINITY);
+    return result_number(result, row, "overlap_ratio", 1) < overlap_least &&
+           copied_bytes > chunk_bytes;
+}
+
+static bool copy_is_starved(const struct result *result, size_t row)
+{
+    double duration_ns = result_number(result, row, "duration_ns", 0);
+    double starved_ns = result_number(result, row, "copy_starved_ns", 0);
+    return duration_ns > 0 && starved_ns > duration_ns * starved_most;
+}
+
+static bool deserves_look(const struct result *result, size_t row, const struct grid_column *column)
+{
+    if (strcmp(column->key, "overlap_ratio") == 0)
+        return overlap_is_low(result, row);
+    return strcmp(column->key, "copy_starved_ns") == 0 && copy_is_starved(result, row);
+}
+
+static const struct grid pipeline_grid = {
+    .columns = columns, .count = sizeof columns / sizeof *columns, .deserves_look = deserves_look};
+
+static void facts(const struct model *model, struct rect area, struct segments *facts)
+{
+    (void)area;
+    const struct result *result = model_answer(model, ASK_PIPELINES);
+    size_t rows = result ? result_row_count(result) : 0, low = 0, starved = 0;
+    for (size_t row = 0; row < rows; row++) {
+        low += overlap_is_low(result, row);
+        starved += copy_is_starved(result, row);
+    }
+    if (low > 0)
+        segments_add(facts, 0, STYLE_WARNING, "! %zu under %.0f %% overlap", low,
+                     overlap_least * 100);
+    if (starved > 0)
+        segments_add(facts, 1, STYLE_WARNING, "! %zu starved over %.0f %%", starved,
+                     starved_most * 100);
+}
+
+static const struct panel panel = {
+    .title = "Pipeline runs",
+    .none = "no pipeline run recorded: inferstat-worker encode makes one",
+    .ask = ASK_PIPELINES,
+    .grid = &pipeline_grid,
+    .facts = facts};
+
+static void arrange(const struct model *model, struct rect body, struct rect *out)
+{
+    (void)model;
+    out[0] = body;
+}
+
+static void draw_empty(const struct model *model, struct canvas *canvas, struct rect area)
+{
+    static const struct view_line how[] = {
+        {STYLE_STRONG, "  inferstat-worker encode --encoder iqp --qubits 16"},
+    };
+    view_empty_draw(model, canvas, area, "A run of the pipeline appears here at once:", how, 1);
+}
+
+const struct view view_pipelines = {
+    .name = "Pipelines",
+    .panels = &panel,
+    .panel_count = 1,
+    .arrange = arrange,
+    .draw_empty = draw_empty,
+};

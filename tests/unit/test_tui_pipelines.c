@@ -1,0 +1,118 @@
+// The view of pipeline runs: what it marks, and what it says of that.
+#include "tests/support/test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/tui/view.h"
+#include "tests/support/tui_fixture.h"
+
+#define COLUMNS                                                                                    \
+    "workload|chunk_bytes:bytes|bytes_h2d:bytes|overlap_ratio:ratio|duration_ns:ns|"               \
+    "copy_starved_ns:ns\n"
+
+static const struct grid *grid_of_view(void)
+{
+    return view_pipelines.panels[0].grid;
+}
+
+// Whether the first row is marked in that column.
+static bool marks(const struct result *result, const char *key)
+{
+    const struct grid *grid = grid_of_view();
+    bool marked = false, found = false;
+    for (unsigned i = 0; i < grid->count; i++) {
+        bool here = grid->deserves_look(result, 0, &grid->columns[i]);
+        if (strcmp(grid->columns[i].key, key) == 0) {
+            marked = here;
+            found = true;
+        }
+    }
+    assert_true(found);
+    return marked;
+}
+
+static void marks_copies_that_show_and_engines_that_starve(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *row;
+        bool overlap, starved;
+    } cases[] = {
+        {"encode|8|80|0.59999|1000|50", true, false},
+        {"encode|8|80|0.6|1000|51", false, true},
+        {"encode|8|80|0.0|1000|1000", true, true},
+        {"encode|8|9|0.1|1000|0", true, false},
+        {"encode|8|8|0.0|1000|0", false, false}, // nothing for the one chunk to overlap with
+        {"encode|8|0|-|0|0", false, false},      // ended before anything ran
+        {"encode|8|80|-|1000|-", false, false},  // not tracked
+        {"encode|8|80|-|0|7", false, false},     // no time to have a share of
+        {"encode|8|80|-|-|7", false, false},
+        {"encode|-|-|0.3|-|-", true, false},
+        {"-|-|-|-|-|-", false, false},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        char text[256];
+        (void)snprintf(text, sizeof text, COLUMNS "%s\n", cases[i].row);
+        struct result *result = fixture_result(text);
+        assert_int_equal(marks(result, "overlap_ratio"), cases[i].overlap);
+        assert_int_equal(marks(result, "copy_starved_ns"), cases[i].starved);
+        assert_false(marks(result, "exposed_copy_ns"));
+        assert_false(marks(result, "pool_starvation_ratio")); // no fault by itself
+        result_free(result);
+    }
+}
+
+static char *drawn(const char *rows)
+{
+    struct model model;
+    fixture_model(&model, 120, 20);
+    fixture_normal(&model);
+    fixture_answer(&model, ASK_PIPELINES, rows);
+    fixture_key(&model, '2');
+    char *screen = fixture_screen(&model, false);
+    model_deinit(&model);
+    return screen;
+}
+
+static void says_how_many_are_marked(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *rows, *said, *unsaid;
+    } cases[] = {
+        {COLUMNS "a|8|80|0.9|1000|0\n", "90.0 %", "!"},
+        {COLUMNS "a|8|80|0.5|1000|0\nb|8|80|0.4|1000|0\n", "! 2 under 60 % overlap ═",
+         "starved over"},
+        {COLUMNS "a|8|80|0.9|1000|99\nb|8|80|0.9|1000|0\n", "! 1 starved over 5 % ═", "under 60"},
+        {COLUMNS "a|8|80|0.1|1000|99\n", "! 1 under 60 % overlap · ! 1 starved over 5 % ═", "! 2"},
+        {COLUMNS, "no pipeline run recorded: inferstat-worker encode makes one", "!"},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        char *screen = drawn(cases[i].rows);
+        assert_non_null(strstr(screen, cases[i].said));
+        assert_null(strstr(screen, cases[i].unsaid));
+        free(screen);
+    }
+}
+
+// An answer of another version has other columns.
+static void takes_answers_that_lack_everything(void **state)
+{
+    (void)state;
+    char *screen = drawn("other|overlap_ratio|copy_starved_ns\nx|text|text\n-|-|-\n");
+    assert_non_null(strstr(screen, "time "));
+    assert_null(strstr(screen, "!"));
+    free(screen);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(marks_copies_that_show_and_engines_that_starve),
+        cmocka_unit_test(says_how_many_are_marked),
+        cmocka_unit_test(takes_answers_that_lack_everything),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
