@@ -92,6 +92,13 @@ refused 2 "--type says f32" --encoder angle --qubits 3 --type f32 --input "$WORK
 refused 4 "cannot open" --encoder angle --input "$WORK/nothing.npy"
 refused 4 "cannot write: No space left" --encoder angle --qubits 3 --output /dev/full
 INFERSTAT_CHUNK_MB=300 refused 2 "INFERSTAT_CHUNK_MB" --encoder angle --qubits 3
+cp "$WORK/in.npy" "$WORK/kept.npy"
+ln "$WORK/in.npy" "$WORK/linked.npy"
+for output in in linked; do
+  refused 2 "is the input too" --encoder amplitude --qubits 2 --input "$WORK/in.npy" \
+    --output "$WORK/$output.npy" --force
+  cmp "$WORK/in.npy" "$WORK/kept.npy" || fail "the input is overwritten"
+done
 make_npy "$WORK/nan.npy" f4 9 2 "math.nan if r == 6 else 1"
 refused 4 "nan.npy: sample 6: an input is NaN or infinite" --encoder angle --qubits 2 \
   --input "$WORK/nan.npy" --batch-size 4

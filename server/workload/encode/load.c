@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "common/core/text.h"
 #include "common/core/unit.h"
@@ -148,11 +149,24 @@ static enum status make_plan(struct encoding *e, struct error *err)
     return check_memory(e, plan, err);
 }
 
+static bool is_same_file(const char *a, const char *b)
+{
+    struct stat infos[2];
+    return stat(a, &infos[0]) == 0 && stat(b, &infos[1]) == 0 &&
+           infos[0].st_dev == infos[1].st_dev && infos[0].st_ino == infos[1].st_ino;
+}
+
 static enum status open_output(struct loading *l, struct error *err)
 {
     struct encoding *e = l->encoding;
+    const char *input = e->options.inputs.path;
     if (!e->options.output)
         return STATUS_OK;
+    if (input && is_same_file(input, e->options.output))
+        return error_set(err, STATUS_INVALID,
+                         "%s: is the input too: it would be gone before it is read (name another "
+                         "--output)",
+                         e->options.output);
     return npy_create(&e->writer, e->options.output, e->launch.type,
                       (uint64_t)1 << e->launch.qubits, e->options.replace, err);
 }
