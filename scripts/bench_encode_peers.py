@@ -6,9 +6,10 @@ PennyLane, Qiskit and PyTorch, and prints one table.
 
 Inputs are made beforehand, in a .npy file that everyone reads.  "Encode only" begins with
 the inputs in memory and ends with the states in memory; "end to end" also reads the file.
-Everyone is checked against the formula before it is timed, gets one warm-up, and is timed
-for at most S seconds (default 5) or N samples (default 256), whichever is less.  NumPy must
-be there.  Peers that cannot be imported are listed as such.
+Peers are checked against the formula before they are timed, and inferstat by its --check in
+the warm-up.  A peer is timed over all N samples (default 256), or for S seconds (default 5)
+where that is less; inferstat is the median of three runs.  NumPy must be there.  Peers that
+cannot be imported are listed as such.
 """
 
 import argparse
@@ -16,6 +17,7 @@ import importlib
 import json
 import pathlib
 import platform
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -136,12 +138,10 @@ def measure_peer(np, make, encoder, qubits, path, seconds):
 def measure_ours(worker, encoder, qubits, path, samples):
     command = [worker, "encode", "--no-report", "--encoder", encoder, "--qubits", str(qubits),
                "--batch-size", str(min(64, samples)), "--json", "--input", str(path)]
-    best = None
-    for _ in range(4):  # the first is the warm-up
-        run = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
-        figures = (run["items"] * 1e9 / run["compute_busy_ns"], run["items_per_second"])
-        best = figures if best is None else tuple(map(max, best, figures))
-    return best
+    subprocess.run(command + ["--check"], check=True, capture_output=True)
+    runs = [json.loads(subprocess.run(command, check=True, capture_output=True).stdout) for _ in range(3)]
+    return (statistics.median(run["items"] * 1e9 / run["compute_busy_ns"] for run in runs),
+            statistics.median(run["items_per_second"] for run in runs))
 
 
 def measure(np, options):
