@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Packs what a machine with a GPU needs to check inferstat: programs, GPU tests and the
-# benchmark, with the shared libraries they need, for a machine that has a driver and
+# Packs what a machine with a GPU needs to check inferstat: programs, GPU tests and
+# benchmarks, with the shared libraries they need, for a machine that has a driver and
 # no more.
 #
 #   scripts/gpu_bundle.sh [--build DIR] [--models DIR] OUT
@@ -52,11 +52,13 @@ if [ ${#tests[@]} -eq 0 ]; then
   exit 2
 fi
 
-mkdir -p "$out"/{bin,tests,lib}
+mkdir -p "$out"/{bin,tests/bench,lib}
 cp "$build"/bin/inferstat "$build"/bin/inferstatd "$build"/bin/inferstat-worker "$out/bin/"
 cp "${tests[@]}" "$out/tests/"
-strip --strip-unneeded "$out"/bin/* "$out"/tests/* 2>/dev/null || true
-ldd "$out"/bin/* "$out"/tests/* 2>/dev/null | awk '$2 == "=>" { print $3 }' | sort -u |
+cp "$build/tests/bench/bench_pipeline" "$out/tests/bench/"
+programs=("$out"/bin/* "$out"/tests/*_gpu "$out"/tests/bench/*)
+strip --strip-unneeded "${programs[@]}" 2>/dev/null || true
+ldd "${programs[@]}" 2>/dev/null | awk '$2 == "=>" { print $3 }' | sort -u |
   grep -vE '/(ld-linux[^/]*|libc|libm|libdl|librt|libpthread|libcuda|libnvidia[^/]*)\.so' |
   xargs -r cp -L -t "$out/lib"
 cp "$here/scripts/gpu_check.sh" "$here/scripts/bench_pipeline.sh" "$out/"

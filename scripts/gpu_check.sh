@@ -150,6 +150,13 @@ if [ -f "$model" ]; then check worker_text same_text; fi
 
 # ---- Benchmarks -------------------------------------------------------------
 
+# Beside a bare loop of copies, in one process.
+copies=null
+check pipeline_copies "$build/tests/bench/bench_pipeline" --device cuda --json "${quick[@]}"
+if tail -n 1 "$out/pipeline_copies.log" | grep -q '^{.*}$'; then
+  copies=$(tail -n 1 "$out/pipeline_copies.log")
+fi
+
 reports=()
 # measure ENCODER ARGUMENT...: the pipeline before and after, with samples from pinned memory.
 measure() {
@@ -185,14 +192,15 @@ cells() {
   done | paste -sd ,
 }
 
-printf '{"date": "%s", "commit": "%s", "device": "%s", "driver": "%s", "checks": [%s], "benchmarks": [%s]}\n' \
+printf '{"date": "%s", "commit": "%s", "device": "%s", "driver": "%s", "checks": [%s], "copies": %s, "benchmarks": [%s]}\n' \
   "$(date -u +%Y-%m-%dT%H:%M:%SZ)" "$commit" "$device" "$driver" "$(join "${json[@]}")" \
-  "$(cells)" >"$out/report.json"
+  "$copies" "$(cells)" >"$out/report.json"
 {
   printf '# GPU check\n\n| | |\n|---|---|\n| date | %s |\n| commit | %s |\n| device | %s |\n| driver | %s |\n' \
     "$(date -u +%Y-%m-%d)" "$commit" "$device" "$driver"
   printf '\n| check | outcome | seconds |\n|---|---|---|\n'
   printf '%s\n' "${rows[@]}"
+  printf '\n    %s\n' "$copies"
   for report in "${reports[@]}"; do
     printf '\n'
     sed 's/^#/##/' "$report"

@@ -1,16 +1,17 @@
-// What the streaming pipeline does beside what it cannot beat, on the CPU back end: all
-// sides in one run, by turns.
+// What the streaming pipeline does beside what it cannot beat: all sides in one run, by
+// turns.
 //
-//   bench_pipeline [--json] [--quick] [--rounds N]
+//   bench_pipeline [--json] [--quick] [--rounds N] [--device cpu|cuda[:N]]
 //
 //   bare       one stream that copies chunk after chunk from pinned memory, nothing else
 //   lent       the pipeline on the same memory, copies only
 //   filled     the pipeline with fillers that copy each chunk from plain memory
 //   fill       the fillers alone: as many threads, no device
-//   computed   lent memory with kernels that read each group, about as long as its copy;
-//              with events, with periodic synchronisation, and with instruments off
+//   computed   lent memory with kernels that read each group, on the CPU about as long as
+//              its copy, else a copy within the device; with events, with periodic
+//              synchronisation, and with instruments off
 //   trace      how far the overlap timeline is from stamps that copies and kernels take of
-//              the host's clock themselves
+//              the host's clock themselves; on the CPU alone
 //
 // Where copies, kernels and fillers share a memory bus and two cores they slow each other
 // down: only ratios within a round mean anything.
@@ -35,6 +36,8 @@ enum { TRACE_MAX = 4096, GROUP_CHUNKS = 2, FILLERS = 2 };
 static struct {
     bool json, quick;
     unsigned int rounds;
+    const char *spec; // of the device
+    bool is_cpu;
     size_t chunk_bytes;
     uint64_t chunks;
     struct device *device;
@@ -167,6 +170,8 @@ static enum status compute(void *context, uint64_t group, struct device_stream *
 {
     (void)context;
     (void)group;
+    if (!bench.is_cpu)
+        return device_copy_within(stream, out, in, size, err);
     const struct sum_arguments arguments = {in, out, size / sizeof(uint64_t)};
     return cpu_launch(stream, "sum", sum_kernel, &arguments, sizeof arguments, err);
 }
@@ -188,7 +193,7 @@ static struct pipeline *new_pipeline(enum side side)
         .chunk_bytes = bench.chunk_bytes,
         .fillers = FILLERS,
         .group_bytes = bench.chunk_bytes * GROUP_CHUNKS,
-        .result_bytes = sizeof(uint64_t),
+        .result_bytes = bench.is_cpu ? sizeof(uint64_t) : bench.chunk_bytes * GROUP_CHUNKS,
         .sync = side == SIDE_PERIODIC ? PIPELINE_SYNC_PERIODIC : PIPELINE_SYNC_EVENTS,
         .borrows = side != SIDE_FILLED,
     };
@@ -229,7 +234,9 @@ static double run_bare(void)
     struct error err = {.status = STATUS_OK};
     check(device_stream_new(bench.device, &stream, "bare", &err), &err);
     check(device_memory_new(stream, &to, bench.chunk_bytes * GROUP_CHUNKS, &err), &err);
-    memset(to, 0, bench.chunk_bytes * GROUP_CHUNKS); // a pipeline has used its buffers before
+    // A pipeline has used its buffers before.
+    check(device_fill(stream, to, 0, bench.chunk_bytes * GROUP_CHUNKS, &err), &err);
+    check(device_stream_synchronize(stream, &err), &err);
     const uint64_t begun_ns = clock_monotonic_ns();
     for (uint64_t chunk = 0; chunk < bench.chunks; chunk++)
         check(device_copy_in(stream, (uint8_t *)to + chunk % GROUP_CHUNKS * bench.chunk_bytes,
@@ -327,7 +334,8 @@ static void one_round(struct pipeline *const *pipelines, unsigned int round, str
                                    (double)computed->overlap.busy_ns[OVERLAP_COPY]);
     figures_add(&out->starved, (double)figures[SIDE_FILLED].copy_starved_ns /
                                    (double)figures[SIDE_FILLED].duration_ns);
-    trace_round(pipelines[SIDE_COMPUTED], out);
+    if (bench.is_cpu)
+        trace_round(pipelines[SIDE_COMPUTED], out);
 }
 
 static void report(const struct measured *measured)
@@ -360,6 +368,8 @@ static void report(const struct measured *measured)
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
         const struct figures *figures =
             (const struct figures *)(const void *)((const char *)measured + lines[i].offset);
+        if (figures == &measured->trace_error && !bench.is_cpu)
+            continue;
         const double value = figures_median(figures) * lines[i].scale;
         if (bench.json)
             bench_json_number(lines[i].key, value, lines[i].digits);
@@ -375,6 +385,7 @@ static void report(const struct measured *measured)
 static void read_options(int argc, char **argv)
 {
     bench.rounds = 11;
+    bench.spec = "cpu";
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--json") == 0)
             bench.json = true;
@@ -382,8 +393,10 @@ static void read_options(int argc, char **argv)
             bench.quick = true;
         else if (strcmp(argv[i], "--rounds") == 0 && i + 1 < argc)
             bench.rounds = (unsigned int)strtoul(argv[++i], NULL, 10);
+        else if (strcmp(argv[i], "--device") == 0 && i + 1 < argc)
+            bench.spec = argv[++i];
         else
-            bench_die(argv[i], "no such option (use --json, --quick, --rounds N)");
+            bench_die(argv[i], "no such option (use --json, --quick, --rounds N, --device D)");
     }
     if (bench.quick)
         bench.rounds = 3;
@@ -393,15 +406,19 @@ static void read_options(int argc, char **argv)
 
 static void prepare(void)
 {
-    const struct device_options cpu = {.spec = "cpu", .threads = 1};
+    const struct device_options options = {.spec = bench.spec, .threads = 1};
+    struct device_description description;
     struct error err = {.status = STATUS_OK};
     bench.chunk_bytes = bench.quick ? MB : 8 * MB;
     bench.chunks = bench.quick ? 16 : 128;
     bench.source_chunks = 8;
-    check(device_open(&bench.device, &cpu, &err), &err);
+    check(device_open(&bench.device, &options, &err), &err);
+    device_describe(bench.device, &description);
+    bench.is_cpu = strcmp(description.name, "cpu") == 0;
     bench.inner = bench.device->ops;
     bench.ops = *bench.device->ops;
-    bench.ops.copy = traced_copy;
+    if (bench.is_cpu)
+        bench.ops.copy = traced_copy;
     bench.device->ops = &bench.ops;
     const size_t size = (size_t)bench.source_chunks * bench.chunk_bytes;
     check(device_pinned_new(bench.device, (void **)&bench.pinned, size, &err), &err);

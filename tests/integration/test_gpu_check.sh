@@ -25,21 +25,25 @@ program() { # PATH CODE TEXT
 # A bundle, as scripts/gpu_bundle.sh lays it out.
 bundle() {
   rm -rf "${folder:?}/bundle"
-  mkdir -p "$folder/bundle"/{bin,tests,lib,models}
+  mkdir -p "$folder/bundle"/{bin,tests/bench,lib,models}
   cp "$root/scripts/gpu_check.sh" "$root/scripts/bench_pipeline.sh" "$folder/bundle/"
   ln -s "$INFERSTATD" "$folder/bundle/bin/inferstatd"
   program "$folder/bundle/bin/inferstat-worker" 1 'no device'
+  program "$folder/bundle/tests/bench/bench_pipeline" 1 'no device'
   echo 0123456789ab >"$folder/bundle/COMMIT"
   program "$folder/path/nvidia-smi" 0 'A device'
   program "$folder/path/compute-sanitizer" 0 'no errors'
 }
 
-# The real worker, for which the CPU is the device.
+# The real worker and benchmark, for which the CPU is the device.
 worker_on_cpu() {
-  cat >"$folder/bundle/bin/inferstat-worker" <<END
+  local name
+  for name in bin/inferstat-worker tests/bench/bench_pipeline; do
+    cat >"$folder/bundle/$name" <<END
 #!/usr/bin/env bash
-exec "$WORKER" "\${@/#cuda/cpu}"
+exec "$INFERSTAT_BUILD/$name" "\${@/#cuda/cpu}"
 END
+  done
   "$WORKER" make-model --shape tiny "$folder/bundle/models/stories260K.gguf" >/dev/null
 }
 
@@ -76,7 +80,9 @@ assert outcomes == {"test_a_gpu": "passed", "test_a_gpu.memcheck": "passed",
                     "test_a_gpu.racecheck": "passed", "test_b_gpu": "skipped",
                     "test_b_gpu.memcheck": "passed", "test_b_gpu.racecheck": "passed",
                     "worker_encode": "passed", "worker_text": "passed",
-                    "pipeline_amplitude": "passed", "pipeline_iqp": "passed"}, outcomes
+                    "pipeline_copies": "passed", "pipeline_amplitude": "passed",
+                    "pipeline_iqp": "passed"}, outcomes
+assert report["copies"]["ratio_to_bare_loop"] > 0, report
 cells = [(cell["benchmark"], cell["qubits"], cell["sync"]) for cell in report["benchmarks"]]
 assert cells == [(name, qubits, sync) for name in ("pipeline_amplitude", "pipeline_iqp")
                  for qubits in (8, 10) for sync in ("periodic", "events")], cells
@@ -92,7 +98,7 @@ program "$folder/bundle/tests/test_b_gpu" 1 'element 3 differs'
 touch "$folder/bundle/models/stories260K.gguf"
 check 1
 grep -q 'element 3 differs' "$folder/said" || fail "does not show what failed"
-for name in worker_encode worker_text pipeline_amplitude pipeline_iqp; do
+for name in worker_encode worker_text pipeline_copies pipeline_amplitude pipeline_iqp; do
   [ "$(outcome "$name")" = "failed with 1" ] || fail "$name: $(outcome "$name")"
 done
 
