@@ -132,8 +132,6 @@ static void specs(void **state)
         {"auto", STATUS_OK, NULL},
         {"cpu", STATUS_OK, NULL},
         {"cpu:0", STATUS_INVALID, "no such device"},
-        {"cuda", STATUS_UNSUPPORTED, "no cuda back end"},
-        {"cuda:1", STATUS_UNSUPPORTED, "no cuda back end"},
         {"cuda:", STATUS_INVALID, "no such device"},
         {"cuda:x", STATUS_INVALID, "no such device"},
         {"cuda:1x", STATUS_INVALID, "no such device"},
@@ -151,6 +149,26 @@ static void specs(void **state)
             assert_non_null(strstr(err.text, cases[i].says));
         assert_int_equal(device != NULL, cases[i].status == STATUS_OK);
         device_close(device);
+    }
+}
+
+// Of a build that has the back end no device is to be seen (main sees to that).
+static void no_cuda_is_said(void **state)
+{
+    (void)state;
+    static const char *const specs[] = {"cuda", "cuda:1"};
+    for (size_t i = 0; i < COUNT_OF(specs); i++) {
+        struct device *device = NULL;
+        struct error err = {0};
+        const enum status status =
+            device_open(&device, &(struct device_options){.spec = specs[i]}, &err);
+        assert_null(device);
+        if (status == STATUS_UNSUPPORTED)
+            assert_non_null(strstr(err.text, "this build has no cuda back end"));
+        else if (status == STATUS_NOT_FOUND)
+            assert_non_null(strstr(err.text, "no device answers"));
+        else
+            fail_msg("%s: %s", specs[i], err.text);
     }
 }
 
@@ -615,10 +633,13 @@ static void pool_runs_each_part_once(void **state)
 
 int main(void)
 {
+    if (setenv("CUDA_VISIBLE_DEVICES", "", 1) != 0)
+        return 1;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(halves_come_back),
         cmocka_unit_test(halves_round),
         cmocka_unit_test(specs),
+        cmocka_unit_test(no_cuda_is_said),
         cmocka_unit_test(auto_says_why),
         cmocka_unit_test(memory),
         cmocka_unit_test(copies_stay_inside),
