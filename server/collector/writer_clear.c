@@ -107,9 +107,10 @@ void writer_clear_step(struct writer_clear *clear)
     bool done = false;
     const uint64_t began_ns = clock_monotonic_ns();
     const int kind = clear->clearing.kind;
+    const uint64_t before = clear->clearing.cleared;
     const int64_t last_id = clear->clearing.after + clear->clearing.slice.now;
     enum status status = clear_slice(&clear->clearing, clear->parts.db, &done, &err);
-    if (clear->parts.rollups && kind != RECORD_KIND_RUN && kind != RECORD_KIND_COUNT)
+    if (clear->parts.rollups && clear->clearing.cleared > before)
         tell_rollups(clear, (enum record_kind)kind, last_id);
     clear_took(&clear->clearing, clock_monotonic_ns() - began_ns);
     if (status != STATUS_OK || done)

@@ -7,6 +7,7 @@
 #include "common/sys/clock.h"
 #include "server/collector/retention_rules.h"
 #include "server/collector/upkeep.h"
+#include "server/collector/writer_clear.h"
 #include "tests/support/test.h"
 #include "tests/unit/rollup_rig.h"
 
@@ -80,6 +81,29 @@ static void test_tasks_take_turns_where_somebody_waits(void **state)
     assert_int_equal(rollup_rig_integer("SELECT sum(cleared) > 0 FROM ledger"), 1);
 }
 
+// Records on their way into rollups are not read again for a clearing that found none.
+static void test_clearing_nothing_forgets_nothing(void **state)
+{
+    (void)state;
+    struct writer_clear *clear = NULL;
+    struct error err = {0};
+    struct work *work = calloc(1, sizeof *work);
+    const struct writer_clear_parts parts = {rollup_rig.db, rollup_rig.rollups, replies};
+    assert_non_null(work);
+    work->kind = WORK_CLEAR;
+    work->filter.since_ns = BASE_NS;
+    work->filter.until_ns = BASE_NS + 1;
+    rollup_rig_exec("DELETE FROM inference WHERE started_ns = 1774823400000000000");
+    assert_int_equal(writer_clear_new(&clear, &parts, &err), STATUS_OK);
+    assert_false(rollups_are_behind(rollup_rig.rollups, rollup_rig.now_ns));
+    writer_clear_begin(clear, work);
+    while (writer_clear_is_busy(clear))
+        writer_clear_step(clear);
+    assert_true(queue_has_some(replies));
+    assert_false(rollups_are_behind(rollup_rig.rollups, rollup_rig.now_ns));
+    writer_clear_free(clear);
+}
+
 // While another program holds the store, folding fails; the next attempt is seconds off,
 // and until then the writer sleeps.
 static void test_a_fold_that_failed_is_no_reason_to_stay_awake(void **state)
@@ -109,6 +133,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_tasks_take_turns_where_somebody_waits, set_up,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(test_clearing_nothing_forgets_nothing, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_fold_that_failed_is_no_reason_to_stay_awake, set_up,
                                         tear_down),
     };
