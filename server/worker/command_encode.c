@@ -251,19 +251,31 @@ static void write_figures(const struct outcome *o)
     json_end(&json);
 }
 
+static void print_check(const struct encoding_figures *f)
+{
+    (void)printf("checked %" PRIu64 " states: %" PRIu64
+                 " differ from the reference (largest difference %.2g)\n",
+                 f->checked, f->differing, f->worst.largest);
+}
+
 static void print_figures(const struct outcome *o)
 {
     char text[4][UNIT_TEXT_SIZE];
     const struct pipeline_figures *f = &o->figures.pipeline;
+    bool tracked = o->description.plan.overlap_tracking;
     (void)printf(
-        "%s, %" PRId64 " qubits, %s on %s: %" PRIu64 " states in %s (%s)\n", options.encoder,
+        "%s, %" PRId64 " qubits, %s on %s: %" PRIu64 " states in %s (%s)%s\n", options.encoder,
         options.qubits, encode_type_name(o->description.inputs->type), o->description.device.name,
         o->figures.items, unit_format_int(text[0], UNIT_DURATION, (int64_t)f->duration_ns),
-        unit_format(text[1], UNIT_ITEMS_PER_SECOND, ratio(o->figures.items, f->duration_ns) * 1e9));
+        unit_format(text[1], UNIT_ITEMS_PER_SECOND, ratio(o->figures.items, f->duration_ns) * 1e9),
+        o->status == STATUS_CANCELLED ? ", stopped before the end" : "");
     (void)printf("overlap %s, exposed copy %s, pool starved %s\n",
                  unit_format(text[0], UNIT_RATIO, overlap_of(&f->overlap)),
-                 unit_format_int(text[1], UNIT_DURATION, (int64_t)f->overlap.exposed_copy_ns),
+                 unit_format(text[1], UNIT_DURATION,
+                             tracked ? (double)f->overlap.exposed_copy_ns : (double)NAN),
                  unit_format(text[2], UNIT_RATIO, ratio(f->pool.waits, f->pool.acquires)));
+    if (o->figures.checked > 0)
+        print_check(&o->figures);
 }
 
 // ---- Running --------------------------------------------------------------

@@ -69,6 +69,12 @@ for from in generator pageable pinned; do
   done
 done
 
+# Without --json people are told what was checked, and nothing that was not measured.
+expect_exit 0 encode --encoder iqp --qubits 3 --batch-size 4 --batches 2 --check
+expect_text "$WORK/out" "checked 8 states: 0 differ from the reference"
+expect_exit 0 env INFERSTAT_OVERLAP_TRACKING=0 "$WORKER" encode --no-report --encoder iqp --qubits 3
+expect_text "$WORK/out" "overlap -, exposed copy -,"
+
 # ---- Refusals ----
 
 # refused CODE TEXT ARGUMENT...
@@ -121,6 +127,12 @@ cp "$WORK/worker.log" "$WORK/out"
 expect_figure status '"cancelled"'
 size=$(stat -c %s "$WORK/part.npy")
 [ "$size" -eq $((128 + $(figure items) * 65536)) ] || fail "$size bytes for $(figure items) states"
+
+start worker "$WORKER" encode --no-report --encoder iqp --qubits 12 --batches 1000000000 \
+  --output "$WORK/stopped.npy" --batch-size 2
+wait_until 20 test -s "$WORK/stopped.npy"
+stop worker
+expect_text "$WORK/worker.log" "stopped before the end"
 
 # ---- Records ----
 
