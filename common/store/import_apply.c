@@ -1,5 +1,4 @@
 // The writing half of an import.
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,6 +7,7 @@
 #include "common/store/baseline.h"
 #include "common/store/database.h"
 #include "common/store/fingerprint.h"
+#include "common/store/gap_table.h"
 #include "common/store/import.h"
 #include "common/store/lock.h"
 #include "common/store/reader.h"
@@ -95,9 +95,7 @@ static enum status prepare_run(struct import_target *target, struct error *err)
 static enum status prepare_kind(struct import_target *target, enum record_kind kind,
                                 struct error *err)
 {
-    char text[96];
-    (void)snprintf(text, sizeof text, "SELECT max(id) FROM \"%s\"", record_kind_info(kind)->name);
-    enum status status = database_integer(target->db, text, &target->last_id[kind], err);
+    enum status status = gap_last_id(target->db, kind, &target->last_id[kind], err);
     if (status != STATUS_OK)
         return status;
     sqlite3_str *sql = sqlite3_str_new(target->db);

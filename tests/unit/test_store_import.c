@@ -112,6 +112,22 @@ static void test_ids_rise_and_names_are_mapped(void **state)
                      2);
 }
 
+// Of rows that are gone rollups remember the ids: one that is given again would be taken
+// for counted.
+static void test_ids_of_what_is_gone_are_not_given_again(void **state)
+{
+    (void)state;
+    const char *from = copy_path("s.db"), *into = empty_store("into.db");
+    char sql[128];
+    copy_make_store(from, 1, 20);
+    (void)snprintf(sql, sizeof sql, "INSERT INTO rollup_state(metric, watermark) VALUES(%d, 5000)",
+                   256 * RECORD_KIND_INFERENCE + INFERENCE_TTFT_NS);
+    copy_exec(into, sql);
+    expect(into, from, 1, 0, 0, 26);
+    assert_int_equal(copy_integer(into, "SELECT min(id) FROM inference"), 5001);
+    assert_int_equal(copy_integer(into, "SELECT min(id) FROM load"), 1);
+}
+
 // Two halves of a run, in either order, make the whole; and the second half twice
 // nothing more.
 static void test_halves_complete_each_other(void **state)
@@ -601,6 +617,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_all_is_brought_once, copy_set_up, copy_tear_down),
         cmocka_unit_test_setup_teardown(test_ids_rise_and_names_are_mapped, copy_set_up,
+                                        copy_tear_down),
+        cmocka_unit_test_setup_teardown(test_ids_of_what_is_gone_are_not_given_again, copy_set_up,
                                         copy_tear_down),
         cmocka_unit_test_setup_teardown(test_halves_complete_each_other, copy_set_up,
                                         copy_tear_down),
