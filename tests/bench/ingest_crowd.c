@@ -279,7 +279,8 @@ static void rest(unsigned seconds)
 
 static void remove_files(const struct load *load)
 {
-    static const char *const names[] = {"collector.db", "server.key", "server.key.pub", "keys"};
+    static const char *const names[] = {"collector.db", "collector.db-wal", "collector.db-shm",
+                                        "server.key",   "server.key.pub",   "keys"};
     char path[FOLDER_PATH_SIZE];
     for (unsigned i = 0; i < sizeof names / sizeof *names; i++)
         (void)remove(folder_path(path, load->folder, names[i]));
