@@ -294,12 +294,37 @@ static enum status encode(const struct encoding_options *encoding_options,
     return encoding_run(*encoding, &outcome->figures, err);
 }
 
+// Says where copies do not hide behind kernels, or wait for samples; not of a run so short
+// that it is all beginning and end.
+static void warn(const struct pipeline_figures *f)
+{
+    enum { CHUNKS_LEAST = 32 };
+    static const double overlap_least = 0.60, starved_most = 0.05;
+    const double overlap = overlap_of(&f->overlap);
+    const double starved = ratio(f->copy_starved_ns, f->duration_ns);
+    char text[UNIT_TEXT_SIZE];
+    if (f->chunks < CHUNKS_LEAST)
+        return;
+    if (overlap < overlap_least) // not where it is not known
+        log_write(LOG_LEVEL_WARNING,
+                  "encode: copies and kernels overlap by %s only (try --sync "
+                  "events, a larger --pool-size)",
+                  unit_format(text, UNIT_RATIO, overlap));
+    if (starved > starved_most)
+        log_write(LOG_LEVEL_WARNING,
+                  "encode: copies waited for samples for %s of the time (try "
+                  "more --fillers, a larger --pool-size)",
+                  unit_format(text, UNIT_RATIO, starved));
+}
+
 static int report(const struct outcome *outcome)
 {
     if (options.json)
         write_figures(outcome);
     else
         print_figures(outcome);
+    if (outcome->status == STATUS_OK)
+        warn(&outcome->figures.pipeline);
     if (outcome->figures.differing == 0)
         return WORKER_DONE;
     log_write(LOG_LEVEL_ERROR,
