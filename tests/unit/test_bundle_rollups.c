@@ -86,6 +86,9 @@ static enum status make_bundle(const struct query_filter *filter, struct result 
                                struct error *err)
 {
     struct query query = {.kind = QUERY_COPY, .bundle = true, .filter = *filter};
+    char log[FOLDER_PATH_SIZE + 8]; // of a collector that worked on the last one
+    (void)snprintf(log, sizeof log, "%s-wal", bundle_path);
+    (void)remove(log);
     (void)remove(bundle_path);
     (void)snprintf(query.path, sizeof query.path, "%s", bundle_path);
     return ask(rollup_rig.path, &query, out, err);
