@@ -63,7 +63,7 @@ enum status clear_begin(struct clearing *clearing, sqlite3 *db, const struct que
 {
     *clearing = (struct clearing){.filter = *filter,
                                   .kind = RECORD_KIND_COUNT,
-                                  .slice = {IDS_FIRST, IDS_LEAST, CLEAR_SLICE},
+                                  .slice = {IDS_FIRST, IDS_LEAST, CLEAR_SLICE_BUSY},
                                   .pages = {PAGES_FIRST, PAGES_LEAST, PAGES_MOST}};
     enum status status = STATUS_OK;
     for (unsigned kind = RECORD_KIND_RUN + 1; kind < RECORD_KIND_COUNT && status == STATUS_OK;
@@ -244,6 +244,7 @@ static enum status clear_in_transaction(struct clearing *clearing, sqlite3 *db, 
         return status;
     }
     clearing->cleared += rows;
+    clearing->is_whole = clearing->last[clearing->kind] - clearing->after >= clearing->slice.now;
     clearing->after += clearing->slice.now;
     return STATUS_OK;
 }
@@ -270,6 +271,7 @@ static bool give_back(struct clearing *clearing, sqlite3 *db)
 enum status clear_slice(struct clearing *clearing, sqlite3 *db, bool *done, struct error *err)
 {
     *done = false;
+    clearing->is_whole = clearing->kind == RECORD_KIND_RUN;
     if (clearing->kind == RECORD_KIND_RUN) {
         *done = give_back(clearing, db);
         return STATUS_OK;
@@ -281,8 +283,9 @@ enum status clear_slice(struct clearing *clearing, sqlite3 *db, bool *done, stru
 
 void clear_took(struct clearing *clearing, uint64_t took_ns)
 {
-    pace_took(clearing->kind == RECORD_KIND_RUN ? &clearing->pages : &clearing->slice, took_ns,
-              CLEAR_SLICE_NS);
+    struct pace *pace = clearing->kind == RECORD_KIND_RUN ? &clearing->pages : &clearing->slice;
+    if (clearing->is_whole || took_ns > CLEAR_SLICE_NS)
+        pace_took(pace, took_ns, CLEAR_SLICE_NS);
 }
 
 static enum status clear_rows(sqlite3 *db, const struct query_filter *filter, uint64_t *cleared,

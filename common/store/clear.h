@@ -13,7 +13,8 @@ struct sqlite3;
 
 enum {
     CLEAR_SLICE = 50000,       // ids looked at in one transaction, at most
-    CLEAR_SLICE_NS = 15000000, // what a slice is to take where others wait
+    CLEAR_SLICE_BUSY = 16384,  // the same where others wait
+    CLEAR_SLICE_NS = 15000000, // what a slice is to take there
 };
 
 // A clearing under way: of the rows of all kinds but runs that the filter covers
@@ -23,6 +24,7 @@ struct clearing {
     uint64_t cleared;  // rows so far
     struct pace slice; // ids looked at in one transaction
     struct pace pages; // given back at once
+    bool is_whole;     // the last slice did as much as it might
     int kind;          // the one at work; RECORD_KIND_RUN: only room to give back
     int64_t after;     // ids of that kind up to here are done
     int64_t last[RECORD_KIND_COUNT];
@@ -39,7 +41,8 @@ MUST_CHECK enum status clear_slice(struct clearing *clearing, struct sqlite3 *db
                                    struct error *err);
 
 // What the slice took: the next one is made to take some milliseconds, for a writer whom
-// others wait for.
+// others wait for.  It only becomes larger by what a whole one took: those of tables with
+// few rows or none say nothing of one with many.
 void clear_took(struct clearing *clearing, uint64_t took_ns);
 
 #endif
