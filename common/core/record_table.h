@@ -170,7 +170,7 @@
     X(OPERATION_EXTRA, "extra", TEXT, NONE, MAYBE, "anything else, as short JSON text")
 
 #define RECORD_PIPELINE(X)                                                                         \
-    X(PIPELINE_WORKLOAD, "workload", NAME, NONE, ALWAYS, "what streamed (encode)")                 \
+    X(PIPELINE_WORKLOAD, "workload", NAME, NONE, ALWAYS, "what streamed (such as encode)")         \
     X(PIPELINE_DEVICE, "device", NAME, NONE, ALWAYS, "the device it ran on")                       \
     X(PIPELINE_STATUS, "status", STATUS, NONE, ALWAYS, "ok, error, cancelled")                     \
     X(PIPELINE_ITEMS, "items", INT, COUNT, ALWAYS, "items worked on")                              \
@@ -192,9 +192,10 @@
     X(PIPELINE_POOL_WAIT_NS, "pool_wait_ns", INT, DURATION, ALWAYS, "time those waited")           \
     X(PIPELINE_POOL_AVAILABLE_MIN, "pool_available_min", INT, COUNT, ALWAYS, "fewest slots free")  \
     X(PIPELINE_POOL_AVAILABLE_MAX, "pool_available_max", INT, COUNT, ALWAYS, "most slots free")    \
-    X(PIPELINE_ITEM_P50_NS, "item_p50_ns", INT, DURATION, MAYBE, "median time of an item")         \
-    X(PIPELINE_ITEM_P95_NS, "item_p95_ns", INT, DURATION, MAYBE, "95th percentile of an item")     \
-    X(PIPELINE_ITEM_P99_NS, "item_p99_ns", INT, DURATION, MAYBE, "99th percentile of an item")     \
+    X(PIPELINE_ITEM_P50_NS, "item_p50_ns", INT, DURATION, MAYBE,                                   \
+      "median time of a batch (first copy to results)")                                            \
+    X(PIPELINE_ITEM_P95_NS, "item_p95_ns", INT, DURATION, MAYBE, "95th percentile of a batch")     \
+    X(PIPELINE_ITEM_P99_NS, "item_p99_ns", INT, DURATION, MAYBE, "99th percentile of a batch")     \
     X(PIPELINE_UNMEASURED_CHUNKS, "unmeasured_chunks", INT, COUNT, ALWAYS,                         \
       "chunks whose times could not be taken")
 
