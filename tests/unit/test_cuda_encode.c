@@ -184,6 +184,38 @@ static void amplitudes_of_any_size(void **state)
     check(&job, large);
 }
 
+// Angles are what they are modulo 2 pi, however many turns they make.
+static void angles_of_any_size(void **state)
+{
+    (void)state;
+    static const double sizes[] = {1e-300, 1e-30, 1.0, 1e8, 1e16, 1e30};
+    static const enum encoder encoders[] = {ENCODER_ANGLE, ENCODER_PHASE, ENCODER_IQP_Z,
+                                            ENCODER_IQP};
+    uint64_t seed = 4;
+    for (size_t i = 0; i < COUNT_OF(sizes); i++)
+        for (size_t e = 0; e < COUNT_OF(encoders); e++)
+            for (int type = 0; type < ENCODE_TYPE_COUNT; type++)
+                for (unsigned int qubits = 5; qubits <= 12; qubits += 7) {
+                    struct encode_job job = {.encoder = encoders[e],
+                                             .type = (enum encode_type)type,
+                                             .qubits = qubits,
+                                             .samples = 1,
+                                             .inputs = encoder_inputs(encoders[e], qubits)};
+                    void *in = new_inputs(&job);
+                    // Every other one is small: sums must not lose it beside the large.
+                    for (size_t k = 0; k < job.inputs; k++)
+                        set_input(&job, in, k, random_real(&seed) * (k % 2 ? 1.0 : sizes[i]));
+                    check(&job, in);
+                    free(in);
+                }
+    double in[15];
+    struct encode_job job = {
+        .encoder = ENCODER_IQP, .type = ENCODE_F64, .qubits = 5, .samples = 1, .inputs = 15};
+    for (size_t k = 0; k < COUNT_OF(in); k++)
+        in[k] = random_real(&seed) * 1e300;
+    check(&job, in);
+}
+
 static void known_states(void **state)
 {
     (void)state;
@@ -271,6 +303,7 @@ int main(void)
         cmocka_unit_test(every_encoder),          cmocka_unit_test(amplitudes_of_any_length),
         cmocka_unit_test(amplitudes_of_any_size), cmocka_unit_test(known_states),
         cmocka_unit_test(refused_samples),        cmocka_unit_test(transforms_in_several_passes),
+        cmocka_unit_test(angles_of_any_size),
     };
     return cmocka_run_group_tests(tests, open_device, close_device);
 }

@@ -11,6 +11,16 @@ constexpr unsigned int PASS_QUBITS = 6, PASS_ROWS = 1 << PASS_QUBITS, PASS_RUN =
 constexpr unsigned int INPUTS_MAX =
     ENCODE_QUBITS_MAX + ENCODE_QUBITS_MAX * (ENCODE_QUBITS_MAX - 1) / 2;
 
+// The same angle without its whole turns: sums of large ones would lose what counts.
+static __device__ inline double few_turns(double angle)
+{
+    double sine, cosine;
+    if (fabs(angle) <= 8.0)
+        return angle;
+    sincos(angle, &sine, &cosine);
+    return atan2(sine, cosine);
+}
+
 // Where the pair (i, j), i < j, is among the inputs.
 static __device__ inline unsigned int pair_place(unsigned int qubits, unsigned int i,
                                                  unsigned int j)
@@ -49,8 +59,9 @@ static __global__ void make_phases(cuda_complex<T> *out, uint8_t *faults, const 
     const size_t sample = blockIdx.y, high = blockIdx.x;
     int bad = 0;
     for (unsigned int i = threadIdx.x; i < inputs; i += blockDim.x) {
-        x[i] = (double)in[sample * inputs + i];
-        bad = bad || !isfinite(x[i]);
+        const double angle = (double)in[sample * inputs + i];
+        bad = bad || !isfinite(angle);
+        x[i] = few_turns(angle);
     }
     bad = __syncthreads_or(bad);
     if (high == 0 && threadIdx.x == 0)
