@@ -1,17 +1,6 @@
 // out[r] = table[ids[r]], widened.
-#include <cuda_fp16.h>
-
 #include "server/device/cuda/operations.cuh"
-
-static __device__ inline float widen(float value)
-{
-    return value;
-}
-
-static __device__ inline float widen(__half value)
-{
-    return __half2float(value);
-}
+#include "server/device/cuda/weights.cuh"
 
 template <typename W>
 static __global__ void embed(float *out, const W *table, const uint32_t *ids, size_t columns)
@@ -19,7 +8,7 @@ static __global__ void embed(float *out, const W *table, const uint32_t *ids, si
     const W *from = table + (size_t)ids[blockIdx.x] * columns;
     float *to = out + (size_t)blockIdx.x * columns;
     for (size_t i = threadIdx.x; i < columns; i += blockDim.x)
-        to[i] = widen(from[i]);
+        to[i] = cuda_widen(from[i]);
 }
 
 // Room on the device for `count` ids.

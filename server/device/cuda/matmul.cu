@@ -3,9 +3,8 @@
 // A warp computes one output of up to MATMUL_ROWS rows: its lanes take turns at the
 // inputs, four at a time, and their sums are added in a fixed order.  Each row's
 // order is the same however many rows there are.
-#include <cuda_fp16.h>
-
 #include "server/device/cuda/operations.cuh"
+#include "server/device/cuda/weights.cuh"
 
 constexpr unsigned int MATMUL_ROWS = 8, MATMUL_WARPS = 4;
 
@@ -17,16 +16,6 @@ static __device__ inline struct cuda_quad load_quad(const float *at)
 {
     const float4 q = *reinterpret_cast<const float4 *>(at);
     return {{q.x, q.y, q.z, q.w}};
-}
-
-static __device__ inline float widen(float value)
-{
-    return value;
-}
-
-static __device__ inline float widen(__half value)
-{
-    return __half2float(value);
 }
 
 static __device__ inline struct cuda_quad load_quad(const __half *at)
@@ -61,7 +50,7 @@ static __global__ void matmul(float *out, const float *in, const W *weight, size
         }
     }
     for (size_t i = whole + lane; i < k; i += CUDA_WARP) {
-        const float a = widen(w[i]);
+        const float a = cuda_widen(w[i]);
 #pragma unroll
         for (unsigned int r = 0; r < ROWS; r++)
             if (first + r < rows)
