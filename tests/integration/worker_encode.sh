@@ -107,6 +107,7 @@ refused 4 "2 x 3 numbers: angle of 4 qubits takes 4 a sample" --encoder angle --
   --input "$WORK/in.npy"
 refused 2 "--type says f32" --encoder angle --qubits 3 --type f32 --input "$WORK/in.npy"
 refused 4 "cannot open" --encoder angle --input "$WORK/nothing.npy"
+refused 4 "cannot open: not a regular file" --encoder angle --qubits 3 --input "$WORK"
 refused 4 "cannot write: No space left" --encoder angle --qubits 3 --output /dev/full
 INFERSTAT_CHUNK_MB=300 refused 2 "INFERSTAT_CHUNK_MB" --encoder angle --qubits 3
 cp "$WORK/in.npy" "$WORK/kept.npy"

@@ -91,7 +91,7 @@ static enum status open_reader(struct npy_reader *reader, struct error *err)
     if (fstat(reader->fd, &info) != 0)
         return failed(reader->path, "read", err);
     if (!S_ISREG(info.st_mode))
-        return error_set(err, STATUS_INVALID, "%s: not a regular file", reader->path);
+        return error_set(err, STATUS_IO, "%s: cannot open: not a regular file", reader->path);
     return read_header(reader, (uint64_t)info.st_size, err);
 }
 
