@@ -8,14 +8,15 @@ target_sources(test_properties PRIVATE stream_fixture.c)
 inferstat_unit_test(test_stream_graphs LINK inferstat_device)
 target_sources(test_stream_graphs PRIVATE stream_fixture.c)
 
-# The CUDA back end: on the emulated runtime, and on a device where there is one.
+# The CUDA back end: on the emulated runtime, and on a device where there is one.  DEFINE
+# is of both, EMULATED of the slow one alone.
 function(inferstat_cuda_test name)
-  cmake_parse_arguments(TEST "" "" "LINK;DEFINE" ${ARGN})
+  cmake_parse_arguments(TEST "" "" "LINK;DEFINE;EMULATED" ${ARGN})
   if(TARGET inferstat_device_emulated)
     add_executable(${name}_emulated ${name}.c)
     target_link_libraries(${name}_emulated PRIVATE inferstat_device_emulated ${TEST_LINK}
                           PkgConfig::CMOCKA)
-    target_compile_definitions(${name}_emulated PRIVATE ${TEST_DEFINE})
+    target_compile_definitions(${name}_emulated PRIVATE ${TEST_DEFINE} ${TEST_EMULATED})
     add_test(NAME unit.${name}_emulated COMMAND ${name}_emulated)
     set_tests_properties(unit.${name}_emulated PROPERTIES TIMEOUT 600 SKIP_RETURN_CODE 77)
   endif()
@@ -23,6 +24,7 @@ function(inferstat_cuda_test name)
     add_executable(${name}_gpu ${name}.c)
     target_link_libraries(${name}_gpu PRIVATE inferstat_options inferstat_device ${TEST_LINK}
                           PkgConfig::CMOCKA)
+    target_compile_definitions(${name}_gpu PRIVATE ${TEST_DEFINE})
     add_test(NAME gpu.${name} COMMAND ${name}_gpu)
     set_tests_properties(gpu.${name} PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77 LABELS gpu)
   endif()
@@ -32,7 +34,7 @@ inferstat_cuda_test(test_cuda_tensors)
 inferstat_cuda_test(test_cuda_encode LINK inferstat_workload)
 inferstat_cuda_test(test_encoding LINK inferstat_workload inferstat_monitor_fixture
                     DEFINE ENCODING_ON_CUDA)
-inferstat_cuda_test(test_vectors LINK inferstat_test_models DEFINE VECTORS_BRIEF)
+inferstat_cuda_test(test_vectors LINK inferstat_test_models EMULATED VECTORS_BRIEF)
 if(TARGET inferstat_device_emulated)
   inferstat_unit_test(test_cuda_faults LINK inferstat_device_emulated)
 endif()
