@@ -34,7 +34,8 @@ inferstat_cuda_test(test_cuda_tensors)
 inferstat_cuda_test(test_cuda_encode LINK inferstat_workload)
 inferstat_cuda_test(test_encoding LINK inferstat_workload inferstat_monitor_fixture
                     DEFINE ENCODING_ON_CUDA)
-inferstat_cuda_test(test_vectors LINK inferstat_test_models EMULATED VECTORS_BRIEF)
+inferstat_cuda_test(test_vectors LINK inferstat_test_models DEFINE VECTORS_ON_CUDA
+                    EMULATED VECTORS_BRIEF)
 if(TARGET inferstat_device_emulated)
   inferstat_unit_test(test_cuda_faults LINK inferstat_device_emulated)
 endif()

@@ -11,6 +11,12 @@
 #include "tests/support/test.h"
 #include "tests/unit/vectors.h"
 
+#ifdef VECTORS_ON_CUDA
+#define DEVICE "cuda"
+#else
+#define DEVICE "cpu"
+#endif
+
 // How much of the generations is compared: all of it, but where a device is emulated.
 #ifdef VECTORS_BRIEF
 enum { THREADS_MOST = 1, CASES_MOST = 1, IDS_MOST = 6 };
@@ -200,7 +206,8 @@ static struct running start_model(const char *path, unsigned int threads)
     if (status == STATUS_OK)
         status = llama_config_read(&config, r.gguf, tokenizer_count(r.tokenizer), &err);
     if (status == STATUS_OK)
-        status = device_open(&r.device, &(struct device_options){.threads = threads}, &err);
+        status = device_open(&r.device,
+                             &(struct device_options){.spec = DEVICE, .threads = threads}, &err);
     if (status == STATUS_OK)
         status = llama_load(&r.llama, r.device, &r.source, r.gguf, &config, NULL, &transfer, &err);
     if (status == STATUS_OK)
@@ -305,7 +312,9 @@ static void quantised_is_refused_by_name(void **state)
     struct llama_config config;
     assert_int_equal(llama_config_read(&config, gguf, 512, &err), STATUS_OK);
     struct device *device = NULL;
-    assert_int_equal(device_open(&device, &(struct device_options){.threads = 1}, &err), STATUS_OK);
+    assert_int_equal(
+        device_open(&device, &(struct device_options){.spec = DEVICE, .threads = 1}, &err),
+        STATUS_OK);
     struct llama *llama = NULL;
     struct transfer_figures transfer;
     assert_int_equal(llama_load(&llama, device, &source, gguf, &config, NULL, &transfer, &err),
@@ -324,6 +333,13 @@ int main(void)
         print_message("INFERSTAT_TEST_MODELS names no folder of models: skipped\n");
         return 77;
     }
+    struct error err = {0};
+    struct device *probe = NULL;
+    if (device_open(&probe, &(struct device_options){.spec = DEVICE}, &err) != STATUS_OK) {
+        print_message("skipped: %s\n", err.text);
+        return 77;
+    }
+    device_close(probe);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(stories260k_tokenizer),
         cmocka_unit_test(stories3m_tokenizer),
