@@ -280,15 +280,6 @@ static enum status fold_metric(struct folding *folding, const struct query_metri
 
 // ---- What else there is to say -----------------------------------------------------------
 
-static enum status run_text(sqlite3 *db, sqlite3_str *sql, struct error *err)
-{
-    char *text = sqlite3_str_finish(sql);
-    enum status status =
-        text ? database_exec(db, text, err) : error_set(err, STATUS_NOMEM, "store: out of memory");
-    sqlite3_free(text);
-    return status;
-}
-
 // The gaps of the store, and one over the records that no rollup of the bundle holds.
 static enum status copy_gaps(struct folding *folding, struct error *err)
 {
@@ -309,7 +300,7 @@ static enum status copy_gaps(struct folding *folding, struct error *err)
                         (int)folding->kind, (int)folding->to, (int)ROLLUP_MONTH,
                         (long long)folding->end_ns, (int)ROLLUP_CLEARED, (long long)INT64_MAX - 1,
                         record_kind_info(folding->kind)->name, (long long)folding->end_ns);
-    return run_text(folding->db, sql, err);
+    return database_exec_built(folding->db, sql, err);
 }
 
 static enum status copy_watermark(sqlite3 *db, const struct query_metric *metric, struct error *err)
@@ -319,7 +310,7 @@ static enum status copy_watermark(sqlite3 *db, const struct query_metric *metric
                         "INSERT INTO bundle.rollup_state(metric, watermark)"
                         " SELECT metric, watermark FROM main.rollup_state WHERE metric = %d",
                         rollup_metric_number(metric));
-    return run_text(db, sql, err);
+    return database_exec_built(db, sql, err);
 }
 
 // ---- All of it --------------------------------------------------------------------------

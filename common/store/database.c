@@ -70,6 +70,19 @@ enum status database_exec(sqlite3 *db, const char *sql, struct error *err)
     return database_error(db, "store", err);
 }
 
+enum status database_exec_built(sqlite3 *db, sqlite3_str *sql, struct error *err)
+{
+    const int rc = sqlite3_str_errcode(sql);
+    char *text = sqlite3_str_finish(sql); // NULL also where nothing was appended
+    enum status status = STATUS_OK;
+    if (rc != SQLITE_OK)
+        status = error_set(err, STATUS_NOMEM, "store: out of memory");
+    else if (text)
+        status = database_exec(db, text, err);
+    sqlite3_free(text);
+    return status;
+}
+
 void database_rollback(sqlite3 *db)
 {
     if (!sqlite3_get_autocommit(db))

@@ -9,6 +9,7 @@
 #include "common/core/error.h"
 
 struct sqlite3;
+struct sqlite3_str;
 struct sqlite3_stmt;
 
 // How long a connection waits for another's lock.  Readers in WAL mode wait for
@@ -41,6 +42,10 @@ enum status database_error(struct sqlite3 *db, const char *what, struct error *e
 
 // Runs statements without results.
 MUST_CHECK enum status database_exec(struct sqlite3 *db, const char *sql, struct error *err);
+
+// Runs the statements appended to `sql`, none where nothing was, and frees it.
+MUST_CHECK enum status database_exec_built(struct sqlite3 *db, struct sqlite3_str *sql,
+                                           struct error *err);
 
 // Ends a transaction, if there is one, without its changes.
 void database_rollback(struct sqlite3 *db);

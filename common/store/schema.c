@@ -118,17 +118,6 @@ static const char ledger_view[] =
     "  (SELECT CAST(total(l.cleared) AS INTEGER) FROM ledger l WHERE l.run = r.run) AS cleared"
     "  FROM run r)";
 
-// Runs what was appended, and frees it.
-static enum status run_text(sqlite3 *db, sqlite3_str *sql, struct error *err)
-{
-    char *text = sqlite3_str_finish(sql);
-    if (!text)
-        return error_set(err, STATUS_NOMEM, "store: out of memory");
-    enum status status = database_exec(db, text, err);
-    sqlite3_free(text);
-    return status;
-}
-
 #define WHOSE(table)                                                                               \
     "(SELECT r.uuid FROM run r WHERE r.run = " table ".run) AS run,"                               \
     " (SELECT n.text FROM name n JOIN run r ON n.id = r.host WHERE r.run = " table ".run) AS host"
@@ -162,7 +151,7 @@ static enum status create_views(sqlite3 *db, struct error *err)
                             record_kind_info((enum record_kind)kind)->name);
         schema_append_view(sql, (enum record_kind)kind);
     }
-    return run_text(db, sql, err);
+    return database_exec_built(db, sql, err);
 }
 
 static enum status insert_identity(sqlite3 *db, struct error *err)
@@ -178,7 +167,7 @@ static enum status insert_identity(sqlite3 *db, struct error *err)
     sqlite3_str *sql = sqlite3_str_new(db);
     sqlite3_str_appendf(sql, "INSERT INTO meta VALUES('store', %Q), ('created_ns', %lld);", uuid,
                         (long long)clock_wall_ns());
-    return run_text(db, sql, err);
+    return database_exec_built(db, sql, err);
 }
 
 // ---- Versions -------------------------------------------------------------------------
@@ -197,7 +186,7 @@ static enum status create_tables(sqlite3 *db, struct error *err)
         sqlite3_str_appendf(sql, "CREATE INDEX \"%w_started\" ON \"%w\"(started_ns);", name, name);
     }
     sqlite3_str_appendf(sql, "%s%s%s", fixed_indexes, refusal_table, owner_index);
-    status = run_text(db, sql, err);
+    status = database_exec_built(db, sql, err);
     if (status == STATUS_OK)
         status = insert_identity(db, err);
     return status;
@@ -240,7 +229,7 @@ static enum status add_column(sqlite3 *db, const char *table, const char *column
         return status;
     sqlite3_str *sql = sqlite3_str_new(db);
     sqlite3_str_appendf(sql, "ALTER TABLE \"%w\" ADD COLUMN \"%w\" %s", table, column, type);
-    return run_text(db, sql, err);
+    return database_exec_built(db, sql, err);
 }
 
 // What was cleared before there were fingerprints has none.  SCHEMA_NO_FINGERPRINTS
@@ -325,7 +314,7 @@ static enum status add_record_column(sqlite3 *db, enum record_kind kind, int col
         sqlite3_str_appendf(sql, "ALTER TABLE \"%w\" ADD COLUMN \"%w\";", table, excess->kept);
     sqlite3_str_appendf(sql, "ALTER TABLE \"%w\" ADD COLUMN ", table);
     schema_append_column(sql, kind, column);
-    return run_text(db, sql, err);
+    return database_exec_built(db, sql, err);
 }
 
 enum status schema_add_columns(sqlite3 *db, struct error *err)
@@ -413,7 +402,7 @@ static enum status apply_steps(sqlite3 *db, int64_t version, const struct schema
     sqlite3_str *sql = sqlite3_str_new(db);
     sqlite3_str_appendf(sql, "PRAGMA application_id=%d;PRAGMA user_version=%d",
                         SCHEMA_APPLICATION_ID, steps[count - 1].to);
-    return run_text(db, sql, err);
+    return database_exec_built(db, sql, err);
 }
 
 // Rewriting a large store takes minutes, and its log the room of another.

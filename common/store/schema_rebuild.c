@@ -84,24 +84,13 @@ static void free_extras(struct extras *extras)
     }
 }
 
-// Runs what was appended, and frees it.
-static enum status run_text(sqlite3 *db, sqlite3_str *sql, struct error *err)
-{
-    char *text = sqlite3_str_finish(sql);
-    if (!text)
-        return error_set(err, STATUS_NOMEM, "store: out of memory");
-    enum status status = database_exec(db, text, err);
-    sqlite3_free(text);
-    return status;
-}
-
 // What holds the old rows' places, and would be kept up with each that goes.
 static enum status drop_indexes(sqlite3 *db, const struct extras *extras, struct error *err)
 {
     sqlite3_str *sql = sqlite3_str_new(db);
     for (unsigned i = 0; i < extras->count; i++)
         sqlite3_str_appendf(sql, "DROP %s \"%w\";", extras->types[i], extras->names[i]);
-    return run_text(db, sql, err);
+    return database_exec_built(db, sql, err);
 }
 
 static enum status prepare_text(sqlite3 *db, sqlite3_stmt **out, sqlite3_str *sql,
@@ -155,7 +144,7 @@ static enum status take_place(sqlite3 *db, const char *table, const char *made, 
                         "DROP TABLE \"%w\"; PRAGMA legacy_alter_table=ON;"
                         "ALTER TABLE \"%w\" RENAME TO \"%w\"; PRAGMA legacy_alter_table=OFF",
                         table, made, table);
-    return run_text(db, sql, err);
+    return database_exec_built(db, sql, err);
 }
 
 static enum status replace(sqlite3 *db, enum record_kind kind, const char *table, struct error *err)
@@ -164,7 +153,7 @@ static enum status replace(sqlite3 *db, enum record_kind kind, const char *table
     (void)snprintf(made, sizeof made, "%s_rebuilt", table);
     sqlite3_str *sql = sqlite3_str_new(db);
     schema_append_table(sql, kind, made);
-    enum status status = run_text(db, sql, err);
+    enum status status = database_exec_built(db, sql, err);
     if (status == STATUS_OK)
         status = move_rows(db, kind, table, made, err);
     return status == STATUS_OK ? take_place(db, table, made, err) : status;

@@ -18,7 +18,7 @@ struct rollup_minute {
     uint32_t first, count; // in `order`
 };
 
-enum { ROLLUP_NO_ROW = UINT32_MAX };
+#define ROLLUP_NO_ROW UINT32_MAX
 
 // A group as one grouping sees it.
 struct rollup_member {

@@ -548,6 +548,25 @@ static void test_missing_columns_are_added(void **state)
     database_close(db);
 }
 
+// What was appended runs; of nothing appended nothing does, which is no lack of memory.
+static void test_built_statements_run(void **state)
+{
+    (void)state;
+    sqlite3 *db = NULL;
+    struct error err = {0};
+    assert_int_equal(sqlite3_open(":memory:", &db), SQLITE_OK);
+    assert_int_equal(database_exec_built(db, sqlite3_str_new(db), &err), STATUS_OK);
+    sqlite3_str *sql = sqlite3_str_new(db);
+    sqlite3_str_appendall(sql, "CREATE TABLE t(a); INSERT INTO t VALUES(7), (8);");
+    assert_int_equal(database_exec_built(db, sql, &err), STATUS_OK);
+    assert_int_equal(integer(db, "SELECT sum(a) FROM t"), 15);
+    sql = sqlite3_str_new(db);
+    sqlite3_str_appendall(sql, "INSERT INTO nowhere VALUES(1)");
+    assert_int_not_equal(database_exec_built(db, sql, &err), STATUS_OK);
+    assert_non_null(strstr(err.text, "nowhere"));
+    (void)sqlite3_close(db);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -555,6 +574,7 @@ int main(void)
         TEST(test_tables_are_those_of_the_record_table),
         TEST(test_settings_of_a_new_store),
         TEST(test_every_store_is_another),
+        cmocka_unit_test(test_built_statements_run),
         TEST(test_opened_again_it_stays_as_it_is),
         TEST(test_no_file),
         TEST(test_text_file),
