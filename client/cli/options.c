@@ -7,7 +7,7 @@
 #include "common/core/parse.h"
 
 // Filters are options of the same names, in the same order, as the dimensions.
-_Static_assert(OPTION_STAGE - OPTION_MODEL + 1 == (int)QUERY_DIMENSION_COUNT,
+_Static_assert(OPTION_WORKLOAD - OPTION_MODEL + 1 == (int)QUERY_DIMENSION_COUNT,
                "one filter a dimension");
 
 static const struct option_info infos[OPTION_COUNT] = {
@@ -254,6 +254,7 @@ static enum status take_value(struct cli_options *options, enum cli_option optio
     case OPTION_RUN:
     case OPTION_OPERATION:
     case OPTION_STAGE:
+    case OPTION_WORKLOAD:
         return take_filter(options, option, value, what, err);
     case OPTION_JSON:
         options->format = FORMAT_JSON;

@@ -52,7 +52,7 @@ static const struct {
     [ASK_PIPELINES] = {.kind = QUERY_RECORDS,
                        .record_kind = RECORD_KIND_PIPELINE,
                        .limit = PIPELINES_MAX,
-                       .has = LIFE | BY(DEVICE),
+                       .has = ANSWER,
                        .stale_by = KIND(PIPELINE)},
 };
 

@@ -172,7 +172,8 @@ static enum status copy_word(struct reader *reader, char *out, size_t size, cons
 static enum status take_dimension(struct reader *reader, enum query_dimension *out)
 {
     if (reader->word.kind != QUERY_WORD_TEXT)
-        return missing(reader, "a dimension (model, host, device, run, operation or stage)");
+        return missing(reader,
+                       "a dimension (model, host, device, run, operation, stage or workload)");
     *out = query_dimension_find(reader->word.text);
     if (*out != QUERY_DIMENSION_COUNT)
         return next(reader);

@@ -78,7 +78,12 @@
       "measured bandwidth of the device's memory")                                                 \
     X(DEVICE_H2D, "h2d_bytes_per_second", REAL, BYTES_PER_SECOND, MAYBE,                           \
       "measured host-to-device bandwidth")                                                         \
-    X(DEVICE_FLOPS, "flops_per_second", REAL, FLOPS, MAYBE, "measured arithmetic rate")
+    X(DEVICE_FLOPS, "flops_per_second", REAL, FLOPS, MAYBE, "measured arithmetic rate")            \
+    X(DEVICE_POWER_CAP, "power_cap_watts", REAL, WATTS, MAYBE, "most power it may draw")           \
+    X(DEVICE_SM_CLOCK_MAX, "sm_clock_max_hz", INT, HERTZ, MAYBE,                                   \
+      "highest clock the multiprocessors may have")                                                \
+    X(DEVICE_MEMORY_CLOCK_MAX, "memory_clock_max_hz", INT, HERTZ, MAYBE,                           \
+      "highest clock the memory may have")
 
 #define RECORD_MODEL(X)                                                                            \
     X(MODEL_NAME, "name", NAME, NONE, ALWAYS, "the model's name")                                  \
@@ -180,24 +185,26 @@
     X(PIPELINE_PREFETCH, "prefetch", INT, COUNT, ALWAYS, "chunks read ahead at most")              \
     X(PIPELINE_SYNC, "sync", SYNC, NONE, ALWAYS, "how slots are reused: events, periodic")         \
     X(PIPELINE_BYTES_H2D, "bytes_h2d", INT, BYTES, ALWAYS, "bytes copied to the device")           \
-    X(PIPELINE_COPY_BUSY_NS, "copy_busy_ns", INT, DURATION, ALWAYS, "time a copy ran")             \
-    X(PIPELINE_COMPUTE_BUSY_NS, "compute_busy_ns", INT, DURATION, ALWAYS, "time compute ran")      \
-    X(PIPELINE_BOTH_BUSY_NS, "both_busy_ns", INT, DURATION, ALWAYS, "time both ran at once")       \
-    X(PIPELINE_EXPOSED_COPY_NS, "exposed_copy_ns", INT, DURATION, ALWAYS,                          \
+    X(PIPELINE_COPY_BUSY_NS, "copy_busy_ns", INT, DURATION, MAYBE, "time a copy ran")              \
+    X(PIPELINE_COMPUTE_BUSY_NS, "compute_busy_ns", INT, DURATION, MAYBE, "time compute ran")       \
+    X(PIPELINE_BOTH_BUSY_NS, "both_busy_ns", INT, DURATION, MAYBE, "time both ran at once")        \
+    X(PIPELINE_EXPOSED_COPY_NS, "exposed_copy_ns", INT, DURATION, MAYBE,                           \
       "time a copy to the device ran and no compute did")                                          \
-    X(PIPELINE_COPY_STARVED_NS, "copy_starved_ns", INT, DURATION, ALWAYS,                          \
-      "time the copy engine was idle because no filled slot was ready")                            \
-    X(PIPELINE_POOL_ACQUIRES, "pool_acquires", INT, COUNT, ALWAYS, "slots acquired")               \
-    X(PIPELINE_POOL_WAITS, "pool_waits", INT, COUNT, ALWAYS, "acquires that had to wait")          \
-    X(PIPELINE_POOL_WAIT_NS, "pool_wait_ns", INT, DURATION, ALWAYS, "time those waited")           \
-    X(PIPELINE_POOL_AVAILABLE_MIN, "pool_available_min", INT, COUNT, ALWAYS, "fewest slots free")  \
-    X(PIPELINE_POOL_AVAILABLE_MAX, "pool_available_max", INT, COUNT, ALWAYS, "most slots free")    \
+    X(PIPELINE_COPY_STARVED_NS, "copy_starved_ns", INT, DURATION, MAYBE,                           \
+      "time no copy ran because no filled slot was ready, though there were slots to fill")        \
+    X(PIPELINE_POOL_ACQUIRES, "pool_acquires", INT, COUNT, MAYBE, "slots acquired")                \
+    X(PIPELINE_POOL_WAITS, "pool_waits", INT, COUNT, MAYBE, "acquires that had to wait")           \
+    X(PIPELINE_POOL_WAIT_NS, "pool_wait_ns", INT, DURATION, MAYBE, "time those waited")            \
+    X(PIPELINE_POOL_AVAILABLE_MIN, "pool_available_min", INT, COUNT, MAYBE, "fewest slots free")   \
+    X(PIPELINE_POOL_AVAILABLE_MAX, "pool_available_max", INT, COUNT, MAYBE, "most slots free")     \
     X(PIPELINE_ITEM_P50_NS, "item_p50_ns", INT, DURATION, MAYBE,                                   \
       "median time of a batch (first copy to results)")                                            \
     X(PIPELINE_ITEM_P95_NS, "item_p95_ns", INT, DURATION, MAYBE, "95th percentile of a batch")     \
     X(PIPELINE_ITEM_P99_NS, "item_p99_ns", INT, DURATION, MAYBE, "99th percentile of a batch")     \
-    X(PIPELINE_UNMEASURED_CHUNKS, "unmeasured_chunks", INT, COUNT, ALWAYS,                         \
-      "chunks whose times could not be taken")
+    X(PIPELINE_UNMEASURED_CHUNKS, "unmeasured_chunks", INT, COUNT, MAYBE,                          \
+      "chunks whose times could not be taken")                                                     \
+    X(PIPELINE_MODEL, "model", NAME, NONE, MAYBE, "what was loaded, or encoded with")              \
+    X(PIPELINE_BATCH_ITEMS, "batch_items", INT, COUNT, MAYBE, "items of one batch")
 
 #define RECORD_DEVICE_SAMPLE(X)                                                                    \
     X(DEVICE_SAMPLE_DEVICE, "device", NAME, NONE, ALWAYS, "the device sampled")                    \

@@ -175,6 +175,8 @@ struct inferstat_device {
     const char *compute_capability;
     int pcie_generation, pcie_width, pcie_generation_max, pcie_width_max;
     double memory_bandwidth_bytes_per_second, h2d_bytes_per_second, flops_per_second;
+    double power_cap_watts;                       // most power it may draw
+    int64_t sm_clock_max_hz, memory_clock_max_hz; // highest clocks it may have
 };
 
 INFERSTAT_API void inferstat_device_init(struct inferstat_device *device);
@@ -323,25 +325,29 @@ enum inferstat_sync {
 };
 
 // One run of a pipeline that streams data to a device through a pool of pinned slots.
-// Busy times are unions of intervals on the device's clock, from timed events.
+// Busy times are unions of intervals on the device's clock, from timed events.  What was
+// not measured is negative, as inferstat_pipeline_init leaves it, and absent in the record.
 struct inferstat_pipeline {
     uint32_t workload, device; // numbers of names
+    uint32_t model;            // number of the name of what was loaded or computed with; 0: none
     enum inferstat_result result;
     uint64_t started_ns;  // inferstat_clock_ns() at its start; 0: as long ago as it lasted
     uint64_t duration_ns; // until the last result
     int64_t items;        // that came out
+    int64_t batch_items;  // of one batch; absent when negative
     uint64_t chunk_bytes; // of one slot
     uint32_t pool_size;   // slots
     uint32_t prefetch;    // chunks filled ahead at most
     enum inferstat_sync sync;
     uint64_t bytes_h2d; // copied to the device
-    uint64_t copy_busy_ns, compute_busy_ns, both_busy_ns;
-    uint64_t exposed_copy_ns; // a copy to the device ran and no kernel did
-    uint64_t copy_starved_ns; // no copy ran, for want of a filled slot
-    uint64_t pool_acquires, pool_waits, pool_wait_ns;
-    uint32_t pool_available_min, pool_available_max;
-    int64_t item_p50_ns, item_p95_ns, item_p99_ns; // first copy to result; absent when negative
-    uint64_t unmeasured_chunks;                    // whose times were not taken
+    int64_t copy_busy_ns, compute_busy_ns, both_busy_ns;
+    int64_t exposed_copy_ns; // a copy to the device ran and no kernel did
+    int64_t
+        copy_starved_ns; // no copy ran for want of a filled slot, though there were slots to fill
+    int64_t pool_acquires, pool_waits, pool_wait_ns;
+    int64_t pool_available_min, pool_available_max;
+    int64_t item_p50_ns, item_p95_ns, item_p99_ns; // first copy to result
+    int64_t unmeasured_chunks;                     // whose times were not taken
 };
 
 INFERSTAT_API void inferstat_pipeline_init(struct inferstat_pipeline *pipeline);

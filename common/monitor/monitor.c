@@ -462,6 +462,9 @@ void inferstat_device_init(struct inferstat_device *device)
         .memory_bandwidth_bytes_per_second = -1,
         .h2d_bytes_per_second = -1,
         .flops_per_second = -1,
+        .power_cap_watts = -1,
+        .sm_clock_max_hz = -1,
+        .memory_clock_max_hz = -1,
     };
 }
 
@@ -486,6 +489,9 @@ uint32_t inferstat_add_device(struct inferstat_monitor *monitor,
     set_rate(&record, DEVICE_MEMORY_BANDWIDTH, device->memory_bandwidth_bytes_per_second);
     set_rate(&record, DEVICE_H2D, device->h2d_bytes_per_second);
     set_rate(&record, DEVICE_FLOPS, device->flops_per_second);
+    set_rate(&record, DEVICE_POWER_CAP, device->power_cap_watts);
+    set_count(&record, DEVICE_SM_CLOCK_MAX, device->sm_clock_max_hz);
+    set_count(&record, DEVICE_MEMORY_CLOCK_MAX, device->memory_clock_max_hz);
     monitor_set_text(&record, DEVICE_COMPUTE_CAPABILITY, device->compute_capability);
     monitor_set_text(&record, DEVICE_UUID, device->uuid);
     atomic_fetch_add_explicit(&runfile_state(monitor->file)->devices, 1, memory_order_relaxed);

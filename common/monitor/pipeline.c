@@ -7,8 +7,23 @@
 void inferstat_pipeline_init(struct inferstat_pipeline *pipeline)
 {
     if (pipeline)
-        *pipeline =
-            (struct inferstat_pipeline){.item_p50_ns = -1, .item_p95_ns = -1, .item_p99_ns = -1};
+        *pipeline = (struct inferstat_pipeline){
+            .batch_items = -1,
+            .copy_busy_ns = -1,
+            .compute_busy_ns = -1,
+            .both_busy_ns = -1,
+            .exposed_copy_ns = -1,
+            .copy_starved_ns = -1,
+            .pool_acquires = -1,
+            .pool_waits = -1,
+            .pool_wait_ns = -1,
+            .pool_available_min = -1,
+            .pool_available_max = -1,
+            .item_p50_ns = -1,
+            .item_p95_ns = -1,
+            .item_p99_ns = -1,
+            .unmeasured_chunks = -1,
+        };
 }
 
 static void set_count(struct record *record, unsigned column, uint64_t value)
@@ -34,17 +49,31 @@ static enum inferstat_sync known_sync(enum inferstat_sync sync)
     return (unsigned)sync > INFERSTAT_SYNC_PERIODIC ? INFERSTAT_SYNC_PERIODIC : sync;
 }
 
-static void set_figures(struct record *record, const struct inferstat_pipeline *pipeline)
+// What every run of a pipeline has.
+static void set_settings(struct record *record, const struct inferstat_pipeline *pipeline)
 {
-    const struct figure {
+    const struct setting {
         unsigned column;
         uint64_t value;
-    } figures[] = {
+    } settings[] = {
         {PIPELINE_DURATION_NS, pipeline->duration_ns},
         {PIPELINE_CHUNK_BYTES, pipeline->chunk_bytes},
         {PIPELINE_POOL_SIZE, pipeline->pool_size},
         {PIPELINE_PREFETCH, pipeline->prefetch},
         {PIPELINE_BYTES_H2D, pipeline->bytes_h2d},
+    };
+    for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++)
+        set_count(record, settings[i].column, settings[i].value);
+}
+
+// What is there where it was measured.
+static void set_figures(struct record *record, const struct inferstat_pipeline *pipeline)
+{
+    const struct figure {
+        unsigned column;
+        int64_t value;
+    } figures[] = {
+        {PIPELINE_BATCH_ITEMS, pipeline->batch_items},
         {PIPELINE_COPY_BUSY_NS, pipeline->copy_busy_ns},
         {PIPELINE_COMPUTE_BUSY_NS, pipeline->compute_busy_ns},
         {PIPELINE_BOTH_BUSY_NS, pipeline->both_busy_ns},
@@ -55,13 +84,13 @@ static void set_figures(struct record *record, const struct inferstat_pipeline *
         {PIPELINE_POOL_WAIT_NS, pipeline->pool_wait_ns},
         {PIPELINE_POOL_AVAILABLE_MIN, pipeline->pool_available_min},
         {PIPELINE_POOL_AVAILABLE_MAX, pipeline->pool_available_max},
+        {PIPELINE_ITEM_P50_NS, pipeline->item_p50_ns},
+        {PIPELINE_ITEM_P95_NS, pipeline->item_p95_ns},
+        {PIPELINE_ITEM_P99_NS, pipeline->item_p99_ns},
         {PIPELINE_UNMEASURED_CHUNKS, pipeline->unmeasured_chunks},
     };
     for (size_t i = 0; i < sizeof figures / sizeof figures[0]; i++)
-        set_count(record, figures[i].column, figures[i].value);
-    set_maybe(record, PIPELINE_ITEM_P50_NS, pipeline->item_p50_ns);
-    set_maybe(record, PIPELINE_ITEM_P95_NS, pipeline->item_p95_ns);
-    set_maybe(record, PIPELINE_ITEM_P99_NS, pipeline->item_p99_ns);
+        set_maybe(record, figures[i].column, figures[i].value);
 }
 
 void inferstat_add_pipeline(struct inferstat_monitor *monitor,
@@ -78,10 +107,13 @@ void inferstat_add_pipeline(struct inferstat_monitor *monitor,
     record_init(&record, RECORD_KIND_PIPELINE, monitor_wall_ns(monitor, started));
     record_set_name(&record, PIPELINE_WORKLOAD, monitor_known_name(monitor, pipeline->workload));
     record_set_name(&record, PIPELINE_DEVICE, monitor_known_name(monitor, pipeline->device));
+    if (pipeline->model > 0)
+        record_set_name(&record, PIPELINE_MODEL, monitor_known_name(monitor, pipeline->model));
     record_set_int(&record, PIPELINE_STATUS, (int64_t)known_result(pipeline->result));
     record_set_int(&record, PIPELINE_SYNC, (int64_t)known_sync(pipeline->sync));
     record_set_int(&record, PIPELINE_ITEMS,
                    monitor_plausible(pipeline->items < 0 ? 0 : pipeline->items));
+    set_settings(&record, pipeline);
     set_figures(&record, pipeline);
     (void)seat_push(monitor, seat_of_thread(monitor), &record, 1);
 }

@@ -391,7 +391,8 @@ static enum status fold_all(struct folding *folding, struct error *err)
 
 enum status bundle_rollups(sqlite3 *db, const struct query_filter *filter, struct error *err)
 {
-    if (filter->by[QUERY_BY_RUN][0] || filter->by[QUERY_BY_STAGE][0])
+    if (filter->by[QUERY_BY_RUN][0] || filter->by[QUERY_BY_STAGE][0] ||
+        filter->by[QUERY_BY_WORKLOAD][0])
         return STATUS_OK; // no rollup keeps these apart
     struct folding folding = {.db = db, .filter = filter};
     enum status status =

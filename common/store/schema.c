@@ -294,8 +294,24 @@ static enum status keep_excesses(sqlite3 *db, struct error *err)
     return status;
 }
 
+// Version 6: what a pipeline has not measured is absent, for which its table, of a few
+// rows a run, is made anew; columns of devices and pipelines.
+static enum status let_figures_be_absent(sqlite3 *db, struct error *err)
+{
+    static const char must_be_there[] = "SELECT count(*) FROM pragma_table_info('pipeline')"
+                                        " WHERE name = 'copy_busy_ns' AND \"notnull\" <> 0";
+    int64_t must = 0;
+    enum status status = schema_add_columns(db, err);
+    if (status == STATUS_OK)
+        status = database_integer(db, must_be_there, &must, err);
+    if (status == STATUS_OK && must > 0)
+        status = schema_rebuild(db, RECORD_KIND_PIPELINE, err);
+    return status;
+}
+
 static const struct schema_step all_steps[] = {
-    {1, create_tables}, {2, change_views}, {3, add_owners}, {4, add_rollups}, {5, keep_excesses},
+    {1, create_tables, false}, {2, change_views, false}, {3, add_owners, false},
+    {4, add_rollups, false},   {5, keep_excesses, true}, {6, let_figures_be_absent, false},
 };
 
 _Static_assert(sizeof all_steps / sizeof *all_steps == SCHEMA_VERSION, "a step for each version");
@@ -405,11 +421,24 @@ static enum status apply_steps(sqlite3 *db, int64_t version, const struct schema
     return database_exec_built(db, sql, err);
 }
 
+static bool rewrites(int64_t version, const struct schema_step *steps, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        if (steps[i].to > version && steps[i].rewrites)
+            return true;
+    return false;
+}
+
 // Rewriting a large store takes minutes, and its log the room of another.
-static void say(sqlite3 *db, const char *path, int64_t version, int newest)
+static void say(sqlite3 *db, const char *path, int64_t version, int newest, bool large)
 {
     int64_t bytes = 0;
     char text[UNIT_TEXT_SIZE];
+    if (!large) {
+        log_write(LOG_LEVEL_INFO, "store %s: version %lld becomes version %d", path,
+                  (long long)version, newest);
+        return;
+    }
     if (database_integer(db,
                          "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size",
                          &bytes, NULL) != STATUS_OK)
@@ -434,7 +463,7 @@ enum status schema_apply(sqlite3 *db, const char *path, const struct schema_step
         status = check_version(&file, path, newest, err);
         if (status != STATUS_OK || file.version == newest)
             return status;
-        say(db, path, file.version, newest);
+        say(db, path, file.version, newest, rewrites(file.version, steps, count));
     } else {
         status = database_exec(db, "PRAGMA auto_vacuum=INCREMENTAL", err);
     }

@@ -57,7 +57,7 @@ struct sqlite3;
 struct sqlite3_str;
 
 enum {
-    SCHEMA_VERSION = 5,
+    SCHEMA_VERSION = 6,
     SCHEMA_APPLICATION_ID = 0x49667374, // "Ifst"
     SCHEMA_RANGE_STORED = 0,            // range.state
     SCHEMA_RANGE_DROPPED = 1,
@@ -85,6 +85,7 @@ MUST_CHECK enum status schema_migrate(struct sqlite3 *db, const char *path, stru
 struct schema_step {
     int to;
     enum status (*apply)(struct sqlite3 *db, struct error *err);
+    bool rewrites; // tables that may be large
 };
 
 // schema_migrate with the steps given, rising and without holes; for tests.

@@ -31,6 +31,7 @@ static const char *const dimension_columns[QUERY_DIMENSION_COUNT] = {
     [QUERY_BY_DEVICE] = "t.device",
     [QUERY_BY_OPERATION] = "t.operation",
     [QUERY_BY_STAGE] = "t.stage",
+    [QUERY_BY_WORKLOAD] = "t.workload",
 };
 
 const char *schema_dimension(enum record_kind kind, enum query_dimension dimension)

@@ -54,8 +54,10 @@ static bool claim(struct fillers *fillers, uint64_t *chunk, size_t *size)
     return *size > 0;
 }
 
-// Fills the slot and hands it over; false where it could not.
-static bool fill(struct fillers *fillers, uint64_t chunk, struct slot *slot, size_t size)
+// Fills the slot and hands it over; false where it could not.  `free_ns`: since when the
+// thread had nothing else to do.
+static bool fill(struct fillers *fillers, uint64_t chunk, struct slot *slot, size_t size,
+                 uint64_t free_ns)
 {
     const struct pipeline_job *job = fillers->job;
     struct error error = {.status = STATUS_OK};
@@ -71,7 +73,7 @@ static bool fill(struct fillers *fillers, uint64_t chunk, struct slot *slot, siz
 
     (void)pthread_mutex_lock(&fillers->lock);
     struct entry *entry = entry_of(fillers, chunk);
-    entry->filled = (struct filled){slot, size, ready_ns};
+    entry->filled = (struct filled){slot, size, ready_ns, begun_ns - free_ns};
     entry->status = status;
     entry->error = error;
     entry->ready = true;
@@ -100,6 +102,7 @@ static void *run(void *context)
         struct slot *slot = NULL;
         uint64_t chunk = 0;
         size_t size = 0;
+        const uint64_t free_ns = clock_monotonic_ns();
         const enum status status = slot_pool_acquire(fillers->pool, &slot, &error);
         if (status != STATUS_OK) {
             give_up(fillers, status, &error);
@@ -109,7 +112,7 @@ static void *run(void *context)
             slot_pool_release(fillers->pool, slot);
             return NULL;
         }
-        if (!fill(fillers, chunk, slot, size))
+        if (!fill(fillers, chunk, slot, size, free_ns))
             return NULL;
     }
 }
@@ -175,7 +178,7 @@ static enum status await(struct fillers *fillers, struct entry *entry, struct er
 enum status fillers_next(struct fillers *fillers, struct filled *out, struct error *err)
 {
     const struct pipeline_job *job = fillers->job;
-    *out = (struct filled){NULL, 0, 0};
+    *out = (struct filled){0};
     (void)pthread_mutex_lock(&fillers->lock);
     enum status status = STATUS_OK;
     if (job->chunk_size(job->context, fillers->next_taken) > 0) {

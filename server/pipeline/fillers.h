@@ -18,7 +18,8 @@ struct fillers;
 struct filled {
     struct slot *slot; // NULL: behind the last chunk
     size_t size;
-    uint64_t ready_ns; // when it was, by the host's clock
+    uint64_t ready_ns;   // when it was, by the host's clock
+    uint64_t held_up_ns; // how long its filler waited before, for a slot or for room
 };
 
 // Starts `threads` of them, at most `prefetch` chunks ahead of the driver.  `job` and

@@ -111,8 +111,9 @@ struct pipeline_figures {
     uint64_t fill_ns; // summed over fillers
     struct pool_figures pool;
     struct overlap_figures overlap; // zero where tracking is off
-    // Copy engine idle because no filled slot was ready, also before the first one: from
-    // the times of copies; zero where tracking is off.
+    // Copy engine idle because no filled slot was ready though there were slots to fill,
+    // also before the first one: from the times of copies; zero where tracking is off.
+    // That fillers had to wait for slots is no starvation: see pool_figures.
     uint64_t copy_starved_ns;
     uint64_t group_p50_ns, group_p95_ns, group_p99_ns; // first copy queued to results; 0: none
 };

@@ -50,8 +50,9 @@ static void record(struct run *run, struct device_event *event, struct device_st
 struct chunk {
     const void *from;
     size_t size;
-    uint64_t ready_ns; // when it was, host's clock; 0: always
-    struct slot *slot; // or token
+    uint64_t ready_ns;   // when it was, host's clock; 0: always
+    uint64_t held_up_ns; // its filler waited for a slot
+    struct slot *slot;   // or token
 };
 
 static enum status take_filled(struct run *run, struct chunk *chunk, struct error *err)
@@ -59,7 +60,13 @@ static enum status take_filled(struct run *run, struct chunk *chunk, struct erro
     struct filled filled;
     const enum status status = fillers_next(run->fillers, &filled, err);
     if (status == STATUS_OK && filled.slot)
-        *chunk = (struct chunk){filled.slot->memory, filled.size, filled.ready_ns, filled.slot};
+        *chunk = (struct chunk){
+            .from = filled.slot->memory,
+            .size = filled.size,
+            .ready_ns = filled.ready_ns,
+            .held_up_ns = filled.held_up_ns,
+            .slot = filled.slot,
+        };
     return status;
 }
 
@@ -128,6 +135,7 @@ static struct timeline_cause cause_of(const struct run *run, const struct chunk 
     const bool waits = is_first && run->job->compute && run->group >= buffers;
     return (struct timeline_cause){
         .ready_ns = chunk->ready_ns ? clock_monotonic_ns() - chunk->ready_ns : UINT64_MAX,
+        .held_up_ns = chunk->held_up_ns,
         .behind = waits ? run->group - buffers + 1 : 0,
     };
 }

@@ -159,7 +159,7 @@ static bool time_of(const struct timeline *timeline, struct device_event *event,
     return true;
 }
 
-// Adds how long before this copy the stream was idle for want of a chunk.
+// Adds how long before this copy the stream was idle for want of a chunk, slots aside.
 static void count_starved(struct timeline *timeline, const struct pair *pair, double start_ns)
 {
     const struct side *copies = &timeline->sides[OVERLAP_COPY];
@@ -172,7 +172,8 @@ static void count_starved(struct timeline *timeline, const struct pair *pair, do
             return;
         idle_from_ns = fmax(idle_from_ns, timeline->ends[place].end_ns);
     }
-    const double starved_ns = start_ns - idle_from_ns - (double)pair->cause.ready_ns;
+    const double starved_ns =
+        start_ns - idle_from_ns - (double)pair->cause.ready_ns - (double)pair->cause.held_up_ns;
     if (starved_ns > 0)
         timeline->starved_ns += starved_ns;
 }

@@ -28,8 +28,9 @@ MUST_CHECK enum status timeline_begin(struct timeline *timeline, struct device_s
 
 // What a copy had to wait for.
 struct timeline_cause {
-    uint64_t ready_ns; // how long its chunk had been ready when the copy was queued
-    uint64_t behind;   // compute whose end it waits for, counted from 1; 0: none
+    uint64_t ready_ns;   // how long its chunk had been ready when the copy was queued
+    uint64_t held_up_ns; // how long who filled it had waited for a slot before
+    uint64_t behind;     // compute whose end it waits for, counted from 1; 0: none
 };
 
 // Around the work queued on `stream`: start, work, end.  `cause` is of copies, NULL for
@@ -41,9 +42,10 @@ MUST_CHECK enum status timeline_end(struct timeline *timeline, enum overlap_side
                                     struct device_stream *stream, struct error *err);
 
 // Harvests all that is pending (it has been waited for) and sums up.  `starved_ns`: how
-// long the copy stream was idle since the anchor because no chunk was ready: from the
-// end of a copy, or of the compute that the next one waited for, to when its chunk was
-// ready.  Nothing is said of copies whose times are not known.
+// long the copy stream was idle since the anchor because no chunk was ready though there
+// were slots for it: from the end of a copy, or of the compute that the next one waited
+// for, to when its chunk would have been ready had who filled it not waited for a slot.
+// Nothing is said of copies whose times are not known.
 void timeline_finish(struct timeline *timeline, struct overlap_figures *out, uint64_t *starved_ns);
 
 #endif

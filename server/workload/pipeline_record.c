@@ -6,6 +6,37 @@ static int64_t known(uint64_t ns)
     return ns > 0 && ns <= INT64_MAX ? (int64_t)ns : -1;
 }
 
+static int64_t figure(uint64_t value)
+{
+    return value <= INT64_MAX ? (int64_t)value : INT64_MAX;
+}
+
+// Where each interval of a run got lost, nothing is known of how they lay.
+static void record_overlap(struct inferstat_pipeline *out, const struct pipeline_figures *figures)
+{
+    const struct overlap_figures *overlap = &figures->overlap;
+    out->unmeasured_chunks = figure(overlap->unmeasured);
+    if (overlap->span_ns == 0 && overlap->unmeasured > 0)
+        return;
+    out->copy_busy_ns = figure(overlap->busy_ns[OVERLAP_COPY]);
+    out->compute_busy_ns = figure(overlap->busy_ns[OVERLAP_COMPUTE]);
+    out->both_busy_ns = figure(overlap->both_ns);
+    out->exposed_copy_ns = figure(overlap->exposed_copy_ns);
+    out->copy_starved_ns = figure(figures->copy_starved_ns);
+}
+
+// How many slots are free is known only once somebody has asked for one.
+static void record_pool(struct inferstat_pipeline *out, const struct pool_figures *pool)
+{
+    out->pool_acquires = figure(pool->acquires);
+    out->pool_waits = figure(pool->waits);
+    out->pool_wait_ns = figure(pool->wait_ns);
+    if (pool->acquires == 0)
+        return;
+    out->pool_available_min = pool->available_min;
+    out->pool_available_max = pool->available_max;
+}
+
 void pipeline_record(struct inferstat_pipeline *out, const struct pipeline_plan *plan,
                      const struct pipeline_figures *figures)
 {
@@ -17,18 +48,11 @@ void pipeline_record(struct inferstat_pipeline *out, const struct pipeline_plan 
     out->sync =
         plan->sync == PIPELINE_SYNC_EVENTS ? INFERSTAT_SYNC_EVENTS : INFERSTAT_SYNC_PERIODIC;
     out->bytes_h2d = figures->bytes_h2d;
-    out->copy_busy_ns = figures->overlap.busy_ns[OVERLAP_COPY];
-    out->compute_busy_ns = figures->overlap.busy_ns[OVERLAP_COMPUTE];
-    out->both_busy_ns = figures->overlap.both_ns;
-    out->exposed_copy_ns = figures->overlap.exposed_copy_ns;
-    out->copy_starved_ns = figures->copy_starved_ns;
-    out->pool_acquires = figures->pool.acquires;
-    out->pool_waits = figures->pool.waits;
-    out->pool_wait_ns = figures->pool.wait_ns;
-    out->pool_available_min = figures->pool.available_min;
-    out->pool_available_max = figures->pool.available_max;
+    if (plan->overlap_tracking)
+        record_overlap(out, figures);
+    if (plan->pool_metrics)
+        record_pool(out, &figures->pool);
     out->item_p50_ns = known(figures->group_p50_ns);
     out->item_p95_ns = known(figures->group_p95_ns);
     out->item_p99_ns = known(figures->group_p99_ns);
-    out->unmeasured_chunks = figures->overlap.unmeasured;
 }

@@ -5,8 +5,8 @@
 #include "common/monitor/inferstat.h"
 #include "server/pipeline/pipeline.h"
 
-// Fills all that plan and figures say.  Workload, device, result, start and items are
-// the caller's.
+// Fills all that plan and figures say; what the plan had switched off is absent.
+// Workload, model, device, result, start, items and those of a batch are the caller's.
 void pipeline_record(struct inferstat_pipeline *out, const struct pipeline_plan *plan,
                      const struct pipeline_figures *figures);
 

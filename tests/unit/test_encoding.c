@@ -359,6 +359,38 @@ static void a_run_is_recorded(void **state)
     assert_int_equal(run.values[PIPELINE_POOL_ACQUIRES].i, figures.pipeline.pool.acquires);
 }
 
+// What an instrument would have said is absent where it is off, and only that.
+static void expect_instruments(struct fixture *fixture, int tracking, int metrics)
+{
+    static const unsigned tracked[] = {PIPELINE_COPY_BUSY_NS,    PIPELINE_COMPUTE_BUSY_NS,
+                                       PIPELINE_BOTH_BUSY_NS,    PIPELINE_EXPOSED_COPY_NS,
+                                       PIPELINE_COPY_STARVED_NS, PIPELINE_UNMEASURED_CHUNKS};
+    static const unsigned of_pool[] = {PIPELINE_POOL_ACQUIRES, PIPELINE_POOL_WAITS,
+                                       PIPELINE_POOL_WAIT_NS, PIPELINE_POOL_AVAILABLE_MIN,
+                                       PIPELINE_POOL_AVAILABLE_MAX};
+    struct encoding_figures figures;
+    struct encoding_options options = options_of(ENCODER_ANGLE, 5, 4, 6);
+    options.wishes.overlap_tracking = tracking;
+    options.wishes.pool_metrics = metrics;
+    record_run(fixture, &options, STATUS_OK, &figures);
+    const struct fake_row run = row_of(fixture, RECORD_KIND_PIPELINE);
+    for (size_t i = 0; i < COUNT_OF(tracked); i++)
+        assert_int_equal(run.present >> tracked[i] & 1, tracking);
+    for (size_t i = 0; i < COUNT_OF(of_pool); i++)
+        assert_int_equal(run.present >> of_pool[i] & 1, metrics);
+    assert_int_equal(run.values[PIPELINE_ITEMS].i, 24);
+}
+
+static void a_run_without_tracking_is_recorded(void **state)
+{
+    expect_instruments(*state, 0, 1);
+}
+
+static void a_run_without_pool_metrics_is_recorded(void **state)
+{
+    expect_instruments(*state, 1, 0);
+}
+
 static void a_run_that_fails_is_recorded(void **state)
 {
     struct fixture *fixture = *state;
@@ -419,6 +451,8 @@ int main(void)
         TEST(a_bad_sample_is_named),
         TEST(what_does_not_fit_is_refused),
         TEST(a_run_is_recorded),
+        TEST(a_run_without_tracking_is_recorded),
+        TEST(a_run_without_pool_metrics_is_recorded),
         TEST(a_run_that_fails_is_recorded),
         TEST(a_run_that_is_stopped_is_recorded),
         TEST(a_load_that_fails_is_recorded),

@@ -115,6 +115,8 @@ static void groupings_keep_apart_what_is_asked(void **state)
         {QUERY_BY_RUN, -1, -1},
         {-1, QUERY_BY_RUN, -1},
         {QUERY_BY_MODEL, QUERY_BY_STAGE, -1},
+        {QUERY_BY_WORKLOAD, -1, -1},
+        {QUERY_BY_MODEL, QUERY_BY_WORKLOAD, -1},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct query query = {.kind = QUERY_AVERAGE};

@@ -306,6 +306,49 @@ static void test_stages_know_their_load(void **state)
     result_free(result);
 }
 
+// Runs of pipelines are told apart by what streamed and by the model, where they have one;
+// of what was not measured there is no average.
+static void test_pipelines_by_workload_and_model(void **state)
+{
+    (void)state;
+    store_exec(
+        "INSERT INTO pipeline(id, run, stream, number, started_ns, received_after_ns, workload,"
+        " device, status, items, duration_ns, chunk_bytes, pool_size, prefetch, sync, bytes_h2d,"
+        " copy_busy_ns, compute_busy_ns, both_busy_ns, model, batch_items)"
+        " SELECT value, 1, 0, value, 1790000000000000000, 1, iif(value < 4, 7, 8), 3, 0,"
+        "  10 * value, 1000000000, 1, 1, 1, 0, 1, iif(value < 3, NULL, 100), 100, 50,"
+        "  iif(value = 2, NULL, 5), 16 FROM json_each('[1, 2, 3, 4]')");
+    struct query query = average("pipeline.items_per_second");
+    query.group_count = 2;
+    query.group_by[0] = QUERY_BY_WORKLOAD;
+    query.group_by[1] = QUERY_BY_MODEL;
+    struct result *result = store_ask(&query);
+    assert_int_equal(result_row_count(result), 3);
+    result_free(result);
+    (void)snprintf(query.filter.by[QUERY_BY_MODEL], QUERY_TEXT_SIZE, "tiny");
+    (void)snprintf(query.filter.by[QUERY_BY_WORKLOAD], QUERY_TEXT_SIZE, "read");
+    result = store_ask(&query);
+    assert_int_equal(result_row_count(result), 1);
+    assert_int_equal(result_integer(result, 0, "count", -1), 2);
+    assert_true(result_number(result, 0, "mean", 0) == 20.0);
+    result_free(result);
+    query = average("copy_busy_ns");
+    result = store_ask(&query);
+    assert_int_equal(result_integer(result, 0, "count", -1), 2);
+    assert_true(result_number(result, 0, "min", 0) == 100.0);
+    result_free(result);
+    query = average("overlap_ratio");
+    result = store_ask(&query);
+    assert_int_equal(result_integer(result, 0, "count", -1), 2);
+    result_free(result);
+    query = (struct query){.kind = QUERY_RECORDS, .record_kind = RECORD_KIND_PIPELINE};
+    (void)snprintf(query.filter.by[QUERY_BY_MODEL], QUERY_TEXT_SIZE, "tiny");
+    result = store_ask(&query);
+    assert_int_equal(result_row_count(result), 3);
+    assert_int_equal(result_integer(result, 0, "batch_items", -1), 16);
+    result_free(result);
+}
+
 static void test_runs_and_their_balance(void **state)
 {
     (void)state;
@@ -699,6 +742,7 @@ int main(void)
         TEST(test_listings_go_on_behind_their_cursor),
         TEST(test_every_kind_is_listed_with_all_its_columns),
         TEST(test_stages_know_their_load),
+        TEST(test_pipelines_by_workload_and_model),
         TEST(test_runs_and_their_balance),
         TEST(test_summary_equals_plain_sql),
         TEST(test_a_summary_counts_the_runs_of_its_model),

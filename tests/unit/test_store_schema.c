@@ -284,8 +284,8 @@ static void test_steps_run_once_and_in_order(void **state)
     (void)state;
     sqlite3 *db = new_store();
     assert_int_equal(database_exec(db, "INSERT INTO meta VALUES('mark', 7)", NULL), STATUS_OK);
-    const struct schema_step steps[] = {{SCHEMA_VERSION, fail_halfway},
-                                        {SCHEMA_VERSION + 1, add_table}};
+    const struct schema_step steps[] = {{SCHEMA_VERSION, fail_halfway, false},
+                                        {SCHEMA_VERSION + 1, add_table, false}};
     struct error err = {0};
     assert_int_equal(schema_apply(db, path, steps, 2, &err), STATUS_OK);
     assert_int_equal(integer(db, "PRAGMA user_version"), SCHEMA_VERSION + 1);
@@ -389,6 +389,21 @@ static const struct {
       {"SELECT prefill_ns FROM inference WHERE id = 10", INT64_C(9007199254740993)},
       {"SELECT received_after_ns FROM inference WHERE id = 5", -1},
       {"SELECT received_ns = 1790000000900000000 FROM load", 1}}},
+    {STORE_VERSION "5.sql",
+     "version 5,",
+     {{"SELECT sum(decode_ns) FROM inference WHERE id < 6", 1200000000},
+      {"SELECT received_ns FROM inference WHERE id = 8", INT64_MAX},
+      {"SELECT received_after_ns FROM inference WHERE id = 5", -1},
+      {"SELECT count(*) FROM v_pipeline WHERE workload = 'encode' AND device = 'cpu'", 2},
+      {"SELECT copy_busy_ns + both_busy_ns + unmeasured_chunks FROM pipeline WHERE id = 3", 1601},
+      {"SELECT received_ns - started_ns FROM pipeline WHERE id = 3", 1000},
+      {"SELECT duration_ns FROM pipeline WHERE copy_busy_ns = 0", INT64_C(9007199254740993)},
+      {"SELECT overlap_ratio * 1000 FROM v_pipeline WHERE overlap_ratio IS NOT NULL", 875},
+      {"SELECT count(model) + count(batch_items) FROM v_pipeline", 0},
+      {"SELECT pcie_generation FROM v_device WHERE uuid = 'GPU-1'", 5},
+      {"SELECT count(power_cap_watts) + count(sm_clock_max_hz) + count(memory_clock_max_hz)"
+       " FROM v_device",
+       0}}},
 };
 
 // Every table, view and index with its columns.
@@ -497,6 +512,35 @@ static void test_a_migration_without_room(void **state)
     database_close(db);
 }
 
+// From version 5 on only small tables are made anew: nothing is written of the records
+// that are many, however many there are.
+static void test_a_migration_that_writes_little(void **state)
+{
+    (void)state;
+    static char sql[65536];
+    struct error err = {0};
+    sqlite3 *db = NULL;
+    read_text(sql, sizeof sql, STORE_VERSION "5.sql");
+    change_store(sql);
+    change_store("WITH RECURSIVE n(i) AS (SELECT 100 UNION ALL SELECT i + 1 FROM n WHERE i < 20100)"
+                 " INSERT INTO operation SELECT i, run, stream, i, started_ns, received_after_ns,"
+                 " operation, device, duration_ns, host_memory_bytes, items, bytes, extra"
+                 " FROM operation, n WHERE id = 1");
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    const int64_t pages = integer(db, "PRAGMA page_count");
+    assert_true(pages > 200);
+    assert_int_equal(integer(db, "SELECT journal_mode = 'wal' FROM pragma_journal_mode"), 1);
+    assert_int_equal(integer(db, "PRAGMA wal_autocheckpoint = 0"), 0);
+    if (schema_migrate(db, path, &err) != STATUS_OK)
+        fail_msg("%s", err.text);
+    struct stat log;
+    char log_path[FOLDER_PATH_SIZE];
+    assert_int_equal(stat(folder_path(log_path, folder, "s.db-wal"), &log), 0);
+    assert_true(log.st_size < pages / 2 * 4096);
+    assert_int_equal(integer(db, "SELECT count(*) FROM pipeline"), 2);
+    database_close(db);
+}
+
 // A file of version 1 gets the views of today.
 static void test_an_older_store_gets_todays_views(void **state)
 {
@@ -519,8 +563,9 @@ static void test_a_failing_step_leaves_the_store_alone(void **state)
 {
     (void)state;
     sqlite3 *db = new_store();
-    const struct schema_step steps[] = {
-        {1, add_table}, {SCHEMA_VERSION + 1, add_table}, {SCHEMA_VERSION + 2, fail_halfway}};
+    const struct schema_step steps[] = {{1, add_table, false},
+                                        {SCHEMA_VERSION + 1, add_table, false},
+                                        {SCHEMA_VERSION + 2, fail_halfway, false}};
     struct error err = {0};
     assert_int_equal(schema_apply(db, path, steps, 3, &err), STATUS_IO);
     assert_non_null(strstr(err.text, "on purpose"));
@@ -540,8 +585,8 @@ static void test_missing_columns_are_added(void **state)
                                    " number, started_ns, received_ns, operation INTEGER)",
                                    NULL),
                      STATUS_OK);
-    const struct schema_step steps[] = {{SCHEMA_VERSION, add_table},
-                                        {SCHEMA_VERSION + 1, schema_add_columns}};
+    const struct schema_step steps[] = {{SCHEMA_VERSION, add_table, false},
+                                        {SCHEMA_VERSION + 1, schema_add_columns, false}};
     assert_int_equal(schema_apply(db, path, steps, 2, NULL), STATUS_OK);
     assert_int_equal(integer(db, "SELECT count(extra) + count(items_per_second) FROM v_operation"),
                      0);
@@ -588,6 +633,7 @@ int main(void)
         TEST(test_steps_run_once_and_in_order),
         TEST(test_stores_of_all_older_versions),
         TEST(test_a_migration_without_room),
+        TEST(test_a_migration_that_writes_little),
         TEST(test_an_older_store_gets_todays_views),
         TEST(test_a_failing_step_leaves_the_store_alone),
         TEST(test_missing_columns_are_added),

@@ -106,12 +106,11 @@ static struct scripted scripted_begin(unsigned int pairs)
 }
 
 static void scripted_work(const struct scripted *s, enum overlap_side side, double start_ns,
-                          double end_ns, uint64_t ready_ns, uint64_t behind)
+                          double end_ns, const struct timeline_cause *cause)
 {
-    const struct timeline_cause cause = {ready_ns, behind};
     script.now_ns = start_ns;
     assert_int_equal(
-        timeline_start(s->timeline, side, s->stream, side == OVERLAP_COPY ? &cause : NULL, NULL),
+        timeline_start(s->timeline, side, s->stream, side == OVERLAP_COPY ? cause : NULL, NULL),
         STATUS_OK);
     script.now_ns = end_ns;
     assert_int_equal(timeline_end(s->timeline, side, s->stream, NULL), STATUS_OK);
@@ -136,7 +135,7 @@ enum { COPY = OVERLAP_COPY, COMPUTE = OVERLAP_COMPUTE };
 struct step {
     int side;
     double start_ns, end_ns;
-    uint64_t ready_ns, behind;
+    uint64_t ready_ns, behind, held_up_ns;
 };
 
 static void schedules_with_known_figures(void **state)
@@ -150,56 +149,83 @@ static void schedules_with_known_figures(void **state)
         uint64_t exposed, starved;
     } cases[] = {
         {"serial",
-         {{COPY, 0, 10, 0, 0},
-          {COMPUTE, 10, 20, 0, 0},
-          {COPY, 20, 30, 0, 0},
-          {COMPUTE, 30, 40, 0, 0}},
+         {{COPY, 0, 10, 0, 0, 0},
+          {COMPUTE, 10, 20, 0, 0, 0},
+          {COPY, 20, 30, 0, 0, 0},
+          {COMPUTE, 30, 40, 0, 0, 0}},
          4,
          0.0,
          20,
          10},
-        {"perfect", {{COPY, 0, 10, 0, 0}, {COMPUTE, 0, 10, 0, 0}}, 2, 1.0, 0, 0},
-        {"half", {{COPY, 0, 10, 0, 0}, {COMPUTE, 5, 15, 0, 0}}, 2, 0.5, 5, 0},
+        {"perfect", {{COPY, 0, 10, 0, 0, 0}, {COMPUTE, 0, 10, 0, 0, 0}}, 2, 1.0, 0, 0},
+        {"half", {{COPY, 0, 10, 0, 0, 0}, {COMPUTE, 5, 15, 0, 0, 0}}, 2, 0.5, 5, 0},
         // The chunk was ready for 100 ns when its copy was queued: the rest of the 400 was want.
         {"starved",
-         {{COPY, 0, 100, 0, 0}, {COMPUTE, 100, 200, 0, 0}, {COPY, 500, 600, 100, 0}},
+         {{COPY, 0, 100, 0, 0, 0}, {COMPUTE, 100, 200, 0, 0, 0}, {COPY, 500, 600, 100, 0, 0}},
          3,
          0.0,
          200,
          300},
         {"ready before the stream was idle",
-         {{COPY, 0, 100, 0, 0}, {COMPUTE, 100, 200, 0, 0}, {COPY, 500, 600, 400, 0}},
+         {{COPY, 0, 100, 0, 0, 0}, {COMPUTE, 100, 200, 0, 0, 0}, {COPY, 500, 600, 400, 0, 0}},
          3,
          0.0,
          200,
          0},
         {"always ready",
-         {{COPY, 700, 800, UINT64_MAX, 0}, {COMPUTE, 800, 900, 0, 0}},
+         {{COPY, 700, 800, UINT64_MAX, 0, 0}, {COMPUTE, 800, 900, 0, 0, 0}},
          2,
          0.0,
          100,
          0},
         {"nothing ready at first",
-         {{COPY, 700, 800, 50, 0}, {COMPUTE, 800, 900, 0, 0}},
+         {{COPY, 700, 800, 50, 0, 0}, {COMPUTE, 800, 900, 0, 0, 0}},
          2,
          0.0,
          100,
          650},
         // Until compute 1 ended the buffer was taken: that is not want of a chunk.
         {"behind compute",
-         {{COPY, 0, 100, 0, 0}, {COMPUTE, 100, 450, 0, 0}, {COPY, 500, 600, 10, 1}},
+         {{COPY, 0, 100, 0, 0, 0}, {COMPUTE, 100, 450, 0, 0, 0}, {COPY, 500, 600, 10, 1, 0}},
          3,
          0.0,
          200,
          40},
+        // One slot: its chunk is filled for 60 ns once the copy from it is done, which the
+        // filler has waited 100 ns for.  With another slot it had been ready in time.
+        {"one slot",
+         {{COPY, 0, 100, 100, 0, 0}, {COMPUTE, 100, 200, 0, 0, 0}, {COPY, 170, 270, 10, 0, 100}},
+         3,
+         0.3,
+         170,
+         0},
+        // The same where filling takes 250 ns: 150 of them would stay with any number of slots.
+        {"one slot, slow to fill",
+         {{COPY, 0, 100, 100, 0, 0}, {COMPUTE, 100, 200, 0, 0, 0}, {COPY, 360, 460, 10, 0, 100}},
+         3,
+         0.0,
+         200,
+         150},
+        // Slots come back only when compute was waited for: two at once, of which the second
+        // was filled while the first was copied.
+        {"periodic",
+         {{COPY, 0, 100, 100, 0, 0},
+          {COPY, 100, 200, 100, 0, 0},
+          {COMPUTE, 200, 400, 0, 0, 0},
+          {COPY, 480, 580, 10, 0, 300},
+          {COPY, 580, 680, 30, 0, 0}},
+         5,
+         0.0,
+         400,
+         0},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         print_message("%s\n", cases[i].what);
         struct scripted s = scripted_begin(4);
         for (size_t j = 0; j < cases[i].count; j++) {
             const struct step *step = &cases[i].steps[j];
-            scripted_work(&s, (enum overlap_side)step->side, step->start_ns, step->end_ns,
-                          step->ready_ns, step->behind);
+            const struct timeline_cause cause = {step->ready_ns, step->held_up_ns, step->behind};
+            scripted_work(&s, (enum overlap_side)step->side, step->start_ns, step->end_ns, &cause);
         }
         struct overlap_figures figures;
         assert_int_equal(scripted_end(&s, &figures), cases[i].starved);
@@ -218,11 +244,12 @@ static void a_compute_is_known_before_the_copy_behind_it(void **state)
     (void)state;
     struct scripted s = scripted_begin(4);
     struct overlap_figures figures;
-    scripted_work(&s, OVERLAP_COPY, 0, 100, 0, 0);
-    scripted_work(&s, OVERLAP_COMPUTE, 100, 450, 0, 0);
+    const struct timeline_cause at_once = {0}, behind_compute = {.ready_ns = 10, .behind = 1};
+    scripted_work(&s, OVERLAP_COPY, 0, 100, &at_once);
+    scripted_work(&s, OVERLAP_COMPUTE, 100, 450, NULL);
     script.hidden = script.last;
     script.hidden_times = 2; // when copy 2 starts, and first at the end
-    scripted_work(&s, OVERLAP_COPY, 500, 600, 10, 1);
+    scripted_work(&s, OVERLAP_COPY, 500, 600, &behind_compute);
     assert_int_equal(scripted_end(&s, &figures), 40);
     assert_int_equal(script.hidden_times, 0);
     assert_int_equal(figures.unmeasured, 0);
@@ -234,6 +261,7 @@ static void long_runs_keep_their_precision(void **state)
 {
     (void)state;
     enum { TIMES = 300 };
+    const struct timeline_cause at_once = {0};
     struct scripted s = scripted_begin(3);
     script.floats = true;
     uint64_t random = 5;
@@ -241,8 +269,8 @@ static void long_runs_keep_their_precision(void **state)
     for (int i = 0; i < TIMES; i++) {
         const double length_ns = 100e3 + (double)(test_random(&random) % 50000);
         at_ns += 9e9 + (double)(test_random(&random) % 1000000000);
-        scripted_work(&s, OVERLAP_COPY, at_ns, at_ns + length_ns, 0, 0);
-        scripted_work(&s, OVERLAP_COMPUTE, at_ns + length_ns / 2, at_ns + 1.5 * length_ns, 0, 0);
+        scripted_work(&s, OVERLAP_COPY, at_ns, at_ns + length_ns, &at_once);
+        scripted_work(&s, OVERLAP_COMPUTE, at_ns + length_ns / 2, at_ns + 1.5 * length_ns, NULL);
         busy_ns += length_ns;
         both_ns += length_ns / 2;
     }
@@ -277,7 +305,7 @@ static void what_cannot_be_harvested_is_counted(void **state)
     struct overlap_figures figures;
     uint64_t starved_ns = 0;
     const int nothing = 0;
-    const struct timeline_cause cause = {UINT64_MAX, 0};
+    const struct timeline_cause cause = {.ready_ns = UINT64_MAX};
     assert_int_equal(device_stream_new(device, &stream, "copy", NULL), STATUS_OK);
     assert_int_equal(timeline_new(&timeline, device, 2, NULL), STATUS_OK);
     assert_int_equal(timeline_begin(timeline, stream, NULL), STATUS_OK);

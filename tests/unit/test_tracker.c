@@ -515,6 +515,8 @@ static void fill_pipeline(struct inferstat_pipeline *pipeline, const struct fixt
     inferstat_pipeline_init(pipeline);
     pipeline->workload = inferstat_name(fixture->monitor, "encode");
     pipeline->device = fixture->device;
+    pipeline->model = inferstat_name(fixture->monitor, "iqp-16-f64");
+    pipeline->batch_items = 16;
     pipeline->result = INFERSTAT_RESULT_CANCELLED;
     pipeline->sync = INFERSTAT_SYNC_PERIODIC;
     pipeline->duration_ns = 5 * MS;
@@ -554,12 +556,15 @@ static void test_pipelines(void **state)
     inferstat_add_pipeline(NULL, &pipeline);
     inferstat_add_pipeline(fixture->monitor, NULL);
     inferstat_pipeline_init(NULL);
+    inferstat_pipeline_init(&pipeline);
+    inferstat_add_pipeline(fixture->monitor, &pipeline);
     close_monitor(fixture);
 
-    assert_int_equal(fake_collector_count(fixture->collector, RECORD_KIND_PIPELINE), 2);
+    assert_int_equal(fake_collector_count(fixture->collector, RECORD_KIND_PIPELINE), 3);
     const struct fake_row row = row_of(fixture, RECORD_KIND_PIPELINE, 0);
     assert_string_equal(row.values[PIPELINE_WORKLOAD].text, "encode");
     assert_string_equal(row.values[PIPELINE_DEVICE].text, "cpu");
+    assert_string_equal(row.values[PIPELINE_MODEL].text, "iqp-16-f64");
     static const struct {
         unsigned column;
         int64_t value;
@@ -585,6 +590,7 @@ static void test_pipelines(void **state)
         {PIPELINE_ITEM_P50_NS, 1007},
         {PIPELINE_ITEM_P99_NS, 1008},
         {PIPELINE_UNMEASURED_CHUNKS, 7},
+        {PIPELINE_BATCH_ITEMS, 16},
     };
     for (size_t i = 0; i < COUNT_OF(expected); i++)
         assert_int_equal(value(&row, expected[i].column), expected[i].value);
@@ -595,6 +601,19 @@ static void test_pipelines(void **state)
     assert_int_equal(value(&odd, PIPELINE_SYNC), INFERSTAT_SYNC_PERIODIC);
     assert_int_equal(value(&odd, PIPELINE_ITEMS), 0);
     assert_int_equal(value(&odd, PIPELINE_BYTES_H2D), MESSAGE_VALUE_MAX);
+
+    // What was not measured is absent, never 0.
+    static const unsigned measured[] = {
+        PIPELINE_COPY_BUSY_NS,    PIPELINE_COMPUTE_BUSY_NS,    PIPELINE_BOTH_BUSY_NS,
+        PIPELINE_EXPOSED_COPY_NS, PIPELINE_COPY_STARVED_NS,    PIPELINE_POOL_ACQUIRES,
+        PIPELINE_POOL_WAITS,      PIPELINE_POOL_WAIT_NS,       PIPELINE_POOL_AVAILABLE_MIN,
+        PIPELINE_ITEM_P50_NS,     PIPELINE_POOL_AVAILABLE_MAX, PIPELINE_UNMEASURED_CHUNKS,
+        PIPELINE_MODEL,           PIPELINE_BATCH_ITEMS,
+    };
+    const struct fake_row bare = row_of(fixture, RECORD_KIND_PIPELINE, 2);
+    for (size_t i = 0; i < COUNT_OF(measured); i++)
+        assert_false(has(&bare, measured[i]));
+    assert_int_equal(value(&bare, PIPELINE_DURATION_NS), 0);
 }
 
 // Figures that cannot be must not cost the whole batch they would travel in.

@@ -104,6 +104,7 @@ static void record_transfer(const struct loading *l, enum status status,
     struct inferstat_pipeline record;
     pipeline_record(&record, &transfer->plan, pipeline);
     record.workload = inferstat_name(l->monitor, "model_load");
+    record.model = l->llm->model_number;
     record.device = l->llm->device_number;
     record.result = result_of(status);
     record.items = (int64_t)pipeline->chunks;
