@@ -13,6 +13,7 @@
 #include "common/store/fingerprint.h"
 #include "common/store/reader.h"
 #include "common/store/schema.h"
+#include "common/store/sealed.h"
 #include "common/sys/clock.h"
 
 const char *audit_verdict_text(enum audit_verdict verdict)
@@ -487,8 +488,8 @@ static enum status read_rows(struct audit *audit, enum record_kind kind, struct 
     for (size_t i = 0; i < audit->stream_count; i++)
         audit->streams[i].last_number = 0;
     sqlite3_str *sql = sqlite3_str_new(audit->store->db);
-    sqlite3_str_appendf(sql, "SELECT t.id, t.run, t.stream, t.number FROM \"%w\" t NOT INDEXED",
-                        record_kind_info(kind)->name);
+    sqlite3_str_appendall(sql, "SELECT t.id, t.run, t.stream, t.number FROM ");
+    store_append_from(sql, audit->store, kind, INT64_MIN, INT64_MIN, SEALED_UNINDEXED);
     append_page(sql, audit);
     sqlite3_str_appendall(sql, " ORDER BY t.id");
     return reader_scan(audit->store, sql, NULL, take_row, audit, err);

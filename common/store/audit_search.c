@@ -11,6 +11,7 @@
 #include "common/store/audit.h"
 #include "common/store/fingerprint.h"
 #include "common/store/reader.h"
+#include "common/store/sealed.h"
 #include "common/sys/clock.h"
 
 enum {
@@ -86,12 +87,14 @@ static enum status add_rows(struct search *search, const struct audit_run *run, 
         if (run->counted[kind] == 0)
             continue;
         sqlite3_str *sql = sqlite3_str_new(search->audit->store->db);
+        sqlite3_str_appendall(sql, "SELECT t.number FROM ");
+        store_append_from(sql, search->audit->store, (enum record_kind)kind, INT64_MIN, INT64_MIN,
+                          SEALED_UNINDEXED);
         sqlite3_str_appendf(sql,
-                            "SELECT number FROM \"%w\" NOT INDEXED WHERE run = %lld"
-                            " AND stream = %lld AND number BETWEEN %lld AND %lld",
-                            record_kind_info((enum record_kind)kind)->name, (long long)run->run,
-                            (long long)search->stream->stream, (long long)search->low,
-                            (long long)search->high);
+                            " WHERE t.run = %lld AND t.stream = %lld"
+                            " AND t.number BETWEEN %lld AND %lld",
+                            (long long)run->run, (long long)search->stream->stream,
+                            (long long)search->low, (long long)search->high);
         status = reader_scan(search->audit->store, sql, NULL, take_number, search, err);
     }
     return status;

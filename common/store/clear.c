@@ -10,6 +10,8 @@
 #include "common/store/gap_table.h"
 #include "common/store/lock.h"
 #include "common/store/schema.h"
+#include "common/store/seal_columns.h"
+#include "common/store/sealed_cut.h"
 #include "common/store/store.h"
 #include "common/sys/log.h"
 
@@ -41,6 +43,27 @@ static enum status ask_table(sqlite3 *db, const char *what, enum record_kind kin
     return database_integer(db, sql, out, err);
 }
 
+static enum status begin_rows(struct clearing *clearing, sqlite3 *db, struct error *err)
+{
+    int64_t first = 0;
+    enum status status = ask_table(db, "min(id)", (enum record_kind)clearing->kind, &first, err);
+    clearing->in_sealed = false;
+    clearing->after = first - 1;
+    return status;
+}
+
+// The last id of the kind, sealed or not.
+static enum status find_last(sqlite3 *db, enum record_kind kind, int64_t *out, struct error *err)
+{
+    int64_t sealed_id = 0, sealed_ns = 0;
+    enum status status = ask_table(db, "max(id)", kind, out, err);
+    if (status == STATUS_OK && seal_has_kind(kind))
+        status = sealed_last(db, kind, &sealed_id, &sealed_ns, err);
+    if (sealed_id > *out)
+        *out = sealed_id;
+    return status;
+}
+
 // Goes on to the next kind that the filter covers, from the last to the first:
 // stages know their model by their load, so they go before it.
 static enum status next_kind(struct clearing *clearing, sqlite3 *db, struct error *err)
@@ -50,12 +73,11 @@ static enum status next_kind(struct clearing *clearing, sqlite3 *db, struct erro
         clearing->kind--;
     while (clearing->kind > RECORD_KIND_RUN &&
            !filter_applies((enum record_kind)clearing->kind, &clearing->filter, &missing));
-    if (clearing->kind == RECORD_KIND_RUN)
+    clearing->in_sealed = seal_has_kind((enum record_kind)clearing->kind);
+    clearing->after = 0;
+    if (clearing->kind == RECORD_KIND_RUN || clearing->in_sealed)
         return STATUS_OK;
-    int64_t first = 0;
-    enum status status = ask_table(db, "min(id)", (enum record_kind)clearing->kind, &first, err);
-    clearing->after = first - 1;
-    return status;
+    return begin_rows(clearing, db, err);
 }
 
 enum status clear_begin(struct clearing *clearing, sqlite3 *db, const struct query_filter *filter,
@@ -68,33 +90,50 @@ enum status clear_begin(struct clearing *clearing, sqlite3 *db, const struct que
     enum status status = STATUS_OK;
     for (unsigned kind = RECORD_KIND_RUN + 1; kind < RECORD_KIND_COUNT && status == STATUS_OK;
          kind++)
-        status = ask_table(db, "max(id)", (enum record_kind)kind, &clearing->last[kind], err);
+        status = find_last(db, (enum record_kind)kind, &clearing->last[kind], err);
     return status == STATUS_OK ? next_kind(clearing, db, err) : status;
 }
 
-// The rows of the slice.  Ids bound the work whatever the filter finds, and so
-// do without any other index.
-static void append_slice(sqlite3_str *sql, const struct clearing *clearing)
+// The rows of a slice, of the table or sealed.  Ids bound the work whatever the filter
+// finds, and so do without any other index.
+struct rows {
+    const struct clearing *clearing;
+    bool are_sealed;
+    int64_t first, last;
+};
+
+static struct rows slice_of(const struct clearing *clearing)
 {
-    const enum record_kind kind = (enum record_kind)clearing->kind;
-    const int64_t left = clearing->last[kind] - clearing->after;
-    filter_where(sql, kind, &clearing->filter);
-    sqlite3_str_appendf(sql, " AND t.id BETWEEN %lld AND %lld", (long long)clearing->after + 1,
-                        (long long)(left < clearing->slice.now
-                                        ? clearing->last[kind]
-                                        : clearing->after + clearing->slice.now));
+    const int64_t last = clearing->last[clearing->kind];
+    const bool is_last = last - clearing->after < clearing->slice.now;
+    return (struct rows){.clearing = clearing,
+                         .first = clearing->after + 1,
+                         .last = is_last ? last : clearing->after + clearing->slice.now};
 }
 
-static enum status clear_some(struct clearing *clearing, sqlite3 *db, struct error *err)
+static void append_from(sqlite3_str *sql, const struct rows *rows)
 {
-    const char *table = record_kind_info((enum record_kind)clearing->kind)->name;
+    const char *name = record_kind_info((enum record_kind)rows->clearing->kind)->name;
+    sqlite3_str_appendf(sql, " FROM \"%s%w\" t%s", rows->are_sealed ? "sealed_" : "", name,
+                        rows->are_sealed ? "" : " NOT INDEXED");
+}
+
+static void append_where(sqlite3_str *sql, const struct rows *rows)
+{
+    filter_where(sql, (enum record_kind)rows->clearing->kind, &rows->clearing->filter);
+    sqlite3_str_appendf(sql, " AND t.id BETWEEN %lld AND %lld", (long long)rows->first,
+                        (long long)rows->last);
+}
+
+static enum status count_cleared(const struct rows *rows, sqlite3 *db, struct error *err)
+{
+    const struct clearing *clearing = rows->clearing;
     sqlite3_str *sql = sqlite3_str_new(db);
-    sqlite3_str_appendf(
+    sqlite3_str_appendall(
         sql,
-        "WITH gone AS (SELECT t.run AS run, count(*) AS n, fingerprint(t.stream, t.number) AS sum"
-        " FROM \"%w\" t NOT INDEXED",
-        table);
-    append_slice(sql, clearing);
+        "WITH gone AS (SELECT t.run AS run, count(*) AS n, fingerprint(t.stream, t.number) AS sum");
+    append_from(sql, rows);
+    append_where(sql, rows);
     sqlite3_str_appendf(sql,
                         " GROUP BY t.run) UPDATE ledger SET cleared = cleared +"
                         " (SELECT n FROM gone WHERE gone.run = ledger.run),"
@@ -102,12 +141,19 @@ static enum status clear_some(struct clearing *clearing, sqlite3 *db, struct err
                         " (SELECT sum FROM gone WHERE gone.run = ledger.run))"
                         " WHERE kind = %d AND run IN (SELECT run FROM gone)",
                         clearing->kind);
-    enum status status = run_filtered(db, sql, &clearing->filter, err);
+    return run_filtered(db, sql, &clearing->filter, err);
+}
+
+static enum status clear_some(const struct rows *rows, sqlite3 *db, struct error *err)
+{
+    const struct clearing *clearing = rows->clearing;
+    enum status status = count_cleared(rows, db, err);
     if (status != STATUS_OK)
         return status;
-    sql = sqlite3_str_new(db);
-    sqlite3_str_appendf(sql, "DELETE FROM \"%w\" AS t NOT INDEXED", table);
-    append_slice(sql, clearing);
+    sqlite3_str *sql = sqlite3_str_new(db);
+    sqlite3_str_appendf(sql, "DELETE FROM \"%w\" AS t NOT INDEXED",
+                        record_kind_info((enum record_kind)clearing->kind)->name);
+    append_where(sql, rows);
     return run_filtered(db, sql, &clearing->filter, err);
 }
 
@@ -159,17 +205,16 @@ static void join_hours(struct hours *hours)
 }
 
 // The hours of the slice's records that rollups hold, rising.
-static enum status find_hours(const struct clearing *clearing, sqlite3 *db, struct hours *hours,
+static enum status find_hours(const struct rows *rows, sqlite3 *db, struct hours *hours,
                               struct error *err)
 {
+    const struct clearing *clearing = rows->clearing;
     sqlite3_str *sql = sqlite3_str_new(db);
     sqlite3_stmt *stmt = NULL;
-    sqlite3_str_appendf(sql,
-                        "SELECT DISTINCT t.started_ns / %lld - (t.started_ns %% %lld < 0)"
-                        " FROM \"%w\" t NOT INDEXED",
-                        (long long)HOUR_NS, (long long)HOUR_NS,
-                        record_kind_info((enum record_kind)clearing->kind)->name);
-    append_slice(sql, clearing);
+    sqlite3_str_appendf(sql, "SELECT DISTINCT t.started_ns / %lld - (t.started_ns %% %lld < 0)",
+                        (long long)HOUR_NS, (long long)HOUR_NS);
+    append_from(sql, rows);
+    append_where(sql, rows);
     sqlite3_str_appendf(sql,
                         " AND t.id <= (SELECT coalesce(max(watermark), 0) FROM rollup_state"
                         " WHERE metric BETWEEN %d AND %d) ORDER BY 1",
@@ -211,12 +256,13 @@ static enum status add_gaps(const struct clearing *clearing, sqlite3 *db, const 
 }
 
 // Nobody uses rollups that count what is cleared, until they are made again.
-static enum status mark_rollups(const struct clearing *clearing, sqlite3 *db, struct error *err)
+static enum status mark_rollups(const struct rows *rows, sqlite3 *db, struct error *err)
 {
+    const struct clearing *clearing = rows->clearing;
     struct hours hours = {0};
     if (!rollup_has_kind((enum record_kind)clearing->kind))
         return STATUS_OK;
-    enum status status = find_hours(clearing, db, &hours, err);
+    enum status status = find_hours(rows, db, &hours, err);
     if (status == STATUS_OK)
         join_hours(&hours);
     if (status == STATUS_OK)
@@ -230,11 +276,12 @@ static enum status mark_rollups(const struct clearing *clearing, sqlite3 *db, st
 static enum status clear_in_transaction(struct clearing *clearing, sqlite3 *db, struct error *err)
 {
     enum status status = database_exec(db, "BEGIN IMMEDIATE", err);
+    const struct rows slice = slice_of(clearing);
     uint64_t rows = 0;
     if (status == STATUS_OK)
-        status = mark_rollups(clearing, db, err);
+        status = mark_rollups(&slice, db, err);
     if (status == STATUS_OK)
-        status = clear_some(clearing, db, err);
+        status = clear_some(&slice, db, err);
     if (status == STATUS_OK)
         rows = (uint64_t)sqlite3_changes64(db);
     if (status == STATUS_OK)
@@ -247,6 +294,86 @@ static enum status clear_in_transaction(struct clearing *clearing, sqlite3 *db, 
     clearing->is_whole = clearing->last[clearing->kind] - clearing->after >= clearing->slice.now;
     clearing->after += clearing->slice.now;
     return STATUS_OK;
+}
+
+// ---- Sealed rows ---------------------------------------------------------------------------
+
+static bool overlaps(const struct query_filter *filter, const struct sealed_segment *segment)
+{
+    return (!filter->since_ns || segment->last_started_ns >= filter->since_ns) &&
+           (!filter->until_ns || segment->first_started_ns < filter->until_ns);
+}
+
+// Marks which rows of a segment, by their ids, the filter covers.
+static enum status find_sealed(const struct rows *rows, sqlite3 *db, struct sealed_cut *cut,
+                               struct error *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    sqlite3_str *sql = sqlite3_str_new(db);
+    sqlite3_str_appendall(sql, "SELECT t.id");
+    append_from(sql, rows);
+    append_where(sql, rows);
+    sqlite3_str_appendall(sql, " ORDER BY t.id");
+    enum status status = filter_prepare(db, &stmt, sql, &rows->clearing->filter, err);
+    int rc = SQLITE_DONE;
+    while (status == STATUS_OK && (rc = sqlite3_step(stmt)) == SQLITE_ROW)
+        status = sealed_cut_add(cut, sqlite3_column_int64(stmt, 0), err);
+    if (status == STATUS_OK && rc != SQLITE_DONE)
+        status = database_error(db, "store", err);
+    (void)sqlite3_finalize(stmt);
+    return status;
+}
+
+// The segment is written anew without those rows, which is prepared before anything is
+// locked.
+static enum status cut_segment(const struct rows *rows, sqlite3 *db, const struct sealed_cut *cut,
+                               struct error *err)
+{
+    enum status status = database_exec(db, "BEGIN IMMEDIATE", err);
+    if (status == STATUS_OK)
+        status = mark_rollups(rows, db, err);
+    if (status == STATUS_OK)
+        status = count_cleared(rows, db, err);
+    if (status == STATUS_OK)
+        status = sealed_cut_store(cut, db, err);
+    if (status == STATUS_OK)
+        status = database_exec(db, "COMMIT", err);
+    if (status != STATUS_OK)
+        database_rollback(db);
+    return status;
+}
+
+static enum status clear_segment(struct clearing *clearing, sqlite3 *db,
+                                 const struct sealed_segment *segment, struct error *err)
+{
+    const struct rows rows = {clearing, true, segment->first_id, segment->last_id};
+    struct sealed_cut cut = {.segment = *segment};
+    enum status status = find_sealed(&rows, db, &cut, err);
+    if (status == STATUS_OK && cut.count > 0)
+        status = sealed_cut_prepare(&cut, db, err);
+    if (status == STATUS_OK && cut.count > 0)
+        status = cut_segment(&rows, db, &cut, err);
+    if (status == STATUS_OK)
+        clearing->cleared += cut.count;
+    sealed_cut_deinit(&cut);
+    return status;
+}
+
+// The next segment that the window touches; behind the last come the table's rows.
+static enum status clear_sealed(struct clearing *clearing, sqlite3 *db, struct error *err)
+{
+    struct sealed_segment segment;
+    const enum record_kind kind = (enum record_kind)clearing->kind;
+    enum status status;
+    do {
+        status = sealed_next(db, kind, clearing->after, &segment, err);
+        clearing->after = segment.last_id;
+    } while (status == STATUS_OK && segment.id != 0 && !overlaps(&clearing->filter, &segment));
+    if (status != STATUS_OK)
+        return status;
+    clearing->is_whole = true;
+    return segment.id == 0 ? begin_rows(clearing, db, err)
+                           : clear_segment(clearing, db, &segment, err);
 }
 
 // Gives back some of the free pages; true when that was the last of it.  What
@@ -276,6 +403,8 @@ enum status clear_slice(struct clearing *clearing, sqlite3 *db, bool *done, stru
         *done = give_back(clearing, db);
         return STATUS_OK;
     }
+    if (clearing->in_sealed)
+        return clear_sealed(clearing, db, err);
     if (clearing->after < clearing->last[clearing->kind])
         return clear_in_transaction(clearing, db, err);
     return next_kind(clearing, db, err);
@@ -284,6 +413,8 @@ enum status clear_slice(struct clearing *clearing, sqlite3 *db, bool *done, stru
 void clear_took(struct clearing *clearing, uint64_t took_ns)
 {
     struct pace *pace = clearing->kind == RECORD_KIND_RUN ? &clearing->pages : &clearing->slice;
+    if (clearing->in_sealed) // a segment takes what it takes
+        return;
     if (clearing->is_whole || took_ns > CLEAR_SLICE_NS)
         pace_took(pace, took_ns, CLEAR_SLICE_NS);
 }

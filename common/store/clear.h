@@ -26,6 +26,7 @@ struct clearing {
     struct pace pages; // given back at once
     bool is_whole;     // the last slice did as much as it might
     int kind;          // the one at work; RECORD_KIND_RUN: only room to give back
+    bool in_sealed;    // sealed rows of the kind go first, a segment at a time
     int64_t after;     // ids of that kind up to here are done
     int64_t last[RECORD_KIND_COUNT];
 };

@@ -134,9 +134,11 @@ static enum status count_rows(struct counts *counts, struct sqlite3 *db, struct 
     *counts = (struct counts){0};
     enum status status = STATUS_OK;
     for (unsigned kind = 0; kind < RECORD_KIND_COUNT && status == STATUS_OK; kind++) {
-        char sql[96];
-        (void)snprintf(sql, sizeof sql, "SELECT count(*) FROM \"%s\"",
-                       record_kind_info((enum record_kind)kind)->name);
+        char sql[192];
+        (void)snprintf(sql, sizeof sql,
+                       "SELECT count(*) + (SELECT CAST(total(rows) AS INTEGER) FROM sealed"
+                       " WHERE kind = %u) FROM \"%s\"",
+                       kind, record_kind_info((enum record_kind)kind)->name);
         status = database_integer(db, sql, &counts->of[kind], err);
         if (kind == RECORD_KIND_RUN)
             counts->runs = counts->of[kind];

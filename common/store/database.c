@@ -14,6 +14,7 @@
 #include "common/store/fingerprint.h"
 #include "common/store/new_file.h"
 #include "common/store/schema.h"
+#include "common/store/sealed_table.h"
 #include "common/store/store_file.h"
 
 enum status database_status(int rc)
@@ -146,6 +147,11 @@ static enum status open_connection(sqlite3 **out, const char *name, int flags, c
     (void)sqlite3_busy_timeout(db, DATABASE_BUSY_MS);
     (void)sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
     (void)sqlite3_db_config(db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+    enum status status = sealed_table_register(db, err);
+    if (status != STATUS_OK) {
+        database_close(db);
+        return status;
+    }
     *out = db;
     return STATUS_OK;
 }

@@ -7,6 +7,7 @@
 
 #include "common/store/database.h"
 #include "common/store/fingerprint.h"
+#include "common/store/sealed.h"
 
 enum {
     ROWS_PER_LOOK = 256, // read, then deleted
@@ -230,23 +231,56 @@ static enum status end(sqlite3 *db, enum status status, struct error *err)
     return status;
 }
 
+// Rows go from the oldest on: those that are sealed are put back into the table first,
+// a segment at a time.  `*before_ns` becomes the start of the oldest row that is sealed
+// still.
+static enum status open_sealed(sqlite3 *db, enum record_kind kind, int64_t *before_ns,
+                               bool *is_open, struct error *err)
+{
+    struct sealed_segment oldest;
+    *is_open = false;
+    enum status status = sealed_oldest(db, kind, &oldest, err);
+    if (status != STATUS_OK || oldest.id == 0 || oldest.first_started_ns >= *before_ns)
+        return status;
+    status = database_exec(db, "BEGIN IMMEDIATE", err);
+    if (status == STATUS_OK)
+        status = end(db, sealed_open(db, &oldest, err), err);
+    if (status == STATUS_OK)
+        status = sealed_oldest(db, kind, &oldest, err);
+    *is_open = status == STATUS_OK;
+    if (*is_open && oldest.id != 0 && oldest.first_started_ns < *before_ns)
+        *before_ns = rollup_bucket(ROLLUP_MINUTE, oldest.first_started_ns);
+    return status;
+}
+
+// Deletes rows before a time; where the oldest are sealed, those of one segment.
+static enum status expire_some(sqlite3 *db, const struct expire_rows *rows, int64_t before_ns,
+                               unsigned *gone, bool *is_open, struct error *err)
+{
+    struct slice slice = {.db = db, .rows = rows};
+    enum status status = open_sealed(db, rows->kind, &before_ns, is_open, err);
+    if (status == STATUS_OK)
+        status = database_exec(db, "BEGIN IMMEDIATE", err);
+    if (status == STATUS_OK)
+        status = end(db, delete_rows(&slice, before_ns, gone, err), err);
+    if (status != STATUS_OK)
+        *gone = 0;
+    return status;
+}
+
 enum status expire_slice(sqlite3 *db, const struct expire_rows *rows, unsigned *gone,
                          struct error *err)
 {
     assert(expire_has_kind(rows->kind) && rows->count > 0);
-    struct slice slice = {.db = db, .rows = rows};
     int64_t needed_ns;
+    bool is_open = true;
     *gone = 0;
     enum status status = needed_from(db, rows->kind, &needed_ns, err);
     if (status != STATUS_OK)
         return status;
     const int64_t before_ns = needed_ns < rows->before_ns ? needed_ns : rows->before_ns;
-    status = database_exec(db, "BEGIN IMMEDIATE", err);
-    if (status != STATUS_OK)
-        return status;
-    status = end(db, delete_rows(&slice, before_ns, gone, err), err);
-    if (status != STATUS_OK)
-        *gone = 0;
+    while (status == STATUS_OK && *gone == 0 && is_open)
+        status = expire_some(db, rows, before_ns, gone, &is_open, err);
     return status;
 }
 
@@ -266,7 +300,18 @@ static enum status oldest_of(sqlite3 *db, enum record_kind kind, bool any_id, in
                    "SELECT started_ns FROM \"%s\" INDEXED BY \"%s_started\" WHERE id <= ?1 AND"
                    " started_ns < ?2 ORDER BY started_ns LIMIT 1",
                    table, table);
-    return ask(db, sql, (int64_t[]){last_id, needed_ns, 0}, out, err);
+    struct sealed_segment oldest;
+    status = sealed_oldest(db, kind, &oldest, err);
+    if (status != STATUS_OK)
+        return status;
+    status = ask(db, sql, (int64_t[]){last_id, needed_ns, 0}, out, err);
+    const bool has_sealed = oldest.id != 0 && oldest.first_started_ns < needed_ns;
+    if (status == STATUS_NO_DATA && has_sealed)
+        status = STATUS_OK;
+    else if (status != STATUS_OK || !has_sealed || oldest.first_started_ns > *out)
+        return status;
+    *out = oldest.first_started_ns;
+    return status;
 }
 
 enum status expire_oldest(sqlite3 *db, bool any_id, enum record_kind *kind, int64_t *started_ns,

@@ -39,8 +39,9 @@ struct expire_rows {
     unsigned count; // at most so many in one slice
 };
 
-// Deletes the oldest of these rows.  `*gone`: so many; fewer than asked for: there
-// are no more, and all of the kind before `before_ns` counts as expired if any has.
+// Deletes the oldest of these rows, and puts those of a sealed segment (sealed.h) back into
+// the table first where they are the oldest.  `*gone`: so many; 0: there are no more, and
+// all of the kind before `before_ns` counts as expired if any has.
 MUST_CHECK enum status expire_slice(struct sqlite3 *db, const struct expire_rows *rows,
                                     unsigned *gone, struct error *err);
 

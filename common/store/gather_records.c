@@ -98,8 +98,10 @@ static enum status take_record(void *context, sqlite3_stmt *row, struct error *e
 
 // ---- Scans ------------------------------------------------------------------------------
 
-static void append_select(sqlite3_str *sql, const struct gather *gather)
+static void append_select(sqlite3_str *sql, const struct gathering *gathering, int64_t since_ns,
+                          int64_t after_id)
 {
+    const struct gather *gather = gathering->of;
     sqlite3_str_appendall(sql, "SELECT t.id, t.started_ns");
     for (unsigned i = 0; i < gather->query->group_count; i++)
         sqlite3_str_appendf(sql, ", %s",
@@ -113,7 +115,8 @@ static void append_select(sqlite3_str *sql, const struct gather *gather)
             sqlite3_str_appendf(sql, "t.\"%w\"",
                                 record_kind_info(gather->kind)->columns[metric->column].name);
     }
-    sqlite3_str_appendf(sql, " FROM \"%w\" t", record_kind_info(gather->kind)->name);
+    sqlite3_str_appendall(sql, " FROM ");
+    store_append_from(sql, gathering->store, gather->kind, since_ns, after_id, 0);
 }
 
 // The records of a time; of the tail those with ids above `low`, found by time or by id.
@@ -128,7 +131,7 @@ static enum status scan_records(struct scan *scan, const struct rollup_span *spa
     filter.since_ns = 0;
     filter.until_ns = 0;
     sqlite3_str *sql = sqlite3_str_new(gathering->store->db);
-    append_select(sql, gather);
+    append_select(sql, gathering, span->first_ns, scan->is_tail ? low : INT64_MIN);
     filter_where(sql, gather->kind, &filter);
     // A plus keeps SQLite from finding rows by that.
     sqlite3_str_appendf(sql, " AND %st.started_ns BETWEEN $1 AND $2", by_id ? "+" : "");

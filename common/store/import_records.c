@@ -7,6 +7,7 @@
 #include "common/store/fingerprint.h"
 #include "common/store/import_reading.h"
 #include "common/store/reader.h"
+#include "common/store/sealed.h"
 
 static enum status send_records(struct importing *importing, enum record_kind kind,
                                 struct error *err)
@@ -63,26 +64,43 @@ static enum status take_record(struct importing *importing, enum record_kind kin
     return STATUS_OK;
 }
 
+static enum status ask_bound(sqlite3 *db, enum record_kind kind, bool is_last, int64_t *out,
+                             struct error *err)
+{
+    sqlite3_str *sql = sqlite3_str_new(db);
+    sqlite3_str_appendall(sql, "SELECT ");
+    sealed_append_bound(sql, kind, is_last, true);
+    char *text = sqlite3_str_finish(sql);
+    enum status status = text ? database_integer(db, text, out, err)
+                              : error_set(err, STATUS_NOMEM, "store: out of memory");
+    sqlite3_free(text);
+    return status;
+}
+
 // Those of the kind that are here, of the runs that are, in the time that the file's
 // are of.
 static enum status look_here(struct importing *importing, enum record_kind kind, struct error *err)
 {
     if (!importing->any_here)
         return STATUS_OK;
-    const char *table = record_kind_info(kind)->name;
-    char sql[512];
     int64_t first = 0, last = 0;
-    (void)snprintf(sql, sizeof sql, "SELECT min(started_ns) FROM \"%s\"", table);
-    enum status status = database_integer(importing->from->db, sql, &first, err);
-    (void)snprintf(sql, sizeof sql, "SELECT max(started_ns) FROM \"%s\"", table);
+    enum status status = ask_bound(importing->from->db, kind, false, &first, err);
     if (status == STATUS_OK)
-        status = database_integer(importing->from->db, sql, &last, err);
-    (void)snprintf(sql, sizeof sql,
-                   "DELETE FROM temp.here;INSERT INTO temp.here SELECT run, stream, number"
-                   " FROM main.\"%s\" WHERE started_ns BETWEEN %lld AND %lld"
-                   " AND run IN (SELECT run FROM temp.coming)",
-                   table, (long long)first, (long long)last);
-    return status == STATUS_OK ? database_exec(importing->store->db, sql, err) : status;
+        status = ask_bound(importing->from->db, kind, true, &last, err);
+    sqlite3_str *sql = sqlite3_str_new(importing->store->db);
+    sqlite3_str_appendall(sql, "DELETE FROM temp.here;INSERT INTO temp.here SELECT t.run, t.stream,"
+                               " t.number FROM ");
+    if (status == STATUS_OK)
+        status = sealed_find_from(importing->store->db, sql, kind, first, 0, err);
+    if (status != STATUS_OK) {
+        sqlite3_free(sqlite3_str_finish(sql));
+        return status;
+    }
+    sqlite3_str_appendf(sql,
+                        " WHERE t.started_ns BETWEEN %lld AND %lld"
+                        " AND t.run IN (SELECT run FROM temp.coming)",
+                        (long long)first, (long long)last);
+    return database_exec_built(importing->store->db, sql, err);
 }
 
 static enum status list_here(struct importing *importing, struct error *err)
@@ -120,7 +138,9 @@ static char *records_sql(enum record_kind kind)
     sqlite3_str_appendall(sql, "SELECT run, stream, number, started_ns, received_ns");
     for (unsigned i = 0; i < info->column_count; i++)
         sqlite3_str_appendf(sql, ", \"%w\"", info->columns[i].name);
-    sqlite3_str_appendf(sql, " FROM \"%w\" NOT INDEXED ORDER BY id", info->name);
+    sqlite3_str_appendall(sql, " FROM ");
+    sealed_append_from(sql, kind, SEALED_TOO | SEALED_UNINDEXED);
+    sqlite3_str_appendall(sql, " ORDER BY id");
     return sqlite3_str_finish(sql);
 }
 

@@ -213,12 +213,16 @@ static enum status take_newest(void *context, sqlite3_stmt *row, struct error *e
 static enum status read_newest(struct overview *overview, enum record_kind kind, const char *memory,
                                const struct query_filter *filter, struct error *err)
 {
-    const char *name = record_kind_info(kind)->name;
-    sqlite3_str *sql = sqlite3_str_new(overview->store->db);
-    sqlite3_str_appendf(
-        sql, "SELECT t.run, t.device, t.model, t.started_ns, t.\"%w\" FROM \"%w\" t", memory, name);
+    const struct store *store = overview->store;
+    const int64_t sealed_id = store->sealed[kind].has ? store->sealed[kind].last_id : 0;
+    sqlite3_str *sql = sqlite3_str_new(store->db);
+    sqlite3_str_appendf(sql, "SELECT t.run, t.device, t.model, t.started_ns, t.\"%w\" FROM ",
+                        memory);
+    store_append_from(sql, store, kind, filter_begin(filter), INT64_MIN, 0);
     filter_where(sql, kind, filter);
-    sqlite3_str_appendf(sql, " AND t.id > (SELECT max(id) FROM \"%w\") - %d", name, NEWEST_RECORDS);
+    sqlite3_str_appendf(
+        sql, " AND t.id > max(coalesce((SELECT max(id) FROM main.\"%w\"), 0), %lld) - %d",
+        record_kind_info(kind)->name, (long long)sealed_id, NEWEST_RECORDS);
     return reader_scan(overview->store, sql, filter, take_newest, overview, err);
 }
 

@@ -6,6 +6,7 @@
 #include "common/store/filter.h"
 #include "common/store/reader.h"
 #include "common/store/schema.h"
+#include "common/store/sealed.h"
 
 // An answer ends early beyond so many bytes of text, so that it fits a message.
 enum { TEXT_BYTES_MAX = 4 * 1024 * 1024 };
@@ -56,12 +57,18 @@ static enum status new_listing(struct listing *listing, enum record_kind kind, u
     return status;
 }
 
-// "SELECT list, id FROM kind t"; a run's id is its number.
+// A run's id is its number.
+static const char *id_of(enum record_kind kind)
+{
+    return kind == RECORD_KIND_RUN ? "run" : "id";
+}
+
+// "SELECT list, id FROM "
 static void append_select(sqlite3_str *sql, enum record_kind kind)
 {
     sqlite3_str_appendall(sql, "SELECT ");
     schema_select_list(sql, kind);
-    sqlite3_str_appendf(sql, ", t.rowid FROM \"%w\" t", record_kind_info(kind)->name);
+    sqlite3_str_appendf(sql, ", t.%s FROM ", id_of(kind));
 }
 
 static enum status run_listing(struct store *store, struct listing *listing, sqlite3_str *sql,
@@ -85,8 +92,9 @@ static enum status find_cursor(struct store *store, enum record_kind kind, uint6
     if (cursor > INT64_MAX)
         return error_set(err, STATUS_INVALID, "query: no such cursor");
     sqlite3_str *sql = sqlite3_str_new(store->db);
-    sqlite3_str_appendf(sql, "SELECT started_ns FROM \"%w\" WHERE rowid = %lld",
-                        record_kind_info(kind)->name, (long long)cursor);
+    sqlite3_str_appendall(sql, "SELECT t.started_ns FROM ");
+    store_append_from(sql, store, kind, INT64_MIN, (int64_t)cursor - 1, 0);
+    sqlite3_str_appendf(sql, " WHERE t.%s = %lld", id_of(kind), (long long)cursor);
     sqlite3_stmt *stmt = NULL;
     enum status status = filter_prepare(store->db, &stmt, sql, NULL, err);
     if (status != STATUS_OK)
@@ -111,9 +119,9 @@ static enum status append_cursor(struct store *store, sqlite3_str *sql, const st
     int64_t started_ns = 0;
     enum status status = find_cursor(store, query->record_kind, query->cursor, &started_ns, err);
     if (status == STATUS_OK)
-        sqlite3_str_appendf(sql, " AND (t.started_ns, t.rowid) %s (%lld, %lld)",
-                            query->oldest_first ? ">" : "<", (long long)started_ns,
-                            (long long)query->cursor);
+        sqlite3_str_appendf(sql, " AND (t.started_ns, t.%s) %s (%lld, %lld)",
+                            id_of(query->record_kind), query->oldest_first ? ">" : "<",
+                            (long long)started_ns, (long long)query->cursor);
     return status;
 }
 
@@ -143,13 +151,14 @@ enum status query_records(struct store *store, const struct query *query, struct
     status = new_listing(&listing, query->record_kind, query->limit, err);
     sqlite3_str *sql = sqlite3_str_new(store->db);
     append_select(sql, query->record_kind);
+    store_append_from(sql, store, query->record_kind, filter_begin(&query->filter), INT64_MIN, 0);
     filter_where(sql, query->record_kind, &query->filter);
     if (status == STATUS_OK)
         status = append_cursor(store, sql, query, err);
     const char *order = query->oldest_first ? "ASC" : "DESC";
     // One row beyond the limit tells whether there are more.
-    sqlite3_str_appendf(sql, " ORDER BY t.started_ns %s, t.rowid %s LIMIT %lld", order, order,
-                        (long long)listing.limit + 1);
+    sqlite3_str_appendf(sql, " ORDER BY t.started_ns %s, t.%s %s LIMIT %lld", order,
+                        id_of(query->record_kind), order, (long long)listing.limit + 1);
     if (status == STATUS_OK)
         status = run_listing(store, &listing, sql, &query->filter, out, err);
     else
@@ -169,6 +178,7 @@ enum status store_records_between(struct store *store, enum record_kind kind, in
     if (status == STATUS_OK) {
         sqlite3_str *sql = sqlite3_str_new(store->db);
         append_select(sql, kind);
+        sealed_append_from(sql, kind, SEALED_NOT); // new ones
         sqlite3_str_appendf(sql, " WHERE t.rowid BETWEEN %lld AND %lld ORDER BY t.rowid",
                             (long long)first, (long long)last);
         status = run_listing(store, &listing, sql, NULL, out, err);

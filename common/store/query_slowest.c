@@ -181,14 +181,18 @@ static enum status read_request(struct request *out, struct sqlite3 *db, sqlite3
 
 static enum status read_requests(struct answer *answer, struct error *err)
 {
-    static const char sql[] =
+    static const char wanted[] =
         "SELECT t.run, (SELECT r.host FROM run r WHERE r.run = t.run), t.model, t.device,"
         " t.request, t.finish, t.started_ns, t.queue_ns, t.prefill_ns, t.e2e_ns, t.ttft_ns,"
         " t.decode_ns, t.concurrent_requests, t.prompt_tokens, t.cached_prompt_tokens,"
-        " t.generated_tokens FROM inference t WHERE t.id = ?";
+        " t.generated_tokens FROM ";
     const size_t count = answer->slowest.count;
     sqlite3_stmt *stmt = NULL;
-    enum status status = database_prepare(answer->store->db, &stmt, sql, false, err);
+    sqlite3_str *sql = sqlite3_str_new(answer->store->db);
+    sqlite3_str_appendall(sql, wanted);
+    store_append_from(sql, answer->store, RECORD_KIND_INFERENCE, INT64_MIN, INT64_MIN, 0);
+    sqlite3_str_appendall(sql, " WHERE t.id = ?");
+    enum status status = filter_prepare(answer->store->db, &stmt, sql, NULL, err);
     for (size_t i = 0; i < count && status == STATUS_OK; i++)
         status = read_request(&answer->requests[i], answer->store->db, stmt,
                               &answer->slowest.values[i], err);

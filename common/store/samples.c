@@ -279,7 +279,8 @@ static enum status collect_kind(struct samples *samples, struct store *store, en
     sqlite3_str *sql = sqlite3_str_new(store->db);
     sqlite3_str_appendf(sql, "SELECT t.run, t.started_ns, t.\"%w\", coalesce(t.device, 0)%s",
                         subject, list ? list : "");
-    sqlite3_str_appendf(sql, " FROM \"%w\" t", record_kind_info(kind)->name);
+    sqlite3_str_appendall(sql, " FROM ");
+    store_append_from(sql, store, kind, filter_begin(filter), INT64_MIN, 0);
     filter_where(sql, kind, filter);
     sqlite3_str_appendf(sql, "%s ORDER BY t.started_ns, t.id",
                         conditions[kind] ? conditions[kind] : "");

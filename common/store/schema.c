@@ -12,6 +12,7 @@
 #include "common/store/excess.h"
 #include "common/store/schema_rebuild.h"
 #include "common/store/schema_tables.h"
+#include "common/store/sealed.h"
 #include "common/store/store_file.h"
 #include "common/sys/clock.h"
 #include "common/sys/log.h"
@@ -309,9 +310,16 @@ static enum status let_figures_be_absent(sqlite3 *db, struct error *err)
     return status;
 }
 
+// Also version 6: segments of sealed rows, of which there are none yet.
+static enum status add_sealed(sqlite3 *db, struct error *err)
+{
+    enum status status = let_figures_be_absent(db, err);
+    return status == STATUS_OK ? database_exec(db, sealed_tables, err) : status;
+}
+
 static const struct schema_step all_steps[] = {
     {1, create_tables, false}, {2, change_views, false}, {3, add_owners, false},
-    {4, add_rollups, false},   {5, keep_excesses, true}, {6, let_figures_be_absent, false},
+    {4, add_rollups, false},   {5, keep_excesses, true}, {6, add_sealed, false},
 };
 
 _Static_assert(sizeof all_steps / sizeof *all_steps == SCHEMA_VERSION, "a step for each version");

@@ -27,10 +27,8 @@ static const struct {
 };
 
 static const char *const dimension_columns[QUERY_DIMENSION_COUNT] = {
-    [QUERY_BY_MODEL] = "t.model",
-    [QUERY_BY_DEVICE] = "t.device",
-    [QUERY_BY_OPERATION] = "t.operation",
-    [QUERY_BY_STAGE] = "t.stage",
+    [QUERY_BY_MODEL] = "t.model",         [QUERY_BY_DEVICE] = "t.device",
+    [QUERY_BY_OPERATION] = "t.operation", [QUERY_BY_STAGE] = "t.stage",
     [QUERY_BY_WORKLOAD] = "t.workload",
 };
 

@@ -55,10 +55,18 @@ struct seal_rows {
     unsigned char *is_absent[SEAL_COLUMNS_MAX]; // 0 or 1 a row; NULL: none is
 };
 
-// Appends the rows to `sink`.  Guesses of every column that there are no words for
-// (SEAL_ZERO, SEAL_BEFORE, SEAL_SAME) are tried anyway.  STATUS_NOMEM.
-MUST_CHECK enum status seal_encode(const struct seal_rows *rows, const struct seal_guess *guesses,
-                                   unsigned guess_count, struct byte_sink *sink);
+enum { SEAL_GUESSES_MAX = 16 };
+
+// Writes rows, which are borrowed until it is freed, a column a step.  SEAL_ZERO,
+// SEAL_BEFORE and SEAL_SAME are tried for every column, the guesses for theirs.
+struct seal_writer;
+MUST_CHECK enum status seal_writer_new(struct seal_writer **out, const struct seal_rows *rows,
+                                       const struct seal_guess *guesses, unsigned guess_count);
+// STATUS_NOMEM.  Not to be called again once it is done.
+MUST_CHECK enum status seal_writer_step(struct seal_writer *writer, bool *is_done);
+// What was written, when it is done; the writer's.
+const void *seal_writer_bytes(const struct seal_writer *writer, size_t *size);
+void seal_writer_free(struct seal_writer *writer); // NULL is fine
 
 // ---- Reading --------------------------------------------------------------------------
 

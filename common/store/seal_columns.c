@@ -9,6 +9,13 @@ bool seal_has_kind(enum record_kind kind)
     return kind == RECORD_KIND_INFERENCE;
 }
 
+bool seal_stays(enum record_kind kind, unsigned *column, int64_t *value)
+{
+    *column = SEAL_FIRST + INFERENCE_FINISH;
+    *value = RECORD_FINISH_ERROR;
+    return kind == RECORD_KIND_INFERENCE;
+}
+
 unsigned seal_columns(enum record_kind kind, const char *names[SEAL_COLUMNS_MAX])
 {
     const struct record_kind_info *info = record_kind_info(kind);

@@ -8,7 +8,6 @@
 // A column with the guess that is tried, and the cheapest so far.
 struct attempt {
     struct seal_table table;
-    const struct seal_rows *rows;
     unsigned column;
     struct seal_guess best;
     struct seal_line best_lines[SEAL_GROUPS_MAX];
@@ -16,6 +15,13 @@ struct attempt {
     bool is_best_exact; // nothing is left of any row
     uint16_t *same, *group;
     struct seal_models *models;
+};
+
+struct seal_writer {
+    struct attempt attempt;
+    struct seal_guess guesses[SEAL_GUESSES_MAX];
+    unsigned guess_count;
+    struct byte_sink sink;
 };
 
 static bool is_there(const struct seal_table *table, unsigned column, uint32_t row)
@@ -277,19 +283,15 @@ static void put_head(const struct seal_rows *rows, struct byte_sink *sink)
 
 static enum status begin(struct attempt *attempt, const struct seal_rows *rows)
 {
-    *attempt = (struct attempt){
-        .rows = rows,
-        .table = {.count = rows->count, .columns = rows->columns},
-        .same = malloc(rows->count * sizeof *attempt->same),
-        .group = malloc(rows->count * sizeof *attempt->group),
-        .models = malloc(sizeof *attempt->models),
-    };
-    if (!attempt->same || !attempt->group || !attempt->models)
-        return STATUS_NOMEM;
     for (unsigned i = 0; i < rows->columns; i++) {
         attempt->table.values[i] = rows->values[i];
         attempt->table.is_absent[i] = rows->is_absent[i];
     }
+    attempt->same = malloc(rows->count * sizeof *attempt->same);
+    attempt->group = malloc(rows->count * sizeof *attempt->group);
+    attempt->models = malloc(sizeof *attempt->models);
+    if (!attempt->same || !attempt->group || !attempt->models)
+        return STATUS_NOMEM;
     attempt->table.same = attempt->same;
     attempt->table.group = attempt->group;
     enum status status =
@@ -300,23 +302,49 @@ static enum status begin(struct attempt *attempt, const struct seal_rows *rows)
     return status;
 }
 
-enum status seal_encode(const struct seal_rows *rows, const struct seal_guess *guesses,
-                        unsigned guess_count, struct byte_sink *sink)
+enum status seal_writer_new(struct seal_writer **out, const struct seal_rows *rows,
+                            const struct seal_guess *guesses, unsigned guess_count)
 {
-    struct attempt *attempt = malloc(sizeof *attempt);
-    if (!attempt)
+    struct seal_writer *writer = calloc(1, sizeof *writer);
+    if (!writer)
         return STATUS_NOMEM;
-    enum status status = begin(attempt, rows);
-    put_head(rows, sink);
-    for (unsigned i = 0; i < rows->columns && status == STATUS_OK; i++) {
-        attempt->column = i;
-        status = choose(attempt, guesses, guess_count);
-        if (status == STATUS_OK)
-            status = put_column(attempt, sink);
+    writer->guess_count = guess_count;
+    memcpy(writer->guesses, guesses, guess_count * sizeof *guesses);
+    writer->attempt.table = (struct seal_table){.count = rows->count, .columns = rows->columns};
+    enum status status = begin(&writer->attempt, rows);
+    put_head(rows, &writer->sink);
+    if (status != STATUS_OK) {
+        seal_writer_free(writer);
+        return status;
     }
-    free(attempt->same);
-    free(attempt->group);
-    free(attempt->models);
-    free(attempt);
+    *out = writer;
+    return STATUS_OK;
+}
+
+enum status seal_writer_step(struct seal_writer *writer, bool *is_done)
+{
+    struct attempt *attempt = &writer->attempt;
+    enum status status = choose(attempt, writer->guesses, writer->guess_count);
+    if (status == STATUS_OK)
+        status = put_column(attempt, &writer->sink);
+    attempt->column++;
+    *is_done = attempt->column == attempt->table.columns;
     return status;
+}
+
+const void *seal_writer_bytes(const struct seal_writer *writer, size_t *size)
+{
+    *size = writer->sink.size;
+    return writer->sink.bytes;
+}
+
+void seal_writer_free(struct seal_writer *writer)
+{
+    if (!writer)
+        return;
+    free(writer->attempt.same);
+    free(writer->attempt.group);
+    free(writer->attempt.models);
+    byte_sink_deinit(&writer->sink);
+    free(writer);
 }

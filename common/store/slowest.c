@@ -135,7 +135,7 @@ static struct stretch pop(struct search *search)
 // ---- Records ----------------------------------------------------------------------------
 
 // "SELECT id, value FROM kind t WHERE the filter's names".
-static void append_records(sqlite3_str *sql, const struct search *search)
+static void append_records(sqlite3_str *sql, const struct search *search, int64_t after_id)
 {
     const struct query_metric *metric = search->metric;
     if (metric->derived)
@@ -144,7 +144,8 @@ static void append_records(sqlite3_str *sql, const struct search *search)
                             metric->derived->denominator);
     else
         sqlite3_str_appendf(sql, "SELECT t.id, t.\"%w\"", metric->name);
-    sqlite3_str_appendf(sql, " FROM \"%w\" t", record_kind_info(metric->kind)->name);
+    sqlite3_str_appendall(sql, " FROM ");
+    store_append_from(sql, search->store, metric->kind, search->since_ns, after_id, 0);
     filter_where(sql, metric->kind, &search->filter);
 }
 
@@ -175,7 +176,7 @@ static enum status read_records(struct search *search, const struct stretch *str
     enum status status = STATUS_OK;
     if (!search->records) {
         sqlite3_str *sql = sqlite3_str_new(search->store->db);
-        append_records(sql, search);
+        append_records(sql, search, INT64_MIN);
         // The sign keeps SQLite off the row ids: the stretch is found by time.
         sqlite3_str_appendf(sql,
                             " AND t.started_ns >= :from AND t.started_ns < :to AND +t.id <= %lld",
@@ -201,7 +202,7 @@ static enum status read_tail(struct search *search, struct error *err)
         return status;
     const bool by_id = last - search->watermark <= TAIL_BY_ID_MAX;
     sqlite3_str *sql = sqlite3_str_new(db);
-    append_records(sql, search);
+    append_records(sql, search, search->watermark);
     sqlite3_str_appendf(sql,
                         by_id
                             ? " AND t.id > %lld AND +t.started_ns >= :from AND +t.started_ns < :to"
@@ -431,10 +432,12 @@ static enum status look_at_all(struct search *search, struct error *err)
 static enum status read_window(struct search *search, const struct query_filter *filter,
                                bool *empty, struct error *err)
 {
-    const char *table = record_kind_info(search->metric->kind)->name;
-    char *text = sqlite3_mprintf("SELECT (SELECT min(started_ns) FROM \"%w\"),"
-                                 " (SELECT max(started_ns) FROM \"%w\")",
-                                 table, table);
+    sqlite3_str *sql = sqlite3_str_new(search->store->db);
+    sqlite3_str_appendall(sql, "SELECT ");
+    store_append_bound(sql, search->store, search->metric->kind, false);
+    sqlite3_str_appendall(sql, ", ");
+    store_append_bound(sql, search->store, search->metric->kind, true);
+    char *text = sqlite3_str_finish(sql);
     if (!text)
         return out_of_memory(err);
     sqlite3_stmt *stmt = NULL;

@@ -119,7 +119,7 @@ static enum status step_rows(struct retention *retention, int64_t wall_ns, unsig
         const enum record_kind kind = (enum record_kind)retention->kind;
         if (expire_has_kind(kind))
             status = expire_some(retention, kind, rows_floor(retention, kind, wall_ns), gone, err);
-        if (*gone < retention->rows.now)
+        if (*gone == 0)
             retention->kind++;
     }
     if (status == STATUS_OK && *gone == 0)

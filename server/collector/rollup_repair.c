@@ -8,6 +8,7 @@
 #include "common/store/cell.h"
 #include "common/store/database.h"
 #include "common/store/gap_table.h"
+#include "common/store/sealed.h"
 #include "common/sys/clock.h"
 #include "server/collector/rollup_fold.h"
 #include "server/collector/rollup_heal.h"
@@ -172,8 +173,13 @@ static enum status cut_span(struct rollup_repair *repair, struct error *err)
 {
     sqlite3_stmt *stmt = NULL;
     sqlite3_str *sql = sqlite3_str_new(repair->db);
-    sqlite3_str_appendf(sql, "SELECT max(started_ns) FROM \"%w\" WHERE started_ns BETWEEN ? AND ?",
-                        record_kind_info(repair->kind)->name);
+    // Of sealed rows the last that may be there.
+    sqlite3_str_appendf(sql,
+                        "SELECT max(at) FROM (SELECT max(started_ns) AS at FROM \"%w\""
+                        " WHERE started_ns BETWEEN ?1 AND ?2 UNION ALL"
+                        " SELECT min(max(last_started_ns), ?2) FROM sealed WHERE kind = %d"
+                        " AND last_started_ns >= ?1 AND first_started_ns <= ?2)",
+                        record_kind_info(repair->kind)->name, (int)repair->kind);
     char *text = sqlite3_str_finish(sql);
     enum status status =
         text ? database_prepare(repair->db, &stmt, text, false, err) : out_of_memory(err);
@@ -224,10 +230,10 @@ static enum status prepare_read(struct rollup_repair *repair, struct error *err)
     sqlite3_str *sql = sqlite3_str_new(repair->db);
     sqlite3_str_appendall(sql, "SELECT ");
     rollup_sheet_select(sql, repair->kind);
-    sqlite3_str_appendf(sql,
-                        " FROM \"%w\" t WHERE (t.started_ns, t.id) > (?, ?) AND t.started_ns <= ?"
-                        " AND t.id <= ? ORDER BY t.started_ns, t.id LIMIT ?",
-                        record_kind_info(repair->kind)->name);
+    sqlite3_str_appendall(sql, " FROM ");
+    sealed_append_from(sql, repair->kind, SEALED_TOO);
+    sqlite3_str_appendall(sql, " WHERE (t.started_ns, t.id) > (?, ?) AND t.started_ns <= ?"
+                               " AND t.id <= ? ORDER BY t.started_ns, t.id LIMIT ?");
     char *text = sqlite3_str_finish(sql);
     enum status status =
         text ? database_prepare(repair->db, &repair->read, text, true, err) : out_of_memory(err);

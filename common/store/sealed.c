@@ -1,0 +1,264 @@
+#include "common/store/sealed.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include <sqlite3.h>
+
+#include "common/core/crc32c.h"
+#include "common/store/database.h"
+#include "common/store/schema_tables.h"
+#include "common/store/seal_columns.h"
+
+// What segments are looked for by stands in indexes of its own: the bytes are on pages
+// that only the reading of them touches.
+const char sealed_tables[] =
+    "CREATE TABLE IF NOT EXISTS sealed(id INTEGER PRIMARY KEY, kind INTEGER NOT NULL,"
+    " first_id INTEGER NOT NULL, last_id INTEGER NOT NULL, first_started_ns INTEGER NOT NULL,"
+    " last_started_ns INTEGER NOT NULL, rows INTEGER NOT NULL, checksum INTEGER NOT NULL,"
+    " data BLOB NOT NULL);"
+    "CREATE UNIQUE INDEX IF NOT EXISTS sealed_ids ON sealed(kind, last_id, first_id,"
+    " first_started_ns, last_started_ns, rows);"
+    "CREATE INDEX IF NOT EXISTS sealed_first ON sealed(kind, first_started_ns);"
+    "CREATE INDEX IF NOT EXISTS sealed_last ON sealed(kind, last_started_ns);";
+
+#define COLUMNS "id, kind, first_id, last_id, first_started_ns, last_started_ns, rows"
+
+enum { COLUMN_COUNT = 7, NUMBERS = 6, NUMBER_BYTES = 8 };
+
+static void take_segment(sqlite3_stmt *row, struct sealed_segment *out)
+{
+    *out = (struct sealed_segment){
+        .id = sqlite3_column_int64(row, 0),
+        .kind = sqlite3_column_int64(row, 1),
+        .first_id = sqlite3_column_int64(row, 2),
+        .last_id = sqlite3_column_int64(row, 3),
+        .first_started_ns = sqlite3_column_int64(row, 4),
+        .last_started_ns = sqlite3_column_int64(row, 5),
+        .rows = sqlite3_column_int64(row, 6),
+    };
+}
+
+uint32_t sealed_checksum(const struct sealed_segment *segment, const void *bytes, size_t size)
+{
+    const int64_t numbers[NUMBERS] = {segment->kind,
+                                      segment->first_id,
+                                      segment->last_id,
+                                      segment->first_started_ns,
+                                      segment->last_started_ns,
+                                      segment->rows};
+    unsigned char text[NUMBERS * NUMBER_BYTES]; // lowest byte first, on every machine
+    for (unsigned i = 0; i < sizeof text; i++)
+        text[i] = (unsigned char)((uint64_t)numbers[i / NUMBER_BYTES] >> i % NUMBER_BYTES * 8);
+    return crc32c(crc32c(0, text, sizeof text), bytes, size);
+}
+
+enum status sealed_add(sqlite3 *db, const struct sealed_segment *segment, const void *bytes,
+                       size_t size, struct error *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    enum status status =
+        database_prepare(db, &stmt,
+                         "INSERT INTO sealed(kind, first_id, last_id, first_started_ns,"
+                         " last_started_ns, rows, checksum, data) VALUES(?, ?, ?, ?, ?, ?, ?, ?)",
+                         false, err);
+    if (status != STATUS_OK)
+        return status;
+    (void)sqlite3_bind_int64(stmt, 1, segment->kind);
+    (void)sqlite3_bind_int64(stmt, 2, segment->first_id);
+    (void)sqlite3_bind_int64(stmt, 3, segment->last_id);
+    (void)sqlite3_bind_int64(stmt, 4, segment->first_started_ns);
+    (void)sqlite3_bind_int64(stmt, 5, segment->last_started_ns);
+    (void)sqlite3_bind_int64(stmt, 6, segment->rows);
+    (void)sqlite3_bind_int64(stmt, 7, sealed_checksum(segment, bytes, size));
+    (void)sqlite3_bind_blob64(stmt, 8, bytes, size, SQLITE_STATIC);
+    status = database_run(db, stmt, err);
+    (void)sqlite3_finalize(stmt);
+    return status;
+}
+
+// ---- Reading --------------------------------------------------------------------------
+
+static enum status is_damaged(const struct sealed_segment *segment, const char *what,
+                              struct error *err)
+{
+    return error_set(err, STATUS_CORRUPT,
+                     "sealed rows %lld to %lld of %s are damaged: %s"
+                     " (restore them from a backup, or clear that time)",
+                     (long long)segment->first_id, (long long)segment->last_id,
+                     segment->kind >= 0 && segment->kind < RECORD_KIND_COUNT
+                         ? record_kind_info((enum record_kind)segment->kind)->name
+                         : "no kind",
+                     what);
+}
+
+static enum status open_bytes(sqlite3_stmt *row, struct sealed_segment *segment,
+                              struct seal_reader **reader, struct error *err)
+{
+    take_segment(row, segment);
+    const void *bytes = sqlite3_column_blob(row, COLUMN_COUNT + 1);
+    const size_t size = (size_t)sqlite3_column_bytes(row, COLUMN_COUNT + 1);
+    const int64_t checksum = sqlite3_column_int64(row, COLUMN_COUNT);
+    if (!bytes || checksum != (int64_t)sealed_checksum(segment, bytes, size))
+        return is_damaged(segment, "their checksum differs", err);
+    enum status status = seal_reader_new(reader, bytes, size);
+    if (status == STATUS_NOMEM)
+        return error_set(err, status, "store: out of memory");
+    if (status == STATUS_UNSUPPORTED)
+        return error_set(err, status, "sealed rows are of a newer format (update this program)");
+    if (status != STATUS_OK)
+        return is_damaged(segment, "their bytes make no sense", err);
+    if (segment->rows == (int64_t)seal_reader_count(*reader))
+        return STATUS_OK;
+    seal_reader_free(*reader);
+    *reader = NULL;
+    return is_damaged(segment, "their count differs", err);
+}
+
+enum status sealed_load(sqlite3 *db, int64_t id, struct sealed_segment *segment,
+                        struct seal_reader **reader, struct error *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    enum status status = database_prepare(
+        db, &stmt, "SELECT " COLUMNS ", checksum, data FROM main.sealed WHERE id = ?", false, err);
+    if (status != STATUS_OK)
+        return status;
+    (void)sqlite3_bind_int64(stmt, 1, id);
+    const int rc = sqlite3_step(stmt);
+    if (rc == SQLITE_ROW)
+        status = open_bytes(stmt, segment, reader, err);
+    else if (rc == SQLITE_DONE)
+        status = error_set(err, STATUS_NO_DATA, "store: no such sealed rows");
+    else
+        status = database_error(db, "store", err);
+    (void)sqlite3_finalize(stmt);
+    return status;
+}
+
+// The segment that a statement over two numbers finds.
+static enum status find(sqlite3 *db, const char *sql, int64_t kind, int64_t number,
+                        struct sealed_segment *out, struct error *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    *out = (struct sealed_segment){0};
+    enum status status = database_prepare(db, &stmt, sql, false, err);
+    if (status != STATUS_OK)
+        return status;
+    (void)sqlite3_bind_int64(stmt, 1, kind);
+    (void)sqlite3_bind_int64(stmt, 2, number);
+    const int rc = sqlite3_step(stmt);
+    if (rc == SQLITE_ROW)
+        take_segment(stmt, out);
+    else if (rc != SQLITE_DONE)
+        status = database_error(db, "store", err);
+    (void)sqlite3_finalize(stmt);
+    return status;
+}
+
+enum status sealed_next(sqlite3 *db, enum record_kind kind, int64_t after_id,
+                        struct sealed_segment *out, struct error *err)
+{
+    return find(db,
+                "SELECT " COLUMNS " FROM main.sealed WHERE kind = ?1 AND last_id > ?2"
+                " ORDER BY last_id LIMIT 1",
+                (int64_t)kind, after_id, out, err);
+}
+
+enum status sealed_oldest(sqlite3 *db, enum record_kind kind, struct sealed_segment *out,
+                          struct error *err)
+{
+    return find(db,
+                "SELECT " COLUMNS " FROM main.sealed WHERE kind = ?1"
+                " ORDER BY first_started_ns LIMIT 1",
+                (int64_t)kind, 0, out, err);
+}
+
+enum status sealed_last(sqlite3 *db, enum record_kind kind, int64_t *last_id, int64_t *last_ns,
+                        struct error *err)
+{
+    struct sealed_segment segment;
+    *last_id = 0;
+    *last_ns = INT64_MIN;
+    enum status status = find(db,
+                              "SELECT " COLUMNS " FROM main.sealed WHERE kind = ?1"
+                              " ORDER BY last_id DESC LIMIT 1",
+                              (int64_t)kind, 0, &segment, err);
+    if (status != STATUS_OK || segment.id == 0)
+        return status;
+    *last_id = segment.last_id;
+    status = find(db,
+                  "SELECT " COLUMNS " FROM main.sealed WHERE kind = ?1"
+                  " ORDER BY last_started_ns DESC LIMIT 1",
+                  (int64_t)kind, 0, &segment, err);
+    *last_ns = segment.last_started_ns;
+    return status;
+}
+
+// ---- Changes --------------------------------------------------------------------------
+
+enum status sealed_remove(sqlite3 *db, const struct sealed_segment *segment, struct error *err)
+{
+    char sql[64];
+    (void)snprintf(sql, sizeof sql, "DELETE FROM sealed WHERE id = %lld", (long long)segment->id);
+    return database_exec(db, sql, err);
+}
+
+// The rows come from the virtual table, as they are kept.
+enum status sealed_open(sqlite3 *db, const struct sealed_segment *segment, struct error *err)
+{
+    const enum record_kind kind = (enum record_kind)segment->kind;
+    const char *name = record_kind_info(kind)->name;
+    sqlite3_str *sql = sqlite3_str_new(db);
+    sqlite3_str_appendf(sql, "INSERT INTO \"%w\"(", name);
+    schema_append_kept(sql, kind);
+    sqlite3_str_appendall(sql, ") SELECT ");
+    schema_append_kept(sql, kind);
+    sqlite3_str_appendf(sql, " FROM \"sealed_%w\" WHERE id BETWEEN %lld AND %lld", name,
+                        (long long)segment->first_id, (long long)segment->last_id);
+    enum status status = database_exec_built(db, sql, err);
+    if (status == STATUS_OK && sqlite3_changes64(db) != segment->rows)
+        status = is_damaged(segment, "not all are there", err);
+    return status == STATUS_OK ? sealed_remove(db, segment, err) : status;
+}
+
+// ---- Sources --------------------------------------------------------------------------
+
+void sealed_append_from(sqlite3_str *sql, enum record_kind kind, unsigned source)
+{
+    const char *name = record_kind_info(kind)->name;
+    const char *unindexed = source & SEALED_UNINDEXED ? " NOT INDEXED" : "";
+    if (!(source & SEALED_TOO) || !seal_has_kind(kind)) {
+        sqlite3_str_appendf(sql, "main.\"%w\" t%s", name, unindexed);
+        return;
+    }
+    sqlite3_str_appendall(sql, "(SELECT ");
+    schema_append_all(sql, kind);
+    sqlite3_str_appendf(sql, " FROM main.\"%w\"%s UNION ALL SELECT ", name, unindexed);
+    schema_append_all(sql, kind);
+    sqlite3_str_appendf(sql, " FROM \"sealed_%w\") t", name);
+}
+
+void sealed_append_bound(sqlite3_str *sql, enum record_kind kind, bool is_last, bool with_sealed)
+{
+    const char *name = record_kind_info(kind)->name, *extreme = is_last ? "max" : "min";
+    if (!with_sealed || !seal_has_kind(kind))
+        sqlite3_str_appendf(sql, "(SELECT %s(started_ns) FROM main.\"%w\")", extreme, name);
+    else
+        sqlite3_str_appendf(sql,
+                            "(SELECT %s(at) FROM (SELECT %s(started_ns) AS at FROM main.\"%w\""
+                            " UNION ALL SELECT %s(%s_started_ns) FROM main.sealed"
+                            " WHERE kind = %d))",
+                            extreme, extreme, name, extreme, is_last ? "last" : "first", (int)kind);
+}
+
+enum status sealed_find_from(sqlite3 *db, sqlite3_str *sql, enum record_kind kind, int64_t since_ns,
+                             unsigned flags, struct error *err)
+{
+    int64_t last_id = 0, last_ns = INT64_MIN;
+    enum status status = STATUS_OK;
+    if (seal_has_kind(kind))
+        status = sealed_last(db, kind, &last_id, &last_ns, err);
+    const bool has = last_id != 0 && last_ns >= since_ns;
+    sealed_append_from(sql, kind, flags | (has ? SEALED_TOO : SEALED_NOT));
+    return status;
+}
