@@ -11,6 +11,9 @@
 #include "common/sys/files.h"
 #include "common/wire/keys.h"
 #include "server/collector/access.h"
+#include "server/collector/sealing.h"
+
+#define SEAL_AFTER_LEAST_NS INT64_C(3600000000000)
 
 struct reading;
 typedef enum status option_set(struct reading *reading, const char *value, struct error *err);
@@ -116,6 +119,20 @@ static enum status set_retention(struct reading *reading, const char *value, str
     return retention_rules_parse(&reading->options->retention, value, err);
 }
 
+static enum status set_seal_after(struct reading *reading, const char *value, struct error *err)
+{
+    int64_t *after_ns = &reading->options->seal_after_ns;
+    if (strcmp(value, "never") == 0) {
+        *after_ns = SEALING_NEVER;
+        return STATUS_OK;
+    }
+    enum status status = parse_duration(after_ns, value, "--seal-after", err);
+    if (status == STATUS_OK && *after_ns < SEAL_AFTER_LEAST_NS)
+        status = error_set(err, STATUS_INVALID,
+                           "--seal-after: \"%.40s\" is less than an hour (or: never)", value);
+    return status;
+}
+
 // For measuring what rollups cost, and in no help.
 static enum status set_rollups(struct reading *reading, const char *value, struct error *err)
 {
@@ -168,6 +185,7 @@ static const struct option table[] = {
     {"max-runs-per-key", true, true, set_runs},
     {"max-connections", true, true, set_connections},
     {"retention", true, true, set_retention},
+    {"seal-after", true, true, set_seal_after},
     {"rollups", true, true, set_rollups},
     {"check-config", false, false, set_check_config},
     {"log-level", true, true, set_log_level},
@@ -210,6 +228,9 @@ static const char help[] =
     "                      a size or unlimited (default: raw=forever,minute=35d,hour=400d,\n"
     "                      day=forever,month=forever,finest-minute=2d,finest-hour=35d,\n"
     "                      bytes=unlimited)\n"
+    "  --seal-after AGE    pack inferences older than that into a tenth of the room, in the\n"
+    "                      same file; all queries, exports and bundles have them as before,\n"
+    "                      sqlite3 by itself has not: a duration or never (default: never)\n"
     "  --config FILE       read these options from FILE, as \"key = value\" lines (default:\n"
     "                      /etc/inferstat/inferstatd.conf and conf.d/*.conf beside it)\n"
     "  --check-config      say whether options, files and keys are right, and end: a line\n"
@@ -384,7 +405,8 @@ enum status options_read(struct options *options, int argc, char *const *argv,
 {
     *options = (struct options){.log_level = LOG_LEVEL_INFO,
                                 .limits = LIMITS_DEFAULT,
-                                .retention = retention_rules_default()};
+                                .retention = retention_rules_default(),
+                                .seal_after_ns = SEALING_NEVER};
     struct reading reading = {.options = options};
     enum status status = STATUS_OK;
     for (int i = 1; i < argc && status == STATUS_OK; i++) {

@@ -8,6 +8,7 @@
 #include "common/sys/log.h"
 #include "server/collector/retention.h"
 #include "server/collector/rollups.h"
+#include "server/collector/sealing.h"
 #include "server/collector/writer_clear.h"
 
 #define LONG_NS   UINT64_C(1000000000)  // somebody looks again before that
@@ -23,13 +24,14 @@ struct upkeep {
     struct upkeep_parts parts;
     struct writer_clear *clear;
     struct retention *retention;
+    struct sealing *sealing;
     struct checkpoint checkpoint;
     struct upkeep_load load;
-    unsigned turn;                                            // of the task that is next
-    bool repairing;                                           // there is more to be made again
-    uint64_t retained_ns;                                     // when retention had its last slice
-    uint64_t fold_rest_ns;                                    // no fold before, after one failed
-    bool fold_failing, retention_failing, checkpoint_failing; // and it was said
+    unsigned turn;         // of the task that is next
+    bool repairing;        // there is more to be made again
+    uint64_t retained_ns;  // when retention had its last slice
+    uint64_t fold_rest_ns; // no fold before, after one failed
+    bool fold_failing, retention_failing, sealing_failing, checkpoint_failing; // and it was said
     bool starved;
 };
 
@@ -43,6 +45,9 @@ enum status upkeep_new(struct upkeep **out, const struct upkeep_parts *parts, st
     checkpoint_watch(&upkeep->checkpoint, parts->db);
     enum status status =
         retention_new(&upkeep->retention, parts->db, parts->retention, parts->rollups != NULL, err);
+    if (status == STATUS_OK)
+        status = sealing_new(&upkeep->sealing, parts->db, parts->seal_after_ns,
+                             parts->rollups != NULL, err);
     if (status == STATUS_OK)
         status = writer_clear_new(
             &upkeep->clear, &(struct writer_clear_parts){parts->db, parts->rollups, parts->replies},
@@ -62,6 +67,7 @@ void upkeep_free(struct upkeep *upkeep)
     checkpoint_watch(NULL, upkeep->parts.db);
     writer_clear_free(upkeep->clear);
     retention_free(upkeep->retention);
+    sealing_free(upkeep->sealing);
     free(upkeep);
 }
 
@@ -99,6 +105,8 @@ static bool clear_some(struct upkeep *upkeep)
         return false;
     writer_clear_step(upkeep->clear);
     note_commit(upkeep);
+    if (!writer_clear_is_busy(upkeep->clear))
+        sealing_again(upkeep->sealing);
     return true;
 }
 
@@ -124,6 +132,26 @@ static bool retain(struct upkeep *upkeep)
     if (changed && upkeep->parts.rollups)
         rollups_gaps_changed(upkeep->parts.rollups);
     return changed;
+}
+
+// Packs what is old, a step at a time.
+static bool seal(struct upkeep *upkeep)
+{
+    struct error err = {.text = "sealing: failed"};
+    bool changed = false;
+    const uint64_t began_ns = clock_monotonic_ns();
+    if (writer_clear_is_busy(upkeep->clear) || upkeep->load.is_failing ||
+        began_ns < sealing_due_ns(upkeep->sealing))
+        return false;
+    const enum status status = sealing_step(upkeep->sealing, clock_wall_ns(), &changed, &err);
+    if (status != STATUS_OK && !upkeep->sealing_failing)
+        log_write(LOG_LEVEL_WARNING, "sealing: %s (tried again every minute)", err.text);
+    if (status != STATUS_OK || changed)
+        upkeep->sealing_failing = status != STATUS_OK;
+    sealing_took(upkeep->sealing, began_ns, clock_monotonic_ns(), upkeep->load.is_busy);
+    if (changed)
+        note_commit(upkeep);
+    return true;
 }
 
 // Reads records that the rollups do not have yet, or not any longer.
@@ -209,8 +237,8 @@ static bool fold_log(struct upkeep *upkeep)
 }
 
 // Each does a slice; false where there was nothing to do.
-static bool (*const tasks[])(struct upkeep *) = {fold_log, fold,   clear_some, retain,
-                                                 catch_up, repair, prune};
+static bool (*const tasks[])(struct upkeep *) = {fold_log, fold,     clear_some, retain,
+                                                 seal,     catch_up, repair,     prune};
 
 enum { TASK_COUNT = sizeof tasks / sizeof *tasks };
 
@@ -232,7 +260,9 @@ uint64_t upkeep_patience_ns(const struct upkeep *upkeep, const struct upkeep_loa
 {
     const struct rollups *rollups = load->is_failing ? NULL : upkeep->parts.rollups;
     const uint64_t now_ns = clock_monotonic_ns();
-    const uint64_t due_ns = retention_due_ns(upkeep->retention);
+    const uint64_t retain_ns = retention_due_ns(upkeep->retention);
+    const uint64_t seal_ns = load->is_failing ? UINT64_MAX : sealing_due_ns(upkeep->sealing);
+    const uint64_t due_ns = seal_ns < retain_ns ? seal_ns : retain_ns;
     if (writer_clear_is_busy(upkeep->clear) || upkeep->repairing || due_ns <= now_ns ||
         (rollups && (rollups_are_behind(rollups, now_ns) || fold_is_due(upkeep, now_ns))))
         return 0;

@@ -125,6 +125,7 @@ static enum status open_store(struct writer *writer, struct error *err)
                             &(struct upkeep_parts){.db = writer->db,
                                                    .rollups = writer->rollups,
                                                    .retention = &writer->config.retention,
+                                                   .seal_after_ns = writer->config.seal_after_ns,
                                                    .inbox = writer->config.inbox,
                                                    .replies = writer->config.replies},
                             err);

@@ -32,7 +32,8 @@ struct writer_config {
     struct share *share;       // is told the credit; may be NULL
     struct limits limits;
     struct retention_rules retention;
-    bool no_rollups; // none are made
+    int64_t seal_after_ns; // records older than that are sealed; SEALING_NEVER: none
+    bool no_rollups;       // none are made
 };
 
 // Opens (or makes) the store and starts the thread.

@@ -21,3 +21,7 @@ inferstat_unit_test(test_store_audit LINK inferstat_store inferstat_test_folder)
 inferstat_unit_test(test_store_losses LINK inferstat_store inferstat_test_folder)
 inferstat_unit_test(test_store_compare
   LINK inferstat_store inferstat_test_measured inferstat_test_folder m)
+inferstat_unit_test(test_seal_codec LINK inferstat_store)
+inferstat_unit_test(test_store_sealed LINK
+  inferstat_store inferstat_test_folder inferstat_test_rollup_builder)
+target_sources(test_store_sealed PRIVATE random_store.c)

@@ -1,0 +1,491 @@
+// A store with sealed rows answers as the same store without: queries, audit, clearing,
+// expiry; and damage to it is said.
+#include "tests/support/test.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <sqlite3.h>
+
+#include "common/core/result.h"
+#include "common/store/clear.h"
+#include "common/store/database.h"
+#include "common/store/expire.h"
+#include "common/store/sealed.h"
+#include "common/store/sealer.h"
+#include "common/store/store.h"
+#include "tests/support/rollup_builder.h"
+#include "tests/unit/random_store.h"
+
+enum { STORES = 12, SEGMENT_ROWS = 48 };
+
+static int64_t ask(sqlite3 *of, const char *sql)
+{
+    struct error err;
+    int64_t value = 0;
+    if (database_integer(of, sql, &value, &err) != STATUS_OK)
+        fail_msg("%s: %s", sql, err.text);
+    return value;
+}
+
+// Most records arrive soon after they start; of some nobody knows what they are.
+static void make_random(int64_t count)
+{
+    make_store(RECORD_KIND_INFERENCE, count);
+    exec("UPDATE inference SET received_after_ns = abs(random() % 1000000000) WHERE id % 7");
+    exec("UPDATE inference SET prefill_excess_ns = 'text' WHERE id % 53 = 0");
+    exec("UPDATE inference SET finish = 3 WHERE id % 11 = 3");
+    exec("UPDATE inference SET number = id, stream = 0");
+    execf("INSERT OR REPLACE INTO ledger(run, kind, stored) SELECT run, %d, count(*)"
+          " FROM inference GROUP BY run",
+          (int)RECORD_KIND_INFERENCE);
+}
+
+static void seal_all(uint32_t rows)
+{
+    struct error err;
+    struct sealer *sealer = NULL;
+    bool done = false;
+    uint32_t sealed = 0;
+    const struct sealer_limits limits = {
+        .before_ns = INT64_MAX, .last_id = INT64_MAX, .rows = rows};
+    if (sealer_new(&sealer, db, RECORD_KIND_INFERENCE, &err) != STATUS_OK)
+        fail_msg("%s", err.text);
+    while (!done)
+        if (sealer_step(sealer, &limits, &done, &sealed, &err) != STATUS_OK)
+            fail_msg("%s", err.text);
+    sealer_free(sealer);
+}
+
+static void open_all(void)
+{
+    struct error err;
+    struct sealed_segment segment;
+    while (sealed_next(db, RECORD_KIND_INFERENCE, 0, &segment, &err) == STATUS_OK &&
+           segment.id != 0) {
+        exec("BEGIN");
+        if (sealed_open(db, &segment, &err) != STATUS_OK)
+            fail_msg("%s", err.text);
+        exec("COMMIT");
+    }
+}
+
+// A number for all rows of the kind's table, bit for bit.
+static void dump(sqlite3 *of, const char *sql, sqlite3_str *out)
+{
+    sqlite3_stmt *stmt = NULL;
+    if (sqlite3_prepare_v2(of, sql, -1, &stmt, NULL) != SQLITE_OK)
+        fail_msg("%s: %s", sql, sqlite3_errmsg(of));
+    while (sqlite3_step(stmt) == SQLITE_ROW)
+        for (int i = 0; i < sqlite3_column_count(stmt); i++)
+            sqlite3_str_appendf(out, "%d:%s|", sqlite3_column_type(stmt, i),
+                                (const char *)sqlite3_column_text(stmt, i));
+    assert_int_equal(sqlite3_finalize(stmt), SQLITE_OK);
+}
+
+static char *dump_sql(sqlite3 *of, const char *sql)
+{
+    sqlite3_str *out = sqlite3_str_new(NULL);
+    sqlite3_str_appendall(out, "rows: ");
+    dump(of, sql, out);
+    return sqlite3_str_finish(out);
+}
+
+#define ALL_ROWS "SELECT * FROM inference ORDER BY id"
+
+static void assert_same_text(char *a, char *b)
+{
+    assert_non_null(a);
+    assert_non_null(b);
+    assert_string_equal(a, b);
+    sqlite3_free(a);
+    sqlite3_free(b);
+}
+
+static void assert_same_rows(const char *before)
+{
+    char *after = dump_sql(db, ALL_ROWS);
+    assert_string_equal(before, after);
+    sqlite3_free(after);
+}
+
+// All values of an answer.
+static void append_answer(sqlite3_str *out, struct store *store, const struct query *query)
+{
+    struct error err = {.text = ""};
+    struct result *answer = NULL;
+    const enum status status = store_query(store, query, &answer, &err);
+    sqlite3_str_appendf(out, "[%d %s]", (int)status, status == STATUS_OK ? "" : err.text);
+    for (size_t row = 0; answer && row < result_row_count(answer); row++)
+        for (unsigned c = 0; c < result_column_count(answer); c++) {
+            const struct value value = result_cell(answer, row, c);
+            switch (value.type) {
+            case VALUE_INT:
+                sqlite3_str_appendf(out, "%lld|", (long long)value.i);
+                break;
+            case VALUE_REAL:
+                sqlite3_str_appendf(out, "%.12g|", value.r);
+                break;
+            case VALUE_TEXT:
+                sqlite3_str_appendf(out, "%.*s|", (int)value.text.size, value.text.bytes);
+                break;
+            case VALUE_NULL:
+                sqlite3_str_appendall(out, "-|");
+                break;
+            }
+        }
+    if (answer)
+        sqlite3_str_appendf(out, "next %llu", (unsigned long long)result_next_cursor(answer));
+    result_free(answer);
+}
+
+static char *answer_of(const struct query *query)
+{
+    struct store *store = open_store();
+    sqlite3_str *out = sqlite3_str_new(NULL);
+    append_answer(out, store, query);
+    store_close(store);
+    return sqlite3_str_finish(out);
+}
+
+// Some filter, the same for the same seed.
+static void pick_query(struct query *query)
+{
+    static const char *const metrics[] = {"inference.ttft_ns", "inference.e2e_ns",
+                                          "inference.tokens_per_second", "inference.queue_ns"};
+    static const enum query_kind kinds[] = {QUERY_AVERAGE, QUERY_RECORDS,  QUERY_RECORDS,
+                                            QUERY_SUMMARY, QUERY_OVERVIEW, QUERY_AUDIT,
+                                            QUERY_SLOWEST};
+    *query =
+        (struct query){.kind = kinds[pick(COUNT_OF(kinds))], .record_kind = RECORD_KIND_INFERENCE};
+    const bool has_metric = query->kind == QUERY_AVERAGE || query->kind == QUERY_SLOWEST;
+    if (has_metric)
+        (void)snprintf(query->metric, sizeof query->metric, "%s", metrics[pick(4)]);
+    if (query->kind == QUERY_RECORDS || query->kind == QUERY_SLOWEST)
+        query->limit = (uint32_t)(1 + pick(40));
+    if (query->kind == QUERY_RECORDS && pick(2))
+        query->oldest_first = true;
+    if (query->kind == QUERY_AVERAGE && pick(2))
+        query->group_by[query->group_count++] = pick(2) ? QUERY_BY_MODEL : QUERY_BY_RUN;
+    if (pick(2))
+        query->filter.since_ns = pick_time();
+    if (pick(2))
+        query->filter.until_ns = pick_time();
+    if (pick(3) == 0)
+        (void)snprintf(query->filter.by[QUERY_BY_MODEL], QUERY_TEXT_SIZE, "%s",
+                       rig_names[5 + pick(3)]);
+    if (pick(4) == 0)
+        (void)snprintf(query->filter.by[QUERY_BY_HOST], QUERY_TEXT_SIZE, "%s", rig_names[pick(3)]);
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    folder_make(folder);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    database_close(db); // where the test has failed
+    database_close(full);
+    db = full = NULL;
+    folder_remove(folder);
+    return 0;
+}
+
+// ---- Tests ----------------------------------------------------------------------------
+
+// What goes in comes out, and what cannot be sealed stays.
+static void test_rows_come_back(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < STORES; i++) {
+        make_random(20 + pick(ROWS_MAX));
+        char *before = dump_sql(db, ALL_ROWS);
+        const int64_t newest = ask(db, "SELECT max(id) FROM inference");
+        const int64_t failed = ask(db, "SELECT count(*) FROM inference WHERE finish = 3");
+        seal_all(SEGMENT_ROWS);
+        assert_int_equal(ask(db, "SELECT max(id) FROM inference"), newest);
+        assert_int_equal(ask(db, "SELECT count(*) FROM inference WHERE finish = 3"), failed);
+        open_all();
+        assert_same_rows(before);
+        sqlite3_free(before);
+        drop_store();
+    }
+}
+
+// The virtual table has every row, by each order and condition.
+static void test_table(void **state)
+{
+    (void)state;
+    static const char *const ends[] = {
+        " ORDER BY t.id",
+        " ORDER BY t.id DESC",
+        " ORDER BY t.started_ns, t.id",
+        " ORDER BY t.started_ns DESC, t.id DESC",
+        " ORDER BY t.started_ns DESC, t.id DESC LIMIT 9",
+        " ORDER BY t.e2e_ns, t.id",
+    };
+    static const char *const conditions[] = {
+        " WHERE 1",
+        " WHERE t.id > 40 AND t.id <= 90",
+        " WHERE t.id = 33",
+        " WHERE t.id BETWEEN 10.5 AND 30.5",
+        " WHERE t.id < -1",
+        " WHERE t.id > 9223372036854775807",
+        " WHERE t.started_ns > (SELECT min(started_ns) FROM main.inference)",
+        " WHERE t.started_ns BETWEEN 1772323200000000000 - 7200000000000 AND 1772323200000000000",
+        " WHERE t.run IN (1, 3) AND t.ttft_ns IS NULL",
+    };
+    make_random(ROWS_MAX);
+    exec("DELETE FROM inference WHERE id % 53 = 0"); // texts stay in the table
+    exec("CREATE TABLE copy AS SELECT * FROM inference");
+    seal_all(SEGMENT_ROWS);
+    assert_true(ask(db, "SELECT count(*) FROM sealed") > 2);
+    for (size_t c = 0; c < COUNT_OF(conditions); c++)
+        for (size_t e = 0; e < COUNT_OF(ends); e++) {
+            sqlite3_str *sql = sqlite3_str_new(NULL);
+            sqlite3_str_appendall(sql, "SELECT t.* FROM ");
+            sealed_append_from(sql, RECORD_KIND_INFERENCE, SEALED_TOO);
+            sqlite3_str_appendf(sql, "%s%s", conditions[c], ends[e]);
+            char *text = sqlite3_str_finish(sql);
+            char *plain = sqlite3_mprintf("SELECT t.* FROM copy t%s%s", conditions[c], ends[e]);
+            assert_same_text(dump_sql(db, text), dump_sql(db, plain));
+            sqlite3_free(text);
+            sqlite3_free(plain);
+        }
+    drop_store();
+}
+
+static void test_queries_answer_the_same(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < STORES; i++) {
+        make_random(60 + pick(ROWS_MAX - 60));
+        struct query queries[40];
+        char *before[COUNT_OF(queries)];
+        for (size_t q = 0; q < COUNT_OF(queries); q++) {
+            pick_query(&queries[q]);
+            before[q] = answer_of(&queries[q]);
+        }
+        seal_all((uint32_t)(8 + pick(100)));
+        for (size_t q = 0; q < COUNT_OF(queries); q++)
+            assert_same_text(before[q], answer_of(&queries[q]));
+        drop_store();
+    }
+}
+
+// Goes through a listing page by page.
+static void test_listing_goes_on(void **state)
+{
+    (void)state;
+    make_random(ROWS_MAX);
+    seal_all(SEGMENT_ROWS);
+    for (int oldest_first = 0; oldest_first < 2; oldest_first++) {
+        struct error err;
+        struct store *store = open_store();
+        struct query query = {.kind = QUERY_RECORDS,
+                              .record_kind = RECORD_KIND_INFERENCE,
+                              .limit = 37,
+                              .oldest_first = oldest_first};
+        int64_t rows = 0;
+        do {
+            struct result *page = NULL;
+            if (store_query(store, &query, &page, &err) != STATUS_OK)
+                fail_msg("%s", err.text);
+            rows += (int64_t)result_row_count(page);
+            query.cursor = result_next_cursor(page);
+            result_free(page);
+        } while (query.cursor != 0);
+        assert_int_equal(rows, ROWS_MAX);
+        store_close(store);
+    }
+    drop_store();
+}
+
+static void clear_both(const struct query_filter *filter, sqlite3 *of)
+{
+    struct error err;
+    struct clearing clearing;
+    bool done = false;
+    enum status status = clear_begin(&clearing, of, filter, &err);
+    while (status == STATUS_OK && !done)
+        status = clear_slice(&clearing, of, &done, &err);
+    if (status != STATUS_OK)
+        fail_msg("%s", err.text);
+}
+
+// Clearing leaves the same rows, ledgers and gaps, sealed or not.
+static void test_clear(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < STORES; i++) {
+        struct error err;
+        char other[FOLDER_PATH_SIZE];
+        sqlite3 *plain = NULL;
+        make_random(60 + pick(ROWS_MAX - 60));
+        execf("VACUUM INTO '%s'", folder_path(other, folder, "plain.db"));
+        if (database_open_writer(&plain, other, &err) != STATUS_OK)
+            fail_msg("%s", err.text);
+        struct query query = {.kind = QUERY_AVERAGE};
+        if (i > 0) // the first clears all
+            pick_query(&query);
+        seal_all((uint32_t)(8 + pick(60)));
+        clear_both(&query.filter, db);
+        clear_both(&query.filter, plain);
+        static const char *const tables[] = {
+            "SELECT run, kind, stored, expired, cleared, gone_sum FROM ledger ORDER BY 1, 2",
+            "SELECT * FROM rollup_gap ORDER BY 1, 2, 3, 4, 5",
+        };
+        for (size_t t = 0; t < COUNT_OF(tables); t++)
+            assert_same_text(dump_sql(db, tables[t]), dump_sql(plain, tables[t]));
+        open_all();
+        assert_same_text(dump_sql(db, ALL_ROWS), dump_sql(plain, ALL_ROWS));
+        database_close(plain);
+        drop_store();
+    }
+}
+
+// So does expiry, whatever of it is sealed.
+static void test_expire(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < STORES; i++) {
+        struct error err;
+        char other[FOLDER_PATH_SIZE];
+        sqlite3 *of[2] = {NULL, NULL};
+        make_random(60 + pick(ROWS_MAX - 60));
+        execf("VACUUM INTO '%s'", folder_path(other, folder, "plain.db"));
+        if (database_open_writer(&of[1], other, &err) != STATUS_OK)
+            fail_msg("%s", err.text);
+        of[0] = db;
+        seal_all((uint32_t)(8 + pick(60)));
+        struct expire_rows rows = {.kind = RECORD_KIND_INFERENCE,
+                                   .before_ns = rollup_bucket(ROLLUP_MINUTE, pick_time()),
+                                   .last_id = INT64_MAX,
+                                   .count = 25};
+        for (unsigned k = 0; k < 2; k++) {
+            unsigned gone = 1;
+            while (gone > 0)
+                if (expire_slice(of[k], &rows, &gone, &err) != STATUS_OK)
+                    fail_msg("%s", err.text);
+        }
+        open_all();
+        static const char ledger[] =
+            "SELECT run, kind, stored, expired, cleared, gone_sum FROM ledger ORDER BY 1, 2";
+        assert_same_text(dump_sql(db, ALL_ROWS), dump_sql(of[1], ALL_ROWS));
+        assert_same_text(dump_sql(db, ledger), dump_sql(of[1], ledger));
+        database_close(of[1]);
+        drop_store();
+    }
+}
+
+// Rows that go while a segment is being made are not brought back.
+static void test_rows_go_meanwhile(void **state)
+{
+    (void)state;
+    struct error err;
+    struct sealer *sealer = NULL;
+    bool done = false;
+    uint32_t sealed = 0;
+    const struct sealer_limits limits = {
+        .before_ns = INT64_MAX, .last_id = INT64_MAX, .rows = SEGMENT_ROWS};
+    make_random(ROWS_MAX);
+    assert_int_equal(sealer_new(&sealer, db, RECORD_KIND_INFERENCE, &err), STATUS_OK);
+    for (unsigned step = 0; step < 6; step++) // it has read, and packs
+        assert_int_equal(sealer_step(sealer, &limits, &done, &sealed, &err), STATUS_OK);
+    exec("DELETE FROM inference WHERE id BETWEEN 5 AND 9");
+    char *before = dump_sql(db, ALL_ROWS);
+    while (!done)
+        if (sealer_step(sealer, &limits, &done, &sealed, &err) != STATUS_OK)
+            fail_msg("%s", err.text);
+    sealer_free(sealer);
+    open_all();
+    assert_same_rows(before);
+    sqlite3_free(before);
+    drop_store();
+}
+
+// Writes the first segment with a byte flipped.
+static void flip(const unsigned char *bytes, size_t size, size_t place)
+{
+    sqlite3_stmt *stmt = NULL;
+    unsigned char *copy = malloc(size);
+    assert_non_null(copy);
+    memcpy(copy, bytes, size);
+    copy[place] ^= (unsigned char)(1U << pick(8));
+    assert_int_equal(
+        sqlite3_prepare_v2(db, "UPDATE sealed SET data = ? WHERE id = 1", -1, &stmt, NULL),
+        SQLITE_OK);
+    (void)sqlite3_bind_blob64(stmt, 1, copy, size, SQLITE_TRANSIENT);
+    assert_int_equal(sqlite3_step(stmt), SQLITE_DONE);
+    (void)sqlite3_finalize(stmt);
+    free(copy);
+}
+
+static void assert_said(const struct query *query)
+{
+    struct error err = {.text = ""};
+    struct result *answer = NULL;
+    struct store *store = open_store();
+    assert_int_equal(store_query(store, query, &answer, &err), STATUS_CORRUPT);
+    assert_non_null(strstr(err.text, "damaged"));
+    store_close(store);
+}
+
+// A flipped byte of a segment is said by whoever reads it.
+static void test_damage_is_said(void **state)
+{
+    (void)state;
+    const struct query average = {.kind = QUERY_AVERAGE,
+                                  .metric = "inference.e2e_ns",
+                                  .group_by = {QUERY_BY_RUN},
+                                  .group_count = 1};
+    const struct query audit = {.kind = QUERY_AUDIT};
+    sqlite3_stmt *stmt = NULL;
+    make_random(ROWS_MAX);
+    seal_all(SEGMENT_ROWS);
+    assert_int_equal(
+        sqlite3_prepare_v2(db, "SELECT data FROM sealed WHERE id = 1", -1, &stmt, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
+    const size_t size = (size_t)sqlite3_column_bytes(stmt, 0);
+    unsigned char *bytes = malloc(size);
+    assert_non_null(bytes);
+    memcpy(bytes, sqlite3_column_blob(stmt, 0), size);
+    (void)sqlite3_finalize(stmt);
+    for (unsigned i = 0; i < 40; i++) {
+        flip(bytes, size, (size_t)pick((int64_t)size));
+        assert_said(&average);
+    }
+    assert_said(&audit);
+    free(bytes);
+    drop_store();
+}
+
+// So are numbers beside the bytes.
+static void test_wrong_numbers_are_said(void **state)
+{
+    (void)state;
+    const struct query audit = {.kind = QUERY_AUDIT};
+    make_random(ROWS_MAX);
+    seal_all(SEGMENT_ROWS);
+    exec("UPDATE sealed SET last_started_ns = last_started_ns + 1 WHERE id = 1");
+    assert_said(&audit);
+    drop_store();
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_rows_come_back),    TEST(test_table),          TEST(test_queries_answer_the_same),
+        TEST(test_listing_goes_on),   TEST(test_clear),          TEST(test_expire),
+        TEST(test_rows_go_meanwhile), TEST(test_damage_is_said), TEST(test_wrong_numbers_are_said),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
