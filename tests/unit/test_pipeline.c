@@ -80,6 +80,8 @@ static void random_run(uint64_t seed)
         rig_lends(&rig);
     if (pick(&random, 0, 3) == 0)
         rig_keeps_results(&rig);
+    if (!rig.job.result_size && pick(&random, 0, 1))
+        rig.job.compute = NULL;
     rig.fill_delay_max_ns = pick(&random, 0, 1) * delay_ns;
     rig.take_delay_max_ns = pick(&random, 0, 1) * delay_ns;
     struct pipeline_plan plan = rig_plan(&rig, pick(&random, 1, 5), pick(&random, 1, 4),
