@@ -92,22 +92,39 @@ static enum status new_buffers(struct pipeline *pipeline, struct error *err)
     return status;
 }
 
-static enum status build(struct pipeline *pipeline, struct error *err)
+// What depends on how many slots there are.
+static enum status new_slots(struct pipeline *pipeline, const struct pipeline_plan *plan,
+                             struct error *err)
 {
-    const struct pipeline_plan *plan = &pipeline->plan;
-    enum status status = new_streams(pipeline, err);
-    if (status == STATUS_OK && !plan->borrows)
+    enum status status = STATUS_OK;
+    if (!plan->borrows)
         status = slot_pool_new(&pipeline->slots, pipeline->device, plan->pool_size,
                                plan->chunk_bytes, plan->pool_metrics, err);
     if (status == STATUS_OK)
         status = slot_pool_new(&pipeline->tokens, pipeline->device, plan->pool_size, 0, false, err);
-    if (status == STATUS_OK && plan->group_bytes > 0)
-        status = new_buffers(pipeline, err);
     // As many pairs as there can be copies and groups under way, and one to spare.
     const unsigned int groups = plan->buffers + PIPELINE_GROUPS_BEHIND;
     const unsigned int most = groups > plan->pool_size ? groups : plan->pool_size;
     if (status == STATUS_OK && plan->overlap_tracking)
         status = timeline_new(&pipeline->timeline, pipeline->device, most + 1, err);
+    return status;
+}
+
+static void free_slots(struct pipeline *pipeline)
+{
+    slot_pool_free(pipeline->slots);
+    slot_pool_free(pipeline->tokens);
+    timeline_free(pipeline->timeline);
+}
+
+static enum status build(struct pipeline *pipeline, struct error *err)
+{
+    const struct pipeline_plan *plan = &pipeline->plan;
+    enum status status = new_streams(pipeline, err);
+    if (status == STATUS_OK)
+        status = new_slots(pipeline, plan, err);
+    if (status == STATUS_OK && plan->group_bytes > 0)
+        status = new_buffers(pipeline, err);
     return status;
 }
 
@@ -148,9 +165,35 @@ void pipeline_free(struct pipeline *pipeline)
         device_event_free(pipeline->buffers[i].computed);
         device_event_free(pipeline->buffers[i].fetched);
     }
-    timeline_free(pipeline->timeline);
     taker_free(pipeline->taker);
-    slot_pool_free(pipeline->tokens);
-    slot_pool_free(pipeline->slots);
+    free_slots(pipeline);
     free(pipeline);
+}
+
+enum status pipeline_adopt(struct pipeline *pipeline, const struct pipeline_plan *plan,
+                           struct error *err)
+{
+    struct pipeline_plan adopted = pipeline->plan;
+    adopted.fillers = plan->fillers;
+    adopted.prefetch = plan->prefetch;
+    adopted.pool_size = plan->pool_size;
+    enum status status = check_complete(&adopted, err);
+    if (status == STATUS_OK && pipeline->failed)
+        status = error_set(err, STATUS_IO, "pipeline: the device failed before");
+    if (status != STATUS_OK)
+        return status;
+    if (adopted.pool_size != pipeline->plan.pool_size) {
+        struct pipeline made = {.device = pipeline->device};
+        status = new_slots(&made, &adopted, err);
+        if (status != STATUS_OK) {
+            free_slots(&made);
+            return status;
+        }
+        free_slots(pipeline); // no run is: nothing is pending
+        pipeline->slots = made.slots;
+        pipeline->tokens = made.tokens;
+        pipeline->timeline = made.timeline;
+    }
+    pipeline->plan = adopted;
+    return STATUS_OK;
 }
