@@ -94,13 +94,19 @@ void store_cancel(struct store *store);
 // COPY, one row: copy.h lists the keys.  The file at query->path is made.
 // BASELINES: baseline created_ns filter (in words) since_ns until_ns coverage_ratio
 //   runs samples values (numbers kept in all) fingerprint (JSON: setting.h)
-// COMPARE, a row per model (or operation, or a pipeline's workload, as operation),
-//   device and metric that both sides have: model operation device metric unit
+// COMPARE, a row per model (or operation; of a pipeline that says no model its workload,
+//   as model), device, size of a pipeline's batches and metric that both sides have: model
+//   operation device metric unit
 //   before_count after_count needed_count (values for an interval) before_median
 //   after_median ratio (after / before) ratio_low ratio_high (its interval; null: none)
 //   confidence margin verdict (stats.h) note (why nothing is decided; or null)
 //   before_runs after_runs before_coverage_ratio after_coverage_ratio differences (of
-//   the fingerprints, and what only one side has, in words; or null).  Of more than
+//   the fingerprints, and what only one side has, in words; or null) batch_items, and of
+//   times, else null: before_p95 after_p95 p95_ratio p95_ratio_low p95_ratio_high
+//   p95_verdict.  The verdict of a row is that of the median; there is none, but where
+//   the query asks for the metric, of what explains a pipeline's items_per_second
+//   (overlap_ratio, exposed_copy_ns, ...).  Operations named as a pipeline's workload are
+//   its batches and are not compared (samples.h).  Of more than
 //   10,000 values, evenly chosen ones are compared.  STATUS_INVALID where the
 //   fingerprints are unlike and the query does not force it.  A verdict on figures that
 //   depend on the work (tokens of requests, files in the page cache) is undecided where

@@ -21,3 +21,7 @@ inferstat_unit_test(test_store_audit LINK inferstat_store inferstat_test_folder)
 inferstat_unit_test(test_store_losses LINK inferstat_store inferstat_test_folder)
 inferstat_unit_test(test_store_compare
   LINK inferstat_store inferstat_test_measured inferstat_test_folder m)
+inferstat_unit_test(test_store_compare_pipelines
+  LINK inferstat_store inferstat_test_measured inferstat_test_folder m)
+target_sources(test_store_compare PRIVATE compare_fixture.c)
+target_sources(test_store_compare_pipelines PRIVATE compare_fixture.c)
