@@ -75,17 +75,13 @@ static enum status new_buffer(struct pipeline *pipeline, struct buffer *buffer, 
     return status;
 }
 
-// Buffers are made on the copy stream: this event lets the others use them.
+// Buffers are made on the copy stream: whatever uses them waits for copies into them.
 static enum status new_buffers(struct pipeline *pipeline, struct error *err)
 {
     const struct pipeline_plan *plan = &pipeline->plan;
     enum status status = STATUS_OK;
     for (unsigned int i = 0; status == STATUS_OK && i < plan->buffers; i++)
         status = new_buffer(pipeline, &pipeline->buffers[i], err);
-    if (status == STATUS_OK)
-        status = device_event_record(pipeline->buffers[0].filled, pipeline->copy, err);
-    if (status == STATUS_OK)
-        status = device_event_wait(pipeline->buffers[0].filled, err);
     if (status == STATUS_OK)
         status = taker_new(&pipeline->taker, pipeline->device,
                            plan->buffers + PIPELINE_GROUPS_BEHIND, plan->out_bytes, err);
@@ -152,13 +148,14 @@ void pipeline_free(struct pipeline *pipeline)
 {
     if (!pipeline)
         return;
+    // Streams end with all that may still be queued where the device failed: only then is
+    // the memory nobody's, and nothing is pending.
+    device_stream_free(pipeline->out);
+    device_stream_free(pipeline->compute);
     for (unsigned int i = 0; i < PIPELINE_BUFFERS_MAX; i++) {
         device_memory_free(pipeline->copy, pipeline->buffers[i].in, pipeline->plan.group_bytes);
         device_memory_free(pipeline->copy, pipeline->buffers[i].out, pipeline->plan.result_bytes);
     }
-    // Streams end first, with all that may still be queued: then nothing is pending.
-    device_stream_free(pipeline->out);
-    device_stream_free(pipeline->compute);
     device_stream_free(pipeline->copy);
     for (unsigned int i = 0; i < PIPELINE_BUFFERS_MAX; i++) {
         device_event_free(pipeline->buffers[i].filled);
