@@ -55,8 +55,11 @@ void store_cancel(struct store *store);
 //   unnumbered, too); duplicates refused expired cleared in_flight coverage_ratio; refused_messages
 //   (messages, connections and names not taken, whatever the filter) refusals (why, as text: "names
 //   10, message_size 3"; null where there are none) store_bytes (the file and its log)
-//   Sums are those of rollups and records, as of AVERAGE; inferences_failed and
-//   loads_failed are counted among the records that have not expired
+//   pipelines pipelines_failed last_pipeline_workload last_pipeline_model
+//   last_pipeline_started_ns last_pipeline_status last_pipeline_items_per_second
+//   last_pipeline_overlap_ratio
+//   Sums are those of rollups and records, as of AVERAGE; inferences_failed,
+//   loads_failed and pipelines_failed are counted among the records that have not expired
 // AVERAGE, a row per group, and with step_ns per group and step of time that has
 //   values, oldest first: the dimensions' names as keys, [started_ns: start of the step,
 //   a multiple of step_ns], then metric unit count mean total_over_total? min max p50
