@@ -77,7 +77,7 @@ static enum status read_line(struct query *query, const struct cli_options *opti
 static enum status judge(const struct result *result, struct error *err)
 {
     const struct comparison_tally tally = comparison_tally(result);
-    const size_t rows = result_row_count(result), undecided = tally.counts[STATS_UNDECIDED];
+    const size_t rows = tally.judged, undecided = tally.counts[STATS_UNDECIDED];
     if (tally.counts[STATS_WORSE] > 0)
         return error_set(err, STATUS_CHECK_FAILED, "compare: %zu of %zu are worse",
                          tally.counts[STATS_WORSE], rows);

@@ -45,7 +45,8 @@ static int64_t lost_of(const struct result *summary)
 
 static bool is_empty(const struct result *summary)
 {
-    static const char *const keys[] = {"runs", "loads", "inferences", "operations", "produced"};
+    static const char *const keys[] = {"runs",       "loads",     "inferences",
+                                       "operations", "pipelines", "produced"};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         if (count_of(summary, keys[i]) != 0)
             return false;
@@ -110,6 +111,8 @@ static void print_requests(FILE *out, const struct result *summary)
                   "tokens\n",
                   count_of(summary, "inferences"), count_of(summary, "inferences_failed"),
                   figure(a, summary, "prompt_tokens"), figure(b, summary, "generated_tokens"));
+    if (count_of(summary, "inferences") == 0)
+        return;
     (void)fprintf(out, "speed       %s mean of requests, %s total tokens / total time\n",
                   figure(a, summary, "mean_tokens_per_second"),
                   figure(b, summary, "tokens_per_second"));
@@ -127,6 +130,26 @@ static void print_last_inference(FILE *out, const struct result *summary)
                   figure(c, summary, "last_inference_ttft_ns"),
                   figure(d, summary, "last_inference_generated_tokens"),
                   figure(e, summary, "last_inference_started_ns"));
+}
+
+static void print_pipelines(FILE *out, const struct result *summary)
+{
+    char a[TEXT_SIZE], b[TEXT_SIZE], c[TEXT_SIZE], d[TEXT_SIZE], e[TEXT_SIZE], f[TEXT_SIZE];
+    if (count_of(summary, "pipelines") == 0)
+        return;
+    (void)fprintf(out, "pipelines   %" PRId64 " (%" PRId64 " failed)\n",
+                  count_of(summary, "pipelines"), count_of(summary, "pipelines_failed"));
+    if (!has(summary, "last_pipeline_started_ns"))
+        return;
+    (void)fprintf(out, "            last: %s%s%s: %s, %s, overlap %s, %s\n",
+                  figure(a, summary, "last_pipeline_workload"),
+                  has(summary, "last_pipeline_model") ? " of " : "",
+                  has(summary, "last_pipeline_model") ? figure(b, summary, "last_pipeline_model")
+                                                      : "",
+                  figure(c, summary, "last_pipeline_items_per_second"),
+                  figure(d, summary, "last_pipeline_status"),
+                  figure(e, summary, "last_pipeline_overlap_ratio"),
+                  figure(f, summary, "last_pipeline_started_ns"));
 }
 
 static void print_last_load(const struct last_load *last, const struct result *summary)
@@ -177,6 +200,7 @@ static void print_for_people(const struct last_load *last, const char *source,
     (void)fprintf(out, "loads       %" PRId64 " (%" PRId64 " failed), %s mean\n",
                   count_of(summary, "loads"), count_of(summary, "loads_failed"),
                   figure(a, summary, "load_mean_ns"));
+    print_pipelines(out, summary);
     (void)fprintf(out, "memory      %s host memory of open runs\n",
                   figure(a, summary, "host_memory_bytes"));
     if (has(summary, "startup_last_ns"))

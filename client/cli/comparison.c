@@ -40,9 +40,14 @@ struct comparison_tally comparison_tally(const struct result *result)
 {
     struct comparison_tally tally = {0};
     for (size_t row = 0; row < result_row_count(result); row++) {
+        tally.p95_worse +=
+            text_is(cell(result, row, "p95_verdict"), stats_verdict_text(STATS_WORSE));
+        if (cell(result, row, "verdict").type == VALUE_NULL) // it explains another
+            continue;
         const enum stats_verdict verdict = verdict_at(result, row);
         const int64_t needed = result_integer(result, row, "needed_count", 0);
         tally.counts[verdict]++;
+        tally.judged++;
         tally.too_few += verdict == STATS_UNDECIDED &&
                          (result_integer(result, row, "before_count", 0) < needed ||
                           result_integer(result, row, "after_count", 0) < needed);
@@ -64,11 +69,12 @@ static void write_change(char out[CELL_SIZE], double ratio)
         (void)snprintf(out, CELL_SIZE, "x%.4g", ratio);
 }
 
-static void write_interval(char out[CELL_SIZE], const struct result *result, size_t row)
+static void write_interval(char out[CELL_SIZE], const struct result *result, size_t row,
+                           const char *from, const char *to)
 {
     char low[CELL_SIZE], high[CELL_SIZE];
-    write_change(low, result_number(result, row, "ratio_low", (double)NAN));
-    write_change(high, result_number(result, row, "ratio_high", (double)NAN));
+    write_change(low, result_number(result, row, from, (double)NAN));
+    write_change(high, result_number(result, row, to, (double)NAN));
     const bool is_open = strcmp(low, "-") == 0 || strcmp(high, "-") == 0;
     (void)snprintf(out, CELL_SIZE, "%.20s%s%.20s", is_open ? "-" : low, is_open ? "" : " to ",
                    is_open ? "" : high);
@@ -82,7 +88,19 @@ static enum unit unit_at(const struct result *result, size_t row)
     return UNIT_NONE;
 }
 
-enum column { WHAT, DEVICE, METRIC, BEFORE, AFTER, CHANGE, INTERVAL, VERDICT, COLUMNS };
+enum column {
+    WHAT,
+    DEVICE,
+    METRIC,
+    BEFORE,
+    AFTER,
+    CHANGE,
+    INTERVAL,
+    TAIL_CHANGE,
+    TAIL_INTERVAL,
+    VERDICT,
+    COLUMNS
+};
 
 static const struct table_column columns[COLUMNS] = {
     [WHAT] = {"model", TABLE_LEFT, true, 0},
@@ -92,19 +110,34 @@ static const struct table_column columns[COLUMNS] = {
     [AFTER] = {"after", TABLE_RIGHT, false, 1},
     [CHANGE] = {"change", TABLE_RIGHT, false, 0},
     [INTERVAL] = {"99 % interval", TABLE_RIGHT, false, 0},
+    [TAIL_CHANGE] = {"p95 change", TABLE_RIGHT, false, 3},
+    [TAIL_INTERVAL] = {"p95 interval", TABLE_RIGHT, false, 4},
     [VERDICT] = {"verdict", TABLE_LEFT, false, 0},
 };
+
+// What was measured: a model, an operation, a pipeline's batches.
+static char *what_text(const struct result *result, size_t row)
+{
+    const struct value model = cell(result, row, "model");
+    const int64_t batch = result_integer(result, row, "batch_items", 0);
+    char *name = table_cell_text(model.type == VALUE_NULL ? cell(result, row, "operation") : model,
+                                 UNIT_NONE);
+    char *both = NULL;
+    if (batch <= 0 || !name)
+        return name;
+    if (asprintf(&both, "%s, batch %" PRId64, name, batch) < 0)
+        both = NULL;
+    free(name);
+    return both;
+}
 
 // The text of a cell, as a terminal may show it; the caller frees it.
 static char *cell_text(const struct result *result, size_t row, enum column column)
 {
     char text[CELL_SIZE];
-    struct value value;
     switch (column) {
     case WHAT:
-        value = cell(result, row, "model");
-        return table_cell_text(value.type == VALUE_NULL ? cell(result, row, "operation") : value,
-                               UNIT_NONE);
+        return what_text(result, row);
     case DEVICE:
         return table_cell_text(cell(result, row, "device"), UNIT_NONE);
     case METRIC:
@@ -117,7 +150,16 @@ static char *cell_text(const struct result *result, size_t row, enum column colu
         write_change(text, result_number(result, row, "ratio", (double)NAN));
         return strdup(text);
     case INTERVAL:
-        write_interval(text, result, row);
+        write_interval(text, result, row, "ratio_low", "ratio_high");
+        return strdup(text);
+    case TAIL_CHANGE:
+        // Of few values it would be that of the slowest.
+        write_change(text, isfinite(result_number(result, row, "p95_ratio_high", (double)NAN))
+                               ? result_number(result, row, "p95_ratio", (double)NAN)
+                               : (double)NAN);
+        return strdup(text);
+    case TAIL_INTERVAL:
+        write_interval(text, result, row, "p95_ratio_low", "p95_ratio_high");
         return strdup(text);
     case VERDICT:
         return table_cell_text(cell(result, row, "verdict"), UNIT_NONE);
@@ -178,6 +220,8 @@ static void write_tally(FILE *out, const struct comparison_tally *tally)
                   tally->counts[STATS_SAME], tally->counts[STATS_UNDECIDED]);
     if (tally->too_few > 0)
         (void)fprintf(out, " (%zu of them for want of values)", tally->too_few);
+    if (tally->p95_worse > 0)
+        (void)fprintf(out, "; the 95th percentile of %zu is worse", tally->p95_worse);
 }
 
 static void write_text(FILE *out, struct value value, const char *before)
@@ -192,10 +236,12 @@ static void write_text(FILE *out, struct value value, const char *before)
 static void write_method(FILE *out, const struct result *result)
 {
     char margin[UNIT_TEXT_SIZE];
-    (void)fprintf(out,
-                  "Method: %s, with an interval from order statistics of each side whose width "
-                  "follows from blocks of consecutive values; within %s counts as the same.\n",
-                  title, unit_format(margin, UNIT_RATIO, result_number(result, 0, "margin", 0)));
+    (void)fprintf(
+        out,
+        "Method: %s, with an interval from order statistics of each side whose width "
+        "follows from blocks of consecutive values; within %s counts as the same.  p95 is "
+        "judged apart: the verdict is the median's.\n",
+        title, unit_format(margin, UNIT_RATIO, result_number(result, 0, "margin", 0)));
     if (result_integer(result, 0, "before_runs", 0) < 2 ||
         result_integer(result, 0, "after_runs", 0) < 2)
         (void)fputs("A side of one run does not show what differs from one start to the next.\n",

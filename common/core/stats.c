@@ -85,16 +85,24 @@ static const double normal = 2.5758;
 
 size_t stats_samples_min(enum stats_sampling sampling)
 {
-    return sampling == STATS_SERIAL ? STATS_SERIAL_MIN : STATS_INDEPENDENT_MIN;
+    return sampling == STATS_SERIAL ? STATS_SERIAL_MIN : STATS_FEW_MIN;
 }
 
-// The mean over values first..end - 1 of whether one is below the median, ties
+// A quantile of a sample, in order of time.
+struct quantile {
+    const double *values;
+    size_t count;
+    double share; // 0.5: the median
+    double value;
+};
+
+// The mean over values first..end - 1 of whether one is below the quantile, ties
 // counting as half.
-static double share_below(const double *values, size_t first, size_t end, double median)
+static double share_below(const struct quantile *of, size_t first, size_t end)
 {
     double sum = 0;
     for (size_t i = first; i < end; i++)
-        sum += values[i] < median ? 1 : values[i] > median ? 0 : 0.5;
+        sum += of->values[i] < of->value ? 1 : of->values[i] > of->value ? 0 : 0.5;
     return sum / (double)(end - first);
 }
 
@@ -110,13 +118,13 @@ static double alikeness(const double *deviations, size_t count, double squares)
     return r < 0.9 ? (1 + r) / (1 - r) : 19;
 }
 
-// The standard deviation of the share below the median in the whole sample, from
+// The standard deviation of the share below the quantile in the whole sample, from
 // what it is in `blocks` parts of it.
-static double deviation_between(const double *values, size_t count, double median, size_t blocks)
+static double deviation_between(const struct quantile *of, size_t blocks)
 {
     double shares[STATS_BLOCKS_MAX] = {0}, mean = 0, squares = 0;
     for (size_t i = 0; i < blocks; i++) {
-        shares[i] = share_below(values, i * count / blocks, (i + 1) * count / blocks, median);
+        shares[i] = share_below(of, i * of->count / blocks, (i + 1) * of->count / blocks);
         mean += shares[i] / (double)blocks;
     }
     for (size_t i = 0; i < blocks; i++) {
@@ -127,24 +135,68 @@ static double deviation_between(const double *values, size_t count, double media
     return sqrt(of_mean * alikeness(shares, blocks, squares));
 }
 
-// How far from the middle, as a share of the sample, the interval's ends are.
-static double half_width(const double *values, size_t count, double median,
-                         enum stats_sampling sampling)
+// Parts of a sample that have values enough, also beyond the quantile; 0: it is too
+// small.
+static size_t blocks_of(const struct quantile *of)
 {
-    const double independent = 0.5 / sqrt((double)count);
-    if (sampling == STATS_INDEPENDENT)
-        return normal * independent;
-    size_t blocks = count / STATS_BLOCK_VALUES_MIN;
+    const double beyond = (double)of->count * (1 - of->share);
+    const size_t by_tail = (size_t)(beyond + 1e-6) / STATS_BLOCK_TAIL_MIN;
+    size_t blocks = of->count / STATS_BLOCK_VALUES_MIN;
+    if (blocks > by_tail)
+        blocks = by_tail;
     if (blocks > STATS_BLOCKS_MAX)
         blocks = STATS_BLOCKS_MAX;
-    assert(blocks >= STATS_BLOCKS_MIN); // count >= STATS_SERIAL_MIN
-    // Never less than of independent values: that neighbours are unlike is not relied on.
-    const double between = deviation_between(values, count, median, blocks);
-    return student[blocks - STATS_BLOCKS_MIN] * (between > independent ? between : independent);
+    return blocks < STATS_BLOCKS_MIN ? 0 : blocks;
 }
 
-enum status stats_median_of(struct stats_median *out, const double *values, size_t count,
-                            enum stats_sampling sampling)
+// How far from the quantile, as a share of the sample, the interval's ends are; false
+// where the sample is too small for any.
+static bool half_width(double *out, const struct quantile *of, enum stats_sampling sampling)
+{
+    const double independent = sqrt(of->share * (1 - of->share) / (double)of->count);
+    *out = normal * independent;
+    if (sampling == STATS_INDEPENDENT)
+        return of->count >= STATS_INDEPENDENT_MIN;
+    const size_t blocks = blocks_of(of);
+    if (blocks == 0)
+        return false;
+    // Never less than of independent values: that neighbours are unlike is not relied on.
+    const double between = deviation_between(of, blocks);
+    *out = student[blocks - STATS_BLOCKS_MIN] * (between > independent ? between : independent);
+    return true;
+}
+
+// The share of the sample below the interval's lower end.  Beyond the median the number of
+// values above a quantile is skewed: the end is where the logarithm of the odds says,
+// which is farther out (the upper end, where it would be nearer, is not moved).
+static double lower_share(double share, double half)
+{
+    if (share <= 0.5)
+        return share - half;
+    const double odds = log(share / (1 - share)) - half / (share * (1 - share));
+    return 1 / (1 + exp(-odds));
+}
+
+static void find_interval(struct stats_median *out, const struct quantile *of, const double *sorted,
+                          enum stats_sampling sampling)
+{
+    double half = 0;
+    out->low = -INFINITY;
+    out->high = INFINITY;
+    if (!half_width(&half, of, sampling))
+        return;
+    // The ranks from either end, corrected for steps of one.
+    const double count = (double)of->count;
+    const double low = floor(count * lower_share(of->share, half) + 0.5);
+    const double high = floor(count * (1 - of->share - half) + 0.5);
+    if (low < 1 || high < 1)
+        return;
+    out->low = sorted[(size_t)low - 1];
+    out->high = sorted[of->count - (size_t)high];
+}
+
+static enum status quantile_of(struct stats_median *out, const double *values, size_t count,
+                               double share, enum stats_sampling sampling)
 {
     *out = (struct stats_median){.count = count, .median = NAN, .low = NAN, .high = NAN};
     if (count == 0)
@@ -154,20 +206,24 @@ enum status stats_median_of(struct stats_median *out, const double *values, size
         return STATUS_NOMEM;
     memcpy(sorted, values, count * sizeof *sorted);
     stats_sort(sorted, count);
-    out->median = stats_median(sorted, count);
-    out->low = -INFINITY;
-    out->high = INFINITY;
-    if (count >= stats_samples_min(sampling)) {
-        const double half = half_width(values, count, out->median, sampling);
-        // The rank from either end, corrected for steps of one.
-        const double rank = floor((double)count * (0.5 - half) + 0.5);
-        if (rank >= 1) {
-            out->low = sorted[(size_t)rank - 1];
-            out->high = sorted[count - (size_t)rank];
-        }
-    }
+    const double rank = ceil((double)count * share - 1e-9);
+    out->median = share == 0.5 ? stats_median(sorted, count) : sorted[(size_t)rank - 1];
+    const struct quantile of = {values, count, share, out->median};
+    find_interval(out, &of, sorted, sampling);
     free(sorted);
     return STATUS_OK;
+}
+
+enum status stats_median_of(struct stats_median *out, const double *values, size_t count,
+                            enum stats_sampling sampling)
+{
+    return quantile_of(out, values, count, 0.5, sampling);
+}
+
+enum status stats_tail_of(struct stats_median *out, const double *values, size_t count,
+                          enum stats_sampling sampling)
+{
+    return quantile_of(out, values, count, STATS_TAIL, sampling);
 }
 
 // ---- Comparing two samples -------------------------------------------------------
@@ -232,4 +288,93 @@ struct stats_effect stats_compare(const struct stats_median *before,
     recover(&effect, before, after);
     effect.verdict = judge(&effect, direction, margin);
     return effect;
+}
+
+// ---- Few independent values ---------------------------------------------------------
+
+enum { RATIOS_MAX = STATS_FEW_MAX * STATS_FEW_MAX };
+
+// Of more than STATS_FEW_MAX values so many, evenly chosen.
+struct few {
+    double values[STATS_FEW_MAX];
+    size_t count;
+};
+
+static struct few choose(const double *values, size_t count)
+{
+    struct few few = {.count = count < STATS_FEW_MAX ? count : STATS_FEW_MAX};
+    for (size_t i = 0; i < few.count; i++)
+        few.values[i] = values[i * count / few.count];
+    return few;
+}
+
+// How many of the ratios, from either end, are outside of the interval: the largest k where
+// P(U < k) is at most half of STATS_ERROR_RATE.  The arrangements with U = u are the
+// coefficients of the Gaussian binomial, the product over i of (1 - q^(m+i)) / (1 - q^i).
+static size_t ratios_outside(size_t n, size_t m)
+{
+    double ways[RATIOS_MAX + 1] = {1};
+    const size_t most = n * m;
+    double all = 1;
+    for (size_t i = 1; i <= n; i++) {
+        all = all * (double)(m + i) / (double)i;
+        for (size_t u = most; u >= m + i; u--)
+            ways[u] -= ways[u - m - i];
+        for (size_t u = i; u <= most; u++)
+            ways[u] += ways[u - i];
+    }
+    double below = 0;
+    size_t k = 0;
+    while (k <= most && below + ways[k] <= all * STATS_ERROR_RATE / 2)
+        below += ways[k++];
+    return k;
+}
+
+// Each value after to each before, from low to high.
+static size_t ratios_of(double ratios[RATIOS_MAX], const struct few *before,
+                        const struct few *after)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < after->count; i++)
+        for (size_t j = 0; j < before->count; j++)
+            ratios[count++] = after->values[i] / before->values[j];
+    stats_sort(ratios, count);
+    return count;
+}
+
+static bool all_above_zero(const double *values, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!(values[i] > 0))
+            return false;
+    return true;
+}
+
+enum status stats_compare_few(struct stats_effect *out, const double *before, size_t before_count,
+                              const double *after, size_t after_count,
+                              enum stats_direction direction, double margin)
+{
+    struct stats_median from, to;
+    if (stats_median_of(&from, before, before_count, STATS_INDEPENDENT) != STATUS_OK ||
+        stats_median_of(&to, after, after_count, STATS_INDEPENDENT) != STATUS_OK)
+        return STATUS_NOMEM;
+    *out = stats_compare(&from, &to, direction, margin);
+    const size_t least = before_count < after_count ? before_count : after_count;
+    if (least < STATS_FEW_MIN || least >= STATS_INDEPENDENT_MIN || isnan(out->ratio) ||
+        !all_above_zero(before, before_count) || !all_above_zero(after, after_count))
+        return STATUS_OK;
+    double *ratios = calloc(RATIOS_MAX, sizeof *ratios);
+    if (!ratios)
+        return STATUS_NOMEM;
+    const struct few left = choose(before, before_count), right = choose(after, after_count);
+    const size_t count = ratios_of(ratios, &left, &right);
+    const size_t outside = left.count < right.count ? ratios_outside(left.count, right.count)
+                                                    : ratios_outside(right.count, left.count);
+    if (outside > 0) {
+        out->low = ratios[outside - 1];
+        out->high = ratios[count - outside];
+        out->verdict = judge(out, direction, margin);
+    }
+    free(ratios);
+    return STATUS_OK;
 }

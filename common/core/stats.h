@@ -13,6 +13,8 @@
 //
 // Why this and not a rank test: its p-value tells no size of an effect, takes values
 // as independent, and calls any difference significant when there are 10,000 of them.
+// (Of few values that are independent, as runs of a benchmark, ranks give the interval of
+// the ratio all the same: stats_compare_few.)
 // Why not a bootstrap: over blocks it estimates the same variance, a thousand times
 // slower and with a seed; over single values it takes them as independent.
 //
@@ -77,6 +79,7 @@ enum stats_direction stats_direction(const char *metric, enum unit unit);
 #define STATS_CONFIDENCE     0.99 // of every interval
 #define STATS_ERROR_RATE     0.01 // the rest
 #define STATS_MARGIN_DEFAULT 0.01 // a change by 1 % is none
+#define STATS_TAIL           0.95 // the quantile that stands for a distribution's tail
 
 enum {
     STATS_SAMPLES_MAX = 10000, // as many are kept of a sample: more make no verdict better
@@ -85,6 +88,9 @@ enum {
     STATS_BLOCK_VALUES_MIN = 10,
     STATS_INDEPENDENT_MIN = 10,                                   // values for an interval
     STATS_SERIAL_MIN = STATS_BLOCKS_MIN * STATS_BLOCK_VALUES_MIN, // the same
+    STATS_FEW_MIN = 5,        // independent values for an interval of their ratio
+    STATS_FEW_MAX = 40,       // of which so many are looked at
+    STATS_BLOCK_TAIL_MIN = 5, // values of a block beyond STATS_TAIL
 };
 
 // How the values of a sample came about.
@@ -93,7 +99,7 @@ enum stats_sampling {
     STATS_INDEPENDENT, // each on its own: loads
 };
 
-// How many values a sample must have for an interval.
+// How many values each of two samples must have to be compared.
 size_t stats_samples_min(enum stats_sampling sampling);
 
 // The median of a sample and the interval that has the true one with
@@ -107,6 +113,11 @@ struct stats_median {
 // `values` in order of time, none of them NaN.
 MUST_CHECK enum status stats_median_of(struct stats_median *out, const double *values, size_t count,
                                        enum stats_sampling sampling);
+
+// The same of STATS_TAIL, which then stands in the place of the median.  It takes far more
+// values: 800 of requests, some 200 of independent ones.
+MUST_CHECK enum status stats_tail_of(struct stats_median *out, const double *values, size_t count,
+                                     enum stats_sampling sampling);
 
 #define STATS_VERDICTS(X)                                                                          \
     X(BETTER, "BETTER")                                                                            \
@@ -137,5 +148,16 @@ struct stats_effect {
 struct stats_effect stats_compare(const struct stats_median *before,
                                   const struct stats_median *after, enum stats_direction direction,
                                   double margin);
+
+// The same of independent values, of which a side has too few for an interval of its
+// median (STATS_FEW_MIN to STATS_INDEPENDENT_MIN - 1): the ratio's interval is then from
+// the ratios of all values after to all before, by the ranks that the distribution of
+// Mann and Whitney's U leaves (Hodges, Lehmann, 1963; exact where the sides differ by a
+// factor only, too wide with ties).  Of more than STATS_FEW_MAX values so many, evenly
+// chosen, are taken.  `values` in order of time, above zero or the interval says nothing.
+MUST_CHECK enum status stats_compare_few(struct stats_effect *out, const double *before,
+                                         size_t before_count, const double *after,
+                                         size_t after_count, enum stats_direction direction,
+                                         double margin);
 
 #endif

@@ -29,14 +29,35 @@ static enum status out_of_memory(struct error *err)
     return error_set(err, STATUS_NOMEM, "store: out of memory");
 }
 
-// A metric's name as the table has it: "load.duration_ns".
+// A metric's name as the table has it: "load.duration_ns"; of batches of a size with that
+// behind it: "pipeline.items_per_second@64".
 enum { METRIC_SIZE = 96 };
 
-static const char *metric_name(char text[METRIC_SIZE], unsigned place)
+static const char *metric_name(char text[METRIC_SIZE], unsigned place, int64_t batch_items)
 {
     const struct query_metric *metric = samples_metric(place);
-    (void)snprintf(text, METRIC_SIZE, "%s.%s", record_kind_info(metric->kind)->name, metric->name);
+    char batch[32] = "";
+    if (batch_items)
+        (void)snprintf(batch, sizeof batch, "@%" PRId64, batch_items);
+    (void)snprintf(text, METRIC_SIZE, "%s.%s%s", record_kind_info(metric->kind)->name, metric->name,
+                   batch);
     return text;
+}
+
+// The other way round; -1: the metric is of another version.
+static int read_metric_name(const char *text, int64_t *batch_items)
+{
+    char name[METRIC_SIZE];
+    const size_t size = strcspn(text, "@");
+    *batch_items = 0;
+    if (size >= sizeof name)
+        return -1;
+    if (text[size] == '@' &&
+        parse_int(batch_items, text + size + 1, 1, INT64_MAX, "batch_items", NULL) != STATUS_OK)
+        return -1;
+    memcpy(name, text, size);
+    name[size] = '\0';
+    return samples_find_metric(name);
 }
 
 // ---- Collecting ---------------------------------------------------------------------
@@ -237,13 +258,15 @@ static enum status take_sample(void *context, sqlite3_stmt *row, struct error *e
 {
     const struct reading *reading = context;
     const char *metric = (const char *)sqlite3_column_text(row, 0);
-    const int place = metric ? samples_find_metric(metric) : -1;
+    int64_t batch_items = 0;
+    const int place = metric ? read_metric_name(metric, &batch_items) : -1;
     if (place < 0)
         return STATUS_OK; // of another version
+    const struct sample_key key = {samples_metric((unsigned)place)->kind,
+                                   sqlite3_column_int64(row, 1), sqlite3_column_int64(row, 2),
+                                   batch_items};
     struct sample_group *group;
-    enum status status =
-        samples_group(&reading->baseline->samples, samples_metric((unsigned)place)->kind,
-                      sqlite3_column_int64(row, 1), sqlite3_column_int64(row, 2), &group, err);
+    enum status status = samples_group(&reading->baseline->samples, &key, &group, err);
     if (status != STATUS_OK)
         return status;
     const void *blob = sqlite3_column_blob(row, 4);
@@ -349,13 +372,14 @@ static enum status insert_sample(sqlite3 *db, sqlite3_stmt *stmt, int64_t id,
     if (sample->kept == 0)
         return STATUS_OK;
     size_t size = 0;
-    unsigned char *blob = baseline_encode(metric_name(metric, place), sample, &size);
+    unsigned char *blob =
+        baseline_encode(metric_name(metric, place, group->key.batch_items), sample, &size);
     if (!blob)
         return out_of_memory(err);
     (void)sqlite3_bind_int64(stmt, 1, id);
     (void)sqlite3_bind_text(stmt, 2, metric, -1, SQLITE_STATIC);
-    (void)sqlite3_bind_int64(stmt, 3, group->subject);
-    (void)sqlite3_bind_int64(stmt, 4, group->device);
+    (void)sqlite3_bind_int64(stmt, 3, group->key.subject);
+    (void)sqlite3_bind_int64(stmt, 4, group->key.device);
     (void)sqlite3_bind_int64(stmt, 5, (int64_t)sample->count);
     (void)sqlite3_bind_blob(stmt, 6, blob, (int)size, SQLITE_STATIC);
     enum status status = database_run(db, stmt, err);

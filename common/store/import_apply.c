@@ -370,9 +370,9 @@ static enum status apply_baseline(struct import_target *target, const struct imp
     for (size_t i = 0; i < piece->records.count && status == STATUS_OK; i++) {
         const struct import_value *names = &piece->values[piece->records.list[i].first];
         struct sample_group *group = samples_at(&baseline->samples, i);
-        status = take_name(target, piece, &names[0], &group->subject, err);
+        status = take_name(target, piece, &names[0], &group->key.subject, err);
         if (status == STATUS_OK)
-            status = take_name(target, piece, &names[1], &group->device, err);
+            status = take_name(target, piece, &names[1], &group->key.device, err);
     }
     return status == STATUS_OK ? baseline_insert(target->db, baseline, err) : status;
 }

@@ -122,9 +122,9 @@ static enum status send(struct importing *importing, struct baseline *baseline, 
         const struct sample_group *group = samples_at(&baseline->samples, i);
         status = import_begin_row(piece, &piece->records, 0, err);
         if (status == STATUS_OK)
-            status = add_name(importing, group->subject, err);
+            status = add_name(importing, group->key.subject, err);
         if (status == STATUS_OK)
-            status = add_name(importing, group->device, err);
+            status = add_name(importing, group->key.device, err);
     }
     piece->baseline = baseline;
     if (status == STATUS_OK)

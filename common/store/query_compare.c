@@ -35,6 +35,13 @@ static const struct answer_column columns[] = {
     {"before_coverage_ratio", UNIT_RATIO},
     {"after_coverage_ratio", UNIT_RATIO},
     {"differences", UNIT_NONE},
+    {"batch_items", UNIT_COUNT},
+    {"before_p95", UNIT_NONE}, // in the metric's unit
+    {"after_p95", UNIT_NONE},
+    {"p95_ratio", UNIT_RATIO},
+    {"p95_ratio_low", UNIT_RATIO},
+    {"p95_ratio_high", UNIT_RATIO},
+    {"p95_verdict", UNIT_NONE},
 };
 
 // What is compared with what.
@@ -84,10 +91,13 @@ static void name_of(struct store *store, int64_t id, char text[QUERY_TEXT_SIZE])
 static void append_group(struct store *store, sqlite3_str *text, const struct sample_group *group)
 {
     char subject[QUERY_TEXT_SIZE], device[QUERY_TEXT_SIZE];
-    name_of(store, group->subject, subject);
-    name_of(store, group->device, device);
-    sqlite3_str_appendf(text, "%s of %s%s%s", record_kind_info(group->kind)->name, subject,
+    const struct sample_key *key = &group->key;
+    name_of(store, key->subject, subject);
+    name_of(store, key->device, device);
+    sqlite3_str_appendf(text, "%s of %s%s%s", record_kind_info(key->kind)->name, subject,
                         device[0] ? " on " : "", device);
+    if (key->batch_items)
+        sqlite3_str_appendf(text, " in batches of %lld", (long long)key->batch_items);
 }
 
 // ---- Pairs --------------------------------------------------------------------------
@@ -98,8 +108,11 @@ enum likeness { LIKE_KIND, LIKE_SUBJECT, LIKE_ALL };
 static bool is_like(const struct sample_group *a, const struct sample_group *b,
                     enum likeness likeness)
 {
-    return a->kind == b->kind && (likeness < LIKE_SUBJECT || a->subject == b->subject) &&
-           (likeness < LIKE_ALL || a->device == b->device);
+    const struct sample_key *x = &a->key, *y = &b->key;
+    return x->kind == y->kind &&
+           (likeness < LIKE_SUBJECT ||
+            (x->subject == y->subject && x->batch_items == y->batch_items)) &&
+           (likeness < LIKE_ALL || x->device == y->device);
 }
 
 // The place of the one group of a side that is like `of` and has no pair; the number of
@@ -229,21 +242,48 @@ static enum status look_at_differences(struct comparison *comparison, struct err
 
 // ---- One row --------------------------------------------------------------------------
 
-// The medians of both sides of a pair for one metric.
+// The medians, or tails, of both sides of a pair for one metric.
 struct medians {
     struct stats_median before, after;
 };
 
-static enum status find_medians(struct medians *medians, const struct pair *pair, unsigned place,
-                                struct error *err)
+typedef enum status find_one(struct stats_median *out, const double *values, size_t count,
+                             enum stats_sampling sampling);
+
+static enum status find_both(struct medians *medians, const struct pair *pair, unsigned place,
+                             find_one *find, struct error *err)
 {
     unsigned count = 0;
     const enum stats_sampling sampling = samples_metrics(&count)[place].sampling;
     const struct sample *before = &pair->before->samples[place];
     const struct sample *after = &pair->after->samples[place];
-    if (stats_median_of(&medians->before, before->values, before->kept, sampling) != STATUS_OK ||
-        stats_median_of(&medians->after, after->values, after->kept, sampling) != STATUS_OK)
+    if (find(&medians->before, before->values, before->kept, sampling) != STATUS_OK ||
+        find(&medians->after, after->values, after->kept, sampling) != STATUS_OK)
         return out_of_memory(err);
+    return STATUS_OK;
+}
+
+static enum status find_medians(struct medians *medians, const struct pair *pair, unsigned place,
+                                struct error *err)
+{
+    return find_both(medians, pair, place, stats_median_of, err);
+}
+
+static enum status find_effect(struct stats_effect *out, const struct comparison *comparison,
+                               const struct pair *pair, unsigned place,
+                               const struct medians *medians, struct error *err)
+{
+    unsigned count = 0;
+    const struct query_metric *metric = samples_metric(place);
+    const enum stats_direction direction = stats_direction(metric->name, metric->unit);
+    const struct sample *before = &pair->before->samples[place];
+    const struct sample *after = &pair->after->samples[place];
+    if (samples_metrics(&count)[place].sampling == STATS_INDEPENDENT)
+        return stats_compare_few(out, before->values, before->kept, after->values, after->kept,
+                                 direction, comparison->margin) == STATUS_OK
+                   ? STATUS_OK
+                   : out_of_memory(err);
+    *out = stats_compare(&medians->before, &medians->after, direction, comparison->margin);
     return STATUS_OK;
 }
 
@@ -354,20 +394,18 @@ static void set_effect(struct comparison *comparison, const struct medians *medi
 }
 
 static enum status set_texts(struct comparison *comparison, const struct pair *pair,
-                             const struct query_metric *metric, const struct stats_effect *effect,
-                             struct error *err)
+                             const struct query_metric *metric, struct error *err)
 {
-    const bool has_model =
-        metric->kind == RECORD_KIND_INFERENCE || metric->kind == RECORD_KIND_LOAD;
-    enum status status = set_names(comparison, has_model ? "model" : "operation",
-                                   pair->before->subject, pair->after->subject, err);
+    const struct sample_key *before = &pair->before->key, *after = &pair->after->key;
+    enum status status =
+        set_names(comparison, samples_are_of_models(metric->kind) ? "model" : "operation",
+                  before->subject, after->subject, err);
     if (status == STATUS_OK)
-        status = set_names(comparison, "device", pair->before->device, pair->after->device, err);
+        status = set_names(comparison, "device", before->device, after->device, err);
     if (status == STATUS_OK)
         status = set_metric(comparison->answer, metric, err);
-    if (status == STATUS_OK)
-        status =
-            answer_text(comparison->answer, "verdict", stats_verdict_text(effect->verdict), err);
+    if (before->batch_items && before->batch_items == after->batch_items)
+        answer_int(comparison->answer, "batch_items", before->batch_items);
     if (status == STATUS_OK && comparison->differences)
         status = answer_text(comparison->answer, "differences", comparison->differences, err);
     return status;
@@ -387,6 +425,38 @@ static enum status set_note(struct comparison *comparison, sqlite3_str *note, st
     return status;
 }
 
+// What explains another figure has no verdict, but where it alone is asked for.
+static enum status set_verdict(struct comparison *comparison, const struct sampled *sampled,
+                               const struct stats_effect *effect, struct error *err)
+{
+    if (sampled->explains && comparison->only < 0)
+        return STATUS_OK;
+    return answer_text(comparison->answer, "verdict", stats_verdict_text(effect->verdict), err);
+}
+
+// Of times: where the slowest 5 % begin.  (Of rates they would be the fastest.)
+static enum status judge_tail(struct comparison *comparison, const struct pair *pair,
+                              unsigned place, bool is_judged, struct error *err)
+{
+    struct result *answer = comparison->answer;
+    const struct query_metric *metric = samples_metric(place);
+    struct medians tails;
+    if (stats_direction(metric->name, metric->unit) != STATS_LESS)
+        return STATUS_OK;
+    enum status status = find_both(&tails, pair, place, stats_tail_of, err);
+    if (status != STATUS_OK)
+        return status;
+    struct stats_effect effect =
+        stats_compare(&tails.before, &tails.after, STATS_LESS, comparison->margin);
+    answer_real(answer, "before_p95", tails.before.median);
+    answer_real(answer, "after_p95", tails.after.median);
+    answer_real(answer, "p95_ratio", effect.ratio);
+    answer_real(answer, "p95_ratio_low", effect.low);
+    answer_real(answer, "p95_ratio_high", effect.high);
+    return is_judged ? answer_text(answer, "p95_verdict", stats_verdict_text(effect.verdict), err)
+                     : STATUS_OK;
+}
+
 static enum status judge(struct comparison *comparison, const struct pair *pair,
                          const struct sampled *sampled, unsigned place, sqlite3_str *note,
                          struct error *err)
@@ -395,19 +465,24 @@ static enum status judge(struct comparison *comparison, const struct pair *pair,
     const struct query_metric *metric = samples_metric(place);
     const size_t needed = stats_samples_min(sampled->sampling);
     struct medians medians;
+    struct stats_effect effect;
     enum status status = find_medians(&medians, pair, place, err);
+    if (status == STATUS_OK)
+        status = find_effect(&effect, comparison, pair, place, &medians, err);
+    if (status == STATUS_OK)
+        status = note_work(note, pair, sampled->depends, err);
     if (status != STATUS_OK)
         return status;
-    struct stats_effect effect =
-        stats_compare(&medians.before, &medians.after, stats_direction(metric->name, metric->unit),
-                      comparison->margin);
-    status = note_work(note, pair, sampled->depends, err);
-    if (sqlite3_str_length(note) > 0 && !comparison->query->force)
+    const bool is_comparable = sqlite3_str_length(note) == 0 || comparison->query->force;
+    if (!is_comparable)
         effect.verdict = STATS_UNDECIDED;
     note_count(note, &medians, needed);
     note_expired(note, comparison, metric->kind);
+    status = set_texts(comparison, pair, metric, err);
     if (status == STATUS_OK)
-        status = set_texts(comparison, pair, metric, &effect, err);
+        status = set_verdict(comparison, sampled, &effect, err);
+    if (status == STATUS_OK)
+        status = judge_tail(comparison, pair, place, is_comparable && !sampled->explains, err);
     if (status != STATUS_OK)
         return status;
     answer_int(answer, "before_count", (int64_t)pair->before->samples[place].count);

@@ -65,6 +65,14 @@ static const struct answer_column summary_columns[] = {
     {"refused_messages", UNIT_COUNT},
     {"refusals", UNIT_NONE},
     {"store_bytes", UNIT_BYTES},
+    {"pipelines", UNIT_COUNT},
+    {"pipelines_failed", UNIT_COUNT},
+    {"last_pipeline_workload", UNIT_NONE},
+    {"last_pipeline_model", UNIT_NONE},
+    {"last_pipeline_started_ns", UNIT_TIME},
+    {"last_pipeline_status", UNIT_NONE},
+    {"last_pipeline_items_per_second", UNIT_ITEMS_PER_SECOND},
+    {"last_pipeline_overlap_ratio", UNIT_RATIO},
 };
 
 // What the store takes: its file, and the log beside it.
@@ -290,17 +298,28 @@ static enum status add_loads(struct store *store, const struct query *by_model,
                                : status;
 }
 
-static enum status add_operations(struct store *store, const struct query *whole,
-                                  struct result *answer, struct error *err)
+static enum status count_records(struct store *store, const struct query *whole,
+                                 enum record_kind kind, const char *key, struct result *answer,
+                                 struct error *err)
 {
-    struct gather gather = {.query = whole, .kind = RECORD_KIND_OPERATION};
+    struct gather gather = {.query = whole, .kind = kind};
     gather_want(&gather, "duration_ns", false);
     enum status status = gather_run(&gather, store, err);
     if (status == STATUS_OK && groups_count(gather.groups) > 0)
-        answer_int(answer, "operations",
+        answer_int(answer, key,
                    (int64_t)gather_ratio(groups_at(gather.groups, 0), 0)->values.count);
     gather_deinit(&gather);
     return status;
+}
+
+static enum status add_pipelines(struct store *store, const struct query *whole,
+                                 struct result *answer, struct error *err)
+{
+    enum status status =
+        count_records(store, whole, RECORD_KIND_PIPELINE, "pipelines", answer, err);
+    return status == STATUS_OK ? add_failed(store, &whole->filter, RECORD_KIND_PIPELINE,
+                                            "t.status = 1", "pipelines_failed", answer, err)
+                               : status;
 }
 
 static enum status take_model(void *context, sqlite3_stmt *row, struct error *err)
@@ -348,6 +367,13 @@ static const struct newest newest[] = {
       {"ttft_ns", "last_inference_ttft_ns"},
       {"generated_tokens", "last_inference_generated_tokens"}}},
     {RECORD_KIND_STARTUP, {{"duration_ns", "startup_last_ns"}}},
+    {RECORD_KIND_PIPELINE,
+     {{"workload", "last_pipeline_workload"},
+      {"model", "last_pipeline_model"},
+      {"started_ns", "last_pipeline_started_ns"},
+      {"status", "last_pipeline_status"},
+      {"items_per_second", "last_pipeline_items_per_second"},
+      {"overlap_ratio", "last_pipeline_overlap_ratio"}}},
 };
 
 static enum status copy_value(struct result *answer, const char *key, const struct value *value,
@@ -391,8 +417,8 @@ static enum status add_newest(struct store *store, const struct query_filter *fi
 static void set_zeros(struct result *answer)
 {
     static const char *const counts[] = {
-        "models",     "loads",         "loads_failed",    "inferences", "inferences_failed",
-        "operations", "prompt_tokens", "generated_tokens"};
+        "models",     "loads",         "loads_failed",     "inferences", "inferences_failed",
+        "operations", "prompt_tokens", "generated_tokens", "pipelines",  "pipelines_failed"};
     for (unsigned i = 0; i < sizeof counts / sizeof *counts; i++)
         answer_int(answer, counts[i], 0);
 }
@@ -414,7 +440,9 @@ static enum status add_records(struct store *store, const struct query *query,
     if (status == STATUS_OK && filter_applies(RECORD_KIND_LOAD, &query->filter, &missing))
         status = add_loads(store, &by_model, models, answer, err);
     if (status == STATUS_OK && filter_applies(RECORD_KIND_OPERATION, &query->filter, &missing))
-        status = add_operations(store, &whole, answer, err);
+        status = count_records(store, &whole, RECORD_KIND_OPERATION, "operations", answer, err);
+    if (status == STATUS_OK && filter_applies(RECORD_KIND_PIPELINE, &query->filter, &missing))
+        status = add_pipelines(store, &whole, answer, err);
     if (status == STATUS_OK)
         status = add_models(store, &query->filter, models, answer, err);
     groups_free(models);
@@ -436,7 +464,8 @@ static enum status add_last(struct store *store, const struct query_filter *filt
 // a life, but no model and the like: a filter by one of these is not theirs.
 static bool matches_nothing(const struct query_filter *filter, const struct result *answer)
 {
-    static const char *const counts[] = {"models", "loads", "inferences", "operations"};
+    static const char *const counts[] = {"models", "loads", "inferences", "operations",
+                                         "pipelines"};
     bool of_runs = true, any = filter->since_ns != 0 || filter->until_ns != 0;
     for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++) {
         any |= filter->by[i][0] != '\0';

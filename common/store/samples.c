@@ -20,29 +20,41 @@ enum { SAMPLE_BYTES_MAX = 256 * 1024 * 1024 };
 enum { PROMPT = 1, GENERATED = 2, CACHED = 4 }; // kinds of work
 
 static const struct sampled metrics[] = {
-    {RECORD_KIND_INFERENCE, "ttft_ns", "model", STATS_SERIAL, 0, PROMPT},
-    {RECORD_KIND_INFERENCE, "tpot_ns", "model", STATS_SERIAL, 0, 0},
-    {RECORD_KIND_INFERENCE, "tokens_per_second", "model", STATS_SERIAL, 0, 0},
-    {RECORD_KIND_INFERENCE, "prefill_tokens_per_second", "model", STATS_SERIAL, 0, PROMPT},
-    {RECORD_KIND_INFERENCE, "e2e_ns", "model", STATS_SERIAL, 0, PROMPT | GENERATED},
-    {RECORD_KIND_INFERENCE, "itl_p99_ns", "model", STATS_SERIAL, 0, 0},
-    {RECORD_KIND_INFERENCE, "prompt_tokens", "model", STATS_SERIAL, PROMPT, 0},
-    {RECORD_KIND_INFERENCE, "generated_tokens", "model", STATS_SERIAL, GENERATED, 0},
-    {RECORD_KIND_LOAD, "duration_ns", "model", STATS_INDEPENDENT, 0, CACHED},
-    {RECORD_KIND_LOAD, "page_cache_ratio", "model", STATS_INDEPENDENT, CACHED, 0},
-    {RECORD_KIND_OPERATION, "duration_ns", "operation", STATS_SERIAL, 0, 0},
-    {RECORD_KIND_PIPELINE, "items_per_second", "workload", STATS_INDEPENDENT, 0, 0},
-    {RECORD_KIND_PIPELINE, "exposed_copy_ns", "workload", STATS_INDEPENDENT, 0, 0},
+    {RECORD_KIND_INFERENCE, "ttft_ns", STATS_SERIAL, 0, PROMPT, false},
+    {RECORD_KIND_INFERENCE, "tpot_ns", STATS_SERIAL, 0, 0, false},
+    {RECORD_KIND_INFERENCE, "tokens_per_second", STATS_SERIAL, 0, 0, false},
+    {RECORD_KIND_INFERENCE, "prefill_tokens_per_second", STATS_SERIAL, 0, PROMPT, false},
+    {RECORD_KIND_INFERENCE, "e2e_ns", STATS_SERIAL, 0, PROMPT | GENERATED, false},
+    {RECORD_KIND_INFERENCE, "itl_p99_ns", STATS_SERIAL, 0, 0, false},
+    {RECORD_KIND_INFERENCE, "prompt_tokens", STATS_SERIAL, PROMPT, 0, false},
+    {RECORD_KIND_INFERENCE, "generated_tokens", STATS_SERIAL, GENERATED, 0, false},
+    {RECORD_KIND_LOAD, "duration_ns", STATS_INDEPENDENT, 0, CACHED, false},
+    {RECORD_KIND_LOAD, "page_cache_ratio", STATS_INDEPENDENT, CACHED, 0, false},
+    {RECORD_KIND_OPERATION, "duration_ns", STATS_SERIAL, 0, 0, false},
+    {RECORD_KIND_PIPELINE, "items_per_second", STATS_INDEPENDENT, 0, 0, false},
+    {RECORD_KIND_PIPELINE, "overlap_ratio", STATS_INDEPENDENT, 0, 0, true},
+    {RECORD_KIND_PIPELINE, "exposed_copy_ns", STATS_INDEPENDENT, 0, 0, true},
+    {RECORD_KIND_PIPELINE, "copy_starved_ns", STATS_INDEPENDENT, 0, 0, true},
+    {RECORD_KIND_PIPELINE, "duration_ns", STATS_INDEPENDENT, 0, 0, true},
+    {RECORD_KIND_PIPELINE, "item_p50_ns", STATS_INDEPENDENT, 0, 0, true},
 };
 
 enum { METRIC_COUNT = sizeof metrics / sizeof *metrics };
 _Static_assert(sizeof metrics / sizeof *metrics <= SAMPLED_MAX, "a group has room for all metrics");
 
-// What records of the kind must be to count.
-static const char *const conditions[RECORD_KIND_COUNT] = {
-    [RECORD_KIND_INFERENCE] = " AND t.finish IN (0, 1)",
-    [RECORD_KIND_LOAD] = " AND t.status = 0",
-    [RECORD_KIND_PIPELINE] = " AND t.status = 0",
+// What records of a kind are of, and what they must be to count.
+static const struct {
+    const char *subject, *device, *batch_items;
+    const char *condition;
+    bool of_models;
+} sources[RECORD_KIND_COUNT] = {
+    [RECORD_KIND_INFERENCE] = {"t.model", "t.device", "0", " AND t.finish IN (0, 1)", true},
+    [RECORD_KIND_LOAD] = {"t.model", "t.device", "0", " AND t.status = 0", true},
+    [RECORD_KIND_OPERATION] = {"t.operation", "coalesce(t.device, 0)", "0",
+                               " AND t.operation NOT IN (SELECT p.workload FROM pipeline p)",
+                               false},
+    [RECORD_KIND_PIPELINE] = {"coalesce(t.model, t.workload)", "t.device",
+                              "coalesce(t.batch_items, 0)", " AND t.status = 0", true},
 };
 _Static_assert((int)RECORD_FINISH_STOP == 0 && (int)RECORD_FINISH_LENGTH == 1 &&
                    (int)RECORD_STATUS_OK == 0,
@@ -52,6 +64,11 @@ const struct sampled *samples_metrics(unsigned *count)
 {
     *count = METRIC_COUNT;
     return metrics;
+}
+
+bool samples_are_of_models(enum record_kind kind)
+{
+    return sources[kind].of_models;
 }
 
 const struct query_metric *samples_metric(unsigned place)
@@ -149,21 +166,20 @@ struct sample_group *samples_at(const struct samples *samples, size_t index)
     return groups_at(samples->groups, index)->data;
 }
 
-enum status samples_group(struct samples *samples, enum record_kind kind, int64_t subject,
-                          int64_t device, struct sample_group **out, struct error *err)
+enum status samples_group(struct samples *samples, const struct sample_key *key,
+                          struct sample_group **out, struct error *err)
 {
+    enum { KEYS = 4 };
     if (!samples->groups &&
-        groups_new(&samples->groups, 3, sizeof(struct sample_group), deinit_group) != STATUS_OK)
+        groups_new(&samples->groups, KEYS, sizeof(struct sample_group), deinit_group) != STATUS_OK)
         return out_of_memory(err);
-    const int64_t keys[] = {(int64_t)kind, subject, device};
+    const int64_t keys[KEYS] = {(int64_t)key->kind, key->subject, key->device, key->batch_items};
     struct group *found;
     enum status status = reader_group(samples->groups, keys, &found, err);
     if (status != STATUS_OK)
         return status;
     *out = found->data;
-    (*out)->kind = kind;
-    (*out)->subject = subject;
-    (*out)->device = device;
+    (*out)->key = *key;
     return STATUS_OK;
 }
 
@@ -207,7 +223,7 @@ struct collecting {
     enum record_kind kind;
 };
 
-enum { RUN, STARTED, SUBJECT, DEVICE, FIRST_VALUE }; // columns of the rows
+enum { RUN, STARTED, SUBJECT, DEVICE, BATCH_ITEMS, FIRST_VALUE }; // columns of the rows
 
 static enum status take_value(struct samples *samples, struct sample *sample, double value,
                               struct error *err)
@@ -230,10 +246,11 @@ static enum status take_row(void *context, sqlite3_stmt *row, struct error *err)
 {
     const struct collecting *collecting = context;
     struct samples *samples = collecting->samples;
+    const struct sample_key key = {collecting->kind, sqlite3_column_int64(row, SUBJECT),
+                                   sqlite3_column_int64(row, DEVICE),
+                                   sqlite3_column_int64(row, BATCH_ITEMS)};
     struct sample_group *group;
-    enum status status =
-        samples_group(samples, collecting->kind, sqlite3_column_int64(row, SUBJECT),
-                      sqlite3_column_int64(row, DEVICE), &group, err);
+    enum status status = samples_group(samples, &key, &group, err);
     if (status == STATUS_OK)
         status = add_run(samples, sqlite3_column_int64(row, RUN), err);
     int place = FIRST_VALUE;
@@ -267,23 +284,18 @@ static enum status collect_kind(struct samples *samples, struct store *store, en
                                 const struct query_filter *filter, struct error *err)
 {
     struct collecting collecting = {.samples = samples, .kind = kind};
-    const char *subject = NULL;
     sqlite3_str *values = sqlite3_str_new(store->db);
-    for (unsigned i = 0; i < METRIC_COUNT; i++) {
-        if (metrics[i].kind != kind)
-            continue;
-        append_value(values, samples_metric(i));
-        subject = metrics[i].subject;
-    }
+    for (unsigned i = 0; i < METRIC_COUNT; i++)
+        if (metrics[i].kind == kind)
+            append_value(values, samples_metric(i));
     char *list = sqlite3_str_finish(values);
     sqlite3_str *sql = sqlite3_str_new(store->db);
-    sqlite3_str_appendf(sql, "SELECT t.run, t.started_ns, t.\"%w\", coalesce(t.device, 0)%s",
-                        subject, list ? list : "");
+    sqlite3_str_appendf(sql, "SELECT t.run, t.started_ns, %s, %s, %s%s", sources[kind].subject,
+                        sources[kind].device, sources[kind].batch_items, list ? list : "");
     sqlite3_str_appendall(sql, " FROM ");
     store_append_from(sql, store, kind, filter_begin(filter), INT64_MIN, 0);
     filter_where(sql, kind, filter);
-    sqlite3_str_appendf(sql, "%s ORDER BY t.started_ns, t.id",
-                        conditions[kind] ? conditions[kind] : "");
+    sqlite3_str_appendf(sql, "%s ORDER BY t.started_ns, t.id", sources[kind].condition);
     const bool has_list = list != NULL;
     sqlite3_free(list);
     if (!has_list) {

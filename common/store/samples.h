@@ -3,6 +3,7 @@
 #ifndef INFERSTAT_STORE_SAMPLES_H
 #define INFERSTAT_STORE_SAMPLES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -12,19 +13,23 @@
 #include "common/store/store.h"
 
 // A metric that is sampled.  Of records that did not fail: requests that were answered
-// to the end, loads and pipelines with status ok, all operations.
+// to the end, loads and pipelines with status ok, all operations but those that carry the
+// name of a pipeline's workload: they are its batches, which begin when they are queued,
+// so that the deeper the queue the longer they take; how fast they are the run says.
 struct sampled {
     enum record_kind kind;
-    const char *name;    // of the metric
-    const char *subject; // what it is of: the column "model", "operation" or "workload"
+    const char *name; // of the metric
     enum stats_sampling sampling;
     // What the work was, not how well it went: tokens of a request, how much of a file
     // was in the page cache.  Told from the others by a bit, 0 of the others.
     unsigned work;
     unsigned depends; // set of such bits that a value cannot be judged without
+    // What goes on inside, which may get worse while the whole gets better: told, and
+    // judged only where it is asked for.
+    bool explains;
 };
 
-enum { SAMPLED_MAX = 16 };
+enum { SAMPLED_MAX = 20 };
 
 // All of them, `*count` at most SAMPLED_MAX, those of a kind together; static.
 const struct sampled *samples_metrics(unsigned *count);
@@ -47,12 +52,24 @@ struct sample {
 // Takes the next value.
 MUST_CHECK enum status sample_add(struct sample *sample, double value);
 
+// What samples are of.
+struct sample_key {
+    enum record_kind kind;
+    // Ids of names, 0: none.  A model; of operations the operation; of pipelines the
+    // model or, where they do not say it, the workload.
+    int64_t subject;
+    int64_t device;
+    int64_t batch_items; // of pipelines; 0: not said
+};
+
 // The samples of one subject on one device, by place of the metric.
 struct sample_group {
-    enum record_kind kind;
-    int64_t subject, device; // ids of names; 0: none
+    struct sample_key key;
     struct sample samples[SAMPLED_MAX];
 };
+
+// Whether records of the kind are of models.
+bool samples_are_of_models(enum record_kind kind);
 
 struct samples {
     struct groups *groups; // of struct sample_group; NULL: none
@@ -70,9 +87,8 @@ size_t samples_count(const struct samples *samples);
 struct sample_group *samples_at(const struct samples *samples, size_t index);
 
 // The group, made when it is not there.
-MUST_CHECK enum status samples_group(struct samples *samples, enum record_kind kind,
-                                     int64_t subject, int64_t device, struct sample_group **out,
-                                     struct error *err);
+MUST_CHECK enum status samples_group(struct samples *samples, const struct sample_key *key,
+                                     struct sample_group **out, struct error *err);
 
 // Reads what the filter covers.  STATUS_FULL where that is from too many subjects.
 MUST_CHECK enum status samples_collect(struct samples *samples, struct store *store,

@@ -307,7 +307,12 @@ static enum status let_figures_be_absent(sqlite3 *db, struct error *err)
         status = database_integer(db, must_be_there, &must, err);
     if (status == STATUS_OK && must > 0)
         status = schema_rebuild(db, RECORD_KIND_PIPELINE, err);
-    return status;
+    return status == STATUS_OK
+               ? database_exec(db,
+                               "CREATE INDEX IF NOT EXISTS pipeline_failed ON pipeline(started_ns)"
+                               " WHERE status = 1",
+                               err)
+               : status;
 }
 
 // Also version 6: segments of sealed rows, of which there are none yet.

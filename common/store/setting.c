@@ -45,6 +45,9 @@ static const struct property {
     {SETTING_DEVICE, "pcie_generation_max", true, true, false},
     {SETTING_DEVICE, "sm_clock_hz", true, false, true},
     {SETTING_DEVICE, "memory_clock_hz", true, false, true},
+    {SETTING_DEVICE, "power_cap_watts", true, true, false},
+    {SETTING_DEVICE, "sm_clock_max_hz", true, true, false},
+    {SETTING_DEVICE, "memory_clock_max_hz", true, true, false},
     {SETTING_MODEL, "digest", true, true, false},
     {SETTING_MODEL, "format", true, true, false},
     {SETTING_MODEL, "architecture", true, true, false},
@@ -233,10 +236,9 @@ static bool is_sampled(const struct collecting *collecting, int64_t name)
         return true;
     for (size_t i = 0; i < samples_count(collecting->samples); i++) {
         const struct sample_group *group = samples_at(collecting->samples, i);
-        const bool has_model =
-            group->kind == RECORD_KIND_INFERENCE || group->kind == RECORD_KIND_LOAD;
-        if (collecting->subject == SETTING_DEVICE ? group->device == name
-                                                  : has_model && group->subject == name)
+        const bool of_model = samples_are_of_models(group->key.kind);
+        if (collecting->subject == SETTING_DEVICE ? group->key.device == name
+                                                  : of_model && group->key.subject == name)
             return true;
     }
     return false;

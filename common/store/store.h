@@ -55,8 +55,11 @@ void store_cancel(struct store *store);
 //   unnumbered, too); duplicates refused expired cleared in_flight coverage_ratio; refused_messages
 //   (messages, connections and names not taken, whatever the filter) refusals (why, as text: "names
 //   10, message_size 3"; null where there are none) store_bytes (the file and its log)
-//   Sums are those of rollups and records, as of AVERAGE; inferences_failed and
-//   loads_failed are counted among the records that have not expired
+//   pipelines pipelines_failed last_pipeline_workload last_pipeline_model
+//   last_pipeline_started_ns last_pipeline_status last_pipeline_items_per_second
+//   last_pipeline_overlap_ratio
+//   Sums are those of rollups and records, as of AVERAGE; inferences_failed,
+//   loads_failed and pipelines_failed are counted among the records that have not expired
 // AVERAGE, a row per group, and with step_ns per group and step of time that has
 //   values, oldest first: the dimensions' names as keys, [started_ns: start of the step,
 //   a multiple of step_ns], then metric unit count mean total_over_total? min max p50
@@ -94,13 +97,19 @@ void store_cancel(struct store *store);
 // COPY, one row: copy.h lists the keys.  The file at query->path is made.
 // BASELINES: baseline created_ns filter (in words) since_ns until_ns coverage_ratio
 //   runs samples values (numbers kept in all) fingerprint (JSON: setting.h)
-// COMPARE, a row per model (or operation, or a pipeline's workload, as operation),
-//   device and metric that both sides have: model operation device metric unit
+// COMPARE, a row per model (or operation; of a pipeline that says no model its workload,
+//   as model), device, size of a pipeline's batches and metric that both sides have: model
+//   operation device metric unit
 //   before_count after_count needed_count (values for an interval) before_median
 //   after_median ratio (after / before) ratio_low ratio_high (its interval; null: none)
 //   confidence margin verdict (stats.h) note (why nothing is decided; or null)
 //   before_runs after_runs before_coverage_ratio after_coverage_ratio differences (of
-//   the fingerprints, and what only one side has, in words; or null).  Of more than
+//   the fingerprints, and what only one side has, in words; or null) batch_items, and of
+//   times, else null: before_p95 after_p95 p95_ratio p95_ratio_low p95_ratio_high
+//   p95_verdict.  The verdict of a row is that of the median; there is none, but where
+//   the query asks for the metric, of what explains a pipeline's items_per_second
+//   (overlap_ratio, exposed_copy_ns, ...).  Operations named as a pipeline's workload are
+//   its batches and are not compared (samples.h).  Of more than
 //   10,000 values, evenly chosen ones are compared.  STATUS_INVALID where the
 //   fingerprints are unlike and the query does not force it.  A verdict on figures that
 //   depend on the work (tokens of requests, files in the page cache) is undecided where

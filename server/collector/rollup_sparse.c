@@ -9,10 +9,18 @@
 // A bucket is over so long after its end.
 #define OVER_NS INT64_C(600000000000)
 
-// Levels that may be too fine, and how many records a row of them must have.
+// Levels that may be too fine, and how many records a row of them must have.  At a
+// window's edges as many are read one by one for each row that is not there: of twenty
+// models at most 2,400 in an hour of minutes, 1,920 in a day of hours.  Where there are
+// more series, and fewer ask, what the rows take counts for more.
 enum { LEVELS = ROLLUP_MONTH };
-static const uint64_t records_a_row[LEVELS] = {
-    [ROLLUP_MINUTE] = 8, [ROLLUP_HOUR] = 32, [ROLLUP_DAY] = 32};
+static const uint64_t records_a_row[ROLLUP_GROUPING_COUNT][LEVELS] = {
+    // minutes, hours, days
+    [ROLLUP_FULL] = {8, 32, 32},
+    [ROLLUP_MODEL] = {2, 4, 4},
+    [ROLLUP_HOST] = {8, 32, 32},
+    [ROLLUP_ALL] = {2, 4, 4},
+};
 
 // How many buckets back are looked at when the collector begins, or the clock was set:
 // that is what more time than this since the last look, or less than none, tells.
@@ -230,10 +238,11 @@ static int64_t newest_bucket(const struct rollup_sheet *sheet, enum rollup_level
 // Whether the share's rows will not pay.  That of the newest bucket is judged by what is
 // whole of it, else by the bucket before, else by as much as passed of the open one.
 static bool is_sparse(const struct rollup_sheet *sheet, const struct shares *shares, size_t i,
-                      enum rollup_level level, bool before_is_sparse)
+                      const struct gap *gap, bool before_is_sparse)
 {
     const struct share *share = &shares->list[i];
-    const uint64_t enough = records_a_row[level];
+    const enum rollup_level level = gap->level;
+    const uint64_t enough = records_a_row[gap->grouping][level];
     const uint64_t rows = share->rows + share->open_rows;
     const uint64_t records = share->records + share->open_records;
     if (share->bucket != newest_bucket(sheet, shares->coarser))
@@ -280,7 +289,7 @@ static enum status find_wanted(struct rollup_sparse *sparse, const struct rollup
             sparse_before = true;
             continue;
         }
-        sparse_before = is_sparse(sheet, shares, i, gap.level, sparse_before);
+        sparse_before = is_sparse(sheet, shares, i, &gap, sparse_before);
         if (sparse_before && is_over(gap.until_ns, wall_ns))
             status = has_rows(sparse, &gap, &any, err);
         if (status == STATUS_OK && !any)
@@ -446,7 +455,7 @@ static enum status look(struct rollup_sparse *sparse, const struct gap *gap, boo
     double records = 0;
     enum status status = count_rows(sparse, gap, &rows, &records, err);
     if (status != STATUS_OK || rows == 0 ||
-        records >= (double)rows * (double)records_a_row[gap->level])
+        records >= (double)rows * (double)records_a_row[gap->grouping][gap->level])
         return status;
     status = gap_add(sparse->db, gap, err);
     *added = true;

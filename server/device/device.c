@@ -19,7 +19,7 @@
 static const struct backend {
     const char *name;
     const struct device_ops *ops;
-    bool numbered; // accepts ":N"
+    bool numbered; // is named by its number also where none was asked for
 } backends[] = {
     {.name = "cuda", .ops = CUDA_OPS, .numbered = true},
     {.name = "cpu", .ops = &device_cpu_ops},
@@ -28,7 +28,8 @@ static const struct backend {
 enum { BACKEND_COUNT = sizeof backends / sizeof backends[0] };
 
 // Splits "name" or "name:N"; N is a number of at most 5 digits.
-static bool parse_spec(const char *spec, const struct backend **backend, unsigned int *ordinal)
+static bool parse_spec(const char *spec, const struct backend **backend, bool *numbered,
+                       unsigned int *ordinal)
 {
     size_t length = strcspn(spec, ":");
     const struct backend *found = NULL;
@@ -42,18 +43,19 @@ static bool parse_spec(const char *spec, const struct backend **backend, unsigne
     if (spec[length] == ':') {
         const char *digits = spec + length + 1;
         size_t count = strspn(digits, "0123456789");
-        if (!found->numbered || count == 0 || count > 5 || digits[count] != '\0')
+        if (count == 0 || count > 5 || digits[count] != '\0')
             return false;
         number = (unsigned int)strtoul(digits, NULL, 10);
     }
     *backend = found;
+    *numbered = found->numbered || spec[length] == ':';
     *ordinal = number;
     return true;
 }
 
 static enum status open_backend(struct device **out, const struct backend *backend,
-                                const struct device_options *options, unsigned int ordinal,
-                                const char *why, struct error *err)
+                                const struct device_options *options, bool numbered,
+                                unsigned int ordinal, const char *why, struct error *err)
 {
     struct device *device = NULL;
     enum status status = backend->ops->open(&device, options, ordinal, err);
@@ -61,9 +63,23 @@ static enum status open_backend(struct device **out, const struct backend *backe
         return status;
     device->ops = backend->ops;
     device->spin = options->spin;
+    device->ordinal = ordinal;
+    if (numbered)
+        (void)snprintf(device->name, sizeof device->name, "%s:%u", backend->name, ordinal);
+    else
+        (void)snprintf(device->name, sizeof device->name, "%s", backend->name);
     (void)snprintf(device->reason, sizeof device->reason, "%s: %s", backend->name, why);
     *out = device;
     return STATUS_OK;
+}
+
+// How much of "what was wrong: why (what to do)" is before the last part.
+static size_t reason_length(const char *text)
+{
+    enum { MOST = 120 };
+    const char *advice = strstr(text, " (");
+    size_t length = advice ? (size_t)(advice - text) : strlen(text);
+    return length < MOST ? length : MOST;
 }
 
 // The first back end that is part of this build and answers; the reason says why
@@ -77,10 +93,12 @@ static enum status open_first(struct device **out, const struct device_options *
         const struct backend *backend = &backends[i];
         struct error refusal = {0};
         if (backend->ops) {
-            status = open_backend(out, backend, options, 0, why, &refusal);
+            status = open_backend(out, backend, options, backend->numbered, 0, why, &refusal);
             if (status == STATUS_OK)
                 return status;
-            (void)snprintf(why, sizeof why, "chosen by auto (%.120s)", refusal.text);
+            // Without its advice, which is for who asked for that device.
+            (void)snprintf(why, sizeof why, "chosen by auto (%.*s)",
+                           (int)reason_length(refusal.text), refusal.text);
             (void)error_set(err, status, "%s", refusal.text);
         } else {
             (void)snprintf(why, sizeof why, "chosen by auto, as this build has no %s back end",
@@ -97,15 +115,16 @@ enum status device_open(struct device **out, const struct device_options *option
     if (strcmp(spec, "auto") == 0)
         return open_first(out, options, err);
     const struct backend *backend = NULL;
+    bool numbered = false;
     unsigned int ordinal = 0;
-    if (!parse_spec(spec, &backend, &ordinal))
+    if (!parse_spec(spec, &backend, &numbered, &ordinal))
         return error_set(err, STATUS_INVALID,
                          "device '%.40s': no such device (use auto, cpu, cuda or cuda:N)", spec);
     if (!backend->ops)
         return error_set(err, STATUS_UNSUPPORTED,
                          "device '%.40s': this build has no %s back end (use --device cpu)", spec,
                          backend->name);
-    return open_backend(out, backend, options, ordinal, "asked for with --device", err);
+    return open_backend(out, backend, options, numbered, ordinal, "asked for with --device", err);
 }
 
 void device_close(struct device *device)
@@ -117,6 +136,8 @@ void device_close(struct device *device)
 void device_describe(const struct device *device, struct device_description *out)
 {
     memset(out, 0, sizeof *out);
+    memcpy(out->name, device->name, sizeof out->name);
+    out->ordinal = device->ordinal;
     device->ops->describe(device, out);
     memcpy(out->reason, device->reason, sizeof out->reason);
 }

@@ -26,13 +26,14 @@ struct device;
 enum { DEVICE_NAME_SIZE = 64, DEVICE_REASON_SIZE = 160 };
 
 struct device_options {
-    const char *spec;     // "auto", "cpu", "cuda" or "cuda:N"; NULL is "auto"
+    const char *spec;     // "auto", "cpu", "cuda", either with ":N"; NULL is "auto"
     unsigned int threads; // of the CPU back end; 0: as many as the process may use
     bool spin;            // the host spins when it waits for events (stream.h): sooner, but busy
 };
 
-// Opens the device that `options->spec` names.  Fails with STATUS_INVALID on a
-// spec that is none of the above, with STATUS_UNSUPPORTED where it names a back
+// Opens the device that `options->spec` names.  "cpu:N" is one of several devices on the
+// same processors, each with streams and threads of its own; "cuda" is "cuda:0".  Fails with
+// STATUS_INVALID on a spec that is none of the above, with STATUS_UNSUPPORTED where it names a back
 // end that is not part of this build.
 MUST_CHECK enum status device_open(struct device **out, const struct device_options *options,
                                    struct error *err);
@@ -42,7 +43,7 @@ MUST_CHECK enum status device_open(struct device **out, const struct device_opti
 void device_close(struct device *device);
 
 struct device_description {
-    char name[DEVICE_NAME_SIZE];     // as records name it: "cpu"
+    char name[DEVICE_NAME_SIZE];     // as records name it: "cpu", "cpu:1", "cuda:0"
     char reason[DEVICE_REASON_SIZE]; // which device and why, for the log
     char kernels[DEVICE_NAME_SIZE];  // "avx2", "plain C"
     unsigned int ordinal;

@@ -12,6 +12,8 @@ struct device {
     const struct device_ops *ops;
     int64_t memory_used; // atomic builtins only: any thread counts
     bool spin;           // as asked for
+    char name[DEVICE_NAME_SIZE];
+    unsigned int ordinal;
     char reason[DEVICE_REASON_SIZE];
 };
 

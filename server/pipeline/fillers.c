@@ -78,8 +78,12 @@ static bool fill(struct fillers *fillers, uint64_t chunk, struct slot *slot, siz
     entry->error = error;
     entry->ready = true;
     fillers->fill_ns += ready_ns - begun_ns;
-    (void)pthread_cond_signal(&fillers->ready);
+    const bool is_next = chunk == fillers->next_taken;
     (void)pthread_mutex_unlock(&fillers->lock);
+    // The driver waits for the next chunk alone.  It is woken outside of the lock, which it
+    // takes first of all.
+    if (is_next)
+        (void)pthread_cond_signal(&fillers->ready);
     return status == STATUS_OK;
 }
 
@@ -90,8 +94,8 @@ static void give_up(struct fillers *fillers, enum status status, const struct er
         fillers->pool_status = status;
         fillers->pool_error = *error;
     }
-    (void)pthread_cond_signal(&fillers->ready);
     (void)pthread_mutex_unlock(&fillers->lock);
+    (void)pthread_cond_signal(&fillers->ready);
 }
 
 static void *run(void *context)
@@ -179,8 +183,9 @@ enum status fillers_next(struct fillers *fillers, struct filled *out, struct err
 {
     const struct pipeline_job *job = fillers->job;
     *out = (struct filled){0};
-    (void)pthread_mutex_lock(&fillers->lock);
+    bool taken = false;
     enum status status = STATUS_OK;
+    (void)pthread_mutex_lock(&fillers->lock);
     if (job->chunk_size(job->context, fillers->next_taken) > 0) {
         struct entry *entry = entry_of(fillers, fillers->next_taken);
         status = await(fillers, entry, err);
@@ -188,10 +193,12 @@ enum status fillers_next(struct fillers *fillers, struct filled *out, struct err
             *out = entry->filled;
             entry->ready = false;
             fillers->next_taken++;
-            (void)pthread_cond_signal(&fillers->room);
+            taken = true;
         }
     }
     (void)pthread_mutex_unlock(&fillers->lock);
+    if (taken)
+        (void)pthread_cond_signal(&fillers->room);
     return status;
 }
 

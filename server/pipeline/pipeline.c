@@ -75,7 +75,7 @@ static enum status new_buffer(struct pipeline *pipeline, struct buffer *buffer, 
     return status;
 }
 
-// Buffers are made on the copy stream: this event lets the others use them.
+// Buffers are made on the copy stream: whatever uses them waits for copies into them.
 static enum status new_buffers(struct pipeline *pipeline, struct error *err)
 {
     const struct pipeline_plan *plan = &pipeline->plan;
@@ -83,31 +83,44 @@ static enum status new_buffers(struct pipeline *pipeline, struct error *err)
     for (unsigned int i = 0; status == STATUS_OK && i < plan->buffers; i++)
         status = new_buffer(pipeline, &pipeline->buffers[i], err);
     if (status == STATUS_OK)
-        status = device_event_record(pipeline->buffers[0].filled, pipeline->copy, err);
-    if (status == STATUS_OK)
-        status = device_event_wait(pipeline->buffers[0].filled, err);
-    if (status == STATUS_OK)
         status = taker_new(&pipeline->taker, pipeline->device,
                            plan->buffers + PIPELINE_GROUPS_BEHIND, plan->out_bytes, err);
     return status;
+}
+
+// What depends on how many slots there are.
+static enum status new_slots(struct pipeline *pipeline, const struct pipeline_plan *plan,
+                             struct error *err)
+{
+    enum status status = STATUS_OK;
+    if (!plan->borrows)
+        status = slot_pool_new(&pipeline->slots, pipeline->device, plan->pool_size,
+                               plan->chunk_bytes, plan->pool_metrics, err);
+    if (status == STATUS_OK)
+        status = slot_pool_new(&pipeline->tokens, pipeline->device, plan->pool_size, 0, false, err);
+    // As many pairs as there can be copies and groups under way, and one to spare.
+    const unsigned int groups = plan->buffers + PIPELINE_GROUPS_BEHIND;
+    const unsigned int most = groups > plan->pool_size ? groups : plan->pool_size;
+    if (status == STATUS_OK && plan->overlap_tracking)
+        status = timeline_new(&pipeline->timeline, pipeline->device, most + 1, err);
+    return status;
+}
+
+static void free_slots(struct pipeline *pipeline)
+{
+    slot_pool_free(pipeline->slots);
+    slot_pool_free(pipeline->tokens);
+    timeline_free(pipeline->timeline);
 }
 
 static enum status build(struct pipeline *pipeline, struct error *err)
 {
     const struct pipeline_plan *plan = &pipeline->plan;
     enum status status = new_streams(pipeline, err);
-    if (status == STATUS_OK && !plan->borrows)
-        status = slot_pool_new(&pipeline->slots, pipeline->device, plan->pool_size,
-                               plan->chunk_bytes, plan->pool_metrics, err);
     if (status == STATUS_OK)
-        status = slot_pool_new(&pipeline->tokens, pipeline->device, plan->pool_size, 0, false, err);
+        status = new_slots(pipeline, plan, err);
     if (status == STATUS_OK && plan->group_bytes > 0)
         status = new_buffers(pipeline, err);
-    // As many pairs as there can be copies and groups under way, and one to spare.
-    const unsigned int groups = plan->buffers + PIPELINE_GROUPS_BEHIND;
-    const unsigned int most = groups > plan->pool_size ? groups : plan->pool_size;
-    if (status == STATUS_OK && plan->overlap_tracking)
-        status = timeline_new(&pipeline->timeline, pipeline->device, most + 1, err);
     return status;
 }
 
@@ -135,22 +148,49 @@ void pipeline_free(struct pipeline *pipeline)
 {
     if (!pipeline)
         return;
+    // Streams end with all that may still be queued where the device failed: only then is
+    // the memory nobody's, and nothing is pending.
+    device_stream_free(pipeline->out);
+    device_stream_free(pipeline->compute);
     for (unsigned int i = 0; i < PIPELINE_BUFFERS_MAX; i++) {
         device_memory_free(pipeline->copy, pipeline->buffers[i].in, pipeline->plan.group_bytes);
         device_memory_free(pipeline->copy, pipeline->buffers[i].out, pipeline->plan.result_bytes);
     }
-    // Streams end first, with all that may still be queued: then nothing is pending.
-    device_stream_free(pipeline->out);
-    device_stream_free(pipeline->compute);
     device_stream_free(pipeline->copy);
     for (unsigned int i = 0; i < PIPELINE_BUFFERS_MAX; i++) {
         device_event_free(pipeline->buffers[i].filled);
         device_event_free(pipeline->buffers[i].computed);
         device_event_free(pipeline->buffers[i].fetched);
     }
-    timeline_free(pipeline->timeline);
     taker_free(pipeline->taker);
-    slot_pool_free(pipeline->tokens);
-    slot_pool_free(pipeline->slots);
+    free_slots(pipeline);
     free(pipeline);
+}
+
+enum status pipeline_adopt(struct pipeline *pipeline, const struct pipeline_plan *plan,
+                           struct error *err)
+{
+    struct pipeline_plan adopted = pipeline->plan;
+    adopted.fillers = plan->fillers;
+    adopted.prefetch = plan->prefetch;
+    adopted.pool_size = plan->pool_size;
+    enum status status = check_complete(&adopted, err);
+    if (status == STATUS_OK && pipeline->failed)
+        status = error_set(err, STATUS_IO, "pipeline: the device failed before");
+    if (status != STATUS_OK)
+        return status;
+    if (adopted.pool_size != pipeline->plan.pool_size) {
+        struct pipeline made = {.device = pipeline->device};
+        status = new_slots(&made, &adopted, err);
+        if (status != STATUS_OK) {
+            free_slots(&made);
+            return status;
+        }
+        free_slots(pipeline); // no run is: nothing is pending
+        pipeline->slots = made.slots;
+        pipeline->tokens = made.tokens;
+        pipeline->timeline = made.timeline;
+    }
+    pipeline->plan = adopted;
+    return STATUS_OK;
 }

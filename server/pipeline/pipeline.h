@@ -118,6 +118,10 @@ struct pipeline_figures {
     uint64_t group_p50_ns, group_p95_ns, group_p99_ns; // first copy queued to results; 0: none
 };
 
+// Adds what another run did.  Percentiles are of one run: the sum has none, and its
+// duration is the caller's where runs were not one behind the other.
+void pipeline_figures_add(struct pipeline_figures *sum, const struct pipeline_figures *more);
+
 // Fails with STATUS_INVALID on a plan out of range, saying which number is; what is 0
 // because tuning.h is to choose it passes, pipeline_new refuses it.
 MUST_CHECK enum status pipeline_check_plan(const struct pipeline_plan *plan, struct error *err);
@@ -130,6 +134,11 @@ struct pipeline;
 MUST_CHECK enum status pipeline_new(struct pipeline **out, struct device *device,
                                     const struct pipeline_plan *plan, struct error *err);
 void pipeline_free(struct pipeline *pipeline); // accepts NULL
+
+// Takes over fillers, prefetch and slots of `plan`, for runs to come; in all else it is the
+// plan that the pipeline was made with.  Fails as pipeline_new does: then nothing changed.
+MUST_CHECK enum status pipeline_adopt(struct pipeline *pipeline, const struct pipeline_plan *plan,
+                                      struct error *err);
 
 // Streams a whole job.  May be called again for another one, also after an error of
 // the job's own; not once the device failed.

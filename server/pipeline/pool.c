@@ -235,8 +235,8 @@ void slot_pool_lend(struct slot_pool *pool, struct slot *slot)
     (void)pthread_mutex_lock(&pool->lock);
     assert(pool->lent_count < pool->slot_count);
     pool->lent[(pool->lent_first + pool->lent_count++) % POOL_SLOTS_MAX] = slot;
-    (void)pthread_cond_signal(&pool->back);
     (void)pthread_mutex_unlock(&pool->lock);
+    (void)pthread_cond_signal(&pool->back);
 }
 
 void slot_pool_release(struct slot_pool *pool, struct slot *slot)
@@ -244,8 +244,8 @@ void slot_pool_release(struct slot_pool *pool, struct slot *slot)
     (void)pthread_mutex_lock(&pool->lock);
     assert(pool->free_count < pool->slot_count);
     pool->free[pool->free_count++] = slot;
-    (void)pthread_cond_signal(&pool->back);
     (void)pthread_mutex_unlock(&pool->lock);
+    (void)pthread_cond_signal(&pool->back);
 }
 
 void slot_pool_close(struct slot_pool *pool)

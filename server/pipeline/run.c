@@ -192,8 +192,6 @@ static enum status queue_kernels(struct run *run, struct error *err)
     struct timeline *timeline = pipeline->timeline;
     const struct buffer *buffer = run->buffer;
     enum status status = STATUS_OK;
-    if (!job->compute)
-        return STATUS_OK;
     if (timeline)
         status = timeline_start(timeline, OVERLAP_COMPUTE, pipeline->compute, NULL, err);
     if (status == STATUS_OK)
@@ -204,6 +202,13 @@ static enum status queue_kernels(struct run *run, struct error *err)
     return status;
 }
 
+// The stream of a group's last work on its buffer.  Without kernels that are its copies: the
+// compute stream is left asleep.
+static struct device_stream *last_stream(const struct run *run)
+{
+    return run->job->compute ? run->pipeline->compute : run->pipeline->copy;
+}
+
 // The kernels: behind the group's copies, and behind the copy of the results that were
 // last in the same buffer.
 static enum status compute(struct run *run, struct error *err)
@@ -211,14 +216,16 @@ static enum status compute(struct run *run, struct error *err)
     struct pipeline *pipeline = run->pipeline;
     struct buffer *buffer = run->buffer;
     enum status status = STATUS_OK;
-    record(run, buffer->filled, pipeline->copy, &status, err);
-    if (status == STATUS_OK)
-        status = device_stream_wait(pipeline->compute, buffer->filled, err);
-    if (status == STATUS_OK)
-        status = device_stream_wait(pipeline->compute, buffer->fetched, err);
-    if (status == STATUS_OK)
-        status = queue_kernels(run, err);
-    record(run, buffer->computed, pipeline->compute, &status, err);
+    if (run->job->compute) {
+        record(run, buffer->filled, pipeline->copy, &status, err);
+        if (status == STATUS_OK)
+            status = device_stream_wait(pipeline->compute, buffer->filled, err);
+        if (status == STATUS_OK)
+            status = device_stream_wait(pipeline->compute, buffer->fetched, err);
+        if (status == STATUS_OK)
+            status = queue_kernels(run, err);
+    }
+    record(run, buffer->computed, last_stream(run), &status, err);
     return status;
 }
 
@@ -251,7 +258,7 @@ static enum status send_results(struct run *run, struct error *err)
                          (unsigned long long)run->group, flight->size, pipeline->plan.out_bytes);
     if (flight->size > 0)
         status = fetch(run, flight, err);
-    record(run, flight->done, flight->size > 0 ? pipeline->out : pipeline->compute, &status, err);
+    record(run, flight->done, flight->size > 0 ? pipeline->out : last_stream(run), &status, err);
     if (status != STATUS_OK)
         return status;
     taker_depart(pipeline->taker, flight);

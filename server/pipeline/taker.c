@@ -92,8 +92,8 @@ static void land(struct taker *taker, enum status status, const struct error *er
         taker->error = *error;
     }
     taker->landed++;
-    (void)pthread_cond_signal(&taker->freed);
     (void)pthread_mutex_unlock(&taker->lock);
+    (void)pthread_cond_signal(&taker->freed);
 }
 
 // After a failure events are still waited for, in order; nothing is taken any more.
@@ -151,8 +151,8 @@ void taker_depart(struct taker *taker, struct flight *flight)
     (void)pthread_mutex_lock(&taker->lock);
     assert(flight == &taker->flights[taker->gone % taker->flight_count]);
     taker->gone++;
-    (void)pthread_cond_signal(&taker->departed);
     (void)pthread_mutex_unlock(&taker->lock);
+    (void)pthread_cond_signal(&taker->departed);
 }
 
 static uint64_t quantile(const struct sketch *times, double q)
@@ -165,8 +165,8 @@ enum status taker_end(struct taker *taker, struct taker_figures *figures, struct
 {
     (void)pthread_mutex_lock(&taker->lock);
     taker->ending = true;
-    (void)pthread_cond_signal(&taker->departed);
     (void)pthread_mutex_unlock(&taker->lock);
+    (void)pthread_cond_signal(&taker->departed);
     (void)pthread_join(taker->thread, NULL);
     *figures = (struct taker_figures){
         .p50_ns = quantile(taker->times, 0.50),

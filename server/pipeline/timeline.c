@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/sys/log.h"
+#include "server/pipeline/hidden.h"
 
 // How far from its anchor a time is taken at most, roughly: float milliseconds have
 // steps of 15 ns there.
@@ -36,6 +37,7 @@ struct timeline {
     struct side sides[OVERLAP_SIDES];
     struct overlap *overlap;
     double starved_ns;
+    struct hidden hidden; // what the log says of single chunks
 
     // When computes ended, by number: what copies that waited for them need.
     struct {
@@ -107,6 +109,7 @@ static void forget_run(struct timeline *timeline)
         side->last_end_ns = 0;
     }
     memset(timeline->ends, 0, sizeof timeline->ends);
+    memset(&timeline->hidden, 0, sizeof timeline->hidden);
     timeline->starved_ns = 0;
     timeline->anchor_ns = 0;
     timeline->is_moving = false;
@@ -189,16 +192,29 @@ static void take_times(struct timeline *timeline, enum overlap_side which, const
     }
     if (which == OVERLAP_COPY) {
         count_starved(timeline, pair, start_ns);
+        hidden_add_copy(&timeline->hidden, pair->number - 1, start_ns, end_ns);
     } else {
+        hidden_add_compute(&timeline->hidden, start_ns, end_ns);
         timeline->ends[pair->number % TIMELINE_PAIRS_MAX].number = pair->number;
         timeline->ends[pair->number % TIMELINE_PAIRS_MAX].end_ns = end_ns;
     }
-    log_write(LOG_LEVEL_DEBUG, "pipeline: %s %llu: from %.1f us to %.1f us",
-              which == OVERLAP_COPY ? "copy" : "compute", (unsigned long long)pair->number,
-              start_ns / 1e3, end_ns / 1e3);
     overlap_add(timeline->overlap, which, llround(start_ns), llround(end_ns));
     side->last = pair->number;
     side->last_end_ns = end_ns;
+}
+
+// Says of each chunk how its copy did, once that is known.
+static void log_chunks(struct timeline *timeline)
+{
+    struct hidden_copy copy;
+    const bool none_comes = timeline->sides[OVERLAP_COMPUTE].pending == 0;
+    while (hidden_next(&timeline->hidden, none_comes, &copy)) {
+        const double ns = copy.end_ns - copy.start_ns;
+        log_write(LOG_LEVEL_DEBUG,
+                  "pipeline: chunk %llu: copied from %.1f us on in %.1f us, overlap %.3f",
+                  (unsigned long long)copy.chunk, copy.start_ns / 1e3, ns / 1e3,
+                  ns > 0 ? copy.beside_ns / ns : 0);
+    }
 }
 
 // Reads the pairs of a side that are done.  What failed stays pending, to be counted at
@@ -252,6 +268,7 @@ enum status timeline_start(struct timeline *timeline, enum overlap_side which,
     struct side *side = &timeline->sides[which];
     harvest_side(timeline, OVERLAP_COMPUTE);
     harvest_side(timeline, OVERLAP_COPY);
+    log_chunks(timeline);
     settle(timeline);
     enum status status = STATUS_OK;
     if (which == OVERLAP_COPY)
@@ -290,6 +307,7 @@ void timeline_finish(struct timeline *timeline, struct overlap_figures *out, uin
 {
     harvest_side(timeline, OVERLAP_COMPUTE);
     harvest_side(timeline, OVERLAP_COPY);
+    log_chunks(timeline);
     for (int i = 0; i < OVERLAP_SIDES; i++) {
         const struct side *side = &timeline->sides[i];
         overlap_add_unmeasured(timeline->overlap, side->pending + (side->open ? 1U : 0U));

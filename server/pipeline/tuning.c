@@ -90,6 +90,8 @@ static unsigned int least(unsigned int a, unsigned int b)
 
 static unsigned int chunk_mb_for(unsigned int generation, unsigned int compute_capability)
 {
+    if (generation == 0 && compute_capability == 0)
+        return 1; // the host's processors copy it: from their cache, where slots fit into it
     if (generation == 0)
         return 8;
     if (generation <= 3)

@@ -2,7 +2,8 @@
 // for the two functions that read sysfs and the environment.
 //
 //   chunk    1 .. 256 MB: PCIe 5 and later: 16; 4: 8 (12 on compute capability 9.0 and
-//            later); 3 and before: 4; unknown: 8
+//            later); 3 and before: 4; unknown: 8; a device that is the host's processors
+//            themselves: 1, so that a slot is still in their cache when it is copied
 //   pool     1 .. 16 slots; chosen: 4, fewer where memory is short but not under 2
 //   pinned   slots and results on the host together: at most 20 % of its memory
 //   fillers  half the processors, at most a slot each; from measurements, as many as
@@ -20,7 +21,7 @@ struct tuning_host {
     int64_t memory_bytes;            // 0: unknown, nothing is bounded
     unsigned int processors;         // that the process may use
     unsigned int pcie_generation;    // of the device; 0: unknown, or none
-    unsigned int compute_capability; // major * 10 + minor; 0: none
+    unsigned int compute_capability; // major * 10 + minor; 0: the host's processors
 };
 
 // What the user asked for; 0: choose.
@@ -45,7 +46,7 @@ MUST_CHECK enum status tuning_plan(struct pipeline_plan *plan, const struct tuni
 
 // Chooses fillers, and slots for them, by what a run of the plan measured, where the
 // user did not: as many as fill chunks no slower than they are copied, with a quarter to
-// spare.  For the next pipeline; without tracked overlap nothing changes.
+// spare.  For runs to come (trial.h); without tracked overlap nothing changes.
 void tuning_refine(struct pipeline_plan *plan, const struct tuning_host *host,
                    const struct tuning_wishes *wishes, const struct pipeline_figures *measured);
 

@@ -151,6 +151,8 @@ static enum status make_options(struct encoding_options *out, const struct worke
 // ---- Output ---------------------------------------------------------------
 
 struct outcome {
+    const struct encoding *encoding;
+    const char *devices; // as asked for, or the one there is
     struct encoding_description description;
     struct encoding_figures figures;
     struct inferstat_totals totals;
@@ -209,9 +211,36 @@ static const char *status_word(enum status status)
     return status == STATUS_OK ? "ok" : status == STATUS_CANCELLED ? "cancelled" : "error";
 }
 
+// One object a device; figures of several are summed up around it.
+static void write_devices(struct json *json, const struct outcome *o)
+{
+    json_begin_list(json, "devices");
+    for (unsigned int i = 0; i < o->description.devices; i++) {
+        const struct encoding_share *share = encoding_get_share(o->encoding, i);
+        const struct pipeline_figures *f = &share->figures.pipeline;
+        json_begin_item(json);
+        json_text(json, "device", share->device.name);
+        json_text(json, "status", status_word(share->status));
+        json_uint(json, "items", share->figures.items);
+        json_uint(json, "batches", share->figures.batches);
+        json_uint(json, "duration_ns", f->duration_ns);
+        json_real(json, "items_per_second", ratio(share->figures.items, f->duration_ns) * 1e9);
+        json_real(json, "overlap_ratio", overlap_of(&f->overlap));
+        json_uint(json, "exposed_copy_ns", f->overlap.exposed_copy_ns);
+        json_uint(json, "copy_starved_ns", f->copy_starved_ns);
+        json_real(json, "pool_starvation_ratio", ratio(f->pool.waits, f->pool.acquires));
+        write_time(json, "item_p50_ns", f->group_p50_ns);
+        write_time(json, "item_p95_ns", f->group_p95_ns);
+        write_time(json, "item_p99_ns", f->group_p99_ns);
+        json_end_item(json);
+    }
+    json_end_list(json);
+}
+
 static void write_figures(const struct outcome *o)
 {
     const struct encoding_description *d = &o->description;
+    const struct pipeline_plan *plan = &encoding_get_share(o->encoding, 0)->plan;
     const struct pipeline_figures *f = &o->figures.pipeline;
     struct json json;
     json_begin(&json, stdout);
@@ -220,17 +249,17 @@ static void write_figures(const struct outcome *o)
     json_text(&json, "type", encode_type_name(d->inputs->type));
     json_uint(&json, "qubits", (uint64_t)options.qubits);
     json_uint(&json, "batch_size", d->batch);
-    json_text(&json, "device", d->device.name);
+    json_text(&json, "device", o->devices);
     json_text(&json, "status", status_word(o->status));
     json_uint(&json, "items", o->figures.items);
     json_uint(&json, "batches", o->figures.batches);
     json_uint(&json, "duration_ns", f->duration_ns);
     json_real(&json, "items_per_second", ratio(o->figures.items, f->duration_ns) * 1e9);
-    json_uint(&json, "chunk_bytes", d->plan.chunk_bytes);
-    json_uint(&json, "pool_size", d->plan.pool_size);
-    json_uint(&json, "prefetch", d->plan.prefetch);
-    json_uint(&json, "fillers", d->plan.fillers);
-    json_text(&json, "sync", sync_word(d->plan.sync));
+    json_uint(&json, "chunk_bytes", plan->chunk_bytes);
+    json_uint(&json, "pool_size", plan->pool_size);
+    json_uint(&json, "prefetch", plan->prefetch);
+    json_uint(&json, "fillers", plan->fillers);
+    json_text(&json, "sync", sync_word(plan->sync));
     json_uint(&json, "chunks", f->chunks);
     json_uint(&json, "bytes_h2d", f->bytes_h2d);
     json_uint(&json, "bytes_d2h", f->bytes_d2h);
@@ -245,6 +274,7 @@ static void write_figures(const struct outcome *o)
     json_uint(&json, "take_ns", o->figures.take_ns);
     json_uint(&json, "device_bytes", (uint64_t)d->device_bytes);
     write_check(&json, &o->figures);
+    write_devices(&json, o);
     json_uint(&json, "records_produced", o->totals.produced);
     json_uint(&json, "records_acknowledged", o->totals.acknowledged);
     json_uint(&json, "records_dropped", o->totals.dropped);
@@ -258,15 +288,29 @@ static void print_check(const struct encoding_figures *f)
                  f->checked, f->differing, f->worst.largest);
 }
 
+static void print_share(const struct encoding_share *share)
+{
+    char text[2][UNIT_TEXT_SIZE];
+    const struct pipeline_figures *f = &share->figures.pipeline;
+    (void)printf("  %s: %" PRIu64 " states (%s), overlap %s%s\n", share->device.name,
+                 share->figures.items,
+                 unit_format(text[0], UNIT_ITEMS_PER_SECOND,
+                             ratio(share->figures.items, f->duration_ns) * 1e9),
+                 unit_format(text[1], UNIT_RATIO, overlap_of(&f->overlap)),
+                 share->status == STATUS_OK          ? ""
+                 : share->status == STATUS_CANCELLED ? ", stopped before the end"
+                                                     : ", failed");
+}
+
 static void print_figures(const struct outcome *o)
 {
     char text[4][UNIT_TEXT_SIZE];
     const struct pipeline_figures *f = &o->figures.pipeline;
-    bool tracked = o->description.plan.overlap_tracking;
+    bool tracked = encoding_get_share(o->encoding, 0)->plan.overlap_tracking;
     (void)printf(
         "%s, %" PRId64 " qubits, %s on %s: %" PRIu64 " states in %s (%s)%s\n", options.encoder,
-        options.qubits, encode_type_name(o->description.inputs->type), o->description.device.name,
-        o->figures.items, unit_format_int(text[0], UNIT_DURATION, (int64_t)f->duration_ns),
+        options.qubits, encode_type_name(o->description.inputs->type), o->devices, o->figures.items,
+        unit_format_int(text[0], UNIT_DURATION, (int64_t)f->duration_ns),
         unit_format(text[1], UNIT_ITEMS_PER_SECOND, ratio(o->figures.items, f->duration_ns) * 1e9),
         o->status == STATUS_CANCELLED ? ", stopped before the end" : "");
     (void)printf("overlap %s, exposed copy %s, pool starved %s\n",
@@ -274,6 +318,8 @@ static void print_figures(const struct outcome *o)
                  unit_format(text[1], UNIT_DURATION,
                              tracked ? (double)f->overlap.exposed_copy_ns : (double)NAN),
                  unit_format(text[2], UNIT_RATIO, ratio(f->pool.waits, f->pool.acquires)));
+    for (unsigned int i = 0; o->description.devices > 1 && i < o->description.devices; i++)
+        print_share(encoding_get_share(o->encoding, i));
     if (o->figures.checked > 0)
         print_check(&o->figures);
 }
@@ -288,18 +334,25 @@ static enum status encode(const struct encoding_options *encoding_options,
     if (status != STATUS_OK)
         return status;
     encoding_describe(*encoding, &outcome->description);
-    log_write(LOG_LEVEL_INFO, "device %s (kernels: %s, threads: %u)",
-              outcome->description.device.reason, outcome->description.device.kernels,
-              outcome->description.device.threads);
+    outcome->encoding = *encoding;
+    const struct device_description *first = &encoding_get_share(*encoding, 0)->device;
+    outcome->devices =
+        outcome->description.devices > 1 ? encoding_options->device.spec : first->name;
+    for (unsigned int i = 0; i < outcome->description.devices; i++) {
+        const struct device_description *device = &encoding_get_share(*encoding, i)->device;
+        log_write(LOG_LEVEL_INFO, "device %s: %s (kernels: %s, threads: %u)", device->name,
+                  device->reason, device->kernels, device->threads);
+    }
     return encoding_run(*encoding, &outcome->figures, err);
 }
 
 // Says where copies do not hide behind kernels, or wait for samples; not of a run so short
 // that it is all beginning and end.
-static void warn(const struct pipeline_figures *f)
+static void warn(const struct encoding_share *share)
 {
     enum { CHUNKS_LEAST = 32 };
     static const double overlap_least = 0.60, starved_most = 0.05;
+    const struct pipeline_figures *f = &share->figures.pipeline;
     const double overlap = overlap_of(&f->overlap);
     const double starved = ratio(f->copy_starved_ns, f->duration_ns);
     char text[UNIT_TEXT_SIZE];
@@ -307,14 +360,14 @@ static void warn(const struct pipeline_figures *f)
         return;
     if (overlap < overlap_least) // not where it is not known
         log_write(LOG_LEVEL_WARNING,
-                  "encode: copies and kernels overlap by %s only (try --sync "
+                  "encode on %s: copies and kernels overlap by %s only (try --sync "
                   "events, a larger --pool-size)",
-                  unit_format(text, UNIT_RATIO, overlap));
+                  share->device.name, unit_format(text, UNIT_RATIO, overlap));
     if (starved > starved_most)
         log_write(LOG_LEVEL_WARNING,
-                  "encode: copies waited for samples for %s of the time (try "
+                  "encode on %s: copies waited for samples for %s of the time (try "
                   "more --fillers, a larger --pool-size)",
-                  unit_format(text, UNIT_RATIO, starved));
+                  share->device.name, unit_format(text, UNIT_RATIO, starved));
 }
 
 static int report(const struct outcome *outcome)
@@ -323,8 +376,8 @@ static int report(const struct outcome *outcome)
         write_figures(outcome);
     else
         print_figures(outcome);
-    if (outcome->status == STATUS_OK)
-        warn(&outcome->figures.pipeline);
+    for (unsigned int i = 0; outcome->status == STATUS_OK && i < outcome->description.devices; i++)
+        warn(encoding_get_share(outcome->encoding, i));
     if (outcome->figures.differing == 0)
         return WORKER_DONE;
     log_write(LOG_LEVEL_ERROR,

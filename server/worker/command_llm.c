@@ -10,6 +10,7 @@
 #include "common/core/parse.h"
 #include "common/sys/log.h"
 #include "common/sys/stop.h"
+#include "server/device/device_list.h"
 #include "server/worker/json.h"
 #include "server/worker/worker.h"
 #include "server/workload/device_record.h"
@@ -100,11 +101,27 @@ static enum status plan_delay(struct plan *plan, struct error *err)
     return status;
 }
 
-static enum status make_plan(struct plan *plan, char *const *words, int count, struct error *err)
+// A model runs on one device.
+static enum status check_device(const char *spec, struct error *err)
+{
+    struct device_list list;
+    enum status status = device_list_parse(&list, spec, err);
+    if (status == STATUS_OK && list.count > 1)
+        return error_set(err, STATUS_INVALID,
+                         "llm: --device %.40s: a model runs on one device (choose one, as "
+                         "--device %s)",
+                         spec, list.specs[0]);
+    return status;
+}
+
+static enum status make_plan(struct plan *plan, const struct worker_options *worker,
+                             char *const *words, int count, struct error *err)
 {
     memset(plan, 0, sizeof *plan);
     if (!options.model)
         return error_set(err, STATUS_INVALID, "llm: no model (give --model FILE.gguf)");
+    if (check_device(worker->device, err) != STATUS_OK)
+        return STATUS_INVALID;
     bool standard_input = count == 1 && strcmp(words[0], "-") == 0;
     if (count > 0 && !standard_input)
         return error_set(err, STATUS_INVALID, "llm: unexpected '%.60s' (see --help)", words[0]);
@@ -313,7 +330,7 @@ static int run(const struct worker_options *worker, char *const *words, int coun
     struct plan plan;
     struct running r = {0};
     struct outcome outcome = {0};
-    enum status status = make_plan(&plan, words, count, &err);
+    enum status status = make_plan(&plan, worker, words, count, &err);
     if (status == STATUS_OK)
         status = stop_install(&err);
     if (status == STATUS_OK)

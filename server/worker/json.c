@@ -52,6 +52,31 @@ void json_text(struct json *json, const char *key, const char *value)
     (void)fputc('"', json->out);
 }
 
+void json_begin_list(struct json *json, const char *key)
+{
+    start_member(json, key);
+    (void)fputc('[', json->out);
+    json->any = false;
+}
+
+void json_begin_item(struct json *json)
+{
+    (void)fputs(json->any ? ", {" : "{", json->out);
+    json->any = false;
+}
+
+void json_end_item(struct json *json)
+{
+    (void)fputc('}', json->out);
+    json->any = true;
+}
+
+void json_end_list(struct json *json)
+{
+    (void)fputc(']', json->out);
+    json->any = true;
+}
+
 void json_end(struct json *json)
 {
     (void)fputs("}\n", json->out);

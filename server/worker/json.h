@@ -9,7 +9,7 @@
 // In the caller's memory.
 struct json {
     FILE *out;
-    bool any; // a member was written
+    bool any; // a member, or an item of the list, was written
 };
 
 void json_begin(struct json *json, FILE *out);
@@ -20,6 +20,13 @@ void json_uint(struct json *json, const char *key, uint64_t value);
 void json_real(struct json *json, const char *key, double value);
 // NULL is null; bytes that are not UTF-8 become U+FFFD.
 void json_text(struct json *json, const char *key, const char *value);
+
+// A member that is a list of objects: between the calls for an item its members are
+// written as above.
+void json_begin_list(struct json *json, const char *key);
+void json_begin_item(struct json *json);
+void json_end_item(struct json *json);
+void json_end_list(struct json *json);
 
 void json_end(struct json *json);
 

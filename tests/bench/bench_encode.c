@@ -1,14 +1,26 @@
 // How near the CPU's encoders come to the speed of memory.
 //
-//   bench_encode [--json] [--quick] [--qubits N] [--threads T] [--megabytes M]
+//   bench_encode [--json] [--quick] [--qubits N] [--threads T] [--megabytes M] [--rounds R]
 //
-// For every encoder and type: states a second, and ratio_to_copy, the time that reading
-// each input twice and writing each output once takes at the bandwidth of a copy, over
-// the time that encoding takes.  The copy runs on the same threads between the encoders'
-// rounds; the better of memcpy and of one past the caches counts.  Best of all rounds.
+// For every encoder and type: states a second, and
+//
+//   ratio_to_copy  the time that reading each input twice and writing each output once
+//                  takes at the bandwidth of a copy (bytes read and bytes written), over
+//                  the time that encoding takes
+//   ratio_to_fill  the time that writing each output once takes where nothing is read and
+//                  numbers are not zero, over the same
+//
+// Both yardsticks run on the same threads between the encoders' rounds; of each the better
+// of the C library's way and of one past the caches counts.  Best of all rounds.
+//
+// Encoders that read next to nothing end where filling does: fill_ratio_to_copy is the
+// ratio_to_copy they would have if they cost nothing.  Processors whose cores have half as
+// wide a way out as in have it below 1.  Zeros (basis) may go faster than that.
+#include <stdalign.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "common/core/parse.h"
 #include "common/sys/clock.h"
@@ -16,12 +28,12 @@
 #include "server/workload/encode/generator.h"
 #include "tests/bench/bench.h"
 
-enum { CASES = (int)ENCODER_COUNT * (int)ENCODE_TYPE_COUNT, COPY_PARTS = 64 };
+enum { CASES = (int)ENCODER_COUNT * (int)ENCODE_TYPE_COUNT, YARDSTICK_PARTS = 64 };
 
 static struct {
     bool json, quick;
-    int64_t qubits, threads, megabytes;
-} options = {.qubits = 16, .threads = 2, .megabytes = 128};
+    int64_t qubits, threads, megabytes, rounds;
+} options = {.qubits = 16, .threads = 2, .megabytes = 128, .rounds = 7};
 
 struct bench {
     struct pool *pool;
@@ -30,6 +42,7 @@ struct bench {
     size_t scratch_size;
     uint8_t *faults;
     uint64_t copy_ns[2]; // best, of each way
+    uint64_t fill_ns[2]; // likewise
 };
 
 static void die_of(const struct error *err)
@@ -41,15 +54,17 @@ static void *new_memory(size_t size)
 {
     void *memory = NULL;
     size_t huge = (size_t)2 << 20;
-    if (posix_memalign(&memory, huge, (size + huge - 1) / huge * huge) != 0)
+    size_t rounded = (size + huge - 1) / huge * huge;
+    if (posix_memalign(&memory, huge, rounded) != 0)
         bench_die("memory", "there is none left");
+    (void)madvise(memory, rounded, MADV_HUGEPAGE); // as the device's memory is
     memset(memory, 1, size);
     return memory;
 }
 
-// ---- The yardstick --------------------------------------------------------
+// ---- The yardsticks -------------------------------------------------------
 
-struct copy {
+struct yardstick {
     struct bench *bench;
     bool stream;
 };
@@ -57,8 +72,8 @@ struct copy {
 static void copy_part(void *context, size_t part, unsigned int thread)
 {
     (void)thread;
-    const struct copy *copy = context;
-    size_t size = copy->bench->size / COPY_PARTS;
+    const struct yardstick *copy = context;
+    size_t size = copy->bench->size / YARDSTICK_PARTS;
     char *to = (char *)copy->bench->out + part * size;
     const char *from = (const char *)copy->bench->in + part * size;
     const struct encode_kernels *kernels = encode_kernels_best(ENCODE_F64);
@@ -69,23 +84,44 @@ static void copy_part(void *context, size_t part, unsigned int thread)
     kernels->fence();
 }
 
-static void copy_round(struct bench *bench)
+static void fill_part(void *context, size_t part, unsigned int thread)
+{
+    enum { BYTE = 0x3f, BLOCK = 4096 };
+    (void)thread;
+    const struct yardstick *fill = context;
+    size_t size = fill->bench->size / YARDSTICK_PARTS;
+    char *to = (char *)fill->bench->out + part * size;
+    const struct encode_kernels *kernels = encode_kernels_best(ENCODE_F64);
+    if (!fill->stream) {
+        memset(to, BYTE, size);
+        return;
+    }
+    alignas(ENCODE_ALIGNMENT) char block[BLOCK];
+    memset(block, BYTE, sizeof block);
+    kernels->copy_rows(to, BLOCK, block, 0, BLOCK, size / BLOCK, true);
+    kernels->fence();
+}
+
+static void time_yardstick(struct bench *bench, uint64_t best_ns[2], pool_task *part)
 {
     for (int stream = 0; stream < 2; stream++) {
-        struct copy copy = {bench, stream == 1};
+        struct yardstick yardstick = {bench, stream == 1};
         uint64_t begun = clock_monotonic_ns();
-        pool_run(bench->pool, copy_part, &copy, COPY_PARTS);
+        pool_run(bench->pool, part, &yardstick, YARDSTICK_PARTS);
         uint64_t took = clock_monotonic_ns() - begun;
-        if (bench->copy_ns[stream] == 0 || took < bench->copy_ns[stream])
-            bench->copy_ns[stream] = took;
+        if (best_ns[stream] == 0 || took < best_ns[stream])
+            best_ns[stream] = took;
     }
 }
 
-// Bytes read and written a nanosecond.
-static double copy_rate(const struct bench *bench)
+// Bytes a nanosecond.
+struct rates {
+    double copy, fill; // read and written; written
+};
+
+static double rate_of(size_t bytes, const uint64_t best_ns[2])
 {
-    uint64_t best = bench->copy_ns[0] < bench->copy_ns[1] ? bench->copy_ns[0] : bench->copy_ns[1];
-    return 2.0 * (double)bench->size / (double)best;
+    return (double)bytes / (double)(best_ns[0] < best_ns[1] ? best_ns[0] : best_ns[1]);
 }
 
 // ---- Encoders -------------------------------------------------------------
@@ -131,38 +167,46 @@ static void encode_round(struct timed *timed, const struct bench *bench)
         bench_die("encode", "a sample was refused");
 }
 
-static void report(const struct timed *timed, double rate)
+static void report(const struct timed *timed, const struct rates *rates)
 {
     const struct encode_job *job = &timed->job;
-    double bytes = 2.0 * (double)encode_in_size(job) + (double)encode_out_size(job);
-    double ratio = bytes / rate / (double)timed->best_ns;
+    double written = (double)encode_out_size(job);
+    double bytes = 2.0 * (double)encode_in_size(job) + written;
+    double to_copy = bytes / rates->copy / (double)timed->best_ns;
+    double to_fill = written / rates->fill / (double)timed->best_ns;
     double states = (double)job->samples * 1e9 / (double)timed->best_ns;
     char key[64];
     const char *encoder = encoder_name(job->encoder);
     const char *type = encode_type_name(job->type);
     if (!options.json) {
-        (void)printf("%-10s %s %12.0f states/s  %5.2f of the copy's speed\n", encoder, type, states,
-                     ratio);
+        (void)printf("%-10s %s %12.0f states/s  %5.2f of the copy's speed  %5.2f of the fill's\n",
+                     encoder, type, states, to_copy, to_fill);
         return;
     }
     (void)snprintf(key, sizeof key, "%s_%s_items_per_second", encoder, type);
     bench_json_number(key, states, 0);
     (void)snprintf(key, sizeof key, "%s_%s_ratio_to_copy", encoder, type);
-    bench_json_number(key, ratio, 3);
+    bench_json_number(key, to_copy, 3);
+    (void)snprintf(key, sizeof key, "%s_%s_ratio_to_fill", encoder, type);
+    bench_json_number(key, to_fill, 3);
 }
 
-static void begin_report(double rate)
+static void begin_report(const struct rates *rates)
 {
     const char *kernels = encode_kernels_best(ENCODE_F64)->name;
     if (options.json) {
         bench_json_text("kernels", kernels);
         bench_json_number("qubits", (double)options.qubits, 0);
         bench_json_number("threads", (double)options.threads, 0);
-        bench_json_number("copy_bytes_per_second", rate * 1e9, 0);
+        bench_json_number("copy_bytes_per_second", rates->copy * 1e9, 0);
+        bench_json_number("fill_bytes_per_second", rates->fill * 1e9, 0);
+        bench_json_number("fill_ratio_to_copy", rates->fill / rates->copy, 3);
         return;
     }
-    (void)printf("%lld qubits, %lld threads, %s; a copy reads and writes %.1f GB/s\n",
-                 (long long)options.qubits, (long long)options.threads, kernels, rate);
+    (void)printf("%lld qubits, %lld threads, %s; a copy reads and writes %.1f GB/s, a fill writes "
+                 "%.1f GB/s (%.2f)\n",
+                 (long long)options.qubits, (long long)options.threads, kernels, rates->copy,
+                 rates->fill, rates->fill / rates->copy);
 }
 
 // ---- The program ----------------------------------------------------------
@@ -192,11 +236,16 @@ static void read_options(int argc, char **argv)
             read_number(&options.threads, argv, argc, &i, 1, 256);
         else if (strcmp(argv[i], "--megabytes") == 0)
             read_number(&options.megabytes, argv, argc, &i, 1, 65536);
+        else if (strcmp(argv[i], "--rounds") == 0)
+            read_number(&options.rounds, argv, argc, &i, 1, 100000);
         else
-            bench_die("usage", "[--json] [--quick] [--qubits N] [--threads T] [--megabytes M]");
+            bench_die("usage", "[--json] [--quick] [--qubits N] [--threads T] [--megabytes M] "
+                               "[--rounds R]");
     }
-    if (options.quick)
+    if (options.quick) {
         options.megabytes = 16;
+        options.rounds = 2;
+    }
 }
 
 static void run_all(struct bench *bench)
@@ -206,15 +255,17 @@ static void run_all(struct bench *bench)
     for (int i = 0; i < CASES; i++)
         prepare(&timed[i], bench, (enum encoder)(i / (int)ENCODE_TYPE_COUNT),
                 (enum encode_type)(i % (int)ENCODE_TYPE_COUNT));
-    for (int round = 0; round < (options.quick ? 2 : 7); round++)
+    for (int64_t round = 0; round < options.rounds; round++)
         for (int i = 0; i < CASES; i++) {
-            copy_round(bench);
+            time_yardstick(bench, bench->copy_ns, copy_part);
+            time_yardstick(bench, bench->fill_ns, fill_part);
             encode_round(&timed[i], bench);
         }
-    double rate = copy_rate(bench);
-    begin_report(rate);
+    const struct rates rates = {rate_of(2 * bench->size, bench->copy_ns),
+                                rate_of(bench->size, bench->fill_ns)};
+    begin_report(&rates);
     for (int i = 0; i < CASES; i++)
-        report(&timed[i], rate);
+        report(&timed[i], &rates);
     if (options.json)
         bench_json_end();
 }

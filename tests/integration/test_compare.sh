@@ -84,7 +84,7 @@ for row in rows:
     assert row["after_median"] / row["before_median"] == row["ratio"], row
 ' "$WORK/out"
 expect_exit 1 "$INFERSTAT" compare ordinary slow --markdown
-expect_text "$WORK/out" '| model | device | metric | before | after | change | 99 % interval | verdict | note |'
+expect_text "$WORK/out" '| model | device | metric | before | after | change | 99 % interval | p95 change | p95 interval | verdict | note |'
 expect_text "$WORK/out" '| stories \| 15M | NVIDIA H200 | tpot\_ns |'
 
 # ---- The file says the same -----------------------------------------------------------------

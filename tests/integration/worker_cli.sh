@@ -178,6 +178,8 @@ expect_text "$WORK/err" "tokens/sec="
 expect_text "$WORK/err" "chosen by auto"
 llm --tokens 5 >/dev/null 2>"$WORK/err"
 [ ! -s "$WORK/err" ] || fail "by default a run that went well says nothing"
+expect_exit 2 "$WORKER" llm --no-report --model "$model" --device cpu:0,1
+expect_text "$WORK/err" "a model runs on one device (choose one, as --device cpu:0)"
 CUDA_VISIBLE_DEVICES="" expect_exit 4 "$WORKER" llm --no-report --model "$model" --device cuda
 grep -qE "this build has no cuda back end|no device answers" "$WORK/err" || fail "does not say why not"
 expect_exit 2 "$WORKER" --device abacus llm --no-report --model "$model"

@@ -69,6 +69,27 @@ for from in generator pageable pinned; do
   done
 done
 
+# Several devices at once: the same file, each sample once, figures by device.
+for devices in cpu cpu:0,1 cpu:2,0,1; do
+  expect_exit 0 encode --device "$devices" --encoder iqp --qubits 6 --batch-size 3 --batches 7 --json \
+    --output "$WORK/$devices.npy"
+  expect_figure bytes_h2d 3528
+  python3 - "$WORK/out" "$devices" <<'PYTHON' || fail "figures of $devices"
+import json, sys
+figures = json.load(open(sys.argv[1]))
+numbers = sys.argv[2].partition(":")[2]
+names = ["cpu:" + number for number in numbers.split(",")] if numbers else ["cpu"]
+assert figures["device"] == sys.argv[2] and figures["items"] == 21, figures
+assert [device["device"] for device in figures["devices"]] == names, figures
+assert sum(device["items"] for device in figures["devices"]) == 21, figures
+assert all(device["status"] == "ok" for device in figures["devices"]), figures
+PYTHON
+  cmp "$WORK/cpu.npy" "$WORK/$devices.npy" || fail "$devices: other states"
+done
+expect_exit 0 encode --device cpu:0,1 --encoder iqp --qubits 3 --batch-size 4 --batches 2
+expect_text "$WORK/out" "on cpu:0,1: 8 states"
+expect_text "$WORK/out" "  cpu:1: 4 states"
+
 # Without --json people are told what was checked, and nothing that was not measured.
 expect_exit 0 encode --encoder iqp --qubits 3 --batch-size 4 --batches 2 --check
 expect_text "$WORK/out" "checked 8 states: 0 differ from the reference"
@@ -102,6 +123,9 @@ refused 2 "--qubits: 31 is outside 1 to 30" --encoder angle --qubits 31
 refused 2 "--pool-size: 17" --encoder angle --pool-size 17
 refused 2 "--chunk-mb: 257" --encoder angle --chunk-mb 257
 refused 2 "unexpected 'x'" --encoder angle x
+refused 2 "cpu:1 is named twice" --encoder angle --device cpu:1,1
+refused 2 "no list of devices (use cuda:N,N,... or cpu:N,N,...)" --encoder angle --device cpu,cpu
+refused 4 "of memory are needed on the host" --encoder angle --qubits 30 --device cpu:0,1
 refused 4 "of memory are needed on device cpu" --encoder angle --qubits 30
 refused 4 "2 x 3 numbers: angle of 4 qubits takes 4 a sample" --encoder angle --qubits 4 \
   --input "$WORK/in.npy"

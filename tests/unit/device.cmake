@@ -1,4 +1,5 @@
 # Tests over streams share what makes their waits deterministic.
+inferstat_unit_test(test_device_list LINK inferstat_device)
 inferstat_unit_test(test_stream LINK inferstat_device)
 target_sources(test_stream PRIVATE stream_fixture.c)
 inferstat_unit_test(test_fault LINK inferstat_device)
@@ -38,4 +39,11 @@ inferstat_cuda_test(test_vectors LINK inferstat_test_models DEFINE VECTORS_ON_CU
                     EMULATED VECTORS_BRIEF)
 if(TARGET inferstat_device_emulated)
   inferstat_unit_test(test_cuda_faults LINK inferstat_device_emulated)
+  # Several devices, and one of them lost: there is no real one to lose.
+  add_executable(test_encoding_devices_emulated test_encoding_devices.c)
+  target_link_libraries(test_encoding_devices_emulated PRIVATE inferstat_device_emulated
+                        inferstat_workload inferstat_monitor_fixture PkgConfig::CMOCKA)
+  target_compile_definitions(test_encoding_devices_emulated PRIVATE ENCODING_ON_CUDA)
+  add_test(NAME unit.test_encoding_devices_emulated COMMAND test_encoding_devices_emulated)
+  set_tests_properties(unit.test_encoding_devices_emulated PROPERTIES TIMEOUT 300)
 endif()

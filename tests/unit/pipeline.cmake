@@ -3,9 +3,11 @@ add_library(inferstat_test_pipeline STATIC pipeline_rig.c)
 target_link_libraries(inferstat_test_pipeline PUBLIC
   inferstat_options inferstat_pipeline PkgConfig::CMOCKA)
 
+inferstat_unit_test(test_hidden LINK inferstat_pipeline)
 inferstat_unit_test(test_overlap LINK inferstat_pipeline)
 inferstat_unit_test(test_pipeline LINK inferstat_test_pipeline)
 inferstat_unit_test(test_pipeline_faults LINK inferstat_test_pipeline)
 inferstat_unit_test(test_slot_pool LINK inferstat_test_pipeline)
 inferstat_unit_test(test_timeline LINK inferstat_test_pipeline m)
+inferstat_unit_test(test_trial LINK inferstat_test_pipeline)
 inferstat_unit_test(test_tuning LINK inferstat_pipeline inferstat_test_folder)

@@ -80,6 +80,8 @@ static void random_run(uint64_t seed)
         rig_lends(&rig);
     if (pick(&random, 0, 3) == 0)
         rig_keeps_results(&rig);
+    if (!rig.job.result_size && pick(&random, 0, 1))
+        rig.job.compute = NULL;
     rig.fill_delay_max_ns = pick(&random, 0, 1) * delay_ns;
     rig.take_delay_max_ns = pick(&random, 0, 1) * delay_ns;
     struct pipeline_plan plan = rig_plan(&rig, pick(&random, 1, 5), pick(&random, 1, 4),
@@ -108,6 +110,57 @@ static void data_is_right_whatever_is_late(void **state)
     (void)state;
     for (uint64_t seed = 1; seed <= 120; seed++)
         random_run(seed);
+}
+
+// ---- Periodic -------------------------------------------------------------
+
+// What the older way is: a slot is filled again only when all kernels queued since the
+// streams were last waited for are done, not its own copy alone.
+static struct {
+    struct rig *rig;
+    enum status (*fill)(void *context, uint64_t chunk, void *to, size_t size, struct error *err);
+    uint64_t pool_size;
+    atomic_uint too_early;
+} watched;
+
+static enum status watched_fill(void *context, uint64_t chunk, void *to, size_t size,
+                                struct error *err)
+{
+    const uint64_t behind = chunk / watched.pool_size * watched.pool_size; // chunks waited for
+    if (atomic_load(&watched.rig->kernels_done) < behind / watched.rig->group_chunks)
+        (void)atomic_fetch_add(&watched.too_early, 1);
+    return watched.fill(context, chunk, to, size, err);
+}
+
+static unsigned int fills_too_early(enum pipeline_sync sync)
+{
+    const struct device_fault_options options = {.seed = 4, .delay_max_ns = 3000000};
+    struct device *device = rig_device(&options);
+    struct rig rig;
+    struct pipeline_figures figures;
+    rig_init(&rig, 100, 2000, 2);
+    struct pipeline_plan plan = rig_plan(&rig, 4, 2, 4, 2);
+    plan.sync = sync;
+    watched.rig = &rig;
+    watched.fill = rig.job.fill;
+    watched.pool_size = plan.pool_size;
+    atomic_store(&watched.too_early, 0);
+    rig.job.fill = watched_fill;
+    assert_run(&rig, device, &plan, &figures);
+    rig_deinit(&rig);
+    device_close(device);
+    return atomic_load(&watched.too_early);
+}
+
+static void periodic_waits_for_whole_streams(void **state)
+{
+    (void)state;
+    unsigned int early = 0;
+    for (int i = 0; i < 10; i++)
+        assert_int_equal(fills_too_early(PIPELINE_SYNC_PERIODIC), 0);
+    for (int i = 0; i < 50 && early == 0; i++)
+        early = fills_too_early(PIPELINE_SYNC_EVENTS); // these do not wait for kernels
+    assert_true(early > 0);
 }
 
 // ---- The instrument -------------------------------------------------------
@@ -424,6 +477,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sizes_at_every_boundary),
         cmocka_unit_test(data_is_right_whatever_is_late),
+        cmocka_unit_test(periodic_waits_for_whole_streams),
         cmocka_unit_test(a_missing_wait_shows),
         cmocka_unit_test(waits_for_slots_are_counted),
         cmocka_unit_test(fillers_work_side_by_side),

@@ -1,7 +1,9 @@
 // Runs that end early: whatever fails and wherever, they end in order.
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
+#include "server/device/device_ops.h"
 #include "server/device/stream.h"
 #include "server/pipeline/pipeline.h"
 #include "tests/support/test.h"
@@ -143,15 +145,21 @@ struct bench {
     struct error err;
 };
 
-static void bench_init(struct bench *bench, uint64_t seed)
+static void bench_init_way(struct bench *bench, uint64_t seed, enum pipeline_sync sync)
 {
     memset(bench, 0, sizeof *bench);
     const struct device_fault_options options = {
         .seed = seed, .delay_max_ns = 400000, .poison = true};
     bench->device = rig_device(&options);
     rig_init(&bench->rig, 200, 200 * CHUNKS - 50, PER_GROUP);
-    const struct pipeline_plan plan = rig_plan(&bench->rig, 4, 3, 3, 2);
+    struct pipeline_plan plan = rig_plan(&bench->rig, 4, 3, 3, 2);
+    plan.sync = sync;
     assert_int_equal(pipeline_new(&bench->pipeline, bench->device, &plan, NULL), STATUS_OK);
+}
+
+static void bench_init(struct bench *bench, uint64_t seed)
+{
+    bench_init_way(bench, seed, PIPELINE_SYNC_EVENTS);
 }
 
 static enum status bench_run(struct bench *bench)
@@ -293,11 +301,10 @@ static void *place(void *context, uint64_t chunk)
 
 // When a run has ended nothing reads or writes the job's memory any more: what was copied
 // is there (the CPU's device memory is the host's).
-static void chunks_before_a_failure_are_there(void **state)
+static void assert_chunks_before_a_failure_are_there(enum pipeline_sync sync)
 {
-    (void)state;
     struct bench bench;
-    bench_init(&bench, 17);
+    bench_init_way(&bench, 17, sync);
     bench.rig.job.place = place;
     bench.rig.device_memory = malloc(bench.rig.total_bytes);
     assert_non_null(bench.rig.device_memory);
@@ -310,6 +317,148 @@ static void chunks_before_a_failure_are_there(void **state)
     }
     free(bench.rig.device_memory);
     bench_deinit(&bench);
+}
+
+static void chunks_before_a_failure_are_there(void **state)
+{
+    (void)state;
+    assert_chunks_before_a_failure_are_there(PIPELINE_SYNC_EVENTS);
+    assert_chunks_before_a_failure_are_there(PIPELINE_SYNC_PERIODIC);
+}
+
+// ---- A group that nobody takes --------------------------------------------
+
+// A device whose copies of results and kernels are slow and counted, and on which one record
+// on the stream of that name fails.
+static struct {
+    const struct device_ops *inner;
+    struct device_ops ops;
+    const char *name;
+    const struct device_stream *stream;
+    uint64_t records, fail_at;
+    atomic_uint copies_queued, copies_done;
+    struct rig *rig;
+    unsigned int freed_too_early;
+} counted;
+
+static enum status counted_stream_new(struct device *device, struct device_stream **out,
+                                      const char *name, struct error *err)
+{
+    const enum status status = counted.inner->stream_new(device, out, name, err);
+    if (status == STATUS_OK && strcmp(name, counted.name) == 0)
+        counted.stream = *out;
+    return status;
+}
+
+static void counted_free(struct device_stream *stream, void *memory, size_t size)
+{
+    if (atomic_load(&counted.rig->kernels_done) < atomic_load(&counted.rig->kernels_queued))
+        counted.freed_too_early++;
+    counted.inner->memory_free(stream, memory, size);
+}
+
+static enum status counted_record(struct device_event *event, struct device_stream *stream,
+                                  struct error *err)
+{
+    if (stream == counted.stream && ++counted.records == counted.fail_at)
+        return error_set(err, STATUS_IO, "record: no more");
+    return counted.inner->event_record(event, stream, err);
+}
+
+struct slow_copy {
+    void *to;
+    const void *from;
+    size_t size;
+};
+
+static enum status copy_slowly(const void *arguments, struct pool *pool, struct error *err)
+{
+    (void)pool;
+    (void)err;
+    const struct slow_copy *copy = arguments;
+    const struct timespec pause = {.tv_nsec = 20000000};
+    (void)nanosleep(&pause, NULL);
+    memcpy(copy->to, copy->from, copy->size);
+    (void)atomic_fetch_add(&counted.copies_done, 1);
+    return STATUS_OK;
+}
+
+static enum status counted_copy(struct device_stream *stream, enum device_copy copy, void *to,
+                                const void *from, size_t size, struct error *err)
+{
+    if (copy != DEVICE_COPY_OUT)
+        return counted.inner->copy(stream, copy, to, from, size, err);
+    (void)atomic_fetch_add(&counted.copies_queued, 1);
+    const struct slow_copy arguments = {to, from, size};
+    return counted.inner->launch(stream, "copy", copy_slowly, &arguments, sizeof arguments, err);
+}
+
+static struct device *counted_device(struct rig *rig, struct device *device, const char *stream,
+                                     uint64_t fail_at)
+{
+    memset(&counted, 0, sizeof counted);
+    counted.inner = device->ops;
+    counted.ops = *device->ops;
+    counted.ops.stream_new = counted_stream_new;
+    counted.ops.event_record = counted_record;
+    counted.ops.memory_free = counted_free;
+    counted.ops.copy = counted_copy;
+    counted.name = stream;
+    counted.fail_at = fail_at;
+    counted.rig = rig;
+    device->ops = &counted.ops;
+    return device;
+}
+
+static void counted_close(struct device *device)
+{
+    device->ops = counted.inner;
+    device_close(device);
+}
+
+// Records on the stream of results go by twos, a buffer's and a flight's: where the flight's
+// fails the group never gets to the taker, and its copy is waited for all the same.
+static void a_copy_that_nobody_takes_is_waited_for(void **state)
+{
+    (void)state;
+    for (uint64_t group = 0; group < 4; group++) {
+        struct rig rig;
+        struct pipeline_figures figures;
+        struct pipeline *pipeline = NULL;
+        rig_init(&rig, 100, 1000, 1);
+        struct device *device = counted_device(&rig, rig_device(NULL), "out", 2 * group + 2);
+        const struct pipeline_plan plan = rig_plan(&rig, 2, 1, 2, 2);
+        assert_int_equal(pipeline_new(&pipeline, device, &plan, NULL), STATUS_OK);
+        assert_int_equal(pipeline_run(pipeline, &rig.job, &figures, NULL), STATUS_IO);
+        assert_int_equal(atomic_load(&counted.copies_queued), group + 1);
+        assert_int_equal(atomic_load(&counted.copies_done), group + 1);
+        assert_int_equal(rig.taken, group);
+        pipeline_free(pipeline);
+        rig_deinit(&rig);
+        counted_close(device);
+    }
+}
+
+// Where not even the event behind the kernels could be recorded nobody waited for them:
+// their memory is freed behind them all the same.
+static void memory_is_freed_behind_kernels(void **state)
+{
+    (void)state;
+    const struct device_fault_options late = {.seed = 6, .delay_max_ns = 30000000};
+    for (uint64_t group = 0; group < 4; group++) {
+        struct rig rig;
+        struct pipeline_figures figures;
+        rig_init(&rig, 100, 1000, 1);
+        struct device *device = counted_device(&rig, rig_device(&late), "compute", group + 1);
+        struct pipeline_plan plan = rig_plan(&rig, 2, 1, 2, 2);
+        plan.overlap_tracking = false; // whose events are recorded there too
+        assert_int_equal(rig_run(&rig, device, &plan, &figures, NULL), STATUS_IO);
+        assert_int_equal(atomic_load(&rig.kernels_queued), group + 1);
+        assert_int_equal(atomic_load(&rig.kernels_done), group + 1);
+        assert_int_equal(counted.freed_too_early, 0);
+        rig_deinit(&rig);
+        counted_close(device);
+    }
 }
 
 // ---- Jobs and plans that make no sense ------------------------------------
@@ -430,6 +579,8 @@ int main(void)
         cmocka_unit_test(it_is_cancelled),
         cmocka_unit_test(it_is_cancelled_while_it_waits),
         cmocka_unit_test(chunks_before_a_failure_are_there),
+        cmocka_unit_test(a_copy_that_nobody_takes_is_waited_for),
+        cmocka_unit_test(memory_is_freed_behind_kernels),
         cmocka_unit_test(jobs_are_refused),
         cmocka_unit_test(plans_are_refused),
     };

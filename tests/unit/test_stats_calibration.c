@@ -112,13 +112,17 @@ static void fill(double *values, size_t count, draw *shape, struct source *sourc
         values[i] = shape(source);
 }
 
-static struct stats_median sample(size_t count, draw *shape, enum stats_sampling sampling,
-                                  struct source *source)
+// Of a sample the median, or the tail, with its interval.
+typedef enum status quantile(struct stats_median *out, const double *values, size_t count,
+                             enum stats_sampling sampling);
+
+static struct stats_median sample(size_t count, draw *shape, quantile *find,
+                                  enum stats_sampling sampling, struct source *source)
 {
     static double values[COUNT_MAX];
     fill(values, count, shape, source);
     struct stats_median of;
-    assert_int_equal(stats_median_of(&of, values, count, sampling), STATUS_OK);
+    assert_int_equal(find(&of, values, count, sampling), STATUS_OK);
     return of;
 }
 
@@ -146,12 +150,12 @@ struct tally {
     unsigned beyond_margin;  // SAME where it is a trifle more
 };
 
-static void compare_alike(struct tally *tally, size_t count, draw *shape,
+static void compare_alike(struct tally *tally, size_t count, draw *shape, quantile *find,
                           enum stats_sampling sampling, struct source *source)
 {
     const double margin = STATS_MARGIN_DEFAULT;
-    const struct stats_median before = sample(count, shape, sampling, source);
-    const struct stats_median after = sample(count, shape, sampling, source);
+    const struct stats_median before = sample(count, shape, find, sampling, source);
+    const struct stats_median after = sample(count, shape, find, sampling, source);
     const struct stats_median at = scaled(after, 1 + margin * 0.999999);
     const struct stats_median beyond = scaled(after, 1 + margin * 1.000001);
     tally->comparisons++;
@@ -184,8 +188,10 @@ static void nothing_changed(void **state)
         struct tally tally = {0};
         for (size_t i = 0; i < COUNT_OF(counts); i++)
             for (unsigned round = 0; round < rounds[i]; round++) {
-                compare_alike(&tally, counts[i], draws[shape], STATS_SERIAL, &source);
-                compare_alike(&all, counts[i], draws[shape], STATS_SERIAL, &source);
+                compare_alike(&tally, counts[i], draws[shape], stats_median_of, STATS_SERIAL,
+                              &source);
+                compare_alike(&all, counts[i], draws[shape], stats_median_of, STATS_SERIAL,
+                              &source);
             }
         check(&tally, "of a shape");
     }
@@ -199,7 +205,7 @@ static void long_memories(void **state)
     struct source source = {.seed = 31};
     struct tally tally = {0};
     for (unsigned round = 0; round < 600; round++)
-        compare_alike(&tally, 2000, draw_drifting, STATS_SERIAL, &source);
+        compare_alike(&tally, 2000, draw_drifting, stats_median_of, STATS_SERIAL, &source);
     check(&tally, "drifting");
 }
 
@@ -213,8 +219,97 @@ static void few_independent_values(void **state)
     for (size_t shape = 0; draws[shape] != draw_alike; shape++)
         for (size_t i = 0; i < COUNT_OF(counts); i++)
             for (unsigned round = 0; round < 500; round++)
-                compare_alike(&tally, counts[i], draws[shape], STATS_INDEPENDENT, &source);
+                compare_alike(&tally, counts[i], draws[shape], stats_median_of, STATS_INDEPENDENT,
+                              &source);
     check(&tally, "loads");
+}
+
+// The tail: where the slowest 5 % begin.
+static void nothing_changed_in_the_tail(void **state)
+{
+    (void)state;
+    const size_t counts[] = {800, 2000};
+    const unsigned rounds[] = {400, 200};
+    struct source source = {.seed = 20261121};
+    struct tally all = {0};
+    for (size_t shape = 0; shape < SHAPES_CLOSE; shape++) {
+        struct tally tally = {0};
+        for (size_t i = 0; i < COUNT_OF(counts); i++)
+            for (unsigned round = 0; round < rounds[i]; round++) {
+                compare_alike(&tally, counts[i], draws[shape], stats_tail_of, STATS_SERIAL,
+                              &source);
+                compare_alike(&all, counts[i], draws[shape], stats_tail_of, STATS_SERIAL, &source);
+            }
+        check(&tally, "tail of a shape");
+    }
+    check(&all, "tails of requests");
+}
+
+static void tails_of_independent_values(void **state)
+{
+    (void)state;
+    const size_t counts[] = {200, 600};
+    struct source source = {.seed = 6};
+    struct tally tally = {0};
+    for (size_t shape = 0; draws[shape] != draw_alike; shape++)
+        for (size_t i = 0; i < COUNT_OF(counts); i++)
+            for (unsigned round = 0; round < 250; round++)
+                compare_alike(&tally, counts[i], draws[shape], stats_tail_of, STATS_INDEPENDENT,
+                              &source);
+    check(&tally, "tails of loads");
+}
+
+static unsigned is_said_of_few(const double *before, size_t before_count, const double *after,
+                               size_t after_count, double factor, double margin, unsigned verdicts)
+{
+    double scaled_after[STATS_FEW_MAX];
+    struct stats_effect effect;
+    for (size_t i = 0; i < after_count; i++)
+        scaled_after[i] = factor * after[i];
+    assert_int_equal(stats_compare_few(&effect, before, before_count, scaled_after, after_count,
+                                       STATS_LESS, margin),
+                     STATUS_OK);
+    return verdicts >> effect.verdict & 1;
+}
+
+// Runs of a benchmark: so few that only ranks of their ratios say anything.
+static void nothing_changed_in_a_few(void **state)
+{
+    (void)state;
+    const size_t counts[][2] = {{5, 5}, {5, 9}, {9, 6}, {7, STATS_FEW_MAX}};
+    const double margin = STATS_MARGIN_DEFAULT;
+    struct source source = {.seed = 8};
+    struct tally tally = {0};
+    double before[STATS_FEW_MAX], after[STATS_FEW_MAX];
+    for (size_t shape = 0; draws[shape] != draw_alike; shape++)
+        for (unsigned round = 0; round < 2000; round++) {
+            const size_t n = counts[round % 4][0], m = counts[round % 4][1];
+            fill(before, n, draws[shape], &source);
+            fill(after, m, draws[shape], &source);
+            tally.comparisons++;
+            tally.without_margin += is_said_of_few(before, n, after, m, 1, 0, DIFFERENT);
+            tally.with_margin += is_said_of_few(before, n, after, m, 1, margin, DIFFERENT);
+            tally.at_margin +=
+                is_said_of_few(before, n, after, m, 1 + margin * 0.999999, margin, DIFFERENT);
+            tally.beyond_margin +=
+                is_said_of_few(before, n, after, m, 1 + margin * 1.000001, margin, SAME);
+        }
+    check(&tally, "a few runs");
+}
+
+static void changes_of_a_few_are_found(void **state)
+{
+    (void)state;
+    struct source source = {.seed = 9};
+    double before[5], after[5];
+    unsigned found = 0;
+    for (unsigned round = 0; round < 200; round++) {
+        fill(before, 5, draw_normal, &source);
+        fill(after, 5, draw_normal, &source);
+        found += is_said_of_few(before, 5, after, 5, 0.6, STATS_MARGIN_DEFAULT, 1U << STATS_BETTER);
+    }
+    print_message("40 %% less, 10 %% deviation, 5 values: found %u of 200\n", found);
+    assert_true(found >= 190);
 }
 
 // ---- What there is gets found ----------------------------------------------------------
@@ -222,6 +317,7 @@ static void few_independent_values(void **state)
 struct power_case {
     const char *what;
     draw *shape;
+    quantile *find;
     size_t count;
     double factor;
     unsigned verdict;
@@ -232,14 +328,25 @@ static void changes_are_found(void **state)
 {
     (void)state;
     const struct power_case cases[] = {
-        {"3 % more, 10 % deviation", draw_normal, 2500, 1.03, 1U << STATS_WORSE, 0.95},
-        {"3 % less, 10 % deviation", draw_normal, 2500, 1 / 1.03, 1U << STATS_BETTER, 0.95},
-        {"3 % more, two humps", draw_two_humps, 1000, 1.03, 1U << STATS_WORSE, 0.95},
-        {"3 % more, neighbours alike", draw_alike, 6000, 1.03, 1U << STATS_WORSE, 0.95},
-        {"10 % more, 10 % deviation", draw_normal, 200, 1.10, 1U << STATS_WORSE, 0.95},
-        {"3 % more, constant", draw_constant, STATS_SERIAL_MIN, 1.03, 1U << STATS_WORSE, 1},
-        {"nothing, 10 % deviation", draw_normal, COUNT_MAX, 1, SAME, 0.95},
-        {"nothing, constant", draw_constant, STATS_SERIAL_MIN, 1, SAME, 1},
+        {"3 % more, 10 % deviation", draw_normal, stats_median_of, 2500, 1.03, 1U << STATS_WORSE,
+         0.95},
+        {"3 % less, 10 % deviation", draw_normal, stats_median_of, 2500, 1 / 1.03,
+         1U << STATS_BETTER, 0.95},
+        {"3 % more, two humps", draw_two_humps, stats_median_of, 1000, 1.03, 1U << STATS_WORSE,
+         0.95},
+        {"3 % more, neighbours alike", draw_alike, stats_median_of, 6000, 1.03, 1U << STATS_WORSE,
+         0.95},
+        {"10 % more, 10 % deviation", draw_normal, stats_median_of, 200, 1.10, 1U << STATS_WORSE,
+         0.95},
+        {"3 % more, constant", draw_constant, stats_median_of, STATS_SERIAL_MIN, 1.03,
+         1U << STATS_WORSE, 1},
+        {"nothing, 10 % deviation", draw_normal, stats_median_of, COUNT_MAX, 1, SAME, 0.95},
+        {"nothing, constant", draw_constant, stats_median_of, STATS_SERIAL_MIN, 1, SAME, 1},
+        {"10 % more, tail, 10 % deviation", draw_normal, stats_tail_of, 2500, 1.10,
+         1U << STATS_WORSE, 0.95},
+        {"25 % less, tail, neighbours alike", draw_alike, stats_tail_of, 6000, 0.8,
+         1U << STATS_BETTER, 0.95},
+        {"nothing, tail, constant", draw_constant, stats_tail_of, 800, 1, SAME, 1},
     };
     enum { ROUNDS = 100 };
     struct source source = {.seed = 77};
@@ -247,9 +354,10 @@ static void changes_are_found(void **state)
         unsigned found = 0;
         for (unsigned round = 0; round < ROUNDS; round++) {
             const struct stats_median before =
-                sample(cases[i].count, cases[i].shape, STATS_SERIAL, &source);
-            const struct stats_median after = scaled(
-                sample(cases[i].count, cases[i].shape, STATS_SERIAL, &source), cases[i].factor);
+                sample(cases[i].count, cases[i].shape, cases[i].find, STATS_SERIAL, &source);
+            const struct stats_median after =
+                scaled(sample(cases[i].count, cases[i].shape, cases[i].find, STATS_SERIAL, &source),
+                       cases[i].factor);
             found += is_said(&before, &after, STATS_MARGIN_DEFAULT, cases[i].verdict);
         }
         print_message("%s, %zu values: found %u of %d\n", cases[i].what, cases[i].count, found,
@@ -264,6 +372,10 @@ int main(void)
         cmocka_unit_test(nothing_changed),
         cmocka_unit_test(long_memories),
         cmocka_unit_test(few_independent_values),
+        cmocka_unit_test(nothing_changed_in_the_tail),
+        cmocka_unit_test(tails_of_independent_values),
+        cmocka_unit_test(nothing_changed_in_a_few),
+        cmocka_unit_test(changes_of_a_few_are_found),
         cmocka_unit_test(changes_are_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

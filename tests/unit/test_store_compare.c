@@ -11,131 +11,8 @@
 #include "common/store/database.h"
 #include "common/store/lock.h"
 #include "common/store/store.h"
-#include "tests/support/folder.h"
-#include "tests/support/measured.h"
 #include "tests/support/test.h"
-
-static char folder[FOLDER_PATH_SIZE], path[FOLDER_PATH_SIZE];
-static sqlite3 *db;
-static struct store *store;
-
-static int set_up(void **state)
-{
-    (void)state;
-    struct error err = {0};
-    folder_make(folder);
-    (void)folder_path(path, folder, "s.db");
-    if (database_open_writer(&db, path, &err) != STATUS_OK ||
-        store_open(&store, path, &err) != STATUS_OK)
-        fail_msg("%s", err.text);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    store_close(store);
-    database_close(db);
-    folder_remove(folder);
-    return 0;
-}
-
-static void add(struct measured run)
-{
-    if (run.noise == 0)
-        run.noise = 0.05;
-    if (!measured_add(db, &run))
-        fail_msg("run %d: %s", run.run, sqlite3_errmsg(db));
-}
-
-static struct query about(enum query_kind kind, const char *name)
-{
-    struct query query = {.kind = kind};
-    (void)snprintf(query.baseline[0], sizeof query.baseline[0], "%s", name);
-    return query;
-}
-
-static void set(char out[QUERY_TEXT_SIZE], const char *text)
-{
-    (void)snprintf(out, QUERY_TEXT_SIZE, "%s", text);
-}
-
-// Keeps what the host measured as a baseline of the same name.
-static enum status save(const char *host, bool force, struct error *err)
-{
-    struct query query = about(QUERY_BASELINE_SAVE, host);
-    set(query.filter.by[QUERY_BY_HOST], host);
-    query.force = force;
-    struct baseline *baseline = NULL;
-    struct result *result = NULL;
-    enum status status = baseline_prepare(&baseline, store, &query, err);
-    if (status == STATUS_OK)
-        status = baseline_write(db, &query, baseline, &result, err);
-    if (status == STATUS_OK)
-        assert_true(result_integer(result, 0, "values", 0) > 0);
-    result_free(result);
-    baseline_free(baseline);
-    return status;
-}
-
-static void saved(const char *host)
-{
-    struct error err = {0};
-    if (save(host, false, &err) != STATUS_OK)
-        fail_msg("%s", err.text);
-}
-
-static struct query of_two(const char *before, const char *after)
-{
-    struct query query = about(QUERY_COMPARE, before);
-    (void)snprintf(query.baseline[1], sizeof query.baseline[1], "%s", after);
-    return query;
-}
-
-static struct result *ask(const struct query *query)
-{
-    struct error err = {0};
-    struct result *result = NULL;
-    if (store_query(store, query, &result, &err) != STATUS_OK)
-        fail_msg("%s", err.text);
-    return result;
-}
-
-static void refused(const struct query *query, enum status expected, const char *words)
-{
-    struct error err = {0};
-    struct result *result = NULL;
-    assert_int_equal(store_query(store, query, &result, &err), expected);
-    if (!strstr(err.text, words))
-        fail_msg("\"%s\" does not say \"%s\"", err.text, words);
-}
-
-static const char *text_at(const struct result *result, size_t row, const char *key)
-{
-    static char text[1024];
-    const struct value value = result_cell(result, row, (unsigned)result_find(result, key));
-    if (value.type != VALUE_TEXT)
-        return "";
-    (void)snprintf(text, sizeof text, "%.*s", (int)value.text.size, value.text.bytes);
-    return text;
-}
-
-static size_t row_of(const struct result *result, const char *metric)
-{
-    for (size_t row = 0; row < result_row_count(result); row++)
-        if (strcmp(text_at(result, row, "metric"), metric) == 0)
-            return row;
-    fail_msg("no row of %s", metric);
-    return 0;
-}
-
-static void verdict_is(const struct result *result, const char *metric, const char *verdict)
-{
-    const size_t row = row_of(result, metric);
-    if (strcmp(text_at(result, row, "verdict"), verdict) != 0)
-        fail_msg("%s is %s, not %s (%s)", metric, text_at(result, row, "verdict"), verdict,
-                 text_at(result, row, "note"));
-}
+#include "tests/unit/compare_fixture.h"
 
 // ---- Verdicts ---------------------------------------------------------------------
 
@@ -158,7 +35,7 @@ static void what_is_slower(void **state)
     // 20 loads with 5 % noise: the interval is wider than what they differ by.
     const size_t load = row_of(worse, "load.duration_ns");
     assert_int_equal(result_integer(worse, load, "before_count", 0), 20);
-    assert_int_equal(result_integer(worse, load, "needed_count", 0), 10);
+    assert_int_equal(result_integer(worse, load, "needed_count", 0), 5);
     const size_t row = row_of(worse, "e2e_ns");
     const double ratio = result_number(worse, row, "ratio", 0);
     assert_true(fabs(ratio - 1.08) < 0.02);
@@ -197,7 +74,7 @@ static void the_same_twice(void **state)
         assert_true(result_number(result, row, "ratio", 0) == 1);
     }
     const size_t load = row_of(result, "load.duration_ns");
-    assert_non_null(strstr(text_at(result, load, "note"), "too few values: 1 and 1, where 10"));
+    assert_non_null(strstr(text_at(result, load, "note"), "too few values: 1 and 1, where 5"));
     const int high = result_find(result, "ratio_high");
     assert_int_equal(result_cell(result, load, (unsigned)high).type, VALUE_NULL);
     result_free(result);
@@ -290,7 +167,67 @@ static void what_is_not_known_differs_from_nothing(void **state)
     result_free(result);
 }
 
+// The slowest are judged apart from the median, which stays the verdict.
+static void tails_of_times(void **state)
+{
+    (void)state;
+    add((struct measured){.run = 1, .host = "a", .requests = 4000, .noise = 0.01});
+    add((struct measured){.run = 2, .host = "b", .requests = 4000, .noise = 0.01});
+    change("UPDATE inference SET e2e_ns = e2e_ns * 2 WHERE run = 2 AND number % 10 = 0");
+    saved("a");
+    saved("b");
+    const struct query query = of_two("a", "b");
+    struct result *result = ask(&query);
+    const size_t row = row_of(result, "e2e_ns");
+    assert_string_equal(text_at(result, row, "verdict"), "SAME");
+    assert_string_equal(text_at(result, row, "p95_verdict"), "WORSE");
+    assert_true(result_number(result, row, "p95_ratio_low", 0) > 1.5);
+    const size_t rate = row_of(result, "tokens_per_second"); // the fastest are no tail
+    assert_int_equal(result_cell(result, rate, (unsigned)result_find(result, "p95_ratio")).type,
+                     VALUE_NULL);
+    result_free(result);
+}
+
 // ---- What may not be compared ---------------------------------------------------------
+
+// A device that may draw less, or whose clocks end lower, is another one.
+static void unlike_limits_of_a_device(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *host, *set, *words;
+    } cases[] = {
+        {"b", "power_cap_watts = 350", "device H200: power_cap_watts 700.0 / 350.0"},
+        {"c", "sm_clock_max_hz = 1200000000", "device H200: sm_clock_max_hz 1980000000 / 12000"},
+        {"d", "memory_clock_max_hz = 1", "device H200: memory_clock_max_hz 3201000000 / 1"},
+        {"e", "power_cap_watts = NULL", NULL}, // one that does not say it
+    };
+    add((struct measured){.run = 1, .host = "a", .device = "H200", .requests = 100});
+    for (size_t i = 0; i < COUNT_OF(cases); i++)
+        add((struct measured){
+            .run = (int)i + 2, .host = cases[i].host, .device = "H200", .requests = 100});
+    change("UPDATE device SET power_cap_watts = 700, sm_clock_max_hz = 1980000000,"
+           " memory_clock_max_hz = 3201000000");
+    saved("a");
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        char sql[128];
+        (void)snprintf(sql, sizeof sql, "UPDATE device SET %s WHERE run = %d", cases[i].set,
+                       (int)i + 2);
+        change(sql);
+        saved(cases[i].host);
+        struct query query = of_two("a", cases[i].host);
+        if (cases[i].words) {
+            refused(&query, STATUS_INVALID, cases[i].words);
+            query.force = true;
+        }
+        struct result *result = ask(&query);
+        if (cases[i].words)
+            assert_non_null(strstr(text_at(result, 0, "differences"), cases[i].words));
+        else
+            assert_string_equal(text_at(result, 0, "differences"), "");
+        result_free(result);
+    }
+}
 
 static void unlike_fingerprints(void **state)
 {
@@ -710,22 +647,28 @@ static void a_baseline_tells_what_expired(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(what_is_slower, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(the_same_twice, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(filters_instead_of_names, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(one_metric, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(what_is_not_known_differs_from_nothing, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(unlike_fingerprints, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(nothing_in_common, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(what_only_one_side_has, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(other_work, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(failures_do_not_count, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(saving_and_deleting, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(rows_may_go, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(on_a_file, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(damage_is_told, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(what_expired_is_told, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_baseline_tells_what_expired, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_is_slower, compare_set_up, compare_tear_down),
+        cmocka_unit_test_setup_teardown(the_same_twice, compare_set_up, compare_tear_down),
+        cmocka_unit_test_setup_teardown(filters_instead_of_names, compare_set_up,
+                                        compare_tear_down),
+        cmocka_unit_test_setup_teardown(one_metric, compare_set_up, compare_tear_down),
+        cmocka_unit_test_setup_teardown(what_is_not_known_differs_from_nothing, compare_set_up,
+                                        compare_tear_down),
+        cmocka_unit_test_setup_teardown(tails_of_times, compare_set_up, compare_tear_down),
+        cmocka_unit_test_setup_teardown(unlike_fingerprints, compare_set_up, compare_tear_down),
+        cmocka_unit_test_setup_teardown(unlike_limits_of_a_device, compare_set_up,
+                                        compare_tear_down),
+        cmocka_unit_test_setup_teardown(nothing_in_common, compare_set_up, compare_tear_down),
+        cmocka_unit_test_setup_teardown(what_only_one_side_has, compare_set_up, compare_tear_down),
+        cmocka_unit_test_setup_teardown(other_work, compare_set_up, compare_tear_down),
+        cmocka_unit_test_setup_teardown(failures_do_not_count, compare_set_up, compare_tear_down),
+        cmocka_unit_test_setup_teardown(saving_and_deleting, compare_set_up, compare_tear_down),
+        cmocka_unit_test_setup_teardown(rows_may_go, compare_set_up, compare_tear_down),
+        cmocka_unit_test_setup_teardown(on_a_file, compare_set_up, compare_tear_down),
+        cmocka_unit_test_setup_teardown(damage_is_told, compare_set_up, compare_tear_down),
+        cmocka_unit_test_setup_teardown(what_expired_is_told, compare_set_up, compare_tear_down),
+        cmocka_unit_test_setup_teardown(a_baseline_tells_what_expired, compare_set_up,
+                                        compare_tear_down),
         cmocka_unit_test(samples_are_even),
         cmocka_unit_test(blobs),
     };

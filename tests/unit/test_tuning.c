@@ -20,8 +20,8 @@ static void chunks_follow_the_bus(void **state)
         unsigned int generation, capability;
         size_t mb;
     } cases[] = {
-        {0, 0, 8},  {0, 90, 8},  {1, 0, 4},    {2, 0, 4},   {3, 75, 4},   {3, 90, 4},   {4, 80, 8},
-        {4, 89, 8}, {4, 90, 12}, {4, 100, 12}, {5, 90, 16}, {5, 120, 16}, {6, 100, 16},
+        {0, 0, 1},  {0, 90, 8}, {0, 80, 8},  {1, 0, 4},    {2, 0, 4},   {3, 75, 4},   {3, 90, 4},
+        {4, 80, 8}, {4, 89, 8}, {4, 90, 12}, {4, 100, 12}, {5, 90, 16}, {5, 120, 16}, {6, 100, 16},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         const struct tuning_host host = {.memory_bytes = 64 * GB,

@@ -15,6 +15,7 @@
 #include "server/device/cpu/stream.h"
 #include "server/device/device_ops.h"
 #include "server/device/half.h"
+#include "server/device/host_memory.h"
 
 struct cpu {
     struct device base; // first: the wrappers see only this
@@ -62,7 +63,7 @@ static void cpu_close(struct device *device)
 static enum status cpu_open(struct device **out, const struct device_options *options,
                             unsigned int ordinal, struct error *err)
 {
-    (void)ordinal; // there is one
+    (void)ordinal; // all of them are this machine, each with threads of its own
     if (options->threads > THREADS_MAX)
         return error_set(err, STATUS_INVALID, "device cpu: %u threads: more than %d",
                          options->threads, THREADS_MAX);
@@ -83,31 +84,15 @@ static enum status cpu_open(struct device **out, const struct device_options *op
     return STATUS_OK;
 }
 
-// What the host could give now without swapping, by its own estimate.
-static int64_t available_memory(void)
-{
-    FILE *file = fopen("/proc/meminfo", "re");
-    if (!file)
-        return -1;
-    char line[128];
-    long long kilobytes = -1;
-    while (kilobytes < 0 && fgets(line, sizeof line, file))
-        if (strncmp(line, "MemAvailable:", 13) == 0)
-            kilobytes = strtoll(line + 13, NULL, 10);
-    (void)fclose(file);
-    return kilobytes < 0 ? -1 : (int64_t)kilobytes * 1024;
-}
-
 static void cpu_describe(const struct device *device, struct device_description *out)
 {
     const struct cpu *cpu = (const struct cpu *)device;
-    (void)snprintf(out->name, sizeof out->name, "cpu");
     (void)snprintf(out->kernels, sizeof out->kernels, "%s", cpu->kernels->name);
     out->threads = pool_threads(cpu->pool);
     long pages = sysconf(_SC_PHYS_PAGES);
     long page_size = sysconf(_SC_PAGESIZE);
     out->memory_bytes = pages > 0 && page_size > 0 ? (int64_t)pages * page_size : 0;
-    out->memory_available_bytes = available_memory();
+    out->memory_available_bytes = host_memory_available();
 }
 
 static enum status cpu_synchronize(struct device *device, struct error *err)

@@ -4,8 +4,9 @@
 // those of the block within a *stretch* (which fits the next ones), and those of the
 // stretch.  A block's phases are base[low] * prod_i (low_i ? g_i : 1), where base is that
 // of block 0 and g_i depends on the block's bits alone: two products a state and no sine.
-// A block is transformed where it was made; then the columns of a stretch, then those
-// across stretches.
+// A block is transformed where it was made, then the blocks of a *group* among each other,
+// where the next cache still has them, then the groups of a stretch on their way out, then
+// the columns across stretches.
 #include <assert.h>
 #include <math.h>
 #include <stdint.h>
@@ -20,13 +21,16 @@ enum {
     HALF = 1 << HALF_BITS,
     STRETCH_BITS = 16,
     HIGH_BITS_MAX = ENCODE_QUBITS_MAX - BLOCK_BITS,
+    GROUP_BITS = 3,           // levels from a stretch's groups to the output
+    GROUP_GAP = 5 * 64,       // bytes between groups, so that they do not share cache sets
     COLUMNS_SIZE = 16 * 1024, // bytes of rows that are transformed together
-    COLUMN_MIN = 128,         // bytes of one of them at least
+    COLUMN_MIN = 1024,        // bytes of one of them at least: shorter ones are slow to write
     COLUMN_BITS = 7,          // so many levels across rows at once
-    PIECE_COLUMNS = 32,       // columns of a part across stretches
+    WORK_SIZE = 3 * COLUMN_MIN << COLUMN_BITS,
+    PIECE_COLUMNS = 8, // columns of a part across stretches
 };
 
-static_assert(COLUMN_MIN << COLUMN_BITS == COLUMNS_SIZE, "a column's rows fit their place");
+static_assert(WORK_SIZE >= 3 * COLUMNS_SIZE, "all rows of a column fit their place");
 
 // ---- Numbers of a sample --------------------------------------------------
 
@@ -150,38 +154,38 @@ static void walk_begin(struct walk *walk, const struct phases *phases, unsigned 
 
 // ---- Columns --------------------------------------------------------------
 
-// Rows of `stride` bytes, 2^bits of them; columns are transformed.
+// Rows of `size` bytes, 2^bits of them; columns are transformed.
 struct columns {
     const struct encode_run *run;
     char *to;
     const char *from;
-    size_t stride;
+    size_t to_stride, from_stride, size;
     unsigned int bits;
-    bool stream;
 };
 
-static size_t column_width(size_t stride, unsigned int bits)
+static size_t column_width(size_t size, unsigned int bits)
 {
     size_t width = (size_t)COLUMNS_SIZE >> bits;
-    return width < stride ? width : stride;
+    width = width < COLUMN_MIN ? COLUMN_MIN : width;
+    return width < size ? width : size;
 }
 
-// `size` bytes of each row from byte `at` on; `work` holds COLUMNS_SIZE.
+// `size` bytes of each row from byte `at` on; `work` holds WORK_SIZE.
 static void transform_columns(const struct columns *columns, size_t at, size_t size, void *work)
 {
-    const struct encode_kernels *kernels = columns->run->kernels;
-    size_t real = encode_type_size(columns->run->job->type);
-    size_t width = column_width(columns->stride, columns->bits);
-    for (size_t c = at; c < at + size; c += width)
-        kernels->walsh_rows(columns->to + c, columns->from + c, columns->stride / real, work,
-                            width / real, columns->bits, columns->stream);
+    const struct encode_run *run = columns->run;
+    size_t real = encode_type_size(run->job->type);
+    size_t width = column_width(columns->size, columns->bits);
+    run->kernels->walsh_rows(columns->to + at, columns->to_stride / real, columns->from + at,
+                             columns->from_stride / real, work, width / real, size / width,
+                             columns->bits, run->stream);
 }
 
 // ---- Stretches ------------------------------------------------------------
 
 struct iqp {
     const struct encode_run *run;
-    unsigned int block_bits, stretch_bits;
+    unsigned int block_bits, group_bits, stretch_bits;
     size_t stretches;    // of a sample
     size_t scratch_size; // of a thread
     // Of the pass across stretches under way: rows are 2^low_bits states apart.
@@ -197,7 +201,7 @@ struct work {
     double base[BLOCK][2]; // of the launch's type
     double low[HALF][2];   // likewise
     double high[HALF][2];  // likewise
-    double columns[COLUMNS_SIZE / 8];
+    double columns[WORK_SIZE / 8];
 };
 
 static size_t align(size_t size)
@@ -221,8 +225,10 @@ static void make_block(const struct iqp *task, struct work *work, void *to)
     size_t columns = (size_t)1 << halves.low_bits;
     encode_round(run, work->low, &halves.low[0][0], 2 * columns);
     encode_round(run, work->high, &halves.high[0][0], 2 * rows);
-    run->kernels->spread(to, work->base, work->high, work->low, rows, columns);
-    run->kernels->walsh(to, 2 * rows * columns, 2, task->block_bits);
+    unsigned int done =
+        run->kernels->spread_walsh(to, work->base, work->high, work->low, rows, columns);
+    if (done < task->block_bits)
+        run->kernels->walsh(to, 2 * rows * columns, (size_t)2 << done, task->block_bits - done);
 }
 
 static void copy_small(const struct encode_run *run, void *to, const void *from, size_t size)
@@ -233,31 +239,50 @@ static void copy_small(const struct encode_run *run, void *to, const void *from,
         memcpy(to, from, size);
 }
 
-// All blocks of one stretch, and the levels among them.
+// Group `group` of all blocks at `made`.
+static void make_group(const struct iqp *task, size_t group, struct work *work, char *made)
+{
+    const struct encode_run *run = task->run;
+    unsigned int bits = task->group_bits - task->block_bits;
+    for (size_t block = 0; block < (size_t)1 << bits; block++) {
+        walk_to(&work->walk, (group << bits) + block);
+        make_block(task, work, made + (block << task->block_bits) * run->pair_size);
+    }
+    if (bits > 0)
+        run->kernels->walsh(made, (size_t)2 << task->group_bits, (size_t)2 << task->block_bits,
+                            bits);
+}
+
+// All groups of one stretch, and the levels among them.
 static void make_stretch(const struct iqp *task, size_t sample, size_t stretch, struct work *work)
 {
     const struct encode_run *run = task->run;
-    size_t block_size = run->pair_size << task->block_bits;
-    unsigned int bits = task->stretch_bits - task->block_bits;
+    size_t group_size = run->pair_size << task->group_bits;
+    unsigned int bits = task->stretch_bits - task->group_bits;
     size_t first = stretch << bits;
     char *made = (char *)work + align(sizeof *work);
 
     read_phases(&work->phases, run, sample);
     make_base(&work->base64[0][0], task->block_bits, &work->phases, run->tables);
     encode_round(run, work->base, &work->base64[0][0], (size_t)2 << task->block_bits);
-    walk_begin(&work->walk, &work->phases, task->block_bits, first);
-    for (size_t block = 0; block < (size_t)1 << bits; block++) {
-        walk_to(&work->walk, first + block);
-        make_block(task, work, made + block * block_size);
-    }
+    walk_begin(&work->walk, &work->phases, task->block_bits,
+               first << (task->group_bits - task->block_bits));
+    for (size_t group = 0; group < (size_t)1 << bits; group++)
+        make_group(task, first + group, work, made + group * (group_size + GROUP_GAP));
 
     void *to = encode_state(run, sample, stretch << task->stretch_bits);
     if (bits == 0) {
-        copy_small(run, to, made, block_size);
+        copy_small(run, to, made, group_size);
         return;
     }
-    const struct columns columns = {run, to, made, block_size, bits, run->stream};
-    transform_columns(&columns, 0, block_size, work->columns);
+    const struct columns columns = {.run = run,
+                                    .to = to,
+                                    .from = made,
+                                    .to_stride = group_size,
+                                    .from_stride = group_size + GROUP_GAP,
+                                    .size = group_size,
+                                    .bits = bits};
+    transform_columns(&columns, 0, group_size, work->columns);
 }
 
 static void stretch_part(void *context, size_t part, unsigned int thread)
@@ -286,7 +311,7 @@ static void across_part(void *context, size_t part, unsigned int thread)
     size_t group = part / task->pieces;
     size_t size = stride / task->pieces;
     char *rows = (char *)run->job->out + (group * stride << task->level_bits);
-    const struct columns columns = {run, rows, rows, stride, task->level_bits, run->stream};
+    const struct columns columns = {run, rows, rows, stride, stride, stride, task->level_bits};
     transform_columns(&columns, part % task->pieces * size, size, work_of(task, thread)->columns);
     run->kernels->fence();
 }
@@ -316,7 +341,7 @@ static unsigned int least(unsigned int a, unsigned int b)
 static size_t thread_scratch(const struct encode_job *job)
 {
     size_t stretch = (size_t)2 * encode_type_size(job->type) << least(job->qubits, STRETCH_BITS);
-    return align(sizeof(struct work)) + align(stretch);
+    return align(sizeof(struct work)) + align(stretch) + ((size_t)GROUP_GAP << GROUP_BITS);
 }
 
 void encode_iqp(const struct encode_run *run)
@@ -328,6 +353,7 @@ void encode_iqp(const struct encode_run *run)
         .stretch_bits = least(qubits, STRETCH_BITS),
         .scratch_size = thread_scratch(run->job),
     };
+    task.group_bits = task.stretch_bits - least(task.stretch_bits - task.block_bits, GROUP_BITS);
     task.stretches = run->states >> task.stretch_bits;
     pool_run(run->pool, stretch_part, &task, run->job->samples * task.stretches);
     if (task.stretches > 1)

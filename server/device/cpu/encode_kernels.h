@@ -39,16 +39,22 @@ struct encode_kernels {
     void (*spread)(void *out, const void *base, const void *high, const void *low, size_t rows,
                    size_t columns);
 
+    // The same, and the first levels of each row's Walsh-Hadamard transform: returns how
+    // many, at most those within a row.
+    unsigned int (*spread_walsh)(void *out, const void *base, const void *high, const void *low,
+                                 size_t rows, size_t columns);
+
     // The levels of a Walsh-Hadamard transform in place: `levels` of them, the first
     // between reals `distance` apart, each of the next twice as far.  `n` reals, a
     // multiple of distance * 2^levels; distance is a power of two from 2 on.
     void (*walsh)(void *data, size_t n, size_t distance, unsigned int levels);
 
-    // The same for levels between rows, 2^levels of them, `stride` reals apart: `width`
-    // reals of each, a multiple of ENCODE_ALIGNMENT bytes.  `levels` at least 1; `to` may be
-    // `from`; `work` holds all of them.
-    void (*walsh_rows)(void *to, const void *from, size_t stride, void *work, size_t width,
-                       unsigned int levels, bool stream);
+    // The same for levels between rows, 2^levels of them, column by column: `columns` of
+    // `width` reals each, a multiple of ENCODE_ALIGNMENT bytes and of 8 vectors.  Strides are
+    // in reals.  `levels` at least 1; `to` may be `from`; `work` holds 3 * 2^levels * width
+    // reals.
+    void (*walsh_rows)(void *to, size_t to_stride, const void *from, size_t from_stride, void *work,
+                       size_t width, size_t columns, unsigned int levels, bool stream);
 
     // Copies `rows` rows of `width` bytes, a multiple of ENCODE_ALIGNMENT.
     void (*copy_rows)(void *to, size_t to_stride, const void *from, size_t from_stride,

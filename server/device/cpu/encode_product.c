@@ -1,11 +1,17 @@
-// Product states: the amplitude of a state is a product of one factor a qubit.  A
-// table of the lower qubits' products, times one number a row of it.
+// Product states: the amplitude of a state is a product of one factor a qubit.  A table
+// of the lowest qubits' products, times one number a row of it: one multiplication a
+// state, so that writing them is what takes time.
+#include <assert.h>
 #include <math.h>
 #include <stdint.h>
 
 #include "server/device/cpu/encode_parts.h"
 
-enum { TABLE_BITS = 10, TABLE = 1 << TABLE_BITS };
+enum {
+    LOW_BITS = 8, // tables are made anew for every sample, and must not take longer than rows
+    LOW = 1 << LOW_BITS,
+    ROWS_MAX = 1 << 9, // of a piece
+};
 
 // The factors of a qubit's two values, complex.
 static void angle_factors(double factors[2][2], double x)
@@ -35,11 +41,11 @@ static void iqp_z_factors(double factors[2][2], double x)
     factors[1][1] = -(s * c);
 }
 
-// A sample's tables: states are low[x] * middle[y] * high[z], x the lowest qubits.
+// A piece's tables: state (y << low_bits) + x is low[x] * rows[y].
 struct tables {
-    unsigned int low_bits, middle_bits;
-    double rounded[TABLE][2]; // low, of the launch's type; angle: reals only
-    double middle[TABLE][2], high[TABLE][2];
+    unsigned int low_bits;
+    double rounded[LOW][2]; // low, of the launch's type; angle: reals only
+    double low[LOW][2], rows[ROWS_MAX][2];
 };
 
 struct product {
@@ -50,47 +56,55 @@ struct product {
     double first; // in front of all
 };
 
-// Low tables as large as the rows are many, within reason: both cost time.
+// Rows are long enough to be worth a call each, tables as short as that allows.
 static unsigned int low_bits(unsigned int qubits)
 {
     unsigned int bits = qubits / 2 + 2;
     bits = bits > qubits ? qubits : bits;
-    return bits > TABLE_BITS ? TABLE_BITS : bits;
+    return bits > LOW_BITS ? LOW_BITS : bits;
 }
 
-static void make_tables(struct tables *tables, const struct product *task, size_t sample)
+// Bits of an index within a piece.
+static unsigned int piece_bits(const struct product *task)
+{
+    unsigned int bits = 0;
+    while (task->split.piece >> bits > 1)
+        bits++;
+    return bits;
+}
+
+// For the piece that begins with state `first` of a sample.
+static void make_tables(struct tables *tables, const struct product *task, size_t sample,
+                        size_t first)
 {
     unsigned int qubits = task->run->job->qubits;
+    unsigned int bits = piece_bits(task);
+    unsigned int low = tables->low_bits = low_bits(qubits);
     double factors[ENCODE_QUBITS_MAX][2][2];
+    assert(task->split.piece >> low <= ROWS_MAX);
     for (unsigned int k = 0; k < qubits; k++)
         task->factors(factors[k], encode_input(task->run, sample, k));
-    const double one[2] = {1.0, 0.0};
-    const double first[2] = {task->first, 0.0};
     const double(*rest)[2][2] = (const double(*)[2][2])factors;
 
-    unsigned int low = low_bits(qubits);
-    unsigned int middle = qubits - low > TABLE_BITS ? TABLE_BITS : qubits - low;
-    tables->low_bits = low;
-    tables->middle_bits = middle;
+    const double one[2] = {1.0, 0.0};
+    double above[2] = {task->first, 0.0}; // of the qubits that tell pieces apart
+    for (unsigned int k = bits; k < qubits; k++)
+        encode_multiply(above, factors[k][first >> k & 1]);
+    encode_product_table(tables->rows, bits - low, above, rest + low);
+
     size_t count = (size_t)1 << low;
-    encode_product_table(tables->middle, low, first, rest); // only on its way
+    encode_product_table(tables->low, low, one, rest);
     for (size_t i = 0; task->real && i < count; i++)
-        tables->middle[i / 2][i % 2] = tables->middle[i][0];
-    encode_round(task->run, tables->rounded, &tables->middle[0][0], task->real ? count : 2 * count);
-    encode_product_table(tables->middle, middle, one, rest + low);
-    encode_product_table(tables->high, qubits - low - middle, one, rest + low + middle);
+        tables->low[i / 2][i % 2] = tables->low[i][0];
+    encode_round(task->run, tables->rounded, &tables->low[0][0], task->real ? count : 2 * count);
 }
 
-// Row `row` of a sample: 2^low_bits states.
-static void write_row(const struct product *task, const struct tables *tables, size_t sample,
-                      size_t row)
+// Writes row `row` of a piece at `to`.
+static void write_row(const struct product *task, const struct tables *tables, void *to, size_t row)
 {
     const struct encode_run *run = task->run;
     size_t count = (size_t)1 << tables->low_bits;
-    size_t y = row & (((size_t)1 << tables->middle_bits) - 1);
-    double factor[2] = {tables->middle[y][0], tables->middle[y][1]};
-    encode_multiply(factor, tables->high[row >> tables->middle_bits]);
-    void *to = encode_state(run, sample, row * count);
+    const double *factor = tables->rows[row];
     if (task->real)
         run->kernels->widen(to, tables->rounded, count, 1.0, factor[0], run->stream);
     else
@@ -109,9 +123,9 @@ static void product_piece(const struct product *task, size_t sample, size_t firs
         return;
     }
     struct tables tables;
-    make_tables(&tables, task, sample);
-    for (size_t at = first; at < first + task->split.piece; at += (size_t)1 << tables.low_bits)
-        write_row(task, &tables, sample, at >> tables.low_bits);
+    make_tables(&tables, task, sample, first);
+    for (size_t row = 0; row < task->split.piece >> tables.low_bits; row++)
+        write_row(task, &tables, encode_state(run, sample, first + (row << tables.low_bits)), row);
 }
 
 static void product_part(void *context, size_t part, unsigned int thread)

@@ -11,12 +11,12 @@ static __global__ void add(float *x, const float *y, size_t count)
 enum status cuda_add(struct device *device, struct tensor *x, const struct tensor *y,
                      struct error *err)
 {
-    const struct cuda *cuda = cuda_of(device);
+    struct cuda *cuda = cuda_of(device);
     const enum status status = cuda_use(cuda, err);
     if (status != STATUS_OK)
         return status;
     const size_t count = x->rows * x->columns;
-    return cuda_launch(add, "add", cuda->tensors, dim3(cuda_grid(cuda, count)), dim3(CUDA_BLOCK),
-                       err, static_cast<float *>(x->data), static_cast<const float *>(y->data),
-                       count);
+    return cuda_launch(cuda, add, "add", cuda->tensors, dim3(cuda_grid(cuda, count)),
+                       dim3(CUDA_BLOCK), err, static_cast<float *>(x->data),
+                       static_cast<const float *>(y->data), count);
 }

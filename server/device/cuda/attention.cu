@@ -78,7 +78,7 @@ enum status cuda_attention(struct device *device, struct tensor *out, const stru
                            const struct tensor *keys, const struct tensor *values, size_t position,
                            size_t heads, size_t kv_heads, struct error *err)
 {
-    const struct cuda *cuda = cuda_of(device);
+    struct cuda *cuda = cuda_of(device);
     struct attention_shape shape = {};
     shape.query_columns = query->columns;
     shape.kv_columns = keys->columns;
@@ -94,7 +94,7 @@ enum status cuda_attention(struct device *device, struct tensor *out, const stru
     for (size_t first = 0; first < query->rows && status == STATUS_OK; first += CUDA_GRID_MAX) {
         const size_t rows = cuda_least(query->rows - first, CUDA_GRID_MAX);
         shape.position = position + first;
-        status = cuda_launch(attention, "attention", cuda->tensors,
+        status = cuda_launch(cuda, attention, "attention", cuda->tensors,
                              dim3((unsigned int)heads, (unsigned int)rows),
                              dim3(ATTENTION_WARPS * CUDA_WARP), err,
                              static_cast<float *>(out->data) + first * out->columns,

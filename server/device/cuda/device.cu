@@ -5,23 +5,104 @@
 
 #include "server/device/cuda/operations.cuh"
 
-enum status cuda_check(cudaError_t code, const char *call, struct error *err)
+// Whether nothing works on the device any more once this was answered.
+static bool ends_device(cudaError_t code)
+{
+    switch (code) {
+    case cudaErrorECCUncorrectable:
+    case cudaErrorIllegalAddress:
+    case cudaErrorLaunchTimeout:
+    case cudaErrorContextIsDestroyed:
+    case cudaErrorAssert:
+    case cudaErrorHardwareStackError:
+    case cudaErrorIllegalInstruction:
+    case cudaErrorMisalignedAddress:
+    case cudaErrorInvalidAddressSpace:
+    case cudaErrorInvalidPc:
+    case cudaErrorLaunchFailure:
+    case cudaErrorUnknown:
+        return true;
+    default:
+        return false;
+    }
+}
+
+// The call that met the error first; this one's where none did before.
+static const char *first_call(struct cuda *cuda, const char *call)
+{
+    const char *first = nullptr;
+    if (__atomic_compare_exchange_n(&cuda->failed_call, &first, call, false, __ATOMIC_RELAXED,
+                                    __ATOMIC_RELAXED))
+        return call;
+    return first;
+}
+
+enum status cuda_check(struct cuda *cuda, cudaError_t code, const char *call, struct error *err)
 {
     if (code == cudaSuccess)
         return STATUS_OK;
     (void)cudaGetLastError(); // an error that can be left behind is
-    return error_set(err, code == cudaErrorMemoryAllocation ? STATUS_NOMEM : STATUS_IO,
-                     "device cuda: %s: %s", call, cudaGetErrorString(code));
+    const enum status status = code == cudaErrorMemoryAllocation ? STATUS_NOMEM : STATUS_IO;
+    const char *first = ends_device(code) ? first_call(cuda, call) : call;
+    if (strcmp(first, call) == 0)
+        return error_set(err, status, "device cuda:%d: %s: %s", cuda->ordinal, call,
+                         cudaGetErrorString(code));
+    return error_set(err, status, "device cuda:%d: %s: %s (first met by %s)", cuda->ordinal, call,
+                     cudaGetErrorString(code), first);
 }
 
-enum status cuda_use(const struct cuda *cuda, struct error *err)
+enum status cuda_check_memory(struct cuda *cuda, cudaError_t code, const char *call, size_t size,
+                              struct error *err)
 {
-    return cuda_check(cudaSetDevice(cuda->ordinal), "cudaSetDevice", err);
+    if (code != cudaErrorMemoryAllocation)
+        return cuda_check(cuda, code, call, err);
+    (void)cudaGetLastError();
+    size_t available = 0, all = 0;
+    if (cudaMemGetInfo(&available, &all) != cudaSuccess) {
+        (void)cudaGetLastError();
+        return error_set(err, STATUS_NOMEM, "device cuda:%d: %s of %zu bytes: out of memory",
+                         cuda->ordinal, call, size);
+    }
+    return error_set(err, STATUS_NOMEM,
+                     "device cuda:%d: %s of %zu bytes: out of memory: %zu of %zu are free (use "
+                     "smaller batches, a smaller model or context, or another device)",
+                     cuda->ordinal, call, size, available, all);
+}
+
+// Nobody else in the process chooses devices: what this thread's is needs no asking.
+static cudaError_t make_current(int ordinal)
+{
+    static thread_local int current = -1;
+    if (current == ordinal)
+        return cudaSuccess;
+    const cudaError_t code = cudaSetDevice(ordinal);
+    current = code == cudaSuccess ? ordinal : -1;
+    return code;
+}
+
+enum status cuda_use(struct cuda *cuda, struct error *err)
+{
+    return cuda_check(cuda, make_current(cuda->ordinal), "cudaSetDevice", err);
 }
 
 // ---- Opening --------------------------------------------------------------
 
 enum { CAPABILITY_MIN = 8 }; // major
+
+// What to do where the runtime finds no device it can use.
+static enum status no_device(cudaError_t code, struct error *err)
+{
+    const char *why = code == cudaSuccess ? "there is none" : cudaGetErrorString(code);
+    if (code == cudaErrorInsufficientDriver)
+        return error_set(err, STATUS_NOT_FOUND,
+                         "device cuda: no device answers: %s (load an NVIDIA driver that knows "
+                         "CUDA %d.%d, or use --device cpu)",
+                         why, CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
+    return error_set(err, STATUS_NOT_FOUND,
+                     "device cuda: no device answers: %s (look at nvidia-smi and "
+                     "CUDA_VISIBLE_DEVICES, or use --device cpu)",
+                     why);
+}
 
 // Whether the device answers and can run our kernels.
 static enum status select(struct cuda *cuda, unsigned int ordinal, struct error *err)
@@ -30,8 +111,7 @@ static enum status select(struct cuda *cuda, unsigned int ordinal, struct error 
     const cudaError_t code = cudaGetDeviceCount(&count);
     if (code != cudaSuccess || count == 0) {
         (void)cudaGetLastError();
-        return error_set(err, STATUS_NOT_FOUND, "device cuda: no device answers: %s",
-                         code == cudaSuccess ? "there is none" : cudaGetErrorString(code));
+        return no_device(code, err);
     }
     if (ordinal >= (unsigned int)count)
         return error_set(err, STATUS_NOT_FOUND,
@@ -39,7 +119,7 @@ static enum status select(struct cuda *cuda, unsigned int ordinal, struct error 
                          count == 1 ? "is" : "are", count);
     cuda->ordinal = (int)ordinal;
     cudaDeviceProp properties;
-    enum status status = cuda_check(cudaGetDeviceProperties(&properties, cuda->ordinal),
+    enum status status = cuda_check(cuda, cudaGetDeviceProperties(&properties, cuda->ordinal),
                                     "cudaGetDeviceProperties", err);
     if (status != STATUS_OK)
         return status;
@@ -58,27 +138,30 @@ static enum status prepare_memory(struct cuda *cuda, struct error *err)
     const char *wish = getenv("INFERSTAT_ASYNC_ALLOC");
     int supported = 0;
     enum status status = cuda_check(
-        cudaDeviceGetAttribute(&supported, cudaDevAttrMemoryPoolsSupported, cuda->ordinal),
+        cuda, cudaDeviceGetAttribute(&supported, cudaDevAttrMemoryPoolsSupported, cuda->ordinal),
         "cudaDeviceGetAttribute", err);
     cuda->ordered_memory = supported && !(wish && strcmp(wish, "0") == 0);
     if (status != STATUS_OK || !cuda->ordered_memory)
         return status;
-    cudaMemPool_t pool;
     uint64_t keep = UINT64_MAX;
-    status = cuda_check(cudaDeviceGetDefaultMemPool(&pool, cuda->ordinal),
+    status = cuda_check(cuda, cudaDeviceGetDefaultMemPool(&cuda->pool, cuda->ordinal),
                         "cudaDeviceGetDefaultMemPool", err);
     if (status == STATUS_OK)
-        status = cuda_check(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &keep),
-                            "cudaMemPoolSetAttribute", err);
+        status = cuda_check(
+            cuda, cudaMemPoolSetAttribute(cuda->pool, cudaMemPoolAttrReleaseThreshold, &keep),
+            "cudaMemPoolSetAttribute", err);
     return status;
 }
 
 static void cuda_close(struct device *device)
 {
     struct cuda *cuda = cuda_of(device);
+    (void)cuda_use(cuda, nullptr);
     if (cuda->tensors)
         (void)cudaStreamDestroy(cuda->tensors);
     (void)cudaFree(cuda->ids);
+    if (cuda->pool)
+        (void)cudaMemPoolTrimTo(cuda->pool, 0); // others of this process may need it
     free(cuda);
 }
 
@@ -93,7 +176,7 @@ static enum status cuda_open(struct device **out, const struct device_options *o
     if (status == STATUS_OK)
         status = prepare_memory(cuda, err);
     if (status == STATUS_OK)
-        status = cuda_check(cudaStreamCreateWithFlags(&cuda->tensors, cudaStreamNonBlocking),
+        status = cuda_check(cuda, cudaStreamCreateWithFlags(&cuda->tensors, cudaStreamNonBlocking),
                             "cudaStreamCreateWithFlags", err);
     if (status != STATUS_OK) {
         cuda_close(&cuda->base);
@@ -108,25 +191,25 @@ static void cuda_describe(const struct device *device, struct device_description
     const struct cuda *cuda = reinterpret_cast<const struct cuda *>(device);
     cudaDeviceProp properties;
     size_t available = 0, all = 0;
-    (void)snprintf(out->name, sizeof out->name, "cuda:%d", cuda->ordinal);
     (void)snprintf(out->kernels, sizeof out->kernels, "cuda");
-    out->ordinal = (unsigned int)cuda->ordinal;
     out->threads = 1;
     out->memory_available_bytes = -1;
     if (cudaGetDeviceProperties(&properties, cuda->ordinal) == cudaSuccess) {
         (void)snprintf(out->kernels, sizeof out->kernels, "cuda, %.40s", properties.name);
         out->memory_bytes = (int64_t)properties.totalGlobalMem;
     }
-    if (cuda_use(cuda, nullptr) == STATUS_OK && cudaMemGetInfo(&available, &all) == cudaSuccess)
+    if (make_current(cuda->ordinal) == cudaSuccess &&
+        cudaMemGetInfo(&available, &all) == cudaSuccess)
         out->memory_available_bytes = (int64_t)available;
 }
 
 static enum status cuda_synchronize(struct device *device, struct error *err)
 {
-    const struct cuda *cuda = cuda_of(device);
+    struct cuda *cuda = cuda_of(device);
     enum status status = cuda_use(cuda, err);
     if (status == STATUS_OK)
-        status = cuda_check(cudaStreamSynchronize(cuda->tensors), "cudaStreamSynchronize", err);
+        status =
+            cuda_check(cuda, cudaStreamSynchronize(cuda->tensors), "cudaStreamSynchronize", err);
     return status;
 }
 
@@ -134,14 +217,14 @@ static enum status cuda_synchronize(struct device *device, struct error *err)
 
 static enum status cuda_allocate(struct device *device, void **out, size_t size, struct error *err)
 {
-    const struct cuda *cuda = cuda_of(device);
+    struct cuda *cuda = cuda_of(device);
     void *memory = nullptr;
     enum status status = cuda_use(cuda, err);
     if (status == STATUS_OK)
-        status = cuda_check(cudaMalloc(&memory, size), "cudaMalloc", err);
+        status = cuda_check_memory(cuda, cudaMalloc(&memory, size), "cudaMalloc", size, err);
     if (status == STATUS_OK)
-        status =
-            cuda_check(cudaMemsetAsync(memory, 0, size, cuda->tensors), "cudaMemsetAsync", err);
+        status = cuda_check(cuda, cudaMemsetAsync(memory, 0, size, cuda->tensors),
+                            "cudaMemsetAsync", err);
     if (status != STATUS_OK) {
         (void)cudaFree(memory);
         return status;
@@ -160,13 +243,14 @@ static void cuda_release(struct device *device, void *memory, size_t size)
 static enum status copy_now(struct device *device, void *to, const void *from, size_t size,
                             enum cudaMemcpyKind kind, struct error *err)
 {
-    const struct cuda *cuda = cuda_of(device);
+    struct cuda *cuda = cuda_of(device);
     enum status status = cuda_use(cuda, err);
     if (status == STATUS_OK)
-        status = cuda_check(cudaMemcpyAsync(to, from, size, kind, cuda->tensors), "cudaMemcpyAsync",
-                            err);
+        status = cuda_check(cuda, cudaMemcpyAsync(to, from, size, kind, cuda->tensors),
+                            "cudaMemcpyAsync", err);
     if (status == STATUS_OK)
-        status = cuda_check(cudaStreamSynchronize(cuda->tensors), "cudaStreamSynchronize", err);
+        status =
+            cuda_check(cuda, cudaStreamSynchronize(cuda->tensors), "cudaStreamSynchronize", err);
     return status;
 }
 

@@ -18,8 +18,8 @@ static enum status reserve_ids(struct cuda *cuda, size_t count, struct error *er
         return STATUS_OK;
     void *room = nullptr;
     // Freeing waits for the kernels that read the old ids.
-    const enum status status =
-        cuda_check(cudaMalloc(&room, count * sizeof *cuda->ids), "cudaMalloc", err);
+    const enum status status = cuda_check_memory(cuda, cudaMalloc(&room, count * sizeof *cuda->ids),
+                                                 "cudaMalloc", count * sizeof *cuda->ids, err);
     if (status != STATUS_OK)
         return status;
     (void)cudaFree(cuda->ids);
@@ -37,7 +37,8 @@ enum status cuda_embed(struct device *device, struct tensor *out, const struct t
         status = reserve_ids(cuda, out->rows, err);
     // From pageable memory: the ids have been read when the call returns.
     if (status == STATUS_OK)
-        status = cuda_check(cudaMemcpyAsync(cuda->ids, ids, out->rows * sizeof *ids,
+        status = cuda_check(cuda,
+                            cudaMemcpyAsync(cuda->ids, ids, out->rows * sizeof *ids,
                                             cudaMemcpyHostToDevice, cuda->tensors),
                             "cudaMemcpyAsync", err);
     if (status != STATUS_OK)
@@ -45,8 +46,8 @@ enum status cuda_embed(struct device *device, struct tensor *out, const struct t
     const dim3 grid((unsigned int)out->rows), block(CUDA_BLOCK);
     float *to = static_cast<float *>(out->data);
     if (table->type == TENSOR_F32)
-        return cuda_launch(embed<float>, "embed", cuda->tensors, grid, block, err, to,
+        return cuda_launch(cuda, embed<float>, "embed", cuda->tensors, grid, block, err, to,
                            static_cast<const float *>(table->data), cuda->ids, out->columns);
-    return cuda_launch(embed<__half>, "embed", cuda->tensors, grid, block, err, to,
+    return cuda_launch(cuda, embed<__half>, "embed", cuda->tensors, grid, block, err, to,
                        static_cast<const __half *>(table->data), cuda->ids, out->columns);
 }

@@ -9,7 +9,7 @@ static size_t no_scratch(const struct encode_job *job)
 }
 
 static const struct encoder_line {
-    enum status (*queue)(const struct cuda *cuda, cudaStream_t stream, const struct encode_job *job,
+    enum status (*queue)(struct cuda *cuda, cudaStream_t stream, const struct encode_job *job,
                          struct error *err);
     size_t (*scratch)(const struct encode_job *job);
 } encoders[ENCODER_COUNT] = {
@@ -24,7 +24,7 @@ static const struct encoder_line {
 enum status cuda_encode(struct device_stream *stream, const struct encode_job *job,
                         struct error *err)
 {
-    const struct cuda *cuda = cuda_of(stream->device);
+    struct cuda *cuda = cuda_of(stream->device);
     const enum status status = cuda_use(cuda, err);
     if (status != STATUS_OK)
         return status;

@@ -114,7 +114,7 @@ size_t cuda_encode_amplitude_scratch(const struct encode_job *job)
 }
 
 template <typename T>
-static enum status queue(const struct cuda *cuda, cudaStream_t stream, const struct encode_job *job,
+static enum status queue(struct cuda *cuda, cudaStream_t stream, const struct encode_job *job,
                          struct error *err)
 {
     struct squares *parts = static_cast<struct squares *>(job->scratch);
@@ -123,11 +123,11 @@ static enum status queue(const struct cuda *cuda, cudaStream_t stream, const str
     for (size_t first = 0; first < job->samples && status == STATUS_OK;
          first += ENCODE_LAUNCH_SAMPLES) {
         const struct encode_span<T> span = encode_span_of<T>(job, first);
-        status = cuda_launch(add_up<T>, "encode amplitude: add_up", stream,
+        status = cuda_launch(cuda, add_up<T>, "encode amplitude: add_up", stream,
                              dim3(stretches(job), span.samples), dim3(CUDA_BLOCK), err, parts,
                              span.in, job->inputs);
         if (status == STATUS_OK)
-            status = cuda_launch(divide<T>, "encode amplitude: divide", stream,
+            status = cuda_launch(cuda, divide<T>, "encode amplitude: divide", stream,
                                  dim3(cuda_grid(cuda, states / 4 + 1), span.samples),
                                  dim3(CUDA_BLOCK), err, span.out, span.faults, span.in, parts,
                                  stretches(job), job->inputs, states);
@@ -135,7 +135,7 @@ static enum status queue(const struct cuda *cuda, cudaStream_t stream, const str
     return status;
 }
 
-enum status cuda_encode_amplitude(const struct cuda *cuda, cudaStream_t stream,
+enum status cuda_encode_amplitude(struct cuda *cuda, cudaStream_t stream,
                                   const struct encode_job *job, struct error *err)
 {
     return job->type == ENCODE_F64 ? queue<double>(cuda, stream, job, err)

@@ -42,14 +42,14 @@ static inline struct encode_span<T> encode_span_of(const struct encode_job *job,
 
 // The encoders, each in a file of its own: queue a checked job on `stream`.
 enum status
-cuda_encode_amplitude(const struct cuda *cuda, cudaStream_t stream, const struct encode_job *job,
+cuda_encode_amplitude(struct cuda *cuda, cudaStream_t stream, const struct encode_job *job,
                       struct error *err);
-enum status cuda_encode_product(const struct cuda *cuda, cudaStream_t stream,
+enum status cuda_encode_product(struct cuda *cuda, cudaStream_t stream,
                                 const struct encode_job *job, struct error *err);
-enum status cuda_encode_basis(const struct cuda *cuda, cudaStream_t stream,
-                              const struct encode_job *job, struct error *err);
-enum status cuda_encode_iqp(const struct cuda *cuda, cudaStream_t stream,
-                            const struct encode_job *job, struct error *err);
+enum status cuda_encode_basis(struct cuda *cuda, cudaStream_t stream, const struct encode_job *job,
+                              struct error *err);
+enum status cuda_encode_iqp(struct cuda *cuda, cudaStream_t stream, const struct encode_job *job,
+                            struct error *err);
 
 // Bytes of scratch that they need.
 size_t cuda_encode_amplitude_scratch(const struct encode_job *job);

@@ -6,7 +6,7 @@
 enum status cuda_event_new(struct device *device, struct device_event **out,
                            enum device_event_kind kind, struct error *err)
 {
-    const struct cuda *cuda = cuda_of(device);
+    struct cuda *cuda = cuda_of(device);
     struct cuda_event *event = static_cast<struct cuda_event *>(calloc(1, sizeof *event));
     if (!event)
         return error_set(err, STATUS_NOMEM, "device cuda: out of memory");
@@ -16,7 +16,7 @@ enum status cuda_event_new(struct device *device, struct device_event **out,
                                (device->spin ? 0 : cudaEventBlockingSync);
     enum status status = cuda_use(cuda, err);
     if (status == STATUS_OK)
-        status = cuda_check(cudaEventCreateWithFlags(&event->handle, flags),
+        status = cuda_check(cuda, cudaEventCreateWithFlags(&event->handle, flags),
                             "cudaEventCreateWithFlags", err);
     if (status != STATUS_OK) {
         free(event);
@@ -37,19 +37,21 @@ void cuda_event_free(struct device_event *event)
 enum status cuda_event_record(struct device_event *event, struct device_stream *stream,
                               struct error *err)
 {
-    enum status status = cuda_use(cuda_of(event->device), err);
+    struct cuda *cuda = cuda_of(event->device);
+    enum status status = cuda_use(cuda, err);
     if (status == STATUS_OK)
         status = cuda_check(
-            cudaEventRecord(cuda_event_of(event)->handle, cuda_stream_of(stream)->handle),
+            cuda, cudaEventRecord(cuda_event_of(event)->handle, cuda_stream_of(stream)->handle),
             "cudaEventRecord", err);
     return status;
 }
 
 enum status cuda_event_wait(struct device_event *event, struct error *err)
 {
-    enum status status = cuda_use(cuda_of(event->device), err);
+    struct cuda *cuda = cuda_of(event->device);
+    enum status status = cuda_use(cuda, err);
     if (status == STATUS_OK)
-        status = cuda_check(cudaEventSynchronize(cuda_event_of(event)->handle),
+        status = cuda_check(cuda, cudaEventSynchronize(cuda_event_of(event)->handle),
                             "cudaEventSynchronize", err);
     return status;
 }
@@ -57,24 +59,26 @@ enum status cuda_event_wait(struct device_event *event, struct error *err)
 enum status cuda_event_query(struct device_event *event, bool *done, struct error *err)
 {
     *done = true; // also on a device that is lost: nothing works there any more
-    enum status status = cuda_use(cuda_of(event->device), err);
+    struct cuda *cuda = cuda_of(event->device);
+    enum status status = cuda_use(cuda, err);
     if (status != STATUS_OK)
         return status;
     const cudaError_t code = cudaEventQuery(cuda_event_of(event)->handle);
     *done = code != cudaErrorNotReady;
-    return *done ? cuda_check(code, "cudaEventQuery", err) : STATUS_OK;
+    return *done ? cuda_check(cuda, code, "cudaEventQuery", err) : STATUS_OK;
 }
 
 enum status cuda_event_elapsed(struct device_event *from, struct device_event *to, double *ns,
                                struct error *err)
 {
-    enum status status = cuda_use(cuda_of(from->device), err);
+    struct cuda *cuda = cuda_of(from->device);
+    enum status status = cuda_use(cuda, err);
     if (status != STATUS_OK)
         return status;
     float ms = 0.0F;
     const cudaError_t code =
         cudaEventElapsedTime(&ms, cuda_event_of(from)->handle, cuda_event_of(to)->handle);
-    status = cuda_check(code, "cudaEventElapsedTime", err);
+    status = cuda_check(cuda, code, "cudaEventElapsedTime", err);
     if (code == cudaErrorNotReady)
         return error_set(err, STATUS_BUSY, "elapsed: an event is not done");
     if (code == cudaErrorInvalidResourceHandle) // both have times: the wrapper looked

@@ -65,7 +65,7 @@ static __global__ void matmul(float *out, const float *in, const W *weight, size
 }
 
 template <typename W>
-static enum status launch(const struct cuda *cuda, struct tensor *out, const struct tensor *in,
+static enum status launch(struct cuda *cuda, struct tensor *out, const struct tensor *in,
                           const struct tensor *weight, struct error *err)
 {
     const bool single = in->rows == 1;
@@ -74,8 +74,8 @@ static enum status launch(const struct cuda *cuda, struct tensor *out, const str
     for (size_t first = 0; first < in->rows; first += tile) {
         const size_t rows = cuda_least(in->rows - first, tile);
         const enum status status =
-            cuda_launch(single ? matmul<W, 1> : matmul<W, MATMUL_ROWS>, "matmul", cuda->tensors,
-                        dim3(columns, single ? 1 : cuda_blocks(rows, MATMUL_ROWS)),
+            cuda_launch(cuda, single ? matmul<W, 1> : matmul<W, MATMUL_ROWS>, "matmul",
+                        cuda->tensors, dim3(columns, single ? 1 : cuda_blocks(rows, MATMUL_ROWS)),
                         dim3(MATMUL_WARPS * CUDA_WARP), err,
                         static_cast<float *>(out->data) + first * out->columns,
                         static_cast<const float *>(in->data) + first * in->columns,
@@ -89,7 +89,7 @@ static enum status launch(const struct cuda *cuda, struct tensor *out, const str
 enum status cuda_matmul(struct device *device, struct tensor *out, const struct tensor *in,
                         const struct tensor *weight, struct error *err)
 {
-    const struct cuda *cuda = cuda_of(device);
+    struct cuda *cuda = cuda_of(device);
     const enum status status = cuda_use(cuda, err);
     if (status != STATUS_OK)
         return status;

@@ -4,21 +4,21 @@
 enum status cuda_memory_new(struct device_stream *stream, void **out, size_t size,
                             struct error *err)
 {
-    const struct cuda *cuda = cuda_of(stream->device);
+    struct cuda *cuda = cuda_of(stream->device);
     enum status status = cuda_use(cuda, err);
     if (status != STATUS_OK)
         return status;
     if (!cuda->ordered_memory)
-        return cuda_check(cudaMalloc(out, size), "cudaMalloc", err);
-    return cuda_check(cudaMallocAsync(out, size, cuda_stream_of(stream)->handle), "cudaMallocAsync",
-                      err);
+        return cuda_check_memory(cuda, cudaMalloc(out, size), "cudaMalloc", size, err);
+    return cuda_check_memory(cuda, cudaMallocAsync(out, size, cuda_stream_of(stream)->handle),
+                             "cudaMallocAsync", size, err);
 }
 
 // Without memory in stream order, cudaFree waits for all that uses it.
 void cuda_memory_free(struct device_stream *stream, void *memory, size_t size)
 {
     (void)size;
-    const struct cuda *cuda = cuda_of(stream->device);
+    struct cuda *cuda = cuda_of(stream->device);
     (void)cuda_use(cuda, nullptr); // freed all the same
     if (cuda->ordered_memory)
         (void)cudaFreeAsync(memory, cuda_stream_of(stream)->handle);
@@ -29,10 +29,18 @@ void cuda_memory_free(struct device_stream *stream, void *memory, size_t size)
 // Portable: several devices may copy from it.
 enum status cuda_pinned_new(struct device *device, void **out, size_t size, struct error *err)
 {
-    enum status status = cuda_use(cuda_of(device), err);
-    if (status == STATUS_OK)
-        status = cuda_check(cudaHostAlloc(out, size, cudaHostAllocPortable), "cudaHostAlloc", err);
-    return status;
+    struct cuda *cuda = cuda_of(device);
+    enum status status = cuda_use(cuda, err);
+    if (status != STATUS_OK)
+        return status;
+    const cudaError_t code = cudaHostAlloc(out, size, cudaHostAllocPortable);
+    if (code != cudaErrorMemoryAllocation)
+        return cuda_check(cuda, code, "cudaHostAlloc", err);
+    (void)cudaGetLastError();
+    return error_set(err, STATUS_NOMEM,
+                     "device %s: cudaHostAlloc of %zu bytes of pinned memory: out of memory (use "
+                     "fewer or smaller slots and batches)",
+                     device->name, size);
 }
 
 void cuda_pinned_free(struct device *device, void *memory, size_t size)
@@ -42,16 +50,26 @@ void cuda_pinned_free(struct device *device, void *memory, size_t size)
     (void)cudaFreeHost(memory);
 }
 
+// Memory that is read-only, pinned already, or of a kind the driver does not pin, or more
+// than the process may lock: the caller does without.
+static bool cannot_be_pinned(cudaError_t code)
+{
+    return code == cudaErrorNotSupported || code == cudaErrorInvalidValue ||
+           code == cudaErrorHostMemoryAlreadyRegistered || code == cudaErrorNotPermitted ||
+           code == cudaErrorMemoryAllocation;
+}
+
 enum status cuda_pin(struct device *device, void *memory, size_t size, struct error *err)
 {
-    enum status status = cuda_use(cuda_of(device), err);
+    struct cuda *cuda = cuda_of(device);
+    enum status status = cuda_use(cuda, err);
     if (status != STATUS_OK)
         return status;
     const cudaError_t code = cudaHostRegister(memory, size, cudaHostRegisterPortable);
-    if (code != cudaErrorNotSupported)
-        return cuda_check(code, "cudaHostRegister", err);
+    if (!cannot_be_pinned(code))
+        return cuda_check(cuda, code, "cudaHostRegister", err);
     (void)cudaGetLastError();
-    return error_set(err, STATUS_UNSUPPORTED, "device cuda: cudaHostRegister: %s",
+    return error_set(err, STATUS_UNSUPPORTED, "device %s: cudaHostRegister: %s", device->name,
                      cudaGetErrorString(code));
 }
 

@@ -8,7 +8,6 @@ extern "C" {
 #include "server/device/encode.h"
 }
 
-// Errors are sticky in the runtime itself: what went wrong comes up in every later call.
 struct cuda_stream {
     struct device_stream base; // first
     cudaStream_t handle;

@@ -2,7 +2,9 @@
 // includes it.
 //
 // Errors of the runtime come up as STATUS_IO (STATUS_NOMEM where memory is short),
-// with the name of the call that gave them.
+// with the name of the call that gave them.  An error that leaves the device of no use
+// comes up in every later call, in the runtime itself: those say also which call met it
+// first.
 #ifndef INFERSTAT_SERVER_DEVICE_CUDA_PARTS_CUH
 #define INFERSTAT_SERVER_DEVICE_CUDA_PARTS_CUH
 
@@ -22,9 +24,11 @@ struct cuda {
     int ordinal;
     int processors;       // streaming multiprocessors
     bool ordered_memory;  // memory is allocated and freed in stream order
+    cudaMemPool_t pool;   // where that comes from
     cudaStream_t tensors; // where operations on tensors are queued
     uint32_t *ids;        // room for embed's ids
     size_t ids_capacity;
+    const char *failed_call; // a literal: the first that met such an error; atomic builtins only
 };
 
 static inline struct cuda *cuda_of(struct device *device)
@@ -32,11 +36,15 @@ static inline struct cuda *cuda_of(struct device *device)
     return reinterpret_cast<struct cuda *>(device);
 }
 
-// STATUS_OK, or the error of a runtime's call in words: "cudaMalloc: out of memory".
-enum status cuda_check(cudaError_t code, const char *call, struct error *err);
+// STATUS_OK, or the error of a runtime's call in words.  `call` is a literal.  Any thread.
+enum status cuda_check(struct cuda *cuda, cudaError_t code, const char *call, struct error *err);
+
+// The same of a call that allocates `size` bytes on the device.
+enum status cuda_check_memory(struct cuda *cuda, cudaError_t code, const char *call, size_t size,
+                              struct error *err);
 
 // Makes the device the calling thread's current one.
-enum status cuda_use(const struct cuda *cuda, struct error *err);
+enum status cuda_use(struct cuda *cuda, struct error *err);
 
 static inline size_t cuda_least(size_t a, size_t b)
 {
@@ -56,17 +64,18 @@ static inline unsigned int cuda_grid(const struct cuda *cuda, size_t elements)
     return (unsigned int)cuda_least(blocks, (size_t)cuda->processors * 16);
 }
 
-// Queues a kernel.  `name` is for the message.
+// Queues a kernel.  `name`, a literal, is for the message.
 template <typename... Parameters, typename... Arguments>
-static inline enum status cuda_launch(void (*kernel)(Parameters...), const char *name,
-                                      cudaStream_t stream, dim3 grid, dim3 block, struct error *err,
-                                      Arguments... arguments)
+static inline enum status cuda_launch(struct cuda *cuda, void (*kernel)(Parameters...),
+                                      const char *name, cudaStream_t stream, dim3 grid, dim3 block,
+                                      struct error *err, Arguments... arguments)
 {
     cudaLaunchConfig_t config = {};
     config.gridDim = grid;
     config.blockDim = block;
     config.stream = stream;
-    return cuda_check(cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...), name, err);
+    return cuda_check(cuda, cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...), name,
+                      err);
 }
 
 // ---- In kernels -----------------------------------------------------------

@@ -19,12 +19,12 @@ static __global__ void rope(float *x, const float *table, size_t columns, size_t
 enum status cuda_rope(struct device *device, struct tensor *x, const struct tensor *table,
                       size_t position, size_t heads, struct error *err)
 {
-    const struct cuda *cuda = cuda_of(device);
+    struct cuda *cuda = cuda_of(device);
     const enum status status = cuda_use(cuda, err);
     if (status != STATUS_OK)
         return status;
-    return cuda_launch(rope, "rope", cuda->tensors, dim3((unsigned int)x->rows), dim3(CUDA_BLOCK),
-                       err, static_cast<float *>(x->data),
+    return cuda_launch(cuda, rope, "rope", cuda->tensors, dim3((unsigned int)x->rows),
+                       dim3(CUDA_BLOCK), err, static_cast<float *>(x->data),
                        static_cast<const float *>(table->data) + position * table->columns,
                        x->columns, x->columns / heads, table->columns);
 }

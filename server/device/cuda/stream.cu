@@ -11,9 +11,10 @@ enum status cuda_stream_new(struct device *device, struct device_stream **out, c
     if (!stream)
         return error_set(err, STATUS_NOMEM, "device cuda: out of memory");
     stream->base.device = device;
-    enum status status = cuda_use(cuda_of(device), err);
+    struct cuda *cuda = cuda_of(device);
+    enum status status = cuda_use(cuda, err);
     if (status == STATUS_OK)
-        status = cuda_check(cudaStreamCreateWithFlags(&stream->handle, cudaStreamNonBlocking),
+        status = cuda_check(cuda, cudaStreamCreateWithFlags(&stream->handle, cudaStreamNonBlocking),
                             "cudaStreamCreateWithFlags", err);
     if (status != STATUS_OK) {
         free(stream);
@@ -34,9 +35,10 @@ void cuda_stream_free(struct device_stream *stream)
 
 enum status cuda_stream_synchronize(struct device_stream *stream, struct error *err)
 {
-    enum status status = cuda_use(cuda_of(stream->device), err);
+    struct cuda *cuda = cuda_of(stream->device);
+    enum status status = cuda_use(cuda, err);
     if (status == STATUS_OK)
-        status = cuda_check(cudaStreamSynchronize(cuda_stream_of(stream)->handle),
+        status = cuda_check(cuda, cudaStreamSynchronize(cuda_stream_of(stream)->handle),
                             "cudaStreamSynchronize", err);
     return status;
 }
@@ -44,9 +46,11 @@ enum status cuda_stream_synchronize(struct device_stream *stream, struct error *
 enum status cuda_stream_wait(struct device_stream *stream, struct device_event *event,
                              struct error *err)
 {
-    enum status status = cuda_use(cuda_of(stream->device), err);
+    struct cuda *cuda = cuda_of(stream->device);
+    enum status status = cuda_use(cuda, err);
     if (status == STATUS_OK)
         status = cuda_check(
+            cuda,
             cudaStreamWaitEvent(cuda_stream_of(stream)->handle, cuda_event_of(event)->handle, 0),
             "cudaStreamWaitEvent", err);
     return status;

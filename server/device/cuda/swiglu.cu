@@ -11,12 +11,12 @@ static __global__ void swiglu(float *gate, const float *up, size_t count)
 enum status cuda_swiglu(struct device *device, struct tensor *gate, const struct tensor *up,
                         struct error *err)
 {
-    const struct cuda *cuda = cuda_of(device);
+    struct cuda *cuda = cuda_of(device);
     const enum status status = cuda_use(cuda, err);
     if (status != STATUS_OK)
         return status;
     const size_t count = gate->rows * gate->columns;
-    return cuda_launch(swiglu, "swiglu", cuda->tensors, dim3(cuda_grid(cuda, count)),
+    return cuda_launch(cuda, swiglu, "swiglu", cuda->tensors, dim3(cuda_grid(cuda, count)),
                        dim3(CUDA_BLOCK), err, static_cast<float *>(gate->data),
                        static_cast<const float *>(up->data), count);
 }

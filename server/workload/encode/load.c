@@ -6,8 +6,8 @@
 #include <sys/stat.h>
 
 #include "common/core/text.h"
-#include "common/core/unit.h"
 #include "common/sys/clock.h"
+#include "common/sys/process.h"
 #include "server/workload/device_record.h"
 #include "server/workload/encode/run_parts.h"
 
@@ -15,7 +15,8 @@ enum { LAUNCH_ALIGNMENT = 256 };
 
 struct loading {
     struct encoding *encoding;
-    struct inferstat_load *load;
+    struct device_list devices;
+    struct inferstat_load *loads[DEVICE_LIST_MAX]; // of the lanes
 };
 
 static size_t align(size_t size)
@@ -23,25 +24,44 @@ static size_t align(size_t size)
     return (size + LAUNCH_ALIGNMENT - 1) / LAUNCH_ALIGNMENT * LAUNCH_ALIGNMENT;
 }
 
+// A lane's part of what all of them share.
+static unsigned int part_of(unsigned int all, unsigned int lanes)
+{
+    return all / lanes > 1 ? all / lanes : 1;
+}
+
 // ---- The stages -----------------------------------------------------------
 
-static enum status select_device(struct loading *l, struct error *err)
+// Devices on the host's processors share them.
+static unsigned int threads_of(const struct encoding *e)
+{
+    unsigned int asked = e->options.device.threads;
+    if (e->lane_count == 1)
+        return asked;
+    struct process_host machine;
+    process_host_read(&machine);
+    return part_of(asked > 0 ? asked : (unsigned int)machine.cpu_count, e->lane_count);
+}
+
+static enum status select_device(struct loading *l, struct lane *lane, struct error *err)
 {
     struct encoding *e = l->encoding;
-    enum status status = device_open(&e->device, &e->options.device, err);
+    struct device_options options = e->options.device;
+    options.spec = l->devices.specs[lane->number];
+    options.threads = threads_of(e);
+    enum status status = device_open(&lane->device, &options, err);
     if (status != STATUS_OK)
         return status;
-    device_describe(e->device, &e->description.device);
+    device_describe(lane->device, &lane->share.device);
     struct device_properties properties;
-    device_look_up(e->device, &properties);
-    e->device_number = device_record(e->monitor, &properties);
-    inferstat_load_set_device(l->load, e->device_number);
+    device_look_up(lane->device, &properties);
+    lane->device_number = device_record(e->monitor, &properties);
+    inferstat_load_set_device(l->loads[lane->number], lane->device_number);
     return STATUS_OK;
 }
 
-static enum status open_inputs(struct loading *l, struct error *err)
+static enum status open_inputs(struct encoding *e, struct error *err)
 {
-    struct encoding *e = l->encoding;
     enum status status = inputs_open(&e->inputs, &e->options.inputs, err);
     if (status != STATUS_OK)
         return status;
@@ -62,71 +82,45 @@ static enum status open_inputs(struct loading *l, struct error *err)
     (void)snprintf(e->name, sizeof e->name, "%s %u qubits %s", encoder_name(e->launch.encoder),
                    e->launch.qubits, encode_type_name(e->launch.type));
     e->model_number = inferstat_name(e->monitor, e->name);
-    inferstat_load_set_model(l->load, e->model_number);
     return STATUS_OK;
+}
+
+// What lanes share the first one opens; each says what it loads.
+static enum status open_files(struct loading *l, struct lane *lane, struct error *err)
+{
+    enum status status = lane->number == 0 ? open_inputs(l->encoding, err) : STATUS_OK;
+    if (status == STATUS_OK)
+        inferstat_load_set_model(l->loads[lane->number], l->encoding->model_number);
+    return status;
 }
 
 // ---- Memory ---------------------------------------------------------------
 
-// What everything takes, all at once.
-struct need {
-    uint64_t device, host;
-};
-
-static struct need count_need(const struct encoding *e, const struct pipeline_plan *plan)
-{
-    uint64_t kept = plan->buffers + PIPELINE_GROUPS_BEHIND; // batches of results on the host
-    uint64_t states = (uint64_t)2 << e->launch.qubits;
-    return (struct need){
-        .device = plan->buffers * ((uint64_t)plan->group_bytes + plan->result_bytes),
-        .host = (plan->borrows ? 0 : (uint64_t)plan->pool_size * plan->chunk_bytes) +
-                kept * plan->out_bytes + inputs_get_shape(e->inputs)->stretch +
-                (e->options.check ? states * sizeof(double) : 0),
-    };
-}
-
-// Whether it fits what the device, and the host where they are one, can give now.
-static enum status check_memory(const struct encoding *e, const struct pipeline_plan *plan,
-                                struct error *err)
-{
-    struct need need = count_need(e, plan);
-    int64_t available = e->description.device.memory_available_bytes;
-    bool shared = strcmp(e->description.device.name, "cpu") == 0;
-    uint64_t wanted = need.device + (shared ? need.host : 0);
-    if (available < 0 || wanted <= (uint64_t)available)
-        return STATUS_OK;
-    char text[2][UNIT_TEXT_SIZE];
-    return error_set(err, STATUS_NOMEM,
-                     "encode: %u qubits, batches of %zu: %s of memory are needed on device %s, it "
-                     "has %s left (use fewer qubits or a smaller --batch-size)",
-                     e->launch.qubits, e->launch.samples,
-                     unit_format_int(text[0], UNIT_BYTES, (int64_t)wanted),
-                     e->description.device.name, unit_format_int(text[1], UNIT_BYTES, available));
-}
-
 // Places of a batch's faults, states and working memory.
-static enum status lay_out(struct encoding *e, struct pipeline_plan *plan, struct error *err)
+static enum status lay_out(struct lane *lane, struct pipeline_plan *plan, struct error *err)
 {
+    struct encoding *e = lane->encoding;
     size_t states = encode_out_size(&e->launch);
-    size_t scratch = encode_scratch_size(e->device, &e->launch);
+    size_t scratch = encode_scratch_size(lane->device, &e->launch);
     e->batch_size = encode_in_size(&e->launch);
     if (states == 0 || e->batch_size == 0 || states > PTRDIFF_MAX / 4 || scratch > PTRDIFF_MAX / 4)
         return error_set(err, STATUS_NOMEM,
                          "encode: %u qubits, batches of %zu: more than memory "
                          "can hold",
                          e->launch.qubits, e->launch.samples);
-    e->states_at = align(e->launch.samples);
-    e->scratch_at = e->states_at + align(states);
+    lane->states_at = align(e->launch.samples);
+    lane->scratch_at = lane->states_at + align(states);
     bool wanted = e->options.output || e->options.check;
     plan->group_bytes = e->batch_size;
-    plan->result_bytes = e->scratch_at + scratch;
-    plan->out_bytes = wanted ? e->states_at + states : e->launch.samples;
+    plan->result_bytes = lane->scratch_at + scratch;
+    plan->out_bytes = wanted ? lane->states_at + states : e->launch.samples;
     return STATUS_OK;
 }
 
-static enum status make_plan(struct encoding *e, struct error *err)
+static enum status make_plan(struct lane *lane, struct error *err)
 {
-    struct pipeline_plan *plan = &e->description.plan;
+    struct encoding *e = lane->encoding;
+    struct pipeline_plan *plan = &lane->share.plan;
     *plan = (struct pipeline_plan){
         .chunk_bytes = e->options.chunk_bytes,
         .sync = e->options.sync,
@@ -134,8 +128,10 @@ static enum status make_plan(struct encoding *e, struct error *err)
     };
     struct tuning_wishes wishes = e->options.wishes;
     struct tuning_host host;
-    tuning_host_of(&host, e->device);
-    enum status status = lay_out(e, plan, err);
+    tuning_host_of(&host, lane->device);
+    host.memory_bytes /= e->lane_count;
+    host.processors = part_of(host.processors, e->lane_count);
+    enum status status = lay_out(lane, plan, err);
     if (status == STATUS_OK)
         status = tuning_read_environment(&wishes, err);
     if (status == STATUS_OK)
@@ -145,8 +141,17 @@ static enum status make_plan(struct encoding *e, struct error *err)
     // A slot holds no more than there is of a batch.
     if (plan->chunk_bytes > e->batch_size)
         plan->chunk_bytes = e->batch_size;
-    e->chunks_a_batch = (e->batch_size - 1) / plan->chunk_bytes + 1;
-    return check_memory(e, plan, err);
+    lane->chunks_a_batch = (e->batch_size - 1) / plan->chunk_bytes + 1;
+    return STATUS_OK;
+}
+
+// The last lane's plan is made: now it is known what all of them take.
+static enum status plan_memory(struct loading *l, struct lane *lane, struct error *err)
+{
+    enum status status = make_plan(lane, err);
+    if (status == STATUS_OK && lane->number + 1 == l->encoding->lane_count)
+        status = encoding_check_memory(l->encoding, err);
+    return status;
 }
 
 static bool is_same_file(const char *a, const char *b)
@@ -156,11 +161,11 @@ static bool is_same_file(const char *a, const char *b)
            infos[0].st_dev == infos[1].st_dev && infos[0].st_ino == infos[1].st_ino;
 }
 
-static enum status open_output(struct loading *l, struct error *err)
+static enum status open_output(struct loading *l, struct lane *lane, struct error *err)
 {
     struct encoding *e = l->encoding;
     const char *input = e->options.inputs.path;
-    if (!e->options.output)
+    if (!e->options.output || lane->number > 0)
         return STATUS_OK;
     if (input && is_same_file(input, e->options.output))
         return error_set(err, STATUS_INVALID,
@@ -171,56 +176,69 @@ static enum status open_output(struct loading *l, struct error *err)
                       (uint64_t)1 << e->launch.qubits, e->options.replace, err);
 }
 
-static enum status build(struct loading *l, struct error *err)
+static enum status build(struct loading *l, struct lane *lane, struct error *err)
 {
     struct encoding *e = l->encoding;
-    enum status status = pipeline_new(&e->pipeline, e->device, &e->description.plan, err);
+    enum status status = pipeline_new(&lane->pipeline, lane->device, &lane->share.plan, err);
     if (status != STATUS_OK)
         return status;
     if (e->options.check) {
-        e->reference = malloc((2 * sizeof *e->reference) << e->launch.qubits);
-        e->sample = malloc(e->description.inputs->sample_size);
-        if (!e->reference || !e->sample)
+        lane->reference = malloc((2 * sizeof *lane->reference) << e->launch.qubits);
+        lane->sample = malloc(e->description.inputs->sample_size);
+        if (!lane->reference || !lane->sample)
             return error_set(err, STATUS_NOMEM, "encode: no memory to check with");
     }
-    e->description.device_bytes = device_memory_used(e->device);
+    int64_t used = device_memory_used(lane->device);
+    e->description.device_bytes += used;
     inferstat_set_device_memory(e->monitor, e->description.device_bytes);
-    inferstat_load_set_model_bytes(l->load, e->description.device_bytes);
+    inferstat_load_set_model_bytes(l->loads[lane->number], used);
     return STATUS_OK;
 }
 
-static enum status plan_memory(struct loading *l, struct error *err)
-{
-    return make_plan(l->encoding, err);
-}
-
-static enum status generate(struct loading *l, struct error *err)
+static enum status generate(struct loading *l, struct lane *lane, struct error *err)
 {
     struct encoding *e = l->encoding;
-    return inputs_prepare(e->inputs, e->device, &e->description.generate_ns, err);
+    if (lane->number > 0)
+        return STATUS_OK;
+    return inputs_prepare(e->inputs, lane->device, &e->description.generate_ns, err);
 }
 
+// Each for all lanes, one behind the other: so what all of them need is known before
+// anything is allocated.
 static const struct stage {
     const char *name;
-    enum status (*run)(struct loading *l, struct error *err);
+    enum status (*run)(struct loading *l, struct lane *lane, struct error *err);
 } stages[] = {
-    {"device_selection", select_device}, {"file_opening", open_inputs},
+    {"device_selection", select_device}, {"file_opening", open_files},
     {"memory_planning", plan_memory},    {"output_opening", open_output},
     {"pipeline_building", build},        {"input_generation", generate},
 };
 
 // ---- The whole ------------------------------------------------------------
 
-static enum status run_stages(struct loading *l, struct error *err)
+// `*lane` is the one whose stage failed.
+static enum status run_stage(struct loading *l, const struct stage *stage, unsigned int *lane,
+                             struct error *err)
+{
+    struct encoding *e = l->encoding;
+    enum status status = STATUS_OK;
+    for (unsigned int i = 0; i < e->lane_count && status == STATUS_OK; i++) {
+        *lane = i;
+        if (e->options.cancelled && e->options.cancelled())
+            return error_set(err, STATUS_CANCELLED, "stopped while getting ready");
+        inferstat_load_start_stage(l->loads[i], stage->name);
+        status = stage->run(l, &e->lanes[i], err);
+        if (status == STATUS_OK)
+            inferstat_load_end_stage(l->loads[i]);
+    }
+    return status;
+}
+
+static enum status run_stages(struct loading *l, unsigned int *lane, struct error *err)
 {
     enum status status = STATUS_OK;
-    const struct encoding_options *options = &l->encoding->options;
-    for (size_t i = 0; i < sizeof stages / sizeof stages[0] && status == STATUS_OK; i++) {
-        if (options->cancelled && options->cancelled())
-            return error_set(err, STATUS_CANCELLED, "stopped while getting ready");
-        inferstat_load_start_stage(l->load, stages[i].name);
-        status = stages[i].run(l, err);
-    }
+    for (size_t i = 0; i < sizeof stages / sizeof stages[0] && status == STATUS_OK; i++)
+        status = run_stage(l, &stages[i], lane, err);
     return status;
 }
 
@@ -231,12 +249,38 @@ static enum inferstat_result result_of(enum status status)
     return status == STATUS_CANCELLED ? INFERSTAT_RESULT_CANCELLED : INFERSTAT_RESULT_ERROR;
 }
 
-// Records how it ended; messages may quote a file's name.
-static void end_load(struct inferstat_load *load, enum status status, const struct error *why)
+// Records how they ended, all but `failed` as cancelled where one did not; messages may
+// quote a file's name.
+static void end_loads(const struct loading *l, enum status status, unsigned int failed,
+                      const struct error *why)
 {
     char text[ERROR_TEXT_SIZE];
     (void)text_escape(text, sizeof text, why->text, strlen(why->text));
-    inferstat_load_end(load, result_of(status), status == STATUS_OK ? NULL : text);
+    for (unsigned int i = 0; i < l->encoding->lane_count; i++) {
+        if (status == STATUS_OK)
+            inferstat_load_end(l->loads[i], INFERSTAT_RESULT_OK, NULL);
+        else if (i == failed)
+            inferstat_load_end(l->loads[i], result_of(status), text);
+        else
+            inferstat_load_end(l->loads[i], INFERSTAT_RESULT_CANCELLED,
+                               "another device could not be made ready");
+    }
+}
+
+// Until device and type are known, the wishes name them.
+static void begin_loads(struct loading *l)
+{
+    struct encoding *e = l->encoding;
+    e->model_number = inferstat_name(e->monitor, encoder_name(e->options.inputs.encoder));
+    e->operation_number = inferstat_name(e->monitor, "encode");
+    e->lane_count = e->description.devices = l->devices.count;
+    for (unsigned int i = 0; i < e->lane_count; i++) {
+        struct lane *lane = &e->lanes[i];
+        lane->encoding = e;
+        lane->number = i;
+        lane->device_number = inferstat_name(e->monitor, l->devices.specs[i]);
+        l->loads[i] = inferstat_load_begin(e->monitor, e->model_number, lane->device_number);
+    }
 }
 
 static void describe_model(const struct encoding *e)
@@ -254,21 +298,22 @@ enum status encoding_new(struct encoding **out, const struct encoding_options *o
                          struct inferstat_monitor *monitor, struct error *err)
 {
     struct error why = {0};
-    struct encoding *e = calloc(1, sizeof *e);
+    struct loading l = {0};
+    unsigned int failed = 0;
+    enum status status = device_list_parse(&l.devices, options->device.spec, err);
+    if (status != STATUS_OK)
+        return status;
+    struct encoding *e = l.encoding = calloc(1, sizeof *e);
     if (!e)
         return error_set(err, STATUS_NOMEM, "encode: out of memory");
     e->options = *options;
     e->monitor = monitor;
     uint64_t begun = clock_monotonic_ns();
-    // Until device and type are known, the wishes name them.
-    e->model_number = inferstat_name(monitor, encoder_name(options->inputs.encoder));
-    e->device_number =
-        inferstat_name(monitor, options->device.spec ? options->device.spec : "auto");
-    e->operation_number = inferstat_name(monitor, "encode");
-    struct loading l = {e, inferstat_load_begin(monitor, e->model_number, e->device_number)};
-
-    enum status status = run_stages(&l, &why);
-    end_load(l.load, status, &why);
+    begin_loads(&l);
+    status = turns_new(&e->turns, &why);
+    if (status == STATUS_OK)
+        status = run_stages(&l, &failed, &why);
+    end_loads(&l, status, failed, &why);
     if (status != STATUS_OK) {
         encoding_free(e);
         return error_set(err, status, "%s", why.text);
@@ -284,15 +329,25 @@ void encoding_free(struct encoding *e)
     if (!e)
         return;
     npy_abandon(e->writer);
-    pipeline_free(e->pipeline);
+    for (unsigned int i = 0; i < e->lane_count; i++)
+        pipeline_free(e->lanes[i].pipeline);
     inputs_close(e->inputs);
-    device_close(e->device);
-    free(e->reference);
-    free(e->sample);
+    for (unsigned int i = 0; i < e->lane_count; i++) {
+        device_close(e->lanes[i].device);
+        free(e->lanes[i].reference);
+        free(e->lanes[i].sample);
+    }
+    turns_free(e->turns);
     free(e);
 }
 
 void encoding_describe(const struct encoding *encoding, struct encoding_description *out)
 {
     *out = encoding->description;
+}
+
+const struct encoding_share *encoding_get_share(const struct encoding *encoding,
+                                                unsigned int device)
+{
+    return &encoding->lanes[device].share;
 }

@@ -1,14 +1,11 @@
 #include "server/workload/encode/run.h"
 
-#include <inttypes.h>
-#include <math.h>
-#include <stdlib.h>
+#include <pthread.h>
 #include <string.h>
 
 #include "common/sys/clock.h"
 #include "server/workload/device_record.h"
 #include "server/workload/encode/run_parts.h"
-#include "server/workload/pipeline_record.h"
 
 size_t encoding_samples(const struct encoding *encoding, uint64_t batch)
 {
@@ -17,179 +14,133 @@ size_t encoding_samples(const struct encoding *encoding, uint64_t batch)
     return left < encoding->launch.samples ? (size_t)left : encoding->launch.samples;
 }
 
-// ---- Chunks ---------------------------------------------------------------
+// ---- Lanes ----------------------------------------------------------------
 
-// Where a chunk lies: batches begin with a chunk of their own.
-struct place {
-    uint64_t batch, offset; // bytes from the first number of all
-    size_t size;            // 0: behind the last
-    bool last;              // of its batch
-};
-
-static struct place place_of(const struct encoding *e, uint64_t chunk)
+static void *run_in_thread(void *context)
 {
-    uint64_t batch = chunk / e->chunks_a_batch;
-    if (batch >= e->batches)
-        return (struct place){.size = 0};
-    size_t chunk_bytes = e->description.plan.chunk_bytes;
-    size_t begin = chunk % e->chunks_a_batch * chunk_bytes;
-    size_t end = encoding_samples(e, batch) * e->description.inputs->sample_size;
-    if (begin >= end)
-        return (struct place){.size = 0}; // the last batch is shorter
-    size_t left = end - begin;
-    return (struct place){
-        .batch = batch,
-        .offset = batch * e->batch_size + begin,
-        .size = left < chunk_bytes ? left : chunk_bytes,
-        .last = left <= chunk_bytes,
-    };
+    lane_run(context);
+    return NULL;
 }
 
-static size_t chunk_size(void *context, uint64_t chunk)
+// Starts a thread for each lane but the first; returns how many lanes run then.  Those
+// without one fail, and nothing is encoded.
+static unsigned int start_lanes(struct encoding *e, pthread_t *threads)
 {
-    return place_of(context, chunk).size;
-}
-
-static bool group_ends(void *context, uint64_t chunk)
-{
-    return place_of(context, chunk).last;
-}
-
-static enum status fill(void *context, uint64_t chunk, void *to, size_t size, struct error *err)
-{
-    const struct encoding *e = context;
-    return inputs_fill(e->inputs, place_of(e, chunk).offset, to, size, err);
-}
-
-static const void *borrow(void *context, uint64_t chunk)
-{
-    const struct encoding *e = context;
-    return inputs_borrow(e->inputs, place_of(e, chunk).offset);
-}
-
-// ---- Kernels --------------------------------------------------------------
-
-static enum status compute(void *context, uint64_t batch, struct device_stream *stream,
-                           const void *in, size_t size, void *out, struct error *err)
-{
-    struct encoding *e = context;
-    (void)size; // as many as the batch has
-    struct encode_job job = e->launch;
-    job.samples = encoding_samples(e, batch);
-    job.in = in;
-    job.faults = out;
-    job.out = (char *)out + e->states_at;
-    job.scratch = (char *)out + e->scratch_at;
-    e->begun_ns[batch % ENCODING_BEGUN] = clock_monotonic_ns();
-    return device_encode(stream, &job, err);
-}
-
-static size_t state_size(const struct encoding *e)
-{
-    return (2 * encode_type_size(e->launch.type)) << e->launch.qubits;
-}
-
-static size_t result_size(void *context, uint64_t batch)
-{
-    const struct encoding *e = context;
-    size_t samples = encoding_samples(e, batch);
-    return e->options.output || e->options.check ? e->states_at + samples * state_size(e) : samples;
-}
-
-// ---- Results --------------------------------------------------------------
-
-static void record_batch(const struct encoding *e, uint64_t batch, size_t samples)
-{
-    struct inferstat_timer timer;
-    inferstat_timer_begin(&timer, e->monitor, e->operation_number);
-    timer.started_ns = e->begun_ns[batch % ENCODING_BEGUN];
-    timer.device = e->device_number;
-    timer.items = (int64_t)samples;
-    timer.bytes = (int64_t)(samples * e->description.inputs->sample_size);
-    (void)inferstat_timer_end(&timer, NULL);
-}
-
-static enum status check_faults(const struct encoding *e, uint64_t batch, const uint8_t *faults,
-                                size_t samples, struct error *err)
-{
-    for (size_t i = 0; i < samples; i++)
-        if (faults[i] != ENCODE_FAULT_NONE)
-            return error_set(err, STATUS_CORRUPT, "%s: sample %" PRIu64 ": %s",
-                             e->description.inputs->name, batch * e->launch.samples + i,
-                             encode_fault_text((enum encode_fault)faults[i]));
-    return STATUS_OK;
-}
-
-static void compare(struct encoding *e, const void *state)
-{
-    const struct encode_job *launch = &e->launch;
-    struct encoding_figures *figures = e->figures;
-    (void)reference_encode(e->reference, launch->encoder, launch->qubits, launch->type, e->sample,
-                           launch->inputs);
-    struct reference_difference difference;
-    reference_compare(&difference, state, launch->type, e->reference, launch->qubits);
-    if (difference.largest > figures->worst.largest)
-        figures->worst.largest = difference.largest;
-    if (figures->checked == 0 || difference.fidelity < figures->worst.fidelity)
-        figures->worst.fidelity = difference.fidelity;
-    figures->checked++;
-    if (difference.largest > reference_tolerance(launch->type) ||
-        !(difference.fidelity > reference_fidelity(launch->type)))
-        figures->differing++;
-}
-
-static enum status check_states(struct encoding *e, uint64_t batch, const char *states,
-                                size_t samples, struct error *err)
-{
-    size_t size = e->description.inputs->sample_size;
-    enum status status = STATUS_OK;
-    for (size_t i = 0; i < samples && status == STATUS_OK; i++) {
-        if (e->options.cancelled && e->options.cancelled())
-            return error_set(err, STATUS_CANCELLED, "stopped");
-        status = inputs_fill(e->inputs, batch * e->batch_size + i * size, e->sample, size, err);
-        if (status == STATUS_OK)
-            compare(e, states + i * state_size(e));
+    unsigned int started = 1;
+    int code = 0;
+    while (started < e->lane_count && code == 0) {
+        code = pthread_create(&threads[started], NULL, run_in_thread, &e->lanes[started]);
+        started += code == 0;
     }
-    return status;
+    for (unsigned int i = started; i < e->lane_count; i++) {
+        struct lane *lane = &e->lanes[i];
+        lane->started_ns = inferstat_clock_ns();
+        lane->share.status =
+            error_set(&lane->why, STATUS_IO, "encode: cannot start a thread: %s", strerror(code));
+        turns_end(e->turns, 0);
+    }
+    return started;
 }
 
-static enum status take(void *context, uint64_t batch, const void *result, size_t size,
-                        struct error *err)
+// All of them, the first in this thread.
+static void run_lanes(struct encoding *e)
 {
-    struct encoding *e = context;
-    (void)size; // as result_size said
-    size_t samples = encoding_samples(e, batch);
-    record_batch(e, batch, samples);
-    uint64_t begun = clock_monotonic_ns();
-    enum status status = check_faults(e, batch, result, samples, err);
-    const char *states = (const char *)result + e->states_at;
-    if (status == STATUS_OK && e->writer)
-        status = npy_append(e->writer, states, samples * state_size(e), err);
-    if (status == STATUS_OK && e->options.check)
-        status = check_states(e, batch, states, samples, err);
-    if (status != STATUS_OK)
-        return status;
-    e->figures->take_ns += clock_monotonic_ns() - begun;
-    e->figures->items += samples;
-    e->figures->batches++;
-    return STATUS_OK;
+    pthread_t threads[DEVICE_LIST_MAX];
+    unsigned int started = start_lanes(e, threads);
+    lane_run(&e->lanes[0]);
+    for (unsigned int i = 1; i < started; i++)
+        (void)pthread_join(threads[i], NULL);
+}
+
+// How all of it went: as the first batch that failed did; where none did but not all was
+// done, it was cancelled.
+static enum status judge(const struct encoding *e, struct error *err)
+{
+    const struct lane *first = NULL;
+    enum status status = STATUS_OK;
+    uint64_t first_batch = 0;
+    for (unsigned int i = 0; i < e->lane_count; i++) {
+        const struct lane *lane = &e->lanes[i];
+        if (lane->share.status == STATUS_CANCELLED && !first) {
+            status = error_set(err, STATUS_CANCELLED, "%s", lane->why.text);
+        } else if (lane->share.status != STATUS_OK && lane->share.status != STATUS_CANCELLED) {
+            const uint64_t batch = lane->share.figures.batches * e->lane_count + i;
+            if (first && first_batch < batch)
+                continue;
+            first = lane;
+            first_batch = batch;
+        }
+    }
+    return first ? error_set(err, first->share.status, "%s", first->why.text) : status;
+}
+
+// ---- Sums -----------------------------------------------------------------
+
+static void add_pool(struct pool_figures *sum, const struct pool_figures *more, bool is_first)
+{
+    sum->acquires += more->acquires;
+    sum->waits += more->waits;
+    sum->wait_ns += more->wait_ns;
+    if (is_first || more->available_min < sum->available_min)
+        sum->available_min = more->available_min;
+    if (more->available_max > sum->available_max)
+        sum->available_max = more->available_max;
+    for (int i = 0; i < POOL_WAIT_BINS; i++)
+        sum->wait_histogram[i] += more->wait_histogram[i];
+}
+
+static void add_overlap(struct overlap_figures *sum, const struct overlap_figures *more)
+{
+    for (int side = 0; side < OVERLAP_SIDES; side++)
+        sum->busy_ns[side] += more->busy_ns[side];
+    sum->both_ns += more->both_ns;
+    sum->exposed_copy_ns += more->exposed_copy_ns;
+    sum->idle_ns += more->idle_ns;
+    sum->span_ns += more->span_ns;
+    sum->unmeasured += more->unmeasured;
+}
+
+static void add_pipeline(struct pipeline_figures *sum, const struct pipeline_figures *more,
+                         bool is_first)
+{
+    sum->chunks += more->chunks;
+    sum->groups += more->groups;
+    sum->bytes_h2d += more->bytes_h2d;
+    sum->bytes_d2h += more->bytes_d2h;
+    sum->fill_ns += more->fill_ns;
+    sum->copy_starved_ns += more->copy_starved_ns;
+    add_pool(&sum->pool, &more->pool, is_first);
+    add_overlap(&sum->overlap, &more->overlap);
+}
+
+static void add_share(struct encoding_figures *sum, const struct encoding_figures *more,
+                      bool is_first)
+{
+    add_pipeline(&sum->pipeline, &more->pipeline, is_first);
+    sum->items += more->items;
+    sum->batches += more->batches;
+    sum->take_ns += more->take_ns;
+    sum->checked += more->checked;
+    sum->differing += more->differing;
+    if (more->worst.largest > sum->worst.largest)
+        sum->worst.largest = more->worst.largest;
+    if (more->worst.fidelity < sum->worst.fidelity)
+        sum->worst.fidelity = more->worst.fidelity;
+}
+
+static void add_up(struct encoding_figures *figures, const struct encoding *e, uint64_t duration_ns)
+{
+    *figures = (struct encoding_figures){.worst = {.fidelity = 1.0}};
+    if (e->lane_count == 1) {
+        *figures = e->lanes[0].share.figures;
+        return;
+    }
+    for (unsigned int i = 0; i < e->lane_count; i++)
+        add_share(figures, &e->lanes[i].share.figures, i == 0);
+    figures->pipeline.duration_ns = duration_ns;
 }
 
 // ---- The run --------------------------------------------------------------
-
-static void record_run(const struct encoding *e, enum status status, uint64_t started_ns)
-{
-    struct inferstat_pipeline record;
-    pipeline_record(&record, &e->description.plan, &e->figures->pipeline);
-    record.workload = inferstat_name(e->monitor, "encode");
-    record.device = e->device_number;
-    record.result = status == STATUS_OK          ? INFERSTAT_RESULT_OK
-                    : status == STATUS_CANCELLED ? INFERSTAT_RESULT_CANCELLED
-                                                 : INFERSTAT_RESULT_ERROR;
-    record.started_ns = started_ns;
-    record.items = (int64_t)e->figures->items;
-    inferstat_add_pipeline(e->monitor, &record);
-}
 
 // What was written stays, also of a run that ended early.
 static enum status finish_output(struct encoding *e, enum status status, struct error *err)
@@ -205,29 +156,16 @@ static enum status finish_output(struct encoding *e, enum status status, struct 
 
 enum status encoding_run(struct encoding *e, struct encoding_figures *figures, struct error *err)
 {
-    *figures = (struct encoding_figures){.worst = {.fidelity = 1.0}};
-    e->figures = figures;
-    struct pipeline_job job = {
-        .name = e->name,
-        .context = e,
-        .chunk_size = chunk_size,
-        .fill = fill,
-        .group_ends = group_ends,
-        .compute = compute,
-        .result_size = result_size,
-        .take = take,
-        .cancelled = e->options.cancelled,
-    };
-    if (e->description.plan.borrows) {
-        job.fill = NULL;
-        job.borrow = borrow;
-    }
-    uint64_t started = inferstat_clock_ns();
-    enum status status = pipeline_run(e->pipeline, &job, &figures->pipeline, err);
-    status = finish_output(e, status, err);
-    record_run(e, status, started);
-    if (status == STATUS_OK && e->monitor)
-        device_get_to_know(e->device);
-    e->figures = NULL;
+    uint64_t begun = clock_monotonic_ns();
+    run_lanes(e);
+    add_up(figures, e, clock_monotonic_ns() - begun);
+    const enum status ran = judge(e, err);
+    enum status status = finish_output(e, ran, err);
+    if (ran == STATUS_OK && status != STATUS_OK)
+        e->lanes[0].share.status = status; // whose output it is as much as anybody's
+    for (unsigned int i = 0; i < e->lane_count; i++)
+        lane_record(&e->lanes[i]);
+    for (unsigned int i = 0; i < e->lane_count && status == STATUS_OK && e->monitor; i++)
+        device_get_to_know(e->lanes[i].device);
     return status;
 }

@@ -1,8 +1,11 @@
-// Streams batches of vectors through the pipeline and encodes them on a device.
+// Streams batches of vectors through a pipeline and encodes them on a device, or on several
+// at once: then each has a pipeline of its own, and the batches are dealt out to them in
+// turn.  Every sample is encoded once, and the output is the same to the last bit however
+// many devices alike there are.
 //
-// Records: a load (its tables and buffers), one operation a batch, from when its kernels
-// were queued to when its states were there, and one pipeline record a run, however the
-// run ended.
+// Records of each device: a load (its tables and buffers), one operation a batch, from when
+// its kernels were queued to when its states were there, and one pipeline record a run,
+// however the run ended.
 #ifndef INFERSTAT_SERVER_WORKLOAD_ENCODE_RUN_H
 #define INFERSTAT_SERVER_WORKLOAD_ENCODE_RUN_H
 
@@ -14,17 +17,18 @@
 
 struct encoding_options {
     struct inputs_options inputs;
-    struct device_options device;
-    const char *output; // .npy of the states; NULL: they stay on the device
-    bool replace;       // an output that is there
-    bool check;         // every state is compared with the reference
+    struct device_options device; // its spec may be a list (device_list.h)
+    const char *output;           // .npy of the states; NULL: they stay on the device
+    bool replace;                 // an output that is there
+    bool check;                   // every state is compared with the reference
     enum pipeline_sync sync;
     struct tuning_wishes wishes;
     size_t chunk_bytes;      // 0: by the wishes; for tests of small ones
     bool (*cancelled)(void); // asked now and then; NULL: never
 };
 
-// What a run did.
+// What a run did.  Of several devices: sums, the worst difference of all, the time from the
+// first fill to the last result; percentiles of batches are each device's own (0 here).
 struct encoding_figures {
     struct pipeline_figures pipeline;
     uint64_t items;                    // samples whose states came out
@@ -37,7 +41,7 @@ struct encoding_figures {
 
 struct encoding;
 
-// Opens the device and the inputs and allocates everything, as a load.  Fails with
+// Opens devices and inputs and allocates everything, as a load of each device.  Fails with
 // STATUS_NOMEM, before anything large is allocated, where it does not fit in memory.
 // `monitor` may be NULL and is borrowed until encoding_free.
 MUST_CHECK enum status encoding_new(struct encoding **out, const struct encoding_options *options,
@@ -47,20 +51,30 @@ void encoding_free(struct encoding *encoding); // accepts NULL
 // Encodes everything.  Fails with STATUS_CORRUPT on a sample that cannot be encoded,
 // naming it, STATUS_CANCELLED when cancelled; the output then has what was encoded
 // before, or is removed where it could not be written.  Samples that differ from the
-// reference are no error.  `figures` are valid in any case.  Once.
+// reference are no error.  `figures` are valid in any case.  Once.  Where one of several
+// devices fails, the others end too, and its error is the run's.
 MUST_CHECK enum status encoding_run(struct encoding *encoding, struct encoding_figures *figures,
                                     struct error *err);
 
-// How it runs and on what.
+// How it runs.
 struct encoding_description {
-    struct device_description device;
-    struct pipeline_plan plan;
     const struct inputs_shape *inputs;
     size_t batch;         // samples
+    unsigned int devices; // at least 1
     uint64_t load_ns;     // opening and allocating
     uint64_t generate_ns; // inputs made beforehand
-    int64_t device_bytes; // allocated on the device
+    int64_t device_bytes; // allocated on all devices
 };
 void encoding_describe(const struct encoding *encoding, struct encoding_description *out);
+
+// One device's share; status and figures once the run has ended.
+struct encoding_share {
+    struct device_description device;
+    struct pipeline_plan plan;
+    enum status status;
+    struct encoding_figures figures;
+};
+const struct encoding_share *encoding_get_share(const struct encoding *encoding,
+                                                unsigned int device);
 
 #endif

@@ -7,7 +7,7 @@
 
 #include "common/monitor/inferstat.h"
 #include "common/sys/clock.h"
-#include "server/pipeline/tuning.h"
+#include "server/pipeline/trial.h"
 
 enum { NAME_SIZE = 64, ROUNDING = 4096 };
 
@@ -23,6 +23,7 @@ struct transfer {
     size_t count, capacity;
 
     // While it runs.
+    uint64_t chunks_before; // brought over already
     const struct source *source;
     size_t chunk_bytes;
     pthread_mutex_t lock;
@@ -113,12 +114,14 @@ static struct part part_of(const struct transfer *transfer, uint64_t chunk)
 
 static size_t chunk_size(void *context, uint64_t chunk)
 {
-    return part_of(context, chunk).size;
+    const struct transfer *transfer = context;
+    return part_of(transfer, transfer->chunks_before + chunk).size;
 }
 
 static void *place(void *context, uint64_t chunk)
 {
-    struct part part = part_of(context, chunk);
+    const struct transfer *transfer = context;
+    struct part part = part_of(transfer, transfer->chunks_before + chunk);
     assert(part.piece);
     return part.piece->to + part.offset;
 }
@@ -139,7 +142,7 @@ static void count_reading(struct transfer *transfer, bool begins, size_t bytes)
 static enum status fill(void *context, uint64_t chunk, void *to, size_t size, struct error *err)
 {
     struct transfer *transfer = context;
-    struct part part = part_of(transfer, chunk);
+    struct part part = part_of(transfer, transfer->chunks_before + chunk);
     assert(part.piece); // the pipeline asks for no chunk of size 0
     count_reading(transfer, true, 0);
     enum status status =
@@ -151,15 +154,19 @@ static enum status fill(void *context, uint64_t chunk, void *to, size_t size, st
 
 // ---- Running --------------------------------------------------------------
 
-static enum status make_plan(const struct transfer *transfer, struct device *device,
-                             struct pipeline_plan *plan, struct error *err)
-{
-    struct tuning_wishes wishes = {.pool_metrics = -1, .overlap_tracking = -1};
+struct wish {
     struct tuning_host host;
-    tuning_host_of(&host, device);
-    enum status status = tuning_read_environment(&wishes, err);
+    struct tuning_wishes wishes;
+};
+
+static enum status make_plan(const struct transfer *transfer, struct device *device,
+                             struct wish *wish, struct pipeline_plan *plan, struct error *err)
+{
+    wish->wishes = (struct tuning_wishes){.pool_metrics = -1, .overlap_tracking = -1};
+    tuning_host_of(&wish->host, device);
+    enum status status = tuning_read_environment(&wish->wishes, err);
     if (status == STATUS_OK)
-        status = tuning_plan(plan, &host, &wishes, err);
+        status = tuning_plan(plan, &wish->host, &wish->wishes, err);
     // A slot holds no more than the largest piece.
     uint64_t largest = 1;
     for (size_t i = 0; i < transfer->count; i++)
@@ -167,6 +174,32 @@ static enum status make_plan(const struct transfer *transfer, struct device *dev
             largest = transfer->pieces[i].bytes;
     if (plan->chunk_bytes > largest)
         plan->chunk_bytes = ((size_t)largest + ROUNDING - 1) / ROUNDING * ROUNDING;
+    return status;
+}
+
+// The first chunks tell how many threads the rest is read with.
+static enum status run_pipeline(struct transfer *transfer, struct pipeline *pipeline,
+                                const struct wish *wish, bool (*cancelled)(void),
+                                struct transfer_figures *figures, struct error *err)
+{
+    const struct pipeline_job job = {
+        .name = "model_load",
+        .context = transfer,
+        .chunk_size = chunk_size,
+        .fill = fill,
+        .place = place,
+        .cancelled = cancelled,
+    };
+    const uint64_t begun_ns = clock_monotonic_ns();
+    struct pipeline_figures rest = {0};
+    enum status status = trial_run(pipeline, &job, &figures->plan, &wish->host, &wish->wishes,
+                                   &figures->pipeline, err);
+    if (status == STATUS_OK) {
+        transfer->chunks_before = figures->pipeline.chunks;
+        status = pipeline_run(pipeline, &job, &rest, err);
+        pipeline_figures_add(&figures->pipeline, &rest);
+    }
+    figures->pipeline.duration_ns = clock_monotonic_ns() - begun_ns;
     return status;
 }
 
@@ -179,21 +212,14 @@ enum status transfer_run(struct transfer *transfer, struct device *device,
     if (transfer->count == 0)
         return STATUS_OK;
     struct pipeline *pipeline = NULL;
-    const struct pipeline_job job = {
-        .name = "model_load",
-        .context = transfer,
-        .chunk_size = chunk_size,
-        .fill = fill,
-        .place = place,
-        .cancelled = cancelled,
-    };
+    struct wish wish;
     transfer->source = source;
-    enum status status = make_plan(transfer, device, &figures->plan, err);
+    enum status status = make_plan(transfer, device, &wish, &figures->plan, err);
     if (status == STATUS_OK)
         status = pipeline_new(&pipeline, device, &figures->plan, err);
     if (status == STATUS_OK) {
         cut(transfer, figures->plan.chunk_bytes);
-        status = pipeline_run(pipeline, &job, &figures->pipeline, err);
+        status = run_pipeline(transfer, pipeline, &wish, cancelled, figures, err);
     }
     pipeline_free(pipeline);
     figures->bytes = transfer->bytes;

@@ -15,6 +15,8 @@
 
 #include <functional>
 
+#define CUDART_VERSION 13000
+
 #define __global__
 #define __device__
 #define __host__
@@ -72,12 +74,26 @@ enum cudaError_t {
     cudaSuccess = 0,
     cudaErrorInvalidValue = 1,
     cudaErrorMemoryAllocation = 2,
+    cudaErrorInsufficientDriver = 35,
     cudaErrorNoDevice = 100,
     cudaErrorInvalidDevice = 101,
+    cudaErrorECCUncorrectable = 214,
     cudaErrorInvalidResourceHandle = 400,
     cudaErrorNotReady = 600,
+    cudaErrorIllegalAddress = 700,
+    cudaErrorLaunchTimeout = 702,
+    cudaErrorContextIsDestroyed = 709,
+    cudaErrorAssert = 710,
+    cudaErrorHostMemoryAlreadyRegistered = 712,
+    cudaErrorHardwareStackError = 714,
+    cudaErrorIllegalInstruction = 715,
+    cudaErrorMisalignedAddress = 716,
+    cudaErrorInvalidAddressSpace = 717,
+    cudaErrorInvalidPc = 718,
     cudaErrorLaunchFailure = 719,
+    cudaErrorNotPermitted = 800,
     cudaErrorNotSupported = 801,
+    cudaErrorUnknown = 999,
 };
 
 enum cudaMemcpyKind {
@@ -122,6 +138,7 @@ cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *out, int ordinal);
 cudaError_t cudaDeviceGetPCIBusId(char *out, int size, int ordinal);
 cudaError_t cudaDriverGetVersion(int *version);
 cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribute, void *value);
+cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, size_t keep);
 cudaError_t cudaMemGetInfo(size_t *available, size_t *all);
 
 cudaError_t cudaMalloc(void **out, size_t size);

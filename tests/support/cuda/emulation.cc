@@ -178,12 +178,17 @@ unsigned int fail_in;
 cudaError_t fail_code, last_error;
 bool lost;
 int devices = 1;
+int lost_device = -1; // from its `lost_in`-th call on
+unsigned int lost_in;
+thread_local int current_device;
 long live;
 
 // What a call answers before it does anything.
 cudaError_t called(const char *call)
 {
     if (lost)
+        return last_error = cudaErrorLaunchFailure;
+    if (current_device == lost_device && (lost_in == 0 || --lost_in == 0))
         return last_error = cudaErrorLaunchFailure;
     if (fail_in > 0 && (fail_call.empty() || fail_call == call) && --fail_in == 0)
         return last_error = fail_code;
@@ -286,6 +291,8 @@ const char *cudaGetErrorString(cudaError_t code)
     switch (code) {
     case cudaErrorMemoryAllocation:
         return "out of memory";
+    case cudaErrorInsufficientDriver:
+        return "CUDA driver version is insufficient for CUDA runtime version";
     case cudaErrorNoDevice:
         return "no CUDA-capable device is detected";
     case cudaErrorLaunchFailure:
@@ -311,8 +318,11 @@ cudaError_t cudaGetDeviceCount(int *count)
 
 cudaError_t cudaSetDevice(int ordinal)
 {
+    if (ordinal < 0 || ordinal >= devices)
+        return last_error = cudaErrorInvalidDevice;
+    current_device = ordinal;
     CALLED();
-    return ordinal >= 0 && ordinal < devices ? cudaSuccess : cudaErrorInvalidDevice;
+    return cudaSuccess;
 }
 
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp *out, int ordinal)
@@ -361,6 +371,12 @@ cudaError_t cudaDriverGetVersion(int *version)
 cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t, cudaMemPoolAttr, void *)
 {
     CALLED();
+    return cudaSuccess;
+}
+
+cudaError_t cudaMemPoolTrimTo(cudaMemPool_t, size_t)
+{
+    const std::lock_guard<std::mutex> guard(device_lock);
     return cudaSuccess;
 }
 
@@ -526,6 +542,12 @@ bool emulation_pending(void)
 void emulation_lose(bool is_lost)
 {
     lost = is_lost;
+}
+
+void emulation_lose_device(int ordinal, unsigned int n)
+{
+    lost_device = ordinal;
+    lost_in = n;
 }
 
 void emulation_devices(int count)

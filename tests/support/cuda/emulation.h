@@ -19,6 +19,9 @@ bool emulation_pending(void);
 // From now on every call fails, as when a device is lost, until called with false.
 void emulation_lose(bool lost);
 
+// One device is lost from the n-th call for it on; -1: none.
+void emulation_lose_device(int ordinal, unsigned int n);
+
 // How many devices there are: 1 at the start.
 void emulation_devices(int count);
 

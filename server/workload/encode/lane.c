@@ -1,0 +1,271 @@
+// One device's share of an encoding: what its pipeline asks for.
+#include <inttypes.h>
+#include <string.h>
+
+#include "common/sys/clock.h"
+#include "server/workload/encode/run_parts.h"
+#include "server/workload/pipeline_record.h"
+
+// Of all batches, the lane's `group`-th.
+static uint64_t batch_of(const struct lane *lane, uint64_t group)
+{
+    return group * lane->encoding->lane_count + lane->number;
+}
+
+// ---- Chunks ---------------------------------------------------------------
+
+// Where a chunk lies: batches begin with a chunk of their own.
+struct place {
+    uint64_t batch, offset; // bytes from the first number of all
+    size_t size;            // 0: behind the last
+    bool last;              // of its batch
+};
+
+static struct place place_of(const struct lane *lane, uint64_t chunk)
+{
+    const struct encoding *e = lane->encoding;
+    uint64_t batch = batch_of(lane, chunk / lane->chunks_a_batch);
+    if (batch >= e->batches)
+        return (struct place){.size = 0};
+    size_t chunk_bytes = lane->share.plan.chunk_bytes;
+    size_t begin = chunk % lane->chunks_a_batch * chunk_bytes;
+    size_t end = encoding_samples(e, batch) * e->description.inputs->sample_size;
+    if (begin >= end)
+        return (struct place){.size = 0}; // the last batch is shorter
+    size_t left = end - begin;
+    return (struct place){
+        .batch = batch,
+        .offset = batch * e->batch_size + begin,
+        .size = left < chunk_bytes ? left : chunk_bytes,
+        .last = left <= chunk_bytes,
+    };
+}
+
+static size_t chunk_size(void *context, uint64_t chunk)
+{
+    return place_of(context, chunk).size;
+}
+
+static bool group_ends(void *context, uint64_t chunk)
+{
+    return place_of(context, chunk).last;
+}
+
+// Nothing of a batch that the run does not come to, as another device failed before it.
+static enum status check_reach(const struct lane *lane, uint64_t batch, struct error *err)
+{
+    if (turns_reach(lane->encoding->turns, batch))
+        return STATUS_OK;
+    return error_set(err, STATUS_CANCELLED, "another device's pipeline ended early");
+}
+
+static enum status fill(void *context, uint64_t chunk, void *to, size_t size, struct error *err)
+{
+    const struct lane *lane = context;
+    const struct place place = place_of(lane, chunk);
+    enum status status = check_reach(lane, place.batch, err);
+    if (status == STATUS_OK)
+        status = inputs_fill(lane->encoding->inputs, place.offset, to, size, err);
+    return status;
+}
+
+static const void *borrow(void *context, uint64_t chunk)
+{
+    const struct lane *lane = context;
+    return inputs_borrow(lane->encoding->inputs, place_of(lane, chunk).offset);
+}
+
+// ---- Kernels --------------------------------------------------------------
+
+static enum status compute(void *context, uint64_t group, struct device_stream *stream,
+                           const void *in, size_t size, void *out, struct error *err)
+{
+    struct lane *lane = context;
+    (void)size; // as many as the batch has
+    const uint64_t batch = batch_of(lane, group);
+    enum status status = check_reach(lane, batch, err);
+    if (status != STATUS_OK)
+        return status;
+    struct encode_job job = lane->encoding->launch;
+    job.samples = encoding_samples(lane->encoding, batch);
+    job.in = in;
+    job.faults = out;
+    job.out = (char *)out + lane->states_at;
+    job.scratch = (char *)out + lane->scratch_at;
+    lane->begun_ns[group % ENCODING_BEGUN] = clock_monotonic_ns();
+    return device_encode(stream, &job, err);
+}
+
+static size_t state_size(const struct encoding *e)
+{
+    return (2 * encode_type_size(e->launch.type)) << e->launch.qubits;
+}
+
+static size_t result_size(void *context, uint64_t group)
+{
+    const struct lane *lane = context;
+    const struct encoding *e = lane->encoding;
+    size_t samples = encoding_samples(e, batch_of(lane, group));
+    bool wanted = e->options.output || e->options.check;
+    return wanted ? lane->states_at + samples * state_size(e) : samples;
+}
+
+// ---- Results --------------------------------------------------------------
+
+static void record_batch(const struct lane *lane, uint64_t group, size_t samples)
+{
+    const struct encoding *e = lane->encoding;
+    struct inferstat_timer timer;
+    inferstat_timer_begin(&timer, e->monitor, e->operation_number);
+    timer.started_ns = lane->begun_ns[group % ENCODING_BEGUN];
+    timer.device = lane->device_number;
+    timer.items = (int64_t)samples;
+    timer.bytes = (int64_t)(samples * e->description.inputs->sample_size);
+    (void)inferstat_timer_end(&timer, NULL);
+}
+
+static enum status check_faults(const struct encoding *e, uint64_t batch, const uint8_t *faults,
+                                size_t samples, struct error *err)
+{
+    for (size_t i = 0; i < samples; i++)
+        if (faults[i] != ENCODE_FAULT_NONE)
+            return error_set(err, STATUS_CORRUPT, "%s: sample %" PRIu64 ": %s",
+                             e->description.inputs->name, batch * e->launch.samples + i,
+                             encode_fault_text((enum encode_fault)faults[i]));
+    return STATUS_OK;
+}
+
+static void compare(struct lane *lane, const void *state)
+{
+    const struct encode_job *launch = &lane->encoding->launch;
+    struct encoding_figures *figures = &lane->share.figures;
+    (void)reference_encode(lane->reference, launch->encoder, launch->qubits, launch->type,
+                           lane->sample, launch->inputs);
+    struct reference_difference difference;
+    reference_compare(&difference, state, launch->type, lane->reference, launch->qubits);
+    if (difference.largest > figures->worst.largest)
+        figures->worst.largest = difference.largest;
+    if (figures->checked == 0 || difference.fidelity < figures->worst.fidelity)
+        figures->worst.fidelity = difference.fidelity;
+    figures->checked++;
+    if (difference.largest > reference_tolerance(launch->type) ||
+        !(difference.fidelity > reference_fidelity(launch->type)))
+        figures->differing++;
+}
+
+static enum status check_states(struct lane *lane, uint64_t batch, const char *states,
+                                size_t samples, struct error *err)
+{
+    const struct encoding *e = lane->encoding;
+    size_t size = e->description.inputs->sample_size;
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < samples && status == STATUS_OK; i++) {
+        if (e->options.cancelled && e->options.cancelled())
+            return error_set(err, STATUS_CANCELLED, "stopped");
+        status = inputs_fill(e->inputs, batch * e->batch_size + i * size, lane->sample, size, err);
+        if (status == STATUS_OK)
+            compare(lane, states + i * state_size(e));
+    }
+    return status;
+}
+
+// Appends to the output, in the order of batches of all lanes.
+static enum status put_out(struct lane *lane, uint64_t batch, const char *states, size_t size,
+                           struct error *err)
+{
+    struct encoding *e = lane->encoding;
+    if (!turns_wait(e->turns, batch))
+        return check_reach(lane, batch, err);
+    enum status status = npy_append(e->writer, states, size, err);
+    if (status == STATUS_OK)
+        turns_pass(e->turns);
+    return status;
+}
+
+static enum status take_states(struct lane *lane, uint64_t group, const void *result,
+                               struct error *err)
+{
+    struct encoding *e = lane->encoding;
+    const uint64_t batch = batch_of(lane, group);
+    size_t samples = encoding_samples(e, batch);
+    record_batch(lane, group, samples);
+    uint64_t begun = clock_monotonic_ns();
+    enum status status = check_faults(e, batch, result, samples, err);
+    const char *states = (const char *)result + lane->states_at;
+    if (status == STATUS_OK && e->options.check)
+        status = check_states(lane, batch, states, samples, err);
+    if (status == STATUS_OK && e->writer)
+        status = put_out(lane, batch, states, samples * state_size(e), err);
+    if (status != STATUS_OK)
+        return status;
+    struct encoding_figures *figures = &lane->share.figures;
+    figures->take_ns += clock_monotonic_ns() - begun;
+    figures->items += samples;
+    figures->batches++;
+    return STATUS_OK;
+}
+
+static enum status take(void *context, uint64_t group, const void *result, size_t size,
+                        struct error *err)
+{
+    struct lane *lane = context;
+    (void)size; // as result_size said
+    lane->take_status = take_states(lane, group, result, &lane->taken);
+    if (lane->take_status == STATUS_OK)
+        return STATUS_OK;
+    // At once, so that nobody waits for this batch.
+    turns_end(lane->encoding->turns, batch_of(lane, group));
+    return error_set(err, lane->take_status, "%s", lane->taken.text);
+}
+
+// ---- The lane -------------------------------------------------------------
+
+void lane_run(struct lane *lane)
+{
+    struct encoding *e = lane->encoding;
+    struct encoding_share *share = &lane->share;
+    share->figures = (struct encoding_figures){.worst = {.fidelity = 1.0}};
+    lane->take_status = STATUS_OK;
+    struct pipeline_job job = {
+        .name = e->name,
+        .context = lane,
+        .chunk_size = chunk_size,
+        .fill = fill,
+        .group_ends = group_ends,
+        .compute = compute,
+        .result_size = result_size,
+        .take = take,
+        .cancelled = e->options.cancelled,
+    };
+    if (share->plan.borrows) {
+        job.fill = NULL;
+        job.borrow = borrow;
+    }
+    lane->started_ns = inferstat_clock_ns();
+    share->status = pipeline_run(lane->pipeline, &job, &share->figures.pipeline, &lane->why);
+    // What the driver met may be of a later batch than what the taker met.
+    if (lane->take_status != STATUS_OK && lane->take_status != STATUS_CANCELLED) {
+        share->status = lane->take_status;
+        lane->why = lane->taken;
+    }
+    if (share->status != STATUS_OK)
+        turns_end(e->turns, batch_of(lane, share->figures.batches));
+}
+
+void lane_record(const struct lane *lane)
+{
+    const struct encoding *e = lane->encoding;
+    enum status status = lane->share.status;
+    struct inferstat_pipeline record;
+    pipeline_record(&record, &lane->share.plan, &lane->share.figures.pipeline);
+    record.workload = inferstat_name(e->monitor, "encode");
+    record.device = lane->device_number;
+    record.model = e->model_number;
+    record.batch_items = (int64_t)e->launch.samples;
+    record.result = status == STATUS_OK          ? INFERSTAT_RESULT_OK
+                    : status == STATUS_CANCELLED ? INFERSTAT_RESULT_CANCELLED
+                                                 : INFERSTAT_RESULT_ERROR;
+    record.started_ns = lane->started_ns;
+    record.items = (int64_t)lane->share.figures.items;
+    inferstat_add_pipeline(e->monitor, &record);
+}

@@ -1,0 +1,46 @@
+// A store that measured runs are put into, its baselines and comparisons: what tests of
+// comparing begin with.
+#ifndef INFERSTAT_TESTS_COMPARE_FIXTURE_H
+#define INFERSTAT_TESTS_COMPARE_FIXTURE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "common/core/error.h"
+#include "common/core/query.h"
+#include "common/core/result.h"
+#include "tests/support/folder.h"
+#include "tests/support/measured.h"
+
+struct sqlite3;
+struct store;
+
+extern char folder[FOLDER_PATH_SIZE], path[FOLDER_PATH_SIZE];
+extern struct sqlite3 *db;  // open for writing
+extern struct store *store; // open for reading
+
+// For cmocka.
+int compare_set_up(void **state);
+int compare_tear_down(void **state);
+
+// None of these fails but by ending the test, where it does not return a status.
+void add(struct measured run);
+void change(const char *sql);
+
+struct query about(enum query_kind kind, const char *name);
+struct query of_two(const char *before, const char *after);
+void set(char out[QUERY_TEXT_SIZE], const char *text);
+
+// Keeps what the host measured as a baseline of the same name.
+enum status save(const char *host, bool force, struct error *err);
+void saved(const char *host);
+
+struct result *ask(const struct query *query);
+void refused(const struct query *query, enum status expected, const char *words);
+
+// "" where it is no text; valid until the next call.
+const char *text_at(const struct result *result, size_t row, const char *key);
+size_t row_of(const struct result *result, const char *metric);
+void verdict_is(const struct result *result, const char *metric, const char *verdict);
+
+#endif

@@ -1,0 +1,34 @@
+# The timeline beside a device's own trace, where CUPTI is found beside the CUDA compiler.
+inferstat_unit_test(test_activity LINK inferstat_pipeline m)
+target_sources(test_activity PRIVATE "${PROJECT_SOURCE_DIR}/tests/support/gpu/activity.c")
+
+set(INFERSTAT_CUPTI FALSE)
+if(INFERSTAT_WITH_CUDA)
+  find_package(CUDAToolkit QUIET)
+  find_path(CUPTI_INCLUDE cupti.h HINTS ${CUDAToolkit_INCLUDE_DIRS}
+            "${CUDAToolkit_TARGET_DIR}/extras/CUPTI/include")
+  find_library(CUPTI_LIBRARY cupti HINTS ${CUDAToolkit_LIBRARY_DIR} "${CUDAToolkit_TARGET_DIR}/lib"
+               "${CUDAToolkit_TARGET_DIR}/extras/CUPTI/lib64")
+  if(CUPTI_INCLUDE AND CUPTI_LIBRARY)
+    set(INFERSTAT_CUPTI TRUE)
+  endif()
+endif()
+message(STATUS "CUPTI: ${INFERSTAT_CUPTI}")
+
+if(INFERSTAT_CUPTI)
+  add_library(inferstat_test_cupti STATIC
+              "${PROJECT_SOURCE_DIR}/tests/support/gpu/cupti_trace.c")
+  target_include_directories(inferstat_test_cupti SYSTEM PUBLIC "${CUPTI_INCLUDE}"
+                             ${CUDAToolkit_INCLUDE_DIRS})
+  target_link_libraries(inferstat_test_cupti PUBLIC inferstat_options "${CUPTI_LIBRARY}"
+                        Threads::Threads)
+  target_link_libraries(test_activity PRIVATE inferstat_test_cupti)
+  target_compile_definitions(test_activity PRIVATE WITH_CUPTI)
+
+  add_executable(test_cupti_gpu test_cupti.c
+                 "${PROJECT_SOURCE_DIR}/tests/support/gpu/activity.c")
+  target_link_libraries(test_cupti_gpu PRIVATE inferstat_options inferstat_pipeline
+                        inferstat_device inferstat_test_cupti PkgConfig::CMOCKA m)
+  add_test(NAME gpu.test_cupti COMMAND test_cupti_gpu)
+  set_tests_properties(gpu.test_cupti PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77 LABELS gpu)
+endif()

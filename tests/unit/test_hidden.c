@@ -1,0 +1,98 @@
+// How much of each copy ran beside kernels, and when that is known.
+#include "server/pipeline/hidden.h"
+
+#include <string.h>
+
+#include "tests/support/test.h"
+
+enum { COPY, COMPUTE };
+
+// What comes, in this order, and which copies are known then: beside_ns each.
+struct step {
+    int side;
+    double start_ns, end_ns;
+    bool none_comes;
+    size_t known;
+    double beside_ns[3];
+};
+
+static void copies_are_told_when_nothing_changes_them(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *what;
+        struct step steps[5];
+        size_t count;
+    } cases[] = {
+        {"serial",
+         {{COPY, 0, 10, true, 1, {0}},
+          {COMPUTE, 10, 20, false, 0, {0}},
+          {COPY, 20, 30, true, 1, {0}}},
+         3},
+        {"perfect", {{COMPUTE, 0, 10, false, 0, {0}}, {COPY, 0, 10, false, 1, {10}}}, 2},
+        {"half", {{COPY, 0, 10, false, 0, {0}}, {COMPUTE, 5, 15, false, 1, {5}}}, 2},
+        {"a kernel over two copies",
+         {{COPY, 0, 10, false, 0, {0}},
+          {COPY, 12, 20, false, 0, {0}},
+          {COMPUTE, 8, 30, false, 2, {2, 8}}},
+         3},
+        {"two kernels over a copy, one harvested before it",
+         {{COMPUTE, 0, 6, false, 0, {0}},
+          {COPY, 4, 20, false, 0, {0}},
+          {COMPUTE, 8, 10, false, 0, {0}},
+          {COMPUTE, 15, 25, false, 1, {2 + 2 + 5}}},
+         4},
+        {"nothing more comes", {{COPY, 0, 10, false, 0, {0}}, {COMPUTE, 2, 4, true, 1, {2}}}, 2},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        print_message("%s\n", cases[i].what);
+        struct hidden hidden;
+        struct hidden_copy copy;
+        uint64_t chunks = 0, told = 0;
+        memset(&hidden, 0, sizeof hidden);
+        for (size_t j = 0; j < cases[i].count; j++) {
+            const struct step *step = &cases[i].steps[j];
+            if (step->side == COPY)
+                hidden_add_copy(&hidden, chunks++, step->start_ns, step->end_ns);
+            else
+                hidden_add_compute(&hidden, step->start_ns, step->end_ns);
+            size_t known = 0;
+            while (hidden_next(&hidden, step->none_comes, &copy)) {
+                assert_true(known < step->known);
+                assert_int_equal(copy.chunk, told++);
+                assert_true(copy.beside_ns == step->beside_ns[known]);
+                known++;
+            }
+            assert_int_equal(known, step->known);
+        }
+    }
+}
+
+// Nobody asks: the newest stay, and what is counted of them is right.
+static void a_bounded_number_is_kept(void **state)
+{
+    (void)state;
+    struct hidden hidden;
+    struct hidden_copy copy;
+    memset(&hidden, 0, sizeof hidden);
+    enum { ALL = 3 * HIDDEN_KEPT + 5 };
+    for (int i = 0; i < ALL; i++) {
+        hidden_add_copy(&hidden, (uint64_t)i, 10.0 * i, 10.0 * i + 8);
+        hidden_add_compute(&hidden, 10.0 * i + 3, 10.0 * i + 9);
+    }
+    for (int i = ALL - HIDDEN_KEPT; i < ALL; i++) {
+        assert_true(hidden_next(&hidden, false, &copy));
+        assert_int_equal(copy.chunk, i);
+        assert_true(copy.beside_ns == 5);
+    }
+    assert_false(hidden_next(&hidden, true, &copy));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(copies_are_told_when_nothing_changes_them),
+        cmocka_unit_test(a_bounded_number_is_kept),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

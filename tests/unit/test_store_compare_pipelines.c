@@ -1,0 +1,118 @@
+// Comparisons of runs of pipelines: what decides, and what only explains.
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/support/test.h"
+#include "tests/unit/compare_fixture.h"
+
+// Five runs of each of two sizes of batches of a host's run, and what each batch took from
+// when it was queued.
+static void add_pipelines(int run, double seconds, double overlap, double batch_ms)
+{
+    char sql[2048];
+    change("INSERT OR IGNORE INTO name(text) VALUES('encode'), ('iqp 16 qubits f64'), ('bus')");
+    (void)snprintf(
+        sql, sizeof sql,
+        "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 9)"
+        " INSERT INTO pipeline(run, stream, number, started_ns, received_after_ns, workload,"
+        "  model, device, status, items, batch_items, duration_ns, chunk_bytes, pool_size,"
+        "  prefetch, sync, bytes_h2d, copy_busy_ns, compute_busy_ns, both_busy_ns,"
+        "  exposed_copy_ns)"
+        " SELECT %d, 9, i + 1, 1790000000000000000 + i, 0,"
+        "  (SELECT id FROM name WHERE text = 'encode'),"
+        "  (SELECT id FROM name WHERE text = 'iqp 16 qubits f64'),"
+        "  (SELECT id FROM name WHERE text = 'bus'), 0, 1000, 16 + 48 * (i %% 2),"
+        "  CAST(%f * 1e9 * (1 + i %% 2) * (1 + 0.001 * (i / 2)) AS INTEGER), 1, 1, 1, 0, 1,"
+        "  1000000, 1000000, CAST(%f * (1000000 + i) AS INTEGER), 500000 FROM n",
+        run, seconds, overlap);
+    change(sql);
+    (void)snprintf(
+        sql, sizeof sql,
+        "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 199)"
+        " INSERT INTO operation(run, stream, number, started_ns, received_after_ns, operation,"
+        "  duration_ns) SELECT %d, 10, i + 1, 1790000000000000000 + i, 0,"
+        "  (SELECT id FROM name WHERE text = 'encode'), CAST(%f * 1e6 AS INTEGER) + i FROM n",
+        run, batch_ms);
+    change(sql);
+}
+
+static void is_judged(const struct result *result, const char *metric, int64_t batch_items,
+                      const char *verdict)
+{
+    for (size_t row = 0; row < result_row_count(result); row++) {
+        if (strcmp(text_at(result, row, "metric"), metric) != 0 ||
+            result_integer(result, row, "batch_items", 0) != batch_items)
+            continue;
+        assert_string_equal(text_at(result, row, "model"), "iqp 16 qubits f64");
+        assert_string_equal(text_at(result, row, "verdict"), verdict);
+        return;
+    }
+    fail_msg("no row of %s in batches of %lld", metric, (long long)batch_items);
+}
+
+// What deeper queues make of a batch's time does not count: the run says how fast it was,
+// each size of batches by itself, and what explains it has no verdict.
+static void pipelines_by_their_throughput(void **state)
+{
+    (void)state;
+    add((struct measured){.run = 1, .host = "before", .requests = 1});
+    add((struct measured){.run = 2, .host = "after", .requests = 1});
+    add_pipelines(1, 1.5, 0.2, 10);
+    add_pipelines(2, 1.0, 0.9, 80);
+    saved("before");
+    saved("after");
+    struct query query = of_two("before", "after");
+    for (int live = 0; live < 2; live++) {
+        if (live) {
+            query.baseline[1][0] = '\0';
+            set(query.other.by[QUERY_BY_HOST], "after");
+        }
+        struct result *result = ask(&query);
+        is_judged(result, "pipeline.items_per_second", 16, "BETTER");
+        is_judged(result, "pipeline.items_per_second", 64, "BETTER");
+        is_judged(result, "overlap_ratio", 16, "");
+        is_judged(result, "exposed_copy_ns", 64, "");
+        for (size_t row = 0; row < result_row_count(result); row++)
+            assert_string_not_equal(text_at(result, row, "metric"), "operation.duration_ns");
+        result_free(result);
+    }
+    set(query.metric, "overlap_ratio"); // it alone is asked for
+    struct result *result = ask(&query);
+    assert_int_equal(result_row_count(result), 2);
+    is_judged(result, "overlap_ratio", 64, "BETTER");
+    result_free(result);
+    set(query.metric, "operation.duration_ns");
+    refused(&query, STATUS_NO_DATA, "no values to compare");
+}
+
+// A pipeline that says no model is of its workload.
+static void pipelines_without_a_model(void **state)
+{
+    (void)state;
+    add((struct measured){.run = 1, .host = "before", .requests = 1});
+    add((struct measured){.run = 2, .host = "after", .requests = 1});
+    add_pipelines(1, 1.0, 0.9, 10);
+    add_pipelines(2, 1.0, 0.9, 10);
+    change("UPDATE pipeline SET model = NULL, batch_items = NULL");
+    saved("before");
+    saved("after");
+    const struct query query = of_two("before", "after");
+    struct result *result = ask(&query);
+    const size_t row = row_of(result, "pipeline.items_per_second");
+    assert_string_equal(text_at(result, row, "model"), "encode");
+    assert_int_equal(result_integer(result, row, "before_count", 0), 10);
+    assert_int_equal(result_cell(result, row, (unsigned)result_find(result, "batch_items")).type,
+                     VALUE_NULL);
+    result_free(result);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(pipelines_by_their_throughput, compare_set_up,
+                                        compare_tear_down),
+        cmocka_unit_test_setup_teardown(pipelines_without_a_model, compare_set_up,
+                                        compare_tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
