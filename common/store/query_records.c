@@ -1,4 +1,6 @@
 // RECORDS: rows of one kind as people read them, newest (or oldest) first.
+#include <stdio.h>
+
 #include <sqlite3.h>
 
 #include "common/store/database.h"
@@ -111,17 +113,78 @@ static enum status find_cursor(struct store *store, enum record_kind kind, uint6
     return status;
 }
 
-static enum status append_cursor(struct store *store, sqlite3_str *sql, const struct query *query,
-                                 struct error *err)
+// Where a listing goes on: behind the row of the query's cursor.
+static void append_cursor(sqlite3_str *sql, const struct query *query, int64_t started_ns)
 {
-    if (query->cursor == 0)
-        return STATUS_OK;
-    int64_t started_ns = 0;
-    enum status status = find_cursor(store, query->record_kind, query->cursor, &started_ns, err);
-    if (status == STATUS_OK)
+    if (query->cursor != 0)
         sqlite3_str_appendf(sql, " AND (t.started_ns, t.%s) %s (%lld, %lld)",
                             id_of(query->record_kind), query->oldest_first ? ">" : "<",
                             (long long)started_ns, (long long)query->cursor);
+}
+
+static void append_order(sqlite3_str *sql, const struct query *query)
+{
+    const char *order = query->oldest_first ? "ASC" : "DESC";
+    sqlite3_str_appendf(sql, " ORDER BY t.started_ns %s, t.%s %s", order, id_of(query->record_kind),
+                        order);
+}
+
+// ---- Sealed rows ----------------------------------------------------------------------
+
+// A start beyond which a listing does not go.
+struct bound {
+    int64_t started_ns;
+    bool is_there;
+};
+
+static enum status take_bound(void *context, sqlite3_stmt *row, struct error *err)
+{
+    (void)err;
+    *(struct bound *)context = (struct bound){sqlite3_column_int64(row, 0), true};
+    return STATUS_OK;
+}
+
+// The start of the last row that is listed if all come from one source.
+static enum status find_bound(struct store *store, const struct query *query, const char *from,
+                              int64_t after_ns, int64_t cursor_ns, uint32_t limit,
+                              struct bound *bound, struct error *err)
+{
+    sqlite3_str *sql = sqlite3_str_new(store->db);
+    sqlite3_str_appendf(sql, "SELECT t.started_ns FROM \"%w\" t", from);
+    filter_where(sql, query->record_kind, &query->filter);
+    append_cursor(sql, query, cursor_ns);
+    if (after_ns != INT64_MIN)
+        sqlite3_str_appendf(sql, " AND t.started_ns > %lld", (long long)after_ns);
+    append_order(sql, query);
+    sqlite3_str_appendf(sql, " LIMIT 1 OFFSET %u", limit);
+    *bound = (struct bound){0, false};
+    return reader_scan(store, sql, &query->filter, take_bound, bound, err);
+}
+
+// Appends the source of the rows, and the conditions on them.  Of rows that are sealed as
+// many are read as there are to be, one more, and those of their time: SQLite sorts them
+// with the table's before it gives the first.
+static enum status append_source(struct store *store, sqlite3_str *sql, const struct query *query,
+                                 int64_t cursor_ns, uint32_t limit, struct error *err)
+{
+    const enum record_kind kind = query->record_kind;
+    const char *name = record_kind_info(kind)->name;
+    const int64_t last_ns = store->sealed[kind].last_ns;
+    struct bound newer = {0, false}, bound = {0, false};
+    char sealed[64];
+    enum status status = STATUS_OK;
+    const bool has = store->sealed[kind].has && last_ns >= filter_begin(&query->filter);
+    if (has && !query->oldest_first)
+        status = find_bound(store, query, name, last_ns, cursor_ns, limit, &newer, err);
+    (void)snprintf(sealed, sizeof sealed, "sealed_%s", name);
+    if (status == STATUS_OK && has && !newer.is_there)
+        status = find_bound(store, query, sealed, INT64_MIN, cursor_ns, limit, &bound, err);
+    sealed_append_from(sql, kind, has && !newer.is_there ? SEALED_TOO : SEALED_NOT);
+    filter_where(sql, kind, &query->filter);
+    append_cursor(sql, query, cursor_ns);
+    if (bound.is_there)
+        sqlite3_str_appendf(sql, " AND t.started_ns %s %lld",
+                            query->oldest_first ? "<=" : ">=", (long long)bound.started_ns);
     return status;
 }
 
@@ -151,14 +214,14 @@ enum status query_records(struct store *store, const struct query *query, struct
     status = new_listing(&listing, query->record_kind, query->limit, err);
     sqlite3_str *sql = sqlite3_str_new(store->db);
     append_select(sql, query->record_kind);
-    store_append_from(sql, store, query->record_kind, filter_begin(&query->filter), INT64_MIN, 0);
-    filter_where(sql, query->record_kind, &query->filter);
+    int64_t cursor_ns = 0;
+    if (status == STATUS_OK && query->cursor != 0)
+        status = find_cursor(store, query->record_kind, query->cursor, &cursor_ns, err);
     if (status == STATUS_OK)
-        status = append_cursor(store, sql, query, err);
-    const char *order = query->oldest_first ? "ASC" : "DESC";
+        status = append_source(store, sql, query, cursor_ns, listing.limit, err);
+    append_order(sql, query);
     // One row beyond the limit tells whether there are more.
-    sqlite3_str_appendf(sql, " ORDER BY t.started_ns %s, t.%s %s LIMIT %lld", order,
-                        id_of(query->record_kind), order, (long long)listing.limit + 1);
+    sqlite3_str_appendf(sql, " LIMIT %lld", (long long)listing.limit + 1);
     if (status == STATUS_OK)
         status = run_listing(store, &listing, sql, &query->filter, out, err);
     else
