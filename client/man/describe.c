@@ -31,6 +31,13 @@ static const struct table_text tables[] = {
                    "levels answer there"},
     {"expiry",
      "the account of up to when records of a kind have expired; rollups of that time stay"},
+    {"sealed", "the list of segments of sealed history: old rows of a kind, some thousand in a "
+               "segment, packed "
+               "by column into less than a sixth of their room. Rows are either in their kind's "
+               "table or here, "
+               "under the same id. inferstat and inferstatd read both; sqlite3(1) and the views "
+               "have the rows "
+               "of the table alone, and inferstat export or export --bundle gives it all of them"},
     {"baseline", "the list of measurements kept to compare later ones with"},
     {"baseline_sample", "the list of samples of a baseline, by metric, model and device"},
     {"v_ledger", "the account of everything that a run produced, a row a run"},
@@ -101,6 +108,15 @@ static const struct column_text columns[] = {
     {"rollup_gap", "since_ns", "start of the gap"},
     {"rollup_gap", "until_ns", "its end, not included"},
     {"expiry", "until_ns", "records started before are gone"},
+    {"sealed", "first_id", "the lowest id of its rows"},
+    {"sealed", "last_id", "the highest; no other segment of the kind has ids between them"},
+    {"sealed", "first_started_ns", "the earliest start of its rows"},
+    {"sealed", "last_started_ns", "the latest"},
+    {"sealed", "rows", "how many rows it holds"},
+    {"sealed", "checksum",
+     "CRC-32C of kind, ids, starts and rows (64 bits each, the least byte "
+     "first) and of the data"},
+    {"sealed", "data", "the rows; its first byte is the number of the format"},
     {"baseline", "name", "how people call it"},
     {"baseline", "created_ns", "when it was saved"},
     {"baseline", "filter", "what it covers, as the filters of the command line"},

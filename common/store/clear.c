@@ -369,11 +369,9 @@ static enum status clear_sealed(struct clearing *clearing, sqlite3 *db, struct e
         status = sealed_next(db, kind, clearing->after, &segment, err);
         clearing->after = segment.last_id;
     } while (status == STATUS_OK && segment.id != 0 && !overlaps(&clearing->filter, &segment));
-    if (status != STATUS_OK)
-        return status;
-    clearing->is_whole = true;
-    return segment.id == 0 ? begin_rows(clearing, db, err)
-                           : clear_segment(clearing, db, &segment, err);
+    if (status == STATUS_OK && segment.id == 0)
+        return begin_rows(clearing, db, err);
+    return status == STATUS_OK ? clear_segment(clearing, db, &segment, err) : status;
 }
 
 // Gives back some of the free pages; true when that was the last of it.  What
@@ -403,8 +401,11 @@ enum status clear_slice(struct clearing *clearing, sqlite3 *db, bool *done, stru
         *done = give_back(clearing, db);
         return STATUS_OK;
     }
-    if (clearing->in_sealed)
-        return clear_sealed(clearing, db, err);
+    if (clearing->in_sealed) {
+        enum status status = clear_sealed(clearing, db, err);
+        if (status != STATUS_OK || clearing->in_sealed)
+            return status;
+    }
     if (clearing->after < clearing->last[clearing->kind])
         return clear_in_transaction(clearing, db, err);
     return next_kind(clearing, db, err);

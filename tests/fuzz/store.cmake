@@ -1,0 +1,1 @@
+inferstat_fuzz_target(fuzz_seal LINK inferstat_store)

@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# Sealed history over a real collector: it is killed while it seals, answers the same with
+# and without, and clears, expires, backs up and bundles what is sealed.
+. "$(dirname "$0")/../support/lib.sh"
+
+hot=$WORK/hot.db
+"$MAKE_HISTORY" "$hot" --inferences 60000 --days 1 --hosts 10 >/dev/null || fail "no history"
+cp "$hot" "$DB"
+
+rows() { sqlite3 -readonly "$1" "SELECT count(*) + (SELECT CAST(total(rows) AS INTEGER) FROM sealed) FROM inference"; }
+sealed() { sqlite3 -readonly "$1" "SELECT CAST(total(rows) AS INTEGER) FROM sealed"; }
+seal_more_than() { [ "$(sealed "$DB")" -gt "$1" ]; }
+ask() { "$INFERSTAT" --db "$1" "${@:2}"; }
+
+# ---- Killed while it seals --------------------------------------------------------------
+
+for wanted in 0 16384 32768; do
+  start collector "$INFERSTATD" --listen "ipc://$WORK/c" --db "$DB" --seal-after 1h
+  wait_until 60 seal_more_than "$wanted"
+  stop collector KILL 137
+  [ "$(rows "$DB")" -eq 60000 ] || fail "killed: $(rows "$DB") rows"
+done
+seal_more_than 40000 || fail "little is sealed: $(sealed "$DB")"
+
+# ---- The same answers ---------------------------------------------------------------------
+
+same() {
+  ask "$hot" "$@" >"$WORK/hot.out" 2>&1 || fail "$*: $(cat "$WORK/hot.out")"
+  ask "$DB" "$@" >"$WORK/sealed.out" 2>&1 || fail "$*: $(cat "$WORK/sealed.out")"
+  cmp -s "$WORK/hot.out" "$WORK/sealed.out" || fail "$*: differs"
+}
+same summary --json
+same avg e2e_ns --by model --json
+same avg ttft_ns --by run --json
+same inferences --limit 100 --json
+same inferences --slowest 5 --json
+same audit --json
+same export inference --csv
+
+# ---- Copies -------------------------------------------------------------------------------
+
+expect_exit 0 ask "$DB" backup "$WORK/copy.db"
+[ "$(sealed "$WORK/copy.db")" -eq "$(sealed "$DB")" ] || fail "the backup has other sealed rows"
+expect_exit 0 ask "$WORK/copy.db" audit
+expect_exit 0 ask "$DB" export --bundle "$WORK/bundle.db"
+[ "$(sqlite3 "$WORK/bundle.db" 'SELECT count(*) FROM inference')" -eq 60000 ] || fail "the bundle lacks rows"
+expect_exit 0 ask "$WORK/bundle.db" audit
+
+# ---- Cleared, and expired -----------------------------------------------------------------
+
+expect_exit 0 ask "$DB" clear --model model-00 --yes
+expect_exit 0 ask "$hot" clear --model model-00 --yes
+[ "$(rows "$DB")" -eq "$(rows "$hot")" ] || fail "cleared: $(rows "$DB") rows, not $(rows "$hot")"
+expect_exit 0 ask "$DB" audit
+same avg e2e_ns --by run --json
+before=$(rows "$DB")
+fewer() { [ "$(rows "$DB")" -lt $((before - 10000)) ]; }
+start collector "$INFERSTATD" --listen "ipc://$WORK/c" --db "$DB" --seal-after 1h --retention raw=12h
+wait_until 60 fewer
+stop collector
+expect_exit 0 ask "$DB" audit
