@@ -39,6 +39,11 @@ inferstat_cuda_test(test_vectors LINK inferstat_test_models DEFINE VECTORS_ON_CU
                     EMULATED VECTORS_BRIEF)
 if(TARGET inferstat_device_emulated)
   inferstat_unit_test(test_cuda_faults LINK inferstat_device_emulated)
+  inferstat_unit_test(test_nvml LINK inferstat_device_emulated)
+  add_dependencies(test_nvml nvml_fake)
+  set_tests_properties(unit.test_nvml PROPERTIES
+                       ENVIRONMENT "LD_LIBRARY_PATH=$<TARGET_FILE_DIR:nvml_fake>")
+  add_test(NAME unit.test_nvml_none COMMAND test_nvml none)
   # Several devices, and one of them lost: there is no real one to lose.
   add_executable(test_encoding_devices_emulated test_encoding_devices.c)
   target_link_libraries(test_encoding_devices_emulated PRIVATE inferstat_device_emulated

@@ -128,6 +128,9 @@ static enum status select(struct cuda *cuda, unsigned int ordinal, struct error 
                          "device cuda:%u: compute capability %d.%d: at least %d.0 is needed",
                          ordinal, properties.major, properties.minor, CAPABILITY_MIN);
     cuda->processors = properties.multiProcessorCount;
+    char uuid[DEVICE_TEXT_SIZE];
+    cuda_format_uuid(uuid, &properties.uuid);
+    (void)nvml_read(&cuda->facts, uuid);
     return cuda_use(cuda, err);
 }
 

@@ -13,6 +13,7 @@
 extern "C" {
 #include "server/device/device_ops.h"
 #include "server/device/half.h"
+#include "server/device/nvml.h"
 }
 
 constexpr unsigned int CUDA_WARP = 32, CUDA_BLOCK = 256;
@@ -22,11 +23,12 @@ constexpr size_t CUDA_GRID_MAX = 65535; // of a grid's second dimension
 struct cuda {
     struct device base; // first: the wrappers see only this
     int ordinal;
-    int processors;       // streaming multiprocessors
-    bool ordered_memory;  // memory is allocated and freed in stream order
-    cudaMemPool_t pool;   // where that comes from
-    cudaStream_t tensors; // where operations on tensors are queued
-    uint32_t *ids;        // room for embed's ids
+    int processors;          // streaming multiprocessors
+    bool ordered_memory;     // memory is allocated and freed in stream order
+    cudaMemPool_t pool;      // where that comes from
+    cudaStream_t tensors;    // where operations on tensors are queued
+    struct nvml_facts facts; // what was told when it was opened
+    uint32_t *ids;           // room for embed's ids
     size_t ids_capacity;
     const char *failed_call; // a literal: the first that met such an error; atomic builtins only
 };

@@ -357,7 +357,7 @@ cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *out, int)
 cudaError_t cudaDeviceGetPCIBusId(char *out, int size, int ordinal)
 {
     CALLED();
-    (void)snprintf(out, (size_t)size, "0000:%02x:00.0", (unsigned int)ordinal);
+    (void)snprintf(out, (size_t)size, "7fff:%02x:00.0", (unsigned int)ordinal);
     return cudaSuccess;
 }
 
