@@ -246,6 +246,7 @@ static void a_run_that_is_stopped_is_recorded(void **state)
     char output[FOLDER_PATH_SIZE];
     struct encoding_options options = options_of(BACKEND ":0,1", 1000000);
     options.output = folder_path(output, fixture->folder, "states.npy");
+    options.wishes.fillers = 1; // nothing is tried: it is the run that is stopped
     options.cancelled = cancelled_soon;
     atomic_store(&asked, 0);
     record_run(fixture, &options, STATUS_CANCELLED, &figures, &err);
