@@ -18,7 +18,9 @@ struct worker_options {
     const char *key, *server_key;
     bool insecure;
     const char *device;
-    int64_t threads; // 0: as many as the process may use
+    int64_t threads;  // 0: as many as the process may use
+    const char *wait; // "block" or "spin"; NULL: block
+    bool spins;       // what `wait` says
     const char *log_level;
     bool help, version;
 };

@@ -107,6 +107,22 @@ done
 INFERSTAT_OVERLAP_TRACKING=0 expect_exit 0 encode --encoder angle --qubits 10 --batches 40
 [ ! -s "$WORK/err" ] || fail "says what it does not know: $(cat "$WORK/err")"
 
+# So does one whose copies wait for samples that are slow to make; lent ones are there.
+for from in generator pinned; do
+  expect_exit 0 encode --encoder amplitude --qubits 12 --batches 60 --batch-size 8 --from "$from" --fillers 1
+  said=$(grep -c 'copies waited for samples for' "$WORK/err" || true)
+  [ "$said" -eq "$([ "$from" = generator ] && echo 1 || echo 0)" ] || fail "$from: $(cat "$WORK/err")"
+done
+
+# How the host waits changes no state; at debug level each chunk is told.
+for wait in block spin; do
+  expect_exit 0 encode --encoder phase --qubits 9 --wait "$wait" --json --output "$WORK/$wait.npy"
+  cmp "$WORK/generator-events.npy" "$WORK/$wait.npy" || fail "--wait $wait: other states"
+done
+expect_exit 0 encode --encoder phase --qubits 9 --batches 5 --log-level debug
+[ "$(grep -c 'pipeline: chunk [0-4]: copied from .* us on in .* us, overlap [01]\.' "$WORK/err")" -eq 5 ] ||
+  fail "chunks: $(cat "$WORK/err")"
+
 # ---- Refusals ----
 
 # refused CODE TEXT ARGUMENT...
@@ -121,6 +137,9 @@ refused 2 "no encoder"
 refused 2 "'angel' is none of amplitude, angle" --encoder angel
 refused 2 "--qubits: 31 is outside 1 to 30" --encoder angle --qubits 31
 refused 2 "--pool-size: 17" --encoder angle --pool-size 17
+refused 2 "--prefetch: 65" --encoder angle --prefetch 65
+refused 2 "--fillers: 33" --encoder angle --fillers 33
+refused 2 "'doze' is none of block, spin" --encoder angle --wait doze
 refused 2 "--chunk-mb: 257" --encoder angle --chunk-mb 257
 refused 2 "unexpected 'x'" --encoder angle x
 refused 2 "cpu:1 is named twice" --encoder angle --device cpu:1,1
