@@ -5,6 +5,7 @@
 
 #include "common/core/text.h"
 #include "common/sys/clock.h"
+#include "server/device/range.h"
 #include "server/workload/device_record.h"
 #include "server/workload/llm/gguf.h"
 #include "server/workload/llm/source.h"
@@ -161,7 +162,9 @@ static enum status run_stages(struct loading *l, struct error *err)
             clock_sleep_until_ns(clock_monotonic_ns() + options->delay_ns);
         if (options->cancelled && options->cancelled())
             return error_set(err, STATUS_CANCELLED, "stopped while loading");
+        range_begin(stages[i].name);
         status = stages[i].run(l, err);
+        range_end();
     }
     return status;
 }
