@@ -39,6 +39,7 @@ inferstat_cuda_test(test_vectors LINK inferstat_test_models DEFINE VECTORS_ON_CU
                     EMULATED VECTORS_BRIEF)
 if(TARGET inferstat_device_emulated)
   inferstat_unit_test(test_cuda_faults LINK inferstat_device_emulated)
+  inferstat_unit_test(test_cuda_memory LINK inferstat_device_emulated inferstat_test_models)
   inferstat_unit_test(test_nvml LINK inferstat_device_emulated)
   add_dependencies(test_nvml nvml_fake)
   set_tests_properties(unit.test_nvml PROPERTIES

@@ -196,6 +196,7 @@ static void cuda_describe(const struct device *device, struct device_description
     size_t available = 0, all = 0;
     (void)snprintf(out->kernels, sizeof out->kernels, "cuda");
     out->threads = 1;
+    out->head_size_max = CUDA_HEAD_SIZE_MAX;
     out->memory_available_bytes = -1;
     if (cudaGetDeviceProperties(&properties, cuda->ordinal) == cudaSuccess) {
         (void)snprintf(out->kernels, sizeof out->kernels, "cuda, %.40s", properties.name);

@@ -17,7 +17,8 @@ extern "C" {
 }
 
 constexpr unsigned int CUDA_WARP = 32, CUDA_BLOCK = 256;
-constexpr size_t CUDA_GRID_MAX = 65535; // of a grid's second dimension
+constexpr size_t CUDA_GRID_MAX = 65535;          // of a grid's second dimension
+constexpr unsigned int CUDA_HEAD_SIZE_MAX = 256; // attention.cu keeps a head in registers
 
 // The part of a CUDA device that its operations need; the rest is in device.cu.
 struct cuda {
