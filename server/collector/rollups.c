@@ -150,6 +150,25 @@ bool rollups_is_full(const struct rollups_kind *kind)
     return !rollup_sheet_fits(&kind->filling, 1);
 }
 
+// Records of all kinds that are in none of the tables yet.
+static uint64_t count_lacking(const struct rollups *rollups)
+{
+    uint64_t rows = 0;
+    for (unsigned k = 0; k < RECORD_KIND_COUNT; k++) {
+        const struct rollups_kind *kind = &rollups->kinds[k];
+        rows += kind->filling.count + kind->folding.count;
+        if (kind->fed < kind->last)
+            rows += (uint64_t)(kind->last - kind->fed);
+    }
+    return rows - (rollups->active == ROLLUPS_NO_KIND ? 0 : rollups->first_row);
+}
+
+void rollups_worked(struct rollups *rollups, uint64_t began_ns)
+{
+    rollup_pace_lack(&rollups->pace, count_lacking(rollups));
+    rollup_pace_worked(&rollups->pace, began_ns, clock_monotonic_ns());
+}
+
 static enum status take(struct rollups *rollups, struct rollups_kind *kind,
                         const struct rollups_batch *batch)
 {

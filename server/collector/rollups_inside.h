@@ -69,6 +69,9 @@ struct rollups {
 // Whether the kind's sheet takes no more.
 bool rollups_is_full(const struct rollups_kind *kind);
 
+// After some work: says to the pace how much there is left.
+void rollups_worked(struct rollups *rollups, uint64_t began_ns);
+
 // Reads how far the tables are; memory begins empty.
 MUST_CHECK enum status rollups_load(struct rollups *rollups, struct error *err);
 

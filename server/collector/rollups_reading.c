@@ -101,7 +101,7 @@ void rollups_catch_up(struct rollups *rollups, uint64_t now_ns, bool is_busy)
     if (k != ROLLUPS_NO_KIND)
         status = read_some(rollups, k, now_ns, &err);
     if (rollups->stale || k != ROLLUPS_NO_KIND)
-        rollup_pace_worked(&rollups->pace, began_ns, clock_monotonic_ns());
+        rollups_worked(rollups, began_ns);
     if (status != STATUS_OK) {
         rollups_forget(rollups);
         rollups_fail(rollups, &err, now_ns);

@@ -21,8 +21,7 @@ enum {
 
 // ---- What is due -------------------------------------------------------------------------
 
-// Records that are old are folded, however little the last fold was ago; a full memory
-// is no reason to: what comes then is read later, when there is less to do.
+// Records that are old are folded, however few they are.
 static bool presses(const struct rollups_kind *kind, uint64_t now_ns)
 {
     return kind->filling.count > 0 && now_ns - kind->since_ns >= AGE_NS;
@@ -32,17 +31,16 @@ static bool presses(const struct rollups_kind *kind, uint64_t now_ns)
 // filled first.
 static bool is_due(const struct rollups *rollups, const struct rollups_kind *kind, uint64_t now_ns)
 {
-    const bool is_ready =
-        rollups_is_full(kind) || (kind->filling.count >= TAIL_ROWS && kind->fed == kind->last);
-    return presses(kind, now_ns) || (is_ready && rollup_pace_allows(&rollups->pace, now_ns));
+    const bool is_ready = rollups_is_full(kind) || presses(kind, now_ns) ||
+                          (kind->filling.count >= TAIL_ROWS && kind->fed == kind->last);
+    return is_ready && rollup_pace_allows(&rollups->pace, now_ns);
 }
 
 bool rollups_are_due(const struct rollups *rollups, uint64_t now_ns)
 {
     if (now_ns < rollups->retry_ns || rollups->stale)
         return false;
-    if (rollups->active != ROLLUPS_NO_KIND && (rollup_pace_allows(&rollups->pace, now_ns) ||
-                                               presses(&rollups->kinds[rollups->active], now_ns)))
+    if (rollups->active != ROLLUPS_NO_KIND && rollup_pace_allows(&rollups->pace, now_ns))
         return true;
     for (unsigned k = 0; k < RECORD_KIND_COUNT; k++)
         if (is_due(rollups, &rollups->kinds[k], now_ns) && !rollups_is_held(rollups, k))
@@ -251,7 +249,7 @@ static enum status fold_some(struct rollups *rollups, enum rollups_pace pace, ui
         if (pace == ROLLUPS_ONE)
             break;
     }
-    rollup_pace_worked(&rollups->pace, began_ns, clock_monotonic_ns());
+    rollups_worked(rollups, began_ns);
     return status == STATUS_CANCELLED ? STATUS_OK : status;
 }
 
