@@ -6,6 +6,7 @@ target_link_libraries(inferstat_test_pipeline PUBLIC
 inferstat_unit_test(test_hidden LINK inferstat_pipeline)
 inferstat_unit_test(test_overlap LINK inferstat_pipeline)
 inferstat_unit_test(test_pipeline LINK inferstat_test_pipeline)
+target_sources(test_pipeline PRIVATE "${PROJECT_SOURCE_DIR}/tests/support/toy_pipeline.c")
 inferstat_unit_test(test_pipeline_faults LINK inferstat_test_pipeline)
 inferstat_unit_test(test_slot_pool LINK inferstat_test_pipeline)
 inferstat_unit_test(test_timeline LINK inferstat_test_pipeline m)
