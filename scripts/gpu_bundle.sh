@@ -55,8 +55,16 @@ if [ ${#tests[@]} -eq 0 ]; then
   exit 2
 fi
 
+for program in bin/{inferstat,inferstatd,inferstat-worker} tests/bench/bench_{pipeline,device,encode}; do
+  [ -x "$build/$program" ] || { say "$build/$program: not there (build all of it)"; exit 2; }
+done
+
+# What cannot be finished does not stay.
+finished=
+trap '[ -n "$finished" ] || rm -rf "$out"' EXIT
+trap 'exit 130' INT TERM
 mkdir -p "$out"/{bin,tests/bench,lib}
-cp "$build"/bin/inferstat "$build"/bin/inferstatd "$build"/bin/inferstat-worker "$out/bin/"
+cp "$build"/bin/{inferstat,inferstatd,inferstat-worker} "$out/bin/"
 cp "${tests[@]}" "$out/tests/"
 cp "$build"/tests/bench/bench_{pipeline,device,encode} "$out/tests/bench/"
 cp "$here"/scripts/{gpu_check.sh,bench_pipeline.sh,bench_torch_encode.py} "$out/"
@@ -86,3 +94,4 @@ if [ "$size" -ge 60 ]; then
   say "$out: 60 MB or more: too large to carry"
   exit 1
 fi
+finished=yes

@@ -220,6 +220,10 @@ check 2
 mkdir "$folder/empty"
 "$root/scripts/gpu_bundle.sh" --build "$folder/empty" "$folder/new" 2>"$folder/said" && fail "packed nothing"
 grep -q 'no tests for a GPU there' "$folder/said" || fail "says not what is missing"
+program "$folder/empty/tests/unit/test_a_gpu" 0 ok
+"$root/scripts/gpu_bundle.sh" --build "$folder/empty" "$folder/new" 2>"$folder/said" && fail "packed half a build"
+grep -q 'bin/inferstat: not there' "$folder/said" || fail "says not which program is missing"
+[ ! -e "$folder/new" ] || fail "leaves half a bundle behind"
 "$root/scripts/gpu_bundle.sh" --build "$folder/empty" "$folder/empty" 2>"$folder/said" && fail "wrote over a folder"
 grep -q 'is there already' "$folder/said" || fail "says not that it is there"
 echo ok
