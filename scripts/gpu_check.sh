@@ -137,7 +137,9 @@ object() {
 
 device=unknown
 driver=unknown
+devices=1
 if command -v nvidia-smi >/dev/null; then
+  devices=$(nvidia-smi --query-gpu=name --format=csv,noheader | wc -l)
   device=$(nvidia-smi --query-gpu=name --format=csv,noheader | paste -sd ';' | sed 's/["\\]//g')
   driver=$(nvidia-smi --query-gpu=driver_version --format=csv,noheader | head -n 1 | sed 's/["\\]//g')
 fi
@@ -211,19 +213,20 @@ goal timeline_to_cupti_error "$(figure timeline_to_cupti_error <(object "$out/te
 # text as on the CPU.  Each step says itself that it failed: called by check, nothing stops
 # at an error.
 # shellcheck disable=SC2317 # called by check
-same_states() {
+same_states() { # DEVICE
   local encoder type from size=(--qubits 12 --batch-size 20 --batches 10)
   if [ ${#quick[@]} -gt 0 ]; then size=(--qubits 5 --batch-size 7 --batches 3); fi
   for encoder in amplitude angle basis phase iqp-z iqp; do
     for type in f64 f32; do
       for from in generator pageable pinned; do
-        "$worker" --no-report --device cuda encode --encoder "$encoder" --type "$type" --from "$from" \
+        "$worker" --no-report --device "$1" encode --encoder "$encoder" --type "$type" --from "$from" \
           "${size[@]}" --check || return 1
       done
     done
   done
 }
-if wanted tests; then check worker_encode same_states; fi
+if wanted tests; then check worker_encode same_states cuda; fi
+if wanted tests && [ "$devices" -gt 1 ]; then check worker_encode_devices same_states cuda:0,1; fi
 
 # text DEVICE MODEL TOKENS: what the worker makes of the model, and its figures.
 # shellcheck disable=SC2317 # called by check

@@ -175,16 +175,18 @@ program "$folder/bundle/tests/test_a_gpu" 0 ok
 program "$folder/bundle/tests/test_b_gpu" 77 'skipped: no models'
 worker_on_cpu
 make_torch
+program "$folder/path/nvidia-smi" 0 $'A device\nA device'
 PYTHONPATH=$folder/site check 0 --quick
 python3 - "$folder/out/report.json" <<'PY'
 import json, sys
 report = json.load(open(sys.argv[1]))
-assert report["commit"] == "0123456789ab" and report["device"] == "A device", report
+assert report["commit"] == "0123456789ab" and report["device"] == "A device;A device", report
 outcomes = {check["name"]: check["outcome"] for check in report["checks"]}
 assert outcomes == {"test_a_gpu": "passed", "test_a_gpu.memcheck": "passed",
                     "test_a_gpu.racecheck": "passed", "test_b_gpu": "skipped",
                     "test_b_gpu.memcheck": "passed", "test_b_gpu.racecheck": "passed",
-                    "worker_encode": "passed", "worker_text": "passed", "worker_llm": "passed",
+                    "worker_encode": "passed", "worker_encode_devices": "passed",
+                    "worker_text": "passed", "worker_llm": "passed",
                     "device_encode": "passed", "torch_encode": "passed",
                     "pipeline_copies": "passed", "pipeline_amplitude": "passed",
                     "pipeline_amplitude_f32": "passed", "pipeline_iqp": "passed"}, outcomes
