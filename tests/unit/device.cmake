@@ -37,6 +37,13 @@ inferstat_cuda_test(test_encoding LINK inferstat_workload inferstat_monitor_fixt
                     DEFINE ENCODING_ON_CUDA)
 inferstat_cuda_test(test_vectors LINK inferstat_test_models DEFINE VECTORS_ON_CUDA
                     EMULATED VECTORS_BRIEF)
+# The rig of the pipeline's tests, for a device.
+inferstat_cuda_test(test_pipeline_races LINK inferstat_pipeline DEFINE RIG_ON_CUDA)
+foreach(kind emulated gpu)
+  if(TARGET test_pipeline_races_${kind})
+    target_sources(test_pipeline_races_${kind} PRIVATE pipeline_rig.c)
+  endif()
+endforeach()
 if(TARGET inferstat_device_emulated)
   inferstat_unit_test(test_cuda_faults LINK inferstat_device_emulated)
   inferstat_unit_test(test_cuda_memory LINK inferstat_device_emulated inferstat_test_models)
