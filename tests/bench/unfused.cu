@@ -45,7 +45,7 @@ template <typename T>
 static enum status queue(struct device_stream *stream, const struct encode_job *job,
                          const struct unfused_memory *memory, struct error *err)
 {
-    const struct cuda *cuda = cuda_of(stream->device);
+    struct cuda *cuda = cuda_of(stream->device);
     const cudaStream_t handle = cuda_stream_of(stream)->handle;
     const T *in = static_cast<const T *>(job->in);
     T *norms = static_cast<T *>(memory->norms), *quotients = static_cast<T *>(memory->quotients);
