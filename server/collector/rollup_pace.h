@@ -1,10 +1,11 @@
 // How much of the writer's thread rollups take: where records come in fast a twentieth of
-// it, up to a seventh the more records they lack; half of it where few come; all of it where
-// none did for a moment.
+// it, up to a seventh the more records they lack, and a fifth while what they lack is about
+// to be too much for memory; half of it where few come; all of it where none did for a
+// moment.
 //
-// So they cost those who send less than 15 %; and as long as folding a record takes no more
-// of the thread than a sixth of what storing it does, they never lack many, however fast
-// records come.  Pure.
+// As long as folding a record takes no more of the thread than a quarter of what storing it
+// does, they never lack many, however fast records come, and take what folding takes; where
+// it takes more than that they lack ever more, and take a seventh.  Pure.
 #ifndef INFERSTAT_COLLECTOR_ROLLUP_PACE_H
 #define INFERSTAT_COLLECTOR_ROLLUP_PACE_H
 
@@ -29,6 +30,9 @@ void rollup_pace_lack(struct rollup_pace *pace, uint64_t rows);
 
 // Records came in.
 void rollup_pace_hear(struct rollup_pace *pace, size_t rows, uint64_t now_ns);
+
+// Whether few records come.
+bool rollup_pace_is_light(const struct rollup_pace *pace);
 
 // Whether nobody would wait for the thread.
 bool rollup_pace_is_quiet(const struct rollup_pace *pace, uint64_t now_ns);

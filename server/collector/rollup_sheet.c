@@ -8,7 +8,9 @@
 #include "common/store/schema.h"
 #include "server/collector/writer_rows.h"
 
-enum { ROWS_AT_FIRST = 1024, SERIES_AT_FIRST = 16, BYTES_AT_FIRST = 4096 };
+// Room grows in large steps: what is not used takes no memory, and many columns that grow
+// often leave holes between them.
+enum { ROWS_AT_FIRST = 1024, ROOM_TIMES = 8, SERIES_AT_FIRST = 16, BYTES_AT_FIRST = 4096 };
 
 // What keeps series apart beside the host, in the order of struct rollup_series.
 static const enum query_dimension dimensions[] = {QUERY_BY_MODEL, QUERY_BY_DEVICE,
@@ -100,7 +102,7 @@ static enum status reserve(struct rollup_sheet *sheet, size_t count)
         return STATUS_OK;
     size_t room = sheet->room ? sheet->room : ROWS_AT_FIRST;
     while (room < count)
-        room *= 2;
+        room *= ROOM_TIMES;
     bool done = true;
     sheet->ids = grown(sheet->ids, room, sizeof *sheet->ids, &done);
     sheet->started_ns = grown(sheet->started_ns, room, sizeof *sheet->started_ns, &done);

@@ -10,6 +10,7 @@
 
 enum {
     TAIL_ROWS = 2000,        // so many are read raw without anyone noticing
+    LOADED_ROWS = 16384,     // under load: the more records, the fewer rollups a record
     STEP_ALL_NS = 100000000, // where there is nothing else to do
     // Of a slice, whose rows of one metric are written in one transaction while others
     // wait: a group is four levels of four groupings at most.
@@ -31,9 +32,12 @@ static bool presses(const struct rollups_kind *kind, uint64_t now_ns)
 // filled first.
 static bool is_due(const struct rollups *rollups, const struct rollups_kind *kind, uint64_t now_ns)
 {
+    const struct rollup_pace *pace = &rollups->pace;
+    const bool is_loaded = !rollup_pace_is_light(pace) && !rollup_pace_is_quiet(pace, now_ns);
+    const size_t enough = is_loaded ? LOADED_ROWS : TAIL_ROWS;
     const bool is_ready = rollups_is_full(kind) || presses(kind, now_ns) ||
-                          (kind->filling.count >= TAIL_ROWS && kind->fed == kind->last);
-    return is_ready && rollup_pace_allows(&rollups->pace, now_ns);
+                          (kind->filling.count >= enough && kind->fed == kind->last);
+    return is_ready && rollup_pace_allows(pace, now_ns);
 }
 
 bool rollups_are_due(const struct rollups *rollups, uint64_t now_ns)
@@ -235,10 +239,10 @@ static enum status fold_metric(struct rollups *rollups, uint64_t now_ns, struct 
 static enum status fold_some(struct rollups *rollups, enum rollups_pace pace, uint64_t now_ns,
                              struct gap_span *damaged, struct error *err)
 {
-    const uint64_t began_ns = clock_monotonic_ns();
+    const uint64_t began_ns = clock_monotonic_ns(), worked_ns = clock_thread_ns();
     const uint64_t limit_ns = pace == ROLLUPS_ALL ? STEP_ALL_NS : ROLLUPS_STEP_NS;
     enum status status = STATUS_OK;
-    while (status == STATUS_OK && clock_monotonic_ns() - began_ns < limit_ns) {
+    while (status == STATUS_OK && clock_thread_ns() - worked_ns < limit_ns) {
         if (rollups->active == ROLLUPS_NO_KIND) {
             const unsigned next = choose(rollups, pace, now_ns);
             if (next == ROLLUPS_NO_KIND)

@@ -35,8 +35,10 @@ static void load_says_how_much(void **state)
         {0, false, 0, 1000, 1000},              // alone
         {400, true, 0, 40, 50},                 // much
         {400, false, 0, 40, 50},                // much, and the inbox is empty now and then
-        {400, true, 65536, 65, 80},             // much, and half as behind as may be
-        {400, true, 131072, 135, 150},          // much, and behind
+        {400, true, 16384, 65, 80},             // much, and half as behind as may be
+        {400, true, 65536, 190, 205},           // much, and memory is nearly full
+        {400, true, 131072, 135, 150},          // and is full
+        {400, true, 32768, 135, 150},           // much, and behind
         {400, false, UINT64_MAX / 2, 135, 150}, // and as far behind as can be
         {1, false, 0, 450, 550},                // little
         {1, true, 0, 40, 50},                   // little, but more waits already
@@ -45,7 +47,7 @@ static void load_says_how_much(void **state)
     for (size_t i = 0; i < COUNT_OF(loads); i++) {
         struct rollup_pace pace = {0};
         uint64_t now_ns = 3600000 * MS;
-        (void)work_for(&loads[i], 1000, &now_ns, &pace);
+        (void)work_for(&loads[i], 5000, &now_ns, &pace); // what may be saved up is used
         assert_in_range(work_for(&loads[i], 1000, &now_ns, &pace), loads[i].least, loads[i].most);
     }
 }
@@ -57,13 +59,13 @@ static void silence_ends_a_rest(void **state)
     (void)state;
     rollup_pace_hear(&pace, 1000, now_ns);
     assert_false(rollup_pace_is_quiet(&pace, now_ns));
-    rollup_pace_worked(&pace, now_ns, now_ns + 1000 * MS);
+    rollup_pace_worked(&pace, now_ns, now_ns + 3000 * MS); // more than is saved up
     assert_false(rollup_pace_allows(&pace, now_ns + 499 * MS));
     assert_true(rollup_pace_allows(&pace, now_ns + 500 * MS));
     rollup_pace_tell(&pace, true);
     assert_false(rollup_pace_is_quiet(&pace, now_ns + 500 * MS));
     assert_false(rollup_pace_allows(&pace, now_ns + 500 * MS));
-    assert_true(rollup_pace_allows(&pace, now_ns + 21000 * MS));
+    assert_true(rollup_pace_allows(&pace, now_ns + 63000 * MS));
 }
 
 // A writer that always has records to store and folds where it may: a step as a group ends,
@@ -73,13 +75,13 @@ struct writer_life {
     bool keeps_up;            // folding is cheap enough for that
 };
 
-// Rollups lack few records at any time of ten minutes where they can keep up, and take no
-// more than their share where they cannot.
+// Rollups lack few records at any time of ten minutes where they can keep up, and take what
+// folding takes, 167 of 1000 at most here; where they cannot they take no more than a seventh.
 static void lag_is_bounded(void **state)
 {
     enum { GROUP_ROWS = 32768, LAG_ROWS_MOST = 262144, STEP_MS = 10 };
     static const struct writer_life lives[] = {
-        {100, 3000, true}, {300, 3000, true}, {480, 3000, true}, {3000, 3000, false}};
+        {100, 3000, true}, {300, 3000, true}, {600, 3000, true}, {3000, 3000, false}};
     const uint64_t life_ns = 600000 * MS, first_ns = 3600000 * MS;
     (void)state;
     for (size_t i = 0; i < COUNT_OF(lives); i++) {
@@ -104,7 +106,7 @@ static void lag_is_bounded(void **state)
             }
         }
         assert_int_equal(most <= LAG_ROWS_MOST, life->keeps_up);
-        assert_in_range(worked_ns * 1000 / life_ns, 1, 150);
+        assert_in_range(worked_ns * 1000 / life_ns, 1, life->keeps_up ? 170 : 150);
     }
 }
 
