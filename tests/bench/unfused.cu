@@ -41,26 +41,40 @@ static __global__ void widen(unfused_complex<T> *out, const T *quotients, size_t
         out[i] = {quotients[i], (T)0};
 }
 
+// Queues a kernel; its launches are few, and their errors plain words.
+template <typename... Parameters, typename... Arguments>
+static enum status launch(void (*kernel)(Parameters...), cudaStream_t stream, dim3 grid, dim3 block,
+                          struct error *err, Arguments... arguments)
+{
+    cudaLaunchConfig_t config = {};
+    config.gridDim = grid;
+    config.blockDim = block;
+    config.stream = stream;
+    const cudaError_t code = cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...);
+    if (code != cudaSuccess)
+        return error_set(err, STATUS_IO, "unfused: %s", cudaGetErrorString(code));
+    return STATUS_OK;
+}
+
 template <typename T>
 static enum status queue(struct device_stream *stream, const struct encode_job *job,
                          const struct unfused_memory *memory, struct error *err)
 {
-    struct cuda *cuda = cuda_of(stream->device);
+    const struct cuda *cuda = cuda_of(stream->device);
     const cudaStream_t handle = cuda_stream_of(stream)->handle;
     const T *in = static_cast<const T *>(job->in);
     T *norms = static_cast<T *>(memory->norms), *quotients = static_cast<T *>(memory->quotients);
     const size_t states = (size_t)1 << job->qubits, numbers = job->samples * states;
-    enum status status = cuda_use(cuda, err);
+    if (cudaSetDevice(cuda->ordinal) != cudaSuccess)
+        return error_set(err, STATUS_IO, "unfused: the device is not there");
+    enum status status = launch(add_norms<T>, handle, dim3((unsigned int)job->samples), dim3(1024),
+                                err, norms, in, states);
     if (status == STATUS_OK)
-        status = cuda_launch(add_norms<T>, "unfused: add_norms", handle,
-                             dim3((unsigned int)job->samples), dim3(1024), err, norms, in, states);
+        status = launch(divide<T>, handle, dim3(cuda_grid(cuda, numbers)), dim3(CUDA_BLOCK), err,
+                        quotients, in, norms, job->qubits, numbers);
     if (status == STATUS_OK)
-        status = cuda_launch(divide<T>, "unfused: divide", handle, dim3(cuda_grid(cuda, numbers)),
-                             dim3(CUDA_BLOCK), err, quotients, in, norms, job->qubits, numbers);
-    if (status == STATUS_OK)
-        status = cuda_launch(widen<T>, "unfused: widen", handle, dim3(cuda_grid(cuda, numbers)),
-                             dim3(CUDA_BLOCK), err, static_cast<unfused_complex<T> *>(job->out),
-                             quotients, numbers);
+        status = launch(widen<T>, handle, dim3(cuda_grid(cuda, numbers)), dim3(CUDA_BLOCK), err,
+                        static_cast<unfused_complex<T> *>(job->out), quotients, numbers);
     return status;
 }
 
