@@ -145,6 +145,10 @@ static enum status make_options(struct encoding_options *out, const struct worke
     };
     if (count > 0)
         return error_set(err, STATUS_INVALID, "encode: unexpected '%.60s' (see --help)", words[0]);
+    if (options.output && strcmp(options.output, "-") == 0)
+        return error_set(err, STATUS_INVALID,
+                         "--output -: figures go to standard output, states do not (name a file or "
+                         "a named pipe)");
     if (!options.input && options.batches == 0)
         out->inputs.batches = BATCHES;
     return find_words(out, err);
@@ -412,9 +416,11 @@ static int run(const struct worker_options *worker, char *const *words, int coun
     if (encoding)
         code = report(&outcome);
     encoding_free(encoding);
-    if (outcome.status == STATUS_OK || outcome.status == STATUS_CANCELLED)
+    if (outcome.status == STATUS_OK)
         return code;
-    return worker_fail(&err);
+    if (outcome.status != STATUS_CANCELLED)
+        return worker_fail(&err);
+    return code == WORKER_DONE ? WORKER_STOPPED : code;
 }
 
 const struct worker_command command_encode = {

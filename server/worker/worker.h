@@ -32,6 +32,7 @@ enum {
     WORKER_USAGE = 2,
     WORKER_NO_DATA = 3, // there was no prompt
     WORKER_UNREACHABLE = 4,
+    WORKER_STOPPED = 130, // what had an end did not come to it; as shells say of SIGINT
 };
 
 // A command: its options and what it does.  The arguments have been parsed into

@@ -152,6 +152,10 @@ refused 2 "--type says f32" --encoder angle --qubits 3 --type f32 --input "$WORK
 refused 4 "cannot open" --encoder angle --input "$WORK/nothing.npy"
 refused 4 "cannot open: not a regular file" --encoder angle --qubits 3 --input "$WORK"
 refused 4 "cannot write: No space left" --encoder angle --qubits 3 --output /dev/full
+refused 4 "are to be written, the disk has room for" --encoder angle --qubits 16 --batches 1000000000 \
+  --output "$WORK/large.npy"
+[ ! -e "$WORK/large.npy" ] && [ ! -e "$WORK/large.npy.part" ] || fail "a part is left"
+refused 2 "--output -: figures go to standard output" --encoder angle --qubits 3 --output -
 INFERSTAT_CHUNK_MB=300 refused 2 "INFERSTAT_CHUNK_MB" --encoder angle --qubits 3
 cp "$WORK/in.npy" "$WORK/kept.npy"
 ln "$WORK/in.npy" "$WORK/linked.npy"
@@ -173,21 +177,23 @@ refused 4 "cut.npy: truncated" --encoder amplitude --qubits 2 --input "$WORK/cut
 
 # ---- A stop in the middle ----
 
-start worker "$WORKER" encode --no-report --encoder iqp --qubits 12 --batches 1000000000 \
-  --output "$WORK/part.npy" --batch-size 2 --json
-wait_until 20 test -s "$WORK/part.npy"
-stop worker
-[ "$stopped_code" -eq 0 ] || fail "a stop ends with $stopped_code"
+# Checking takes long enough to be stopped.  What was there stays, and nothing else is left.
+echo old >"$WORK/part.npy"
+start worker "$WORKER" encode --no-report --encoder iqp --qubits 12 --type f32 --batches 8000 --check \
+  --output "$WORK/part.npy" --force --batch-size 2 --json
+wait_until 20 test -s "$WORK/part.npy.part"
+stop worker TERM 130
 cp "$WORK/worker.log" "$WORK/out"
 expect_figure status '"cancelled"'
-size=$(stat -c %s "$WORK/part.npy")
-[ "$size" -eq $((128 + $(figure items) * 65536)) ] || fail "$size bytes for $(figure items) states"
+[ "$(cat "$WORK/part.npy")" = old ] || fail "what was there is gone"
+[ ! -e "$WORK/part.npy.part" ] || fail "a part is left"
 
-start worker "$WORKER" encode --no-report --encoder iqp --qubits 12 --batches 1000000000 \
+start worker "$WORKER" encode --no-report --encoder iqp --qubits 12 --type f32 --batches 8000 --check \
   --output "$WORK/stopped.npy" --batch-size 2
-wait_until 20 test -s "$WORK/stopped.npy"
-stop worker
+wait_until 20 test -s "$WORK/stopped.npy.part"
+stop worker INT 130
 expect_text "$WORK/worker.log" "stopped before the end"
+[ ! -e "$WORK/stopped.npy" ] || fail "a run that was stopped has an output"
 
 # ---- Records ----
 

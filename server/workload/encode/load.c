@@ -171,7 +171,7 @@ static enum status open_output(struct loading *l, struct lane *lane, struct erro
                          "%s: is the input too: it would be gone before it is read (name another "
                          "--output)",
                          e->options.output);
-    return npy_create(&e->writer, e->options.output, e->launch.type,
+    return npy_create(&e->writer, e->options.output, e->launch.type, e->description.inputs->samples,
                       (uint64_t)1 << e->launch.qubits, e->options.replace, err);
 }
 

@@ -104,15 +104,14 @@ static void add_up(struct encoding_figures *figures, const struct encoding *e, u
 
 // ---- The run --------------------------------------------------------------
 
-// What was written stays, also of a run that ended early.
+// The output is of whole runs; one that ended early leaves what was there before.
 static enum status finish_output(struct encoding *e, enum status status, struct error *err)
 {
     struct npy_writer *writer = e->writer;
     e->writer = NULL;
-    struct error late;
-    if (writer && npy_finish(writer, status == STATUS_OK ? err : &late) != STATUS_OK &&
-        status == STATUS_OK)
-        return STATUS_IO;
+    if (status == STATUS_OK && writer)
+        return npy_finish(writer, err);
+    npy_abandon(writer);
     return status;
 }
 
