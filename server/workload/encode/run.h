@@ -50,8 +50,8 @@ void encoding_free(struct encoding *encoding); // accepts NULL
 
 // Encodes everything.  Fails with STATUS_CORRUPT on a sample that cannot be encoded,
 // naming it, STATUS_CANCELLED when cancelled; there is no output then, and what it was to
-// replace stays.  Samples that differ from the reference are no error.  `figures` are valid in any case.  Once.  Where one of several
-// devices fails, the others end too, and its error is the run's.
+// replace stays.  Samples that differ from the reference are no error.  `figures` are valid in any
+// case.  Once.  Where one of several devices fails, the others end too, and its error is the run's.
 MUST_CHECK enum status encoding_run(struct encoding *encoding, struct encoding_figures *figures,
                                     struct error *err);
 
