@@ -2,19 +2,29 @@
 """Runs the same encodings in inferstat-worker and in what can be imported here of NumPy,
 PennyLane, Qiskit and PyTorch, and prints one table.
 
-    scripts/bench_encode_peers.py [--build DIR] [--qubits N] [--samples N] [--seconds S] [--json]
+    scripts/bench_encode_peers.py [--build DIR] [--qubits N] [--samples N] [--seconds S]
+                                  [--encoders E,E] [--json]
 
 Inputs are made beforehand, in a .npy file that everyone reads.  "Encode only" begins with
 the inputs in memory and ends with the states in memory; "end to end" also reads the file.
-Peers are checked against the formula before they are timed, and inferstat by its --check in
-the warm-up.  A peer is timed over all N samples (default 256), or for S seconds (default 5)
-where that is less; inferstat is the median of three runs.  NumPy must be there.  Peers that
-cannot be imported are listed as such.
+Starting a program, importing and building what is made once count for nobody.
+
+Simulators run the circuit that makes the state, each sample with numbers of its own:
+PennyLane by its fastest simulator sample by sample, and by its default one with all samples
+of a slice in one call; Qiskit by its state vectors.  Amplitude is what its initialize makes
+of the vector, and beside it what a state vector made of it costs, where nothing is encoded:
+a check and a copy.  NumPy and PyTorch compute the formula for a slice at once.
+
+Every peer is checked against the formula before it is timed, and inferstat by its --check.
+A peer is timed over all N samples (default 512), or for S seconds (default 5) where that is
+less; inferstat is the median of five runs, between which the peers' have their turn.
+NumPy must be there.  Peers that cannot be imported are listed as such.
 """
 
 import argparse
 import importlib
 import json
+import os
 import pathlib
 import platform
 import statistics
@@ -24,68 +34,176 @@ import tempfile
 import time
 
 
-def formula(np, encoder, row, qubits):
-    """The state of one sample, bit k of the index being qubit k."""
-    if encoder == "amplitude":
-        return (row / np.linalg.norm(row)).astype(complex)
-    state = np.ones(1)
-    for x in row:
-        state = np.concatenate([state * np.cos(x), state * np.sin(x)])
-    return state.astype(complex)
+# ---- Formulas ---------------------------------------------------------------
+
+ENCODERS = ("amplitude", "angle", "basis", "phase", "iqp-z", "iqp")
+
+
+def inputs_of(encoder, qubits):
+    """Numbers of a sample."""
+    return {"amplitude": 2**qubits, "basis": 1, "iqp": qubits * (qubits + 1) // 2}.get(encoder, qubits)
+
+
+def make_inputs(np, encoder, qubits, samples):
+    rng = np.random.default_rng(1)
+    if encoder == "basis":
+        return rng.integers(0, 2**qubits, (samples, 1)).astype(float)
+    return rng.uniform(-1, 1, (samples, inputs_of(encoder, qubits)))
+
+
+def pair_at(qubits, i, k):
+    """Where the number of qubits i < k lies in a sample of iqp."""
+    return qubits + i * qubits - i * (i + 1) // 2 + k - i - 1
+
+
+def factors(xp, encoder, x):
+    """What a qubit's two values put into a product state."""
+    if encoder == "angle":
+        return xp.cos(x), xp.sin(x)
+    turned = xp.exp(1j * x)
+    if encoder == "phase":
+        return (turned * 0 + 1) / 2**0.5, turned / 2**0.5
+    return (1 + turned) / 2, (1 - turned) / 2
+
+
+def product(xp, cat, encoder, rows, qubits):
+    states = cat(factors(xp, encoder, rows[:, :1]))
+    for k in range(1, qubits):
+        zero, one = factors(xp, encoder, rows[:, k : k + 1])
+        states = cat((states * zero, states * one))
+    return states
+
+
+def iqp(xp, cat, rows, qubits):
+    theta = rows[:, :1] * 0
+    for k in range(qubits):
+        more = theta[:, :1] + rows[:, k : k + 1]
+        for i in range(k):
+            at = pair_at(qubits, i, k)
+            more = cat((more, more + rows[:, at : at + 1]))
+        theta = cat((theta, theta + (more - theta[:, :1])))
+    states = xp.exp(1j * theta) / 2**qubits
+    for k in range(qubits):  # Walsh-Hadamard
+        halves = states.reshape(len(rows), -1, 2, 2**k)
+        a, b = halves[:, :, :1], halves[:, :, 1:]
+        states = xp.concatenate((a + b, a - b), 2).reshape(len(rows), -1)
+    return states
 
 
 # ---- Everyone: a function of many rows that returns their states ------------
 
 
 def numpy_peer(np, encoder, qubits):
-    def amplitude(rows):
-        return (rows / np.linalg.norm(rows, axis=1)[:, None]).astype(complex)
+    def cat(parts):
+        return np.concatenate(parts, axis=1)
 
-    def angle(rows):
-        states = np.ones((len(rows), 1))
-        for k in range(qubits):
-            c, s = np.cos(rows[:, k : k + 1]), np.sin(rows[:, k : k + 1])
-            states = np.concatenate([states * c, states * s], axis=1)
-        return states.astype(complex)
+    def basis(rows):
+        states = np.zeros((len(rows), 2**qubits), complex)
+        states[np.arange(len(rows)), rows[:, 0].astype(int)] = 1
+        return states
 
-    return {"amplitude": amplitude, "angle": angle}[encoder]
+    if encoder == "amplitude":
+        return lambda rows: (rows / np.linalg.norm(rows, axis=1)[:, None]).astype(complex)
+    if encoder == "basis":
+        return basis
+    if encoder == "iqp":
+        return lambda rows: iqp(np, cat, rows, qubits)
+    return lambda rows: product(np, cat, encoder, rows, qubits).astype(complex)
 
 
 def torch_peer(np, encoder, qubits):
     torch = importlib.import_module("torch")
 
-    def amplitude(rows):
-        x = torch.from_numpy(rows)
-        return (x / torch.linalg.vector_norm(x, dim=1, keepdim=True)).to(torch.complex128).numpy()
+    def cat(parts):
+        return torch.cat(parts, dim=1)
 
-    def angle(rows):
-        x = torch.from_numpy(rows)
-        states = torch.ones(len(rows), 1, dtype=torch.float64)
+    def amplitude(x):
+        return x / torch.linalg.vector_norm(x, dim=1, keepdim=True)
+
+    def basis(x):
+        states = torch.zeros(len(x), 2**qubits, dtype=torch.complex128)
+        states[torch.arange(len(x)), x[:, 0].long()] = 1
+        return states
+
+    makers = {"amplitude": amplitude, "basis": basis, "iqp": lambda x: iqp(torch, cat, x, qubits)}
+    make = makers.get(encoder, lambda x: product(torch, cat, encoder, x, qubits))
+    return lambda rows: make(torch.from_numpy(rows)).to(torch.complex128).numpy()
+
+
+def pennylane_gates(qml, encoder, qubits, wires, x):
+    """`x` is one sample, or has the samples last."""
+    if encoder == "angle":
         for k in range(qubits):
-            c, s = torch.cos(x[:, k : k + 1]), torch.sin(x[:, k : k + 1])
-            states = torch.cat([states * c, states * s], dim=1)
-        return states.to(torch.complex128).numpy()
+            qml.RY(2 * x[k], wires[k])
+        return
+    for k in range(qubits):
+        qml.Hadamard(wires[k])
+    for k in range(qubits):
+        qml.PhaseShift(x[k], wires[k])
+    if encoder == "iqp":
+        for i in range(qubits):
+            for k in range(i + 1, qubits):
+                qml.ControlledPhaseShift(x[pair_at(qubits, i, k)], (wires[i], wires[k]))
+    if encoder != "phase":
+        for k in range(qubits):
+            qml.Hadamard(wires[k])
 
-    return {"amplitude": amplitude, "angle": angle}[encoder]
 
-
-def pennylane_peer(np, encoder, qubits):
+def pennylane_circuit(encoder, qubits, name):
     qml = importlib.import_module("pennylane")
     wires = list(reversed(range(qubits)))  # its first wire is the highest bit
-    try:
-        device = qml.device("lightning.qubit", wires=qubits)
-    except Exception:  # that plug-in is apart
-        device = qml.device("default.qubit", wires=qubits)
 
-    @qml.qnode(device)
+    @qml.qnode(qml.device(name, wires=qubits))
     def circuit(x):
         if encoder == "amplitude":
             qml.AmplitudeEmbedding(x, wires=range(qubits), normalize=True)
+        elif encoder == "basis":
+            qml.BasisEmbedding(x, wires=range(qubits))
         else:
-            qml.AngleEmbedding(2 * x, wires=wires, rotation="Y")
+            pennylane_gates(qml, encoder, qubits, wires, x)
         return qml.state()
 
+    return circuit
+
+
+def pennylane_peer(np, encoder, qubits):
+    circuit = pennylane_circuit(encoder, qubits, "lightning.qubit")
+    if encoder == "basis":
+        return lambda rows: np.array([circuit(int(row[0])) for row in rows])
     return lambda rows: np.array([circuit(row) for row in rows])
+
+
+def pennylane_batch_peer(np, encoder, qubits):
+    circuit = pennylane_circuit(encoder, qubits, "default.qubit")
+    if encoder == "basis":
+        raise NotImplementedError("one sample a call")
+    if encoder == "amplitude":
+        return circuit
+    return lambda rows: circuit(rows.T)
+
+
+def qiskit_circuit(qiskit, encoder, qubits, row):
+    circuit = qiskit.QuantumCircuit(qubits)
+    if encoder == "amplitude":
+        circuit.initialize(row, normalize=True)
+        return circuit
+    if encoder == "basis":
+        circuit.initialize(int(row[0]))
+        return circuit
+    if encoder == "angle":
+        for k in range(qubits):
+            circuit.ry(2 * row[k], k)
+        return circuit
+    circuit.h(range(qubits))
+    for k in range(qubits):
+        circuit.p(row[k], k)
+    if encoder == "iqp":
+        for i in range(qubits):
+            for k in range(i + 1, qubits):
+                circuit.cp(row[pair_at(qubits, i, k)], i, k)
+    if encoder != "phase":
+        circuit.h(range(qubits))
+    return circuit
 
 
 def qiskit_peer(np, encoder, qubits):
@@ -93,19 +211,26 @@ def qiskit_peer(np, encoder, qubits):
     info = importlib.import_module("qiskit.quantum_info")
 
     def one(row):
-        # Its circuit that prepares any state takes a matrix of 4^n numbers: it is given the
-        # state instead.
-        if encoder == "amplitude":
-            return info.Statevector(row / np.linalg.norm(row)).data
-        circuit = qiskit.QuantumCircuit(qubits)
-        for k, x in enumerate(row):
-            circuit.ry(2 * x, k)
-        return info.Statevector.from_instruction(circuit).data
+        return info.Statevector.from_instruction(qiskit_circuit(qiskit, encoder, qubits, row)).data
 
     return lambda rows: np.array([one(row) for row in rows])
 
 
-PEERS = {"NumPy": numpy_peer, "PyTorch": torch_peer, "PennyLane": pennylane_peer, "Qiskit": qiskit_peer}
+def qiskit_given_peer(np, encoder, qubits):
+    info = importlib.import_module("qiskit.quantum_info")
+    if encoder != "amplitude":
+        raise NotImplementedError("amplitude alone")
+    return lambda rows: np.array([info.Statevector(row / np.linalg.norm(row)).data for row in rows])
+
+
+PEERS = {
+    "PennyLane (lightning.qubit)": pennylane_peer,
+    "PennyLane (default.qubit, batched)": pennylane_batch_peer,
+    "Qiskit": qiskit_peer,
+    "Qiskit (state given)": qiskit_given_peer,
+    "PyTorch": torch_peer,
+    "NumPy": numpy_peer,
+}
 
 
 # ---- Timing -----------------------------------------------------------------
@@ -113,7 +238,7 @@ PEERS = {"NumPy": numpy_peer, "PyTorch": torch_peer, "PennyLane": pennylane_peer
 
 def timed(work, samples, seconds):
     """Samples a second of work(first, last), in slices until time or samples are over."""
-    slice_size = max(1, samples // 16)
+    slice_size = max(1, samples // 64)
     done, began = 0, time.perf_counter()
     while done < samples and time.perf_counter() - began < seconds:
         work(done, min(done + slice_size, samples))
@@ -124,9 +249,9 @@ def timed(work, samples, seconds):
 def measure_peer(np, make, encoder, qubits, path, seconds):
     rows = np.load(path)
     states = make(np, encoder, qubits)
-    got = np.asarray(states(rows[:1]))[0]
-    if abs(got - formula(np, encoder, rows[0], qubits)).max() > 1e-6:
-        raise ValueError("its state is another one")
+    got = np.asarray(states(rows[:2]))
+    if abs(got - numpy_peer(np, encoder, qubits)(rows[:2])).max() > 1e-6:
+        raise ValueError("its states are others")
     only = timed(lambda first, last: states(rows[first:last]), len(rows), seconds)
 
     def end_to_end(first, last):
@@ -135,40 +260,57 @@ def measure_peer(np, make, encoder, qubits, path, seconds):
     return only, timed(end_to_end, len(rows), seconds)
 
 
-def measure_ours(worker, encoder, qubits, path, samples):
-    command = [worker, "encode", "--no-report", "--encoder", encoder, "--qubits", str(qubits),
-               "--batch-size", str(min(64, samples)), "--json", "--input", str(path)]
-    subprocess.run(command + ["--check"], check=True, capture_output=True)
-    runs = [json.loads(subprocess.run(command, check=True, capture_output=True).stdout) for _ in range(3)]
-    return (statistics.median(run["items"] * 1e9 / run["compute_busy_ns"] for run in runs),
-            statistics.median(run["items_per_second"] for run in runs))
+class Ours:
+    """inferstat-worker's runs on one input, some of them between everyone else's."""
+
+    def __init__(self, worker, encoder, qubits, path):
+        self.command = [worker, "encode", "--no-report", "--device", "cpu", "--encoder", encoder,
+                        "--qubits", str(qubits), "--batch-size", "16", "--json", "--input", str(path)]
+        self.runs = []
+        subprocess.run(self.command + ["--check"], check=True, capture_output=True)
+
+    def run(self):
+        done = subprocess.run(self.command, check=True, capture_output=True)
+        self.runs.append(json.loads(done.stdout))
+
+    def figures(self):
+        return (statistics.median(run["items"] * 1e9 / run["compute_busy_ns"] for run in self.runs),
+                statistics.median(run["items_per_second"] for run in self.runs))
+
+
+def measure_encoder(np, options, encoder, path):
+    rows = []
+    np.save(path, make_inputs(np, encoder, options.qubits, options.samples))
+    worker = pathlib.Path(options.build) / "bin" / "inferstat-worker"
+    ours = Ours(worker, encoder, options.qubits, path)
+    for name, make in PEERS.items():
+        ours.run()
+        try:
+            only, whole = measure_peer(np, make, encoder, options.qubits, path, options.seconds)
+            rows.append((encoder, name, only, whole, None))
+        except NotImplementedError:
+            continue  # it has no such way
+        except ImportError as error:
+            rows.append((encoder, name, None, None, f"not here ({error})"))
+        except Exception as error:  # a peer's fault is a line, not the end
+            rows.append((encoder, name, None, None, f"failed: {error}"))
+    while len(ours.runs) < 5:
+        ours.run()
+    return [(encoder, "inferstat", *ours.figures(), None), *rows]
 
 
 def measure(np, options):
     rows = []
     with tempfile.TemporaryDirectory(prefix="inferstat-peers.") as folder:
-        for encoder in ("amplitude", "angle"):
-            columns = 2**options.qubits if encoder == "amplitude" else options.qubits
-            path = pathlib.Path(folder) / f"{encoder}.npy"
-            rng = np.random.default_rng(1)
-            np.save(path, rng.uniform(-1, 1, (options.samples, columns)))
-            worker = pathlib.Path(options.build) / "bin" / "inferstat-worker"
-            ours = measure_ours(worker, encoder, options.qubits, path, options.samples)
-            rows.append((encoder, "inferstat", *ours, None))
-            for name, make in PEERS.items():
-                try:
-                    rows.append((encoder, name, *measure_peer(np, make, encoder, options.qubits, path,
-                                                              options.seconds), None))
-                except ImportError as error:
-                    rows.append((encoder, name, None, None, f"not here ({error})"))
-                except Exception as error:  # a peer's fault is a line, not the end
-                    rows.append((encoder, name, None, None, f"failed: {error}"))
+        for encoder in options.encoders.split(","):
+            rows += measure_encoder(np, options, encoder, pathlib.Path(folder) / "input.npy")
     return rows
 
 
 def report(rows, options):
     ours = {encoder: (only, whole) for encoder, name, only, whole, _ in rows if name == "inferstat"}
-    print(f"{options.qubits} qubits, f64, {options.samples} samples, {platform.processor() or platform.machine()}\n")
+    print(f"{options.qubits} qubits, f64, {options.samples} samples, {os.cpu_count()} processors, "
+          f"{platform.machine()}\n")
     print("| encoder | | encode only, states/s | inferstat is | end to end, states/s | inferstat is |")
     print("|---|---|---:|---:|---:|---:|")
     for encoder, name, only, whole, why in rows:
@@ -184,10 +326,14 @@ def main():
     root = pathlib.Path(__file__).resolve().parent.parent
     parser.add_argument("--build", default=root / "build" / "release")
     parser.add_argument("--qubits", type=int, default=16)
-    parser.add_argument("--samples", type=int, default=256)
+    parser.add_argument("--samples", type=int, default=512)
     parser.add_argument("--seconds", type=float, default=5.0)
+    parser.add_argument("--encoders", default=",".join(ENCODERS), help="some of them, by commas")
     parser.add_argument("--json", action="store_true", help="print one object")
     options = parser.parse_args()
+    unknown = set(options.encoders.split(",")) - set(ENCODERS)
+    if unknown:
+        parser.error("--encoders: no such encoder: " + ", ".join(sorted(unknown)))
     try:
         np = importlib.import_module("numpy")
     except ImportError:

@@ -15,7 +15,9 @@
 #   --batch LIST    default "16 64 256 1024"
 #   --prefetch LIST default "8 64"
 #   --batches N     launches of a trial, default 200
-#   --trials N      of each cell, default 5, before and after in turn
+#   --trials N      of each cell at least, default 5, before and after in turn
+#   --most N        of each cell at most, default 15: trials end when the medians of both are
+#                   known to 3 % (half the interval of the median, 1.57 IQR / sqrt(trials))
 #   --full          run also cells that take more than 1/8 of the host's memory or, by
 #                   what the warm-up shows, more than 60 seconds a trial; otherwise they
 #                   are listed as left out
@@ -40,7 +42,7 @@ build=$root/build/release
 out=bench-pipeline-$(date -u +%Y%m%dT%H%M%SZ)
 encoder=amplitude type=f64 from=pinned device=auto
 qubits_list="12 16 20 24" batch_list="16 64 256 1024" prefetch_list="8 64"
-batches=200 trials=5 full=
+batches=200 trials=5 most=15 full=
 while [ $# -gt 0 ]; do
   case $1 in
   --help | -h)
@@ -48,9 +50,9 @@ while [ $# -gt 0 ]; do
     exit 0
     ;;
   --full) full=yes ;;
-  --quick) qubits_list="8 10" batch_list=4 prefetch_list=8 batches=5 trials=2 ;;
+  --quick) qubits_list="8 10" batch_list=4 prefetch_list=8 batches=5 trials=2 most=3 ;;
   --build | --out | --encoder | --type | --from | --device | --qubits | --batch | --prefetch | \
-    --batches | --trials)
+    --batches | --trials | --most)
     [ $# -gt 1 ] || usage_error "$1 needs a value"
     case $1 in
     --build) build=$2 ;;
@@ -64,6 +66,7 @@ while [ $# -gt 0 ]; do
     --prefetch) prefetch_list=$2 ;;
     --batches) batches=$2 ;;
     --trials) trials=$2 ;;
+    --most) most=$2 ;;
     esac
     shift
     ;;
@@ -152,10 +155,37 @@ keep() {
   printf '%s\n' "$line" >>"$out/trials.csv"
 }
 
+# steady QUBITS BATCH PREFETCH: whether the throughput of both ways is known to 3 %.
+steady() {
+  awk -F, -v q="$1" -v b="$2" -v p="$3" '
+    $1 == q && $2 == b && $3 == p { values[$4, ++count[$4]] = $6 + 0 }
+    function at(sync, n, share,   place, below, above) {
+      place = 1 + share * (n - 1)
+      below = int(place)
+      above = below < n ? below + 1 : below
+      return values[sync, below] + (values[sync, above] - values[sync, below]) * (place - below)
+    }
+    END {
+      for (sync in count) {
+        n = count[sync]
+        for (i = 2; i <= n; i++)
+          for (j = i; j > 1 && values[sync, j] < values[sync, j - 1]; j--) {
+            swap = values[sync, j]; values[sync, j] = values[sync, j - 1]; values[sync, j - 1] = swap
+          }
+        median = at(sync, n, 0.5)
+        if (median <= 0 || 1.57 * (at(sync, n, 0.75) - at(sync, n, 0.25)) / sqrt(n) > 0.03 * median)
+          exit 1
+      }
+    }' "$out/trials.csv"
+}
+
 run_cell() {
   local trial sync
   encode events "$1" "$2" "$3" 4 warm-up || true
-  for trial in $(seq "$trials"); do
+  for trial in $(seq "$most"); do
+    if [ "$trial" -gt "$trials" ] && steady "$1" "$2" "$3"; then
+      return 0
+    fi
     for sync in periodic events; do
       if ! encode "$sync" "$1" "$2" "$3" "$batches"; then
         printf '%s qubits, batch %s, prefetch %s: %s\n' "$1" "$2" "$3" \
@@ -188,7 +218,7 @@ done
 
 # The median over the trials of each cell and way, and the throughput of the slowest 5 %.
 awk -F, -v OFS=, \
-  -v rest=,item_p50_ns,item_p95_ns,item_p99_ns,pool_starvation_ratio,overlap_ratio,exposed_copy_ns '
+  -v rest=,item_p50_ns,item_p95_ns,item_p99_ns,pool_starvation_ratio,overlap_ratio,exposed_copy_ns,copy_starved_ratio,interval_ratio '
   NR == 1 {
     print "qubits,batch,prefetch,sync,trials,median_items_per_second,slow_items_per_second" rest
     next
@@ -198,7 +228,16 @@ awk -F, -v OFS=, \
     if (!(key in count)) order[++cells] = key
     n = ++count[key]
     for (i = 6; i <= 12; i++) values[key, i, n] = $i
+    values[key, 13, n] = $13 != "" && $18 > 0 ? $13 / $18 : ""
   }
+  # Between the two that a share of the way from the first to the last falls between.
+  function between(sorted, n, share,   place, below, above) {
+    place = 1 + share * (n - 1)
+    below = int(place)
+    above = below < n ? below + 1 : below
+    return sorted[below] + (sorted[above] - sorted[below]) * (place - below)
+  }
+  # share "interval": half the interval of the median, relative.
   function ranked(key, column, share,   n, i, j, swap, sorted) {
     n = 0
     for (i = 1; i <= count[key]; i++)
@@ -208,6 +247,11 @@ awk -F, -v OFS=, \
       for (j = i; j > 1 && sorted[j] < sorted[j - 1]; j--) {
         swap = sorted[j]; sorted[j] = sorted[j - 1]; sorted[j - 1] = swap
       }
+    if (share == "interval") {
+      i = between(sorted, n, 0.5)
+      if (n < 2 || i <= 0) return ""
+      return 1.57 * (between(sorted, n, 0.75) - between(sorted, n, 0.25)) / sqrt(n) / i
+    }
     if (share == 0.5) return n % 2 ? sorted[(n + 1) / 2] : (sorted[n / 2] + sorted[n / 2 + 1]) / 2
     i = int(share * n + 0.999999)
     return sorted[i < 1 ? 1 : i]
@@ -215,8 +259,8 @@ awk -F, -v OFS=, \
   END {
     for (c = 1; c <= cells; c++) {
       line = order[c] OFS count[order[c]] OFS ranked(order[c], 6, 0.5) OFS ranked(order[c], 6, 0.05)
-      for (i = 7; i <= 12; i++) line = line OFS ranked(order[c], i, 0.5)
-      print line
+      for (i = 7; i <= 13; i++) line = line OFS ranked(order[c], i, 0.5)
+      print line OFS ranked(order[c], 6, "interval")
     }
   }' "$out/trials.csv" >"$out/cells.csv"
 
@@ -238,19 +282,21 @@ commit=$(git -C "$root" rev-parse --short HEAD 2>/dev/null || true)
   printf '| processor | %s, %s threads |\n' \
     "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)" "$(nproc)"
   printf '| driver, CUDA | %s, %s |\n' "${driver:-none}" "${cuda:-none}"
-  printf '| workload | %s %s, samples from %s, %s batches, %s trials in turn |\n' "$encoder" "$type" \
-    "$from" "$batches" "$trials"
+  printf '| workload | %s %s, samples from %s, %s batches, %s to %s trials in turn |\n' "$encoder" "$type" \
+    "$from" "$batches" "$trials" "$most"
   printf '| a copy on the host | %s |\n\n' \
     "$(awk -v r="$copy_rate" 'BEGIN { if (r > 0) printf "%.1f GB/s read and written", r / 1e9
        else print "not measured" }')"
   printf '"periodic" waits for whole streams now and then, "events" for the slot alone. Medians of the\n'
-  printf 'trials; "slow" is the throughput that 95 %% of the trials reach.\n\n'
-  printf '| qubits | batch | prefetch | sync | states/s | slow | p50 ms | p95 ms | p99 ms | pool waits | overlap | exposed copy ms |\n'
-  printf '|---:|---:|---:|---|---:|---:|---:|---:|---:|---:|---:|---:|\n'
+  printf 'trials; "slow" is the throughput that 95 %% of the trials reach, "+-" half the interval of its\n'
+  printf 'median; "starved" the share of time in which no copy ran as no filled slot was ready.\n\n'
+  printf '| qubits | batch | prefetch | sync | trials | states/s | +- | slow | p50 ms | p95 ms | p99 ms | pool waits | overlap | exposed copy ms | starved |\n'
+  printf '|---:|---:|---:|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n'
   awk -F, 'NR > 1 {
-    printf "| %s | %s | %s | %s | %.0f | %.0f | %.2f | %.2f | %.2f | %s | %s | %.2f |\n", $1, $2, $3, $4, $6, $7,
-      $8 / 1e6, $9 / 1e6, $10 / 1e6, $11 == "" ? "-" : sprintf("%.3f", $11),
-      $12 == "" ? "-" : sprintf("%.3f", $12), $13 / 1e6
+    printf "| %s | %s | %s | %s | %s | %.0f | %s | %.0f | %.2f | %.2f | %.2f | %s | %s | %.2f | %s |\n", $1, $2, $3,
+      $4, $5, $6, $15 == "" ? "-" : sprintf("%.1f %%", 100 * $15), $7, $8 / 1e6, $9 / 1e6, $10 / 1e6,
+      $11 == "" ? "-" : sprintf("%.3f", $11), $12 == "" ? "-" : sprintf("%.3f", $12), $13 / 1e6,
+      $14 == "" ? "-" : sprintf("%.3f", $14)
   }' "$out/cells.csv"
   printf '\n| qubits | batch | prefetch | events / periodic |\n|---:|---:|---:|---:|\n'
   awk -F, 'NR > 1 {

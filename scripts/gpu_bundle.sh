@@ -6,10 +6,13 @@
 #   scripts/gpu_bundle.sh [--build DIR] [--models DIR] OUT
 #
 #   --build DIR    a build with the CUDA back end (default build/release)
-#   --models DIR   models for the tests of generation (default INFERSTAT_TEST_MODELS)
+#   --models DIR   models for the tests of generation, which go along: those who run the
+#                  bundle may have them then (default: none)
 #   OUT            a folder that does not exist yet; run OUT/gpu_check.sh there
 #
-# The C library, the loader and the driver's libraries are the machine's own.
+# The C library, the loader and the driver's libraries are the machine's own, and so is
+# cuBLAS where something opens it; all else goes along.  Programs started by hand need
+# LD_LIBRARY_PATH=OUT/lib.
 set -euo pipefail
 
 say() {
@@ -17,7 +20,7 @@ say() {
 }
 
 build=build/release
-models=${INFERSTAT_TEST_MODELS-}
+models=
 out=
 while [ $# -gt 0 ]; do
   case $1 in
@@ -52,17 +55,34 @@ if [ ${#tests[@]} -eq 0 ]; then
   exit 2
 fi
 
+for program in bin/{inferstat,inferstatd,inferstat-worker} tests/bench/bench_{pipeline,device,encode}; do
+  [ -x "$build/$program" ] || { say "$build/$program: not there (build all of it)"; exit 2; }
+done
+
+# What cannot be finished does not stay.
+finished=
+trap '[ -n "$finished" ] || rm -rf "$out"' EXIT
+trap 'exit 130' INT TERM
 mkdir -p "$out"/{bin,tests/bench,lib}
-cp "$build"/bin/inferstat "$build"/bin/inferstatd "$build"/bin/inferstat-worker "$out/bin/"
+cp "$build"/bin/{inferstat,inferstatd,inferstat-worker} "$out/bin/"
 cp "${tests[@]}" "$out/tests/"
-cp "$build/tests/bench/bench_pipeline" "$out/tests/bench/"
+cp "$build"/tests/bench/bench_{pipeline,device,encode} "$out/tests/bench/"
+cp "$here"/scripts/{gpu_check.sh,bench_pipeline.sh,bench_torch_encode.py} "$out/"
+git -C "$here" rev-parse --short=12 HEAD >"$out/COMMIT" 2>/dev/null || echo unknown >"$out/COMMIT"
+
+# The libraries that programs need, and those these need, without what has to be the machine's.
 programs=("$out"/bin/* "$out"/tests/*_gpu "$out"/tests/bench/*)
 strip --strip-unneeded "${programs[@]}" 2>/dev/null || true
-ldd "${programs[@]}" 2>/dev/null | awk '$2 == "=>" { print $3 }' | sort -u |
-  grep -vE '/(ld-linux[^/]*|libc|libm|libdl|librt|libpthread|libcuda|libnvidia[^/]*)\.so' |
+needed=$(ldd "${programs[@]}" 2>/dev/null | sort -u)
+missing=$(sed -n 's/^[[:space:]]*\(.*\) => not found$/\1/p' <<<"$needed" | paste -sd ' ')
+if [ -n "$missing" ]; then
+  say "not found here: $missing (set LD_LIBRARY_PATH to where they are)"
+  exit 1
+fi
+awk '$2 == "=>" { print $3 }' <<<"$needed" | sort -u |
+  grep -vE '/(ld-linux[^/]*|libc|libm|libdl|librt|libpthread|libutil|libcuda|libnvidia[^/]*)\.so' |
   xargs -r cp -L -t "$out/lib"
-cp "$here/scripts/gpu_check.sh" "$here/scripts/bench_pipeline.sh" "$out/"
-git -C "$here" rev-parse --short=12 HEAD >"$out/COMMIT" 2>/dev/null || echo unknown >"$out/COMMIT"
+
 if [ -n "$models" ]; then
   mkdir -p "$out/models"
   cp -r "$models"/stories260K*.gguf "$models/expected" "$models/tokenizer" "$models/vocab" \
@@ -74,3 +94,4 @@ if [ "$size" -ge 60 ]; then
   say "$out: 60 MB or more: too large to carry"
   exit 1
 fi
+finished=yes

@@ -100,7 +100,17 @@ static const struct cli_command commands[] = {
         .name = "pipelines",
         .arguments = "",
         .summary = "runs of the streaming copy/compute pipeline",
-        .details = listing_details,
+        .details = "Newest first: of what workload and model, with how many items in a batch, and "
+                   "how fast.\n"
+                   "overlap: time copy and compute ran at once / the shorter of the two.  exposed "
+                   "copy: time\n"
+                   "copies ran and no kernel did.  copy starved: time no copy ran for want of a "
+                   "filled slot,\n"
+                   "though there were slots to fill.  pool waits: acquires of a slot that had to "
+                   "wait, high\n"
+                   "by nature where copies are the bottleneck.  People see the 20 newest; --json "
+                   "and --csv\n"
+                   "give all, --limit N the N newest.",
         .options = LISTING,
         .run = command_list,
     },

@@ -7,9 +7,9 @@
 
 enum { CLI_PATH_TEXT_SIZE = 1024 };
 
-// Reads a word that is a public key in Z85, or the path of a file that holds one
-// (FILE.pub of `inferstat keygen`), and writes the key's text.  `what` names the word
-// in what goes wrong.
+// Reads a word that is a public key in Z85, the line of a file that begins with one, or the
+// path of a file that holds one (FILE.pub of `inferstat keygen`), and writes the key's text. `what`
+// names the word in what goes wrong.
 MUST_CHECK enum status cli_key_read(char key[WIRE_KEY_TEXT_SIZE], const char *word,
                                     const char *what, struct error *err);
 

@@ -77,14 +77,16 @@ static enum status take_filter(struct cli_options *options, enum cli_option opti
 static enum status unknown_dimension(const char *name, const char *what, struct error *err)
 {
     const char *names[QUERY_DIMENSION_COUNT];
-    for (int i = 0; i < (int)QUERY_DIMENSION_COUNT; i++)
+    char all[128] = "";
+    for (int i = 0; i < (int)QUERY_DIMENSION_COUNT; i++) {
+        const size_t used = strlen(all);
         names[i] = query_dimension_name((enum query_dimension)i);
+        (void)snprintf(all + used, sizeof all - used, "%s%s", i ? ", " : "", names[i]);
+    }
     const char *nearest = parse_nearest(name, names, QUERY_DIMENSION_COUNT);
-    return error_set(err, STATUS_INVALID,
-                     "%s: cannot group by '%s'%s%s%s (one of model, host, device, run, operation, "
-                     "stage)",
-                     what, name, nearest ? ": did you mean " : "", nearest ? nearest : "",
-                     nearest ? "?" : "");
+    return error_set(err, STATUS_INVALID, "%s: cannot group by '%s'%s%s%s (one of %s)", what, name,
+                     nearest ? ": did you mean " : "", nearest ? nearest : "", nearest ? "?" : "",
+                     all);
 }
 
 static enum status take_by(struct cli_options *options, const char *value, const char *what,

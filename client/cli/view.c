@@ -73,15 +73,11 @@ static const struct view_column startup_view[] = {
 };
 
 static const struct view_column load_view[] = {
-    LEFT("started_ns", "started", 0),
-    LEFT("host", "host", 1),
-    LEFT("model", "model", 0),
-    LEFT("device", "device", 2),
-    LEFT("status", "status", 0),
-    RIGHT("duration_ns", "total", 0),
-    RIGHT("model_bytes", "weights", 3),
-    RIGHT("load_bytes_per_second", "rate", 2),
-    RIGHT("memory_delta_bytes", "memory", 3),
+    LEFT("started_ns", "started", 0),   LEFT("host", "host", 1),
+    LEFT("model", "model", 0),          LEFT("device", "device", 2),
+    LEFT("status", "status", 0),        RIGHT("duration_ns", "total", 0),
+    RIGHT("model_bytes", "weights", 3), RIGHT("load_bytes_per_second", "rate", 2),
+    RIGHT("floor_ns", "floor", 3),      RIGHT("memory_delta_bytes", "memory", 3),
     LEFT("error", "error", 0),
 };
 

@@ -164,6 +164,8 @@ static const struct column_text columns[] = {
     {"", "cleared", "rows cleared by people"},
     {"", "coverage_ratio", "stored / (stored + lost)"},
     {"", "balanced", "1: all accounts agree; 0: they do not; NULL: the run is not over"},
+    {"", "floor_ns",
+     "what the load takes at least: its bytes by the slower of storage and bus, where measured"},
     {"", "model", "of the load that the stage belongs to"},
     {"", "device", "of the load that the stage belongs to"},
 };

@@ -88,15 +88,21 @@ static int draw_item(const struct segment *item, struct canvas *canvas, struct r
     return x + needed - start;
 }
 
+int segments_width(const struct segments *segments, int width)
+{
+    if (width <= 0)
+        return 0;
+    const int used = total_width(segments, limit_for(segments, width));
+    return used < width ? used : width;
+}
+
 int segments_draw(const struct segments *segments, struct canvas *canvas, struct rect area, int x,
                   int y, int width, enum align align)
 {
     if (width <= 0)
         return 0;
-    unsigned limit = limit_for(segments, width);
-    int used = total_width(segments, limit);
-    if (used > width)
-        used = width;
+    const unsigned limit = limit_for(segments, width);
+    const int used = segments_width(segments, width);
     if (align == ALIGN_RIGHT)
         x += width - used;
 

@@ -31,6 +31,9 @@ void segments_add_name(struct segments *segments, unsigned rank, enum style styl
 // The same for a key and what it does.
 void segments_add_key(struct segments *segments, unsigned rank, const char *key, const char *text);
 
+// The columns that drawing into `width` takes.
+int segments_width(const struct segments *segments, int width);
+
 // Draws what fits into `width` columns, in the order added.  Returns the columns
 // used.
 int segments_draw(const struct segments *segments, struct canvas *canvas, struct rect area, int x,

@@ -281,14 +281,8 @@ static unsigned panel_at(const struct model *model, int x, int y, struct rect *a
     return MODEL_PANELS_MAX;
 }
 
-// A press on a panel gives it the keys; on a heading, it sorts by that column, and
-// the next press there turns the order round.
-static void press(struct model *model, int x, int y)
+static void press_panel(struct model *model, unsigned at, struct rect area, int x, int y)
 {
-    struct rect area;
-    unsigned at = panel_at(model, x, y, &area);
-    if (model->overlay != OVERLAY_NONE || at == MODEL_PANELS_MAX)
-        return;
     const struct panel *panel = &view_current(model)->panels[at];
     struct grid_state *state = &current(model)->panels[at];
     current(model)->focus = at;
@@ -302,6 +296,21 @@ static void press(struct model *model, int x, int y)
     state->reversed = state->sort == column && !state->reversed;
     state->sort = column;
     state->top = 0;
+}
+
+// A press on a view's name shows it; on a panel, gives it the keys; on a heading, sorts by
+// that column, and the next press there turns the order round.
+static void press(struct model *model, int x, int y)
+{
+    struct rect area;
+    unsigned at = panel_at(model, x, y, &area), number;
+    if (model->overlay != OVERLAY_NONE || !layout_fits(model->width, model->height))
+        return;
+    if (view_frame_view_at(model, layout_frame(model->width, model->height, false).title, x, y,
+                           &number))
+        show_view(model, (enum view_number)number);
+    else if (at < MODEL_PANELS_MAX)
+        press_panel(model, at, area, x, y);
 }
 
 static void turn_wheel(struct model *model, const struct event *event)

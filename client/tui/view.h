@@ -68,6 +68,9 @@ extern const struct view view_pipelines;
 void view_frame_draw(const struct model *model, struct canvas *canvas,
                      const struct layout_frame *frame);
 bool view_frame_has_banner(const struct model *model);
+// Whether a view's name stands at that place of the screen; `area`: the title's.
+bool view_frame_view_at(const struct model *model, struct rect area, int x, int y,
+                        unsigned *number);
 
 size_t view_help_rows(struct rect area);
 void view_help_draw(const struct model *model, struct canvas *canvas, struct rect area);

@@ -103,29 +103,66 @@ static void draw_views(const struct model *model, struct canvas *canvas, struct 
                                    view_name(text, model, i, brief));
 }
 
-static void draw_title(const struct model *model, struct canvas *canvas, struct rect area)
+// How the title's line is shared out: the contact and the clock at its right, the program
+// and the views at its left, whoever answers between.
+struct title {
+    struct segments right;
+    int right_room, views_x, room;
+    bool brief;
+};
+
+enum { TITLE_MARGIN = 1 };
+static const char program[] = "inferstat";
+
+static void lay_out_title(struct title *title, const struct model *model, struct rect area)
 {
-    enum { MARGIN = 1 };
     char age[UNIT_TEXT_SIZE], clock[UNIT_TEXT_SIZE];
-    struct segments right = {.separator = "  "};
+    struct segments *right = &title->right;
+    *title = (struct title){.right = {.separator = "  "}};
     if (model->paused)
-        segments_add(&right, 0, STYLE_WARNING, "‖ paused, %s old",
+        segments_add(right, 0, STYLE_WARNING, "‖ paused, %s old",
                      age_text(age, model_age_seconds(model)));
     else
-        segments_add(&right, 0, contacts[model->contact].style, "%s",
+        segments_add(right, 0, contacts[model->contact].style, "%s",
                      model->is_file ? contacts[model->contact].file
                                     : contacts[model->contact].collector);
-    segments_add(&right, 1, STYLE_PLAIN, "%s", clock_text(clock, model->wall_now_ns));
-    int end = area.width - MARGIN;
-    end -= segments_draw(&right, canvas, area, MARGIN, 0, end - MARGIN, ALIGN_RIGHT);
+    segments_add(right, 1, STYLE_PLAIN, "%s", clock_text(clock, model->wall_now_ns));
+    title->right_room = area.width - 2 * TITLE_MARGIN;
+    const int end = area.width - TITLE_MARGIN - segments_width(right, title->right_room);
+    title->views_x = TITLE_MARGIN + canvas_text_width(program) + VIEW_GAP;
+    title->room = end - VIEW_GAP - title->views_x;
+    title->brief = views_width(model, false) + source_width(model) > title->room;
+}
 
-    int x = MARGIN;
-    x += canvas_put(canvas, area, x, 0, STYLE_STRONG, "inferstat") + VIEW_GAP;
-    int room = end - VIEW_GAP - x;
-    const bool brief = views_width(model, false) + source_width(model) > room;
-    draw_views(model, canvas, area, x, brief);
-    draw_source(model, canvas, area, x + views_width(model, brief),
-                room - views_width(model, brief));
+static void draw_title(const struct model *model, struct canvas *canvas, struct rect area)
+{
+    struct title title;
+    lay_out_title(&title, model, area);
+    (void)segments_draw(&title.right, canvas, area, TITLE_MARGIN, 0, title.right_room, ALIGN_RIGHT);
+    (void)canvas_put(canvas, area, TITLE_MARGIN, 0, STYLE_STRONG, program);
+    const int views = views_width(model, title.brief);
+    draw_views(model, canvas, area, title.views_x, title.brief);
+    draw_source(model, canvas, area, title.views_x + views, title.room - views);
+}
+
+bool view_frame_view_at(const struct model *model, struct rect area, int x, int y, unsigned *number)
+{
+    char text[VIEW_NAME_SIZE];
+    struct title title;
+    unsigned count;
+    if (!rect_contains(area, x, y))
+        return false;
+    lay_out_title(&title, model, area);
+    (void)views(&count);
+    int from = area.x + title.views_x;
+    for (unsigned i = 0; i < count; i++) {
+        const int width = canvas_text_width(view_name(text, model, i, title.brief));
+        *number = i;
+        if (x >= from && x < from + width)
+            return true;
+        from += width + VIEW_GAP;
+    }
+    return false;
 }
 
 // "1 host", "2 hosts".
@@ -199,6 +236,13 @@ static void draw_banner(const struct model *model, struct canvas *canvas, struct
     canvas_fit(canvas, area, 1, 0, area.width - 2, ALIGN_LEFT, STYLE_BAD, text);
 }
 
+// Of a view of one panel there is no next one, and none to enlarge it over.
+static bool is_of_use(const struct model *model, enum action action)
+{
+    return view_current(model)->panel_count > 1 ||
+           (action != ACTION_NEXT_PANEL && action != ACTION_ENLARGE);
+}
+
 static void draw_footer(const struct model *model, struct canvas *canvas, struct rect area)
 {
     enum { MARGIN = 1 };
@@ -222,7 +266,8 @@ static void draw_footer(const struct model *model, struct canvas *canvas, struct
     unsigned count;
     const struct key_binding *bindings = keys_bindings(&count);
     for (unsigned i = 0; i < count; i++)
-        if (bindings[i].rank > 0 && bindings[i].contexts & where)
+        if (bindings[i].rank > 0 && bindings[i].contexts & where &&
+            is_of_use(model, bindings[i].action))
             segments_add_key(&left, bindings[i].rank, bindings[i].key, bindings[i].label);
     (void)segments_draw(&left, canvas, area, MARGIN, 0, end - MARGIN, ALIGN_LEFT);
 }

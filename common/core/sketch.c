@@ -243,6 +243,23 @@ static size_t put_number(unsigned char *out, uint64_t number)
 
 enum { LIST_HEAD = 2 }; // bytes of a list's length, which is at most 8192
 
+// The first bucket from one on that is not empty; above `high` where there is none.
+static inline uint32_t next_bucket(const struct side *side, uint32_t bucket)
+{
+    while (bucket <= side->high) {
+        const uint64_t *page = side->pages[bucket / PAGE_BUCKETS];
+        const uint32_t end = (bucket / PAGE_BUCKETS + 1) * PAGE_BUCKETS;
+        if (!page) {
+            bucket = end;
+            continue;
+        }
+        for (; bucket < end; bucket++)
+            if (page[bucket % PAGE_BUCKETS])
+                return bucket;
+    }
+    return SKETCH_BUCKETS;
+}
+
 // Writes the non-empty buckets of `side` from `*from` on, as many as fit in
 // `size` bytes; moves `*from` behind the last one written, or to SKETCH_BUCKETS.
 // Returns the bytes used, 0 when not even an empty list fits.
@@ -253,17 +270,23 @@ static size_t put_side(unsigned char *out, size_t size, const struct side *side,
     size_t used = LIST_HEAD;
     uint64_t pairs = 0;
     uint32_t before = 0;
-    uint32_t bucket = *from > side->low ? *from : side->low;
-    for (; bucket <= side->high; bucket++) {
-        if (!side_count(side, bucket))
-            continue;
-        unsigned char pair[2 * LEB128_MAX];
-        size_t pair_size = put_number(pair, bucket - before);
-        pair_size += put_number(pair + pair_size, side_count(side, bucket));
-        if (pair_size > size - used)
-            break;
-        memcpy(out + used, pair, pair_size);
-        used += pair_size;
+    uint32_t bucket = next_bucket(side, *from > side->low ? *from : side->low);
+    for (; bucket <= side->high; bucket = next_bucket(side, bucket + 1)) {
+        const uint64_t count = side_count(side, bucket);
+        if (size - used >= 3 && bucket - before < 0x80 && count < 0x4000) { // as nearly all are
+            out[used++] = (unsigned char)(bucket - before);
+            if (count >= 0x80)
+                out[used++] = (unsigned char)(count | 0x80);
+            out[used++] = (unsigned char)(count < 0x80 ? count : count >> 7);
+        } else {
+            unsigned char pair[2 * LEB128_MAX];
+            size_t pair_size = put_number(pair, bucket - before);
+            pair_size += put_number(pair + pair_size, count);
+            if (pair_size > size - used)
+                break;
+            memcpy(out + used, pair, pair_size);
+            used += pair_size;
+        }
         before = bucket;
         pairs++;
     }
@@ -440,4 +463,69 @@ enum status sketch_decode_once(struct sketch *sketch, const void *bytes, size_t 
         return STATUS_CORRUPT;
     sketch->count = total;
     return sketch->starved ? STATUS_NOMEM : STATUS_OK;
+}
+
+// ---- Packed -------------------------------------------------------------------
+
+enum { PACKED_BITS = 13, PACKED_BUCKET = SKETCH_BUCKETS - 1, PACKED_COUNT_MAX = (1 << 19) - 1 };
+
+_Static_assert(SKETCH_BUCKETS == 1 << PACKED_BITS, "a bucket's number fits its bits");
+
+// Returns the words used; more than `room` where they do not fit.
+static size_t pack_side(const struct side *side, uint32_t *words, size_t room)
+{
+    size_t used = 0;
+    for (uint32_t bucket = side->low; bucket <= side->high; bucket++)
+        for (uint64_t left = side_count(side, bucket); left > 0;) {
+            const uint32_t count = left < PACKED_COUNT_MAX ? (uint32_t)left : PACKED_COUNT_MAX;
+            if (used == room)
+                return room + 1;
+            words[used++] = bucket | count << PACKED_BITS;
+            left -= count;
+        }
+    return used;
+}
+
+bool sketch_pack(const struct sketch *sketch, struct sketch_packed *out, uint32_t *words,
+                 size_t room)
+{
+    if (sketch->starved)
+        return false;
+    const size_t positive = pack_side(&sketch->positive, words, room);
+    if (positive > room)
+        return false;
+    const size_t negative = pack_side(&sketch->negative, words + positive, room - positive);
+    if (negative > room - positive)
+        return false;
+    *out = (struct sketch_packed){sketch->count, sketch->zeros, (uint32_t)positive,
+                                  (uint32_t)negative};
+    return true;
+}
+
+// Page by page, so that none is looked for more than once.
+static void side_add_packed(struct sketch *sketch, struct side *side, const uint32_t *words,
+                            size_t count)
+{
+    if (count == 0)
+        return;
+    const uint32_t first = words[0] & PACKED_BUCKET, last = words[count - 1] & PACKED_BUCKET;
+    for (size_t i = 0; i < count;) {
+        const uint32_t bucket = words[i] & PACKED_BUCKET;
+        const uint32_t end = (bucket / PAGE_BUCKETS + 1) * PAGE_BUCKETS;
+        uint64_t *page = side_page(sketch, side, bucket);
+        for (; i < count && (words[i] & PACKED_BUCKET) < end; i++)
+            if (page)
+                page[words[i] % PAGE_BUCKETS] += words[i] >> PACKED_BITS;
+    }
+    side->low = first < side->low ? first : side->low;
+    side->high = last > side->high ? last : side->high;
+}
+
+void sketch_add_packed(struct sketch *sketch, const struct sketch_packed *packed,
+                       const uint32_t *words)
+{
+    sketch->count += packed->count;
+    sketch->zeros += packed->zeros;
+    side_add_packed(sketch, &sketch->positive, words, packed->positive);
+    side_add_packed(sketch, &sketch->negative, words + packed->positive, packed->negative);
 }

@@ -33,6 +33,9 @@ static enum status send_hello(struct publisher *publisher)
     const struct process_host *host = &run->host;
     struct message message = {.kind = MESSAGE_HELLO};
     struct message_hello *hello = &message.hello;
+    char driver[PROCESS_TEXT_SIZE] = "";
+    if (!publisher->settings.replay) // a run that is over may have had another
+        process_driver_read(driver, NULL);
     *hello = (struct message_hello){
         .protocol = MESSAGE_PROTOCOL,
         .host = text_bytes(host->host),
@@ -42,6 +45,7 @@ static enum status send_hello(struct publisher *publisher)
         .cpu = text_bytes(host->cpu),
         .cpu_governor = text_bytes(host->cpu_governor),
         .container = text_bytes(host->container),
+        .driver = text_bytes(driver),
         .pid = run->pid,
         .started_ns = run->started_ns,
         .cpu_count = host->cpu_count,

@@ -144,7 +144,13 @@ const char *uplink_trouble(struct uplink *uplink)
 {
     if (is_not_permitted(uplink))
         return ": permission denied (its user or group may send to it)";
-    switch (uplink->socket ? wire_handshake(uplink->socket) : WIRE_HANDSHAKE_NONE) {
+    const enum wire_handshake handshake =
+        uplink->socket ? wire_handshake(uplink->socket) : WIRE_HANDSHAKE_NONE;
+    const bool failed = handshake == WIRE_HANDSHAKE_REFUSED || handshake == WIRE_HANDSHAKE_BROKEN;
+    if (failed && uplink->trust.pass_count == 0)
+        return ": it wants keys, and there are none here (inferstat keygen, and trust its key; "
+               "inferstat authorize, on the collector's side)";
+    switch (handshake) {
     case WIRE_HANDSHAKE_REFUSED:
         return ": it does not admit this key (inferstat authorize, on the collector's side)";
     case WIRE_HANDSHAKE_BROKEN:

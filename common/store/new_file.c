@@ -12,6 +12,8 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "common/core/unit.h"
+
 static void release(struct new_file *file)
 {
     if (file->fd >= 0)
@@ -152,8 +154,10 @@ enum status new_file_room(const struct new_file *file, int64_t bytes, struct err
     const uint64_t room = (uint64_t)about.f_bavail * about.f_frsize;
     if (bytes <= 0 || room >= (uint64_t)bytes)
         return STATUS_OK;
-    return error_set(err, STATUS_FULL, "%s: there is room for %llu MB, and it takes %llu",
-                     file->path, (unsigned long long)(room >> 20), (unsigned long long)bytes >> 20);
+    char left[UNIT_TEXT_SIZE], wanted[UNIT_TEXT_SIZE];
+    return error_set(err, STATUS_FULL, "%s: there is room for %s, and it takes %s", file->path,
+                     unit_format(left, UNIT_BYTES, (double)room),
+                     unit_format_int(wanted, UNIT_BYTES, bytes));
 }
 
 static bool sync_folder(const char *path)

@@ -476,7 +476,8 @@ static enum status judge(struct comparison *comparison, const struct pair *pair,
     const bool is_comparable = sqlite3_str_length(note) == 0 || comparison->query->force;
     if (!is_comparable)
         effect.verdict = STATS_UNDECIDED;
-    note_count(note, &medians, needed);
+    if (!sampled->explains || comparison->only >= 0)
+        note_count(note, &medians, needed);
     note_expired(note, comparison, metric->kind);
     status = set_texts(comparison, pair, metric, err);
     if (status == STATUS_OK)

@@ -54,7 +54,10 @@ static const struct {
                                " AND t.operation NOT IN (SELECT p.workload FROM pipeline p)",
                                false},
     [RECORD_KIND_PIPELINE] = {"coalesce(t.model, t.workload)", "t.device",
-                              "coalesce(t.batch_items, 0)", " AND t.status = 0", true},
+                              "coalesce(t.batch_items, 0)",
+                              " AND t.status = 0 AND t.workload NOT IN (SELECT n.id FROM name n"
+                              " WHERE n.text = 'model_load')",
+                              true},
 };
 _Static_assert((int)RECORD_FINISH_STOP == 0 && (int)RECORD_FINISH_LENGTH == 1 &&
                    (int)RECORD_STATUS_OK == 0,

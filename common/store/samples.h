@@ -13,9 +13,10 @@
 #include "common/store/store.h"
 
 // A metric that is sampled.  Of records that did not fail: requests that were answered
-// to the end, loads and pipelines with status ok, all operations but those that carry the
-// name of a pipeline's workload: they are its batches, which begin when they are queued,
-// so that the deeper the queue the longer they take; how fast they are the run says.
+// to the end, loads and pipelines with status ok (but for the model_load of a load, which
+// is a part of it and depends on the page cache as it does), all operations but those that carry
+// the name of a pipeline's workload: they are its batches, which begin when they are queued, so
+// that the deeper the queue the longer they take; how fast they are the run says.
 struct sampled {
     enum record_kind kind;
     const char *name; // of the metric

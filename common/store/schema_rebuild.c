@@ -9,13 +9,17 @@
 #include "common/store/database.h"
 #include "common/store/schema_tables.h"
 
-enum { EXTRAS_MAX = 64, SLICE_ROWS = 20000 };
+enum { SLICE_ROWS = 20000 };
 
 // What belongs to a table, and goes with it: indexes and triggers, by the statements that
 // made them.
+struct extra {
+    char *type, *name, *text;
+};
+
 struct extras {
-    char *types[EXTRAS_MAX], *names[EXTRAS_MAX], *texts[EXTRAS_MAX];
-    unsigned count;
+    struct extra *list;
+    size_t count, room;
 };
 
 static char *copy_of(sqlite3_stmt *row, int place)
@@ -24,18 +28,24 @@ static char *copy_of(sqlite3_stmt *row, int place)
     return text ? strdup(text) : NULL;
 }
 
+static enum status out_of_memory(struct error *err)
+{
+    return error_set(err, STATUS_NOMEM, "store: out of memory");
+}
+
 static enum status add_extra(struct extras *extras, sqlite3_stmt *row, struct error *err)
 {
-    if (extras->count == EXTRAS_MAX)
-        return error_set(err, STATUS_UNSUPPORTED, "a table has more than %d indexes and triggers",
-                         EXTRAS_MAX);
-    const unsigned i = extras->count++;
-    extras->types[i] = copy_of(row, 0);
-    extras->names[i] = copy_of(row, 1);
-    extras->texts[i] = copy_of(row, 2);
-    return extras->types[i] && extras->names[i] && extras->texts[i]
-               ? STATUS_OK
-               : error_set(err, STATUS_NOMEM, "store: out of memory");
+    if (extras->count == extras->room) {
+        const size_t room = extras->room ? 2 * extras->room : 16;
+        struct extra *bigger = realloc(extras->list, room * sizeof *bigger);
+        if (!bigger)
+            return out_of_memory(err);
+        extras->list = bigger;
+        extras->room = room;
+    }
+    struct extra *extra = &extras->list[extras->count++];
+    *extra = (struct extra){copy_of(row, 0), copy_of(row, 1), copy_of(row, 2)};
+    return extra->type && extra->name && extra->text ? STATUS_OK : out_of_memory(err);
 }
 
 // Of a trigger the table's name is as whoever made it wrote it.
@@ -65,9 +75,9 @@ static enum status read_extras(struct extras *extras, sqlite3 *db, const char *t
 static enum status make_extras(const struct extras *extras, sqlite3 *db, struct error *err)
 {
     enum status status = STATUS_OK;
-    for (unsigned i = 0; i < extras->count && status == STATUS_OK; i++) {
+    for (size_t i = 0; i < extras->count && status == STATUS_OK; i++) {
         sqlite3_stmt *stmt = NULL;
-        status = database_prepare(db, &stmt, extras->texts[i], false, err);
+        status = database_prepare(db, &stmt, extras->list[i].text, false, err);
         if (status == STATUS_OK)
             status = database_run(db, stmt, err);
         (void)sqlite3_finalize(stmt);
@@ -77,19 +87,20 @@ static enum status make_extras(const struct extras *extras, sqlite3 *db, struct 
 
 static void free_extras(struct extras *extras)
 {
-    for (unsigned i = 0; i < extras->count; i++) {
-        free(extras->types[i]);
-        free(extras->names[i]);
-        free(extras->texts[i]);
+    for (size_t i = 0; i < extras->count; i++) {
+        free(extras->list[i].type);
+        free(extras->list[i].name);
+        free(extras->list[i].text);
     }
+    free(extras->list);
 }
 
 // What holds the old rows' places, and would be kept up with each that goes.
 static enum status drop_indexes(sqlite3 *db, const struct extras *extras, struct error *err)
 {
     sqlite3_str *sql = sqlite3_str_new(db);
-    for (unsigned i = 0; i < extras->count; i++)
-        sqlite3_str_appendf(sql, "DROP %s \"%w\";", extras->types[i], extras->names[i]);
+    for (size_t i = 0; i < extras->count; i++)
+        sqlite3_str_appendf(sql, "DROP %s \"%w\";", extras->list[i].type, extras->list[i].name);
     return database_exec_built(db, sql, err);
 }
 
@@ -98,9 +109,35 @@ static enum status prepare_text(sqlite3 *db, sqlite3_stmt **out, sqlite3_str *sq
 {
     char *text = sqlite3_str_finish(sql);
     if (!text)
-        return error_set(err, STATUS_NOMEM, "store: out of memory");
+        return out_of_memory(err);
     enum status status = database_prepare(db, out, text, true, err);
     sqlite3_free(text);
+    return status;
+}
+
+// Columns that somebody added would be lost, with what they hold: the store stays as it is.
+static enum status refuse_columns(sqlite3 *db, const char *table, const char *made,
+                                  struct error *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    enum status status =
+        database_prepare(db, &stmt,
+                         "SELECT name FROM pragma_table_xinfo(?1) WHERE lower(name) NOT IN"
+                         " (SELECT lower(name) FROM pragma_table_xinfo(?2)) LIMIT 1",
+                         false, err);
+    if (status != STATUS_OK)
+        return status;
+    (void)sqlite3_bind_text(stmt, 1, table, -1, SQLITE_STATIC);
+    (void)sqlite3_bind_text(stmt, 2, made, -1, SQLITE_STATIC);
+    const int rc = sqlite3_step(stmt);
+    if (rc == SQLITE_ROW)
+        status = error_set(err, STATUS_UNSUPPORTED,
+                           "table %s has a column \"%.100s\" that is not inferstat's and would be"
+                           " lost (keep it in a table of its own and drop it from this one)",
+                           table, (const char *)sqlite3_column_text(stmt, 0));
+    else if (rc != SQLITE_DONE)
+        status = database_error(db, "store", err);
+    (void)sqlite3_finalize(stmt);
     return status;
 }
 
@@ -154,6 +191,8 @@ static enum status replace(sqlite3 *db, enum record_kind kind, const char *table
     sqlite3_str *sql = sqlite3_str_new(db);
     schema_append_table(sql, kind, made);
     enum status status = database_exec_built(db, sql, err);
+    if (status == STATUS_OK)
+        status = refuse_columns(db, table, made, err);
     if (status == STATUS_OK)
         status = move_rows(db, kind, table, made, err);
     return status == STATUS_OK ? take_place(db, table, made, err) : status;

@@ -118,6 +118,14 @@ static const struct extra extra_run[] = {
     {"balanced", UNIT_NONE, LEDGER("balanced")},
 };
 
+// No load is faster than the slower of the two that bring its weights, as far as either
+// was measured.
+static const struct extra extra_load[] = {
+    {"floor_ns", UNIT_DURATION,
+     "CAST(t.model_bytes * 1e9 / coalesce(min(t.storage_bytes_per_second, t.h2d_bytes_per_second),"
+     " t.storage_bytes_per_second, t.h2d_bytes_per_second) AS INTEGER)"},
+};
+
 static const struct extra extra_load_stage[] = {
     {"model", UNIT_NONE, NAME_OF(PARENT("model"))},
     {"device", UNIT_NONE, NAME_OF(PARENT("device"))},
@@ -140,6 +148,10 @@ static const struct extra *kind_extras(enum record_kind kind, unsigned *count)
     if (kind == RECORD_KIND_RUN) {
         *count = sizeof extra_run / sizeof *extra_run;
         return extra_run;
+    }
+    if (kind == RECORD_KIND_LOAD) {
+        *count = sizeof extra_load / sizeof *extra_load;
+        return extra_load;
     }
     if (kind == RECORD_KIND_LOAD_STAGE) {
         *count = sizeof extra_load_stage / sizeof *extra_load_stage;

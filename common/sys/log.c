@@ -26,9 +26,14 @@ void log_open(const char *program, enum log_level level)
     log_shown = level;
 }
 
+bool log_shows(enum log_level level)
+{
+    return level <= log_shown;
+}
+
 void log_write(enum log_level level, const char *format, ...)
 {
-    if (level > log_shown)
+    if (!log_shows(level))
         return;
     char text[1024];
     va_list args;

@@ -2,6 +2,8 @@
 #ifndef INFERSTAT_SYS_LOG_H
 #define INFERSTAT_SYS_LOG_H
 
+#include <stdbool.h>
+
 #include "common/core/error.h"
 
 enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
@@ -9,6 +11,9 @@ enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, LOG_LEVEL_INFO, LOG_LEVEL_D
 // Names the program and says what is shown (default: LOG_LEVEL_WARNING).  To be
 // called before threads start.  `program` is borrowed for ever.
 void log_open(const char *program, enum log_level level);
+
+// Whether lines of that level are shown: for what is worth computing only then.
+bool log_shows(enum log_level level);
 
 // Writes "PROGRAM: text" ("PROGRAM: warning: text" for warnings) with control
 // characters escaped.

@@ -140,3 +140,11 @@ void process_host_read(struct process_host *out)
     out->cpu_count = count_cpus();
     out->memory_bytes = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
 }
+
+void process_driver_read(char out[PROCESS_TEXT_SIZE], const char *path)
+{
+    char text[PROCESS_TEXT_SIZE];
+    out[0] = '\0';
+    if (read_small(text, sizeof text, path ? path : "/sys/module/nvidia/version"))
+        copy_line(out, text);
+}

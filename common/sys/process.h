@@ -32,4 +32,8 @@ struct process_host {
 
 void process_host_read(struct process_host *out);
 
+// The version of the GPU driver that is loaded, as NVIDIA's module says it in `path`
+// (NULL: where the kernel shows it); "" where there is none.
+void process_driver_read(char out[PROCESS_TEXT_SIZE], const char *path);
+
 #endif

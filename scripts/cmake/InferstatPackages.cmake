@@ -27,6 +27,14 @@ if(INFERSTAT_WITH_CUDA)
 endif()
 message(STATUS "CUDA back end: ${INFERSTAT_WITH_CUDA}")
 
+# NVTX's headers, for server/device/cuda/range.c where INFERSTAT_NVTX asks for ranges, and
+# for their test where they are found.
+find_path(NVTX_INCLUDE nvtx3/nvToolsExt.h
+          HINTS ${CMAKE_CUDA_TOOLKIT_INCLUDE_DIRECTORIES} /usr/local/cuda/include)
+if(INFERSTAT_NVTX AND NOT NVTX_INCLUDE)
+  message(FATAL_ERROR "INFERSTAT_NVTX: nvtx3/nvToolsExt.h is not there (set NVTX_INCLUDE)")
+endif()
+
 # inferstat_protobuf(TARGET FILE.proto): C code from a .proto, without our warnings.
 function(inferstat_protobuf target proto)
   get_filename_component(base "${proto}" NAME_WE)

@@ -37,6 +37,7 @@ struct retention {
     int64_t sweep_before_ns;
     struct pace rows, rollups, pages;
     struct pace *used; // by the last slice
+    bool ended_early;  // it found less than it might have taken
     uint64_t due_ns;
     bool resting;    // the last step ended a pass
     bool over_bytes; // and it was said
@@ -329,6 +330,7 @@ static enum status step(struct retention *retention, int64_t wall_ns, bool *chan
     case PHASE_COUNT:
         return step_room(retention, changed, err);
     }
+    retention->ended_early = retention->used && gone < retention->used->now;
     *changed = gone > 0;
     return status;
 }
@@ -338,6 +340,7 @@ enum status retention_step(struct retention *retention, int64_t wall_ns, bool *c
 {
     *changed = false;
     retention->used = NULL;
+    retention->ended_early = false;
     retention->resting = false;
     enum status status = step(retention, wall_ns, changed, err);
     if (status != STATUS_OK) {
@@ -350,7 +353,8 @@ enum status retention_step(struct retention *retention, int64_t wall_ns, bool *c
 void retention_took(struct retention *retention, uint64_t began_ns, uint64_t ended_ns, bool is_busy)
 {
     const uint64_t took_ns = ended_ns - began_ns;
-    if (retention->used)
+    // One that ended early may be shown to be too large, never to be too small.
+    if (retention->used && (!retention->ended_early || took_ns > SLICE_NS))
         pace_took(retention->used, took_ns, SLICE_NS);
     retention->due_ns = ended_ns;
     if (retention->resting)

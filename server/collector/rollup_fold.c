@@ -8,7 +8,10 @@
 #include "server/collector/rollup_series.h"
 #include "server/collector/rollup_tally.h"
 
-enum { NO_LEVEL = ROLLUP_LEVEL_COUNT };
+enum {
+    NO_LEVEL = ROLLUP_LEVEL_COUNT,
+    STEPS_AT_ONCE = 32,
+};
 
 // A step of what is done for each metric: counts some members in a row, and may be its
 // end, when it is written and counts in a coarser one.  So each record counts once in each
@@ -41,6 +44,7 @@ struct rollup_fold {
     struct steps steps[ROLLUP_GROUPING_COUNT];
     double *numerators, *denominators; // of the metric at work, by row
     uint8_t *has;
+    size_t rows_room;      // of these three
     struct tally *tallies; // of the metric at work, by group
 };
 
@@ -72,22 +76,31 @@ static void free_values(struct rollup_fold *fold)
     free(fold->numerators);
     free(fold->denominators);
     free(fold->has);
-    free(fold->tallies);
     fold->numerators = fold->denominators = NULL;
     fold->has = NULL;
+    fold->rows_room = 0;
+}
+
+// Forgets the slice at work.
+static void end_slice(struct rollup_fold *fold)
+{
+    rollup_groups_deinit(&fold->groups);
+    for (unsigned g = 0; g < ROLLUP_GROUPING_COUNT; g++)
+        fold->steps[g].count = 0;
+    for (unsigned level = 0; level < ROLLUP_LEVEL_COUNT; level++) {
+        tally_counts_clear(&fold->works[level].counts);
+        fold->works[level].tally = (struct tally){0};
+    }
+    free(fold->tallies);
     fold->tallies = NULL;
 }
 
 void rollup_fold_end(struct rollup_fold *fold)
 {
-    rollup_groups_deinit(&fold->groups);
+    end_slice(fold);
     for (unsigned g = 0; g < ROLLUP_GROUPING_COUNT; g++) {
         free(fold->steps[g].list);
         fold->steps[g] = (struct steps){0};
-    }
-    for (unsigned level = 0; level < ROLLUP_LEVEL_COUNT; level++) {
-        tally_counts_clear(&fold->works[level].counts);
-        fold->works[level].tally = (struct tally){0};
     }
     free_values(fold);
     tally_pool_deinit(&fold->pool);
@@ -110,20 +123,31 @@ void rollup_fold_forget(struct rollup_fold *fold)
     series_ids_forget(fold->ids);
 }
 
-enum status rollup_fold_begin(struct rollup_fold *fold, const struct rollup_sheet *sheet,
-                              struct error *err)
+// Room for the values of all of a sheet's rows: the slices after the first find it there.
+static bool reserve_values(struct rollup_fold *fold, size_t rows)
 {
-    rollup_fold_end(fold);
-    enum status status = rollup_groups_init(&fold->groups, sheet, fold->ids, err);
-    if (status != STATUS_OK)
-        return status;
-    const size_t rows = sheet->count ? sheet->count : 1;
-    const size_t groups = fold->groups.count ? fold->groups.count : 1;
+    if (rows <= fold->rows_room)
+        return true;
+    free_values(fold);
     fold->numerators = calloc(rows, sizeof *fold->numerators);
     fold->denominators = calloc(rows, sizeof *fold->denominators);
     fold->has = calloc(rows, sizeof *fold->has);
+    if (!fold->numerators || !fold->denominators || !fold->has)
+        return false;
+    fold->rows_room = rows;
+    return true;
+}
+
+enum status rollup_fold_begin(struct rollup_fold *fold, const struct rollup_slice *slice,
+                              struct error *err)
+{
+    end_slice(fold);
+    enum status status = rollup_groups_init(&fold->groups, slice, fold->ids, err);
+    if (status != STATUS_OK)
+        return status;
+    const size_t groups = fold->groups.count ? fold->groups.count : 1;
     fold->tallies = calloc(groups, sizeof *fold->tallies);
-    if (fold->numerators && fold->denominators && fold->has && fold->tallies)
+    if (fold->tallies && reserve_values(fold, slice->sheet->count))
         return STATUS_OK;
     rollup_fold_end(fold);
     return out_of_memory(err);
@@ -259,19 +283,21 @@ enum status rollup_fold_plan(struct rollup_fold *fold, const struct rollup_scope
 
 // ---- Values of a metric by group -----------------------------------------------------------
 
-// Computes a derived metric's values for all rows.
+// Computes a derived metric's values for all rows of the slice.
 static void compute_ratios(struct rollup_fold *fold, const struct rollup_metric *metric)
 {
-    const struct rollup_column *inputs[ROLLUP_INPUTS_MAX] = {0};
-    for (unsigned i = 0; i < metric->column_count; i++)
-        inputs[i] = &fold->groups.sheet->columns[metric->columns[i]];
-    for (size_t row = 0; row < fold->groups.sheet->count; row++) {
-        int64_t values[ROLLUP_INPUTS_MAX] = {0};
-        bool has = true;
-        for (unsigned i = 0; i < metric->column_count; i++) {
-            has = has && inputs[i]->has[row];
-            values[i] = has ? inputs[i]->integers[row] : 0;
-        }
+    // Where there are fewer, the last is there again, so that all metrics are alike.
+    const struct rollup_column *inputs[ROLLUP_INPUTS_MAX];
+    for (unsigned i = 0; i < ROLLUP_INPUTS_MAX; i++)
+        inputs[i] = &fold->groups.sheet->columns
+                         [metric->columns[i < metric->column_count ? i : metric->column_count - 1]];
+    for (size_t row = fold->groups.first_row; row < fold->groups.end_row; row++) {
+        int64_t values[ROLLUP_INPUTS_MAX];
+        uint8_t has = 1;
+        for (unsigned i = 0; i < ROLLUP_INPUTS_MAX; i++)
+            has &= inputs[i]->has[row];
+        for (unsigned i = 0; has && i < ROLLUP_INPUTS_MAX; i++)
+            values[i] = inputs[i]->integers[row];
         fold->has[row] =
             has && metric->formula(values, &fold->numerators[row], &fold->denominators[row]);
     }
@@ -433,6 +459,12 @@ static enum status take_step(struct rollup_fold *fold, const struct rollup_targe
     return status;
 }
 
+// Whether to stop before a step: asked for often enough that nobody waits long.
+static bool is_awaited(const struct rollup_target *target, size_t step)
+{
+    return target->is_awaited && step % STEPS_AT_ONCE == 0 && target->is_awaited(target->context);
+}
+
 enum status rollup_fold_metric(struct rollup_fold *fold, const struct rollup_target *target,
                                struct gap_span *damaged, struct error *err)
 {
@@ -446,8 +478,13 @@ enum status rollup_fold_metric(struct rollup_fold *fold, const struct rollup_tar
             status =
                 rollup_rows_begin(fold->rows, target->metric->number, (enum rollup_grouping)g, err);
         for (size_t i = 0; i < steps->count && status == STATUS_OK; i++)
-            status =
-                take_step(fold, target, (enum rollup_grouping)g, &steps->list[i], damaged, err);
+            status = is_awaited(target, i) ? STATUS_CANCELLED
+                                           : take_step(fold, target, (enum rollup_grouping)g,
+                                                       &steps->list[i], damaged, err);
+    }
+    for (unsigned level = 0; level < ROLLUP_LEVEL_COUNT && status != STATUS_OK; level++) {
+        tally_counts_clear(&fold->works[level].counts);
+        fold->works[level].tally = (struct tally){0};
     }
     return status;
 }

@@ -27,13 +27,14 @@ void rollup_fold_free(struct rollup_fold *fold);
 // sheet at work, are forgotten.
 void rollup_fold_forget(struct rollup_fold *fold);
 
-// Takes up a sheet, borrowed until the next end, forget or free: sorts its records into
-// series and minutes, and gives series their ids.
-MUST_CHECK enum status rollup_fold_begin(struct rollup_fold *fold, const struct rollup_sheet *sheet,
+// Takes up a slice of a sheet, which is borrowed until the next end, forget or free: sorts
+// its records into series and minutes, and gives series their ids.  What follows is of
+// these records alone.
+MUST_CHECK enum status rollup_fold_begin(struct rollup_fold *fold, const struct rollup_slice *slice,
                                          struct error *err);
 void rollup_fold_end(struct rollup_fold *fold);
 
-// The sheet's records by series and minute, until it ends.
+// The slice's records by series and minute, until it ends.
 const struct rollup_groups *rollup_fold_groups(const struct rollup_fold *fold);
 
 enum {
@@ -48,7 +49,7 @@ struct rollup_scope {
     const struct gap_set *gaps; // by grouping; rows that touch them are not written
 };
 
-// Plans the sheet's rows; again where gaps have changed since.
+// Plans the slice's rows; again where gaps have changed since.
 MUST_CHECK enum status rollup_fold_plan(struct rollup_fold *fold, const struct rollup_scope *scope,
                                         struct error *err);
 
@@ -56,10 +57,14 @@ MUST_CHECK enum status rollup_fold_plan(struct rollup_fold *fold, const struct r
 struct rollup_target {
     const struct rollup_metric *metric;
     size_t first_row; // of the sheet; rows before it are in already
+    // Asked every few rows whether to go on, unless it is NULL.
+    bool (*is_awaited)(void *context);
+    void *context;
 };
 
-// Counts the sheet's values of one metric, in the rows that were planned.  Where a row that
+// Counts the slice's values of one metric, in the rows that were planned.  Where a row that
 // is there is damaged, fails with STATUS_CORRUPT and `*damaged` is its time.
+// STATUS_CANCELLED, without words, where it is awaited elsewhere: what it wrote is of no use.
 MUST_CHECK enum status rollup_fold_metric(struct rollup_fold *fold,
                                           const struct rollup_target *target,
                                           struct gap_span *damaged, struct error *err);

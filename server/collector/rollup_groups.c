@@ -28,56 +28,87 @@ static bool add_group(struct rollup_groups *all, uint32_t series, int64_t minute
     return true;
 }
 
-// Names each row's group in `of`; `places` is a hash table of twice as many places, a
-// power of two, zeroed.
-static bool name_groups(struct rollup_groups *all, uint32_t *of, uint32_t *places, size_t size)
+// Bytes of the sketches that a row has.
+static size_t sketches_size(const struct rollup_sheet *sheet, size_t row)
 {
-    const struct rollup_sheet *sheet = all->sheet;
+    size_t size = 0;
+    for (size_t c = 0; c < MESSAGE_COLUMNS_MAX && sheet->bytes_used > 0; c++) {
+        const struct rollup_column *column = &sheet->columns[c];
+        if (column->used && column->source == ROLLUP_SKETCHES && column->has[row])
+            size += column->blobs[row].size;
+    }
+    return size;
+}
+
+// Where the group is in the table of places, or would be.
+static size_t find_place(const struct rollup_groups *all, const uint32_t *places, size_t size,
+                         uint32_t series, int64_t minute)
+{
+    size_t place = hash_group(series, minute) & (size - 1);
+    while (places[place] && (all->list[places[place] - 1].series != series ||
+                             all->list[places[place] - 1].minute != minute))
+        place = (place + 1) & (size - 1);
+    return place;
+}
+
+// Names the group of each row of the slice in `of`, from its first one, until it ends;
+// `places` is a hash table of `size` places, a power of two, zeroed.
+static bool name_groups(struct rollup_groups *all, const struct rollup_slice *slice, uint32_t *of,
+                        uint32_t *places, size_t size)
+{
+    const struct rollup_sheet *sheet = slice->sheet;
+    const size_t groups_most = slice->groups_most ? slice->groups_most : sheet->count;
+    const size_t bytes_most = slice->bytes_most ? slice->bytes_most : SIZE_MAX;
     uint32_t group = 0;
-    int64_t minute = 0;
-    for (size_t row = 0; row < sheet->count; row++) {
+    int64_t minute = 0, next = 0;
+    size_t bytes = 0, row = slice->first_row;
+    for (; row < sheet->count && bytes < bytes_most; row++) {
         const int64_t started = sheet->started_ns[row];
-        const bool same_minute =
-            row > 0 && started >= minute && started < rollup_next(ROLLUP_MINUTE, minute);
-        if (!same_minute)
+        const bool same_minute = all->count > 0 && started >= minute && started < next;
+        if (!same_minute) {
             minute = rollup_bucket(ROLLUP_MINUTE, started);
+            next = rollup_next(ROLLUP_MINUTE, minute);
+        }
         if (!same_minute || all->list[group].series != sheet->series[row]) {
-            size_t place = hash_group(sheet->series[row], minute) & (size - 1);
-            while (places[place] && (all->list[places[place] - 1].series != sheet->series[row] ||
-                                     all->list[places[place] - 1].minute != minute))
-                place = (place + 1) & (size - 1);
+            const size_t place = find_place(all, places, size, sheet->series[row], minute);
             if (!places[place]) {
+                if (all->count == groups_most)
+                    break;
                 if (!add_group(all, sheet->series[row], minute))
                     return false;
                 places[place] = (uint32_t)all->count;
             }
             group = places[place] - 1;
         }
-        of[row] = group;
+        of[row - slice->first_row] = group;
         all->list[group].count++;
+        bytes += sketches_size(sheet, row);
     }
+    all->end_row = row;
     return true;
 }
 
 // Rows by group, in their order within each.
-static enum status sort_rows(struct rollup_groups *all)
+static enum status sort_rows(struct rollup_groups *all, const struct rollup_slice *slice)
 {
-    const size_t count = all->sheet->count;
+    const size_t first_row = slice->first_row, most = slice->sheet->count - first_row;
+    const size_t groups =
+        slice->groups_most && slice->groups_most < most ? slice->groups_most : most;
     size_t size = 64;
-    while (size < 2 * count)
+    while (size < 2 * groups)
         size *= 2;
-    uint32_t *of = calloc(count ? count : 1, sizeof *of);
+    uint32_t *of = calloc(most ? most : 1, sizeof *of);
     uint32_t *places = calloc(size, sizeof *places);
-    all->order = calloc(count ? count : 1, sizeof *all->order);
-    const bool done = of && places && all->order && name_groups(all, of, places, size);
+    all->order = calloc(most ? most : 1, sizeof *all->order);
+    const bool done = of && places && all->order && name_groups(all, slice, of, places, size);
     uint32_t first = 0;
     for (size_t g = 0; done && g < all->count; g++) {
         all->list[g].first = first;
         first += all->list[g].count;
         all->list[g].count = 0;
     }
-    for (size_t row = 0; done && row < count; row++) {
-        struct rollup_minute *group = &all->list[of[row]];
+    for (size_t row = first_row; done && row < all->end_row; row++) {
+        struct rollup_minute *group = &all->list[of[row - first_row]];
         all->order[group->first + group->count++] = (uint32_t)row;
     }
     free(of);
@@ -104,12 +135,15 @@ static enum status make_members(struct rollup_groups *all, struct series_ids *se
     struct rollup_member *members = calloc(all->count ? all->count : 1, sizeof *members);
     all->members[grouping] = members;
     enum status status = ids && members ? STATUS_OK : out_of_memory(err);
-    for (size_t i = 0; i < sheet->series_count && status == STATUS_OK; i++)
-        status = series_ids_find(series, grouping, sheet->list[i], &ids[i], err);
-    for (size_t i = 0; i < all->count && status == STATUS_OK; i++)
-        members[i] = (struct rollup_member){
-            ids[all->list[i].series], all->list[i].minute, (uint32_t)i,
-            all->list[i].count == 1 ? all->order[all->list[i].first] : ROLLUP_NO_ROW};
+    for (size_t i = 0; i < all->count && status == STATUS_OK; i++) {
+        const struct rollup_minute *group = &all->list[i];
+        int64_t *id = &ids[group->series];
+        if (*id == 0)
+            status = series_ids_find(series, grouping, sheet->list[group->series], id, err);
+        members[i] =
+            (struct rollup_member){*id, group->minute, (uint32_t)i,
+                                   group->count == 1 ? all->order[group->first] : ROLLUP_NO_ROW};
+    }
     free(ids);
     if (status == STATUS_OK)
         qsort(members, all->count, sizeof *members, by_series);
@@ -125,11 +159,12 @@ void rollup_groups_deinit(struct rollup_groups *groups)
     *groups = (struct rollup_groups){0};
 }
 
-enum status rollup_groups_init(struct rollup_groups *groups, const struct rollup_sheet *sheet,
+enum status rollup_groups_init(struct rollup_groups *groups, const struct rollup_slice *slice,
                                struct series_ids *series, struct error *err)
 {
-    groups->sheet = sheet;
-    enum status status = sort_rows(groups) == STATUS_OK ? STATUS_OK : out_of_memory(err);
+    groups->sheet = slice->sheet;
+    groups->first_row = groups->end_row = slice->first_row;
+    enum status status = sort_rows(groups, slice) == STATUS_OK ? STATUS_OK : out_of_memory(err);
     for (unsigned g = 0; g < ROLLUP_GROUPING_COUNT && status == STATUS_OK; g++)
         status = make_members(groups, series, (enum rollup_grouping)g, err);
     if (status != STATUS_OK)

@@ -27,19 +27,28 @@ struct rollup_member {
     uint32_t row; // the group's only one, or ROLLUP_NO_ROW
 };
 
+// Which rows of a sheet: from one on, so many that their groups are no more than that
+// and their sketches not larger.
+struct rollup_slice {
+    const struct rollup_sheet *sheet;
+    size_t first_row;
+    size_t groups_most, bytes_most; // 0: any
+};
+
 // Zeroed: of no sheet.
 struct rollup_groups {
     const struct rollup_sheet *sheet; // borrowed
-    uint32_t *order;                  // its rows by group
+    size_t first_row, end_row;        // those of its rows that are in groups
+    uint32_t *order;                  // they by group
     struct rollup_minute *list;
     size_t count, room;
     struct rollup_member *members[ROLLUP_GROUPING_COUNT]; // `count`, by series, then minute
 };
 
-// Sorts a sheet's records; series get their ids, inside of the caller's transaction.
-// `groups` is zeroed.
+// Sorts the records of a slice, one at least where its sheet has one; series get their
+// ids, inside of the caller's transaction.  `groups` is zeroed.
 MUST_CHECK enum status rollup_groups_init(struct rollup_groups *groups,
-                                          const struct rollup_sheet *sheet,
+                                          const struct rollup_slice *slice,
                                           struct series_ids *series, struct error *err);
 void rollup_groups_deinit(struct rollup_groups *groups);
 

@@ -1,5 +1,11 @@
-// How much of the writer's thread rollups take: little where records come in fast, half of
-// it where few do, all of it where none did for a moment.  Pure.
+// How much of the writer's thread rollups take: where records come in fast a twentieth of
+// it, up to a seventh the more records they lack, and a fifth while what they lack is about
+// to be too much for memory; half of it where few come; all of it where none did for a
+// moment.
+//
+// As long as folding a record takes no more of the thread than a quarter of what storing it
+// does, they never lack many, however fast records come, and take what folding takes; where
+// it takes more than that they lack ever more, and take a seventh.  Pure.
 #ifndef INFERSTAT_COLLECTOR_ROLLUP_PACE_H
 #define INFERSTAT_COLLECTOR_ROLLUP_PACE_H
 
@@ -10,6 +16,7 @@
 // Zeroed at first.  All times are monotonic.
 struct rollup_pace {
     bool busy; // as told last
+    uint64_t lag_rows;
     bool light;
     uint64_t heard_ns, counted_ns, counted_rows;
     uint64_t rest_ns;
@@ -18,8 +25,14 @@ struct rollup_pace {
 // Others have work for the thread, or not.
 void rollup_pace_tell(struct rollup_pace *pace, bool is_busy);
 
+// How many records rollups lack.
+void rollup_pace_lack(struct rollup_pace *pace, uint64_t rows);
+
 // Records came in.
 void rollup_pace_hear(struct rollup_pace *pace, size_t rows, uint64_t now_ns);
+
+// Whether few records come.
+bool rollup_pace_is_light(const struct rollup_pace *pace);
 
 // Whether nobody would wait for the thread.
 bool rollup_pace_is_quiet(const struct rollup_pace *pace, uint64_t now_ns);

@@ -587,7 +587,8 @@ static enum status begin_fold(struct rollup_repair *repair, unsigned levels, uns
     const bool of_parent = repair->phase == PHASE_FILL;
     const struct rollup_scope scope = {
         .levels = levels, .groupings = groupings, .gaps = of_parent ? no_gaps : repair->kept_apart};
-    enum status status = rollup_fold_begin(repair->fold, &repair->sheet, err);
+    enum status status =
+        rollup_fold_begin(repair->fold, &(struct rollup_slice){.sheet = &repair->sheet}, err);
     if (status == STATUS_OK)
         status = rollup_fold_plan(repair->fold, &scope, err);
     repair->folding = status == STATUS_OK;

@@ -8,7 +8,9 @@
 #include "common/store/schema.h"
 #include "server/collector/writer_rows.h"
 
-enum { ROWS_AT_FIRST = 1024, SERIES_AT_FIRST = 16, GROUPS_AT_FIRST = 64, BYTES_AT_FIRST = 4096 };
+// Room grows in large steps: what is not used takes no memory, and many columns that grow
+// often leave holes between them.
+enum { ROWS_AT_FIRST = 1024, ROOM_TIMES = 8, SERIES_AT_FIRST = 16, BYTES_AT_FIRST = 4096 };
 
 // What keeps series apart beside the host, in the order of struct rollup_series.
 static const enum query_dimension dimensions[] = {QUERY_BY_MODEL, QUERY_BY_DEVICE,
@@ -60,8 +62,6 @@ void rollup_sheet_deinit(struct rollup_sheet *sheet)
     free_rows(sheet);
     free(sheet->list);
     free(sheet->places);
-    free(sheet->groups);
-    free(sheet->group_places);
     free(sheet->bytes);
     *sheet = (struct rollup_sheet){0};
 }
@@ -69,19 +69,14 @@ void rollup_sheet_deinit(struct rollup_sheet *sheet)
 void rollup_sheet_clear(struct rollup_sheet *sheet, bool shrink)
 {
     const enum record_kind kind = sheet->kind;
-    const size_t groups_most = sheet->groups_most;
     sheet->count = 0;
     sheet->bytes_used = 0;
     if (sheet->series_count > 0)
         memset(sheet->places, 0, 2 * sheet->series_room * sizeof *sheet->places);
     sheet->series_count = 0;
-    if (sheet->group_count > 0)
-        memset(sheet->group_places, 0, 2 * sheet->group_room * sizeof *sheet->group_places);
-    sheet->group_count = 0;
     if (shrink) {
         rollup_sheet_deinit(sheet);
         rollup_sheet_init(sheet, kind);
-        sheet->groups_most = groups_most;
     }
 }
 
@@ -107,7 +102,7 @@ static enum status reserve(struct rollup_sheet *sheet, size_t count)
         return STATUS_OK;
     size_t room = sheet->room ? sheet->room : ROWS_AT_FIRST;
     while (room < count)
-        room *= 2;
+        room *= ROOM_TIMES;
     bool done = true;
     sheet->ids = grown(sheet->ids, room, sizeof *sheet->ids, &done);
     sheet->started_ns = grown(sheet->started_ns, room, sizeof *sheet->started_ns, &done);
@@ -187,59 +182,6 @@ static enum status find_series(struct rollup_sheet *sheet, const struct rollup_s
     return STATUS_OK;
 }
 
-// ---- Groups ----------------------------------------------------------------------------
-
-// Where the group is in the table of places, or would be.
-static size_t place_of_group(const struct rollup_sheet *sheet, const struct rollup_group *group)
-{
-    const size_t size = 2 * sheet->group_room;
-    const uint64_t hash =
-        mix(mix(UINT64_C(0x9e3779b97f4a7c15), group->minute), (int64_t)group->series);
-    size_t place = (size_t)(hash & (size - 1));
-    for (; sheet->group_places[place]; place = (place + 1) & (size - 1)) {
-        const struct rollup_group *other = &sheet->groups[sheet->group_places[place] - 1];
-        if (other->minute == group->minute && other->series == group->series)
-            break;
-    }
-    return place;
-}
-
-static enum status grow_groups(struct rollup_sheet *sheet)
-{
-    const size_t room = sheet->group_room ? 2 * sheet->group_room : GROUPS_AT_FIRST;
-    uint32_t *places = calloc(2 * room, sizeof *places);
-    bool done = places != NULL;
-    sheet->groups = grown(sheet->groups, room, sizeof *sheet->groups, &done);
-    if (!done) {
-        free(places);
-        return STATUS_NOMEM;
-    }
-    free(sheet->group_places);
-    sheet->group_places = places;
-    sheet->group_room = room;
-    for (size_t i = 0; i < sheet->group_count; i++)
-        places[place_of_group(sheet, &sheet->groups[i])] = (uint32_t)i + 1;
-    return STATUS_OK;
-}
-
-// Counts the group of a record; STATUS_FULL where that would be one too many.
-static enum status note_group(struct rollup_sheet *sheet, uint32_t series, int64_t started_ns)
-{
-    if (sheet->groups_most == 0)
-        return STATUS_OK;
-    if (sheet->group_count == sheet->group_room && grow_groups(sheet) != STATUS_OK)
-        return STATUS_NOMEM;
-    const struct rollup_group group = {rollup_bucket(ROLLUP_MINUTE, started_ns), series};
-    const size_t place = place_of_group(sheet, &group);
-    if (sheet->group_places[place])
-        return STATUS_OK;
-    if (sheet->group_count >= sheet->groups_most)
-        return STATUS_FULL;
-    sheet->groups[sheet->group_count++] = group;
-    sheet->group_places[place] = (uint32_t)sheet->group_count;
-    return STATUS_OK;
-}
-
 // ---- From batches ------------------------------------------------------------------------
 
 static const struct wire_column *find_column(const struct wire_table *table, int index)
@@ -255,10 +197,8 @@ static uint32_t name_in_row(const struct wire_column *column, size_t row)
     return column && column->names && rows_has(column->present, row) ? column->names[row] : 0;
 }
 
-// Neighbours are of one series, mostly.  `*count`: of how many rows there is room for the
-// groups.
-static enum status add_series(struct rollup_sheet *sheet, const struct rollup_batch *batch,
-                              size_t *count)
+// Neighbours are of one series, mostly.
+static enum status add_series(struct rollup_sheet *sheet, const struct rollup_batch *batch)
 {
     const struct wire_table *table = batch->table;
     const struct wire_column *columns[DIMENSIONS];
@@ -267,7 +207,6 @@ static enum status add_series(struct rollup_sheet *sheet, const struct rollup_ba
         columns[d] = find_column(table, dimension_column(sheet->kind, dimensions[d]));
     uint32_t *out = sheet->series + sheet->count;
     uint32_t series = 0;
-    *count = 0;
     for (size_t row = batch->first_row; row < table->count; row++) {
         for (size_t d = 0; d < DIMENSIONS; d++)
             names[d] = name_in_row(columns[d], row);
@@ -280,11 +219,7 @@ static enum status add_series(struct rollup_sheet *sheet, const struct rollup_ba
                 return STATUS_NOMEM;
             memcpy(before, names, sizeof names);
         }
-        const enum status status = note_group(sheet, series, table->started_ns[row]);
-        if (status != STATUS_OK)
-            return status == STATUS_FULL ? STATUS_OK : status;
         *out++ = series;
-        ++*count;
     }
     return STATUS_OK;
 }
@@ -344,10 +279,8 @@ static enum status add_column(struct rollup_sheet *sheet, struct rollup_column *
 enum status rollup_sheet_add(struct rollup_sheet *sheet, const struct rollup_batch *batch)
 {
     const struct wire_table *table = batch->table;
-    const size_t first = batch->first_row;
-    size_t count = 0;
-    if (reserve(sheet, sheet->count + table->count - first) != STATUS_OK ||
-        add_series(sheet, batch, &count) != STATUS_OK)
+    const size_t first = batch->first_row, count = table->count - first;
+    if (reserve(sheet, sheet->count + count) != STATUS_OK || add_series(sheet, batch) != STATUS_OK)
         return STATUS_NOMEM;
     for (size_t c = 0; c < MESSAGE_COLUMNS_MAX; c++)
         if (sheet->columns[c].used &&
@@ -417,9 +350,6 @@ enum status rollup_sheet_add_row(struct rollup_sheet *sheet, sqlite3_stmt *row)
     if (reserve(sheet, sheet->count + 1) != STATUS_OK ||
         find_series(sheet, &full, &series) != STATUS_OK)
         return STATUS_NOMEM;
-    const enum status status = note_group(sheet, series, sqlite3_column_int64(row, PLACE_STARTED));
-    if (status != STATUS_OK)
-        return status;
     int place = PLACE_OWN;
     for (size_t c = 0; c < MESSAGE_COLUMNS_MAX; c++)
         if (sheet->columns[c].used &&

@@ -39,15 +39,8 @@ struct rollup_column {
     };
 };
 
-// The records of a series in one minute: rows of rollups are made of these.
-struct rollup_group {
-    int64_t minute;
-    uint32_t series; // its place in `list`
-};
-
 struct rollup_sheet {
     enum record_kind kind;
-    size_t groups_most; // set by the owner at any time, kept when cleared; 0: any, uncounted
     size_t count, room;
     int64_t *ids, *started_ns;
     uint32_t *series; // of a row: its place in `list`
@@ -56,9 +49,6 @@ struct rollup_sheet {
     struct rollup_series *list; // full series, in order of appearance
     size_t series_count, series_room;
     uint32_t *places; // of the list, + 1, by hash; 0: free; 2 * series_room
-    struct rollup_group *groups;
-    size_t group_count, group_room;
-    uint32_t *group_places; // like `places`
     unsigned char *bytes;
     size_t bytes_used, bytes_room;
 };
@@ -82,8 +72,7 @@ struct rollup_batch {
     const int64_t *names; // [i]: the store's id of the run's name i + 1
 };
 
-// Adds the rows of a batch, which rollup_sheet_fits, up to the first for which there are
-// too many groups.  STATUS_NOMEM: none were added.
+// Adds the rows of a batch, which rollup_sheet_fits.  STATUS_NOMEM: none were added.
 MUST_CHECK enum status rollup_sheet_add(struct rollup_sheet *sheet,
                                         const struct rollup_batch *batch);
 

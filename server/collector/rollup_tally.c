@@ -1,5 +1,6 @@
 #include "server/collector/rollup_tally.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 enum { BUCKETS_AT_FIRST = 1024 };
@@ -32,7 +33,7 @@ void tally_integers(struct tally *tally, struct tally_counts *counts, const stru
         sum += value;
         min = value < min ? value : min;
         max = value > max ? value : max;
-        tally_count(counts, tally_key((double)value), 1);
+        tally_count(counts, tally_integer_key(value), 1);
     }
     if (count == 0)
         return;
@@ -72,14 +73,41 @@ void tally_add_ratio(struct tally *tally, struct tally_counts *counts, double nu
     real_sum_add(&tally->denominator, denominator);
 }
 
+// Like real_sum_add, without a branch: what a sum of two loses comes out the same in
+// whichever order it is computed (Knuth's TwoSum); quotients of integers are finite.
+static inline void add_real(struct real_sum *sum, double value)
+{
+    const double total = sum->sum + value;
+    const double kept = total - sum->sum;
+    sum->lost += (sum->sum - (total - kept)) + (value - kept);
+    sum->sum = total;
+}
+
 void tally_ratios(struct tally *tally, struct tally_counts *counts, const struct tally_rows *rows,
                   const double *numerators, const double *denominators)
 {
+    struct tally sums = *tally; // in registers
+    double min = sums.count ? sums.min : (double)INFINITY;
+    double max = sums.count ? sums.max : (double)-INFINITY;
     for (size_t i = 0; i < rows->count; i++) {
         const uint32_t row = rows->list[i];
-        if (rows->has[row])
-            tally_add_ratio(tally, counts, numerators[row], denominators[row]);
+        if (!rows->has[row])
+            continue;
+        const double value = numerators[row] / denominators[row];
+        min = value < min ? value : min;
+        max = value > max ? value : max;
+        add_real(&sums.reals, value);
+        add_real(&sums.numerator, numerators[row]);
+        add_real(&sums.denominator, denominators[row]);
+        sums.count++;
+        tally_count(counts, tally_key(value), 1);
     }
+    if (sums.count == tally->count)
+        return;
+    sums.min = min;
+    sums.max = max;
+    sums.is_real = true;
+    *tally = sums;
 }
 
 static void merge_sum(struct real_sum *into, const struct real_sum *from)

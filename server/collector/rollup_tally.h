@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "common/store/aggregate.h"
 
@@ -54,6 +55,17 @@ static inline uint32_t tally_key(double value)
     return value > -0x1p-64 ? TALLY_ZERO : TALLY_NEGATIVE + sketch_bucket(-value);
 }
 
+// The same of a whole number: those above zero are all in the range of buckets.
+static inline uint32_t tally_integer_key(int64_t value)
+{
+    if (value <= 0)
+        return tally_key((double)value);
+    const double real = (double)value;
+    uint64_t bits;
+    memcpy(&bits, &real, sizeof bits);
+    return (uint32_t)(bits >> 46) - (1023 + SKETCH_EXPONENT_MIN) * SKETCH_PER_OCTAVE;
+}
+
 static inline void tally_count(struct tally_counts *counts, uint32_t key, uint64_t count)
 {
     if (counts->counts[key] == 0)
@@ -86,7 +98,7 @@ static inline void tally_add_integer(struct tally *tally, struct tally_counts *c
         tally->max_integer = value;
     tally->integers += value;
     tally->count++;
-    tally_count(counts, tally_key((double)value), 1);
+    tally_count(counts, tally_integer_key(value), 1);
 }
 void tally_add_ratio(struct tally *tally, struct tally_counts *counts, double numerator,
                      double denominator);

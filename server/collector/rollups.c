@@ -11,7 +11,7 @@
 #include "server/collector/rollup_sparse.h"
 #include "server/collector/rollups_inside.h"
 
-enum { GROUPS_FIRST = 512, PRUNE_REST_TIMES = 4 };
+enum { PRUNE_REST_TIMES = 4 };
 
 #define RETRY_LAST_NS UINT64_C(60000000000)
 
@@ -76,8 +76,6 @@ enum status rollups_new(struct rollups **out, sqlite3 *db, struct error *err)
     for (unsigned k = 0; k < RECORD_KIND_COUNT; k++) {
         struct rollups_kind *kind = &rollups->kinds[k];
         kind->metrics = rollup_metrics_of((enum record_kind)k);
-        kind->rows_most = ROLLUPS_BUSY_ROWS;
-        kind->groups_most = GROUPS_FIRST;
         rollup_sheet_init(&kind->filling, (enum record_kind)k);
         rollup_sheet_init(&kind->folding, (enum record_kind)k);
     }
@@ -123,6 +121,12 @@ void rollups_free(struct rollups *rollups)
     free(rollups);
 }
 
+void rollups_watch(struct rollups *rollups, bool (*is_awaited)(void *context), void *context)
+{
+    rollups->is_awaited = is_awaited;
+    rollups->context = context;
+}
+
 // ---- Taking --------------------------------------------------------------------------------
 
 static bool find_host(struct rollups *rollups, int64_t run, int64_t *out)
@@ -141,15 +145,28 @@ static bool find_host(struct rollups *rollups, int64_t run, int64_t *out)
     return true;
 }
 
-// Where nobody waits, a sheet is as large as it may be: the fewer rollups a record.
-bool rollups_is_full(const struct rollups *rollups, const struct rollups_kind *kind,
-                     uint64_t now_ns)
+bool rollups_is_full(const struct rollups_kind *kind)
 {
-    const struct rollup_sheet *sheet = &kind->filling;
-    if (!rollup_sheet_fits(sheet, 1))
-        return true;
-    return !rollup_pace_is_quiet(&rollups->pace, now_ns) &&
-           (sheet->count >= kind->rows_most || sheet->group_count >= kind->groups_most);
+    return !rollup_sheet_fits(&kind->filling, 1);
+}
+
+// Records of all kinds that are in none of the tables yet.
+static uint64_t count_lacking(const struct rollups *rollups)
+{
+    uint64_t rows = 0;
+    for (unsigned k = 0; k < RECORD_KIND_COUNT; k++) {
+        const struct rollups_kind *kind = &rollups->kinds[k];
+        rows += kind->filling.count + kind->folding.count;
+        if (kind->fed < kind->last)
+            rows += (uint64_t)(kind->last - kind->fed);
+    }
+    return rows - (rollups->active == ROLLUPS_NO_KIND ? 0 : rollups->first_row);
+}
+
+void rollups_worked(struct rollups *rollups, uint64_t began_ns)
+{
+    rollup_pace_lack(&rollups->pace, count_lacking(rollups));
+    rollup_pace_worked(&rollups->pace, began_ns, clock_monotonic_ns());
 }
 
 static enum status take(struct rollups *rollups, struct rollups_kind *kind,
@@ -157,11 +174,8 @@ static enum status take(struct rollups *rollups, struct rollups_kind *kind,
 {
     const size_t count = batch->table->count - batch->first_row;
     int64_t host = 0;
-    if (rollups_is_full(rollups, kind, batch->now_ns) ||
-        kind->filling.count + count > kind->rows_most ||
-        !rollup_sheet_fits(&kind->filling, count) || !find_host(rollups, batch->run, &host))
+    if (!rollup_sheet_fits(&kind->filling, count) || !find_host(rollups, batch->run, &host))
         return STATUS_FULL;
-    kind->filling.groups_most = kind->groups_most;
     if (kind->filling.count == 0)
         kind->since_ns = batch->now_ns;
     return rollup_sheet_add(&kind->filling, &(struct rollup_batch){.table = batch->table,

@@ -26,6 +26,10 @@ struct rollups;
 MUST_CHECK enum status rollups_new(struct rollups **out, struct sqlite3 *db, struct error *err);
 void rollups_free(struct rollups *rollups); // NULL is fine
 
+// Who to ask, now and then in the midst of work that takes long, whether somebody waits for
+// the thread; such work then ends and is done later in smaller steps.  NULL: nobody.
+void rollups_watch(struct rollups *rollups, bool (*is_awaited)(void *context), void *context);
+
 // Records that were inserted, in the transaction under way.
 struct rollups_batch {
     const struct wire_table *table;

@@ -19,9 +19,7 @@ enum {
     ROLLUPS_HOSTS = 1024, // runs whose host is remembered
     ROLLUPS_NO_KIND = RECORD_KIND_COUNT,
     ROLLUPS_STEP_NS = 10000000, // of work for which others wait
-    // Records in one slice of reading, and in a sheet while others wait.
-    ROLLUPS_READ_ROWS = 2048,
-    ROLLUPS_BUSY_ROWS = 16 * ROLLUPS_READ_ROWS,
+    ROLLUPS_READ_ROWS = 2048,   // records in one slice of reading
 };
 
 // Of one kind.  Rows with ids up to `fed` are in the tables or in one of the sheets,
@@ -32,9 +30,6 @@ struct rollups_kind {
     int64_t fed, last; // `last`: the highest id there is
     int64_t watermarks[ROLLUP_METRICS_MAX];
     uint64_t since_ns; // when the first of `filling` came
-    // In a sheet: so many that folding a metric takes no longer than it may.
-    size_t rows_most, groups_most;
-    uint64_t slowest_ns; // metric of the round under way
     struct sqlite3_stmt *read;
 };
 
@@ -53,11 +48,15 @@ struct rollups {
     struct rollups_host hosts[ROLLUPS_HOSTS];
     struct gap_set gaps[ROLLUP_GROUPING_COUNT]; // of the kind at work
     unsigned active;          // the kind whose round is under way, or ROLLUPS_NO_KIND
-    unsigned next_metric;     // of it
-    bool begun;               // the fold has its sheet
+    size_t first_row;         // of its sheet's slice
+    unsigned next_metric;     // of the slice
+    bool begun;               // the fold has it
+    bool is_wide;             // it takes long
     bool gaps_known, planned; // for it
-    bool repaired;            // nothing is left to be made again, as far as is known
-    bool stale;               // what is in memory says nothing
+    bool (*is_awaited)(void *context);
+    void *context;
+    bool repaired; // nothing is left to be made again, as far as is known
+    bool stale;    // what is in memory says nothing
     struct rollup_pace pace;
     uint64_t prune_rest_ns;
     uint64_t retry_ns; // no fold and no reading before, after a failure
@@ -68,8 +67,10 @@ struct rollups {
 };
 
 // Whether the kind's sheet takes no more.
-bool rollups_is_full(const struct rollups *rollups, const struct rollups_kind *kind,
-                     uint64_t now_ns);
+bool rollups_is_full(const struct rollups_kind *kind);
+
+// After some work: says to the pace how much there is left.
+void rollups_worked(struct rollups *rollups, uint64_t began_ns);
 
 // Reads how far the tables are; memory begins empty.
 MUST_CHECK enum status rollups_load(struct rollups *rollups, struct error *err);

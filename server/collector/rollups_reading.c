@@ -8,12 +8,10 @@
 
 // The kind that is behind and has room, or ROLLUPS_NO_KIND.  One sheet at a time is large enough:
 // while it is folded none is filled.
-static unsigned lagging(const struct rollups *rollups, uint64_t now_ns)
+static unsigned lagging(const struct rollups *rollups)
 {
     for (unsigned k = 0; k < RECORD_KIND_COUNT; k++)
-        if (rollups->kinds[k].fed < rollups->kinds[k].last &&
-            !rollups_is_full(rollups, &rollups->kinds[k], now_ns) &&
-            rollups->kinds[k].folding.count <= ROLLUPS_BUSY_ROWS)
+        if (rollups->kinds[k].fed < rollups->kinds[k].last && !rollups_is_full(&rollups->kinds[k]))
             return k;
     return ROLLUPS_NO_KIND;
 }
@@ -22,7 +20,7 @@ bool rollups_are_behind(const struct rollups *rollups, uint64_t now_ns)
 {
     if (now_ns < rollups->retry_ns || !rollup_pace_allows(&rollups->pace, now_ns))
         return false;
-    return rollups->stale || lagging(rollups, now_ns) != ROLLUPS_NO_KIND;
+    return rollups->stale || lagging(rollups) != ROLLUPS_NO_KIND;
 }
 
 static enum status prepare_read(struct rollups *rollups, unsigned k, struct error *err)
@@ -75,12 +73,9 @@ static enum status read_some(struct rollups *rollups, unsigned k, uint64_t now_n
     (void)sqlite3_bind_int64(kind->read, 2, kind->last);
     int rc = SQLITE_DONE;
     unsigned rows = 0;
-    kind->filling.groups_most =
-        rollup_pace_is_quiet(&rollups->pace, now_ns) ? ROLLUP_SHEET_ROWS : kind->groups_most;
     while (status == STATUS_OK && (rc = sqlite3_step(kind->read)) == SQLITE_ROW) {
-        status = rollups_is_full(rollups, kind, now_ns)
-                     ? STATUS_FULL
-                     : rollup_sheet_add_row(&kind->filling, kind->read);
+        status =
+            rollups_is_full(kind) ? STATUS_FULL : rollup_sheet_add_row(&kind->filling, kind->read);
         if (status == STATUS_OK) {
             kind->fed = kind->filling.ids[kind->filling.count - 1];
             rows++;
@@ -106,11 +101,11 @@ void rollups_catch_up(struct rollups *rollups, uint64_t now_ns, bool is_busy)
         return;
     const uint64_t began_ns = clock_monotonic_ns();
     enum status status = rollups->stale ? rollups_load(rollups, &err) : STATUS_OK;
-    const unsigned k = status == STATUS_OK ? lagging(rollups, now_ns) : ROLLUPS_NO_KIND;
+    const unsigned k = status == STATUS_OK ? lagging(rollups) : ROLLUPS_NO_KIND;
     if (k != ROLLUPS_NO_KIND)
         status = read_some(rollups, k, now_ns, &err);
     if (rollups->stale || k != ROLLUPS_NO_KIND)
-        rollup_pace_worked(&rollups->pace, began_ns, clock_monotonic_ns());
+        rollups_worked(rollups, began_ns);
     if (status != STATUS_OK) {
         rollups_forget(rollups);
         rollups_fail(rollups, &err, now_ns);

@@ -10,21 +10,19 @@
 
 enum {
     TAIL_ROWS = 2000,        // so many are read raw without anyone noticing
+    LOADED_ROWS = 16384,     // under load: the more records, the fewer rollups a record
     STEP_ALL_NS = 100000000, // where there is nothing else to do
-    // Of a metric's transaction; and of one that small sheets do not keep up with.
-    METRIC_NS_MOST = 50000000,
-    METRIC_NS_BEHIND = 150000000,
-    // Bounds of a sheet's bounds, whatever they cost; a group is some rollups a metric.
-    ROWS_LEAST = 4 * ROLLUPS_READ_ROWS,
-    GROUPS_LEAST = 1024,
+    // Of a slice, whose rows of one metric are written in one transaction while others
+    // wait: a group is four levels of four groupings at most.
+    SLICE_GROUPS = 128,
+    SLICE_BYTES = 1048576,
 };
 
 #define AGE_NS UINT64_C(60000000000) // the longest that records stay in memory alone
 
 // ---- What is due -------------------------------------------------------------------------
 
-// Records that are old are folded, however little the last fold was ago; a full memory
-// is no reason to: what comes then is read later, when there is less to do.
+// Records that are old are folded, however few they are.
 static bool presses(const struct rollups_kind *kind, uint64_t now_ns)
 {
     return kind->filling.count > 0 && now_ns - kind->since_ns >= AGE_NS;
@@ -34,17 +32,19 @@ static bool presses(const struct rollups_kind *kind, uint64_t now_ns)
 // filled first.
 static bool is_due(const struct rollups *rollups, const struct rollups_kind *kind, uint64_t now_ns)
 {
-    const bool is_ready = rollups_is_full(rollups, kind, now_ns) ||
-                          (kind->filling.count >= TAIL_ROWS && kind->fed == kind->last);
-    return presses(kind, now_ns) || (is_ready && rollup_pace_allows(&rollups->pace, now_ns));
+    const struct rollup_pace *pace = &rollups->pace;
+    const bool is_loaded = !rollup_pace_is_light(pace) && !rollup_pace_is_quiet(pace, now_ns);
+    const size_t enough = is_loaded ? LOADED_ROWS : TAIL_ROWS;
+    const bool is_ready = rollups_is_full(kind) || presses(kind, now_ns) ||
+                          (kind->filling.count >= enough && kind->fed == kind->last);
+    return is_ready && rollup_pace_allows(pace, now_ns);
 }
 
 bool rollups_are_due(const struct rollups *rollups, uint64_t now_ns)
 {
     if (now_ns < rollups->retry_ns || rollups->stale)
         return false;
-    if (rollups->active != ROLLUPS_NO_KIND && (rollup_pace_allows(&rollups->pace, now_ns) ||
-                                               presses(&rollups->kinds[rollups->active], now_ns)))
+    if (rollups->active != ROLLUPS_NO_KIND && rollup_pace_allows(&rollups->pace, now_ns))
         return true;
     for (unsigned k = 0; k < RECORD_KIND_COUNT; k++)
         if (is_due(rollups, &rollups->kinds[k], now_ns) && !rollups_is_held(rollups, k))
@@ -53,29 +53,6 @@ bool rollups_are_due(const struct rollups *rollups, uint64_t now_ns)
 }
 
 // ---- A round -----------------------------------------------------------------------------
-
-static size_t within(size_t value, size_t least, size_t most)
-{
-    if (value < least)
-        return least;
-    return value > most ? most : value;
-}
-
-// A metric's rows are written in one transaction, for which others wait, where there are any.
-static void adapt(struct rollups_kind *kind)
-{
-    const bool is_behind = kind->last - kind->fed > ROLLUPS_BUSY_ROWS;
-    const uint64_t most_ns = is_behind ? METRIC_NS_BEHIND : METRIC_NS_MOST;
-    if (kind->slowest_ns > most_ns) {
-        kind->rows_most = kind->folding.count / 2;
-        kind->groups_most = kind->folding.group_count / 2;
-    } else if (kind->slowest_ns < most_ns / 4) {
-        kind->rows_most *= 2;
-        kind->groups_most *= 2;
-    }
-    kind->rows_most = within(kind->rows_most, ROWS_LEAST, ROLLUPS_BUSY_ROWS);
-    kind->groups_most = within(kind->groups_most, GROUPS_LEAST, ROLLUPS_BUSY_ROWS);
-}
 
 static enum status save_watermark(struct rollups *rollups, int metric, int64_t id,
                                   struct error *err)
@@ -123,9 +100,9 @@ static void begin_round(struct rollups *rollups, unsigned k)
     const struct rollup_sheet full = kind->filling;
     kind->filling = kind->folding;
     kind->folding = full;
-    kind->slowest_ns = 0;
     rollups->active = k;
     rollups->next_metric = 0;
+    rollups->first_row = 0;
     rollups->begun = false;
     rollups->gaps_known = false;
 }
@@ -141,29 +118,46 @@ static enum status read_gaps(struct rollups *rollups, struct error *err)
     return status;
 }
 
-// Takes up the sheet of the round.
-static enum status begin_fold(struct rollups *rollups, struct error *err)
+static bool is_awaited(const struct rollups *rollups)
+{
+    return rollups->is_awaited && rollups->is_awaited(rollups->context);
+}
+
+// Takes up the next slice of the round's sheet.  Where nobody waits that is all there is
+// left: the fewer slices, the fewer rollups a record; and only of a whole sheet is it known
+// what will not pay.
+static enum status begin_fold(struct rollups *rollups, uint64_t now_ns, struct error *err)
 {
     const struct rollup_sheet *sheet = &rollups->kinds[rollups->active].folding;
+    const bool is_quiet = rollup_pace_is_quiet(&rollups->pace, now_ns) && !is_awaited(rollups);
     bool added = false;
-    enum status status = rollup_fold_begin(rollups->fold, sheet, err);
-    if (status == STATUS_OK)
-        status = read_gaps(rollups, err);
-    if (status == STATUS_OK)
-        status = rollup_sparse_foresee(rollups->sparse, rollup_fold_groups(rollups->fold),
-                                       rollups->gaps, rollups->wall_ns, &added, err);
+    enum status status =
+        rollup_fold_begin(rollups->fold,
+                          &(struct rollup_slice){.sheet = sheet,
+                                                 .first_row = rollups->first_row,
+                                                 .groups_most = is_quiet ? 0 : SLICE_GROUPS,
+                                                 .bytes_most = is_quiet ? 0 : SLICE_BYTES},
+                          err);
+    if (status != STATUS_OK)
+        return status;
+    const struct rollup_groups *groups = rollup_fold_groups(rollups->fold);
+    status = read_gaps(rollups, err);
+    if (status == STATUS_OK && groups->first_row == 0 && groups->end_row == sheet->count)
+        status = rollup_sparse_foresee(rollups->sparse, groups, rollups->gaps, rollups->wall_ns,
+                                       &added, err);
     if (added)
         rollups->gaps_known = false;
+    rollups->is_wide = is_quiet && groups->count > SLICE_GROUPS;
     rollups->begun = status == STATUS_OK;
     return status;
 }
 
-// Sees to it that the sheet's rows are planned by the gaps there are.
-static enum status plan(struct rollups *rollups, struct error *err)
+// Sees to it that the slice's rows are planned by the gaps there are.
+static enum status plan(struct rollups *rollups, uint64_t now_ns, struct error *err)
 {
     enum status status = STATUS_OK;
     if (!rollups->begun)
-        status = begin_fold(rollups, err);
+        status = begin_fold(rollups, now_ns, err);
     if (status == STATUS_OK && !rollups->gaps_known)
         status = read_gaps(rollups, err);
     if (status == STATUS_OK && !rollups->planned)
@@ -176,24 +170,61 @@ static enum status plan(struct rollups *rollups, struct error *err)
     return status;
 }
 
-// Folds one metric of the round under way.
-static enum status fold_metric(struct rollups *rollups, struct gap_span *damaged, struct error *err)
+// After the last metric of a slice: the sheet's next one, or the round's end.
+static enum status end_slice(struct rollups *rollups, struct rollups_kind *kind, uint64_t now_ns,
+                             struct error *err)
+{
+    rollups->first_row = rollup_fold_groups(rollups->fold)->end_row;
+    rollups->next_metric = 0;
+    rollups->begun = false;
+    if (rollups->first_row < kind->folding.count)
+        return STATUS_OK;
+    // Memory for a burst is not kept for ever.
+    rollup_sheet_clear(&kind->folding, rollup_pace_is_quiet(&rollups->pace, now_ns) &&
+                                           kind->folding.room > 4 * TAIL_ROWS);
+    rollups_end_round(rollups);
+    return rollups_level_watermarks(rollups, kind, err);
+}
+
+// Writes the rows of a metric's slice.  Where somebody comes who waits, what a wide slice
+// wrote is undone, and the sheet goes on in narrow ones.
+static enum status write_metric(struct rollups *rollups, struct rollup_target *target,
+                                struct gap_span *damaged, struct error *err)
+{
+    if (!rollups->is_wide)
+        return rollup_fold_metric(rollups->fold, target, damaged, err);
+    target->is_awaited = rollups->is_awaited;
+    target->context = rollups->context;
+    enum status status = database_exec(rollups->db, "SAVEPOINT metric", err);
+    if (status == STATUS_OK)
+        status = rollup_fold_metric(rollups->fold, target, damaged, err);
+    if (status == STATUS_OK)
+        return database_exec(rollups->db, "RELEASE metric", err);
+    if (status != STATUS_CANCELLED)
+        return status; // all of it is undone
+    rollups->begun = false;
+    rollups->gaps_known = false;
+    const enum status undone =
+        database_exec(rollups->db, "ROLLBACK TO metric; RELEASE metric", err);
+    return undone == STATUS_OK ? status : undone;
+}
+
+// Folds one metric of the slice at work.  STATUS_CANCELLED: somebody waits, and it was not.
+static enum status fold_metric(struct rollups *rollups, uint64_t now_ns, struct gap_span *damaged,
+                               struct error *err)
 {
     struct rollups_kind *kind = &rollups->kinds[rollups->active];
     const unsigned m = rollups->next_metric;
-    enum status status = plan(rollups, err);
+    enum status status = plan(rollups, now_ns, err);
     if (status != STATUS_OK)
         return status;
-    const int64_t last = kind->folding.ids[kind->folding.count - 1];
-    const struct rollup_target target = {
-        .metric = &kind->metrics->list[m],
-        .first_row = rollup_sheet_above(&kind->folding, kind->watermarks[m])};
-    if (target.first_row < kind->folding.count) {
-        const uint64_t began_ns = clock_thread_ns();
-        status = rollup_fold_metric(rollups->fold, &target, damaged, err);
-        const uint64_t took_ns = clock_thread_ns() - began_ns;
-        if (took_ns > kind->slowest_ns)
-            kind->slowest_ns = took_ns;
+    const size_t end_row = rollup_fold_groups(rollups->fold)->end_row;
+    const int64_t last = kind->folding.ids[end_row - 1];
+    struct rollup_target target = {.metric = &kind->metrics->list[m],
+                                   .first_row =
+                                       rollup_sheet_above(&kind->folding, kind->watermarks[m])};
+    if (target.first_row < end_row) {
+        status = write_metric(rollups, &target, damaged, err);
         if (status == STATUS_OK)
             status = save_watermark(rollups, target.metric->number, last, err);
         if (status != STATUS_OK)
@@ -202,32 +233,28 @@ static enum status fold_metric(struct rollups *rollups, struct gap_span *damaged
     }
     if (++rollups->next_metric < kind->metrics->count)
         return STATUS_OK;
-    adapt(kind);
-    // Memory for a burst is not kept for ever.
-    rollup_sheet_clear(&kind->folding, kind->folding.room > 4 * TAIL_ROWS);
-    rollups_end_round(rollups);
-    return rollups_level_watermarks(rollups, kind, err);
+    return end_slice(rollups, kind, now_ns, err);
 }
 
 static enum status fold_some(struct rollups *rollups, enum rollups_pace pace, uint64_t now_ns,
                              struct gap_span *damaged, struct error *err)
 {
-    const uint64_t began_ns = clock_monotonic_ns();
+    const uint64_t began_ns = clock_monotonic_ns(), worked_ns = clock_thread_ns();
     const uint64_t limit_ns = pace == ROLLUPS_ALL ? STEP_ALL_NS : ROLLUPS_STEP_NS;
     enum status status = STATUS_OK;
-    while (status == STATUS_OK && clock_monotonic_ns() - began_ns < limit_ns) {
+    while (status == STATUS_OK && clock_thread_ns() - worked_ns < limit_ns) {
         if (rollups->active == ROLLUPS_NO_KIND) {
             const unsigned next = choose(rollups, pace, now_ns);
             if (next == ROLLUPS_NO_KIND)
                 break;
             begin_round(rollups, next);
         }
-        status = fold_metric(rollups, damaged, err);
+        status = fold_metric(rollups, now_ns, damaged, err);
         if (pace == ROLLUPS_ONE)
             break;
     }
-    rollup_pace_worked(&rollups->pace, began_ns, clock_monotonic_ns());
-    return status;
+    rollups_worked(rollups, began_ns);
+    return status == STATUS_CANCELLED ? STATUS_OK : status;
 }
 
 enum status rollups_flush(struct rollups *rollups, enum rollups_pace pace, uint64_t now_ns,

@@ -35,6 +35,12 @@ struct upkeep {
     bool starved;
 };
 
+static bool somebody_waits(void *context)
+{
+    const struct upkeep *upkeep = context;
+    return queue_has_some(upkeep->parts.inbox);
+}
+
 enum status upkeep_new(struct upkeep **out, const struct upkeep_parts *parts, struct error *err)
 {
     struct upkeep *upkeep = calloc(1, sizeof *upkeep);
@@ -43,6 +49,8 @@ enum status upkeep_new(struct upkeep **out, const struct upkeep_parts *parts, st
     upkeep->parts = *parts;
     checkpoint_init(&upkeep->checkpoint, clock_monotonic_ns());
     checkpoint_watch(&upkeep->checkpoint, parts->db);
+    if (parts->rollups)
+        rollups_watch(parts->rollups, somebody_waits, upkeep);
     enum status status =
         retention_new(&upkeep->retention, parts->db, parts->retention, parts->rollups != NULL, err);
     if (status == STATUS_OK)
@@ -65,6 +73,8 @@ void upkeep_free(struct upkeep *upkeep)
     if (!upkeep)
         return;
     checkpoint_watch(NULL, upkeep->parts.db);
+    if (upkeep->parts.rollups)
+        rollups_watch(upkeep->parts.rollups, NULL, NULL);
     writer_clear_free(upkeep->clear);
     retention_free(upkeep->retention);
     sealing_free(upkeep->sealing);

@@ -50,6 +50,7 @@ struct device_description {
     unsigned int threads;
     int64_t memory_bytes;           // all the device has; 0 when it cannot be told
     int64_t memory_available_bytes; // what it could still give now; negative when unknown
+    size_t head_size_max;           // of device_attention; 0: any
 };
 
 void device_describe(const struct device *device, struct device_description *out);
@@ -140,6 +141,7 @@ MUST_CHECK enum status device_rope(struct device *device, struct tensor *x,
 // caches.  `query` and `out` (n, heads * h); `keys` and `values` (capacity,
 // kv_heads * h); head i uses key/value head i / (heads / kv_heads).
 //   out = softmax(query . keys / sqrt(h)) . values
+// Fails with STATUS_UNSUPPORTED where h is more than the device's head_size_max.
 // Grouped-query attention, arXiv:2305.13245.
 MUST_CHECK enum status device_attention(struct device *device, struct tensor *out,
                                         const struct tensor *query, const struct tensor *keys,

@@ -29,6 +29,8 @@ struct device_properties {
     unsigned int compute_capability; // 10 * major + minor
     int64_t memory_bytes;
     struct pcie_link pcie;
+    double power_cap_watts; // that the device is held to
+    int64_t sm_clock_max_hz, memory_clock_max_hz;
     struct device_rates rates;
 };
 

@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "common/sys/clock.h"
+#include "server/device/range.h"
 
 // How often a waiting driver asks whether the job is cancelled.
 enum { ASK_AFTER_MS = 20 };
@@ -63,12 +64,15 @@ static bool fill(struct fillers *fillers, uint64_t chunk, struct slot *slot, siz
     struct error error = {.status = STATUS_OK};
     const uint64_t begun_ns = clock_monotonic_ns();
     enum status status = STATUS_OK;
-    if (size > slot->size)
+    if (size > slot->size) {
         status = error_set(&error, STATUS_INVALID,
                            "%s: chunk %llu has %zu bytes: more than a slot's %zu", job->name,
                            (unsigned long long)chunk, size, slot->size);
-    else
+    } else {
+        range_begin_at("fill", chunk);
         status = job->fill(job->context, chunk, slot->memory, size, &error);
+        range_end();
+    }
     const uint64_t ready_ns = clock_monotonic_ns();
 
     (void)pthread_mutex_lock(&fillers->lock);

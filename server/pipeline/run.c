@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "common/sys/clock.h"
+#include "server/device/range.h"
 #include "server/pipeline/fillers.h"
 #include "server/pipeline/pipeline.h"
 #include "server/pipeline/pipeline_parts.h"
@@ -194,9 +195,12 @@ static enum status queue_kernels(struct run *run, struct error *err)
     enum status status = STATUS_OK;
     if (timeline)
         status = timeline_start(timeline, OVERLAP_COMPUTE, pipeline->compute, NULL, err);
-    if (status == STATUS_OK)
+    if (status == STATUS_OK) {
+        range_begin_at("compute", run->group);
         status = job->compute(job->context, run->group, pipeline->compute, buffer->in, run->offset,
                               buffer->out, err);
+        range_end();
+    }
     if (status == STATUS_OK && timeline)
         status = timeline_end(timeline, OVERLAP_COMPUTE, pipeline->compute, err);
     return status;
@@ -306,7 +310,9 @@ static enum status stream_chunks(struct run *run, struct error *err)
     struct chunk chunk;
     enum status status = take_chunk(run, &chunk, err);
     while (status == STATUS_OK && chunk.size > 0) {
+        range_begin_at("copy", run->chunk);
         status = queue_copy(run, &chunk, err);
+        range_end();
         if (status == STATUS_OK && !run->job->place && ends_group(run, run->chunk))
             status = end_group(run, err);
         if (status == STATUS_OK && run->used_count == plan->pool_size)

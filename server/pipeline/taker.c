@@ -6,6 +6,7 @@
 
 #include "common/core/sketch.h"
 #include "common/sys/clock.h"
+#include "server/device/range.h"
 
 struct taker {
     struct device *device;
@@ -109,9 +110,11 @@ static void *run(void *context)
         if (status == STATUS_OK && !failed) {
             sketch_add_bucket(taker->times,
                               SKETCH_NS_OFFSET + sketch_ns_bucket(now_ns - flight->begun_ns), 1);
+            range_begin_at("take", flight->group);
             if (job->take)
                 status = job->take(job->context, flight->group,
                                    flight->size ? flight->memory : NULL, flight->size, &error);
+            range_end();
         }
         failed = failed || status != STATUS_OK;
         land(taker, status, &error);

@@ -37,7 +37,8 @@ struct timeline {
     struct side sides[OVERLAP_SIDES];
     struct overlap *overlap;
     double starved_ns;
-    struct hidden hidden; // what the log says of single chunks
+    bool tells;           // the log shows single chunks, of which it says
+    struct hidden hidden; // what is here
 
     // When computes ended, by number: what copies that waited for them need.
     struct {
@@ -109,6 +110,7 @@ static void forget_run(struct timeline *timeline)
         side->last_end_ns = 0;
     }
     memset(timeline->ends, 0, sizeof timeline->ends);
+    timeline->tells = log_shows(LOG_LEVEL_DEBUG);
     memset(&timeline->hidden, 0, sizeof timeline->hidden);
     timeline->starved_ns = 0;
     timeline->anchor_ns = 0;
@@ -192,9 +194,11 @@ static void take_times(struct timeline *timeline, enum overlap_side which, const
     }
     if (which == OVERLAP_COPY) {
         count_starved(timeline, pair, start_ns);
-        hidden_add_copy(&timeline->hidden, pair->number - 1, start_ns, end_ns);
+        if (timeline->tells)
+            hidden_add_copy(&timeline->hidden, pair->number - 1, start_ns, end_ns);
     } else {
-        hidden_add_compute(&timeline->hidden, start_ns, end_ns);
+        if (timeline->tells)
+            hidden_add_compute(&timeline->hidden, start_ns, end_ns);
         timeline->ends[pair->number % TIMELINE_PAIRS_MAX].number = pair->number;
         timeline->ends[pair->number % TIMELINE_PAIRS_MAX].end_ns = end_ns;
     }

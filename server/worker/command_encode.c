@@ -43,13 +43,13 @@ static struct option_table get_options(void)
         {"--check", NULL, OPTION_FLAG, PLACE(check), 0, 0,
          "compare every state with a plain reference"},
         {"--chunk-mb", "M", OPTION_INTEGER, PLACE(chunk_mb), 1, TUNING_CHUNK_MB_MAX,
-         "bytes copied at once (also INFERSTAT_CHUNK_MB; default: by the device)"},
+         "1 to 256, copied at once (also INFERSTAT_CHUNK_MB; default: by the device)"},
         {"--pool-size", "S", OPTION_INTEGER, PLACE(pool_size), 1, POOL_SLOTS_MAX,
-         "pinned slots (also INFERSTAT_POOL_SIZE; default: by the host's memory)"},
+         "1 to 16 pinned slots (also INFERSTAT_POOL_SIZE; default: by the host's memory)"},
         {"--prefetch", "P", OPTION_INTEGER, PLACE(prefetch), 1, PIPELINE_PREFETCH_MAX,
-         "chunks filled ahead at most (default: the pool's size)"},
+         "1 to 64 chunks filled ahead at most (default: the pool's size)"},
         {"--fillers", "N", OPTION_INTEGER, PLACE(fillers), 1, PIPELINE_FILLERS_MAX,
-         "threads that fill slots (default: half the processors)"},
+         "1 to 32 threads that fill slots (default: as many as a trial shows to keep up)"},
         {"--sync", "events|periodic", OPTION_TEXT, PLACE(sync), 0, 0,
          "reuse slots behind their own copy's event, or wait for whole streams (default events)"},
         {"--json", NULL, OPTION_FLAG, PLACE(json), 0, 0, "end with one object of figures"},
@@ -129,7 +129,9 @@ static enum status make_options(struct encoding_options *out, const struct worke
                    .batches = (uint64_t)options.batches,
                    .path = options.input,
                    .seed = (uint64_t)options.seed},
-        .device = {.spec = worker->device, .threads = (unsigned int)worker->threads},
+        .device = {.spec = worker->device,
+                   .threads = (unsigned int)worker->threads,
+                   .spin = worker->spins},
         .output = options.output,
         .replace = options.force,
         .check = options.check,
@@ -143,6 +145,10 @@ static enum status make_options(struct encoding_options *out, const struct worke
     };
     if (count > 0)
         return error_set(err, STATUS_INVALID, "encode: unexpected '%.60s' (see --help)", words[0]);
+    if (options.output && strcmp(options.output, "-") == 0)
+        return error_set(err, STATUS_INVALID,
+                         "--output -: figures go to standard output, states do not (name a file or "
+                         "a named pipe)");
     if (!options.input && options.batches == 0)
         out->inputs.batches = BATCHES;
     return find_words(out, err);
@@ -410,9 +416,11 @@ static int run(const struct worker_options *worker, char *const *words, int coun
     if (encoding)
         code = report(&outcome);
     encoding_free(encoding);
-    if (outcome.status == STATUS_OK || outcome.status == STATUS_CANCELLED)
+    if (outcome.status == STATUS_OK)
         return code;
-    return worker_fail(&err);
+    if (outcome.status != STATUS_CANCELLED)
+        return worker_fail(&err);
+    return code == WORKER_DONE ? WORKER_STOPPED : code;
 }
 
 const struct worker_command command_encode = {

@@ -244,7 +244,9 @@ static enum status load_model(struct running *r, const struct worker_options *wo
 {
     const struct llm_load_options load = {
         .path = options.model,
-        .device = {.spec = worker->device, .threads = (unsigned int)worker->threads},
+        .device = {.spec = worker->device,
+                   .threads = (unsigned int)worker->threads,
+                   .spin = worker->spins},
         .cancelled = stop_requested,
         .delay_stage = plan->delay_stage,
         .delay_ns = plan->delay_ns,

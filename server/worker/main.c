@@ -35,6 +35,8 @@ static struct option_table global_options(void)
          0, 0, "what computes (default auto); encode takes several: cuda:0,1"},
         {"--threads", "N", OPTION_INTEGER, offsetof(struct worker_options, threads), 1, 1024,
          "of cpu devices in all (default: processors allowed)"},
+        {"--wait", "block|spin", OPTION_TEXT, offsetof(struct worker_options, wait), 0, 0,
+         "for a device: asleep (default), or busily, which answers sooner"},
         {"--log-level", "LEVEL", OPTION_TEXT, offsetof(struct worker_options, log_level), 0, 0,
          "error, warning, info or debug (default warning)"},
         {"--help", NULL, OPTION_FLAG, offsetof(struct worker_options, help), 0, 0, "this text"},
@@ -118,6 +120,14 @@ static enum status open_log(struct error *err)
     return status;
 }
 
+static enum status read_wait(struct error *err)
+{
+    options.spins = options.wait && strcmp(options.wait, "spin") == 0;
+    if (!options.wait || options.spins || strcmp(options.wait, "block") == 0)
+        return STATUS_OK;
+    return error_set(err, STATUS_INVALID, "--wait: '%.40s' is none of block, spin", options.wait);
+}
+
 // What was printed must have arrived: a full disk is no success.
 static int finish_output(int code)
 {
@@ -147,6 +157,8 @@ int main(int argc, char **argv)
     }
     if (status == STATUS_OK)
         status = open_log(&err);
+    if (status == STATUS_OK)
+        status = read_wait(&err);
     if (status != STATUS_OK)
         return worker_fail(&err);
     if (options.version) {

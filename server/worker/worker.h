@@ -18,7 +18,9 @@ struct worker_options {
     const char *key, *server_key;
     bool insecure;
     const char *device;
-    int64_t threads; // 0: as many as the process may use
+    int64_t threads;  // 0: as many as the process may use
+    const char *wait; // "block" or "spin"; NULL: block
+    bool spins;       // what `wait` says
     const char *log_level;
     bool help, version;
 };
@@ -30,6 +32,7 @@ enum {
     WORKER_USAGE = 2,
     WORKER_NO_DATA = 3, // there was no prompt
     WORKER_UNREACHABLE = 4,
+    WORKER_STOPPED = 130, // what had an end did not come to it; as shells say of SIGINT
 };
 
 // A command: its options and what it does.  The arguments have been parsed into

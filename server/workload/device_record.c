@@ -28,6 +28,11 @@ static double rate(double value)
     return value > 0.0 ? value : -1.0;
 }
 
+static int64_t frequency(int64_t hertz)
+{
+    return hertz > 0 ? hertz : -1;
+}
+
 uint32_t device_record(struct inferstat_monitor *monitor,
                        const struct device_properties *properties)
 {
@@ -48,6 +53,9 @@ uint32_t device_record(struct inferstat_monitor *monitor,
     device.pcie_width_max = number(properties->pcie.width_max);
     device.memory_bandwidth_bytes_per_second = rate(properties->rates.memory);
     device.h2d_bytes_per_second = rate(properties->rates.h2d);
+    device.power_cap_watts = rate(properties->power_cap_watts);
+    device.sm_clock_max_hz = frequency(properties->sm_clock_max_hz);
+    device.memory_clock_max_hz = frequency(properties->memory_clock_max_hz);
     return inferstat_add_device(monitor, &device);
 }
 

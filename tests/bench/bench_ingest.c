@@ -6,6 +6,15 @@
 //
 //   bench_ingest [--json] [--quick] [--records N] [--rounds N] [--no-victoria]
 //
+// What rollups cost is said in three ways, of which the first two do not hang on luck:
+//
+// - in one thread, without sockets, the writer's modules store the same records with and
+//   without rollups by turns, until the rollups have all (ingest.h, fold_cost);
+// - of inferstatd with eight producers, the processor time of its busiest thread, which is
+//   the writer, until the rollups have all, beside the same without rollups;
+// - and the rates of the two.  These alone say little: rollups that fall behind cost
+//   nothing while records come.  So how many records they lacked at the end is said too.
+//
 // Rounds alternate all of them, each having the machine to itself; every figure is
 // the median of the rounds, a ratio the median of the rounds' own ratios.  --quick
 // is one round of few records, of 40 producers instead of 500 and without
@@ -27,8 +36,10 @@ struct sides {
     struct figures loop, one, eight, bare, crowd, sealed, victoria;
     struct figures one_to_loop, eight_to_loop, eight_to_bare, sealed_to_loop, eight_to_victoria,
         crowd_to_eight;
-    struct figures idle, peak_eight, peak_crowd, after_crowd; // bytes
-    struct figures processor, bare_processor, busiest; // nanoseconds a record with 8 producers
+    struct figures idle, peak_eight, peak_crowd, after_crowd;        // bytes
+    struct figures processor, bare_processor, busiest, bare_busiest; // ns a record, 8 producers
+    struct figures bare_to_eight_busiest, lacking;
+    struct figures store, rolled, store_to_rolled; // fold_cost
     bool has_victoria;
     unsigned crowd_size;
     struct victoria_client client;
@@ -47,6 +58,7 @@ static void add_crowd(const struct load *load, unsigned producers, bool sealed,
     if (producers == INGEST_PRODUCERS && !sealed) {
         figures_add(&sides->processor, result.processor_ns);
         figures_add(&sides->busiest, result.busiest_ns);
+        figures_add(&sides->lacking, result.lacking);
     }
     if (producers == sides->crowd_size)
         figures_add(&sides->after_crowd, (double)result.after_bytes);
@@ -65,6 +77,16 @@ static void add_bare(const struct load *load, struct sides *sides)
     crowd_rate(load, &crowd, &result);
     figures_add(&sides->bare, result.rate);
     figures_add(&sides->bare_processor, result.processor_ns);
+    figures_add(&sides->bare_busiest, result.busiest_ns);
+}
+
+static void add_fold(const struct load *load, struct sides *sides)
+{
+    struct fold_result result;
+    fold_cost(load, &result);
+    figures_add(&sides->store, result.store_ns);
+    figures_add(&sides->rolled, result.rolled_ns);
+    figures_add(&sides->store_to_rolled, result.store_ns / result.rolled_ns);
 }
 
 static void run_round(const struct load *load, struct sides *sides)
@@ -72,6 +94,7 @@ static void run_round(const struct load *load, struct sides *sides)
     figures_add(&sides->loop, loop_rate(load));
     add_crowd(load, INGEST_PRODUCERS, false, &sides->eight, &sides->peak_eight, sides);
     add_bare(load, sides);
+    add_fold(load, sides);
     if (sides->has_victoria)
         figures_add(&sides->victoria, victoria_rate(load, &sides->client));
     add_crowd(load, sides->crowd_size, false, &sides->crowd, &sides->peak_crowd, sides);
@@ -81,6 +104,7 @@ static void run_round(const struct load *load, struct sides *sides)
     figures_add(&sides->one_to_loop, last(&sides->one) / last(&sides->loop));
     figures_add(&sides->eight_to_loop, last(&sides->eight) / last(&sides->loop));
     figures_add(&sides->eight_to_bare, last(&sides->eight) / last(&sides->bare));
+    figures_add(&sides->bare_to_eight_busiest, last(&sides->bare_busiest) / last(&sides->busiest));
     figures_add(&sides->crowd_to_eight, last(&sides->crowd) / last(&sides->eight));
     figures_add(&sides->sealed_to_loop, last(&sides->sealed) / last(&sides->loop));
     if (sides->has_victoria)
@@ -121,6 +145,15 @@ static void print(const struct sides *sides, bool json)
          value_of(&sides->eight_to_loop), 3},
         {"ratio_to_without_rollups", "8 producers to without rollups", "", ">= 0.85",
          value_of(&sides->eight_to_bare), 3},
+        {"records_lacking_in_rollups", "  then lacking in rollups", "records", "",
+         value_of(&sides->lacking), 0},
+        {"writer_time_without_rollups_to_with", "  writer's time without to with", "", ">= 0.85",
+         value_of(&sides->bare_to_eight_busiest), 3},
+        {"storing_ns_a_record", "storing, one thread", "ns/record", "", value_of(&sides->store), 0},
+        {"storing_ns_a_record_with_rollups", "  with rollups", "ns/record", "",
+         value_of(&sides->rolled), 0},
+        {"storing_without_rollups_to_with", "  storing without to with", "", ">= 0.85",
+         value_of(&sides->store_to_rolled), 3},
         {"ratio_to_victoria_metrics", "8 producers to victoria-metrics", "", ">= 1.5",
          value_of(&sides->eight_to_victoria), 3},
         {"ratio_to_bare_loop_curve", "8 with CURVE to bare loop", "", ">= 0.5",
@@ -133,6 +166,8 @@ static void print(const struct sides *sides, bool json)
          value_of(&sides->bare_processor), 0},
         {"busiest_thread_ns_a_record", "  of the busiest thread", "ns/record", "",
          value_of(&sides->busiest), 0},
+        {"busiest_thread_ns_a_record_without_rollups", "  of that without rollups", "ns/record", "",
+         value_of(&sides->bare_busiest), 0},
         {"idle_memory_bytes", "memory before any record", "MB", "<= 20",
          figures_max(&sides->idle) / (json ? 1 : mb), json ? 0 : 1},
         {"peak_memory_bytes_8", "  most with 8 producers", "MB", "",

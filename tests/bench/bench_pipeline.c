@@ -20,12 +20,15 @@
 //              the host's clock themselves; on the CPU alone
 //
 // Where copies, kernels and fillers share a memory bus and two cores they slow each other
-// down: only ratios within a round mean anything.  Ratios of processor time say what the
+// down: only ratios within a round mean anything.  Rounds go on until the medians of the
+// main ratios are known to 2 % (common/core/steady.h), pairs until theirs is to 0.3 %; N is
+// where they end at the latest.  Ratios of processor time say what the
 // pipeline costs beside the same work without it, and do not see who else is running.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/core/steady.h"
 #include "tests/bench/bench.h"
 #include "tests/bench/pipeline_sides.h"
 
@@ -37,7 +40,11 @@ static struct {
     size_t chunk_mb;
     const char *device;
     uint64_t chunks;
-} bench = {.rounds = 11, .pairs = 40, .chunk_mb = 8, .device = "cpu", .chunks = 128};
+} bench = {.rounds = STEADY_MOST,
+           .pairs = BENCH_ROUNDS_MAX,
+           .chunk_mb = 8,
+           .device = "cpu",
+           .chunks = 128};
 
 // ---- Rounds ---------------------------------------------------------------
 
@@ -104,6 +111,31 @@ static void one_round(unsigned int round, struct measured *out)
         figures_add(&out->trace_error, sides_timeline_error());
 }
 
+static struct steady sum_up(const struct figures *figures)
+{
+    struct figures sorted = *figures;
+    struct steady steady;
+    steady_sum_up(&steady, sorted.values, sorted.count);
+    return steady;
+}
+
+static bool is_steady(const struct figures *figures, double ratio)
+{
+    const struct steady steady = sum_up(figures);
+    return steady_is_reached(&steady, ratio);
+}
+
+static unsigned int all_rounds(struct measured *out)
+{
+    static const double ratio = 0.02;
+    unsigned int round = 0;
+    while (round < bench.rounds &&
+           !(is_steady(&out->lent_to_bare, ratio) && is_steady(&out->filled_to_slower, ratio) &&
+             is_steady(&out->events_to_periodic, ratio)))
+        one_round(round++, out);
+    return round;
+}
+
 // What instruments cost: the same run with them and without, now this one first, now that.
 static void one_pair(unsigned int pair, struct measured *out)
 {
@@ -116,6 +148,15 @@ static void one_pair(unsigned int pair, struct measured *out)
         side_measure(SIDE_COMPUTED, chunks, &on);
     figures_add(&out->on_to_off, on.bytes_per_second / off.bytes_per_second);
     figures_add(&out->on_to_off_processor, on.processor_seconds / off.processor_seconds);
+}
+
+static unsigned int all_pairs(struct measured *out)
+{
+    static const double ratio = 0.003;
+    unsigned int pair = 0;
+    while (pair < bench.pairs && !is_steady(&out->on_to_off, ratio))
+        one_pair(pair++, out);
+    return pair;
 }
 
 // ---- The report -----------------------------------------------------------
@@ -171,29 +212,30 @@ static void put(const char *key, const char *text, double value, int digits)
         (void)printf("%-46s %.*f\n", text, digits, value);
 }
 
-// Half of the pairs lie within this of their median.
-static double spread_of(struct figures *figures)
+static void report(const struct measured *measured, unsigned int rounds, unsigned int pairs)
 {
-    return (bench_quantile(figures->values, figures->count, 0.75) -
-            bench_quantile(figures->values, figures->count, 0.25)) /
-           2;
-}
-
-static void report(struct measured *measured)
-{
+    put("rounds", "rounds", rounds, 0);
+    put("pairs", "pairs of runs with instruments and without", pairs, 0);
     put("fillers", "threads that fill", sides_fillers(), 0);
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
         const struct figures *figures =
             (const struct figures *)(const void *)((const char *)measured + lines[i].offset);
         if (figures->count > 0)
-            put(lines[i].key, lines[i].text, figures_median(figures) * lines[i].scale,
+            put(lines[i].key, lines[i].text, sum_up(figures).median * lines[i].scale,
                 lines[i].digits);
     }
     // The least that a run of its own exposes: the first group's copies.
     put("exposed_copy_ratio_least", "exposed share of copy time, the least there is",
         SIDES_GROUP_CHUNKS / (double)bench.chunks, 3);
-    put("no_instruments_spread", "  half of the pairs lie within", spread_of(&measured->on_to_off),
-        4);
+    // What a median is known to, either way.
+    put("ratio_to_bare_loop_interval", "lent to bare, known to",
+        sum_up(&measured->lent_to_bare).interval_ratio, 3);
+    put("ratio_to_slower_of_fill_and_bare_interval", "filled to the slower, known to",
+        sum_up(&measured->filled_to_slower).interval_ratio, 3);
+    put("ratio_to_periodic_interval", "events to periodic, known to",
+        sum_up(&measured->events_to_periodic).interval_ratio, 3);
+    put("ratio_to_no_instruments_interval", "instruments on to off, known to",
+        sum_up(&measured->on_to_off).interval_ratio, 4);
     if (bench.json)
         bench_json_end();
 }
@@ -243,11 +285,9 @@ int main(int argc, char **argv)
     read_options(argc, argv);
     const struct sides_options options = {bench.device, bench.chunk_mb * MB, bench.chunks};
     sides_open(&options);
-    for (unsigned int round = 0; round < bench.rounds; round++)
-        one_round(round, &measured);
-    for (unsigned int pair = 0; pair < bench.pairs; pair++)
-        one_pair(pair, &measured);
-    report(&measured);
+    const unsigned int rounds = all_rounds(&measured);
+    const unsigned int pairs = all_pairs(&measured);
+    report(&measured, rounds, pairs);
     sides_close();
     return 0;
 }

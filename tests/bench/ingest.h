@@ -29,6 +29,13 @@ struct crowd {
     bool no_rollups; // the collector makes none
 };
 
+// Inferences that the rollups of a store lack in some metric.
+#define INGEST_LACKING                                                                             \
+    "SELECT coalesce(max(id), 0) - (SELECT coalesce(min(watermark), 0) FROM rollup_state"          \
+    " WHERE metric / 256 = 6) FROM inference"
+
+// The processor time of eight producers goes on until the rollups have all: what they lack
+// when the last record is acknowledged is work that was put off, not saved.
 struct crowd_result {
     double rate;
     uint64_t idle_bytes;  // resident memory of the collector before the first Hello
@@ -36,9 +43,21 @@ struct crowd_result {
     uint64_t after_bytes; // two seconds after the last record
     double processor_ns;  // that the collector took, a record
     double busiest_ns;    // and of its threads the busiest
+    double lacking;       // records in the rollups, when the last was acknowledged
 };
 
 void crowd_rate(const struct load *load, const struct crowd *crowd, struct crowd_result *result);
+
+// What rollups cost the thread that stores, without sockets and other threads: the writer's
+// own modules store the same records, in groups of a batch of each of eight producers, in
+// one store with and in one without rollups, turn by turn; a sheet is folded when it is
+// full, as under load, and the last one in the end.
+struct fold_result {
+    double store_ns;  // the thread's processor time a record, without rollups
+    double rolled_ns; // with them, until they have all
+};
+
+void fold_cost(const struct load *load, struct fold_result *result);
 
 // victoria-metrics, which takes the records as Influx lines over HTTP: one line a
 // record, its names as tags, its other columns as fields.  A record counts when

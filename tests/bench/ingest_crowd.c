@@ -22,6 +22,8 @@ enum {
     LANES_MAX = 20,
     LANE_PRODUCERS_MAX = 25,
     REST_S = 2,
+    PATIENCE_S = 120,
+    LOOK_NS = 20000000,
 };
 
 struct frame {
@@ -248,6 +250,28 @@ static void check_stored(const struct crowd_run *run)
     database_close(db);
 }
 
+static int64_t count_lacking(const struct crowd_run *run)
+{
+    struct error err = {0};
+    struct sqlite3 *db = NULL;
+    int64_t lacking = 0;
+    if (database_open_reader(&db, run->path, &err) != STATUS_OK ||
+        database_integer(db, INGEST_LACKING, &lacking, &err) != STATUS_OK)
+        bench_die("store", err.text);
+    database_close(db);
+    return lacking;
+}
+
+static void await_rollups(const struct crowd_run *run)
+{
+    const uint64_t deadline_ns = clock_monotonic_ns() + PATIENCE_S * UINT64_C(1000000000);
+    while (count_lacking(run) > 0) {
+        if (clock_monotonic_ns() > deadline_ns)
+            bench_die("inferstatd", "its rollups do not get all records");
+        clock_sleep_until_ns(clock_monotonic_ns() + LOOK_NS);
+    }
+}
+
 static void send_all(struct crowd_run *run)
 {
     for (unsigned i = 0; i < run->lane_count; i++)
@@ -303,6 +327,10 @@ void crowd_rate(const struct load *load, const struct crowd *crowd, struct crowd
     const uint64_t began = clock_monotonic_ns();
     send_all(run);
     const uint64_t ended = clock_monotonic_ns();
+    const bool waits = crowd->producers == INGEST_PRODUCERS && !crowd->no_rollups;
+    result->lacking = waits ? (double)count_lacking(run) : 0;
+    if (waits)
+        await_rollups(run);
     const double all = bench_process_seconds(run->daemon.pid, &busiest);
     result->processor_ns = (all - before) * 1e9 / (double)run->records;
     result->busiest_ns = (busiest - busiest_before) * 1e9 / (double)run->records;

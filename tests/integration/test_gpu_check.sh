@@ -22,14 +22,22 @@ program() { # PATH CODE TEXT
   chmod +x "$1"
 }
 
+# A worker that starts, and can do nothing.
+broken_worker() { # TEXT
+  program "$folder/bundle/bin/inferstat-worker" 1 "$1"
+  # shellcheck disable=SC2016 # a word of that script
+  sed -i '1a [ "$1" = --version ] && exit 0' "$folder/bundle/bin/inferstat-worker"
+}
+
 # A bundle, as scripts/gpu_bundle.sh lays it out.
 bundle() {
   rm -rf "${folder:?}/bundle"
   mkdir -p "$folder/bundle"/{bin,tests/bench,lib,models}
-  cp "$root/scripts/gpu_check.sh" "$root/scripts/bench_pipeline.sh" "$folder/bundle/"
+  cp "$root"/scripts/{gpu_check.sh,bench_pipeline.sh,bench_torch_encode.py} "$folder/bundle/"
   ln -s "$INFERSTATD" "$folder/bundle/bin/inferstatd"
-  program "$folder/bundle/bin/inferstat-worker" 1 'no device'
-  program "$folder/bundle/tests/bench/bench_pipeline" 1 'no device'
+  broken_worker 'nothing works'
+  program "$folder/bundle/tests/bench/bench_pipeline" 1 'nothing works'
+  program "$folder/bundle/tests/bench/bench_device" 1 'nothing works'
   echo 0123456789ab >"$folder/bundle/COMMIT"
   program "$folder/path/nvidia-smi" 0 'A device'
   program "$folder/path/compute-sanitizer" 0 'no errors'
@@ -38,7 +46,7 @@ bundle() {
 # The real worker and benchmark, for which the CPU is the device.
 worker_on_cpu() {
   local name
-  for name in bin/inferstat-worker tests/bench/bench_pipeline; do
+  for name in bin/inferstat-worker tests/bench/bench_pipeline tests/bench/bench_device; do
     cat >"$folder/bundle/$name" <<END
 #!/usr/bin/env bash
 exec "$INFERSTAT_BUILD/$name" "\${@/#cuda/cpu}"
@@ -54,6 +62,98 @@ check() { # EXPECTED CODE, ARGUMENT...
   [ "$code" -eq "$expected" ] || fail "exit code $code, not $expected: $(cat "$folder/said")"
 }
 
+# A PyTorch of two kinds of vectors that says how long its kernels took: a thousand samples
+# of f64 a second, two thousand of f32.
+make_torch() {
+  mkdir -p "$folder/site"
+  cat >"$folder/site/torch.py" <<'END'
+import math, types
+
+__version__ = "0"
+
+
+class dtype:
+    def __init__(self, bits):
+        self.bits = bits
+
+
+float64, float32, complex128, complex64 = dtype(64), dtype(32), dtype(128), dtype(64)
+
+
+def finfo(real):
+    return real
+
+
+class Rows:
+    def __init__(self, rows, kind):
+        self.rows, self.kind, self.real = rows, kind, self
+
+    def to(self, kind):
+        if kind in (complex128, complex64):
+            cuda.took += len(self.rows) / (1.0 if kind is complex128 else 2.0)
+        return Rows(self.rows, kind)
+
+    def per(self, other, what):
+        other = other.rows if isinstance(other, Rows) else [[other]] * len(self.rows)
+        pick = lambda row, i: row[i] if len(row) > 1 else row[0]
+        return Rows([[what(x, pick(b, i)) for i, x in enumerate(a)]
+                     for a, b in zip(self.rows, other)], self.kind)
+
+    def __mul__(self, other):
+        return self.per(other, lambda a, b: a * b)
+
+    def __sub__(self, other):
+        return self.per(other, lambda a, b: a - b)
+
+    def __truediv__(self, other):
+        return self.per(other, lambda a, b: a / b)
+
+    def __getitem__(self, i):
+        return Rows([self.rows[i]], self.kind)
+
+    def square(self):
+        return self * self
+
+    def sum(self):
+        return Rows([[sum(row)] for row in self.rows], self.kind)
+
+    def sqrt(self):
+        return Rows([[math.sqrt(x) for x in row] for row in self.rows], self.kind)
+
+    def abs(self):
+        return Rows([[abs(x) for x in row] for row in self.rows], self.kind)
+
+    def max(self):
+        return max(x for row in self.rows for x in row)
+
+
+def rand(samples, columns, dtype, device):
+    assert device == "cuda"
+    return Rows([[(7 * i + 3 * j) % 10 / 10 + 0.05 for j in range(columns)] for i in range(samples)], dtype)
+
+
+linalg = types.SimpleNamespace(vector_norm=lambda rows, dim, keepdim: rows.square().sum().sqrt())
+
+
+class Event:
+    def __init__(self, enable_timing):
+        assert enable_timing
+
+    def record(self):
+        self.at = cuda.took
+
+    def synchronize(self):
+        pass
+
+    def elapsed_time(self, end):
+        return end.at - self.at
+
+
+cuda = types.SimpleNamespace(took=0.0, is_available=lambda: True, Event=Event,
+                             get_device_name=lambda: "A device")
+END
+}
+
 # What the report says of a check.
 outcome() { # NAME
   python3 -c 'import json, sys
@@ -62,29 +162,44 @@ print({check["name"]: check["outcome"] for check in json.load(open(sys.argv[1]))
 }
 
 bundle
-program "$folder/bundle/tests/test_a_gpu" 77 'skipped: device cuda: no device answers: none'
+program "$folder/bundle/tests/test_a_gpu" 0 ok
+broken_worker 'inferstat-worker: device cuda: no device answers: none'
 check 3
 grep -q 'no device answers: none: nothing to check here' "$folder/said" || fail "says not why"
+program "$folder/bundle/bin/inferstat-worker" 127 'it wants a newer C library'
+check 2
+grep -q 'does not start here: it wants a newer C library' "$folder/said" || fail "says not what fails"
 
 bundle
 program "$folder/bundle/tests/test_a_gpu" 0 ok
 program "$folder/bundle/tests/test_b_gpu" 77 'skipped: no models'
 worker_on_cpu
-check 0 --quick
+make_torch
+program "$folder/path/nvidia-smi" 0 $'A device\nA device'
+PYTHONPATH=$folder/site check 0 --quick
 python3 - "$folder/out/report.json" <<'PY'
 import json, sys
 report = json.load(open(sys.argv[1]))
-assert report["commit"] == "0123456789ab" and report["device"] == "A device", report
+assert report["commit"] == "0123456789ab" and report["device"] == "A device;A device", report
 outcomes = {check["name"]: check["outcome"] for check in report["checks"]}
 assert outcomes == {"test_a_gpu": "passed", "test_a_gpu.memcheck": "passed",
                     "test_a_gpu.racecheck": "passed", "test_b_gpu": "skipped",
                     "test_b_gpu.memcheck": "passed", "test_b_gpu.racecheck": "passed",
-                    "worker_encode": "passed", "worker_text": "passed",
+                    "worker_encode": "passed", "worker_encode_devices": "passed",
+                    "worker_text": "passed", "worker_llm": "passed",
+                    "device_encode": "passed", "torch_encode": "passed",
                     "pipeline_copies": "passed", "pipeline_amplitude": "passed",
-                    "pipeline_iqp": "passed"}, outcomes
+                    "pipeline_amplitude_f32": "passed", "pipeline_iqp": "passed"}, outcomes
+assert report["emulated"] is False and report["encode"]["device"] == "cpu", report
+goals = {goal["name"]: goal for goal in report["goals"]}
+for name, kind in (("f64", 1000.0), ("f32", 2000.0)):
+    ours = report["encode"][f"amplitude_{name}_states_per_second"]
+    goal = goals[f"amplitude_{name}_ratio_to_torch"]
+    assert abs(goal["value"] - ours / kind) < 1e-3 * goal["value"], goal
 assert report["copies"]["ratio_to_bare_loop"] > 0, report
 cells = [(cell["benchmark"], cell["qubits"], cell["sync"]) for cell in report["benchmarks"]]
-assert cells == [(name, qubits, sync) for name in ("pipeline_amplitude", "pipeline_iqp")
+assert cells == [(name, qubits, sync)
+                 for name in ("pipeline_amplitude", "pipeline_amplitude_f32", "pipeline_iqp")
                  for qubits in (8, 10) for sync in ("periodic", "events")], cells
 assert all(cell["median_items_per_second"] > 0 for cell in report["benchmarks"]), report
 PY
@@ -98,7 +213,7 @@ program "$folder/bundle/tests/test_b_gpu" 1 'element 3 differs'
 touch "$folder/bundle/models/stories260K.gguf"
 check 1
 grep -q 'element 3 differs' "$folder/said" || fail "does not show what failed"
-for name in worker_encode worker_text pipeline_copies pipeline_amplitude pipeline_iqp; do
+for name in worker_encode worker_text worker_llm device_encode pipeline_copies pipeline_amplitude pipeline_iqp; do
   [ "$(outcome "$name")" = "failed with 1" ] || fail "$name: $(outcome "$name")"
 done
 
@@ -107,6 +222,10 @@ check 2
 mkdir "$folder/empty"
 "$root/scripts/gpu_bundle.sh" --build "$folder/empty" "$folder/new" 2>"$folder/said" && fail "packed nothing"
 grep -q 'no tests for a GPU there' "$folder/said" || fail "says not what is missing"
+program "$folder/empty/tests/unit/test_a_gpu" 0 ok
+"$root/scripts/gpu_bundle.sh" --build "$folder/empty" "$folder/new" 2>"$folder/said" && fail "packed half a build"
+grep -q 'bin/inferstat: not there' "$folder/said" || fail "says not which program is missing"
+[ ! -e "$folder/new" ] || fail "leaves half a bundle behind"
 "$root/scripts/gpu_bundle.sh" --build "$folder/empty" "$folder/empty" 2>"$folder/said" && fail "wrote over a folder"
 grep -q 'is there already' "$folder/said" || fail "says not that it is there"
 echo ok

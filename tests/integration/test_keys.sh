@@ -59,7 +59,9 @@ expect_text "$WORK/err" "there are no keys yet"
 # Loopback without a known key is spoken to plainly, which this one does not take.
 expect_exit 4 "$INFERSTAT" --collector "$tcp" --timeout 500ms ping
 expect_text "$WORK/err" "if it wants keys: inferstat keygen and trust here"
-expect_exit 0 "$INFERSTAT" trust "$tcp" "$WORK/server.key.pub"
+expect_exit 2 "$INFERSTAT" trust "$tcp" "too short user@host"
+expect_text "$WORK/err" "trust: neither a public key (40 characters, or the line"
+expect_exit 0 "$INFERSTAT" trust "$tcp" "$(cat "$WORK/server.key.pub")" # the whole line
 expect_text "$WORK/out" "now knows that key"
 expect_exit 0 "$INFERSTAT" trust "$tcp" "$WORK/server.key.pub"
 expect_text "$WORK/out" "knows that key already"

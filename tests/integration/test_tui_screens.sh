@@ -50,7 +50,7 @@ press '?'
 shows "pipeline runs: copies beside kernels"
 press p
 golden real-pipelines-80x24
-press '>' '>' '>' '>' '>'
+press '>' '>' '>' '>' '>' '>'
 shows "items/s▼"
 [ "$(screen | sed -n 5p | cut -c10-15)" = encode ] || fail "not sorted by items a second"
 press I

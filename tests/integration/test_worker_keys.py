@@ -75,6 +75,16 @@ class WorkerKeysTest(FaultCase):
                          [(1, 0)])
         self.assertEqual(self.left_behind(), [])
 
+    def test_no_keys_at_all(self):
+        """Nothing is known of keys here: what is missing is said, not that one is wrong."""
+        self.start_with_keys()
+        worker = self.start(WORKER, "--collector", self.remote, "llm", "--model", self.model,
+                            "--tokens", "3", "--rate", "20", "--requests", "forever")
+        self.says(worker, "it wants keys, and there are none here (inferstat keygen, and trust "
+                  "its key;")
+        self.assertEqual(self.sql("SELECT count(*) FROM run"), [(0,)])
+        self.end(worker)
+
     def test_replay_by_another_key(self):
         """What a killed worker leaves is taken under its own key alone."""
         own, other = self.make_key("own"), self.make_key("other")

@@ -107,6 +107,22 @@ done
 INFERSTAT_OVERLAP_TRACKING=0 expect_exit 0 encode --encoder angle --qubits 10 --batches 40
 [ ! -s "$WORK/err" ] || fail "says what it does not know: $(cat "$WORK/err")"
 
+# So does one whose copies wait for samples that are slow to make; lent ones are there.
+for from in generator pinned; do
+  expect_exit 0 encode --encoder amplitude --qubits 12 --batches 60 --batch-size 8 --from "$from" --fillers 1
+  said=$(grep -c 'copies waited for samples for' "$WORK/err" || true)
+  [ "$said" -eq "$([ "$from" = generator ] && echo 1 || echo 0)" ] || fail "$from: $(cat "$WORK/err")"
+done
+
+# How the host waits changes no state; at debug level each chunk is told.
+for wait in block spin; do
+  expect_exit 0 encode --encoder phase --qubits 9 --wait "$wait" --json --output "$WORK/$wait.npy"
+  cmp "$WORK/generator-events.npy" "$WORK/$wait.npy" || fail "--wait $wait: other states"
+done
+expect_exit 0 encode --encoder phase --qubits 9 --batches 5 --log-level debug
+[ "$(grep -c 'pipeline: chunk [0-4]: copied from .* us on in .* us, overlap [01]\.' "$WORK/err")" -eq 5 ] ||
+  fail "chunks: $(cat "$WORK/err")"
+
 # ---- Refusals ----
 
 # refused CODE TEXT ARGUMENT...
@@ -121,6 +137,9 @@ refused 2 "no encoder"
 refused 2 "'angel' is none of amplitude, angle" --encoder angel
 refused 2 "--qubits: 31 is outside 1 to 30" --encoder angle --qubits 31
 refused 2 "--pool-size: 17" --encoder angle --pool-size 17
+refused 2 "--prefetch: 65" --encoder angle --prefetch 65
+refused 2 "--fillers: 33" --encoder angle --fillers 33
+refused 2 "'doze' is none of block, spin" --encoder angle --wait doze
 refused 2 "--chunk-mb: 257" --encoder angle --chunk-mb 257
 refused 2 "unexpected 'x'" --encoder angle x
 refused 2 "cpu:1 is named twice" --encoder angle --device cpu:1,1
@@ -133,6 +152,10 @@ refused 2 "--type says f32" --encoder angle --qubits 3 --type f32 --input "$WORK
 refused 4 "cannot open" --encoder angle --input "$WORK/nothing.npy"
 refused 4 "cannot open: not a regular file" --encoder angle --qubits 3 --input "$WORK"
 refused 4 "cannot write: No space left" --encoder angle --qubits 3 --output /dev/full
+refused 4 "are to be written, the disk has room for" --encoder angle --qubits 16 --batches 1000000000 \
+  --output "$WORK/large.npy"
+[ ! -e "$WORK/large.npy" ] && [ ! -e "$WORK/large.npy.part" ] || fail "a part is left"
+refused 2 "--output -: figures go to standard output" --encoder angle --qubits 3 --output -
 INFERSTAT_CHUNK_MB=300 refused 2 "INFERSTAT_CHUNK_MB" --encoder angle --qubits 3
 cp "$WORK/in.npy" "$WORK/kept.npy"
 ln "$WORK/in.npy" "$WORK/linked.npy"
@@ -154,21 +177,23 @@ refused 4 "cut.npy: truncated" --encoder amplitude --qubits 2 --input "$WORK/cut
 
 # ---- A stop in the middle ----
 
-start worker "$WORKER" encode --no-report --encoder iqp --qubits 12 --batches 1000000000 \
-  --output "$WORK/part.npy" --batch-size 2 --json
-wait_until 20 test -s "$WORK/part.npy"
-stop worker
-[ "$stopped_code" -eq 0 ] || fail "a stop ends with $stopped_code"
+# Checking takes long enough to be stopped.  What was there stays, and nothing else is left.
+echo old >"$WORK/part.npy"
+start worker "$WORKER" encode --no-report --encoder iqp --qubits 12 --type f32 --batches 8000 --check \
+  --output "$WORK/part.npy" --force --batch-size 2 --json
+wait_until 20 test -s "$WORK/part.npy.part"
+stop worker TERM 130
 cp "$WORK/worker.log" "$WORK/out"
 expect_figure status '"cancelled"'
-size=$(stat -c %s "$WORK/part.npy")
-[ "$size" -eq $((128 + $(figure items) * 65536)) ] || fail "$size bytes for $(figure items) states"
+[ "$(cat "$WORK/part.npy")" = old ] || fail "what was there is gone"
+[ ! -e "$WORK/part.npy.part" ] || fail "a part is left"
 
-start worker "$WORKER" encode --no-report --encoder iqp --qubits 12 --batches 1000000000 \
+start worker "$WORKER" encode --no-report --encoder iqp --qubits 12 --type f32 --batches 8000 --check \
   --output "$WORK/stopped.npy" --batch-size 2
-wait_until 20 test -s "$WORK/stopped.npy"
-stop worker
+wait_until 20 test -s "$WORK/stopped.npy.part"
+stop worker INT 130
 expect_text "$WORK/worker.log" "stopped before the end"
+[ ! -e "$WORK/stopped.npy" ] || fail "a run that was stopped has an output"
 
 # ---- Records ----
 

@@ -153,7 +153,7 @@ void fixture_model(struct model *model, int width, int height)
     "host|started_ns:unix_ns|workload|device|status|items|duration_ns:ns|chunk_bytes:bytes|"       \
     "pool_size|sync|bytes_h2d:bytes|exposed_copy_ns:ns|copy_starved_ns:ns|pool_wait_ns:ns|"        \
     "item_p50_ns:ns|item_p99_ns:ns|overlap_ratio:ratio|pool_starvation_ratio:ratio|"               \
-    "items_per_second:items/s\n"
+    "items_per_second:items/s|model\n"
 
 // The columns of an answer, with more behind them.
 #define WITH_LOSSES(columns, more) columns##_COLUMNS "|" more "\n"
@@ -320,19 +320,20 @@ void fixture_pipelines(struct model *model)
 {
     fixture_normal(model);
     fixture_answer(model, ASK_PIPELINES,
-                   PIPELINES "gpu-17|1774785590000000000|encode|NVIDIA H200|ok|12800|2000000000|"
-                             "8388608|4|events|838860800|42000000|10000000|6000000|1200000|"
-                             "1900000|0.9721|0.015|6400.0\n"
-                             "gpu-17|1774785580000000000|encode|NVIDIA H200|ok|12800|3100000000|"
-                             "8388608|4|periodic|838860800|1310000000|402000000|210000000|"
-                             "1900000|4100000|0.3164|0.43|4129.032\n"
-                             "gpu-18|1774785570000000000|model_load|NVIDIA H200|ok|512|1400000000|"
-                             "16777216|4|events|8589934592|1390000000|71000000|0|-|-|-|0.61|"
-                             "365.714\n"
-                             "gpu-18|1774785560000000000|encode|cpu|cancelled|16|21000000|4194304|"
-                             "2|events|1048576|9000000|0|0|-|-|0.0|0.0|761.904\n"
-                             "gpu-18|1774485550000000000|encode|cpu|error|0|0|4194304|2|events|0|"
-                             "0|0|0|-|-|-|-|-\n");
+                   PIPELINES
+                   "gpu-17|1774785590000000000|encode|NVIDIA H200|ok|12800|2000000000|"
+                   "8388608|4|events|838860800|42000000|10000000|6000000|1200000|"
+                   "1900000|0.9721|0.015|6400.0|iqp 16 qubits f64\n"
+                   "gpu-17|1774785580000000000|encode|NVIDIA H200|ok|12800|3100000000|"
+                   "8388608|4|periodic|838860800|1310000000|402000000|210000000|"
+                   "1900000|4100000|0.3164|0.43|4129.032|iqp 16 qubits f64\n"
+                   "gpu-18|1774785570000000000|model_load|NVIDIA H200|ok|512|1400000000|"
+                   "16777216|4|events|8589934592|1390000000|71000000|0|-|-|-|0.61|"
+                   "365.714|stories-15M\n"
+                   "gpu-18|1774785560000000000|encode|cpu|cancelled|16|21000000|4194304|"
+                   "2|events|1048576|9000000|0|0|-|-|0.0|0.0|761.904|angle 20 qubits f32\n"
+                   "gpu-18|1774485550000000000|encode|cpu|error|0|0|4194304|2|events|0|"
+                   "0|0|0|-|-|-|-|-|-\n");
 }
 
 char *fixture_screen(const struct model *model, bool ascii)

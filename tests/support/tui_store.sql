@@ -4,7 +4,8 @@ insert into name(id, text) values
   (101, 'gpu-17'), (102, 'gpu-18'), (103, 'synthetic-15m'), (104, 'cpu'),
   (105, 'device_selection'), (106, 'file_opening'), (107, 'read_header'),
   (108, 'tokenizer_init'), (109, 'model_building'), (110, 'tiny'),
-  (111, 'NVIDIA H200'), (112, 'encode'), (113, 'model_load');
+  (111, 'NVIDIA H200'), (112, 'encode'), (113, 'model_load'),
+  (114, 'iqp 16 qubits f64');
 
 insert into run(run, started_ns, received_ns, uuid, host, pid, ended_ns, "end", last_activity,
                 worker_version, protocol, os, kernel, cpu, cpu_count, host_memory_bytes,
@@ -59,15 +60,17 @@ insert into pipeline(run, stream, number, started_ns, received_after_ns, workloa
                      items, duration_ns, chunk_bytes, pool_size, prefetch, sync, bytes_h2d,
                      copy_busy_ns, compute_busy_ns, both_busy_ns, exposed_copy_ns, copy_starved_ns,
                      pool_acquires, pool_waits, pool_wait_ns, pool_available_min,
-                     pool_available_max, item_p50_ns, item_p95_ns, item_p99_ns, unmeasured_chunks)
+                     pool_available_max, item_p50_ns, item_p95_ns, item_p99_ns, unmeasured_chunks,
+                     model, batch_items)
 values
   (1, 1, 47, 1774785001100000000, 2000000000, 113, 104, 0, 15, 1050000000, 4194304, 2, 2, 0,
-   60922880, 900000000, 0, 0, 900000000, 31000000, 15, 6, 95000000, 0, 2, null, null, null, 0),
+   60922880, 900000000, 0, 0, 900000000, 31000000, 15, 6, 95000000, 0, 2, null, null, null, 0, 103,
+   null),
   (1, 1, 48, 1774785200000000000, 2000000000, 112, 104, 0, 12800, 3100000000, 8388608, 4, 4, 1,
    838860800, 1500000000, 1600000000, 474000000, 1026000000, 402000000, 100, 43, 210000000, 0, 4,
-   1900000, 3100000, 4100000, 0),
+   1900000, 3100000, 4100000, 0, 114, 64),
   (1, 1, 49, 1774785300000000000, 2000000000, 112, 104, 0, 12800, 2000000000, 8388608, 4, 4, 0,
    838860800, 1500000000, 1600000000, 1458000000, 42000000, 10000000, 100, 2, 6000000, 0, 4,
-   1200000, 1500000, 1900000, 0);
+   1200000, 1500000, 1900000, 0, 114, 64);
 
 insert into ledger(run, kind, stored) values (1, 4, 1), (1, 5, 5), (1, 6, 40), (1, 9, 3), (2, 6, 8);

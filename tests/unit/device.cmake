@@ -37,8 +37,21 @@ inferstat_cuda_test(test_encoding LINK inferstat_workload inferstat_monitor_fixt
                     DEFINE ENCODING_ON_CUDA)
 inferstat_cuda_test(test_vectors LINK inferstat_test_models DEFINE VECTORS_ON_CUDA
                     EMULATED VECTORS_BRIEF)
+# The rig of the pipeline's tests, for a device.
+inferstat_cuda_test(test_pipeline_races LINK inferstat_pipeline DEFINE RIG_ON_CUDA)
+foreach(kind emulated gpu)
+  if(TARGET test_pipeline_races_${kind})
+    target_sources(test_pipeline_races_${kind} PRIVATE pipeline_rig.c)
+  endif()
+endforeach()
 if(TARGET inferstat_device_emulated)
   inferstat_unit_test(test_cuda_faults LINK inferstat_device_emulated)
+  inferstat_unit_test(test_cuda_memory LINK inferstat_device_emulated inferstat_test_models)
+  inferstat_unit_test(test_nvml LINK inferstat_device_emulated)
+  add_dependencies(test_nvml nvml_fake)
+  set_tests_properties(unit.test_nvml PROPERTIES
+                       ENVIRONMENT "LD_LIBRARY_PATH=$<TARGET_FILE_DIR:nvml_fake>")
+  add_test(NAME unit.test_nvml_none COMMAND test_nvml none)
   # Several devices, and one of them lost: there is no real one to lose.
   add_executable(test_encoding_devices_emulated test_encoding_devices.c)
   target_link_libraries(test_encoding_devices_emulated PRIVATE inferstat_device_emulated

@@ -32,3 +32,15 @@ if(INFERSTAT_CUPTI)
   add_test(NAME gpu.test_cupti COMMAND test_cupti_gpu)
   set_tests_properties(gpu.test_cupti PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77 LABELS gpu)
 endif()
+
+# The pipeline with ranges for profilers, whether or not the build has them.
+if(NVTX_INCLUDE)
+  get_target_property(pipeline_folder inferstat_pipeline SOURCE_DIR)
+  get_target_property(pipeline_sources inferstat_pipeline SOURCES)
+  list(TRANSFORM pipeline_sources PREPEND "${pipeline_folder}/")
+  inferstat_unit_test(test_range LINK inferstat_device ${CMAKE_DL_LIBS} m)
+  target_sources(test_range PRIVATE pipeline_rig.c ${pipeline_sources}
+                 "${PROJECT_SOURCE_DIR}/server/device/cuda/range.c")
+  target_compile_definitions(test_range PRIVATE INFERSTAT_NVTX)
+  target_include_directories(test_range SYSTEM PRIVATE "${NVTX_INCLUDE}")
+endif()

@@ -21,6 +21,7 @@ struct rig {
     uint8_t *source;          // all bytes, page-aligned: for jobs that lend memory
     uint8_t *device_memory;   // for jobs that place
     bool fillers_meet;        // the first waits for a second
+    bool anywhere;            // the kernels run on any device: they copy, and check nothing
     atomic_uint filling_most; // fillers seen at once
     atomic_uint filling;
     atomic_uint kernels_queued, kernels_done;
@@ -47,7 +48,10 @@ uint8_t rig_byte(uint64_t position);
 struct pipeline_plan rig_plan(const struct rig *rig, unsigned int pool, unsigned int fillers,
                               unsigned int prefetch, unsigned int buffers);
 
-// The CPU back end, within a fault device where `options` are given.
+// Whether this was built to run on the CUDA back end (RIG_ON_CUDA).
+bool rig_on_cuda(void);
+
+// The back end that this was built for, within a fault device where `options` are given.
 struct device *rig_device(const struct device_fault_options *options);
 
 // A pipeline for one run; returns what the run did.

@@ -1,5 +1,6 @@
 // The overlap timeline of a run beside the activity records that CUPTI took of it: within
 // 1 %.  On a CUDA device; the last line says how far apart they are, as JSON.
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,7 +70,8 @@ static void prepare(void)
     // 1 MB a state, BUFFERS times, and a copy of the inputs.
     rig.job.samples = description.memory_available_bytes > (int64_t)(8192 * MB) ? 1024 : 128;
     rig.scratch_size = encode_scratch_size(rig.device, &rig.job);
-    assert_ok(device_memory_new(rig.stream, &rig.job.scratch, rig.scratch_size + 1, &err), &err);
+    if (rig.scratch_size > 0)
+        assert_ok(device_memory_new(rig.stream, &rig.job.scratch, rig.scratch_size, &err), &err);
     void *faults = NULL;
     assert_ok(device_memory_new(rig.stream, &faults, rig.job.samples, &err), &err);
     rig.job.faults = faults;
@@ -85,7 +87,7 @@ static void put_away(void)
 {
     device_pinned_free(rig.device, rig.source, rig.source_size);
     device_memory_free(rig.stream, rig.job.faults, rig.job.samples);
-    device_memory_free(rig.stream, rig.job.scratch, rig.scratch_size + 1);
+    device_memory_free(rig.stream, rig.job.scratch, rig.scratch_size);
     device_stream_free(rig.stream);
 }
 
@@ -127,7 +129,8 @@ static void within_a_hundredth(void **state)
     print_message("{\"timeline_to_cupti_error\": %.5f, \"records\": %zu, "
                   "\"copy_busy_ns\": [%llu, %llu], \"compute_busy_ns\": [%llu, %llu], "
                   "\"both_ns\": [%llu, %llu]}\n",
-                  error, count, (unsigned long long)figures.overlap.busy_ns[OVERLAP_COPY],
+                  fmin(error, 1e6), count,
+                  (unsigned long long)figures.overlap.busy_ns[OVERLAP_COPY],
                   (unsigned long long)trace.busy_ns[OVERLAP_COPY],
                   (unsigned long long)figures.overlap.busy_ns[OVERLAP_COMPUTE],
                   (unsigned long long)trace.busy_ns[OVERLAP_COMPUTE],
@@ -137,11 +140,25 @@ static void within_a_hundredth(void **state)
     assert_true(error <= error_max);
 }
 
+// Whether there is a device, and CUPTI may trace it.
+static enum status open_device(struct error *err)
+{
+    static struct activity list[ACTIVITY_MAX];
+    size_t count = 0;
+    enum status status = device_open(&rig.device, &(struct device_options){.spec = "cuda"}, err);
+    if (status == STATUS_OK)
+        status = cupti_trace_start(err);
+    if (status == STATUS_OK)
+        status = cupti_trace_stop(list, ACTIVITY_MAX, &count, err);
+    return status;
+}
+
 int main(void)
 {
     struct error err = {.status = STATUS_OK};
-    if (device_open(&rig.device, &(struct device_options){.spec = "cuda"}, &err) != STATUS_OK) {
+    if (open_device(&err) != STATUS_OK) {
         print_message("skipped: %s\n", err.text);
+        device_close(rig.device);
         return 77;
     }
     const struct CMUnitTest tests[] = {cmocka_unit_test(within_a_hundredth)};

@@ -36,6 +36,9 @@ static void all_that_is_known_is_recorded(void **state)
         .memory_bytes = INT64_C(150000000000),
         .pcie = {.generation = 1, .width = 8, .generation_max = 5, .width_max = 16},
         .rates = {.memory = 4.0e12, .h2d = 55e9, .d2h = 54e9},
+        .power_cap_watts = 650.5,
+        .sm_clock_max_hz = INT64_C(1980000000),
+        .memory_clock_max_hz = INT64_C(3201000000),
     };
     struct fake_row row = recorded(*state, &properties);
     assert_int_equal(row.values[DEVICE_ORDINAL].i, 1);
@@ -50,6 +53,9 @@ static void all_that_is_known_is_recorded(void **state)
     assert_true(row.values[DEVICE_MEMORY_BANDWIDTH].r == 4.0e12);
     assert_true(row.values[DEVICE_H2D].r == 55e9);
     assert_false(has(&row, DEVICE_FLOPS));
+    assert_true(row.values[DEVICE_POWER_CAP].r == 650.5);
+    assert_int_equal(row.values[DEVICE_SM_CLOCK_MAX].i, INT64_C(1980000000));
+    assert_int_equal(row.values[DEVICE_MEMORY_CLOCK_MAX].i, INT64_C(3201000000));
 }
 
 static void what_is_not_known_is_absent(void **state)
@@ -65,6 +71,9 @@ static void what_is_not_known_is_absent(void **state)
         DEVICE_MEMORY_BANDWIDTH,
         DEVICE_H2D,
         DEVICE_FLOPS,
+        DEVICE_POWER_CAP,
+        DEVICE_SM_CLOCK_MAX,
+        DEVICE_MEMORY_CLOCK_MAX,
     };
     struct fake_row row = recorded(*state, &properties);
     assert_int_equal(row.values[DEVICE_MEMORY_BYTES].i, 1000);

@@ -194,7 +194,7 @@ static void every_size_is_as_the_reference(void **state)
 static void large_states_are_as_the_reference(void **state)
 {
     (void)state;
-    static const unsigned int sizes[] = {14, 16, 17, 18};
+    static const unsigned int sizes[] = {13, 14, 15, 16, 17, 18};
     for (enum encode_type type = ENCODE_F64; type < ENCODE_TYPE_COUNT; type++)
         for (enum encoder encoder = ENCODER_AMPLITUDE; encoder < ENCODER_COUNT; encoder++)
             for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
@@ -242,6 +242,209 @@ static void iqp_of_zeros_is_state_zero(void **state)
             assert_true(amplitude_at(&launch, 0, k) == 0.0);
         launch_end(&launch);
     }
+}
+
+// ---- 24 qubits ------------------------------------------------------------
+//
+// As large as users are promised, and too large for the reference: amplitudes here and
+// there by formula, all of them by their norm (memory that was never written has NaN).
+
+enum { QUBITS_LARGE = 24, ENTANGLED = 8 };
+
+static void run_large(struct launch *launch)
+{
+    struct pool *pool = NULL;
+    struct error err = {0};
+    assert_int_equal(pool_new(&pool, 2, &err), STATUS_OK);
+    memset(launch->out, 0xff, launch->out_size);
+    cpu_encode_run(&launch->job, encode_kernels_best(launch->job.type), pool);
+    pool_free(pool);
+    assert_int_equal(launch->faults[0], ENCODE_FAULT_NONE);
+}
+
+static void check_norm(const struct launch *launch)
+{
+    double sum = 0.0;
+    for (size_t b = 0; b < (size_t)1 << launch->job.qubits; b++) {
+        double re = amplitude_at(launch, 0, 2 * b);
+        double im = amplitude_at(launch, 0, 2 * b + 1);
+        sum += re * re + im * im;
+    }
+    assert_true(fabs(sum - 1.0) <= (launch->job.type == ENCODE_F64 ? 1e-10 : 1e-5));
+}
+
+static double input_of(const struct launch *launch, size_t i)
+{
+    return launch->job.type == ENCODE_F64 ? ((const double *)(void *)launch->in)[i]
+                                          : (double)((const float *)(void *)launch->in)[i];
+}
+
+struct complex {
+    double re, im;
+};
+
+static struct complex times(struct complex a, double re, double im)
+{
+    return (struct complex){a.re * re - a.im * im, a.re * im + a.im * re};
+}
+
+// One qubit's part of a product state.
+static struct complex times_factor(struct complex a, enum encoder encoder, double x, bool set)
+{
+    double half = x / 2.0;
+    double magnitude = set ? sin(half) : cos(half);
+    if (encoder == ENCODER_ANGLE)
+        return times(a, set ? sin(x) : cos(x), 0.0);
+    if (encoder == ENCODER_PHASE)
+        return times(a, (set ? cos(x) : 1.0) / sqrt(2.0), set ? sin(x) / sqrt(2.0) : 0.0);
+    a = times(a, magnitude * cos(half), magnitude * sin(half));
+    return set ? times(a, 0.0, -1.0) : a;
+}
+
+// Qubits that are entangled, of every part of an index that iqp treats apart; the others
+// are not, so that the state is theirs times a product.
+static const unsigned int entangled[ENTANGLED] = {0, 4, 9, 10, 12, 15, 16, 18};
+
+static void fill_entangled(struct launch *launch, double (*state)[2])
+{
+    unsigned int n = launch->job.qubits;
+    double in[ENTANGLED + ENTANGLED * (ENTANGLED - 1) / 2];
+    struct random random;
+    random_seed(&random, n);
+    for (unsigned int i = 0; i < n; i++)
+        set_input(launch, i, random_unit(&random) * 6.0);
+    size_t at = ENTANGLED;
+    for (unsigned int i = 0; i < ENTANGLED; i++) {
+        in[i] = input_of(launch, entangled[i]);
+        for (unsigned int k = i + 1; k < ENTANGLED; k++, at++) {
+            size_t a = entangled[i];
+            size_t pair = n + a * n - a * (a + 1) / 2 + (entangled[k] - a - 1);
+            set_input(launch, pair, random_unit(&random) * 6.0);
+            in[at] = input_of(launch, pair);
+        }
+    }
+    assert_int_equal(reference_iqp(&state[0][0], ENTANGLED, ENCODE_F64, in, true), 0);
+}
+
+static struct complex amplitude_by_formula(const struct launch *launch, size_t b,
+                                           double (*state)[2])
+{
+    struct complex a = {1.0, 0.0};
+    size_t index = 0;
+    unsigned int part = 0;
+    for (unsigned int k = 0; k < launch->job.qubits; k++) {
+        bool set = b >> k & 1;
+        if (launch->job.encoder == ENCODER_IQP && part < ENTANGLED && entangled[part] == k)
+            index |= (size_t)set << part++;
+        else
+            a = times_factor(a, launch->job.encoder, input_of(launch, k), set);
+    }
+    return launch->job.encoder == ENCODER_IQP ? times(a, state[index][0], state[index][1]) : a;
+}
+
+// Relative to the largest amplitudes, which are near 1 / sqrt(2^qubits).
+static void check_amplitude(const struct launch *launch, size_t b, double (*state)[2])
+{
+    struct complex expected = amplitude_by_formula(launch, b, state);
+    double off = hypot(amplitude_at(launch, 0, 2 * b) - expected.re,
+                       amplitude_at(launch, 0, 2 * b + 1) - expected.im);
+    double scale = hypot(expected.re, expected.im) + ldexp(1.0, -(int)launch->job.qubits / 2);
+    if (!(off <= (launch->job.type == ENCODE_F64 ? 1e-12 : 1e-5) * scale))
+        fail_msg("%s %s, %u qubits, state %zu: off by %g", encoder_name(launch->job.encoder),
+                 encode_type_name(launch->job.type), launch->job.qubits, b, off);
+}
+
+static void check_large(enum encoder encoder, enum encode_type type, unsigned int qubits)
+{
+    static double state[1 << ENTANGLED][2];
+    struct launch launch;
+    launch_begin(&launch, encoder, type, qubits, 1, 0);
+    fill_random(&launch, 11);
+    if (encoder == ENCODER_IQP) {
+        memset(launch.in, 0, launch.in_size);
+        fill_entangled(&launch, state);
+    }
+    run_large(&launch);
+    check_norm(&launch);
+    size_t last = ((size_t)1 << qubits) - 1;
+    struct random random;
+    random_seed(&random, 12);
+    for (size_t i = 0; i < 20000; i++)
+        check_amplitude(&launch, (size_t)(random_unit(&random) * (double)last), state);
+    // Both sides of every border that work may be cut at.
+    for (size_t b = 0; b < last; b += (size_t)1 << 10) {
+        check_amplitude(&launch, b, state);
+        check_amplitude(&launch, b + (1 << 10) - 1, state);
+    }
+    launch_end(&launch);
+}
+
+static void large_products_are_as_the_formula(void **state)
+{
+    (void)state;
+    static const enum encoder encoders[] = {ENCODER_ANGLE, ENCODER_PHASE, ENCODER_IQP_Z};
+    for (size_t i = 0; i < sizeof encoders / sizeof encoders[0]; i++) {
+        check_large(encoders[i], ENCODE_F64, QUBITS_LARGE);
+        check_large(encoders[i], ENCODE_F32, QUBITS_LARGE);
+    }
+}
+
+// One to eight levels across stretches, in one pass and in two.
+static void large_iqp_is_as_the_formula(void **state)
+{
+    (void)state;
+    static const unsigned int sizes[] = {19, 21, 22, 23, QUBITS_LARGE};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
+        check_large(ENCODER_IQP, ENCODE_F32, sizes[i]);
+    check_large(ENCODER_IQP, ENCODE_F64, 20);
+    check_large(ENCODER_IQP, ENCODE_F64, QUBITS_LARGE);
+}
+
+static void large_vectors_are_as_the_formula(void **state)
+{
+    (void)state;
+    for (enum encode_type type = ENCODE_F64; type < ENCODE_TYPE_COUNT; type++) {
+        struct launch launch;
+        launch_begin(&launch, ENCODER_AMPLITUDE, type, QUBITS_LARGE, 1,
+                     ((size_t)1 << QUBITS_LARGE) - 3);
+        fill_random(&launch, 13);
+        long double sum = 0.0L;
+        for (size_t i = 0; i < launch.job.inputs; i++)
+            sum += (long double)input_of(&launch, i) * (long double)input_of(&launch, i);
+        double norm = sqrt((double)sum);
+        run_large(&launch);
+        double tolerance = type == ENCODE_F64 ? 1e-15 : 1e-7;
+        for (size_t b = 0; b < (size_t)1 << QUBITS_LARGE; b++) {
+            double x = b < launch.job.inputs ? input_of(&launch, b) / norm : 0.0;
+            assert_true(fabs(amplitude_at(&launch, 0, 2 * b) - x) <= tolerance * fabs(x));
+            assert_true(amplitude_at(&launch, 0, 2 * b + 1) == 0.0);
+        }
+        launch_end(&launch);
+
+        const size_t index = ((size_t)1 << QUBITS_LARGE) - 2;
+        launch_begin(&launch, ENCODER_BASIS, type, QUBITS_LARGE, 1, 0);
+        set_input(&launch, 0, (double)index);
+        run_large(&launch);
+        for (size_t k = 0; k < (size_t)2 << QUBITS_LARGE; k++)
+            assert_true(amplitude_at(&launch, 0, k) == (k == 2 * index ? 1.0 : 0.0));
+        launch_end(&launch);
+    }
+}
+
+// Both sides of where sums, pieces and padding begin.
+static void any_number_of_inputs_is_padded(void **state)
+{
+    (void)state;
+    static const size_t inputs[] = {1,    2,     4095,  4096,  4097,  8191,
+                                    8193, 65535, 65536, 65537, 131071};
+    for (enum encode_type type = ENCODE_F64; type < ENCODE_TYPE_COUNT; type++)
+        for (size_t i = 0; i < sizeof inputs / sizeof inputs[0]; i++) {
+            struct launch launch;
+            launch_begin(&launch, ENCODER_AMPLITUDE, type, 17, 1, inputs[i]);
+            fill_random(&launch, i);
+            run_everywhere(&launch);
+            launch_end(&launch);
+        }
 }
 
 // ---- Known states ---------------------------------------------------------
@@ -435,6 +638,10 @@ int main(void)
         cmocka_unit_test(large_states_are_as_the_reference),
         cmocka_unit_test(huge_states_are_as_the_reference),
         cmocka_unit_test(iqp_of_zeros_is_state_zero),
+        cmocka_unit_test(large_products_are_as_the_formula),
+        cmocka_unit_test(large_iqp_is_as_the_formula),
+        cmocka_unit_test(large_vectors_are_as_the_formula),
+        cmocka_unit_test(any_number_of_inputs_is_padded),
         cmocka_unit_test(extreme_amplitudes_normalise),
         cmocka_unit_test(extreme_angles_turn),
         cmocka_unit_test(what_cannot_be_encoded_is_refused),

@@ -259,12 +259,14 @@ static void a_bad_sample_is_named(void **state)
     options.inputs.path = input;
     options.output = output;
     assert_refused(&options, STATUS_CORRUPT, "sample 7: an input is NaN or infinite");
-    // The batches before are there.
+    // Nothing of the output is there, and what was there before stays.
+    assert_int_equal(access(output, F_OK), -1);
+    make_input(output, &generator, 1, 4, SIZE_MAX, 0.0);
+    options.replace = true;
+    assert_refused(&options, STATUS_CORRUPT, "sample 7: an input is NaN or infinite");
     size_t size;
-    char *bytes = read_file(output, &size);
-    assert_int_equal(size, 128 + 6 * 64);
-    assert_non_null(strstr(bytes + 10, "'shape': (6, 4)"));
-    free(bytes);
+    free(read_file(output, &size));
+    assert_int_equal(size, 128 + 32);
 }
 
 static void what_does_not_fit_is_refused(void **state)
@@ -412,6 +414,7 @@ static void a_run_that_is_stopped_is_recorded(void **state)
     struct fixture *fixture = *state;
     struct encoding_figures figures;
     struct encoding_options options = options_of(ENCODER_PHASE, 8, 4, 1000000);
+    options.wishes.fillers = 1; // nothing is tried: it is the run that is stopped
     atomic_store(&asked, 0);
     options.cancelled = cancelled_soon;
     record_run(fixture, &options, STATUS_CANCELLED, &figures);
@@ -419,6 +422,34 @@ static void a_run_that_is_stopped_is_recorded(void **state)
     assert_int_equal(run.values[PIPELINE_STATUS].i, INFERSTAT_RESULT_CANCELLED);
     assert_int_equal(run.values[PIPELINE_ITEMS].i, figures.items);
     assert_true(figures.items < 4000000);
+}
+
+static bool never_cancelled(void)
+{
+    (void)atomic_fetch_add(&asked, 1);
+    return false;
+}
+
+// How often a load asks whether it is cancelled: a trial does for each chunk.
+static unsigned int questions_of_load(unsigned int fillers)
+{
+    struct encoding *encoding = NULL;
+    struct encoding_options options = options_of(ENCODER_PHASE, 8, 4, 1000);
+    options.wishes.fillers = fillers;
+    options.cancelled = never_cancelled;
+    atomic_store(&asked, 0);
+    assert_int_equal(encoding_new(&encoding, &options, NULL, NULL), STATUS_OK);
+    const struct pipeline_plan *plan = &encoding_get_share(encoding, 0)->plan;
+    assert_true(plan->fillers >= 1 && plan->fillers <= plan->pool_size);
+    assert_true(fillers == 0 || plan->fillers == fillers);
+    encoding_free(encoding);
+    return atomic_load(&asked);
+}
+
+static void threads_that_fill_are_chosen_by_trying(void **state)
+{
+    (void)state;
+    assert_true(questions_of_load(0) >= questions_of_load(2) + 16);
 }
 
 static void a_load_that_fails_is_recorded(void **state)
@@ -455,6 +486,7 @@ int main(void)
         TEST(a_run_without_pool_metrics_is_recorded),
         TEST(a_run_that_fails_is_recorded),
         TEST(a_run_that_is_stopped_is_recorded),
+        cmocka_unit_test(threads_that_fill_are_chosen_by_trying),
         TEST(a_load_that_fails_is_recorded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -136,7 +136,7 @@ static void make_input(const char *path, size_t rows, size_t first_bad, size_t s
 }
 
 // With two bad samples at any places the first one is named, and the batches before it are
-// in the file: just as with one device.
+// put out: just as with one device.
 static void the_first_bad_sample_is_named(void **state)
 {
     struct fixture *fixture = *state;
@@ -161,11 +161,6 @@ static void the_first_bad_sample_is_named(void **state)
         if (!strstr(err.text, text))
             fail_msg("'%s' instead of '%s'", err.text, text);
         assert_int_equal(figures.items, first / BATCH * BATCH);
-        FILE *file = fopen(output, "re");
-        assert_non_null(file);
-        assert_int_equal(fseek(file, 0, SEEK_END), 0);
-        assert_int_equal(ftell(file), 128 + (long)(first / BATCH * BATCH * 64));
-        assert_int_equal(fclose(file), 0);
     }
 }
 
@@ -246,6 +241,7 @@ static void a_run_that_is_stopped_is_recorded(void **state)
     char output[FOLDER_PATH_SIZE];
     struct encoding_options options = options_of(BACKEND ":0,1", 1000000);
     options.output = folder_path(output, fixture->folder, "states.npy");
+    options.wishes.fillers = 1; // nothing is tried: it is the run that is stopped
     options.cancelled = cancelled_soon;
     atomic_store(&asked, 0);
     record_run(fixture, &options, STATUS_CANCELLED, &figures, &err);
@@ -262,11 +258,6 @@ static void a_run_that_is_stopped_is_recorded(void **state)
     }
     assert_int_equal(items[0] + items[1], figures.items);
     assert_true(figures.items < 3000000);
-    FILE *file = fopen(output, "re");
-    assert_non_null(file);
-    assert_int_equal(fseek(file, 0, SEEK_END), 0);
-    assert_int_equal(ftell(file), 128 + (long)(figures.items * 256));
-    assert_int_equal(fclose(file), 0);
 }
 
 static void what_one_device_cannot_take_is_refused(void **state)
@@ -299,7 +290,7 @@ static void expect_status(struct fixture *fixture, const char *device, int64_t w
 }
 
 // The second device is lost in the middle: its record says error, the run ends in order
-// with its error, and what was encoded before is in the file.
+// with its error.
 static void a_lost_device_ends_the_run(void **state)
 {
     struct fixture *fixture = *state;
@@ -317,11 +308,6 @@ static void a_lost_device_ends_the_run(void **state)
     expect_status(fixture, "cuda:0", INFERSTAT_RESULT_CANCELLED);
     expect_status(fixture, "cuda:1", INFERSTAT_RESULT_ERROR);
     assert_true(figures.items > 0 && figures.items < 400 * BATCH);
-    FILE *file = fopen(output, "re");
-    assert_non_null(file);
-    assert_int_equal(fseek(file, 0, SEEK_END), 0);
-    assert_int_equal(ftell(file), 128 + (long)(figures.items * 256));
-    assert_int_equal(fclose(file), 0);
 }
 
 #endif

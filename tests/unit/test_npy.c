@@ -1,9 +1,11 @@
 // .npy files: headers that are right, headers that are not, reading and writing.
 #include "server/workload/encode/npy.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tests/support/test.h"
@@ -254,7 +256,7 @@ static void states_are_written(void **state)
     struct npy_writer *writer = NULL;
     struct error err = {0};
     const double rows[8] = {1, 0, 0, -1, .5, .5, .5, .5};
-    assert_int_equal(npy_create(&writer, place.path, ENCODE_F64, 2, false, &err), STATUS_OK);
+    assert_int_equal(npy_create(&writer, place.path, ENCODE_F64, 2, 2, false, &err), STATUS_OK);
     assert_int_equal(npy_append(writer, rows, 32, &err), STATUS_OK);
     assert_int_equal(npy_append(writer, rows + 4, 32, &err), STATUS_OK);
     assert_int_equal(npy_finish(writer, &err), STATUS_OK);
@@ -270,12 +272,116 @@ static void states_are_written(void **state)
     assert_int_equal(bytes[127], '\n');
     assert_memory_equal(bytes + 128, rows, 64);
 
-    // What is there stays, unless it is to be replaced.
-    assert_int_equal(npy_create(&writer, place.path, ENCODE_F32, 2, false, &err), STATUS_BUSY);
-    assert_int_equal(npy_create(&writer, place.path, ENCODE_F32, 2, true, &err), STATUS_OK);
-    npy_abandon(writer);
-    assert_int_equal(access(place.path, F_OK), -1);
+    place_end(&place);
+}
+
+static size_t size_of(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0 ? (size_t)info.st_size : 0;
+}
+
+// What is there stays until all is there that it is replaced with.
+static void outputs_are_replaced_when_they_are_complete(void **state)
+{
+    (void)state;
+    struct place place;
+    place_begin(&place);
+    char part[400];
+    char link[400];
+    (void)snprintf(part, sizeof part, "%s.part", place.path);
+    (void)snprintf(link, sizeof link, "%s/link.npy", place.folder);
+    const double row[4] = {1, 0, 0, -1};
+    struct npy_writer *writers[2] = {NULL, NULL};
+    struct error err = {0};
+    write_file(place.path, "old", 3);
+    assert_int_equal(chmod(place.path, 0640), 0);
+    assert_int_equal(symlink("x.npy", link), 0);
+    assert_int_equal(npy_create(&writers[0], place.path, ENCODE_F64, 1, 2, false, &err),
+                     STATUS_BUSY);
+    assert_int_equal(npy_create(&writers[0], place.path, ENCODE_F64, 1, 2, true, &err), STATUS_OK);
+    assert_int_equal(npy_append(writers[0], row, 32, &err), STATUS_OK);
+    assert_int_equal(size_of(place.path), 3);
+    npy_abandon(writers[0]);
+    assert_int_equal(size_of(place.path), 3);
+    assert_int_equal(access(part, F_OK), -1);
+
+    // Two at once, the one through a link: each is whole, the last one stays.
+    assert_int_equal(npy_create(&writers[0], place.path, ENCODE_F64, 1, 2, true, &err), STATUS_OK);
+    assert_int_equal(npy_create(&writers[1], link, ENCODE_F32, 1, 2, true, &err), STATUS_OK);
+    assert_int_equal(npy_append(writers[0], row, 32, &err), STATUS_OK);
+    assert_int_equal(npy_finish(writers[0], &err), STATUS_OK);
+    assert_int_equal(size_of(place.path), 128 + 32);
+    assert_int_equal(npy_append(writers[1], row, 16, &err), STATUS_OK);
+    assert_int_equal(npy_finish(writers[1], &err), STATUS_OK);
+    assert_int_equal(size_of(place.path), 128 + 16);
+    struct stat info;
+    assert_int_equal(lstat(link, &info), 0);
+    assert_true(S_ISLNK(info.st_mode));
+    assert_int_equal(lstat(place.path, &info), 0);
+    assert_int_equal(info.st_mode & 0777, 0640);
+    assert_int_equal(unlink(link), 0);
+    place_end(&place);
+}
+
+// A file that appears meanwhile is not replaced either.
+static void what_appears_meanwhile_stays(void **state)
+{
+    (void)state;
+    struct place place;
+    place_begin(&place);
+    struct npy_writer *writer = NULL;
+    struct error err = {0};
+    const double row[4] = {1, 0, 0, -1};
+    assert_int_equal(npy_create(&writer, place.path, ENCODE_F64, 1, 2, false, &err), STATUS_OK);
+    assert_int_equal(npy_append(writer, row, 32, &err), STATUS_OK);
+    write_file(place.path, "new", 3);
+    assert_int_equal(npy_finish(writer, &err), STATUS_IO);
+    assert_non_null(strstr(err.text, "x.npy: cannot create: File exists"));
+    assert_int_equal(size_of(place.path), 3);
     npy_abandon(NULL);
+    place_end(&place); // nothing else is there
+}
+
+// What has no room is not begun.
+static void there_is_room_for_all(void **state)
+{
+    (void)state;
+    static const uint64_t rows[] = {UINT64_C(1) << 50, UINT64_MAX};
+    struct place place;
+    place_begin(&place);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct npy_writer *writer = NULL;
+        struct error err = {0};
+        write_file(place.path, "old", 3);
+        assert_int_equal(npy_create(&writer, place.path, ENCODE_F64, rows[i], 65536, true, &err),
+                         STATUS_IO);
+        assert_non_null(strstr(err.text, "are to be written, the disk has room for "));
+        assert_null(writer);
+        assert_int_equal(size_of(place.path), 3);
+    }
+    place_end(&place);
+}
+
+// A pipe's header cannot be corrected: it is right at once.
+static void a_pipe_is_told_how_many_rows_come(void **state)
+{
+    (void)state;
+    struct place place;
+    place_begin(&place);
+    struct npy_writer *writer = NULL;
+    struct error err = {0};
+    const double row[4] = {1, 0, 0, -1};
+    char bytes[256];
+    assert_int_equal(mkfifo(place.path, 0600), 0);
+    int fd = open(place.path, O_RDWR | O_CLOEXEC);
+    assert_true(fd >= 0);
+    assert_int_equal(npy_create(&writer, place.path, ENCODE_F64, 1, 2, false, &err), STATUS_OK);
+    assert_int_equal(npy_append(writer, row, 32, &err), STATUS_OK);
+    assert_int_equal(npy_finish(writer, &err), STATUS_OK);
+    assert_int_equal(read(fd, bytes, sizeof bytes), 128 + 32);
+    assert_non_null(strstr(bytes + 10, "'shape': (1, 2)"));
+    assert_int_equal(close(fd), 0);
     place_end(&place);
 }
 
@@ -286,9 +392,10 @@ static void a_full_disk_is_an_error(void **state)
     struct error err = {0};
     if (access("/dev/full", W_OK) != 0)
         skip();
-    assert_int_equal(npy_create(&writer, "/dev/full", ENCODE_F64, 2, false, &err), STATUS_IO);
+    assert_int_equal(npy_create(&writer, "/dev/full", ENCODE_F64, 1, 2, false, &err), STATUS_IO);
     assert_non_null(strstr(err.text, "/dev/full: cannot write: No space left on device"));
-    assert_int_equal(npy_create(&writer, "/nowhere/x.npy", ENCODE_F64, 2, false, &err), STATUS_IO);
+    assert_int_equal(npy_create(&writer, "/nowhere/x.npy", ENCODE_F64, 1, 2, false, &err),
+                     STATUS_IO);
 }
 
 int main(void)
@@ -300,6 +407,10 @@ int main(void)
         cmocka_unit_test(numbers_are_read_from_anywhere),
         cmocka_unit_test(what_is_no_file_is_refused),
         cmocka_unit_test(states_are_written),
+        cmocka_unit_test(outputs_are_replaced_when_they_are_complete),
+        cmocka_unit_test(what_appears_meanwhile_stays),
+        cmocka_unit_test(there_is_room_for_all),
+        cmocka_unit_test(a_pipe_is_told_how_many_rows_come),
         cmocka_unit_test(a_full_disk_is_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -556,6 +556,27 @@ static void test_slices_follow_what_they_take(void **state)
     assert_int_equal(rows_of_a_slice(), 256); // at least
 }
 
+// How long a few rows take, or none, says nothing of many.
+static void test_slices_that_end_early_say_nothing(void **state)
+{
+    (void)state;
+    add_rows(RECORD_KIND_OPERATION, 100, 30 * DAY, 1000000);
+    close_books();
+    begin("raw=1d", false);
+    for (int i = 0; i < 20; i++) {
+        (void)rows_of_a_slice();
+        retention_took(retention, 0, 1, false);
+    }
+    add_rows(RECORD_KIND_OPERATION, 20000, 30 * DAY, 1000000);
+    unsigned rows = 0;
+    for (int i = 0; i < 20 && rows == 0; i++) {
+        rows = rows_of_a_slice();
+        if (rows == 0)
+            retention_took(retention, 0, 1, false);
+    }
+    assert_int_equal(rows, 512);
+}
+
 // What cannot be written is left as it is, and tried again with the next pass.
 static void test_a_failure_changes_nothing(void **state)
 {
@@ -598,6 +619,7 @@ int main(void)
         TEST(test_rollups_go_for_size_when_records_have),
         TEST(test_free_pages_are_given_back_in_slices),
         TEST(test_slices_follow_what_they_take),
+        TEST(test_slices_that_end_early_say_nothing),
         TEST(test_a_failure_changes_nothing),
     };
     return cmocka_run_group_tests_name("retention", tests, NULL, NULL);

@@ -1,10 +1,13 @@
-// Sheets of rollups end before folding them takes long, and what is cleared in the midst
+// A step of folding is short, and what is cleared in the midst
 // of a round leaves nothing half done.
 #include <stdio.h>
+
+#include <sqlite3.h>
 
 #include "common/store/clear.h"
 #include "common/store/rollup.h"
 #include "common/sys/clock.h"
+#include "server/collector/rollup_values.h"
 #include "tests/support/test.h"
 #include "tests/unit/rollup_rig.h"
 
@@ -38,40 +41,104 @@ static void clear_all(const struct query_filter *filter)
     }
 }
 
-// A sheet ends with its groups; what a batch has more than that is read again.
-static void sheets_of_many_groups_end_early(void **state)
+enum { MINUTES = 400, MINUTE_RECORDS = 800 };
+
+// Records of the kind startup, most of which have a minute for themselves.
+static void insert_minutes(void)
 {
-    enum { RECORDS = 2000, BATCHES = 2, FEWER = 1500 };
-    (void)state;
-    static struct record records[RECORDS];
-    for (unsigned batch = 0; batch < BATCHES; batch++) {
-        rollup_rig_exec("BEGIN IMMEDIATE");
-        for (unsigned i = 0; i < RECORDS; i++) {
-            rollup_rig_record(&records[i], RECORD_KIND_STARTUP, BASE_NS);
-            records[i].started_ns = BASE_NS + (int64_t)(i % FEWER) * 60000000000;
-        }
-        rollup_rig_insert(records, RECORDS, 1);
-        rollup_rig_exec("COMMIT");
+    static struct record records[MINUTE_RECORDS];
+    rollup_rig_exec("BEGIN IMMEDIATE");
+    for (unsigned i = 0; i < MINUTE_RECORDS; i++) {
+        rollup_rig_record(&records[i], RECORD_KIND_STARTUP, BASE_NS);
+        records[i].started_ns = BASE_NS + (int64_t)(i % MINUTES) * 60000000000;
     }
-    // It is full, and so is due, though there are few records.
-    assert_true(rollups_are_due(rollup_rig.rollups, clock_monotonic_ns()));
-    rollup_rig_fold(ROLLUPS_ONE);
-    const int64_t folded = rollup_rig_integer("SELECT max(watermark) FROM rollup_state");
-    assert_in_range(folded, 512, FEWER - 1);
-    assert_int_equal(rollup_rig_integer("SELECT count(*) FROM rollup WHERE grouping = 3"
-                                        " AND level = 0") <= folded,
+    rollup_rig_insert(records, MINUTE_RECORDS, 1);
+    rollup_rig_exec("COMMIT");
+}
+
+// Folds a step as it is done while others wait; says how many rows it wrote.
+static int64_t fold_step(void)
+{
+    struct error err = {0};
+    bool left = false;
+    const int64_t before = sqlite3_total_changes64(rollup_rig.db);
+    rollup_rig_exec("BEGIN IMMEDIATE");
+    if (rollups_flush(rollup_rig.rollups, ROLLUPS_ONE, clock_monotonic_ns(), &left, &err) !=
+        STATUS_OK)
+        fail_msg("%s", err.text);
+    rollup_rig_exec("COMMIT");
+    return sqlite3_total_changes64(rollup_rig.db) - before;
+}
+
+// Whether the tables have all of them, in all metrics.
+static bool all_is_in(void)
+{
+    return rollup_rig_integer("SELECT count(*) FROM rollup_state WHERE metric / 256 = 3"
+                              " AND watermark = (SELECT max(id) FROM startup)") ==
+           rollup_metrics_of(RECORD_KIND_STARTUP)->count;
+}
+
+static bool is_always_awaited(void *context)
+{
+    (void)context;
+    return true;
+}
+
+// However many rows a sheet's metric makes, a step writes a few of them, and what is in the
+// tables then is what the metric's watermark says.
+static void a_step_writes_few_rows(void **state)
+{
+    // Four levels of four groupings for each of 128 minutes, their series and the watermark.
+    enum { ROWS_MOST = 128 * 16 + 16, STEPS_LEAST = 3 * MINUTES / 128 };
+    (void)state;
+    insert_minutes();
+    rollups_watch(rollup_rig.rollups, is_always_awaited, NULL);
+    unsigned steps = 0;
+    for (; !all_is_in(); steps++) {
+        assert_true(steps < 1000);
+        assert_in_range(fold_step(), 0, ROWS_MOST);
+        if (steps == 1)
+            rollup_rig_check(RECORD_KIND_STARTUP, 1);
+    }
+    assert_true(steps >= STEPS_LEAST);
+    rollups_watch(rollup_rig.rollups, NULL, NULL);
+    rollup_rig_check(RECORD_KIND_STARTUP, 1);
+}
+
+static bool is_awaited_at_last(void *context)
+{
+    unsigned *looks = context;
+    return *looks > 0 && --*looks == 0;
+}
+
+// Where nobody waited a metric is written at once; who comes then does not wait for it.
+static void who_comes_ends_a_long_step(void **state)
+{
+    unsigned looks = 0;
+    (void)state;
+    rollups_watch(rollup_rig.rollups, is_awaited_at_last, &looks);
+    insert_minutes();
+    rollup_rig_fold(ROLLUPS_ONE); // the rig's clock says that nothing came for an hour
+    assert_int_equal(rollup_rig_integer("SELECT max(watermark) = (SELECT max(id) FROM startup)"
+                                        " FROM rollup_state"),
                      1);
     rollup_rig_check(RECORD_KIND_STARTUP, 1);
-    unsigned sheets = 0;
-    for (; rollup_rig_integer("SELECT min(watermark) < (SELECT max(id) FROM startup)"
-                              " OR count(*) < 3 FROM rollup_state"
-                              " WHERE metric / 256 = 3");
-         sheets++) {
-        assert_true(sheets < 100);
-        rollup_rig_fold_all();
+    const int64_t rows = rollup_rig_integer("SELECT count(*) FROM rollup");
+    assert_true(rows > MINUTES);
+    looks = 7;
+    rollup_rig_fold(ROLLUPS_ONE);
+    assert_int_equal(looks, 0);
+    assert_int_equal(rollup_rig_integer("SELECT count(*) FROM rollup"), rows);
+    assert_int_equal(rollup_rig_integer("SELECT count(*) FROM rollup_state"), 1);
+    rollups_watch(rollup_rig.rollups, is_always_awaited, NULL);
+    for (unsigned steps = 0; !all_is_in(); steps++) {
+        assert_true(steps < 1000);
+        (void)fold_step();
+        if (steps == 1)
+            rollup_rig_check(RECORD_KIND_STARTUP, 1);
     }
-    assert_in_range(sheets, 1, 99);
     rollup_rig_check(RECORD_KIND_STARTUP, 1);
+    rollups_watch(rollup_rig.rollups, NULL, NULL);
 }
 
 // What one metric had and the others had not was cleared: all say the same again, and the
@@ -194,7 +261,9 @@ static void a_large_older_store_is_caught_up_with(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(sheets_of_many_groups_end_early, rollup_rig_set_up,
+        cmocka_unit_test_setup_teardown(a_step_writes_few_rows, rollup_rig_set_up,
+                                        rollup_rig_tear_down),
+        cmocka_unit_test_setup_teardown(who_comes_ends_a_long_step, rollup_rig_set_up,
                                         rollup_rig_tear_down),
         cmocka_unit_test_setup_teardown(a_large_older_store_is_caught_up_with, rollup_rig_set_up,
                                         rollup_rig_tear_down),

@@ -85,6 +85,23 @@ static void pipelines_by_their_throughput(void **state)
     refused(&query, STATUS_NO_DATA, "no values to compare");
 }
 
+// The weights of a load are a part of it, and come from the page cache or do not.
+static void loads_are_not_judged_twice(void **state)
+{
+    (void)state;
+    add((struct measured){.run = 1, .host = "before", .requests = 1});
+    add((struct measured){.run = 2, .host = "after", .requests = 1});
+    add_pipelines(1, 1.0, 0.9, 10);
+    add_pipelines(2, 9.0, 0.9, 10);
+    change("INSERT INTO name(text) VALUES('model_load');"
+           "UPDATE pipeline SET workload = (SELECT id FROM name WHERE text = 'model_load')");
+    saved("before");
+    saved("after");
+    struct query query = of_two("before", "after");
+    set(query.metric, "pipeline.items_per_second");
+    refused(&query, STATUS_NO_DATA, "no values to compare");
+}
+
 // A pipeline that says no model is of its workload.
 static void pipelines_without_a_model(void **state)
 {
@@ -110,6 +127,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(pipelines_by_their_throughput, compare_set_up,
+                                        compare_tear_down),
+        cmocka_unit_test_setup_teardown(loads_are_not_judged_twice, compare_set_up,
                                         compare_tear_down),
         cmocka_unit_test_setup_teardown(pipelines_without_a_model, compare_set_up,
                                         compare_tear_down),

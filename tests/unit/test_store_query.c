@@ -284,6 +284,32 @@ static void test_every_kind_is_listed_with_all_its_columns(void **state)
     }
 }
 
+// What a load takes at least: its bytes by the slower of storage and bus, where known.
+static void test_loads_have_a_floor(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *storage, *bus;
+        int64_t floor_ns; // -1: not known
+    } cases[] = {
+        {"2e9", "1e10", 500000000},  {"2e10", "1e10", 100000000}, {"NULL", "1e10", 100000000},
+        {"5e8", "NULL", 2000000000}, {"NULL", "NULL", -1},        {"0.0", "NULL", -1},
+    };
+    store_add_one_of_each();
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        char sql[256];
+        (void)snprintf(sql, sizeof sql,
+                       "UPDATE load SET model_bytes = 1000000000, storage_bytes_per_second = %s,"
+                       " h2d_bytes_per_second = %s",
+                       cases[i].storage, cases[i].bus);
+        store_exec(sql);
+        const struct query query = {.kind = QUERY_RECORDS, .record_kind = RECORD_KIND_LOAD};
+        struct result *result = store_ask(&query);
+        assert_int_equal(result_integer(result, 0, "floor_ns", -1), cases[i].floor_ns);
+        result_free(result);
+    }
+}
+
 static void test_stages_know_their_load(void **state)
 {
     (void)state;
@@ -741,6 +767,7 @@ int main(void)
         TEST(test_a_query_over_its_budget_is_ended),
         TEST(test_listings_go_on_behind_their_cursor),
         TEST(test_every_kind_is_listed_with_all_its_columns),
+        TEST(test_loads_have_a_floor),
         TEST(test_stages_know_their_load),
         TEST(test_pipelines_by_workload_and_model),
         TEST(test_runs_and_their_balance),

@@ -512,6 +512,46 @@ static void test_a_migration_without_room(void **state)
     database_close(db);
 }
 
+// What somebody added to a table: any number of indexes goes with it; a column, which would
+// be lost, is a reason to leave the store as it is, and is named.
+static void test_a_migration_keeps_what_was_added(void **state)
+{
+    enum { INDEXES = 100 };
+    (void)state;
+    static char sql[65536];
+    struct error err = {0};
+    sqlite3 *db = NULL;
+    read_text(sql, sizeof sql, STORE_VERSION "4.sql");
+    change_store(sql);
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    for (int i = 0; i < INDEXES; i++) {
+        (void)snprintf(sql, sizeof sql, "CREATE INDEX mine_%d ON inference(e2e_ns, %d)", i, i);
+        assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+    }
+    assert_int_equal(sqlite3_exec(db,
+                                  "ALTER TABLE inference ADD COLUMN \"my \"\"note\" TEXT;"
+                                  "CREATE INDEX mine ON inference(\"my \"\"note\")",
+                                  NULL, NULL, NULL),
+                     SQLITE_OK);
+    assert_int_equal(schema_migrate(db, path, &err), STATUS_UNSUPPORTED);
+    assert_non_null(strstr(err.text, "my \"note"));
+    assert_non_null(strstr(err.text, "inference"));
+    assert_int_equal(integer(db, "PRAGMA user_version"), 4);
+    assert_int_equal(integer(db, "SELECT count(*) FROM sqlite_schema WHERE name LIKE 'mine%'"),
+                     INDEXES + 1);
+    assert_int_equal(sqlite3_exec(db,
+                                  "DROP INDEX mine;"
+                                  "ALTER TABLE inference DROP COLUMN \"my \"\"note\"",
+                                  NULL, NULL, NULL),
+                     SQLITE_OK);
+    if (schema_migrate(db, path, &err) != STATUS_OK)
+        fail_msg("%s", err.text);
+    assert_int_equal(integer(db, "PRAGMA user_version"), SCHEMA_VERSION);
+    assert_int_equal(integer(db, "SELECT count(*) FROM sqlite_schema WHERE name LIKE 'mine%'"),
+                     INDEXES);
+    database_close(db);
+}
+
 // From version 5 on only small tables are made anew: nothing is written of the records
 // that are many, however many there are.
 static void test_a_migration_that_writes_little(void **state)
@@ -633,6 +673,7 @@ int main(void)
         TEST(test_steps_run_once_and_in_order),
         TEST(test_stores_of_all_older_versions),
         TEST(test_a_migration_without_room),
+        TEST(test_a_migration_keeps_what_was_added),
         TEST(test_a_migration_that_writes_little),
         TEST(test_an_older_store_gets_todays_views),
         TEST(test_a_failing_step_leaves_the_store_alone),

@@ -206,6 +206,26 @@ static void test_process(void **state)
     assert_true(strlen(host.kernel) > 0 && strlen(host.os) > 0);
 }
 
+// The line that the driver's module shows; none where there is no module, or nothing in it.
+static void test_driver(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *driver;
+    } cases[] = {{"550.54.14\n", "550.54.14"}, {"570.1", "570.1"}, {"", ""}, {"\n", ""}};
+    char driver[PROCESS_TEXT_SIZE] = "x";
+    process_driver_read(driver, path_of("no-module"));
+    assert_string_equal(driver, "");
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        FILE *file = fopen(path_of("version"), "w");
+        assert_non_null(file);
+        assert_true(fputs(cases[i].text, file) >= 0);
+        assert_int_equal(fclose(file), 0);
+        process_driver_read(driver, path_of("version"));
+        assert_string_equal(driver, cases[i].driver);
+    }
+}
+
 static void test_clock(void **state)
 {
     (void)state;
@@ -259,9 +279,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lock),         cmocka_unit_test(test_config),
         cmocka_unit_test(test_folders),      cmocka_unit_test(test_process),
-        cmocka_unit_test(test_clock),        cmocka_unit_test(test_data_folder),
-        cmocka_unit_test(test_cache_folder), cmocka_unit_test(test_stop_ignored),
-        cmocka_unit_test(test_stop),
+        cmocka_unit_test(test_driver),       cmocka_unit_test(test_clock),
+        cmocka_unit_test(test_data_folder),  cmocka_unit_test(test_cache_folder),
+        cmocka_unit_test(test_stop_ignored), cmocka_unit_test(test_stop),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -39,7 +39,7 @@ static void a_filter_goes_as_far_as_the_dimensions_do(void **state)
     assert_int_equal(query.filter.since_ns, 5);
     strcpy(filter.by[QUERY_BY_DEVICE], "cpu");
     assert_true(asks_query(ASK_PIPELINES, &filter, NULL, &query));
-    assert_string_equal(query.filter.by[QUERY_BY_MODEL], ""); // nor has what streams
+    assert_string_equal(query.filter.by[QUERY_BY_MODEL], "stories"); // which a pipeline has
     assert_string_equal(query.filter.by[QUERY_BY_DEVICE], "cpu");
     assert_string_equal(query.filter.by[QUERY_BY_HOST], "gpu-17");
     assert_true(asks_query(ASK_INFERENCES, &filter, NULL, &query));

@@ -382,6 +382,34 @@ static void the_mouse_focuses_sorts_and_scrolls(void **state)
     drop(model);
 }
 
+// A view's name is at another place in a narrow title, where the others are numbers only.
+static void the_mouse_shows_views(void **state)
+{
+    (void)state;
+    static const struct {
+        int width, x, y;
+        unsigned from, to;
+    } cases[] = {
+        {120, 24, 0, VIEW_OVERVIEW, VIEW_PIPELINES}, {120, 14, 0, VIEW_PIPELINES, VIEW_OVERVIEW},
+        {120, 24, 1, VIEW_OVERVIEW, VIEW_OVERVIEW},  {120, 2, 0, VIEW_OVERVIEW, VIEW_OVERVIEW},
+        {120, 22, 0, VIEW_OVERVIEW, VIEW_OVERVIEW},  {120, 119, 0, VIEW_OVERVIEW, VIEW_OVERVIEW},
+        {60, 24, 0, VIEW_OVERVIEW, VIEW_PIPELINES},  {60, 25, 0, VIEW_OVERVIEW, VIEW_OVERVIEW},
+        {60, 12, 0, VIEW_PIPELINES, VIEW_OVERVIEW},  {60, 15, 0, VIEW_PIPELINES, VIEW_PIPELINES},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct model *model = fresh(cases[i].width, 24, fixture_normal);
+        fixture_key(model, cases[i].from == VIEW_PIPELINES ? '2' : '1');
+        struct event event = {.kind = EVENT_PRESS, .x = cases[i].x, .y = cases[i].y};
+        fixture_key(model, 'c'); // not while a question is open
+        fixture_event(model, event);
+        fixture_key(model, 'n');
+        assert_int_equal(model->view, cases[i].from);
+        fixture_event(model, event);
+        assert_int_equal(model->view, cases[i].to);
+        drop(model);
+    }
+}
+
 static void losses_are_added_up(void **state)
 {
     (void)state;
@@ -475,6 +503,7 @@ int main(void)
         cmocka_unit_test(escape_steps_out),
         cmocka_unit_test(help_scrolls),
         cmocka_unit_test(the_mouse_focuses_sorts_and_scrolls),
+        cmocka_unit_test(the_mouse_shows_views),
         cmocka_unit_test(losses_are_added_up),
         cmocka_unit_test(takes_any_sequence_of_events),
     };

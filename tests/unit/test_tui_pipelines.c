@@ -10,7 +10,7 @@
 
 #define COLUMNS                                                                                    \
     "workload|chunk_bytes:bytes|bytes_h2d:bytes|overlap_ratio:ratio|duration_ns:ns|"               \
-    "copy_starved_ns:ns\n"
+    "copy_starved_ns:ns|status\n"
 
 static const struct grid *grid_of_view(void)
 {
@@ -40,20 +40,25 @@ static void marks_copies_that_show_and_engines_that_starve(void **state)
         const char *row;
         bool overlap, starved;
     } cases[] = {
-        {"encode|8|80|0.59999|1000|50", true, false},
-        {"encode|8|80|0.6|1000|51", false, true},
-        {"encode|8|80|0.0|1000|1000", true, true},
-        {"encode|8|9|0.1|1000|0", true, false},
-        {"encode|8|8|0.0|1000|0", false, false}, // nothing for the one chunk to overlap with
-        {"encode|8|0|-|0|0", false, false},      // ended before anything ran
-        {"encode|8|80|-|1000|-", false, false},  // not tracked
-        {"encode|8|80|-|0|7", false, false},     // no time to have a share of
-        {"encode|8|80|-|-|7", false, false},
-        {"encode|-|-|0.3|-|-", true, false},
-        {"-|-|-|-|-|-", false, false},
+        {"encode|8|80|0.59999|1000000000|50000000|ok", true, false},
+        {"encode|8|80|0.6|1000000000|51000000|ok", false, true},
+        {"encode|8|80|0.0|1000000000|1000000000|ok", true, true},
+        {"encode|8|9|0.1|1000000000|0|ok", true, false},
+        {"encode|8|8|0.0|1000000000|0|ok", false, false}, // nothing for one chunk to overlap with
+        {"encode|8|0|-|0|0|ok", false, false},            // ended before anything ran
+        {"encode|8|80|-|1000000000|-|ok", false, false},  // not tracked
+        {"encode|8|80|-|0|7|ok", false, false},           // no time to have a share of
+        {"encode|8|80|-|-|7|ok", false, false},
+        {"encode|-|-|0.3|-|-|ok", true, false},
+        {"encode|8|80|0.9|99999999|90000000|ok", false, false}, // mostly its first slot
+        {"encode|8|80|0.9|100000000|6000000|ok", false, true},
+        {"encode|8|80|0.9|1000000000|900000000|error", false, false},
+        {"encode|8|80|0.9|1000000000|900000000|cancelled", false, false},
+        {"model_load|8|80|-|1000000000|900000000|ok", false, false}, // storage is what it is
+        {"-|-|-|-|-|-|-", false, false},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        char text[256];
+        char text[512];
         (void)snprintf(text, sizeof text, COLUMNS "%s\n", cases[i].row);
         struct result *result = fixture_result(text);
         assert_int_equal(marks(result, "overlap_ratio"), cases[i].overlap);
@@ -82,11 +87,13 @@ static void says_how_many_are_marked(void **state)
     static const struct {
         const char *rows, *said, *unsaid;
     } cases[] = {
-        {COLUMNS "a|8|80|0.9|1000|0\n", "90.0 %", "!"},
-        {COLUMNS "a|8|80|0.5|1000|0\nb|8|80|0.4|1000|0\n", "! 2 under 60 % overlap ═",
-         "starved over"},
-        {COLUMNS "a|8|80|0.9|1000|99\nb|8|80|0.9|1000|0\n", "! 1 starved over 5 % ═", "under 60"},
-        {COLUMNS "a|8|80|0.1|1000|99\n", "! 1 under 60 % overlap · ! 1 starved over 5 % ═", "! 2"},
+        {COLUMNS "a|8|80|0.9|1000000000|0|ok\n", "90.0 %", "!"},
+        {COLUMNS "a|8|80|0.5|1000000000|0|ok\nb|8|80|0.4|1000000000|0|ok\n",
+         "! 2 under 60 % overlap ═", "starved over"},
+        {COLUMNS "a|8|80|0.9|1000000000|99000000|ok\nb|8|80|0.9|1000000000|0|ok\n",
+         "! 1 starved over 5 % ═", "under 60"},
+        {COLUMNS "a|8|80|0.1|1000000000|99000000|ok\n",
+         "! 1 under 60 % overlap · ! 1 starved over 5 % ═", "! 2"},
         {COLUMNS, "no pipeline run recorded: inferstat-worker encode makes one", "!"},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {

@@ -171,7 +171,7 @@ static void pipelines(struct model *model)
 static void pipelines_sorted(struct model *model)
 {
     pipelines(model);
-    for (int i = 0; i < 6; i++)
+    for (int i = 0; i < 7; i++)
         fixture_key(model, '>');
     fixture_key(model, 'I');
 }

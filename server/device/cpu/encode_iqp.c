@@ -9,6 +9,7 @@
 // the columns across stretches.
 #include <assert.h>
 #include <math.h>
+#include <stdalign.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -197,11 +198,11 @@ struct iqp {
 struct work {
     struct phases phases;
     struct walk walk;
-    double base64[BLOCK][2];
-    double base[BLOCK][2]; // of the launch's type
-    double low[HALF][2];   // likewise
-    double high[HALF][2];  // likewise
-    double columns[WORK_SIZE / 8];
+    alignas(ENCODE_ALIGNMENT) double base64[BLOCK][2];
+    alignas(ENCODE_ALIGNMENT) double base[BLOCK][2]; // of the launch's type
+    alignas(ENCODE_ALIGNMENT) double low[HALF][2];   // likewise
+    alignas(ENCODE_ALIGNMENT) double high[HALF][2];  // likewise
+    alignas(ENCODE_ALIGNMENT) double columns[WORK_SIZE / 8];
 };
 
 static size_t align(size_t size)

@@ -3,6 +3,7 @@
 // state, so that writing them is what takes time.
 #include <assert.h>
 #include <math.h>
+#include <stdalign.h>
 #include <stdint.h>
 
 #include "server/device/cpu/encode_parts.h"
@@ -44,7 +45,8 @@ static void iqp_z_factors(double factors[2][2], double x)
 // A piece's tables: state (y << low_bits) + x is low[x] * rows[y].
 struct tables {
     unsigned int low_bits;
-    double rounded[LOW][2]; // low, of the launch's type; angle: reals only
+    alignas(
+        ENCODE_ALIGNMENT) double rounded[LOW][2]; // low, of the launch's type; angle: reals only
     double low[LOW][2], rows[ROWS_MAX][2];
 };
 

@@ -12,6 +12,7 @@
 #ifndef INFERSTAT_SERVER_DEVICE_CPU_ENCODE_TEMPLATE_H
 #define INFERSTAT_SERVER_DEVICE_CPU_ENCODE_TEMPLATE_H
 
+#include <stdalign.h>
 #include <stdint.h>
 #include <string.h>
 #if defined(__x86_64__)
@@ -369,7 +370,7 @@ KERNEL_INLINE void spread_rows(REAL *to, const REAL *base, const REAL *high, con
 {
     const size_t count = (size_t)1 << levels;
     const size_t vectors = 2 * columns / LANES;
-    struct factor factors[SPREAD_VECTORS_MAX];
+    alignas(ENCODE_ALIGNMENT) struct factor factors[SPREAD_VECTORS_MAX];
     for (size_t i = 0; i < vectors; i++)
         factors[i] = factor_of(get(low + i * LANES));
     for (size_t r = 0; r < rows; r++) {

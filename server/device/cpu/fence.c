@@ -48,7 +48,8 @@ void fence_drop(struct fence *fence)
 void fence_finish(struct fence *fence, uint64_t time_ns, const char *failure)
 {
     fence->time_ns = time_ns;
-    (void)snprintf(fence->failure, sizeof fence->failure, "%s", failure ? failure : "");
+    if (failure) // else it is empty since fence_new
+        (void)snprintf(fence->failure, sizeof fence->failure, "%s", failure);
     // Release: publishes the stream's work up to here to who acquires DONE.
     uint32_t before = atomic_exchange_explicit(&fence->state, DONE, memory_order_release);
     if (before == SLEPT_ON)

@@ -8,7 +8,7 @@
 
 #include "server/device/cuda/operations.cuh"
 
-constexpr unsigned int ATTENTION_WARPS = 8, HEAD_SIZE_MAX = 256;
+constexpr unsigned int ATTENTION_WARPS = 8, HEAD_SIZE_MAX = CUDA_HEAD_SIZE_MAX;
 constexpr unsigned int HEAD_PARTS = HEAD_SIZE_MAX / CUDA_WARP;
 
 struct attention_shape {
@@ -86,10 +86,10 @@ enum status cuda_attention(struct device *device, struct tensor *out, const stru
     shape.heads = heads;
     shape.group = heads / kv_heads;
     shape.scale = 1.0F / sqrtf((float)shape.head_size);
-    if (shape.head_size > HEAD_SIZE_MAX || heads > CUDA_GRID_MAX)
+    if (shape.head_size > HEAD_SIZE_MAX)
         return error_set(err, STATUS_UNSUPPORTED,
-                         "device cuda: attention: heads of %zu: at most %u (use --device cpu)",
-                         shape.head_size, HEAD_SIZE_MAX);
+                         "device %s: attention: heads of %zu: at most %u (use --device cpu)",
+                         device->name, shape.head_size, HEAD_SIZE_MAX);
     enum status status = cuda_use(cuda, err);
     for (size_t first = 0; first < query->rows && status == STATUS_OK; first += CUDA_GRID_MAX) {
         const size_t rows = cuda_least(query->rows - first, CUDA_GRID_MAX);

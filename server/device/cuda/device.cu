@@ -128,6 +128,9 @@ static enum status select(struct cuda *cuda, unsigned int ordinal, struct error 
                          "device cuda:%u: compute capability %d.%d: at least %d.0 is needed",
                          ordinal, properties.major, properties.minor, CAPABILITY_MIN);
     cuda->processors = properties.multiProcessorCount;
+    char uuid[DEVICE_TEXT_SIZE];
+    cuda_format_uuid(uuid, &properties.uuid);
+    (void)nvml_read(&cuda->facts, uuid);
     return cuda_use(cuda, err);
 }
 
@@ -193,6 +196,7 @@ static void cuda_describe(const struct device *device, struct device_description
     size_t available = 0, all = 0;
     (void)snprintf(out->kernels, sizeof out->kernels, "cuda");
     out->threads = 1;
+    out->head_size_max = CUDA_HEAD_SIZE_MAX;
     out->memory_available_bytes = -1;
     if (cudaGetDeviceProperties(&properties, cuda->ordinal) == cudaSuccess) {
         (void)snprintf(out->kernels, sizeof out->kernels, "cuda, %.40s", properties.name);

@@ -6,6 +6,7 @@
 
 extern "C" {
 #include "server/device/encode.h"
+#include "server/device/properties.h"
 }
 
 struct cuda_stream {
@@ -29,6 +30,7 @@ static inline struct cuda_event *cuda_event_of(struct device_event *event)
 }
 
 // properties.cu
+void cuda_format_uuid(char out[DEVICE_TEXT_SIZE], const cudaUUID_t *uuid);
 void cuda_properties(const struct device *device, struct device_properties *out);
 
 // embed.cu, matmul.cu, rms_norm.cu, rope.cu, attention.cu, swiglu.cu, add.cu

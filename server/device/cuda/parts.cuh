@@ -13,20 +13,23 @@
 extern "C" {
 #include "server/device/device_ops.h"
 #include "server/device/half.h"
+#include "server/device/nvml.h"
 }
 
 constexpr unsigned int CUDA_WARP = 32, CUDA_BLOCK = 256;
-constexpr size_t CUDA_GRID_MAX = 65535; // of a grid's second dimension
+constexpr size_t CUDA_GRID_MAX = 65535;          // of a grid's second dimension
+constexpr unsigned int CUDA_HEAD_SIZE_MAX = 256; // attention.cu keeps a head in registers
 
 // The part of a CUDA device that its operations need; the rest is in device.cu.
 struct cuda {
     struct device base; // first: the wrappers see only this
     int ordinal;
-    int processors;       // streaming multiprocessors
-    bool ordered_memory;  // memory is allocated and freed in stream order
-    cudaMemPool_t pool;   // where that comes from
-    cudaStream_t tensors; // where operations on tensors are queued
-    uint32_t *ids;        // room for embed's ids
+    int processors;          // streaming multiprocessors
+    bool ordered_memory;     // memory is allocated and freed in stream order
+    cudaMemPool_t pool;      // where that comes from
+    cudaStream_t tensors;    // where operations on tensors are queued
+    struct nvml_facts facts; // what was told when it was opened
+    uint32_t *ids;           // room for embed's ids
     size_t ids_capacity;
     const char *failed_call; // a literal: the first that met such an error; atomic builtins only
 };

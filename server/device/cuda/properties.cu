@@ -10,7 +10,7 @@ extern "C" {
 }
 
 // "GPU-01234567-89ab-...", as nvidia-smi writes it.
-static void format_uuid(char out[DEVICE_TEXT_SIZE], const cudaUUID_t *uuid)
+void cuda_format_uuid(char out[DEVICE_TEXT_SIZE], const cudaUUID_t *uuid)
 {
     size_t at = (size_t)snprintf(out, DEVICE_TEXT_SIZE, "GPU");
     for (size_t i = 0; i < sizeof uuid->bytes; i++) {
@@ -20,9 +20,13 @@ static void format_uuid(char out[DEVICE_TEXT_SIZE], const cudaUUID_t *uuid)
     }
 }
 
-// The kernel module's version; where that is not told, of CUDA what the driver can.
-static void read_driver(char out[DEVICE_TEXT_SIZE])
+// The driver's version; where that is not told, of CUDA what the driver can.
+static void read_driver(char out[DEVICE_TEXT_SIZE], const struct nvml_facts *facts)
 {
+    if (facts->driver[0]) {
+        (void)snprintf(out, DEVICE_TEXT_SIZE, "nvidia %s", facts->driver);
+        return;
+    }
     char line[32] = "";
     FILE *file = fopen("/sys/module/nvidia/version", "re");
     if (file) {
@@ -45,10 +49,16 @@ void cuda_properties(const struct device *device, struct device_properties *out)
     char address[32];
     if (cudaGetDeviceProperties(&properties, cuda->ordinal) == cudaSuccess) {
         (void)snprintf(out->product, sizeof out->product, "%.90s", properties.name);
-        format_uuid(out->uuid, &properties.uuid);
+        cuda_format_uuid(out->uuid, &properties.uuid);
         out->compute_capability = (unsigned int)(properties.major * 10 + properties.minor);
     }
-    read_driver(out->driver);
+    const struct nvml_facts *facts = &cuda->facts;
+    read_driver(out->driver, facts);
     if (cudaDeviceGetPCIBusId(address, sizeof address, cuda->ordinal) == cudaSuccess)
         (void)pcie_link_read(&out->pcie, nullptr, address);
+    if (out->pcie.width_max == 0) // no sysfs, as in some containers
+        out->pcie = facts->pcie;
+    out->power_cap_watts = facts->power_cap_watts;
+    out->sm_clock_max_hz = facts->sm_clock_max_hz;
+    out->memory_clock_max_hz = facts->memory_clock_max_hz;
 }

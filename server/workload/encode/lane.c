@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "common/sys/clock.h"
+#include "server/pipeline/trial.h"
 #include "server/workload/encode/run_parts.h"
 #include "server/workload/pipeline_record.h"
 
@@ -220,27 +221,39 @@ static enum status take(void *context, uint64_t group, const void *result, size_
 
 // ---- The lane -------------------------------------------------------------
 
-void lane_run(struct lane *lane)
+static struct pipeline_job job_of(struct lane *lane)
 {
-    struct encoding *e = lane->encoding;
-    struct encoding_share *share = &lane->share;
-    share->figures = (struct encoding_figures){.worst = {.fidelity = 1.0}};
-    lane->take_status = STATUS_OK;
-    struct pipeline_job job = {
+    const struct encoding *e = lane->encoding;
+    const bool borrows = lane->share.plan.borrows;
+    return (struct pipeline_job){
         .name = e->name,
         .context = lane,
         .chunk_size = chunk_size,
-        .fill = fill,
+        .fill = borrows ? NULL : fill,
+        .borrow = borrows ? borrow : NULL,
         .group_ends = group_ends,
         .compute = compute,
         .result_size = result_size,
         .take = take,
         .cancelled = e->options.cancelled,
     };
-    if (share->plan.borrows) {
-        job.fill = NULL;
-        job.borrow = borrow;
-    }
+}
+
+enum status lane_tune(struct lane *lane, struct error *err)
+{
+    const struct pipeline_job job = job_of(lane);
+    struct pipeline_figures tried;
+    return trial_run(lane->pipeline, &job, &lane->share.plan, &lane->host, &lane->wishes, &tried,
+                     err);
+}
+
+void lane_run(struct lane *lane)
+{
+    struct encoding *e = lane->encoding;
+    struct encoding_share *share = &lane->share;
+    const struct pipeline_job job = job_of(lane);
+    share->figures = (struct encoding_figures){.worst = {.fidelity = 1.0}};
+    lane->take_status = STATUS_OK;
     lane->started_ns = inferstat_clock_ns();
     share->status = pipeline_run(lane->pipeline, &job, &share->figures.pipeline, &lane->why);
     // What the driver met may be of a later batch than what the taker met.

@@ -126,16 +126,15 @@ static enum status make_plan(struct lane *lane, struct error *err)
         .sync = e->options.sync,
         .borrows = e->options.inputs.from == INPUTS_FROM_PINNED && !e->options.inputs.path,
     };
-    struct tuning_wishes wishes = e->options.wishes;
-    struct tuning_host host;
-    tuning_host_of(&host, lane->device);
-    host.memory_bytes /= e->lane_count;
-    host.processors = part_of(host.processors, e->lane_count);
+    lane->wishes = e->options.wishes;
+    tuning_host_of(&lane->host, lane->device);
+    lane->host.memory_bytes /= e->lane_count;
+    lane->host.processors = part_of(lane->host.processors, e->lane_count);
     enum status status = lay_out(lane, plan, err);
     if (status == STATUS_OK)
-        status = tuning_read_environment(&wishes, err);
+        status = tuning_read_environment(&lane->wishes, err);
     if (status == STATUS_OK)
-        status = tuning_plan(plan, &host, &wishes, err);
+        status = tuning_plan(plan, &lane->host, &lane->wishes, err);
     if (status != STATUS_OK)
         return status;
     // A slot holds no more than there is of a batch.
@@ -172,7 +171,7 @@ static enum status open_output(struct loading *l, struct lane *lane, struct erro
                          "%s: is the input too: it would be gone before it is read (name another "
                          "--output)",
                          e->options.output);
-    return npy_create(&e->writer, e->options.output, e->launch.type,
+    return npy_create(&e->writer, e->options.output, e->launch.type, e->description.inputs->samples,
                       (uint64_t)1 << e->launch.qubits, e->options.replace, err);
 }
 
@@ -203,6 +202,12 @@ static enum status generate(struct loading *l, struct lane *lane, struct error *
     return inputs_prepare(e->inputs, lane->device, &e->description.generate_ns, err);
 }
 
+static enum status tune(struct loading *l, struct lane *lane, struct error *err)
+{
+    (void)l;
+    return lane_tune(lane, err);
+}
+
 // Each for all lanes, one behind the other: so what all of them need is known before
 // anything is allocated.
 static const struct stage {
@@ -212,6 +217,7 @@ static const struct stage {
     {"device_selection", select_device}, {"file_opening", open_files},
     {"memory_planning", plan_memory},    {"output_opening", open_output},
     {"pipeline_building", build},        {"input_generation", generate},
+    {"pipeline_tuning", tune},
 };
 
 // ---- The whole ------------------------------------------------------------

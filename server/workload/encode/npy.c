@@ -3,13 +3,21 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
-enum { PATH_SIZE = 4096 };
+#include "common/core/unit.h"
+
+enum {
+    PATH_SIZE = PATH_MAX,
+    PART_SIZE = 16,   // what is added to the name of a file that is not complete
+    PARTS_MAX = 1000, // of one file
+};
 
 static enum status failed(const char *path, const char *what, struct error *err)
 {
@@ -142,12 +150,14 @@ enum status npy_read(const struct npy_reader *reader, uint64_t offset, void *to,
 
 // ---- Writing --------------------------------------------------------------
 
+// Regular files are written beside their place, and go there when they are complete.
 struct npy_writer {
     int fd;
-    bool regular;
+    bool regular, replace;
     enum encode_type type;
     uint64_t columns, rows;
-    char path[PATH_SIZE];
+    char path[PATH_SIZE];             // links resolved
+    char part[PATH_SIZE + PART_SIZE]; // where it is written
 };
 
 static enum status write_all(const struct npy_writer *writer, const void *from, size_t size,
@@ -159,7 +169,7 @@ static enum status write_all(const struct npy_writer *writer, const void *from, 
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
-            return failed(writer->path, "write", err);
+            return failed(writer->part, "write", err);
         at += n;
         size -= (size_t)n;
     }
@@ -183,26 +193,86 @@ static void make_header(char out[NPY_WRITTEN_HEADER_SIZE], const struct npy_writ
     out[NPY_WRITTEN_HEADER_SIZE - 1] = '\n';
 }
 
-static enum status open_writer(struct npy_writer *writer, bool replace, struct error *err)
+static uint64_t row_size(const struct npy_writer *writer)
+{
+    return writer->columns * 2 * encode_type_size(writer->type);
+}
+
+// Whether `rows` fit the disk as it is now.
+static enum status check_room(const struct npy_writer *writer, uint64_t rows, struct error *err)
+{
+    struct statvfs disk;
+    uint64_t wanted;
+    if (fstatvfs(writer->fd, &disk) != 0)
+        return STATUS_OK; // then writing will tell
+    if (__builtin_mul_overflow(rows, row_size(writer), &wanted))
+        wanted = UINT64_MAX;
+    const uint64_t room = (uint64_t)disk.f_bavail * disk.f_frsize;
+    if (wanted <= room)
+        return STATUS_OK;
+    char text[2][UNIT_TEXT_SIZE];
+    return error_set(err, STATUS_IO,
+                     "%s: %s are to be written, the disk has room for %s (use another --output or "
+                     "fewer samples)",
+                     writer->path, unit_format(text[0], UNIT_BYTES, (double)wanted),
+                     unit_format(text[1], UNIT_BYTES, (double)room));
+}
+
+// A name of its own: what another run writes, or left when it was killed, stays.
+static enum status open_part(struct npy_writer *writer, struct error *err)
+{
+    (void)snprintf(writer->part, sizeof writer->part, "%s.part", writer->path);
+    for (int i = 1; i < PARTS_MAX; i++) {
+        writer->fd = open(writer->part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (writer->fd >= 0 || errno != EEXIST)
+            break;
+        (void)snprintf(writer->part, sizeof writer->part, "%s.part%d", writer->path, i);
+    }
+    if (writer->fd < 0)
+        return failed(writer->part, "create", err);
+    writer->regular = true;
+    return STATUS_OK;
+}
+
+// A pipe or a device is written as it is; its header tells at once what will come.
+static enum status open_special(struct npy_writer *writer, uint64_t rows, struct error *err)
+{
+    memcpy(writer->part, writer->path, sizeof writer->path);
+    writer->rows = rows;
+    writer->fd = open(writer->path, O_WRONLY | O_CLOEXEC);
+    return writer->fd < 0 ? failed(writer->path, "open", err) : STATUS_OK;
+}
+
+static enum status open_writer(struct npy_writer *writer, const char *path, uint64_t rows,
+                               struct error *err)
 {
     struct stat info;
-    bool there = stat(writer->path, &info) == 0;
-    if (there && S_ISREG(info.st_mode) && !replace)
-        return error_set(err, STATUS_BUSY, "%s: is there already (replace it with --force)",
-                         writer->path);
-    // Something that appeared meanwhile is not replaced either.
-    int flags = O_WRONLY | O_CREAT | O_CLOEXEC | (there ? O_TRUNC : O_EXCL);
-    writer->fd = open(writer->path, flags, 0666);
-    if (writer->fd < 0)
-        return failed(writer->path, "create", err);
-    writer->regular = fstat(writer->fd, &info) == 0 && S_ISREG(info.st_mode);
+    enum status status = copy_path(writer->path, path, err);
+    if (status != STATUS_OK)
+        return status;
+    bool there = stat(path, &info) == 0;
+    if (there && S_ISREG(info.st_mode) && !writer->replace)
+        return error_set(err, STATUS_BUSY, "%s: is there already (replace it with --force)", path);
+    if (there && !S_ISREG(info.st_mode)) {
+        status = open_special(writer, rows, err);
+    } else {
+        if (there && !realpath(path, writer->path))
+            return failed(path, "open", err);
+        status = open_part(writer, err);
+        if (status == STATUS_OK)
+            status = check_room(writer, rows, err);
+        if (status == STATUS_OK && there)
+            (void)fchmod(writer->fd, info.st_mode & 07777); // as it was, if that can be
+    }
+    if (status != STATUS_OK)
+        return status;
     char header[NPY_WRITTEN_HEADER_SIZE];
     make_header(header, writer);
     return write_all(writer, header, sizeof header, err);
 }
 
 enum status npy_create(struct npy_writer **out, const char *path, enum encode_type type,
-                       uint64_t columns, bool replace, struct error *err)
+                       uint64_t rows, uint64_t columns, bool replace, struct error *err)
 {
     struct npy_writer *writer = calloc(1, sizeof *writer);
     if (!writer)
@@ -210,9 +280,8 @@ enum status npy_create(struct npy_writer **out, const char *path, enum encode_ty
     writer->fd = -1;
     writer->type = type;
     writer->columns = columns;
-    enum status status = copy_path(writer->path, path, err);
-    if (status == STATUS_OK)
-        status = open_writer(writer, replace, err);
+    writer->replace = replace;
+    enum status status = open_writer(writer, path, rows, err);
     if (status != STATUS_OK) {
         npy_abandon(writer);
         return status;
@@ -223,30 +292,45 @@ enum status npy_create(struct npy_writer **out, const char *path, enum encode_ty
 
 enum status npy_append(struct npy_writer *writer, const void *rows, size_t size, struct error *err)
 {
-    uint64_t row = writer->columns * 2 * encode_type_size(writer->type);
     enum status status = write_all(writer, rows, size, err);
-    if (status == STATUS_OK)
-        writer->rows += size / row;
+    if (status == STATUS_OK && writer->regular)
+        writer->rows += size / row_size(writer);
     return status;
 }
 
-static enum status finish(struct npy_writer *writer, struct error *err)
+static enum status close_writer(struct npy_writer *writer, struct error *err)
 {
     char header[NPY_WRITTEN_HEADER_SIZE];
     make_header(header, writer);
     if (writer->regular && pwrite(writer->fd, header, sizeof header, 0) != (ssize_t)sizeof header)
-        return failed(writer->path, "write", err);
+        return failed(writer->part, "write", err);
     int fd = writer->fd;
     writer->fd = -1;
     // What could not be stored is sometimes said only here.
     if (close(fd) != 0)
-        return failed(writer->path, "write", err);
+        return failed(writer->part, "write", err);
     return STATUS_OK;
+}
+
+// Something that appeared there meanwhile is not replaced unless it may be.
+static enum status move_into_place(const struct npy_writer *writer, struct error *err)
+{
+    if (!writer->regular)
+        return STATUS_OK;
+    int moved = -1;
+    if (!writer->replace)
+        moved = renameat2(AT_FDCWD, writer->part, AT_FDCWD, writer->path, RENAME_NOREPLACE);
+    // Not all file systems know how not to.
+    if (writer->replace || (moved != 0 && errno == EINVAL && access(writer->path, F_OK) != 0))
+        moved = rename(writer->part, writer->path);
+    return moved == 0 ? STATUS_OK : failed(writer->path, "create", err);
 }
 
 enum status npy_finish(struct npy_writer *writer, struct error *err)
 {
-    enum status status = finish(writer, err);
+    enum status status = close_writer(writer, err);
+    if (status == STATUS_OK)
+        status = move_into_place(writer, err);
     if (status == STATUS_OK)
         free(writer);
     else
@@ -258,9 +342,9 @@ void npy_abandon(struct npy_writer *writer)
 {
     if (!writer)
         return;
+    if (writer->regular)
+        (void)unlink(writer->part);
     if (writer->fd >= 0)
         (void)close(writer->fd);
-    if (writer->regular)
-        (void)unlink(writer->path);
     free(writer);
 }

@@ -58,19 +58,23 @@ MUST_CHECK enum status npy_read(const struct npy_reader *reader, uint64_t offset
 
 struct npy_writer;
 
-// Begins a file of complex rows.  A regular file that is there is replaced with
-// `replace`, else refused with STATUS_BUSY.
+// Begins a file of `rows` complex rows.  Until npy_finish it is called `path`.part, or
+// .part1 and so on where that is there, and what is at `path` stays; pipes and devices are
+// written as they are.  A regular file that is there is to be replaced with `replace`, else
+// refused with STATUS_BUSY.  Fails with STATUS_IO where the disk has no room for all rows.
 MUST_CHECK enum status npy_create(struct npy_writer **out, const char *path, enum encode_type type,
-                                  uint64_t columns, bool replace, struct error *err);
+                                  uint64_t rows, uint64_t columns, bool replace, struct error *err);
 
 // Appends rows: `size` bytes, a multiple of a row's.
 MUST_CHECK enum status npy_append(struct npy_writer *writer, const void *rows, size_t size,
                                   struct error *err);
 
-// Says in the header how many rows there are, and closes the file.
+// Says in the header how many rows there are, closes the file and puts it in its place.
+// The writer is gone then in any case, and after a failure what it wrote too.
 MUST_CHECK enum status npy_finish(struct npy_writer *writer, struct error *err);
 
-// Gives up: closes the file and removes it, if it is a regular one.  Accepts NULL.
+// Gives up: removes what was written, except to a pipe or a device.  What was there before
+// stays.  Accepts NULL.
 void npy_abandon(struct npy_writer *writer);
 
 #endif

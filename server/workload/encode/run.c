@@ -76,47 +76,9 @@ static enum status judge(const struct encoding *e, struct error *err)
 
 // ---- Sums -----------------------------------------------------------------
 
-static void add_pool(struct pool_figures *sum, const struct pool_figures *more, bool is_first)
+static void add_share(struct encoding_figures *sum, const struct encoding_figures *more)
 {
-    sum->acquires += more->acquires;
-    sum->waits += more->waits;
-    sum->wait_ns += more->wait_ns;
-    if (is_first || more->available_min < sum->available_min)
-        sum->available_min = more->available_min;
-    if (more->available_max > sum->available_max)
-        sum->available_max = more->available_max;
-    for (int i = 0; i < POOL_WAIT_BINS; i++)
-        sum->wait_histogram[i] += more->wait_histogram[i];
-}
-
-static void add_overlap(struct overlap_figures *sum, const struct overlap_figures *more)
-{
-    for (int side = 0; side < OVERLAP_SIDES; side++)
-        sum->busy_ns[side] += more->busy_ns[side];
-    sum->both_ns += more->both_ns;
-    sum->exposed_copy_ns += more->exposed_copy_ns;
-    sum->idle_ns += more->idle_ns;
-    sum->span_ns += more->span_ns;
-    sum->unmeasured += more->unmeasured;
-}
-
-static void add_pipeline(struct pipeline_figures *sum, const struct pipeline_figures *more,
-                         bool is_first)
-{
-    sum->chunks += more->chunks;
-    sum->groups += more->groups;
-    sum->bytes_h2d += more->bytes_h2d;
-    sum->bytes_d2h += more->bytes_d2h;
-    sum->fill_ns += more->fill_ns;
-    sum->copy_starved_ns += more->copy_starved_ns;
-    add_pool(&sum->pool, &more->pool, is_first);
-    add_overlap(&sum->overlap, &more->overlap);
-}
-
-static void add_share(struct encoding_figures *sum, const struct encoding_figures *more,
-                      bool is_first)
-{
-    add_pipeline(&sum->pipeline, &more->pipeline, is_first);
+    pipeline_figures_add(&sum->pipeline, &more->pipeline);
     sum->items += more->items;
     sum->batches += more->batches;
     sum->take_ns += more->take_ns;
@@ -136,21 +98,20 @@ static void add_up(struct encoding_figures *figures, const struct encoding *e, u
         return;
     }
     for (unsigned int i = 0; i < e->lane_count; i++)
-        add_share(figures, &e->lanes[i].share.figures, i == 0);
+        add_share(figures, &e->lanes[i].share.figures);
     figures->pipeline.duration_ns = duration_ns;
 }
 
 // ---- The run --------------------------------------------------------------
 
-// What was written stays, also of a run that ended early.
+// The output is of whole runs; one that ended early leaves what was there before.
 static enum status finish_output(struct encoding *e, enum status status, struct error *err)
 {
     struct npy_writer *writer = e->writer;
     e->writer = NULL;
-    struct error late;
-    if (writer && npy_finish(writer, status == STATUS_OK ? err : &late) != STATUS_OK &&
-        status == STATUS_OK)
-        return STATUS_IO;
+    if (status == STATUS_OK && writer)
+        return npy_finish(writer, err);
+    npy_abandon(writer);
     return status;
 }
 

@@ -49,10 +49,9 @@ MUST_CHECK enum status encoding_new(struct encoding **out, const struct encoding
 void encoding_free(struct encoding *encoding); // accepts NULL
 
 // Encodes everything.  Fails with STATUS_CORRUPT on a sample that cannot be encoded,
-// naming it, STATUS_CANCELLED when cancelled; the output then has what was encoded
-// before, or is removed where it could not be written.  Samples that differ from the
-// reference are no error.  `figures` are valid in any case.  Once.  Where one of several
-// devices fails, the others end too, and its error is the run's.
+// naming it, STATUS_CANCELLED when cancelled; there is no output then, and what it was to
+// replace stays.  Samples that differ from the reference are no error.  `figures` are valid in any
+// case.  Once.  Where one of several devices fails, the others end too, and its error is the run's.
 MUST_CHECK enum status encoding_run(struct encoding *encoding, struct encoding_figures *figures,
                                     struct error *err);
 

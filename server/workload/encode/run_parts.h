@@ -21,6 +21,8 @@ struct lane {
     unsigned int number;
     uint32_t device_number;
     struct device *device;
+    struct tuning_host host;     // and
+    struct tuning_wishes wishes; // that the plan was made by
     struct pipeline *pipeline;
     double *reference;     // one state, to check with
     unsigned char *sample; // its inputs
@@ -66,6 +68,9 @@ size_t encoding_samples(const struct encoding *encoding, uint64_t batch);
 // Whether what all lanes' plans need fits what their devices, and the host, can give now.
 // Fails with STATUS_NOMEM and the numbers.
 MUST_CHECK enum status encoding_check_memory(const struct encoding *encoding, struct error *err);
+
+// Tries how many threads fill best, where the user did not say.
+MUST_CHECK enum status lane_tune(struct lane *lane, struct error *err);
 
 // Runs a lane's share to its end; share.status and `why` say how it went.
 void lane_run(struct lane *lane);

@@ -36,17 +36,35 @@ struct llama_session {
 
 // ---- The model ------------------------------------------------------------
 
+// Before anything is loaded: the first token would be too late to say so.
+static enum status check_heads(const struct device *device, const struct llama_config *config,
+                               struct error *err)
+{
+    struct device_description description;
+    device_describe(device, &description);
+    if (description.head_size_max == 0 || config->head_size <= description.head_size_max)
+        return STATUS_OK;
+    return error_set(
+        err, STATUS_UNSUPPORTED,
+        "attention heads of %zu: device %s computes heads of at most %zu (use --device "
+        "cpu)",
+        config->head_size, description.name, description.head_size_max);
+}
+
 enum status llama_load(struct llama **out, struct device *device, const struct source *source,
                        const struct gguf *gguf, const struct llama_config *config,
                        bool (*cancelled)(void), struct transfer_figures *figures, struct error *err)
 {
+    memset(figures, 0, sizeof *figures);
+    enum status status = check_heads(device, config, err);
+    if (status != STATUS_OK)
+        return status;
     struct llama *llama = calloc(1, sizeof *llama);
     if (!llama)
         return error_set(err, STATUS_NOMEM, "model: out of memory");
     llama->device = device;
     llama->config = *config;
-    memset(figures, 0, sizeof *figures);
-    enum status status =
+    status =
         llama_weights_load(&llama->weights, device, source, gguf, config, cancelled, figures, err);
     if (status != STATUS_OK) {
         llama_free(llama);

@@ -1,10 +1,14 @@
 #include "server/workload/llm/load.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/core/text.h"
+#include "common/core/unit.h"
 #include "common/sys/clock.h"
+#include "common/sys/log.h"
+#include "server/device/range.h"
 #include "server/workload/device_record.h"
 #include "server/workload/llm/gguf.h"
 #include "server/workload/llm/source.h"
@@ -87,6 +91,20 @@ static void describe_model(const struct loading *l)
     (void)inferstat_add_model(l->monitor, &model);
 }
 
+static void log_transfer(const struct loading *l, const struct transfer_figures *transfer)
+{
+    const struct pipeline_figures *pipeline = &transfer->pipeline;
+    char text[6][UNIT_TEXT_SIZE];
+    log_write(
+        LOG_LEVEL_INFO, "%s: weights: %s in %s (floor %s: read in %s, copied in %s; page cache %s)",
+        l->llm->name, unit_format_int(text[0], UNIT_BYTES, (int64_t)transfer->bytes),
+        unit_format_int(text[1], UNIT_DURATION, (int64_t)pipeline->duration_ns),
+        unit_format_int(text[2], UNIT_DURATION, (int64_t)transfer_floor_ns(transfer)),
+        unit_format_int(text[3], UNIT_DURATION, (int64_t)transfer->read_ns),
+        unit_format_int(text[4], UNIT_DURATION, (int64_t)pipeline->overlap.busy_ns[OVERLAP_COPY]),
+        unit_format(text[5], UNIT_RATIO, l->cached >= 0.0 ? l->cached : (double)NAN));
+}
+
 // What the weights' way to the device took: also of a load that failed there.
 static void record_transfer(const struct loading *l, enum status status,
                             const struct transfer_figures *transfer)
@@ -101,6 +119,7 @@ static void record_transfer(const struct loading *l, enum status status,
         inferstat_load_set_h2d_rate(l->load, (double)pipeline->bytes_h2d * 1e9 / (double)copy_ns);
     if (pipeline->duration_ns == 0)
         return;
+    log_transfer(l, transfer);
     struct inferstat_pipeline record;
     pipeline_record(&record, &transfer->plan, pipeline);
     record.workload = inferstat_name(l->monitor, "model_load");
@@ -161,7 +180,9 @@ static enum status run_stages(struct loading *l, struct error *err)
             clock_sleep_until_ns(clock_monotonic_ns() + options->delay_ns);
         if (options->cancelled && options->cancelled())
             return error_set(err, STATUS_CANCELLED, "stopped while loading");
+        range_begin(stages[i].name);
         status = stages[i].run(l, err);
+        range_end();
     }
     return status;
 }

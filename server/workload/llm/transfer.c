@@ -32,6 +32,12 @@ struct transfer {
     uint64_t read_ns, bytes;
 };
 
+uint64_t transfer_floor_ns(const struct transfer_figures *figures)
+{
+    const uint64_t copy_ns = figures->pipeline.overlap.busy_ns[OVERLAP_COPY];
+    return figures->read_ns > copy_ns ? figures->read_ns : copy_ns;
+}
+
 enum status transfer_new(struct transfer **out, struct error *err)
 {
     struct transfer *transfer = calloc(1, sizeof *transfer);

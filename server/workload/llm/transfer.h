@@ -17,6 +17,10 @@ struct transfer_figures {
     struct pipeline_figures pipeline;
 };
 
+// The least that it could take: the longer of reading and of copying, each at the rate that
+// was measured.  0 where neither was.
+uint64_t transfer_floor_ns(const struct transfer_figures *figures);
+
 // An empty list of pieces.  Fails with STATUS_NOMEM.
 MUST_CHECK enum status transfer_new(struct transfer **out, struct error *err);
 void transfer_free(struct transfer *transfer); // accepts NULL

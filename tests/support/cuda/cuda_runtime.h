@@ -1,8 +1,12 @@
 // The part of the CUDA runtime that the CUDA back end uses, on the CPU, for tests on
 // machines without a GPU: kernels run thread by thread, block by block, so what they
 // compute can be checked, and a thread that passes a barrier early, a read past the end
-// of memory or a call that fails can be seen.  Streams do their work at once: what this
-// says nothing of is order between streams, and speed.
+// of memory or a call that fails can be seen.  What this says nothing of is speed.
+//
+// Streams do their work as late as they may: not before the host waits for it, or another
+// stream that is waited for does.  So where a wait is missing, what should have been done
+// before has not been done: memory is written before the copy from it, or read before the
+// copy to it.
 //
 // Threads of a block take turns in a shuffled order and change at barriers and warp
 // operations alone.  A barrier that not all threads reach ends the program.

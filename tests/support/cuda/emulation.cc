@@ -8,8 +8,13 @@
 #include <time.h>
 #include <ucontext.h>
 
+#include <deque>
+#include <iterator>
+#include <map>
+#include <memory>
 #include <mutex>
 #include <numeric>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -195,6 +200,16 @@ cudaError_t called(const char *call)
     return cudaSuccess;
 }
 
+std::map<const char *, size_t> pinned; // memory of the host, by its address
+
+// What the runtime copies by itself, beside the host.
+bool is_pinned(const void *memory)
+{
+    const char *at = static_cast<const char *>(memory);
+    const auto next = pinned.upper_bound(at);
+    return next != pinned.begin() && at < std::prev(next)->first + std::prev(next)->second;
+}
+
 cudaError_t allocate(void **out, size_t size)
 {
     void *memory = nullptr;
@@ -212,6 +227,80 @@ cudaError_t release_memory(void *memory)
         live--;
     free(memory);
     return cudaSuccess;
+}
+
+} // namespace
+
+// ---- Streams --------------------------------------------------------------
+
+// Where an event was recorded.
+struct place {
+    emulated_stream *stream;
+    bool done;
+    struct timespec when;
+};
+
+// Does `work`; or waits for a place; or is one.
+struct step {
+    std::function<void()> work;
+    std::shared_ptr<place> wait, record;
+};
+
+struct emulated_stream {
+    std::deque<step> steps;
+};
+
+struct emulated_event {
+    bool timed;
+    std::shared_ptr<place> last;
+};
+
+struct emulated_pool {
+    char unused;
+};
+
+namespace
+{
+
+std::set<emulated_stream *> streams;
+
+void run_until(const std::shared_ptr<place> &place);
+
+void run_step(emulated_stream *stream)
+{
+    const step next = std::move(stream->steps.front());
+    stream->steps.pop_front();
+    if (next.work)
+        next.work();
+    if (next.wait)
+        run_until(next.wait);
+    if (next.record) {
+        (void)clock_gettime(CLOCK_MONOTONIC, &next.record->when);
+        next.record->done = true;
+    }
+}
+
+void run_all(emulated_stream *stream)
+{
+    while (!stream->steps.empty())
+        run_step(stream);
+}
+
+void run_until(const std::shared_ptr<place> &place)
+{
+    while (!place->done)
+        run_step(place->stream);
+}
+
+void run_everything()
+{
+    for (emulated_stream *stream : streams)
+        run_all(stream);
+}
+
+void queue(emulated_stream *stream, std::function<void()> work)
+{
+    stream->steps.push_back({std::move(work), nullptr, nullptr});
 }
 
 } // namespace
@@ -249,16 +338,8 @@ uint64_t emulation_shuffle_xor(uint64_t bits, unsigned int mask)
     return running.threads[other].offered[turn];
 }
 
-cudaError_t emulation_launch(const cudaLaunchConfig_t *config, const std::function<void()> &kernel)
+static void run_grid(const dim3 &grid, const dim3 &block, const std::function<void()> &kernel)
 {
-    const std::lock_guard<std::mutex> guard(device_lock);
-    if (const cudaError_t failed = called("cudaLaunchKernelEx"); failed != cudaSuccess)
-        return failed;
-    const dim3 &block = config->blockDim, &grid = config->gridDim;
-    const size_t threads = (size_t)block.x * block.y * block.z;
-    if (threads == 0 || threads > THREADS_MAX || grid.x == 0 || grid.y == 0 || grid.z == 0 ||
-        grid.x > 0x7fffffffU || grid.y > 65535 || grid.z > 65535)
-        return last_error = cudaErrorInvalidValue;
     running.kernel = &kernel;
     gridDim = grid;
     blockDim = block;
@@ -268,23 +349,23 @@ cudaError_t emulation_launch(const cudaLaunchConfig_t *config, const std::functi
                 blockIdx = dim3(x, y, z);
                 run_block();
             }
+}
+
+cudaError_t emulation_launch(const cudaLaunchConfig_t *config, const std::function<void()> &kernel)
+{
+    const std::lock_guard<std::mutex> guard(device_lock);
+    if (const cudaError_t failed = called("cudaLaunchKernelEx"); failed != cudaSuccess)
+        return failed;
+    const dim3 block = config->blockDim, grid = config->gridDim;
+    const size_t threads = (size_t)block.x * block.y * block.z;
+    if (threads == 0 || threads > THREADS_MAX || grid.x == 0 || grid.y == 0 || grid.z == 0 ||
+        grid.x > 0x7fffffffU || grid.y > 65535 || grid.z > 65535)
+        return last_error = cudaErrorInvalidValue;
+    queue(config->stream, [=] { run_grid(grid, block, kernel); });
     return cudaSuccess;
 }
 
 // ---- The runtime ----------------------------------------------------------
-
-struct emulated_stream {
-    char unused;
-};
-
-struct emulated_event {
-    bool timed, recorded;
-    struct timespec when;
-};
-
-struct emulated_pool {
-    char unused;
-};
 
 const char *cudaGetErrorString(cudaError_t code)
 {
@@ -357,7 +438,7 @@ cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *out, int)
 cudaError_t cudaDeviceGetPCIBusId(char *out, int size, int ordinal)
 {
     CALLED();
-    (void)snprintf(out, (size_t)size, "0000:%02x:00.0", (unsigned int)ordinal);
+    (void)snprintf(out, (size_t)size, "7fff:%02x:00.0", (unsigned int)ordinal);
     return cudaSuccess;
 }
 
@@ -402,51 +483,73 @@ cudaError_t cudaMallocAsync(void **out, size_t size, cudaStream_t)
 cudaError_t cudaHostAlloc(void **out, size_t size, unsigned int)
 {
     CALLED();
-    return allocate(out, size);
+    const cudaError_t code = allocate(out, size);
+    if (code == cudaSuccess)
+        pinned[static_cast<const char *>(*out)] = size;
+    return code;
 }
 
-// Freeing works also on a lost device: the runtime's own memory goes with the process.
+// Freeing works also on a lost device: the runtime's own memory goes with the process.  It
+// waits for all that may use the memory.
 cudaError_t cudaFree(void *memory)
 {
     const std::lock_guard<std::mutex> guard(device_lock);
+    run_everything();
     return release_memory(memory);
 }
 
-cudaError_t cudaFreeAsync(void *memory, cudaStream_t)
+cudaError_t cudaFreeAsync(void *memory, cudaStream_t stream)
 {
-    return cudaFree(memory);
+    const std::lock_guard<std::mutex> guard(device_lock);
+    queue(stream, [=] { (void)release_memory(memory); });
+    return cudaSuccess;
 }
 
 cudaError_t cudaFreeHost(void *memory)
 {
-    return cudaFree(memory);
+    const std::lock_guard<std::mutex> guard(device_lock);
+    pinned.erase(static_cast<const char *>(memory));
+    return release_memory(memory);
 }
 
-cudaError_t cudaHostRegister(void *, size_t, unsigned int)
+cudaError_t cudaHostRegister(void *memory, size_t size, unsigned int)
 {
     CALLED();
     live++;
+    pinned.emplace(static_cast<const char *>(memory), size);
     return cudaSuccess;
 }
 
-cudaError_t cudaHostUnregister(void *)
+cudaError_t cudaHostUnregister(void *memory)
 {
     const std::lock_guard<std::mutex> guard(device_lock);
+    pinned.erase(static_cast<const char *>(memory));
     live--;
     return cudaSuccess;
 }
 
-cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t size, cudaMemcpyKind, cudaStream_t)
+// From pageable memory what is copied is read at once; to such memory it is there when the
+// call returns.
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t size, cudaMemcpyKind kind,
+                            cudaStream_t stream)
 {
     CALLED();
-    memcpy(to, from, size);
+    if (kind == cudaMemcpyHostToDevice && !is_pinned(from)) {
+        const char *bytes = static_cast<const char *>(from);
+        const auto held = std::make_shared<std::vector<char>>(bytes, bytes + size);
+        queue(stream, [=] { memcpy(to, held->data(), size); });
+        return cudaSuccess;
+    }
+    queue(stream, [=] { memcpy(to, from, size); });
+    if (kind == cudaMemcpyDeviceToHost && !is_pinned(to))
+        run_all(stream);
     return cudaSuccess;
 }
 
-cudaError_t cudaMemsetAsync(void *to, int byte, size_t size, cudaStream_t)
+cudaError_t cudaMemsetAsync(void *to, int byte, size_t size, cudaStream_t stream)
 {
     CALLED();
-    memset(to, byte, size);
+    queue(stream, [=] { memset(to, byte, size); });
     return cudaSuccess;
 }
 
@@ -454,6 +557,7 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned int)
 {
     CALLED();
     *out = new emulated_stream();
+    streams.insert(*out);
     live++;
     return cudaSuccess;
 }
@@ -461,20 +565,25 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned int)
 cudaError_t cudaStreamDestroy(cudaStream_t stream)
 {
     const std::lock_guard<std::mutex> guard(device_lock);
+    run_all(stream);
+    streams.erase(stream);
     live--;
     delete stream;
     return cudaSuccess;
 }
 
-cudaError_t cudaStreamSynchronize(cudaStream_t)
+cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 {
     CALLED();
+    run_all(stream);
     return cudaSuccess;
 }
 
-cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned int)
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int)
 {
     CALLED();
+    if (event->last)
+        stream->steps.push_back({nullptr, event->last, nullptr});
     return cudaSuccess;
 }
 
@@ -495,33 +604,41 @@ cudaError_t cudaEventDestroy(cudaEvent_t event)
     return cudaSuccess;
 }
 
-cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t)
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 {
     CALLED();
-    event->recorded = true;
-    (void)clock_gettime(CLOCK_MONOTONIC, &event->when);
+    event->last = std::make_shared<place>();
+    event->last->stream = stream;
+    stream->steps.push_back({nullptr, nullptr, event->last});
     return cudaSuccess;
 }
 
-cudaError_t cudaEventSynchronize(cudaEvent_t)
+cudaError_t cudaEventSynchronize(cudaEvent_t event)
 {
     CALLED();
+    if (event->last)
+        run_until(event->last);
     return cudaSuccess;
 }
 
-cudaError_t cudaEventQuery(cudaEvent_t)
+// Who asks again and again is answered in the end: each time one step more is done.
+cudaError_t cudaEventQuery(cudaEvent_t event)
 {
     CALLED();
-    return cudaSuccess;
+    if (event->last && !event->last->done)
+        run_step(event->last->stream);
+    return !event->last || event->last->done ? cudaSuccess : cudaErrorNotReady;
 }
 
 cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to)
 {
     CALLED();
-    if (!from->timed || !to->timed || !from->recorded || !to->recorded)
+    if (!from->timed || !to->timed || !from->last || !to->last)
         return last_error = cudaErrorInvalidResourceHandle;
-    *ms = (float)((double)(to->when.tv_sec - from->when.tv_sec) * 1e3 +
-                  (double)(to->when.tv_nsec - from->when.tv_nsec) / 1e6);
+    if (!from->last->done || !to->last->done)
+        return cudaErrorNotReady;
+    const struct timespec &a = from->last->when, &b = to->last->when;
+    *ms = (float)((double)(b.tv_sec - a.tv_sec) * 1e3 + (double)(b.tv_nsec - a.tv_nsec) / 1e6);
     return cudaSuccess;
 }
 

@@ -1,0 +1,25 @@
+// Amplitude encoding without fusing: a kernel for each step, every step's result through the
+// device's memory, as a framework of tensors computes `x / norm` and then a complex number
+// of each.  What bench_device compares with; it neither scales nor refuses anything.
+#ifndef INFERSTAT_TESTS_BENCH_UNFUSED_H
+#define INFERSTAT_TESTS_BENCH_UNFUSED_H
+
+#include <stdbool.h>
+
+#include "server/device/encode.h"
+
+// `norms` and `quotients`: memory of the device for samples and for samples * 2^qubits
+// numbers of the job's type.  The job's inputs are 2^qubits a sample, its faults and
+// scratch are not used.
+struct unfused_memory {
+    void *norms, *quotients;
+};
+
+// Whether the stream is of a back end that can.
+bool unfused_runs(const struct device *device);
+
+// Queues norms, quotients and complex numbers.
+MUST_CHECK enum status unfused_amplitude(struct device_stream *stream, const struct encode_job *job,
+                                         const struct unfused_memory *memory, struct error *err);
+
+#endif

@@ -1,0 +1,126 @@
+// What NVML tells, by a library of the tests' own (tests/support/nvml_fake.c); and where
+// there is none.
+#include "server/device/nvml.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/device/properties.h"
+#include "tests/support/cuda/emulation.h"
+#include "tests/support/test.h"
+
+static const char first[] = "GPU-00000000-0000-0000-0000-000000000000";
+static const char third[] = "GPU-00000000-0000-0000-0000-000000000002";
+
+static void all_is_told(void **state)
+{
+    (void)state;
+    struct nvml_facts facts;
+    assert_true(nvml_read(&facts, third));
+    assert_string_equal(facts.driver, "999.11.22");
+    assert_true(facts.power_cap_watts == 650.502);
+    assert_int_equal(facts.sm_clock_max_hz, INT64_C(1982000000));
+    assert_int_equal(facts.memory_clock_max_hz, INT64_C(3203000000));
+    assert_int_equal(facts.pcie.generation, 1);
+    assert_int_equal(facts.pcie.width, 8);
+    assert_int_equal(facts.pcie.generation_max, 5);
+    assert_int_equal(facts.pcie.width_max, 16);
+}
+
+static void a_limit_that_was_set(void **state)
+{
+    (void)state;
+    struct nvml_facts facts;
+    assert_int_equal(setenv("FAKE_NVML", "managed", 1), 0);
+    assert_true(nvml_read(&facts, first));
+    assert_true(facts.power_cap_watts == 700.0);
+    assert_int_equal(unsetenv("FAKE_NVML"), 0);
+}
+
+static void assert_nothing(const struct nvml_facts *facts)
+{
+    assert_true(facts->power_cap_watts == 0.0);
+    assert_int_equal(facts->sm_clock_max_hz, 0);
+    assert_int_equal(facts->memory_clock_max_hz, 0);
+    assert_int_equal(facts->pcie.generation, 0);
+    assert_int_equal(facts->pcie.width, 0);
+    assert_int_equal(facts->pcie.generation_max, 0);
+    assert_int_equal(facts->pcie.width_max, 0);
+}
+
+static void what_is_not_told_is_not_known(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *matter, *uuid;
+        bool found;
+    } cases[] = {{"nothing", first, true},
+                 {"nonsense", first, true},
+                 {"init", first, false},
+                 {"", "GPU-99999999-0000-0000-0000-000000000000", false},
+                 {"", "", false}};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct nvml_facts facts;
+        assert_int_equal(setenv("FAKE_NVML", cases[i].matter, 1), 0);
+        memset(&facts, 0x55, sizeof facts);
+        assert_int_equal(nvml_read(&facts, cases[i].uuid), cases[i].found);
+        assert_nothing(&facts);
+        for (const char *c = facts.driver; *c; c++) // text, whatever was told
+            assert_true(*c >= ' ' && *c <= '~');
+        assert_true(strlen(facts.driver) < NVML_TEXT_SIZE);
+    }
+    assert_int_equal(unsetenv("FAKE_NVML"), 0);
+}
+
+// A device of the CUDA back end says so; where the library tells nothing, the rest stands.
+static void devices_say_so(void **state)
+{
+    (void)state;
+    struct device *device = NULL;
+    struct device_properties properties;
+    emulation_devices(2);
+    assert_int_equal(device_open(&device, &(struct device_options){.spec = "cuda:1"}, NULL),
+                     STATUS_OK);
+    device_properties(device, &properties);
+    assert_true(properties.power_cap_watts == 650.501);
+    assert_int_equal(properties.sm_clock_max_hz, INT64_C(1981000000));
+    assert_int_equal(properties.memory_clock_max_hz, INT64_C(3202000000));
+    assert_string_equal(properties.driver, "nvidia 999.11.22");
+    assert_int_equal(properties.pcie.generation_max, 5); // sysfs knows no such device
+    assert_int_equal(properties.pcie.width, 8);
+    device_close(device);
+    assert_int_equal(setenv("FAKE_NVML", "init", 1), 0);
+    assert_int_equal(device_open(&device, &(struct device_options){.spec = "cuda:1"}, NULL),
+                     STATUS_OK);
+    device_properties(device, &properties);
+    assert_true(properties.power_cap_watts == 0.0);
+    assert_string_equal(properties.product, "Emulated device 1");
+    device_close(device);
+    assert_int_equal(unsetenv("FAKE_NVML"), 0);
+    emulation_devices(1);
+}
+
+static void without_a_library_nothing_is_known(void **state)
+{
+    (void)state;
+    struct nvml_facts facts;
+    assert_false(nvml_read(&facts, first));
+    assert_nothing(&facts);
+    assert_string_equal(facts.driver, "");
+}
+
+// "none": where LD_LIBRARY_PATH names no library of the tests' (a real one does not know
+// the device).
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest none[] = {cmocka_unit_test(without_a_library_nothing_is_known)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(all_is_told),
+        cmocka_unit_test(a_limit_that_was_set),
+        cmocka_unit_test(what_is_not_told_is_not_known),
+        cmocka_unit_test(devices_say_so),
+    };
+    if (argc > 1 && strcmp(argv[1], "none") == 0)
+        return cmocka_run_group_tests(none, NULL, NULL);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

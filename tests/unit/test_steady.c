@@ -1,0 +1,84 @@
+// Repeated measurements: their middle, their spread, and when there are enough.
+#include "common/core/steady.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "tests/support/test.h"
+
+enum { VALUES_MAX = 10 };
+
+static bool is_near(double got, double want)
+{
+    return isnan(want) ? isnan(got) : fabs(got - want) <= 1e-12 * fmax(1, fabs(want));
+}
+
+static void values_are_summed_up(void **state)
+{
+    (void)state;
+    static const struct {
+        size_t count;
+        double values[VALUES_MAX];
+        double median, trimmed_mean, iqr_ratio;
+    } cases[] = {
+        {0, {0}, NAN, NAN, NAN},
+        {1, {7}, 7, 7, 0},
+        {2, {4, 2}, 3, 3, 1.0 / 3},
+        {4, {1, 2, 3, 4}, 2.5, 2.5, 1.5 / 2.5},
+        {5, {5, 1, 4, 2, 3}, 3, 3, 2.0 / 3},
+        // One that was disturbed moves neither the median nor the trimmed mean.
+        {5, {100, 1000000, 101, 99, 100}, 100, 301.0 / 3, 0.01},
+        {10, {1, 2, 3, 4, 5, 6, 7, 8, 9, 1000}, 5.5, 5.5, 4.5 / 5.5},
+        {3, {-1, -2, -3}, -2, -2, 0.5},
+        {3, {0, 0, 0}, 0, 0, NAN},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        double values[VALUES_MAX];
+        struct steady steady;
+        memcpy(values, cases[i].values, sizeof values);
+        steady_sum_up(&steady, values, cases[i].count);
+        assert_int_equal(steady.count, cases[i].count);
+        assert_true(is_near(steady.median, cases[i].median));
+        assert_true(is_near(steady.trimmed_mean, cases[i].trimmed_mean));
+        assert_true(is_near(steady.iqr_ratio, cases[i].iqr_ratio));
+        assert_true(is_near(steady.interval_ratio,
+                            1.57 * cases[i].iqr_ratio / sqrt((double)cases[i].count)));
+    }
+}
+
+static void enough_is_enough(void **state)
+{
+    (void)state;
+    // As many values, evenly from 95 to 105: their middle half is 5 % wide.
+    static const struct {
+        size_t count;
+        double ratio;
+        bool reached;
+    } cases[] = {
+        {1, 1.0, false},   {4, 1.0, false},    {5, 1.0, true},  {5, 0.03, false},
+        {7, 0.0297, true}, {7, 0.0295, false}, {0, 1.0, false},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        double values[VALUES_MAX];
+        struct steady steady;
+        for (size_t j = 0; j < cases[i].count; j++)
+            values[j] =
+                cases[i].count > 1 ? 95 + 10 * (double)j / (double)(cases[i].count - 1) : 100;
+        steady_sum_up(&steady, values, cases[i].count);
+        assert_int_equal(steady_is_reached(&steady, cases[i].ratio), cases[i].reached);
+    }
+    // What is always 0 says nothing of how steady it is.
+    double zeros[STEADY_LEAST] = {0};
+    struct steady steady;
+    steady_sum_up(&steady, zeros, STEADY_LEAST);
+    assert_false(steady_is_reached(&steady, 1.0));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(values_are_summed_up),
+        cmocka_unit_test(enough_is_enough),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
