@@ -11,8 +11,14 @@ add_executable(bench_schema bench_schema.c)
 target_link_libraries(bench_schema PRIVATE
   inferstat_options inferstat_bench inferstat_store inferstat_test_producer inferstat_test_folder)
 
+add_executable(bench_sealed bench_sealed.c)
+target_link_libraries(bench_sealed PRIVATE
+  inferstat_options inferstat_bench inferstat_store inferstat_test_history
+  inferstat_test_producer inferstat_test_folder Threads::Threads)
+
 if(NOT INFERSTAT_SANITIZE)
   add_test(NAME bench.keep COMMAND bench_keep --json --quick)
   add_test(NAME bench.schema COMMAND bench_schema --json --quick)
-  set_tests_properties(bench.keep bench.schema PROPERTIES TIMEOUT 120 LABELS bench)
+  add_test(NAME bench.sealed COMMAND bench_sealed --json --quick)
+  set_tests_properties(bench.keep bench.sealed bench.schema PROPERTIES TIMEOUT 120 LABELS bench)
 endif()

@@ -19,7 +19,7 @@
 #include "tests/support/rollup_builder.h"
 #include "tests/unit/random_store.h"
 
-enum { STORES = 12, SEGMENT_ROWS = 48 };
+enum { STORES = 5, SEGMENT_ROWS = 48 };
 
 static int64_t ask(sqlite3 *of, const char *sql)
 {
@@ -266,7 +266,7 @@ static void test_queries_answer_the_same(void **state)
     (void)state;
     for (unsigned i = 0; i < STORES; i++) {
         make_random(60 + pick(ROWS_MAX - 60));
-        struct query queries[40];
+        struct query queries[16];
         char *before[COUNT_OF(queries)];
         for (size_t q = 0; q < COUNT_OF(queries); q++) {
             pick_query(&queries[q]);
@@ -457,7 +457,7 @@ static void test_damage_is_said(void **state)
     assert_non_null(bytes);
     memcpy(bytes, sqlite3_column_blob(stmt, 0), size);
     (void)sqlite3_finalize(stmt);
-    for (unsigned i = 0; i < 40; i++) {
+    for (unsigned i = 0; i < 12; i++) {
         flip(bytes, size, (size_t)pick((int64_t)size));
         assert_said(&average);
     }
