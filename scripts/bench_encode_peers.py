@@ -11,13 +11,14 @@ Starting a program, importing and building what is made once count for nobody.
 
 Simulators run the circuit that makes the state, each sample with numbers of its own:
 PennyLane by its fastest simulator sample by sample, and by its default one with all samples
-of a slice in one call; Qiskit by its state vectors.  Amplitude is what its initialize makes
-of the vector, and beside it what a state vector made of it costs, where nothing is encoded:
-a check and a copy.  NumPy and PyTorch compute the formula for a slice at once.
+of a slice in one call; Qiskit by its state vectors.  (Its circuit that prepares any state
+takes a matrix of 4^n numbers: for amplitude it is given the normalised vector as a state,
+which it checks and copies.)  NumPy and PyTorch compute the formula for a slice at once.
 
 Every peer is checked against the formula before it is timed, and inferstat by its --check.
-A peer is timed over all N samples (default 512), or for S seconds (default 5) where that is
-less; inferstat is the median of five runs, between which the peers' have their turn.
+There are N samples of amplitude (default 2048) and eight times as many of the others, whose
+inputs are small.  A peer is timed for S seconds (default 5), or over all of them where that is
+less; inferstat is the median of five runs, between which the peers have their turn.
 NumPy must be there.  Peers that cannot be imported are listed as such.
 """
 
@@ -184,11 +185,10 @@ def pennylane_batch_peer(np, encoder, qubits):
 
 def qiskit_circuit(qiskit, encoder, qubits, row):
     circuit = qiskit.QuantumCircuit(qubits)
-    if encoder == "amplitude":
-        circuit.initialize(row, normalize=True)
-        return circuit
     if encoder == "basis":
-        circuit.initialize(int(row[0]))
+        for k in range(qubits):
+            if int(row[0]) >> k & 1:
+                circuit.x(k)
         return circuit
     if encoder == "angle":
         for k in range(qubits):
@@ -211,23 +211,17 @@ def qiskit_peer(np, encoder, qubits):
     info = importlib.import_module("qiskit.quantum_info")
 
     def one(row):
+        if encoder == "amplitude":
+            return info.Statevector(row / np.linalg.norm(row)).data
         return info.Statevector.from_instruction(qiskit_circuit(qiskit, encoder, qubits, row)).data
 
     return lambda rows: np.array([one(row) for row in rows])
-
-
-def qiskit_given_peer(np, encoder, qubits):
-    info = importlib.import_module("qiskit.quantum_info")
-    if encoder != "amplitude":
-        raise NotImplementedError("amplitude alone")
-    return lambda rows: np.array([info.Statevector(row / np.linalg.norm(row)).data for row in rows])
 
 
 PEERS = {
     "PennyLane (lightning.qubit)": pennylane_peer,
     "PennyLane (default.qubit, batched)": pennylane_batch_peer,
     "Qiskit": qiskit_peer,
-    "Qiskit (state given)": qiskit_given_peer,
     "PyTorch": torch_peer,
     "NumPy": numpy_peer,
 }
@@ -236,13 +230,15 @@ PEERS = {
 # ---- Timing -----------------------------------------------------------------
 
 
+SLICE = 8  # samples of one call
+
+
 def timed(work, samples, seconds):
     """Samples a second of work(first, last), in slices until time or samples are over."""
-    slice_size = max(1, samples // 64)
     done, began = 0, time.perf_counter()
     while done < samples and time.perf_counter() - began < seconds:
-        work(done, min(done + slice_size, samples))
-        done = min(done + slice_size, samples)
+        work(done, min(done + SLICE, samples))
+        done = min(done + SLICE, samples)
     return done / (time.perf_counter() - began)
 
 
@@ -267,7 +263,8 @@ class Ours:
         self.command = [worker, "encode", "--no-report", "--device", "cpu", "--encoder", encoder,
                         "--qubits", str(qubits), "--batch-size", "16", "--json", "--input", str(path)]
         self.runs = []
-        subprocess.run(self.command + ["--check"], check=True, capture_output=True)
+        check = self.command + ["--check", "--batches", "2"]
+        subprocess.run(check, check=True, capture_output=True)
 
     def run(self):
         done = subprocess.run(self.command, check=True, capture_output=True)
@@ -280,7 +277,8 @@ class Ours:
 
 def measure_encoder(np, options, encoder, path):
     rows = []
-    np.save(path, make_inputs(np, encoder, options.qubits, options.samples))
+    samples = options.samples * (1 if encoder == "amplitude" else 8)
+    np.save(path, make_inputs(np, encoder, options.qubits, samples))
     worker = pathlib.Path(options.build) / "bin" / "inferstat-worker"
     ours = Ours(worker, encoder, options.qubits, path)
     for name, make in PEERS.items():
@@ -309,7 +307,7 @@ def measure(np, options):
 
 def report(rows, options):
     ours = {encoder: (only, whole) for encoder, name, only, whole, _ in rows if name == "inferstat"}
-    print(f"{options.qubits} qubits, f64, {options.samples} samples, {os.cpu_count()} processors, "
+    print(f"{options.qubits} qubits, f64, {os.cpu_count()} processors, "
           f"{platform.machine()}\n")
     print("| encoder | | encode only, states/s | inferstat is | end to end, states/s | inferstat is |")
     print("|---|---|---:|---:|---:|---:|")
@@ -326,7 +324,7 @@ def main():
     root = pathlib.Path(__file__).resolve().parent.parent
     parser.add_argument("--build", default=root / "build" / "release")
     parser.add_argument("--qubits", type=int, default=16)
-    parser.add_argument("--samples", type=int, default=512)
+    parser.add_argument("--samples", type=int, default=2048)
     parser.add_argument("--seconds", type=float, default=5.0)
     parser.add_argument("--encoders", default=",".join(ENCODERS), help="some of them, by commas")
     parser.add_argument("--json", action="store_true", help="print one object")

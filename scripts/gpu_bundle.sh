@@ -80,7 +80,7 @@ if [ -n "$missing" ]; then
   exit 1
 fi
 awk '$2 == "=>" { print $3 }' <<<"$needed" | sort -u |
-  grep -vE '/(ld-linux[^/]*|libc|libm|libdl|librt|libpthread|libutil|libcuda|libnvidia[^/]*)\.so' |
+  grep -vE '/(ld-linux[^/]*|lib(c|m|dl|rt|pthread|util|resolv|anl|nsl|cuda|nvidia[^/]*))\.so' |
   xargs -r cp -L -t "$out/lib"
 
 if [ -n "$models" ]; then

@@ -16,6 +16,7 @@ struct members {
     struct gathering *gathering;
     struct member *list; // rising by id
     size_t count, room;
+    bool has_all; // the filter lets all series through
     unsigned metric;
     const struct rollup_piece *piece;
 };
@@ -40,8 +41,10 @@ static bool passes_filter(const struct gathering *gathering, sqlite3_stmt *row)
 static enum status take_series(void *context, sqlite3_stmt *row, struct error *err)
 {
     struct members *members = context;
-    if (!passes_filter(members->gathering, row))
+    if (!passes_filter(members->gathering, row)) {
+        members->has_all = false;
         return STATUS_OK;
+    }
     if (members->count == members->room) {
         const size_t room = members->room ? 2 * members->room : 64;
         struct member *list = realloc(members->list, room * sizeof *list);
@@ -99,13 +102,12 @@ static enum status take_cell(void *context, sqlite3_stmt *row, struct error *err
     return budget == STATUS_OK ? status : budget;
 }
 
-static enum status scan_piece(struct members *members, const struct rollup_piece *piece,
-                              struct error *err)
+static enum status scan_span(void *context, const struct rollup_span *span, struct error *err)
 {
+    struct members *members = context;
     const struct gathering *gathering = members->gathering;
-    const int64_t of[] = {gathering->number[members->metric], gathering->grouping, piece->level,
-                          piece->span.first_ns, piece->span.last_ns};
-    members->piece = piece;
+    const int64_t of[] = {gathering->number[members->metric], gathering->grouping,
+                          members->piece->level, span->first_ns, span->last_ns};
     sqlite3_str *sql = sqlite3_str_new(gathering->store->db);
     sqlite3_str_appendall(sql, "SELECT started_ns, series, " CELL_COLUMNS
                                " FROM rollup WHERE metric = $1 AND grouping = $2 AND level = $3"
@@ -113,9 +115,46 @@ static enum status scan_piece(struct members *members, const struct rollup_piece
     return reader_scan_bound(gathering->store, sql, of, 5, take_cell, members, err);
 }
 
+static enum status take_shelved(void *context, int64_t started_ns, const struct shelf_cell *cell,
+                                struct error *err)
+{
+    struct members *members = context;
+    struct gathering *gathering = members->gathering;
+    const struct member *member = find_member(members, cell->series);
+    if (!member)
+        return STATUS_OK;
+    struct ratio *ratios = NULL;
+    enum status status = gathering_find(gathering, member->keys, started_ns, &ratios, err);
+    if (status != STATUS_OK)
+        return status;
+    struct aggregate *values = &ratios[members->metric].values;
+    if (values->count > (uint64_t)INT64_MAX - cell->ratio.values.count)
+        return error_set(err, STATUS_CORRUPT, "store: a damaged rollup: an impossible count");
+    gathering->of->sketches++;
+    ratio_merge(&ratios[members->metric], &cell->ratio);
+    if (values->sketch)
+        sketch_add_packed(values->sketch, &cell->packed, cell->counts);
+    return reader_budget(&gathering->of->budget, err);
+}
+
+// With few series left by a filter, the others' rows are not worth their place on the shelf.
+static enum status read_piece(struct members *members, const struct rollup_piece *piece,
+                              struct error *err)
+{
+    struct gathering *gathering = members->gathering;
+    const struct cell_key key = {.metric = gathering->number[members->metric],
+                                 .grouping = gathering->grouping,
+                                 .level = piece->level};
+    const struct shelf_reader reader = {take_shelved, scan_span, members};
+    members->piece = piece;
+    if (!gathering->store->shelf || !members->has_all)
+        return scan_span(members, &piece->span, err);
+    return gather_shelved(gathering, &key, &piece->span, &reader, err);
+}
+
 enum status gather_rollups(struct gathering *gathering, unsigned metric, struct error *err)
 {
-    struct members members = {.gathering = gathering, .metric = metric};
+    struct members members = {.gathering = gathering, .has_all = true, .metric = metric};
     const int64_t of[] = {gathering->grouping};
     sqlite3_str *sql = sqlite3_str_new(gathering->store->db);
     sqlite3_str_appendall(sql, "SELECT id, model, host, device, operation FROM series"
@@ -125,7 +164,7 @@ enum status gather_rollups(struct gathering *gathering, unsigned metric, struct 
     const struct rollup_plan *plan = &gathering->of->plan;
     for (size_t i = 0; i < plan->count && members.count && status == STATUS_OK; i++)
         if (!plan->pieces[i].is_raw)
-            status = scan_piece(&members, &plan->pieces[i], err);
+            status = read_piece(&members, &plan->pieces[i], err);
     free(members.list);
     return status;
 }

@@ -283,23 +283,25 @@ enum status rollup_fold_plan(struct rollup_fold *fold, const struct rollup_scope
 
 // ---- Values of a metric by group -----------------------------------------------------------
 
+_Static_assert(ROLLUP_INPUTS_MAX == 3, "compute_ratios takes as many");
+
 // Computes a derived metric's values for all rows of the slice.
 static void compute_ratios(struct rollup_fold *fold, const struct rollup_metric *metric)
 {
-    // Where there are fewer, the last is there again, so that all metrics are alike.
-    const struct rollup_column *inputs[ROLLUP_INPUTS_MAX];
-    for (unsigned i = 0; i < ROLLUP_INPUTS_MAX; i++)
-        inputs[i] = &fold->groups.sheet->columns
-                         [metric->columns[i < metric->column_count ? i : metric->column_count - 1]];
+    const struct rollup_column *columns = fold->groups.sheet->columns;
+    const unsigned last = metric->column_count - 1; // is there again where there are fewer
+    const struct rollup_column *first = &columns[metric->columns[0]];
+    const struct rollup_column *second = &columns[metric->columns[last < 1 ? last : 1]];
+    const struct rollup_column *third = &columns[metric->columns[last < 2 ? last : 2]];
+    rollup_formula *const formula = metric->formula;
+    uint8_t *const has = fold->has;
     for (size_t row = fold->groups.first_row; row < fold->groups.end_row; row++) {
-        int64_t values[ROLLUP_INPUTS_MAX];
-        uint8_t has = 1;
-        for (unsigned i = 0; i < ROLLUP_INPUTS_MAX; i++)
-            has &= inputs[i]->has[row];
-        for (unsigned i = 0; has && i < ROLLUP_INPUTS_MAX; i++)
-            values[i] = inputs[i]->integers[row];
-        fold->has[row] =
-            has && metric->formula(values, &fold->numerators[row], &fold->denominators[row]);
+        has[row] = 0;
+        if (!(first->has[row] & second->has[row] & third->has[row]))
+            continue;
+        const int64_t values[ROLLUP_INPUTS_MAX] = {first->integers[row], second->integers[row],
+                                                   third->integers[row]};
+        has[row] = formula(values, &fold->numerators[row], &fold->denominators[row]);
     }
 }
 

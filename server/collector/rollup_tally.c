@@ -86,28 +86,34 @@ static inline void add_real(struct real_sum *sum, double value)
 void tally_ratios(struct tally *tally, struct tally_counts *counts, const struct tally_rows *rows,
                   const double *numerators, const double *denominators)
 {
-    struct tally sums = *tally; // in registers
-    double min = sums.count ? sums.min : (double)INFINITY;
-    double max = sums.count ? sums.max : (double)-INFINITY;
+    // In registers.
+    struct real_sum values = tally->reals, above = tally->numerator, below = tally->denominator;
+    double min = tally->count ? tally->min : (double)INFINITY;
+    double max = tally->count ? tally->max : (double)-INFINITY;
+    uint64_t count = 0;
     for (size_t i = 0; i < rows->count; i++) {
         const uint32_t row = rows->list[i];
         if (!rows->has[row])
             continue;
-        const double value = numerators[row] / denominators[row];
+        const double numerator = numerators[row], denominator = denominators[row];
+        const double value = numerator / denominator;
         min = value < min ? value : min;
         max = value > max ? value : max;
-        add_real(&sums.reals, value);
-        add_real(&sums.numerator, numerators[row]);
-        add_real(&sums.denominator, denominators[row]);
-        sums.count++;
+        add_real(&values, value);
+        add_real(&above, numerator);
+        add_real(&below, denominator);
+        count++;
         tally_count(counts, tally_key(value), 1);
     }
-    if (sums.count == tally->count)
+    if (count == 0)
         return;
-    sums.min = min;
-    sums.max = max;
-    sums.is_real = true;
-    *tally = sums;
+    tally->count += count;
+    tally->reals = values;
+    tally->numerator = above;
+    tally->denominator = below;
+    tally->min = min;
+    tally->max = max;
+    tally->is_real = true;
 }
 
 static void merge_sum(struct real_sum *into, const struct real_sum *from)

@@ -69,8 +69,9 @@ MUST_CHECK enum status rollups_flush(struct rollups *rollups, enum rollups_pace 
 // Whether there are records to be read now.
 bool rollups_are_behind(const struct rollups *rollups, uint64_t now_ns);
 
-// Reads some of them, outside of a transaction; seldom where others have work to do.
-void rollups_catch_up(struct rollups *rollups, uint64_t now_ns, bool is_busy);
+// Reads some of them, outside of a transaction; seldom where others have work to do.  True
+// where that committed something.
+bool rollups_catch_up(struct rollups *rollups, uint64_t now_ns, bool is_busy);
 
 // Whether there may be rollups to be made again of what was cleared.
 bool rollups_need_repair(const struct rollups *rollups, uint64_t now_ns);

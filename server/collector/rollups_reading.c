@@ -44,7 +44,7 @@ static enum status prepare_read(struct rollups *rollups, unsigned k, struct erro
 }
 
 // All there is was fed.
-static enum status end_reading(struct rollups *rollups, struct rollups_kind *kind,
+static enum status end_reading(struct rollups *rollups, struct rollups_kind *kind, bool *committed,
                                struct error *err)
 {
     kind->fed = kind->last;
@@ -57,10 +57,11 @@ static enum status end_reading(struct rollups *rollups, struct rollups_kind *kin
         status = database_exec(rollups->db, "COMMIT", err);
     if (status != STATUS_OK)
         database_rollback(rollups->db);
+    *committed = status == STATUS_OK;
     return status;
 }
 
-static enum status read_some(struct rollups *rollups, unsigned k, uint64_t now_ns,
+static enum status read_some(struct rollups *rollups, unsigned k, uint64_t now_ns, bool *committed,
                              struct error *err)
 {
     struct rollups_kind *kind = &rollups->kinds[k];
@@ -89,25 +90,27 @@ static enum status read_some(struct rollups *rollups, unsigned k, uint64_t now_n
     if (status == STATUS_NOMEM)
         return rollups_out_of_memory(err);
     if (status == STATUS_OK && rows < ROLLUPS_READ_ROWS)
-        return end_reading(rollups, kind, err);
+        return end_reading(rollups, kind, committed, err);
     return status;
 }
 
-void rollups_catch_up(struct rollups *rollups, uint64_t now_ns, bool is_busy)
+bool rollups_catch_up(struct rollups *rollups, uint64_t now_ns, bool is_busy)
 {
     struct error err = {.text = ""};
+    bool committed = false;
     rollup_pace_tell(&rollups->pace, is_busy);
     if (now_ns < rollups->retry_ns || !rollup_pace_allows(&rollups->pace, now_ns))
-        return;
+        return false;
     const uint64_t began_ns = clock_monotonic_ns();
     enum status status = rollups->stale ? rollups_load(rollups, &err) : STATUS_OK;
     const unsigned k = status == STATUS_OK ? lagging(rollups) : ROLLUPS_NO_KIND;
     if (k != ROLLUPS_NO_KIND)
-        status = read_some(rollups, k, now_ns, &err);
+        status = read_some(rollups, k, now_ns, &committed, &err);
     if (rollups->stale || k != ROLLUPS_NO_KIND)
         rollups_worked(rollups, began_ns);
     if (status != STATUS_OK) {
         rollups_forget(rollups);
         rollups_fail(rollups, &err, now_ns);
     }
+    return committed;
 }

@@ -172,7 +172,8 @@ static bool catch_up(struct upkeep *upkeep)
     const uint64_t now_ns = clock_monotonic_ns();
     const bool is_behind = rollups_are_behind(upkeep->parts.rollups, now_ns);
     rollups_tell_time(upkeep->parts.rollups, clock_wall_ns());
-    rollups_catch_up(upkeep->parts.rollups, now_ns, upkeep->load.is_busy);
+    if (rollups_catch_up(upkeep->parts.rollups, now_ns, upkeep->load.is_busy))
+        note_commit(upkeep);
     return is_behind;
 }
 

@@ -11,13 +11,15 @@
 // thread's.  Memory (device's and pinned) is allocated and freed by any thread.
 //
 // Errors: a call that only queues fails for what it can see at once.  What goes
-// wrong later (a copy or kernel that failed, a device that was lost) is sticky:
-// it comes up, with the name of the call that failed, in every later call on that
-// stream and in every wait for an event recorded behind the call (STATUS_IO); a
-// stream that waits for such an event fails with it.  A stream that has failed does
-// no more copies and kernels, but an event behind the failed call still becomes done,
-// so that no wait hangs: device_event_record records even where it answers the sticky
-// error.
+// wrong later (a copy or kernel that failed, a device that was lost) is sticky: it comes
+// up in every later call on that stream and in every wait for an event recorded behind
+// the call (STATUS_IO); a stream that waits for such an event fails with it.  The CPU
+// names the call that failed.  A CUDA device does not tell which that was: named are the
+// call that is answered and, where it was another, the one that first met the error; most
+// such errors end the device, so that all its streams answer them.  A stream that has
+// failed does no more copies and kernels, but an event behind the failed call still
+// becomes done, so that no wait hangs: device_event_record records even where it answers
+// the sticky error.
 #ifndef INFERSTAT_SERVER_DEVICE_STREAM_H
 #define INFERSTAT_SERVER_DEVICE_STREAM_H
 

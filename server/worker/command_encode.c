@@ -319,7 +319,7 @@ static void print_figures(const struct outcome *o)
         unit_format_int(text[0], UNIT_DURATION, (int64_t)f->duration_ns),
         unit_format(text[1], UNIT_ITEMS_PER_SECOND, ratio(o->figures.items, f->duration_ns) * 1e9),
         o->status == STATUS_CANCELLED ? ", stopped before the end" : "");
-    (void)printf("overlap %s, exposed copy %s, pool starved %s\n",
+    (void)printf("overlap %s, exposed copy %s, pool waits %s\n",
                  unit_format(text[0], UNIT_RATIO, overlap_of(&f->overlap)),
                  unit_format(text[1], UNIT_DURATION,
                              tracked ? (double)f->overlap.exposed_copy_ns : (double)NAN),

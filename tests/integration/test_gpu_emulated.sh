@@ -48,8 +48,12 @@ rm -rf "$folder/other" "$build"
 foreign=$(find "$folder/bundle" -type f -perm -u+x ! -name '*.sh' ! -name '*.py' -print0 |
   LD_LIBRARY_PATH=$folder/bundle/lib xargs -0 ldd |
   awk -v own="$folder/bundle/lib/" '$2 == "=>" && index($3, own) != 1 { print $1 }' | sort -u |
-  grep -vE '^(libc|libm|libdl|librt|libpthread|libutil)\.so' || true)
+  grep -vE '^lib(c|m|dl|rt|pthread|util|resolv)\.so' || true)
 [ -z "$foreign" ] || fail "loads from elsewhere: $foreign"
+# Parts of the C library fit no other than their own.
+for name in libc libm libdl librt libpthread libutil libresolv; do
+  [ -z "$(find "$folder/bundle/lib" -name "$name.so*")" ] || fail "brings $name"
+done
 
 # bare COMMAND...: with nothing of this environment.
 bare() {

@@ -433,7 +433,8 @@ static uint64_t count_of(struct maker *maker, unsigned hour)
 {
     const double hours = (double)maker->plan.days * HOURS * maker->plan.hosts;
     maker->due += weight(hour) * (double)maker->plan.inferences / hours;
-    uint64_t until = (uint64_t)(maker->due + 1e-6);
+    // Rounding adds up, to some 1e-5 of a hundred million.
+    uint64_t until = (uint64_t)(maker->due + 1e-3);
     if (until > maker->plan.inferences)
         until = maker->plan.inferences;
     const uint64_t count = until - maker->made;

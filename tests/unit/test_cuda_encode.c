@@ -150,7 +150,7 @@ static void every_encoder(void **state)
 static void amplitudes_of_any_length(void **state)
 {
     (void)state;
-    static const size_t lengths[] = {1, 2, 3, 255, 256, 257, 16383, 16384, 16385, 32768};
+    static const size_t lengths[] = {1, 2, 3, 255, 256, 257, 4095, 4096, 4097, 16385, 32768};
     uint64_t seed = 2;
     for (size_t i = 0; i < COUNT_OF(lengths); i++)
         for (int type = 0; type < ENCODE_TYPE_COUNT; type++) {
@@ -161,6 +161,19 @@ static void amplitudes_of_any_length(void **state)
                                      .inputs = lengths[i]};
             random_job(&job, &seed);
         }
+}
+
+// More stretches than a block has threads.
+static void amplitudes_of_a_large_state(void **state)
+{
+    (void)state;
+    uint64_t seed = 6;
+    struct encode_job job = {.encoder = ENCODER_AMPLITUDE,
+                             .type = ENCODE_F32,
+                             .qubits = 21,
+                             .samples = 1,
+                             .inputs = ((size_t)1 << 20) + 4097};
+    random_job(&job, &seed);
 }
 
 static void amplitudes_of_any_size(void **state)
@@ -300,9 +313,13 @@ int main(void)
     }
     device_close(probe);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_encoder),          cmocka_unit_test(amplitudes_of_any_length),
-        cmocka_unit_test(amplitudes_of_any_size), cmocka_unit_test(known_states),
-        cmocka_unit_test(refused_samples),        cmocka_unit_test(transforms_in_several_passes),
+        cmocka_unit_test(every_encoder),
+        cmocka_unit_test(amplitudes_of_any_length),
+        cmocka_unit_test(amplitudes_of_any_size),
+        cmocka_unit_test(amplitudes_of_a_large_state),
+        cmocka_unit_test(known_states),
+        cmocka_unit_test(refused_samples),
+        cmocka_unit_test(transforms_in_several_passes),
         cmocka_unit_test(angles_of_any_size),
     };
     return cmocka_run_group_tests(tests, open_device, close_device);

@@ -3,7 +3,9 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
+#include "server/device/cpu/launch.h"
 #include "server/device/stream.h"
 #include "tests/support/test.h"
 #include "tests/support/toy_pipeline.h"
@@ -338,6 +340,59 @@ static void waits_for_slots_are_no_starvation(void **state)
     }
 }
 
+// ---- Times of groups ------------------------------------------------------
+
+enum { TIMED_GROUPS = 40, QUICK_NS = 1000000, SLOW_NS = 40000000 };
+
+// Three of forty are slow: that is more than one in twenty and less than one in two.
+static enum status sleep_by_group(const void *arguments, struct pool *pool, struct error *err)
+{
+    (void)pool;
+    (void)err;
+    const uint64_t group = *(const uint64_t *)arguments;
+    const struct timespec pause = {.tv_nsec = group % 16 == 5 ? SLOW_NS : QUICK_NS};
+    (void)nanosleep(&pause, NULL);
+    return STATUS_OK;
+}
+
+static enum status compute_by_sleeping(void *context, uint64_t group, struct device_stream *stream,
+                                       const void *in, size_t size, void *out, struct error *err)
+{
+    (void)context;
+    (void)in;
+    (void)size;
+    (void)out;
+    return cpu_launch(stream, "sleep", sleep_by_group, &group, sizeof group, err);
+}
+
+// Each group is timed from its first copy to its results, and the percentiles are of groups:
+// nothing is under the least a group takes, the slow ones are in the tail alone, and none
+// takes longer than the run.
+static void groups_are_timed(void **state)
+{
+    (void)state;
+    struct device *device = rig_device(NULL);
+    struct rig rig;
+    struct pipeline_figures figures;
+    bool tail_alone = false; // threads that are held up may spoil a run
+    for (int run = 0; run < 20 && !tail_alone; run++) {
+        rig_init(&rig, 10, (size_t)10 * TIMED_GROUPS, 1);
+        rig_keeps_results(&rig);
+        rig.job.compute = compute_by_sleeping;
+        const struct pipeline_plan plan = rig_plan(&rig, 2, 1, 2, 2);
+        assert_run(&rig, device, &plan, &figures);
+        assert_true(figures.group_p50_ns >= (uint64_t)QUICK_NS * 95 / 100); // a sketch's error
+        assert_true(figures.group_p50_ns <= figures.group_p95_ns);
+        assert_true(figures.group_p95_ns <= figures.group_p99_ns);
+        assert_true(figures.group_p95_ns >= (uint64_t)SLOW_NS * 95 / 100);
+        assert_true(figures.group_p99_ns <= figures.duration_ns / 100 * 105);
+        tail_alone = figures.group_p50_ns < SLOW_NS / 2;
+        rig_deinit(&rig);
+    }
+    assert_true(tail_alone);
+    device_close(device);
+}
+
 // ---- Weights --------------------------------------------------------------
 
 static void *place(void *context, uint64_t chunk)
@@ -402,6 +457,7 @@ int main(void)
         cmocka_unit_test(device_memory_is_bounded),
         cmocka_unit_test(want_of_chunks_is_measured),
         cmocka_unit_test(waits_for_slots_are_no_starvation),
+        cmocka_unit_test(groups_are_timed),
         cmocka_unit_test(weights_go_where_they_belong),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -66,6 +66,15 @@ static enum status run_way(const struct way *way, const struct device_fault_opti
     return status;
 }
 
+// What the message of a run has to name: the call that failed, whoever met it.
+static const char *name_of(enum device_fault_kind kind)
+{
+    return kind == DEVICE_FAULT_COPY_IN    ? "copy_in"
+           : kind == DEVICE_FAULT_COPY_OUT ? "copy_out"
+           : kind == DEVICE_FAULT_KERNEL   ? "check"
+                                           : "";
+}
+
 static void fail_everywhere(const struct way *way, enum device_fault_kind kind)
 {
     struct device_fault_options options = {.seed = 7, .delay_max_ns = 200000, .poison = true};
@@ -79,6 +88,7 @@ static void fail_everywhere(const struct way *way, enum device_fault_kind kind)
         assert_int_not_equal(status, STATUS_OK);
         assert_int_equal(status, err.status);
         assert_true(strlen(err.text) > 0);
+        assert_non_null(strstr(err.text, name_of(kind)));
     }
     options.fail_at[kind] = calls[kind] + 1;
     assert_int_equal(run_way(way, &options, again, &err), STATUS_OK);

@@ -141,6 +141,30 @@ static void who_comes_ends_a_long_step(void **state)
     rollups_watch(rollup_rig.rollups, NULL, NULL);
 }
 
+// Reading that finds all there is says so where it wrote that down: nothing else of it
+// tells the checkpoint that there is a commit.
+static void reading_says_what_it_committed(void **state)
+{
+    (void)state;
+    insert_batch(RECORD_KIND_OPERATION, 1);
+    rollup_rig_fold_all();
+    rollup_rig_exec("UPDATE rollup_state SET watermark = watermark - 1 WHERE metric ="
+                    " (SELECT min(metric) FROM rollup_state);"
+                    "DELETE FROM operation WHERE id = (SELECT max(id) FROM operation)");
+    rollup_rig_restart();
+    unsigned commits = 0;
+    for (unsigned i = 0; rollups_are_behind(rollup_rig.rollups, rollup_rig.now_ns); i++) {
+        assert_true(i < 100);
+        commits += rollups_catch_up(rollup_rig.rollups, rollup_rig.now_ns, false);
+    }
+    assert_int_equal(commits, 1);
+    assert_false(rollups_catch_up(rollup_rig.rollups, rollup_rig.now_ns, false));
+    assert_int_equal(rollup_rig_integer("SELECT count(DISTINCT watermark) FROM rollup_state"
+                                        " WHERE metric / 256 = (SELECT max(metric) / 256"
+                                        " FROM rollup_state)"),
+                     1);
+}
+
 // What one metric had and the others had not was cleared: all say the same again, and the
 // rest is repaired, without any new record.
 static void a_clear_in_mid_round_leaves_metrics_even(void **state)
@@ -264,6 +288,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_step_writes_few_rows, rollup_rig_set_up,
                                         rollup_rig_tear_down),
         cmocka_unit_test_setup_teardown(who_comes_ends_a_long_step, rollup_rig_set_up,
+                                        rollup_rig_tear_down),
+        cmocka_unit_test_setup_teardown(reading_says_what_it_committed, rollup_rig_set_up,
                                         rollup_rig_tear_down),
         cmocka_unit_test_setup_teardown(a_large_older_store_is_caught_up_with, rollup_rig_set_up,
                                         rollup_rig_tear_down),

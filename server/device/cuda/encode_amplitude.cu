@@ -2,12 +2,14 @@
 //
 // The first kernel adds up squares, a block a stretch of a sample, in double precision
 // and in three ranges so that neither tiny nor huge values are lost (Blue, ACM TOMS 4,
-// 1978); the second adds up the stretches in their order and writes the states.
+// 1978); each block of the second adds up the stretches, in one order, and writes states.
 #include <float.h>
 
 #include "server/device/cuda/encode_parts.cuh"
 
-constexpr unsigned int STRETCH = 16384; // inputs a block of the first kernel adds up
+// Inputs a block of the first kernel adds up: few enough for a batch of small samples to
+// keep a large device busy.
+constexpr unsigned int STRETCH = 4096;
 
 // Squares of |x| below TINY are taken of x * LIFT, those above HUGE_FROM of x * LOWER.
 constexpr double TINY = 0x1p-500, LIFT = 0x1p+600, HUGE_FROM = 0x1p+480, LOWER = 0x1p-600;
@@ -75,22 +77,20 @@ static __global__ void divide(cuda_complex<T> *out, uint8_t *faults, const T *in
                               const struct squares *parts, unsigned int part_count, size_t inputs,
                               size_t states)
 {
-    __shared__ struct norm shared;
+    __shared__ double room[3][CUDA_WARP];
     const size_t sample = blockIdx.y;
-    if (threadIdx.x == 0) {
-        struct squares sum = {0.0, 0.0, 0.0};
-        for (unsigned int i = 0; i < part_count; i++) {
-            const struct squares part = parts[sample * part_count + i];
-            sum.tiny += part.tiny;
-            sum.plain += part.plain;
-            sum.huge += part.huge;
-        }
-        shared = norm_of(sum);
-        if (blockIdx.x == 0)
-            faults[sample] = shared.fault;
+    struct squares mine = {0.0, 0.0, 0.0};
+    for (unsigned int i = threadIdx.x; i < part_count; i += blockDim.x) {
+        const struct squares part = parts[sample * part_count + i];
+        mine.tiny += part.tiny;
+        mine.plain += part.plain;
+        mine.huge += part.huge;
     }
-    __syncthreads();
-    const struct norm norm = shared;
+    const struct norm norm =
+        norm_of({cuda_block_sum(mine.tiny, room[0]), cuda_block_sum(mine.plain, room[1]),
+                 cuda_block_sum(mine.huge, room[2])});
+    if (blockIdx.x == 0 && threadIdx.x == 0)
+        faults[sample] = norm.fault;
     const bool refused = norm.fault != ENCODE_FAULT_NONE;
     const double down = refused ? 0.0 : 1.0 / norm.scale, factor = refused ? 0.0 : 1.0 / norm.root;
     const T *x = in + sample * inputs;
