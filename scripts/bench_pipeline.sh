@@ -109,7 +109,8 @@ word() {
 encode() {
   local host=after
   [ "$1" = events ] || host=before
-  INFERSTAT_HOST=${6-$host} "$worker" --collector "ipc://$sockets" --spool "$sockets/spool" \
+  # What it measures of a device while others run is nobody else's to use.
+  INFERSTAT_HOST=${6-$host} XDG_CACHE_HOME="$sockets/cache" "$worker" --collector "ipc://$sockets" --spool "$sockets/spool" \
     --device "$device" encode --encoder "$encoder" --type "$type" --from "$from" --sync "$1" \
     --qubits "$2" --batch-size "$3" --prefetch "$4" --batches "$5" --json \
     >"$sockets/run.json" 2>"$sockets/run.err"

@@ -231,8 +231,10 @@ if wanted tests && [ "$devices" -gt 1 ]; then check worker_encode_devices same_s
 # text DEVICE MODEL TOKENS: what the worker makes of the model, and its figures.
 # shellcheck disable=SC2317 # called by check
 text() {
+  local requests=5
+  if [ ${#quick[@]} -gt 0 ]; then requests=1; fi
   "$worker" --no-report --device "$1" llm --model "$2" --tokens "$3" >"$out/text.$1" &&
-    "$worker" --no-report --device "$1" llm --model "$2" --tokens "$3" --requests 5 --json \
+    "$worker" --no-report --device "$1" llm --model "$2" --tokens "$3" --requests "$requests" --json \
       >"$out/llm.$1.json" && [ -s "$out/text.$1" ]
 }
 
@@ -248,7 +250,7 @@ if wanted tests && [ -f "$trained" ]; then check worker_text same_text; fi
 # shellcheck disable=SC2317 # called by check
 time_text() {
   local shape=15m tokens=200 code=0
-  if [ ${#quick[@]} -gt 0 ]; then shape=tiny tokens=12; fi
+  if [ ${#quick[@]} -gt 0 ]; then shape=tiny tokens=4; fi
   "$worker" make-model --force --shape "$shape" --type f16 "$out/random.gguf" >/dev/null || return 1
   text cpu "$out/random.gguf" "$tokens" && text cuda "$out/random.gguf" "$tokens" || code=1
   rm -f "$out/random.gguf"

@@ -53,8 +53,8 @@ enum query_role {
 #define QUERY_DIMENSIONS(X)                                                                        \
     X(MODEL, "model")                                                                              \
     X(HOST, "host")                                                                                \
-    X(DEVICE, "device") X(RUN, "run") X(OPERATION, "operation") X(STAGE, "stage")                  \
-        X(WORKLOAD, "workload")
+    X(DEVICE, "device")                                                                            \
+    X(RUN, "run") X(OPERATION, "operation") X(STAGE, "stage") X(WORKLOAD, "workload")
 
 enum query_dimension {
 #define QUERY_DIMENSION_ENUM(name, text) QUERY_BY_##name,

@@ -314,8 +314,9 @@ static void print_figures(const struct outcome *o)
     const struct pipeline_figures *f = &o->figures.pipeline;
     bool tracked = encoding_get_share(o->encoding, 0)->plan.overlap_tracking;
     (void)printf(
-        "%s, %" PRId64 " qubits, %s on %s: %" PRIu64 " states in %s (%s)%s\n", options.encoder,
-        options.qubits, encode_type_name(o->description.inputs->type), o->devices, o->figures.items,
+        "%s, %" PRId64 " qubit%s, %s on %s: %" PRIu64 " states in %s (%s)%s\n", options.encoder,
+        options.qubits, options.qubits == 1 ? "" : "s",
+        encode_type_name(o->description.inputs->type), o->devices, o->figures.items,
         unit_format_int(text[0], UNIT_DURATION, (int64_t)f->duration_ns),
         unit_format(text[1], UNIT_ITEMS_PER_SECOND, ratio(o->figures.items, f->duration_ns) * 1e9),
         o->status == STATUS_CANCELLED ? ", stopped before the end" : "");

@@ -50,7 +50,8 @@ class Failure(Exception):
 
 def private_environment(work):
     """A place of its own for all that the programs keep of a user."""
-    names = ("INFERSTAT_RUN_DIR", "INFERSTAT_SPOOL", "XDG_CONFIG_HOME", "XDG_STATE_HOME")
+    names = ("INFERSTAT_RUN_DIR", "INFERSTAT_SPOOL", "XDG_CACHE_HOME", "XDG_CONFIG_HOME",
+             "XDG_STATE_HOME")
     for name in names:
         os.makedirs(f"{work}/{name}", mode=0o700)
     return {name: f"{work}/{name}" for name in names}

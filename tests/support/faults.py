@@ -144,7 +144,8 @@ class FaultCase(unittest.TestCase):
         self.db = os.path.join(self.folder, "store.db")
         self.environment = dict(os.environ, INFERSTAT_RUN_DIR=self.run_folder,
                                 INFERSTAT_SPOOL=self.spool, HOME=self.folder, LC_ALL="C.UTF-8",
-                                XDG_CONFIG_HOME=self.folder, XDG_STATE_HOME=self.folder)
+                                XDG_CACHE_HOME=self.folder, XDG_CONFIG_HOME=self.folder,
+                                XDG_STATE_HOME=self.folder)
         self.environment.pop("INFERSTAT_COLLECTOR", None)
         self.started = []
         self.engines = []

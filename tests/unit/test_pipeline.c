@@ -393,6 +393,35 @@ static void groups_are_timed(void **state)
     device_close(device);
 }
 
+static enum status fill_slowly(void *context, uint64_t chunk, void *to, size_t size,
+                               struct error *err)
+{
+    (void)context;
+    (void)err;
+    const struct timespec pause = {.tv_nsec = chunk % 2 ? SLOW_NS : 0};
+    memset(to, 0, size);
+    (void)nanosleep(&pause, NULL);
+    return STATUS_OK;
+}
+
+// A group begins with the first of its copies, though the next chunk be long in coming.
+static void a_group_begins_with_its_first_copy(void **state)
+{
+    (void)state;
+    struct device *device = rig_device(NULL);
+    struct rig rig;
+    struct pipeline_figures figures;
+    rig_init(&rig, 10, 80, 2);
+    rig_keeps_results(&rig);
+    rig.job.fill = fill_slowly;
+    rig.job.compute = NULL;
+    const struct pipeline_plan plan = rig_plan(&rig, 2, 1, 1, 2);
+    assert_run(&rig, device, &plan, &figures);
+    assert_true(figures.group_p50_ns >= SLOW_NS / 4); // the driver may be held up meanwhile
+    rig_deinit(&rig);
+    device_close(device);
+}
+
 // ---- Weights --------------------------------------------------------------
 
 static void *place(void *context, uint64_t chunk)
@@ -458,6 +487,7 @@ int main(void)
         cmocka_unit_test(want_of_chunks_is_measured),
         cmocka_unit_test(waits_for_slots_are_no_starvation),
         cmocka_unit_test(groups_are_timed),
+        cmocka_unit_test(a_group_begins_with_its_first_copy),
         cmocka_unit_test(weights_go_where_they_belong),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

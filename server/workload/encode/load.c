@@ -79,8 +79,9 @@ static enum status open_inputs(struct encoding *e, struct error *err)
     e->batches = (shape->samples - 1) / batch + 1;
     e->description.inputs = shape;
     e->description.batch = batch;
-    (void)snprintf(e->name, sizeof e->name, "%s %u qubits %s", encoder_name(e->launch.encoder),
-                   e->launch.qubits, encode_type_name(e->launch.type));
+    (void)snprintf(e->name, sizeof e->name, "%s %u qubit%s %s", encoder_name(e->launch.encoder),
+                   e->launch.qubits, e->launch.qubits == 1 ? "" : "s",
+                   encode_type_name(e->launch.type));
     e->model_number = inferstat_name(e->monitor, e->name);
     return STATUS_OK;
 }
