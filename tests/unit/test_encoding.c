@@ -352,6 +352,8 @@ static void a_run_is_recorded(void **state)
     assert_int_equal(fake_collector_count(fixture->collector, RECORD_KIND_PIPELINE), 1);
     const struct fake_row run = row_of(fixture, RECORD_KIND_PIPELINE);
     assert_string_equal(run.values[PIPELINE_WORKLOAD].text, "encode");
+    assert_string_equal(run.values[PIPELINE_MODEL].text, load.values[LOAD_MODEL].text);
+    assert_int_equal(run.values[PIPELINE_BATCH_ITEMS].i, 4);
     assert_int_equal(run.values[PIPELINE_STATUS].i, INFERSTAT_RESULT_OK);
     assert_int_equal(run.values[PIPELINE_ITEMS].i, 24);
     assert_int_equal(run.values[PIPELINE_BYTES_H2D].i, 24 * 5 * 8);

@@ -21,6 +21,8 @@
 #define ALONE   "cpu"
 #endif
 
+#define MODEL_NAME "iqp 4 qubits f64"
+
 enum { TIMEOUT_S = 20, BATCH = 3, NUMBERS = 4 };
 
 static struct encoding_options options_of(const char *devices, uint64_t batches)
@@ -219,10 +221,20 @@ static void each_device_is_recorded(void **state)
         assert_int_equal(
             rows_of(fixture, RECORD_KIND_PIPELINE, PIPELINE_DEVICE, name, PIPELINE_ITEMS, &sum), 1);
         assert_int_equal(sum, batches * BATCH);
+        assert_int_equal(rows_of(fixture, RECORD_KIND_PIPELINE, PIPELINE_DEVICE, name,
+                                 PIPELINE_BATCH_ITEMS, &sum),
+                         1);
+        assert_int_equal(sum, BATCH);
         assert_int_equal(
             rows_of(fixture, RECORD_KIND_PIPELINE, PIPELINE_DEVICE, name, PIPELINE_STATUS, &sum),
             1);
         assert_int_equal(sum, INFERSTAT_RESULT_OK);
+        struct fake_row load, run;
+        assert_true(fake_collector_row(fixture->collector, RECORD_KIND_LOAD, (unsigned)i, &load));
+        assert_true(
+            fake_collector_row(fixture->collector, RECORD_KIND_PIPELINE, (unsigned)i, &run));
+        assert_string_equal(load.values[LOAD_MODEL].text, MODEL_NAME);
+        assert_string_equal(run.values[PIPELINE_MODEL].text, MODEL_NAME);
     }
 }
 
