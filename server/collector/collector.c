@@ -22,7 +22,8 @@
 
 // What the collector holds at most, whatever its peers do:
 //
-//   inbox                  24 MiB, and one message more
+//   inbox                  12 MiB, and one message more
+//   rollups                two sheets of a kind at work (rollup_sheet.h): 18 MB of inferences
 //   Acks, replies          8 and 32 MiB
 //   runs (writer.c)        16 MiB, and half a kilobyte for each run that is not over
 //   the writer's pages     16 MiB, its log's index 1 MiB; readers' pages 2 MiB each
@@ -32,11 +33,11 @@
 //
 // The last line times --max-connections is what no program over libzmq can promise
 // against many hostile peers with keys; the service's MemoryMax is for that, and a
-// restart loses nothing.  Under full load from 500 producers some 40 to 100 MB are
-// resident, idle 9.
+// restart loses nothing.  Under full load from 500 producers some 90 MB are resident,
+// idle 10.
 enum {
     INBOX_MESSAGES = 1024,
-    INBOX_BYTES = 24 * 1024 * 1024, // of frames decoded and not yet written
+    INBOX_BYTES = 12 * 1024 * 1024, // of frames decoded and not yet written: more than a group
     ANSWERS = 8192,
     ACKS_BYTES = 8 * 1024 * 1024,
     REPLIES_BYTES = 32 * 1024 * 1024,
