@@ -272,7 +272,9 @@ if [ -x "$build/tests/bench/bench_encode" ]; then
 fi
 cuda=$(nvcc --version 2>/dev/null | sed -n 's/.*release \([0-9.]*\).*/\1/p' || true)
 driver=$(nvidia-smi --query-gpu=driver_version --format=csv,noheader 2>/dev/null | head -n 1 || true)
-commit=$(git -C "$root" rev-parse --short HEAD 2>/dev/null || true)
+# A bundle has no history, but the name of its commit beside this script.
+commit=$(cat "$(dirname "$0")/COMMIT" 2>/dev/null ||
+  git -C "$root" rev-parse --short HEAD 2>/dev/null || true)
 
 {
   printf '# The pipeline, before and after\n\n'

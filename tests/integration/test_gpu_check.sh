@@ -203,6 +203,8 @@ assert cells == [(name, qubits, sync)
                  for qubits in (8, 10) for sync in ("periodic", "events")], cells
 assert all(cell["median_items_per_second"] > 0 for cell in report["benchmarks"]), report
 PY
+grep -qx '| commit | 0123456789ab |' "$folder/out/pipeline_amplitude/report.md" ||
+  fail "the pipeline's report does not name the bundle's commit"
 grep -q '^| test_a_gpu | passed |' "$folder/out/report.md" || fail "no row in report.md"
 grep -q '^| 10 | 4 | 8 | events |' "$folder/out/report.md" || fail "no benchmark in report.md"
 
