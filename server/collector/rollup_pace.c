@@ -73,6 +73,10 @@ static uint64_t rest_ns(const struct rollup_pace *pace, uint64_t took_ns)
 void rollup_pace_worked(struct rollup_pace *pace, uint64_t began_ns, uint64_t ended_ns)
 {
     const uint64_t took_ns = ended_ns - began_ns;
+    if (rollup_pace_is_quiet(pace, began_ns)) { // nobody paid: only what came meanwhile waits
+        pace->rest_ns = ended_ns + rest_ns(pace, took_ns);
+        return;
+    }
     const uint64_t oldest_ns = began_ns > SLACK_NS ? began_ns - SLACK_NS : 0;
     if (pace->rest_ns < oldest_ns)
         pace->rest_ns = oldest_ns;

@@ -68,6 +68,18 @@ static void silence_ends_a_rest(void **state)
     assert_true(rollup_pace_allows(&pace, now_ns + 63000 * MS));
 }
 
+// A minute of catching up alone, which asks for no rest, and then much comes again.
+static void silence_is_not_paid_for(void **state)
+{
+    static const struct load silence = {0, false, 1000000, 60000, 60000};
+    struct rollup_pace pace = {0};
+    uint64_t now_ns = 3600000 * MS;
+    (void)state;
+    assert_int_equal(work_for(&silence, 60000, &now_ns, &pace), 60000);
+    const struct load much = {400, true, 16384, 50, 80};
+    assert_in_range(work_for(&much, 1000, &now_ns, &pace), much.least, much.most);
+}
+
 // A writer that always has records to store and folds where it may: a step as a group ends,
 // and another one after it.
 struct writer_life {
@@ -115,6 +127,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(load_says_how_much),
         cmocka_unit_test(silence_ends_a_rest),
+        cmocka_unit_test(silence_is_not_paid_for),
         cmocka_unit_test(lag_is_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
