@@ -113,6 +113,10 @@ static const struct column_text columns[] = {
     {"sealed", "first_started_ns", "the earliest start of its rows"},
     {"sealed", "last_started_ns", "the latest"},
     {"sealed", "rows", "how many rows it holds"},
+    {"sealed", "runs",
+     "of which runs they are: of each, rising, its number beyond the one before and how many rows "
+     "(seven bits a byte, the least first), then their fingerprint (64 bits); a CRC-32C of the "
+     "segment's numbers and of that ends it"},
     {"sealed", "checksum",
      "CRC-32C of kind, ids, starts and rows (64 bits each, the least byte "
      "first) and of the data"},

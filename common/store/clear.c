@@ -12,6 +12,7 @@
 #include "common/store/schema.h"
 #include "common/store/seal_columns.h"
 #include "common/store/sealed_cut.h"
+#include "common/store/sealed_loss.h"
 #include "common/store/store.h"
 #include "common/sys/log.h"
 
@@ -343,6 +344,58 @@ static enum status cut_segment(const struct rows *rows, sqlite3 *db, const struc
     return status;
 }
 
+static bool holds_all(const struct query_filter *filter, const struct sealed_segment *segment)
+{
+    for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++)
+        if (filter->by[i][0] != '\0')
+            return false;
+    return (!filter->since_ns || segment->first_started_ns >= filter->since_ns) &&
+           (!filter->until_ns || segment->last_started_ns < filter->until_ns);
+}
+
+static int64_t hour_of(int64_t ns)
+{
+    return ns / HOUR_NS - (ns % HOUR_NS < 0);
+}
+
+// Nobody knows which rows of it the filter covers, unless it covers all.
+static enum status lose_segment(struct clearing *clearing, sqlite3 *db,
+                                const struct sealed_segment *segment, struct error *err)
+{
+    struct hour_span span = {hour_of(segment->first_started_ns), hour_of(segment->last_started_ns)};
+    const struct hours hours = {&span, 1, 1};
+    enum status status = database_exec(db, "BEGIN IMMEDIATE", err);
+    if (status == STATUS_OK && rollup_has_kind((enum record_kind)clearing->kind))
+        status = add_gaps(clearing, db, &hours, err);
+    if (status == STATUS_OK)
+        status = sealed_lose(db, segment, SEALED_CLEARED, true, err);
+    if (status == STATUS_OK)
+        status = database_exec(db, "COMMIT", err);
+    if (status != STATUS_OK) {
+        database_rollback(db);
+        return status;
+    }
+    clearing->cleared += (uint64_t)segment->rows;
+    return STATUS_OK;
+}
+
+// What is damaged stops nothing: it goes as a whole, or it is left and that is said in the
+// end.
+static enum status clear_damaged(struct clearing *clearing, sqlite3 *db,
+                                 const struct sealed_segment *segment, enum status failure,
+                                 struct error *err)
+{
+    struct error damage;
+    if (failure != STATUS_CORRUPT || sealed_check(db, segment, &damage) != STATUS_CORRUPT)
+        return failure;
+    if (holds_all(&clearing->filter, segment))
+        return lose_segment(clearing, db, segment, err);
+    if (!clearing->is_left)
+        clearing->damage = damage;
+    clearing->is_left = true;
+    return STATUS_OK;
+}
+
 static enum status clear_segment(struct clearing *clearing, sqlite3 *db,
                                  const struct sealed_segment *segment, struct error *err)
 {
@@ -356,7 +409,7 @@ static enum status clear_segment(struct clearing *clearing, sqlite3 *db,
     if (status == STATUS_OK)
         clearing->cleared += cut.count;
     sealed_cut_deinit(&cut);
-    return status;
+    return status == STATUS_OK ? status : clear_damaged(clearing, db, segment, status, err);
 }
 
 // The next segment that the window touches; behind the last come the table's rows.
@@ -399,7 +452,10 @@ enum status clear_slice(struct clearing *clearing, sqlite3 *db, bool *done, stru
     clearing->is_whole = clearing->kind == RECORD_KIND_RUN;
     if (clearing->kind == RECORD_KIND_RUN) {
         *done = give_back(clearing, db);
-        return STATUS_OK;
+        if (!*done || !clearing->is_left)
+            return STATUS_OK;
+        return error_set(err, STATUS_CORRUPT, "%llu records are cleared, all but these: %s",
+                         (unsigned long long)clearing->cleared, clearing->damage.text);
     }
     if (clearing->in_sealed) {
         enum status status = clear_sealed(clearing, db, err);

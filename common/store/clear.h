@@ -29,6 +29,8 @@ struct clearing {
     bool in_sealed;    // sealed rows of the kind go first, a segment at a time
     int64_t after;     // ids of that kind up to here are done
     int64_t last[RECORD_KIND_COUNT];
+    bool is_left; // sealed rows that are damaged, and only partly covered
+    struct error damage;
 };
 
 MUST_CHECK enum status clear_begin(struct clearing *clearing, struct sqlite3 *db,
@@ -37,7 +39,8 @@ MUST_CHECK enum status clear_begin(struct clearing *clearing, struct sqlite3 *db
 // Deletes the next rows and counts them as cleared in their runs' ledgers, in a
 // transaction of its own; when all are gone, gives room back to the file system.
 // Sets `*done` when there is nothing left to do.  What went before stays cleared
-// where it fails.
+// where it fails.  A sealed segment that is damaged goes where the filter is a window that
+// holds all of it; else it is left, and in the end that is a failure: STATUS_CORRUPT.
 MUST_CHECK enum status clear_slice(struct clearing *clearing, struct sqlite3 *db, bool *done,
                                    struct error *err);
 

@@ -58,7 +58,9 @@ enum status database_error(sqlite3 *db, const char *what, struct error *err)
         status = STATUS_IO;
     if ((status == STATUS_IO || status == STATUS_FULL) && os != 0)
         return error_set(err, status, "%s: %s (%s)", what, sqlite3_errstr(rc), strerror(os));
-    const char *path = status == STATUS_CORRUPT ? sqlite3_db_filename(db, "main") : NULL;
+    // Of a virtual table it is not the file that is damaged: it says itself what is.
+    const bool is_file = status == STATUS_CORRUPT && rc != SQLITE_CORRUPT_VTAB;
+    const char *path = is_file ? sqlite3_db_filename(db, "main") : NULL;
     if (path)
         return store_file_is_damaged(path, sqlite3_errstr(rc), err);
     return error_set(err, status, "%s: %s", what, db ? sqlite3_errmsg(db) : "out of memory");

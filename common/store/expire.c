@@ -7,7 +7,8 @@
 
 #include "common/store/database.h"
 #include "common/store/fingerprint.h"
-#include "common/store/sealed.h"
+#include "common/store/sealed_loss.h"
+#include "common/sys/log.h"
 
 enum {
     ROWS_PER_LOOK = 256, // read, then deleted
@@ -231,36 +232,103 @@ static enum status end(sqlite3 *db, enum status status, struct error *err)
     return status;
 }
 
-// Rows go from the oldest on: those that are sealed are put back into the table first,
-// a segment at a time.  `*before_ns` becomes the start of the oldest row that is sealed
-// still.
-static enum status open_sealed(sqlite3 *db, enum record_kind kind, int64_t *before_ns,
-                               bool *is_open, struct error *err)
+// ---- Sealed rows ------------------------------------------------------------------------
+
+// What a slice may do, and has done, of the kind's sealed rows.
+struct sealed_slice {
+    sqlite3 *db;
+    const struct expire_rows *rows;
+    int64_t before_ns; // as far as rollups do not need them
+    unsigned gone;     // rows of a segment that went
+    bool is_open;      // one was put back into the table
+};
+
+// A segment goes as a whole, by what stands beside it of its runs.
+static enum status lose(struct sealed_slice *slice, const struct sealed_segment *segment,
+                        bool whatever, struct error *err)
 {
-    struct sealed_segment oldest;
-    *is_open = false;
-    enum status status = sealed_oldest(db, kind, &oldest, err);
-    if (status != STATUS_OK || oldest.id == 0 || oldest.first_started_ns >= *before_ns)
+    const int64_t end_ns = rollup_bucket(ROLLUP_MINUTE, segment->last_started_ns);
+    const int64_t next_ns = rollup_next(ROLLUP_MINUTE, end_ns);
+    const int64_t floor_ns = slice->rows->before_ns;
+    enum status status = database_exec(slice->db, "BEGIN IMMEDIATE", err);
+    if (status != STATUS_OK)
         return status;
-    status = database_exec(db, "BEGIN IMMEDIATE", err);
+    status = sealed_lose(slice->db, segment, SEALED_EXPIRED, whatever, err);
     if (status == STATUS_OK)
-        status = end(db, sealed_open(db, &oldest, err), err);
+        status =
+            set_expiry(slice->db, slice->rows->kind, next_ns < floor_ns ? next_ns : floor_ns, err);
+    status = end(slice->db, status, err);
     if (status == STATUS_OK)
-        status = sealed_oldest(db, kind, &oldest, err);
-    *is_open = status == STATUS_OK;
-    if (*is_open && oldest.id != 0 && oldest.first_started_ns < *before_ns)
-        *before_ns = rollup_bucket(ROLLUP_MINUTE, oldest.first_started_ns);
+        slice->gone = (unsigned)segment->rows;
     return status;
 }
 
-// Deletes rows before a time; where the oldest are sealed, those of one segment.
-static enum status expire_some(sqlite3 *db, const struct expire_rows *rows, int64_t before_ns,
-                               unsigned *gone, bool *is_open, struct error *err)
+static enum status open_segment(struct sealed_slice *slice, const struct sealed_segment *segment,
+                                struct error *err)
+{
+    enum status status = database_exec(slice->db, "BEGIN IMMEDIATE", err);
+    if (status == STATUS_OK)
+        status = end(slice->db, sealed_open(slice->db, segment, err), err);
+    slice->is_open = status == STATUS_OK;
+    return status;
+}
+
+// What is damaged waits until all of it is old, and holds up nothing until then.  Where
+// only what stands beside it is, it goes row by row.
+static enum status take_damaged(struct sealed_slice *slice, const struct sealed_segment *segment,
+                                struct error *err)
+{
+    struct error damage;
+    enum status status = sealed_check(slice->db, segment, &damage);
+    if (status == STATUS_OK)
+        return open_segment(slice, segment, err);
+    if (status != STATUS_CORRUPT)
+        return error_set(err, status, "%s", damage.text);
+    if (segment->last_started_ns >= slice->rows->before_ns)
+        return STATUS_OK;
+    status = lose(slice, segment, true, err);
+    if (status == STATUS_OK)
+        log_write(LOG_LEVEL_WARNING, "%lld records have expired unread: %s",
+                  (long long)segment->rows, damage.text);
+    return status;
+}
+
+static enum status take_segment(struct sealed_slice *slice, const struct sealed_segment *segment,
+                                struct error *err)
+{
+    enum status status = segment->last_started_ns < slice->before_ns
+                             ? lose(slice, segment, false, err)
+                             : open_segment(slice, segment, err);
+    return status == STATUS_CORRUPT ? take_damaged(slice, segment, err) : status;
+}
+
+static bool may_go(const struct sealed_slice *slice, const struct sealed_segment *segment)
+{
+    return segment->id != 0 && segment->first_started_ns < slice->before_ns &&
+           segment->last_id <= slice->rows->last_id;
+}
+
+// Takes the oldest segment that there is something to do with, and no other.
+static enum status take_sealed(struct sealed_slice *slice, struct error *err)
+{
+    struct sealed_segment segment, after;
+    enum status status = sealed_oldest(slice->db, slice->rows->kind, NULL, &segment, err);
+    while (status == STATUS_OK && may_go(slice, &segment) && slice->gone == 0 && !slice->is_open) {
+        after = segment;
+        status = take_segment(slice, &after, err);
+        if (status == STATUS_OK)
+            status = sealed_oldest(slice->db, slice->rows->kind, &after, &segment, err);
+    }
+    return status;
+}
+
+// ---- Slices -----------------------------------------------------------------------------
+
+static enum status expire_from_table(sqlite3 *db, const struct expire_rows *rows, int64_t before_ns,
+                                     unsigned *gone, struct error *err)
 {
     struct slice slice = {.db = db, .rows = rows};
-    enum status status = open_sealed(db, rows->kind, &before_ns, is_open, err);
-    if (status == STATUS_OK)
-        status = database_exec(db, "BEGIN IMMEDIATE", err);
+    enum status status = database_exec(db, "BEGIN IMMEDIATE", err);
     if (status == STATUS_OK)
         status = end(db, delete_rows(&slice, before_ns, gone, err), err);
     if (status != STATUS_OK)
@@ -273,20 +341,21 @@ enum status expire_slice(sqlite3 *db, const struct expire_rows *rows, unsigned *
 {
     assert(expire_has_kind(rows->kind) && rows->count > 0);
     int64_t needed_ns;
-    bool is_open = true;
     *gone = 0;
     enum status status = needed_from(db, rows->kind, &needed_ns, err);
     if (status != STATUS_OK)
         return status;
     const int64_t before_ns = needed_ns < rows->before_ns ? needed_ns : rows->before_ns;
-    while (status == STATUS_OK && *gone == 0 && is_open)
-        status = expire_some(db, rows, before_ns, gone, &is_open, err);
-    return status;
+    struct sealed_slice sealed = {.db = db, .rows = rows, .before_ns = before_ns};
+    status = take_sealed(&sealed, err);
+    *gone = sealed.gone;
+    return status == STATUS_OK && *gone == 0 ? expire_from_table(db, rows, before_ns, gone, err)
+                                             : status;
 }
 
-// The kind's oldest row that may go.
-static enum status oldest_of(sqlite3 *db, enum record_kind kind, bool any_id, int64_t *out,
-                             struct error *err)
+// The kind's oldest row that may go, and the end of its hour or segment.
+static enum status oldest_of(sqlite3 *db, enum record_kind kind, bool any_id, int64_t *started_ns,
+                             int64_t *end_ns, struct error *err)
 {
     int64_t last_id = INT64_MAX, needed_ns = INT64_MAX;
     enum status status = any_id ? STATUS_OK : expire_last_id(db, kind, &last_id, err);
@@ -301,28 +370,33 @@ static enum status oldest_of(sqlite3 *db, enum record_kind kind, bool any_id, in
                    " started_ns < ?2 ORDER BY started_ns LIMIT 1",
                    table, table);
     struct sealed_segment oldest;
-    status = sealed_oldest(db, kind, &oldest, err);
+    status = sealed_oldest(db, kind, NULL, &oldest, err);
     if (status != STATUS_OK)
         return status;
-    status = ask(db, sql, (int64_t[]){last_id, needed_ns, 0}, out, err);
-    const bool has_sealed = oldest.id != 0 && oldest.first_started_ns < needed_ns;
-    if (status == STATUS_NO_DATA && has_sealed)
-        status = STATUS_OK;
-    else if (status != STATUS_OK || !has_sealed || oldest.first_started_ns > *out)
+    status = ask(db, sql, (int64_t[]){last_id, needed_ns, 0}, started_ns, err);
+    const bool has_sealed =
+        oldest.id != 0 && oldest.first_started_ns < needed_ns && oldest.last_id <= last_id;
+    const bool is_sealed =
+        has_sealed && (status == STATUS_NO_DATA || oldest.first_started_ns <= *started_ns);
+    if (status != STATUS_OK && (status != STATUS_NO_DATA || !is_sealed))
         return status;
-    *out = oldest.first_started_ns;
-    return status;
+    if (is_sealed)
+        *started_ns = oldest.first_started_ns;
+    *end_ns = rollup_next(ROLLUP_HOUR, rollup_bucket(ROLLUP_HOUR, *started_ns));
+    if (is_sealed && oldest.last_started_ns >= *end_ns)
+        *end_ns = rollup_next(ROLLUP_MINUTE, rollup_bucket(ROLLUP_MINUTE, oldest.last_started_ns));
+    return STATUS_OK;
 }
 
 enum status expire_oldest(sqlite3 *db, bool any_id, enum record_kind *kind, int64_t *started_ns,
-                          struct error *err)
+                          int64_t *end_ns, struct error *err)
 {
     bool found = false;
     for (unsigned i = 0; i < RECORD_KIND_COUNT; i++) {
-        int64_t oldest = 0;
+        int64_t oldest = 0, oldest_end = 0;
         if (!expire_has_kind((enum record_kind)i))
             continue;
-        enum status status = oldest_of(db, (enum record_kind)i, any_id, &oldest, err);
+        enum status status = oldest_of(db, (enum record_kind)i, any_id, &oldest, &oldest_end, err);
         if (status == STATUS_NO_DATA)
             continue;
         if (status != STATUS_OK)
@@ -331,6 +405,7 @@ enum status expire_oldest(sqlite3 *db, bool any_id, enum record_kind *kind, int6
             continue;
         *kind = (enum record_kind)i;
         *started_ns = oldest;
+        *end_ns = oldest_end;
         found = true;
     }
     return found ? STATUS_OK : STATUS_NO_DATA;

@@ -39,16 +39,19 @@ struct expire_rows {
     unsigned count; // at most so many in one slice
 };
 
-// Deletes the oldest of these rows, and puts those of a sealed segment (sealed.h) back into
-// the table first where they are the oldest.  `*gone`: so many; 0: there are no more, and
-// all of the kind before `before_ns` counts as expired if any has.
+// Deletes the oldest of these rows.  A sealed segment (sealed.h) all of which is that old
+// goes as a whole, whatever `count` says, also where it is damaged; of one that is partly
+// so the rows are put back into the table first.  A slice takes one segment.  `*gone`: so
+// many; 0: there are no more, and all of the kind before `before_ns` counts as expired if
+// any has.
 MUST_CHECK enum status expire_slice(struct sqlite3 *db, const struct expire_rows *rows,
                                     unsigned *gone, struct error *err);
 
-// The kind whose oldest row is the oldest of all that may go, and that row's time.
-// STATUS_NO_DATA: there is none.  `any_id`: also of rows that no rollup holds.
+// The kind whose oldest row is the oldest of all that may go, that row's time, and the end
+// of its hour, or of its segment where it is sealed.  STATUS_NO_DATA: there is none.
+// `any_id`: also of rows that no rollup holds.
 MUST_CHECK enum status expire_oldest(struct sqlite3 *db, bool any_id, enum record_kind *kind,
-                                     int64_t *started_ns, struct error *err);
+                                     int64_t *started_ns, int64_t *end_ns, struct error *err);
 
 // Rollups of one metric, grouping and level that started before `before_ns`, a start
 // of the next coarser level's.

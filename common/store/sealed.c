@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include <sqlite3.h>
 
@@ -9,14 +10,17 @@
 #include "common/store/database.h"
 #include "common/store/schema_tables.h"
 #include "common/store/seal_columns.h"
+#include "common/store/sealed_runs.h"
+
+#define SECOND_NS INT64_C(1000000000)
 
 // What segments are looked for by stands in indexes of its own: the bytes are on pages
 // that only the reading of them touches.
 const char sealed_tables[] =
     "CREATE TABLE IF NOT EXISTS sealed(id INTEGER PRIMARY KEY, kind INTEGER NOT NULL,"
     " first_id INTEGER NOT NULL, last_id INTEGER NOT NULL, first_started_ns INTEGER NOT NULL,"
-    " last_started_ns INTEGER NOT NULL, rows INTEGER NOT NULL, checksum INTEGER NOT NULL,"
-    " data BLOB NOT NULL);"
+    " last_started_ns INTEGER NOT NULL, rows INTEGER NOT NULL, runs BLOB NOT NULL,"
+    " checksum INTEGER NOT NULL, data BLOB NOT NULL);"
     "CREATE UNIQUE INDEX IF NOT EXISTS sealed_ids ON sealed(kind, last_id, first_id,"
     " first_started_ns, last_started_ns, rows);"
     "CREATE INDEX IF NOT EXISTS sealed_first ON sealed(kind, first_started_ns);"
@@ -53,15 +57,16 @@ uint32_t sealed_checksum(const struct sealed_segment *segment, const void *bytes
     return crc32c(crc32c(0, text, sizeof text), bytes, size);
 }
 
-enum status sealed_add(sqlite3 *db, const struct sealed_segment *segment, const void *bytes,
-                       size_t size, struct error *err)
+static enum status add(sqlite3 *db, const struct sealed_segment *segment,
+                       const struct byte_sink *runs, const void *bytes, size_t size,
+                       struct error *err)
 {
     sqlite3_stmt *stmt = NULL;
-    enum status status =
-        database_prepare(db, &stmt,
-                         "INSERT INTO sealed(kind, first_id, last_id, first_started_ns,"
-                         " last_started_ns, rows, checksum, data) VALUES(?, ?, ?, ?, ?, ?, ?, ?)",
-                         false, err);
+    enum status status = database_prepare(
+        db, &stmt,
+        "INSERT INTO sealed(kind, first_id, last_id, first_started_ns,"
+        " last_started_ns, rows, checksum, data, runs) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        false, err);
     if (status != STATUS_OK)
         return status;
     (void)sqlite3_bind_int64(stmt, 1, segment->kind);
@@ -72,24 +77,50 @@ enum status sealed_add(sqlite3 *db, const struct sealed_segment *segment, const 
     (void)sqlite3_bind_int64(stmt, 6, segment->rows);
     (void)sqlite3_bind_int64(stmt, 7, sealed_checksum(segment, bytes, size));
     (void)sqlite3_bind_blob64(stmt, 8, bytes, size, SQLITE_STATIC);
+    (void)sqlite3_bind_blob64(stmt, 9, runs->bytes, runs->size, SQLITE_STATIC);
     status = database_run(db, stmt, err);
     (void)sqlite3_finalize(stmt);
     return status;
 }
 
+enum status sealed_add(sqlite3 *db, const struct sealed_segment *segment,
+                       const struct seal_rows *rows, const void *bytes, size_t size,
+                       struct error *err)
+{
+    struct byte_sink runs = {NULL, 0, 0, false};
+    enum status status = sealed_runs_pack(segment, rows, &runs);
+    status = status == STATUS_OK ? add(db, segment, &runs, bytes, size, err)
+                                 : error_set(err, status, "store: out of memory");
+    byte_sink_deinit(&runs);
+    return status;
+}
+
 // ---- Reading --------------------------------------------------------------------------
 
-static enum status is_damaged(const struct sealed_segment *segment, const char *what,
+enum { TIME_SIZE = 40 };
+
+// A time, and some seconds, as --since and --until take it.
+static const char *time_text(char text[TIME_SIZE], int64_t ns, int more)
+{
+    const time_t seconds = (time_t)(ns / SECOND_NS - (ns % SECOND_NS < 0) + more);
+    struct tm utc;
+    if (!gmtime_r(&seconds, &utc) || strftime(text, TIME_SIZE, "%Y-%m-%dT%H:%M:%SZ", &utc) == 0)
+        (void)snprintf(text, TIME_SIZE, "%lld", (long long)seconds);
+    return text;
+}
+
+enum status sealed_is_damaged(const struct sealed_segment *segment, const char *what,
                               struct error *err)
 {
+    char since[TIME_SIZE], until[TIME_SIZE];
+    const bool has_kind = segment->kind >= 0 && segment->kind < RECORD_KIND_COUNT;
     return error_set(err, STATUS_CORRUPT,
-                     "sealed rows %lld to %lld of %s are damaged: %s"
-                     " (restore them from a backup, or clear that time)",
+                     "sealed rows %lld to %lld of %s are damaged: %s (restore a backup, or let"
+                     " them go: inferstat clear --since %s --until %s)",
                      (long long)segment->first_id, (long long)segment->last_id,
-                     segment->kind >= 0 && segment->kind < RECORD_KIND_COUNT
-                         ? record_kind_info((enum record_kind)segment->kind)->name
-                         : "no kind",
-                     what);
+                     has_kind ? record_kind_info((enum record_kind)segment->kind)->name : "no kind",
+                     what, time_text(since, segment->first_started_ns, 0),
+                     time_text(until, segment->last_started_ns, 1));
 }
 
 static enum status open_bytes(sqlite3_stmt *row, struct sealed_segment *segment,
@@ -100,19 +131,19 @@ static enum status open_bytes(sqlite3_stmt *row, struct sealed_segment *segment,
     const size_t size = (size_t)sqlite3_column_bytes(row, COLUMN_COUNT + 1);
     const int64_t checksum = sqlite3_column_int64(row, COLUMN_COUNT);
     if (!bytes || checksum != (int64_t)sealed_checksum(segment, bytes, size))
-        return is_damaged(segment, "their checksum differs", err);
+        return sealed_is_damaged(segment, "their checksum differs", err);
     enum status status = seal_reader_new(reader, bytes, size);
     if (status == STATUS_NOMEM)
         return error_set(err, status, "store: out of memory");
     if (status == STATUS_UNSUPPORTED)
         return error_set(err, status, "sealed rows are of a newer format (update this program)");
     if (status != STATUS_OK)
-        return is_damaged(segment, "their bytes make no sense", err);
+        return sealed_is_damaged(segment, "their bytes make no sense", err);
     if (segment->rows == (int64_t)seal_reader_count(*reader))
         return STATUS_OK;
     seal_reader_free(*reader);
     *reader = NULL;
-    return is_damaged(segment, "their count differs", err);
+    return sealed_is_damaged(segment, "their count differs", err);
 }
 
 enum status sealed_load(sqlite3 *db, int64_t id, struct sealed_segment *segment,
@@ -135,8 +166,8 @@ enum status sealed_load(sqlite3 *db, int64_t id, struct sealed_segment *segment,
     return status;
 }
 
-// The segment that a statement over two numbers finds.
-static enum status find(sqlite3 *db, const char *sql, int64_t kind, int64_t number,
+// The segment that a statement over a kind and two numbers finds.
+static enum status find(sqlite3 *db, const char *sql, int64_t kind, const int64_t numbers[2],
                         struct sealed_segment *out, struct error *err)
 {
     sqlite3_stmt *stmt = NULL;
@@ -145,7 +176,8 @@ static enum status find(sqlite3 *db, const char *sql, int64_t kind, int64_t numb
     if (status != STATUS_OK)
         return status;
     (void)sqlite3_bind_int64(stmt, 1, kind);
-    (void)sqlite3_bind_int64(stmt, 2, number);
+    for (int i = 0; i < 2 && i + 2 <= sqlite3_bind_parameter_count(stmt); i++)
+        (void)sqlite3_bind_int64(stmt, i + 2, numbers[i]);
     const int rc = sqlite3_step(stmt);
     if (rc == SQLITE_ROW)
         take_segment(stmt, out);
@@ -161,16 +193,17 @@ enum status sealed_next(sqlite3 *db, enum record_kind kind, int64_t after_id,
     return find(db,
                 "SELECT " COLUMNS " FROM main.sealed WHERE kind = ?1 AND last_id > ?2"
                 " ORDER BY last_id LIMIT 1",
-                (int64_t)kind, after_id, out, err);
+                (int64_t)kind, (int64_t[]){after_id, 0}, out, err);
 }
 
-enum status sealed_oldest(sqlite3 *db, enum record_kind kind, struct sealed_segment *out,
-                          struct error *err)
+enum status sealed_oldest(sqlite3 *db, enum record_kind kind, const struct sealed_segment *after,
+                          struct sealed_segment *out, struct error *err)
 {
+    const int64_t numbers[] = {after ? after->first_started_ns : INT64_MIN, after ? after->id : 0};
     return find(db,
                 "SELECT " COLUMNS " FROM main.sealed WHERE kind = ?1"
-                " ORDER BY first_started_ns LIMIT 1",
-                (int64_t)kind, 0, out, err);
+                " AND (first_started_ns, id) > (?2, ?3) ORDER BY first_started_ns, id LIMIT 1",
+                (int64_t)kind, numbers, out, err);
 }
 
 enum status sealed_last(sqlite3 *db, enum record_kind kind, int64_t *last_id, int64_t *last_ns,
@@ -182,14 +215,14 @@ enum status sealed_last(sqlite3 *db, enum record_kind kind, int64_t *last_id, in
     enum status status = find(db,
                               "SELECT " COLUMNS " FROM main.sealed WHERE kind = ?1"
                               " ORDER BY last_id DESC LIMIT 1",
-                              (int64_t)kind, 0, &segment, err);
+                              (int64_t)kind, NULL, &segment, err);
     if (status != STATUS_OK || segment.id == 0)
         return status;
     *last_id = segment.last_id;
     status = find(db,
                   "SELECT " COLUMNS " FROM main.sealed WHERE kind = ?1"
                   " ORDER BY last_started_ns DESC LIMIT 1",
-                  (int64_t)kind, 0, &segment, err);
+                  (int64_t)kind, NULL, &segment, err);
     *last_ns = segment.last_started_ns;
     return status;
 }
@@ -217,7 +250,7 @@ enum status sealed_open(sqlite3 *db, const struct sealed_segment *segment, struc
                         (long long)segment->first_id, (long long)segment->last_id);
     enum status status = database_exec_built(db, sql, err);
     if (status == STATUS_OK && sqlite3_changes64(db) != segment->rows)
-        status = is_damaged(segment, "not all are there", err);
+        status = sealed_is_damaged(segment, "not all are there", err);
     return status == STATUS_OK ? sealed_remove(db, segment, err) : status;
 }
 

@@ -30,9 +30,11 @@ struct sealed_segment {
 // The statements that make the table, for a schema's migration.
 extern const char sealed_tables[];
 
-// Adds a segment in the caller's transaction; its id does not matter.
+// Adds a segment of these rows, packed into those bytes, in the caller's transaction; its
+// id does not matter.
 MUST_CHECK enum status sealed_add(struct sqlite3 *db, const struct sealed_segment *segment,
-                                  const void *bytes, size_t size, struct error *err);
+                                  const struct seal_rows *rows, const void *bytes, size_t size,
+                                  struct error *err);
 
 // Reads a segment by its id.  STATUS_CORRUPT where its checksum, or what is in it, does
 // not fit; STATUS_NO_DATA: there is none.
@@ -42,15 +44,22 @@ MUST_CHECK enum status sealed_load(struct sqlite3 *db, int64_t id, struct sealed
 // Its checksum alone: what a reader that was kept is known by.
 uint32_t sealed_checksum(const struct sealed_segment *segment, const void *bytes, size_t size);
 
+// STATUS_CORRUPT with a text that names the segment, `what` is wrong with it, and the way
+// out.
+enum status sealed_is_damaged(const struct sealed_segment *segment, const char *what,
+                              struct error *err);
+
 // ---- Finding segments -----------------------------------------------------------------
 
 // The kind's first segment with an id beyond `after_id`, by ids; id 0 where there is none.
 MUST_CHECK enum status sealed_next(struct sqlite3 *db, enum record_kind kind, int64_t after_id,
                                    struct sealed_segment *out, struct error *err);
 
-// The one with the oldest row; id 0 where there is none.
+// The one with the oldest row, or, behind `after`, the next by that order; id 0 where there
+// is none.
 MUST_CHECK enum status sealed_oldest(struct sqlite3 *db, enum record_kind kind,
-                                     struct sealed_segment *out, struct error *err);
+                                     const struct sealed_segment *after, struct sealed_segment *out,
+                                     struct error *err);
 
 // The highest id and the last start of a sealed row; 0 and INT64_MIN where there is none.
 MUST_CHECK enum status sealed_last(struct sqlite3 *db, enum record_kind kind, int64_t *last_id,

@@ -38,9 +38,7 @@ static enum status open_segment(sqlite3 *db, const struct sealed_segment *segmen
         return error_set(err, STATUS_NOMEM, "store: out of memory");
     enum status status = sealed_load(db, segment->id, &opened->segment, &opened->reader, err);
     if (status == STATUS_OK && !is_same(&opened->segment, segment))
-        status = error_set(err, STATUS_CORRUPT,
-                           "sealed rows %lld to %lld: an index says something else of them",
-                           (long long)segment->first_id, (long long)segment->last_id);
+        status = sealed_is_damaged(segment, "an index says something else of them", err);
     if (status != STATUS_OK) {
         free_opened(opened);
         return status;

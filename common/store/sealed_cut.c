@@ -120,8 +120,7 @@ static enum status copy_left(struct sealed_cut *cut, struct seal_reader *reader,
     if (status == STATUS_NOMEM)
         return out_of_memory(err);
     if (status != STATUS_OK)
-        return error_set(err, status, "sealed rows %lld to %lld are damaged",
-                         (long long)cut->segment.first_id, (long long)cut->segment.last_id);
+        return sealed_is_damaged(&cut->segment, "their bytes make no sense", err);
     return STATUS_OK;
 }
 
@@ -146,5 +145,5 @@ enum status sealed_cut_store(const struct sealed_cut *cut, struct sqlite3 *db, s
         return status;
     size_t size = 0;
     const void *bytes = seal_writer_bytes(cut->writer, &size);
-    return sealed_add(db, &cut->left, bytes, size, err);
+    return sealed_add(db, &cut->left, &cut->rows, bytes, size, err);
 }

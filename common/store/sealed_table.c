@@ -223,7 +223,7 @@ static int table_rowid(sqlite3_vtab_cursor *base, sqlite3_int64 *out)
     *out = id;
     return status == STATUS_OK
                ? SQLITE_OK
-               : fail(cursor, sealed_is_damaged(cursor->walk.at, status, &err), &err);
+               : fail(cursor, sealed_walk_failed(cursor->walk.at, status, &err), &err);
 }
 
 // ---- Values ---------------------------------------------------------------------------
@@ -257,7 +257,7 @@ static int table_column(sqlite3_vtab_cursor *base, sqlite3_context *out, int col
     if (status == STATUS_OK && !is_absent && shown->excess)
         status = add_base(cursor, shown->excess, &value);
     if (status != STATUS_OK)
-        return fail(cursor, sealed_is_damaged(cursor->walk.at, status, &err), &err);
+        return fail(cursor, sealed_walk_failed(cursor->walk.at, status, &err), &err);
     if (is_absent)
         sqlite3_result_null(out);
     else

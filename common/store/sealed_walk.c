@@ -21,15 +21,12 @@ struct sealed_sorted {
     uint32_t count, left;
 };
 
-enum status sealed_is_damaged(const struct sealed_opened *opened, enum status status,
-                              struct error *err)
+enum status sealed_walk_failed(const struct sealed_opened *opened, enum status status,
+                               struct error *err)
 {
     if (status == STATUS_NOMEM)
         return error_set(err, status, "store: out of memory");
-    return error_set(err, status,
-                     "sealed rows %lld to %lld are damaged: their bytes make no sense"
-                     " (restore them from a backup, or clear that time)",
-                     (long long)opened->segment.first_id, (long long)opened->segment.last_id);
+    return sealed_is_damaged(&opened->segment, "their bytes make no sense", err);
 }
 
 static bool covers(const struct sealed_span *span, int64_t first, int64_t last)
@@ -189,7 +186,7 @@ static enum status open_next(struct sealed_walk *walk, struct error *err)
     walk->open_count++;
     status = sort_rows(sorted);
     if (status != STATUS_OK)
-        return sealed_is_damaged(sorted->opened, status, err);
+        return sealed_walk_failed(sorted->opened, status, err);
     return step_list(walk, &walk->next, err);
 }
 
@@ -272,7 +269,7 @@ enum status sealed_walk_next(struct sealed_walk *walk, struct error *err)
             return status;
         status = is_within(walk, &is_in);
         if (status != STATUS_OK)
-            return sealed_is_damaged(walk->at, status, err);
+            return sealed_walk_failed(walk->at, status, err);
     }
     return status;
 }

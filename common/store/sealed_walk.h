@@ -43,7 +43,7 @@ MUST_CHECK enum status sealed_walk_next(struct sealed_walk *walk, struct error *
 void sealed_walk_deinit(struct sealed_walk *walk); // also zeroed, and after a failure
 
 // What a failure to decode means, in words.
-enum status sealed_is_damaged(const struct sealed_opened *opened, enum status status,
-                              struct error *err);
+enum status sealed_walk_failed(const struct sealed_opened *opened, enum status status,
+                               struct error *err);
 
 #endif

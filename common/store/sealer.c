@@ -8,6 +8,7 @@
 
 #include "common/store/database.h"
 #include "common/store/excess.h"
+#include "common/store/own_table.h"
 #include "common/store/schema_tables.h"
 #include "common/store/seal_columns.h"
 #include "common/store/sealed.h"
@@ -123,7 +124,9 @@ static enum status look(struct sealer *sealer, const struct sealer_limits *limit
     struct sealed_segment next;
     int64_t newest = 0;
     drop_rows(sealer);
-    enum status status = make_room(sealer, err);
+    enum status status = own_table_check(sealer->db, sealer->kind, err);
+    if (status == STATUS_OK)
+        status = make_room(sealer, err);
     char *sql =
         sqlite3_mprintf("SELECT max(id) FROM main.\"%w\"", record_kind_info(sealer->kind)->name);
     if (status == STATUS_OK)
@@ -325,9 +328,11 @@ static enum status store_segment(struct sealer *sealer, uint32_t *sealed, struct
     sealer->phase = PHASE_LOOK;
     enum status status = database_exec(sealer->db, "BEGIN IMMEDIATE", err);
     if (status == STATUS_OK)
+        status = own_table_check(sealer->db, sealer->kind, err);
+    if (status == STATUS_OK)
         status = delete_rows(sealer, &are_all, err);
     if (status == STATUS_OK && are_all)
-        status = sealed_add(sealer->db, &sealer->segment, bytes, size, err);
+        status = sealed_add(sealer->db, &sealer->segment, &sealer->rows, bytes, size, err);
     if (status == STATUS_OK && are_all)
         status = database_exec(sealer->db, "COMMIT", err);
     if (status != STATUS_OK || !are_all) {

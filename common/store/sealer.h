@@ -5,7 +5,8 @@
 // segment goes in and its rows go out.  Rows that were deleted meanwhile make that step
 // give the segment up.  What stays where it is: what is no integer where integers belong,
 // what failed (an index finds it), what arrived more than a day after it started, and
-// what is too young.  The newest row stays in any case: ids go on from it.
+// what is too young.  The newest row stays in any case: ids go on from it.  Nothing is
+// sealed of a table on which others hung something (own_table.h): STATUS_UNSUPPORTED.
 #ifndef INFERSTAT_STORE_SEALER_H
 #define INFERSTAT_STORE_SEALER_H
 

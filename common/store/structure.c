@@ -8,8 +8,7 @@
 #include "common/store/cell.h"
 #include "common/store/database.h"
 #include "common/store/reader.h"
-#include "common/store/seal_columns.h"
-#include "common/store/sealed.h"
+#include "common/store/sealed_loss.h"
 #include "common/store/store_file.h"
 
 enum { FINDING_SIZE = 200 };
@@ -57,45 +56,20 @@ static enum status check_rollup(void *context, sqlite3_stmt *row, struct error *
     return cell_add(&cell, &key, row, 5, err);
 }
 
-// Reads all columns of a segment.
-static enum status check_columns(const struct sealed_segment *segment, struct seal_reader *reader,
-                                 struct error *err)
-{
-    const char *names[SEAL_COLUMNS_MAX];
-    const unsigned count = seal_columns((enum record_kind)segment->kind, names);
-    struct seal_column column;
-    enum status status = STATUS_OK;
-    for (unsigned i = 0; i < count && status == STATUS_OK; i++) {
-        const int place = seal_reader_find(reader, names[i]);
-        if (place >= 0)
-            status = seal_reader_column(reader, (unsigned)place, &column);
-    }
-    if (status == STATUS_OK)
-        return STATUS_OK;
-    return error_set(err, status, "sealed rows %lld to %lld are damaged",
-                     (long long)segment->first_id, (long long)segment->last_id);
-}
-
 static enum status check_segment(void *context, sqlite3_stmt *row, struct error *err)
 {
     const struct store *store = context;
-    struct sealed_segment segment;
-    struct seal_reader *reader = NULL;
-    enum status status =
-        sealed_load(store->db, sqlite3_column_int64(row, 0), &segment, &reader, err);
-    if (status == STATUS_OK && (segment.kind < 0 || segment.kind >= RECORD_KIND_COUNT ||
-                                !seal_has_kind((enum record_kind)segment.kind)))
-        status = error_set(err, STATUS_CORRUPT, "sealed rows of no kind");
-    if (status == STATUS_OK)
-        status = check_columns(&segment, reader, err);
-    seal_reader_free(reader);
-    return status;
+    const struct sealed_segment segment = {.id = sqlite3_column_int64(row, 0),
+                                           .kind = sqlite3_column_int64(row, 1),
+                                           .first_id = sqlite3_column_int64(row, 2),
+                                           .last_id = sqlite3_column_int64(row, 3)};
+    return sealed_check(store->db, &segment, err);
 }
 
 static enum status check_sealed(struct store *store, struct error *err)
 {
     sqlite3_str *sql = sqlite3_str_new(store->db);
-    sqlite3_str_appendall(sql, "SELECT id FROM sealed");
+    sqlite3_str_appendall(sql, "SELECT id, kind, first_id, last_id FROM sealed");
     return reader_scan(store, sql, NULL, check_segment, store, err);
 }
 

@@ -200,18 +200,17 @@ static enum status step_levels(struct retention *retention, int64_t wall_ns, uns
 
 // ---- Bytes ----------------------------------------------------------------------------
 
-// The oldest hour of the records that may go; none of the minute at hand.
+// The oldest hour of the records that may go, or segment; none of the minute at hand.
 static enum status shrink_rows(struct retention *retention, int64_t wall_ns, unsigned *gone,
                                struct error *err)
 {
     enum record_kind kind = RECORD_KIND_RUN;
-    int64_t oldest_ns = 0;
+    int64_t oldest_ns = 0, next_ns = 0;
     const int64_t now_ns = rollup_bucket(ROLLUP_MINUTE, wall_ns);
     enum status status =
-        expire_oldest(retention->db, !retention->has_rollups, &kind, &oldest_ns, err);
+        expire_oldest(retention->db, !retention->has_rollups, &kind, &oldest_ns, &next_ns, err);
     if (status != STATUS_OK)
         return status == STATUS_NO_DATA ? STATUS_OK : status;
-    const int64_t next_ns = rollup_next(ROLLUP_HOUR, rollup_bucket(ROLLUP_HOUR, oldest_ns));
     if (oldest_ns < now_ns)
         status = expire_some(retention, kind, next_ns < now_ns ? next_ns : now_ns, gone, err);
     return status;
