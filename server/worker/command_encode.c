@@ -8,12 +8,14 @@
 #include "common/sys/log.h"
 #include "common/sys/stop.h"
 #include "server/worker/json.h"
+#include "server/worker/repeats.h"
 #include "server/worker/worker.h"
 #include "server/workload/encode/run.h"
 
 static struct {
     const char *encoder, *type, *input, *output, *sync, *from;
-    int64_t qubits, batch_size, batches, prefetch, chunk_mb, pool_size, fillers, seed;
+    int64_t qubits, batch_size, batches, prefetch, chunk_mb, pool_size, fillers, seed, repeats;
+    double until_steady;
     bool check, force, json;
 } options = {.qubits = 16, .batch_size = 64, .seed = 1, .sync = "events", .from = "generator"};
 
@@ -52,6 +54,10 @@ static struct option_table get_options(void)
          "1 to 32 threads that fill slots (default: as many as a trial shows to keep up)"},
         {"--sync", "events|periodic", OPTION_TEXT, PLACE(sync), 0, 0,
          "reuse slots behind their own copy's event, or wait for whole streams (default events)"},
+        {"--until-steady", "RATIO", OPTION_REAL, PLACE(until_steady), REPEATS_RATIO_LEAST, 1,
+         "run again " REPEATS_RATIO_HELP},
+        {"--repeats", "N", OPTION_INTEGER, PLACE(repeats), STEADY_LEAST, REPEATS_MAX,
+         REPEATS_MOST_HELP},
         {"--json", NULL, OPTION_FLAG, PLACE(json), 0, 0, "end with one object of figures"},
     };
     return (struct option_table){lines, sizeof lines / sizeof lines[0], &options};
@@ -149,6 +155,11 @@ static enum status make_options(struct encoding_options *out, const struct worke
         return error_set(err, STATUS_INVALID,
                          "--output -: figures go to standard output, states do not (name a file or "
                          "a named pipe)");
+    if (options.output && options.until_steady > 0.0)
+        return error_set(
+            err, STATUS_INVALID,
+            "--until-steady: every repeat makes the same states (write them to --output "
+            "in a run without it)");
     if (!options.input && options.batches == 0)
         out->inputs.batches = BATCHES;
     return find_words(out, err);
@@ -162,7 +173,9 @@ struct outcome {
     struct encoding_description description;
     struct encoding_figures figures;
     struct inferstat_totals totals;
-    enum status status;
+    struct repeats repeats;
+    enum status last;   // of the run that the figures are of
+    enum status status; // of all of them
 };
 
 static double ratio(uint64_t part, uint64_t whole)
@@ -281,6 +294,7 @@ static void write_figures(const struct outcome *o)
     json_uint(&json, "device_bytes", (uint64_t)d->device_bytes);
     write_check(&json, &o->figures);
     write_devices(&json, o);
+    repeats_write(&json, &o->repeats, "items_per_second");
     json_uint(&json, "records_produced", o->totals.produced);
     json_uint(&json, "records_acknowledged", o->totals.acknowledged);
     json_uint(&json, "records_dropped", o->totals.dropped);
@@ -319,7 +333,7 @@ static void print_figures(const struct outcome *o)
         encode_type_name(o->description.inputs->type), o->devices, o->figures.items,
         unit_format_int(text[0], UNIT_DURATION, (int64_t)f->duration_ns),
         unit_format(text[1], UNIT_ITEMS_PER_SECOND, ratio(o->figures.items, f->duration_ns) * 1e9),
-        o->status == STATUS_CANCELLED ? ", stopped before the end" : "");
+        o->last == STATUS_CANCELLED ? ", stopped before the end" : "");
     (void)printf("overlap %s, exposed copy %s, pool waits %s\n",
                  unit_format(text[0], UNIT_RATIO, overlap_of(&f->overlap)),
                  unit_format(text[1], UNIT_DURATION,
@@ -329,9 +343,28 @@ static void print_figures(const struct outcome *o)
         print_share(encoding_get_share(o->encoding, i));
     if (o->figures.checked > 0)
         print_check(&o->figures);
+    repeats_print(stdout, &o->repeats, UNIT_ITEMS_PER_SECOND);
 }
 
 // ---- Running --------------------------------------------------------------
+
+// Once, or again until its speed is steady; a state that differs is no less wrong the next
+// time.
+static enum status run_all(struct encoding *encoding, struct outcome *outcome, struct error *err)
+{
+    struct encoding_figures *figures = &outcome->figures;
+    for (;;) {
+        outcome->last = encoding_run(encoding, figures, err);
+        if (outcome->last != STATUS_OK)
+            return outcome->last;
+        const double seconds = (double)figures->pipeline.duration_ns / 1e9;
+        if (!repeats_add(&outcome->repeats, (double)figures->items / seconds) ||
+            figures->differing > 0)
+            return STATUS_OK;
+        if (stop_requested())
+            return error_set(err, STATUS_CANCELLED, "encode: stopped before it was steady");
+    }
+}
 
 static enum status encode(const struct encoding_options *encoding_options,
                           struct inferstat_monitor *monitor, struct outcome *outcome,
@@ -350,7 +383,10 @@ static enum status encode(const struct encoding_options *encoding_options,
         log_write(LOG_LEVEL_INFO, "device %s: %s (kernels: %s, threads: %u)", device->name,
                   device->reason, device->kernels, device->threads);
     }
-    return encoding_run(*encoding, &outcome->figures, err);
+    status = run_all(*encoding, outcome, err);
+    if (status == STATUS_OK)
+        encoding_get_to_know_devices(*encoding);
+    return status;
 }
 
 // Says where copies do not hide behind kernels, or wait for samples; not of a run so short
@@ -403,6 +439,8 @@ static int run(const struct worker_options *worker, char *const *words, int coun
     struct encoding *encoding = NULL;
     struct outcome outcome = {0};
     enum status status = make_options(&encoding_options, worker, words, count, &err);
+    if (status == STATUS_OK)
+        status = repeats_init(&outcome.repeats, options.until_steady, options.repeats, &err);
     if (status == STATUS_OK)
         status = stop_install(&err);
     if (status == STATUS_OK)

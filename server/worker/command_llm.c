@@ -12,6 +12,7 @@
 #include "common/sys/stop.h"
 #include "server/device/device_list.h"
 #include "server/worker/json.h"
+#include "server/worker/repeats.h"
 #include "server/worker/worker.h"
 #include "server/workload/device_record.h"
 #include "server/workload/llm/load.h"
@@ -19,8 +20,8 @@
 
 static struct {
     const char *model, *prompt, *prompt_file, *requests;
-    int64_t tokens, seed, context;
-    double rate, temperature, top_p;
+    int64_t tokens, seed, context, repeats;
+    double rate, temperature, top_p, until_steady;
     bool json;
 } options = {.tokens = 128, .seed = 1, .top_p = 1.0};
 
@@ -48,6 +49,10 @@ static struct option_table get_options(void)
          "of the choices where the temperature is not 0 (default 1)"},
         {"--context", "N", OPTION_INTEGER, PLACE(context), 1, 1 << 24,
          "positions (default: the model's, at most 4096)"},
+        {"--until-steady", "RATIO", OPTION_REAL, PLACE(until_steady), REPEATS_RATIO_LEAST, 1,
+         "serve requests " REPEATS_RATIO_HELP},
+        {"--repeats", "N", OPTION_INTEGER, PLACE(repeats), STEADY_LEAST, REPEATS_MAX,
+         REPEATS_MOST_HELP},
         {"--json", NULL, OPTION_FLAG, PLACE(json), 0, 0,
          "end with one object of figures; text goes to standard error"},
     };
@@ -79,6 +84,25 @@ static enum status plan_requests(struct plan *plan, struct error *err)
     if (status == STATUS_OK)
         plan->requests = (uint64_t)count;
     return status;
+}
+
+// Prompts begin again until the speed is steady.
+static enum status plan_repeats(struct plan *plan, struct repeats *repeats, struct error *err)
+{
+    enum status status = repeats_init(repeats, options.until_steady, options.repeats, err);
+    if (status != STATUS_OK || !(options.until_steady > 0.0))
+        return status;
+    if (options.requests)
+        return error_set(err, STATUS_INVALID,
+                         "--requests: not with --until-steady (say how many at most with "
+                         "--repeats)");
+    if (options.tokens == 1)
+        return error_set(err, STATUS_INVALID,
+                         "--until-steady: with --tokens 1 there are no tokens/s after the first "
+                         "one (give more)");
+    plan->repeat = true;
+    plan->requests = 0;
+    return STATUS_OK;
 }
 
 // For tests: INFERSTAT_TEST_STAGE_DELAY=STAGE:MS makes a stage of the load longer.
@@ -189,6 +213,7 @@ struct outcome {
     struct llm_figures figures;
     struct inferstat_summary summary;
     struct inferstat_totals totals;
+    struct repeats repeats;
     struct device_description device;
     char model[sizeof((struct llm *)0)->name];
 };
@@ -216,6 +241,7 @@ static void write_figures(const struct outcome *o)
               f->decoded_requests > 0 ? f->tpot_ns / (double)f->decoded_requests : (double)NAN);
     json_real(&json, "tokens_per_second", per_second(f->decoded_tokens, f->decode_ns));
     json_real(&json, "output_tokens_per_second", per_second(f->generated_tokens, f->e2e_ns));
+    repeats_write(&json, &o->repeats, "tokens_per_second");
     json_uint(&json, "records_produced", o->totals.produced);
     json_uint(&json, "records_acknowledged", o->totals.acknowledged);
     json_uint(&json, "records_dropped", o->totals.dropped);
@@ -254,7 +280,13 @@ static enum status load_model(struct running *r, const struct worker_options *wo
     return llm_load(&r->llm, &load, r->monitor, err);
 }
 
-static enum status prepare_server(struct running *r, const struct plan *plan, struct error *err)
+static bool request_served(void *context, uint64_t tokens, uint64_t ns)
+{
+    return repeats_add(context, per_second(tokens, ns));
+}
+
+static enum status prepare_server(struct running *r, const struct plan *plan,
+                                  struct repeats *repeats, struct error *err)
 {
     static int text_fd;
     text_fd = options.json ? STDERR_FILENO : STDOUT_FILENO;
@@ -270,6 +302,8 @@ static enum status prepare_server(struct running *r, const struct plan *plan, st
         .write = write_text,
         .write_context = &text_fd,
         .failed = request_failed,
+        .served = repeats->ratio > 0.0 ? request_served : NULL,
+        .served_context = repeats,
     };
     enum status status = llm_server_new(&r->server, r->llm, &serve, r->monitor, err);
     return status == STATUS_OK ? status : error_prefix(err, status, "%s", options.model);
@@ -278,7 +312,7 @@ static enum status prepare_server(struct running *r, const struct plan *plan, st
 // The process's getting ready, in stages of its own; a load's stages are inside
 // the one called load_model.
 static enum status get_ready(struct running *r, const struct worker_options *worker,
-                             const struct plan *plan, struct error *err)
+                             const struct plan *plan, struct repeats *repeats, struct error *err)
 {
     struct inferstat_startup *startup = inferstat_startup_begin(r->monitor);
     inferstat_startup_start_stage(startup, "open_prompts");
@@ -289,7 +323,7 @@ static enum status get_ready(struct running *r, const struct worker_options *wor
     }
     if (status == STATUS_OK) {
         inferstat_startup_start_stage(startup, "prepare_session");
-        status = prepare_server(r, plan, err);
+        status = prepare_server(r, plan, repeats, err);
     }
     if (status == STATUS_OK)
         inferstat_startup_end(startup);
@@ -301,7 +335,7 @@ static enum status get_ready(struct running *r, const struct worker_options *wor
 static enum status serve(struct running *r, const struct worker_options *worker,
                          const struct plan *plan, struct outcome *outcome, struct error *err)
 {
-    enum status status = get_ready(r, worker, plan, err);
+    enum status status = get_ready(r, worker, plan, &outcome->repeats, err);
     if (status != STATUS_OK)
         return status;
     device_describe(r->llm->device, &outcome->device);
@@ -318,6 +352,8 @@ static int report(const struct outcome *outcome)
 {
     if (options.json)
         write_figures(outcome);
+    else
+        repeats_print(stderr, &outcome->repeats, UNIT_TOKENS_PER_SECOND);
     if (outcome->figures.failed == 0)
         return WORKER_DONE;
     log_write(LOG_LEVEL_ERROR, "requests: %llu of %llu failed",
@@ -333,6 +369,8 @@ static int run(const struct worker_options *worker, char *const *words, int coun
     struct running r = {0};
     struct outcome outcome = {0};
     enum status status = make_plan(&plan, worker, words, count, &err);
+    if (status == STATUS_OK)
+        status = plan_repeats(&plan, &outcome.repeats, &err);
     if (status == STATUS_OK)
         status = stop_install(&err);
     if (status == STATUS_OK)

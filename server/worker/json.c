@@ -52,6 +52,12 @@ void json_text(struct json *json, const char *key, const char *value)
     (void)fputc('"', json->out);
 }
 
+void json_bool(struct json *json, const char *key, bool value)
+{
+    start_member(json, key);
+    (void)fputs(value ? "true" : "false", json->out);
+}
+
 void json_begin_list(struct json *json, const char *key)
 {
     start_member(json, key);

@@ -20,6 +20,7 @@ void json_uint(struct json *json, const char *key, uint64_t value);
 void json_real(struct json *json, const char *key, double value);
 // NULL is null; bytes that are not UTF-8 become U+FFFD.
 void json_text(struct json *json, const char *key, const char *value);
+void json_bool(struct json *json, const char *key, bool value);
 
 // A member that is a list of objects: between the calls for an item its members are
 // written as above.

@@ -48,6 +48,13 @@ refused "--rate" llm --model x --rate 0
 refused "--top-p" llm --model x --top-p 1.5
 refused "--requests" llm --model x --requests 0
 refused "--requests" llm --model x --requests often
+refused "--until-steady: a value is missing" llm --model x --until-steady
+refused "--until-steady: 0 is outside 0.001 to 1" llm --model x --until-steady 0
+refused "--until-steady: 3 is outside 0.001 to 1" llm --model x --until-steady 3
+refused "--repeats: 4 is outside 5 to 1000" llm --model x --until-steady 0.1 --repeats 4
+refused "--repeats 6: until when is not said" llm --model x --repeats 6
+refused "--requests: not with --until-steady" llm --model x --until-steady 0.1 --requests 9
+refused "with --tokens 1 there are no tokens/s" llm --model x --until-steady 0.1 --tokens 1
 refused "log-level" --log-level loud llm --model x
 refused "unexpected 'x'" llm --model m x
 refused "prompts from several places" llm --model x --prompt a -
@@ -136,6 +143,31 @@ expect_figure failed 0
 expect_figure generated_tokens 35
 llm --tokens 1 --json >"$WORK/out" 2>/dev/null
 grep -q '"tokens_per_second": null' "$WORK/out" || fail "one token has no tokens per second"
+
+# Requests are repeated until their speed is steady, or for so long; which, a machine's other
+# work decides.
+llm --prompt-file "$WORK/prompts" --tokens 5 --until-steady 0.5 --repeats 40 --json \
+  >"$WORK/out" 2>"$WORK/err"
+python3 - "$WORK/out" <<'PYTHON' || fail "repeats: $(cat "$WORK/out")"
+import json, sys
+figures = json.load(open(sys.argv[1]))
+assert 5 <= figures["repeats"] == figures["requests"] == figures["completed"] <= 40, figures
+assert figures["steady"] == (figures["tokens_per_second_interval_ratio"] <= 0.5), figures
+assert figures["steady"] or figures["repeats"] == 40, figures
+assert figures["tokens_per_second_median"] > 0 and figures["tokens_per_second_trimmed_mean"] > 0, figures
+assert figures["generated_tokens"] == 5 * figures["requests"], figures
+PYTHON
+llm --tokens 2 --until-steady 0.001 --repeats 5 >"$WORK/out" 2>"$WORK/err"
+[ "$(wc -l <"$WORK/out")" -eq 5 ] || fail "not five answers: $(cat "$WORK/out")"
+expect_text "$WORK/err" "5 repeats: median "
+expect_text "$WORK/err" "steady"
+llm --tokens 2 --json >"$WORK/out" 2>"$WORK/err"
+grep -q '"repeats": null, .*"steady": null' "$WORK/out" || fail "one request is no repeat"
+# Requests that all fail come to an end too.
+expect_exit 1 "$WORKER" llm --no-report --model "$model" --context 3 --prompt "too long for it" \
+  --until-steady 0.1 --repeats 6 --json
+expect_figure failed 6
+grep -q '"tokens_per_second_median": null' "$WORK/out" || fail "a median of nothing"
 
 # No prompt is no data: said so, and the object is there.
 printf '\n\n' >"$WORK/prompts"

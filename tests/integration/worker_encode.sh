@@ -130,6 +130,30 @@ expect_exit 0 encode --encoder phase --qubits 9 --batches 5 --log-level debug
 [ "$(grep -c 'pipeline: chunk [0-4]: copied from .* us on in .* us, overlap [01]\.' "$WORK/err")" -eq 5 ] ||
   fail "chunks: $(cat "$WORK/err")"
 
+# ---- Repeats ----
+
+# Until the speed is steady, or for so long; which, a machine's other work decides.
+for devices in cpu cpu:0,1; do
+  expect_exit 0 encode --device "$devices" --encoder angle --qubits 8 --batches 6 --batch-size 4 \
+    --check --until-steady 0.5 --repeats 40 --json
+  python3 - "$WORK/out" <<'PYTHON' || fail "repeats: $(cat "$WORK/out")"
+import json, sys
+figures = json.load(open(sys.argv[1]))
+assert figures["items"] == figures["checked"] == 24 and figures["differing"] == 0, figures
+assert 5 <= figures["repeats"] <= 40, figures
+assert figures["steady"] == (figures["items_per_second_interval_ratio"] <= 0.5), figures
+assert figures["steady"] or figures["repeats"] == 40, figures
+assert figures["items_per_second_median"] > 0 and figures["items_per_second_trimmed_mean"] > 0, figures
+assert figures["items_per_second_iqr_ratio"] >= 0, figures
+PYTHON
+done
+expect_exit 0 encode --encoder angle --qubits 8 --batches 3 --until-steady 0.001 --repeats 5
+expect_text "$WORK/out" "5 repeats: median "
+expect_text "$WORK/out" "IQR / median "
+expect_text "$WORK/out" "steady"
+expect_exit 0 encode --encoder angle --qubits 3 --json
+grep -q '"repeats": null, .*"steady": null' "$WORK/out" || fail "one run is no repeat"
+
 # ---- Refusals ----
 
 # refused CODE TEXT ARGUMENT...
@@ -148,6 +172,12 @@ refused 2 "--prefetch: 65" --encoder angle --prefetch 65
 refused 2 "--fillers: 33" --encoder angle --fillers 33
 refused 2 "'doze' is none of block, spin" --encoder angle --wait doze
 refused 2 "--chunk-mb: 257" --encoder angle --chunk-mb 257
+refused 2 "--until-steady: 0 is outside 0.001 to 1" --encoder angle --until-steady 0
+refused 2 "--repeats: 1001 is outside 5 to 1000" --encoder angle --until-steady 0.1 --repeats 1001
+refused 2 "--repeats 6: until when is not said" --encoder angle --repeats 6
+refused 2 "--until-steady: every repeat makes the same states" --encoder angle --qubits 3 \
+  --until-steady 0.1 --output "$WORK/repeated.npy"
+[ ! -e "$WORK/repeated.npy" ] || fail "a refused output is there"
 refused 2 "unexpected 'x'" --encoder angle x
 refused 2 "cpu:1 is named twice" --encoder angle --device cpu:1,1
 refused 2 "no list of devices (use cuda:N,N,... or cpu:N,N,...)" --encoder angle --device cpu,cpu
@@ -222,6 +252,25 @@ sql() {
   order by started_ns)")" = "ok 40, error 4" ] || fail "pipelines: $(sql 'select status, items from v_pipeline')"
 [ "$(sql "select group_concat(model, ', ') from (select model from v_load order by started_ns)")" = \
   "angle 6 qubits f64, angle 2 qubits f32" ] || fail "loads"
+
+# Repeats are runs of one load; a stop ends them, in the middle of one or between two.
+start repeats "$WORKER" --collector "$COLLECTOR" encode --encoder iqp --qubits 9 --batches 200 --json \
+  --until-steady 0.001 --repeats 1000
+has_repeats() {
+  [ "$(sql "select count(*) from v_pipeline where model = 'iqp 9 qubits f64' and status = 'ok'")" -ge 3 ]
+}
+wait_until 20 has_repeats
+stop repeats INT 130
+cp "$WORK/repeats.log" "$WORK/out"
+expect_figure status '"cancelled"'
+[ "$(figure repeats)" -ge 3 ] || fail "only $(figure repeats) repeats"
+[ "$(figure items_per_second_median)" != null ] || fail "no median of what was done"
+grep -q '"steady": false' "$WORK/out" || fail "stopped, and steady: $(cat "$WORK/out")"
+[ "$(sql "select sum(status = 'ok') || ' ' || (sum(status = 'cancelled') <= 1) || ' ' || count(distinct run)
+  from v_pipeline where model = 'iqp 9 qubits f64'")" = "$(figure repeats) 1 1" ] ||
+  fail "pipelines of $(figure repeats) repeats"
+[ "$(sql "select count(*) from v_load where model = 'iqp 9 qubits f64'")" = 1 ] || fail "not one load"
+
 expect_exit 0 "$INFERSTAT" --collector "$COLLECTOR" pipelines
 expect_text "$WORK/out" "encode"
 stop collector

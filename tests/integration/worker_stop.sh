@@ -26,6 +26,21 @@ for signal in TERM INT; do
   [ "$(figure failed)" -eq 0 ] || fail "a stopped request counts as failed"
 done
 
+# Between repeats, or in the middle of one: what was done is summed up.
+: >"$WORK/worker.log"
+start worker "$WORKER" llm --no-report --model "$model" --until-steady 0.001 --repeats 1000 \
+  --tokens 200 --json
+wait_until 20 has_text
+stop worker INT
+tail -n 1 "$WORK/worker.log" >"$WORK/figures"
+python3 - "$WORK/figures" <<'PYTHON' || fail "repeats that were stopped: $(cat "$WORK/figures")"
+import json, sys
+line = open(sys.argv[1], errors="replace").read()
+figures = json.loads(line[line.index('{"workload"'):])
+assert figures["repeats"] == figures["requests"] - figures["cancelled"], figures
+assert figures["failed"] == 0 and figures["cancelled"] <= 1 and figures["steady"] is False, figures
+PYTHON
+
 # While it waits for the next request's time, and for a line of standard input.
 : >"$WORK/worker.log"
 start worker "$WORKER" llm --no-report --log-level info --model "$model" --requests forever \

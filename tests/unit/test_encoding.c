@@ -363,6 +363,48 @@ static void a_run_is_recorded(void **state)
     assert_int_equal(run.values[PIPELINE_POOL_ACQUIRES].i, figures.pipeline.pool.acquires);
 }
 
+// One load, and each run a record of its own: no less is encoded and checked the next time.
+static void a_run_can_be_repeated(void **state)
+{
+    enum { RUNS = 3 };
+    struct fixture *fixture = *state;
+    struct encoding *encoding = NULL;
+    struct encoding_options options = options_of(ENCODER_IQP, 4, 4, 6);
+    options.check = true;
+    assert_int_equal(setenv("XDG_CACHE_HOME", fixture->folder, 1), 0); // of what is measured
+    fixture->collector = fake_collector_open(fixture->folder);
+    struct inferstat_monitor *monitor = open_monitor(fixture);
+    assert_int_equal(encoding_new(&encoding, &options, monitor, NULL), STATUS_OK);
+    uint64_t durations = 0;
+    for (int i = 0; i < RUNS; i++) {
+        struct encoding_figures figures;
+        assert_int_equal(encoding_run(encoding, &figures, NULL), STATUS_OK);
+        assert_int_equal(figures.items, 24);
+        assert_int_equal(figures.checked, 24);
+        assert_int_equal(figures.differing, 0);
+        durations += figures.pipeline.duration_ns;
+    }
+    encoding_get_to_know_devices(encoding);
+    encoding_free(encoding);
+    assert_int_equal(close_monitor(fixture, TIMEOUT_S * SECOND, NULL), INFERSTAT_OK);
+
+    assert_int_equal(fake_collector_count(fixture->collector, RECORD_KIND_LOAD), 1);
+    assert_int_equal(fake_collector_count(fixture->collector, RECORD_KIND_OPERATION), RUNS * 6);
+    assert_int_equal(fake_collector_count(fixture->collector, RECORD_KIND_PIPELINE), RUNS);
+    uint64_t recorded = 0;
+    int64_t before_ns = 0;
+    for (unsigned i = 0; i < RUNS; i++) {
+        struct fake_row run;
+        assert_true(fake_collector_row(fixture->collector, RECORD_KIND_PIPELINE, i, &run));
+        assert_int_equal(run.values[PIPELINE_ITEMS].i, 24);
+        assert_int_equal(run.values[PIPELINE_STATUS].i, INFERSTAT_RESULT_OK);
+        assert_true(run.started_ns >= before_ns);
+        before_ns = run.started_ns + run.values[PIPELINE_DURATION_NS].i;
+        recorded += (uint64_t)run.values[PIPELINE_DURATION_NS].i;
+    }
+    assert_int_equal(recorded, durations);
+}
+
 // What an instrument would have said is absent where it is off, and only that.
 static void expect_instruments(struct fixture *fixture, int tracking, int metrics)
 {
@@ -484,6 +526,7 @@ int main(void)
         TEST(a_bad_sample_is_named),
         TEST(what_does_not_fit_is_refused),
         TEST(a_run_is_recorded),
+        TEST(a_run_can_be_repeated),
         TEST(a_run_without_tracking_is_recorded),
         TEST(a_run_without_pool_metrics_is_recorded),
         TEST(a_run_that_fails_is_recorded),

@@ -199,6 +199,46 @@ static void requests_are_counted(void **state)
     end(s);
 }
 
+struct told {
+    unsigned int requests, without, enough;
+    uint64_t tokens;
+};
+
+static bool hear_served(void *context, uint64_t tokens, uint64_t ns)
+{
+    struct told *told = context;
+    told->requests++;
+    told->without += tokens == 0 && ns == 0;
+    told->tokens += tokens;
+    return told->requests < told->enough;
+}
+
+// Each request that came to its end is told of, failed ones without tokens, until that is
+// enough.
+static void requests_are_told_of_until_it_is_enough(void **state)
+{
+    (void)state;
+    for (unsigned int enough = 1; enough <= 4; enough++) {
+        struct serving *s = start();
+        struct told told = {.enough = enough};
+        serve(s,
+              (struct llm_serve_options){
+                  .tokens = 5, .context = 24, .served = hear_served, .served_context = &told},
+              "first\n"
+              "a prompt that is too long for the positions there are, as it goes on and on\n"
+              "third\n");
+        const unsigned int served = enough < 3 ? enough : 3;
+        const unsigned int failed = enough > 1;
+        assert_int_equal(s->figures.requests, served);
+        assert_int_equal(s->figures.failed, failed);
+        assert_int_equal(told.requests, served);
+        assert_int_equal(told.without, failed);
+        assert_int_equal(told.tokens, s->figures.decoded_tokens);
+        assert_int_equal(told.tokens, 4 * (served - failed));
+        end(s);
+    }
+}
+
 // The text is the pieces of the tokens the model likes best.
 static void text_is_what_the_model_says(void **state)
 {
@@ -460,6 +500,7 @@ int main(void)
         return 1;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(requests_are_counted),
+        cmocka_unit_test(requests_are_told_of_until_it_is_enough),
         cmocka_unit_test(text_is_what_the_model_says),
         cmocka_unit_test(end_token_stops),
         cmocka_unit_test(context_ends_an_answer),

@@ -1,5 +1,6 @@
 #include "server/workload/encode/run.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <string.h>
 
@@ -117,6 +118,7 @@ static enum status finish_output(struct encoding *e, enum status status, struct 
 
 enum status encoding_run(struct encoding *e, struct encoding_figures *figures, struct error *err)
 {
+    assert(!e->has_run || !e->options.output);
     uint64_t begun = clock_monotonic_ns();
     run_lanes(e);
     add_up(figures, e, clock_monotonic_ns() - begun);
@@ -126,7 +128,12 @@ enum status encoding_run(struct encoding *e, struct encoding_figures *figures, s
         e->lanes[0].share.status = status; // whose output it is as much as anybody's
     for (unsigned int i = 0; i < e->lane_count; i++)
         lane_record(&e->lanes[i]);
-    for (unsigned int i = 0; i < e->lane_count && status == STATUS_OK && e->monitor; i++)
-        device_get_to_know(e->lanes[i].device);
+    e->has_run = true;
     return status;
+}
+
+void encoding_get_to_know_devices(const struct encoding *e)
+{
+    for (unsigned int i = 0; i < e->lane_count && e->monitor; i++)
+        device_get_to_know(e->lanes[i].device);
 }

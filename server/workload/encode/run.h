@@ -51,9 +51,14 @@ void encoding_free(struct encoding *encoding); // accepts NULL
 // Encodes everything.  Fails with STATUS_CORRUPT on a sample that cannot be encoded,
 // naming it, STATUS_CANCELLED when cancelled; there is no output then, and what it was to
 // replace stays.  Samples that differ from the reference are no error.  `figures` are valid in any
-// case.  Once.  Where one of several devices fails, the others end too, and its error is the run's.
+// case.  Where one of several devices fails, the others end too, and its error is the run's.
+// Again, as another run of the same samples, after one that ended well, but not with an output.
 MUST_CHECK enum status encoding_run(struct encoding *encoding, struct encoding_figures *figures,
                                     struct error *err);
+
+// Measures the devices where that was never done, for what is run later: when nothing is
+// timed any more.  Without a monitor it does nothing.
+void encoding_get_to_know_devices(const struct encoding *encoding);
 
 // How it runs.
 struct encoding_description {

@@ -51,6 +51,7 @@ struct encoding {
 
     struct inputs *inputs;
     struct npy_writer *writer; // NULL: no output; of the lane whose turn it is
+    bool has_run;
     struct turns *turns;
 
     struct encode_job launch; // of a whole batch, but for its memory

@@ -19,6 +19,7 @@ struct llm_server {
     float *logits; // one a token of the vocabulary
     struct llm_figures figures;
     struct prompts *prompts; // of the run under way
+    bool enough;             // as `served` said
     bool silent;             // nothing more can be written
     int write_error;         // why, where it was not a stop
 };
@@ -199,6 +200,11 @@ static enum status answer(struct llm_server *server, struct request *request,
     return status == STATUS_OK ? generate(server, request, finish, err) : status;
 }
 
+static bool is_complete(enum inferstat_finish finish)
+{
+    return finish == INFERSTAT_FINISH_STOP || finish == INFERSTAT_FINISH_LENGTH;
+}
+
 // The figures are the server's own count, taken where things happen: whoever compares
 // them with the records learns something.
 static void count(struct llm_figures *figures, const struct request *request,
@@ -208,7 +214,7 @@ static void count(struct llm_figures *figures, const struct request *request,
     figures->requests++;
     figures->failed += finish == INFERSTAT_FINISH_ERROR;
     figures->cancelled += finish == INFERSTAT_FINISH_CANCELLED;
-    figures->completed += finish == INFERSTAT_FINISH_STOP || finish == INFERSTAT_FINISH_LENGTH;
+    figures->completed += is_complete(finish);
     figures->generated_tokens += request->generated;
     figures->e2e_ns += end_ns - request->arrival_ns;
     if (request->generated > 0) {
@@ -222,6 +228,17 @@ static void count(struct llm_figures *figures, const struct request *request,
         figures->tpot_ns += (double)decode_ns / (double)(request->generated - 1);
         figures->decoded_requests++;
     }
+}
+
+static void tell(struct llm_server *server, const struct request *request,
+                 enum inferstat_finish finish)
+{
+    const struct llm_serve_options *options = &server->options;
+    const bool decoded = is_complete(finish) && request->generated > 1;
+    if (options->served && finish != INFERSTAT_FINISH_CANCELLED &&
+        !options->served(options->served_context, decoded ? request->generated - 1 : 0,
+                         decoded ? request->last_ns - request->first_ns : 0))
+        server->enough = true;
 }
 
 // Serves a request whose prompt could be read; `status` and `err` say why not.
@@ -244,6 +261,7 @@ static void serve_one(struct llm_server *server, struct request *request, enum s
     count(&server->figures, request, finish);
     if (finish == INFERSTAT_FINISH_ERROR)
         server->options.failed(server->options.failed_context, request->number, err->text);
+    tell(server, request, finish);
 }
 
 // ---- All requests ---------------------------------------------------------
@@ -278,7 +296,8 @@ static uint64_t arrival_of(const struct llm_server *server, uint64_t start_ns, u
 static enum status serve_all(struct llm_server *server, uint64_t start_ns, struct error *err)
 {
     const struct llm_serve_options *options = &server->options;
-    for (uint64_t i = 0; options->requests == 0 || i < options->requests; i++) {
+    for (uint64_t i = 0; !server->enough && (options->requests == 0 || i < options->requests);
+         i++) {
         struct request request = {.number = i + 1};
         enum status status = prompts_next(server->prompts, &request.prompt, &request.size, err);
         // A line that is too long is that request's failure.

@@ -28,6 +28,11 @@ struct llm_serve_options {
     // Is told why a request failed; the others are served on.
     void (*failed)(void *context, uint64_t request, const char *why);
     void *failed_context;
+    // Is told of each request that came to its end how many tokens it decoded after its first
+    // one and how long that took, both 0 where it failed; false ends the serving.  NULL:
+    // nobody is.
+    bool (*served)(void *context, uint64_t tokens, uint64_t ns);
+    void *served_context;
 };
 
 // What was done, as the server itself saw it: its own count and its own clock, not

@@ -1,0 +1,48 @@
+// Repeating a workload until its speed is steady (common/core/steady.h): the same options,
+// figures and words for all that can be repeated.
+#ifndef INFERSTAT_SERVER_WORKER_REPEATS_H
+#define INFERSTAT_SERVER_WORKER_REPEATS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "common/core/error.h"
+#include "common/core/status.h"
+#include "common/core/steady.h"
+#include "common/core/unit.h"
+#include "server/worker/json.h"
+
+enum { REPEATS_MAX = 1000 };
+
+// What the options mean, as option_line.help has it.
+#define REPEATS_RATIO_LEAST 0.001
+#define REPEATS_RATIO_HELP                                                                         \
+    "until the median of its speed is known to this share of itself, such as 0.03"
+#define REPEATS_MOST_HELP "5 to 1000 repeats at most until then (default 30)"
+
+struct repeats {
+    double ratio; // 0: nothing is repeated
+    size_t most;
+    size_t tries; // how often it ran to its end; those without a speed count too
+    struct steady steady;
+    bool is_reached;
+    double values[REPEATS_MAX]; // in no order
+};
+
+// `ratio` and `most` as given, 0 where not.  Fails with STATUS_INVALID on a number of
+// repeats without a ratio.
+MUST_CHECK enum status repeats_init(struct repeats *repeats, double ratio, int64_t most,
+                                    struct error *err);
+
+// It ran to its end once more, at this speed (NaN: unknown).  Returns whether it is to run again.
+bool repeats_add(struct repeats *repeats, double speed);
+
+// Members of an object: null where nothing is repeated.  `metric` is the speed's key.
+void repeats_write(struct json *json, const struct repeats *repeats, const char *metric);
+
+// A line for people; nothing where nothing is repeated.
+void repeats_print(FILE *out, const struct repeats *repeats, enum unit unit);
+
+#endif
