@@ -9,7 +9,11 @@
 //
 // What is newer than the last of these buckets is read from records, which the bundle
 // has: a gap says so.
+//
+// Cells come by the index of their table, a bucket at a time: what is sorted is where a
+// bucket's cells lie, not they.
 #include <stdio.h>
+#include <stdlib.h>
 
 #include <sqlite3.h>
 
@@ -38,6 +42,11 @@ static const struct {
     [ROLLUP_ALL] = {0, {0}, "x.model = 0 AND x.host = 0 AND x.device = 0 AND x.operation = 0"},
 };
 
+// Where a cell lies that goes into a bucket's row of series `to`.
+struct part {
+    int64_t to, started_ns, series;
+};
+
 // One grouping of one kind on its way.
 struct folding {
     sqlite3 *db;
@@ -50,6 +59,9 @@ struct folding {
     // Of one metric, and the row that is being put together.
     const struct query_metric *metric;
     sqlite3_stmt *insert;
+    sqlite3_stmt *stored, *made; // a cell of the store and of the bundle, by its key
+    struct part *parts;          // of a bucket
+    size_t part_count, part_room;
     struct cell_key key;
     struct ratio cell; // of no values: there is no row
 };
@@ -106,11 +118,9 @@ static enum status write_row(struct folding *folding, struct error *err)
     return status;
 }
 
-// Adds a row's cell, whose columns begin at `first`, to the row of that key; rows of one
-// key come one behind another.
+// Adds a row's cell to the row of that key; rows of one key come one behind another.
 static enum status add_cell(struct folding *folding, const struct cell_key *to,
-                            const struct cell_key *from, sqlite3_stmt *row, int first,
-                            struct error *err)
+                            const struct cell_key *from, sqlite3_stmt *row, struct error *err)
 {
     enum status status = STATUS_OK;
     if (to->started_ns != folding->key.started_ns || to->series != folding->key.series)
@@ -119,13 +129,11 @@ static enum status add_cell(struct folding *folding, const struct cell_key *to,
     if (status == STATUS_OK && !folding->cell.values.sketch &&
         aggregate_want_quantiles(&folding->cell.values, NULL) != STATUS_OK)
         status = error_set(err, STATUS_NOMEM, "store: out of memory");
-    return status == STATUS_OK ? cell_add(&folding->cell, from, row, first, err) : status;
+    return status == STATUS_OK ? cell_add(&folding->cell, from, row, 0, err) : status;
 }
 
-static enum status end_rows(struct folding *folding, int rc, enum status status, struct error *err)
+static enum status end_rows(struct folding *folding, enum status status, struct error *err)
 {
-    if (status == STATUS_OK && rc != SQLITE_DONE)
-        status = database_error(folding->db, "store", err);
     if (status == STATUS_OK)
         status = write_row(folding, err);
     aggregate_deinit(&folding->cell.values);
@@ -133,16 +141,83 @@ static enum status end_rows(struct folding *folding, int rc, enum status status,
     return status;
 }
 
+// ---- Cells of a bucket --------------------------------------------------------------------
+
+static enum status add_part(struct folding *folding, const struct part *part, struct error *err)
+{
+    if (folding->part_count == folding->part_room) {
+        const size_t room = folding->part_room ? 2 * folding->part_room : 64;
+        struct part *bigger = realloc(folding->parts, room * sizeof *bigger);
+        if (!bigger)
+            return error_set(err, STATUS_NOMEM, "store: out of memory");
+        folding->parts = bigger;
+        folding->part_room = room;
+    }
+    folding->parts[folding->part_count++] = *part;
+    return STATUS_OK;
+}
+
+static int compare_int(int64_t a, int64_t b)
+{
+    return (a > b) - (a < b);
+}
+
+static int by_row(const void *a, const void *b)
+{
+    const struct part *left = a, *right = b;
+    if (left->to != right->to)
+        return compare_int(left->to, right->to);
+    if (left->started_ns != right->started_ns)
+        return compare_int(left->started_ns, right->started_ns);
+    return compare_int(left->series, right->series);
+}
+
+static enum status find_cell(struct folding *folding, sqlite3_stmt *cell,
+                             const struct cell_key *key, struct error *err)
+{
+    const int64_t place[] = {key->metric, key->grouping, key->level, key->started_ns, key->series};
+    for (unsigned i = 0; i < sizeof place / sizeof *place; i++)
+        (void)sqlite3_bind_int64(cell, (int)i + 1, place[i]);
+    const int rc = sqlite3_step(cell);
+    if (rc == SQLITE_DONE)
+        return error_set(err, STATUS_CORRUPT, "store: a rollup is not where its index has it");
+    return rc == SQLITE_ROW ? STATUS_OK : database_error(folding->db, "store", err);
+}
+
+// Puts the rows of the bucket `to` together from its parts, which are of the metric,
+// grouping and level of `from`.
+static enum status add_parts(struct folding *folding, sqlite3_stmt *cell, const struct cell_key *to,
+                             const struct cell_key *from, struct error *err)
+{
+    enum status status = STATUS_OK;
+    if (folding->part_count > 1)
+        qsort(folding->parts, folding->part_count, sizeof *folding->parts, by_row);
+    for (size_t i = 0; i < folding->part_count && status == STATUS_OK; i++) {
+        const struct part *part = &folding->parts[i];
+        struct cell_key into = *to, key = *from;
+        into.series = part->to;
+        key.started_ns = part->started_ns;
+        key.series = part->series;
+        status = find_cell(folding, cell, &key, err);
+        if (status == STATUS_OK)
+            status = add_cell(folding, &into, &key, cell, err);
+        (void)sqlite3_reset(cell);
+    }
+    folding->part_count = 0;
+    return end_rows(folding, status, err);
+}
+
 // ---- From the store ---------------------------------------------------------------------
 
-static enum status select_rows(struct folding *folding, enum rollup_level level, sqlite3_stmt **out,
+// Keys, in the order that the store has them in.
+static enum status select_keys(struct folding *folding, enum rollup_level level, sqlite3_stmt **out,
                                struct error *err)
 {
     sqlite3_str *sql = sqlite3_str_new(folding->db);
     sqlite3_str_appendf(sql,
-                        "SELECT r.started_ns, x.id, r.series, " CELL_COLUMNS
-                        " FROM main.rollup r JOIN main.series f ON f.id = r.series"
-                        " JOIN main.series x ON x.grouping = %d AND %s WHERE r.metric = %d"
+                        "SELECT r.started_ns, r.series, x.id"
+                        " FROM main.rollup r CROSS JOIN main.series f ON f.id = r.series"
+                        " CROSS JOIN main.series x ON x.grouping = %d AND %s WHERE r.metric = %d"
                         " AND r.grouping = %d AND r.level = %d AND r.started_ns >= %lld"
                         " AND r.started_ns < %lld",
                         (int)folding->to, groupings[folding->to].series,
@@ -156,33 +231,52 @@ static enum status select_rows(struct folding *folding, enum rollup_level level,
             sqlite3_str_appendf(
                 sql, " AND f.%s = (SELECT n.id FROM main.name n WHERE n.text = :%s)", name, name);
     }
-    sqlite3_str_appendall(sql, " ORDER BY r.started_ns, x.id");
+    sqlite3_str_appendall(sql, " ORDER BY r.started_ns, r.series");
     return filter_prepare(folding->db, out, sql, folding->filter, err);
+}
+
+// The rows of a bucket of which some parts came.
+static enum status take_bucket(struct folding *folding, enum rollup_level level, int64_t started_ns,
+                               struct error *err)
+{
+    if (folding->part_count == 0)
+        return STATUS_OK;
+    const struct cell_key from = {
+        .metric = rollup_metric_number(folding->metric), .grouping = folding->from, .level = level};
+    struct cell_key to = from;
+    to.grouping = folding->to;
+    to.started_ns = started_ns;
+    const int64_t end_ns = rollup_next(level, started_ns);
+    folding->end_ns = end_ns > folding->end_ns ? end_ns : folding->end_ns;
+    return add_parts(folding, folding->stored, &to, &from, err);
 }
 
 static enum status take_level(struct folding *folding, enum rollup_level level, struct error *err)
 {
-    enum { FIRST_CELL_COLUMN = 3 };
-    sqlite3_stmt *row = NULL;
-    enum status status = select_rows(folding, level, &row, err);
+    sqlite3_stmt *key = NULL;
+    int64_t bucket = INT64_MIN;
+    bool begun = false, wanted = false; // of the bucket
+    enum status status = select_keys(folding, level, &key, err);
     int rc = SQLITE_DONE;
-    while (status == STATUS_OK && (rc = sqlite3_step(row)) == SQLITE_ROW) {
-        struct cell_key from = {.metric = rollup_metric_number(folding->metric),
-                                .grouping = folding->from,
-                                .level = level,
-                                .started_ns = sqlite3_column_int64(row, 0),
-                                .series = sqlite3_column_int64(row, 2)};
-        if (!comes(folding, level, from.started_ns))
-            continue;
-        struct cell_key to = from;
-        to.grouping = folding->to;
-        to.series = sqlite3_column_int64(row, 1);
-        status = add_cell(folding, &to, &from, row, FIRST_CELL_COLUMN, err);
-        const int64_t end_ns = rollup_next(level, from.started_ns);
-        folding->end_ns = end_ns > folding->end_ns ? end_ns : folding->end_ns;
+    while (status == STATUS_OK && (rc = sqlite3_step(key)) == SQLITE_ROW) {
+        const struct part part = {.to = sqlite3_column_int64(key, 2),
+                                  .started_ns = sqlite3_column_int64(key, 0),
+                                  .series = sqlite3_column_int64(key, 1)};
+        if (!begun || part.started_ns != bucket) {
+            status = take_bucket(folding, level, bucket, err);
+            begun = true;
+            bucket = part.started_ns;
+            wanted = comes(folding, level, bucket);
+        }
+        if (status == STATUS_OK && wanted)
+            status = add_part(folding, &part, err);
     }
-    status = end_rows(folding, rc, status, err);
-    (void)sqlite3_finalize(row);
+    if (status == STATUS_OK && rc != SQLITE_DONE)
+        status = database_error(folding->db, "store", err);
+    if (status == STATUS_OK)
+        status = take_bucket(folding, level, bucket, err);
+    folding->part_count = 0;
+    (void)sqlite3_finalize(key);
     return status;
 }
 
@@ -207,29 +301,32 @@ static enum status next_bucket(const struct folding *folding, sqlite3_stmt *find
     return status;
 }
 
-static enum status lift_bucket(struct folding *folding, sqlite3_stmt *rows, enum rollup_level level,
+static enum status lift_bucket(struct folding *folding, sqlite3_stmt *keys, enum rollup_level level,
                                int64_t bucket, struct error *err)
 {
-    enum { FIRST_CELL_COLUMN = 2 };
     const struct cell_key to = {.metric = rollup_metric_number(folding->metric),
                                 .grouping = folding->to,
                                 .level = level,
                                 .started_ns = bucket};
-    const int64_t numbers[] = {to.metric, to.grouping, (int64_t)level - 1, bucket,
+    struct cell_key from = to;
+    from.level = (enum rollup_level)(level - 1);
+    const int64_t numbers[] = {to.metric, to.grouping, from.level, bucket,
                                rollup_next(level, bucket) - 1};
     for (unsigned i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        (void)sqlite3_bind_int64(rows, (int)i + 1, numbers[i]);
+        (void)sqlite3_bind_int64(keys, (int)i + 1, numbers[i]);
     enum status status = STATUS_OK;
     int rc = SQLITE_DONE;
-    while (status == STATUS_OK && (rc = sqlite3_step(rows)) == SQLITE_ROW) {
-        struct cell_key from = to, into = to;
-        from.level = (enum rollup_level)(level - 1);
-        from.started_ns = sqlite3_column_int64(rows, 1);
-        from.series = into.series = sqlite3_column_int64(rows, 0);
-        status = add_cell(folding, &into, &from, rows, FIRST_CELL_COLUMN, err);
+    while (status == STATUS_OK && (rc = sqlite3_step(keys)) == SQLITE_ROW) {
+        const int64_t series = sqlite3_column_int64(keys, 1);
+        status =
+            add_part(folding, &(struct part){series, sqlite3_column_int64(keys, 0), series}, err);
     }
-    status = end_rows(folding, rc, status, err);
-    (void)sqlite3_reset(rows);
+    if (status == STATUS_OK && rc != SQLITE_DONE)
+        status = database_error(folding->db, "store", err);
+    (void)sqlite3_reset(keys);
+    if (status == STATUS_OK)
+        status = add_parts(folding, folding->made, &to, &from, err);
+    folding->part_count = 0;
     return status;
 }
 
@@ -237,7 +334,7 @@ static enum status lift_bucket(struct folding *folding, sqlite3_stmt *rows, enum
 static enum status lift(struct folding *folding, enum rollup_level level, struct error *err)
 {
 #define OF_LEVEL " FROM bundle.rollup WHERE metric = ?1 AND grouping = ?2 AND level = ?3"
-    sqlite3_stmt *find = NULL, *rows = NULL;
+    sqlite3_stmt *find = NULL, *keys = NULL;
     int64_t bucket = INT64_MIN;
     bool found = true;
     enum status status = database_prepare(folding->db, &find,
@@ -245,21 +342,20 @@ static enum status lift(struct folding *folding, enum rollup_level level, struct
                                           " ORDER BY started_ns LIMIT 1",
                                           false, err);
     if (status == STATUS_OK)
-        status = database_prepare(folding->db, &rows,
-                                  "SELECT series, started_ns, " CELL_COLUMNS OF_LEVEL
-                                  " AND started_ns BETWEEN ?4 AND ?5 ORDER BY series, started_ns",
-                                  false, err);
+        status = database_prepare(
+            folding->db, &keys,
+            "SELECT started_ns, series" OF_LEVEL " AND started_ns BETWEEN ?4 AND ?5", false, err);
     if (status == STATUS_OK)
         status = next_bucket(folding, find, level, INT64_MIN, &bucket, &found, err);
     while (status == STATUS_OK && found) {
-        status = lift_bucket(folding, rows, level, bucket, err);
+        status = lift_bucket(folding, keys, level, bucket, err);
         const int64_t next_ns = rollup_next(level, bucket);
         found = next_ns < INT64_MAX;
         if (status == STATUS_OK && found)
             status = next_bucket(folding, find, level, next_ns, &bucket, &found, err);
     }
     (void)sqlite3_finalize(find);
-    (void)sqlite3_finalize(rows);
+    (void)sqlite3_finalize(keys);
     return status;
 #undef OF_LEVEL
 }
@@ -389,20 +485,37 @@ static enum status fold_all(struct folding *folding, struct error *err)
     return status;
 }
 
+static enum status prepare(struct folding *folding, struct error *err)
+{
+#define CELL_OF(database)                                                                          \
+    "SELECT " CELL_COLUMNS " FROM " database ".rollup WHERE metric = ? AND grouping = ?"           \
+    " AND level = ? AND started_ns = ? AND series = ?"
+    enum status status =
+        database_prepare(folding->db, &folding->insert,
+                         "INSERT INTO bundle.rollup(metric, grouping, level, started_ns, series,"
+                         " " CELL_COLUMNS ") VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                         false, err);
+    if (status == STATUS_OK)
+        status = database_prepare(folding->db, &folding->stored, CELL_OF("main"), false, err);
+    if (status == STATUS_OK)
+        status = database_prepare(folding->db, &folding->made, CELL_OF("bundle"), false, err);
+    return status;
+#undef CELL_OF
+}
+
 enum status bundle_rollups(sqlite3 *db, const struct query_filter *filter, struct error *err)
 {
     if (filter->by[QUERY_BY_RUN][0] || filter->by[QUERY_BY_STAGE][0] ||
         filter->by[QUERY_BY_WORKLOAD][0])
         return STATUS_OK; // no rollup keeps these apart
     struct folding folding = {.db = db, .filter = filter};
-    enum status status =
-        database_prepare(db, &folding.insert,
-                         "INSERT INTO bundle.rollup(metric, grouping, level, started_ns, series,"
-                         " " CELL_COLUMNS ") VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                         false, err);
+    enum status status = prepare(&folding, err);
     if (status == STATUS_OK)
         status = fold_all(&folding, err);
     (void)sqlite3_finalize(folding.insert);
+    (void)sqlite3_finalize(folding.stored);
+    (void)sqlite3_finalize(folding.made);
+    free(folding.parts);
     if (status == STATUS_OK)
         status = database_exec(db,
                                "INSERT INTO bundle.series SELECT * FROM main.series"

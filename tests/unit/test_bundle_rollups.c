@@ -306,6 +306,51 @@ static void test_a_collector_makes_the_rest(void **state)
     compare_windows(MINUTE_NS, 1, 4, collect_on_bundle);
 }
 
+// ---- How it is made ---------------------------------------------------------------------
+
+// Statements that read rollups, and how often they sorted.
+static unsigned readings, sorts;
+
+static int end_statement(unsigned event, void *context, void *stmt, void *took)
+{
+    (void)event;
+    (void)context;
+    (void)took;
+    const char *sql = sqlite3_sql(stmt);
+    if (!strstr(sql, "FROM main.rollup ") && !strstr(sql, "FROM bundle.rollup "))
+        return 0;
+    readings++;
+    sorts += (unsigned)sqlite3_stmt_status(stmt, SQLITE_STMTSTATUS_SORT, true);
+    return 0;
+}
+
+static int watch(sqlite3 *db, char **error, const struct sqlite3_api_routines *routines)
+{
+    (void)error;
+    (void)routines;
+    return sqlite3_trace_v2(db, SQLITE_TRACE_PROFILE, end_statement, NULL);
+}
+
+// However long the history is, none of its cells go through a sorter.
+static void test_cells_come_by_the_index(void **state)
+{
+    (void)state;
+    void (*const each)(void) = (void (*)(void))watch; // as SQLite would have it
+    make_history();
+    expire(MARCH_NS + 40 * DAY_NS);
+    assert_int_equal(sqlite3_auto_extension(each), SQLITE_OK);
+    for (size_t i = 0; i < COUNT_OF(windows) - 1; i++) {
+        const struct query_filter filter =
+            filter_of(windows[i].since_ns, windows[i].until_ns, windows[i].model, windows[i].host);
+        readings = sorts = 0;
+        bundle(&filter, windows[i].name);
+        assert_true(readings > 0);
+        if (sorts > 0)
+            fail_msg("%s: %u sorts in %u readings", windows[i].name, sorts, readings);
+    }
+    assert_int_equal(sqlite3_cancel_auto_extension(each), 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -316,6 +361,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_records_that_came_late, set_up, rollup_rig_tear_down),
         cmocka_unit_test_setup_teardown(test_a_collector_makes_the_rest, set_up,
                                         rollup_rig_tear_down),
+        cmocka_unit_test_setup_teardown(test_cells_come_by_the_index, set_up, rollup_rig_tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
