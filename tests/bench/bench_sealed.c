@@ -1,12 +1,12 @@
 // What a sealed inference takes: bytes, time to seal it and time to read it, beside the
 // same rows before.
 //
-//   bench_sealed [--json] [--quick] [--records N] [--days N]
+//   bench_sealed [--json] [--quick] [--records N] [--days N] [--rows N]
 //
 // The rows are a history (tests/support/history.h) as dense as 100 million inferences a
-// year; --days makes it thinner.  Bytes are those of the pages in use, indexes and all,
-// over the rows.  VictoriaMetrics takes 26 bytes for seven values of an inference, where
-// this has all columns.
+// year; --days makes it thinner, --rows a segment smaller.  Bytes are those of the pages in use,
+// indexes and all, over the rows.  VictoriaMetrics takes 26 bytes for seven values of an inference,
+// where this has all columns.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +28,7 @@ struct settings {
     bool json;
     uint64_t records;
     unsigned days; // 0: as dense as said above
+    uint32_t rows; // of a segment
 };
 
 struct found {
@@ -36,7 +37,7 @@ struct found {
 
 static struct settings read_arguments(int argc, char **argv)
 {
-    struct settings settings = {.records = 1000000};
+    struct settings settings = {.records = 1000000, .rows = SEAL_ROWS_MAX};
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--json") == 0)
             settings.json = true;
@@ -46,9 +47,14 @@ static struct settings read_arguments(int argc, char **argv)
             settings.records = strtoull(argv[++i], NULL, 10);
         else if (strcmp(argv[i], "--days") == 0 && i + 1 < argc)
             settings.days = (unsigned)strtoul(argv[++i], NULL, 10);
+        else if (strcmp(argv[i], "--rows") == 0 && i + 1 < argc)
+            settings.rows = (uint32_t)strtoul(argv[++i], NULL, 10);
         else
-            bench_die(argv[i], "usage: bench_sealed [--json] [--quick] [--records N] [--days N]");
+            bench_die(argv[i], "usage: bench_sealed [--json] [--quick] [--records N] [--days N]"
+                               " [--rows N]");
     }
+    if (settings.rows == 0 || settings.rows > SEAL_ROWS_MAX)
+        bench_die("--rows", "1 to 16384");
     if (settings.days == 0)
         settings.days = 1 + (unsigned)((double)settings.records * 365 / YEARLY);
     return settings;
@@ -77,12 +83,12 @@ static double read_ns(sqlite3 *db, unsigned source, double rows)
     return took_ns / rows;
 }
 
-static void seal_all(sqlite3 *db, struct found *found)
+static void seal_all(sqlite3 *db, uint32_t rows, struct found *found)
 {
     struct error err = {.text = ""};
     struct sealer *sealer = NULL;
     const struct sealer_limits limits = {
-        .before_ns = INT64_MAX, .last_id = INT64_MAX, .rows = SEAL_ROWS_MAX};
+        .before_ns = INT64_MAX, .last_id = INT64_MAX, .rows = rows};
     bool done = false;
     const uint64_t began_ns = clock_monotonic_ns();
     enum status status = sealer_new(&sealer, db, RECORD_KIND_INFERENCE, &err);
@@ -110,7 +116,7 @@ static void measure(const char *path, const struct settings *settings, struct fo
     found->hot_read_ns = read_ns(db, SEALED_NOT, (double)settings->records);
     found->hot_bytes = ask(db, "SELECT sum(pgsize) FROM dbstat WHERE name LIKE 'inference%'") /
                        (double)settings->records;
-    seal_all(db, found);
+    seal_all(db, settings->rows, found);
     found->sealed_read_ns = read_ns(db, SEALED_TOO, (double)settings->records);
     found->sealed_bytes =
         ask(db, "SELECT sum(pgsize) FROM dbstat WHERE name LIKE 'sealed%'") / found->rows;
