@@ -62,6 +62,18 @@ static bool is_admin(const struct query_service *service, unsigned socket)
     return socket >= service->config.endpoints->count;
 }
 
+// The folder that a file named by the query must be below; NULL: none has to be.
+static const char *files_below(const struct query_service *service, unsigned socket,
+                               const struct query *query)
+{
+    const struct endpoints *endpoints = service->config.endpoints;
+    const char *folder = service->config.files_under;
+    const bool names_file = query->kind == QUERY_COPY || query->kind == QUERY_IMPORT;
+    if (!names_file || endpoints->addresses[socket - endpoints->count].is_ipc)
+        return NULL;
+    return folder ? folder : "";
+}
+
 // What an owner may do takes the admin socket of an ipc address, which is the
 // owner's alone, or of a TCP address where a key says who asks.
 static enum status check_owner(const struct query_service *service, unsigned socket,
@@ -79,9 +91,9 @@ static enum status check_owner(const struct query_service *service, unsigned soc
                          "address)");
     }
     enum status status = query_check(query, err);
-    if (status == STATUS_OK && !endpoints->addresses[socket - endpoints->count].is_ipc &&
-        (query->kind == QUERY_COPY || query->kind == QUERY_IMPORT))
-        status = files_under_check(service->config.files_under, query->path, err);
+    const char *below = files_below(service, socket, query);
+    if (status == STATUS_OK && below)
+        status = files_under_check(below, query->path, err);
     if (status == STATUS_DENIED)
         refusals_count(endpoints->refusals, REFUSAL_DENIED, 1);
     return status;
@@ -129,7 +141,8 @@ static void administer(struct query_service *service, const struct work_return *
     } else if (status == STATUS_OK && asked->query.kind == QUERY_BASELINE_DELETE) {
         status = work_hand(service->config.inbox, work_of_baseline(to, asked, NULL), &err);
     } else if (status == STATUS_OK && slow_lane_takes(asked->query.kind)) {
-        status = slow_lane_ask(service->slow, to, asked, &err);
+        status = slow_lane_ask(service->slow, to, asked,
+                               files_below(service, to->socket, &asked->query), &err);
     } else if (status == STATUS_OK) {
         status = administer_keys(service, &asked->query, &result, &err);
         is_answered_here = true;
@@ -162,7 +175,7 @@ static void take_query(struct query_service *service, const struct work_return *
     } else if (query_is_administrative(asked->query.kind)) {
         administer(service, to, asked);
     } else if (slow_lane_takes(asked->query.kind)) {
-        enum status status = slow_lane_ask(service->slow, to, asked, &err);
+        enum status status = slow_lane_ask(service->slow, to, asked, NULL, &err);
         if (status != STATUS_OK) // else the lane answers
             reply(service, to, asked->id, status, NULL, err.text);
     } else {

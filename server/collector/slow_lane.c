@@ -1,11 +1,14 @@
 #include "server/collector/slow_lane.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/store/baseline.h"
+#include "common/store/held_path.h"
 #include "common/store/import.h"
 #include "common/store/store.h"
+#include "server/collector/files_under.h"
 #include "server/collector/import_order.h"
 #include "server/collector/reply.h"
 #include "server/collector/service.h"
@@ -18,6 +21,7 @@ struct slow_lane {
     bool is_busy; // `asked` waits or is at work
     struct work_return to;
     struct message_query asked;
+    const char *below;   // where a file it names must be, or NULL
     struct store *store; // of the query at work, or NULL
 };
 
@@ -73,15 +77,57 @@ static enum status give_piece(void *context, struct import_piece *piece, struct 
 }
 
 // Without an answer, the writer gives it.  An import is read here and written there.
-static enum status ask(struct slow_lane *lane, struct store *store, struct result **out,
-                       struct error *err)
+static enum status ask(struct slow_lane *lane, const struct query *query, struct store *store,
+                       struct result **out, struct error *err)
 {
-    if (lane->asked.query.kind == QUERY_BASELINE_SAVE)
+    if (query->kind == QUERY_BASELINE_SAVE)
         return pass_baseline_on(lane, store, err);
-    if (lane->asked.query.kind == QUERY_IMPORT)
-        return import_file(store, lane->asked.query.path, &(struct import_sink){give_piece, lane},
-                           out, err);
-    return store_query(store, &lane->asked.query, out, err);
+    if (query->kind == QUERY_IMPORT)
+        return import_file(store, query->path, &(struct import_sink){give_piece, lane}, out, err);
+    return store_query(store, query, out, err);
+}
+
+// Says the file by the name it was given instead of the one it was reached by.
+static void say_name(const char *given, const char *reached, struct error *err)
+{
+    struct error said = {.status = err->status};
+    size_t used = 0;
+    for (const char *at = err->text; *at && used + 1 < sizeof said.text;) {
+        const bool is_it = strncmp(at, reached, strlen(reached)) == 0;
+        const int n = snprintf(said.text + used, sizeof said.text - used, "%.*s",
+                               is_it ? (int)strlen(given) : 1, is_it ? given : at);
+        used += n > 0 ? (size_t)n : 0;
+        at += is_it ? strlen(reached) : 1;
+    }
+    *err = said;
+}
+
+static enum status answer_name(struct result *result, const char *given, struct error *err)
+{
+    const int column = result ? result_find(result, "path") : -1;
+    if (column < 0 || result_set_text(result, (unsigned)column, given, strlen(given)) == STATUS_OK)
+        return STATUS_OK;
+    return error_set(err, STATUS_NOMEM, "out of memory");
+}
+
+// Asks with the file's folder held.
+static enum status ask_below(struct slow_lane *lane, struct store *store, struct result **out,
+                             struct error *err)
+{
+    const char *given = lane->asked.query.path;
+    struct query query = lane->asked.query;
+    struct files_hold hold;
+    enum status status = files_under_hold(&hold, lane->below, given, err);
+    if (status != STATUS_OK)
+        return status;
+    (void)snprintf(query.path, sizeof query.path, "%s", hold.path);
+    status = ask(lane, &query, store, out, err);
+    if (status == STATUS_OK)
+        status = answer_name(*out, given, err);
+    else
+        say_name(given, hold.path, err);
+    files_under_release(&hold);
+    return status;
 }
 
 static enum status ask_store(struct slow_lane *lane, struct result **out, struct error *err)
@@ -95,7 +141,8 @@ static enum status ask_store(struct slow_lane *lane, struct result **out, struct
                                                                     : SLOW_LANE_LOG_BYTES);
     store_set_budget(store, (uint64_t)seconds * UINT64_C(1000000000));
     if (show_store(lane, store))
-        status = ask(lane, store, out, err);
+        status = lane->below ? ask_below(lane, store, out, err)
+                             : ask(lane, &lane->asked.query, store, out, err);
     else
         status = error_set(err, STATUS_CANCELLED, "the collector is ending");
     (void)show_store(lane, NULL);
@@ -155,7 +202,9 @@ enum status slow_lane_start(struct slow_lane **out, const char *path, struct que
     lane->path = path;
     lane->inbox = inbox;
     lane->replies = replies;
-    enum status status = service_start(&lane->service, lane_body, lane, err);
+    enum status status = held_path_allow(err);
+    if (status == STATUS_OK)
+        status = service_start(&lane->service, lane_body, lane, err);
     if (status != STATUS_OK) {
         free(lane);
         return status;
@@ -165,7 +214,7 @@ enum status slow_lane_start(struct slow_lane **out, const char *path, struct que
 }
 
 enum status slow_lane_ask(struct slow_lane *lane, const struct work_return *to,
-                          const struct message_query *asked, struct error *err)
+                          const struct message_query *asked, const char *below, struct error *err)
 {
     (void)pthread_mutex_lock(&lane->service.lock);
     const bool is_free = !lane->is_busy;
@@ -173,6 +222,7 @@ enum status slow_lane_ask(struct slow_lane *lane, const struct work_return *to,
     if (is_free) {
         lane->to = *to;
         lane->asked = *asked;
+        lane->below = below;
         lane->is_busy = true;
         (void)pthread_cond_signal(&lane->service.changed);
     }

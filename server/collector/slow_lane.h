@@ -32,9 +32,12 @@ MUST_CHECK enum status slow_lane_start(struct slow_lane **out, const char *path,
                                        struct error *err);
 
 // Hands over a query, to be answered later; QUERY_BASELINE_SAVE by the writer, which is
-// handed what there is to keep.  STATUS_BUSY: one is at work.
+// handed what there is to keep.  A file that it names is to lie below the folder `below`
+// (files_under.h; borrowed until slow_lane_stop), or anywhere where that is NULL.
+// STATUS_BUSY: one is at work.
 MUST_CHECK enum status slow_lane_ask(struct slow_lane *lane, const struct work_return *to,
-                                     const struct message_query *asked, struct error *err);
+                                     const struct message_query *asked, const char *below,
+                                     struct error *err);
 
 // Ends the query at work, without an answer, and the thread.  NULL is fine.
 void slow_lane_stop(struct slow_lane *lane);

@@ -1,10 +1,17 @@
 // Which files who comes over TCP may name: those below the one folder, wherever the
 // path's links and dots lead.
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <sqlite3.h>
+
+#include "common/store/held_path.h"
 #include "server/collector/files_under.h"
 #include "tests/support/folder.h"
 #include "tests/support/test.h"
@@ -101,11 +108,115 @@ static void test_odd_folders(void **state)
     assert_int_equal(files_under_check("/", "", &err), STATUS_DENIED);
 }
 
+// ---- Names that change -----------------------------------------------------------------
+
+static ino_t folder_of(const struct files_hold *hold)
+{
+    struct stat about;
+    assert_int_equal(fstat(hold->folder, &about), 0);
+    return about.st_ino;
+}
+
+static ino_t inode_of(const char *path)
+{
+    struct stat about;
+    assert_int_equal(stat(path, &about), 0);
+    return about.st_ino;
+}
+
+// The name of the folder leads out by the time that the file is made.
+static void test_a_link_in_the_place_of_a_held_folder(void **state)
+{
+    (void)state;
+    struct error err = {0};
+    struct files_hold hold;
+    sqlite3 *db = NULL;
+    assert_int_equal(mkdir(in_folder("files/swapped"), 0700), 0);
+    assert_int_equal(held_path_allow(&err), STATUS_OK);
+    assert_int_equal(
+        files_under_hold(&hold, in_folder("files"), in_folder("files/swapped/new"), &err),
+        STATUS_OK);
+    assert_int_equal(rename(in_folder("files/swapped"), in_folder("files/moved")), 0);
+    assert_int_equal(symlink(in_folder("files2"), in_folder("files/swapped")), 0);
+    assert_int_equal(sqlite3_open(hold.path, &db), SQLITE_OK);
+    assert_string_equal(sqlite3_db_filename(db, "main"), hold.path);
+    assert_int_equal(
+        sqlite3_exec(db, "PRAGMA journal_mode=WAL; CREATE TABLE t(x)", NULL, NULL, NULL),
+        SQLITE_OK);
+    assert_int_equal(access(in_folder("files/moved/new-wal"), F_OK), 0);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+    assert_int_equal(access(in_folder("files/moved/new"), F_OK), 0);
+    assert_int_not_equal(access(in_folder("files2/new"), F_OK), 0);
+    files_under_release(&hold);
+    assert_int_equal(remove(in_folder("files/swapped")), 0);
+}
+
+// The file's own name becomes a link.
+static void test_a_link_in_the_place_of_the_file(void **state)
+{
+    (void)state;
+    struct error err = {0};
+    struct files_hold hold;
+    sqlite3 *db = NULL;
+    assert_int_equal(held_path_allow(&err), STATUS_OK);
+    assert_int_equal(files_under_hold(&hold, in_folder("files"), in_folder("files/later"), &err),
+                     STATUS_OK);
+    assert_int_equal(symlink(in_folder("secret"), in_folder("files/later")), 0);
+    assert_int_equal(sqlite3_open_v2(hold.path, &db, SQLITE_OPEN_READWRITE, NULL), SQLITE_CANTOPEN);
+    (void)sqlite3_close(db);
+    files_under_release(&hold);
+    assert_int_equal(remove(in_folder("files/later")), 0);
+}
+
+static atomic_bool enough;
+
+static void *swap(void *context)
+{
+    char folder_name[FOLDER_PATH_SIZE], link_name[FOLDER_PATH_SIZE];
+    (void)context;
+    (void)folder_path(folder_name, folder, "files/turning");
+    (void)folder_path(link_name, folder, "files/turned");
+    while (!atomic_load(&enough))
+        (void)renameat2(AT_FDCWD, folder_name, AT_FDCWD, link_name, RENAME_EXCHANGE);
+    return NULL;
+}
+
+// A folder and a link that leads out change places all the time: what is held is the folder,
+// or nothing.
+static void test_a_link_that_comes_and_goes(void **state)
+{
+    (void)state;
+    enum { TRIES = 3000 };
+    struct error err = {0};
+    pthread_t thread;
+    assert_int_equal(mkdir(in_folder("files/turning"), 0700), 0);
+    assert_int_equal(symlink(in_folder("files2"), in_folder("files/turned")), 0);
+    const ino_t inside = inode_of(in_folder("files/turning"));
+    char path[FOLDER_PATH_SIZE], under[FOLDER_PATH_SIZE];
+    (void)folder_path(path, folder, "files/turning/new");
+    (void)folder_path(under, folder, "files");
+    atomic_store(&enough, false);
+    assert_int_equal(pthread_create(&thread, NULL, swap, NULL), 0);
+    unsigned outside = 0;
+    for (unsigned i = 0; i < TRIES; i++) {
+        struct files_hold hold;
+        if (files_under_hold(&hold, under, path, &err) == STATUS_OK && folder_of(&hold) != inside)
+            outside++;
+        files_under_release(&hold);
+    }
+    atomic_store(&enough, true);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(outside, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_is_below),
         cmocka_unit_test(test_odd_folders),
+        cmocka_unit_test(test_a_link_in_the_place_of_a_held_folder),
+        cmocka_unit_test(test_a_link_in_the_place_of_the_file),
+        cmocka_unit_test(test_a_link_that_comes_and_goes),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -1,6 +1,8 @@
 // The lane for slow queries: one at a time, ended when the collector ends.
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <sqlite3.h>
 
@@ -49,7 +51,7 @@ static enum status ask(uint64_t id, struct error *err)
     const struct work_return to = {.socket = 3, .route = {.size = 1, .id = "x"}};
     const struct message_query asked = {
         .id = id, .protocol = MESSAGE_PROTOCOL, .query.kind = QUERY_AUDIT};
-    return slow_lane_ask(lane, &to, &asked, err);
+    return slow_lane_ask(lane, &to, &asked, NULL, err);
 }
 
 // Waits for the answer and takes what it is to.
@@ -108,7 +110,7 @@ static void test_baselines_are_passed_on(void **state)
         .id = 11,
         .protocol = MESSAGE_PROTOCOL,
         .query = {.kind = QUERY_BASELINE_SAVE, .baseline = {"june"}, .force = true}};
-    assert_int_equal(slow_lane_ask(lane, &to, &asked, &err), STATUS_OK);
+    assert_int_equal(slow_lane_ask(lane, &to, &asked, NULL, &err), STATUS_OK);
     expect_answer(11, REPLY_NO_DATA);
     sqlite3 *db = NULL;
     assert_int_equal(database_open_writer(&db, path, &err), STATUS_OK);
@@ -116,7 +118,7 @@ static void test_baselines_are_passed_on(void **state)
     database_close(db);
     enum status status;
     do
-        status = slow_lane_ask(lane, &to, &asked, &err);
+        status = slow_lane_ask(lane, &to, &asked, NULL, &err);
     while (status == STATUS_BUSY);
     assert_int_equal(status, STATUS_OK);
     queue_wait(inbox, INT64_C(60000000000));
@@ -148,7 +150,7 @@ static void test_failures_are_answers(void **state)
     database_close(db);
     enum status status;
     do
-        status = slow_lane_ask(lane, &to, &asked, &err);
+        status = slow_lane_ask(lane, &to, &asked, NULL, &err);
     while (status == STATUS_BUSY);
     expect_answer(5, REPLY_INVALID);
 }
@@ -202,6 +204,63 @@ static void test_a_cancelled_store(void **state)
     store_close(store);
 }
 
+// Copies the store to a file that is to be below `files`, and takes the answer's path or
+// what went wrong.
+static enum reply_status copy_to(const char *to_path, uint64_t id, char said[ERROR_TEXT_SIZE])
+{
+    static char files[FOLDER_PATH_SIZE];
+    struct error err;
+    const struct work_return to = {.socket = 3};
+    struct message_query asked = {.id = id, .protocol = MESSAGE_PROTOCOL};
+    asked.query.kind = QUERY_COPY;
+    (void)snprintf(asked.query.path, sizeof asked.query.path, "%s", to_path);
+    enum status status;
+    do
+        status = slow_lane_ask(lane, &to, &asked, folder_path(files, folder, "files"), &err);
+    while (status == STATUS_BUSY);
+    assert_int_equal(status, STATUS_OK);
+    queue_wait(replies, INT64_C(60000000000));
+    struct answer *answer = queue_pop(replies);
+    assert_non_null(answer);
+    struct message message;
+    assert_int_equal(codec_decode(&message, answer->bytes, answer->size, NULL), STATUS_OK);
+    const enum reply_status is = message.reply.status;
+    (void)snprintf(said, ERROR_TEXT_SIZE, "%.*s", (int)message.reply.error.size,
+                   (const char *)message.reply.error.bytes);
+    if (is == REPLY_OK) {
+        const int column = result_find(message.reply.result, "path");
+        assert_true(column >= 0);
+        const struct value value = result_cell(message.reply.result, 0, (unsigned)column);
+        (void)snprintf(said, ERROR_TEXT_SIZE, "%.*s", (int)value.text.size, value.text.bytes);
+    }
+    message_free(&message);
+    answer_free(answer);
+    return is;
+}
+
+// Where names lead is looked at where the file is used, not only where it was asked for;
+// and whoever asked hears of the file by the name that he gave.
+static void test_files_below_a_folder(void **state)
+{
+    (void)state;
+    char files[FOLDER_PATH_SIZE], more[FOLDER_PATH_SIZE], copy[FOLDER_PATH_SIZE];
+    char outside[FOLDER_PATH_SIZE], said[ERROR_TEXT_SIZE];
+    assert_int_equal(mkdir(folder_path(files, folder, "files"), 0700), 0);
+    assert_int_equal(mkdir(folder_path(more, folder, "files/more"), 0700), 0);
+    (void)folder_path(copy, folder, "files/more/copy.db");
+    assert_int_equal(copy_to(copy, 21, said), REPLY_OK);
+    assert_string_equal(said, copy);
+    assert_int_equal(access(copy, F_OK), 0);
+    assert_int_equal(copy_to(copy, 22, said), REPLY_INVALID);
+    assert_non_null(strstr(said, copy));
+    assert_null(strstr(said, "/proc/"));
+    assert_int_equal(remove(copy), 0);
+    assert_int_equal(rmdir(more), 0);
+    assert_int_equal(symlink(folder, more), 0); // it leads out of the folder now
+    assert_int_equal(copy_to(copy, 23, said), REPLY_DENIED);
+    assert_int_not_equal(access(folder_path(outside, folder, "copy.db"), F_OK), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -210,6 +269,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_failures_are_answers, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_the_end_waits_for_no_query, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_cancelled_store, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_files_below_a_folder, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
