@@ -203,6 +203,8 @@ static enum status open_and_check(sqlite3 **out, const char *name, int flags, bo
         status = database_exec(db, "PRAGMA locking_mode=EXCLUSIVE", err);
     if (status == STATUS_OK)
         status = schema_check(db, path, err);
+    if (status == STATUS_OK)
+        status = sealed_table_check(db, path, err);
     if (status != STATUS_OK) {
         database_close(db);
         return status;
@@ -346,6 +348,8 @@ static enum status prepare_writer(sqlite3 *db, const char *path, struct error *e
         status = fingerprint_register(db, err);
     if (status == STATUS_OK)
         status = schema_migrate(db, path, err);
+    if (status == STATUS_OK)
+        status = sealed_table_check(db, path, err);
     if (status != STATUS_OK)
         return status;
     return database_exec(db,

@@ -377,3 +377,29 @@ enum status sealed_table_register(sqlite3 *db, struct error *err)
             status = register_kind(db, (enum record_kind)kind, err);
     return status;
 }
+
+static enum status check_kind(sqlite3 *db, enum record_kind kind, const char *path,
+                              struct error *err)
+{
+    char sql[128];
+    const char *name = record_kind_info(kind)->name;
+    int64_t count = 0;
+    (void)snprintf(sql, sizeof sql,
+                   "SELECT count(*) FROM main.sqlite_schema WHERE lower(name) = 'sealed_%s'", name);
+    enum status status = database_integer(db, sql, &count, err);
+    if (status == STATUS_OK && count > 0)
+        status = error_set(err, STATUS_UNSUPPORTED,
+                           "store %s: its table or view sealed_%s hides the sealed rows, which have"
+                           " that name (rename or drop it)",
+                           path, name);
+    return status;
+}
+
+enum status sealed_table_check(sqlite3 *db, const char *path, struct error *err)
+{
+    enum status status = STATUS_OK;
+    for (unsigned kind = 0; kind < RECORD_KIND_COUNT && status == STATUS_OK; kind++)
+        if (seal_has_kind((enum record_kind)kind))
+            status = check_kind(db, (enum record_kind)kind, path, err);
+    return status;
+}

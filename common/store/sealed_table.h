@@ -14,4 +14,8 @@ struct sqlite3;
 // Makes the tables known to a connection.
 MUST_CHECK enum status sealed_table_register(struct sqlite3 *db, struct error *err);
 
+// STATUS_UNSUPPORTED where the file has a table or view of such a name, which everybody
+// would read in place of the sealed rows.
+MUST_CHECK enum status sealed_table_check(struct sqlite3 *db, const char *path, struct error *err);
+
 #endif

@@ -15,7 +15,7 @@
 
 enum { ROWS_A_STEP = 4096 };
 
-#define LATE_NS INT64_C(86400000000000) // a day
+#define LATE_NS INT64_C(3600000000000) // an hour
 
 enum phase { PHASE_LOOK, PHASE_READ, PHASE_PACK, PHASE_STORE };
 
@@ -26,6 +26,7 @@ struct sealer {
     int64_t after_id;  // looked at up to here
     int64_t until_id;  // the segment at work goes no further
     int64_t behind_id; // where it goes on behind a segment that is there; 0: there is none
+    uint32_t wanted;   // rows of the segment at work
     sqlite3_stmt *read, *delete_row;
     struct seal_rows rows;
     unsigned char *absent[SEAL_COLUMNS_MAX];
@@ -138,6 +139,7 @@ static enum status look(struct sealer *sealer, const struct sealer_limits *limit
         return status;
     sealer->until_id = limits->last_id < newest - 1 ? limits->last_id : newest - 1;
     sealer->behind_id = 0;
+    sealer->wanted = limits->rows;
     if (next.id != 0 && next.first_id <= sealer->until_id) {
         sealer->until_id = next.first_id - 1;
         sealer->behind_id = next.last_id;
@@ -249,7 +251,7 @@ static void take_row(struct sealer *sealer, const struct sealer_limits *limits, 
 static enum status read_rows(struct sealer *sealer, const struct sealer_limits *limits,
                              bool *is_end, bool *is_young, struct error *err)
 {
-    const uint32_t left = limits->rows - sealer->rows.count;
+    const uint32_t left = sealer->wanted - sealer->rows.count;
     const uint32_t wanted = left < ROWS_A_STEP ? left : ROWS_A_STEP;
     enum status status = sealer->read ? STATUS_OK : prepare(sealer, err);
     if (status != STATUS_OK)
@@ -292,8 +294,8 @@ static enum status read_some(struct sealer *sealer, const struct sealer_limits *
     if (status != STATUS_OK)
         return status;
     const bool is_between = is_end && !is_young && sealer->behind_id != 0;
-    const uint32_t least = limits->rows < SEALER_LEAST_ROWS ? limits->rows : SEALER_LEAST_ROWS;
-    if (sealer->rows.count == limits->rows || (is_between && sealer->rows.count >= least))
+    const uint32_t least = sealer->wanted < SEALER_LEAST_ROWS ? sealer->wanted : SEALER_LEAST_ROWS;
+    if (sealer->rows.count == sealer->wanted || (is_between && sealer->rows.count >= least))
         return begin_packing(sealer, err);
     if (!is_end)
         return STATUS_OK;

@@ -4,7 +4,7 @@
 // Nothing is changed but by the last step of a segment, in a transaction of its own: the
 // segment goes in and its rows go out.  Rows that were deleted meanwhile make that step
 // give the segment up.  What stays where it is: what is no integer where integers belong,
-// what failed (an index finds it), what arrived more than a day after it started, and
+// what failed (an index finds it), what arrived more than an hour after it started, and
 // what is too young.  The newest row stays in any case: ids go on from it.  Nothing is
 // sealed of a table on which others hung something (own_table.h): STATUS_UNSUPPORTED.
 #ifndef INFERSTAT_STORE_SEALER_H
@@ -31,7 +31,7 @@ void sealer_free(struct sealer *sealer); // NULL is fine
 struct sealer_limits {
     int64_t before_ns;
     int64_t last_id;
-    uint32_t rows; // of a segment; SEAL_ROWS_MAX but for tests
+    uint32_t rows; // of the next segment that is begun; up to SEAL_ROWS_MAX
 };
 
 // Rows with lower ids are there again, or may be sealed now: the next step begins with the

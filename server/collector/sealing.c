@@ -8,13 +8,17 @@
 
 #define PASS_NS UINT64_C(60000000000) // from the end of a pass to the next
 
-enum { BUSY_PAUSES = 3 }; // so many times what a step took
+enum {
+    BUSY_PAUSES = 3,               // so many times what a step took
+    BUSY_ROWS = SEAL_ROWS_MAX / 2, // of a segment: storing it holds others up half as long
+};
 
 struct sealing {
     struct sqlite3 *db;
     int64_t after_ns;
     bool has_rollups;
     bool is_resting; // the last step ended a pass
+    bool is_busy;    // others waited then
     enum record_kind kind;
     struct sealer *sealers[RECORD_KIND_COUNT];
     uint64_t due_ns;
@@ -69,7 +73,7 @@ enum status sealing_step(struct sealing *sealing, int64_t wall_ns, bool *changed
     struct sealer_limits limits = {
         .before_ns = wall_ns > sealing->after_ns ? wall_ns - sealing->after_ns : INT64_MIN,
         .last_id = INT64_MAX,
-        .rows = SEAL_ROWS_MAX};
+        .rows = sealing->is_busy ? BUSY_ROWS : SEAL_ROWS_MAX};
     bool done = false;
     uint32_t sealed = 0;
     enum status status = STATUS_OK;
@@ -92,6 +96,7 @@ enum status sealing_step(struct sealing *sealing, int64_t wall_ns, bool *changed
 void sealing_took(struct sealing *sealing, uint64_t began_ns, uint64_t ended_ns, bool is_busy)
 {
     sealing->due_ns = ended_ns;
+    sealing->is_busy = is_busy;
     if (sealing->is_resting)
         sealing->due_ns += PASS_NS;
     else if (is_busy)

@@ -537,17 +537,45 @@ static void test_foreign_things_stay(void **state)
 
 // ---- Ways out of damage -----------------------------------------------------------------
 
+static int64_t segments(void)
+{
+    return ask(db, "SELECT count(*) FROM sealed");
+}
+
+// A table that would be read in place of the sealed rows is refused, by readers and writers.
+static void test_hidden_rows_are_refused(void **state)
+{
+    (void)state;
+    struct error err = {.text = ""};
+    struct store *store = NULL;
+    sqlite3 *writer = NULL;
+    make_random(20);
+    exec("CREATE VIEW Sealed_Inference AS SELECT 1");
+    assert_int_equal(store_open(&store, sqlite3_db_filename(db, "main"), &err), STATUS_UNSUPPORTED);
+    assert_non_null(strstr(err.text, "sealed_inference"));
+    assert_int_equal(database_open_writer(&writer, sqlite3_db_filename(db, "main"), &err),
+                     STATUS_UNSUPPORTED);
+    drop_store();
+}
+
+// A clock that is hours behind would make a segment span them, and be read for all of them.
+static void test_late_rows_stay(void **state)
+{
+    (void)state;
+    make_random(ROWS_MAX);
+    exec("UPDATE inference SET received_after_ns = 2 * 3600000000000 WHERE id % 5 = 0");
+    seal_all(SEGMENT_ROWS);
+    assert_true(segments() > 2);
+    assert_int_equal(ask(db, "SELECT count(*) FROM sealed_inference WHERE id % 5 = 0"), 0);
+    drop_store();
+}
+
 #define LEDGER "SELECT run, kind, stored, expired, cleared, gone_sum FROM ledger ORDER BY 1, 2"
 
 // The rest of the segments is whole.
 static void damage(int64_t segment)
 {
     execf("UPDATE sealed SET data = zeroblob(length(data)) WHERE id = %lld", (long long)segment);
-}
-
-static int64_t segments(void)
-{
-    return ask(db, "SELECT count(*) FROM sealed");
 }
 
 static enum status clear_to_end(const struct query_filter *filter, struct error *err)
@@ -692,6 +720,8 @@ int main(void)
         TEST(test_damage_is_left),
         TEST(test_damage_expires),
         TEST(test_unfolded_rows_stay_sealed),
+        TEST(test_hidden_rows_are_refused),
+        TEST(test_late_rows_stay),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
