@@ -59,8 +59,13 @@ enum status trial_run(struct pipeline *pipeline, const struct pipeline_job *job,
         return status;
     struct pipeline_plan refined = *plan;
     tuning_refine(&refined, host, wishes, figures);
-    status = pipeline_adopt(pipeline, &refined, err);
+    struct error why = {.status = STATUS_OK};
+    status = pipeline_adopt(pipeline, &refined, &why);
     if (status == STATUS_OK)
         *plan = refined;
+    else if (status == STATUS_NOMEM)
+        status = STATUS_OK; // more slots are only faster: it goes on with those there are
+    else
+        (void)error_set(err, status, "%s", why.text);
     return status;
 }

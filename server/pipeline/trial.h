@@ -15,7 +15,8 @@
 //
 // Nothing is tried, and figures are zero, where there is nothing to choose (the job lends
 // memory, the user chose the threads), nothing to choose by (overlap is not tracked), or
-// where the job is not eight times as long.  Fails as the run does.
+// where the job is not eight times as long.  The plan stays as it was where there is no memory
+// for another.  Fails as the run does.
 MUST_CHECK enum status trial_run(struct pipeline *pipeline, const struct pipeline_job *job,
                                  struct pipeline_plan *plan, const struct tuning_host *host,
                                  const struct tuning_wishes *wishes,

@@ -163,6 +163,33 @@ static void a_trial_fails_as_the_run_does(void **state)
     bench_deinit(&bench);
 }
 
+// More slots are only faster: where there is no memory for them, the run goes on without.
+static void without_memory_for_more_the_plan_stays(void **state)
+{
+    (void)state;
+    struct device_fault_options options = {.seed = 1};
+    struct bench bench;
+    bench_init(&bench, &options, CHUNK, NULL);
+    options.fail_at[DEVICE_FAULT_PINNED] =
+        device_fault_calls(bench.device, DEVICE_FAULT_PINNED) + 1;
+    bench_deinit(&bench);
+    bench_init(&bench, &options, (size_t)CHUNKS * CHUNK, NULL);
+    const struct pipeline_plan before = bench.plan;
+    struct error err = {.status = STATUS_OK};
+    bench.rig.fill_delay_max_ns = 4000000;
+    assert_int_equal(trial_run(bench.pipeline, &bench.rig.job, &bench.plan, &host, &no_wishes,
+                               &bench.figures, &err),
+                     STATUS_OK);
+    assert_int_equal(err.status, STATUS_OK);
+    assert_int_equal(bench.figures.chunks, 2 * SLOTS);
+    assert_true(device_fault_calls(bench.device, DEVICE_FAULT_PINNED) >=
+                options.fail_at[DEVICE_FAULT_PINNED]); // it was tried
+    assert_memory_equal(&bench.plan, &before, sizeof before);
+    bench.rig.fill_delay_max_ns = 0;
+    assert_runs(&bench);
+    bench_deinit(&bench);
+}
+
 // ---- What is adopted ------------------------------------------------------
 
 static void slots_come_and_go(void **state)
@@ -269,6 +296,7 @@ int main(void)
         cmocka_unit_test(what_a_trial_places_is_there),
         cmocka_unit_test(where_nothing_is_to_choose_nothing_is_tried),
         cmocka_unit_test(a_trial_fails_as_the_run_does),
+        cmocka_unit_test(without_memory_for_more_the_plan_stays),
         cmocka_unit_test(slots_come_and_go),
         cmocka_unit_test(what_cannot_be_had_changes_nothing),
         cmocka_unit_test(figures_of_runs_add_up),
