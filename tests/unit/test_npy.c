@@ -1,14 +1,76 @@
 // .npy files: headers that are right, headers that are not, reading and writing.
 #include "server/workload/encode/npy.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "tests/support/test.h"
+
+// ---- A system of our wishes, in place of the C library's -------------------
+
+static struct {
+    int move_fails; // renameat2 and rename do, with this error
+    int way_fails;  // renameat2 alone does
+    bool sizeless;  // the file system does not say how large it is
+    bool mounted;   // every file is a mount point
+    int stored;     // how often fsync was called
+    mode_t made;    // what a file was like before its mode was set
+} wishes;
+
+int fchmod(int fd, mode_t mode)
+{
+    struct stat info;
+    assert_int_equal(fstat(fd, &info), 0);
+    wishes.made = info.st_mode & 0777;
+    return (int)syscall(SYS_fchmod, fd, mode);
+}
+
+int renameat2(int from_fd, const char *from, int to_fd, const char *to, unsigned int flags)
+{
+    errno = wishes.move_fails ? wishes.move_fails : wishes.way_fails;
+    return errno ? -1 : (int)syscall(SYS_renameat2, from_fd, from, to_fd, to, flags);
+}
+
+int rename(const char *from, const char *to)
+{
+    errno = wishes.move_fails;
+    return errno ? -1 : renameat(AT_FDCWD, from, AT_FDCWD, to);
+}
+
+int fsync(int fd)
+{
+    wishes.stored++;
+    return (int)syscall(SYS_fsync, fd);
+}
+
+int fstatvfs(int fd, struct statvfs *out)
+{
+    (void)fd;
+    memset(out, 0, sizeof *out);
+    out->f_bsize = out->f_frsize = 4096;
+    if (!wishes.sizeless)
+        out->f_blocks = out->f_bavail = 1 << 20;
+    return 0;
+}
+
+int statx(int folder, const char *restrict path, int flags, unsigned int mask,
+          struct statx *restrict out)
+{
+    int code = (int)syscall(SYS_statx, folder, path, flags, mask, out);
+    if (code == 0 && wishes.mounted)
+        out->stx_attributes |= STATX_ATTR_MOUNT_ROOT;
+    return code;
+}
+
+// ---- Headers --------------------------------------------------------------
 
 // The bytes of a file of version `major` with this dictionary; returns their number.
 static size_t make_file(unsigned char *out, int major, const char *dictionary)
@@ -324,6 +386,15 @@ static void outputs_are_replaced_when_they_are_complete(void **state)
     place_end(&place);
 }
 
+// That this is all that is left beside the place, and that it is whole; removes it.
+static void remove_part(const struct place *place, const char *name, size_t size)
+{
+    char path[400];
+    (void)snprintf(path, sizeof path, "%s/%s", place->folder, name);
+    assert_int_equal(size_of(path), size);
+    assert_int_equal(unlink(path), 0);
+}
+
 // A file that appears meanwhile is not replaced either.
 static void what_appears_meanwhile_stays(void **state)
 {
@@ -337,10 +408,146 @@ static void what_appears_meanwhile_stays(void **state)
     assert_int_equal(npy_append(writer, row, 32, &err), STATUS_OK);
     write_file(place.path, "new", 3);
     assert_int_equal(npy_finish(writer, &err), STATUS_IO);
-    assert_non_null(strstr(err.text, "x.npy: cannot create: File exists"));
+    assert_non_null(strstr(err.text, "x.npy: cannot create: File exists (the states are in "
+                                     "x.npy.part beside it)"));
     assert_int_equal(size_of(place.path), 3);
     npy_abandon(NULL);
+    remove_part(&place, "x.npy.part", 128 + 32);
     place_end(&place); // nothing else is there
+}
+
+static enum status write_row(const char *path, bool replace, struct error *err)
+{
+    const double row[4] = {1, 0, 0, -1};
+    struct npy_writer *writer = NULL;
+    enum status status = npy_create(&writer, path, ENCODE_F64, 1, 2, replace, err);
+    if (status != STATUS_OK)
+        return status;
+    assert_int_equal(npy_append(writer, row, 32, err), STATUS_OK);
+    return npy_finish(writer, err);
+}
+
+// A run's work is not thrown away because of a name.
+static void what_cannot_go_to_its_place_stays_beside_it(void **state)
+{
+    (void)state;
+    struct place place;
+    place_begin(&place);
+    struct error err = {0};
+    wishes.move_fails = EBUSY;
+    assert_int_equal(write_row(place.path, false, &err), STATUS_IO);
+    assert_non_null(strstr(err.text, "(the states are in x.npy.part beside it)"));
+    remove_part(&place, "x.npy.part", 128 + 32);
+    write_file(place.path, "old", 3);
+    assert_int_equal(write_row(place.path, true, &err), STATUS_IO);
+    assert_int_equal(size_of(place.path), 3);
+    remove_part(&place, "x.npy.part", 128 + 32);
+    wishes.move_fails = 0;
+    place_end(&place);
+}
+
+// Old kernels, sandboxes and file systems each say it their way.
+static void what_moves_only_the_old_way_moves(void **state)
+{
+    (void)state;
+    static const int codes[] = {EINVAL, ENOSYS, EPERM};
+    for (size_t i = 0; i < COUNT_OF(codes); i++) {
+        struct place place;
+        place_begin(&place);
+        struct error err = {0};
+        wishes.way_fails = codes[i];
+        const int stored = wishes.stored;
+        assert_int_equal(write_row(place.path, false, &err), STATUS_OK);
+        assert_int_equal(size_of(place.path), 128 + 32);
+        assert_int_equal(wishes.stored, stored + 1);
+        assert_int_equal(unlink(place.path), 0);
+
+        struct npy_writer *writer = NULL;
+        assert_int_equal(npy_create(&writer, place.path, ENCODE_F64, 0, 2, false, &err), STATUS_OK);
+        write_file(place.path, "new", 3);
+        assert_int_equal(npy_finish(writer, &err), STATUS_IO);
+        assert_non_null(strstr(err.text, "File exists"));
+        assert_int_equal(size_of(place.path), 3);
+        remove_part(&place, "x.npy.part", 128);
+        wishes.way_fails = 0;
+        place_end(&place);
+    }
+}
+
+// Said at once, not after a run.
+static void what_cannot_be_replaced_is_refused(void **state)
+{
+    (void)state;
+    struct place place;
+    place_begin(&place);
+    struct error err = {0};
+    assert_int_equal(symlink("target.npy", place.path), 0);
+    for (int replace = 0; replace < 2; replace++) {
+        assert_int_equal(write_row(place.path, replace, &err), STATUS_IO);
+        assert_non_null(strstr(err.text, "x.npy: a link to nothing"));
+    }
+    assert_int_equal(unlink(place.path), 0);
+
+    write_file(place.path, "old", 3);
+    wishes.mounted = true;
+    assert_int_equal(write_row(place.path, true, &err), STATUS_IO);
+    assert_non_null(strstr(err.text, "x.npy: a mount point"));
+    wishes.mounted = false;
+    if (geteuid() != 0) {
+        assert_int_equal(chmod(place.path, 0444), 0);
+        assert_int_equal(write_row(place.path, true, &err), STATUS_IO);
+        assert_non_null(strstr(err.text, "x.npy: cannot replace: Permission denied"));
+    }
+    assert_int_equal(size_of(place.path), 3);
+    place_end(&place); // nothing else is there
+}
+
+// What replaces a file that others may not read is never theirs to read.
+static void parts_are_private_until_they_have_their_mode(void **state)
+{
+    (void)state;
+    struct place place;
+    place_begin(&place);
+    struct error err = {0};
+    write_file(place.path, "old", 3);
+    assert_int_equal(chmod(place.path, 0604), 0);
+    wishes.made = 0;
+    assert_int_equal(write_row(place.path, true, &err), STATUS_OK);
+    assert_int_equal(wishes.made, 0600);
+    struct stat info;
+    assert_int_equal(stat(place.path, &info), 0);
+    assert_int_equal(info.st_mode & 0777, 0604);
+    place_end(&place);
+}
+
+// The longest names there are leave no room for what parts are called by.
+static void long_names_have_parts_too(void **state)
+{
+    (void)state;
+    struct place place;
+    place_begin(&place);
+    for (size_t length = NAME_MAX - 5; length <= NAME_MAX; length++) {
+        char path[256 + NAME_MAX + 2];
+        struct error err = {0};
+        (void)snprintf(path, sizeof path, "%s/%0*d", place.folder, (int)length, 0);
+        assert_int_equal(write_row(path, false, &err), STATUS_OK);
+        assert_int_equal(write_row(path, true, &err), STATUS_OK);
+        assert_int_equal(size_of(path), 128 + 32);
+        assert_int_equal(unlink(path), 0);
+    }
+    place_end(&place); // no part is left
+}
+
+static void a_disk_that_knows_no_size_is_written(void **state)
+{
+    (void)state;
+    struct place place;
+    place_begin(&place);
+    struct error err = {0};
+    wishes.sizeless = true;
+    assert_int_equal(write_row(place.path, false, &err), STATUS_OK);
+    wishes.sizeless = false;
+    place_end(&place);
 }
 
 // What has no room is not begun.
@@ -356,7 +563,7 @@ static void there_is_room_for_all(void **state)
         write_file(place.path, "old", 3);
         assert_int_equal(npy_create(&writer, place.path, ENCODE_F64, rows[i], 65536, true, &err),
                          STATUS_IO);
-        assert_non_null(strstr(err.text, "are to be written, the disk has room for "));
+        assert_non_null(strstr(err.text, "are to be written beside what is there, the disk has"));
         assert_null(writer);
         assert_int_equal(size_of(place.path), 3);
     }
@@ -409,6 +616,12 @@ int main(void)
         cmocka_unit_test(states_are_written),
         cmocka_unit_test(outputs_are_replaced_when_they_are_complete),
         cmocka_unit_test(what_appears_meanwhile_stays),
+        cmocka_unit_test(what_cannot_go_to_its_place_stays_beside_it),
+        cmocka_unit_test(what_moves_only_the_old_way_moves),
+        cmocka_unit_test(what_cannot_be_replaced_is_refused),
+        cmocka_unit_test(parts_are_private_until_they_have_their_mode),
+        cmocka_unit_test(long_names_have_parts_too),
+        cmocka_unit_test(a_disk_that_knows_no_size_is_written),
         cmocka_unit_test(there_is_room_for_all),
         cmocka_unit_test(a_pipe_is_told_how_many_rows_come),
         cmocka_unit_test(a_full_disk_is_an_error),

@@ -154,6 +154,7 @@ enum status npy_read(const struct npy_reader *reader, uint64_t offset, void *to,
 struct npy_writer {
     int fd;
     bool regular, replace;
+    bool present; // a file to be replaced
     enum encode_type type;
     uint64_t columns, rows;
     char path[PATH_SIZE];             // links resolved
@@ -208,29 +209,74 @@ static enum status check_room(const struct npy_writer *writer, uint64_t rows, st
     if (__builtin_mul_overflow(rows, row_size(writer), &wanted))
         wanted = UINT64_MAX;
     const uint64_t room = (uint64_t)disk.f_bavail * disk.f_frsize;
-    if (wanted <= room)
+    // Some file systems do not say how large they are.
+    if (disk.f_blocks == 0 || wanted <= room)
         return STATUS_OK;
     char text[2][UNIT_TEXT_SIZE];
     return error_set(err, STATUS_IO,
-                     "%s: %s are to be written, the disk has room for %s (use another --output or "
-                     "fewer samples)",
+                     "%s: %s are to be written%s, the disk has room for %s (use another --output "
+                     "or fewer samples)",
                      writer->path, unit_format(text[0], UNIT_BYTES, (double)wanted),
+                     writer->present ? " beside what is there" : "",
                      unit_format(text[1], UNIT_BYTES, (double)room));
 }
 
-// A name of its own: what another run writes, or left when it was killed, stays.
+static size_t folder_length(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? (size_t)(slash - path) + 1 : 0;
+}
+
+// A name of its own that begins with `length` characters of the path and `name`: what
+// another run writes, or left when it was killed, stays.
+static void make_part(struct npy_writer *writer, size_t length, const char *name)
+{
+    // What may not be read by all is not to be, either, before it has its mode.
+    const mode_t mode = writer->present ? 0600 : 0666;
+    (void)snprintf(writer->part, sizeof writer->part, "%.*s%s.part", (int)length, writer->path,
+                   name);
+    for (int i = 1; i < PARTS_MAX; i++) {
+        writer->fd = open(writer->part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+        if (writer->fd >= 0 || errno != EEXIST)
+            return;
+        (void)snprintf(writer->part, sizeof writer->part, "%.*s%s.part%d", (int)length,
+                       writer->path, name, i);
+    }
+}
+
 static enum status open_part(struct npy_writer *writer, struct error *err)
 {
-    (void)snprintf(writer->part, sizeof writer->part, "%s.part", writer->path);
-    for (int i = 1; i < PARTS_MAX; i++) {
-        writer->fd = open(writer->part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (writer->fd >= 0 || errno != EEXIST)
-            break;
-        (void)snprintf(writer->part, sizeof writer->part, "%s.part%d", writer->path, i);
-    }
+    make_part(writer, strlen(writer->path), "");
+    if (writer->fd < 0 && errno == ENAMETOOLONG)
+        make_part(writer, folder_length(writer->path), "inferstat");
     if (writer->fd < 0)
         return failed(writer->part, "create", err);
     writer->regular = true;
+    return STATUS_OK;
+}
+
+static bool is_mount_point(const char *path)
+{
+    struct statx info;
+    return statx(AT_FDCWD, path, 0, STATX_TYPE, &info) == 0 &&
+           (info.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
+}
+
+// What would be found out only when all is written.
+static enum status check_place(const struct npy_writer *writer, const char *path, struct error *err)
+{
+    struct stat info;
+    if (!writer->present && lstat(path, &info) == 0 && S_ISLNK(info.st_mode))
+        return error_set(err, STATUS_IO, "%s: a link to nothing (name the file itself)", path);
+    if (!writer->present)
+        return STATUS_OK;
+    if (access(writer->path, W_OK) != 0)
+        return failed(writer->path, "replace", err);
+    if (is_mount_point(writer->path))
+        return error_set(err, STATUS_IO,
+                         "%s: a mount point, which cannot be replaced (mount its folder, or use "
+                         "another --output)",
+                         writer->path);
     return STATUS_OK;
 }
 
@@ -256,9 +302,12 @@ static enum status open_writer(struct npy_writer *writer, const char *path, uint
     if (there && !S_ISREG(info.st_mode)) {
         status = open_special(writer, rows, err);
     } else {
+        writer->present = there;
         if (there && !realpath(path, writer->path))
             return failed(path, "open", err);
-        status = open_part(writer, err);
+        status = check_place(writer, path, err);
+        if (status == STATUS_OK)
+            status = open_part(writer, err);
         if (status == STATUS_OK)
             status = check_room(writer, rows, err);
         if (status == STATUS_OK && there)
@@ -304,6 +353,9 @@ static enum status close_writer(struct npy_writer *writer, struct error *err)
     make_header(header, writer);
     if (writer->regular && pwrite(writer->fd, header, sizeof header, 0) != (ssize_t)sizeof header)
         return failed(writer->part, "write", err);
+    // The name must not reach the disk before the bytes.
+    if (writer->regular && fsync(writer->fd) != 0)
+        return failed(writer->part, "write", err);
     int fd = writer->fd;
     writer->fd = -1;
     // What could not be stored is sometimes said only here.
@@ -313,24 +365,29 @@ static enum status close_writer(struct npy_writer *writer, struct error *err)
 }
 
 // Something that appeared there meanwhile is not replaced unless it may be.
-static enum status move_into_place(const struct npy_writer *writer, struct error *err)
+static int move_into_place(const struct npy_writer *writer)
 {
-    if (!writer->regular)
-        return STATUS_OK;
-    int moved = -1;
-    if (!writer->replace)
-        moved = renameat2(AT_FDCWD, writer->part, AT_FDCWD, writer->path, RENAME_NOREPLACE);
-    // Not all file systems know how not to.
-    if (writer->replace || (moved != 0 && errno == EINVAL && access(writer->path, F_OK) != 0))
-        moved = rename(writer->part, writer->path);
-    return moved == 0 ? STATUS_OK : failed(writer->path, "create", err);
+    struct stat info;
+    if (writer->replace)
+        return rename(writer->part, writer->path);
+    if (renameat2(AT_FDCWD, writer->part, AT_FDCWD, writer->path, RENAME_NOREPLACE) == 0)
+        return 0;
+    // Not all file systems, kernels and sandboxes know how not to.
+    if (errno != EEXIST && lstat(writer->path, &info) != 0)
+        return rename(writer->part, writer->path);
+    errno = EEXIST;
+    return -1;
 }
 
 enum status npy_finish(struct npy_writer *writer, struct error *err)
 {
     enum status status = close_writer(writer, err);
-    if (status == STATUS_OK)
-        status = move_into_place(writer, err);
+    if (status == STATUS_OK && writer->regular && move_into_place(writer) != 0) {
+        status =
+            error_set(err, STATUS_IO, "%s: cannot create: %s (the states are in %s beside it)",
+                      writer->path, strerror(errno), writer->part + folder_length(writer->part));
+        writer->regular = false; // it took a whole run to make: it stays
+    }
     if (status == STATUS_OK)
         free(writer);
     else

@@ -61,7 +61,9 @@ struct npy_writer;
 // Begins a file of `rows` complex rows.  Until npy_finish it is called `path`.part, or
 // .part1 and so on where that is there, and what is at `path` stays; pipes and devices are
 // written as they are.  A regular file that is there is to be replaced with `replace`, else
-// refused with STATUS_BUSY.  Fails with STATUS_IO where the disk has no room for all rows.
+// refused with STATUS_BUSY.  Fails with STATUS_IO where the disk has no room for all rows, and
+// on what is known not to be replaced later: a link to nothing, a mount point, a file that may
+// not be written.
 MUST_CHECK enum status npy_create(struct npy_writer **out, const char *path, enum encode_type type,
                                   uint64_t rows, uint64_t columns, bool replace, struct error *err);
 
@@ -69,8 +71,10 @@ MUST_CHECK enum status npy_create(struct npy_writer **out, const char *path, enu
 MUST_CHECK enum status npy_append(struct npy_writer *writer, const void *rows, size_t size,
                                   struct error *err);
 
-// Says in the header how many rows there are, closes the file and puts it in its place.
-// The writer is gone then in any case, and after a failure what it wrote too.
+// Says in the header how many rows there are, stores the file and puts it in its place: after
+// a power cut it is whole or as it was, too.  The writer is gone then in any case, and after a
+// failure what it wrote too, but for a whole file that could not go to its place: it stays
+// beside it, and the error names it.
 MUST_CHECK enum status npy_finish(struct npy_writer *writer, struct error *err);
 
 // Gives up: removes what was written, except to a pipe or a device.  What was there before
