@@ -176,8 +176,11 @@ static enum status cuda_open(struct device **out, const struct device_options *o
     if (!cuda)
         return error_set(err, STATUS_NOMEM, "device cuda: out of memory");
     enum status status = select(cuda, ordinal, err);
-    if (status == STATUS_OK)
-        status = prepare_memory(cuda, err);
+    if (status != STATUS_OK) {
+        free(cuda); // closing would make a context on whichever device is the first
+        return status;
+    }
+    status = prepare_memory(cuda, err);
     if (status == STATUS_OK)
         status = cuda_check(cuda, cudaStreamCreateWithFlags(&cuda->tensors, cudaStreamNonBlocking),
                             "cudaStreamCreateWithFlags", err);
