@@ -9,13 +9,14 @@ Numbers become f64, or f32 where every one of them is kept by it (--type f32 rou
 Rows are read in batches, so that a file may be larger than memory.
 
 Refused, naming the column and the row (counted from 0): what is missing (null), is no
-number, or is a list of another length than the first.  NaN and infinity go through: encode
+number, is beyond f32 with --type f32, or is a list of another length than the first.  NaN and infinity go through: encode
 says which sample has them.  Exits 2 where an option or the file is wrong, 3 without pyarrow.
 """
 
 import argparse
 import array
 import importlib
+import math
 import os
 import pathlib
 import struct
@@ -71,6 +72,16 @@ def rows_of(batch, names, first, width):
         width = len(row)
 
 
+def check_range(names, row, rounded, at):
+    """Refuses a number that became infinite by rounding."""
+    if not any(map(math.isinf, rounded)):
+        return
+    for i, (number, kept) in enumerate(zip(row, rounded)):
+        if math.isinf(kept) and not math.isinf(number):
+            name = names[i] if len(names) > 1 else names[0]
+            raise Refused(f"column {name}, row {at}: {number} is beyond f32 (use --type f64)")
+
+
 def convert(pa, parquet, options, out):
     """Writes the file; returns rows, columns and type."""
     source = parquet.ParquetFile(options.input)
@@ -93,6 +104,8 @@ def convert(pa, parquet, options, out):
         for row in rows_of(ordered, names, rows, width):
             width = len(row)
             numbers = array.array(code, map(float, row))
+            if code == "f":
+                check_range(ordered.schema.names, row, numbers, rows)
             if sys.byteorder == "big":
                 numbers.byteswap()
             out.write(numbers.tobytes())
@@ -123,9 +136,12 @@ def run(options):
             rows, columns, kind = convert(pa, parquet, options, out)
         os.replace(unfinished, target)
     except (Refused, OSError, OverflowError, pa.ArrowException) as error:
-        unfinished.unlink(missing_ok=True)
         print(f"parquet_to_npy.py: {options.input}: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        return 130
+    finally:
+        unfinished.unlink(missing_ok=True)  # it is the target by then, if all went well
     print(f"{target}: {rows} samples of {columns} numbers, {kind}")
     return 0
 

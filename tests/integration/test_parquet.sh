@@ -86,6 +86,7 @@ refuse "no rows" "$WORK/empty.parquet"
 refuse "column y: not there (there are: x, id)" "$WORK/lists.parquet" --column y
 refuse "one of them holds lists" "$WORK/lists.parquet"
 refuse "column c: string is no number" "$WORK/apart.parquet"
+refuse "column x, row 1: -3e+200 is beyond f32 (use --type f64)" "$WORK/lists.parquet" --column x --type f32
 refuse "No such file" "$WORK/none.parquet"
 echo "no Parquet" >"$WORK/text.parquet"
 refuse "text.parquet" "$WORK/text.parquet"
