@@ -10,6 +10,7 @@
 // the run, where it ended early, or where a model's weights come from storage, whose speed
 // loads tell.
 static const double overlap_least = 0.60;
+static const double exposed_most = 0.05; // of the run's time
 static const double starved_most = 0.05; // of the run's time
 static const double starved_run_least_ns = 100e6;
 static const char storage_workload[] = "model_load";
@@ -42,7 +43,9 @@ static bool overlap_is_low(const struct result *result, size_t row)
     double chunk_bytes = result_number(result, row, "chunk_bytes", 0);
     double copied_bytes = result_number(result, row, "bytes_h2d", INFINITY);
     return result_number(result, row, "overlap_ratio", 1) < overlap_least &&
-           copied_bytes > chunk_bytes;
+           copied_bytes > chunk_bytes &&
+           result_number(result, row, "exposed_copy_ns", INFINITY) >
+               exposed_most * result_number(result, row, "duration_ns", 0);
 }
 
 static bool copy_is_starved(const struct result *result, size_t row)

@@ -389,23 +389,26 @@ static enum status encode(const struct encoding_options *encoding_options,
     return status;
 }
 
-// Says where copies do not hide behind kernels, or wait for samples; not of a run so short
-// that it is all beginning and end.
+// Says where copies do not hide behind kernels and take time for it, or wait for samples; not
+// of a run so short that it is all beginning and end.
 static void warn(const struct encoding_share *share)
 {
     enum { CHUNKS_LEAST = 32 };
-    static const double overlap_least = 0.60, starved_most = 0.05;
+    static const double overlap_least = 0.60, exposed_most = 0.05, starved_most = 0.05;
     const struct pipeline_figures *f = &share->figures.pipeline;
     const double overlap = overlap_of(&f->overlap);
+    const double exposed = ratio(f->overlap.exposed_copy_ns, f->duration_ns);
     const double starved = ratio(f->copy_starved_ns, f->duration_ns);
-    char text[UNIT_TEXT_SIZE];
+    char text[UNIT_TEXT_SIZE], alone[UNIT_TEXT_SIZE];
     if (f->chunks < CHUNKS_LEAST)
         return;
-    if (overlap < overlap_least) // not where it is not known
+    if (overlap < overlap_least && exposed > exposed_most) // not where it is not known
         log_write(LOG_LEVEL_WARNING,
-                  "encode on %s: copies and kernels overlap by %s only (try --sync "
-                  "events, a larger --pool-size)",
-                  share->device.name, unit_format(text, UNIT_RATIO, overlap));
+                  "encode on %s: copies and kernels overlap by %s only, and copies alone took %s "
+                  "of the time (try %sa larger --pool-size)",
+                  share->device.name, unit_format(text, UNIT_RATIO, overlap),
+                  unit_format(alone, UNIT_RATIO, exposed),
+                  strcmp(options.sync, "events") == 0 ? "" : "--sync events, ");
     if (starved > starved_most)
         log_write(LOG_LEVEL_WARNING,
                   "encode on %s: copies waited for samples for %s of the time (try "

@@ -806,7 +806,7 @@ static void test_query_faults_are_left_to_query_check(void **state)
             query.group_by = groups;
         }
         if (fault == 4) {
-            groups[0] = 6;
+            groups[0] = QUERY_DIMENSION_COUNT;
             query.n_group_by = 1;
             query.group_by = groups;
         }

@@ -69,6 +69,26 @@ static void marks_copies_that_show_and_engines_that_starve(void **state)
     }
 }
 
+// What took next to no time need not hide.
+static void marks_no_overlap_of_copies_that_take_no_time(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *exposed;
+        bool marked;
+    } cases[] = {{"50000000", false}, {"51000000", true}, {"0", false}, {"-", true}};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        char text[512];
+        (void)snprintf(text, sizeof text,
+                       "chunk_bytes:bytes|bytes_h2d:bytes|overlap_ratio:ratio|duration_ns:ns|"
+                       "exposed_copy_ns:ns\n8|80|0.5|1000000000|%s\n",
+                       cases[i].exposed);
+        struct result *result = fixture_result(text);
+        assert_int_equal(marks(result, "overlap_ratio"), cases[i].marked);
+        result_free(result);
+    }
+}
+
 static char *drawn(const char *rows)
 {
     struct model model;
@@ -118,6 +138,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(marks_copies_that_show_and_engines_that_starve),
+        cmocka_unit_test(marks_no_overlap_of_copies_that_take_no_time),
         cmocka_unit_test(says_how_many_are_marked),
         cmocka_unit_test(takes_answers_that_lack_everything),
     };
