@@ -225,7 +225,7 @@ static void start_replay(struct inferstat_monitor *monitor)
         .folders = {.runs = monitor->run_folder,
                     .spools = monitor->spool_folder,
                     .patience_ns = others_patience_ns},
-        .own = runfile_run(monitor->file)->uuid,
+        .own = runfile_run(monitor->file),
         .trust = &monitor->trust,
         .log = monitor->log,
         .log_context = monitor->log_context,

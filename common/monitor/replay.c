@@ -22,7 +22,9 @@ enum {
     LOG_LINE_SIZE = 1024,
 };
 
-static const uint64_t patience_ns = UINT64_C(5000000000); // without anything being taken
+// How long without anything being taken: as long as there are others to be sent, and
+// when only such are left.
+static const uint64_t hasty_ns = UINT64_C(500000000), patience_ns = UINT64_C(5000000000);
 static const int64_t step_ns = INT64_C(10000000);
 // Between two rounds, doubling: where what was in the way may be over in a moment, and
 // where a collector was away, since each round reads again all that is left.
@@ -34,7 +36,7 @@ struct named {
     unsigned count;
 };
 
-// One round over all orphans.
+// One round over all orphans, or one of its two passes.
 struct round {
     const struct replay_settings *settings;
     const _Atomic bool *stop;
@@ -42,6 +44,7 @@ struct round {
     replay_listener *listener;
     void *context;
     struct replay_counts *counts;
+    bool hasty; // what cannot be sent at once comes again in the next pass
     char silent[SILENT_MAX][ADDRESS_TEXT_SIZE];
     unsigned silent_count;
     struct named *named;
@@ -90,7 +93,7 @@ static enum replay_end drive(const struct round *round, struct publisher *publis
             acknowledged = publisher_acknowledged(publisher);
             contact = publisher_has_contact(publisher);
         }
-        if (now - since >= patience_ns)
+        if (now - since >= (round->hasty ? hasty_ns : patience_ns))
             return REPLAY_AWAY;
         publisher_wait(publisher, round->stop_fd, step_ns);
     }
@@ -230,12 +233,18 @@ static enum replay_end end_of(enum status status)
     }
 }
 
+// Whether it is for the next pass to say how it went.
+static bool is_put_off(const struct round *round, enum replay_end end)
+{
+    return round->hasty && end == REPLAY_AWAY;
+}
+
 // Sends what an orphan left, if it is one.
 static enum replay_end replay_place(struct round *round, const struct orphans_place *place)
 {
     struct orphan orphan;
     struct error err = {.status = STATUS_OK};
-    if (!round->listener && is_in_vain(round, place))
+    if ((round->hasty || !round->listener) && is_in_vain(round, place))
         return REPLAY_AWAY;
     struct orphans_folders folders = round->settings->folders;
     folders.stop = round->stop;
@@ -249,6 +258,10 @@ static enum replay_end replay_place(struct round *round, const struct orphans_pl
     struct replay_report report = {.run = runfile_run(orphan.file),
                                    .records = orphan_records(&orphan)};
     status = send_orphan(round, &orphan, &report, &err);
+    if (status == STATUS_OK && is_put_off(round, report.end)) {
+        orphan_close(&orphan);
+        return report.end;
+    }
     if (status != STATUS_OK) {
         complain(round, place, &err);
         report.end = end_of(status);
@@ -266,16 +279,62 @@ static enum replay_end replay_place(struct round *round, const struct orphans_pl
 
 // ---- All --------------------------------------------------------------------------
 
+static bool is_for(const struct round *round, const struct orphans_place *place,
+                   const char *collector)
+{
+    char text[ADDRESS_TEXT_SIZE];
+    return orphans_collector(&round->settings->folders, place, text) &&
+           strcmp(text, collector) == 0;
+}
+
+// Takes the run that replays from the list, and those of its collector to the front.
+static void sort_out_own(const struct round *round, struct orphans_list *list)
+{
+    const struct runfile_run *own = round->settings->own;
+    size_t first = 0, kept = 0;
+    for (size_t i = 0; own && i < list->count; i++) {
+        const struct orphans_place place = list->places[i];
+        if (memcmp(place.uuid, own->uuid, RUNFILE_UUID_SIZE) == 0)
+            continue;
+        list->places[kept] = place;
+        if (is_for(round, &place, own->collector)) {
+            list->places[kept] = list->places[first];
+            list->places[first++] = place;
+        }
+        kept++;
+    }
+    if (own)
+        list->count = kept;
+}
+
+// Goes through the list once, in which what is put off stays.
+static void replay_list(struct round *round, struct orphans_list *list)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < list->count && !is_stopped(round); i++) {
+        const enum replay_end end = replay_place(round, &list->places[i]);
+        if (is_put_off(round, end))
+            list->places[kept++] = list->places[i];
+        else
+            round->counts->ends[end]++;
+    }
+    list->count = kept;
+}
+
 static enum status replay_round(struct round *round, struct error *err)
 {
     struct orphans_list list;
     enum status status = orphans_find(&list, &round->settings->folders, err);
     if (status != STATUS_OK)
         return status;
-    const unsigned char *own = round->settings->own;
-    for (size_t i = 0; i < list.count && !is_stopped(round); i++)
-        if (!own || memcmp(list.places[i].uuid, own, RUNFILE_UUID_SIZE) != 0)
-            round->counts->ends[replay_place(round, &list.places[i])]++;
+    sort_out_own(round, &list);
+    if (list.count > 1) { // else nobody is kept waiting
+        round->hasty = true;
+        replay_list(round, &list);
+        round->hasty = false;
+        round->silent_count = 0;
+    }
+    replay_list(round, &list);
     orphans_deinit(&list);
     return STATUS_OK;
 }

@@ -18,8 +18,10 @@
 struct replay_settings {
     struct orphans_folders folders;
     const struct trust_options *trust;
-    const char *collector;    // NULL: each run's own
-    const unsigned char *own; // UUID of the run that replays, which is no orphan; may be NULL
+    const char *collector; // NULL: each run's own
+    // The run that replays: it is no orphan, and what was meant for its collector goes
+    // first.  May be NULL.
+    const struct runfile_run *own;
     void (*log)(void *context, enum inferstat_log_level level, const char *text); // NULL: silence
     void *log_context;
 };
@@ -50,7 +52,8 @@ struct replay_counts {
     unsigned ends[REPLAY_ENDS];
 };
 
-// Replays all there is, one run after the other.  `stop` and `stop_fd` break it off:
+// Replays all there is, one run after the other; those whose collector does not take
+// them at once have to wait until the others are gone.  `stop` and `stop_fd` break it off:
 // the fd can be read when `*stop` is set; NULL and -1: nothing does.
 MUST_CHECK enum status replay_all(const struct replay_settings *settings, const _Atomic bool *stop,
                                   int stop_fd, replay_listener *listener, void *context,

@@ -334,6 +334,96 @@ static void test_collector_is_away(void **state)
     assert_int_equal(count_entries(scene->runs, NULL), 0);
 }
 
+// ---- Who waits for whom ---------------------------------------------------------------
+
+// What was heard of a replay, in order, until something was sent.
+struct heard {
+    _Atomic bool stop;
+    unsigned away; // runs that were said to stay before that
+    bool sent;
+};
+
+static void hear(void *context, const struct replay_report *report)
+{
+    struct heard *heard = context;
+    heard->away += report->end == REPLAY_AWAY;
+    heard->sent |= report->end == REPLAY_SENT;
+    atomic_store(&heard->stop, heard->sent);
+}
+
+static struct heard replay_until_sent(struct scene *scene)
+{
+    struct heard heard = {.away = 0};
+    struct replay_counts counts;
+    struct error err;
+    if (replay_all(&scene->settings, &heard.stop, -1, hear, &heard, &counts, &err) != STATUS_OK)
+        fail_msg("%s", err.text);
+    return heard;
+}
+
+// Leaves a run for the scene's collector and, before it in the list, at least one for
+// a collector that does not answer.  Returns how many.
+static unsigned leave_behind_silent(struct scene *scene)
+{
+    char own[sizeof scene->address], name[PATH_SIZE], path[PATH_SIZE];
+    memcpy(own, scene->address, sizeof own);
+    (void)live_and_die(scene, &(struct life){.inferences = 3});
+    assert_int_equal(count_entries(scene->runs, path), 1);
+    (void)snprintf(name, sizeof name, "%s", strrchr(path, '/') + 1);
+    (void)snprintf(scene->address, sizeof scene->address, "ipc:///nowhere");
+    unsigned silent = 0;
+    for (bool is_before = false; !is_before; silent++) {
+        (void)live_and_die(scene, &(struct life){.inferences = 3});
+        DIR *entries = opendir(scene->runs);
+        for (const struct dirent *entry; entries && (entry = readdir(entries));)
+            is_before |= entry->d_name[0] != '.' && strcmp(entry->d_name, name) < 0;
+        if (entries)
+            (void)closedir(entries);
+    }
+    memcpy(scene->address, own, sizeof own);
+    return silent;
+}
+
+// A collector that does not answer is not waited for while there are others.  Where the
+// fake itself was kept from answering, it has more than one chance.
+static void test_silent_one_holds_nobody_up(void **state)
+{
+    struct scene *scene = *state;
+    unsigned silent = leave_behind_silent(scene);
+    scene->collector = fake_collector_open(scene->folder);
+    struct heard heard = replay_until_sent(scene);
+    for (int i = 0; i < 3 && heard.sent && heard.away > 0; i++) {
+        scene->settings.collector = scene->address;
+        (void)replay(scene);
+        scene->settings.collector = NULL;
+        fake_collector_close(scene->collector);
+        silent = leave_behind_silent(scene);
+        scene->collector = fake_collector_open(scene->folder);
+        heard = replay_until_sent(scene);
+    }
+    assert_true(heard.sent);
+    assert_int_equal(heard.away, 0);
+    assert_int_equal(count_entries(scene->runs, NULL), silent);
+    // They are told of once each, and stay.
+    assert_int_equal(replay(scene).ends[REPLAY_AWAY], silent);
+    assert_int_equal(count_entries(scene->runs, NULL), silent);
+}
+
+// What was meant for the collector of who replays goes before all else.
+static void test_own_collector_first(void **state)
+{
+    struct scene *scene = *state;
+    const unsigned silent = leave_behind_silent(scene);
+    scene->collector = fake_collector_open(scene->folder);
+    struct runfile_run own = {.pid = 1};
+    (void)snprintf(own.collector, sizeof own.collector, "%s", scene->address);
+    scene->settings.own = &own;
+    const struct heard heard = replay_until_sent(scene);
+    assert_true(heard.sent);
+    assert_int_equal(heard.away, 0);
+    assert_int_equal(count_entries(scene->runs, NULL), silent);
+}
+
 static void *replay_in_thread(void *context)
 {
     static struct replay_counts counts[2];
@@ -574,6 +664,8 @@ int main(void)
         TEST(test_host_went_down),
         TEST(test_damaged_spool),
         TEST(test_collector_is_away),
+        TEST(test_silent_one_holds_nobody_up),
+        TEST(test_own_collector_first),
         TEST(test_two_at_once),
         TEST(test_next_process),
         TEST(test_unusable),
