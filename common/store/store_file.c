@@ -39,8 +39,8 @@ enum status store_file_is_no_database(const char *path, struct error *err)
 enum status store_file_is_damaged(const char *path, const char *why, struct error *err)
 {
     return error_set(err, STATUS_CORRUPT,
-                     "store %.160s: damaged: %s (save what is left with: sqlite3 %.160s .recover "
-                     "| sqlite3 NEW)",
+                     "store %.160s: damaged: %s (restore a backup, or save what can be read, one "
+                     "kind at a time: inferstat --db %.160s export KIND)",
                      path, why, path);
 }
 

@@ -126,7 +126,7 @@ static void test_a_refused_store_is_left_alone(void **state)
         const char *words;
     } cases[] = {
         {make_text, "not an SQLite database"}, {make_folder, "a folder, not a file"},
-        {make_newer, "schema is version 99"},  {make_truncated, ".recover"},
+        {make_newer, "schema is version 99"},  {make_truncated, "damaged"},
         {make_foreign, "of another program"},
     };
     const char *const argv[] = {INFERSTATD, "--db", path, "--listen", address, NULL};

@@ -288,6 +288,30 @@ class FlipTest(DamageCase):
         self.assertGreater(len(damaged), FLIPS // 4)
         self.assertLess(len(damaged), FLIPS)
 
+    def test_what_the_message_advises(self):
+        """The command that is named saves the kinds whose pages are whole."""
+        path = os.path.join(self.folder, "one-page.db")
+        data = bytearray(self.bytes)
+        at = (self.pages["inference"][len(self.pages["inference"]) // 2] - 1) * PAGE
+        data[at:at + PAGE] = self.random.randbytes(PAGE)
+        with open(path, "wb") as file:
+            file.write(data)
+        told = self.ask(path, "audit")
+        advice = re.search(r"inferstat (--db \S+ export) KIND\)", told.err)
+        self.assertTrue(told.code == UNREACHABLE and advice, told)
+        whole = self.ask(self.db, "export", "load", "--csv")
+        self.assertGreater(len(whole.out.splitlines()), 2)
+        words = advice.group(1).split()
+        saved = self.run_program(INFERSTAT, *words, "load", "--csv")
+        self.assertEqual((saved.code, saved.out), (DONE, whole.out), saved)
+        # Of the kind that is hit, what stands before the damage, and an exit code that says so.
+        whole = self.ask(self.db, "export", "inference", "--csv")
+        saved = self.run_program(INFERSTAT, *words, "inference", "--csv")
+        self.assertEqual(saved.code, UNREACHABLE, saved)
+        self.assertIn("damaged", saved.err)
+        self.assertTrue(whole.out.startswith(saved.out), saved)
+        self.assertGreater(len(saved.out.splitlines()), 2)
+
     def test_collector_on_flipped_bytes(self):
         for number in range(0, FLIPS, 10):
             data, what = self.damage(number)

@@ -195,7 +195,7 @@ static void test_truncated_store(void **state)
     assert_int_equal(stat(path, &st), 0);
     assert_int_equal(truncate(path, st.st_size / 2), 0);
     expect_refused(STATUS_CORRUPT, "damaged");
-    expect_refused(STATUS_CORRUPT, "s.db .recover");
+    expect_refused(STATUS_CORRUPT, "s.db export KIND");
     expect_writer_refused(STATUS_CORRUPT, "damaged");
 }
 
