@@ -12,6 +12,7 @@
 #include "common/store/new_file.h"
 #include "common/store/reader.h"
 #include "common/store/store_file.h"
+#include "common/store/structure.h"
 #include "common/sys/clock.h"
 
 enum {
@@ -111,14 +112,15 @@ static enum status check_structure(struct sqlite3 *db, const char *path, struct 
     enum status status = database_prepare(db, &stmt, "PRAGMA quick_check(1)", false, err);
     if (status != STATUS_OK)
         return status;
+    char finding[STRUCTURE_FINDING_SIZE];
     const int rc = sqlite3_step(stmt);
     const char *found = rc == SQLITE_ROW ? (const char *)sqlite3_column_text(stmt, 0) : NULL;
     if (rc != SQLITE_ROW)
         status = database_error(db, "store: the copy", err);
     else if (!found || strcmp(found, "ok") != 0)
         status = error_set(err, STATUS_CORRUPT,
-                           "%s: not kept: the store it was copied from is damaged: %.200s", path,
-                           found ? found : "");
+                           "%s: not kept: the store it was copied from is damaged: %s", path,
+                           found ? structure_finding(finding, found) : "");
     (void)sqlite3_finalize(stmt);
     return status;
 }

@@ -11,16 +11,19 @@
 #include "common/store/sealed_loss.h"
 #include "common/store/store_file.h"
 
-enum { FINDING_SIZE = 200 };
-
-// The first line of what SQLite found; it begins with "*** in database main ***".
-static enum status report(const struct store *store, const char *text, struct error *err)
+// The heading is "*** in database main ***".
+const char *structure_finding(char out[STRUCTURE_FINDING_SIZE], const char *text)
 {
-    char finding[FINDING_SIZE];
     if (strncmp(text, "***", 3) == 0 && strchr(text, '\n'))
         text = strchr(text, '\n') + 1;
-    (void)snprintf(finding, sizeof finding, "%.*s", (int)strcspn(text, "\n"), text);
-    return store_file_is_damaged(store->path, finding, err);
+    (void)snprintf(out, STRUCTURE_FINDING_SIZE, "%.*s", (int)strcspn(text, "\n"), text);
+    return out;
+}
+
+static enum status report(const struct store *store, const char *text, struct error *err)
+{
+    char finding[STRUCTURE_FINDING_SIZE];
+    return store_file_is_damaged(store->path, structure_finding(finding, text), err);
 }
 
 static enum status check_file(struct store *store, struct error *err)

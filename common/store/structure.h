@@ -11,4 +11,9 @@ struct store;
 // STATUS_TIMEOUT over the store's budget.
 MUST_CHECK enum status structure_check(struct store *store, struct error *err);
 
+// What SQLite's checks have found, as one line of at most 199 bytes: the first finding
+// without the heading above it.
+enum { STRUCTURE_FINDING_SIZE = 200 };
+const char *structure_finding(char out[STRUCTURE_FINDING_SIZE], const char *text);
+
 #endif
