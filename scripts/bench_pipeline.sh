@@ -16,8 +16,9 @@
 #   --prefetch LIST default "8 64"
 #   --batches N     launches of a trial, default 200
 #   --trials N      of each cell at least, default 5, before and after in turn
-#   --most N        of each cell at most, default 15: trials end when the medians of both are
-#                   known to 3 % (half the interval of the median, 1.57 IQR / sqrt(trials))
+#   --most N        of each cell at most, default 15, or as many as --trials where that is
+#                   more: trials end when the medians of both are known to 3 % (half the
+#                   interval of the median, 1.57 IQR / sqrt(trials))
 #   --full          run also cells that take more than 1/8 of the host's memory or, by
 #                   what the warm-up shows, more than 60 seconds a trial; otherwise they
 #                   are listed as left out
@@ -42,7 +43,7 @@ build=$root/build/release
 out=bench-pipeline-$(date -u +%Y%m%dT%H%M%SZ)
 encoder=amplitude type=f64 from=pinned device=auto
 qubits_list="12 16 20 24" batch_list="16 64 256 1024" prefetch_list="8 64"
-batches=200 trials=5 most=15 full=
+batches=200 trials=5 most='' usual_most=15 full=
 while [ $# -gt 0 ]; do
   case $1 in
   --help | -h)
@@ -50,7 +51,7 @@ while [ $# -gt 0 ]; do
     exit 0
     ;;
   --full) full=yes ;;
-  --quick) qubits_list="8 10" batch_list=4 prefetch_list=8 batches=5 trials=2 most=3 ;;
+  --quick) qubits_list="8 10" batch_list=4 prefetch_list=8 batches=5 trials=2 usual_most=3 ;;
   --build | --out | --encoder | --type | --from | --device | --qubits | --batch | --prefetch | \
     --batches | --trials | --most)
     [ $# -gt 1 ] || usage_error "$1 needs a value"
@@ -74,6 +75,11 @@ while [ $# -gt 0 ]; do
   esac
   shift
 done
+if [ -z "$most" ]; then
+  most=$((trials > usual_most ? trials : usual_most))
+elif [ "$most" -lt "$trials" ]; then
+  usage_error "--most $most: fewer than --trials $trials"
+fi
 
 if [ ! -x "$build/bin/inferstat-worker" ]; then
   [ "$build" = "$root/build/release" ] || usage_error "$build: no inferstat-worker in its bin"
@@ -95,13 +101,24 @@ trap 'exit 130' INT TERM
 "$build/bin/inferstatd" --listen "ipc://$sockets" --db "$out/store.db" >"$out/inferstatd.log" 2>&1 &
 collector=$!
 
-# figure NAME FILE: that number of a JSON object; empty for null.
+# value NAME PATTERN FILE: the first of that name in a JSON object, which is that of all
+# devices: those of each follow it.
+value() {
+  awk -v key="\"$1\": " -v pattern="^$2" '{
+    at = index($0, key)
+    rest = substr($0, at + length(key))
+    if (at && match(rest, pattern)) print substr(rest, 1, RLENGTH)
+    if (at) exit
+  }' "$3"
+}
+
+# figure NAME FILE: that number; empty for null.
 figure() {
-  sed -n "s/.*\"$1\": \([0-9.e+-]*\)[,}].*/\1/p" "$2"
+  value "$1" '[0-9.e+-]+' "$2"
 }
 
 word() {
-  sed -n "s/.*\"$1\": \"\([^\"]*\)\".*/\1/p" "$2"
+  value "$1" '"[^"]*"' "$2" | tr -d '"'
 }
 
 # encode SYNC QUBITS BATCH PREFETCH BATCHES [HOST]: one run, its object in

@@ -1,4 +1,5 @@
 inferstat_script_test(worker.gpu_check test_gpu_check.sh LABELS worker TIMEOUT 600)
+inferstat_script_test(worker.bench_pipeline test_bench_pipeline.sh LABELS worker TIMEOUT 300)
 # The worker's own behaviour, and what a collector has of it.
 inferstat_script_test(worker.cli worker_cli.sh LABELS worker)
 inferstat_script_test(worker.stop worker_stop.sh LABELS worker)

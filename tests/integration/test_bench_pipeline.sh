@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# scripts/bench_pipeline.sh: with several devices its figures are those of all of them; how
+# many trials there are.
+. "$(dirname "$0")/../support/lib.sh"
+
+source=${INFERSTAT_SOURCE-$(dirname "$0")/../..}
+
+measure() {
+  "$source/scripts/bench_pipeline.sh" --build "$INFERSTAT_BUILD" --out "$WORK/bench" "$@"
+}
+
+expect_exit 0 measure --quick --device cpu:0,1 --trials 4
+expect_text "$WORK/bench/report.md" "| device | cpu:0,1 |"
+expect_text "$WORK/bench/report.md" "5 batches, 4 to 4 trials in turn"
+# Two cells, both ways, four times; each of 5 batches of 4 states, and what was copied for them.
+awk -F, '
+  NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
+  {
+    lines++
+    states = $at["items_per_second"] * $at["duration_ns"] / 1e9
+    bytes = 5 * 4 * 8 * 2 ^ $at["qubits"]
+    if (states < 19.9 || states > 20.1 || $at["bytes_h2d"] != bytes) {
+      printf "%s states, %s bytes of %s\n", states, $at["bytes_h2d"], bytes
+      exit 1
+    }
+  }
+  END { if (lines != 16) exit 1 }' "$WORK/bench/trials.csv" || fail "not the figures of all devices"
+
+expect_exit 2 measure --trials 6 --most 4
+expect_text "$WORK/err" "--most 4: fewer than --trials 6"
+echo ok
