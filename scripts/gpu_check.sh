@@ -74,6 +74,7 @@ for part in $parts; do
   *) usage_error "--parts: '$part' is none of tests, sanitizer, device, pipeline, llm" ;;
   esac
 done
+[ -n "${parts// /}" ] || usage_error "--parts: none is named"
 
 wanted() { # PART
   case " $parts " in *" $1 "*) ;; *) return 1 ;; esac
@@ -112,9 +113,13 @@ if ! "$worker" --version >"$out/probe.log" 2>&1; then
   say "$worker does not start here: $(head -n 1 "$out/probe.log")"
   exit 2
 fi
-# The smallest thing that has to open the device: what else is wrong, tests say.
-if ! "$worker" --no-report --device cuda encode --encoder basis --qubits 1 --batch-size 1 \
-  --batches 1 >"$out/probe.log" 2>&1 && grep -q 'no device answers' "$out/probe.log"; then
+# open_device DEVICE: the smallest thing that has to open it.
+open_device() {
+  "$worker" --no-report --device "$1" encode --encoder basis --qubits 1 --batch-size 1 --batches 1 \
+    >"$out/probe.log" 2>&1
+}
+# What else is wrong, tests say.
+if ! open_device cuda && grep -q 'no device answers' "$out/probe.log"; then
   say "$(sed -n 's/^.*\(no device answers.*\)$/\1/p' "$out/probe.log" | head -n 1): nothing to check here"
   exit 3
 fi
@@ -137,11 +142,16 @@ object() {
 
 device=unknown
 driver=unknown
-devices=1
+# nvidia-smi knows cards; which of them are to be used, or which part, the runtime alone does.
+devices=2
+if ! open_device cuda:1 && grep -q 'numbered from 0' "$out/probe.log"; then devices=1; fi
 if command -v nvidia-smi >/dev/null; then
-  devices=$(nvidia-smi --query-gpu=name --format=csv,noheader | wc -l)
-  device=$(nvidia-smi --query-gpu=name --format=csv,noheader | paste -sd ';' | sed 's/["\\]//g')
-  driver=$(nvidia-smi --query-gpu=driver_version --format=csv,noheader | head -n 1 | sed 's/["\\]//g')
+  if said=$(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>>"$out/probe.log"); then
+    device=$(sed 's/, [^,]*$//; s/["\\]//g' <<<"$said" | paste -sd ';')
+    driver=$(sed -n '1s/.*, //; 1s/["\\]//g; 1p' <<<"$said")
+  else
+    say "nvidia-smi fails: $(head -n 1 <<<"$said")"
+  fi
 fi
 emulated=false
 "$build/tests/bench/bench_device" --device cuda --quick --json >"$out/device.json" 2>>"$out/probe.log" || true
@@ -152,7 +162,7 @@ case $product in
   device=$product
   driver=$(word driver "$out/device.json")
   ;;
-?*) [ "$device" != unknown ] || device=$product ;;
+?*) if [ "$devices" -eq 1 ] || [ "$device" = unknown ]; then device=$product; fi ;;
 esac
 rm -f "$out/device.json"
 say "$device, driver $driver"
@@ -195,7 +205,13 @@ goal() {
   goal_json+=("{\"name\": \"$1\", \"value\": $2, \"goal\": $4, \"bound\": \"$3\", \"verdict\": \"$verdict\"}")
 }
 
+# shellcheck disable=SC2317 # called by check
+no_sanitizer() {
+  echo 'compute-sanitizer is not there'
+  return 77
+}
 sanitizer=$(command -v compute-sanitizer || true)
+if wanted sanitizer && [ -z "$sanitizer" ]; then check sanitizer no_sanitizer; fi
 for test in "${list[@]}"; do
   name=$(basename "$test")
   if wanted tests; then check "$name" "$test"; fi

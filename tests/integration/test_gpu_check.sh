@@ -219,6 +219,23 @@ for name in worker_encode worker_text worker_llm device_encode pipeline_copies p
   [ "$(outcome "$name")" = "failed with 1" ] || fail "$name: $(outcome "$name")"
 done
 
+# One device for the runtime, whatever nvidia-smi would say, which cannot.
+bundle
+program "$folder/bundle/tests/test_a_gpu" 0 ok
+worker_on_cpu
+# shellcheck disable=SC2016 # words of that script
+sed -i '1a case "$*" in *cuda:1* | *cuda:0,1*) echo "device cuda:1: there is only 1 (numbered from 0)"; exit 4 ;; esac' \
+  "$folder/bundle/bin/inferstat-worker"
+program "$folder/path/nvidia-smi" 18 'Failed to initialize NVML'
+rm "$folder/path/compute-sanitizer"
+check 0 --quick --parts tests,sanitizer
+grep -q 'nvidia-smi fails: Failed to initialize NVML' "$folder/said" || fail "says not that nvidia-smi fails"
+grep -q worker_encode_devices "$folder/out/report.md" && fail "wants two devices where there is one"
+command -v compute-sanitizer >/dev/null || [ "$(outcome sanitizer)" = skipped ] ||
+  fail "says not that compute-sanitizer is not there"
+check 2 --parts ,
+grep -q 'none is named' "$folder/said" || fail "checks nothing and says nothing"
+
 bundle
 check 2
 mkdir "$folder/empty"
