@@ -45,6 +45,7 @@ enum status stop_install(struct error *err)
         stop_on(signals[i]);
     struct sigaction ignore = {.sa_handler = SIG_IGN};
     (void)sigaction(SIGPIPE, &ignore, NULL);
+    (void)sigaction(SIGXFSZ, &ignore, NULL);
     return STATUS_OK;
 }
 

@@ -6,9 +6,9 @@
 
 #include "common/core/error.h"
 
-// Installs the handlers and ignores SIGPIPE.  What was ignored when the program
-// started (nohup, background jobs of shells) stays ignored.  Main thread, before
-// others start.
+// Installs the handlers, and ignores SIGPIPE and SIGXFSZ: writes answer them.  What was
+// ignored when the program started (nohup, background jobs of shells) stays ignored.
+// Main thread, before others start.
 MUST_CHECK enum status stop_install(struct error *err);
 
 // Makes one more signal a wish to stop, unless it is ignored.  After stop_install.

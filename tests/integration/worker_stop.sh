@@ -41,6 +41,13 @@ assert figures["repeats"] == figures["requests"] - figures["cancelled"], figures
 assert figures["failed"] == 0 and figures["cancelled"] <= 1 and figures["steady"] is False, figures
 PYTHON
 
+# A limit on files is an answer to a write like another.
+# shellcheck disable=SC2016 # words of that shell
+expect_exit 4 bash -c 'ulimit -c 0 -f 8; exec "$0" encode --no-report --device cpu --encoder basis \
+  --qubits 6 --batch-size 8 --batches 8 --output "$1"' "$WORKER" "$WORK/large.npy"
+expect_text "$WORK/err" "cannot write: File too large"
+[ ! -e "$WORK/large.npy" ] && [ ! -e "$WORK/large.npy.part" ] || fail "a part of a large file is left"
+
 # While it waits for the next request's time, and for a line of standard input.
 : >"$WORK/worker.log"
 start worker "$WORKER" llm --no-report --log-level info --model "$model" --requests forever \

@@ -354,8 +354,9 @@ static enum status close_writer(struct npy_writer *writer, struct error *err)
     if (writer->regular && pwrite(writer->fd, header, sizeof header, 0) != (ssize_t)sizeof header)
         return failed(writer->part, "write", err);
     // The name must not reach the disk before the bytes.
-    if (writer->regular && fsync(writer->fd) != 0)
-        return failed(writer->part, "write", err);
+    while (writer->regular && fsync(writer->fd) != 0)
+        if (errno != EINTR)
+            return failed(writer->part, "write", err);
     int fd = writer->fd;
     writer->fd = -1;
     // What could not be stored is sometimes said only here.
