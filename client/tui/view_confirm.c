@@ -5,21 +5,24 @@
 
 void view_confirm_draw(const struct model *model, struct canvas *canvas, struct rect area)
 {
-    enum { WIDTH = 58, HEIGHT = 8, INDENT = 3 };
+    enum { WIDTH = 58, HEIGHT = 9, INDENT = 3 };
     struct rect box = layout_centre(area, WIDTH, HEIGHT);
     view_draw_box(canvas, box, STYLE_BAD, " Clear ");
 
-    char counts[128];
-    (void)snprintf(counts, sizeof counts, "It holds: inferences %.0f, loads %.0f, operations %.0f.",
-                   model_figure(model, "inferences", 0), model_figure(model, "loads", 0),
+    char counts[80], others[96];
+    (void)snprintf(counts, sizeof counts, "It holds: inferences %.0f, pipelines %.0f, loads %.0f,",
+                   model_figure(model, "inferences", 0), model_figure(model, "pipelines", 0),
+                   model_figure(model, "loads", 0));
+    (void)snprintf(others, sizeof others, "operations %.0f, and samples of devices and processes.",
                    model_figure(model, "operations", 0));
     const char *const lines[] = {
         model->filtered ? "Forget the records that the filter covers?"
                         : "Forget all records of the store?",
         model->filtered ? "" : counts,
+        model->filtered ? "" : others,
         "Runs and their ledgers stay.  There is no way back.",
     };
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < (int)(sizeof lines / sizeof *lines); i++)
         canvas_fit(canvas, box, INDENT, 1 + i, box.width - 2 * INDENT, ALIGN_LEFT,
                    i == 0 ? STYLE_STRONG : STYLE_PLAIN, lines[i]);
 
