@@ -114,6 +114,9 @@ const char *schema_dimension(enum record_kind kind, enum query_dimension dimensi
 // and enumerations as text, what belongs to the kind, then derived columns.
 void schema_select_list(struct sqlite3_str *sql, enum record_kind kind);
 
+// The text of an enumeration's column of table `t`; null where no value has that number.
+void schema_select_enum(struct sqlite3_str *sql, const struct record_column *column);
+
 // Keys and units of that list, in order: index from 0; false past the end.
 struct schema_output {
     const char *key;

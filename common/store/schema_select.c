@@ -49,7 +49,7 @@ const char *schema_dimension(enum record_kind kind, enum query_dimension dimensi
 
 // ---- Columns as people read them ----------------------------------------------------
 
-static void append_enum(sqlite3_str *sql, const struct record_column *column)
+void schema_select_enum(sqlite3_str *sql, const struct record_column *column)
 {
     sqlite3_str_appendf(sql, "CASE t.\"%w\"", column->name);
     for (int64_t number = 0; column_enum_text(column->type, number); number++)
@@ -65,7 +65,7 @@ static void append_column(sqlite3_str *sql, const struct record_column *column)
     else if (column->type == COLUMN_BLOB)
         sqlite3_str_appendf(sql, "lower(hex(t.\"%w\"))", column->name);
     else if (column_type_is_enum(column->type))
-        append_enum(sql, column);
+        schema_select_enum(sql, column);
     else
         sqlite3_str_appendf(sql, "t.\"%w\"", column->name);
 }

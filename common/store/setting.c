@@ -9,6 +9,7 @@
 #include "common/core/text.h"
 #include "common/store/database.h"
 #include "common/store/reader.h"
+#include "common/store/schema.h"
 
 enum {
     FACTS_MAX = 10000,      // of one setting
@@ -55,17 +56,22 @@ static const struct property {
     {SETTING_MODEL, "parameters", true, true, false},
     {SETTING_MODEL, "file_bytes", true, true, false},
     {SETTING_MODEL, "context", false, true, false},
+    {SETTING_PIPELINE, "sync", false, true, false},
+    {SETTING_PIPELINE, "chunk_bytes", false, true, false},
+    {SETTING_PIPELINE, "pool_size", false, true, false},
+    {SETTING_PIPELINE, "prefetch", false, true, false},
 };
 
 enum { PROPERTY_COUNT = sizeof properties / sizeof *properties };
 
 static const struct {
-    const char *table;
-    const char *name; // the column with the name's id; NULL: machines have none
+    enum record_kind kind;
+    const char *name; // the name's id; NULL: machines have none
 } tables[SETTING_SUBJECT_COUNT] = {
-    [SETTING_MACHINE] = {"run", NULL},
-    [SETTING_DEVICE] = {"device", "name"},
-    [SETTING_MODEL] = {"model", "name"},
+    [SETTING_MACHINE] = {RECORD_KIND_RUN, NULL},
+    [SETTING_DEVICE] = {RECORD_KIND_DEVICE, "t.name"},
+    [SETTING_MODEL] = {RECORD_KIND_MODEL, "t.name"},
+    [SETTING_PIPELINE] = {RECORD_KIND_PIPELINE, "coalesce(t.model, t.workload)"},
 };
 
 static const char *const subjects[SETTING_SUBJECT_COUNT] = {
@@ -236,9 +242,11 @@ static bool is_sampled(const struct collecting *collecting, int64_t name)
         return true;
     for (size_t i = 0; i < samples_count(collecting->samples); i++) {
         const struct sample_group *group = samples_at(collecting->samples, i);
-        const bool of_model = samples_are_of_models(group->key.kind);
+        const bool fits = collecting->subject == SETTING_PIPELINE
+                              ? group->key.kind == RECORD_KIND_PIPELINE
+                              : samples_are_of_models(group->key.kind);
         if (collecting->subject == SETTING_DEVICE ? group->key.device == name
-                                                  : of_model && group->key.subject == name)
+                                                  : fits && group->key.subject == name)
             return true;
     }
     return false;
@@ -262,21 +270,36 @@ static enum status take_row(void *context, sqlite3_stmt *row, struct error *err)
     return status;
 }
 
+// A column of a kind's table.  Enumerations by their words, since a number of 0 counts as
+// not said.
+static void append_column(sqlite3_str *sql, enum record_kind kind, const char *name)
+{
+    const int place = record_column_find(kind, name);
+    const struct record_column *column =
+        place >= 0 ? &record_kind_info(kind)->columns[place] : NULL;
+    sqlite3_str_appendall(sql, ", ");
+    if (column && column_type_is_enum(column->type))
+        schema_select_enum(sql, column);
+    else
+        sqlite3_str_appendf(sql, "t.\"%w\"", name);
+}
+
 static enum status collect_subject(struct store *store, struct collecting *collecting,
                                    struct error *err)
 {
     const char *name = tables[collecting->subject].name;
+    const struct record_kind_info *info = record_kind_info(tables[collecting->subject].kind);
     sqlite3_str *sql = sqlite3_str_new(store->db);
-    sqlite3_str_appendf(sql, "SELECT t.run");
+    sqlite3_str_appendf(sql, "SELECT DISTINCT t.run");
     if (name)
-        sqlite3_str_appendf(sql, ", t.%s, (SELECT n.text FROM name n WHERE n.id = t.%s)", name,
-                            name);
+        sqlite3_str_appendf(sql, ", %s, (SELECT n.text FROM name n WHERE n.id = %s)", name, name);
     else
         sqlite3_str_appendall(sql, ", 0, ''");
     for (unsigned i = 0; i < PROPERTY_COUNT; i++)
         if (properties[i].subject == collecting->subject && properties[i].in_table)
-            sqlite3_str_appendf(sql, ", t.\"%w\"", properties[i].name);
-    sqlite3_str_appendf(sql, " FROM %s t", tables[collecting->subject].table);
+            append_column(sql, tables[collecting->subject].kind, properties[i].name);
+    sqlite3_str_appendf(sql, " FROM \"%w\" t%s", info->name,
+                        collecting->subject == SETTING_PIPELINE ? " WHERE t.status = 0" : "");
     return reader_scan(store, sql, NULL, take_row, collecting, err);
 }
 

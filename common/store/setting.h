@@ -12,8 +12,10 @@
 
 struct sqlite3_str;
 
-// What the facts are about: the runs' machines, one device, one model.
-#define SETTING_SUBJECTS(X) X(MACHINE, "machine") X(DEVICE, "device") X(MODEL, "model")
+// What the facts are about: the runs' machines, one device, one model, how the pipelines
+// of one model (or workload) were set.
+#define SETTING_SUBJECTS(X)                                                                        \
+    X(MACHINE, "machine") X(DEVICE, "device") X(MODEL, "model") X(PIPELINE, "pipeline")
 
 enum setting_subject {
 #define SETTING_SUBJECT_ENUM(name, text) SETTING_##name,
@@ -25,7 +27,7 @@ enum setting_subject {
 // One value that something had: the driver of a machine, a model's digest.
 struct setting_fact {
     enum setting_subject subject;
-    char *of; // the device's or model's name; "" of machines
+    char *of; // the device's, model's or pipeline's name; "" of machines
     char *property;
     char *value; // a number in decimal digits
     bool is_text;

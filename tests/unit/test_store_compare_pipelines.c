@@ -123,6 +123,35 @@ static void pipelines_without_a_model(void **state)
     result_free(result);
 }
 
+// How the pipelines were set is told where it is unlike, and refuses nothing.
+static void other_settings_are_told(void **state)
+{
+    (void)state;
+    add((struct measured){.run = 1, .host = "before", .requests = 1});
+    add((struct measured){.run = 2, .host = "after", .requests = 1});
+    add_pipelines(1, 1.0, 0.9, 10);
+    add_pipelines(2, 1.0, 0.9, 10);
+    // One that failed had another pool: it was not measured.
+    change("UPDATE pipeline SET sync = 1, chunk_bytes = 4096, prefetch = 2 + number % 2"
+           " WHERE run = 2;"
+           "UPDATE pipeline SET status = 1, pool_size = 9 WHERE run = 2 AND number = 10");
+    saved("before");
+    saved("after");
+    struct query query = of_two("before", "after");
+    for (int live = 0; live < 2; live++) {
+        if (live) {
+            query.baseline[1][0] = '\0';
+            set(query.other.by[QUERY_BY_HOST], "after");
+        }
+        struct result *result = ask(&query);
+        assert_string_equal(text_at(result, 0, "differences"),
+                            "pipeline iqp 16 qubits f64: chunk_bytes 1 / 4096; "
+                            "pipeline iqp 16 qubits f64: prefetch 1 / 2, 3; "
+                            "pipeline iqp 16 qubits f64: sync events / periodic");
+        result_free(result);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -132,6 +161,7 @@ int main(void)
                                         compare_tear_down),
         cmocka_unit_test_setup_teardown(pipelines_without_a_model, compare_set_up,
                                         compare_tear_down),
+        cmocka_unit_test_setup_teardown(other_settings_are_told, compare_set_up, compare_tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
