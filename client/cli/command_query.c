@@ -103,7 +103,7 @@ static enum status run_query(struct cli *cli, const struct query *query, struct 
 static enum status list_names(struct cli *cli, struct error *err)
 {
     struct result *list;
-    enum status status = named_list(&list, err);
+    enum status status = named_list(cli, &list, err);
     if (status != STATUS_OK)
         return error_prefix(err, status, "query");
     if (cli->options.format == FORMAT_TEXT && result_row_count(list) > 0) {

@@ -38,10 +38,16 @@ static int find(const struct result *list, const char *name)
     return -1;
 }
 
+// The file being read.
+struct naming {
+    struct result *list;
+    FILE *notes;
+};
+
 // Takes a line of the file; what its text says is looked at when it is asked for.
 static enum status take(void *context, const char *name, const char *text, struct error *err)
 {
-    struct result *list = context;
+    struct result *list = ((struct naming *)context)->list;
     if (strlen(name) >= NAME_SIZE || name[strspn(name, name_characters)] != '\0')
         return error_set(err, STATUS_INVALID,
                          "the name \"%.60s\" has other characters than a-z A-Z 0-9 . _ - or more "
@@ -61,8 +67,17 @@ static enum status take(void *context, const char *name, const char *text, struc
     return status == STATUS_OK ? STATUS_OK : error_set(err, status, "out of memory");
 }
 
-static enum status read_file(struct result *list, struct error *err)
+static void complain(void *context, const struct error *why)
 {
+    const struct naming *naming = context;
+    char text[4 * ERROR_TEXT_SIZE];
+    (void)fprintf(naming->notes, "inferstat: WARNING: %s\n",
+                  text_escape(text, sizeof text, why->text, strlen(why->text)));
+}
+
+static enum status read_file(struct result *list, FILE *notes, struct error *err)
+{
+    struct naming naming = {.list = list, .notes = notes};
     char path[KEYS_PATH_SIZE];
     enum status status = result_add_column(list, "name", UNIT_NONE);
     if (status == STATUS_OK)
@@ -71,15 +86,15 @@ static enum status read_file(struct result *list, struct error *err)
         return error_set(err, status, "out of memory");
     if (keys_default_path(path, sizeof path, "queries", NULL) != STATUS_OK)
         return STATUS_OK; // no home, no file
-    status = config_read(path, take, list, err);
+    status = config_read_leniently(path, take, complain, &naming, err);
     return status == STATUS_NOT_FOUND ? STATUS_OK : status;
 }
 
-enum status named_list(struct result **out, struct error *err)
+enum status named_list(const struct cli *cli, struct result **out, struct error *err)
 {
     if (result_new(out) != STATUS_OK)
         return error_set(err, STATUS_NOMEM, "out of memory");
-    enum status status = read_file(*out, err);
+    enum status status = read_file(*out, cli->around.notes, err);
     if (status != STATUS_OK)
         result_free(*out);
     return status;
@@ -167,7 +182,7 @@ static enum status read_word(const struct cli *cli, const char *word, struct que
                              struct error *err)
 {
     struct result *list = NULL;
-    enum status status = named_list(&list, err);
+    enum status status = named_list(cli, &list, err);
     if (status != STATUS_OK)
         return status;
     const int row = find(list, word);

@@ -13,7 +13,8 @@
 MUST_CHECK enum status named_read(const struct cli *cli, const char *text, struct query *out,
                                   struct error *err);
 
-// The file's queries, columns "name" and "text"; none where there is no file.
-MUST_CHECK enum status named_list(struct result **out, struct error *err);
+// The file's queries, columns "name" and "text"; none where there is no file.  A line that
+// is none is named in around.notes and passed over.
+MUST_CHECK enum status named_list(const struct cli *cli, struct result **out, struct error *err);
 
 #endif

@@ -35,37 +35,75 @@ static enum status take_line(char *line, config_take *take, void *context, struc
     return take(context, trim(text), trim(equals + 1), err);
 }
 
-static enum status read_lines(FILE *file, config_take *take, void *context, unsigned *line_number,
-                              struct error *err)
+// One reading of a file.
+struct reading {
+    const char *path;
+    unsigned line; // counted from 1
+    config_take *take;
+    config_complain *complain; // NULL: the first refused line ends it
+    void *context;
+};
+
+static void pass_over_rest(FILE *file)
+{
+    int next = 0;
+    while (next != '\n' && next != EOF)
+        next = fgetc(file);
+}
+
+static enum status read_line(FILE *file, char *line, const struct reading *reading,
+                             struct error *err)
+{
+    if (strchr(line, '\n') || feof(file))
+        return take_line(line, reading->take, reading->context, err);
+    pass_over_rest(file);
+    return error_set(err, STATUS_INVALID, "line is longer than %d bytes", LINE_ROOM - 1);
+}
+
+static enum status read_lines(FILE *file, struct reading *reading, struct error *err)
 {
     char line[LINE_ROOM];
     while (fgets(line, sizeof line, file)) {
-        ++*line_number;
-        if (!strchr(line, '\n') && !feof(file))
-            return error_set(err, STATUS_INVALID, "line is longer than %d bytes", LINE_ROOM - 1);
-        enum status status = take_line(line, take, context, err);
-        if (status != STATUS_OK)
-            return status;
+        struct error why = {.status = STATUS_OK};
+        enum status status = read_line(file, line, reading, &why);
+        reading->line++;
+        if (status == STATUS_OK)
+            continue;
+        (void)error_prefix(&why, status, "%s:%u", reading->path, reading->line);
+        if (status != STATUS_INVALID || !reading->complain)
+            return error_set(err, status, "%s", why.text);
+        reading->complain(reading->context, &why);
     }
     return STATUS_OK;
 }
 
-enum status config_read(const char *path, config_take *take, void *context, struct error *err)
+static enum status read_file(struct reading *reading, struct error *err)
 {
+    const char *path = reading->path;
     FILE *file = fopen(path, "re");
     if (!file)
         return error_set(err, errno == ENOENT ? STATUS_NOT_FOUND : STATUS_IO, "%s: cannot open: %s",
                          path, strerror(errno));
-    unsigned line_number = 0;
-    enum status status = read_lines(file, take, context, &line_number, err);
+    enum status status = read_lines(file, reading, err);
     const int reason = errno;
     const bool unreadable = ferror(file) != 0; // a folder, for one: not a line's fault
     (void)fclose(file);
     if (unreadable)
         return error_set(err, STATUS_IO, "%s: cannot read it: %s", path, strerror(reason));
-    if (status != STATUS_OK)
-        return error_prefix(err, status, "%s:%u", path, line_number);
-    return STATUS_OK;
+    return status;
+}
+
+enum status config_read(const char *path, config_take *take, void *context, struct error *err)
+{
+    struct reading reading = {.path = path, .take = take, .context = context};
+    return read_file(&reading, err);
+}
+
+enum status config_read_leniently(const char *path, config_take *take, config_complain *complain,
+                                  void *context, struct error *err)
+{
+    struct reading reading = {.path = path, .take = take, .complain = complain, .context = context};
+    return read_file(&reading, err);
 }
 
 // ---- Folders -------------------------------------------------------------------

@@ -14,7 +14,14 @@ typedef enum status config_take(void *context, const char *key, const char *valu
 MUST_CHECK enum status config_read(const char *path, config_take *take, void *context,
                                    struct error *err);
 
-// The same for all files FOLDER/*.conf, by name.  A folder that is not there has none.
+// The same, but a line that is refused (STATUS_INVALID) spoils only itself: `complain`
+// is told why, with the file and the line, and the next one follows.
+typedef void config_complain(void *context, const struct error *why);
+MUST_CHECK enum status config_read_leniently(const char *path, config_take *take,
+                                             config_complain *complain, void *context,
+                                             struct error *err);
+
+// As config_read, for all files FOLDER/*.conf, by name.  A folder that is not there has none.
 MUST_CHECK enum status config_read_folder(const char *folder, config_take *take, void *context,
                                           struct error *err);
 

@@ -130,6 +130,36 @@ static void test_config(void **state)
     assert_int_equal(config_read(folder, collect, &pairs, &err), STATUS_IO);
 }
 
+static void keep_complaint(void *context, const struct error *why)
+{
+    struct pairs *pairs = context;
+    const char *name = strrchr(why->text, '/');
+    const size_t used = strlen(pairs->text);
+    (void)snprintf(pairs->text + used, sizeof pairs->text - used, "[%.*s]",
+                   (int)strcspn(name + 1, " "), name + 1);
+}
+
+// A refused line spoils only itself, a line that is too long included.
+static void test_config_leniently(void **state)
+{
+    (void)state;
+    struct pairs pairs = {.refuse = "db"};
+    struct error err;
+    char text[5100] = "a = 1\nno equals sign\ndb = x\n";
+    const size_t used = strlen(text);
+    memset(text + used, 'x', 5000);
+    (void)snprintf(text + used + 5000, sizeof text - used - 5000, "\nb = 2\n= 3\n");
+    write_file(path_of("e.conf"), text);
+    assert_int_equal(
+        config_read_leniently(path_of("e.conf"), collect, keep_complaint, &pairs, &err), STATUS_OK);
+    assert_string_equal(pairs.text, "a=1;[e.conf:2:][e.conf:3:][e.conf:4:]b=2;[e.conf:6:]");
+    assert_int_equal(
+        config_read_leniently(path_of("none.conf"), collect, keep_complaint, &pairs, &err),
+        STATUS_NOT_FOUND);
+    assert_int_equal(config_read_leniently(folder, collect, keep_complaint, &pairs, &err),
+                     STATUS_IO);
+}
+
 static void test_folders(void **state)
 {
     (void)state;
@@ -277,11 +307,17 @@ static void test_stop_ignored(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lock),         cmocka_unit_test(test_config),
-        cmocka_unit_test(test_folders),      cmocka_unit_test(test_process),
-        cmocka_unit_test(test_driver),       cmocka_unit_test(test_clock),
-        cmocka_unit_test(test_data_folder),  cmocka_unit_test(test_cache_folder),
-        cmocka_unit_test(test_stop_ignored), cmocka_unit_test(test_stop),
+        cmocka_unit_test(test_lock),
+        cmocka_unit_test(test_config),
+        cmocka_unit_test(test_config_leniently),
+        cmocka_unit_test(test_folders),
+        cmocka_unit_test(test_process),
+        cmocka_unit_test(test_driver),
+        cmocka_unit_test(test_clock),
+        cmocka_unit_test(test_data_folder),
+        cmocka_unit_test(test_cache_folder),
+        cmocka_unit_test(test_stop_ignored),
+        cmocka_unit_test(test_stop),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
