@@ -62,6 +62,7 @@ struct import_target {
     sqlite3_stmt *insert[RECORD_KIND_COUNT];
     int64_t last_id[RECORD_KIND_COUNT];
     struct known_name names[256];
+    int64_t name_count; // in the store, once asked for in a transaction; else -1
 };
 
 // ---- Making -------------------------------------------------------------------------------
@@ -167,18 +168,25 @@ static enum status ask(struct import_target *target, enum statement which, bool 
     return status;
 }
 
+static enum status count_names(struct import_target *target, struct error *err)
+{
+    bool found;
+    if (target->name_count >= 0)
+        return STATUS_OK;
+    return ask(target, NAME_COUNT, &found, &target->name_count, err);
+}
+
 static enum status add_name(struct import_target *target, const char *bytes, size_t size,
                             int64_t *id, struct error *err)
 {
-    bool found;
-    int64_t count = 0;
-    enum status status = ask(target, NAME_COUNT, &found, &count, err);
-    if (status == STATUS_OK && count >= IMPORT_NAMES_MAX)
+    enum status status = count_names(target, err);
+    if (status == STATUS_OK && target->name_count >= IMPORT_NAMES_MAX)
         return error_set(err, STATUS_FULL, "store: it has as many names as it may");
     if (status != STATUS_OK)
         return status;
     (void)sqlite3_bind_text(target->statements[NAME_ADD], 1, bytes, (int)size, SQLITE_STATIC);
     status = database_run(target->db, target->statements[NAME_ADD], err);
+    target->name_count += status == STATUS_OK;
     *id = sqlite3_last_insert_rowid(target->db);
     return status;
 }
@@ -390,6 +398,7 @@ enum status import_apply(struct import_target *target, struct import_piece *piec
 {
     const int64_t last_id = target->last_id[piece->kind];
     enum status status = database_exec(target->db, "BEGIN IMMEDIATE", err);
+    target->name_count = -1; // others add names too
     if (status == STATUS_OK)
         status = apply_parts(target, piece, err);
     if (status == STATUS_OK)

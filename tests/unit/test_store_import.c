@@ -246,6 +246,47 @@ static void test_names_of_runs_come(void **state)
 #undef NAMED
 }
 
+static unsigned name_counts; // how often the store's names were counted
+
+static int end_statement(unsigned event, void *context, void *stmt, void *took)
+{
+    (void)event;
+    (void)context;
+    (void)took;
+    name_counts += strcmp(sqlite3_sql(stmt), "SELECT count(*) FROM name") == 0;
+    return 0;
+}
+
+static int watch(sqlite3 *db, char **error, const struct sqlite3_api_routines *routines)
+{
+    (void)error;
+    (void)routines;
+    return sqlite3_trace_v2(db, SQLITE_TRACE_PROFILE, end_statement, NULL);
+}
+
+// Each new name may be one too many; but they are counted once a transaction, however
+// many come: to count takes as long as there are names.
+static void test_names_are_counted_once(void **state)
+{
+    (void)state;
+    const char *from = copy_path("s.db"), *into = empty_store("into.db");
+    void (*const each)(void) = (void (*)(void))watch; // as SQLite would have it
+    copy_make_store(from, 1, 3);
+    copy_exec(from, "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 300)"
+                    " INSERT INTO name(text) SELECT 'new-' || i FROM n;"
+                    "INSERT OR IGNORE INTO run_name SELECT 1, n.id, n.id FROM name n"
+                    " WHERE n.text LIKE 'new-%'");
+    name_counts = 0;
+    assert_int_equal(sqlite3_auto_extension(each), SQLITE_OK);
+    expect(into, from, 1, 0, 0, 9);
+    assert_int_equal(sqlite3_cancel_auto_extension(each), 1);
+    assert_int_equal(copy_integer(into,
+                                  "SELECT count(*) FROM run_name r JOIN name n ON n.id = r.name"
+                                  " WHERE n.text LIKE 'new-%'"),
+                     300);
+    assert_in_range(name_counts, 1, RECORD_KIND_COUNT); // runs, and the records of each kind
+}
+
 static void test_an_open_run_is_silent_here(void **state)
 {
     (void)state;
@@ -636,6 +677,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_flipped_bytes, copy_set_up, copy_tear_down),
         cmocka_unit_test_setup_teardown(test_the_lock_is_kept, copy_set_up, copy_tear_down),
         cmocka_unit_test_setup_teardown(test_names_of_runs_come, copy_set_up, copy_tear_down),
+        cmocka_unit_test_setup_teardown(test_names_are_counted_once, copy_set_up, copy_tear_down),
         cmocka_unit_test_setup_teardown(test_baselines_come_and_names_are_mapped, copy_set_up,
                                         copy_tear_down),
         cmocka_unit_test_setup_teardown(test_baselines_that_stay_out, copy_set_up, copy_tear_down),
