@@ -215,14 +215,14 @@ enum status sealed_last(sqlite3 *db, enum record_kind kind, int64_t *last_id, in
     enum status status = find(db,
                               "SELECT " COLUMNS " FROM main.sealed WHERE kind = ?1"
                               " ORDER BY last_id DESC LIMIT 1",
-                              (int64_t)kind, NULL, &segment, err);
+                              (int64_t)kind, (int64_t[]){0, 0}, &segment, err);
     if (status != STATUS_OK || segment.id == 0)
         return status;
     *last_id = segment.last_id;
     status = find(db,
                   "SELECT " COLUMNS " FROM main.sealed WHERE kind = ?1"
                   " ORDER BY last_started_ns DESC LIMIT 1",
-                  (int64_t)kind, NULL, &segment, err);
+                  (int64_t)kind, (int64_t[]){0, 0}, &segment, err);
     *last_ns = segment.last_started_ns;
     return status;
 }

@@ -5,8 +5,10 @@
 #include "common/store/expire.h"
 #include "common/store/seal_columns.h"
 #include "common/store/sealer.h"
+#include "common/sys/clock.h"
 
 #define PASS_NS UINT64_C(60000000000) // from the end of a pass to the next
+#define BUSY_NS UINT64_C(60000000000) // whoever waited may come again within
 
 enum {
     BUSY_PAUSES = 3,               // so many times what a step took
@@ -18,10 +20,10 @@ struct sealing {
     int64_t after_ns;
     bool has_rollups;
     bool is_resting; // the last step ended a pass
-    bool is_busy;    // others waited then
     enum record_kind kind;
     struct sealer *sealers[RECORD_KIND_COUNT];
     uint64_t due_ns;
+    uint64_t alone_ns; // from then on nobody else is expected
 };
 
 enum status sealing_new(struct sealing **out, struct sqlite3 *db, int64_t after_ns,
@@ -73,7 +75,7 @@ enum status sealing_step(struct sealing *sealing, int64_t wall_ns, bool *changed
     struct sealer_limits limits = {
         .before_ns = wall_ns > sealing->after_ns ? wall_ns - sealing->after_ns : INT64_MIN,
         .last_id = INT64_MAX,
-        .rows = sealing->is_busy ? BUSY_ROWS : SEAL_ROWS_MAX};
+        .rows = clock_monotonic_ns() < sealing->alone_ns ? BUSY_ROWS : SEAL_ROWS_MAX};
     bool done = false;
     uint32_t sealed = 0;
     enum status status = STATUS_OK;
@@ -96,7 +98,8 @@ enum status sealing_step(struct sealing *sealing, int64_t wall_ns, bool *changed
 void sealing_took(struct sealing *sealing, uint64_t began_ns, uint64_t ended_ns, bool is_busy)
 {
     sealing->due_ns = ended_ns;
-    sealing->is_busy = is_busy;
+    if (is_busy)
+        sealing->alone_ns = ended_ns + BUSY_NS;
     if (sealing->is_resting)
         sealing->due_ns += PASS_NS;
     else if (is_busy)
