@@ -488,8 +488,8 @@ static struct settings read_arguments(int argc, char **argv)
     }
     if (!wrong && settings.seconds >= 1 && settings.inferences >= 10000)
         return settings;
-    fprintf(stderr, "usage: bench_keep [--json] [--quick] [--inferences N] [--seconds N]\n"
-                    "       (at least 10000 and 1)\n");
+    (void)fprintf(stderr, "usage: bench_keep [--json] [--quick] [--inferences N] [--seconds N]\n"
+                          "       (at least 10000 and 1)\n");
     exit(2);
 }
 
