@@ -206,24 +206,31 @@ static enum status list_runs(struct cli *cli, const struct places *places, struc
 
 struct flush {
     struct cli *cli;
-    uint64_t records; // sent
+    uint64_t records;  // sent
+    char trouble[256]; // why the first that stayed did, where that is known; else ""
 };
 
 static void take_report(void *context, const struct replay_report *report)
 {
     struct flush *flush = context;
     FILE *out = flush->cli->around.out;
-    char uuid[37], host[sizeof report->run->host.host * 4];
+    char uuid[37], host[sizeof report->run->host.host * 4], trouble[1024];
     text_from_uuid(uuid, report->run->uuid);
     if (report->end == REPLAY_SENT)
         flush->records += report->records;
+    else if (!*flush->trouble)
+        (void)snprintf(flush->trouble, sizeof flush->trouble, "%s", report->trouble);
     if (flush->cli->options.format != FORMAT_TEXT || report->end == REPLAY_UNUSABLE)
         return;
+    const char *how = report->end == REPLAY_SENT ? "sent to "
+                      : *report->trouble         ? "stay: "
+                                                 : "stay: no answer from ";
     (void)fprintf(
-        out, "%.8s  %s  %" PRIu64 " record%s  %s %s\n", uuid,
+        out, "%.8s  %s  %" PRIu64 " record%s  %s%s%s%s\n", uuid,
         text_escape(host, sizeof host, report->run->host.host, strlen(report->run->host.host)),
-        report->records, number_plural((int64_t)report->records),
-        report->end == REPLAY_SENT ? "sent to" : "stay: no answer from", report->collector);
+        report->records, number_plural((int64_t)report->records), how, report->collector,
+        *report->trouble ? ": " : "",
+        text_escape(trouble, sizeof trouble, report->trouble, strlen(report->trouble)));
     (void)fflush(out);
 }
 
@@ -282,7 +289,7 @@ static enum status flush_runs(struct cli *cli, const struct places *places, stru
                       sent, flush.records, left);
     if (left > 0)
         return error_set(err, STATUS_UNREACHABLE, "spool: what %u run%s left stays here: %s", left,
-                         left == 1 ? "" : "s", why_left(&counts));
+                         left == 1 ? "" : "s", *flush.trouble ? flush.trouble : why_left(&counts));
     return sent > 0 ? STATUS_OK : nothing(err);
 }
 

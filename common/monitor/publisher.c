@@ -552,6 +552,19 @@ bool publisher_has_contact(const struct publisher *publisher)
     return publisher->has_contact;
 }
 
+const char *publisher_trouble(const struct publisher *publisher)
+{
+    if (*publisher->error)
+        return publisher->error;
+    const char *trouble = uplink_trouble(publisher->uplink);
+    return *trouble ? trouble + 2 : trouble; // after the colon
+}
+
+bool publisher_is_refused(const struct publisher *publisher)
+{
+    return *publisher->error != '\0';
+}
+
 uint64_t publisher_acknowledged(const struct publisher *publisher)
 {
     return atomic_load_explicit(&publisher->acknowledged, memory_order_relaxed);

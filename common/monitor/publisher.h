@@ -61,6 +61,13 @@ bool publisher_is_finished(const struct publisher *publisher);
 // Whether the collector answers now.
 bool publisher_has_contact(const struct publisher *publisher);
 
+// Why nothing gets on, as far as that can be told, as "words (what to do)", else "":
+// what the collector has against the run, or what is wrong with the connection.
+const char *publisher_trouble(const struct publisher *publisher);
+
+// Whether the collector answers, but does not take this run.
+bool publisher_is_refused(const struct publisher *publisher);
+
 // Records acknowledged so far.  Any thread.
 uint64_t publisher_acknowledged(const struct publisher *publisher);
 

@@ -18,7 +18,8 @@
 
 enum {
     SILENT_MAX = 16, // collectors that did not answer, of one round
-    NAMED_MAX = 64,  // runs that stay, remembered so that each is named once
+    TROUBLE_SIZE = 256,
+    NAMED_MAX = 64, // runs that stay, remembered so that each is named once
     LOG_LINE_SIZE = 1024,
 };
 
@@ -45,8 +46,12 @@ struct round {
     void *context;
     struct replay_counts *counts;
     bool hasty; // what cannot be sent at once comes again in the next pass
-    char silent[SILENT_MAX][ADDRESS_TEXT_SIZE];
+    struct silent {
+        char collector[ADDRESS_TEXT_SIZE];
+        char trouble[TROUBLE_SIZE]; // why, or ""
+    } silent[SILENT_MAX];
     unsigned silent_count;
+    char trouble[TROUBLE_SIZE]; // of the run at hand
     struct named *named;
 };
 
@@ -99,18 +104,22 @@ static enum replay_end drive(const struct round *round, struct publisher *publis
     }
 }
 
-static bool is_silent(const struct round *round, const char *address)
+// The collector among those that did not answer; NULL: it is none of them.
+static const struct silent *find_silent(const struct round *round, const char *address)
 {
     for (unsigned i = 0; i < round->silent_count; i++)
-        if (strcmp(round->silent[i], address) == 0)
-            return true;
-    return false;
+        if (strcmp(round->silent[i].collector, address) == 0)
+            return &round->silent[i];
+    return NULL;
 }
 
 static void note_silent(struct round *round, const char *address)
 {
-    if (round->silent_count < SILENT_MAX && !is_silent(round, address))
-        (void)strcpy(round->silent[round->silent_count++], address);
+    if (round->silent_count == SILENT_MAX || find_silent(round, address))
+        return;
+    struct silent *silent = &round->silent[round->silent_count++];
+    (void)snprintf(silent->collector, sizeof silent->collector, "%s", address);
+    (void)snprintf(silent->trouble, sizeof silent->trouble, "%s", round->trouble);
 }
 
 // Where the run's records go, also in words.
@@ -143,8 +152,11 @@ static enum status send_orphan(struct round *round, const struct orphan *orphan,
     if (status != STATUS_OK)
         return status;
     report->end = REPLAY_AWAY;
-    if (is_silent(round, report->collector))
+    const struct silent *silent = find_silent(round, report->collector);
+    if (silent) {
+        report->trouble = silent->trouble;
         return STATUS_OK;
+    }
     const struct publisher_settings settings = {
         .file = orphan->file,
         .spool = orphan->spool,
@@ -159,8 +171,12 @@ static enum status send_orphan(struct round *round, const struct orphan *orphan,
     if (status != STATUS_OK)
         return status;
     report->end = drive(round, publisher);
-    if (report->end == REPLAY_AWAY && !publisher_has_contact(publisher))
-        note_silent(round, report->collector);
+    if (report->end == REPLAY_AWAY) {
+        (void)snprintf(round->trouble, sizeof round->trouble, "%s", publisher_trouble(publisher));
+        report->trouble = round->trouble;
+        if (!publisher_has_contact(publisher) && !publisher_is_refused(publisher))
+            note_silent(round, report->collector);
+    }
     publisher_close(publisher);
     return STATUS_OK;
 }
@@ -210,7 +226,7 @@ static bool is_in_vain(const struct round *round, const struct orphans_place *pl
         (void)snprintf(collector, sizeof collector, "%s", round->settings->collector);
     else if (!orphans_collector(&round->settings->folders, place, collector))
         return false;
-    return is_silent(round, collector);
+    return find_silent(round, collector) != NULL;
 }
 
 // What it means that an orphan could not be had.
@@ -255,8 +271,8 @@ static enum replay_end replay_place(struct round *round, const struct orphans_pl
             complain(round, place, &err);
         return end;
     }
-    struct replay_report report = {.run = runfile_run(orphan.file),
-                                   .records = orphan_records(&orphan)};
+    struct replay_report report = {
+        .run = runfile_run(orphan.file), .trouble = "", .records = orphan_records(&orphan)};
     status = send_orphan(round, &orphan, &report, &err);
     if (status == STATUS_OK && is_put_off(round, report.end)) {
         orphan_close(&orphan);

@@ -41,7 +41,8 @@ enum replay_end {
 struct replay_report {
     const struct runfile_run *run;
     char collector[ADDRESS_TEXT_SIZE];
-    uint64_t records; // that were held at the start
+    const char *trouble; // REPLAY_AWAY: why, as publisher_trouble has it; else ""
+    uint64_t records;    // that were held at the start
     enum replay_end end;
 };
 

@@ -57,7 +57,7 @@ class WorkerKeysTest(FaultCase):
         key = self.make_key("worker")
         self.start_with_keys()
         worker = self.start_worker(key)
-        self.says(worker, "does not admit this key")
+        self.says(worker, "it refuses this key")
         self.assertEqual(self.sql("SELECT count(*) FROM run"), [(0,)])
         self.authorize(key)
         self.says(worker, " answers")
@@ -97,9 +97,29 @@ class WorkerKeysTest(FaultCase):
         done = self.client("spool", "flush", "--key", other, "--server-key", self.server + ".pub",
                            source=[], code=4)
         self.assertIn("another key", done.stderr)
+        self.assertNotIn("no answer", done.stdout + done.stderr)
         self.assertNotEqual(self.left_behind(), [])
         self.client("spool", "flush", "--key", own, "--server-key", self.server + ".pub",
                     source=[])
+        self.check_audit(ends=(KILLED,))
+        self.assertEqual(self.left_behind(), [])
+
+    def test_flush_of_a_refused_key(self):
+        """What stays because the collector refuses the key is said to, as ping says it."""
+        key = self.make_key("worker")
+        self.start_with_keys()
+        worker = self.start_worker(key)
+        self.says(worker, "it refuses this key")
+        self.kill(worker)
+        keys = ["--key", key, "--server-key", self.server + ".pub"]
+        ping = self.client("ping", *keys, source=["--collector", self.remote], code=4)
+        self.assertIn("it refuses this key (", ping.stderr)
+        done = self.client("spool", "flush", *keys, source=[], code=4)
+        self.assertIn("stay: %s: it refuses this key (" % self.remote, done.stdout)
+        self.assertIn("what 1 run left stays here: it refuses this key (", done.stderr)
+        self.assertNotIn("no answer", done.stdout + done.stderr)
+        self.authorize(key)
+        self.client("spool", "flush", *keys, source=[])
         self.check_audit(ends=(KILLED,))
         self.assertEqual(self.left_behind(), [])
 
