@@ -373,8 +373,8 @@ static void log_unfinished(const struct inferstat_monitor *monitor,
                     "the end of the run was not acknowledged: %s stays", path);
     else
         monitor_log(monitor, INFERSTAT_LOG_WARNING,
-                    "%llu records were not acknowledged and stay in %s: the next run here sends "
-                    "them, or \"inferstat spool flush\"",
+                    "%llu records were not acknowledged and stay in %s: the next run here that "
+                    "lives for a second or two sends them, or \"inferstat spool flush\"",
                     (unsigned long long)left, in_rings ? path : spool_path(monitor->spool));
 }
 
