@@ -30,6 +30,7 @@ struct store {
     char *path;
     char *warning; // or NULL
     // Of the running query, per kind: the last id and the last start of a sealed row.
+    bool knows_sealed; // else there may be any
     struct {
         bool has;
         int64_t last_id, last_ns;
@@ -43,8 +44,8 @@ struct store {
 
 // Appends what stands behind FROM for the kind's records that started at `since_ns` or
 // later and have ids above `after_id` (INT64_MIN: any), with the alias t: its table alone
-// where none of these is sealed (sealed.h).  `flags`: SEALED_UNINDEXED or 0.  Within
-// reader_run.
+// where none of these is known to be sealed, as within reader_run (sealed.h).
+// `flags`: SEALED_UNINDEXED or 0.
 void store_append_from(struct sqlite3_str *sql, const struct store *store, enum record_kind kind,
                        int64_t since_ns, int64_t after_id, unsigned flags);
 

@@ -183,15 +183,16 @@ static enum status look_for_sealed(struct store *store, struct error *err)
 void store_append_from(sqlite3_str *sql, const struct store *store, enum record_kind kind,
                        int64_t since_ns, int64_t after_id, unsigned flags)
 {
-    const bool has = store->sealed[kind].has && store->sealed[kind].last_ns >= since_ns &&
-                     store->sealed[kind].last_id > after_id;
+    const bool has = !store->knows_sealed ||
+                     (store->sealed[kind].has && store->sealed[kind].last_ns >= since_ns &&
+                      store->sealed[kind].last_id > after_id);
     sealed_append_from(sql, kind, flags | (has ? SEALED_TOO : SEALED_NOT));
 }
 
 void store_append_bound(sqlite3_str *sql, const struct store *store, enum record_kind kind,
                         bool is_last)
 {
-    sealed_append_bound(sql, kind, is_last, store->sealed[kind].has);
+    sealed_append_bound(sql, kind, is_last, !store->knows_sealed || store->sealed[kind].has);
 }
 
 int64_t filter_begin(const struct query_filter *filter)
@@ -208,6 +209,7 @@ static enum status work_in_transaction(struct store *store, reader_work *work,
         return status;
     store->log_before = store->log_limit > 0 ? log_bytes(store) : 0;
     status = look_for_sealed(store, err);
+    store->knows_sealed = status == STATUS_OK;
     if (status == STATUS_OK)
         status = work(store, query, out, err);
     if (status == STATUS_TIMEOUT && log_is_long(store))
@@ -216,6 +218,7 @@ static enum status work_in_transaction(struct store *store, reader_work *work,
                            " (try it when less is coming in, or on a copy: inferstat backup)",
                            (long long)(store->log_limit >> 20));
     store->deadline_ns = 0; // the end of the transaction is not to be cut off
+    store->knows_sealed = false;
     database_rollback(store->db);
     return status;
 }

@@ -13,6 +13,7 @@
 #include "common/store/clear.h"
 #include "common/store/database.h"
 #include "common/store/expire.h"
+#include "common/store/import.h"
 #include "common/store/sealed.h"
 #include "common/store/sealer.h"
 #include "common/store/store.h"
@@ -700,6 +701,48 @@ static void test_unfolded_rows_stay_sealed(void **state)
     drop_store();
 }
 
+// Records that a new store takes of this one.
+static int64_t import_into(const char *name)
+{
+    char *into = sqlite3_mprintf("%s/%s", folder, name);
+    struct error err;
+    sqlite3 *made = NULL;
+    struct result *answer = NULL;
+    if (database_open_writer(&made, into, &err) != STATUS_OK)
+        fail_msg("%s", err.text);
+    database_close(made);
+    if (store_import(into, path, &answer, &err) != STATUS_OK)
+        fail_msg("%s", err.text);
+    sqlite3_free(into);
+    const int64_t records = result_integer(answer, 0, "records", -1);
+    result_free(answer);
+    return records;
+}
+
+static void test_import_takes_sealed_rows(void **state)
+{
+    (void)state;
+    make_random(ROWS_MAX);
+    exec("DELETE FROM inference WHERE id % 53 = 0"); // texts are refused
+    exec("UPDATE inference SET number = n FROM (SELECT id AS of, row_number() OVER"
+         " (PARTITION BY run ORDER BY id) AS n FROM inference) WHERE id = of");
+    exec("INSERT INTO stream(run, stream, next, produced, unnumbered)"
+         " SELECT run, 0, count(*) + 1, count(*), 0 FROM inference GROUP BY run");
+    exec("INSERT INTO range(run, stream, first, last, state)"
+         " SELECT run, 0, 1, count(*), 0 FROM inference GROUP BY run");
+    exec("UPDATE run SET produced = n, stored = n FROM (SELECT run AS of, count(*) AS n"
+         " FROM inference GROUP BY run) WHERE run = of");
+    execf("INSERT OR REPLACE INTO ledger(run, kind, stored) SELECT run, %d, count(*)"
+          " FROM inference GROUP BY run",
+          (int)RECORD_KIND_INFERENCE);
+    const int64_t records = import_into("of-table.db");
+    assert_true(records > 0);
+    seal_all(SEGMENT_ROWS);
+    assert_true(segments() > 0);
+    assert_int_equal(import_into("of-sealed.db"), records);
+    drop_store();
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -722,6 +765,7 @@ int main(void)
         TEST(test_unfolded_rows_stay_sealed),
         TEST(test_hidden_rows_are_refused),
         TEST(test_late_rows_stay),
+        TEST(test_import_takes_sealed_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
