@@ -41,7 +41,7 @@ struct sums {
 static int64_t fixed(double value)
 {
     const double scaled = value * (double)(1 << SEAL_POINT);
-    return scaled > -0x1p62 && scaled < 0x1p62 ? llround(scaled) : 0;
+    return fabs(scaled) < 0x1p62 ? llround(scaled) : 0;
 }
 
 static void fit_group(const struct sums *sums, struct seal_line *line)
@@ -226,6 +226,12 @@ static enum status put_values(const struct attempt *attempt, struct byte_sink *s
     return status;
 }
 
+// A signed number as one that is small where its distance from 0 is.
+static uint64_t folded(int64_t value)
+{
+    return (uint64_t)value << 1 ^ (value < 0 ? UINT64_MAX : 0);
+}
+
 static void put_lines(const struct attempt *attempt, struct byte_sink *sink)
 {
     unsigned count = 0;
@@ -235,8 +241,8 @@ static void put_lines(const struct attempt *attempt, struct byte_sink *sink)
     byte_sink_number(sink, count);
     for (unsigned i = 0; i < count; i++) {
         const struct seal_line *line = &attempt->best_lines[i];
-        byte_sink_number(sink, (uint64_t)line->slope << 1 ^ (uint64_t)(line->slope >> 63));
-        byte_sink_number(sink, (uint64_t)line->base << 1 ^ (uint64_t)(line->base >> 63));
+        byte_sink_number(sink, folded(line->slope));
+        byte_sink_number(sink, folded(line->base));
     }
 }
 

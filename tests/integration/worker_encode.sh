@@ -194,7 +194,9 @@ refused 4 "cannot open: not a regular file" --encoder angle --qubits 3 --input "
 refused 4 "cannot write: No space left" --encoder angle --qubits 3 --output /dev/full
 refused 4 "are to be written, the disk has room for" --encoder angle --qubits 16 --batches 1000000000 \
   --output "$WORK/large.npy"
-[ ! -e "$WORK/large.npy" ] && [ ! -e "$WORK/large.npy.part" ] || fail "a part is left"
+for left in "$WORK/large.npy" "$WORK/large.npy.part"; do
+  [ ! -e "$left" ] || fail "a part is left: $left"
+done
 refused 2 "--output -: figures go to standard output" --encoder angle --qubits 3 --output -
 INFERSTAT_CHUNK_MB=300 refused 2 "INFERSTAT_CHUNK_MB" --encoder angle --qubits 3
 cp "$WORK/in.npy" "$WORK/kept.npy"

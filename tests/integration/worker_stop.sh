@@ -46,7 +46,9 @@ PYTHON
 expect_exit 4 bash -c 'ulimit -c 0 -f 8; exec "$0" encode --no-report --device cpu --encoder basis \
   --qubits 6 --batch-size 8 --batches 8 --output "$1"' "$WORKER" "$WORK/large.npy"
 expect_text "$WORK/err" "cannot write: File too large"
-[ ! -e "$WORK/large.npy" ] && [ ! -e "$WORK/large.npy.part" ] || fail "a part of a large file is left"
+for left in "$WORK/large.npy" "$WORK/large.npy.part"; do
+  [ ! -e "$left" ] || fail "a part of a large file is left: $left"
+done
 
 # While it waits for the next request's time, and for a line of standard input.
 : >"$WORK/worker.log"
