@@ -50,7 +50,9 @@ void device_memory_free(struct device_stream *stream, void *memory, size_t size)
 // and goes on where not.  Fails with STATUS_NOMEM.
 MUST_CHECK enum status device_pinned_new(struct device *device, void **out, size_t size,
                                          struct error *err);
-void device_pinned_free(struct device *device, void *memory, size_t size); // accepts NULL
+
+// Nothing queued may still read or write it: synchronise first.  Accepts NULL memory.
+void device_pinned_free(struct device *device, void *memory, size_t size);
 
 // Pins memory the caller has, for copies straight from it; page-aligned memory and
 // sizes.  The caller unpins it before freeing it.  STATUS_UNSUPPORTED where that

@@ -73,14 +73,14 @@ static enum status use_device(struct error *err)
         status = device_event_elapsed(from, to, &ns, err);
     if (status == STATUS_OK)
         status = device_stream_synchronize(stream, err);
-    if (is_pinned)
-        device_unpin(device, pinned, SIZE);
-    device_pinned_free(device, pinned, SIZE);
     if (memory)
         device_memory_free(stream, memory, SIZE);
     device_event_free(from);
     device_event_free(to);
-    device_stream_free(stream);
+    device_stream_free(stream); // waits: what is queued may read the pinned memory
+    if (is_pinned)
+        device_unpin(device, pinned, SIZE);
+    device_pinned_free(device, pinned, SIZE);
     device_tensor_free(device, &table);
     device_tensor_free(device, &out);
     device_close(device);
