@@ -191,19 +191,14 @@ static enum status open_run_file(struct inferstat_monitor *monitor,
     return open_spool(monitor, options, err);
 }
 
-static enum status copy_trust(struct inferstat_monitor *monitor,
+// The host program may change its environment later, while our threads run.
+static enum status read_trust(struct inferstat_monitor *monitor,
                               const struct inferstat_options *options, struct error *err)
 {
-    if (options->key_file)
-        monitor->key_file = strdup(options->key_file);
-    if (options->server_key)
-        monitor->server_key = strdup(options->server_key);
-    monitor->trust = (struct trust_options){.key_file = monitor->key_file,
-                                            .server_key = monitor->server_key,
-                                            .insecure = options->insecure != 0};
-    if ((options->key_file && !monitor->key_file) || (options->server_key && !monitor->server_key))
-        return error_set(err, STATUS_NOMEM, "monitor: out of memory");
-    return STATUS_OK;
+    const struct trust_options trust = {.key_file = options->key_file,
+                                        .server_key = options->server_key,
+                                        .insecure = options->insecure != 0};
+    return trust_source_read(&monitor->trust, &trust, err);
 }
 
 // Everything that reporting takes, but for the thread.
@@ -212,7 +207,7 @@ static enum status open_reporting(struct inferstat_monitor *monitor,
 {
     enum status status = find_collector(&monitor->address, options, err);
     if (status == STATUS_OK)
-        status = copy_trust(monitor, options, err);
+        status = read_trust(monitor, options, err);
     if (status == STATUS_OK)
         status = open_run_file(monitor, options, err);
     return status;
@@ -272,8 +267,7 @@ static void free_monitor(struct inferstat_monitor *monitor, bool remove_files)
     }
     listeners_deinit(&monitor->listeners);
     (void)pthread_mutex_destroy(&monitor->seats_lock);
-    free(monitor->key_file);
-    free(monitor->server_key);
+    trust_source_deinit(&monitor->trust);
     free(monitor->run_folder);
     free(monitor->spool_folder);
     free(monitor);

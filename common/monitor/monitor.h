@@ -51,8 +51,7 @@ struct inferstat_monitor {
 
     // Where records go; nothing of it without `file`.
     struct address address;
-    struct trust_options trust;
-    char *key_file, *server_key; // of `trust`, copied
+    struct trust_source trust; // as the environment was when it was opened
     char *run_folder;
     char *spool_folder;             // NULL: there is no spool
     struct spool *spool;            // background thread, while it runs

@@ -23,7 +23,7 @@ struct publisher_settings {
     struct runfile *file; // with stream 0, where the run lives
     struct spool *spool;  // of the same run; NULL: there is none
     const struct address *address;
-    const struct trust_options *trust;
+    const struct trust_source *trust;
     bool replay; // the run is over: nothing is added, and it gets its Goodbye
     void (*log)(void *context, enum inferstat_log_level level, const char *text); // NULL: silence
     void *log_context;

@@ -17,7 +17,7 @@
 // Everything is borrowed for as long as replaying goes on.
 struct replay_settings {
     struct orphans_folders folders;
-    const struct trust_options *trust;
+    const struct trust_source *trust;
     const char *collector; // NULL: each run's own
     // The run that replays: it is no orphan, and what was meant for its collector goes
     // first.  May be NULL.

@@ -14,8 +14,7 @@ struct uplink {
     struct wire_socket *socket; // NULL: could not be made, and will be tried again
     char endpoint[ADDRESS_TEXT_SIZE];
     struct address address;
-    char *key_file, *server_key;  // or NULL
-    struct trust_options options; // points to those
+    struct trust_source source; // kept, since trust is made again
     struct trust trust;
     unsigned attempt;     // counts the connections made
     uint64_t quiet_ns;    // since when nothing was heard
@@ -30,22 +29,8 @@ static enum status connect_now(struct uplink *uplink, struct error *err)
                         trust_pass(&uplink->trust, uplink->attempt++), err);
 }
 
-// Keeps what the trust is made from, since it is made again.
-static enum status copy_options(struct uplink *uplink, const struct trust_options *options,
-                                struct error *err)
-{
-    uplink->key_file = options->key_file ? strdup(options->key_file) : NULL;
-    uplink->server_key = options->server_key ? strdup(options->server_key) : NULL;
-    uplink->options = (struct trust_options){.key_file = uplink->key_file,
-                                             .server_key = uplink->server_key,
-                                             .insecure = options->insecure};
-    if ((options->key_file && !uplink->key_file) || (options->server_key && !uplink->server_key))
-        return error_set(err, STATUS_NOMEM, "connection: out of memory");
-    return STATUS_OK;
-}
-
 enum status uplink_open(struct uplink **out, const struct address *address,
-                        const struct trust_options *trust, uint64_t now_ns, struct error *err)
+                        const struct trust_source *trust, uint64_t now_ns, struct error *err)
 {
     struct uplink *uplink = calloc(1, sizeof *uplink);
     if (!uplink)
@@ -54,9 +39,9 @@ enum status uplink_open(struct uplink **out, const struct address *address,
     uplink->patience_ns = renew_min_ns;
     uplink->address = *address;
     (void)address_endpoint(uplink->endpoint, address, ADDRESS_INGEST);
-    enum status status = copy_options(uplink, trust, err);
+    enum status status = trust_source_copy(&uplink->source, trust, err);
     if (status == STATUS_OK)
-        status = trust_resolve(&uplink->trust, address, &uplink->options, err);
+        status = trust_decide(&uplink->trust, address, &uplink->source, err);
     if (status == STATUS_OK)
         status = wire_context_new(&uplink->context, err);
     if (status == STATUS_OK)
@@ -76,8 +61,7 @@ void uplink_close(struct uplink *uplink)
     wire_close(uplink->socket);
     wire_context_free(uplink->context);
     explicit_bzero(&uplink->trust, sizeof uplink->trust);
-    free(uplink->key_file);
-    free(uplink->server_key);
+    trust_source_deinit(&uplink->source);
     free(uplink);
 }
 
@@ -113,7 +97,7 @@ void uplink_heard(struct uplink *uplink, uint64_t now_ns)
 static void trust_anew(struct uplink *uplink)
 {
     struct trust trust;
-    if (trust_resolve(&trust, &uplink->address, &uplink->options, NULL) == STATUS_OK &&
+    if (trust_decide(&trust, &uplink->address, &uplink->source, NULL) == STATUS_OK &&
         trust.pass_count > 0)
         uplink->trust = trust;
     explicit_bzero(&trust, sizeof trust);

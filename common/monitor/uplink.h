@@ -14,7 +14,7 @@ struct uplink;
 
 // Decides by trust.h how to connect, and connects, for as long as it takes.
 MUST_CHECK enum status uplink_open(struct uplink **out, const struct address *address,
-                                   const struct trust_options *trust, uint64_t now_ns,
+                                   const struct trust_source *trust, uint64_t now_ns,
                                    struct error *err);
 // NULL is fine.
 void uplink_close(struct uplink *uplink);

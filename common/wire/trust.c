@@ -75,16 +75,13 @@ static enum status read_list(struct keyring *ring, const char *path, const struc
 }
 
 static enum status read_lists(struct keyring *ring, const struct address *address,
-                              struct error *err)
+                              const char *own_list, struct error *err)
 {
-    char path[KEYS_PATH_SIZE];
-    enum status status = STATUS_OK;
-    if (keys_default_path(path, sizeof path, "known_collectors", NULL) == STATUS_OK)
-        status = read_list(ring, path, address, err);
+    enum status status = own_list ? read_list(ring, own_list, address, err) : STATUS_OK;
     return status == STATUS_OK ? read_list(ring, system_list, address, err) : status;
 }
 
-// ---- Deciding ----------------------------------------------------------------------
+// ---- What is decided by --------------------------------------------------------------
 
 static const char *option_or_environment(const char *option, const char *variable)
 {
@@ -92,12 +89,72 @@ static const char *option_or_environment(const char *option, const char *variabl
     return value && value[0] ? value : NULL;
 }
 
-static enum status find_server_keys(struct keyring *ring, const struct address *address,
-                                    const struct trust_options *options, struct error *err)
+// A file of the configuration folder; NULL where there is no such folder.
+static const char *configured(char path[KEYS_PATH_SIZE], const char *name)
 {
-    const char *named = option_or_environment(options->server_key, "INFERSTAT_SERVER_KEY");
+    return keys_default_path(path, KEYS_PATH_SIZE, name, NULL) == STATUS_OK ? path : NULL;
+}
+
+static size_t size_of(const char *text)
+{
+    return text ? strlen(text) + 1 : 0;
+}
+
+// Moves a text to `*to`, and that behind it.
+static const char *place(char **to, const char *text)
+{
+    if (!text)
+        return NULL;
+    const char *placed = memcpy(*to, text, strlen(text) + 1);
+    *to += strlen(text) + 1;
+    return placed;
+}
+
+enum status trust_source_copy(struct trust_source *out, const struct trust_source *from,
+                              struct error *err)
+{
+    *out = (struct trust_source){0};
+    char *to = malloc(1 + size_of(from->key_file) + size_of(from->server_key) +
+                      size_of(from->known_collectors));
+    if (!to)
+        return error_set(err, STATUS_NOMEM, "trust: out of memory");
+    *out = *from;
+    out->memory = to;
+    out->key_file = place(&to, from->key_file);
+    out->server_key = place(&to, from->server_key);
+    out->known_collectors = place(&to, from->known_collectors);
+    return STATUS_OK;
+}
+
+enum status trust_source_read(struct trust_source *out, const struct trust_options *options,
+                              struct error *err)
+{
+    char key[KEYS_PATH_SIZE], list[KEYS_PATH_SIZE];
+    const char *named = option_or_environment(options->key_file, "INFERSTAT_KEY");
+    const struct trust_source found = {
+        .key_file = named ? named : configured(key, "key"),
+        .key_is_named = named != NULL,
+        .server_key = option_or_environment(options->server_key, "INFERSTAT_SERVER_KEY"),
+        .known_collectors = configured(list, "known_collectors"),
+        .insecure = options->insecure,
+    };
+    return trust_source_copy(out, &found, err);
+}
+
+void trust_source_deinit(struct trust_source *source)
+{
+    free(source->memory);
+    *source = (struct trust_source){0};
+}
+
+// ---- Deciding ----------------------------------------------------------------------
+
+static enum status find_server_keys(struct keyring *ring, const struct address *address,
+                                    const struct trust_source *source, struct error *err)
+{
+    const char *named = source->server_key;
     if (!named)
-        return read_lists(ring, address, err);
+        return read_lists(ring, address, source->known_collectors, err);
     // A path may look like a key; a key that is the name of a file does not happen.
     if (access(named, F_OK) != 0 && wire_key_parse(ring->keys[0], named)) {
         ring->count = 1;
@@ -108,17 +165,13 @@ static enum status find_server_keys(struct keyring *ring, const struct address *
                                : error_prefix(err, status, "the collector's key (--server-key)");
 }
 
-static enum status read_own_key(struct wire_keypair *out, const struct trust_options *options,
+static enum status read_own_key(struct wire_keypair *out, const struct trust_source *source,
                                 struct error *err)
 {
-    char path[KEYS_PATH_SIZE];
-    const char *named = option_or_environment(options->key_file, "INFERSTAT_KEY");
-    if (named)
-        return keys_read(out, named, err);
-    enum status status = keys_default_path(path, sizeof path, "key", err);
-    if (status == STATUS_OK)
-        status = keys_read(out, path, err);
-    if (status != STATUS_NOT_FOUND)
+    enum status status = STATUS_NOT_FOUND;
+    if (source->key_file)
+        status = keys_read(out, source->key_file, err);
+    if (status != STATUS_NOT_FOUND || source->key_is_named)
         return status;
     return error_set(err, STATUS_NOT_FOUND,
                      "the collector wants a key and there is none yet (make one with `inferstat "
@@ -143,10 +196,10 @@ static enum status plain(struct trust *out, const struct address *address, bool 
 }
 
 static enum status with_keys(struct trust *out, const struct keyring *ring,
-                             const struct trust_options *options, struct error *err)
+                             const struct trust_source *source, struct error *err)
 {
     struct wire_keypair own;
-    enum status status = read_own_key(&own, options, err);
+    enum status status = read_own_key(&own, source, err);
     if (status != STATUS_OK)
         return status;
     for (size_t i = 0; i < ring->count; i++) {
@@ -158,19 +211,31 @@ static enum status with_keys(struct trust *out, const struct keyring *ring,
     return STATUS_OK;
 }
 
-enum status trust_resolve(struct trust *out, const struct address *address,
-                          const struct trust_options *options, struct error *err)
+enum status trust_decide(struct trust *out, const struct address *address,
+                         const struct trust_source *source, struct error *err)
 {
     struct keyring ring = {0};
     *out = (struct trust){0};
     if (address->is_ipc)
         return STATUS_OK;
-    enum status status = find_server_keys(&ring, address, options, err);
+    enum status status = find_server_keys(&ring, address, source, err);
     if (status != STATUS_OK)
         return status;
     if (ring.count == 0)
-        return plain(out, address, options->insecure, err);
-    return with_keys(out, &ring, options, err);
+        return plain(out, address, source->insecure, err);
+    return with_keys(out, &ring, source, err);
+}
+
+enum status trust_resolve(struct trust *out, const struct address *address,
+                          const struct trust_options *options, struct error *err)
+{
+    struct trust_source source;
+    *out = (struct trust){0};
+    enum status status = trust_source_read(&source, options, err);
+    if (status == STATUS_OK)
+        status = trust_decide(out, address, &source, err);
+    trust_source_deinit(&source);
+    return status;
 }
 
 const struct wire_pass *trust_pass(const struct trust *trust, unsigned attempt)

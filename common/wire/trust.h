@@ -32,6 +32,29 @@ struct trust_options {
     bool insecure;
 };
 
+// What is decided by: the options, and where they say nothing the environment.  It holds
+// copies, so that a thread may decide again while others change their environment.
+struct trust_source {
+    const char *key_file;         // NULL: there is no configuration folder for it
+    bool key_is_named;            // by an option or a variable, so it has to be there
+    const char *server_key;       // NULL: known_collectors
+    const char *known_collectors; // this user's list; NULL: no configuration folder
+    bool insecure;
+    char *memory; // of all these texts
+};
+
+// Reads the environment, which nobody may change meanwhile.  Fails with STATUS_NOMEM only;
+// `*out` is for trust_source_deinit even then.
+MUST_CHECK enum status trust_source_read(struct trust_source *out,
+                                         const struct trust_options *options, struct error *err);
+
+// Copies `*from`; fails as above.
+MUST_CHECK enum status trust_source_copy(struct trust_source *out, const struct trust_source *from,
+                                         struct error *err);
+
+// Accepts a zeroed source.
+void trust_source_deinit(struct trust_source *source);
+
 struct trust {
     // Passes to be tried one after the other, all with the same own key; none:
     // plain.
@@ -47,6 +70,10 @@ const struct wire_pass *trust_pass(const struct trust *trust, unsigned attempt);
 // key file or a known_collectors may be read or changed by others; STATUS_NOT_FOUND:
 // a file named is not there, or there is no key yet (the text says
 // `inferstat keygen`); STATUS_INVALID: a file is malformed (the text names the line).
+MUST_CHECK enum status trust_decide(struct trust *out, const struct address *address,
+                                    const struct trust_source *source, struct error *err);
+
+// The same by the options and the environment as it is now; fails also with STATUS_NOMEM.
 MUST_CHECK enum status trust_resolve(struct trust *out, const struct address *address,
                                      const struct trust_options *options, struct error *err);
 

@@ -26,7 +26,7 @@ struct scene {
     char address[FOLDER_PATH_SIZE + 8];
     struct fake_collector *collector;
     struct lines lines;
-    struct trust_options trust;
+    struct trust_source trust;
     struct replay_settings settings;
 };
 

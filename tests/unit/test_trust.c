@@ -283,6 +283,46 @@ static void test_own_key(void **state)
     assert_int_equal(rename(moved, fixture->key), 0);
 }
 
+// What was read once is decided by: whatever becomes of the environment, nobody looks there.
+static void test_environment_is_read_once(void **state)
+{
+    struct fixture *fixture = *state;
+    static const char *const one[] = {KEY_ONE};
+    static const struct trust_options none;
+    struct trust_source read, source;
+    struct address address;
+    struct error err = {0};
+    know(fixture, "tcp://10.0.0.1 " KEY_ONE "\n", 0600);
+    assert_int_equal(address_parse(&address, "tcp://10.0.0.1", NULL), STATUS_OK);
+    assert_int_equal(trust_source_read(&read, &none, &err), STATUS_OK);
+    assert_int_equal(trust_source_copy(&source, &read, &err), STATUS_OK);
+    trust_source_deinit(&read);
+
+    assert_int_equal(setenv("XDG_CONFIG_HOME", "/nowhere", 1), 0);
+    assert_int_equal(setenv("INFERSTAT_KEY", "/nowhere/at.all", 1), 0);
+    assert_int_equal(setenv("INFERSTAT_SERVER_KEY", KEY_TWO, 1), 0);
+    struct trust trust;
+    assert_int_equal(trust_decide(&trust, &address, &source, &err), STATUS_OK);
+    assert_passes(&trust, fixture, one, 1);
+    trust_source_deinit(&source);
+    assert_int_equal(unsetenv("INFERSTAT_SERVER_KEY"), 0);
+
+    // Nor is there anything to read where no folder is named: nobody is known.
+    assert_int_equal(unsetenv("XDG_CONFIG_HOME"), 0);
+    const char *home = getenv("HOME");
+    char *kept = home ? strdup(home) : NULL;
+    assert_int_equal(unsetenv("HOME"), 0);
+    assert_int_equal(unsetenv("INFERSTAT_KEY"), 0);
+    assert_int_equal(trust_source_read(&source, &none, &err), STATUS_OK);
+    assert_null(source.key_file);
+    assert_null(source.known_collectors);
+    assert_int_equal(trust_decide(&trust, &address, &source, &err), STATUS_DENIED);
+    trust_source_deinit(&source);
+    if (kept)
+        assert_int_equal(setenv("HOME", kept, 1), 0);
+    free(kept);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -292,6 +332,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_bad_lists, setup, teardown),
         cmocka_unit_test_setup_teardown(test_options, setup, teardown),
         cmocka_unit_test_setup_teardown(test_own_key, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_environment_is_read_once, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
