@@ -1,5 +1,6 @@
 #include "server/pipeline/pipeline.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "server/pipeline/pipeline_parts.h"
@@ -88,29 +89,36 @@ static enum status new_buffers(struct pipeline *pipeline, struct error *err)
     return status;
 }
 
-// What depends on how many slots there are.
-static enum status new_slots(struct pipeline *pipeline, const struct pipeline_plan *plan,
-                             struct error *err)
+// As many pairs of events as there can be copies and groups under way, and one to spare.
+static enum status new_timeline(struct pipeline *pipeline, struct timeline **out,
+                                const struct pipeline_plan *plan, struct error *err)
 {
+    const unsigned int groups = plan->buffers + PIPELINE_GROUPS_BEHIND;
+    const unsigned int most = groups > plan->pool_size ? groups : plan->pool_size;
+    return plan->overlap_tracking ? timeline_new(out, pipeline->device, most + 1, err) : STATUS_OK;
+}
+
+static enum status new_slots(struct pipeline *pipeline, struct error *err)
+{
+    const struct pipeline_plan *plan = &pipeline->plan;
     enum status status = STATUS_OK;
     if (!plan->borrows)
         status = slot_pool_new(&pipeline->slots, pipeline->device, plan->pool_size,
                                plan->chunk_bytes, plan->pool_metrics, err);
     if (status == STATUS_OK)
         status = slot_pool_new(&pipeline->tokens, pipeline->device, plan->pool_size, 0, false, err);
-    // As many pairs as there can be copies and groups under way, and one to spare.
-    const unsigned int groups = plan->buffers + PIPELINE_GROUPS_BEHIND;
-    const unsigned int most = groups > plan->pool_size ? groups : plan->pool_size;
-    if (status == STATUS_OK && plan->overlap_tracking)
-        status = timeline_new(&pipeline->timeline, pipeline->device, most + 1, err);
+    if (status == STATUS_OK)
+        status = new_timeline(pipeline, &pipeline->timeline, plan, err);
     return status;
 }
 
-static void free_slots(struct pipeline *pipeline)
+// Only more of them can fail.
+static enum status resize_slots(struct pipeline *pipeline, unsigned int slots, struct error *err)
 {
-    slot_pool_free(pipeline->slots);
-    slot_pool_free(pipeline->tokens);
-    timeline_free(pipeline->timeline);
+    enum status status = slot_pool_resize(pipeline->tokens, slots, err);
+    if (status == STATUS_OK && pipeline->slots)
+        status = slot_pool_resize(pipeline->slots, slots, err);
+    return status;
 }
 
 static enum status build(struct pipeline *pipeline, struct error *err)
@@ -118,7 +126,7 @@ static enum status build(struct pipeline *pipeline, struct error *err)
     const struct pipeline_plan *plan = &pipeline->plan;
     enum status status = new_streams(pipeline, err);
     if (status == STATUS_OK)
-        status = new_slots(pipeline, plan, err);
+        status = new_slots(pipeline, err);
     if (status == STATUS_OK && plan->group_bytes > 0)
         status = new_buffers(pipeline, err);
     return status;
@@ -163,8 +171,29 @@ void pipeline_free(struct pipeline *pipeline)
         device_event_free(pipeline->buffers[i].fetched);
     }
     taker_free(pipeline->taker);
-    free_slots(pipeline);
+    slot_pool_free(pipeline->slots);
+    slot_pool_free(pipeline->tokens);
+    timeline_free(pipeline->timeline);
     free(pipeline);
+}
+
+// No run is: nothing is pending.
+static enum status change_slots(struct pipeline *pipeline, const struct pipeline_plan *adopted,
+                                struct error *err)
+{
+    struct timeline *timeline = NULL;
+    enum status status = new_timeline(pipeline, &timeline, adopted, err);
+    if (status == STATUS_OK)
+        status = resize_slots(pipeline, adopted->pool_size, err);
+    if (status != STATUS_OK) {
+        timeline_free(timeline);
+        const enum status back = resize_slots(pipeline, pipeline->plan.pool_size, NULL);
+        assert(back == STATUS_OK); // no more than there were
+        return status;
+    }
+    timeline_free(pipeline->timeline);
+    pipeline->timeline = timeline;
+    return STATUS_OK;
 }
 
 enum status pipeline_adopt(struct pipeline *pipeline, const struct pipeline_plan *plan,
@@ -179,18 +208,9 @@ enum status pipeline_adopt(struct pipeline *pipeline, const struct pipeline_plan
         status = error_set(err, STATUS_IO, "pipeline: the device failed before");
     if (status != STATUS_OK)
         return status;
-    if (adopted.pool_size != pipeline->plan.pool_size) {
-        struct pipeline made = {.device = pipeline->device};
-        status = new_slots(&made, &adopted, err);
-        if (status != STATUS_OK) {
-            free_slots(&made);
-            return status;
-        }
-        free_slots(pipeline); // no run is: nothing is pending
-        pipeline->slots = made.slots;
-        pipeline->tokens = made.tokens;
-        pipeline->timeline = made.timeline;
-    }
-    pipeline->plan = adopted;
-    return STATUS_OK;
+    if (adopted.pool_size != pipeline->plan.pool_size)
+        status = change_slots(pipeline, &adopted, err);
+    if (status == STATUS_OK)
+        pipeline->plan = adopted;
+    return status;
 }

@@ -18,6 +18,7 @@ struct counters {
 
 struct slot_pool {
     struct device *device;
+    size_t slot_bytes;
     bool metrics;
     struct counters counters;
 
@@ -93,29 +94,53 @@ void slot_pool_figures(const struct slot_pool *pool, struct pool_figures *out)
 
 // ---- Building -------------------------------------------------------------
 
+static enum status check_count(unsigned int slots, struct error *err)
+{
+    if (slots >= 1 && slots <= POOL_SLOTS_MAX)
+        return STATUS_OK;
+    return error_set(err, STATUS_INVALID, "pool: %u slots: not from 1 to %d", slots,
+                     POOL_SLOTS_MAX);
+}
+
+static void remove_slots(struct slot_pool *pool, unsigned int slots)
+{
+    while (pool->slot_count > slots) {
+        struct slot *slot = &pool->slots[--pool->slot_count];
+        device_event_free(slot->copied);
+        device_pinned_free(pool->device, slot->memory, slot->size);
+        *slot = (struct slot){.memory = NULL};
+    }
+}
+
+static enum status add_slots(struct slot_pool *pool, unsigned int slots, struct error *err)
+{
+    enum status status = STATUS_OK;
+    while (status == STATUS_OK && pool->slot_count < slots) {
+        struct slot *slot = &pool->slots[pool->slot_count++];
+        slot->size = pool->slot_bytes;
+        if (slot->size > 0)
+            status = device_pinned_new(pool->device, &slot->memory, slot->size, err);
+        if (status == STATUS_OK)
+            status = device_event_new(pool->device, &slot->copied, DEVICE_EVENT_ORDER, err);
+    }
+    return status;
+}
+
 enum status slot_pool_new(struct slot_pool **out, struct device *device, unsigned int slots,
                           size_t slot_bytes, bool metrics, struct error *err)
 {
-    if (slots < 1 || slots > POOL_SLOTS_MAX)
-        return error_set(err, STATUS_INVALID, "pool: %u slots: not from 1 to %d", slots,
-                         POOL_SLOTS_MAX);
+    enum status status = check_count(slots, err);
+    if (status != STATUS_OK)
+        return status;
     struct slot_pool *pool = calloc(1, sizeof *pool);
     if (!pool)
         return error_set(err, STATUS_NOMEM, "pool: out of memory");
     pool->device = device;
+    pool->slot_bytes = slot_bytes;
     pool->metrics = metrics;
     (void)pthread_mutex_init(&pool->lock, NULL); // neither can fail on Linux
     (void)pthread_cond_init(&pool->back, NULL);
-
-    enum status status = STATUS_OK;
-    while (status == STATUS_OK && pool->slot_count < slots) {
-        struct slot *slot = &pool->slots[pool->slot_count++];
-        slot->size = slot_bytes;
-        if (slot_bytes > 0)
-            status = device_pinned_new(device, &slot->memory, slot_bytes, err);
-        if (status == STATUS_OK)
-            status = device_event_new(device, &slot->copied, DEVICE_EVENT_ORDER, err);
-    }
+    status = add_slots(pool, slots, err);
     if (status != STATUS_OK) {
         slot_pool_free(pool);
         return status;
@@ -125,14 +150,25 @@ enum status slot_pool_new(struct slot_pool **out, struct device *device, unsigne
     return STATUS_OK;
 }
 
+enum status slot_pool_resize(struct slot_pool *pool, unsigned int slots, struct error *err)
+{
+    const unsigned int before = pool->slot_count;
+    enum status status = check_count(slots, err);
+    if (status != STATUS_OK)
+        return status;
+    remove_slots(pool, slots);
+    status = add_slots(pool, slots, err);
+    if (status != STATUS_OK)
+        remove_slots(pool, before);
+    slot_pool_reopen(pool);
+    return status;
+}
+
 void slot_pool_free(struct slot_pool *pool)
 {
     if (!pool)
         return;
-    for (unsigned int i = 0; i < pool->slot_count; i++) {
-        device_event_free(pool->slots[i].copied);
-        device_pinned_free(pool->device, pool->slots[i].memory, pool->slots[i].size);
-    }
+    remove_slots(pool, 0);
     (void)pthread_cond_destroy(&pool->back);
     (void)pthread_mutex_destroy(&pool->lock);
     free(pool);

@@ -41,6 +41,12 @@ MUST_CHECK enum status slot_pool_new(struct slot_pool **out, struct device *devi
                                      struct error *err);
 void slot_pool_free(struct slot_pool *pool); // no slot is held or lent; accepts NULL
 
+// Adds slots, or frees the last ones; no slot is held or lent.  Memory of both numbers is
+// never held at once.  Fails as slot_pool_new does, which fewer slots do not: then nothing
+// changed.
+MUST_CHECK enum status slot_pool_resize(struct slot_pool *pool, unsigned int slots,
+                                        struct error *err);
+
 // Takes a slot to fill, waiting where none is free.  Fails with STATUS_CANCELLED once
 // the pool is closed, or as the event's wait does.  Any thread.
 MUST_CHECK enum status slot_pool_acquire(struct slot_pool *pool, struct slot **out,

@@ -353,6 +353,50 @@ static void many_threads_share_the_slots(void **state)
     bench_free(&crowd.bench);
 }
 
+// More slots and fewer, and each of them can be had; what is too many, or cannot be had,
+// changes nothing.
+static void slots_come_and_go(void **state)
+{
+    (void)state;
+    static const struct {
+        unsigned int slots;
+        enum status status;
+        unsigned int then, pinned; // slots then, and how many were asked for
+    } cases[] = {
+        {5, STATUS_OK, 5, 3},
+        {2, STATUS_OK, 2, 0},
+        {POOL_SLOTS_MAX, STATUS_OK, POOL_SLOTS_MAX, POOL_SLOTS_MAX - 2},
+        {POOL_SLOTS_MAX + 1, STATUS_INVALID, POOL_SLOTS_MAX, 0},
+        {0, STATUS_INVALID, POOL_SLOTS_MAX, 0},
+        {1, STATUS_OK, 1, 0},
+        {4, STATUS_NOMEM, 1, 2},
+        {4, STATUS_OK, 4, 3},
+    };
+    struct device_fault_options options = {.seed = 1};
+    options.fail_at[DEVICE_FAULT_PINNED] = 2 + 3 + (POOL_SLOTS_MAX - 2) + 2;
+    struct device *device = rig_device(&options);
+    struct slot_pool *pool = NULL;
+    assert_int_equal(slot_pool_new(&pool, device, 2, 100, true, NULL), STATUS_OK);
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        const uint64_t before = device_fault_calls(device, DEVICE_FAULT_PINNED);
+        assert_int_equal(slot_pool_resize(pool, cases[i].slots, NULL), cases[i].status);
+        assert_int_equal(device_fault_calls(device, DEVICE_FAULT_PINNED) - before, cases[i].pinned);
+        struct slot *slots[POOL_SLOTS_MAX];
+        struct pool_figures figures;
+        for (unsigned int k = 0; k < cases[i].then; k++) {
+            assert_int_equal(slot_pool_acquire(pool, &slots[k], NULL), STATUS_OK);
+            assert_non_null(slots[k]->memory);
+        }
+        slot_pool_figures(pool, &figures);
+        assert_int_equal(figures.available_max, cases[i].then);
+        assert_int_equal(figures.available_min, 1); // the last one
+        for (unsigned int k = 0; k < cases[i].then; k++)
+            slot_pool_release(pool, slots[k]);
+    }
+    slot_pool_free(pool);
+    device_close(device);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -365,6 +409,7 @@ int main(void)
         cmocka_unit_test(a_failed_copy_comes_up),
         cmocka_unit_test(without_metrics_nothing_is_counted),
         cmocka_unit_test(many_threads_share_the_slots),
+        cmocka_unit_test(slots_come_and_go),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

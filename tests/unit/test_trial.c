@@ -195,15 +195,22 @@ static void without_memory_for_more_the_plan_stays(void **state)
 static void slots_come_and_go(void **state)
 {
     (void)state;
+    const struct device_fault_options options = {.seed = 1}; // it counts
     struct bench bench;
-    bench_init(&bench, NULL, 50 * CHUNK, NULL);
+    bench_init(&bench, &options, 50 * CHUNK, NULL);
     static const unsigned int pools[] = {3, 16, 1, 5};
+    unsigned int slots = SLOTS;
     for (size_t i = 0; i < COUNT_OF(pools); i++) {
         struct pipeline_plan plan = bench.plan;
         plan.pool_size = pools[i];
         plan.fillers = plan.prefetch = 1 + (unsigned int)i;
         plan.chunk_bytes = 1; // not what is adopted
+        // Slots that there were are kept: never is there pinned memory for both numbers.
+        const uint64_t before = device_fault_calls(bench.device, DEVICE_FAULT_PINNED);
         assert_int_equal(pipeline_adopt(bench.pipeline, &plan, NULL), STATUS_OK);
+        assert_int_equal(device_fault_calls(bench.device, DEVICE_FAULT_PINNED) - before,
+                         pools[i] > slots ? pools[i] - slots : 0);
+        slots = pools[i];
         assert_runs(&bench);
         assert_int_equal(bench.figures.pool.available_max, pools[i]);
     }
