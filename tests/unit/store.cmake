@@ -25,7 +25,10 @@ inferstat_unit_test(test_store_compare
 inferstat_unit_test(test_seal_codec LINK inferstat_store)
 inferstat_unit_test(test_store_sealed LINK
   inferstat_store inferstat_test_folder inferstat_test_rollup_builder)
-target_sources(test_store_sealed PRIVATE random_store.c)
+target_sources(test_store_sealed PRIVATE random_store.c sealed_rig.c)
+inferstat_unit_test(test_store_sealed_damage LINK
+  inferstat_store inferstat_test_folder inferstat_test_rollup_builder)
+target_sources(test_store_sealed_damage PRIVATE random_store.c sealed_rig.c)
 inferstat_unit_test(test_store_compare_pipelines
   LINK inferstat_store inferstat_test_measured inferstat_test_folder m)
 target_sources(test_store_compare PRIVATE compare_fixture.c)

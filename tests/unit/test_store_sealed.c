@@ -1,5 +1,5 @@
 // A store with sealed rows answers as the same store without: queries, audit, clearing,
-// expiry; and damage to it is said.
+// expiry.
 #include "tests/support/test.h"
 
 #include <inttypes.h>
@@ -17,48 +17,7 @@
 #include "common/store/sealed.h"
 #include "common/store/sealer.h"
 #include "common/store/store.h"
-#include "tests/support/rollup_builder.h"
-#include "tests/unit/random_store.h"
-
-enum { STORES = 5, SEGMENT_ROWS = 48 };
-
-static int64_t ask(sqlite3 *of, const char *sql)
-{
-    struct error err;
-    int64_t value = 0;
-    if (database_integer(of, sql, &value, &err) != STATUS_OK)
-        fail_msg("%s: %s", sql, err.text);
-    return value;
-}
-
-// Most records arrive soon after they start; of some nobody knows what they are.
-static void make_random(int64_t count)
-{
-    make_store(RECORD_KIND_INFERENCE, count);
-    exec("UPDATE inference SET received_after_ns = abs(random() % 1000000000) WHERE id % 7");
-    exec("UPDATE inference SET prefill_excess_ns = 'text' WHERE id % 53 = 0");
-    exec("UPDATE inference SET finish = 3 WHERE id % 11 = 3");
-    exec("UPDATE inference SET number = id, stream = 0");
-    execf("INSERT OR REPLACE INTO ledger(run, kind, stored) SELECT run, %d, count(*)"
-          " FROM inference GROUP BY run",
-          (int)RECORD_KIND_INFERENCE);
-}
-
-static void seal_all(uint32_t rows)
-{
-    struct error err;
-    struct sealer *sealer = NULL;
-    bool done = false;
-    uint32_t sealed = 0;
-    const struct sealer_limits limits = {
-        .before_ns = INT64_MAX, .last_id = INT64_MAX, .rows = rows};
-    if (sealer_new(&sealer, db, RECORD_KIND_INFERENCE, &err) != STATUS_OK)
-        fail_msg("%s", err.text);
-    while (!done)
-        if (sealer_step(sealer, &limits, &done, &sealed, &err) != STATUS_OK)
-            fail_msg("%s", err.text);
-    sealer_free(sealer);
-}
+#include "tests/unit/sealed_rig.h"
 
 static void open_all(void)
 {
@@ -71,43 +30,6 @@ static void open_all(void)
             fail_msg("%s", err.text);
         exec("COMMIT");
     }
-}
-
-// A number for all rows of the kind's table, bit for bit.
-static void dump(sqlite3 *of, const char *sql, sqlite3_str *out)
-{
-    sqlite3_stmt *stmt = NULL;
-    if (sqlite3_prepare_v2(of, sql, -1, &stmt, NULL) != SQLITE_OK)
-        fail_msg("%s: %s", sql, sqlite3_errmsg(of));
-    while (sqlite3_step(stmt) == SQLITE_ROW)
-        for (int i = 0; i < sqlite3_column_count(stmt); i++)
-            sqlite3_str_appendf(out, "%d:%s|", sqlite3_column_type(stmt, i),
-                                (const char *)sqlite3_column_text(stmt, i));
-    assert_int_equal(sqlite3_finalize(stmt), SQLITE_OK);
-}
-
-static char *dump_sql(sqlite3 *of, const char *sql)
-{
-    sqlite3_str *out = sqlite3_str_new(NULL);
-    sqlite3_str_appendall(out, "rows: ");
-    dump(of, sql, out);
-    return sqlite3_str_finish(out);
-}
-
-#define ALL_ROWS "SELECT * FROM inference ORDER BY id"
-
-static void assert_same_text(char *a, char *b)
-{
-    assert_non_null(a);
-    assert_non_null(b);
-    size_t same = 0; // they may be longer than what is shown of them
-    while (a[same] && a[same] == b[same])
-        same++;
-    const size_t from = same > 200 ? same - 200 : 0;
-    if (a[same] != b[same])
-        fail_msg("...%.400s differs from ...%.400s", a + from, b + from);
-    sqlite3_free(a);
-    sqlite3_free(b);
 }
 
 static void assert_same_rows(const char *before)
@@ -320,18 +242,6 @@ static void test_listing_goes_on(void **state)
     drop_store();
 }
 
-static void clear_both(const struct query_filter *filter, sqlite3 *of)
-{
-    struct error err;
-    struct clearing clearing;
-    bool done = false;
-    enum status status = clear_begin(&clearing, of, filter, &err);
-    while (status == STATUS_OK && !done)
-        status = clear_slice(&clearing, of, &done, &err);
-    if (status != STATUS_OK)
-        fail_msg("%s", err.text);
-}
-
 // Clearing leaves the same rows, ledgers and gaps, sealed or not.
 static void test_clear(void **state)
 {
@@ -423,74 +333,6 @@ static void test_rows_go_meanwhile(void **state)
     drop_store();
 }
 
-// Writes the first segment with a byte flipped.
-static void flip(const unsigned char *bytes, size_t size, size_t place)
-{
-    sqlite3_stmt *stmt = NULL;
-    unsigned char *copy = malloc(size);
-    assert_non_null(copy);
-    memcpy(copy, bytes, size);
-    copy[place] ^= (unsigned char)(1U << pick(8));
-    assert_int_equal(
-        sqlite3_prepare_v2(db, "UPDATE sealed SET data = ? WHERE id = 1", -1, &stmt, NULL),
-        SQLITE_OK);
-    (void)sqlite3_bind_blob64(stmt, 1, copy, size, SQLITE_TRANSIENT);
-    assert_int_equal(sqlite3_step(stmt), SQLITE_DONE);
-    (void)sqlite3_finalize(stmt);
-    free(copy);
-}
-
-static void assert_said(const struct query *query)
-{
-    struct error err = {.text = ""};
-    struct result *answer = NULL;
-    struct store *store = open_store();
-    assert_int_equal(store_query(store, query, &answer, &err), STATUS_CORRUPT);
-    assert_non_null(strstr(err.text, "damaged"));
-    store_close(store);
-}
-
-// A flipped byte of a segment is said by whoever reads it.
-static void test_damage_is_said(void **state)
-{
-    (void)state;
-    const struct query average = {.kind = QUERY_AVERAGE,
-                                  .metric = "inference.e2e_ns",
-                                  .group_by = {QUERY_BY_RUN},
-                                  .group_count = 1};
-    const struct query audit = {.kind = QUERY_AUDIT};
-    sqlite3_stmt *stmt = NULL;
-    make_random(ROWS_MAX);
-    seal_all(SEGMENT_ROWS);
-    assert_int_equal(
-        sqlite3_prepare_v2(db, "SELECT data FROM sealed WHERE id = 1", -1, &stmt, NULL), SQLITE_OK);
-    assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
-    const size_t size = (size_t)sqlite3_column_bytes(stmt, 0);
-    unsigned char *bytes = malloc(size);
-    assert_non_null(bytes);
-    memcpy(bytes, sqlite3_column_blob(stmt, 0), size);
-    (void)sqlite3_finalize(stmt);
-    for (unsigned i = 0; i < 12; i++) {
-        flip(bytes, size, (size_t)pick((int64_t)size));
-        assert_said(&average);
-    }
-    assert_said(&audit);
-    free(bytes);
-    drop_store();
-}
-
-// So are numbers beside the bytes.
-static void test_wrong_numbers_are_said(void **state)
-{
-    (void)state;
-    const struct query audit = {.kind = QUERY_AUDIT};
-    make_random(ROWS_MAX);
-    seal_all(SEGMENT_ROWS);
-    exec("UPDATE sealed SET last_started_ns = last_started_ns + 1 WHERE id = 1");
-    assert_said(&audit);
-    drop_store();
-}
-
 // ---- What others hung on the table ------------------------------------------------------
 
 static void test_foreign_things_stay(void **state)
@@ -536,13 +378,6 @@ static void test_foreign_things_stay(void **state)
     drop_store();
 }
 
-// ---- Ways out of damage -----------------------------------------------------------------
-
-static int64_t segments(void)
-{
-    return ask(db, "SELECT count(*) FROM sealed");
-}
-
 // A table that would be read in place of the sealed rows is refused, by readers and writers.
 static void test_hidden_rows_are_refused(void **state)
 {
@@ -568,123 +403,6 @@ static void test_late_rows_stay(void **state)
     seal_all(SEGMENT_ROWS);
     assert_true(segments() > 2);
     assert_int_equal(ask(db, "SELECT count(*) FROM sealed_inference WHERE id % 5 = 0"), 0);
-    drop_store();
-}
-
-#define LEDGER "SELECT run, kind, stored, expired, cleared, gone_sum FROM ledger ORDER BY 1, 2"
-
-// The rest of the segments is whole.
-static void damage(int64_t segment)
-{
-    execf("UPDATE sealed SET data = zeroblob(length(data)) WHERE id = %lld", (long long)segment);
-}
-
-static enum status clear_to_end(const struct query_filter *filter, struct error *err)
-{
-    struct clearing clearing;
-    bool done = false;
-    enum status status = clear_begin(&clearing, db, filter, err);
-    while (status == STATUS_OK && !done)
-        status = clear_slice(&clearing, db, &done, err);
-    return status;
-}
-
-static unsigned expire_all(sqlite3 *of, int64_t before_ns, int64_t last_id)
-{
-    struct error err;
-    const struct expire_rows rows = {
-        .kind = RECORD_KIND_INFERENCE, .before_ns = before_ns, .last_id = last_id, .count = 25};
-    unsigned gone = 1, all = 0;
-    for (; gone > 0; all += gone)
-        if (expire_slice(of, &rows, &gone, &err) != STATUS_OK)
-            fail_msg("%s", err.text);
-    return all;
-}
-
-// Whoever reads through the virtual table says which rows, and what helps.
-static void test_damage_names_the_way_out(void **state)
-{
-    (void)state;
-    struct error err = {.text = ""};
-    int64_t sum = 0;
-    make_random(ROWS_MAX);
-    seal_all(SEGMENT_ROWS);
-    damage(1);
-    assert_int_equal(database_integer(db, "SELECT sum(e2e_ns) FROM sealed_inference", &sum, &err),
-                     STATUS_CORRUPT);
-    assert_non_null(strstr(err.text, "sealed rows "));
-    assert_non_null(strstr(err.text, "clear --since "));
-    drop_store();
-}
-
-// All is as if the rows had been there: the ledgers too.
-static void test_damage_is_cleared(void **state)
-{
-    (void)state;
-    struct error err;
-    char other[FOLDER_PATH_SIZE];
-    sqlite3 *plain = NULL;
-    const struct query_filter all = {.since_ns = 0};
-    make_random(ROWS_MAX);
-    seal_all(SEGMENT_ROWS);
-    execf("VACUUM INTO '%s'", folder_path(other, folder, "plain.db"));
-    if (database_open_writer(&plain, other, &err) != STATUS_OK)
-        fail_msg("%s", err.text);
-    damage(2);
-    clear_both(&all, db);
-    clear_both(&all, plain);
-    assert_int_equal(segments(), 0);
-    assert_same_text(dump_sql(db, LEDGER), dump_sql(plain, LEDGER));
-    database_close(plain);
-    drop_store();
-}
-
-// What only a part of is to go stays, and the rest goes all the same.
-static void test_damage_is_left(void **state)
-{
-    (void)state;
-    struct error err = {.text = ""};
-    struct query_filter filter = {.since_ns = 0};
-    make_random(ROWS_MAX);
-    seal_all(SEGMENT_ROWS);
-    damage(1);
-    (void)snprintf(filter.by[QUERY_BY_HOST], QUERY_TEXT_SIZE, "%s", rig_names[0]);
-    const int64_t hot = ask(db, "SELECT count(*) FROM inference");
-    const int64_t before = ask(db, "SELECT sum(rows) FROM sealed");
-    assert_int_equal(clear_to_end(&filter, &err), STATUS_CORRUPT);
-    assert_non_null(strstr(err.text, "clear --since "));
-    assert_true(ask(db, "SELECT count(*) FROM inference") < hot);
-    assert_true(ask(db, "SELECT sum(rows) FROM sealed") < before);
-    assert_int_equal(ask(db, "SELECT count(*) FROM sealed WHERE id = 1"), 1);
-    drop_store();
-}
-
-// Expiry takes it when all of it is old enough, and goes on beside it until then.
-static void test_damage_expires(void **state)
-{
-    (void)state;
-    struct error err;
-    char other[FOLDER_PATH_SIZE];
-    sqlite3 *plain = NULL;
-    make_random(ROWS_MAX);
-    seal_all(SEGMENT_ROWS);
-    exec("DELETE FROM rollup_gap"); // nothing waits for rows
-    execf("VACUUM INTO '%s'", folder_path(other, folder, "plain.db"));
-    if (database_open_writer(&plain, other, &err) != STATUS_OK)
-        fail_msg("%s", err.text);
-    damage(1);
-    damage(3);
-    exec("UPDATE sealed SET runs = x'00' WHERE id = 2"); // its rows can be read
-    const int64_t last_ns = ask(db, "SELECT last_started_ns FROM sealed WHERE id = 1");
-    (void)expire_all(db, rollup_bucket(ROLLUP_MINUTE, last_ns), INT64_MAX);
-    assert_int_equal(ask(db, "SELECT count(*) FROM sealed WHERE id = 1"), 1);
-    const int64_t end_ns = rollup_bucket(ROLLUP_MINUTE, INT64_C(1900000000000000000));
-    (void)expire_all(db, end_ns, INT64_MAX);
-    (void)expire_all(plain, end_ns, INT64_MAX);
-    assert_int_equal(segments(), 0);
-    assert_int_equal(ask(db, "SELECT count(*) FROM inference"), 0);
-    assert_same_text(dump_sql(db, LEDGER), dump_sql(plain, LEDGER));
-    database_close(plain);
     drop_store();
 }
 
@@ -755,13 +473,7 @@ int main(void)
         TEST(test_clear),
         TEST(test_expire),
         TEST(test_rows_go_meanwhile),
-        TEST(test_damage_is_said),
-        TEST(test_wrong_numbers_are_said),
         TEST(test_foreign_things_stay),
-        TEST(test_damage_names_the_way_out),
-        TEST(test_damage_is_cleared),
-        TEST(test_damage_is_left),
-        TEST(test_damage_expires),
         TEST(test_unfolded_rows_stay_sealed),
         TEST(test_hidden_rows_are_refused),
         TEST(test_late_rows_stay),

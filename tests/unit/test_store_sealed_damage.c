@@ -1,0 +1,200 @@
+// Damage to sealed rows: it is said, it takes nothing else along, and there are ways out.
+#include "tests/support/test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <sqlite3.h>
+
+#include "common/core/result.h"
+#include "common/store/database.h"
+#include "common/store/store.h"
+#include "tests/unit/sealed_rig.h"
+
+static int setup(void **state)
+{
+    (void)state;
+    seed = 20261121; // each test is the same alone
+    folder_make(folder);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    database_close(db); // where the test has failed
+    database_close(full);
+    db = full = NULL;
+    folder_remove(folder);
+    return 0;
+}
+
+// Writes the first segment with a byte flipped.
+static void flip(const unsigned char *bytes, size_t size, size_t place)
+{
+    sqlite3_stmt *stmt = NULL;
+    unsigned char *copy = malloc(size);
+    assert_non_null(copy);
+    memcpy(copy, bytes, size);
+    copy[place] ^= (unsigned char)(1U << pick(8));
+    assert_int_equal(
+        sqlite3_prepare_v2(db, "UPDATE sealed SET data = ? WHERE id = 1", -1, &stmt, NULL),
+        SQLITE_OK);
+    (void)sqlite3_bind_blob64(stmt, 1, copy, size, SQLITE_TRANSIENT);
+    assert_int_equal(sqlite3_step(stmt), SQLITE_DONE);
+    (void)sqlite3_finalize(stmt);
+    free(copy);
+}
+
+static void assert_said(const struct query *query)
+{
+    struct error err = {.text = ""};
+    struct result *answer = NULL;
+    struct store *store = open_store();
+    assert_int_equal(store_query(store, query, &answer, &err), STATUS_CORRUPT);
+    assert_non_null(strstr(err.text, "damaged"));
+    store_close(store);
+}
+
+// A flipped byte of a segment is said by whoever reads it.
+static void test_damage_is_said(void **state)
+{
+    (void)state;
+    const struct query average = {.kind = QUERY_AVERAGE,
+                                  .metric = "inference.e2e_ns",
+                                  .group_by = {QUERY_BY_RUN},
+                                  .group_count = 1};
+    const struct query audit = {.kind = QUERY_AUDIT};
+    sqlite3_stmt *stmt = NULL;
+    make_random(ROWS_MAX);
+    seal_all(SEGMENT_ROWS);
+    assert_int_equal(
+        sqlite3_prepare_v2(db, "SELECT data FROM sealed WHERE id = 1", -1, &stmt, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
+    const size_t size = (size_t)sqlite3_column_bytes(stmt, 0);
+    unsigned char *bytes = malloc(size);
+    assert_non_null(bytes);
+    memcpy(bytes, sqlite3_column_blob(stmt, 0), size);
+    (void)sqlite3_finalize(stmt);
+    for (unsigned i = 0; i < 12; i++) {
+        flip(bytes, size, (size_t)pick((int64_t)size));
+        assert_said(&average);
+    }
+    assert_said(&audit);
+    free(bytes);
+    drop_store();
+}
+
+// So are numbers beside the bytes.
+static void test_wrong_numbers_are_said(void **state)
+{
+    (void)state;
+    const struct query audit = {.kind = QUERY_AUDIT};
+    make_random(ROWS_MAX);
+    seal_all(SEGMENT_ROWS);
+    exec("UPDATE sealed SET last_started_ns = last_started_ns + 1 WHERE id = 1");
+    assert_said(&audit);
+    drop_store();
+}
+
+// ---- Ways out -----------------------------------------------------------------------------
+
+// Whoever reads through the virtual table says which rows, and what helps.
+static void test_damage_names_the_way_out(void **state)
+{
+    (void)state;
+    struct error err = {.text = ""};
+    int64_t sum = 0;
+    make_random(ROWS_MAX);
+    seal_all(SEGMENT_ROWS);
+    damage(1);
+    assert_int_equal(database_integer(db, "SELECT sum(e2e_ns) FROM sealed_inference", &sum, &err),
+                     STATUS_CORRUPT);
+    assert_non_null(strstr(err.text, "sealed rows "));
+    assert_non_null(strstr(err.text, "clear --since "));
+    drop_store();
+}
+
+// All is as if the rows had been there: the ledgers too.
+static void test_damage_is_cleared(void **state)
+{
+    (void)state;
+    struct error err;
+    char other[FOLDER_PATH_SIZE];
+    sqlite3 *plain = NULL;
+    const struct query_filter all = {.since_ns = 0};
+    make_random(ROWS_MAX);
+    seal_all(SEGMENT_ROWS);
+    execf("VACUUM INTO '%s'", folder_path(other, folder, "plain.db"));
+    if (database_open_writer(&plain, other, &err) != STATUS_OK)
+        fail_msg("%s", err.text);
+    damage(2);
+    clear_both(&all, db);
+    clear_both(&all, plain);
+    assert_int_equal(segments(), 0);
+    assert_same_text(dump_sql(db, LEDGER), dump_sql(plain, LEDGER));
+    database_close(plain);
+    drop_store();
+}
+
+// What only a part of is to go stays, and the rest goes all the same.
+static void test_damage_is_left(void **state)
+{
+    (void)state;
+    struct error err = {.text = ""};
+    struct query_filter filter = {.since_ns = 0};
+    make_random(ROWS_MAX);
+    seal_all(SEGMENT_ROWS);
+    damage(1);
+    (void)snprintf(filter.by[QUERY_BY_HOST], QUERY_TEXT_SIZE, "%s", rig_names[0]);
+    const int64_t hot = ask(db, "SELECT count(*) FROM inference");
+    const int64_t before = ask(db, "SELECT sum(rows) FROM sealed");
+    assert_int_equal(clear_to_end(&filter, &err), STATUS_CORRUPT);
+    assert_non_null(strstr(err.text, "clear --since "));
+    assert_true(ask(db, "SELECT count(*) FROM inference") < hot);
+    assert_true(ask(db, "SELECT sum(rows) FROM sealed") < before);
+    assert_int_equal(ask(db, "SELECT count(*) FROM sealed WHERE id = 1"), 1);
+    drop_store();
+}
+
+// Expiry takes it when all of it is old enough, and goes on beside it until then.
+static void test_damage_expires(void **state)
+{
+    (void)state;
+    struct error err;
+    char other[FOLDER_PATH_SIZE];
+    sqlite3 *plain = NULL;
+    make_random(ROWS_MAX);
+    seal_all(SEGMENT_ROWS);
+    exec("DELETE FROM rollup_gap"); // nothing waits for rows
+    execf("VACUUM INTO '%s'", folder_path(other, folder, "plain.db"));
+    if (database_open_writer(&plain, other, &err) != STATUS_OK)
+        fail_msg("%s", err.text);
+    damage(1);
+    damage(3);
+    exec("UPDATE sealed SET runs = x'00' WHERE id = 2"); // its rows can be read
+    const int64_t last_ns = ask(db, "SELECT last_started_ns FROM sealed WHERE id = 1");
+    (void)expire_all(db, rollup_bucket(ROLLUP_MINUTE, last_ns), INT64_MAX);
+    assert_int_equal(ask(db, "SELECT count(*) FROM sealed WHERE id = 1"), 1);
+    const int64_t end_ns = rollup_bucket(ROLLUP_MINUTE, INT64_C(1900000000000000000));
+    (void)expire_all(db, end_ns, INT64_MAX);
+    (void)expire_all(plain, end_ns, INT64_MAX);
+    assert_int_equal(segments(), 0);
+    assert_int_equal(ask(db, "SELECT count(*) FROM inference"), 0);
+    assert_same_text(dump_sql(db, LEDGER), dump_sql(plain, LEDGER));
+    database_close(plain);
+    drop_store();
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_damage_is_said),           TEST(test_wrong_numbers_are_said),
+        TEST(test_damage_names_the_way_out), TEST(test_damage_is_cleared),
+        TEST(test_damage_is_left),           TEST(test_damage_expires),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
