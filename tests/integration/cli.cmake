@@ -1,7 +1,7 @@
 # The command line against its manual, and against a real collector and worker.
 inferstat_script_test(cli.man test_man.sh LABELS cli)
 inferstat_script_test(cli.live test_cli.sh LABELS cli)
-inferstat_script_test(cli.query test_query.sh "$<TARGET_FILE:make_store>" TIMEOUT 300 LABELS cli)
+inferstat_script_test(cli.query test_query.sh "$<TARGET_FILE:make_store>" LABELS cli)
 inferstat_script_test(cli.audit test_audit.sh LABELS cli)
 inferstat_script_test(cli.keys test_keys.sh LABELS cli)
 inferstat_script_test(cli.pages test_pages.sh LABELS cli)

@@ -8,7 +8,7 @@ foreach(name test_collector test_collector_files test_collector_keys test_collec
   target_compile_definitions(${name} PRIVATE INFERSTATD="$<TARGET_FILE:inferstatd>")
   add_dependencies(${name} inferstatd)
   add_test(NAME integration.${name} COMMAND ${name})
-  set_tests_properties(integration.${name} PROPERTIES TIMEOUT 120)
+  set_tests_properties(integration.${name} PROPERTIES TIMEOUT 300)
 endforeach()
 
 # Stores that are damaged, half copied or none.

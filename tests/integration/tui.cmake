@@ -1,3 +1,3 @@
 # The real dashboard in a real terminal (tmux).
-inferstat_script_test(tui.screens test_tui_screens.sh LABELS tui TIMEOUT 300)
-inferstat_script_test(tui.live test_tui_live.sh LABELS tui TIMEOUT 300)
+inferstat_script_test(tui.screens test_tui_screens.sh LABELS tui)
+inferstat_script_test(tui.live test_tui_live.sh LABELS tui)

@@ -3,5 +3,5 @@ inferstat_script_test(foreign_client foreign_client.py)
 
 # Peers that mean harm, at each kind of address.
 foreach(transport ipc tcp curve)
-  inferstat_script_test(hostile_peers.${transport} hostile_peers.py ${transport} TIMEOUT 240)
+  inferstat_script_test(hostile_peers.${transport} hostile_peers.py ${transport})
 endforeach()
