@@ -19,7 +19,7 @@
 static const struct backend {
     const char *name;
     const struct device_ops *ops;
-    bool numbered; // is named by its number also where none was asked for
+    bool numbered; // the first one's name has its number too
 } backends[] = {
     {.name = "cuda", .ops = CUDA_OPS, .numbered = true},
     {.name = "cpu", .ops = &device_cpu_ops},
@@ -28,8 +28,7 @@ static const struct backend {
 enum { BACKEND_COUNT = sizeof backends / sizeof backends[0] };
 
 // Splits "name" or "name:N"; N is a number of at most 5 digits.
-static bool parse_spec(const char *spec, const struct backend **backend, bool *numbered,
-                       unsigned int *ordinal)
+static bool parse_spec(const char *spec, const struct backend **backend, unsigned int *ordinal)
 {
     size_t length = strcspn(spec, ":");
     const struct backend *found = NULL;
@@ -48,14 +47,13 @@ static bool parse_spec(const char *spec, const struct backend **backend, bool *n
         number = (unsigned int)strtoul(digits, NULL, 10);
     }
     *backend = found;
-    *numbered = found->numbered || spec[length] == ':';
     *ordinal = number;
     return true;
 }
 
 static enum status open_backend(struct device **out, const struct backend *backend,
-                                const struct device_options *options, bool numbered,
-                                unsigned int ordinal, const char *why, struct error *err)
+                                const struct device_options *options, unsigned int ordinal,
+                                const char *why, struct error *err)
 {
     struct device *device = NULL;
     enum status status = backend->ops->open(&device, options, ordinal, err);
@@ -64,7 +62,7 @@ static enum status open_backend(struct device **out, const struct backend *backe
     device->ops = backend->ops;
     device->spin = options->spin;
     device->ordinal = ordinal;
-    if (numbered)
+    if (backend->numbered || ordinal > 0)
         (void)snprintf(device->name, sizeof device->name, "%s:%u", backend->name, ordinal);
     else
         (void)snprintf(device->name, sizeof device->name, "%s", backend->name);
@@ -93,7 +91,7 @@ static enum status open_first(struct device **out, const struct device_options *
         const struct backend *backend = &backends[i];
         struct error refusal = {0};
         if (backend->ops) {
-            status = open_backend(out, backend, options, backend->numbered, 0, why, &refusal);
+            status = open_backend(out, backend, options, 0, why, &refusal);
             if (status == STATUS_OK)
                 return status;
             // Without its advice, which is for who asked for that device.
@@ -115,16 +113,15 @@ enum status device_open(struct device **out, const struct device_options *option
     if (strcmp(spec, "auto") == 0)
         return open_first(out, options, err);
     const struct backend *backend = NULL;
-    bool numbered = false;
     unsigned int ordinal = 0;
-    if (!parse_spec(spec, &backend, &numbered, &ordinal))
+    if (!parse_spec(spec, &backend, &ordinal))
         return error_set(err, STATUS_INVALID,
                          "device '%.40s': no such device (use auto, cpu, cuda or cuda:N)", spec);
     if (!backend->ops)
         return error_set(err, STATUS_UNSUPPORTED,
                          "device '%.40s': this build has no %s back end (use --device cpu)", spec,
                          backend->name);
-    return open_backend(out, backend, options, numbered, ordinal, "asked for with --device", err);
+    return open_backend(out, backend, options, ordinal, "asked for with --device", err);
 }
 
 void device_close(struct device *device)

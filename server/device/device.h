@@ -23,7 +23,11 @@ struct device;
 
 // ---- Choosing and opening -------------------------------------------------
 
-enum { DEVICE_NAME_SIZE = 64, DEVICE_REASON_SIZE = 160 };
+enum {
+    DEVICE_NAME_SIZE = 64,
+    DEVICE_REASON_SIZE = 160,
+    DEVICE_CPU_MAX = 16, // devices on the host's processors
+};
 
 struct device_options {
     const char *spec;     // "auto", "cpu", "cuda", either with ":N"; NULL is "auto"
@@ -31,10 +35,11 @@ struct device_options {
     bool spin;            // the host spins when it waits for events (stream.h): sooner, but busy
 };
 
-// Opens the device that `options->spec` names.  "cpu:N" is one of several devices on the
-// same processors, each with streams and threads of its own; "cuda" is "cuda:0".  Fails with
-// STATUS_INVALID on a spec that is none of the above, with STATUS_UNSUPPORTED where it names a back
-// end that is not part of this build.
+// Opens the device that `options->spec` names.  "cpu" is "cpu:0", and recorded as "cpu";
+// "cpu:1" up to DEVICE_CPU_MAX - 1 are further devices on the same processors, each with
+// streams and threads of its own.  "cuda" is "cuda:0".  Fails with STATUS_INVALID on a spec that is
+// none of the above, with STATUS_UNSUPPORTED where it names a back end that is not part of this
+// build.
 MUST_CHECK enum status device_open(struct device **out, const struct device_options *options,
                                    struct error *err);
 

@@ -25,7 +25,7 @@ static struct option_table get_options(void)
 {
     static const struct option_line lines[] = {
         {"--encoder", "amplitude|angle|basis|phase|iqp-z|iqp", OPTION_TEXT, PLACE(encoder), 0, 0,
-         "how vectors become quantum states"},
+         "how vectors become quantum states: has to be given"},
         {"--qubits", "N", OPTION_INTEGER, PLACE(qubits), 1, ENCODE_QUBITS_MAX,
          "a state has 2^N amplitudes (default 16)"},
         {"--batch-size", "B", OPTION_INTEGER, PLACE(batch_size), 1, 1 << 24,
@@ -317,28 +317,44 @@ static void print_share(const struct encoding_share *share)
                  unit_format(text[0], UNIT_ITEMS_PER_SECOND,
                              ratio(share->figures.items, f->duration_ns) * 1e9),
                  unit_format(text[1], UNIT_RATIO, overlap_of(&f->overlap)),
-                 share->status == STATUS_OK          ? ""
-                 : share->status == STATUS_CANCELLED ? ", stopped before the end"
-                                                     : ", failed");
+                 share->status == STATUS_CANCELLED ? ", stopped before the end" : "");
 }
 
-static void print_figures(const struct outcome *o)
+static void print_speed(const struct outcome *o)
 {
-    char text[4][UNIT_TEXT_SIZE];
+    char text[2][UNIT_TEXT_SIZE];
     const struct pipeline_figures *f = &o->figures.pipeline;
-    bool tracked = encoding_get_share(o->encoding, 0)->plan.overlap_tracking;
     (void)printf(
-        "%s, %" PRId64 " qubit%s, %s on %s: %" PRIu64 " states in %s (%s)%s\n", options.encoder,
-        options.qubits, options.qubits == 1 ? "" : "s",
-        encode_type_name(o->description.inputs->type), o->devices, o->figures.items,
+        "%" PRIu64 " states in %s (%s)%s\n", o->figures.items,
         unit_format_int(text[0], UNIT_DURATION, (int64_t)f->duration_ns),
         unit_format(text[1], UNIT_ITEMS_PER_SECOND, ratio(o->figures.items, f->duration_ns) * 1e9),
         o->last == STATUS_CANCELLED ? ", stopped before the end" : "");
+}
+
+static void print_overlap(const struct outcome *o)
+{
+    char text[3][UNIT_TEXT_SIZE];
+    const struct pipeline_figures *f = &o->figures.pipeline;
+    bool tracked = encoding_get_share(o->encoding, 0)->plan.overlap_tracking;
     (void)printf("overlap %s, exposed copy %s, pool waits %s\n",
                  unit_format(text[0], UNIT_RATIO, overlap_of(&f->overlap)),
                  unit_format(text[1], UNIT_DURATION,
                              tracked ? (double)f->overlap.exposed_copy_ns : (double)NAN),
                  unit_format(text[2], UNIT_RATIO, ratio(f->pool.waits, f->pool.acquires)));
+}
+
+static void print_figures(const struct outcome *o)
+{
+    (void)printf("%s, %" PRId64 " qubit%s, %s on %s: ", options.encoder, options.qubits,
+                 options.qubits == 1 ? "" : "s", encode_type_name(o->description.inputs->type),
+                 o->devices);
+    // What a run measured that failed is nobody's speed.
+    if (o->last != STATUS_OK && o->last != STATUS_CANCELLED) {
+        (void)printf("failed after %" PRIu64 " states\n", o->figures.items);
+        return;
+    }
+    print_speed(o);
+    print_overlap(o);
     for (unsigned int i = 0; o->description.devices > 1 && i < o->description.devices; i++)
         print_share(encoding_get_share(o->encoding, i));
     if (o->figures.checked > 0)
@@ -468,7 +484,7 @@ static int run(const struct worker_options *worker, char *const *words, int coun
 const struct worker_command command_encode = {
     .name = "encode",
     .summary = "turn vectors into the amplitudes of quantum states",
-    .words = "",
+    .words = "--encoder NAME",
     .options = get_options,
     .run = run,
 };

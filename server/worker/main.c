@@ -32,7 +32,9 @@ static struct option_table global_options(void)
         {"--insecure", NULL, OPTION_FLAG, offsetof(struct worker_options, insecure), 0, 0,
          "send in the clear to a collector on another host"},
         {"--device", "auto|cpu|cuda[:N,...]", OPTION_TEXT, offsetof(struct worker_options, device),
-         0, 0, "what computes (default auto); encode takes several: cuda:0,1"},
+         0, 0,
+         "what computes (default auto); encode takes several: cuda:0,1, or cpu:0 to cpu:15, which "
+         "share the processors"},
         {"--threads", "N", OPTION_INTEGER, offsetof(struct worker_options, threads), 1, 1024,
          "of cpu devices in all (default: processors allowed)"},
         {"--wait", "block|spin", OPTION_TEXT, offsetof(struct worker_options, wait), 0, 0,

@@ -73,16 +73,17 @@ expect_exit 0 encode --encoder angle --qubits 1
 expect_text "$WORK/out" "angle, 1 qubit, f64 on cpu"
 
 # Several devices at once: the same file, each sample once, figures by device.
-for devices in cpu cpu:0,1 cpu:2,0,1; do
+for devices in cpu cpu:0 cpu:0,1 cpu:2,0,1; do
   expect_exit 0 encode --device "$devices" --encoder iqp --qubits 6 --batch-size 3 --batches 7 --json \
     --output "$WORK/$devices.npy"
   expect_figure bytes_h2d 3528
   python3 - "$WORK/out" "$devices" <<'PYTHON' || fail "figures of $devices"
 import json, sys
 figures = json.load(open(sys.argv[1]))
-numbers = sys.argv[2].partition(":")[2]
-names = ["cpu:" + number for number in numbers.split(",")] if numbers else ["cpu"]
-assert figures["device"] == sys.argv[2] and figures["items"] == 21, figures
+numbers = sys.argv[2].partition(":")[2] or "0"
+names = ["cpu:" + number if number != "0" else "cpu" for number in numbers.split(",")]
+assert figures["device"] == (sys.argv[2] if "," in numbers else "cpu"), figures
+assert figures["items"] == 21, figures
 assert [device["device"] for device in figures["devices"]] == names, figures
 assert sum(device["items"] for device in figures["devices"]) == 21, figures
 assert all(device["status"] == "ok" for device in figures["devices"]), figures
@@ -91,6 +92,7 @@ PYTHON
 done
 expect_exit 0 encode --device cpu:0,1 --encoder iqp --qubits 3 --batch-size 4 --batches 2
 expect_text "$WORK/out" "on cpu:0,1: 8 states"
+expect_text "$WORK/out" "  cpu: 4 states"
 expect_text "$WORK/out" "  cpu:1: 4 states"
 
 # Without --json people are told what was checked, and nothing that was not measured.
@@ -184,6 +186,8 @@ refused 2 "--until-steady: every repeat makes the same states" --encoder angle -
 refused 2 "unexpected 'x'" --encoder angle x
 refused 2 "cpu:1 is named twice" --encoder angle --device cpu:1,1
 refused 2 "no list of devices (use cuda:N,N,... or cpu:N,N,...)" --encoder angle --device cpu,cpu
+refused 2 "device cpu:16: there are 16 (numbered from 0)" --encoder angle --device cpu:0,16
+refused 2 "device cpu:99: there are 16" --encoder angle --device cpu:99
 refused 4 "of memory are needed on the host" --encoder angle --qubits 30 --device cpu:0,1
 refused 4 "of memory are needed on device cpu" --encoder angle --qubits 30
 refused 4 "2 x 3 numbers: angle of 4 qubits takes 4 a sample" --encoder angle --qubits 4 \
@@ -209,6 +213,8 @@ done
 make_npy "$WORK/nan.npy" f4 9 2 "math.nan if r == 6 else 1"
 refused 4 "nan.npy: sample 6: an input is NaN or infinite" --encoder angle --qubits 2 \
   --input "$WORK/nan.npy" --batch-size 4
+[ "$(cat "$WORK/out")" = "angle, 2 qubits, f32 on cpu: failed after 4 states" ] ||
+  fail "more than that it failed: $(cat "$WORK/out")"
 make_npy "$WORK/zero.npy" f8 3 2 "r"
 refused 4 "zero.npy: sample 0: all inputs are zero" --encoder amplitude --qubits 1 \
   --input "$WORK/zero.npy"
@@ -216,6 +222,7 @@ make_npy "$WORK/index.npy" f8 3 1 "r * 2"
 refused 4 "index.npy: sample 2: the index is" --encoder basis --qubits 2 --input "$WORK/index.npy"
 head -c 150 "$WORK/in.npy" >"$WORK/cut.npy"
 refused 4 "cut.npy: truncated" --encoder amplitude --qubits 2 --input "$WORK/cut.npy"
+[ ! -s "$WORK/out" ] || fail "figures of no run: $(cat "$WORK/out")"
 
 # ---- A stop in the middle ----
 

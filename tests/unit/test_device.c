@@ -126,11 +126,17 @@ static void specs(void **state)
     static const struct {
         const char *spec;
         enum status status;
-        const char *says;
+        const char *says; // or the device's name
     } cases[] = {
-        {NULL, STATUS_OK, NULL},
-        {"auto", STATUS_OK, NULL},
-        {"cpu", STATUS_OK, NULL},
+        {NULL, STATUS_OK, "cpu"},
+        {"auto", STATUS_OK, "cpu"},
+        {"cpu", STATUS_OK, "cpu"},
+        {"cpu:0", STATUS_OK, "cpu"}, // the same
+        {"cpu:00", STATUS_OK, "cpu"},
+        {"cpu:1", STATUS_OK, "cpu:1"},
+        {"cpu:15", STATUS_OK, "cpu:15"},
+        {"cpu:16", STATUS_INVALID, "device cpu:16: there are 16 (numbered from 0)"},
+        {"cpu:99999", STATUS_INVALID, "there are 16"},
         {"cpu:", STATUS_INVALID, "no such device"},
         {"cpu:x", STATUS_INVALID, "no such device"},
         {"cuda:", STATUS_INVALID, "no such device"},
@@ -146,9 +152,14 @@ static void specs(void **state)
         struct error err = {0};
         struct device_options options = {.spec = cases[i].spec, .threads = 1};
         assert_int_equal(device_open(&device, &options, &err), cases[i].status);
-        if (cases[i].says)
-            assert_non_null(strstr(err.text, cases[i].says));
         assert_int_equal(device != NULL, cases[i].status == STATUS_OK);
+        if (device) {
+            struct device_description description;
+            device_describe(device, &description);
+            assert_string_equal(description.name, cases[i].says);
+        } else {
+            assert_non_null(strstr(err.text, cases[i].says));
+        }
         device_close(device);
     }
 }

@@ -63,7 +63,10 @@ static void cpu_close(struct device *device)
 static enum status cpu_open(struct device **out, const struct device_options *options,
                             unsigned int ordinal, struct error *err)
 {
-    (void)ordinal; // all of them are this machine, each with threads of its own
+    // All of them are this machine, each with threads of its own.
+    if (ordinal >= DEVICE_CPU_MAX)
+        return error_set(err, STATUS_INVALID, "device cpu:%u: there are %d (numbered from 0)",
+                         ordinal, DEVICE_CPU_MAX);
     if (options->threads > THREADS_MAX)
         return error_set(err, STATUS_INVALID, "device cpu: %u threads: more than %d",
                          options->threads, THREADS_MAX);

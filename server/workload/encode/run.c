@@ -1,6 +1,7 @@
 #include "server/workload/encode/run.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <string.h>
 
@@ -58,21 +59,25 @@ static void run_lanes(struct encoding *e)
 static enum status judge(const struct encoding *e, struct error *err)
 {
     const struct lane *first = NULL;
-    enum status status = STATUS_OK;
-    uint64_t first_batch = 0;
+    bool cancelled = false;
+    uint64_t first_batch = 0, done = 0;
     for (unsigned int i = 0; i < e->lane_count; i++) {
         const struct lane *lane = &e->lanes[i];
-        if (lane->share.status == STATUS_CANCELLED && !first) {
-            status = error_set(err, STATUS_CANCELLED, "%s", lane->why.text);
-        } else if (lane->share.status != STATUS_OK && lane->share.status != STATUS_CANCELLED) {
-            const uint64_t batch = lane->share.figures.batches * e->lane_count + i;
-            if (first && first_batch < batch)
-                continue;
+        const uint64_t batch = lane->share.figures.batches * e->lane_count + i;
+        done += lane->share.figures.batches;
+        if (lane->share.status == STATUS_CANCELLED) {
+            cancelled = true;
+        } else if (lane->share.status != STATUS_OK && (!first || batch < first_batch)) {
             first = lane;
             first_batch = batch;
         }
     }
-    return first ? error_set(err, first->share.status, "%s", first->why.text) : status;
+    if (first)
+        return error_set(err, first->share.status, "%s", first->why.text);
+    if (!cancelled)
+        return STATUS_OK;
+    return error_set(err, STATUS_CANCELLED,
+                     "encode: stopped after %" PRIu64 " of %" PRIu64 " batches", done, e->batches);
 }
 
 // ---- Sums -----------------------------------------------------------------
