@@ -22,6 +22,7 @@ enum {
     PAGES_LEAST = 32,
     PAGES_FIRST = 128,
     PAGES_MOST = 4096,
+    LOOKS_A_SLICE = 16,
 };
 
 static enum status run_filtered(sqlite3 *db, sqlite3_str *sql, const struct query_filter *filter,
@@ -75,6 +76,8 @@ static enum status next_kind(struct clearing *clearing, sqlite3 *db, struct erro
     while (clearing->kind > RECORD_KIND_RUN &&
            !filter_applies((enum record_kind)clearing->kind, &clearing->filter, &missing));
     clearing->in_sealed = seal_has_kind((enum record_kind)clearing->kind);
+    clearing->is_looking = clearing->in_sealed;
+    clearing->damaged.count = 0;
     clearing->after = 0;
     if (clearing->kind == RECORD_KIND_RUN || clearing->in_sealed)
         return STATUS_OK;
@@ -119,11 +122,30 @@ static void append_from(sqlite3_str *sql, const struct rows *rows)
                         rows->are_sealed ? "" : " NOT INDEXED");
 }
 
+static bool holds_all(const struct query_filter *filter, const struct sealed_segment *segment)
+{
+    for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++)
+        if (filter->by[i][0] != '\0')
+            return false;
+    return (!filter->since_ns || segment->first_started_ns >= filter->since_ns) &&
+           (!filter->until_ns || segment->last_started_ns < filter->until_ns);
+}
+
 static void append_where(sqlite3_str *sql, const struct rows *rows)
 {
-    filter_where(sql, (enum record_kind)rows->clearing->kind, &rows->clearing->filter);
+    const struct clearing *clearing = rows->clearing;
+    filter_where(sql, (enum record_kind)clearing->kind, &clearing->filter);
     sqlite3_str_appendf(sql, " AND t.id BETWEEN %lld AND %lld", (long long)rows->first,
                         (long long)rows->last);
+    for (unsigned i = 0; i < clearing->damaged.count; i++) {
+        const struct sealed_segment *span = &clearing->damaged.spans[i];
+        int64_t first_ns, last_ns;
+        if (holds_all(&clearing->filter, span))
+            continue;
+        sealed_damage_hours(span, &first_ns, &last_ns);
+        sqlite3_str_appendf(sql, " AND t.started_ns NOT BETWEEN %lld AND %lld", (long long)first_ns,
+                            (long long)last_ns);
+    }
 }
 
 static enum status count_cleared(const struct rows *rows, sqlite3 *db, struct error *err)
@@ -301,8 +323,10 @@ static enum status clear_in_transaction(struct clearing *clearing, sqlite3 *db, 
 
 static bool overlaps(const struct query_filter *filter, const struct sealed_segment *segment)
 {
-    return (!filter->since_ns || segment->last_started_ns >= filter->since_ns) &&
-           (!filter->until_ns || segment->first_started_ns < filter->until_ns);
+    int64_t first_ns, last_ns;
+    sealed_damage_hours(segment, &first_ns, &last_ns);
+    return (!filter->since_ns || last_ns >= filter->since_ns) &&
+           (!filter->until_ns || first_ns < filter->until_ns);
 }
 
 // Marks which rows of a segment, by their ids, the filter covers.
@@ -344,15 +368,6 @@ static enum status cut_segment(const struct rows *rows, sqlite3 *db, const struc
     return status;
 }
 
-static bool holds_all(const struct query_filter *filter, const struct sealed_segment *segment)
-{
-    for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++)
-        if (filter->by[i][0] != '\0')
-            return false;
-    return (!filter->since_ns || segment->first_started_ns >= filter->since_ns) &&
-           (!filter->until_ns || segment->last_started_ns < filter->until_ns);
-}
-
 static int64_t hour_of(int64_t ns)
 {
     return ns / HOUR_NS - (ns % HOUR_NS < 0);
@@ -379,25 +394,22 @@ static enum status lose_segment(struct clearing *clearing, sqlite3 *db,
     return STATUS_OK;
 }
 
-// What is damaged stops nothing: it goes as a whole, or it is left and that is said in the
-// end.
+// It stops nothing: it goes as a whole, or it is left and that is said in the end.
 static enum status clear_damaged(struct clearing *clearing, sqlite3 *db,
-                                 const struct sealed_segment *segment, enum status failure,
+                                 const struct sealed_segment *segment, const char *what,
                                  struct error *err)
 {
-    struct error damage;
-    if (failure != STATUS_CORRUPT || sealed_check(db, segment, &damage) != STATUS_CORRUPT)
-        return failure;
-    if (holds_all(&clearing->filter, segment))
+    const struct sealed_segment *span = sealed_damage_find(&clearing->damaged, segment);
+    if (holds_all(&clearing->filter, span))
         return lose_segment(clearing, db, segment, err);
     if (!clearing->is_left)
-        clearing->damage = damage;
+        (void)sealed_is_damaged(span, what, &clearing->damage);
     clearing->is_left = true;
     return STATUS_OK;
 }
 
-static enum status clear_segment(struct clearing *clearing, sqlite3 *db,
-                                 const struct sealed_segment *segment, struct error *err)
+static enum status cut_rows(struct clearing *clearing, sqlite3 *db,
+                            const struct sealed_segment *segment, struct error *err)
 {
     const struct rows rows = {clearing, true, segment->first_id, segment->last_id};
     struct sealed_cut cut = {.segment = *segment};
@@ -409,19 +421,68 @@ static enum status clear_segment(struct clearing *clearing, sqlite3 *db,
     if (status == STATUS_OK)
         clearing->cleared += cut.count;
     sealed_cut_deinit(&cut);
-    return status == STATUS_OK ? status : clear_damaged(clearing, db, segment, status, err);
+    return status;
 }
 
-// The next segment that the window touches; behind the last come the table's rows.
-static enum status clear_sealed(struct clearing *clearing, sqlite3 *db, struct error *err)
+// What no checksum gave away is found when it is read.
+static enum status clear_segment(struct clearing *clearing, sqlite3 *db,
+                                 const struct sealed_segment *segment, struct error *err)
 {
-    struct sealed_segment segment;
+    struct error damage;
+    if (sealed_damage_find(&clearing->damaged, segment))
+        return clear_damaged(clearing, db, segment, "their checksum differs", err);
+    enum status status = cut_rows(clearing, db, segment, err);
+    if (status != STATUS_CORRUPT || sealed_check(db, segment, &damage) != STATUS_CORRUPT)
+        return status;
+    sealed_damage_add(&clearing->damaged, segment);
+    return clear_damaged(clearing, db, segment, "their bytes make no sense", err);
+}
+
+// The kind's next segment of which the window touches an hour; id 0: none.
+static enum status next_segment(struct clearing *clearing, sqlite3 *db,
+                                struct sealed_segment *segment, struct error *err)
+{
     const enum record_kind kind = (enum record_kind)clearing->kind;
     enum status status;
     do {
-        status = sealed_next(db, kind, clearing->after, &segment, err);
-        clearing->after = segment.last_id;
-    } while (status == STATUS_OK && segment.id != 0 && !overlaps(&clearing->filter, &segment));
+        status = sealed_next(db, kind, clearing->after, segment, err);
+        clearing->after = segment->last_id;
+    } while (status == STATUS_OK && segment->id != 0 && !overlaps(&clearing->filter, segment));
+    return status;
+}
+
+// Before any row goes it is known which are damaged.
+static enum status look_at_sealed(struct clearing *clearing, sqlite3 *db, struct error *err)
+{
+    struct sealed_segment segment = {.id = 1};
+    enum status status = STATUS_OK;
+    for (unsigned i = 0; i < LOOKS_A_SLICE && status == STATUS_OK && segment.id != 0; i++) {
+        struct seal_reader *reader = NULL;
+        status = next_segment(clearing, db, &segment, err);
+        if (status != STATUS_OK || segment.id == 0)
+            break;
+        status = sealed_load(db, &segment, &reader, err);
+        seal_reader_free(reader);
+        if (status == STATUS_CORRUPT)
+            sealed_damage_add(&clearing->damaged, &segment);
+        if (status == STATUS_CORRUPT)
+            status = STATUS_OK;
+    }
+    if (status == STATUS_OK && segment.id == 0) {
+        clearing->is_looking = false;
+        clearing->after = 0;
+    }
+    return status;
+}
+
+// Behind the last segment come the table's rows.
+static enum status clear_sealed(struct clearing *clearing, sqlite3 *db, struct error *err)
+{
+    struct sealed_segment segment;
+    enum status status = clearing->is_looking ? look_at_sealed(clearing, db, err) : STATUS_OK;
+    if (status != STATUS_OK || clearing->is_looking)
+        return status;
+    status = next_segment(clearing, db, &segment, err);
     if (status == STATUS_OK && segment.id == 0)
         return begin_rows(clearing, db, err);
     return status == STATUS_OK ? clear_segment(clearing, db, &segment, err) : status;
@@ -454,7 +515,8 @@ enum status clear_slice(struct clearing *clearing, sqlite3 *db, bool *done, stru
         *done = give_back(clearing, db);
         if (!*done || !clearing->is_left)
             return STATUS_OK;
-        return error_set(err, STATUS_CORRUPT, "%llu records are cleared, all but these: %s",
+        return error_set(err, STATUS_CORRUPT,
+                         "%llu records are cleared, but none of the hours of these: %s",
                          (unsigned long long)clearing->cleared, clearing->damage.text);
     }
     if (clearing->in_sealed) {

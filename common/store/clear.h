@@ -8,6 +8,7 @@
 #include "common/core/error.h"
 #include "common/core/pace.h"
 #include "common/core/query.h"
+#include "common/store/sealed_damage.h"
 
 struct sqlite3;
 
@@ -26,10 +27,12 @@ struct clearing {
     struct pace pages; // given back at once
     bool is_whole;     // the last slice did as much as it might
     int kind;          // the one at work; RECORD_KIND_RUN: only room to give back
-    bool in_sealed;    // sealed rows of the kind go first, a segment at a time
+    bool is_looking;   // at sealed rows of the kind first, for damage
+    bool in_sealed;    // then they go, a segment at a time
     int64_t after;     // ids of that kind up to here are done
     int64_t last[RECORD_KIND_COUNT];
-    bool is_left; // sealed rows that are damaged, and only partly covered
+    struct sealed_damage damaged; // of the kind at work
+    bool is_left;                 // some, or what is of the same hours
     struct error damage;
 };
 
@@ -39,8 +42,12 @@ MUST_CHECK enum status clear_begin(struct clearing *clearing, struct sqlite3 *db
 // Deletes the next rows and counts them as cleared in their runs' ledgers, in a
 // transaction of its own; when all are gone, gives room back to the file system.
 // Sets `*done` when there is nothing left to do.  What went before stays cleared
-// where it fails.  A sealed segment that is damaged goes where the filter is a window that
-// holds all of it; else it is left, and in the end that is a failure: STATUS_CORRUPT.
+// where it fails.
+//
+// A sealed segment that is damaged goes where the filter is a window that holds all of it.
+// Else it is left, and so is what shares an hour with it: rollups of that hour could not be
+// made again without it, and go on to stand for all of them.  In the end that is a
+// failure: STATUS_CORRUPT.
 MUST_CHECK enum status clear_slice(struct clearing *clearing, struct sqlite3 *db, bool *done,
                                    struct error *err);
 

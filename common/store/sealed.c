@@ -43,6 +43,13 @@ static void take_segment(sqlite3_stmt *row, struct sealed_segment *out)
     };
 }
 
+bool sealed_is_same(const struct sealed_segment *a, const struct sealed_segment *b)
+{
+    return a->id == b->id && a->kind == b->kind && a->first_id == b->first_id &&
+           a->last_id == b->last_id && a->first_started_ns == b->first_started_ns &&
+           a->last_started_ns == b->last_started_ns && a->rows == b->rows;
+}
+
 uint32_t sealed_checksum(const struct sealed_segment *segment, const void *bytes, size_t size)
 {
     const int64_t numbers[NUMBERS] = {segment->kind,
@@ -123,30 +130,33 @@ enum status sealed_is_damaged(const struct sealed_segment *segment, const char *
                      time_text(until, segment->last_started_ns, 1));
 }
 
-static enum status open_bytes(sqlite3_stmt *row, struct sealed_segment *segment,
+static enum status open_bytes(sqlite3_stmt *row, const struct sealed_segment *known,
                               struct seal_reader **reader, struct error *err)
 {
-    take_segment(row, segment);
+    struct sealed_segment segment;
+    take_segment(row, &segment);
     const void *bytes = sqlite3_column_blob(row, COLUMN_COUNT + 1);
     const size_t size = (size_t)sqlite3_column_bytes(row, COLUMN_COUNT + 1);
     const int64_t checksum = sqlite3_column_int64(row, COLUMN_COUNT);
-    if (!bytes || checksum != (int64_t)sealed_checksum(segment, bytes, size))
-        return sealed_is_damaged(segment, "their checksum differs", err);
+    if (!bytes || checksum != (int64_t)sealed_checksum(&segment, bytes, size))
+        return sealed_is_damaged(known, "their checksum differs", err);
+    if (!sealed_is_same(&segment, known))
+        return sealed_is_damaged(known, "an index says something else of them", err);
     enum status status = seal_reader_new(reader, bytes, size);
     if (status == STATUS_NOMEM)
         return error_set(err, status, "store: out of memory");
     if (status == STATUS_UNSUPPORTED)
         return error_set(err, status, "sealed rows are of a newer format (update this program)");
     if (status != STATUS_OK)
-        return sealed_is_damaged(segment, "their bytes make no sense", err);
-    if (segment->rows == (int64_t)seal_reader_count(*reader))
+        return sealed_is_damaged(known, "their bytes make no sense", err);
+    if (segment.rows == (int64_t)seal_reader_count(*reader))
         return STATUS_OK;
     seal_reader_free(*reader);
     *reader = NULL;
-    return sealed_is_damaged(segment, "their count differs", err);
+    return sealed_is_damaged(known, "their count differs", err);
 }
 
-enum status sealed_load(sqlite3 *db, int64_t id, struct sealed_segment *segment,
+enum status sealed_load(sqlite3 *db, const struct sealed_segment *segment,
                         struct seal_reader **reader, struct error *err)
 {
     sqlite3_stmt *stmt = NULL;
@@ -154,7 +164,7 @@ enum status sealed_load(sqlite3 *db, int64_t id, struct sealed_segment *segment,
         db, &stmt, "SELECT " COLUMNS ", checksum, data FROM main.sealed WHERE id = ?", false, err);
     if (status != STATUS_OK)
         return status;
-    (void)sqlite3_bind_int64(stmt, 1, id);
+    (void)sqlite3_bind_int64(stmt, 1, segment->id);
     const int rc = sqlite3_step(stmt);
     if (rc == SQLITE_ROW)
         status = open_bytes(stmt, segment, reader, err);

@@ -36,9 +36,13 @@ MUST_CHECK enum status sealed_add(struct sqlite3 *db, const struct sealed_segmen
                                   const struct seal_rows *rows, const void *bytes, size_t size,
                                   struct error *err);
 
-// Reads a segment by its id.  STATUS_CORRUPT where its checksum, or what is in it, does
-// not fit; STATUS_NO_DATA: there is none.
-MUST_CHECK enum status sealed_load(struct sqlite3 *db, int64_t id, struct sealed_segment *segment,
+// Whether they say the same of a segment.
+bool sealed_is_same(const struct sealed_segment *a, const struct sealed_segment *b);
+
+// Reads a segment that was found (below).  STATUS_CORRUPT where its checksum, or what is in
+// it, or what it was found by, does not fit; STATUS_NO_DATA: there is none.  So what is
+// said of a segment that was read can be believed.
+MUST_CHECK enum status sealed_load(struct sqlite3 *db, const struct sealed_segment *segment,
                                    struct seal_reader **reader, struct error *err);
 
 // Its checksum alone: what a reader that was kept is known by.
@@ -50,6 +54,8 @@ enum status sealed_is_damaged(const struct sealed_segment *segment, const char *
                               struct error *err);
 
 // ---- Finding segments -----------------------------------------------------------------
+//
+// By indexes: their numbers are not checked against anything, nor against limits.
 
 // The kind's first segment with an id beyond `after_id`, by ids; id 0 where there is none.
 MUST_CHECK enum status sealed_next(struct sqlite3 *db, enum record_kind kind, int64_t after_id,

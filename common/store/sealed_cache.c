@@ -15,13 +15,6 @@ static void free_opened(struct sealed_opened *opened)
     free(opened);
 }
 
-static bool is_same(const struct sealed_segment *a, const struct sealed_segment *b)
-{
-    return a->id == b->id && a->kind == b->kind && a->first_id == b->first_id &&
-           a->last_id == b->last_id && a->first_started_ns == b->first_started_ns &&
-           a->last_started_ns == b->last_started_ns && a->rows == b->rows;
-}
-
 static void find_columns(struct sealed_opened *opened)
 {
     const char *names[SEAL_COLUMNS_MAX];
@@ -36,9 +29,8 @@ static enum status open_segment(sqlite3 *db, const struct sealed_segment *segmen
     struct sealed_opened *opened = calloc(1, sizeof *opened);
     if (!opened)
         return error_set(err, STATUS_NOMEM, "store: out of memory");
-    enum status status = sealed_load(db, segment->id, &opened->segment, &opened->reader, err);
-    if (status == STATUS_OK && !is_same(&opened->segment, segment))
-        status = sealed_is_damaged(segment, "an index says something else of them", err);
+    opened->segment = *segment;
+    enum status status = sealed_load(db, segment, &opened->reader, err);
     if (status != STATUS_OK) {
         free_opened(opened);
         return status;
@@ -92,7 +84,7 @@ enum status sealed_cache_take(struct sealed_cache *cache, sqlite3 *db,
     enum status status = STATUS_OK;
     struct sealed_opened *opened = NULL;
     for (unsigned i = 0; i < SEALED_KEPT && !opened; i++)
-        if (cache->kept[i] && is_same(&cache->kept[i]->segment, segment))
+        if (cache->kept[i] && sealed_is_same(&cache->kept[i]->segment, segment))
             opened = cache->kept[i];
     if (!opened) {
         status = open_segment(db, segment, &opened, err);

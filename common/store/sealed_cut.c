@@ -129,7 +129,7 @@ enum status sealed_cut_prepare(struct sealed_cut *cut, struct sqlite3 *db, struc
     struct seal_reader *reader = NULL;
     if (cut->count == cut->segment.rows)
         return STATUS_OK;
-    enum status status = sealed_load(db, cut->segment.id, &cut->segment, &reader, err);
+    enum status status = sealed_load(db, &cut->segment, &reader, err);
     if (status == STATUS_OK)
         status = make_room(cut, err);
     if (status == STATUS_OK)

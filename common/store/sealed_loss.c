@@ -91,14 +91,13 @@ static enum status read_columns(const struct sealed_segment *segment, struct sea
 
 enum status sealed_check(sqlite3 *db, const struct sealed_segment *segment, struct error *err)
 {
-    struct sealed_segment found;
     struct seal_reader *reader = NULL;
-    enum status status = sealed_load(db, segment->id, &found, &reader, err);
-    if (status == STATUS_OK && (found.kind < 0 || found.kind >= RECORD_KIND_COUNT ||
-                                !seal_has_kind((enum record_kind)found.kind)))
+    enum status status = sealed_load(db, segment, &reader, err);
+    if (status == STATUS_OK && (segment->kind < 0 || segment->kind >= RECORD_KIND_COUNT ||
+                                !seal_has_kind((enum record_kind)segment->kind)))
         status = sealed_is_damaged(segment, "they are of no kind", err);
     if (status == STATUS_OK)
-        status = read_columns(&found, reader, err);
+        status = read_columns(segment, reader, err);
     seal_reader_free(reader);
     return status;
 }

@@ -65,14 +65,18 @@ static enum status check_segment(void *context, sqlite3_stmt *row, struct error 
     const struct sealed_segment segment = {.id = sqlite3_column_int64(row, 0),
                                            .kind = sqlite3_column_int64(row, 1),
                                            .first_id = sqlite3_column_int64(row, 2),
-                                           .last_id = sqlite3_column_int64(row, 3)};
+                                           .last_id = sqlite3_column_int64(row, 3),
+                                           .first_started_ns = sqlite3_column_int64(row, 4),
+                                           .last_started_ns = sqlite3_column_int64(row, 5),
+                                           .rows = sqlite3_column_int64(row, 6)};
     return sealed_check(store->db, &segment, err);
 }
 
 static enum status check_sealed(struct store *store, struct error *err)
 {
     sqlite3_str *sql = sqlite3_str_new(store->db);
-    sqlite3_str_appendall(sql, "SELECT id, kind, first_id, last_id FROM sealed");
+    sqlite3_str_appendall(sql, "SELECT id, kind, first_id, last_id, first_started_ns,"
+                               " last_started_ns, rows FROM sealed");
     return reader_scan(store, sql, NULL, check_segment, store, err);
 }
 

@@ -10,6 +10,7 @@
 #include "common/core/result.h"
 #include "common/store/database.h"
 #include "common/store/store.h"
+#include "tests/support/rollup_builder.h"
 #include "tests/unit/sealed_rig.h"
 
 static int setup(void **state)
@@ -187,6 +188,123 @@ static void test_damage_expires(void **state)
     drop_store();
 }
 
+// ---- Clearing beside damage ---------------------------------------------------------------
+
+// Records follow each other by seven minutes, all of them are in rollups and sealed, and
+// a segment in the middle is damaged.
+enum { DAMAGED = 4 };
+
+static void make_beside(void)
+{
+    static const char *const names[] = {"inference.e2e_ns", "inference.ttft_ns"};
+    make_random(ROWS_MAX);
+    execf("UPDATE inference SET started_ns = %lld + 420000000000 * id, finish = 0,"
+          " e2e_ns = 1000 + id, ttft_ns = id, model = 6 + id %% 3, received_after_ns = 1000",
+          (long long)MARCH_NS);
+    for (size_t i = 0; i < COUNT_OF(names); i++)
+        rollup_builder_fill(db, metric_of(names[i]), ROWS_MAX, false);
+    seal_all(SEGMENT_ROWS);
+    assert_true(segments() > DAMAGED + 1);
+    damage(DAMAGED);
+}
+
+// The average of one model over all time, as its count, sum and note.
+struct figures {
+    int64_t count;
+    double mean;
+    bool has_note;
+};
+
+static enum status average_of(const char *model, int64_t since_ns, struct figures *out,
+                              struct error *err)
+{
+    struct query query = {.kind = QUERY_AVERAGE, .metric = "inference.e2e_ns"};
+    struct result *answer = NULL;
+    struct store *store = open_store();
+    query.filter.since_ns = since_ns;
+    (void)snprintf(query.filter.by[QUERY_BY_MODEL], QUERY_TEXT_SIZE, "%s", model);
+    enum status status = store_query(store, &query, &answer, err);
+    if (status == STATUS_OK) {
+        struct value note = {.type = VALUE_NULL};
+        for (unsigned c = 0; c < result_column_count(answer); c++)
+            if (strcmp(result_column(answer, c)->key, "note") == 0)
+                note = result_cell(answer, 0, c);
+        *out = (struct figures){result_integer(answer, 0, "count", -1),
+                                result_number(answer, 0, "mean", -1), note.type == VALUE_TEXT};
+        result_free(answer);
+    }
+    store_close(store);
+    return status;
+}
+
+static void assert_average(const char *model, const struct figures *expected)
+{
+    struct error err = {.text = ""};
+    struct figures found;
+    if (average_of(model, 0, &found, &err) != STATUS_OK)
+        fail_msg("%s: %s", model, err.text);
+    assert_int_equal(found.count, expected->count);
+    assert_true(found.mean == expected->mean);
+}
+
+// What shares an hour with damage stays, so that rollups go on to stand for that hour;
+// all else goes, and nothing is taken from other models.
+static void test_clear_beside_damage(void **state)
+{
+    (void)state;
+    struct error err = {.text = ""};
+    struct query_filter filter = {.since_ns = 0};
+    struct figures before[2] = {{0, 0, false}, {0, 0, false}};
+    make_beside();
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(average_of(rig_names[6 + i], 0, &before[i], &err), STATUS_OK);
+    (void)snprintf(filter.by[QUERY_BY_MODEL], QUERY_TEXT_SIZE, "%s", rig_names[5]);
+    assert_int_equal(clear_to_end(&filter, &err), STATUS_CORRUPT);
+    assert_non_null(strstr(err.text, "damaged"));
+    for (int i = 0; i < 2; i++)
+        assert_average(rig_names[6 + i], &before[i]);
+    assert_int_equal(
+        ask(db, "SELECT count(*) FROM rollup_gap g, sealed s WHERE s.id = 4 AND g.until_ns >"
+                " s.first_started_ns AND g.since_ns <= s.last_started_ns"),
+        0);
+    exec("CREATE TEMP TABLE hour AS SELECT min(first_started_ns) / 3600000000000 AS first,"
+         " max(last_started_ns) / 3600000000000 AS last FROM sealed WHERE id = 4");
+    exec("CREATE TEMP TABLE whole AS SELECT id, model, started_ns FROM inference");
+    exec("INSERT INTO whole SELECT i.id, model, started_ns FROM sealed s, sealed_inference i"
+         " WHERE s.id <> 4 AND i.id BETWEEN s.first_id AND s.last_id");
+    assert_int_equal(ask(db, "SELECT count(*) FROM whole, hour WHERE model = 6 AND"
+                             " started_ns / 3600000000000 NOT BETWEEN first AND last"),
+                     0);
+    drop_store();
+}
+
+// So does what a window covers only in part; what the message says helps, and then the
+// rest can go.
+static void test_clear_after_damage(void **state)
+{
+    (void)state;
+    struct error err = {.text = ""};
+    struct query_filter filter = {.since_ns = 0};
+    make_beside();
+    damage(DAMAGED + 1); // shares an hour with the one before
+    filter.until_ns = ask(db, "SELECT (first_started_ns + last_started_ns) / 2 FROM sealed"
+                              " WHERE id = 5");
+    assert_int_equal(clear_to_end(&filter, &err), STATUS_CORRUPT);
+    assert_int_equal(ask(db, "SELECT count(*) FROM sealed WHERE id IN (4, 5)"), 2);
+    filter.since_ns = ask(db, "SELECT first_started_ns FROM sealed WHERE id = 4");
+    filter.until_ns = ask(db, "SELECT last_started_ns + 1 FROM sealed WHERE id = 5");
+    if (clear_to_end(&filter, &err) != STATUS_OK)
+        fail_msg("%s", err.text);
+    filter = (struct query_filter){.since_ns = 0};
+    (void)snprintf(filter.by[QUERY_BY_MODEL], QUERY_TEXT_SIZE, "%s", rig_names[5]);
+    if (clear_to_end(&filter, &err) != STATUS_OK)
+        fail_msg("%s", err.text);
+    assert_int_equal(ask(db, "SELECT (SELECT count(*) FROM inference WHERE model = 6) +"
+                             " (SELECT count(*) FROM sealed_inference WHERE model = 6)"),
+                     0);
+    drop_store();
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -195,6 +313,7 @@ int main(void)
         TEST(test_damage_is_said),           TEST(test_wrong_numbers_are_said),
         TEST(test_damage_names_the_way_out), TEST(test_damage_is_cleared),
         TEST(test_damage_is_left),           TEST(test_damage_expires),
+        TEST(test_clear_beside_damage),      TEST(test_clear_after_damage),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
