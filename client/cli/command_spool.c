@@ -269,7 +269,6 @@ static enum status flush_runs(struct cli *cli, const struct places *places, stru
     struct flush flush = {.cli = cli};
     struct replay_settings settings = {
         .folders = places->folders,
-        .trust = &cli->options.trust,
         .collector = cli->options.collector,
         .log = log_of_replay,
     };
@@ -277,8 +276,13 @@ static enum status flush_runs(struct cli *cli, const struct places *places, stru
     struct address address;
     if (settings.collector && address_parse(&address, settings.collector, err) != STATUS_OK)
         return err->status;
+    struct trust_source trust = {0};
     struct replay_counts counts;
-    enum status status = replay_all(&settings, NULL, -1, take_report, &flush, &counts, err);
+    enum status status = trust_source_read(&trust, &cli->options.trust, err);
+    settings.trust = &trust;
+    if (status == STATUS_OK)
+        status = replay_all(&settings, NULL, -1, take_report, &flush, &counts, err);
+    trust_source_deinit(&trust);
     if (status != STATUS_OK)
         return status;
     const unsigned sent = counts.ends[REPLAY_SENT];
