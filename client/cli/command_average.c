@@ -155,19 +155,40 @@ static enum status print_for_people(struct cli *cli, const struct query_metric *
     return status;
 }
 
-// What few stores can have a value of is said.
-static enum status no_data(const struct cli *cli, const char *metric, struct error *err)
+// Whether the filters cover records of the kind all the same.
+static bool covers_records(struct cli *cli, const struct query_metric *metric)
 {
-    const char *dot = strchr(metric, '.');
-    const bool is_mbu = strcmp(dot ? dot + 1 : metric, QUERY_METRIC_MBU) == 0;
-    return cli_no_data(cli,
-                       is_mbu ? QUERY_METRIC_MBU " (of models with file_bytes on devices with"
-                                                 " memory_bandwidth_bytes_per_second)"
-                              : metric,
-                       err);
+    const struct query query = {.kind = QUERY_RECORDS,
+                                .record_kind = metric->kind,
+                                .filter = cli->options.filter,
+                                .limit = 1};
+    struct result *result = NULL;
+    struct error ignored = {0};
+    if (cli_ask(cli, &query, &result, &ignored) != STATUS_OK)
+        return false;
+    const bool covers = result_row_count(result) > 0;
+    result_free(result);
+    return covers;
 }
 
-static enum status ask(struct cli *cli, struct result **out, struct error *err)
+// What few stores can have a value of is said, and that records have none.
+static enum status no_data(struct cli *cli, const struct query_metric *metric, struct error *err)
+{
+    if (strcmp(metric->name, QUERY_METRIC_MBU) == 0)
+        return cli_no_data(cli,
+                           QUERY_METRIC_MBU " (of models with file_bytes on devices with"
+                                            " memory_bandwidth_bytes_per_second)",
+                           err);
+    const struct query_filter *filter = &cli->options.filter;
+    if (!cli->expired[0] && filter->since_ns <= cli->around.now_ns && covers_records(cli, metric))
+        return error_set(err, STATUS_NO_DATA,
+                         "%s: no data: none of these records of kind %s has it",
+                         cli->options.arguments[0], record_kind_info(metric->kind)->name);
+    return cli_no_data(cli, cli->options.arguments[0], err);
+}
+
+static enum status ask(struct cli *cli, const struct query_metric *known, struct result **out,
+                       struct error *err)
 {
     const struct cli_options *options = &cli->options;
     struct query query = {
@@ -188,10 +209,10 @@ static enum status ask(struct cli *cli, struct result **out, struct error *err)
     memcpy(query.group_by, options->group_by, sizeof query.group_by);
     enum status status = cli_ask(cli, &query, out, err);
     if (status == STATUS_NO_DATA)
-        return no_data(cli, metric, err);
+        return no_data(cli, known, err);
     if (status == STATUS_OK && result_row_count(*out) == 0) {
         result_free(*out);
-        return no_data(cli, metric, err);
+        return no_data(cli, known, err);
     }
     return status;
 }
@@ -205,7 +226,7 @@ enum status command_average(struct cli *cli, struct error *err)
 
     struct rows rows = {.out = cli->around.out, .format = cli->options.format};
     struct result *result = NULL;
-    status = ask(cli, &result, err);
+    status = ask(cli, metric, &result, err);
     if (status == STATUS_NO_DATA && rows.format == FORMAT_JSON)
         rows_end(&rows);
     if (status != STATUS_OK)

@@ -99,8 +99,8 @@ static enum status export_query(struct cli *cli, struct error *err)
 {
     const uint64_t others = OPTION_BIT(MODEL) | OPTION_BIT(HOST) | OPTION_BIT(DEVICE) |
                             OPTION_BIT(RUN) | OPTION_BIT(OPERATION) | OPTION_BIT(STAGE) |
-                            OPTION_BIT(WORKLOAD) | OPTION_BIT(SINCE) | OPTION_BIT(UNTIL) |
-                            OPTION_BIT(LIMIT);
+                            OPTION_BIT(WORKLOAD) | OPTION_BIT(STATUS) | OPTION_BIT(SINCE) |
+                            OPTION_BIT(UNTIL) | OPTION_BIT(LIMIT);
     if (cli->options.argument_count > 0 || (cli->options.given & others) != 0)
         return error_set(err, STATUS_INVALID,
                          "export: --query takes no kinds and no filters beside it (they stand in "

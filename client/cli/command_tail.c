@@ -20,6 +20,34 @@ struct tail {
     uint64_t missed;  // as last told
 };
 
+static bool is_text(const struct value *value, const char *text)
+{
+    return value->text.size == strlen(text) && memcmp(value->text.bytes, text, strlen(text)) == 0;
+}
+
+static struct value cell_of(const struct result *page, size_t row, const char *key)
+{
+    return result_cell(page, row, (unsigned)result_find(page, key));
+}
+
+// What a filter goes by.  The status of a request is how it finished: "stop" and "length"
+// are both "ok".
+static struct value filtered_cell(const struct result *page, size_t row,
+                                  enum query_dimension dimension)
+{
+    const struct value value = cell_of(page, row, query_dimension_name(dimension));
+    if (dimension != QUERY_BY_STATUS || value.type == VALUE_TEXT)
+        return value;
+    struct value finish = cell_of(page, row, "finish");
+    const bool good =
+        finish.type == VALUE_TEXT && (is_text(&finish, "stop") || is_text(&finish, "length"));
+    if (good) {
+        finish.text.bytes = "ok";
+        finish.text.size = strlen("ok");
+    }
+    return finish;
+}
+
 // The keys that filters go by; a run is filtered by how its UUID begins.
 static bool passes(const struct query_filter *filter, const struct result *page, size_t row)
 {
@@ -27,8 +55,7 @@ static bool passes(const struct query_filter *filter, const struct result *page,
         const char *wanted = filter->by[i];
         if (wanted[0] == '\0')
             continue;
-        const char *key = query_dimension_name((enum query_dimension)i);
-        struct value value = result_cell(page, row, (unsigned)result_find(page, key));
+        const struct value value = filtered_cell(page, row, (enum query_dimension)i);
         size_t size = strlen(wanted);
         if (value.type != VALUE_TEXT || value.text.size < size)
             return false;

@@ -7,7 +7,7 @@
 #include "common/core/parse.h"
 
 // Filters are options of the same names, in the same order, as the dimensions.
-_Static_assert(OPTION_WORKLOAD - OPTION_MODEL + 1 == (int)QUERY_DIMENSION_COUNT,
+_Static_assert(OPTION_STATUS - OPTION_MODEL + 1 == (int)QUERY_DIMENSION_COUNT,
                "one filter a dimension");
 
 static const struct option_info infos[OPTION_COUNT] = {
@@ -70,6 +70,9 @@ static enum status take_filter(struct cli_options *options, enum cli_option opti
     if (size >= QUERY_TEXT_SIZE)
         return error_set(err, STATUS_INVALID, "%s: the name is %zu bytes long (at most %d)", what,
                          size, QUERY_TEXT_SIZE - 1);
+    if (option == OPTION_STATUS && query_status_find(value) < 0)
+        return error_set(err, STATUS_INVALID, "%s: no status is '%s' (ok, error or cancelled)",
+                         what, value);
     memcpy(place, value, size + 1);
     return STATUS_OK;
 }
@@ -257,6 +260,7 @@ static enum status take_value(struct cli_options *options, enum cli_option optio
     case OPTION_OPERATION:
     case OPTION_STAGE:
     case OPTION_WORKLOAD:
+    case OPTION_STATUS:
         return take_filter(options, option, value, what, err);
     case OPTION_JSON:
         options->format = FORMAT_JSON;

@@ -34,12 +34,14 @@
     X(OPERATION, "operation", 0, "NAME", "only records of this operation")                         \
     X(STAGE, "stage", 0, "NAME", "only records of this load stage")                                \
     X(WORKLOAD, "workload", 0, "NAME", "only pipelines of this workload (encode, model_load)")     \
+    X(STATUS, "status", 0, "NAME",                                                                 \
+      "only loads, pipelines and requests that were ok, error or cancelled")                       \
     X(SINCE, "since", 0, "WHEN",                                                                   \
       "started at WHEN or later: 1h (ago), 2026-03-29 [14:30[:00]] (local), RFC 3339, "            \
       "unix seconds")                                                                              \
     X(UNTIL, "until", 0, "WHEN", "started before WHEN")                                            \
     X(BY, "by", 0, "LIST",                                                                         \
-      "group by model, host, device, run, operation, stage, workload (comma between)")             \
+      "group by model, host, device, run, operation, stage, workload, status (comma between)")     \
     X(STEP, "step", 0, "TIME", "a row for each step of TIME (1m, 1h, ...) instead of one for all") \
     X(SLO, "slo", 0, "LIST", "objectives of a good answer, such as ttft=200ms,tpot=30ms")          \
     X(SLOWEST, "slowest", 0, "N", "the N slowest, and where their time went")                      \

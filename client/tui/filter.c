@@ -24,11 +24,11 @@ void filter_open(struct model *model)
     model->overlay = OVERLAY_FILTER;
 }
 
-// What is asked for has no operations, stages and workloads to filter by.
+// What is asked for has no operations, stages, workloads and statuses to filter by.
 static enum status check(const struct query_filter *filter, struct error *err)
 {
     static const enum query_dimension others[] = {QUERY_BY_OPERATION, QUERY_BY_STAGE,
-                                                  QUERY_BY_WORKLOAD};
+                                                  QUERY_BY_WORKLOAD, QUERY_BY_STATUS};
     for (unsigned i = 0; i < sizeof others / sizeof *others; i++)
         if (filter->by[others[i]][0])
             return error_set(err, STATUS_INVALID, "what the dashboard shows has no %s",

@@ -85,6 +85,12 @@ static const struct query_metric metrics[] = {
      .meaning = "gap between two output tokens of a request, of all requests (within 1 %)",
      .unit = UNIT_DURATION,
      .column = ITL_SKETCH},
+    {.kind = RECORD_KIND_LOAD,
+     .name = QUERY_METRIC_FLOOR,
+     .meaning = "what a load takes at least: bytes of weights / the slower of the rates of storage "
+                "and of copies to the device, as far as they were measured",
+     .unit = UNIT_DURATION,
+     .column = -1},
     {.kind = RECORD_KIND_INFERENCE,
      .name = QUERY_METRIC_MBU,
      .meaning = "model bandwidth utilisation: bytes of the weights / time per output token / the "
@@ -190,6 +196,22 @@ static enum status check_run(const char *run, struct error *err)
     return STATUS_OK;
 }
 
+int query_status_find(const char *name)
+{
+    const char *text = NULL;
+    for (int i = 0; (text = column_enum_text(COLUMN_STATUS, i)); i++)
+        if (strcmp(text, name) == 0)
+            return i;
+    return -1;
+}
+
+static enum status check_status(const char *name, struct error *err)
+{
+    if (!name[0] || query_status_find(name) >= 0)
+        return STATUS_OK;
+    return error_set(err, STATUS_INVALID, "query: unknown status (ok, error or cancelled)");
+}
+
 static enum status check_filter(const struct query_filter *filter, struct error *err)
 {
     for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++) {
@@ -199,6 +221,8 @@ static enum status check_filter(const struct query_filter *filter, struct error 
     }
     if (filter->until_ns != 0 && filter->until_ns <= filter->since_ns)
         return error_set(err, STATUS_INVALID, "query: the window ends before it begins");
+    if (check_status(filter->by[QUERY_BY_STATUS], err) != STATUS_OK)
+        return STATUS_INVALID;
     return check_run(filter->by[QUERY_BY_RUN], err);
 }
 

@@ -49,12 +49,13 @@ enum query_role {
 };
 
 // What an average is grouped by.  Name as on the command line and the key of
-// its column in the answer.
+// its column in the answer.  The status is how a load, a pipeline or a request came out.
 #define QUERY_DIMENSIONS(X)                                                                        \
     X(MODEL, "model")                                                                              \
     X(HOST, "host")                                                                                \
     X(DEVICE, "device")                                                                            \
-    X(RUN, "run") X(OPERATION, "operation") X(STAGE, "stage") X(WORKLOAD, "workload")
+    X(RUN, "run")                                                                                  \
+    X(OPERATION, "operation") X(STAGE, "stage") X(WORKLOAD, "workload") X(STATUS, "status")
 
 enum query_dimension {
 #define QUERY_DIMENSION_ENUM(name, text) QUERY_BY_##name,
@@ -120,9 +121,12 @@ enum query_role query_role_find(const char *name);
 const char *query_dimension_name(enum query_dimension dimension);
 enum query_dimension query_dimension_find(const char *name);
 
+// The number of a status by its name (ok, error, cancelled), or -1.
+int query_status_find(const char *name);
+
 // Checks everything that can be checked without a store: enumerations in range,
 // texts terminated and UTF-8, no dimension twice, since before until, a run
-// filter of 4 to 36 characters of a UUID.
+// filter of 4 to 36 characters of a UUID, a status that there is.
 MUST_CHECK enum status query_check(const struct query *query, struct error *err);
 
 // ---- Metrics --------------------------------------------------------------
@@ -145,6 +149,7 @@ const struct query_metric *query_metrics(unsigned *count);
 // Names of metrics that only averages know.
 #define QUERY_METRIC_ITL     "itl_ns"
 #define QUERY_METRIC_MBU     "mbu_ratio"
+#define QUERY_METRIC_FLOOR   "floor_ns"
 #define QUERY_METRIC_GOODPUT "goodput_per_second"
 
 // Whether each record has its own value of the metric, in a column or as derived.

@@ -172,8 +172,8 @@ static enum status copy_word(struct reader *reader, char *out, size_t size, cons
 static enum status take_dimension(struct reader *reader, enum query_dimension *out)
 {
     if (reader->word.kind != QUERY_WORD_TEXT)
-        return missing(reader,
-                       "a dimension (model, host, device, run, operation, stage or workload)");
+        return missing(
+            reader, "a dimension (model, host, device, run, operation, stage, workload or status)");
     *out = query_dimension_find(reader->word.text);
     if (*out != QUERY_DIMENSION_COUNT)
         return next(reader);
@@ -207,6 +207,16 @@ static enum status take_by(struct reader *reader)
     }
 }
 
+static enum status check_status_word(struct reader *reader)
+{
+    const char *names[8];
+    unsigned count = 0;
+    while (count < 8 && (names[count] = column_enum_text(COLUMN_STATUS, count)))
+        count++;
+    return query_status_find(reader->word.text) >= 0 ? STATUS_OK
+                                                     : unknown(reader, "status", names, count);
+}
+
 // DIMENSION=NAME.
 static enum status take_condition(struct reader *reader)
 {
@@ -225,6 +235,8 @@ static enum status take_condition(struct reader *reader)
     status = next(reader);
     if (status == STATUS_OK && reader->word.kind != QUERY_WORD_TEXT)
         return missing(reader, "a name");
+    if (status == STATUS_OK && dimension == QUERY_BY_STATUS)
+        status = check_status_word(reader);
     return status == STATUS_OK ? copy_word(reader, name, QUERY_TEXT_SIZE, word.text) : status;
 }
 

@@ -272,8 +272,8 @@
       "time copy and compute ran at once / the shorter of the two")                                \
     X(PIPELINE, "pool_starvation_ratio", RATIO, "pool_waits", "pool_acquires",                     \
       "acquires that had to wait / acquires")                                                      \
-    X(PIPELINE, "items_per_second", ITEMS_PER_SECOND, "items * 1e9", "duration_ns",                \
-      "items / time")                                                                              \
+    X(PIPELINE, "items_per_second", ITEMS_PER_SECOND, "items * 1e9",                               \
+      "CASE WHEN items > 0 THEN duration_ns END", "items / time; absent where none was worked on") \
     X(OPERATION, "items_per_second", ITEMS_PER_SECOND, "items * 1e9", "duration_ns", "items / time")
 
 #endif

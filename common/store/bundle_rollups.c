@@ -506,7 +506,7 @@ static enum status prepare(struct folding *folding, struct error *err)
 enum status bundle_rollups(sqlite3 *db, const struct query_filter *filter, struct error *err)
 {
     if (filter->by[QUERY_BY_RUN][0] || filter->by[QUERY_BY_STAGE][0] ||
-        filter->by[QUERY_BY_WORKLOAD][0])
+        filter->by[QUERY_BY_WORKLOAD][0] || filter->by[QUERY_BY_STATUS][0])
         return STATUS_OK; // no rollup keeps these apart
     struct folding folding = {.db = db, .filter = filter};
     enum status status = prepare(&folding, err);

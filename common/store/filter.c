@@ -32,7 +32,7 @@ enum status filter_check(enum record_kind kind, const struct query_filter *filte
                      record_kind_info(kind)->name, query_dimension_name(missing));
 }
 
-// Runs by UUID or its first characters; the rest by name.
+// Runs by UUID or its first characters, a status by its number; the rest by name.
 static void append_condition(sqlite3_str *sql, enum query_dimension dimension, const char *of)
 {
     if (dimension == QUERY_BY_RUN)
@@ -43,6 +43,8 @@ static void append_condition(sqlite3_str *sql, enum query_dimension dimension, c
     else if (dimension == QUERY_BY_HOST)
         sqlite3_str_appendall(sql, " AND t.run IN (SELECT r.run FROM run r WHERE r.host ="
                                    " (SELECT n.id FROM name n WHERE n.text = :host))");
+    else if (dimension == QUERY_BY_STATUS)
+        sqlite3_str_appendf(sql, " AND %s = %s", of, parameters[dimension]);
     else
         sqlite3_str_appendf(sql, " AND %s = (SELECT n.id FROM name n WHERE n.text = %s)", of,
                             parameters[dimension]);
@@ -84,7 +86,7 @@ void filter_where_run_of(sqlite3_str *sql, const struct query_filter *filter)
     };
     filter_where_run(sql, filter);
     for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++) {
-        if (!filter->by[i][0] || i == QUERY_BY_HOST || i == QUERY_BY_RUN)
+        if (!filter->by[i][0] || i == QUERY_BY_HOST || i == QUERY_BY_RUN || i == QUERY_BY_STATUS)
             continue;
         sqlite3_str_appendf(sql,
                             " AND (EXISTS (SELECT 1 FROM run_name m WHERE m.run = t.run"
@@ -103,7 +105,9 @@ void filter_bind(sqlite3_stmt *stmt, const struct query_filter *filter)
 {
     for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++) {
         const int place = sqlite3_bind_parameter_index(stmt, parameters[i]);
-        if (place > 0)
+        if (place > 0 && i == QUERY_BY_STATUS)
+            (void)sqlite3_bind_int(stmt, place, query_status_find(filter->by[i]));
+        else if (place > 0)
             (void)sqlite3_bind_text(stmt, place, filter->by[i], -1, SQLITE_STATIC);
     }
     const int since = sqlite3_bind_parameter_index(stmt, ":since");

@@ -409,6 +409,12 @@ static const struct record_derived bandwidth_used = {
                    " AND d.name = t.device ORDER BY d.id DESC LIMIT 1) END",
 };
 
+static const struct record_derived load_floor = {
+    .name = QUERY_METRIC_FLOOR,
+    .numerator = "t.model_bytes * 1e9",
+    .denominator = SCHEMA_LOAD_RATE,
+};
+
 static enum status find_formulas(struct gather *gather, struct error *err)
 {
     for (unsigned i = 0; i < gather->metric_count; i++) {
@@ -417,6 +423,8 @@ static enum status find_formulas(struct gather *gather, struct error *err)
             one->derived = one->metric->derived;
         else if (strcmp(one->metric->name, QUERY_METRIC_MBU) == 0)
             one->derived = &bandwidth_used;
+        else if (strcmp(one->metric->name, QUERY_METRIC_FLOOR) == 0)
+            one->derived = &load_floor;
         else if (one->metric->column < 0 && !one->derived)
             return error_set(err, STATUS_INVALID,
                              "%s needs objectives (inferstat avg --slo ttft=200ms,tpot=30ms)",

@@ -26,7 +26,7 @@ struct members {
 // The columns of a series, in the order of enum query_dimension; -1: it has none.
 static const int columns[QUERY_DIMENSION_COUNT] = {
     [QUERY_BY_MODEL] = 1, [QUERY_BY_HOST] = 2,   [QUERY_BY_DEVICE] = 3,    [QUERY_BY_OPERATION] = 4,
-    [QUERY_BY_RUN] = -1,  [QUERY_BY_STAGE] = -1, [QUERY_BY_WORKLOAD] = -1,
+    [QUERY_BY_RUN] = -1,  [QUERY_BY_STAGE] = -1, [QUERY_BY_WORKLOAD] = -1, [QUERY_BY_STATUS] = -1,
 };
 
 static bool passes_filter(const struct gathering *gathering, sqlite3_stmt *row)

@@ -4,6 +4,7 @@
 
 #include <sqlite3.h>
 
+#include "common/store/answer_key.h"
 #include "common/store/gather.h"
 #include "common/store/goodput.h"
 #include "common/store/reader.h"
@@ -120,9 +121,7 @@ static enum status add_group_row(struct store *store, struct result *answer,
         return error_set(err, STATUS_NOMEM, "store: out of memory");
     enum status status = STATUS_OK;
     for (unsigned i = 0; i < average->query->group_count && status == STATUS_OK; i++)
-        status = average->query->group_by[i] == QUERY_BY_RUN
-                     ? answer_run(store, answer, i, group->keys[i], err)
-                     : answer_name(store, answer, i, group->keys[i], err);
+        status = answer_key(store, answer, i, average->query->group_by[i], group->keys[i], err);
     if (status == STATUS_OK)
         status = answer_text(answer, "metric", average->metric->name, err);
     if (status == STATUS_OK)

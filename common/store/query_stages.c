@@ -6,6 +6,7 @@
 #include <sqlite3.h>
 
 #include "common/core/saturate.h"
+#include "common/store/answer_key.h"
 #include "common/store/database.h"
 #include "common/store/filter.h"
 #include "common/store/reader.h"
@@ -332,9 +333,8 @@ static enum status add_line(const struct reading *reading, struct result *answer
         return out_of_memory(err);
     enum status status = STATUS_OK;
     for (unsigned i = 0; i < reading->query->group_count && status == STATUS_OK; i++)
-        status = reading->query->group_by[i] == QUERY_BY_RUN
-                     ? answer_run(reading->store, answer, i, line->group->keys[i], err)
-                     : answer_name(reading->store, answer, i, line->group->keys[i], err);
+        status = answer_key(reading->store, answer, i, reading->query->group_by[i],
+                            line->group->keys[i], err);
     if (status == STATUS_OK)
         status = answer_text(answer, "cache", cache_names[line->cache], err);
     if (status == STATUS_OK)

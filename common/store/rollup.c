@@ -193,7 +193,8 @@ bool rollup_grouping_for(enum rollup_grouping *out, const struct query *query)
     for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++)
         if (query->filter.by[i][0])
             wanted |= 1U << i;
-    if (wanted & (1U << QUERY_BY_RUN | 1U << QUERY_BY_STAGE | 1U << QUERY_BY_WORKLOAD))
+    if (wanted & (1U << QUERY_BY_RUN | 1U << QUERY_BY_STAGE | 1U << QUERY_BY_WORKLOAD |
+                  1U << QUERY_BY_STATUS))
         return false;
     if (wanted == 0)
         *out = ROLLUP_ALL;

@@ -86,7 +86,7 @@ unsigned rollup_metrics(enum record_kind kind, const struct query_metric *out[RO
 struct rollup_series rollup_fold(enum rollup_grouping grouping, struct rollup_series full);
 
 // The coarsest grouping that keeps apart all that a query filters by or groups by.
-// False where none does (runs, stages, workloads): only records can answer.
+// False where none does (runs, stages, workloads, statuses): only records can answer.
 bool rollup_grouping_for(enum rollup_grouping *out, const struct query *query);
 
 #endif

@@ -69,6 +69,11 @@ enum {
 // where the key is missing.
 #define SCHEMA_NO_FINGERPRINTS "no_fingerprints_to_run"
 
+// The slower of the rates that bring a load's weights (row t), as far as they are known.
+#define SCHEMA_LOAD_RATE                                                                           \
+    "coalesce(min(t.storage_bytes_per_second, t.h2d_bytes_per_second),"                            \
+    " t.storage_bytes_per_second, t.h2d_bytes_per_second)"
+
 // started_ns outside of (SCHEMA_CLOCK_FLOOR_NS, received_ns + SCHEMA_CLOCK_AHEAD_NS)
 // is suspect.
 #define SCHEMA_CLOCK_FLOOR_NS INT64_C(1577836800000000000) // 2020-01-01

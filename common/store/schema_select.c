@@ -24,6 +24,12 @@ static const struct {
     {RECORD_KIND_DEVICE, QUERY_BY_DEVICE, "t.name"},
     {RECORD_KIND_LOAD_STAGE, QUERY_BY_MODEL, PARENT("model")},
     {RECORD_KIND_LOAD_STAGE, QUERY_BY_DEVICE, PARENT("device")},
+    {RECORD_KIND_LOAD, QUERY_BY_STATUS, "t.status"},
+    {RECORD_KIND_LOAD_STAGE, QUERY_BY_STATUS, PARENT("status")},
+    {RECORD_KIND_PIPELINE, QUERY_BY_STATUS, "t.status"},
+    // finish: stop, length, cancelled, error; the others ok, error, cancelled
+    {RECORD_KIND_INFERENCE, QUERY_BY_STATUS,
+     "CASE t.finish WHEN 2 THEN 2 WHEN 3 THEN 1 ELSE 0 END"},
 };
 
 static const char *const dimension_columns[QUERY_DIMENSION_COUNT] = {
@@ -121,9 +127,8 @@ static const struct extra extra_run[] = {
 // No load is faster than the slower of the two that bring its weights, as far as either
 // was measured.
 static const struct extra extra_load[] = {
-    {"floor_ns", UNIT_DURATION,
-     "CAST(t.model_bytes * 1e9 / coalesce(min(t.storage_bytes_per_second, t.h2d_bytes_per_second),"
-     " t.storage_bytes_per_second, t.h2d_bytes_per_second) AS INTEGER)"},
+    {QUERY_METRIC_FLOOR, UNIT_DURATION,
+     "CAST(t.model_bytes * 1e9 / " SCHEMA_LOAD_RATE " AS INTEGER)"},
 };
 
 static const struct extra extra_load_stage[] = {

@@ -16,6 +16,7 @@ static const size_t filter_texts[QUERY_DIMENSION_COUNT] = {
     [QUERY_BY_OPERATION] = offsetof(Inferstat__Filter, operation),
     [QUERY_BY_STAGE] = offsetof(Inferstat__Filter, stage),
     [QUERY_BY_WORKLOAD] = offsetof(Inferstat__Filter, workload),
+    [QUERY_BY_STATUS] = offsetof(Inferstat__Filter, status),
 };
 
 static char *pack_query_text(struct arena *arena, const char *text, size_t size_max)

@@ -59,6 +59,12 @@ static bool load_rate(const int64_t *in, double *numerator, double *denominator)
     return in[1] == 0 && over((double)in[0] * 1e9, (double)in[2], numerator, denominator);
 }
 
+// items, duration_ns: no rate of what came to nothing
+static bool items_rate(const int64_t *in, double *numerator, double *denominator)
+{
+    return in[0] > 0 && per_second(in, numerator, denominator);
+}
+
 // both_busy_ns, copy_busy_ns, compute_busy_ns
 static bool overlap(const int64_t *in, double *numerator, double *denominator)
 {
@@ -126,7 +132,7 @@ static const struct {
      2},
     {RECORD_KIND_PIPELINE,
      "items_per_second",
-     per_second,
+     items_rate,
      {PIPELINE_ITEMS, PIPELINE_DURATION_NS},
      2},
     {RECORD_KIND_OPERATION,

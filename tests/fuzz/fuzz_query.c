@@ -81,7 +81,10 @@ static void take_filter(struct bytes *bytes, struct query_filter *filter)
 {
     const unsigned which = take(bytes);
     for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++)
-        if (which >> i & 1)
+        if (which >> i & 1 && i == QUERY_BY_STATUS)
+            (void)snprintf(filter->by[i], QUERY_TEXT_SIZE, "%s",
+                           column_enum_text(COLUMN_STATUS, take(bytes) % 3));
+        else if (which >> i & 1)
             take_text(bytes, filter->by[i], i == QUERY_BY_RUN ? 37 : QUERY_TEXT_SIZE);
     if (which >> 6 & 1)
         filter->since_ns = take_number(bytes, 8);

@@ -117,7 +117,7 @@ static void test_views(void **state)
             for (size_t k = 0; k < COUNT_OF(of_runs) && kind == RECORD_KIND_RUN; k++)
                 known = known || strcmp(of_runs[k], key) == 0;
             if (kind == RECORD_KIND_LOAD)
-                known = known || strcmp(key, "floor_ns") == 0; // of what was measured
+                known = known || strcmp(key, QUERY_METRIC_FLOOR) == 0; // of what was measured
             if (kind == RECORD_KIND_LOAD_STAGE)
                 known = known || strcmp(key, "model") == 0; // of the parent
             if (!known)

@@ -76,14 +76,13 @@ static void test_values(void **state)
 {
     (void)state;
     struct cli_options options;
-    assert_int_equal(
-        parse(
-            &options,
-            "loads --model=a=b --host h --device d --run 12ab --operation o "
-            "--stage s --workload w --since 1h --until=1m --limit=0 --timeout 250ms -n7 --step 90m "
-            "--slo ttft=1s --slowest 3 --against b --margin 3% --bundle f --query q",
-            NULL),
-        STATUS_OK);
+    assert_int_equal(parse(&options,
+                           "loads --model=a=b --host h --device d --run 12ab --operation o "
+                           "--stage s --workload w --status error --since 1h --until=1m --limit=0 "
+                           "--timeout 250ms -n7 --step 90m "
+                           "--slo ttft=1s --slowest 3 --against b --margin 3% --bundle f --query q",
+                           NULL),
+                     STATUS_OK);
     assert_string_equal(options.filter.by[QUERY_BY_MODEL], "a=b");
     assert_string_equal(options.filter.by[QUERY_BY_HOST], "h");
     assert_string_equal(options.filter.by[QUERY_BY_DEVICE], "d");
@@ -91,6 +90,7 @@ static void test_values(void **state)
     assert_string_equal(options.filter.by[QUERY_BY_OPERATION], "o");
     assert_string_equal(options.filter.by[QUERY_BY_STAGE], "s");
     assert_string_equal(options.filter.by[QUERY_BY_WORKLOAD], "w");
+    assert_string_equal(options.filter.by[QUERY_BY_STATUS], "error");
     assert_int_equal(options.filter.since_ns, now_ns - INT64_C(3600000000000));
     assert_int_equal(options.filter.until_ns, now_ns - INT64_C(60000000000));
     assert_int_equal(options.limit, 7); // the last one given counts

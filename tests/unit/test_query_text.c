@@ -181,6 +181,8 @@ static void test_refusals(void **state)
          "column 27: model is there twice"},
         {"avg ttft_ns where", "                 ", "a dimension"},
         {"avg ttft_ns where x=y", "                  ^", "unknown dimension \"x\""},
+        {"avg ttft_ns where status=eror", "                         ^^^^",
+         "column 26: unknown status \"eror\" (did you mean error?)"},
         {"avg ttft_ns where host", "                      ", "= is missing"},
         {"avg ttft_ns where host a", "                       ^", "= is missing before \"a\""},
         {"avg ttft_ns where host=", "                       ", "a name is missing"},
@@ -323,8 +325,11 @@ static void any_name(char *out, size_t size)
 static void any_filter(struct query_filter *filter)
 {
     for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++)
-        if (i != QUERY_BY_RUN && any(3) == 0)
+        if (i != QUERY_BY_RUN && i != QUERY_BY_STATUS && any(3) == 0)
             any_name(filter->by[i], QUERY_TEXT_SIZE);
+    if (any(3) == 0)
+        (void)snprintf(filter->by[QUERY_BY_STATUS], QUERY_TEXT_SIZE, "%s",
+                       column_enum_text(COLUMN_STATUS, any(3)));
     if (any(3) == 0)
         (void)snprintf(filter->by[QUERY_BY_RUN], QUERY_TEXT_SIZE, "%08x-%x", any(UINT32_MAX),
                        any(65536));
@@ -402,6 +407,8 @@ static void test_longest(void **state)
     }
     memset(query.filter.by[QUERY_BY_RUN], 'a', 36);
     memset(query.filter.by[QUERY_BY_RUN] + 36, '\0', QUERY_TEXT_SIZE - 36);
+    memset(query.filter.by[QUERY_BY_STATUS], '\0', QUERY_TEXT_SIZE);
+    memcpy(query.filter.by[QUERY_BY_STATUS], "cancelled", sizeof "cancelled");
     query.other = query.filter;
     query.filter.since_ns = query.other.since_ns = 1;
     query.filter.until_ns = query.other.until_ns = 1700000000 * S + 1;

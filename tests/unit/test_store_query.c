@@ -303,9 +303,17 @@ static void test_loads_have_a_floor(void **state)
                        " h2d_bytes_per_second = %s",
                        cases[i].storage, cases[i].bus);
         store_exec(sql);
-        const struct query query = {.kind = QUERY_RECORDS, .record_kind = RECORD_KIND_LOAD};
+        struct query query = {.kind = QUERY_RECORDS, .record_kind = RECORD_KIND_LOAD};
         struct result *result = store_ask(&query);
-        assert_int_equal(result_integer(result, 0, "floor_ns", -1), cases[i].floor_ns);
+        assert_int_equal(result_number(result, 0, "floor_ns", -1), cases[i].floor_ns);
+        result_free(result);
+        query = average(QUERY_METRIC_FLOOR);
+        struct error err = {0};
+        result = NULL;
+        const enum status status = store_query(store, &query, &result, &err);
+        assert_int_equal(status, cases[i].floor_ns < 0 ? STATUS_NO_DATA : STATUS_OK);
+        if (status == STATUS_OK)
+            assert_int_equal(result_number(result, 0, "mean", -1), cases[i].floor_ns);
         result_free(result);
     }
 }
@@ -373,6 +381,76 @@ static void test_pipelines_by_workload_and_model(void **state)
     assert_int_equal(result_row_count(result), 3);
     assert_int_equal(result_integer(result, 0, "batch_items", -1), 16);
     result_free(result);
+}
+
+// A run of which nothing came has no rate, and averages may leave out what failed.
+static void test_pipelines_by_status(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *status;
+        int64_t runs, rates;
+        double mean;
+    } cases[] = {
+        {"", 4, 3, 20.0}, {"ok", 2, 2, 15.0}, {"error", 1, 0, 0}, {"cancelled", 1, 1, 30.0}};
+    store_exec(
+        "INSERT INTO pipeline(id, run, stream, number, started_ns, received_after_ns, workload,"
+        " device, status, items, duration_ns, chunk_bytes, pool_size, prefetch, sync, bytes_h2d)"
+        " SELECT value, 1, 0, value, 1790000000000000000, 1, 7, 3, max(value - 2, 0) % 3,"
+        "  iif(value = 3, 0, 10 * iif(value = 4, 3, value)), 1000000000, 1, 1, 1, 0, 1"
+        " FROM json_each('[1, 2, 3, 4]')");
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct query query = average("pipeline.duration_ns");
+        (void)snprintf(query.filter.by[QUERY_BY_STATUS], QUERY_TEXT_SIZE, "%s", cases[i].status);
+        struct result *result = store_ask(&query);
+        assert_int_equal(result_integer(result, 0, "count", -1), cases[i].runs);
+        result_free(result);
+        (void)snprintf(query.metric, sizeof query.metric, "pipeline.items_per_second");
+        struct error err = {0};
+        result = NULL;
+        const enum status status = store_query(store, &query, &result, &err);
+        assert_int_equal(status, cases[i].rates ? STATUS_OK : STATUS_NO_DATA);
+        if (status == STATUS_OK) {
+            assert_int_equal(result_integer(result, 0, "count", 0), cases[i].rates);
+            assert_true(result_number(result, 0, "mean", 0) == cases[i].mean);
+        }
+        result_free(result);
+        query.kind = QUERY_RECORDS;
+        query.record_kind = RECORD_KIND_PIPELINE;
+        result = store_ask(&query);
+        assert_int_equal(result_row_count(result), cases[i].runs);
+        result_free(result);
+    }
+    struct query query = average("pipeline.duration_ns");
+    query.group_by[query.group_count++] = QUERY_BY_STATUS;
+    struct result *result = store_ask(&query);
+    assert_int_equal(result_row_count(result), 3);
+    expect_text(result, "status", "ok");
+    assert_int_equal(result_integer(result, 0, "count", -1), 2);
+    result_free(result);
+}
+
+// A request that stopped or reached its length is ok.
+static void test_requests_by_status(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *status, *expected;
+    } cases[] = {{"ok", "SELECT count(*) FROM inference WHERE finish < 2"},
+                 {"cancelled", "SELECT count(*) FROM inference WHERE finish = 2"},
+                 {"error", "SELECT count(*) FROM inference WHERE finish = 3"}};
+    store_add_inferences(60);
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct query query = average("e2e_ns");
+        (void)snprintf(query.filter.by[QUERY_BY_STATUS], QUERY_TEXT_SIZE, "%s", cases[i].status);
+        struct result *result = store_ask(&query);
+        assert_int_equal(result_integer(result, 0, "count", -1), store_number(cases[i].expected));
+        result_free(result);
+    }
+    struct query query = average("queue_ns");
+    (void)snprintf(query.filter.by[QUERY_BY_STATUS], QUERY_TEXT_SIZE, "fine");
+    struct error err = {0};
+    assert_int_equal(query_check(&query, &err), STATUS_INVALID);
 }
 
 static void test_runs_and_their_balance(void **state)
@@ -770,6 +848,8 @@ int main(void)
         TEST(test_loads_have_a_floor),
         TEST(test_stages_know_their_load),
         TEST(test_pipelines_by_workload_and_model),
+        TEST(test_pipelines_by_status),
+        TEST(test_requests_by_status),
         TEST(test_runs_and_their_balance),
         TEST(test_summary_equals_plain_sql),
         TEST(test_a_summary_counts_the_runs_of_its_model),
