@@ -82,6 +82,10 @@ static void print_copy(struct cli *cli, const struct result *answer)
     const int64_t left_out = result_integer(answer, 0, "left_out", 0);
     if (left_out > 0)
         (void)fprintf(out, "; %" PRId64 " more of these runs are left out", left_out);
+    const int64_t damaged = result_integer(answer, 0, "damaged", 0);
+    if (damaged > 0)
+        (void)fprintf(out, "; %" PRId64 " damaged piece%s of sealed records", damaged,
+                      number_plural(damaged));
     (void)fprintf(
         out, "; checked, in %s\n",
         unit_format_int(time, UNIT_DURATION, result_integer(answer, 0, "duration_ns", 0)));

@@ -379,18 +379,19 @@ static enum status lose_segment(struct clearing *clearing, sqlite3 *db,
 {
     struct hour_span span = {hour_of(segment->first_started_ns), hour_of(segment->last_started_ns)};
     const struct hours hours = {&span, 1, 1};
+    int64_t rows = 0;
     enum status status = database_exec(db, "BEGIN IMMEDIATE", err);
     if (status == STATUS_OK && rollup_has_kind((enum record_kind)clearing->kind))
         status = add_gaps(clearing, db, &hours, err);
     if (status == STATUS_OK)
-        status = sealed_lose(db, segment, SEALED_CLEARED, true, err);
+        status = sealed_lose(db, segment, SEALED_CLEARED, true, &rows, err);
     if (status == STATUS_OK)
         status = database_exec(db, "COMMIT", err);
     if (status != STATUS_OK) {
         database_rollback(db);
         return status;
     }
-    clearing->cleared += (uint64_t)segment->rows;
+    clearing->cleared += (uint64_t)rows;
     return STATUS_OK;
 }
 

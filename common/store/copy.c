@@ -11,6 +11,8 @@
 #include "common/store/database.h"
 #include "common/store/new_file.h"
 #include "common/store/reader.h"
+#include "common/store/seal_columns.h"
+#include "common/store/sealed.h"
 #include "common/store/store_file.h"
 #include "common/store/structure.h"
 #include "common/sys/clock.h"
@@ -129,19 +131,39 @@ static enum status check_structure(struct sqlite3 *db, const char *path, struct 
 struct counts {
     int64_t runs, records, rollups;
     int64_t of[RECORD_KIND_COUNT];
+    int64_t damaged; // sealed segments, whose records are not counted
 };
+
+// A segment says how many rows it has; that is only believed where it is whole.
+static enum status count_sealed(struct counts *counts, struct sqlite3 *db, enum record_kind kind,
+                                struct error *err)
+{
+    struct sealed_segment segment = {.last_id = INT64_MIN};
+    enum status status = sealed_next(db, kind, segment.last_id, &segment, err);
+    while (status == STATUS_OK && segment.id != 0) {
+        struct seal_reader *reader = NULL;
+        status = sealed_load(db, &segment, &reader, err);
+        if (status == STATUS_OK)
+            counts->of[kind] += segment.rows;
+        counts->damaged += status == STATUS_CORRUPT;
+        seal_reader_free(reader);
+        if (status == STATUS_OK || status == STATUS_CORRUPT)
+            status = sealed_next(db, kind, segment.last_id, &segment, err);
+    }
+    return status;
+}
 
 static enum status count_rows(struct counts *counts, struct sqlite3 *db, struct error *err)
 {
     *counts = (struct counts){0};
     enum status status = STATUS_OK;
     for (unsigned kind = 0; kind < RECORD_KIND_COUNT && status == STATUS_OK; kind++) {
-        char sql[192];
-        (void)snprintf(sql, sizeof sql,
-                       "SELECT count(*) + (SELECT CAST(total(rows) AS INTEGER) FROM sealed"
-                       " WHERE kind = %u) FROM \"%s\"",
-                       kind, record_kind_info((enum record_kind)kind)->name);
+        char sql[64];
+        (void)snprintf(sql, sizeof sql, "SELECT count(*) FROM \"%s\"",
+                       record_kind_info((enum record_kind)kind)->name);
         status = database_integer(db, sql, &counts->of[kind], err);
+        if (status == STATUS_OK && seal_has_kind((enum record_kind)kind))
+            status = count_sealed(counts, db, (enum record_kind)kind, err);
         if (kind == RECORD_KIND_RUN)
             counts->runs = counts->of[kind];
         else
@@ -217,9 +239,9 @@ static enum status add_setting(const struct new_file *file, struct error *err)
 static enum status add_columns(struct result *answer)
 {
     static const struct answer_column first[] = {
-        {"path", UNIT_NONE},       {"bytes", UNIT_BYTES},         {"runs", UNIT_COUNT},
-        {"records", UNIT_COUNT},   {"rollups", UNIT_COUNT},       {"left_out", UNIT_COUNT},
-        {"log_bytes", UNIT_BYTES}, {"duration_ns", UNIT_DURATION}};
+        {"path", UNIT_NONE},       {"bytes", UNIT_BYTES},          {"runs", UNIT_COUNT},
+        {"records", UNIT_COUNT},   {"rollups", UNIT_COUNT},        {"left_out", UNIT_COUNT},
+        {"log_bytes", UNIT_BYTES}, {"duration_ns", UNIT_DURATION}, {"damaged", UNIT_COUNT}};
     enum status status = STATUS_OK;
     for (size_t i = 0; i < sizeof first / sizeof *first && status == STATUS_OK; i++)
         status = result_add_column(answer, first[i].key, first[i].unit);
@@ -248,6 +270,7 @@ static enum status fill_answer(struct result **out, const struct copying *copyin
     answer_int(answer, "records", counts->records);
     answer_int(answer, "rollups", counts->rollups);
     answer_int(answer, "left_out", copying->left_out);
+    answer_int(answer, "damaged", counts->damaged);
     answer_int(answer, "log_bytes", copying->log_most - copying->log_began);
     answer_int(answer, "duration_ns", (int64_t)(clock_monotonic_ns() - began_ns));
     for (unsigned kind = RECORD_KIND_RUN + 1; kind < RECORD_KIND_COUNT; kind++)

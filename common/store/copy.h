@@ -26,7 +26,8 @@ struct store;
 //   path bytes runs records, the records of each kind (keys as the kinds' names),
 //   rollups, left_out (of a bundle: records of its runs that it does not hold, which
 //   its ledger has as cleared; else 0), log_bytes (by how much the store's log grew
-//   meanwhile), duration_ns
+//   meanwhile), duration_ns, damaged (sealed segments; their records are in the copy as
+//   they were, and not counted)
 MUST_CHECK enum status query_copy(struct store *store, const struct query *query,
                                   struct result **out, struct error *err);
 

@@ -250,16 +250,17 @@ static enum status lose(struct sealed_slice *slice, const struct sealed_segment 
     const int64_t end_ns = rollup_bucket(ROLLUP_MINUTE, segment->last_started_ns);
     const int64_t next_ns = rollup_next(ROLLUP_MINUTE, end_ns);
     const int64_t floor_ns = slice->rows->before_ns;
+    int64_t rows = 0;
     enum status status = database_exec(slice->db, "BEGIN IMMEDIATE", err);
     if (status != STATUS_OK)
         return status;
-    status = sealed_lose(slice->db, segment, SEALED_EXPIRED, whatever, err);
+    status = sealed_lose(slice->db, segment, SEALED_EXPIRED, whatever, &rows, err);
     if (status == STATUS_OK)
         status =
             set_expiry(slice->db, slice->rows->kind, next_ns < floor_ns ? next_ns : floor_ns, err);
     status = end(slice->db, status, err);
     if (status == STATUS_OK)
-        slice->gone = (unsigned)segment->rows;
+        slice->gone = rows > 0 ? (unsigned)rows : 1; // at least that
     return status;
 }
 
@@ -288,8 +289,7 @@ static enum status take_damaged(struct sealed_slice *slice, const struct sealed_
         return STATUS_OK;
     status = lose(slice, segment, true, err);
     if (status == STATUS_OK)
-        log_write(LOG_LEVEL_WARNING, "%lld records have expired unread: %s",
-                  (long long)segment->rows, damage.text);
+        log_write(LOG_LEVEL_WARNING, "records have expired unread: %s", damage.text);
     return status;
 }
 

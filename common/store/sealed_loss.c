@@ -57,10 +57,13 @@ static enum status tell_ledgers(sqlite3 *db, const struct sealed_segment *segmen
 }
 
 enum status sealed_lose(sqlite3 *db, const struct sealed_segment *segment, enum sealed_loss loss,
-                        bool whatever, struct error *err)
+                        bool whatever, int64_t *rows, struct error *err)
 {
     struct sealed_runs runs;
     enum status status = read_runs(db, segment, &runs, err);
+    *rows = 0;
+    for (uint32_t i = 0; i < runs.count; i++)
+        *rows += runs.list[i].rows;
     if (status == STATUS_CORRUPT && whatever)
         status = STATUS_OK;
     if (status == STATUS_OK)

@@ -8,6 +8,7 @@
 #include <sqlite3.h>
 
 #include "common/core/result.h"
+#include "common/store/clear.h"
 #include "common/store/database.h"
 #include "common/store/store.h"
 #include "tests/support/rollup_builder.h"
@@ -305,15 +306,81 @@ static void test_clear_after_damage(void **state)
     drop_store();
 }
 
+// ---- What is said of a segment --------------------------------------------------------------
+
+// How many rows it says it has, beyond any limit and within.
+static const int64_t wrong_rows[] = {INT64_MAX, INT64_MIN, -1, 0, 1, SEGMENT_ROWS - 1};
+
+static void assert_backup(int64_t whole_rows, int64_t damaged)
+{
+    struct error err = {.text = ""};
+    struct query query = {.kind = QUERY_COPY};
+    struct result *answer = NULL;
+    (void)folder_path(query.path, folder, "copy.db");
+    struct store *store = open_store();
+    if (store_query(store, &query, &answer, &err) != STATUS_OK)
+        fail_msg("%s", err.text);
+    store_close(store);
+    assert_int_equal(result_integer(answer, 0, "inference", -1), whole_rows);
+    assert_int_equal(result_integer(answer, 0, "damaged", -1), damaged);
+    result_free(answer);
+    (void)remove(query.path);
+}
+
+static void test_wrong_counts(void **state)
+{
+    (void)state;
+    const struct query_filter all = {.since_ns = 0};
+    for (size_t i = 0; i < COUNT_OF(wrong_rows); i++) {
+        struct error err = {.text = ""};
+        struct clearing clearing;
+        bool done = false;
+        make_random(ROWS_MAX);
+        seal_all(SEGMENT_ROWS);
+        assert_backup(ROWS_MAX, 0);
+        execf("UPDATE sealed SET rows = %lld WHERE id = 2", (long long)wrong_rows[i]);
+        assert_backup(ROWS_MAX - SEGMENT_ROWS, 1);
+        if (clear_begin(&clearing, db, &all, &err) != STATUS_OK)
+            fail_msg("%s", err.text);
+        while (!done)
+            if (clear_slice(&clearing, db, &done, &err) != STATUS_OK)
+                fail_msg("%s", err.text);
+        assert_int_equal(clearing.cleared, ROWS_MAX - SEGMENT_ROWS);
+        assert_int_equal(segments(), 0);
+        drop_store();
+    }
+}
+
+static void test_wrong_counts_expire(void **state)
+{
+    (void)state;
+    const int64_t end_ns = rollup_bucket(ROLLUP_MINUTE, INT64_C(1900000000000000000));
+    for (size_t i = 0; i < COUNT_OF(wrong_rows); i++) {
+        make_random(ROWS_MAX);
+        exec("DELETE FROM rollup_gap");
+        seal_all(SEGMENT_ROWS);
+        execf("UPDATE sealed SET rows = %lld WHERE id = 2", (long long)wrong_rows[i]);
+        assert_int_equal(expire_all(db, end_ns, INT64_MAX), ROWS_MAX - SEGMENT_ROWS + 1);
+        assert_int_equal(segments(), 0);
+        drop_store();
+    }
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_damage_is_said),           TEST(test_wrong_numbers_are_said),
-        TEST(test_damage_names_the_way_out), TEST(test_damage_is_cleared),
-        TEST(test_damage_is_left),           TEST(test_damage_expires),
-        TEST(test_clear_beside_damage),      TEST(test_clear_after_damage),
+        TEST(test_damage_is_said),
+        TEST(test_wrong_numbers_are_said),
+        TEST(test_damage_names_the_way_out),
+        TEST(test_damage_is_cleared),
+        TEST(test_damage_is_left),
+        TEST(test_damage_expires),
+        TEST(test_clear_beside_damage),
+        TEST(test_clear_after_damage),
+        TEST(test_wrong_counts),
+        TEST(test_wrong_counts_expire),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
