@@ -237,6 +237,20 @@ enum status sealed_last(sqlite3 *db, enum record_kind kind, int64_t *last_id, in
     return status;
 }
 
+// A wrong number counts nothing.
+enum status sealed_room(sqlite3 *db, int64_t *rows, int64_t *bytes, struct error *err)
+{
+    char sql[96];
+    (void)snprintf(sql, sizeof sql, "SELECT sum(rows) FROM main.sealed WHERE rows BETWEEN 1 AND %d",
+                   (int)SEAL_ROWS_MAX);
+    *bytes = 0;
+    enum status status = database_integer(db, sql, rows, err);
+    if (status == STATUS_OK && *rows > 0)
+        status = database_integer(db, "SELECT sum(length(data) + length(runs)) FROM main.sealed",
+                                  bytes, err);
+    return status;
+}
+
 // ---- Changes --------------------------------------------------------------------------
 
 enum status sealed_remove(sqlite3 *db, const struct sealed_segment *segment, struct error *err)

@@ -71,6 +71,10 @@ MUST_CHECK enum status sealed_oldest(struct sqlite3 *db, enum record_kind kind,
 MUST_CHECK enum status sealed_last(struct sqlite3 *db, enum record_kind kind, int64_t *last_id,
                                    int64_t *last_ns, struct error *err);
 
+// How many rows of all kinds are sealed, as their segments say, and what those take.
+MUST_CHECK enum status sealed_room(struct sqlite3 *db, int64_t *rows, int64_t *bytes,
+                                   struct error *err);
+
 // ---- Changes --------------------------------------------------------------------------
 
 // Puts a segment's rows back into their kind's table, in the caller's transaction.

@@ -17,7 +17,7 @@ ask() { "$INFERSTAT" --db "$1" "${@:2}"; }
 same() {
   ask "$hot" "$@" >"$WORK/hot.out" 2>&1 || fail "$*: $(cat "$WORK/hot.out")"
   ask "$DB" "$@" >"$WORK/sealed.out" 2>&1 || fail "$*: $(cat "$WORK/sealed.out")"
-  sed -i 's/"store_bytes": [0-9]*//' "$WORK/hot.out" "$WORK/sealed.out"
+  sed -Ei 's/"(store_bytes|sealed_rows|sealed_bytes)": [0-9]*//g' "$WORK/hot.out" "$WORK/sealed.out"
   diff "$WORK/hot.out" "$WORK/sealed.out" >&2 || fail "$*: differs"
 }
 
@@ -38,6 +38,7 @@ seal_more_than 40000 || fail "little is sealed: $(sealed "$DB")"
 # ---- The same answers ---------------------------------------------------------------------
 
 same summary --json
+ask "$DB" summary | grep -q "^sealed  *$(sealed "$DB") records" || fail "the summary says nothing of sealed records"
 same avg e2e_ns --by model --json
 same avg ttft_ns --by run --json
 same inferences --limit 100 --json

@@ -49,7 +49,7 @@ static void append_answer(sqlite3_str *out, struct store *store, const struct qu
     for (size_t row = 0; answer && row < result_row_count(answer); row++)
         for (unsigned c = 0; c < result_column_count(answer); c++) {
             const char *key = result_column(answer, c)->key;
-            if (strcmp(key, "store_bytes") == 0)
+            if (strcmp(key, "store_bytes") == 0 || strncmp(key, "sealed_", 7) == 0)
                 continue; // of the file
             // Of equal values any may be among the slowest.
             if (query->kind == QUERY_SLOWEST && strcmp(key, "value") != 0)
@@ -212,6 +212,31 @@ static void test_queries_answer_the_same(void **state)
             assert_same_text(before[q], answer_of(&queries[q]));
         drop_store();
     }
+}
+
+// A summary tells what is sealed.
+static void test_summary_tells_sealed_rows(void **state)
+{
+    (void)state;
+    const struct query query = {.kind = QUERY_SUMMARY};
+    make_random(ROWS_MAX);
+    for (int is_sealed = 0; is_sealed < 2; is_sealed++) {
+        struct error err;
+        struct result *answer = NULL;
+        struct store *store = open_store();
+        if (is_sealed)
+            seal_all(SEGMENT_ROWS);
+        if (store_query(store, &query, &answer, &err) != STATUS_OK)
+            fail_msg("%s", err.text);
+        const int64_t rows = ROWS_MAX - ask(db, "SELECT count(*) FROM inference");
+        assert_true(is_sealed == (rows > 0));
+        assert_int_equal(result_integer(answer, 0, "sealed_rows", -1), rows);
+        assert_int_equal(result_integer(answer, 0, "sealed_bytes", -1),
+                         ask(db, "SELECT total(length(data) + length(runs)) FROM sealed"));
+        result_free(answer);
+        store_close(store);
+    }
+    drop_store();
 }
 
 // Goes through a listing page by page.
@@ -469,6 +494,7 @@ int main(void)
         TEST(test_rows_come_back),
         TEST(test_table),
         TEST(test_queries_answer_the_same),
+        TEST(test_summary_tells_sealed_rows),
         TEST(test_listing_goes_on),
         TEST(test_clear),
         TEST(test_expire),
