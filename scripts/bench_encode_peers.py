@@ -19,7 +19,8 @@ Every peer is checked against the formula before it is timed, and inferstat by i
 There are N samples of amplitude (default 2048) and eight times as many of the others, whose
 inputs are small.  A peer is timed for S seconds (default 5), or over all of them where that is
 less; inferstat is the median of five runs, between which the peers have their turn.
-NumPy must be there.  Peers that cannot be imported are listed as such.
+NumPy must be there.  Peers that cannot be imported are listed as such.  Exits 2 where an
+option is wrong, 4 without NumPy or where inferstat-worker fails.
 """
 
 import argparse
@@ -256,6 +257,10 @@ def measure_peer(np, make, encoder, qubits, path, seconds):
     return only, timed(end_to_end, len(rows), seconds)
 
 
+class Failed(Exception):
+    """inferstat-worker did not do what it was asked."""
+
+
 class Ours:
     """inferstat-worker's runs on one input, some of them between everyone else's."""
 
@@ -263,12 +268,17 @@ class Ours:
         self.command = [worker, "encode", "--no-report", "--device", "cpu", "--encoder", encoder,
                         "--qubits", str(qubits), "--batch-size", "16", "--json", "--input", str(path)]
         self.runs = []
-        check = self.command + ["--check", "--batches", "2"]
-        subprocess.run(check, check=True, capture_output=True)
+        self.ask("--check", "--batches", "2")
+
+    def ask(self, *options):
+        done = subprocess.run([*self.command, *options], capture_output=True, check=False)
+        if done.returncode != 0:
+            words = done.stderr.decode(errors="replace").strip()
+            raise Failed(f"{self.command[0]}: exit code {done.returncode}: {words}")
+        return json.loads(done.stdout)
 
     def run(self):
-        done = subprocess.run(self.command, check=True, capture_output=True)
-        self.runs.append(json.loads(done.stdout))
+        self.runs.append(self.ask())
 
     def figures(self):
         return (statistics.median(run["items"] * 1e9 / run["compute_busy_ns"] for run in self.runs),
@@ -279,8 +289,7 @@ def measure_encoder(np, options, encoder, path):
     rows = []
     samples = options.samples * (1 if encoder == "amplitude" else 8)
     np.save(path, make_inputs(np, encoder, options.qubits, samples))
-    worker = pathlib.Path(options.build) / "bin" / "inferstat-worker"
-    ours = Ours(worker, encoder, options.qubits, path)
+    ours = Ours(worker_of(options.build), encoder, options.qubits, path)
     for name, make in PEERS.items():
         ours.run()
         try:
@@ -295,6 +304,10 @@ def measure_encoder(np, options, encoder, path):
     while len(ours.runs) < 5:
         ours.run()
     return [(encoder, "inferstat", *ours.figures(), None), *rows]
+
+
+def worker_of(build):
+    return pathlib.Path(build) / "bin" / "inferstat-worker"
 
 
 def measure(np, options):
@@ -319,6 +332,11 @@ def report(rows, options):
         print(f"| {encoder} | {name} | {only:.0f} | {a:.1f} x | {whole:.0f} | {b:.1f} x |")
 
 
+def fail(text):
+    print(f"bench_encode_peers.py: {text}", file=sys.stderr)
+    sys.exit(4)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     root = pathlib.Path(__file__).resolve().parent.parent
@@ -332,11 +350,18 @@ def main():
     unknown = set(options.encoders.split(",")) - set(ENCODERS)
     if unknown:
         parser.error("--encoders: no such encoder: " + ", ".join(sorted(unknown)))
+    if not pathlib.Path(options.build).is_dir():
+        parser.error(f"--build: {options.build}: no such folder (scripts/build.sh makes build/release)")
+    if not os.access(worker_of(options.build), os.X_OK):
+        parser.error(f"--build: {worker_of(options.build)}: not there (scripts/build.sh makes it)")
     try:
         np = importlib.import_module("numpy")
-    except ImportError:
-        sys.exit("bench_encode_peers.py: NumPy is not here (pip install numpy)")
-    rows = measure(np, options)
+    except ImportError as error:
+        fail(f"NumPy: {error} (pip install numpy)")
+    try:
+        rows = measure(np, options)
+    except (Failed, OSError) as error:
+        fail(str(error))
     if not options.json:
         report(rows, options)
         return

@@ -4,7 +4,8 @@
 #
 #   scripts/bench_pipeline.sh [OPTION]...
 #
-#   --build DIR     a build (default build/release, made where it is missing)
+#   --build DIR     a build (default build/release, which scripts/build.sh is asked to
+#                   finish first); in a bundle of scripts/gpu_bundle.sh its own programs
 #   --out DIR       where report.md, cells.csv, trials.csv and store.db go
 #                   (default bench-pipeline-DATE)
 #   --encoder E     default amplitude
@@ -38,8 +39,8 @@ usage_error() {
   exit 2
 }
 
-root=$(cd "$(dirname "$0")/.." && pwd)
-build=$root/build/release
+here=$(cd "$(dirname "$0")" && pwd)
+build=
 out=bench-pipeline-$(date -u +%Y%m%dT%H%M%SZ)
 encoder=amplitude type=f64 from=pinned device=auto
 qubits_list="12 16 20 24" batch_list="16 64 256 1024" prefetch_list="8 64"
@@ -81,10 +82,20 @@ elif [ "$most" -lt "$trials" ]; then
   usage_error "--most $most: fewer than --trials $trials"
 fi
 
-if [ ! -x "$build/bin/inferstat-worker" ]; then
-  [ "$build" = "$root/build/release" ] || usage_error "$build: no inferstat-worker in its bin"
-  "$root/scripts/build.sh" release >&2
+# A bundle has no history, but the name of its commit beside this script.
+commit=$(cat "$here/COMMIT" 2>/dev/null || git -C "$here" rev-parse --short HEAD 2>/dev/null || true)
+if [ -z "$build" ] && [ -f "$here/COMMIT" ]; then # a bundle
+  build=$here
+  export LD_LIBRARY_PATH=$here/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+elif [ -z "$build" ]; then
+  build=$here/../build/release
+  say "building inferstat: some minutes the first time, then seconds"
+  INFERSTAT_TARGET="inferstat inferstatd inferstat-worker bench_encode" "$here/build.sh" release >&2
 fi
+[ -d "$build" ] || usage_error "--build: $build: no such folder"
+for program in inferstat-worker inferstatd; do
+  [ -x "$build/bin/$program" ] || usage_error "--build: $build/bin/$program: not there"
+done
 worker=$build/bin/inferstat-worker
 mkdir -p "$out"
 sockets=$(mktemp -d /tmp/inferstat-bench.XXXXXX)
@@ -282,16 +293,23 @@ awk -F, -v OFS=, \
     }
   }' "$out/trials.csv" >"$out/cells.csv"
 
-copy_rate=
-if [ -x "$build/tests/bench/bench_encode" ]; then
-  "$build/tests/bench/bench_encode" --json --quick >"$sockets/bench.json" 2>/dev/null &&
-    copy_rate=$(figure copy_bytes_per_second "$sockets/bench.json")
-fi
+# How fast a copy on the host is, or why nobody knows.
+copy_speed() {
+  local bench=$build/tests/bench/bench_encode
+  if [ ! -x "$bench" ]; then
+    printf 'not measured: %s is not there' "$bench"
+  elif ! "$bench" --json --quick >"$sockets/bench.json" 2>"$sockets/bench.err"; then
+    printf 'not measured: bench_encode failed: %s' "$(tail -n 1 "$sockets/bench.err")"
+  else
+    awk -v r="$(figure copy_bytes_per_second "$sockets/bench.json")" 'BEGIN {
+      if (r > 0) printf "%.1f GB/s read and written", r / 1e9
+      else print "not measured: bench_encode names no copy_bytes_per_second"
+    }'
+  fi
+}
+copy_speed=$(copy_speed)
 cuda=$(nvcc --version 2>/dev/null | sed -n 's/.*release \([0-9.]*\).*/\1/p' || true)
 driver=$(nvidia-smi --query-gpu=driver_version --format=csv,noheader 2>/dev/null | head -n 1 || true)
-# A bundle has no history, but the name of its commit beside this script.
-commit=$(cat "$(dirname "$0")/COMMIT" 2>/dev/null ||
-  git -C "$root" rev-parse --short HEAD 2>/dev/null || true)
 
 {
   printf '# The pipeline, before and after\n\n'
@@ -304,9 +322,7 @@ commit=$(cat "$(dirname "$0")/COMMIT" 2>/dev/null ||
   printf '| driver, CUDA | %s, %s |\n' "${driver:-none}" "${cuda:-none}"
   printf '| workload | %s %s, samples from %s, %s batches, %s to %s trials in turn |\n' "$encoder" "$type" \
     "$from" "$batches" "$trials" "$most"
-  printf '| a copy on the host | %s |\n\n' \
-    "$(awk -v r="$copy_rate" 'BEGIN { if (r > 0) printf "%.1f GB/s read and written", r / 1e9
-       else print "not measured" }')"
+  printf '| a copy on the host | %s |\n\n' "$copy_speed"
   printf '"periodic" waits for whole streams now and then, "events" for the slot alone. Medians of the\n'
   printf 'trials; "slow" is the throughput that 95 %% of the trials reach, "+-" half the interval of its\n'
   printf 'median; "starved" the share of time in which no copy ran as no filled slot was ready.\n\n'

@@ -61,7 +61,7 @@ def main():
     try:
         torch = importlib.import_module("torch")
     except ImportError as error:
-        skip(f"PyTorch: {error}")
+        skip(f"PyTorch: {error} (pip install torch)")
     if not torch.cuda.is_available():
         skip("PyTorch sees no CUDA device")
     figures = {"program": f"PyTorch {torch.__version__}", "product": torch.cuda.get_device_name(),

@@ -5,7 +5,8 @@
 #   scripts/build.sh release
 #   scripts/build.sh asan -DINFERSTAT_WERROR=ON
 #
-# INFERSTAT_TARGET names what to build, with spaces between (default: all).
+# INFERSTAT_TARGET names what to build, with spaces between (default: all).  On a terminal
+# it shows how far it is.
 set -euo pipefail
 
 case ${1-} in
@@ -27,8 +28,19 @@ show_failure() {
   exit 1
 }
 
+# On a terminal the last step stands in one line; otherwise nothing is said.
+show_progress() {
+  local line
+  [ -t 2 ] || { cat >/dev/null; return; }
+  while IFS= read -r line; do
+    case $line in "["*/*"]"*) printf '\r\033[K%s' "${line:0:79}" >&2 ;; esac
+  done
+  printf '\r\033[K' >&2
+}
+
 printf 'build: %s into build/%s\n' "$preset" "$preset"
 cmake --preset "$preset" "$@" >"$log" 2>&1 || show_failure "configuring $preset"
 read -ra targets <<<"${INFERSTAT_TARGET:-all}"
-cmake --build --preset "$preset" --target "${targets[@]}" >"$log" 2>&1 || show_failure "building $preset"
+cmake --build --preset "$preset" --target "${targets[@]}" 2>&1 | tee "$log" | show_progress ||
+  show_failure "building $preset"
 sed -n '/warning:/p' "$log" >&2

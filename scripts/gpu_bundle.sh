@@ -5,7 +5,8 @@
 #
 #   scripts/gpu_bundle.sh [--build DIR] [--models DIR] OUT
 #
-#   --build DIR    a build with the CUDA back end (default build/release)
+#   --build DIR    a whole build with the CUDA back end (default build/release, which
+#                  scripts/build.sh is asked to finish first)
 #   --models DIR   models for the tests of generation, which go along: those who run the
 #                  bundle may have them then (default: none)
 #   OUT            a folder that does not exist yet; run OUT/gpu_check.sh there
@@ -19,7 +20,7 @@ say() {
   printf 'gpu_bundle.sh: %s\n' "$*" >&2
 }
 
-build=build/release
+build=
 models=
 out=
 while [ $# -gt 0 ]; do
@@ -48,16 +49,19 @@ done
 [ ! -e "$out" ] || { say "$out: is there already (remove it, or name another)"; exit 2; }
 here=$(cd "$(dirname "$0")/.." && pwd)
 
+if [ -z "$build" ]; then
+  build=$here/build/release
+  say "building all of inferstat with its CUDA back end: many minutes the first time, then seconds"
+  "$here/scripts/build.sh" release >&2 || { say "no build to pack"; exit 2; }
+fi
+[ -d "$build" ] || { say "--build: $build: no such folder (see --help)"; exit 2; }
+rest="build all of it, where nvcc is found: scripts/build.sh release -DINFERSTAT_CUDA=ON"
+for program in bin/{inferstat,inferstatd,inferstat-worker} tests/bench/bench_{pipeline,device,encode}; do
+  [ -x "$build/$program" ] || { say "$build/$program: not there ($rest)"; exit 2; }
+done
 shopt -s nullglob
 tests=("$build"/tests/unit/*_gpu)
-if [ ${#tests[@]} -eq 0 ]; then
-  say "$build: no tests for a GPU there (build with nvcc: -DINFERSTAT_CUDA=ON)"
-  exit 2
-fi
-
-for program in bin/{inferstat,inferstatd,inferstat-worker} tests/bench/bench_{pipeline,device,encode}; do
-  [ -x "$build/$program" ] || { say "$build/$program: not there (build all of it)"; exit 2; }
-done
+[ ${#tests[@]} -gt 0 ] || { say "$build: no tests for a GPU there ($rest)"; exit 2; }
 
 # What cannot be finished does not stay.
 finished=
@@ -73,14 +77,14 @@ git -C "$here" rev-parse --short=12 HEAD >"$out/COMMIT" 2>/dev/null || echo unkn
 # The libraries that programs need, and those these need, without what has to be the machine's.
 programs=("$out"/bin/* "$out"/tests/*_gpu "$out"/tests/bench/*)
 strip --strip-unneeded "${programs[@]}" 2>/dev/null || true
-needed=$(ldd "${programs[@]}" 2>/dev/null | sort -u)
+needed=$(ldd "${programs[@]}" 2>&1 | sort -u) || { say "ldd fails: $(grep -v '=>' <<<"$needed" | tail -n 1)"; exit 1; }
 missing=$(sed -n 's/^[[:space:]]*\(.*\) => not found$/\1/p' <<<"$needed" | paste -sd ' ')
 if [ -n "$missing" ]; then
   say "not found here: $missing (set LD_LIBRARY_PATH to where they are)"
   exit 1
 fi
-awk '$2 == "=>" { print $3 }' <<<"$needed" | sort -u |
-  grep -vE '/(ld-linux[^/]*|lib(c|m|dl|rt|pthread|util|resolv|anl|nsl|cuda|nvidia[^/]*))\.so' |
+own='/(ld-linux[^/]*|lib(c|m|dl|rt|pthread|util|resolv|anl|nsl|cuda|nvidia[^/]*))[.]so'
+awk -v own="$own" '$2 == "=>" && $3 !~ own { print $3 }' <<<"$needed" | sort -u |
   xargs -r cp -L -t "$out/lib"
 
 if [ -n "$models" ]; then

@@ -5,8 +5,9 @@
 #
 #   scripts/gpu_check.sh [--build DIR] [--out DIR] [--parts LIST] [--quick]
 #
-#   --build DIR   a build with the CUDA back end (default build/release, made where nvcc
-#                 is found); in a bundle of scripts/gpu_bundle.sh its own programs
+#   --build DIR   a whole build with the CUDA back end (default build/release, which
+#                 scripts/build.sh is asked to finish first); in a bundle of
+#                 scripts/gpu_bundle.sh its own programs
 #   --out DIR     where report.md, report.json and the logs go (default gpu-check-DATE)
 #   --parts LIST  some of tests, sanitizer, device, pipeline and llm (default "tests
 #                 sanitizer device pipeline llm")
@@ -87,23 +88,28 @@ if [ -z "$build" ] && [ -f "$root/COMMIT" ]; then # a bundle
   commit=$(cat "$root/COMMIT")
   build=$root
   tests=$root/tests
+  rest="the bundle is not whole: make another one with scripts/gpu_bundle.sh"
   export LD_LIBRARY_PATH=$root/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
   [ -d "$root/models" ] && export INFERSTAT_TEST_MODELS=$root/models
 else
   root=$(cd "$root/.." && pwd)
   commit=$(git -C "$root" rev-parse --short=12 HEAD 2>/dev/null || echo unknown)
-  build=${build:-$root/build/release}
-  if [ ! -d "$build" ]; then
-    command -v nvcc >/dev/null || { say "no build and no nvcc (give --build DIR)"; exit 2; }
-    cmake -S "$root" -B "$build" -DCMAKE_BUILD_TYPE=RelWithDebInfo -DINFERSTAT_CUDA=ON
-    cmake --build "$build" -j"$(nproc)"
+  if [ -z "$build" ]; then
+    build=$root/build/release
+    say "building all of inferstat with its CUDA back end: many minutes the first time, then seconds"
+    "$scripts/build.sh" release >&2 || { say "no build to check"; exit 2; }
   fi
+  [ -d "$build" ] || usage_error "--build: $build: no such folder"
   tests=$build/tests/unit
+  rest="build all of it, where nvcc is found: scripts/build.sh release -DINFERSTAT_CUDA=ON"
 fi
 worker=$build/bin/inferstat-worker
+for program in "$worker" "$build/bin/inferstatd" "$build"/tests/bench/bench_{device,pipeline}; do
+  [ -x "$program" ] || { say "$program: not there ($rest)"; exit 2; }
+done
 shopt -s nullglob
 list=("$tests"/*_gpu)
-[ ${#list[@]} -gt 0 ] || { say "$tests: no tests for a GPU there (build with -DINFERSTAT_CUDA=ON)"; exit 2; }
+[ ${#list[@]} -gt 0 ] || { say "$tests: no tests for a GPU there ($rest)"; exit 2; }
 
 # ---- The device -------------------------------------------------------------
 

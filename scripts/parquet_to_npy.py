@@ -9,8 +9,10 @@ Numbers become f64, or f32 where every one of them is kept by it (--type f32 rou
 Rows are read in batches, so that a file may be larger than memory.
 
 Refused, naming the column and the row (counted from 0): what is missing (null), is no
-number, is beyond f32 with --type f32, or is a list of another length than the first.  NaN and infinity go through: encode
-says which sample has them.  Exits 2 where an option or the file is wrong, 3 without pyarrow.
+number, is a whole number that f64 does not keep (beyond 2^53), is beyond f32 with --type
+f32, or is a list of another length than the first.  NaN and infinity go through: encode
+says which sample has them.  Exits 2 where an option is wrong, 4 where the file is, or
+cannot be read or written, and without pyarrow.
 """
 
 import argparse
@@ -27,6 +29,14 @@ CODES = {"f64": ("<f8", "d"), "f32": ("<f4", "f")}
 
 class Refused(Exception):
     """The file cannot be turned into rows of numbers."""
+
+    code = 4
+
+
+class WrongOption(Refused):
+    """The file has nothing like what was asked for."""
+
+    code = 2
 
 
 def header(descr, rows, columns):
@@ -72,14 +82,15 @@ def rows_of(batch, names, first, width):
         width = len(row)
 
 
-def check_range(names, row, rounded, at):
-    """Refuses a number that became infinite by rounding."""
-    if not any(map(math.isinf, rounded)):
-        return
-    for i, (number, kept) in enumerate(zip(row, rounded)):
-        if math.isinf(kept) and not math.isinf(number):
-            name = names[i] if len(names) > 1 else names[0]
+def check_kept(code, names, row, kept, at):
+    """Refuses a number that rounding to f32 made infinite, and a whole one that f64 changes."""
+    for i, (number, now) in enumerate(zip(row, kept)):
+        name = names[i] if len(names) > 1 else names[0]
+        if code == "f" and math.isinf(now) and not math.isinf(number):
             raise Refused(f"column {name}, row {at}: {number} is beyond f32 (use --type f64)")
+        if code == "d" and isinstance(number, int) and now != number:
+            raise Refused(f"column {name}, row {at}: {number} is no f64: {now:.0f} is the "
+                          "nearest (round it before)")
 
 
 def convert(pa, parquet, options, out):
@@ -88,11 +99,12 @@ def convert(pa, parquet, options, out):
     names = options.column or source.schema_arrow.names
     unknown = [name for name in names if name not in source.schema_arrow.names]
     if unknown:
-        raise Refused(f"column {unknown[0]}: not there (there are: "
-                      f"{', '.join(source.schema_arrow.names)})")
+        raise WrongOption(f"column {unknown[0]}: not there (there are: "
+                          f"{', '.join(source.schema_arrow.names)})")
     kinds = [kind_of(pa, source.schema_arrow.field(name)) for name in names]
     if len(names) > 1 and any(is_list for is_list, _ in kinds):
-        raise Refused("several columns, and one of them holds lists (name that one alone)")
+        raise WrongOption("several columns, and one of them holds lists (name that one alone)")
+    whole = any(pa.types.is_integer(number) for _, number in kinds)
     all_fit = all(fits_f32(pa, number) for _, number in kinds)
     kind = options.type or ("f32" if all_fit else "f64")
     descr, code = CODES[kind]
@@ -104,8 +116,8 @@ def convert(pa, parquet, options, out):
         for row in rows_of(ordered, names, rows, width):
             width = len(row)
             numbers = array.array(code, map(float, row))
-            if code == "f":
-                check_range(ordered.schema.names, row, numbers, rows)
+            if whole or code == "f" and any(map(math.isinf, numbers)):
+                check_kept(code, names, row, numbers, rows)
             if sys.byteorder == "big":
                 numbers.byteswap()
             out.write(numbers.tobytes())
@@ -117,27 +129,30 @@ def convert(pa, parquet, options, out):
     return rows, width, kind
 
 
+def fail(code, text):
+    print(f"parquet_to_npy.py: {text}", file=sys.stderr)
+    return code
+
+
 def run(options):
     try:
         pa = importlib.import_module("pyarrow")
         parquet = importlib.import_module("pyarrow.parquet")
     except ImportError as error:
-        print(f"parquet_to_npy.py: pyarrow: {error} (pip install pyarrow)", file=sys.stderr)
-        return 3
+        return fail(4, f"pyarrow: {error} (pip install pyarrow)")
     target = pathlib.Path(options.output)
     if target.exists() and not options.force:
-        print(f"parquet_to_npy.py: {target}: is there already (replace it with --force)",
-              file=sys.stderr)
-        return 2
+        return fail(4, f"{target}: is there already (replace it with --force)")
     # Whole or not at all: a name of its own until it is.
     unfinished = target.with_name(f".{target.name}.{os.getpid()}")
     try:
         with open(unfinished, "wb") as out:
             rows, columns, kind = convert(pa, parquet, options, out)
         os.replace(unfinished, target)
-    except (Refused, OSError, OverflowError, pa.ArrowException) as error:
-        print(f"parquet_to_npy.py: {options.input}: {error}", file=sys.stderr)
-        return 2
+    except Refused as error:
+        return fail(error.code, f"{options.input}: {error}")
+    except (OSError, OverflowError, pa.ArrowException) as error:
+        return fail(4, f"{options.input}: {error}")
     except KeyboardInterrupt:
         return 130
     finally:

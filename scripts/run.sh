@@ -64,6 +64,7 @@ cd "$(dirname "$0")/.."
 kept=$PWD/build/run
 if [ -z "${INFERSTAT_BIN-}" ]; then
   scripts/setup.sh
+  say "building inferstat into build/release: some minutes the first time, then seconds"
   INFERSTAT_TARGET="inferstat inferstatd inferstat-worker" scripts/build.sh release
 fi
 if [ -n "${INFERSTAT_BIN-}" ]; then

@@ -26,6 +26,24 @@ awk -F, '
   }
   END { if (lines != 16) exit 1 }' "$WORK/bench/trials.csv" || fail "not the figures of all devices"
 
+# A copy that was not measured has a reason.  Of a bundle it names the commit, and the
+# programs are those beside it.
+mkdir -p "$WORK/bundle/bin" "$WORK/bundle/tests/bench"
+cp "$source/scripts/bench_pipeline.sh" "$WORK/bundle/"
+ln -s "$WORKER" "$INFERSTATD" "$WORK/bundle/bin/"
+echo 0123456789ab >"$WORK/bundle/COMMIT"
+bundled() {
+  rm -rf "$WORK/bench"
+  expect_exit 0 "$WORK/bundle/bench_pipeline.sh" --quick --device cpu --trials 1 --most 1 --qubits 8 --out "$WORK/bench"
+}
+bundled
+expect_text "$WORK/bench/report.md" "| commit | 0123456789ab |"
+expect_text "$WORK/bench/report.md" "| a copy on the host | not measured: $WORK/bundle/tests/bench/bench_encode is not there |"
+printf '#!/bin/sh\necho "bench_encode: out of memory" >&2\nexit 4\n' >"$WORK/bundle/tests/bench/bench_encode"
+chmod +x "$WORK/bundle/tests/bench/bench_encode"
+bundled
+expect_text "$WORK/bench/report.md" "| not measured: bench_encode failed: bench_encode: out of memory |"
+
 expect_exit 2 measure --trials 6 --most 4
 expect_text "$WORK/err" "--most 4: fewer than --trials 6"
 echo ok

@@ -236,15 +236,62 @@ command -v compute-sanitizer >/dev/null || [ "$(outcome sanitizer)" = skipped ] 
 check 2 --parts ,
 grep -q 'none is named' "$folder/said" || fail "checks nothing and says nothing"
 
+# ---- What is not there ----
+
+# says COMMAND... WORDS: it exits with 2, and says so.
+says() {
+  local words=${*: -1} code=0
+  "${@:1:$#-1}" >"$folder/said" 2>&1 || code=$?
+  [ "$code" -eq 2 ] || fail "exit code $code, not 2, for: $words: $(cat "$folder/said")"
+  grep -qF -- "$words" "$folder/said" || fail "says not '$words': $(cat "$folder/said")"
+}
+
 bundle
-check 2
+says "$folder/bundle/gpu_check.sh" "no tests for a GPU there (the bundle is not whole: make another one"
+rm "$folder/bundle/tests/bench/bench_device"
+says "$folder/bundle/gpu_check.sh" "bench_device: not there (the bundle is not whole"
 mkdir "$folder/empty"
-"$root/scripts/gpu_bundle.sh" --build "$folder/empty" "$folder/new" 2>"$folder/said" && fail "packed nothing"
-grep -q 'no tests for a GPU there' "$folder/said" || fail "says not what is missing"
-program "$folder/empty/tests/unit/test_a_gpu" 0 ok
-"$root/scripts/gpu_bundle.sh" --build "$folder/empty" "$folder/new" 2>"$folder/said" && fail "packed half a build"
-grep -q 'bin/inferstat: not there' "$folder/said" || fail "says not which program is missing"
+for script in gpu_check.sh "gpu_bundle.sh $folder/new" bench_pipeline.sh; do
+  read -ra words <<<"$script"
+  says "$root/scripts/${words[0]}" --build "$folder/typo" "${words[@]:1}" "--build: $folder/typo: no such folder"
+  says "$root/scripts/${words[0]}" --build "$folder/empty" "${words[@]:1}" ": not there"
+done
+says python3 "$root/scripts/bench_encode_peers.py" --build "$folder/typo" "--build: $folder/typo: no such folder"
+says python3 "$root/scripts/bench_encode_peers.py" --build "$folder/empty" "bin/inferstat-worker: not there"
+[ ! -e "$folder/typo" ] || fail "a build where there was none"
+# As scripts/run.sh leaves a build: programs, and no more.
+mkdir -p "$folder"/empty/{bin,tests/bench,tests/unit}
+for name in inferstat inferstatd inferstat-worker; do
+  cp "$(type -P true)" "$folder/empty/bin/$name"
+done
+for script in gpu_check.sh "gpu_bundle.sh $folder/new"; do
+  read -ra words <<<"$script"
+  says "$root/scripts/${words[0]}" --build "$folder/empty" "${words[@]:1}" \
+    "(build all of it, where nvcc is found: scripts/build.sh release -DINFERSTAT_CUDA=ON)"
+done
+for name in bench_pipeline bench_device bench_encode; do
+  cp "$(type -P true)" "$folder/empty/tests/bench/$name"
+done
+says "$root/scripts/gpu_bundle.sh" --build "$folder/empty" "$folder/new" "no tests for a GPU there (build all of it"
+says "$root/scripts/gpu_bundle.sh" --build "$folder/empty" "$folder/empty" "is there already"
 [ ! -e "$folder/new" ] || fail "leaves half a bundle behind"
-"$root/scripts/gpu_bundle.sh" --build "$folder/empty" "$folder/empty" 2>"$folder/said" && fail "wrote over a folder"
-grep -q 'is there already' "$folder/said" || fail "says not that it is there"
+
+# Without --build, what is not whole is built: here by a script that copies one.
+mkdir -p "$folder/tree/scripts"
+cp "$root"/scripts/{gpu_check.sh,gpu_bundle.sh,bench_pipeline.sh,bench_torch_encode.py} "$folder/tree/scripts/"
+cp "$(type -P true)" "$folder/empty/tests/unit/test_a_gpu"
+cat >"$folder/tree/scripts/build.sh" <<END
+#!/usr/bin/env bash
+[ "\$*" = release ] && mkdir -p "$folder/tree/build" && cp -r "$folder/empty" "$folder/tree/build/release"
+END
+chmod +x "$folder/tree/scripts/build.sh"
+"$folder/tree/scripts/gpu_bundle.sh" "$folder/new" >"$folder/said" 2>&1 || fail "no bundle: $(cat "$folder/said")"
+[ -x "$folder/new/tests/test_a_gpu" ] || fail "what was built is not in the bundle"
+grep -q 'building all of inferstat' "$folder/said" || fail "builds, and says nothing"
+rm -rf "$folder/tree/build"
+"$folder/tree/scripts/gpu_check.sh" --out "$folder/out3" --parts tests --quick >"$folder/said" 2>&1 || true
+grep -qF '| test_a_gpu | passed |' "$folder/out3/report.md" || fail "what was built is not checked: $(cat "$folder/said")"
+program "$folder/tree/scripts/build.sh" 1 'broken'
+says "$folder/tree/scripts/gpu_check.sh" "no build to check"
+says "$folder/tree/scripts/gpu_bundle.sh" "$folder/new2" "no build to pack"
 echo ok

@@ -13,7 +13,7 @@ convert() {
 # Without pyarrow it says what to do.
 mkdir "$WORK/none"
 echo 'raise ImportError("not here")' >"$WORK/none/pyarrow.py"
-PYTHONPATH=$WORK/none expect_exit 3 convert "$WORK/a.parquet" "$WORK/a.npy"
+PYTHONPATH=$WORK/none expect_exit 4 convert "$WORK/a.parquet" "$WORK/a.npy"
 expect_text "$WORK/err" "pip install pyarrow"
 
 if ! "$python" -c 'import pyarrow.parquet' 2>/dev/null; then
@@ -32,6 +32,9 @@ write("lists", x=pa.array(lists, pa.list_(pa.float64())), id=pa.array([1, 2]))
 write("fixed", x=pa.array([[3, 4], [0.5, 0]], pa.list_(pa.float32(), 2)))
 write("apart", a=pa.array([0.1, 0.2]), b=pa.array([1, 2]), c=pa.array(["u", "v"]))
 write("many", x=pa.array([[i / 7, 1.0] for i in range(3000)], pa.large_list(pa.float64())))
+kept, lost = 2**53, 2**53 + 1  # f64 has no odd numbers beyond
+write("large", x=pa.array([[kept, 1], [-kept, 2**62], [5, -lost]], pa.list_(pa.int64())),
+      kept=pa.array([0, 2**63, 2**53 + 2], pa.uint64()), lost=pa.array([0, 2**64 - 1, 1], pa.uint64()))
 write("null", x=pa.array([[1.0, 2.0], [1.0, None]], pa.list_(pa.float64())))
 write("ragged", x=pa.array([[1.0, 2.0], [1.0]], pa.list_(pa.float64())))
 write("empty", x=pa.array([], pa.list_(pa.float64())))
@@ -71,25 +74,34 @@ expect_shape "$WORK/apart.npy" "<f4 2 1 1.0 2.0"
 expect_exit 0 convert "$WORK/many.parquet" "$WORK/many.npy"
 expect_shape "$WORK/many.npy" "<f8 3000 2 0.0 1.0 428.42857142857144 1.0"
 
-refuse() { # WORDS ARGUMENT...
-  local words=$1
-  shift
+# What f64 keeps of whole numbers it has, and f32 rounds where it is told to.
+expect_exit 0 convert "$WORK/large.parquet" "$WORK/large.npy" --column kept
+expect_shape "$WORK/large.npy" "<f8 3 1 0.0 9007199254740994.0"
+expect_exit 0 convert "$WORK/large.parquet" "$WORK/large32.npy" --column x --type f32
+expect_shape "$WORK/large32.npy" "<f4 3 2 9007199254740992.0 1.0 5.0 -9007199254740992.0"
+
+refuse() { # CODE WORDS ARGUMENT...
+  local code=$1 words=$2
+  shift 2
   rm -f "$WORK/no.npy"
-  expect_exit 2 convert "$@" "$WORK/no.npy"
+  expect_exit "$code" convert "$@" "$WORK/no.npy"
   expect_text "$WORK/err" "$words"
   [ ! -e "$WORK/no.npy" ] || fail "leaves a file behind: $words"
   [ -z "$(find "$WORK" -name '.no.npy*')" ] || fail "leaves half a file behind: $words"
 }
-refuse "column x, row 1: nothing is there" "$WORK/null.parquet"
-refuse "column x, row 1: 1 numbers, not 2 as in the first" "$WORK/ragged.parquet"
-refuse "no rows" "$WORK/empty.parquet"
-refuse "column y: not there (there are: x, id)" "$WORK/lists.parquet" --column y
-refuse "one of them holds lists" "$WORK/lists.parquet"
-refuse "column c: string is no number" "$WORK/apart.parquet"
-refuse "column x, row 1: -3e+200 is beyond f32 (use --type f64)" "$WORK/lists.parquet" --column x --type f32
-refuse "No such file" "$WORK/none.parquet"
+refuse 4 "column x, row 1: nothing is there" "$WORK/null.parquet"
+refuse 4 "column x, row 1: 1 numbers, not 2 as in the first" "$WORK/ragged.parquet"
+refuse 4 "no rows" "$WORK/empty.parquet"
+refuse 2 "column y: not there (there are: x, id)" "$WORK/lists.parquet" --column y
+refuse 2 "one of them holds lists" "$WORK/lists.parquet"
+refuse 4 "column c: string is no number" "$WORK/apart.parquet"
+refuse 4 "column x, row 1: -3e+200 is beyond f32 (use --type f64)" "$WORK/lists.parquet" --column x --type f32
+refuse 4 "column x, row 2: -9007199254740993 is no f64: -9007199254740992 is the nearest" \
+  "$WORK/large.parquet" --column x
+refuse 4 "column lost, row 1: 18446744073709551615 is no f64" "$WORK/large.parquet" --column kept --column lost
+refuse 4 "No such file" "$WORK/none.parquet"
 echo "no Parquet" >"$WORK/text.parquet"
-refuse "text.parquet" "$WORK/text.parquet"
-expect_exit 2 convert "$WORK/lists.parquet" "$WORK/lists.npy" --column x
+refuse 4 "text.parquet" "$WORK/text.parquet"
+expect_exit 4 convert "$WORK/lists.parquet" "$WORK/lists.npy" --column x
 expect_text "$WORK/err" "is there already (replace it with --force)"
 echo ok
