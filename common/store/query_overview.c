@@ -139,8 +139,8 @@ static enum status add_sums(struct overview *overview, const struct gather *gath
     for (size_t i = 0; i < groups_count(gather->groups) && status == STATUS_OK; i++) {
         const struct group *group = groups_at(gather->groups, i);
         struct figures *figures = NULL;
-        if (gather_ratio(group, 0)->values.count == 0)
-            continue;
+        if (gather_ratio(group, of_loads ? LOAD_SPEED : E2E)->values.count == 0)
+            continue; // what only failed to load is no model: its name may be a slip of the hand
         status = find_figures(overview, group->keys, &figures, err);
         for (unsigned metric = 0; metric < gather->metric_count && status == STATUS_OK; metric++)
             ratio_merge(of_loads ? &figures->load[metric] : &figures->inference[metric],
@@ -220,6 +220,8 @@ static enum status read_newest(struct overview *overview, enum record_kind kind,
                         memory);
     store_append_from(sql, store, kind, filter_begin(filter), INT64_MIN, 0);
     filter_where(sql, kind, filter);
+    if (kind == RECORD_KIND_LOAD)
+        sqlite3_str_appendall(sql, " AND t.status = 0");
     sqlite3_str_appendf(
         sql, " AND t.id > max(coalesce((SELECT max(id) FROM main.\"%w\"), 0), %lld) - %d",
         record_kind_info(kind)->name, (long long)sealed_id, NEWEST_RECORDS);

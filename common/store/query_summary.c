@@ -225,9 +225,9 @@ static enum status add_failed(struct store *store, const struct query_filter *fi
     return reader_scan(store, sql, filter, take_copy, &copy, err);
 }
 
-// The sums of all groups, and the models of those that have any values of the first
-// metric: keys of `models`.
-static enum status sum_groups(const struct gather *gather, struct ratio *sums,
+// The sums of all groups, and the models of those that have any values of the metric `proof`:
+// keys of `models`.
+static enum status sum_groups(const struct gather *gather, struct ratio *sums, unsigned proof,
                               struct groups *models, struct error *err)
 {
     enum status status = STATUS_OK;
@@ -236,7 +236,7 @@ static enum status sum_groups(const struct gather *gather, struct ratio *sums,
         struct group *model = NULL;
         for (unsigned metric = 0; metric < gather->metric_count; metric++)
             ratio_merge(&sums[metric], gather_ratio(group, metric));
-        if (gather_ratio(group, 0)->values.count > 0)
+        if (gather_ratio(group, proof)->values.count > 0)
             status = reader_group(models, group->keys, &model, err);
     }
     return status;
@@ -270,7 +270,7 @@ static enum status add_inferences(struct store *store, const struct query *by_mo
     if (status == STATUS_OK && aggregate_want_quantiles(&sums[TTFT].values, NULL) != STATUS_OK)
         status = error_set(err, STATUS_NOMEM, "store: out of memory");
     if (status == STATUS_OK)
-        status = sum_groups(&gather, sums, models, err);
+        status = sum_groups(&gather, sums, E2E, models, err);
     if (status == STATUS_OK)
         set_inferences(answer, sums);
     aggregate_deinit(&sums[TTFT].values);
@@ -280,7 +280,8 @@ static enum status add_inferences(struct store *store, const struct query *by_mo
                                : status;
 }
 
-// The mean is that of loads that succeeded: the denominator of their speed.
+// The mean is that of loads that succeeded: the denominator of their speed.  What only failed
+// to load is no model: its name may be a slip of the hand.
 static enum status add_loads(struct store *store, const struct query *by_model,
                              struct groups *models, struct result *answer, struct error *err)
 {
@@ -290,7 +291,7 @@ static enum status add_loads(struct store *store, const struct query *by_model,
     struct ratio sums[2] = {0};
     enum status status = gather_run(&gather, store, err);
     if (status == STATUS_OK)
-        status = sum_groups(&gather, sums, models, err);
+        status = sum_groups(&gather, sums, 1, models, err);
     if (status == STATUS_OK) {
         answer_int(answer, "loads", (int64_t)sums[0].values.count);
         answer_real(answer, "load_mean_ns", ratio_mean_denominator(&sums[1]));

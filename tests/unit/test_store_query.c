@@ -747,6 +747,35 @@ static void test_overview_equals_plain_sql(void **state)
     result_free(result);
 }
 
+// A slip of the hand in a model's name makes no model, and an open run that only failed to
+// load is idle.
+static void test_what_failed_to_load_is_no_model(void **state)
+{
+    (void)state;
+    static const struct {
+        int status;
+        int64_t models, rows;
+    } cases[] = {{0, 1, 2}, {1, 0, 1}, {2, 0, 1}};
+    store_exec("INSERT INTO load(id, run, stream, number, started_ns, received_after_ns, model,"
+               " device, duration_ns, status, model_bytes, host_memory_before_bytes,"
+               " host_memory_after_bytes) VALUES(1, 1, 0, 1, 1790000000000000000, 1, 5, 3, 1000,"
+               " 0, 9, 1, 2)");
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        char sql[64];
+        (void)snprintf(sql, sizeof sql, "UPDATE load SET status = %d", cases[i].status);
+        store_exec(sql);
+        struct query query = {.kind = QUERY_SUMMARY};
+        struct result *result = store_ask(&query);
+        assert_int_equal(result_integer(result, 0, "models", -1), cases[i].models);
+        assert_int_equal(result_integer(result, 0, "loads", -1), 1);
+        result_free(result);
+        query.kind = QUERY_OVERVIEW;
+        result = store_ask(&query);
+        assert_int_equal(result_row_count(result), cases[i].rows);
+        result_free(result);
+    }
+}
+
 // Each restart of a worker is a run: there are many more of them than groups.
 static void test_more_runs_than_groups(void **state)
 {
@@ -859,6 +888,7 @@ int main(void)
         TEST(test_a_summary_of_what_has_expired),
         TEST(test_a_summary_of_nothing),
         TEST(test_overview_equals_plain_sql),
+        TEST(test_what_failed_to_load_is_no_model),
         TEST(test_more_runs_than_groups),
         TEST(test_a_reader_is_ended_when_the_log_grows),
     };
