@@ -236,9 +236,19 @@ static void draw_banner(const struct model *model, struct canvas *canvas, struct
     canvas_fit(canvas, area, 1, 0, area.width - 2, ALIGN_LEFT, STYLE_BAD, text);
 }
 
-// Of a view of one panel there is no next one, and none to enlarge it over.
+// Whether the help has more lines than there is room for.
+static bool help_is_cut(const struct model *model)
+{
+    const struct rect body = layout_frame(model->width, model->height, false).body;
+    return model->overlay == OVERLAY_HELP && view_help_rows(body) > (size_t)body.height;
+}
+
+// Of a view of one panel there is no next one, and none to enlarge it over.  That lists
+// scroll goes without saying; that the help does, does not.
 static bool is_of_use(const struct model *model, enum action action)
 {
+    if (action == ACTION_PAGE_DOWN)
+        return help_is_cut(model);
     return view_current(model)->panel_count > 1 ||
            (action != ACTION_NEXT_PANEL && action != ACTION_ENLARGE);
 }
