@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "client/cli/help.h"
+#include "client/cli/moment.h"
 
 int cli_exit_code(enum status status)
 {
@@ -11,7 +12,6 @@ int cli_exit_code(enum status status)
     case STATUS_CANCELLED:
         return 0;
     case STATUS_INVALID:
-    case STATUS_UNSUPPORTED:
         return 2;
     case STATUS_NO_DATA:
         return 3;
@@ -27,6 +27,7 @@ int cli_exit_code(enum status status)
     case STATUS_UNREACHABLE:
     case STATUS_CORRUPT:
     case STATUS_TOO_NEW:
+    case STATUS_UNSUPPORTED: // a file of an older version, or with what this one cannot read
     case STATUS_FULL:
     case STATUS_DENIED:
     case STATUS_COUNT:
@@ -151,6 +152,16 @@ static enum status show_help(struct cli *cli, struct error *err)
     return status;
 }
 
+static void tell_times(const struct cli *cli)
+{
+    const struct cli_options *options = &cli->options;
+    FILE *notes = cli->around.notes;
+    if (options->since)
+        moment_tell_twice(notes, options->since, cli->around.now_ns, false, "--since");
+    if (options->until)
+        moment_tell_twice(notes, options->until, cli->around.now_ns, true, "--until");
+}
+
 enum status cli_run(const struct cli_surroundings *around, int argc, char *const *argv,
                     struct error *err)
 {
@@ -164,6 +175,7 @@ enum status cli_run(const struct cli_surroundings *around, int argc, char *const
         (void)fprintf(around->out, "inferstat %s\n", INFERSTAT_VERSION);
         return STATUS_OK;
     }
+    tell_times(&cli);
     status = run_command(&cli, err);
     remote_close(cli.remote);
     return status;

@@ -4,11 +4,11 @@
 #include <string.h>
 
 #include "client/cli/insight.h"
+#include "client/cli/moment.h"
 #include "client/cli/rows.h"
 #include "client/cli/table.h"
 #include "common/core/query_text.h"
 #include "common/core/text.h"
-#include "common/sys/when.h"
 
 enum { GROUPS_MAX = QUERY_DIMENSION_COUNT };
 
@@ -232,7 +232,7 @@ static enum status read_when(void *context, int64_t *out_ns, const char *text, b
                              struct error *err)
 {
     const struct cli *cli = context;
-    return when_parse(out_ns, text, cli->around.now_ns, latest, "a time", err);
+    return moment_read(cli->around.notes, out_ns, text, cli->around.now_ns, latest, "a time", err);
 }
 
 // Reads a side ("host=a since 1h", or a run) on top of the options' filter.

@@ -3,12 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/cli/moment.h"
 #include "client/cli/width.h"
 #include "common/core/parse.h"
 #include "common/core/query_text.h"
 #include "common/core/text.h"
 #include "common/sys/config.h"
-#include "common/sys/when.h"
 #include "common/wire/keys.h"
 
 enum { NAME_SIZE = 64, NAMES_MAX = 1000 };
@@ -102,10 +102,16 @@ enum status named_list(const struct cli *cli, struct result **out, struct error 
 
 // ---- Reading -----------------------------------------------------------------------
 
+struct reading {
+    FILE *notes;
+    int64_t now_ns;
+};
+
 static enum status when(void *context, int64_t *out_ns, const char *text, bool latest,
                         struct error *err)
 {
-    return when_parse(out_ns, text, *(const int64_t *)context, latest, "time", err);
+    const struct reading *reading = context;
+    return moment_read(reading->notes, out_ns, text, reading->now_ns, latest, "time", err);
 }
 
 static char *escaped(const char *text, size_t size)
@@ -135,9 +141,9 @@ static void point(FILE *notes, const char *line, struct query_place place)
 static enum status read_text(const struct cli *cli, const char *text, struct query *out,
                              struct error *err)
 {
-    int64_t now_ns = cli->around.now_ns;
+    struct reading reading = {cli->around.notes, cli->around.now_ns};
     struct query_place place = {0};
-    enum status status = query_text_read(out, text, when, &now_ns, &place, err);
+    enum status status = query_text_read(out, text, when, &reading, &place, err);
     if (status != STATUS_OK)
         point(cli->around.notes, text, place);
     return status;

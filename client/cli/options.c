@@ -246,8 +246,10 @@ static enum status take_value(struct cli_options *options, enum cli_option optio
         options->query = value;
         return STATUS_OK;
     case OPTION_SINCE:
+        options->since = value;
         return when_parse(&options->filter.since_ns, value, now_ns, false, what, err);
     case OPTION_UNTIL:
+        options->until = value;
         return when_parse(&options->filter.until_ns, value, now_ns, true, what, err);
     case OPTION_BY:
         return take_by(options, value, what, err);

@@ -108,6 +108,7 @@ struct cli_options {
     uint64_t interval_ns; // 0: the default
     uint32_t limit;       // where OPTION_LIMIT is given
     struct query_filter filter;
+    const char *since, *until; // as they were given; NULL: not
     enum query_dimension group_by[QUERY_DIMENSION_COUNT];
     unsigned group_count;
     int64_t step_ns;        // 0: none

@@ -111,13 +111,13 @@ static enum status open_curses(struct screen *screen, struct error *err)
 {
     const char *name = getenv("TERM");
     if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
-        return error_set(err, STATUS_UNSUPPORTED,
+        return error_set(err, STATUS_INVALID,
                          "the dashboard needs a terminal (for text use: inferstat summary)");
     // newterm would refuse as well, and leave memory behind.
     if (terminal_will_do())
         screen->curses = newterm(NULL, stdout, stdin);
     if (!screen->curses)
-        return error_set(err, STATUS_UNSUPPORTED,
+        return error_set(err, STATUS_INVALID,
                          "the dashboard cannot draw on a terminal \"%s\" (set TERM to what the "
                          "terminal is, as in TERM=xterm)",
                          name ? name : "");

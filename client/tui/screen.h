@@ -17,7 +17,7 @@ struct screen_options {
     bool no_color;
 };
 
-// Takes over the terminal on standard input and output.  STATUS_UNSUPPORTED where
+// Takes over the terminal on standard input and output.  STATUS_INVALID where
 // there is none, or none that curses can draw on.
 MUST_CHECK enum status screen_open(struct screen **out, const struct screen_options *options,
                                    struct error *err);

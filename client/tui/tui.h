@@ -29,7 +29,7 @@ struct tui_options {
 
 // Shows the dashboard on standard input and output until the user quits or a
 // stop is requested (common/sys/stop.h, which the caller has installed).  Main
-// thread.  The terminal is as before when it returns.  STATUS_UNSUPPORTED where
+// thread.  The terminal is as before when it returns.  STATUS_INVALID where
 // there is no terminal that can show it, STATUS_INVALID for an interval out of
 // range, otherwise as remote_open.
 MUST_CHECK enum status tui_run(const struct tui_options *options, struct error *err);

@@ -411,7 +411,7 @@ static enum status keep(sqlite3 *db, const struct baseline *baseline, bool repla
     int64_t id = 0;
     enum status status = find(db, baseline->name, &id, err);
     if (status == STATUS_OK && id != 0 && !replace)
-        return error_set(err, STATUS_INVALID,
+        return error_set(err, STATUS_BUSY,
                          "a baseline is called \"%s\" already (--force replaces it)",
                          baseline->name);
     if (status == STATUS_OK && id != 0)

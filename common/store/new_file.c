@@ -35,7 +35,7 @@ static enum status cannot_make(const char *path, int reason, struct error *err)
 
 static enum status is_there(const char *path, struct error *err)
 {
-    return error_set(err, STATUS_INVALID,
+    return error_set(err, STATUS_BUSY,
                      "%s: there is something already (name another file, or remove it)", path);
 }
 

@@ -10,7 +10,7 @@ static void note(const struct query *query, enum status status, const struct err
     if (status == STATUS_OK)
         log_write(LOG_LEVEL_INFO, "the baseline %.63s was %s", query->baseline[0],
                   saves ? "saved" : "deleted");
-    else if (status != STATUS_INVALID && status != STATUS_NO_DATA)
+    else if (status != STATUS_INVALID && status != STATUS_NO_DATA && status != STATUS_BUSY)
         log_write(LOG_LEVEL_ERROR, "cannot %s the baseline %.63s: %s", saves ? "save" : "delete",
                   query->baseline[0], err->text);
 }

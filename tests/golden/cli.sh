@@ -12,6 +12,8 @@ export TZ=CET-1CEST,M3.5.0,M10.5.0/3 # Central Europe, whatever zone files there
 cd "$WORK" || exit
 "$make_store" store.db
 printf 'This is no store.\n' >text
+cp store.db old.db
+sqlite3 old.db "PRAGMA user_version = 5"
 cp store.db hosts.db
 sqlite3 hosts.db <"$here/insight.sql"
 "$2" measured.db
@@ -35,6 +37,7 @@ masked() {
   sed -E -e 's/^(source      store\.db \().*\)$/\1SIZE)/' \
     -e 's/"(store_bytes|now_ns|round_trip_ns)": [0-9]+/"\1": 0/g' \
     -e 's/^(round trip|now|store bytes)( +).*$/\1\2MASKED/' \
+    -e 's/this program reads [0-9]+/this program reads N/' \
     -e 's/"version": "[^"]*"/"version": "VERSION"/' -e 's/^(version +).*$/\1VERSION/'
 }
 

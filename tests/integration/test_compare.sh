@@ -20,7 +20,7 @@ for host in ordinary again slow few upgraded; do
   expect_exit 0 "$INFERSTAT" baseline save "$host" --host "$host"
   expect_text "$WORK/out" "baseline $host saved: "
 done
-expect_exit 2 "$INFERSTAT" baseline save slow --host slow
+expect_exit 4 "$INFERSTAT" baseline save slow --host slow
 expect_text "$WORK/err" 'a baseline is called "slow" already (--force replaces it)'
 expect_exit 0 "$INFERSTAT" baseline save slow --host slow --force --json
 expect_text "$WORK/out" '"baseline": "slow", "values": 8004, "runs": 1'

@@ -315,6 +315,7 @@ static void test_exit_codes(void **state)
         assert_true(is_done ? code == 0 : i == STATUS_CHECK_FAILED ? code == 1 : code >= 2);
     }
     assert_int_equal(cli_exit_code(STATUS_INVALID), 2);
+    assert_int_equal(cli_exit_code(STATUS_UNSUPPORTED), 4); // a file that cannot be read
     assert_int_equal(cli_exit_code(STATUS_NO_DATA), 3);
     assert_int_equal(cli_exit_code(STATUS_UNREACHABLE), 4);
 }

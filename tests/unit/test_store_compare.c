@@ -395,7 +395,7 @@ static void saving_and_deleting(void **state)
     struct error err = {0};
     add((struct measured){.run = 1, .host = "june", .requests = 100, .loads = 1});
     saved("june");
-    assert_int_equal(save("june", false, &err), STATUS_INVALID);
+    assert_int_equal(save("june", false, &err), STATUS_BUSY);
     assert_non_null(strstr(err.text, "--force replaces it"));
     assert_int_equal(save("june", true, &err), STATUS_OK);
     const struct query list = {.kind = QUERY_BASELINES};

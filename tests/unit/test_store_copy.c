@@ -101,14 +101,14 @@ static void test_nothing_is_replaced(void **state)
     struct result *answer = NULL;
     copy_make_store(from, 1, 1);
     write_text(to, "precious");
-    assert_int_equal(copy_to(from, to, NULL, &answer, &err), STATUS_INVALID);
+    assert_int_equal(copy_to(from, to, NULL, &answer, &err), STATUS_BUSY);
     assert_non_null(strstr(err.text, "there is something already"));
     assert_int_equal(unlink(to), 0);
     assert_int_equal(symlink("/nowhere/at/all", to), 0);
-    assert_int_equal(copy_to(from, to, NULL, &answer, &err), STATUS_INVALID);
+    assert_int_equal(copy_to(from, to, NULL, &answer, &err), STATUS_BUSY);
     assert_int_equal(copy_to(from, copy_path("no/such/folder.db"), NULL, &answer, &err),
                      STATUS_NOT_FOUND);
-    assert_int_equal(copy_to(from, from, NULL, &answer, &err), STATUS_INVALID);
+    assert_int_equal(copy_to(from, from, NULL, &answer, &err), STATUS_BUSY);
     assert_null(answer);
 }
 
@@ -127,9 +127,9 @@ static void test_a_log_of_a_file_that_was(void **state)
         sqlite3 *db = NULL;
         (void)snprintf(log, sizeof log, "%s%s", to, ends[i]);
         write_text(log, "of another");
-        assert_int_equal(copy_to(from, to, NULL, &answer, &err), STATUS_INVALID);
+        assert_int_equal(copy_to(from, to, NULL, &answer, &err), STATUS_BUSY);
         assert_non_null(strstr(err.text, log));
-        assert_int_equal(database_open_writer(&db, to, &err), STATUS_INVALID);
+        assert_int_equal(database_open_writer(&db, to, &err), STATUS_BUSY);
         assert_non_null(strstr(err.text, log));
         assert_false(is_there(to));
         assert_false(is_there(partial_of(to)));
