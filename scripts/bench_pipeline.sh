@@ -25,7 +25,8 @@
 #                   are listed as left out
 #   --quick         two small cells, to see that it works
 #
-# Every trial is a process of its own whose records are in store.db, of host "before" or
+# Lines of the CSV files end with what they hold for: date, commit, device, driver, cuda,
+# encoder, type and where samples come from.  Every trial is a process of its own whose records are in store.db, of host "before" or
 # "after", for inferstat compare and export.  Yardsticks of the same run: the speed of a
 # copy (bench_encode).
 set -euo pipefail
@@ -172,7 +173,20 @@ too_slow() {
 columns="qubits,batch,prefetch,sync,trial,items_per_second,item_p50_ns,item_p95_ns,item_p99_ns"
 columns+=",pool_starvation_ratio,overlap_ratio,exposed_copy_ns,copy_starved_ns,copy_busy_ns"
 columns+=",compute_busy_ns,fill_ns,bytes_h2d,duration_ns"
-printf '%s\n' "$columns" >"$out/trials.csv"
+held=",date,commit,device,driver,cuda,encoder,type,from"
+printf '%s\n' "$columns$held" >"$out/trials.csv"
+
+cuda=$(nvcc --version 2>/dev/null | sed -n 's/.*release \([0-9.]*\).*/\1/p' || true)
+driver=$(nvidia-smi --query-gpu=driver_version --format=csv,noheader 2>/dev/null) || driver=
+driver=${driver%%$'\n'*}
+date=$(date -u +%FT%TZ)
+
+# What a line holds for: no field has a comma, which several devices have.
+held_for() {
+  local device
+  device=$(word device "$sockets/run.json")
+  printf ',%s' "$date" "$commit" "${device//,/;}" "${driver//,/;}" "$cuda" "$encoder" "$type" "$from"
+}
 : >"$sockets/left_out"
 
 # keep SYNC QUBITS BATCH PREFETCH TRIAL: the run as a line of trials.csv.
@@ -181,7 +195,7 @@ keep() {
   for name in $(cut -d, -f6- <<<"$columns" | tr , ' '); do
     line+=",$(figure "$name" "$sockets/run.json")"
   done
-  printf '%s\n' "$line" >>"$out/trials.csv"
+  printf '%s\n' "$line$(held_for)" >>"$out/trials.csv"
 }
 
 # steady QUBITS BATCH PREFETCH: whether the throughput of both ways is known to 3 %.
@@ -246,10 +260,10 @@ done
 # ---- Report ----
 
 # The median over the trials of each cell and way, and the throughput of the slowest 5 %.
-awk -F, -v OFS=, \
+awk -F, -v OFS=, -v held="$held" -v held_for="$(held_for)" \
   -v rest=,item_p50_ns,item_p95_ns,item_p99_ns,pool_starvation_ratio,overlap_ratio,exposed_copy_ns,copy_starved_ratio,interval_ratio '
   NR == 1 {
-    print "qubits,batch,prefetch,sync,trials,median_items_per_second,slow_items_per_second" rest
+    print "qubits,batch,prefetch,sync,trials,median_items_per_second,slow_items_per_second" rest held
     next
   }
   {
@@ -289,7 +303,7 @@ awk -F, -v OFS=, \
     for (c = 1; c <= cells; c++) {
       line = order[c] OFS count[order[c]] OFS ranked(order[c], 6, 0.5) OFS ranked(order[c], 6, 0.05)
       for (i = 7; i <= 13; i++) line = line OFS ranked(order[c], i, 0.5)
-      print line OFS ranked(order[c], 6, "interval")
+      print line OFS ranked(order[c], 6, "interval") held_for
     }
   }' "$out/trials.csv" >"$out/cells.csv"
 
@@ -308,13 +322,11 @@ copy_speed() {
   fi
 }
 copy_speed=$(copy_speed)
-cuda=$(nvcc --version 2>/dev/null | sed -n 's/.*release \([0-9.]*\).*/\1/p' || true)
-driver=$(nvidia-smi --query-gpu=driver_version --format=csv,noheader 2>/dev/null | head -n 1 || true)
 
 {
   printf '# The pipeline, before and after\n\n'
   printf '| | |\n|---|---|\n'
-  printf '| date | %s |\n| version | %s |\n| commit | %s |\n' "$(date -u +%FT%TZ)" \
+  printf '| date | %s |\n| version | %s |\n| commit | %s |\n' "$date" \
     "$("$worker" --version)" "${commit:-unknown}"
   printf '| device | %s |\n' "$(word device "$sockets/run.json")"
   printf '| processor | %s, %s threads |\n' \

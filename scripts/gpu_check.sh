@@ -374,7 +374,8 @@ join() {
   printf '%s' "$*"
 }
 
-# The cells of all benchmarks as objects; an empty one is null, and words are in quotes.
+# The cells of all benchmarks as objects; an empty one is null, and words are in quotes, as
+# are numbers that mean none.
 cells() {
   local report
   for report in "${reports[@]}"; do
@@ -383,7 +384,8 @@ cells() {
       {
         printf "%s{\"benchmark\": \"%s\"", (NR > 2 ? "," : ""), name
         for (i = 1; i <= NF; i++) {
-          value = $i == "" ? "null" : $i ~ /^-?[0-9][0-9.e+-]*$/ ? $i : "\"" $i "\""
+          word = keys[i] ~ /^(commit|driver|cuda)$/ || $i !~ /^-?[0-9][0-9.e+-]*$/
+          value = $i == "" ? "null" : word ? "\"" $i "\"" : $i
           printf ", \"%s\": %s", keys[i], value
         }
         printf "}"

@@ -197,6 +197,8 @@ static void write_pool(struct json *json, const struct pool_figures *pool)
     json_real(json, "pool_starvation_ratio", ratio(pool->waits, pool->acquires));
     json_uint(json, "pool_available_min", pool->available_min);
     json_uint(json, "pool_available_max", pool->available_max);
+    // Waits of less than 2 us, less than 4, 8 and so on; the last of all above.
+    json_uints(json, "pool_wait_histogram", pool->wait_histogram, POOL_WAIT_BINS);
 }
 
 static void write_overlap(struct json *json, const struct pipeline_figures *f)

@@ -58,6 +58,14 @@ void json_bool(struct json *json, const char *key, bool value)
     (void)fputs(value ? "true" : "false", json->out);
 }
 
+void json_uints(struct json *json, const char *key, const uint64_t *values, size_t count)
+{
+    start_member(json, key);
+    for (size_t i = 0; i < count; i++)
+        (void)fprintf(json->out, "%s%" PRIu64, i > 0 ? ", " : "[", values[i]);
+    (void)fputs(count > 0 ? "]" : "[]", json->out);
+}
+
 void json_begin_list(struct json *json, const char *key)
 {
     start_member(json, key);

@@ -21,6 +21,8 @@ void json_real(struct json *json, const char *key, double value);
 // NULL is null; bytes that are not UTF-8 become U+FFFD.
 void json_text(struct json *json, const char *key, const char *value);
 void json_bool(struct json *json, const char *key, bool value);
+// A list of numbers.
+void json_uints(struct json *json, const char *key, const uint64_t *values, size_t count);
 
 // A member that is a list of objects: between the calls for an item its members are
 // written as above.

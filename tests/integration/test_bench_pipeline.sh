@@ -26,6 +26,14 @@ awk -F, '
   }
   END { if (lines != 16) exit 1 }' "$WORK/bench/trials.csv" || fail "not the figures of all devices"
 
+# Each line says what it holds for.
+for name in trials cells; do
+  head -n 1 "$WORK/bench/$name.csv" | grep -q ',date,commit,device,driver,cuda,encoder,type,from$' || fail "$name: columns"
+  awk -F, 'NR == 1 { fields = NF } NF != fields { exit 1 }' "$WORK/bench/$name.csv" || fail "$name: fields"
+  [ "$(sed 1d "$WORK/bench/$name.csv" | grep -cvE ',20[0-9-]+T[0-9:]+Z,[0-9a-f]*,cpu:0;1,[^,]*,[^,]*,amplitude,f64,pinned$')" -eq 0 ] ||
+    fail "$name: not what it holds for"
+done
+
 # A copy that was not measured has a reason.  Of a bundle it names the commit, and the
 # programs are those beside it.
 mkdir -p "$WORK/bundle/bin" "$WORK/bundle/tests/bench"

@@ -175,7 +175,13 @@ program "$folder/bundle/tests/test_a_gpu" 0 ok
 program "$folder/bundle/tests/test_b_gpu" 77 'skipped: no models'
 worker_on_cpu
 make_torch
-program "$folder/path/nvidia-smi" 0 $'A device\nA device'
+cat >"$folder/path/nvidia-smi" <<'END'
+#!/bin/sh
+case $1 in
+--query-gpu=driver_version) printf '570.86\n570.86\n' ;;
+*) printf 'A device, 570.86\nA device, 570.86\n' ;;
+esac
+END
 PYTHONPATH=$folder/site check 0 --quick
 python3 - "$folder/out/report.json" <<'PY'
 import json, sys
@@ -202,6 +208,8 @@ assert cells == [(name, qubits, sync)
                  for name in ("pipeline_amplitude", "pipeline_amplitude_f32", "pipeline_iqp")
                  for qubits in (8, 10) for sync in ("periodic", "events")], cells
 assert all(cell["median_items_per_second"] > 0 for cell in report["benchmarks"]), report
+assert {cell["commit"] for cell in report["benchmarks"]} == {"0123456789ab"}, report
+assert {cell["driver"] for cell in report["benchmarks"]} == {"570.86"}, report
 PY
 grep -qx '| commit | 0123456789ab |' "$folder/out/pipeline_amplitude/report.md" ||
   fail "the pipeline's report does not name the bundle's commit"

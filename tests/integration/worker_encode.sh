@@ -86,6 +86,8 @@ assert figures["device"] == (sys.argv[2] if "," in numbers else "cpu"), figures
 assert figures["items"] == 21, figures
 assert [device["device"] for device in figures["devices"]] == names, figures
 assert sum(device["items"] for device in figures["devices"]) == 21, figures
+assert len(figures["pool_wait_histogram"]) == 24, figures
+assert sum(figures["pool_wait_histogram"]) == figures["pool_waits"], figures
 assert all(device["status"] == "ok" for device in figures["devices"]), figures
 PYTHON
   cmp "$WORK/cpu.npy" "$WORK/$devices.npy" || fail "$devices: other states"
@@ -134,6 +136,8 @@ done
 expect_exit 0 encode --encoder phase --qubits 9 --batches 5 --log-level debug
 [ "$(grep -c 'pipeline: chunk [0-4]: copied from .* us on in .* us, overlap [01]\.' "$WORK/err")" -eq 5 ] ||
   fail "chunks: $(cat "$WORK/err")"
+grep -Eq ': [0-9]+ of [0-9]+ acquires of a slot waited(: [0-9]+ from [0-9]+ us on(, [0-9]+ from [0-9]+ us on)*)?$' \
+  "$WORK/err" || fail "waits: $(cat "$WORK/err")"
 
 # ---- Repeats ----
 
