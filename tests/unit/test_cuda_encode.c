@@ -163,16 +163,16 @@ static void amplitudes_of_any_length(void **state)
         }
 }
 
-// More stretches than a block has threads.
+// More stretches than a block has threads, and longer ones than of smaller states.
 static void amplitudes_of_a_large_state(void **state)
 {
     (void)state;
     uint64_t seed = 6;
     struct encode_job job = {.encoder = ENCODER_AMPLITUDE,
                              .type = ENCODE_F32,
-                             .qubits = 21,
+                             .qubits = 23,
                              .samples = 1,
-                             .inputs = ((size_t)1 << 20) + 4097};
+                             .inputs = ((size_t)1 << 22) + 4097};
     random_job(&job, &seed);
 }
 

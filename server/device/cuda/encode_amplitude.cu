@@ -8,8 +8,15 @@
 #include "server/device/cuda/encode_parts.cuh"
 
 // Inputs a block of the first kernel adds up: few enough for a batch of small samples to
-// keep a large device busy.
-constexpr unsigned int STRETCH = 4096;
+// keep a large device busy, and so many that each block of the second has no more than so
+// many stretches to add up.
+constexpr size_t STRETCH_LEAST = 4096, STRETCHES_MOST = 1024;
+
+static size_t stretch_of(size_t inputs)
+{
+    const size_t share = (inputs + STRETCHES_MOST - 1) / STRETCHES_MOST;
+    return share > STRETCH_LEAST ? share : STRETCH_LEAST;
+}
 
 // Squares of |x| below TINY are taken of x * LIFT, those above HUGE_FROM of x * LOWER.
 constexpr double TINY = 0x1p-500, LIFT = 0x1p+600, HUGE_FROM = 0x1p+480, LOWER = 0x1p-600;
@@ -56,12 +63,12 @@ static __device__ struct norm norm_of(struct squares s)
 }
 
 template <typename T>
-static __global__ void add_up(struct squares *parts, const T *in, size_t inputs)
+static __global__ void add_up(struct squares *parts, const T *in, size_t inputs, size_t stretch)
 {
     __shared__ double room[3][CUDA_WARP];
     const T *x = in + (size_t)blockIdx.y * inputs;
-    const size_t first = (size_t)blockIdx.x * STRETCH;
-    const size_t end = first + STRETCH < inputs ? first + STRETCH : inputs;
+    const size_t first = (size_t)blockIdx.x * stretch;
+    const size_t end = first + stretch < inputs ? first + stretch : inputs;
     struct squares mine = {0.0, 0.0, 0.0};
     for (size_t i = first + threadIdx.x; i < end; i += blockDim.x)
         add_square(&mine, (double)x[i]);
@@ -72,13 +79,25 @@ static __global__ void add_up(struct squares *parts, const T *in, size_t inputs)
         parts[(size_t)blockIdx.y * gridDim.x + blockIdx.x] = {tiny, plain, huge};
 }
 
+// States are read by nobody soon, and leave the cache to inputs.
+static __device__ inline void write_streaming(cuda_complex<double> *at, double re)
+{
+    __stcs(reinterpret_cast<double2 *>(at), make_double2(re, 0.0));
+}
+
+static __device__ inline void write_streaming(cuda_complex<float> *at, float re)
+{
+    __stcs(reinterpret_cast<float2 *>(at), make_float2(re, 0.0F));
+}
+
 template <typename T>
 static __global__ void divide(cuda_complex<T> *out, uint8_t *faults, const T *in,
                               const struct squares *parts, unsigned int part_count, size_t inputs,
                               size_t states)
 {
     __shared__ double room[3][CUDA_WARP];
-    const size_t sample = blockIdx.y;
+    // The last sample first: of its inputs most is in the cache still.
+    const size_t sample = gridDim.y - 1 - blockIdx.y;
     struct squares mine = {0.0, 0.0, 0.0};
     for (unsigned int i = threadIdx.x; i < part_count; i += blockDim.x) {
         const struct squares part = parts[sample * part_count + i];
@@ -98,13 +117,14 @@ static __global__ void divide(cuda_complex<T> *out, uint8_t *faults, const T *in
     const size_t step = (size_t)gridDim.x * blockDim.x;
     for (size_t b = (size_t)blockIdx.x * blockDim.x + threadIdx.x; b < states; b += step) {
         const bool has = b < inputs && !refused;
-        state[b] = {has ? (T)((double)x[b] * down * factor) : (T)0, (T)0};
+        write_streaming(state + b, has ? (T)((double)x[b] * down * factor) : (T)0);
     }
 }
 
 static unsigned int stretches(const struct encode_job *job)
 {
-    return cuda_blocks(job->inputs, STRETCH);
+    const size_t stretch = stretch_of(job->inputs);
+    return (unsigned int)((job->inputs + stretch - 1) / stretch);
 }
 
 size_t cuda_encode_amplitude_scratch(const struct encode_job *job)
@@ -125,7 +145,7 @@ static enum status queue(struct cuda *cuda, cudaStream_t stream, const struct en
         const struct encode_span<T> span = encode_span_of<T>(job, first);
         status = cuda_launch(cuda, add_up<T>, "encode amplitude: add_up", stream,
                              dim3(stretches(job), span.samples), dim3(CUDA_BLOCK), err, parts,
-                             span.in, job->inputs);
+                             span.in, job->inputs, stretch_of(job->inputs));
         if (status == STATUS_OK)
             status = cuda_launch(cuda, divide<T>, "encode amplitude: divide", stream,
                                  dim3(cuda_grid(cuda, states / 4 + 1), span.samples),

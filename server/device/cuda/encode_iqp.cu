@@ -7,7 +7,8 @@
 #include "server/device/cuda/encode_parts.cuh"
 
 constexpr unsigned int LOW_QUBITS = 10, LOW_STATES = 1 << LOW_QUBITS;
-constexpr unsigned int PASS_QUBITS = 6, PASS_ROWS = 1 << PASS_QUBITS, PASS_RUN = 16;
+constexpr unsigned int PASS_QUBITS = 6, PASS_ROWS = 1 << PASS_QUBITS;
+constexpr unsigned int RUN_QUBITS = 4, PASS_RUN = 1 << RUN_QUBITS;
 constexpr unsigned int INPUTS_MAX =
     ENCODE_QUBITS_MAX + ENCODE_QUBITS_MAX * (ENCODE_QUBITS_MAX - 1) / 2;
 
@@ -36,13 +37,14 @@ static __device__ inline void butterfly(cuda_complex<T> *a, cuda_complex<T> *b)
     *b = {x.re - y.re, x.im - y.im};
 }
 
-// One step of the transform among `count` elements of shared memory: those that are
-// `distance` apart meet.
+// The step of one qubit among `count` elements of shared memory: those that are 2^qubit
+// apart meet.  Divisions by that distance would take longer than all else.
 template <typename T>
-static __device__ void transform_step(cuda_complex<T> *tile, size_t count, size_t distance)
+static __device__ void transform_step(cuda_complex<T> *tile, unsigned int count, unsigned int qubit)
 {
-    for (size_t i = threadIdx.x; i < count / 2; i += blockDim.x) {
-        const size_t low = i / distance * 2 * distance + i % distance;
+    const unsigned int distance = 1U << qubit;
+    for (unsigned int i = threadIdx.x; i < count / 2; i += blockDim.x) {
+        const unsigned int low = i >> qubit << (qubit + 1) | (i & (distance - 1));
         butterfly(tile + low, tile + low + distance);
     }
     __syncthreads();
@@ -87,9 +89,9 @@ static __global__ void make_phases(cuda_complex<T> *out, uint8_t *faults, const 
     }
     __syncthreads();
 
-    const size_t states = (size_t)1 << low;
+    const unsigned int states = 1U << low;
     const double scale = bad ? 0.0 : ldexp(1.0, -(int)qubits);
-    for (size_t s = threadIdx.x; s < states; s += blockDim.x) {
+    for (unsigned int s = threadIdx.x; s < states; s += blockDim.x) {
         double theta = bad ? 0.0 : base;
         for (unsigned int i = 0; i < low && !bad; i++) {
             if (!(s >> i & 1))
@@ -104,10 +106,10 @@ static __global__ void make_phases(cuda_complex<T> *out, uint8_t *faults, const 
         tile[s] = {(T)(cosine * scale), (T)(sine * scale)};
     }
     __syncthreads();
-    for (size_t distance = 1; distance < states; distance *= 2)
-        transform_step(tile, states, distance);
+    for (unsigned int qubit = 0; qubit < low; qubit++)
+        transform_step(tile, states, qubit);
     cuda_complex<T> *state = out + (sample << qubits) + (high << low);
-    for (size_t s = threadIdx.x; s < states; s += blockDim.x)
+    for (unsigned int s = threadIdx.x; s < states; s += blockDim.x)
         state[s] = tile[s];
 }
 
@@ -117,16 +119,19 @@ static __global__ void transform_pass(cuda_complex<T> *out, unsigned int qubits,
                                       unsigned int count)
 {
     __shared__ cuda_complex<T> tile[PASS_ROWS * PASS_RUN];
-    const size_t rows = (size_t)1 << count, stride = (size_t)1 << first;
-    const size_t runs = stride / PASS_RUN; // tiles beside each other
-    const size_t base = blockIdx.x / runs * stride * rows + blockIdx.x % runs * PASS_RUN;
-    cuda_complex<T> *state = out + ((size_t)blockIdx.y << qubits) + base;
-    for (size_t i = threadIdx.x; i < rows * PASS_RUN; i += blockDim.x)
+    const unsigned int elements = PASS_RUN << count;
+    const size_t stride = (size_t)1 << first;
+    // Tiles beside each other are the runs of one row; behind them come further rows.
+    const unsigned int beside = first - RUN_QUBITS;
+    const size_t row = (size_t)(blockIdx.x >> beside) << (first + count);
+    const size_t run = (size_t)(blockIdx.x & ((1U << beside) - 1)) << RUN_QUBITS;
+    cuda_complex<T> *state = out + ((size_t)blockIdx.y << qubits) + row + run;
+    for (unsigned int i = threadIdx.x; i < elements; i += blockDim.x)
         tile[i] = state[i / PASS_RUN * stride + i % PASS_RUN];
     __syncthreads();
-    for (size_t row = 1; row < rows; row *= 2)
-        transform_step(tile, rows * PASS_RUN, row * PASS_RUN);
-    for (size_t i = threadIdx.x; i < rows * PASS_RUN; i += blockDim.x)
+    for (unsigned int qubit = RUN_QUBITS; qubit < RUN_QUBITS + count; qubit++)
+        transform_step(tile, elements, qubit);
+    for (unsigned int i = threadIdx.x; i < elements; i += blockDim.x)
         state[i / PASS_RUN * stride + i % PASS_RUN] = tile[i];
 }
 

@@ -41,9 +41,33 @@ struct uint2 {
     unsigned int x, y;
 };
 
+struct alignas(16) double2 {
+    double x, y;
+};
+
+struct alignas(8) float2 {
+    float x, y;
+};
+
 // ---- Inside kernels -------------------------------------------------------
 
 extern dim3 threadIdx, blockIdx, blockDim, gridDim;
+
+static inline double2 make_double2(double x, double y)
+{
+    return {x, y};
+}
+
+static inline float2 make_float2(float x, float y)
+{
+    return {x, y};
+}
+
+// A store that leaves the cache to others.
+template <typename T> static inline void __stcs(T *at, T value)
+{
+    *at = value;
+}
 
 void __syncthreads();
 int __syncthreads_or(int predicate);
