@@ -6,9 +6,10 @@
 #include <sqlite3.h>
 
 #include "common/store/database.h"
+#include "common/store/expire_parts.h"
 #include "common/store/fingerprint.h"
-#include "common/store/sealed_loss.h"
-#include "common/sys/log.h"
+#include "common/store/seal_columns.h"
+#include "common/store/sealed.h"
 
 enum {
     ROWS_PER_LOOK = 256, // read, then deleted
@@ -67,6 +68,27 @@ static enum status needed_from(sqlite3 *db, enum record_kind kind, int64_t *out,
         ask(db, "SELECT min(since_ns) FROM rollup_gap WHERE kind = ?1 AND why = ?2",
             (int64_t[]){(int64_t)kind, ROLLUP_CLEARED, 0}, out, err);
     return status == STATUS_NO_DATA ? STATUS_OK : status;
+}
+
+// ---- What slices share -------------------------------------------------------------------
+
+enum status expire_until(sqlite3 *db, enum record_kind kind, int64_t until_ns, struct error *err)
+{
+    char sql[160];
+    (void)snprintf(sql, sizeof sql,
+                   "INSERT INTO expiry VALUES(%u, %lld) ON CONFLICT(kind) DO UPDATE SET until_ns ="
+                   " max(until_ns, excluded.until_ns)",
+                   (unsigned)kind, (long long)until_ns);
+    return database_exec(db, sql, err);
+}
+
+enum status expire_end(sqlite3 *db, enum status status, struct error *err)
+{
+    if (status == STATUS_OK)
+        status = database_exec(db, "COMMIT", err);
+    if (status != STATUS_OK)
+        database_rollback(db);
+    return status;
 }
 
 // ---- Counting what goes ----------------------------------------------------------------
@@ -187,17 +209,6 @@ static enum status delete_some(struct slice *slice, unsigned wanted, int64_t bef
     return status;
 }
 
-static enum status set_expiry(sqlite3 *db, enum record_kind kind, int64_t until_ns,
-                              struct error *err)
-{
-    char sql[160];
-    (void)snprintf(sql, sizeof sql,
-                   "INSERT INTO expiry VALUES(%u, %lld) ON CONFLICT(kind) DO UPDATE SET until_ns ="
-                   " max(until_ns, excluded.until_ns)",
-                   (unsigned)kind, (long long)until_ns);
-    return database_exec(db, sql, err);
-}
-
 static enum status delete_rows(struct slice *slice, int64_t before_ns, unsigned *gone,
                                struct error *err)
 {
@@ -217,108 +228,9 @@ static enum status delete_rows(struct slice *slice, int64_t before_ns, unsigned 
     // Nor does it say more of the time behind it: a clock that is years ahead today would
     // have all that is stored tomorrow looked for in rollups alone.
     if (status == STATUS_OK && *gone > 0)
-        status = set_expiry(slice->db, slice->rows->kind, next < before_ns ? next : before_ns, err);
-    finish(slice);
-    return status;
-}
-
-// Ends the transaction: with its changes, or without.
-static enum status end(sqlite3 *db, enum status status, struct error *err)
-{
-    if (status == STATUS_OK)
-        status = database_exec(db, "COMMIT", err);
-    if (status != STATUS_OK)
-        database_rollback(db);
-    return status;
-}
-
-// ---- Sealed rows ------------------------------------------------------------------------
-
-// What a slice may do, and has done, of the kind's sealed rows.
-struct sealed_slice {
-    sqlite3 *db;
-    const struct expire_rows *rows;
-    int64_t before_ns; // as far as rollups do not need them
-    unsigned gone;     // rows of a segment that went
-    bool is_open;      // one was put back into the table
-};
-
-// A segment goes as a whole, by what stands beside it of its runs.
-static enum status lose(struct sealed_slice *slice, const struct sealed_segment *segment,
-                        bool whatever, struct error *err)
-{
-    const int64_t end_ns = rollup_bucket(ROLLUP_MINUTE, segment->last_started_ns);
-    const int64_t next_ns = rollup_next(ROLLUP_MINUTE, end_ns);
-    const int64_t floor_ns = slice->rows->before_ns;
-    int64_t rows = 0;
-    enum status status = database_exec(slice->db, "BEGIN IMMEDIATE", err);
-    if (status != STATUS_OK)
-        return status;
-    status = sealed_lose(slice->db, segment, SEALED_EXPIRED, whatever, &rows, err);
-    if (status == STATUS_OK)
         status =
-            set_expiry(slice->db, slice->rows->kind, next_ns < floor_ns ? next_ns : floor_ns, err);
-    status = end(slice->db, status, err);
-    if (status == STATUS_OK)
-        slice->gone = rows > 0 ? (unsigned)rows : 1; // at least that
-    return status;
-}
-
-static enum status open_segment(struct sealed_slice *slice, const struct sealed_segment *segment,
-                                struct error *err)
-{
-    enum status status = database_exec(slice->db, "BEGIN IMMEDIATE", err);
-    if (status == STATUS_OK)
-        status = end(slice->db, sealed_open(slice->db, segment, err), err);
-    slice->is_open = status == STATUS_OK;
-    return status;
-}
-
-// What is damaged waits until all of it is old, and holds up nothing until then.  Where
-// only what stands beside it is, it goes row by row.
-static enum status take_damaged(struct sealed_slice *slice, const struct sealed_segment *segment,
-                                struct error *err)
-{
-    struct error damage;
-    enum status status = sealed_check(slice->db, segment, &damage);
-    if (status == STATUS_OK)
-        return open_segment(slice, segment, err);
-    if (status != STATUS_CORRUPT)
-        return error_set(err, status, "%s", damage.text);
-    if (segment->last_started_ns >= slice->rows->before_ns)
-        return STATUS_OK;
-    status = lose(slice, segment, true, err);
-    if (status == STATUS_OK)
-        log_write(LOG_LEVEL_WARNING, "records have expired unread: %s", damage.text);
-    return status;
-}
-
-static enum status take_segment(struct sealed_slice *slice, const struct sealed_segment *segment,
-                                struct error *err)
-{
-    enum status status = segment->last_started_ns < slice->before_ns
-                             ? lose(slice, segment, false, err)
-                             : open_segment(slice, segment, err);
-    return status == STATUS_CORRUPT ? take_damaged(slice, segment, err) : status;
-}
-
-static bool may_go(const struct sealed_slice *slice, const struct sealed_segment *segment)
-{
-    return segment->id != 0 && segment->first_started_ns < slice->before_ns &&
-           segment->last_id <= slice->rows->last_id;
-}
-
-// Takes the oldest segment that there is something to do with, and no other.
-static enum status take_sealed(struct sealed_slice *slice, struct error *err)
-{
-    struct sealed_segment segment, after;
-    enum status status = sealed_oldest(slice->db, slice->rows->kind, NULL, &segment, err);
-    while (status == STATUS_OK && may_go(slice, &segment) && slice->gone == 0 && !slice->is_open) {
-        after = segment;
-        status = take_segment(slice, &after, err);
-        if (status == STATUS_OK)
-            status = sealed_oldest(slice->db, slice->rows->kind, &after, &segment, err);
-    }
+            expire_until(slice->db, slice->rows->kind, next < before_ns ? next : before_ns, err);
+    finish(slice);
     return status;
 }
 
@@ -330,7 +242,7 @@ static enum status expire_from_table(sqlite3 *db, const struct expire_rows *rows
     struct slice slice = {.db = db, .rows = rows};
     enum status status = database_exec(db, "BEGIN IMMEDIATE", err);
     if (status == STATUS_OK)
-        status = end(db, delete_rows(&slice, before_ns, gone, err), err);
+        status = expire_end(db, delete_rows(&slice, before_ns, gone, err), err);
     if (status != STATUS_OK)
         *gone = 0;
     return status;
@@ -346,9 +258,8 @@ enum status expire_slice(sqlite3 *db, const struct expire_rows *rows, unsigned *
     if (status != STATUS_OK)
         return status;
     const int64_t before_ns = needed_ns < rows->before_ns ? needed_ns : rows->before_ns;
-    struct sealed_slice sealed = {.db = db, .rows = rows, .before_ns = before_ns};
-    status = take_sealed(&sealed, err);
-    *gone = sealed.gone;
+    if (seal_has_kind(rows->kind))
+        status = expire_sealed(db, rows, before_ns, gone, err);
     return status == STATUS_OK && *gone == 0 ? expire_from_table(db, rows, before_ns, gone, err)
                                              : status;
 }
@@ -490,7 +401,7 @@ enum status expire_level_slice(sqlite3 *db, const struct expire_level *rollups, 
     status = database_exec(db, "BEGIN IMMEDIATE", err);
     if (status != STATUS_OK)
         return status;
-    status = end(db, delete_level(db, rollups, last_ns, gone, err), err);
+    status = expire_end(db, delete_level(db, rollups, last_ns, gone, err), err);
     if (status != STATUS_OK)
         *gone = 0;
     return status;

@@ -40,8 +40,9 @@ struct expire_rows {
 };
 
 // Deletes the oldest of these rows.  A sealed segment (sealed.h) all of which is that old
-// goes as a whole, whatever `count` says, also where it is damaged; of one that is partly
-// so the rows are put back into the table first.  A slice takes one segment.  `*gone`: so
+// goes as a whole, whatever `count` says, also where it is damaged and rollups wait for it;
+// one that is partly so is written anew without those rows, once there are some of an
+// earlier hour than `before_ns`.  A slice takes one segment.  `*gone`: so
 // many; 0: there are no more, and all of the kind before `before_ns` counts as expired if
 // any has.
 MUST_CHECK enum status expire_slice(struct sqlite3 *db, const struct expire_rows *rows,

@@ -260,24 +260,6 @@ enum status sealed_remove(sqlite3 *db, const struct sealed_segment *segment, str
     return database_exec(db, sql, err);
 }
 
-// The rows come from the virtual table, as they are kept.
-enum status sealed_open(sqlite3 *db, const struct sealed_segment *segment, struct error *err)
-{
-    const enum record_kind kind = (enum record_kind)segment->kind;
-    const char *name = record_kind_info(kind)->name;
-    sqlite3_str *sql = sqlite3_str_new(db);
-    sqlite3_str_appendf(sql, "INSERT INTO \"%w\"(", name);
-    schema_append_kept(sql, kind);
-    sqlite3_str_appendall(sql, ") SELECT ");
-    schema_append_kept(sql, kind);
-    sqlite3_str_appendf(sql, " FROM \"sealed_%w\" WHERE id BETWEEN %lld AND %lld", name,
-                        (long long)segment->first_id, (long long)segment->last_id);
-    enum status status = database_exec_built(db, sql, err);
-    if (status == STATUS_OK && sqlite3_changes64(db) != segment->rows)
-        status = sealed_is_damaged(segment, "not all are there", err);
-    return status == STATUS_OK ? sealed_remove(db, segment, err) : status;
-}
-
 // ---- Sources --------------------------------------------------------------------------
 
 void sealed_append_from(sqlite3_str *sql, enum record_kind kind, unsigned source)

@@ -77,10 +77,6 @@ MUST_CHECK enum status sealed_room(struct sqlite3 *db, int64_t *rows, int64_t *b
 
 // ---- Changes --------------------------------------------------------------------------
 
-// Puts a segment's rows back into their kind's table, in the caller's transaction.
-MUST_CHECK enum status sealed_open(struct sqlite3 *db, const struct sealed_segment *segment,
-                                   struct error *err);
-
 // Takes a segment out, with its rows, in the caller's transaction.
 MUST_CHECK enum status sealed_remove(struct sqlite3 *db, const struct sealed_segment *segment,
                                      struct error *err);

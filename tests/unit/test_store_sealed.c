@@ -14,22 +14,25 @@
 #include "common/store/database.h"
 #include "common/store/expire.h"
 #include "common/store/import.h"
+#include "common/store/schema_tables.h"
 #include "common/store/sealed.h"
 #include "common/store/sealer.h"
 #include "common/store/store.h"
 #include "tests/unit/sealed_rig.h"
 
+// Puts all rows back, as they are kept.
 static void open_all(void)
 {
     struct error err;
-    struct sealed_segment segment;
-    while (sealed_next(db, RECORD_KIND_INFERENCE, 0, &segment, &err) == STATUS_OK &&
-           segment.id != 0) {
-        exec("BEGIN");
-        if (sealed_open(db, &segment, &err) != STATUS_OK)
-            fail_msg("%s", err.text);
-        exec("COMMIT");
-    }
+    sqlite3_str *sql = sqlite3_str_new(db);
+    sqlite3_str_appendall(sql, "INSERT INTO inference(");
+    schema_append_kept(sql, RECORD_KIND_INFERENCE);
+    sqlite3_str_appendall(sql, ") SELECT ");
+    schema_append_kept(sql, RECORD_KIND_INFERENCE);
+    sqlite3_str_appendall(sql, " FROM sealed_inference");
+    if (database_exec_built(db, sql, &err) != STATUS_OK)
+        fail_msg("%s", err.text);
+    exec("DELETE FROM sealed");
 }
 
 static void assert_same_rows(const char *before)
@@ -313,7 +316,7 @@ static void test_expire(void **state)
         of[0] = db;
         seal_all((uint32_t)(8 + pick(60)));
         struct expire_rows rows = {.kind = RECORD_KIND_INFERENCE,
-                                   .before_ns = rollup_bucket(ROLLUP_MINUTE, pick_time()),
+                                   .before_ns = rollup_bucket(ROLLUP_HOUR, pick_time()),
                                    .last_id = INT64_MAX,
                                    .count = 25};
         for (unsigned k = 0; k < 2; k++) {
@@ -330,6 +333,35 @@ static void test_expire(void **state)
         database_close(of[1]);
         drop_store();
     }
+}
+
+// What is left of a segment stays sealed: the table never grows.  It is not written anew for
+// each minute that passes.
+static void test_expiry_cuts(void **state)
+{
+    (void)state;
+    make_random(ROWS_MAX);
+    execf("UPDATE inference SET started_ns = %lld + %lld * id, finish = 0,"
+          " received_after_ns = 1000",
+          (long long)MARCH_NS, (long long)MINUTE_NS);
+    seal_all(100);
+    exec("DELETE FROM rollup_gap");
+    const int64_t hot = ask(db, "SELECT count(*) FROM inference");
+    const int64_t hot_gone = ask(db, "SELECT count(*) FROM inference WHERE id < 150");
+    const int64_t all = segments();
+    assert_int_equal(expire_all(db, MARCH_NS + 150 * MINUTE_NS, INT64_MAX), 149);
+    assert_int_equal(ask(db, "SELECT count(*) FROM inference"), hot - hot_gone);
+    assert_int_equal(ask(db, "SELECT count(*) FROM sealed_inference WHERE id < 150"), 0);
+    assert_int_equal(ask(db, "SELECT count(*) + (SELECT count(*) FROM inference) FROM"
+                             " sealed_inference"),
+                     ROWS_MAX - 149);
+    assert_int_equal(segments(), all - 1);
+    for (int minute = 151; minute < 180; minute++)
+        (void)expire_all(db, MARCH_NS + minute * MINUTE_NS, INT64_MAX);
+    assert_int_equal(ask(db, "SELECT min(id) FROM sealed_inference"), 150);
+    (void)expire_all(db, MARCH_NS + 180 * MINUTE_NS, INT64_MAX);
+    assert_int_equal(ask(db, "SELECT min(id) FROM sealed_inference"), 180);
+    drop_store();
 }
 
 // Rows that go while a segment is being made are not brought back.
@@ -498,6 +530,7 @@ int main(void)
         TEST(test_listing_goes_on),
         TEST(test_clear),
         TEST(test_expire),
+        TEST(test_expiry_cuts),
         TEST(test_rows_go_meanwhile),
         TEST(test_foreign_things_stay),
         TEST(test_unfolded_rows_stay_sealed),

@@ -241,7 +241,7 @@ static enum status average_of(const char *model, int64_t since_ns, struct figure
 static void assert_average(const char *model, const struct figures *expected)
 {
     struct error err = {.text = ""};
-    struct figures found;
+    struct figures found = {0, 0, false};
     if (average_of(model, 0, &found, &err) != STATUS_OK)
         fail_msg("%s: %s", model, err.text);
     assert_int_equal(found.count, expected->count);
@@ -303,6 +303,23 @@ static void test_clear_after_damage(void **state)
     assert_int_equal(ask(db, "SELECT (SELECT count(*) FROM inference WHERE model = 6) +"
                              " (SELECT count(*) FROM sealed_inference WHERE model = 6)"),
                      0);
+    drop_store();
+}
+
+// Rollups that wait for rows nobody can read do not keep them for ever.
+static void test_awaited_damage_expires(void **state)
+{
+    (void)state;
+    const int64_t end_ns = rollup_bucket(ROLLUP_MINUTE, INT64_C(1900000000000000000));
+    make_beside();
+    exec("DELETE FROM rollup_gap");
+    execf("INSERT INTO rollup_gap(kind, grouping, level, since_ns, until_ns, why) SELECT %d, 0,"
+          " %d, min(first_started_ns), max(last_started_ns), %d FROM sealed WHERE id >= 3",
+          (int)RECORD_KIND_INFERENCE, (int)ROLLUP_MONTH, (int)ROLLUP_CLEARED);
+    const int64_t all = segments();
+    (void)expire_all(db, end_ns, INT64_MAX);
+    assert_int_equal(ask(db, "SELECT count(*) FROM sealed WHERE id IN (1, 2, 4)"), 0);
+    assert_int_equal(segments(), all - 3);
     drop_store();
 }
 
@@ -371,15 +388,11 @@ static void test_wrong_counts_expire(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_damage_is_said),
-        TEST(test_wrong_numbers_are_said),
-        TEST(test_damage_names_the_way_out),
-        TEST(test_damage_is_cleared),
-        TEST(test_damage_is_left),
-        TEST(test_damage_expires),
-        TEST(test_clear_beside_damage),
-        TEST(test_clear_after_damage),
-        TEST(test_wrong_counts),
+        TEST(test_damage_is_said),           TEST(test_wrong_numbers_are_said),
+        TEST(test_damage_names_the_way_out), TEST(test_damage_is_cleared),
+        TEST(test_damage_is_left),           TEST(test_damage_expires),
+        TEST(test_clear_beside_damage),      TEST(test_clear_after_damage),
+        TEST(test_awaited_damage_expires),   TEST(test_wrong_counts),
         TEST(test_wrong_counts_expire),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
