@@ -12,7 +12,8 @@
     (PLACES | OPTION_BIT(OPERATION) | OPTION_BIT(STAGE) | OPTION_BIT(WORKLOAD) | OPTION_BIT(STATUS))
 #define FILTERS (NAMES | OPTION_BIT(SINCE) | OPTION_BIT(UNTIL))
 #define ROWS    (OPTION_BIT(JSON) | OPTION_BIT(CSV))
-#define LISTING (SOURCE | FILTERS | ROWS | OPTION_BIT(LIMIT) | OPTION_BIT(OLDEST))
+#define OF_RUNS (OPTION_BIT(HOST) | OPTION_BIT(RUN) | OPTION_BIT(SINCE) | OPTION_BIT(UNTIL))
+#define LISTING (SOURCE | OF_RUNS | ROWS | OPTION_BIT(LIMIT) | OPTION_BIT(OLDEST))
 #define ALWAYS  (OPTION_BIT(HELP) | OPTION_BIT(VERSION) | OPTION_BIT(NO_COLOR))
 
 static const char listing_details[] =
@@ -32,7 +33,7 @@ static const struct cli_command commands[] = {
         .arguments = "",
         .summary = "the key figures at a glance, the last load by stage, and what was lost",
         .details = "--line prints one short line instead, for tmux and other status bars.",
-        .options = SOURCE | FILTERS | ROWS | OPTION_BIT(LINE),
+        .options = SOURCE | (FILTERS & ~OPTION_BIT(STAGE)) | ROWS | OPTION_BIT(LINE),
         .run = command_summary,
     },
     {
@@ -73,7 +74,8 @@ static const struct cli_command commands[] = {
             "--compare A B sets two of these side by side.  A and B are a run, or conditions as\n"
             "\"inferstat query\" has them: \"host=a\" \"host=b\", \"since 1d\" \"since 8d until "
             "7d\".",
-        .options = LISTING | OPTION_BIT(AVERAGE) | OPTION_BIT(COMPARE) | OPTION_BIT(BY),
+        .options = LISTING | OPTION_BIT(MODEL) | OPTION_BIT(DEVICE) | OPTION_BIT(STATUS) |
+                   OPTION_BIT(AVERAGE) | OPTION_BIT(COMPARE) | OPTION_BIT(BY),
         .arguments_max = 2,
         .run = command_loads,
     },
@@ -86,7 +88,8 @@ static const struct cli_command commands[] = {
             "newest.  --slowest N shows those that took longest (or are worst by --metric, a time\n"
             "or a rate), each beside the median of its model and device: what it took more, by\n"
             "phase, by more work, and by what was going on at the time.",
-        .options = LISTING | OPTION_BIT(SLOWEST) | OPTION_BIT(METRIC),
+        .options = LISTING | OPTION_BIT(MODEL) | OPTION_BIT(DEVICE) | OPTION_BIT(STATUS) |
+                   OPTION_BIT(SLOWEST) | OPTION_BIT(METRIC),
         .run = command_list,
     },
     {
@@ -94,7 +97,7 @@ static const struct cli_command commands[] = {
         .arguments = "",
         .summary = "timed operations",
         .details = listing_details,
-        .options = LISTING,
+        .options = LISTING | OPTION_BIT(DEVICE) | OPTION_BIT(OPERATION),
         .run = command_list,
     },
     {
@@ -112,7 +115,8 @@ static const struct cli_command commands[] = {
                    "by nature where copies are the bottleneck.  People see the 20 newest; --json "
                    "and --csv\n"
                    "give all, --limit N the N newest.",
-        .options = LISTING,
+        .options = LISTING | OPTION_BIT(MODEL) | OPTION_BIT(DEVICE) | OPTION_BIT(WORKLOAD) |
+                   OPTION_BIT(STATUS),
         .run = command_list,
     },
     {
@@ -120,7 +124,7 @@ static const struct cli_command commands[] = {
         .arguments = "",
         .summary = "devices that runs have used",
         .details = listing_details,
-        .options = LISTING,
+        .options = LISTING | OPTION_BIT(DEVICE),
         .run = command_list,
     },
     {
