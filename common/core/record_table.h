@@ -53,7 +53,8 @@
     X(RUN_CONTAINER, "container", TEXT, NONE, MAYBE, "kind of container the process runs in")      \
     X(RUN_DEVICE_COUNT, "device_count", INT, COUNT, ALWAYS, "devices the run reports")             \
     X(RUN_DRIVER, "driver", TEXT, NONE, MAYBE, "GPU driver's version")                             \
-    X(RUN_CUDA, "cuda", TEXT, NONE, MAYBE, "CUDA version")                                         \
+    X(RUN_CUDA, "cuda", TEXT, NONE, MAYBE,                                                         \
+      "CUDA version, of clients that send it: libinferstat links no CUDA and sends none")          \
     X(RUN_CLOCK_OFFSET_NS, "clock_offset_ns", INT, DURATION, MAYBE,                                \
       "host's clock less the collector's, estimated")                                              \
     X(RUN_CLOCK_ERROR_NS, "clock_error_ns", INT, DURATION, MAYBE,                                  \
@@ -204,7 +205,16 @@
     X(PIPELINE_UNMEASURED_CHUNKS, "unmeasured_chunks", INT, COUNT, MAYBE,                          \
       "chunks whose times could not be taken")                                                     \
     X(PIPELINE_MODEL, "model", NAME, NONE, MAYBE, "what was loaded, or encoded with")              \
-    X(PIPELINE_BATCH_ITEMS, "batch_items", INT, COUNT, MAYBE, "items of one batch")
+    X(PIPELINE_BATCH_ITEMS, "batch_items", INT, COUNT, MAYBE, "items of one batch")                \
+    X(PIPELINE_IDLE_NS, "idle_ns", INT, DURATION, MAYBE,                                           \
+      "time neither a copy nor compute ran, between the first and the last of them")               \
+    X(PIPELINE_WAITS_16US, "pool_waits_below_16us", INT, COUNT, MAYBE,                             \
+      "of pool_waits, those of under 16 us")                                                       \
+    X(PIPELINE_WAITS_256US, "pool_waits_below_256us", INT, COUNT, MAYBE, "those of under 256 us")  \
+    X(PIPELINE_WAITS_4096US, "pool_waits_below_4096us", INT, COUNT, MAYBE,                         \
+      "those of under 4.096 ms")                                                                   \
+    X(PIPELINE_WAITS_65536US, "pool_waits_below_65536us", INT, COUNT, MAYBE,                       \
+      "those of under 65.536 ms")
 
 #define RECORD_DEVICE_SAMPLE(X)                                                                    \
     X(DEVICE_SAMPLE_DEVICE, "device", NAME, NONE, ALWAYS, "the device sampled")                    \
