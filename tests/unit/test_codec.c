@@ -565,6 +565,51 @@ static void test_records_of_every_kind(void **state)
     table_builder_free(builder);
 }
 
+// A pipeline that measured nothing, beside one that did: what is absent goes as absent, and
+// what stands in its place is not looked at.  (A collector that must have these columns
+// refuses such a table, as one without any value it must have.)
+static void test_a_pipeline_without_figures(void **state)
+{
+    (void)state;
+    const struct record_kind_info *info = record_kind_info(RECORD_KIND_PIPELINE);
+    struct table_builder *builder = NULL;
+    assert_int_equal(table_builder_new(&builder), STATUS_OK);
+    struct record records[2];
+    for (unsigned i = 0; i < COUNT(records); i++) {
+        record_init(&records[i], RECORD_KIND_PIPELINE, 5);
+        for (unsigned column = 0; column < info->column_count; column++) {
+            if (info->columns[column].maybe && i == 0)
+                continue;
+            if (info->columns[column].type == COLUMN_NAME)
+                record_set_name(&records[i], column, 1);
+            else
+                record_set_int(&records[i], column, 1);
+        }
+    }
+    // Alone and with one that has them: without a column, and with a bitmap.
+    for (unsigned count = 1; count <= COUNT(records); count++) {
+        table_builder_reset(builder);
+        for (unsigned i = 0; i < count; i++)
+            assert_int_equal(table_builder_add(builder, 1 + i, &records[i]), STATUS_OK);
+        const struct wire_bytes names[] = {text("encode")};
+        struct message batch = {
+            .kind = MESSAGE_BATCH,
+            .batch = {
+                .first = 1, .last = count, .names_first = 1, .names = names, .name_count = 1}};
+        memcpy(batch.batch.run, run_id, sizeof run_id);
+        batch.batch.tables = table_builder_tables(builder, &batch.batch.table_count);
+        struct message out;
+        round_trip(&out, &batch);
+        assert_null(out.batch.fault);
+        for (unsigned i = 0; i < count; i++)
+            assert_record_in(&out.batch, 1 + i, &records[i]);
+        const struct wire_column *busy = find_column(&out.batch.tables[0], PIPELINE_COPY_BUSY_NS);
+        assert_true(!busy || busy->present);
+        message_free(&out);
+    }
+    table_builder_free(builder);
+}
+
 static void test_builder_refuses_what_is_no_record(void **state)
 {
     (void)state;
@@ -599,6 +644,7 @@ int main(void)
         cmocka_unit_test(test_reply_and_live),
         cmocka_unit_test(test_live_credit),
         cmocka_unit_test(test_records_of_every_kind),
+        cmocka_unit_test(test_a_pipeline_without_figures),
         cmocka_unit_test(test_builder_refuses_what_is_no_record),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
