@@ -86,6 +86,9 @@ static const char few_indexes[] =
     "CREATE INDEX IF NOT EXISTS stream_unnumbered ON stream(run, unnumbered)"
     " WHERE unnumbered > 0;";
 
+static const char pipeline_index[] =
+    "CREATE INDEX IF NOT EXISTS pipeline_failed ON pipeline(started_ns) WHERE status = 1;";
+
 // Per run: what became of everything it produced.  A closed run balances when
 // the ranges of each stream follow each other from 1 to what it produced, and
 // all counts of the stored agree.  total(), since sum() fails the whole query
@@ -307,24 +310,40 @@ static enum status let_figures_be_absent(sqlite3 *db, struct error *err)
         status = database_integer(db, must_be_there, &must, err);
     if (status == STATUS_OK && must > 0)
         status = schema_rebuild(db, RECORD_KIND_PIPELINE, err);
-    return status == STATUS_OK
-               ? database_exec(db,
-                               "CREATE INDEX IF NOT EXISTS pipeline_failed ON pipeline(started_ns)"
-                               " WHERE status = 1",
-                               err)
-               : status;
+    return status;
 }
 
-// Also version 6: segments of sealed rows, of which there are none yet.
+// Version 7: what failed of pipelines, and segments with what they hold of each run.  Some
+// stores of version 6 have these; others have no table of segments, or an empty one from
+// before there was anything to keep in it.
 static enum status add_sealed(sqlite3 *db, struct error *err)
 {
-    enum status status = let_figures_be_absent(db, err);
-    return status == STATUS_OK ? database_exec(db, sealed_tables, err) : status;
+    int64_t tables = 0;
+    int64_t segments = 0;
+    bool has = false;
+    enum status status = database_integer(
+        db, "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'sealed'", &tables,
+        err);
+    if (status == STATUS_OK)
+        status = has_column(db, "sealed", "runs", &has, err);
+    if (status == STATUS_OK && tables > 0 && !has)
+        status = database_integer(db, "SELECT count(*) FROM sealed", &segments, err);
+    if (status == STATUS_OK && segments > 0)
+        status = error_set(err, STATUS_UNSUPPORTED,
+                           "%lld segments of records do not say whose they are (the program that"
+                           " sealed them unpacks them: inferstat export)",
+                           (long long)segments);
+    if (status == STATUS_OK && tables > 0 && !has)
+        status = database_exec(db, "DROP TABLE sealed", err);
+    if (status == STATUS_OK)
+        status = database_exec(db, sealed_tables, err);
+    return status == STATUS_OK ? database_exec(db, pipeline_index, err) : status;
 }
 
 static const struct schema_step all_steps[] = {
     {1, create_tables, false}, {2, change_views, false}, {3, add_owners, false},
-    {4, add_rollups, false},   {5, keep_excesses, true}, {6, add_sealed, false},
+    {4, add_rollups, false},   {5, keep_excesses, true}, {6, let_figures_be_absent, false},
+    {7, add_sealed, false},
 };
 
 _Static_assert(sizeof all_steps / sizeof *all_steps == SCHEMA_VERSION, "a step for each version");

@@ -404,6 +404,13 @@ static const struct {
       {"SELECT count(power_cap_watts) + count(sm_clock_max_hz) + count(memory_clock_max_hz)"
        " FROM v_device",
        0}}},
+    {STORE_VERSION "6.sql",
+     "version 6,",
+     {{"SELECT sum(decode_ns) FROM inference WHERE id < 6", 1200000000},
+      {"SELECT count(*) FROM v_pipeline WHERE workload = 'encode' AND device = 'cpu'", 2},
+      {"SELECT copy_busy_ns + both_busy_ns + unmeasured_chunks FROM pipeline WHERE id = 3", 1601},
+      {"SELECT count(*) FROM sealed", 0},
+      {"SELECT sum(rows) IS NULL AND sum(length(runs)) IS NULL FROM sealed", 1}}},
 };
 
 // Every table, view and index with its columns.
@@ -581,6 +588,36 @@ static void test_a_migration_that_writes_little(void **state)
     database_close(db);
 }
 
+// Where the table of segments does not say what they hold of each run: it is made anew,
+// unless there are any.
+static void test_segments_of_the_first_version_6(void **state)
+{
+    static const char first[] =
+        "DROP TABLE sealed; CREATE TABLE sealed(id INTEGER PRIMARY KEY, kind INTEGER NOT NULL,"
+        " first_id INTEGER NOT NULL, last_id INTEGER NOT NULL, first_started_ns INTEGER NOT NULL,"
+        " last_started_ns INTEGER NOT NULL, rows INTEGER NOT NULL, checksum INTEGER NOT NULL,"
+        " data BLOB NOT NULL); CREATE INDEX sealed_first ON sealed(kind, first_started_ns);"
+        "PRAGMA user_version = 6";
+    (void)state;
+    sqlite3 *db = new_store();
+    char *today = shape(db);
+    database_close(db);
+    change_store(first);
+    change_store("INSERT INTO sealed VALUES(1, 6, 1, 2, 3, 4, 2, 5, x'00')");
+    expect_writer_refused(STATUS_UNSUPPORTED, "1 segments");
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(integer(db, "SELECT count(*) FROM sealed"), 1);
+    assert_int_equal(integer(db, "PRAGMA user_version"), 6);
+    database_close(db);
+    change_store("DELETE FROM sealed");
+    db = new_store();
+    char *text = shape(db);
+    assert_string_equal(text, today);
+    free(text);
+    free(today);
+    database_close(db);
+}
+
 // A file of version 1 gets the views of today.
 static void test_an_older_store_gets_todays_views(void **state)
 {
@@ -675,6 +712,7 @@ int main(void)
         TEST(test_a_migration_without_room),
         TEST(test_a_migration_keeps_what_was_added),
         TEST(test_a_migration_that_writes_little),
+        TEST(test_segments_of_the_first_version_6),
         TEST(test_an_older_store_gets_todays_views),
         TEST(test_a_failing_step_leaves_the_store_alone),
         TEST(test_missing_columns_are_added),
