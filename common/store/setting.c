@@ -15,6 +15,7 @@ enum {
     FACTS_MAX = 10000,      // of one setting
     SAMPLES_OF_A_RUN = 600, // of a device's counters that are looked at, the last ones
     DIFFERENCES_MAX = 12,   // that are named
+    VALUES_SHOWN = 4,       // of what something had on one side
     VALUE_SHOWN = 24,       // bytes of a value
     TOLERANCE_PERCENT = 3,  // that clocks may differ by
 };
@@ -520,12 +521,16 @@ static bool is_same(const struct setting *before, struct span a, const struct se
 
 static void append_values(sqlite3_str *text, const struct setting *setting, struct span span)
 {
-    for (size_t i = span.first; i < span.end; i++) {
+    const size_t count = span.end - span.first;
+    const size_t named = count < VALUES_SHOWN ? count : VALUES_SHOWN;
+    for (size_t i = span.first; i < span.first + named; i++) {
         const char *value = setting->facts[i].value;
         const size_t size = strlen(value), shown = text_cut(value, size, VALUE_SHOWN);
         sqlite3_str_appendf(text, "%s%.*s%s", i > span.first ? ", " : "", (int)shown, value,
                             shown < size ? "..." : "");
     }
+    if (named < count)
+        sqlite3_str_appendf(text, " and %llu more", (unsigned long long)(count - named));
 }
 
 static void append_difference(sqlite3_str *text, const struct setting *before, struct span a,

@@ -152,6 +152,27 @@ static void other_settings_are_told(void **state)
     }
 }
 
+// Of many settings some are named, the others counted.
+static void many_settings_are_counted(void **state)
+{
+    (void)state;
+    add((struct measured){.run = 1, .host = "before", .requests = 1});
+    add((struct measured){.run = 2, .host = "after", .requests = 1});
+    add_pipelines(1, 1.0, 0.9, 10);
+    add_pipelines(2, 1.0, 0.9, 10);
+    change("UPDATE pipeline SET chunk_bytes = 1000 * number WHERE run = 2;"
+           "UPDATE pipeline SET pool_size = 2 + number % 4 WHERE run = 1");
+    saved("before");
+    saved("after");
+    const struct query query = of_two("before", "after");
+    struct result *result = ask(&query);
+    const char *text = text_at(result, 0, "differences");
+    if (!strstr(text, "chunk_bytes 1 / ") || !strstr(text, " and 6 more; ") ||
+        !strstr(text, "pool_size 2, 3, 4, 5 / 1"))
+        fail_msg("%s", text);
+    result_free(result);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -160,6 +181,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(loads_are_not_judged_twice, compare_set_up,
                                         compare_tear_down),
         cmocka_unit_test_setup_teardown(pipelines_without_a_model, compare_set_up,
+                                        compare_tear_down),
+        cmocka_unit_test_setup_teardown(many_settings_are_counted, compare_set_up,
                                         compare_tear_down),
         cmocka_unit_test_setup_teardown(other_settings_are_told, compare_set_up, compare_tear_down),
     };
