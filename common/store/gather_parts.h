@@ -27,16 +27,16 @@ MUST_CHECK enum status gathering_find(struct gathering *gathering, const int64_t
 MUST_CHECK enum status gather_rollups(struct gathering *gathering, unsigned metric,
                                       struct error *err);
 
-// Who wants rollups that may lie on the store's shelf: takes a cell of a bucket, or reads
-// those of a span from the table.
+// Who wants rollups that may lie on the store's shelf: takes a cell, or reads those of a
+// span from the table.
 struct shelf_reader {
-    enum status (*take)(void *context, int64_t started_ns, const struct shelf_cell *cell,
-                        struct error *err);
+    enum status (*take)(void *context, const struct shelf_cell *cell, struct error *err);
     enum status (*scan)(void *context, const struct rollup_span *span, struct error *err);
     void *context;
 };
 
-// Hands over all rollups of whole buckets, those of all series; the store has a shelf.
+// Hands over all rollups of whole buckets, those of all series, one by one or summed; the
+// store has a shelf.
 MUST_CHECK enum status gather_shelved(struct gathering *gathering, const struct cell_key *key,
                                       const struct rollup_span *span,
                                       const struct shelf_reader *reader, struct error *err);

@@ -115,8 +115,7 @@ static enum status scan_span(void *context, const struct rollup_span *span, stru
     return reader_scan_bound(gathering->store, sql, of, 5, take_cell, members, err);
 }
 
-static enum status take_shelved(void *context, int64_t started_ns, const struct shelf_cell *cell,
-                                struct error *err)
+static enum status take_shelved(void *context, const struct shelf_cell *cell, struct error *err)
 {
     struct members *members = context;
     struct gathering *gathering = members->gathering;
@@ -124,13 +123,13 @@ static enum status take_shelved(void *context, int64_t started_ns, const struct 
     if (!member)
         return STATUS_OK;
     struct ratio *ratios = NULL;
-    enum status status = gathering_find(gathering, member->keys, started_ns, &ratios, err);
+    enum status status = gathering_find(gathering, member->keys, cell->last_ns, &ratios, err);
     if (status != STATUS_OK)
         return status;
     struct aggregate *values = &ratios[members->metric].values;
     if (values->count > (uint64_t)INT64_MAX - cell->ratio.values.count)
         return error_set(err, STATUS_CORRUPT, "store: a damaged rollup: an impossible count");
-    gathering->of->sketches++;
+    gathering->of->sketches += cell->rollups;
     ratio_merge(&ratios[members->metric], &cell->ratio);
     if (values->sketch)
         sketch_add_packed(values->sketch, &cell->packed, cell->counts);

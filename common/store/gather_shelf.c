@@ -4,6 +4,11 @@
 // seen in ("PRAGMA data_version", read in the query's transaction: it changes with every
 // commit of others).  Where it is not, the marks of the bucket's rows are read, and compared
 // with those on the shelf; only what differs is read and taken apart.
+//
+// A piece that is asked for again is summed, too, each series for itself, and the sum is used
+// while none of its buckets has been read anew since.  Sums of integers, counts, extremes and
+// sketches are the same in any order; those of reals are not, to the last bit, so that they
+// are added up each time in the order in which whoever has no shelf does.
 #include <stdlib.h>
 
 #include <sqlite3.h>
@@ -19,27 +24,39 @@ enum { CELLS_MAX = 4096, WORDS_MAX = 1 << 19, WORDS_OF_SKETCH = 4096 };
 
 enum freshness { MISSING, STALE, FRESH };
 
+// Of shorter pieces adding up is as quick as finding the sum.
+enum { BUCKETS_SUMMED = 4 };
+
 // A piece at work.
 struct shelving {
     struct gathering *gathering;
     struct shelf *shelf;
     struct cell_key key; // the series, and the start where none is given, are not looked at
+    struct rollup_span span;
     uint64_t state;
     size_t count;
     int64_t starts[BUCKETS_MAX];
     enum freshness freshness[BUCKETS_MAX];
 };
 
-static struct cell_key key_of(const struct shelving *shelving, size_t place)
+static struct shelf_key key_from_to(const struct shelving *shelving, int64_t first_ns,
+                                    int64_t last_ns)
 {
-    struct cell_key key = shelving->key;
-    key.started_ns = shelving->starts[place];
-    return key;
+    return (struct shelf_key){.metric = shelving->key.metric,
+                              .grouping = shelving->key.grouping,
+                              .level = shelving->key.level,
+                              .first_ns = first_ns,
+                              .last_ns = last_ns};
+}
+
+static struct shelf_key key_of(const struct shelving *shelving, size_t place)
+{
+    return key_from_to(shelving, shelving->starts[place], shelving->starts[place]);
 }
 
 static struct shelf_bucket *bucket_at(const struct shelving *shelving, size_t place)
 {
-    const struct cell_key key = key_of(shelving, place);
+    const struct shelf_key key = key_of(shelving, place);
     return shelf_find(shelving->shelf, &key);
 }
 
@@ -59,8 +76,9 @@ static enum status read_state(struct shelving *shelving, struct error *err)
 }
 
 // False where there are too many.
-static bool list_buckets(struct shelving *shelving, struct rollup_span span)
+static bool list_buckets(struct shelving *shelving)
 {
+    const struct rollup_span span = shelving->span;
     int64_t start = span.first_ns;
     shelving->count = 0;
     for (;;) {
@@ -167,7 +185,7 @@ static enum status check_buckets(struct shelving *shelving, size_t first, size_t
 
 // ---- What is not there -------------------------------------------------------------------
 
-// The bucket that is put together.
+// A bucket, or a sum, that is put together.
 struct loading {
     struct shelving *shelving;
     size_t place, last;
@@ -184,21 +202,35 @@ static enum status out_of_memory(struct error *err)
     return error_set(err, STATUS_NOMEM, "store: out of memory");
 }
 
-static void end_load(struct loading *loading)
+// The words stay where they are from now on.
+static void point_to_counts(struct loading *loading)
 {
-    struct shelving *shelving = loading->shelving;
     const uint32_t *words = loading->words;
     for (size_t i = 0; i < loading->count; i++) {
         struct shelf_cell *cell = &loading->cells[i];
         cell->counts = words;
         words += cell->packed.positive + cell->packed.negative;
     }
-    const struct cell_key key = key_of(shelving, loading->place);
+}
+
+static void end_loading(struct loading *loading)
+{
+    sketch_free(loading->sketch);
+    free(loading->cells);
+    free(loading->words);
+}
+
+static void end_load(struct loading *loading)
+{
+    struct shelving *shelving = loading->shelving;
+    point_to_counts(loading);
+    const struct shelf_key key = key_of(shelving, loading->place);
+    const struct shelf_bucket bucket = {
+        .state = shelving->state, .count = loading->count, .cells = loading->cells};
     if (loading->is_large)
         shelf_drop(shelving->shelf, &key);
     else
-        shelf_put(shelving->shelf, &key,
-                  &(struct shelf_bucket){shelving->state, loading->count, loading->cells});
+        shelf_put(shelving->shelf, &key, &bucket);
     loading->count = 0;
     loading->used = 0;
     loading->is_large = false;
@@ -241,7 +273,7 @@ static enum status load_row(void *context, sqlite3_stmt *row, struct error *err)
     struct cell_key key = shelving->key;
     key.started_ns = started_ns;
     key.series = sqlite3_column_int64(row, PLACE_SERIES);
-    *cell = (struct shelf_cell){.series = key.series};
+    *cell = (struct shelf_cell){.series = key.series, .last_ns = started_ns, .rollups = 1};
     sketch_reset(loading->sketch);
     cell->ratio.values.sketch = loading->sketch;
     status = cell_add(&cell->ratio, &key, row, PLACE_FIRST, err);
@@ -274,9 +306,153 @@ static enum status load_buckets(struct shelving *shelving, size_t first, size_t 
     enum status status = scan_rows(shelving, CELL_COLUMNS, first, last, load_row, &loading, err);
     for (; status == STATUS_OK && loading.place <= last; loading.place++)
         end_load(&loading);
-    sketch_free(loading.sketch);
-    free(loading.cells);
-    free(loading.words);
+    end_loading(&loading);
+    return status;
+}
+
+// ---- Sums ----------------------------------------------------------------------------------
+
+// A piece goes over the steps of a question that has some.
+static bool can_sum(const struct shelving *shelving)
+{
+    return shelving->count >= BUCKETS_SUMMED && shelving->gathering->of->query->step_ns == 0;
+}
+
+static struct shelf_key key_of_sum(const struct shelving *shelving)
+{
+    return key_from_to(shelving, shelving->span.first_ns, shelving->span.last_ns);
+}
+
+static struct shelf_bucket *sum_at(const struct shelving *shelving)
+{
+    const struct shelf_key key = key_of_sum(shelving);
+    return shelf_find(shelving->shelf, &key);
+}
+
+// Whether all buckets of the piece are as the store has them, and were when `sum` was made
+// (NULL: at any time).
+static bool are_all_there(const struct shelving *shelving, const struct shelf_bucket *sum)
+{
+    for (size_t i = 0; i < shelving->count; i++) {
+        const struct shelf_bucket *bucket = bucket_at(shelving, i);
+        if (!bucket || bucket->state != shelving->state || (sum && bucket->made > sum->made))
+            return false;
+    }
+    return true;
+}
+
+static int by_series(const void *left, const void *right)
+{
+    const struct shelf_cell *a = *(const struct shelf_cell *const *)left;
+    const struct shelf_cell *b = *(const struct shelf_cell *const *)right;
+    return (a->series > b->series) - (a->series < b->series);
+}
+
+// All cells of the piece, rising by series, the caller's; NULL where there is no memory.
+static const struct shelf_cell **list_cells(const struct shelving *shelving, size_t *count)
+{
+    *count = 0;
+    for (size_t i = 0; i < shelving->count; i++)
+        *count += bucket_at(shelving, i)->count;
+    const struct shelf_cell **cells = calloc(*count ? *count : 1, sizeof *cells);
+    size_t used = 0;
+    for (size_t i = 0; i < shelving->count && cells; i++) {
+        const struct shelf_bucket *bucket = bucket_at(shelving, i);
+        for (size_t c = 0; c < bucket->count; c++)
+            cells[used++] = &bucket->cells[c];
+    }
+    if (cells)
+        qsort(cells, *count, sizeof *cells, by_series);
+    return cells;
+}
+
+static bool can_add(const struct shelf_cell *sum, const struct shelf_cell *cell)
+{
+    return !cell->ratio.values.has_reals && sum->rollups < UINT32_MAX - cell->rollups &&
+           cell->ratio.values.count <= (uint64_t)INT64_MAX - sum->ratio.values.count;
+}
+
+// Sums the cells of one series from the first of them on, in the room made for it; the cell
+// behind them, or NULL where they cannot be summed.
+static const struct shelf_cell *const *sum_series(struct loading *sums,
+                                                  const struct shelf_cell *const *first,
+                                                  const struct shelf_cell *const *end)
+{
+    struct shelf_cell *sum = &sums->cells[sums->count];
+    *sum = (struct shelf_cell){.series = (*first)->series, .last_ns = INT64_MIN};
+    sketch_reset(sums->sketch);
+    for (; first < end && (*first)->series == sum->series; first++) {
+        if (!can_add(sum, *first))
+            return NULL;
+        ratio_merge(&sum->ratio, &(*first)->ratio);
+        sketch_add_packed(sums->sketch, &(*first)->packed, (*first)->counts);
+        sum->last_ns = (*first)->last_ns > sum->last_ns ? (*first)->last_ns : sum->last_ns;
+        sum->rollups += (*first)->rollups;
+    }
+    if (!sketch_pack(sums->sketch, &sum->packed, sums->words + sums->used, WORDS_OF_SKETCH) ||
+        sums->count == CELLS_MAX || sums->used > WORDS_MAX)
+        return NULL;
+    sums->used += sum->packed.positive + sum->packed.negative;
+    sums->count++;
+    return first;
+}
+
+// Puts the sum of all buckets of the piece on the shelf, if it can be.
+static enum status make_sum(struct shelving *shelving, struct error *err)
+{
+    struct loading sums = {.shelving = shelving};
+    size_t count = 0;
+    const struct shelf_cell **cells = list_cells(shelving, &count);
+    enum status status = cells ? STATUS_OK : out_of_memory(err);
+    if (status == STATUS_OK && sketch_new(&sums.sketch) != STATUS_OK)
+        status = out_of_memory(err);
+    const struct shelf_cell *const *at = cells;
+    const struct shelf_cell *const *end = cells ? cells + count : NULL;
+    while (status == STATUS_OK && at && at < end) {
+        status = make_room(&sums, err);
+        if (status == STATUS_OK)
+            at = sum_series(&sums, at, end);
+    }
+    if (status == STATUS_OK && at) {
+        point_to_counts(&sums);
+        const struct shelf_key key = key_of_sum(shelving);
+        shelf_put(shelving->shelf, &key,
+                  &(struct shelf_bucket){
+                      .state = shelving->state, .count = sums.count, .cells = sums.cells});
+    }
+    free(cells);
+    end_loading(&sums);
+    return status;
+}
+
+// The sum of the piece, whose buckets have been read; NULL where there is none yet: the first
+// question only leaves word that there was one.
+static enum status find_or_make_sum(struct shelving *shelving, const struct shelf_bucket **out,
+                                    struct error *err)
+{
+    struct shelf_bucket *sum = sum_at(shelving);
+    if (!sum || (!sum->is_asked && !are_all_there(shelving, sum))) {
+        const struct shelf_key key = key_of_sum(shelving);
+        shelf_put(shelving->shelf, &key, &(struct shelf_bucket){.is_asked = true});
+        return STATUS_OK;
+    }
+    enum status status = STATUS_OK;
+    if (sum->is_asked && are_all_there(shelving, NULL))
+        status = make_sum(shelving, err);
+    sum = status == STATUS_OK ? sum_at(shelving) : NULL;
+    if (sum && !sum->is_asked) {
+        sum->state = shelving->state;
+        *out = sum;
+    }
+    return status;
+}
+
+static enum status hand_over_cells(const struct shelf_bucket *bucket,
+                                   const struct shelf_reader *reader, struct error *err)
+{
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < bucket->count && status == STATUS_OK; i++)
+        status = reader->take(reader->context, &bucket->cells[i], err);
     return status;
 }
 
@@ -311,9 +487,22 @@ static enum status hand_over(struct shelving *shelving, size_t place,
         const struct rollup_span span = {start, rollup_next(shelving->key.level, start) - 1};
         return reader->scan(reader->context, &span, err);
     }
-    enum status status = STATUS_OK;
-    for (size_t i = 0; i < bucket->count && status == STATUS_OK; i++)
-        status = reader->take(reader->context, start, &bucket->cells[i], err);
+    return hand_over_cells(bucket, reader, err);
+}
+
+static enum status gather_buckets(struct shelving *shelving, const struct shelf_reader *reader,
+                                  struct error *err)
+{
+    enum status status = do_runs(shelving, STALE, STALE, check_buckets, err);
+    if (status == STATUS_OK)
+        status = do_runs(shelving, MISSING, STALE, load_buckets, err);
+    const struct shelf_bucket *sum = NULL;
+    if (status == STATUS_OK && can_sum(shelving))
+        status = find_or_make_sum(shelving, &sum, err);
+    if (status == STATUS_OK && sum)
+        return hand_over_cells(sum, reader, err);
+    for (size_t i = 0; i < shelving->count && status == STATUS_OK; i++)
+        status = hand_over(shelving, i, reader, err);
     return status;
 }
 
@@ -322,16 +511,14 @@ enum status gather_shelved(struct gathering *gathering, const struct cell_key *k
                            struct error *err)
 {
     struct shelving shelving = {
-        .gathering = gathering, .shelf = gathering->store->shelf, .key = *key};
+        .gathering = gathering, .shelf = gathering->store->shelf, .key = *key, .span = *span};
     enum status status = read_state(&shelving, err);
     if (status != STATUS_OK)
         return status;
-    if (!list_buckets(&shelving, *span))
+    const struct shelf_bucket *sum = sum_at(&shelving);
+    if (sum && !sum->is_asked && sum->state == shelving.state && gathering->of->query->step_ns == 0)
+        return hand_over_cells(sum, reader, err);
+    if (!list_buckets(&shelving))
         return reader->scan(reader->context, span, err);
-    status = do_runs(&shelving, STALE, STALE, check_buckets, err);
-    if (status == STATUS_OK)
-        status = do_runs(&shelving, MISSING, STALE, load_buckets, err);
-    for (size_t i = 0; i < shelving.count && status == STATUS_OK; i++)
-        status = hand_over(&shelving, i, reader, err);
-    return status;
+    return gather_buckets(&shelving, reader, err);
 }

@@ -7,7 +7,7 @@
 enum { SLOTS = 4096 }; // a power of two
 
 struct entry {
-    struct cell_key key;
+    struct shelf_key key;
     struct shelf_bucket bucket; // `cells` point to what follows
     size_t size;
     struct entry *next;                           // of its slot
@@ -17,6 +17,7 @@ struct entry {
 
 struct shelf {
     size_t most, used;
+    uint64_t puts;
     struct entry *newest, *oldest;
     struct entry *slots[SLOTS];
 };
@@ -49,9 +50,10 @@ size_t shelf_bytes(const struct shelf *shelf)
 
 // ---- Places ----------------------------------------------------------------------------
 
-static struct entry **slot_of(struct shelf *shelf, const struct cell_key *key)
+static struct entry **slot_of(struct shelf *shelf, const struct shelf_key *key)
 {
-    uint64_t hash = (uint64_t)key->started_ns;
+    uint64_t hash = (uint64_t)key->first_ns;
+    hash ^= (uint64_t)(key->last_ns - key->first_ns) * UINT64_C(0xff51afd7ed558ccd);
     hash ^= (uint64_t)(uint32_t)key->metric << 40 ^ (uint64_t)key->grouping << 60 ^
             (uint64_t)key->level << 56;
     hash *= UINT64_C(0x9e3779b97f4a7c15);
@@ -60,10 +62,11 @@ static struct entry **slot_of(struct shelf *shelf, const struct cell_key *key)
 
 _Static_assert(SLOTS == 1 << (64 - 52), "a slot for each hash");
 
-static bool is_of(const struct entry *entry, const struct cell_key *key)
+static bool is_of(const struct entry *entry, const struct shelf_key *key)
 {
-    return entry->key.started_ns == key->started_ns && entry->key.metric == key->metric &&
-           entry->key.grouping == key->grouping && entry->key.level == key->level;
+    return entry->key.first_ns == key->first_ns && entry->key.last_ns == key->last_ns &&
+           entry->key.metric == key->metric && entry->key.grouping == key->grouping &&
+           entry->key.level == key->level;
 }
 
 static void take_out(struct shelf *shelf, struct entry *entry)
@@ -102,7 +105,7 @@ static void drop(struct shelf *shelf, struct entry *entry)
     free(entry);
 }
 
-static struct entry *find(struct shelf *shelf, const struct cell_key *key)
+static struct entry *find(struct shelf *shelf, const struct shelf_key *key)
 {
     struct entry *entry = *slot_of(shelf, key);
     while (entry && !is_of(entry, key))
@@ -110,7 +113,7 @@ static struct entry *find(struct shelf *shelf, const struct cell_key *key)
     return entry;
 }
 
-struct shelf_bucket *shelf_find(struct shelf *shelf, const struct cell_key *key)
+struct shelf_bucket *shelf_find(struct shelf *shelf, const struct shelf_key *key)
 {
     struct entry *entry = find(shelf, key);
     if (!entry)
@@ -120,7 +123,7 @@ struct shelf_bucket *shelf_find(struct shelf *shelf, const struct cell_key *key)
     return &entry->bucket;
 }
 
-void shelf_drop(struct shelf *shelf, const struct cell_key *key)
+void shelf_drop(struct shelf *shelf, const struct shelf_key *key)
 {
     struct entry *entry = find(shelf, key);
     if (entry)
@@ -134,7 +137,7 @@ static size_t counts_of(const struct shelf_cell *cell)
     return cell->packed.positive + cell->packed.negative;
 }
 
-static struct entry *copy_bucket(const struct cell_key *key, const struct shelf_bucket *bucket,
+static struct entry *copy_bucket(const struct shelf_key *key, const struct shelf_bucket *bucket,
                                  size_t most)
 {
     size_t words = 0;
@@ -159,12 +162,13 @@ static struct entry *copy_bucket(const struct cell_key *key, const struct shelf_
     return entry;
 }
 
-void shelf_put(struct shelf *shelf, const struct cell_key *key, const struct shelf_bucket *bucket)
+void shelf_put(struct shelf *shelf, const struct shelf_key *key, const struct shelf_bucket *bucket)
 {
     shelf_drop(shelf, key);
     struct entry *entry = copy_bucket(key, bucket, shelf->most);
     if (!entry)
         return;
+    entry->bucket.made = ++shelf->puts;
     while (shelf->oldest && shelf->used > shelf->most - entry->size)
         drop(shelf, shelf->oldest);
     struct entry **slot = slot_of(shelf, key);

@@ -4,20 +4,25 @@
 #include "common/store/shelf.h"
 #include "tests/support/test.h"
 
+#define MINUTE_NS INT64_C(60000000000)
+
 enum { CELLS = 3, COUNTS = 40 };
 
-static struct cell_key key_of(int64_t number)
+static struct shelf_key key_of(int64_t number)
 {
-    return (struct cell_key){.metric = 1536 + (int)(number % 3),
-                             .grouping = (enum rollup_grouping)(number % ROLLUP_GROUPING_COUNT),
-                             .level = (enum rollup_level)(number / 3 % ROLLUP_LEVEL_COUNT),
-                             .started_ns = number / 7 * INT64_C(60000000000)};
+    const int64_t first_ns = number / 7 * MINUTE_NS;
+    return (struct shelf_key){.metric = 1536 + (int)(number % 3),
+                              .grouping = (enum rollup_grouping)(number % ROLLUP_GROUPING_COUNT),
+                              .level = (enum rollup_level)(number / 3 % ROLLUP_LEVEL_COUNT),
+                              .first_ns = first_ns,
+                              .last_ns = first_ns + (number % 7 * MINUTE_NS)};
 }
 
-// What tells the buckets of a test apart: a cell more or less, and other counts.
+// What tells the buckets of a test, and the sums of some, apart: a cell more or less, and other
+// counts.
 static void put(struct shelf *shelf, int64_t number, uint64_t state)
 {
-    const struct cell_key key = key_of(number);
+    const struct shelf_key key = key_of(number);
     uint32_t counts[COUNTS];
     struct shelf_cell cells[CELLS];
     for (unsigned i = 0; i < COUNTS; i++)
@@ -27,15 +32,18 @@ static void put(struct shelf *shelf, int64_t number, uint64_t state)
         cells[i] = (struct shelf_cell){.series = number + i,
                                        .packed = {.positive = i, .negative = COUNTS / 2 - i},
                                        .counts = counts + i};
-    shelf_put(shelf, &key, &(struct shelf_bucket){state, (size_t)number % (CELLS + 1), cells});
+    const struct shelf_bucket bucket = {
+        .state = state, .count = (size_t)number % (CELLS + 1), .cells = cells};
+    shelf_put(shelf, &key, &bucket);
 }
 
 static void expect(struct shelf *shelf, int64_t number, uint64_t state)
 {
-    const struct cell_key key = key_of(number);
+    const struct shelf_key key = key_of(number);
     const struct shelf_bucket *bucket = shelf_find(shelf, &key);
     assert_non_null(bucket);
     assert_int_equal(bucket->state, state);
+    assert_false(bucket->is_asked);
     assert_int_equal(bucket->count, (size_t)number % (CELLS + 1));
     for (size_t i = 0; i < bucket->count; i++) {
         assert_int_equal(bucket->cells[i].series, number + (int64_t)i);
@@ -46,7 +54,7 @@ static void expect(struct shelf *shelf, int64_t number, uint64_t state)
 
 static bool is_there(struct shelf *shelf, int64_t number)
 {
-    const struct cell_key key = key_of(number);
+    const struct shelf_key key = key_of(number);
     return shelf_find(shelf, &key) != NULL;
 }
 
@@ -62,15 +70,35 @@ static void test_found_as_put(void **state)
     for (int64_t n = 0; n < 300; n++)
         expect(shelf, n, n % 2 ? 1 : 2);
     assert_false(is_there(shelf, 300 * 7));
-    const struct cell_key key = key_of(5);
+    const struct shelf_key key = key_of(5);
     shelf_drop(shelf, &key);
     shelf_drop(shelf, &key);
     assert_false(is_there(shelf, 5));
     for (int64_t n = 0; n < 300; n++) {
-        const struct cell_key each = key_of(n);
+        const struct shelf_key each = key_of(n);
         shelf_drop(shelf, &each);
     }
     assert_int_equal(shelf_bytes(shelf), 0);
+    shelf_free(shelf);
+}
+
+// Which of two was put first can be told, and a sum may be one that was only asked for.
+static void test_in_their_order(void **state)
+{
+    (void)state;
+    struct shelf *shelf = NULL;
+    uint64_t made = 0;
+    assert_int_equal(shelf_new(&shelf, 1 << 20), STATUS_OK);
+    for (int64_t n = 0; n < 100; n++) {
+        put(shelf, n % 40, 1);
+        const struct shelf_key key = key_of(n % 40);
+        assert_true(shelf_find(shelf, &key)->made > made);
+        made = shelf_find(shelf, &key)->made;
+    }
+    const struct shelf_key key = key_of(41);
+    shelf_put(shelf, &key, &(struct shelf_bucket){.is_asked = true});
+    assert_true(shelf_find(shelf, &key)->is_asked);
+    assert_true(shelf_find(shelf, &key)->made > made);
     shelf_free(shelf);
 }
 
@@ -115,6 +143,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_found_as_put),
+        cmocka_unit_test(test_in_their_order),
         cmocka_unit_test(test_within_bounds),
         cmocka_unit_test(test_too_large),
     };
