@@ -123,16 +123,16 @@ double ratio_mean_denominator(const struct ratio *ratio)
 // ---- Groups -------------------------------------------------------------------
 
 // Open addressing, at most half full: groups_find is on the path of each row.
-enum { TABLE_SIZE = 2 * GROUPS_MAX };
-
 struct groups {
     unsigned key_count;
     size_t data_size;
     void (*deinit)(void *data);
-    size_t count;
-    struct group *list[GROUPS_MAX];
-    uint16_t table[TABLE_SIZE]; // place in the list + 1; 0: free
+    size_t count, room; // a power of two
+    struct group **list;
+    uint16_t *table; // of 2 * room: place in the list + 1; 0: free
 };
+
+enum { FIRST_ROOM = 64 };
 
 _Static_assert(GROUPS_MAX < UINT16_MAX, "places fit the table");
 
@@ -159,25 +159,62 @@ void groups_free(struct groups *groups)
         free(groups->list[i]->data);
         free(groups->list[i]);
     }
+    free(groups->list);
+    free(groups->table);
     free(groups);
 }
 
-static size_t hash_keys(const int64_t *keys, unsigned count)
+// Where a group of those keys is to be looked for first.
+static size_t place_of(const struct groups *groups, const int64_t *keys)
 {
     uint64_t hash = UINT64_C(0x9e3779b97f4a7c15);
-    for (unsigned i = 0; i < count; i++) {
+    for (unsigned i = 0; i < groups->key_count; i++) {
         hash ^= (uint64_t)keys[i];
         hash *= UINT64_C(0xff51afd7ed558ccd); // the finaliser of MurmurHash3
         hash ^= hash >> 33;
     }
-    return (size_t)(hash % TABLE_SIZE);
+    return (size_t)hash & (2 * groups->room - 1);
 }
 
-static enum status add_group(struct groups *groups, const int64_t *keys, size_t place,
-                             struct group **out)
+static size_t place_behind(const struct groups *groups, size_t place)
+{
+    return (place + 1) & (2 * groups->room - 1);
+}
+
+// Where the keys are, or the free place where they belong.
+static size_t find_place(const struct groups *groups, const int64_t *keys)
+{
+    const size_t size = groups->key_count * sizeof *keys;
+    size_t place = place_of(groups, keys);
+    while (groups->table[place] &&
+           memcmp(groups->list[groups->table[place] - 1]->keys, keys, size) != 0)
+        place = place_behind(groups, place);
+    return place;
+}
+
+static enum status make_more_room(struct groups *groups)
+{
+    const size_t room = groups->room ? 2 * groups->room : FIRST_ROOM;
+    struct group **list = realloc(groups->list, room * sizeof(struct group *));
+    if (list)
+        groups->list = list;
+    uint16_t *table = list ? calloc(2 * room, sizeof *table) : NULL;
+    if (!table)
+        return STATUS_NOMEM;
+    free(groups->table);
+    groups->table = table;
+    groups->room = room;
+    for (size_t i = 0; i < groups->count; i++)
+        table[find_place(groups, groups->list[i]->keys)] = (uint16_t)(i + 1);
+    return STATUS_OK;
+}
+
+static enum status add_group(struct groups *groups, const int64_t *keys, struct group **out)
 {
     if (groups->count == GROUPS_MAX)
         return STATUS_FULL;
+    if (groups->count == groups->room && make_more_room(groups) != STATUS_OK)
+        return STATUS_NOMEM;
     struct group *group = calloc(1, sizeof *group);
     void *data = calloc(1, groups->data_size ? groups->data_size : 1);
     if (!group || !data) {
@@ -188,24 +225,18 @@ static enum status add_group(struct groups *groups, const int64_t *keys, size_t 
     memcpy(group->keys, keys, groups->key_count * sizeof *keys);
     group->data = data;
     groups->list[groups->count++] = group;
-    groups->table[place] = (uint16_t)groups->count;
+    groups->table[find_place(groups, keys)] = (uint16_t)groups->count;
     *out = group;
     return STATUS_OK;
 }
 
 enum status groups_find(struct groups *groups, const int64_t *keys, struct group **out)
 {
-    const size_t size = groups->key_count * sizeof *keys;
-    size_t place = hash_keys(keys, groups->key_count);
-    while (groups->table[place]) {
-        struct group *group = groups->list[groups->table[place] - 1];
-        if (memcmp(group->keys, keys, size) == 0) {
-            *out = group;
-            return STATUS_OK;
-        }
-        place = (place + 1) % TABLE_SIZE;
-    }
-    return add_group(groups, keys, place, out);
+    const size_t place = groups->room ? find_place(groups, keys) : 0;
+    if (!groups->room || !groups->table[place])
+        return add_group(groups, keys, out);
+    *out = groups->list[groups->table[place] - 1];
+    return STATUS_OK;
 }
 
 size_t groups_count(const struct groups *groups)

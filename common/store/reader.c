@@ -189,11 +189,26 @@ static enum status take_coverage(void *context, sqlite3_stmt *row, struct error 
         .run = sqlite3_column_int64(row, 0),
         .host = sqlite3_column_int64(row, 1),
         .open = open,
-        .open_place = coverage->open_count,
         .stored = sqlite3_column_int64(row, 3),
     };
-    coverage->open_count += open;
     return STATUS_OK;
+}
+
+static int by_run(const void *left, const void *right)
+{
+    const struct coverage_run *a = left, *b = right;
+    return (a->run > b->run) - (a->run < b->run);
+}
+
+// Not left to SQLite, which reads all runs there are where it is to give them in this order.
+static void sort_coverage(struct coverage *coverage)
+{
+    if (coverage->count > 0)
+        qsort(coverage->runs, coverage->count, sizeof *coverage->runs, by_run);
+    for (size_t i = 0; i < coverage->count; i++) {
+        coverage->runs[i].open_place = coverage->open_count;
+        coverage->open_count += coverage->runs[i].open;
+    }
 }
 
 static size_t place_of(const struct coverage *coverage, int64_t run)
@@ -247,8 +262,8 @@ enum status coverage_read(struct coverage *coverage, struct store *store,
     sqlite3_str *sql = sqlite3_str_new(store->db);
     sqlite3_str_appendall(sql, "SELECT t.run, t.host, t.\"end\", t.stored FROM run t");
     filter_where_run(sql, filter);
-    sqlite3_str_appendall(sql, " ORDER BY t.run");
     enum status status = reader_scan(store, sql, filter, take_coverage, coverage, err);
+    sort_coverage(coverage);
     if (status == STATUS_OK && coverage->count > 0)
         status = read_losses(coverage, store, err);
     if (status != STATUS_OK)

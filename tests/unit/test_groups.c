@@ -1,0 +1,73 @@
+// Groups by keys: each found again, in the order in which they came, up to the limit.
+#include "common/store/aggregate.h"
+#include "tests/support/test.h"
+
+enum { KEYS = 3 };
+
+static unsigned ended;
+
+static void count_end(void *data)
+{
+    const uint64_t *number = data;
+    ended += *number > 0;
+}
+
+// Keys that differ in one place only, absent ones among them.
+static void keys_of(int64_t keys[KEYS], uint64_t number)
+{
+    keys[0] = (int64_t)(number % 100) - 50;
+    keys[1] = number % 3 == 0 ? GROUP_KEY_NONE : 7;
+    keys[2] = (int64_t)(number / 100) << 40;
+}
+
+static void test_found_again(void **state)
+{
+    (void)state;
+    struct groups *groups = NULL;
+    struct group *group = NULL;
+    int64_t keys[KEYS];
+    assert_int_equal(groups_new(&groups, KEYS, sizeof(uint64_t), count_end), STATUS_OK);
+    for (uint64_t round = 0; round < 2; round++)
+        for (uint64_t n = 0; n < GROUPS_MAX; n++) {
+            keys_of(keys, n);
+            assert_int_equal(groups_find(groups, keys, &group), STATUS_OK);
+            assert_int_equal(*(uint64_t *)group->data, round == 0 ? 0 : n + 1);
+            *(uint64_t *)group->data = n + 1;
+            assert_memory_equal(group->keys, keys, sizeof keys);
+            assert_int_equal(groups_count(groups), round == 0 ? n + 1 : GROUPS_MAX);
+        }
+    for (uint64_t n = 0; n < GROUPS_MAX; n++)
+        assert_int_equal(*(uint64_t *)groups_at(groups, n)->data, n + 1);
+    keys_of(keys, GROUPS_MAX);
+    assert_int_equal(groups_find(groups, keys, &group), STATUS_FULL);
+    assert_int_equal(groups_count(groups), GROUPS_MAX);
+    ended = 0;
+    groups_free(groups);
+    assert_int_equal(ended, GROUPS_MAX);
+}
+
+// All records are one group.
+static void test_without_keys(void **state)
+{
+    (void)state;
+    struct groups *groups = NULL;
+    const int64_t none[1] = {0};
+    struct group *first = NULL, *second = NULL;
+    assert_int_equal(groups_new(&groups, 0, 0, NULL), STATUS_OK);
+    assert_int_equal(groups_count(groups), 0);
+    assert_int_equal(groups_find(groups, none, &first), STATUS_OK);
+    assert_int_equal(groups_find(groups, none, &second), STATUS_OK);
+    assert_ptr_equal(first, second);
+    assert_int_equal(groups_count(groups), 1);
+    groups_free(groups);
+    groups_free(NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_found_again),
+        cmocka_unit_test(test_without_keys),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
