@@ -208,13 +208,10 @@
     X(PIPELINE_BATCH_ITEMS, "batch_items", INT, COUNT, MAYBE, "items of one batch")                \
     X(PIPELINE_IDLE_NS, "idle_ns", INT, DURATION, MAYBE,                                           \
       "time neither a copy nor compute ran, between the first and the last of them")               \
-    X(PIPELINE_WAITS_16US, "pool_waits_below_16us", INT, COUNT, MAYBE,                             \
-      "of pool_waits, those of under 16 us")                                                       \
-    X(PIPELINE_WAITS_256US, "pool_waits_below_256us", INT, COUNT, MAYBE, "those of under 256 us")  \
+    X(PIPELINE_WAITS_64US, "pool_waits_below_64us", INT, COUNT, MAYBE,                             \
+      "of pool_waits, those of under 64 us")                                                       \
     X(PIPELINE_WAITS_4096US, "pool_waits_below_4096us", INT, COUNT, MAYBE,                         \
-      "those of under 4.096 ms")                                                                   \
-    X(PIPELINE_WAITS_65536US, "pool_waits_below_65536us", INT, COUNT, MAYBE,                       \
-      "those of under 65.536 ms")
+      "of pool_waits, those of under 4.096 ms")
 
 #define RECORD_DEVICE_SAMPLE(X)                                                                    \
     X(DEVICE_SAMPLE_DEVICE, "device", NAME, NONE, ALWAYS, "the device sampled")                    \

@@ -344,7 +344,9 @@ struct inferstat_pipeline {
     int64_t exposed_copy_ns; // a copy to the device ran and no kernel did
     int64_t
         copy_starved_ns; // no copy ran for want of a filled slot, though there were slots to fill
+    int64_t idle_ns;     // neither ran, between the first and the last of them
     int64_t pool_acquires, pool_waits, pool_wait_ns;
+    int64_t pool_waits_below_64us, pool_waits_below_4096us; // of pool_waits, the shorter ones
     int64_t pool_available_min, pool_available_max;
     int64_t item_p50_ns, item_p95_ns, item_p99_ns; // first copy to result
     int64_t unmeasured_chunks;                     // whose times were not taken

@@ -23,6 +23,16 @@ static void record_overlap(struct inferstat_pipeline *out, const struct pipeline
     out->both_busy_ns = figure(overlap->both_ns);
     out->exposed_copy_ns = figure(overlap->exposed_copy_ns);
     out->copy_starved_ns = figure(figures->copy_starved_ns);
+    out->idle_ns = figure(overlap->idle_ns);
+}
+
+// Waits of less than `us`, a power of two: a bin ends where the next begins.
+static int64_t waits_below(const struct pool_figures *pool, unsigned int us)
+{
+    uint64_t waits = 0;
+    for (unsigned int bin = 0; bin < POOL_WAIT_BINS && us >> bin > 1; bin++)
+        waits += pool->wait_histogram[bin];
+    return figure(waits);
 }
 
 // How many slots are free is known only once somebody has asked for one.
@@ -31,6 +41,8 @@ static void record_pool(struct inferstat_pipeline *out, const struct pool_figure
     out->pool_acquires = figure(pool->acquires);
     out->pool_waits = figure(pool->waits);
     out->pool_wait_ns = figure(pool->wait_ns);
+    out->pool_waits_below_64us = waits_below(pool, 64);
+    out->pool_waits_below_4096us = waits_below(pool, 4096);
     if (pool->acquires == 0)
         return;
     out->pool_available_min = pool->available_min;

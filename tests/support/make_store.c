@@ -251,6 +251,8 @@ static void put_pipeline(struct place *place, int64_t at_ns, bool measured)
         [PIPELINE_POOL_ACQUIRES] = 200,
         [PIPELINE_POOL_WAITS] = 3,
         [PIPELINE_POOL_WAIT_NS] = 6 * MS,
+        [PIPELINE_WAITS_4096US] = 2,
+        [PIPELINE_IDLE_NS] = 30 * MS,
         [PIPELINE_POOL_AVAILABLE_MAX] = 4,
         [PIPELINE_ITEM_P50_NS] = 9 * MS,
         [PIPELINE_ITEM_P95_NS] = 11 * MS,

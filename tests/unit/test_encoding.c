@@ -410,10 +410,12 @@ static void expect_instruments(struct fixture *fixture, int tracking, int metric
 {
     static const unsigned tracked[] = {PIPELINE_COPY_BUSY_NS,    PIPELINE_COMPUTE_BUSY_NS,
                                        PIPELINE_BOTH_BUSY_NS,    PIPELINE_EXPOSED_COPY_NS,
-                                       PIPELINE_COPY_STARVED_NS, PIPELINE_UNMEASURED_CHUNKS};
-    static const unsigned of_pool[] = {PIPELINE_POOL_ACQUIRES, PIPELINE_POOL_WAITS,
-                                       PIPELINE_POOL_WAIT_NS, PIPELINE_POOL_AVAILABLE_MIN,
-                                       PIPELINE_POOL_AVAILABLE_MAX};
+                                       PIPELINE_COPY_STARVED_NS, PIPELINE_UNMEASURED_CHUNKS,
+                                       PIPELINE_IDLE_NS};
+    static const unsigned of_pool[] = {PIPELINE_POOL_ACQUIRES,      PIPELINE_POOL_WAITS,
+                                       PIPELINE_POOL_WAIT_NS,       PIPELINE_POOL_AVAILABLE_MIN,
+                                       PIPELINE_POOL_AVAILABLE_MAX, PIPELINE_WAITS_64US,
+                                       PIPELINE_WAITS_4096US};
     struct encoding_figures figures;
     struct encoding_options options = options_of(ENCODER_ANGLE, 5, 4, 6);
     options.wishes.overlap_tracking = tracking;

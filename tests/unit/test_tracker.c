@@ -530,9 +530,12 @@ static void fill_pipeline(struct inferstat_pipeline *pipeline, const struct fixt
     pipeline->both_busy_ns = 1003;
     pipeline->exposed_copy_ns = 1004;
     pipeline->copy_starved_ns = 1005;
+    pipeline->idle_ns = 1009;
     pipeline->pool_acquires = 32;
     pipeline->pool_waits = 2;
     pipeline->pool_wait_ns = 1006;
+    pipeline->pool_waits_below_64us = 1;
+    pipeline->pool_waits_below_4096us = 2;
     pipeline->pool_available_min = 1;
     pipeline->pool_available_max = 3;
     pipeline->item_p50_ns = 1007;
@@ -582,9 +585,12 @@ static void test_pipelines(void **state)
         {PIPELINE_BOTH_BUSY_NS, 1003},
         {PIPELINE_EXPOSED_COPY_NS, 1004},
         {PIPELINE_COPY_STARVED_NS, 1005},
+        {PIPELINE_IDLE_NS, 1009},
         {PIPELINE_POOL_ACQUIRES, 32},
         {PIPELINE_POOL_WAITS, 2},
         {PIPELINE_POOL_WAIT_NS, 1006},
+        {PIPELINE_WAITS_64US, 1},
+        {PIPELINE_WAITS_4096US, 2},
         {PIPELINE_POOL_AVAILABLE_MIN, 1},
         {PIPELINE_POOL_AVAILABLE_MAX, 3},
         {PIPELINE_ITEM_P50_NS, 1007},
@@ -608,7 +614,8 @@ static void test_pipelines(void **state)
         PIPELINE_EXPOSED_COPY_NS, PIPELINE_COPY_STARVED_NS,    PIPELINE_POOL_ACQUIRES,
         PIPELINE_POOL_WAITS,      PIPELINE_POOL_WAIT_NS,       PIPELINE_POOL_AVAILABLE_MIN,
         PIPELINE_ITEM_P50_NS,     PIPELINE_POOL_AVAILABLE_MAX, PIPELINE_UNMEASURED_CHUNKS,
-        PIPELINE_MODEL,           PIPELINE_BATCH_ITEMS,
+        PIPELINE_MODEL,           PIPELINE_BATCH_ITEMS,        PIPELINE_IDLE_NS,
+        PIPELINE_WAITS_64US,      PIPELINE_WAITS_4096US,
     };
     const struct fake_row bare = row_of(fixture, RECORD_KIND_PIPELINE, 2);
     for (size_t i = 0; i < COUNT_OF(measured); i++)
