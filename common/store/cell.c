@@ -201,7 +201,10 @@ bool cell_mark_is(const struct cell_mark *mark, const struct cell_mark *other)
 
 static enum status damaged(struct error *err, const char *why)
 {
-    return error_set(err, STATUS_CORRUPT, "store: a damaged rollup: %s", why);
+    return error_set(
+        err, STATUS_CORRUPT,
+        "store: a damaged rollup: %s (inferstat audit says whether more is; restore a backup)",
+        why);
 }
 
 // The sum of `count` integers between two bounds, which it must lie between, too.

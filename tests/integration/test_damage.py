@@ -412,9 +412,11 @@ class ChecksumTest(DamageCase):
             self.assertEqual(audit.code, UNREACHABLE, f"{change}: {audit}")
             self.assertIn("rollup", audit.err, f"{change}: {audit}")
             if "series" not in change:  # who asks for other series meets none of these
-                met = self.ask(path, "avg", "ttft_ns")
-                self.assertEqual(met.code, UNREACHABLE, f"{change}: {met}")
-                self.assertIn("damaged", met.err, f"{change}: {met}")
+                for words in (["avg", "ttft_ns"], ["summary"], ["query", "overview"]):
+                    met = self.ask(path, *words)
+                    self.assertEqual(met.code, UNREACHABLE, f"{change}: {met}")
+                    self.assertIn("damaged", met.err, f"{change}: {met}")
+                    self.assertIn("inferstat audit", met.err, f"{change}: {met}")
             self.assertEqual(self.ask(path, "avg", "e2e_ns").code, DONE)
 
     def test_baselines(self):
