@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "common/core/parse.h"
 #include "common/sys/clock.h"
 #include "tests/support/folder.h"
 
@@ -213,6 +214,18 @@ const char *bench_open(const char *program)
     folder_make(folder);
     (void)atexit(remove_folders);
     return folder;
+}
+
+void bench_option_number(int64_t *out, char **argv, int argc, int *at, int64_t minimum,
+                         int64_t maximum)
+{
+    struct error err = {.status = STATUS_OK};
+    const char *name = argv[*at];
+    if (*at + 1 == argc)
+        bench_die(name, "a number is missing");
+    *at += 1;
+    if (parse_int(out, argv[*at], minimum, maximum, name, &err) != STATUS_OK)
+        bench_die("usage", err.text);
 }
 
 const char *bench_memory_folder(void)

@@ -49,6 +49,11 @@ uint16_t bench_free_ports(unsigned count);
 _Noreturn void bench_die(const char *what, const char *why);
 const char *bench_open(const char *program);
 
+// The whole number behind the option at argv[*at], which moves there; ends the program where
+// there is none, or one out of its range.
+void bench_option_number(int64_t *out, char **argv, int argc, int *at, int64_t minimum,
+                         int64_t maximum);
+
 // A second folder, in memory where there is /dev/shm: for run files, which lie
 // there in real life.  Removed like the first.
 const char *bench_memory_folder(void);

@@ -20,7 +20,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/core/parse.h"
 #include "common/sys/clock.h"
 #include "server/device/properties.h"
 #include "server/device/stream.h"
@@ -338,18 +337,6 @@ static void report(void)
 
 // ---- The program ----------------------------------------------------------
 
-static void read_number(int64_t *out, char **argv, int argc, int *at, int64_t minimum,
-                        int64_t maximum)
-{
-    struct error err = {.status = STATUS_OK};
-    const char *name = argv[*at];
-    if (*at + 1 == argc)
-        bench_die(name, "a number is missing");
-    *at += 1;
-    if (parse_int(out, argv[*at], minimum, maximum, name, &err) != STATUS_OK)
-        bench_die("usage", err.text);
-}
-
 static void read_options(int argc, char **argv)
 {
     for (int i = 1; i < argc; i++) {
@@ -360,11 +347,11 @@ static void read_options(int argc, char **argv)
         else if (strcmp(argv[i], "--device") == 0 && i + 1 < argc)
             options.spec = argv[++i];
         else if (strcmp(argv[i], "--qubits") == 0)
-            read_number(&options.qubits, argv, argc, &i, 1, 26);
+            bench_option_number(&options.qubits, argv, argc, &i, 1, 26);
         else if (strcmp(argv[i], "--megabytes") == 0)
-            read_number(&options.megabytes, argv, argc, &i, 1, 16384);
+            bench_option_number(&options.megabytes, argv, argc, &i, 1, 16384);
         else if (strcmp(argv[i], "--rounds") == 0)
-            read_number(&options.rounds, argv, argc, &i, 1, BENCH_ROUNDS_MAX);
+            bench_option_number(&options.rounds, argv, argc, &i, 1, BENCH_ROUNDS_MAX);
         else
             bench_die("usage", "[--json] [--quick] [--device D] [--qubits N] [--megabytes M] "
                                "[--rounds N]");

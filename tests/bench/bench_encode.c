@@ -22,7 +22,6 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "common/core/parse.h"
 #include "common/sys/clock.h"
 #include "server/device/cpu/encode.h"
 #include "server/workload/encode/generator.h"
@@ -211,18 +210,6 @@ static void begin_report(const struct rates *rates)
 
 // ---- The program ----------------------------------------------------------
 
-static void read_number(int64_t *out, char **argv, int argc, int *at, int64_t minimum,
-                        int64_t maximum)
-{
-    struct error err;
-    const char *name = argv[*at];
-    if (*at + 1 == argc)
-        bench_die(name, "a number is missing");
-    *at += 1;
-    if (parse_int(out, argv[*at], minimum, maximum, name, &err) != STATUS_OK)
-        bench_die("usage", err.text);
-}
-
 static void read_options(int argc, char **argv)
 {
     for (int i = 1; i < argc; i++) {
@@ -231,13 +218,13 @@ static void read_options(int argc, char **argv)
         else if (strcmp(argv[i], "--quick") == 0)
             options.quick = true;
         else if (strcmp(argv[i], "--qubits") == 0)
-            read_number(&options.qubits, argv, argc, &i, 1, 26);
+            bench_option_number(&options.qubits, argv, argc, &i, 1, 26);
         else if (strcmp(argv[i], "--threads") == 0)
-            read_number(&options.threads, argv, argc, &i, 1, 256);
+            bench_option_number(&options.threads, argv, argc, &i, 1, 256);
         else if (strcmp(argv[i], "--megabytes") == 0)
-            read_number(&options.megabytes, argv, argc, &i, 1, 65536);
+            bench_option_number(&options.megabytes, argv, argc, &i, 1, 65536);
         else if (strcmp(argv[i], "--rounds") == 0)
-            read_number(&options.rounds, argv, argc, &i, 1, 100000);
+            bench_option_number(&options.rounds, argv, argc, &i, 1, 100000);
         else
             bench_die("usage", "[--json] [--quick] [--qubits N] [--threads T] [--megabytes M] "
                                "[--rounds R]");

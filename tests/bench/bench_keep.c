@@ -27,6 +27,7 @@
 #include "common/store/rollup.h"
 #include "common/sys/clock.h"
 #include "tests/bench/bench.h"
+#include "tests/bench/bench_store.h"
 #include "tests/support/daemon.h"
 #include "tests/support/folder.h"
 #include "tests/support/history.h"
@@ -250,18 +251,6 @@ static void stop(struct bench *bench)
         bench_die("inferstatd", bench->daemon.output);
 }
 
-static int64_t ask(const struct bench *bench, const char *sql)
-{
-    struct error err = {0};
-    struct sqlite3 *db = NULL;
-    int64_t value = 0;
-    if (database_open_reader(&db, bench->path, &err) != STATUS_OK ||
-        database_integer(db, sql, &value, &err) != STATUS_OK)
-        bench_die("store", err.text);
-    database_close(db);
-    return value;
-}
-
 static double log_bytes(const struct bench *bench)
 {
     char path[FOLDER_PATH_SIZE + 8];
@@ -300,7 +289,7 @@ static int64_t count_before(const struct bench *bench, int64_t before_ns)
     char sql[128];
     (void)snprintf(sql, sizeof sql, "SELECT count(*) FROM inference WHERE started_ns < %lld",
                    (long long)before_ns);
-    return ask(bench, sql);
+    return bench_ask(bench->path, sql);
 }
 
 // A month of records is over its age from the start on.
@@ -335,7 +324,7 @@ static double await_rollups(const struct bench *bench)
     char sql[96];
     (void)snprintf(sql, sizeof sql, "SELECT count(*) FROM rollup_gap WHERE why = %d",
                    (int)ROLLUP_CLEARED);
-    while (ask(bench, sql) > 0) {
+    while (bench_ask(bench->path, sql) > 0) {
         if (clock_monotonic_ns() > end_ns)
             bench_die("rollups", "are not made again");
         sleep_seconds(0.2);
@@ -377,7 +366,7 @@ static void run_sealing(struct bench *bench, struct going *going)
     feed_start(bench, &feed, bench->full_rate / 2);
     sleep_seconds(3 * bench->settings.seconds);
     going->seconds = (double)(clock_monotonic_ns() - began_ns) / 1e9;
-    going->rows = (double)ask(bench, "SELECT coalesce(sum(rows), 0) FROM sealed");
+    going->rows = (double)bench_ask(bench->path, "SELECT coalesce(sum(rows), 0) FROM sealed");
     going->log_bytes = log_bytes(bench);
     going->latency = feed_end(&feed);
     stop(bench);
@@ -521,8 +510,8 @@ int main(int argc, char **argv)
     struct reading one, two;
     bench.folder = bench_open("bench_keep");
     write_history(&bench);
-    const double bytes = (double)ask(&bench, "SELECT page_count * page_size FROM"
-                                             " pragma_page_count, pragma_page_size");
+    const double bytes = (double)bench_ask(bench.path, "SELECT page_count * page_size FROM"
+                                                       " pragma_page_count, pragma_page_size");
     start(&bench, "raw=forever", "never");
     bench.full_rate = run_alone(&bench, 0).rate;
     const struct latency alone = run_alone(&bench, bench.full_rate / 2);

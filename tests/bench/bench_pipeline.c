@@ -25,7 +25,6 @@
 // where they end at the latest.  Ratios of processor time say what the
 // pipeline costs beside the same work without it, and do not see who else is running.
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "common/core/steady.h"
@@ -36,8 +35,7 @@ enum { PAIR_SHARE = 4 }; // a pair's runs are so much shorter
 
 static struct {
     bool json, quick;
-    unsigned int rounds, pairs;
-    size_t chunk_mb;
+    int64_t rounds, pairs, chunk_mb;
     const char *device;
     uint64_t chunks;
 } bench = {.rounds = STEADY_MOST,
@@ -242,30 +240,20 @@ static void report(const struct measured *measured, unsigned int rounds, unsigne
 
 // ---- The program ----------------------------------------------------------
 
-static unsigned int read_number(const char *option, const char *text, unsigned int most)
-{
-    char *end = NULL;
-    const unsigned long value = strtoul(text, &end, 10);
-    if (*end != '\0' || value < 1 || value > most)
-        bench_die(option, "not a number in its range");
-    return (unsigned int)value;
-}
-
 static void read_options(int argc, char **argv)
 {
     for (int i = 1; i < argc; i++) {
-        const bool more = i + 1 < argc;
         if (strcmp(argv[i], "--json") == 0)
             bench.json = true;
         else if (strcmp(argv[i], "--quick") == 0)
             bench.quick = true;
-        else if (strcmp(argv[i], "--rounds") == 0 && more)
-            bench.rounds = read_number("--rounds", argv[++i], BENCH_ROUNDS_MAX);
-        else if (strcmp(argv[i], "--pairs") == 0 && more)
-            bench.pairs = read_number("--pairs", argv[++i], BENCH_ROUNDS_MAX);
-        else if (strcmp(argv[i], "--chunk-mb") == 0 && more)
-            bench.chunk_mb = read_number("--chunk-mb", argv[++i], 64);
-        else if (strcmp(argv[i], "--device") == 0 && more)
+        else if (strcmp(argv[i], "--rounds") == 0)
+            bench_option_number(&bench.rounds, argv, argc, &i, 1, BENCH_ROUNDS_MAX);
+        else if (strcmp(argv[i], "--pairs") == 0)
+            bench_option_number(&bench.pairs, argv, argc, &i, 1, BENCH_ROUNDS_MAX);
+        else if (strcmp(argv[i], "--chunk-mb") == 0)
+            bench_option_number(&bench.chunk_mb, argv, argc, &i, 1, 64);
+        else if (strcmp(argv[i], "--device") == 0 && i + 1 < argc)
             bench.device = argv[++i];
         else
             bench_die(argv[i], "no such option (use --json, --quick, --rounds N, --pairs N, "
@@ -283,7 +271,7 @@ int main(int argc, char **argv)
     static struct measured measured;
     (void)bench_open("bench_pipeline");
     read_options(argc, argv);
-    const struct sides_options options = {bench.device, bench.chunk_mb * MB, bench.chunks};
+    const struct sides_options options = {bench.device, (size_t)bench.chunk_mb * MB, bench.chunks};
     sides_open(&options);
     const unsigned int rounds = all_rounds(&measured);
     const unsigned int pairs = all_pairs(&measured);

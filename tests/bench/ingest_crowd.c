@@ -8,10 +8,10 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "common/store/database.h"
 #include "common/sys/clock.h"
 #include "common/wire/keys.h"
 #include "tests/bench/bench.h"
+#include "tests/bench/bench_store.h"
 #include "tests/bench/ingest.h"
 #include "tests/support/daemon.h"
 #include "tests/support/folder.h"
@@ -236,36 +236,16 @@ static void check_stored(const struct crowd_run *run)
         " JOIN run r USING(run) JOIN range g USING(run) WHERE g.first <> 1 OR g.last <> c.rows"
         " OR r.stored <> c.rows OR (SELECT sum(l.stored) FROM ledger l WHERE l.run = r.run) <> "
         "c.rows";
-    struct error err = {0};
-    struct sqlite3 *db = NULL;
-    int64_t stored = 0, unbalanced = 0;
-    if (database_open_reader(&db, run->path, &err) != STATUS_OK ||
-        database_integer(db, "SELECT count(*) FROM inference", &stored, &err) != STATUS_OK ||
-        database_integer(db, wrong, &unbalanced, &err) != STATUS_OK)
-        bench_die("store", err.text);
-    if ((uint64_t)stored != run->records)
+    if ((uint64_t)bench_ask(run->path, "SELECT count(*) FROM inference") != run->records)
         bench_die("store", "not every record is in it");
-    if (unbalanced != 0)
+    if (bench_ask(run->path, wrong) != 0)
         bench_die("store", "its ledger does not balance");
-    database_close(db);
-}
-
-static int64_t count_lacking(const struct crowd_run *run)
-{
-    struct error err = {0};
-    struct sqlite3 *db = NULL;
-    int64_t lacking = 0;
-    if (database_open_reader(&db, run->path, &err) != STATUS_OK ||
-        database_integer(db, INGEST_LACKING, &lacking, &err) != STATUS_OK)
-        bench_die("store", err.text);
-    database_close(db);
-    return lacking;
 }
 
 static void await_rollups(const struct crowd_run *run)
 {
     const uint64_t deadline_ns = clock_monotonic_ns() + PATIENCE_S * UINT64_C(1000000000);
-    while (count_lacking(run) > 0) {
+    while (bench_ask(run->path, INGEST_LACKING) > 0) {
         if (clock_monotonic_ns() > deadline_ns)
             bench_die("inferstatd", "its rollups do not get all records");
         clock_sleep_until_ns(clock_monotonic_ns() + LOOK_NS);
@@ -328,7 +308,7 @@ void crowd_rate(const struct load *load, const struct crowd *crowd, struct crowd
     send_all(run);
     const uint64_t ended = clock_monotonic_ns();
     const bool waits = crowd->producers == INGEST_PRODUCERS && !crowd->no_rollups;
-    result->lacking = waits ? (double)count_lacking(run) : 0;
+    result->lacking = waits ? (double)bench_ask(run->path, INGEST_LACKING) : 0;
     if (waits)
         await_rollups(run);
     const double all = bench_process_seconds(run->daemon.pid, &busiest);

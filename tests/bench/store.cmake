@@ -1,10 +1,14 @@
 add_library(inferstat_bench STATIC bench.c)
-target_link_libraries(inferstat_bench PUBLIC inferstat_options inferstat_test_folder m)
+target_link_libraries(inferstat_bench PUBLIC
+  inferstat_options inferstat_sys inferstat_core inferstat_test_folder m)
+
+add_library(inferstat_bench_store STATIC bench_store.c)
+target_link_libraries(inferstat_bench_store PUBLIC inferstat_options inferstat_bench inferstat_store)
 
 add_executable(bench_ingest
   bench_ingest.c ingest_loop.c ingest_fold.c ingest_crowd.c ingest_victoria.c victoria.c)
 target_link_libraries(bench_ingest PRIVATE
-  inferstat_options inferstat_bench inferstat_collector inferstat_store inferstat_test_producer
+  inferstat_options inferstat_bench_store inferstat_bench inferstat_collector inferstat_store inferstat_test_producer
   inferstat_test_folder Threads::Threads)
 target_compile_definitions(bench_ingest PRIVATE INFERSTATD="$<TARGET_FILE:inferstatd>")
 add_dependencies(bench_ingest inferstatd)
