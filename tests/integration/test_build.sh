@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# scripts/build.sh, with a cmake that only says it builds: what it shows, and where.
+# scripts/build.sh, with a cmake that only says it builds: what it shows, and where; and that
+# scripts/run.sh says that it builds.
 . "$(dirname "$0")/../support/lib.sh"
 
 mkdir -p "$WORK/path" "$WORK/tree/scripts"
@@ -30,6 +31,13 @@ BROKEN=yes expect_exit 1 "$build"
 expect_text "$WORK/err" "a.c:2: error: it is wrong"
 expect_text "$WORK/err" "build: building release failed"
 grep -q Linking "$WORK/err" && fail "shows what went well"
+
+cp "$INFERSTAT_SOURCE/scripts/run.sh" "$WORK/tree/scripts/"
+printf '#!/bin/sh\n' >"$WORK/tree/scripts/setup.sh"
+chmod +x "$WORK/tree/scripts/setup.sh"
+BROKEN=yes expect_exit 1 env -u INFERSTAT_BIN "$WORK/tree/scripts/run.sh"
+expect_text "$WORK/err" "run.sh: building inferstat into build/release: some minutes the first time, then seconds"
+tail -n 1 "$WORK/asked" | grep -q -- '--target inferstat inferstatd inferstat-worker$' || fail "run.sh builds other things"
 
 # In a terminal: how far it is, in a line that is gone at the end.
 in_tmux() {
