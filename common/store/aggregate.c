@@ -239,6 +239,12 @@ enum status groups_find(struct groups *groups, const int64_t *keys, struct group
     return STATUS_OK;
 }
 
+struct group *groups_get(const struct groups *groups, const int64_t *keys)
+{
+    const size_t place = groups->room ? find_place(groups, keys) : 0;
+    return groups->room && groups->table[place] ? groups->list[groups->table[place] - 1] : NULL;
+}
+
 size_t groups_count(const struct groups *groups)
 {
     return groups->count;

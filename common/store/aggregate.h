@@ -87,6 +87,9 @@ void groups_free(struct groups *groups);
 // GROUPS_MAX.
 MUST_CHECK enum status groups_find(struct groups *groups, const int64_t *keys, struct group **out);
 
+// The same where it is there; else NULL.
+struct group *groups_get(const struct groups *groups, const int64_t *keys);
+
 size_t groups_count(const struct groups *groups);
 struct group *groups_at(const struct groups *groups, size_t index);
 

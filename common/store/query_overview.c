@@ -114,9 +114,10 @@ static enum status count_open(struct overview *overview, struct figures *figures
 }
 
 // The figures that a run's records of a device and a model go to; NULL for a row
-// whose run is missing.
+// whose run is missing, and where there are none yet and `proof` is false: what only failed
+// to load is no model, its name may be a slip of the hand.
 static enum status find_member(struct overview *overview, int64_t run, int64_t device,
-                               int64_t model, struct figures **out, struct error *err)
+                               int64_t model, bool proof, struct figures **out, struct error *err)
 {
     *out = NULL;
     if (!overview->last || overview->last->run != run)
@@ -124,6 +125,8 @@ static enum status find_member(struct overview *overview, int64_t run, int64_t d
     if (!overview->last)
         return STATUS_OK;
     const int64_t keys[GROUP_KEYS_MAX] = {overview->last->host, device, model};
+    if (!proof && !groups_get(overview->groups, keys))
+        return STATUS_OK;
     enum status status = find_figures(overview, keys, out, err);
     if (status == STATUS_OK)
         status = count_open(overview, *out, overview->last, err);
@@ -139,8 +142,11 @@ static enum status add_sums(struct overview *overview, const struct gather *gath
     for (size_t i = 0; i < groups_count(gather->groups) && status == STATUS_OK; i++) {
         const struct group *group = groups_at(gather->groups, i);
         struct figures *figures = NULL;
-        if (gather_ratio(group, of_loads ? LOAD_SPEED : E2E)->values.count == 0)
-            continue; // what only failed to load is no model: its name may be a slip of the hand
+        if (gather_ratio(group, 0)->values.count == 0)
+            continue;
+        if (of_loads && gather_ratio(group, LOAD_SPEED)->values.count == 0 &&
+            !groups_get(overview->groups, group->keys))
+            continue; // as with find_member
         status = find_figures(overview, group->keys, &figures, err);
         for (unsigned metric = 0; metric < gather->metric_count && status == STATUS_OK; metric++)
             ratio_merge(of_loads ? &figures->load[metric] : &figures->inference[metric],
@@ -190,12 +196,13 @@ static int64_t key_at(sqlite3_stmt *row, int place)
                                                           : sqlite3_column_int64(row, place);
 }
 
-// A row: run, device, model, started_ns, device memory.
+// A row: run, device, model, started_ns, device memory, whether it shows that there is such a
+// model.
 static enum status take_newest(void *context, sqlite3_stmt *row, struct error *err)
 {
     struct figures *figures = NULL;
-    enum status status =
-        find_member(context, key_at(row, 0), key_at(row, 1), key_at(row, 2), &figures, err);
+    enum status status = find_member(context, key_at(row, 0), key_at(row, 1), key_at(row, 2),
+                                     sqlite3_column_int(row, 5) != 0, &figures, err);
     if (status != STATUS_OK || !figures)
         return status;
     const int64_t started_ns = sqlite3_column_int64(row, 3);
@@ -216,12 +223,10 @@ static enum status read_newest(struct overview *overview, enum record_kind kind,
     const struct store *store = overview->store;
     const int64_t sealed_id = store->sealed[kind].has ? store->sealed[kind].last_id : 0;
     sqlite3_str *sql = sqlite3_str_new(store->db);
-    sqlite3_str_appendf(sql, "SELECT t.run, t.device, t.model, t.started_ns, t.\"%w\" FROM ",
-                        memory);
+    sqlite3_str_appendf(sql, "SELECT t.run, t.device, t.model, t.started_ns, t.\"%w\", %s FROM ",
+                        memory, kind == RECORD_KIND_LOAD ? "t.status = 0" : "1");
     store_append_from(sql, store, kind, filter_begin(filter), INT64_MIN, 0);
     filter_where(sql, kind, filter);
-    if (kind == RECORD_KIND_LOAD)
-        sqlite3_str_appendall(sql, " AND t.status = 0");
     sqlite3_str_appendf(
         sql, " AND t.id > max(coalesce((SELECT max(id) FROM main.\"%w\"), 0), %lld) - %d",
         record_kind_info(kind)->name, (long long)sealed_id, NEWEST_RECORDS);
@@ -265,7 +270,8 @@ static enum status add_idle_runs(struct overview *overview, const struct query_f
             coverage_find(&overview->runs, overview->coverage.runs[i].run);
         struct figures *figures = NULL;
         if (run && run->open && set_bit(overview->busy, run->open_place))
-            status = find_member(overview, run->run, GROUP_KEY_NONE, GROUP_KEY_NONE, &figures, err);
+            status = find_member(overview, run->run, GROUP_KEY_NONE, GROUP_KEY_NONE, true, &figures,
+                                 err);
     }
     return status;
 }
