@@ -113,8 +113,8 @@ static void note_coverage(FILE *out, const struct result *result)
         return;
     char text[UNIT_TEXT_SIZE];
     (void)fprintf(out,
-                  "Note: records were lost; these figures cover %s%s of what was produced "
-                  "(inferstat runs shows where).\n",
+                  "Note: records were lost; these figures cover %s%s of all that these runs have "
+                  "produced, whenever and of whatever model (inferstat runs shows where).\n",
                   result_row_count(result) > 1 ? "as little as " : "",
                   unit_format(text, UNIT_RATIO, least));
 }
