@@ -313,17 +313,19 @@ static enum status let_figures_be_absent(sqlite3 *db, struct error *err)
     return status;
 }
 
-// Version 7: what failed of pipelines, and segments with what they hold of each run.  Some
-// stores of version 6 have these; others have no table of segments, or an empty one from
-// before there was anything to keep in it.
+// Version 7: what failed of pipelines, how long they were idle and waited, and segments
+// with what they hold of each run.  Some stores of version 6 have segments; others have no
+// table of them, or an empty one from before there was anything to keep in it.
 static enum status add_sealed(sqlite3 *db, struct error *err)
 {
     int64_t tables = 0;
     int64_t segments = 0;
     bool has = false;
-    enum status status = database_integer(
-        db, "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'sealed'", &tables,
-        err);
+    enum status status = schema_add_columns(db, err);
+    if (status == STATUS_OK)
+        status = database_integer(
+            db, "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'sealed'",
+            &tables, err);
     if (status == STATUS_OK)
         status = has_column(db, "sealed", "runs", &has, err);
     if (status == STATUS_OK && tables > 0 && !has)
