@@ -372,7 +372,7 @@ static void say(const struct gathering *gathering)
         append_expiry(gathering, text);
     }
     if (gather->plan.is_lacking ||
-        (!gathering->has_rollups && gather->window.first_ns < gathering->expired_ns))
+        (!gathering->has_rollups && gathering->asked_ns < gathering->expired_ns))
         append_expiry(gathering, gathering->has_rollups
                                      ? "a part of them is in no rollup, and not counted"
                                      : "they are in no rollup of this question, and not counted");
@@ -399,11 +399,14 @@ static enum status check_dimensions(const struct gather *gather, struct error *e
     return filter_check(gather->kind, &gather->query->filter, err);
 }
 
-// The weights are read once per token, from the memory of the run's device.
+// The weights are read once per token, from the memory of the run's device.  Where their load
+// has expired, or is not in a bundle, the model's file stands for them.
 static const struct record_derived bandwidth_used = {
     .name = QUERY_METRIC_MBU,
-    .numerator = "(SELECT l.model_bytes FROM load l WHERE l.run = t.run AND l.model = t.model"
-                 " AND l.status = 0 ORDER BY l.id DESC LIMIT 1) * (t.generated_tokens - 1) * 1e9",
+    .numerator = "coalesce((SELECT l.model_bytes FROM load l WHERE l.run = t.run AND"
+                 " l.model = t.model AND l.status = 0 ORDER BY l.id DESC LIMIT 1),"
+                 " (SELECT m.file_bytes FROM model m WHERE m.run = t.run AND m.name = t.model"
+                 " ORDER BY m.id DESC LIMIT 1)) * (t.generated_tokens - 1) * 1e9",
     .denominator = "CASE WHEN t.generated_tokens >= 2 THEN (t.e2e_ns - t.ttft_ns) *"
                    " (SELECT d.memory_bandwidth_bytes_per_second FROM device d WHERE d.run = t.run"
                    " AND d.name = t.device ORDER BY d.id DESC LIMIT 1) END",
@@ -458,6 +461,7 @@ enum status gather_run(struct gather *gather, struct store *store, struct error 
     const struct query_filter *filter = &gather->query->filter;
     gather->window = (struct rollup_span){filter->since_ns ? filter->since_ns : INT64_MIN,
                                           filter->until_ns ? filter->until_ns - 1 : INT64_MAX};
+    gathering.asked_ns = gather->window.first_ns;
     gather->seen = (struct rollup_span){INT64_MAX, INT64_MIN};
     gather->budget.left = QUANTILE_BYTES_MAX;
     enum status status = check_dimensions(gather, err);

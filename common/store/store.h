@@ -72,7 +72,8 @@ void store_cancel(struct store *store);
 //   rows (records read) note (what is to be known about it, as text, or null: that
 //   records have expired, and what stands in for them; why so many rollups were read).
 //   itl_ns: sums and extremes are those of the sketches, within 1 %.  mbu_ratio: of the
-//   weights alone, where the run's load and its device's bandwidth are known, from records.
+//   weights alone (of the model's file, where the run's load is not kept), where these and its
+//   device's bandwidth are known, from records.
 //   goodput_per_second (with slo; from records): count is that of requests, mean those that
 //   met all objectives per second of the window (or of the step's part of it; of a window
 //   that is open, between the first and the last request's start), met_ratio their share

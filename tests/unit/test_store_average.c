@@ -181,6 +181,39 @@ static void test_bandwidth_used(void **state)
     assert_int_equal(note.type, VALUE_TEXT);
     assert_non_null(memmem(note.text.bytes, note.text.size, "KV cache", 8));
     result_free(result);
+    // A load that has expired, or is not in a bundle: what is known of the model stays.
+    exec("DELETE FROM load WHERE status = 0;"
+         "INSERT INTO model(id, run, stream, number, started_ns, received_after_ns, name, format,"
+         " file_bytes) VALUES(1, 1, 0, 3, 1, 1, 3, 'gguf', 2000000000)");
+    result = ask(&query);
+    assert_int_equal(result_integer(result, 0, "count", -1), 1);
+    expect_real(result, 0, "mean", 2e9 / 0.1 / 1e11);
+    result_free(result);
+}
+
+// Where records have expired that no rollup holds, the answer says so, also one by steps, which
+// begin with what is left.
+static void test_what_has_expired_is_said(void **state)
+{
+    (void)state;
+    add_inferences("(1, 100, 3, 0, 11, 100, 1100), (2, 161, 3, 0, 1, 100, 100)");
+    exec("INSERT INTO expiry VALUES(6, 1790000100000000000)");
+    struct query query = average("ttft_ns");
+    for (int steps = 0; steps < 2; steps++) {
+        query.step_ns = steps ? 60 * SECOND_NS : 0;
+        for (int later = 0; later < 2; later++) {
+            query.filter.since_ns = later ? INT64_C(1790000100000000000) : 0;
+            struct result *result = ask(&query);
+            assert_int_equal(result_row_count(result), steps ? 2 : 1);
+            const struct value note = result_cell(result, 0, (unsigned)result_find(result, "note"));
+            if (later)
+                assert_int_equal(note.type, VALUE_NULL);
+            else if (note.type != VALUE_TEXT ||
+                     !memmem(note.text.bytes, note.text.size, "have expired", 12))
+                fail_msg("%s: nothing is said", steps ? "steps" : "all");
+            result_free(result);
+        }
+    }
 }
 
 // ---- Goodput ------------------------------------------------------------------------------
@@ -268,8 +301,9 @@ static void test_objectives_are_checked(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_itl_is_of_all_requests), TEST(test_bandwidth_used),         TEST(test_goodput),
-        TEST(test_goodput_of_no_time),     TEST(test_objectives_are_checked),
+        TEST(test_itl_is_of_all_requests),   TEST(test_bandwidth_used),
+        TEST(test_what_has_expired_is_said), TEST(test_goodput),
+        TEST(test_goodput_of_no_time),       TEST(test_objectives_are_checked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
