@@ -18,6 +18,10 @@ static size_t stretch_of(size_t inputs)
     return share > STRETCH_LEAST ? share : STRETCH_LEAST;
 }
 
+// Numbers that a thread asks for before it uses the first: one at a time are too few on the
+// way to keep the memory busy.
+constexpr unsigned int AHEAD = 4;
+
 // Squares of |x| below TINY are taken of x * LIFT, those above HUGE_FROM of x * LOWER.
 constexpr double TINY = 0x1p-500, LIFT = 0x1p+600, HUGE_FROM = 0x1p+480, LOWER = 0x1p-600;
 
@@ -70,7 +74,17 @@ static __global__ void add_up(struct squares *parts, const T *in, size_t inputs,
     const size_t first = (size_t)blockIdx.x * stretch;
     const size_t end = first + stretch < inputs ? first + stretch : inputs;
     struct squares mine = {0.0, 0.0, 0.0};
-    for (size_t i = first + threadIdx.x; i < end; i += blockDim.x)
+    size_t i = first + threadIdx.x;
+    for (; i + (AHEAD - 1) * blockDim.x < end; i += AHEAD * blockDim.x) {
+        T ahead[AHEAD];
+#pragma unroll
+        for (unsigned int k = 0; k < AHEAD; k++)
+            ahead[k] = x[i + k * blockDim.x];
+#pragma unroll
+        for (unsigned int k = 0; k < AHEAD; k++)
+            add_square(&mine, (double)ahead[k]);
+    }
+    for (; i < end; i += blockDim.x)
         add_square(&mine, (double)x[i]);
     const double tiny = cuda_block_sum(mine.tiny, room[0]);
     const double plain = cuda_block_sum(mine.plain, room[1]);
@@ -115,9 +129,15 @@ static __global__ void divide(cuda_complex<T> *out, uint8_t *faults, const T *in
     const T *x = in + sample * inputs;
     cuda_complex<T> *state = out + sample * states;
     const size_t step = (size_t)gridDim.x * blockDim.x;
-    for (size_t b = (size_t)blockIdx.x * blockDim.x + threadIdx.x; b < states; b += step) {
-        const bool has = b < inputs && !refused;
-        write_streaming(state + b, has ? (T)((double)x[b] * down * factor) : (T)0);
+    for (size_t b = (size_t)blockIdx.x * blockDim.x + threadIdx.x; b < states; b += AHEAD * step) {
+        T ahead[AHEAD];
+#pragma unroll
+        for (unsigned int k = 0; k < AHEAD; k++)
+            ahead[k] = b + k * step < inputs && !refused ? x[b + k * step] : (T)0;
+#pragma unroll
+        for (unsigned int k = 0; k < AHEAD; k++)
+            if (b + k * step < states)
+                write_streaming(state + b + k * step, (T)((double)ahead[k] * down * factor));
     }
 }
 
@@ -148,7 +168,7 @@ static enum status queue(struct cuda *cuda, cudaStream_t stream, const struct en
                              span.in, job->inputs, stretch_of(job->inputs));
         if (status == STATUS_OK)
             status = cuda_launch(cuda, divide<T>, "encode amplitude: divide", stream,
-                                 dim3(cuda_grid(cuda, states / 4 + 1), span.samples),
+                                 dim3(cuda_grid(cuda, states / AHEAD + 1), span.samples),
                                  dim3(CUDA_BLOCK), err, span.out, span.faults, span.in, parts,
                                  stretches(job), job->inputs, states);
     }
