@@ -136,26 +136,36 @@ static uint64_t pinned_bytes(const struct pipeline_plan *plan)
     return all;
 }
 
-// Makes what was chosen smaller until it fits: slots first, then the chunk.
-static enum status fit_pinned(struct pipeline_plan *plan, int64_t memory_bytes, bool pool_is_free,
-                              bool chunk_is_free, struct error *err)
+static enum status over_the_bound(const struct pipeline_plan *plan, const struct tuning_host *host,
+                                  uint64_t bound, struct error *err)
 {
-    if (memory_bytes <= 0)
+    uint64_t all = 0;
+    if (__builtin_add_overflow(pinned_bytes(plan), host->pinned_bytes, &all))
+        all = UINT64_MAX;
+    return error_set(err, STATUS_INVALID,
+                     "pinned memory: %" PRIu64 " bytes (%u slots of %zu, %u results of %zu, "
+                     "%" PRIu64 " of samples): more than %" PRIu64
+                     ", 20 %% of the host's memory (ask for a smaller chunk, pool or batch)",
+                     all, plan->borrows ? 0 : plan->pool_size, plan->chunk_bytes,
+                     plan->buffers + PIPELINE_GROUPS_BEHIND, plan->out_bytes, host->pinned_bytes,
+                     bound);
+}
+
+// Makes what was chosen smaller until it fits: slots first, then the chunk.
+static enum status fit_pinned(struct pipeline_plan *plan, const struct tuning_host *host,
+                              bool pool_is_free, bool chunk_is_free, struct error *err)
+{
+    if (host->memory_bytes <= 0)
         return STATUS_OK;
-    const uint64_t bound = (uint64_t)memory_bytes / PINNED_SHARE;
-    while (pinned_bytes(plan) > bound) {
+    const uint64_t bound = (uint64_t)host->memory_bytes / PINNED_SHARE;
+    const uint64_t left = host->pinned_bytes < bound ? bound - host->pinned_bytes : 0;
+    while (host->pinned_bytes > bound || pinned_bytes(plan) > left) {
         if (pool_is_free && plan->pool_size > POOL_LEAST_CHOSEN)
             plan->pool_size--;
         else if (chunk_is_free && plan->chunk_bytes > MB)
             plan->chunk_bytes = plan->chunk_bytes / (2 * MB) * MB;
         else
-            return error_set(err, STATUS_INVALID,
-                             "pinned memory: %" PRIu64 " bytes (%u slots of %zu, %u results of "
-                             "%zu): more than %" PRIu64 ", 20 %% of the host's memory "
-                             "(ask for a smaller chunk or pool)",
-                             pinned_bytes(plan), plan->borrows ? 0 : plan->pool_size,
-                             plan->chunk_bytes, plan->buffers + PIPELINE_GROUPS_BEHIND,
-                             plan->out_bytes, bound);
+            return over_the_bound(plan, host, bound, err);
     }
     return STATUS_OK;
 }
@@ -195,7 +205,7 @@ enum status tuning_plan(struct pipeline_plan *plan, const struct tuning_host *ho
 
     status = pipeline_check_plan(plan, err);
     if (status == STATUS_OK)
-        status = fit_pinned(plan, host->memory_bytes, pool_is_free, chunk_is_free, err);
+        status = fit_pinned(plan, host, pool_is_free, chunk_is_free, err);
     if (status != STATUS_OK)
         return status;
     fill(&plan->fillers, wishes->fillers, fillers_for(host->processors, plan->pool_size));
@@ -221,7 +231,7 @@ void tuning_refine(struct pipeline_plan *plan, const struct tuning_host *host,
     refined.fillers = fillers;
     if (wishes->pool_size == 0 && refined.pool_size < fillers + 2)
         refined.pool_size = least(fillers + 2, POOL_SLOTS_MAX);
-    if (fit_pinned(&refined, host->memory_bytes, wishes->pool_size == 0, false, NULL) != STATUS_OK)
+    if (fit_pinned(&refined, host, wishes->pool_size == 0, false, NULL) != STATUS_OK)
         return;
     refined.fillers = least(refined.fillers, refined.pool_size);
     if (wishes->prefetch == 0)

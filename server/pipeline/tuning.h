@@ -5,7 +5,8 @@
 //            later); 3 and before: 4; unknown: 8; a device that is the host's processors
 //            themselves: 1, so that a slot is still in their cache when it is copied
 //   pool     1 .. 16 slots; chosen: 4, fewer where memory is short but not under 2
-//   pinned   slots and results on the host together: at most 20 % of its memory
+//   pinned   slots and results on the host, and what else is pinned beside them, together:
+//            at most 20 % of its memory
 //   fillers  half the processors, at most a slot each; from measurements, as many as
 //            keep up with the copies
 #ifndef INFERSTAT_SERVER_PIPELINE_TUNING_H
@@ -19,6 +20,7 @@ enum { TUNING_CHUNK_MB_MAX = 256, TUNING_PCIE_GENERATION_MAX = 6 };
 
 struct tuning_host {
     int64_t memory_bytes;            // 0: unknown, nothing is bounded
+    uint64_t pinned_bytes;           // that whoever streams pins beside the pipeline
     unsigned int processors;         // that the process may use
     unsigned int pcie_generation;    // of the device; 0: unknown, or none
     unsigned int compute_capability; // major * 10 + minor; 0: the host's processors

@@ -136,6 +136,28 @@ static void pinned_memory_is_bounded(void **state)
     plan = (struct pipeline_plan){
         .group_bytes = 1, .result_bytes = PTRDIFF_MAX, .out_bytes = PTRDIFF_MAX};
     assert_int_equal(tuning_plan(&plan, &host, &no_wishes, &err), STATUS_INVALID);
+    // So does what is pinned beside the pipeline, whatever the pipeline takes.
+    struct tuning_host lender = host;
+    lender.pinned_bytes = 100 * MB;
+    wishes.chunk_mb = 25;
+    plan = (struct pipeline_plan){.group_bytes = 1};
+    assert_int_equal(tuning_plan(&plan, &lender, &wishes, &err), STATUS_OK);
+    lender.pinned_bytes++;
+    plan = (struct pipeline_plan){.group_bytes = 1};
+    assert_int_equal(tuning_plan(&plan, &lender, &wishes, &err), STATUS_INVALID);
+    assert_non_null(strstr(err.text, "pinned memory: 209715201 bytes"));
+    assert_non_null(strstr(err.text, "104857601 of samples"));
+    plan = (struct pipeline_plan){.group_bytes = 1};
+    assert_int_equal(tuning_plan(&plan, &lender, &no_wishes, &err), STATUS_OK);
+    lender.pinned_bytes = 200 * MB;
+    plan = (struct pipeline_plan){.group_bytes = 1, .borrows = true};
+    assert_int_equal(tuning_plan(&plan, &lender, &no_wishes, &err), STATUS_OK);
+    lender.pinned_bytes++;
+    plan = (struct pipeline_plan){.group_bytes = 1, .borrows = true};
+    assert_int_equal(tuning_plan(&plan, &lender, &no_wishes, &err), STATUS_INVALID);
+    lender.pinned_bytes = UINT64_MAX;
+    plan = (struct pipeline_plan){.group_bytes = 1};
+    assert_int_equal(tuning_plan(&plan, &lender, &no_wishes, &err), STATUS_INVALID);
     // Not even the least fits.
     const struct tuning_host tiny = {.memory_bytes = 9 * (int64_t)MB, .processors = 1};
     plan = (struct pipeline_plan){.group_bytes = 1};

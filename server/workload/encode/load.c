@@ -130,6 +130,8 @@ static enum status make_plan(struct lane *lane, struct error *err)
     lane->wishes = e->options.wishes;
     tuning_host_of(&lane->host, lane->device);
     lane->host.memory_bytes /= e->lane_count;
+    if (e->options.inputs.from == INPUTS_FROM_PINNED) // lanes share the samples
+        lane->host.pinned_bytes = e->description.inputs->stretch / e->lane_count;
     lane->host.processors = part_of(lane->host.processors, e->lane_count);
     enum status status = lay_out(lane, plan, err);
     if (status == STATUS_OK)
