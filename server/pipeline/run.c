@@ -1,7 +1,9 @@
 // A run: the driver's loop, and how it ends.
+#include <stdio.h>
 #include <string.h>
 
 #include "common/sys/clock.h"
+#include "common/sys/log.h"
 #include "server/device/range.h"
 #include "server/pipeline/fillers.h"
 #include "server/pipeline/pipeline.h"
@@ -374,6 +376,23 @@ static enum status drain(struct run *run, struct error *err)
     return status;
 }
 
+// How long who asked for a slot had to wait, for who looks for single waits.
+static void log_waits(const char *name, const struct pool_figures *pool)
+{
+    char text[1024] = "";
+    size_t length = 0;
+    if (!log_shows(LOG_LEVEL_DEBUG) || pool->acquires == 0)
+        return;
+    for (int bin = 0; bin < POOL_WAIT_BINS && length < sizeof text; bin++)
+        if (pool->wait_histogram[bin] > 0)
+            length += (size_t)snprintf(text + length, sizeof text - length,
+                                       "%s%llu from %llu us on", length > 0 ? ", " : ": ",
+                                       (unsigned long long)pool->wait_histogram[bin],
+                                       bin > 0 ? 1ULL << bin : 0ULL);
+    log_write(LOG_LEVEL_DEBUG, "%s: %llu of %llu acquires of a slot waited%s", name,
+              (unsigned long long)pool->waits, (unsigned long long)pool->acquires, text);
+}
+
 static enum status end(struct run *run, enum status status, bool has_taker, struct error *err)
 {
     struct pipeline *pipeline = run->pipeline;
@@ -393,6 +412,7 @@ static enum status end(struct run *run, enum status status, bool has_taker, stru
         timeline_finish(pipeline->timeline, &figures->overlap, &figures->copy_starved_ns);
     if (run->fillers)
         slot_pool_figures(run->pool, &figures->pool);
+    log_waits(run->job->name, &figures->pool);
     return status;
 }
 
