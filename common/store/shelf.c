@@ -53,7 +53,7 @@ size_t shelf_bytes(const struct shelf *shelf)
 static struct entry **slot_of(struct shelf *shelf, const struct shelf_key *key)
 {
     uint64_t hash = (uint64_t)key->first_ns;
-    hash ^= (uint64_t)(key->last_ns - key->first_ns) * UINT64_C(0xff51afd7ed558ccd);
+    hash ^= ((uint64_t)key->last_ns - (uint64_t)key->first_ns) * UINT64_C(0xff51afd7ed558ccd);
     hash ^= (uint64_t)(uint32_t)key->metric << 40 ^ (uint64_t)key->grouping << 60 ^
             (uint64_t)key->level << 56;
     hash *= UINT64_C(0x9e3779b97f4a7c15);
