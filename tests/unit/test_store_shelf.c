@@ -277,12 +277,64 @@ static void damage_is_found(void **state)
     store_close(store);
 }
 
+static void move_store(const char *to)
+{
+    static const char *const endings[] = {"", "-wal", "-shm"};
+    char from_path[FOLDER_PATH_SIZE + 8], to_path[FOLDER_PATH_SIZE + 8];
+    for (size_t i = 0; i < COUNT_OF(endings); i++) {
+        (void)snprintf(from_path, sizeof from_path, "%s%s", rollup_rig.path, endings[i]);
+        (void)snprintf(to_path, sizeof to_path, "%s%s", to, endings[i]);
+        assert_int_equal(rename(from_path, to_path), 0);
+    }
+}
+
+// Another store comes to lie at its path: whoever has this one open goes on with this one,
+// with what it kept of it and with what is written to it from then on.
+static void another_store_in_its_place(void **state)
+{
+    (void)state;
+    enum status status;
+    char sql[FOLDER_PATH_SIZE + 32], other[FOLDER_PATH_SIZE], moved[FOLDER_PATH_SIZE];
+    insert(RECORD_KIND_INFERENCE, 200, BASE_NS);
+    rollup_rig_fold_all();
+    (void)folder_path(other, rollup_rig.folder, "other.db");
+    (void)snprintf(sql, sizeof sql, "VACUUM INTO '%s'", other);
+    rollup_rig_exec(sql);
+    struct store *kept = open_store(1 << 20);
+    const int64_t before = count_of_all(kept, &status);
+    insert(RECORD_KIND_INFERENCE, 200, BASE_NS);
+    rollup_rig_fold_all();
+    const int64_t more = count_of_all(kept, &status);
+    assert_true(more > before);
+    move_store(folder_path(moved, rollup_rig.folder, "moved.db"));
+    assert_int_equal(rename(other, rollup_rig.path), 0);
+
+    struct store *fresh = open_store(0);
+    assert_int_equal(count_of_all(fresh, &status), before);
+    store_close(fresh);
+    for (unsigned i = 0; i < 3; i++) {
+        assert_int_equal(count_of_all(kept, &status), more);
+        assert_int_equal(status, STATUS_OK);
+    }
+    insert(RECORD_KIND_INFERENCE, 200, BASE_NS);
+    rollup_rig_fold_all();
+    const int64_t last = count_of_all(kept, &status);
+    assert_true(last > more);
+    struct error err = {0};
+    assert_int_equal(store_open(&fresh, moved, &err), STATUS_OK);
+    assert_int_equal(count_of_all(fresh, &status), last);
+    store_close(fresh);
+    store_close(kept);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(never_a_stale_answer, rollup_rig_set_up,
                                         rollup_rig_tear_down),
         cmocka_unit_test_setup_teardown(damage_is_found, rollup_rig_set_up, rollup_rig_tear_down),
+        cmocka_unit_test_setup_teardown(another_store_in_its_place, rollup_rig_set_up,
+                                        rollup_rig_tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
