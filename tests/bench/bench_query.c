@@ -7,6 +7,8 @@
 //   bench_query [--json] [--quick] [--inferences N[,N]...] [--queries N] [--keep FOLDER]
 //               [--no-victoria]
 //
+// Questions begin when a collector that has just started is at rest.
+//
 // Histories are written by the collector's own writer (tests/support/history.h), of
 // 1,000,000 and 10,000,000 inferences where nothing else is asked for; 100,000,000
 // take some twenty gigabytes.  With --keep they stay in that folder for the next
@@ -52,7 +54,11 @@ enum {
     QUICK_INFERENCES = 20000,
     QUICK_DAYS = 40,
     QUICK_QUERIES = 20,
+    MOMENTS_AT_REST = 5,
 };
+
+#define RESTING          0.01 // seconds of processor time in a moment
+#define REST_PATIENCE_NS UINT64_C(30000000000)
 
 struct settings {
     uint64_t sizes[SIZES_MAX];
@@ -126,6 +132,22 @@ static void wait_for_rollups(const struct subject *subject, struct figures_of *f
         (void)nanosleep(&moment, NULL);
     found->caught_up_per_second =
         missing > 0 ? missing * 1e9 / (double)(clock_monotonic_ns() - began) : (double)NAN;
+}
+
+// Nor is the writer's other work of a start (sparse levels, expiry, the log) what is measured
+// here: the questions begin when the collector has been at rest for a moment.
+static void wait_for_rest(const struct subject *subject)
+{
+    const struct timespec moment = {.tv_nsec = 200000000};
+    const uint64_t began = clock_monotonic_ns();
+    double busiest, spent = bench_process_seconds(subject->daemon.pid, &busiest), before;
+    unsigned at_rest = 0;
+    do {
+        (void)nanosleep(&moment, NULL);
+        before = spent;
+        spent = bench_process_seconds(subject->daemon.pid, &busiest);
+        at_rest = spent - before < RESTING ? at_rest + 1 : 0;
+    } while (at_rest < MOMENTS_AT_REST && clock_monotonic_ns() - began < REST_PATIENCE_NS);
 }
 
 static void weigh_store(const struct subject *subject, struct figures_of *found)
@@ -279,6 +301,7 @@ static void measure(uint64_t inferences, const struct settings *settings, const 
         victoria_ask(&subject, folder, settings->queries / 10 + 1, found->victoria);
     found->ready_ns = (double)subject_start(&subject, folder);
     wait_for_rollups(&subject, found);
+    wait_for_rest(&subject);
     ask_all(&subject, settings, found);
     found->restart_ns = time_restart(&subject, folder);
     subject_stop(&subject);
