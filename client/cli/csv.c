@@ -3,11 +3,14 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "client/cli/number.h"
+#include "common/core/text.h"
 
-static void write_text(FILE *out, const char *text, size_t size)
+static void write_quoted(FILE *out, const char *text, size_t size)
 {
     bool plain = size > 0;
     for (size_t i = 0; i < size; i++)
@@ -23,6 +26,29 @@ static void write_text(FILE *out, const char *text, size_t size)
         (void)fputc(text[i], out);
     }
     (void)fputc('"', out);
+}
+
+static bool is_ascii(const char *text, size_t size)
+{
+    for (size_t i = 0; i < size; i++)
+        if (text[i] < ' ' || text[i] > '~')
+            return false;
+    return true;
+}
+
+static void write_text(FILE *out, const char *text, size_t size)
+{
+    if (is_ascii(text, size) || !isatty(fileno(out))) {
+        write_quoted(out, text, size);
+        return;
+    }
+    const size_t room = 4 * size + 1; // what one byte becomes
+    char *shown = malloc(room);
+    if (shown) {
+        (void)text_escape(shown, room, text, size);
+        write_quoted(out, shown, strlen(shown));
+    }
+    free(shown);
 }
 
 void csv_write_value(FILE *out, struct value value)

@@ -1,5 +1,7 @@
 // CSV (RFC 4180 quoting, lines end with LF) to a stream.  Absent values are
-// empty fields; an empty text is "".  Failures stay in the stream (ferror).
+// empty fields; an empty text is "".  On a terminal what would work on it stands escaped
+// (text_escape); a file and a pipe get texts as they are.  Failures stay in the stream
+// (ferror).
 #ifndef INFERSTAT_CLIENT_CLI_CSV_H
 #define INFERSTAT_CLIENT_CLI_CSV_H
 

@@ -1,11 +1,13 @@
 #include "tests/support/test.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "client/cli/cli.h"
+#include "client/cli/csv.h"
 #include "client/cli/view.h"
 #include "client/tui/tui.h"
 #include "common/core/record.h"
@@ -306,6 +308,39 @@ static void test_export_keeps_old_file(void **state)
     assert_int_equal(rmdir(folder), 0); // empty
 }
 
+// What a name would do to a terminal is shown there, and left alone in a pipe.
+static void test_csv_on_a_terminal(void **state)
+{
+    (void)state;
+    static const char name[] = "a\x1b[31m,b";
+    const struct value value = {.type = VALUE_TEXT, .text = {name, sizeof name - 1}};
+    const int terminal = posix_openpt(O_RDWR | O_NOCTTY);
+    assert_true(terminal >= 0);
+    assert_int_equal(grantpt(terminal), 0);
+    assert_int_equal(unlockpt(terminal), 0);
+    const char *other = ptsname(terminal);
+    assert_non_null(other);
+    FILE *screen = fdopen(open(other, O_WRONLY | O_NOCTTY), "w");
+    assert_non_null(screen);
+    csv_write_value(screen, value);
+    (void)fputc('\n', screen);
+    assert_int_equal(fflush(screen), 0);
+    char seen[64] = "";
+    assert_true(read(terminal, seen, sizeof seen - 1) > 0);
+    assert_string_equal(seen, "\"a\\x1B[31m,b\"\r\n");
+    (void)fclose(screen);
+    (void)close(terminal);
+
+    char *text = NULL;
+    size_t size = 0;
+    FILE *piped = open_memstream(&text, &size);
+    assert_non_null(piped);
+    csv_write_value(piped, value);
+    assert_int_equal(fclose(piped), 0);
+    assert_string_equal(text, "\"a\x1b[31m,b\"");
+    free(text);
+}
+
 static void test_exit_codes(void **state)
 {
     (void)state;
@@ -348,6 +383,7 @@ int main(void)
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_missing_file),
         cmocka_unit_test(test_export_keeps_old_file),
+        cmocka_unit_test(test_csv_on_a_terminal),
         cmocka_unit_test(test_exit_codes),
         cmocka_unit_test(test_dashboard),
     };
