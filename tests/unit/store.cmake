@@ -9,8 +9,10 @@ target_compile_definitions(test_store_schema PRIVATE
 inferstat_unit_test(test_store_lock LINK inferstat_store inferstat_test_folder)
 inferstat_unit_test(test_store_checkpoint LINK inferstat_store inferstat_test_folder)
 inferstat_unit_test(test_store_query LINK inferstat_store inferstat_test_folder)
+inferstat_unit_test(test_store_summary LINK inferstat_store inferstat_test_folder)
 inferstat_unit_test(test_store_clear LINK inferstat_store inferstat_test_folder)
 target_sources(test_store_query PRIVATE store_fixture.c)
+target_sources(test_store_summary PRIVATE store_fixture.c)
 target_sources(test_store_clear PRIVATE store_fixture.c)
 inferstat_unit_test(test_store_rollup_query LINK
   inferstat_collector inferstat_store inferstat_test_folder inferstat_test_rollup_builder)

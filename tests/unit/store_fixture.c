@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <sqlite3.h>
 
@@ -163,4 +164,26 @@ void store_add_one_of_each(void)
         store_exec(text);
         sqlite3_free(text);
     }
+}
+
+void store_expect_error(const struct query *query, enum status expected, const char *words)
+{
+    struct error err = {0};
+    struct result *result = NULL;
+    assert_int_equal(store_query(store, query, &result, &err), expected);
+    if (!strstr(err.text, words))
+        fail_msg("\"%s\" does not say \"%s\"", err.text, words);
+}
+
+void store_expect_close(double actual, double expected, const char *what)
+{
+    if (isnan(expected) ? !isnan(actual) : !(fabs(actual - expected) <= 1e-12 * fabs(expected)))
+        fail_msg("%s: %.17g instead of %.17g", what, actual, expected);
+}
+
+struct query store_average_of(const char *metric)
+{
+    struct query query = {.kind = QUERY_AVERAGE};
+    (void)snprintf(query.metric, sizeof query.metric, "%s", metric);
+    return query;
 }

@@ -33,4 +33,13 @@ void store_add_one_of_each(void);
 
 struct result *store_ask(const struct query *query);
 
+// For a query that fails so, with these words in its message.
+void store_expect_error(const struct query *query, enum status expected, const char *words);
+
+// Equal but for their last digits; NaN is as NaN.
+void store_expect_close(double actual, double expected, const char *what);
+
+// The average of a metric, of all there is.
+struct query store_average_of(const char *metric);
+
 #endif
