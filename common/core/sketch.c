@@ -157,6 +157,26 @@ void sketch_add_bucket(struct sketch *sketch, uint32_t bucket, uint64_t count)
     side_add(sketch, &sketch->positive, bucket, count);
 }
 
+// Page by page, so that none is looked for more than once.
+void sketch_add_counts(struct sketch *sketch, const struct sketch_count *list, size_t count)
+{
+    struct side *side = &sketch->positive;
+    if (count == 0)
+        return;
+    assert(list[count - 1].bucket < SKETCH_BUCKETS);
+    for (size_t i = 0; i < count;) {
+        const uint32_t end = (list[i].bucket / PAGE_BUCKETS + 1) * PAGE_BUCKETS;
+        uint64_t *page = side_page(sketch, side, list[i].bucket);
+        for (; i < count && list[i].bucket < end; i++) {
+            sketch->count += list[i].count;
+            if (page)
+                page[list[i].bucket % PAGE_BUCKETS] += list[i].count;
+        }
+    }
+    side->low = list[0].bucket < side->low ? list[0].bucket : side->low;
+    side->high = list[count - 1].bucket > side->high ? list[count - 1].bucket : side->high;
+}
+
 void sketch_merge(struct sketch *into, const struct sketch *from)
 {
     into->count += from->count;
@@ -243,21 +263,52 @@ static size_t put_number(unsigned char *out, uint64_t number)
 
 enum { LIST_HEAD = 2 }; // bytes of a list's length, which is at most 8192
 
-// The first bucket from one on that is not empty; above `high` where there is none.
-static inline uint32_t next_bucket(const struct side *side, uint32_t bucket)
+// A list of buckets as it is written.
+struct list {
+    unsigned char *out;
+    size_t size, used;
+    uint32_t before; // bucket of the last pair
+    uint64_t pairs;
+};
+
+// Writes a pair, unless it does not fit.
+static bool put_any_pair(struct list *list, uint32_t bucket, uint64_t count)
 {
-    while (bucket <= side->high) {
-        const uint64_t *page = side->pages[bucket / PAGE_BUCKETS];
-        const uint32_t end = (bucket / PAGE_BUCKETS + 1) * PAGE_BUCKETS;
-        if (!page) {
-            bucket = end;
+    unsigned char pair[2 * LEB128_MAX];
+    size_t size = put_number(pair, bucket - list->before);
+    size += put_number(pair + size, count);
+    if (size > list->size - list->used)
+        return false;
+    memcpy(list->out + list->used, pair, size);
+    list->used += size;
+    list->before = bucket;
+    list->pairs++;
+    return true;
+}
+
+// Writes the non-empty buckets of a page from one on and below `end`, as many as fit;
+// returns the one behind the last written, or `end`.
+static uint32_t put_page(struct list *list, const uint64_t *page, uint32_t bucket, uint32_t end)
+{
+    for (; bucket < end; bucket++) {
+        const uint64_t count = page[bucket % PAGE_BUCKETS];
+        if (count == 0)
+            continue;
+        const uint32_t distance = bucket - list->before;
+        if (distance >= 0x80 || count >= 0x4000 || list->size - list->used < 3) {
+            if (!put_any_pair(list, bucket, count))
+                break;
             continue;
         }
-        for (; bucket < end; bucket++)
-            if (page[bucket % PAGE_BUCKETS])
-                return bucket;
+        unsigned char *out = list->out + list->used; // as nearly all are
+        out[0] = (unsigned char)distance;
+        out[1] = (unsigned char)(count < 0x80 ? count : count | 0x80);
+        out[2] = (unsigned char)(count >> 7);
+        list->used += count < 0x80 ? 2 : 3;
+        list->before = bucket;
+        list->pairs++;
     }
-    return SKETCH_BUCKETS;
+    return bucket;
 }
 
 // Writes the non-empty buckets of `side` from `*from` on, as many as fit in
@@ -267,34 +318,22 @@ static size_t put_side(unsigned char *out, size_t size, const struct side *side,
 {
     if (size < LIST_HEAD)
         return 0;
-    size_t used = LIST_HEAD;
-    uint64_t pairs = 0;
-    uint32_t before = 0;
-    uint32_t bucket = next_bucket(side, *from > side->low ? *from : side->low);
-    for (; bucket <= side->high; bucket = next_bucket(side, bucket + 1)) {
-        const uint64_t count = side_count(side, bucket);
-        if (size - used >= 3 && bucket - before < 0x80 && count < 0x4000) { // as nearly all are
-            out[used++] = (unsigned char)(bucket - before);
-            if (count >= 0x80)
-                out[used++] = (unsigned char)(count | 0x80);
-            out[used++] = (unsigned char)(count < 0x80 ? count : count >> 7);
-        } else {
-            unsigned char pair[2 * LEB128_MAX];
-            size_t pair_size = put_number(pair, bucket - before);
-            pair_size += put_number(pair + pair_size, count);
-            if (pair_size > size - used)
-                break;
-            memcpy(out + used, pair, pair_size);
-            used += pair_size;
-        }
-        before = bucket;
-        pairs++;
+    struct list list = {out, size, LIST_HEAD, 0, 0};
+    uint32_t bucket = *from > side->low ? *from : side->low;
+    while (bucket <= side->high) {
+        const uint64_t *page = side->pages[bucket / PAGE_BUCKETS];
+        const uint32_t next = (bucket / PAGE_BUCKETS + 1) * PAGE_BUCKETS;
+        const uint32_t end = next <= side->high ? next : side->high + 1;
+        const uint32_t reached = page ? put_page(&list, page, bucket, end) : end;
+        bucket = reached;
+        if (reached < end)
+            break;
     }
     *from = bucket > side->high ? SKETCH_BUCKETS : bucket;
     // Two bytes always, so that the list may be written before its length is known.
-    out[0] = (unsigned char)(pairs | 0x80);
-    out[1] = (unsigned char)(pairs >> 7);
-    return used;
+    out[0] = (unsigned char)(list.pairs | 0x80);
+    out[1] = (unsigned char)(list.pairs >> 7);
+    return list.used;
 }
 
 size_t sketch_encode(const struct sketch *sketch, void *out, size_t size, uint32_t *next)

@@ -79,6 +79,15 @@ void sketch_add(struct sketch *sketch, double value, uint64_t count);
 // Adds `count` to a bucket of positive values (below SKETCH_BUCKETS).
 void sketch_add_bucket(struct sketch *sketch, uint32_t bucket, uint64_t count);
 
+// A bucket and its count.
+struct sketch_count {
+    uint32_t bucket;
+    uint64_t count;
+};
+
+// The same for many at once, none of them empty, which rise by bucket.
+void sketch_add_counts(struct sketch *sketch, const struct sketch_count *list, size_t count);
+
 void sketch_merge(struct sketch *into, const struct sketch *from);
 
 uint64_t sketch_count(const struct sketch *sketch);

@@ -11,6 +11,7 @@
 enum {
     NO_LEVEL = ROLLUP_LEVEL_COUNT,
     STEPS_AT_ONCE = 32,
+    BLOCK = 256, // values looked up at once
 };
 
 // A step of what is done for each metric: counts some members in a row, and may be its
@@ -42,9 +43,6 @@ struct rollup_fold {
     struct work works[ROLLUP_LEVEL_COUNT]; // empty between steps, [0] between groups
     struct rollup_groups groups;           // of the sheet at work
     struct steps steps[ROLLUP_GROUPING_COUNT];
-    double *numerators, *denominators; // of the metric at work, by row
-    uint8_t *has;
-    size_t rows_room;      // of these three
     struct tally *tallies; // of the metric at work, by group
 };
 
@@ -71,16 +69,6 @@ enum status rollup_fold_new(struct rollup_fold **out, sqlite3 *db, struct error 
     return STATUS_OK;
 }
 
-static void free_values(struct rollup_fold *fold)
-{
-    free(fold->numerators);
-    free(fold->denominators);
-    free(fold->has);
-    fold->numerators = fold->denominators = NULL;
-    fold->has = NULL;
-    fold->rows_room = 0;
-}
-
 // Forgets the slice at work.
 static void end_slice(struct rollup_fold *fold)
 {
@@ -102,7 +90,6 @@ void rollup_fold_end(struct rollup_fold *fold)
         free(fold->steps[g].list);
         fold->steps[g] = (struct steps){0};
     }
-    free_values(fold);
     tally_pool_deinit(&fold->pool);
 }
 
@@ -123,21 +110,6 @@ void rollup_fold_forget(struct rollup_fold *fold)
     series_ids_forget(fold->ids);
 }
 
-// Room for the values of all of a sheet's rows: the slices after the first find it there.
-static bool reserve_values(struct rollup_fold *fold, size_t rows)
-{
-    if (rows <= fold->rows_room)
-        return true;
-    free_values(fold);
-    fold->numerators = calloc(rows, sizeof *fold->numerators);
-    fold->denominators = calloc(rows, sizeof *fold->denominators);
-    fold->has = calloc(rows, sizeof *fold->has);
-    if (!fold->numerators || !fold->denominators || !fold->has)
-        return false;
-    fold->rows_room = rows;
-    return true;
-}
-
 enum status rollup_fold_begin(struct rollup_fold *fold, const struct rollup_slice *slice,
                               struct error *err)
 {
@@ -147,7 +119,7 @@ enum status rollup_fold_begin(struct rollup_fold *fold, const struct rollup_slic
         return status;
     const size_t groups = fold->groups.count ? fold->groups.count : 1;
     fold->tallies = calloc(groups, sizeof *fold->tallies);
-    if (fold->tallies && reserve_values(fold, slice->sheet->count))
+    if (fold->tallies)
         return STATUS_OK;
     rollup_fold_end(fold);
     return out_of_memory(err);
@@ -283,26 +255,73 @@ enum status rollup_fold_plan(struct rollup_fold *fold, const struct rollup_scope
 
 // ---- Values of a metric by group -----------------------------------------------------------
 
-_Static_assert(ROLLUP_INPUTS_MAX == 3, "compute_ratios takes as many");
+// Rows of the sheet, at most a block.
+struct rows {
+    const uint32_t *list;
+    size_t count;
+};
 
-// Computes a derived metric's values for all rows of the slice.
-static void compute_ratios(struct rollup_fold *fold, const struct rollup_metric *metric)
+// Those of them that have a value of the column.
+static struct rows rows_with(const struct rollup_column *column, struct rows rows, uint32_t *room)
 {
-    const struct rollup_column *columns = fold->groups.sheet->columns;
-    const unsigned last = metric->column_count - 1; // is there again where there are fewer
-    const struct rollup_column *first = &columns[metric->columns[0]];
-    const struct rollup_column *second = &columns[metric->columns[last < 1 ? last : 1]];
-    const struct rollup_column *third = &columns[metric->columns[last < 2 ? last : 2]];
-    rollup_formula *const formula = metric->formula;
-    uint8_t *const has = fold->has;
-    for (size_t row = fold->groups.first_row; row < fold->groups.end_row; row++) {
-        has[row] = 0;
-        if (!(first->has[row] & second->has[row] & third->has[row]))
-            continue;
-        const int64_t values[ROLLUP_INPUTS_MAX] = {first->integers[row], second->integers[row],
-                                                   third->integers[row]};
-        has[row] = formula(values, &fold->numerators[row], &fold->denominators[row]);
+    if (!column->lacks)
+        return rows;
+    size_t count = 0;
+    for (size_t i = 0; i < rows.count; i++) {
+        room[count] = rows.list[i];
+        count += column->has[rows.list[i]];
     }
+    return (struct rows){room, count};
+}
+
+static void look_up(const struct rollup_column *column, struct rows rows, int64_t *out)
+{
+    if (column->is_wide)
+        for (size_t i = 0; i < rows.count; i++)
+            out[i] = column->integers[rows.list[i]];
+    else
+        for (size_t i = 0; i < rows.count; i++)
+            out[i] = column->narrow[rows.list[i]];
+}
+
+static void tally_block_of_integers(struct tally *tally, struct tally_counts *counts,
+                                    const struct rollup_column *column, struct rows rows)
+{
+    int64_t values[BLOCK];
+    look_up(column, rows, values);
+    tally_integers(tally, counts, values, rows.count);
+}
+
+static void tally_block_of_reals(struct tally *tally, struct tally_counts *counts,
+                                 const struct rollup_column *column, struct rows rows)
+{
+    double values[BLOCK];
+    for (size_t i = 0; i < rows.count; i++)
+        values[i] = column->reals[rows.list[i]];
+    tally_reals(tally, counts, values, rows.count);
+}
+
+_Static_assert(ROLLUP_INPUTS_MAX == 3, "tally_block_of_ratios takes as many");
+
+static void tally_block_of_ratios(struct tally *tally, struct tally_counts *counts,
+                                  const struct rollup_column *columns,
+                                  const struct rollup_metric *metric, struct rows rows)
+{
+    int64_t inputs[ROLLUP_INPUTS_MAX][BLOCK];
+    double numerators[BLOCK], denominators[BLOCK];
+    uint32_t rooms[2][BLOCK];
+    const unsigned inputs_count = metric->column_count;
+    for (unsigned i = 0; i < inputs_count; i++)
+        rows = rows_with(&columns[metric->columns[i]], rows, rooms[i % 2]);
+    for (unsigned i = 0; i < ROLLUP_INPUTS_MAX; i++) // the last again where there are fewer
+        look_up(&columns[metric->columns[i < inputs_count ? i : inputs_count - 1]], rows,
+                inputs[i]);
+    size_t count = 0;
+    for (size_t i = 0; i < rows.count; i++) {
+        const int64_t values[ROLLUP_INPUTS_MAX] = {inputs[0][i], inputs[1][i], inputs[2][i]};
+        count += metric->formula(values, &numerators[count], &denominators[count]);
+    }
+    tally_ratios(tally, counts, numerators, denominators, count);
 }
 
 // A fold and the tally that a sketch's buckets go to.
@@ -322,14 +341,11 @@ static void take_bucket(void *context, double value, uint64_t count)
 
 // Sketches that are none have no values.
 static void tally_sketches(struct rollup_fold *fold, struct tally *tally,
-                           const struct tally_rows *rows, const struct rollup_column *column)
+                           const struct rollup_column *column, struct rows rows)
 {
     struct taking taking = {tally, &fold->works[0].counts};
-    for (size_t i = 0; i < rows->count; i++) {
-        const uint32_t row = rows->list[i];
-        if (!rows->has[row])
-            continue;
-        const struct rollup_blob blob = column->blobs[row];
+    for (size_t i = 0; i < rows.count; i++) {
+        const struct rollup_blob blob = column->blobs[rows.list[i]];
         sketch_reset(fold->spans);
         if (sketch_decode(fold->spans, fold->groups.sheet->bytes + blob.at, blob.size) ==
                 STATUS_OK &&
@@ -338,34 +354,42 @@ static void tally_sketches(struct rollup_fold *fold, struct tally *tally,
     }
 }
 
+static void tally_block(struct rollup_fold *fold, const struct rollup_metric *metric,
+                        struct rows rows, struct tally *tally)
+{
+    const struct rollup_column *columns = fold->groups.sheet->columns;
+    const struct rollup_column *column = &columns[metric->columns[0]];
+    struct tally_counts *counts = &fold->works[0].counts;
+    uint32_t room[BLOCK];
+    switch (metric->source) {
+    case ROLLUP_INTEGERS:
+        tally_block_of_integers(tally, counts, column, rows_with(column, rows, room));
+        break;
+    case ROLLUP_REALS:
+        tally_block_of_reals(tally, counts, column, rows_with(column, rows, room));
+        break;
+    case ROLLUP_RATIOS:
+        tally_block_of_ratios(tally, counts, columns, metric, rows);
+        break;
+    case ROLLUP_SKETCHES:
+        tally_sketches(fold, tally, column, rows_with(column, rows, room));
+        break;
+    }
+}
+
 static enum status tally_group(struct rollup_fold *fold, const struct rollup_target *target,
                                const struct rollup_minute *group, struct tally *tally)
 {
-    const struct rollup_metric *metric = target->metric;
-    const struct rollup_column *column = &fold->groups.sheet->columns[metric->columns[0]];
-    struct tally_rows rows = {fold->groups.order + group->first, group->count,
-                              metric->source == ROLLUP_RATIOS ? fold->has : column->has};
-    while (rows.count > 0 && rows.list[0] < target->first_row) {
-        rows.list++; // they rise
-        rows.count--;
-    }
-    struct tally_counts *counts = &fold->works[0].counts;
+    const uint32_t *row = fold->groups.order + group->first, *const end = row + group->count;
     *tally = (struct tally){0};
-    switch (metric->source) {
-    case ROLLUP_INTEGERS:
-        tally_integers(tally, counts, &rows, column->integers);
-        break;
-    case ROLLUP_REALS:
-        tally_reals(tally, counts, &rows, column->reals);
-        break;
-    case ROLLUP_RATIOS:
-        tally_ratios(tally, counts, &rows, fold->numerators, fold->denominators);
-        break;
-    case ROLLUP_SKETCHES:
-        tally_sketches(fold, tally, &rows, column);
-        break;
+    while (row < end && *row < target->first_row)
+        row++; // they rise
+    while (row < end) {
+        const struct rows rows = {row, end - row < BLOCK ? (size_t)(end - row) : BLOCK};
+        tally_block(fold, target->metric, rows, tally);
+        row += rows.count;
     }
-    return tally_end(tally, counts, &fold->pool);
+    return tally_end(tally, &fold->works[0].counts, &fold->pool);
 }
 
 // Groups of one record are counted from their row.
@@ -377,8 +401,6 @@ static bool has_rows(const struct rollup_target *target)
 static enum status tally_groups(struct rollup_fold *fold, const struct rollup_target *target)
 {
     fold->pool.used = 0;
-    if (target->metric->source == ROLLUP_RATIOS)
-        compute_ratios(fold, target->metric);
     enum status status = STATUS_OK;
     for (size_t g = 0; g < fold->groups.count && status == STATUS_OK; g++)
         if (fold->groups.list[g].count > 1 || !has_rows(target))
@@ -390,17 +412,16 @@ static void take_row(struct rollup_fold *fold, const struct rollup_target *targe
                      struct work *work)
 {
     const struct rollup_metric *metric = target->metric;
-    const struct rollup_column *column = &fold->groups.sheet->columns[metric->columns[0]];
-    const uint8_t *has = metric->source == ROLLUP_RATIOS ? fold->has : column->has;
-    if (row < target->first_row || !has[row])
+    const struct rollup_column *columns = fold->groups.sheet->columns;
+    const struct rollup_column *column = &columns[metric->columns[0]];
+    if (row < target->first_row || !rollup_column_has(column, row))
         return;
     if (metric->source == ROLLUP_INTEGERS)
-        tally_add_integer(&work->tally, &work->counts, column->integers[row]);
+        tally_add_integer(&work->tally, &work->counts, rollup_column_integer(column, row));
     else if (metric->source == ROLLUP_REALS)
         tally_add(&work->tally, &work->counts, column->reals[row], 1);
     else
-        tally_add_ratio(&work->tally, &work->counts, fold->numerators[row],
-                        fold->denominators[row]);
+        tally_block_of_ratios(&work->tally, &work->counts, columns, metric, (struct rows){&row, 1});
 }
 
 // ---- Rows ----------------------------------------------------------------------------------

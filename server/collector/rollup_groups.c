@@ -34,7 +34,7 @@ static size_t sketches_size(const struct rollup_sheet *sheet, size_t row)
     size_t size = 0;
     for (size_t c = 0; c < MESSAGE_COLUMNS_MAX && sheet->bytes_used > 0; c++) {
         const struct rollup_column *column = &sheet->columns[c];
-        if (column->used && column->source == ROLLUP_SKETCHES && column->has[row])
+        if (column->used && column->source == ROLLUP_SKETCHES && rollup_column_has(column, row))
             size += column->blobs[row].size;
     }
     return size;

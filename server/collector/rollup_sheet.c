@@ -53,6 +53,7 @@ static void free_rows(struct rollup_sheet *sheet)
         free(sheet->columns[c].integers); // whichever of the union it is
         sheet->columns[c].has = NULL;
         sheet->columns[c].integers = NULL;
+        sheet->columns[c].is_wide = sheet->columns[c].lacks = false;
     }
     sheet->room = 0;
 }
@@ -71,6 +72,8 @@ void rollup_sheet_clear(struct rollup_sheet *sheet, bool shrink)
     const enum record_kind kind = sheet->kind;
     sheet->count = 0;
     sheet->bytes_used = 0;
+    for (size_t c = 0; c < MESSAGE_COLUMNS_MAX; c++)
+        sheet->columns[c].lacks = false;
     if (sheet->series_count > 0)
         memset(sheet->places, 0, 2 * sheet->series_room * sizeof *sheet->places);
     sheet->series_count = 0;
@@ -95,6 +98,23 @@ static void *grown(void *array, size_t room, size_t size, bool *done)
     return array;
 }
 
+static size_t value_size(const struct rollup_column *column)
+{
+    return column->source == ROLLUP_INTEGERS && !column->is_wide ? sizeof(uint32_t)
+                                                                 : sizeof(int64_t);
+}
+
+static void grow_column(struct rollup_column *column, size_t room, bool *done)
+{
+    column->integers = grown(column->integers, room, value_size(column), done);
+    if (column->lacks) {
+        column->has = grown(column->has, room, 1, done);
+    } else {
+        free(column->has);
+        column->has = NULL;
+    }
+}
+
 // Makes room for `count` rows in all.
 static enum status reserve(struct rollup_sheet *sheet, size_t count)
 {
@@ -103,25 +123,68 @@ static enum status reserve(struct rollup_sheet *sheet, size_t count)
     size_t room = sheet->room ? sheet->room : ROWS_AT_FIRST;
     while (room < count)
         room *= ROOM_TIMES;
+    if (room > ROLLUP_SHEET_ROWS && count <= ROLLUP_SHEET_ROWS)
+        room = ROLLUP_SHEET_ROWS;
     bool done = true;
     sheet->ids = grown(sheet->ids, room, sizeof *sheet->ids, &done);
     sheet->started_ns = grown(sheet->started_ns, room, sizeof *sheet->started_ns, &done);
     sheet->series = grown(sheet->series, room, sizeof *sheet->series, &done);
-    for (size_t c = 0; c < MESSAGE_COLUMNS_MAX; c++) {
-        struct rollup_column *column = &sheet->columns[c];
-        if (!column->used)
-            continue;
-        column->has = grown(column->has, room, 1, &done);
-        // All types of values are of one size.
-        column->integers = grown(column->integers, room, sizeof(int64_t), &done);
-    }
+    for (size_t c = 0; c < MESSAGE_COLUMNS_MAX; c++)
+        if (sheet->columns[c].used)
+            grow_column(&sheet->columns[c], room, &done);
     if (done)
         sheet->room = room;
     return done ? STATUS_OK : STATUS_NOMEM;
 }
 
 _Static_assert(sizeof(double) == sizeof(int64_t) && sizeof(struct rollup_blob) == sizeof(int64_t),
-               "values of columns are of one size");
+               "wide values of columns are of one size");
+
+// Where the column has all values so far: from now on it says which rows have one.
+static enum status begin_lacking(const struct rollup_sheet *sheet, struct rollup_column *column)
+{
+    if (column->lacks)
+        return STATUS_OK;
+    if (!column->has)
+        column->has = malloc(sheet->room);
+    if (!column->has)
+        return STATUS_NOMEM;
+    memset(column->has, 1, sheet->count);
+    column->lacks = true;
+    return STATUS_OK;
+}
+
+static enum status widen(const struct rollup_sheet *sheet, struct rollup_column *column)
+{
+    int64_t *wide = malloc(sheet->room * sizeof *wide);
+    if (!wide)
+        return STATUS_NOMEM;
+    for (size_t row = 0; row < sheet->count; row++)
+        wide[row] = column->narrow[row];
+    free(column->narrow);
+    column->integers = wide;
+    column->is_wide = true;
+    return STATUS_OK;
+}
+
+// Puts integers behind those of the rows there are.
+static enum status put_integers(const struct rollup_sheet *sheet, struct rollup_column *column,
+                                const int64_t *values, size_t count)
+{
+    uint64_t bits = 0;
+    for (size_t i = 0; i < count; i++)
+        bits |= (uint64_t)values[i];
+    if (!column->is_wide && bits > UINT32_MAX && widen(sheet, column) != STATUS_OK)
+        return STATUS_NOMEM;
+    if (column->is_wide) {
+        memcpy(column->integers + sheet->count, values, count * sizeof *values);
+        return STATUS_OK;
+    }
+    uint32_t *out = column->narrow + sheet->count;
+    for (size_t i = 0; i < count; i++)
+        out[i] = (uint32_t)values[i];
+    return STATUS_OK;
+}
 
 // ---- Series ----------------------------------------------------------------------------
 
@@ -224,14 +287,20 @@ static enum status add_series(struct rollup_sheet *sheet, const struct rollup_ba
     return STATUS_OK;
 }
 
-static void add_presence(uint8_t *out, const uint8_t *present, size_t first, size_t count)
+// Which of the batch's rows have a value of the column.
+static enum status add_presence(const struct rollup_sheet *sheet, struct rollup_column *column,
+                                const uint8_t *present, size_t first, size_t count)
 {
-    if (!present) {
+    if (!present && !column->lacks)
+        return STATUS_OK;
+    if (begin_lacking(sheet, column) != STATUS_OK)
+        return STATUS_NOMEM;
+    uint8_t *out = column->has + sheet->count;
+    if (!present)
         memset(out, 1, count);
-        return;
-    }
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; present && i < count; i++)
         out[i] = rows_has(present, first + i);
+    return STATUS_OK;
 }
 
 static enum status add_bytes(struct rollup_sheet *sheet, const void *bytes, size_t size,
@@ -259,19 +328,22 @@ static enum status add_bytes(struct rollup_sheet *sheet, const void *bytes, size
 static enum status add_column(struct rollup_sheet *sheet, struct rollup_column *column,
                               const struct wire_column *from, size_t first, size_t count)
 {
-    uint8_t *has = column->has + sheet->count;
     if (!from) {
-        memset(has, 0, count);
+        if (begin_lacking(sheet, column) != STATUS_OK)
+            return STATUS_NOMEM;
+        memset(column->has + sheet->count, 0, count);
         return STATUS_OK;
     }
-    add_presence(has, from->present, first, count);
+    if (add_presence(sheet, column, from->present, first, count) != STATUS_OK)
+        return STATUS_NOMEM;
     if (column->source == ROLLUP_INTEGERS && from->ints)
-        memcpy(column->integers + sheet->count, from->ints + first, count * sizeof(int64_t));
-    else if (column->source == ROLLUP_REALS && from->reals)
+        return put_integers(sheet, column, from->ints + first, count);
+    if (column->source == ROLLUP_REALS && from->reals)
         memcpy(column->reals + sheet->count, from->reals + first, count * sizeof(double));
     for (size_t i = 0; i < count && from->texts; i++)
-        if (has[i] && add_bytes(sheet, from->texts[first + i].bytes, from->texts[first + i].size,
-                                &column->blobs[sheet->count + i]) != STATUS_OK)
+        if (rollup_column_has(column, sheet->count + i) &&
+            add_bytes(sheet, from->texts[first + i].bytes, from->texts[first + i].size,
+                      &column->blobs[sheet->count + i]) != STATUS_OK)
             return STATUS_NOMEM;
     return STATUS_OK;
 }
@@ -323,18 +395,21 @@ static enum status take_value(struct rollup_sheet *sheet, struct rollup_column *
                               sqlite3_stmt *row, int place)
 {
     const size_t at = sheet->count;
-    column->has[at] = sqlite3_column_type(row, place) != SQLITE_NULL;
-    if (!column->has[at])
+    const bool has = sqlite3_column_type(row, place) != SQLITE_NULL;
+    if (!has && begin_lacking(sheet, column) != STATUS_OK)
+        return STATUS_NOMEM;
+    if (column->lacks)
+        column->has[at] = has;
+    if (!has)
         return STATUS_OK;
     if (column->source == ROLLUP_SKETCHES) {
         const void *bytes = sqlite3_column_blob(row, place);
         return add_bytes(sheet, bytes, (size_t)sqlite3_column_bytes(row, place),
                          &column->blobs[at]);
     }
-    if (column->source == ROLLUP_REALS)
-        column->reals[at] = sqlite3_column_double(row, place);
-    else
-        column->integers[at] = sqlite3_column_int64(row, place);
+    if (column->source == ROLLUP_INTEGERS)
+        return put_integers(sheet, column, &(int64_t){sqlite3_column_int64(row, place)}, 1);
+    column->reals[at] = sqlite3_column_double(row, place);
     return STATUS_OK;
 }
 

@@ -18,7 +18,7 @@ struct sqlite3_stmt;
 struct sqlite3_str;
 
 enum {
-    ROLLUP_SHEET_ROWS = 65536, // most records in one
+    ROLLUP_SHEET_ROWS = 131072, // most records in one
     ROLLUP_SHEET_BYTES = 8388608,
 };
 
@@ -27,17 +27,31 @@ struct rollup_blob {
     uint32_t at, size;
 };
 
-// One column; of the arrays only that of its type is there.
+// One column; of the arrays only that of its type is there.  Most integers are counts and
+// durations of less than four seconds: they take 32 bits each until one comes that does
+// not fit, which is what lets a sheet have so many records.
 struct rollup_column {
-    bool used;
+    bool used, is_wide, lacks;
     enum rollup_source source; // not ROLLUP_RATIOS
-    uint8_t *has;              // whether the row has a value
+    uint8_t *has;              // whether the row has a value, where `lacks`; else all have
     union {
-        int64_t *integers;
+        uint32_t *narrow;  // of integers, not is_wide
+        int64_t *integers; // of integers, is_wide
         double *reals;
         struct rollup_blob *blobs;
     };
 };
+
+static inline bool rollup_column_has(const struct rollup_column *column, size_t row)
+{
+    return !column->lacks || column->has[row];
+}
+
+// The row's integer; anything where it has none.
+static inline int64_t rollup_column_integer(const struct rollup_column *column, size_t row)
+{
+    return column->is_wide ? column->integers[row] : (int64_t)column->narrow[row];
+}
 
 struct rollup_sheet {
     enum record_kind kind;

@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { BUCKETS_AT_FIRST = 1024 };
 
@@ -13,23 +14,20 @@ void tally_pool_deinit(struct tally_pool *pool)
 
 void tally_counts_clear(struct tally_counts *counts)
 {
-    for (size_t i = 0; i < counts->touched_count; i++)
-        counts->counts[counts->touched[i]] = 0;
-    counts->touched_count = 0;
+    for (size_t page = 0; page < TALLY_PAGES; page++)
+        if (counts->touched[page])
+            memset(&counts->counts[page * TALLY_PAGE_KEYS], 0,
+                   TALLY_PAGE_KEYS * sizeof *counts->counts);
+    memset(counts->touched, 0, sizeof counts->touched);
 }
 
-void tally_integers(struct tally *tally, struct tally_counts *counts, const struct tally_rows *rows,
-                    const int64_t *values)
+void tally_integers(struct tally *tally, struct tally_counts *counts, const int64_t *values,
+                    size_t count)
 {
     __extension__ __int128 sum = 0;
     int64_t min = INT64_MAX, max = INT64_MIN;
-    uint64_t count = 0;
-    for (size_t i = 0; i < rows->count; i++) {
-        const uint32_t row = rows->list[i];
-        if (!rows->has[row])
-            continue;
-        const int64_t value = values[row];
-        count++;
+    for (size_t i = 0; i < count; i++) {
+        const int64_t value = values[i];
         sum += value;
         min = value < min ? value : min;
         max = value > max ? value : max;
@@ -57,20 +55,11 @@ void tally_add(struct tally *tally, struct tally_counts *counts, double value, u
     tally_count(counts, tally_key(value), count);
 }
 
-void tally_reals(struct tally *tally, struct tally_counts *counts, const struct tally_rows *rows,
-                 const double *values)
+void tally_reals(struct tally *tally, struct tally_counts *counts, const double *values,
+                 size_t count)
 {
-    for (size_t i = 0; i < rows->count; i++)
-        if (rows->has[rows->list[i]])
-            tally_add(tally, counts, values[rows->list[i]], 1);
-}
-
-void tally_add_ratio(struct tally *tally, struct tally_counts *counts, double numerator,
-                     double denominator)
-{
-    tally_add(tally, counts, numerator / denominator, 1);
-    real_sum_add(&tally->numerator, numerator);
-    real_sum_add(&tally->denominator, denominator);
+    for (size_t i = 0; i < count; i++)
+        tally_add(tally, counts, values[i], 1);
 }
 
 // Like real_sum_add, without a branch: what a sum of two loses comes out the same in
@@ -83,26 +72,21 @@ static inline void add_real(struct real_sum *sum, double value)
     sum->sum = total;
 }
 
-void tally_ratios(struct tally *tally, struct tally_counts *counts, const struct tally_rows *rows,
-                  const double *numerators, const double *denominators)
+void tally_ratios(struct tally *tally, struct tally_counts *counts, const double *numerators,
+                  const double *denominators, size_t count)
 {
     // In registers.
     struct real_sum values = tally->reals, above = tally->numerator, below = tally->denominator;
     double min = tally->count ? tally->min : (double)INFINITY;
     double max = tally->count ? tally->max : (double)-INFINITY;
-    uint64_t count = 0;
-    for (size_t i = 0; i < rows->count; i++) {
-        const uint32_t row = rows->list[i];
-        if (!rows->has[row])
-            continue;
-        const double numerator = numerators[row], denominator = denominators[row];
+    for (size_t i = 0; i < count; i++) {
+        const double numerator = numerators[i], denominator = denominators[i];
         const double value = numerator / denominator;
         min = value < min ? value : min;
         max = value > max ? value : max;
         add_real(&values, value);
         add_real(&above, numerator);
         add_real(&below, denominator);
-        count++;
         tally_count(counts, tally_key(value), 1);
     }
     if (count == 0)
@@ -144,30 +128,59 @@ void tally_merge(struct tally *tally, struct tally_counts *counts, const struct 
     }
     tally->count += from->count;
     for (size_t i = 0; i < from->number; i++)
-        tally_count(counts, pool->buckets[from->first + i].key,
+        tally_count(counts, pool->buckets[from->first + i].bucket,
                     pool->buckets[from->first + i].count);
+}
+
+static size_t touched_keys(const struct tally_counts *counts)
+{
+    size_t pages = 0;
+    for (size_t page = 0; page < TALLY_PAGES; page++)
+        pages += counts->touched[page];
+    return pages * TALLY_PAGE_KEYS;
+}
+
+static enum status reserve(struct tally_pool *pool, size_t buckets)
+{
+    if (pool->used + buckets <= pool->room)
+        return STATUS_OK;
+    size_t room = pool->room ? pool->room : BUCKETS_AT_FIRST;
+    while (room < pool->used + buckets)
+        room *= 2;
+    struct sketch_count *bigger = realloc(pool->buckets, room * sizeof *bigger);
+    if (!bigger)
+        return STATUS_NOMEM;
+    pool->buckets = bigger;
+    pool->room = room;
+    return STATUS_OK;
+}
+
+// Moves the counts of a page to `out`, rising; returns behind the last of them.
+static struct sketch_count *take_page(struct tally_counts *counts, size_t page,
+                                      struct sketch_count *out)
+{
+    const size_t first = page * TALLY_PAGE_KEYS;
+    for (size_t key = first; key < first + TALLY_PAGE_KEYS; key++) {
+        if (!counts->counts[key])
+            continue;
+        *out++ = (struct sketch_count){(uint32_t)key, counts->counts[key]};
+        counts->counts[key] = 0;
+    }
+    counts->touched[page] = 0;
+    return out;
 }
 
 enum status tally_end(struct tally *tally, struct tally_counts *counts, struct tally_pool *pool)
 {
-    if (pool->used + counts->touched_count > pool->room) {
-        size_t room = pool->room ? pool->room : BUCKETS_AT_FIRST;
-        while (room < pool->used + counts->touched_count)
-            room *= 2;
-        struct tally_bucket *bigger = realloc(pool->buckets, room * sizeof *bigger);
-        if (!bigger)
-            return STATUS_NOMEM;
-        pool->buckets = bigger;
-        pool->room = room;
-    }
+    if (reserve(pool, touched_keys(counts)) != STATUS_OK)
+        return STATUS_NOMEM;
+    struct sketch_count *out = pool->buckets + pool->used;
+    for (size_t page = 0; page < TALLY_PAGES; page++)
+        if (counts->touched[page])
+            out = take_page(counts, page, out);
     tally->first = pool->used;
-    tally->number = counts->touched_count;
-    for (size_t i = 0; i < counts->touched_count; i++) {
-        const uint32_t key = counts->touched[i];
-        pool->buckets[pool->used++] = (struct tally_bucket){key, counts->counts[key]};
-        counts->counts[key] = 0;
-    }
-    counts->touched_count = 0;
+    tally->number = (size_t)(out - pool->buckets) - pool->used;
+    pool->used += tally->number;
     return STATUS_OK;
 }
 
@@ -186,13 +199,15 @@ void tally_to_ratio(const struct tally *tally, const struct tally_pool *pool, bo
                                      .max = is_real ? tally->max : (double)tally->max_integer,
                                      .sketch = sketch};
     sketch_reset(sketch);
-    for (size_t i = 0; i < tally->number; i++) {
-        const struct tally_bucket *bucket = &pool->buckets[tally->first + i];
-        if (bucket->key < TALLY_NEGATIVE)
-            sketch_add_bucket(sketch, bucket->key, bucket->count);
-        else if (bucket->key < TALLY_ZERO)
-            sketch_add(sketch, -sketch_bucket_value(bucket->key - TALLY_NEGATIVE), bucket->count);
+    const struct sketch_count *list = pool->buckets + tally->first;
+    size_t positive = 0;
+    while (positive < tally->number && list[positive].bucket < TALLY_NEGATIVE)
+        positive++;
+    sketch_add_counts(sketch, list, positive);
+    for (size_t i = positive; i < tally->number; i++)
+        if (list[i].bucket < TALLY_ZERO)
+            sketch_add(sketch, -sketch_bucket_value(list[i].bucket - TALLY_NEGATIVE),
+                       list[i].count);
         else
-            sketch_add(sketch, 0, bucket->count);
-    }
+            sketch_add(sketch, 0, list[i].count);
 }

@@ -24,25 +24,23 @@ struct tally {
 // many of negative ones, zero.
 enum { TALLY_NEGATIVE = SKETCH_BUCKETS, TALLY_ZERO = 2 * SKETCH_BUCKETS, TALLY_KEYS };
 
-struct tally_bucket {
-    uint32_t key;
-    uint64_t count;
-};
+enum { TALLY_PAGE_KEYS = 64, TALLY_PAGES = TALLY_KEYS / TALLY_PAGE_KEYS + 1 };
 
-// The counts of a tally at work; zeroed, and after its end, there are none.
+// The counts of a tally at work; zeroed, and after its end, there are none.  Pages say where
+// to look for them, which comes cheaper than a list: nothing hangs on what a count was.
 struct tally_counts {
-    uint64_t counts[TALLY_KEYS];
-    uint32_t touched[TALLY_KEYS]; // whose counts are not 0
-    size_t touched_count;
+    uint64_t counts[TALLY_PAGES * TALLY_PAGE_KEYS];
+    uint8_t touched[TALLY_PAGES]; // pages whose counts may not be 0
 };
 
 // Forgets a tally at work.
 void tally_counts_clear(struct tally_counts *counts);
 
-// The buckets of tallies that are done; zeroed there are none.  `used` may be set back to
-// what it was, which forgets the buckets of tallies that ended since.
+// The buckets of tallies that are done, each tally's rising by key; zeroed there are none.
+// `used` may be set back to what it was, which forgets the buckets of tallies that ended
+// since.
 struct tally_pool {
-    struct tally_bucket *buckets;
+    struct sketch_count *buckets; // their numbers are keys
     size_t used, room;
 };
 
@@ -68,25 +66,17 @@ static inline uint32_t tally_integer_key(int64_t value)
 
 static inline void tally_count(struct tally_counts *counts, uint32_t key, uint64_t count)
 {
-    if (counts->counts[key] == 0)
-        counts->touched[counts->touched_count++] = key;
     counts->counts[key] += count;
+    counts->touched[key / TALLY_PAGE_KEYS] = 1;
 }
 
-// Which rows of a column a tally takes: those of a list.
-struct tally_rows {
-    const uint32_t *list;
-    size_t count;
-    const uint8_t *has; // of the column, by row
-};
-
-// Add the values of rows to a tally at work.
-void tally_integers(struct tally *tally, struct tally_counts *counts, const struct tally_rows *rows,
-                    const int64_t *values);
-void tally_reals(struct tally *tally, struct tally_counts *counts, const struct tally_rows *rows,
-                 const double *values);
-void tally_ratios(struct tally *tally, struct tally_counts *counts, const struct tally_rows *rows,
-                  const double *numerators, const double *denominators);
+// Add values to a tally at work.
+void tally_integers(struct tally *tally, struct tally_counts *counts, const int64_t *values,
+                    size_t count);
+void tally_reals(struct tally *tally, struct tally_counts *counts, const double *values,
+                 size_t count);
+void tally_ratios(struct tally *tally, struct tally_counts *counts, const double *numerators,
+                  const double *denominators, size_t count);
 
 // Add one value.
 static inline void tally_add_integer(struct tally *tally, struct tally_counts *counts,
@@ -100,8 +90,6 @@ static inline void tally_add_integer(struct tally *tally, struct tally_counts *c
     tally->count++;
     tally_count(counts, tally_integer_key(value), 1);
 }
-void tally_add_ratio(struct tally *tally, struct tally_counts *counts, double numerator,
-                     double denominator);
 
 // Adds `count` values that are about `value` to one of reals.
 void tally_add(struct tally *tally, struct tally_counts *counts, double value, uint64_t count);

@@ -10,7 +10,7 @@
 
 enum {
     TAIL_ROWS = 2000,        // so many are read raw without anyone noticing
-    LOADED_ROWS = 16384,     // under load: the more records, the fewer rollups a record
+    LOADED_ROWS = 65536,     // under load: the more records, the fewer rollups a record
     STEP_ALL_NS = 100000000, // where there is nothing else to do
     // Of a slice, whose rows of one metric are written in one transaction while others
     // wait: a group is four levels of four groupings at most.

@@ -35,10 +35,10 @@ static void load_says_how_much(void **state)
         {0, false, 0, 1000, 1000},              // alone
         {400, true, 0, 40, 50},                 // much
         {400, false, 0, 40, 50},                // much, and the inbox is empty now and then
-        {400, true, 16384, 65, 80},             // much, and half as behind as may be
-        {400, true, 65536, 190, 205},           // much, and memory is nearly full
-        {400, true, 131072, 135, 150},          // and is full
-        {400, true, 32768, 135, 150},           // much, and behind
+        {400, true, 32768, 65, 80},             // much, and half as behind as may be
+        {400, true, 131072, 190, 205},          // much, and memory is nearly full
+        {400, true, 262144, 135, 150},          // and is full
+        {400, true, 65536, 135, 150},           // much, and behind
         {400, false, UINT64_MAX / 2, 135, 150}, // and as far behind as can be
         {1, false, 0, 450, 550},                // little
         {1, true, 0, 40, 50},                   // little, but more waits already

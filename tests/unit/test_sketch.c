@@ -355,6 +355,35 @@ static void test_a_budget(void **state)
 }
 
 // Adding what was packed is merging, whatever the counts.
+static void test_add_counts(void **state)
+{
+    (void)state;
+    uint64_t seed = 78;
+    for (unsigned round = 0; round < 60; round++) {
+        struct sketch_count list[400];
+        struct sketch *one_by_one = make_sketch(), *at_once = make_sketch();
+        uint32_t bucket = (uint32_t)(test_random(&seed) % 700);
+        size_t count = 0;
+        for (; count < test_random(&seed) % COUNT_OF(list) && bucket < SKETCH_BUCKETS; count++) {
+            list[count] = (struct sketch_count){bucket, 1 + (test_random(&seed) >> 40)};
+            bucket += 1 + (uint32_t)(test_random(&seed) % (round % 3 ? 3 : 700));
+        }
+        for (unsigned times = 0; times < 2; times++) {
+            for (size_t i = 0; i < count; i++)
+                sketch_add_bucket(one_by_one, list[i].bucket, list[i].count);
+            sketch_add_counts(at_once, list, count);
+        }
+        unsigned char bytes[2][65536];
+        const size_t size = sketch_encode_whole(one_by_one, bytes[0], sizeof bytes[0]);
+        assert_true(size > 0);
+        assert_int_equal(sketch_encode_whole(at_once, bytes[1], sizeof bytes[1]), size);
+        assert_memory_equal(bytes[0], bytes[1], size);
+        assert_int_equal(sketch_count(at_once), sketch_count(one_by_one));
+        sketch_free(one_by_one);
+        sketch_free(at_once);
+    }
+}
+
 static void test_packed(void **state)
 {
     (void)state;
@@ -394,11 +423,17 @@ static void test_packed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_quantiles),      cmocka_unit_test(test_edges),
-        cmocka_unit_test(test_rank),           cmocka_unit_test(test_ns_bucket),
-        cmocka_unit_test(test_merge),          cmocka_unit_test(test_packed),
-        cmocka_unit_test(test_encode),         cmocka_unit_test(test_encode_negative),
-        cmocka_unit_test(test_decode_refuses), cmocka_unit_test(test_decode_once),
+        cmocka_unit_test(test_quantiles),
+        cmocka_unit_test(test_edges),
+        cmocka_unit_test(test_rank),
+        cmocka_unit_test(test_ns_bucket),
+        cmocka_unit_test(test_merge),
+        cmocka_unit_test(test_packed),
+        cmocka_unit_test(test_add_counts),
+        cmocka_unit_test(test_encode),
+        cmocka_unit_test(test_encode_negative),
+        cmocka_unit_test(test_decode_refuses),
+        cmocka_unit_test(test_decode_once),
         cmocka_unit_test(test_a_budget),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

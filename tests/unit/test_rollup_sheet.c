@@ -1,0 +1,168 @@
+// What sheets keep of records, whole numbers narrow and wide and values absent, is what
+// the records had; and what tallies count of it is what counting one by one does.
+#include "tests/support/test.h"
+
+#include <stdlib.h>
+
+#include "common/wire/codec.h"
+#include "server/collector/rollup_sheet.h"
+#include "server/collector/rollup_tally.h"
+
+enum { ROUNDS = 40, BATCHES = 12, BATCH_MOST = 300, COUNT_MOST = BATCHES * BATCH_MOST };
+
+static const unsigned columns[] = {INFERENCE_QUEUE_NS, INFERENCE_TTFT_NS, INFERENCE_DECODE_NS,
+                                   INFERENCE_HOST_MEMORY, INFERENCE_DEVICE_MEMORY};
+
+// Around the ends of what 32 bits hold, and of 64.
+static int64_t random_value(uint64_t *seed, unsigned width)
+{
+    static const int64_t edges[] = {0,         1,         UINT32_MAX, (int64_t)UINT32_MAX + 1,
+                                    -1,        INT64_MAX, INT64_MIN,  INT32_MAX,
+                                    INT32_MIN, 2};
+    const uint64_t random = test_random(seed);
+    if (width < 64)
+        return (int64_t)(random >> (64 - width));
+    return random % 4 ? (int64_t)random : edges[random / 4 % COUNT_OF(edges)];
+}
+
+struct shape {
+    unsigned width[COUNT_OF(columns)];  // bits of a column's values
+    unsigned absent[COUNT_OF(columns)]; // one in so many; 0: none
+};
+
+// Narrow at first, at times, and wide later; the same of absence.
+static struct shape random_shape(uint64_t *seed)
+{
+    static const unsigned widths[] = {8, 31, 32, 33, 64};
+    struct shape shape = {{0}, {0}};
+    for (size_t c = 0; c < COUNT_OF(columns); c++) {
+        const bool maybe = record_kind_info(RECORD_KIND_INFERENCE)->columns[columns[c]].maybe;
+        shape.width[c] = widths[test_random(seed) % COUNT_OF(widths)];
+        shape.absent[c] = maybe ? (unsigned)(test_random(seed) % 4) : 0;
+    }
+    return shape;
+}
+
+static void make_record(struct record *record, const struct shape *shape, uint64_t *seed)
+{
+    record_init(record, RECORD_KIND_INFERENCE, (int64_t)(test_random(seed) >> 2));
+    record_set_name(record, INFERENCE_MODEL, 1);
+    record_set_name(record, INFERENCE_DEVICE, 2);
+    for (size_t c = 0; c < COUNT_OF(columns); c++)
+        if (shape->absent[c] == 0 || test_random(seed) % shape->absent[c] > 0)
+            record_set_int(record, columns[c], random_value(seed, shape->width[c]));
+}
+
+static void check_sheet(const struct rollup_sheet *sheet, const struct record *records)
+{
+    for (size_t row = 0; row < sheet->count; row++) {
+        assert_int_equal(sheet->started_ns[row], records[row].started_ns);
+        for (size_t c = 0; c < COUNT_OF(columns); c++) {
+            const struct rollup_column *column = &sheet->columns[columns[c]];
+            const bool has = record_has(&records[row], columns[c]);
+            assert_int_equal(rollup_column_has(column, row), has);
+            if (has)
+                assert_int_equal(rollup_column_integer(column, row),
+                                 records[row].values[columns[c]].i);
+        }
+    }
+}
+
+static void sheets_have_what_came(void **state)
+{
+    static const int64_t names[] = {11, 12};
+    static struct record records[COUNT_MOST];
+    struct rollup_sheet sheet = {.count = 0};
+    struct table_builder *builder = NULL;
+    uint64_t seed = 20260101;
+    (void)state;
+    rollup_sheet_init(&sheet, RECORD_KIND_INFERENCE);
+    assert_int_equal(table_builder_new(&builder), STATUS_OK);
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        for (unsigned batch = 0; batch < BATCHES; batch++) {
+            const struct shape shape = random_shape(&seed);
+            const size_t first = sheet.count, count = 1 + test_random(&seed) % BATCH_MOST;
+            size_t tables = 0;
+            table_builder_reset(builder);
+            for (size_t i = first; i < first + count; i++) {
+                make_record(&records[i], &shape, &seed);
+                assert_int_equal(table_builder_add(builder, i + 1, &records[i]), STATUS_OK);
+            }
+            const struct rollup_batch from = {.table = table_builder_tables(builder, &tables),
+                                              .first_id = (int64_t)first + 1,
+                                              .host = 1,
+                                              .names = names};
+            assert_int_equal(rollup_sheet_add(&sheet, &from), STATUS_OK);
+        }
+        check_sheet(&sheet, records);
+        rollup_sheet_clear(&sheet, round % 3 == 0);
+    }
+    table_builder_free(builder);
+    rollup_sheet_deinit(&sheet);
+}
+
+// ---- Tallies -----------------------------------------------------------------------------
+
+static void check_tally(const struct tally *tally, const struct tally_pool *pool,
+                        const struct aggregate *right)
+{
+    unsigned char bytes[1 << 16], right_bytes[1 << 16];
+    struct ratio got = {.values.sketch = NULL};
+    assert_int_equal(sketch_new(&got.values.sketch), STATUS_OK);
+    tally_to_ratio(tally, pool, false, &got);
+    assert_int_equal(got.values.count, right->count);
+    assert_true(got.values.integers == right->integers);
+    assert_int_equal(got.values.min_integer, right->min_integer);
+    assert_int_equal(got.values.max_integer, right->max_integer);
+    const size_t size = sketch_encode_whole(got.values.sketch, bytes, sizeof bytes);
+    assert_true(size > 0);
+    assert_int_equal(sketch_encode_whole(right->sketch, right_bytes, sizeof right_bytes), size);
+    assert_memory_equal(bytes, right_bytes, size);
+    sketch_free(got.values.sketch);
+}
+
+// Parts that are tallied apart, then merged, are the whole.
+static void tallies_count_like_one_by_one(void **state)
+{
+    static struct tally_counts counts;
+    static int64_t values[COUNT_MOST];
+    struct tally_pool pool = {.used = 0};
+    uint64_t seed = 7;
+    (void)state;
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        const unsigned width = 1 + (unsigned)(test_random(&seed) % 64);
+        struct tally whole = {.count = 0}, merged = {.count = 0}, parts[4] = {{.count = 0}};
+        struct aggregate right = {.count = 0};
+        assert_int_equal(aggregate_want_quantiles(&right, NULL), STATUS_OK);
+        pool.used = 0;
+        for (size_t i = 0; i < COUNT_OF(parts); i++) {
+            const size_t count = test_random(&seed) % (COUNT_MOST / COUNT_OF(parts)) + 1;
+            for (size_t v = 0; v < count; v++) {
+                values[v] = random_value(&seed, width);
+                aggregate_add_int(&right, values[v]);
+            }
+            tally_integers(&parts[i], &counts, values, count);
+            assert_int_equal(tally_end(&parts[i], &counts, &pool), STATUS_OK);
+        }
+        for (size_t i = 0; i < COUNT_OF(parts); i++)
+            tally_merge(&merged, &counts, &parts[i], &pool);
+        assert_int_equal(tally_end(&merged, &counts, &pool), STATUS_OK);
+        for (size_t i = 1; i < merged.number; i++)
+            assert_true(pool.buckets[merged.first + i - 1].bucket <
+                        pool.buckets[merged.first + i].bucket);
+        check_tally(&merged, &pool, &right);
+        assert_int_equal(tally_end(&whole, &counts, &pool), STATUS_OK);
+        assert_int_equal(whole.number, 0); // nothing was left behind
+        aggregate_deinit(&right);
+    }
+    tally_pool_deinit(&pool);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sheets_have_what_came),
+        cmocka_unit_test(tallies_count_like_one_by_one),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
