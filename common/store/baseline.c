@@ -131,7 +131,7 @@ static enum status collect(struct baseline *baseline, struct store *store,
     if (status == STATUS_OK && samples_count(&baseline->samples) == 0)
         return say_nothing_matches(baseline, err);
     if (status == STATUS_OK)
-        status = setting_collect(&baseline->setting, store, &baseline->samples, err);
+        status = setting_collect(&baseline->setting, store, &baseline->samples, filter, err);
     if (status == STATUS_OK)
         status = read_coverage(baseline, store, filter, err);
     baseline->filter = filter_words(filter);

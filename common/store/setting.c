@@ -8,6 +8,7 @@
 #include "common/core/json_text.h"
 #include "common/core/text.h"
 #include "common/store/database.h"
+#include "common/store/filter.h"
 #include "common/store/reader.h"
 #include "common/store/schema.h"
 
@@ -218,6 +219,7 @@ static enum status take_fact(struct setting *setting, enum setting_subject subje
 struct collecting {
     struct setting *setting;
     const struct samples *samples;
+    const struct query_filter *filter;
     enum setting_subject subject;
 };
 
@@ -299,9 +301,13 @@ static enum status collect_subject(struct store *store, struct collecting *colle
     for (unsigned i = 0; i < PROPERTY_COUNT; i++)
         if (properties[i].subject == collecting->subject && properties[i].in_table)
             append_column(sql, tables[collecting->subject].kind, properties[i].name);
-    sqlite3_str_appendf(sql, " FROM \"%w\" t%s", info->name,
-                        collecting->subject == SETTING_PIPELINE ? " WHERE t.status = 0" : "");
-    return reader_scan(store, sql, NULL, take_row, collecting, err);
+    sqlite3_str_appendf(sql, " FROM \"%w\" t", info->name);
+    if (collecting->subject != SETTING_PIPELINE)
+        return reader_scan(store, sql, NULL, take_row, collecting, err);
+    // A run may have had others, set otherwise, before and after.
+    filter_where(sql, RECORD_KIND_PIPELINE, collecting->filter);
+    sqlite3_str_appendall(sql, " AND t.status = 0");
+    return reader_scan(store, sql, collecting->filter, take_row, collecting, err);
 }
 
 // The highest clocks of the runs: a row a device of one run.
@@ -341,9 +347,10 @@ static enum status collect_clocks(struct store *store, struct collecting *collec
 }
 
 enum status setting_collect(struct setting *setting, struct store *store,
-                            const struct samples *samples, struct error *err)
+                            const struct samples *samples, const struct query_filter *filter,
+                            struct error *err)
 {
-    struct collecting collecting = {.setting = setting, .samples = samples};
+    struct collecting collecting = {.setting = setting, .samples = samples, .filter = filter};
     enum status status = STATUS_OK;
     for (unsigned i = 0; i < SETTING_SUBJECT_COUNT && status == STATUS_OK; i++) {
         collecting.subject = (enum setting_subject)i;

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "common/core/error.h"
+#include "common/core/query.h"
 #include "common/store/samples.h"
 
 struct sqlite3_str;
@@ -42,11 +43,13 @@ struct setting {
 // The structure is the caller's, zeroed before its first use.
 void setting_deinit(struct setting *setting);
 
-// Reads what is known of the runs, devices and models that samples are from.
+// Reads what is known of the runs, devices and models that samples are from, and of the
+// pipelines that the filter covers.
 // Clocks are the highest of each run's last samples, and so is the PCIe generation,
 // which devices lower when they have nothing to do.
 MUST_CHECK enum status setting_collect(struct setting *setting, struct store *store,
-                                       const struct samples *samples, struct error *err);
+                                       const struct samples *samples,
+                                       const struct query_filter *filter, struct error *err);
 
 // The setting as JSON: {"runs": 3, "machine": {"driver": ["550.54"], ...},
 // "device": {"NVIDIA H200": {"pcie_width": [16], ...}}, "model": {...}}.

@@ -152,6 +152,27 @@ static void other_settings_are_told(void **state)
     }
 }
 
+// What a run's pipelines were set to before the time that is compared is not told.
+static void settings_are_those_of_the_window(void **state)
+{
+    (void)state;
+    add((struct measured){.run = 1, .host = "before", .requests = 1});
+    add((struct measured){.run = 2, .host = "after", .requests = 1});
+    add_pipelines(1, 1.0, 0.9, 10);
+    add_pipelines(2, 1.0, 0.9, 10);
+    change("UPDATE pipeline SET chunk_bytes = iif(number > 6, 4096, 1000 + number) WHERE run = 2");
+    saved("before");
+    struct query query = of_two("before", "");
+    set(query.other.by[QUERY_BY_HOST], "after");
+    query.other.since_ns = INT64_C(1790000000000000006);
+    query.force = true;
+    struct result *result = ask(&query);
+    const char *text = text_at(result, 0, "differences");
+    if (!strstr(text, "chunk_bytes 1 / 4096"))
+        fail_msg("%s", text);
+    result_free(result);
+}
+
 // Of many settings some are named, the others counted.
 static void many_settings_are_counted(void **state)
 {
@@ -181,6 +202,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(loads_are_not_judged_twice, compare_set_up,
                                         compare_tear_down),
         cmocka_unit_test_setup_teardown(pipelines_without_a_model, compare_set_up,
+                                        compare_tear_down),
+        cmocka_unit_test_setup_teardown(settings_are_those_of_the_window, compare_set_up,
                                         compare_tear_down),
         cmocka_unit_test_setup_teardown(many_settings_are_counted, compare_set_up,
                                         compare_tear_down),
