@@ -66,7 +66,7 @@ static enum status open_backend(struct device **out, const struct backend *backe
         (void)snprintf(device->name, sizeof device->name, "%s:%u", backend->name, ordinal);
     else
         (void)snprintf(device->name, sizeof device->name, "%s", backend->name);
-    (void)snprintf(device->reason, sizeof device->reason, "%s: %s", backend->name, why);
+    (void)snprintf(device->reason, sizeof device->reason, "%s", why);
     *out = device;
     return STATUS_OK;
 }
@@ -86,14 +86,18 @@ static enum status open_first(struct device **out, const struct device_options *
                               struct error *err)
 {
     enum status status = STATUS_UNSUPPORTED;
+    bool refused = false;
     char why[DEVICE_REASON_SIZE] = "chosen by auto";
     for (size_t i = 0; i < BACKEND_COUNT; i++) {
         const struct backend *backend = &backends[i];
         struct error refusal = {0};
         if (backend->ops) {
             status = open_backend(out, backend, options, 0, why, &refusal);
-            if (status == STATUS_OK)
+            if (status == STATUS_OK) {
+                (*out)->fell_back = refused;
                 return status;
+            }
+            refused = true;
             // Without its advice, which is for who asked for that device.
             (void)snprintf(why, sizeof why, "chosen by auto (%.*s)",
                            (int)reason_length(refusal.text), refusal.text);
@@ -137,6 +141,7 @@ void device_describe(const struct device *device, struct device_description *out
     out->ordinal = device->ordinal;
     device->ops->describe(device, out);
     memcpy(out->reason, device->reason, sizeof out->reason);
+    out->fell_back = device->fell_back;
 }
 
 int64_t device_memory_used(const struct device *device)

@@ -49,7 +49,8 @@ void device_close(struct device *device);
 
 struct device_description {
     char name[DEVICE_NAME_SIZE];     // as records name it: "cpu", "cpu:1", "cuda:0"
-    char reason[DEVICE_REASON_SIZE]; // which device and why, for the log
+    char reason[DEVICE_REASON_SIZE]; // why this one, for the log
+    bool fell_back;                  // auto wanted another, which did not answer
     char kernels[DEVICE_NAME_SIZE];  // "avx2", "plain C"
     unsigned int ordinal;
     unsigned int threads;

@@ -15,6 +15,7 @@ struct device {
     char name[DEVICE_NAME_SIZE];
     unsigned int ordinal;
     char reason[DEVICE_REASON_SIZE];
+    bool fell_back;
 };
 
 struct device_stream {

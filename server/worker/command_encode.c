@@ -398,8 +398,9 @@ static enum status encode(const struct encoding_options *encoding_options,
         outcome->description.devices > 1 ? encoding_options->device.spec : first->name;
     for (unsigned int i = 0; i < outcome->description.devices; i++) {
         const struct device_description *device = &encoding_get_share(*encoding, i)->device;
-        log_write(LOG_LEVEL_INFO, "device %s: %s (kernels: %s, threads: %u)", device->name,
-                  device->reason, device->kernels, device->threads);
+        log_write(device->fell_back ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO,
+                  "device %s: %s (kernels: %s, threads: %u)", device->name, device->reason,
+                  device->kernels, device->threads);
     }
     status = run_all(*encoding, outcome, err);
     if (status == STATUS_OK)

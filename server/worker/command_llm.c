@@ -340,8 +340,9 @@ static enum status serve(struct running *r, const struct worker_options *worker,
         return status;
     device_describe(r->llm->device, &outcome->device);
     memcpy(outcome->model, r->llm->name, sizeof outcome->model);
-    log_write(LOG_LEVEL_INFO, "device %s (kernels: %s, threads: %u)", outcome->device.reason,
-              outcome->device.kernels, outcome->device.threads);
+    log_write(outcome->device.fell_back ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO,
+              "device %s: %s (kernels: %s, threads: %u)", outcome->device.name,
+              outcome->device.reason, outcome->device.kernels, outcome->device.threads);
     status = llm_server_run(r->server, r->prompts, &outcome->figures, err);
     if (status == STATUS_OK && r->monitor)
         device_get_to_know(r->llm->device);

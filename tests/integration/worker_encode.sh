@@ -114,7 +114,7 @@ for of in "amplitude 10 pinned" "amplitude 40 pinned" "angle 40 generator"; do
   [ "$said" -eq $((batches == 40 && $(figure exposed_copy_ns) * 20 > $(figure duration_ns))) ] ||
     fail "$of: $(cat "$WORK/err" "$WORK/out")"
 done
-INFERSTAT_OVERLAP_TRACKING=0 expect_exit 0 encode --encoder angle --qubits 10 --batches 40
+INFERSTAT_OVERLAP_TRACKING=0 expect_exit 0 encode --device cpu --encoder angle --qubits 10 --batches 40
 [ ! -s "$WORK/err" ] || fail "says what it does not know: $(cat "$WORK/err")"
 
 # So does one whose copies wait for samples for more than a twentieth of the time, which

@@ -315,6 +315,12 @@ static void auto_falls_back(void **state)
     device_describe(device, &description);
     assert_string_equal(description.name, "cpu");
     assert_non_null(strstr(description.reason, "no device answers"));
+    assert_true(description.fell_back);
+    device_close(device);
+    assert_int_equal(device_open(&device, &(struct device_options){.spec = "cpu"}, &err),
+                     STATUS_OK);
+    device_describe(device, &description);
+    assert_false(description.fell_back);
     device_close(device);
     assert_int_equal(device_open(&device, &(struct device_options){.spec = "cuda"}, &err),
                      STATUS_NOT_FOUND);
