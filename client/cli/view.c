@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RUN_SHOWN = 8, VIEW_COLUMNS_MAX = 20 };
+enum { RUN_SHOWN = 8, VIEW_COLUMNS_MAX = 24 };
 
 // The number is how minor a column is (table.h).
 #define LEFT(key, title, minor)                                                                    \
@@ -140,6 +140,12 @@ static const struct view_column pipeline_view[] = {
     RIGHT("chunk_bytes", "chunk", 3),
     RIGHT("pool_size", "pool", 3),
     LEFT("sync", "sync", 3),
+    RIGHT("pool_acquires", "acquired", 4),
+    RIGHT("pool_available_min", "least free", 4),
+    RIGHT("pool_available_max", "most free", 4),
+    RIGHT("copy_busy_ns", "copying", 4),
+    RIGHT("compute_busy_ns", "computing", 4),
+    RIGHT("idle_ns", "idle", 4),
 };
 
 static const struct view_column device_sample_view[] = {

@@ -35,6 +35,11 @@ static const struct grid_column columns[] = {
     {"waited", "pool_wait_ns", GRID_UNIT, false, 7, 0, 11},
     {"p50", "item_p50_ns", GRID_UNIT, false, 7, 0, 14},
     {"p99", "item_p99_ns", GRID_UNIT, false, 7, 0, 13},
+    {"copying", "copy_busy_ns", GRID_UNIT, false, 7, 0, 15},
+    {"computing", "compute_busy_ns", GRID_UNIT, false, 9, 0, 16},
+    {"free min", "pool_available_min", GRID_UNIT, false, 8, 0, 17},
+    {"max", "pool_available_max", GRID_UNIT, false, 3, 0, 18},
+    {"acquired", "pool_acquires", GRID_UNIT, false, 8, 0, 19},
 };
 
 // One chunk has nothing to overlap with.

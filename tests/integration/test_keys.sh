@@ -95,7 +95,7 @@ expect_text "$WORK/out" "producer,reader"
 # Over TCP files are only named below one folder, and never replaced.
 ln -s "$WORK" "$WORK/files/out"
 expect_exit 0 "$INFERSTAT" --collector "$tcp" --timeout 20s backup "$WORK/files/copy.db"
-expect_exit 2 "$INFERSTAT" --collector "$tcp" --timeout 20s backup "$WORK/files/copy.db"
+expect_exit 4 "$INFERSTAT" --collector "$tcp" --timeout 20s backup "$WORK/files/copy.db"
 for path in "$WORK/copy.db" "$WORK/files/../copy.db" "$WORK/files/out/copy.db" \
   "$WORK/files/no/copy.db" "$WORK/filesystem.db"; do
   expect_exit 4 "$INFERSTAT" --collector "$tcp" --timeout 20s backup "$path"
