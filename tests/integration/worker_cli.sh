@@ -217,8 +217,8 @@ CUDA_VISIBLE_DEVICES="" llm --tokens 5 >/dev/null 2>"$WORK/err"
 if "$WORKER" llm --no-report --model "$model" --device cuda 2>&1 | grep -q "no cuda back end"; then
   [ ! -s "$WORK/err" ] || fail "a build for the CPU alone looked for no other device"
 else
-  [ "$(grep -c 'chosen by auto (device cuda: no device answers' "$WORK/err")" -eq 1 ] &&
-    [ "$(wc -l <"$WORK/err")" -eq 1 ] || fail "no one line: $(cat "$WORK/err")"
+  expect_text "$WORK/err" "chosen by auto (device cuda: no device answers"
+  [ "$(wc -l <"$WORK/err")" -eq 1 ] || fail "more than one line: $(cat "$WORK/err")"
 fi
 expect_exit 2 "$WORKER" llm --no-report --model "$model" --device cpu:0,1
 expect_text "$WORK/err" "a model runs on one device (choose one, as --device cpu:0)"
