@@ -380,6 +380,7 @@ static void what_makes_no_sense_is_refused(void **state)
     assert_ok(device_copy_within(rig->one, cells + 4, cells, 4, err), err);
     assert_ok(device_copy_in(rig->one, NULL, NULL, 0, err), err);
     device_memory_free(rig->one, NULL, 0);
+    assert_ok(device_stream_synchronize(rig->one, err), err); // before the cells go
 
     struct device *second = stream_device(NULL);
     struct device_event *event = event_of_kind(second, DEVICE_EVENT_TIMED);
