@@ -267,10 +267,9 @@ static struct rows rows_with(const struct rollup_column *column, struct rows row
     if (!column->lacks)
         return rows;
     size_t count = 0;
-    for (size_t i = 0; i < rows.count; i++) {
-        room[count] = rows.list[i];
-        count += column->has[rows.list[i]];
-    }
+    for (size_t i = 0; i < rows.count; i++)
+        if (column->has[rows.list[i]])
+            room[count++] = rows.list[i];
     return (struct rows){room, count};
 }
 
