@@ -329,6 +329,11 @@ static struct shelf_bucket *sum_at(const struct shelving *shelving)
     return shelf_find(shelving->shelf, &key);
 }
 
+static bool has_cells(const struct shelf_bucket *sum)
+{
+    return !sum->is_asked && !sum->is_vain;
+}
+
 // Whether all buckets of the piece are as the store has them, and were when `sum` was made
 // (NULL: at any time).
 static bool are_all_there(const struct shelving *shelving, const struct shelf_bucket *sum)
@@ -397,7 +402,7 @@ static const struct shelf_cell *const *sum_series(struct loading *sums,
     return first;
 }
 
-// Puts the sum of all buckets of the piece on the shelf, if it can be.
+// Puts the sum of all buckets of the piece on the shelf, or that it cannot be made.
 static enum status make_sum(struct shelving *shelving, struct error *err)
 {
     struct loading sums = {.shelving = shelving};
@@ -413,12 +418,12 @@ static enum status make_sum(struct shelving *shelving, struct error *err)
         if (status == STATUS_OK)
             at = sum_series(&sums, at, end);
     }
-    if (status == STATUS_OK && at) {
+    if (status == STATUS_OK) {
         point_to_counts(&sums);
         const struct shelf_key key = key_of_sum(shelving);
-        shelf_put(shelving->shelf, &key,
-                  &(struct shelf_bucket){
-                      .state = shelving->state, .count = sums.count, .cells = sums.cells});
+        const struct shelf_bucket sum = {
+            .state = shelving->state, .count = sums.count, .cells = sums.cells};
+        shelf_put(shelving->shelf, &key, at ? &sum : &(struct shelf_bucket){.is_vain = true});
     }
     free(cells);
     end_loading(&sums);
@@ -431,6 +436,8 @@ static enum status find_or_make_sum(struct shelving *shelving, const struct shel
                                     struct error *err)
 {
     struct shelf_bucket *sum = sum_at(shelving);
+    if (sum && sum->is_vain)
+        return STATUS_OK;
     if (!sum || (!sum->is_asked && !are_all_there(shelving, sum))) {
         const struct shelf_key key = key_of_sum(shelving);
         shelf_put(shelving->shelf, &key, &(struct shelf_bucket){.is_asked = true});
@@ -440,7 +447,7 @@ static enum status find_or_make_sum(struct shelving *shelving, const struct shel
     if (sum->is_asked && are_all_there(shelving, NULL))
         status = make_sum(shelving, err);
     sum = status == STATUS_OK ? sum_at(shelving) : NULL;
-    if (sum && !sum->is_asked) {
+    if (sum && has_cells(sum)) {
         sum->state = shelving->state;
         *out = sum;
     }
@@ -516,7 +523,7 @@ enum status gather_shelved(struct gathering *gathering, const struct cell_key *k
     if (status != STATUS_OK)
         return status;
     const struct shelf_bucket *sum = sum_at(&shelving);
-    if (sum && !sum->is_asked && sum->state == shelving.state && gathering->of->query->step_ns == 0)
+    if (sum && has_cells(sum) && sum->state == shelving.state && gathering->of->query->step_ns == 0)
         return hand_over_cells(sum, reader, err);
     if (!list_buckets(&shelving))
         return reader->scan(reader->context, span, err);

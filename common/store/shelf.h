@@ -44,6 +44,7 @@ struct shelf_bucket {
     size_t count;
     const struct shelf_cell *cells;
     bool is_asked; // a sum that was asked for, and not made yet: it has no cells
+    bool is_vain;  // one that cannot be made: nor has this
     uint64_t made; // rises with each that is put; set by shelf_put
 };
 
