@@ -62,6 +62,17 @@ static void print_records(FILE *out, const struct result *answer)
         (void)fputs(")", out);
 }
 
+static void print_baselines_left_out(struct cli *cli, const struct result *answer)
+{
+    const int64_t left_out = result_integer(answer, 0, "baselines_left_out", 0);
+    if (left_out > 0)
+        (void)fprintf(cli->around.notes,
+                      "inferstat: export: %" PRId64 " baseline%s left out: %s not of the filter's "
+                      "names alone\n",
+                      left_out, left_out == 1 ? " is" : "s are",
+                      left_out == 1 ? "it is" : "they are");
+}
+
 static void print_copy(struct cli *cli, const struct result *answer)
 {
     FILE *out = cli->around.out;
@@ -82,6 +93,9 @@ static void print_copy(struct cli *cli, const struct result *answer)
     const int64_t left_out = result_integer(answer, 0, "left_out", 0);
     if (left_out > 0)
         (void)fprintf(out, "; %" PRId64 " more of these runs are left out", left_out);
+    const int64_t baselines = result_integer(answer, 0, "baselines", 0);
+    if (cli->options.bundle && baselines > 0)
+        (void)fprintf(out, "; %" PRId64 " baseline%s", baselines, number_plural(baselines));
     const int64_t damaged = result_integer(answer, 0, "damaged", 0);
     if (damaged > 0)
         (void)fprintf(out, "; %" PRId64 " damaged piece%s of sealed records", damaged,
@@ -89,6 +103,7 @@ static void print_copy(struct cli *cli, const struct result *answer)
     (void)fprintf(
         out, "; checked, in %s\n",
         unit_format_int(time, UNIT_DURATION, result_integer(answer, 0, "duration_ns", 0)));
+    print_baselines_left_out(cli, answer);
 }
 
 static enum status copy(struct cli *cli, const char *path, bool bundle, struct error *err)

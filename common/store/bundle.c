@@ -6,8 +6,8 @@
 // run has and the bundle does not hold, its ledger says to be cleared, with its
 // fingerprint: the bundle's audit is that of the store.  Descriptions of the runs
 // (devices, models) go with them whatever their time, but for the devices and models
-// that the filter does not name; names go that something here refers to.  Baselines,
-// which are of anything, only go where the filter names nothing.  Of rollups only those of
+// that the filter does not name; names go that something here refers to.  Baselines go
+// that are of nothing else (bundle_baselines.c).  Of rollups only those of
 // rows that have expired do (bundle_rollups.c): all else queries read from rows.  What is said of
 // the bundle is in its table meta: `bundle` (whose it is, and the filter) and `fingerprint` (on
 // what its records were measured: setting.h), both as JSON.
@@ -346,14 +346,24 @@ static enum status copy_names(struct bundling *bundling, struct error *err)
     return run(bundling, sql, err);
 }
 
+static enum status copy_baselines(struct bundling *bundling, struct error *err)
+{
+    enum status status = bundle_baselines(bundling->db, bundling->filter,
+                                          &bundling->copying->baselines_left_out, err);
+    if (status == STATUS_OK)
+        status =
+            copy_where(bundling, "baseline", "WHERE t.id IN (SELECT baseline FROM going)", err);
+    if (status == STATUS_OK)
+        status = copy_where(bundling, "baseline_sample",
+                            "WHERE t.baseline IN (SELECT baseline FROM going)", err);
+    return status;
+}
+
 static enum status copy_rest(struct bundling *bundling, struct error *err)
 {
-    const bool some = names_anything(bundling->filter);
     enum status status = copy_where(bundling, "expiry", "", err);
-    if (status == STATUS_OK && !some)
-        status = copy_where(bundling, "baseline", "", err);
-    if (status == STATUS_OK && !some)
-        status = copy_where(bundling, "baseline_sample", "", err);
+    if (status == STATUS_OK)
+        status = copy_baselines(bundling, err);
     if (status == STATUS_OK)
         status = copy_where(bundling, "meta", "WHERE t.key = '" SCHEMA_NO_FINGERPRINTS "'", err);
     if (status == STATUS_OK)

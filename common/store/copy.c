@@ -129,7 +129,7 @@ static enum status check_structure(struct sqlite3 *db, const char *path, struct 
 
 // What the copy holds: records by kind, counted.
 struct counts {
-    int64_t runs, records, rollups;
+    int64_t runs, records, rollups, baselines;
     int64_t of[RECORD_KIND_COUNT];
     int64_t damaged; // sealed segments, whose records are not counted
 };
@@ -171,6 +171,8 @@ static enum status count_rows(struct counts *counts, struct sqlite3 *db, struct 
     }
     if (status == STATUS_OK)
         status = database_integer(db, "SELECT count(*) FROM rollup", &counts->rollups, err);
+    if (status == STATUS_OK)
+        status = database_integer(db, "SELECT count(*) FROM baseline", &counts->baselines, err);
     return status;
 }
 
@@ -239,9 +241,12 @@ static enum status add_setting(const struct new_file *file, struct error *err)
 static enum status add_columns(struct result *answer)
 {
     static const struct answer_column first[] = {
-        {"path", UNIT_NONE},       {"bytes", UNIT_BYTES},          {"runs", UNIT_COUNT},
-        {"records", UNIT_COUNT},   {"rollups", UNIT_COUNT},        {"left_out", UNIT_COUNT},
-        {"log_bytes", UNIT_BYTES}, {"duration_ns", UNIT_DURATION}, {"damaged", UNIT_COUNT}};
+        {"path", UNIT_NONE},       {"bytes", UNIT_BYTES},
+        {"runs", UNIT_COUNT},      {"records", UNIT_COUNT},
+        {"rollups", UNIT_COUNT},   {"left_out", UNIT_COUNT},
+        {"baselines", UNIT_COUNT}, {"baselines_left_out", UNIT_COUNT},
+        {"log_bytes", UNIT_BYTES}, {"duration_ns", UNIT_DURATION},
+        {"damaged", UNIT_COUNT}};
     enum status status = STATUS_OK;
     for (size_t i = 0; i < sizeof first / sizeof *first && status == STATUS_OK; i++)
         status = result_add_column(answer, first[i].key, first[i].unit);
@@ -271,6 +276,8 @@ static enum status fill_answer(struct result **out, const struct copying *copyin
     answer_int(answer, "rollups", counts->rollups);
     answer_int(answer, "left_out", copying->left_out);
     answer_int(answer, "damaged", counts->damaged);
+    answer_int(answer, "baselines", counts->baselines);
+    answer_int(answer, "baselines_left_out", copying->baselines_left_out);
     answer_int(answer, "log_bytes", copying->log_most - copying->log_began);
     answer_int(answer, "duration_ns", (int64_t)(clock_monotonic_ns() - began_ns));
     for (unsigned kind = RECORD_KIND_RUN + 1; kind < RECORD_KIND_COUNT; kind++)

@@ -25,8 +25,9 @@ struct store;
 // Answers QUERY_COPY: one row with
 //   path bytes runs records, the records of each kind (keys as the kinds' names),
 //   rollups, left_out (of a bundle: records of its runs that it does not hold, which
-//   its ledger has as cleared; else 0), log_bytes (by how much the store's log grew
-//   meanwhile), duration_ns, damaged (sealed segments; their records are in the copy as
+//   its ledger has as cleared; else 0), baselines, baselines_left_out (of a bundle: those
+//   that are of more than it is, or of something else; else 0), log_bytes (by how much the store's
+//   log grew meanwhile), duration_ns, damaged (sealed segments; their records are in the copy as
 //   they were, and not counted)
 MUST_CHECK enum status query_copy(struct store *store, const struct query *query,
                                   struct result **out, struct error *err);
@@ -40,7 +41,7 @@ struct copying {
     char *log;         // the store's log
     int64_t log_began; // its bytes when the copy began
     int64_t log_most;  // and the most there were since
-    int64_t left_out;
+    int64_t left_out, baselines_left_out;
     unsigned looks;
 };
 
@@ -50,6 +51,11 @@ MUST_CHECK enum status copying_look(struct copying *copying, struct error *err);
 
 // Fills the empty file at `path` with what the query's filter covers.
 MUST_CHECK enum status bundle_fill(struct copying *copying, const char *path, struct error *err);
+
+// Lists in the table temp.going(baseline), which it makes, the baselines of the database
+// `main` that go into a bundle of the filter, and adds to `*left_out` how many do not.
+MUST_CHECK enum status bundle_baselines(struct sqlite3 *db, const struct query_filter *filter,
+                                        int64_t *left_out, struct error *err);
 
 // Makes the rollups of what has expired of the filter: from the database `main` into the
 // empty tables of `bundle`, within a transaction.

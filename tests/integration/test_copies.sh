@@ -96,6 +96,14 @@ expect_text "$WORK/out" "1 baseline is there already"
 expect_exit 0 ask_other baseline save june --force
 expect_exit 0 ask_other import "$WORK/with-baseline.db"
 expect_text "$WORK/err" "june: this store has another of that name"
+# A bundle has those that are of nothing else.
+model=$(sqlite3 "$WORK/all.db" 'select n.text from inference i join name n on n.id = i.model limit 1')
+expect_exit 0 "$INFERSTAT" baseline save july --model "$model"
+expect_exit 0 "$INFERSTAT" export --bundle "$WORK/named.db" --model "$model"
+expect_text "$WORK/out" "; 1 baseline;"
+expect_text "$WORK/err" "1 baseline is left out"
+expect_exit 0 "$INFERSTAT" --db "$WORK/named.db" baseline list
+expect_text "$WORK/out" "july"
 for what in "avg ttft_ns" "avg tokens_per_second --by model"; do
   # shellcheck disable=SC2086  # words
   for of in "$INFERSTAT --db $WORK/all.db" "$INFERSTAT --collector ipc://$WORK/o"; do

@@ -6,6 +6,7 @@
 #include <sqlite3.h>
 
 #include "common/core/sketch.h"
+#include "common/store/baseline.h"
 #include "common/store/database.h"
 #include "common/store/making.h"
 #include "common/store/store.h"
@@ -282,6 +283,17 @@ enum status copy_to(const char *path, const char *to, const struct query_filter 
         query.filter = *filter;
     (void)snprintf(query.path, sizeof query.path, "%s", to);
     return copy_ask(path, &query, out, err);
+}
+
+void copy_save_baseline(const char *path, const char *name, const struct query_filter *filter)
+{
+    struct query query = {.kind = QUERY_BASELINE_SAVE, .filter = *filter};
+    struct result *answer = NULL;
+    struct error err;
+    (void)snprintf(query.baseline[0], sizeof query.baseline[0], "%s", name);
+    if (baseline_write_file(path, &query, &answer, &err) != STATUS_OK)
+        fail_msg("%s", err.text);
+    result_free(answer);
 }
 
 bool copy_balances(const char *path)

@@ -20,7 +20,7 @@ extern char copy_folder[FOLDER_PATH_SIZE];
 int copy_set_up(void **state);
 int copy_tear_down(void **state);
 
-// A file's path in the folder; each name has its place, for as long as the test.
+// A file's path in the folder, until sixteen others were asked for.
 const char *copy_path(const char *name);
 
 // A store of `runs` runs on hosts host-0, host-1 and host-0 again, ..., each with a
@@ -46,6 +46,9 @@ enum status copy_ask(const char *path, const struct query *query, struct result 
 // QUERY_COPY of `path`; a bundle where there is a filter.
 enum status copy_to(const char *path, const char *to, const struct query_filter *filter,
                     struct result **out, struct error *err);
+
+// Keeps what the filter covers as a baseline of the store.
+void copy_save_baseline(const char *path, const char *name, const struct query_filter *filter);
 
 // Whether all runs of the store balance; `unbalanced`: the first finding.
 bool copy_balances(const char *path);

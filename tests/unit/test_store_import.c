@@ -8,7 +8,6 @@
 
 #include <sqlite3.h>
 
-#include "common/store/baseline.h"
 #include "common/store/database.h"
 #include "common/store/expire.h"
 #include "common/store/import.h"
@@ -299,17 +298,6 @@ static void test_an_open_run_is_silent_here(void **state)
 
 // ---- Baselines -----------------------------------------------------------------------------
 
-static void save_baseline(const char *path, const char *name, const struct query_filter *filter)
-{
-    struct query query = {.kind = QUERY_BASELINE_SAVE, .filter = *filter};
-    struct result *answer = NULL;
-    struct error err;
-    (void)snprintf(query.baseline[0], sizeof query.baseline[0], "%s", name);
-    if (baseline_write_file(path, &query, &answer, &err) != STATUS_OK)
-        fail_msg("%s", err.text);
-    result_free(answer);
-}
-
 struct baselines {
     int64_t taken, there, refused;
     char note[512];
@@ -343,8 +331,8 @@ static void test_baselines_come_and_names_are_mapped(void **state)
     const struct query_filter all = {0}, some = {.until_ns = COPY_BASE_NS + 50 * COPY_SECOND};
     struct baselines found;
     copy_make_store(from, 2, 100);
-    save_baseline(from, "june", &all);
-    save_baseline(from, "july", &some);
+    copy_save_baseline(from, "june", &all);
+    copy_save_baseline(from, "july", &some);
     copy_make_store(into, 1, 5);
     copy_exec(into, "UPDATE run SET uuid = 'ffffffff-0000-4000-8000-000000000000';"
                     "UPDATE name SET text = 'x' || text WHERE text LIKE 'm-%'");
@@ -382,8 +370,8 @@ static void test_baselines_that_stay_out(void **state)
     struct baselines found;
     copy_make_store(from, 2, 100);
     copy_make_store(into, 2, 100);
-    save_baseline(from, "june", &all);
-    save_baseline(into, "june", &some);
+    copy_save_baseline(from, "june", &all);
+    copy_save_baseline(into, "june", &some);
     const int64_t before = copy_integer(into, SAMPLES_OF("m-1"));
     import_baselines(into, from, &found);
     assert_int_equal(found.taken, 0);
@@ -606,7 +594,9 @@ static void test_what_is_no_store(void **state)
 static void test_flipped_bytes(void **state)
 {
     (void)state;
-    const char *good = copy_path("s.db"), *bad = copy_path("bad.db");
+    const char *good = copy_path("s.db");
+    char bad[FOLDER_PATH_SIZE]; // copy_path's places are used again
+    (void)snprintf(bad, sizeof bad, "%s", copy_path("bad.db"));
     uint64_t random = 4711;
     copy_make_store(good, 2, 60);
     struct stat about;
