@@ -94,7 +94,9 @@
     X(MODEL_QUANTISATION, "quantisation", TEXT, NONE, MAYBE, "type of most weights (f16)")         \
     X(MODEL_PARAMETERS, "parameters", INT, COUNT, MAYBE, "number of weights")                      \
     X(MODEL_FILE_BYTES, "file_bytes", INT, BYTES, MAYBE, "size of the model's file")               \
-    X(MODEL_CONTEXT, "context", INT, TOKENS, MAYBE, "longest context in tokens")
+    X(MODEL_CONTEXT, "context", INT, TOKENS, MAYBE, "longest context in tokens")                   \
+    X(MODEL_KV_BYTES, "kv_bytes_per_token", INT, BYTES, MAYBE,                                     \
+      "bytes of KV cache of a position, which each later token reads")
 
 #define RECORD_STARTUP(X)                                                                          \
     X(STARTUP_DURATION_NS, "duration_ns", INT, DURATION, ALWAYS, "from the start until ready")     \

@@ -192,6 +192,10 @@ struct inferstat_model {
     const char *architecture;
     const char *quantisation;
     int64_t parameters, file_bytes, context; // absent when negative
+    // Bytes of KV cache that a position of the context takes, and that each later token has to
+    // read: 2 (keys and values) * layers * KV heads * elements of a head * bytes of an element.
+    // Absent when negative: then inferstat's MBU is of the weights alone.
+    int64_t kv_bytes_per_token;
 };
 
 INFERSTAT_API void inferstat_model_init(struct inferstat_model *model);

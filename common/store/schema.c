@@ -89,6 +89,9 @@ static const char few_indexes[] =
 static const char pipeline_index[] =
     "CREATE INDEX IF NOT EXISTS pipeline_failed ON pipeline(started_ns) WHERE status = 1;";
 
+// What a run's model is, for each of its inferences.
+static const char model_index[] = "CREATE INDEX IF NOT EXISTS model_run ON model(run, name);";
+
 // Per run: what became of everything it produced.  A closed run balances when
 // the ranges of each stream follow each other from 1 to what it produced, and
 // all counts of the stored agree.  total(), since sum() fails the whole query
@@ -342,10 +345,17 @@ static enum status add_sealed(sqlite3 *db, struct error *err)
     return status == STATUS_OK ? database_exec(db, pipeline_index, err) : status;
 }
 
+// Version 8: what the KV cache of a model takes, and its description found by its run.
+static enum status add_cache_size(sqlite3 *db, struct error *err)
+{
+    const enum status status = schema_add_columns(db, err);
+    return status == STATUS_OK ? database_exec(db, model_index, err) : status;
+}
+
 static const struct schema_step all_steps[] = {
-    {1, create_tables, false}, {2, change_views, false}, {3, add_owners, false},
-    {4, add_rollups, false},   {5, keep_excesses, true}, {6, let_figures_be_absent, false},
-    {7, add_sealed, false},
+    {1, create_tables, false}, {2, change_views, false},   {3, add_owners, false},
+    {4, add_rollups, false},   {5, keep_excesses, true},   {6, let_figures_be_absent, false},
+    {7, add_sealed, false},    {8, add_cache_size, false},
 };
 
 _Static_assert(sizeof all_steps / sizeof *all_steps == SCHEMA_VERSION, "a step for each version");

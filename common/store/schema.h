@@ -59,7 +59,7 @@ struct sqlite3;
 struct sqlite3_str;
 
 enum {
-    SCHEMA_VERSION = 7,
+    SCHEMA_VERSION = 8,
     SCHEMA_APPLICATION_ID = 0x49667374, // "Ifst"
     SCHEMA_RANGE_STORED = 0,            // range.state
     SCHEMA_RANGE_DROPPED = 1,

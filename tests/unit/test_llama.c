@@ -430,6 +430,22 @@ static void computing_can_be_cancelled(void **state)
     end_ready(&r);
 }
 
+// What it says a position takes is what one more position in the context takes.
+static void tells_the_size_of_its_cache(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(shapes); i++) {
+        struct ready r = make_ready(&shapes[i], true, 1, 70);
+        const int64_t before = device_memory_used(r.device);
+        llama_session_free(r.session);
+        struct error err = {0};
+        assert_int_equal(llama_session_new(&r.session, r.llama, 87, &err), STATUS_OK);
+        assert_int_equal(device_memory_used(r.device) - before,
+                         17 * (int64_t)llama_kv_bytes_per_token(r.llama));
+        end_ready(&r);
+    }
+}
+
 static void describes_itself(void **state)
 {
     (void)state;
@@ -733,6 +749,7 @@ int main(void)
         cmocka_unit_test(context_is_a_limit),
         cmocka_unit_test(sessions_of_absurd_size),
         cmocka_unit_test(computing_can_be_cancelled),
+        cmocka_unit_test(tells_the_size_of_its_cache),
         cmocka_unit_test(describes_itself),
         cmocka_unit_test(synthetic_models_repeat),
         cmocka_unit_test(refusals),

@@ -411,6 +411,13 @@ static const struct {
       {"SELECT copy_busy_ns + both_busy_ns + unmeasured_chunks FROM pipeline WHERE id = 3", 1601},
       {"SELECT count(*) FROM sealed", 0},
       {"SELECT sum(rows) IS NULL AND sum(length(runs)) IS NULL FROM sealed", 1}}},
+    {STORE_VERSION "7.sql",
+     "version 7,",
+     {{"SELECT count(*) FROM inference", 7},
+      {"SELECT sum(rows) FROM sealed WHERE kind = 6", 4},
+      {"SELECT context FROM v_model WHERE name = 'tiny'", 256},
+      {"SELECT count(kv_bytes_per_token) FROM v_model", 0},
+      {"SELECT count(*) FROM model INDEXED BY model_run WHERE run = 2", 1}}},
 };
 
 // Every table, view and index with its columns.

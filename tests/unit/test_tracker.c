@@ -661,6 +661,9 @@ static void test_devices_and_models(void **state)
     model.format = "gguf";
     model.digest = "sha256:00";
     model.parameters = 260000;
+    model.kv_bytes_per_token = 0; // recurrent: it keeps none
+    (void)inferstat_add_model(fixture->monitor, &model);
+    model.kv_bytes_per_token = INT64_C(1) << 53; // the most that the wire takes
     (void)inferstat_add_model(fixture->monitor, &model);
     close_monitor(fixture);
 
@@ -677,9 +680,14 @@ static void test_devices_and_models(void **state)
     const struct fake_row unknown = row_of(fixture, RECORD_KIND_MODEL, 0);
     assert_string_equal(unknown.values[MODEL_FORMAT].text, "unknown");
     assert_false(has(&unknown, MODEL_PARAMETERS));
-    const struct fake_row known = row_of(fixture, RECORD_KIND_MODEL, 1);
+    assert_false(has(&unknown, MODEL_KV_BYTES));
+    const struct fake_row none = row_of(fixture, RECORD_KIND_MODEL, 1);
+    assert_true(has(&none, MODEL_KV_BYTES));
+    assert_int_equal(value(&none, MODEL_KV_BYTES), 0);
+    const struct fake_row known = row_of(fixture, RECORD_KIND_MODEL, 2);
     assert_string_equal(known.values[MODEL_DIGEST].text, "sha256:00");
     assert_int_equal(value(&known, MODEL_PARAMETERS), 260000);
+    assert_int_equal(value(&known, MODEL_KV_BYTES), INT64_C(1) << 53);
 }
 
 #define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)

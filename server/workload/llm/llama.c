@@ -11,6 +11,9 @@
 // it is near, few enough that the activations stay there too.
 enum { BATCH = 64 };
 
+// What keys and values are kept as.
+static const enum tensor_type cache_type = TENSOR_F32;
+
 struct llama {
     struct device *device;
     struct llama_config config;
@@ -158,16 +161,22 @@ static uint64_t plus(uint64_t a, uint64_t b)
     return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
 
+uint64_t llama_kv_bytes_per_token(const struct llama *llama)
+{
+    const struct llama_config *config = &llama->config;
+    return times(times(times(2, config->layers), times(config->kv_heads, config->head_size)),
+                 tensor_type_size(cache_type));
+}
+
 static uint64_t bytes_needed(struct llama_session *session)
 {
-    const struct llama_config *config = &session->llama->config;
     struct need needs[NEEDS];
     list_needs(session, needs);
-    uint64_t elements = times(times(2 * config->layers, session->context),
-                              times(config->kv_heads, config->head_size));
+    uint64_t elements = 0;
     for (size_t i = 0; i < NEEDS; i++)
         elements = plus(elements, times(needs[i].rows, needs[i].columns));
-    return times(elements, sizeof(float));
+    return plus(times(elements, sizeof(float)),
+                times(session->context, llama_kv_bytes_per_token(session->llama)));
 }
 
 static void add_bytes(void *context, const struct tensor *tensor)
@@ -230,9 +239,9 @@ static enum status allocate(struct llama_session *session, struct error *err)
     size_t kv = config->kv_heads * config->head_size;
     for (size_t i = 0; i < config->layers && status == STATUS_OK; i++) {
         status =
-            device_tensor_new(device, &session->keys[i], TENSOR_F32, session->context, kv, err);
+            device_tensor_new(device, &session->keys[i], cache_type, session->context, kv, err);
         if (status == STATUS_OK)
-            status = device_tensor_new(device, &session->values[i], TENSOR_F32, session->context,
+            status = device_tensor_new(device, &session->values[i], cache_type, session->context,
                                        kv, err);
     }
     return status;

@@ -38,6 +38,10 @@ const struct llama_config *llama_get_config(const struct llama *llama);
 // All weights' elements; a tied output counts once.
 uint64_t llama_parameters(const struct llama *llama);
 
+// Bytes of keys and values that a session keeps of one position, and that every later
+// token reads.
+uint64_t llama_kv_bytes_per_token(const struct llama *llama);
+
 // The type most of the weights have ("F16").
 const char *llama_quantisation(const struct llama *llama);
 
