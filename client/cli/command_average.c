@@ -101,20 +101,17 @@ static void add_figure(struct table *table, const struct figure *figure,
 // Says what the figures leave out, where they do.
 static void note_coverage(FILE *out, const struct result *result)
 {
-    double least = 1.0;
-    int64_t lost = 0;
+    double least = 1.0; // where it is not known the store's note says so
     for (size_t row = 0; row < result_row_count(result); row++) {
         double coverage = result_number(result, row, "coverage_ratio", 1.0);
-        int64_t here = result_integer(result, row, "lost", 0);
         least = coverage < least ? coverage : least;
-        lost = here > lost ? here : lost;
     }
-    if (least >= 1.0 && lost == 0)
+    if (least >= 1.0)
         return;
     char text[UNIT_TEXT_SIZE];
     (void)fprintf(out,
-                  "Note: records were lost; these figures cover %s%s of all that these runs have "
-                  "produced, whenever and of whatever model (inferstat runs shows where).\n",
+                  "Note: records were lost; these figures cover %s%s of all that was produced in "
+                  "their time, of whatever kind and model (inferstat runs shows where).\n",
                   result_row_count(result) > 1 ? "as little as " : "",
                   unit_format(text, UNIT_RATIO, least));
 }

@@ -1,4 +1,5 @@
 // inferstat baseline save NAME | list | delete NAME
+#include <math.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -65,14 +66,15 @@ static void print_saved(FILE *out, const struct query *query, const struct resul
 {
     const int64_t runs = result_integer(result, 0, "runs", 0);
     char since[UNIT_TEXT_SIZE], until[UNIT_TEXT_SIZE], coverage[UNIT_TEXT_SIZE];
-    (void)fprintf(out,
-                  "baseline %s saved: %" PRId64 " values of %" PRId64 " %s, from %s until %s, "
-                  "coverage %s\n",
-                  query->baseline[0], result_integer(result, 0, "values", 0), runs,
-                  runs == 1 ? "run" : "runs",
-                  unit_format_int(since, UNIT_TIME, result_integer(result, 0, "since_ns", 0)),
-                  unit_format_int(until, UNIT_TIME, result_integer(result, 0, "until_ns", 0)),
-                  unit_format(coverage, UNIT_RATIO, result_number(result, 0, "coverage_ratio", 0)));
+    (void)fprintf(
+        out,
+        "baseline %s saved: %" PRId64 " values of %" PRId64 " %s, from %s until %s, "
+        "coverage %s\n",
+        query->baseline[0], result_integer(result, 0, "values", 0), runs,
+        runs == 1 ? "run" : "runs",
+        unit_format_int(since, UNIT_TIME, result_integer(result, 0, "since_ns", 0)),
+        unit_format_int(until, UNIT_TIME, result_integer(result, 0, "until_ns", 0)),
+        unit_format(coverage, UNIT_RATIO, result_number(result, 0, "coverage_ratio", (double)NAN)));
 }
 
 static void print_change(const struct cli *cli, const struct query *query,

@@ -126,7 +126,7 @@ static const struct column_text columns[] = {
     {"baseline", "filter", "what it covers, as the filters of the command line"},
     {"baseline", "since_ns", "start of the window"},
     {"baseline", "until_ns", "its end"},
-    {"baseline", "coverage_ratio", "stored / (stored + lost) of its runs"},
+    {"baseline", "coverage_ratio", "stored / (stored + lost), of its window"},
     {"baseline", "fingerprint", "machines, devices and models, as JSON"},
     {"baseline_sample", "baseline", "id in the table baseline"},
     {"baseline_sample", "metric", "the metric's name"},

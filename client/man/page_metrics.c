@@ -75,9 +75,11 @@ static void put_averages(void)
               "2019).",
               (int)SKETCH_PER_OCTAVE);
     roff_tag("coverage_ratio, lost", "");
-    roff_text("say of the runs that the filter's host, run and window cover how many of their "
-              "records are stored, and how many are lost.  What was lost has no model, so this is "
-              "never split by one.");
+    roff_text("are of the window, or with steps of the step: records of all kinds stored / "
+              "(stored + lost), and how many were lost, of the hosts and runs that the filter and "
+              "the row's group cover.  A loss counts where it may have been; where it is not "
+              "known when that was, in all of its run's life, and the note says so.  What was lost "
+              "has no model, so this is never split by one.");
 }
 
 static void put_metric(const struct query_metric *metric)

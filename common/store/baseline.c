@@ -9,6 +9,7 @@
 #include <sqlite3.h>
 
 #include "common/core/parse.h"
+#include "common/store/coverage.h"
 #include "common/store/database.h"
 #include "common/store/expired.h"
 #include "common/store/reader.h"
@@ -81,14 +82,12 @@ static enum status read_coverage(struct baseline *baseline, struct store *store,
                                  const struct query_filter *filter, struct error *err)
 {
     struct coverage coverage;
-    enum status status = coverage_read(&coverage, store, filter, err);
-    if (status != STATUS_OK)
-        return status;
-    int64_t stored = 0, lost = 0;
-    coverage_sum(&coverage, GROUP_KEY_NONE, GROUP_KEY_NONE, &stored, &lost);
-    baseline->coverage_ratio = coverage_ratio(stored, lost);
+    const struct query query = {.filter = *filter};
+    int64_t lost;
+    enum status status = coverage_read(&coverage, store, &query, err);
+    coverage_of(&coverage, GROUP_KEY_NONE, GROUP_KEY_NONE, 0, &baseline->coverage_ratio, &lost);
     coverage_deinit(&coverage);
-    return STATUS_OK;
+    return status;
 }
 
 static enum status read_expired(struct baseline *baseline, struct store *store,

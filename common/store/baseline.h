@@ -19,7 +19,7 @@ struct baseline {
     char name[QUERY_KEY_SIZE]; // "": none
     int64_t created_ns;
     int64_t since_ns, until_ns; // of the filter; where that is open, of the records
-    double coverage_ratio;      // of the runs that the filter covers; NaN: not known
+    double coverage_ratio;      // of the filter's host, run and window; NaN: not known
     // Until when records of a kind have expired in what the filter covers; 0: none, and of
     // one that was kept.
     int64_t expired_ns[RECORD_KIND_COUNT];

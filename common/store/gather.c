@@ -8,6 +8,7 @@
 
 #include <sqlite3.h>
 
+#include "common/store/bandwidth.h"
 #include "common/store/filter.h"
 #include "common/store/gather_parts.h"
 #include "common/store/schema.h"
@@ -364,6 +365,9 @@ static void say(const struct gathering *gathering)
 {
     struct gather *gather = gathering->of;
     char text[256];
+    gather->lacks_expired =
+        gather->plan.is_lacking ||
+        (!gathering->has_rollups && gathering->asked_ns < gathering->expired_ns);
     if (gather->plan.is_widened) {
         (void)snprintf(text, sizeof text, "rollups of a whole %s and finer stand in for them %s",
                        rollup_level_name(gather->plan.widened_to),
@@ -371,8 +375,7 @@ static void say(const struct gathering *gathering)
                                                   : "at the window's edges");
         append_expiry(gathering, text);
     }
-    if (gather->plan.is_lacking ||
-        (!gathering->has_rollups && gathering->asked_ns < gathering->expired_ns))
+    if (gather->lacks_expired)
         append_expiry(gathering, gathering->has_rollups
                                      ? "a part of them is in no rollup, and not counted"
                                      : "they are in no rollup of this question, and not counted");
@@ -398,19 +401,6 @@ static enum status check_dimensions(const struct gather *gather, struct error *e
                              query_dimension_name(gather->query->group_by[i]));
     return filter_check(gather->kind, &gather->query->filter, err);
 }
-
-// The weights are read once per token, from the memory of the run's device.  Where their load
-// has expired, or is not in a bundle, the model's file stands for them.
-static const struct record_derived bandwidth_used = {
-    .name = QUERY_METRIC_MBU,
-    .numerator = "coalesce((SELECT l.model_bytes FROM load l WHERE l.run = t.run AND"
-                 " l.model = t.model AND l.status = 0 ORDER BY l.id DESC LIMIT 1),"
-                 " (SELECT m.file_bytes FROM model m WHERE m.run = t.run AND m.name = t.model"
-                 " ORDER BY m.id DESC LIMIT 1)) * (t.generated_tokens - 1) * 1e9",
-    .denominator = "CASE WHEN t.generated_tokens >= 2 THEN (t.e2e_ns - t.ttft_ns) *"
-                   " (SELECT d.memory_bandwidth_bytes_per_second FROM device d WHERE d.run = t.run"
-                   " AND d.name = t.device ORDER BY d.id DESC LIMIT 1) END",
-};
 
 static const struct record_derived load_floor = {
     .name = QUERY_METRIC_FLOOR,

@@ -47,6 +47,7 @@ struct gather {
     int64_t rows;                // records read
     struct rollup_span window;   // with steps: cut to where there are records
     struct rollup_span seen;     // from the first to the last start of records read
+    bool lacks_expired;          // there are expired records in it that no rollup stands for
     char note[GATHER_NOTE_SIZE]; // what is to be said about the answer; "": nothing
 
     struct sketch_budget budget;

@@ -1,10 +1,13 @@
 // AVERAGE: count, mean, extremes and quantiles of one metric, by group and step of time.
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <sqlite3.h>
 
 #include "common/store/answer_key.h"
+#include "common/store/bandwidth.h"
+#include "common/store/coverage.h"
 #include "common/store/gather.h"
 #include "common/store/goodput.h"
 #include "common/store/reader.h"
@@ -41,6 +44,7 @@ struct average {
     const struct query_metric *metric;
     struct gather gather;
     struct coverage coverage;
+    bool is_bandwidth;
     bool is_goodput;
     char good[GOODPUT_SQL_SIZE];
     struct record_derived goodput;
@@ -101,15 +105,17 @@ static void set_figures(struct result *answer, const struct average *average,
 
 static void set_coverage(struct result *answer, const struct average *average, const int64_t *keys)
 {
-    int64_t host = GROUP_KEY_NONE, run = GROUP_KEY_NONE, stored = 0, lost = 0;
+    int64_t host = GROUP_KEY_NONE, run = GROUP_KEY_NONE, lost = 0;
+    double ratio;
     for (unsigned i = 0; i < average->query->group_count; i++) {
         if (average->query->group_by[i] == QUERY_BY_HOST)
             host = keys[i];
         if (average->query->group_by[i] == QUERY_BY_RUN)
             run = keys[i];
     }
-    coverage_sum(&average->coverage, host, run, &stored, &lost);
-    answer_real(answer, "coverage_ratio", coverage_ratio(stored, lost));
+    const int64_t step_ns = average->query->step_ns > 0 ? keys[average->query->group_count] : 0;
+    coverage_of(&average->coverage, host, run, step_ns, &ratio, &lost);
+    answer_real(answer, "coverage_ratio", ratio);
     answer_int(answer, "lost", lost);
 }
 
@@ -214,6 +220,62 @@ static enum status find_goodput(struct average *average, struct error *err)
     return goodput_sql(average->good, average->query->slo, err);
 }
 
+// The end of the step that holds a time, in the filter's terms (the first time behind it).
+static int64_t step_end(int64_t step_ns, int64_t time_ns)
+{
+    int64_t end;
+    if (__builtin_add_overflow(rollup_step(step_ns, time_ns), step_ns, &end))
+        return 0;
+    return end;
+}
+
+// Of the window, and by step only of the steps that there are.
+static enum status find_coverage(struct average *average, struct store *store, struct error *err)
+{
+    struct query query = *average->query;
+    const struct rollup_span *window = &average->gather.window;
+    if (query.step_ns > 0 && window->first_ns <= window->last_ns) {
+        const int64_t since_ns = rollup_step(query.step_ns, window->first_ns);
+        const int64_t until_ns = step_end(query.step_ns, window->last_ns);
+        if (since_ns != INT64_MIN && (!query.filter.since_ns || since_ns > query.filter.since_ns))
+            query.filter.since_ns = since_ns;
+        if (until_ns != 0 && (!query.filter.until_ns || until_ns < query.filter.until_ns))
+            query.filter.until_ns = until_ns;
+    }
+    enum status status = coverage_read(&average->coverage, store, &query, err);
+    for (unsigned remark = 1; remark <= COVERAGE_UNKNOWN && status == STATUS_OK; remark *= 2)
+        if (average->coverage.remarks & remark)
+            gather_say(&average->gather, coverage_remark(remark));
+    return status;
+}
+
+// Beside the bandwidth used, of how many requests it is that of the weights alone.
+static void find_bandwidth(struct average *average)
+{
+    struct gather *gather = &average->gather;
+    average->is_bandwidth = strcmp(average->metric->name, QUERY_METRIC_MBU) == 0;
+    if (average->is_bandwidth)
+        gather->metrics[gather->metric_count++].metric = &bandwidth_of_weights;
+}
+
+static void say_bandwidth(struct average *average)
+{
+    uint64_t all = 0, of_weights = 0;
+    char text[160];
+    for (size_t i = 0; i < groups_count(average->gather.groups); i++) {
+        const struct group *group = groups_at(average->gather.groups, i);
+        all += gather_ratio(group, 0)->values.count;
+        of_weights += gather_ratio(group, 1)->values.count;
+    }
+    if (of_weights == 0)
+        return;
+    (void)snprintf(text, sizeof text,
+                   "of the weights alone in %llu of %llu requests, whose models do not say what"
+                   " their KV cache takes",
+                   (unsigned long long)of_weights, (unsigned long long)all);
+    gather_say(&average->gather, text);
+}
+
 enum status query_average(struct store *store, const struct query *query, struct result **out,
                           struct error *err)
 {
@@ -227,13 +289,14 @@ enum status query_average(struct store *store, const struct query *query, struct
         .metrics = {{average.metric, true}},
         .metric_count = 1,
     };
+    find_bandwidth(&average);
     status = find_goodput(&average, err);
     if (status == STATUS_OK)
         status = gather_run(&average.gather, store, err);
-    if (status == STATUS_OK && strcmp(average.metric->name, QUERY_METRIC_MBU) == 0)
-        gather_say(&average.gather, "of the weights alone: what the KV cache adds is left out");
+    if (status == STATUS_OK && average.is_bandwidth)
+        say_bandwidth(&average);
     if (status == STATUS_OK)
-        status = coverage_read(&average.coverage, store, &query->filter, err);
+        status = find_coverage(&average, store, err);
     if (status == STATUS_OK)
         status = new_answer(out, &average, err);
     if (status == STATUS_OK)

@@ -6,9 +6,11 @@
 #include <sqlite3.h>
 
 #include "common/store/cell.h"
+#include "common/store/coverage.h"
 #include "common/store/filter.h"
 #include "common/store/gather.h"
 #include "common/store/reader.h"
+#include "common/store/run_list.h"
 #include "common/store/schema.h"
 
 static const struct answer_column columns[] = {
@@ -48,12 +50,13 @@ struct figures {
 
 struct overview {
     struct store *store;
-    struct coverage runs;     // whatever the window: a row's run is always among them
-    struct coverage coverage; // of the window
+    struct run_list runs;     // whatever the window: a row's run is always among them
+    struct run_list touching; // those whose life touches the window
+    struct coverage coverage; // of the window, by host
     struct groups *groups;    // by host, device, model: struct figures
     struct sketch_budget budget;
-    unsigned char *busy;             // bit i: the i-th open run has loaded or answered
-    const struct coverage_run *last; // the run of the row before
+    unsigned char *busy;           // bit i: the i-th open run has loaded or answered
+    const struct listed_run *last; // the run of the row before
 };
 
 static void deinit_figures(void *data)
@@ -100,7 +103,7 @@ static size_t bits_size(const struct overview *overview)
 
 // An open run counts once in a group, however many rows it has there.
 static enum status count_open(struct overview *overview, struct figures *figures,
-                              const struct coverage_run *run, struct error *err)
+                              const struct listed_run *run, struct error *err)
 {
     if (!run->open)
         return STATUS_OK;
@@ -121,7 +124,7 @@ static enum status find_member(struct overview *overview, int64_t run, int64_t d
 {
     *out = NULL;
     if (!overview->last || overview->last->run != run)
-        overview->last = coverage_find(&overview->runs, run);
+        overview->last = run_list_find(&overview->runs, run);
     if (!overview->last)
         return STATUS_OK;
     const int64_t keys[GROUP_KEYS_MAX] = {overview->last->host, device, model};
@@ -265,9 +268,9 @@ static enum status add_idle_runs(struct overview *overview, const struct query_f
     if (filter->by[QUERY_BY_MODEL][0] || filter->by[QUERY_BY_DEVICE][0])
         return STATUS_OK;
     enum status status = STATUS_OK;
-    for (size_t i = 0; i < overview->coverage.count && status == STATUS_OK; i++) {
-        const struct coverage_run *run =
-            coverage_find(&overview->runs, overview->coverage.runs[i].run);
+    for (size_t i = 0; i < overview->touching.count && status == STATUS_OK; i++) {
+        const struct listed_run *run =
+            run_list_find(&overview->runs, overview->touching.list[i].run);
         struct figures *figures = NULL;
         if (run && run->open && set_bit(overview->busy, run->open_place))
             status = find_member(overview, run->run, GROUP_KEY_NONE, GROUP_KEY_NONE, true, &figures,
@@ -318,6 +321,15 @@ static void set_figures(struct result *answer, const struct figures *figures)
         answer_int(answer, "last_ns", figures->last_ns);
 }
 
+// Whether there is anything that a coverage could be of.
+static bool has_stored(const struct overview *overview, int64_t host)
+{
+    for (size_t i = 0; i < overview->touching.count; i++)
+        if (overview->touching.list[i].host == host && overview->touching.list[i].stored > 0)
+            return true;
+    return false;
+}
+
 static enum status add_row(struct overview *overview, struct result *answer,
                            const struct group *group, struct error *err)
 {
@@ -329,10 +341,12 @@ static enum status add_row(struct overview *overview, struct result *answer,
     if (status == STATUS_OK)
         status = add_host_memory(overview->store, answer, group->keys[COLUMN_HOST], err);
     set_figures(answer, group->data);
-    int64_t stored = 0, lost = 0;
-    coverage_sum(&overview->coverage, group->keys[COLUMN_HOST], GROUP_KEY_NONE, &stored, &lost);
+    int64_t lost;
+    double ratio;
+    coverage_of(&overview->coverage, group->keys[COLUMN_HOST], GROUP_KEY_NONE, 0, &ratio, &lost);
     answer_int(answer, "lost", lost);
-    answer_real(answer, "coverage_ratio", coverage_ratio(stored, lost));
+    if (lost > 0 || has_stored(overview, group->keys[COLUMN_HOST]))
+        answer_real(answer, "coverage_ratio", ratio);
     return status;
 }
 
@@ -344,9 +358,12 @@ static enum status read_overview(struct overview *overview, const struct query_f
     struct query_filter any_time = *filter;
     any_time.since_ns = 0;
     any_time.until_ns = 0;
-    enum status status = coverage_read(&overview->coverage, overview->store, filter, err);
+    const struct query by_host = {.filter = *filter, .group_by = {QUERY_BY_HOST}, .group_count = 1};
+    enum status status = coverage_read(&overview->coverage, overview->store, &by_host, err);
     if (status == STATUS_OK)
-        status = coverage_read(&overview->runs, overview->store, &any_time, err);
+        status = run_list_read(&overview->touching, overview->store, filter, err);
+    if (status == STATUS_OK)
+        status = run_list_read(&overview->runs, overview->store, &any_time, err);
     if (status == STATUS_OK) {
         overview->busy = calloc(1, bits_size(overview));
         if (!overview->busy)
@@ -403,6 +420,7 @@ enum status query_overview(struct store *store, const struct query *query, struc
     groups_free(overview.groups);
     free(overview.busy);
     coverage_deinit(&overview.coverage);
-    coverage_deinit(&overview.runs);
+    run_list_deinit(&overview.touching);
+    run_list_deinit(&overview.runs);
     return status;
 }

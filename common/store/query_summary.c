@@ -7,6 +7,7 @@
 #include "common/core/delivery.h"
 #include "common/core/saturate.h"
 #include "common/store/cell.h"
+#include "common/store/coverage.h"
 #include "common/store/database.h"
 #include "common/store/filter.h"
 #include "common/store/gather.h"

@@ -1,13 +1,11 @@
 #include "common/store/reader.h"
 
 #include <assert.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <sqlite3.h>
 
-#include "common/core/saturate.h"
 #include "common/store/database.h"
 #include "common/store/filter.h"
 
@@ -170,140 +168,6 @@ enum status reader_budget(const struct sketch_budget *budget, struct error *err)
                      "store: the answer's quantiles take more than %d MiB of memory"
                      " (narrow it with --since or a filter, or group by less)",
                      QUANTILE_BYTES_MAX / (1024 * 1024));
-}
-
-// ---- Coverage --------------------------------------------------------------------
-
-static enum status take_coverage(void *context, sqlite3_stmt *row, struct error *err)
-{
-    struct coverage *coverage = context;
-    if ((coverage->count & (coverage->count - 1)) == 0) { // full at each power of two
-        const size_t room = coverage->count ? 2 * coverage->count : 1;
-        struct coverage_run *runs = realloc(coverage->runs, room * sizeof *runs);
-        if (!runs)
-            return out_of_memory(err);
-        coverage->runs = runs;
-    }
-    const bool open = sqlite3_column_int64(row, 2) == RECORD_RUN_END_OPEN;
-    coverage->runs[coverage->count++] = (struct coverage_run){
-        .run = sqlite3_column_int64(row, 0),
-        .host = sqlite3_column_int64(row, 1),
-        .open = open,
-        .stored = sqlite3_column_int64(row, 3),
-    };
-    return STATUS_OK;
-}
-
-static int by_run(const void *left, const void *right)
-{
-    const struct coverage_run *a = left, *b = right;
-    return (a->run > b->run) - (a->run < b->run);
-}
-
-// Not left to SQLite, which reads all runs there are where it is to give them in this order.
-static void sort_coverage(struct coverage *coverage)
-{
-    if (coverage->count > 0)
-        qsort(coverage->runs, coverage->count, sizeof *coverage->runs, by_run);
-    for (size_t i = 0; i < coverage->count; i++) {
-        coverage->runs[i].open_place = coverage->open_count;
-        coverage->open_count += coverage->runs[i].open;
-    }
-}
-
-static size_t place_of(const struct coverage *coverage, int64_t run)
-{
-    size_t low = 0, high = coverage->count;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (coverage->runs[middle].run < run)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-static enum status take_loss(void *context, sqlite3_stmt *row, struct error *err)
-{
-    (void)err;
-    struct coverage *coverage = context;
-    const int64_t run = sqlite3_column_int64(row, 0);
-    const size_t place = place_of(coverage, run);
-    if (place < coverage->count && coverage->runs[place].run == run)
-        coverage->runs[place].lost =
-            saturate_add(coverage->runs[place].lost, sqlite3_column_int64(row, 1));
-    return STATUS_OK;
-}
-
-// As v_ledger has it, of the few runs that lost anything (schema.h): small indexes hold
-// them, so that nothing is asked of each run.
-static enum status read_losses(struct coverage *coverage, struct store *store, struct error *err)
-{
-    static const char *const texts[] = {
-        "SELECT run, CAST(total(last - first + 1) AS INTEGER) FROM range INDEXED BY range_dropped"
-        " WHERE state = 1 AND run BETWEEN $1 AND $2 GROUP BY run",
-        "SELECT run, CAST(total(unnumbered) AS INTEGER) FROM stream INDEXED BY stream_unnumbered"
-        " WHERE unnumbered > 0 AND run BETWEEN $1 AND $2 GROUP BY run"};
-    const int64_t of[] = {coverage->runs[0].run, coverage->runs[coverage->count - 1].run};
-    enum status status = STATUS_OK;
-    for (size_t i = 0; i < sizeof texts / sizeof *texts && status == STATUS_OK; i++) {
-        sqlite3_str *sql = sqlite3_str_new(store->db);
-        sqlite3_str_appendall(sql, texts[i]);
-        status = reader_scan_bound(store, sql, of, 2, take_loss, coverage, err);
-    }
-    return status;
-}
-
-enum status coverage_read(struct coverage *coverage, struct store *store,
-                          const struct query_filter *filter, struct error *err)
-{
-    *coverage = (struct coverage){0};
-    sqlite3_str *sql = sqlite3_str_new(store->db);
-    sqlite3_str_appendall(sql, "SELECT t.run, t.host, t.\"end\", t.stored FROM run t");
-    filter_where_run(sql, filter);
-    enum status status = reader_scan(store, sql, filter, take_coverage, coverage, err);
-    sort_coverage(coverage);
-    if (status == STATUS_OK && coverage->count > 0)
-        status = read_losses(coverage, store, err);
-    if (status != STATUS_OK)
-        coverage_deinit(coverage);
-    return status;
-}
-
-void coverage_deinit(struct coverage *coverage)
-{
-    free(coverage->runs);
-    *coverage = (struct coverage){0};
-}
-
-void coverage_sum(const struct coverage *coverage, int64_t host, int64_t run, int64_t *stored,
-                  int64_t *lost)
-{
-    *stored = 0;
-    *lost = 0;
-    for (size_t i = 0; i < coverage->count; i++) {
-        const struct coverage_run *one = &coverage->runs[i];
-        if ((host != GROUP_KEY_NONE && one->host != host) ||
-            (run != GROUP_KEY_NONE && one->run != run))
-            continue;
-        *stored = saturate_add(*stored, one->stored);
-        *lost = saturate_add(*lost, one->lost);
-    }
-}
-
-double coverage_ratio(int64_t stored, int64_t lost)
-{
-    const double all = (double)stored + (double)lost;
-    return all > 0 ? (double)stored / all : (double)NAN;
-}
-
-const struct coverage_run *coverage_find(const struct coverage *coverage, int64_t run)
-{
-    const size_t place = place_of(coverage, run);
-    if (place < coverage->count && coverage->runs[place].run == run)
-        return &coverage->runs[place];
-    return NULL;
 }
 
 // ---- Losses -----------------------------------------------------------------------

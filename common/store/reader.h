@@ -127,35 +127,6 @@ enum { QUANTILE_BYTES_MAX = 64 * 1024 * 1024 };
 // STATUS_FULL, in words, where an answer's quantiles want more memory than that.
 MUST_CHECK enum status reader_budget(const struct sketch_budget *budget, struct error *err);
 
-// ---- Coverage --------------------------------------------------------------------
-
-// What was stored and lost of the runs that a filter's host, run and window
-// cover, by run.
-struct coverage_run {
-    int64_t run, host, stored, lost;
-    bool open;
-    size_t open_place; // among the open ones
-};
-
-struct coverage {
-    struct coverage_run *runs; // rising by run
-    size_t count, open_count;
-};
-
-MUST_CHECK enum status coverage_read(struct coverage *coverage, struct store *store,
-                                     const struct query_filter *filter, struct error *err);
-void coverage_deinit(struct coverage *coverage);
-
-// Sums over the runs of that host and that run; GROUP_KEY_NONE: any.
-void coverage_sum(const struct coverage *coverage, int64_t host, int64_t run, int64_t *stored,
-                  int64_t *lost);
-
-// NaN when nothing was stored or lost.
-double coverage_ratio(int64_t stored, int64_t lost);
-
-// The run, or NULL.
-const struct coverage_run *coverage_find(const struct coverage *coverage, int64_t run);
-
 // ---- Losses -----------------------------------------------------------------------
 
 // The columns of answers that hold what was lost, by reason: "dropped_spool_full".

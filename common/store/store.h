@@ -71,9 +71,9 @@ void store_cancel(struct store *store);
 //   p90 p95 p99 met_ratio? coverage_ratio lost, and of the whole answer: sketches (rollups read)
 //   rows (records read) note (what is to be known about it, as text, or null: that
 //   records have expired, and what stands in for them; why so many rollups were read).
-//   itl_ns: sums and extremes are those of the sketches, within 1 %.  mbu_ratio: of the
-//   weights alone (of the model's file, where the run's load is not kept), where these and its
-//   device's bandwidth are known, from records.
+//   itl_ns: sums and extremes are those of the sketches, within 1 %.  mbu_ratio: from
+//   records, of requests whose model's weights and device's bandwidth are known; the note says
+//   of how many the KV cache is not (bandwidth.h).
 //   goodput_per_second (with slo; from records): count is that of requests, mean those that
 //   met all objectives per second of the window (or of the step's part of it; of a window
 //   that is open, between the first and the last request's start), met_ratio their share
@@ -83,7 +83,7 @@ void store_cancel(struct store *store);
 //   inferences prompt_tokens generated_tokens tokens_per_second
 //   mean_tokens_per_second ttft_mean_ns ttft_p95_ns e2e_mean_ns loads
 //   load_mean_ns host_memory_bytes device_memory_bytes last_ns lost
-//   coverage_ratio (of the host).  runs_open and device_memory_bytes know the newest
+//   coverage_ratio (of the host, in the window).  runs_open and device_memory_bytes know the newest
 //   4,000 inferences and loads; last_ns of what is not among them is the start of its
 //   newest rollup
 // RECORDS: run host stream number started_ns received_ns, the kind's columns
@@ -145,11 +145,15 @@ void store_cancel(struct store *store);
 //   deviation_ratio? score? (spreads from the median) value (the host's median) median?
 //   (of the hosts' medians) spread? hosts (compared) count (values) reason? (fleet.h)
 //
-// Coverage, lost: of the runs that the filter's host, run and window cover (a
-// run's life overlaps the window), and of a group's own host or run where the
-// answer is grouped by these: stored / (stored + dropped + unnumbered) and
-// dropped + unnumbered, over all kinds of records.  What was lost has no model,
-// so this is never split by one.
+// Coverage, lost: stored / (stored + lost) and how many were lost, over all kinds of
+// records, in the filter's window (of AVERAGE with steps: in the step's part of it), of the
+// filter's host and run, and of a group's own host or run where the answer is grouped by
+// these.  What was lost has no model, so this is never split by one.  A loss counts where
+// it may have been (coverage.h): as far as its time is known, there, else in all of its
+// run's life.  Where nothing was lost the ratio is 1; what has expired was stored, as far
+// as ledgers and rollups know it; what was cleared is neither.  Null: not counted within
+// the budget.  AVERAGE's note says what is not known.  SUMMARY, RUNS and AUDIT tell of
+// runs, not of windows: all they ever stored and lost.
 MUST_CHECK enum status store_query(struct store *store, const struct query *query,
                                    struct result **out, struct error *err);
 

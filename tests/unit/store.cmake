@@ -23,6 +23,9 @@ target_sources(test_store_rollup_steps PRIVATE random_store.c)
 inferstat_unit_test(test_store_average LINK inferstat_store inferstat_test_folder)
 inferstat_unit_test(test_store_audit LINK inferstat_store inferstat_test_folder)
 inferstat_unit_test(test_store_losses LINK inferstat_store inferstat_test_folder)
+inferstat_unit_test(test_store_coverage LINK
+  inferstat_store inferstat_test_folder inferstat_test_rollup_builder m)
+target_sources(test_store_coverage PRIVATE random_store.c sealed_rig.c)
 inferstat_unit_test(test_store_compare
   LINK inferstat_store inferstat_test_measured inferstat_test_folder m)
 inferstat_unit_test(test_seal_codec LINK inferstat_store)

@@ -185,7 +185,8 @@ static void test_losses_beside_an_average(void **state)
          "INSERT INTO run SELECT * FROM third; DROP TABLE third;"
          "INSERT INTO stream(run, stream, next, produced, unnumbered) VALUES(3, 0, 26, 25, 2);"
          "INSERT INTO range(run, stream, first, last, state, reason) VALUES(3, 0, 1, 20, 0, NULL),"
-         " (3, 0, 21, 23, 1, 1), (3, 0, 24, 25, 1, 2)");
+         " (3, 0, 21, 23, 1, 1), (3, 0, 24, 25, 1, 2);"
+         "INSERT INTO ledger(run, kind, stored) VALUES(3, 6, 20)");
     add_inferences(10);
     exec("UPDATE inference SET run = 2 WHERE id > 5");
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
