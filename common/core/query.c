@@ -93,8 +93,9 @@ static const struct query_metric metrics[] = {
      .column = -1},
     {.kind = RECORD_KIND_INFERENCE,
      .name = QUERY_METRIC_MBU,
-     .meaning = "model bandwidth utilisation: bytes of the weights / time per output token / the "
-                "device's measured memory bandwidth (without what the KV cache adds)",
+     .meaning = "model bandwidth utilisation: bytes that a token reads (weights, and KV cache of "
+                "prompt_tokens + generated_tokens / 2 positions, their mean) / time per output "
+                "token / the device's measured memory bandwidth",
      .unit = UNIT_RATIO,
      .column = -1},
     {.kind = RECORD_KIND_INFERENCE,

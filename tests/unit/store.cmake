@@ -28,6 +28,9 @@ inferstat_unit_test(test_store_coverage LINK
 target_sources(test_store_coverage PRIVATE random_store.c sealed_rig.c)
 inferstat_unit_test(test_store_compare
   LINK inferstat_store inferstat_test_measured inferstat_test_folder m)
+inferstat_unit_test(test_store_bandwidth LINK
+  inferstat_store inferstat_test_folder inferstat_test_rollup_builder)
+target_sources(test_store_bandwidth PRIVATE random_store.c sealed_rig.c)
 inferstat_unit_test(test_seal_codec LINK inferstat_store)
 inferstat_unit_test(test_store_sealed LINK
   inferstat_store inferstat_test_folder inferstat_test_rollup_builder)

@@ -1,4 +1,4 @@
-// Averages of what is in no column: gaps between tokens, bandwidth used, goodput.
+// Averages of what is in no column: gaps between tokens, goodput.
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -140,7 +140,7 @@ static void test_itl_is_of_all_requests(void **state)
     result_free(result);
 }
 
-// ---- Bandwidth used -----------------------------------------------------------------------
+// ---- Requests -----------------------------------------------------------------------
 
 static void add_inferences(const char *values)
 {
@@ -156,39 +156,6 @@ static void add_inferences(const char *values)
         "FROM v",
         values);
     exec(sql);
-}
-
-static void test_bandwidth_used(void **state)
-{
-    (void)state;
-    add_inferences("(1, 0, 3, 0, 11, 100, 1100), (2, 1, 3, 0, 1, 100, 100),"
-                   " (3, 2, 4, 0, 11, 100, 600)");
-    struct query query = average(QUERY_METRIC_MBU);
-    expect_error(&query, STATUS_NO_DATA, "no inference.mbu_ratio"); // nothing is known of devices
-    exec("INSERT INTO device(id, run, stream, number, started_ns, received_after_ns, ordinal, name,"
-         " memory_bytes, memory_bandwidth_bytes_per_second)"
-         " VALUES(1, 1, 0, 1, 1, 1, 0, 2, 1, 1e11)");
-    exec("INSERT INTO load(id, run, stream, number, started_ns, received_after_ns, model, device,"
-         " duration_ns, status, model_bytes, host_memory_before_bytes, host_memory_after_bytes)"
-         " VALUES(1, 1, 0, 1, 1, 1, 3, 2, 1, 0, 1000000000, 1, 1),"
-         " (2, 1, 0, 2, 1, 1, 3, 2, 1, 1, 7, 1, 1)"); // one that failed
-    struct result *result = ask(&query);
-    assert_int_equal(result_integer(result, 0, "count", -1), 1);
-    expect_real(result, 0, "mean", 1e9 / 0.1 / 1e11); // 0.1 s a token
-    expect_real(result, 0, "total_over_total", 1e9 / 0.1 / 1e11);
-    expect_real(result, 0, "met_ratio", NAN);
-    const struct value note = result_cell(result, 0, (unsigned)result_find(result, "note"));
-    assert_int_equal(note.type, VALUE_TEXT);
-    assert_non_null(memmem(note.text.bytes, note.text.size, "KV cache", 8));
-    result_free(result);
-    // A load that has expired, or is not in a bundle: what is known of the model stays.
-    exec("DELETE FROM load WHERE status = 0;"
-         "INSERT INTO model(id, run, stream, number, started_ns, received_after_ns, name, format,"
-         " file_bytes) VALUES(1, 1, 0, 3, 1, 1, 3, 'gguf', 2000000000)");
-    result = ask(&query);
-    assert_int_equal(result_integer(result, 0, "count", -1), 1);
-    expect_real(result, 0, "mean", 2e9 / 0.1 / 1e11);
-    result_free(result);
 }
 
 // Where records have expired that no rollup holds, the answer says so, also one by steps, which
@@ -301,9 +268,8 @@ static void test_objectives_are_checked(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_itl_is_of_all_requests),   TEST(test_bandwidth_used),
-        TEST(test_what_has_expired_is_said), TEST(test_goodput),
-        TEST(test_goodput_of_no_time),       TEST(test_objectives_are_checked),
+        TEST(test_itl_is_of_all_requests), TEST(test_what_has_expired_is_said), TEST(test_goodput),
+        TEST(test_goodput_of_no_time),     TEST(test_objectives_are_checked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
