@@ -88,7 +88,7 @@ size_t stats_samples_min(enum stats_sampling sampling)
     return sampling == STATS_SERIAL ? STATS_SERIAL_MIN : STATS_FEW_MIN;
 }
 
-// A quantile of a sample, in order of time.
+// A quantile of a sample, in order of time or process by process.
 struct quantile {
     const double *values;
     size_t count;
@@ -166,6 +166,52 @@ static bool half_width(double *out, const struct quantile *of, enum stats_sampli
     return true;
 }
 
+// A value of a sample, and where it is from.
+struct sourced {
+    double value;
+    uint16_t source;
+    size_t place; // in order of time
+};
+
+static int by_source(const void *left, const void *right)
+{
+    const struct sourced *a = left, *b = right;
+    if (a->source != b->source)
+        return a->source < b->source ? -1 : 1;
+    return (a->place > b->place) - (a->place < b->place);
+}
+
+static bool are_of_several(const uint16_t *sources, size_t count)
+{
+    for (size_t i = 1; sources && i < count; i++)
+        if (sources[i] != sources[0])
+            return true;
+    return false;
+}
+
+// The same of the values process by process, where that is wider.
+static enum status widen_by_sources(double *half, const struct quantile *of,
+                                    const uint16_t *sources)
+{
+    struct sourced *list = calloc(of->count, sizeof *list);
+    double *values = calloc(of->count, sizeof *values);
+    const enum status status = list && values ? STATUS_OK : STATUS_NOMEM;
+    if (status == STATUS_OK) {
+        for (size_t i = 0; i < of->count; i++)
+            list[i] = (struct sourced){of->values[i], sources[i], i};
+        qsort(list, of->count, sizeof *list, by_source);
+        for (size_t i = 0; i < of->count; i++)
+            values[i] = list[i].value;
+        const struct quantile regrouped = {values, of->count, of->share, of->value};
+        double wider = 0;
+        if (half_width(&wider, &regrouped, STATS_SERIAL) && wider > *half)
+            *half = wider;
+    }
+    free(values);
+    free(list);
+    return status;
+}
+
 // The share of the sample below the interval's lower end.  Beyond the median the number of
 // values above a quantile is skewed: the end is where the logarithm of the odds says,
 // which is farther out (the upper end, where it would be nearer, is not moved).
@@ -178,13 +224,8 @@ static double lower_share(double share, double half)
 }
 
 static void find_interval(struct stats_median *out, const struct quantile *of, const double *sorted,
-                          enum stats_sampling sampling)
+                          double half)
 {
-    double half = 0;
-    out->low = -INFINITY;
-    out->high = INFINITY;
-    if (!half_width(&half, of, sampling))
-        return;
     // The ranks from either end, corrected for steps of one.
     const double count = (double)of->count;
     const double low = floor(count * lower_share(of->share, half) + 0.5);
@@ -195,8 +236,9 @@ static void find_interval(struct stats_median *out, const struct quantile *of, c
     out->high = sorted[of->count - (size_t)high];
 }
 
-static enum status quantile_of(struct stats_median *out, const double *values, size_t count,
-                               double share, enum stats_sampling sampling)
+static enum status quantile_of(struct stats_median *out, const double *values,
+                               const uint16_t *sources, size_t count, double share,
+                               enum stats_sampling sampling)
 {
     *out = (struct stats_median){.count = count, .median = NAN, .low = NAN, .high = NAN};
     if (count == 0)
@@ -208,22 +250,30 @@ static enum status quantile_of(struct stats_median *out, const double *values, s
     stats_sort(sorted, count);
     const double rank = ceil((double)count * share - 1e-9);
     out->median = share == 0.5 ? stats_median(sorted, count) : sorted[(size_t)rank - 1];
+    out->low = -INFINITY;
+    out->high = INFINITY;
     const struct quantile of = {values, count, share, out->median};
-    find_interval(out, &of, sorted, sampling);
+    double half = 0;
+    enum status status = STATUS_OK;
+    if (half_width(&half, &of, sampling)) {
+        if (sampling == STATS_SERIAL && are_of_several(sources, count))
+            status = widen_by_sources(&half, &of, sources);
+        find_interval(out, &of, sorted, half);
+    }
     free(sorted);
-    return STATUS_OK;
+    return status;
 }
 
-enum status stats_median_of(struct stats_median *out, const double *values, size_t count,
-                            enum stats_sampling sampling)
+enum status stats_median_of(struct stats_median *out, const double *values, const uint16_t *sources,
+                            size_t count, enum stats_sampling sampling)
 {
-    return quantile_of(out, values, count, 0.5, sampling);
+    return quantile_of(out, values, sources, count, 0.5, sampling);
 }
 
-enum status stats_tail_of(struct stats_median *out, const double *values, size_t count,
-                          enum stats_sampling sampling)
+enum status stats_tail_of(struct stats_median *out, const double *values, const uint16_t *sources,
+                          size_t count, enum stats_sampling sampling)
 {
-    return quantile_of(out, values, count, STATS_TAIL, sampling);
+    return quantile_of(out, values, sources, count, STATS_TAIL, sampling);
 }
 
 // ---- Comparing two samples -------------------------------------------------------
@@ -355,8 +405,8 @@ enum status stats_compare_few(struct stats_effect *out, const double *before, si
                               enum stats_direction direction, double margin)
 {
     struct stats_median from, to;
-    if (stats_median_of(&from, before, before_count, STATS_INDEPENDENT) != STATUS_OK ||
-        stats_median_of(&to, after, after_count, STATS_INDEPENDENT) != STATUS_OK)
+    if (stats_median_of(&from, before, NULL, before_count, STATS_INDEPENDENT) != STATUS_OK ||
+        stats_median_of(&to, after, NULL, after_count, STATS_INDEPENDENT) != STATUS_OK)
         return STATUS_NOMEM;
     *out = stats_compare(&from, &to, direction, margin);
     const size_t least = before_count < after_count ? before_count : after_count;

@@ -22,8 +22,12 @@
 // from.  Neighbours may be alike (batching, queues, warm clocks): what lasts for less
 // than a block, a 24th part of the sample, is in the variance between blocks; of what
 // lasts longer the correlation of successive blocks tells, and the interval is made
-// wider by it.  What differs from one start of a process to the next is in the interval
-// only where a sample has several.
+// wider by it.  Where values are from several processes, at the same time perhaps, blocks
+// are made in order of time and process by process, and what varies more counts.  What
+// differs from one start of a process to the next is in the interval only where a sample
+// has several: with five of them whose medians differ by 3 %, BETTER or WORSE are said of
+// what is alike in less than STATS_ERROR_RATE, with three in some 5 %, with two in 12 %;
+// of a single one nothing can be known.
 //
 // A verdict is a claim that the whole interval supports: BETTER and WORSE, that the
 // medians differ by more than the margin; SAME, that they differ by no more than it;
@@ -36,6 +40,7 @@
 #define INFERSTAT_CORE_STATS_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "common/core/status.h"
 #include "common/core/unit.h"
@@ -110,13 +115,16 @@ struct stats_median {
     double median, low, high; // NaN of no values
 };
 
-// `values` in order of time, none of them NaN.
-MUST_CHECK enum status stats_median_of(struct stats_median *out, const double *values, size_t count,
+// `values` in order of time, none of them NaN.  `sources`: of each a number of the process
+// that it is from; NULL: all are from one.
+MUST_CHECK enum status stats_median_of(struct stats_median *out, const double *values,
+                                       const uint16_t *sources, size_t count,
                                        enum stats_sampling sampling);
 
 // The same of STATS_TAIL, which then stands in the place of the median.  It takes far more
 // values: 800 of requests, some 200 of independent ones.
-MUST_CHECK enum status stats_tail_of(struct stats_median *out, const double *values, size_t count,
+MUST_CHECK enum status stats_tail_of(struct stats_median *out, const double *values,
+                                     const uint16_t *sources, size_t count,
                                      enum stats_sampling sampling);
 
 #define STATS_VERDICTS(X)                                                                          \

@@ -73,10 +73,16 @@ MUST_CHECK enum status baseline_write_file(const char *path, const struct query 
 
 // ---- Samples as the table keeps them ------------------------------------------------
 
-// The blob of a sample: 64-bit floats, little endian, and the CRC-32C (crc32c.h) of
-// the metric's name, the count (8 bytes, little endian) and these floats.  `*size`
-// bytes, the caller frees them; NULL when out of memory.
+// The blob of a sample: 64-bit floats; where their sources are known, these in 16 bits each,
+// and a byte 1; and the CRC-32C (crc32c.h) of the metric's name, the count (8 bytes) and all
+// before it.  All little endian.  `*size` bytes, the caller frees them; NULL when out of
+// memory.
 unsigned char *baseline_encode(const char *metric, const struct sample *sample, size_t *size);
+
+// How many values the blob of a row `s` of the table has, as SQL: of 8 bytes each, or of 10
+// with their sources.
+#define BASELINE_SQL_VALUES                                                                        \
+    "(length(s.samples) - 4) / CASE WHEN length(s.samples) & 1 THEN 10 ELSE 8 END"
 
 // Reads it into an empty sample.  STATUS_CORRUPT where the checksum is wrong, a value
 // is no finite number, or there are more than STATS_SAMPLES_MAX.

@@ -1,6 +1,7 @@
 // BASELINES: the baselines kept, by name.
 #include <sqlite3.h>
 
+#include "common/store/baseline.h"
 #include "common/store/reader.h"
 
 static const struct answer_column columns[] = {
@@ -35,7 +36,7 @@ enum status query_baselines(struct store *store, const struct query *query, stru
         sql,
         "SELECT b.name, b.created_ns, b.filter, b.since_ns, b.until_ns, b.coverage_ratio,"
         " CASE WHEN json_valid(b.fingerprint) THEN json_extract(b.fingerprint, '$.runs') END,"
-        " count(s.metric), CAST(total((length(s.samples) - 4) / 8) AS INTEGER), b.fingerprint"
+        " count(s.metric), CAST(total(" BASELINE_SQL_VALUES ") AS INTEGER), b.fingerprint"
         " FROM baseline b LEFT JOIN baseline_sample s ON s.baseline = b.id"
         " GROUP BY b.id ORDER BY b.name LIMIT %lld",
         (long long)(limit < QUERY_ROWS_MAX ? limit : QUERY_ROWS_MAX));

@@ -247,8 +247,8 @@ struct medians {
     struct stats_median before, after;
 };
 
-typedef enum status find_one(struct stats_median *out, const double *values, size_t count,
-                             enum stats_sampling sampling);
+typedef enum status find_one(struct stats_median *out, const double *values,
+                             const uint16_t *sources, size_t count, enum stats_sampling sampling);
 
 static enum status find_both(struct medians *medians, const struct pair *pair, unsigned place,
                              find_one *find, struct error *err)
@@ -257,8 +257,9 @@ static enum status find_both(struct medians *medians, const struct pair *pair, u
     const enum stats_sampling sampling = samples_metrics(&count)[place].sampling;
     const struct sample *before = &pair->before->samples[place];
     const struct sample *after = &pair->after->samples[place];
-    if (find(&medians->before, before->values, before->kept, sampling) != STATUS_OK ||
-        find(&medians->after, after->values, after->kept, sampling) != STATUS_OK)
+    if (find(&medians->before, before->values, before->sources, before->kept, sampling) !=
+            STATUS_OK ||
+        find(&medians->after, after->values, after->sources, after->kept, sampling) != STATUS_OK)
         return out_of_memory(err);
     return STATUS_OK;
 }

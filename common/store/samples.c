@@ -108,6 +108,10 @@ static enum status grow(struct sample *sample)
     if (!values)
         return STATUS_NOMEM;
     sample->values = values;
+    uint16_t *runs = realloc(sample->sources, room * sizeof *runs);
+    if (!runs)
+        return STATUS_NOMEM;
+    sample->sources = runs;
     sample->room = room;
     return STATUS_OK;
 }
@@ -115,12 +119,21 @@ static enum status grow(struct sample *sample)
 static void thin_out(struct sample *sample)
 {
     sample->kept = (sample->kept + 1) / 2;
-    for (size_t i = 1; i < sample->kept; i++)
+    for (size_t i = 1; i < sample->kept; i++) {
         sample->values[i] = sample->values[2 * i];
+        sample->sources[i] = sample->sources[2 * i];
+    }
     sample->stride *= 2;
 }
 
-enum status sample_add(struct sample *sample, double value)
+void sample_deinit(struct sample *sample)
+{
+    free(sample->values);
+    free(sample->sources);
+    *sample = (struct sample){0};
+}
+
+enum status sample_add(struct sample *sample, double value, uint16_t source)
 {
     if (sample->stride == 0)
         sample->stride = 1;
@@ -134,7 +147,8 @@ enum status sample_add(struct sample *sample, double value)
     }
     if (sample->kept == sample->room && grow(sample) != STATUS_OK)
         return STATUS_NOMEM;
-    sample->values[sample->kept++] = value;
+    sample->values[sample->kept] = value;
+    sample->sources[sample->kept++] = source;
     return STATUS_OK;
 }
 
@@ -149,7 +163,7 @@ static void deinit_group(void *data)
 {
     struct sample_group *group = data;
     for (unsigned i = 0; i < METRIC_COUNT; i++)
-        free(group->samples[i].values);
+        sample_deinit(&group->samples[i]);
 }
 
 void samples_deinit(struct samples *samples)
@@ -229,14 +243,14 @@ struct collecting {
 enum { RUN, STARTED, SUBJECT, DEVICE, BATCH_ITEMS, FIRST_VALUE }; // columns of the rows
 
 static enum status take_value(struct samples *samples, struct sample *sample, double value,
-                              struct error *err)
+                              uint16_t source, struct error *err)
 {
     const size_t room = sample->room;
     if (!isfinite(value))
         return STATUS_OK;
-    if (sample_add(sample, value) != STATUS_OK)
+    if (sample_add(sample, value, source) != STATUS_OK)
         return out_of_memory(err);
-    samples->bytes += (sample->room - room) * sizeof value;
+    samples->bytes += (sample->room - room) * (sizeof value + sizeof source);
     if (samples->bytes > SAMPLE_BYTES_MAX)
         return error_set(err, STATUS_FULL,
                          "store: the samples take more than %d MiB of memory (narrow them with "
@@ -252,17 +266,18 @@ static enum status take_row(void *context, sqlite3_stmt *row, struct error *err)
     const struct sample_key key = {collecting->kind, sqlite3_column_int64(row, SUBJECT),
                                    sqlite3_column_int64(row, DEVICE),
                                    sqlite3_column_int64(row, BATCH_ITEMS)};
+    const int64_t run = sqlite3_column_int64(row, RUN);
     struct sample_group *group;
     enum status status = samples_group(samples, &key, &group, err);
     if (status == STATUS_OK)
-        status = add_run(samples, sqlite3_column_int64(row, RUN), err);
+        status = add_run(samples, run, err);
     int place = FIRST_VALUE;
     for (unsigned i = 0; i < METRIC_COUNT && status == STATUS_OK; i++) {
         if (metrics[i].kind != collecting->kind)
             continue;
         if (sqlite3_column_type(row, place) != SQLITE_NULL)
-            status =
-                take_value(samples, &group->samples[i], sqlite3_column_double(row, place), err);
+            status = take_value(samples, &group->samples[i], sqlite3_column_double(row, place),
+                                (uint16_t)run, err);
         place++;
     }
     const int64_t started_ns = sqlite3_column_int64(row, STARTED);

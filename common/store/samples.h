@@ -44,14 +44,18 @@ int samples_find_metric(const char *name);
 // One sample.  Of more than STATS_SAMPLES_MAX values every second one goes, again and
 // again, so that half as many at least, evenly chosen, are kept.
 struct sample {
-    double *values;
+    double *values;    // in order of time
+    uint16_t *sources; // of each the run, by the last 16 bits of its id; NULL: not known
     size_t kept, room;
     uint64_t count;  // values there were
     uint64_t stride; // every how many are kept; 0: none came yet
 };
 
 // Takes the next value.
-MUST_CHECK enum status sample_add(struct sample *sample, double value);
+MUST_CHECK enum status sample_add(struct sample *sample, double value, uint16_t source);
+
+// Frees what it has.
+void sample_deinit(struct sample *sample);
 
 // What samples are of.
 struct sample_key {

@@ -83,7 +83,7 @@ static struct stats_median median_of(const double *values, size_t count,
                                      enum stats_sampling sampling)
 {
     struct stats_median of;
-    assert_int_equal(stats_median_of(&of, values, count, sampling), STATUS_OK);
+    assert_int_equal(stats_median_of(&of, values, NULL, count, sampling), STATUS_OK);
     return of;
 }
 
@@ -155,6 +155,33 @@ static void order_counts(void **state)
         values[i] = (double)(i % 100);
     const struct stats_median waves = median_of(values, COUNT, STATS_SERIAL);
     assert_true(waves.high - waves.low > (mixed.high - mixed.low) / COUNT * 100);
+    free(values);
+}
+
+// Two processes at the same time, one slow and one fast: in order of time that shows
+// nowhere.
+static void processes_count(void **state)
+{
+    (void)state;
+    enum { COUNT = 1200 };
+    double *values = shuffled(COUNT);
+    uint16_t sources[COUNT], one[COUNT] = {0};
+    for (size_t i = 0; i < COUNT; i++) {
+        sources[i] = i % 2 ? 40000 : 7;
+        values[i] += i % 2 ? 2.0 * COUNT : 0;
+    }
+    const struct stats_median together = median_of(values, COUNT, STATS_SERIAL);
+    assert_true(isfinite(together.low) && isfinite(together.high));
+    struct stats_median apart, same;
+    assert_int_equal(stats_median_of(&apart, values, sources, COUNT, STATS_SERIAL), STATUS_OK);
+    assert_true(apart.median == together.median);
+    assert_true(apart.low == -infinite && apart.high == infinite);
+    assert_int_equal(stats_median_of(&same, values, one, COUNT, STATS_SERIAL), STATUS_OK);
+    assert_true(same.low == together.low && same.high == together.high);
+    // Too few stay too few.
+    assert_int_equal(stats_median_of(&apart, values, sources, STATS_SERIAL_MIN - 1, STATS_SERIAL),
+                     STATUS_OK);
+    assert_true(apart.low == -infinite);
     free(values);
 }
 
@@ -243,6 +270,7 @@ int main(void)
         cmocka_unit_test(intervals_of_independent_values),
         cmocka_unit_test(too_few_have_no_interval),
         cmocka_unit_test(order_counts),
+        cmocka_unit_test(processes_count),
         cmocka_unit_test(verdicts),
         cmocka_unit_test(effects),
     };

@@ -113,8 +113,8 @@ static void fill(double *values, size_t count, draw *shape, struct source *sourc
 }
 
 // Of a sample the median, or the tail, with its interval.
-typedef enum status quantile(struct stats_median *out, const double *values, size_t count,
-                             enum stats_sampling sampling);
+typedef enum status quantile(struct stats_median *out, const double *values,
+                             const uint16_t *sources, size_t count, enum stats_sampling sampling);
 
 static struct stats_median sample(size_t count, draw *shape, quantile *find,
                                   enum stats_sampling sampling, struct source *source)
@@ -122,7 +122,7 @@ static struct stats_median sample(size_t count, draw *shape, quantile *find,
     static double values[COUNT_MAX];
     fill(values, count, shape, source);
     struct stats_median of;
-    assert_int_equal(find(&of, values, count, sampling), STATUS_OK);
+    assert_int_equal(find(&of, values, NULL, count, sampling), STATUS_OK);
     return of;
 }
 
@@ -207,6 +207,46 @@ static void long_memories(void **state)
     for (unsigned round = 0; round < 600; round++)
         compare_alike(&tally, 2000, draw_drifting, stats_median_of, STATS_SERIAL, &source);
     check(&tally, "drifting");
+}
+
+// Requests of several processes at the same time, whose medians differ by 3 %.
+static struct stats_median fleet_sample(size_t processes, double differ, struct source *source)
+{
+    enum { COUNT = 2500 };
+    static double values[COUNT];
+    uint16_t sources[COUNT];
+    double speeds[16];
+    for (size_t i = 0; i < processes; i++)
+        speeds[i] = exp(differ * normal(source));
+    for (size_t i = 0; i < COUNT; i++) {
+        sources[i] = (uint16_t)(i % processes);
+        values[i] = speeds[sources[i]] * draw_normal(source);
+    }
+    struct stats_median of;
+    assert_int_equal(stats_median_of(&of, values, sources, COUNT, STATS_SERIAL), STATUS_OK);
+    return of;
+}
+
+static void processes_beside_each_other(void **state)
+{
+    (void)state;
+    const size_t counts[] = {5, 10, 16};
+    struct source source = {.seed = 17};
+    unsigned wrong = 0, found = 0;
+    enum { ROUNDS = 400 };
+    for (size_t i = 0; i < COUNT_OF(counts); i++)
+        for (unsigned round = 0; round < ROUNDS; round++) {
+            const struct stats_median before = fleet_sample(counts[i], 0.03, &source);
+            const struct stats_median after = fleet_sample(counts[i], 0.03, &source);
+            wrong += is_said(&before, &after, STATS_MARGIN_DEFAULT, DIFFERENT);
+            const struct stats_median alike = fleet_sample(counts[i], 0, &source);
+            const struct stats_median slower = scaled(fleet_sample(counts[i], 0, &source), 1.03);
+            found += is_said(&alike, &slower, STATS_MARGIN_DEFAULT, 1U << STATS_WORSE);
+        }
+    print_message("processes: of %u comparisons wrong %u, 3 %% more found in %u\n",
+                  (unsigned)COUNT_OF(counts) * ROUNDS, wrong, found);
+    assert_true(wrong <= STATS_ERROR_RATE * (double)COUNT_OF(counts) * ROUNDS);
+    assert_true(found >= 0.95 * (double)COUNT_OF(counts) * ROUNDS);
 }
 
 // Loads: few, each on its own.
@@ -371,6 +411,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_changed),
         cmocka_unit_test(long_memories),
+        cmocka_unit_test(processes_beside_each_other),
         cmocka_unit_test(few_independent_values),
         cmocka_unit_test(nothing_changed_in_the_tail),
         cmocka_unit_test(tails_of_independent_values),
