@@ -6,34 +6,76 @@
 enum {
     FAST = 4, // shifts: how much of what is new is learnt
     SLOW = 6,
-    HALF = 1 << 15,
+    COUNT_BITS = 10, // of the bits seen; above them the chance, in 2^22ths
+    LATELY = 30,     // bits that are counted
+    LONG = 254,
     TAIL_BYTES = 5, // that a range coder needs to say where it stands
 };
 
 #define RANGE_LEAST (UINT32_C(1) << 24)
+#define HALF        (UINT32_C(1) << 15)
+#define COUNT_MASK  ((UINT32_C(1) << COUNT_BITS) - 1)
+#define CHANCE_MOST (UINT32_MAX >> COUNT_BITS)
 
-void bit_models_init(struct bit_model *models, size_t count)
+// After `n` bits the next one counts for 1 / (n + 1.5), in 65536ths.
+#define RATE(n)     (uint16_t)(131072 / (2 * (n) + 3))
+#define RATES_4(n)  RATE(n), RATE((n) + 1), RATE((n) + 2), RATE((n) + 3)
+#define RATES_16(n) RATES_4(n), RATES_4((n) + 4), RATES_4((n) + 8), RATES_4((n) + 12)
+#define RATES_64(n) RATES_16(n), RATES_16((n) + 16), RATES_16((n) + 32), RATES_16((n) + 48)
+
+static const uint16_t rates[] = {RATES_64(0), RATES_64(64), RATES_64(128), RATES_64(192)};
+
+_Static_assert(LONG < sizeof rates / sizeof *rates, "a rate for every count");
+
+void bit_models_init(struct bit_model *models, size_t count, enum bit_learning learning)
 {
+    const uint32_t state = learning == BIT_LEARN_TWICE ? HALF << 16 | HALF : HALF << 16;
     for (size_t i = 0; i < count; i++)
-        models[i] = (struct bit_model){HALF, HALF};
+        models[i].state = state;
 }
 
 // Of `range`, what belongs to a 0: never nothing and never all.
-static uint32_t share_of_zero(const struct bit_model *model, uint32_t range)
+static uint32_t share_of_zero(const struct bit_model *model, uint32_t range,
+                              enum bit_learning learning)
 {
-    const uint32_t chance = ((uint32_t)model->fast + model->slow) >> 1;
-    return (range >> 16) * (chance < 64 ? 64 : chance > 65472 ? 65472 : chance);
+    uint32_t chance = model->state >> 16, least = 8; // in 65536ths
+    if (learning == BIT_LEARN_TWICE) {
+        chance = (chance + (model->state & 0xffff)) >> 1;
+        least = 64;
+    }
+    const uint32_t most = 65536 - least;
+    return (range >> 16) * (chance < least ? least : chance > most ? most : chance);
 }
 
-static void learn(struct bit_model *model, bool bit)
+static void learn_twice(struct bit_model *model, bool bit)
 {
+    uint32_t fast = model->state & 0xffff, slow = model->state >> 16;
     if (bit) {
-        model->fast = (uint16_t)(model->fast - (model->fast >> FAST));
-        model->slow = (uint16_t)(model->slow - (model->slow >> SLOW));
+        fast -= fast >> FAST;
+        slow -= slow >> SLOW;
     } else {
-        model->fast = (uint16_t)(model->fast + ((65535 - model->fast) >> FAST));
-        model->slow = (uint16_t)(model->slow + ((65535 - model->slow) >> SLOW));
+        fast += (65535 - fast) >> FAST;
+        slow += (65535 - slow) >> SLOW;
     }
+    model->state = slow << 16 | fast;
+}
+
+static void learn_counted(struct bit_model *model, bool bit, uint32_t most)
+{
+    uint32_t chance = model->state >> COUNT_BITS, count = model->state & COUNT_MASK;
+    if (bit)
+        chance -= (uint32_t)((uint64_t)chance * rates[count] >> 16);
+    else
+        chance += (uint32_t)((uint64_t)(CHANCE_MOST - chance) * rates[count] >> 16);
+    model->state = chance << COUNT_BITS | (count < most ? count + 1 : count);
+}
+
+static void learn(struct bit_model *model, bool bit, enum bit_learning learning)
+{
+    if (learning == BIT_LEARN_TWICE)
+        learn_twice(model, bit);
+    else
+        learn_counted(model, bit, learning == BIT_LEARN_LATELY ? LATELY : LONG);
 }
 
 // ---- Bytes ----------------------------------------------------------------------------
@@ -97,9 +139,9 @@ bool byte_number(const unsigned char **at, const unsigned char *end, uint64_t *v
 
 // ---- Writing --------------------------------------------------------------------------
 
-void bit_writer_init(struct bit_writer *writer)
+void bit_writer_init(struct bit_writer *writer, enum bit_learning learning)
 {
-    *writer = (struct bit_writer){.range = UINT32_MAX};
+    *writer = (struct bit_writer){.learning = learning, .range = UINT32_MAX};
 }
 
 // Gives out the highest byte of `low`, unless a carry may come: then it is held.
@@ -122,14 +164,14 @@ static void shift_low(struct bit_writer *writer)
 
 void bit_writer_put(struct bit_writer *writer, struct bit_model *model, bool bit)
 {
-    const uint32_t zero = share_of_zero(model, writer->range);
+    const uint32_t zero = share_of_zero(model, writer->range, writer->learning);
     if (bit) {
         writer->low += zero;
         writer->range -= zero;
     } else {
         writer->range = zero;
     }
-    learn(model, bit);
+    learn(model, bit, writer->learning);
     while (writer->range < RANGE_LEAST) {
         writer->range <<= 8;
         shift_low(writer);
@@ -181,10 +223,10 @@ static unsigned char next_byte(struct bit_reader *reader)
 }
 
 enum status bit_reader_init(struct bit_reader *reader, const unsigned char **at,
-                            const unsigned char *end)
+                            const unsigned char *end, enum bit_learning learning)
 {
     uint64_t modelled = 0, plain = 0;
-    *reader = (struct bit_reader){.range = UINT32_MAX};
+    *reader = (struct bit_reader){.learning = learning, .range = UINT32_MAX};
     if (!byte_number(at, end, &modelled) || !byte_number(at, end, &plain) ||
         modelled > (size_t)(end - *at) || plain > (size_t)(end - *at) - modelled)
         return STATUS_CORRUPT;
@@ -198,7 +240,7 @@ enum status bit_reader_init(struct bit_reader *reader, const unsigned char **at,
 
 bool bit_reader_get(struct bit_reader *reader, struct bit_model *model)
 {
-    const uint32_t zero = share_of_zero(model, reader->range);
+    const uint32_t zero = share_of_zero(model, reader->range, reader->learning);
     const bool bit = reader->code >= zero;
     if (bit) {
         reader->code -= zero;
@@ -206,7 +248,7 @@ bool bit_reader_get(struct bit_reader *reader, struct bit_model *model)
     } else {
         reader->range = zero;
     }
-    learn(model, bit);
+    learn(model, bit, reader->learning);
     while (reader->range < RANGE_LEAST) {
         reader->range <<= 8;
         reader->code = reader->code << 8 | next_byte(reader);

@@ -2,7 +2,8 @@
 // binary range coder (G. N. N. Martin, "Range encoding", 1979; with the carry kept back
 // as in LZMA).  What is as good as chance goes beside it, bit by bit as it is.
 //
-// Pure.  Both sides must ask for the same bits in the same order with the same models.
+// Pure.  Both sides must ask for the same bits in the same order with the same models, and
+// learn alike.
 #ifndef INFERSTAT_CORE_BIT_CODER_H
 #define INFERSTAT_CORE_BIT_CODER_H
 
@@ -12,14 +13,20 @@
 
 #include "common/core/status.h"
 
-// How likely a bit is to be 0, in 65536ths, learnt fast and learnt slowly; the two are
-// averaged.
+// How it is learnt how likely a bit is to be 0.
+enum bit_learning {
+    BIT_LEARN_TWICE,  // fast and slowly, averaged
+    BIT_LEARN_LATELY, // from all bits alike while they are few, then from the last dozens
+    BIT_LEARN_LONG,   // then from the last hundreds
+};
+
+// What was learnt, as its way has it (bit_coder.c).
 struct bit_model {
-    uint16_t fast, slow;
+    uint32_t state;
 };
 
 // Makes `count` models that know nothing.
-void bit_models_init(struct bit_model *models, size_t count);
+void bit_models_init(struct bit_model *models, size_t count, enum bit_learning learning);
 
 // Bytes that grow.  Failing for want of memory is kept until somebody asks.
 struct byte_sink {
@@ -40,6 +47,7 @@ bool byte_number(const unsigned char **at, const unsigned char *end, uint64_t *v
 // ---- Writing --------------------------------------------------------------------------
 
 struct bit_writer {
+    enum bit_learning learning;
     struct byte_sink modelled, plain;
     uint64_t low, held; // held: bytes that a carry may still change
     uint32_t range;
@@ -49,7 +57,7 @@ struct bit_writer {
     unsigned bit_count;
 };
 
-void bit_writer_init(struct bit_writer *writer);
+void bit_writer_init(struct bit_writer *writer, enum bit_learning learning);
 void bit_writer_put(struct bit_writer *writer, struct bit_model *model, bool bit);
 // The low `count` (0 to 64) bits of `value`.
 void bit_writer_plain(struct bit_writer *writer, uint64_t value, unsigned count);
@@ -61,6 +69,7 @@ void bit_writer_deinit(struct bit_writer *writer);
 
 // Reading on behind the end gives zeros, and is_over.
 struct bit_reader {
+    enum bit_learning learning;
     const unsigned char *modelled, *modelled_end, *plain, *plain_end;
     uint32_t range, code;
     uint64_t bits;
@@ -71,7 +80,7 @@ struct bit_reader {
 // Reads what bit_writer_end appended and moves `*at` behind it; the bytes are borrowed.
 // STATUS_CORRUPT where they end too soon.
 MUST_CHECK enum status bit_reader_init(struct bit_reader *reader, const unsigned char **at,
-                                       const unsigned char *end);
+                                       const unsigned char *end, enum bit_learning learning);
 bool bit_reader_get(struct bit_reader *reader, struct bit_model *model);
 uint64_t bit_reader_plain(struct bit_reader *reader, unsigned count);
 

@@ -38,11 +38,19 @@ unsigned seal_group(enum record_kind kind)
     return model < 0 ? SEAL_RUN : SEAL_FIRST + (unsigned)model;
 }
 
+unsigned seal_behind(enum record_kind kind)
+{
+    (void)kind;
+    return SEAL_RECEIVED;
+}
+
 #define AT(column) (SEAL_FIRST + (column))
 
 // Times of an inference hang together: what is computed of a prompt makes the prefill, and
 // tokens the decoding; the gaps between tokens are about the decoding over its tokens.
+// A record is sent when the inference has ended.
 static const struct seal_guess of_inferences[] = {
+    {AT(INFERENCE_REQUEST), SEAL_SAME_NEXT, SEAL_NONE, SEAL_NONE, SEAL_NONE, SEAL_NONE},
     {AT(INFERENCE_CACHED_PROMPT_TOKENS), SEAL_LINE, SEAL_NONE, AT(INFERENCE_PROMPT_TOKENS),
      SEAL_NONE, SEAL_NONE},
     {AT(INFERENCE_TTFT_NS), SEAL_LINE, AT(INFERENCE_QUEUE_NS), AT(INFERENCE_PROMPT_TOKENS),
@@ -51,12 +59,16 @@ static const struct seal_guess of_inferences[] = {
      AT(INFERENCE_CACHED_PROMPT_TOKENS), SEAL_NONE},
     {AT(INFERENCE_E2E_NS), SEAL_LINE, AT(INFERENCE_TTFT_NS), AT(INFERENCE_GENERATED_TOKENS),
      SEAL_NONE, SEAL_NONE},
-    {AT(INFERENCE_ITL_MAX_NS), SEAL_LINE, SEAL_NONE, AT(INFERENCE_E2E_NS), AT(INFERENCE_TTFT_NS),
+    {AT(INFERENCE_ITL_MAX_NS), SEAL_RATE, SEAL_NONE, AT(INFERENCE_E2E_NS), AT(INFERENCE_TTFT_NS),
      AT(INFERENCE_GENERATED_TOKENS)},
-    {AT(INFERENCE_ITL_P99_NS), SEAL_LINE, SEAL_NONE, AT(INFERENCE_E2E_NS), AT(INFERENCE_TTFT_NS),
+    {AT(INFERENCE_ITL_P99_NS), SEAL_RATE, SEAL_NONE, AT(INFERENCE_E2E_NS), AT(INFERENCE_TTFT_NS),
      AT(INFERENCE_GENERATED_TOKENS)},
     {AT(INFERENCE_ITL_P99_NS), SEAL_LINE, SEAL_NONE, AT(INFERENCE_ITL_MAX_NS), SEAL_NONE,
      SEAL_NONE},
+    {AT(INFERENCE_HOST_MEMORY), SEAL_SEEN, SEAL_NONE, AT(INFERENCE_MODEL), SEAL_NONE, SEAL_NONE},
+    {AT(INFERENCE_HOST_MEMORY), SEAL_SEEN, SEAL_NONE, AT(INFERENCE_MODEL), SEAL_RUN, SEAL_NONE},
+    {AT(INFERENCE_DEVICE_MEMORY), SEAL_SEEN, SEAL_NONE, AT(INFERENCE_MODEL), SEAL_RUN, SEAL_NONE},
+    {SEAL_RECEIVED, SEAL_BATCH, SEAL_STARTED, AT(INFERENCE_E2E_NS), SEAL_NONE, SEAL_RUN},
 };
 
 enum { INFERENCE_GUESSES = sizeof of_inferences / sizeof *of_inferences };
@@ -66,8 +78,12 @@ _Static_assert(sizeof of_inferences / sizeof *of_inferences < SEAL_GUESSES_MAX, 
 unsigned seal_guesses(enum record_kind kind, struct seal_guess guesses[SEAL_GUESSES_MAX])
 {
     unsigned count = 0;
-    guesses[count++] = (struct seal_guess){SEAL_RECEIVED, SEAL_ARRIVAL, SEAL_STARTED,
-                                           SEAL_NONE,     SEAL_NONE,    SEAL_NONE};
+    guesses[count++] =
+        (struct seal_guess){SEAL_ID, SEAL_NEXT, SEAL_NONE, SEAL_NONE, SEAL_NONE, SEAL_NONE};
+    guesses[count++] = (struct seal_guess){SEAL_NUMBER, SEAL_SAME_NEXT, SEAL_NONE,
+                                           SEAL_NONE,   SEAL_NONE,      SEAL_NONE};
+    guesses[count++] = (struct seal_guess){SEAL_RECEIVED, SEAL_BATCH, SEAL_STARTED,
+                                           SEAL_NONE,     SEAL_NONE,  SEAL_RUN};
     for (unsigned i = 0; kind == RECORD_KIND_INFERENCE && i < INFERENCE_GUESSES; i++)
         guesses[count++] = of_inferences[i];
     return count;

@@ -24,6 +24,9 @@ unsigned seal_columns(enum record_kind kind, const char *names[SEAL_COLUMNS_MAX]
 // The place among them of what lines go by.
 unsigned seal_group(enum record_kind kind);
 
+// The column that stands behind all others: it is made from some of them.
+unsigned seal_behind(enum record_kind kind);
+
 unsigned seal_guesses(enum record_kind kind, struct seal_guess guesses[SEAL_GUESSES_MAX]);
 
 #endif

@@ -47,16 +47,17 @@ static enum status read_guess(struct seal_reader *reader, unsigned column)
 {
     struct place *place = &reader->places[column];
     struct seal_guess *guess = &place->guess;
-    if (place->end - place->begin < 2 || place->begin[0] & ~FLAGS || place->begin[1] >= SEAL_WAYS)
+    const unsigned ways = reader->table.format == SEAL_FORMAT_FIRST ? SEAL_WAYS_FIRST : SEAL_WAYS;
+    if (place->end - place->begin < 2 || place->begin[0] & ~FLAGS || place->begin[1] >= ways)
         return STATUS_CORRUPT;
     *guess = (struct seal_guess){
         (unsigned char)column, place->begin[1], SEAL_NONE, SEAL_NONE, SEAL_NONE, SEAL_NONE};
     place->has_absent = place->begin[0] & HAS_ABSENT;
     place->is_guessed = place->begin[0] & IS_GUESSED;
     place->begin += 2;
-    if (guess->way == SEAL_SAME && column == 0)
+    if (seal_is_same(guess) && column == 0)
         return STATUS_CORRUPT;
-    if (guess->way != SEAL_LINE && guess->way != SEAL_ARRIVAL)
+    if (guess->way < SEAL_ARRIVAL)
         return STATUS_OK;
     if (place->end - place->begin < 4)
         return STATUS_CORRUPT;
@@ -67,7 +68,7 @@ static enum status read_guess(struct seal_reader *reader, unsigned column)
     place->begin += 4;
     const bool is_sound = is_before(guess->plus, column) && is_before(guess->x, column) &&
                           is_before(guess->minus, column) && is_before(guess->over, column) &&
-                          (guess->way != SEAL_LINE || reader->group < column);
+                          (!seal_is_line(guess) || reader->group < column);
     return is_sound ? STATUS_OK : STATUS_CORRUPT;
 }
 
@@ -94,7 +95,8 @@ static enum status read_head(struct seal_reader *reader, size_t size)
     uint64_t count = 0, columns = 0, group = 0;
     if (size == 0)
         return STATUS_CORRUPT;
-    if (*at++ != SEAL_FORMAT)
+    reader->table.format = *at++;
+    if (reader->table.format != SEAL_FORMAT && reader->table.format != SEAL_FORMAT_FIRST)
         return STATUS_UNSUPPORTED;
     if (!byte_number(&at, end, &count) || !byte_number(&at, end, &columns) ||
         !byte_number(&at, end, &group) || count < 1 || count > SEAL_ROWS_MAX || columns < 1 ||
@@ -155,33 +157,41 @@ int seal_reader_find(const struct seal_reader *reader, const char *name)
 
 // ---- Columns --------------------------------------------------------------------------
 
-static bool read_line(struct seal_line *line, const unsigned char **at, const unsigned char *end)
+// A signed number that had `shift` zeros at its end.
+static bool read_signed(int64_t *out, unsigned shift, const unsigned char **at,
+                        const unsigned char *end)
 {
-    uint64_t slope = 0, base = 0;
-    if (!byte_number(at, end, &slope) || !byte_number(at, end, &base))
+    uint64_t value = 0;
+    if (!byte_number(at, end, &value))
         return false;
-    line->slope = (int64_t)(slope >> 1 ^ (0 - (slope & 1)));
-    line->base = (int64_t)(base >> 1 ^ (0 - (base & 1)));
+    *out = (int64_t)((value >> 1 ^ (0 - (value & 1))) << shift);
     return true;
 }
 
-static enum status read_lines(struct seal_line lines[SEAL_GROUPS_MAX], const unsigned char **at,
+// Their count and, but in the first format, two shifts; one line alone is all groups'.
+static enum status read_lines(const struct seal_reader *reader,
+                              struct seal_line lines[SEAL_GROUPS_MAX], const unsigned char **at,
                               const unsigned char *end)
 {
-    uint64_t count = 0;
-    if (!byte_number(at, end, &count) || count > SEAL_GROUPS_MAX)
-        return STATUS_CORRUPT;
-    for (unsigned i = 0; i < count; i++)
-        if (!read_line(&lines[i], at, end))
-            return STATUS_CORRUPT;
-    return STATUS_OK;
+    uint64_t count = 0, slope = 0, base = 0;
+    bool is_sound = byte_number(at, end, &count) && count <= SEAL_GROUPS_MAX;
+    if (is_sound && reader->table.format != SEAL_FORMAT_FIRST)
+        is_sound =
+            byte_number(at, end, &slope) && byte_number(at, end, &base) && slope < 64 && base < 64;
+    for (unsigned i = 0; i < count && is_sound; i++)
+        is_sound = read_signed(&lines[i].slope, (unsigned)slope, at, end) &&
+                   read_signed(&lines[i].base, (unsigned)base, at, end);
+    for (unsigned i = 1; i < SEAL_GROUPS_MAX && count == 1; i++)
+        lines[i] = lines[0];
+    return is_sound ? STATUS_OK : STATUS_CORRUPT;
 }
 
 static uint64_t get_rest(struct bit_reader *bits, struct seal_models *models, unsigned width)
 {
+    const unsigned head = bits->learning == BIT_LEARN_TWICE ? SEAL_HEAD_BITS_FIRST : SEAL_HEAD_BITS;
     uint64_t value = 1;
     unsigned left = width - 1, node = 1;
-    for (unsigned i = 0; i < SEAL_HEAD_BITS && left > 0; i++, left--) {
+    for (unsigned i = 0; i < head && left > 0; i++, left--) {
         const bool bit = bit_reader_get(bits, &models->head[width][node]);
         node = node << 1 | bit;
         value = value << 1 | bit;
@@ -189,46 +199,73 @@ static uint64_t get_rest(struct bit_reader *bits, struct seal_models *models, un
     return left > 0 ? value << left | bit_reader_plain(bits, left) : value;
 }
 
-// STATUS_CORRUPT: wider than any integer.
-static enum status get_left(struct bit_reader *bits, struct seal_models *models, unsigned scale,
-                            int64_t *left, unsigned *width)
+static unsigned get_tree(struct bit_reader *bits, struct bit_model *models, unsigned depth)
 {
     unsigned node = 1;
-    for (unsigned i = 0; i < 7; i++)
-        node = node << 1 | bit_reader_get(bits, &models->width[scale][node]);
-    *width = node & (SEAL_WIDTHS - 1);
+    for (unsigned i = 0; i < depth; i++)
+        node = node << 1 | bit_reader_get(bits, &models[node]);
+    return node - (1U << depth);
+}
+
+static unsigned get_width(struct bit_reader *bits, struct seal_models *models, unsigned scale)
+{
+    if (bits->learning == BIT_LEARN_TWICE)
+        return get_tree(bits, models->width[scale], 7);
+    if (bit_reader_get(bits, &models->nothing[scale]))
+        return 0;
+    return get_tree(bits, models->width[scale], 6) + 1;
+}
+
+// STATUS_CORRUPT: wider than any integer.
+static enum status get_left(struct bit_reader *bits, struct seal_models *models, unsigned scale,
+                            int64_t *left)
+{
+    const unsigned width = get_width(bits, models, scale);
     *left = 0;
-    if (*width == 0)
+    if (width == 0)
         return STATUS_OK;
-    if (*width > 64)
+    if (width > 64)
         return STATUS_CORRUPT;
-    const bool is_negative = bit_reader_get(bits, &models->sign[*width]);
-    const uint64_t size = get_rest(bits, models, *width);
+    const bool is_negative = bit_reader_get(bits, &models->sign[width]);
+    const uint64_t size = get_rest(bits, models, width);
     *left = (int64_t)(is_negative ? 0 - size : size);
     return STATUS_OK;
+}
+
+static enum status get_value(struct seal_guesser *guesser, bool is_guessed, uint32_t row,
+                             struct bit_reader *bits, struct seal_models *models, int64_t *value)
+{
+    bool is_likely = false;
+    if (!is_guessed && seal_guess_whole(guesser, row, value, &is_likely) &&
+        bit_reader_get(bits, &models->whole[is_likely])) {
+        seal_guess_was_whole(guesser, *value);
+        return STATUS_OK;
+    }
+    int64_t left = 0;
+    enum status status = STATUS_OK;
+    const int64_t guess = seal_guess_at(guesser, row);
+    if (!is_guessed)
+        status = get_left(bits, models, seal_guess_scale(guesser), &left);
+    *value = seal_add(guess, left);
+    seal_guess_was(guesser, row, *value, left);
+    return status;
 }
 
 static enum status get_values(struct seal_reader *reader, unsigned column,
                               struct seal_guesser *guesser, struct bit_reader *bits,
                               struct seal_models *models)
 {
-    const struct place *place = &reader->places[column];
+    const bool is_guessed = reader->places[column].is_guessed;
     int64_t *values = reader->values[column];
     unsigned char *is_absent = reader->is_absent[column];
-    unsigned width = 0, was_absent = 0;
+    unsigned was_absent = 0;
     enum status status = STATUS_OK;
-    for (uint32_t row = 0; row < reader->table.count && status == STATUS_OK; row++) {
+    for (uint32_t i = 0; i < reader->table.count && status == STATUS_OK; i++) {
+        const uint32_t row = seal_guess_row(guesser, i);
         if (is_absent)
             was_absent = is_absent[row] = bit_reader_get(bits, &models->absent[was_absent]);
-        if (was_absent)
-            continue;
-        int64_t left = 0;
-        const int64_t guess = seal_guess_at(guesser, row);
-        const unsigned scale = place->guess.way == SEAL_LINE ? guesser->scale : width != 0;
-        if (!place->is_guessed)
-            status = get_left(bits, models, scale, &left, &width);
-        values[row] = seal_add(guess, left);
-        seal_guess_was(guesser, row, values[row]);
+        if (!was_absent)
+            status = get_value(guesser, is_guessed, row, bits, models, &values[row]);
     }
     return status == STATUS_OK && bits->is_over ? STATUS_CORRUPT : status;
 }
@@ -241,10 +278,11 @@ static enum status decode(struct seal_reader *reader, unsigned column)
     struct seal_guesser guesser;
     struct bit_reader bits = {0};
     enum status status = STATUS_OK;
-    if (place->guess.way == SEAL_LINE)
-        status = read_lines(lines, &at, place->end);
+    const enum bit_learning learning = seal_learning(&reader->table, &place->guess);
+    if (seal_is_line(&place->guess))
+        status = read_lines(reader, lines, &at, place->end);
     if (status == STATUS_OK && (place->has_absent || !place->is_guessed))
-        status = bit_reader_init(&bits, &at, place->end);
+        status = bit_reader_init(&bits, &at, place->end, learning);
     if (status != STATUS_OK)
         return status;
     if (at != place->end)
@@ -252,7 +290,8 @@ static enum status decode(struct seal_reader *reader, unsigned column)
     struct seal_models *models = malloc(sizeof *models);
     if (!models)
         return STATUS_NOMEM;
-    bit_models_init((struct bit_model *)models, sizeof *models / sizeof(struct bit_model));
+    bit_models_init((struct bit_model *)models, sizeof *models / sizeof(struct bit_model),
+                    learning);
     status = seal_guesser_init(&guesser, &reader->table, &place->guess, lines);
     if (status == STATUS_OK)
         status = get_values(reader, column, &guesser, &bits, models);
@@ -299,9 +338,9 @@ static enum status need_all(struct seal_reader *reader, const struct seal_guess 
         status = need(reader, guess->minus);
     if (status == STATUS_OK)
         status = need(reader, guess->over);
-    if (status == STATUS_OK && guess->way == SEAL_SAME)
+    if (status == STATUS_OK && seal_is_same(guess))
         status = need_numbers(reader, 0, SEAL_ROWS_MAX, &reader->same, &reader->table.same);
-    if (status == STATUS_OK && guess->way == SEAL_LINE)
+    if (status == STATUS_OK && seal_is_line(guess))
         status = need_numbers(reader, reader->group, SEAL_GROUPS_MAX, &reader->groups,
                               &reader->table.group);
     return status;

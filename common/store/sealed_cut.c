@@ -40,6 +40,7 @@ static enum status make_room(struct sealed_cut *cut, struct error *err)
 {
     cut->rows.columns = seal_columns((enum record_kind)cut->segment.kind, cut->rows.names);
     cut->rows.group = seal_group((enum record_kind)cut->segment.kind);
+    cut->rows.behind = seal_behind((enum record_kind)cut->segment.kind);
     for (unsigned i = 0; i < cut->rows.columns; i++) {
         cut->rows.values[i] = calloc((size_t)cut->segment.rows, sizeof **cut->rows.values);
         cut->absent[i] = calloc((size_t)cut->segment.rows, 1);

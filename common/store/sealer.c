@@ -78,6 +78,7 @@ enum status sealer_new(struct sealer **out, sqlite3 *db, enum record_kind kind, 
     sealer->kind = kind;
     sealer->rows.columns = seal_columns(kind, sealer->rows.names);
     sealer->rows.group = seal_group(kind);
+    sealer->rows.behind = seal_behind(kind);
     *out = sealer;
     return STATUS_OK;
 }
