@@ -4,7 +4,10 @@ inferstat_unit_test(test_cell LINK inferstat_store)
 inferstat_unit_test(test_shelf LINK inferstat_store)
 inferstat_unit_test(test_groups LINK inferstat_store)
 inferstat_unit_test(test_store_schema LINK inferstat_store inferstat_test_folder)
-target_compile_definitions(test_store_schema PRIVATE
+target_sources(test_store_schema PRIVATE schema_fixture.c)
+inferstat_unit_test(test_store_migrations LINK inferstat_store inferstat_test_folder)
+target_sources(test_store_migrations PRIVATE schema_fixture.c)
+target_compile_definitions(test_store_migrations PRIVATE
   STORE_VERSION="${CMAKE_CURRENT_SOURCE_DIR}/store_version_")
 inferstat_unit_test(test_store_lock LINK inferstat_store inferstat_test_folder)
 inferstat_unit_test(test_store_checkpoint LINK inferstat_store inferstat_test_folder)

@@ -1,0 +1,440 @@
+// How files of older versions become files of this one, or stay as they are.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <sqlite3.h>
+
+#include "common/store/database.h"
+#include "common/store/schema.h"
+#include "common/store/store.h"
+#include "tests/support/test.h"
+#include "tests/unit/schema_fixture.h"
+
+static enum status add_table(sqlite3 *db, struct error *err)
+{
+    return database_exec(db, "CREATE TABLE added(x)", err);
+}
+
+static enum status fail_halfway(sqlite3 *db, struct error *err)
+{
+    const enum status status = database_exec(db, "CREATE TABLE half(x)", err);
+    return status == STATUS_OK ? error_set(err, STATUS_IO, "on purpose") : status;
+}
+
+static void test_steps_run_once_and_in_order(void **state)
+{
+    (void)state;
+    sqlite3 *db = new_store();
+    assert_int_equal(database_exec(db, "INSERT INTO meta VALUES('mark', 7)", NULL), STATUS_OK);
+    const struct schema_step steps[] = {{SCHEMA_VERSION, fail_halfway, false},
+                                        {SCHEMA_VERSION + 1, add_table, false}};
+    struct error err = {0};
+    assert_int_equal(schema_apply(db, path, steps, 2, &err), STATUS_OK);
+    assert_int_equal(integer(db, "PRAGMA user_version"), SCHEMA_VERSION + 1);
+    assert_int_equal(integer(db, "SELECT count(*) FROM added"), 0);
+    assert_int_equal(integer(db, "SELECT value FROM meta WHERE key = 'mark'"), 7);
+    // A second time there is nothing to do: add_table would fail.
+    assert_int_equal(schema_apply(db, path, steps, 2, &err), STATUS_OK);
+    database_close(db);
+    char newer[32];
+    (void)snprintf(newer, sizeof newer, "version %d", SCHEMA_VERSION + 1);
+    expect_refused(STATUS_TOO_NEW, newer);
+}
+
+static void read_text(char *out, size_t size, const char *name)
+{
+    FILE *file = fopen(name, "r");
+    assert_non_null(file);
+    const size_t used = fread(out, 1, size - 1, file);
+    assert_true(used > 0 && used < size - 1);
+    out[used] = '\0';
+    assert_int_equal(fclose(file), 0);
+}
+
+struct expectation {
+    const char *sql;
+    int64_t expected;
+};
+
+static void expect_all(sqlite3 *db, const struct expectation *list, size_t count)
+{
+    for (size_t i = 0; i < count && list[i].sql; i++)
+        if (integer(db, list[i].sql) != list[i].expected)
+            fail_msg("%s: not %lld", list[i].sql, (long long)list[i].expected);
+}
+
+// What every older file had, and has still.
+static const struct expectation kept[] = {
+    {"PRAGMA user_version", SCHEMA_VERSION},
+    {"PRAGMA auto_vacuum", 2},
+    {"SELECT value = '00000000-1111-4222-8333-444444444444' FROM meta WHERE key = 'store'", 1},
+    {"SELECT count(*) FROM meta WHERE key = 'undecodable'", 0},
+    {"SELECT count FROM refusal WHERE reason = 'undecodable'", 4},
+    {"SELECT count(*) FROM run", 2},
+    {"SELECT count(*) FROM v_operation WHERE host = 'host-a' AND operation = 'tokenise'", 3},
+    {"SELECT last FROM v_range WHERE state = 'dropped' AND reason = 'refused'", 5},
+    {"SELECT unnumbered FROM v_stream WHERE host = 'host-a' AND produced = 5", 7},
+    {"SELECT count(*) FROM v_ledger WHERE balanced", 1},
+    {"SELECT count(*) FROM run INDEXED BY run_owner WHERE \"end\" IN (0, 3)", 1},
+    {"SELECT cleared FROM ledger WHERE run = 1", 1},
+    {"SELECT count(*) FROM series", 0},
+    {"SELECT count(*) FROM rollup", 0},
+    {"SELECT coalesce(max(watermark), 0) FROM rollup_state", 0}, // all are still to be counted
+    {"SELECT count(*) FROM rollup_gap", 0},
+    {"SELECT count(*) FROM expiry", 0},
+    {"SELECT count(*) FROM baseline", 0},
+    {"SELECT count(*) FROM baseline_sample", 0},
+};
+
+// What came with version 3, where the file is older.
+#define BEFORE_OWNERS                                                                              \
+    {"SELECT count(*) FROM refusal WHERE last_ns = 0", 1}, {"SELECT count(*) FROM refusal", 1},    \
+        {"SELECT count(key) FROM run", 0},                                                         \
+        {"SELECT count(activity) + count(activity_since_ns) FROM stream", 0},                      \
+        {"SELECT count(*) FROM ledger WHERE gone_sum IS NULL AND run = 1", 1},                     \
+        {"SELECT count(*) FROM ledger WHERE gone_sum IS NULL", 1},                                 \
+    {                                                                                              \
+        "SELECT value FROM meta WHERE key = '" SCHEMA_NO_FINGERPRINTS "'", 2                       \
+    }
+
+enum { EXPECTATIONS_MAX = 12 };
+static const struct {
+    const char *dump, *version;
+    struct expectation own[EXPECTATIONS_MAX];
+} older[] = {
+    {STORE_VERSION "1.sql", "version 1,", {BEFORE_OWNERS}},
+    {STORE_VERSION "2.sql", "version 2,", {BEFORE_OWNERS}},
+    {STORE_VERSION "3.sql",
+     "version 3,",
+     {{"SELECT count FROM refusal WHERE reason = 'names'", 2},
+      {"SELECT pid FROM v_run WHERE key = 'K'", 42},
+      {"SELECT activity = 'decode' FROM v_stream WHERE activity_since_ns > 0", 1},
+      {"SELECT gone_sum = fingerprint(0, 3) FROM ledger WHERE run = 1", 1},
+      {"SELECT count(*) FROM ledger WHERE gone_sum IS NULL", 0},
+      {"SELECT count(*) FROM meta WHERE key = '" SCHEMA_NO_FINGERPRINTS "'", 0}}},
+    {STORE_VERSION "4.sql",
+     "version 4,",
+     {{"SELECT count(*) FROM inference WHERE typeof(prefill_ns) = 'integer' AND"
+       " typeof(received_ns) = 'integer'",
+       11},
+      {"SELECT sum(decode_ns) FROM inference WHERE id < 6", 1200000000},
+      {"SELECT sum(abs(prefill_excess_ns) + abs(decode_excess_ns)) FROM inference WHERE id IN"
+       " (1, 12)",
+       0},
+      {"SELECT prefill_ns FROM inference WHERE id = 3 AND ttft_ns IS NULL AND decode_ns IS NULL",
+       29000000},
+      {"SELECT decode_ns FROM inference WHERE id = 11 AND ttft_ns IS NULL", 7},
+      {"SELECT prefill_ns FROM inference WHERE id = 6 AND decode_ns = prefill_ns", INT64_MAX},
+      {"SELECT prefill_ns FROM inference WHERE id = 7 AND decode_ns = prefill_ns", INT64_MIN},
+      {"SELECT received_ns FROM inference WHERE id = 8", INT64_MAX},
+      {"SELECT received_ns FROM inference WHERE id = 9 AND decode_ns = -1", INT64_MIN},
+      {"SELECT prefill_ns FROM inference WHERE id = 10", INT64_C(9007199254740993)},
+      {"SELECT received_after_ns FROM inference WHERE id = 5", -1},
+      {"SELECT received_ns = 1790000000900000000 FROM load", 1}}},
+    {STORE_VERSION "5.sql",
+     "version 5,",
+     {{"SELECT sum(decode_ns) FROM inference WHERE id < 6", 1200000000},
+      {"SELECT received_ns FROM inference WHERE id = 8", INT64_MAX},
+      {"SELECT received_after_ns FROM inference WHERE id = 5", -1},
+      {"SELECT count(*) FROM v_pipeline WHERE workload = 'encode' AND device = 'cpu'", 2},
+      {"SELECT copy_busy_ns + both_busy_ns + unmeasured_chunks FROM pipeline WHERE id = 3", 1601},
+      {"SELECT received_ns - started_ns FROM pipeline WHERE id = 3", 1000},
+      {"SELECT duration_ns FROM pipeline WHERE copy_busy_ns = 0", INT64_C(9007199254740993)},
+      {"SELECT overlap_ratio * 1000 FROM v_pipeline WHERE overlap_ratio IS NOT NULL", 875},
+      {"SELECT count(model) + count(batch_items) FROM v_pipeline", 0},
+      {"SELECT pcie_generation FROM v_device WHERE uuid = 'GPU-1'", 5},
+      {"SELECT count(power_cap_watts) + count(sm_clock_max_hz) + count(memory_clock_max_hz)"
+       " FROM v_device",
+       0}}},
+    {STORE_VERSION "6.sql",
+     "version 6,",
+     {{"SELECT sum(decode_ns) FROM inference WHERE id < 6", 1200000000},
+      {"SELECT count(*) FROM v_pipeline WHERE workload = 'encode' AND device = 'cpu'", 2},
+      {"SELECT copy_busy_ns + both_busy_ns + unmeasured_chunks FROM pipeline WHERE id = 3", 1601},
+      {"SELECT count(*) FROM sealed", 0},
+      {"SELECT sum(rows) IS NULL AND sum(length(runs)) IS NULL FROM sealed", 1}}},
+    {STORE_VERSION "7.sql",
+     "version 7,",
+     {{"SELECT count(*) FROM inference", 7},
+      {"SELECT sum(rows) FROM sealed WHERE kind = 6", 4},
+      {"SELECT context FROM v_model WHERE name = 'tiny'", 256},
+      {"SELECT count(kv_bytes_per_token) FROM v_model", 0},
+      {"SELECT count(*) FROM model INDEXED BY model_run WHERE run = 2", 1}}},
+};
+
+// Every table, view and index with its columns.
+static char *shape(sqlite3 *db)
+{
+    sqlite3_stmt *stmt = NULL;
+    static const char sql[] =
+        "SELECT group_concat(line, char(10)) FROM (SELECT m.type || ' ' || m.name || ' ' ||"
+        " coalesce((SELECT group_concat(c, ', ') FROM (SELECT p.name || ' ' || p.type AS c FROM"
+        " pragma_table_xinfo(m.name) p ORDER BY c)), '') AS line FROM sqlite_schema m"
+        " ORDER BY m.type, m.name)";
+    assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &stmt, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
+    char *text = strdup((const char *)sqlite3_column_text(stmt, 0));
+    assert_non_null(text);
+    (void)sqlite3_finalize(stmt);
+    return text;
+}
+
+// The audit finds nothing wrong.
+static void expect_sound(void)
+{
+    struct error err = {0};
+    struct store *store = NULL;
+    struct result *result = NULL;
+    const struct query query = {.kind = QUERY_AUDIT};
+    if (store_open(&store, path, &err) != STATUS_OK ||
+        store_query(store, &query, &result, &err) != STATUS_OK)
+        fail_msg("%s", err.text);
+    assert_int_equal(result_row_count(result), 2);
+    for (size_t row = 0; row < 2; row++)
+        assert_int_equal(result_cell(result, row, (unsigned)result_find(result, "finding")).type,
+                         VALUE_NULL);
+    result_free(result);
+    store_close(store);
+}
+
+static void migrate_older(const char *dump, const char *version, const struct expectation *own,
+                          const char *expected_shape)
+{
+    static char sql[65536];
+    read_text(sql, sizeof sql, dump);
+    change_store(sql);
+    expect_refused(STATUS_UNSUPPORTED, version);
+    sqlite3 *db = new_store();
+    expect_all(db, kept, COUNT_OF(kept));
+    expect_all(db, own, EXPECTATIONS_MAX);
+    char *text = shape(db);
+    assert_string_equal(text, expected_shape);
+    free(text);
+    database_close(db);
+    expect_sound();
+    db = new_store(); // once: it is a store of today
+    expect_all(db, own, EXPECTATIONS_MAX);
+    assert_int_equal(database_exec(db,
+                                   "UPDATE run SET key = 'L' WHERE run = 2;"
+                                   "UPDATE stream SET activity = 'idle', activity_since_ns = 9",
+                                   NULL),
+                     STATUS_OK);
+    assert_int_equal(integer(db, "SELECT pid FROM v_run WHERE key = 'L'"), 42);
+    database_close(db);
+    assert_int_equal(unlink(path), 0);
+}
+
+// Files that collectors of all older versions made keep all they had, and have what
+// came since: they are like one made today.
+static void test_stores_of_all_older_versions(void **state)
+{
+    (void)state;
+    assert_int_equal(COUNT_OF(older), SCHEMA_VERSION - 1);
+    sqlite3 *db = new_store();
+    char *today = shape(db);
+    database_close(db);
+    assert_int_equal(unlink(path), 0);
+    for (size_t i = 0; i < COUNT_OF(older); i++)
+        migrate_older(older[i].dump, older[i].version, older[i].own, today);
+    free(today);
+}
+
+// One that finds no room leaves the store as it was, and can be done again.
+static void test_a_migration_without_room(void **state)
+{
+    (void)state;
+    static char sql[65536];
+    struct error err = {0};
+    sqlite3 *db = NULL;
+    read_text(sql, sizeof sql, STORE_VERSION "4.sql");
+    change_store(sql);
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    const int64_t pages = integer(db, "PRAGMA page_count");
+    for (int64_t more = 0; more < 4; more++) {
+        (void)snprintf(sql, sizeof sql, "PRAGMA max_page_count = %lld", (long long)(pages + more));
+        assert_int_equal(integer(db, sql), pages + more);
+        assert_int_equal(schema_migrate(db, path, &err), STATUS_FULL);
+        assert_int_equal(integer(db, "PRAGMA user_version"), 4);
+        assert_int_equal(integer(db, "SELECT count(*) FROM sqlite_schema WHERE name LIKE "
+                                     "'%rebuilt%'"),
+                         0);
+        assert_int_equal(integer(db, "SELECT sum(decode_ns) FROM inference WHERE id < 6"),
+                         1200000000);
+    }
+    database_close(db);
+    db = new_store();
+    assert_int_equal(integer(db, "PRAGMA user_version"), SCHEMA_VERSION);
+    assert_int_equal(integer(db, "SELECT sum(decode_ns) FROM inference WHERE id < 6"), 1200000000);
+    database_close(db);
+}
+
+// What somebody added to a table: any number of indexes goes with it; a column, which would
+// be lost, is a reason to leave the store as it is, and is named.
+static void test_a_migration_keeps_what_was_added(void **state)
+{
+    enum { INDEXES = 100 };
+    (void)state;
+    static char sql[65536];
+    struct error err = {0};
+    sqlite3 *db = NULL;
+    read_text(sql, sizeof sql, STORE_VERSION "4.sql");
+    change_store(sql);
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    for (int i = 0; i < INDEXES; i++) {
+        (void)snprintf(sql, sizeof sql, "CREATE INDEX mine_%d ON inference(e2e_ns, %d)", i, i);
+        assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+    }
+    assert_int_equal(sqlite3_exec(db,
+                                  "ALTER TABLE inference ADD COLUMN \"my \"\"note\" TEXT;"
+                                  "CREATE INDEX mine ON inference(\"my \"\"note\")",
+                                  NULL, NULL, NULL),
+                     SQLITE_OK);
+    assert_int_equal(schema_migrate(db, path, &err), STATUS_UNSUPPORTED);
+    assert_non_null(strstr(err.text, "my \"note"));
+    assert_non_null(strstr(err.text, "inference"));
+    assert_int_equal(integer(db, "PRAGMA user_version"), 4);
+    assert_int_equal(integer(db, "SELECT count(*) FROM sqlite_schema WHERE name LIKE 'mine%'"),
+                     INDEXES + 1);
+    assert_int_equal(sqlite3_exec(db,
+                                  "DROP INDEX mine;"
+                                  "ALTER TABLE inference DROP COLUMN \"my \"\"note\"",
+                                  NULL, NULL, NULL),
+                     SQLITE_OK);
+    if (schema_migrate(db, path, &err) != STATUS_OK)
+        fail_msg("%s", err.text);
+    assert_int_equal(integer(db, "PRAGMA user_version"), SCHEMA_VERSION);
+    assert_int_equal(integer(db, "SELECT count(*) FROM sqlite_schema WHERE name LIKE 'mine%'"),
+                     INDEXES);
+    database_close(db);
+}
+
+// From version 5 on only small tables are made anew: nothing is written of the records
+// that are many, however many there are.
+static void test_a_migration_that_writes_little(void **state)
+{
+    (void)state;
+    static char sql[65536];
+    struct error err = {0};
+    sqlite3 *db = NULL;
+    read_text(sql, sizeof sql, STORE_VERSION "5.sql");
+    change_store(sql);
+    change_store("WITH RECURSIVE n(i) AS (SELECT 100 UNION ALL SELECT i + 1 FROM n WHERE i < 20100)"
+                 " INSERT INTO operation SELECT i, run, stream, i, started_ns, received_after_ns,"
+                 " operation, device, duration_ns, host_memory_bytes, items, bytes, extra"
+                 " FROM operation, n WHERE id = 1");
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    const int64_t pages = integer(db, "PRAGMA page_count");
+    assert_true(pages > 200);
+    assert_int_equal(integer(db, "SELECT journal_mode = 'wal' FROM pragma_journal_mode"), 1);
+    assert_int_equal(integer(db, "PRAGMA wal_autocheckpoint = 0"), 0);
+    if (schema_migrate(db, path, &err) != STATUS_OK)
+        fail_msg("%s", err.text);
+    struct stat log;
+    char log_path[FOLDER_PATH_SIZE];
+    assert_int_equal(stat(folder_path(log_path, folder, "s.db-wal"), &log), 0);
+    assert_true(log.st_size < pages / 2 * 4096);
+    assert_int_equal(integer(db, "SELECT count(*) FROM pipeline"), 2);
+    database_close(db);
+}
+
+// Where the table of segments does not say what they hold of each run: it is made anew,
+// unless there are any.
+static void test_segments_of_the_first_version_6(void **state)
+{
+    static const char first[] =
+        "DROP TABLE sealed; CREATE TABLE sealed(id INTEGER PRIMARY KEY, kind INTEGER NOT NULL,"
+        " first_id INTEGER NOT NULL, last_id INTEGER NOT NULL, first_started_ns INTEGER NOT NULL,"
+        " last_started_ns INTEGER NOT NULL, rows INTEGER NOT NULL, checksum INTEGER NOT NULL,"
+        " data BLOB NOT NULL); CREATE INDEX sealed_first ON sealed(kind, first_started_ns);"
+        "PRAGMA user_version = 6";
+    (void)state;
+    sqlite3 *db = new_store();
+    char *today = shape(db);
+    database_close(db);
+    change_store(first);
+    change_store("INSERT INTO sealed VALUES(1, 6, 1, 2, 3, 4, 2, 5, x'00')");
+    expect_writer_refused(STATUS_UNSUPPORTED, "1 segments");
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(integer(db, "SELECT count(*) FROM sealed"), 1);
+    assert_int_equal(integer(db, "PRAGMA user_version"), 6);
+    database_close(db);
+    change_store("DELETE FROM sealed");
+    db = new_store();
+    char *text = shape(db);
+    assert_string_equal(text, today);
+    free(text);
+    free(today);
+    database_close(db);
+}
+
+// A file of version 1 gets the views of today.
+static void test_an_older_store_gets_todays_views(void **state)
+{
+    (void)state;
+    sqlite3 *db = new_store();
+    assert_int_equal(database_exec(db,
+                                   "DROP VIEW v_ledger; CREATE VIEW v_ledger AS SELECT 1;"
+                                   "PRAGMA user_version = 1",
+                                   NULL),
+                     STATUS_OK);
+    database_close(db);
+    expect_refused(STATUS_UNSUPPORTED, "migrate");
+    db = new_store();
+    assert_int_equal(integer(db, "PRAGMA user_version"), SCHEMA_VERSION);
+    assert_int_equal(integer(db, "SELECT count(balanced) FROM v_ledger"), 0);
+    database_close(db);
+}
+
+static void test_a_failing_step_leaves_the_store_alone(void **state)
+{
+    (void)state;
+    sqlite3 *db = new_store();
+    const struct schema_step steps[] = {{1, add_table, false},
+                                        {SCHEMA_VERSION + 1, add_table, false},
+                                        {SCHEMA_VERSION + 2, fail_halfway, false}};
+    struct error err = {0};
+    assert_int_equal(schema_apply(db, path, steps, 3, &err), STATUS_IO);
+    assert_non_null(strstr(err.text, "on purpose"));
+    assert_int_equal(integer(db, "PRAGMA user_version"), SCHEMA_VERSION);
+    assert_int_equal(
+        integer(db, "SELECT count(*) FROM sqlite_schema WHERE name IN ('added', 'half')"), 0);
+    database_close(db);
+}
+
+static void test_missing_columns_are_added(void **state)
+{
+    (void)state;
+    sqlite3 *db = new_store();
+    assert_int_equal(database_exec(db,
+                                   "DROP VIEW v_operation; DROP TABLE operation;"
+                                   "CREATE TABLE operation(id INTEGER PRIMARY KEY, run, stream,"
+                                   " number, started_ns, received_ns, operation INTEGER)",
+                                   NULL),
+                     STATUS_OK);
+    const struct schema_step steps[] = {{SCHEMA_VERSION, add_table, false},
+                                        {SCHEMA_VERSION + 1, schema_add_columns, false}};
+    assert_int_equal(schema_apply(db, path, steps, 2, NULL), STATUS_OK);
+    assert_int_equal(integer(db, "SELECT count(extra) + count(items_per_second) FROM v_operation"),
+                     0);
+    database_close(db);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(test_steps_run_once_and_in_order),
+        TEST(test_stores_of_all_older_versions),
+        TEST(test_a_migration_without_room),
+        TEST(test_a_migration_keeps_what_was_added),
+        TEST(test_a_migration_that_writes_little),
+        TEST(test_segments_of_the_first_version_6),
+        TEST(test_an_older_store_gets_todays_views),
+        TEST(test_a_failing_step_leaves_the_store_alone),
+        TEST(test_missing_columns_are_added),
+    };
+    return cmocka_run_group_tests_name("store_migrations", tests, NULL, NULL);
+}
