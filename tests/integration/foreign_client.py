@@ -260,6 +260,7 @@ def produce(pb, context, endpoint, host):
     samples = 10
     dropped = 4 + refused
     return {"run": producer.run, "produced": producer.produced, "dropped": dropped,
+            "unknown_columns": 1,
             "samples": samples, "operations": producer.produced - dropped - samples}
 
 
@@ -432,6 +433,8 @@ def count(store, expected):
         rows = value(f"SELECT count(*) FROM {table} WHERE run = ?", run)
         check(rows == expected[kind], f"{table}: {rows} rows instead of {expected[kind]}")
     check(value("SELECT produced FROM run WHERE run = ?", run) == expected["produced"], "produced")
+    check(value("SELECT unknown_columns FROM run WHERE run = ?", run) == expected["unknown_columns"],
+          "columns of the future are counted")
     covered = value("SELECT sum(last - first + 1) FROM range WHERE run = ?", run)
     check(covered == expected["produced"], f"ranges cover {covered} of {expected['produced']}")
     check(value("SELECT balanced FROM v_ledger WHERE id = ?", run) == 1, "the ledger balances")

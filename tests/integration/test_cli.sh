@@ -59,8 +59,12 @@ stop tail_nothing INT
 
 closed() { [ "$(sqlite3 -readonly "$DB" 'select count(*) from run where "end" = 1')" -eq 1 ]; }
 wait_until 20 closed
+# As if the device had been measured, which a worker does for the next one.
+sqlite3 "$DB" 'pragma busy_timeout = 20000' \
+  'update device set memory_bandwidth_bytes_per_second = 2e10' >"$WORK/out"
 for command in "summary --json" "loads --json" "inferences --json" "inferences --csv" "runs --json" \
   "devices --json" "avg tokens_per_second --by model,host --json" "avg load_stage.duration_ns --by stage" \
+  "avg mbu_ratio --by model,device,run --json" "avg mbu_ratio --step 1m --csv" \
   "inferences --slowest 3 --json" "loads --average" "loads --average --by host --csv" "fleet --json" \
   "loads" "runs" "export" "export --json" "export inference --csv" "inferences --since 1h --json"; do
   # shellcheck disable=SC2086 # commands with their words
@@ -93,6 +97,10 @@ expect_exit 0 "$INFERSTAT" export load --csv --output /dev/stdout
 expect_exit 3 "$INFERSTAT" export load --csv --host nobody --output "$WORK/out.csv"
 expect_exit 4 "$INFERSTAT" export load --csv --output "$WORK/none/out.csv"
 [ "$(wc -l <"$WORK/out.csv")" -eq 2 ] || fail "export without records empties the old file"
+limited() { (ulimit -f 1 && exec "$@"); } # no file grows beyond 1 KiB
+expect_exit 4 limited "$INFERSTAT" export --output "$WORK/out.csv"
+expect_text "$WORK/err" "$WORK/out.csv was not written"
+[ "$(wc -l <"$WORK/out.csv")" -eq 2 ] || fail "an export that is cut short empties the old file"
 [ "$(find "$WORK" -name '*.tmp-*' | wc -l)" -eq 0 ] || fail "export leaves files behind"
 
 # ---- Output that cannot be written ---------------------------------------------------
