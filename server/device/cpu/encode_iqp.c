@@ -1,12 +1,13 @@
 // iqp: phases over all states, then a Walsh-Hadamard transform.
 //
-// A state's index is cut into the bits within a *block* (which fits the first cache),
-// those of the block within a *stretch* (which fits the next ones), and those of the
-// stretch.  A block's phases are base[low] * prod_i (low_i ? g_i : 1), where base is that
-// of block 0 and g_i depends on the block's bits alone: two products a state and no sine.
-// A block is transformed where it was made, then the blocks of a *group* among each other,
-// where the next cache still has them, then the groups of a stretch on their way out, then
-// the columns across stretches.
+// A state's index is cut into the bits within a *block*, those of the block within a
+// *group*, the *top* bits, which tell a stretch's groups apart, and those of the *stretch*.
+// A block's phases are base[low] * prod_i (low_i ? g_i : 1), where base is that of block 0
+// and g_i depends on the block's bits alone: two products a state and no sine.  Blocks that
+// differ in their top bits are made together, one from the other, and transformed among
+// each other while they are in registers.  Then each group, which fits the second cache, is
+// transformed and leaves as it is done, from one end to the other.  Last come the columns
+// across stretches.
 #include <assert.h>
 #include <math.h>
 #include <stdalign.h>
@@ -16,21 +17,24 @@
 #include "server/device/cpu/encode_parts.h"
 
 enum {
-    BLOCK_BITS = 10,
-    BLOCK = 1 << BLOCK_BITS,
-    HALF_BITS = BLOCK_BITS / 2, // of the tables whose product a block is multiplied with
-    HALF = 1 << HALF_BITS,
+    BLOCK_BITS = 9,
+    BLOCK = ENCODE_BLOCK,
+    COLUMN_BITS = 5, // a block's lower ones
+    COLUMNS = ENCODE_COLUMNS,
+    ROWS = BLOCK / COLUMNS,
     STRETCH_BITS = 16,
     HIGH_BITS_MAX = ENCODE_QUBITS_MAX - BLOCK_BITS,
-    GROUP_BITS = 3,           // levels from a stretch's groups to the output
-    GROUP_GAP = 5 * 64,       // bytes between groups, so that they do not share cache sets
+    TOP_BITS = 3, // levels among a stretch's groups
+    TOPS = 1 << TOP_BITS,
+    GAP = 5 * 64,             // bytes between blocks, so that they do not share cache sets
     COLUMNS_SIZE = 16 * 1024, // bytes of rows that are transformed together
     COLUMN_MIN = 1024,        // bytes of one of them at least: shorter ones are slow to write
-    COLUMN_BITS = 7,          // so many levels across rows at once
-    WORK_SIZE = 3 * COLUMN_MIN << COLUMN_BITS,
+    ACROSS_BITS = 7,          // so many levels across rows at once
+    WORK_SIZE = 3 * COLUMN_MIN << ACROSS_BITS,
     PIECE_COLUMNS = 8, // columns of a part across stretches
 };
 
+static_assert(BLOCK == 1 << BLOCK_BITS && COLUMNS == 1 << COLUMN_BITS, "bits are counts'");
 static_assert(WORK_SIZE >= 3 * COLUMNS_SIZE, "all rows of a column fit their place");
 
 // ---- Numbers of a sample --------------------------------------------------
@@ -59,10 +63,15 @@ static void read_phases(struct phases *phases, const struct encode_run *run, siz
     }
 }
 
+static unsigned int least(unsigned int a, unsigned int b)
+{
+    return a < b ? a : b;
+}
+
 // Tables whose product is `first` * prod_i (x_i ? g[i] : 1) over `bits` bits.
 struct halves {
     unsigned int low_bits, high_bits;
-    double low[HALF][2], high[HALF][2];
+    double low[COLUMNS][2], high[ROWS][2];
 };
 
 static void make_halves(struct halves *halves, unsigned int bits, const double first[2],
@@ -75,8 +84,8 @@ static void make_halves(struct halves *halves, unsigned int bits, const double f
         memcpy(factors[i][1], g[i], sizeof factors[i][1]);
     }
     const double one[2] = {1.0, 0.0};
-    halves->low_bits = bits / 2;
-    halves->high_bits = bits - bits / 2;
+    halves->low_bits = least(bits, COLUMN_BITS);
+    halves->high_bits = bits - halves->low_bits;
     const double(*all)[2][2] = (const double(*)[2][2])factors;
     encode_product_table(halves->low, halves->low_bits, one, all);
     encode_product_table(halves->high, halves->high_bits, first, all + halves->low_bits);
@@ -186,22 +195,37 @@ static void transform_columns(const struct columns *columns, size_t at, size_t s
 
 struct iqp {
     const struct encode_run *run;
-    unsigned int block_bits, group_bits, stretch_bits;
-    size_t stretches;    // of a sample
-    size_t scratch_size; // of a thread
+    unsigned int block_bits, inner_bits, top_bits, stretch_bits;
+    unsigned int group_bits;           // of block and inner
+    size_t stretches;                  // of a sample
+    size_t block_stride, group_stride; // bytes from one to the next
+    size_t scratch_size;               // of a thread
     // Of the pass across stretches under way: rows are 2^low_bits states apart.
     unsigned int low_bits, level_bits;
     size_t pieces; // of what lies between two rows
+};
+
+// What a top bit makes of a block's lower states, and of the tops below it: product i of
+// `among` is that of the highest bit of i with the others.
+struct tops {
+    struct halves halves[TOP_BITS];
+    double among[TOPS][2];
+};
+
+// Tables of one block as spread_tops takes them.
+struct spread {
+    alignas(ENCODE_ALIGNMENT) double high[TOPS * ROWS][2];
+    alignas(ENCODE_ALIGNMENT) double low[(1 + TOP_BITS) * COLUMNS][2];
 };
 
 // What a thread works in.
 struct work {
     struct phases phases;
     struct walk walk;
+    struct tops tops;
     alignas(ENCODE_ALIGNMENT) double base64[BLOCK][2];
-    alignas(ENCODE_ALIGNMENT) double base[BLOCK][2]; // of the launch's type
-    alignas(ENCODE_ALIGNMENT) double low[HALF][2];   // likewise
-    alignas(ENCODE_ALIGNMENT) double high[HALF][2];  // likewise
+    alignas(ENCODE_ALIGNMENT) double base[BLOCK][2]; // of the launch's type, arranged
+    struct spread spread;
     alignas(ENCODE_ALIGNMENT) double columns[WORK_SIZE / 8];
 };
 
@@ -215,75 +239,118 @@ static struct work *work_of(const struct iqp *task, unsigned int thread)
     return (struct work *)(void *)((char *)task->run->job->scratch + thread * task->scratch_size);
 }
 
-// Makes the phases of the walk's block at `to` and transforms them.
-static void make_block(const struct iqp *task, struct work *work, void *to)
+static void arrange_low(const struct iqp *task, struct spread *spread, size_t index,
+                        const struct halves *halves)
+{
+    size_t columns = (size_t)1 << halves->low_bits;
+    task->run->kernels->arrange((char *)spread->low + index * columns * task->run->pair_size,
+                                &halves->low[0][0], columns);
+}
+
+static void round_high(const struct iqp *task, struct spread *spread, size_t index,
+                       const double (*high)[2])
+{
+    size_t rows = (size_t)1 << (task->block_bits - least(task->block_bits, COLUMN_BITS));
+    encode_round(task->run, (char *)spread->high + index * rows * task->run->pair_size, &high[0][0],
+                 2 * rows);
+}
+
+static unsigned int highest_bit(size_t i)
+{
+    unsigned int highest = 0;
+    while (i >> highest > 1)
+        highest++;
+    return highest;
+}
+
+// What the top bits do, whatever the others are.
+static void make_tops(const struct iqp *task, struct work *work)
+{
+    const struct phases *phases = &work->phases;
+    for (unsigned int top = 0; top < task->top_bits; top++) {
+        unsigned int qubit = task->group_bits + top;
+        double g[BLOCK_BITS][2];
+        for (unsigned int i = 0; i < task->block_bits; i++)
+            memcpy(g[i], phases->pair[i][qubit], sizeof g[i]);
+        make_halves(&work->tops.halves[top], task->block_bits, phases->single[qubit],
+                    (const double(*)[2])g);
+        arrange_low(task, &work->spread, 1 + top, &work->tops.halves[top]);
+    }
+    for (size_t i = 1; i < (size_t)1 << task->top_bits; i++) {
+        unsigned int highest = highest_bit(i);
+        double *among = work->tops.among[i];
+        among[0] = 1.0;
+        among[1] = 0.0;
+        for (unsigned int k = 0; k < highest; k++)
+            if (i >> k & 1)
+                encode_multiply(among,
+                                phases->pair[task->group_bits + k][task->group_bits + highest]);
+    }
+}
+
+// What top bit `top` makes of the bits above a block that are set in `above`, tops aside.
+static void turn_top(const struct iqp *task, const struct phases *phases, unsigned int top,
+                     size_t above, double out[2])
+{
+    unsigned int qubit = task->group_bits + top;
+    out[0] = 1.0;
+    out[1] = 0.0;
+    for (unsigned int k = task->block_bits; above; k++, above >>= 1)
+        if (above & 1)
+            encode_multiply(out, phases->pair[k < qubit ? k : qubit][k < qubit ? qubit : k]);
+}
+
+// Makes the phases of the walk's block in all groups, at `made` in the first, and
+// transforms them among the groups.
+static void make_blocks(const struct iqp *task, struct work *work, char *made)
 {
     const struct encode_run *run = task->run;
     struct halves halves;
+    double turns[TOP_BITS][2];
     make_halves(&halves, task->block_bits, work->walk.own[0],
                 (const double(*)[2])work->walk.pair[0]);
-    size_t rows = (size_t)1 << halves.high_bits;
-    size_t columns = (size_t)1 << halves.low_bits;
-    encode_round(run, work->low, &halves.low[0][0], 2 * columns);
-    encode_round(run, work->high, &halves.high[0][0], 2 * rows);
-    unsigned int done =
-        run->kernels->spread_walsh(to, work->base, work->high, work->low, rows, columns);
-    if (done < task->block_bits)
-        run->kernels->walsh(to, 2 * rows * columns, (size_t)2 << done, task->block_bits - done);
-}
-
-static void copy_small(const struct encode_run *run, void *to, const void *from, size_t size)
-{
-    if (size % ENCODE_ALIGNMENT == 0)
-        run->kernels->copy_rows(to, size, from, size, size, 1, run->stream);
-    else
-        memcpy(to, from, size);
-}
-
-// Group `group` of all blocks at `made`.
-static void make_group(const struct iqp *task, size_t group, struct work *work, char *made)
-{
-    const struct encode_run *run = task->run;
-    unsigned int bits = task->group_bits - task->block_bits;
-    for (size_t block = 0; block < (size_t)1 << bits; block++) {
-        walk_to(&work->walk, (group << bits) + block);
-        make_block(task, work, made + (block << task->block_bits) * run->pair_size);
+    arrange_low(task, &work->spread, 0, &halves);
+    round_high(task, &work->spread, 0, (const double(*)[2])halves.high);
+    for (unsigned int top = 0; top < task->top_bits; top++)
+        turn_top(task, &work->phases, top, work->walk.at, turns[top]);
+    for (size_t i = 1; i < (size_t)1 << task->top_bits; i++) {
+        unsigned int top = highest_bit(i);
+        double turn[2] = {turns[top][0], turns[top][1]};
+        double high[ROWS][2];
+        encode_multiply(turn, work->tops.among[i]);
+        run->tables->scale(high, work->tops.halves[top].high, ROWS, turn, false);
+        round_high(task, &work->spread, i, (const double(*)[2])high);
     }
-    if (bits > 0)
-        run->kernels->walsh(made, (size_t)2 << task->group_bits, (size_t)2 << task->block_bits,
-                            bits);
+    run->kernels->spread_tops(made, task->group_stride / encode_type_size(run->job->type),
+                              work->base, work->spread.high, work->spread.low,
+                              (size_t)1 << halves.high_bits, (size_t)1 << halves.low_bits,
+                              task->top_bits);
 }
 
-// All groups of one stretch, and the levels among them.
+// All groups of one stretch, and all levels within it.
 static void make_stretch(const struct iqp *task, size_t sample, size_t stretch, struct work *work)
 {
     const struct encode_run *run = task->run;
-    size_t group_size = run->pair_size << task->group_bits;
-    unsigned int bits = task->stretch_bits - task->group_bits;
-    size_t first = stretch << bits;
+    size_t first = stretch << (task->stretch_bits - task->block_bits);
+    size_t groups = (size_t)1 << task->top_bits;
+    size_t group_states = (size_t)1 << task->group_bits;
     char *made = (char *)work + align(sizeof *work);
 
     read_phases(&work->phases, run, sample);
     make_base(&work->base64[0][0], task->block_bits, &work->phases, run->tables);
-    encode_round(run, work->base, &work->base64[0][0], (size_t)2 << task->block_bits);
-    walk_begin(&work->walk, &work->phases, task->block_bits,
-               first << (task->group_bits - task->block_bits));
-    for (size_t group = 0; group < (size_t)1 << bits; group++)
-        make_group(task, first + group, work, made + group * (group_size + GROUP_GAP));
-
-    void *to = encode_state(run, sample, stretch << task->stretch_bits);
-    if (bits == 0) {
-        copy_small(run, to, made, group_size);
-        return;
+    run->kernels->arrange(work->base, &work->base64[0][0], (size_t)1 << task->block_bits);
+    make_tops(task, work);
+    walk_begin(&work->walk, &work->phases, task->block_bits, first);
+    for (size_t block = 0; block < (size_t)1 << task->inner_bits; block++) {
+        walk_to(&work->walk, first + block);
+        make_blocks(task, work, made + block * task->block_stride);
     }
-    const struct columns columns = {.run = run,
-                                    .to = to,
-                                    .from = made,
-                                    .to_stride = group_size,
-                                    .from_stride = group_size + GROUP_GAP,
-                                    .size = group_size,
-                                    .bits = bits};
-    transform_columns(&columns, 0, group_size, work->columns);
+    first = stretch << task->stretch_bits;
+    for (size_t group = 0; group < groups; group++)
+        run->kernels->transform(encode_state(run, sample, first + group * group_states),
+                                made + group * task->group_stride,
+                                task->block_stride / encode_type_size(run->job->type),
+                                (size_t)1 << task->block_bits, task->inner_bits, run->stream);
 }
 
 static void stretch_part(void *context, size_t part, unsigned int thread)
@@ -321,7 +388,7 @@ static void transform_across(struct iqp *task)
 {
     unsigned int qubits = task->run->job->qubits;
     unsigned int left = qubits - task->stretch_bits;
-    unsigned int passes = (left + COLUMN_BITS - 1) / COLUMN_BITS;
+    unsigned int passes = (left + ACROSS_BITS - 1) / ACROSS_BITS;
     task->low_bits = task->stretch_bits;
     for (; passes > 0; passes--) {
         task->level_bits = (left + passes - 1) / passes;
@@ -334,15 +401,11 @@ static void transform_across(struct iqp *task)
     }
 }
 
-static unsigned int least(unsigned int a, unsigned int b)
-{
-    return a < b ? a : b;
-}
-
 static size_t thread_scratch(const struct encode_job *job)
 {
     size_t stretch = (size_t)2 * encode_type_size(job->type) << least(job->qubits, STRETCH_BITS);
-    return align(sizeof(struct work)) + align(stretch) + ((size_t)GROUP_GAP << GROUP_BITS);
+    return align(sizeof(struct work)) + align(stretch) +
+           ((size_t)GAP << (STRETCH_BITS - BLOCK_BITS + 1));
 }
 
 void encode_iqp(const struct encode_run *run)
@@ -354,7 +417,11 @@ void encode_iqp(const struct encode_run *run)
         .stretch_bits = least(qubits, STRETCH_BITS),
         .scratch_size = thread_scratch(run->job),
     };
-    task.group_bits = task.stretch_bits - least(task.stretch_bits - task.block_bits, GROUP_BITS);
+    task.top_bits = least(task.stretch_bits - task.block_bits, TOP_BITS);
+    task.inner_bits = task.stretch_bits - task.top_bits - task.block_bits;
+    task.group_bits = task.block_bits + task.inner_bits;
+    task.block_stride = (run->pair_size << task.block_bits) + GAP;
+    task.group_stride = (task.block_stride << task.inner_bits) + GAP;
     task.stretches = run->states >> task.stretch_bits;
     pool_run(run->pool, stretch_part, &task, run->job->samples * task.stretches);
     if (task.stretches > 1)

@@ -19,6 +19,9 @@ enum {
     ENCODE_ALIGNMENT = 64,
     // Sums are kept in so many lanes, added up as a tree.
     ENCODE_SUM_LANES = 16,
+    // Complex numbers of a block that is transformed, and of a row of it.
+    ENCODE_BLOCK = 512,
+    ENCODE_COLUMNS = 32,
 };
 
 struct encode_kernels {
@@ -39,20 +42,31 @@ struct encode_kernels {
     void (*spread)(void *out, const void *base, const void *high, const void *low, size_t rows,
                    size_t columns);
 
-    // The same, and the first levels of each row's Walsh-Hadamard transform: returns how
-    // many, at most those within a row.
-    unsigned int (*spread_walsh)(void *out, const void *base, const void *high, const void *low,
-                                 size_t rows, size_t columns);
+    // Rounds `n` complex numbers to the type and puts them in the order in which the next two
+    // take them; a power of two, here and there.
+    void (*arrange)(void *out, const double *in, size_t n);
 
-    // The levels of a Walsh-Hadamard transform in place: `levels` of them, the first
-    // between reals `distance` apart, each of the next twice as far.  `n` reals, a
-    // multiple of distance * 2^levels; distance is a power of two from 2 on.
-    void (*walsh)(void *data, size_t n, size_t distance, unsigned int levels);
+    // As spread, of 2^tops outputs at once, `stride` reals apart, and their Walsh-Hadamard
+    // transform among each other; `base`, `low` and `out` are arranged, `high` is not.
+    // Output t is output 0 times
+    //
+    //   high[t mod 2^(k+1) * rows + r] * low[(1 + k) * columns + c]
+    //
+    // for every bit k that is set in t.  `tops` is at most 3, and 0 where there are less than
+    // ENCODE_COLUMNS columns.
+    void (*spread_tops)(void *out, size_t stride, const void *base, const void *high,
+                        const void *low, size_t rows, size_t columns, unsigned int tops);
 
-    // The same for levels between rows, 2^levels of them, column by column: `columns` of
-    // `width` reals each, a multiple of ENCODE_ALIGNMENT bytes and of 8 vectors.  Strides are
-    // in reals.  `levels` at least 1; `to` may be `from`; `work` holds 3 * 2^levels * width
-    // reals.
+    // to = the Walsh-Hadamard transform of 2^levels arranged blocks of `n`, `stride` reals
+    // apart, which are overwritten.  `n` is a power of two, at most ENCODE_BLOCK; `levels` is
+    // at most 4, and 0 where `n` is less than that.
+    void (*transform)(void *to, void *from, size_t stride, size_t n, unsigned int levels,
+                      bool stream);
+
+    // The levels of a transform between rows, 2^levels of them, column by column: `columns`
+    // of `width` reals each, a multiple of ENCODE_ALIGNMENT bytes and of 8 vectors.
+    // Strides are in reals.  `levels` at least 1; `to` may be `from`; `work` holds 3 *
+    // 2^levels * width reals.
     void (*walsh_rows)(void *to, size_t to_stride, const void *from, size_t from_stride, void *work,
                        size_t width, size_t columns, unsigned int levels, bool stream);
 
