@@ -15,6 +15,9 @@ static const struct table_text tables[] = {
     {"range", "what tells which numbers of a stream are stored and which are lost; ranges of a "
               "stream follow "
               "each other from 1 without holes"},
+    {"unnumbered", "the list of when records were lost that got no number: of a run, what was "
+                   "told in ten minutes. stream.unnumbered has the sum; what is missing of it "
+                   "here was lost at times that are not known"},
     {"ledger", "the account of a run and kind: the kind's table holds stored - expired - "
                "cleared rows of the run"},
     {"refusal", "the count of messages, connections and names that were not taken, by reason"},
@@ -72,6 +75,10 @@ static const struct column_text columns[] = {
     {"range", "detail", "why, in words"},
     {"range", "since_ns", "time of the first record of the range, or of the loss"},
     {"range", "until_ns", "and of the last"},
+    {"unnumbered", "told_ns", "start of the ten minutes, by the collector's clock"},
+    {"unnumbered", "lost", "how many records"},
+    {"unnumbered", "since_ns", "they were lost after this, by the host's clock"},
+    {"unnumbered", "until_ns", "and before this"},
     {"ledger", "kind", "number of the kind: its place in this page's list of records, from 0"},
     {"ledger", "stored", "rows stored"},
     {"ledger", "expired", "of them, gone for their age"},

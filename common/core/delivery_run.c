@@ -227,8 +227,10 @@ static void hear_streams(struct delivery_run *run, const struct delivery_message
             continue;
         if (said->produced > lane->produced)
             lane->produced = said->produced;
-        if (said->unnumbered > lane->unnumbered)
+        if (said->unnumbered > lane->unnumbered) {
+            run->risen += said->unnumbered - lane->unnumbered;
             lane->unnumbered = said->unnumbered;
+        }
         change(run, lane);
     }
     if (delivery_run_is_over(run) && !delivery_run_is_complete(run))

@@ -44,6 +44,7 @@ struct delivery_run {
     bool doubted;        // it was asked for Hello since its records had unknown names
     uint32_t names_known;
     int64_t duplicates; // records skipped since they were known
+    uint64_t risen;     // of `unnumbered` of all lanes, since the driver set it to 0
     bool changed;       // since the driver has saved it
 };
 

@@ -240,6 +240,7 @@ static enum status copy_runs(struct bundling *bundling, struct error *err)
         {"run", OF_PICKED},
         {"stream", OF_PICKED},
         {"range", OF_PICKED},
+        {"unnumbered", OF_PICKED},
         {"ledger", OF_PICKED},
         {"device", filter->by[QUERY_BY_DEVICE][0] ? OF_PICKED OF_NAME(":device") : OF_PICKED},
         {"model", filter->by[QUERY_BY_MODEL][0] ? OF_PICKED OF_NAME(":model") : OF_PICKED},

@@ -154,7 +154,10 @@ static enum status read_losses(struct reading *reading, struct error *err)
         {"g.last - g.first + 1, g.reason, g.since_ns, g.until_ns"
          " FROM range g INDEXED BY range_dropped CROSS JOIN run t ON t.run = g.run",
          " AND g.state = 1"},
-        {"CAST(total(s.unnumbered) AS INTEGER), NULL, NULL, NULL"
+        {"u.lost, NULL, u.since_ns, u.until_ns FROM unnumbered u CROSS JOIN run t ON t.run = u.run",
+         ""},
+        {"CAST(total(s.unnumbered) AS INTEGER) - (SELECT CAST(total(u.lost) AS INTEGER)"
+         " FROM unnumbered u WHERE u.run = s.run), NULL, NULL, NULL"
          " FROM stream s INDEXED BY stream_unnumbered CROSS JOIN run t ON t.run = s.run",
          " AND s.unnumbered > 0 GROUP BY s.run"},
     };

@@ -84,7 +84,7 @@ struct import_piece {
     // Borrowed; `records` has a row for each group of its samples, with the names that
     // the ids in it stand for.  The ids are changed to those of this store.
     struct baseline *baseline;
-    struct import_rows runs, streams, ranges, ledgers, names;
+    struct import_rows runs, streams, ranges, unnumbered, ledgers, names;
     struct import_rows records;
     struct import_value *values;
     size_t value_count, value_room;

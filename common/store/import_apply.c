@@ -20,6 +20,7 @@ enum statement {
     RUN_ADD,
     STREAM_ADD,
     RANGE_ADD,
+    UNNUMBERED_ADD,
     LEDGER_ADD,
     RUN_NAME_ADD,
     LEDGER_TAKE,
@@ -37,6 +38,8 @@ static const char *const texts[STATEMENTS] = {
                    " activity_since_ns) VALUES(?, ?, ?, ?, ?, ?, ?)",
     [RANGE_ADD] = "INSERT INTO range(run, stream, first, last, state, reason, detail, since_ns,"
                   " until_ns) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    [UNNUMBERED_ADD] = "INSERT INTO unnumbered(run, told_ns, lost, since_ns, until_ns)"
+                       " VALUES(?, ?, ?, ?, ?)",
     [LEDGER_ADD] = "INSERT INTO ledger(run, kind, stored, expired, cleared, gone_sum)"
                    " VALUES(?, ?, ?, ?, ?, ?)",
     [RUN_NAME_ADD] = "INSERT INTO run_name(run, number, name) VALUES(?, ?, ?)",
@@ -301,6 +304,8 @@ static enum status apply_runs(struct import_target *target, struct import_piece 
         status = apply_rows(target, STREAM_ADD, piece, &piece->streams, err);
     if (status == STATUS_OK)
         status = apply_rows(target, RANGE_ADD, piece, &piece->ranges, err);
+    if (status == STATUS_OK)
+        status = apply_rows(target, UNNUMBERED_ADD, piece, &piece->unnumbered, err);
     if (status == STATUS_OK)
         status = apply_rows(target, LEDGER_ADD, piece, &piece->ledgers, err);
     if (status == STATUS_OK)

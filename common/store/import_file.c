@@ -27,8 +27,9 @@ static int is_over_budget(void *store)
 // The tables have to be tables: a view or a virtual one runs what its maker wrote.
 static enum status check_tables(struct importing *importing, const char *path, struct error *err)
 {
-    static const char *const others[] = {"meta",  "run_name", "name",     "stream",
-                                         "range", "ledger",   "baseline", "baseline_sample"};
+    static const char *const others[] = {"meta",   "run_name", "name",
+                                         "stream", "range",    "unnumbered",
+                                         "ledger", "baseline", "baseline_sample"};
     sqlite3_str *sql = sqlite3_str_new(importing->from->db);
     sqlite3_str_appendall(sql, "SELECT count(*) FROM sqlite_schema WHERE type = 'table'"
                                " AND sql LIKE 'CREATE TABLE%' AND name IN (''");

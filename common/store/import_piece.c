@@ -5,8 +5,9 @@
 
 void import_piece_deinit(struct import_piece *piece)
 {
-    struct import_rows *const all[] = {&piece->runs,    &piece->streams, &piece->ranges,
-                                       &piece->ledgers, &piece->names,   &piece->records};
+    struct import_rows *const all[] = {&piece->runs,       &piece->streams, &piece->ranges,
+                                       &piece->unnumbered, &piece->ledgers, &piece->names,
+                                       &piece->records};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         free(all[i]->list);
     free(piece->values);
@@ -17,6 +18,7 @@ void import_piece_deinit(struct import_piece *piece)
 void import_piece_clear(struct import_piece *piece)
 {
     piece->runs.count = piece->streams.count = piece->ranges.count = 0;
+    piece->unnumbered.count = 0;
     piece->ledgers.count = piece->names.count = piece->records.count = 0;
     piece->value_count = piece->byte_count = 0;
     piece->baseline = NULL;

@@ -38,14 +38,14 @@ static enum status count_coming(struct importing *importing, struct error *err)
 
 // How far a piece is filled, to go back to.
 struct filled {
-    size_t runs, streams, ranges, ledgers, names, values, bytes;
+    size_t runs, streams, ranges, unnumbered, ledgers, names, values, bytes;
 };
 
 static struct filled filled_now(const struct import_piece *piece)
 {
-    return (struct filled){piece->runs.count,    piece->streams.count, piece->ranges.count,
-                           piece->ledgers.count, piece->names.count,   piece->value_count,
-                           piece->byte_count};
+    return (struct filled){piece->runs.count,       piece->streams.count, piece->ranges.count,
+                           piece->unnumbered.count, piece->ledgers.count, piece->names.count,
+                           piece->value_count,      piece->byte_count};
 }
 
 static void fill_back(struct import_piece *piece, struct filled to)
@@ -53,6 +53,7 @@ static void fill_back(struct import_piece *piece, struct filled to)
     piece->runs.count = to.runs;
     piece->streams.count = to.streams;
     piece->ranges.count = to.ranges;
+    piece->unnumbered.count = to.unnumbered;
     piece->ledgers.count = to.ledgers;
     piece->names.count = to.names;
     piece->value_count = to.values;
@@ -141,6 +142,21 @@ static enum status take_range(struct importing *importing, int64_t run, int64_t 
     for (int i = 6; i <= 7 && status == STATUS_OK; i++)
         status = take_time(importing, rows, row, i, err);
     return status;
+}
+
+static enum status take_unnumbered(struct importing *importing, int64_t run, int64_t place,
+                                   sqlite3_stmt *row, struct error *err)
+{
+    (void)run;
+    struct import_rows *rows = &importing->piece.unnumbered;
+    enum status status = import_begin_row(&importing->piece, rows, place, err);
+    if (status == STATUS_OK)
+        status = import_take_ints(importing, rows, row, 0, 0, INT64_MIN, INT64_MAX, err);
+    if (status == STATUS_OK)
+        status = import_take_ints(importing, rows, row, 1, 1, 0, IMPORT_VALUE_MAX, err);
+    return status == STATUS_OK
+               ? import_take_ints(importing, rows, row, 2, 3, INT64_MIN, INT64_MAX, err)
+               : status;
 }
 
 // The records that are to come are cleared ones until they are here.  So is for ever
@@ -259,6 +275,11 @@ static enum status take_run(struct importing *importing, const char *sql, int64_
                             run, place, take_range, err);
     if (status == STATUS_OK)
         status = take_parts(importing,
+                            "SELECT told_ns, lost, since_ns, until_ns FROM unnumbered"
+                            " WHERE run = ?",
+                            run, place, take_unnumbered, err);
+    if (status == STATUS_OK)
+        status = take_parts(importing,
                             "SELECT kind, stored, expired, cleared, gone_sum FROM ledger"
                             " WHERE run = ?",
                             run, place, take_ledger, err);
@@ -267,10 +288,11 @@ static enum status take_run(struct importing *importing, const char *sql, int64_
                             place, take_name, err);
     if (status == STATUS_OK &&
         (importing->piece.ranges.count - before.ranges > RANGES_MAX ||
+         importing->piece.unnumbered.count - before.unnumbered > RANGES_MAX ||
          importing->piece.streams.count - before.streams > DELIVERY_STREAMS_MAX ||
          importing->piece.names.count - before.names > NAMES_MAX))
-        status =
-            error_set(err, STATUS_INVALID, "it has more streams, ranges or names than a run can");
+        status = error_set(err, STATUS_INVALID,
+                           "it has more streams, ranges, losses or names than a run can");
     if (status == STATUS_INVALID)
         fill_back(&importing->piece, before);
     return status;
@@ -317,6 +339,7 @@ enum status import_send_runs(struct importing *importing, struct error *err)
         places[place] = i;
         if (status == STATUS_OK && (importing->piece.runs.count == IMPORT_RUNS_MAX ||
                                     importing->piece.ranges.count > IMPORT_ROWS_MAX ||
+                                    importing->piece.unnumbered.count > IMPORT_ROWS_MAX ||
                                     importing->piece.names.count > IMPORT_ROWS_MAX))
             status = send_runs(importing, places, err);
     }

@@ -89,8 +89,17 @@ static const char few_indexes[] =
 static const char pipeline_index[] =
     "CREATE INDEX IF NOT EXISTS pipeline_failed ON pipeline(started_ns) WHERE status = 1;";
 
-// What a run's model is, for each of its inferences.
-static const char model_index[] = "CREATE INDEX IF NOT EXISTS model_run ON model(run, name);";
+// What a run's model is, and how large as it was loaded last, for each of its inferences.
+static const char model_indexes[] =
+    "CREATE INDEX IF NOT EXISTS model_run ON model(run, name);"
+    "CREATE INDEX IF NOT EXISTS load_run ON load(run, model) WHERE status = 0;";
+
+// When records were lost that got no number: of a run, in the ten minutes (of the
+// collector's clock) from told_ns on in which it was told.
+static const char unnumbered_table[] =
+    "CREATE TABLE IF NOT EXISTS unnumbered(run INTEGER NOT NULL, told_ns INTEGER NOT NULL,"
+    " lost INTEGER NOT NULL, since_ns INTEGER NOT NULL, until_ns INTEGER NOT NULL,"
+    " PRIMARY KEY(run, told_ns)) WITHOUT ROWID;";
 
 // Per run: what became of everything it produced.  A closed run balances when
 // the ranges of each stream follow each other from 1 to what it produced, and
@@ -345,11 +354,14 @@ static enum status add_sealed(sqlite3 *db, struct error *err)
     return status == STATUS_OK ? database_exec(db, pipeline_index, err) : status;
 }
 
-// Version 8: what the KV cache of a model takes, and its description found by its run.
+// Version 8: what the KV cache of a model takes, and what is known of it found by its
+// run; when records were lost that had no number.
 static enum status add_cache_size(sqlite3 *db, struct error *err)
 {
-    const enum status status = schema_add_columns(db, err);
-    return status == STATUS_OK ? database_exec(db, model_index, err) : status;
+    enum status status = schema_add_columns(db, err);
+    if (status == STATUS_OK)
+        status = database_exec(db, model_indexes, err);
+    return status == STATUS_OK ? database_exec(db, unnumbered_table, err) : status;
 }
 
 static const struct schema_step all_steps[] = {

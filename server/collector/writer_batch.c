@@ -554,6 +554,20 @@ static enum status check_host(struct batches *batches, const struct message_hell
     return status;
 }
 
+// When a message was made, by the host's clock, as far as it says so.
+static int64_t host_now(const struct run *run, const struct work *work)
+{
+    const struct message *message = &work->message;
+    int64_t now_ns = 0;
+    if (message->kind == MESSAGE_BATCH)
+        now_ns = message->batch.sent_ns;
+    else if (message->kind == MESSAGE_GOODBYE)
+        now_ns = message->goodbye.ended_ns;
+    if (now_ns > 0)
+        return now_ns;
+    return saturate_add(work->received_ns, run->clock_error_ns ? run->clock_offset_ns : 0);
+}
+
 // What is known of the message's run beside its records.
 static enum status take_figures(struct run *run, const struct work *work, struct error *err)
 {
@@ -644,6 +658,9 @@ enum status batches_take(struct batches *batches, const struct work *work, struc
     status = run_make_streams(run, err);
     if (status == STATUS_OK)
         status = take_figures(run, work, err);
+    if (status == STATUS_OK)
+        status =
+            run_record_unnumbered(batches->runs, run, work->received_ns, host_now(run, work), err);
     while (status == STATUS_OK && delivery_take_next(&taking, &step))
         status = take_step(batches, run, &step, work, ack, err);
     return status;

@@ -43,6 +43,7 @@ struct run {
     int64_t heard_ns;             // the later of the collector's and the host's clock
     uint64_t heard_at_ns;         // monotonic
     int64_t flushed_heard_ns;
+    int64_t told_ns; // the host's clock as it last told what it had lost
     int64_t stored, refused, clock_suspects, unknown_columns;
     int64_t device_count;
     // The host's wall clock less this collector's, as the run estimates it; an
@@ -175,6 +176,12 @@ MUST_CHECK enum status run_add_names(struct runs *runs, struct run *run, uint32_
 MUST_CHECK enum status run_record_range(struct runs *runs, struct run *run, size_t place, int state,
                                         const struct delivery_range *range, const char *detail,
                                         size_t detail_size, struct error *err);
+
+// Records the losses without a number that the last message told of, if any: they were
+// after what was told before, and up to `now_ns` of the host's clock.
+MUST_CHECK enum status run_record_unnumbered(struct runs *runs, struct run *run,
+                                             int64_t received_ns, int64_t now_ns,
+                                             struct error *err);
 
 // What the threads of a killed run were doing: of each stream, and all together
 // as what the run did last ("stream 1: decode tiny request 17; stream 2: load tiny"),

@@ -113,6 +113,7 @@ enum status runs_add(struct runs *runs, const struct message_hello *hello, const
     memcpy(run->uuid, hello->run, MESSAGE_RUN_SIZE);
     run->id = sqlite3_last_insert_rowid(statements->db);
     run->heard_ns = received_ns;
+    run->told_ns = hello->started_ns;
     run->flushed_heard_ns = received_ns;
     run->device_count = hello->device_count;
     run->complete = true;

@@ -1,4 +1,5 @@
-// What of a stream is stored or dropped, as ranges that are extended in place.
+// What of a stream is stored or dropped, as ranges that are extended in place; and what was
+// lost before it got a number.
 #include <stdlib.h>
 #include <string.h>
 
@@ -65,4 +66,26 @@ enum status run_record_range(struct runs *runs, struct run *run, size_t place, i
     stream->dirty = true;
     run->dirty = true;
     return status;
+}
+
+// Spans of the collector's clock: however a host's jumps, they are as many as there is time.
+#define UNNUMBERED_SPAN_NS INT64_C(600000000000)
+
+enum status run_record_unnumbered(struct runs *runs, struct run *run, int64_t received_ns,
+                                  int64_t now_ns, struct error *err)
+{
+    struct statements *statements = &runs->statements;
+    const uint64_t risen = run->delivery.risen;
+    const int64_t since_ns = run->told_ns < now_ns ? run->told_ns : now_ns;
+    run->delivery.risen = 0;
+    run->told_ns = now_ns;
+    if (risen == 0)
+        return STATUS_OK;
+    statement_int(statements, STATEMENT_UNNUMBERED_ADD, 1, run->id);
+    statement_int(statements, STATEMENT_UNNUMBERED_ADD, 2,
+                  received_ns - received_ns % UNNUMBERED_SPAN_NS);
+    statement_int(statements, STATEMENT_UNNUMBERED_ADD, 3, (int64_t)risen);
+    statement_int(statements, STATEMENT_UNNUMBERED_ADD, 4, since_ns);
+    statement_int(statements, STATEMENT_UNNUMBERED_ADD, 5, now_ns);
+    return statement_run(statements, STATEMENT_UNNUMBERED_ADD, err);
 }

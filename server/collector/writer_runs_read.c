@@ -94,6 +94,7 @@ static struct run *read_run(sqlite3_stmt *row, const unsigned char uuid[MESSAGE_
     run->delivery.ended_ns = sqlite3_column_int64(row, 2);
     run->heard_ns = sqlite3_column_int64(row, 3);
     run->flushed_heard_ns = run->heard_ns;
+    run->told_ns = run->heard_ns;
     run->stored = sqlite3_column_int64(row, 4);
     run->delivery.duplicates = sqlite3_column_int64(row, 5);
     run->refused = sqlite3_column_int64(row, 6);

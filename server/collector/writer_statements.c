@@ -46,6 +46,10 @@ static const char *const texts[STATEMENT_COUNT] = {
                              " SET last = ?4, since_ns = ?8, until_ns = ?9",
     [STATEMENT_LEDGER_ADD] = "INSERT INTO ledger(run, kind, stored) VALUES(?1, ?2, ?3)"
                              " ON CONFLICT(run, kind) DO UPDATE SET stored = stored + ?3",
+    [STATEMENT_UNNUMBERED_ADD] =
+        "INSERT INTO unnumbered(run, told_ns, lost, since_ns, until_ns) VALUES(?1, ?2, ?3, ?4, ?5)"
+        " ON CONFLICT(run, told_ns) DO UPDATE SET lost = lost + ?3,"
+        " since_ns = min(since_ns, ?4), until_ns = max(until_ns, ?5)",
 };
 
 enum status statements_init(struct statements *statements, sqlite3 *db, struct error *err)

@@ -18,16 +18,17 @@ enum statement {
     STATEMENT_RUN_ADD,        // see writer_runs.c
     STATEMENT_RUN_UNFINISHED, // key, heard since
     STATEMENT_RUN_UPDATE,
-    STATEMENT_RUN_DESCRIBE, // see writer_runs.c
-    STATEMENT_NAME_ADD,     // text
-    STATEMENT_NAME_FIND,    // text
-    STATEMENT_RUN_NAMES,    // run
-    STATEMENT_RUN_NAME_ADD, // run, number, name
-    STATEMENT_STREAMS,      // run
-    STATEMENT_STREAM_SAVE,  // see writer_runs.c
-    STATEMENT_RANGE_LAST,   // run, stream
-    STATEMENT_RANGE_SAVE,   // run, stream, first, last, state, reason, detail, since, until
-    STATEMENT_LEDGER_ADD,   // run, kind, stored
+    STATEMENT_RUN_DESCRIBE,   // see writer_runs.c
+    STATEMENT_NAME_ADD,       // text
+    STATEMENT_NAME_FIND,      // text
+    STATEMENT_RUN_NAMES,      // run
+    STATEMENT_RUN_NAME_ADD,   // run, number, name
+    STATEMENT_STREAMS,        // run
+    STATEMENT_STREAM_SAVE,    // see writer_runs.c
+    STATEMENT_RANGE_LAST,     // run, stream
+    STATEMENT_RANGE_SAVE,     // run, stream, first, last, state, reason, detail, since, until
+    STATEMENT_LEDGER_ADD,     // run, kind, stored
+    STATEMENT_UNNUMBERED_ADD, // run, told, lost, since, until
     STATEMENT_COUNT
 };
 

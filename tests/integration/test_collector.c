@@ -349,6 +349,7 @@ static void test_goodbye_closes_what_is_complete(void **state)
     assert_true(producer.closed);
     assert_int_equal(integer("SELECT balanced FROM v_ledger"), 1);
     assert_int_equal(integer("SELECT unnumbered FROM v_ledger"), 3);
+    assert_int_equal(integer("SELECT lost FROM unnumbered WHERE since_ns <= until_ns"), 3);
     assert_int_equal(integer("SELECT \"end\" FROM run WHERE ended_ns > 0"), RECORD_RUN_END_CLOSED);
     // A Goodbye that comes again is answered again.
     producer.closed = false;

@@ -163,6 +163,8 @@ void copy_make_store(const char *path, unsigned runs, unsigned inferences)
         put_samples(at_ns);
     }
     must(making_end(making, STATUS_OK, &err), &err);
+    copy_exec(path, "INSERT INTO unnumbered(run, told_ns, lost, since_ns, until_ns)"
+                    " SELECT run, 600000000000, 3 * run, started_ns, started_ns + run FROM run");
 }
 
 // ---- Files -----------------------------------------------------------------------------------
@@ -234,6 +236,9 @@ uint64_t copy_digest(const char *path)
     digest = digest_rows(db, digest, "SELECT * FROM v_run ORDER BY uuid");
     digest = digest_rows(db, digest, "SELECT * FROM v_stream ORDER BY run, stream");
     digest = digest_rows(db, digest, "SELECT * FROM v_range ORDER BY run, stream, first");
+    digest = digest_rows(db, digest,
+                         "SELECT r.uuid, u.told_ns, u.lost, u.since_ns, u.until_ns"
+                         " FROM unnumbered u JOIN run r USING (run) ORDER BY 1, 2");
     digest = digest_rows(db, digest,
                          "SELECT r.uuid, l.kind, l.stored, l.expired, l.cleared, l.gone_sum"
                          " FROM ledger l JOIN run r USING (run) ORDER BY 1, 2");

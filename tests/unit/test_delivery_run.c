@@ -139,6 +139,7 @@ static void test_a_life(void **state)
     expect_step(&taken, 0, DELIVERY_STEP_STORE, 11, 20);
     assert_int_equal(run.duplicates, 6);
     assert_int_equal(run.lanes[0].unnumbered, 3);
+    assert_int_equal(run.risen, 3);
     // The Goodbye waited for it.
     assert_int_equal(run.end, RECORD_RUN_END_CLOSED);
     assert_int_equal(run.ended_ns, 77);

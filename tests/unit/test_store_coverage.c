@@ -144,11 +144,17 @@ static void test_losses_of_unknown_times(void **state)
     exec("INSERT INTO stream(run, stream, next, produced, unnumbered) VALUES(2, 0, 961, 960, 2)");
     drop(2, 2, 4, DELIVERY_ACKNOWLEDGED_ELSEWHERE, DAY(10), DAY(10));
     drop(2, 3, 8, DELIVERY_HOST_LOST, DAY(99), DAY(99)); // told when it was up again
+    // Of 18 without numbers it is known of 16 when they were told.
+    exec("UPDATE stream SET unnumbered = 18");
+    execf("INSERT INTO unnumbered(run, told_ns, lost, since_ns, until_ns) VALUES(2, 0, 16, %" PRId64
+          ", %" PRId64 ")",
+          DAY(19), DAY(20));
     const struct expected cases[] = {
         {DAY(1), DAY(2), host, 7, 24},
-        {DAY(20), DAY(21), host, 3, 24},
+        {DAY(20), DAY(21), host, 19, 24},
+        {DAY(20) + 1, DAY(21), host, 3, 23},
         {DAY(39), 0, host, 11, 24},
-        {0, 0, host, 15, 960},
+        {0, 0, host, 31, 960},
     };
     expect_all(cases, COUNT_OF(cases));
     struct store *store = open_store();
@@ -278,7 +284,14 @@ static void add_losses(void)
     }
     execf("INSERT INTO stream(run, stream, next, produced, unnumbered)"
           " SELECT run, 99, 1, 1, %" PRId64 " FROM run WHERE run %% 3 = 1",
-          pick(40));
+          30 + pick(40));
+    for (int told = 0; told < 3; told++) {
+        const int64_t since_ns = pick_time();
+        execf(
+            "INSERT INTO unnumbered(run, told_ns, lost, since_ns, until_ns) VALUES(%d, %d, %" PRId64
+            ", %" PRId64 ", %" PRId64 ")",
+            told == 0 ? 4 : 1, told, 1 + pick(10), since_ns, since_ns + pick(3 * HOUR_NS));
+    }
 }
 
 static void make_random_store(bool with_rollups, bool with_sealed)
@@ -355,7 +368,9 @@ static void expect_row(const struct result *result, size_t row, const struct row
         "  ELSE max(r.started_ns, min(x.until, r.heard_ns)) END AS b"
         " FROM run r JOIN (SELECT run, last - first + 1 AS n, reason, since_ns AS since,"
         "  until_ns AS until FROM range WHERE state = 1"
-        "  UNION ALL SELECT run, unnumbered, NULL, NULL, NULL FROM stream) x ON x.run = r.run"
+        "  UNION ALL SELECT run, lost, NULL, since_ns, until_ns FROM unnumbered"
+        "  UNION ALL SELECT s.run, s.unnumbered - (SELECT coalesce(sum(lost), 0) FROM unnumbered u"
+        "   WHERE u.run = s.run), NULL, NULL, NULL FROM stream s) x ON x.run = r.run"
         " WHERE " OF_RUN ") WHERE a <= %" PRId64 " AND b >= %" PRId64,
         key->host, key->host, key->run, key->run, key->last_ns, key->first_ns);
     const int64_t stored =
