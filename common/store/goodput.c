@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -51,16 +52,38 @@ enum status goodput_sql(char out[GOODPUT_SQL_SIZE], const char *slo, struct erro
     return STATUS_OK;
 }
 
-double goodput_seconds(const struct query *query, const struct gather *gather, int64_t step_ns)
+static const struct record_derived ended = {
+    .name = "ended_ns", .numerator = "t.started_ns + t.e2e_ns", .denominator = "1"};
+
+void goodput_want_ends(struct gather *gather)
 {
-    double first_ns =
-        (double)(query->filter.since_ns ? query->filter.since_ns : gather->seen.first_ns);
-    double end_ns =
-        (double)(query->filter.until_ns ? query->filter.until_ns : gather->seen.last_ns);
-    if (query->step_ns > 0) {
-        const double step_end_ns = (double)step_ns + (double)query->step_ns;
-        first_ns = (double)step_ns > first_ns ? (double)step_ns : first_ns;
-        end_ns = step_end_ns < end_ns ? step_end_ns : end_ns;
+    assert(gather->metric_count == 1);
+    gather_want(gather, "e2e_ns", false);
+    gather->metrics[1].derived = &ended;
+}
+
+double goodput_end_ns(const struct gather *gather)
+{
+    double end_ns = (double)NAN;
+    for (size_t i = 0; i < groups_count(gather->groups); i++) {
+        const struct aggregate *ends = &gather_ratio(groups_at(gather->groups, i), 1)->values;
+        if (ends->count > 0)
+            end_ns = fmax(end_ns, ends->max);
     }
-    return (end_ns - first_ns) / 1e9;
+    return end_ns;
+}
+
+double goodput_seconds(const struct query *query, const struct gather *gather, int64_t step_ns,
+                       double end_ns)
+{
+    const bool steps = query->step_ns > 0;
+    const double since_ns = (double)query->filter.since_ns,
+                 until_ns = (double)query->filter.until_ns;
+    double first_ns = steps ? (double)step_ns : (double)gather->seen.first_ns;
+    double last_ns = steps ? (double)step_ns + (double)query->step_ns : end_ns;
+    if (query->filter.since_ns && (!steps || since_ns > first_ns))
+        first_ns = since_ns;
+    if (query->filter.until_ns && (!steps || until_ns < last_ns))
+        last_ns = until_ns;
+    return (last_ns - first_ns) / 1e9;
 }

@@ -46,6 +46,7 @@ struct average {
     struct coverage coverage;
     bool is_bandwidth;
     bool is_goodput;
+    double end_ns; // of the last request, for goodput
     char good[GOODPUT_SQL_SIZE];
     struct record_derived goodput;
 };
@@ -80,7 +81,7 @@ static void set_goodput(struct result *answer, const struct average *average,
     answer_int(answer, "count", (int64_t)ratio->values.count);
     answer_real(answer, "mean",
                 real_sum_total(&ratio->numerator) /
-                    goodput_seconds(average->query, &average->gather, step_ns));
+                    goodput_seconds(average->query, &average->gather, step_ns, average->end_ns));
     answer_real(answer, "met_ratio", ratio_total(ratio));
 }
 
@@ -217,6 +218,7 @@ static enum status find_goodput(struct average *average, struct error *err)
     average->goodput = (struct record_derived){
         .name = QUERY_METRIC_GOODPUT, .numerator = average->good, .denominator = "1"};
     average->gather.metrics[0].derived = &average->goodput;
+    goodput_want_ends(&average->gather);
     return goodput_sql(average->good, average->query->slo, err);
 }
 
@@ -293,6 +295,8 @@ enum status query_average(struct store *store, const struct query *query, struct
     status = find_goodput(&average, err);
     if (status == STATUS_OK)
         status = gather_run(&average.gather, store, err);
+    if (status == STATUS_OK && average.is_goodput)
+        average.end_ns = goodput_end_ns(&average.gather);
     if (status == STATUS_OK && average.is_bandwidth)
         say_bandwidth(&average);
     if (status == STATUS_OK)

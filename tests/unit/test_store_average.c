@@ -196,7 +196,7 @@ static void test_goodput(void **state)
                    "(5, 4, 3, 0, 1, 200, 200),"  // good, at the limit, with one token
                    "(6, 5, 3, 0, 0, NULL, 9),"   // never answered
                    "(7, 8, 4, 0, 11, 100, 200)," // good
-                   "(8, 10, 4, 2, 11, 1, 2)");   // cancelled
+                   "(8, 10, 4, 2, 11, 0, 0)");   // cancelled
     struct query query = average(QUERY_METRIC_GOODPUT);
     expect_error(&query, STATUS_INVALID, "needs objectives");
     (void)snprintf(query.slo, sizeof query.slo, "ttft=200ms,tpot=30ms");
@@ -229,11 +229,61 @@ static void test_goodput(void **state)
     result_free(result);
 }
 
-// One request, or all at one moment: no time to divide by.
+// Four requests one after the other, each of ten seconds: the last one takes its time, too.
+static void test_goodput_to_the_end_of_the_last(void **state)
+{
+    (void)state;
+    add_inferences("(1, 0, 3, 0, 11, 100, 10000), (2, 10, 3, 0, 11, 100, 10000),"
+                   "(3, 20, 3, 0, 11, 100, 10000), (4, 30, 4, 0, 11, 100, 10000)");
+    struct query query = average(QUERY_METRIC_GOODPUT);
+    (void)snprintf(query.slo, sizeof query.slo, "ttft=200ms");
+    struct result *result = ask(&query);
+    expect_real(result, 0, "mean", 4 / 40.0);
+    result_free(result);
+    query.group_count = 1; // all groups are counted over the same time
+    query.group_by[0] = QUERY_BY_MODEL;
+    result = ask(&query);
+    expect_real(result, 0, "mean", 3 / 40.0);
+    expect_real(result, 1, "mean", 1 / 40.0);
+    result_free(result);
+    query.filter.since_ns = START_NS - 10 * SECOND_NS;
+    result = ask(&query);
+    expect_real(result, 0, "mean", 3 / 50.0);
+    result_free(result);
+}
+
+// A second apart, the first just before a step is over, the last just behind another: that is
+// no burst in either.
+static void test_goodput_of_steps_that_are_not_full(void **state)
+{
+    (void)state;
+    add_inferences("(1, 3.999, 3, 0, 11, 1, 9), (2, 4.999, 3, 0, 11, 1, 9),"
+                   "(3, 5.999, 3, 0, 11, 1, 9), (4, 6.999, 3, 0, 11, 1, 9),"
+                   "(5, 7.999, 3, 0, 11, 1, 9), (6, 8.001, 3, 0, 11, 1, 9)");
+    struct query query = average(QUERY_METRIC_GOODPUT);
+    (void)snprintf(query.slo, sizeof query.slo, "ttft=200ms");
+    query.step_ns = 4 * SECOND_NS; // START_NS is a multiple
+    struct result *result = ask(&query);
+    assert_int_equal(result_row_count(result), 3);
+    expect_real(result, 0, "mean", 1 / 4.0);
+    expect_real(result, 1, "mean", 4 / 4.0);
+    expect_real(result, 2, "mean", 1 / 4.0);
+    result_free(result);
+    // What the window cuts off does not count.
+    query.filter.since_ns = START_NS + 2 * SECOND_NS;
+    query.filter.until_ns = START_NS + 6 * SECOND_NS;
+    result = ask(&query);
+    assert_int_equal(result_row_count(result), 2);
+    expect_real(result, 0, "mean", 1 / 2.0);
+    expect_real(result, 1, "mean", 2 / 2.0);
+    result_free(result);
+}
+
+// All at one moment: no time to divide by.
 static void test_goodput_of_no_time(void **state)
 {
     (void)state;
-    add_inferences("(1, 0, 3, 0, 11, 100, 200)");
+    add_inferences("(1, 0, 3, 0, 11, 0, 0), (2, 0, 3, 0, 11, 0, 0)");
     struct query query = average(QUERY_METRIC_GOODPUT);
     (void)snprintf(query.slo, sizeof query.slo, "e2e=1s");
     struct result *result = ask(&query);
@@ -268,8 +318,13 @@ static void test_objectives_are_checked(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_itl_is_of_all_requests), TEST(test_what_has_expired_is_said), TEST(test_goodput),
-        TEST(test_goodput_of_no_time),     TEST(test_objectives_are_checked),
+        TEST(test_itl_is_of_all_requests),
+        TEST(test_what_has_expired_is_said),
+        TEST(test_goodput),
+        TEST(test_goodput_to_the_end_of_the_last),
+        TEST(test_goodput_of_steps_that_are_not_full),
+        TEST(test_goodput_of_no_time),
+        TEST(test_objectives_are_checked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
