@@ -39,11 +39,18 @@ struct rollup_repair {
     struct cell_key healed;                  // rows up to here were looked at
     unsigned metric, grouping, level, child; // at work
     unsigned parent;
+    int64_t before_ns[RECORD_KIND_COUNT]; // from there on damage was passed over
 };
 
 static enum status out_of_memory(struct error *err)
 {
     return error_set(err, STATUS_NOMEM, "rollups: out of memory");
+}
+
+static void pass_over_nothing(struct rollup_repair *repair)
+{
+    for (unsigned kind = 0; kind < RECORD_KIND_COUNT; kind++)
+        repair->before_ns[kind] = INT64_MAX;
 }
 
 enum status rollup_repair_new(struct rollup_repair **out, sqlite3 *db, struct error *err)
@@ -53,6 +60,7 @@ enum status rollup_repair_new(struct rollup_repair **out, sqlite3 *db, struct er
         return out_of_memory(err);
     repair->db = db;
     repair->kind = RECORD_KIND_COUNT;
+    pass_over_nothing(repair);
     enum status status = rollup_refold_new(&repair->refold, db, err);
     if (status == STATUS_OK)
         status = database_prepare(db, &repair->erase,
@@ -72,7 +80,7 @@ enum status rollup_repair_new(struct rollup_repair **out, sqlite3 *db, struct er
     return STATUS_OK;
 }
 
-void rollup_repair_stop(struct rollup_repair *repair)
+static void stop(struct rollup_repair *repair)
 {
     rollup_refold_close(repair->refold);
     rollup_repair_plan_deinit(&repair->plan);
@@ -80,12 +88,27 @@ void rollup_repair_stop(struct rollup_repair *repair)
     repair->kind = RECORD_KIND_COUNT;
 }
 
+void rollup_repair_stop(struct rollup_repair *repair)
+{
+    stop(repair);
+    pass_over_nothing(repair);
+}
+
+bool rollup_repair_pass_over(struct rollup_repair *repair)
+{
+    if (repair->kind == RECORD_KIND_COUNT)
+        return false;
+    repair->before_ns[repair->kind] = repair->plan.span.since_ns;
+    stop(repair);
+    return true;
+}
+
 void rollup_repair_free(struct rollup_repair *repair)
 {
     if (!repair)
         return;
     if (repair->refold)
-        rollup_repair_stop(repair);
+        stop(repair);
     rollup_refold_free(repair->refold);
     (void)sqlite3_finalize(repair->erase);
     rollup_merge_free(repair->merge);
@@ -109,14 +132,15 @@ static void begin_healing(struct rollup_repair *repair)
 enum status rollup_repair_begin(struct rollup_repair *repair, enum record_kind kind,
                                 int64_t watermark, bool *found, struct error *err)
 {
-    rollup_repair_stop(repair);
-    enum status status = rollup_repair_plan_span(&repair->plan, repair->db, kind, found, err);
+    stop(repair);
+    enum status status = rollup_repair_plan_span(&repair->plan, repair->db, kind,
+                                                 repair->before_ns[kind], found, err);
     if (status == STATUS_OK && *found)
         status = rollup_merge_begin(repair->merge, err);
     if (status == STATUS_OK && *found)
         status = rollup_refold_open(repair->refold, kind, watermark, err);
     if (status != STATUS_OK || !*found) {
-        rollup_repair_stop(repair);
+        stop(repair);
         return status;
     }
     const int64_t expired_ns = repair->plan.expired_ns;
@@ -279,7 +303,7 @@ static enum status merge_or_heal(struct rollup_repair *repair, bool *left, bool 
         return status;
     status = rollup_heal_row(&repair->patient, &damaged, err);
     if (status == STATUS_OK)
-        rollup_repair_stop(repair);
+        stop(repair);
     return status;
 }
 
@@ -352,7 +376,7 @@ static enum status end_span(struct rollup_repair *repair, struct error *err)
                                           .why = ROLLUP_CLEARED},
                             err);
     if (status == STATUS_OK)
-        rollup_repair_stop(repair);
+        stop(repair);
     return status;
 }
 

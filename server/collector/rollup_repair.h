@@ -4,6 +4,9 @@
 // transaction of its own; all that is written lies under the gap, which nobody reads,
 // until the last slice takes the gap away.  Writer thread only.
 //
+// An hour whose records are damaged stays under its gap, with the day and the month that
+// it is of; all others are made again.
+//
 // Where records have expired there is nothing to make rollups from: those that are there
 // stay, but for damaged ones, which are given up (rollup_heal.h).
 #ifndef INFERSTAT_COLLECTOR_ROLLUP_REPAIR_H
@@ -35,7 +38,11 @@ enum record_kind rollup_repair_kind(const struct rollup_repair *repair);
 MUST_CHECK enum status rollup_repair_step(struct rollup_repair *repair, struct error *err);
 
 // Gives up what is at work, to be begun anew: after a rollback, and where rows or gaps
-// were changed otherwise.
+// were changed otherwise.  What was passed over is tried again.
 void rollup_repair_stop(struct rollup_repair *repair);
+
+// Gives up what is at work, which damage keeps from being made: what is begun next lies
+// before it, until the one above.  After a rollback; false where nothing is at work.
+bool rollup_repair_pass_over(struct rollup_repair *repair);
 
 #endif

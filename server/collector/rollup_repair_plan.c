@@ -34,20 +34,23 @@ bool rollup_repair_plan_is_at_edge(const struct rollup_repair_plan *plan)
 
 // ---- The span ----------------------------------------------------------------------------
 
-// The last gap of the kind; all groupings have the same ones.
-static enum status find_gap(struct rollup_repair_plan *plan, bool *found, struct error *err)
+// The kind's last gap before a time; all groupings have the same ones.
+static enum status find_gap(struct rollup_repair_plan *plan, int64_t before_ns, bool *found,
+                            struct error *err)
 {
     sqlite3_stmt *stmt = NULL;
     enum status status =
         database_prepare(plan->db, &stmt,
-                         "SELECT since_ns, until_ns FROM rollup_gap WHERE kind = ? AND grouping = 0"
-                         " AND level = ? AND why = ? ORDER BY since_ns DESC LIMIT 1",
+                         "SELECT since_ns, min(until_ns, ?4) FROM rollup_gap WHERE kind = ?1"
+                         " AND grouping = 0 AND level = ?2 AND why = ?3 AND since_ns < ?4 ORDER BY "
+                         "since_ns DESC LIMIT 1",
                          false, err);
     if (status != STATUS_OK)
         return status;
     (void)sqlite3_bind_int(stmt, 1, (int)plan->kind);
     (void)sqlite3_bind_int(stmt, 2, (int)ROLLUP_MONTH);
     (void)sqlite3_bind_int(stmt, 3, (int)ROLLUP_CLEARED);
+    (void)sqlite3_bind_int64(stmt, 4, before_ns);
     const int rc = sqlite3_step(stmt);
     *found = rc == SQLITE_ROW;
     if (*found)
@@ -131,12 +134,13 @@ static void cut_expired(struct rollup_repair_plan *plan)
 }
 
 enum status rollup_repair_plan_span(struct rollup_repair_plan *plan, sqlite3 *db,
-                                    enum record_kind kind, bool *found, struct error *err)
+                                    enum record_kind kind, int64_t before_ns, bool *found,
+                                    struct error *err)
 {
     rollup_repair_plan_deinit(plan);
     plan->db = db;
     plan->kind = kind;
-    enum status status = find_gap(plan, found, err);
+    enum status status = find_gap(plan, before_ns, found, err);
     if (status != STATUS_OK || !*found)
         return status;
     status = read_expiry(plan, err);

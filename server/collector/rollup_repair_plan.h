@@ -43,11 +43,12 @@ struct rollup_repair_plan {
 
 void rollup_repair_plan_deinit(struct rollup_repair_plan *plan);
 
-// Plans the next span of the kind, `*found` where there is one: an hour with records, or a
-// time without any; it has no parents yet.  What was planned before is forgotten.
+// Plans the last span of the kind before a time, `*found` where there is one: an hour with
+// records, or a time without any; it has no parents yet.  What was planned before is
+// forgotten.
 MUST_CHECK enum status rollup_repair_plan_span(struct rollup_repair_plan *plan, struct sqlite3 *db,
-                                               enum record_kind kind, bool *found,
-                                               struct error *err);
+                                               enum record_kind kind, int64_t before_ns,
+                                               bool *found, struct error *err);
 
 // Reads the gaps again, after some were added.
 MUST_CHECK enum status rollup_repair_plan_gaps(struct rollup_repair_plan *plan, struct error *err);

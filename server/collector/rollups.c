@@ -325,12 +325,15 @@ static enum status repair_some(struct rollups *rollups, struct error *err)
 }
 
 // What is in memory is none of a repair's: folding goes on, and what is not repaired is
-// read from the records.
-static void fail_repair(struct rollups *rollups, const struct error *err, uint64_t now_ns)
+// read from the records.  What cannot be for damage holds nothing else up.
+static void fail_repair(struct rollups *rollups, enum status status, const struct error *err,
+                        uint64_t now_ns)
 {
     if (!rollups->repair_complained)
         log_write(LOG_LEVEL_WARNING, "%s (what was cleared is read without rollups)", err->text);
     rollups->repair_complained = true;
+    if (status == STATUS_CORRUPT && rollup_repair_pass_over(rollups->repair))
+        return;
     rollups->repair_rest_ns = now_ns + RETRY_LAST_NS;
     rollup_repair_stop(rollups->repair);
 }
@@ -347,7 +350,7 @@ bool rollups_repair(struct rollups *rollups, uint64_t now_ns)
     if (works)
         status = repair_some(rollups, &err);
     if (status != STATUS_OK)
-        fail_repair(rollups, &err, now_ns);
+        fail_repair(rollups, status, &err, now_ns);
     else if (works && rollups_is_held(rollups, ROLLUPS_NO_KIND))
         rollups->repair_complained = false;
     return works;
