@@ -27,7 +27,7 @@ struct query_service {
     struct wire_socket *sockets[SOCKETS]; // query of each address, then admin of each
     struct door door, admin_door;
     struct store *store;
-    struct slow_lane *slow;
+    struct slow_lane *slow, *scans; // for what takes minutes; for what reads all records
     uint64_t started_at_ns;
     atomic_bool stop; // set by main before it wakes the thread; publishes nothing else
 };
@@ -43,7 +43,7 @@ static void reply(struct query_service *service, const struct work_return *to, u
     answer_free(answer);
 }
 
-// Those of the writer and of the slow lane.
+// Those of the writer and of the slow lanes.
 static void send_others_replies(struct query_service *service)
 {
     struct answer *answer;
@@ -174,8 +174,10 @@ static void take_query(struct query_service *service, const struct work_return *
               "this collector does not speak that version of the protocol");
     } else if (query_is_administrative(asked->query.kind)) {
         administer(service, to, asked);
-    } else if (slow_lane_takes(asked->query.kind)) {
-        enum status status = slow_lane_ask(service->slow, to, asked, NULL, &err);
+    } else if (slow_lane_takes(asked->query.kind) || slow_lane_scans(&asked->query)) {
+        struct slow_lane *lane =
+            slow_lane_takes(asked->query.kind) ? service->slow : service->scans;
+        enum status status = slow_lane_ask(lane, to, asked, NULL, &err);
         if (status != STATUS_OK) // else the lane answers
             reply(service, to, asked->id, status, NULL, err.text);
     } else {
@@ -259,8 +261,11 @@ static enum status open_all(struct query_service *service, struct error *err)
     status = store_keep_rollups(service->store, ROLLUPS_KEPT_BYTES, err);
     if (status != STATUS_OK)
         return status;
-    status = slow_lane_start(&service->slow, service->config.path, service->config.inbox,
+    status = slow_lane_start(&service->slow, service->config.path, 1, service->config.inbox,
                              service->config.replies, err);
+    if (status == STATUS_OK)
+        status = slow_lane_start(&service->scans, service->config.path, SLOW_LANE_ROOM_MAX,
+                                 service->config.inbox, service->config.replies, err);
     if (status == STATUS_OK)
         status = door_open(&service->door, endpoints, ADDRESS_QUERY, service->sockets, err);
     if (status == STATUS_OK)
@@ -280,6 +285,7 @@ static void *query_body(void *context)
     endpoints_close(service->sockets);
     endpoints_close(service->sockets + ENDPOINTS_MAX);
     slow_lane_stop(service->slow);
+    slow_lane_stop(service->scans);
     store_close(service->store);
     return NULL;
 }

@@ -1,5 +1,6 @@
 #include "server/collector/slow_lane.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,22 +8,28 @@
 #include "common/store/baseline.h"
 #include "common/store/held_path.h"
 #include "common/store/import.h"
+#include "common/store/rollup.h"
 #include "common/store/store.h"
 #include "server/collector/files_under.h"
 #include "server/collector/import_order.h"
 #include "server/collector/reply.h"
 #include "server/collector/service.h"
 
+struct order {
+    struct work_return to;
+    struct message_query asked;
+    const char *below; // where a file it names must be, or NULL
+};
+
 struct slow_lane {
     struct service service; // its lock guards what follows, its condition tells of changes
     const char *path;
+    unsigned room;
     struct queue *inbox, *replies;
     bool stop;
-    bool is_busy; // `asked` waits or is at work
-    struct work_return to;
-    struct message_query asked;
-    const char *below;   // where a file it names must be, or NULL
-    struct store *store; // of the query at work, or NULL
+    struct order orders[SLOW_LANE_ROOM_MAX]; // a ring, of which `count` are there
+    unsigned first, count;                   // the first is at work, or will be next
+    struct store *store;                     // of the query at work, or NULL
 };
 
 // The queries that belong here: what to call one, how long it may take, and what else
@@ -44,9 +51,27 @@ static const struct slow_query {
                       "what is there stays; import it again to go on"},
 };
 
+static const struct slow_query average = {"an average", SLOW_LANE_SCAN_SECONDS,
+                                          "narrow it with --since or a filter"};
+
 bool slow_lane_takes(enum query_kind kind)
 {
     return (unsigned)kind < QUERY_KIND_COUNT && slow_queries[kind].seconds > 0;
+}
+
+bool slow_lane_scans(const struct query *query)
+{
+    const struct query_metric *metric = NULL;
+    enum rollup_grouping grouping;
+    return query->kind == QUERY_AVERAGE &&
+           query_metric_find(&metric, query->metric, NULL) == STATUS_OK &&
+           (rollup_metric_number(metric) < 0 || !rollup_grouping_for(&grouping, query));
+}
+
+static const struct slow_query *about(const struct order *order)
+{
+    const enum query_kind kind = order->asked.query.kind;
+    return slow_lane_takes(kind) ? &slow_queries[kind] : &average;
 }
 
 // The store is open while there is something to ask: an idle lane holds no memory
@@ -61,13 +86,14 @@ static bool show_store(struct slow_lane *lane, struct store *store)
 }
 
 // Reads what is to be kept and passes it on to the writer, which answers.
-static enum status pass_baseline_on(struct slow_lane *lane, struct store *store, struct error *err)
+static enum status pass_baseline_on(struct slow_lane *lane, const struct order *order,
+                                    struct store *store, struct error *err)
 {
     struct baseline *baseline = NULL;
-    enum status status = baseline_prepare(&baseline, store, &lane->asked.query, err);
+    enum status status = baseline_prepare(&baseline, store, &order->asked.query, err);
     if (status != STATUS_OK)
         return status;
-    return work_hand(lane->inbox, work_of_baseline(&lane->to, &lane->asked, baseline), err);
+    return work_hand(lane->inbox, work_of_baseline(&order->to, &order->asked, baseline), err);
 }
 
 static enum status give_piece(void *context, struct import_piece *piece, struct error *err)
@@ -77,11 +103,11 @@ static enum status give_piece(void *context, struct import_piece *piece, struct 
 }
 
 // Without an answer, the writer gives it.  An import is read here and written there.
-static enum status ask(struct slow_lane *lane, const struct query *query, struct store *store,
-                       struct result **out, struct error *err)
+static enum status ask(struct slow_lane *lane, const struct order *order, const struct query *query,
+                       struct store *store, struct result **out, struct error *err)
 {
     if (query->kind == QUERY_BASELINE_SAVE)
-        return pass_baseline_on(lane, store, err);
+        return pass_baseline_on(lane, order, store, err);
     if (query->kind == QUERY_IMPORT)
         return import_file(store, query->path, &(struct import_sink){give_piece, lane}, out, err);
     return store_query(store, query, out, err);
@@ -111,17 +137,17 @@ static enum status answer_name(struct result *result, const char *given, struct 
 }
 
 // Asks with the file's folder held.
-static enum status ask_below(struct slow_lane *lane, struct store *store, struct result **out,
-                             struct error *err)
+static enum status ask_below(struct slow_lane *lane, const struct order *order, struct store *store,
+                             struct result **out, struct error *err)
 {
-    const char *given = lane->asked.query.path;
-    struct query query = lane->asked.query;
+    const char *given = order->asked.query.path;
+    struct query query = order->asked.query;
     struct files_hold hold;
-    enum status status = files_under_hold(&hold, lane->below, given, err);
+    enum status status = files_under_hold(&hold, order->below, given, err);
     if (status != STATUS_OK)
         return status;
     (void)snprintf(query.path, sizeof query.path, "%s", hold.path);
-    status = ask(lane, &query, store, out, err);
+    status = ask(lane, order, &query, store, out, err);
     if (status == STATUS_OK)
         status = answer_name(*out, given, err);
     else
@@ -130,19 +156,20 @@ static enum status ask_below(struct slow_lane *lane, struct store *store, struct
     return status;
 }
 
-static enum status ask_store(struct slow_lane *lane, struct result **out, struct error *err)
+static enum status ask_store(struct slow_lane *lane, const struct order *order, struct result **out,
+                             struct error *err)
 {
     struct store *store = NULL;
     enum status status = store_open(&store, lane->path, err);
     if (status != STATUS_OK)
         return status;
-    const int seconds = slow_queries[lane->asked.query.kind].seconds;
-    store_set_log_limit(store, lane->asked.query.kind == QUERY_COPY ? SLOW_LANE_COPY_LOG_BYTES
-                                                                    : SLOW_LANE_LOG_BYTES);
-    store_set_budget(store, (uint64_t)seconds * UINT64_C(1000000000));
+    const struct query *query = &order->asked.query;
+    store_set_log_limit(store,
+                        query->kind == QUERY_COPY ? SLOW_LANE_COPY_LOG_BYTES : SLOW_LANE_LOG_BYTES);
+    store_set_budget(store, (uint64_t)about(order)->seconds * UINT64_C(1000000000));
     if (show_store(lane, store))
-        status = lane->below ? ask_below(lane, store, out, err)
-                             : ask(lane, &lane->asked.query, store, out, err);
+        status = order->below ? ask_below(lane, order, store, out, err)
+                              : ask(lane, order, query, store, out, err);
     else
         status = error_set(err, STATUS_CANCELLED, "the collector is ending");
     (void)show_store(lane, NULL);
@@ -150,23 +177,26 @@ static enum status ask_store(struct slow_lane *lane, struct result **out, struct
     return status;
 }
 
+// The order is not touched by others while it is the first.
 static void answer(struct slow_lane *lane)
 {
     struct error err = {.text = "failed"};
     struct result *result = NULL;
-    enum status status = ask_store(lane, &result, &err);
-    const struct slow_query *about = &slow_queries[lane->asked.query.kind];
+    const struct order *order = &lane->orders[lane->first];
+    enum status status = ask_store(lane, order, &result, &err);
+    const struct slow_query *slow = about(order);
     if (status == STATUS_TIMEOUT)
-        status = error_set(&err, status, "%s of all this takes longer than %d s (%s)", about->name,
-                           about->seconds, about->instead);
+        status = error_set(&err, status, "%s of all this takes longer than %d s (%s)", slow->name,
+                           slow->seconds, slow->instead);
     const bool is_passed_on = status == STATUS_OK && !result;
     struct answer *encoded =
         is_passed_on || status == STATUS_CANCELLED
             ? NULL
-            : reply_encode(&lane->to, lane->asked.id, status, result, err.text);
+            : reply_encode(&order->to, order->asked.id, status, result, err.text);
     // Whoever has the answer may ask again.
     (void)pthread_mutex_lock(&lane->service.lock);
-    lane->is_busy = false;
+    lane->first = (lane->first + 1) % SLOW_LANE_ROOM_MAX;
+    lane->count--;
     (void)pthread_mutex_unlock(&lane->service.lock);
     if (encoded && !queue_push(lane->replies, encoded, encoded->size))
         answer_free(encoded); // nobody takes answers out: the asker's time runs out
@@ -177,7 +207,7 @@ static void answer(struct slow_lane *lane)
 static bool wait_for_query(struct slow_lane *lane)
 {
     (void)pthread_mutex_lock(&lane->service.lock);
-    while (!lane->is_busy && !lane->stop)
+    while (lane->count == 0 && !lane->stop)
         (void)pthread_cond_wait(&lane->service.changed, &lane->service.lock);
     const bool goes_on = !lane->stop;
     (void)pthread_mutex_unlock(&lane->service.lock);
@@ -193,13 +223,15 @@ static void *lane_body(void *context)
     return NULL;
 }
 
-enum status slow_lane_start(struct slow_lane **out, const char *path, struct queue *inbox,
-                            struct queue *replies, struct error *err)
+enum status slow_lane_start(struct slow_lane **out, const char *path, unsigned room,
+                            struct queue *inbox, struct queue *replies, struct error *err)
 {
+    assert(room >= 1 && room <= SLOW_LANE_ROOM_MAX);
     struct slow_lane *lane = calloc(1, sizeof *lane);
     if (!lane)
         return error_set(err, STATUS_NOMEM, "slow lane: out of memory");
     lane->path = path;
+    lane->room = room;
     lane->inbox = inbox;
     lane->replies = replies;
     enum status status = held_path_allow(err);
@@ -217,18 +249,21 @@ enum status slow_lane_ask(struct slow_lane *lane, const struct work_return *to,
                           const struct message_query *asked, const char *below, struct error *err)
 {
     (void)pthread_mutex_lock(&lane->service.lock);
-    const bool is_free = !lane->is_busy;
-    const char *at_work = slow_queries[lane->asked.query.kind].name; // where it is not free
+    const bool is_free = lane->count < lane->room;
+    const char *at_work = about(&lane->orders[lane->first])->name; // where it is not free
     if (is_free) {
-        lane->to = *to;
-        lane->asked = *asked;
-        lane->below = below;
-        lane->is_busy = true;
+        lane->orders[(lane->first + lane->count++) % SLOW_LANE_ROOM_MAX] =
+            (struct order){.to = *to, .asked = *asked, .below = below};
         (void)pthread_cond_signal(&lane->service.changed);
     }
     (void)pthread_mutex_unlock(&lane->service.lock);
     if (is_free)
         return STATUS_OK;
+    if (lane->room > 1)
+        return error_set(err, STATUS_BUSY,
+                         "%u others that read all records are under way (try again when one is "
+                         "done)",
+                         lane->room);
     return error_set(err, STATUS_BUSY, "another%s is under way (try again when it is done)",
                      strchr(at_work, ' '));
 }

@@ -1,6 +1,8 @@
-// The thread for queries that take minutes: audits, comparisons, copies, and reading what
-// a baseline is to keep.  One at a time, with a reading connection of its own, while all
-// other queries go on being answered.
+// A thread for queries that take long, with a reading connection of its own, while all others
+// go on being answered.  The collector has two: one for what takes minutes (audits,
+// comparisons, copies, and reading what a baseline is to keep), of which there is one at a
+// time, and one for averages that only all records can tell, a few of which may wait for
+// each other.
 #ifndef INFERSTAT_COLLECTOR_SLOW_LANE_H
 #define INFERSTAT_COLLECTOR_SLOW_LANE_H
 
@@ -14,6 +16,8 @@
 enum {
     SLOW_LANE_BUDGET_SECONDS = 120,
     SLOW_LANE_COPY_SECONDS = 3600, // of a copy, which is made once and for long
+    SLOW_LANE_SCAN_SECONDS = 4,    // of an average
+    SLOW_LANE_ROOM_MAX = 4,
 };
 
 // What the store's log may grow by while one reads, which keeps it from being used again.
@@ -22,24 +26,30 @@ enum {
 
 struct slow_lane;
 
-// Whether queries of the kind belong here.
+// Whether queries of the kind take minutes.
 bool slow_lane_takes(enum query_kind kind);
 
+// Whether it takes long because only records can tell: it is an average of what rollups do not
+// keep apart.
+bool slow_lane_scans(const struct query *query);
+
 // Starts the thread.  `path` is the store's file, `inbox` the writer's, `replies` where
-// answers go; all are borrowed until slow_lane_stop.
-MUST_CHECK enum status slow_lane_start(struct slow_lane **out, const char *path,
+// answers go; all are borrowed until slow_lane_stop.  `room` queries may be with it, the one at
+// work among them: 1 .. SLOW_LANE_ROOM_MAX.
+MUST_CHECK enum status slow_lane_start(struct slow_lane **out, const char *path, unsigned room,
                                        struct queue *inbox, struct queue *replies,
                                        struct error *err);
 
 // Hands over a query, to be answered later; QUERY_BASELINE_SAVE by the writer, which is
 // handed what there is to keep.  A file that it names is to lie below the folder `below`
 // (files_under.h; borrowed until slow_lane_stop), or anywhere where that is NULL.
-// STATUS_BUSY: one is at work.
+// STATUS_BUSY: there is no room.
 MUST_CHECK enum status slow_lane_ask(struct slow_lane *lane, const struct work_return *to,
                                      const struct message_query *asked, const char *below,
                                      struct error *err);
 
-// Ends the query at work, without an answer, and the thread.  NULL is fine.
+// Ends the query at work, and those that wait, without an answer, and the thread.  NULL is
+// fine.
 void slow_lane_stop(struct slow_lane *lane);
 
 #endif

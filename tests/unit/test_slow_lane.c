@@ -30,7 +30,7 @@ static int set_up(void **state)
     if (database_open_writer(&db, path, &err) != STATUS_OK ||
         queue_new(&replies, 16, 1 << 20, &err) != STATUS_OK ||
         queue_new(&inbox, 16, 1 << 20, &err) != STATUS_OK ||
-        slow_lane_start(&lane, path, inbox, replies, &err) != STATUS_OK)
+        slow_lane_start(&lane, path, 1, inbox, replies, &err) != STATUS_OK)
         fail_msg("%s", err.text);
     database_close(db);
     return 0;
@@ -98,6 +98,70 @@ static void test_one_at_a_time(void **state)
     expect_answer(7, REPLY_OK);
     ask_next(9);
     expect_answer(9, REPLY_OK);
+}
+
+// Averages of all records wait for each other, as many as there is room for, and are answered
+// in the order in which they came.
+static void test_a_few_wait(void **state)
+{
+    (void)state;
+    struct error err = {0};
+    sqlite3 *db = NULL;
+    slow_lane_stop(lane);
+    assert_int_equal(slow_lane_start(&lane, path, SLOW_LANE_ROOM_MAX, inbox, replies, &err),
+                     STATUS_OK);
+    const struct work_return to = {.socket = 3, .route = {.size = 1, .id = "x"}};
+    struct message_query asked = {
+        .protocol = MESSAGE_PROTOCOL,
+        .query = {.kind = QUERY_AVERAGE, .metric = "goodput_per_second", .slo = "ttft=1s"}};
+    for (uint64_t round = 0; round < 3; round++) { // around the ring
+        assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+        assert_int_equal(database_exec(db, "PRAGMA locking_mode=EXCLUSIVE; BEGIN EXCLUSIVE", &err),
+                         STATUS_OK);
+        for (uint64_t i = 0; i < SLOW_LANE_ROOM_MAX; i++) {
+            asked.id = 100 * round + i;
+            // The one before may have been answered, and not be gone yet.
+            const uint64_t until_ns = clock_monotonic_ns() + UINT64_C(60000000000);
+            enum status status;
+            do
+                status = slow_lane_ask(lane, &to, &asked, NULL, &err);
+            while (status == STATUS_BUSY && clock_monotonic_ns() < until_ns);
+            assert_int_equal(status, STATUS_OK);
+        }
+        assert_int_equal(slow_lane_ask(lane, &to, &asked, NULL, &err), STATUS_BUSY);
+        assert_non_null(strstr(err.text, "4 others that read all records are under way"));
+        assert_int_equal(sqlite3_close(db), SQLITE_OK);
+        for (uint64_t i = 0; i < SLOW_LANE_ROOM_MAX; i++)
+            expect_answer(100 * round + i, REPLY_NO_DATA);
+    }
+}
+
+// What rollups tell is no matter for a lane, however large the store is.
+static void test_what_reads_all_records(void **state)
+{
+    (void)state;
+    const struct {
+        struct query query;
+        bool scans;
+    } cases[] = {
+        {{.kind = QUERY_AVERAGE, .metric = "ttft_ns"}, false},
+        {{.kind = QUERY_AVERAGE, .metric = "load.duration_ns"}, false},
+        {{.kind = QUERY_AVERAGE,
+          .metric = "ttft_ns",
+          .group_count = 2,
+          .group_by = {QUERY_BY_MODEL, QUERY_BY_HOST}},
+         false},
+        {{.kind = QUERY_AVERAGE, .metric = "ttft_ns", .group_count = 1, .group_by = {QUERY_BY_RUN}},
+         true},
+        {{.kind = QUERY_AVERAGE, .metric = "ttft_ns", .filter.by[QUERY_BY_STATUS] = "ok"}, true},
+        {{.kind = QUERY_AVERAGE, .metric = "goodput_per_second"}, true},
+        {{.kind = QUERY_AVERAGE, .metric = "mbu_ratio"}, true},
+        {{.kind = QUERY_AVERAGE, .metric = "no_such"}, false},
+        {{.kind = QUERY_SUMMARY}, false},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++)
+        if (slow_lane_scans(&cases[i].query) != cases[i].scans)
+            fail_msg("case %zu", i);
 }
 
 // What a baseline is to keep goes to the writer, and what there is none of is answered.
@@ -265,6 +329,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_one_at_a_time, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_few_wait, set_up, tear_down),
+        cmocka_unit_test(test_what_reads_all_records),
         cmocka_unit_test_setup_teardown(test_baselines_are_passed_on, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_failures_are_answers, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_the_end_waits_for_no_query, set_up, tear_down),
