@@ -68,12 +68,14 @@ static int64_t unit_ns(const char *suffix)
     return 0;
 }
 
-// Whole numbers are exact, however long.
+// Whole numbers are exact, however long.  What strtod knows besides, such as 1e3 and 0x10,
+// is no number here: its letters would be read as none of the units.
 enum status parse_duration(int64_t *out_ns, const char *text, const char *what, struct error *err)
 {
     char *end = NULL;
-    const double value = starts_like_number(text) ? strtod(text, &end) : 0;
-    if (!end || end == text || !(value >= 0))
+    const size_t digits = strspn(text, "0123456789.");
+    const double value = digits > 0 ? strtod(text, &end) : 0;
+    if (!end || end != text + digits)
         return not_a_number(text, what, "a duration (such as 250ms, 1.5s, 15m, 1h, 7d)", err);
     const int64_t unit = unit_ns(end);
     if (unit == 0)
@@ -128,13 +130,25 @@ static size_t edit_distance(const char *a, const char *b)
     return row[width];
 }
 
+// The shortest word that begins with `text`; NULL where none does, or it is too little to say.
+static const char *shortest_longer(const char *text, size_t size, const char *const *words,
+                                   unsigned count)
+{
+    const char *shortest = NULL;
+    for (unsigned i = 0; i < count && size >= 3; i++)
+        if (strncmp(words[i], text, size) == 0 &&
+            (!shortest || strlen(words[i]) < strlen(shortest)))
+            shortest = words[i];
+    return shortest;
+}
+
 const char *parse_nearest(const char *text, const char *const *words, unsigned count)
 {
     const size_t size = strnlen(text, WORD_MAX + 1);
     if (size == 0 || size > WORD_MAX)
         return NULL;
     const char *nearest = NULL;
-    size_t least = size / 3 + 2; // more than a third of it wrong is another word
+    size_t least = size < 4 ? 2 : size / 3 + 2; // more than a third of it wrong is another word
     for (unsigned i = 0; i < count; i++) {
         if (strlen(words[i]) > WORD_MAX)
             continue;
@@ -144,5 +158,5 @@ const char *parse_nearest(const char *text, const char *const *words, unsigned c
             nearest = words[i];
         }
     }
-    return nearest;
+    return nearest ? nearest : shortest_longer(text, size, words, count);
 }

@@ -15,7 +15,7 @@ MUST_CHECK enum status parse_real(double *out, const char *text, double minimum,
                                   const char *what, struct error *err);
 
 // "850ns" "12us" "250ms" "1.5s" "15m" "1h" "7d" "2w"; without a unit: seconds.
-// Not negative.
+// Not negative, and digits and a point alone: no 1e3, no 0x10.
 MUST_CHECK enum status parse_duration(int64_t *out_ns, const char *text, const char *what,
                                       struct error *err);
 
@@ -23,8 +23,8 @@ MUST_CHECK enum status parse_duration(int64_t *out_ns, const char *text, const c
 MUST_CHECK enum status parse_ratio(double *out, const char *text, const char *what,
                                    struct error *err);
 
-// The nearest of `count` words to `text` by edit distance, or NULL when none is
-// near: for "did you mean".
+// The nearest of `count` words to `text` by edit distance; where none is near the
+// shortest that begins with it (3 bytes at least), else NULL: for "did you mean".
 const char *parse_nearest(const char *text, const char *const *words, unsigned count);
 
 #endif

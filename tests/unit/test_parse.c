@@ -81,7 +81,9 @@ static void test_duration(void **state)
         assert_int_equal(parse_duration(&ns, cases[i].text, "--since", &err), STATUS_OK);
         assert_int_equal(ns, cases[i].ns);
     }
-    static const char *const wrong[] = {"", "h", "-1h", "1y", "1 h", "nan", "1e30w", "inf"};
+    static const char *const wrong[] = {"",      "h",      "-1h", "1y",   "1 h",  "nan",
+                                        "1e30w", "inf",    "1e3", "1e3s", "0x10", "0x1d",
+                                        "+5s",   "1.2.3s", ".",   "-0s"};
     for (size_t i = 0; i < COUNT_OF(wrong); i++)
         assert_int_equal(parse_duration(&ns, wrong[i], "--since", &err), STATUS_INVALID);
 }
@@ -115,8 +117,10 @@ static void test_nearest(void **state)
     static const struct {
         const char *text, *nearest;
     } cases[] = {
-        {"sumary", "summary"}, {"load", "loads"}, {"inference", "inferences"},
-        {"pong", "ping"},      {"zzzzzz", NULL},  {"", NULL},
+        {"sumary", "summary"},   {"load", "loads"},     {"inference", "inferences"},
+        {"pong", "ping"},        {"zzzzzz", NULL},      {"", NULL},
+        {"infer", "inferences"}, {"ope", "operations"}, {"op", NULL},
+        {"foo", NULL},           {"pin", "ping"},       {"sum", "summary"},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         const char *nearest = parse_nearest(cases[i].text, words, COUNT_OF(words));

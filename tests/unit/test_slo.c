@@ -33,7 +33,7 @@ static const struct {
     {"ttft=1s,e2e=2s,ttft=3s", "\"ttft=3s\" is there twice", 15},
     {"ttft=20", "\"20\" has no unit (say ttft=20ms or ttft=20s)", 5},
     {"ttft=1s, itl_p99_ns = 1.5", "\"1.5\" has no unit (say itl_p99=1.5ms or itl_p99=1.5s)", 22},
-    {"e2e=0x1f", "has no unit", 4},
+    {"e2e=0x1f", "is no duration", 4},
     {"ttft=1\033s", "\"1\\x1Bs\" is no duration", 5},
     {"ttft=1111111111111111111111111111111111111111111111111111111111111111111111111s",
      "is no duration", 5},
