@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <langinfo.h>
 #include <locale.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,6 +33,7 @@ static void set_locale(void)
 int main(int argc, char **argv)
 {
     set_locale();
+    (void)signal(SIGXFSZ, SIG_IGN); // a file that may grow no more fails as a full disk does
     log_open("inferstat", LOG_LEVEL_WARNING);
     struct cli_surroundings around = {
         .in = stdin,

@@ -1,5 +1,6 @@
 // inferstat-worker: runs a workload and reports every load and inference.
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -69,7 +70,7 @@ static int print_help(const struct worker_command *command)
     options_help(stdout, &global);
     (void)printf(
         "\nexit codes: 0 done, 1 a request or a check failed, 2 wrong usage, 3 no prompt,\n"
-        "            4 a file, a device or the output cannot be used\n");
+        "            4 a file, a device or the output cannot be used, 130 encode was stopped\n");
     return WORKER_DONE;
 }
 
@@ -146,6 +147,7 @@ int main(int argc, char **argv)
 {
     struct error err = {0};
     struct option_table global = global_options();
+    (void)signal(SIGXFSZ, SIG_IGN); // a file that may grow no more fails as a full disk does
     log_open("inferstat-worker", LOG_LEVEL_WARNING);
     int at = 1;
     int words = 0;

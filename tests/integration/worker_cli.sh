@@ -80,6 +80,11 @@ expect_exit 0 "$WORKER" make-model --shape tiny --type f32 --seed 2 "$WORK/secon
 expect_exit 4 "$WORKER" make-model "$WORK/none/x.gguf"
 expect_text "$WORK/err" "$WORK/none/x.gguf: cannot write"
 
+limited() { (ulimit -f 64 && exec "$@"); } # no file grows beyond 64 KiB
+expect_exit 4 limited "$WORKER" make-model --shape tiny "$WORK/cut.gguf"
+expect_text "$WORK/err" "$WORK/cut.gguf: cannot write"
+[ "$(find "$WORK" -name 'cut.gguf*' | wc -l)" -eq 0 ] || fail "a model that is cut short is left"
+
 # What is there stays, unless asked; a device or a link always does.
 printf precious >"$WORK/kept.gguf"
 ln -s kept.gguf "$WORK/link.gguf"
