@@ -95,8 +95,9 @@ static enum status load_tensor(const struct loader *loader, const char *name,
             (unsigned long long)from->shape[0], (unsigned long long)from->shape[1], columns, rows);
     enum tensor_type type = TENSOR_F32;
     enum status status = tensor_type_of(from, line, &type, name, err);
-    if (status == STATUS_OK)
-        status = device_tensor_new(loader->device, out, type, rows, columns, err);
+    if (status != STATUS_OK)
+        return status;
+    status = device_tensor_new(loader->device, out, type, rows, columns, err);
     if (status == STATUS_OK)
         status = transfer_add(loader->transfer, name, from->offset, from->bytes, out->data, err);
     return status == STATUS_OK ? status : error_prefix(err, status, "tensor '%s'", name);
