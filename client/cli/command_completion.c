@@ -24,12 +24,19 @@ static void write_commands(FILE *out)
         (void)fprintf(out, " %s", commands[i].name);
 }
 
+// With their kinds; those that one kind has alone also without, as one types them.
 static void write_metrics(FILE *out)
 {
     unsigned count;
     const struct query_metric *metrics = query_metrics(&count);
-    for (unsigned i = 0; i < count; i++)
+    for (unsigned i = 0; i < count; i++) {
+        unsigned kinds = 0;
+        for (unsigned j = 0; j < count; j++)
+            kinds += strcmp(metrics[i].name, metrics[j].name) == 0;
+        if (kinds == 1)
+            (void)fprintf(out, " %s", metrics[i].name);
         (void)fprintf(out, " %s.%s", record_kind_info(metrics[i].kind)->name, metrics[i].name);
+    }
 }
 
 static void write_dimensions(FILE *out)

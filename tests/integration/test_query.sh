@@ -148,6 +148,8 @@ completes() {
 }
 completes query by- by-model
 completes query overv overview
+completes avg ttft ttft_ns
+completes avg pipeline.items_per pipeline.items_per_second
 completes query inference.ttft inference.ttft_ns
 completes --db "$DB" avg inference.ttft inference.ttft_ns
 completes avg --by oper operation

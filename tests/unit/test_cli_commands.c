@@ -184,6 +184,8 @@ static void test_completion(void **state)
         for (int o = 0; o < OPTION_COUNT; o++)
             assert_non_null(strstr(out_text, option_info((enum cli_option)o)->name));
         assert_non_null(strstr(out_text, "inference.ttft_ns"));
+        assert_non_null(strstr(out_text, " ttft_ns"));  // as it is typed
+        assert_null(strstr(out_text, " duration_ns ")); // which several kinds have
         assert_non_null(strstr(out_text, "device_sample"));
     }
 }
