@@ -103,13 +103,19 @@ static void print_stages(const struct last_load *last)
 
 // ---- For people -------------------------------------------------------------------
 
+// "(3 failed)": rollups do not know what failed, so that it is of the records kept.
+static const char *failed_of(char text[TEXT_SIZE], const struct result *summary, const char *key)
+{
+    (void)snprintf(text, TEXT_SIZE, "(%" PRId64 " failed%s)", count_of(summary, key),
+                   count_of(summary, "expired") > 0 ? " of those kept" : "");
+    return text;
+}
+
 static void print_requests(FILE *out, const struct result *summary)
 {
-    char a[TEXT_SIZE], b[TEXT_SIZE];
-    (void)fprintf(out,
-                  "requests    %" PRId64 " (%" PRId64 " failed); %s prompt and %s generated "
-                  "tokens\n",
-                  count_of(summary, "inferences"), count_of(summary, "inferences_failed"),
+    char a[TEXT_SIZE], b[TEXT_SIZE], failed[TEXT_SIZE];
+    (void)fprintf(out, "requests    %" PRId64 " %s; %s prompt and %s generated tokens\n",
+                  count_of(summary, "inferences"), failed_of(failed, summary, "inferences_failed"),
                   figure(a, summary, "prompt_tokens"), figure(b, summary, "generated_tokens"));
     if (count_of(summary, "inferences") == 0)
         return;
@@ -137,8 +143,8 @@ static void print_pipelines(FILE *out, const struct result *summary)
     char a[TEXT_SIZE], b[TEXT_SIZE], c[TEXT_SIZE], d[TEXT_SIZE], e[TEXT_SIZE], f[TEXT_SIZE];
     if (count_of(summary, "pipelines") == 0)
         return;
-    (void)fprintf(out, "pipelines   %" PRId64 " (%" PRId64 " failed)\n",
-                  count_of(summary, "pipelines"), count_of(summary, "pipelines_failed"));
+    (void)fprintf(out, "pipelines   %" PRId64 " %s\n", count_of(summary, "pipelines"),
+                  failed_of(a, summary, "pipelines_failed"));
     if (!has(summary, "last_pipeline_started_ns"))
         return;
     (void)fprintf(out, "            last: %s%s%s: %s, %s, overlap %s, %s\n",
@@ -192,6 +198,8 @@ static void print_for_people(const struct last_load *last, const char *source,
     char a[TEXT_SIZE], b[TEXT_SIZE];
     (void)text_escape(b, sizeof b, source, strlen(source));
     (void)fprintf(out, "source      %s (%s)\n", b, figure(a, summary, "store_bytes"));
+    if (has(summary, "store_error"))
+        (void)fprintf(out, "            cannot be written: %s\n", figure(a, summary, "store_error"));
     if (count_of(summary, "sealed_rows") > 0)
         (void)fprintf(out, "sealed      %" PRId64 " records in %s of it\n",
                       count_of(summary, "sealed_rows"), figure(a, summary, "sealed_bytes"));
@@ -200,8 +208,8 @@ static void print_for_people(const struct last_load *last, const char *source,
         count_of(summary, "runs"), count_of(summary, "runs_open"), count_of(summary, "hosts"),
         count_of(summary, "models"));
     print_requests(out, summary);
-    (void)fprintf(out, "loads       %" PRId64 " (%" PRId64 " failed), %s mean\n",
-                  count_of(summary, "loads"), count_of(summary, "loads_failed"),
+    (void)fprintf(out, "loads       %" PRId64 " %s, %s mean of those that succeeded\n",
+                  count_of(summary, "loads"), failed_of(b, summary, "loads_failed"),
                   figure(a, summary, "load_mean_ns"));
     print_pipelines(out, summary);
     (void)fprintf(out, "memory      %s host memory of open runs\n",

@@ -97,6 +97,14 @@ static void draw_title(const struct model *model, const struct panel *panel,
     (void)canvas_put(canvas, area, left + 2 + room, 0, STYLE_DIM, " ");
 }
 
+// Why a panel has no rows.
+static const char *empty_text(const struct model *model, const struct panel *panel)
+{
+    if (!model->answers[panel->ask].known)
+        return "asking ...";
+    return model->filtered ? "nothing that the filter covers" : panel->none;
+}
+
 static void draw_panel(const struct model *model, const struct panel *panel,
                        const struct grid_state *state, bool focused, struct canvas *canvas,
                        struct rect area)
@@ -114,7 +122,7 @@ static void draw_panel(const struct model *model, const struct panel *panel,
         panel->draw_list(model, canvas, list, state->top);
     if (view_panel_rows(model, panel) == 0)
         canvas_fit(canvas, list, 0, panel->grid ? HEADING_ROWS : 0, list.width, ALIGN_LEFT,
-                   STYLE_DIM, model->answers[panel->ask].known ? panel->none : "asking ...");
+                   STYLE_DIM, empty_text(model, panel));
 }
 
 // ---- Notices in place of the panels ------------------------------------------------

@@ -9,17 +9,17 @@ void view_confirm_draw(const struct model *model, struct canvas *canvas, struct 
     struct rect box = layout_centre(area, WIDTH, HEIGHT);
     view_draw_box(canvas, box, STYLE_BAD, " Clear ");
 
-    char counts[80], others[96];
-    (void)snprintf(counts, sizeof counts, "It holds: inferences %.0f, pipelines %.0f, loads %.0f,",
-                   model_figure(model, "inferences", 0), model_figure(model, "pipelines", 0),
-                   model_figure(model, "loads", 0));
+    char counts[80], others[96], question[PROMPT_SIZE + 32];
+    (void)snprintf(counts, sizeof counts, "%s: inferences %.0f, pipelines %.0f, loads %.0f,",
+                   model->filtered ? "These are" : "It holds", model_figure(model, "inferences", 0),
+                   model_figure(model, "pipelines", 0), model_figure(model, "loads", 0));
     (void)snprintf(others, sizeof others, "operations %.0f, and samples of devices and processes.",
                    model_figure(model, "operations", 0));
+    (void)snprintf(question, sizeof question, "Forget the records of: %s?", model->filter_text);
     const char *const lines[] = {
-        model->filtered ? "Forget the records that the filter covers?"
-                        : "Forget all records of the store?",
-        model->filtered ? "" : counts,
-        model->filtered ? "" : others,
+        model->filtered ? question : "Forget all records of the store?",
+        counts,
+        others,
         "Runs and their ledgers stay.  There is no way back.",
     };
     for (int i = 0; i < (int)(sizeof lines / sizeof *lines); i++)

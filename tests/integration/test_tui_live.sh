@@ -65,7 +65,7 @@ press C-u
 press -l 'model=nothingx'
 press BSpace
 press Enter
-shows "no inference recorded"
+shows "nothing that the filter covers"
 shows "model=nothing  "
 press F4
 shows "Show only"

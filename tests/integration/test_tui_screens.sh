@@ -60,7 +60,7 @@ press "\\"
 shows "Show only"
 press -l 'host=gpu-18'
 press Enter
-shows "no pipeline run recorded: inferstat-worker encode makes one"
+shows "nothing that the filter covers"
 press F4
 press Escape
 shows "model_"

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "server/device/cuda/encode_ways.h"
+#include "server/device/properties.h"
 #include "server/workload/encode/reference.h"
 #include "tests/support/test.h"
 
@@ -38,7 +40,8 @@ static void *new_memory(size_t size)
 }
 
 // Encodes `in` on the device; states and faults as the host sees them, to be freed.
-static void encode(struct encode_job job, const void *in, void **states, uint8_t **faults)
+static enum status encode_by(enum cuda_encode_way way, struct encode_job job, const void *in,
+                             void **states, uint8_t **faults)
 {
     const size_t in_size = encode_in_size(&job), out_size = encode_out_size(&job);
     const size_t scratch_size = encode_scratch_size(device, &job);
@@ -52,7 +55,8 @@ static void encode(struct encode_job job, const void *in, void **states, uint8_t
     assert_non_null(*states);
     assert_non_null(*faults);
     assert_int_equal(device_copy_in(stream, device_in, in, in_size, NULL), STATUS_OK);
-    assert_int_equal(device_encode(stream, &job, NULL), STATUS_OK);
+    const enum status status = way == CUDA_ENCODE_CHOSEN ? device_encode(stream, &job, NULL)
+                                                         : cuda_encode_by(stream, &job, way, NULL);
     assert_int_equal(device_copy_out(stream, *states, job.out, out_size, NULL), STATUS_OK);
     assert_int_equal(device_copy_out(stream, *faults, job.faults, job.samples, NULL), STATUS_OK);
     assert_int_equal(device_stream_synchronize(stream, NULL), STATUS_OK);
@@ -60,6 +64,12 @@ static void encode(struct encode_job job, const void *in, void **states, uint8_t
     device_memory_free(stream, job.out, out_size);
     device_memory_free(stream, job.faults, job.samples);
     device_memory_free(stream, job.scratch, scratch_size);
+    return status;
+}
+
+static void encode(struct encode_job job, const void *in, void **states, uint8_t **faults)
+{
+    assert_int_equal(encode_by(CUDA_ENCODE_CHOSEN, job, in, states, faults), STATUS_OK);
 }
 
 static void set_input(const struct encode_job *job, void *in, size_t i, double value)
@@ -303,6 +313,136 @@ static void transforms_in_several_passes(void **state)
     }
 }
 
+// ---- Ways -----------------------------------------------------------------
+
+static bool has_clusters(void)
+{
+    struct device_properties properties;
+    device_properties(device, &properties);
+    return properties.compute_capability >= 90;
+}
+
+// A device that has clusters gives the same bits as one that has none, and what fits in no
+// cluster is refused by the way that would need it.
+static void same_bits(const struct encode_job *job, const void *in, bool fits)
+{
+    void *resident, *passes;
+    uint8_t *faults, *faults_passes;
+    const enum status status = encode_by(CUDA_ENCODE_RESIDENT, *job, in, &resident, &faults);
+    assert_int_equal(encode_by(CUDA_ENCODE_PASSES, *job, in, &passes, &faults_passes), STATUS_OK);
+    if (status == STATUS_UNSUPPORTED && !has_clusters()) {
+        print_message("%u qubits: no clusters here\n", job->qubits);
+    } else if (fits) {
+        assert_int_equal(status, STATUS_OK);
+        assert_memory_equal(resident, passes, encode_out_size(job));
+        assert_memory_equal(faults, faults_passes, job->samples);
+    } else {
+        assert_int_equal(status, STATUS_UNSUPPORTED);
+    }
+    free(resident);
+    free(passes);
+    free(faults);
+    free(faults_passes);
+    if (fits)
+        check(job, in);
+}
+
+// From a part of a block's share to the most that eight blocks keep, aligned and not.
+static void amplitudes_have_the_same_bits_whichever_way(void **state)
+{
+    (void)state;
+    static const struct {
+        enum encode_type type;
+        unsigned int qubits;
+        size_t inputs, samples;
+        bool fits;
+    } cases[] = {
+        {ENCODE_F64, 1, 1, 5, true},        {ENCODE_F32, 1, 2, 5, true},
+        {ENCODE_F64, 9, 300, 3, true},      {ENCODE_F32, 9, 511, 3, true},
+        {ENCODE_F64, 12, 4096, 2, true},    {ENCODE_F64, 13, 8191, 3, true},
+        {ENCODE_F64, 14, 16384, 2, true},   {ENCODE_F64, 15, 20001, 2, true},
+        {ENCODE_F64, 16, 65536, 2, true},   {ENCODE_F64, 16, 4097, 1, true},
+        {ENCODE_F32, 16, 65536, 2, true},   {ENCODE_F32, 16, 65535, 2, true},
+        {ENCODE_F64, 17, 131072, 1, true},  {ENCODE_F32, 18, 262141, 1, true},
+        {ENCODE_F64, 18, 262144, 1, false}, {ENCODE_F32, 19, 17, 1, false},
+    };
+    uint64_t seed = 7;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct encode_job job = {.encoder = ENCODER_AMPLITUDE,
+                                 .type = cases[i].type,
+                                 .qubits = cases[i].qubits,
+                                 .samples = cases[i].samples,
+                                 .inputs = cases[i].inputs};
+        void *in = new_inputs(&job);
+        for (size_t k = 0; k < job.samples * job.inputs; k++)
+            set_input(&job, in, k, random_real(&seed) * (k % 5 ? 1.0 : 1e-20));
+        same_bits(&job, in, cases[i].fits);
+        // The last number of the last sample, which another block has than its first.
+        if (job.qubits <= 15) {
+            set_input(&job, in, job.samples * job.inputs - 1, (double)NAN);
+            same_bits(&job, in, cases[i].fits);
+            memset(in, 0, encode_in_size(&job));
+            same_bits(&job, in, cases[i].fits);
+        }
+        free(in);
+    }
+}
+
+// Qubits within a row of a thread's, within a block, and of one to three more; with steps left
+// over between a block's rows and the last.
+static void transforms_have_the_same_bits_whichever_way(void **state)
+{
+    (void)state;
+    static const struct {
+        enum encode_type type;
+        unsigned int qubits;
+        size_t samples;
+        bool fits;
+    } cases[] = {
+        {ENCODE_F64, 1, 3, true},  {ENCODE_F32, 3, 3, true},   {ENCODE_F64, 4, 3, true},
+        {ENCODE_F64, 5, 3, true},  {ENCODE_F64, 9, 2, true},   {ENCODE_F32, 10, 2, true},
+        {ENCODE_F64, 11, 2, true}, {ENCODE_F64, 12, 2, true},  {ENCODE_F64, 13, 2, true},
+        {ENCODE_F32, 13, 2, true}, {ENCODE_F64, 14, 1, true},  {ENCODE_F64, 15, 1, true},
+        {ENCODE_F32, 15, 1, true}, {ENCODE_F64, 16, 2, true},  {ENCODE_F32, 16, 1, true},
+        {ENCODE_F32, 17, 1, true}, {ENCODE_F64, 17, 1, false},
+    };
+    uint64_t seed = 8;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct encode_job job = {.encoder = ENCODER_IQP,
+                                 .type = cases[i].type,
+                                 .qubits = cases[i].qubits,
+                                 .samples = cases[i].samples,
+                                 .inputs = encoder_inputs(ENCODER_IQP, cases[i].qubits)};
+        void *in = new_inputs(&job);
+        for (size_t k = 0; k < job.samples * job.inputs; k++)
+            set_input(&job, in, k, random_real(&seed) * 30.0);
+        same_bits(&job, in, cases[i].fits);
+        free(in);
+    }
+    struct encode_job job = {
+        .encoder = ENCODER_IQP, .type = ENCODE_F64, .qubits = 14, .samples = 2, .inputs = 105};
+    double in[210] = {0};
+    in[104] = (double)INFINITY; // a pair of the highest qubits
+    same_bits(&job, in, true);
+}
+
+static void ways_there_are_not(void **state)
+{
+    (void)state;
+    const double in[] = {3.0, 4.0};
+    struct encode_job job = {
+        .encoder = ENCODER_ANGLE, .type = ENCODE_F64, .qubits = 2, .samples = 1, .inputs = 2};
+    void *states;
+    uint8_t *faults;
+    assert_int_equal(encode_by(CUDA_ENCODE_RESIDENT, job, in, &states, &faults),
+                     STATUS_UNSUPPORTED);
+    free(states);
+    free(faults);
+    assert_int_equal(encode_by(CUDA_ENCODE_PASSES, job, in, &states, &faults), STATUS_OK);
+    free(states);
+    free(faults);
+}
+
 int main(void)
 {
     struct error err = {0};
@@ -321,6 +461,9 @@ int main(void)
         cmocka_unit_test(refused_samples),
         cmocka_unit_test(transforms_in_several_passes),
         cmocka_unit_test(angles_of_any_size),
+        cmocka_unit_test(amplitudes_have_the_same_bits_whichever_way),
+        cmocka_unit_test(transforms_have_the_same_bits_whichever_way),
+        cmocka_unit_test(ways_there_are_not),
     };
     return cmocka_run_group_tests(tests, open_device, close_device);
 }

@@ -156,6 +156,12 @@ static void filtered(struct model *model)
 }
 
 // What matches nothing is no empty store.
+static void question_filtered(struct model *model)
+{
+    filtered(model);
+    fixture_key(model, 'c');
+}
+
 static void filtered_empty(struct model *model)
 {
     filtered(model);
@@ -232,6 +238,7 @@ static const struct {
     {"help-120x40", help, 120, 40, false},
     {"question-80x24", question, 80, 24, false},
     {"question-60x16", question, 60, 16, false},
+    {"question-filtered-80x24", question_filtered, 80, 24, false},
     {"prompt-80x24", prompt, 80, 24, false},
     {"prompt-60x16", prompt, 60, 16, false},
     {"prompt-error-80x24", prompt_error, 80, 24, false},

@@ -104,6 +104,18 @@ static enum status no_device(cudaError_t code, struct error *err)
                      why);
 }
 
+static enum status read_limits(struct cuda *cuda, struct error *err)
+{
+    int shared = 0, clusters = 0;
+    cudaError_t code =
+        cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, cuda->ordinal);
+    if (code == cudaSuccess)
+        code = cudaDeviceGetAttribute(&clusters, cudaDevAttrClusterLaunch, cuda->ordinal);
+    cuda->shared_max = (size_t)shared;
+    cuda->clusters = clusters != 0;
+    return cuda_check(cuda, code, "cudaDeviceGetAttribute", err);
+}
+
 // Whether the device answers and can run our kernels.
 static enum status select(struct cuda *cuda, unsigned int ordinal, struct error *err)
 {
@@ -128,6 +140,9 @@ static enum status select(struct cuda *cuda, unsigned int ordinal, struct error 
                          "device cuda:%u: compute capability %d.%d: at least %d.0 is needed",
                          ordinal, properties.major, properties.minor, CAPABILITY_MIN);
     cuda->processors = properties.multiProcessorCount;
+    status = read_limits(cuda, err);
+    if (status != STATUS_OK)
+        return status;
     char uuid[DEVICE_TEXT_SIZE];
     cuda_format_uuid(uuid, &properties.uuid);
     (void)nvml_read(&cuda->facts, uuid);

@@ -1,16 +1,7 @@
-// state[b] = x_b / norm2(x).
-//
-// The first kernel adds up squares, a block a stretch of a sample, in double precision
-// and in three ranges so that neither tiny nor huge values are lost (Blue, ACM TOMS 4,
-// 1978); each block of the second adds up the stretches, in one order, and writes states.
-#include <float.h>
-
-#include "server/device/cuda/encode_parts.cuh"
-
-// Inputs a block of the first kernel adds up: few enough for a batch of small samples to
-// keep a large device busy, and so many that each block of the second has no more than so
-// many stretches to add up.
-constexpr size_t STRETCH_LEAST = 4096, STRETCHES_MOST = 1024;
+// state[b] = x_b / norm2(x), of samples of any size: the first kernel adds up squares, a
+// block a stretch of a sample; each block of the second adds up the stretches and writes
+// states.
+#include "server/device/cuda/encode_norm.cuh"
 
 static size_t stretch_of(size_t inputs)
 {
@@ -21,50 +12,6 @@ static size_t stretch_of(size_t inputs)
 // Numbers that a thread asks for before it uses the first: one at a time are too few on the
 // way to keep the memory busy.
 constexpr unsigned int AHEAD = 4;
-
-// Squares of |x| below TINY are taken of x * LIFT, those above HUGE_FROM of x * LOWER.
-constexpr double TINY = 0x1p-500, LIFT = 0x1p+600, HUGE_FROM = 0x1p+480, LOWER = 0x1p-600;
-
-struct squares {
-    double tiny, plain, huge;
-};
-
-static __device__ inline void add_square(struct squares *squares, double x)
-{
-    const double size = fabs(x);
-    if (size < TINY)
-        squares->tiny = fma(x * LIFT, x * LIFT, squares->tiny);
-    else if (size > HUGE_FROM || size != size) // NaN spoils this one
-        squares->huge = fma(x * LOWER, x * LOWER, squares->huge);
-    else
-        squares->plain = fma(x, x, squares->plain);
-}
-
-// norm2 = root * scale; both are powers of two apart from what squares can hold.
-struct norm {
-    double root, scale;
-    uint8_t fault;
-};
-
-static __device__ struct norm norm_of(struct squares s)
-{
-    struct norm norm = {0.0, 1.0, ENCODE_FAULT_NONE};
-    if (s.huge > 0.0 || s.huge != s.huge) {
-        // What is not huge counts only as far as it can be seen.
-        norm.root = sqrt(s.huge + s.plain * LOWER * LOWER);
-        norm.scale = 1.0 / LOWER;
-    } else if (s.plain > 0.0) {
-        norm.root = sqrt(s.plain + s.tiny / LIFT / LIFT);
-    } else {
-        norm.root = sqrt(s.tiny);
-        norm.scale = 1.0 / LIFT;
-    }
-    if (!isfinite(norm.root))
-        norm.fault = ENCODE_FAULT_NOT_FINITE;
-    else if (norm.root == 0.0)
-        norm.fault = ENCODE_FAULT_ZERO;
-    return norm;
-}
 
 template <typename T>
 static __global__ void add_up(struct squares *parts, const T *in, size_t inputs, size_t stretch)
@@ -86,22 +33,9 @@ static __global__ void add_up(struct squares *parts, const T *in, size_t inputs,
     }
     for (; i < end; i += blockDim.x)
         add_square(&mine, (double)x[i]);
-    const double tiny = cuda_block_sum(mine.tiny, room[0]);
-    const double plain = cuda_block_sum(mine.plain, room[1]);
-    const double huge = cuda_block_sum(mine.huge, room[2]);
+    const struct squares sum = block_squares(&mine, room);
     if (threadIdx.x == 0)
-        parts[(size_t)blockIdx.y * gridDim.x + blockIdx.x] = {tiny, plain, huge};
-}
-
-// States are read by nobody soon, and leave the cache to inputs.
-static __device__ inline void write_streaming(cuda_complex<double> *at, double re)
-{
-    __stcs(reinterpret_cast<double2 *>(at), make_double2(re, 0.0));
-}
-
-static __device__ inline void write_streaming(cuda_complex<float> *at, float re)
-{
-    __stcs(reinterpret_cast<float2 *>(at), make_float2(re, 0.0F));
+        parts[(size_t)blockIdx.y * gridDim.x + blockIdx.x] = sum;
 }
 
 template <typename T>
@@ -113,19 +47,13 @@ static __global__ void divide(cuda_complex<T> *out, uint8_t *faults, const T *in
     // The last sample first: of its inputs most is in the cache still.
     const size_t sample = gridDim.y - 1 - blockIdx.y;
     struct squares mine = {0.0, 0.0, 0.0};
-    for (unsigned int i = threadIdx.x; i < part_count; i += blockDim.x) {
-        const struct squares part = parts[sample * part_count + i];
-        mine.tiny += part.tiny;
-        mine.plain += part.plain;
-        mine.huge += part.huge;
-    }
-    const struct norm norm =
-        norm_of({cuda_block_sum(mine.tiny, room[0]), cuda_block_sum(mine.plain, room[1]),
-                 cuda_block_sum(mine.huge, room[2])});
+    for (unsigned int i = threadIdx.x; i < part_count; i += blockDim.x)
+        add_squares(&mine, &parts[sample * part_count + i]);
+    const struct norm norm = norm_of(block_squares(&mine, room));
     if (blockIdx.x == 0 && threadIdx.x == 0)
         faults[sample] = norm.fault;
     const bool refused = norm.fault != ENCODE_FAULT_NONE;
-    const double down = refused ? 0.0 : 1.0 / norm.scale, factor = refused ? 0.0 : 1.0 / norm.root;
+    const struct division by = division_of(&norm);
     const T *x = in + sample * inputs;
     cuda_complex<T> *state = out + sample * states;
     const size_t step = (size_t)gridDim.x * blockDim.x;
@@ -137,7 +65,7 @@ static __global__ void divide(cuda_complex<T> *out, uint8_t *faults, const T *in
 #pragma unroll
         for (unsigned int k = 0; k < AHEAD; k++)
             if (b + k * step < states)
-                write_streaming(state + b + k * step, (T)((double)ahead[k] * down * factor));
+                write_streaming(state + b + k * step, quotient(ahead[k], &by));
     }
 }
 

@@ -1,41 +1,13 @@
 // state[b] = 2^-n sum_x exp(i theta(x)) (-1)^popcount(x AND b): the phases of all x,
-// then a Walsh-Hadamard transform in place.
+// then a Walsh-Hadamard transform in place; of states of any size.
 //
 // The first kernel makes the phases of LOW_QUBITS qubits' states at a time and does
 // those qubits' steps of the transform in shared memory; each further kernel does up
 // to PASS_QUBITS more, on tiles that are read and written in runs of PASS_RUN.
-#include "server/device/cuda/encode_parts.cuh"
+#include "server/device/cuda/encode_iqp.cuh"
 
-constexpr unsigned int LOW_QUBITS = 10, LOW_STATES = 1 << LOW_QUBITS;
 constexpr unsigned int PASS_QUBITS = 6, PASS_ROWS = 1 << PASS_QUBITS;
 constexpr unsigned int RUN_QUBITS = 4, PASS_RUN = 1 << RUN_QUBITS;
-constexpr unsigned int INPUTS_MAX =
-    ENCODE_QUBITS_MAX + ENCODE_QUBITS_MAX * (ENCODE_QUBITS_MAX - 1) / 2;
-
-// The same angle without its whole turns: sums of large ones would lose what counts.
-static __device__ inline double few_turns(double angle)
-{
-    double sine, cosine;
-    if (fabs(angle) <= 8.0)
-        return angle;
-    sincos(angle, &sine, &cosine);
-    return atan2(sine, cosine);
-}
-
-// Where the pair (i, j), i < j, is among the inputs.
-static __device__ inline unsigned int pair_place(unsigned int qubits, unsigned int i,
-                                                 unsigned int j)
-{
-    return qubits + i * qubits - i * (i + 1) / 2 + (j - i - 1);
-}
-
-template <typename T>
-static __device__ inline void butterfly(cuda_complex<T> *a, cuda_complex<T> *b)
-{
-    const cuda_complex<T> x = *a, y = *b;
-    *a = {x.re + y.re, x.im + y.im};
-    *b = {x.re - y.re, x.im - y.im};
-}
 
 // The step of one qubit among `count` elements of shared memory: those that are 2^qubit
 // apart meet.  Divisions by that distance would take longer than all else.
@@ -55,60 +27,20 @@ static __global__ void make_phases(cuda_complex<T> *out, uint8_t *faults, const 
                                    unsigned int qubits, unsigned int low, unsigned int inputs)
 {
     __shared__ double x[INPUTS_MAX];
-    __shared__ double single[LOW_QUBITS]; // theta of one low qubit with the high ones that are set
-    __shared__ double base;               // theta of the high qubits
+    __shared__ struct iqp_factors factors;
     __shared__ cuda_complex<T> tile[LOW_STATES];
-    const size_t sample = blockIdx.y, high = blockIdx.x;
-    int bad = 0;
-    for (unsigned int i = threadIdx.x; i < inputs; i += blockDim.x) {
-        const double angle = (double)in[sample * inputs + i];
-        bad = bad || !isfinite(angle);
-        x[i] = few_turns(angle);
-    }
-    bad = __syncthreads_or(bad);
+    const size_t sample = blockIdx.y;
+    const unsigned int high = blockIdx.x, states = 1U << low;
+    const bool bad = fetch_angles(x, in + sample * inputs, inputs);
     if (high == 0 && threadIdx.x == 0)
         faults[sample] = bad ? ENCODE_FAULT_NOT_FINITE : ENCODE_FAULT_NONE;
-
-    if (threadIdx.x < low) {
-        double sum = x[threadIdx.x];
-        for (unsigned int j = low; j < qubits; j++)
-            if (high >> (j - low) & 1)
-                sum += x[pair_place(qubits, threadIdx.x, j)];
-        single[threadIdx.x] = sum;
-    } else if (threadIdx.x == CUDA_WARP) {
-        double sum = 0.0;
-        for (unsigned int i = low; i < qubits; i++) {
-            if (!(high >> (i - low) & 1))
-                continue;
-            sum += x[i];
-            for (unsigned int j = i + 1; j < qubits; j++)
-                if (high >> (j - low) & 1)
-                    sum += x[pair_place(qubits, i, j)];
-        }
-        base = sum;
-    }
-    __syncthreads();
-
-    const unsigned int states = 1U << low;
-    const double scale = bad ? 0.0 : ldexp(1.0, -(int)qubits);
-    for (unsigned int s = threadIdx.x; s < states; s += blockDim.x) {
-        double theta = bad ? 0.0 : base;
-        for (unsigned int i = 0; i < low && !bad; i++) {
-            if (!(s >> i & 1))
-                continue;
-            theta += single[i];
-            for (unsigned int j = i + 1; j < low; j++)
-                if (s >> j & 1)
-                    theta += x[pair_place(qubits, i, j)];
-        }
-        double sine, cosine;
-        sincos(theta, &sine, &cosine);
-        tile[s] = {(T)(cosine * scale), (T)(sine * scale)};
-    }
+    make_factors(&factors, x, qubits, low, high, 1, bad ? 0.0 : ldexp(1.0, -(int)qubits));
+    for (unsigned int s = threadIdx.x; s < states; s += blockDim.x)
+        tile[s] = phase_of<T>(&factors, s, pairs_phase(x, qubits, low, s));
     __syncthreads();
     for (unsigned int qubit = 0; qubit < low; qubit++)
         transform_step(tile, states, qubit);
-    cuda_complex<T> *state = out + (sample << qubits) + (high << low);
+    cuda_complex<T> *state = out + (sample << qubits) + ((size_t)high << low);
     for (unsigned int s = threadIdx.x; s < states; s += blockDim.x)
         state[s] = tile[s];
 }

@@ -51,7 +51,14 @@ enum status cuda_encode_basis(struct cuda *cuda, cudaStream_t stream, const stru
 enum status cuda_encode_iqp(struct cuda *cuda, cudaStream_t stream, const struct encode_job *job,
                             struct error *err);
 
-// Bytes of scratch that they need.
+// Those of them that may keep a state in shared memory until it is whole; fail with
+// STATUS_UNSUPPORTED where it does not fit.
+enum status cuda_encode_amplitude_resident(struct cuda *cuda, cudaStream_t stream,
+                                           const struct encode_job *job, struct error *err);
+enum status cuda_encode_iqp_resident(struct cuda *cuda, cudaStream_t stream,
+                                     const struct encode_job *job, struct error *err);
+
+// Bytes of scratch that they need, whichever way is taken.
 size_t cuda_encode_amplitude_scratch(const struct encode_job *job);
 size_t cuda_encode_product_scratch(const struct encode_job *job);
 

@@ -25,6 +25,8 @@ struct cuda {
     struct device base; // first: the wrappers see only this
     int ordinal;
     int processors;          // streaming multiprocessors
+    size_t shared_max;       // bytes of shared memory that a block may ask for
+    bool clusters;           // blocks can be launched in clusters
     bool ordered_memory;     // memory is allocated and freed in stream order
     cudaMemPool_t pool;      // where that comes from
     cudaStream_t tensors;    // where operations on tensors are queued

@@ -10,6 +10,11 @@
 //
 // Threads of a block take turns in a shuffled order and change at barriers and warp
 // operations alone.  A barrier that not all threads reach ends the program.
+//
+// Of the blocks of a cluster one goes as far as it can before the next begins, in a shuffled
+// order, so that what no barrier orders is read too early or too late.  Only dynamic shared
+// memory is each block's own: a kernel of clusters has no other.  Reading that of a block
+// that may not have begun, or has ended, ends the program.
 #ifndef INFERSTAT_TESTS_SUPPORT_CUDA_RUNTIME_H
 #define INFERSTAT_TESTS_SUPPORT_CUDA_RUNTIME_H
 
@@ -25,6 +30,10 @@
 #define __device__
 #define __host__
 #define __shared__ static // one block runs at a time
+#define __launch_bounds__(...)
+
+// A block's dynamic shared memory; in CUDA an array without a size.
+#define CUDA_SHARED_MEMORY(name) unsigned char *const name = emulation_shared_memory()
 
 struct dim3 {
     unsigned int x, y, z;
@@ -33,7 +42,7 @@ struct dim3 {
     }
 };
 
-struct float4 {
+struct alignas(16) float4 {
     float x, y, z, w;
 };
 
@@ -53,6 +62,8 @@ struct alignas(8) float2 {
 
 extern dim3 threadIdx, blockIdx, blockDim, gridDim;
 
+unsigned char *emulation_shared_memory();
+
 static inline double2 make_double2(double x, double y)
 {
     return {x, y};
@@ -63,6 +74,11 @@ static inline float2 make_float2(float x, float y)
     return {x, y};
 }
 
+static inline float4 make_float4(float x, float y, float z, float w)
+{
+    return {x, y, z, w};
+}
+
 // A store that leaves the cache to others.
 template <typename T> static inline void __stcs(T *at, T value)
 {
@@ -71,6 +87,10 @@ template <typename T> static inline void __stcs(T *at, T value)
 
 void __syncthreads();
 int __syncthreads_or(int predicate);
+
+void __cluster_barrier_arrive();
+void __cluster_barrier_wait();
+void *__cluster_map_shared_rank(const void *memory, unsigned int rank);
 
 // Exchanges 64 bits with the lane whose number differs by `mask`.
 uint64_t emulation_shuffle_xor(uint64_t bits, unsigned int mask);
@@ -109,6 +129,7 @@ enum cudaError_t {
     cudaErrorInvalidResourceHandle = 400,
     cudaErrorNotReady = 600,
     cudaErrorIllegalAddress = 700,
+    cudaErrorLaunchOutOfResources = 701,
     cudaErrorLaunchTimeout = 702,
     cudaErrorContextIsDestroyed = 709,
     cudaErrorAssert = 710,
@@ -121,6 +142,7 @@ enum cudaError_t {
     cudaErrorLaunchFailure = 719,
     cudaErrorNotPermitted = 800,
     cudaErrorNotSupported = 801,
+    cudaErrorInvalidClusterSize = 912,
     cudaErrorUnknown = 999,
 };
 
@@ -130,7 +152,9 @@ enum cudaMemcpyKind {
     cudaMemcpyDeviceToDevice
 };
 enum cudaDeviceAttr {
+    cudaDevAttrMaxSharedMemoryPerBlockOptin = 97,
     cudaDevAttrMemoryPoolsSupported = 115,
+    cudaDevAttrClusterLaunch = 120,
 };
 enum cudaMemPoolAttr { cudaMemPoolAttrReleaseThreshold = 4 };
 enum {
@@ -192,21 +216,47 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event);
 cudaError_t cudaEventQuery(cudaEvent_t event);
 cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to);
 
+enum cudaFuncAttribute {
+    cudaFuncAttributeMaxDynamicSharedMemorySize = 8,
+    cudaFuncAttributePreferredSharedMemoryCarveout = 9,
+};
+enum { cudaSharedmemCarveoutMaxShared = 100 };
+
+struct cudaFuncAttributes {
+    int ptxVersion, maxDynamicSharedSizeBytes, preferredShmemCarveout;
+};
+
+cudaError_t cudaFuncSetAttribute(const void *kernel, cudaFuncAttribute attribute, int value);
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *out, const void *kernel);
+
+enum cudaLaunchAttributeID { cudaLaunchAttributeClusterDimension = 4 };
+
+struct cudaLaunchAttribute {
+    cudaLaunchAttributeID id;
+    struct {
+        struct {
+            unsigned int x, y, z;
+        } clusterDim;
+    } val;
+};
+
 struct cudaLaunchConfig_t {
     dim3 gridDim, blockDim;
     size_t dynamicSmemBytes;
     cudaStream_t stream;
-    void *attrs;
+    cudaLaunchAttribute *attrs;
     unsigned int numAttrs;
 };
 
-cudaError_t emulation_launch(const cudaLaunchConfig_t *config, const std::function<void()> &kernel);
+cudaError_t emulation_launch(const cudaLaunchConfig_t *config, const void *address,
+                             const std::function<void()> &kernel);
 
 template <typename... Expected, typename... Actual>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t *config, void (*kernel)(Expected...),
                                Actual... arguments)
 {
-    return emulation_launch(config, [=] { kernel(arguments...); });
+    return emulation_launch(config, reinterpret_cast<const void *>(kernel),
+                            [=] { kernel(arguments...); });
 }
 
 #endif

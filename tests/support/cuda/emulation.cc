@@ -1,180 +1,26 @@
 // The CUDA runtime on the CPU (cuda_runtime.h).
 #include "tests/support/cuda/cuda_runtime.h"
 #include "tests/support/cuda/emulation.h"
+#include "tests/support/cuda/kernel.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <ucontext.h>
 
 #include <deque>
 #include <iterator>
 #include <map>
 #include <memory>
 #include <mutex>
-#include <numeric>
 #include <set>
 #include <string>
 #include <vector>
 
-dim3 threadIdx, blockIdx, blockDim, gridDim;
-
 namespace
 {
 
-constexpr size_t STACK_SIZE = 128 * 1024;
-constexpr unsigned int WARP = 32, THREADS_MAX = 1024;
-
-[[noreturn]] void die(const char *what)
-{
-    fprintf(stderr, "emulated kernel: %s\n", what);
-    abort();
-}
-
-// ---- Threads of a block ---------------------------------------------------
-
-enum waiting { RUNNING, AT_BARRIER, AT_WARP, ENDED };
-
-struct thread {
-    ucontext_t context;
-    dim3 index;
-    waiting state;
-    uint64_t offered[2]; // to the warp; two, as the next exchange may begin before all have read
-    unsigned int exchanges;
-    char *stack;
-};
-
-struct block {
-    std::vector<thread> threads{THREADS_MAX};
-    std::vector<unsigned int> order;
-    ucontext_t scheduler;
-    unsigned int count, current;
-    int barrier_or[2];
-    unsigned int barriers;
-    const std::function<void()> *kernel;
-    uint64_t random = 1; // of the order of threads
-};
-
-block &running = *new block(); // never ends: its stacks are used to the last
-std::mutex device_lock;        // a kernel or a call at a time
-
-uint64_t next_random()
-{
-    uint64_t x = running.random;
-    x ^= x << 13;
-    x ^= x >> 7;
-    x ^= x << 17;
-    return running.random = x;
-}
-
-void enter()
-{
-    (*running.kernel)();
-    thread &own = running.threads[running.current];
-    own.state = ENDED;
-    (void)swapcontext(&own.context, &running.scheduler);
-    die("a thread that ended was resumed");
-}
-
-void leave(waiting state)
-{
-    thread &own = running.threads[running.current];
-    own.state = state;
-    (void)swapcontext(&own.context, &running.scheduler);
-}
-
-void begin_thread(unsigned int i)
-{
-    thread &t = running.threads[i];
-    if (!t.stack)
-        t.stack = static_cast<char *>(malloc(STACK_SIZE));
-    if (!t.stack || getcontext(&t.context) != 0)
-        die("no memory for a thread");
-    t.context.uc_stack.ss_sp = t.stack;
-    t.context.uc_stack.ss_size = STACK_SIZE;
-    t.context.uc_link = nullptr;
-    makecontext(&t.context, enter, 0);
-    t.index = dim3(i % blockDim.x, i / blockDim.x % blockDim.y, i / blockDim.x / blockDim.y);
-    t.state = RUNNING;
-    t.exchanges = 0;
-}
-
-// Whether all of `first` .. `end` - 1 that have not ended wait in this way.
-bool all_wait(unsigned int first, unsigned int end, waiting state)
-{
-    bool any = false;
-    for (unsigned int i = first; i < end; i++) {
-        const waiting is = running.threads[i].state;
-        if (is != state && is != ENDED)
-            return false;
-        any = any || is == state;
-    }
-    return any;
-}
-
-bool release(unsigned int first, unsigned int end, waiting state)
-{
-    if (!all_wait(first, end, state))
-        return false;
-    for (unsigned int i = first; i < end; i++) {
-        thread &t = running.threads[i];
-        // A thread that ended can no longer reach a barrier the others wait at.
-        if (t.state == ENDED && state == AT_BARRIER)
-            die("a barrier that not all threads of the block reach");
-        if (t.state == state)
-            t.state = RUNNING;
-    }
-    return true;
-}
-
-bool release_some()
-{
-    bool any = false;
-    for (unsigned int first = 0; first < running.count; first += WARP) {
-        const unsigned int end = first + WARP < running.count ? first + WARP : running.count;
-        any = release(first, end, AT_WARP) || any;
-    }
-    if (release(0, running.count, AT_BARRIER)) {
-        running.barriers++;
-        running.barrier_or[running.barriers % 2] = 0;
-        any = true;
-    }
-    return any;
-}
-
-void run_turn()
-{
-    for (unsigned int i = running.count; i > 1; i--)
-        std::swap(running.order[i - 1], running.order[next_random() % i]);
-    for (unsigned int i : running.order) {
-        if (running.threads[i].state != RUNNING)
-            continue;
-        running.current = i;
-        threadIdx = running.threads[i].index;
-        (void)swapcontext(&running.scheduler, &running.threads[i].context);
-    }
-}
-
-void run_block()
-{
-    running.count = blockDim.x * blockDim.y * blockDim.z;
-    running.order.resize(running.count);
-    std::iota(running.order.begin(), running.order.end(), 0U);
-    running.barriers = 0;
-    running.barrier_or[0] = running.barrier_or[1] = 0;
-    for (unsigned int i = 0; i < running.count; i++)
-        begin_thread(i);
-    for (;;) {
-        run_turn();
-        if (release_some())
-            continue;
-        for (unsigned int i = 0; i < running.count; i++)
-            if (running.threads[i].state != ENDED)
-                die("threads wait for each other at different places");
-        return;
-    }
-}
+std::mutex device_lock; // a kernel or a call at a time
 
 // ---- Failing on purpose ---------------------------------------------------
 
@@ -183,6 +29,8 @@ unsigned int fail_in;
 cudaError_t fail_code, last_error;
 bool lost;
 int devices = 1;
+int capability = 9; // of all of them, major
+size_t shared_max = EMULATED_SHARED_MAX;
 int lost_device = -1; // from its `lost_in`-th call on
 unsigned int lost_in;
 thread_local int current_device;
@@ -310,58 +158,70 @@ void queue(emulated_stream *stream, std::function<void()> work)
     if (const cudaError_t failed = called(__func__); failed != cudaSuccess)                        \
     return failed
 
-// ---- Inside kernels -------------------------------------------------------
+// ---- Kernels --------------------------------------------------------------
 
-void __syncthreads()
+// What kernels were told of shared memory: bytes of a block, percents of a processor's.
+struct shared_wish {
+    size_t size = EMULATED_SHARED_UNASKED;
+    int carveout = -1;
+};
+static std::map<const void *, shared_wish> wishes;
+
+cudaError_t cudaFuncSetAttribute(const void *kernel, cudaFuncAttribute attribute, int value)
 {
-    leave(AT_BARRIER);
+    CALLED();
+    if (attribute == cudaFuncAttributePreferredSharedMemoryCarveout) {
+        wishes[kernel].carveout = value;
+        return cudaSuccess;
+    }
+    if (value < 0 || (size_t)value > shared_max)
+        return last_error = cudaErrorInvalidValue;
+    wishes[kernel].size = (size_t)value;
+    return cudaSuccess;
 }
 
-int __syncthreads_or(int predicate)
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *out, const void *kernel)
 {
-    const unsigned int turn = running.barriers % 2;
-    running.barrier_or[turn] |= predicate != 0;
-    leave(AT_BARRIER);
-    return running.barrier_or[turn];
+    CALLED();
+    out->ptxVersion = 10 * capability;
+    out->maxDynamicSharedSizeBytes = (int)wishes[kernel].size;
+    out->preferredShmemCarveout = wishes[kernel].carveout;
+    return cudaSuccess;
 }
 
-uint64_t emulation_shuffle_xor(uint64_t bits, unsigned int mask)
+// The blocks of a cluster; 0: it cannot be.
+static unsigned int cluster_of(const cudaLaunchConfig_t *config)
 {
-    const unsigned int own = running.current, other = own ^ mask;
-    thread &t = running.threads[own];
-    const unsigned int turn = t.exchanges++ % 2;
-    t.offered[turn] = bits;
-    leave(AT_WARP);
-    if (other >= running.count || running.threads[other].exchanges != t.exchanges)
-        if (other >= running.count || running.threads[other].exchanges != t.exchanges + 1)
-            die("a shuffle with a lane that is not there");
-    return running.threads[other].offered[turn];
+    unsigned int blocks = 1;
+    for (unsigned int i = 0; i < config->numAttrs; i++) {
+        const dim3 wanted(config->attrs[i].val.clusterDim.x, config->attrs[i].val.clusterDim.y,
+                          config->attrs[i].val.clusterDim.z);
+        if (config->attrs[i].id != cudaLaunchAttributeClusterDimension || capability < 9 ||
+            wanted.y != 1 || wanted.z != 1 || wanted.x == 0 || wanted.x > EMULATED_CLUSTER_MAX ||
+            config->gridDim.x % wanted.x != 0)
+            return 0;
+        blocks = wanted.x;
+    }
+    return blocks;
 }
 
-static void run_grid(const dim3 &grid, const dim3 &block, const std::function<void()> &kernel)
-{
-    running.kernel = &kernel;
-    gridDim = grid;
-    blockDim = block;
-    for (unsigned int z = 0; z < grid.z; z++)
-        for (unsigned int y = 0; y < grid.y; y++)
-            for (unsigned int x = 0; x < grid.x; x++) {
-                blockIdx = dim3(x, y, z);
-                run_block();
-            }
-}
-
-cudaError_t emulation_launch(const cudaLaunchConfig_t *config, const std::function<void()> &kernel)
+cudaError_t emulation_launch(const cudaLaunchConfig_t *config, const void *address,
+                             const std::function<void()> &kernel)
 {
     const std::lock_guard<std::mutex> guard(device_lock);
     if (const cudaError_t failed = called("cudaLaunchKernelEx"); failed != cudaSuccess)
         return failed;
-    const dim3 block = config->blockDim, grid = config->gridDim;
+    const emulated_shape shape = {config->gridDim, config->blockDim, cluster_of(config),
+                                  config->dynamicSmemBytes};
+    const dim3 block = shape.block, grid = shape.grid;
     const size_t threads = (size_t)block.x * block.y * block.z;
-    if (threads == 0 || threads > THREADS_MAX || grid.x == 0 || grid.y == 0 || grid.z == 0 ||
-        grid.x > 0x7fffffffU || grid.y > 65535 || grid.z > 65535)
+    if (threads == 0 || threads > EMULATED_THREADS_MAX || grid.x == 0 || grid.y == 0 ||
+        grid.z == 0 || grid.x > 0x7fffffffU || grid.y > 65535 || grid.z > 65535 ||
+        shape.shared > wishes[address].size)
         return last_error = cudaErrorInvalidValue;
-    queue(config->stream, [=] { run_grid(grid, block, kernel); });
+    if (shape.cluster == 0)
+        return last_error = cudaErrorInvalidClusterSize;
+    queue(config->stream, [=] { emulation_run(shape, kernel); });
     return cudaSuccess;
 }
 
@@ -415,14 +275,24 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *out, int ordinal)
     (void)snprintf(out->name, sizeof out->name, "Emulated device %d", ordinal);
     out->uuid.bytes[15] = (char)ordinal;
     out->totalGlobalMem = (size_t)1 << 30;
-    out->major = 9;
+    out->major = capability;
     out->multiProcessorCount = 2;
     return cudaSuccess;
 }
 
-cudaError_t cudaDeviceGetAttribute(int *out, cudaDeviceAttr, int)
+cudaError_t cudaDeviceGetAttribute(int *out, cudaDeviceAttr attribute, int)
 {
     CALLED();
+    switch (attribute) {
+    case cudaDevAttrMaxSharedMemoryPerBlockOptin:
+        *out = (int)shared_max;
+        return cudaSuccess;
+    case cudaDevAttrClusterLaunch:
+        *out = capability >= 9;
+        return cudaSuccess;
+    case cudaDevAttrMemoryPoolsSupported:
+        break;
+    }
     *out = 1;
     return cudaSuccess;
 }
@@ -670,6 +540,12 @@ void emulation_lose_device(int ordinal, unsigned int n)
 void emulation_devices(int count)
 {
     devices = count;
+}
+
+void emulation_capability(int major)
+{
+    capability = major;
+    shared_max = major >= 9 ? EMULATED_SHARED_MAX : 163 * (size_t)1024;
 }
 
 long emulation_live(void)

@@ -25,6 +25,10 @@ void emulation_lose_device(int ordinal, unsigned int n);
 // How many devices there are: 1 at the start.
 void emulation_devices(int count);
 
+// Of which compute capability they are, its first number: 9 at the start.  Before 9 there are
+// no clusters, and blocks have less shared memory.
+void emulation_capability(int major);
+
 // Allocations of device and pinned memory, streams and events that are not freed.
 long emulation_live(void);
 

@@ -1,0 +1,105 @@
+// The norm of a sample: squares are added up in double precision and in three ranges, so
+// that neither tiny nor huge values are lost (Blue, ACM TOMS 4, 1978).
+//
+// The order is one whatever kernel does it: each stretch of a sample by CUDA_BLOCK threads,
+// each of which takes every so-manyth number; then the threads' sums by warps, the warps' in
+// order; then the stretches' in the same way.
+#ifndef INFERSTAT_SERVER_DEVICE_CUDA_ENCODE_NORM_CUH
+#define INFERSTAT_SERVER_DEVICE_CUDA_ENCODE_NORM_CUH
+
+#include <float.h>
+
+#include "server/device/cuda/encode_parts.cuh"
+
+// Inputs of a stretch: few enough for a batch of small samples to keep a large device busy,
+// and so many that there are no more than so many stretches to add up.
+constexpr size_t STRETCH_LEAST = 4096, STRETCHES_MOST = 1024;
+
+// Squares of |x| below TINY are taken of x * LIFT, those above HUGE_FROM of x * LOWER.
+constexpr double TINY = 0x1p-500, LIFT = 0x1p+600, HUGE_FROM = 0x1p+480, LOWER = 0x1p-600;
+
+struct squares {
+    double tiny, plain, huge;
+};
+
+static __device__ inline void add_square(struct squares *squares, double x)
+{
+    const double size = fabs(x);
+    if (size < TINY)
+        squares->tiny = fma(x * LIFT, x * LIFT, squares->tiny);
+    else if (size > HUGE_FROM || size != size) // NaN spoils this one
+        squares->huge = fma(x * LOWER, x * LOWER, squares->huge);
+    else
+        squares->plain = fma(x, x, squares->plain);
+}
+
+static __device__ inline void add_squares(struct squares *squares, const struct squares *more)
+{
+    squares->tiny += more->tiny;
+    squares->plain += more->plain;
+    squares->huge += more->huge;
+}
+
+// Sums over a block; `room` as cuda_block_sum's, three of them.
+static __device__ inline struct squares block_squares(const struct squares *mine,
+                                                      double room[3][CUDA_WARP])
+{
+    return {cuda_block_sum(mine->tiny, room[0]), cuda_block_sum(mine->plain, room[1]),
+            cuda_block_sum(mine->huge, room[2])};
+}
+
+// norm2 = root * scale; both are powers of two apart from what squares can hold.
+struct norm {
+    double root, scale;
+    uint8_t fault;
+};
+
+static __device__ inline struct norm norm_of(struct squares s)
+{
+    struct norm norm = {0.0, 1.0, ENCODE_FAULT_NONE};
+    if (s.huge > 0.0 || s.huge != s.huge) {
+        // What is not huge counts only as far as it can be seen.
+        norm.root = sqrt(s.huge + s.plain * LOWER * LOWER);
+        norm.scale = 1.0 / LOWER;
+    } else if (s.plain > 0.0) {
+        norm.root = sqrt(s.plain + s.tiny / LIFT / LIFT);
+    } else {
+        norm.root = sqrt(s.tiny);
+        norm.scale = 1.0 / LIFT;
+    }
+    if (!isfinite(norm.root))
+        norm.fault = ENCODE_FAULT_NOT_FINITE;
+    else if (norm.root == 0.0)
+        norm.fault = ENCODE_FAULT_ZERO;
+    return norm;
+}
+
+// x / norm2 = x * down * factor; 0 where the sample is refused.
+struct division {
+    double down, factor;
+};
+
+static __device__ inline struct division division_of(const struct norm *norm)
+{
+    if (norm->fault != ENCODE_FAULT_NONE)
+        return {0.0, 0.0};
+    return {1.0 / norm->scale, 1.0 / norm->root};
+}
+
+template <typename T> static __device__ inline T quotient(T x, const struct division *by)
+{
+    return (T)((double)x * by->down * by->factor);
+}
+
+// States are read by nobody soon, and leave the cache to inputs.
+static __device__ inline void write_streaming(cuda_complex<double> *at, double re)
+{
+    __stcs(reinterpret_cast<double2 *>(at), make_double2(re, 0.0));
+}
+
+static __device__ inline void write_streaming(cuda_complex<float> *at, float re)
+{
+    __stcs(reinterpret_cast<float2 *>(at), make_float2(re, 0.0F));
+}
+
+#endif
