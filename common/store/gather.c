@@ -128,7 +128,7 @@ static enum status read_state(struct gathering *gathering, struct error *err)
 {
     struct gather *gather = gathering->of;
     enum status status = read_integer(gathering, "SELECT until_ns FROM expiry WHERE kind = $1",
-                                      gather->kind, &gathering->expired_ns, err);
+                                      gather->kind, &gathering->of->expired_ns, err);
     bool can = rollup_grouping_for(&gathering->grouping, gather->query);
     for (unsigned i = 0; i < gather->metric_count; i++) {
         gathering->number[i] = rollup_metric_number(gather->metrics[i].metric);
@@ -226,11 +226,11 @@ static enum status cut_window(struct gathering *gathering, struct error *err)
     sqlite3_str_appendall(sql, ", ");
     store_append_bound(sql, gathering->store, gather->kind, true);
     enum status status = reader_scan(gathering->store, sql, NULL, take_bounds, &there, err);
-    if (status == STATUS_OK && gathering->has_rollups && gathering->expired_ns != INT64_MIN) {
+    if (status == STATUS_OK && gathering->has_rollups && gathering->of->expired_ns != INT64_MIN) {
         struct rollup_span rollups = {INT64_MAX, INT64_MIN};
         status = read_rollups_time(gathering, &rollups, err);
-        if (rollups.last_ns >= gathering->expired_ns) // what is newer are records
-            rollups.last_ns = gathering->expired_ns - 1;
+        if (rollups.last_ns >= gathering->of->expired_ns) // what is newer are records
+            rollups.last_ns = gathering->of->expired_ns - 1;
         there.first_ns = rollups.first_ns < there.first_ns ? rollups.first_ns : there.first_ns;
         there.last_ns = rollups.last_ns > there.last_ns ? rollups.last_ns : there.last_ns;
     }
@@ -330,7 +330,7 @@ static enum status make_plan(struct gathering *gathering, struct error *err)
                                              .step_ns = gather->query->step_ns,
                                              .gaps = gaps.list,
                                              .gap_count = gaps.count,
-                                             .expired_ns = gathering->expired_ns};
+                                             .expired_ns = gathering->of->expired_ns};
     if (status == STATUS_OK && rollup_plan_make(&gather->plan, &question) != STATUS_OK)
         status = error_set(err, STATUS_NOMEM, "store: out of memory");
     free(gaps.list);
@@ -352,7 +352,7 @@ void gather_say(struct gather *gather, const char *text)
 
 static void append_expiry(const struct gathering *gathering, const char *what)
 {
-    const time_t seconds = (time_t)(gathering->expired_ns / NS_A_SECOND);
+    const time_t seconds = (time_t)(gathering->of->expired_ns / NS_A_SECOND);
     struct tm parts;
     char day[64] = "records have expired";
     if (gmtime_r(&seconds, &parts))
@@ -367,7 +367,7 @@ static void say(const struct gathering *gathering)
     char text[256];
     gather->lacks_expired =
         gather->plan.is_lacking ||
-        (!gathering->has_rollups && gathering->asked_ns < gathering->expired_ns);
+        (!gathering->has_rollups && gathering->asked_ns < gathering->of->expired_ns);
     if (gather->plan.is_widened) {
         (void)snprintf(text, sizeof text, "rollups of a whole %s and finer stand in for them %s",
                        rollup_level_name(gather->plan.widened_to),
@@ -447,7 +447,8 @@ static enum status gather_window(struct gathering *gathering, struct error *err)
 
 enum status gather_run(struct gather *gather, struct store *store, struct error *err)
 {
-    struct gathering gathering = {.of = gather, .store = store, .expired_ns = INT64_MIN};
+    struct gathering gathering = {.of = gather, .store = store};
+    gather->expired_ns = INT64_MIN;
     const struct query_filter *filter = &gather->query->filter;
     gather->window = (struct rollup_span){filter->since_ns ? filter->since_ns : INT64_MIN,
                                           filter->until_ns ? filter->until_ns - 1 : INT64_MAX};

@@ -48,6 +48,7 @@ struct gather {
     struct rollup_span window;   // with steps: cut to where there are records
     struct rollup_span seen;     // from the first to the last start of records read
     bool lacks_expired;          // there are expired records in it that no rollup stands for
+    int64_t expired_ns;          // records started before have; INT64_MIN: none
     char note[GATHER_NOTE_SIZE]; // what is to be said about the answer; "": nothing
 
     struct sketch_budget budget;

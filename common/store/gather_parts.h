@@ -16,7 +16,6 @@ struct gathering {
     int number[GATHER_METRICS_MAX];            // of the metric in the table rollup
     int64_t watermark[GATHER_METRICS_MAX];     // INT64_MIN: no rollups
     int64_t filter_ids[QUERY_DIMENSION_COUNT]; // GROUP_KEY_NONE: not filtered by; -1: no such name
-    int64_t expired_ns;                        // records started before have; INT64_MIN: none
     int64_t asked_ns; // where the window begins, before steps cut it to what there is
 };
 

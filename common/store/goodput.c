@@ -85,5 +85,6 @@ double goodput_seconds(const struct query *query, const struct gather *gather, i
         first_ns = since_ns;
     if (query->filter.until_ns && (!steps || until_ns < last_ns))
         last_ns = until_ns;
-    return (last_ns - first_ns) / 1e9;
+    const double kept_ns = fmin((double)gather->expired_ns, (double)gather->seen.first_ns);
+    return (last_ns - fmax(first_ns, kept_ns)) / 1e9;
 }

@@ -23,7 +23,8 @@ double goodput_end_ns(const struct gather *gather);
 // The seconds that requests are counted over: of the query's window, which where it is open
 // is from the start of the first of them to `end_ns`.  With steps, what the window has of the
 // step that starts at `step_ns`: all of it at an end that is open, so that a request just
-// before it, or just behind, is not taken for thousands a second.
+// before it, or just behind, is not taken for thousands a second.  Time of which the records
+// have expired is no part of it.
 double goodput_seconds(const struct query *query, const struct gather *gather, int64_t step_ns,
                        double end_ns);
 

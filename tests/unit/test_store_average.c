@@ -279,6 +279,30 @@ static void test_goodput_of_steps_that_are_not_full(void **state)
     result_free(result);
 }
 
+// What has expired is not counted, nor its time.
+static void test_goodput_of_what_is_left(void **state)
+{
+    (void)state;
+    add_inferences("(1, 100, 3, 0, 11, 1, 9), (2, 105, 3, 0, 11, 1, 9), (3, 106, 3, 0, 11, 1, 9)");
+    exec("INSERT INTO expiry VALUES(6, 1790000102000000000)"); // the first came late
+    struct query query = average(QUERY_METRIC_GOODPUT);
+    (void)snprintf(query.slo, sizeof query.slo, "ttft=200ms");
+    query.filter.since_ns = START_NS;
+    query.filter.until_ns = START_NS + 110 * SECOND_NS;
+    struct result *result = ask(&query);
+    expect_real(result, 0, "mean", 3 / 10.0);
+    result_free(result);
+    exec("DELETE FROM inference WHERE id = 1");
+    result = ask(&query);
+    expect_real(result, 0, "mean", 2 / 8.0);
+    result_free(result);
+    query.step_ns = 4 * SECOND_NS;
+    exec("INSERT OR REPLACE INTO expiry VALUES(6, 1790000105000000000)");
+    result = ask(&query);
+    expect_real(result, 0, "mean", 2 / 3.0); // of 104 to 108
+    result_free(result);
+}
+
 // All at one moment: no time to divide by.
 static void test_goodput_of_no_time(void **state)
 {
@@ -323,6 +347,7 @@ int main(void)
         TEST(test_goodput),
         TEST(test_goodput_to_the_end_of_the_last),
         TEST(test_goodput_of_steps_that_are_not_full),
+        TEST(test_goodput_of_what_is_left),
         TEST(test_goodput_of_no_time),
         TEST(test_objectives_are_checked),
     };
