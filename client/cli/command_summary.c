@@ -199,7 +199,8 @@ static void print_for_people(const struct last_load *last, const char *source,
     (void)text_escape(b, sizeof b, source, strlen(source));
     (void)fprintf(out, "source      %s (%s)\n", b, figure(a, summary, "store_bytes"));
     if (has(summary, "store_error"))
-        (void)fprintf(out, "            cannot be written: %s\n", figure(a, summary, "store_error"));
+        (void)fprintf(out, "            cannot be written: %s\n",
+                      figure(a, summary, "store_error"));
     if (count_of(summary, "sealed_rows") > 0)
         (void)fprintf(out, "sealed      %" PRId64 " records in %s of it\n",
                       count_of(summary, "sealed_rows"), figure(a, summary, "sealed_bytes"));

@@ -218,21 +218,39 @@ static void draw_status(const struct model *model, struct canvas *canvas, struct
     (void)segments_draw(&left, canvas, area, MARGIN, 0, end - 2 - MARGIN, ALIGN_LEFT);
 }
 
+// Why the collector cannot write its store; "" where it can.
+static const char *store_error(char *text, size_t size, const struct model *model)
+{
+    const struct result *summary = model_answer(model, ASK_SUMMARY);
+    const int column = summary ? result_find(summary, "store_error") : -1;
+    text[0] = '\0';
+    if (column < 0 || result_row_count(summary) == 0 ||
+        result_cell(summary, 0, (unsigned)column).type == VALUE_NULL)
+        return text;
+    return model_text(text, size, summary, 0, "store_error");
+}
+
 bool view_frame_has_banner(const struct model *model)
 {
-    bool trouble = model->contact == CONTACT_LOST || model->contact == CONTACT_FAULT;
+    char text[ERROR_TEXT_SIZE];
+    bool trouble = model->contact == CONTACT_LOST || model->contact == CONTACT_FAULT ||
+                   store_error(text, sizeof text, model)[0];
     return model->answered_ns != 0 && trouble;
 }
 
 static void draw_banner(const struct model *model, struct canvas *canvas, struct rect area)
 {
-    char text[ERROR_TEXT_SIZE + 64], age[UNIT_TEXT_SIZE], clock[UNIT_TEXT_SIZE];
+    char text[ERROR_TEXT_SIZE + 64], why[ERROR_TEXT_SIZE];
+    char age[UNIT_TEXT_SIZE], clock[UNIT_TEXT_SIZE];
     if (model->contact == CONTACT_LOST)
         (void)snprintf(text, sizeof text, "✗ no answer for %s, reconnecting · showing %s",
                        age_text(age, model_age_seconds(model)),
                        clock_text(clock, model->answered_at_ns));
-    else
+    else if (model->contact == CONTACT_FAULT)
         (void)snprintf(text, sizeof text, "✗ %s", model->fault);
+    else
+        (void)snprintf(text, sizeof text, "✗ the store cannot be written: %s",
+                       store_error(why, sizeof why, model));
     canvas_fit(canvas, area, 1, 0, area.width - 2, ALIGN_LEFT, STYLE_BAD, text);
 }
 

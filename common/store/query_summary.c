@@ -19,9 +19,9 @@
 #include "common/sys/clock.h"
 
 static const struct answer_column ping_columns[] = {
-    {"version", UNIT_NONE},       {"protocol", UNIT_NONE}, {"store", UNIT_NONE},
-    {"uptime_ns", UNIT_DURATION}, {"now_ns", UNIT_TIME},   {"store_bytes", UNIT_BYTES},
-    {"runs_open", UNIT_COUNT},
+    {"version", UNIT_NONE},       {"protocol", UNIT_NONE},    {"store", UNIT_NONE},
+    {"uptime_ns", UNIT_DURATION}, {"now_ns", UNIT_TIME},      {"store_bytes", UNIT_BYTES},
+    {"runs_open", UNIT_COUNT},    {"store_error", UNIT_NONE},
 };
 
 static const struct answer_column summary_columns[] = {
@@ -67,6 +67,7 @@ static const struct answer_column summary_columns[] = {
     {"refused_messages", UNIT_COUNT},
     {"refusals", UNIT_NONE},
     {"store_bytes", UNIT_BYTES},
+    {"store_error", UNIT_NONE},
     {"sealed_rows", UNIT_COUNT},
     {"sealed_bytes", UNIT_BYTES},
     {"pipelines", UNIT_COUNT},

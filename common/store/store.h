@@ -46,7 +46,8 @@ void store_cancel(struct store *store);
 //
 // Keys of the answers:
 //
-// PING: version protocol store uptime_ns? now_ns store_bytes runs_open
+// PING: version protocol store uptime_ns? now_ns store_bytes runs_open store_error? (why a
+//   collector could not write what it was sent last; null of a file)
 // SUMMARY, one row: runs runs_open hosts models loads loads_failed inferences
 //   inferences_failed operations prompt_tokens generated_tokens
 //   tokens_per_second (total over total) mean_tokens_per_second (mean of requests)
@@ -60,6 +61,7 @@ void store_cancel(struct store *store);
 //   unnumbered, too); duplicates refused expired cleared in_flight coverage_ratio; refused_messages
 //   (messages, connections and names not taken, whatever the filter) refusals (why, as text: "names
 //   10, message_size 3"; null where there are none) store_bytes (the file and its log)
+//   store_error? (as of PING)
 //   pipelines pipelines_failed last_pipeline_workload last_pipeline_model
 //   last_pipeline_started_ns last_pipeline_status last_pipeline_items_per_second
 //   last_pipeline_overlap_ratio

@@ -55,6 +55,7 @@ struct collector {
     struct board *board;
     struct refusals *refusals;
     struct share *share;
+    struct trouble *trouble;
     struct limits limits;
     struct retention_rules retention;
     int64_t seal_after_ns;
@@ -159,6 +160,8 @@ static enum status make_channels(struct collector *collector, struct error *err)
         status = refusals_new(&collector->refusals, err);
     if (status == STATUS_OK)
         status = share_new(&collector->share, err);
+    if (status == STATUS_OK)
+        status = trouble_new(&collector->trouble, err);
     collector->endpoints.refusals = collector->refusals;
     if (status == STATUS_OK)
         status = wire_context_new(&collector->endpoints.context, err);
@@ -210,6 +213,7 @@ static enum status start_threads(struct collector *collector, struct error *err)
                                          .refusals = collector->refusals,
                                          .access = collector->endpoints.access,
                                          .share = collector->share,
+                                         .trouble = collector->trouble,
                                          .limits = collector->limits,
                                          .retention = collector->retention,
                                          .seal_after_ns = collector->seal_after_ns,
@@ -223,7 +227,8 @@ static enum status start_threads(struct collector *collector, struct error *err)
                                                  .path = collector->db,
                                                  .files_under = collector->files_under,
                                                  .inbox = collector->inbox,
-                                                 .replies = collector->replies};
+                                                 .replies = collector->replies,
+                                                 .trouble = collector->trouble};
     const struct ingest_config ingest = {.endpoints = &collector->endpoints,
                                          .inbox = collector->inbox,
                                          .acks = collector->acks,
@@ -264,6 +269,7 @@ static void end(struct collector *collector, void (*let_go)(struct lock *lock))
     board_free(collector->board);
     refusals_free(collector->refusals);
     share_free(collector->share);
+    trouble_free(collector->trouble);
     wire_context_free(collector->endpoints.context);
     access_close(collector->endpoints.access);
     explicit_bzero(&collector->endpoints.keys, sizeof collector->endpoints.keys);

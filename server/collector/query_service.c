@@ -152,6 +152,18 @@ static void administer(struct query_service *service, const struct work_return *
     result_free(result);
 }
 
+// Sets what the store's file does not know of: that it cannot be written.
+static enum status tell_trouble(struct query_service *service, struct result *result,
+                                struct error *err)
+{
+    char why[ERROR_TEXT_SIZE];
+    const int column = result_find(result, "store_error");
+    const size_t size = column < 0 ? 0 : trouble_read(service->config.trouble, why);
+    if (size > 0 && result_set_text(result, (unsigned)column, why, size) != STATUS_OK)
+        return error_set(err, STATUS_NOMEM, "out of memory");
+    return STATUS_OK;
+}
+
 static void answer_from_store(struct query_service *service, const struct work_return *to,
                               const struct message_query *asked)
 {
@@ -161,6 +173,8 @@ static void answer_from_store(struct query_service *service, const struct work_r
     if (status == STATUS_OK && asked->query.kind == QUERY_PING)
         result_set_int(result, (unsigned)result_find(result, "uptime_ns"),
                        (int64_t)(clock_monotonic_ns() - service->started_at_ns));
+    if (status == STATUS_OK)
+        status = tell_trouble(service, result, &err);
     reply(service, to, asked->id, status, result, err.text);
     result_free(result);
 }

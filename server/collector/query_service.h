@@ -7,6 +7,7 @@
 #include "common/core/error.h"
 #include "server/collector/endpoints.h"
 #include "server/collector/queue.h"
+#include "server/collector/trouble.h"
 
 struct query_service;
 
@@ -16,6 +17,7 @@ struct query_service_config {
     const char *files_under; // files_under.h; NULL or empty: none are named over TCP
     struct queue *inbox;     // struct work, for the writer
     struct queue *replies;   // struct answer, from the writer
+    struct trouble *trouble; // of the writer
 };
 
 MUST_CHECK enum status query_service_start(struct query_service **out,

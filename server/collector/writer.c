@@ -173,6 +173,8 @@ static void fail_group(struct writer *writer, enum status status, const struct e
         log_write(LOG_LEVEL_ERROR, "%s (nothing is acknowledged until the store can be written)",
                   err->text);
     writer->failing = true;
+    if (writer->config.trouble)
+        trouble_tell(writer->config.trouble, err->text);
     struct error again;
     if (inserter_reset(writer->inserter, &again) != STATUS_OK) // ids are left out
         log_write(LOG_LEVEL_DEBUG, "%s", again.text);
@@ -234,6 +236,8 @@ static void recover(struct writer *writer)
         return;
     log_write(LOG_LEVEL_WARNING, "the store can be written again");
     writer->failing = false;
+    if (writer->config.trouble)
+        trouble_tell(writer->config.trouble, "");
 }
 
 // Ends the group: commits where there is something to, then acknowledges.

@@ -18,6 +18,7 @@
 #include "server/collector/queue.h"
 #include "server/collector/refusals.h"
 #include "server/collector/retention_rules.h"
+#include "server/collector/trouble.h"
 
 struct writer;
 
@@ -30,6 +31,7 @@ struct writer_config {
     struct refusals *refusals; // may be NULL
     struct access *access;     // NULL: no keys
     struct share *share;       // is told the credit; may be NULL
+    struct trouble *trouble;   // is told what cannot be written; may be NULL
     struct limits limits;
     struct retention_rules retention;
     int64_t seal_after_ns; // records older than that are sealed; SEALING_NEVER: none

@@ -8,6 +8,7 @@ the test says so and is skipped.
 INFERSTAT_TEST_SEED    repeats the choices of a run that failed
 """
 
+import json
 import os
 import resource
 import shutil
@@ -83,6 +84,12 @@ class StoreDiskTest(DiskCase):
     def complaints(self):
         return self.words(self.collector).count("nothing is acknowledged until")
 
+    def store_error(self):
+        said = [json.loads(self.client(command, "--json").stdout)["store_error"]
+                for command in ("ping", "summary")]
+        self.assertEqual(said[0], said[1])
+        return said[0]
+
     def test_disk_is_full_and_has_room_again(self):
         self.start_collector()
         self.start_engine(300, 4)
@@ -94,8 +101,10 @@ class StoreDiskTest(DiskCase):
             self.wait_until(lambda: self.complaints() > before)
             self.let(1)
             self.assertTrue(self.collector_answers(), "it still answers questions")
+            self.assertIn("full", self.store_error() or "", "and says that it cannot write")
             self.empty(self.disk)
         self.record_some()
+        self.wait_until(lambda: self.store_error() is None)
         self.finish(ends=(CLOSED,))
 
     def test_killed_and_started_on_a_full_disk(self):

@@ -226,6 +226,15 @@ void fixture_normal(struct model *model)
     fixture_round(model, STATUS_OK, NULL);
 }
 
+void fixture_unwritable(struct model *model)
+{
+    fixture_normal(model);
+    fixture_answer(model, ASK_SUMMARY,
+                   SUMMARY_COLUMNS
+                   "|store_error\n1|1|1|1|1|0|128|0|0|44.37|1048576|139|137|0|0|0|0|"
+                   "0|0|2|1.0|store: COMMIT: database or disk is full\n");
+}
+
 void fixture_empty(struct model *model)
 {
     fixture_answer(model, ASK_SUMMARY, SUMMARY "0|0|0|0|0|0|0|0|0|-|40960|0|0|0|0|0|0|0|0|0|-\n");

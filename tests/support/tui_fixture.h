@@ -30,6 +30,7 @@ void fixture_round(struct model *model, enum status status, const char *text);
 // are long, wide and hostile; one with runs of the pipeline, good and bad.
 void fixture_normal(struct model *model);
 void fixture_empty(struct model *model);
+void fixture_unwritable(struct model *model);
 void fixture_many(struct model *model);
 void fixture_losses(struct model *model);
 void fixture_names(struct model *model);

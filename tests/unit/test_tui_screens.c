@@ -231,6 +231,7 @@ static const struct {
     {"long-lost-60x16", long_lost, 60, 16, false},
     {"paused-80x24", paused, 80, 24, false},
     {"fault-80x24", fault, 80, 24, false},
+    {"unwritable-80x24", fixture_unwritable, 80, 24, false},
     {"sorted-80x24", sorted, 80, 24, false},
     {"enlarged-60x16", enlarged, 60, 16, false},
     {"runs-alone-60x16", runs_alone, 60, 16, false},
