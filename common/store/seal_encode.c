@@ -7,10 +7,11 @@
 #include "common/store/seal_guess.h"
 
 enum {
-    SAMPLE_ROWS = 4096, // by which a guess is chosen
-    ENOUGH_PART = 32,   // of a bit a row: then no other guess is tried
-    WORTH_PART = 128,   // what another one must be better by
-    FINER_BITS = 6,     // that lines are finer than what is left beside them
+    SAMPLE_PART = 4, // of the rows, by which a guess is chosen
+    SAMPLE_LEAST = 1024,
+    ENOUGH_PART = 32, // of a bit a row: then no other guess is tried
+    WORTH_PART = 128, // what another one must be better by
+    FINER_BITS = 6,   // that lines are finer than what is left beside them
 };
 
 // Lines as they are written: one a group or, where one is enough, one; their slopes and
@@ -293,8 +294,10 @@ static enum status try_all(struct attempt *attempt, const struct seal_guess *gue
 static enum status choose(struct attempt *attempt, const struct seal_guess *guesses, unsigned count)
 {
     const uint32_t rows = attempt->table.count;
+    const uint32_t least = rows < SAMPLE_LEAST ? rows : SAMPLE_LEAST;
+    const uint32_t part = rows / SAMPLE_PART;
     attempt->best.bits = INFINITY;
-    attempt->looked_at = rows < SAMPLE_ROWS ? rows : SAMPLE_ROWS;
+    attempt->looked_at = part > least ? part : least;
     enum status status = try_all(attempt, guesses, count);
     if (status != STATUS_OK)
         return status;

@@ -7,6 +7,11 @@
 // year; --days makes it thinner, --rows a segment smaller.  Bytes are those of the pages in use,
 // indexes and all, over the rows.  VictoriaMetrics takes 26 bytes for seven values of an inference,
 // where this has all columns.
+//
+// A history leaves so much to chance that no packing gets much below: tokens, queue and
+// decoding have 73 bits, finish and concurrency 3, and a start 34 where its host has a
+// hundred an hour, 41 where it has two, and 42, with its host and model 3 more, where it has
+// less than one: 13.9, 14.7 and 15.2 bytes.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
