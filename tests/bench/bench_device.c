@@ -8,8 +8,12 @@
 //   encoders   states a second of every encoder and type, inputs and states in the device's
 //              memory, and ratio_to_copy: the time that reading each input twice and writing
 //              each output once takes at the copy's rate, over the time that encoding takes
+//   once       amplitudes beside the time that reading each input once and writing each
+//              output once takes: ratio_to_copy_once
+//   passes     amplitudes and iqp by passes over the device's memory, as where a state does
+//              not fit the shared memory of some processors: on CUDA alone, as what follows
 //   unfused    amplitudes by a kernel for the norms, one for the quotients and one for the
-//              complex numbers: on CUDA alone
+//              complex numbers
 //   h2d, d2h   one stream's copies from and to pinned memory, and from pageable memory
 //
 // Medians of the rounds, of ratios within one round.  Every encoder's first and last sample
@@ -40,7 +44,9 @@ static struct {
 struct timed {
     struct encode_job job;
     struct figures ratio, states_per_second;
+    struct figures passes_states_per_second, ratio_to_passes;   // amplitude and iqp
     struct figures unfused_states_per_second, ratio_to_unfused; // amplitude alone
+    struct figures ratio_once;                                  // the same
 };
 
 enum link { LINK_PINNED, LINK_PAGEABLE, LINK_BACK, LINK_COUNT };
@@ -109,6 +115,17 @@ static enum status encode_unfused(const struct timed *timed, struct error *err)
     return unfused_amplitude(bench.stream, &timed->job, &memory, err);
 }
 
+static enum status encode_passes(const struct timed *timed, struct error *err)
+{
+    return unfused_passes(bench.stream, &timed->job, err);
+}
+
+static bool has_passes(const struct encode_job *job)
+{
+    return unfused_runs(bench.device) &&
+           (job->encoder == ENCODER_AMPLITUDE || job->encoder == ENCODER_IQP);
+}
+
 // ---- Links between host and device ----------------------------------------
 
 static enum status copy_over(enum link link, struct error *err)
@@ -168,20 +185,22 @@ static void check_state(const struct encode_job *job, const uint8_t *in, size_t 
 }
 
 // Once, over states that were something else: what is timed later is what was checked.
-static void check_encoder(const struct timed *timed, const uint8_t *in)
+static void check_work(work *queue, const struct timed *timed, const uint8_t *in)
 {
     struct error err = {.status = STATUS_OK};
-    const struct encode_job *job = &timed->job;
     check(device_fill(bench.stream, bench.out, 0x5a, bench.size, &err), &err);
-    check(encode(timed, &err), &err);
-    check_state(job, in, 0);
-    check_state(job, in, job->samples - 1);
-    if (job->encoder == ENCODER_AMPLITUDE && unfused_runs(bench.device)) {
-        check(device_fill(bench.stream, bench.out, 0x5a, bench.size, &err), &err);
-        check(encode_unfused(timed, &err), &err);
-        check_state(job, in, 0);
-        check_state(job, in, job->samples - 1);
-    }
+    check(queue(timed, &err), &err);
+    check_state(&timed->job, in, 0);
+    check_state(&timed->job, in, timed->job.samples - 1);
+}
+
+static void check_encoder(const struct timed *timed, const uint8_t *in)
+{
+    check_work(encode, timed, in);
+    if (has_passes(&timed->job))
+        check_work(encode_passes, timed, in);
+    if (timed->job.encoder == ENCODER_AMPLITUDE && unfused_runs(bench.device))
+        check_work(encode_unfused, timed, in);
 }
 
 static struct encode_job job_of(enum encoder encoder, enum encode_type type)
@@ -230,7 +249,15 @@ static void time_case(struct timed *timed)
     figures_add(&bench.copy_rate, rate);
     figures_add(&timed->ratio, bytes / rate / took);
     figures_add(&timed->states_per_second, (double)job->samples / took);
-    if (job->encoder != ENCODER_AMPLITUDE || !unfused_runs(bench.device))
+    if (has_passes(job)) {
+        const double passes = seconds_of(encode_passes, timed);
+        figures_add(&timed->passes_states_per_second, (double)job->samples / passes);
+        figures_add(&timed->ratio_to_passes, passes / took);
+    }
+    if (job->encoder != ENCODER_AMPLITUDE)
+        return;
+    figures_add(&timed->ratio_once, (bytes - (double)encode_in_size(job)) / rate / took);
+    if (!unfused_runs(bench.device))
         return;
     const double unfused = seconds_of(encode_unfused, timed);
     figures_add(&timed->unfused_states_per_second, (double)job->samples / unfused);
@@ -313,8 +340,16 @@ static void print_case(const struct timed *timed)
     print_figure(key, &timed->states_per_second, 1, 0, 0);
     (void)snprintf(key, sizeof key, "%s_%s_ratio_to_copy", encoder, type);
     print_figure(key, &timed->ratio, 1, 3, goal);
+    if (job->encoder == ENCODER_AMPLITUDE || job->encoder == ENCODER_IQP) {
+        (void)snprintf(key, sizeof key, "%s_passes_%s_states_per_second", encoder, type);
+        print_figure(key, &timed->passes_states_per_second, 1, 0, 0);
+        (void)snprintf(key, sizeof key, "%s_%s_ratio_to_passes", encoder, type);
+        print_figure(key, &timed->ratio_to_passes, 1, 3, 0);
+    }
     if (job->encoder != ENCODER_AMPLITUDE)
         return;
+    (void)snprintf(key, sizeof key, "amplitude_%s_ratio_to_copy_once", type);
+    print_figure(key, &timed->ratio_once, 1, 3, unfused_runs(bench.device) ? 0.8 : 0);
     (void)snprintf(key, sizeof key, "unfused_%s_states_per_second", type);
     print_figure(key, &timed->unfused_states_per_second, 1, 0, 0);
     (void)snprintf(key, sizeof key, "amplitude_%s_ratio_to_unfused", type);

@@ -4,6 +4,7 @@
 #include "server/device/cuda/operations.cuh"
 
 extern "C" {
+#include "server/device/cuda/encode_ways.h"
 #include "tests/bench/unfused.h"
 }
 
@@ -88,4 +89,10 @@ enum status unfused_amplitude(struct device_stream *stream, const struct encode_
 {
     return job->type == ENCODE_F64 ? queue<double>(stream, job, memory, err)
                                    : queue<float>(stream, job, memory, err);
+}
+
+enum status unfused_passes(struct device_stream *stream, const struct encode_job *job,
+                           struct error *err)
+{
+    return cuda_encode_by(stream, job, CUDA_ENCODE_PASSES, err);
 }

@@ -1,6 +1,11 @@
+// What bench_device compares encoders with.
+//
 // Amplitude encoding without fusing: a kernel for each step, every step's result through the
 // device's memory, as a framework of tensors computes `x / norm` and then a complex number
-// of each.  What bench_device compares with; it neither scales nor refuses anything.
+// of each.  It neither scales nor refuses anything.
+//
+// The encoders in passes: as they are where a state does not fit the shared memory of some
+// processors (server/device/cuda/encode_ways.h).
 #ifndef INFERSTAT_TESTS_BENCH_UNFUSED_H
 #define INFERSTAT_TESTS_BENCH_UNFUSED_H
 
@@ -21,5 +26,9 @@ bool unfused_runs(const struct device *device);
 // Queues norms, quotients and complex numbers.
 MUST_CHECK enum status unfused_amplitude(struct device_stream *stream, const struct encode_job *job,
                                          const struct unfused_memory *memory, struct error *err);
+
+// Queues any encoder's job in passes.
+MUST_CHECK enum status unfused_passes(struct device_stream *stream, const struct encode_job *job,
+                                      struct error *err);
 
 #endif

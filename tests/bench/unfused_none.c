@@ -15,3 +15,11 @@ enum status unfused_amplitude(struct device_stream *stream, const struct encode_
     (void)memory;
     return error_set(err, STATUS_UNSUPPORTED, "unfused: built without CUDA");
 }
+
+enum status unfused_passes(struct device_stream *stream, const struct encode_job *job,
+                           struct error *err)
+{
+    (void)stream;
+    (void)job;
+    return error_set(err, STATUS_UNSUPPORTED, "unfused: built without CUDA");
+}

@@ -91,7 +91,7 @@ for name, outcome in wanted.items():
     assert outcomes[name] == outcome, (name, outcomes)
 assert outcomes["test_vectors_gpu"] == "skipped", outcomes  # without models
 goals = {goal["name"]: goal for goal in report["goals"]}
-for name in ("amplitude_f64_ratio_to_copy", "amplitude_f32_ratio_to_unfused", "basis_f64_ratio_to_copy",
+for name in ("amplitude_f64_ratio_to_copy", "amplitude_f64_ratio_to_copy_once", "amplitude_f32_ratio_to_unfused", "basis_f64_ratio_to_copy",
              "ratio_to_bare_loop", "ratio_to_slower_of_fill_and_bare", "ratio_to_no_instruments",
              "amplitude_ratio_to_bare_loop", "amplitude_f32_events_to_periodic",
              "iqp_overlap_ratio", "iqp_exposed_share_of_copy", "iqp_starved_share_of_time",
@@ -99,6 +99,8 @@ for name in ("amplitude_f64_ratio_to_copy", "amplitude_f32_ratio_to_unfused", "b
     goal = goals[name]
     reached = goal["value"] >= goal["goal"] if goal["bound"] == "least" else goal["value"] <= goal["goal"]
     assert goal["verdict"] == ("reached" if reached else "missed"), goal
+for name in ("amplitude_f64", "amplitude_f32", "iqp_f64", "iqp_f32"):
+    assert report["encode"][name + "_ratio_to_passes"] > 0, report["encode"]
 assert report["encode"]["product"] == "Emulated device 0" and report["encode"]["emulated"] == 1
 assert [text["device"] for text in report["llm"]] == ["cpu", "cuda:0"], report["llm"]
 assert all(text["tokens_per_second"] > 0 and text["load_duration_ns"] > 0 for text in report["llm"])
