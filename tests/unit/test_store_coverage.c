@@ -338,7 +338,7 @@ static void make_random_store(bool with_rollups, bool with_sealed)
         seal_all(SEGMENT_ROWS);
 }
 
-// "all that is known of one row" of an answer.
+// What a row of an answer is of.
 struct row_key {
     int64_t host, run; // 0: any
     int64_t first_ns, last_ns;
