@@ -88,8 +88,7 @@ static void print_copy(struct cli *cli, const struct result *answer)
     print_records(out, answer);
     const int64_t rollups = result_integer(answer, 0, "rollups", 0);
     if (cli->options.bundle && rollups > 0) // those of a backup are of what it has
-        (void)fprintf(out, ", %" PRId64 " rollup%s of what has expired", rollups,
-                      number_plural(rollups));
+        (void)fprintf(out, ", %" PRId64 " rollup%s", rollups, number_plural(rollups));
     const int64_t left_out = result_integer(answer, 0, "left_out", 0);
     if (left_out > 0)
         (void)fprintf(out, "; %" PRId64 " more of these runs are left out", left_out);

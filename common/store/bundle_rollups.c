@@ -1,4 +1,5 @@
-// The rollups of a bundle: of records that have expired, and that nothing else says.
+// The rollups of a bundle whose filter names something: of records that have expired, and
+// that nothing else says.  (One of a time alone has its store's: bundle_window.c.)
 //
 // They are put together anew.  Of the filter's time that has expired, the finest rollups
 // there are come from the store, those of its series that the filter lets through, in
@@ -13,11 +14,10 @@
 // Cells come by the index of their table, a bucket at a time: what is sorted is where a
 // bucket's cells lie, not they.
 #include <stdio.h>
-#include <stdlib.h>
 
 #include <sqlite3.h>
 
-#include "common/store/cell.h"
+#include "common/store/bundle_cells.h"
 #include "common/store/copy.h"
 #include "common/store/database.h"
 #include "common/store/filter.h"
@@ -42,11 +42,6 @@ static const struct {
     [ROLLUP_ALL] = {0, {0}, "x.model = 0 AND x.host = 0 AND x.device = 0 AND x.operation = 0"},
 };
 
-// Where a cell lies that goes into a bucket's row of series `to`.
-struct part {
-    int64_t to, started_ns, series;
-};
-
 // One grouping of one kind on its way.
 struct folding {
     sqlite3 *db;
@@ -56,14 +51,7 @@ struct folding {
     int64_t since_ns, until_ns; // what has expired of the filter's time
     struct gap_set gaps;        // of `from`
     int64_t end_ns;             // of the last bucket that came
-    // Of one metric, and the row that is being put together.
-    const struct query_metric *metric;
-    sqlite3_stmt *insert;
-    sqlite3_stmt *stored, *made; // a cell of the store and of the bundle, by its key
-    struct part *parts;          // of a bucket
-    size_t part_count, part_room;
-    struct cell_key key;
-    struct ratio cell; // of no values: there is no row
+    struct bundle_cells cells;  // of one metric
 };
 
 // ---- Which come from the store ---------------------------------------------------------
@@ -99,114 +87,6 @@ static bool comes(const struct folding *folding, enum rollup_level level, int64_
     return true;
 }
 
-// ---- Rows of the bundle -----------------------------------------------------------------
-
-static enum status write_row(struct folding *folding, struct error *err)
-{
-    if (folding->cell.values.count == 0)
-        return STATUS_OK;
-    const struct cell_key *key = &folding->key;
-    const int64_t place[] = {key->metric, key->grouping, key->level, key->started_ns, key->series};
-    for (unsigned i = 0; i < sizeof place / sizeof *place; i++)
-        (void)sqlite3_bind_int64(folding->insert, (int)i + 1, place[i]);
-    enum status status = cell_bind(folding->insert, sizeof place / sizeof *place + 1, key,
-                                   &folding->cell, folding->metric->derived != NULL, err);
-    if (status == STATUS_OK)
-        status = database_run(folding->db, folding->insert, err);
-    aggregate_deinit(&folding->cell.values);
-    folding->cell = (struct ratio){0};
-    return status;
-}
-
-// Adds a row's cell to the row of that key; rows of one key come one behind another.
-static enum status add_cell(struct folding *folding, const struct cell_key *to,
-                            const struct cell_key *from, sqlite3_stmt *row, struct error *err)
-{
-    enum status status = STATUS_OK;
-    if (to->started_ns != folding->key.started_ns || to->series != folding->key.series)
-        status = write_row(folding, err);
-    folding->key = *to;
-    if (status == STATUS_OK && !folding->cell.values.sketch &&
-        aggregate_want_quantiles(&folding->cell.values, NULL) != STATUS_OK)
-        status = error_set(err, STATUS_NOMEM, "store: out of memory");
-    return status == STATUS_OK ? cell_add(&folding->cell, from, row, 0, err) : status;
-}
-
-static enum status end_rows(struct folding *folding, enum status status, struct error *err)
-{
-    if (status == STATUS_OK)
-        status = write_row(folding, err);
-    aggregate_deinit(&folding->cell.values);
-    folding->cell = (struct ratio){0};
-    return status;
-}
-
-// ---- Cells of a bucket --------------------------------------------------------------------
-
-static enum status add_part(struct folding *folding, const struct part *part, struct error *err)
-{
-    if (folding->part_count == folding->part_room) {
-        const size_t room = folding->part_room ? 2 * folding->part_room : 64;
-        struct part *bigger = realloc(folding->parts, room * sizeof *bigger);
-        if (!bigger)
-            return error_set(err, STATUS_NOMEM, "store: out of memory");
-        folding->parts = bigger;
-        folding->part_room = room;
-    }
-    folding->parts[folding->part_count++] = *part;
-    return STATUS_OK;
-}
-
-static int compare_int(int64_t a, int64_t b)
-{
-    return (a > b) - (a < b);
-}
-
-static int by_row(const void *a, const void *b)
-{
-    const struct part *left = a, *right = b;
-    if (left->to != right->to)
-        return compare_int(left->to, right->to);
-    if (left->started_ns != right->started_ns)
-        return compare_int(left->started_ns, right->started_ns);
-    return compare_int(left->series, right->series);
-}
-
-static enum status find_cell(struct folding *folding, sqlite3_stmt *cell,
-                             const struct cell_key *key, struct error *err)
-{
-    const int64_t place[] = {key->metric, key->grouping, key->level, key->started_ns, key->series};
-    for (unsigned i = 0; i < sizeof place / sizeof *place; i++)
-        (void)sqlite3_bind_int64(cell, (int)i + 1, place[i]);
-    const int rc = sqlite3_step(cell);
-    if (rc == SQLITE_DONE)
-        return error_set(err, STATUS_CORRUPT, "store: a rollup is not where its index has it");
-    return rc == SQLITE_ROW ? STATUS_OK : database_error(folding->db, "store", err);
-}
-
-// Puts the rows of the bucket `to` together from its parts, which are of the metric,
-// grouping and level of `from`.
-static enum status add_parts(struct folding *folding, sqlite3_stmt *cell, const struct cell_key *to,
-                             const struct cell_key *from, struct error *err)
-{
-    enum status status = STATUS_OK;
-    if (folding->part_count > 1)
-        qsort(folding->parts, folding->part_count, sizeof *folding->parts, by_row);
-    for (size_t i = 0; i < folding->part_count && status == STATUS_OK; i++) {
-        const struct part *part = &folding->parts[i];
-        struct cell_key into = *to, key = *from;
-        into.series = part->to;
-        key.started_ns = part->started_ns;
-        key.series = part->series;
-        status = find_cell(folding, cell, &key, err);
-        if (status == STATUS_OK)
-            status = add_cell(folding, &into, &key, cell, err);
-        (void)sqlite3_reset(cell);
-    }
-    folding->part_count = 0;
-    return end_rows(folding, status, err);
-}
-
 // ---- From the store ---------------------------------------------------------------------
 
 // Keys, in the order that the store has them in.
@@ -221,7 +101,7 @@ static enum status select_keys(struct folding *folding, enum rollup_level level,
                         " AND r.grouping = %d AND r.level = %d AND r.started_ns >= %lld"
                         " AND r.started_ns < %lld",
                         (int)folding->to, groupings[folding->to].series,
-                        rollup_metric_number(folding->metric), (int)folding->from, (int)level,
+                        rollup_metric_number(folding->cells.metric), (int)folding->from, (int)level,
                         (long long)rollup_bucket(level, folding->since_ns),
                         (long long)folding->until_ns);
     for (unsigned i = 0; i < groupings[ROLLUP_FULL].count; i++) {
@@ -239,16 +119,17 @@ static enum status select_keys(struct folding *folding, enum rollup_level level,
 static enum status take_bucket(struct folding *folding, enum rollup_level level, int64_t started_ns,
                                struct error *err)
 {
-    if (folding->part_count == 0)
+    if (folding->cells.part_count == 0)
         return STATUS_OK;
-    const struct cell_key from = {
-        .metric = rollup_metric_number(folding->metric), .grouping = folding->from, .level = level};
+    const struct cell_key from = {.metric = rollup_metric_number(folding->cells.metric),
+                                  .grouping = folding->from,
+                                  .level = level};
     struct cell_key to = from;
     to.grouping = folding->to;
     to.started_ns = started_ns;
     const int64_t end_ns = rollup_next(level, started_ns);
     folding->end_ns = end_ns > folding->end_ns ? end_ns : folding->end_ns;
-    return add_parts(folding, folding->stored, &to, &from, err);
+    return bundle_cells_write(&folding->cells, &to, &from, false, err);
 }
 
 static enum status take_level(struct folding *folding, enum rollup_level level, struct error *err)
@@ -259,9 +140,9 @@ static enum status take_level(struct folding *folding, enum rollup_level level, 
     enum status status = select_keys(folding, level, &key, err);
     int rc = SQLITE_DONE;
     while (status == STATUS_OK && (rc = sqlite3_step(key)) == SQLITE_ROW) {
-        const struct part part = {.to = sqlite3_column_int64(key, 2),
-                                  .started_ns = sqlite3_column_int64(key, 0),
-                                  .series = sqlite3_column_int64(key, 1)};
+        const struct bundle_part part = {.to = sqlite3_column_int64(key, 2),
+                                         .started_ns = sqlite3_column_int64(key, 0),
+                                         .series = sqlite3_column_int64(key, 1)};
         if (!begun || part.started_ns != bucket) {
             status = take_bucket(folding, level, bucket, err);
             begun = true;
@@ -269,13 +150,13 @@ static enum status take_level(struct folding *folding, enum rollup_level level, 
             wanted = comes(folding, level, bucket);
         }
         if (status == STATUS_OK && wanted)
-            status = add_part(folding, &part, err);
+            status = bundle_cells_part(&folding->cells, &part, err);
     }
     if (status == STATUS_OK && rc != SQLITE_DONE)
         status = database_error(folding->db, "store", err);
     if (status == STATUS_OK)
         status = take_bucket(folding, level, bucket, err);
-    folding->part_count = 0;
+    bundle_cells_forget(&folding->cells);
     (void)sqlite3_finalize(key);
     return status;
 }
@@ -286,7 +167,7 @@ static enum status next_bucket(const struct folding *folding, sqlite3_stmt *find
                                enum rollup_level level, int64_t from_ns, int64_t *bucket,
                                bool *found, struct error *err)
 {
-    (void)sqlite3_bind_int64(find, 1, rollup_metric_number(folding->metric));
+    (void)sqlite3_bind_int64(find, 1, rollup_metric_number(folding->cells.metric));
     (void)sqlite3_bind_int64(find, 2, folding->to);
     (void)sqlite3_bind_int64(find, 3, (int64_t)level - 1);
     (void)sqlite3_bind_int64(find, 4, from_ns);
@@ -304,7 +185,7 @@ static enum status next_bucket(const struct folding *folding, sqlite3_stmt *find
 static enum status lift_bucket(struct folding *folding, sqlite3_stmt *keys, enum rollup_level level,
                                int64_t bucket, struct error *err)
 {
-    const struct cell_key to = {.metric = rollup_metric_number(folding->metric),
+    const struct cell_key to = {.metric = rollup_metric_number(folding->cells.metric),
                                 .grouping = folding->to,
                                 .level = level,
                                 .started_ns = bucket};
@@ -318,15 +199,16 @@ static enum status lift_bucket(struct folding *folding, sqlite3_stmt *keys, enum
     int rc = SQLITE_DONE;
     while (status == STATUS_OK && (rc = sqlite3_step(keys)) == SQLITE_ROW) {
         const int64_t series = sqlite3_column_int64(keys, 1);
-        status =
-            add_part(folding, &(struct part){series, sqlite3_column_int64(keys, 0), series}, err);
+        const struct bundle_part part = {
+            .to = series, .started_ns = sqlite3_column_int64(keys, 0), .series = series};
+        status = bundle_cells_part(&folding->cells, &part, err);
     }
     if (status == STATUS_OK && rc != SQLITE_DONE)
         status = database_error(folding->db, "store", err);
     (void)sqlite3_reset(keys);
     if (status == STATUS_OK)
-        status = add_parts(folding, folding->made, &to, &from, err);
-    folding->part_count = 0;
+        status = bundle_cells_write(&folding->cells, &to, &from, true, err);
+    bundle_cells_forget(&folding->cells);
     return status;
 }
 
@@ -363,8 +245,7 @@ static enum status lift(struct folding *folding, enum rollup_level level, struct
 static enum status fold_metric(struct folding *folding, const struct query_metric *metric,
                                struct error *err)
 {
-    folding->metric = metric;
-    enum status status = STATUS_OK;
+    enum status status = bundle_cells_begin(&folding->cells, metric, err);
     for (unsigned level = 0; level < ROLLUP_LEVEL_COUNT && status == STATUS_OK; level++) {
         if (level > 0)
             status = lift(folding, (enum rollup_level)level, err);
@@ -485,41 +366,15 @@ static enum status fold_all(struct folding *folding, struct error *err)
     return status;
 }
 
-static enum status prepare(struct folding *folding, struct error *err)
-{
-#define CELL_OF(database)                                                                          \
-    "SELECT " CELL_COLUMNS " FROM " database ".rollup WHERE metric = ? AND grouping = ?"           \
-    " AND level = ? AND started_ns = ? AND series = ?"
-    enum status status =
-        database_prepare(folding->db, &folding->insert,
-                         "INSERT INTO bundle.rollup(metric, grouping, level, started_ns, series,"
-                         " " CELL_COLUMNS ") VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                         false, err);
-    if (status == STATUS_OK)
-        status = database_prepare(folding->db, &folding->stored, CELL_OF("main"), false, err);
-    if (status == STATUS_OK)
-        status = database_prepare(folding->db, &folding->made, CELL_OF("bundle"), false, err);
-    return status;
-#undef CELL_OF
-}
-
 enum status bundle_rollups(sqlite3 *db, const struct query_filter *filter, struct error *err)
 {
     if (filter->by[QUERY_BY_RUN][0] || filter->by[QUERY_BY_STAGE][0] ||
         filter->by[QUERY_BY_WORKLOAD][0] || filter->by[QUERY_BY_STATUS][0])
         return STATUS_OK; // no rollup keeps these apart
     struct folding folding = {.db = db, .filter = filter};
-    enum status status = prepare(&folding, err);
+    enum status status = bundle_cells_init(&folding.cells, db, err);
     if (status == STATUS_OK)
         status = fold_all(&folding, err);
-    (void)sqlite3_finalize(folding.insert);
-    (void)sqlite3_finalize(folding.stored);
-    (void)sqlite3_finalize(folding.made);
-    free(folding.parts);
-    if (status == STATUS_OK)
-        status = database_exec(db,
-                               "INSERT INTO bundle.series SELECT * FROM main.series"
-                               " WHERE id IN (SELECT series FROM bundle.rollup)",
-                               err);
+    bundle_cells_deinit(&folding.cells);
     return status;
 }
