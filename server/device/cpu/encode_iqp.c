@@ -74,21 +74,22 @@ struct halves {
     double low[COLUMNS][2], high[ROWS][2];
 };
 
-static void make_halves(struct halves *halves, unsigned int bits, const double first[2],
-                        const double (*g)[2])
+static void make_table(double (*table)[2], unsigned int bits, const double first[2],
+                       const double (*g)[2], const struct encode_kernels *kernels)
 {
-    double factors[BLOCK_BITS][2][2];
-    for (unsigned int i = 0; i < bits; i++) {
-        factors[i][0][0] = 1.0;
-        factors[i][0][1] = 0.0;
-        memcpy(factors[i][1], g[i], sizeof factors[i][1]);
-    }
+    memcpy(table[0], first, sizeof table[0]);
+    for (unsigned int k = 0; k < bits; k++)
+        kernels->scale(table + ((size_t)1 << k), table, (size_t)1 << k, g[k], false);
+}
+
+static void make_halves(struct halves *halves, unsigned int bits, const double first[2],
+                        const double (*g)[2], const struct encode_kernels *kernels)
+{
     const double one[2] = {1.0, 0.0};
     halves->low_bits = least(bits, COLUMN_BITS);
     halves->high_bits = bits - halves->low_bits;
-    const double(*all)[2][2] = (const double(*)[2][2])factors;
-    encode_product_table(halves->low, halves->low_bits, one, all);
-    encode_product_table(halves->high, halves->high_bits, first, all + halves->low_bits);
+    make_table(halves->low, halves->low_bits, one, g, kernels);
+    make_table(halves->high, halves->high_bits, first, g + halves->low_bits, kernels);
 }
 
 // The phases of block 0 times 2^-n, by doubling: those with bit k are those without
@@ -103,7 +104,7 @@ static void make_base(double *base, unsigned int bits, const struct phases *phas
         for (unsigned int i = 0; i < k; i++)
             memcpy(g[i], phases->pair[i][k], sizeof g[i]);
         struct halves halves;
-        make_halves(&halves, k, phases->single[k], (const double(*)[2])g);
+        make_halves(&halves, k, phases->single[k], (const double(*)[2])g, kernels);
         kernels->spread(base + ((size_t)2 << k), base, halves.high, halves.low,
                         (size_t)1 << halves.high_bits, (size_t)1 << halves.low_bits);
     }
@@ -273,7 +274,7 @@ static void make_tops(const struct iqp *task, struct work *work)
         for (unsigned int i = 0; i < task->block_bits; i++)
             memcpy(g[i], phases->pair[i][qubit], sizeof g[i]);
         make_halves(&work->tops.halves[top], task->block_bits, phases->single[qubit],
-                    (const double(*)[2])g);
+                    (const double(*)[2])g, task->run->tables);
         arrange_low(task, &work->spread, 1 + top, &work->tops.halves[top]);
     }
     for (size_t i = 1; i < (size_t)1 << task->top_bits; i++) {
@@ -308,7 +309,7 @@ static void make_blocks(const struct iqp *task, struct work *work, char *made)
     struct halves halves;
     double turns[TOP_BITS][2];
     make_halves(&halves, task->block_bits, work->walk.own[0],
-                (const double(*)[2])work->walk.pair[0]);
+                (const double(*)[2])work->walk.pair[0], run->tables);
     arrange_low(task, &work->spread, 0, &halves);
     round_high(task, &work->spread, 0, (const double(*)[2])halves.high);
     for (unsigned int top = 0; top < task->top_bits; top++)

@@ -197,11 +197,12 @@ KERNEL void arrange(void *out, const double *in, size_t n)
     REAL *to = out;
     for (size_t i = 0; i < 2 * n && n < TILE; i++)
         to[i] = (REAL)in[i];
-    for (size_t i = 0; i < n && n >= TILE; i++) {
-        const size_t at = i / LANES * 2 * LANES + LANE(i % LANES);
-        to[at] = (REAL)in[2 * i];
-        to[at + LANES] = (REAL)in[2 * i + 1];
-    }
+    for (size_t i = 0; i < 2 * n && n >= TILE; i += 2 * LANES)
+#pragma GCC unroll 16
+        for (size_t lane = 0; lane < LANES; lane++) {
+            to[i + LANE(lane)] = (REAL)in[i + 2 * lane];
+            to[i + LANES + LANE(lane)] = (REAL)in[i + 2 * lane + 1];
+        }
 }
 
 // ---- Transform ------------------------------------------------------------
