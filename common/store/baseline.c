@@ -209,8 +209,7 @@ static enum status unknown_name(sqlite3 *db, const char *name, struct error *err
     return status;
 }
 
-// The id of a baseline and, where `created_ns` is not NULL, when it was made.  Id 0:
-// there is none.
+// The id of a baseline; 0: there is none.
 static enum status find(sqlite3 *db, const char *name, int64_t *id, struct error *err)
 {
     sqlite3_stmt *stmt = NULL;
