@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "common/store/expire.h"
-#include "common/store/store.h"
 #include "tests/support/test.h"
+#include "tests/unit/copy_fixture.h"
 #include "tests/unit/rollup_rig.h"
 
 char bundle_rig_path[FOLDER_PATH_SIZE];
@@ -48,17 +48,6 @@ void bundle_rig_expire_rollups(enum rollup_grouping grouping, enum rollup_level 
 
 // ---- Bundles ------------------------------------------------------------------------------
 
-static enum status ask(const char *path, const struct query *query, struct result **out,
-                       struct error *err)
-{
-    struct store *store = NULL;
-    enum status status = store_open(&store, path, err);
-    if (status == STATUS_OK)
-        status = store_query(store, query, out, err);
-    store_close(store);
-    return status;
-}
-
 static enum status make_bundle(const struct query_filter *filter, struct result **out,
                                struct error *err)
 {
@@ -68,7 +57,7 @@ static enum status make_bundle(const struct query_filter *filter, struct result 
     (void)remove(log);
     (void)remove(bundle_rig_path);
     (void)snprintf(query.path, sizeof query.path, "%s", bundle_rig_path);
-    return ask(rollup_rig.path, &query, out, err);
+    return copy_ask(rollup_rig.path, &query, out, err);
 }
 
 void bundle_rig_make(const struct query_filter *filter, const char *what)
@@ -111,10 +100,10 @@ void bundle_rig_compare(const char *right, const struct query *asked, const char
     static const char *const figures[] = {"count", "mean", "min", "max", "p50", "p95", "p99"};
     struct error err = {0};
     struct result *expected = NULL, *found = NULL;
-    const enum status status = ask(right, asked, &expected, &err);
+    const enum status status = copy_ask(right, asked, &expected, &err);
     if (status != STATUS_OK && status != STATUS_NO_DATA)
         fail_msg("%s: what is right: %s", what, err.text);
-    const enum status mine = ask(path, asked_there, &found, &err);
+    const enum status mine = copy_ask(path, asked_there, &found, &err);
     if (mine != status)
         fail_msg("%s: what is not: %s", what, err.text);
     const size_t rows = status == STATUS_OK ? result_row_count(expected) : 0;
