@@ -5,12 +5,24 @@
 
 Prints one line a violation, "FILE:LINE: what: why", and exits 1 when there is
 any.  The tables below are the rules of CONTRIBUTING.md ("Layout"); tests/ is
-exempt from all but the separation of tests from what is shipped.
+exempt from all but the separation of tests from what is shipped, and the size of
+folders.
 """
 
+import collections
 import pathlib
 import re
 import sys
+
+# A folder holds what one can keep in mind.  Folders that are larger today, and how many
+# source files they may hold: numbers only fall, and the table ends empty.
+FILES_MAX = 40
+FILES_KNOWN = {"client/cli": 70, "client/tui": 43, "common/core": 58, "common/monitor": 60,
+               "common/store": 160, "server/collector": 114, "tests/unit": 200}
+
+# Header names that more than one folder has today: the table ends empty.
+NAMES_KNOWN = set("""encode.h filter.h json.h keys.h options.h overlap.h pool.h properties.h
+    queue.h source.h stages.h stream.h view.h""".split())
 
 # A room and the rooms it may include, itself among them.  The longest match wins.
 COMMON = ["common/core", "common/sys", "common/wire", "common/store", "common/monitor"]
@@ -173,20 +185,41 @@ def check_file(root, path):
     yield from check_calls(path, LITERALS.sub(blank, source))
 
 
+def check_folders(root):
+    """Yields (folder, what is wrong) for folders with too many source files."""
+    count = collections.Counter(str(file.parent.relative_to(root))
+                                for top in ("common", "server", "client", "proto", "tests")
+                                for file in (root / top).rglob("*") if file.suffix in SOURCES)
+    for folder, files in sorted(count.items()):
+        most = FILES_KNOWN.get(folder, FILES_MAX)
+        if files > most:
+            yield folder, f"{files} source files: more than {most}, split it"
+
+
+def check_names(files):
+    """Yields (header, what is wrong) for headers whose name another folder has, too."""
+    seen = {}
+    for path in files:
+        name = pathlib.PurePath(path).name
+        if name.endswith(HEADERS) and name not in NAMES_KNOWN:
+            if name in seen:
+                yield path, f"has the name of {seen[name]}"
+            seen[name] = path
+
+
 def main(arguments):
     root = pathlib.Path(arguments[0] if arguments else pathlib.Path(__file__).parent.parent)
     files = sorted(str(file.relative_to(root)) for top in ("common", "server", "client", "proto")
                    for file in (root / top).rglob("*") if file.suffix in SOURCES | STRAYS)
-    violations = 0
-    for path in files:
-        for line, wrong in check_file(root, path):
-            print(f"{path}:{line}: {wrong}")
-            violations += 1
+    found = [(f"{path}:{line}", wrong) for path in files for line, wrong in check_file(root, path)]
+    found += [*check_folders(root), *check_names(files)]
+    for place, wrong in found:
+        print(f"{place}: {wrong}")
     if not files:
         print(f"{root}: no sources here (give the root of the tree)", file=sys.stderr)
         return 2
-    print(f"layers: {len(files)} files, {violations} violations")
-    return 1 if violations else 0
+    print(f"layers: {len(files)} files, {len(found)} violations")
+    return 1 if found else 0
 
 
 if __name__ == "__main__":

@@ -76,6 +76,19 @@ PLANTED = [
     ("client/stray.c", "int a;", "belongs to no room"),
 ]
 
+# Files that are added to the clean tree, and what the check must say about it.
+CROWDS = [
+    ({f"common/wire/part_{n}.c": "int a;\n" for n in range(40)}, "common/wire: 42 source files"),
+    ({f"tests/support/part_{n}.h": "int a;\n" for n in range(41)}, "tests/support: 41 source files"),
+    ({"client/tui/ring.h": "int a;\n"}, "common/core/ring.h: has the name of client/tui/ring.h"),
+]
+
+
+def ring_of(count):
+    """Modules that include one another in a circle: by turns headers and sources."""
+    return {f"common/sys/m{n}.{'hc'[n % 2]}": f'#include "common/sys/m{(n + 1) % count}.h"\n'
+            for n in range(count)} | {f"common/sys/m{n}.h": "" for n in range(1, count, 2)}
+
 
 HOUSE_CLEAN = {
     "CMakeLists.txt": "project(inferstat VERSION 1.2.3)\nadd_library(x common/core/ring.c)\n",
@@ -133,10 +146,16 @@ def main():
         failures += failures_of("check_layers.py", {**CLEAN, name: text + line + "\n"}, 1, place,
                                 want)
     failures += failures_of("check_layers.py", {"README.md": ""}, 2)
+    for files, want in CROWDS:
+        failures += failures_of("check_layers.py", {**CLEAN, **files}, 1, want)
+    failures += failures_of("check_cycles.py", {**CLEAN, **ring_of(2)}, 0, "cycles: ", " 1 cycles, 0")
+    failures += failures_of("check_cycles.py", {**CLEAN, **ring_of(51)}, 1, "cycle of 51 modules: "
+                            "common/sys/m0 ", " common/sys/m50")
+    failures += failures_of("check_cycles.py", {"README.md": ""}, 2)
     failures += failures_of("check_house.py", HOUSE_CLEAN, 0)
     for name, text, want in HOUSE_PLANTED:
         failures += failures_of("check_house.py", {**HOUSE_CLEAN, name: text}, 1, name + want)
-    print(f"{len(PLANTED) + len(HOUSE_PLANTED) + 3} cases, {failures} failures")
+    print(f"{len(PLANTED) + len(CROWDS) + len(HOUSE_PLANTED) + 6} cases, {failures} failures")
     return 1 if failures else 0
 
 
