@@ -2,11 +2,11 @@
 inferstat_unit_test(test_device_list LINK inferstat_device)
 inferstat_unit_test(test_stream LINK inferstat_device)
 target_sources(test_stream PRIVATE stream_fixture.c)
-inferstat_unit_test(test_fault LINK inferstat_device)
-target_sources(test_fault PRIVATE stream_fixture.c)
-inferstat_unit_test(test_properties LINK inferstat_device inferstat_test_folder)
+inferstat_unit_test(test_device_fault LINK inferstat_test_device_fault)
+target_sources(test_device_fault PRIVATE stream_fixture.c)
+inferstat_unit_test(test_properties LINK inferstat_test_device_fault inferstat_test_folder)
 target_sources(test_properties PRIVATE stream_fixture.c)
-inferstat_unit_test(test_stream_graphs LINK inferstat_device)
+inferstat_unit_test(test_stream_graphs LINK inferstat_test_device_fault)
 target_sources(test_stream_graphs PRIVATE stream_fixture.c)
 
 # The CUDA back end: on the emulated runtime, and on a device where there is one.  DEFINE
@@ -38,7 +38,8 @@ inferstat_cuda_test(test_encoding LINK inferstat_workload inferstat_monitor_fixt
 inferstat_cuda_test(test_vectors LINK inferstat_test_models DEFINE VECTORS_ON_CUDA
                     EMULATED VECTORS_BRIEF)
 # The rig of the pipeline's tests, for a device.
-inferstat_cuda_test(test_pipeline_races LINK inferstat_pipeline DEFINE RIG_ON_CUDA)
+inferstat_cuda_test(test_pipeline_races LINK inferstat_pipeline inferstat_test_device_fault
+                    DEFINE RIG_ON_CUDA)
 foreach(kind emulated gpu)
   if(TARGET test_pipeline_races_${kind})
     target_sources(test_pipeline_races_${kind} PRIVATE pipeline_rig.c)

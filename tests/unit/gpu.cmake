@@ -38,7 +38,7 @@ if(NVTX_INCLUDE)
   get_target_property(pipeline_folder inferstat_pipeline SOURCE_DIR)
   get_target_property(pipeline_sources inferstat_pipeline SOURCES)
   list(TRANSFORM pipeline_sources PREPEND "${pipeline_folder}/")
-  inferstat_unit_test(test_range LINK inferstat_device ${CMAKE_DL_LIBS} m)
+  inferstat_unit_test(test_range LINK inferstat_test_device_fault ${CMAKE_DL_LIBS} m)
   target_sources(test_range PRIVATE pipeline_rig.c ${pipeline_sources}
                  "${PROJECT_SOURCE_DIR}/server/device/cuda/range.c")
   target_compile_definitions(test_range PRIVATE INFERSTAT_NVTX)

@@ -1,7 +1,7 @@
 # What these tests share: a job whose data can be checked.
 add_library(inferstat_test_pipeline STATIC pipeline_rig.c)
 target_link_libraries(inferstat_test_pipeline PUBLIC
-  inferstat_options inferstat_pipeline PkgConfig::CMOCKA)
+  inferstat_options inferstat_pipeline inferstat_test_device_fault PkgConfig::CMOCKA)
 
 inferstat_unit_test(test_hidden LINK inferstat_pipeline)
 inferstat_unit_test(test_overlap LINK inferstat_pipeline)

@@ -6,7 +6,7 @@
 #include <stdatomic.h>
 
 #include "server/device/device.h"
-#include "server/device/fault.h"
+#include "tests/support/device_fault.h"
 #include "server/pipeline/pipeline.h"
 
 enum { RIG_NEVER = -1 };

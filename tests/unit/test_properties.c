@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 
 #include "common/core/crc32c.h"
-#include "server/device/fault.h"
+#include "tests/support/device_fault.h"
 #include "server/device/properties.h"
 #include "tests/support/folder.h"
 #include "tests/unit/stream_fixture.h"

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/device/fault.h"
+#include "tests/support/device_fault.h"
 #include "tests/unit/stream_fixture.h"
 
 enum {

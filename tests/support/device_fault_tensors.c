@@ -1,4 +1,4 @@
-#include "server/device/fault_state.h"
+#include "tests/support/device_fault_state.h"
 
 enum status fault_allocate(struct device *device, void **out, size_t size, struct error *err)
 {

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "server/device/encode.h"
-#include "server/device/fault.h"
+#include "tests/support/device_fault.h"
 #include "tests/unit/stream_fixture.h"
 
 static struct device *faulty(const struct device_fault_options *options)

@@ -13,8 +13,8 @@
 // Streams are threads of the host whatever the device inside is: each does one call at
 // a time on a stream of the inner device and waits for it.  Tensors and their
 // operations go straight to the inner device; only their allocation can fail.
-#ifndef INFERSTAT_SERVER_DEVICE_FAULT_H
-#define INFERSTAT_SERVER_DEVICE_FAULT_H
+#ifndef INFERSTAT_TESTS_SUPPORT_DEVICE_FAULT_H
+#define INFERSTAT_TESTS_SUPPORT_DEVICE_FAULT_H
 
 #include <stdbool.h>
 #include <stdint.h>

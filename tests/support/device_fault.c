@@ -1,4 +1,4 @@
-#include "server/device/fault.h"
+#include "tests/support/device_fault.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "server/device/cpu/stream.h"
 #include "server/device/device_ops.h"
 #include "server/device/encode.h"
-#include "server/device/fault_state.h"
+#include "tests/support/device_fault_state.h"
 #include "server/device/properties.h"
 
 struct fault_stream {

@@ -1,12 +1,12 @@
 // What the files of the fault device share.
-#ifndef INFERSTAT_SERVER_DEVICE_FAULT_STATE_H
-#define INFERSTAT_SERVER_DEVICE_FAULT_STATE_H
+#ifndef INFERSTAT_TESTS_SUPPORT_DEVICE_FAULT_STATE_H
+#define INFERSTAT_TESTS_SUPPORT_DEVICE_FAULT_STATE_H
 
 #include <pthread.h>
 #include <stdatomic.h>
 
 #include "server/device/device_ops.h"
-#include "server/device/fault.h"
+#include "tests/support/device_fault.h"
 
 // Memory that was freed, poisoned and kept.
 struct remains {
