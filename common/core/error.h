@@ -23,6 +23,12 @@ enum status error_set(struct error *err, enum status status, const char *format,
 #define error_set(err, status, ...) ((void)(error_set)(err, status, __VA_ARGS__), (status))
 #endif
 
+// The one answer to a failed allocation: STATUS_NOMEM and "`what`: out of memory".
+static inline enum status error_no_memory(struct error *err, const char *what)
+{
+    return error_set(err, STATUS_NOMEM, "%s: out of memory", what);
+}
+
 // Puts "context: " before the text already in `err` (may be NULL) and returns
 // its status, or `status` when `err` is NULL.
 enum status error_prefix(struct error *err, enum status status, const char *format, ...)

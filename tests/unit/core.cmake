@@ -1,3 +1,4 @@
+inferstat_unit_test(test_array LINK inferstat_core)
 inferstat_unit_test(test_record LINK inferstat_core)
 inferstat_unit_test(test_unit LINK inferstat_core)
 inferstat_unit_test(test_text LINK inferstat_core)
