@@ -12,10 +12,10 @@
 #include "common/store/medians.h"
 #include "common/store/overlap.h"
 #include "common/store/reader.h"
-#include "common/store/slowest.h"
 
 enum {
     SLOWEST_DEFAULT = 10,
+    SLOWEST_MAX = 1000,
     PEERS_LEAST = 5, // requests for a median to say what is usual
 };
 
@@ -101,9 +101,9 @@ struct answer {
     const struct query *query;
     const struct query_metric *metric;
     const struct scope *scope;
-    struct slowest slowest;
-    struct request *requests; // one for each of the slowest
-    struct peers *peers;      // as many at most
+    struct request *requests; // the slowest first
+    size_t count, limit;
+    struct peers *peers; // of these requests, at most one each
     size_t peer_count;
     int64_t expired_ns; // requests that the filter covers, until then; 0: none
     struct result *result;
@@ -150,54 +150,63 @@ static int64_t column_or_absent(sqlite3_stmt *row, int place)
                                                           : clamp(sqlite3_column_int64(row, place));
 }
 
-static enum status read_request(struct request *out, struct sqlite3 *db, sqlite3_stmt *stmt,
-                                const struct slowest_value *slow, struct error *err)
+static enum status on_request(void *context, sqlite3_stmt *row, struct error *err)
 {
-    (void)sqlite3_bind_int64(stmt, 1, slow->id);
-    if (sqlite3_step(stmt) != SQLITE_ROW)
-        return database_error(db, "store", err);
-    *out = (struct request){
-        .value = slow->value,
-        .run = sqlite3_column_int64(stmt, 0),
-        .host = sqlite3_column_int64(stmt, 1),
-        .model = sqlite3_column_int64(stmt, 2),
-        .device = sqlite3_column_int64(stmt, 3),
-        .number = sqlite3_column_int64(stmt, 4),
-        .finish = sqlite3_column_int64(stmt, 5),
-        .started_ns = sqlite3_column_int64(stmt, 6),
-        .queue_ns = clamp(sqlite3_column_int64(stmt, 7)),
-        .prefill_ns = clamp(sqlite3_column_int64(stmt, 8)),
-        .e2e_ns = clamp(sqlite3_column_int64(stmt, 9)),
-        .ttft_ns = column_or_absent(stmt, 10),
-        .decode_ns = column_or_absent(stmt, 11),
-        .concurrent = column_or_absent(stmt, 12),
-        .prompt_tokens = sqlite3_column_int64(stmt, 13),
-        .cached_tokens = sqlite3_column_int64(stmt, 14),
-        .generated_tokens = sqlite3_column_int64(stmt, 15),
+    (void)err;
+    struct answer *answer = context;
+    answer->requests[answer->count++] = (struct request){
+        .value = sqlite3_column_double(row, 0),
+        .run = sqlite3_column_int64(row, 1),
+        .host = sqlite3_column_int64(row, 2),
+        .model = sqlite3_column_int64(row, 3),
+        .device = sqlite3_column_int64(row, 4),
+        .number = sqlite3_column_int64(row, 5),
+        .finish = sqlite3_column_int64(row, 6),
+        .started_ns = sqlite3_column_int64(row, 7),
+        .queue_ns = clamp(sqlite3_column_int64(row, 8)),
+        .prefill_ns = clamp(sqlite3_column_int64(row, 9)),
+        .e2e_ns = clamp(sqlite3_column_int64(row, 10)),
+        .ttft_ns = column_or_absent(row, 11),
+        .decode_ns = column_or_absent(row, 12),
+        .concurrent = column_or_absent(row, 13),
+        .prompt_tokens = sqlite3_column_int64(row, 14),
+        .cached_tokens = sqlite3_column_int64(row, 15),
+        .generated_tokens = sqlite3_column_int64(row, 16),
     };
-    (void)sqlite3_reset(stmt);
     return STATUS_OK;
 }
 
+static bool is_rate(const struct query_metric *metric)
+{
+    return metric->unit != UNIT_DURATION;
+}
+
+// Of times the highest, of rates the lowest.  Reads every request in the window, within
+// the query's budget.
 static enum status read_requests(struct answer *answer, struct error *err)
 {
-    static const char wanted[] =
-        "SELECT t.run, (SELECT r.host FROM run r WHERE r.run = t.run), t.model, t.device,"
-        " t.request, t.finish, t.started_ns, t.queue_ns, t.prefill_ns, t.e2e_ns, t.ttft_ns,"
-        " t.decode_ns, t.concurrent_requests, t.prompt_tokens, t.cached_prompt_tokens,"
-        " t.generated_tokens FROM ";
-    const size_t count = answer->slowest.count;
-    sqlite3_stmt *stmt = NULL;
+    const struct query_metric *metric = answer->metric;
+    const struct query_filter *filter = &answer->query->filter;
+    answer->requests = calloc(answer->limit, sizeof *answer->requests);
+    if (!answer->requests)
+        return out_of_memory(err);
     sqlite3_str *sql = sqlite3_str_new(answer->store->db);
-    sqlite3_str_appendall(sql, wanted);
-    store_append_from(sql, answer->store, RECORD_KIND_INFERENCE, INT64_MIN, INT64_MIN, 0);
-    sqlite3_str_appendall(sql, " WHERE t.id = ?");
-    enum status status = filter_prepare(answer->store->db, &stmt, sql, NULL, err);
-    for (size_t i = 0; i < count && status == STATUS_OK; i++)
-        status = read_request(&answer->requests[i], answer->store->db, stmt,
-                              &answer->slowest.values[i], err);
-    (void)sqlite3_finalize(stmt);
-    return status;
+    if (metric->derived)
+        sqlite3_str_appendf(sql, "SELECT CASE WHEN (%s) > 0 THEN CAST(%s AS REAL) / (%s) END",
+                            metric->derived->denominator, metric->derived->numerator,
+                            metric->derived->denominator);
+    else
+        sqlite3_str_appendf(sql, "SELECT t.\"%w\"", metric->name);
+    sqlite3_str_appendall(sql,
+                          " AS value, t.run, (SELECT r.host FROM run r WHERE r.run = t.run),"
+                          " t.model, t.device, t.request, t.finish, t.started_ns, t.queue_ns,"
+                          " t.prefill_ns, t.e2e_ns, t.ttft_ns, t.decode_ns, t.concurrent_requests,"
+                          " t.prompt_tokens, t.cached_prompt_tokens, t.generated_tokens FROM ");
+    store_append_from(sql, answer->store, metric->kind, filter_begin(filter), INT64_MIN, 0);
+    filter_where(sql, metric->kind, filter);
+    sqlite3_str_appendf(sql, " AND value IS NOT NULL ORDER BY value %s, t.id LIMIT %d",
+                        is_rate(metric) ? "ASC" : "DESC", (int)answer->limit);
+    return reader_scan(answer->store, sql, filter, on_request, answer, err);
 }
 
 // Where the peers of a request are among those known so far; behind them if not.
@@ -212,7 +221,7 @@ static size_t find_peers(const struct answer *answer, const struct request *requ
 
 static enum status read_peers(struct answer *answer, struct error *err)
 {
-    for (size_t i = 0; i < answer->slowest.count; i++) {
+    for (size_t i = 0; i < answer->count; i++) {
         struct request *request = &answer->requests[i];
         request->peers = find_peers(answer, request);
         if (request->peers == answer->peer_count)
@@ -451,33 +460,18 @@ static enum status add_rows(struct answer *answer, struct result **out, struct e
     with_unit[VALUE_COLUMN].unit = answer->metric->unit;
     enum status status = answer_new(out, with_unit, sizeof columns / sizeof *columns, err);
     answer->result = *out;
-    for (size_t i = 0; i < answer->slowest.count && status == STATUS_OK; i++)
+    for (size_t i = 0; i < answer->count && status == STATUS_OK; i++)
         status = add_row(answer, &answer->requests[i], err);
     return status;
 }
 
-static bool is_rate(const struct query_metric *metric)
-{
-    return metric->unit != UNIT_DURATION;
-}
-
-// Answers with what was found.
 static enum status explain(struct answer *answer, struct result **out, struct error *err)
 {
-    const size_t count = answer->slowest.count;
-    struct request *requests = calloc(count, sizeof *requests);
-    struct peers *peers = calloc(count, sizeof *peers);
-    enum status status = requests && peers ? STATUS_OK : out_of_memory(err);
-    answer->requests = requests;
-    answer->peers = peers;
-    if (status == STATUS_OK)
-        status = read_requests(answer, err);
-    if (status == STATUS_OK)
-        status = read_peers(answer, err);
+    answer->peers = calloc(answer->count, sizeof *answer->peers);
+    enum status status = answer->peers ? read_peers(answer, err) : out_of_memory(err);
     if (status == STATUS_OK)
         status = add_rows(answer, out, err);
-    free(requests);
-    free(peers);
+    free(answer->peers);
     return status;
 }
 
@@ -493,23 +487,22 @@ static enum status say_nothing_matches(const struct answer *answer, struct error
 enum status query_slowest(struct store *store, const struct query *query, struct result **out,
                           struct error *err)
 {
-    struct answer answer = {.store = store, .query = query};
+    struct answer answer = {
+        .store = store, .query = query, .limit = query->limit ? query->limit : SLOWEST_DEFAULT};
     enum status status = choose_metric(&answer, err);
     if (status == STATUS_OK)
         status = filter_check(RECORD_KIND_INFERENCE, &query->filter, err);
     if (status == STATUS_OK && query->limit > SLOWEST_MAX)
         status = error_set(err, STATUS_INVALID, "the slowest are %d at most", SLOWEST_MAX);
     if (status == STATUS_OK)
-        status = slowest_find(&answer.slowest, store, answer.metric, &query->filter,
-                              is_rate(answer.metric), query->limit ? query->limit : SLOWEST_DEFAULT,
-                              err);
+        status = read_requests(&answer, err);
     if (status == STATUS_OK)
         status =
             expired_until(store, RECORD_KIND_INFERENCE, &query->filter, &answer.expired_ns, err);
-    if (status == STATUS_OK && answer.slowest.count == 0)
+    if (status == STATUS_OK && answer.count == 0)
         status = say_nothing_matches(&answer, err);
     if (status == STATUS_OK)
         status = explain(&answer, out, err);
-    slowest_deinit(&answer.slowest);
+    free(answer.requests);
     return status;
 }
