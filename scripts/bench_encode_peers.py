@@ -7,7 +7,7 @@ PennyLane, Qiskit and PyTorch, and prints one table.
 
 Inputs are made beforehand, in a .npy file that everyone reads.  "Encode only" begins with
 the inputs in memory and ends with the states in memory; "end to end" also reads the file.
-Starting a program, importing and building what is made once count for nobody.
+Starting a program, importing and one-time set-up are not counted for any library.
 
 Simulators run the circuit that makes the state, each sample with numbers of its own:
 PennyLane by its fastest simulator sample by sample, and by its default one with all samples

@@ -138,7 +138,7 @@ word() {
 encode() {
   local host=after
   [ "$1" = events ] || host=before
-  # What it measures of a device while others run is nobody else's to use.
+  # A private cache: device bandwidth measured while other runs disturb it must not be reused.
   INFERSTAT_HOST=${6-$host} XDG_CACHE_HOME="$sockets/cache" "$worker" --collector "ipc://$sockets" --spool "$sockets/spool" \
     --device "$device" encode --encoder "$encoder" --type "$type" --from "$from" --sync "$1" \
     --qubits "$2" --batch-size "$3" --prefetch "$4" --batches "$5" --json \
@@ -307,7 +307,7 @@ awk -F, -v OFS=, -v held="$held" -v held_for="$(held_for)" \
     }
   }' "$out/trials.csv" >"$out/cells.csv"
 
-# How fast a copy on the host is, or why nobody knows.
+# The speed of a copy on the host, or why it is unknown.
 copy_speed() {
   local bench=$build/tests/bench/bench_encode
   if [ ! -x "$bench" ]; then

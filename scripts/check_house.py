@@ -18,6 +18,20 @@ CODE = {".c", ".h", ".cu", ".cuh", ".cpp", ".hpp"}
 SHIPPED = ("common/", "server/", "client/", "proto/")
 LINES_MAX = 900
 COLUMNS_MAX = 100
+SPOKEN = ("common/", "server/", "client/", "scripts/", "proto/", "README.md", "CONTRIBUTING.md")
+# Phrases that a reader stumbles over, in comments, messages and manual pages, as regular
+# expressions; a blank in them also stands for a line break with its comment sign.
+DIALECT = [
+    r"for want of", r"(?:be|is|are|was|were) had", r"which there (?:is|are) not", r"told of",
+    r"takes? \S+ apart", r"at work", r"(?:no|some|any|every)body", r"anew", r"for ever",
+    r"one word too many", r"is no option of", r"of its(?=[.,;:])", r"without a word",
+    r"is not to be", r"(?:is|are) (?:there|something) already", r"he will", r"(?://|/\*) Whose?",
+    r"what becomes of", r"said aloud",
+]
+DIALECT = re.compile("|".join(rf"(?<![\w-]){phrase}(?!\w)" for phrase in DIALECT)
+                     .replace(" ", r"\s+(?:(?://+|\*|\#)\s+)?"), re.I)
+# How many each top folder has today: the numbers only fall, and the table ends empty.
+DIALECT_KNOWN = {"common": 184, "server": 147, "client": 67, "README.md": 5, "CONTRIBUTING.md": 1}
 UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
 
 
@@ -107,6 +121,20 @@ def check_built(files):
             yield name, 0, "no CMake file names it"
 
 
+def check_dialect(files):
+    """Phrases that plain technical English does without."""
+    found = {}
+    for name, source in files.items():
+        if name.startswith(SPOKEN) and name != "scripts/check_house.py":
+            found.setdefault(name.split("/")[0], []).extend(
+                (name, source.count("\n", 0, match.start()) + 1,
+                 "say it plainly: " + re.sub(r"\s+(?:(?://+|\*|#)\s+)?", " ", match.group(0)))
+                for match in DIALECT.finditer(source))
+    for top, phrases in found.items():
+        if len(phrases) > DIALECT_KNOWN.get(top, 0):
+            yield from phrases
+
+
 def read_tree(root):
     files, modes = {}, {}
     for path in sorted(root.rglob("*")):
@@ -127,7 +155,7 @@ def main(arguments):
         found += [(name, line, what) for line, what in check_scripts(name, source, modes[name])]
         if pathlib.Path(name).suffix in CODE:
             found += [(name, line, what) for line, what in check_code(name, source)]
-    for check in (check_version, check_guards_differ, check_built):
+    for check in (check_version, check_guards_differ, check_built, check_dialect):
         found += list(check(files))
     for name, line, what in found:
         print(f"{name}:{line}: {what}" if line else f"{name}: {what}")

@@ -46,7 +46,7 @@ while [ $# -gt 0 ]; do
   esac
 done
 [ -n "$out" ] || { say "where to? (see --help)"; exit 2; }
-[ ! -e "$out" ] || { say "$out: is there already (remove it, or name another)"; exit 2; }
+[ ! -e "$out" ] || { say "$out: already exists (remove it, or name another)"; exit 2; }
 here=$(cd "$(dirname "$0")/.." && pwd)
 
 if [ -z "$build" ]; then

@@ -142,7 +142,7 @@ def run(options):
         return fail(4, f"pyarrow: {error} (pip install pyarrow)")
     target = pathlib.Path(options.output)
     if target.exists() and not options.force:
-        return fail(4, f"{target}: is there already (replace it with --force)")
+        return fail(4, f"{target}: already exists (replace it with --force)")
     # Whole or not at all: a name of its own until it is.
     unfinished = target.with_name(f".{target.name}.{os.getpid()}")
     try:

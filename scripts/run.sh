@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Shows inferstat at work: builds it, starts a private collector and a worker
+# Demonstrates inferstat: builds it, starts a private collector and a worker
 # that answers requests with a model, and opens the dashboard.
 #
 #   scripts/run.sh [--model FILE.gguf] [--seconds N]
@@ -184,7 +184,7 @@ done
 [ "$tries" -gt 0 ] || give_up inferstatd "$work/collector.log"
 
 mkfifo "$work/prompts"
-exec {both_ends}<>"$work/prompts" # so that opening one of them waits for nobody
+exec {both_ends}<>"$work/prompts" # so that opening either end does not block
 exec {questions}>"$work/prompts"
 start "$work/worker.log" "$bin/inferstat-worker" llm --model "$model" --tokens 64 --prompt-file - \
   <"$work/prompts" {both_ends}>&- {questions}>&-

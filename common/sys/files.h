@@ -7,8 +7,8 @@
 
 #include "common/core/error.h"
 
-// Makes the folder and what is missing above it, all with `mode`.  One that is
-// there already is no error; something else in its place is.
+// Creates the folder and its missing parents, all with `mode`.  An existing folder is
+// no error; a file of that name is.
 MUST_CHECK enum status files_make_folder(const char *path, mode_t mode, struct error *err);
 
 // Writes "FOLDER/NAME"; STATUS_FULL when it does not fit.
@@ -19,7 +19,7 @@ MUST_CHECK enum status files_join(char *out, size_t out_size, const char *folder
 // /var/lib/inferstat for root, else ~/.local/share/inferstat.
 MUST_CHECK enum status files_data_folder(char *out, size_t out_size, struct error *err);
 
-// The folder for what can be made again: $XDG_CACHE_HOME/inferstat when that is set, else
+// The cache folder: $XDG_CACHE_HOME/inferstat when that is set, else
 // ~/.cache/inferstat.
 MUST_CHECK enum status files_cache_folder(char *out, size_t out_size, struct error *err);
 

@@ -8,11 +8,11 @@
 
 enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
 
-// Names the program and says what is shown (default: LOG_LEVEL_WARNING).  To be
-// called before threads start.  `program` is borrowed for ever.
+// Sets the program's name and the least level shown (default: LOG_LEVEL_WARNING).  Call it
+// before threads start.  `program` is borrowed for the life of the process.
 void log_open(const char *program, enum log_level level);
 
-// Whether lines of that level are shown: for what is worth computing only then.
+// True if lines of that level are shown: guards texts that are costly to compute.
 bool log_shows(enum log_level level);
 
 // Writes "PROGRAM: text" ("PROGRAM: warning: text" for warnings) with control

@@ -350,7 +350,7 @@ static void print_figures(const struct outcome *o)
     (void)printf("%s, %" PRId64 " qubit%s, %s on %s: ", options.encoder, options.qubits,
                  options.qubits == 1 ? "" : "s", encode_type_name(o->description.inputs->type),
                  o->devices);
-    // What a run measured that failed is nobody's speed.
+    // A failed run has no speed to report.
     if (o->last != STATUS_OK && o->last != STATUS_CANCELLED) {
         (void)printf("failed after %" PRIu64 " states\n", o->figures.items);
         return;

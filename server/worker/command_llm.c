@@ -167,8 +167,8 @@ static enum status open_prompts(struct prompts **out, const struct plan *plan, s
 
 // ---- Output ---------------------------------------------------------------
 
-// Writes all of it, or ends with a stop where nobody takes it: a pipe that can be
-// written to at all takes PIPE_BUF bytes without waiting.
+// Writes all of it; a stop signal ends the wait for a reader.  A pipe that polls as
+// writable takes PIPE_BUF bytes without blocking.
 static int write_text(void *context, const char *text, size_t size)
 {
     const int *fd = context;

@@ -52,17 +52,16 @@ static enum status find_type(bool *half, struct error *err)
     return error_set(err, STATUS_INVALID, "--type: '%.40s' is none of f32, f16", options.type);
 }
 
-// A file that is there is somebody's model until they say otherwise, and only a
-// plain file can be replaced by one.
+// An existing file is replaced only with --force, and only when it is a regular file.
 static enum status check_target(const char *path, struct error *err)
 {
     struct stat info;
     if (lstat(path, &info) != 0)
         return STATUS_OK; // writing says why, if it cannot
     if (!S_ISREG(info.st_mode))
-        return error_set(err, STATUS_IO, "%s: is there and is no plain file", path);
+        return error_set(err, STATUS_IO, "%s: exists and is no regular file", path);
     if (!options.force)
-        return error_set(err, STATUS_IO, "%s: is there already (--force replaces it)", path);
+        return error_set(err, STATUS_IO, "%s: already exists (--force replaces it)", path);
     return STATUS_OK;
 }
 

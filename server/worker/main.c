@@ -21,7 +21,7 @@ static struct option_table global_options(void)
         {"--collector", "ADDR", OPTION_TEXT, offsetof(struct worker_options, collector), 0, 0,
          "ipc:///FOLDER or tcp://HOST:PORT (also INFERSTAT_COLLECTOR)"},
         {"--no-report", NULL, OPTION_FLAG, offsetof(struct worker_options, no_report), 0, 0,
-         "measure, but report to nobody"},
+         "measure, but send no records"},
         {"--spool", "DIR", OPTION_TEXT, offsetof(struct worker_options, spool), 0, 0,
          "keep records there while the collector is away (also INFERSTAT_SPOOL); '': nowhere"},
         {"--spool-bytes", "N", OPTION_INTEGER, offsetof(struct worker_options, spool_bytes),

@@ -281,7 +281,7 @@ for name in bench_pipeline bench_device bench_encode; do
   cp "$(type -P true)" "$folder/empty/tests/bench/$name"
 done
 says "$root/scripts/gpu_bundle.sh" --build "$folder/empty" "$folder/new" "no tests for a GPU there (build all of it"
-says "$root/scripts/gpu_bundle.sh" --build "$folder/empty" "$folder/empty" "is there already"
+says "$root/scripts/gpu_bundle.sh" --build "$folder/empty" "$folder/empty" "already exists"
 [ ! -e "$folder/new" ] || fail "leaves half a bundle behind"
 
 # Without --build, what is not whole is built: here by a script that copies one.

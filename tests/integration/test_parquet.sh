@@ -103,5 +103,5 @@ refuse 4 "No such file" "$WORK/none.parquet"
 echo "no Parquet" >"$WORK/text.parquet"
 refuse 4 "text.parquet" "$WORK/text.parquet"
 expect_exit 4 convert "$WORK/lists.parquet" "$WORK/lists.npy" --column x
-expect_text "$WORK/err" "is there already (replace it with --force)"
+expect_text "$WORK/err" "already exists (replace it with --force)"
 echo ok
