@@ -26,6 +26,11 @@ NAMES_KNOWN = set("""encode.h filter.h json.h keys.h options.h overlap.h pool.h 
 
 # A room and the rooms it may include, itself among them.  The longest match wins.
 COMMON = ["common/core", "common/sys", "common/wire", "common/store", "common/monitor"]
+COLLECTS = ["common/core", "common/sys", "common/wire", "common/store"]
+# The sub-rooms of the collector, each of which may include those before it.
+COLLECTOR = ["server/collector/" + name
+             for name in ("threads", "access", "rollup", "maintenance", "writer", "services")] \
+    + ["server/collector"]
 ROOMS = {
     "common/core": ["common/core"],
     "common/sys": ["common/core", "common/sys"],
@@ -39,8 +44,13 @@ ROOMS = {
                         "server/pipeline", "server/workload"],
     "server/worker": COMMON + ["server/device", "server/pipeline", "server/workload",
                                "server/worker"],
-    "server/collector": ["common/core", "common/sys", "common/wire", "common/store",
-                         "server/collector"],
+    "server/collector/threads": COLLECTS + COLLECTOR[:1],
+    "server/collector/access": COLLECTS + COLLECTOR[:2],
+    "server/collector/rollup": COLLECTS + COLLECTOR[:3],
+    "server/collector/maintenance": COLLECTS + COLLECTOR[:4] + COLLECTOR[-1:],
+    "server/collector/writer": COLLECTS + COLLECTOR[:5] + COLLECTOR[-1:],
+    "server/collector/services": COLLECTS + COLLECTOR[:6],
+    "server/collector": COLLECTS + COLLECTOR,
     "client/man": ["common/core", "common/store", "client/man"],
     "client/remote": ["common/core", "common/sys", "common/wire", "common/store",
                       "client/remote"],
@@ -58,7 +68,7 @@ PURE = {
 OWNERS = [
     (r"zmq(_utils)?\.h", r"common/wire/socket(_[a-z]+)?\.c"),
     (r"proto/.*\.pb-c\.h|protobuf-c/.*", r"common/wire/codec(\.c|_[a-z_]+\.[ch])"),
-    (r"sqlite3\.h", r"common/store/.*|server/collector/(writer|rollup|retention)[a-z_]*\.[ch]"),
+    (r"sqlite3\.h", r"common/store/.*|server/collector/(writer|rollup|maintenance)/.*|server/collector/rollup.*"),
     (r"n?curses(w/.*)?\.h|ncursesw?/.*|term\.h|panel\.h", r"client/tui/screen\.c"),
     (r"jansson\.h", r"client/cli/llama_bench\.c"),
     (r"cuda.*|cublas.*|nvml\.h|nvtx3?/.*", r"server/device/cuda/.*"),

@@ -12,13 +12,13 @@
 #include "common/sys/clock.h"
 #include "common/sys/files.h"
 #include "common/sys/log.h"
-#include "server/collector/board.h"
-#include "server/collector/ingest.h"
-#include "server/collector/live.h"
-#include "server/collector/query_service.h"
-#include "server/collector/queue.h"
-#include "server/collector/work.h"
-#include "server/collector/writer.h"
+#include "server/collector/threads/commit_notifier.h"
+#include "server/collector/services/ingest.h"
+#include "server/collector/services/live.h"
+#include "server/collector/services/query_service.h"
+#include "server/collector/threads/queue.h"
+#include "server/collector/threads/job.h"
+#include "server/collector/writer/writer.h"
 
 // What the collector holds at most, whatever its peers do:
 //
@@ -52,10 +52,10 @@ struct collector {
     struct queue *inbox;   // struct work
     struct queue *acks;    // struct answer
     struct queue *replies; // struct answer
-    struct board *board;
-    struct refusals *refusals;
-    struct share *share;
-    struct trouble *trouble;
+    struct commit_notifier *commit_notifier;
+    struct reject_counters *reject_counters;
+    struct peer_credit *peer_credit;
+    struct write_error *write_error;
     struct limits limits;
     struct retention_rules retention;
     int64_t seal_after_ns;
@@ -64,7 +64,7 @@ struct collector {
     struct ingest *ingest;
     struct query_service *queries;
     struct live *live;
-    struct work *stop; // for the writer, where ingest never came to tell it
+    struct job *stop; // for the writer, where ingest never came to tell it
 };
 
 // The folder the store lies in, made where it is missing; `all` those above it,
@@ -155,14 +155,14 @@ static enum status make_channels(struct collector *collector, struct error *err)
     if (status == STATUS_OK)
         status = queue_new(&collector->replies, ANSWERS, REPLIES_BYTES, err);
     if (status == STATUS_OK)
-        status = board_new(&collector->board, err);
+        status = commit_notifier_new(&collector->commit_notifier, err);
     if (status == STATUS_OK)
-        status = refusals_new(&collector->refusals, err);
+        status = reject_counters_new(&collector->reject_counters, err);
     if (status == STATUS_OK)
-        status = share_new(&collector->share, err);
+        status = peer_credit_new(&collector->peer_credit, err);
     if (status == STATUS_OK)
-        status = trouble_new(&collector->trouble, err);
-    collector->endpoints.refusals = collector->refusals;
+        status = write_error_new(&collector->write_error, err);
+    collector->endpoints.reject_counters = collector->reject_counters;
     if (status == STATUS_OK)
         status = wire_context_new(&collector->endpoints.context, err);
     return status;
@@ -209,11 +209,11 @@ static enum status start_threads(struct collector *collector, struct error *err)
                                          .inbox = collector->inbox,
                                          .acks = collector->acks,
                                          .replies = collector->replies,
-                                         .board = collector->board,
-                                         .refusals = collector->refusals,
+                                         .commit_notifier = collector->commit_notifier,
+                                         .reject_counters = collector->reject_counters,
                                          .access = collector->endpoints.access,
-                                         .share = collector->share,
-                                         .trouble = collector->trouble,
+                                         .peer_credit = collector->peer_credit,
+                                         .write_error = collector->write_error,
                                          .limits = collector->limits,
                                          .retention = collector->retention,
                                          .seal_after_ns = collector->seal_after_ns,
@@ -221,20 +221,21 @@ static enum status start_threads(struct collector *collector, struct error *err)
     enum status status = writer_start(&collector->writer, &writer, err);
     if (status != STATUS_OK)
         return status;
-    const struct live_config live = {
-        .endpoints = &collector->endpoints, .path = collector->db, .board = collector->board};
+    const struct live_config live = {.endpoints = &collector->endpoints,
+                                     .path = collector->db,
+                                     .commit_notifier = collector->commit_notifier};
     const struct query_service_config queries = {.endpoints = &collector->endpoints,
                                                  .path = collector->db,
                                                  .files_under = collector->files_under,
                                                  .inbox = collector->inbox,
                                                  .replies = collector->replies,
-                                                 .trouble = collector->trouble};
+                                                 .write_error = collector->write_error};
     const struct ingest_config ingest = {.endpoints = &collector->endpoints,
                                          .inbox = collector->inbox,
                                          .acks = collector->acks,
                                          .store = writer_store_uuid(collector->writer),
-                                         .refusals = collector->refusals,
-                                         .share = collector->share};
+                                         .reject_counters = collector->reject_counters,
+                                         .peer_credit = collector->peer_credit};
     status = live_start(&collector->live, &live, err);
     if (status == STATUS_OK)
         status = query_service_start(&collector->queries, &queries, err);
@@ -263,19 +264,19 @@ static void stop_threads(struct collector *collector)
 static void end(struct collector *collector, void (*let_go)(struct lock *lock))
 {
     stop_threads(collector);
-    queue_free(collector->inbox, work_free);
+    queue_free(collector->inbox, job_free);
     queue_free(collector->acks, answer_free);
     queue_free(collector->replies, answer_free);
-    board_free(collector->board);
-    refusals_free(collector->refusals);
-    share_free(collector->share);
-    trouble_free(collector->trouble);
+    commit_notifier_free(collector->commit_notifier);
+    reject_counters_free(collector->reject_counters);
+    peer_credit_free(collector->peer_credit);
+    write_error_free(collector->write_error);
     wire_context_free(collector->endpoints.context);
     access_close(collector->endpoints.access);
     explicit_bzero(&collector->endpoints.keys, sizeof collector->endpoints.keys);
     for (unsigned i = 0; i <= ENDPOINTS_MAX; i++)
         let_go(&collector->locks[i]);
-    work_free(collector->stop);
+    job_free(collector->stop);
     free(collector->db);
     free(collector->files_under);
     free(collector);
@@ -301,7 +302,7 @@ enum status collector_start(struct collector **out, const struct collector_confi
     collector->files_under = strdup(config->files_under ? config->files_under : "");
     collector->stop = calloc(1, sizeof *collector->stop);
     if (collector->stop)
-        collector->stop->kind = WORK_STOP;
+        collector->stop->kind = JOB_STOP;
     if (!collector->db || !collector->files_under || !collector->stop)
         status = error_set(err, STATUS_NOMEM, "collector: out of memory");
     if (status == STATUS_OK)

@@ -4,9 +4,9 @@
 #define INFERSTAT_COLLECTOR_COLLECTOR_H
 
 #include "common/core/error.h"
-#include "server/collector/endpoints.h"
-#include "server/collector/limits.h"
-#include "server/collector/retention_rules.h"
+#include "server/collector/services/endpoints.h"
+#include "server/collector/threads/limits.h"
+#include "server/collector/maintenance/retention_rules.h"
 
 struct collector;
 

@@ -9,7 +9,7 @@
 #include "common/sys/log.h"
 #include "common/sys/stop.h"
 #include "server/collector/collector.h"
-#include "server/collector/notify.h"
+#include "server/collector/threads/notify.h"
 #include "server/collector/options.h"
 
 enum { EXIT_USAGE = 2, EXIT_UNREACHABLE = 4 };

@@ -10,7 +10,7 @@
 #include "common/sys/config.h"
 #include "common/sys/files.h"
 #include "common/wire/keys.h"
-#include "server/collector/access.h"
+#include "server/collector/access/access.h"
 #include "server/collector/sealing.h"
 
 #define SEAL_AFTER_LEAST_NS INT64_C(3600000000000)

@@ -8,9 +8,9 @@
 #include "common/core/error.h"
 #include "common/sys/log.h"
 #include "common/wire/address.h"
-#include "server/collector/endpoints.h"
-#include "server/collector/limits.h"
-#include "server/collector/retention_rules.h"
+#include "server/collector/services/endpoints.h"
+#include "server/collector/threads/limits.h"
+#include "server/collector/maintenance/retention_rules.h"
 
 struct options {
     struct address listen[ENDPOINTS_MAX];

@@ -30,7 +30,7 @@ struct steps {
 };
 
 // A row at work.
-struct work {
+struct job {
     struct tally tally;
     struct tally_counts counts;
 };
@@ -39,9 +39,9 @@ struct rollup_fold {
     struct series_ids *ids;
     struct rollup_rows *rows;
     struct tally_pool pool;
-    struct sketch *spans;                  // of a record of sketches
-    struct work works[ROLLUP_LEVEL_COUNT]; // empty between steps, [0] between groups
-    struct rollup_groups groups;           // of the sheet at work
+    struct sketch *spans;                 // of a record of sketches
+    struct job works[ROLLUP_LEVEL_COUNT]; // empty between steps, [0] between groups
+    struct rollup_groups groups;          // of the sheet at work
     struct steps steps[ROLLUP_GROUPING_COUNT];
     struct tally *tallies; // of the metric at work, by group
 };
@@ -408,7 +408,7 @@ static enum status tally_groups(struct rollup_fold *fold, const struct rollup_ta
 }
 
 static void take_row(struct rollup_fold *fold, const struct rollup_target *target, uint32_t row,
-                     struct work *work)
+                     struct job *job)
 {
     const struct rollup_metric *metric = target->metric;
     const struct rollup_column *columns = fold->groups.sheet->columns;
@@ -416,11 +416,11 @@ static void take_row(struct rollup_fold *fold, const struct rollup_target *targe
     if (row < target->first_row || !rollup_column_has(column, row))
         return;
     if (metric->source == ROLLUP_INTEGERS)
-        tally_add_integer(&work->tally, &work->counts, rollup_column_integer(column, row));
+        tally_add_integer(&job->tally, &job->counts, rollup_column_integer(column, row));
     else if (metric->source == ROLLUP_REALS)
-        tally_add(&work->tally, &work->counts, column->reals[row], 1);
+        tally_add(&job->tally, &job->counts, column->reals[row], 1);
     else
-        tally_block_of_ratios(&work->tally, &work->counts, columns, metric, (struct rows){&row, 1});
+        tally_block_of_ratios(&job->tally, &job->counts, columns, metric, (struct rows){&row, 1});
 }
 
 // ---- Rows ----------------------------------------------------------------------------------
@@ -429,14 +429,14 @@ static void take_row(struct rollup_fold *fold, const struct rollup_target *targe
 static void take_members(struct rollup_fold *fold, const struct rollup_target *target,
                          const struct rollup_member *members, const struct step *step)
 {
-    struct work *work = &fold->works[step->level];
+    struct job *job = &fold->works[step->level];
     const bool by_row = has_rows(target);
     for (uint32_t i = 0; i < step->count; i++) {
         const struct rollup_member *member = &members[step->first + i];
         if (by_row && member->row != ROLLUP_NO_ROW)
-            take_row(fold, target, member->row, work);
+            take_row(fold, target, member->row, job);
         else
-            tally_merge(&work->tally, &work->counts, &fold->tallies[member->group], &fold->pool);
+            tally_merge(&job->tally, &job->counts, &fold->tallies[member->group], &fold->pool);
     }
 }
 
@@ -468,15 +468,15 @@ static enum status take_step(struct rollup_fold *fold, const struct rollup_targe
     if (step->is_whole && (members[step->first].row == ROLLUP_NO_ROW || !has_rows(target)))
         return end_row(fold, target, grouping, step, &fold->tallies[members[step->first].group],
                        damaged, err);
-    struct work *work = &fold->works[step->level];
+    struct job *job = &fold->works[step->level];
     const size_t used = fold->pool.used;
     take_members(fold, target, members, step);
     if (!step->ends)
         return STATUS_OK;
-    if (tally_end(&work->tally, &work->counts, &fold->pool) != STATUS_OK)
+    if (tally_end(&job->tally, &job->counts, &fold->pool) != STATUS_OK)
         return out_of_memory(err);
-    const enum status status = end_row(fold, target, grouping, step, &work->tally, damaged, err);
-    work->tally = (struct tally){0};
+    const enum status status = end_row(fold, target, grouping, step, &job->tally, damaged, err);
+    job->tally = (struct tally){0};
     fold->pool.used = used;
     return status;
 }

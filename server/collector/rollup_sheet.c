@@ -6,7 +6,7 @@
 #include <sqlite3.h>
 
 #include "common/store/schema.h"
-#include "server/collector/writer_rows.h"
+#include "server/collector/writer/writer_rows.h"
 
 // Room grows in large steps: what is not used takes no memory, and many columns that grow
 // often leave holes between them.

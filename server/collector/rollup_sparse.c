@@ -159,7 +159,7 @@ static enum status count_rows(struct rollup_sparse *sparse, const struct gap *ga
 
 // What a sheet has of a level within a bucket of the coarser one; and apart what the
 // bucket of the level has in which the sheet ends, which the next one goes on with.
-struct share {
+struct peer_credit {
     int64_t bucket;
     uint64_t rows, records;
     uint64_t open_rows, open_records;
@@ -168,17 +168,17 @@ struct share {
 struct shares {
     enum rollup_level coarser;
     int64_t open; // bucket of the level
-    struct share *list;
+    struct peer_credit *list;
     size_t count, room;
     bool starved;
 };
 
-static void join(struct share *share, const struct share *more)
+static void join(struct peer_credit *peer_credit, const struct peer_credit *more)
 {
-    share->rows += more->rows;
-    share->records += more->records;
-    share->open_rows += more->open_rows;
-    share->open_records += more->open_records;
+    peer_credit->rows += more->rows;
+    peer_credit->records += more->records;
+    peer_credit->open_rows += more->open_rows;
+    peer_credit->open_records += more->open_records;
 }
 
 static void add_share(void *context, int64_t bucket, size_t records)
@@ -186,15 +186,17 @@ static void add_share(void *context, int64_t bucket, size_t records)
     struct shares *shares = context;
     const int64_t of = rollup_bucket(shares->coarser, bucket);
     const bool is_open = bucket == shares->open;
-    const struct share more = {of, !is_open, is_open ? 0 : records, is_open, is_open ? records : 0};
-    struct share *last = shares->list && shares->count ? &shares->list[shares->count - 1] : NULL;
+    const struct peer_credit more = {of, !is_open, is_open ? 0 : records, is_open,
+                                     is_open ? records : 0};
+    struct peer_credit *last =
+        shares->list && shares->count ? &shares->list[shares->count - 1] : NULL;
     if (last && last->bucket == of) {
         join(last, &more);
         return;
     }
     if (!shares->list || shares->count == shares->room) {
         const size_t room = shares->room ? 2 * shares->room : 64;
-        struct share *bigger = realloc(shares->list, room * sizeof *bigger);
+        struct peer_credit *bigger = realloc(shares->list, room * sizeof *bigger);
         if (!bigger) {
             shares->starved = true;
             return;
@@ -207,7 +209,7 @@ static void add_share(void *context, int64_t bucket, size_t records)
 
 static int by_bucket(const void *a, const void *b)
 {
-    const struct share *left = a, *right = b;
+    const struct peer_credit *left = a, *right = b;
     return (left->bucket > right->bucket) - (left->bucket < right->bucket);
 }
 
@@ -219,7 +221,7 @@ static void join_shares(struct shares *shares)
     qsort(shares->list, shares->count, sizeof *shares->list, by_bucket);
     size_t kept = 0;
     for (size_t i = 1; i < shares->count; i++) {
-        struct share *last = &shares->list[kept];
+        struct peer_credit *last = &shares->list[kept];
         if (shares->list[i].bucket == last->bucket) {
             join(last, &shares->list[i]);
         } else {
@@ -240,16 +242,16 @@ static int64_t newest_bucket(const struct rollup_sheet *sheet, enum rollup_level
 static bool is_sparse(const struct rollup_sheet *sheet, const struct shares *shares, size_t i,
                       const struct gap *gap, bool before_is_sparse)
 {
-    const struct share *share = &shares->list[i];
+    const struct peer_credit *peer_credit = &shares->list[i];
     const enum rollup_level level = gap->level;
     const uint64_t enough = records_a_row[gap->grouping][level];
-    const uint64_t rows = share->rows + share->open_rows;
-    const uint64_t records = share->records + share->open_records;
-    if (share->bucket != newest_bucket(sheet, shares->coarser))
+    const uint64_t rows = peer_credit->rows + peer_credit->open_rows;
+    const uint64_t records = peer_credit->records + peer_credit->open_records;
+    if (peer_credit->bucket != newest_bucket(sheet, shares->coarser))
         return records < rows * enough;
-    if (share->rows > 0)
-        return share->records < share->rows * enough;
-    if (i > 0 && rollup_next(shares->coarser, shares->list[i - 1].bucket) == share->bucket)
+    if (peer_credit->rows > 0)
+        return peer_credit->records < peer_credit->rows * enough;
+    if (i > 0 && rollup_next(shares->coarser, shares->list[i - 1].bucket) == peer_credit->bucket)
         return before_is_sparse;
     const double passed = (double)sheet->started_ns[sheet->count - 1] - (double)shares->open + 1;
     const double whole = (double)rollup_next(level, shares->open) - (double)shares->open;
@@ -281,10 +283,10 @@ static enum status find_wanted(struct rollup_sparse *sparse, const struct rollup
     bool is_cut = false, sparse_before = false;
     enum status status = STATUS_OK;
     for (size_t i = 0; i < shares->count && status == STATUS_OK; i++) {
-        const struct share *share = &shares->list[i];
+        const struct peer_credit *peer_credit = &shares->list[i];
         bool any = true;
-        gap.since_ns = share->bucket;
-        gap.until_ns = rollup_next(shares->coarser, share->bucket);
+        gap.since_ns = peer_credit->bucket;
+        gap.until_ns = rollup_next(shares->coarser, peer_credit->bucket);
         if (gap_set_touches(there, gap.level, gap.since_ns, gap.until_ns)) {
             sparse_before = true;
             continue;

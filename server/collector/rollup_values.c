@@ -72,7 +72,7 @@ static bool overlap(const int64_t *in, double *numerator, double *denominator)
 }
 
 // pool_waits, pool_acquires
-static bool share(const int64_t *in, double *numerator, double *denominator)
+static bool peer_credit(const int64_t *in, double *numerator, double *denominator)
 {
     return over((double)in[0], (double)in[1], numerator, denominator);
 }
@@ -127,7 +127,7 @@ static const struct {
      3},
     {RECORD_KIND_PIPELINE,
      "pool_starvation_ratio",
-     share,
+     peer_credit,
      {PIPELINE_POOL_WAITS, PIPELINE_POOL_ACQUIRES},
      2},
     {RECORD_KIND_PIPELINE,

@@ -8,7 +8,7 @@
 #include "common/wire/codec.h"
 #include "server/collector/rollup_sheet.h"
 #include "server/collector/rollups.h"
-#include "server/collector/writer_insert.h"
+#include "server/collector/writer/writer_insert.h"
 #include "tests/bench/bench.h"
 #include "tests/bench/ingest.h"
 #include "tests/support/folder.h"

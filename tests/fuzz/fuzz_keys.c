@@ -8,7 +8,7 @@
 
 #include "common/wire/keys.h"
 #include "common/wire/trust.h"
-#include "server/collector/access_list.h"
+#include "server/collector/access/access_list.h"
 #include "tests/fuzz/feed.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

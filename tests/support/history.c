@@ -10,9 +10,9 @@
 #include "common/core/sketch.h"
 #include "common/sys/clock.h"
 #include "common/wire/codec.h"
-#include "server/collector/board.h"
-#include "server/collector/work.h"
-#include "server/collector/writer.h"
+#include "server/collector/threads/commit_notifier.h"
+#include "server/collector/threads/job.h"
+#include "server/collector/writer/writer.h"
 #include "tests/support/history_rollups.h"
 
 enum {
@@ -44,7 +44,7 @@ struct host {
 struct maker {
     struct history plan;
     struct queue *inbox, *acks, *replies;
-    struct board *board;
+    struct commit_notifier *commit_notifier;
     struct writer *writer;
     struct host hosts[HISTORY_HOSTS_MAX];
     double share[HISTORY_MODELS_MAX]; // running sums, to 1
@@ -99,10 +99,10 @@ static void drop_answers(struct queue *answers)
         answer_free(answer);
 }
 
-static void hand_over(struct maker *maker, struct work *work)
+static void hand_over(struct maker *maker, struct job *job)
 {
-    const size_t size = sizeof *work + message_memory(&work->message);
-    while (!queue_push(maker->inbox, work, size)) {
+    const size_t size = sizeof *job + message_memory(&job->message);
+    while (!queue_push(maker->inbox, job, size)) {
         drop_answers(maker->acks);
         rest();
     }
@@ -120,19 +120,19 @@ static void send(struct maker *maker, const struct message *message, int64_t rec
 {
     unsigned char *bytes = NULL;
     size_t size = 0;
-    struct work *work = calloc(1, sizeof *work);
-    enum status status = work ? codec_encode(&bytes, &size, message, &maker->err)
-                              : error_set(&maker->err, STATUS_NOMEM, "history: out of memory");
+    struct job *job = calloc(1, sizeof *job);
+    enum status status = job ? codec_encode(&bytes, &size, message, &maker->err)
+                             : error_set(&maker->err, STATUS_NOMEM, "history: out of memory");
     if (status == STATUS_OK)
-        status = codec_decode(&work->message, bytes, size, &maker->err);
+        status = codec_decode(&job->message, bytes, size, &maker->err);
     free(bytes);
     if (status != STATUS_OK) {
-        free(work);
+        free(job);
         fail(maker, status);
         return;
     }
-    work->received_ns = received_ns;
-    hand_over(maker, work);
+    job->received_ns = received_ns;
+    hand_over(maker, job);
 }
 
 static struct wire_bytes bytes_of(const char *text)
@@ -500,7 +500,7 @@ static enum status start(struct maker *maker)
     if (status == STATUS_OK)
         status = queue_new(&maker->replies, ANSWERS, INBOX_BYTES, err);
     if (status == STATUS_OK)
-        status = board_new(&maker->board, err);
+        status = commit_notifier_new(&maker->commit_notifier, err);
     for (unsigned i = 0; i < maker->plan.hosts && status == STATUS_OK; i++)
         if (table_builder_new(&maker->hosts[i].builder) != STATUS_OK)
             status = error_set(err, STATUS_NOMEM, "history: out of memory");
@@ -508,7 +508,7 @@ static enum status start(struct maker *maker)
                                          .inbox = maker->inbox,
                                          .acks = maker->acks,
                                          .replies = maker->replies,
-                                         .board = maker->board,
+                                         .commit_notifier = maker->commit_notifier,
                                          .limits = LIMITS_DEFAULT,
                                          .retention = retention_rules_default(),
                                          .no_rollups = true};
@@ -517,11 +517,11 @@ static enum status start(struct maker *maker)
 
 static void stop(struct maker *maker)
 {
-    struct work *work = calloc(1, sizeof *work);
-    if (!work)
+    struct job *job = calloc(1, sizeof *job);
+    if (!job)
         abort();
-    work->kind = WORK_STOP;
-    hand_over(maker, work);
+    job->kind = JOB_STOP;
+    hand_over(maker, job);
     writer_join(maker->writer);
 }
 
@@ -529,10 +529,10 @@ static void free_maker(struct maker *maker)
 {
     for (unsigned i = 0; i < HISTORY_HOSTS_MAX; i++)
         table_builder_free(maker->hosts[i].builder);
-    queue_free(maker->inbox, work_free);
+    queue_free(maker->inbox, job_free);
     queue_free(maker->acks, answer_free);
     queue_free(maker->replies, answer_free);
-    board_free(maker->board);
+    commit_notifier_free(maker->commit_notifier);
     free(maker);
 }
 

@@ -8,7 +8,7 @@
 
 #include "common/wire/codec.h"
 #include "server/collector/rollups.h"
-#include "server/collector/writer_insert.h"
+#include "server/collector/writer/writer_insert.h"
 #include "tests/support/folder.h"
 
 enum { ROLLUP_RIG_NAMES = 4, ROLLUP_RIG_RUNS = 3 };

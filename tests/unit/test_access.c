@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "server/collector/access.h"
+#include "server/collector/access/access.h"
 #include "tests/support/folder.h"
 #include "tests/support/test.h"
 

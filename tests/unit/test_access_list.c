@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/collector/access_list.h"
+#include "server/collector/access/access_list.h"
 #include "tests/support/test.h"
 
 // A key for each letter: 40 times the same, or so.

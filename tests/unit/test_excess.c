@@ -13,7 +13,7 @@
 #include "common/store/schema_tables.h"
 #include "common/store/store.h"
 #include "common/wire/codec.h"
-#include "server/collector/writer_insert.h"
+#include "server/collector/writer/writer_insert.h"
 #include "tests/support/folder.h"
 #include "tests/support/test.h"
 

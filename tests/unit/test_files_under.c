@@ -12,7 +12,7 @@
 #include <sqlite3.h>
 
 #include "common/store/held_path.h"
-#include "server/collector/files_under.h"
+#include "server/collector/access/files_under.h"
 #include "tests/support/folder.h"
 #include "tests/support/test.h"
 

@@ -3,7 +3,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "server/collector/queue.h"
+#include "server/collector/threads/queue.h"
 #include "tests/support/test.h"
 
 static int freed;

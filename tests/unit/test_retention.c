@@ -10,7 +10,7 @@
 #include "common/store/database.h"
 #include "common/store/expire.h"
 #include "common/store/reader.h"
-#include "server/collector/retention.h"
+#include "server/collector/maintenance/retention.h"
 #include "tests/support/folder.h"
 #include "tests/support/test.h"
 

@@ -1,7 +1,7 @@
 // The rules of retention in words: what is read, what is refused.
 #include <string.h>
 
-#include "server/collector/retention_rules.h"
+#include "server/collector/maintenance/retention_rules.h"
 #include "tests/support/test.h"
 
 #define MINUTE  INT64_C(60000000000)

@@ -12,8 +12,8 @@ struct load {
     unsigned least, most; // milliseconds of the last second that it works
 };
 
-static unsigned work_for(const struct load *load, unsigned turns, uint64_t *now_ns,
-                         struct rollup_pace *pace)
+static unsigned job_for(const struct load *load, unsigned turns, uint64_t *now_ns,
+                        struct rollup_pace *pace)
 {
     unsigned worked = 0;
     for (unsigned turn = 0; turn < turns; turn++, *now_ns += MS) {
@@ -47,8 +47,8 @@ static void load_says_how_much(void **state)
     for (size_t i = 0; i < COUNT_OF(loads); i++) {
         struct rollup_pace pace = {0};
         uint64_t now_ns = 3600000 * MS;
-        (void)work_for(&loads[i], 5000, &now_ns, &pace); // what may be saved up is used
-        assert_in_range(work_for(&loads[i], 1000, &now_ns, &pace), loads[i].least, loads[i].most);
+        (void)job_for(&loads[i], 5000, &now_ns, &pace); // what may be saved up is used
+        assert_in_range(job_for(&loads[i], 1000, &now_ns, &pace), loads[i].least, loads[i].most);
     }
 }
 
@@ -75,9 +75,9 @@ static void silence_is_not_paid_for(void **state)
     struct rollup_pace pace = {0};
     uint64_t now_ns = 3600000 * MS;
     (void)state;
-    assert_int_equal(work_for(&silence, 60000, &now_ns, &pace), 60000);
+    assert_int_equal(job_for(&silence, 60000, &now_ns, &pace), 60000);
     const struct load much = {400, true, 16384, 50, 80};
-    assert_in_range(work_for(&much, 1000, &now_ns, &pace), much.least, much.most);
+    assert_in_range(job_for(&much, 1000, &now_ns, &pace), much.least, much.most);
 }
 
 // A writer that always has records to store and folds where it may: a step as a group ends,

@@ -11,14 +11,14 @@
 #include "common/store/store.h"
 #include "common/sys/clock.h"
 #include "common/wire/codec.h"
-#include "server/collector/slow_lane.h"
+#include "server/collector/services/query_worker.h"
 #include "tests/support/folder.h"
 #include "tests/support/measured.h"
 #include "tests/support/test.h"
 
 static char folder[FOLDER_PATH_SIZE], path[FOLDER_PATH_SIZE];
 static struct queue *inbox, *replies;
-static struct slow_lane *lane;
+static struct query_worker *lane;
 
 static int set_up(void **state)
 {
@@ -30,7 +30,7 @@ static int set_up(void **state)
     if (database_open_writer(&db, path, &err) != STATUS_OK ||
         queue_new(&replies, 16, 1 << 20, &err) != STATUS_OK ||
         queue_new(&inbox, 16, 1 << 20, &err) != STATUS_OK ||
-        slow_lane_start(&lane, path, 1, inbox, replies, &err) != STATUS_OK)
+        query_worker_start(&lane, path, 1, inbox, replies, &err) != STATUS_OK)
         fail_msg("%s", err.text);
     database_close(db);
     return 0;
@@ -39,19 +39,19 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     (void)state;
-    slow_lane_stop(lane);
+    query_worker_stop(lane);
     queue_free(replies, answer_free);
-    queue_free(inbox, work_free);
+    queue_free(inbox, job_free);
     folder_remove(folder);
     return 0;
 }
 
 static enum status ask(uint64_t id, struct error *err)
 {
-    const struct work_return to = {.socket = 3, .route = {.size = 1, .id = "x"}};
+    const struct job_return to = {.socket = 3, .route = {.size = 1, .id = "x"}};
     const struct message_query asked = {
         .id = id, .protocol = MESSAGE_PROTOCOL, .query.kind = QUERY_AUDIT};
-    return slow_lane_ask(lane, &to, &asked, NULL, err);
+    return query_worker_ask(lane, &to, &asked, NULL, err);
 }
 
 // Waits for the answer and takes what it is to.
@@ -107,10 +107,10 @@ static void test_a_few_wait(void **state)
     (void)state;
     struct error err = {0};
     sqlite3 *db = NULL;
-    slow_lane_stop(lane);
-    assert_int_equal(slow_lane_start(&lane, path, SLOW_LANE_ROOM_MAX, inbox, replies, &err),
+    query_worker_stop(lane);
+    assert_int_equal(query_worker_start(&lane, path, QUERY_WORKER_ROOM_MAX, inbox, replies, &err),
                      STATUS_OK);
-    const struct work_return to = {.socket = 3, .route = {.size = 1, .id = "x"}};
+    const struct job_return to = {.socket = 3, .route = {.size = 1, .id = "x"}};
     struct message_query asked = {
         .protocol = MESSAGE_PROTOCOL,
         .query = {.kind = QUERY_AVERAGE, .metric = "goodput_per_second", .slo = "ttft=1s"}};
@@ -118,20 +118,20 @@ static void test_a_few_wait(void **state)
         assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
         assert_int_equal(database_exec(db, "PRAGMA locking_mode=EXCLUSIVE; BEGIN EXCLUSIVE", &err),
                          STATUS_OK);
-        for (uint64_t i = 0; i < SLOW_LANE_ROOM_MAX; i++) {
+        for (uint64_t i = 0; i < QUERY_WORKER_ROOM_MAX; i++) {
             asked.id = 100 * round + i;
             // The one before may have been answered, and not be gone yet.
             const uint64_t until_ns = clock_monotonic_ns() + UINT64_C(60000000000);
             enum status status;
             do
-                status = slow_lane_ask(lane, &to, &asked, NULL, &err);
+                status = query_worker_ask(lane, &to, &asked, NULL, &err);
             while (status == STATUS_BUSY && clock_monotonic_ns() < until_ns);
             assert_int_equal(status, STATUS_OK);
         }
-        assert_int_equal(slow_lane_ask(lane, &to, &asked, NULL, &err), STATUS_BUSY);
+        assert_int_equal(query_worker_ask(lane, &to, &asked, NULL, &err), STATUS_BUSY);
         assert_non_null(strstr(err.text, "4 others that read all records are under way"));
         assert_int_equal(sqlite3_close(db), SQLITE_OK);
-        for (uint64_t i = 0; i < SLOW_LANE_ROOM_MAX; i++)
+        for (uint64_t i = 0; i < QUERY_WORKER_ROOM_MAX; i++)
             expect_answer(100 * round + i, REPLY_NO_DATA);
     }
 }
@@ -160,7 +160,7 @@ static void test_what_reads_all_records(void **state)
         {{.kind = QUERY_SUMMARY}, false},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++)
-        if (slow_lane_scans(&cases[i].query) != cases[i].scans)
+        if (query_worker_scans(&cases[i].query) != cases[i].scans)
             fail_msg("case %zu", i);
 }
 
@@ -169,12 +169,12 @@ static void test_baselines_are_passed_on(void **state)
 {
     (void)state;
     struct error err;
-    const struct work_return to = {.socket = 3};
+    const struct job_return to = {.socket = 3};
     const struct message_query asked = {
         .id = 11,
         .protocol = MESSAGE_PROTOCOL,
         .query = {.kind = QUERY_BASELINE_SAVE, .baseline = {"june"}, .force = true}};
-    assert_int_equal(slow_lane_ask(lane, &to, &asked, NULL, &err), STATUS_OK);
+    assert_int_equal(query_worker_ask(lane, &to, &asked, NULL, &err), STATUS_OK);
     expect_answer(11, REPLY_NO_DATA);
     sqlite3 *db = NULL;
     assert_int_equal(database_open_writer(&db, path, &err), STATUS_OK);
@@ -182,19 +182,19 @@ static void test_baselines_are_passed_on(void **state)
     database_close(db);
     enum status status;
     do
-        status = slow_lane_ask(lane, &to, &asked, NULL, &err);
+        status = query_worker_ask(lane, &to, &asked, NULL, &err);
     while (status == STATUS_BUSY);
     assert_int_equal(status, STATUS_OK);
     queue_wait(inbox, INT64_C(60000000000));
-    struct work *work = queue_pop(inbox);
-    assert_non_null(work);
-    assert_int_equal(work->kind, WORK_BASELINE);
-    assert_int_equal(work->query_id, 11);
-    assert_int_equal(work->from.socket, 3);
-    assert_true(work->query->force);
-    assert_string_equal(work->baseline->name, "june");
-    assert_int_equal(work->baseline->setting.runs, 1);
-    work_free(work);
+    struct job *job = queue_pop(inbox);
+    assert_non_null(job);
+    assert_int_equal(job->kind, JOB_BASELINE);
+    assert_int_equal(job->query_id, 11);
+    assert_int_equal(job->from.socket, 3);
+    assert_true(job->query->force);
+    assert_string_equal(job->baseline->name, "june");
+    assert_int_equal(job->baseline->setting.runs, 1);
+    job_free(job);
     assert_null(queue_pop(replies));
 }
 
@@ -205,7 +205,7 @@ static void test_failures_are_answers(void **state)
     ask_next(4);
     expect_answer(4, REPLY_FAILED);
     struct error err;
-    const struct work_return to = {.socket = 3};
+    const struct job_return to = {.socket = 3};
     struct message_query asked = {.id = 5, .protocol = MESSAGE_PROTOCOL};
     asked.query.kind = QUERY_AUDIT;
     asked.query.cursor = UINT64_MAX;
@@ -214,7 +214,7 @@ static void test_failures_are_answers(void **state)
     database_close(db);
     enum status status;
     do
-        status = slow_lane_ask(lane, &to, &asked, NULL, &err);
+        status = query_worker_ask(lane, &to, &asked, NULL, &err);
     while (status == STATUS_BUSY);
     expect_answer(5, REPLY_INVALID);
 }
@@ -235,7 +235,7 @@ static void test_the_end_waits_for_no_query(void **state)
         STATUS_OK);
     database_close(db);
     ask_next(6);
-    slow_lane_stop(lane); // and so does the thread, whatever it was at
+    query_worker_stop(lane); // and so does the thread, whatever it was at
     lane = NULL;
     struct answer *answer = queue_pop(replies);
     answer_free(answer); // none, or a whole one: it may have been faster
@@ -274,13 +274,13 @@ static enum reply_status copy_to(const char *to_path, uint64_t id, char said[ERR
 {
     static char files[FOLDER_PATH_SIZE];
     struct error err;
-    const struct work_return to = {.socket = 3};
+    const struct job_return to = {.socket = 3};
     struct message_query asked = {.id = id, .protocol = MESSAGE_PROTOCOL};
     asked.query.kind = QUERY_COPY;
     (void)snprintf(asked.query.path, sizeof asked.query.path, "%s", to_path);
     enum status status;
     do
-        status = slow_lane_ask(lane, &to, &asked, folder_path(files, folder, "files"), &err);
+        status = query_worker_ask(lane, &to, &asked, folder_path(files, folder, "files"), &err);
     while (status == STATUS_BUSY);
     assert_int_equal(status, STATUS_OK);
     queue_wait(replies, INT64_C(60000000000));

@@ -19,8 +19,8 @@
 #include "common/store/rollup.h"
 #include "common/store/store.h"
 #include "common/sys/clock.h"
-#include "server/collector/work.h"
-#include "server/collector/writer.h"
+#include "server/collector/threads/job.h"
+#include "server/collector/writer/writer.h"
 #include "tests/support/folder.h"
 #include "tests/support/power_vfs.h"
 #include "tests/support/producer.h"
@@ -106,7 +106,7 @@ struct acked {
 struct rig {
     struct writer *writer;
     struct queue *inbox, *acks, *replies;
-    struct board *board;
+    struct commit_notifier *commit_notifier;
     struct producer producers[RUNS];
     pthread_mutex_t lock; // of what follows, and of taking from `acks`
     struct acked *acked;
@@ -171,45 +171,45 @@ static void rig_open(struct rig *rig, const char *path)
     if (queue_new(&rig->inbox, 4096, 1 << 26, &err) != STATUS_OK ||
         queue_new(&rig->acks, 4096, 1 << 26, &err) != STATUS_OK ||
         queue_new(&rig->replies, 16, 1 << 20, &err) != STATUS_OK ||
-        board_new(&rig->board, &err) != STATUS_OK)
+        commit_notifier_new(&rig->commit_notifier, &err) != STATUS_OK)
         fail_msg("%s", err.text);
     const struct writer_config config = {.path = path,
                                          .inbox = rig->inbox,
                                          .acks = rig->acks,
                                          .replies = rig->replies,
-                                         .board = rig->board,
+                                         .commit_notifier = rig->commit_notifier,
                                          .limits = LIMITS_DEFAULT,
                                          .retention = retention_rules_default()};
     if (writer_start(&rig->writer, &config, &err) != STATUS_OK)
         fail_msg("%s", err.text);
 }
 
-static void push(struct rig *rig, enum work_kind kind, unsigned char *bytes, size_t size)
+static void push(struct rig *rig, enum job_kind kind, unsigned char *bytes, size_t size)
 {
-    struct work *work = calloc(1, sizeof *work);
-    assert_non_null(work);
-    work->kind = kind;
-    work->received_ns = clock_wall_ns();
+    struct job *job = calloc(1, sizeof *job);
+    assert_non_null(job);
+    job->kind = kind;
+    job->received_ns = clock_wall_ns();
     if (bytes)
-        assert_int_equal(codec_decode(&work->message, bytes, size, NULL), STATUS_OK);
+        assert_int_equal(codec_decode(&job->message, bytes, size, NULL), STATUS_OK);
     free(bytes);
-    while (!queue_push(rig->inbox, work, size + sizeof *work))
+    while (!queue_push(rig->inbox, job, size + sizeof *job))
         clock_sleep_until_ns(clock_monotonic_ns() + 1000000);
 }
 
 // Stops the writer and frees all but what was acknowledged.
 static void rig_close(struct rig *rig, struct power_tape *tape)
 {
-    push(rig, WORK_STOP, NULL, 0);
+    push(rig, JOB_STOP, NULL, 0);
     writer_join(rig->writer);
     take_acks(rig, 0, tape);
     assert_false(rig->complained);
     for (unsigned run = 0; run < RUNS; run++)
         table_builder_free(rig->producers[run].builder);
-    queue_free(rig->inbox, work_free);
+    queue_free(rig->inbox, job_free);
     queue_free(rig->acks, answer_free);
     queue_free(rig->replies, answer_free);
-    board_free(rig->board);
+    commit_notifier_free(rig->commit_notifier);
     (void)pthread_mutex_destroy(&rig->lock);
 }
 
@@ -237,7 +237,7 @@ static void send_hello(struct rig *rig, unsigned run)
     unsigned char *bytes = NULL;
     size_t size = 0;
     assert_int_equal(codec_encode(&bytes, &size, &message, NULL), STATUS_OK);
-    push(rig, WORK_MESSAGE, bytes, size);
+    push(rig, JOB_MESSAGE, bytes, size);
 }
 
 static void send_records(struct rig *rig, unsigned run, unsigned stream, uint64_t first,
@@ -249,7 +249,7 @@ static void send_records(struct rig *rig, unsigned run, unsigned stream, uint64_
     size_t size = 0;
     unsigned char *bytes =
         producer_encode(&rig->producers[run], stream, first, records, (size_t)count, &size);
-    push(rig, WORK_MESSAGE, bytes, size);
+    push(rig, JOB_MESSAGE, bytes, size);
 }
 
 static bool is_acked(struct rig *rig, unsigned run, unsigned stream, uint64_t last)

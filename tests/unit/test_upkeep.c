@@ -5,9 +5,9 @@
 
 #include "common/store/database.h"
 #include "common/sys/clock.h"
-#include "server/collector/retention_rules.h"
-#include "server/collector/upkeep.h"
-#include "server/collector/writer_clear.h"
+#include "server/collector/maintenance/retention_rules.h"
+#include "server/collector/maintenance/maintenance.h"
+#include "server/collector/maintenance/writer_clear.h"
 #include "tests/support/test.h"
 #include "tests/unit/rollup_rig.h"
 
@@ -20,7 +20,7 @@ enum { RECORDS = 3000, BATCH = 100, TURNS_MOST = 2000 };
 
 static struct retention_rules rules;
 static struct queue *inbox, *replies;
-static struct upkeep *upkeep;
+static struct maintenance *maintenance;
 
 static int set_up(void **state)
 {
@@ -31,12 +31,12 @@ static int set_up(void **state)
     rules = retention_rules_default();
     assert_int_equal(queue_new(&inbox, 4, 1 << 20, &err), STATUS_OK);
     assert_int_equal(queue_new(&replies, 4, 1 << 20, &err), STATUS_OK);
-    const struct upkeep_parts parts = {.db = rollup_rig.db,
-                                       .rollups = rollup_rig.rollups,
-                                       .retention = &rules,
-                                       .inbox = inbox,
-                                       .replies = replies};
-    if (upkeep_new(&upkeep, &parts, &err) != STATUS_OK)
+    const struct maintenance_parts parts = {.db = rollup_rig.db,
+                                            .rollups = rollup_rig.rollups,
+                                            .retention = &rules,
+                                            .inbox = inbox,
+                                            .replies = replies};
+    if (maintenance_new(&maintenance, &parts, &err) != STATUS_OK)
         fail_msg("%s", err.text);
     rollup_rig_exec("BEGIN IMMEDIATE");
     for (unsigned i = 0; i < RECORDS / BATCH; i++) {
@@ -51,7 +51,7 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-    upkeep_free(upkeep);
+    maintenance_free(maintenance);
     queue_free(inbox, NULL);
     queue_free(replies, answer_free);
     return rollup_rig_tear_down(state);
@@ -62,17 +62,17 @@ static void test_tasks_take_turns_where_somebody_waits(void **state)
 {
     (void)state;
     static int message;
-    const struct upkeep_load load = {.group_ns = 0, .is_busy = true};
-    struct work *work = calloc(1, sizeof *work);
-    assert_non_null(work);
-    work->kind = WORK_CLEAR;
-    work->filter.since_ns = BASE_NS;
+    const struct maintenance_load load = {.group_ns = 0, .is_busy = true};
+    struct job *job = calloc(1, sizeof *job);
+    assert_non_null(job);
+    job->kind = JOB_CLEAR;
+    job->filter.since_ns = BASE_NS;
     assert_true(queue_push(inbox, &message, 1));
-    upkeep_clear(upkeep, work);
+    maintenance_clear(maintenance, job);
     unsigned turns = 0;
     for (; !queue_has_some(replies); turns++) {
         assert_true(turns < TURNS_MOST);
-        upkeep_run(upkeep, &load);
+        maintenance_run(maintenance, &load);
     }
     assert_true(turns > 1); // not all at once
     assert_int_equal(rollup_rig_integer("SELECT count(*) FROM inference WHERE started_ns >="
@@ -87,16 +87,16 @@ static void test_clearing_nothing_forgets_nothing(void **state)
     (void)state;
     struct writer_clear *clear = NULL;
     struct error err = {0};
-    struct work *work = calloc(1, sizeof *work);
+    struct job *job = calloc(1, sizeof *job);
     const struct writer_clear_parts parts = {rollup_rig.db, rollup_rig.rollups, replies};
-    assert_non_null(work);
-    work->kind = WORK_CLEAR;
-    work->filter.since_ns = BASE_NS;
-    work->filter.until_ns = BASE_NS + 1;
+    assert_non_null(job);
+    job->kind = JOB_CLEAR;
+    job->filter.since_ns = BASE_NS;
+    job->filter.until_ns = BASE_NS + 1;
     rollup_rig_exec("DELETE FROM inference WHERE started_ns = 1774823400000000000");
     assert_int_equal(writer_clear_new(&clear, &parts, &err), STATUS_OK);
     assert_false(rollups_are_behind(rollup_rig.rollups, rollup_rig.now_ns));
-    writer_clear_begin(clear, work);
+    writer_clear_begin(clear, job);
     while (writer_clear_is_busy(clear))
         writer_clear_step(clear);
     assert_true(queue_has_some(replies));
@@ -109,7 +109,7 @@ static void test_clearing_nothing_forgets_nothing(void **state)
 static void test_a_fold_that_failed_is_no_reason_to_stay_awake(void **state)
 {
     (void)state;
-    const struct upkeep_load load = {.group_ns = 0, .is_busy = false};
+    const struct maintenance_load load = {.group_ns = 0, .is_busy = false};
     sqlite3 *other = NULL;
     struct error err = {0};
     // Pruning, which rests then, would fail too.
@@ -121,8 +121,8 @@ static void test_a_fold_that_failed_is_no_reason_to_stay_awake(void **state)
     unsigned turns = 0;
     do {
         assert_true(turns++ < TURNS_MOST);
-        upkeep_run(upkeep, &load);
-    } while (upkeep_patience_ns(upkeep, &load) == 0);
+        maintenance_run(maintenance, &load);
+    } while (maintenance_patience_ns(maintenance, &load) == 0);
     assert_int_equal(rollup_rig_integer("SELECT count(*) FROM rollup"), 0);
     assert_int_equal(database_exec(other, "ROLLBACK", &err), STATUS_OK);
     database_close(other);

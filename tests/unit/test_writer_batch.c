@@ -6,7 +6,7 @@
 
 #include "common/store/database.h"
 #include "common/store/store.h"
-#include "server/collector/work.h"
+#include "server/collector/threads/job.h"
 #include "tests/support/test.h"
 #include "tests/unit/writer_rig.h"
 

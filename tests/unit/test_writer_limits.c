@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "common/store/database.h"
-#include "server/collector/writer_refusals.h"
+#include "server/collector/writer/writer_refusals.h"
 #include "tests/support/test.h"
 #include "tests/unit/writer_rig.h"
 
@@ -143,10 +143,11 @@ static void test_names_beyond_the_limit(void **state)
     (void)state;
     static const struct wire_bytes four[] = {{1, "a"}, {1, "b"}, {1, "c"}, {1, "d"}};
     struct limits limits = LIMITS_DEFAULT;
-    struct refusals *refusals = NULL;
-    assert_int_equal(refusals_new(&refusals, NULL), STATUS_OK);
+    struct reject_counters *reject_counters = NULL;
+    assert_int_equal(reject_counters_new(&reject_counters, NULL), STATUS_OK);
     limits.names = 2;
-    batches_set_rules(rig.batches, &(struct batches_rules){.limits = limits, .refusals = refusals});
+    batches_set_rules(
+        rig.batches, &(struct batches_rules){.limits = limits, .reject_counters = reject_counters});
     rig_hello();
     struct message message = rig_operations(1, 2);
     message.batch.names = four;
@@ -158,15 +159,15 @@ static void test_names_beyond_the_limit(void **state)
     rig_free_ack(ack);
     assert_int_equal(rig_integer("SELECT count(*) FROM run_name"), 2);
     rig_exec("BEGIN");
-    assert_int_equal(writer_save_refusals(refusals, rig.db, 7, NULL), STATUS_OK);
+    assert_int_equal(writer_save_refusals(reject_counters, rig.db, 7, NULL), STATUS_OK);
     rig_exec("ROLLBACK");
-    refusals_saved(refusals, false);
-    assert_true(refusals_are_waiting(refusals));
+    reject_counters_saved(reject_counters, false);
+    assert_true(reject_counters_are_waiting(reject_counters));
     rig_exec("BEGIN");
-    assert_int_equal(writer_save_refusals(refusals, rig.db, 7, NULL), STATUS_OK);
+    assert_int_equal(writer_save_refusals(reject_counters, rig.db, 7, NULL), STATUS_OK);
     rig_exec("COMMIT");
-    refusals_saved(refusals, true);
-    assert_false(refusals_are_waiting(refusals));
+    reject_counters_saved(reject_counters, true);
+    assert_false(reject_counters_are_waiting(reject_counters));
     assert_int_equal(
         rig_integer("SELECT count FROM refusal WHERE reason = 'names' AND last_ns = 7"), 2);
     struct record record;
@@ -188,7 +189,7 @@ static void test_names_beyond_the_limit(void **state)
     rig_group(&message, false);
     rig_free_ack(rig_last_ack());
     assert_int_equal(rig_integer("SELECT count(*) FROM operation"), 4);
-    refusals_free(refusals);
+    reject_counters_free(reject_counters);
 }
 
 // A store without room for more names takes what needs none, and says why not else.

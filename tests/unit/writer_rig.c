@@ -6,7 +6,7 @@
 
 #include "common/store/database.h"
 #include "common/wire/codec.h"
-#include "server/collector/work.h"
+#include "server/collector/threads/job.h"
 #include "tests/support/test.h"
 
 struct rig rig = {.trims = true};
@@ -79,13 +79,13 @@ static void trim(void)
 void rig_group(const struct message *message, bool fail)
 {
     struct error err = {0};
-    struct work work = {.kind = WORK_MESSAGE, .received_ns = INT64_C(1790000000000000000)};
-    work.message = *message;
-    work.has_key = rig.sender != 0;
-    memset(work.key, rig.sender, sizeof work.key);
+    struct job job = {.kind = JOB_MESSAGE, .received_ns = INT64_C(1790000000000000000)};
+    job.message = *message;
+    job.has_key = rig.sender != 0;
+    memset(job.key, rig.sender, sizeof job.key);
     rig_exec("BEGIN");
     batches_begin(rig.batches);
-    if (batches_take(rig.batches, &work, &err) != STATUS_OK ||
+    if (batches_take(rig.batches, &job, &err) != STATUS_OK ||
         runs_flush(rig.runs, &err) != STATUS_OK)
         fail_msg("%s", err.text);
     if (fail) {

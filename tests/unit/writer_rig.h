@@ -6,8 +6,8 @@
 #include <stdint.h>
 
 #include "common/wire/codec.h"
-#include "server/collector/queue.h"
-#include "server/collector/writer_batch.h"
+#include "server/collector/threads/queue.h"
+#include "server/collector/writer/writer_batch.h"
 #include "tests/support/folder.h"
 
 struct rig {

@@ -1,4 +1,4 @@
-// The collector with its store, as server/collector/writer_batch.c drives the
+// The collector with its store, as server/collector/writer/writer_batch.c drives the
 // machine: a transaction at a time, acknowledged after its commit.
 #include <string.h>
 

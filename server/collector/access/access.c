@@ -1,0 +1,428 @@
+#include "server/collector/access/access.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/sys/log.h"
+#include "server/collector/access/access_list.h"
+
+enum { FILE_MODE = 0640 };
+
+struct access {
+    char *path;
+    // Held while the file is read or written; taken before `lock`.
+    pthread_mutex_t file_lock;
+    struct stat seen; // the file that `list` was read from; all zero: it was not there
+    bool missed;      // it was not there at the last look, and the list is of before
+    bool told;        // that it cannot be read was said
+    pthread_mutex_t lock;
+    struct access_list list;
+    atomic_uint revocations; // counts, publishes nothing: relaxed
+};
+
+// ---- The file ------------------------------------------------------------------------
+
+// A file's text; `about` is all zero and the text empty where it is not there.
+struct text {
+    char *bytes;
+    size_t size;
+    struct stat about;
+};
+
+static enum status check_owner(const char *path, const struct stat *about, struct error *err)
+{
+    if (!S_ISREG(about->st_mode))
+        return error_set(err, STATUS_DENIED, "%s: not a file", path);
+    if (about->st_uid != geteuid() && about->st_uid != 0)
+        return error_set(err, STATUS_DENIED, "%s: another user's (chown it to the collector's)",
+                         path);
+    if (about->st_mode & (S_IWGRP | S_IWOTH))
+        return error_set(err, STATUS_DENIED, "%s: others may write it (chmod go-w %s)", path, path);
+    if (about->st_size > ACCESS_TEXT_MAX)
+        return error_set(err, STATUS_INVALID, "%s: more than %d bytes", path, ACCESS_TEXT_MAX);
+    return STATUS_OK;
+}
+
+static enum status read_all(struct text *out, const char *path, int fd, struct error *err)
+{
+    out->bytes = malloc((size_t)out->about.st_size + 1);
+    if (!out->bytes)
+        return error_set(err, STATUS_NOMEM, "keys: out of memory");
+    while (out->size < (size_t)out->about.st_size) {
+        const ssize_t n = read(fd, out->bytes + out->size, (size_t)out->about.st_size - out->size);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return error_set(err, STATUS_IO, "%s: cannot read it: %s", path, strerror(errno));
+        if (n == 0)
+            break; // it has become shorter: what there is
+        out->size += (size_t)n;
+    }
+    out->bytes[out->size] = '\0';
+    return STATUS_OK;
+}
+
+static enum status read_text(struct text *out, const char *path, struct error *err)
+{
+    *out = (struct text){0};
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0 && errno == ENOENT) {
+        out->bytes = calloc(1, 1);
+        return out->bytes ? STATUS_OK : error_set(err, STATUS_NOMEM, "keys: out of memory");
+    }
+    if (fd < 0)
+        return error_set(err, errno == EACCES ? STATUS_DENIED : STATUS_IO, "%s: cannot open: %s",
+                         path, strerror(errno));
+    enum status status = STATUS_OK;
+    if (fstat(fd, &out->about) != 0)
+        status = error_set(err, STATUS_IO, "%s: %s", path, strerror(errno));
+    if (status == STATUS_OK)
+        status = check_owner(path, &out->about, err);
+    if (status == STATUS_OK)
+        status = read_all(out, path, fd, err);
+    (void)close(fd);
+    if (status != STATUS_OK) {
+        free(out->bytes);
+        *out = (struct text){0};
+    }
+    return status;
+}
+
+static bool write_all(int fd, const char *bytes, size_t size)
+{
+    while (size > 0) {
+        const ssize_t n = write(fd, bytes, size);
+        if (n < 0 && errno != EINTR)
+            return false;
+        bytes += n > 0 ? n : 0;
+        size -= n > 0 ? (size_t)n : 0;
+    }
+    return true;
+}
+
+static void sync_folder(const char *path)
+{
+    char folder[PATH_MAX] = ".";
+    const char *slash = strrchr(path, '/');
+    if (slash)
+        (void)snprintf(folder, sizeof folder, "%.*s", slash == path ? 1 : (int)(slash - path),
+                       path);
+    const int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd >= 0) {
+        (void)fsync(fd);
+        (void)close(fd);
+    }
+}
+
+// Replaces the file by one with this text, or leaves it as it is.
+static enum status write_text(const char *path, const char *text, mode_t mode, struct error *err)
+{
+    char name[PATH_MAX];
+    const int n = snprintf(name, sizeof name, "%s.new-%ld", path, (long)getpid());
+    if (n < 0 || (size_t)n >= sizeof name)
+        return error_set(err, STATUS_INVALID, "%s: the path is too long", path);
+    (void)unlink(name);
+    const int fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0)
+        return error_set(err, STATUS_IO, "%s: cannot write it: %s", name, strerror(errno));
+    bool done = write_all(fd, text, strlen(text)) && fchmod(fd, mode) == 0 && fsync(fd) == 0;
+    int fault = errno;
+    (void)close(fd);
+    if (done && rename(name, path) != 0) {
+        fault = errno;
+        done = false;
+    }
+    if (!done) {
+        (void)unlink(name);
+        return error_set(err, STATUS_IO, "%s: cannot write it: %s", path, strerror(fault));
+    }
+    sync_folder(path);
+    return STATUS_OK;
+}
+
+// ---- The list ------------------------------------------------------------------------
+
+// Takes the list over.
+static void install(struct access *access, struct access_list *list, const struct stat *about)
+{
+    (void)pthread_mutex_lock(&access->lock);
+    struct access_list before = access->list;
+    access->list = *list;
+    (void)pthread_mutex_unlock(&access->lock);
+    if (access_list_takes_away(&before, list))
+        (void)atomic_fetch_add_explicit(&access->revocations, 1, memory_order_relaxed);
+    access_list_deinit(&before);
+    *list = (struct access_list){0};
+    access->seen = *about;
+    access->missed = false;
+    access->told = false;
+}
+
+// Reads the file and takes what it says.  File lock held.
+static enum status read_again(struct access *access, struct error *err)
+{
+    struct text text;
+    struct access_list list = {0};
+    enum status status = read_text(&text, access->path, err);
+    if (status == STATUS_OK)
+        status = access_list_parse(&list, text.bytes, text.size, access->path, err);
+    if (status == STATUS_OK)
+        install(access, &list, &text.about);
+    free(text.bytes);
+    return status;
+}
+
+enum status access_open(struct access **out, const char *path, struct error *err)
+{
+    struct access *access = calloc(1, sizeof *access);
+    if (!access)
+        return error_set(err, STATUS_NOMEM, "keys: out of memory");
+    (void)pthread_mutex_init(&access->file_lock, NULL);
+    (void)pthread_mutex_init(&access->lock, NULL);
+    enum status status = STATUS_OK;
+    access->path = strdup(path);
+    if (!access->path)
+        status = error_set(err, STATUS_NOMEM, "keys: out of memory");
+    if (status == STATUS_OK)
+        status = read_again(access, err);
+    if (status != STATUS_OK) {
+        access_close(access);
+        return status;
+    }
+    *out = access;
+    return STATUS_OK;
+}
+
+void access_close(struct access *access)
+{
+    if (!access)
+        return;
+    access_list_deinit(&access->list);
+    (void)pthread_mutex_destroy(&access->lock);
+    (void)pthread_mutex_destroy(&access->file_lock);
+    free(access->path);
+    free(access);
+}
+
+enum status access_reload(struct access *access, struct error *err)
+{
+    (void)pthread_mutex_lock(&access->file_lock);
+    enum status status = read_again(access, err);
+    (void)pthread_mutex_unlock(&access->file_lock);
+    return status;
+}
+
+static bool same_file(const struct stat *a, const struct stat *b)
+{
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
+           a->st_mode == b->st_mode && a->st_uid == b->st_uid &&
+           a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec &&
+           a->st_ctim.tv_sec == b->st_ctim.tv_sec && a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
+}
+
+// A file that is gone for one look only is being replaced by an editor.
+static bool has_changed(struct access *access, struct stat *about)
+{
+    static const struct stat none;
+    if (stat(access->path, about) != 0)
+        *about = none;
+    if (same_file(about, &access->seen)) {
+        access->missed = false;
+        return false;
+    }
+    if (about->st_ino == 0 && !access->missed) {
+        access->missed = true;
+        return false;
+    }
+    return true;
+}
+
+void access_look(struct access *access)
+{
+    struct error err = {0};
+    struct stat about;
+    (void)pthread_mutex_lock(&access->file_lock);
+    if (has_changed(access, &about)) {
+        if (read_again(access, &err) == STATUS_OK) {
+            log_write(LOG_LEVEL_INFO, "%s: %zu keys are authorized now", access->path,
+                      access->list.count);
+        } else if (!access->told) {
+            log_write(LOG_LEVEL_ERROR, "%s (the keys of before stay authorized)", err.text);
+            access->told = true;
+        }
+    }
+    (void)pthread_mutex_unlock(&access->file_lock);
+}
+
+// ---- Asking --------------------------------------------------------------------------
+
+static uint32_t wanted_role(enum address_service service)
+{
+    static const enum query_role roles[ADDRESS_SERVICES] = {
+        [ADDRESS_INGEST] = QUERY_ROLE_PRODUCER,
+        [ADDRESS_QUERY] = QUERY_ROLE_READER,
+        [ADDRESS_LIVE] = QUERY_ROLE_READER,
+        [ADDRESS_ADMIN] = QUERY_ROLE_ADMIN,
+    };
+    return UINT32_C(1) << roles[service] | UINT32_C(1) << QUERY_ROLE_ADMIN;
+}
+
+enum access_verdict access_check(struct access *access, enum address_service service,
+                                 const unsigned char key[WIRE_KEY_SIZE])
+{
+    enum access_verdict verdict = ACCESS_UNKNOWN;
+    (void)pthread_mutex_lock(&access->lock);
+    const struct access_key *about = access_list_find(&access->list, key);
+    if (about)
+        verdict = about->roles & wanted_role(service) ? ACCESS_GRANTED : ACCESS_ROLE;
+    (void)pthread_mutex_unlock(&access->lock);
+    return verdict;
+}
+
+bool access_continues(struct access *access, const unsigned char key[WIRE_KEY_SIZE],
+                      const unsigned char owner[WIRE_KEY_SIZE])
+{
+    if (memcmp(key, owner, WIRE_KEY_SIZE) == 0)
+        return true;
+    (void)pthread_mutex_lock(&access->lock);
+    const bool continues = access_list_continues(&access->list, key, owner);
+    (void)pthread_mutex_unlock(&access->lock);
+    return continues;
+}
+
+unsigned access_revocations(struct access *access)
+{
+    return atomic_load_explicit(&access->revocations, memory_order_relaxed);
+}
+
+// ---- Administrators ------------------------------------------------------------------
+
+static enum status new_answer(struct result **out, struct error *err)
+{
+    static const char *const keys[] = {"key", "name", "roles", "replaces"};
+    enum status status = result_new(out);
+    for (size_t i = 0; i < sizeof keys / sizeof *keys && status == STATUS_OK; i++)
+        status = result_add_column(*out, keys[i], UNIT_NONE);
+    return status == STATUS_OK ? status : error_set(err, status, "keys: out of memory");
+}
+
+static enum status add_row(struct result *answer, const struct access_key *about, struct error *err)
+{
+    char key[WIRE_KEY_TEXT_SIZE], roles[QUERY_KEY_SIZE];
+    char replaces[ACCESS_REPLACES_MAX * WIRE_KEY_TEXT_SIZE + 1] = "";
+    size_t used = 0;
+    for (unsigned i = 0; i < about->replaces_count; i++)
+        used += (size_t)snprintf(replaces + used, sizeof replaces - used, "%s%s", used ? " " : "",
+                                 wire_key_text(key, about->replaces[i]));
+    enum status status = result_add_row(answer);
+    (void)wire_key_text(key, about->key);
+    (void)access_roles_text(roles, about->roles);
+    const char *const texts[] = {key, about->name, roles, replaces};
+    for (unsigned i = 0; i < 4 && status == STATUS_OK; i++)
+        if (texts[i][0])
+            status = result_set_text(answer, i, texts[i], strlen(texts[i]));
+    return status == STATUS_OK ? status : error_set(err, status, "keys: out of memory");
+}
+
+static enum status answer_keys(struct access *access, struct result **out, struct error *err)
+{
+    enum status status = new_answer(out, err);
+    for (size_t i = 0; i < access->list.count && status == STATUS_OK; i++)
+        status = add_row(*out, &access->list.keys[i], err);
+    return status;
+}
+
+// The key that a revocation means: by itself, or by its name.
+static const struct access_key *find_revoked(const struct access_list *list,
+                                             const struct query *query)
+{
+    unsigned char key[WIRE_KEY_SIZE];
+    const struct access_key *found = NULL;
+    if (wire_key_parse(key, query->key))
+        found = access_list_find(list, key);
+    return found ? found : access_list_named(list, query->key[0] ? query->key : query->key_name);
+}
+
+static enum status text_for(char **out, const struct text *text, const struct access_list *list,
+                            const struct query *query, struct result *answer, struct error *err)
+{
+    if (query->kind == QUERY_AUTHORIZE) {
+        enum status status = access_list_check(list, query, err);
+        return status == STATUS_OK
+                   ? access_text_with(out, text->bytes, text->size, list, query, err)
+                   : status;
+    }
+    const struct access_key *revoked = find_revoked(list, query);
+    if (!revoked)
+        return error_set(err, STATUS_NO_DATA, "%.60s: no key and no name of one that is authorized",
+                         query->key[0] ? query->key : query->key_name);
+    enum status status = add_row(answer, revoked, err);
+    if (status == STATUS_OK)
+        status = access_text_without(out, text->bytes, text->size, revoked->line, err);
+    return status;
+}
+
+static enum status answer_authorized(struct access *access, const struct query *query,
+                                     struct result *answer, struct error *err)
+{
+    unsigned char key[WIRE_KEY_SIZE];
+    const struct access_key *about = NULL;
+    if (wire_key_parse(key, query->key))
+        about = access_list_find(&access->list, key);
+    return about ? add_row(answer, about, err) : error_set(err, STATUS_IO, "the key was not taken");
+}
+
+// Works on the file as it is now, whoever else has changed it.  File lock held.
+static enum status change(struct access *access, const struct query *query, struct result *answer,
+                          struct error *err)
+{
+    struct text text;
+    struct access_list list = {0};
+    char *changed = NULL;
+    enum status status = read_text(&text, access->path, err);
+    if (status != STATUS_OK)
+        return status;
+    status = access_list_parse(&list, text.bytes, text.size, access->path, err);
+    if (status == STATUS_OK)
+        status = text_for(&changed, &text, &list, query, answer, err);
+    const mode_t mode = text.about.st_mode ? text.about.st_mode & 0777 : FILE_MODE;
+    if (status == STATUS_OK)
+        status = write_text(access->path, changed, mode, err);
+    if (status == STATUS_OK)
+        status = read_again(access, err);
+    if (status == STATUS_OK && query->kind == QUERY_AUTHORIZE)
+        status = answer_authorized(access, query, answer, err);
+    access_list_deinit(&list);
+    free(text.bytes);
+    free(changed);
+    return status;
+}
+
+enum status access_query(struct access *access, const struct query *query, struct result **out,
+                         struct error *err)
+{
+    struct result *answer = NULL;
+    (void)pthread_mutex_lock(&access->file_lock);
+    enum status status = STATUS_OK;
+    if (query->kind == QUERY_KEYS)
+        status = answer_keys(access, &answer, err);
+    else
+        status = new_answer(&answer, err);
+    if (status == STATUS_OK && query->kind != QUERY_KEYS)
+        status = change(access, query, answer, err);
+    (void)pthread_mutex_unlock(&access->file_lock);
+    if (status != STATUS_OK) {
+        result_free(answer);
+        return status;
+    }
+    *out = answer;
+    return STATUS_OK;
+}

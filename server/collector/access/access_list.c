@@ -1,0 +1,410 @@
+#include "server/collector/access/access_list.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { WORDS_MAX = 3 + 2 * ACCESS_REPLACES_MAX };
+
+static enum status out_of_memory(struct error *err)
+{
+    return error_set(err, STATUS_NOMEM, "keys: out of memory");
+}
+
+bool access_name_is_sound(const char *name)
+{
+    static const char good[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+    const size_t size = strlen(name);
+    return size > 0 && size < QUERY_KEY_SIZE && strspn(name, good) == size;
+}
+
+char *access_roles_text(char *out, uint32_t roles)
+{
+    size_t used = 0;
+    out[0] = '\0';
+    for (unsigned i = 0; i < QUERY_ROLE_COUNT; i++)
+        if (roles >> i & 1)
+            used += (size_t)snprintf(out + used, QUERY_KEY_SIZE - used, "%s%s", used ? "," : "",
+                                     query_role_name((enum query_role)i));
+    return out;
+}
+
+// ---- A line ------------------------------------------------------------------------
+
+// Cuts the line into words, in place; WORDS_MAX + 1 where there are more.
+static unsigned cut_words(char *line, char *words[WORDS_MAX])
+{
+    unsigned count = 0;
+    char *rest = NULL;
+    for (char *word = strtok_r(line, " \t\r", &rest); word; word = strtok_r(NULL, " \t\r", &rest)) {
+        if (count == WORDS_MAX)
+            return WORDS_MAX + 1;
+        words[count++] = word;
+    }
+    return count;
+}
+
+static enum status parse_roles(uint32_t *out, char *text, struct error *err)
+{
+    char *rest = NULL;
+    *out = 0;
+    if (text[0] == ',' || text[strlen(text) - 1] == ',' || strstr(text, ",,"))
+        return error_set(err, STATUS_INVALID, "\"%.60s\" is no list of roles", text);
+    for (char *word = strtok_r(text, ",", &rest); word; word = strtok_r(NULL, ",", &rest)) {
+        const enum query_role role = query_role_find(word);
+        if (role == QUERY_ROLE_COUNT)
+            return error_set(err, STATUS_INVALID,
+                             "\"%.60s\" is no role (producer, reader or admin)", word);
+        *out |= UINT32_C(1) << role;
+    }
+    return STATUS_OK;
+}
+
+static enum status parse_replaces(struct access_key *out, char *const *words, unsigned count,
+                                  struct error *err)
+{
+    if (count % 2 != 0)
+        return error_set(err, STATUS_INVALID, "\"%.60s\": \"replaces\" and a key are expected",
+                         words[count - 1]);
+    if (count == 0)
+        return STATUS_OK;
+    out->replaces = calloc(count / 2, sizeof *out->replaces);
+    if (!out->replaces)
+        return out_of_memory(err);
+    for (unsigned i = 0; i < count; i += 2) {
+        if (strcmp(words[i], "replaces") != 0)
+            return error_set(err, STATUS_INVALID, "\"%.60s\": \"replaces\" is expected", words[i]);
+        if (!wire_key_parse(out->replaces[out->replaces_count], words[i + 1]))
+            return error_set(err, STATUS_INVALID, "\"%.60s\" is no public key", words[i + 1]);
+        if (memcmp(out->replaces[out->replaces_count], out->key, WIRE_KEY_SIZE) == 0)
+            return error_set(err, STATUS_INVALID, "the key cannot replace itself");
+        out->replaces_count++;
+    }
+    return STATUS_OK;
+}
+
+// What the words of a line say.  The caller frees out->replaces in any case.
+static enum status parse_words(struct access_key *out, char *const *words, unsigned count,
+                               struct error *err)
+{
+    if (count > WORDS_MAX)
+        return error_set(err, STATUS_INVALID, "more than %d keys replaced", ACCESS_REPLACES_MAX);
+    if (!wire_key_parse(out->key, words[0]))
+        return error_set(err, STATUS_INVALID,
+                         "\"%.60s\" is no public key (40 characters of Z85 are expected)",
+                         words[0]);
+    if (count < 3)
+        return error_set(err, STATUS_INVALID, "KEY ROLES NAME are expected");
+    enum status status = parse_roles(&out->roles, words[1], err);
+    if (status != STATUS_OK)
+        return status;
+    if (!access_name_is_sound(words[2]))
+        return error_set(err, STATUS_INVALID, "\"%.80s\" is no name (1 to %d of a-z A-Z 0-9 . _ -)",
+                         words[2], QUERY_KEY_SIZE - 1);
+    (void)snprintf(out->name, sizeof out->name, "%s", words[2]);
+    return parse_replaces(out, words + 3, count - 3, err);
+}
+
+// Reads one line, `size` bytes.  `*has` is false where it has no key.
+static enum status parse_line(struct access_key *out, const char *line, size_t size, bool *has,
+                              struct error *err)
+{
+    char copy[ACCESS_LINE_MAX + 1];
+    char *words[WORDS_MAX];
+    *has = false;
+    if (memchr(line, '\0', size))
+        return error_set(err, STATUS_INVALID, "a NUL byte");
+    if (size > ACCESS_LINE_MAX && line[0] == '#')
+        return STATUS_OK;
+    if (size > ACCESS_LINE_MAX)
+        return error_set(err, STATUS_INVALID, "the line has more than %d bytes", ACCESS_LINE_MAX);
+    memcpy(copy, line, size);
+    copy[size] = '\0';
+    const unsigned count = cut_words(copy, words);
+    if (count == 0 || words[0][0] == '#')
+        return STATUS_OK;
+    *has = true;
+    return parse_words(out, words, count, err);
+}
+
+// ---- The list ----------------------------------------------------------------------
+
+static int compare_keys(const void *a, const void *b)
+{
+    return memcmp(((const struct access_key *)a)->key, ((const struct access_key *)b)->key,
+                  WIRE_KEY_SIZE);
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    const struct access_key *const *first = a, *const *second = b;
+    return strcmp((*first)->name, (*second)->name);
+}
+
+void access_list_deinit(struct access_list *list)
+{
+    for (size_t i = 0; i < list->count; i++)
+        free(list->keys[i].replaces);
+    free(list->keys);
+    *list = (struct access_list){0};
+}
+
+// Takes the key over, also where it fails.
+static enum status append(struct access_list *list, size_t *room, struct access_key *key,
+                          struct error *err)
+{
+    if (list->count == ACCESS_KEYS_MAX) {
+        free(key->replaces);
+        return error_set(err, STATUS_INVALID, "more than %d keys", ACCESS_KEYS_MAX);
+    }
+    if (list->count == *room) {
+        const size_t more = *room ? 2 * *room : 16;
+        struct access_key *keys = realloc(list->keys, more * sizeof *keys);
+        if (!keys) {
+            free(key->replaces);
+            return out_of_memory(err);
+        }
+        list->keys = keys;
+        *room = more;
+    }
+    list->keys[list->count++] = *key;
+    return STATUS_OK;
+}
+
+static enum status parse_lines(struct access_list *list, const char *text, size_t size,
+                               unsigned *line, struct error *err)
+{
+    size_t room = 0;
+    enum status status = STATUS_OK;
+    for (const char *at = text, *end = text + size; at < end && status == STATUS_OK;) {
+        const char *stop = memchr(at, '\n', (size_t)(end - at));
+        const size_t length = (size_t)((stop ? stop : end) - at);
+        struct access_key key = {.line = ++*line};
+        bool has = false;
+        status = parse_line(&key, at, length, &has, err);
+        if (status == STATUS_OK && has)
+            status = append(list, &room, &key, err);
+        else
+            free(key.replaces);
+        at += length + 1;
+    }
+    return status;
+}
+
+// No key and no name twice: which of the lines would count?
+static enum status check_twice(const struct access_list *list, unsigned *line, struct error *err)
+{
+    for (size_t i = 1; i < list->count; i++) {
+        if (memcmp(list->keys[i - 1].key, list->keys[i].key, WIRE_KEY_SIZE) != 0)
+            continue;
+        const unsigned a = list->keys[i - 1].line, b = list->keys[i].line;
+        *line = a > b ? a : b;
+        return error_set(err, STATUS_INVALID, "the key of line %u again", a > b ? b : a);
+    }
+    const struct access_key **byname = calloc(list->count ? list->count : 1, sizeof *byname);
+    if (!byname)
+        return out_of_memory(err);
+    for (size_t i = 0; i < list->count; i++)
+        byname[i] = &list->keys[i];
+    qsort(byname, list->count, sizeof *byname, compare_names);
+    enum status status = STATUS_OK;
+    for (size_t i = 1; i < list->count && status == STATUS_OK; i++) {
+        const unsigned a = byname[i - 1]->line, b = byname[i]->line;
+        if (strcmp(byname[i - 1]->name, byname[i]->name) != 0)
+            continue;
+        *line = a > b ? a : b;
+        status = error_set(err, STATUS_INVALID, "the name %s of line %u again", byname[i]->name,
+                           a > b ? b : a);
+    }
+    free(byname);
+    return status;
+}
+
+enum status access_list_parse(struct access_list *out, const char *text, size_t size,
+                              const char *file, struct error *err)
+{
+    unsigned line = 0;
+    *out = (struct access_list){0};
+    if (size > ACCESS_TEXT_MAX)
+        return error_set(err, STATUS_INVALID, "%s: more than %d bytes", file, ACCESS_TEXT_MAX);
+    enum status status = parse_lines(out, text, size, &line, err);
+    if (status == STATUS_OK && out->count > 0) {
+        qsort(out->keys, out->count, sizeof *out->keys, compare_keys);
+        status = check_twice(out, &line, err);
+    }
+    if (status == STATUS_OK)
+        return STATUS_OK;
+    access_list_deinit(out);
+    return status == STATUS_NOMEM ? status : error_prefix(err, status, "%s:%u", file, line);
+}
+
+const struct access_key *access_list_find(const struct access_list *list,
+                                          const unsigned char key[WIRE_KEY_SIZE])
+{
+    struct access_key wanted = {0};
+    memcpy(wanted.key, key, WIRE_KEY_SIZE);
+    if (list->count == 0)
+        return NULL;
+    return bsearch(&wanted, list->keys, list->count, sizeof *list->keys, compare_keys);
+}
+
+const struct access_key *access_list_named(const struct access_list *list, const char *name)
+{
+    for (size_t i = 0; i < list->count; i++)
+        if (strcmp(list->keys[i].name, name) == 0)
+            return &list->keys[i];
+    return NULL;
+}
+
+// A line names all that its key goes on for (make_line): there is no chain to walk,
+// whoever wrote the file.
+bool access_list_continues(const struct access_list *list, const unsigned char key[WIRE_KEY_SIZE],
+                           const unsigned char owner[WIRE_KEY_SIZE])
+{
+    if (memcmp(key, owner, WIRE_KEY_SIZE) == 0)
+        return true;
+    const struct access_key *about = access_list_find(list, key);
+    for (unsigned i = 0; about && i < about->replaces_count; i++)
+        if (memcmp(about->replaces[i], owner, WIRE_KEY_SIZE) == 0)
+            return true;
+    return false;
+}
+
+bool access_list_takes_away(const struct access_list *before, const struct access_list *after)
+{
+    for (size_t i = 0; i < before->count; i++) {
+        const struct access_key *now = access_list_find(after, before->keys[i].key);
+        if (!now || (before->keys[i].roles & ~now->roles))
+            return true;
+    }
+    return false;
+}
+
+// ---- Changing the text ---------------------------------------------------------------
+
+enum status access_list_check(const struct access_list *list, const struct query *query,
+                              struct error *err)
+{
+    unsigned char key[WIRE_KEY_SIZE], replaced[WIRE_KEY_SIZE];
+    if (!wire_key_parse(key, query->key))
+        return error_set(err, STATUS_INVALID,
+                         "\"%.60s\" is no public key (40 characters of Z85 are expected)",
+                         query->key);
+    if (query->key_roles == 0 || query->key_roles >> QUERY_ROLE_COUNT)
+        return error_set(err, STATUS_INVALID, "a role is wanted (producer, reader or admin)");
+    if (!access_name_is_sound(query->key_name))
+        return error_set(err, STATUS_INVALID, "\"%.80s\" is no name (1 to %d of a-z A-Z 0-9 . _ -)",
+                         query->key_name, QUERY_KEY_SIZE - 1);
+    const struct access_key *named = access_list_named(list, query->key_name);
+    if (named && memcmp(named->key, key, WIRE_KEY_SIZE) != 0)
+        return error_set(err, STATUS_INVALID,
+                         "%s is the name of another key (choose one that is not taken, or revoke "
+                         "that key first)",
+                         query->key_name);
+    if (!query->key_replaces[0])
+        return STATUS_OK;
+    if (!wire_key_parse(replaced, query->key_replaces))
+        return error_set(err, STATUS_INVALID, "\"%.60s\" is no public key", query->key_replaces);
+    if (memcmp(replaced, key, WIRE_KEY_SIZE) == 0)
+        return error_set(err, STATUS_INVALID, "a key cannot replace itself");
+    return STATUS_OK;
+}
+
+// Keys a line replaces, each once and not the line's own: the latest that fit.
+struct replaced {
+    unsigned char keys[ACCESS_REPLACES_MAX][WIRE_KEY_SIZE];
+    unsigned count;
+};
+
+static void add_replaced(struct replaced *replaced, const unsigned char key[WIRE_KEY_SIZE],
+                         const unsigned char own[WIRE_KEY_SIZE])
+{
+    bool known = memcmp(key, own, WIRE_KEY_SIZE) == 0;
+    for (unsigned i = 0; i < replaced->count && !known; i++)
+        known = memcmp(key, replaced->keys[i], WIRE_KEY_SIZE) == 0;
+    if (!known && replaced->count < ACCESS_REPLACES_MAX)
+        memcpy(replaced->keys[replaced->count++], key, WIRE_KEY_SIZE);
+}
+
+static void add_replaced_by(struct replaced *replaced, const struct access_key *about,
+                            const unsigned char own[WIRE_KEY_SIZE])
+{
+    for (unsigned i = 0; about && i < about->replaces_count; i++)
+        add_replaced(replaced, about->replaces[i], own);
+}
+
+// Writes the key's line, terminated and with its line feed, to ACCESS_LINE_MAX + 2
+// bytes.
+static enum status make_line(char *out, const struct access_list *list, const struct query *query,
+                             struct error *err)
+{
+    unsigned char own[WIRE_KEY_SIZE], before[WIRE_KEY_SIZE];
+    char roles[QUERY_KEY_SIZE], text[WIRE_KEY_TEXT_SIZE];
+    struct replaced replaced = {0};
+    if (!wire_key_parse(own, query->key))
+        return error_set(err, STATUS_INVALID, "no public key");
+    if (query->key_replaces[0] && wire_key_parse(before, query->key_replaces)) {
+        add_replaced(&replaced, before, own);
+        add_replaced_by(&replaced, access_list_find(list, before), own);
+    }
+    add_replaced_by(&replaced, access_list_find(list, own), own);
+    size_t used = (size_t)snprintf(out, ACCESS_LINE_MAX + 2, "%s %s %s", query->key,
+                                   access_roles_text(roles, query->key_roles), query->key_name);
+    for (unsigned i = 0; i < replaced.count; i++)
+        used += (size_t)snprintf(out + used, ACCESS_LINE_MAX + 2 - used, " replaces %s",
+                                 wire_key_text(text, replaced.keys[i]));
+    (void)snprintf(out + used, ACCESS_LINE_MAX + 2 - used, "\n");
+    return STATUS_OK;
+}
+
+// Where line `number` (from 1) begins and what follows it begins; both the end where
+// the text has fewer lines.
+static void find_line(const char *text, size_t size, unsigned number, size_t *begin, size_t *end)
+{
+    *begin = *end = 0;
+    for (unsigned line = 1; line <= number; line++) {
+        *begin = *end;
+        const char *stop = memchr(text + *begin, '\n', size - *begin);
+        *end = stop ? (size_t)(stop - text) + 1 : size;
+    }
+}
+
+// The text with `line` for what lies between `begin` and `end`.
+static enum status splice(char **out, const char *text, size_t size, size_t begin, size_t end,
+                          const char *line, struct error *err)
+{
+    const bool wants_end = begin == size && size > 0 && text[size - 1] != '\n';
+    const size_t added = strlen(line), room = size - (end - begin) + added + 2;
+    char *copy = malloc(room);
+    if (!copy)
+        return out_of_memory(err);
+    (void)snprintf(copy, room, "%.*s%s%s%.*s", (int)begin, text, wants_end ? "\n" : "", line,
+                   (int)(size - end), text + end);
+    *out = copy;
+    return STATUS_OK;
+}
+
+enum status access_text_with(char **out, const char *text, size_t size,
+                             const struct access_list *list, const struct query *query,
+                             struct error *err)
+{
+    char line[ACCESS_LINE_MAX + 2];
+    unsigned char key[WIRE_KEY_SIZE];
+    enum status status = make_line(line, list, query, err);
+    if (status != STATUS_OK)
+        return status;
+    const struct access_key *known =
+        wire_key_parse(key, query->key) ? access_list_find(list, key) : NULL;
+    size_t begin = size, end = size;
+    if (known)
+        find_line(text, size, known->line, &begin, &end);
+    return splice(out, text, size, begin, end, line, err);
+}
+
+enum status access_text_without(char **out, const char *text, size_t size, unsigned line,
+                                struct error *err)
+{
+    size_t begin = 0, end = 0;
+    find_line(text, size, line, &begin, &end);
+    return splice(out, text, size, begin, end, "", err);
+}

@@ -1,0 +1,290 @@
+#include "server/collector/maintenance/maintenance.h"
+
+#include <stdlib.h>
+
+#include "common/store/checkpoint.h"
+#include "common/store/database.h"
+#include "common/sys/clock.h"
+#include "common/sys/log.h"
+#include "server/collector/maintenance/retention.h"
+#include "server/collector/rollups.h"
+#include "server/collector/sealing.h"
+#include "server/collector/maintenance/writer_clear.h"
+
+#define LONG_NS   UINT64_C(1000000000)  // somebody looks again before that
+#define FAILED_NS UINT64_C(10000000000) // what cannot be written now is not tried before
+#define HOUR_NS   UINT64_C(250000000)   // enough to make most hours again
+
+enum {
+    SHARE = 3,           // a third of what the group took may be spent, whoever waits
+    SHARE_NS = 20000000, // but no more than that
+};
+
+struct maintenance {
+    struct maintenance_parts parts;
+    struct writer_clear *clear;
+    struct retention *retention;
+    struct sealing *sealing;
+    struct checkpoint checkpoint;
+    struct maintenance_load load;
+    unsigned turn;         // of the task that is next
+    bool repairing;        // there is more to be made again
+    uint64_t retained_ns;  // when retention had its last slice
+    uint64_t fold_rest_ns; // no fold before, after one failed
+    bool fold_failing, retention_failing, sealing_failing, checkpoint_failing; // and it was said
+    bool starved;
+};
+
+static bool somebody_waits(void *context)
+{
+    const struct maintenance *maintenance = context;
+    return queue_has_some(maintenance->parts.inbox);
+}
+
+enum status maintenance_new(struct maintenance **out, const struct maintenance_parts *parts,
+                            struct error *err)
+{
+    struct maintenance *maintenance = calloc(1, sizeof *maintenance);
+    if (!maintenance)
+        return error_set(err, STATUS_NOMEM, "upkeep: out of memory");
+    maintenance->parts = *parts;
+    checkpoint_init(&maintenance->checkpoint, clock_monotonic_ns());
+    checkpoint_watch(&maintenance->checkpoint, parts->db);
+    if (parts->rollups)
+        rollups_watch(parts->rollups, somebody_waits, maintenance);
+    enum status status = retention_new(&maintenance->retention, parts->db, parts->retention,
+                                       parts->rollups != NULL, err);
+    if (status == STATUS_OK)
+        status = sealing_new(&maintenance->sealing, parts->db, parts->seal_after_ns,
+                             parts->rollups != NULL, err);
+    if (status == STATUS_OK)
+        status = writer_clear_new(
+            &maintenance->clear,
+            &(struct writer_clear_parts){parts->db, parts->rollups, parts->replies}, err);
+    if (status != STATUS_OK) {
+        maintenance_free(maintenance);
+        return status;
+    }
+    *out = maintenance;
+    return STATUS_OK;
+}
+
+void maintenance_free(struct maintenance *maintenance)
+{
+    if (!maintenance)
+        return;
+    checkpoint_watch(NULL, maintenance->parts.db);
+    if (maintenance->parts.rollups)
+        rollups_watch(maintenance->parts.rollups, NULL, NULL);
+    writer_clear_free(maintenance->clear);
+    retention_free(maintenance->retention);
+    sealing_free(maintenance->sealing);
+    free(maintenance);
+}
+
+void maintenance_clear(struct maintenance *maintenance, struct job *job)
+{
+    writer_clear_begin(maintenance->clear, job);
+}
+
+void maintenance_committed(struct maintenance *maintenance, bool records)
+{
+    maintenance->starved = false;
+    checkpoint_note(&maintenance->checkpoint, records, clock_monotonic_ns());
+}
+
+bool maintenance_is_starved(const struct maintenance *maintenance)
+{
+    return maintenance->starved;
+}
+
+// ---- Tasks -----------------------------------------------------------------------------
+
+static void note_commit(struct maintenance *maintenance)
+{
+    checkpoint_note(&maintenance->checkpoint, true, clock_monotonic_ns());
+}
+
+static bool has_rollups(const struct maintenance *maintenance)
+{
+    return maintenance->parts.rollups && !maintenance->load.is_failing;
+}
+
+static bool clear_some(struct maintenance *maintenance)
+{
+    if (!writer_clear_is_busy(maintenance->clear))
+        return false;
+    writer_clear_step(maintenance->clear);
+    note_commit(maintenance);
+    if (!writer_clear_is_busy(maintenance->clear))
+        sealing_again(maintenance->sealing);
+    return true;
+}
+
+// Lets go of a slice of what is too old.  Where an hour is being made again, that begins
+// anew with it, and so has some time for itself.
+static bool retain(struct maintenance *maintenance)
+{
+    struct error err = {.text = "retention: failed"};
+    bool changed = false;
+    const uint64_t began_ns = clock_monotonic_ns();
+    if (writer_clear_is_busy(maintenance->clear) ||
+        began_ns < retention_due_ns(maintenance->retention) ||
+        (maintenance->repairing && began_ns < maintenance->retained_ns + HOUR_NS))
+        return false;
+    maintenance->retained_ns = began_ns;
+    const enum status status =
+        retention_step(maintenance->retention, clock_wall_ns(), &changed, &err);
+    if (status != STATUS_OK && !maintenance->retention_failing && !maintenance->load.is_failing)
+        log_write(LOG_LEVEL_WARNING, "retention: %s (tried again every minute)", err.text);
+    if (status != STATUS_OK || changed)
+        maintenance->retention_failing = status != STATUS_OK;
+    retention_took(maintenance->retention, began_ns, clock_monotonic_ns(),
+                   maintenance->load.is_busy);
+    if (changed)
+        note_commit(maintenance);
+    if (changed && maintenance->parts.rollups)
+        rollups_gaps_changed(maintenance->parts.rollups);
+    return changed;
+}
+
+// Packs what is old, a step at a time.
+static bool seal(struct maintenance *maintenance)
+{
+    struct error err = {.text = "sealing: failed"};
+    bool changed = false;
+    const uint64_t began_ns = clock_monotonic_ns();
+    if (writer_clear_is_busy(maintenance->clear) || maintenance->load.is_failing ||
+        began_ns < sealing_due_ns(maintenance->sealing))
+        return false;
+    const enum status status = sealing_step(maintenance->sealing, clock_wall_ns(), &changed, &err);
+    if (status != STATUS_OK && !maintenance->sealing_failing)
+        log_write(LOG_LEVEL_WARNING, "sealing: %s (tried again every minute)", err.text);
+    if (status != STATUS_OK || changed)
+        maintenance->sealing_failing = status != STATUS_OK;
+    sealing_took(maintenance->sealing, began_ns, clock_monotonic_ns(), maintenance->load.is_busy);
+    if (changed)
+        note_commit(maintenance);
+    return true;
+}
+
+// Reads records that the rollups do not have yet, or not any longer.
+static bool catch_up(struct maintenance *maintenance)
+{
+    if (!has_rollups(maintenance))
+        return false;
+    const uint64_t now_ns = clock_monotonic_ns();
+    const bool is_behind = rollups_are_behind(maintenance->parts.rollups, now_ns);
+    rollups_tell_time(maintenance->parts.rollups, clock_wall_ns());
+    if (rollups_catch_up(maintenance->parts.rollups, now_ns, maintenance->load.is_busy))
+        note_commit(maintenance);
+    return is_behind;
+}
+
+static bool fold_is_due(const struct maintenance *maintenance, uint64_t now_ns)
+{
+    return now_ns >= maintenance->fold_rest_ns &&
+           rollups_are_due(maintenance->parts.rollups, now_ns);
+}
+
+// Folds what is due, for some milliseconds.  What could not be committed is read again.
+static bool fold(struct maintenance *maintenance)
+{
+    struct error err = {.text = "rollups: failed"};
+    struct rollups *rollups = maintenance->parts.rollups;
+    bool left = false;
+    const uint64_t now_ns = clock_monotonic_ns();
+    if (!has_rollups(maintenance) || !fold_is_due(maintenance, now_ns))
+        return false;
+    enum status status = database_exec(maintenance->parts.db, "BEGIN IMMEDIATE", &err);
+    if (status == STATUS_OK)
+        status = rollups_flush(rollups, ROLLUPS_DUE, now_ns, &left, &err);
+    if (status == STATUS_OK)
+        status = database_exec(maintenance->parts.db, "COMMIT", &err);
+    if (status != STATUS_OK) {
+        database_rollback(maintenance->parts.db);
+        rollups_forget(rollups);
+        maintenance->fold_rest_ns = now_ns + FAILED_NS;
+        if (!maintenance->fold_failing)
+            log_write(LOG_LEVEL_WARNING, "%s (rollups wait; records are stored all the same)",
+                      err.text);
+    }
+    maintenance->fold_failing = status != STATUS_OK;
+    note_commit(maintenance);
+    return true;
+}
+
+static bool repair(struct maintenance *maintenance)
+{
+    maintenance->repairing = has_rollups(maintenance) &&
+                             !writer_clear_is_busy(maintenance->clear) &&
+                             rollups_repair(maintenance->parts.rollups, clock_monotonic_ns());
+    if (maintenance->repairing)
+        note_commit(maintenance);
+    return maintenance->repairing;
+}
+
+static bool prune(struct maintenance *maintenance)
+{
+    if (!has_rollups(maintenance) ||
+        !rollups_prune(maintenance->parts.rollups, clock_monotonic_ns()))
+        return false;
+    note_commit(maintenance);
+    return true;
+}
+
+// Whoever waits goes first, as long as the log is not too long.
+static bool fold_log(struct maintenance *maintenance)
+{
+    struct error err;
+    struct checkpoint *checkpoint = &maintenance->checkpoint;
+    if (queue_has_some(maintenance->parts.inbox) && !checkpoint_presses(checkpoint))
+        return false;
+    const uint64_t now_ns = clock_monotonic_ns();
+    const enum status status = checkpoint_tick(checkpoint, maintenance->parts.db, now_ns, &err);
+    const bool has_tried = checkpoint->tried_at_ns == now_ns;
+    if (status != STATUS_OK && !maintenance->checkpoint_failing && !maintenance->load.is_failing)
+        log_write(LOG_LEVEL_WARNING, "%s (tried again every second)", err.text);
+    // Most looks try nothing: what failed still fails until there is nothing to fold.
+    if (status == STATUS_OK && checkpoint->wanted)
+        return has_tried;
+    if (status == STATUS_NOMEM || maintenance->checkpoint_failing)
+        maintenance->starved = status == STATUS_NOMEM;
+    maintenance->checkpoint_failing = status != STATUS_OK;
+    return has_tried;
+}
+
+// Each does a slice; false where there was nothing to do.
+static bool (*const tasks[])(struct maintenance *) = {fold_log, fold,     clear_some, retain,
+                                                      seal,     catch_up, repair,     prune};
+
+enum { TASK_COUNT = sizeof tasks / sizeof *tasks };
+
+void maintenance_run(struct maintenance *maintenance, const struct maintenance_load *load)
+{
+    const uint64_t began_ns = clock_monotonic_ns();
+    const uint64_t peer_credit_ns =
+        load->group_ns / SHARE < SHARE_NS ? load->group_ns / SHARE : SHARE_NS;
+    maintenance->load = *load;
+    for (unsigned i = 0; i < TASK_COUNT; i++) {
+        const unsigned task = maintenance->turn;
+        maintenance->turn = (task + 1) % TASK_COUNT;
+        if (tasks[task](maintenance) && queue_has_some(maintenance->parts.inbox) &&
+            clock_monotonic_ns() - began_ns >= peer_credit_ns)
+            return;
+    }
+}
+
+uint64_t maintenance_patience_ns(const struct maintenance *maintenance,
+                                 const struct maintenance_load *load)
+{
+    const struct rollups *rollups = load->is_failing ? NULL : maintenance->parts.rollups;
+    const uint64_t now_ns = clock_monotonic_ns();
+    const uint64_t retain_ns = retention_due_ns(maintenance->retention);
+    const uint64_t seal_ns = load->is_failing ? UINT64_MAX : sealing_due_ns(maintenance->sealing);
+    const uint64_t due_ns = seal_ns < retain_ns ? seal_ns : retain_ns;
+    if (writer_clear_is_busy(maintenance->clear) || maintenance->repairing || due_ns <= now_ns ||
+        (rollups && (rollups_are_behind(rollups, now_ns) || fold_is_due(maintenance, now_ns))))
+        return 0;
+    return due_ns - now_ns < LONG_NS ? due_ns - now_ns : LONG_NS;
+}

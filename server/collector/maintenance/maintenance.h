@@ -1,0 +1,64 @@
+// What the thread that writes the store does beside storing records: rollups are folded,
+// read, made again and pruned; what is old is sealed, what is too old goes, and what is to be
+// cleared; the log
+// is folded into the file.
+//
+// All of it in slices of some milliseconds, each outside of the writer's groups and in a
+// transaction of its own, by turns.  Whoever sends records waits for the slice that is
+// under way and for no other: between two slices the writer looks whether somebody waits.
+// Where somebody always does, slices of a third of the time that the group took follow
+// it, one at least, so that all of it comes to an end.  Writer thread only.
+#ifndef INFERSTAT_COLLECTOR_MAINTENANCE_MAINTENANCE_H
+#define INFERSTAT_COLLECTOR_MAINTENANCE_MAINTENANCE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/core/error.h"
+#include "server/collector/threads/queue.h"
+#include "server/collector/maintenance/retention_rules.h"
+#include "server/collector/threads/job.h"
+
+struct rollups;
+struct sqlite3;
+struct maintenance;
+
+// What it works with; borrowed.
+struct maintenance_parts {
+    struct sqlite3 *db;
+    struct rollups *rollups; // NULL: none are made
+    const struct retention_rules *retention;
+    int64_t seal_after_ns; // SEALING_NEVER: nothing is sealed
+    struct queue *inbox;   // who waits
+    struct queue *replies; // where answers go
+};
+
+MUST_CHECK enum status maintenance_new(struct maintenance **out,
+                                       const struct maintenance_parts *parts, struct error *err);
+// Ends a clearing under way, with an answer that says so.  NULL is fine.
+void maintenance_free(struct maintenance *maintenance);
+
+// Takes over a JOB_CLEAR, which is answered when all is cleared.  One at a time.
+void maintenance_clear(struct maintenance *maintenance, struct job *job);
+
+// After each commit; `records`: it stored some.
+void maintenance_committed(struct maintenance *maintenance, bool records);
+
+// How things are with the writer.
+struct maintenance_load {
+    uint64_t group_ns; // what its last group took
+    bool is_busy;      // that group ended before all was taken that was queued
+    bool is_failing;   // the store cannot be written: rollups are left alone
+};
+
+// Does some of what there is to do: its share, and no more while somebody waits.
+void maintenance_run(struct maintenance *maintenance, const struct maintenance_load *load);
+
+// How long there is nothing to do, if nothing comes in; 0: there is something.
+uint64_t maintenance_patience_ns(const struct maintenance *maintenance,
+                                 const struct maintenance_load *load);
+
+// Whether the log could not be folded for want of memory.
+bool maintenance_is_starved(const struct maintenance *maintenance);
+
+#endif

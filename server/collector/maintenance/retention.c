@@ -1,0 +1,363 @@
+#include "server/collector/maintenance/retention.h"
+
+#include <stdlib.h>
+
+#include "common/core/pace.h"
+#include "common/store/database.h"
+#include "common/store/expire.h"
+#include "common/sys/log.h"
+
+#define HOUR_NS INT64_C(3600000000000)
+#define PASS_NS UINT64_C(60000000000) // from the end of a pass to the next
+
+enum {
+    SLICE_NS = 15000000, // what a slice is to take, with its commit
+    BUSY_PAUSES = 3,     // so many times what it took
+    LOOKS_MAX = 64,      // levels looked at in one step, where nothing goes
+    SLACK_SHARE = 32,    // of the file may be free pages
+    ROWS_MIN = 256,      // as fast as a commit, where the disk is slow
+    ROWS_FIRST = 512,
+    ROWS_MAX = 8192,
+    PAGES_MIN = 32,
+    PAGES_FIRST = 64,
+    PAGES_MAX = 1024,
+};
+
+enum phase { PHASE_ROWS, PHASE_LEVELS, PHASE_BYTES, PHASE_ROOM, PHASE_COUNT };
+
+struct retention {
+    struct sqlite3 *db;
+    struct retention_rules rules;
+    bool has_rollups;
+    enum phase phase;
+    unsigned kind;  // of rows and levels
+    unsigned place; // among the kind's metrics, groupings and levels
+    bool sweeping;  // rollups of a level before a time go, for the file's size
+    enum rollup_level sweep_level;
+    int64_t sweep_before_ns;
+    struct pace rows, rollups, pages;
+    struct pace *used; // by the last slice
+    bool ended_early;  // it found less than it might have taken
+    uint64_t due_ns;
+    bool resting;    // the last step ended a pass
+    bool over_bytes; // and it was said
+};
+
+enum status retention_new(struct retention **out, struct sqlite3 *db,
+                          const struct retention_rules *rules, bool has_rollups, struct error *err)
+{
+    struct retention *retention = calloc(1, sizeof *retention);
+    if (!retention)
+        return error_set(err, STATUS_NOMEM, "retention: out of memory");
+    retention->db = db;
+    retention->rules = *rules;
+    retention->has_rollups = has_rollups;
+    retention->rows = (struct pace){ROWS_FIRST, ROWS_MIN, ROWS_MAX};
+    retention->rollups = retention->rows;
+    retention->pages = (struct pace){PAGES_FIRST, PAGES_MIN, PAGES_MAX};
+    *out = retention;
+    return STATUS_OK;
+}
+
+void retention_free(struct retention *retention)
+{
+    free(retention);
+}
+
+uint64_t retention_due_ns(const struct retention *retention)
+{
+    return retention->due_ns;
+}
+
+static void next_phase(struct retention *retention)
+{
+    retention->kind = 0;
+    retention->place = 0;
+    retention->sweeping = false;
+    retention->phase = (enum phase)((retention->phase + 1) % PHASE_COUNT);
+    retention->resting = retention->phase == PHASE_ROWS;
+}
+
+// What is older than the age, cut to a bucket's start of the level; INT64_MIN: nothing.
+static int64_t floor_of(int64_t wall_ns, int64_t age_ns, enum rollup_level level)
+{
+    if (age_ns <= 0 || age_ns == RETENTION_FOREVER || wall_ns < INT64_MIN + age_ns)
+        return INT64_MIN;
+    return rollup_bucket(level, wall_ns - age_ns);
+}
+
+// ---- Records by age -------------------------------------------------------------------
+
+static enum status expire_some(struct retention *retention, enum record_kind kind,
+                               int64_t before_ns, unsigned *gone, struct error *err)
+{
+    struct expire_rows rows = {
+        .kind = kind, .before_ns = before_ns, .last_id = INT64_MAX, .count = retention->rows.now};
+    enum status status = STATUS_OK;
+    if (retention->has_rollups)
+        status = expire_last_id(retention->db, kind, &rows.last_id, err);
+    if (status == STATUS_OK)
+        status = expire_slice(retention->db, &rows, gone, err);
+    retention->used = &retention->rows;
+    return status;
+}
+
+// Stages are told their model by their load, which stays an hour longer.
+static int64_t rows_floor(const struct retention *retention, enum record_kind kind, int64_t wall_ns)
+{
+    const int64_t floor_ns = floor_of(wall_ns, retention->rules.raw_ns, ROLLUP_MINUTE);
+    const bool has_stages = kind == RECORD_KIND_LOAD || kind == RECORD_KIND_STARTUP;
+    return has_stages && floor_ns > INT64_MIN + HOUR_NS ? floor_ns - HOUR_NS : floor_ns;
+}
+
+static enum status step_rows(struct retention *retention, int64_t wall_ns, unsigned *gone,
+                             struct error *err)
+{
+    enum status status = STATUS_OK;
+    if (rows_floor(retention, RECORD_KIND_INFERENCE, wall_ns) == INT64_MIN)
+        retention->kind = RECORD_KIND_COUNT;
+    while (status == STATUS_OK && *gone == 0 && retention->kind < RECORD_KIND_COUNT) {
+        const enum record_kind kind = (enum record_kind)retention->kind;
+        if (expire_has_kind(kind))
+            status = expire_some(retention, kind, rows_floor(retention, kind, wall_ns), gone, err);
+        if (*gone == 0)
+            retention->kind++;
+    }
+    if (status == STATUS_OK && *gone == 0)
+        next_phase(retention);
+    return status;
+}
+
+// ---- Rollups by age -------------------------------------------------------------------
+
+// What of the rollups goes: by age, or for the file's size.
+static int64_t level_floor(const struct retention *retention, const struct expire_level *rollups,
+                           int64_t wall_ns)
+{
+    if (retention->phase == PHASE_BYTES)
+        return rollups->level == retention->sweep_level ? retention->sweep_before_ns : INT64_MIN;
+    const bool is_finest = rollups->grouping == ROLLUP_FULL;
+    const int64_t *ages = is_finest ? retention->rules.finest_ns : retention->rules.level_ns;
+    const enum rollup_level coarser =
+        rollups->level == ROLLUP_MONTH ? ROLLUP_MONTH : (enum rollup_level)(rollups->level + 1);
+    return floor_of(wall_ns, ages[rollups->level], coarser);
+}
+
+// The metric, grouping and level at that place of the kind; false past the last.
+static bool level_at(const struct retention *retention, struct expire_level *rollups)
+{
+    const struct query_metric *metrics[ROLLUP_METRICS_MAX];
+    const enum record_kind kind = (enum record_kind)retention->kind;
+    const unsigned count = rollup_has_kind(kind) ? rollup_metrics(kind, metrics) : 0;
+    const unsigned a_metric = ROLLUP_GROUPING_COUNT * ROLLUP_LEVEL_COUNT;
+    if (retention->place >= count * a_metric)
+        return false;
+    rollups->metric = metrics[retention->place / a_metric];
+    rollups->grouping = (enum rollup_grouping)(retention->place % ROLLUP_GROUPING_COUNT);
+    rollups->level =
+        (enum rollup_level)(retention->place / ROLLUP_GROUPING_COUNT % ROLLUP_LEVEL_COUNT);
+    rollups->count = retention->rollups.now;
+    return true;
+}
+
+// Drops a slice of the first level that has something to drop, of those not yet looked
+// at; `*done`: none of them had.
+static enum status sweep_levels(struct retention *retention, int64_t wall_ns, unsigned *gone,
+                                bool *done, struct error *err)
+{
+    enum status status = STATUS_OK;
+    retention->used = &retention->rollups;
+    for (unsigned looks = 0; looks < LOOKS_MAX && status == STATUS_OK && *gone == 0;) {
+        struct expire_level rollups;
+        *done = retention->kind == RECORD_KIND_COUNT;
+        if (*done)
+            return STATUS_OK;
+        if (!level_at(retention, &rollups)) {
+            retention->kind++;
+            retention->place = 0;
+            continue;
+        }
+        rollups.before_ns = level_floor(retention, &rollups, wall_ns);
+        if (rollups.before_ns > INT64_MIN) {
+            status = expire_level_slice(retention->db, &rollups, gone, err);
+            looks++;
+        }
+        if (*gone == 0)
+            retention->place++;
+    }
+    return status;
+}
+
+static enum status step_levels(struct retention *retention, int64_t wall_ns, unsigned *gone,
+                               struct error *err)
+{
+    bool done = false;
+    enum status status = sweep_levels(retention, wall_ns, gone, &done, err);
+    if (status == STATUS_OK && done)
+        next_phase(retention);
+    return status;
+}
+
+// ---- Bytes ----------------------------------------------------------------------------
+
+// The oldest hour of the records that may go, or segment; none of the minute at hand.
+static enum status shrink_rows(struct retention *retention, int64_t wall_ns, unsigned *gone,
+                               struct error *err)
+{
+    enum record_kind kind = RECORD_KIND_RUN;
+    int64_t oldest_ns = 0, next_ns = 0;
+    const int64_t now_ns = rollup_bucket(ROLLUP_MINUTE, wall_ns);
+    enum status status =
+        expire_oldest(retention->db, !retention->has_rollups, &kind, &oldest_ns, &next_ns, err);
+    if (status != STATUS_OK)
+        return status == STATUS_NO_DATA ? STATUS_OK : status;
+    if (oldest_ns < now_ns)
+        status = expire_some(retention, kind, next_ns < now_ns ? next_ns : now_ns, gone, err);
+    return status;
+}
+
+// Chooses the oldest buckets of the finest level that is there: a day of minutes, a
+// month of hours or days.  They go in the steps that follow, of all metrics.
+static enum status begin_sweep(struct retention *retention, int64_t wall_ns, struct error *err)
+{
+    for (unsigned level = ROLLUP_MINUTE; level < ROLLUP_MONTH; level++) {
+        struct expire_level oldest;
+        const enum rollup_level span = level == ROLLUP_MINUTE ? ROLLUP_DAY : ROLLUP_MONTH;
+        enum status status =
+            expire_oldest_level(retention->db, (enum rollup_level)level, &oldest, err);
+        if (status == STATUS_NO_DATA)
+            continue;
+        if (status != STATUS_OK)
+            return status;
+        const int64_t before_ns = rollup_next(span, rollup_bucket(span, oldest.before_ns));
+        if (before_ns > wall_ns)
+            continue;
+        retention->sweep_level = (enum rollup_level)level;
+        retention->sweep_before_ns = before_ns;
+        retention->sweeping = true;
+        retention->kind = 0;
+        retention->place = 0;
+        return STATUS_OK;
+    }
+    return STATUS_OK;
+}
+
+// Where nothing goes and no sweep has begun, there is nothing that may go.
+static enum status shrink(struct retention *retention, int64_t wall_ns, unsigned *gone,
+                          struct error *err)
+{
+    enum status status = shrink_rows(retention, wall_ns, gone, err);
+    return status == STATUS_OK && *gone == 0 ? begin_sweep(retention, wall_ns, err) : status;
+}
+
+static enum status sweep(struct retention *retention, int64_t wall_ns, unsigned *gone,
+                         struct error *err)
+{
+    bool done = false;
+    enum status status = sweep_levels(retention, wall_ns, gone, &done, err);
+    retention->sweeping = !done;
+    return status;
+}
+
+static enum status step_bytes(struct retention *retention, int64_t wall_ns, unsigned *gone,
+                              struct error *err)
+{
+    struct expire_room room = {0};
+    enum status status = STATUS_OK;
+    if (retention->sweeping)
+        return sweep(retention, wall_ns, gone, err);
+    if (retention->rules.bytes > 0)
+        status = expire_room(retention->db, &room, err);
+    const bool is_over = room.bytes - room.free > retention->rules.bytes;
+    if (status == STATUS_OK && is_over)
+        status = shrink(retention, wall_ns, gone, err);
+    if (status != STATUS_OK || *gone > 0 || retention->sweeping)
+        return status;
+    if (is_over && !retention->over_bytes)
+        log_write(LOG_LEVEL_WARNING,
+                  "the store is larger than --retention bytes, and nothing in it may go yet");
+    retention->over_bytes = is_over;
+    next_phase(retention);
+    return STATUS_OK;
+}
+
+// ---- Room -----------------------------------------------------------------------------
+
+static bool is_too_free(const struct retention *retention, const struct expire_room *room)
+{
+    if (room->free > room->bytes / SLACK_SHARE)
+        return true;
+    return room->free > 0 && retention->rules.bytes > 0 && room->bytes > retention->rules.bytes;
+}
+
+static enum status step_room(struct retention *retention, bool *changed, struct error *err)
+{
+    struct expire_room before = {0}, after = {0};
+    enum status status = expire_room(retention->db, &before, err);
+    const bool wanted = status == STATUS_OK && is_too_free(retention, &before);
+    if (wanted)
+        status = expire_give_back(retention->db, retention->pages.now, err);
+    if (wanted && status == STATUS_OK)
+        status = expire_room(retention->db, &after, err);
+    if (status != STATUS_OK)
+        return status;
+    *changed = wanted;
+    retention->used = &retention->pages;
+    if (!wanted || after.bytes >= before.bytes)
+        next_phase(retention);
+    return STATUS_OK;
+}
+
+// ---- Steps ----------------------------------------------------------------------------
+
+static enum status step(struct retention *retention, int64_t wall_ns, bool *changed,
+                        struct error *err)
+{
+    unsigned gone = 0;
+    enum status status = STATUS_OK;
+    switch (retention->phase) {
+    case PHASE_ROWS:
+        status = step_rows(retention, wall_ns, &gone, err);
+        break;
+    case PHASE_LEVELS:
+        status = step_levels(retention, wall_ns, &gone, err);
+        break;
+    case PHASE_BYTES:
+        status = step_bytes(retention, wall_ns, &gone, err);
+        break;
+    case PHASE_ROOM:
+    case PHASE_COUNT:
+        return step_room(retention, changed, err);
+    }
+    retention->ended_early = retention->used && gone < retention->used->now;
+    *changed = gone > 0;
+    return status;
+}
+
+enum status retention_step(struct retention *retention, int64_t wall_ns, bool *changed,
+                           struct error *err)
+{
+    *changed = false;
+    retention->used = NULL;
+    retention->ended_early = false;
+    retention->resting = false;
+    enum status status = step(retention, wall_ns, changed, err);
+    if (status != STATUS_OK) {
+        retention->phase = PHASE_ROOM;
+        next_phase(retention);
+    }
+    return status;
+}
+
+void retention_took(struct retention *retention, uint64_t began_ns, uint64_t ended_ns, bool is_busy)
+{
+    const uint64_t took_ns = ended_ns - began_ns;
+    // One that ended early may be shown to be too large, never to be too small.
+    if (retention->used && (!retention->ended_early || took_ns > SLICE_NS))
+        pace_took(retention->used, took_ns, SLICE_NS);
+    retention->due_ns = ended_ns;
+    if (retention->resting)
+        retention->due_ns += PASS_NS;
+    else if (is_busy)
+        retention->due_ns += BUSY_PAUSES * took_ns;
+}

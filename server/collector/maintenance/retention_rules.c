@@ -1,0 +1,193 @@
+#include "server/collector/maintenance/retention_rules.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/core/parse.h"
+
+#define MINUTE_NS INT64_C(60000000000)
+#define DAY_NS    INT64_C(86400000000000)
+
+enum { WORD_SIZE = 48, BYTES_MIN = 1 << 20 };
+
+struct retention_rules retention_rules_default(void)
+{
+    return (struct retention_rules){
+        .raw_ns = RETENTION_FOREVER,
+        .level_ns = {35 * DAY_NS, 400 * DAY_NS, RETENTION_FOREVER, RETENTION_FOREVER},
+        .finest_ns = {2 * DAY_NS, 35 * DAY_NS, RETENTION_FOREVER, RETENTION_FOREVER},
+    };
+}
+
+static const struct key {
+    const char *name;
+    size_t place; // in struct retention_rules
+} keys[] = {
+    {"raw", offsetof(struct retention_rules, raw_ns)},
+    {"minute", offsetof(struct retention_rules, level_ns[ROLLUP_MINUTE])},
+    {"hour", offsetof(struct retention_rules, level_ns[ROLLUP_HOUR])},
+    {"day", offsetof(struct retention_rules, level_ns[ROLLUP_DAY])},
+    {"month", offsetof(struct retention_rules, level_ns[ROLLUP_MONTH])},
+    {"finest-minute", offsetof(struct retention_rules, finest_ns[ROLLUP_MINUTE])},
+    {"finest-hour", offsetof(struct retention_rules, finest_ns[ROLLUP_HOUR])},
+    {"finest-day", offsetof(struct retention_rules, finest_ns[ROLLUP_DAY])},
+    {"finest-month", offsetof(struct retention_rules, finest_ns[ROLLUP_MONTH])},
+    {"bytes", offsetof(struct retention_rules, bytes)},
+};
+
+enum { KEY_COUNT = sizeof keys / sizeof *keys, KEY_MINUTE = 1, KEY_FINEST_MINUTE = 5 };
+
+// What is being read.
+struct reading {
+    struct retention_rules *rules;
+    unsigned given; // bit i: keys[i]
+};
+
+static int64_t *value_of(struct retention_rules *rules, const struct key *key)
+{
+    return (int64_t *)(void *)((char *)rules + key->place);
+}
+
+// ---- Values ---------------------------------------------------------------------------
+
+static const struct {
+    const char *suffix;
+    double bytes;
+} byte_units[] = {
+    {"", 1},
+    {"B", 1},
+    {"KB", 1024.0},
+    {"MB", 1048576.0},
+    {"GB", 1073741824.0},
+    {"TB", 1099511627776.0},
+};
+
+static enum status parse_bytes(int64_t *out, const char *text, struct error *err)
+{
+    if (strcmp(text, "unlimited") == 0) {
+        *out = 0;
+        return STATUS_OK;
+    }
+    char *end = NULL;
+    const bool is_number = text[0] >= '0' && text[0] <= '9';
+    const double value = is_number ? strtod(text, &end) : 0;
+    double bytes = -1;
+    for (size_t i = 0; is_number && text[1] != 'x' && text[1] != 'X' &&
+                       i < sizeof byte_units / sizeof *byte_units;
+         i++)
+        if (strcmp(end, byte_units[i].suffix) == 0)
+            bytes = value * byte_units[i].bytes;
+    if (bytes < 0)
+        return error_set(err, STATUS_INVALID,
+                         "--retention: bytes: \"%.40s\" is not a size (such as 512MB, 50GB, "
+                         "unlimited)",
+                         text);
+    if (!(bytes >= BYTES_MIN && bytes < 9e18))
+        return error_set(err, STATUS_INVALID, "--retention: bytes: %.40s is less than 1MB%s", text,
+                         bytes < BYTES_MIN ? "" : ", or too much");
+    *out = (int64_t)bytes;
+    return STATUS_OK;
+}
+
+static enum status parse_age(int64_t *out, const struct key *key, const char *text,
+                             struct error *err)
+{
+    if (strcmp(text, "forever") == 0) {
+        *out = RETENTION_FOREVER;
+        return STATUS_OK;
+    }
+    char what[64];
+    (void)snprintf(what, sizeof what, "--retention: %s", key->name);
+    enum status status = parse_duration(out, text, what, err);
+    if (status == STATUS_OK && *out < MINUTE_NS)
+        return error_set(err, STATUS_INVALID, "%s: %.40s is less than a minute", what, text);
+    return status;
+}
+
+// ---- Words ----------------------------------------------------------------------------
+
+static enum status find_key(const char *name, const struct key **out, struct error *err)
+{
+    const char *words[KEY_COUNT];
+    for (unsigned i = 0; i < KEY_COUNT; i++) {
+        words[i] = keys[i].name;
+        if (strcmp(name, keys[i].name) == 0) {
+            *out = &keys[i];
+            return STATUS_OK;
+        }
+    }
+    const char *nearest = parse_nearest(name, words, KEY_COUNT);
+    return error_set(err, STATUS_INVALID, "--retention: \"%.40s\" cannot be kept (%s%s%s)", name,
+                     nearest ? "did you mean "
+                             : "raw, minute, hour, day, month, finest-minute, "
+                               "finest-hour, finest-day, finest-month, bytes",
+                     nearest ? nearest : "", nearest ? "?" : "");
+}
+
+// One "KEY=VALUE".
+static enum status take_word(struct reading *reading, char *word, struct error *err)
+{
+    char *equals = strchr(word, '=');
+    if (!equals)
+        return error_set(err, STATUS_INVALID,
+                         "--retention: \"%.40s\" is not KEY=VALUE (such as raw=30d)", word);
+    *equals = '\0';
+    const struct key *key = NULL;
+    enum status status = find_key(word, &key, err);
+    if (status != STATUS_OK)
+        return status;
+    const unsigned bit = 1U << (key - keys);
+    if (reading->given & bit)
+        return error_set(err, STATUS_INVALID, "--retention: %s is there twice", key->name);
+    reading->given |= bit;
+    int64_t *value = value_of(reading->rules, key);
+    return key->place == offsetof(struct retention_rules, bytes)
+               ? parse_bytes(value, equals + 1, err)
+               : parse_age(value, key, equals + 1, err);
+}
+
+// Levels of one sort, from the coarsest on: none outlives the one above it.
+static enum status order_levels(const struct reading *reading, int64_t *ages, unsigned first_key,
+                                struct error *err)
+{
+    for (int level = ROLLUP_LEVEL_COUNT - 2; level >= 0; level--) {
+        if (ages[level] <= ages[level + 1])
+            continue;
+        const unsigned key = first_key + (unsigned)level;
+        if (reading->given >> key & 1)
+            return error_set(err, STATUS_INVALID,
+                             "--retention: %s is longer than %s, which has to take its place (say "
+                             "both)",
+                             keys[key].name, keys[key + 1].name);
+        ages[level] = ages[level + 1];
+    }
+    return STATUS_OK;
+}
+
+enum status retention_rules_parse(struct retention_rules *rules, const char *text,
+                                  struct error *err)
+{
+    *rules = retention_rules_default();
+    struct reading reading = {.rules = rules};
+    enum status status = STATUS_OK;
+    for (const char *at = text; status == STATUS_OK;) {
+        char word[WORD_SIZE];
+        const size_t size = strcspn(at, ",");
+        if (size >= sizeof word)
+            return error_set(err, STATUS_INVALID, "--retention: \"%.40s\" is too long", at);
+        memcpy(word, at, size);
+        word[size] = '\0';
+        status = take_word(&reading, word, err);
+        if (at[size] == '\0')
+            break;
+        at += size + 1;
+    }
+    if (status == STATUS_OK)
+        status = order_levels(&reading, rules->level_ns, KEY_MINUTE, err);
+    if (status == STATUS_OK)
+        status = order_levels(&reading, rules->finest_ns, KEY_FINEST_MINUTE, err);
+    return status;
+}

@@ -1,0 +1,131 @@
+#include "server/collector/maintenance/writer_clear.h"
+
+#include <stdlib.h>
+
+#include "common/core/result.h"
+#include "common/store/clear.h"
+#include "common/store/expire.h"
+#include "common/sys/clock.h"
+#include "common/sys/log.h"
+#include "server/collector/threads/reply.h"
+#include "server/collector/rollups.h"
+
+struct writer_clear {
+    struct writer_clear_parts parts;
+    struct job *job; // under way, or NULL
+    struct clearing clearing;
+};
+
+enum status writer_clear_new(struct writer_clear **out, const struct writer_clear_parts *parts,
+                             struct error *err)
+{
+    struct writer_clear *clear = calloc(1, sizeof *clear);
+    if (!clear)
+        return error_set(err, STATUS_NOMEM, "clear: out of memory");
+    clear->parts = *parts;
+    *out = clear;
+    return STATUS_OK;
+}
+
+// The table with the one number.
+static enum status make_result(struct result **out, uint64_t cleared)
+{
+    enum status status = result_new(out);
+    if (status == STATUS_OK)
+        status = result_add_column(*out, "cleared", UNIT_COUNT);
+    if (status == STATUS_OK)
+        status = result_add_row(*out);
+    if (status == STATUS_OK)
+        result_set_int(*out, 0, (int64_t)cleared);
+    return status;
+}
+
+static void reply(struct writer_clear *clear, const struct job *job, enum status status,
+                  uint64_t cleared, const struct error *err)
+{
+    struct result *result = NULL;
+    const char *text = err->text;
+    if (status == STATUS_OK && make_result(&result, cleared) != STATUS_OK) {
+        status = STATUS_NOMEM;
+        text = "out of memory";
+    }
+    // Whatever went wrong, it was not the question.
+    const enum status told = status == STATUS_OK ? STATUS_OK : STATUS_IO;
+    struct answer *answer = reply_encode(&job->from, job->query_id, told, result, text);
+    if (!answer || !queue_push(clear->parts.replies, answer, answer->size))
+        answer_free(answer);
+    result_free(result);
+}
+
+static void end(struct writer_clear *clear, enum status status, const struct error *err)
+{
+    const uint64_t cleared = clear->clearing.cleared;
+    if (status != STATUS_OK)
+        log_write(LOG_LEVEL_ERROR, "cannot clear: %s", err->text);
+    else
+        log_write(LOG_LEVEL_INFO, "cleared %llu records", (unsigned long long)cleared);
+    reply(clear, clear->job, status, cleared, err);
+    job_free(clear->job);
+    clear->job = NULL;
+}
+
+void writer_clear_begin(struct writer_clear *clear, struct job *job)
+{
+    struct error err = {.text = "out of memory"};
+    if (clear->job) {
+        const enum status busy =
+            error_set(&err, STATUS_BUSY, "the collector is clearing already (try again)");
+        reply(clear, job, busy, 0, &err);
+        job_free(job);
+        return;
+    }
+    clear->job = job;
+    enum status status = clear_begin(&clear->clearing, clear->parts.db, &job->filter, &err);
+    if (status != STATUS_OK)
+        end(clear, status, &err);
+}
+
+bool writer_clear_is_busy(const struct writer_clear *clear)
+{
+    return clear->job != NULL;
+}
+
+// Records that no rollup holds may be in memory on their way there.
+static void tell_rollups(struct writer_clear *clear, enum record_kind kind, int64_t last_id)
+{
+    struct error err;
+    int64_t held_id = 0;
+    if (expire_last_id(clear->parts.db, kind, &held_id, &err) == STATUS_OK && last_id <= held_id)
+        rollups_gaps_changed(clear->parts.rollups);
+    else
+        rollups_rows_removed(clear->parts.rollups, kind);
+}
+
+void writer_clear_step(struct writer_clear *clear)
+{
+    struct error err = {.text = "out of memory"};
+    bool done = false;
+    const uint64_t began_ns = clock_monotonic_ns();
+    const int kind = clear->clearing.kind;
+    const uint64_t before = clear->clearing.cleared;
+    const int64_t last_id = clear->clearing.after + clear->clearing.slice.now;
+    enum status status = clear_slice(&clear->clearing, clear->parts.db, &done, &err);
+    if (clear->parts.rollups && clear->clearing.cleared > before)
+        tell_rollups(clear, (enum record_kind)kind, last_id);
+    clear_took(&clear->clearing, clock_monotonic_ns() - began_ns);
+    if (status != STATUS_OK || done)
+        end(clear, status, &err);
+}
+
+void writer_clear_free(struct writer_clear *clear)
+{
+    if (!clear)
+        return;
+    if (clear->job) {
+        struct error err = {0};
+        const enum status ended =
+            error_set(&err, STATUS_CANCELLED, "the collector ended before all was cleared");
+        end(clear, ended, &err);
+    }
+    free(clear);
+}

@@ -1,0 +1,32 @@
+// The sockets of one service, one for each address the collector listens on.
+// They belong to the thread that bound them.
+#ifndef INFERSTAT_COLLECTOR_SERVICES_ENDPOINTS_H
+#define INFERSTAT_COLLECTOR_SERVICES_ENDPOINTS_H
+
+#include "common/core/error.h"
+#include "common/wire/address.h"
+#include "common/wire/socket.h"
+#include "server/collector/access/access.h"
+#include "server/collector/threads/reject_counters.h"
+
+enum { ENDPOINTS_MAX = 8 };
+
+struct endpoints {
+    struct wire_context *context;
+    struct address addresses[ENDPOINTS_MAX];
+    unsigned count;
+    struct access *access;    // who may connect over TCP; NULL: everybody, in plain text
+    struct wire_keypair keys; // the collector's own, where there is `access`
+    struct reject_counters *reject_counters;
+    unsigned connections_max; // to one socket; 0: no limit
+};
+
+// Binds the service at all addresses; `sockets` has ENDPOINTS_MAX places, zeroed.
+// What was bound before a failure is to be closed by the caller all the same.
+MUST_CHECK enum status endpoints_bind(struct wire_socket **sockets,
+                                      const struct endpoints *endpoints,
+                                      enum address_service service, struct error *err);
+
+void endpoints_close(struct wire_socket **sockets);
+
+#endif

@@ -1,0 +1,296 @@
+#include "server/collector/services/ingest.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/sys/clock.h"
+#include "common/wire/codec.h"
+#include "server/collector/services/admission.h"
+#include "server/collector/threads/limits.h"
+#include "server/collector/threads/service.h"
+#include "server/collector/threads/job.h"
+
+enum {
+    FRAMES_PER_TURN = 32,      // of one socket before the others and the Acks have theirs
+    ROOM_WAIT_NS = 2000000,    // how long to wait for the writer to make room
+    IDLE_WAIT_NS = 1000000000, // longest sleep
+};
+
+// What main wants of the thread; it is told through the queue of Acks.
+enum wish { WISH_RUN, WISH_DRAIN, WISH_END };
+
+struct ingest {
+    struct ingest_config config;
+    struct service service;
+    struct wire_socket *sockets[ENDPOINTS_MAX];
+    struct admission admission;
+    struct job *pending; // decoded, and no room in the inbox yet
+    size_t pending_bytes;
+    struct job *stop; // JOB_STOP, until it is passed on
+    // Set by main, read by the thread after it was woken; nothing else is
+    // published by it, so relaxed order is enough.
+    atomic_int wish;
+};
+
+// ---- Answers -----------------------------------------------------------------------
+
+static void send_answers(struct ingest *ingest)
+{
+    struct answer *answer;
+    while ((answer = queue_pop(ingest->config.acks)) != NULL) {
+        // Lost where the producer is gone or does not read: it asks again.
+        if (answer->size)
+            (void)!wire_send(ingest->sockets[answer->to.socket], &answer->to.route, answer->bytes,
+                             answer->size);
+        answer_free(answer);
+    }
+}
+
+static void answer_error(struct ingest *ingest, unsigned socket, const struct wire_route *route,
+                         const unsigned char run[MESSAGE_RUN_SIZE], const char *text)
+{
+    struct message message = {.kind = MESSAGE_ACK};
+    message.ack.protocol = MESSAGE_PROTOCOL;
+    memcpy(message.ack.run, run, MESSAGE_RUN_SIZE);
+    memcpy(message.ack.delivery.store, ingest->config.store, 16);
+    message.ack.error = (struct wire_bytes){strlen(text), text};
+    message.ack.sent_ns = clock_wall_ns();
+    const struct job_return to = {.socket = socket, .route = *route};
+    struct answer *answer = answer_encode(&to, &message);
+    if (answer)
+        (void)!wire_send(ingest->sockets[socket], route, answer->bytes, answer->size);
+    answer_free(answer);
+}
+
+// ---- Frames ------------------------------------------------------------------------
+
+static void hand_over(struct ingest *ingest, struct job *job, size_t bytes)
+{
+    if (queue_push(ingest->config.inbox, job, bytes))
+        return;
+    ingest->pending = job;
+    ingest->pending_bytes = bytes;
+}
+
+static bool is_for_ingest(const struct message *message)
+{
+    return message->kind == MESSAGE_HELLO || message->kind == MESSAGE_BATCH ||
+           message->kind == MESSAGE_GOODBYE;
+}
+
+static enum status decode(struct job *job, const struct wire_frame *frame, struct error *err)
+{
+    enum status status = codec_decode_untrusted(&job->message, frame->bytes, frame->size, err);
+    if (status != STATUS_OK || is_for_ingest(&job->message))
+        return status;
+    message_free(&job->message);
+    memset(&job->message, 0, sizeof job->message);
+    return error_set(err, STATUS_INVALID, "this message is not for the ingest socket");
+}
+
+// A batch that is too large will be so each time it comes: its records are given up.
+static void check_size(struct ingest *ingest, struct job *job, const struct wire_frame *frame)
+{
+    if (frame->size <= LIMITS_BATCH_BYTES || job->message.kind != MESSAGE_BATCH)
+        return;
+    reject_counters_count(ingest->config.reject_counters, REFUSAL_MESSAGE_SIZE, 1);
+    job->message.batch.fault = "the batch is larger than 4 MiB";
+}
+
+static const unsigned char *run_of(const struct message *message)
+{
+    if (message->kind == MESSAGE_HELLO)
+        return message->hello.run;
+    return message->kind == MESSAGE_BATCH ? message->batch.run : message->goodbye.run;
+}
+
+// Whether the message is taken; else it was answered.
+static bool is_taken(struct ingest *ingest, unsigned socket, const struct wire_frame *frame,
+                     struct job *job)
+{
+    struct error err = {0};
+    const char *why;
+    enum status status = decode(job, frame, &err);
+    if (status == STATUS_NOMEM)
+        return false; // as if it had been lost on the way
+    if (status != STATUS_OK) {
+        reject_counters_count(ingest->config.reject_counters, REFUSAL_UNDECODABLE, 1);
+        answer_error(ingest, socket, &frame->route, job->message.failed_run, err.text);
+        return false;
+    }
+    if (!admission_lets_in(&ingest->admission, frame, &why)) {
+        answer_error(ingest, socket, &frame->route, run_of(&job->message), why);
+        message_free(&job->message);
+        return false;
+    }
+    return true;
+}
+
+// False where its sender is far beyond its credit: it will ask again.
+static bool take_share(struct ingest *ingest, struct job *job)
+{
+    const struct message_batch *batch = &job->message.batch;
+    if (job->message.kind == MESSAGE_BATCH && batch->first != 0)
+        job->records = (uint32_t)(batch->last - batch->first + 1);
+    job->peer = peer_credit_take(ingest->config.peer_credit, job->from.socket, &job->from.route,
+                                 job->records);
+    if (!job->peer)
+        reject_counters_count(ingest->config.reject_counters, REFUSAL_OVER_CREDIT, 1);
+    return job->peer != NULL;
+}
+
+static void take_frame(struct ingest *ingest, unsigned socket, const struct wire_frame *frame)
+{
+    struct job *job = calloc(1, sizeof *job);
+    if (!job)
+        return; // as if it had been lost on the way
+    job->from = (struct job_return){.socket = socket, .route = frame->route};
+    job->has_key = frame->has_key;
+    memcpy(job->key, frame->key, sizeof job->key);
+    job->received_ns = clock_wall_ns();
+    if (!is_taken(ingest, socket, frame, job)) {
+        free(job);
+        return;
+    }
+    check_size(ingest, job, frame);
+    if (!take_share(ingest, job)) {
+        job_free(job);
+        return;
+    }
+    hand_over(ingest, job, sizeof *job + message_memory(&job->message));
+}
+
+static void receive(struct ingest *ingest, unsigned socket)
+{
+    for (unsigned i = 0; i < FRAMES_PER_TURN && !ingest->pending; i++) {
+        struct wire_frame frame;
+        enum status status = wire_receive(ingest->sockets[socket], &frame);
+        if (status == STATUS_INVALID) {
+            reject_counters_count(ingest->config.reject_counters, REFUSAL_UNDECODABLE, 1);
+            continue;
+        }
+        if (status != STATUS_OK)
+            return;
+        take_frame(ingest, socket, &frame);
+        wire_frame_release(&frame);
+    }
+}
+
+// Hands over what had no room; true when nothing is left.
+static bool flush_pending(struct ingest *ingest)
+{
+    if (ingest->pending && queue_push(ingest->config.inbox, ingest->pending, ingest->pending_bytes))
+        ingest->pending = NULL;
+    return !ingest->pending;
+}
+
+static void wait_and_receive(struct ingest *ingest, int64_t wait_ns)
+{
+    uint32_t ready = 0;
+    const unsigned count = ingest->config.endpoints->count;
+    if (!flush_pending(ingest)) {
+        wire_wait(ingest->sockets, 0, queue_fd(ingest->config.acks), ROOM_WAIT_NS, &ready);
+        return;
+    }
+    wire_wait(ingest->sockets, count, queue_fd(ingest->config.acks), wait_ns, &ready);
+    for (unsigned i = 0; i < count && !ingest->pending; i++)
+        if (ready >> i & 1)
+            receive(ingest, i);
+}
+
+// ---- The end -------------------------------------------------------------------------
+
+static void pass_stop(struct ingest *ingest)
+{
+    uint32_t ready = 0;
+    while (!flush_pending(ingest))
+        wire_wait(ingest->sockets, 0, -1, ROOM_WAIT_NS, &ready);
+    struct job *stop = ingest->stop;
+    ingest->stop = NULL;
+    hand_over(ingest, stop, sizeof *stop);
+    while (!flush_pending(ingest))
+        wire_wait(ingest->sockets, 0, -1, ROOM_WAIT_NS, &ready);
+}
+
+static void *ingest_body(void *context)
+{
+    struct ingest *ingest = context;
+    struct error err = {0};
+    enum status status = admission_open(&ingest->admission, ingest->config.endpoints,
+                                        ADDRESS_INGEST, ingest->sockets, &err);
+    service_report(&ingest->service, status, &err);
+    if (status == STATUS_OK) {
+        while (atomic_load_explicit(&ingest->wish, memory_order_relaxed) == WISH_RUN) {
+            const uint64_t now_ns = clock_monotonic_ns();
+            service_beat(&ingest->service, now_ns);
+            admission_keep(&ingest->admission, now_ns);
+            wait_and_receive(ingest, admission_wait(&ingest->admission, now_ns));
+            send_answers(ingest);
+        }
+        pass_stop(ingest);
+        while (atomic_load_explicit(&ingest->wish, memory_order_relaxed) != WISH_END) {
+            queue_wait(ingest->config.acks, IDLE_WAIT_NS);
+            send_answers(ingest);
+        }
+        send_answers(ingest);
+    }
+    endpoints_close(ingest->sockets);
+    return NULL;
+}
+
+// ---- Any thread ------------------------------------------------------------------------
+
+// Sets the wish and wakes the thread with an empty answer.
+static void tell(struct ingest *ingest, enum wish wish)
+{
+    atomic_store_explicit(&ingest->wish, (int)wish, memory_order_relaxed);
+    struct answer *wake = calloc(1, sizeof *wake);
+    // A full queue, or no memory: the thread looks within a second anyway.
+    if (wake && !queue_push(ingest->config.acks, wake, sizeof *wake))
+        answer_free(wake);
+}
+
+enum status ingest_start(struct ingest **out, const struct ingest_config *config, struct error *err)
+{
+    struct ingest *ingest = calloc(1, sizeof *ingest);
+    if (!ingest)
+        return error_set(err, STATUS_NOMEM, "ingest: out of memory");
+    ingest->config = *config;
+    ingest->stop = calloc(1, sizeof *ingest->stop);
+    enum status status = STATUS_OK;
+    if (!ingest->stop)
+        status = error_set(err, STATUS_NOMEM, "ingest: out of memory");
+    else
+        ingest->stop->kind = JOB_STOP;
+    if (status == STATUS_OK)
+        status = service_start(&ingest->service, ingest_body, ingest, err);
+    if (status != STATUS_OK) {
+        job_free(ingest->stop);
+        free(ingest);
+        return status;
+    }
+    *out = ingest;
+    return STATUS_OK;
+}
+
+uint64_t ingest_beaten_ns(struct ingest *ingest)
+{
+    return service_beaten_ns(&ingest->service);
+}
+
+void ingest_stop(struct ingest *ingest)
+{
+    tell(ingest, WISH_DRAIN);
+}
+
+void ingest_join(struct ingest *ingest)
+{
+    if (!ingest)
+        return;
+    tell(ingest, WISH_END);
+    service_join(&ingest->service);
+    job_free(ingest->pending);
+    job_free(ingest->stop);
+    free(ingest);
+}

@@ -1,0 +1,298 @@
+#include "server/collector/services/live.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/store/store.h"
+#include "common/sys/clock.h"
+#include "common/sys/log.h"
+#include "common/wire/codec.h"
+#include "server/collector/services/admission.h"
+#include "server/collector/threads/service.h"
+#include "server/collector/threads/job.h"
+
+enum {
+    READERS_MAX = 128,
+    ROWS_PER_MESSAGE = 500,
+    ROWS_PER_TURN = 2000, // of a kind; what is older than these is missed
+    CREDIT_MAX = 100000,
+    FRAMES_PER_TURN = 64,
+};
+
+#define READER_SILENCE_NS UINT64_C(30000000000)
+
+struct reader {
+    struct job_return at;
+    uint32_t kinds; // bit k: enum record_kind k
+    uint32_t credit;
+    uint64_t missed;
+    uint64_t heard_at_ns;
+};
+
+struct live {
+    struct live_config config;
+    struct service service;
+    struct wire_socket *sockets[ENDPOINTS_MAX];
+    struct admission admission;
+    struct store *store;
+    struct commit_notifier_ids told; // up to where readers have been told (or have missed)
+    struct reader readers[READERS_MAX];
+    unsigned reader_count;
+    bool full;        // readers had to be turned away, and it was said
+    atomic_bool stop; // set by main before it wakes the thread; publishes nothing else
+};
+
+// ---- Readers -----------------------------------------------------------------------
+
+static struct reader *find_reader(struct live *live, const struct job_return *at)
+{
+    for (unsigned i = 0; i < live->reader_count; i++) {
+        const struct job_return *known = &live->readers[i].at;
+        if (known->socket == at->socket && known->route.size == at->route.size &&
+            memcmp(known->route.id, at->route.id, at->route.size) == 0)
+            return &live->readers[i];
+    }
+    return NULL;
+}
+
+static void remove_reader(struct live *live, unsigned index)
+{
+    live->readers[index] = live->readers[--live->reader_count];
+    live->full = false;
+}
+
+static void forget_silent(struct live *live)
+{
+    const uint64_t now_ns = clock_monotonic_ns();
+    for (unsigned i = live->reader_count; i-- > 0;)
+        if (now_ns - live->readers[i].heard_at_ns > READER_SILENCE_NS)
+            remove_reader(live, i);
+}
+
+static void forget_reader(struct live *live, const struct job_return *at)
+{
+    const struct reader *reader = find_reader(live, at);
+    if (reader)
+        remove_reader(live, (unsigned)(reader - live->readers));
+}
+
+// The first message subscribes: from what is committed after it.
+static void take_credit(struct live *live, const struct job_return *at,
+                        const struct message_live_credit *asked)
+{
+    struct reader *reader = find_reader(live, at);
+    if (!reader) {
+        if (live->reader_count == READERS_MAX) {
+            // Once, not for each message of those who have no place.
+            log_write(live->full ? LOG_LEVEL_DEBUG : LOG_LEVEL_WARNING,
+                      "live feed: more than %d readers", READERS_MAX);
+            live->full = true;
+            return;
+        }
+        reader = &live->readers[live->reader_count++];
+        *reader = (struct reader){.at = *at};
+    }
+    reader->heard_at_ns = clock_monotonic_ns();
+    reader->kinds = asked->kinds ? asked->kinds : UINT32_MAX;
+    const uint32_t room = CREDIT_MAX - reader->credit;
+    reader->credit += asked->messages < room ? asked->messages : room;
+}
+
+static void take_frame(struct live *live, unsigned socket, const struct wire_frame *frame)
+{
+    const struct job_return at = {.socket = socket, .route = frame->route};
+    struct message message;
+    const char *ignored; // there is no answer but records
+    if (!admission_lets_in(&live->admission, frame, &ignored)) {
+        forget_reader(live, &at);
+        return;
+    }
+    if (codec_decode_untrusted(&message, frame->bytes, frame->size, NULL) != STATUS_OK)
+        return;
+    if (message.kind == MESSAGE_LIVE_CREDIT && message.live_credit.protocol >= 1 &&
+        message.live_credit.protocol <= MESSAGE_PROTOCOL + 1)
+        take_credit(live, &at, &message.live_credit);
+    message_free(&message);
+}
+
+static void receive(struct live *live, unsigned socket)
+{
+    for (unsigned i = 0; i < FRAMES_PER_TURN; i++) {
+        struct wire_frame frame;
+        enum status status = wire_receive(live->sockets[socket], &frame);
+        if (status == STATUS_INVALID)
+            continue;
+        if (status != STATUS_OK)
+            return;
+        take_frame(live, socket, &frame);
+        wire_frame_release(&frame);
+    }
+}
+
+// ---- Feeding -----------------------------------------------------------------------
+
+static bool wants(const struct reader *reader, enum record_kind kind)
+{
+    return reader->kinds >> kind & 1;
+}
+
+// Those who want the kind, or of them only those without credit, miss records.
+static void miss(struct live *live, enum record_kind kind, uint64_t count, bool only_without_credit)
+{
+    for (unsigned i = 0; i < live->reader_count; i++) {
+        struct reader *reader = &live->readers[i];
+        if (wants(reader, kind) && !(only_without_credit && reader->credit > 0))
+            reader->missed += count;
+    }
+}
+
+static bool somebody_can_take(const struct live *live, enum record_kind kind)
+{
+    for (unsigned i = 0; i < live->reader_count; i++)
+        if (wants(&live->readers[i], kind) && live->readers[i].credit > 0)
+            return true;
+    return false;
+}
+
+// False when the reader is gone.
+static bool send_rows(struct live *live, struct reader *reader, enum record_kind kind,
+                      struct result *rows)
+{
+    const struct message message = {
+        .kind = MESSAGE_LIVE_RECORDS,
+        .live_records = {.kind = kind, .missed = reader->missed, .result = rows}};
+    struct answer *answer = answer_encode(&reader->at, &message);
+    enum status status = STATUS_NOMEM;
+    if (answer)
+        status = wire_send(live->sockets[reader->at.socket], &reader->at.route, answer->bytes,
+                           answer->size);
+    answer_free(answer);
+    if (status == STATUS_OK)
+        reader->credit--;
+    else
+        reader->missed += result_row_count(rows);
+    return status != STATUS_UNREACHABLE;
+}
+
+static void send_to_all(struct live *live, enum record_kind kind, struct result *rows)
+{
+    for (unsigned i = live->reader_count; i-- > 0;) {
+        struct reader *reader = &live->readers[i];
+        if (wants(reader, kind) && reader->credit > 0 && !send_rows(live, reader, kind, rows))
+            remove_reader(live, i);
+    }
+}
+
+// Tells rows first..last of a kind, as many as fit in one message; returns where
+// to go on.
+static int64_t tell_some(struct live *live, enum record_kind kind, int64_t first, int64_t last)
+{
+    struct error err;
+    struct result *rows = NULL;
+    const uint64_t count = (uint64_t)(last - first + 1);
+    if (!somebody_can_take(live, kind)) {
+        miss(live, kind, count, false);
+        return last + 1;
+    }
+    if (store_records_between(live->store, kind, first, last, ROWS_PER_MESSAGE, &rows, &err) !=
+        STATUS_OK) {
+        log_write(LOG_LEVEL_WARNING, "live feed: %s", err.text);
+        miss(live, kind, count, false);
+        return last + 1;
+    }
+    const size_t sent = result_row_count(rows); // some may have been cleared already
+    // Long texts end an answer early; what is behind them comes with the next.
+    const uint64_t cut = result_next_cursor(rows);
+    miss(live, kind, sent, true);
+    if (sent > 0)
+        send_to_all(live, kind, rows);
+    result_free(rows);
+    return (cut ? (int64_t)cut : last) + 1;
+}
+
+static void tell_kind(struct live *live, enum record_kind kind, int64_t last)
+{
+    int64_t first = live->told.last[kind] + 1;
+    live->told.last[kind] = last;
+    if (last - first + 1 > ROWS_PER_TURN) {
+        miss(live, kind, (uint64_t)(last - first + 1 - ROWS_PER_TURN), false);
+        first = last - ROWS_PER_TURN + 1;
+    }
+    while (first <= last) {
+        const int64_t end = first + ROWS_PER_MESSAGE - 1;
+        first = tell_some(live, kind, first, end < last ? end : last);
+    }
+}
+
+static void tell(struct live *live)
+{
+    struct commit_notifier_ids now;
+    commit_notifier_read(live->config.commit_notifier, &now);
+    for (unsigned kind = 0; kind < RECORD_KIND_COUNT; kind++) {
+        if (live->reader_count > 0 && now.last[kind] > live->told.last[kind])
+            tell_kind(live, (enum record_kind)kind, now.last[kind]);
+        else if (now.last[kind] > live->told.last[kind])
+            live->told.last[kind] = now.last[kind];
+    }
+}
+
+// ---- The thread -----------------------------------------------------------------------
+
+static void turn(struct live *live)
+{
+    uint32_t ready = 0;
+    const unsigned count = live->config.endpoints->count;
+    const uint64_t now_ns = clock_monotonic_ns();
+    admission_keep(&live->admission, now_ns);
+    wire_wait(live->sockets, count, commit_notifier_fd(live->config.commit_notifier),
+              admission_wait(&live->admission, now_ns), &ready);
+    for (unsigned i = 0; i < count; i++)
+        if (ready >> i & 1)
+            receive(live, i);
+    forget_silent(live);
+    if (ready >> count & 1)
+        tell(live);
+}
+
+static void *live_body(void *context)
+{
+    struct live *live = context;
+    struct error err = {0};
+    enum status status = store_open(&live->store, live->config.path, &err);
+    if (status == STATUS_OK)
+        status = admission_open(&live->admission, live->config.endpoints, ADDRESS_LIVE,
+                                live->sockets, &err);
+    commit_notifier_read(live->config.commit_notifier, &live->told);
+    service_report(&live->service, status, &err);
+    while (status == STATUS_OK && !atomic_load_explicit(&live->stop, memory_order_relaxed))
+        turn(live);
+    endpoints_close(live->sockets);
+    store_close(live->store);
+    return NULL;
+}
+
+enum status live_start(struct live **out, const struct live_config *config, struct error *err)
+{
+    struct live *live = calloc(1, sizeof *live);
+    if (!live)
+        return error_set(err, STATUS_NOMEM, "live feed: out of memory");
+    live->config = *config;
+    enum status status = service_start(&live->service, live_body, live, err);
+    if (status != STATUS_OK) {
+        free(live);
+        return status;
+    }
+    *out = live;
+    return STATUS_OK;
+}
+
+void live_stop(struct live *live)
+{
+    if (!live)
+        return;
+    atomic_store_explicit(&live->stop, true, memory_order_relaxed);
+    commit_notifier_wake(live->config.commit_notifier);
+    service_join(&live->service);
+    free(live);
+}

@@ -1,0 +1,335 @@
+#include "server/collector/services/query_service.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "common/store/store.h"
+#include "common/sys/clock.h"
+#include "common/sys/log.h"
+#include "common/wire/codec.h"
+#include "server/collector/services/admission.h"
+#include "server/collector/access/files_under.h"
+#include "server/collector/threads/reply.h"
+#include "server/collector/threads/service.h"
+#include "server/collector/services/query_worker.h"
+#include "server/collector/threads/job.h"
+
+enum {
+    QUERY_BUDGET_SECONDS = 4,
+    SOCKETS = 2 * ENDPOINTS_MAX,
+    // What averages by model over a year read of eight metrics of a large store.
+    ROLLUPS_KEPT_BYTES = 16 * 1024 * 1024,
+};
+
+struct query_service {
+    struct query_service_config config;
+    struct service service;
+    struct wire_socket *sockets[SOCKETS]; // query of each address, then admin of each
+    struct admission admission, admin_door;
+    struct store *store;
+    struct query_worker *slow, *scans; // for what takes minutes; for what reads all records
+    uint64_t started_at_ns;
+    atomic_bool stop; // set by main before it wakes the thread; publishes nothing else
+};
+
+// ---- Answers -----------------------------------------------------------------------
+
+static void reply(struct query_service *service, const struct job_return *to, uint64_t id,
+                  enum status status, struct result *result, const char *text)
+{
+    struct answer *answer = reply_encode(to, id, status, result, text);
+    if (answer)
+        (void)!wire_send(service->sockets[to->socket], &to->route, answer->bytes, answer->size);
+    answer_free(answer);
+}
+
+// Those of the writer and of the slow lanes.
+static void send_others_replies(struct query_service *service)
+{
+    struct answer *answer;
+    while ((answer = queue_pop(service->config.replies)) != NULL) {
+        if (answer->size)
+            (void)!wire_send(service->sockets[answer->to.socket], &answer->to.route, answer->bytes,
+                             answer->size);
+        answer_free(answer);
+    }
+}
+
+// ---- Queries -----------------------------------------------------------------------
+
+static bool is_admin(const struct query_service *service, unsigned socket)
+{
+    return socket >= service->config.endpoints->count;
+}
+
+// The folder that a file named by the query must be below; NULL: none has to be.
+static const char *files_below(const struct query_service *service, unsigned socket,
+                               const struct query *query)
+{
+    const struct endpoints *endpoints = service->config.endpoints;
+    const char *folder = service->config.files_under;
+    const bool names_file = query->kind == QUERY_COPY || query->kind == QUERY_IMPORT;
+    if (!names_file || endpoints->addresses[socket - endpoints->count].is_ipc)
+        return NULL;
+    return folder ? folder : "";
+}
+
+// What an owner may do takes the admin socket of an ipc address, which is the
+// owner's alone, or of a TCP address where a key says who asks.
+static enum status check_owner(const struct query_service *service, unsigned socket,
+                               const struct query *query, struct error *err)
+{
+    const struct endpoints *endpoints = service->config.endpoints;
+    if (!is_admin(service, socket)) {
+        reject_counters_count(endpoints->reject_counters, REFUSAL_DENIED, 1);
+        return error_set(err, STATUS_DENIED, "this is for the admin socket");
+    }
+    if (!endpoints->addresses[socket - endpoints->count].is_ipc && !endpoints->access) {
+        reject_counters_count(endpoints->reject_counters, REFUSAL_DENIED, 1);
+        return error_set(err, STATUS_DENIED,
+                         "this is not taken over TCP without keys (use the collector's ipc:// "
+                         "address)");
+    }
+    enum status status = query_check(query, err);
+    const char *below = files_below(service, socket, query);
+    if (status == STATUS_OK && below)
+        status = files_under_check(below, query->path, err);
+    if (status == STATUS_DENIED)
+        reject_counters_count(endpoints->reject_counters, REFUSAL_DENIED, 1);
+    return status;
+}
+
+static enum status clear(struct query_service *service, const struct job_return *to,
+                         const struct message_query *asked, struct error *err)
+{
+    struct job *job = calloc(1, sizeof *job);
+    if (!job)
+        return error_set(err, STATUS_NOMEM, "out of memory");
+    job->kind = JOB_CLEAR;
+    job->from = *to;
+    job->filter = asked->query.filter;
+    job->query_id = asked->id;
+    return job_hand(service->config.inbox, job, err);
+}
+
+static enum status administer_keys(struct query_service *service, const struct query *query,
+                                   struct result **result, struct error *err)
+{
+    struct access *access = service->config.endpoints->access;
+    if (!access)
+        return error_set(err, STATUS_INVALID,
+                         "this collector has no key, and asks for none "
+                         "(inferstat keygen --server makes one)");
+    enum status status = access_query(access, query, result, err);
+    if (status == STATUS_OK && query->kind != QUERY_KEYS)
+        log_write(LOG_LEVEL_INFO, "the key %.63s was %s", query->key,
+                  query->kind == QUERY_REVOKE ? "revoked" : "authorized");
+    return status;
+}
+
+// Changes of the store are answered by the writer, once they are done, and what is slow
+// by its lane.
+static void administer(struct query_service *service, const struct job_return *to,
+                       const struct message_query *asked)
+{
+    struct error err = {.text = "failed"};
+    struct result *result = NULL;
+    bool is_answered_here = false;
+    enum status status = check_owner(service, to->socket, &asked->query, &err);
+    if (status == STATUS_OK && asked->query.kind == QUERY_CLEAR) {
+        status = clear(service, to, asked, &err);
+    } else if (status == STATUS_OK && asked->query.kind == QUERY_BASELINE_DELETE) {
+        status = job_hand(service->config.inbox, job_of_baseline(to, asked, NULL), &err);
+    } else if (status == STATUS_OK && query_worker_takes(asked->query.kind)) {
+        status = query_worker_ask(service->slow, to, asked,
+                                  files_below(service, to->socket, &asked->query), &err);
+    } else if (status == STATUS_OK) {
+        status = administer_keys(service, &asked->query, &result, &err);
+        is_answered_here = true;
+    }
+    if (status != STATUS_OK || is_answered_here)
+        reply(service, to, asked->id, status, result, err.text);
+    result_free(result);
+}
+
+// Sets what the store's file does not know of: that it cannot be written.
+static enum status tell_trouble(struct query_service *service, struct result *result,
+                                struct error *err)
+{
+    char why[ERROR_TEXT_SIZE];
+    const int column = result_find(result, "store_error");
+    const size_t size = column < 0 ? 0 : write_error_read(service->config.write_error, why);
+    if (size > 0 && result_set_text(result, (unsigned)column, why, size) != STATUS_OK)
+        return error_set(err, STATUS_NOMEM, "out of memory");
+    return STATUS_OK;
+}
+
+static void answer_from_store(struct query_service *service, const struct job_return *to,
+                              const struct message_query *asked)
+{
+    struct error err = {.text = "failed"};
+    struct result *result = NULL;
+    enum status status = store_query(service->store, &asked->query, &result, &err);
+    if (status == STATUS_OK && asked->query.kind == QUERY_PING)
+        result_set_int(result, (unsigned)result_find(result, "uptime_ns"),
+                       (int64_t)(clock_monotonic_ns() - service->started_at_ns));
+    if (status == STATUS_OK)
+        status = tell_trouble(service, result, &err);
+    reply(service, to, asked->id, status, result, err.text);
+    result_free(result);
+}
+
+static void take_query(struct query_service *service, const struct job_return *to,
+                       const struct message_query *asked)
+{
+    struct error err = {.text = "failed"};
+    if (asked->protocol < 1 || asked->protocol > MESSAGE_PROTOCOL + 1) {
+        reply(service, to, asked->id, STATUS_INVALID, NULL,
+              "this collector does not speak that version of the protocol");
+    } else if (query_is_administrative(asked->query.kind)) {
+        administer(service, to, asked);
+    } else if (query_worker_takes(asked->query.kind) || query_worker_scans(&asked->query)) {
+        struct query_worker *lane =
+            query_worker_takes(asked->query.kind) ? service->slow : service->scans;
+        enum status status = query_worker_ask(lane, to, asked, NULL, &err);
+        if (status != STATUS_OK) // else the lane answers
+            reply(service, to, asked->id, status, NULL, err.text);
+    } else {
+        answer_from_store(service, to, asked);
+    }
+}
+
+static void take_frame(struct query_service *service, unsigned socket,
+                       const struct wire_frame *frame)
+{
+    const struct job_return to = {.socket = socket, .route = frame->route};
+    struct message message;
+    struct error err = {.text = "no query"};
+    const char *why;
+    if (!admission_lets_in(is_admin(service, socket) ? &service->admin_door : &service->admission,
+                           frame, &why)) {
+        reply(service, &to, 0, STATUS_DENIED, NULL, why);
+        return;
+    }
+    enum status status = codec_decode_untrusted(&message, frame->bytes, frame->size, &err);
+    if (status != STATUS_OK) {
+        reject_counters_count(service->config.endpoints->reject_counters, REFUSAL_UNDECODABLE, 1);
+        reply(service, &to, 0, status, NULL, err.text);
+        return;
+    }
+    if (message.kind == MESSAGE_QUERY)
+        take_query(service, &to, &message.query);
+    else
+        reply(service, &to, 0, STATUS_INVALID, NULL, "this message is not for the query socket");
+    message_free(&message);
+}
+
+static bool take_one(struct query_service *service, unsigned socket)
+{
+    struct wire_frame frame;
+    if (wire_receive(service->sockets[socket], &frame) != STATUS_OK)
+        return false;
+    take_frame(service, socket, &frame);
+    wire_frame_release(&frame);
+    return true;
+}
+
+// First all that administrators want, whatever others ask; then one query of each
+// socket, so that no asker has it all.
+static void take_ready(struct query_service *service, uint32_t ready)
+{
+    const unsigned count = service->config.endpoints->count;
+    for (unsigned i = count; i < 2 * count; i++)
+        while (ready >> i & 1 && take_one(service, i)) {
+            // The next one follows.
+        }
+    for (unsigned i = 0; i < count; i++)
+        if (ready >> i & 1)
+            (void)take_one(service, i);
+}
+
+static void turn(struct query_service *service)
+{
+    uint32_t ready = 0;
+    const unsigned count = 2 * service->config.endpoints->count;
+    const uint64_t now_ns = clock_monotonic_ns();
+    admission_keep(&service->admission, now_ns);
+    admission_keep(&service->admin_door, now_ns);
+    const int64_t wait_ns = admission_wait(&service->admission, now_ns);
+    const int64_t admin_ns = admission_wait(&service->admin_door, now_ns);
+    wire_wait(service->sockets, count, queue_fd(service->config.replies),
+              wait_ns < admin_ns ? wait_ns : admin_ns, &ready);
+    send_others_replies(service);
+    take_ready(service, ready);
+}
+
+// ---- The thread -----------------------------------------------------------------------
+
+static enum status open_all(struct query_service *service, struct error *err)
+{
+    const struct endpoints *endpoints = service->config.endpoints;
+    enum status status = store_open(&service->store, service->config.path, err);
+    if (status != STATUS_OK)
+        return status;
+    store_set_budget(service->store, QUERY_BUDGET_SECONDS * UINT64_C(1000000000));
+    status = store_keep_rollups(service->store, ROLLUPS_KEPT_BYTES, err);
+    if (status != STATUS_OK)
+        return status;
+    status = query_worker_start(&service->slow, service->config.path, 1, service->config.inbox,
+                                service->config.replies, err);
+    if (status == STATUS_OK)
+        status = query_worker_start(&service->scans, service->config.path, QUERY_WORKER_ROOM_MAX,
+                                    service->config.inbox, service->config.replies, err);
+    if (status == STATUS_OK)
+        status =
+            admission_open(&service->admission, endpoints, ADDRESS_QUERY, service->sockets, err);
+    if (status == STATUS_OK)
+        status = admission_open(&service->admin_door, endpoints, ADDRESS_ADMIN,
+                                service->sockets + endpoints->count, err);
+    return status;
+}
+
+static void *query_body(void *context)
+{
+    struct query_service *service = context;
+    struct error err = {0};
+    enum status status = open_all(service, &err);
+    service_report(&service->service, status, &err);
+    while (status == STATUS_OK && !atomic_load_explicit(&service->stop, memory_order_relaxed))
+        turn(service);
+    endpoints_close(service->sockets);
+    endpoints_close(service->sockets + ENDPOINTS_MAX);
+    query_worker_stop(service->slow);
+    query_worker_stop(service->scans);
+    store_close(service->store);
+    return NULL;
+}
+
+enum status query_service_start(struct query_service **out,
+                                const struct query_service_config *config, struct error *err)
+{
+    struct query_service *service = calloc(1, sizeof *service);
+    if (!service)
+        return error_set(err, STATUS_NOMEM, "query service: out of memory");
+    service->config = *config;
+    service->started_at_ns = clock_monotonic_ns();
+    enum status status = service_start(&service->service, query_body, service, err);
+    if (status != STATUS_OK) {
+        free(service);
+        return status;
+    }
+    *out = service;
+    return STATUS_OK;
+}
+
+void query_service_stop(struct query_service *service)
+{
+    if (!service)
+        return;
+    atomic_store_explicit(&service->stop, true, memory_order_relaxed);
+    struct answer *wake = calloc(1, sizeof *wake);
+    if (wake && !queue_push(service->config.replies, wake, sizeof *wake))
+        answer_free(wake); // it looks within a second anyway
+    service_join(&service->service);
+    free(service);
+}

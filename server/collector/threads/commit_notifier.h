@@ -1,0 +1,32 @@
+// What was committed last, for the live feed: the highest id of each kind.  The
+// writer posts, the live thread reads; the writer never waits for it, and what
+// is posted between two reads becomes one.
+#ifndef INFERSTAT_COLLECTOR_THREADS_COMMIT_NOTIFIER_H
+#define INFERSTAT_COLLECTOR_THREADS_COMMIT_NOTIFIER_H
+
+#include <stdint.h>
+
+#include "common/core/error.h"
+#include "common/core/record.h"
+
+struct commit_notifier;
+
+struct commit_notifier_ids {
+    int64_t last[RECORD_KIND_COUNT]; // of runs: the run's number
+};
+
+MUST_CHECK enum status commit_notifier_new(struct commit_notifier **out, struct error *err);
+void commit_notifier_free(struct commit_notifier *commit_notifier);
+
+void commit_notifier_post(struct commit_notifier *commit_notifier,
+                          const struct commit_notifier_ids *ids); // writer
+
+void commit_notifier_wake(
+    struct commit_notifier *commit_notifier); // any thread: makes the descriptor readable
+
+// Readable after a post; read and reset by commit_notifier_read.
+int commit_notifier_fd(const struct commit_notifier *commit_notifier);
+void commit_notifier_read(struct commit_notifier *commit_notifier,
+                          struct commit_notifier_ids *ids); // live thread
+
+#endif

@@ -1,0 +1,76 @@
+#include "server/collector/threads/job.h"
+
+#include <stdlib.h>
+
+#include "common/store/baseline.h"
+#include "common/wire/codec.h"
+#include "server/collector/threads/import_request.h"
+#include "server/collector/threads/queue.h"
+
+void job_free(void *item)
+{
+    struct job *job = item;
+    if (!job)
+        return;
+    if (job->kind == JOB_MESSAGE)
+        message_free(&job->message);
+    if (job->order) // nobody took it up
+        import_request_done(job->order, STATUS_CANCELLED,
+                            &(struct error){.text = "the collector is ending"});
+    peer_credit_give(job->peer, job->records);
+    baseline_free(job->baseline);
+    free(job->query);
+    free(job);
+}
+
+struct job *job_of_baseline(const struct job_return *from, const struct message_query *asked,
+                            struct baseline *baseline)
+{
+    struct job *job = calloc(1, sizeof *job);
+    struct query *query = malloc(sizeof *query);
+    if (!job || !query) {
+        free(job);
+        free(query);
+        baseline_free(baseline);
+        return NULL;
+    }
+    *query = asked->query;
+    job->kind = JOB_BASELINE;
+    job->from = *from;
+    job->query_id = asked->id;
+    job->query = query;
+    job->baseline = baseline;
+    return job;
+}
+
+enum status job_hand(struct queue *inbox, struct job *job, struct error *err)
+{
+    if (!job)
+        return error_set(err, STATUS_NOMEM, "out of memory");
+    if (queue_push(inbox, job, sizeof *job))
+        return STATUS_OK;
+    job_free(job);
+    return error_set(err, STATUS_BUSY, "the writer is behind (try again)");
+}
+
+void answer_free(void *item)
+{
+    struct answer *answer = item;
+    if (!answer)
+        return;
+    free(answer->bytes);
+    free(answer);
+}
+
+struct answer *answer_encode(const struct job_return *to, const struct message *message)
+{
+    struct answer *answer = calloc(1, sizeof *answer);
+    if (!answer)
+        return NULL;
+    answer->to = *to;
+    if (codec_encode(&answer->bytes, &answer->size, message, NULL) != STATUS_OK) {
+        answer_free(answer);
+        return NULL;
+    }
+    return answer;
+}

@@ -1,0 +1,28 @@
+#include "server/collector/writer/writer_baseline.h"
+
+#include "common/store/baseline.h"
+#include "common/sys/log.h"
+#include "server/collector/threads/reply.h"
+
+static void note(const struct query *query, enum status status, const struct error *err)
+{
+    const bool saves = query->kind == QUERY_BASELINE_SAVE;
+    if (status == STATUS_OK)
+        log_write(LOG_LEVEL_INFO, "the baseline %.63s was %s", query->baseline[0],
+                  saves ? "saved" : "deleted");
+    else if (status != STATUS_INVALID && status != STATUS_NO_DATA && status != STATUS_BUSY)
+        log_write(LOG_LEVEL_ERROR, "cannot %s the baseline %.63s: %s", saves ? "save" : "delete",
+                  query->baseline[0], err->text);
+}
+
+void writer_baseline(struct sqlite3 *db, const struct job *job, struct queue *replies)
+{
+    struct error err = {.text = "failed"};
+    struct result *result = NULL;
+    enum status status = baseline_write(db, job->query, job->baseline, &result, &err);
+    note(job->query, status, &err);
+    struct answer *answer = reply_encode(&job->from, job->query_id, status, result, err.text);
+    if (answer && !queue_push(replies, answer, answer->size))
+        answer_free(answer); // nobody takes answers out: the asker's time runs out
+    result_free(result);
+}

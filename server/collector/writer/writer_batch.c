@@ -1,0 +1,666 @@
+#include "server/collector/writer/writer_batch.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/core/delivery_run.h"
+#include "common/core/saturate.h"
+#include "common/store/schema.h"
+#include "common/sys/clock.h"
+#include "common/sys/log.h"
+#include "server/collector/writer/writer_rows.h"
+
+enum {
+    CREDIT_TOTAL = 262144, // records that may be under way, of all runs together
+    CREDIT_MAX = 65536,    // of one run
+    CREDIT_MIN = 64,       // so that the total holds for 4,096 runs
+    REFUSED_MAX = 64,      // ranges named in one Ack; all are in the ledger
+};
+
+// A run that fell silent longer ago than an hour does not count among those that are
+// not over: otherwise machines that died would lock out those that took their place.
+#define UNFINISHED_NS INT64_C(3600000000000)
+
+// An Ack to be sent when the group is committed.
+struct pending_ack {
+    struct pending_ack *next;
+    struct job_return to;
+    unsigned char run[MESSAGE_RUN_SIZE];
+    bool is_hello;     // answers a Hello: names all streams
+    bool hello_wanted; // the run is not known, or has not greeted this collector
+    const char *error; // static
+    uint64_t sequence;
+    int64_t echo_sent_ns;
+    struct named *refused; // NULL until there are any
+};
+
+// What an Ack names of what was refused.
+struct named {
+    size_t count;
+    struct wire_refused ranges[REFUSED_MAX];
+    char *reasons[REFUSED_MAX];
+};
+
+struct batches {
+    struct runs *runs;
+    struct inserter *inserter;
+    struct queue *acks;
+    struct batches_rules rules;
+    unsigned char store[16];
+    uint32_t records;
+    struct pending_ack *first, **last; // in order of arrival
+    uint64_t group;                    // number of the group, from 1
+    uint32_t credit;                   // of each run, as last told
+    struct delivery_range *drops;      // of the message being taken
+    size_t drops_room;
+};
+
+static enum status out_of_memory(struct error *err)
+{
+    return error_set(err, STATUS_NOMEM, "writer: out of memory");
+}
+
+enum status batches_new(struct batches **out, struct runs *runs, struct inserter *inserter,
+                        const unsigned char store[16], struct queue *acks, struct error *err)
+{
+    struct batches *batches = calloc(1, sizeof *batches);
+    if (!batches)
+        return out_of_memory(err);
+    batches->runs = runs;
+    batches->inserter = inserter;
+    batches->acks = acks;
+    memcpy(batches->store, store, sizeof batches->store);
+    batches->last = &batches->first;
+    batches->rules.limits = LIMITS_DEFAULT;
+    batches->group = 1;
+    *out = batches;
+    return STATUS_OK;
+}
+
+void batches_set_rules(struct batches *batches, const struct batches_rules *rules)
+{
+    batches->rules = *rules;
+    runs_limit_names(batches->runs, rules->limits.names, rules->limits.store_names);
+}
+
+void batches_free(struct batches *batches)
+{
+    if (!batches)
+        return;
+    batches_drop_acks(batches);
+    free(batches->drops);
+    free(batches);
+}
+
+void batches_begin(struct batches *batches)
+{
+    batches->records = 0;
+    batches->group++;
+}
+
+uint32_t batches_records(const struct batches *batches)
+{
+    return batches->records;
+}
+
+// ---- Acks ------------------------------------------------------------------------------
+
+static void ack_free(struct pending_ack *ack)
+{
+    for (size_t i = 0; ack->refused && i < ack->refused->count; i++)
+        free(ack->refused->reasons[i]);
+    free(ack->refused);
+    free(ack);
+}
+
+void batches_drop_acks(struct batches *batches)
+{
+    while (batches->first) {
+        struct pending_ack *ack = batches->first;
+        batches->first = ack->next;
+        ack_free(ack);
+    }
+    batches->last = &batches->first;
+}
+
+static struct pending_ack *add_ack(struct batches *batches, const struct job *job,
+                                   const unsigned char run[MESSAGE_RUN_SIZE])
+{
+    struct pending_ack *ack = calloc(1, sizeof *ack);
+    if (!ack)
+        return NULL;
+    ack->to = job->from;
+    memcpy(ack->run, run, MESSAGE_RUN_SIZE);
+    *batches->last = ack;
+    batches->last = &ack->next;
+    return ack;
+}
+
+static bool same_way(const struct job_return *a, const struct job_return *b)
+{
+    return a->socket == b->socket && a->route.size == b->route.size &&
+           memcmp(a->route.id, b->route.id, a->route.size) == 0;
+}
+
+// The Ack that a message of this run joins: the run's last one of the group, where
+// it goes the same way and is no answer to a Hello.  Of a run that is not known (NULL)
+// each message is answered by itself.
+static struct pending_ack *join_ack(struct batches *batches, const struct job *job, struct run *run,
+                                    const unsigned char id[MESSAGE_RUN_SIZE])
+{
+    if (run && run->ack_group == batches->group && !run->ack->is_hello &&
+        same_way(&run->ack->to, &job->from))
+        return run->ack;
+    struct pending_ack *ack = add_ack(batches, job, id);
+    if (run && ack) {
+        run->ack = ack;
+        run->ack_group = batches->group;
+    }
+    return ack;
+}
+
+static void name_refused(struct pending_ack *ack, uint32_t stream, uint64_t first, uint64_t last,
+                         const char *reason)
+{
+    if (!ack->refused)
+        ack->refused = calloc(1, sizeof *ack->refused);
+    struct named *refused = ack->refused;
+    if (!refused || refused->count == REFUSED_MAX)
+        return; // the ledger has it
+    char *copy = strdup(reason);
+    if (!copy)
+        return;
+    refused->reasons[refused->count] = copy;
+    refused->ranges[refused->count++] = (struct wire_refused){
+        .stream = stream, .first = first, .last = last, .reason = {strlen(copy), copy}};
+}
+
+static uint32_t peer_credit_of_credit(const struct batches *batches)
+{
+    const uint32_t open = runs_open_count(batches->runs);
+    const uint32_t peer_credit = CREDIT_TOTAL / (open ? open : 1);
+    if (peer_credit > CREDIT_MAX)
+        return CREDIT_MAX;
+    return peer_credit < CREDIT_MIN ? CREDIT_MIN : peer_credit;
+}
+
+static void send_ack(struct batches *batches, const struct pending_ack *ack)
+{
+    struct delivery_next next[DELIVERY_STREAMS_MAX];
+    struct message message = {.kind = MESSAGE_ACK};
+    struct message_ack *out = &message.ack;
+    out->protocol = MESSAGE_PROTOCOL;
+    memcpy(out->run, ack->run, MESSAGE_RUN_SIZE);
+    memcpy(out->delivery.store, batches->store, sizeof batches->store);
+    out->delivery.sequence = ack->is_hello ? 0 : ack->sequence;
+    out->delivery.credit = batches->credit;
+    out->delivery.hello_wanted = ack->hello_wanted;
+    if (ack->refused) {
+        out->refused = ack->refused->ranges;
+        out->refused_count = ack->refused->count;
+    }
+    out->sent_ns = clock_wall_ns();
+    out->echo_sent_ns = ack->echo_sent_ns;
+    struct run *run = NULL;
+    if (ack->error)
+        out->error = (struct wire_bytes){strlen(ack->error), ack->error};
+    else if (!ack->hello_wanted && runs_find(batches->runs, ack->run, &run, NULL) != STATUS_OK)
+        return;
+    if (run)
+        delivery_run_answer(&run->delivery, ack->is_hello, &out->delivery, next);
+    struct answer *answer = answer_encode(&ack->to, &message);
+    if (!answer || !queue_push(batches->acks, answer, answer->size))
+        answer_free(answer); // the producer will ask again
+}
+
+void batches_send_acks(struct batches *batches)
+{
+    batches->credit = peer_credit_of_credit(batches);
+    if (batches->rules.peer_credit)
+        peer_credit_set_credit(batches->rules.peer_credit, batches->credit, clock_monotonic_ns());
+    for (const struct pending_ack *ack = batches->first; ack; ack = ack->next)
+        send_ack(batches, ack);
+    for (const struct pending_ack *ack = batches->first; ack; ack = ack->next) {
+        struct run *run = NULL;
+        if (runs_find(batches->runs, ack->run, &run, NULL) == STATUS_OK && run)
+            delivery_run_answered(&run->delivery);
+    }
+    batches_drop_acks(batches);
+}
+
+// ---- Messages ----------------------------------------------------------------------------
+
+// The run speaks: by the collector's clock and its own, the later of the two, as
+// long as its own is plausible.  What another process sends of a dead run is no
+// sign of its life.
+static void hear(struct run *run, int64_t received_ns, int64_t sent_ns)
+{
+    run->heard_at_ns = clock_monotonic_ns();
+    if (run->delivery.replayed)
+        return;
+    if (received_ns > run->heard_ns)
+        run->heard_ns = received_ns;
+    if (sent_ns > run->heard_ns && sent_ns < received_ns + SCHEMA_CLOCK_AHEAD_NS)
+        run->heard_ns = sent_ns;
+}
+
+// A batch that can never be taken: its numbers are dropped, with the reason.
+static enum status refuse(struct batches *batches, struct run *run,
+                          const struct delivery_step *step, const struct job *job,
+                          const char *reason, struct pending_ack *ack, struct error *err)
+{
+    const struct delivery_range range = {.stream = job->message.batch.stream,
+                                         .first = step->first,
+                                         .last = step->last,
+                                         .reason = DELIVERY_REFUSED,
+                                         .since_ns = job->received_ns,
+                                         .until_ns = job->received_ns};
+    // Said aloud once a run: a broken producer must not fill the log as well.
+    log_write(run->refused ? LOG_LEVEL_DEBUG : LOG_LEVEL_WARNING,
+              "run %lld, stream %u: records %llu to %llu refused: %s", (long long)run->id,
+              range.stream, (unsigned long long)range.first, (unsigned long long)range.last,
+              reason);
+    run->refused = saturate_add(run->refused, (int64_t)(range.last - range.first + 1));
+    name_refused(ack, range.stream, range.first, range.last, reason);
+    return run_record_range(batches->runs, run, step->place, SCHEMA_RANGE_DROPPED, &range, reason,
+                            strlen(reason), err);
+}
+
+enum { DEVICES_MAX = 65536 }; // ordinals beyond are no places among devices
+
+// Devices are numbered from 0 in their run.
+static void count_devices(struct run *run, const struct wire_table *table)
+{
+    for (size_t c = 0; c < table->column_count; c++) {
+        const struct wire_column *column = &table->columns[c];
+        for (size_t row = 0; column->index == DEVICE_ORDINAL && row < table->count; row++)
+            if (column->ints[row] >= 0 && column->ints[row] < DEVICES_MAX)
+                run_count_devices(run, column->ints[row] + 1);
+    }
+}
+
+static enum status store(struct batches *batches, struct run *run, const struct delivery_step *step,
+                         const struct job *job, struct error *err)
+{
+    const struct message_batch *batch = &job->message.batch;
+    const struct insert_run owner = {.run = run->id,
+                                     .stream = batch->stream,
+                                     .received_ns = job->received_ns,
+                                     .names = run->names,
+                                     .name_count = run->delivery.names_known};
+    for (size_t i = 0; i < batch->table_count; i++) {
+        int64_t stored = 0;
+        enum status status = insert_table(batches->inserter, &owner, &batch->tables[i], step->first,
+                                          &stored, &run->clock_suspects, err);
+        if (status != STATUS_OK)
+            return status;
+        if (batch->tables[i].kind == RECORD_KIND_DEVICE)
+            count_devices(run, &batch->tables[i]);
+        run->stored += stored;
+        run->stored_by_kind[batch->tables[i].kind] += stored;
+        batches->records += (uint32_t)stored;
+    }
+    run->unknown_columns += batch->unknown_columns;
+    const struct delivery_range range = {.stream = batch->stream,
+                                         .first = step->first,
+                                         .last = step->last,
+                                         .since_ns = job->received_ns,
+                                         .until_ns = job->received_ns};
+    return run_record_range(batches->runs, run, step->place, SCHEMA_RANGE_STORED, &range, NULL, 0,
+                            err);
+}
+
+// Whether some record refers to a name beyond what is kept of the run's.
+static bool wants_unkept(const struct run *run, const struct message_batch *batch)
+{
+    for (size_t t = 0; t < batch->table_count; t++) {
+        const struct wire_table *table = &batch->tables[t];
+        for (size_t c = 0; c < table->column_count; c++) {
+            const uint32_t *names = table->columns[c].names;
+            for (size_t row = 0; names && row < table->count; row++)
+                if (names[row] > run->names_kept && rows_has(table->columns[c].present, row))
+                    return true;
+        }
+    }
+    return false;
+}
+
+// Why the batch can never be taken; NULL when it can.
+static const char *fault_of(const struct run *run, const struct message_batch *batch,
+                            uint32_t names_max)
+{
+    if (batch->fault)
+        return batch->fault;
+    const char *fault = insert_fault(batch, run->delivery.names_known);
+    if (!fault && run->names_kept < run->delivery.names_known && wants_unkept(run, batch))
+        return run->names_kept >= names_max
+                   ? "a name beyond those that are kept of a run (--max-names)"
+                   : "a name beyond those that the store has room for";
+    return fault;
+}
+
+static enum status store_or_refuse(struct batches *batches, struct run *run,
+                                   const struct delivery_step *step, const struct job *job,
+                                   struct pending_ack *ack, struct error *err)
+{
+    const char *fault = fault_of(run, &job->message.batch, batches->rules.limits.names);
+    if (fault)
+        return refuse(batches, run, step, job, fault, ack, err);
+    return store(batches, run, step, job, err);
+}
+
+static enum status record_lost(struct batches *batches, struct run *run,
+                               const struct delivery_step *step, const struct job *job,
+                               struct error *err)
+{
+    const struct delivery_range range = {.stream = run->delivery.lanes[step->place].stream,
+                                         .first = step->first,
+                                         .last = step->last,
+                                         .reason = DELIVERY_HOST_LOST,
+                                         .since_ns = job->received_ns,
+                                         .until_ns = job->received_ns};
+    return run_record_range(batches->runs, run, step->place, SCHEMA_RANGE_DROPPED, &range, NULL, 0,
+                            err);
+}
+
+static enum status record_drop(struct batches *batches, struct run *run,
+                               const struct delivery_step *step, const struct wire_drop *drop,
+                               struct error *err)
+{
+    struct delivery_range range = drop->range;
+    range.first = step->first;
+    range.last = step->last;
+    return run_record_range(batches->runs, run, step->place, SCHEMA_RANGE_DROPPED, &range,
+                            drop->detail.bytes, drop->detail.size, err);
+}
+
+// ---- Taking a message ----------------------------------------------------------------------
+
+static const struct wire_drop *drops_of(const struct message *message, size_t *count)
+{
+    const bool is_goodbye = message->kind == MESSAGE_GOODBYE;
+    *count = is_goodbye ? message->goodbye.drop_count : message->batch.drop_count;
+    return is_goodbye ? message->goodbye.drops : message->batch.drops;
+}
+
+// The ranges of the message without their details.
+static enum status copy_drops(struct batches *batches, const struct message *message,
+                              struct delivery_message *head)
+{
+    size_t count;
+    const struct wire_drop *drops = drops_of(message, &count);
+    if (count > batches->drops_room) {
+        struct delivery_range *room = realloc(batches->drops, count * sizeof *room);
+        if (!room)
+            return STATUS_NOMEM;
+        batches->drops = room;
+        batches->drops_room = count;
+    }
+    for (size_t i = 0; i < count; i++)
+        batches->drops[i] = drops[i].range;
+    head->drops = batches->drops;
+    head->drop_count = count;
+    return STATUS_OK;
+}
+
+static void describe_hello(struct delivery_message *head, const struct message_hello *hello)
+{
+    *head = (struct delivery_message){
+        .kind = DELIVERY_HELLO,
+        .protocol = hello->protocol,
+        .replay = hello->replay,
+        .streams = hello->streams,
+        .stream_count = hello->stream_count,
+    };
+}
+
+static enum status describe_batch(struct batches *batches, struct delivery_message *head,
+                                  const struct message *message)
+{
+    const struct message_batch *batch = &message->batch;
+    *head = (struct delivery_message){
+        .kind = DELIVERY_BATCH,
+        .streams = batch->streams,
+        .stream_count = batch->stream_count,
+        .stream = batch->stream,
+        .first = batch->first,
+        .last = batch->last,
+        .names_first = batch->names_first,
+        .name_count = batch->name_count,
+    };
+    return copy_drops(batches, message, head);
+}
+
+static enum status describe_goodbye(struct batches *batches, struct delivery_message *head,
+                                    const struct job *job)
+{
+    const struct message_goodbye *goodbye = &job->message.goodbye;
+    *head = (struct delivery_message){
+        .kind = DELIVERY_GOODBYE,
+        .streams = goodbye->streams,
+        .stream_count = goodbye->stream_count,
+        .ended_ns = goodbye->ended_ns > 0 ? goodbye->ended_ns : job->received_ns,
+        .killed = goodbye->killed,
+    };
+    return copy_drops(batches, &job->message, head);
+}
+
+static enum status describe(struct batches *batches, struct delivery_message *head,
+                            const struct job *job, const unsigned char **run)
+{
+    switch ((int)job->message.kind) {
+    case MESSAGE_HELLO:
+        *run = job->message.hello.run;
+        describe_hello(head, &job->message.hello);
+        return STATUS_OK;
+    case MESSAGE_GOODBYE:
+        *run = job->message.goodbye.run;
+        return describe_goodbye(batches, head, job);
+    default:
+        *run = job->message.batch.run;
+        return describe_batch(batches, head, &job->message);
+    }
+}
+
+// Why nothing is taken of a message, static; NULL where it is heard, or asked for
+// Hello.
+static const char *error_of(struct batches *batches, enum delivery_hearing hearing)
+{
+    switch (hearing) {
+    case DELIVERY_FOREIGN:
+        reject_counters_count(batches->rules.reject_counters, REFUSAL_WRONG_OWNER, 1);
+        return "this run belongs to another key";
+    case DELIVERY_UNKNOWN_PROTOCOL:
+        return "this collector does not speak that version of the protocol";
+    case DELIVERY_TOO_MANY_STREAMS:
+        reject_counters_count(batches->rules.reject_counters, REFUSAL_STREAMS, 1);
+        return "more streams than a run may have";
+    case DELIVERY_HEARD:
+    case DELIVERY_HELLO_WANTED:
+        break;
+    }
+    return NULL;
+}
+
+// The Ack that will answer the message.
+static struct pending_ack *ack_for(struct batches *batches, const struct job *job, struct run *run,
+                                   const unsigned char id[MESSAGE_RUN_SIZE],
+                                   enum delivery_hearing hearing, const char *error)
+{
+    const struct message *message = &job->message;
+    const bool alone = message->kind == MESSAGE_HELLO || error;
+    struct pending_ack *ack = alone ? add_ack(batches, job, id) : join_ack(batches, job, run, id);
+    if (!ack)
+        return NULL;
+    uint64_t sequence = 0;
+    if (message->kind == MESSAGE_BATCH) {
+        sequence = message->batch.sequence;
+        ack->echo_sent_ns = message->batch.sent_ns;
+    } else if (message->kind == MESSAGE_GOODBYE) {
+        sequence = message->goodbye.sequence;
+    }
+    if (sequence > ack->sequence)
+        ack->sequence = sequence;
+    ack->is_hello = message->kind == MESSAGE_HELLO;
+    ack->hello_wanted = hearing == DELIVERY_HELLO_WANTED;
+    ack->error = error;
+    return ack;
+}
+
+static enum status take_hello(struct batches *batches, const struct job *job, struct run **run,
+                              struct error *err)
+{
+    const struct message_hello *hello = &job->message.hello;
+    if (*run)
+        return runs_describe(batches->runs, *run, hello, err);
+    return runs_add(batches->runs, hello, job->has_key ? job->key : NULL, job->received_ns, run,
+                    err);
+}
+
+// A run belongs to the key that opened it, or to nobody with a key.
+static bool is_foreign(const struct batches *batches, const struct run *run, const struct job *job)
+{
+    if (!run || !run->has_key || !job->has_key)
+        return run && run->has_key != job->has_key;
+    if (!batches->rules.access)
+        return memcmp(run->key, job->key, WIRE_KEY_SIZE) != 0;
+    return !access_continues(batches->rules.access, job->key, run->key);
+}
+
+// Whether the sender has as many runs that are not over as it may.
+static enum status has_too_many_runs(struct batches *batches, const struct job *job, bool *has,
+                                     struct error *err)
+{
+    int64_t count = 0;
+    enum status status = runs_count_unfinished(batches->runs, job->has_key ? job->key : NULL,
+                                               job->received_ns - UNFINISHED_NS, &count, err);
+    *has = count >= (int64_t)batches->rules.limits.runs_per_key;
+    if (status == STATUS_OK && *has)
+        reject_counters_count(batches->rules.reject_counters, REFUSAL_RUNS, 1);
+    return status;
+}
+
+// In a store without room for more names the host of a new run must be known.
+static enum status check_host(struct batches *batches, const struct message_hello *hello,
+                              const char **error, struct error *err)
+{
+    bool known = false;
+    enum status status = runs_know_name(batches->runs, hello->host, &known, err);
+    if (status == STATUS_OK && !known) {
+        *error = "the host's name is new, and the store has no room for more names";
+        reject_counters_count(batches->rules.reject_counters, REFUSAL_NAMES, 1);
+    }
+    return status;
+}
+
+// When a message was made, by the host's clock, as far as it says so.
+static int64_t host_now(const struct run *run, const struct job *job)
+{
+    const struct message *message = &job->message;
+    int64_t now_ns = 0;
+    if (message->kind == MESSAGE_BATCH)
+        now_ns = message->batch.sent_ns;
+    else if (message->kind == MESSAGE_GOODBYE)
+        now_ns = message->goodbye.ended_ns;
+    if (now_ns > 0)
+        return now_ns;
+    return saturate_add(job->received_ns, run->clock_error_ns ? run->clock_offset_ns : 0);
+}
+
+// What is known of the message's run beside its records.
+static enum status take_figures(struct run *run, const struct job *job, struct error *err)
+{
+    const struct message *message = &job->message;
+    const struct message_goodbye *goodbye = &message->goodbye;
+    hear(run, job->received_ns, message->kind == MESSAGE_BATCH ? message->batch.sent_ns : 0);
+    if (message->kind == MESSAGE_GOODBYE && goodbye->killed &&
+        run->delivery.end != RECORD_RUN_END_CLOSED)
+        return run_die(run, goodbye->activities, goodbye->activity_count, err);
+    if (message->kind != MESSAGE_BATCH)
+        return STATUS_OK;
+    run_set_clock(run, message->batch.clock_offset_ns, message->batch.clock_error_ns);
+    return message->batch.activity.size ? run_set_activity(run, message->batch.activity, err)
+                                        : STATUS_OK;
+}
+
+static enum status add_names(struct batches *batches, struct run *run,
+                             const struct message_batch *batch, struct error *err)
+{
+    const uint32_t unkept = run->delivery.names_known - run->names_kept;
+    enum status status =
+        run_add_names(batches->runs, run, batch->names_first, batch->names, batch->name_count, err);
+    reject_counters_count(batches->rules.reject_counters, REFUSAL_NAMES,
+                          run->delivery.names_known - run->names_kept - unkept);
+    return status;
+}
+
+static enum status take_step(struct batches *batches, struct run *run,
+                             const struct delivery_step *step, const struct job *job,
+                             struct pending_ack *ack, struct error *err)
+{
+    const struct message_batch *batch = &job->message.batch;
+    size_t count;
+    switch (step->kind) {
+    case DELIVERY_STEP_NAMES:
+        return add_names(batches, run, batch, err);
+    case DELIVERY_STEP_DROP:
+        return record_drop(batches, run, step, &drops_of(&job->message, &count)[step->index], err);
+    case DELIVERY_STEP_LOST:
+        return record_lost(batches, run, step, job, err);
+    case DELIVERY_STEP_STORE:
+        break;
+    }
+    return store_or_refuse(batches, run, step, job, ack, err);
+}
+
+enum status batches_take(struct batches *batches, const struct job *job, struct error *err)
+{
+    const unsigned char *id;
+    struct delivery_message head;
+    if (describe(batches, &head, job, &id) != STATUS_OK)
+        return out_of_memory(err);
+    struct run *run = NULL;
+    enum status status = runs_find(batches->runs, id, &run, err);
+    if (status != STATUS_OK)
+        return status;
+    head.foreign = is_foreign(batches, run, job);
+    if (run && head.kind == DELIVERY_BATCH)
+        head.names_missing = insert_fault(&job->message.batch,
+                                          delivery_run_names_after(&run->delivery, &head)) != NULL;
+    const enum delivery_hearing hearing = delivery_hear(run ? &run->delivery : NULL, &head);
+    const char *error = error_of(batches, hearing);
+    bool too_many = false;
+    if (hearing == DELIVERY_HEARD && !run)
+        status = has_too_many_runs(batches, job, &too_many, err);
+    if (status != STATUS_OK)
+        return status;
+    if (too_many)
+        error = "more runs that are not over than one key may have (--max-runs-per-key)";
+    else if (hearing == DELIVERY_HEARD && !run && runs_names_are_full(batches->runs))
+        status = check_host(batches, &job->message.hello, &error, err);
+    if (status != STATUS_OK)
+        return status;
+    struct pending_ack *ack = ack_for(batches, job, run, id, hearing, error);
+    if (!ack)
+        return out_of_memory(err);
+    if (hearing != DELIVERY_HEARD || error)
+        return STATUS_OK;
+    if (head.kind == DELIVERY_HELLO)
+        status = take_hello(batches, job, &run, err);
+    if (status != STATUS_OK)
+        return status;
+
+    struct delivery_taking taking;
+    struct delivery_step step;
+    if (delivery_take(&taking, &run->delivery, &head) != STATUS_OK)
+        return out_of_memory(err);
+    status = run_make_streams(run, err);
+    if (status == STATUS_OK)
+        status = take_figures(run, job, err);
+    if (status == STATUS_OK)
+        status =
+            run_record_unnumbered(batches->runs, run, job->received_ns, host_now(run, job), err);
+    while (status == STATUS_OK && delivery_take_next(&taking, &step))
+        status = take_step(batches, run, &step, job, ack, err);
+    return status;
+}

@@ -1,0 +1,79 @@
+#include "server/collector/writer/writer_import.h"
+
+#include <stdlib.h>
+
+#include "common/store/import.h"
+#include "common/store/rollup.h"
+#include "common/sys/log.h"
+#include "server/collector/threads/import_request.h"
+#include "server/collector/rollups.h"
+
+struct writer_import {
+    struct writer_import_parts parts;
+    struct import_target *target;
+};
+
+static enum status make(struct writer_import **out, const struct writer_import_parts *parts,
+                        struct error *err)
+{
+    struct writer_import *import = calloc(1, sizeof *import);
+    if (!import)
+        return error_set(err, STATUS_NOMEM, "writer: out of memory");
+    import->parts = *parts;
+    enum status status = import_target_new(&import->target, parts->db, err);
+    if (status != STATUS_OK) {
+        writer_import_free(import);
+        return status;
+    }
+    *out = import;
+    return STATUS_OK;
+}
+
+void writer_import_free(struct writer_import *import)
+{
+    if (!import)
+        return;
+    import_target_free(import->target);
+    free(import);
+}
+
+// Ids are given out by both: each goes on above what the other has given.
+static void take_ids(struct writer_import *import, enum record_kind kind)
+{
+    if (kind != RECORD_KIND_RUN)
+        import_target_set_last(import->target, kind,
+                               inserter_last_id(import->parts.inserter, kind));
+}
+
+static void tell(struct writer_import *import, const struct import_piece *piece)
+{
+    struct error err;
+    enum status status = runs_look_again(import->parts.runs, &err);
+    if (status == STATUS_OK)
+        status = inserter_reset(import->parts.inserter, &err);
+    if (status != STATUS_OK)
+        log_write(LOG_LEVEL_WARNING, "%s", err.text);
+    if (import->parts.rollups && !piece->has_runs && !piece->baseline &&
+        rollup_has_kind(piece->kind))
+        rollups_rows_added(import->parts.rollups, piece->kind);
+}
+
+static enum status apply(struct writer_import *import, struct import_piece *piece,
+                         struct error *err)
+{
+    take_ids(import, piece->kind);
+    enum status status = import_apply(import->target, piece, err);
+    if (status == STATUS_OK)
+        tell(import, piece);
+    return status;
+}
+
+void writer_import_take(struct writer_import **import, const struct writer_import_parts *parts,
+                        struct import_request *order)
+{
+    struct error err = {.text = "writer: failed"};
+    enum status status = *import ? STATUS_OK : make(import, parts, &err);
+    if (status == STATUS_OK)
+        status = apply(*import, import_request_piece(order), &err);
+    import_request_done(order, status, &err);
+}

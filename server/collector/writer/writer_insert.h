@@ -1,0 +1,48 @@
+// Inserts the records of batches: one prepared statement a kind takes all rows of
+// a batch's table (writer_rows.h).  Writer thread only.
+#ifndef INFERSTAT_COLLECTOR_WRITER_WRITER_INSERT_H
+#define INFERSTAT_COLLECTOR_WRITER_WRITER_INSERT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/core/error.h"
+#include "common/core/record.h"
+#include "common/wire/message.h"
+
+struct sqlite3;
+struct inserter;
+struct rollups;
+
+MUST_CHECK enum status inserter_new(struct inserter **out, struct sqlite3 *db, struct error *err);
+void inserter_free(struct inserter *inserter);
+
+// Who is told of all that is inserted; borrowed, NULL: nobody.
+void inserter_tell(struct inserter *inserter, struct rollups *rollups);
+
+// Reads the highest ids anew: after a rollback, a record's id is given again.
+MUST_CHECK enum status inserter_reset(struct inserter *inserter, struct error *err);
+
+// The highest id of a kind given out.
+int64_t inserter_last_id(const struct inserter *inserter, enum record_kind kind);
+
+// Whose records they are.
+struct insert_run {
+    int64_t run;
+    uint32_t stream;
+    int64_t received_ns;
+    const int64_t *names; // [i]: the store's id of the run's name i + 1
+    uint32_t name_count;
+};
+
+// Why the batch's tables can never be taken, NULL when they can: a record with a
+// name that the run has not told.  Static text.
+const char *insert_fault(const struct message_batch *batch, uint32_t name_count);
+
+// Inserts those rows of the table whose number is at least `first`.  Adds their
+// count to `*stored` and those with an implausible clock to `*suspects`.
+MUST_CHECK enum status insert_table(struct inserter *inserter, const struct insert_run *run,
+                                    const struct wire_table *table, uint64_t first, int64_t *stored,
+                                    int64_t *suspects, struct error *err);
+
+#endif

@@ -1,0 +1,176 @@
+// One run in memory: what needs no database.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/collector/writer/writer_runs.h"
+
+static void free_streams(struct run *run)
+{
+    for (size_t i = 0; i < run->stream_count; i++) {
+        free(run->streams[i].range.detail);
+        free(run->streams[i].activity);
+    }
+    free(run->streams);
+    run->streams = NULL;
+    run->stream_count = run->stream_room = 0;
+}
+
+void run_free(struct run *run)
+{
+    if (!run)
+        return;
+    free_streams(run);
+    delivery_run_deinit(&run->delivery);
+    free(run->names);
+    free(run->activity);
+    free(run);
+}
+
+size_t run_size(const struct run *run)
+{
+    size_t size =
+        sizeof *run + run->stream_room * sizeof *run->streams +
+        run->delivery.lane_room * (sizeof *run->delivery.lanes + sizeof *run->delivery.sorted) +
+        run->name_room * sizeof *run->names;
+    for (size_t i = 0; i < run->stream_count; i++) {
+        const struct run_stream *stream = &run->streams[i];
+        size += stream->range.detail ? strlen(stream->range.detail) : 0;
+        size += stream->activity ? strlen(stream->activity) : 0;
+    }
+    return size + (run->activity ? strlen(run->activity) : 0);
+}
+
+void run_lighten(struct run *run)
+{
+    struct delivery_run kept = run->delivery;
+    run->names_told = kept.names_known;
+    kept.lanes = NULL;
+    kept.sorted = NULL;
+    kept.lane_count = kept.lane_room = 0;
+    kept.names_known = 0;
+    delivery_run_deinit(&run->delivery);
+    run->delivery = kept;
+    free_streams(run);
+    free(run->names);
+    run->names = NULL;
+    run->name_room = run->names_kept = 0;
+    run->complete = false;
+}
+
+enum status run_make_streams(struct run *run, struct error *err)
+{
+    const size_t count = run->delivery.lane_count;
+    if (count > run->stream_room) {
+        const size_t room = count > 2 * run->stream_room ? count : 2 * run->stream_room;
+        struct run_stream *streams = realloc(run->streams, room * sizeof *streams);
+        if (!streams)
+            return error_set(err, STATUS_NOMEM, "writer: out of memory");
+        run->streams = streams;
+        run->stream_room = room;
+    }
+    while (run->stream_count < count)
+        run->streams[run->stream_count++] = (struct run_stream){0};
+    return STATUS_OK;
+}
+
+bool run_is_dirty(const struct run *run)
+{
+    return run->dirty || run->delivery.changed;
+}
+
+enum status run_append_name(struct run *run, int64_t name)
+{
+    if (run->delivery.names_known == run->name_room) {
+        const uint32_t room = run->name_room ? 2 * run->name_room : 16;
+        int64_t *names = realloc(run->names, room * sizeof *names);
+        if (!names)
+            return STATUS_NOMEM;
+        run->names = names;
+        run->name_room = room;
+    }
+    run->names[run->delivery.names_known++] = name;
+    run->names_kept += name != 0;
+    return STATUS_OK;
+}
+
+void run_count_devices(struct run *run, int64_t count)
+{
+    if (count <= run->device_count)
+        return;
+    run->device_count = count;
+    run->dirty = true;
+}
+
+enum status run_set_activity(struct run *run, struct wire_bytes activity, struct error *err)
+{
+    const char *before = run->activity ? run->activity : "";
+    if (strlen(before) == activity.size && memcmp(before, activity.bytes, activity.size) == 0)
+        return STATUS_OK;
+    char *copy = strndup(activity.bytes, activity.size);
+    if (!copy)
+        return error_set(err, STATUS_NOMEM, "writer: out of memory");
+    free(run->activity);
+    run->activity = copy;
+    run->dirty = true;
+    return STATUS_OK;
+}
+
+static enum status set_stream_activity(struct run *run, const struct wire_activity *activity,
+                                       struct error *err)
+{
+    size_t place;
+    const enum status status = delivery_run_know(&run->delivery, activity->stream, &place);
+    if (status == STATUS_FULL)
+        return STATUS_OK; // its records were turned away as well
+    if (status != STATUS_OK || run_make_streams(run, err) != STATUS_OK)
+        return error_set(err, STATUS_NOMEM, "writer: out of memory");
+    struct run_stream *stream = &run->streams[place];
+    char *copy = strndup(activity->text.bytes, activity->text.size);
+    if (!copy)
+        return error_set(err, STATUS_NOMEM, "writer: out of memory");
+    free(stream->activity);
+    stream->activity = copy;
+    stream->activity_since_ns = activity->since_ns;
+    stream->dirty = true;
+    run->dirty = true;
+    return STATUS_OK;
+}
+
+enum status run_die(struct run *run, const struct wire_activity *activities, size_t count,
+                    struct error *err)
+{
+    char text[MESSAGE_TEXT_SIZE_MAX] = "";
+    size_t used = 0;
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < count && status == STATUS_OK; i++) {
+        const struct wire_activity *activity = &activities[i];
+        if (activity->text.size == 0)
+            continue;
+        status = set_stream_activity(run, activity, err);
+        const int size =
+            snprintf(text + used, sizeof text - used, "%sstream %u: %.*s", used ? "; " : "",
+                     activity->stream, (int)activity->text.size, activity->text.bytes);
+        if (size > 0 && (size_t)size < sizeof text - used)
+            used += (size_t)size;
+        else
+            text[used] = '\0'; // no room for it: those before it stand
+    }
+    static const char idle[] = "idle"; // whatever it said while it lived
+    if (status == STATUS_OK)
+        status = run_set_activity(run,
+                                  used ? (struct wire_bytes){used, text}
+                                       : (struct wire_bytes){sizeof idle - 1, idle},
+                                  err);
+    return status;
+}
+
+void run_set_clock(struct run *run, int64_t offset_ns, int64_t error_ns)
+{
+    if (error_ns <= 0)
+        return;
+    if (run->clock_error_ns == 0)
+        run->dirty = true;
+    run->clock_offset_ns = offset_ns;
+    run->clock_error_ns = error_ns;
+}

@@ -1,0 +1,264 @@
+#include "server/collector/writer/writer_runs.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <sqlite3.h>
+
+#include "common/core/text.h"
+#include "common/store/database.h"
+#include "server/collector/threads/limits.h"
+#include "server/collector/writer/writer_runs_inside.h"
+
+static enum status out_of_memory(struct error *err)
+{
+    return error_set(err, STATUS_NOMEM, "writer: out of memory");
+}
+
+// Run identities are random: their first bytes are as good as a hash.
+static struct run **bucket_of(struct runs *runs, const unsigned char uuid[MESSAGE_RUN_SIZE])
+{
+    return &runs->buckets[(uuid[0] | (unsigned)uuid[1] << 8) % RUNS_BUCKETS];
+}
+
+enum status runs_new(struct runs **out, sqlite3 *db, struct error *err)
+{
+    struct runs *runs = calloc(1, sizeof *runs);
+    if (!runs)
+        return out_of_memory(err);
+    enum status status = statements_init(&runs->statements, db, err);
+    if (status == STATUS_OK)
+        status = runs_look_again(runs, err);
+    runs_limit_names(runs, LIMITS_NAMES, LIMITS_STORE_NAMES);
+    if (status != STATUS_OK) {
+        runs_free(runs);
+        return status;
+    }
+    *out = runs;
+    return STATUS_OK;
+}
+
+enum status runs_look_again(struct runs *runs, struct error *err)
+{
+    sqlite3 *db = runs->statements.db;
+    enum status status = database_integer(db, "SELECT max(run) FROM run", &runs->last_id, err);
+    if (status == STATUS_OK)
+        status = database_integer(db, "SELECT max(id) FROM name", &runs->last_name, err);
+    return status;
+}
+
+void runs_limit_names(struct runs *runs, uint32_t count, int64_t in_store)
+{
+    runs->names_max = count;
+    runs->store_names_max = in_store;
+}
+
+bool runs_names_are_full(const struct runs *runs)
+{
+    return runs->last_name >= runs->store_names_max;
+}
+
+void runs_forget(struct runs *runs)
+{
+    for (size_t i = 0; i < RUNS_BUCKETS; i++) {
+        while (runs->buckets[i]) {
+            struct run *run = runs->buckets[i];
+            runs->buckets[i] = run->next_in_bucket;
+            run_free(run);
+        }
+    }
+}
+
+void runs_free(struct runs *runs)
+{
+    if (!runs)
+        return;
+    runs_forget(runs);
+    statements_deinit(&runs->statements);
+    free(runs);
+}
+
+void runs_evict(struct runs *runs, uint64_t before_ns)
+{
+    for (size_t i = 0; i < RUNS_BUCKETS; i++) {
+        struct run **link = &runs->buckets[i];
+        while (*link) {
+            struct run *run = *link;
+            if (run->delivery.end == RECORD_RUN_END_OPEN || run->heard_at_ns >= before_ns) {
+                link = &run->next_in_bucket;
+                continue;
+            }
+            *link = run->next_in_bucket;
+            run_free(run);
+        }
+    }
+}
+
+void runs_each(struct runs *runs, void (*take)(void *context, struct run *run), void *context)
+{
+    for (size_t i = 0; i < RUNS_BUCKETS; i++)
+        for (struct run *run = runs->buckets[i]; run; run = run->next_in_bucket)
+            take(context, run);
+}
+
+uint32_t runs_open_count(const struct runs *runs)
+{
+    uint32_t count = 0;
+    for (size_t i = 0; i < RUNS_BUCKETS; i++)
+        for (const struct run *run = runs->buckets[i]; run; run = run->next_in_bucket)
+            count += run->delivery.end == RECORD_RUN_END_OPEN;
+    return count;
+}
+
+int64_t runs_last_id(const struct runs *runs)
+{
+    return runs->last_id;
+}
+
+// ---- What is looked for ---------------------------------------------------------------
+
+void runs_insert(struct runs *runs, struct run *run)
+{
+    struct run **bucket = bucket_of(runs, run->uuid);
+    run->next_in_bucket = *bucket;
+    *bucket = run;
+    if (run->id > runs->last_id)
+        runs->last_id = run->id;
+}
+
+// Finds a run with or without its streams and names.
+static enum status look_up(struct runs *runs, const unsigned char uuid[MESSAGE_RUN_SIZE],
+                           struct run **out, struct error *err)
+{
+    *out = NULL;
+    for (struct run *run = *bucket_of(runs, uuid); run; run = run->next_in_bucket) {
+        if (memcmp(run->uuid, uuid, MESSAGE_RUN_SIZE) == 0) {
+            *out = run;
+            return STATUS_OK;
+        }
+    }
+    enum status status = runs_read(runs, uuid, out, err);
+    if (status == STATUS_OK && *out)
+        runs_insert(runs, *out);
+    return status;
+}
+
+enum status runs_find(struct runs *runs, const unsigned char uuid[MESSAGE_RUN_SIZE],
+                      struct run **out, struct error *err)
+{
+    enum status status = look_up(runs, uuid, out, err);
+    if (status == STATUS_OK && *out)
+        status = runs_complete(runs, *out, err);
+    if (status != STATUS_OK)
+        *out = NULL;
+    return status;
+}
+
+size_t runs_size(const struct runs *runs, size_t *complete_count)
+{
+    size_t size = 0;
+    *complete_count = 0;
+    for (size_t i = 0; i < RUNS_BUCKETS; i++) {
+        for (const struct run *run = runs->buckets[i]; run; run = run->next_in_bucket) {
+            size += run_size(run);
+            *complete_count += run->complete;
+        }
+    }
+    return size;
+}
+
+// Those at or below the share together fit in the limit: so the small are never let
+// go of because of the large.
+void runs_trim(struct runs *runs, size_t limit)
+{
+    size_t count;
+    if (runs_size(runs, &count) <= limit || count == 0)
+        return;
+    const size_t peer_credit = limit / count;
+    for (size_t i = 0; i < RUNS_BUCKETS; i++)
+        for (struct run *run = runs->buckets[i]; run; run = run->next_in_bucket)
+            if (run->complete && !run_is_dirty(run) && run_size(run) > peer_credit)
+                run_lighten(run);
+}
+
+enum status runs_load_open(struct runs *runs, uint64_t now_ns, struct error *err)
+{
+    struct statements *statements = &runs->statements;
+    sqlite3_stmt *row = statements->list[STATEMENT_RUN_OPEN];
+    enum status status = STATUS_OK, loaded = STATUS_OK;
+    while (statement_row(statements, STATEMENT_RUN_OPEN, &status, err)) {
+        unsigned char uuid[MESSAGE_RUN_SIZE];
+        struct run *run = NULL;
+        const char *text = (const char *)sqlite3_column_text(row, 0);
+        if (loaded != STATUS_OK || !text || !text_to_uuid(uuid, text))
+            continue;
+        loaded = look_up(runs, uuid, &run, err);
+        if (loaded == STATUS_OK && run)
+            run->heard_at_ns = now_ns;
+    }
+    return status == STATUS_OK ? loaded : status;
+}
+
+// A run that has said Hello, whatever of it is in the store.
+struct greeting {
+    unsigned char uuid[MESSAGE_RUN_SIZE];
+    bool replayed;
+};
+
+static enum status greet_again(struct runs *runs, const struct greeting *greetings, size_t count,
+                               uint64_t now_ns, struct error *err)
+{
+    enum status status = runs_load_open(runs, now_ns, err);
+    for (size_t i = 0; i < count && status == STATUS_OK; i++) {
+        struct run *run = NULL; // none: its Hello was rolled back
+        status = look_up(runs, greetings[i].uuid, &run, err);
+        if (run) {
+            run->delivery.greeted = true;
+            run->delivery.replayed = greetings[i].replayed;
+        }
+    }
+    return status;
+}
+
+enum status runs_reload(struct runs *runs, uint64_t now_ns, struct error *err)
+{
+    size_t count = 0, used = 0;
+    for (size_t i = 0; i < RUNS_BUCKETS; i++)
+        for (const struct run *run = runs->buckets[i]; run; run = run->next_in_bucket)
+            count += run->delivery.greeted;
+    struct greeting *greetings = calloc(count ? count : 1, sizeof *greetings);
+    for (size_t i = 0; i < RUNS_BUCKETS && greetings; i++) {
+        for (const struct run *run = runs->buckets[i]; run; run = run->next_in_bucket) {
+            if (!run->delivery.greeted)
+                continue;
+            memcpy(greetings[used].uuid, run->uuid, MESSAGE_RUN_SIZE);
+            greetings[used++].replayed = run->delivery.replayed;
+        }
+    }
+    runs_forget(runs);
+    enum status status = greet_again(runs, greetings, used, now_ns, err);
+    free(greetings);
+    return status;
+}
+
+// ---- Writing ----------------------------------------------------------------------------
+
+bool runs_are_dirty(const struct runs *runs)
+{
+    for (size_t i = 0; i < RUNS_BUCKETS; i++)
+        for (const struct run *run = runs->buckets[i]; run; run = run->next_in_bucket)
+            if (run_is_dirty(run))
+                return true;
+    return false;
+}
+
+enum status runs_flush(struct runs *runs, struct error *err)
+{
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < RUNS_BUCKETS; i++)
+        for (struct run *run = runs->buckets[i]; run && status == STATUS_OK;
+             run = run->next_in_bucket)
+            if (run_is_dirty(run))
+                status = runs_save(runs, run, err);
+    return status;
+}

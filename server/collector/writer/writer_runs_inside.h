@@ -1,0 +1,34 @@
+// What the files of writer_runs.h share.
+#ifndef INFERSTAT_COLLECTOR_WRITER_WRITER_RUNS_INSIDE_H
+#define INFERSTAT_COLLECTOR_WRITER_WRITER_RUNS_INSIDE_H
+
+#include "server/collector/writer/writer_runs.h"
+#include "server/collector/writer/writer_statements.h"
+
+enum { RUNS_BUCKETS = 1024 };
+
+struct runs {
+    struct statements statements;
+    struct run *buckets[RUNS_BUCKETS];
+    int64_t last_id;
+    int64_t last_name;  // highest id of a name: so many are in the store
+    uint32_t names_max; // of one run
+    int64_t store_names_max;
+};
+
+// Puts a run into the cache, which owns it from then on.
+void runs_insert(struct runs *runs, struct run *run);
+
+// Reads a run without its streams and names; `*out` is NULL when the store has none.
+MUST_CHECK enum status runs_read(struct runs *runs, const unsigned char uuid[MESSAGE_RUN_SIZE],
+                                 struct run **out, struct error *err);
+
+// Reads what a run that was let go of, or was never asked for, has in the store.
+MUST_CHECK enum status runs_complete(struct runs *runs, struct run *run, struct error *err);
+
+// Write what has changed of a stream's range, and of a run, into the running transaction.
+MUST_CHECK enum status runs_save_range(struct runs *runs, const struct run *run, size_t place,
+                                       struct error *err);
+MUST_CHECK enum status runs_save(struct runs *runs, struct run *run, struct error *err);
+
+#endif

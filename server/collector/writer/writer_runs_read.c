@@ -1,0 +1,161 @@
+// Runs as the store has them.
+#include <stdlib.h>
+#include <string.h>
+
+#include <sqlite3.h>
+
+#include "common/core/text.h"
+#include "server/collector/writer/writer_runs_inside.h"
+
+static enum status out_of_memory(struct error *err)
+{
+    return error_set(err, STATUS_NOMEM, "writer: out of memory");
+}
+
+static char *copy_text(const unsigned char *text)
+{
+    return text ? strdup((const char *)text) : NULL;
+}
+
+static enum status read_range(struct runs *runs, const struct run *run, size_t place,
+                              struct error *err)
+{
+    struct statements *statements = &runs->statements;
+    struct run_stream *stream = &run->streams[place];
+    sqlite3_stmt *row = statements->list[STATEMENT_RANGE_LAST];
+    statement_int(statements, STATEMENT_RANGE_LAST, 1, run->id);
+    statement_int(statements, STATEMENT_RANGE_LAST, 2, run->delivery.lanes[place].stream);
+    enum status status = STATUS_OK;
+    while (statement_row(statements, STATEMENT_RANGE_LAST, &status, err)) {
+        stream->range = (struct run_range){
+            .first = (uint64_t)sqlite3_column_int64(row, 0),
+            .last = (uint64_t)sqlite3_column_int64(row, 1),
+            .state = sqlite3_column_int(row, 2),
+            .reason = (enum delivery_reason)sqlite3_column_int(row, 3),
+            .detail = copy_text(sqlite3_column_text(row, 4)),
+            .since_ns = sqlite3_column_int64(row, 5),
+            .until_ns = sqlite3_column_int64(row, 6),
+        };
+    }
+    return status;
+}
+
+static enum status read_streams(struct runs *runs, struct run *run, struct error *err)
+{
+    struct statements *statements = &runs->statements;
+    sqlite3_stmt *row = statements->list[STATEMENT_STREAMS];
+    statement_int(statements, STATEMENT_STREAMS, 1, run->id);
+    enum status status = STATUS_OK, added = STATUS_OK;
+    while (statement_row(statements, STATEMENT_STREAMS, &status, err)) {
+        const struct delivery_lane lane = {
+            .stream = (uint32_t)sqlite3_column_int64(row, 0),
+            .next = (uint64_t)sqlite3_column_int64(row, 1),
+            .produced = (uint64_t)sqlite3_column_int64(row, 2),
+            .unnumbered = (uint64_t)sqlite3_column_int64(row, 3),
+        };
+        if (added == STATUS_OK)
+            added = delivery_run_restore(&run->delivery, &lane);
+        if (added == STATUS_OK)
+            added = run_make_streams(run, err);
+        if (added != STATUS_OK)
+            continue;
+        struct run_stream *stream = &run->streams[run->stream_count - 1];
+        stream->activity = copy_text(sqlite3_column_text(row, 4));
+        stream->activity_since_ns = sqlite3_column_int64(row, 5);
+    }
+    if (status == STATUS_OK && added != STATUS_OK)
+        status = out_of_memory(err);
+    for (size_t i = 0; i < run->stream_count && status == STATUS_OK; i++)
+        status = read_range(runs, run, i, err);
+    return status;
+}
+
+static enum status read_names(struct runs *runs, struct run *run, struct error *err)
+{
+    struct statements *statements = &runs->statements;
+    sqlite3_stmt *row = statements->list[STATEMENT_RUN_NAMES];
+    statement_int(statements, STATEMENT_RUN_NAMES, 1, run->id);
+    enum status status = STATUS_OK, added = STATUS_OK;
+    while (statement_row(statements, STATEMENT_RUN_NAMES, &status, err))
+        if (added == STATUS_OK)
+            added = run_append_name(run, sqlite3_column_int64(row, 1));
+    return status == STATUS_OK && added != STATUS_OK ? out_of_memory(err) : status;
+}
+
+// Takes the row of STATEMENT_RUN_FIND.
+static struct run *read_run(sqlite3_stmt *row, const unsigned char uuid[MESSAGE_RUN_SIZE])
+{
+    struct run *run = calloc(1, sizeof *run);
+    if (!run)
+        return NULL;
+    memcpy(run->uuid, uuid, MESSAGE_RUN_SIZE);
+    run->id = sqlite3_column_int64(row, 0);
+    run->delivery.end = (enum record_run_end)sqlite3_column_int(row, 1);
+    run->delivery.ended_ns = sqlite3_column_int64(row, 2);
+    run->heard_ns = sqlite3_column_int64(row, 3);
+    run->flushed_heard_ns = run->heard_ns;
+    run->told_ns = run->heard_ns;
+    run->stored = sqlite3_column_int64(row, 4);
+    run->delivery.duplicates = sqlite3_column_int64(row, 5);
+    run->refused = sqlite3_column_int64(row, 6);
+    run->clock_suspects = sqlite3_column_int64(row, 7);
+    run->unknown_columns = sqlite3_column_int64(row, 8);
+    run->activity = copy_text(sqlite3_column_text(row, 9));
+    run->device_count = sqlite3_column_int64(row, 10);
+    run->clock_offset_ns = sqlite3_column_int64(row, 11);
+    run->clock_error_ns = sqlite3_column_int64(row, 12);
+    run->produced = (uint64_t)sqlite3_column_int64(row, 14);
+    const char *key = (const char *)sqlite3_column_text(row, 13);
+    run->has_key = key != NULL;
+    // A key that is none is nobody's: the run goes on with no one.
+    if (key && !wire_key_parse(run->key, key))
+        memset(run->key, 0, sizeof run->key);
+    return run;
+}
+
+enum status runs_read(struct runs *runs, const unsigned char uuid[MESSAGE_RUN_SIZE],
+                      struct run **out, struct error *err)
+{
+    struct statements *statements = &runs->statements;
+    char text[37];
+    text_from_uuid(text, uuid);
+    statement_text(statements, STATEMENT_RUN_FIND, 1, text, strlen(text));
+    enum status status = STATUS_OK;
+    struct run *run = NULL;
+    bool found = false;
+    while (statement_row(statements, STATEMENT_RUN_FIND, &status, err)) {
+        if (found)
+            continue; // a UUID is unique
+        found = true;
+        run = read_run(statements->list[STATEMENT_RUN_FIND], uuid);
+    }
+    if (status == STATUS_OK && found && !run)
+        status = out_of_memory(err);
+    if (status != STATUS_OK) {
+        run_free(run);
+        return status;
+    }
+    *out = run;
+    return STATUS_OK;
+}
+
+enum status runs_complete(struct runs *runs, struct run *run, struct error *err)
+{
+    const uint32_t told = run->names_told;
+    if (run->complete)
+        return STATUS_OK;
+    enum status status = read_streams(runs, run, err);
+    if (status == STATUS_OK)
+        status = read_names(runs, run, err);
+    // Names that were told and not kept are known all the same.
+    while (status == STATUS_OK && run->delivery.names_known < told)
+        if (run_append_name(run, 0) != STATUS_OK)
+            status = out_of_memory(err);
+    if (status != STATUS_OK) {
+        run_lighten(run);
+        run->names_told = told;
+        return status;
+    }
+    run->complete = true;
+    return STATUS_OK;
+}

@@ -1,0 +1,107 @@
+#include "server/collector/writer/writer_statements.h"
+
+#include <sqlite3.h>
+
+#include "common/store/database.h"
+
+static const char *const texts[STATEMENT_COUNT] = {
+    [STATEMENT_RUN_FIND] = "SELECT run, \"end\", ended_ns, heard_ns, stored, duplicates, refused,"
+                           " clock_suspects, unknown_columns, last_activity, device_count,"
+                           " clock_offset_ns, clock_error_ns, key, produced"
+                           " FROM run WHERE uuid = ?",
+    [STATEMENT_RUN_OPEN] = "SELECT uuid FROM run WHERE \"end\" = 0",
+    [STATEMENT_RUN_ADD] =
+        "INSERT INTO run(started_ns, received_ns, heard_ns, uuid, host, pid,"
+        " \"end\", worker_version, protocol, os, kernel, cpu, cpu_count,"
+        " cpu_governor, host_memory_bytes, container, device_count, driver,"
+        " cuda, key, produced, stored, duplicates)"
+        " VALUES(?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0, 0)",
+    // The condition is the index's own.
+    [STATEMENT_RUN_UNFINISHED] = "SELECT count(*) FROM run INDEXED BY run_owner WHERE key IS ?"
+                                 " AND heard_ns >= ? AND \"end\" IN (0, 3)",
+    [STATEMENT_RUN_UPDATE] = "UPDATE run SET \"end\" = ?, ended_ns = ?, heard_ns = ?, produced = ?,"
+                             " stored = ?, duplicates = ?, refused = ?, clock_suspects = ?,"
+                             " unknown_columns = ?, last_activity = ?, device_count = ?,"
+                             " clock_offset_ns = ?, clock_error_ns = ?"
+                             " WHERE run = ?",
+    [STATEMENT_RUN_DESCRIBE] = "UPDATE run SET cpu_governor = coalesce(?, cpu_governor),"
+                               " container = coalesce(?, container), driver = coalesce(?, driver),"
+                               " cuda = coalesce(?, cuda) WHERE run = ?",
+    [STATEMENT_NAME_ADD] = "INSERT OR IGNORE INTO name(text) VALUES(?)",
+    [STATEMENT_NAME_FIND] = "SELECT id FROM name WHERE text = ?",
+    [STATEMENT_RUN_NAMES] = "SELECT number, name FROM run_name WHERE run = ? ORDER BY number",
+    [STATEMENT_RUN_NAME_ADD] = "INSERT INTO run_name(run, number, name) VALUES(?, ?, ?)",
+    [STATEMENT_STREAMS] = "SELECT stream, next, produced, unnumbered, activity, activity_since_ns"
+                          " FROM stream WHERE run = ? ORDER BY stream",
+    [STATEMENT_STREAM_SAVE] =
+        "INSERT INTO stream(run, stream, next, produced, unnumbered, activity,"
+        " activity_since_ns) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7)"
+        " ON CONFLICT(run, stream) DO UPDATE SET next = ?3, produced = ?4,"
+        " unnumbered = ?5, activity = ?6, activity_since_ns = ?7",
+    [STATEMENT_RANGE_LAST] = "SELECT first, last, state, reason, detail, since_ns, until_ns"
+                             " FROM range WHERE run = ? AND stream = ? ORDER BY first DESC LIMIT 1",
+    [STATEMENT_RANGE_SAVE] = "INSERT INTO range(run, stream, first, last, state, reason, detail,"
+                             " since_ns, until_ns) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)"
+                             " ON CONFLICT(run, stream, first) DO UPDATE"
+                             " SET last = ?4, since_ns = ?8, until_ns = ?9",
+    [STATEMENT_LEDGER_ADD] = "INSERT INTO ledger(run, kind, stored) VALUES(?1, ?2, ?3)"
+                             " ON CONFLICT(run, kind) DO UPDATE SET stored = stored + ?3",
+    [STATEMENT_UNNUMBERED_ADD] =
+        "INSERT INTO unnumbered(run, told_ns, lost, since_ns, until_ns) VALUES(?1, ?2, ?3, ?4, ?5)"
+        " ON CONFLICT(run, told_ns) DO UPDATE SET lost = lost + ?3,"
+        " since_ns = min(since_ns, ?4), until_ns = max(until_ns, ?5)",
+};
+
+enum status statements_init(struct statements *statements, sqlite3 *db, struct error *err)
+{
+    *statements = (struct statements){.db = db};
+    enum status status = STATUS_OK;
+    for (unsigned i = 0; i < STATEMENT_COUNT && status == STATUS_OK; i++)
+        status = database_prepare(db, &statements->list[i], texts[i], true, err);
+    if (status != STATUS_OK)
+        statements_deinit(statements);
+    return status;
+}
+
+void statements_deinit(struct statements *statements)
+{
+    for (unsigned i = 0; i < STATEMENT_COUNT; i++) {
+        (void)sqlite3_finalize(statements->list[i]);
+        statements->list[i] = NULL;
+    }
+}
+
+enum status statement_run(struct statements *statements, enum statement which, struct error *err)
+{
+    return database_run(statements->db, statements->list[which], err);
+}
+
+bool statement_row(struct statements *statements, enum statement which, enum status *status,
+                   struct error *err)
+{
+    sqlite3_stmt *stmt = statements->list[which];
+    const int rc = sqlite3_step(stmt);
+    if (rc == SQLITE_ROW)
+        return true;
+    *status = rc == SQLITE_DONE ? STATUS_OK : database_error(statements->db, "store", err);
+    (void)sqlite3_reset(stmt);
+    return false;
+}
+
+void statement_int(struct statements *statements, enum statement which, int place, int64_t value)
+{
+    (void)sqlite3_bind_int64(statements->list[which], place, value);
+}
+
+void statement_text(struct statements *statements, enum statement which, int place,
+                    const char *text, size_t size)
+{
+    // A null pointer would bind NULL, and an empty text is one all the same.
+    (void)sqlite3_bind_text64(statements->list[which], place, text ? text : "", size, SQLITE_STATIC,
+                              SQLITE_UTF8);
+}
+
+void statement_null(struct statements *statements, enum statement which, int place)
+{
+    (void)sqlite3_bind_null(statements->list[which], place);
+}
