@@ -29,7 +29,7 @@ static enum status ask_pages(struct cli *cli, const struct query *asked, answer_
 {
     struct query *query = malloc(sizeof *query);
     if (!query)
-        return error_set(err, STATUS_NOMEM, "%s: out of memory", cli->command->name);
+        return error_no_memory(err, cli->command->name);
     *query = *asked;
     uint64_t done = 0;
     enum status status;
@@ -120,7 +120,7 @@ static enum status fill_page(void *context, const struct result *page, struct er
 {
     struct filled *filled = context;
     if (!filled->table && begin_table(filled, page) != STATUS_OK)
-        return error_set(err, STATUS_NOMEM, "%s: out of memory", filled->what);
+        return error_no_memory(err, filled->what);
     const unsigned columns = result_column_count(page); // of a page that is like the first
     for (size_t row = 0; row < result_row_count(page); row++)
         for (unsigned i = 0; i < filled->count; i++) {

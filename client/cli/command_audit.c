@@ -75,7 +75,7 @@ static enum status take_page(struct audit *audit, struct result *page, struct er
     struct result **pages = realloc(audit->pages, (audit->page_count + 1) * sizeof(*pages));
     if (!pages) {
         result_free(page);
-        return error_set(err, STATUS_NOMEM, "audit: out of memory");
+        return error_no_memory(err, "audit");
     }
     audit->pages = pages;
     pages[audit->page_count++] = page;
@@ -163,7 +163,7 @@ static enum status print(const struct audit *audit, struct error *err)
         return STATUS_OK;
     struct table *table;
     if (view_table(&table, &view) != STATUS_OK)
-        return error_set(err, STATUS_NOMEM, "audit: out of memory");
+        return error_no_memory(err, "audit");
     add_rows(audit, table);
     enum status status = table_print(table, around->out, around->width, err);
     if (status == STATUS_OK)

@@ -133,7 +133,7 @@ static enum status print_for_people(struct cli *cli, const struct query_metric *
     choose(&shown, &cli->options, result);
     struct table *table;
     if (new_table(&table, &shown) != STATUS_OK)
-        return error_set(err, STATUS_NOMEM, "avg: out of memory");
+        return error_no_memory(err, "avg");
     for (size_t row = 0; row < result_row_count(result); row++) {
         for (unsigned i = 0; i < shown.group_count; i++)
             table_take(table, view_cell(&shown.groups[i], result, row));

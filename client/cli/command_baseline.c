@@ -33,7 +33,7 @@ static enum status print_list(const struct cli *cli, const struct result *result
 {
     struct table *table;
     if (view_table(&table, &view) != STATUS_OK)
-        return error_set(err, STATUS_NOMEM, "baseline: out of memory");
+        return error_no_memory(err, "baseline");
     for (size_t row = 0; row < result_row_count(result); row++)
         view_add_row(&view, table, result, row);
     enum status status = table_print(table, cli->around.out, cli->around.width, err);

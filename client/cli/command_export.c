@@ -107,7 +107,7 @@ static enum status export_query(struct cli *cli, struct error *err)
                          "its text)");
     struct query *query = malloc(sizeof *query);
     if (!query)
-        return error_set(err, STATUS_NOMEM, "export: out of memory");
+        return error_no_memory(err, "export");
     enum status status = named_read(cli, cli->options.query, query, err);
     if (status == STATUS_OK) {
         cli->options.filter = query->filter;

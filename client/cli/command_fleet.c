@@ -111,7 +111,7 @@ static enum status print_table(struct cli *cli, const struct result *result, siz
 {
     struct table *table;
     if (table_new(&table, columns, sizeof columns / sizeof *columns) != STATUS_OK)
-        return error_set(err, STATUS_NOMEM, "fleet: out of memory");
+        return error_no_memory(err, "fleet");
     for (size_t row = 0; row < count; row++) // those that stand out come first
         add_row(table, result, row);
     enum status status = table_print(table, cli->around.out, cli->around.width, err);

@@ -29,7 +29,7 @@ static enum status print(const struct cli *cli, const struct result *result, str
     }
     struct table *table;
     if (view_table(&table, &view) != STATUS_OK)
-        return error_set(err, STATUS_NOMEM, "%s: out of memory", cli->command->name);
+        return error_no_memory(err, cli->command->name);
     for (size_t row = 0; row < result_row_count(result); row++)
         view_add_row(&view, table, result, row);
     enum status status = table_print(table, around->out, around->width, err);

@@ -92,7 +92,7 @@ static enum status print_for_people(struct cli *cli, const struct result *result
         };
     struct table *table;
     if (table_new(&table, columns, count) != STATUS_OK)
-        return error_set(err, STATUS_NOMEM, "metrics: out of memory");
+        return error_no_memory(err, "metrics");
     for (size_t row = 0; row < result_row_count(result); row++) {
         for (unsigned i = 0; i < count; i++)
             table_add_value(table, result_cell(result, row, i), UNIT_NONE);
@@ -113,7 +113,7 @@ enum status command_metrics(struct cli *cli, struct error *err)
     enum status status = filler.status;
     struct rows rows = {.out = cli->around.out, .format = cli->options.format};
     if (status != STATUS_OK) {
-        (void)error_set(err, status, "metrics: out of memory");
+        (void)error_no_memory(err, "metrics");
     } else if (rows.format == FORMAT_TEXT) {
         status = print_for_people(cli, filler.result, err);
     } else {

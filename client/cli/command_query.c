@@ -140,8 +140,8 @@ enum status command_query(struct cli *cli, struct error *err)
         return list_names(cli, err);
     char *text = join_words(&cli->options);
     struct query *query = malloc(sizeof *query);
-    enum status status = text && query ? named_read(cli, text, query, err)
-                                       : error_set(err, STATUS_NOMEM, "query: out of memory");
+    enum status status =
+        text && query ? named_read(cli, text, query, err) : error_no_memory(err, "query");
     if (status == STATUS_OK)
         status = run_query(cli, query, err);
     free(query);

@@ -141,7 +141,7 @@ static enum status print_for_people(struct cli *cli, const struct result *result
     const struct view view = {columns, COLUMN_COUNT - is_took};
     struct table *table;
     if (view_table(&table, &view) != STATUS_OK)
-        return error_set(err, STATUS_NOMEM, "inferences: out of memory");
+        return error_no_memory(err, "inferences");
     for (size_t row = 0; row < result_row_count(result); row++) {
         view_add_row(&view, table, result, row);
         if (result_cell(result, row, (unsigned)result_find(result, "blame")).type == VALUE_TEXT)

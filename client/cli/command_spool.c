@@ -173,7 +173,7 @@ static enum status print_list(const struct cli *cli, const struct result *result
     if (count == 0)
         return STATUS_OK;
     if (view_table(&table, &view) != STATUS_OK)
-        return error_set(err, STATUS_NOMEM, "spool: out of memory");
+        return error_no_memory(err, "spool");
     for (size_t i = 0; i < count; i++)
         view_add_row(&view, table, result, i);
     enum status status = table_print(table, cli->around.out, cli->around.width, err);
@@ -193,7 +193,7 @@ static enum status list_runs(struct cli *cli, const struct places *places, struc
         status = add_rows(result, &places->folders, &list);
     orphans_deinit(&list);
     if (status != STATUS_OK)
-        status = error_set(err, status, "spool: out of memory");
+        status = error_no_memory(err, "spool");
     else
         status = print_list(cli, result, err);
     if (status == STATUS_OK && result_row_count(result) == 0)

@@ -175,7 +175,7 @@ static enum status print_averages(struct cli *cli, const struct result *result, 
     const unsigned count = sizeof figures / sizeof *figures;
     struct table *table;
     if (new_table(&table, result, groups, figures, count) != STATUS_OK)
-        return error_set(err, STATUS_NOMEM, "loads: out of memory");
+        return error_no_memory(err, "loads");
     add_waterfalls(table, result, groups, figures, count);
     enum status status = table_print(table, cli->around.out, cli->around.width, err);
     table_free(table);
@@ -379,7 +379,7 @@ static enum status print_comparison(struct cli *cli, const struct result *result
     const unsigned count = sizeof figures / sizeof *figures;
     struct table *table;
     if (new_table(&table, result, groups, figures, count) != STATUS_OK)
-        return error_set(err, STATUS_NOMEM, "loads: out of memory");
+        return error_no_memory(err, "loads");
     add_waterfalls(table, result, groups, figures, count);
     char side[QUERY_TEXT_SIZE];
     for (int i = 0; i < 2; i++)
@@ -436,7 +436,7 @@ static enum status compare_sides(struct cli *cli, struct query_filter sides[2], 
         status = ask_sides(cli, sides, group_by, groups, answers, err);
     }
     if (status == STATUS_OK && line_up(answers[0], answers[1], groups, &both) != STATUS_OK)
-        status = error_set(err, STATUS_NOMEM, "loads: out of memory");
+        status = error_no_memory(err, "loads");
     if (status == STATUS_OK)
         status = show(cli, both, groups, print_comparison, err);
     result_free(both);
@@ -453,7 +453,7 @@ enum status command_load_comparison(struct cli *cli, struct error *err)
                          "inferstat loads --help)");
     struct query_filter *sides = calloc(2, sizeof *sides);
     if (!sides)
-        return error_set(err, STATUS_NOMEM, "loads: out of memory");
+        return error_no_memory(err, "loads");
     enum status status = compare_sides(cli, sides, err);
     free(sides);
     return status;

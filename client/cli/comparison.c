@@ -256,7 +256,7 @@ static enum status print_table(const struct cli *cli, const struct query *query,
     FILE *out = cli->around.out;
     struct table *table;
     if (table_new(&table, columns, COLUMNS) != STATUS_OK)
-        return error_set(err, STATUS_NOMEM, "compare: out of memory");
+        return error_no_memory(err, "compare");
     for (size_t row = 0; row < result_row_count(result); row++) {
         for (unsigned column = 0; column < COLUMNS; column++)
             table_take(table, cell_text(result, row, (enum column)column));
@@ -324,7 +324,7 @@ static enum status print_markdown(const struct cli *cli, const struct query *que
             char *text = column < COLUMNS ? cell_text(result, row, (enum column)column)
                                           : table_cell_text(cell(result, row, "note"), UNIT_NONE);
             if (!text)
-                return error_set(err, STATUS_NOMEM, "compare: out of memory");
+                return error_no_memory(err, "compare");
             (void)fputc(' ', out);
             write_markdown(out, column == COLUMNS && strcmp(text, "-") == 0 ? "" : text);
             (void)fputs(" |", out);

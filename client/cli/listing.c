@@ -22,7 +22,7 @@ enum status listing_filtered(struct cli *cli, enum record_kind kind,
 {
     struct query *query = calloc(1, sizeof *query);
     if (!query)
-        return error_set(err, STATUS_NOMEM, "listing: out of memory");
+        return error_no_memory(err, "listing");
     query->kind = QUERY_RECORDS;
     query->record_kind = kind;
     query->filter = *filter;
@@ -107,7 +107,7 @@ enum status listing_for_people(struct cli *cli, listing_add *add, struct error *
     const enum record_kind kind = kinds_find(cli->command->name);
     struct listed listed = {.cli = cli, .add = add, .view = view_of(kind)};
     if (view_table(&listed.table, listed.view) != STATUS_OK)
-        return error_set(err, STATUS_NOMEM, "%s: out of memory", cli->command->name);
+        return error_no_memory(err, cli->command->name);
     enum status status = listing_pages(cli, kind, option_given(&cli->options, OPTION_OLDEST),
                                        listing_limit(cli), take_page, &listed, err);
     if (status == STATUS_OK && listed.rows == 0)

@@ -288,7 +288,7 @@ static enum status begin_run(struct bench *bench, int64_t total_ns, struct error
     (void)snprintf(version, sizeof version, "llama.cpp %s (%" PRId64 ")", commit, build);
     run.cpu_count = threads;
     if (!identify(bench, run.uuid))
-        return error_set(err, STATUS_NOMEM, "out of memory");
+        return error_no_memory(err, "import");
     status = making_run(bench->making, &run, err);
     if (status == STATUS_OK)
         status = making_name(bench->making, bench->model, &bench->model_name, err);
@@ -372,7 +372,7 @@ static json_t *read_results(FILE *file, const char *path, struct error *err)
         (void)ungetc(c, file);
     }
     if (!results)
-        (void)error_set(err, STATUS_NOMEM, "out of memory");
+        (void)error_no_memory(err, "import");
     return results;
 }
 

@@ -64,7 +64,7 @@ static enum status take(void *context, const char *name, const char *text, struc
         status = result_set_text(list, 0, name, strlen(name));
     if (status == STATUS_OK)
         status = result_set_text(list, 1, text, strlen(text));
-    return status == STATUS_OK ? STATUS_OK : error_set(err, status, "out of memory");
+    return status == STATUS_OK ? STATUS_OK : error_no_memory(err, "saved queries");
 }
 
 static void complain(void *context, const struct error *why)
@@ -83,7 +83,7 @@ static enum status read_file(struct result *list, FILE *notes, struct error *err
     if (status == STATUS_OK)
         status = result_add_column(list, "text", UNIT_NONE);
     if (status != STATUS_OK)
-        return error_set(err, status, "out of memory");
+        return error_no_memory(err, "saved queries");
     if (keys_default_path(path, sizeof path, "queries", NULL) != STATUS_OK)
         return STATUS_OK; // no home, no file
     status = config_read_leniently(path, take, complain, &naming, err);
@@ -93,7 +93,7 @@ static enum status read_file(struct result *list, FILE *notes, struct error *err
 enum status named_list(const struct cli *cli, struct result **out, struct error *err)
 {
     if (result_new(out) != STATUS_OK)
-        return error_set(err, STATUS_NOMEM, "out of memory");
+        return error_no_memory(err, "saved queries");
     enum status status = read_file(*out, cli->around.notes, err);
     if (status != STATUS_OK)
         result_free(*out);
@@ -155,7 +155,7 @@ static enum status read_named(const struct cli *cli, const struct result *list, 
     const struct value value = result_cell(list, row, 1);
     char *text = strndup(value.text.bytes ? value.text.bytes : "", value.text.size);
     if (!text)
-        return error_set(err, STATUS_NOMEM, "out of memory");
+        return error_no_memory(err, "saved queries");
     enum status status = read_text(cli, text, out, err);
     free(text);
     return status;

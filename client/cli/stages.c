@@ -111,7 +111,7 @@ static enum status take_page(void *context, const struct result *page, struct er
 {
     for (size_t row = 0; row < result_row_count(page); row++) {
         if (!add_stage(context, page, row))
-            return error_set(err, STATUS_NOMEM, "stages: out of memory");
+            return error_no_memory(err, "stages");
     }
     return STATUS_OK;
 }
@@ -148,7 +148,7 @@ enum status stages_ask(struct stages **out, struct cli *cli, const struct result
 {
     struct stages *stages = calloc(1, sizeof *stages);
     if (!stages)
-        return error_set(err, STATUS_NOMEM, "stages: out of memory");
+        return error_no_memory(err, "stages");
     enum status status = STATUS_OK;
     if (result_row_count(loads) > 0) {
         struct query_filter filter = cli->options.filter;

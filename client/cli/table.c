@@ -299,7 +299,7 @@ enum status table_print(const struct table *table, FILE *out, unsigned width, st
     layout.columns = calloc(layout.count, sizeof *layout.columns);
     if (table->failed || !layout.columns) {
         free(layout.columns);
-        return error_set(err, STATUS_NOMEM, "table: out of memory");
+        return error_no_memory(err, "table");
     }
     fit(table, &layout, width);
     print_line(table, &layout, out, NULL);

@@ -66,7 +66,7 @@ static enum status collector_open(void **source, const struct remote_target *tar
 {
     struct collector *collector = calloc(1, sizeof *collector);
     if (!collector)
-        return error_set(err, STATUS_NOMEM, "remote: out of memory");
+        return error_no_memory(err, "remote");
     collector->wake_fd = -1;
     collector->timeout_ns = target->timeout_ns ? target->timeout_ns : default_timeout_ns;
     enum status status = collector_address(&collector->address, target, err);
@@ -363,7 +363,7 @@ static enum status collector_query(void *source, const struct query *query, stru
     struct collector *collector = source;
     struct message *message = calloc(1, sizeof *message);
     if (!message)
-        return error_set(err, STATUS_NOMEM, "remote: out of memory");
+        return error_no_memory(err, "remote");
     message->kind = MESSAGE_QUERY;
     message->query = (struct message_query){
         .id = ++collector->last_id, .protocol = MESSAGE_PROTOCOL, .query = *query};

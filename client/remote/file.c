@@ -29,7 +29,7 @@ static enum status file_open(void **source, const struct remote_target *target, 
         file->path = strdup(target->db);
     if (!file || !file->path) {
         file_close(file);
-        return error_set(err, STATUS_NOMEM, "remote: out of memory");
+        return error_no_memory(err, "remote");
     }
     enum status status = store_open(&file->store, file->path, err);
     if (status != STATUS_OK) {
@@ -67,7 +67,7 @@ static enum status file_clear(const struct file *file, const struct query *query
         status = result_add_row(result);
     if (status != STATUS_OK) {
         result_free(result);
-        return error_set(err, status, "remote: out of memory");
+        return error_no_memory(err, "remote");
     }
     result_set_int(result, 0, (int64_t)cleared);
     *out = result;

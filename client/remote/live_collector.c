@@ -46,7 +46,7 @@ enum status collector_live_open(void **out, const struct remote_target *target, 
 {
     struct collector_live *live = calloc(1, sizeof *live);
     if (!live)
-        return error_set(err, STATUS_NOMEM, "remote: out of memory");
+        return error_no_memory(err, "remote");
     live->kinds = kinds;
     live->owed = CREDIT;
     enum status status = collector_address(&live->address, target, err);

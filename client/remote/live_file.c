@@ -51,7 +51,7 @@ enum status file_live_open(void **out, const struct remote_target *target, uint3
 {
     struct file_live *live = calloc(1, sizeof *live);
     if (!live)
-        return error_set(err, STATUS_NOMEM, "remote: out of memory");
+        return error_no_memory(err, "remote");
     live->kinds = kinds;
     enum status status = store_open(&live->store, target->db, err);
     if (status == STATUS_OK)

@@ -23,7 +23,7 @@ enum status remote_open(struct remote **out, const struct remote_target *target,
 {
     struct remote *remote = calloc(1, sizeof *remote);
     if (!remote)
-        return error_set(err, STATUS_NOMEM, "remote: out of memory");
+        return error_no_memory(err, "remote");
     remote->ops = ops_of(target);
     enum status status = remote->ops->open(&remote->source, target, err);
     if (status != STATUS_OK) {
@@ -75,7 +75,7 @@ enum status remote_live_open(struct remote_live **out, const struct remote_targe
 {
     struct remote_live *live = calloc(1, sizeof *live);
     if (!live)
-        return error_set(err, STATUS_NOMEM, "remote: out of memory");
+        return error_no_memory(err, "remote");
     live->ops = ops_of(target);
     enum status status = live->ops->live_open(&live->live, target, kinds, err);
     if (status != STATUS_OK) {

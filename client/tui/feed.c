@@ -280,11 +280,11 @@ static enum status make_wake(struct feed *feed, struct error *err)
     pthread_condattr_t monotonic;
     feed->lock_made = pthread_mutex_init(&feed->lock, NULL) == 0;
     if (!feed->lock_made || pthread_condattr_init(&monotonic) != 0)
-        return error_set(err, STATUS_NOMEM, "out of memory");
+        return error_no_memory(err, "dashboard");
     (void)pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     feed->wake_made = pthread_cond_init(&feed->wake, &monotonic) == 0;
     (void)pthread_condattr_destroy(&monotonic);
-    return feed->wake_made ? STATUS_OK : error_set(err, STATUS_NOMEM, "out of memory");
+    return feed->wake_made ? STATUS_OK : error_no_memory(err, "dashboard");
 }
 
 static uint64_t interval_ns(double seconds)
@@ -297,7 +297,7 @@ enum status feed_open(struct feed **out, const struct remote_target *target,
 {
     struct feed *feed = calloc(1, sizeof *feed);
     if (!feed)
-        return error_set(err, STATUS_NOMEM, "out of memory");
+        return error_no_memory(err, "dashboard");
     feed->news_fd = feed->stop_fd = -1;
     feed->filtered = filter != NULL;
     if (filter)

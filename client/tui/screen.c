@@ -171,7 +171,7 @@ enum status screen_open(struct screen **out, const struct screen_options *option
 {
     struct screen *screen = calloc(1, sizeof *screen);
     if (!screen)
-        return error_set(err, STATUS_NOMEM, "out of memory");
+        return error_no_memory(err, "dashboard");
     screen->unicode = set_locale();
     struct termios before;
     bool have_before = tcgetattr(STDOUT_FILENO, &before) == 0;

@@ -52,7 +52,7 @@ static enum status draw(struct tui *tui, struct error *err)
     screen_size(tui->screen, &width, &height);
     if ((width != tui->canvas.width || height != tui->canvas.height) &&
         canvas_resize(&tui->canvas, width, height) != STATUS_OK)
-        return error_set(err, STATUS_NOMEM, "out of memory");
+        return error_no_memory(err, "dashboard");
     view_draw(&tui->model, &tui->canvas);
     screen_show(tui->screen, &tui->canvas);
     tui->drawn_ns = clock_monotonic_ns();

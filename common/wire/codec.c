@@ -80,7 +80,7 @@ static enum status pack_envelope(unsigned char **out, size_t *size,
                          MESSAGE_SIZE_MAX);
     unsigned char *bytes = malloc(needed ? needed : 1);
     if (!bytes)
-        return error_set(err, STATUS_NOMEM, "message: out of memory");
+        return error_no_memory(err, "message");
     *size = protobuf_c_message_pack(&envelope->base, bytes);
     *out = bytes;
     return STATUS_OK;
@@ -91,12 +91,11 @@ enum status codec_encode(unsigned char **out, size_t *size, const struct message
 {
     struct arena *arena = NULL;
     if (arena_new(&arena, 4096, SIZE_MAX / 2) != STATUS_OK)
-        return error_set(err, STATUS_NOMEM, "message: out of memory");
+        return error_no_memory(err, "message");
     Inferstat__Envelope envelope = INFERSTAT__ENVELOPE__INIT;
     pack_body(arena, &envelope, message);
-    enum status status = arena_failed(arena)
-                             ? error_set(err, STATUS_NOMEM, "message: out of memory")
-                             : pack_envelope(out, size, &envelope, err);
+    enum status status = arena_failed(arena) ? error_no_memory(err, "message")
+                                             : pack_envelope(out, size, &envelope, err);
     arena_free(arena);
     return status;
 }
@@ -144,7 +143,7 @@ static enum status memory_status(const struct arena *arena, struct error *err)
 {
     if (arena_over_limit(arena))
         return error_set(err, STATUS_INVALID, "message: needs too much memory for its size");
-    return error_set(err, STATUS_NOMEM, "message: out of memory");
+    return error_no_memory(err, "message");
 }
 
 static enum status unpack(struct arena *arena, struct message *message, const void *bytes,
@@ -185,7 +184,7 @@ static enum status decode(struct message *message, const void *bytes, size_t siz
                          MESSAGE_SIZE_MAX);
     struct arena *arena = NULL;
     if (arena_new(&arena, size * 4, limit) != STATUS_OK)
-        return error_set(err, STATUS_NOMEM, "message: out of memory");
+        return error_no_memory(err, "message");
     message->memory = arena;
     enum status status = unpack(arena, message, bytes, size, err);
     if (status != STATUS_OK)
@@ -203,7 +202,7 @@ static enum status shrink(struct message *message, struct error *err)
 {
     struct arena *small = NULL;
     if (arena_new(&small, 0, decode_limit) != STATUS_OK)
-        return error_set(err, STATUS_NOMEM, "message: out of memory");
+        return error_no_memory(err, "message");
     codec_copy_faulty(small, &message->batch);
     enum status status = arena_failed(small) ? memory_status(small, err) : STATUS_OK;
     arena_free(message->memory);

@@ -294,7 +294,7 @@ static enum status new_result(struct result **out, const char *what,
                               struct error *err)
 {
     if (result_new(out) != STATUS_OK)
-        return error_set(err, STATUS_NOMEM, "%s: out of memory", what);
+        return error_no_memory(err, what);
     const char *fault = read_result(*out, columns, count, rows);
     if (!fault)
         return STATUS_OK;

@@ -83,7 +83,7 @@ enum status wire_context_new(struct wire_context **out, struct error *err)
 {
     struct wire_context *context = calloc(1, sizeof *context);
     if (!context)
-        return error_set(err, STATUS_NOMEM, "sockets: out of memory");
+        return error_no_memory(err, "sockets");
     (void)pthread_mutex_init(&context->lock, NULL);
     context->zmq = zmq_ctx_new();
     if (!context->zmq || zmq_ctx_set(context->zmq, ZMQ_IO_THREADS, 1) != 0 ||
@@ -148,7 +148,7 @@ static enum status open_socket(struct wire_socket **out, struct wire_context *co
 {
     struct wire_socket *socket = calloc(1, sizeof *socket);
     if (!socket)
-        return error_set(err, STATUS_NOMEM, "%s: out of memory", endpoint);
+        return error_no_memory(err, endpoint);
     socket->is_router = type == ZMQ_ROUTER;
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     if (socket->is_router) // a program that only connects has its own rand()
@@ -252,7 +252,7 @@ static enum status remember_file(struct wire_socket *socket, const char *endpoin
         return STATUS_OK;
     socket->file = strdup(endpoint + 6);
     if (!socket->file)
-        return error_set(err, STATUS_NOMEM, "%s: out of memory", endpoint);
+        return error_no_memory(err, endpoint);
     if (lstat(socket->file, &socket->file_about) != 0)
         return error_set(err, STATUS_IO, "%s: its file is not there: %s", endpoint,
                          strerror(errno));

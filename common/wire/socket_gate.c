@@ -317,7 +317,7 @@ enum status gate_new(struct gate **out, void *zmq, struct error *err)
 {
     struct gate *gate = calloc(1, sizeof *gate);
     if (!gate)
-        return error_set(err, STATUS_NOMEM, "sockets: out of memory");
+        return error_no_memory(err, "sockets");
     gate->zmq = zmq;
     (void)pthread_mutex_init(&gate->turn, NULL);
     (void)pthread_mutex_init(&gate->lock, NULL);
@@ -387,7 +387,7 @@ enum status gate_open(struct gate_post **out, struct gate *gate, void *socket, c
 {
     struct gate_post *post = calloc(1, sizeof *post);
     if (!post)
-        return error_set(err, STATUS_NOMEM, "%s: out of memory", endpoint);
+        return error_no_memory(err, endpoint);
     post->gate = gate;
     post->id = next_id(gate);
     post->service = listen->service;
@@ -396,7 +396,7 @@ enum status gate_open(struct gate_post **out, struct gate *gate, void *socket, c
         post->guard = *listen->guard;
     if (lines_new(&post->lines, endpoint, listen->connections_max) != STATUS_OK) {
         gate_close(post);
-        return error_set(err, STATUS_NOMEM, "%s: out of memory", endpoint);
+        return error_no_memory(err, endpoint);
     }
     char place[48];
     (void)snprintf(place, sizeof place, "inproc://inferstat-post-%u", post->id);

@@ -117,7 +117,7 @@ enum status trust_source_copy(struct trust_source *out, const struct trust_sourc
     char *to = malloc(1 + size_of(from->key_file) + size_of(from->server_key) +
                       size_of(from->known_collectors));
     if (!to)
-        return error_set(err, STATUS_NOMEM, "trust: out of memory");
+        return error_no_memory(err, "trust");
     *out = *from;
     out->memory = to;
     out->key_file = place(&to, from->key_file);

@@ -287,7 +287,7 @@ enum status collector_start(struct collector **out, const struct collector_confi
 {
     struct collector *collector = calloc(1, sizeof *collector);
     if (!collector)
-        return error_set(err, STATUS_NOMEM, "collector: out of memory");
+        return error_no_memory(err, "collector");
     for (unsigned i = 0; i <= ENDPOINTS_MAX; i++)
         collector->locks[i] = LOCK_NONE;
     memcpy(collector->endpoints.addresses, config->listen, sizeof config->listen);
@@ -304,7 +304,7 @@ enum status collector_start(struct collector **out, const struct collector_confi
     if (collector->stop)
         collector->stop->kind = JOB_STOP;
     if (!collector->db || !collector->files_under || !collector->stop)
-        status = error_set(err, STATUS_NOMEM, "collector: out of memory");
+        status = error_no_memory(err, "collector");
     if (status == STATUS_OK)
         status = take_locks(collector, config, err);
     if (status == STATUS_OK)

@@ -274,7 +274,7 @@ static enum status check_only(const struct option *option, const char *value, st
 {
     struct options *aside = calloc(1, sizeof *aside);
     if (!aside)
-        return error_set(err, STATUS_NOMEM, "options: out of memory");
+        return error_no_memory(err, "options");
     struct reading reading = {.options = aside};
     enum status status = option->set(&reading, value, err);
     free(aside);

@@ -31,7 +31,7 @@ enum status sealing_new(struct sealing **out, struct sqlite3 *db, int64_t after_
 {
     struct sealing *sealing = calloc(1, sizeof *sealing);
     if (!sealing)
-        return error_set(err, STATUS_NOMEM, "sealing: out of memory");
+        return error_no_memory(err, "sealing");
     sealing->db = db;
     sealing->after_ns = after_ns;
     sealing->has_rollups = has_rollups;

@@ -131,7 +131,7 @@ enum status fillers_start(struct fillers **out, const struct pipeline_job *job,
 {
     struct fillers *fillers = calloc(1, sizeof *fillers);
     if (!fillers)
-        return error_set(err, STATUS_NOMEM, "pipeline: out of memory");
+        return error_no_memory(err, "pipeline");
     fillers->job = job;
     fillers->pool = pool;
     fillers->prefetch = prefetch;

@@ -37,7 +37,7 @@ enum status overlap_new(struct overlap **out, struct error *err)
 {
     struct overlap *overlap = calloc(1, sizeof *overlap);
     if (!overlap)
-        return error_set(err, STATUS_NOMEM, "overlap: out of memory");
+        return error_no_memory(err, "overlap");
     *out = overlap;
     return STATUS_OK;
 }

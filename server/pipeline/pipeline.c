@@ -140,7 +140,7 @@ enum status pipeline_new(struct pipeline **out, struct device *device,
         return status;
     struct pipeline *pipeline = calloc(1, sizeof *pipeline);
     if (!pipeline)
-        return error_set(err, STATUS_NOMEM, "pipeline: out of memory");
+        return error_no_memory(err, "pipeline");
     pipeline->device = device;
     pipeline->plan = *plan;
     status = build(pipeline, err);

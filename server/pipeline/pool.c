@@ -134,7 +134,7 @@ enum status slot_pool_new(struct slot_pool **out, struct device *device, unsigne
         return status;
     struct slot_pool *pool = calloc(1, sizeof *pool);
     if (!pool)
-        return error_set(err, STATUS_NOMEM, "pool: out of memory");
+        return error_no_memory(err, "pool");
     pool->device = device;
     pool->slot_bytes = slot_bytes;
     pool->metrics = metrics;

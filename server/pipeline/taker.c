@@ -31,7 +31,7 @@ enum status taker_new(struct taker **out, struct device *device, unsigned int fl
     assert(flights >= 1 && flights <= TAKER_FLIGHTS_MAX);
     struct taker *taker = calloc(1, sizeof *taker);
     if (!taker)
-        return error_set(err, STATUS_NOMEM, "pipeline: out of memory");
+        return error_no_memory(err, "pipeline");
     taker->device = device;
     taker->out_bytes = out_bytes;
     (void)pthread_mutex_init(&taker->lock, NULL); // none of these can fail on Linux
@@ -40,7 +40,7 @@ enum status taker_new(struct taker **out, struct device *device, unsigned int fl
 
     enum status status = STATUS_OK;
     if (sketch_new(&taker->times) != STATUS_OK || sketch_reserve_ns(taker->times) != STATUS_OK)
-        status = error_set(err, STATUS_NOMEM, "pipeline: out of memory");
+        status = error_no_memory(err, "pipeline");
     while (status == STATUS_OK && taker->flight_count < flights) {
         struct flight *flight = &taker->flights[taker->flight_count++];
         status = device_event_new(device, &flight->done, DEVICE_EVENT_ORDER, err);

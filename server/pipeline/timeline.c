@@ -69,7 +69,7 @@ enum status timeline_new(struct timeline **out, struct device *device, unsigned 
     assert(pairs >= 1 && pairs <= TIMELINE_PAIRS_MAX);
     struct timeline *timeline = calloc(1, sizeof *timeline);
     if (!timeline)
-        return error_set(err, STATUS_NOMEM, "timeline: out of memory");
+        return error_no_memory(err, "timeline");
     timeline->pair_count = pairs;
 
     enum status status = overlap_new(&timeline->overlap, err);

@@ -55,7 +55,7 @@ static enum status read_all(struct text *out, const char *path, int fd, struct e
 {
     out->bytes = malloc((size_t)out->about.st_size + 1);
     if (!out->bytes)
-        return error_set(err, STATUS_NOMEM, "keys: out of memory");
+        return error_no_memory(err, "keys");
     while (out->size < (size_t)out->about.st_size) {
         const ssize_t n = read(fd, out->bytes + out->size, (size_t)out->about.st_size - out->size);
         if (n < 0 && errno == EINTR)
@@ -76,7 +76,7 @@ static enum status read_text(struct text *out, const char *path, struct error *e
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0 && errno == ENOENT) {
         out->bytes = calloc(1, 1);
-        return out->bytes ? STATUS_OK : error_set(err, STATUS_NOMEM, "keys: out of memory");
+        return out->bytes ? STATUS_OK : error_no_memory(err, "keys");
     }
     if (fd < 0)
         return error_set(err, errno == EACCES ? STATUS_DENIED : STATUS_IO, "%s: cannot open: %s",
@@ -184,13 +184,13 @@ enum status access_open(struct access **out, const char *path, struct error *err
 {
     struct access *access = calloc(1, sizeof *access);
     if (!access)
-        return error_set(err, STATUS_NOMEM, "keys: out of memory");
+        return error_no_memory(err, "keys");
     (void)pthread_mutex_init(&access->file_lock, NULL);
     (void)pthread_mutex_init(&access->lock, NULL);
     enum status status = STATUS_OK;
     access->path = strdup(path);
     if (!access->path)
-        status = error_set(err, STATUS_NOMEM, "keys: out of memory");
+        status = error_no_memory(err, "keys");
     if (status == STATUS_OK)
         status = read_again(access, err);
     if (status != STATUS_OK) {
@@ -311,7 +311,7 @@ static enum status new_answer(struct result **out, struct error *err)
     enum status status = result_new(out);
     for (size_t i = 0; i < sizeof keys / sizeof *keys && status == STATUS_OK; i++)
         status = result_add_column(*out, keys[i], UNIT_NONE);
-    return status == STATUS_OK ? status : error_set(err, status, "keys: out of memory");
+    return status == STATUS_OK ? status : error_no_memory(err, "keys");
 }
 
 static enum status add_row(struct result *answer, const struct access_key *about, struct error *err)
@@ -329,7 +329,7 @@ static enum status add_row(struct result *answer, const struct access_key *about
     for (unsigned i = 0; i < 4 && status == STATUS_OK; i++)
         if (texts[i][0])
             status = result_set_text(answer, i, texts[i], strlen(texts[i]));
-    return status == STATUS_OK ? status : error_set(err, status, "keys: out of memory");
+    return status == STATUS_OK ? status : error_no_memory(err, "keys");
 }
 
 static enum status answer_keys(struct access *access, struct result **out, struct error *err)

@@ -6,11 +6,6 @@
 
 enum { WORDS_MAX = 3 + 2 * ACCESS_REPLACES_MAX };
 
-static enum status out_of_memory(struct error *err)
-{
-    return error_set(err, STATUS_NOMEM, "keys: out of memory");
-}
-
 bool access_name_is_sound(const char *name)
 {
     static const char good[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
@@ -70,7 +65,7 @@ static enum status parse_replaces(struct access_key *out, char *const *words, un
         return STATUS_OK;
     out->replaces = calloc(count / 2, sizeof *out->replaces);
     if (!out->replaces)
-        return out_of_memory(err);
+        return error_no_memory(err, "keys");
     for (unsigned i = 0; i < count; i += 2) {
         if (strcmp(words[i], "replaces") != 0)
             return error_set(err, STATUS_INVALID, "\"%.60s\": \"replaces\" is expected", words[i]);
@@ -162,7 +157,7 @@ static enum status append(struct access_list *list, size_t *room, struct access_
         struct access_key *keys = realloc(list->keys, more * sizeof *keys);
         if (!keys) {
             free(key->replaces);
-            return out_of_memory(err);
+            return error_no_memory(err, "keys");
         }
         list->keys = keys;
         *room = more;
@@ -203,7 +198,7 @@ static enum status check_twice(const struct access_list *list, unsigned *line, s
     }
     const struct access_key **byname = calloc(list->count ? list->count : 1, sizeof *byname);
     if (!byname)
-        return out_of_memory(err);
+        return error_no_memory(err, "keys");
     for (size_t i = 0; i < list->count; i++)
         byname[i] = &list->keys[i];
     qsort(byname, list->count, sizeof *byname, compare_names);
@@ -377,7 +372,7 @@ static enum status splice(char **out, const char *text, size_t size, size_t begi
     const size_t added = strlen(line), room = size - (end - begin) + added + 2;
     char *copy = malloc(room);
     if (!copy)
-        return out_of_memory(err);
+        return error_no_memory(err, "keys");
     (void)snprintf(copy, room, "%.*s%s%s%.*s", (int)begin, text, wants_end ? "\n" : "", line,
                    (int)(size - end), text + end);
     *out = copy;

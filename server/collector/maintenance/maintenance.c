@@ -46,7 +46,7 @@ enum status maintenance_new(struct maintenance **out, const struct maintenance_p
 {
     struct maintenance *maintenance = calloc(1, sizeof *maintenance);
     if (!maintenance)
-        return error_set(err, STATUS_NOMEM, "upkeep: out of memory");
+        return error_no_memory(err, "upkeep");
     maintenance->parts = *parts;
     checkpoint_init(&maintenance->checkpoint, clock_monotonic_ns());
     checkpoint_watch(&maintenance->checkpoint, parts->db);

@@ -48,7 +48,7 @@ enum status retention_new(struct retention **out, struct sqlite3 *db,
 {
     struct retention *retention = calloc(1, sizeof *retention);
     if (!retention)
-        return error_set(err, STATUS_NOMEM, "retention: out of memory");
+        return error_no_memory(err, "retention");
     retention->db = db;
     retention->rules = *rules;
     retention->has_rollups = has_rollups;

@@ -255,12 +255,12 @@ enum status ingest_start(struct ingest **out, const struct ingest_config *config
 {
     struct ingest *ingest = calloc(1, sizeof *ingest);
     if (!ingest)
-        return error_set(err, STATUS_NOMEM, "ingest: out of memory");
+        return error_no_memory(err, "ingest");
     ingest->config = *config;
     ingest->stop = calloc(1, sizeof *ingest->stop);
     enum status status = STATUS_OK;
     if (!ingest->stop)
-        status = error_set(err, STATUS_NOMEM, "ingest: out of memory");
+        status = error_no_memory(err, "ingest");
     else
         ingest->stop->kind = JOB_STOP;
     if (status == STATUS_OK)

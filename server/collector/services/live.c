@@ -276,7 +276,7 @@ enum status live_start(struct live **out, const struct live_config *config, stru
 {
     struct live *live = calloc(1, sizeof *live);
     if (!live)
-        return error_set(err, STATUS_NOMEM, "live feed: out of memory");
+        return error_no_memory(err, "live feed");
     live->config = *config;
     enum status status = service_start(&live->service, live_body, live, err);
     if (status != STATUS_OK) {

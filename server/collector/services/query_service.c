@@ -104,7 +104,7 @@ static enum status clear(struct query_service *service, const struct job_return 
 {
     struct job *job = calloc(1, sizeof *job);
     if (!job)
-        return error_set(err, STATUS_NOMEM, "out of memory");
+        return error_no_memory(err, "query");
     job->kind = JOB_CLEAR;
     job->from = *to;
     job->filter = asked->query.filter;
@@ -160,7 +160,7 @@ static enum status tell_trouble(struct query_service *service, struct result *re
     const int column = result_find(result, "store_error");
     const size_t size = column < 0 ? 0 : write_error_read(service->config.write_error, why);
     if (size > 0 && result_set_text(result, (unsigned)column, why, size) != STATUS_OK)
-        return error_set(err, STATUS_NOMEM, "out of memory");
+        return error_no_memory(err, "query");
     return STATUS_OK;
 }
 
@@ -310,7 +310,7 @@ enum status query_service_start(struct query_service **out,
 {
     struct query_service *service = calloc(1, sizeof *service);
     if (!service)
-        return error_set(err, STATUS_NOMEM, "query service: out of memory");
+        return error_no_memory(err, "query service");
     service->config = *config;
     service->started_at_ns = clock_monotonic_ns();
     enum status status = service_start(&service->service, query_body, service, err);

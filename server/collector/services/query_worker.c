@@ -134,7 +134,7 @@ static enum status answer_name(struct result *result, const char *given, struct 
     const int column = result ? result_find(result, "path") : -1;
     if (column < 0 || result_set_text(result, (unsigned)column, given, strlen(given)) == STATUS_OK)
         return STATUS_OK;
-    return error_set(err, STATUS_NOMEM, "out of memory");
+    return error_no_memory(err, "query");
 }
 
 // Asks with the file's folder held.
@@ -230,7 +230,7 @@ enum status query_worker_start(struct query_worker **out, const char *path, unsi
     assert(room >= 1 && room <= QUERY_WORKER_ROOM_MAX);
     struct query_worker *lane = calloc(1, sizeof *lane);
     if (!lane)
-        return error_set(err, STATUS_NOMEM, "slow lane: out of memory");
+        return error_no_memory(err, "slow lane");
     lane->path = path;
     lane->room = room;
     lane->inbox = inbox;

@@ -17,7 +17,7 @@ enum status commit_notifier_new(struct commit_notifier **out, struct error *err)
 {
     struct commit_notifier *commit_notifier = calloc(1, sizeof *commit_notifier);
     if (!commit_notifier)
-        return error_set(err, STATUS_NOMEM, "live feed: out of memory");
+        return error_no_memory(err, "live feed");
     (void)pthread_mutex_init(&commit_notifier->lock, NULL);
     commit_notifier->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (commit_notifier->event < 0) {

@@ -32,7 +32,7 @@ enum status import_request_give(struct queue *inbox, struct import_piece *piece,
         .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER, .piece = piece};
     struct job *job = calloc(1, sizeof *job);
     if (!job)
-        return error_set(err, STATUS_NOMEM, "out of memory");
+        return error_no_memory(err, "import");
     job->kind = JOB_IMPORT;
     job->order = &order;
     push(inbox, job);

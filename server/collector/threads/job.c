@@ -46,7 +46,7 @@ struct job *job_of_baseline(const struct job_return *from, const struct message_
 enum status job_hand(struct queue *inbox, struct job *job, struct error *err)
 {
     if (!job)
-        return error_set(err, STATUS_NOMEM, "out of memory");
+        return error_no_memory(err, "query");
     if (queue_push(inbox, job, sizeof *job))
         return STATUS_OK;
     job_free(job);

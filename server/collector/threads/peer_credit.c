@@ -34,7 +34,7 @@ enum status peer_credit_new(struct peer_credit **out, struct error *err)
 {
     struct peer_credit *peer_credit = calloc(1, sizeof *peer_credit);
     if (!peer_credit)
-        return error_set(err, STATUS_NOMEM, "ingest: out of memory");
+        return error_no_memory(err, "ingest");
     *out = peer_credit;
     return STATUS_OK;
 }

@@ -24,7 +24,7 @@ enum status queue_new(struct queue **out, size_t capacity, size_t bytes_max, str
 {
     struct queue *queue = calloc(1, sizeof *queue + capacity * sizeof queue->items[0]);
     if (!queue)
-        return error_set(err, STATUS_NOMEM, "queue: out of memory");
+        return error_no_memory(err, "queue");
     queue->capacity = capacity;
     queue->bytes_max = bytes_max;
     (void)pthread_mutex_init(&queue->lock, NULL);

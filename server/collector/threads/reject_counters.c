@@ -19,7 +19,7 @@ enum status reject_counters_new(struct reject_counters **out, struct error *err)
 {
     struct reject_counters *reject_counters = calloc(1, sizeof *reject_counters);
     if (!reject_counters)
-        return error_set(err, STATUS_NOMEM, "refusals: out of memory");
+        return error_no_memory(err, "refusals");
     *out = reject_counters;
     return STATUS_OK;
 }

@@ -14,7 +14,7 @@ enum status write_error_new(struct write_error **out, struct error *err)
 {
     struct write_error *write_error = calloc(1, sizeof *write_error);
     if (!write_error)
-        return error_set(err, STATUS_NOMEM, "collector: out of memory");
+        return error_no_memory(err, "collector");
     (void)pthread_mutex_init(&write_error->lock, NULL);
     *out = write_error;
     return STATUS_OK;

@@ -72,7 +72,7 @@ static enum status cpu_open(struct device **out, const struct device_options *op
                          options->threads, THREADS_MAX);
     struct cpu *cpu = calloc(1, sizeof *cpu);
     if (!cpu)
-        return error_set(err, STATUS_NOMEM, "device cpu: out of memory");
+        return error_no_memory(err, "device cpu");
     cpu->kernels = cpu_kernels_best();
 
     unsigned int threads = options->threads ? options->threads : allowed_processors();

@@ -115,7 +115,7 @@ enum status pool_new(struct pool **out, unsigned int threads, struct error *err)
     if (!pool || !workers) {
         free(pool);
         free(workers);
-        return error_set(err, STATUS_NOMEM, "threads: out of memory");
+        return error_no_memory(err, "threads");
     }
     pool->threads = threads;
     pool->workers = workers;

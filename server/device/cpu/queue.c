@@ -20,7 +20,7 @@ enum status queue_new(struct queue **out, struct error *err)
 {
     struct queue *queue = calloc(1, sizeof *queue);
     if (!queue)
-        return error_set(err, STATUS_NOMEM, "stream: out of memory");
+        return error_no_memory(err, "stream");
     (void)sem_init(&queue->added, 0, 0);
     (void)sem_init(&queue->room, 0, BLOCKS);
     *out = queue;

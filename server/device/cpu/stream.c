@@ -169,7 +169,7 @@ enum status cpu_event_new(struct device *device, struct device_event **out,
 {
     struct cpu_event *event = calloc(1, sizeof *event);
     if (!event)
-        return error_set(err, STATUS_NOMEM, "event: out of memory");
+        return error_no_memory(err, "event");
     event->base = (struct device_event){.device = device, .kind = kind};
     (void)pthread_mutex_init(&event->lock, NULL);
     *out = &event->base;
@@ -210,7 +210,7 @@ enum status cpu_event_record(struct device_event *event, struct device_stream *s
 {
     struct fence *fence = fence_new(2); // the event's and the command's
     if (!fence)
-        return error_set(err, STATUS_NOMEM, "event: out of memory");
+        return error_no_memory(err, "event");
     struct cpu_event *own = event_of(event);
     (void)pthread_mutex_lock(&own->lock);
     struct record_arguments record = {
@@ -296,7 +296,7 @@ enum status cpu_stream_synchronize(struct device_stream *stream, struct error *e
 {
     struct fence *fence = fence_new(2); // ours and the command's
     if (!fence)
-        return error_set(err, STATUS_NOMEM, "stream: out of memory");
+        return error_no_memory(err, "stream");
     struct record_arguments record = {.fence = fence};
     enum status status =
         cpu_stream_add(stream_of(stream), &record_command, &record, sizeof record, err);

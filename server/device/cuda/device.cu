@@ -189,7 +189,7 @@ static enum status cuda_open(struct device **out, const struct device_options *o
     (void)options; // the wrapper keeps what streams need of them
     struct cuda *cuda = static_cast<struct cuda *>(calloc(1, sizeof *cuda));
     if (!cuda)
-        return error_set(err, STATUS_NOMEM, "device cuda: out of memory");
+        return error_no_memory(err, "device cuda");
     enum status status = select(cuda, ordinal, err);
     if (status != STATUS_OK) {
         free(cuda); // closing would make a context on whichever device is the first

@@ -9,7 +9,7 @@ enum status cuda_event_new(struct device *device, struct device_event **out,
     struct cuda *cuda = cuda_of(device);
     struct cuda_event *event = static_cast<struct cuda_event *>(calloc(1, sizeof *event));
     if (!event)
-        return error_set(err, STATUS_NOMEM, "device cuda: out of memory");
+        return error_no_memory(err, "device cuda");
     event->base.device = device;
     event->base.kind = kind;
     const unsigned int flags = (kind == DEVICE_EVENT_TIMED ? 0 : cudaEventDisableTiming) |

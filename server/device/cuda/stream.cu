@@ -9,7 +9,7 @@ enum status cuda_stream_new(struct device *device, struct device_stream **out, c
     (void)name;
     struct cuda_stream *stream = static_cast<struct cuda_stream *>(calloc(1, sizeof *stream));
     if (!stream)
-        return error_set(err, STATUS_NOMEM, "device cuda: out of memory");
+        return error_no_memory(err, "device cuda");
     stream->base.device = device;
     struct cuda *cuda = cuda_of(device);
     enum status status = cuda_use(cuda, err);

@@ -127,7 +127,7 @@ enum status inputs_open(struct inputs **out, const struct inputs_options *option
 {
     struct inputs *inputs = calloc(1, sizeof *inputs);
     if (!inputs)
-        return error_set(err, STATUS_NOMEM, "encode: out of memory");
+        return error_no_memory(err, "encode");
     enum status status = open_inputs(inputs, options, err);
     if (status != STATUS_OK) {
         inputs_close(inputs);

@@ -314,7 +314,7 @@ enum status encoding_new(struct encoding **out, const struct encoding_options *o
         return status;
     struct encoding *e = l.encoding = calloc(1, sizeof *e);
     if (!e)
-        return error_set(err, STATUS_NOMEM, "encode: out of memory");
+        return error_no_memory(err, "encode");
     e->options = *options;
     e->monitor = monitor;
     uint64_t begun = clock_monotonic_ns();

@@ -72,7 +72,7 @@ static enum status read_header(struct npy_reader *reader, uint64_t file_size, st
 
     unsigned char *bytes = malloc(size);
     if (!bytes)
-        return error_set(err, STATUS_NOMEM, "%s: out of memory", reader->path);
+        return error_no_memory(err, reader->path);
     status = read_some(reader, 0, bytes, size, &got, err);
     if (status == STATUS_OK) {
         status = npy_parse(&reader->header, bytes, got, err);
@@ -107,7 +107,7 @@ enum status npy_open(struct npy_reader **out, const char *path, struct error *er
 {
     struct npy_reader *reader = calloc(1, sizeof *reader);
     if (!reader)
-        return error_set(err, STATUS_NOMEM, "%s: out of memory", path);
+        return error_no_memory(err, path);
     reader->fd = -1;
     enum status status = copy_path(reader->path, path, err);
     if (status == STATUS_OK)
@@ -325,7 +325,7 @@ enum status npy_create(struct npy_writer **out, const char *path, enum encode_ty
 {
     struct npy_writer *writer = calloc(1, sizeof *writer);
     if (!writer)
-        return error_set(err, STATUS_NOMEM, "%s: out of memory", path);
+        return error_no_memory(err, path);
     writer->fd = -1;
     writer->type = type;
     writer->columns = columns;

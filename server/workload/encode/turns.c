@@ -13,7 +13,7 @@ enum status turns_new(struct turns **out, struct error *err)
 {
     struct turns *turns = calloc(1, sizeof *turns);
     if (!turns)
-        return error_set(err, STATUS_NOMEM, "encode: out of memory");
+        return error_no_memory(err, "encode");
     (void)pthread_mutex_init(&turns->lock, NULL); // neither can fail without attributes
     (void)pthread_cond_init(&turns->changed, NULL);
     turns->end = UINT64_MAX;

@@ -117,12 +117,12 @@ enum status gguf_writer_open(struct gguf_writer **out, const char *path, struct 
 {
     struct gguf_writer *writer = calloc(1, sizeof *writer);
     if (!writer)
-        return error_set(err, STATUS_NOMEM, "%s: out of memory", path);
+        return error_no_memory(err, path);
     writer->path = strdup(path);
     if (!writer->path || asprintf(&writer->temporary, "%s.XXXXXX", path) < 0) {
         writer->temporary = NULL;
         writer_free(writer);
-        return error_set(err, STATUS_NOMEM, "%s: out of memory", path);
+        return error_no_memory(err, path);
     }
     writer->file = open_temporary(writer->temporary);
     if (!writer->file) {

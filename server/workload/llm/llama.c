@@ -64,7 +64,7 @@ enum status llama_load(struct llama **out, struct device *device, const struct s
         return status;
     struct llama *llama = calloc(1, sizeof *llama);
     if (!llama)
-        return error_set(err, STATUS_NOMEM, "model: out of memory");
+        return error_no_memory(err, "model");
     llama->device = device;
     llama->config = *config;
     status =
@@ -228,7 +228,7 @@ static enum status allocate(struct llama_session *session, struct error *err)
     session->frequencies = calloc(config->rope_size / 2, sizeof *session->frequencies);
     session->angles = calloc(session->batch * config->rope_size, sizeof *session->angles);
     if (!session->keys || !session->values || !session->frequencies || !session->angles)
-        return error_set(err, STATUS_NOMEM, "session: out of memory");
+        return error_no_memory(err, "session");
 
     struct need needs[NEEDS];
     list_needs(session, needs);
@@ -261,7 +261,7 @@ enum status llama_session_new(struct llama_session **out, const struct llama *ll
                          context, llama->config.context);
     struct llama_session *session = calloc(1, sizeof *session);
     if (!session)
-        return error_set(err, STATUS_NOMEM, "session: out of memory");
+        return error_no_memory(err, "session");
     session->llama = llama;
     session->context = context;
     session->batch = context < BATCH ? context : BATCH;

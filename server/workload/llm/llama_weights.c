@@ -158,7 +158,7 @@ static enum status load_all(const struct loader *loader, struct llama_weights *w
         struct llama_layer *larger =
             reallocarray(weights->layers, layer + 1, sizeof *weights->layers);
         if (!larger)
-            return error_set(err, STATUS_NOMEM, "model: out of memory");
+            return error_no_memory(err, "model");
         weights->layers = larger;
         memset(&weights->layers[layer], 0, sizeof weights->layers[layer]);
         weights->layer_count = layer + 1;

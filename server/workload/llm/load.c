@@ -215,7 +215,7 @@ enum status llm_load(struct llm **out, const struct llm_load_options *options,
     struct error why = {0};
     struct llm *llm = calloc(1, sizeof *llm);
     if (!llm)
-        return error_set(err, STATUS_NOMEM, "model: out of memory");
+        return error_no_memory(err, "model");
     set_name(llm, options->path);
     llm->model_number = inferstat_name(monitor, llm->name);
     // Until the device is chosen, the wish names it.

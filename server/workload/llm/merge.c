@@ -32,7 +32,7 @@ enum status token_list_add(struct token_list *list, uint32_t id, struct error *e
         size_t capacity = list->count ? 2 * list->count : 1;
         uint32_t *ids = reallocarray(list->ids, capacity, sizeof *ids);
         if (!ids)
-            return error_set(err, STATUS_NOMEM, "tokenizer: out of memory");
+            return error_no_memory(err, "tokenizer");
         list->ids = ids;
     }
     list->ids[list->count++] = id;

@@ -43,7 +43,7 @@ enum status prompts_from_text(struct prompts **out, const char *text, struct err
     struct prompts *prompts = calloc(1, sizeof *prompts);
     if (!prompts || !(prompts->text = strdup(text))) {
         prompts_free(prompts);
-        return error_set(err, STATUS_NOMEM, "prompts: out of memory");
+        return error_no_memory(err, "prompts");
     }
     *out = prompts;
     return STATUS_OK;
@@ -55,7 +55,7 @@ enum status prompts_from_file(struct prompts **out, const char *path, bool repea
     struct prompts *prompts = calloc(1, sizeof *prompts);
     if (!prompts || !(prompts->path = strdup(path))) {
         prompts_free(prompts);
-        return error_set(err, STATUS_NOMEM, "prompts: out of memory");
+        return error_no_memory(err, "prompts");
     }
     prompts->stop_fd = stop_fd;
     prompts->repeat = repeat;
@@ -145,7 +145,7 @@ static enum status make_room(struct prompts *prompts, struct error *err)
     size_t capacity = 2 * prompts->capacity + READ_SIZE;
     char *buffer = realloc(prompts->buffer, capacity);
     if (!buffer)
-        return error_set(err, STATUS_NOMEM, "%s: out of memory", prompts->path);
+        return error_no_memory(err, prompts->path);
     prompts->buffer = buffer;
     prompts->capacity = capacity;
     return STATUS_OK;

@@ -47,7 +47,7 @@ enum status llm_server_new(struct llm_server **out, const struct llm *llm,
 {
     struct llm_server *server = calloc(1, sizeof *server);
     if (!server)
-        return error_set(err, STATUS_NOMEM, "requests: out of memory");
+        return error_no_memory(err, "requests");
     server->llm = llm;
     server->options = *options;
     server->monitor = monitor;
@@ -55,7 +55,7 @@ enum status llm_server_new(struct llm_server **out, const struct llm *llm,
     server->logits = calloc(vocabulary, sizeof *server->logits);
     enum status status = STATUS_OK;
     if (!server->logits)
-        status = error_set(err, STATUS_NOMEM, "requests: out of memory");
+        status = error_no_memory(err, "requests");
     if (status == STATUS_OK)
         status = llama_session_new(&server->session, llm->llama, context_of(options, llm), err);
     if (status == STATUS_OK)

@@ -150,7 +150,7 @@ static enum status write_vocabulary(struct gguf_writer *writer, uint32_t count, 
     };
     if (!pieces.texts || !pieces.pointers || !pieces.scores || !pieces.kinds) {
         pieces_free(&pieces);
-        return error_set(err, STATUS_NOMEM, "vocabulary: out of memory");
+        return error_no_memory(err, "vocabulary");
     }
     add_basics(&pieces);
     add_words(&pieces);
@@ -313,7 +313,7 @@ static enum status write_weights(struct gguf_writer *writer, const struct synthe
         visit_all(shape, list_tensor, &making);
         visit_all(shape, write_tensor, &making);
     } else {
-        status = error_set(err, STATUS_NOMEM, "weights: out of memory");
+        status = error_no_memory(err, "weights");
     }
     free(making.single);
     free(making.halves);

@@ -32,7 +32,7 @@ enum status token_sampler_new(struct token_sampler **out,
     if (!sampler || !candidates) {
         free(sampler);
         free(candidates);
-        return error_set(err, STATUS_NOMEM, "sampler: out of memory");
+        return error_no_memory(err, "sampler");
     }
     sampler->options = *options;
     sampler->count = count;

@@ -73,7 +73,7 @@ static enum status build_pieces(struct tokenizer *tokenizer, struct error *err)
     tokenizer->pieces = malloc(size);
     tokenizer->starts = calloc((size_t)vocabulary->count + 1, sizeof *tokenizer->starts);
     if (!tokenizer->pieces || !tokenizer->starts)
-        return error_set(err, STATUS_NOMEM, "tokenizer: out of memory");
+        return error_no_memory(err, "tokenizer");
     size_t at = 0;
     for (uint32_t i = 0; i < vocabulary->count; i++) {
         at += write_piece(tokenizer->pieces + at, &vocabulary->tokens[i]);
@@ -97,7 +97,7 @@ enum status tokenizer_new(struct tokenizer **out, const struct gguf *gguf, struc
 {
     struct tokenizer *tokenizer = calloc(1, sizeof *tokenizer);
     if (!tokenizer)
-        return error_set(err, STATUS_NOMEM, "tokenizer: out of memory");
+        return error_no_memory(err, "tokenizer");
     enum status status = vocabulary_init(&tokenizer->vocabulary, gguf, err);
     if (status == STATUS_OK)
         status = build_pieces(tokenizer, err);
@@ -156,7 +156,7 @@ static enum status add_fragment(struct fragments *fragments, size_t after, struc
         size_t capacity = fragments->capacity ? 2 * fragments->capacity : 8;
         struct fragment *list = reallocarray(fragments->list, capacity, sizeof *list);
         if (!list)
-            return error_set(err, STATUS_NOMEM, "tokenizer: out of memory");
+            return error_no_memory(err, "tokenizer");
         fragments->list = list;
         fragments->capacity = capacity;
     }
@@ -222,7 +222,7 @@ static enum status encode_text(const struct vocabulary *vocabulary, const char *
     size_t marked_size = size + prefix + spaces * (sizeof space_mark - 1);
     char *marked = malloc(marked_size + 1);
     if (!marked)
-        return error_set(err, STATUS_NOMEM, "tokenizer: out of memory");
+        return error_no_memory(err, "tokenizer");
 
     char *at = marked;
     if (prefix)

@@ -43,7 +43,7 @@ enum status transfer_new(struct transfer **out, struct error *err)
     struct transfer *transfer = calloc(1, sizeof *transfer);
     if (!transfer || pthread_mutex_init(&transfer->lock, NULL) != 0) {
         free(transfer);
-        return error_set(err, STATUS_NOMEM, "transfer: out of memory");
+        return error_no_memory(err, "transfer");
     }
     *out = transfer;
     return STATUS_OK;
@@ -65,7 +65,7 @@ enum status transfer_add(struct transfer *transfer, const char *name, uint64_t o
         size_t capacity = transfer->capacity ? 2 * transfer->capacity : 64;
         struct piece *larger = reallocarray(transfer->pieces, capacity, sizeof *larger);
         if (!larger)
-            return error_set(err, STATUS_NOMEM, "transfer: out of memory");
+            return error_no_memory(err, "transfer");
         transfer->pieces = larger;
         transfer->capacity = capacity;
     }

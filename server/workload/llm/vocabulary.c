@@ -37,11 +37,6 @@ uint32_t vocabulary_find(const struct vocabulary *vocabulary, const char *text, 
 
 // ---- Building -------------------------------------------------------------
 
-static enum status no_memory(struct error *err)
-{
-    return error_set(err, STATUS_NOMEM, "tokenizer: out of memory");
-}
-
 static enum status check_model(const struct gguf *gguf, struct error *err)
 {
     static const char supported[] = "llama";
@@ -64,7 +59,7 @@ static enum status copy_texts(struct vocabulary *vocabulary, struct gguf_array t
     // Every text loses its 8 bytes of length, so what is left fits.
     vocabulary->texts = malloc((size_t)(texts.end - texts.data));
     if (!vocabulary->tokens || !vocabulary->texts)
-        return no_memory(err);
+        return error_no_memory(err, "tokenizer");
     char *at = vocabulary->texts;
     for (struct token *token = vocabulary->tokens; texts.count > 0; token++) {
         struct gguf_text text = gguf_array_next_text(&texts);
@@ -132,7 +127,7 @@ static enum status index_texts(struct vocabulary *vocabulary, struct error *err)
         vocabulary->slot_count *= 2;
     vocabulary->slots = malloc(vocabulary->slot_count * sizeof *vocabulary->slots);
     if (!vocabulary->slots)
-        return no_memory(err);
+        return error_no_memory(err, "tokenizer");
     memset(vocabulary->slots, 0xff, vocabulary->slot_count * sizeof *vocabulary->slots);
     for (uint32_t i = 0; i < vocabulary->count; i++)
         *slot_of(vocabulary, vocabulary->tokens[i].text, vocabulary->tokens[i].size) = i;
@@ -174,7 +169,7 @@ static enum status list_special(struct vocabulary *vocabulary, struct error *err
         count += is_special(&vocabulary->tokens[i]);
     vocabulary->special = calloc((size_t)count + 1, sizeof *vocabulary->special);
     if (!vocabulary->special)
-        return no_memory(err);
+        return error_no_memory(err, "tokenizer");
     for (uint32_t i = 0; i < vocabulary->count; i++)
         if (is_special(&vocabulary->tokens[i]))
             vocabulary->special[vocabulary->special_count++] = i;
