@@ -5,6 +5,7 @@
 
 #include "client/cli/listing.h"
 #include "client/cli/width.h"
+#include "common/core/array.h"
 #include "common/core/text.h"
 #include "common/core/unit.h"
 
@@ -39,20 +40,6 @@ void stages_free(struct stages *stages)
     free(stages);
 }
 
-// Makes room for one more of `size` bytes in `*items`.
-static bool grow(void **items, size_t count, size_t *room, size_t size)
-{
-    if (count < *room)
-        return true;
-    size_t more = *room ? *room * 2 : 32;
-    void *grown = realloc(*items, more * size);
-    if (!grown)
-        return false;
-    *items = grown;
-    *room = more;
-    return true;
-}
-
 static void read_run(char run[40], const struct result *result, size_t row)
 {
     struct value value = result_cell(result, row, (unsigned)result_find(result, "run"));
@@ -70,10 +57,9 @@ static const char *keep_text(struct stages *stages, const char *bytes, size_t si
         if (strlen(stages->texts[i]) == size && memcmp(stages->texts[i], bytes, size) == 0)
             return stages->texts[i];
     }
-    void *texts = stages->texts;
-    bool grown = grow(&texts, stages->text_count, &stages->text_room, sizeof *stages->texts);
-    stages->texts = texts;
-    char *copy = grown ? strndup(bytes, size) : NULL;
+    char *copy = ARRAY_RESERVE(&stages->texts, &stages->text_room, stages->text_count + 1)
+                     ? strndup(bytes, size)
+                     : NULL;
     if (copy)
         stages->texts[stages->text_count++] = copy;
     return copy;
@@ -81,10 +67,7 @@ static const char *keep_text(struct stages *stages, const char *bytes, size_t si
 
 static bool add_stage(struct stages *stages, const struct result *page, size_t row)
 {
-    void *all = stages->all;
-    bool grown = grow(&all, stages->count, &stages->room, sizeof *stages->all);
-    stages->all = all;
-    if (!grown)
+    if (!ARRAY_RESERVE(&stages->all, &stages->room, stages->count + 1))
         return false;
 
     struct owned_stage *owned = &stages->all[stages->count];
@@ -183,10 +166,7 @@ const struct stage *stages_of(struct stages *stages, const struct result *loads,
         const struct owned_stage *owned = &stages->all[i];
         if (owned->stream != stream || owned->parent != number || strcmp(owned->run, run) != 0)
             continue;
-        void *chosen = stages->chosen;
-        bool grown = grow(&chosen, *count, &stages->chosen_room, sizeof *stages->chosen);
-        stages->chosen = chosen;
-        if (!grown)
+        if (!ARRAY_RESERVE(&stages->chosen, &stages->chosen_room, *count + 1))
             break;
         stages->chosen[(*count)++] = owned->stage;
     }

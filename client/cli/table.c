@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "client/cli/width.h"
+#include "common/core/array.h"
 #include "common/core/text.h"
 #include "common/core/unit.h"
 
@@ -76,15 +77,7 @@ void table_free(struct table *table)
 
 void table_take(struct table *table, char *cell)
 {
-    if (cell && table->cell_count == table->cell_room) {
-        size_t room = table->cell_room ? table->cell_room * 2 : 64;
-        char **cells = realloc(table->cells, room * sizeof *cells);
-        if (cells) {
-            table->cells = cells;
-            table->cell_room = room;
-        }
-    }
-    if (!cell || table->cell_count == table->cell_room) {
+    if (!cell || !ARRAY_RESERVE(&table->cells, &table->cell_room, table->cell_count + 1)) {
         table->failed = true;
         free(cell);
         return;
@@ -127,15 +120,9 @@ void table_add_value(struct table *table, struct value value, enum unit unit)
 
 void table_add_below(struct table *table, const char *line)
 {
-    if (table->below_count == table->below_room) {
-        size_t room = table->below_room ? table->below_room * 2 : 16;
-        struct below *belows = realloc(table->belows, room * sizeof *belows);
-        if (!belows) {
-            table->failed = true;
-            return;
-        }
-        table->belows = belows;
-        table->below_room = room;
+    if (!ARRAY_RESERVE(&table->belows, &table->below_room, table->below_count + 1)) {
+        table->failed = true;
+        return;
     }
     char *copy = strdup(line);
     if (!copy || table->cell_count == 0) {

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROOM_MIN = 8 };
+#include "common/core/array.h"
 
 void delivery_gone_deinit(struct delivery_gone *gone)
 {
@@ -146,19 +146,10 @@ static bool joins(const struct delivery_gone *gone, const struct delivery_range 
 
 static enum status make_room(struct delivery_gone *gone, size_t added)
 {
-    if (gone->count + added <= gone->room)
-        return STATUS_OK;
     if (gone->count + added > DELIVERY_DROPS_MAX)
         return STATUS_FULL;
-    size_t room = gone->room ? gone->room : ROOM_MIN;
-    while (room < gone->count + added)
-        room *= 2;
-    struct delivery_range *ranges = realloc(gone->ranges, room * sizeof *ranges);
-    if (!ranges)
-        return STATUS_NOMEM;
-    gone->ranges = ranges;
-    gone->room = room;
-    return STATUS_OK;
+    return ARRAY_RESERVE(&gone->ranges, &gone->room, gone->count + added) ? STATUS_OK
+                                                                          : STATUS_NOMEM;
 }
 
 enum status delivery_gone_add(struct delivery_gone *gone, const struct delivery_range *range)

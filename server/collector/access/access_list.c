@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/core/array.h"
+
 enum { WORDS_MAX = 3 + 2 * ACCESS_REPLACES_MAX };
 
 bool access_name_is_sound(const char *name)
@@ -152,15 +154,9 @@ static enum status append(struct access_list *list, size_t *room, struct access_
         free(key->replaces);
         return error_set(err, STATUS_INVALID, "more than %d keys", ACCESS_KEYS_MAX);
     }
-    if (list->count == *room) {
-        const size_t more = *room ? 2 * *room : 16;
-        struct access_key *keys = realloc(list->keys, more * sizeof *keys);
-        if (!keys) {
-            free(key->replaces);
-            return error_no_memory(err, "keys");
-        }
-        list->keys = keys;
-        *room = more;
+    if (!ARRAY_RESERVE(&list->keys, room, list->count + 1)) {
+        free(key->replaces);
+        return error_no_memory(err, "keys");
     }
     list->keys[list->count++] = *key;
     return STATUS_OK;

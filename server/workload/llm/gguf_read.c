@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/core/array.h"
 #include "common/core/text.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
@@ -99,21 +100,6 @@ static enum status take_name(struct gguf *gguf, size_t *name, size_t *name_size,
     return skip(gguf, size, err);
 }
 
-// Room for one more element; counts in the file are never trusted with memory.
-static enum status grow(void **array, size_t *capacity, size_t count, size_t element_size,
-                        struct error *err)
-{
-    if (count < *capacity)
-        return STATUS_OK;
-    size_t wanted = *capacity ? 2 * *capacity : 64;
-    void *larger = reallocarray(*array, wanted, element_size);
-    if (!larger)
-        return error_set(err, STATUS_NOMEM, "no memory for the header");
-    *array = larger;
-    *capacity = wanted;
-    return STATUS_OK;
-}
-
 // ---- Keys -----------------------------------------------------------------
 
 static enum status take_array(struct gguf *gguf, struct gguf_entry *entry, struct error *err)
@@ -179,12 +165,10 @@ static enum status take_entries(struct gguf *gguf, uint64_t count, struct error 
     if (count > (gguf->source.size - gguf->at) / KEY_BYTES_MIN)
         return corrupt(gguf, err, "more keys than the file can hold (is it complete?)");
     for (uint64_t i = 0; i < count; i++) {
-        void *entries = gguf->entries;
-        enum status status =
-            grow(&entries, &gguf->entry_capacity, gguf->entry_count, sizeof *gguf->entries, err);
-        gguf->entries = entries;
-        if (status == STATUS_OK)
-            status = take_entry(gguf, &gguf->entries[gguf->entry_count], err);
+        // One by one: counts in the file are never trusted with memory.
+        if (!ARRAY_RESERVE(&gguf->entries, &gguf->entry_capacity, gguf->entry_count + 1))
+            return error_no_memory(err, "header");
+        enum status status = take_entry(gguf, &gguf->entries[gguf->entry_count], err);
         if (status != STATUS_OK)
             return status;
         gguf->entry_count++;
@@ -319,12 +303,9 @@ static enum status take_tensors(struct gguf *gguf, uint64_t count, struct error 
     if (count > (gguf->source.size - gguf->at) / TENSOR_BYTES_MIN)
         return corrupt(gguf, err, "more tensors than the file can hold (is it complete?)");
     for (uint64_t i = 0; i < count; i++) {
-        void *tensors = gguf->tensors;
-        enum status status =
-            grow(&tensors, &gguf->tensor_capacity, gguf->tensor_count, sizeof *gguf->tensors, err);
-        gguf->tensors = tensors;
-        if (status == STATUS_OK)
-            status = take_tensor(gguf, &gguf->tensors[gguf->tensor_count], err);
+        if (!ARRAY_RESERVE(&gguf->tensors, &gguf->tensor_capacity, gguf->tensor_count + 1))
+            return error_no_memory(err, "header");
+        enum status status = take_tensor(gguf, &gguf->tensors[gguf->tensor_count], err);
         if (status != STATUS_OK)
             return status;
         gguf->tensor_count++;

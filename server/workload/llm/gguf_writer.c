@@ -7,6 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/core/array.h"
+
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
                "GGUF numbers are written as they lie in memory");
 
@@ -44,17 +46,9 @@ static void append(struct gguf_writer *writer, struct bytes *bytes, const void *
 {
     if (writer->error.status != STATUS_OK)
         return;
-    if (size > bytes->capacity - bytes->size) {
-        size_t capacity = bytes->capacity ? bytes->capacity : 4096;
-        while (size > capacity - bytes->size)
-            capacity *= 2;
-        unsigned char *larger = realloc(bytes->data, capacity);
-        if (!larger) {
-            set_failed(writer, STATUS_NOMEM, "out of memory");
-            return;
-        }
-        bytes->data = larger;
-        bytes->capacity = capacity;
+    if (!ARRAY_RESERVE(&bytes->data, &bytes->capacity, bytes->size + size)) {
+        set_failed(writer, STATUS_NOMEM, "out of memory");
+        return;
     }
     memcpy(bytes->data + bytes->size, data, size);
     bytes->size += size;
@@ -198,15 +192,10 @@ void gguf_writer_texts(struct gguf_writer *writer, const char *key, const char *
 
 static bool remember_size(struct gguf_writer *writer, uint64_t size)
 {
-    if (writer->tensor_count == writer->tensor_sizes_capacity) {
-        size_t capacity = writer->tensor_sizes_capacity ? 2 * writer->tensor_sizes_capacity : 64;
-        uint64_t *sizes = reallocarray(writer->tensor_sizes, capacity, sizeof *sizes);
-        if (!sizes) {
-            set_failed(writer, STATUS_NOMEM, "out of memory");
-            return false;
-        }
-        writer->tensor_sizes = sizes;
-        writer->tensor_sizes_capacity = capacity;
+    if (!ARRAY_RESERVE(&writer->tensor_sizes, &writer->tensor_sizes_capacity,
+                       writer->tensor_count + 1)) {
+        set_failed(writer, STATUS_NOMEM, "out of memory");
+        return false;
     }
     writer->tensor_sizes[writer->tensor_count++] = size;
     return true;

@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "common/core/array.h"
+
 #define NOBODY UINT32_MAX
 
 // A stretch of the text that is one token, or may become part of one.
@@ -28,13 +30,8 @@ struct merger {
 
 enum status token_list_add(struct token_list *list, uint32_t id, struct error *err)
 {
-    if ((list->count & (list->count - 1)) == 0) { // full: 0 or a power of two
-        size_t capacity = list->count ? 2 * list->count : 1;
-        uint32_t *ids = reallocarray(list->ids, capacity, sizeof *ids);
-        if (!ids)
-            return error_no_memory(err, "tokenizer");
-        list->ids = ids;
-    }
+    if (!ARRAY_RESERVE(&list->ids, &list->capacity, list->count + 1))
+        return error_no_memory(err, "tokenizer");
     list->ids[list->count++] = id;
     return STATUS_OK;
 }

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/core/array.h"
 #include "common/sys/clock.h"
 
 enum { LINE_SIZE_MAX = 16 << 20, READ_SIZE = 65536, MARKS_MAX = 64 };
@@ -140,15 +141,9 @@ static enum status make_room(struct prompts *prompts, struct error *err)
         memmove(prompts->buffer, prompts->buffer + prompts->start, held);
     prompts->start = 0;
     prompts->end = held;
-    if (prompts->capacity - held >= READ_SIZE)
-        return STATUS_OK;
-    size_t capacity = 2 * prompts->capacity + READ_SIZE;
-    char *buffer = realloc(prompts->buffer, capacity);
-    if (!buffer)
-        return error_no_memory(err, prompts->path);
-    prompts->buffer = buffer;
-    prompts->capacity = capacity;
-    return STATUS_OK;
+    return ARRAY_RESERVE(&prompts->buffer, &prompts->capacity, held + READ_SIZE)
+               ? STATUS_OK
+               : error_no_memory(err, prompts->path);
 }
 
 // Waits until there is something to read, or a wish to stop.

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/core/array.h"
 #include "server/workload/llm/merge.h"
 #include "server/workload/llm/vocabulary.h"
 
@@ -152,14 +153,8 @@ struct fragments {
 static enum status add_fragment(struct fragments *fragments, size_t after, struct fragment fragment,
                                 struct error *err)
 {
-    if (fragments->count == fragments->capacity) {
-        size_t capacity = fragments->capacity ? 2 * fragments->capacity : 8;
-        struct fragment *list = reallocarray(fragments->list, capacity, sizeof *list);
-        if (!list)
-            return error_no_memory(err, "tokenizer");
-        fragments->list = list;
-        fragments->capacity = capacity;
-    }
+    if (!ARRAY_RESERVE(&fragments->list, &fragments->capacity, fragments->count + 1))
+        return error_no_memory(err, "tokenizer");
     size_t number = fragments->count++;
     fragments->list[number] = fragment;
     if (number > 0) {

@@ -34,7 +34,7 @@ bool tokenizer_is_end(const struct tokenizer *tokenizer, uint32_t id);
 
 struct token_list {
     uint32_t *ids; // to be freed with free()
-    size_t count;
+    size_t count, capacity;
 };
 
 struct encode_options {

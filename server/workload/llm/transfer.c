@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/core/array.h"
 #include "common/monitor/inferstat.h"
 #include "common/sys/clock.h"
 #include "server/pipeline/trial.h"
@@ -61,14 +62,8 @@ void transfer_free(struct transfer *transfer)
 enum status transfer_add(struct transfer *transfer, const char *name, uint64_t offset,
                          uint64_t bytes, void *to, struct error *err)
 {
-    if (transfer->count == transfer->capacity) {
-        size_t capacity = transfer->capacity ? 2 * transfer->capacity : 64;
-        struct piece *larger = reallocarray(transfer->pieces, capacity, sizeof *larger);
-        if (!larger)
-            return error_no_memory(err, "transfer");
-        transfer->pieces = larger;
-        transfer->capacity = capacity;
-    }
+    if (!ARRAY_RESERVE(&transfer->pieces, &transfer->capacity, transfer->count + 1))
+        return error_no_memory(err, "transfer");
     struct piece *piece = &transfer->pieces[transfer->count++];
     *piece = (struct piece){.offset = offset, .bytes = bytes, .to = to};
     size_t length = strnlen(name, NAME_SIZE - 1);
