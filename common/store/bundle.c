@@ -7,13 +7,11 @@
 // fingerprint: the bundle's audit is that of the store.  Descriptions of the runs
 // (devices, models) go with them whatever their time, but for the devices and models
 // that the filter does not name; names go that something here refers to.  Baselines go
-// that are of nothing else (bundle_baselines.c).  Rollups go where only time is asked for
-// (bundle_window.c); else those of rows that have expired (bundle_rollups.c), and all else
-// queries read from rows.  What is said of
-// the bundle is in its table meta: `bundle` (whose it is, and the filter) and `fingerprint` (on
-// what its records were measured: setting.h), both as JSON.
+// that are of nothing else (bundle_baselines.c).  Of rollups only those of expired rows go
+// (bundle_expired.c): a collector that opens the bundle builds the others from its rows.  What
+// is said of the bundle is in its table meta: `bundle` (whose it is, and the filter) and
+// `fingerprint` (on what its records were measured: setting.h), both as JSON.
 #include <stdio.h>
-#include <stdlib.h>
 
 #include <sqlite3.h>
 
@@ -33,8 +31,7 @@ struct bundling {
     struct copying *copying;
     const struct query_filter *filter;
     struct sqlite3 *db;
-    struct bundle_gaps gaps; // to be added
-    enum status ended;       // by the look at the clock and the log
+    enum status ended; // by the look at the clock and the log
     struct error why;
 };
 
@@ -47,36 +44,16 @@ static int look(void *context)
     return bundling->ended != STATUS_OK;
 }
 
-// Opens the bundle alone.
-static enum status open_bundle(struct sqlite3 **out, const char *path, struct error *err)
-{
-    if (sqlite3_open_v2(path, out, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK)
-        return database_error(*out, "store: the bundle", err);
-    return database_exec(*out, "PRAGMA journal_mode=OFF;PRAGMA synchronous=OFF", err);
-}
-
 static enum status make_tables(const char *path, struct error *err)
 {
     struct sqlite3 *db = NULL;
-    enum status status = open_bundle(&db, path, err);
+    enum status status = STATUS_OK;
+    if (sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK)
+        status = database_error(db, "store: the bundle", err);
+    if (status == STATUS_OK)
+        status = database_exec(db, "PRAGMA journal_mode=OFF;PRAGMA synchronous=OFF", err);
     if (status == STATUS_OK)
         status = schema_migrate(db, path, err);
-    database_close(db);
-    return status;
-}
-
-static enum status add_gaps(const struct bundle_gaps *gaps, const char *path, struct error *err)
-{
-    struct sqlite3 *db = NULL;
-    if (gaps->count == 0)
-        return STATUS_OK;
-    enum status status = open_bundle(&db, path, err);
-    if (status == STATUS_OK)
-        status = database_exec(db, "BEGIN", err);
-    for (size_t i = 0; i < gaps->count && status == STATUS_OK; i++)
-        status = gap_add(db, &gaps->list[i], err);
-    if (status == STATUS_OK)
-        status = database_exec(db, "COMMIT", err);
     database_close(db);
     return status;
 }
@@ -372,9 +349,7 @@ static enum status copy_names(struct bundling *bundling, struct error *err)
 
 static enum status copy_rollups(struct bundling *bundling, struct error *err)
 {
-    enum status status = names_anything(bundling->filter)
-                             ? bundle_rollups(bundling->db, bundling->filter, err)
-                             : bundle_window(bundling->db, bundling->filter, &bundling->gaps, err);
+    enum status status = bundle_expired(bundling->db, bundling->filter, err);
     return status == STATUS_OK ? copy_where(bundling, "series",
                                             "WHERE t.id IN (SELECT series FROM bundle.rollup)", err)
                                : status;
@@ -458,9 +433,6 @@ enum status bundle_fill(struct copying *copying, const char *path, struct error 
     if (status == STATUS_OK)
         status = fill(&bundling, err);
     database_close(bundling.db);
-    if (status == STATUS_OK)
-        status = add_gaps(&bundling.gaps, path, err);
-    free(bundling.gaps.list);
     if (status == STATUS_TIMEOUT && bundling.ended != STATUS_OK)
         return error_set(err, bundling.ended, "%s", bundling.why.text);
     return status;

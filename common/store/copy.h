@@ -16,7 +16,6 @@
 #include "common/core/error.h"
 #include "common/core/query.h"
 #include "common/core/result.h"
-#include "common/store/gap_table.h"
 
 struct sqlite3;
 struct store;
@@ -58,20 +57,9 @@ MUST_CHECK enum status bundle_fill(struct copying *copying, const char *path, st
 MUST_CHECK enum status bundle_baselines(struct sqlite3 *db, const struct query_filter *filter,
                                         int64_t *left_out, struct error *err);
 
-// Makes the rollups of what has expired of a filter that names something: from the database
-// `main` into the empty tables of `bundle`, within a transaction.
-MUST_CHECK enum status bundle_rollups(struct sqlite3 *db, const struct query_filter *filter,
+// Copies the rollups of the filter's expired records from the database `main` into the empty
+// tables of `bundle`, within a transaction.
+MUST_CHECK enum status bundle_expired(struct sqlite3 *db, const struct query_filter *filter,
                                       struct error *err);
-
-// Gaps that a bundle has besides those of its store.  The list is freed by its owner.
-struct bundle_gaps {
-    struct gap *list;
-    size_t count, room;
-};
-
-// Makes all rollups of a filter that names nothing, likewise, and adds to `lost` the gaps
-// of what could not be; they are to be added to the bundle's table.
-MUST_CHECK enum status bundle_window(struct sqlite3 *db, const struct query_filter *filter,
-                                     struct bundle_gaps *lost, struct error *err);
 
 #endif

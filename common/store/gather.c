@@ -193,16 +193,18 @@ static enum status move_edge(struct gathering *gathering, enum rollup_level leve
     return status;
 }
 
-// The time that rollups are of: that of months, and where finer levels are kept at its
-// ends, as exact as they are.
+// The time that rollups cover, as exact as the finest level that is kept at each end.
 static enum status read_rollups_time(struct gathering *gathering, struct rollup_span *out,
                                      struct error *err)
 {
-    enum status status = read_buckets(gathering, ROLLUP_MONTH, out, err);
-    const bool any = out->first_ns <= out->last_ns;
-    for (unsigned level = ROLLUP_MONTH; any && level-- > 0 && status == STATUS_OK;) {
+    enum status status = STATUS_OK;
+    for (unsigned level = ROLLUP_LEVEL_COUNT; level-- > 0 && status == STATUS_OK;) {
         struct rollup_span finer = *out;
         status = read_buckets(gathering, (enum rollup_level)level, &finer, err);
+        if (finer.first_ns < out->first_ns)
+            out->first_ns = finer.first_ns;
+        if (finer.last_ns > out->last_ns)
+            out->last_ns = finer.last_ns;
         if (status == STATUS_OK && finer.first_ns > out->first_ns)
             status = move_edge(gathering, (enum rollup_level)level,
                                (struct rollup_span){out->first_ns, finer.first_ns - 1},
