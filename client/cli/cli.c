@@ -43,7 +43,7 @@ struct remote_target cli_target(const struct cli *cli)
     return (struct remote_target){
         .collector = cli->options.collector,
         .db = cli->options.db,
-        .timeout_ns = cli->options.timeout_ns,
+        .timeout_ns = (uint64_t)cli->options.timeout_ns,
         .trust = cli->options.trust,
     };
 }
@@ -123,7 +123,7 @@ static enum status check_arguments(const struct cli *cli, struct error *err)
         return error_set(err, STATUS_INVALID, "%s: %s is missing (see inferstat %s --help)",
                          command->name, command->arguments, command->name);
     if (count > command->arguments_max)
-        return error_set(err, STATUS_INVALID, "%s: one word too many: %s", command->name,
+        return error_set(err, STATUS_INVALID, "%s: unexpected argument '%s'", command->name,
                          cli->options.arguments[command->arguments_max]);
     return STATUS_OK;
 }
@@ -132,8 +132,7 @@ static enum status run_command(struct cli *cli, struct error *err)
 {
     enum status status = choose_command(cli, err);
     if (status == STATUS_OK)
-        status = options_check(&cli->options, cli_command_options(cli->command), cli->command->name,
-                               err);
+        status = options_check(&cli->options, cli->command->options, cli->command->name, err);
     if (status == STATUS_OK)
         status = check_arguments(cli, err);
     return status == STATUS_OK ? cli->command->run(cli, err) : status;

@@ -33,10 +33,10 @@ struct cli {
 
 struct cli_command {
     const char *name;
-    const char *arguments; // as usage shows them; "" for none
-    const char *summary;   // one line
-    const char *details;   // more lines for its own help; NULL: none
-    uint64_t options;      // set of those it takes, beside the ones all take
+    const char *arguments;          // as usage shows them; "" for none
+    const char *summary;            // one line
+    const char *details;            // more lines for its own help; NULL: none
+    const enum cli_option *options; // that it takes; OPTION_COUNT ends them
     unsigned arguments_min, arguments_max;
     enum status (*run)(struct cli *cli, struct error *err);
 };
@@ -47,9 +47,6 @@ const struct cli_command *cli_commands(unsigned *count);
 // The command of that name.  STATUS_INVALID names the nearest one.
 MUST_CHECK enum status cli_command_find(const struct cli_command **out, const char *name,
                                         struct error *err);
-
-// The set of options a command takes, with those that all take.
-uint64_t cli_command_options(const struct cli_command *command);
 
 // Runs the program on a command line: results go to around->out, what went
 // wrong into `err`.

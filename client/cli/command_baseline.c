@@ -24,10 +24,10 @@ static const struct view view = {columns, sizeof columns / sizeof *columns};
 static const char name_characters[] =
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
 
-// Where its words and options are checked, the filters that one sub-command takes.
-#define WINDOW                                                                                     \
-    (OPTION_BIT(MODEL) | OPTION_BIT(HOST) | OPTION_BIT(DEVICE) | OPTION_BIT(RUN) |                 \
-     OPTION_BIT(OPERATION) | OPTION_BIT(SINCE) | OPTION_BIT(UNTIL))
+// The options that only `save` takes.
+static const enum cli_option of_save[] = {OPTION_MODEL, OPTION_HOST,      OPTION_DEVICE,
+                                          OPTION_RUN,   OPTION_OPERATION, OPTION_SINCE,
+                                          OPTION_UNTIL, OPTION_FORCE,     OPTION_COUNT};
 
 static enum status print_list(const struct cli *cli, const struct result *result, struct error *err)
 {
@@ -121,12 +121,11 @@ static enum status change(struct cli *cli, enum query_kind kind, struct error *e
 static const struct {
     const char *name;
     bool takes_name;
-    uint64_t not_taken; // of the command's options
     enum query_kind kind;
 } parts[] = {
-    {"save", true, 0, QUERY_BASELINE_SAVE},
-    {"list", false, WINDOW | OPTION_BIT(FORCE), QUERY_BASELINES},
-    {"delete", true, WINDOW | OPTION_BIT(FORCE), QUERY_BASELINE_DELETE},
+    {"save", true, QUERY_BASELINE_SAVE},
+    {"list", false, QUERY_BASELINES},
+    {"delete", true, QUERY_BASELINE_DELETE},
 };
 
 enum status command_baseline(struct cli *cli, struct error *err)
@@ -143,13 +142,13 @@ enum status command_baseline(struct cli *cli, struct error *err)
                          word);
     if (options->argument_count != (parts[part].takes_name ? 2 : 1))
         return error_set(err, STATUS_INVALID, "baseline %s: %s (see inferstat baseline --help)",
-                         word, parts[part].takes_name ? "NAME is missing" : "one word too many");
-    char title[32];
-    (void)snprintf(title, sizeof title, "baseline %s", parts[part].name);
-    enum status status = options_check(
-        options, cli_command_options(cli->command) & ~parts[part].not_taken, title, err);
-    if (status != STATUS_OK)
-        return status;
+                         word, parts[part].takes_name ? "NAME is missing" : "unexpected argument");
+    const enum cli_option option = options_first_given(options, of_save);
+    if (option != OPTION_COUNT && parts[part].kind != QUERY_BASELINE_SAVE) {
+        char title[32];
+        (void)snprintf(title, sizeof title, "baseline %s", parts[part].name);
+        return options_refuse(option, title, err);
+    }
     return parts[part].kind == QUERY_BASELINES ? list(cli, err)
                                                : change(cli, parts[part].kind, err);
 }

@@ -8,12 +8,12 @@
 
 // ---- Words ------------------------------------------------------------------------
 
-static void write_options(FILE *out, uint64_t options)
+// All options where `taken` is NULL.
+static void write_options(FILE *out, const enum cli_option *taken)
 {
-    for (int i = 0; i < OPTION_COUNT; i++) {
-        if (options >> i & 1)
-            (void)fprintf(out, " --%s", option_info((enum cli_option)i)->name);
-    }
+    for (int i = 0; i < OPTION_COUNT; i++)
+        if (!taken || options_contain(taken, (enum cli_option)i))
+            (void)fprintf(out, " --%s", option_row((enum cli_option)i)->name);
 }
 
 static void write_commands(FILE *out)
@@ -75,28 +75,19 @@ static void write_words(FILE *out, const struct cli_command *command)
     }
 }
 
-// Options whose value is a word of ours; "" for others.
-static void write_value_words(FILE *out, enum cli_option option)
+// The values that an option accepts, where they are known.
+static void write_values(FILE *out, const struct option *option)
 {
-    if (option == OPTION_BY)
-        write_dimensions(out);
-    else if (option == OPTION_FORMAT)
-        (void)fputs(" csv json jsonl", out);
-    else if (option == OPTION_ROLE)
-        for (int i = 0; i < (int)QUERY_ROLE_COUNT; i++)
-            (void)fprintf(out, " %s", query_role_name((enum query_role)i));
+    const char *value = NULL;
+    for (unsigned i = 0; (value = option->choices(i)); i++)
+        (void)fprintf(out, " %s", value);
 }
 
-static bool has_value_words(enum cli_option option)
+// Options whose value is a file, or a key that may be given as one.
+static bool is_file(const struct option *option)
 {
-    return option == OPTION_BY || option == OPTION_FORMAT || option == OPTION_ROLE;
-}
-
-// Options whose value is a file.
-static bool is_file(enum cli_option option)
-{
-    return option == OPTION_DB || option == OPTION_OUTPUT || option == OPTION_KEY ||
-           option == OPTION_SERVER_KEY || option == OPTION_REPLACES || option == OPTION_BUNDLE;
+    return option->argument &&
+           (strcmp(option->argument, "FILE") == 0 || strcmp(option->argument, "KEY") == 0);
 }
 
 // ---- bash (zsh reads the same through bashcompinit) --------------------------------
@@ -105,11 +96,10 @@ static void write_value_case(FILE *out, bool files)
 {
     const char *separator = "    ";
     for (int i = 0; i < OPTION_COUNT; i++) {
-        const struct option_info *info = option_info((enum cli_option)i);
-        if (!info->argument || is_file((enum cli_option)i) != files ||
-            has_value_words((enum cli_option)i))
+        const struct option *option = option_row((enum cli_option)i);
+        if (!option->argument || is_file(option) != files || option->choices)
             continue;
-        (void)fprintf(out, "%s--%s", separator, info->name);
+        (void)fprintf(out, "%s--%s", separator, option->name);
         separator = "|";
     }
     (void)fprintf(out, ") %s return ;;\n",
@@ -120,11 +110,11 @@ static void write_value_case(FILE *out, bool files)
 static void write_word_cases(FILE *out)
 {
     for (int i = 0; i < OPTION_COUNT; i++) {
-        if (!has_value_words((enum cli_option)i))
+        const struct option *option = option_row((enum cli_option)i);
+        if (!option->choices)
             continue;
-        (void)fprintf(out, "    --%s) COMPREPLY=($(compgen -W '",
-                      option_info((enum cli_option)i)->name);
-        write_value_words(out, (enum cli_option)i);
+        (void)fprintf(out, "    --%s) COMPREPLY=($(compgen -W '", option->name);
+        write_values(out, option);
         (void)fputs("' -- \"$word\")); return ;;\n", out);
     }
 }
@@ -155,12 +145,12 @@ static void write_bash(FILE *out)
     for (unsigned i = 0; i < count; i++) {
         (void)fprintf(out, "    %s) words='", commands[i].name);
         write_words(out, &commands[i]);
-        write_options(out, cli_command_options(&commands[i]));
+        write_options(out, commands[i].options);
         (void)fputs("' ;;\n", out);
     }
     (void)fputs("    *) words='", out);
     write_commands(out);
-    write_options(out, (UINT64_C(1) << OPTION_COUNT) - 1);
+    write_options(out, NULL);
     (void)fputs("' ;;\n"
                 "  esac\n"
                 "  if [ \"$command\" = query ]; then\n"
@@ -200,19 +190,18 @@ static void write_fish_command(FILE *out, const struct cli_command *command)
                   command->name);
     write_quoted(out, command->summary);
     (void)fputc('\n', out);
-    uint64_t options = cli_command_options(command);
     for (int i = 0; i < OPTION_COUNT; i++) {
-        const struct option_info *info = option_info((enum cli_option)i);
-        if (!(options >> i & 1))
+        const struct option *option = option_row((enum cli_option)i);
+        if (!options_contain(command->options, (enum cli_option)i))
             continue;
         (void)fprintf(out,
                       "complete -c inferstat -n '__fish_seen_subcommand_from %s' -l %s%s%s -d ",
-                      command->name, info->name, info->argument ? " -r" : "",
-                      is_file((enum cli_option)i) ? " -F" : "");
-        write_quoted(out, info->meaning);
-        if (has_value_words((enum cli_option)i)) {
+                      command->name, option->name, option->argument ? " -r" : "",
+                      is_file(option) ? " -F" : "");
+        write_quoted(out, option->help);
+        if (option->choices) {
             (void)fputs(" -f -a '", out);
-            write_value_words(out, (enum cli_option)i);
+            write_values(out, option);
             (void)fputc('\'', out);
         }
         (void)fputc('\n', out);

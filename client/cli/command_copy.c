@@ -118,9 +118,10 @@ enum status command_backup(struct cli *cli, struct error *err)
 
 enum status cli_bundle(struct cli *cli, struct error *err)
 {
-    static const uint64_t others = OPTION_BIT(CSV) | OPTION_BIT(FORMAT) | OPTION_BIT(OUTPUT) |
-                                   OPTION_BIT(LIMIT) | OPTION_BIT(QUERY);
-    if (cli->options.argument_count > 0 || (cli->options.given & others) != 0)
+    static const enum cli_option others[] = {OPTION_CSV,   OPTION_FORMAT, OPTION_OUTPUT,
+                                             OPTION_LIMIT, OPTION_QUERY,  OPTION_COUNT};
+    if (cli->options.argument_count > 0 ||
+        options_first_given(&cli->options, others) != OPTION_COUNT)
         return error_set(err, STATUS_INVALID,
                          "export: --bundle takes filters and --json, and nothing else");
     return copy(cli, cli->options.bundle, true, err);

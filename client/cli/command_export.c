@@ -97,11 +97,12 @@ static enum status write_wanted(struct cli *cli, const struct wanted *wanted, st
 // A query says itself what is asked for.
 static enum status export_query(struct cli *cli, struct error *err)
 {
-    const uint64_t others = OPTION_BIT(MODEL) | OPTION_BIT(HOST) | OPTION_BIT(DEVICE) |
-                            OPTION_BIT(RUN) | OPTION_BIT(OPERATION) | OPTION_BIT(STAGE) |
-                            OPTION_BIT(WORKLOAD) | OPTION_BIT(STATUS) | OPTION_BIT(SINCE) |
-                            OPTION_BIT(UNTIL) | OPTION_BIT(LIMIT);
-    if (cli->options.argument_count > 0 || (cli->options.given & others) != 0)
+    static const enum cli_option others[] = {OPTION_MODEL,    OPTION_HOST,      OPTION_DEVICE,
+                                             OPTION_RUN,      OPTION_OPERATION, OPTION_STAGE,
+                                             OPTION_WORKLOAD, OPTION_STATUS,    OPTION_SINCE,
+                                             OPTION_UNTIL,    OPTION_LIMIT,     OPTION_COUNT};
+    if (cli->options.argument_count > 0 ||
+        options_first_given(&cli->options, others) != OPTION_COUNT)
         return error_set(err, STATUS_INVALID,
                          "export: --query takes no kinds and no filters beside it (they stand in "
                          "its text)");

@@ -48,7 +48,8 @@ enum status command_loads(struct cli *cli, struct error *err)
     if (average && compare)
         return error_set(err, STATUS_INVALID, "loads: --average and --compare: only one of them");
     if (options->argument_count > 0 && !compare)
-        return error_set(err, STATUS_INVALID, "loads: one word too many: %s (sides of --compare?)",
+        return error_set(err, STATUS_INVALID,
+                         "loads: unexpected argument '%s' (sides of --compare?)",
                          options->arguments[0]);
     if (option_given(options, OPTION_BY) && !average && !compare)
         return error_set(err, STATUS_INVALID, "loads: --by is for --average and --compare");

@@ -13,8 +13,7 @@
 // A set of options as they would be given, beside those of the command line.
 static void give(struct cli_options *options, enum cli_option option, bool given)
 {
-    if (given)
-        options->given |= UINT64_C(1) << option;
+    options->given[option] = options->given[option] || given;
 }
 
 // What a query asks, as options.  Texts are borrowed from the query.

@@ -4,17 +4,24 @@
 
 #include "common/core/parse.h"
 
-#define KEYS   (OPTION_BIT(KEY) | OPTION_BIT(SERVER_KEY) | OPTION_BIT(INSECURE))
-#define OWNER  (OPTION_BIT(COLLECTOR) | OPTION_BIT(TIMEOUT) | KEYS)
-#define SOURCE (OWNER | OPTION_BIT(DB))
-#define PLACES (OPTION_BIT(MODEL) | OPTION_BIT(HOST) | OPTION_BIT(DEVICE) | OPTION_BIT(RUN))
-#define NAMES                                                                                      \
-    (PLACES | OPTION_BIT(OPERATION) | OPTION_BIT(STAGE) | OPTION_BIT(WORKLOAD) | OPTION_BIT(STATUS))
-#define FILTERS (NAMES | OPTION_BIT(SINCE) | OPTION_BIT(UNTIL))
-#define ROWS    (OPTION_BIT(JSON) | OPTION_BIT(CSV))
-#define OF_RUNS (OPTION_BIT(HOST) | OPTION_BIT(RUN) | OPTION_BIT(SINCE) | OPTION_BIT(UNTIL))
-#define LISTING (SOURCE | OF_RUNS | ROWS | OPTION_BIT(LIMIT) | OPTION_BIT(OLDEST))
-#define ALWAYS  (OPTION_BIT(HELP) | OPTION_BIT(VERSION) | OPTION_BIT(NO_COLOR))
+// Sets of options, as lists.
+#define KEYS    OPTION_KEY, OPTION_SERVER_KEY, OPTION_INSECURE
+#define OWNER   OPTION_COLLECTOR, OPTION_TIMEOUT, KEYS
+#define SOURCE  OWNER, OPTION_DB
+#define WINDOW  OPTION_SINCE, OPTION_UNTIL
+#define PLACES  OPTION_MODEL, OPTION_HOST, OPTION_DEVICE, OPTION_RUN
+#define CLASSES OPTION_OPERATION, OPTION_WORKLOAD, OPTION_STATUS
+#define NAMES   PLACES, CLASSES, OPTION_STAGE
+#define FILTERS NAMES, WINDOW
+#define ROWS    OPTION_JSON, OPTION_CSV
+#define LISTING SOURCE, OPTION_HOST, OPTION_RUN, WINDOW, ROWS, OPTION_LIMIT, OPTION_OLDEST
+#define ALWAYS  OPTION_HELP, OPTION_VERSION, OPTION_NO_COLOR, OPTION_COUNT
+
+#define TAKES(...)                                                                                 \
+    (const enum cli_option[])                                                                      \
+    {                                                                                              \
+        __VA_ARGS__, ALWAYS                                                                        \
+    }
 
 static const char listing_details[] =
     "Newest first.  People see the 20 newest; --json and --csv give all, --limit N the N newest.";
@@ -24,8 +31,8 @@ static const struct cli_command commands[] = {
         .name = "top",
         .arguments = "",
         .summary = "the dashboard (also without any command, on a terminal)",
-        .options = SOURCE | PLACES | OPTION_BIT(SINCE) | OPTION_BIT(UNTIL) | OPTION_BIT(INTERVAL) |
-                   OPTION_BIT(ASCII) | OPTION_BIT(NO_MOUSE) | OPTION_BIT(READONLY),
+        .options = TAKES(SOURCE, PLACES, OPTION_SINCE, OPTION_UNTIL, OPTION_INTERVAL, OPTION_ASCII,
+                         OPTION_NO_MOUSE, OPTION_READONLY),
         .run = command_top,
     },
     {
@@ -33,7 +40,7 @@ static const struct cli_command commands[] = {
         .arguments = "",
         .summary = "the key figures at a glance, the last load by stage, and what was lost",
         .details = "--line prints one short line instead, for tmux and other status bars.",
-        .options = SOURCE | (FILTERS & ~OPTION_BIT(STAGE)) | ROWS | OPTION_BIT(LINE),
+        .options = TAKES(SOURCE, PLACES, CLASSES, WINDOW, ROWS, OPTION_LINE),
         .run = command_summary,
     },
     {
@@ -44,8 +51,7 @@ static const struct cli_command commands[] = {
                    "load.duration_ns.\nRates have two averages: mean (of the requests) and "
                    "total/total (all tokens / all time).\nOf goodput_per_second mean is the good "
                    "requests by time, and met their share of all.",
-        .options = SOURCE | FILTERS | ROWS | OPTION_BIT(BY) | OPTION_BIT(LIMIT) | OPTION_BIT(STEP) |
-                   OPTION_BIT(SLO),
+        .options = TAKES(SOURCE, FILTERS, ROWS, OPTION_BY, OPTION_LIMIT, OPTION_STEP, OPTION_SLO),
         .arguments_min = 1,
         .arguments_max = 1,
         .run = command_average,
@@ -59,7 +65,7 @@ static const struct cli_command commands[] = {
             "\"inferences where model='x y' limit 10\"; inferstat(1) has the language.  NAME is "
             "one\n"
             "of ~/.config/inferstat/queries, whose lines are NAME = TEXT; without it, the names.",
-        .options = SOURCE | ROWS,
+        .options = TAKES(SOURCE, ROWS),
         .arguments_max = CLI_ARGUMENTS_MAX,
         .run = command_query,
     },
@@ -74,8 +80,8 @@ static const struct cli_command commands[] = {
             "--compare A B sets two of these side by side.  A and B are a run, or conditions as\n"
             "\"inferstat query\" has them: \"host=a\" \"host=b\", \"since 1d\" \"since 8d until "
             "7d\".",
-        .options = LISTING | OPTION_BIT(MODEL) | OPTION_BIT(DEVICE) | OPTION_BIT(STATUS) |
-                   OPTION_BIT(AVERAGE) | OPTION_BIT(COMPARE) | OPTION_BIT(BY),
+        .options = TAKES(LISTING, OPTION_MODEL, OPTION_DEVICE, OPTION_STATUS, OPTION_AVERAGE,
+                         OPTION_COMPARE, OPTION_BY),
         .arguments_max = 2,
         .run = command_loads,
     },
@@ -88,8 +94,8 @@ static const struct cli_command commands[] = {
             "newest.  --slowest N shows those that took longest (or are worst by --metric, a time\n"
             "or a rate), each beside the median of its model and device: what it took more, by\n"
             "phase, by more work, and by what was going on at the time.",
-        .options = LISTING | OPTION_BIT(MODEL) | OPTION_BIT(DEVICE) | OPTION_BIT(STATUS) |
-                   OPTION_BIT(SLOWEST) | OPTION_BIT(METRIC),
+        .options = TAKES(LISTING, OPTION_MODEL, OPTION_DEVICE, OPTION_STATUS, OPTION_SLOWEST,
+                         OPTION_METRIC),
         .run = command_list,
     },
     {
@@ -97,7 +103,7 @@ static const struct cli_command commands[] = {
         .arguments = "",
         .summary = "timed operations",
         .details = listing_details,
-        .options = LISTING | OPTION_BIT(DEVICE) | OPTION_BIT(OPERATION),
+        .options = TAKES(LISTING, OPTION_DEVICE, OPTION_OPERATION),
         .run = command_list,
     },
     {
@@ -115,8 +121,7 @@ static const struct cli_command commands[] = {
                    "by nature where copies are the bottleneck.  People see the 20 newest; --json "
                    "and --csv\n"
                    "give all, --limit N the N newest.",
-        .options = LISTING | OPTION_BIT(MODEL) | OPTION_BIT(DEVICE) | OPTION_BIT(WORKLOAD) |
-                   OPTION_BIT(STATUS),
+        .options = TAKES(LISTING, OPTION_MODEL, OPTION_DEVICE, OPTION_WORKLOAD, OPTION_STATUS),
         .run = command_list,
     },
     {
@@ -124,7 +129,7 @@ static const struct cli_command commands[] = {
         .arguments = "",
         .summary = "devices that runs have used",
         .details = listing_details,
-        .options = LISTING | OPTION_BIT(DEVICE),
+        .options = TAKES(LISTING, OPTION_DEVICE),
         .run = command_list,
     },
     {
@@ -132,7 +137,7 @@ static const struct cli_command commands[] = {
         .arguments = "",
         .summary = "worker processes: how each ended, what it produced and what was lost",
         .details = listing_details,
-        .options = LISTING,
+        .options = TAKES(LISTING),
         .run = command_runs,
     },
     {
@@ -141,7 +146,7 @@ static const struct cli_command commands[] = {
         .summary = "every metric that avg knows: kind, unit, meaning",
         .details = "--columns lists the columns of every kind of record with their numbers on the "
                    "wire.",
-        .options = ROWS | OPTION_BIT(COLUMNS),
+        .options = TAKES(ROWS, OPTION_COLUMNS),
         .run = command_metrics,
     },
     {
@@ -153,8 +158,8 @@ static const struct cli_command commands[] = {
             "METRIC) with those of 2 or more others.  One stands out that is over 3.5 spreads\n"
             "(of the median absolute deviation) and 3 % from their median.  --check ends with\n"
             "status 1 where one is worse, 5 where nothing can be compared.",
-        .options = SOURCE | PLACES | OPTION_BIT(SINCE) | OPTION_BIT(UNTIL) | ROWS |
-                   OPTION_BIT(LIMIT) | OPTION_BIT(CHECK),
+        .options =
+            TAKES(SOURCE, PLACES, OPTION_SINCE, OPTION_UNTIL, ROWS, OPTION_LIMIT, OPTION_CHECK),
         .arguments_max = 1,
         .run = command_fleet,
     },
@@ -167,8 +172,8 @@ static const struct cli_command commands[] = {
             "cover, evenly chosen in order of time, and the fingerprint: versions, driver,\n"
             "device, clocks, PCIe, model digest, quantisation.  --force replaces a baseline of\n"
             "that name.  NAME has 1 to 63 of a-z A-Z 0-9 . _ -",
-        .options = SOURCE | PLACES | OPTION_BIT(OPERATION) | OPTION_BIT(SINCE) | OPTION_BIT(UNTIL) |
-                   ROWS | OPTION_BIT(FORCE),
+        .options =
+            TAKES(SOURCE, PLACES, OPTION_OPERATION, OPTION_SINCE, OPTION_UNTIL, ROWS, OPTION_FORCE),
         .arguments_min = 1,
         .arguments_max = 2,
         .run = command_baseline,
@@ -185,9 +190,9 @@ static const struct cli_command commands[] = {
             "of it is within, else UNDECIDED.  Unlike fingerprints are refused without --force.\n"
             "The exit status is 1 where one is worse, else 5 where one is undecided that had\n"
             "values enough (80 requests, 10 loads) or none had, else 0.",
-        .options = SOURCE | PLACES | OPTION_BIT(OPERATION) | OPTION_BIT(SINCE) | OPTION_BIT(UNTIL) |
-                   ROWS | OPTION_BIT(AGAINST) | OPTION_BIT(METRIC) | OPTION_BIT(MARGIN) |
-                   OPTION_BIT(MARKDOWN) | OPTION_BIT(FORCE),
+        .options =
+            TAKES(SOURCE, PLACES, OPTION_OPERATION, OPTION_SINCE, OPTION_UNTIL, ROWS,
+                  OPTION_AGAINST, OPTION_METRIC, OPTION_MARGIN, OPTION_MARKDOWN, OPTION_FORCE),
         .arguments_max = 2,
         .run = command_compare,
     },
@@ -198,7 +203,7 @@ static const struct cli_command commands[] = {
         .details = "KIND is a kind of record (inference, load, ...; \"inferstat metrics "
                    "--columns\" lists them).\n--json prints JSON Lines.  --limit N ends after N "
                    "records.",
-        .options = SOURCE | NAMES | OPTION_BIT(JSON) | OPTION_BIT(LIMIT),
+        .options = TAKES(SOURCE, NAMES, OPTION_JSON, OPTION_LIMIT),
         .arguments_max = CLI_ARGUMENTS_MAX,
         .run = command_tail,
     },
@@ -207,8 +212,8 @@ static const struct cli_command commands[] = {
         .arguments = "[KIND]...",
         .summary = "all records, oldest first, as CSV, JSON or JSON Lines",
         .details = "Without KIND every kind is written, one after the other; a CSV holds one.",
-        .options = SOURCE | FILTERS | ROWS | OPTION_BIT(FORMAT) | OPTION_BIT(OUTPUT) |
-                   OPTION_BIT(LIMIT) | OPTION_BIT(QUERY) | OPTION_BIT(BUNDLE),
+        .options = TAKES(SOURCE, FILTERS, ROWS, OPTION_FORMAT, OPTION_OUTPUT, OPTION_LIMIT,
+                         OPTION_QUERY, OPTION_BUNDLE),
         .arguments_max = CLI_ARGUMENTS_MAX,
         .run = command_export,
     },
@@ -218,7 +223,7 @@ static const struct cli_command commands[] = {
         .summary = "copy the whole store, also while the collector writes to it",
         .details = "FILE is on the collector's host and must not be there yet.  The copy is "
                    "checked.",
-        .options = SOURCE | OPTION_BIT(JSON),
+        .options = TAKES(SOURCE, OPTION_JSON),
         .arguments_min = 1,
         .arguments_max = 1,
         .run = command_backup,
@@ -230,7 +235,7 @@ static const struct cli_command commands[] = {
         .details = "FILE is on the collector's host.  Runs that are there already are left alone, "
                    "or given\nwhat they lack; an import that was cut short is completed by doing "
                    "it again.",
-        .options = SOURCE | OPTION_BIT(JSON),
+        .options = TAKES(SOURCE, OPTION_JSON),
         .arguments_min = 1,
         .arguments_max = 1,
         .run = command_import,
@@ -244,8 +249,7 @@ static const struct cli_command commands[] = {
             "found), open (it may still come right) or unknown (silent).  The exit status\n"
             "is 1 where one is unbalanced.  People see all runs but those that balance, and\n"
             "the 20 newest of these.",
-        .options = SOURCE | OPTION_BIT(RUN) | OPTION_BIT(HOST) | OPTION_BIT(SINCE) |
-                   OPTION_BIT(UNTIL) | ROWS,
+        .options = TAKES(SOURCE, OPTION_RUN, OPTION_HOST, OPTION_SINCE, OPTION_UNTIL, ROWS),
         .run = command_audit,
     },
     {
@@ -258,7 +262,7 @@ static const struct cli_command commands[] = {
             "that of --collector, and removes it; the exit status is 4 where something is\n"
             "left.  A spool whose run file is not here although the host has been up since,\n"
             "as in another container, is left to who sees both; --force sends it without.",
-        .options = OPTION_BIT(COLLECTOR) | KEYS | OPTION_BIT(SPOOL) | OPTION_BIT(FORCE) | ROWS,
+        .options = TAKES(OPTION_COLLECTOR, KEYS, OPTION_SPOOL, OPTION_FORCE, ROWS),
         .arguments_min = 1,
         .arguments_max = 1,
         .run = command_spool,
@@ -267,14 +271,14 @@ static const struct cli_command commands[] = {
         .name = "clear",
         .arguments = "",
         .summary = "forget records (all, or those the filters cover); runs and ledgers stay",
-        .options = SOURCE | FILTERS | OPTION_BIT(YES) | OPTION_BIT(JSON),
+        .options = TAKES(SOURCE, FILTERS, OPTION_YES, OPTION_JSON),
         .run = command_clear,
     },
     {
         .name = "ping",
         .arguments = "",
         .summary = "whether the collector answers, how fast, and which store it keeps",
-        .options = SOURCE | OPTION_BIT(JSON),
+        .options = TAKES(SOURCE, OPTION_JSON),
         .run = command_ping,
     },
     {
@@ -284,7 +288,7 @@ static const struct cli_command commands[] = {
         .details =
             "Without FILE: key, or server.key, in ~/.config/inferstat.  The public key lies\n"
             "in FILE.pub.",
-        .options = OPTION_BIT(SERVER) | OPTION_BIT(FORCE) | OPTION_BIT(JSON),
+        .options = TAKES(OPTION_SERVER, OPTION_FORCE, OPTION_JSON),
         .arguments_max = 1,
         .run = command_keygen,
     },
@@ -294,7 +298,7 @@ static const struct cli_command commands[] = {
         .summary = "know a collector over TCP by its public key (or the file of it)",
         .details = "Writes the line into ~/.config/inferstat/known_collectors.  A collector may\n"
                    "have several keys while its key is changed; --force makes this its only one.",
-        .options = OPTION_BIT(FORCE),
+        .options = TAKES(OPTION_FORCE),
         .arguments_min = 2,
         .arguments_max = 2,
         .run = command_trust,
@@ -307,7 +311,7 @@ static const struct cli_command commands[] = {
             "For the owner of the collector, or over TCP for a key with the role admin.  A\n"
             "producer reports, a reader asks, an admin does all.  The runs of a key that is\n"
             "replaced go on under the new one.",
-        .options = OWNER | OPTION_BIT(ROLE) | OPTION_BIT(NAME) | OPTION_BIT(REPLACES) | ROWS,
+        .options = TAKES(OWNER, OPTION_ROLE, OPTION_NAME, OPTION_REPLACES, ROWS),
         .arguments_min = 1,
         .arguments_max = 1,
         .run = command_authorize,
@@ -317,7 +321,7 @@ static const struct cli_command commands[] = {
         .arguments = "KEY",
         .summary = "let a key (or the one of that name) connect no longer",
         .details = "What it has open is closed within seconds.",
-        .options = OWNER | ROWS,
+        .options = TAKES(OWNER, ROWS),
         .arguments_min = 1,
         .arguments_max = 1,
         .run = command_revoke,
@@ -326,14 +330,14 @@ static const struct cli_command commands[] = {
         .name = "keys",
         .arguments = "",
         .summary = "the keys that may connect to the collector, and what for",
-        .options = OWNER | ROWS,
+        .options = TAKES(OWNER, ROWS),
         .run = command_keys,
     },
     {
         .name = "completion",
         .arguments = "bash|zsh|fish",
         .summary = "print the completion script of a shell",
-        .options = 0,
+        .options = (const enum cli_option[]){ALWAYS},
         .arguments_min = 1,
         .arguments_max = 1,
         .run = command_completion,
@@ -342,7 +346,7 @@ static const struct cli_command commands[] = {
         .name = "help",
         .arguments = "[COMMAND]",
         .summary = "show help, also of one command",
-        .options = 0,
+        .options = (const enum cli_option[]){ALWAYS},
         .arguments_max = 1,
         .run = command_help,
     },
@@ -371,9 +375,4 @@ enum status cli_command_find(const struct cli_command **out, const char *name, s
         return error_set(err, STATUS_INVALID, "%s: unknown command (did you mean %s?)", name,
                          nearest);
     return error_set(err, STATUS_INVALID, "%s: unknown command (see inferstat --help)", name);
-}
-
-uint64_t cli_command_options(const struct cli_command *command)
-{
-    return command->options | ALWAYS;
 }

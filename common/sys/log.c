@@ -50,14 +50,7 @@ void log_write(enum log_level level, const char *format, ...)
         (void)!write(STDERR_FILENO, line, (size_t)size < sizeof line ? (size_t)size : sizeof line);
 }
 
-enum status log_level_parse(enum log_level *out, const char *text, struct error *err)
+const char *log_level_name(unsigned level)
 {
-    for (unsigned i = 0; i < sizeof levels / sizeof *levels; i++) {
-        if (strcmp(text, levels[i].name) == 0) {
-            *out = (enum log_level)i;
-            return STATUS_OK;
-        }
-    }
-    return error_set(err, STATUS_INVALID,
-                     "log-level: \"%.40s\" is none of error, warning, info, debug", text);
+    return level < sizeof levels / sizeof *levels ? levels[level].name : NULL;
 }

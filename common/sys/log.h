@@ -19,7 +19,7 @@ bool log_shows(enum log_level level);
 // characters escaped.
 void log_write(enum log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-// The level of that name ("error", "warning", "info", "debug").
-MUST_CHECK enum status log_level_parse(enum log_level *out, const char *text, struct error *err);
+// The name of a level ("error", "warning", "info", "debug"); NULL behind the last one.
+const char *log_level_name(unsigned level);
 
 #endif

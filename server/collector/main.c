@@ -128,7 +128,7 @@ static int serve(const struct options *options, const struct wire_keypair *keys)
                                       .limits = options->limits,
                                       .retention = options->retention,
                                       .seal_after_ns = options->seal_after_ns,
-                                      .no_rollups = options->no_rollups};
+                                      .no_rollups = options->rollups != 0};
     const struct sigaction again = {.sa_handler = on_reload};
     memcpy(config.listen, options->listen, sizeof config.listen);
     warn_of_insecure(options);
@@ -159,8 +159,10 @@ int main(int argc, char **argv)
     enum status status = options_read(&options, argc, argv, &environment, &err);
     if (status != STATUS_OK)
         return fail(&err, EXIT_USAGE);
-    if (options.help)
-        return fputs(options_help(), stdout) < 0 ? EXIT_UNREACHABLE : EXIT_SUCCESS;
+    if (options.help) {
+        options_help(stdout);
+        return fflush(stdout) != 0 ? EXIT_UNREACHABLE : EXIT_SUCCESS;
+    }
     if (options.version)
         return printf("inferstatd %s\n", INFERSTAT_VERSION) < 0 ? EXIT_UNREACHABLE : EXIT_SUCCESS;
     log_open("inferstatd", options.log_level);

@@ -9,311 +9,196 @@
 #include "common/core/parse.h"
 #include "common/sys/config.h"
 #include "common/sys/files.h"
+#include "common/sys/option_table.h"
 #include "common/wire/keys.h"
 #include "server/collector/access/access.h"
 #include "server/collector/sealing.h"
 
 #define SEAL_AFTER_LEAST_NS INT64_C(3600000000000)
 
-struct reading;
-typedef enum status option_set(struct reading *reading, const char *value, struct error *err);
+// ---- The table ------------------------------------------------------------------
 
-struct option {
-    const char *name;
-    bool has_value;
-    bool in_file;
-    option_set *set;
-};
-
-// What is being read: what was set by an option is not set by a file again.
-struct reading {
-    struct options *options;
-    unsigned given; // bit i: table[i] was given as an option, or in the environment
-};
-
-static enum status set_listen(struct reading *reading, const char *value, struct error *err)
+static enum status parse_listen(void *member, const char *value, const char *what,
+                                struct error *err)
 {
-    struct options *options = reading->options;
+    struct options *options = member;
     if (options->listen_count == ENDPOINTS_MAX)
-        return error_set(err, STATUS_INVALID, "--listen: at most %d addresses", ENDPOINTS_MAX);
+        return error_set(err, STATUS_INVALID, "%s: at most %d addresses", what, ENDPOINTS_MAX);
     enum status status = address_parse_listen(&options->listen[options->listen_count], value, err);
     if (status == STATUS_OK)
         options->listen_count++;
     return status;
 }
 
-static enum status set_path(char *out, const char *value, const char *option, struct error *err)
+static enum status parse_files_under(void *member, const char *value, const char *what,
+                                     struct error *err)
 {
-    const int n = snprintf(out, PATH_MAX, "%s", value);
-    if (n <= 0 || n >= PATH_MAX)
-        return error_set(err, STATUS_INVALID, "%s: the path is empty or too long", option);
+    if (value[0] != '/' || strlen(value) >= PATH_MAX)
+        return error_set(err, STATUS_INVALID, "%s: %.200s: not an absolute path", what, value);
+    memcpy(member, value, strlen(value) + 1);
     return STATUS_OK;
 }
 
-static enum status set_db(struct reading *reading, const char *value, struct error *err)
+static enum status parse_retention(void *member, const char *value, const char *what,
+                                   struct error *err)
 {
-    return set_path(reading->options->db, value, "--db", err);
+    (void)what; // the message names the rule
+    return retention_rules_parse(member, value, err);
 }
 
-static enum status set_config(struct reading *reading, const char *value, struct error *err)
+static enum status parse_seal_after(void *member, const char *value, const char *what,
+                                    struct error *err)
 {
-    return set_path(reading->options->config, value, "--config", err);
-}
-
-static enum status set_key(struct reading *reading, const char *value, struct error *err)
-{
-    return set_path(reading->options->key, value, "--key", err);
-}
-
-static enum status set_authorized_keys(struct reading *reading, const char *value,
-                                       struct error *err)
-{
-    return set_path(reading->options->authorized_keys, value, "--authorized-keys", err);
-}
-
-static enum status set_files_under(struct reading *reading, const char *value, struct error *err)
-{
-    if (value[0] != '/')
-        return error_set(err, STATUS_INVALID, "--files-under: %.200s: begin it with /", value);
-    return set_path(reading->options->files_under, value, "--files-under", err);
-}
-
-// An option without a value; in a file it is "yes" or "no".
-static enum status set_insecure(struct reading *reading, const char *value, struct error *err)
-{
-    if (value && strcmp(value, "yes") != 0 && strcmp(value, "no") != 0)
-        return error_set(err, STATUS_INVALID, "insecure: \"%.40s\" is neither yes nor no", value);
-    reading->options->insecure = !value || strcmp(value, "yes") == 0;
-    return STATUS_OK;
-}
-
-static enum status set_count(uint32_t *out, const char *value, uint32_t maximum, const char *option,
-                             struct error *err)
-{
-    int64_t count = 0;
-    enum status status = parse_int(&count, value, 1, maximum, option, err);
-    if (status == STATUS_OK)
-        *out = (uint32_t)count;
-    return status;
-}
-
-static enum status set_names(struct reading *reading, const char *value, struct error *err)
-{
-    return set_count(&reading->options->limits.names, value, LIMITS_NAMES, "--max-names", err);
-}
-
-static enum status set_runs(struct reading *reading, const char *value, struct error *err)
-{
-    return set_count(&reading->options->limits.runs_per_key, value, LIMITS_RUNS_MOST,
-                     "--max-runs-per-key", err);
-}
-
-static enum status set_connections(struct reading *reading, const char *value, struct error *err)
-{
-    return set_count(&reading->options->limits.connections, value, LIMITS_CONNECTIONS_MOST,
-                     "--max-connections", err);
-}
-
-static enum status set_retention(struct reading *reading, const char *value, struct error *err)
-{
-    return retention_rules_parse(&reading->options->retention, value, err);
-}
-
-static enum status set_seal_after(struct reading *reading, const char *value, struct error *err)
-{
-    int64_t *after_ns = &reading->options->seal_after_ns;
+    int64_t *after_ns = member;
     if (strcmp(value, "never") == 0) {
         *after_ns = SEALING_NEVER;
         return STATUS_OK;
     }
-    enum status status = parse_duration(after_ns, value, "--seal-after", err);
+    enum status status = parse_duration(after_ns, value, what, err);
     if (status == STATUS_OK && *after_ns < SEAL_AFTER_LEAST_NS)
-        status = error_set(err, STATUS_INVALID,
-                           "--seal-after: \"%.40s\" is less than an hour (or: never)", value);
+        status = error_set(err, STATUS_INVALID, "%s: \"%.40s\" is less than an hour (or: never)",
+                           what, value);
     return status;
 }
 
-// For measuring what rollups cost, and in no help.
-static enum status set_rollups(struct reading *reading, const char *value, struct error *err)
+static const char *rollups_word(unsigned i)
 {
-    if (strcmp(value, "on") != 0 && strcmp(value, "off") != 0)
-        return error_set(err, STATUS_INVALID, "rollups: \"%.40s\" is neither on nor off", value);
-    reading->options->no_rollups = strcmp(value, "off") == 0;
-    return STATUS_OK;
+    static const char *const words[] = {"on", "off"};
+    return i < sizeof words / sizeof *words ? words[i] : NULL;
 }
 
-static enum status set_log_level(struct reading *reading, const char *value, struct error *err)
-{
-    return log_level_parse(&reading->options->log_level, value, err);
-}
+#define OPTION_TARGET struct options
 
-static enum status set_check_config(struct reading *reading, const char *value, struct error *err)
-{
-    (void)value;
-    (void)err;
-    reading->options->check_config = true;
-    return STATUS_OK;
-}
+enum { ROW_LISTEN }; // the row of --listen
 
-static enum status set_help(struct reading *reading, const char *value, struct error *err)
-{
-    (void)value;
-    (void)err;
-    reading->options->help = true;
-    return STATUS_OK;
-}
-
-static enum status set_version(struct reading *reading, const char *value, struct error *err)
-{
-    (void)value;
-    (void)err;
-    reading->options->version = true;
-    return STATUS_OK;
-}
-
-enum { OPTION_LISTEN, OPTION_DB, OPTION_CONFIG, OPTION_KEY }; // places in the table
-
-static const struct option table[] = {
-    [OPTION_LISTEN] = {"listen", true, true, set_listen},
-    [OPTION_DB] = {"db", true, true, set_db},
-    [OPTION_CONFIG] = {"config", true, false, set_config},
-    [OPTION_KEY] = {"key", true, true, set_key},
-    {"authorized-keys", true, true, set_authorized_keys},
-    {"files-under", true, true, set_files_under},
-    {"insecure", false, true, set_insecure},
-    {"max-names", true, true, set_names},
-    {"max-runs-per-key", true, true, set_runs},
-    {"max-connections", true, true, set_connections},
-    {"retention", true, true, set_retention},
-    {"seal-after", true, true, set_seal_after},
-    {"rollups", true, true, set_rollups},
-    {"check-config", false, false, set_check_config},
-    {"log-level", true, true, set_log_level},
-    {"help", false, false, set_help},
-    {"version", false, false, set_version},
+static const struct option rows[] = {
+    [ROW_LISTEN] =
+        {"listen", "ADDR",
+         "listen at ipc:///FOLDER, tcp://ADDRESS:PORT or tcp://*:PORT; may be given several times "
+         "(default: INFERSTAT_COLLECTOR, else ipc://$XDG_RUNTIME_DIR/inferstat, else "
+         "ipc:///run/inferstat)",
+         .type = OPTION_CUSTOM, .parse = parse_listen},
+    {"db", "FILE",
+     "the store (default: $XDG_DATA_HOME/inferstat/inferstat.db, else for root "
+     "/var/lib/inferstat/inferstat.db, for others ~/.local/share/inferstat/inferstat.db)",
+     PATH_AT(db)},
+    {"key", "FILE",
+     "the collector's own keys, made by `inferstat keygen --server`: all TCP is encrypted and "
+     "restricted to authorized keys (default: $XDG_CONFIG_HOME/inferstat/server.key, else "
+     "/etc/inferstat/server.key, if it exists)",
+     PATH_AT(key)},
+    {"authorized-keys", "FILE",
+     "who may connect: lines of KEY ROLES NAME, changed by `inferstat authorize` and `revoke` "
+     "(default: the store's name and .keys)",
+     PATH_AT(authorized_keys)},
+    {"files-under", "FOLDER",
+     "administrators connected over TCP may write copies and import files below FOLDER (default: "
+     "nowhere)",
+     CUSTOM_AT(files_under, parse_files_under)},
+    {"insecure", NULL,
+     "listen on TCP without keys, for everybody who can connect; without it only on loopback",
+     FLAG_AT(insecure)},
+    {"max-names", "N", "names kept per run (default 65535)",
+     UINT32_AT(limits.names, 1, LIMITS_NAMES)},
+    {"max-runs-per-key", "N", "open runs per key (default 4096)",
+     UINT32_AT(limits.runs_per_key, 1, LIMITS_RUNS_MOST)},
+    {"max-connections", "N", "connections to each socket (default 4096)",
+     UINT32_AT(limits.connections, 1, LIMITS_CONNECTIONS_MOST)},
+    {"retention", "KEY=VALUE,...",
+     "how long to keep what: raw (records), minute, hour, day, month (rollups), finest-minute.. "
+     "(rollups of each model, host, device and operation separately): durations or forever; bytes "
+     "(of the store): a size or unlimited (default: raw=forever,minute=35d,hour=400d,"
+     "day=forever,month=forever,finest-minute=2d,finest-hour=35d,bytes=unlimited)",
+     CUSTOM_AT(retention, parse_retention)},
+    {"seal-after", "AGE",
+     "pack inferences older than AGE into a sixth of the space, in the same file, 16384 at a time; "
+     "all queries, exports and bundles see them as before, sqlite3 by itself does not: a duration "
+     "or never (default: never)",
+     CUSTOM_AT(seal_after_ns, parse_seal_after)},
+    // For measuring what rollups cost, and not in the help.
+    {"rollups", "on|off", NULL, CHOICE_AT(rollups, rollups_word)},
+    {"config", "FILE",
+     "read these options from FILE, as \"key = value\" lines (default: "
+     "/etc/inferstat/inferstatd.conf and conf.d/*.conf beside it)",
+     PATH_AT(config), .not_in_file = true},
+    {"check-config", NULL,
+     "check options, files and keys, and end: one line and status 0 when they are valid, status 2 "
+     "when not",
+     FLAG_AT(check_config), .not_in_file = true},
+    {"log-level", "LEVEL", "error, warning, info (default) or debug",
+     CHOICE_AT(log_level, log_level_name)},
+    {"help", NULL, "show this text", FLAG_AT(help), .not_in_file = true},
+    {"version", NULL, "show the version", FLAG_AT(version), .not_in_file = true},
 };
 
-enum { OPTION_COUNT = sizeof table / sizeof *table };
+enum { ROW_COUNT = sizeof rows / sizeof *rows };
 
-static const char help[] =
-    "Usage: inferstatd [OPTION]...\n"
-    "Collects records of inference from workers into one SQLite file and answers queries.\n"
-    "\n"
-    "  --listen ADDR       listen at ipc:///FOLDER, tcp://ADDRESS:PORT or tcp://*:PORT; may\n"
-    "                      be given several times (default: INFERSTAT_COLLECTOR, else\n"
-    "                      ipc://$XDG_RUNTIME_DIR/inferstat, else ipc:///run/inferstat)\n"
-    "  --db FILE           the store (default: $XDG_DATA_HOME/inferstat/inferstat.db,\n"
-    "                      else of root /var/lib/inferstat/inferstat.db, of others\n"
-    "                      ~/.local/share/inferstat/inferstat.db)\n"
-    "  --key FILE          the collector's own keys, as `inferstat keygen --server` makes\n"
-    "                      them: all TCP is encrypted, and for authorized keys only\n"
-    "                      (default: $XDG_CONFIG_HOME/inferstat/server.key, else\n"
-    "                      /etc/inferstat/server.key, where one is there)\n"
-    "  --authorized-keys FILE\n"
-    "                      who may connect: lines of KEY ROLES NAME, changed by `inferstat\n"
-    "                      authorize` and `revoke` (default: the store's name and .keys)\n"
-    "  --files-under FOLDER\n"
-    "                      administrators who come over TCP may have copies written, and\n"
-    "                      files imported, below it (default: nowhere)\n"
-    "  --insecure          listen on TCP without keys, for everybody who gets there; without\n"
-    "                      it only on loopback\n"
-    "  --max-names N       names kept of a run (default 65535)\n"
-    "  --max-runs-per-key N\n"
-    "                      runs of one key that are not over (default 4096)\n"
-    "  --max-connections N connections to each socket (default 4096)\n"
-    "  --retention KEY=VALUE,...\n"
-    "                      what is kept how long: raw (records), minute, hour, day, month\n"
-    "                      (rollups), finest-minute.. (rollups of each model, host, device\n"
-    "                      and operation apart): durations or forever; bytes (of the store):\n"
-    "                      a size or unlimited (default: raw=forever,minute=35d,hour=400d,\n"
-    "                      day=forever,month=forever,finest-minute=2d,finest-hour=35d,\n"
-    "                      bytes=unlimited)\n"
-    "  --seal-after AGE    pack inferences older than that into a sixth of the room, in the\n"
-    "                      same file, 16384 at a time; all queries, exports and bundles have\n"
-    "                      them as before, sqlite3 by itself has not: a duration or never\n"
-    "                      (default: never)\n"
-    "  --config FILE       read these options from FILE, as \"key = value\" lines (default:\n"
-    "                      /etc/inferstat/inferstatd.conf and conf.d/*.conf beside it)\n"
-    "  --check-config      say whether options, files and keys are right, and end: a line\n"
-    "                      where they are, status 2 where they are not\n"
-    "  --log-level LEVEL   error, warning, info (default) or debug\n"
-    "  --help              show this text\n"
-    "  --version           show the version\n"
-    "\n"
-    "SIGTERM and SIGINT end it after what has arrived is committed.  SIGHUP reads the\n"
-    "authorized keys again, which it also does within a second of a change.\n"
-    "Exit status: 0 done; 2 wrong usage; 4 a store or an address cannot be had.\n";
-
-const char *options_help(void)
+void options_help(FILE *out)
 {
-    return help;
+    const struct option_table table = {.options = rows, .count = ROW_COUNT};
+    (void)fputs(
+        "Usage: inferstatd [OPTION]...\n"
+        "Collects records of inference from workers into one SQLite file and answers queries.\n"
+        "\n",
+        out);
+    option_table_write_help(out, &table);
+    (void)fputs("\n"
+                "SIGTERM and SIGINT end it after what has arrived is committed.  SIGHUP reads the\n"
+                "authorized keys again, which it also does within a second of a change.\n"
+                "Exit status: 0 done; 2 wrong usage; 4 a store or an address cannot be used.\n",
+                out);
 }
 
-static const struct option *find(const char *name, size_t size)
-{
-    for (unsigned i = 0; i < OPTION_COUNT; i++)
-        if (strlen(table[i].name) == size && memcmp(table[i].name, name, size) == 0)
-            return &table[i];
-    return NULL;
-}
+// ---- Reading --------------------------------------------------------------------
 
-static enum status unknown(const char *dashes, const char *name, struct error *err)
-{
-    const char *words[OPTION_COUNT];
-    for (unsigned i = 0; i < OPTION_COUNT; i++)
-        words[i] = table[i].name;
-    const char *nearest = parse_nearest(name, words, OPTION_COUNT);
-    if (nearest)
-        return error_set(err, STATUS_INVALID, "%s%s: unknown option (did you mean %s%s?)", dashes,
-                         name, dashes, nearest);
-    return error_set(err, STATUS_INVALID, "%s%s: unknown option (--help lists them)", dashes, name);
-}
+struct reading {
+    struct options *options;
+    struct option_table table;
+    bool given[ROW_COUNT]; // on the command line or in the environment: a file does not set it
+};
 
-// What is set already is checked all the same: a line that is wrong is wrong.
+// Checks a value that a file may not set: a wrong line is an error all the same.
 static enum status check_only(const struct option *option, const char *value, struct error *err)
 {
-    struct options *aside = calloc(1, sizeof *aside);
-    if (!aside)
+    struct options *scratch = calloc(1, sizeof *scratch);
+    if (!scratch)
         return error_no_memory(err, "options");
-    struct reading reading = {.options = aside};
-    enum status status = option->set(&reading, value, err);
-    free(aside);
+    enum status status = option_set(option, scratch, value, err);
+    free(scratch);
     return status;
 }
 
-static enum status take_from_file(void *context, const char *key, const char *value,
-                                  struct error *err)
-{
-    struct reading *reading = context;
-    const struct option *option = find(key, strlen(key));
-    if (!option || !option->in_file)
-        return unknown("", key, err);
-    if (reading->given >> (option - table) & 1)
-        return check_only(option, value, err);
-    return option->set(reading, value, err);
-}
-
-// One argument, and the next where its value is apart: "--db FILE", "--db=FILE".
-static enum status take_argument(struct reading *reading, int argc, char *const *argv, int *index,
+static enum status set_from_file(void *context, const char *key, const char *value,
                                  struct error *err)
 {
-    const char *argument = argv[*index];
-    if (strncmp(argument, "--", 2) != 0)
-        return error_set(err, STATUS_INVALID, "%s: not an option (--help lists them)", argument);
-    const char *name = argument + 2;
-    const char *equals = strchr(name, '=');
-    const size_t size = equals ? (size_t)(equals - name) : strlen(name);
-    const struct option *option = find(name, size);
-    if (!option)
-        return unknown("--", name, err);
-    reading->given |= 1U << (option - table);
-    if (equals && !option->has_value)
-        return error_set(err, STATUS_INVALID, "--%s: takes no value", option->name);
-    if (!option->has_value)
-        return option->set(reading, NULL, err);
-    if (!equals && *index + 1 >= argc)
-        return error_set(err, STATUS_INVALID, "--%s: its value is missing", option->name);
-    return option->set(reading, equals ? equals + 1 : argv[++*index], err);
+    struct reading *reading = context;
+    const struct option *option = option_find(&reading->table, key);
+    if (!option || option->not_in_file)
+        return option_unknown(&reading->table, 1, "", key, "inferstatd", err);
+    return reading->given[option - rows] ? check_only(option, value, err)
+                                         : option_set(option, reading->options, value, err);
+}
+
+static enum status read_arguments(struct reading *reading, int argc, char *const *argv,
+                                  struct error *err)
+{
+    struct option_reader reader = {.program = "inferstatd",
+                                   .words = argv,
+                                   .count = argc,
+                                   .tables = &reading->table,
+                                   .table_count = 1,
+                                   .at = 1};
+    const struct options *options = reading->options;
+    while (reader.at < argc && !options->help && !options->version) {
+        const char *word;
+        enum status status = option_reader_next(&reader, &word, err);
+        if (status == STATUS_OK && word)
+            status =
+                error_set(err, STATUS_INVALID, "%.60s: not an option (--help lists them)", word);
+        if (status != STATUS_OK)
+            return status;
+    }
+    return STATUS_OK;
 }
 
 static enum status read_files(struct reading *reading,
@@ -321,17 +206,17 @@ static enum status read_files(struct reading *reading,
 {
     char path[PATH_MAX];
     if (reading->options->config[0])
-        return config_read(reading->options->config, take_from_file, reading, err);
+        return config_read(reading->options->config, set_from_file, reading, err);
     if (!environment->system_folder)
         return STATUS_OK;
     enum status status =
         files_join(path, sizeof path, environment->system_folder, "inferstatd.conf", err);
     if (status == STATUS_OK && access(path, F_OK) == 0)
-        status = config_read(path, take_from_file, reading, err);
+        status = config_read(path, set_from_file, reading, err);
     if (status == STATUS_OK)
         status = files_join(path, sizeof path, environment->system_folder, "conf.d", err);
     if (status == STATUS_OK)
-        status = config_read_folder(path, take_from_file, reading, err);
+        status = config_read_folder(path, set_from_file, reading, err);
     return status;
 }
 
@@ -389,15 +274,15 @@ static enum status fill_defaults(struct options *options,
     return status;
 }
 
-static enum status take_environment(struct reading *reading,
+static enum status read_environment(struct reading *reading,
                                     const struct options_environment *environment,
                                     struct error *err)
 {
     const char *collector = environment->collector;
-    if (reading->given >> OPTION_LISTEN & 1 || !collector || !collector[0])
+    if (reading->given[ROW_LISTEN] || !collector || !collector[0])
         return STATUS_OK;
-    reading->given |= 1U << OPTION_LISTEN;
-    enum status status = set_listen(reading, collector, err);
+    reading->given[ROW_LISTEN] = true;
+    enum status status = option_set(&rows[ROW_LISTEN], reading->options, collector, err);
     return status == STATUS_OK ? status : error_prefix(err, status, "INFERSTAT_COLLECTOR");
 }
 
@@ -408,15 +293,13 @@ enum status options_read(struct options *options, int argc, char *const *argv,
                                 .limits = LIMITS_DEFAULT,
                                 .retention = retention_rules_default(),
                                 .seal_after_ns = SEALING_NEVER};
-    struct reading reading = {.options = options};
-    enum status status = STATUS_OK;
-    for (int i = 1; i < argc && status == STATUS_OK; i++) {
-        status = take_argument(&reading, argc, argv, &i, err);
-        if (options->help || options->version)
-            return STATUS_OK;
-    }
-    if (status == STATUS_OK)
-        status = take_environment(&reading, environment, err);
+    struct reading reading = {.options = options,
+                              .table = {.options = rows, .count = ROW_COUNT, .target = options}};
+    reading.table.given = reading.given;
+    enum status status = read_arguments(&reading, argc, argv, err);
+    if (status != STATUS_OK || options->help || options->version)
+        return status;
+    status = read_environment(&reading, environment, err);
     if (status == STATUS_OK)
         status = read_files(&reading, environment, err);
     if (status == STATUS_OK)

@@ -4,6 +4,7 @@
 
 #include <limits.h>
 #include <stdbool.h>
+#include <stdio.h>
 
 #include "common/core/error.h"
 #include "common/sys/log.h"
@@ -25,7 +26,7 @@ struct options {
     struct limits limits;
     struct retention_rules retention;
     int64_t seal_after_ns; // records older than that are sealed; SEALING_NEVER: none
-    bool no_rollups;
+    int rollups;           // 0: on; 1: off
     enum log_level log_level;
     bool check_config, help, version;
 };
@@ -52,7 +53,7 @@ MUST_CHECK enum status options_read(struct options *options, int argc, char *con
 MUST_CHECK enum status options_check(const struct options *options, struct wire_keypair *keys,
                                      struct error *err);
 
-// Text of --help; static.
-const char *options_help(void);
+// Writes the text of --help.
+void options_help(FILE *out);
 
 #endif

@@ -13,131 +13,96 @@
 #include "server/workload/encode/run.h"
 
 static struct {
-    const char *encoder, *type, *input, *output, *sync, *from;
+    int encoder, type, from, sync; // -1: not given
+    const char *input, *output;
     int64_t qubits, batch_size, batches, prefetch, chunk_mb, pool_size, fillers, seed, repeats;
     double until_steady;
     bool check, force, json;
-} options = {.qubits = 16, .batch_size = 64, .seed = 1, .sync = "events", .from = "generator"};
+} options = {.qubits = 16, .batch_size = 64, .seed = 1, .encoder = -1, .type = -1};
 
-#define PLACE(member) offsetof(__typeof__(options), member)
+#define OPTION_TARGET __typeof__(options)
 
-static struct option_table get_options(void)
+static const char *encoder_word(unsigned i)
 {
-    static const struct option_line lines[] = {
-        {"--encoder", "amplitude|angle|basis|phase|iqp-z|iqp", OPTION_TEXT, PLACE(encoder), 0, 0,
-         "how vectors become quantum states: has to be given"},
-        {"--qubits", "N", OPTION_INTEGER, PLACE(qubits), 1, ENCODE_QUBITS_MAX,
-         "a state has 2^N amplitudes (default 16)"},
-        {"--batch-size", "B", OPTION_INTEGER, PLACE(batch_size), 1, 1 << 24,
-         "samples of one launch (default 64)"},
-        {"--batches", "K", OPTION_INTEGER, PLACE(batches), 1, 1LL << 40,
-         "so many at most (default 16; of a file: all)"},
-        {"--type", "f64|f32", OPTION_TEXT, PLACE(type), 0, 0,
-         "of the numbers (default f64; of a file: its own)"},
-        {"--input", "FILE.npy", OPTION_TEXT, PLACE(input), 0, 0,
-         "the samples, one a row (default: made up)"},
-        {"--from", "generator|pageable|pinned", OPTION_TEXT, PLACE(from), 0, 0,
-         "make up samples when they are needed, or beforehand in such memory (default generator)"},
-        {"--seed", "S", OPTION_INTEGER, PLACE(seed), 0, INT32_MAX,
-         "of the samples that are made up (default 1)"},
-        {"--output", "FILE.npy", OPTION_TEXT, PLACE(output), 0, 0, "write the states there"},
-        {"--force", NULL, OPTION_FLAG, PLACE(force), 0, 0, "replace an output that is there"},
-        {"--check", NULL, OPTION_FLAG, PLACE(check), 0, 0,
-         "compare every state with a plain reference"},
-        {"--chunk-mb", "M", OPTION_INTEGER, PLACE(chunk_mb), 1, TUNING_CHUNK_MB_MAX,
-         "1 to 256, copied at once (also INFERSTAT_CHUNK_MB; default: by the device)"},
-        {"--pool-size", "S", OPTION_INTEGER, PLACE(pool_size), 1, POOL_SLOTS_MAX,
-         "1 to 16 pinned slots (also INFERSTAT_POOL_SIZE; default: by the host's memory)"},
-        {"--prefetch", "P", OPTION_INTEGER, PLACE(prefetch), 1, PIPELINE_PREFETCH_MAX,
-         "1 to 64 chunks filled ahead at most (default: the pool's size)"},
-        {"--fillers", "N", OPTION_INTEGER, PLACE(fillers), 1, PIPELINE_FILLERS_MAX,
-         "1 to 32 threads that fill slots (default: as many as a trial shows to keep up)"},
-        {"--sync", "events|periodic", OPTION_TEXT, PLACE(sync), 0, 0,
-         "reuse slots behind their own copy's event, or wait for whole streams (default events)"},
-        {"--until-steady", "RATIO", OPTION_REAL, PLACE(until_steady), REPEATS_RATIO_LEAST, 1,
-         "run again " REPEATS_RATIO_HELP},
-        {"--repeats", "N", OPTION_INTEGER, PLACE(repeats), STEADY_LEAST, REPEATS_MAX,
-         REPEATS_MOST_HELP},
-        {"--json", NULL, OPTION_FLAG, PLACE(json), 0, 0, "end with one object of figures"},
-    };
-    return (struct option_table){lines, sizeof lines / sizeof lines[0], &options};
+    return i < ENCODER_COUNT ? encoder_name((enum encoder)i) : NULL;
 }
+
+static const char *type_word(unsigned i)
+{
+    return i < ENCODE_TYPE_COUNT ? encode_type_name((enum encode_type)i) : NULL;
+}
+
+static const char *from_word(unsigned i)
+{
+    return i < INPUTS_FROM_COUNT ? inputs_from_name((enum inputs_from)i) : NULL;
+}
+
+static const char *sync_word(unsigned i)
+{
+    static const char *const words[] = {
+        [PIPELINE_SYNC_EVENTS] = "events", [PIPELINE_SYNC_PERIODIC] = "periodic"};
+    return i < sizeof words / sizeof *words ? words[i] : NULL;
+}
+
+static const struct option rows[] = {
+    {"encoder", "amplitude|angle|basis|phase|iqp-z|iqp",
+     "how vectors become quantum states: has to be given", CHOICE_AT(encoder, encoder_word)},
+    {"qubits", "N", "a state has 2^N amplitudes (default 16)",
+     INTEGER_AT(qubits, 1, ENCODE_QUBITS_MAX)},
+    {"batch-size", "B", "samples of one launch (default 64)", INTEGER_AT(batch_size, 1, 1 << 24)},
+    {"batches", "K", "so many at most (default 16; of a file: all)",
+     INTEGER_AT(batches, 1, 1LL << 40)},
+    {"type", "f64|f32", "of the numbers (default f64; of a file: its own)",
+     CHOICE_AT(type, type_word)},
+    {"input", "FILE.npy", "the samples, one a row (default: made up)", TEXT_AT(input)},
+    {"from", "generator|pageable|pinned",
+     "make up samples when they are needed, or beforehand in such memory (default generator)",
+     CHOICE_AT(from, from_word)},
+    {"seed", "S", "of the samples that are made up (default 1)", INTEGER_AT(seed, 0, INT32_MAX)},
+    {"output", "FILE.npy", "write the states there", TEXT_AT(output)},
+    {"force", NULL, "replace an output that is there", FLAG_AT(force)},
+    {"check", NULL, "compare every state with a plain reference", FLAG_AT(check)},
+    {"chunk-mb", "M", "1 to 256, copied at once (also INFERSTAT_CHUNK_MB; default: by the device)",
+     INTEGER_AT(chunk_mb, 1, TUNING_CHUNK_MB_MAX)},
+    {"pool-size", "S",
+     "1 to 16 pinned slots (also INFERSTAT_POOL_SIZE; default: by the host's memory)",
+     INTEGER_AT(pool_size, 1, POOL_SLOTS_MAX)},
+    {"prefetch", "P", "1 to 64 chunks filled ahead at most (default: the pool's size)",
+     INTEGER_AT(prefetch, 1, PIPELINE_PREFETCH_MAX)},
+    {"fillers", "N",
+     "1 to 32 threads that fill slots (default: as many as a trial shows to keep up)",
+     INTEGER_AT(fillers, 1, PIPELINE_FILLERS_MAX)},
+    {"sync", "events|periodic",
+     "reuse slots behind their own copy's event, or wait for whole streams (default events)",
+     CHOICE_AT(sync, sync_word)},
+    {"until-steady", "RATIO", "run again " REPEATS_RATIO_HELP,
+     REAL_AT(until_steady, REPEATS_RATIO_LEAST, 1)},
+    {"repeats", "N", REPEATS_MOST_HELP, INTEGER_AT(repeats, STEADY_LEAST, REPEATS_MAX)},
+    {"json", NULL, "end with one object of figures", FLAG_AT(json)},
+};
+
+static const struct option_table table = {
+    .options = rows, .count = sizeof rows / sizeof *rows, .target = &options};
 
 // ---- What the options mean ------------------------------------------------
-
-static const char *encoder_word(unsigned int i)
-{
-    return encoder_name((enum encoder)i);
-}
-
-static const char *type_word(unsigned int i)
-{
-    return encode_type_name((enum encode_type)i);
-}
-
-static const char *from_word(unsigned int i)
-{
-    return inputs_from_name((enum inputs_from)i);
-}
-
-static const char *sync_word(unsigned int i)
-{
-    return i == PIPELINE_SYNC_EVENTS ? "events" : "periodic";
-}
-
-// The number of a word among `count`.
-static enum status find_word(int *out, const char *option, const char *word,
-                             const char *(*word_at)(unsigned int i), unsigned int count,
-                             struct error *err)
-{
-    char all[128] = "";
-    for (unsigned int i = 0; i < count; i++) {
-        if (strcmp(word, word_at(i)) == 0) {
-            *out = (int)i;
-            return STATUS_OK;
-        }
-        size_t used = strlen(all);
-        (void)snprintf(all + used, sizeof all - used, "%s%s", i ? ", " : "", word_at(i));
-    }
-    return error_set(err, STATUS_INVALID, "%s: '%.40s' is none of %s", option, word, all);
-}
-
-static enum status find_words(struct encoding_options *out, struct error *err)
-{
-    int encoder = 0;
-    int from = 0;
-    int sync = 0;
-    out->inputs.type = -1;
-    if (!options.encoder)
-        return error_set(err, STATUS_INVALID, "encode: no encoder (give --encoder, see --help)");
-    enum status status =
-        find_word(&encoder, "--encoder", options.encoder, encoder_word, ENCODER_COUNT, err);
-    if (status == STATUS_OK && options.type)
-        status =
-            find_word(&out->inputs.type, "--type", options.type, type_word, ENCODE_TYPE_COUNT, err);
-    if (status == STATUS_OK)
-        status = find_word(&from, "--from", options.from, from_word, INPUTS_FROM_COUNT, err);
-    if (status == STATUS_OK)
-        status = find_word(&sync, "--sync", options.sync, sync_word, 2, err);
-    out->inputs.encoder = (enum encoder)encoder;
-    out->inputs.from = (enum inputs_from)from;
-    out->sync = (enum pipeline_sync)sync;
-    return status;
-}
 
 static enum status make_options(struct encoding_options *out, const struct worker_options *worker,
                                 char *const *words, int count, struct error *err)
 {
     enum { BATCHES = 16 };
     *out = (struct encoding_options){
-        .inputs = {.qubits = (unsigned int)options.qubits,
+        .inputs = {.encoder = (enum encoder)options.encoder,
+                   .type = options.type,
+                   .from = (enum inputs_from)options.from,
+                   .qubits = (unsigned int)options.qubits,
                    .batch = (size_t)options.batch_size,
                    .batches = (uint64_t)options.batches,
                    .path = options.input,
                    .seed = (uint64_t)options.seed},
         .device = {.spec = worker->device,
                    .threads = (unsigned int)worker->threads,
-                   .spin = worker->spins},
+                   .spin = worker->wait == WORKER_WAIT_SPIN},
+        .sync = (enum pipeline_sync)options.sync,
         .output = options.output,
         .replace = options.force,
         .check = options.check,
@@ -162,7 +127,9 @@ static enum status make_options(struct encoding_options *out, const struct worke
             "in a run without it)");
     if (!options.input && options.batches == 0)
         out->inputs.batches = BATCHES;
-    return find_words(out, err);
+    if (options.encoder < 0)
+        return error_set(err, STATUS_INVALID, "encode: no encoder (give --encoder, see --help)");
+    return STATUS_OK;
 }
 
 // ---- Output ---------------------------------------------------------------
@@ -266,7 +233,7 @@ static void write_figures(const struct outcome *o)
     struct json json;
     json_begin(&json, stdout);
     json_text(&json, "workload", "encode");
-    json_text(&json, "encoder", options.encoder);
+    json_text(&json, "encoder", encoder_word((unsigned)options.encoder));
     json_text(&json, "type", encode_type_name(d->inputs->type));
     json_uint(&json, "qubits", (uint64_t)options.qubits);
     json_uint(&json, "batch_size", d->batch);
@@ -347,9 +314,9 @@ static void print_overlap(const struct outcome *o)
 
 static void print_figures(const struct outcome *o)
 {
-    (void)printf("%s, %" PRId64 " qubit%s, %s on %s: ", options.encoder, options.qubits,
-                 options.qubits == 1 ? "" : "s", encode_type_name(o->description.inputs->type),
-                 o->devices);
+    (void)printf("%s, %" PRId64 " qubit%s, %s on %s: ", encoder_word((unsigned)options.encoder),
+                 options.qubits, options.qubits == 1 ? "" : "s",
+                 encode_type_name(o->description.inputs->type), o->devices);
     // A failed run has no speed to report.
     if (o->last != STATUS_OK && o->last != STATUS_CANCELLED) {
         (void)printf("failed after %" PRIu64 " states\n", o->figures.items);
@@ -427,7 +394,7 @@ static void warn(const struct encoding_share *share)
                   "of the time (try %sa larger --pool-size)",
                   share->device.name, unit_format(text, UNIT_RATIO, overlap),
                   unit_format(alone, UNIT_RATIO, exposed),
-                  strcmp(options.sync, "events") == 0 ? "" : "--sync events, ");
+                  options.sync == PIPELINE_SYNC_EVENTS ? "" : "--sync events, ");
     if (starved > starved_most)
         log_write(LOG_LEVEL_WARNING,
                   "encode on %s: copies waited for samples for %s of the time (try "
@@ -488,6 +455,6 @@ const struct worker_command command_encode = {
     .name = "encode",
     .summary = "turn vectors into the amplitudes of quantum states",
     .words = "--encoder NAME",
-    .options = get_options,
+    .options = &table,
     .run = run,
 };

@@ -25,39 +25,32 @@ static struct {
     bool json;
 } options = {.tokens = 128, .seed = 1, .top_p = 1.0};
 
-#define PLACE(member) offsetof(__typeof__(options), member)
+#define OPTION_TARGET __typeof__(options)
 
-static struct option_table get_options(void)
-{
-    static const struct option_line lines[] = {
-        {"--model", "FILE.gguf", OPTION_TEXT, PLACE(model), 0, 0, "the model to run"},
-        {"--prompt", "TEXT", OPTION_TEXT, PLACE(prompt), 0, 0,
-         "what to continue (default \"Once upon a time\")"},
-        {"--prompt-file", "FILE", OPTION_TEXT, PLACE(prompt_file), 0, 0,
-         "one prompt a line; - is standard input"},
-        {"--tokens", "N", OPTION_INTEGER, PLACE(tokens), 1, 1 << 24,
-         "at most so many a request (default 128)"},
-        {"--requests", "N|forever", OPTION_TEXT, PLACE(requests), 0, 0,
-         "how many (default: each prompt once)"},
-        {"--rate", "R", OPTION_REAL, PLACE(rate), 1e-6, 1e6,
-         "requests a second, at even distances (default: one by one)"},
-        {"--temperature", "T", OPTION_REAL, PLACE(temperature), 0, 100,
-         "0 takes the likeliest token, more is livelier (default 0)"},
-        {"--top-p", "P", OPTION_REAL, PLACE(top_p), 1e-6, 1,
-         "choose among the likeliest that reach this share (default 1)"},
-        {"--seed", "S", OPTION_INTEGER, PLACE(seed), 0, INT32_MAX,
-         "of the choices where the temperature is not 0 (default 1)"},
-        {"--context", "N", OPTION_INTEGER, PLACE(context), 1, 1 << 24,
-         "positions (default: the model's, at most 4096)"},
-        {"--until-steady", "RATIO", OPTION_REAL, PLACE(until_steady), REPEATS_RATIO_LEAST, 1,
-         "serve requests " REPEATS_RATIO_HELP},
-        {"--repeats", "N", OPTION_INTEGER, PLACE(repeats), STEADY_LEAST, REPEATS_MAX,
-         REPEATS_MOST_HELP},
-        {"--json", NULL, OPTION_FLAG, PLACE(json), 0, 0,
-         "end with one object of figures; text goes to standard error"},
-    };
-    return (struct option_table){lines, sizeof lines / sizeof lines[0], &options};
-}
+static const struct option rows[] = {
+    {"model", "FILE.gguf", "the model to run", TEXT_AT(model)},
+    {"prompt", "TEXT", "what to continue (default \"Once upon a time\")", TEXT_AT(prompt)},
+    {"prompt-file", "FILE", "one prompt a line; - is standard input", TEXT_AT(prompt_file)},
+    {"tokens", "N", "at most so many a request (default 128)", INTEGER_AT(tokens, 1, 1 << 24)},
+    {"requests", "N|forever", "how many (default: each prompt once)", TEXT_AT(requests)},
+    {"rate", "R", "requests a second, at even distances (default: one by one)",
+     REAL_AT(rate, 1e-6, 1e6)},
+    {"temperature", "T", "0 takes the likeliest token, more is livelier (default 0)",
+     REAL_AT(temperature, 0, 100)},
+    {"top-p", "P", "choose among the likeliest that reach this share (default 1)",
+     REAL_AT(top_p, 1e-6, 1)},
+    {"seed", "S", "of the choices where the temperature is not 0 (default 1)",
+     INTEGER_AT(seed, 0, INT32_MAX)},
+    {"context", "N", "positions (default: the model's, at most 4096)",
+     INTEGER_AT(context, 1, 1 << 24)},
+    {"until-steady", "RATIO", "serve requests " REPEATS_RATIO_HELP,
+     REAL_AT(until_steady, REPEATS_RATIO_LEAST, 1)},
+    {"repeats", "N", REPEATS_MOST_HELP, INTEGER_AT(repeats, STEADY_LEAST, REPEATS_MAX)},
+    {"json", NULL, "end with one object of figures; text goes to standard error", FLAG_AT(json)},
+};
+
+static const struct option_table table = {
+    .options = rows, .count = sizeof rows / sizeof *rows, .target = &options};
 
 // ---- What the options mean ------------------------------------------------
 
@@ -272,7 +265,7 @@ static enum status load_model(struct running *r, const struct worker_options *wo
         .path = options.model,
         .device = {.spec = worker->device,
                    .threads = (unsigned int)worker->threads,
-                   .spin = worker->spins},
+                   .spin = worker->wait == WORKER_WAIT_SPIN},
         .cancelled = stop_requested,
         .delay_stage = plan->delay_stage,
         .delay_ns = plan->delay_ns,
@@ -397,6 +390,6 @@ const struct worker_command command_llm = {
     .name = "llm",
     .summary = "load a model and answer prompts",
     .words = "[-]",
-    .options = get_options,
+    .options = &table,
     .run = run,
 };

@@ -8,26 +8,32 @@
 #include "server/worker/worker.h"
 #include "server/workload/llm/synthetic.h"
 
+enum { TYPE_F32, TYPE_F16 };
+
 static struct {
-    const char *shape, *type;
+    const char *shape;
+    int type;
     int64_t seed;
     bool force;
-} options = {.shape = "15m", .type = "f16", .seed = 1};
+} options = {.shape = "15m", .type = TYPE_F16, .seed = 1};
 
-static struct option_table get_options(void)
+#define OPTION_TARGET __typeof__(options)
+
+static const char *type_word(unsigned i)
 {
-    static const struct option_line lines[] = {
-        {"--shape", "tiny|15m|42m", OPTION_TEXT, offsetof(__typeof__(options), shape), 0, 0,
-         "how large (default 15m)"},
-        {"--type", "f32|f16", OPTION_TEXT, offsetof(__typeof__(options), type), 0, 0,
-         "of the weights (default f16)"},
-        {"--seed", "S", OPTION_INTEGER, offsetof(__typeof__(options), seed), 0, INT32_MAX,
-         "of the random weights (default 1)"},
-        {"--force", NULL, OPTION_FLAG, offsetof(__typeof__(options), force), 0, 0,
-         "replace a file that is there"},
-    };
-    return (struct option_table){lines, sizeof lines / sizeof lines[0], &options};
+    static const char *const words[] = {[TYPE_F32] = "f32", [TYPE_F16] = "f16"};
+    return i < sizeof words / sizeof *words ? words[i] : NULL;
 }
+
+static const struct option rows[] = {
+    {"shape", "tiny|15m|42m", "how large (default 15m)", TEXT_AT(shape)},
+    {"type", "f32|f16", "of the weights (default f16)", CHOICE_AT(type, type_word)},
+    {"seed", "S", "of the random weights (default 1)", INTEGER_AT(seed, 0, INT32_MAX)},
+    {"force", NULL, "replace a file that is there", FLAG_AT(force)},
+};
+
+static const struct option_table table = {
+    .options = rows, .count = sizeof rows / sizeof *rows, .target = &options};
 
 static enum status find_shape(const struct synthetic_shape **shape, struct error *err)
 {
@@ -42,14 +48,6 @@ static enum status find_shape(const struct synthetic_shape **shape, struct error
         (void)snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", shapes[i].name);
     }
     return error_set(err, STATUS_INVALID, "--shape: '%.40s' is none of %s", options.shape, names);
-}
-
-static enum status find_type(bool *half, struct error *err)
-{
-    *half = strcmp(options.type, "f16") == 0;
-    if (*half || strcmp(options.type, "f32") == 0)
-        return STATUS_OK;
-    return error_set(err, STATUS_INVALID, "--type: '%.40s' is none of f32, f16", options.type);
 }
 
 // An existing file is replaced only with --force, and only when it is a regular file.
@@ -74,14 +72,12 @@ static int run(const struct worker_options *worker, char *const *words, int coun
         return worker_fail(&err);
     }
     const struct synthetic_shape *shape = NULL;
-    bool half = false;
     enum status status = find_shape(&shape, &err);
-    if (status == STATUS_OK)
-        status = find_type(&half, &err);
     if (status == STATUS_OK)
         status = check_target(words[0], &err);
     if (status == STATUS_OK)
-        status = synthetic_write(words[0], shape, half, (uint64_t)options.seed, &err);
+        status = synthetic_write(words[0], shape, options.type == TYPE_F16, (uint64_t)options.seed,
+                                 &err);
     if (status != STATUS_OK)
         return worker_fail(&err);
 
@@ -90,7 +86,7 @@ static int run(const struct worker_options *worker, char *const *words, int coun
     if (stat(words[0], &info) == 0)
         (void)unit_format_int(size, UNIT_BYTES, info.st_size);
     (void)printf("%s: a synthetic model of random weights, %s, %s, %s\n", words[0], shape->name,
-                 options.type, size);
+                 type_word((unsigned)options.type), size);
     return WORKER_DONE;
 }
 
@@ -98,6 +94,6 @@ const struct worker_command command_make_model = {
     .name = "make-model",
     .summary = "write a synthetic model of random weights",
     .words = "OUT.gguf",
-    .options = get_options,
+    .options = &table,
     .run = run,
 };

@@ -13,61 +13,64 @@ static const struct worker_command *const commands[] = {&command_llm, &command_e
 
 enum { COMMAND_COUNT = sizeof commands / sizeof commands[0] };
 
-static struct worker_options options;
+static struct worker_options options = {.log_level = LOG_LEVEL_WARNING};
 
-static struct option_table global_options(void)
+#define OPTION_TARGET struct worker_options
+
+static const char *wait_word(unsigned i)
 {
-    static const struct option_line lines[] = {
-        {"--collector", "ADDR", OPTION_TEXT, offsetof(struct worker_options, collector), 0, 0,
-         "ipc:///FOLDER or tcp://HOST:PORT (also INFERSTAT_COLLECTOR)"},
-        {"--no-report", NULL, OPTION_FLAG, offsetof(struct worker_options, no_report), 0, 0,
-         "measure, but send no records"},
-        {"--spool", "DIR", OPTION_TEXT, offsetof(struct worker_options, spool), 0, 0,
-         "keep records there while the collector is away (also INFERSTAT_SPOOL); '': nowhere"},
-        {"--spool-bytes", "N", OPTION_INTEGER, offsetof(struct worker_options, spool_bytes),
-         4194304, 1099511627776.0, "at most so many bytes of them (default 268435456)"},
-        {"--key", "FILE", OPTION_TEXT, offsetof(struct worker_options, key), 0, 0,
-         "who we are, off this host (also INFERSTAT_KEY)"},
-        {"--server-key", "KEY|FILE", OPTION_TEXT, offsetof(struct worker_options, server_key), 0, 0,
-         "who the collector is (also INFERSTAT_SERVER_KEY; else known_collectors)"},
-        {"--insecure", NULL, OPTION_FLAG, offsetof(struct worker_options, insecure), 0, 0,
-         "send in the clear to a collector on another host"},
-        {"--device", "auto|cpu|cuda[:N,...]", OPTION_TEXT, offsetof(struct worker_options, device),
-         0, 0,
-         "what computes (default auto); encode takes several: cuda:0,1, or cpu:0 to cpu:15, which "
-         "share the processors"},
-        {"--threads", "N", OPTION_INTEGER, offsetof(struct worker_options, threads), 1, 1024,
-         "of cpu devices in all (default: processors allowed)"},
-        {"--wait", "block|spin", OPTION_TEXT, offsetof(struct worker_options, wait), 0, 0,
-         "for a device: asleep (default), or busily, which answers sooner"},
-        {"--log-level", "LEVEL", OPTION_TEXT, offsetof(struct worker_options, log_level), 0, 0,
-         "error, warning, info or debug (default warning)"},
-        {"--help", NULL, OPTION_FLAG, offsetof(struct worker_options, help), 0, 0, "this text"},
-        {"--version", NULL, OPTION_FLAG, offsetof(struct worker_options, version), 0, 0,
-         "the program's version"},
-    };
-    return (struct option_table){lines, sizeof lines / sizeof lines[0], &options};
+    static const char *const words[] = {[WORKER_WAIT_BLOCK] = "block", [WORKER_WAIT_SPIN] = "spin"};
+    return i < sizeof words / sizeof *words ? words[i] : NULL;
 }
+
+static const struct option rows[] = {
+    {"collector", "ADDR", "ipc:///FOLDER or tcp://HOST:PORT (also INFERSTAT_COLLECTOR)",
+     TEXT_AT(collector)},
+    {"no-report", NULL, "measure, but send no records", FLAG_AT(no_report)},
+    {"spool", "DIR",
+     "keep records there while the collector is away (also INFERSTAT_SPOOL); '': nowhere",
+     TEXT_AT(spool)},
+    {"spool-bytes", "N", "at most so many bytes of them (default 268435456)",
+     INTEGER_AT(spool_bytes, 4194304, 1099511627776.0)},
+    {"key", "FILE", "who we are, off this host (also INFERSTAT_KEY)", TEXT_AT(key)},
+    {"server-key", "KEY|FILE",
+     "who the collector is (also INFERSTAT_SERVER_KEY; else known_collectors)",
+     TEXT_AT(server_key)},
+    {"insecure", NULL, "send in the clear to a collector on another host", FLAG_AT(insecure)},
+    {"device", "auto|cpu|cuda[:N,...]",
+     "what computes (default auto); encode takes several: cuda:0,1, or cpu:0 to cpu:15, which "
+     "share the processors",
+     TEXT_AT(device)},
+    {"threads", "N", "of cpu devices in all (default: processors allowed)",
+     INTEGER_AT(threads, 1, 1024)},
+    {"wait", "block|spin", "for a device: asleep (default), or busily, which answers sooner",
+     CHOICE_AT(wait, wait_word)},
+    {"log-level", "LEVEL", "error, warning, info or debug (default warning)",
+     CHOICE_AT(log_level, log_level_name)},
+    {"help", NULL, "this text", FLAG_AT(help)},
+    {"version", NULL, "the program's version", FLAG_AT(version)},
+};
+
+static const struct option_table table = {
+    .options = rows, .count = sizeof rows / sizeof *rows, .target = &options};
 
 // ---- Help -----------------------------------------------------------------
 
 static int print_help(const struct worker_command *command)
 {
-    struct option_table global = global_options();
     if (command) {
-        struct option_table own = command->options();
         (void)printf("usage: inferstat-worker [OPTIONS] %s [OPTIONS] %s\n\n%s\n\n", command->name,
                      command->words, command->summary);
-        options_help(stdout, &own);
+        option_table_write_help(stdout, command->options);
         (void)printf("\nof every workload:\n");
     } else {
         (void)printf("usage: inferstat-worker [OPTIONS] WORKLOAD [OPTIONS]\n\n"
                      "Runs a workload and reports every load and inference.\n\nworkloads:\n");
         for (size_t i = 0; i < COMMAND_COUNT; i++)
-            (void)printf("  %-26s%s\n", commands[i]->name, commands[i]->summary);
+            option_write_entry(stdout, commands[i]->name, commands[i]->summary);
         (void)printf("\ninferstat-worker WORKLOAD --help tells more.\n\noptions:\n");
     }
-    options_help(stdout, &global);
+    option_table_write_help(stdout, &table);
     (void)printf(
         "\nexit codes: 0 done, 1 a request or a check failed, 2 wrong usage, 3 no prompt,\n"
         "            4 a file, a device or the output cannot be used, 130 encode was stopped\n");
@@ -96,39 +99,36 @@ static enum status unknown_command(const char *name, struct error *err)
     return error_set(err, STATUS_INVALID, "unknown workload '%.60s' (see --help)", name);
 }
 
-// Reads the options of the workload and the words between them; the words move to
-// the front of `arguments`.
-static enum status parse_command(const struct worker_command *command, char **arguments, int count,
-                                 int at, bool ended, int *words, struct error *err)
+// Reads the command line: options of the program, the workload, its options and words.  The
+// words move to the front of `arguments`, `*words` of them.
+static enum status read_arguments(const struct worker_command **command, char **arguments,
+                                  int count, int *words, struct error *err)
 {
-    const struct option_table tables[] = {command->options(), global_options()};
+    struct option_table tables[2] = {table};
+    struct option_reader reader = {.program = "inferstat-worker",
+                                   .words = arguments,
+                                   .count = count,
+                                   .tables = tables,
+                                   .table_count = 1,
+                                   .at = 1};
     *words = 0;
-    while (at < count) {
-        enum status status = options_parse(arguments, count, &at, tables, 2, &ended, err);
+    while (reader.at < count) {
+        const char *word;
+        enum status status = option_reader_next(&reader, &word, err);
+        if (status == STATUS_OK && word && !*command) {
+            *command = find_command(word);
+            if (!*command)
+                return unknown_command(word, err);
+            tables[0] = *(*command)->options;
+            tables[1] = table;
+            reader.table_count = 2;
+        } else if (status == STATUS_OK && word) {
+            arguments[(*words)++] = arguments[reader.at - 1];
+        }
         if (status != STATUS_OK)
             return status;
-        if (at < count)
-            arguments[(*words)++] = arguments[at++];
     }
     return STATUS_OK;
-}
-
-static enum status open_log(struct error *err)
-{
-    enum log_level level = LOG_LEVEL_WARNING;
-    enum status status = STATUS_OK;
-    if (options.log_level)
-        status = log_level_parse(&level, options.log_level, err);
-    log_open("inferstat-worker", level);
-    return status;
-}
-
-static enum status read_wait(struct error *err)
-{
-    options.spins = options.wait && strcmp(options.wait, "spin") == 0;
-    if (!options.wait || options.spins || strcmp(options.wait, "block") == 0)
-        return STATUS_OK;
-    return error_set(err, STATUS_INVALID, "--wait: '%.40s' is none of block, spin", options.wait);
 }
 
 // What was printed must have arrived: a full disk is no success.
@@ -146,23 +146,12 @@ static int finish_output(int code)
 int main(int argc, char **argv)
 {
     struct error err = {0};
-    struct option_table global = global_options();
     (void)signal(SIGXFSZ, SIG_IGN); // a file that may grow no more fails as a full disk does
     log_open("inferstat-worker", LOG_LEVEL_WARNING);
-    int at = 1;
     int words = 0;
-    bool ended = false; // behind "--"
     const struct worker_command *command = NULL;
-    enum status status = options_parse(argv, argc, &at, &global, 1, &ended, &err);
-    if (status == STATUS_OK && at < argc) {
-        command = find_command(argv[at]);
-        status = command ? parse_command(command, argv, argc, at + 1, ended, &words, &err)
-                         : unknown_command(argv[at], &err);
-    }
-    if (status == STATUS_OK)
-        status = open_log(&err);
-    if (status == STATUS_OK)
-        status = read_wait(&err);
+    enum status status = read_arguments(&command, argv, argc, &words, &err);
+    log_open("inferstat-worker", options.log_level);
     if (status != STATUS_OK)
         return worker_fail(&err);
     if (options.version) {

@@ -7,7 +7,11 @@
 #include "common/core/error.h"
 #include "common/core/status.h"
 #include "common/monitor/inferstat.h"
-#include "server/worker/options.h"
+#include "common/sys/log.h"
+#include "common/sys/option_table.h"
+
+// How a thread waits for a device.
+enum worker_wait { WORKER_WAIT_BLOCK, WORKER_WAIT_SPIN };
 
 // Options every command takes, before or after its name.
 struct worker_options {
@@ -18,10 +22,9 @@ struct worker_options {
     const char *key, *server_key;
     bool insecure;
     const char *device;
-    int64_t threads;  // 0: as many as the process may use
-    const char *wait; // "block" or "spin"; NULL: block
-    bool spins;       // what `wait` says
-    const char *log_level;
+    int64_t threads; // 0: as many as the process may use
+    int wait;        // enum worker_wait
+    enum log_level log_level;
     bool help, version;
 };
 
@@ -41,7 +44,7 @@ struct worker_command {
     const char *name;
     const char *summary;
     const char *words; // as help shows them: "OUT.gguf"; "" for none
-    struct option_table (*options)(void);
+    const struct option_table *options;
     int (*run)(const struct worker_options *options, char *const *words, int count);
 };
 

@@ -38,8 +38,8 @@ refused() {
 
 refused "no workload"
 refused "unknown workload 'lm' (did you mean llm?)" lm
-refused "unknown option '--modle' (did you mean --model?)" llm --modle x
-refused "unknown option '--tokens'" --tokens 3 llm
+refused "--modle: unknown option (did you mean --model?)" llm --modle x
+refused "--tokens: unknown option" --tokens 3 llm
 refused "no model" llm
 refused "--model: a value is missing" llm --model
 refused "--tokens" llm --model x --tokens 0

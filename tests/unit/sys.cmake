@@ -1,2 +1,3 @@
 inferstat_unit_test(test_sys LINK inferstat_sys)
 inferstat_unit_test(test_when LINK inferstat_sys)
+inferstat_unit_test(test_option_table LINK inferstat_sys)

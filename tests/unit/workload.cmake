@@ -20,7 +20,6 @@ inferstat_unit_test(test_repeats LINK inferstat_core)
 target_sources(test_repeats PRIVATE
                "${PROJECT_SOURCE_DIR}/server/worker/json.c"
                "${PROJECT_SOURCE_DIR}/server/worker/repeats.c")
-inferstat_unit_test(test_worker_options LINK inferstat_workload)
-target_sources(test_worker_options PRIVATE
-               "${PROJECT_SOURCE_DIR}/server/worker/json.c"
-               "${PROJECT_SOURCE_DIR}/server/worker/options.c")
+inferstat_unit_test(test_worker_json LINK inferstat_workload)
+target_sources(test_worker_json PRIVATE
+               "${PROJECT_SOURCE_DIR}/server/worker/json.c")
