@@ -35,8 +35,8 @@ static enum status cannot_make(const char *path, int reason, struct error *err)
 
 static enum status is_there(const char *path, struct error *err)
 {
-    return error_set(err, STATUS_BUSY,
-                     "%s: there is something already (name another file, or remove it)", path);
+    return error_set(err, STATUS_BUSY, "%s: already exists (name another file, or remove it)",
+                     path);
 }
 
 // Nothing may be there, and no log of a file that was: SQLite would take it for this one's.

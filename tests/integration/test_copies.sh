@@ -57,7 +57,7 @@ assert row["path"] == sys.argv[2], row
 assert row["inference"] == 600 and row["runs"] == 1 and row["left_out"] == 0, row' \
   "$WORK/out.json" "$WORK/here.db"
 expect_exit 4 "$INFERSTAT" backup "$WORK/here.db"
-expect_text "$WORK/err" "there is something already"
+expect_text "$WORK/err" "already exists"
 expect_exit 4 "$INFERSTAT" backup "$WORK/no/folder/x.db"
 expect_exit 2 "$INFERSTAT" backup
 expect_exit 2 "$INFERSTAT" export --bundle "$WORK/x.db" --csv inference

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The manual pages and the programs' own help name the same commands and options.
+# The manual pages and the programs' own help name the same commands and options; guides and
+# README name only options and pages that exist.
 . "$(dirname "$0")/../support/lib.sh"
 
 pages=$INFERSTAT_SOURCE/client/man
@@ -22,13 +23,17 @@ compare() {
     cat "$WORK/difference" >&2
     fail "$1 and --help name different options (< help, > page)"
   }
-  if command -v groff >/dev/null; then
-    groff -man -Tutf8 -wall -z "$pages/$1" 2>"$WORK/warnings" || fail "$1: groff fails"
-    [ ! -s "$WORK/warnings" ] || {
-      cat "$WORK/warnings" >&2
-      fail "$1: groff warns"
-    }
-  fi
+  check_roff "$1"
+}
+
+# check_roff PAGE: groff formats it without a warning.
+check_roff() {
+  command -v groff >/dev/null || return 0
+  groff -man -Tutf8 -wall -z "$pages/$1" 2>"$WORK/warnings" || fail "$1: groff fails"
+  [ ! -s "$WORK/warnings" ] || {
+    cat "$WORK/warnings" >&2
+    fail "$1: groff warns"
+  }
 }
 
 # tagged PAGE: the options that a paragraph under OPTIONS begins with.
@@ -61,3 +66,19 @@ if command -v "$INFERSTATD" >/dev/null && [ -e "$pages/inferstatd.8" ]; then
   "$INFERSTATD" --help >"$WORK/help"
   compare inferstatd.8
 fi
+
+# The guides and README, whose options belong to a program or a script of ours, or to the
+# tools that build with the library.
+[ "$(wc -l <"$INFERSTAT_SOURCE/README.md")" -le 220 ] || fail "README.md is longer than a reader finishes"
+options_in "$pages"/inferstat.1 "$pages"/*.8 "$pages"/inferstat-worker.1 "$INFERSTAT_SOURCE"/scripts/*.sh >"$WORK/known"
+printf -- '--%s\n' install prefix cflags libs >>"$WORK/known"
+options_in "$pages"/*.7 "$INFERSTAT_SOURCE/README.md" | comm -23 - <(sort -u "$WORK/known") >"$WORK/unknown"
+[ ! -s "$WORK/unknown" ] || fail "guides or README name unknown options: $(tr '\n' ' ' <"$WORK/unknown")"
+for page in "$pages"/*.7; do
+  check_roff "${page##*/}"
+done
+made="inferstat-schema.7 inferstat-metrics.7"
+while read -r page; do
+  [ -e "$pages/$page" ] || [[ " $made " == *" $page "* ]] || fail "no manual page $page"
+done < <(sed 's/\\-/-/g; s/ (\([1-8]\))/(\1)/g' "$pages"/*.[1-8] "$INFERSTAT_SOURCE/README.md" |
+  grep -oE '\binferstat[a-z-]*\([1-8]\)' | sed 's/(\(.\))/.\1/' | sort -u)
