@@ -14,6 +14,6 @@ else()
 endif()
 
 if(NOT INFERSTAT_SANITIZE)
-  add_test(NAME bench.device COMMAND bench_device --json --quick --device cpu)
-  set_tests_properties(bench.device PROPERTIES TIMEOUT 120 LABELS bench)
+  inferstat_add_test(bench.device LABELS bench
+    COMMAND $<TARGET_FILE:bench_device> --json --quick --device cpu)
 endif()

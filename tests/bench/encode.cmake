@@ -3,9 +3,8 @@ target_link_libraries(bench_encode PRIVATE
   inferstat_options inferstat_bench inferstat_workload inferstat_device inferstat_sys)
 
 if(NOT INFERSTAT_SANITIZE)
-  add_test(NAME bench.encode COMMAND bench_encode --json --quick)
-  add_test(NAME bench.pipeline_report
-           COMMAND "${PROJECT_SOURCE_DIR}/scripts/bench_pipeline.sh" --quick
-                   --build "${PROJECT_BINARY_DIR}" --out "${CMAKE_CURRENT_BINARY_DIR}/pipeline")
-  set_tests_properties(bench.encode bench.pipeline_report PROPERTIES TIMEOUT 120 LABELS bench)
+  inferstat_add_test(bench.encode COMMAND $<TARGET_FILE:bench_encode> --json --quick LABELS bench)
+  inferstat_add_test(bench.pipeline_report LABELS bench
+    COMMAND "${PROJECT_SOURCE_DIR}/scripts/bench_pipeline.sh" --quick
+            --build "${PROJECT_BINARY_DIR}" --out "${CMAKE_CURRENT_BINARY_DIR}/pipeline")
 endif()

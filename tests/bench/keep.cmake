@@ -17,8 +17,7 @@ target_link_libraries(bench_sealed PRIVATE
   inferstat_test_producer inferstat_test_folder Threads::Threads)
 
 if(NOT INFERSTAT_SANITIZE)
-  add_test(NAME bench.keep COMMAND bench_keep --json --quick)
-  add_test(NAME bench.schema COMMAND bench_schema --json --quick)
-  add_test(NAME bench.sealed COMMAND bench_sealed --json --quick)
-  set_tests_properties(bench.keep bench.sealed bench.schema PROPERTIES TIMEOUT 120 LABELS bench)
+  inferstat_add_test(bench.keep COMMAND $<TARGET_FILE:bench_keep> --json --quick LABELS bench)
+  inferstat_add_test(bench.schema COMMAND $<TARGET_FILE:bench_schema> --json --quick LABELS bench)
+  inferstat_add_test(bench.sealed COMMAND $<TARGET_FILE:bench_sealed> --json --quick LABELS bench)
 endif()

@@ -20,9 +20,8 @@ if(LTTNG_UST_FOUND)
 endif()
 
 if(NOT INFERSTAT_SANITIZE)
-  add_test(NAME bench.record COMMAND bench_record --json --quick)
-  add_test(NAME bench.overhead
-           COMMAND "${INFERSTAT_PYTHON}" "${CMAKE_CURRENT_SOURCE_DIR}/bench_overhead.py" --json
-                   --quick --bin "$<TARGET_FILE_DIR:inferstat-worker>")
-  set_tests_properties(bench.record bench.overhead PROPERTIES TIMEOUT 120 LABELS bench)
+  inferstat_add_test(bench.record COMMAND $<TARGET_FILE:bench_record> --json --quick LABELS bench)
+  inferstat_add_test(bench.overhead LABELS bench
+    COMMAND "${INFERSTAT_PYTHON}" "${CMAKE_CURRENT_SOURCE_DIR}/bench_overhead.py" --json
+            --quick --bin "$<TARGET_FILE_DIR:inferstat-worker>")
 endif()

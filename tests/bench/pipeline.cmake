@@ -4,6 +4,6 @@ target_link_libraries(bench_pipeline PRIVATE
   inferstat_options inferstat_bench inferstat_pipeline Threads::Threads m)
 
 if(NOT INFERSTAT_SANITIZE)
-  add_test(NAME bench.pipeline COMMAND bench_pipeline --json --quick)
-  set_tests_properties(bench.pipeline PROPERTIES TIMEOUT 120 LABELS bench)
+  inferstat_add_test(bench.pipeline LABELS bench
+    COMMAND $<TARGET_FILE:bench_pipeline> --json --quick)
 endif()

@@ -30,8 +30,7 @@ add_dependencies(bench_query inferstatd inferstat)
 
 # A few records, to see that the benches work; what they find is nobody's verdict.
 if(NOT INFERSTAT_SANITIZE)
-  add_test(NAME bench.ingest COMMAND bench_ingest --json --quick)
-  add_test(NAME bench.latency COMMAND bench_latency --json --quick)
-  add_test(NAME bench.query COMMAND bench_query --json --quick)
-  set_tests_properties(bench.ingest bench.latency bench.query PROPERTIES TIMEOUT 300 LABELS bench)
+  inferstat_add_test(bench.ingest COMMAND $<TARGET_FILE:bench_ingest> --json --quick LABELS bench)
+  inferstat_add_test(bench.latency COMMAND $<TARGET_FILE:bench_latency> --json --quick LABELS bench)
+  inferstat_add_test(bench.query COMMAND $<TARGET_FILE:bench_query> --json --quick LABELS bench)
 endif()

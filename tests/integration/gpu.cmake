@@ -30,7 +30,7 @@ if(TARGET inferstat_device_emulated AND NOT INFERSTAT_SANITIZE)
   target_compile_options(bench_device-emulated PRIVATE
                          $<$<COMPILE_LANGUAGE:CXX>:-xc++;-Wno-unknown-pragmas>)
 
-  inferstat_script_test(worker.gpu_emulated test_gpu_emulated.sh LABELS worker TIMEOUT 900)
+  inferstat_script_test(worker.gpu_emulated test_gpu_emulated.sh LABELS worker emulated TIMEOUT 900)
 endif()
 
 inferstat_script_test(worker.parquet test_parquet.sh LABELS worker)

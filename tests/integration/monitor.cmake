@@ -7,7 +7,7 @@ target_compile_options(test_library PRIVATE -Wall -Wextra -Wpedantic
 if(INFERSTAT_SANITIZE)
   target_link_options(test_library PRIVATE -fsanitize=${INFERSTAT_SANITIZE})
 endif()
-add_test(NAME integration.library.cpp COMMAND test_library)
+inferstat_add_test(integration.library.cpp COMMAND $<TARGET_FILE:test_library>)
 
 inferstat_script_test(integration.library.example test_library.sh
   example "$<TARGET_FILE:example_engine>")

@@ -7,8 +7,7 @@ foreach(name test_collector test_collector_files test_collector_keys test_collec
     PkgConfig::CMOCKA)
   target_compile_definitions(${name} PRIVATE INFERSTATD="$<TARGET_FILE:inferstatd>")
   add_dependencies(${name} inferstatd)
-  add_test(NAME integration.${name} COMMAND ${name})
-  set_tests_properties(integration.${name} PROPERTIES TIMEOUT 300)
+  inferstat_add_test(integration.${name} COMMAND $<TARGET_FILE:${name}>)
 endforeach()
 
 # Stores that are damaged, half copied or none.

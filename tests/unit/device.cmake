@@ -1,12 +1,12 @@
 # Tests over streams share what makes their waits deterministic.
 inferstat_unit_test(test_device_list LINK inferstat_device)
-inferstat_unit_test(test_stream LINK inferstat_device)
+inferstat_unit_test(test_stream THREADS LINK inferstat_device)
 target_sources(test_stream PRIVATE stream_fixture.c)
-inferstat_unit_test(test_device_fault LINK inferstat_test_device_fault)
+inferstat_unit_test(test_device_fault THREADS LINK inferstat_test_device_fault)
 target_sources(test_device_fault PRIVATE stream_fixture.c)
-inferstat_unit_test(test_properties LINK inferstat_test_device_fault inferstat_test_folder)
+inferstat_unit_test(test_properties THREADS LINK inferstat_test_device_fault inferstat_test_folder)
 target_sources(test_properties PRIVATE stream_fixture.c)
-inferstat_unit_test(test_stream_graphs LINK inferstat_test_device_fault)
+inferstat_unit_test(test_stream_graphs THREADS LINK inferstat_test_device_fault)
 target_sources(test_stream_graphs PRIVATE stream_fixture.c)
 
 # The CUDA back end: on the emulated runtime, and on a device where there is one.  DEFINE
@@ -18,16 +18,15 @@ function(inferstat_cuda_test name)
     target_link_libraries(${name}_emulated PRIVATE inferstat_device_emulated ${TEST_LINK}
                           PkgConfig::CMOCKA)
     target_compile_definitions(${name}_emulated PRIVATE ${TEST_DEFINE} ${TEST_EMULATED})
-    add_test(NAME unit.${name}_emulated COMMAND ${name}_emulated)
-    set_tests_properties(unit.${name}_emulated PROPERTIES TIMEOUT 600 SKIP_RETURN_CODE 77)
+    inferstat_add_test(unit.${name}_emulated COMMAND $<TARGET_FILE:${name}_emulated>
+                       LABELS unit emulated TIMEOUT 600)
   endif()
   if(INFERSTAT_WITH_CUDA)
     add_executable(${name}_gpu ${name}.c)
     target_link_libraries(${name}_gpu PRIVATE inferstat_options inferstat_device ${TEST_LINK}
                           PkgConfig::CMOCKA)
     target_compile_definitions(${name}_gpu PRIVATE ${TEST_DEFINE})
-    add_test(NAME gpu.${name} COMMAND ${name}_gpu)
-    set_tests_properties(gpu.${name} PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77 LABELS gpu)
+    inferstat_add_test(gpu.${name} COMMAND $<TARGET_FILE:${name}_gpu> LABELS gpu)
   endif()
 endfunction()
 
@@ -46,19 +45,19 @@ foreach(kind emulated gpu)
   endif()
 endforeach()
 if(TARGET inferstat_device_emulated)
-  inferstat_unit_test(test_cuda_faults LINK inferstat_device_emulated)
+  inferstat_unit_test(test_cuda_faults THREADS LINK inferstat_device_emulated)
   inferstat_unit_test(test_cuda_ways LINK inferstat_device_emulated)
-  inferstat_unit_test(test_cuda_memory LINK inferstat_device_emulated inferstat_test_models)
+  inferstat_unit_test(test_cuda_memory THREADS LINK inferstat_device_emulated inferstat_test_models)
   inferstat_unit_test(test_nvml LINK inferstat_device_emulated)
   add_dependencies(test_nvml nvml_fake)
   set_tests_properties(unit.test_nvml PROPERTIES
                        ENVIRONMENT "LD_LIBRARY_PATH=$<TARGET_FILE_DIR:nvml_fake>")
-  add_test(NAME unit.test_nvml_none COMMAND test_nvml none)
+  inferstat_add_test(unit.test_nvml_none COMMAND $<TARGET_FILE:test_nvml> none LABELS unit)
   # Several devices, and one of them lost: there is no real one to lose.
   add_executable(test_encoding_devices_emulated test_encoding_devices.c)
   target_link_libraries(test_encoding_devices_emulated PRIVATE inferstat_device_emulated
                         inferstat_workload inferstat_monitor_fixture PkgConfig::CMOCKA)
   target_compile_definitions(test_encoding_devices_emulated PRIVATE ENCODING_ON_CUDA)
-  add_test(NAME unit.test_encoding_devices_emulated COMMAND test_encoding_devices_emulated)
-  set_tests_properties(unit.test_encoding_devices_emulated PROPERTIES TIMEOUT 300)
+  inferstat_add_test(unit.test_encoding_devices_emulated LABELS unit emulated
+                     COMMAND $<TARGET_FILE:test_encoding_devices_emulated>)
 endif()

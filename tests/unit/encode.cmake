@@ -1,5 +1,5 @@
-inferstat_unit_test(test_encode_kernels LINK inferstat_workload)
+inferstat_unit_test(test_encode_kernels THREADS LINK inferstat_workload)
 inferstat_unit_test(test_npy LINK inferstat_workload)
 inferstat_unit_test(test_pipeline_record LINK inferstat_workload)
-inferstat_unit_test(test_encoding LINK inferstat_workload inferstat_monitor_fixture)
-inferstat_unit_test(test_encoding_devices LINK inferstat_workload inferstat_monitor_fixture)
+inferstat_unit_test(test_encoding THREADS LINK inferstat_workload inferstat_monitor_fixture)
+inferstat_unit_test(test_encoding_devices THREADS LINK inferstat_workload inferstat_monitor_fixture)

@@ -29,8 +29,7 @@ if(INFERSTAT_CUPTI)
                  "${PROJECT_SOURCE_DIR}/tests/support/gpu/activity.c")
   target_link_libraries(test_cupti_gpu PRIVATE inferstat_options inferstat_pipeline
                         inferstat_device inferstat_test_cupti PkgConfig::CMOCKA m)
-  add_test(NAME gpu.test_cupti COMMAND test_cupti_gpu)
-  set_tests_properties(gpu.test_cupti PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77 LABELS gpu)
+  inferstat_add_test(gpu.test_cupti COMMAND $<TARGET_FILE:test_cupti_gpu> LABELS gpu)
 endif()
 
 # The pipeline with ranges for profilers, whether or not the build has them.
@@ -38,7 +37,7 @@ if(NVTX_INCLUDE)
   get_target_property(pipeline_folder inferstat_pipeline SOURCE_DIR)
   get_target_property(pipeline_sources inferstat_pipeline SOURCES)
   list(TRANSFORM pipeline_sources PREPEND "${pipeline_folder}/")
-  inferstat_unit_test(test_range LINK inferstat_test_device_fault ${CMAKE_DL_LIBS} m)
+  inferstat_unit_test(test_range THREADS LINK inferstat_test_device_fault ${CMAKE_DL_LIBS} m)
   target_sources(test_range PRIVATE pipeline_rig.c ${pipeline_sources}
                  "${PROJECT_SOURCE_DIR}/server/device/cuda/range.c")
   target_compile_definitions(test_range PRIVATE INFERSTAT_NVTX)

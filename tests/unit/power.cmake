@@ -1,5 +1,5 @@
 # Loss of power under the store's writer.
-inferstat_unit_test(test_store_power
+inferstat_unit_test(test_store_power THREADS
   LINK inferstat_collector inferstat_test_producer inferstat_test_folder)
 target_sources(test_store_power PRIVATE "${PROJECT_SOURCE_DIR}/tests/support/power_vfs.c")
 target_link_options(test_store_power PRIVATE -Wl,--wrap=database_open_writer

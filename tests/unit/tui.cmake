@@ -3,7 +3,7 @@ inferstat_room(inferstat_test_tui "${PROJECT_SOURCE_DIR}/tests/support/tui_fixtu
                LINK inferstat_tui)
 inferstat_unit_test(test_tui_asks LINK inferstat_test_tui inferstat_tui)
 inferstat_unit_test(test_tui_canvas LINK inferstat_test_tui inferstat_tui)
-inferstat_unit_test(test_tui_feed LINK inferstat_test_tui inferstat_tui)
+inferstat_unit_test(test_tui_feed THREADS LINK inferstat_test_tui inferstat_tui)
 inferstat_unit_test(test_tui_filter LINK inferstat_test_tui inferstat_tui)
 inferstat_unit_test(test_tui_grid LINK inferstat_test_tui inferstat_tui)
 inferstat_unit_test(test_tui_keys LINK inferstat_test_tui inferstat_tui)

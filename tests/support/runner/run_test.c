@@ -1,0 +1,84 @@
+// Runs a test and prints the processor time that it and the processes it started took.
+//
+//   run_test [--limit SECONDS] PROGRAM [ARGUMENT]...
+//
+// Ends as the test ends: with its exit code, or by its signal.  A test that passes but takes more
+// processor time than the limit fails.  Wall time says little on a busy machine.
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static double seconds(struct timeval time)
+{
+    return (double)time.tv_sec + (double)time.tv_usec / 1e6;
+}
+
+// Starts the test; it is killed when ctest kills this process because of a timeout.
+static pid_t start(char **command)
+{
+    const pid_t parent = getpid();
+    const pid_t pid = fork();
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() == parent)
+            execvp(command[0], command);
+        fprintf(stderr, "run_test: %s: %s\n", command[0], strerror(errno));
+        _exit(127);
+    }
+    return pid;
+}
+
+// Waits for the test, and collects what it left behind that has ended by then.
+static int wait_for(pid_t test)
+{
+    int status = 0, other;
+    while (waitpid(test, &status, 0) < 0)
+        if (errno != EINTR)
+            return 1;
+    while (waitpid(-1, &other, WNOHANG) > 0)
+        ;
+    return status;
+}
+
+int main(int count, char **arguments)
+{
+    double limit = 0;
+    char **command = arguments + 1;
+    if (count > 2 && strcmp(command[0], "--limit") == 0) {
+        limit = strtod(command[1], NULL);
+        command += 2;
+    }
+    if (!command[0]) {
+        fprintf(stderr, "usage: run_test [--limit SECONDS] PROGRAM [ARGUMENT]...\n");
+        return 2;
+    }
+    prctl(PR_SET_CHILD_SUBREAPER, 1); // so that programs whose parent ended count too
+    const pid_t test = start(command);
+    if (test < 0) {
+        perror("run_test: fork");
+        return 1;
+    }
+    const int status = wait_for(test);
+    struct rusage used;
+    getrusage(RUSAGE_CHILDREN, &used);
+    const double took = seconds(used.ru_utime) + seconds(used.ru_stime);
+    fflush(NULL);
+    printf("run_test: processor time %.2f s\n", took);
+    if (WIFSIGNALED(status)) {
+        fflush(NULL);
+        signal(WTERMSIG(status), SIG_DFL);
+        raise(WTERMSIG(status));
+        return 1;
+    }
+    if (limit > 0 && took > limit && WEXITSTATUS(status) == 0) {
+        printf("run_test: more than the %g s that a unit test may take\n", limit);
+        return 1;
+    }
+    return WEXITSTATUS(status);
+}
