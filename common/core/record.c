@@ -18,7 +18,7 @@
 #define COLUMNS(kind, table, text)                                                                 \
     static const struct record_column columns_##kind[] = {RECORD_##kind(COLUMN_INFO)};             \
     _Static_assert(sizeof columns_##kind / sizeof *columns_##kind <= RECORD_VALUES_MAX,            \
-                   "a record of this kind does not fit a slot");
+                   "a record of this kind does not fit two slots");
 RECORD_KINDS(COLUMNS)
 
 static const struct record_kind_info kinds[RECORD_KIND_COUNT] = {

@@ -107,15 +107,18 @@ const char *column_type_name(enum column_type type);
 // ---- One record -----------------------------------------------------------
 
 enum {
-    RECORD_SIZE = 256,
-    RECORD_VALUES_MAX = 29, // 8-byte words after the header
+    RECORD_SIZE = 512,
+    RECORD_SLOT_SIZE = 256,  // of a ring: a record takes one slot or two
+    RECORD_SLOT_VALUES = 29, // 8-byte words of one slot, after the header
+    RECORD_VALUES_MAX = 61,  // of two
 };
 
-// One record as rings hold it.  Values stand in the kind's column order; a
-// column that is absent has its bit in `present` clear and its value 0.  INT
-// and enumerations are `i`, REAL is `r`, NAME is `name` (an id of the run's name
-// table, from 1).  TEXT and BLOB bytes stand in `bytes` behind the kind's last
-// column, `text` giving their place from the start of `values`.
+// One record.  Values stand in the kind's column order; a column that is absent
+// has its bit in `present` clear and its value 0.  INT and enumerations are `i`,
+// REAL is `r`, NAME is `name` (an id of the run's name table, from 1).  TEXT and
+// BLOB bytes stand in `bytes` behind the kind's last column, `text` giving their
+// place from the start of `values`.  Only the header and `used` bytes behind it
+// have a meaning, and only those may be read where a ring holds the record.
 struct record {
     uint16_t kind; // enum record_kind
     uint16_t used; // bytes of `values` in use, text included
@@ -136,7 +139,15 @@ struct record {
     };
 };
 
-_Static_assert(sizeof(struct record) == RECORD_SIZE, "a ring's slot is 256 bytes");
+_Static_assert(sizeof(struct record) == RECORD_SIZE, "two slots of a ring");
+_Static_assert(offsetof(struct record, values[RECORD_SLOT_VALUES]) == RECORD_SLOT_SIZE,
+               "values that fit one slot");
+
+// How many slots of a ring the record takes: 1 or 2.
+static inline uint32_t record_slots(const struct record *record)
+{
+    return record->used > RECORD_SLOT_VALUES * sizeof *record->values ? 2 : 1;
+}
 
 // Makes `record` an empty one of `kind`: nothing present.
 void record_init(struct record *record, enum record_kind kind, int64_t started_ns);

@@ -3,8 +3,10 @@
 // allocates or makes a system call.
 //
 // A record's number is its position in the ring's whole history: 1, 2, 3, ...
-// The consumer reads records where they lie and releases them, in order, once
-// nobody needs them any more; until then their slots are taken.
+// It takes one slot of 256 bytes or, with more values and text than fit there, two
+// consecutive ones, published together: the consumer sees both or neither.  The
+// consumer reads records where they lie and releases them, in order, once nobody
+// needs them any more; until then their slots are taken.
 #ifndef INFERSTAT_CORE_RING_H
 #define INFERSTAT_CORE_RING_H
 
@@ -17,7 +19,7 @@
 
 struct ring;
 
-// Bytes that a ring of `capacity` records (a power of two, 2 to 2^20) takes.
+// Bytes that a ring of `capacity` slots (a power of two, 2 to 2^20) takes.
 size_t ring_size(uint32_t capacity);
 
 // Lays an empty ring over `memory` (ring_size(capacity) bytes, 64-byte aligned,
@@ -26,8 +28,9 @@ size_t ring_size(uint32_t capacity);
 MUST_CHECK enum status ring_init(struct ring **out, void *memory, uint32_t capacity);
 
 // Opens a ring that already lies in `memory` (`size` bytes, perhaps written by
-// another process that has ended): checks every figure in its header.
-// STATUS_CORRUPT where they cannot be true.
+// another process that has ended, with this version of the library or the one
+// before, which knew no records of two slots): checks every figure in its header, and
+// where its records begin.  STATUS_CORRUPT where they cannot be true.
 MUST_CHECK enum status ring_attach(struct ring **out, void *memory, size_t size);
 
 // Makes an empty ring go on after `number`, which with all before it counts as
@@ -38,8 +41,9 @@ uint32_t ring_capacity(const struct ring *ring);
 
 // ---- Producer thread only --------------------------------------------------
 
-// The slot for the next record, to be filled in place and published by
-// ring_commit.  NULL when the ring is full: the record is lost and counted.
+// The slot for the next record, of no more than RECORD_SLOT_VALUES values, to be
+// filled in place and published by ring_commit.  NULL when the ring is full: the
+// record is lost and counted.
 struct record *ring_reserve(struct ring *ring);
 void ring_commit(struct ring *ring);
 
@@ -52,8 +56,11 @@ uint64_t ring_next_number(const struct ring *ring);
 
 // ---- Consumer thread only --------------------------------------------------
 
-// The record of that number: it must have been produced and not released.
-const struct record *ring_at(const struct ring *ring, uint64_t number);
+// The record of that number: it must have been produced and not released.  Of what
+// follows the bytes that it uses nothing may be read: they are other records'.  Takes
+// constant time where no record in the ring has two slots, or from one number to the
+// next; else time in proportion to the records in the ring.
+const struct record *ring_at(struct ring *ring, uint64_t number);
 
 // Frees the slots of all records up to and including `number`, which must have
 // been produced.  Numbers released before are no error.
@@ -68,7 +75,7 @@ struct ring_part {
     size_t offset, size;
 };
 
-void ring_free_parts(const struct ring *ring, struct ring_part parts[2]);
+void ring_free_parts(struct ring *ring, struct ring_part parts[2]);
 
 // ---- Any thread -------------------------------------------------------------
 

@@ -113,12 +113,12 @@ static void write_span(struct gaps_span *span, int64_t wall_offset_ns, struct ri
     uint32_t next = 0;
     while (next < SKETCH_BUCKETS) {
         struct record record;
-        unsigned char bytes[RECORD_VALUES_MAX * 8];
+        unsigned char bytes[(RECORD_SLOT_VALUES - ITL_COLUMNS) * 8];
         record_init(&record, RECORD_KIND_ITL, (int64_t)span->first_ns + wall_offset_ns);
         record_set_name(&record, ITL_MODEL, span->model);
         record_set_name(&record, ITL_DEVICE, span->device);
         record_set_int(&record, ITL_DURATION_NS, (int64_t)(span->last_ns - span->first_ns));
-        const size_t size = sketch_encode(sketch, bytes, record_text_room(&record), &next);
+        const size_t size = sketch_encode(sketch, bytes, sizeof bytes, &next);
         if (size == 0)
             break;
         (void)record_set_blob(&record, ITL_SKETCH, bytes, size);

@@ -248,7 +248,8 @@ INFERSTAT_API void inferstat_load_set_h2d_rate(struct inferstat_load *load,
                                                double bytes_per_second);
 
 // Ends the running stage and the load, records both, frees the tracker.
-// `error` says why it failed; NULL when it did not.
+// `error` says why it failed, in at most 255 bytes (the rest is cut); NULL when it
+// did not.
 INFERSTAT_API void inferstat_load_end(struct inferstat_load *load, enum inferstat_result result,
                                       const char *error);
 
@@ -317,7 +318,7 @@ struct inferstat_timer {
 
 INFERSTAT_API void inferstat_timer_begin(struct inferstat_timer *timer,
                                          struct inferstat_monitor *monitor, uint32_t operation);
-// Records the operation.  `extra`: short JSON text (about 150 bytes), or NULL.
+// Records the operation.  `extra`: short JSON text (at most 255 bytes), or NULL.
 // Returns the duration.
 INFERSTAT_API uint64_t inferstat_timer_end(struct inferstat_timer *timer, const char *extra);
 

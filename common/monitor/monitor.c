@@ -424,12 +424,12 @@ uint64_t inferstat_clock_ns(void)
 
 void monitor_set_text(struct record *record, unsigned column, const char *text)
 {
-    char clean[RECORD_VALUES_MAX * 8];
+    char clean[MONITOR_TEXT_MAX + 1];
     if (!text || !*text)
         return;
     if (!text_is_utf8(text, strlen(text)))
         text = text_escape(clean, sizeof clean, text, strlen(text));
-    (void)record_set_text(record, column, text, strlen(text));
+    (void)record_set_text(record, column, text, text_cut(text, strlen(text), MONITOR_TEXT_MAX));
 }
 
 static void set_count(struct record *record, unsigned column, int64_t value)

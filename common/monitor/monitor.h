@@ -90,8 +90,11 @@ static inline uint32_t monitor_known_name(const struct inferstat_monitor *monito
 void monitor_log(const struct inferstat_monitor *monitor, enum inferstat_log_level level,
                  const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-// Sets a TEXT column from an application's text: what is not UTF-8 is escaped,
-// what does not fit is cut.  NULL and "" leave the column absent.
+enum { MONITOR_TEXT_MAX = 255 };
+
+// Sets a TEXT column from an application's text: what is not UTF-8 is escaped, and
+// what is longer than MONITOR_TEXT_MAX bytes, or does not fit the record, is cut at a
+// character.  NULL and "" leave the column absent.
 void monitor_set_text(struct record *record, unsigned column, const char *text);
 
 // Adds an event to the calling thread's history (`seat` may be NULL) and tells

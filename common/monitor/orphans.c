@@ -208,7 +208,7 @@ static enum status check_streams(const struct orphan *orphan, struct error *err)
     if (orphan->spool && spool_stream_count(orphan->spool) > count)
         return unusable(err, orphan->file, "its spool has streams that it lacks");
     for (uint32_t i = 0; i < count; i++) {
-        const struct ring *ring = runfile_stream(orphan->file, i).ring;
+        struct ring *ring = runfile_stream(orphan->file, i).ring;
         const uint64_t produced = ring_produced(ring);
         if (produced > MESSAGE_NUMBER_MAX)
             return unusable(err, orphan->file, "numbers beyond what can be");

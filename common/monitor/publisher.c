@@ -154,7 +154,7 @@ void publisher_take_losses(struct publisher *publisher)
 
 const struct record *publisher_record(struct publisher *publisher, uint32_t stream, uint64_t number)
 {
-    const struct ring *ring = runfile_stream(publisher->settings.file, stream).ring;
+    struct ring *ring = runfile_stream(publisher->settings.file, stream).ring;
     if (number > ring_released(ring))
         return ring_at(ring, number);
     return publisher->settings.spool ? spool_at(publisher->settings.spool, stream, number) : NULL;
@@ -204,7 +204,8 @@ static void give_up_hole(struct publisher *publisher, const struct delivery_acti
 
 static const struct record *get_record(const void *context, uint64_t number)
 {
-    return ring_at(context, number);
+    struct ring *const *ring = context;
+    return ring_at(*ring, number);
 }
 
 // Moves records from a ring to the spool.
@@ -217,7 +218,7 @@ static void spool_records(struct publisher *publisher, const struct delivery_act
     // Who finds the file after a crash looks for the spool from now on.
     atomic_store_explicit(&runfile_state(file)->spooled, 1, memory_order_relaxed);
     const bool done = spool_append(spool, action->stream, action->first, action->last, get_record,
-                                   ring, &err) == STATUS_OK;
+                                   &ring, &err) == STATUS_OK;
     delivery_producer_spooled(publisher->producer, action, done, clock_monotonic_ns());
     if (done)
         ring_release(ring, action->last);

@@ -319,12 +319,17 @@ static bool is_run_file(const struct runfile_header *header)
     return memcmp(header->magic, file_magic, sizeof file_magic) == 0;
 }
 
+static bool is_known_version(uint32_t version)
+{
+    return version >= RUNFILE_VERSION_MIN && version <= RUNFILE_VERSION;
+}
+
 // Every figure of the header against what it must be for the two it follows from.
 static bool header_is_sound(const struct runfile_header *header, uint64_t file_size)
 {
     const uint32_t page_size = header->page_size;
     const uint32_t records = header->ring_records;
-    if (!is_run_file(header) || header->version != RUNFILE_VERSION || page_size < 4096 ||
+    if (!is_run_file(header) || !is_known_version(header->version) || page_size < 4096 ||
         page_size > (1U << 20) || page_size % (uint32_t)sysconf(_SC_PAGESIZE) != 0 || records < 2 ||
         records > (1U << 20) || (records & (records - 1)) != 0)
         return false;
@@ -365,7 +370,7 @@ static enum status look_at_header(const struct runfile_header **out, const struc
     if (memory == MAP_FAILED)
         return fail(err, file->path, "cannot be mapped");
     const struct runfile_header *header = memory;
-    if (is_run_file(header) && header->version != RUNFILE_VERSION) {
+    if (is_run_file(header) && !is_known_version(header->version)) {
         const uint32_t version = header->version;
         (void)munmap(memory, RUNFILE_HEADER_SIZE);
         return error_set(err, STATUS_UNSUPPORTED,

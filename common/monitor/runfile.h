@@ -9,10 +9,11 @@
 //   names_offset      the table of names (names.c), sparse, allocated as it grows
 //   streams_offset    stream 0, stream 1, ...: stream_size bytes each, of which
 //                     the first RUNFILE_STREAM_HEADER are struct runfile_stream_header
-//                     and the rest is a ring (common/core/ring.c)
+//                     and the rest is a ring (common/core/ring.c): with or without
+//                     the slot behind its last, a ring takes as many pages
 //
 // Apparent size: 4.3 MB, most of it the names' and sparse, and 1 MB a stream with
-// rings of 4096 records.  Allocated while the run lives: 36 kB, what the names
+// rings of 4096 slots.  Allocated while the run lives: 36 kB, what the names
 // take, and the streams.
 //
 // Every byte that is written was allocated before (posix_fallocate), so that a
@@ -42,7 +43,8 @@
 #include "common/wire/address.h"
 
 enum {
-    RUNFILE_VERSION = 2, // 1 had neither requests nor the times of state
+    RUNFILE_VERSION = 3,
+    RUNFILE_VERSION_MIN = 2, // had rings of one-slot records; they lie where these do
     RUNFILE_UUID_SIZE = 16,
     RUNFILE_HEADER_SIZE = 4096,
     RUNFILE_STREAM_HEADER = 64,
@@ -120,7 +122,7 @@ MUST_CHECK enum status runfile_create(struct runfile **out, const char *folder,
 // lives, or another reads it) and checks every figure (STATUS_CORRUPT).  Its rings
 // may be read and released.  STATUS_DENIED: it is another user's.  STATUS_NOT_FOUND:
 // it is not there, or was removed while its lock was waited for.  STATUS_UNSUPPORTED:
-// another version of this library wrote it.
+// a version of this library wrote it that is newer, or older than the one before.
 MUST_CHECK enum status runfile_attach(struct runfile **out, const char *path, struct error *err);
 
 // Copies what the file says of the run, without its lock and so also where its

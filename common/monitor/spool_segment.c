@@ -150,7 +150,7 @@ enum status segment_header_read(struct runfile_run *run, size_t *header_size,
         return STATUS_CORRUPT;
     if (header.version > SEGMENT_VERSION)
         return STATUS_TOO_NEW;
-    if (header.version != SEGMENT_VERSION || header.number != number ||
+    if (header.version == 0 || header.number != number ||
         !read_run(run, bytes + sizeof header, header.size - sizeof header))
         return STATUS_CORRUPT;
     *header_size = header.size;

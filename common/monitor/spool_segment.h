@@ -35,7 +35,7 @@
 #include "common/monitor/runfile.h"
 
 enum {
-    SEGMENT_VERSION = 1,
+    SEGMENT_VERSION = 2, // 1 had no records of two slots of a ring
     SEGMENT_HEADER_MAX = 8192,
     SEGMENT_ENTRY_HEADER = 64,
     SEGMENT_ENTRY_MAX = 128 * 1024, // header included

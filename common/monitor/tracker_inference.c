@@ -198,6 +198,8 @@ static void fill_record(const struct inferstat_inference *inference, const struc
     const int64_t host = atomic_load_explicit(&monitor->host_memory, memory_order_relaxed);
     const int64_t device = atomic_load_explicit(&monitor->device_memory, memory_order_relaxed);
 
+    _Static_assert((int)INFERENCE_COLUMNS <= (int)RECORD_SLOT_VALUES,
+                   "filled in place, in one slot");
     // Every column is written in place: the slot holds an older record.
     record->kind = RECORD_KIND_INFERENCE;
     record->used = INFERENCE_COLUMNS * sizeof *record->values;

@@ -10,7 +10,7 @@
 #include "common/core/delivery.h"
 #include "common/core/record.h"
 
-enum { FAKE_TEXT_SIZE = 256, FAKE_STREAMS_MAX = 1024 };
+enum { FAKE_TEXT_SIZE = 256, FAKE_STREAMS_MAX = 1024, FAKE_COLUMNS_MAX = 32 };
 
 // One record as it arrived.
 struct fake_row {
@@ -24,7 +24,7 @@ struct fake_row {
         double r;
         size_t size;
         char text[FAKE_TEXT_SIZE]; // NAME as its text, TEXT, BLOB
-    } values[RECORD_VALUES_MAX];
+    } values[FAKE_COLUMNS_MAX];
 };
 
 // What happened so far; of one run at a time, the one that spoke last.

@@ -30,7 +30,7 @@ static uint64_t mix(uint64_t value)
 static void fill_operation(struct record *out, uint64_t random)
 {
     char text[RECORD_SIZE];
-    const size_t size = random >> 8 & 0x7f;
+    const size_t size = random >> 8 & 0xff; // some take two slots of a ring
     for (size_t i = 0; i < size; i++)
         text[i] = (char)('a' + mix(random + i) % 26);
     record_init(out, RECORD_KIND_OPERATION, 0);

@@ -13,3 +13,5 @@ inferstat_unit_test(test_tracker THREADS
 foreach(test test_monitor test_publisher test_replay)
   inferstat_unit_test(${test} THREADS LINK inferstat_monitor_fixture)
 endforeach()
+target_compile_definitions(test_replay PRIVATE
+  INFERSTAT_UNIT_FOLDER="${CMAKE_CURRENT_SOURCE_DIR}")

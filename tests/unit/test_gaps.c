@@ -104,7 +104,7 @@ static void *be_engine(void *context)
     return NULL;
 }
 
-static uint64_t count_in(const struct ring *ring, struct sketch *sum)
+static uint64_t count_in(struct ring *ring, struct sketch *sum)
 {
     for (uint64_t number = 1; number <= ring_produced(ring); number++) {
         const struct record *record = ring_at(ring, number);

@@ -72,7 +72,34 @@ struct life {
     bool in_load;          // or of a load
     uint32_t ring_records; // 0: the default
     unsigned wait_ms;      // at the end, before it is worth killing
+    bool failing;          // after each inference a load fails, for a reason of 255 bytes
 };
+
+enum { REASON_SIZE = 256 };
+
+static const char *reason_of(char text[REASON_SIZE], uint64_t number)
+{
+    memset(text, 'a' + (int)(number % 26), REASON_SIZE - 1);
+    text[REASON_SIZE - 1] = '\0';
+    return text;
+}
+
+// Records an inference, or a load that fails.
+static void record_one(struct inferstat_monitor *monitor, struct inferstat_inference *inference,
+                       uint32_t name, uint64_t number, bool load)
+{
+    char reason[REASON_SIZE];
+    if (load) {
+        inferstat_load_end(inferstat_load_begin(monitor, name, name), INFERSTAT_RESULT_ERROR,
+                           reason_of(reason, number));
+        return;
+    }
+    inferstat_inference_begin(inference,
+                              &(struct inferstat_request){.model = name, .request = number});
+    inferstat_inference_start_prefill(inference);
+    inferstat_inference_token(inference);
+    inferstat_inference_end(inference, INFERSTAT_FINISH_STOP);
+}
 
 static struct inferstat_monitor *open_for(const struct scene *scene, uint32_t ring_records)
 {
@@ -100,18 +127,17 @@ static void live(const struct scene *scene, const struct life *life, int ready_f
     const uint32_t name = inferstat_name(monitor, "victim");
     struct inferstat_inference *inference = inferstat_inference_new(monitor);
     struct inferstat_totals totals = {.dropped = 0};
+    bool load = false;
     for (uint64_t request = 1, dropped = 0; request <= life->inferences; dropped = totals.dropped) {
-        inferstat_inference_begin(inference,
-                                  &(struct inferstat_request){.model = name, .request = request});
-        inferstat_inference_start_prefill(inference);
-        inferstat_inference_token(inference);
-        inferstat_inference_end(inference, INFERSTAT_FINISH_STOP);
+        record_one(monitor, inference, name, request, load);
         // What found the ring full is recorded again.
         inferstat_get_totals(monitor, &totals);
-        if (totals.dropped == dropped)
-            request++;
-        else
+        if (totals.dropped != dropped) {
             (void)usleep(5000);
+            continue;
+        }
+        request += load || !life->failing;
+        load = life->failing && !load;
     }
     if (life->in_load)
         inferstat_load_start_stage(inferstat_load_begin(monitor, name, name), "read_header");
@@ -243,6 +269,87 @@ static void test_killed_with_spool(void **state)
     expect_inferences(scene, 1000);
     assert_int_equal(count_entries(scene->runs, NULL), 0);
     assert_int_equal(count_entries(scene->spools, NULL), 0);
+}
+
+// Records of two slots, from the ring of a killed process and from its spool.
+static void test_long_reasons(void **state)
+{
+    enum { LOADS = 300 };
+    struct scene *scene = *state;
+    for (unsigned spooled = 0; spooled < 2; spooled++) {
+        (void)live_and_die(
+            scene,
+            &(struct life){.inferences = LOADS, .failing = true, .ring_records = spooled ? 64 : 0});
+        assert_int_equal(count_entries(scene->spools, NULL), spooled);
+        scene->collector = fake_collector_open(scene->folder);
+        assert_int_equal(replay(scene).ends[REPLAY_SENT], 1);
+        assert_true(seen_by(scene).closed);
+        expect_inferences(scene, LOADS);
+        assert_int_equal(fake_collector_count(scene->collector, RECORD_KIND_LOAD), LOADS);
+        for (unsigned i = 0; i < LOADS; i++) {
+            struct fake_row row;
+            char reason[REASON_SIZE];
+            assert_true(fake_collector_row(scene->collector, RECORD_KIND_LOAD, i, &row));
+            assert_string_equal(row.values[LOAD_ERROR].text, reason_of(reason, i + 1));
+            assert_int_equal(row.number, 2 * (i + 1));
+        }
+        fake_collector_close(scene->collector);
+        scene->collector = NULL;
+    }
+}
+
+// The run file of the version before, as that version wrote it (ring of 8 one-slot
+// records; of stream 0 half was released): runfile_version_2.txt has its words that
+// are not 0, and at its end its size.
+static void test_version_before(void **state)
+{
+    enum { COLLECTOR_AT = 0xd8 };
+    struct scene *scene = *state;
+    char path[FOLDER_PATH_SIZE], line[128];
+    FILE *text = fopen(INFERSTAT_UNIT_FOLDER "/runfile_version_2.txt", "r");
+    assert_non_null(text);
+    folder_path(path, scene->runs, "01020304-0506-0708-090a-0b0c0d0e0f10.run");
+    const int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    assert_true(fd >= 0);
+    while (fgets(line, sizeof line, text)) {
+        char *hex;
+        off_t at = (off_t)strtoul(line, &hex, 16);
+        if (*hex == '\n')
+            assert_int_equal(ftruncate(fd, at), 0);
+        for (hex++; hex[0] != '\0' && hex[0] != '\n' && hex[1]; hex += 2) {
+            const char digits[3] = {hex[0], hex[1]};
+            const unsigned char byte = (unsigned char)strtoul(digits, NULL, 16);
+            assert_int_equal(pwrite(fd, &byte, 1, at++), 1);
+        }
+    }
+    (void)fclose(text);
+    const ssize_t size = (ssize_t)strlen(scene->address) + 1;
+    assert_int_equal(pwrite(fd, scene->address, (size_t)size, COLLECTOR_AT), size);
+    (void)close(fd);
+
+    scene->collector = fake_collector_open(scene->folder);
+    fake_collector_claim(scene->collector, 0, 5);
+    assert_int_equal(replay(scene).ends[REPLAY_SENT], 1);
+    const struct fake_state seen = seen_by(scene);
+    assert_true(seen.closed && seen.killed);
+    assert_string_equal(seen.deaths, "1: decode stories request 17");
+    assert_int_equal(fake_collector_count(scene->collector, RECORD_KIND_STARTUP), 5);
+    struct fake_row row;
+    for (unsigned i = 0; i < 5; i++) {
+        assert_true(fake_collector_row(scene->collector, RECORD_KIND_STARTUP, i, &row));
+        assert_int_equal(row.number, 6 + i);
+        assert_int_equal(row.started_ns, 6 + i);
+        assert_int_equal(row.values[STARTUP_DURATION_NS].i, 100 * (6 + i));
+    }
+    assert_true(fake_collector_row(scene->collector, RECORD_KIND_LOAD, 0, &row));
+    assert_int_equal(row.values[LOAD_ERROR].size, 128);
+    assert_int_equal(strspn(row.values[LOAD_ERROR].text, "e"), 128);
+    assert_true(fake_collector_row(scene->collector, RECORD_KIND_PIPELINE, 0, &row));
+    for (unsigned i = PIPELINE_ITEMS; i < PIPELINE_MODEL; i++)
+        if (i != PIPELINE_SYNC)
+            assert_int_equal(row.values[i].i, i);
+    assert_int_equal(row.values[PIPELINE_WAITS_4096US].i, PIPELINE_WAITS_4096US);
+    assert_int_equal(count_entries(scene->runs, NULL), 0);
 }
 
 // The host went down: what was on tmpfs is gone, what was spooled is not.
@@ -661,6 +768,8 @@ int main(void)
         TEST(test_killed_in_decode),
         TEST(test_killed_in_load),
         TEST(test_killed_with_spool),
+        TEST(test_long_reasons),
+        TEST(test_version_before),
         TEST(test_host_went_down),
         TEST(test_damaged_spool),
         TEST(test_collector_is_away),

@@ -15,12 +15,37 @@ static void *ring_memory(uint32_t capacity)
     return memory;
 }
 
+static void fill(struct record *record, int64_t value)
+{
+    record_init(record, RECORD_KIND_STARTUP, value);
+    record_set_int(record, STARTUP_DURATION_NS, value);
+}
+
 static struct record record_of(int64_t value)
 {
     struct record record;
-    record_init(&record, RECORD_KIND_STARTUP, value);
-    record_set_int(&record, STARTUP_DURATION_NS, value);
+    fill(&record, value);
     return record;
+}
+
+// A record of two slots: a failed load whose reason is `value`, again and again.
+static struct record wide_record_of(int64_t value)
+{
+    char text[255];
+    struct record record;
+    record_init(&record, RECORD_KIND_LOAD, value);
+    for (size_t i = 0; i < sizeof text; i++)
+        text[i] = (char)('a' + (value + (int64_t)i) % 26);
+    assert_int_equal(record_set_text(&record, LOAD_ERROR, text, sizeof text), sizeof text);
+    assert_int_equal(record_slots(&record), 2);
+    return record;
+}
+
+static void expect_record(const struct record *record, int64_t value, bool wide)
+{
+    const struct record wanted = wide ? wide_record_of(value) : record_of(value);
+    assert_int_equal(record->used, wanted.used);
+    assert_memory_equal(record, &wanted, offsetof(struct record, values) + wanted.used);
 }
 
 static void test_capacities(void **state)
@@ -87,7 +112,7 @@ static void test_full_ring_counts_and_takes_no_number(void **state)
     struct record *slot = ring_reserve(ring);
     assert_non_null(slot);
     assert_int_equal(ring_produced(ring), 3); // not before the commit
-    *slot = records[3];
+    fill(slot, 4);
     ring_commit(ring);
     assert_int_equal(ring_produced(ring), 4);
     assert_null(ring_reserve(ring));
@@ -127,23 +152,25 @@ static void test_attach_carries_on(void **state)
 static void test_attach_refuses_lies(void **state)
 {
     (void)state;
-    enum { CAPACITY = 8, FIXED = 0, PRODUCED = 8, RELEASED = 16 }; // words of 8 bytes
+    enum { CAPACITY = 8, FIXED = 0, PRODUCED = 8, RELEASED = 18, WHICH = 20 }; // words
     static const struct {
         const char *what;
         size_t word;
         uint64_t value;
     } lies[] = {
         {"magic", FIXED, 0},
-        {"capacity 0", FIXED + 1, (uint64_t)RECORD_SIZE << 32},
-        {"capacity no power of two", FIXED + 1, (uint64_t)RECORD_SIZE << 32 | 7},
-        {"capacity beyond the memory", FIXED + 1, (uint64_t)RECORD_SIZE << 32 | 16},
-        {"capacity absurd", FIXED + 1, (uint64_t)RECORD_SIZE << 32 | 0x80000000},
+        {"capacity 0", FIXED + 1, (uint64_t)RECORD_SLOT_SIZE << 32},
+        {"capacity no power of two", FIXED + 1, (uint64_t)RECORD_SLOT_SIZE << 32 | 7},
+        {"capacity beyond the memory", FIXED + 1, (uint64_t)RECORD_SLOT_SIZE << 32 | 16},
+        {"capacity absurd", FIXED + 1, (uint64_t)RECORD_SLOT_SIZE << 32 | 0x80000000},
         {"record size", FIXED + 1, (uint64_t)128 << 32 | CAPACITY},
         {"produced below released", PRODUCED, 1},
         {"produced too far ahead", PRODUCED, 2 + CAPACITY + 1},
         {"produced absurd", PRODUCED, UINT64_MAX},
         {"released beyond produced", RELEASED, 5},
         {"released absurd", RELEASED, UINT64_MAX},
+        {"more second slots than records", RELEASED + 1, 3},
+        {"which of two", WHICH, 2},
     };
     for (size_t i = 0; i < COUNT_OF(lies); i++) {
         uint64_t *memory = ring_memory(CAPACITY);
@@ -166,7 +193,103 @@ static void test_attach_refuses_lies(void **state)
     assert_int_equal(ring_attach(&ring, memory, ring_size(CAPACITY) - 1), STATUS_CORRUPT);
     assert_int_equal(ring_attach(&ring, memory, 64), STATUS_CORRUPT);
     assert_int_equal(ring_attach(&ring, memory, 0), STATUS_CORRUPT);
+    // Records that take more slots than there are.
+    const struct record wide = wide_record_of(1);
+    for (uint32_t slot = 0; slot < CAPACITY; slot++)
+        memcpy((char *)memory + ring_size(slot) - RECORD_SLOT_SIZE, &wide, RECORD_SLOT_SIZE);
+    memory[PRODUCED] = 5;
+    assert_int_equal(ring_attach(&ring, memory, ring_size(CAPACITY)), STATUS_CORRUPT);
     assert_int_equal(ring_attach(&ring, (char *)memory + 8, ring_size(4)), STATUS_CORRUPT);
+    free(memory);
+}
+
+// Records of one and of two slots, pushed and released at random: numbers have no
+// holes, each record is what was pushed, also after the other side was killed, and
+// none is lost while there are slots.
+static void test_two_slots(void **state)
+{
+    (void)state;
+    enum { CAPACITY = 8, ROUNDS = 20000 };
+    void *memory = ring_memory(CAPACITY);
+    struct ring *ring;
+    assert_int_equal(ring_init(&ring, memory, CAPACITY), STATUS_OK);
+    static bool wide[4 * ROUNDS];
+    uint64_t random = 3, produced = 0, released = 0, dropped = 0;
+    uint32_t taken = 0;
+    bool wrapped = false;
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        struct record records[3];
+        const uint32_t count = 1 + (uint32_t)(test_random(&random) % COUNT_OF(records));
+        uint32_t slots = 0;
+        for (uint32_t i = 0; i < count; i++) {
+            const int64_t value = (int64_t)(produced + i + 1);
+            wide[value] = test_random(&random) % 3 == 0;
+            records[i] = wide[value] ? wide_record_of(value) : record_of(value);
+            slots += record_slots(&records[i]);
+        }
+        if (taken + slots <= CAPACITY) {
+            assert_int_equal(ring_push(ring, records, count), produced + 1);
+            produced += count;
+            taken += slots;
+        } else {
+            assert_int_equal(ring_push(ring, records, count), 0);
+            dropped += count;
+        }
+        assert_int_equal(ring_produced(ring), produced);
+        assert_int_equal(ring_dropped(ring), dropped);
+        if (test_random(&random) % 16 == 0)
+            assert_int_equal(ring_attach(&ring, memory, ring_size(CAPACITY)), STATUS_OK);
+
+        for (uint64_t i = 0; i < produced - released; i++) {
+            // In order, and from anywhere.
+            const uint64_t number =
+                round % 2 ? released + 1 + i
+                          : released + 1 + test_random(&random) % (produced - released);
+            const struct record *record = ring_at(ring, number);
+            expect_record(record, (int64_t)number, wide[number]);
+            const size_t end = (size_t)((const char *)record - (const char *)memory) +
+                               record_slots(record) * RECORD_SLOT_SIZE;
+            assert_true(end <= ring_size(CAPACITY));
+            wrapped = wrapped || end == ring_size(CAPACITY);
+        }
+        const uint64_t until = released + test_random(&random) % (produced - released + 1);
+        while (released < until)
+            taken -= wide[++released] ? 2 : 1;
+        ring_release(ring, until);
+        assert_int_equal(ring_released(ring), released);
+
+        struct ring_part parts[2];
+        ring_free_parts(ring, parts);
+        assert_int_equal(parts[0].size + parts[1].size, (CAPACITY - taken) * RECORD_SLOT_SIZE);
+    }
+    assert_true(wrapped && dropped > 0 && produced > ROUNDS);
+    free(memory);
+}
+
+// A process may be killed between any two stores: the second slot is counted, and the
+// record is not yet produced; a position is written, and not yet in use.
+static void test_killed_between_stores(void **state)
+{
+    (void)state;
+    enum { CAPACITY = 8, SECOND_SLOTS = 11, POSITIONS = 16, FREED = 21 }; // words
+    uint64_t *memory = ring_memory(CAPACITY);
+    struct ring *ring;
+    assert_int_equal(ring_init(&ring, memory, CAPACITY), STATUS_OK);
+    const struct record records[] = {record_of(1), wide_record_of(2), record_of(3)};
+    assert_int_equal(ring_push(ring, records, COUNT_OF(records)), 1);
+    ring_release(ring, 1);
+    memory[SECOND_SLOTS]++;
+    memory[POSITIONS] = 3; // the first of the two is not in use
+    memory[POSITIONS + 1] = 77;
+    memory[FREED] = 0;
+    assert_int_equal(ring_attach(&ring, memory, ring_size(CAPACITY)), STATUS_OK);
+    assert_int_equal(ring_released(ring), 1);
+    expect_record(ring_at(ring, 2), 2, true);
+    expect_record(ring_at(ring, 3), 3, false);
+    assert_int_equal(ring_push(ring, records, 1), 4);
+    expect_record(ring_at(ring, 4), 1, false);
+    ring_release(ring, 4);
+    assert_int_equal(ring_released(ring), 4);
     free(memory);
 }
 
@@ -178,7 +301,7 @@ static void *produce(void *context)
     uint64_t random = 42;
     for (int64_t value = 1; value <= STRESS_RECORDS;) {
         if (test_random(&random) % 3 == 0 && value + 2 <= STRESS_RECORDS) {
-            const struct record three[3] = {record_of(value), record_of(value + 1),
+            const struct record three[3] = {record_of(value), wide_record_of(value + 1),
                                             record_of(value + 2)};
             if (ring_push(ring, three, 3))
                 value += 3;
@@ -191,7 +314,7 @@ static void *produce(void *context)
             (void)sched_yield();
             continue;
         }
-        *slot = record_of(value++);
+        fill(slot, value++);
         ring_commit(ring);
     }
     return NULL;
@@ -211,8 +334,7 @@ static void test_two_threads(void **state)
         const uint64_t produced = ring_produced(ring);
         for (uint64_t number = read + 1; number <= produced; number++) {
             const struct record *record = ring_at(ring, number);
-            assert_int_equal(record->started_ns, (int64_t)number);
-            assert_int_equal(record->values[STARTUP_DURATION_NS].i, (int64_t)number);
+            expect_record(record, (int64_t)number, record->kind == RECORD_KIND_LOAD);
         }
         ring_release(ring, produced);
         if (read == produced)
@@ -249,15 +371,15 @@ static void test_free_parts(void **state)
             assert_true(end <= ring_size(CAPACITY));
             free_size += parts[i].size;
             assert_true(parts[i].size == 0 ||
-                        parts[i].offset >= ring_size(CAPACITY) - CAPACITY * sizeof record);
+                        parts[i].offset >= ring_size(CAPACITY) - (CAPACITY + 1) * RECORD_SLOT_SIZE);
             for (uint64_t number = ring_released(ring) + 1; number <= ring_produced(ring);
                  number++) {
                 const size_t slot = (size_t)((const unsigned char *)ring_at(ring, number) - memory);
-                assert_true(slot + sizeof record <= parts[i].offset || slot >= end);
+                assert_true(slot + RECORD_SLOT_SIZE <= parts[i].offset || slot >= end);
             }
         }
         const uint64_t left = ring_produced(ring) - ring_released(ring);
-        assert_int_equal(free_size, (CAPACITY - left) * sizeof record);
+        assert_int_equal(free_size, (CAPACITY - left) * RECORD_SLOT_SIZE);
     }
     free(memory);
 }
@@ -271,6 +393,8 @@ int main(void)
         cmocka_unit_test(test_attach_carries_on),
         cmocka_unit_test(test_attach_refuses_lies),
         cmocka_unit_test(test_free_parts),
+        cmocka_unit_test(test_two_slots),
+        cmocka_unit_test(test_killed_between_stores),
         cmocka_unit_test(test_two_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -329,7 +329,7 @@ static void test_trimmed(void **state)
         uint64_t first, last;
     } wanted[] = {{1, 0}, {1, 4096}, {4001, 4200}}; // the first of each has value 0
     for (uint32_t i = 0; i < COUNT_OF(wanted); i++) {
-        const struct ring *ring = runfile_stream(file, i).ring;
+        struct ring *ring = runfile_stream(file, i).ring;
         assert_int_equal(ring_released(ring), wanted[i].first - 1);
         assert_int_equal(ring_produced(ring), wanted[i].last);
         for (uint64_t number = wanted[i].first; number <= wanted[i].last; number++) {
@@ -529,7 +529,7 @@ static void test_killed_process_loses_nothing(void **state)
     assert_int_equal(runfile_run(file)->pid, child);
     assert_string_equal(runfile_run(file)->collector, "ipc:///nowhere");
     assert_int_equal(runfile_stream_count(file), 2);
-    const struct ring *ring = runfile_stream(file, 1).ring;
+    struct ring *ring = runfile_stream(file, 1).ring;
     assert_int_equal(ring_produced(ring), 1000);
     for (uint64_t number = 1; number <= 1000; number++) {
         const struct record *record = ring_at(ring, number);

@@ -527,6 +527,15 @@ static void write_header(const char *path, const unsigned char *header, size_t s
     (void)close(fd);
 }
 
+static void set_version(unsigned char *header, size_t size, uint32_t version)
+{
+    uint32_t crc = 0;
+    memcpy(header + 8, &version, sizeof version);
+    memcpy(header + 16, &crc, sizeof crc);
+    crc = crc32c(0, header, size);
+    memcpy(header + 16, &crc, sizeof crc);
+}
+
 static void test_headers(void **state)
 {
     struct fixture *fixture = *state;
@@ -541,12 +550,13 @@ static void test_headers(void **state)
     char path[FOLDER_PATH_SIZE];
     (void)folder_path(path, fixture->path, "00000001.seg");
 
-    // A later version is left alone.
-    uint32_t version = SEGMENT_VERSION + 1, crc = 0;
-    memcpy(header + 8, &version, sizeof version);
-    memcpy(header + 16, &crc, sizeof crc);
-    crc = crc32c(0, header, size);
-    memcpy(header + 16, &crc, sizeof crc);
+    // The first version is read, one to come is left alone.
+    set_version(header, size, 1);
+    write_header(path, header, size);
+    assert_int_equal(spool_attach(&spool, &fixture->settings, fixture->path, NULL, &err),
+                     STATUS_OK);
+    spool_close(spool);
+    set_version(header, size, SEGMENT_VERSION + 1);
     write_header(path, header, size);
     assert_int_equal(spool_attach(&spool, &fixture->settings, fixture->path, NULL, &err),
                      STATUS_TOO_NEW);
