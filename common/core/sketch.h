@@ -129,23 +129,4 @@ MUST_CHECK enum status sketch_decode(struct sketch *sketch, const void *bytes, s
 // has a part of them, and is good for nothing but to be reset or freed.
 MUST_CHECK enum status sketch_decode_once(struct sketch *sketch, const void *bytes, size_t size);
 
-// ---- Packed ---------------------------------------------------------------------
-//
-// For sketches that are added again and again: a word for each bucket that is not empty,
-// its number in the low 13 bits and its count above; larger counts take more words.
-
-struct sketch_packed {
-    uint64_t count, zeros;
-    uint32_t positive, negative; // words of each side, in this order, rising by bucket
-};
-
-// Packs a sketch into at most `room` words.  False where it does not fit, or not all could
-// be counted.
-bool sketch_pack(const struct sketch *sketch, struct sketch_packed *out, uint32_t *words,
-                 size_t room);
-
-// Adds what sketch_pack gave, as sketch_merge would.
-void sketch_add_packed(struct sketch *sketch, const struct sketch_packed *packed,
-                       const uint32_t *words);
-
 #endif

@@ -178,25 +178,6 @@ static void put_checksum(unsigned char out[CHECKSUM_SIZE], uint32_t checksum)
         out[i] = (unsigned char)(checksum >> 8 * i);
 }
 
-bool cell_mark_read(struct cell_mark *out, sqlite3_stmt *row, int count_place, int sketch_place)
-{
-    const unsigned char *blob = sqlite3_column_blob(row, sketch_place);
-    const int size = sqlite3_column_bytes(row, sketch_place);
-    *out = (struct cell_mark){.count = sqlite3_column_int64(row, count_place),
-                              .blob_size = (uint32_t)size};
-    if (!blob || size < CHECKSUM_SIZE)
-        return false;
-    for (unsigned i = 0; i < CHECKSUM_SIZE; i++)
-        out->checksum |= (uint32_t)blob[i] << 8 * i;
-    return true;
-}
-
-bool cell_mark_is(const struct cell_mark *mark, const struct cell_mark *other)
-{
-    return mark->count == other->count && mark->checksum == other->checksum &&
-           mark->blob_size == other->blob_size;
-}
-
 // ---- Reading ---------------------------------------------------------------------------
 
 static enum status damaged(struct error *err, const char *why)

@@ -34,18 +34,6 @@ struct cell_key {
     int64_t started_ns, series;
 };
 
-// What tells a row from any other that its key ever had: a row that was changed has another
-// count or, but for one in four thousand million, another checksum.
-struct cell_mark {
-    int64_t count;
-    uint32_t checksum, blob_size;
-};
-
-// Takes it from a positioned row; false where no cell can be so.
-bool cell_mark_read(struct cell_mark *out, struct sqlite3_stmt *row, int count_place,
-                    int sketch_place);
-bool cell_mark_is(const struct cell_mark *mark, const struct cell_mark *other);
-
 // Adds all of `from` to `into`, as if its values had been added one by one.  The
 // sketch is merged where both have one.
 void ratio_merge(struct ratio *into, const struct ratio *from);

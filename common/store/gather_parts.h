@@ -5,7 +5,6 @@
 #include "common/store/cell.h"
 #include "common/store/gather.h"
 #include "common/store/reader.h"
-#include "common/store/shelf.h"
 
 // A gathering at work.
 struct gathering {
@@ -26,20 +25,6 @@ MUST_CHECK enum status gathering_find(struct gathering *gathering, const int64_t
 // Adds what the rollups of the plan's pieces say of one metric.
 MUST_CHECK enum status gather_rollups(struct gathering *gathering, unsigned metric,
                                       struct error *err);
-
-// Who wants rollups that may lie on the store's shelf: takes a cell, or reads those of a
-// span from the table.
-struct shelf_reader {
-    enum status (*take)(void *context, const struct shelf_cell *cell, struct error *err);
-    enum status (*scan)(void *context, const struct rollup_span *span, struct error *err);
-    void *context;
-};
-
-// Hands over all rollups of whole buckets, those of all series, one by one or summed; the
-// store has a shelf.
-MUST_CHECK enum status gather_shelved(struct gathering *gathering, const struct cell_key *key,
-                                      const struct rollup_span *span,
-                                      const struct shelf_reader *reader, struct error *err);
 
 // Adds the records of the plan's raw pieces up to the watermarks, and those of the
 // window above them.

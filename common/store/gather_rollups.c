@@ -16,7 +16,6 @@ struct members {
     struct gathering *gathering;
     struct member *list; // rising by id
     size_t count, room;
-    bool has_all; // the filter lets all series through
     unsigned metric;
     const struct rollup_piece *piece;
 };
@@ -41,10 +40,8 @@ static bool passes_filter(const struct gathering *gathering, sqlite3_stmt *row)
 static enum status take_series(void *context, sqlite3_stmt *row, struct error *err)
 {
     struct members *members = context;
-    if (!passes_filter(members->gathering, row)) {
-        members->has_all = false;
+    if (!passes_filter(members->gathering, row))
         return STATUS_OK;
-    }
     if (members->count == members->room) {
         const size_t room = members->room ? 2 * members->room : 64;
         struct member *list = realloc(members->list, room * sizeof *list);
@@ -102,12 +99,13 @@ static enum status take_cell(void *context, sqlite3_stmt *row, struct error *err
     return budget == STATUS_OK ? status : budget;
 }
 
-static enum status scan_span(void *context, const struct rollup_span *span, struct error *err)
+static enum status read_piece(struct members *members, const struct rollup_piece *piece,
+                              struct error *err)
 {
-    struct members *members = context;
     const struct gathering *gathering = members->gathering;
-    const int64_t of[] = {gathering->number[members->metric], gathering->grouping,
-                          members->piece->level, span->first_ns, span->last_ns};
+    const int64_t of[] = {gathering->number[members->metric], gathering->grouping, piece->level,
+                          piece->span.first_ns, piece->span.last_ns};
+    members->piece = piece;
     sqlite3_str *sql = sqlite3_str_new(gathering->store->db);
     sqlite3_str_appendall(sql, "SELECT started_ns, series, " CELL_COLUMNS
                                " FROM rollup WHERE metric = $1 AND grouping = $2 AND level = $3"
@@ -115,45 +113,9 @@ static enum status scan_span(void *context, const struct rollup_span *span, stru
     return reader_scan_bound(gathering->store, sql, of, 5, take_cell, members, err);
 }
 
-static enum status take_shelved(void *context, const struct shelf_cell *cell, struct error *err)
-{
-    struct members *members = context;
-    struct gathering *gathering = members->gathering;
-    const struct member *member = find_member(members, cell->series);
-    if (!member)
-        return STATUS_OK;
-    struct ratio *ratios = NULL;
-    enum status status = gathering_find(gathering, member->keys, cell->last_ns, &ratios, err);
-    if (status != STATUS_OK)
-        return status;
-    struct aggregate *values = &ratios[members->metric].values;
-    if (values->count > (uint64_t)INT64_MAX - cell->ratio.values.count)
-        return error_set(err, STATUS_CORRUPT, "store: a damaged rollup: an impossible count");
-    gathering->of->sketches += cell->rollups;
-    ratio_merge(&ratios[members->metric], &cell->ratio);
-    if (values->sketch)
-        sketch_add_packed(values->sketch, &cell->packed, cell->counts);
-    return reader_budget(&gathering->of->budget, err);
-}
-
-// With few series left by a filter, the others' rows are not worth their place on the shelf.
-static enum status read_piece(struct members *members, const struct rollup_piece *piece,
-                              struct error *err)
-{
-    struct gathering *gathering = members->gathering;
-    const struct cell_key key = {.metric = gathering->number[members->metric],
-                                 .grouping = gathering->grouping,
-                                 .level = piece->level};
-    const struct shelf_reader reader = {take_shelved, scan_span, members};
-    members->piece = piece;
-    if (!gathering->store->shelf || !members->has_all)
-        return scan_span(members, &piece->span, err);
-    return gather_shelved(gathering, &key, &piece->span, &reader, err);
-}
-
 enum status gather_rollups(struct gathering *gathering, unsigned metric, struct error *err)
 {
-    struct members members = {.gathering = gathering, .has_all = true, .metric = metric};
+    struct members members = {.gathering = gathering, .metric = metric};
     const int64_t of[] = {gathering->grouping};
     sqlite3_str *sql = sqlite3_str_new(gathering->store->db);
     sqlite3_str_appendall(sql, "SELECT id, model, host, device, operation FROM series"

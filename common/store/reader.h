@@ -19,14 +19,11 @@ struct sqlite3;
 struct sqlite3_stmt;
 struct sqlite3_str;
 
-struct shelf;
-
 struct store {
     struct sqlite3 *db;
     struct sqlite3_stmt *name; // SELECT text FROM name WHERE id = ?
     struct sqlite3_stmt *uuid; // SELECT uuid FROM run WHERE run = ?
     struct statements statements;
-    struct shelf *shelf; // of rollups; NULL: none
     char *path;
     char *warning; // or NULL
     // Of the running query, per kind: the last id and the last start of a sealed row.

@@ -12,7 +12,6 @@
 #include "common/store/reader.h"
 #include "common/store/seal_columns.h"
 #include "common/store/sealed.h"
-#include "common/store/shelf.h"
 #include "common/store/store_file.h"
 #include "common/sys/clock.h"
 
@@ -104,7 +103,6 @@ void store_close(struct store *store)
     (void)sqlite3_finalize(store->name);
     (void)sqlite3_finalize(store->uuid);
     statements_end(&store->statements);
-    shelf_free(store->shelf);
     database_close(store->db);
     free(store->warning);
     free(store->path);
@@ -124,15 +122,6 @@ void store_set_budget(struct store *store, uint64_t budget_ns)
 void store_set_log_limit(struct store *store, int64_t bytes)
 {
     store->log_limit = bytes;
-}
-
-enum status store_keep_rollups(struct store *store, size_t bytes, struct error *err)
-{
-    shelf_free(store->shelf);
-    store->shelf = NULL;
-    return shelf_new(&store->shelf, bytes) == STATUS_OK
-               ? STATUS_OK
-               : error_set(err, STATUS_NOMEM, "store: out of memory");
 }
 
 void store_cancel(struct store *store)

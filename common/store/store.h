@@ -29,11 +29,6 @@ void store_set_budget(struct store *store, uint64_t budget_ns);
 // no limit.
 void store_set_log_limit(struct store *store, int64_t bytes);
 
-// Keeps rollups that were read in at most `bytes` of memory from now on, for who asks
-// again and again; answers are those of the store's present state all the same.
-// STATUS_NOMEM.
-MUST_CHECK enum status store_keep_rollups(struct store *store, size_t bytes, struct error *err);
-
 // Ends the query at work in another thread, and every later one, with
 // STATUS_CANCELLED.  Any thread, until store_close.
 void store_cancel(struct store *store);

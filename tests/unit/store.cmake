@@ -1,7 +1,6 @@
 inferstat_unit_test(test_rollup LINK inferstat_store)
 inferstat_unit_test(test_rollup_plan LINK inferstat_store)
 inferstat_unit_test(test_cell LINK inferstat_store)
-inferstat_unit_test(test_shelf LINK inferstat_store)
 inferstat_unit_test(test_groups LINK inferstat_store)
 inferstat_unit_test(test_store_schema LINK inferstat_store inferstat_test_folder)
 target_sources(test_store_schema PRIVATE schema_fixture.c)

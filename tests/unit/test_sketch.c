@@ -354,7 +354,7 @@ static void test_a_budget(void **state)
     sketch_free(one);
 }
 
-// Adding what was packed is merging, whatever the counts.
+// Adding a list of counts is adding them one by one.
 static void test_add_counts(void **state)
 {
     (void)state;
@@ -384,56 +384,14 @@ static void test_add_counts(void **state)
     }
 }
 
-static void test_packed(void **state)
-{
-    (void)state;
-    static const uint64_t counts[] = {1, 3, (1 << 19) - 1, 1 << 19, 5 * (1 << 19) + 7};
-    uint32_t words[8192];
-    uint64_t seed = 77;
-    for (unsigned round = 0; round < 60; round++) {
-        struct sketch *from = make_sketch(), *merged = make_sketch(), *added = make_sketch();
-        for (uint64_t i = test_random(&seed) % 300; i > 0; i--)
-            sketch_add(from, draw(round % 6, &seed) * (test_random(&seed) % 3 ? 1 : -1),
-                       counts[test_random(&seed) % COUNT_OF(counts)]);
-        for (unsigned i = 0; i < 20; i++) {
-            const double value = draw(round % 6, &seed);
-            sketch_add(merged, value, 1);
-            sketch_add(added, value, 1);
-        }
-        struct sketch_packed packed;
-        assert_true(sketch_pack(from, &packed, words, COUNT_OF(words)));
-        sketch_merge(merged, from);
-        sketch_add_packed(added, &packed, words);
-        unsigned char bytes[2][65536];
-        const size_t size = sketch_encode_whole(merged, bytes[0], sizeof bytes[0]);
-        assert_true(size > 0);
-        assert_int_equal(sketch_encode_whole(added, bytes[1], sizeof bytes[1]), size);
-        assert_memory_equal(bytes[0], bytes[1], size);
-        assert_int_equal(sketch_count(added), sketch_count(merged));
-        const size_t used = packed.positive + packed.negative;
-        assert_true(sketch_pack(from, &packed, words, used));
-        if (used > 0)
-            assert_false(sketch_pack(from, &packed, words, used - 1));
-        sketch_free(from);
-        sketch_free(merged);
-        sketch_free(added);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_quantiles),
-        cmocka_unit_test(test_edges),
-        cmocka_unit_test(test_rank),
-        cmocka_unit_test(test_ns_bucket),
-        cmocka_unit_test(test_merge),
-        cmocka_unit_test(test_packed),
-        cmocka_unit_test(test_add_counts),
-        cmocka_unit_test(test_encode),
-        cmocka_unit_test(test_encode_negative),
-        cmocka_unit_test(test_decode_refuses),
-        cmocka_unit_test(test_decode_once),
+        cmocka_unit_test(test_quantiles),      cmocka_unit_test(test_edges),
+        cmocka_unit_test(test_rank),           cmocka_unit_test(test_ns_bucket),
+        cmocka_unit_test(test_merge),          cmocka_unit_test(test_add_counts),
+        cmocka_unit_test(test_encode),         cmocka_unit_test(test_encode_negative),
+        cmocka_unit_test(test_decode_refuses), cmocka_unit_test(test_decode_once),
         cmocka_unit_test(test_a_budget),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -303,11 +303,6 @@ static void test_any_store(void **state)
         make_store(metric->kind, count);
         fill(round, metric, count);
         struct store *store = open_store();
-        struct error err = {0};
-        // Some keep what they read, as much as memory is allowed to take.
-        if (round % 2 == 1 &&
-            store_keep_rollups(store, (size_t)1 << (8 + pick(12)), &err) != STATUS_OK)
-            fail_msg("%s", err.text);
         for (unsigned i = 0; i < 24; i++) {
             const struct query query = pick_query(metric);
             compare(store, &query, metric);

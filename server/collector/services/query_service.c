@@ -17,8 +17,6 @@
 enum {
     QUERY_BUDGET_SECONDS = 4,
     SOCKETS = 2 * ENDPOINTS_MAX,
-    // What averages by model over a year read of eight metrics of a large store.
-    ROLLUPS_KEPT_BYTES = 16 * 1024 * 1024,
 };
 
 struct query_service {
@@ -272,9 +270,6 @@ static enum status open_all(struct query_service *service, struct error *err)
     if (status != STATUS_OK)
         return status;
     store_set_budget(service->store, QUERY_BUDGET_SECONDS * UINT64_C(1000000000));
-    status = store_keep_rollups(service->store, ROLLUPS_KEPT_BYTES, err);
-    if (status != STATUS_OK)
-        return status;
     status = query_worker_start(&service->slow, service->config.path, 1, service->config.inbox,
                                 service->config.replies, err);
     if (status == STATUS_OK)
