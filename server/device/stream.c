@@ -111,6 +111,7 @@ enum status device_event_wait(struct device_event *event, struct error *err)
 
 enum status device_event_query(struct device_event *event, bool *done, struct error *err)
 {
+    *done = true; // also on a lost device, where nothing will run any more
     return event->device->ops->event_query(event, done, err);
 }
 

@@ -12,9 +12,6 @@ enum status cuda_add(struct device *device, struct tensor *x, const struct tenso
                      struct error *err)
 {
     struct cuda *cuda = cuda_of(device);
-    const enum status status = cuda_use(cuda, err);
-    if (status != STATUS_OK)
-        return status;
     const size_t count = x->rows * x->columns;
     return cuda_launch(cuda, add, "add", cuda->tensors, dim3(cuda_grid(cuda, count)),
                        dim3(CUDA_BLOCK), err, static_cast<float *>(x->data),

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <tuple>
 
 #include "server/device/cuda/operations.cuh"
 
@@ -228,11 +229,7 @@ static void cuda_describe(const struct device *device, struct device_description
 static enum status cuda_synchronize(struct device *device, struct error *err)
 {
     struct cuda *cuda = cuda_of(device);
-    enum status status = cuda_use(cuda, err);
-    if (status == STATUS_OK)
-        status =
-            cuda_check(cuda, cudaStreamSynchronize(cuda->tensors), "cudaStreamSynchronize", err);
-    return status;
+    return cuda_check(cuda, cudaStreamSynchronize(cuda->tensors), "cudaStreamSynchronize", err);
 }
 
 // ---- Memory of tensors ----------------------------------------------------
@@ -241,9 +238,8 @@ static enum status cuda_allocate(struct device *device, void **out, size_t size,
 {
     struct cuda *cuda = cuda_of(device);
     void *memory = nullptr;
-    enum status status = cuda_use(cuda, err);
-    if (status == STATUS_OK)
-        status = cuda_check_memory(cuda, cudaMalloc(&memory, size), "cudaMalloc", size, err);
+    enum status status =
+        cuda_check_memory(cuda, cudaMalloc(&memory, size), "cudaMalloc", size, err);
     if (status == STATUS_OK)
         status = cuda_check(cuda, cudaMemsetAsync(memory, 0, size, cuda->tensors),
                             "cudaMemsetAsync", err);
@@ -257,8 +253,8 @@ static enum status cuda_allocate(struct device *device, void **out, size_t size,
 
 static void cuda_release(struct device *device, void *memory, size_t size)
 {
+    (void)device;
     (void)size;
-    (void)cuda_use(cuda_of(device), nullptr);
     (void)cudaFree(memory);
 }
 
@@ -266,10 +262,8 @@ static enum status copy_now(struct device *device, void *to, const void *from, s
                             enum cudaMemcpyKind kind, struct error *err)
 {
     struct cuda *cuda = cuda_of(device);
-    enum status status = cuda_use(cuda, err);
-    if (status == STATUS_OK)
-        status = cuda_check(cuda, cudaMemcpyAsync(to, from, size, kind, cuda->tensors),
-                            "cudaMemcpyAsync", err);
+    enum status status = cuda_check(cuda, cudaMemcpyAsync(to, from, size, kind, cuda->tensors),
+                                    "cudaMemcpyAsync", err);
     if (status == STATUS_OK)
         status =
             cuda_check(cuda, cudaStreamSynchronize(cuda->tensors), "cudaStreamSynchronize", err);
@@ -290,6 +284,22 @@ static enum status cuda_download(struct device *device, void *to, const void *fr
 
 // ---- The table ------------------------------------------------------------
 
+// FUNCTION, called with the device current for the calling thread.
+template <auto FUNCTION, typename Of, typename... Rest>
+static enum status current(Of *of, Rest... rest)
+{
+    struct error *err = std::get<sizeof...(Rest) - 1>(std::tie(rest...)); // the last argument
+    const enum status status = cuda_use(cuda_of(of), err);
+    return status == STATUS_OK ? FUNCTION(of, rest...) : status;
+}
+
+// The same for functions that free, which they do on a lost device too.
+template <auto FUNCTION, typename Of, typename... Rest> static void current(Of *of, Rest... rest)
+{
+    (void)cuda_use(cuda_of(of), nullptr);
+    FUNCTION(of, rest...);
+}
+
 extern "C" {
 const struct device_ops device_cuda_ops = {
     .name = "cuda",
@@ -297,36 +307,36 @@ const struct device_ops device_cuda_ops = {
     .close = cuda_close,
     .describe = cuda_describe,
     .properties = cuda_properties,
-    .synchronize = cuda_synchronize,
-    .allocate = cuda_allocate,
-    .release = cuda_release,
-    .upload = cuda_upload,
-    .download = cuda_download,
-    .embed = cuda_embed,
-    .matmul = cuda_matmul,
-    .rms_norm = cuda_rms_norm,
-    .rope = cuda_rope,
-    .attention = cuda_attention,
-    .swiglu = cuda_swiglu,
-    .add = cuda_add,
-    .memory_new = cuda_memory_new,
-    .memory_free = cuda_memory_free,
-    .pinned_new = cuda_pinned_new,
-    .pinned_free = cuda_pinned_free,
-    .pin = cuda_pin,
-    .unpin = cuda_unpin,
-    .stream_new = cuda_stream_new,
-    .stream_free = cuda_stream_free,
-    .stream_synchronize = cuda_stream_synchronize,
-    .stream_wait = cuda_stream_wait,
-    .event_new = cuda_event_new,
-    .event_free = cuda_event_free,
-    .event_record = cuda_event_record,
-    .event_wait = cuda_event_wait,
-    .event_query = cuda_event_query,
-    .event_elapsed = cuda_event_elapsed,
-    .copy = cuda_copy,
-    .fill = cuda_fill,
+    .synchronize = current<cuda_synchronize>,
+    .allocate = current<cuda_allocate>,
+    .release = current<cuda_release>,
+    .upload = current<cuda_upload>,
+    .download = current<cuda_download>,
+    .embed = current<cuda_embed>,
+    .matmul = current<cuda_matmul>,
+    .rms_norm = current<cuda_rms_norm>,
+    .rope = current<cuda_rope>,
+    .attention = current<cuda_attention>,
+    .swiglu = current<cuda_swiglu>,
+    .add = current<cuda_add>,
+    .memory_new = current<cuda_memory_new>,
+    .memory_free = current<cuda_memory_free>,
+    .pinned_new = current<cuda_pinned_new>,
+    .pinned_free = current<cuda_pinned_free>,
+    .pin = current<cuda_pin>,
+    .unpin = current<cuda_unpin>,
+    .stream_new = current<cuda_stream_new>,
+    .stream_free = current<cuda_stream_free>,
+    .stream_synchronize = current<cuda_stream_synchronize>,
+    .stream_wait = current<cuda_stream_wait>,
+    .event_new = current<cuda_event_new>,
+    .event_free = current<cuda_event_free>,
+    .event_record = current<cuda_event_record>,
+    .event_wait = current<cuda_event_wait>,
+    .event_query = current<cuda_event_query>,
+    .event_elapsed = current<cuda_event_elapsed>,
+    .copy = current<cuda_copy>,
+    .fill = current<cuda_fill>,
     .launch = nullptr,
     .encode = cuda_encode,
     .encode_scratch = cuda_encode_scratch,

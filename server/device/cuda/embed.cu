@@ -32,9 +32,7 @@ enum status cuda_embed(struct device *device, struct tensor *out, const struct t
                        const uint32_t *ids, struct error *err)
 {
     struct cuda *cuda = cuda_of(device);
-    enum status status = cuda_use(cuda, err);
-    if (status == STATUS_OK)
-        status = reserve_ids(cuda, out->rows, err);
+    enum status status = reserve_ids(cuda, out->rows, err);
     // From pageable memory: the ids have been read when the call returns.
     if (status == STATUS_OK)
         status = cuda_check(cuda,

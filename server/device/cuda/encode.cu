@@ -31,7 +31,7 @@ static const struct encoder_line {
 enum status cuda_encode_by(struct device_stream *stream, const struct encode_job *job,
                            enum cuda_encode_way way, struct error *err)
 {
-    struct cuda *cuda = cuda_of(stream->device);
+    struct cuda *cuda = cuda_of(stream);
     const struct encoder_line *line = &encoders[job->encoder];
     const cudaStream_t handle = cuda_stream_of(stream)->handle;
     const enum status status = cuda_use(cuda, err);

@@ -81,31 +81,21 @@ size_t cuda_encode_amplitude_scratch(const struct encode_job *job)
     return samples * stretches(job) * sizeof(struct squares);
 }
 
-template <typename T>
-static enum status queue(struct cuda *cuda, cudaStream_t stream, const struct encode_job *job,
-                         struct error *err)
-{
-    struct squares *parts = static_cast<struct squares *>(job->scratch);
-    const size_t states = (size_t)1 << job->qubits;
-    enum status status = STATUS_OK;
-    for (size_t first = 0; first < job->samples && status == STATUS_OK;
-         first += ENCODE_LAUNCH_SAMPLES) {
-        const struct encode_span<T> span = encode_span_of<T>(job, first);
-        status = cuda_launch(cuda, add_up<T>, "encode amplitude: add_up", stream,
-                             dim3(stretches(job), span.samples), dim3(CUDA_BLOCK), err, parts,
-                             span.in, job->inputs, stretch_of(job->inputs));
-        if (status == STATUS_OK)
-            status = cuda_launch(cuda, divide<T>, "encode amplitude: divide", stream,
-                                 dim3(cuda_grid(cuda, states / AHEAD + 1), span.samples),
-                                 dim3(CUDA_BLOCK), err, span.out, span.faults, span.in, parts,
-                                 stretches(job), job->inputs, states);
-    }
-    return status;
-}
-
 enum status cuda_encode_amplitude(struct cuda *cuda, cudaStream_t stream,
                                   const struct encode_job *job, struct error *err)
 {
-    return job->type == ENCODE_F64 ? queue<double>(cuda, stream, job, err)
-                                   : queue<float>(cuda, stream, job, err);
+    struct squares *parts = static_cast<struct squares *>(job->scratch);
+    const size_t states = (size_t)1 << job->qubits;
+    return cuda_encode_spans(job, [&](auto span) {
+        using T = typename decltype(span)::number;
+        const enum status status = cuda_launch(
+            cuda, add_up<T>, "encode amplitude: add_up", stream, dim3(stretches(job), span.samples),
+            dim3(CUDA_BLOCK), err, parts, span.in, job->inputs, stretch_of(job->inputs));
+        if (status != STATUS_OK)
+            return status;
+        return cuda_launch(cuda, divide<T>, "encode amplitude: divide", stream,
+                           dim3(cuda_grid(cuda, states / AHEAD + 1), span.samples),
+                           dim3(CUDA_BLOCK), err, span.out, span.faults, span.in, parts,
+                           stretches(job), job->inputs, states);
+    });
 }

@@ -103,33 +103,23 @@ static __global__ void __launch_bounds__(GROUPS *CUDA_BLOCK, 3)
     cuda_cluster_wait(); // until nobody reads of this block
 }
 
-template <typename T>
-static enum status queue(struct cuda *cuda, cudaStream_t stream, const struct encode_job *job,
-                         struct error *err)
-{
-    struct cuda_cluster cluster;
-    if (!cuda_cluster_for(cuda, sizeof(T) << job->qubits, sizeof(struct amplitude_head), &cluster))
-        return error_set(err, STATUS_UNSUPPORTED,
-                         "device cuda:%d: no room for a whole sample of %u qubits", cuda->ordinal,
-                         job->qubits);
-    const unsigned int share = (unsigned int)(cluster.share / sizeof(T));
-    const unsigned int stretches = (share + STRETCH - 1) / STRETCH;
-    const unsigned int threads = (unsigned int)cuda_least(stretches, GROUPS) * CUDA_BLOCK;
-    enum status status = STATUS_OK;
-    for (size_t first = 0; first < job->samples && status == STATUS_OK;
-         first += ENCODE_LAUNCH_SAMPLES) {
-        const struct encode_span<T> span = encode_span_of<T>(job, first);
-        status = cuda_launch_cluster(cuda, encode_resident<T>, "encode amplitude: encode_resident",
-                                     stream, &cluster, span.samples, threads,
-                                     sizeof(struct amplitude_head), err, span.out, span.faults,
-                                     span.in, (unsigned int)job->inputs, share, stretches);
-    }
-    return status;
-}
-
 enum status cuda_encode_amplitude_resident(struct cuda *cuda, cudaStream_t stream,
                                            const struct encode_job *job, struct error *err)
 {
-    return job->type == ENCODE_F64 ? queue<double>(cuda, stream, job, err)
-                                   : queue<float>(cuda, stream, job, err);
+    return cuda_encode_spans(job, [&](auto span) {
+        using T = typename decltype(span)::number;
+        struct cuda_cluster cluster;
+        if (!cuda_cluster_for(cuda, sizeof(T) << job->qubits, sizeof(struct amplitude_head),
+                              &cluster))
+            return error_set(err, STATUS_UNSUPPORTED,
+                             "device cuda:%d: no room for a whole sample of %u qubits",
+                             cuda->ordinal, job->qubits);
+        const unsigned int share = (unsigned int)(cluster.share / sizeof(T));
+        const unsigned int stretches = (share + STRETCH - 1) / STRETCH;
+        const unsigned int threads = (unsigned int)cuda_least(stretches, GROUPS) * CUDA_BLOCK;
+        return cuda_launch_cluster(cuda, encode_resident<T>, "encode amplitude: encode_resident",
+                                   stream, &cluster, span.samples, threads,
+                                   sizeof(struct amplitude_head), err, span.out, span.faults,
+                                   span.in, (unsigned int)job->inputs, share, stretches);
+    });
 }

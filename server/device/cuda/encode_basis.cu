@@ -20,25 +20,14 @@ static __global__ void basis(cuda_complex<T> *out, uint8_t *faults, const T *in,
         state[b] = {b == index ? (T)1 : (T)0, (T)0};
 }
 
-template <typename T>
-static enum status queue(struct cuda *cuda, cudaStream_t stream, const struct encode_job *job,
-                         struct error *err)
-{
-    const size_t states = (size_t)1 << job->qubits;
-    enum status status = STATUS_OK;
-    for (size_t first = 0; first < job->samples && status == STATUS_OK;
-         first += ENCODE_LAUNCH_SAMPLES) {
-        const struct encode_span<T> span = encode_span_of<T>(job, first);
-        status = cuda_launch(cuda, basis<T>, "encode basis", stream,
-                             dim3(cuda_grid(cuda, states / 4 + 1), span.samples), dim3(CUDA_BLOCK),
-                             err, span.out, span.faults, span.in, states);
-    }
-    return status;
-}
-
 enum status cuda_encode_basis(struct cuda *cuda, cudaStream_t stream, const struct encode_job *job,
                               struct error *err)
 {
-    return job->type == ENCODE_F64 ? queue<double>(cuda, stream, job, err)
-                                   : queue<float>(cuda, stream, job, err);
+    const size_t states = (size_t)1 << job->qubits;
+    return cuda_encode_spans(job, [&](auto span) {
+        using T = typename decltype(span)::number;
+        return cuda_launch(cuda, basis<T>, "encode basis", stream,
+                           dim3(cuda_grid(cuda, states / 4 + 1), span.samples), dim3(CUDA_BLOCK),
+                           err, span.out, span.faults, span.in, states);
+    });
 }

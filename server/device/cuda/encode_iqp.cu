@@ -67,41 +67,24 @@ static __global__ void transform_pass(cuda_complex<T> *out, unsigned int qubits,
         state[i / PASS_RUN * stride + i % PASS_RUN] = tile[i];
 }
 
-template <typename T>
-static enum status queue_span(struct cuda *cuda, const struct encode_span<T> *span,
-                              cudaStream_t stream, const struct encode_job *job, struct error *err)
-{
-    const unsigned int qubits = job->qubits, low = (unsigned int)cuda_least(qubits, LOW_QUBITS);
-    enum status status =
-        cuda_launch(cuda, make_phases<T>, "encode iqp: make_phases", stream,
-                    dim3(1U << (qubits - low), span->samples), dim3(CUDA_BLOCK), err, span->out,
-                    span->faults, span->in, qubits, low, (unsigned int)job->inputs);
-    for (unsigned int first = low; first < qubits && status == STATUS_OK; first += PASS_QUBITS) {
-        const unsigned int count = (unsigned int)cuda_least(qubits - first, PASS_QUBITS);
-        const size_t tiles = ((size_t)1 << (qubits - count)) / PASS_RUN;
-        status = cuda_launch(cuda, transform_pass<T>, "encode iqp: transform_pass", stream,
-                             dim3((unsigned int)tiles, span->samples), dim3(CUDA_BLOCK), err,
-                             span->out, qubits, first, count);
-    }
-    return status;
-}
-
-template <typename T>
-static enum status queue(struct cuda *cuda, cudaStream_t stream, const struct encode_job *job,
-                         struct error *err)
-{
-    enum status status = STATUS_OK;
-    for (size_t first = 0; first < job->samples && status == STATUS_OK;
-         first += ENCODE_LAUNCH_SAMPLES) {
-        const struct encode_span<T> span = encode_span_of<T>(job, first);
-        status = queue_span(cuda, &span, stream, job, err);
-    }
-    return status;
-}
-
 enum status cuda_encode_iqp(struct cuda *cuda, cudaStream_t stream, const struct encode_job *job,
                             struct error *err)
 {
-    return job->type == ENCODE_F64 ? queue<double>(cuda, stream, job, err)
-                                   : queue<float>(cuda, stream, job, err);
+    const unsigned int qubits = job->qubits, low = (unsigned int)cuda_least(qubits, LOW_QUBITS);
+    return cuda_encode_spans(job, [&](auto span) {
+        using T = typename decltype(span)::number;
+        enum status status =
+            cuda_launch(cuda, make_phases<T>, "encode iqp: make_phases", stream,
+                        dim3(1U << (qubits - low), span.samples), dim3(CUDA_BLOCK), err, span.out,
+                        span.faults, span.in, qubits, low, (unsigned int)job->inputs);
+        for (unsigned int first = low; first < qubits && status == STATUS_OK;
+             first += PASS_QUBITS) {
+            const unsigned int count = (unsigned int)cuda_least(qubits - first, PASS_QUBITS);
+            const size_t tiles = ((size_t)1 << (qubits - count)) / PASS_RUN;
+            status = cuda_launch(cuda, transform_pass<T>, "encode iqp: transform_pass", stream,
+                                 dim3((unsigned int)tiles, span.samples), dim3(CUDA_BLOCK), err,
+                                 span.out, qubits, first, count);
+        }
+        return status;
+    });
 }

@@ -159,37 +159,26 @@ static __global__ void __launch_bounds__(THREADS_MAX)
     cuda_cluster_wait(); // until nobody reads of this block
 }
 
-template <typename T>
-static enum status queue(struct cuda *cuda, cudaStream_t stream, const struct encode_job *job,
-                         struct error *err)
-{
-    struct cuda_cluster cluster;
-    if (!cuda_cluster_for(cuda, sizeof(cuda_complex<T>) << job->qubits, sizeof(struct iqp_head<T>),
-                          &cluster))
-        return error_set(err, STATUS_UNSUPPORTED,
-                         "device cuda:%d: no room for a whole state of %u qubits", cuda->ordinal,
-                         job->qubits);
-    unsigned int local = job->qubits;
-    for (unsigned int blocks = cluster.blocks; blocks > 1; blocks /= 2)
-        local--;
-    const size_t rows = ((size_t)1 << local) / FEW_STATES;
-    const unsigned int threads =
-        rows > THREADS_MIN ? (unsigned int)cuda_least(rows, THREADS_MAX) : THREADS_MIN;
-    enum status status = STATUS_OK;
-    for (size_t first = 0; first < job->samples && status == STATUS_OK;
-         first += ENCODE_LAUNCH_SAMPLES) {
-        const struct encode_span<T> span = encode_span_of<T>(job, first);
-        status = cuda_launch_cluster(cuda, encode_resident<T>, "encode iqp: encode_resident",
-                                     stream, &cluster, span.samples, threads,
-                                     sizeof(struct iqp_head<T>), err, span.out, span.faults,
-                                     span.in, job->qubits, local, (unsigned int)job->inputs);
-    }
-    return status;
-}
-
 enum status cuda_encode_iqp_resident(struct cuda *cuda, cudaStream_t stream,
                                      const struct encode_job *job, struct error *err)
 {
-    return job->type == ENCODE_F64 ? queue<double>(cuda, stream, job, err)
-                                   : queue<float>(cuda, stream, job, err);
+    return cuda_encode_spans(job, [&](auto span) {
+        using T = typename decltype(span)::number;
+        struct cuda_cluster cluster;
+        if (!cuda_cluster_for(cuda, sizeof(cuda_complex<T>) << job->qubits,
+                              sizeof(struct iqp_head<T>), &cluster))
+            return error_set(err, STATUS_UNSUPPORTED,
+                             "device cuda:%d: no room for a whole state of %u qubits",
+                             cuda->ordinal, job->qubits);
+        unsigned int local = job->qubits;
+        for (unsigned int blocks = cluster.blocks; blocks > 1; blocks /= 2)
+            local--;
+        const size_t rows = ((size_t)1 << local) / FEW_STATES;
+        const unsigned int threads =
+            rows > THREADS_MIN ? (unsigned int)cuda_least(rows, THREADS_MAX) : THREADS_MIN;
+        return cuda_launch_cluster(cuda, encode_resident<T>, "encode iqp: encode_resident", stream,
+                                   &cluster, span.samples, threads, sizeof(struct iqp_head<T>), err,
+                                   span.out, span.faults, span.in, job->qubits, local,
+                                   (unsigned int)job->inputs);
+    });
 }

@@ -24,26 +24,40 @@ constexpr size_t ENCODE_LAUNCH_SAMPLES = CUDA_GRID_MAX;
 
 // A part of a job that one launch takes: `samples` of them from `first` on.
 template <typename T> struct encode_span {
+    using number = T;
     const T *in;
     cuda_complex<T> *out;
     uint8_t *faults;
     unsigned int samples;
 };
 
-template <typename T>
-static inline struct encode_span<T> encode_span_of(const struct encode_job *job, size_t first) {
-    struct encode_span<T> span;
-    span.in = static_cast<const T *>(job->in) + first * job->inputs;
-    span.out = static_cast<cuda_complex<T> *>(job->out) + (first << job->qubits);
-    span.faults = job->faults + first;
-    span.samples = (unsigned int)cuda_least(job->samples - first, ENCODE_LAUNCH_SAMPLES);
-    return span;
+// Queues the job's samples, so many at a time: `queue(span)` is called for each span.
+template <typename T, typename Queue>
+static inline enum status for_spans(const struct encode_job *job, Queue queue)
+{
+    enum status status = STATUS_OK;
+    for (size_t first = 0; first < job->samples && status == STATUS_OK;
+         first += ENCODE_LAUNCH_SAMPLES) {
+        struct encode_span<T> span;
+        span.in = static_cast<const T *>(job->in) + first * job->inputs;
+        span.out = static_cast<cuda_complex<T> *>(job->out) + (first << job->qubits);
+        span.faults = job->faults + first;
+        span.samples = (unsigned int)cuda_least(job->samples - first, ENCODE_LAUNCH_SAMPLES);
+        status = queue(span);
+    }
+    return status;
+}
+
+// The same with spans of the job's own type.
+template <typename Queue>
+static inline enum status cuda_encode_spans(const struct encode_job *job, Queue queue)
+{
+    return job->type == ENCODE_F64 ? for_spans<double>(job, queue) : for_spans<float>(job, queue);
 }
 
 // The encoders, each in a file of its own: queue a checked job on `stream`.
-enum status
-cuda_encode_amplitude(struct cuda *cuda, cudaStream_t stream, const struct encode_job *job,
-                      struct error *err);
+enum status cuda_encode_amplitude(struct cuda *cuda, cudaStream_t stream,
+                                  const struct encode_job *job, struct error *err);
 enum status cuda_encode_product(struct cuda *cuda, cudaStream_t stream,
                                 const struct encode_job *job, struct error *err);
 enum status cuda_encode_basis(struct cuda *cuda, cudaStream_t stream, const struct encode_job *job,

@@ -92,31 +92,21 @@ size_t cuda_encode_product_scratch(const struct encode_job *job)
     return samples * table_size(job->qubits) * sizeof(cuda_complex<double>);
 }
 
-template <typename T>
-static enum status queue(struct cuda *cuda, cudaStream_t stream, const struct encode_job *job,
-                         struct error *err)
+enum status cuda_encode_product(struct cuda *cuda, cudaStream_t stream,
+                                const struct encode_job *job, struct error *err)
 {
     cuda_complex<double> *tables = static_cast<cuda_complex<double> *>(job->scratch);
     const size_t states = (size_t)1 << job->qubits;
     const unsigned int low = low_qubits(job->qubits);
-    enum status status = STATUS_OK;
-    for (size_t first = 0; first < job->samples && status == STATUS_OK;
-         first += ENCODE_LAUNCH_SAMPLES) {
-        const struct encode_span<T> span = encode_span_of<T>(job, first);
-        status = cuda_launch(cuda, make_tables<T>, "encode: make_tables", stream,
-                             dim3(span.samples), dim3(CUDA_BLOCK), err, tables, span.faults,
-                             span.in, job->encoder, job->qubits, low);
-        if (status == STATUS_OK)
-            status = cuda_launch(cuda, multiply_out<T>, "encode: multiply_out", stream,
-                                 dim3(cuda_grid(cuda, states / 4 + 1), span.samples),
-                                 dim3(CUDA_BLOCK), err, span.out, tables, job->qubits, low);
-    }
-    return status;
-}
-
-enum status cuda_encode_product(struct cuda *cuda, cudaStream_t stream,
-                                const struct encode_job *job, struct error *err)
-{
-    return job->type == ENCODE_F64 ? queue<double>(cuda, stream, job, err)
-                                   : queue<float>(cuda, stream, job, err);
+    return cuda_encode_spans(job, [&](auto span) {
+        using T = typename decltype(span)::number;
+        const enum status status = cuda_launch(
+            cuda, make_tables<T>, "encode: make_tables", stream, dim3(span.samples),
+            dim3(CUDA_BLOCK), err, tables, span.faults, span.in, job->encoder, job->qubits, low);
+        if (status != STATUS_OK)
+            return status;
+        return cuda_launch(cuda, multiply_out<T>, "encode: multiply_out", stream,
+                           dim3(cuda_grid(cuda, states / 4 + 1), span.samples), dim3(CUDA_BLOCK),
+                           err, span.out, tables, job->qubits, low);
+    });
 }

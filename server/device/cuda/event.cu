@@ -14,10 +14,8 @@ enum status cuda_event_new(struct device *device, struct device_event **out,
     event->base.kind = kind;
     const unsigned int flags = (kind == DEVICE_EVENT_TIMED ? 0 : cudaEventDisableTiming) |
                                (device->spin ? 0 : cudaEventBlockingSync);
-    enum status status = cuda_use(cuda, err);
-    if (status == STATUS_OK)
-        status = cuda_check(cuda, cudaEventCreateWithFlags(&event->handle, flags),
-                            "cudaEventCreateWithFlags", err);
+    enum status status = cuda_check(cuda, cudaEventCreateWithFlags(&event->handle, flags),
+                                    "cudaEventCreateWithFlags", err);
     if (status != STATUS_OK) {
         free(event);
         return status;
@@ -29,7 +27,6 @@ enum status cuda_event_new(struct device *device, struct device_event **out,
 void cuda_event_free(struct device_event *event)
 {
     struct cuda_event *own = cuda_event_of(event);
-    (void)cuda_use(cuda_of(event->device), nullptr);
     (void)cudaEventDestroy(own->handle);
     free(own);
 }
@@ -37,32 +34,22 @@ void cuda_event_free(struct device_event *event)
 enum status cuda_event_record(struct device_event *event, struct device_stream *stream,
                               struct error *err)
 {
-    struct cuda *cuda = cuda_of(event->device);
-    enum status status = cuda_use(cuda, err);
-    if (status == STATUS_OK)
-        status = cuda_check(
-            cuda, cudaEventRecord(cuda_event_of(event)->handle, cuda_stream_of(stream)->handle),
-            "cudaEventRecord", err);
-    return status;
+    struct cuda *cuda = cuda_of(event);
+    return cuda_check(cuda,
+                      cudaEventRecord(cuda_event_of(event)->handle, cuda_stream_of(stream)->handle),
+                      "cudaEventRecord", err);
 }
 
 enum status cuda_event_wait(struct device_event *event, struct error *err)
 {
-    struct cuda *cuda = cuda_of(event->device);
-    enum status status = cuda_use(cuda, err);
-    if (status == STATUS_OK)
-        status = cuda_check(cuda, cudaEventSynchronize(cuda_event_of(event)->handle),
-                            "cudaEventSynchronize", err);
-    return status;
+    struct cuda *cuda = cuda_of(event);
+    return cuda_check(cuda, cudaEventSynchronize(cuda_event_of(event)->handle),
+                      "cudaEventSynchronize", err);
 }
 
 enum status cuda_event_query(struct device_event *event, bool *done, struct error *err)
 {
-    *done = true; // also on a device that is lost: nothing works there any more
-    struct cuda *cuda = cuda_of(event->device);
-    enum status status = cuda_use(cuda, err);
-    if (status != STATUS_OK)
-        return status;
+    struct cuda *cuda = cuda_of(event);
     const cudaError_t code = cudaEventQuery(cuda_event_of(event)->handle);
     *done = code != cudaErrorNotReady;
     return *done ? cuda_check(cuda, code, "cudaEventQuery", err) : STATUS_OK;
@@ -71,14 +58,11 @@ enum status cuda_event_query(struct device_event *event, bool *done, struct erro
 enum status cuda_event_elapsed(struct device_event *from, struct device_event *to, double *ns,
                                struct error *err)
 {
-    struct cuda *cuda = cuda_of(from->device);
-    enum status status = cuda_use(cuda, err);
-    if (status != STATUS_OK)
-        return status;
+    struct cuda *cuda = cuda_of(from);
     float ms = 0.0F;
     const cudaError_t code =
         cudaEventElapsedTime(&ms, cuda_event_of(from)->handle, cuda_event_of(to)->handle);
-    status = cuda_check(cuda, code, "cudaEventElapsedTime", err);
+    const enum status status = cuda_check(cuda, code, "cudaEventElapsedTime", err);
     if (code == cudaErrorNotReady)
         return error_set(err, STATUS_BUSY, "elapsed: an event is not done");
     if (code == cudaErrorInvalidResourceHandle) // both have times: the wrapper looked

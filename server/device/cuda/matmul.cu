@@ -90,9 +90,6 @@ enum status cuda_matmul(struct device *device, struct tensor *out, const struct 
                         const struct tensor *weight, struct error *err)
 {
     struct cuda *cuda = cuda_of(device);
-    const enum status status = cuda_use(cuda, err);
-    if (status != STATUS_OK)
-        return status;
     return weight->type == TENSOR_F32 ? launch<float>(cuda, out, in, weight, err)
                                       : launch<__half>(cuda, out, in, weight, err);
 }

@@ -4,10 +4,7 @@
 enum status cuda_memory_new(struct device_stream *stream, void **out, size_t size,
                             struct error *err)
 {
-    struct cuda *cuda = cuda_of(stream->device);
-    enum status status = cuda_use(cuda, err);
-    if (status != STATUS_OK)
-        return status;
+    struct cuda *cuda = cuda_of(stream);
     if (!cuda->ordered_memory)
         return cuda_check_memory(cuda, cudaMalloc(out, size), "cudaMalloc", size, err);
     return cuda_check_memory(cuda, cudaMallocAsync(out, size, cuda_stream_of(stream)->handle),
@@ -18,8 +15,7 @@ enum status cuda_memory_new(struct device_stream *stream, void **out, size_t siz
 void cuda_memory_free(struct device_stream *stream, void *memory, size_t size)
 {
     (void)size;
-    struct cuda *cuda = cuda_of(stream->device);
-    (void)cuda_use(cuda, nullptr); // freed all the same
+    struct cuda *cuda = cuda_of(stream);
     if (cuda->ordered_memory)
         (void)cudaFreeAsync(memory, cuda_stream_of(stream)->handle);
     else
@@ -30,9 +26,6 @@ void cuda_memory_free(struct device_stream *stream, void *memory, size_t size)
 enum status cuda_pinned_new(struct device *device, void **out, size_t size, struct error *err)
 {
     struct cuda *cuda = cuda_of(device);
-    enum status status = cuda_use(cuda, err);
-    if (status != STATUS_OK)
-        return status;
     const cudaError_t code = cudaHostAlloc(out, size, cudaHostAllocPortable);
     if (code != cudaErrorMemoryAllocation)
         return cuda_check(cuda, code, "cudaHostAlloc", err);
@@ -45,8 +38,8 @@ enum status cuda_pinned_new(struct device *device, void **out, size_t size, stru
 
 void cuda_pinned_free(struct device *device, void *memory, size_t size)
 {
+    (void)device;
     (void)size;
-    (void)cuda_use(cuda_of(device), nullptr);
     (void)cudaFreeHost(memory);
 }
 
@@ -62,9 +55,6 @@ static bool cannot_be_pinned(cudaError_t code)
 enum status cuda_pin(struct device *device, void *memory, size_t size, struct error *err)
 {
     struct cuda *cuda = cuda_of(device);
-    enum status status = cuda_use(cuda, err);
-    if (status != STATUS_OK)
-        return status;
     const cudaError_t code = cudaHostRegister(memory, size, cudaHostRegisterPortable);
     if (!cannot_be_pinned(code))
         return cuda_check(cuda, code, "cudaHostRegister", err);
@@ -75,7 +65,7 @@ enum status cuda_pin(struct device *device, void *memory, size_t size, struct er
 
 void cuda_unpin(struct device *device, void *memory, size_t size)
 {
+    (void)device;
     (void)size;
-    (void)cuda_use(cuda_of(device), nullptr);
     (void)cudaHostUnregister(memory);
 }

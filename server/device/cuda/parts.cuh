@@ -41,6 +41,16 @@ static inline struct cuda *cuda_of(struct device *device)
     return reinterpret_cast<struct cuda *>(device);
 }
 
+static inline struct cuda *cuda_of(struct device_stream *stream)
+{
+    return cuda_of(stream->device);
+}
+
+static inline struct cuda *cuda_of(struct device_event *event)
+{
+    return cuda_of(event->device);
+}
+
 // STATUS_OK, or the error of a runtime's call in words.  `call` is a literal.  Any thread.
 enum status cuda_check(struct cuda *cuda, cudaError_t code, const char *call, struct error *err);
 

@@ -20,9 +20,6 @@ enum status cuda_rms_norm(struct device *device, struct tensor *out, const struc
                           const struct tensor *weight, float epsilon, struct error *err)
 {
     struct cuda *cuda = cuda_of(device);
-    const enum status status = cuda_use(cuda, err);
-    if (status != STATUS_OK)
-        return status;
     return cuda_launch(cuda, rms_norm, "rms_norm", cuda->tensors, dim3((unsigned int)in->rows),
                        dim3(CUDA_BLOCK), err, static_cast<float *>(out->data),
                        static_cast<const float *>(in->data),

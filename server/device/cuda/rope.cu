@@ -20,9 +20,6 @@ enum status cuda_rope(struct device *device, struct tensor *x, const struct tens
                       size_t position, size_t heads, struct error *err)
 {
     struct cuda *cuda = cuda_of(device);
-    const enum status status = cuda_use(cuda, err);
-    if (status != STATUS_OK)
-        return status;
     return cuda_launch(cuda, rope, "rope", cuda->tensors, dim3((unsigned int)x->rows),
                        dim3(CUDA_BLOCK), err, static_cast<float *>(x->data),
                        static_cast<const float *>(table->data) + position * table->columns,

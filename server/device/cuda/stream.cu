@@ -12,10 +12,9 @@ enum status cuda_stream_new(struct device *device, struct device_stream **out, c
         return error_no_memory(err, "device cuda");
     stream->base.device = device;
     struct cuda *cuda = cuda_of(device);
-    enum status status = cuda_use(cuda, err);
-    if (status == STATUS_OK)
-        status = cuda_check(cuda, cudaStreamCreateWithFlags(&stream->handle, cudaStreamNonBlocking),
-                            "cudaStreamCreateWithFlags", err);
+    enum status status =
+        cuda_check(cuda, cudaStreamCreateWithFlags(&stream->handle, cudaStreamNonBlocking),
+                   "cudaStreamCreateWithFlags", err);
     if (status != STATUS_OK) {
         free(stream);
         return status;
@@ -27,7 +26,6 @@ enum status cuda_stream_new(struct device *device, struct device_stream **out, c
 void cuda_stream_free(struct device_stream *stream)
 {
     struct cuda_stream *own = cuda_stream_of(stream);
-    (void)cuda_use(cuda_of(stream->device), nullptr);
     (void)cudaStreamSynchronize(own->handle); // its errors were told where they were asked for
     (void)cudaStreamDestroy(own->handle);
     free(own);
@@ -35,23 +33,16 @@ void cuda_stream_free(struct device_stream *stream)
 
 enum status cuda_stream_synchronize(struct device_stream *stream, struct error *err)
 {
-    struct cuda *cuda = cuda_of(stream->device);
-    enum status status = cuda_use(cuda, err);
-    if (status == STATUS_OK)
-        status = cuda_check(cuda, cudaStreamSynchronize(cuda_stream_of(stream)->handle),
-                            "cudaStreamSynchronize", err);
-    return status;
+    struct cuda *cuda = cuda_of(stream);
+    return cuda_check(cuda, cudaStreamSynchronize(cuda_stream_of(stream)->handle),
+                      "cudaStreamSynchronize", err);
 }
 
 enum status cuda_stream_wait(struct device_stream *stream, struct device_event *event,
                              struct error *err)
 {
-    struct cuda *cuda = cuda_of(stream->device);
-    enum status status = cuda_use(cuda, err);
-    if (status == STATUS_OK)
-        status = cuda_check(
-            cuda,
-            cudaStreamWaitEvent(cuda_stream_of(stream)->handle, cuda_event_of(event)->handle, 0),
-            "cudaStreamWaitEvent", err);
-    return status;
+    struct cuda *cuda = cuda_of(stream);
+    return cuda_check(
+        cuda, cudaStreamWaitEvent(cuda_stream_of(stream)->handle, cuda_event_of(event)->handle, 0),
+        "cudaStreamWaitEvent", err);
 }

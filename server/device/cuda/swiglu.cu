@@ -12,9 +12,6 @@ enum status cuda_swiglu(struct device *device, struct tensor *gate, const struct
                         struct error *err)
 {
     struct cuda *cuda = cuda_of(device);
-    const enum status status = cuda_use(cuda, err);
-    if (status != STATUS_OK)
-        return status;
     const size_t count = gate->rows * gate->columns;
     return cuda_launch(cuda, swiglu, "swiglu", cuda->tensors, dim3(cuda_grid(cuda, count)),
                        dim3(CUDA_BLOCK), err, static_cast<float *>(gate->data),
