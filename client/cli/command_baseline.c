@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "client/cli/cli.h"
-#include "client/cli/json.h"
 #include "client/cli/rows.h"
 #include "client/cli/view.h"
 
@@ -82,8 +81,7 @@ static void print_change(const struct cli *cli, const struct query *query,
 {
     FILE *out = cli->around.out;
     if (cli->options.format == FORMAT_JSON) {
-        json_write_row(out, result, 0, NULL);
-        (void)fputc('\n', out);
+        rows_write_json(out, result, 0);
     } else if (cli->options.format == FORMAT_CSV) {
         struct rows rows = {.out = out, .format = FORMAT_CSV};
         rows_write(&rows, result, 0, 1);

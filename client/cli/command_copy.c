@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 #include "client/cli/cli.h"
-#include "client/cli/json.h"
 #include "client/cli/number.h"
+#include "client/cli/rows.h"
 #include "common/core/text.h"
 
 // A path as another program takes it: beginning with "/".
@@ -35,8 +35,7 @@ enum status cli_ask_of_file(struct cli *cli, struct query *query, const char *pa
     if (status != STATUS_OK)
         return status;
     if (cli->options.format == FORMAT_JSON) {
-        json_write_row(cli->around.out, answer, 0, NULL);
-        (void)fputc('\n', cli->around.out);
+        rows_write_json(cli->around.out, answer, 0);
     } else {
         print(cli, answer);
     }

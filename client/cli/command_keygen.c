@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 #include "client/cli/cli.h"
-#include "client/cli/json.h"
 #include "client/cli/keys.h"
+#include "common/sys/files.h"
 #include "common/wire/keys.h"
 
 // "USER@HOST" or as much of it as is known, for the line of the public key.
@@ -85,11 +85,12 @@ static void print_for_people(const struct cli *cli, const char *path, const char
 
 static void print_json(FILE *out, const char *path, const char *key)
 {
-    (void)fputs("{\"key_file\": ", out);
-    json_write_text(out, path, strlen(path));
-    (void)fputs(", \"public_key\": ", out);
-    json_write_text(out, key, strlen(key));
-    (void)fputs("}\n", out);
+    struct json_writer json = files_json(out);
+    json_write_begin(&json, NULL);
+    json_write_text(&json, "key_file", path);
+    json_write_text(&json, "public_key", key);
+    json_write_end(&json);
+    (void)fputc('\n', out);
 }
 
 enum status command_keygen(struct cli *cli, struct error *err)

@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "client/cli/cli.h"
-#include "client/cli/json.h"
 #include "client/cli/table.h"
 #include "common/sys/clock.h"
+#include "common/sys/files.h"
 
 enum { TITLE_WIDTH = 11 };
 
@@ -29,11 +29,13 @@ static enum status ask(struct cli *cli, struct result **out, uint64_t *round_tri
 static void print_json(FILE *out, const struct result *result, const char *source,
                        uint64_t round_trip_ns)
 {
-    (void)fputs("{\"source\": ", out);
-    json_write_text(out, source, strlen(source));
-    (void)fprintf(out, ", \"round_trip_ns\": %" PRIu64 ", ", round_trip_ns);
-    json_write_members(out, result, 0);
-    (void)fputs("}\n", out);
+    struct json_writer json = files_json(out);
+    json_write_begin(&json, NULL);
+    json_write_text(&json, "source", source);
+    json_write_uint(&json, "round_trip_ns", round_trip_ns);
+    json_write_members(&json, result, 0);
+    json_write_end(&json);
+    (void)fputc('\n', out);
 }
 
 // A key as a title: "uptime_ns" is "uptime".

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "client/cli/cli.h"
-#include "client/cli/json.h"
 #include "client/cli/number.h"
 #include "client/cli/rows.h"
 #include "client/cli/view.h"

@@ -5,12 +5,12 @@
 
 #include "client/cli/cli.h"
 #include "client/cli/csv.h"
-#include "client/cli/json.h"
 #include "client/cli/listing.h"
 #include "client/cli/stages.h"
 #include "client/cli/table.h"
 #include "common/core/losses.h"
 #include "common/core/text.h"
+#include "common/sys/files.h"
 
 enum { TEXT_SIZE = 256, BAR_WIDTH = 30, BAR_TERMINAL_LEAST = 72 };
 
@@ -251,15 +251,19 @@ static void print_line(FILE *out, const struct result *summary)
 static void print_json(const struct last_load *last, const struct result *summary)
 {
     FILE *out = last->cli->around.out;
-    (void)fputc('{', out);
-    json_write_members(out, summary, 0);
-    (void)fputs(", \"last_load_stages\": [", out);
+    struct json_writer json = files_json(out);
+    json_write_begin(&json, NULL);
+    json_write_members(&json, summary, 0);
+    json_write_begin_list(&json, "last_load_stages");
     for (size_t i = 0; i < last->count; i++) {
-        (void)fprintf(out, "%s{\"stage\": ", i > 0 ? ", " : "");
-        json_write_value(out, last->stage[i].name);
-        (void)fprintf(out, ", \"duration_ns\": %" PRId64 "}", last->stage[i].duration_ns);
+        json_write_begin(&json, NULL);
+        json_write_value(&json, "stage", last->stage[i].name);
+        json_write_int(&json, "duration_ns", last->stage[i].duration_ns);
+        json_write_end(&json);
     }
-    (void)fputs("]}\n", out);
+    json_write_end_list(&json);
+    json_write_end(&json);
+    (void)fputc('\n', out);
 }
 
 static enum status show(struct last_load *last, const struct result *summary, struct error *err)

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/cli/number.h"
+#include "common/core/text.h"
 #include "common/core/text.h"
 
 static void write_quoted(FILE *out, const char *text, size_t size)
@@ -53,14 +53,14 @@ static void write_text(FILE *out, const char *text, size_t size)
 
 void csv_write_value(FILE *out, struct value value)
 {
-    char text[NUMBER_TEXT_SIZE];
+    char text[TEXT_NUMBER_SIZE];
     switch (value.type) {
     case VALUE_INT:
         (void)fprintf(out, "%" PRId64, value.i);
         return;
     case VALUE_REAL:
         if (isfinite(value.r))
-            (void)fputs(number_text(text, value.r), out);
+            (void)fputs(text_from_real(text, value.r), out);
         return;
     case VALUE_TEXT:
         write_text(out, value.text.bytes, value.text.size);

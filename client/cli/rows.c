@@ -1,7 +1,7 @@
 #include "client/cli/rows.h"
 
 #include "client/cli/csv.h"
-#include "client/cli/json.h"
+#include "common/sys/files.h"
 
 // `result` (NULL: there is none) has the keys of a CSV's header.
 static void begin(struct rows *rows, const struct result *result)
@@ -25,7 +25,8 @@ void rows_write(struct rows *rows, const struct result *result, size_t first, si
         }
         if (rows->format == FORMAT_JSON)
             (void)fputs(rows->count > 0 ? ",\n" : "\n", rows->out);
-        json_write_row(rows->out, result, row, rows->kind);
+        struct json_writer json = files_json(rows->out);
+        json_write_row(&json, result, row, rows->kind);
         if (rows->format == FORMAT_JSONL)
             (void)fputc('\n', rows->out);
     }
@@ -36,4 +37,11 @@ void rows_end(struct rows *rows)
     begin(rows, NULL);
     if (rows->format == FORMAT_JSON)
         (void)fputs(rows->count > 0 ? "\n]}\n" : "]}\n", rows->out);
+}
+
+void rows_write_json(FILE *out, const struct result *result, size_t row)
+{
+    struct json_writer json = files_json(out);
+    json_write_row(&json, result, row, NULL);
+    (void)fputc('\n', out);
 }

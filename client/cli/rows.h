@@ -26,4 +26,7 @@ void rows_write(struct rows *rows, const struct result *result, size_t first, si
 // Behind the last row, also where there is none: JSON's closing.
 void rows_end(struct rows *rows);
 
+// Writes one row as a JSON object on a line of its own.
+void rows_write_json(FILE *out, const struct result *result, size_t row);
+
 #endif

@@ -9,6 +9,7 @@
 #include "common/core/parse.h"
 #include "common/core/query_text.h"
 #include "common/core/slo.h"
+#include "common/core/text.h"
 
 // A line being written.
 struct writer {
@@ -85,15 +86,10 @@ static void put_duration(struct writer *writer, int64_t duration_ns)
     put(writer, " %" PRId64 "%s", duration_ns / units[unit].ns, units[unit].suffix);
 }
 
-// With the fewest digits that read back as the same double; 17 are for any.
 static void put_ratio(struct writer *writer, double ratio)
 {
-    char text[32];
-    int digits = 15;
-    do
-        (void)snprintf(text, sizeof text, "%.*g", digits, ratio);
-    while (digits++ < 17 && (strtod(text, NULL) < ratio || strtod(text, NULL) > ratio));
-    put(writer, " %s", text);
+    char text[TEXT_NUMBER_SIZE];
+    put(writer, " %s", text_from_real(text, ratio));
 }
 
 static void put_groups(struct writer *writer, const struct query *query)

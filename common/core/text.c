@@ -2,6 +2,7 @@
 
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 size_t text_character(const char *text, size_t size, uint32_t *out)
@@ -128,6 +129,18 @@ char *text_escape(char *out, size_t out_size, const char *text, size_t size)
         at += length;
     }
     out[used] = '\0';
+    return out;
+}
+
+char *text_from_real(char out[TEXT_NUMBER_SIZE], double value)
+{
+    enum { DIGITS_ENOUGH = 17 }; // for any double, by IEEE 754
+    for (int digits = 15; digits <= DIGITS_ENOUGH; digits++) {
+        (void)snprintf(out, TEXT_NUMBER_SIZE, "%.*g", digits, value);
+        const double back = strtod(out, NULL);
+        if (!(back < value) && !(back > value))
+            break;
+    }
     return out;
 }
 

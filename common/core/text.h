@@ -32,6 +32,10 @@ bool text_is_unsafe(uint32_t code);
 // Cut to `out_size` bytes, terminated.  Returns `out`.
 char *text_escape(char *out, size_t out_size, const char *text, size_t size);
 
+// The fewest digits that read back as the same finite double.  Returns `out`.
+enum { TEXT_NUMBER_SIZE = 32 };
+char *text_from_real(char out[TEXT_NUMBER_SIZE], double value);
+
 // A UUID's 36 characters and a terminating NUL from 16 bytes, and back: false
 // where `text` is not exactly such 36 characters.
 void text_from_uuid(char out[37], const unsigned char uuid[16]);

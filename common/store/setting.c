@@ -5,7 +5,7 @@
 
 #include <sqlite3.h>
 
-#include "common/core/json_text.h"
+#include "common/core/json_writer.h"
 #include "common/core/text.h"
 #include "common/store/database.h"
 #include "common/store/filter.h"
@@ -366,18 +366,9 @@ enum status setting_collect(struct setting *setting, struct store *store,
 
 // ---- JSON ----------------------------------------------------------------------------
 
-static void append_text(sqlite3_str *sql, const char *text)
+static void put_sql(void *sql, const char *bytes, size_t size)
 {
-    size_t left = strlen(text);
-    sqlite3_str_appendchar(sql, 1, '"');
-    while (left > 0) {
-        char piece[JSON_PIECE_SIZE];
-        const size_t taken = json_text_piece(piece, text, left);
-        sqlite3_str_appendall(sql, piece);
-        text += taken;
-        left -= taken;
-    }
-    sqlite3_str_appendchar(sql, 1, '"');
+    sqlite3_str_append(sql, bytes, (int)size);
 }
 
 // Whether fact `i` begins another property, device or model, or subject than the one
@@ -394,46 +385,47 @@ static enum change change_at(const struct setting *setting, size_t i)
     return strcmp(before->property, now->property) != 0 ? CHANGE_PROPERTY : CHANGE_NONE;
 }
 
-// What closes before such a change behind a fact of that subject.
-static void append_closing(sqlite3_str *sql, enum setting_subject subject, enum change change)
+// Closes what such a change ends behind a fact of that subject.
+static void close_facts(struct json_writer *json, enum setting_subject subject, enum change change)
 {
-    sqlite3_str_appendall(sql, change >= CHANGE_PROPERTY ? "]" : "");
-    if (subject != SETTING_MACHINE)
-        sqlite3_str_appendall(sql, change >= CHANGE_OF ? "}" : "");
-    sqlite3_str_appendall(sql, change >= CHANGE_SUBJECT ? "}" : ", ");
+    if (change >= CHANGE_PROPERTY)
+        json_write_end_list(json);
+    if (change >= CHANGE_OF && subject != SETTING_MACHINE)
+        json_write_end(json);
+    if (change >= CHANGE_SUBJECT)
+        json_write_end(json);
 }
 
-static void append_opening(sqlite3_str *sql, const struct setting_fact *fact, enum change change)
+static void open_facts(struct json_writer *json, const struct setting_fact *fact,
+                       enum change change)
 {
     if (change >= CHANGE_SUBJECT)
-        sqlite3_str_appendf(sql, ", \"%s\": {", subjects[fact->subject]);
-    if (change >= CHANGE_OF && fact->subject != SETTING_MACHINE) {
-        append_text(sql, fact->of);
-        sqlite3_str_appendall(sql, ": {");
-    }
-    if (change >= CHANGE_PROPERTY) {
-        append_text(sql, fact->property);
-        sqlite3_str_appendall(sql, ": [");
-    }
+        json_write_begin(json, subjects[fact->subject]);
+    if (change >= CHANGE_OF && fact->subject != SETTING_MACHINE)
+        json_write_begin(json, fact->of);
+    if (change >= CHANGE_PROPERTY)
+        json_write_begin_list(json, fact->property);
 }
 
 void setting_append_json(sqlite3_str *sql, const struct setting *setting)
 {
-    sqlite3_str_appendf(sql, "{\"runs\": %lld", (long long)setting->runs);
+    struct json_writer json = {.put = put_sql, .sink = sql};
+    json_write_begin(&json, NULL);
+    json_write_int(&json, "runs", setting->runs);
     for (size_t i = 0; i < setting->count; i++) {
         const struct setting_fact *fact = &setting->facts[i];
         const enum change change = change_at(setting, i);
         if (i > 0)
-            append_closing(sql, setting->facts[i - 1].subject, change);
-        append_opening(sql, fact, change);
+            close_facts(&json, setting->facts[i - 1].subject, change);
+        open_facts(&json, fact, change);
         if (fact->is_text)
-            append_text(sql, fact->value);
+            json_write_text(&json, NULL, fact->value);
         else
-            sqlite3_str_appendall(sql, fact->value);
+            json_write_number(&json, NULL, fact->value);
     }
     if (setting->count > 0)
-        append_closing(sql, setting->facts[setting->count - 1].subject, CHANGE_SUBJECT);
-    sqlite3_str_appendall(sql, "}");
+        close_facts(&json, setting->facts[setting->count - 1].subject, CHANGE_SUBJECT);
+    json_write_end(&json);
 }
 
 static enum status take_json(void *context, sqlite3_stmt *row, struct error *err)

@@ -76,3 +76,13 @@ enum status files_cache_folder(char *out, size_t out_size, struct error *err)
     return error_set(err, STATUS_NOT_FOUND,
                      "no cache folder: neither XDG_CACHE_HOME nor HOME is set");
 }
+
+static void put_json(void *sink, const char *bytes, size_t size)
+{
+    (void)fwrite(bytes, 1, size, sink);
+}
+
+struct json_writer files_json(FILE *out)
+{
+    return (struct json_writer){.put = put_json, .sink = out};
+}

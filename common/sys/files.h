@@ -1,11 +1,13 @@
-// Folders and paths.
+// Folders, paths and streams.
 #ifndef INFERSTAT_SYS_FILES_H
 #define INFERSTAT_SYS_FILES_H
 
 #include <stddef.h>
+#include <stdio.h>
 #include <sys/types.h>
 
 #include "common/core/error.h"
+#include "common/core/json_writer.h"
 
 // Creates the folder and its missing parents, all with `mode`.  An existing folder is
 // no error; a file of that name is.
@@ -22,5 +24,8 @@ MUST_CHECK enum status files_data_folder(char *out, size_t out_size, struct erro
 // The cache folder: $XDG_CACHE_HOME/inferstat when that is set, else
 // ~/.cache/inferstat.
 MUST_CHECK enum status files_cache_folder(char *out, size_t out_size, struct error *err);
+
+// A JSON writer to a stream.  Failures stay in the stream (ferror).
+struct json_writer files_json(FILE *out);
 
 #endif

@@ -7,7 +7,7 @@
 #include "common/core/unit.h"
 #include "common/sys/log.h"
 #include "common/sys/stop.h"
-#include "server/worker/json.h"
+#include "common/sys/files.h"
 #include "server/worker/repeats.h"
 #include "server/worker/worker.h"
 #include "server/workload/encode/run.h"
@@ -156,42 +156,45 @@ static double overlap_of(const struct overlap_figures *overlap)
     return overlap_ratio(overlap, &value) ? value : (double)NAN;
 }
 
-static void write_pool(struct json *json, const struct pool_figures *pool)
+static void write_pool(struct json_writer *json, const struct pool_figures *pool)
 {
-    json_uint(json, "pool_acquires", pool->acquires);
-    json_uint(json, "pool_waits", pool->waits);
-    json_uint(json, "pool_wait_ns", pool->wait_ns);
-    json_real(json, "pool_starvation_ratio", ratio(pool->waits, pool->acquires));
-    json_uint(json, "pool_available_min", pool->available_min);
-    json_uint(json, "pool_available_max", pool->available_max);
+    json_write_uint(json, "pool_acquires", pool->acquires);
+    json_write_uint(json, "pool_waits", pool->waits);
+    json_write_uint(json, "pool_wait_ns", pool->wait_ns);
+    json_write_real(json, "pool_starvation_ratio", ratio(pool->waits, pool->acquires));
+    json_write_uint(json, "pool_available_min", pool->available_min);
+    json_write_uint(json, "pool_available_max", pool->available_max);
     // Waits of less than 2 us, less than 4, 8 and so on; the last of all above.
-    json_uints(json, "pool_wait_histogram", pool->wait_histogram, POOL_WAIT_BINS);
+    json_write_begin_list(json, "pool_wait_histogram");
+    for (size_t i = 0; i < POOL_WAIT_BINS; i++)
+        json_write_uint(json, NULL, pool->wait_histogram[i]);
+    json_write_end_list(json);
 }
 
-static void write_overlap(struct json *json, const struct pipeline_figures *f)
+static void write_overlap(struct json_writer *json, const struct pipeline_figures *f)
 {
-    json_uint(json, "copy_busy_ns", f->overlap.busy_ns[OVERLAP_COPY]);
-    json_uint(json, "compute_busy_ns", f->overlap.busy_ns[OVERLAP_COMPUTE]);
-    json_uint(json, "both_busy_ns", f->overlap.both_ns);
-    json_real(json, "overlap_ratio", overlap_of(&f->overlap));
-    json_uint(json, "exposed_copy_ns", f->overlap.exposed_copy_ns);
-    json_uint(json, "idle_ns", f->overlap.idle_ns);
-    json_uint(json, "copy_starved_ns", f->copy_starved_ns);
-    json_uint(json, "unmeasured_chunks", f->overlap.unmeasured);
+    json_write_uint(json, "copy_busy_ns", f->overlap.busy_ns[OVERLAP_COPY]);
+    json_write_uint(json, "compute_busy_ns", f->overlap.busy_ns[OVERLAP_COMPUTE]);
+    json_write_uint(json, "both_busy_ns", f->overlap.both_ns);
+    json_write_real(json, "overlap_ratio", overlap_of(&f->overlap));
+    json_write_uint(json, "exposed_copy_ns", f->overlap.exposed_copy_ns);
+    json_write_uint(json, "idle_ns", f->overlap.idle_ns);
+    json_write_uint(json, "copy_starved_ns", f->copy_starved_ns);
+    json_write_uint(json, "unmeasured_chunks", f->overlap.unmeasured);
 }
 
-static void write_time(struct json *json, const char *key, uint64_t ns)
+static void write_time(struct json_writer *json, const char *key, uint64_t ns)
 {
-    json_real(json, key, ns > 0 ? (double)ns : (double)NAN);
+    json_write_real(json, key, ns > 0 ? (double)ns : (double)NAN);
 }
 
-static void write_check(struct json *json, const struct encoding_figures *f)
+static void write_check(struct json_writer *json, const struct encoding_figures *f)
 {
     bool any = f->checked > 0;
-    json_uint(json, "checked", f->checked);
-    json_uint(json, "differing", f->differing);
-    json_real(json, "largest_difference", any ? f->worst.largest : (double)NAN);
-    json_real(json, "least_fidelity", any ? f->worst.fidelity : (double)NAN);
+    json_write_uint(json, "checked", f->checked);
+    json_write_uint(json, "differing", f->differing);
+    json_write_real(json, "largest_difference", any ? f->worst.largest : (double)NAN);
+    json_write_real(json, "least_fidelity", any ? f->worst.fidelity : (double)NAN);
 }
 
 static const char *status_word(enum status status)
@@ -200,29 +203,30 @@ static const char *status_word(enum status status)
 }
 
 // One object a device; figures of several are summed up around it.
-static void write_devices(struct json *json, const struct outcome *o)
+static void write_devices(struct json_writer *json, const struct outcome *o)
 {
-    json_begin_list(json, "devices");
+    json_write_begin_list(json, "devices");
     for (unsigned int i = 0; i < o->description.devices; i++) {
         const struct encoding_share *share = encoding_get_share(o->encoding, i);
         const struct pipeline_figures *f = &share->figures.pipeline;
-        json_begin_item(json);
-        json_text(json, "device", share->device.name);
-        json_text(json, "status", status_word(share->status));
-        json_uint(json, "items", share->figures.items);
-        json_uint(json, "batches", share->figures.batches);
-        json_uint(json, "duration_ns", f->duration_ns);
-        json_real(json, "items_per_second", ratio(share->figures.items, f->duration_ns) * 1e9);
-        json_real(json, "overlap_ratio", overlap_of(&f->overlap));
-        json_uint(json, "exposed_copy_ns", f->overlap.exposed_copy_ns);
-        json_uint(json, "copy_starved_ns", f->copy_starved_ns);
-        json_real(json, "pool_starvation_ratio", ratio(f->pool.waits, f->pool.acquires));
+        json_write_begin(json, NULL);
+        json_write_text(json, "device", share->device.name);
+        json_write_text(json, "status", status_word(share->status));
+        json_write_uint(json, "items", share->figures.items);
+        json_write_uint(json, "batches", share->figures.batches);
+        json_write_uint(json, "duration_ns", f->duration_ns);
+        json_write_real(json, "items_per_second",
+                        ratio(share->figures.items, f->duration_ns) * 1e9);
+        json_write_real(json, "overlap_ratio", overlap_of(&f->overlap));
+        json_write_uint(json, "exposed_copy_ns", f->overlap.exposed_copy_ns);
+        json_write_uint(json, "copy_starved_ns", f->copy_starved_ns);
+        json_write_real(json, "pool_starvation_ratio", ratio(f->pool.waits, f->pool.acquires));
         write_time(json, "item_p50_ns", f->group_p50_ns);
         write_time(json, "item_p95_ns", f->group_p95_ns);
         write_time(json, "item_p99_ns", f->group_p99_ns);
-        json_end_item(json);
+        json_write_end(json);
     }
-    json_end_list(json);
+    json_write_end_list(json);
 }
 
 static void write_figures(const struct outcome *o)
@@ -230,44 +234,45 @@ static void write_figures(const struct outcome *o)
     const struct encoding_description *d = &o->description;
     const struct pipeline_plan *plan = &encoding_get_share(o->encoding, 0)->plan;
     const struct pipeline_figures *f = &o->figures.pipeline;
-    struct json json;
-    json_begin(&json, stdout);
-    json_text(&json, "workload", "encode");
-    json_text(&json, "encoder", encoder_word((unsigned)options.encoder));
-    json_text(&json, "type", encode_type_name(d->inputs->type));
-    json_uint(&json, "qubits", (uint64_t)options.qubits);
-    json_uint(&json, "batch_size", d->batch);
-    json_text(&json, "device", o->devices);
-    json_text(&json, "status", status_word(o->status));
-    json_uint(&json, "items", o->figures.items);
-    json_uint(&json, "batches", o->figures.batches);
-    json_uint(&json, "duration_ns", f->duration_ns);
-    json_real(&json, "items_per_second", ratio(o->figures.items, f->duration_ns) * 1e9);
-    json_uint(&json, "chunk_bytes", plan->chunk_bytes);
-    json_uint(&json, "pool_size", plan->pool_size);
-    json_uint(&json, "prefetch", plan->prefetch);
-    json_uint(&json, "fillers", plan->fillers);
-    json_text(&json, "sync", sync_word(plan->sync));
-    json_uint(&json, "chunks", f->chunks);
-    json_uint(&json, "bytes_h2d", f->bytes_h2d);
-    json_uint(&json, "bytes_d2h", f->bytes_d2h);
+    struct json_writer json = files_json(stdout);
+    json_write_begin(&json, NULL);
+    json_write_text(&json, "workload", "encode");
+    json_write_text(&json, "encoder", encoder_word((unsigned)options.encoder));
+    json_write_text(&json, "type", encode_type_name(d->inputs->type));
+    json_write_uint(&json, "qubits", (uint64_t)options.qubits);
+    json_write_uint(&json, "batch_size", d->batch);
+    json_write_text(&json, "device", o->devices);
+    json_write_text(&json, "status", status_word(o->status));
+    json_write_uint(&json, "items", o->figures.items);
+    json_write_uint(&json, "batches", o->figures.batches);
+    json_write_uint(&json, "duration_ns", f->duration_ns);
+    json_write_real(&json, "items_per_second", ratio(o->figures.items, f->duration_ns) * 1e9);
+    json_write_uint(&json, "chunk_bytes", plan->chunk_bytes);
+    json_write_uint(&json, "pool_size", plan->pool_size);
+    json_write_uint(&json, "prefetch", plan->prefetch);
+    json_write_uint(&json, "fillers", plan->fillers);
+    json_write_text(&json, "sync", sync_word(plan->sync));
+    json_write_uint(&json, "chunks", f->chunks);
+    json_write_uint(&json, "bytes_h2d", f->bytes_h2d);
+    json_write_uint(&json, "bytes_d2h", f->bytes_d2h);
     write_overlap(&json, f);
     write_pool(&json, &f->pool);
     write_time(&json, "item_p50_ns", f->group_p50_ns);
     write_time(&json, "item_p95_ns", f->group_p95_ns);
     write_time(&json, "item_p99_ns", f->group_p99_ns);
-    json_uint(&json, "load_duration_ns", d->load_ns);
-    json_uint(&json, "generate_ns", d->generate_ns);
-    json_uint(&json, "fill_ns", f->fill_ns);
-    json_uint(&json, "take_ns", o->figures.take_ns);
-    json_uint(&json, "device_bytes", (uint64_t)d->device_bytes);
+    json_write_uint(&json, "load_duration_ns", d->load_ns);
+    json_write_uint(&json, "generate_ns", d->generate_ns);
+    json_write_uint(&json, "fill_ns", f->fill_ns);
+    json_write_uint(&json, "take_ns", o->figures.take_ns);
+    json_write_uint(&json, "device_bytes", (uint64_t)d->device_bytes);
     write_check(&json, &o->figures);
     write_devices(&json, o);
     repeats_write(&json, &o->repeats, "items_per_second");
-    json_uint(&json, "records_produced", o->totals.produced);
-    json_uint(&json, "records_acknowledged", o->totals.acknowledged);
-    json_uint(&json, "records_dropped", o->totals.dropped);
-    json_end(&json);
+    json_write_uint(&json, "records_produced", o->totals.produced);
+    json_write_uint(&json, "records_acknowledged", o->totals.acknowledged);
+    json_write_uint(&json, "records_dropped", o->totals.dropped);
+    json_write_end(&json);
+    (void)fputc('\n', stdout);
 }
 
 static void print_check(const struct encoding_figures *f)

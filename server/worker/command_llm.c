@@ -11,7 +11,7 @@
 #include "common/sys/log.h"
 #include "common/sys/stop.h"
 #include "server/device/device_list.h"
-#include "server/worker/json.h"
+#include "common/sys/files.h"
 #include "server/worker/repeats.h"
 #include "server/worker/worker.h"
 #include "server/workload/device_record.h"
@@ -214,31 +214,33 @@ struct outcome {
 static void write_figures(const struct outcome *o)
 {
     const struct llm_figures *f = &o->figures;
-    struct json json;
-    json_begin(&json, stdout);
-    json_text(&json, "workload", "llm");
-    json_text(&json, "model", o->model);
-    json_text(&json, "device", o->device.name);
-    json_uint(&json, "load_duration_ns", o->summary.last_load.duration_ns);
-    json_uint(&json, "startup_duration_ns", o->summary.startup_ns);
-    json_uint(&json, "duration_ns", f->duration_ns);
-    json_uint(&json, "requests", f->requests);
-    json_uint(&json, "completed", f->completed);
-    json_uint(&json, "cancelled", f->cancelled);
-    json_uint(&json, "failed", f->failed);
-    json_uint(&json, "prompt_tokens", f->prompt_tokens);
-    json_uint(&json, "generated_tokens", f->generated_tokens);
-    json_real(&json, "mean_ttft_ns", mean(f->ttft_ns, f->first_tokens));
-    json_real(&json, "mean_e2e_ns", mean(f->e2e_ns, f->requests));
-    json_real(&json, "mean_tpot_ns",
-              f->decoded_requests > 0 ? f->tpot_ns / (double)f->decoded_requests : (double)NAN);
-    json_real(&json, "tokens_per_second", per_second(f->decoded_tokens, f->decode_ns));
-    json_real(&json, "output_tokens_per_second", per_second(f->generated_tokens, f->e2e_ns));
+    struct json_writer json = files_json(stdout);
+    json_write_begin(&json, NULL);
+    json_write_text(&json, "workload", "llm");
+    json_write_text(&json, "model", o->model);
+    json_write_text(&json, "device", o->device.name);
+    json_write_uint(&json, "load_duration_ns", o->summary.last_load.duration_ns);
+    json_write_uint(&json, "startup_duration_ns", o->summary.startup_ns);
+    json_write_uint(&json, "duration_ns", f->duration_ns);
+    json_write_uint(&json, "requests", f->requests);
+    json_write_uint(&json, "completed", f->completed);
+    json_write_uint(&json, "cancelled", f->cancelled);
+    json_write_uint(&json, "failed", f->failed);
+    json_write_uint(&json, "prompt_tokens", f->prompt_tokens);
+    json_write_uint(&json, "generated_tokens", f->generated_tokens);
+    json_write_real(&json, "mean_ttft_ns", mean(f->ttft_ns, f->first_tokens));
+    json_write_real(&json, "mean_e2e_ns", mean(f->e2e_ns, f->requests));
+    json_write_real(&json, "mean_tpot_ns",
+                    f->decoded_requests > 0 ? f->tpot_ns / (double)f->decoded_requests
+                                            : (double)NAN);
+    json_write_real(&json, "tokens_per_second", per_second(f->decoded_tokens, f->decode_ns));
+    json_write_real(&json, "output_tokens_per_second", per_second(f->generated_tokens, f->e2e_ns));
     repeats_write(&json, &o->repeats, "tokens_per_second");
-    json_uint(&json, "records_produced", o->totals.produced);
-    json_uint(&json, "records_acknowledged", o->totals.acknowledged);
-    json_uint(&json, "records_dropped", o->totals.dropped);
-    json_end(&json);
+    json_write_uint(&json, "records_produced", o->totals.produced);
+    json_write_uint(&json, "records_acknowledged", o->totals.acknowledged);
+    json_write_uint(&json, "records_dropped", o->totals.dropped);
+    json_write_end(&json);
+    (void)fputc('\n', stdout);
 }
 
 // ---- Running --------------------------------------------------------------

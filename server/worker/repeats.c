@@ -30,7 +30,7 @@ bool repeats_add(struct repeats *repeats, double speed)
     return !repeats->is_reached && repeats->tries < repeats->most;
 }
 
-void repeats_write(struct json *json, const struct repeats *repeats, const char *metric)
+void repeats_write(struct json_writer *json, const struct repeats *repeats, const char *metric)
 {
     const struct steady *steady = &repeats->steady;
     const struct {
@@ -43,16 +43,16 @@ void repeats_write(struct json *json, const struct repeats *repeats, const char 
         {"interval_ratio", steady->interval_ratio},
     };
     const bool repeated = repeats->ratio > 0.0;
-    json_real(json, "repeats", repeated ? (double)repeats->tries : (double)NAN);
+    json_write_real(json, "repeats", repeated ? (double)repeats->tries : (double)NAN);
     for (size_t i = 0; i < sizeof members / sizeof members[0]; i++) {
         char key[64];
         (void)snprintf(key, sizeof key, "%s_%s", metric, members[i].what);
-        json_real(json, key, members[i].value);
+        json_write_real(json, key, members[i].value);
     }
     if (repeated)
-        json_bool(json, "steady", repeats->is_reached);
+        json_write_bool(json, "steady", repeats->is_reached);
     else
-        json_text(json, "steady", NULL);
+        json_write_text(json, "steady", NULL);
 }
 
 void repeats_print(FILE *out, const struct repeats *repeats, enum unit unit)

@@ -12,7 +12,7 @@
 #include "common/core/status.h"
 #include "common/core/steady.h"
 #include "common/core/unit.h"
-#include "server/worker/json.h"
+#include "common/core/json_writer.h"
 
 enum { REPEATS_MAX = 1000 };
 
@@ -40,7 +40,7 @@ MUST_CHECK enum status repeats_init(struct repeats *repeats, double ratio, int64
 bool repeats_add(struct repeats *repeats, double speed);
 
 // Members of an object: null where nothing is repeated.  `metric` is the speed's key.
-void repeats_write(struct json *json, const struct repeats *repeats, const char *metric);
+void repeats_write(struct json_writer *json, const struct repeats *repeats, const char *metric);
 
 // A line for people; nothing where nothing is repeated.
 void repeats_print(FILE *out, const struct repeats *repeats, enum unit unit);

@@ -1,6 +1,5 @@
 #include "tests/support/test.h"
 
-#include <float.h>
 #include <locale.h>
 #include <math.h>
 #include <stdio.h>
@@ -8,8 +7,6 @@
 #include <string.h>
 
 #include "client/cli/csv.h"
-#include "client/cli/json.h"
-#include "client/cli/number.h"
 #include "client/cli/rows.h"
 #include "client/cli/table.h"
 #include "client/cli/width.h"
@@ -33,82 +30,6 @@ static void expect_written(struct written *written, const char *expected)
     assert_int_equal(fclose(written->out), 0);
     assert_string_equal(written->text, expected);
     free(written->text);
-}
-
-// ---- JSON -------------------------------------------------------------------------
-
-static void test_json_text(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *text;
-        size_t size; // 0: to the NUL
-        const char *json;
-    } cases[] = {
-        {"", 0, "\"\""},
-        {"plain", 0, "\"plain\""},
-        {"say \"hi\" \\ /", 0, "\"say \\\"hi\\\" \\\\ /\""},
-        {"\b\f\n\r\t", 0, "\"\\b\\f\\n\\r\\t\""},
-        {"\x01\x1f\x7f", 0, "\"\\u0001\\u001f\\u007f\""},
-        {"a\0b", 3, "\"a\\u0000b\""},
-        {"\x1b[31m", 0, "\"\\u001b[31m\""},
-        {"gr\xc3\xbc\xc3\x9f \xe6\x97\xa5 \xf0\x9f\x9a\x80", 0,
-         "\"gr\xc3\xbc\xc3\x9f \xe6\x97\xa5 \xf0\x9f\x9a\x80\""},
-        {"\xff", 0, "\"\\ufffd\""},
-        {"a\xc3", 0, "\"a\\ufffd\""},                                  // cut short
-        {"\xc0\xaf", 0, "\"\\ufffd\\ufffd\""},                         // overlong
-        {"\xed\xa0\x80", 0, "\"\\ufffd\\ufffd\\ufffd\""},              // surrogate
-        {"\xf5\x80\x80\x80z", 0, "\"\\ufffd\\ufffd\\ufffd\\ufffdz\""}, // beyond U+10FFFF
-    };
-    for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        struct written written;
-        size_t size = cases[i].size ? cases[i].size : strlen(cases[i].text);
-        json_write_text(open_written(&written), cases[i].text, size);
-        expect_written(&written, cases[i].json);
-    }
-}
-
-static void test_json_real(void **state)
-{
-    (void)state;
-    static const struct {
-        double value;
-        const char *json;
-    } cases[] = {
-        {0.0, "0"},
-        {0.1, "0.1"},
-        {1.0 / 3.0, "0.3333333333333333"},
-        {0.1 + 0.2, "0.30000000000000004"},
-        {123456789012345680.0, "1.2345678901234568e+17"},
-        {-1.5, "-1.5"},
-        {DBL_MAX, "1.7976931348623157e+308"},
-        {5e-324, "4.94065645841247e-324"},
-        {NAN, "null"},
-        {INFINITY, "null"},
-        {-INFINITY, "null"},
-    };
-    for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        struct written written;
-        json_write_real(open_written(&written), cases[i].value);
-        expect_written(&written, cases[i].json);
-    }
-}
-
-// Any double comes back as it was.
-static void test_number_round_trip(void **state)
-{
-    (void)state;
-    uint64_t random = 20260329;
-    for (int i = 0; i < 100000; i++) {
-        uint64_t bits = test_random(&random);
-        double value;
-        memcpy(&value, &bits, sizeof value);
-        if (!isfinite(value))
-            continue;
-        char text[NUMBER_TEXT_SIZE];
-        double back = strtod(number_text(text, value), NULL);
-        assert_memory_equal(&back, &value, sizeof back);
-    }
 }
 
 // ---- A result of all types ----------------------------------------------------------
@@ -327,10 +248,7 @@ int main(void)
     if (!setlocale(LC_CTYPE, "C.UTF-8"))
         return 77;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_json_text),
-        cmocka_unit_test(test_json_real),
         cmocka_unit_test(test_json_rows),
-        cmocka_unit_test(test_number_round_trip),
         cmocka_unit_test(test_csv),
         cmocka_unit_test(test_width),
         cmocka_unit_test(test_table_aligns),

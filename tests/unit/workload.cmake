@@ -16,10 +16,6 @@ inferstat_unit_test(test_prompts LINK inferstat_test_models)
 inferstat_unit_test(test_text_stream LINK inferstat_workload)
 inferstat_unit_test(test_token_sampler LINK inferstat_workload)
 inferstat_unit_test(test_tokenizer LINK inferstat_test_models)
-inferstat_unit_test(test_repeats LINK inferstat_core)
+inferstat_unit_test(test_repeats LINK inferstat_sys)
 target_sources(test_repeats PRIVATE
-               "${PROJECT_SOURCE_DIR}/server/worker/json.c"
                "${PROJECT_SOURCE_DIR}/server/worker/repeats.c")
-inferstat_unit_test(test_worker_json LINK inferstat_workload)
-target_sources(test_worker_json PRIVATE
-               "${PROJECT_SOURCE_DIR}/server/worker/json.c")
