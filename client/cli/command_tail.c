@@ -163,7 +163,7 @@ enum status command_tail(struct cli *cli, struct error *err)
     };
     struct remote_target target = cli_target(cli);
     struct remote_live *live;
-    status = remote_live_open(&live, &target, kinds, err);
+    status = remote_live_open(&live, &target, kinds, REMOTE_LIVE_RECORDS, err);
     if (status != STATUS_OK)
         return status;
     status = follow(&tail, live, err);

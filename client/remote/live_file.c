@@ -17,6 +17,7 @@ static const uint64_t look_every_ns = UINT64_C(500000000);
 struct file_live {
     struct store *store;
     uint32_t kinds;
+    enum remote_live_mode mode;
     unsigned next_kind;    // to look at; RECORD_KIND_COUNT: all were, until next_look_ns
     uint64_t next_look_ns; // monotonic
     int64_t seen[RECORD_KIND_COUNT];
@@ -47,12 +48,13 @@ static enum status find_ends(struct file_live *live, struct error *err)
 }
 
 enum status file_live_open(void **out, const struct remote_target *target, uint32_t kinds,
-                           struct error *err)
+                           enum remote_live_mode mode, struct error *err)
 {
     struct file_live *live = calloc(1, sizeof *live);
     if (!live)
         return error_no_memory(err, "remote");
     live->kinds = kinds;
+    live->mode = mode;
     enum status status = store_open(&live->store, target->db, err);
     if (status == STATUS_OK)
         status = find_ends(live, err);
@@ -76,6 +78,9 @@ static enum status look(struct file_live *live, enum record_kind kind, struct re
     live->seen[kind] = last;
     if (last <= seen)
         return STATUS_NO_DATA;
+    *out = NULL;
+    if (live->mode == REMOTE_LIVE_IDS)
+        return STATUS_OK;
     struct result *page = NULL;
     status = store_records_between(live->store, kind, seen + 1, last, PAGE_ROWS, &page, err);
     if (status != STATUS_OK)

@@ -71,13 +71,13 @@ bool remote_is_file(const struct remote *remote)
 }
 
 enum status remote_live_open(struct remote_live **out, const struct remote_target *target,
-                             uint32_t kinds, struct error *err)
+                             uint32_t kinds, enum remote_live_mode mode, struct error *err)
 {
     struct remote_live *live = calloc(1, sizeof *live);
     if (!live)
         return error_no_memory(err, "remote");
     live->ops = ops_of(target);
-    enum status status = live->ops->live_open(&live->live, target, kinds, err);
+    enum status status = live->ops->live_open(&live->live, target, kinds, mode, err);
     if (status != STATUS_OK) {
         remote_live_close(live);
         return status;

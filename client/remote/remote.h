@@ -49,16 +49,22 @@ bool remote_is_file(const struct remote *remote);
 
 struct remote_live;
 
+enum remote_live_mode {
+    REMOTE_LIVE_RECORDS,
+    REMOTE_LIVE_IDS, // says only that there are new records, and of which kind
+};
+
 // Subscribes to records as they are committed; `kinds` has a bit for each enum
-// record_kind, 0 for all.  With a file it follows the file by asking twice a
-// second.  Works while nobody is there, and again when somebody comes.
+// record_kind, 0 for all.  A store file is polled twice a second.  Works while no
+// collector is there, and again when one comes.
 MUST_CHECK enum status remote_live_open(struct remote_live **out,
                                         const struct remote_target *target, uint32_t kinds,
-                                        struct error *err);
+                                        enum remote_live_mode mode, struct error *err);
 void remote_live_close(struct remote_live *live);
 
 // Waits up to `timeout_ns` for the next records: `*out` holds rows of `*kind`
-// with the keys of QUERY_RECORDS.  `*missed`: rows this reader missed so far.
+// with the keys of QUERY_RECORDS, or is NULL (REMOTE_LIVE_IDS).  `*missed`: rows this
+// reader missed so far.
 // STATUS_TIMEOUT when none came.  `wake_fd` (-1: none) ends the wait when
 // readable, STATUS_CANCELLED.
 MUST_CHECK enum status remote_live_next(struct remote_live *live, uint64_t timeout_ns, int wake_fd,

@@ -18,7 +18,7 @@ struct source_ops {
     const char *(*warning)(const void *source); // NULL: never any
 
     enum status (*live_open)(void **live, const struct remote_target *target, uint32_t kinds,
-                             struct error *err);
+                             enum remote_live_mode mode, struct error *err);
     void (*live_close)(void *live);
     enum status (*live_next)(void *live, uint64_t timeout_ns, int wake_fd, enum record_kind *kind,
                              struct result **out, uint64_t *missed, struct error *err);
@@ -30,14 +30,14 @@ extern const struct source_ops source_file;
 // The two halves of source_collector and source_file that live in files of
 // their own.
 enum status collector_live_open(void **live, const struct remote_target *target, uint32_t kinds,
-                                struct error *err);
+                                enum remote_live_mode mode, struct error *err);
 void collector_live_close(void *live);
 enum status collector_live_next(void *live, uint64_t timeout_ns, int wake_fd,
                                 enum record_kind *kind, struct result **out, uint64_t *missed,
                                 struct error *err);
 
 enum status file_live_open(void **live, const struct remote_target *target, uint32_t kinds,
-                           struct error *err);
+                           enum remote_live_mode mode, struct error *err);
 void file_live_close(void *live);
 enum status file_live_next(void *live, uint64_t timeout_ns, int wake_fd, enum record_kind *kind,
                            struct result **out, uint64_t *missed, struct error *err);

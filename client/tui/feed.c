@@ -252,15 +252,14 @@ static void *listen_on(void *argument)
     uint64_t missed;
     while (poll(&stop, 1, 0) == 0) {
         enum record_kind kind;
-        struct result *result = NULL;
+        struct result *none;
         enum status status =
-            remote_live_next(feed->live, second_ns, feed->stop_fd, &kind, &result, &missed, NULL);
+            remote_live_next(feed->live, second_ns, feed->stop_fd, &kind, &none, &missed, NULL);
         if (status != STATUS_OK) {
             if (status != STATUS_TIMEOUT) // not again at once; the end wakes it
                 (void)poll(&stop, 1, 1000);
             continue;
         }
-        result_free(result); // it says when to ask; answers say what is
         (void)pthread_mutex_lock(&feed->lock);
         feed->stale |= asks_stale(kind);
         (void)pthread_cond_signal(&feed->wake);
@@ -309,7 +308,7 @@ enum status feed_open(struct feed **out, const struct remote_target *target,
     if (status == STATUS_OK)
         remote_wake_on(feed->remote, feed->stop_fd);
     if (status == STATUS_OK)
-        status = remote_live_open(&feed->live, target, asks_kinds(), err);
+        status = remote_live_open(&feed->live, target, asks_kinds(), REMOTE_LIVE_IDS, err);
     if (status != STATUS_OK) {
         feed_close(feed);
         return status;

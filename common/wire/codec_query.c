@@ -350,6 +350,7 @@ Inferstat__LiveCredit *codec_pack_live_credit(struct arena *arena,
     inferstat__live_credit__init(to);
     to->protocol = credit->protocol;
     to->messages = credit->messages;
+    to->ids_only = credit->ids_only;
     to->kinds = kinds;
     for (uint32_t kind = 0; kind < RECORD_KIND_COUNT; kind++)
         if (credit->kinds >> kind & 1)
@@ -362,6 +363,7 @@ enum status codec_read_live_credit(struct message_live_credit *credit,
 {
     credit->protocol = from->protocol;
     credit->messages = from->messages;
+    credit->ids_only = from->ids_only;
     for (size_t i = 0; i < from->n_kinds; i++)
         if (from->kinds[i] < RECORD_KIND_COUNT)
             credit->kinds |= UINT32_C(1) << from->kinds[i];
@@ -382,6 +384,7 @@ Inferstat__LiveRecords *codec_pack_live_records(struct arena *arena,
     to->columns = pack_result(arena, records->result, &to->n_columns);
     to->row_count = records->result ? (uint32_t)result_row_count(records->result) : 0;
     to->missed = records->missed;
+    to->last_id = records->last_id;
     return to;
 }
 
@@ -392,6 +395,7 @@ enum status codec_read_live_records(struct message_live_records *records,
         return error_set(err, STATUS_INVALID, "LiveRecords: of a kind that is unknown");
     records->kind = (enum record_kind)from->kind;
     records->missed = from->missed;
+    records->last_id = from->last_id;
     return new_result(&records->result, "LiveRecords", from->columns, from->n_columns,
                       from->row_count, err);
 }

@@ -159,12 +159,14 @@ struct message_live_credit {
     uint32_t protocol;
     uint32_t messages;
     uint32_t kinds; // bit k: enum record_kind k; 0: all
+    bool ids_only;
 };
 
 struct message_live_records {
     enum record_kind kind;
     uint64_t missed;
     struct result *result; // as in message_reply
+    uint64_t last_id;      // to a reader that asked for ids only
 };
 
 enum message_kind {

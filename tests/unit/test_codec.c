@@ -366,6 +366,14 @@ static void test_reply_and_live(void **state)
     message_free(&out);
     result_free(result);
 
+    live.live_records =
+        (struct message_live_records){.kind = RECORD_KIND_ITL, .last_id = UINT64_MAX};
+    round_trip(&out, &live);
+    assert_int_equal(out.live_records.kind, RECORD_KIND_ITL);
+    assert_true(out.live_records.last_id == UINT64_MAX);
+    assert_int_equal(result_column_count(out.live_records.result), 0);
+    message_free(&out);
+
     struct message failed = {.kind = MESSAGE_REPLY,
                              .reply = {.id = 4, .status = REPLY_NO_DATA, .error = text("no")}};
     round_trip(&out, &failed);
@@ -381,11 +389,12 @@ static void test_live_credit(void **state)
     for (size_t i = 0; i < COUNT(kinds); i++) {
         struct message credit = {
             .kind = MESSAGE_LIVE_CREDIT,
-            .live_credit = {.protocol = 1, .messages = 100, .kinds = kinds[i]}};
+            .live_credit = {.protocol = 1, .messages = 100, .kinds = kinds[i], .ids_only = i == 1}};
         struct message out;
         round_trip(&out, &credit);
         assert_int_equal(out.live_credit.messages, 100);
         assert_int_equal(out.live_credit.kinds, kinds[i]);
+        assert_int_equal(out.live_credit.ids_only, i == 1);
         message_free(&out);
     }
 }

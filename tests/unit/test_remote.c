@@ -437,7 +437,7 @@ static void test_live(void **state)
     struct remote_target target = {.collector = collector.address};
     struct remote_live *live;
     struct error err = {0};
-    assert_int_equal(remote_live_open(&live, &target, 0, &err), STATUS_OK);
+    assert_int_equal(remote_live_open(&live, &target, 0, REMOTE_LIVE_RECORDS, &err), STATUS_OK);
 
     enum record_kind kind;
     struct result *result;
@@ -466,6 +466,19 @@ static void test_live(void **state)
     assert_int_equal(missed, 4);
     result_free(result);
     remote_live_close(live);
+
+    // This collector knows no readers that want ids only: its records are news all
+    // the same.
+    stop(&collector);
+    collector.live_rows = 2;
+    atomic_store(&collector.credit, 0);
+    start(&collector);
+    assert_int_equal(remote_live_open(&live, &target, 0, REMOTE_LIVE_IDS, &err), STATUS_OK);
+    assert_int_equal(remote_live_next(live, patience_ns, -1, &kind, &result, &missed, &err),
+                     STATUS_OK);
+    assert_int_equal(kind, RECORD_KIND_INFERENCE);
+    assert_null(result);
+    remote_live_close(live);
     stop(&collector);
     remove_folder(&collector);
 }
@@ -480,7 +493,7 @@ static void test_live_wakes(void **state)
     assert_int_equal(write(wake[1], "", 1), 1);
     struct remote_target target = {.collector = collector.address};
     struct remote_live *live;
-    assert_int_equal(remote_live_open(&live, &target, 1, NULL), STATUS_OK);
+    assert_int_equal(remote_live_open(&live, &target, 1, REMOTE_LIVE_RECORDS, NULL), STATUS_OK);
     enum record_kind kind;
     struct result *result;
     uint64_t missed;

@@ -62,11 +62,11 @@ static void add_operations(struct scene *scene, int first, int last)
     sqlite3_free(sql);
 }
 
-static struct remote_live *follow(struct scene *scene, uint32_t kinds)
+static struct remote_live *follow(struct scene *scene, uint32_t kinds, enum remote_live_mode mode)
 {
     struct remote_live *live;
     struct remote_target target = {.db = scene->path};
-    assert_int_equal(remote_live_open(&live, &target, kinds, NULL), STATUS_OK);
+    assert_int_equal(remote_live_open(&live, &target, kinds, mode, NULL), STATUS_OK);
     return live;
 }
 
@@ -104,7 +104,7 @@ static void test_follow(void **state)
     struct scene scene;
     set_up(&scene);
     add_operations(&scene, 1, 3);
-    struct remote_live *live = follow(&scene, 0);
+    struct remote_live *live = follow(&scene, 0, REMOTE_LIVE_RECORDS);
     expect_nothing(live); // what was there before is not live
     add_operations(&scene, 4, 4);
     expect_operations(live, 4, 4);
@@ -116,7 +116,7 @@ static void test_follow(void **state)
 
     // Ids that a clear has freed are given out again.
     execute(&scene, "DELETE FROM operation");
-    struct remote_live *later = follow(&scene, 1U << RECORD_KIND_OPERATION);
+    struct remote_live *later = follow(&scene, 1U << RECORD_KIND_OPERATION, REMOTE_LIVE_RECORDS);
     add_operations(&scene, 3000, 3001);
     expect_operations(later, 3000, 3001);
     remote_live_close(later);
@@ -129,8 +129,29 @@ static void test_other_kinds_are_left_out(void **state)
     (void)state;
     struct scene scene;
     set_up(&scene);
-    struct remote_live *live = follow(&scene, 1U << RECORD_KIND_INFERENCE);
+    struct remote_live *live = follow(&scene, 1U << RECORD_KIND_INFERENCE, REMOTE_LIVE_RECORDS);
     add_operations(&scene, 1, 3);
+    expect_nothing(live);
+    remote_live_close(live);
+    tear_down(&scene);
+}
+
+// Who wants no records is told of their kind alone, once whatever their count.
+static void test_ids_only(void **state)
+{
+    (void)state;
+    struct scene scene;
+    set_up(&scene);
+    struct remote_live *live = follow(&scene, 0, REMOTE_LIVE_IDS);
+    expect_nothing(live);
+    add_operations(&scene, 1, 3000);
+    enum record_kind kind;
+    struct result *result;
+    uint64_t missed;
+    assert_int_equal(remote_live_next(live, patience_ns, -1, &kind, &result, &missed, NULL),
+                     STATUS_OK);
+    assert_int_equal(kind, RECORD_KIND_OPERATION);
+    assert_null(result);
     expect_nothing(live);
     remote_live_close(live);
     tear_down(&scene);
@@ -174,6 +195,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_follow),
         cmocka_unit_test(test_other_kinds_are_left_out),
+        cmocka_unit_test(test_ids_only),
         cmocka_unit_test(test_queries),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -209,7 +209,7 @@ static void test_with_the_right_keys(void **state)
 
     struct remote_live *live = NULL;
     const struct remote_target target = target_with(key, 0);
-    assert_int_equal(remote_live_open(&live, &target, 0, &err), STATUS_OK);
+    assert_int_equal(remote_live_open(&live, &target, 0, REMOTE_LIVE_RECORDS, &err), STATUS_OK);
     enum record_kind kind;
     struct result *result = NULL;
     uint64_t missed;
@@ -249,7 +249,7 @@ static void test_live_records_after_a_refusal(void **state)
     struct error err = {0};
     const struct remote_target target = target_with(wire_key_text(key, rig.server.public_key), 0);
     atomic_store(&rig.admits, false);
-    assert_int_equal(remote_live_open(&live, &target, 0, &err), STATUS_OK);
+    assert_int_equal(remote_live_open(&live, &target, 0, REMOTE_LIVE_RECORDS, &err), STATUS_OK);
     enum record_kind kind;
     struct result *result = NULL;
     uint64_t missed;

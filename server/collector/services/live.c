@@ -27,6 +27,8 @@ struct reader {
     uint32_t kinds; // bit k: enum record_kind k
     uint32_t credit;
     uint64_t missed;
+    bool ids_only;      // it gets kinds and last ids, no records
+    uint32_t new_kinds; // then: those it was not told of yet
     uint64_t heard_at_ns;
 };
 
@@ -95,6 +97,7 @@ static void take_credit(struct live *live, const struct job_return *at,
     }
     reader->heard_at_ns = clock_monotonic_ns();
     reader->kinds = asked->kinds ? asked->kinds : UINT32_MAX;
+    reader->ids_only = asked->ids_only;
     const uint32_t room = CREDIT_MAX - reader->credit;
     reader->credit += asked->messages < room ? asked->messages : room;
 }
@@ -132,9 +135,10 @@ static void receive(struct live *live, unsigned socket)
 
 // ---- Feeding -----------------------------------------------------------------------
 
+// Whether the reader wants the kind's records.
 static bool wants(const struct reader *reader, enum record_kind kind)
 {
-    return reader->kinds >> kind & 1;
+    return !reader->ids_only && reader->kinds >> kind & 1;
 }
 
 // Those who want the kind, or of them only those without credit, miss records.
@@ -155,13 +159,10 @@ static bool somebody_can_take(const struct live *live, enum record_kind kind)
     return false;
 }
 
-// False when the reader is gone.
-static bool send_rows(struct live *live, struct reader *reader, enum record_kind kind,
-                      struct result *rows)
+static enum status send_records(struct live *live, struct reader *reader,
+                                const struct message_live_records *records)
 {
-    const struct message message = {
-        .kind = MESSAGE_LIVE_RECORDS,
-        .live_records = {.kind = kind, .missed = reader->missed, .result = rows}};
+    const struct message message = {.kind = MESSAGE_LIVE_RECORDS, .live_records = *records};
     struct answer *answer = answer_encode(&reader->at, &message);
     enum status status = STATUS_NOMEM;
     if (answer)
@@ -170,9 +171,44 @@ static bool send_rows(struct live *live, struct reader *reader, enum record_kind
     answer_free(answer);
     if (status == STATUS_OK)
         reader->credit--;
-    else
+    return status;
+}
+
+// False when the reader is gone.
+static bool send_rows(struct live *live, struct reader *reader, enum record_kind kind,
+                      struct result *rows)
+{
+    const struct message_live_records records = {
+        .kind = kind, .missed = reader->missed, .result = rows};
+    const enum status status = send_records(live, reader, &records);
+    if (status != STATUS_OK)
         reader->missed += result_row_count(rows);
     return status != STATUS_UNREACHABLE;
+}
+
+// Sends the last ids of the kinds that are new to the reader, as far as its credit goes.
+// False when it is gone.
+static bool send_ids(struct live *live, struct reader *reader)
+{
+    for (unsigned kind = 0; kind < RECORD_KIND_COUNT && reader->credit > 0; kind++) {
+        if (!(reader->new_kinds >> kind & 1))
+            continue;
+        const struct message_live_records records = {.kind = (enum record_kind)kind,
+                                                     .last_id = (uint64_t)live->told.last[kind]};
+        const enum status status = send_records(live, reader, &records);
+        if (status == STATUS_UNREACHABLE)
+            return false;
+        if (status == STATUS_OK)
+            reader->new_kinds &= ~(UINT32_C(1) << kind);
+    }
+    return true;
+}
+
+static void send_ids_to_all(struct live *live)
+{
+    for (unsigned i = live->reader_count; i-- > 0;)
+        if (live->readers[i].ids_only && !send_ids(live, &live->readers[i]))
+            remove_reader(live, i);
 }
 
 static void send_to_all(struct live *live, enum record_kind kind, struct result *rows)
@@ -215,6 +251,9 @@ static void tell_kind(struct live *live, enum record_kind kind, int64_t last)
 {
     int64_t first = live->told.last[kind] + 1;
     live->told.last[kind] = last;
+    for (unsigned i = 0; i < live->reader_count; i++)
+        if (live->readers[i].ids_only)
+            live->readers[i].new_kinds |= live->readers[i].kinds & UINT32_C(1) << kind;
     if (last - first + 1 > ROWS_PER_TURN) {
         miss(live, kind, (uint64_t)(last - first + 1 - ROWS_PER_TURN), false);
         first = last - ROWS_PER_TURN + 1;
@@ -253,6 +292,7 @@ static void turn(struct live *live)
     forget_silent(live);
     if (ready >> count & 1)
         tell(live);
+    send_ids_to_all(live);
 }
 
 static void *live_body(void *context)
