@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "client/cli/listing.h"
-#include "common/core/losses.h"
+#include "common/core/loss_text.h"
 
 // A run that has lost something says why below its row.
 static enum status add_rows(struct cli *cli, const struct view *view, struct table *table,
@@ -11,9 +11,9 @@ static enum status add_rows(struct cli *cli, const struct view *view, struct tab
     (void)cli;
     (void)err;
     for (size_t row = 0; row < result_row_count(page); row++) {
-        char losses[LOSSES_SIZE], line[LOSSES_SIZE + 16];
+        char losses[LOSS_TEXT_SIZE], line[LOSS_TEXT_SIZE + 16];
         view_add_row(view, table, page, row);
-        if (losses_text(losses, page, row)[0] == '\0')
+        if (loss_text(losses, page, row)[0] == '\0')
             continue;
         (void)snprintf(line, sizeof line, "    lost: %s", losses);
         table_add_below(table, line);

@@ -8,7 +8,7 @@
 #include "client/cli/listing.h"
 #include "client/cli/stages.h"
 #include "client/cli/table.h"
-#include "common/core/losses.h"
+#include "common/core/loss_text.h"
 #include "common/core/text.h"
 #include "common/sys/files.h"
 
@@ -177,8 +177,8 @@ static void print_losses(FILE *out, const struct result *summary)
                   count_of(summary, "produced") + count_of(summary, "unnumbered"),
                   count_of(summary, "stored"), count_of(summary, "in_flight"), lost_of(summary),
                   figure(coverage, summary, "coverage_ratio"));
-    char losses[LOSSES_SIZE];
-    if (losses_text(losses, summary, 0)[0])
+    char losses[LOSS_TEXT_SIZE];
+    if (loss_text(losses, summary, 0)[0])
         (void)fprintf(out, "            lost: %s\n", losses);
     if (count_of(summary, "duplicates") + count_of(summary, "expired") +
             count_of(summary, "cleared") >

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "client/tui/plots.h"
-#include "common/core/losses.h"
+#include "common/core/loss_text.h"
 #include "common/core/unit.h"
 
 enum panel_number { PANEL_HOSTS, PANEL_LOAD, PANEL_INFERENCES, PANEL_RUNS, PANELS };
@@ -296,8 +296,8 @@ static void loss_facts(const struct model *model, struct segments *facts)
     const struct result *summary = model_answer(model, ASK_SUMMARY);
     if (!summary || result_row_count(summary) == 0)
         return;
-    char losses[LOSSES_SIZE], refusals[128], text[sizeof losses + sizeof refusals];
-    if (losses_text(losses, summary, 0)[0]) {
+    char losses[LOSS_TEXT_SIZE], refusals[128], text[sizeof losses + sizeof refusals];
+    if (loss_text(losses, summary, 0)[0]) {
         (void)snprintf(text, sizeof text, "lost %s", losses);
         segments_add_name(facts, 1, STYLE_BAD, LOSSES_WIDTH, text);
     }

@@ -47,7 +47,7 @@ void delivery_producer_free(struct delivery_producer *producer)
     free(producer->streams);
     free(producer->flows);
     free(producer->drops);
-    delivery_gone_deinit(&producer->gone);
+    delivery_dropped_deinit(&producer->dropped);
     free(producer);
 }
 
@@ -63,11 +63,11 @@ size_t delivery_find_stream(const struct delivery_producer *producer, uint32_t s
     return at;
 }
 
-// Room in `drops` for one range a stream and `gone` others, or for as many as a
+// Room in `drops` for one range a stream and `dropped` others, or for as many as a
 // message takes.
-static bool make_drops_room(struct delivery_producer *producer, size_t stream_room, size_t gone)
+static bool make_drops_room(struct delivery_producer *producer, size_t stream_room, size_t dropped)
 {
-    size_t room = stream_room + gone;
+    size_t room = stream_room + dropped;
     if (room > DELIVERY_DROPS_MAX)
         room = DELIVERY_DROPS_MAX;
     if (room <= producer->drop_room)
@@ -92,7 +92,7 @@ static bool make_room(struct delivery_producer *producer)
     struct delivery_flow *flows = realloc(producer->flows, room * sizeof *producer->flows);
     if (flows)
         producer->flows = flows;
-    if (!streams || !flows || !make_drops_room(producer, room, 2 * producer->gone.count + 1))
+    if (!streams || !flows || !make_drops_room(producer, room, 2 * producer->dropped.count + 1))
         return false;
     producer->stream_room = room;
     return true;
@@ -159,9 +159,9 @@ enum status delivery_producer_lost(struct delivery_producer *producer,
     lost.last = min_u64(lost.last, flow->spooled);
     if (lost.first > lost.last)
         return STATUS_OK;
-    if (!make_drops_room(producer, producer->stream_room, 2 * producer->gone.count + 1))
+    if (!make_drops_room(producer, producer->stream_room, 2 * producer->dropped.count + 1))
         return STATUS_NOMEM;
-    const enum status status = delivery_gone_add(&producer->gone, &lost);
+    const enum status status = delivery_dropped_add(&producer->dropped, &lost);
     if (status != STATUS_OK)
         return status;
     delivery_list_drops(producer);
@@ -214,9 +214,9 @@ uint64_t delivery_in_flight(const struct delivery_producer *producer)
         if (flow->sent <= base)
             continue;
         records += flow->sent - base;
-        if (producer->gone.count)
-            records -= delivery_gone_among(&producer->gone, producer->streams[i].stream, base + 1,
-                                           flow->sent);
+        if (producer->dropped.count)
+            records -= delivery_dropped_count(&producer->dropped, producer->streams[i].stream,
+                                              base + 1, flow->sent);
     }
     return records;
 }
@@ -288,12 +288,12 @@ static void list_drop(struct delivery_producer *producer, const struct delivery_
         drop->reason = DELIVERY_SPOOL_FULL;
 }
 
-// The ranges of a stream that are gone, as far as the store does not know of them.
+// The ranges of a stream that are dropped, as far as the store does not know of them.
 static void list_gone(struct delivery_producer *producer, size_t at)
 {
     size_t count;
     const struct delivery_range *ranges =
-        delivery_gone_of(&producer->gone, producer->streams[at].stream, &count);
+        delivery_dropped_of_stream(&producer->dropped, producer->streams[at].stream, &count);
     for (size_t i = 0; i < count; i++) {
         struct delivery_range range = ranges[i];
         range.first = max_u64(range.first, producer->flows[at].acknowledged + 1);
@@ -314,7 +314,7 @@ void delivery_list_drops(struct delivery_producer *producer)
                                                          .reason = DELIVERY_ACKNOWLEDGED_ELSEWHERE,
                                                          .since_ns = flow->forgotten_ns,
                                                          .until_ns = flow->forgotten_ns});
-        if (producer->gone.count)
+        if (producer->dropped.count)
             list_gone(producer, i);
     }
 }

@@ -86,7 +86,7 @@ static bool send_heartbeat(struct delivery_producer *producer, struct delivery_a
     return true;
 }
 
-// The records of one stream to be sent now, beyond what is gone: none while the
+// The records of one stream to be sent now, beyond what is dropped: none while the
 // credit left would only do for a part of a batch and more is to come with the
 // next acknowledgement.
 static uint64_t batch_size(const struct delivery_producer *producer, size_t at, uint64_t flying,
@@ -95,9 +95,9 @@ static uint64_t batch_size(const struct delivery_producer *producer, size_t at, 
     const uint32_t stream = producer->streams[at].stream;
     uint64_t last = producer->streams[at].produced;
     *first = producer->flows[at].sent + 1;
-    if (producer->gone.count) {
-        *first = delivery_gone_skip(&producer->gone, stream, *first);
-        last = min_u64(last, delivery_gone_next(&producer->gone, stream, *first) - 1);
+    if (producer->dropped.count) {
+        *first = delivery_dropped_skip(&producer->dropped, stream, *first);
+        last = min_u64(last, delivery_dropped_next(&producer->dropped, stream, *first) - 1);
     }
     if (*first > last)
         return 0;
@@ -176,8 +176,8 @@ static bool next_free(struct delivery_producer *producer, struct delivery_action
                                            .names_first = 1};
         flow->released = flow->acknowledged;
         flow->spooled = max_u64(flow->spooled, flow->released);
-        if (producer->gone.count)
-            delivery_gone_settle(&producer->gone, action->stream, flow->released);
+        if (producer->dropped.count)
+            delivery_dropped_settle(&producer->dropped, action->stream, flow->released);
         if (action->first <= action->last)
             return true;
     }

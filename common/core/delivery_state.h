@@ -3,7 +3,7 @@
 #define INFERSTAT_CORE_DELIVERY_STATE_H
 
 #include "common/core/delivery.h"
-#include "common/core/delivery_gone.h"
+#include "common/core/delivery_dropped.h"
 
 // A stream as the protocol sees it.  Records up to `released` are no longer held;
 // those up to `spooled` are in the spool, the others in the ring.  Those after
@@ -41,9 +41,9 @@ struct delivery_producer {
     struct delivery_flow *flows; // parallel to streams
     size_t stream_count;
     size_t stream_room;
-    size_t turn;               // the stream whose batch may come first
-    struct delivery_gone gone; // of what is not released
-    // For messages: what was acknowledged elsewhere, and what is gone, of that which
+    size_t turn;                     // the stream whose batch may come first
+    struct delivery_dropped dropped; // of what is not released
+    // For messages: what was acknowledged elsewhere, and what is dropped, of that which
     // is not acknowledged.
     struct delivery_range *drops;
     size_t drop_count;
@@ -99,7 +99,7 @@ bool delivery_all_acknowledged(const struct delivery_producer *producer);
 // Whatever was under way does not count any longer: Hello comes next.
 void delivery_begin_with_hello(struct delivery_producer *producer);
 
-// Makes `drops` anew after what is gone, released or acknowledged has changed.
+// Makes `drops` anew after what is dropped, released or acknowledged has changed.
 void delivery_list_drops(struct delivery_producer *producer);
 
 #endif

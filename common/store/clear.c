@@ -532,11 +532,12 @@ enum status clear_slice(struct clearing *clearing, sqlite3 *db, bool *done, stru
 
 void clear_took(struct clearing *clearing, uint64_t took_ns)
 {
-    struct pace *pace = clearing->kind == RECORD_KIND_RUN ? &clearing->pages : &clearing->slice;
+    struct slice_size *size =
+        clearing->kind == RECORD_KIND_RUN ? &clearing->pages : &clearing->slice;
     if (clearing->in_sealed) // a segment takes what it takes
         return;
     if (clearing->is_whole || took_ns > CLEAR_SLICE_NS)
-        pace_took(pace, took_ns, CLEAR_SLICE_NS);
+        slice_size_adapt(size, took_ns, CLEAR_SLICE_NS);
 }
 
 static enum status clear_rows(sqlite3 *db, const struct query_filter *filter, uint64_t *cleared,

@@ -6,8 +6,8 @@
 #include <stdint.h>
 
 #include "common/core/error.h"
-#include "common/core/pace.h"
 #include "common/core/query.h"
+#include "common/core/slice_size.h"
 #include "common/store/sealed_damage.h"
 
 struct sqlite3;
@@ -22,14 +22,14 @@ enum {
 // and that were there when it began.
 struct clearing {
     struct query_filter filter;
-    uint64_t cleared;  // rows so far
-    struct pace slice; // ids looked at in one transaction
-    struct pace pages; // given back at once
-    bool is_whole;     // the last slice did as much as it might
-    int kind;          // the one at work; RECORD_KIND_RUN: only room to give back
-    bool is_looking;   // at sealed rows of the kind first, for damage
-    bool in_sealed;    // then they go, a segment at a time
-    int64_t after;     // ids of that kind up to here are done
+    uint64_t cleared;        // rows so far
+    struct slice_size slice; // ids looked at in one transaction
+    struct slice_size pages; // given back at once
+    bool is_whole;           // the last slice did as much as it might
+    int kind;                // the one at work; RECORD_KIND_RUN: only room to give back
+    bool is_looking;         // at sealed rows of the kind first, for damage
+    bool in_sealed;          // then they go, a segment at a time
+    int64_t after;           // ids of that kind up to here are done
     int64_t last[RECORD_KIND_COUNT];
     struct sealed_damage damaged; // of the kind at work
     bool is_left;                 // some, or what is of the same hours

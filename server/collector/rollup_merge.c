@@ -4,7 +4,7 @@
 
 #include <sqlite3.h>
 
-#include "common/core/pace.h"
+#include "common/core/slice_size.h"
 #include "common/store/aggregate.h"
 #include "common/store/database.h"
 #include "common/sys/clock.h"
@@ -20,9 +20,9 @@ enum {
 struct rollup_merge {
     sqlite3 *db;
     sqlite3_stmt *erase, *children, *insert;
-    struct pace ids;    // of series, in a step
-    int64_t next, last; // series: the next one; the last there is
-    struct ratio cell;  // the row at work
+    struct slice_size ids; // of series, in a step
+    int64_t next, last;    // series: the next one; the last there is
+    struct ratio cell;     // the row at work
 };
 
 static enum status prepare_children(struct rollup_merge *merge, struct error *err)
@@ -47,7 +47,7 @@ enum status rollup_merge_new(struct rollup_merge **out, sqlite3 *db, struct erro
     if (!merge)
         return error_set(err, STATUS_NOMEM, "rollups: out of memory");
     merge->db = db;
-    merge->ids = (struct pace){IDS_FIRST, IDS_LEAST, IDS_MOST};
+    merge->ids = (struct slice_size){IDS_FIRST, IDS_LEAST, IDS_MOST};
     enum status status =
         database_prepare(db, &merge->erase,
                          "DELETE FROM rollup WHERE metric = ? AND grouping = ?"
@@ -213,7 +213,7 @@ enum status rollup_merge_step(struct rollup_merge *merge, const struct rollup_me
     enum status status = merge_or_undo(merge, job, *left ? last : INT64_MAX, damaged, err);
     if (status != STATUS_OK)
         return status;
-    pace_took(&merge->ids, clock_monotonic_ns() - began_ns, STEP_NS);
+    slice_size_adapt(&merge->ids, clock_monotonic_ns() - began_ns, STEP_NS);
     merge->next = *left ? last + 1 : INT64_MIN;
     return STATUS_OK;
 }

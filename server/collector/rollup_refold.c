@@ -4,7 +4,7 @@
 
 #include <sqlite3.h>
 
-#include "common/core/pace.h"
+#include "common/core/slice_size.h"
 #include "common/store/database.h"
 #include "common/store/sealed.h"
 #include "common/sys/clock.h"
@@ -25,7 +25,7 @@ struct rollup_refold {
     const struct rollup_metrics *metrics;
     sqlite3_stmt *read; // of the kind at work
     int64_t watermark;
-    struct pace chunk;        // rows of one
+    struct slice_size chunk;  // rows of one
     uint64_t slowest_ns;      // metric of the chunk
     int64_t read_ns, read_id; // records up to here are done
     bool folding;             // the chunk that was read, from `metric` on
@@ -44,7 +44,7 @@ enum status rollup_refold_new(struct rollup_refold **out, sqlite3 *db, struct er
     if (!refold)
         return out_of_memory(err);
     refold->db = db;
-    refold->chunk = (struct pace){CHUNK_FIRST, CHUNK_LEAST, CHUNK_MOST};
+    refold->chunk = (struct slice_size){CHUNK_FIRST, CHUNK_LEAST, CHUNK_MOST};
     enum status status = rollup_fold_new(&refold->fold, db, err);
     if (status != STATUS_OK) {
         rollup_refold_free(refold);
@@ -164,7 +164,7 @@ static enum status fold_metric(struct rollup_refold *refold, struct error *err)
         refold->slowest_ns = took_ns;
     if (++refold->metric == refold->metrics->count) {
         if (!refold->at_end || refold->slowest_ns > STEP_NS)
-            pace_took(&refold->chunk, refold->slowest_ns, STEP_NS);
+            slice_size_adapt(&refold->chunk, refold->slowest_ns, STEP_NS);
         rollup_fold_end(refold->fold);
         refold->folding = false;
     }

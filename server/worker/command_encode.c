@@ -77,7 +77,7 @@ static const struct option rows[] = {
      CHOICE_AT(sync, sync_word)},
     {"until-steady", "RATIO", "run again " REPEATS_RATIO_HELP,
      REAL_AT(until_steady, REPEATS_RATIO_LEAST, 1)},
-    {"repeats", "N", REPEATS_MOST_HELP, INTEGER_AT(repeats, STEADY_LEAST, REPEATS_MAX)},
+    {"repeats", "N", REPEATS_MOST_HELP, INTEGER_AT(repeats, CONVERGENCE_RUNS_MIN, REPEATS_MAX)},
     {"json", NULL, "end with one object of figures", FLAG_AT(json)},
 };
 

@@ -45,7 +45,7 @@ static const struct option rows[] = {
      INTEGER_AT(context, 1, 1 << 24)},
     {"until-steady", "RATIO", "serve requests " REPEATS_RATIO_HELP,
      REAL_AT(until_steady, REPEATS_RATIO_LEAST, 1)},
-    {"repeats", "N", REPEATS_MOST_HELP, INTEGER_AT(repeats, STEADY_LEAST, REPEATS_MAX)},
+    {"repeats", "N", REPEATS_MOST_HELP, INTEGER_AT(repeats, CONVERGENCE_RUNS_MIN, REPEATS_MAX)},
     {"json", NULL, "end with one object of figures; text goes to standard error", FLAG_AT(json)},
 };
 

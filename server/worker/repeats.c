@@ -5,8 +5,9 @@
 
 enum status repeats_init(struct repeats *repeats, double ratio, int64_t most, struct error *err)
 {
-    *repeats = (struct repeats){.ratio = ratio, .most = most > 0 ? (size_t)most : STEADY_MOST};
-    steady_sum_up(&repeats->steady, repeats->values, 0);
+    *repeats =
+        (struct repeats){.ratio = ratio, .most = most > 0 ? (size_t)most : CONVERGENCE_RUNS_MAX};
+    convergence_measure(&repeats->convergence, repeats->values, 0);
     assert(repeats->most <= REPEATS_MAX);
     if (most > 0 && !(ratio > 0.0))
         return error_set(err, STATUS_INVALID,
@@ -19,28 +20,28 @@ bool repeats_add(struct repeats *repeats, double speed)
 {
     if (!(repeats->ratio > 0.0))
         return false;
-    const size_t count = repeats->steady.count;
+    const size_t count = repeats->convergence.count;
     assert(repeats->tries < repeats->most);
     repeats->tries++;
     if (!isnan(speed)) {
         repeats->values[count] = speed;
-        steady_sum_up(&repeats->steady, repeats->values, count + 1);
-        repeats->is_reached = steady_is_reached(&repeats->steady, repeats->ratio);
+        convergence_measure(&repeats->convergence, repeats->values, count + 1);
+        repeats->is_reached = convergence_is_reached(&repeats->convergence, repeats->ratio);
     }
     return !repeats->is_reached && repeats->tries < repeats->most;
 }
 
 void repeats_write(struct json_writer *json, const struct repeats *repeats, const char *metric)
 {
-    const struct steady *steady = &repeats->steady;
+    const struct convergence *convergence = &repeats->convergence;
     const struct {
         const char *what;
         double value;
     } members[] = {
-        {"median", steady->median},
-        {"trimmed_mean", steady->trimmed_mean},
-        {"iqr_ratio", steady->iqr_ratio},
-        {"interval_ratio", steady->interval_ratio},
+        {"median", convergence->median},
+        {"trimmed_mean", convergence->trimmed_mean},
+        {"iqr_ratio", convergence->iqr_ratio},
+        {"interval_ratio", convergence->interval_ratio},
     };
     const bool repeated = repeats->ratio > 0.0;
     json_write_real(json, "repeats", repeated ? (double)repeats->tries : (double)NAN);
@@ -58,16 +59,16 @@ void repeats_write(struct json_writer *json, const struct repeats *repeats, cons
 void repeats_print(FILE *out, const struct repeats *repeats, enum unit unit)
 {
     char text[4][UNIT_TEXT_SIZE];
-    const struct steady *steady = &repeats->steady;
+    const struct convergence *convergence = &repeats->convergence;
     if (!(repeats->ratio > 0.0))
         return;
     (void)fprintf(out,
                   "%zu repeat%s: median %s, trimmed mean %s, IQR / median %s, median known to %s: "
                   "%ssteady\n",
                   repeats->tries, repeats->tries == 1 ? "" : "s",
-                  unit_format(text[0], unit, steady->median),
-                  unit_format(text[1], unit, steady->trimmed_mean),
-                  unit_format(text[2], UNIT_RATIO, steady->iqr_ratio),
-                  unit_format(text[3], UNIT_RATIO, steady->interval_ratio),
+                  unit_format(text[0], unit, convergence->median),
+                  unit_format(text[1], unit, convergence->trimmed_mean),
+                  unit_format(text[2], UNIT_RATIO, convergence->iqr_ratio),
+                  unit_format(text[3], UNIT_RATIO, convergence->interval_ratio),
                   repeats->is_reached ? "" : "not ");
 }

@@ -1,5 +1,5 @@
-// Repeating a workload until its speed is steady (common/core/steady.h): the same options,
-// figures and words for all that can be repeated.
+// Repeating a workload until its speed is steady (common/core/convergence.h): the same
+// options, figures and words for all that can be repeated.
 #ifndef INFERSTAT_SERVER_WORKER_REPEATS_H
 #define INFERSTAT_SERVER_WORKER_REPEATS_H
 
@@ -8,9 +8,9 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "common/core/convergence.h"
 #include "common/core/error.h"
 #include "common/core/status.h"
-#include "common/core/steady.h"
 #include "common/core/unit.h"
 #include "common/core/json_writer.h"
 
@@ -26,7 +26,7 @@ struct repeats {
     double ratio; // 0: nothing is repeated
     size_t most;
     size_t tries; // how often it ran to its end; those without a speed count too
-    struct steady steady;
+    struct convergence convergence;
     bool is_reached;
     double values[REPEATS_MAX]; // in no order
 };

@@ -21,13 +21,13 @@
 //
 // Where copies, kernels and fillers share a memory bus and two cores they slow each other
 // down: only ratios within a round mean anything.  Rounds go on until the medians of the
-// main ratios are known to 2 % (common/core/steady.h), pairs until theirs is to 0.3 %; N is
+// main ratios are known to 2 % (common/core/convergence.h), pairs until theirs is to 0.3 %; N is
 // where they end at the latest.  Ratios of processor time say what the
 // pipeline costs beside the same work without it, and do not see who else is running.
 #include <stdio.h>
 #include <string.h>
 
-#include "common/core/steady.h"
+#include "common/core/convergence.h"
 #include "tests/bench/bench.h"
 #include "tests/bench/pipeline_sides.h"
 
@@ -38,7 +38,7 @@ static struct {
     int64_t rounds, pairs, chunk_mb;
     const char *device;
     uint64_t chunks;
-} bench = {.rounds = STEADY_MOST,
+} bench = {.rounds = CONVERGENCE_RUNS_MAX,
            .pairs = BENCH_ROUNDS_MAX,
            .chunk_mb = 8,
            .device = "cpu",
@@ -109,18 +109,18 @@ static void one_round(unsigned int round, struct measured *out)
         figures_add(&out->trace_error, sides_timeline_error());
 }
 
-static struct steady sum_up(const struct figures *figures)
+static struct convergence sum_up(const struct figures *figures)
 {
     struct figures sorted = *figures;
-    struct steady steady;
-    steady_sum_up(&steady, sorted.values, sorted.count);
-    return steady;
+    struct convergence convergence;
+    convergence_measure(&convergence, sorted.values, sorted.count);
+    return convergence;
 }
 
 static bool is_steady(const struct figures *figures, double ratio)
 {
-    const struct steady steady = sum_up(figures);
-    return steady_is_reached(&steady, ratio);
+    const struct convergence convergence = sum_up(figures);
+    return convergence_is_reached(&convergence, ratio);
 }
 
 static unsigned int all_rounds(struct measured *out)

@@ -64,7 +64,7 @@ static void it_ends_when_it_is_steady_and_not_later_than_asked_for(void **state)
         if (times < (size_t)cases[i].most)
             assert_true(repeats.is_reached);
         if (repeats.is_reached)
-            assert_true(repeats.steady.interval_ratio <= cases[i].ratio);
+            assert_true(repeats.convergence.interval_ratio <= cases[i].ratio);
     }
 }
 

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "common/core/pace.h"
+#include "common/core/slice_size.h"
 #include "common/store/database.h"
 #include "common/store/expire.h"
 #include "common/sys/log.h"
@@ -35,9 +35,9 @@ struct retention {
     bool sweeping;  // rollups of a level before a time go, for the file's size
     enum rollup_level sweep_level;
     int64_t sweep_before_ns;
-    struct pace rows, rollups, pages;
-    struct pace *used; // by the last slice
-    bool ended_early;  // it found less than it might have taken
+    struct slice_size rows, rollups, pages;
+    struct slice_size *used; // by the last slice
+    bool ended_early;        // it found less than it might have taken
     uint64_t due_ns;
     bool resting;    // the last step ended a pass
     bool over_bytes; // and it was said
@@ -52,9 +52,9 @@ enum status retention_new(struct retention **out, struct sqlite3 *db,
     retention->db = db;
     retention->rules = *rules;
     retention->has_rollups = has_rollups;
-    retention->rows = (struct pace){ROWS_FIRST, ROWS_MIN, ROWS_MAX};
+    retention->rows = (struct slice_size){ROWS_FIRST, ROWS_MIN, ROWS_MAX};
     retention->rollups = retention->rows;
-    retention->pages = (struct pace){PAGES_FIRST, PAGES_MIN, PAGES_MAX};
+    retention->pages = (struct slice_size){PAGES_FIRST, PAGES_MIN, PAGES_MAX};
     *out = retention;
     return STATUS_OK;
 }
@@ -354,7 +354,7 @@ void retention_took(struct retention *retention, uint64_t began_ns, uint64_t end
     const uint64_t took_ns = ended_ns - began_ns;
     // One that ended early may be shown to be too large, never to be too small.
     if (retention->used && (!retention->ended_early || took_ns > SLICE_NS))
-        pace_took(retention->used, took_ns, SLICE_NS);
+        slice_size_adapt(retention->used, took_ns, SLICE_NS);
     retention->due_ns = ended_ns;
     if (retention->resting)
         retention->due_ns += PASS_NS;

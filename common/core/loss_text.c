@@ -1,4 +1,4 @@
-#include "common/core/losses.h"
+#include "common/core/loss_text.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -28,7 +28,7 @@ static size_t collect(struct loss *losses, const struct result *result, size_t r
     return count;
 }
 
-const char *losses_text(char text[LOSSES_SIZE], const struct result *result, size_t row)
+const char *loss_text(char text[LOSS_TEXT_SIZE], const struct result *result, size_t row)
 {
     struct loss losses[REASONS_MAX];
     const size_t count = collect(losses, result, row);
@@ -43,9 +43,9 @@ const char *losses_text(char text[LOSSES_SIZE], const struct result *result, siz
         losses[most] = losses[i];
         char reason[128];
         (void)text_escape(reason, sizeof reason, loss.reason, strlen(loss.reason));
-        const int size = snprintf(text + used, LOSSES_SIZE - used, "%s%" PRId64 " %s",
+        const int size = snprintf(text + used, LOSS_TEXT_SIZE - used, "%s%" PRId64 " %s",
                                   used ? ", " : "", loss.count, reason);
-        if (size < 0 || (size_t)size >= LOSSES_SIZE - used)
+        if (size < 0 || (size_t)size >= LOSS_TEXT_SIZE - used)
             break;
         used += (size_t)size;
     }

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/core/losses.h"
+#include "common/core/loss_text.h"
 
 static struct result *row_of(const char *const *keys, const int64_t *counts, size_t count)
 {
@@ -35,10 +35,10 @@ static void test_words(void **state)
         {{9, 5, INT64_MAX, 9, 7}, "9223372036854775807 b_c, 7 \\x1B, 5 a"},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        char text[LOSSES_SIZE];
+        char text[LOSS_TEXT_SIZE];
         struct result *result = row_of(keys, cases[i].counts, COUNT_OF(keys));
-        assert_string_equal(losses_text(text, result, 0), cases[i].text);
-        assert_string_equal(losses_text(text, result, 1), ""); // no such row
+        assert_string_equal(loss_text(text, result, 0), cases[i].text);
+        assert_string_equal(loss_text(text, result, 1), ""); // no such row
         result_free(result);
     }
 }
@@ -58,9 +58,9 @@ static void test_many(void **state)
         counts[i] = INT64_MAX - i;
     }
     struct result *result = row_of(keys, counts, MANY);
-    char text[LOSSES_SIZE];
-    const size_t size = strlen(losses_text(text, result, 0));
-    assert_true(size > 100 && size < LOSSES_SIZE);
+    char text[LOSS_TEXT_SIZE];
+    const size_t size = strlen(loss_text(text, result, 0));
+    assert_true(size > 100 && size < LOSS_TEXT_SIZE);
     assert_true(strncmp(text, "9223372036854775807 a_reason_with_quite_a_long_name_00, ", 56) == 0);
     result_free(result);
 }

@@ -1,4 +1,4 @@
-#include "common/core/steady.h"
+#include "common/core/convergence.h"
 
 #include <math.h>
 
@@ -22,9 +22,9 @@ static double mean_of(const double *values, size_t count)
     return sum / (double)count;
 }
 
-void steady_sum_up(struct steady *out, double *values, size_t count)
+void convergence_measure(struct convergence *out, double *values, size_t count)
 {
-    *out = (struct steady){count, (double)NAN, (double)NAN, (double)NAN, (double)NAN};
+    *out = (struct convergence){count, (double)NAN, (double)NAN, (double)NAN, (double)NAN};
     if (count == 0)
         return;
     stats_sort(values, count);
@@ -38,7 +38,7 @@ void steady_sum_up(struct steady *out, double *values, size_t count)
     out->interval_ratio = 1.57 * out->iqr_ratio / sqrt((double)count);
 }
 
-bool steady_is_reached(const struct steady *steady, double ratio)
+bool convergence_is_reached(const struct convergence *convergence, double ratio)
 {
-    return steady->count >= STEADY_LEAST && steady->interval_ratio <= ratio;
+    return convergence->count >= CONVERGENCE_RUNS_MIN && convergence->interval_ratio <= ratio;
 }

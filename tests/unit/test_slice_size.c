@@ -1,6 +1,6 @@
 #include "tests/support/test.h"
 
-#include "common/core/pace.h"
+#include "common/core/slice_size.h"
 
 enum { AIM = 1000 };
 
@@ -20,9 +20,9 @@ static void test_the_next_step_aims_at_the_time(void **state)
         {900, 0, 1000},        {1000, 0, 1000},      {1000, 3 * AIM + 999, 250},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct pace pace = {cases[i].now, 10, 1000};
-        pace_took(&pace, cases[i].took_ns, AIM);
-        assert_int_equal(pace.now, cases[i].next);
+        struct slice_size size = {cases[i].now, 10, 1000};
+        slice_size_adapt(&size, cases[i].took_ns, AIM);
+        assert_int_equal(size.now, cases[i].next);
     }
 }
 
@@ -30,11 +30,11 @@ static void test_the_next_step_aims_at_the_time(void **state)
 static void test_no_step_is_too_large(void **state)
 {
     (void)state;
-    struct pace pace = {UINT32_MAX, 1, UINT32_MAX};
-    pace_took(&pace, 0, UINT32_MAX);
-    assert_int_equal(pace.now, UINT32_MAX);
-    pace_took(&pace, 2 * (uint64_t)UINT32_MAX, UINT32_MAX);
-    assert_int_equal(pace.now, UINT32_MAX / 2);
+    struct slice_size size = {UINT32_MAX, 1, UINT32_MAX};
+    slice_size_adapt(&size, 0, UINT32_MAX);
+    assert_int_equal(size.now, UINT32_MAX);
+    slice_size_adapt(&size, 2 * (uint64_t)UINT32_MAX, UINT32_MAX);
+    assert_int_equal(size.now, UINT32_MAX / 2);
 }
 
 int main(void)

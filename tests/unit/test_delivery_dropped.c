@@ -1,4 +1,4 @@
-#include "common/core/delivery_gone.h"
+#include "common/core/delivery_dropped.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,8 +11,8 @@
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 
-static enum status add(struct delivery_gone *gone, uint32_t stream, uint64_t first, uint64_t last,
-                       enum delivery_reason reason, int64_t at_ns)
+static enum status add(struct delivery_dropped *dropped, uint32_t stream, uint64_t first,
+                       uint64_t last, enum delivery_reason reason, int64_t at_ns)
 {
     const struct delivery_range range = {.stream = stream,
                                          .first = first,
@@ -20,7 +20,7 @@ static enum status add(struct delivery_gone *gone, uint32_t stream, uint64_t fir
                                          .reason = reason,
                                          .since_ns = at_ns,
                                          .until_ns = at_ns};
-    return delivery_gone_add(gone, &range);
+    return delivery_dropped_add(dropped, &range);
 }
 
 static bool same(const struct delivery_range *a, const struct delivery_range *b)
@@ -77,37 +77,37 @@ static void test_adding(void **state)
           {.stream = 9, .first = 1, .last = 1, .reason = DELIVERY_SPOOL_FULL}}},
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
-        struct delivery_gone gone = {0};
+        struct delivery_dropped dropped = {0};
         size_t left = 0;
         for (size_t k = 0; k < COUNT(cases[i].told) && cases[i].told[k].first; k++)
-            assert_int_equal(delivery_gone_add(&gone, &cases[i].told[k]), STATUS_OK);
+            assert_int_equal(delivery_dropped_add(&dropped, &cases[i].told[k]), STATUS_OK);
         while (left < COUNT(cases[i].left) && cases[i].left[left].first)
             left++;
-        if (gone.count != left)
-            fail_msg("%s: %zu ranges are left", cases[i].what, gone.count);
+        if (dropped.count != left)
+            fail_msg("%s: %zu ranges are left", cases[i].what, dropped.count);
         for (size_t k = 0; k < left; k++)
-            if (!same(&gone.ranges[k], &cases[i].left[k]))
+            if (!same(&dropped.ranges[k], &cases[i].left[k]))
                 fail_msg("%s: range %zu is another one", cases[i].what, k);
-        delivery_gone_deinit(&gone);
+        delivery_dropped_deinit(&dropped);
     }
 }
 
 static void test_full(void **state)
 {
     (void)state;
-    struct delivery_gone gone = {0};
+    struct delivery_dropped dropped = {0};
     for (uint64_t i = 0; i < DELIVERY_DROPS_MAX; i++)
-        assert_int_equal(add(&gone, 0, 3 * i + 2, 3 * i + 2, DELIVERY_SPOOL_FULL, 1), STATUS_OK);
-    assert_int_equal(gone.count, DELIVERY_DROPS_MAX);
-    assert_int_equal(add(&gone, 1, 1, 1, DELIVERY_SPOOL_FULL, 1), STATUS_FULL);
-    assert_int_equal(gone.count, DELIVERY_DROPS_MAX);
+        assert_int_equal(add(&dropped, 0, 3 * i + 2, 3 * i + 2, DELIVERY_SPOOL_FULL, 1), STATUS_OK);
+    assert_int_equal(dropped.count, DELIVERY_DROPS_MAX);
+    assert_int_equal(add(&dropped, 1, 1, 1, DELIVERY_SPOOL_FULL, 1), STATUS_FULL);
+    assert_int_equal(dropped.count, DELIVERY_DROPS_MAX);
     // What joins another needs no room, and may make some.
-    assert_int_equal(add(&gone, 0, 3, 4, DELIVERY_SPOOL_FULL, 1), STATUS_OK);
-    assert_int_equal(gone.count, DELIVERY_DROPS_MAX - 1);
-    assert_int_equal(add(&gone, 1, 1, 1, DELIVERY_SPOOL_FULL, 1), STATUS_OK);
-    delivery_gone_settle(&gone, 0, 3 * DELIVERY_DROPS_MAX);
-    assert_int_equal(gone.count, 1);
-    delivery_gone_deinit(&gone);
+    assert_int_equal(add(&dropped, 0, 3, 4, DELIVERY_SPOOL_FULL, 1), STATUS_OK);
+    assert_int_equal(dropped.count, DELIVERY_DROPS_MAX - 1);
+    assert_int_equal(add(&dropped, 1, 1, 1, DELIVERY_SPOOL_FULL, 1), STATUS_OK);
+    delivery_dropped_settle(&dropped, 0, 3 * DELIVERY_DROPS_MAX);
+    assert_int_equal(dropped.count, 1);
+    delivery_dropped_deinit(&dropped);
 }
 
 // Against a plain map of numbers.
@@ -118,7 +118,7 @@ static void test_random(void **state)
     bool map[STREAMS][NUMBERS + 2];
     uint64_t random_state = 1;
     for (unsigned life = 0; life < 20; life++) {
-        struct delivery_gone gone = {0};
+        struct delivery_dropped dropped = {0};
         memset(map, 0, sizeof map);
         for (unsigned step = 0; step < STEPS / 20; step++) {
             random_state = random_state * UINT64_C(6364136223846793005) + 1442695040888963407U;
@@ -128,10 +128,10 @@ static void test_random(void **state)
             const uint64_t reach = chance / 1024 % 12;
             const uint64_t last = first + reach < NUMBERS ? first + reach : NUMBERS;
             if (chance / 16384 % 5 == 0) {
-                delivery_gone_settle(&gone, stream, first / 4);
+                delivery_dropped_settle(&dropped, stream, first / 4);
                 memset(map[stream], 0, first / 4 + 1);
             } else {
-                assert_int_equal(add(&gone, stream, first, last,
+                assert_int_equal(add(&dropped, stream, first, last,
                                      chance & 4 ? DELIVERY_SPOOL_FULL : DELIVERY_SPOOL_DAMAGED, 1),
                                  STATUS_OK);
                 memset(&map[stream][first], 1, last - first + 1);
@@ -145,19 +145,20 @@ static void test_random(void **state)
                     while (next <= NUMBERS && !map[s][next])
                         next++;
                     among += map[s][n];
-                    assert_int_equal(delivery_gone_skip(&gone, s, n), skip);
-                    assert_int_equal(delivery_gone_next(&gone, s, n),
+                    assert_int_equal(delivery_dropped_skip(&dropped, s, n), skip);
+                    assert_int_equal(delivery_dropped_next(&dropped, s, n),
                                      next > NUMBERS ? UINT64_MAX : next);
-                    assert_int_equal(delivery_gone_among(&gone, s, n, NUMBERS), among);
+                    assert_int_equal(delivery_dropped_count(&dropped, s, n, NUMBERS), among);
                 }
                 size_t count;
-                const struct delivery_range *ranges = delivery_gone_of(&gone, s, &count);
+                const struct delivery_range *ranges =
+                    delivery_dropped_of_stream(&dropped, s, &count);
                 for (size_t i = 0; i < count; i++)
                     assert_true(ranges[i].stream == s && ranges[i].first <= ranges[i].last &&
                                 (i == 0 || ranges[i - 1].last < ranges[i].first));
             }
         }
-        delivery_gone_deinit(&gone);
+        delivery_dropped_deinit(&dropped);
     }
 }
 

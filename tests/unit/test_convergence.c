@@ -1,5 +1,5 @@
 // Repeated measurements: their middle, their spread, and when there are enough.
-#include "common/core/steady.h"
+#include "common/core/convergence.h"
 
 #include <math.h>
 #include <string.h>
@@ -34,14 +34,14 @@ static void values_are_summed_up(void **state)
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         double values[VALUES_MAX];
-        struct steady steady;
+        struct convergence convergence;
         memcpy(values, cases[i].values, sizeof values);
-        steady_sum_up(&steady, values, cases[i].count);
-        assert_int_equal(steady.count, cases[i].count);
-        assert_true(is_near(steady.median, cases[i].median));
-        assert_true(is_near(steady.trimmed_mean, cases[i].trimmed_mean));
-        assert_true(is_near(steady.iqr_ratio, cases[i].iqr_ratio));
-        assert_true(is_near(steady.interval_ratio,
+        convergence_measure(&convergence, values, cases[i].count);
+        assert_int_equal(convergence.count, cases[i].count);
+        assert_true(is_near(convergence.median, cases[i].median));
+        assert_true(is_near(convergence.trimmed_mean, cases[i].trimmed_mean));
+        assert_true(is_near(convergence.iqr_ratio, cases[i].iqr_ratio));
+        assert_true(is_near(convergence.interval_ratio,
                             1.57 * cases[i].iqr_ratio / sqrt((double)cases[i].count)));
     }
 }
@@ -60,18 +60,18 @@ static void enough_is_enough(void **state)
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         double values[VALUES_MAX];
-        struct steady steady;
+        struct convergence convergence;
         for (size_t j = 0; j < cases[i].count; j++)
             values[j] =
                 cases[i].count > 1 ? 95 + 10 * (double)j / (double)(cases[i].count - 1) : 100;
-        steady_sum_up(&steady, values, cases[i].count);
-        assert_int_equal(steady_is_reached(&steady, cases[i].ratio), cases[i].reached);
+        convergence_measure(&convergence, values, cases[i].count);
+        assert_int_equal(convergence_is_reached(&convergence, cases[i].ratio), cases[i].reached);
     }
     // What is always 0 says nothing of how steady it is.
-    double zeros[STEADY_LEAST] = {0};
-    struct steady steady;
-    steady_sum_up(&steady, zeros, STEADY_LEAST);
-    assert_false(steady_is_reached(&steady, 1.0));
+    double zeros[CONVERGENCE_RUNS_MIN] = {0};
+    struct convergence convergence;
+    convergence_measure(&convergence, zeros, CONVERGENCE_RUNS_MIN);
+    assert_false(convergence_is_reached(&convergence, 1.0));
 }
 
 int main(void)
