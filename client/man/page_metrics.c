@@ -1,4 +1,4 @@
-// inferstat-metrics(7): every number that can be averaged.
+// inferstat-metrics(7): every metric that can be averaged.
 #include <stdio.h>
 
 #include "client/man/pages.h"
@@ -8,18 +8,18 @@
 
 enum { TEXT_SIZE = 512 };
 
-// How a unit is meant, for those that need words.
+// The meaning of a unit; NULL where its name suffices.
 static const char *unit_meaning(enum unit unit)
 {
     switch (unit) {
     case UNIT_DURATION:
-        return "nanoseconds; people see 850ns, 12.3ms, 2m 30s";
+        return "nanoseconds; tables show 850ns, 12.3ms, 2m 30s";
     case UNIT_TIME:
         return "nanoseconds since 1970-01-01 UTC";
     case UNIT_BYTES:
-        return "bytes; people see MB of 1024 * 1024 bytes";
+        return "bytes; tables show MB of 1024 * 1024 bytes";
     case UNIT_RATIO:
-        return "0 to 1, or more where several work at once; people see percent";
+        return "0 to 1, or more where several run concurrently; tables show percent";
     case UNIT_NONE:
     case UNIT_COUNT:
     case UNIT_TOKENS:
@@ -42,44 +42,44 @@ static void put_head(void)
 {
     printf(".TH INFERSTAT-METRICS 7 \"\" \"inferstat\" \"Miscellaneous Information\"\n");
     roff_macro("SH", "NAME");
-    printf("inferstat\\-metrics \\- the numbers that inferstat measures and averages\n");
+    printf("inferstat\\-metrics \\- the metrics that inferstat measures and averages\n");
     roff_macro("SH", "DESCRIPTION");
-    roff_text("A metric is a number that records of a kind have, stored or derived from stored "
-              "ones.  It is named by its name where one kind only has it, else KIND.NAME, as in");
+    roff_text("A metric is a numeric column of a kind of record, stored or derived from stored "
+              "ones.  Where several kinds have a metric of that name, write KIND.NAME, as in");
     roff_example("inferstat avg ttft_ns --by model --since 1h\n"
                  "inferstat avg load.duration_ns --by model,host");
     roff_macro("PP", NULL);
-    roff_text("\"inferstat metrics\" prints the same list; this page is made from it.");
+    roff_text("\"inferstat metrics\" prints the same list; this page is generated from it.");
 }
 
 static void put_averages(void)
 {
-    roff_macro("SH", "WHAT AN AVERAGE SAYS");
-    roff_text("An average covers every record of its filter in which the metric is there, also "
-              "failed and cancelled requests, as plain SQL over the table does.");
+    roff_macro("SH", "AVERAGES");
+    roff_text("An average covers every record of its filter in which the metric is not NULL, "
+              "including failed and cancelled requests, as plain SQL over the table does.");
     roff_tag("count, min, max", "");
     roff_text("are exact.");
     roff_tag("mean", "");
-    roff_text("is the mean of the records' values: sums of integers are exact, of reals within "
-              "1e-12 of themselves.");
+    roff_text("is the mean of the records' values: sums of integers are exact, of reals within a "
+              "relative error of 1e-12.");
     roff_tag("total_over_total", "");
     roff_text("of derived metrics is the sum of the numerators divided by the sum of the "
-              "denominators: of tokens_per_second all tokens by all time.  The mean asks how a "
-              "request fared, this one how the machine did.");
+              "denominators: for tokens_per_second all tokens / all time.  The mean describes a "
+              "typical request, this one the machine.");
     roff_tag("met_ratio", "");
     roff_text("of goodput_per_second is the share of the requests that met every objective; its "
-              "mean is how many did so per second.  Other metrics have none.");
+              "mean is the number of these per second.  Other metrics have none.");
     roff_tag("p50, p90, p95, p99", "");
-    roff_text("are within 1 %% of a value that was measured: they come from sketches with %d "
+    roff_text("are within 1 %% of a measured value: they come from sketches with %d "
               "buckets of equal width for each power of two (DDSketch: Masson, Rim and Lee, VLDB "
               "2019).",
               (int)SKETCH_PER_OCTAVE);
     roff_tag("coverage_ratio, lost", "");
-    roff_text("are of the window, or with steps of the step: records of all kinds stored / "
-              "(stored + lost), and how many were lost, of the hosts and runs that the filter and "
-              "the row's group cover.  A loss counts where it may have been; where it is not "
-              "known when that was, in all of its run's life, and the note says so.  What was lost "
-              "has no model, so this is never split by one.");
+    roff_text("refer to the window, or to the time step: records of all kinds stored / (stored + "
+              "lost), and the number lost, of the hosts and runs that the filter and the row's "
+              "group cover.  A loss counts in every window in which it may have happened; if its "
+              "time is unknown, in its run's whole life, and the note says so.  Lost records have "
+              "no known model, so these are never split by model.");
 }
 
 static void put_metric(const struct query_metric *metric)
@@ -110,7 +110,7 @@ static void put_metrics(void)
 static void put_units(void)
 {
     roff_macro("SH", "UNITS");
-    roff_text("JSON, CSV and the store have base units; what people see is scaled.");
+    roff_text("JSON, CSV and the store have base units; tables are scaled.");
     for (unsigned unit = 0; unit < UNIT_COUNT_OF; unit++) {
         const char *meaning = unit_meaning((enum unit)unit);
         if (!meaning)

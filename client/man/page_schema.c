@@ -1,4 +1,4 @@
-// inferstat-schema(7): every table and view of the store, as they are made.
+// inferstat-schema(7): every table and view of the store.
 #include <stdio.h>
 #include <string.h>
 
@@ -11,32 +11,34 @@
 enum { TEXT_SIZE = 512 };
 
 static const char intro[] =
-    "A store is one SQLite file in WAL mode, for people as well as for programs: it can be opened "
-    "with sqlite3(1), Datasette or pandas at any time, also while a collector writes to it.  This "
-    "page lists its tables and views; it is made from the same table that makes the store.";
+    "A store is one SQLite file in WAL mode.  It can be opened with sqlite3(1), Datasette or "
+    "pandas "
+    "at any time, also while a collector writes to it.  This page lists its tables and views; it "
+    "is generated from the table that creates the store.";
 
 static const char *const conventions[] = {
     "Times end in _ns and are nanoseconds since 1970-01-01 UTC; durations end in _ns, too, and are "
     "nanoseconds.  Sizes end in _bytes, shares in _ratio (0 to 1), rates in _per_second.",
-    "Names are kept once, in the table name; other tables have their ids.  Enumerations are kept "
-    "as numbers.  The views show both as text.",
+    "Names are stored once, in the table name; other tables have their ids.  Enumerations are "
+    "stored as numbers.  The views show both as text.",
     "Some columns are worked out from others when they are read, since what is kept of them "
     "takes less room: prefill_ns is ttft_ns - queue_ns + prefill_excess_ns, and the excess is "
     "nearly always 0.  They are read and compared like any other; what is written is the column "
     "that is kept.  Where 64 bits would not hold a difference, that has the value's digits as "
     "text.  SELECT * gives both; PRAGMA table_info leaves out what is worked out, PRAGMA "
     "table_xinfo does not.",
-    "NULL means that a value is not there: it was not measured, or there is none.  It is never "
-    "written as 0.",
-    "A record is identified for ever by its run, its stream and its number.",
-    "To read without disturbing anybody: sqlite3 -readonly FILE.  Who changes a table by hand "
-    "makes rollups wrong, and audits find it; \"inferstat clear\" forgets records and keeps the "
-    "accounts.",
+    "NULL means that a value is absent: it was not measured, or does not exist.  An absent value "
+    "is "
+    "never 0.",
+    "A record is identified permanently by its run, its stream and its number.",
+    "To read without disturbing the collector: sqlite3 -readonly FILE.  Changing a table by hand "
+    "makes rollups wrong, and audits report it; \"inferstat clear\" deletes records and keeps the "
+    "ledgers.",
 };
 
-// SQL that a test runs as it stands here.
+// SQL; a test runs each statement unchanged.
 static const char *const examples[][2] = {
-    {"The last requests, in units for people:",
+    {"The last requests, in scaled units:",
      "SELECT started, host, model, prompt_tokens, generated_tokens,\n"
      "       ttft_ms, e2e_ms, tokens_per_second\n"
      "FROM v_inference ORDER BY started_ns DESC LIMIT 5;"},
@@ -53,14 +55,14 @@ static const char *const examples[][2] = {
     {"The stages of the last loads:",
      "SELECT run, model, stage, ordinal, duration_ms\n"
      "FROM v_load_stage WHERE model IS NOT NULL ORDER BY started_ns DESC LIMIT 10;"},
-    {"A load with its stages, by what identifies it:",
+    {"A load with its stages, joined by their identity:",
      "SELECT l.number, l.duration_ns, s.ordinal, s.duration_ns\n"
      "FROM load l JOIN load_stage s\n"
      "  ON s.run = l.run AND s.stream = l.stream AND s.parent = l.number\n"
      "ORDER BY l.id, s.ordinal;"},
     {"What was lost, and why:", "SELECT host, run, reason, sum(last - first + 1) AS records\n"
                                 "FROM v_range WHERE state = 'dropped' GROUP BY host, run, reason;"},
-    {"Which runs' accounts do not agree:",
+    {"Runs whose ledgers do not balance:",
      "SELECT uuid, produced, stored, dropped, in_flight FROM v_ledger WHERE balanced = 0;"},
     {"Requests of each day, from the rollups of e2e_ns (kind 6, column 11) over everything:",
      "SELECT datetime(started_ns / 1000000000, 'unixepoch') AS hour, count, sum / count AS "
@@ -156,7 +158,7 @@ static enum status put_other(const struct schema_column *column, struct error *e
     if (!meaning && strncmp(column->name, "dropped_", 8) == 0)
         meaning = "records lost for that reason";
     if (!meaning)
-        return error_set(err, STATUS_INVALID, "%s.%s: nothing is written of it (client/man)",
+        return error_set(err, STATUS_INVALID, "%s.%s: no description (client/man/describe.c)",
                          column->table, column->name);
     (void)snprintf(type, sizeof type, "%s", column->type);
     for (char *c = type; *c; c++)
@@ -188,7 +190,7 @@ static enum status put_column(const struct schema_column *column, struct error *
     return STATUS_OK;
 }
 
-// Whether a view has the column only because its table has it, or all views have.
+// True for a view's column that its table, or every view, has.
 static bool is_repeated(const struct schema_column *column)
 {
     static const char *const common[] = {"run",    "host",       "stream",
@@ -204,7 +206,7 @@ static bool is_repeated(const struct schema_column *column)
 
 // ---- The page -----------------------------------------------------------------------------
 
-// Which part of the page is being written.
+// The part of the page being written.
 struct part {
     bool is_view, is_record;
 };
@@ -217,13 +219,13 @@ static enum status put_table(const struct schema_column *column, struct error *e
     if (meaning)
         roff_text("This is %s.", meaning);
     else if (column->is_view && kind < RECORD_KIND_COUNT)
-        roff_text("The table %s as people read it: its columns with names and enumerations as "
-                  "text; run as its UUID, host; and:",
+        roff_text("The table %s with names and enumerations as text, the run as its UUID, the "
+                  "host; and:",
                   record_kind_info(kind)->name);
     else if (kind < RECORD_KIND_COUNT)
         roff_text("A row is %s (kind %d).", record_kind_info(kind)->meaning, (int)kind);
     else
-        return error_set(err, STATUS_INVALID, "%s: nothing is written of it (client/man)",
+        return error_set(err, STATUS_INVALID, "%s: no description (client/man/describe.c)",
                          column->table);
     return STATUS_OK;
 }
@@ -279,7 +281,7 @@ static void put_tail(void)
         roff_example(examples[i][1]);
     }
     roff_macro("SH", "NOTES");
-    roff_text("Columns are added at the end of a kind and never change their meaning; views list "
+    roff_text("New columns are added at the end of a kind; their meaning never changes; views list "
               "theirs by name.  Generated columns need SQLite 3.31 (January 2020) or newer.  A "
               "copy of the file while a collector has it open needs the log "
               "beside it (FILE-wal): \"inferstat backup\" or sqlite3's .backup make whole copies.");
@@ -293,13 +295,13 @@ enum status page_schema(struct error *err)
     put_head();
     enum status status =
         put_part("RECORDS",
-                 "A table a kind.  Kinds are numbered in this order, from 0; columns of a kind "
-                 "are numbered behind received_ns, from 0.",
+                 "One table per kind.  Kinds are numbered in this order, from 0; columns of a kind "
+                 "are numbered from 0, starting after received_ns.",
                  &(struct part){.is_record = true}, err);
     if (status == STATUS_OK)
-        status = put_part("OTHER TABLES", "What is kept about records.", &(struct part){0}, err);
+        status = put_part("OTHER TABLES", "Administration of records.", &(struct part){0}, err);
     if (status == STATUS_OK)
-        status = put_part("VIEWS", "For people; nothing is kept in them.",
+        status = put_part("VIEWS", "Views with text and scaled units.",
                           &(struct part){.is_view = true}, err);
     if (status == STATUS_OK)
         put_tail();
