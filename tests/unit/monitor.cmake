@@ -4,7 +4,6 @@ inferstat_room(inferstat_fake_collector ../support/fake_collector.c
 inferstat_room(inferstat_monitor_fixture ../support/monitor_fixture.c
   LINK inferstat_monitor inferstat_fake_collector inferstat_test_folder PkgConfig::CMOCKA)
 
-inferstat_unit_test(test_ring THREADS LINK inferstat_core Threads::Threads)
 inferstat_unit_test(test_gaps THREADS LINK inferstat_monitor)
 inferstat_unit_test(test_local THREADS LINK inferstat_monitor)
 inferstat_unit_test(test_runfile THREADS LINK inferstat_monitor inferstat_test_folder)
