@@ -12,7 +12,7 @@
 #include "common/monitor/spool.h"
 #include "common/monitor/spool_lost.h"
 #include "tests/support/test.h"
-#include "tests/unit/spool_fixture.h"
+#include "tests/unit/monitor/spool_fixture.h"
 
 static struct spool *open_spool(struct fixture *fixture)
 {

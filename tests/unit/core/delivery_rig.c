@@ -1,4 +1,4 @@
-#include "tests/unit/delivery_rig.h"
+#include "tests/unit/core/delivery_rig.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-#include "tests/unit/spool_fixture.h"
+#include "tests/unit/monitor/spool_fixture.h"
 
 #include <stdlib.h>
 

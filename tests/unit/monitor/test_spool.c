@@ -17,7 +17,7 @@
 #include "common/monitor/spool_segment.h"
 #include "common/sys/lockfile.h"
 #include "tests/support/test.h"
-#include "tests/unit/spool_fixture.h"
+#include "tests/unit/monitor/spool_fixture.h"
 
 static struct spool *open_spool(struct fixture *fixture)
 {

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "tests/unit/delivery_rig.h"
+#include "tests/unit/core/delivery_rig.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "tests/unit/delivery_rig.h"
+#include "tests/unit/core/delivery_rig.h"
 
 static const uint64_t ms = RIG_MS;
 
