@@ -59,16 +59,14 @@ static enum status open_remote(struct cli *cli, struct error *err)
     return status;
 }
 
-// What a store says where records of the question have expired, and none is left.
-static const char expired[] = "records before ";
-
 enum status cli_ask(struct cli *cli, const struct query *query, struct result **out,
                     struct error *err)
 {
     enum status status = open_remote(cli, err);
     if (status == STATUS_OK)
         status = remote_query(cli->remote, query, out, err);
-    if (status == STATUS_NO_DATA && strncmp(err->text, expired, sizeof expired - 1) == 0)
+    // A collector older than the field has no other reason to refuse a listing.
+    if (status == STATUS_NO_DATA && (err->expired_ns != 0 || query->kind == QUERY_RECORDS))
         (void)snprintf(cli->expired, sizeof cli->expired, "%.63s", err->text);
     return status;
 }
@@ -99,7 +97,7 @@ void cli_note_expired(const struct cli *cli, const struct result *result)
     char time[UNIT_TEXT_SIZE];
     const int64_t until_ns = result_integer(result, 0, "expired_ns", 0);
     if (until_ns != 0)
-        (void)fprintf(cli->around.out, "(%s%s have expired)\n", expired,
+        (void)fprintf(cli->around.out, "(records before %s have expired)\n",
                       unit_format_int(time, UNIT_TIME, until_ns));
 }
 

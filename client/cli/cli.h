@@ -28,7 +28,7 @@ struct cli {
     struct cli_options options;
     const struct cli_command *command;
     struct remote *remote; // opened by the first question
-    char expired[64];      // what the last answer without data said of records that expired
+    char expired[64];      // why the last query has no data: its records have expired; "": not so
 };
 
 struct cli_command {

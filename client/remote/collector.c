@@ -310,9 +310,12 @@ static enum status take_answer(struct message *reply, struct result **out, struc
     if (status != STATUS_OK) {
         const struct wire_bytes *why = &reply->reply.error;
         char text[ERROR_TEXT_SIZE];
-        return error_set(err, status, "%s",
-                         why->size ? text_escape(text, sizeof text, why->bytes, why->size)
-                                   : status_text(status));
+        (void)error_set(err, status, "%s",
+                        why->size ? text_escape(text, sizeof text, why->bytes, why->size)
+                                  : status_text(status));
+        if (err)
+            err->expired_ns = reply->reply.expired_ns;
+        return status;
     }
     if (!reply->reply.result)
         return error_set(err, STATUS_CORRUPT, "the collector's answer has no table");

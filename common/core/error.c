@@ -15,6 +15,7 @@ enum status error_set(struct error *err, enum status status, const char *format,
     (void)vsnprintf(err->text, sizeof err->text, format, args);
     va_end(args);
     err->status = status;
+    err->expired_ns = 0;
     return status;
 }
 

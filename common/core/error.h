@@ -2,6 +2,8 @@
 #ifndef INFERSTAT_CORE_ERROR_H
 #define INFERSTAT_CORE_ERROR_H
 
+#include <stdint.h>
+
 #include "common/core/status.h"
 
 enum { ERROR_TEXT_SIZE = 512 };
@@ -10,6 +12,7 @@ enum { ERROR_TEXT_SIZE = 512 };
 // (what to do)", without the program's name and without a full stop.
 struct error {
     enum status status;
+    int64_t expired_ns; // STATUS_NO_DATA of a query: records before that time have expired; 0: none
     char text[ERROR_TEXT_SIZE];
 };
 

@@ -41,3 +41,12 @@ const char *expired_text(char text[EXPIRED_TEXT_SIZE], int64_t until_ns)
                        &parts);
     return text;
 }
+
+enum status expired_error(int64_t until_ns, struct error *err)
+{
+    char text[EXPIRED_TEXT_SIZE];
+    (void)error_set(err, STATUS_NO_DATA, "%s", expired_text(text, until_ns));
+    if (err)
+        err->expired_ns = until_ns;
+    return STATUS_NO_DATA;
+}

@@ -22,4 +22,7 @@ MUST_CHECK enum status expired_until(struct store *store, enum record_kind kind,
 enum { EXPIRED_TEXT_SIZE = 64 };
 const char *expired_text(char text[EXPIRED_TEXT_SIZE], int64_t until_ns);
 
+// STATUS_NO_DATA with that text and its time.
+enum status expired_error(int64_t until_ns, struct error *err);
+
 #endif

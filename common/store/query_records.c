@@ -193,10 +193,9 @@ static enum status say_expired(struct store *store, const struct query *query, s
                                struct error *err)
 {
     int64_t until_ns = 0;
-    char text[EXPIRED_TEXT_SIZE];
     enum status status = expired_until(store, query->record_kind, &query->filter, &until_ns, err);
     if (status == STATUS_OK && until_ns != 0)
-        status = error_set(err, STATUS_NO_DATA, "%s", expired_text(text, until_ns));
+        status = expired_error(until_ns, err);
     if (status != STATUS_OK) {
         result_free(*out);
         *out = NULL;

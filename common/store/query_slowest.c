@@ -477,9 +477,8 @@ static enum status explain(struct answer *answer, struct result **out, struct er
 
 static enum status say_nothing_matches(const struct answer *answer, struct error *err)
 {
-    char text[EXPIRED_TEXT_SIZE];
     if (answer->expired_ns)
-        return error_set(err, STATUS_NO_DATA, "%s", expired_text(text, answer->expired_ns));
+        return expired_error(answer->expired_ns, err);
     return error_set(err, STATUS_NO_DATA, "no inference.%s in the store that match",
                      answer->metric->name);
 }

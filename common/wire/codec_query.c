@@ -314,6 +314,7 @@ Inferstat__Reply *codec_pack_reply(struct arena *arena, const struct message_rep
     to->id = reply->id;
     to->status = (uint32_t)reply->status;
     to->error = codec_pack_text(arena, reply->error);
+    to->expired_ns = reply->expired_ns;
     to->columns = pack_result(arena, reply->result, &to->n_columns);
     to->row_count = reply->result ? (uint32_t)result_row_count(reply->result) : 0;
     to->next_cursor = reply->result ? result_next_cursor(reply->result) : 0;
@@ -327,6 +328,7 @@ enum status codec_read_reply(struct message_reply *reply, const Inferstat__Reply
     reply->status =
         from->status <= REPLY_TOO_LARGE ? (enum reply_status)from->status : REPLY_FAILED;
     reply->error = codec_read_text(from->error);
+    reply->expired_ns = from->expired_ns;
     if (!codec_text_is_sound(reply->error, MESSAGE_TEXT_SIZE_MAX))
         return error_set(err, STATUS_INVALID, "Reply: the error is too long or not UTF-8");
     enum status status =

@@ -152,6 +152,7 @@ struct message_reply {
     uint64_t id;
     enum reply_status status;
     struct wire_bytes error;
+    int64_t expired_ns;    // REPLY_NO_DATA: records before that time have expired; 0: none
     struct result *result; // decoded: owned by the message unless taken (set to NULL)
 };
 

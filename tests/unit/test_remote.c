@@ -64,7 +64,10 @@ static void send_reply(struct wire_socket *socket, const struct wire_route *rout
 {
     struct message reply = {
         .kind = MESSAGE_REPLY,
-        .reply = {.id = id, .status = status, .error = {.size = strlen(text), .bytes = text}},
+        .reply = {.id = id,
+                  .status = status,
+                  .error = {.size = strlen(text), .bytes = text},
+                  .expired_ns = status == REPLY_NO_DATA ? 5 : 0},
     };
     if (status == REPLY_OK)
         reply.reply.result = one_number(number);
@@ -276,6 +279,7 @@ static void test_answers(void **state)
             assert_int_equal(number, 7);
         else // what the other side says is shown as text
             assert_string_equal(err.text, "the\\x1Breason");
+        assert_int_equal(err.expired_ns, cases[i].status == STATUS_NO_DATA ? 5 : 0);
     }
     int64_t cleared = 0;
     assert_int_equal(ask(remote, "", QUERY_CLEAR, &cleared, NULL), STATUS_OK);

@@ -371,6 +371,7 @@ static void test_what_expired_is_told(void **state)
         struct error err = {0};
         assert_int_equal(store_query(store, &query, &result, &err), STATUS_NO_DATA);
         assert_string_equal(err.text, "records before 2026-09-21 14:14 UTC have expired");
+        assert_true(err.expired_ns != 0);
         query.kind = QUERY_RECORDS;
         query.record_kind = RECORD_KIND_INFERENCE;
     }

@@ -44,14 +44,13 @@ static void reply(struct writer_clear *clear, const struct job *job, enum status
                   uint64_t cleared, const struct error *err)
 {
     struct result *result = NULL;
-    const char *text = err->text;
+    struct error why = *err;
     if (status == STATUS_OK && make_result(&result, cleared) != STATUS_OK) {
-        status = STATUS_NOMEM;
-        text = "out of memory";
+        status = error_no_memory(&why, "clear");
     }
     // Whatever went wrong, it was not the question.
     const enum status told = status == STATUS_OK ? STATUS_OK : STATUS_IO;
-    struct answer *answer = reply_encode(&job->from, job->query_id, told, result, text);
+    struct answer *answer = reply_encode(&job->from, job->query_id, told, result, &why);
     if (!answer || !queue_push(clear->parts.replies, answer, answer->size))
         answer_free(answer);
     result_free(result);

@@ -33,12 +33,19 @@ struct query_service {
 // ---- Answers -----------------------------------------------------------------------
 
 static void reply(struct query_service *service, const struct job_return *to, uint64_t id,
-                  enum status status, struct result *result, const char *text)
+                  enum status status, struct result *result, const struct error *why)
 {
-    struct answer *answer = reply_encode(to, id, status, result, text);
+    struct answer *answer = reply_encode(to, id, status, result, why);
     if (answer)
         (void)!wire_send(service->sockets[to->socket], &to->route, answer->bytes, answer->size);
     answer_free(answer);
+}
+
+static void refuse(struct query_service *service, const struct job_return *to, uint64_t id,
+                   enum status status, const char *text)
+{
+    struct error why;
+    reply(service, to, id, error_set(&why, status, "%s", text), NULL, &why);
 }
 
 // Those of the writer and of the slow lanes.
@@ -146,7 +153,7 @@ static void administer(struct query_service *service, const struct job_return *t
         is_answered_here = true;
     }
     if (status != STATUS_OK || is_answered_here)
-        reply(service, to, asked->id, status, result, err.text);
+        reply(service, to, asked->id, status, result, &err);
     result_free(result);
 }
 
@@ -173,7 +180,7 @@ static void answer_from_store(struct query_service *service, const struct job_re
                        (int64_t)(clock_monotonic_ns() - service->started_at_ns));
     if (status == STATUS_OK)
         status = tell_trouble(service, result, &err);
-    reply(service, to, asked->id, status, result, err.text);
+    reply(service, to, asked->id, status, result, &err);
     result_free(result);
 }
 
@@ -182,8 +189,8 @@ static void take_query(struct query_service *service, const struct job_return *t
 {
     struct error err = {.text = "failed"};
     if (asked->protocol < 1 || asked->protocol > MESSAGE_PROTOCOL + 1) {
-        reply(service, to, asked->id, STATUS_INVALID, NULL,
-              "this collector does not speak that version of the protocol");
+        refuse(service, to, asked->id, STATUS_INVALID,
+               "this collector does not speak that version of the protocol");
     } else if (query_is_administrative(asked->query.kind)) {
         administer(service, to, asked);
     } else if (query_worker_takes(asked->query.kind) || query_worker_scans(&asked->query)) {
@@ -191,7 +198,7 @@ static void take_query(struct query_service *service, const struct job_return *t
             query_worker_takes(asked->query.kind) ? service->slow : service->scans;
         enum status status = query_worker_ask(lane, to, asked, NULL, &err);
         if (status != STATUS_OK) // else the lane answers
-            reply(service, to, asked->id, status, NULL, err.text);
+            reply(service, to, asked->id, status, NULL, &err);
     } else {
         answer_from_store(service, to, asked);
     }
@@ -206,19 +213,19 @@ static void take_frame(struct query_service *service, unsigned socket,
     const char *why;
     if (!admission_lets_in(is_admin(service, socket) ? &service->admin_door : &service->admission,
                            frame, &why)) {
-        reply(service, &to, 0, STATUS_DENIED, NULL, why);
+        refuse(service, &to, 0, STATUS_DENIED, why);
         return;
     }
     enum status status = codec_decode_untrusted(&message, frame->bytes, frame->size, &err);
     if (status != STATUS_OK) {
         reject_counters_count(service->config.endpoints->reject_counters, REFUSAL_UNDECODABLE, 1);
-        reply(service, &to, 0, status, NULL, err.text);
+        reply(service, &to, 0, status, NULL, &err);
         return;
     }
     if (message.kind == MESSAGE_QUERY)
         take_query(service, &to, &message.query);
     else
-        reply(service, &to, 0, STATUS_INVALID, NULL, "this message is not for the query socket");
+        refuse(service, &to, 0, STATUS_INVALID, "this message is not for the query socket");
     message_free(&message);
 }
 

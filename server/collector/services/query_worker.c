@@ -190,10 +190,9 @@ static void answer(struct query_worker *lane)
         status = error_set(&err, status, "%s of all this takes longer than %d s (%s)", slow->name,
                            slow->seconds, slow->instead);
     const bool is_passed_on = status == STATUS_OK && !result;
-    struct answer *encoded =
-        is_passed_on || status == STATUS_CANCELLED
-            ? NULL
-            : reply_encode(&order->to, order->asked.id, status, result, err.text);
+    struct answer *encoded = is_passed_on || status == STATUS_CANCELLED
+                                 ? NULL
+                                 : reply_encode(&order->to, order->asked.id, status, result, &err);
     // Whoever has the answer may ask again.
     (void)pthread_mutex_lock(&lane->service.lock);
     lane->first = (lane->first + 1) % QUERY_WORKER_ROOM_MAX;

@@ -22,14 +22,16 @@ static enum reply_status reply_status(enum status status)
 }
 
 struct answer *reply_encode(const struct job_return *to, uint64_t id, enum status status,
-                            struct result *result, const char *text)
+                            struct result *result, const struct error *why)
 {
     struct message message = {.kind = MESSAGE_REPLY,
                               .reply = {.id = id, .status = reply_status(status)}};
-    if (status == STATUS_OK)
+    if (status == STATUS_OK) {
         message.reply.result = result;
-    else
-        message.reply.error = (struct wire_bytes){strlen(text), text};
+    } else {
+        message.reply.error = (struct wire_bytes){strlen(why->text), why->text};
+        message.reply.expired_ns = status == STATUS_NO_DATA ? why->expired_ns : 0;
+    }
     struct answer *answer = answer_encode(to, &message);
     if (answer || status != STATUS_OK)
         return answer;

@@ -21,7 +21,7 @@ void writer_baseline(struct sqlite3 *db, const struct job *job, struct queue *re
     struct result *result = NULL;
     enum status status = baseline_write(db, job->query, job->baseline, &result, &err);
     note(job->query, status, &err);
-    struct answer *answer = reply_encode(&job->from, job->query_id, status, result, err.text);
+    struct answer *answer = reply_encode(&job->from, job->query_id, status, result, &err);
     if (answer && !queue_push(replies, answer, answer->size))
         answer_free(answer); // nobody takes answers out: the asker's time runs out
     result_free(result);

@@ -374,10 +374,12 @@ static void test_reply_and_live(void **state)
     assert_int_equal(result_column_count(out.live_records.result), 0);
     message_free(&out);
 
-    struct message failed = {.kind = MESSAGE_REPLY,
-                             .reply = {.id = 4, .status = REPLY_NO_DATA, .error = text("no")}};
+    struct message failed = {
+        .kind = MESSAGE_REPLY,
+        .reply = {.id = 4, .status = REPLY_NO_DATA, .error = text("no"), .expired_ns = INT64_MAX}};
     round_trip(&out, &failed);
     assert_int_equal(out.reply.status, REPLY_NO_DATA);
+    assert_true(out.reply.expired_ns == INT64_MAX);
     assert_int_equal(result_row_count(out.reply.result), 0);
     message_free(&out);
 }
