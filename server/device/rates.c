@@ -102,11 +102,11 @@ struct parts_job {
     size_t parts;
 };
 
-static enum status copy_parts(const void *arguments, struct pool *pool, struct error *err)
+static enum status copy_parts(const void *arguments, struct thread_pool *pool, struct error *err)
 {
     (void)err;
     struct parts_job job = *(const struct parts_job *)arguments;
-    pool_run(pool, copy_part, &job.copy, job.parts);
+    thread_pool_run(pool, copy_part, &job.copy, job.parts);
     return STATUS_OK;
 }
 

@@ -84,8 +84,8 @@ static enum status new_buffers(struct pipeline *pipeline, struct error *err)
     for (unsigned int i = 0; status == STATUS_OK && i < plan->buffers; i++)
         status = new_buffer(pipeline, &pipeline->buffers[i], err);
     if (status == STATUS_OK)
-        status = taker_new(&pipeline->taker, pipeline->device,
-                           plan->buffers + PIPELINE_GROUPS_BEHIND, plan->out_bytes, err);
+        status = result_drain_new(&pipeline->drain, pipeline->device,
+                                  plan->buffers + PIPELINE_GROUPS_BEHIND, plan->out_bytes, err);
     return status;
 }
 
@@ -170,7 +170,7 @@ void pipeline_free(struct pipeline *pipeline)
         device_event_free(pipeline->buffers[i].computed);
         device_event_free(pipeline->buffers[i].fetched);
     }
-    taker_free(pipeline->taker);
+    result_drain_free(pipeline->drain);
     slot_pool_free(pipeline->slots);
     slot_pool_free(pipeline->tokens);
     timeline_free(pipeline->timeline);

@@ -32,7 +32,7 @@
 #include "common/core/status.h"
 #include "server/device/stream.h"
 #include "server/pipeline/overlap.h"
-#include "server/pipeline/pool.h"
+#include "server/pipeline/slot_pool.h"
 
 enum pipeline_sync { PIPELINE_SYNC_EVENTS, PIPELINE_SYNC_PERIODIC };
 

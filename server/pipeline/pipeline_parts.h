@@ -4,7 +4,7 @@
 #define INFERSTAT_SERVER_PIPELINE_PIPELINE_PARTS_H
 
 #include "server/pipeline/pipeline.h"
-#include "server/pipeline/taker.h"
+#include "server/pipeline/result_drain.h"
 #include "server/pipeline/timeline.h"
 
 // A device buffer: what a group is copied into, and what its kernels write.
@@ -23,8 +23,8 @@ struct pipeline {
     struct slot_pool *slots;  // that are filled; NULL where jobs lend memory
     struct slot_pool *tokens; // slots without memory, for lent memory: bound what is queued
     struct buffer buffers[PIPELINE_BUFFERS_MAX];
-    struct taker *taker;       // NULL without buffers
-    struct timeline *timeline; // NULL where overlap is not tracked
+    struct result_drain *drain; // NULL without buffers
+    struct timeline *timeline;  // NULL where overlap is not tracked
 };
 
 #endif

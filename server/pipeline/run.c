@@ -5,7 +5,7 @@
 #include "common/sys/clock.h"
 #include "common/sys/log.h"
 #include "server/device/range.h"
-#include "server/pipeline/fillers.h"
+#include "server/pipeline/fill_workers.h"
 #include "server/pipeline/pipeline.h"
 #include "server/pipeline/pipeline_parts.h"
 
@@ -13,11 +13,11 @@ struct run {
     struct pipeline *pipeline;
     const struct pipeline_job *job;
     struct pipeline_figures *figures;
-    struct fillers *fillers; // NULL where the job lends memory
-    struct slot_pool *pool;  // slots, or tokens
-    uint64_t chunk, group;   // the next
-    struct buffer *buffer;   // of the group begun; NULL between groups
-    size_t offset;           // bytes of it that are filled
+    struct fill_workers *workers; // NULL where the job lends memory
+    struct slot_pool *pool;       // slots, or tokens
+    uint64_t chunk, group;        // the next
+    struct buffer *buffer;        // of the group begun; NULL between groups
+    size_t offset;                // bytes of it that are filled
     uint64_t group_begun_ns;
     // Periodic: copied from since the streams were last waited for.
     struct slot *used[POOL_SLOTS_MAX];
@@ -60,8 +60,8 @@ struct chunk {
 
 static enum status take_filled(struct run *run, struct chunk *chunk, struct error *err)
 {
-    struct filled filled;
-    const enum status status = fillers_next(run->fillers, &filled, err);
+    struct filled_chunk filled;
+    const enum status status = fill_workers_next(run->workers, &filled, err);
     if (status == STATUS_OK && filled.slot)
         *chunk = (struct chunk){
             .from = filled.slot->memory,
@@ -98,7 +98,7 @@ static enum status take_chunk(struct run *run, struct chunk *chunk, struct error
     memset(chunk, 0, sizeof *chunk);
     if (job->cancelled && job->cancelled())
         return error_set(err, STATUS_CANCELLED, "%s: cancelled", job->name);
-    return run->fillers ? take_filled(run, chunk, err) : take_lent(run, chunk, err);
+    return run->workers ? take_filled(run, chunk, err) : take_lent(run, chunk, err);
 }
 
 // Takes the group's buffer: the copy stream waits until the kernels of the group that had
@@ -236,13 +236,13 @@ static enum status compute(struct run *run, struct error *err)
 }
 
 // Copies results out, behind the kernels, to memory that the taker has done with.
-static enum status fetch(struct run *run, struct flight *flight, struct error *err)
+static enum status fetch(struct run *run, struct result_slot *slot, struct error *err)
 {
     struct pipeline *pipeline = run->pipeline;
     struct buffer *buffer = run->buffer;
     enum status status = device_stream_wait(pipeline->out, buffer->computed, err);
     if (status == STATUS_OK)
-        status = device_copy_out(pipeline->out, flight->memory, buffer->out, flight->size, err);
+        status = device_copy_out(pipeline->out, slot->memory, buffer->out, slot->size, err);
     record(run, buffer->fetched, pipeline->out, &status, err);
     return status;
 }
@@ -251,24 +251,24 @@ static enum status send_results(struct run *run, struct error *err)
 {
     const struct pipeline_job *job = run->job;
     struct pipeline *pipeline = run->pipeline;
-    struct flight *flight = NULL;
-    enum status status = taker_board(pipeline->taker, &flight, err);
+    struct result_slot *slot = NULL;
+    enum status status = result_drain_acquire(pipeline->drain, &slot, err);
     if (status != STATUS_OK)
         return status;
-    flight->group = run->group;
-    flight->begun_ns = run->group_begun_ns;
-    flight->size = job->result_size ? job->result_size(job->context, run->group) : 0;
-    if (flight->size > pipeline->plan.out_bytes)
+    slot->group = run->group;
+    slot->begun_ns = run->group_begun_ns;
+    slot->size = job->result_size ? job->result_size(job->context, run->group) : 0;
+    if (slot->size > pipeline->plan.out_bytes)
         return error_set(err, STATUS_INVALID,
                          "%s: group %llu has %zu bytes of results: more than %zu", job->name,
-                         (unsigned long long)run->group, flight->size, pipeline->plan.out_bytes);
-    if (flight->size > 0)
-        status = fetch(run, flight, err);
-    record(run, flight->done, flight->size > 0 ? pipeline->out : last_stream(run), &status, err);
+                         (unsigned long long)run->group, slot->size, pipeline->plan.out_bytes);
+    if (slot->size > 0)
+        status = fetch(run, slot, err);
+    record(run, slot->done, slot->size > 0 ? pipeline->out : last_stream(run), &status, err);
     if (status != STATUS_OK)
         return status;
-    taker_depart(pipeline->taker, flight);
-    run->figures->bytes_d2h += flight->size;
+    result_drain_submit(pipeline->drain, slot);
+    run->figures->bytes_d2h += slot->size;
     return STATUS_OK;
 }
 
@@ -354,8 +354,8 @@ static enum status begin(struct run *run, struct error *err)
         status = timeline_begin(pipeline->timeline, pipeline->copy, err);
     slot_pool_reopen(run->pool);
     if (status == STATUS_OK && run->job->fill)
-        status =
-            fillers_start(&run->fillers, run->job, run->pool, plan->fillers, plan->prefetch, err);
+        status = fill_workers_start(&run->workers, run->job, run->pool, plan->fillers,
+                                    plan->prefetch, err);
     return status;
 }
 
@@ -393,14 +393,14 @@ static void log_waits(const char *name, const struct pool_figures *pool)
               (unsigned long long)pool->waits, (unsigned long long)pool->acquires, text);
 }
 
-static enum status end(struct run *run, enum status status, bool has_taker, struct error *err)
+static enum status end(struct run *run, enum status status, bool is_draining, struct error *err)
 {
     struct pipeline *pipeline = run->pipeline;
     struct pipeline_figures *figures = run->figures;
-    struct taker_figures taken = {0};
-    figures->fill_ns = fillers_end(run->fillers);
-    if (has_taker)
-        keep(&status, taker_end(pipeline->taker, &taken, unless_failed(status, err)));
+    struct result_drain_figures taken = {0};
+    figures->fill_ns = fill_workers_end(run->workers);
+    if (is_draining)
+        keep(&status, result_drain_end(pipeline->drain, &taken, unless_failed(status, err)));
     const enum status drained = drain(run, unless_failed(status, err));
     if (drained != STATUS_OK)
         pipeline->failed = true;
@@ -410,7 +410,7 @@ static enum status end(struct run *run, enum status status, bool has_taker, stru
     figures->group_p99_ns = taken.p99_ns;
     if (pipeline->timeline)
         timeline_finish(pipeline->timeline, &figures->overlap, &figures->copy_starved_ns);
-    if (run->fillers)
+    if (run->workers)
         slot_pool_figures(run->pool, &figures->pool);
     log_waits(run->job->name, &figures->pool);
     return status;
@@ -430,16 +430,16 @@ enum status pipeline_run(struct pipeline *pipeline, const struct pipeline_job *j
         .pool = job->fill ? pipeline->slots : pipeline->tokens,
     };
     const uint64_t begun_ns = clock_monotonic_ns();
-    bool has_taker = false;
+    bool is_draining = false;
     if (!job->place) {
-        status = taker_begin(pipeline->taker, job, err);
-        has_taker = status == STATUS_OK;
+        status = result_drain_begin(pipeline->drain, job, err);
+        is_draining = status == STATUS_OK;
     }
     if (status == STATUS_OK)
         status = begin(&run, err);
     if (status == STATUS_OK)
         status = stream_chunks(&run, err);
-    status = end(&run, status, has_taker, err);
+    status = end(&run, status, is_draining, err);
     figures->duration_ns = clock_monotonic_ns() - begun_ns;
     return status;
 }

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "common/sys/log.h"
-#include "server/pipeline/hidden.h"
+#include "server/pipeline/copy_overlap_log.h"
 
 // How far from its anchor a time is taken at most, roughly: float milliseconds have
 // steps of 15 ns there.
@@ -37,8 +37,8 @@ struct timeline {
     struct side sides[OVERLAP_SIDES];
     struct overlap *overlap;
     double starved_ns;
-    bool tells;           // the log shows single chunks, of which it says
-    struct hidden hidden; // what is here
+    bool tells;                          // the log shows single chunks, of which it says
+    struct copy_overlap_log overlap_log; // what is here
 
     // When computes ended, by number: what copies that waited for them need.
     struct {
@@ -111,7 +111,7 @@ static void forget_run(struct timeline *timeline)
     }
     memset(timeline->ends, 0, sizeof timeline->ends);
     timeline->tells = log_shows(LOG_LEVEL_DEBUG);
-    memset(&timeline->hidden, 0, sizeof timeline->hidden);
+    memset(&timeline->overlap_log, 0, sizeof timeline->overlap_log);
     timeline->starved_ns = 0;
     timeline->anchor_ns = 0;
     timeline->is_moving = false;
@@ -195,10 +195,10 @@ static void take_times(struct timeline *timeline, enum overlap_side which, const
     if (which == OVERLAP_COPY) {
         count_starved(timeline, pair, start_ns);
         if (timeline->tells)
-            hidden_add_copy(&timeline->hidden, pair->number - 1, start_ns, end_ns);
+            copy_overlap_log_add_copy(&timeline->overlap_log, pair->number - 1, start_ns, end_ns);
     } else {
         if (timeline->tells)
-            hidden_add_compute(&timeline->hidden, start_ns, end_ns);
+            copy_overlap_log_add_compute(&timeline->overlap_log, start_ns, end_ns);
         timeline->ends[pair->number % TIMELINE_PAIRS_MAX].number = pair->number;
         timeline->ends[pair->number % TIMELINE_PAIRS_MAX].end_ns = end_ns;
     }
@@ -210,9 +210,9 @@ static void take_times(struct timeline *timeline, enum overlap_side which, const
 // Says of each chunk how its copy did, once that is known.
 static void log_chunks(struct timeline *timeline)
 {
-    struct hidden_copy copy;
+    struct copy_overlap copy;
     const bool none_comes = timeline->sides[OVERLAP_COMPUTE].pending == 0;
-    while (hidden_next(&timeline->hidden, none_comes, &copy)) {
+    while (copy_overlap_log_pop(&timeline->overlap_log, none_comes, &copy)) {
         const double ns = copy.end_ns - copy.start_ns;
         log_write(LOG_LEVEL_DEBUG,
                   "pipeline: chunk %llu: copied from %.1f us on in %.1f us, overlap %.3f",

@@ -23,7 +23,7 @@
 #include <sys/mman.h>
 
 #include "common/sys/clock.h"
-#include "server/device/cpu/encode.h"
+#include "server/device/cpu/cpu_encode.h"
 #include "server/workload/encode/generator.h"
 #include "tests/bench/bench.h"
 
@@ -35,7 +35,7 @@ static struct {
 } options = {.qubits = 16, .threads = 2, .megabytes = 128, .rounds = 7};
 
 struct bench {
-    struct pool *pool;
+    struct thread_pool *pool;
     size_t size; // bytes of input and of output memory
     void *in, *out, *scratch;
     size_t scratch_size;
@@ -101,12 +101,12 @@ static void fill_part(void *context, size_t part, unsigned int thread)
     kernels->fence();
 }
 
-static void time_yardstick(struct bench *bench, uint64_t best_ns[2], pool_task *part)
+static void time_yardstick(struct bench *bench, uint64_t best_ns[2], thread_pool_task *part)
 {
     for (int stream = 0; stream < 2; stream++) {
         struct yardstick yardstick = {bench, stream == 1};
         uint64_t begun = clock_monotonic_ns();
-        pool_run(bench->pool, part, &yardstick, YARDSTICK_PARTS);
+        thread_pool_run(bench->pool, part, &yardstick, YARDSTICK_PARTS);
         uint64_t took = clock_monotonic_ns() - begun;
         if (best_ns[stream] == 0 || took < best_ns[stream])
             best_ns[stream] = took;
@@ -263,7 +263,7 @@ int main(int argc, char **argv)
     struct bench bench = {0};
     (void)bench_open("bench_encode");
     read_options(argc, argv);
-    if (pool_new(&bench.pool, (unsigned int)options.threads, &err) != STATUS_OK)
+    if (thread_pool_new(&bench.pool, (unsigned int)options.threads, &err) != STATUS_OK)
         die_of(&err);
     bench.size = (size_t)options.megabytes << 20;
     bench.in = new_memory(bench.size);
@@ -272,7 +272,7 @@ int main(int argc, char **argv)
     bench.scratch_size = bench.size / 8 + ((size_t)options.threads << 21);
     bench.scratch = new_memory(bench.scratch_size);
     run_all(&bench);
-    pool_free(bench.pool);
+    thread_pool_free(bench.pool);
     free(bench.in);
     free(bench.out);
     free(bench.faults);

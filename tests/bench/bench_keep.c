@@ -55,7 +55,7 @@ struct settings {
 };
 
 // A producer with batches under way.
-struct source {
+struct byte_source {
     struct producer producer;
     uint64_t next;    // number of its next record
     uint64_t sent_ns; // when the batch under way was sent
@@ -77,7 +77,7 @@ struct feed {
     atomic_bool stop;
     pthread_t thread;
     struct wire_context *context;
-    struct source sources[PRODUCERS];
+    struct byte_source sources[PRODUCERS];
     double *latencies; // seconds
     size_t count;
     uint64_t records, began_ns, ended_ns;
@@ -117,7 +117,7 @@ static void *run_probe(void *context)
 
 // ---- Sending --------------------------------------------------------------------------
 
-static void send_batch(struct source *source)
+static void send_batch(struct byte_source *source)
 {
     static struct record records[BATCH];
     const int64_t now_ns = clock_wall_ns();
@@ -135,7 +135,7 @@ static void send_batch(struct source *source)
     source->is_waiting = true;
 }
 
-static void take_acks(struct feed *feed, struct source *source)
+static void take_acks(struct feed *feed, struct byte_source *source)
 {
     while (producer_await(&source->producer, 0)) {
         if (!source->is_waiting || source->producer.next[0] < source->next)
@@ -168,7 +168,7 @@ static void *run_feed(void *context)
     while (!atomic_load(&feed->stop)) {
         bool is_sent = false;
         for (unsigned i = 0; i < PRODUCERS; i++) {
-            struct source *source = &feed->sources[i];
+            struct byte_source *source = &feed->sources[i];
             take_acks(feed, source);
             const double due_ns = (double)feed->began_ns + (double)due * apart_ns;
             if (source->is_waiting || (double)clock_monotonic_ns() < due_ns)
@@ -195,7 +195,7 @@ static void feed_start(struct bench *bench, struct feed *feed, double rate)
     if (!feed->latencies || wire_context_new(&feed->context, &err) != STATUS_OK)
         bench_die("producers", err.text);
     for (unsigned i = 0; i < PRODUCERS; i++) {
-        struct source *source = &feed->sources[i];
+        struct byte_source *source = &feed->sources[i];
         producer_open_in(&source->producer, feed->context, feed->endpoint, NULL,
                          1000000 + bench->feeds * PRODUCERS + i);
         producer_hello(&source->producer, NULL, 0);

@@ -68,7 +68,7 @@ struct copy_arguments {
     size_t size;
 };
 
-static enum status copy_kernel(const void *arguments, struct pool *pool, struct error *err)
+static enum status copy_kernel(const void *arguments, struct thread_pool *pool, struct error *err)
 {
     (void)pool;
     (void)err;
@@ -148,7 +148,7 @@ struct sum_arguments {
     size_t count, steps; // numbers, and how many are added: some twice
 };
 
-static enum status sum_kernel(const void *arguments, struct pool *pool, struct error *err)
+static enum status sum_kernel(const void *arguments, struct thread_pool *pool, struct error *err)
 {
     (void)pool;
     (void)err;

@@ -60,7 +60,8 @@ static void run_model(struct device *device, struct llama *llama, uint32_t vocab
     llama_session_free(session);
 }
 
-static void load_model(const struct source *source, const struct gguf *gguf, uint32_t vocabulary)
+static void load_model(const struct byte_source *source, const struct gguf *gguf,
+                       uint32_t vocabulary)
 {
     struct device *device = NULL;
     struct llama *llama = NULL;
@@ -84,11 +85,11 @@ static void load_model(const struct source *source, const struct gguf *gguf, uin
 
 static void load_file(const unsigned char *file, size_t size)
 {
-    struct source source;
+    struct byte_source source;
     struct gguf *gguf = NULL;
     struct tokenizer *tokenizer = NULL;
     struct error err = {0};
-    source_from_memory(&source, file, size);
+    byte_source_from_memory(&source, file, size);
     if (gguf_read(&gguf, &source, &err) != STATUS_OK) {
         check(err.text[0] != '\0');
         return;
@@ -100,7 +101,7 @@ static void load_file(const unsigned char *file, size_t size)
         check(err.text[0] != '\0');
     tokenizer_free(tokenizer);
     gguf_free(gguf);
-    source_close(&source);
+    byte_source_close(&source);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -48,7 +48,7 @@ static void encode(const struct tokenizer *tokenizer, const char *text, size_t s
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct feed feed = {data, size};
-    struct source source;
+    struct byte_source source;
     struct gguf *gguf = NULL;
     struct tokenizer *tokenizer = NULL;
     size_t file_size;
@@ -57,7 +57,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     feed.size -= text_size;
     const char *text = (const char *)feed.data + feed.size;
     unsigned char *file = feed_gguf(&feed, true, &file_size);
-    source_from_memory(&source, file, file_size);
+    byte_source_from_memory(&source, file, file_size);
     if (gguf_read(&gguf, &source, NULL) == STATUS_OK &&
         tokenizer_new(&tokenizer, gguf, NULL) == STATUS_OK)
         encode(tokenizer, text, text_size,

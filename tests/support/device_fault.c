@@ -5,11 +5,11 @@
 #include <string.h>
 
 #include "common/sys/clock.h"
-#include "server/device/cpu/stream.h"
+#include "server/device/cpu/cpu_stream.h"
 #include "server/device/device_ops.h"
 #include "server/device/encode.h"
-#include "tests/support/device_fault_state.h"
 #include "server/device/properties.h"
+#include "tests/support/device_fault_state.h"
 
 struct fault_stream {
     struct cpu_stream queue; // first: it is one

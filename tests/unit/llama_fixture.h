@@ -13,7 +13,7 @@
 struct ready {
     unsigned char *data;
     size_t size;
-    struct source source;
+    struct byte_source source;
     struct gguf *gguf;
     struct llama_config config;
     struct device *device;

@@ -82,7 +82,7 @@ static size_t group_bytes(const struct rig *rig)
 }
 
 // Checks all it reads; writes the results.
-static enum status kernel(const void *arguments, struct pool *pool, struct error *err)
+static enum status kernel(const void *arguments, struct thread_pool *pool, struct error *err)
 {
     (void)pool;
     (void)err;

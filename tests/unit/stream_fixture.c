@@ -30,7 +30,7 @@ static void pass(sem_t *semaphore)
         continue;
 }
 
-static enum status stand_at_gate(const void *arguments, struct pool *pool, struct error *err)
+static enum status stand_at_gate(const void *arguments, struct thread_pool *pool, struct error *err)
 {
     (void)pool;
     (void)err;
@@ -96,7 +96,7 @@ bool event_is_done(struct device_event *event)
     return done;
 }
 
-static enum status break_off(const void *arguments, struct pool *pool, struct error *err)
+static enum status break_off(const void *arguments, struct thread_pool *pool, struct error *err)
 {
     (void)arguments;
     (void)pool;

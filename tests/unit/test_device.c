@@ -7,7 +7,7 @@
 #include <time.h>
 
 #include "server/device/cpu/kernels.h"
-#include "server/device/cpu/pool.h"
+#include "server/device/cpu/thread_pool.h"
 #include "server/device/device.h"
 #include "server/device/half.h"
 #include "tests/support/test.h"
@@ -627,20 +627,20 @@ static void pool_runs_each_part_once(void **state)
 {
     (void)state;
     for (unsigned int threads = 1; threads <= 5; threads++) {
-        struct pool *pool = NULL;
-        assert_int_equal(pool_new(&pool, threads, NULL), STATUS_OK);
+        struct thread_pool *pool = NULL;
+        assert_int_equal(thread_pool_new(&pool, threads, NULL), STATUS_OK);
         for (size_t task = 0; task < 300; task++) {
             struct counting counting = {.threads = threads};
             size_t parts = task % 3 == 0 ? task : PARTS;
-            pool_run(pool, count_part, &counting, parts);
+            thread_pool_run(pool, count_part, &counting, parts);
             for (size_t i = 0; i < PARTS; i++)
                 assert_int_equal(counting.runs[i], i < parts);
             if (task % 100 == 50)
                 (void)nanosleep(&(struct timespec){.tv_nsec = 3000000}, NULL);
         }
-        pool_free(pool);
+        thread_pool_free(pool);
     }
-    pool_free(NULL);
+    thread_pool_free(NULL);
 }
 
 int main(void)

@@ -82,7 +82,7 @@ static void a_call_takes_as_long_as_it_is_delayed(void **state)
 
 // ---- Failures -------------------------------------------------------------
 
-static enum status noted(const void *arguments, struct pool *pool, struct error *err)
+static enum status noted(const void *arguments, struct thread_pool *pool, struct error *err)
 {
     (void)pool;
     (void)err;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/device/cpu/encode.h"
+#include "server/device/cpu/cpu_encode.h"
 #include "server/workload/encode/reference.h"
 #include "server/workload/llm/random.h"
 #include "tests/support/test.h"
@@ -71,12 +71,12 @@ static void set_input(struct launch *launch, size_t i, double value)
 static void run(const struct launch *launch, const struct encode_kernels *kernels,
                 unsigned int threads)
 {
-    struct pool *pool = NULL;
+    struct thread_pool *pool = NULL;
     struct error err = {0};
-    assert_int_equal(pool_new(&pool, threads, &err), STATUS_OK);
+    assert_int_equal(thread_pool_new(&pool, threads, &err), STATUS_OK);
     memset(launch->out, 0xa5, launch->out_size);
     cpu_encode_run(&launch->job, kernels, pool);
-    pool_free(pool);
+    thread_pool_free(pool);
 }
 
 static const unsigned char *input_at(const struct launch *launch, size_t sample)
@@ -253,12 +253,12 @@ enum { QUBITS_LARGE = 24, ENTANGLED = 8 };
 
 static void run_large(struct launch *launch)
 {
-    struct pool *pool = NULL;
+    struct thread_pool *pool = NULL;
     struct error err = {0};
-    assert_int_equal(pool_new(&pool, 2, &err), STATUS_OK);
+    assert_int_equal(thread_pool_new(&pool, 2, &err), STATUS_OK);
     memset(launch->out, 0xff, launch->out_size);
     cpu_encode_run(&launch->job, encode_kernels_best(launch->job.type), pool);
-    pool_free(pool);
+    thread_pool_free(pool);
     assert_int_equal(launch->faults[0], ENCODE_FAULT_NONE);
 }
 

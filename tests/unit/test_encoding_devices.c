@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "server/workload/encode/output_order.h"
 #include "server/workload/encode/run.h"
-#include "server/workload/encode/turns.h"
 #include "tests/support/monitor_fixture.h"
 #include "tests/support/test.h"
 
@@ -334,21 +334,21 @@ static void a_lost_device_ends_the_run(void **state)
 static void turns_come_in_order(void **state)
 {
     (void)state;
-    struct turns *turns = NULL;
-    assert_int_equal(turns_new(&turns, NULL), STATUS_OK);
-    assert_true(turns_wait(turns, 0));
-    assert_true(turns_wait(turns, 0));
-    turns_pass(turns);
-    assert_true(turns_wait(turns, 1));
-    assert_true(turns_reach(turns, UINT64_MAX - 1));
-    turns_end(turns, 5);
-    turns_end(turns, 7); // said before: 5
-    assert_true(turns_reach(turns, 4));
-    assert_false(turns_reach(turns, 5));
-    assert_false(turns_wait(turns, 5)); // does not come, and does not wait
-    assert_false(turns_wait(turns, 100));
-    turns_free(turns);
-    turns_free(NULL);
+    struct output_order *order = NULL;
+    assert_int_equal(output_order_new(&order, NULL), STATUS_OK);
+    assert_true(output_order_wait(order, 0));
+    assert_true(output_order_wait(order, 0));
+    output_order_advance(order);
+    assert_true(output_order_wait(order, 1));
+    assert_true(output_order_reaches(order, UINT64_MAX - 1));
+    output_order_end(order, 5);
+    output_order_end(order, 7); // said before: 5
+    assert_true(output_order_reaches(order, 4));
+    assert_false(output_order_reaches(order, 5));
+    assert_false(output_order_wait(order, 5)); // does not come, and does not wait
+    assert_false(output_order_wait(order, 100));
+    output_order_free(order);
+    output_order_free(NULL);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)

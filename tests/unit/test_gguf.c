@@ -14,10 +14,10 @@
 
 static enum status read_bytes(const void *data, size_t size, struct gguf **gguf, struct error *err)
 {
-    struct source source;
-    source_from_memory(&source, data, size);
+    struct byte_source source;
+    byte_source_from_memory(&source, data, size);
     enum status status = gguf_read(gguf, &source, err);
-    source_close(&source);
+    byte_source_close(&source);
     return status;
 }
 
@@ -417,20 +417,20 @@ static void random_damage(void **state)
 static void files_that_are_none(void **state)
 {
     (void)state;
-    struct source source;
+    struct byte_source source;
     struct error err = {0};
-    assert_int_equal(source_open(&source, model_files_path("none"), &err), STATUS_NOT_FOUND);
-    assert_int_equal(source_open(&source, model_files_path(""), &err), STATUS_IO);
+    assert_int_equal(byte_source_open(&source, model_files_path("none"), &err), STATUS_NOT_FOUND);
+    assert_int_equal(byte_source_open(&source, model_files_path(""), &err), STATUS_IO);
     assert_non_null(strstr(err.text, "not a regular file"));
     const char *fifo = model_files_path("fifo");
     assert_int_equal(mkfifo(fifo, 0600), 0);
-    assert_int_equal(source_open(&source, fifo, &err), STATUS_IO); // and does not wait
+    assert_int_equal(byte_source_open(&source, fifo, &err), STATUS_IO); // and does not wait
     const char *empty = model_files_write("empty", "", 0);
     struct gguf *gguf = NULL;
-    assert_int_equal(source_open(&source, empty, &err), STATUS_OK);
+    assert_int_equal(byte_source_open(&source, empty, &err), STATUS_OK);
     assert_int_equal(gguf_read(&gguf, &source, &err), STATUS_CORRUPT);
-    assert_true(source_cached_ratio(&source) < 0.0);
-    source_close(&source);
+    assert_true(byte_source_cached_ratio(&source) < 0.0);
+    byte_source_close(&source);
 }
 
 // A file that becomes shorter while it is read gives an error, not a signal.
@@ -440,19 +440,19 @@ static void shrinking_file(void **state)
     size_t size;
     unsigned char *data = model_files_make(&model_files_smallest, false, &size);
     const char *path = model_files_write("shrinking.gguf", data, size);
-    struct source source;
+    struct byte_source source;
     struct error err = {0};
-    assert_int_equal(source_open(&source, path, &err), STATUS_OK);
-    double cached = source_cached_ratio(&source);
+    assert_int_equal(byte_source_open(&source, path, &err), STATUS_OK);
+    double cached = byte_source_cached_ratio(&source);
     assert_true(cached < 0.0 || cached == 1.0); // just written
     assert_int_equal(truncate(path, 100), 0);
     struct gguf *gguf = NULL;
     assert_int_equal(gguf_read(&gguf, &source, &err), STATUS_CORRUPT);
     assert_non_null(strstr(err.text, "ends at byte 100"));
     char byte;
-    assert_int_equal(source_read(&source, 99, &byte, 1, &err), STATUS_OK);
-    assert_int_equal(source_read(&source, 100, &byte, 1, &err), STATUS_CORRUPT);
-    source_close(&source);
+    assert_int_equal(byte_source_read(&source, 99, &byte, 1, &err), STATUS_OK);
+    assert_int_equal(byte_source_read(&source, 100, &byte, 1, &err), STATUS_CORRUPT);
+    byte_source_close(&source);
     free(data);
 }
 
@@ -460,10 +460,10 @@ static void shrinking_file(void **state)
 
 static double cached_ratio_of(const char *path)
 {
-    struct source source;
-    assert_int_equal(source_open(&source, path, NULL), STATUS_OK);
-    double ratio = source_cached_ratio(&source);
-    source_close(&source);
+    struct byte_source source;
+    assert_int_equal(byte_source_open(&source, path, NULL), STATUS_OK);
+    double ratio = byte_source_cached_ratio(&source);
+    byte_source_close(&source);
     return ratio;
 }
 
@@ -495,22 +495,22 @@ static void a_file_of_others(void **state)
 {
     (void)state;
     const uid_t nobody = 65534;
-    struct source source;
+    struct byte_source source;
     if (geteuid() != 0) {
         print_message("only root can be somebody else: skipped\n");
         skip();
     }
     const char *path = model_files_write("others", "some bytes", 10);
     assert_int_equal(chmod(path, 0644), 0);
-    assert_int_equal(source_open(&source, path, NULL), STATUS_OK);
+    assert_int_equal(byte_source_open(&source, path, NULL), STATUS_OK);
     assert_int_equal(seteuid(nobody), 0);
-    double others = source_cached_ratio(&source);
+    double others = byte_source_cached_ratio(&source);
     assert_int_equal(seteuid(0), 0);
     assert_int_equal(chmod(path, 0666), 0);
     assert_int_equal(seteuid(nobody), 0);
-    double writable = source_cached_ratio(&source);
+    double writable = byte_source_cached_ratio(&source);
     assert_int_equal(seteuid(0), 0);
-    source_close(&source);
+    byte_source_close(&source);
     assert_true(others < 0.0);
     assert_true(writable < 0.0 || writable == 1.0); // its folder is root's alone
 }

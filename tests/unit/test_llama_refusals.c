@@ -171,11 +171,11 @@ static void optional_keys(void **state)
             gguf_writer_float(writer, cases[i].float_key, cases[i].real);
         assert_int_equal(gguf_writer_commit(writer, NULL), STATUS_OK);
 
-        struct source source;
+        struct byte_source source;
         struct gguf *gguf = NULL;
         struct llama_config config;
         struct error err = {0};
-        assert_int_equal(source_open(&source, path, NULL), STATUS_OK);
+        assert_int_equal(byte_source_open(&source, path, NULL), STATUS_OK);
         assert_int_equal(gguf_read(&gguf, &source, NULL), STATUS_OK);
         enum status status = llama_config_read(&config, gguf, 400, &err);
         if (status != cases[i].status || (cases[i].says && !strstr(err.text, cases[i].says)))
@@ -188,7 +188,7 @@ static void optional_keys(void **state)
             assert_true(config.rope_scale == (i == 4 ? 4.0 : 1.0));
         }
         gguf_free(gguf);
-        source_close(&source);
+        byte_source_close(&source);
     }
 }
 
@@ -247,7 +247,7 @@ static void shrinks_while_loading(void **state)
     struct ready r = {.data = data, .size = size};
     struct error err = {0};
     struct transfer_figures transfer;
-    assert_int_equal(source_open(&r.source, path, &err), STATUS_OK);
+    assert_int_equal(byte_source_open(&r.source, path, &err), STATUS_OK);
     assert_int_equal(gguf_read(&r.gguf, &r.source, &err), STATUS_OK);
     assert_int_equal(llama_config_read(&r.config, r.gguf, 400, &err), STATUS_OK);
     assert_int_equal(device_open(&r.device, &(struct device_options){.threads = 1}, &err),
@@ -257,7 +257,7 @@ static void shrinks_while_loading(void **state)
         llama_load(&r.llama, r.device, &r.source, r.gguf, &r.config, NULL, &transfer, &err),
         STATUS_CORRUPT);
     assert_non_null(strstr(err.text, "tensor 'blk.0.ffn_down.weight': the file ends at byte"));
-    source_close(&r.source);
+    byte_source_close(&r.source);
     llama_ready_end(&r);
 }
 int main(void)

@@ -4,7 +4,7 @@
 
 #include "common/core/parse.h"
 #include "common/sys/clock.h"
-#include "server/workload/llm/source.h"
+#include "server/workload/llm/byte_source.h"
 #include "tests/support/test.h"
 #include "tests/unit/llm_fixture.h"
 #include "tests/unit/model_files.h"
@@ -30,12 +30,12 @@ static int64_t duration_of(const char *name)
     return ns;
 }
 
-static enum status shrunk_read(const struct source *source, uint64_t offset, void *to, size_t size,
-                               struct error *err)
+static enum status shrunk_read(const struct byte_source *source, uint64_t offset, void *to,
+                               size_t size, struct error *err)
 {
-    struct source smaller;
-    source_from_memory(&smaller, source->memory, 5000);
-    return source_read(&smaller, offset, to, size, err);
+    struct byte_source smaller;
+    byte_source_from_memory(&smaller, source->memory, 5000);
+    return byte_source_read(&smaller, offset, to, size, err);
 }
 
 static void load_is_recorded(void **state)
@@ -70,38 +70,38 @@ static void digests_tell_files_apart(void **state)
         bytes[i] = (unsigned char)test_random(&seed);
     static const size_t sizes[] = {0, 1, 4096, 4097, 256 * 4096, sizeof bytes - 1, sizeof bytes};
     char digests[COUNT_OF(sizes)][SOURCE_DIGEST_SIZE], again[SOURCE_DIGEST_SIZE];
-    struct source source;
+    struct byte_source source;
     for (size_t i = 0; i < COUNT_OF(sizes); i++) {
-        source_from_memory(&source, bytes, sizes[i]);
-        assert_int_equal(source_digest(&source, digests[i], NULL), STATUS_OK);
+        byte_source_from_memory(&source, bytes, sizes[i]);
+        assert_int_equal(byte_source_digest(&source, digests[i], NULL), STATUS_OK);
         for (size_t other = 0; other < i; other++)
             assert_string_not_equal(digests[i], digests[other]);
         if (sizes[i] == 0)
             continue;
         bytes[0] ^= 1;
-        assert_int_equal(source_digest(&source, again, NULL), STATUS_OK);
+        assert_int_equal(byte_source_digest(&source, again, NULL), STATUS_OK);
         assert_string_not_equal(again, digests[i]);
         bytes[0] ^= 1;
         bytes[sizes[i] - 1] ^= 1;
-        assert_int_equal(source_digest(&source, again, NULL), STATUS_OK);
+        assert_int_equal(byte_source_digest(&source, again, NULL), STATUS_OK);
         assert_string_not_equal(again, digests[i]);
         bytes[sizes[i] - 1] ^= 1;
-        assert_int_equal(source_digest(&source, again, NULL), STATUS_OK);
+        assert_int_equal(byte_source_digest(&source, again, NULL), STATUS_OK);
         assert_string_equal(again, digests[i]);
     }
     for (size_t i = 0; i < 256 * (size_t)4096; i += 4095) {
-        source_from_memory(&source, bytes, 256 * (size_t)4096);
+        byte_source_from_memory(&source, bytes, 256 * (size_t)4096);
         bytes[i] ^= 0x80;
-        assert_int_equal(source_digest(&source, again, NULL), STATUS_OK);
+        assert_int_equal(byte_source_digest(&source, again, NULL), STATUS_OK);
         assert_string_not_equal(again, digests[4]);
         bytes[i] ^= 0x80;
     }
     // A file that shrank has none.
-    source_from_memory(&source, bytes, 10000);
+    byte_source_from_memory(&source, bytes, 10000);
     source.size = 10000;
-    struct source shrunk = source;
+    struct byte_source shrunk = source;
     shrunk.read = shrunk_read;
-    assert_int_equal(source_digest(&shrunk, again, NULL), STATUS_CORRUPT);
+    assert_int_equal(byte_source_digest(&shrunk, again, NULL), STATUS_CORRUPT);
 }
 
 // A delay inside a stage is that stage's and no other's.  Others may be slow by

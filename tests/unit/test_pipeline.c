@@ -345,7 +345,8 @@ static void waits_for_slots_are_no_starvation(void **state)
 enum { TIMED_GROUPS = 40, QUICK_NS = 1000000, SLOW_NS = 40000000 };
 
 // Three of forty are slow: that is more than one in twenty and less than one in two.
-static enum status sleep_by_group(const void *arguments, struct pool *pool, struct error *err)
+static enum status sleep_by_group(const void *arguments, struct thread_pool *pool,
+                                  struct error *err)
 {
     (void)pool;
     (void)err;

@@ -381,7 +381,7 @@ struct slow_copy {
     size_t size;
 };
 
-static enum status copy_slowly(const void *arguments, struct pool *pool, struct error *err)
+static enum status copy_slowly(const void *arguments, struct thread_pool *pool, struct error *err)
 {
     (void)pool;
     (void)err;

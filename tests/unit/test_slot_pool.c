@@ -1,5 +1,5 @@
 // Slots going round between those who fill and the copies from them.
-#include "server/pipeline/pool.h"
+#include "server/pipeline/slot_pool.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -13,7 +13,7 @@
 
 static atomic_bool gate_is_open;
 
-static enum status gate(const void *arguments, struct pool *pool, struct error *err)
+static enum status gate(const void *arguments, struct thread_pool *pool, struct error *err)
 {
     (void)arguments;
     (void)pool;
@@ -293,7 +293,7 @@ struct crowd {
     atomic_int wrong;
 };
 
-static enum status look(const void *arguments, struct pool *pool, struct error *err)
+static enum status look(const void *arguments, struct thread_pool *pool, struct error *err)
 {
     (void)pool;
     (void)err;

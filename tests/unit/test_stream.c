@@ -429,11 +429,11 @@ static void sum_part(void *context, size_t part, unsigned int thread)
     job->sums[part] = sum;
 }
 
-static enum status sum_kernel(const void *arguments, struct pool *pool, struct error *err)
+static enum status sum_kernel(const void *arguments, struct thread_pool *pool, struct error *err)
 {
     (void)err;
     struct sum_job job = *(const struct sum_job *)arguments;
-    pool_run(pool, sum_part, &job, job.parts);
+    thread_pool_run(pool, sum_part, &job, job.parts);
     return STATUS_OK;
 }
 

@@ -159,7 +159,7 @@ static void mix(unsigned char *to, const unsigned char *from)
         to[i] = (unsigned char)(3 * to[i] + from[CELL_SIZE - 1 - i] + 1);
 }
 
-static enum status mix_kernel(const void *arguments, struct pool *pool, struct error *err)
+static enum status mix_kernel(const void *arguments, struct thread_pool *pool, struct error *err)
 {
     (void)pool;
     (void)err;

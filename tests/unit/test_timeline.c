@@ -286,7 +286,7 @@ static void long_runs_keep_their_precision(void **state)
 // Copies held up by a gate: their times cannot be had when the pairs are wanted again.
 static atomic_bool gate_is_open;
 
-static enum status gate(const void *arguments, struct pool *pool, struct error *err)
+static enum status gate(const void *arguments, struct thread_pool *pool, struct error *err)
 {
     (void)arguments;
     (void)pool;
@@ -355,7 +355,8 @@ struct traced_copy {
     size_t size;
 };
 
-static enum status copy_and_stamp(const void *arguments, struct pool *pool, struct error *err)
+static enum status copy_and_stamp(const void *arguments, struct thread_pool *pool,
+                                  struct error *err)
 {
     (void)pool;
     (void)err;
@@ -376,7 +377,8 @@ static enum status traced_copy(struct device_stream *stream, enum device_copy co
     return script.inner->launch(stream, "copy", copy_and_stamp, &arguments, sizeof arguments, err);
 }
 
-static enum status compute_and_stamp(const void *arguments, struct pool *pool, struct error *err)
+static enum status compute_and_stamp(const void *arguments, struct thread_pool *pool,
+                                     struct error *err)
 {
     (void)arguments;
     (void)pool;

@@ -90,13 +90,13 @@ static const char *write_vocabulary(const struct changes *c)
 
 static enum status open_path(const char *path, struct tokenizer **out, struct error *err)
 {
-    struct source source;
+    struct byte_source source;
     struct gguf *gguf = NULL;
-    assert_int_equal(source_open(&source, path, NULL), STATUS_OK);
+    assert_int_equal(byte_source_open(&source, path, NULL), STATUS_OK);
     assert_int_equal(gguf_read(&gguf, &source, NULL), STATUS_OK);
     enum status status = tokenizer_new(out, gguf, err);
     gguf_free(gguf);
-    source_close(&source);
+    byte_source_close(&source);
     return status;
 }
 

@@ -34,25 +34,26 @@ static const char *path_or_skip(const char *name)
     return path;
 }
 
-static struct gguf *read_gguf(const char *path, struct source *source)
+static struct gguf *read_gguf(const char *path, struct byte_source *source)
 {
     struct error err = {0};
     struct gguf *gguf = NULL;
-    if (source_open(source, path, &err) != STATUS_OK || gguf_read(&gguf, source, &err) != STATUS_OK)
+    if (byte_source_open(source, path, &err) != STATUS_OK ||
+        gguf_read(&gguf, source, &err) != STATUS_OK)
         fail_msg("%s: %s", path, err.text);
     return gguf;
 }
 
 static struct tokenizer *read_tokenizer(const char *path)
 {
-    struct source source;
+    struct byte_source source;
     struct error err = {0};
     struct tokenizer *tokenizer = NULL;
     struct gguf *gguf = read_gguf(path, &source);
     if (tokenizer_new(&tokenizer, gguf, &err) != STATUS_OK)
         fail_msg("%s: %s", path, err.text);
     gguf_free(gguf);
-    source_close(&source);
+    byte_source_close(&source);
     return tokenizer;
 }
 
@@ -177,17 +178,17 @@ static void llama_spm_inputs(void **state)
 static void vocabulary_without_weights(void **state)
 {
     (void)state;
-    struct source source;
+    struct byte_source source;
     struct gguf *gguf = read_gguf(path_or_skip("vocab/ggml-vocab-llama-spm.gguf"), &source);
     assert_int_equal(gguf_tensor_count(gguf), 0);
     gguf_free(gguf);
-    source_close(&source);
+    byte_source_close(&source);
 }
 
 // ---- Models ---------------------------------------------------------------
 
 struct running {
-    struct source source;
+    struct byte_source source;
     struct gguf *gguf;
     struct tokenizer *tokenizer;
     struct device *device;
@@ -225,7 +226,7 @@ static void stop_model(struct running *r)
     device_close(r->device);
     tokenizer_free(r->tokenizer);
     gguf_free(r->gguf);
-    source_close(&r->source);
+    byte_source_close(&r->source);
 }
 
 static void check_scores(const float *logits, const struct json *top)
@@ -306,7 +307,7 @@ static void stories260k_f16(void **state)
 static void quantised_is_refused_by_name(void **state)
 {
     (void)state;
-    struct source source;
+    struct byte_source source;
     struct error err = {0};
     struct gguf *gguf = read_gguf(path_or_skip("stories260K-q4_0.gguf"), &source);
     struct llama_config config;
@@ -324,7 +325,7 @@ static void quantised_is_refused_by_name(void **state)
     assert_int_equal(device_memory_used(device), 0);
     device_close(device);
     gguf_free(gguf);
-    source_close(&source);
+    byte_source_close(&source);
 }
 
 int main(void)

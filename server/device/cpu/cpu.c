@@ -7,12 +7,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "server/device/cpu/encode.h"
+#include "server/device/cpu/cpu_encode.h"
+#include "server/device/cpu/cpu_properties.h"
+#include "server/device/cpu/cpu_stream.h"
 #include "server/device/cpu/kernels.h"
 #include "server/device/cpu/memory.h"
-#include "server/device/cpu/pool.h"
-#include "server/device/cpu/properties.h"
-#include "server/device/cpu/stream.h"
+#include "server/device/cpu/thread_pool.h"
 #include "server/device/device_ops.h"
 #include "server/device/half.h"
 #include "server/device/host_memory.h"
@@ -20,7 +20,7 @@
 struct cpu {
     struct device base; // first: the wrappers see only this
     const struct cpu_kernels *kernels;
-    struct pool *pool;
+    struct thread_pool *pool;
     // Attention's scores, one stretch of `scores_stride` a thread; grows with the
     // longest context seen.
     float *scores;
@@ -55,7 +55,7 @@ static unsigned int allowed_processors(void)
 static void cpu_close(struct device *device)
 {
     struct cpu *cpu = cpu_of(device);
-    pool_free(cpu->pool);
+    thread_pool_free(cpu->pool);
     free(cpu->scores);
     free(cpu);
 }
@@ -78,7 +78,7 @@ static enum status cpu_open(struct device **out, const struct device_options *op
     unsigned int threads = options->threads ? options->threads : allowed_processors();
     if (threads > THREADS_MAX)
         threads = THREADS_MAX;
-    enum status status = pool_new(&cpu->pool, threads, err);
+    enum status status = thread_pool_new(&cpu->pool, threads, err);
     if (status != STATUS_OK) {
         cpu_close(&cpu->base);
         return status;
@@ -91,7 +91,7 @@ static void cpu_describe(const struct device *device, struct device_description 
 {
     const struct cpu *cpu = (const struct cpu *)device;
     (void)snprintf(out->kernels, sizeof out->kernels, "%s", cpu->kernels->name);
-    out->threads = pool_threads(cpu->pool);
+    out->threads = thread_pool_threads(cpu->pool);
     long pages = sysconf(_SC_PHYS_PAGES);
     long page_size = sysconf(_SC_PAGESIZE);
     out->memory_bytes = pages > 0 && page_size > 0 ? (int64_t)pages * page_size : 0;
@@ -175,7 +175,7 @@ static enum status cpu_matmul(struct device *device, struct tensor *out, const s
     if (in->rows * in->columns * weight->rows < PARALLEL_MIN)
         task.kernel(&task.product, 0, task.outputs);
     else
-        pool_run(cpu->pool, matmul_part, &task, (task.outputs + PART_ROWS - 1) / PART_ROWS);
+        thread_pool_run(cpu->pool, matmul_part, &task, (task.outputs + PART_ROWS - 1) / PART_ROWS);
     return STATUS_OK;
 }
 
@@ -270,7 +270,7 @@ static enum status reserve_scores(struct cpu *cpu, size_t capacity, struct error
     if (capacity <= cpu->scores_stride)
         return STATUS_OK;
     size_t stride = (capacity + 15) & ~(size_t)15; // threads do not share a cache line
-    float *scores = calloc(stride, pool_threads(cpu->pool) * sizeof *scores);
+    float *scores = calloc(stride, thread_pool_threads(cpu->pool) * sizeof *scores);
     if (!scores)
         return error_set(err, STATUS_NOMEM, "attention: no memory for a context of %zu", capacity);
     free(cpu->scores);
@@ -302,7 +302,7 @@ static enum status cpu_attention(struct device *device, struct tensor *out,
     size_t parts = query->rows * heads;
     size_t work = 2 * query->rows * query->columns * (position + query->rows);
     if (work >= PARALLEL_MIN) {
-        pool_run(cpu->pool, attention_part, &task, parts);
+        thread_pool_run(cpu->pool, attention_part, &task, parts);
     } else {
         for (size_t part = 0; part < parts; part++)
             attention_part(&task, part, 0);

@@ -170,17 +170,17 @@ void encode_amplitude(const struct encode_run *run)
 {
     const struct encode_job *job = run->job;
     struct amplitude task = {.run = run};
-    if (!may_share(job) || job->samples >= (size_t)4 * pool_threads(run->pool)) {
+    if (!may_share(job) || job->samples >= (size_t)4 * thread_pool_threads(run->pool)) {
         task.split = encode_split(run, false);
-        pool_run(run->pool, whole_samples, &task, task.split.parts);
+        thread_pool_run(run->pool, whole_samples, &task, task.split.parts);
         return;
     }
     task.split = encode_split(run, true);
     task.norms = job->scratch;
     task.sums = (double *)(void *)(task.norms + job->samples);
-    pool_run(run->pool, sum_part, &task, job->samples * block_count(job));
-    pool_run(run->pool, norm_part, &task, job->samples);
-    pool_run(run->pool, write_part, &task, job->samples * task.split.pieces);
+    thread_pool_run(run->pool, sum_part, &task, job->samples * block_count(job));
+    thread_pool_run(run->pool, norm_part, &task, job->samples);
+    thread_pool_run(run->pool, write_part, &task, job->samples * task.split.pieces);
 }
 
 size_t encode_amplitude_scratch(const struct encode_job *job)
@@ -233,5 +233,5 @@ static void basis_part(void *context, size_t part, unsigned int thread)
 void encode_basis(const struct encode_run *run)
 {
     struct amplitude task = {.run = run, .split = encode_split(run, true)};
-    pool_run(run->pool, basis_part, &task, task.split.parts);
+    thread_pool_run(run->pool, basis_part, &task, task.split.parts);
 }

@@ -396,7 +396,7 @@ static void transform_across(struct iqp *task)
         size_t stride = task->run->pair_size << task->low_bits;
         task->pieces = stride / (column_width(stride, task->level_bits) * PIECE_COLUMNS);
         size_t groups = task->run->job->samples << (qubits - task->low_bits - task->level_bits);
-        pool_run(task->run->pool, across_part, task, groups * task->pieces);
+        thread_pool_run(task->run->pool, across_part, task, groups * task->pieces);
         task->low_bits += task->level_bits;
         left -= task->level_bits;
     }
@@ -424,7 +424,7 @@ void encode_iqp(const struct encode_run *run)
     task.block_stride = (run->pair_size << task.block_bits) + GAP;
     task.group_stride = (task.block_stride << task.inner_bits) + GAP;
     task.stretches = run->states >> task.stretch_bits;
-    pool_run(run->pool, stretch_part, &task, run->job->samples * task.stretches);
+    thread_pool_run(run->pool, stretch_part, &task, run->job->samples * task.stretches);
     if (task.stretches > 1)
         transform_across(&task);
 }

@@ -2,14 +2,14 @@
 #ifndef INFERSTAT_SERVER_DEVICE_CPU_ENCODE_PARTS_H
 #define INFERSTAT_SERVER_DEVICE_CPU_ENCODE_PARTS_H
 
-#include "server/device/cpu/encode.h"
+#include "server/device/cpu/cpu_encode.h"
 
 // A launch under way.
 struct encode_run {
     const struct encode_job *job;
     const struct encode_kernels *kernels;
     const struct encode_kernels *tables; // of the same set, in double precision
-    struct pool *pool;
+    struct thread_pool *pool;
     size_t states;     // 2^qubits
     size_t pair_size;  // bytes of one complex number
     size_t state_size; // bytes of one sample's state

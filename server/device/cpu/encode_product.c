@@ -156,5 +156,5 @@ void encode_product(const struct encode_run *run)
     default:
         task.factors = iqp_z_factors;
     }
-    pool_run(run->pool, product_part, &task, task.split.parts);
+    thread_pool_run(run->pool, product_part, &task, task.split.parts);
 }

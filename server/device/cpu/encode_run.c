@@ -92,7 +92,7 @@ static const struct encode_kernels *tables_of(const struct encode_kernels *kerne
 }
 
 void cpu_encode_run(const struct encode_job *job, const struct encode_kernels *kernels,
-                    struct pool *pool)
+                    struct thread_pool *pool)
 {
     struct encode_run run = {
         .job = job,

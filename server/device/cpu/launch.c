@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "server/device/cpu/stream.h"
+#include "server/device/cpu/cpu_stream.h"
 
 struct launch_arguments {
     cpu_kernel *kernel;

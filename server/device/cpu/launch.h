@@ -6,7 +6,7 @@
 
 #include "common/core/error.h"
 #include "common/core/status.h"
-#include "server/device/cpu/pool.h"
+#include "server/device/cpu/thread_pool.h"
 #include "server/device/stream.h"
 
 enum { CPU_KERNEL_ARGUMENTS_MAX = 192 };
@@ -15,7 +15,7 @@ enum { CPU_KERNEL_ARGUMENTS_MAX = 192 };
 // to cpu_launch, aligned for any type.  `pool` is the stream's own, for parallel
 // parts: nobody else uses it meanwhile.  A status but STATUS_OK (with `err` saying
 // why) is the stream's sticky error.
-typedef enum status cpu_kernel(const void *arguments, struct pool *pool, struct error *err);
+typedef enum status cpu_kernel(const void *arguments, struct thread_pool *pool, struct error *err);
 
 // Queues kernel(arguments, ...) on `stream`.  `name` is a literal, for messages.
 // `size` bytes of `arguments` are copied now, at most CPU_KERNEL_ARGUMENTS_MAX; what

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "server/device/cpu/stream.h"
+#include "server/device/cpu/cpu_stream.h"
 
 enum {
     ALIGNMENT = 256,

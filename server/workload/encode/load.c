@@ -16,7 +16,7 @@ enum { LAUNCH_ALIGNMENT = 256 };
 struct loading {
     struct encoding *encoding;
     struct device_list devices;
-    struct inferstat_load *loads[DEVICE_LIST_MAX]; // of the lanes
+    struct inferstat_load *loads[DEVICE_LIST_MAX]; // of the shares
 };
 
 static size_t align(size_t size)
@@ -24,10 +24,10 @@ static size_t align(size_t size)
     return (size + LAUNCH_ALIGNMENT - 1) / LAUNCH_ALIGNMENT * LAUNCH_ALIGNMENT;
 }
 
-// A lane's part of what all of them share.
-static unsigned int part_of(unsigned int all, unsigned int lanes)
+// A share's part of what all of them share.
+static unsigned int part_of(unsigned int all, unsigned int shares)
 {
-    return all / lanes > 1 ? all / lanes : 1;
+    return all / shares > 1 ? all / shares : 1;
 }
 
 // ---- The stages -----------------------------------------------------------
@@ -36,27 +36,27 @@ static unsigned int part_of(unsigned int all, unsigned int lanes)
 static unsigned int threads_of(const struct encoding *e)
 {
     unsigned int asked = e->options.device.threads;
-    if (e->lane_count == 1)
+    if (e->share_count == 1)
         return asked;
     struct process_host machine;
     process_host_read(&machine);
-    return part_of(asked > 0 ? asked : (unsigned int)machine.cpu_count, e->lane_count);
+    return part_of(asked > 0 ? asked : (unsigned int)machine.cpu_count, e->share_count);
 }
 
-static enum status select_device(struct loading *l, struct lane *lane, struct error *err)
+static enum status select_device(struct loading *l, struct device_share *share, struct error *err)
 {
     struct encoding *e = l->encoding;
     struct device_options options = e->options.device;
-    options.spec = l->devices.specs[lane->number];
+    options.spec = l->devices.specs[share->number];
     options.threads = threads_of(e);
-    enum status status = device_open(&lane->device, &options, err);
+    enum status status = device_open(&share->device, &options, err);
     if (status != STATUS_OK)
         return status;
-    device_describe(lane->device, &lane->share.device);
+    device_describe(share->device, &share->report.device);
     struct device_properties properties;
-    device_look_up(lane->device, &properties);
-    lane->device_number = device_record(e->monitor, &properties);
-    inferstat_load_set_device(l->loads[lane->number], lane->device_number);
+    device_look_up(share->device, &properties);
+    share->device_number = device_record(e->monitor, &properties);
+    inferstat_load_set_device(l->loads[share->number], share->device_number);
     return STATUS_OK;
 }
 
@@ -86,72 +86,73 @@ static enum status open_inputs(struct encoding *e, struct error *err)
     return STATUS_OK;
 }
 
-// What lanes share the first one opens; each says what it loads.
-static enum status open_files(struct loading *l, struct lane *lane, struct error *err)
+// What shares share the first one opens; each says what it loads.
+static enum status open_files(struct loading *l, struct device_share *share, struct error *err)
 {
-    enum status status = lane->number == 0 ? open_inputs(l->encoding, err) : STATUS_OK;
+    enum status status = share->number == 0 ? open_inputs(l->encoding, err) : STATUS_OK;
     if (status == STATUS_OK)
-        inferstat_load_set_model(l->loads[lane->number], l->encoding->model_number);
+        inferstat_load_set_model(l->loads[share->number], l->encoding->model_number);
     return status;
 }
 
 // ---- Memory ---------------------------------------------------------------
 
 // Places of a batch's faults, states and working memory.
-static enum status lay_out(struct lane *lane, struct pipeline_plan *plan, struct error *err)
+static enum status lay_out(struct device_share *share, struct pipeline_plan *plan,
+                           struct error *err)
 {
-    struct encoding *e = lane->encoding;
+    struct encoding *e = share->encoding;
     size_t states = encode_out_size(&e->launch);
-    size_t scratch = encode_scratch_size(lane->device, &e->launch);
+    size_t scratch = encode_scratch_size(share->device, &e->launch);
     e->batch_size = encode_in_size(&e->launch);
     if (states == 0 || e->batch_size == 0 || states > PTRDIFF_MAX / 4 || scratch > PTRDIFF_MAX / 4)
         return error_set(err, STATUS_NOMEM,
                          "encode: %u qubits, batches of %zu: more than memory "
                          "can hold",
                          e->launch.qubits, e->launch.samples);
-    lane->states_at = align(e->launch.samples);
-    lane->scratch_at = lane->states_at + align(states);
+    share->states_at = align(e->launch.samples);
+    share->scratch_at = share->states_at + align(states);
     bool wanted = e->options.output || e->options.check;
     plan->group_bytes = e->batch_size;
-    plan->result_bytes = lane->scratch_at + scratch;
-    plan->out_bytes = wanted ? lane->states_at + states : e->launch.samples;
+    plan->result_bytes = share->scratch_at + scratch;
+    plan->out_bytes = wanted ? share->states_at + states : e->launch.samples;
     return STATUS_OK;
 }
 
-static enum status make_plan(struct lane *lane, struct error *err)
+static enum status make_plan(struct device_share *share, struct error *err)
 {
-    struct encoding *e = lane->encoding;
-    struct pipeline_plan *plan = &lane->share.plan;
+    struct encoding *e = share->encoding;
+    struct pipeline_plan *plan = &share->report.plan;
     *plan = (struct pipeline_plan){
         .chunk_bytes = e->options.chunk_bytes,
         .sync = e->options.sync,
         .borrows = e->options.inputs.from == INPUTS_FROM_PINNED && !e->options.inputs.path,
     };
-    lane->wishes = e->options.wishes;
-    tuning_host_of(&lane->host, lane->device);
-    lane->host.memory_bytes /= e->lane_count;
-    if (e->options.inputs.from == INPUTS_FROM_PINNED) // lanes share the samples
-        lane->host.pinned_bytes = e->description.inputs->stretch / e->lane_count;
-    lane->host.processors = part_of(lane->host.processors, e->lane_count);
-    enum status status = lay_out(lane, plan, err);
+    share->wishes = e->options.wishes;
+    tuning_host_of(&share->host, share->device);
+    share->host.memory_bytes /= e->share_count;
+    if (e->options.inputs.from == INPUTS_FROM_PINNED) // shares share the samples
+        share->host.pinned_bytes = e->description.inputs->stretch / e->share_count;
+    share->host.processors = part_of(share->host.processors, e->share_count);
+    enum status status = lay_out(share, plan, err);
     if (status == STATUS_OK)
-        status = tuning_read_environment(&lane->wishes, err);
+        status = tuning_read_environment(&share->wishes, err);
     if (status == STATUS_OK)
-        status = tuning_plan(plan, &lane->host, &lane->wishes, err);
+        status = tuning_plan(plan, &share->host, &share->wishes, err);
     if (status != STATUS_OK)
         return status;
     // A slot holds no more than there is of a batch.
     if (plan->chunk_bytes > e->batch_size)
         plan->chunk_bytes = e->batch_size;
-    lane->chunks_a_batch = (e->batch_size - 1) / plan->chunk_bytes + 1;
+    share->chunks_a_batch = (e->batch_size - 1) / plan->chunk_bytes + 1;
     return STATUS_OK;
 }
 
-// The last lane's plan is made: now it is known what all of them take.
-static enum status plan_memory(struct loading *l, struct lane *lane, struct error *err)
+// The last share's plan is made: now it is known what all of them take.
+static enum status plan_memory(struct loading *l, struct device_share *share, struct error *err)
 {
-    enum status status = make_plan(lane, err);
-    if (status == STATUS_OK && lane->number + 1 == l->encoding->lane_count)
+    enum status status = make_plan(share, err);
+    if (status == STATUS_OK && share->number + 1 == l->encoding->share_count)
         status = encoding_check_memory(l->encoding, err);
     return status;
 }
@@ -163,11 +164,11 @@ static bool is_same_file(const char *a, const char *b)
            infos[0].st_dev == infos[1].st_dev && infos[0].st_ino == infos[1].st_ino;
 }
 
-static enum status open_output(struct loading *l, struct lane *lane, struct error *err)
+static enum status open_output(struct loading *l, struct device_share *share, struct error *err)
 {
     struct encoding *e = l->encoding;
     const char *input = e->options.inputs.path;
-    if (!e->options.output || lane->number > 0)
+    if (!e->options.output || share->number > 0)
         return STATUS_OK;
     if (input && is_same_file(input, e->options.output))
         return error_set(err, STATUS_INVALID,
@@ -178,44 +179,44 @@ static enum status open_output(struct loading *l, struct lane *lane, struct erro
                       (uint64_t)1 << e->launch.qubits, e->options.replace, err);
 }
 
-static enum status build(struct loading *l, struct lane *lane, struct error *err)
+static enum status build(struct loading *l, struct device_share *share, struct error *err)
 {
     struct encoding *e = l->encoding;
-    enum status status = pipeline_new(&lane->pipeline, lane->device, &lane->share.plan, err);
+    enum status status = pipeline_new(&share->pipeline, share->device, &share->report.plan, err);
     if (status != STATUS_OK)
         return status;
     if (e->options.check) {
-        lane->reference = malloc((2 * sizeof *lane->reference) << e->launch.qubits);
-        lane->sample = malloc(e->description.inputs->sample_size);
-        if (!lane->reference || !lane->sample)
+        share->reference = malloc((2 * sizeof *share->reference) << e->launch.qubits);
+        share->sample = malloc(e->description.inputs->sample_size);
+        if (!share->reference || !share->sample)
             return error_set(err, STATUS_NOMEM, "encode: no memory to check with");
     }
-    int64_t used = device_memory_used(lane->device);
+    int64_t used = device_memory_used(share->device);
     e->description.device_bytes += used;
     inferstat_set_device_memory(e->monitor, e->description.device_bytes);
-    inferstat_load_set_model_bytes(l->loads[lane->number], used);
+    inferstat_load_set_model_bytes(l->loads[share->number], used);
     return STATUS_OK;
 }
 
-static enum status generate(struct loading *l, struct lane *lane, struct error *err)
+static enum status generate(struct loading *l, struct device_share *share, struct error *err)
 {
     struct encoding *e = l->encoding;
-    if (lane->number > 0)
+    if (share->number > 0)
         return STATUS_OK;
-    return inputs_prepare(e->inputs, lane->device, &e->description.generate_ns, err);
+    return inputs_prepare(e->inputs, share->device, &e->description.generate_ns, err);
 }
 
-static enum status tune(struct loading *l, struct lane *lane, struct error *err)
+static enum status tune(struct loading *l, struct device_share *share, struct error *err)
 {
     (void)l;
-    return lane_tune(lane, err);
+    return device_share_tune(share, err);
 }
 
-// Each for all lanes, one behind the other: so what all of them need is known before
+// Each for all shares, one behind the other: so what all of them need is known before
 // anything is allocated.
 static const struct stage {
     const char *name;
-    enum status (*run)(struct loading *l, struct lane *lane, struct error *err);
+    enum status (*run)(struct loading *l, struct device_share *share, struct error *err);
 } stages[] = {
     {"device_selection", select_device}, {"file_opening", open_files},
     {"memory_planning", plan_memory},    {"output_opening", open_output},
@@ -225,29 +226,29 @@ static const struct stage {
 
 // ---- The whole ------------------------------------------------------------
 
-// `*lane` is the one whose stage failed.
-static enum status run_stage(struct loading *l, const struct stage *stage, unsigned int *lane,
+// `*share` is the one whose stage failed.
+static enum status run_stage(struct loading *l, const struct stage *stage, unsigned int *share,
                              struct error *err)
 {
     struct encoding *e = l->encoding;
     enum status status = STATUS_OK;
-    for (unsigned int i = 0; i < e->lane_count && status == STATUS_OK; i++) {
-        *lane = i;
+    for (unsigned int i = 0; i < e->share_count && status == STATUS_OK; i++) {
+        *share = i;
         if (e->options.cancelled && e->options.cancelled())
             return error_set(err, STATUS_CANCELLED, "stopped while getting ready");
         inferstat_load_start_stage(l->loads[i], stage->name);
-        status = stage->run(l, &e->lanes[i], err);
+        status = stage->run(l, &e->shares[i], err);
         if (status == STATUS_OK)
             inferstat_load_end_stage(l->loads[i]);
     }
     return status;
 }
 
-static enum status run_stages(struct loading *l, unsigned int *lane, struct error *err)
+static enum status run_stages(struct loading *l, unsigned int *share, struct error *err)
 {
     enum status status = STATUS_OK;
     for (size_t i = 0; i < sizeof stages / sizeof stages[0] && status == STATUS_OK; i++)
-        status = run_stage(l, &stages[i], lane, err);
+        status = run_stage(l, &stages[i], share, err);
     return status;
 }
 
@@ -265,7 +266,7 @@ static void end_loads(const struct loading *l, enum status status, unsigned int 
 {
     char text[ERROR_TEXT_SIZE];
     (void)text_escape(text, sizeof text, why->text, strlen(why->text));
-    for (unsigned int i = 0; i < l->encoding->lane_count; i++) {
+    for (unsigned int i = 0; i < l->encoding->share_count; i++) {
         if (status == STATUS_OK)
             inferstat_load_end(l->loads[i], INFERSTAT_RESULT_OK, NULL);
         else if (i == failed)
@@ -282,13 +283,13 @@ static void begin_loads(struct loading *l)
     struct encoding *e = l->encoding;
     e->model_number = inferstat_name(e->monitor, encoder_name(e->options.inputs.encoder));
     e->operation_number = inferstat_name(e->monitor, "encode");
-    e->lane_count = e->description.devices = l->devices.count;
-    for (unsigned int i = 0; i < e->lane_count; i++) {
-        struct lane *lane = &e->lanes[i];
-        lane->encoding = e;
-        lane->number = i;
-        lane->device_number = inferstat_name(e->monitor, l->devices.specs[i]);
-        l->loads[i] = inferstat_load_begin(e->monitor, e->model_number, lane->device_number);
+    e->share_count = e->description.devices = l->devices.count;
+    for (unsigned int i = 0; i < e->share_count; i++) {
+        struct device_share *share = &e->shares[i];
+        share->encoding = e;
+        share->number = i;
+        share->device_number = inferstat_name(e->monitor, l->devices.specs[i]);
+        l->loads[i] = inferstat_load_begin(e->monitor, e->model_number, share->device_number);
     }
 }
 
@@ -319,7 +320,7 @@ enum status encoding_new(struct encoding **out, const struct encoding_options *o
     e->monitor = monitor;
     uint64_t begun = clock_monotonic_ns();
     begin_loads(&l);
-    status = turns_new(&e->turns, &why);
+    status = output_order_new(&e->order, &why);
     if (status == STATUS_OK)
         status = run_stages(&l, &failed, &why);
     end_loads(&l, status, failed, &why);
@@ -338,15 +339,15 @@ void encoding_free(struct encoding *e)
     if (!e)
         return;
     npy_abandon(e->writer);
-    for (unsigned int i = 0; i < e->lane_count; i++)
-        pipeline_free(e->lanes[i].pipeline);
+    for (unsigned int i = 0; i < e->share_count; i++)
+        pipeline_free(e->shares[i].pipeline);
     inputs_close(e->inputs);
-    for (unsigned int i = 0; i < e->lane_count; i++) {
-        device_close(e->lanes[i].device);
-        free(e->lanes[i].reference);
-        free(e->lanes[i].sample);
+    for (unsigned int i = 0; i < e->share_count; i++) {
+        device_close(e->shares[i].device);
+        free(e->shares[i].reference);
+        free(e->shares[i].sample);
     }
-    turns_free(e->turns);
+    output_order_free(e->order);
     free(e);
 }
 
@@ -358,5 +359,5 @@ void encoding_describe(const struct encoding *encoding, struct encoding_descript
 const struct encoding_share *encoding_get_share(const struct encoding *encoding,
                                                 unsigned int device)
 {
-    return &encoding->lanes[device].share;
+    return &encoding->shares[device].report;
 }

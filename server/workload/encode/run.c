@@ -16,40 +16,40 @@ size_t encoding_samples(const struct encoding *encoding, uint64_t batch)
     return left < encoding->launch.samples ? (size_t)left : encoding->launch.samples;
 }
 
-// ---- Lanes ----------------------------------------------------------------
+// ---- Shares ---------------------------------------------------------------
 
 static void *run_in_thread(void *context)
 {
-    lane_run(context);
+    device_share_run(context);
     return NULL;
 }
 
-// Starts a thread for each lane but the first; returns how many lanes run then.  Those
+// Starts a thread for each share but the first; returns how many shares run then.  Those
 // without one fail, and nothing is encoded.
-static unsigned int start_lanes(struct encoding *e, pthread_t *threads)
+static unsigned int start_shares(struct encoding *e, pthread_t *threads)
 {
     unsigned int started = 1;
     int code = 0;
-    while (started < e->lane_count && code == 0) {
-        code = pthread_create(&threads[started], NULL, run_in_thread, &e->lanes[started]);
+    while (started < e->share_count && code == 0) {
+        code = pthread_create(&threads[started], NULL, run_in_thread, &e->shares[started]);
         started += code == 0;
     }
-    for (unsigned int i = started; i < e->lane_count; i++) {
-        struct lane *lane = &e->lanes[i];
-        lane->started_ns = inferstat_clock_ns();
-        lane->share.status =
-            error_set(&lane->why, STATUS_IO, "encode: cannot start a thread: %s", strerror(code));
-        turns_end(e->turns, 0);
+    for (unsigned int i = started; i < e->share_count; i++) {
+        struct device_share *share = &e->shares[i];
+        share->started_ns = inferstat_clock_ns();
+        share->report.status =
+            error_set(&share->why, STATUS_IO, "encode: cannot start a thread: %s", strerror(code));
+        output_order_end(e->order, 0);
     }
     return started;
 }
 
 // All of them, the first in this thread.
-static void run_lanes(struct encoding *e)
+static void run_shares(struct encoding *e)
 {
     pthread_t threads[DEVICE_LIST_MAX];
-    unsigned int started = start_lanes(e, threads);
-    lane_run(&e->lanes[0]);
+    unsigned int started = start_shares(e, threads);
+    device_share_run(&e->shares[0]);
     for (unsigned int i = 1; i < started; i++)
         (void)pthread_join(threads[i], NULL);
 }
@@ -58,22 +58,22 @@ static void run_lanes(struct encoding *e)
 // done, it was cancelled.
 static enum status judge(const struct encoding *e, struct error *err)
 {
-    const struct lane *first = NULL;
+    const struct device_share *first = NULL;
     bool cancelled = false;
     uint64_t first_batch = 0, done = 0;
-    for (unsigned int i = 0; i < e->lane_count; i++) {
-        const struct lane *lane = &e->lanes[i];
-        const uint64_t batch = lane->share.figures.batches * e->lane_count + i;
-        done += lane->share.figures.batches;
-        if (lane->share.status == STATUS_CANCELLED) {
+    for (unsigned int i = 0; i < e->share_count; i++) {
+        const struct device_share *share = &e->shares[i];
+        const uint64_t batch = share->report.figures.batches * e->share_count + i;
+        done += share->report.figures.batches;
+        if (share->report.status == STATUS_CANCELLED) {
             cancelled = true;
-        } else if (lane->share.status != STATUS_OK && (!first || batch < first_batch)) {
-            first = lane;
+        } else if (share->report.status != STATUS_OK && (!first || batch < first_batch)) {
+            first = share;
             first_batch = batch;
         }
     }
     if (first)
-        return error_set(err, first->share.status, "%s", first->why.text);
+        return error_set(err, first->report.status, "%s", first->why.text);
     if (!cancelled)
         return STATUS_OK;
     return error_set(err, STATUS_CANCELLED,
@@ -99,12 +99,12 @@ static void add_share(struct encoding_figures *sum, const struct encoding_figure
 static void add_up(struct encoding_figures *figures, const struct encoding *e, uint64_t duration_ns)
 {
     *figures = (struct encoding_figures){.worst = {.fidelity = 1.0}};
-    if (e->lane_count == 1) {
-        *figures = e->lanes[0].share.figures;
+    if (e->share_count == 1) {
+        *figures = e->shares[0].report.figures;
         return;
     }
-    for (unsigned int i = 0; i < e->lane_count; i++)
-        add_share(figures, &e->lanes[i].share.figures);
+    for (unsigned int i = 0; i < e->share_count; i++)
+        add_share(figures, &e->shares[i].report.figures);
     figures->pipeline.duration_ns = duration_ns;
 }
 
@@ -125,20 +125,20 @@ enum status encoding_run(struct encoding *e, struct encoding_figures *figures, s
 {
     assert(!e->has_run || !e->options.output);
     uint64_t begun = clock_monotonic_ns();
-    run_lanes(e);
+    run_shares(e);
     add_up(figures, e, clock_monotonic_ns() - begun);
     const enum status ran = judge(e, err);
     enum status status = finish_output(e, ran, err);
     if (ran == STATUS_OK && status != STATUS_OK)
-        e->lanes[0].share.status = status; // whose output it is as much as anybody's
-    for (unsigned int i = 0; i < e->lane_count; i++)
-        lane_record(&e->lanes[i]);
+        e->shares[0].report.status = status; // whose output it is as much as anybody's
+    for (unsigned int i = 0; i < e->share_count; i++)
+        device_share_record(&e->shares[i]);
     e->has_run = true;
     return status;
 }
 
 void encoding_get_to_know_devices(const struct encoding *e)
 {
-    for (unsigned int i = 0; i < e->lane_count && e->monitor; i++)
-        device_get_to_know(e->lanes[i].device);
+    for (unsigned int i = 0; i < e->share_count && e->monitor; i++)
+        device_get_to_know(e->shares[i].device);
 }

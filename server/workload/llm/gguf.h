@@ -16,15 +16,16 @@
 
 #include "common/core/error.h"
 #include "common/core/status.h"
+#include "server/workload/llm/byte_source.h"
 #include "server/workload/llm/gguf_type.h"
-#include "server/workload/llm/source.h"
 
 struct gguf;
 
 // Reads the header.  Fails with STATUS_CORRUPT on damage (with the byte where it
 // was seen), STATUS_UNSUPPORTED on another version or byte order, STATUS_NOMEM,
 // or the source's failure.
-MUST_CHECK enum status gguf_read(struct gguf **out, const struct source *source, struct error *err);
+MUST_CHECK enum status gguf_read(struct gguf **out, const struct byte_source *source,
+                                 struct error *err);
 
 // Accepts NULL.
 void gguf_free(struct gguf *gguf);

@@ -21,8 +21,8 @@ struct gguf_listed {
 };
 
 struct gguf {
-    struct source source;  // used only while reading
-    unsigned char *header; // the file's first `header_size` bytes
+    struct byte_source source; // used only while reading
+    unsigned char *header;     // the file's first `header_size` bytes
     size_t header_size, header_capacity;
     size_t at; // what comes next
 

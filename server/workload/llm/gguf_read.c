@@ -53,8 +53,9 @@ static enum status need(struct gguf *gguf, uint64_t size, struct error *err)
         return error_set(err, STATUS_NOMEM, "no memory for a header of %" PRIu64 " bytes", wanted);
     gguf->header = header;
     gguf->header_capacity = (size_t)wanted;
-    enum status status = source_read(&gguf->source, gguf->header_size, header + gguf->header_size,
-                                     (size_t)wanted - gguf->header_size, err);
+    enum status status =
+        byte_source_read(&gguf->source, gguf->header_size, header + gguf->header_size,
+                         (size_t)wanted - gguf->header_size, err);
     if (status == STATUS_OK)
         gguf->header_size = (size_t)wanted;
     return status;
@@ -354,7 +355,7 @@ static enum status take_start(struct gguf *gguf, uint64_t counts[2], struct erro
     return take(gguf, counts, 2 * sizeof counts[0], err);
 }
 
-enum status gguf_read(struct gguf **out, const struct source *source, struct error *err)
+enum status gguf_read(struct gguf **out, const struct byte_source *source, struct error *err)
 {
     struct gguf *gguf = calloc(1, sizeof *gguf);
     if (!gguf)

@@ -54,7 +54,7 @@ static enum status check_heads(const struct device *device, const struct llama_c
         config->head_size, description.name, description.head_size_max);
 }
 
-enum status llama_load(struct llama **out, struct device *device, const struct source *source,
+enum status llama_load(struct llama **out, struct device *device, const struct byte_source *source,
                        const struct gguf *gguf, const struct llama_config *config,
                        bool (*cancelled)(void), struct transfer_figures *figures, struct error *err)
 {

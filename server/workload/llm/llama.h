@@ -12,9 +12,9 @@
 #include "common/core/error.h"
 #include "common/core/status.h"
 #include "server/device/device.h"
+#include "server/workload/llm/byte_source.h"
 #include "server/workload/llm/gguf.h"
 #include "server/workload/llm/llama_config.h"
-#include "server/workload/llm/source.h"
 #include "server/workload/llm/transfer.h"
 
 struct llama;
@@ -26,7 +26,7 @@ struct llama_session;
 // tensor is missing, STATUS_CORRUPT on one of a wrong shape, STATUS_UNSUPPORTED on a type other
 // than F32 and F16 or a tensor no llama model known here has, or as the source and the device do.
 MUST_CHECK enum status llama_load(struct llama **out, struct device *device,
-                                  const struct source *source, const struct gguf *gguf,
+                                  const struct byte_source *source, const struct gguf *gguf,
                                   const struct llama_config *config, bool (*cancelled)(void),
                                   struct transfer_figures *figures, struct error *err);
 

@@ -173,7 +173,7 @@ static enum status load_all(const struct loader *loader, struct llama_weights *w
 }
 
 enum status llama_weights_load(struct llama_weights *weights, struct device *device,
-                               const struct source *source, const struct gguf *gguf,
+                               const struct byte_source *source, const struct gguf *gguf,
                                const struct llama_config *config, bool (*cancelled)(void),
                                struct transfer_figures *figures, struct error *err)
 {

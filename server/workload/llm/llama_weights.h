@@ -19,7 +19,7 @@ struct llama_weights {
 
 // See llama_load.  On failure nothing is left allocated.
 MUST_CHECK enum status llama_weights_load(struct llama_weights *weights, struct device *device,
-                                          const struct source *source, const struct gguf *gguf,
+                                          const struct byte_source *source, const struct gguf *gguf,
                                           const struct llama_config *config,
                                           bool (*cancelled)(void), struct transfer_figures *figures,
                                           struct error *err);

@@ -10,8 +10,8 @@
 #include "common/sys/log.h"
 #include "server/device/range.h"
 #include "server/workload/device_record.h"
+#include "server/workload/llm/byte_source.h"
 #include "server/workload/llm/gguf.h"
-#include "server/workload/llm/source.h"
 #include "server/workload/pipeline_record.h"
 
 // Above this share of a file in the page cache, reading it measures memory.
@@ -23,7 +23,7 @@ struct loading {
     struct inferstat_monitor *monitor;
     struct inferstat_load *load;
     struct llm *llm;
-    struct source source;
+    struct byte_source source;
     double cached; // share of the file in the page cache at the start; negative: unknown
     struct gguf *gguf;
 };
@@ -51,11 +51,11 @@ static enum status select_device(struct loading *l, struct error *err)
 
 static enum status open_file(struct loading *l, struct error *err)
 {
-    enum status status = source_open(&l->source, l->options->path, err);
+    enum status status = byte_source_open(&l->source, l->options->path, err);
     if (status != STATUS_OK)
         return error_prefix(err, status, "%s", l->options->path);
     inferstat_load_set_model_bytes(l->load, (int64_t)l->source.size);
-    l->cached = source_cached_ratio(&l->source);
+    l->cached = byte_source_cached_ratio(&l->source);
     if (l->cached >= 0.0)
         inferstat_load_set_page_cache_ratio(l->load, l->cached);
     return STATUS_OK;
@@ -80,7 +80,7 @@ static void describe_model(const struct loading *l)
     inferstat_model_init(&model);
     model.name = l->llm->name;
     char digest[SOURCE_DIGEST_SIZE];
-    if (source_digest(&l->source, digest, NULL) == STATUS_OK) // else nothing is said of it
+    if (byte_source_digest(&l->source, digest, NULL) == STATUS_OK) // else nothing is said of it
         model.digest = digest;
     model.format = "gguf";
     model.architecture = "llama";
@@ -227,7 +227,7 @@ enum status llm_load(struct llm **out, const struct llm_load_options *options,
     enum status status = run_stages(&l, &why);
     end_load(l.load, status, &why);
     gguf_free(l.gguf);
-    source_close(&l.source);
+    byte_source_close(&l.source);
     if (status != STATUS_OK) {
         llm_free(llm);
         return error_set(err, status, "%s", why.text);

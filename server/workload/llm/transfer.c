@@ -8,7 +8,7 @@
 #include "common/core/array.h"
 #include "common/monitor/inferstat.h"
 #include "common/sys/clock.h"
-#include "server/pipeline/trial.h"
+#include "server/pipeline/autotune.h"
 
 enum { NAME_SIZE = 64, ROUNDING = 4096 };
 
@@ -25,7 +25,7 @@ struct transfer {
 
     // While it runs.
     uint64_t chunks_before; // brought over already
-    const struct source *source;
+    const struct byte_source *source;
     size_t chunk_bytes;
     pthread_mutex_t lock;
     unsigned int reading; // threads, now
@@ -147,7 +147,7 @@ static enum status fill(void *context, uint64_t chunk, void *to, size_t size, st
     assert(part.piece); // the pipeline asks for no chunk of size 0
     count_reading(transfer, true, 0);
     enum status status =
-        source_read(transfer->source, part.piece->offset + part.offset, to, size, err);
+        byte_source_read(transfer->source, part.piece->offset + part.offset, to, size, err);
     count_reading(transfer, false, status == STATUS_OK ? size : 0);
     return status == STATUS_OK ? status
                                : error_prefix(err, status, "tensor '%s'", part.piece->name);
@@ -193,8 +193,8 @@ static enum status run_pipeline(struct transfer *transfer, struct pipeline *pipe
     };
     const uint64_t begun_ns = clock_monotonic_ns();
     struct pipeline_figures rest = {0};
-    enum status status = trial_run(pipeline, &job, &figures->plan, &wish->host, &wish->wishes,
-                                   &figures->pipeline, err);
+    enum status status = autotune_run(pipeline, &job, &figures->plan, &wish->host, &wish->wishes,
+                                      &figures->pipeline, err);
     if (status == STATUS_OK) {
         transfer->chunks_before = figures->pipeline.chunks;
         status = pipeline_run(pipeline, &job, &rest, err);
@@ -205,7 +205,7 @@ static enum status run_pipeline(struct transfer *transfer, struct pipeline *pipe
 }
 
 enum status transfer_run(struct transfer *transfer, struct device *device,
-                         const struct source *source, bool (*cancelled)(void),
+                         const struct byte_source *source, bool (*cancelled)(void),
                          struct transfer_figures *figures, struct error *err)
 {
     memset(figures, 0, sizeof *figures);

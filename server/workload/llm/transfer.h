@@ -4,7 +4,7 @@
 #define INFERSTAT_SERVER_WORKLOAD_LLM_TRANSFER_H
 
 #include "server/pipeline/pipeline.h"
-#include "server/workload/llm/source.h"
+#include "server/workload/llm/byte_source.h"
 
 struct transfer;
 
@@ -35,7 +35,7 @@ MUST_CHECK enum status transfer_add(struct transfer *transfer, const char *name,
 // pipeline and the device do; with STATUS_INVALID where the environment asks for chunks
 // or slots that cannot be (tuning.h).  `figures` are valid in any case.
 MUST_CHECK enum status transfer_run(struct transfer *transfer, struct device *device,
-                                    const struct source *source, bool (*cancelled)(void),
+                                    const struct byte_source *source, bool (*cancelled)(void),
                                     struct transfer_figures *figures, struct error *err);
 
 #endif

@@ -3,14 +3,14 @@
 #include <string.h>
 
 #include "common/sys/clock.h"
-#include "server/pipeline/trial.h"
+#include "server/pipeline/autotune.h"
 #include "server/workload/encode/run_parts.h"
 #include "server/workload/pipeline_record.h"
 
-// Of all batches, the lane's `group`-th.
-static uint64_t batch_of(const struct lane *lane, uint64_t group)
+// Of all batches, the share's `group`-th.
+static uint64_t batch_of(const struct device_share *share, uint64_t group)
 {
-    return group * lane->encoding->lane_count + lane->number;
+    return group * share->encoding->share_count + share->number;
 }
 
 // ---- Chunks ---------------------------------------------------------------
@@ -22,14 +22,14 @@ struct place {
     bool last;              // of its batch
 };
 
-static struct place place_of(const struct lane *lane, uint64_t chunk)
+static struct place place_of(const struct device_share *share, uint64_t chunk)
 {
-    const struct encoding *e = lane->encoding;
-    uint64_t batch = batch_of(lane, chunk / lane->chunks_a_batch);
+    const struct encoding *e = share->encoding;
+    uint64_t batch = batch_of(share, chunk / share->chunks_a_batch);
     if (batch >= e->batches)
         return (struct place){.size = 0};
-    size_t chunk_bytes = lane->share.plan.chunk_bytes;
-    size_t begin = chunk % lane->chunks_a_batch * chunk_bytes;
+    size_t chunk_bytes = share->report.plan.chunk_bytes;
+    size_t begin = chunk % share->chunks_a_batch * chunk_bytes;
     size_t end = encoding_samples(e, batch) * e->description.inputs->sample_size;
     if (begin >= end)
         return (struct place){.size = 0}; // the last batch is shorter
@@ -53,27 +53,27 @@ static bool group_ends(void *context, uint64_t chunk)
 }
 
 // Nothing of a batch that the run does not come to, as another device failed before it.
-static enum status check_reach(const struct lane *lane, uint64_t batch, struct error *err)
+static enum status check_reach(const struct device_share *share, uint64_t batch, struct error *err)
 {
-    if (turns_reach(lane->encoding->turns, batch))
+    if (output_order_reaches(share->encoding->order, batch))
         return STATUS_OK;
     return error_set(err, STATUS_CANCELLED, "another device's pipeline ended early");
 }
 
 static enum status fill(void *context, uint64_t chunk, void *to, size_t size, struct error *err)
 {
-    const struct lane *lane = context;
-    const struct place place = place_of(lane, chunk);
-    enum status status = check_reach(lane, place.batch, err);
+    const struct device_share *share = context;
+    const struct place place = place_of(share, chunk);
+    enum status status = check_reach(share, place.batch, err);
     if (status == STATUS_OK)
-        status = inputs_fill(lane->encoding->inputs, place.offset, to, size, err);
+        status = inputs_fill(share->encoding->inputs, place.offset, to, size, err);
     return status;
 }
 
 static const void *borrow(void *context, uint64_t chunk)
 {
-    const struct lane *lane = context;
-    return inputs_borrow(lane->encoding->inputs, place_of(lane, chunk).offset);
+    const struct device_share *share = context;
+    return inputs_borrow(share->encoding->inputs, place_of(share, chunk).offset);
 }
 
 // ---- Kernels --------------------------------------------------------------
@@ -81,19 +81,19 @@ static const void *borrow(void *context, uint64_t chunk)
 static enum status compute(void *context, uint64_t group, struct device_stream *stream,
                            const void *in, size_t size, void *out, struct error *err)
 {
-    struct lane *lane = context;
+    struct device_share *share = context;
     (void)size; // as many as the batch has
-    const uint64_t batch = batch_of(lane, group);
-    enum status status = check_reach(lane, batch, err);
+    const uint64_t batch = batch_of(share, group);
+    enum status status = check_reach(share, batch, err);
     if (status != STATUS_OK)
         return status;
-    struct encode_job job = lane->encoding->launch;
-    job.samples = encoding_samples(lane->encoding, batch);
+    struct encode_job job = share->encoding->launch;
+    job.samples = encoding_samples(share->encoding, batch);
     job.in = in;
     job.faults = out;
-    job.out = (char *)out + lane->states_at;
-    job.scratch = (char *)out + lane->scratch_at;
-    lane->begun_ns[group % ENCODING_BEGUN] = clock_monotonic_ns();
+    job.out = (char *)out + share->states_at;
+    job.scratch = (char *)out + share->scratch_at;
+    share->begun_ns[group % ENCODING_BEGUN] = clock_monotonic_ns();
     return device_encode(stream, &job, err);
 }
 
@@ -104,22 +104,22 @@ static size_t state_size(const struct encoding *e)
 
 static size_t result_size(void *context, uint64_t group)
 {
-    const struct lane *lane = context;
-    const struct encoding *e = lane->encoding;
-    size_t samples = encoding_samples(e, batch_of(lane, group));
+    const struct device_share *share = context;
+    const struct encoding *e = share->encoding;
+    size_t samples = encoding_samples(e, batch_of(share, group));
     bool wanted = e->options.output || e->options.check;
-    return wanted ? lane->states_at + samples * state_size(e) : samples;
+    return wanted ? share->states_at + samples * state_size(e) : samples;
 }
 
 // ---- Results --------------------------------------------------------------
 
-static void record_batch(const struct lane *lane, uint64_t group, size_t samples)
+static void record_batch(const struct device_share *share, uint64_t group, size_t samples)
 {
-    const struct encoding *e = lane->encoding;
+    const struct encoding *e = share->encoding;
     struct inferstat_timer timer;
     inferstat_timer_begin(&timer, e->monitor, e->operation_number);
-    timer.started_ns = lane->begun_ns[group % ENCODING_BEGUN];
-    timer.device = lane->device_number;
+    timer.started_ns = share->begun_ns[group % ENCODING_BEGUN];
+    timer.device = share->device_number;
     timer.items = (int64_t)samples;
     timer.bytes = (int64_t)(samples * e->description.inputs->sample_size);
     (void)inferstat_timer_end(&timer, NULL);
@@ -136,14 +136,14 @@ static enum status check_faults(const struct encoding *e, uint64_t batch, const 
     return STATUS_OK;
 }
 
-static void compare(struct lane *lane, const void *state)
+static void compare(struct device_share *share, const void *state)
 {
-    const struct encode_job *launch = &lane->encoding->launch;
-    struct encoding_figures *figures = &lane->share.figures;
-    (void)reference_encode(lane->reference, launch->encoder, launch->qubits, launch->type,
-                           lane->sample, launch->inputs);
+    const struct encode_job *launch = &share->encoding->launch;
+    struct encoding_figures *figures = &share->report.figures;
+    (void)reference_encode(share->reference, launch->encoder, launch->qubits, launch->type,
+                           share->sample, launch->inputs);
     struct reference_difference difference;
-    reference_compare(&difference, state, launch->type, lane->reference, launch->qubits);
+    reference_compare(&difference, state, launch->type, share->reference, launch->qubits);
     if (difference.largest > figures->worst.largest)
         figures->worst.largest = difference.largest;
     if (figures->checked == 0 || difference.fidelity < figures->worst.fidelity)
@@ -154,52 +154,52 @@ static void compare(struct lane *lane, const void *state)
         figures->differing++;
 }
 
-static enum status check_states(struct lane *lane, uint64_t batch, const char *states,
+static enum status check_states(struct device_share *share, uint64_t batch, const char *states,
                                 size_t samples, struct error *err)
 {
-    const struct encoding *e = lane->encoding;
+    const struct encoding *e = share->encoding;
     size_t size = e->description.inputs->sample_size;
     enum status status = STATUS_OK;
     for (size_t i = 0; i < samples && status == STATUS_OK; i++) {
         if (e->options.cancelled && e->options.cancelled())
             return error_set(err, STATUS_CANCELLED, "stopped");
-        status = inputs_fill(e->inputs, batch * e->batch_size + i * size, lane->sample, size, err);
+        status = inputs_fill(e->inputs, batch * e->batch_size + i * size, share->sample, size, err);
         if (status == STATUS_OK)
-            compare(lane, states + i * state_size(e));
+            compare(share, states + i * state_size(e));
     }
     return status;
 }
 
-// Appends to the output, in the order of batches of all lanes.
-static enum status put_out(struct lane *lane, uint64_t batch, const char *states, size_t size,
-                           struct error *err)
+// Appends to the output, in the order of batches of all shares.
+static enum status put_out(struct device_share *share, uint64_t batch, const char *states,
+                           size_t size, struct error *err)
 {
-    struct encoding *e = lane->encoding;
-    if (!turns_wait(e->turns, batch))
-        return check_reach(lane, batch, err);
+    struct encoding *e = share->encoding;
+    if (!output_order_wait(e->order, batch))
+        return check_reach(share, batch, err);
     enum status status = npy_append(e->writer, states, size, err);
     if (status == STATUS_OK)
-        turns_pass(e->turns);
+        output_order_advance(e->order);
     return status;
 }
 
-static enum status take_states(struct lane *lane, uint64_t group, const void *result,
+static enum status take_states(struct device_share *share, uint64_t group, const void *result,
                                struct error *err)
 {
-    struct encoding *e = lane->encoding;
-    const uint64_t batch = batch_of(lane, group);
+    struct encoding *e = share->encoding;
+    const uint64_t batch = batch_of(share, group);
     size_t samples = encoding_samples(e, batch);
-    record_batch(lane, group, samples);
+    record_batch(share, group, samples);
     uint64_t begun = clock_monotonic_ns();
     enum status status = check_faults(e, batch, result, samples, err);
-    const char *states = (const char *)result + lane->states_at;
+    const char *states = (const char *)result + share->states_at;
     if (status == STATUS_OK && e->options.check)
-        status = check_states(lane, batch, states, samples, err);
+        status = check_states(share, batch, states, samples, err);
     if (status == STATUS_OK && e->writer)
-        status = put_out(lane, batch, states, samples * state_size(e), err);
+        status = put_out(share, batch, states, samples * state_size(e), err);
     if (status != STATUS_OK)
         return status;
-    struct encoding_figures *figures = &lane->share.figures;
+    struct encoding_figures *figures = &share->report.figures;
     figures->take_ns += clock_monotonic_ns() - begun;
     figures->items += samples;
     figures->batches++;
@@ -209,25 +209,25 @@ static enum status take_states(struct lane *lane, uint64_t group, const void *re
 static enum status take(void *context, uint64_t group, const void *result, size_t size,
                         struct error *err)
 {
-    struct lane *lane = context;
+    struct device_share *share = context;
     (void)size; // as result_size said
-    lane->take_status = take_states(lane, group, result, &lane->taken);
-    if (lane->take_status == STATUS_OK)
+    share->take_status = take_states(share, group, result, &share->taken);
+    if (share->take_status == STATUS_OK)
         return STATUS_OK;
     // At once, so that nobody waits for this batch.
-    turns_end(lane->encoding->turns, batch_of(lane, group));
-    return error_set(err, lane->take_status, "%s", lane->taken.text);
+    output_order_end(share->encoding->order, batch_of(share, group));
+    return error_set(err, share->take_status, "%s", share->taken.text);
 }
 
-// ---- The lane -------------------------------------------------------------
+// ---- The share -------------------------------------------------------------
 
-static struct pipeline_job job_of(struct lane *lane)
+static struct pipeline_job job_of(struct device_share *share)
 {
-    const struct encoding *e = lane->encoding;
-    const bool borrows = lane->share.plan.borrows;
+    const struct encoding *e = share->encoding;
+    const bool borrows = share->report.plan.borrows;
     return (struct pipeline_job){
         .name = e->name,
-        .context = lane,
+        .context = share,
         .chunk_size = chunk_size,
         .fill = borrows ? NULL : fill,
         .borrow = borrows ? borrow : NULL,
@@ -239,46 +239,46 @@ static struct pipeline_job job_of(struct lane *lane)
     };
 }
 
-enum status lane_tune(struct lane *lane, struct error *err)
+enum status device_share_tune(struct device_share *share, struct error *err)
 {
-    const struct pipeline_job job = job_of(lane);
+    const struct pipeline_job job = job_of(share);
     struct pipeline_figures tried;
-    return trial_run(lane->pipeline, &job, &lane->share.plan, &lane->host, &lane->wishes, &tried,
-                     err);
+    return autotune_run(share->pipeline, &job, &share->report.plan, &share->host, &share->wishes,
+                        &tried, err);
 }
 
-void lane_run(struct lane *lane)
+void device_share_run(struct device_share *share)
 {
-    struct encoding *e = lane->encoding;
-    struct encoding_share *share = &lane->share;
-    const struct pipeline_job job = job_of(lane);
-    share->figures = (struct encoding_figures){.worst = {.fidelity = 1.0}};
-    lane->take_status = STATUS_OK;
-    lane->started_ns = inferstat_clock_ns();
-    share->status = pipeline_run(lane->pipeline, &job, &share->figures.pipeline, &lane->why);
+    struct encoding *e = share->encoding;
+    struct encoding_share *report = &share->report;
+    const struct pipeline_job job = job_of(share);
+    report->figures = (struct encoding_figures){.worst = {.fidelity = 1.0}};
+    share->take_status = STATUS_OK;
+    share->started_ns = inferstat_clock_ns();
+    report->status = pipeline_run(share->pipeline, &job, &report->figures.pipeline, &share->why);
     // What the driver met may be of a later batch than what the taker met.
-    if (lane->take_status != STATUS_OK && lane->take_status != STATUS_CANCELLED) {
-        share->status = lane->take_status;
-        lane->why = lane->taken;
+    if (share->take_status != STATUS_OK && share->take_status != STATUS_CANCELLED) {
+        report->status = share->take_status;
+        share->why = share->taken;
     }
-    if (share->status != STATUS_OK)
-        turns_end(e->turns, batch_of(lane, share->figures.batches));
+    if (report->status != STATUS_OK)
+        output_order_end(e->order, batch_of(share, report->figures.batches));
 }
 
-void lane_record(const struct lane *lane)
+void device_share_record(const struct device_share *share)
 {
-    const struct encoding *e = lane->encoding;
-    enum status status = lane->share.status;
+    const struct encoding *e = share->encoding;
+    enum status status = share->report.status;
     struct inferstat_pipeline record;
-    pipeline_record(&record, &lane->share.plan, &lane->share.figures.pipeline);
+    pipeline_record(&record, &share->report.plan, &share->report.figures.pipeline);
     record.workload = inferstat_name(e->monitor, "encode");
-    record.device = lane->device_number;
+    record.device = share->device_number;
     record.model = e->model_number;
     record.batch_items = (int64_t)e->launch.samples;
     record.result = status == STATUS_OK          ? INFERSTAT_RESULT_OK
                     : status == STATUS_CANCELLED ? INFERSTAT_RESULT_CANCELLED
                                                  : INFERSTAT_RESULT_ERROR;
-    record.started_ns = lane->started_ns;
-    record.items = (int64_t)lane->share.figures.items;
+    record.started_ns = share->started_ns;
+    record.items = (int64_t)share->report.figures.items;
     inferstat_add_pipeline(e->monitor, &record);
 }

@@ -3,8 +3,8 @@
 // Adding orders what the adder did before what the taker does with it.  The other way
 // round nothing is ordered, but that room is handed back a quarter of the queue at a
 // time: whether work is done, the queue does not tell.
-#ifndef INFERSTAT_SERVER_DEVICE_CPU_QUEUE_H
-#define INFERSTAT_SERVER_DEVICE_CPU_QUEUE_H
+#ifndef INFERSTAT_SERVER_DEVICE_CPU_COMMAND_QUEUE_H
+#define INFERSTAT_SERVER_DEVICE_CPU_COMMAND_QUEUE_H
 
 #include <stdalign.h>
 #include <stdbool.h>
@@ -25,15 +25,15 @@ struct command {
     alignas(max_align_t) unsigned char arguments[COMMAND_ARGUMENTS_MAX];
 };
 
-struct queue;
+struct command_queue;
 
-MUST_CHECK enum status queue_new(struct queue **out, struct error *err);
-void queue_free(struct queue *queue); // accepts NULL
+MUST_CHECK enum status command_queue_new(struct command_queue **out, struct error *err);
+void command_queue_free(struct command_queue *queue); // accepts NULL
 
 // Adds a copy; waits where there is no room.  One thread at a time.
-void queue_add(struct queue *queue, const struct command *command);
+void command_queue_push(struct command_queue *queue, const struct command *command);
 
 // Takes the oldest; waits where there is none.  One thread.
-void queue_take(struct queue *queue, struct command *out);
+void command_queue_pop(struct command_queue *queue, struct command *out);
 
 #endif

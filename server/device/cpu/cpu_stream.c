@@ -1,4 +1,4 @@
-#include "server/device/cpu/stream.h"
+#include "server/device/cpu/cpu_stream.h"
 
 #include <assert.h>
 #include <signal.h>
@@ -42,7 +42,7 @@ static void *run_stream(void *argument)
     struct cpu_stream *stream = argument;
     struct command command;
     for (;;) {
-        queue_take(stream->queue, &command);
+        command_queue_pop(stream->queue, &command);
         if (!command.run)
             return NULL;
         if (atomic_load_explicit(&stream->failed, memory_order_relaxed) && !command.always)
@@ -71,7 +71,7 @@ enum status cpu_stream_begin(struct cpu_stream *stream, struct device *device, c
     stream->base.device = device;
     stream->name = name;
     stream->threads = threads;
-    enum status status = queue_new(&stream->queue, err);
+    enum status status = command_queue_new(&stream->queue, err);
     if (status != STATUS_OK)
         return status;
     int fault = start_thread(stream);
@@ -89,11 +89,11 @@ void cpu_stream_end(struct cpu_stream *stream)
 {
     if (stream->started) {
         static const struct command last = {.name = "end", .always = true};
-        queue_add(stream->queue, &last);
+        command_queue_push(stream->queue, &last);
         (void)pthread_join(stream->thread, NULL);
     }
-    queue_free(stream->queue);
-    pool_free(stream->pool);
+    command_queue_free(stream->queue);
+    thread_pool_free(stream->pool);
 }
 
 // The sticky error, if there is one.
@@ -112,14 +112,14 @@ enum status cpu_stream_add(struct cpu_stream *stream, const struct command *comm
     if (status == STATUS_OK || command->always) {
         struct command filled = *command;
         memcpy(filled.arguments, arguments, size);
-        queue_add(stream->queue, &filled);
+        command_queue_push(stream->queue, &filled);
     }
     return status;
 }
 
 enum status cpu_stream_pool(struct cpu_stream *stream, struct error *err)
 {
-    return stream->pool ? STATUS_OK : pool_new(&stream->pool, stream->threads, err);
+    return stream->pool ? STATUS_OK : thread_pool_new(&stream->pool, stream->threads, err);
 }
 
 enum status cpu_stream_new(struct device *device, struct device_stream **out, const char *name,

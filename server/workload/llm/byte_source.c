@@ -1,4 +1,4 @@
-#include "server/workload/llm/source.h"
+#include "server/workload/llm/byte_source.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,8 +12,8 @@
 
 #include "common/core/crc32c.h"
 
-static enum status read_memory(const struct source *source, uint64_t offset, void *to, size_t size,
-                               struct error *err)
+static enum status read_memory(const struct byte_source *source, uint64_t offset, void *to,
+                               size_t size, struct error *err)
 {
     if (offset > source->size || size > source->size - offset)
         return error_set(err, STATUS_CORRUPT,
@@ -24,8 +24,8 @@ static enum status read_memory(const struct source *source, uint64_t offset, voi
     return STATUS_OK;
 }
 
-static enum status read_file(const struct source *source, uint64_t offset, void *to, size_t size,
-                             struct error *err)
+static enum status read_file(const struct byte_source *source, uint64_t offset, void *to,
+                             size_t size, struct error *err)
 {
     unsigned char *at = to;
     while (size > 0) {
@@ -54,7 +54,7 @@ static enum status open_status(int number)
     return number == EACCES || number == EPERM ? STATUS_DENIED : STATUS_IO;
 }
 
-enum status source_open(struct source *out, const char *path, struct error *err)
+enum status byte_source_open(struct byte_source *out, const char *path, struct error *err)
 {
     // Without O_NONBLOCK a pipe's open would wait for its other end.
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -71,24 +71,24 @@ enum status source_open(struct source *out, const char *path, struct error *err)
         return error_set(err, STATUS_IO, "cannot open: not a regular file");
     }
     (void)posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL); // only a hint
-    *out = (struct source){.read = read_file, .size = (uint64_t)info.st_size, .fd = fd};
+    *out = (struct byte_source){.read = read_file, .size = (uint64_t)info.st_size, .fd = fd};
     return STATUS_OK;
 }
 
-void source_from_memory(struct source *out, const void *memory, uint64_t size)
+void byte_source_from_memory(struct byte_source *out, const void *memory, uint64_t size)
 {
-    *out = (struct source){.read = read_memory, .size = size, .fd = -1, .memory = memory};
+    *out = (struct byte_source){.read = read_memory, .size = size, .fd = -1, .memory = memory};
 }
 
-void source_close(struct source *source)
+void byte_source_close(struct byte_source *source)
 {
     if (source->read == read_file)
         (void)close(source->fd);
     memset(source, 0, sizeof *source);
 }
 
-enum status source_read(const struct source *source, uint64_t offset, void *to, size_t size,
-                        struct error *err)
+enum status byte_source_read(const struct byte_source *source, uint64_t offset, void *to,
+                             size_t size, struct error *err)
 {
     return source->read(source, offset, to, size, err);
 }
@@ -107,7 +107,7 @@ static bool may_ask(int fd)
     return faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) == 0;
 }
 
-double source_cached_ratio(const struct source *source)
+double byte_source_cached_ratio(const struct byte_source *source)
 {
     enum { WINDOW_PAGES = 16384 };
     if (source->read != read_file || source->size == 0 || !may_ask(source->fd))
@@ -134,8 +134,8 @@ double source_cached_ratio(const struct source *source)
     return (double)cached / (double)pages;
 }
 
-enum status source_digest(const struct source *source, char text[SOURCE_DIGEST_SIZE],
-                          struct error *err)
+enum status byte_source_digest(const struct byte_source *source, char text[SOURCE_DIGEST_SIZE],
+                               struct error *err)
 {
     enum { PAGE = 4096, PAGES = 256 };
     unsigned char page[PAGE];
@@ -147,7 +147,7 @@ enum status source_digest(const struct source *source, char text[SOURCE_DIGEST_S
         const uint64_t number = looked_at > 1 ? i * (pages - 1) / (looked_at - 1) : 0;
         const uint64_t left = source->size - number * PAGE;
         const size_t size = left < PAGE ? (size_t)left : PAGE;
-        enum status status = source_read(source, number * PAGE, page, size, err);
+        enum status status = byte_source_read(source, number * PAGE, page, size, err);
         if (status != STATUS_OK)
             return status;
         sum = crc32c(sum, page, size);

@@ -1,4 +1,4 @@
-#include "server/pipeline/trial.h"
+#include "server/pipeline/autotune.h"
 
 #include <string.h>
 
@@ -33,10 +33,10 @@ static bool group_ends(void *context, uint64_t chunk)
     return trial->job->group_ends(trial->job->context, chunk);
 }
 
-enum status trial_run(struct pipeline *pipeline, const struct pipeline_job *job,
-                      struct pipeline_plan *plan, const struct tuning_host *host,
-                      const struct tuning_wishes *wishes, struct pipeline_figures *figures,
-                      struct error *err)
+enum status autotune_run(struct pipeline *pipeline, const struct pipeline_job *job,
+                         struct pipeline_plan *plan, const struct tuning_host *host,
+                         const struct tuning_wishes *wishes, struct pipeline_figures *figures,
+                         struct error *err)
 {
     memset(figures, 0, sizeof *figures);
     struct trial trial = {job, (uint64_t)plan->pool_size * CHUNKS_A_SLOT};

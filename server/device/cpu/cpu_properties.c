@@ -1,4 +1,4 @@
-#include "server/device/cpu/properties.h"
+#include "server/device/cpu/cpu_properties.h"
 
 #include <stdio.h>
 #include <string.h>

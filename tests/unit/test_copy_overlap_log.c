@@ -1,5 +1,5 @@
 // How much of each copy ran beside kernels, and when that is known.
-#include "server/pipeline/hidden.h"
+#include "server/pipeline/copy_overlap_log.h"
 
 #include <string.h>
 
@@ -46,18 +46,18 @@ static void copies_are_told_when_nothing_changes_them(void **state)
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         print_message("%s\n", cases[i].what);
-        struct hidden hidden;
-        struct hidden_copy copy;
+        struct copy_overlap_log log;
+        struct copy_overlap copy;
         uint64_t chunks = 0, told = 0;
-        memset(&hidden, 0, sizeof hidden);
+        memset(&log, 0, sizeof log);
         for (size_t j = 0; j < cases[i].count; j++) {
             const struct step *step = &cases[i].steps[j];
             if (step->side == COPY)
-                hidden_add_copy(&hidden, chunks++, step->start_ns, step->end_ns);
+                copy_overlap_log_add_copy(&log, chunks++, step->start_ns, step->end_ns);
             else
-                hidden_add_compute(&hidden, step->start_ns, step->end_ns);
+                copy_overlap_log_add_compute(&log, step->start_ns, step->end_ns);
             size_t known = 0;
-            while (hidden_next(&hidden, step->none_comes, &copy)) {
+            while (copy_overlap_log_pop(&log, step->none_comes, &copy)) {
                 assert_true(known < step->known);
                 assert_int_equal(copy.chunk, told++);
                 assert_true(copy.beside_ns == step->beside_ns[known]);
@@ -72,20 +72,20 @@ static void copies_are_told_when_nothing_changes_them(void **state)
 static void a_bounded_number_is_kept(void **state)
 {
     (void)state;
-    struct hidden hidden;
-    struct hidden_copy copy;
-    memset(&hidden, 0, sizeof hidden);
-    enum { ALL = 3 * HIDDEN_KEPT + 5 };
+    struct copy_overlap_log log;
+    struct copy_overlap copy;
+    memset(&log, 0, sizeof log);
+    enum { ALL = 3 * COPY_OVERLAP_LOG_SIZE + 5 };
     for (int i = 0; i < ALL; i++) {
-        hidden_add_copy(&hidden, (uint64_t)i, 10.0 * i, 10.0 * i + 8);
-        hidden_add_compute(&hidden, 10.0 * i + 3, 10.0 * i + 9);
+        copy_overlap_log_add_copy(&log, (uint64_t)i, 10.0 * i, 10.0 * i + 8);
+        copy_overlap_log_add_compute(&log, 10.0 * i + 3, 10.0 * i + 9);
     }
-    for (int i = ALL - HIDDEN_KEPT; i < ALL; i++) {
-        assert_true(hidden_next(&hidden, false, &copy));
+    for (int i = ALL - COPY_OVERLAP_LOG_SIZE; i < ALL; i++) {
+        assert_true(copy_overlap_log_pop(&log, false, &copy));
         assert_int_equal(copy.chunk, i);
         assert_true(copy.beside_ns == 5);
     }
-    assert_false(hidden_next(&hidden, true, &copy));
+    assert_false(copy_overlap_log_pop(&log, true, &copy));
 }
 
 int main(void)

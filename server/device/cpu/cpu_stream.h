@@ -5,24 +5,24 @@
 // failure fails the waiting stream too: what it was to work on is not there.
 //
 // The fault device stands on the same streams.
-#ifndef INFERSTAT_SERVER_DEVICE_CPU_STREAM_H
-#define INFERSTAT_SERVER_DEVICE_CPU_STREAM_H
+#ifndef INFERSTAT_SERVER_DEVICE_CPU_CPU_STREAM_H
+#define INFERSTAT_SERVER_DEVICE_CPU_CPU_STREAM_H
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "server/device/cpu/command_queue.h"
 #include "server/device/cpu/fence.h"
-#include "server/device/cpu/pool.h"
-#include "server/device/cpu/queue.h"
+#include "server/device/cpu/thread_pool.h"
 #include "server/device/device_ops.h"
 
 struct cpu_stream {
     struct device_stream base; // first: the wrappers see only this
     const char *name;
     unsigned int threads; // of the pool
-    struct queue *queue;
-    struct pool *pool; // for kernels; NULL until the first one
+    struct command_queue *queue;
+    struct thread_pool *pool; // for kernels; NULL until the first one
     pthread_t thread;
     bool started;
     // Set once, by the stream's thread, after `failure` was written; its release

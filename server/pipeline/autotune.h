@@ -1,6 +1,6 @@
 // How many threads fill, and how many slots they need, found out by trying.
-#ifndef INFERSTAT_SERVER_PIPELINE_TRIAL_H
-#define INFERSTAT_SERVER_PIPELINE_TRIAL_H
+#ifndef INFERSTAT_SERVER_PIPELINE_AUTOTUNE_H
+#define INFERSTAT_SERVER_PIPELINE_AUTOTUNE_H
 
 #include "server/pipeline/pipeline.h"
 #include "server/pipeline/tuning.h"
@@ -17,9 +17,9 @@
 // memory, the user chose the threads), nothing to choose by (overlap is not tracked), or
 // where the job is not eight times as long.  The plan stays as it was where there is no memory
 // for another.  Fails as the run does.
-MUST_CHECK enum status trial_run(struct pipeline *pipeline, const struct pipeline_job *job,
-                                 struct pipeline_plan *plan, const struct tuning_host *host,
-                                 const struct tuning_wishes *wishes,
-                                 struct pipeline_figures *figures, struct error *err);
+MUST_CHECK enum status autotune_run(struct pipeline *pipeline, const struct pipeline_job *job,
+                                    struct pipeline_plan *plan, const struct tuning_host *host,
+                                    const struct tuning_wishes *wishes,
+                                    struct pipeline_figures *figures, struct error *err);
 
 #endif

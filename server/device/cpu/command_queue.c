@@ -1,11 +1,11 @@
-#include "server/device/cpu/queue.h"
+#include "server/device/cpu/command_queue.h"
 
 #include <semaphore.h>
 #include <stdlib.h>
 
 enum { BLOCK = 32, BLOCKS = 4, COMMANDS = BLOCK * BLOCKS };
 
-struct queue {
+struct command_queue {
     struct command commands[COMMANDS];
     // A post releases what was added, a wait acquires it.  Posts acquire nothing, so the
     // adder learns nothing of the taker.
@@ -16,9 +16,9 @@ struct queue {
     size_t next_out; // the taker's
 };
 
-enum status queue_new(struct queue **out, struct error *err)
+enum status command_queue_new(struct command_queue **out, struct error *err)
 {
-    struct queue *queue = calloc(1, sizeof *queue);
+    struct command_queue *queue = calloc(1, sizeof *queue);
     if (!queue)
         return error_no_memory(err, "stream");
     (void)sem_init(&queue->added, 0, 0);
@@ -27,7 +27,7 @@ enum status queue_new(struct queue **out, struct error *err)
     return STATUS_OK;
 }
 
-void queue_free(struct queue *queue)
+void command_queue_free(struct command_queue *queue)
 {
     if (!queue)
         return;
@@ -42,7 +42,7 @@ static void wait_for(sem_t *semaphore)
         continue;
 }
 
-void queue_add(struct queue *queue, const struct command *command)
+void command_queue_push(struct command_queue *queue, const struct command *command)
 {
     if (queue->next_in % BLOCK == 0)
         wait_for(&queue->room);
@@ -51,7 +51,7 @@ void queue_add(struct queue *queue, const struct command *command)
     (void)sem_post(&queue->added);
 }
 
-void queue_take(struct queue *queue, struct command *out)
+void command_queue_pop(struct command_queue *queue, struct command *out)
 {
     wait_for(&queue->added);
     *out = queue->commands[queue->next_out % COMMANDS];

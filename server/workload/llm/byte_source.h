@@ -2,8 +2,8 @@
 //
 // Files are read, never mapped: a file that shrinks under us gives an error, not
 // a signal.
-#ifndef INFERSTAT_SERVER_WORKLOAD_LLM_SOURCE_H
-#define INFERSTAT_SERVER_WORKLOAD_LLM_SOURCE_H
+#ifndef INFERSTAT_SERVER_WORKLOAD_LLM_BYTE_SOURCE_H
+#define INFERSTAT_SERVER_WORKLOAD_LLM_BYTE_SOURCE_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -11,10 +11,10 @@
 #include "common/core/error.h"
 #include "common/core/status.h"
 
-struct source {
+struct byte_source {
     // Reads exactly `size` bytes from `offset` on.  Fails with STATUS_IO, or with
     // STATUS_CORRUPT where the file ends before.
-    enum status (*read)(const struct source *source, uint64_t offset, void *to, size_t size,
+    enum status (*read)(const struct byte_source *source, uint64_t offset, void *to, size_t size,
                         struct error *err);
     uint64_t size;      // bytes there were when it was opened
     int fd;             // of a file; -1 otherwise
@@ -23,21 +23,22 @@ struct source {
 
 // Opens a regular file for reading.  Fails with STATUS_NOT_FOUND, STATUS_DENIED, or
 // STATUS_IO, also where the path names something else.
-MUST_CHECK enum status source_open(struct source *out, const char *path, struct error *err);
+MUST_CHECK enum status byte_source_open(struct byte_source *out, const char *path,
+                                        struct error *err);
 
 // Lends `size` bytes of memory to `*out` until it is closed.
-void source_from_memory(struct source *out, const void *memory, uint64_t size);
+void byte_source_from_memory(struct byte_source *out, const void *memory, uint64_t size);
 
 // Accepts a zeroed source.
-void source_close(struct source *source);
+void byte_source_close(struct byte_source *source);
 
-MUST_CHECK enum status source_read(const struct source *source, uint64_t offset, void *to,
-                                   size_t size, struct error *err);
+MUST_CHECK enum status byte_source_read(const struct byte_source *source, uint64_t offset, void *to,
+                                        size_t size, struct error *err);
 
 // The share of a file's pages that are in the page cache now, 0..1; negative
 // where the system does not tell (it does so only to those who may write the
 // file).
-double source_cached_ratio(const struct source *source);
+double byte_source_cached_ratio(const struct byte_source *source);
 
 enum { SOURCE_DIGEST_SIZE = 64 };
 
@@ -45,7 +46,7 @@ enum { SOURCE_DIGEST_SIZE = 64 };
 // the CRC-32C (common/core/crc32c.h) of 256 pages of 4096 bytes, evenly over all of it
 // and the last one among them; of a smaller file of all bytes.  "sampled-crc32c:CRC-SIZE".
 // Weights that were trained further, or quantised anew, differ in every page.
-MUST_CHECK enum status source_digest(const struct source *source, char text[SOURCE_DIGEST_SIZE],
-                                     struct error *err);
+MUST_CHECK enum status byte_source_digest(const struct byte_source *source,
+                                          char text[SOURCE_DIGEST_SIZE], struct error *err);
 
 #endif

@@ -1,4 +1,4 @@
-#include "server/pipeline/pool.h"
+#include "server/pipeline/slot_pool.h"
 
 #include <assert.h>
 #include <pthread.h>

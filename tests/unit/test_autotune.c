@@ -1,5 +1,5 @@
 // Choosing by trying, and a pipeline that takes over what was chosen.
-#include "server/pipeline/trial.h"
+#include "server/pipeline/autotune.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -44,8 +44,8 @@ static void bench_deinit(struct bench *bench)
 
 static enum status try_it(struct bench *bench, const struct tuning_wishes *wishes)
 {
-    return trial_run(bench->pipeline, &bench->rig.job, &bench->plan, &host, wishes, &bench->figures,
-                     NULL);
+    return autotune_run(bench->pipeline, &bench->rig.job, &bench->plan, &host, wishes,
+                        &bench->figures, NULL);
 }
 
 static void assert_runs(struct bench *bench)
@@ -177,8 +177,8 @@ static void without_memory_for_more_the_plan_stays(void **state)
     const struct pipeline_plan before = bench.plan;
     struct error err = {.status = STATUS_OK};
     bench.rig.fill_delay_max_ns = 4000000;
-    assert_int_equal(trial_run(bench.pipeline, &bench.rig.job, &bench.plan, &host, &no_wishes,
-                               &bench.figures, &err),
+    assert_int_equal(autotune_run(bench.pipeline, &bench.rig.job, &bench.plan, &host, &no_wishes,
+                                  &bench.figures, &err),
                      STATUS_OK);
     assert_int_equal(err.status, STATUS_OK);
     assert_int_equal(bench.figures.chunks, 2 * SLOTS);

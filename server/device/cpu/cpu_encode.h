@@ -1,16 +1,16 @@
 // The encoders of the CPU back end.
-#ifndef INFERSTAT_SERVER_DEVICE_CPU_ENCODE_H
-#define INFERSTAT_SERVER_DEVICE_CPU_ENCODE_H
+#ifndef INFERSTAT_SERVER_DEVICE_CPU_CPU_ENCODE_H
+#define INFERSTAT_SERVER_DEVICE_CPU_CPU_ENCODE_H
 
 #include "server/device/cpu/encode_kernels.h"
-#include "server/device/cpu/pool.h"
+#include "server/device/cpu/thread_pool.h"
 #include "server/device/encode.h"
 
 // Computes a launch whose job fits together, on the threads of `pool`, with `kernels`
 // of the job's type.  The job's scratch memory has cpu_encode_scratch_size bytes for
 // at least as many threads, aligned as the device's memory.
 void cpu_encode_run(const struct encode_job *job, const struct encode_kernels *kernels,
-                    struct pool *pool);
+                    struct thread_pool *pool);
 
 // Bytes of scratch memory; 0: none.
 size_t cpu_encode_scratch_size(const struct encode_job *job, unsigned int threads);

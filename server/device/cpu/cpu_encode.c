@@ -1,10 +1,10 @@
-#include "server/device/cpu/encode.h"
+#include "server/device/cpu/cpu_encode.h"
 
 #include <assert.h>
 
 #include "server/device/cpu/launch.h"
 
-static enum status encode_kernel(const void *arguments, struct pool *pool, struct error *err)
+static enum status encode_kernel(const void *arguments, struct thread_pool *pool, struct error *err)
 {
     (void)err;
     const struct encode_job *job = arguments;

@@ -1,4 +1,4 @@
-#include "server/device/cpu/pool.h"
+#include "server/device/cpu/thread_pool.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -11,19 +11,19 @@
 enum { SPINS = 4000 };
 
 struct worker {
-    struct pool *pool;
+    struct thread_pool *pool;
     pthread_t thread;
     unsigned int number;
 };
 
-struct pool {
+struct thread_pool {
     unsigned int threads;
     unsigned int started; // threads that must be joined
     struct worker *workers;
 
     // The task: written by the owner before `generation` moves, read by the
     // threads after they have seen it move.
-    pool_task *task;
+    thread_pool_task *task;
     void *context;
     size_t parts;
 
@@ -49,7 +49,7 @@ static void relax(void)
 #endif
 }
 
-static void work(struct pool *pool, unsigned int number)
+static void work(struct thread_pool *pool, unsigned int number)
 {
     for (;;) {
         size_t part = atomic_fetch_add_explicit(&pool->next, 1, memory_order_relaxed);
@@ -60,7 +60,7 @@ static void work(struct pool *pool, unsigned int number)
 }
 
 // Waits until the generation is no longer `seen`; returns the new one.
-static uint64_t wait_for_task(struct pool *pool, uint64_t seen)
+static uint64_t wait_for_task(struct thread_pool *pool, uint64_t seen)
 {
     for (int spin = 0; spin < SPINS; spin++) {
         uint64_t now = atomic_load_explicit(&pool->generation, memory_order_acquire);
@@ -86,7 +86,7 @@ static uint64_t wait_for_task(struct pool *pool, uint64_t seen)
 static void *run_worker(void *argument)
 {
     struct worker *worker = argument;
-    struct pool *pool = worker->pool;
+    struct thread_pool *pool = worker->pool;
     uint64_t seen = 0;
     for (;;) {
         seen = wait_for_task(pool, seen);
@@ -98,7 +98,7 @@ static void *run_worker(void *argument)
 }
 
 // Moves the generation and wakes who sleeps.
-static void announce(struct pool *pool)
+static void announce(struct thread_pool *pool)
 {
     atomic_fetch_add(&pool->generation, 1);
     if (atomic_load(&pool->sleepers) == 0)
@@ -108,9 +108,9 @@ static void announce(struct pool *pool)
     (void)pthread_mutex_unlock(&pool->lock);
 }
 
-enum status pool_new(struct pool **out, unsigned int threads, struct error *err)
+enum status thread_pool_new(struct thread_pool **out, unsigned int threads, struct error *err)
 {
-    struct pool *pool = calloc(1, sizeof *pool);
+    struct thread_pool *pool = calloc(1, sizeof *pool);
     struct worker *workers = calloc(threads, sizeof *workers);
     if (!pool || !workers) {
         free(pool);
@@ -125,7 +125,7 @@ enum status pool_new(struct pool **out, unsigned int threads, struct error *err)
     for (unsigned int i = 1; i < threads; i++) {
         workers[i] = (struct worker){.pool = pool, .number = i};
         if (pthread_create(&workers[i].thread, NULL, run_worker, &workers[i]) != 0) {
-            pool_free(pool);
+            thread_pool_free(pool);
             return error_set(err, STATUS_IO,
                              "threads: cannot start number %u of %u (use fewer with --threads)",
                              i + 1, threads);
@@ -136,7 +136,7 @@ enum status pool_new(struct pool **out, unsigned int threads, struct error *err)
     return STATUS_OK;
 }
 
-void pool_free(struct pool *pool)
+void thread_pool_free(struct thread_pool *pool)
 {
     if (!pool)
         return;
@@ -150,12 +150,12 @@ void pool_free(struct pool *pool)
     free(pool);
 }
 
-unsigned int pool_threads(const struct pool *pool)
+unsigned int thread_pool_threads(const struct thread_pool *pool)
 {
     return pool->threads;
 }
 
-void pool_run(struct pool *pool, pool_task *task, void *context, size_t parts)
+void thread_pool_run(struct thread_pool *pool, thread_pool_task *task, void *context, size_t parts)
 {
     if (pool->threads == 1 || parts < 2) {
         for (size_t part = 0; part < parts; part++)

@@ -5,7 +5,7 @@
 #include "server/device/host_memory.h"
 #include "server/workload/encode/run_parts.h"
 
-struct need {
+struct memory_budget {
     uint64_t device, host;
 };
 
@@ -22,14 +22,14 @@ static uint64_t plus(uint64_t a, uint64_t b)
     return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
 }
 
-static struct need need_of(const struct lane *lane)
+static struct memory_budget budget_of(const struct device_share *share)
 {
-    const struct encoding *e = lane->encoding;
-    const struct pipeline_plan *plan = &lane->share.plan;
+    const struct encoding *e = share->encoding;
+    const struct pipeline_plan *plan = &share->report.plan;
     uint64_t kept = plan->buffers + PIPELINE_GROUPS_BEHIND; // batches of results on the host
     uint64_t states = (uint64_t)2 << e->launch.qubits;
     uint64_t slots = plan->borrows ? 0 : times(plan->pool_size, plan->chunk_bytes);
-    return (struct need){
+    return (struct memory_budget){
         .device = times(plan->buffers, plus(plan->group_bytes, plan->result_bytes)),
         .host = plus(plus(slots, times(kept, plan->out_bytes)),
                      e->options.check ? states * sizeof(double) : 0),
@@ -61,21 +61,21 @@ enum status encoding_check_memory(const struct encoding *e, struct error *err)
 {
     uint64_t host = inputs_get_shape(e->inputs)->stretch;
     enum status status = STATUS_OK;
-    for (unsigned int i = 0; i < e->lane_count && status == STATUS_OK; i++) {
-        const struct device_description *device = &e->lanes[i].share.device;
-        struct need need = need_of(&e->lanes[i]);
-        host = plus(host, need.host);
+    for (unsigned int i = 0; i < e->share_count && status == STATUS_OK; i++) {
+        const struct device_description *device = &e->shares[i].report.device;
+        struct memory_budget budget = budget_of(&e->shares[i]);
+        host = plus(host, budget.host);
         if (is_host(device)) {
-            host = plus(host, need.device);
+            host = plus(host, budget.device);
             continue;
         }
         status =
-            check(e, need.device, device->memory_available_bytes, "device ", device->name, err);
+            check(e, budget.device, device->memory_available_bytes, "device ", device->name, err);
     }
     if (status != STATUS_OK)
         return status;
-    const struct device_description *first = &e->lanes[0].share.device;
-    if (e->lane_count == 1 && is_host(first))
+    const struct device_description *first = &e->shares[0].report.device;
+    if (e->share_count == 1 && is_host(first))
         return check(e, host, first->memory_available_bytes, "device ", first->name, err);
     return check(e, host, host_memory_available(), "the host", "", err);
 }

@@ -4,8 +4,8 @@
 // A slot is free, held (being filled, or filled and waiting), or lent (a copy from
 // it is queued).  An acquirer takes a free slot, or waits for the event behind the
 // oldest lent one: on the host, so that it never writes what is still being read.
-#ifndef INFERSTAT_SERVER_PIPELINE_POOL_H
-#define INFERSTAT_SERVER_PIPELINE_POOL_H
+#ifndef INFERSTAT_SERVER_PIPELINE_SLOT_POOL_H
+#define INFERSTAT_SERVER_PIPELINE_SLOT_POOL_H
 
 #include <stdbool.h>
 #include <stddef.h>

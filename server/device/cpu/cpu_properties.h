@@ -1,6 +1,6 @@
 // What the CPU back end says of itself.
-#ifndef INFERSTAT_SERVER_DEVICE_CPU_PROPERTIES_H
-#define INFERSTAT_SERVER_DEVICE_CPU_PROPERTIES_H
+#ifndef INFERSTAT_SERVER_DEVICE_CPU_CPU_PROPERTIES_H
+#define INFERSTAT_SERVER_DEVICE_CPU_CPU_PROPERTIES_H
 
 #include "server/device/properties.h"
 

@@ -3,19 +3,19 @@
 //
 // A filler takes a slot before it takes a chunk: so the next chunk always has one, and
 // the threads cannot hold all slots with later chunks while it waits.
-#ifndef INFERSTAT_SERVER_PIPELINE_FILLERS_H
-#define INFERSTAT_SERVER_PIPELINE_FILLERS_H
+#ifndef INFERSTAT_SERVER_PIPELINE_FILL_WORKERS_H
+#define INFERSTAT_SERVER_PIPELINE_FILL_WORKERS_H
 
 #include <stdint.h>
 
 #include "common/core/error.h"
 #include "common/core/status.h"
 #include "server/pipeline/pipeline.h"
-#include "server/pipeline/pool.h"
+#include "server/pipeline/slot_pool.h"
 
-struct fillers;
+struct fill_workers;
 
-struct filled {
+struct filled_chunk {
     struct slot *slot; // NULL: behind the last chunk
     size_t size;
     uint64_t ready_ns;   // when it was, by the host's clock
@@ -24,17 +24,18 @@ struct filled {
 
 // Starts `threads` of them, at most `prefetch` chunks ahead of the driver.  `job` and
 // `pool` are borrowed.  Fails with STATUS_NOMEM.
-MUST_CHECK enum status fillers_start(struct fillers **out, const struct pipeline_job *job,
-                                     struct slot_pool *pool, unsigned int threads,
-                                     unsigned int prefetch, struct error *err);
+MUST_CHECK enum status fill_workers_start(struct fill_workers **out, const struct pipeline_job *job,
+                                          struct slot_pool *pool, unsigned int threads,
+                                          unsigned int prefetch, struct error *err);
 
 // The next chunk, waiting until it is filled; the slot is the caller's.  Fails with
 // STATUS_CANCELLED where the job is, as `fill` did for this chunk, or as the pool did.
 // Driver's thread.
-MUST_CHECK enum status fillers_next(struct fillers *fillers, struct filled *out, struct error *err);
+MUST_CHECK enum status fill_workers_next(struct fill_workers *workers, struct filled_chunk *out,
+                                         struct error *err);
 
 // Closes the pool, joins the threads and gives back the slots that nobody took.  Returns
 // the time spent in `fill`, summed over the threads.  Accepts NULL.
-uint64_t fillers_end(struct fillers *fillers);
+uint64_t fill_workers_end(struct fill_workers *workers);
 
 #endif
