@@ -23,7 +23,7 @@ target_compile_definitions(inferstat_options INTERFACE
                            _GNU_SOURCE INFERSTAT_VERSION="${PROJECT_VERSION}")
 target_compile_options(inferstat_options INTERFACE
                        "$<$<COMPILE_LANGUAGE:C>:${inferstat_warnings}>"
-                       $<$<BOOL:${INFERSTAT_WERROR}>:-Werror>
+                       $<$<AND:$<BOOL:${INFERSTAT_WERROR}>,$<NOT:$<COMPILE_LANGUAGE:CUDA>>>:-Werror>
                        -ffunction-sections -fdata-sections -fno-math-errno)
 target_link_options(inferstat_options INTERFACE -Wl,--gc-sections -Wl,-z,relro,-z,now)
 

@@ -12,7 +12,7 @@ function(inferstat_fault_test name script class timeout)
                "FAULT_ENGINE=$<TARGET_FILE:fault_engine>" "SHIFT_CLOCK=$<TARGET_FILE:shift_clock>")
 endfunction()
 
-# INFERSTAT_TEST_ROUNDS=2000 takes that long.
+# INFERSTAT_TEST_VOLUME=80 takes that long.
 inferstat_fault_test(kills test_faults.py KillTest 7200)
 inferstat_fault_test(stops test_faults.py StopTest 300)
 inferstat_fault_test(clocks test_faults.py ClockTest 120)

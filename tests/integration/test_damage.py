@@ -3,8 +3,8 @@
 Whatever lies behind --db: every command answers, or fails with a message and an exit code
 that is documented.  None dies of a signal, none hangs, no sanitizer has anything to say.
 
-INFERSTAT_TEST_FLIPS  damaged copies (160; fewer under sanitizers)
-INFERSTAT_TEST_SEED   repeats the choices of a run that failed
+INFERSTAT_TEST_VOLUME  times 24 damaged copies
+INFERSTAT_TEST_SEED    repeats the choices of a run that failed
 """
 
 import concurrent.futures
@@ -28,13 +28,13 @@ import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from programs import has_report  # noqa: E402
+from programs import VOLUME, has_report  # noqa: E402
 
 INFERSTAT = os.environ.get("INFERSTAT", "inferstat")
 INFERSTATD = os.environ.get("INFERSTATD", "inferstatd")
 MAKE_HISTORY = os.environ.get("MAKE_HISTORY", "make_history")
 SANITIZED = bool(os.environ.get("INFERSTAT_SANITIZE"))
-FLIPS = int(os.environ.get("INFERSTAT_TEST_FLIPS", "24" if SANITIZED else "160"))
+FLIPS = 24 * VOLUME
 SEED = int(os.environ.get("INFERSTAT_TEST_SEED", "20260321"))
 TIMEOUT_S = 120 if SANITIZED else 60
 UNTIL_NS = 1790000000 * 10**9  # the end of the history; a fixed time

@@ -2,8 +2,7 @@
 their clocks set, their store swapped.  After each, what is stored lies between what the
 engines counted, and the audit balances.
 
-INFERSTAT_TEST_ROUNDS  rounds of killing (200; a few under sanitizers)
-INFERSTAT_TEST_LONG    1: stops last a minute
+INFERSTAT_TEST_VOLUME  times 24 rounds of killing; from 10 on stops last a minute
 INFERSTAT_TEST_SEED    repeats the choices of a run that failed
 """
 
@@ -18,11 +17,11 @@ import unittest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from faults import (ACKNOWLEDGED_ELSEWHERE, CLOSED, KILLED, OPEN, SANITIZED,  # noqa: E402
                     SHIFT_CLOCK, SILENT, WORKER, FaultCase, main)
+from programs import VOLUME  # noqa: E402
 
-ROUNDS = int(os.environ.get("INFERSTAT_TEST_ROUNDS", "24" if SANITIZED else "200"))
+ROUNDS = 24 * VOLUME
 ROUNDS_BETWEEN_CHECKS = 25
-LONG = os.environ.get("INFERSTAT_TEST_LONG") == "1"
-STOP_SECONDS = 60 if LONG else 15  # beyond the collector's ten for silence and all of ours
+STOP_SECONDS = 60 if VOLUME >= 10 else 15  # beyond the collector's ten for silence and all of ours
 HOUR_NS = 3600 * 10**9
 
 

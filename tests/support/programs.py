@@ -1,9 +1,12 @@
 """What tests in Python that drive the real programs share."""
 
+import os
 import random
 import re
 import socket
 
+# The rounds of random tests are multiplied by it.
+VOLUME = max(1, int(os.environ.get("INFERSTAT_TEST_VOLUME", "1")))
 REPORT = re.compile(r"Sanitizer|runtime error:")
 
 

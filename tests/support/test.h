@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 #include <cmocka.h>
 
@@ -18,6 +19,14 @@ static inline uint64_t test_random(uint64_t *state)
     *state ^= *state << 25;
     *state ^= *state >> 27;
     return *state * UINT64_C(2685821657736338717);
+}
+
+// The rounds of a random test: INFERSTAT_TEST_VOLUME (default 1) times those given.
+static inline unsigned test_volume(unsigned rounds)
+{
+    const char *text = getenv("INFERSTAT_TEST_VOLUME");
+    const unsigned long volume = text ? strtoul(text, NULL, 10) : 1;
+    return volume >= 1 && volume <= 10000 ? rounds * (unsigned)volume : rounds;
 }
 
 #endif

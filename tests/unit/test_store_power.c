@@ -4,7 +4,7 @@
 // whatever had been acknowledged must be in it, nothing twice, and the producers, who
 // send the rest again, must end with every record exactly once.
 //
-// INFERSTAT_TEST_CUTS: how often the power goes.
+// The power goes INFERSTAT_TEST_VOLUME times 48 times.
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,11 +32,7 @@ enum {
     ROUNDS = 240,
     BATCH_MAX = 60,
     ACKS_MAX = 1 << 16,
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
     CUTS = 48,
-#else
-    CUTS = 240,
-#endif
     RESENT_EVERY = 16, // after so many cuts the rest is sent again
 };
 
@@ -511,13 +507,6 @@ static unsigned lose_power_often(const struct history *history, unsigned cuts, u
     return losses;
 }
 
-static unsigned cuts_wanted(void)
-{
-    const char *text_of_count = getenv("INFERSTAT_TEST_CUTS");
-    const unsigned long count = text_of_count ? strtoul(text_of_count, NULL, 10) : CUTS;
-    return count >= 1 && count <= 1000000 ? (unsigned)count : CUTS;
-}
-
 static void free_history(struct history *history, const char *folder)
 {
     power_tape_free(history->tape);
@@ -583,7 +572,7 @@ static void commits_survive(void **state)
     char folder[FOLDER_PATH_SIZE];
     folder_make(folder);
     live(&history, folder, 20261);
-    assert_int_equal(lose_power_often(&history, cuts_wanted(), 7, true), 0);
+    assert_int_equal(lose_power_often(&history, test_volume(CUTS), 7, true), 0);
     free_history(&history, folder);
 }
 

@@ -2,22 +2,17 @@
 // run, each from one seed, with the faults that the seed chooses; after every step
 // all of the world is recounted.
 //
-//   INFERSTAT_SIM_SEEDS=N   so many seeds (default 10000, from 0)
-//   INFERSTAT_SIM_SEED=N    this seed alone, told step by step
-//   INFERSTAT_SIM_STEPS=N   steps with faults of each (default 1000)
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+//   INFERSTAT_TEST_VOLUME=N   N times 1000 seeds, from 0
+//   INFERSTAT_SIM_SEED=N      this seed alone, told step by step
+//   INFERSTAT_SIM_STEPS=N     steps with faults of each (default 1000)
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
 #include "tests/support/sim/sim.h"
+#include "tests/support/test.h"
 
 enum {
-    SEEDS = 10000,
+    SEEDS = 1000,
     STEPS = 1000,
     TOLD = 150, // steps of a life before it fails
 };
@@ -76,7 +71,7 @@ static void test_lives(void **state)
     (void)state;
     const bool alone = getenv("INFERSTAT_SIM_SEED") != NULL;
     const uint64_t first = number_from("INFERSTAT_SIM_SEED", 0);
-    const uint64_t count = alone ? 1 : number_from("INFERSTAT_SIM_SEEDS", SEEDS);
+    const uint64_t count = alone ? 1 : test_volume(SEEDS);
     const uint64_t steps_each = number_from("INFERSTAT_SIM_STEPS", STEPS);
     for (uint64_t seed = first; seed < first + count; seed++) {
         if (!sim_live(&sim, seed, SIM_PLANT_NONE, steps_each, alone ? 0 : UINT64_MAX)) {
@@ -89,7 +84,7 @@ static void test_lives(void **state)
         count_life();
     }
     tell_what_happened();
-    if (count >= 1000)
+    if (!alone)
         check_that_all_happened();
 }
 

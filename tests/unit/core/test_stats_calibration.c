@@ -177,6 +177,15 @@ static void check(const struct tally *tally, const char *what)
     assert_true(tally->beyond_margin <= most);
 }
 
+static void add(struct tally *all, const struct tally *tally)
+{
+    all->comparisons += tally->comparisons;
+    all->without_margin += tally->without_margin;
+    all->with_margin += tally->with_margin;
+    all->at_margin += tally->at_margin;
+    all->beyond_margin += tally->beyond_margin;
+}
+
 static void nothing_changed(void **state)
 {
     (void)state;
@@ -187,13 +196,11 @@ static void nothing_changed(void **state)
     for (size_t shape = 0; shape < SHAPES_CLOSE; shape++) {
         struct tally tally = {0};
         for (size_t i = 0; i < COUNT_OF(counts); i++)
-            for (unsigned round = 0; round < rounds[i]; round++) {
+            for (unsigned round = 0; round < rounds[i]; round++)
                 compare_alike(&tally, counts[i], draws[shape], stats_median_of, STATS_SERIAL,
                               &source);
-                compare_alike(&all, counts[i], draws[shape], stats_median_of, STATS_SERIAL,
-                              &source);
-            }
         check(&tally, "of a shape");
+        add(&all, &tally);
     }
     check(&all, "requests");
 }
@@ -233,9 +240,9 @@ static void processes_beside_each_other(void **state)
     const size_t counts[] = {5, 10, 16};
     struct source source = {.seed = 17};
     unsigned wrong = 0, found = 0;
-    enum { ROUNDS = 400 };
+    const unsigned rounds = test_volume(200);
     for (size_t i = 0; i < COUNT_OF(counts); i++)
-        for (unsigned round = 0; round < ROUNDS; round++) {
+        for (unsigned round = 0; round < rounds; round++) {
             const struct stats_median before = fleet_sample(counts[i], 0.03, &source);
             const struct stats_median after = fleet_sample(counts[i], 0.03, &source);
             wrong += is_said(&before, &after, STATS_MARGIN_DEFAULT, DIFFERENT);
@@ -244,9 +251,9 @@ static void processes_beside_each_other(void **state)
             found += is_said(&alike, &slower, STATS_MARGIN_DEFAULT, 1U << STATS_WORSE);
         }
     print_message("processes: of %u comparisons wrong %u, 3 %% more found in %u\n",
-                  (unsigned)COUNT_OF(counts) * ROUNDS, wrong, found);
-    assert_true(wrong <= STATS_ERROR_RATE * (double)COUNT_OF(counts) * ROUNDS);
-    assert_true(found >= 0.95 * (double)COUNT_OF(counts) * ROUNDS);
+                  (unsigned)COUNT_OF(counts) * rounds, wrong, found);
+    assert_true(wrong <= STATS_ERROR_RATE * (double)COUNT_OF(counts) * rounds);
+    assert_true(found >= 0.95 * (double)COUNT_OF(counts) * rounds);
 }
 
 // Loads: few, each on its own.
@@ -269,18 +276,17 @@ static void nothing_changed_in_the_tail(void **state)
 {
     (void)state;
     const size_t counts[] = {800, 2000};
-    const unsigned rounds[] = {400, 200};
+    const unsigned rounds[] = {test_volume(200), test_volume(100)};
     struct source source = {.seed = 20261121};
     struct tally all = {0};
     for (size_t shape = 0; shape < SHAPES_CLOSE; shape++) {
         struct tally tally = {0};
         for (size_t i = 0; i < COUNT_OF(counts); i++)
-            for (unsigned round = 0; round < rounds[i]; round++) {
+            for (unsigned round = 0; round < rounds[i]; round++)
                 compare_alike(&tally, counts[i], draws[shape], stats_tail_of, STATS_SERIAL,
                               &source);
-                compare_alike(&all, counts[i], draws[shape], stats_tail_of, STATS_SERIAL, &source);
-            }
         check(&tally, "tail of a shape");
+        add(&all, &tally);
     }
     check(&all, "tails of requests");
 }
