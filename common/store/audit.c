@@ -16,6 +16,12 @@
 #include "common/store/sealed.h"
 #include "common/sys/clock.h"
 
+enum {
+    SEARCHES_MAX = 3,              // runs of a page whose wrong numbers are looked for
+    NUMBERS_BEYOND_ROWS = 1000000, // numbers stored that are hashed without rows of theirs
+    NUMBERS_PER_LOOK = 1 << 20,    // hashed between two looks at the clock
+};
+
 const char *audit_verdict_text(enum audit_verdict verdict)
 {
     static const char *const texts[] = {[AUDIT_BALANCED] = "balanced",
@@ -34,9 +40,11 @@ enum audit_verdict audit_verdict(const struct audit_run *run)
     return run->end == RECORD_RUN_END_SILENT ? AUDIT_UNKNOWN : AUDIT_BALANCED;
 }
 
-// What does not fit any more is counted all the same, and so is what memory was
-// missing for: a finding is never lost.
-void audit_find(struct audit_run *run, const char *format, ...)
+// ---- Findings --------------------------------------------------------------------
+
+// Counts the finding even where there is no room or memory for its words.
+__attribute__((format(printf, 2, 3))) static void add_finding(struct audit_run *run,
+                                                              const char *format, ...)
 {
     run->findings++;
     if (!run->finding)
@@ -58,33 +66,26 @@ void audit_find(struct audit_run *run, const char *format, ...)
     run->told++;
 }
 
+static void end_findings(struct audit_run *run)
+{
+    if (run->finding && run->findings > run->told)
+        (void)snprintf(run->finding + run->finding_size, AUDIT_FINDING_SIZE - run->finding_size,
+                       "; and %llu more", (unsigned long long)(run->findings - run->told));
+}
+
 static enum status out_of_memory(struct error *err)
 {
     return error_set(err, STATUS_NOMEM, "store: out of memory");
 }
 
-// Room for one more element of an array that doubles.
-static bool make_room(void **array, size_t count, size_t *room, size_t size)
-{
-    if (count < *room)
-        return true;
-    const size_t wanted = *room ? 2 * *room : 64;
-    void *grown = realloc(*array, wanted * size);
-    if (!grown)
-        return false;
-    *array = grown;
-    *room = wanted;
-    return true;
-}
+// ---- Runs and streams ------------------------------------------------------------
 
-// ---- Runs ----------------------------------------------------------------------
-
-// The run of that id in the page, or NULL.  Rows of a run come together: the last
-// one found is looked at first.
+// The run of that id in the page, or NULL.  Rows of a run come together: the last one found
+// is tried first.
 static struct audit_run *find_run(struct audit *audit, int64_t id)
 {
-    if (audit->at_run < audit->run_count && audit->runs[audit->at_run].run == id)
-        return &audit->runs[audit->at_run];
+    if (audit->at_run && audit->at_run->run == id)
+        return audit->at_run;
     size_t low = 0, high = audit->run_count;
     while (low < high) {
         const size_t middle = low + (high - low) / 2;
@@ -95,12 +96,12 @@ static struct audit_run *find_run(struct audit *audit, int64_t id)
     }
     if (low == audit->run_count || audit->runs[low].run != id)
         return NULL;
-    audit->at_run = low;
-    return &audit->runs[low];
+    audit->at_run = &audit->runs[low];
+    return audit->at_run;
 }
 
-// Something that belongs to a run which is not there.  NULL: it is not of this
-// page, or there are too many such runs already.
+// The same of a run that is not in the table run.  NULL where it is not of this page, or where
+// there are too many such runs.
 static struct audit_run *find_stranger(struct audit *audit, int64_t id)
 {
     if (!audit->is_whole || id <= audit->after || id > audit->last)
@@ -117,115 +118,13 @@ static struct audit_run *find_stranger(struct audit *audit, int64_t id)
     return stranger;
 }
 
-static void find_something_strange(struct audit *audit, int64_t run, const char *table)
-{
-    struct audit_run *stranger = find_stranger(audit, run);
-    if (stranger)
-        audit_find(stranger,
-                   "the table %s speaks of run number %lld, which is not in the table run", table,
-                   (long long)run);
-}
-
-static enum status take_run(void *context, sqlite3_stmt *row, struct error *err)
-{
-    struct audit *audit = context;
-    void *runs = audit->runs;
-    if (!make_room(&runs, audit->run_count, &audit->run_room, sizeof *audit->runs))
-        return out_of_memory(err);
-    audit->runs = runs;
-    audit->runs[audit->run_count++] = (struct audit_run){
-        .run = sqlite3_column_int64(row, 0),
-        .host = sqlite3_column_int64(row, 1),
-        .started_ns = sqlite3_column_int64(row, 2),
-        .end = sqlite3_column_int64(row, 3),
-        .run_produced = sqlite3_column_int64(row, 4),
-        .run_stored = sqlite3_column_int64(row, 5),
-        .duplicates = sqlite3_column_int64(row, 6),
-        .has_ended = sqlite3_column_type(row, 7) != SQLITE_NULL,
-    };
-    return STATUS_OK;
-}
-
-// One run more than wanted tells whether there are more.
-static enum status read_runs(struct audit *audit, uint32_t limit, struct error *err)
-{
-    sqlite3_str *sql = sqlite3_str_new(audit->store->db);
-    sqlite3_str_appendall(sql, "SELECT t.run, t.host, t.started_ns, t.\"end\", t.produced,"
-                               " t.stored, t.duplicates, t.ended_ns FROM run t NOT INDEXED");
-    filter_where_run(sql, audit->filter);
-    sqlite3_str_appendf(sql, " AND t.run > %lld ORDER BY t.run LIMIT %lld", (long long)audit->after,
-                        (long long)limit + 1);
-    enum status status = reader_scan(audit->store, sql, audit->filter, take_run, audit, err);
-    audit->more = audit->run_count > limit;
-    if (audit->more)
-        audit->run_count = limit;
-    return status;
-}
-
-// ---- Streams -------------------------------------------------------------------
-
-// Streams come by run and stream: a run's are together.  Where there are too many
-// for one page, it ends before the run at hand.
-static enum status take_stream(void *context, sqlite3_stmt *row, struct error *err)
-{
-    struct audit *audit = context;
-    const int64_t id = sqlite3_column_int64(row, 0);
-    struct audit_run *run = find_run(audit, id);
-    if (!run)
-        return STATUS_OK; // looked at again when the page's end is known
-    const size_t place = (size_t)(run - audit->runs);
-    if (audit->stream_count >= AUDIT_STREAMS_MAX && run->stream_count == 0 && place > 0) {
-        audit->run_count = place;
-        audit->more = true;
-        return STATUS_CANCELLED;
-    }
-    void *streams = audit->streams;
-    if (!make_room(&streams, audit->stream_count, &audit->stream_room, sizeof *audit->streams))
-        return out_of_memory(err);
-    audit->streams = streams;
-    if (run->stream_count++ == 0)
-        run->first_stream = audit->stream_count;
-    const int64_t produced = sqlite3_column_int64(row, 3);
-    const int64_t unnumbered = sqlite3_column_int64(row, 4);
-    audit->streams[audit->stream_count++] =
-        (struct audit_stream){.stream = sqlite3_column_int64(row, 1),
-                              .next = sqlite3_column_int64(row, 2),
-                              .produced = produced};
-    if (produced < 0 || unnumbered < 0)
-        audit_find(run, "stream %lld: negative counts",
-                   (long long)audit->streams[audit->stream_count - 1].stream);
-    run->produced = saturate_add(run->produced, produced);
-    run->unnumbered = saturate_add(run->unnumbered, unnumbered);
-    return STATUS_OK;
-}
-
-// Appends what bounds rows of a table to the runs of the page.
-static void append_page(sqlite3_str *sql, const struct audit *audit)
-{
-    const int64_t first = saturate_add(audit->after, 1);
-    const bool is_whole = audit->is_whole || audit->run_count == 0;
-    sqlite3_str_appendf(sql, " WHERE t.run BETWEEN %lld AND %lld",
-                        (long long)(is_whole ? first : audit->runs[0].run), (long long)audit->last);
-}
-
-static enum status read_streams(struct audit *audit, struct error *err)
-{
-    sqlite3_str *sql = sqlite3_str_new(audit->store->db);
-    sqlite3_str_appendall(sql,
-                          "SELECT t.run, t.stream, t.next, t.produced, t.unnumbered FROM stream t");
-    append_page(sql, audit);
-    sqlite3_str_appendall(sql, " ORDER BY t.run, t.stream");
-    enum status status = reader_scan(audit->store, sql, NULL, take_stream, audit, err);
-    return status == STATUS_CANCELLED ? STATUS_OK : status;
-}
-
 static struct audit_stream *find_stream(struct audit *audit, const struct audit_run *run,
                                         int64_t stream)
 {
-    struct audit_stream *streams = audit->streams + run->first_stream;
-    const size_t guess = audit->at_stream - run->first_stream; // wraps where it is another run's
-    if (guess < run->stream_count && streams[guess].stream == stream)
-        return &streams[guess];
+    struct audit_stream *streams = run->streams;
+    if (audit->at_stream >= streams && audit->at_stream < streams + run->stream_count &&
+        audit->at_stream->stream == stream)
+        return audit->at_stream;
     size_t low = 0, high = run->stream_count;
     while (low < high) {
         const size_t middle = low + (high - low) / 2;
@@ -236,154 +135,128 @@ static struct audit_stream *find_stream(struct audit *audit, const struct audit_
     }
     if (low == run->stream_count || streams[low].stream != stream)
         return NULL;
-    audit->at_stream = run->first_stream + low;
-    return &streams[low];
+    audit->at_stream = &streams[low];
+    return audit->at_stream;
 }
 
-static enum status take_strange_stream(void *context, sqlite3_stmt *row, struct error *err)
+// Runs behind the page's limit, of runs or of streams, are left to the next page.
+static enum status on_run(void *context, sqlite3_stmt *row, struct error *err)
 {
-    (void)err;
     struct audit *audit = context;
-    const int64_t run = sqlite3_column_int64(row, 0);
-    if (!find_run(audit, run))
-        find_something_strange(audit, run, "stream");
+    const size_t streams = (size_t)sqlite3_column_int64(row, 11);
+    audit->more = audit->more || audit->run_count == audit->limit ||
+                  (audit->run_count > 0 && audit->stream_count + streams > AUDIT_STREAMS_MAX);
+    if (audit->more)
+        return STATUS_OK;
+    if (audit->run_count == audit->run_room) {
+        const size_t room = audit->run_room ? 2 * audit->run_room : 64;
+        struct audit_run *runs = realloc(audit->runs, room * sizeof *runs);
+        if (!runs)
+            return out_of_memory(err);
+        audit->runs = runs;
+        audit->run_room = room;
+    }
+    audit->stream_count += streams;
+    audit->runs[audit->run_count++] = (struct audit_run){
+        .run = sqlite3_column_int64(row, 0),
+        .host = sqlite3_column_int64(row, 1),
+        .started_ns = sqlite3_column_int64(row, 2),
+        .end = sqlite3_column_int64(row, 3),
+        .has_ended = sqlite3_column_type(row, 4) != SQLITE_NULL,
+        .duplicates = sqlite3_column_int64(row, 5),
+        .run_produced = sqlite3_column_int64(row, 6),
+        .run_stored = sqlite3_column_int64(row, 7),
+        .produced = sqlite3_column_int64(row, 8),
+        .unnumbered = sqlite3_column_int64(row, 9),
+        .in_flight = sqlite3_column_int64(row, 10),
+    };
     return STATUS_OK;
 }
 
-static enum status read_strange_streams(struct audit *audit, struct error *err)
-{
-    if (!audit->is_whole)
-        return STATUS_OK;
-    sqlite3_str *sql = sqlite3_str_new(audit->store->db);
-    sqlite3_str_appendall(sql, "SELECT DISTINCT t.run FROM stream t");
-    append_page(sql, audit);
-    return reader_scan(audit->store, sql, NULL, take_strange_stream, audit, err);
-}
-
-// ---- Ranges --------------------------------------------------------------------
-
-static bool range_is_sound(int64_t first, int64_t last, int64_t state, sqlite3_stmt *row)
-{
-    if (first < 1 || last < first)
-        return false;
-    if (state == SCHEMA_RANGE_STORED)
-        return sqlite3_column_type(row, 5) == SQLITE_NULL;
-    const int64_t reason = sqlite3_column_int64(row, 5);
-    return state == SCHEMA_RANGE_DROPPED && reason >= 0 && reason < DELIVERY_REASON_COUNT;
-}
-
-static void check_neighbours(struct audit_run *run, const struct audit_stream *stream,
-                             int64_t first, int64_t last)
-{
-    if (first > stream->end && first - stream->end > 1)
-        audit_find(run, "stream %lld: numbers %lld to %lld are neither stored nor dropped",
-                   (long long)stream->stream, (long long)stream->end + 1, (long long)first - 1);
-    else if (first <= stream->end)
-        audit_find(run, "stream %lld: numbers %lld to %lld are in two ranges",
-                   (long long)stream->stream, (long long)first,
-                   (long long)(last < stream->end ? last : stream->end));
-}
-
-static enum status take_range(void *context, sqlite3_stmt *row, struct error *err)
-{
-    (void)err;
-    struct audit *audit = context;
-    const int64_t id = sqlite3_column_int64(row, 0), number = sqlite3_column_int64(row, 1);
-    const int64_t first = sqlite3_column_int64(row, 2), last = sqlite3_column_int64(row, 3);
-    const int64_t state = sqlite3_column_int64(row, 4);
-    struct audit_run *run = find_run(audit, id);
-    if (!run) {
-        find_something_strange(audit, id, "range");
-        return STATUS_OK;
-    }
-    struct audit_stream *stream = find_stream(audit, run, number);
-    if (!stream) {
-        audit_find(run, "stream %lld has a range, and is not in the table stream",
-                   (long long)number);
-        return STATUS_OK;
-    }
-    if (!range_is_sound(first, last, state, row)) {
-        audit_find(run, "stream %lld: the range from %lld to %lld makes no sense",
-                   (long long)number, (long long)first, (long long)last);
-        return STATUS_OK;
-    }
-    check_neighbours(run, stream, first, last);
-    const int64_t count = last - first + 1;
-    if (last > stream->end)
-        stream->end = last;
-    if (state == SCHEMA_RANGE_STORED) {
-        stream->stored = saturate_add(stream->stored, count);
-        run->stored = saturate_add(run->stored, count);
-    } else {
-        int64_t *dropped = &run->dropped[sqlite3_column_int64(row, 5)];
-        *dropped = saturate_add(*dropped, count);
-    }
-    return STATUS_OK;
-}
-
-static enum status read_ranges(struct audit *audit, struct error *err)
+// One run more than wanted tells whether there are more.  total() does not fail where sums
+// leave 64 bits.
+static enum status read_runs(struct audit *audit, struct error *err)
 {
     sqlite3_str *sql = sqlite3_str_new(audit->store->db);
     sqlite3_str_appendall(
-        sql, "SELECT t.run, t.stream, t.first, t.last, t.state, t.reason FROM range t");
-    append_page(sql, audit);
-    sqlite3_str_appendall(sql, " ORDER BY t.run, t.stream, t.first");
-    return reader_scan(audit->store, sql, NULL, take_range, audit, err);
+        sql, "SELECT t.run, t.host, t.started_ns, t.\"end\", t.ended_ns, t.duplicates, t.produced,"
+             " t.stored, CAST(total(s.produced) AS INTEGER), CAST(total(s.unnumbered) AS INTEGER),"
+             " CAST(total(max(s.produced - max(s.next - 1, 0), 0)) AS INTEGER), count(s.stream)"
+             " FROM run t NOT INDEXED LEFT JOIN stream s ON s.run = t.run");
+    filter_where_run(sql, audit->filter);
+    sqlite3_str_appendf(sql, " AND t.run > %lld GROUP BY t.run ORDER BY t.run LIMIT %lld",
+                        (long long)audit->after, (long long)audit->limit + 1);
+    return reader_scan(audit->store, sql, audit->filter, on_run, audit, err);
 }
 
-// ---- Ledgers -------------------------------------------------------------------
+// Scans rows of the page's runs: $1 to $2 are their ids, $3 the number of drop reasons.
+static enum status scan_page(struct audit *audit, const char *text, row_take *take,
+                             struct error *err)
+{
+    const bool is_whole = audit->is_whole || audit->run_count == 0;
+    const int64_t numbers[] = {is_whole ? saturate_add(audit->after, 1) : audit->runs[0].run,
+                               audit->last, DELIVERY_REASON_COUNT};
+    sqlite3_str *sql = sqlite3_str_new(audit->store->db);
+    sqlite3_str_appendall(sql, text);
+    return reader_scan_bound(audit->store, sql, numbers, 3, take, audit, err);
+}
 
-static enum status take_expiry(void *context, sqlite3_stmt *row, struct error *err)
+static enum status on_stream(void *context, sqlite3_stmt *row, struct error *err)
 {
     (void)err;
     struct audit *audit = context;
-    const int64_t kind = sqlite3_column_int64(row, 0);
-    if (kind >= 0 && kind < RECORD_KIND_COUNT)
-        audit->has_expired[kind] = true;
+    struct audit_run *run = find_run(audit, sqlite3_column_int64(row, 0));
+    if (!run)
+        return STATUS_OK;
+    if (run->stream_count++ == 0)
+        run->streams = &audit->streams[audit->stream_count];
+    audit->streams[audit->stream_count++].stream = sqlite3_column_int64(row, 1);
     return STATUS_OK;
 }
 
-static enum status read_expiry(struct audit *audit, struct error *err)
+static enum status read_streams(struct audit *audit, struct error *err)
 {
-    sqlite3_str *sql = sqlite3_str_new(audit->store->db);
-    sqlite3_str_appendall(sql, "SELECT kind FROM expiry");
-    return reader_scan(audit->store, sql, NULL, take_expiry, audit, err);
+    audit->streams = calloc(audit->stream_count + 1, sizeof *audit->streams);
+    if (!audit->streams)
+        return out_of_memory(err);
+    audit->stream_count = 0;
+    return scan_page(audit,
+                     "SELECT run, stream FROM stream WHERE run BETWEEN $1 AND $2"
+                     " ORDER BY run, stream",
+                     on_stream, err);
 }
 
-static enum status take_ledger(void *context, sqlite3_stmt *row, struct error *err)
+// ---- Ledgers ---------------------------------------------------------------------
+
+static enum status on_ledger(void *context, sqlite3_stmt *row, struct error *err)
 {
     (void)err;
     struct audit *audit = context;
-    const int64_t id = sqlite3_column_int64(row, 0), kind = sqlite3_column_int64(row, 1);
-    const int64_t stored = sqlite3_column_int64(row, 2), expired = sqlite3_column_int64(row, 3);
-    const int64_t cleared = sqlite3_column_int64(row, 4);
-    struct audit_run *run = find_run(audit, id);
-    if (!run) {
-        find_something_strange(audit, id, "ledger");
+    const int64_t kind = sqlite3_column_int64(row, 1), stored = sqlite3_column_int64(row, 2);
+    const int64_t expired = sqlite3_column_int64(row, 3), cleared = sqlite3_column_int64(row, 4);
+    struct audit_run *run = find_run(audit, sqlite3_column_int64(row, 0));
+    if (!run)
         return STATUS_OK;
-    }
     if (kind <= RECORD_KIND_RUN || kind >= RECORD_KIND_COUNT) {
-        audit_find(run, "the ledger counts records of kind %lld, which there is not",
-                   (long long)kind);
+        add_finding(run, "the ledger has records of unknown kind %lld", (long long)kind);
         return STATUS_OK;
     }
+    const char *name = record_kind_info((enum record_kind)kind)->name;
     const int64_t gone = saturate_add(expired, cleared);
     const bool has_sum = sqlite3_column_type(row, 5) != SQLITE_NULL;
     const int64_t sum = sqlite3_column_int64(row, 5);
     if (stored < 0 || expired < 0 || cleared < 0 || gone > stored || (gone == 0 && sum != 0))
-        audit_find(run, "the ledger of %s makes no sense: %lld stored, %lld expired, %lld cleared",
-                   record_kind_info((enum record_kind)kind)->name, (long long)stored,
-                   (long long)expired, (long long)cleared);
-    if (!has_sum && (gone == 0 || id > audit->no_fingerprints))
-        audit_find(run, "the ledger of %s has no fingerprint of what is gone",
-                   record_kind_info((enum record_kind)kind)->name);
-    if (expired != 0 && !audit->has_expired[kind])
-        audit_find(run, "the ledger of %s has %lld expired, and nothing of it expired",
-                   record_kind_info((enum record_kind)kind)->name, (long long)expired);
+        add_finding(run, "the ledger of %s makes no sense: %lld stored, %lld expired, %lld cleared",
+                    name, (long long)stored, (long long)expired, (long long)cleared);
+    if (!has_sum && (gone == 0 || run->run > sqlite3_column_int64(row, 6)))
+        add_finding(run, "the ledger of %s has no set hash of what is gone", name);
+    if (expired != 0 && !sqlite3_column_int64(row, 7))
+        add_finding(run, "the ledger of %s has %lld expired, and nothing of it expired", name,
+                    (long long)expired);
     run->gone_sum += (uint64_t)sum;
     run->is_gone_unknown |= !has_sum;
-    run->kept[kind] = gone < 0 || stored < gone ? 0 : stored - gone;
     run->ledger_stored = saturate_add(run->ledger_stored, stored);
+    run->kept[kind] = gone < 0 || stored < gone ? 0 : stored - gone;
     run->expired = saturate_add(run->expired, expired);
     run->cleared = saturate_add(run->cleared, cleared);
     return STATUS_OK;
@@ -391,255 +264,274 @@ static enum status take_ledger(void *context, sqlite3_stmt *row, struct error *e
 
 static enum status read_ledgers(struct audit *audit, struct error *err)
 {
-    enum status status = database_integer(
-        audit->store->db,
-        "SELECT coalesce((SELECT value FROM meta WHERE key = '" SCHEMA_NO_FINGERPRINTS "'), 0)",
-        &audit->no_fingerprints, err);
-    if (status == STATUS_OK)
-        status = read_expiry(audit, err);
-    if (status != STATUS_OK)
-        return status;
-    sqlite3_str *sql = sqlite3_str_new(audit->store->db);
-    sqlite3_str_appendall(
-        sql, "SELECT t.run, t.kind, t.stored, t.expired, t.cleared, t.gone_sum FROM ledger t");
-    append_page(sql, audit);
-    return reader_scan(audit->store, sql, NULL, take_ledger, audit, err);
+    return scan_page(audit,
+                     "SELECT l.run, l.kind, l.stored, l.expired, l.cleared, l.gone_sum,"
+                     " (SELECT value FROM meta WHERE key = '" SCHEMA_NO_FINGERPRINTS "'),"
+                     " EXISTS(SELECT 1 FROM expiry e WHERE e.kind = l.kind) FROM ledger l"
+                     " WHERE l.run BETWEEN $1 AND $2",
+                     on_ledger, err);
 }
 
-// ---- Rows ----------------------------------------------------------------------
+// ---- Rows ------------------------------------------------------------------------
 
-// Brings the range that holds the number, or the one before it, into the stream.
-static enum status look_up(struct audit *audit, const struct audit_run *run,
-                           struct audit_stream *stream, int64_t number, struct error *err)
+static enum status on_row(void *context, sqlite3_stmt *row, struct error *err)
 {
-    if (stream->first != 0 && number >= stream->first && number <= stream->last)
-        return STATUS_OK;
-    (void)sqlite3_bind_int64(audit->range, 1, run->run);
-    (void)sqlite3_bind_int64(audit->range, 2, stream->stream);
-    (void)sqlite3_bind_int64(audit->range, 3, number);
-    const int rc = sqlite3_step(audit->range);
-    enum status status = STATUS_OK;
-    if (rc == SQLITE_ROW) {
-        stream->first = sqlite3_column_int64(audit->range, 0);
-        stream->last = sqlite3_column_int64(audit->range, 1);
-        stream->is_stored = sqlite3_column_int64(audit->range, 2) == SCHEMA_RANGE_STORED;
-    } else if (rc == SQLITE_DONE) {
-        stream->first = 0;
-    } else {
-        status = database_error(audit->store->db, "store", err);
-    }
-    (void)sqlite3_reset(audit->range);
-    return status;
-}
-
-static enum status check_number(struct audit *audit, struct audit_run *run,
-                                struct audit_stream *stream, int64_t id, int64_t number,
-                                struct error *err)
-{
-    const char *table = record_kind_info(audit->kind)->name;
-    if (number > stream->last_number)
-        stream->last_number = number;
-    else if (run->disorders++ == 0)
-        run->disorder = (struct audit_disorder){.stream = stream->stream,
-                                                .kind = audit->kind,
-                                                .id = id,
-                                                .number = number,
-                                                .before = stream->last_number};
-    enum status status = look_up(audit, run, stream, number, err);
-    if (status != STATUS_OK)
-        return status;
-    const bool in_range = stream->first != 0 && number >= stream->first && number <= stream->last;
-    if (!in_range || !stream->is_stored)
-        audit_find(run, "stream %lld: row %lld of %s has number %lld, which %s",
-                   (long long)stream->stream, (long long)id, table, (long long)number,
-                   in_range ? "was dropped" : "was never stored");
-    return STATUS_OK;
-}
-
-static enum status take_row(void *context, sqlite3_stmt *row, struct error *err)
-{
+    (void)err;
     struct audit *audit = context;
-    const int64_t id = sqlite3_column_int64(row, 0), number = sqlite3_column_int64(row, 3);
-    struct audit_run *run = find_run(audit, sqlite3_column_int64(row, 1));
+    const int64_t id = sqlite3_column_int64(row, 0);
+    struct audit_run *run = find_run(audit, id);
     if (!run)
-        run = find_stranger(audit, sqlite3_column_int64(row, 1));
+        run = find_stranger(audit, id);
     if (!run)
         return STATUS_OK;
     run->rows++;
     run->counted[audit->kind]++;
     if (run->is_stranger)
-        return STATUS_OK; // all of them are one finding in the end
-    struct audit_stream *stream = find_stream(audit, run, sqlite3_column_int64(row, 2));
+        return STATUS_OK;
+    struct audit_stream *stream = find_stream(audit, run, sqlite3_column_int64(row, 1));
     if (!stream) {
-        if (run->strays++ == 0) {
-            run->stray_id = id;
-            run->stray_kind = audit->kind;
-        }
+        run->strays++;
         return STATUS_OK;
     }
     stream->rows++;
-    stream->sum += fingerprint_of(stream->stream, number);
-    return check_number(audit, run, stream, id, number, err);
-}
-
-static enum status read_rows(struct audit *audit, enum record_kind kind, struct error *err)
-{
-    audit->kind = kind;
-    for (size_t i = 0; i < audit->stream_count; i++)
-        audit->streams[i].last_number = 0;
-    sqlite3_str *sql = sqlite3_str_new(audit->store->db);
-    sqlite3_str_appendall(sql, "SELECT t.id, t.run, t.stream, t.number FROM ");
-    store_append_from(sql, audit->store, kind, INT64_MIN, INT64_MIN, SEALED_UNINDEXED);
-    append_page(sql, audit);
-    sqlite3_str_appendall(sql, " ORDER BY t.id");
-    return reader_scan(audit->store, sql, NULL, take_row, audit, err);
-}
-
-static enum status read_all_rows(struct audit *audit, struct error *err)
-{
-    enum status status = database_prepare(
-        audit->store->db, &audit->range,
-        "SELECT first, last, state FROM range WHERE run = ? AND stream = ? AND first <= ?"
-        " ORDER BY first DESC LIMIT 1",
-        true, err);
-    for (unsigned kind = RECORD_KIND_RUN + 1; kind < RECORD_KIND_COUNT && status == STATUS_OK;
-         kind++)
-        status = read_rows(audit, (enum record_kind)kind, err);
-    return status;
-}
-
-// ---- Verdicts ------------------------------------------------------------------
-
-static bool is_over(const struct audit_run *run)
-{
-    return run->end == RECORD_RUN_END_CLOSED || run->end == RECORD_RUN_END_KILLED;
-}
-
-static void check_end(struct audit_run *run, const struct audit_stream *stream)
-{
-    const int64_t before = stream->next > INT64_MIN ? stream->next - 1 : stream->next;
-    if (before != stream->end)
-        audit_find(run, "stream %lld: the number wanted next is %lld, and its ranges end at %lld",
-                   (long long)stream->stream, (long long)stream->next, (long long)stream->end);
-    if (stream->produced < before)
-        audit_find(run, "stream %lld: %lld were produced, and its ranges end at %lld",
-                   (long long)stream->stream, (long long)stream->produced, (long long)stream->end);
-    if (stream->produced <= before)
-        return;
-    const int64_t waiting = saturate_add(stream->produced, before < 0 ? 0 : -before);
-    run->in_flight = saturate_add(run->in_flight, waiting);
-    if (is_over(run))
-        audit_find(run, "stream %lld: numbers %lld to %lld never came", (long long)stream->stream,
-                   (long long)stream->next, (long long)stream->produced);
-}
-
-static void check_sums(struct audit_run *run)
-{
-    if (run->strays > 0)
-        audit_find(run, "%lld rows, from row %lld of %s on, are of streams that are not there",
-                   (long long)run->strays, (long long)run->stray_id,
-                   record_kind_info(run->stray_kind)->name);
-    if (run->run_produced != run->produced)
-        audit_find(run, "the run has produced %lld, its streams %lld", (long long)run->run_produced,
-                   (long long)run->produced);
-    if (run->run_stored != run->stored)
-        audit_find(run, "the run has %lld stored, its ranges %lld", (long long)run->run_stored,
-                   (long long)run->stored);
-    if (run->ledger_stored != run->stored)
-        audit_find(run, "the ledger has %lld stored, the ranges %lld",
-                   (long long)run->ledger_stored, (long long)run->stored);
-    if (run->end < RECORD_RUN_END_OPEN || run->end > RECORD_RUN_END_SILENT)
-        audit_find(run, "the run ended in way %lld, which there is not", (long long)run->end);
-    if (run->end == RECORD_RUN_END_OPEN && run->has_ended)
-        audit_find(run, "the run is open, and has a time at which it ended");
-    for (unsigned kind = RECORD_KIND_RUN + 1; kind < RECORD_KIND_COUNT; kind++)
-        if (run->counted[kind] != run->kept[kind])
-            audit_find(run, "%s has %lld rows, the ledger %lld",
-                       record_kind_info((enum record_kind)kind)->name,
-                       (long long)run->counted[kind], (long long)run->kept[kind]);
-}
-
-static bool has_gone(const struct audit_run *run)
-{
-    return run->expired != 0 || run->cleared != 0;
-}
-
-// Ranges that hold far more numbers than there can be rows are not counted through,
-// which would not end.
-enum { NUMBERS_BEYOND_ROWS = 1000000 };
-
-// Rows of one stream against the numbers stored.  Where some of the run's are gone
-// nobody knows which stream's.
-static enum status check_stream_rows(struct audit *audit, struct audit_run *run,
-                                     const struct audit_stream *stream, uint64_t *expected,
-                                     struct error *err)
-{
-    if (stream->stored / 2 > run->rows + run->expired + run->cleared + NUMBERS_BEYOND_ROWS) {
-        audit_find(run, "stream %lld: %lld rows, and far more numbers stored: %lld",
-                   (long long)stream->stream, (long long)stream->rows, (long long)stream->stored);
-        return STATUS_OK;
-    }
-    enum status status = audit_expected(audit, run, stream, expected, err);
-    if (status != STATUS_OK ||
-        (has_gone(run) ? stream->rows <= stream->stored
-                       : stream->rows == stream->stored && stream->sum == *expected))
-        return status;
-    char which[64] = "";
-    struct audit_fault fault;
-    if (!has_gone(run) && audit_search(audit, run, stream, &fault))
-        (void)snprintf(which, sizeof which, ": number %lld is %s", (long long)fault.number,
-                       fault.is_missing ? "missing" : "there more than once");
-    audit_find(run, "stream %lld: %lld rows of %lld numbers stored%s%s", (long long)stream->stream,
-               (long long)stream->rows, (long long)stream->stored,
-               stream->rows == stream->stored ? ", but not theirs" : "", which);
+    stream->sum += fingerprint_of(stream->stream, sqlite3_column_int64(row, 2));
     return STATUS_OK;
 }
 
+static enum status read_rows(struct audit *audit, struct error *err)
+{
+    enum status status = STATUS_OK;
+    for (unsigned kind = RECORD_KIND_RUN + 1; kind < RECORD_KIND_COUNT && status == STATUS_OK;
+         kind++) {
+        audit->kind = (enum record_kind)kind;
+        sqlite3_str *sql = sqlite3_str_new(audit->store->db);
+        sqlite3_str_appendall(sql, "SELECT t.run, t.stream, t.number FROM ");
+        store_append_from(sql, audit->store, audit->kind, INT64_MIN, INT64_MIN, SEALED_UNINDEXED);
+        sqlite3_str_appendall(sql, " WHERE t.run BETWEEN $1 AND $2");
+        char *text = sqlite3_str_finish(sql);
+        status = text ? scan_page(audit, text, on_row, err) : out_of_memory(err);
+        sqlite3_free(text);
+    }
+    return status;
+}
+
+// ---- Numbers stored and dropped --------------------------------------------------
+
+// Adds the numbers of a range to what its stream should have.  Ranges that hold far more
+// numbers than there are rows are counted and not hashed, which would not end.
+static enum status add_stored(struct audit *audit, struct audit_run *run,
+                              struct audit_stream *stream, int64_t first, int64_t last,
+                              struct error *err)
+{
+    run->stored = saturate_add(run->stored, last - first + 1);
+    stream->stored = saturate_add(stream->stored, last - first + 1);
+    stream->is_too_many |=
+        stream->stored / 2 > run->rows + run->expired + run->cleared + NUMBERS_BEYOND_ROWS;
+    if (stream->is_too_many)
+        return STATUS_OK;
+    for (int64_t number = first; number <= last; number++) {
+        stream->expected += fingerprint_of(stream->stream, number);
+        if (number % NUMBERS_PER_LOOK == 0 && store_is_over_budget(audit->store))
+            return error_set(err, STATUS_TIMEOUT, "store: the audit takes too long");
+    }
+    return STATUS_OK;
+}
+
+static enum status on_range(void *context, sqlite3_stmt *row, struct error *err)
+{
+    struct audit *audit = context;
+    struct audit_run *run = find_run(audit, sqlite3_column_int64(row, 0));
+    struct audit_stream *stream =
+        run ? find_stream(audit, run, sqlite3_column_int64(row, 1)) : NULL;
+    const int64_t first = sqlite3_column_int64(row, 2), last = sqlite3_column_int64(row, 3);
+    const int64_t reason = sqlite3_column_int64(row, 5);
+    if (!stream)
+        return STATUS_OK;
+    if (sqlite3_column_int64(row, 4) == SCHEMA_RANGE_STORED)
+        return add_stored(audit, run, stream, first, last, err);
+    if (reason >= 0 && reason < DELIVERY_REASON_COUNT)
+        run->dropped[reason] = saturate_add(run->dropped[reason], last - first + 1);
+    return STATUS_OK;
+}
+
+static enum status read_ranges(struct audit *audit, struct error *err)
+{
+    return scan_page(audit,
+                     "SELECT g.run, g.stream, g.first, g.last, g.state, g.reason FROM range g"
+                     " WHERE g.run BETWEEN $1 AND $2 AND g.first >= 1 AND g.last >= g.first",
+                     on_range, err);
+}
+
+// ---- What the tables say of each other -------------------------------------------
+
+#define STRANGER(table)                                                                            \
+    "SELECT DISTINCT t.run, printf('the table " table " speaks of run number %d, which is not in"  \
+    " the table run', t.run) FROM " table " t WHERE t.run BETWEEN $1 AND $2"                       \
+    " AND NOT EXISTS (SELECT 1 FROM run r WHERE r.run = t.run)"
+
+// Each gives runs, from $1 to $2, and what is wrong with them.  $3: how many reasons there are
+// for a drop.
+static const char *const checks[] = {
+    STRANGER("stream"),
+    STRANGER("range"),
+    STRANGER("ledger"),
+    "SELECT run, printf('stream %d: the range from %d to %d makes no sense', stream, first, last)"
+    " FROM range WHERE run BETWEEN $1 AND $2 AND NOT (first >= 1 AND last >= first AND CASE state"
+    " WHEN 0 THEN reason IS NULL WHEN 1 THEN coalesce(reason, 0) BETWEEN 0 AND $3 - 1 ELSE 0 END)",
+    "SELECT g.run, printf('stream %d has a range, and is not in the table stream', g.stream)"
+    " FROM range g WHERE g.run BETWEEN $1 AND $2 AND NOT EXISTS"
+    " (SELECT 1 FROM stream s WHERE s.run = g.run AND s.stream = g.stream)",
+    "SELECT run, CASE WHEN first > before"
+    " THEN printf('stream %d: numbers %d to %d are neither stored nor dropped', stream, before + 1,"
+    "  first - 1)"
+    " ELSE printf('stream %d: numbers %d to %d are in two ranges', stream, first,"
+    "  min(last, before)) END"
+    " FROM (SELECT run, stream, first, last, coalesce(max(last) OVER (PARTITION BY run, stream"
+    "  ORDER BY first ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS before FROM range"
+    "  WHERE run BETWEEN $1 AND $2 AND first >= 1 AND last >= first) WHERE first - before <> 1",
+    "SELECT run, CASE WHEN produced < 0 OR unnumbered < 0"
+    " THEN printf('stream %d: negative counts', stream)"
+    " WHEN next - 1 <> last"
+    " THEN printf('stream %d: the number wanted next is %d, and its ranges end at %d', stream,"
+    "  next, last)"
+    " WHEN produced < last"
+    " THEN printf('stream %d: %d were produced, and its ranges end at %d', stream, produced, last)"
+    " ELSE printf('stream %d: numbers %d to %d never came', stream, next, produced) END"
+    " FROM (SELECT s.*, (SELECT coalesce(max(g.last), 0) FROM range g WHERE g.run = s.run"
+    "  AND g.stream = s.stream AND g.first >= 1 AND g.last >= g.first) AS last,"
+    "  (SELECT r.\"end\" IN (1, 2) FROM run r WHERE r.run = s.run) AS is_over"
+    "  FROM stream s WHERE s.run BETWEEN $1 AND $2)"
+    " WHERE produced < 0 OR unnumbered < 0 OR next - 1 <> last OR produced < last"
+    "  OR (is_over AND produced > last)",
+};
+
+_Static_assert(RECORD_RUN_END_CLOSED == 1 && RECORD_RUN_END_KILLED == 2 &&
+                   SCHEMA_RANGE_STORED == 0 && SCHEMA_RANGE_DROPPED == 1,
+               "the numbers in the checks");
+
+static enum status on_finding(void *context, sqlite3_stmt *row, struct error *err)
+{
+    struct audit *audit = context;
+    const int64_t id = sqlite3_column_int64(row, 0);
+    const char *text = (const char *)sqlite3_column_text(row, 1);
+    struct audit_run *run = find_run(audit, id);
+    if (!text)
+        return out_of_memory(err);
+    if (!run)
+        run = find_stranger(audit, id);
+    if (run)
+        add_finding(run, "%s", text);
+    return STATUS_OK;
+}
+
+static enum status run_checks(struct audit *audit, struct error *err)
+{
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < sizeof checks / sizeof *checks && status == STATUS_OK; i++)
+        status = scan_page(audit, checks[i], on_finding, err);
+    return status;
+}
+
+// ---- Wrong numbers ---------------------------------------------------------------
+
+// Names the first wrong numbers of a run; of one whose rows are not all here, the first
+// that cannot be its.
+static enum status find_numbers(struct audit *audit, const struct audit_run *run, bool is_complete,
+                                struct error *err)
+{
+    const int64_t numbers[] = {run->run, is_complete};
+    sqlite3_str *sql = sqlite3_str_new(audit->store->db);
+    sqlite3_str_appendall(sql, "WITH rows(stream, number) AS MATERIALIZED (SELECT 0, 0 WHERE 0");
+    for (unsigned kind = RECORD_KIND_RUN + 1; kind < RECORD_KIND_COUNT; kind++) {
+        sqlite3_str_appendall(sql, " UNION ALL SELECT t.stream, CAST(t.number AS INTEGER) FROM ");
+        store_append_from(sql, audit->store, (enum record_kind)kind, INT64_MIN, INT64_MIN,
+                          SEALED_UNINDEXED);
+        sqlite3_str_appendall(sql, " WHERE t.run = $1");
+    }
+    // Rows, and places without one where a number may be missing, with how many rows there are.
+    sqlite3_str_appendall(
+        sql,
+        "), places(stream, number, is_row) AS (SELECT stream, number, 1 FROM rows"
+        " UNION ALL SELECT stream, number + 1, 0 FROM rows"
+        " UNION ALL SELECT stream, first, 0 FROM range WHERE run = $1)"
+        " SELECT $1, printf('stream %d: number %d %s', stream, number, CASE"
+        " WHEN times > 1 THEN 'is there more than once' WHEN times = 0 THEN 'is missing'"
+        " WHEN state = 1 THEN 'was dropped, and is there' ELSE 'was never stored, and is there' "
+        "END)"
+        " FROM (SELECT p.stream, p.number, sum(p.is_row) AS times, (SELECT CASE"
+        "  WHEN g.last >= p.number THEN g.state END FROM range g WHERE g.run = $1"
+        "  AND g.stream = p.stream AND g.first <= p.number ORDER BY g.first DESC LIMIT 1) AS state"
+        "  FROM places p GROUP BY p.stream, p.number)"
+        " WHERE times > 1 OR (times = 1 AND state IS NOT 0) OR (times = 0 AND state IS 0 AND $2)"
+        " ORDER BY stream, number LIMIT 3");
+    return reader_scan_bound(audit->store, sql, numbers, 2, on_finding, audit, err);
+}
+
+// Whether reading the tables a few times more leaves time for the rest.
+static bool has_time(const struct audit *audit)
+{
+    if (audit->store->deadline_ns == 0)
+        return true;
+    const uint64_t now_ns = clock_monotonic_ns();
+    return now_ns + 4 * (now_ns - audit->began_ns) < audit->store->deadline_ns;
+}
+
+// ---- Rows against numbers --------------------------------------------------------
+
+static void check_counts(struct audit_run *run)
+{
+    if (run->run_produced != run->produced)
+        add_finding(run, "the run has produced %lld, its streams %lld",
+                    (long long)run->run_produced, (long long)run->produced);
+    if (run->run_stored != run->stored)
+        add_finding(run, "the run has %lld stored, its ranges %lld", (long long)run->run_stored,
+                    (long long)run->stored);
+    if (run->ledger_stored != run->stored)
+        add_finding(run, "the ledger has %lld stored, the ranges %lld",
+                    (long long)run->ledger_stored, (long long)run->stored);
+    if (run->end < RECORD_RUN_END_OPEN || run->end > RECORD_RUN_END_SILENT)
+        add_finding(run, "the run has the unknown end %lld", (long long)run->end);
+    if (run->end == RECORD_RUN_END_OPEN && run->has_ended)
+        add_finding(run, "the run is open, and has a time at which it ended");
+    if (run->strays > 0)
+        add_finding(run, "%lld rows are of streams that are not there", (long long)run->strays);
+    for (unsigned kind = RECORD_KIND_RUN + 1; kind < RECORD_KIND_COUNT; kind++)
+        if (run->counted[kind] != run->kept[kind])
+            add_finding(run, "%s has %lld rows, the ledger %lld",
+                        record_kind_info((enum record_kind)kind)->name,
+                        (long long)run->counted[kind], (long long)run->kept[kind]);
+}
+
+// Which stream's rows are gone nobody knows: then only the whole run's have a set hash.
 static enum status check_rows(struct audit *audit, struct audit_run *run, struct error *err)
 {
+    const bool has_gone = run->expired != 0 || run->cleared != 0;
     uint64_t sum = run->gone_sum, expected = 0;
-    enum status status = STATUS_OK;
-    for (size_t i = 0; i < run->stream_count && status == STATUS_OK; i++) {
-        const struct audit_stream *stream = &audit->streams[run->first_stream + i];
-        uint64_t of_stream = 0;
-        status = check_stream_rows(audit, run, stream, &of_stream, err);
+    bool is_wrong = false;
+    for (size_t i = 0; i < run->stream_count; i++) {
+        const struct audit_stream *stream = &run->streams[i];
         sum += stream->sum;
-        expected += of_stream;
+        expected += stream->expected;
+        if (stream->is_too_many) {
+            add_finding(run, "stream %lld: %lld rows, and far more numbers stored: %lld",
+                        (long long)stream->stream, (long long)stream->rows,
+                        (long long)stream->stored);
+        } else if (has_gone ? stream->rows > stream->stored
+                            : stream->rows != stream->stored || stream->sum != stream->expected) {
+            is_wrong = true;
+            add_finding(run, "stream %lld: %lld rows of %lld numbers stored%s",
+                        (long long)stream->stream, (long long)stream->rows,
+                        (long long)stream->stored,
+                        stream->rows == stream->stored ? ", but not theirs" : "");
+        }
     }
-    if (status == STATUS_OK && has_gone(run) && !run->is_gone_unknown && sum != expected)
-        audit_find(run, "rows and what expired or was cleared are not the numbers stored");
-    return status;
-}
-
-// Rows of an import come in another order than they were made in.  Where all numbers
-// are there, each once, that is all; else it shows where one is there twice.
-static void check_order(struct audit_run *run)
-{
-    const struct audit_disorder *disorder = &run->disorder;
-    if (run->disorders == 0 || (run->findings == 0 && !run->is_gone_unknown))
-        return;
-    audit_find(run, "stream %lld: row %lld of %s has number %lld behind number %lld%s",
-               (long long)disorder->stream, (long long)disorder->id,
-               record_kind_info(disorder->kind)->name, (long long)disorder->number,
-               (long long)disorder->before, run->disorders > 1 ? ", and there are more" : "");
-}
-
-static void end_findings(struct audit_run *run)
-{
-    if (run->finding && run->findings > run->told)
-        (void)snprintf(run->finding + run->finding_size, AUDIT_FINDING_SIZE - run->finding_size,
-                       "; and %llu more", (unsigned long long)(run->findings - run->told));
-}
-
-static enum status check_run(struct audit *audit, struct audit_run *run, struct error *err)
-{
-    for (size_t i = 0; i < run->stream_count; i++)
-        check_end(run, &audit->streams[run->first_stream + i]);
-    check_sums(run);
-    enum status status = check_rows(audit, run, err);
-    check_order(run);
-    end_findings(run);
-    return status;
+    if (has_gone && !run->is_gone_unknown && sum != expected) {
+        is_wrong = true;
+        add_finding(run, "rows and what expired or was cleared are not the numbers stored");
+    }
+    if (run->is_gone_unknown || (is_wrong && audit->searches++ < SEARCHES_MAX && has_time(audit)))
+        return find_numbers(audit, run, !has_gone, err);
+    return STATUS_OK;
 }
 
 static void check_strangers(struct audit *audit)
@@ -648,13 +540,13 @@ static void check_strangers(struct audit *audit)
         struct audit_run *run = &audit->strangers[i];
         for (unsigned kind = RECORD_KIND_RUN + 1; kind < RECORD_KIND_COUNT; kind++)
             if (run->counted[kind] > 0)
-                audit_find(run,
-                           "%s has %lld rows of run number %lld, which is not in the table run",
-                           record_kind_info((enum record_kind)kind)->name,
-                           (long long)run->counted[kind], (long long)run->run);
+                add_finding(run,
+                            "%s has %lld rows of run number %lld, which is not in the table run",
+                            record_kind_info((enum record_kind)kind)->name,
+                            (long long)run->counted[kind], (long long)run->run);
         if (i + 1 == AUDIT_STRANGERS_MAX && audit->strangers_left_out > 0)
-            audit_find(run, "and %llu rows of still other runs that are not there",
-                       (unsigned long long)audit->strangers_left_out);
+            add_finding(run, "and %llu rows of still other runs that are not there",
+                        (unsigned long long)audit->strangers_left_out);
         end_findings(run);
     }
 }
@@ -667,31 +559,22 @@ static bool covers_all(const struct query_filter *filter)
            filter->since_ns == 0 && filter->until_ns == 0;
 }
 
-// A page of a whole store reaches to its last run, or, where that is the store's
-// last, to whatever lies beyond.
-static void set_last(struct audit *audit)
+static enum status read_page(struct audit *audit, struct error *err)
 {
-    const bool bounded = audit->run_count > 0 && (audit->more || !audit->is_whole);
-    audit->last = bounded ? audit->runs[audit->run_count - 1].run : INT64_MAX;
-}
-
-static enum status read_page(struct audit *audit, uint32_t limit, struct error *err)
-{
-    enum status status = read_runs(audit, limit, err);
+    enum status status = read_runs(audit, err);
     if (status != STATUS_OK || (!audit->is_whole && audit->run_count == 0))
         return status;
-    set_last(audit);
+    // The last page of a whole store also covers what lies behind its last run.
+    const bool is_bounded = audit->run_count > 0 && (audit->more || !audit->is_whole);
+    audit->last = is_bounded ? audit->runs[audit->run_count - 1].run : INT64_MAX;
     status = read_streams(audit, err);
-    set_last(audit); // too many streams end it sooner
-    if (status == STATUS_OK)
-        status = read_strange_streams(audit, err);
-    if (status == STATUS_OK)
-        status = read_ranges(audit, err);
     if (status == STATUS_OK)
         status = read_ledgers(audit, err);
     if (status == STATUS_OK)
-        status = read_all_rows(audit, err);
-    return status;
+        status = read_rows(audit, err);
+    if (status == STATUS_OK)
+        status = read_ranges(audit, err);
+    return status == STATUS_OK ? run_checks(audit, err) : status;
 }
 
 enum status audit_page(struct audit *audit, struct store *store, const struct query_filter *filter,
@@ -701,10 +584,15 @@ enum status audit_page(struct audit *audit, struct store *store, const struct qu
                             .filter = filter,
                             .is_whole = covers_all(filter),
                             .after = after,
+                            .limit = limit,
                             .began_ns = clock_monotonic_ns()};
-    enum status status = read_page(audit, limit, err);
-    for (size_t i = 0; i < audit->run_count && status == STATUS_OK; i++)
-        status = check_run(audit, &audit->runs[i], err);
+    enum status status = read_page(audit, err);
+    for (size_t i = 0; i < audit->run_count && status == STATUS_OK; i++) {
+        struct audit_run *run = &audit->runs[i];
+        check_counts(run);
+        status = check_rows(audit, run, err);
+        end_findings(run);
+    }
     if (status == STATUS_OK)
         check_strangers(audit);
     return status;
@@ -718,6 +606,5 @@ void audit_deinit(struct audit *audit)
         free(audit->strangers[i].finding);
     free(audit->runs);
     free(audit->streams);
-    (void)sqlite3_finalize(audit->range);
     *audit = (struct audit){0};
 }

@@ -105,16 +105,16 @@ tampered "INSERT INTO range SELECT run, stream, 2, 3, 1, 1, NULL, 0, 0 FROM rang
   "DELETE FROM range WHERE run = 1 AND first = 2" "are in two ranges"
 tampered "$save" "$restore" "number $number is missing"
 tampered "INSERT INTO inference(id, $row) SELECT $id, $row FROM inference WHERE run = 1
-  AND number = $number" "$undo_added" "has number $number behind number"
+  AND number = $number" "$undo_added" "number $number is there more than once"
 tampered "CREATE TABLE saved AS SELECT id, $row FROM inference WHERE run = 1 AND number = $number;
   UPDATE inference SET number = 1000000 WHERE run = 1 AND number = $number" \
-  "DELETE FROM inference WHERE run = 1 AND number = 1000000; $restore" "which was never stored"
+  "DELETE FROM inference WHERE run = 1 AND number = 1000000; $restore" "number 1000000 was never stored"
 tampered "INSERT INTO inference(id, $row) SELECT $id, ${row/run/99} FROM inference LIMIT 1" \
   "$undo_added" "run number 99, which is not in the table run"
 tampered "$save; UPDATE saved SET id = $id; INSERT INTO inference(id, $row) SELECT $id, $row
   FROM inference WHERE run = 1 AND number <> $number LIMIT 1" \
   "$undo_added; UPDATE saved SET id = (SELECT i.id FROM inference i WHERE i.run = 1 AND i.number < $number
-  ORDER BY i.id DESC LIMIT 1) + 1; $restore" "behind number"
+  ORDER BY i.id DESC LIMIT 1) + 1; $restore" "is there more than once"
 
 # ---- Cleared --------------------------------------------------------------------------------
 

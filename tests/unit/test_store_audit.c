@@ -218,11 +218,11 @@ static const struct {
     {"UPDATE ledger SET expired = 2 WHERE run = 1 AND kind = 6",
      "inference has 9 rows, the ledger 7"},
     {"UPDATE ledger SET cleared = -2 WHERE run = 1 AND kind = 6", "makes no sense"},
-    {"UPDATE ledger SET kind = 77 WHERE run = 1 AND kind = 6", "of kind 77"},
+    {"UPDATE ledger SET kind = 77 WHERE run = 1 AND kind = 6", "unknown kind 77"},
     {"UPDATE ledger SET run = 99 WHERE run = 1 AND kind = 6", "run number 99"},
     {"UPDATE ledger SET gone_sum = 5 WHERE run = 1 AND kind = 6", "makes no sense"},
     {"UPDATE ledger SET gone_sum = NULL WHERE run = 1 AND kind = 6",
-     "the ledger of inference has no fingerprint"},
+     "the ledger of inference has no set hash"},
     {"UPDATE ledger SET expired = 1 WHERE run = 1 AND kind = 6",
      "the ledger of inference has 1 expired, and nothing of it expired"},
     {"INSERT INTO expiry VALUES(6, 1001); UPDATE ledger SET expired = 1 WHERE run = 1 AND kind = 6",
@@ -249,7 +249,7 @@ static const struct {
     {"UPDATE range SET last = 9223372036854775807 WHERE run = 1 AND first = 51",
      "far more numbers stored"},
     {"UPDATE range SET state = 0, reason = NULL WHERE run = 1 AND first = 41",
-     "stream 0: 90 rows of 100 numbers stored: number 41 is missing"},
+     "stream 0: 90 rows of 100 numbers stored; stream 0: number 41 is missing"},
     {"UPDATE range SET state = 7 WHERE run = 1 AND first = 41", "makes no sense"},
     {"UPDATE range SET reason = 99 WHERE run = 1 AND first = 41", "makes no sense"},
     {"UPDATE range SET run = 99 WHERE run = 1 AND first = 41",
@@ -262,48 +262,45 @@ static const struct {
     {"UPDATE stream SET produced = 99 WHERE run = 1", "99 were produced"},
     {"UPDATE stream SET produced = 103 WHERE run = 1", "numbers 101 to 103 never came"},
     {"UPDATE stream SET produced = 103, stream = 3 WHERE run = 1",
-     "90 rows, from row 1 of inference on, are of streams that are not there"},
+     "90 rows are of streams that are not there"},
     {"UPDATE stream SET produced = -9223372036854775807 WHERE run = 1", "negative counts"},
     {"UPDATE stream SET run = 99 WHERE run = 1", "the table stream speaks of run number 99"},
     {"DELETE FROM stream WHERE run = 1", "is not in the table stream"},
     {"DELETE FROM operation WHERE run = 1 AND number = 17",
-     "stream 0: 89 rows of 90 numbers stored: number 17 is missing"},
+     "stream 0: 89 rows of 90 numbers stored; stream 0: number 17 is missing"},
     {"DELETE FROM operation WHERE run = 1 AND number >= 60",
      "operation has 45 rows, the ledger 81"},
     {"INSERT INTO operation SELECT NULL, run, stream, number, started_ns, received_after_ns, "
      "operation,"
      " device, duration_ns, host_memory_bytes, items, bytes, extra FROM operation"
      " WHERE run = 1 AND number = 17",
-     "stream 0: row 244 of operation has number 17 behind number 99"},
-    {"INSERT INTO operation SELECT NULL, run, stream, number, started_ns, received_after_ns, "
-     "operation,"
-     " device, duration_ns, host_memory_bytes, items, bytes, extra FROM operation"
-     " WHERE run = 1 AND number = 17",
-     "stream 0: 91 rows of 90 numbers stored: number 17 is there more than once"},
+     "stream 0: 91 rows of 90 numbers stored; stream 0: number 17 is there more than once"},
     {"INSERT INTO operation SELECT NULL, run, stream, 101, started_ns, received_after_ns, "
      "operation,"
      " device, duration_ns, host_memory_bytes, items, bytes, extra FROM operation"
      " WHERE run = 1 AND number = 17",
-     "has number 101, which was never stored"},
+     "stream 0: number 101 was never stored, and is there"},
     {"INSERT INTO operation SELECT NULL, run, stream, 45, started_ns, received_after_ns, operation,"
      " device, duration_ns, host_memory_bytes, items, bytes, extra FROM operation"
      " WHERE run = 1 AND number = 17",
-     "has number 45, which was dropped"},
+     "stream 0: number 45 was dropped, and is there"},
     {"INSERT INTO operation SELECT NULL, 99, stream, 45, started_ns, received_after_ns, operation,"
      " device, duration_ns, host_memory_bytes, items, bytes, extra FROM operation WHERE run = 1",
      "operation has 81 rows of run number 99, which is not in the table run"},
     // One goes, another comes: as many rows as before.
     {"UPDATE operation SET number = 20 WHERE run = 1 AND number = 19",
-     "stream 0: 90 rows of 90 numbers stored, but not theirs: number 19 is missing"},
+     "stream 0: 90 rows of 90 numbers stored, but not theirs; stream 0: number 19 is missing"},
     {"UPDATE operation SET number = 10 WHERE run = 1 AND number = 11",
-     "stream 0: 90 rows of 90 numbers stored, but not theirs: number 10 is there more than once"},
+     "stream 0: 90 rows of 90 numbers stored, but not theirs; stream 0: number 10 is there more "
+     "than once"},
     {"UPDATE operation SET stream = 1 WHERE run = 1 AND number = 11",
-     "1 rows, from row 10 of operation on"},
+     "1 rows are of streams that are not there"},
     {"UPDATE operation SET run = 2 WHERE run = 1 AND number = 11", "80 rows, the ledger 81"},
-    {"UPDATE operation SET number = 'x' WHERE run = 1 AND number = 11", "has number 0"},
+    {"UPDATE operation SET number = 'x' WHERE run = 1 AND number = 11",
+     "number 0 was never stored, and is there"},
     {"UPDATE run SET stored = 91 WHERE run = 1", "the run has 91 stored, its ranges 90"},
     {"UPDATE run SET produced = 91 WHERE run = 1", "the run has produced 91, its streams 100"},
-    {"UPDATE run SET \"end\" = 9 WHERE run = 1", "ended in way 9"},
+    {"UPDATE run SET \"end\" = 9 WHERE run = 1", "unknown end 9"},
     {"UPDATE run SET \"end\" = 1 WHERE run = 2", "numbers 101 to 105 never came"},
     {"UPDATE run SET \"end\" = 2 WHERE run = 2", "numbers 101 to 105 never came"},
     {"DELETE FROM run WHERE run = 3", "which is not in the table run"},

@@ -495,7 +495,7 @@ static const struct lie lies[] = {
     {"UPDATE process_sample SET cpu_ratio = 9e999 WHERE id = 1", "process_sample.cpu_ratio", 51},
     {"UPDATE process_sample SET cpu_ratio = 'much' WHERE id = 1", "process_sample.cpu_ratio", 51},
     {"UPDATE run SET uuid = 'x' WHERE run = 1", "no UUID", 26},
-    {"UPDATE run SET \"end\" = 7 WHERE run = 1", "ended in way 7", 26},
+    {"UPDATE run SET \"end\" = 7 WHERE run = 1", "unknown end 7", 26},
     {"UPDATE run SET cpu = printf('%.*c', 5000, 'x') WHERE run = 1", "run.cpu", 26},
     {"UPDATE run SET refused = -1 WHERE run = 1", "refused", 26},
     {"UPDATE run SET host = 99 WHERE run = 1", "run.host", 26},
