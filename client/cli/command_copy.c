@@ -94,10 +94,6 @@ static void print_copy(struct cli *cli, const struct result *answer)
     const int64_t baselines = result_integer(answer, 0, "baselines", 0);
     if (cli->options.bundle && baselines > 0)
         (void)fprintf(out, "; %" PRId64 " baseline%s", baselines, number_plural(baselines));
-    const int64_t damaged = result_integer(answer, 0, "damaged", 0);
-    if (damaged > 0)
-        (void)fprintf(out, "; %" PRId64 " damaged piece%s of sealed records", damaged,
-                      number_plural(damaged));
     (void)fprintf(
         out, "; checked, in %s\n",
         unit_format_int(time, UNIT_DURATION, result_integer(answer, 0, "duration_ns", 0)));

@@ -201,9 +201,6 @@ static void print_for_people(const struct last_load *last, const char *source,
     if (has(summary, "store_error"))
         (void)fprintf(out, "            cannot be written: %s\n",
                       figure(a, summary, "store_error"));
-    if (count_of(summary, "sealed_rows") > 0)
-        (void)fprintf(out, "sealed      %" PRId64 " records in %s of it\n",
-                      count_of(summary, "sealed_rows"), figure(a, summary, "sealed_bytes"));
     (void)fprintf(
         out, "runs        %" PRId64 " (%" PRId64 " open); hosts %" PRId64 ", models %" PRId64 "\n",
         count_of(summary, "runs"), count_of(summary, "runs_open"), count_of(summary, "hosts"),

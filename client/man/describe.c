@@ -29,13 +29,6 @@ static const struct table_text tables[] = {
     {"rollup_gap", "the list of periods for which a level of rollups, and all finer ones, do not "
                    "exist; records or coarser levels answer there"},
     {"expiry", "the time up to which records of a kind have expired; their rollups remain"},
-    {"sealed", "the list of segments of sealed history: old rows of a kind, some thousand in a "
-               "segment, packed "
-               "by column into less than a sixth of their room. Rows are either in their kind's "
-               "table or here, "
-               "under the same id. inferstat and inferstatd read both; sqlite3(1) and the views "
-               "have the rows "
-               "of the table alone, and inferstat export or export --bundle gives it all of them"},
     {"baseline", "the list of baselines, measurements kept for comparison"},
     {"baseline_sample", "the list of samples of a baseline, by metric, model and device"},
     {"v_ledger", "the account of everything that a run produced, one row per run"},
@@ -109,19 +102,6 @@ static const struct column_text columns[] = {
     {"rollup_gap", "since_ns", "start of the gap"},
     {"rollup_gap", "until_ns", "end of the gap, exclusive"},
     {"expiry", "until_ns", "records started before this time have expired"},
-    {"sealed", "first_id", "the lowest id of its rows"},
-    {"sealed", "last_id", "the highest; no other segment of the kind has ids between them"},
-    {"sealed", "first_started_ns", "the earliest start of its rows"},
-    {"sealed", "last_started_ns", "the latest"},
-    {"sealed", "rows", "how many rows it holds"},
-    {"sealed", "runs",
-     "of which runs they are: of each, rising, its number beyond the one before and how many rows "
-     "(seven bits a byte, the least first), then their fingerprint (64 bits); a CRC-32C of the "
-     "segment's numbers and of that ends it"},
-    {"sealed", "checksum",
-     "CRC-32C of kind, ids, starts and rows (64 bits each, the least byte "
-     "first) and of the data"},
-    {"sealed", "data", "the rows; its first byte is the number of the format"},
     {"baseline", "name", "the baseline's name"},
     {"baseline", "created_ns", "when it was saved"},
     {"baseline", "filter", "filters of the baseline, as on the command line"},

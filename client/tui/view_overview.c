@@ -331,9 +331,6 @@ static void run_facts(const struct model *model, struct rect area, struct segmen
     double size = model_figure(model, "store_bytes", NAN);
     if (isfinite(size))
         segments_add(facts, 1, STYLE_PLAIN, "store %s", show(text, UNIT_BYTES, size));
-    size = model_figure(model, "sealed_bytes", 0);
-    if (size > 0)
-        segments_add(facts, 2, STYLE_PLAIN, "sealed %s", show(text, UNIT_BYTES, size));
 }
 
 // ---- The view --------------------------------------------------------------------------

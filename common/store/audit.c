@@ -13,7 +13,6 @@
 #include "common/store/fingerprint.h"
 #include "common/store/reader.h"
 #include "common/store/schema.h"
-#include "common/store/sealed.h"
 #include "common/sys/clock.h"
 
 enum {
@@ -305,9 +304,10 @@ static enum status read_rows(struct audit *audit, struct error *err)
          kind++) {
         audit->kind = (enum record_kind)kind;
         sqlite3_str *sql = sqlite3_str_new(audit->store->db);
-        sqlite3_str_appendall(sql, "SELECT t.run, t.stream, t.number FROM ");
-        store_append_from(sql, audit->store, audit->kind, INT64_MIN, INT64_MIN, SEALED_UNINDEXED);
-        sqlite3_str_appendall(sql, " WHERE t.run BETWEEN $1 AND $2");
+        sqlite3_str_appendf(sql,
+                            "SELECT t.run, t.stream, t.number FROM main.\"%w\" t NOT INDEXED"
+                            " WHERE t.run BETWEEN $1 AND $2",
+                            record_kind_info(audit->kind)->name);
         char *text = sqlite3_str_finish(sql);
         status = text ? scan_page(audit, text, on_row, err) : out_of_memory(err);
         sqlite3_free(text);
@@ -442,12 +442,11 @@ static enum status find_numbers(struct audit *audit, const struct audit_run *run
     const int64_t numbers[] = {run->run, is_complete};
     sqlite3_str *sql = sqlite3_str_new(audit->store->db);
     sqlite3_str_appendall(sql, "WITH rows(stream, number) AS MATERIALIZED (SELECT 0, 0 WHERE 0");
-    for (unsigned kind = RECORD_KIND_RUN + 1; kind < RECORD_KIND_COUNT; kind++) {
-        sqlite3_str_appendall(sql, " UNION ALL SELECT t.stream, CAST(t.number AS INTEGER) FROM ");
-        store_append_from(sql, audit->store, (enum record_kind)kind, INT64_MIN, INT64_MIN,
-                          SEALED_UNINDEXED);
-        sqlite3_str_appendall(sql, " WHERE t.run = $1");
-    }
+    for (unsigned kind = RECORD_KIND_RUN + 1; kind < RECORD_KIND_COUNT; kind++)
+        sqlite3_str_appendf(sql,
+                            " UNION ALL SELECT t.stream, CAST(t.number AS INTEGER)"
+                            " FROM main.\"%w\" t NOT INDEXED WHERE t.run = $1",
+                            record_kind_info((enum record_kind)kind)->name);
     // Rows, and places without one where a number may be missing, with how many rows there are.
     sqlite3_str_appendall(
         sql,

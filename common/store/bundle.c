@@ -22,7 +22,6 @@
 #include "common/store/reader.h"
 #include "common/store/schema.h"
 #include "common/store/run_tally.h"
-#include "common/store/sealed.h"
 
 enum { STEPS_PER_LOOK = 100000 }; // of SQLite's machine
 
@@ -130,11 +129,7 @@ static enum status append_copy(struct bundling *bundling, sqlite3_str *sql, cons
     sqlite3_str_appendall(sql, ") SELECT ");
     if (status == STATUS_OK)
         status = append_columns(bundling, sql, table, "t.", err);
-    sqlite3_str_appendall(sql, " FROM ");
-    const enum record_kind kind = record_kind_find(table);
-    if (status == STATUS_OK && kind != RECORD_KIND_COUNT)
-        return sealed_find_from(bundling->db, sql, kind, INT64_MIN, 0, err);
-    sqlite3_str_appendf(sql, "main.\"%w\" t", table);
+    sqlite3_str_appendf(sql, " FROM main.\"%w\" t", table);
     return status;
 }
 

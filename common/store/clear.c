@@ -10,9 +10,6 @@
 #include "common/store/gap_table.h"
 #include "common/store/lock.h"
 #include "common/store/schema.h"
-#include "common/store/seal_columns.h"
-#include "common/store/sealed_cut.h"
-#include "common/store/sealed_loss.h"
 #include "common/store/store.h"
 #include "common/sys/log.h"
 
@@ -22,7 +19,6 @@ enum {
     PAGES_LEAST = 32,
     PAGES_FIRST = 128,
     PAGES_MOST = 4096,
-    LOOKS_A_SLICE = 16,
 };
 
 static enum status run_filtered(sqlite3 *db, sqlite3_str *sql, const struct query_filter *filter,
@@ -49,20 +45,7 @@ static enum status begin_rows(struct clearing *clearing, sqlite3 *db, struct err
 {
     int64_t first = 0;
     enum status status = ask_table(db, "min(id)", (enum record_kind)clearing->kind, &first, err);
-    clearing->in_sealed = false;
     clearing->after = first - 1;
-    return status;
-}
-
-// The last id of the kind, sealed or not.
-static enum status find_last(sqlite3 *db, enum record_kind kind, int64_t *out, struct error *err)
-{
-    int64_t sealed_id = 0, sealed_ns = 0;
-    enum status status = ask_table(db, "max(id)", kind, out, err);
-    if (status == STATUS_OK && seal_has_kind(kind))
-        status = sealed_last(db, kind, &sealed_id, &sealed_ns, err);
-    if (sealed_id > *out)
-        *out = sealed_id;
     return status;
 }
 
@@ -75,11 +58,8 @@ static enum status next_kind(struct clearing *clearing, sqlite3 *db, struct erro
         clearing->kind--;
     while (clearing->kind > RECORD_KIND_RUN &&
            !filter_applies((enum record_kind)clearing->kind, &clearing->filter, &missing));
-    clearing->in_sealed = seal_has_kind((enum record_kind)clearing->kind);
-    clearing->is_looking = clearing->in_sealed;
-    clearing->damaged.count = 0;
     clearing->after = 0;
-    if (clearing->kind == RECORD_KIND_RUN || clearing->in_sealed)
+    if (clearing->kind == RECORD_KIND_RUN)
         return STATUS_OK;
     return begin_rows(clearing, db, err);
 }
@@ -94,15 +74,14 @@ enum status clear_begin(struct clearing *clearing, sqlite3 *db, const struct que
     enum status status = STATUS_OK;
     for (unsigned kind = RECORD_KIND_RUN + 1; kind < RECORD_KIND_COUNT && status == STATUS_OK;
          kind++)
-        status = find_last(db, (enum record_kind)kind, &clearing->last[kind], err);
+        status = ask_table(db, "max(id)", (enum record_kind)kind, &clearing->last[kind], err);
     return status == STATUS_OK ? next_kind(clearing, db, err) : status;
 }
 
-// The rows of a slice, of the table or sealed.  Ids bound the work whatever the filter
-// finds, and so do without any other index.
+// The rows of a slice.  Ids bound the work whatever the filter finds, without any other
+// index.
 struct rows {
     const struct clearing *clearing;
-    bool are_sealed;
     int64_t first, last;
 };
 
@@ -118,17 +97,7 @@ static struct rows slice_of(const struct clearing *clearing)
 static void append_from(sqlite3_str *sql, const struct rows *rows)
 {
     const char *name = record_kind_info((enum record_kind)rows->clearing->kind)->name;
-    sqlite3_str_appendf(sql, " FROM \"%s%w\" t%s", rows->are_sealed ? "sealed_" : "", name,
-                        rows->are_sealed ? "" : " NOT INDEXED");
-}
-
-static bool holds_all(const struct query_filter *filter, const struct sealed_segment *segment)
-{
-    for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++)
-        if (filter->by[i][0] != '\0')
-            return false;
-    return (!filter->since_ns || segment->first_started_ns >= filter->since_ns) &&
-           (!filter->until_ns || segment->last_started_ns < filter->until_ns);
+    sqlite3_str_appendf(sql, " FROM \"%w\" t NOT INDEXED", name);
 }
 
 static void append_where(sqlite3_str *sql, const struct rows *rows)
@@ -137,15 +106,6 @@ static void append_where(sqlite3_str *sql, const struct rows *rows)
     filter_where(sql, (enum record_kind)clearing->kind, &clearing->filter);
     sqlite3_str_appendf(sql, " AND t.id BETWEEN %lld AND %lld", (long long)rows->first,
                         (long long)rows->last);
-    for (unsigned i = 0; i < clearing->damaged.count; i++) {
-        const struct sealed_segment *span = &clearing->damaged.spans[i];
-        int64_t first_ns, last_ns;
-        if (holds_all(&clearing->filter, span))
-            continue;
-        sealed_damage_hours(span, &first_ns, &last_ns);
-        sqlite3_str_appendf(sql, " AND t.started_ns NOT BETWEEN %lld AND %lld", (long long)first_ns,
-                            (long long)last_ns);
-    }
 }
 
 static enum status count_cleared(const struct rows *rows, sqlite3 *db, struct error *err)
@@ -319,176 +279,6 @@ static enum status clear_in_transaction(struct clearing *clearing, sqlite3 *db, 
     return STATUS_OK;
 }
 
-// ---- Sealed rows ---------------------------------------------------------------------------
-
-static bool overlaps(const struct query_filter *filter, const struct sealed_segment *segment)
-{
-    int64_t first_ns, last_ns;
-    sealed_damage_hours(segment, &first_ns, &last_ns);
-    return (!filter->since_ns || last_ns >= filter->since_ns) &&
-           (!filter->until_ns || first_ns < filter->until_ns);
-}
-
-// Marks which rows of a segment, by their ids, the filter covers.
-static enum status find_sealed(const struct rows *rows, sqlite3 *db, struct sealed_cut *cut,
-                               struct error *err)
-{
-    sqlite3_stmt *stmt = NULL;
-    sqlite3_str *sql = sqlite3_str_new(db);
-    sqlite3_str_appendall(sql, "SELECT t.id");
-    append_from(sql, rows);
-    append_where(sql, rows);
-    sqlite3_str_appendall(sql, " ORDER BY t.id");
-    enum status status = filter_prepare(db, &stmt, sql, &rows->clearing->filter, err);
-    int rc = SQLITE_DONE;
-    while (status == STATUS_OK && (rc = sqlite3_step(stmt)) == SQLITE_ROW)
-        status = sealed_cut_add(cut, sqlite3_column_int64(stmt, 0), err);
-    if (status == STATUS_OK && rc != SQLITE_DONE)
-        status = database_error(db, "store", err);
-    (void)sqlite3_finalize(stmt);
-    return status;
-}
-
-// The segment is written anew without those rows, which is prepared before anything is
-// locked.
-static enum status cut_segment(const struct rows *rows, sqlite3 *db, const struct sealed_cut *cut,
-                               struct error *err)
-{
-    enum status status = database_exec(db, "BEGIN IMMEDIATE", err);
-    if (status == STATUS_OK)
-        status = mark_rollups(rows, db, err);
-    if (status == STATUS_OK)
-        status = count_cleared(rows, db, err);
-    if (status == STATUS_OK)
-        status = sealed_cut_store(cut, db, err);
-    if (status == STATUS_OK)
-        status = database_exec(db, "COMMIT", err);
-    if (status != STATUS_OK)
-        database_rollback(db);
-    return status;
-}
-
-static int64_t hour_of(int64_t ns)
-{
-    return ns / HOUR_NS - (ns % HOUR_NS < 0);
-}
-
-// Nobody knows which rows of it the filter covers, unless it covers all.
-static enum status lose_segment(struct clearing *clearing, sqlite3 *db,
-                                const struct sealed_segment *segment, struct error *err)
-{
-    struct hour_span span = {hour_of(segment->first_started_ns), hour_of(segment->last_started_ns)};
-    const struct hours hours = {&span, 1, 1};
-    int64_t rows = 0;
-    enum status status = database_exec(db, "BEGIN IMMEDIATE", err);
-    if (status == STATUS_OK && rollup_has_kind((enum record_kind)clearing->kind))
-        status = add_gaps(clearing, db, &hours, err);
-    if (status == STATUS_OK)
-        status = sealed_lose(db, segment, SEALED_CLEARED, true, &rows, err);
-    if (status == STATUS_OK)
-        status = database_exec(db, "COMMIT", err);
-    if (status != STATUS_OK) {
-        database_rollback(db);
-        return status;
-    }
-    clearing->cleared += (uint64_t)rows;
-    return STATUS_OK;
-}
-
-// It stops nothing: it goes as a whole, or it is left and that is said in the end.
-static enum status clear_damaged(struct clearing *clearing, sqlite3 *db,
-                                 const struct sealed_segment *segment, const char *what,
-                                 struct error *err)
-{
-    const struct sealed_segment *span = sealed_damage_find(&clearing->damaged, segment);
-    if (holds_all(&clearing->filter, span))
-        return lose_segment(clearing, db, segment, err);
-    if (!clearing->is_left)
-        (void)sealed_is_damaged(span, what, &clearing->damage);
-    clearing->is_left = true;
-    return STATUS_OK;
-}
-
-static enum status cut_rows(struct clearing *clearing, sqlite3 *db,
-                            const struct sealed_segment *segment, struct error *err)
-{
-    const struct rows rows = {clearing, true, segment->first_id, segment->last_id};
-    struct sealed_cut cut = {.segment = *segment};
-    enum status status = find_sealed(&rows, db, &cut, err);
-    if (status == STATUS_OK && cut.count > 0)
-        status = sealed_cut_prepare(&cut, db, err);
-    if (status == STATUS_OK && cut.count > 0)
-        status = cut_segment(&rows, db, &cut, err);
-    if (status == STATUS_OK)
-        clearing->cleared += cut.count;
-    sealed_cut_deinit(&cut);
-    return status;
-}
-
-// What no checksum gave away is found when it is read.
-static enum status clear_segment(struct clearing *clearing, sqlite3 *db,
-                                 const struct sealed_segment *segment, struct error *err)
-{
-    struct error damage;
-    if (sealed_damage_find(&clearing->damaged, segment))
-        return clear_damaged(clearing, db, segment, "their checksum differs", err);
-    enum status status = cut_rows(clearing, db, segment, err);
-    if (status != STATUS_CORRUPT || sealed_check(db, segment, &damage) != STATUS_CORRUPT)
-        return status;
-    sealed_damage_add(&clearing->damaged, segment);
-    return clear_damaged(clearing, db, segment, "their bytes make no sense", err);
-}
-
-// The kind's next segment of which the window touches an hour; id 0: none.
-static enum status next_segment(struct clearing *clearing, sqlite3 *db,
-                                struct sealed_segment *segment, struct error *err)
-{
-    const enum record_kind kind = (enum record_kind)clearing->kind;
-    enum status status;
-    do {
-        status = sealed_next(db, kind, clearing->after, segment, err);
-        clearing->after = segment->last_id;
-    } while (status == STATUS_OK && segment->id != 0 && !overlaps(&clearing->filter, segment));
-    return status;
-}
-
-// Before any row goes it is known which are damaged.
-static enum status look_at_sealed(struct clearing *clearing, sqlite3 *db, struct error *err)
-{
-    struct sealed_segment segment = {.id = 1};
-    enum status status = STATUS_OK;
-    for (unsigned i = 0; i < LOOKS_A_SLICE && status == STATUS_OK && segment.id != 0; i++) {
-        struct seal_reader *reader = NULL;
-        status = next_segment(clearing, db, &segment, err);
-        if (status != STATUS_OK || segment.id == 0)
-            break;
-        status = sealed_load(db, &segment, &reader, err);
-        seal_reader_free(reader);
-        if (status == STATUS_CORRUPT)
-            sealed_damage_add(&clearing->damaged, &segment);
-        if (status == STATUS_CORRUPT)
-            status = STATUS_OK;
-    }
-    if (status == STATUS_OK && segment.id == 0) {
-        clearing->is_looking = false;
-        clearing->after = 0;
-    }
-    return status;
-}
-
-// Behind the last segment come the table's rows.
-static enum status clear_sealed(struct clearing *clearing, sqlite3 *db, struct error *err)
-{
-    struct sealed_segment segment;
-    enum status status = clearing->is_looking ? look_at_sealed(clearing, db, err) : STATUS_OK;
-    if (status != STATUS_OK || clearing->is_looking)
-        return status;
-    status = next_segment(clearing, db, &segment, err);
-    if (status == STATUS_OK && segment.id == 0)
-        return begin_rows(clearing, db, err);
-    return status == STATUS_OK ? clear_segment(clearing, db, &segment, err) : status;
-}
-
 // Gives back some of the free pages; true when that was the last of it.  What
 // cannot be given back is used again: no reason to call the clearing failed.
 static bool give_back(struct clearing *clearing, sqlite3 *db)
@@ -514,16 +304,7 @@ enum status clear_slice(struct clearing *clearing, sqlite3 *db, bool *done, stru
     clearing->is_whole = clearing->kind == RECORD_KIND_RUN;
     if (clearing->kind == RECORD_KIND_RUN) {
         *done = give_back(clearing, db);
-        if (!*done || !clearing->is_left)
-            return STATUS_OK;
-        return error_set(err, STATUS_CORRUPT,
-                         "%llu records are cleared, but none of the hours of these: %s",
-                         (unsigned long long)clearing->cleared, clearing->damage.text);
-    }
-    if (clearing->in_sealed) {
-        enum status status = clear_sealed(clearing, db, err);
-        if (status != STATUS_OK || clearing->in_sealed)
-            return status;
+        return STATUS_OK;
     }
     if (clearing->after < clearing->last[clearing->kind])
         return clear_in_transaction(clearing, db, err);
@@ -534,8 +315,6 @@ void clear_took(struct clearing *clearing, uint64_t took_ns)
 {
     struct slice_size *size =
         clearing->kind == RECORD_KIND_RUN ? &clearing->pages : &clearing->slice;
-    if (clearing->in_sealed) // a segment takes what it takes
-        return;
     if (clearing->is_whole || took_ns > CLEAR_SLICE_NS)
         slice_size_adapt(size, took_ns, CLEAR_SLICE_NS);
 }

@@ -8,7 +8,6 @@
 #include "common/core/error.h"
 #include "common/core/query.h"
 #include "common/core/slice_size.h"
-#include "common/store/sealed_damage.h"
 
 struct sqlite3;
 
@@ -27,13 +26,8 @@ struct clearing {
     struct slice_size pages; // given back at once
     bool is_whole;           // the last slice did as much as it might
     int kind;                // the one at work; RECORD_KIND_RUN: only room to give back
-    bool is_looking;         // at sealed rows of the kind first, for damage
-    bool in_sealed;          // then they go, a segment at a time
     int64_t after;           // ids of that kind up to here are done
     int64_t last[RECORD_KIND_COUNT];
-    struct sealed_damage damaged; // of the kind at work
-    bool is_left;                 // some, or what is of the same hours
-    struct error damage;
 };
 
 MUST_CHECK enum status clear_begin(struct clearing *clearing, struct sqlite3 *db,
@@ -43,11 +37,6 @@ MUST_CHECK enum status clear_begin(struct clearing *clearing, struct sqlite3 *db
 // transaction of its own; when all are gone, gives room back to the file system.
 // Sets `*done` when there is nothing left to do.  What went before stays cleared
 // where it fails.
-//
-// A sealed segment that is damaged goes where the filter is a window that holds all of it.
-// Else it is left, and so is what shares an hour with it: rollups of that hour could not be
-// made again without it, and go on to stand for all of them.  In the end that is a
-// failure: STATUS_CORRUPT.
 MUST_CHECK enum status clear_slice(struct clearing *clearing, struct sqlite3 *db, bool *done,
                                    struct error *err);
 

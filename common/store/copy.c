@@ -11,8 +11,6 @@
 #include "common/store/database.h"
 #include "common/store/new_file.h"
 #include "common/store/reader.h"
-#include "common/store/seal_columns.h"
-#include "common/store/sealed.h"
 #include "common/store/store_file.h"
 #include "common/store/structure.h"
 #include "common/sys/clock.h"
@@ -131,27 +129,7 @@ static enum status check_structure(struct sqlite3 *db, const char *path, struct 
 struct counts {
     int64_t runs, records, rollups, baselines;
     int64_t of[RECORD_KIND_COUNT];
-    int64_t damaged; // sealed segments, whose records are not counted
 };
-
-// A segment says how many rows it has; that is only believed where it is whole.
-static enum status count_sealed(struct counts *counts, struct sqlite3 *db, enum record_kind kind,
-                                struct error *err)
-{
-    struct sealed_segment segment = {.last_id = INT64_MIN};
-    enum status status = sealed_next(db, kind, segment.last_id, &segment, err);
-    while (status == STATUS_OK && segment.id != 0) {
-        struct seal_reader *reader = NULL;
-        status = sealed_load(db, &segment, &reader, err);
-        if (status == STATUS_OK)
-            counts->of[kind] += segment.rows;
-        counts->damaged += status == STATUS_CORRUPT;
-        seal_reader_free(reader);
-        if (status == STATUS_OK || status == STATUS_CORRUPT)
-            status = sealed_next(db, kind, segment.last_id, &segment, err);
-    }
-    return status;
-}
 
 static enum status count_rows(struct counts *counts, struct sqlite3 *db, struct error *err)
 {
@@ -162,8 +140,6 @@ static enum status count_rows(struct counts *counts, struct sqlite3 *db, struct 
         (void)snprintf(sql, sizeof sql, "SELECT count(*) FROM \"%s\"",
                        record_kind_info((enum record_kind)kind)->name);
         status = database_integer(db, sql, &counts->of[kind], err);
-        if (status == STATUS_OK && seal_has_kind((enum record_kind)kind))
-            status = count_sealed(counts, db, (enum record_kind)kind, err);
         if (kind == RECORD_KIND_RUN)
             counts->runs = counts->of[kind];
         else
@@ -245,8 +221,7 @@ static enum status add_columns(struct result *answer)
         {"runs", UNIT_COUNT},      {"records", UNIT_COUNT},
         {"rollups", UNIT_COUNT},   {"left_out", UNIT_COUNT},
         {"baselines", UNIT_COUNT}, {"baselines_left_out", UNIT_COUNT},
-        {"log_bytes", UNIT_BYTES}, {"duration_ns", UNIT_DURATION},
-        {"damaged", UNIT_COUNT}};
+        {"log_bytes", UNIT_BYTES}, {"duration_ns", UNIT_DURATION}};
     enum status status = STATUS_OK;
     for (size_t i = 0; i < sizeof first / sizeof *first && status == STATUS_OK; i++)
         status = result_add_column(answer, first[i].key, first[i].unit);
@@ -275,7 +250,6 @@ static enum status fill_answer(struct result **out, const struct copying *copyin
     answer_int(answer, "records", counts->records);
     answer_int(answer, "rollups", counts->rollups);
     answer_int(answer, "left_out", copying->left_out);
-    answer_int(answer, "damaged", counts->damaged);
     answer_int(answer, "baselines", counts->baselines);
     answer_int(answer, "baselines_left_out", copying->baselines_left_out);
     answer_int(answer, "log_bytes", copying->log_most - copying->log_began);

@@ -27,8 +27,7 @@ struct store;
 //   rollups, left_out (of a bundle: records of its runs that it does not hold, which
 //   its ledger has as cleared; else 0), baselines, baselines_left_out (of a bundle: those
 //   that are of more than it is, or of something else; else 0), log_bytes (by how much the store's
-//   log grew meanwhile), duration_ns, damaged (sealed segments; their records are in the copy as
-//   they were, and not counted)
+//   log grew meanwhile), duration_ns
 MUST_CHECK enum status query_copy(struct store *store, const struct query *query,
                                   struct result **out, struct error *err);
 

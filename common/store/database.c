@@ -14,7 +14,6 @@
 #include "common/store/fingerprint.h"
 #include "common/store/new_file.h"
 #include "common/store/schema.h"
-#include "common/store/sealed_table.h"
 #include "common/store/store_file.h"
 
 enum status database_status(int rc)
@@ -58,9 +57,7 @@ enum status database_error(sqlite3 *db, const char *what, struct error *err)
         status = STATUS_IO;
     if ((status == STATUS_IO || status == STATUS_FULL) && os != 0)
         return error_set(err, status, "%s: %s (%s)", what, sqlite3_errstr(rc), strerror(os));
-    // Of a virtual table it is not the file that is damaged: it says itself what is.
-    const bool is_file = status == STATUS_CORRUPT && rc != SQLITE_CORRUPT_VTAB;
-    const char *path = is_file ? sqlite3_db_filename(db, "main") : NULL;
+    const char *path = status == STATUS_CORRUPT ? sqlite3_db_filename(db, "main") : NULL;
     if (path)
         return store_file_is_damaged(path, sqlite3_errstr(rc), err);
     return error_set(err, status, "%s: %s", what, db ? sqlite3_errmsg(db) : "out of memory");
@@ -149,11 +146,6 @@ static enum status open_connection(sqlite3 **out, const char *name, int flags, c
     (void)sqlite3_busy_timeout(db, DATABASE_BUSY_MS);
     (void)sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
     (void)sqlite3_db_config(db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
-    enum status status = sealed_table_register(db, err);
-    if (status != STATUS_OK) {
-        database_close(db);
-        return status;
-    }
     *out = db;
     return STATUS_OK;
 }
@@ -203,8 +195,6 @@ static enum status open_and_check(sqlite3 **out, const char *name, int flags, bo
         status = database_exec(db, "PRAGMA locking_mode=EXCLUSIVE", err);
     if (status == STATUS_OK)
         status = schema_check(db, path, err);
-    if (status == STATUS_OK)
-        status = sealed_table_check(db, path, err);
     if (status != STATUS_OK) {
         database_close(db);
         return status;
@@ -348,8 +338,6 @@ static enum status prepare_writer(sqlite3 *db, const char *path, struct error *e
         status = fingerprint_register(db, err);
     if (status == STATUS_OK)
         status = schema_migrate(db, path, err);
-    if (status == STATUS_OK)
-        status = sealed_table_check(db, path, err);
     if (status != STATUS_OK)
         return status;
     return database_exec(db,

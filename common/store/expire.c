@@ -6,10 +6,7 @@
 #include <sqlite3.h>
 
 #include "common/store/database.h"
-#include "common/store/expire_parts.h"
 #include "common/store/fingerprint.h"
-#include "common/store/seal_columns.h"
-#include "common/store/sealed.h"
 
 enum {
     ROWS_PER_LOOK = 256, // read, then deleted
@@ -72,7 +69,9 @@ static enum status needed_from(sqlite3 *db, enum record_kind kind, int64_t *out,
 
 // ---- What slices share -------------------------------------------------------------------
 
-enum status expire_until(sqlite3 *db, enum record_kind kind, int64_t until_ns, struct error *err)
+// Records that rows of the kind started before a time have expired; only ever moves forward.
+static enum status set_expired_until(sqlite3 *db, enum record_kind kind, int64_t until_ns,
+                                     struct error *err)
 {
     char sql[160];
     (void)snprintf(sql, sizeof sql,
@@ -82,7 +81,8 @@ enum status expire_until(sqlite3 *db, enum record_kind kind, int64_t until_ns, s
     return database_exec(db, sql, err);
 }
 
-enum status expire_end(sqlite3 *db, enum status status, struct error *err)
+// Commits where `status` is STATUS_OK, else rolls back.
+static enum status end_transaction(sqlite3 *db, enum status status, struct error *err)
 {
     if (status == STATUS_OK)
         status = database_exec(db, "COMMIT", err);
@@ -228,8 +228,8 @@ static enum status delete_rows(struct slice *slice, int64_t before_ns, unsigned 
     // Nor does it say more of the time behind it: a clock that is years ahead today would
     // have all that is stored tomorrow looked for in rollups alone.
     if (status == STATUS_OK && *gone > 0)
-        status =
-            expire_until(slice->db, slice->rows->kind, next < before_ns ? next : before_ns, err);
+        status = set_expired_until(slice->db, slice->rows->kind,
+                                   next < before_ns ? next : before_ns, err);
     finish(slice);
     return status;
 }
@@ -242,7 +242,7 @@ static enum status expire_from_table(sqlite3 *db, const struct expire_rows *rows
     struct slice slice = {.db = db, .rows = rows};
     enum status status = database_exec(db, "BEGIN IMMEDIATE", err);
     if (status == STATUS_OK)
-        status = expire_end(db, delete_rows(&slice, before_ns, gone, err), err);
+        status = end_transaction(db, delete_rows(&slice, before_ns, gone, err), err);
     if (status != STATUS_OK)
         *gone = 0;
     return status;
@@ -258,13 +258,10 @@ enum status expire_slice(sqlite3 *db, const struct expire_rows *rows, unsigned *
     if (status != STATUS_OK)
         return status;
     const int64_t before_ns = needed_ns < rows->before_ns ? needed_ns : rows->before_ns;
-    if (seal_has_kind(rows->kind))
-        status = expire_sealed(db, rows, before_ns, gone, err);
-    return status == STATUS_OK && *gone == 0 ? expire_from_table(db, rows, before_ns, gone, err)
-                                             : status;
+    return expire_from_table(db, rows, before_ns, gone, err);
 }
 
-// The kind's oldest row that may go, and the end of its hour or segment.
+// The kind's oldest row that may go, and the end of its hour.
 static enum status oldest_of(sqlite3 *db, enum record_kind kind, bool any_id, int64_t *started_ns,
                              int64_t *end_ns, struct error *err)
 {
@@ -280,22 +277,10 @@ static enum status oldest_of(sqlite3 *db, enum record_kind kind, bool any_id, in
                    "SELECT started_ns FROM \"%s\" INDEXED BY \"%s_started\" WHERE id <= ?1 AND"
                    " started_ns < ?2 ORDER BY started_ns LIMIT 1",
                    table, table);
-    struct sealed_segment oldest;
-    status = sealed_oldest(db, kind, NULL, &oldest, err);
+    status = ask(db, sql, (int64_t[]){last_id, needed_ns, 0}, started_ns, err);
     if (status != STATUS_OK)
         return status;
-    status = ask(db, sql, (int64_t[]){last_id, needed_ns, 0}, started_ns, err);
-    const bool has_sealed =
-        oldest.id != 0 && oldest.first_started_ns < needed_ns && oldest.last_id <= last_id;
-    const bool is_sealed =
-        has_sealed && (status == STATUS_NO_DATA || oldest.first_started_ns <= *started_ns);
-    if (status != STATUS_OK && (status != STATUS_NO_DATA || !is_sealed))
-        return status;
-    if (is_sealed)
-        *started_ns = oldest.first_started_ns;
     *end_ns = rollup_next(ROLLUP_HOUR, rollup_bucket(ROLLUP_HOUR, *started_ns));
-    if (is_sealed && oldest.last_started_ns >= *end_ns)
-        *end_ns = rollup_next(ROLLUP_MINUTE, rollup_bucket(ROLLUP_MINUTE, oldest.last_started_ns));
     return STATUS_OK;
 }
 
@@ -401,7 +386,7 @@ enum status expire_level_slice(sqlite3 *db, const struct expire_level *rollups, 
     status = database_exec(db, "BEGIN IMMEDIATE", err);
     if (status != STATUS_OK)
         return status;
-    status = expire_end(db, delete_level(db, rollups, last_ns, gone, err), err);
+    status = end_transaction(db, delete_level(db, rollups, last_ns, gone, err), err);
     if (status != STATUS_OK)
         *gone = 0;
     return status;

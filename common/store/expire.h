@@ -39,17 +39,13 @@ struct expire_rows {
     unsigned count; // at most so many in one slice
 };
 
-// Deletes the oldest of these rows.  A sealed segment (sealed.h) all of which is that old
-// goes as a whole, whatever `count` says, also where it is damaged and rollups wait for it;
-// one that is partly so is written anew without those rows, once there are some of an
-// earlier hour than `before_ns`.  A slice takes one segment.  `*gone`: so
-// many; 0: there are no more, and all of the kind before `before_ns` counts as expired if
-// any has.
+// Deletes the oldest of these rows.  `*gone`: how many; 0: there are no more, and all of the
+// kind before `before_ns` counts as expired if any has.
 MUST_CHECK enum status expire_slice(struct sqlite3 *db, const struct expire_rows *rows,
                                     unsigned *gone, struct error *err);
 
 // The kind whose oldest row is the oldest of all that may go, that row's time, and the end
-// of its hour, or of its segment where it is sealed.  STATUS_NO_DATA: there is none.
+// of its hour.  STATUS_NO_DATA: there is none.
 // `any_id`: also of rows that no rollup holds.
 MUST_CHECK enum status expire_oldest(struct sqlite3 *db, bool any_id, enum record_kind *kind,
                                      int64_t *started_ns, int64_t *end_ns, struct error *err);

@@ -97,10 +97,9 @@ enum status gap_last_id(sqlite3 *db, enum record_kind kind, int64_t *id, struct 
     char sql[384];
     (void)snprintf(sql, sizeof sql,
                    "SELECT max(coalesce((SELECT max(id) FROM \"%s\"), 0),"
-                   " coalesce((SELECT max(last_id) FROM sealed WHERE kind = %d), 0),"
                    " coalesce((SELECT max(watermark) FROM rollup_state"
                    " WHERE metric BETWEEN %d AND %d), 0))",
-                   record_kind_info(kind)->name, (int)kind, 256 * (int)kind, 256 * (int)kind + 255);
+                   record_kind_info(kind)->name, 256 * (int)kind, 256 * (int)kind + 255);
     return database_integer(db, sql, id, err);
 }
 

@@ -223,10 +223,11 @@ static enum status cut_window(struct gathering *gathering, struct error *err)
     struct gather *gather = gathering->of;
     struct rollup_span there = {INT64_MAX, INT64_MIN};
     sqlite3_str *sql = sqlite3_str_new(gathering->store->db);
-    sqlite3_str_appendall(sql, "SELECT ");
-    store_append_bound(sql, gathering->store, gather->kind, false);
-    sqlite3_str_appendall(sql, ", ");
-    store_append_bound(sql, gathering->store, gather->kind, true);
+    const char *table = record_kind_info(gather->kind)->name;
+    sqlite3_str_appendf(sql,
+                        "SELECT (SELECT min(started_ns) FROM main.\"%w\"),"
+                        " (SELECT max(started_ns) FROM main.\"%w\")",
+                        table, table);
     enum status status = reader_scan(gathering->store, sql, NULL, take_bounds, &there, err);
     if (status == STATUS_OK && gathering->has_rollups && gathering->of->expired_ns != INT64_MIN) {
         struct rollup_span rollups = {INT64_MAX, INT64_MIN};

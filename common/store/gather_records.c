@@ -98,8 +98,7 @@ static enum status take_record(void *context, sqlite3_stmt *row, struct error *e
 
 // ---- Scans ------------------------------------------------------------------------------
 
-static void append_select(sqlite3_str *sql, const struct gathering *gathering, int64_t since_ns,
-                          int64_t after_id)
+static void append_select(sqlite3_str *sql, const struct gathering *gathering)
 {
     const struct gather *gather = gathering->of;
     sqlite3_str_appendall(sql, "SELECT t.id, t.started_ns");
@@ -115,8 +114,7 @@ static void append_select(sqlite3_str *sql, const struct gathering *gathering, i
             sqlite3_str_appendf(sql, "t.\"%w\"",
                                 record_kind_info(gather->kind)->columns[metric->column].name);
     }
-    sqlite3_str_appendall(sql, " FROM ");
-    store_append_from(sql, gathering->store, gather->kind, since_ns, after_id, 0);
+    sqlite3_str_appendf(sql, " FROM main.\"%w\" t", record_kind_info(gather->kind)->name);
 }
 
 // The records of a time; of the tail those with ids above `low`, found by time or by id.
@@ -131,7 +129,7 @@ static enum status scan_records(struct scan *scan, const struct rollup_span *spa
     filter.since_ns = 0;
     filter.until_ns = 0;
     sqlite3_str *sql = sqlite3_str_new(gathering->store->db);
-    append_select(sql, gathering, span->first_ns, scan->is_tail ? low : INT64_MIN);
+    append_select(sql, gathering);
     filter_where(sql, gather->kind, &filter);
     // A plus keeps SQLite from finding rows by that.
     sqlite3_str_appendf(sql, " AND %st.started_ns BETWEEN $1 AND $2", by_id ? "+" : "");

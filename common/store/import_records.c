@@ -7,7 +7,6 @@
 #include "common/store/fingerprint.h"
 #include "common/store/import_reading.h"
 #include "common/store/reader.h"
-#include "common/store/sealed.h"
 
 static enum status send_records(struct importing *importing, enum record_kind kind,
                                 struct error *err)
@@ -68,8 +67,8 @@ static enum status ask_bound(sqlite3 *db, enum record_kind kind, bool is_last, i
                              struct error *err)
 {
     sqlite3_str *sql = sqlite3_str_new(db);
-    sqlite3_str_appendall(sql, "SELECT ");
-    sealed_append_bound(sql, kind, is_last, true);
+    sqlite3_str_appendf(sql, "SELECT %s(started_ns) FROM main.\"%w\"", is_last ? "max" : "min",
+                        record_kind_info(kind)->name);
     char *text = sqlite3_str_finish(sql);
     enum status status = text ? database_integer(db, text, out, err)
                               : error_set(err, STATUS_NOMEM, "store: out of memory");
@@ -87,19 +86,14 @@ static enum status look_here(struct importing *importing, enum record_kind kind,
     enum status status = ask_bound(importing->from->db, kind, false, &first, err);
     if (status == STATUS_OK)
         status = ask_bound(importing->from->db, kind, true, &last, err);
-    sqlite3_str *sql = sqlite3_str_new(importing->store->db);
-    sqlite3_str_appendall(sql, "DELETE FROM temp.here;INSERT INTO temp.here SELECT t.run, t.stream,"
-                               " t.number FROM ");
-    if (status == STATUS_OK)
-        status = sealed_find_from(importing->store->db, sql, kind, first, 0, err);
-    if (status != STATUS_OK) {
-        sqlite3_free(sqlite3_str_finish(sql));
+    if (status != STATUS_OK)
         return status;
-    }
+    sqlite3_str *sql = sqlite3_str_new(importing->store->db);
     sqlite3_str_appendf(sql,
-                        " WHERE t.started_ns BETWEEN %lld AND %lld"
+                        "DELETE FROM temp.here;INSERT INTO temp.here SELECT t.run, t.stream,"
+                        " t.number FROM main.\"%w\" t WHERE t.started_ns BETWEEN %lld AND %lld"
                         " AND t.run IN (SELECT run FROM temp.coming)",
-                        (long long)first, (long long)last);
+                        record_kind_info(kind)->name, (long long)first, (long long)last);
     return database_exec_built(importing->store->db, sql, err);
 }
 
@@ -138,9 +132,7 @@ static char *records_sql(enum record_kind kind)
     sqlite3_str_appendall(sql, "SELECT run, stream, number, started_ns, received_ns");
     for (unsigned i = 0; i < info->column_count; i++)
         sqlite3_str_appendf(sql, ", \"%w\"", info->columns[i].name);
-    sqlite3_str_appendall(sql, " FROM ");
-    sealed_append_from(sql, kind, SEALED_TOO | SEALED_UNINDEXED);
-    sqlite3_str_appendall(sql, " ORDER BY id");
+    sqlite3_str_appendf(sql, " FROM main.\"%w\" NOT INDEXED ORDER BY id", info->name);
     return sqlite3_str_finish(sql);
 }
 

@@ -77,8 +77,8 @@ static enum status has_records(const struct search *search, int64_t since_ns, bo
     filter.since_ns = since_ns;
     struct found found = {0};
     sqlite3_str *sql = sqlite3_str_new(search->store->db);
-    sqlite3_str_appendall(sql, "SELECT t.started_ns FROM ");
-    store_append_from(sql, search->store, search->kind, since_ns, INT64_MIN, 0);
+    sqlite3_str_appendf(sql, "SELECT t.started_ns FROM main.\"%w\" t",
+                        record_kind_info(search->kind)->name);
     filter_where(sql, search->kind, &filter);
     sqlite3_str_appendall(sql, " ORDER BY t.started_ns DESC LIMIT 1");
     enum status status = reader_scan(search->store, sql, &filter, take_value, &found, err);
@@ -92,9 +92,8 @@ static enum status tail_start(const struct search *search, int64_t watermark, st
 {
     const int64_t of[] = {watermark};
     sqlite3_str *sql = sqlite3_str_new(search->store->db);
-    sqlite3_str_appendall(sql, "SELECT min(t.started_ns) FROM ");
-    store_append_from(sql, search->store, search->kind, INT64_MIN, watermark, 0);
-    sqlite3_str_appendall(sql, " WHERE t.id > $1");
+    sqlite3_str_appendf(sql, "SELECT min(t.started_ns) FROM main.\"%w\" t WHERE t.id > $1",
+                        record_kind_info(search->kind)->name);
     return reader_scan_bound(search->store, sql, of, 1, take_value, found, err);
 }
 

@@ -224,15 +224,14 @@ static enum status read_newest(struct overview *overview, enum record_kind kind,
                                const struct query_filter *filter, struct error *err)
 {
     const struct store *store = overview->store;
-    const int64_t sealed_id = store->sealed[kind].has ? store->sealed[kind].last_id : 0;
     sqlite3_str *sql = sqlite3_str_new(store->db);
-    sqlite3_str_appendf(sql, "SELECT t.run, t.device, t.model, t.started_ns, t.\"%w\", %s FROM ",
-                        memory, kind == RECORD_KIND_LOAD ? "t.status = 0" : "1");
-    store_append_from(sql, store, kind, filter_begin(filter), INT64_MIN, 0);
-    filter_where(sql, kind, filter);
+    const char *table = record_kind_info(kind)->name;
     sqlite3_str_appendf(
-        sql, " AND t.id > max(coalesce((SELECT max(id) FROM main.\"%w\"), 0), %lld) - %d",
-        record_kind_info(kind)->name, (long long)sealed_id, NEWEST_RECORDS);
+        sql, "SELECT t.run, t.device, t.model, t.started_ns, t.\"%w\", %s FROM main.\"%w\" t",
+        memory, kind == RECORD_KIND_LOAD ? "t.status = 0" : "1", table);
+    filter_where(sql, kind, filter);
+    sqlite3_str_appendf(sql, " AND t.id > coalesce((SELECT max(id) FROM main.\"%w\"), 0) - %d",
+                        table, NEWEST_RECORDS);
     return reader_scan(overview->store, sql, filter, take_newest, overview, err);
 }
 

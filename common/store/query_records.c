@@ -8,7 +8,6 @@
 #include "common/store/filter.h"
 #include "common/store/reader.h"
 #include "common/store/schema.h"
-#include "common/store/sealed.h"
 
 // An answer ends early beyond so many bytes of text, so that it fits a message.
 enum { TEXT_BYTES_MAX = 4 * 1024 * 1024 };
@@ -94,9 +93,8 @@ static enum status find_cursor(struct store *store, enum record_kind kind, uint6
     if (cursor > INT64_MAX)
         return error_set(err, STATUS_INVALID, "query: no such cursor");
     sqlite3_str *sql = sqlite3_str_new(store->db);
-    sqlite3_str_appendall(sql, "SELECT t.started_ns FROM ");
-    store_append_from(sql, store, kind, INT64_MIN, (int64_t)cursor - 1, 0);
-    sqlite3_str_appendf(sql, " WHERE t.%s = %lld", id_of(kind), (long long)cursor);
+    sqlite3_str_appendf(sql, "SELECT t.started_ns FROM main.\"%w\" t WHERE t.%s = %lld",
+                        record_kind_info(kind)->name, id_of(kind), (long long)cursor);
     sqlite3_stmt *stmt = NULL;
     enum status status = filter_prepare(store->db, &stmt, sql, NULL, err);
     if (status != STATUS_OK)
@@ -129,65 +127,6 @@ static void append_order(sqlite3_str *sql, const struct query *query)
                         order);
 }
 
-// ---- Sealed rows ----------------------------------------------------------------------
-
-// A start beyond which a listing does not go.
-struct bound {
-    int64_t started_ns;
-    bool is_there;
-};
-
-static enum status take_bound(void *context, sqlite3_stmt *row, struct error *err)
-{
-    (void)err;
-    *(struct bound *)context = (struct bound){sqlite3_column_int64(row, 0), true};
-    return STATUS_OK;
-}
-
-// The start of the last row that is listed if all come from one source.
-static enum status find_bound(struct store *store, const struct query *query, const char *from,
-                              int64_t after_ns, int64_t cursor_ns, uint32_t limit,
-                              struct bound *bound, struct error *err)
-{
-    sqlite3_str *sql = sqlite3_str_new(store->db);
-    sqlite3_str_appendf(sql, "SELECT t.started_ns FROM \"%w\" t", from);
-    filter_where(sql, query->record_kind, &query->filter);
-    append_cursor(sql, query, cursor_ns);
-    if (after_ns != INT64_MIN)
-        sqlite3_str_appendf(sql, " AND t.started_ns > %lld", (long long)after_ns);
-    append_order(sql, query);
-    sqlite3_str_appendf(sql, " LIMIT 1 OFFSET %u", limit);
-    *bound = (struct bound){0, false};
-    return reader_scan(store, sql, &query->filter, take_bound, bound, err);
-}
-
-// Appends the source of the rows, and the conditions on them.  Of rows that are sealed as
-// many are read as there are to be, one more, and those of their time: SQLite sorts them
-// with the table's before it gives the first.
-static enum status append_source(struct store *store, sqlite3_str *sql, const struct query *query,
-                                 int64_t cursor_ns, uint32_t limit, struct error *err)
-{
-    const enum record_kind kind = query->record_kind;
-    const char *name = record_kind_info(kind)->name;
-    const int64_t last_ns = store->sealed[kind].last_ns;
-    struct bound newer = {0, false}, bound = {0, false};
-    char sealed[64];
-    enum status status = STATUS_OK;
-    const bool has = store->sealed[kind].has && last_ns >= filter_begin(&query->filter);
-    if (has && !query->oldest_first)
-        status = find_bound(store, query, name, last_ns, cursor_ns, limit, &newer, err);
-    (void)snprintf(sealed, sizeof sealed, "sealed_%s", name);
-    if (status == STATUS_OK && has && !newer.is_there)
-        status = find_bound(store, query, sealed, INT64_MIN, cursor_ns, limit, &bound, err);
-    sealed_append_from(sql, kind, has && !newer.is_there ? SEALED_TOO : SEALED_NOT);
-    filter_where(sql, kind, &query->filter);
-    append_cursor(sql, query, cursor_ns);
-    if (bound.is_there)
-        sqlite3_str_appendf(sql, " AND t.started_ns %s %lld",
-                            query->oldest_first ? "<=" : ">=", (long long)bound.started_ns);
-    return status;
-}
-
 // Where a listing is empty since its records have expired, that is said.
 static enum status say_expired(struct store *store, const struct query *query, struct result **out,
                                struct error *err)
@@ -216,8 +155,9 @@ enum status query_records(struct store *store, const struct query *query, struct
     int64_t cursor_ns = 0;
     if (status == STATUS_OK && query->cursor != 0)
         status = find_cursor(store, query->record_kind, query->cursor, &cursor_ns, err);
-    if (status == STATUS_OK)
-        status = append_source(store, sql, query, cursor_ns, listing.limit, err);
+    sqlite3_str_appendf(sql, "main.\"%w\" t", record_kind_info(query->record_kind)->name);
+    filter_where(sql, query->record_kind, &query->filter);
+    append_cursor(sql, query, cursor_ns);
     append_order(sql, query);
     // One row beyond the limit tells whether there are more.
     sqlite3_str_appendf(sql, " LIMIT %lld", (long long)listing.limit + 1);
@@ -240,9 +180,9 @@ enum status store_records_between(struct store *store, enum record_kind kind, in
     if (status == STATUS_OK) {
         sqlite3_str *sql = sqlite3_str_new(store->db);
         append_select(sql, kind);
-        sealed_append_from(sql, kind, SEALED_NOT); // new ones
-        sqlite3_str_appendf(sql, " WHERE t.rowid BETWEEN %lld AND %lld ORDER BY t.rowid",
-                            (long long)first, (long long)last);
+        sqlite3_str_appendf(sql,
+                            "main.\"%w\" t WHERE t.rowid BETWEEN %lld AND %lld ORDER BY t.rowid",
+                            record_kind_info(kind)->name, (long long)first, (long long)last);
         status = run_listing(store, &listing, sql, NULL, out, err);
     }
     result_free(listing.answer);

@@ -197,12 +197,11 @@ static enum status read_requests(struct answer *answer, struct error *err)
                             metric->derived->denominator);
     else
         sqlite3_str_appendf(sql, "SELECT t.\"%w\"", metric->name);
-    sqlite3_str_appendall(sql,
-                          " AS value, t.run, (SELECT r.host FROM run r WHERE r.run = t.run),"
-                          " t.model, t.device, t.request, t.finish, t.started_ns, t.queue_ns,"
-                          " t.prefill_ns, t.e2e_ns, t.ttft_ns, t.decode_ns, t.concurrent_requests,"
-                          " t.prompt_tokens, t.cached_prompt_tokens, t.generated_tokens FROM ");
-    store_append_from(sql, answer->store, metric->kind, filter_begin(filter), INT64_MIN, 0);
+    sqlite3_str_appendall(
+        sql, " AS value, t.run, (SELECT r.host FROM run r WHERE r.run = t.run),"
+             " t.model, t.device, t.request, t.finish, t.started_ns, t.queue_ns,"
+             " t.prefill_ns, t.e2e_ns, t.ttft_ns, t.decode_ns, t.concurrent_requests,"
+             " t.prompt_tokens, t.cached_prompt_tokens, t.generated_tokens FROM inference t");
     filter_where(sql, metric->kind, filter);
     sqlite3_str_appendf(sql, " AND value IS NOT NULL ORDER BY value %s, t.id LIMIT %d",
                         is_rate(metric) ? "ASC" : "DESC", (int)answer->limit);

@@ -14,7 +14,6 @@
 #include "common/store/newest.h"
 #include "common/store/reader.h"
 #include "common/store/schema.h"
-#include "common/store/sealed.h"
 #include "common/store/store_file.h"
 #include "common/sys/clock.h"
 
@@ -68,8 +67,6 @@ static const struct answer_column summary_columns[] = {
     {"refusals", UNIT_NONE},
     {"store_bytes", UNIT_BYTES},
     {"store_error", UNIT_NONE},
-    {"sealed_rows", UNIT_COUNT},
-    {"sealed_bytes", UNIT_BYTES},
     {"pipelines", UNIT_COUNT},
     {"pipelines_failed", UNIT_COUNT},
     {"last_pipeline_workload", UNIT_NONE},
@@ -484,15 +481,6 @@ static bool matches_nothing(const struct query_filter *filter, const struct resu
     return any && !(of_runs && result_integer(answer, 0, "runs", 0) != 0);
 }
 
-static enum status add_sealed(struct store *store, struct result *answer, struct error *err)
-{
-    int64_t rows = 0, bytes = 0;
-    enum status status = sealed_room(store->db, &rows, &bytes, err);
-    answer_int(answer, "sealed_rows", rows);
-    answer_int(answer, "sealed_bytes", bytes);
-    return status;
-}
-
 enum status query_summary(struct store *store, const struct query *query, struct result **out,
                           struct error *err)
 {
@@ -504,9 +492,7 @@ enum status query_summary(struct store *store, const struct query *query, struct
         return error_set(err, STATUS_NOMEM, "store: out of memory");
     set_zeros(*out);
     answer_int(*out, "store_bytes", store_bytes(store));
-    status = add_sealed(store, *out, err);
-    if (status == STATUS_OK)
-        status = add_runs(store, &query->filter, *out, err);
+    status = add_runs(store, &query->filter, *out, err);
     if (status == STATUS_OK)
         status = add_refusals(store, *out, err);
     if (status == STATUS_OK)

@@ -26,32 +26,12 @@ struct store {
     struct statements statements;
     char *path;
     char *warning; // or NULL
-    // Of the running query, per kind: the last id and the last start of a sealed row.
-    bool knows_sealed; // else there may be any
-    struct {
-        bool has;
-        int64_t last_id, last_ns;
-    } sealed[RECORD_KIND_COUNT];
     uint64_t budget_ns;
     int64_t log_limit;     // bytes that the log may grow by during a query; 0: any
     int64_t log_before;    // its bytes when the running query began
     uint64_t deadline_ns;  // of the running query; 0: none
     atomic_bool cancelled; // publishes nothing else
 };
-
-// Appends what stands behind FROM for the kind's records that started at `since_ns` or
-// later and have ids above `after_id` (INT64_MIN: any), with the alias t: its table alone
-// where none of these is known to be sealed, as within reader_run (sealed.h).
-// `flags`: SEALED_UNINDEXED or 0.
-void store_append_from(struct sqlite3_str *sql, const struct store *store, enum record_kind kind,
-                       int64_t since_ns, int64_t after_id, unsigned flags);
-
-// Appends an expression for the first (or last) start of all the kind's records.
-void store_append_bound(struct sqlite3_str *sql, const struct store *store, enum record_kind kind,
-                        bool is_last);
-
-// The start of a filter's window; INT64_MIN where it has none.
-int64_t filter_begin(const struct query_filter *filter);
 
 // Whether the running query has taken all its time, for loops that are not SQLite's.
 bool store_is_over_budget(const struct store *store);

@@ -8,7 +8,6 @@
 
 #include "common/store/database.h"
 #include "common/store/fingerprint.h"
-#include "common/store/sealed.h"
 
 void run_tally_deinit(struct run_tallies *tallies)
 {
@@ -54,17 +53,11 @@ enum status run_tally_rows(struct run_tallies *tallies, sqlite3 *db, const char 
 {
     sqlite3_str *sql = sqlite3_str_new(db);
     sqlite3_stmt *stmt = NULL;
-    enum status status = STATUS_OK;
-    sqlite3_str_appendall(sql, "SELECT t.run, t.stream, t.number FROM ");
-    if (strcmp(schema, "main") == 0)
-        status = sealed_find_from(db, sql, kind, INT64_MIN, SEALED_UNINDEXED, err);
-    else
-        sqlite3_str_appendf(sql, "\"%w\".\"%w\" t NOT INDEXED", schema,
-                            record_kind_info(kind)->name);
+    sqlite3_str_appendf(sql, "SELECT t.run, t.stream, t.number FROM \"%w\".\"%w\" t NOT INDEXED",
+                        schema, record_kind_info(kind)->name);
     char *text = sqlite3_str_finish(sql);
-    if (status == STATUS_OK)
-        status = text ? database_prepare(db, &stmt, text, false, err)
-                      : error_set(err, STATUS_NOMEM, "store: out of memory");
+    enum status status = text ? database_prepare(db, &stmt, text, false, err)
+                              : error_set(err, STATUS_NOMEM, "store: out of memory");
     sqlite3_free(text);
     if (status != STATUS_OK)
         return status;

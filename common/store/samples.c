@@ -311,7 +311,7 @@ static enum status collect_kind(struct samples *samples, struct store *store, en
     sqlite3_str_appendf(sql, "SELECT t.run, t.started_ns, %s, %s, %s%s", sources[kind].subject,
                         sources[kind].device, sources[kind].batch_items, list ? list : "");
     sqlite3_str_appendall(sql, " FROM ");
-    store_append_from(sql, store, kind, filter_begin(filter), INT64_MIN, 0);
+    sqlite3_str_appendf(sql, "main.\"%w\" t", record_kind_info(kind)->name);
     filter_where(sql, kind, filter);
     sqlite3_str_appendf(sql, "%s ORDER BY t.started_ns, t.id", sources[kind].condition);
     const bool has_list = list != NULL;

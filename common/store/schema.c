@@ -12,8 +12,8 @@
 #include "common/store/excess.h"
 #include "common/store/schema_rebuild.h"
 #include "common/store/schema_tables.h"
-#include "common/store/sealed.h"
 #include "common/store/store_file.h"
+#include "common/store/unseal.h"
 #include "common/sys/clock.h"
 #include "common/sys/log.h"
 #include "common/sys/process.h"
@@ -325,32 +325,10 @@ static enum status let_figures_be_absent(sqlite3 *db, struct error *err)
     return status;
 }
 
-// Version 7: what failed of pipelines, how long they were idle and waited, and segments
-// with what they hold of each run.  Some stores of version 6 have segments; others have no
-// table of them, or an empty one from before there was anything to keep in it.
-static enum status add_sealed(sqlite3 *db, struct error *err)
+// Version 7: what failed of pipelines, how long they were idle and waited.
+static enum status add_pipeline_failures(sqlite3 *db, struct error *err)
 {
-    int64_t tables = 0;
-    int64_t segments = 0;
-    bool has = false;
     enum status status = schema_add_columns(db, err);
-    if (status == STATUS_OK)
-        status = database_integer(
-            db, "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'sealed'",
-            &tables, err);
-    if (status == STATUS_OK)
-        status = has_column(db, "sealed", "runs", &has, err);
-    if (status == STATUS_OK && tables > 0 && !has)
-        status = database_integer(db, "SELECT count(*) FROM sealed", &segments, err);
-    if (status == STATUS_OK && segments > 0)
-        status = error_set(err, STATUS_UNSUPPORTED,
-                           "%lld segments of records do not say whose they are (the program that"
-                           " sealed them unpacks them: inferstat export)",
-                           (long long)segments);
-    if (status == STATUS_OK && tables > 0 && !has)
-        status = database_exec(db, "DROP TABLE sealed", err);
-    if (status == STATUS_OK)
-        status = database_exec(db, sealed_tables, err);
     return status == STATUS_OK ? database_exec(db, pipeline_index, err) : status;
 }
 
@@ -364,10 +342,22 @@ static enum status add_cache_size(sqlite3 *db, struct error *err)
     return status == STATUS_OK ? database_exec(db, unnumbered_table, err) : status;
 }
 
+// Version 9: no sealed history; unseal() has moved its rows back into their table before.
+static enum status drop_sealed(sqlite3 *db, struct error *err)
+{
+    return database_exec(db, "DROP TABLE IF EXISTS sealed", err);
+}
+
 static const struct schema_step all_steps[] = {
-    {1, create_tables, false}, {2, change_views, false},   {3, add_owners, false},
-    {4, add_rollups, false},   {5, keep_excesses, true},   {6, let_figures_be_absent, false},
-    {7, add_sealed, false},    {8, add_cache_size, false},
+    {1, create_tables, false},
+    {2, change_views, false},
+    {3, add_owners, false},
+    {4, add_rollups, false},
+    {5, keep_excesses, true},
+    {6, let_figures_be_absent, false},
+    {7, add_pipeline_failures, false},
+    {8, add_cache_size, false},
+    {9, drop_sealed, false},
 };
 
 _Static_assert(sizeof all_steps / sizeof *all_steps == SCHEMA_VERSION, "a step for each version");
@@ -520,6 +510,9 @@ enum status schema_apply(sqlite3 *db, const char *path, const struct schema_step
         if (status != STATUS_OK || file.version == newest)
             return status;
         say(db, path, file.version, newest, rewrites(file.version, steps, count));
+        status = unseal(db, store_file_free_bytes(path), err);
+        if (status != STATUS_OK)
+            return error_prefix(err, status, "store %s", path);
     } else {
         status = database_exec(db, "PRAGMA auto_vacuum=INCREMENTAL", err);
     }

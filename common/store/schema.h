@@ -33,8 +33,6 @@
 //   rollup_state  per metric: the highest id that its rollups hold
 //   rollup_gap    where a level of rollups, and all finer ones, are not kept, and why
 //   expiry     per kind: rows started before have expired
-//   sealed     segments of old rows of a kind, packed (sealed.h): a row is in its kind's
-//              table or in one of these.  Views show those of the table alone
 //   baseline   what was kept to compare with: the filter in words, the fingerprint of
 //              the machines as JSON; and its samples, 64-bit floats in order of time
 //   KIND       a row a record: id, run, stream, number, started_ns, received_ns,
@@ -63,7 +61,7 @@ struct sqlite3;
 struct sqlite3_str;
 
 enum {
-    SCHEMA_VERSION = 8,
+    SCHEMA_VERSION = 9,
     SCHEMA_APPLICATION_ID = 0x49667374, // "Ifst"
     SCHEMA_RANGE_STORED = 0,            // range.state
     SCHEMA_RANGE_DROPPED = 1,

@@ -116,18 +116,6 @@ void schema_append_kept(sqlite3_str *sql, enum record_kind kind)
     }
 }
 
-void schema_append_all(sqlite3_str *sql, enum record_kind kind)
-{
-    const int count = (int)record_kind_info(kind)->column_count;
-    sqlite3_str_appendall(sql, "id, run, stream, number, started_ns");
-    for (int i = EXCESS_RECEIVED; i < count; i++) {
-        const struct excess *excess = excess_find(kind, i);
-        if (excess)
-            sqlite3_str_appendf(sql, ", \"%w\"", excess->kept);
-        sqlite3_str_appendf(sql, ", \"%w\"", excess_name(kind, i));
-    }
-}
-
 void schema_append_kept_of(sqlite3_str *sql, enum record_kind kind)
 {
     const int count = (int)record_kind_info(kind)->column_count;

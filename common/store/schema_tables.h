@@ -18,9 +18,6 @@ void schema_append_column(struct sqlite3_str *sql, enum record_kind kind, int co
 // RECORD_KIND_RUN.
 void schema_append_kept(struct sqlite3_str *sql, enum record_kind kind);
 
-// The same and the columns that are read in place of them, in the table's order.
-void schema_append_all(struct sqlite3_str *sql, enum record_kind kind);
-
 // What is kept as expressions over a row that has the columns as they are read.
 void schema_append_kept_of(struct sqlite3_str *sql, enum record_kind kind);
 

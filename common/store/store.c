@@ -10,8 +10,6 @@
 #include "common/store/database.h"
 #include "common/store/mark.h"
 #include "common/store/reader.h"
-#include "common/store/seal_columns.h"
-#include "common/store/sealed.h"
 #include "common/store/store_file.h"
 #include "common/sys/clock.h"
 
@@ -138,57 +136,6 @@ static store_answer *const answers[QUERY_KIND_COUNT] = {
     [QUERY_BASELINES] = query_baselines, [QUERY_COMPARE] = query_compare,
 };
 
-static enum status take_last(void *context, sqlite3_stmt *row, struct error *err)
-{
-    (void)err;
-    struct store *store = context;
-    const int64_t kind = sqlite3_column_int64(row, 0);
-    if (kind < 0 || kind >= RECORD_KIND_COUNT)
-        return STATUS_OK;
-    store->sealed[kind].has = true;
-    store->sealed[kind].last_ns = sqlite3_column_int64(row, 1);
-    store->sealed[kind].last_id = sqlite3_column_int64(row, 2);
-    return STATUS_OK;
-}
-
-// Which kinds have sealed rows, and up to when.  Asks nothing of the table's rows.
-static enum status look_for_sealed(struct store *store, struct error *err)
-{
-    enum status status = STATUS_OK;
-    for (unsigned kind = 0; kind < RECORD_KIND_COUNT && status == STATUS_OK; kind++) {
-        const int64_t of[] = {kind};
-        store->sealed[kind].has = false;
-        if (!seal_has_kind((enum record_kind)kind))
-            continue;
-        sqlite3_str *sql = sqlite3_str_new(store->db);
-        sqlite3_str_appendall(sql, "SELECT kind, last_started_ns, (SELECT last_id FROM sealed"
-                                   " WHERE kind = $1 ORDER BY last_id DESC LIMIT 1) FROM sealed"
-                                   " WHERE kind = $1 ORDER BY last_started_ns DESC LIMIT 1");
-        status = reader_scan_bound(store, sql, of, 1, take_last, store, err);
-    }
-    return status;
-}
-
-void store_append_from(sqlite3_str *sql, const struct store *store, enum record_kind kind,
-                       int64_t since_ns, int64_t after_id, unsigned flags)
-{
-    const bool has = !store->knows_sealed ||
-                     (store->sealed[kind].has && store->sealed[kind].last_ns >= since_ns &&
-                      store->sealed[kind].last_id > after_id);
-    sealed_append_from(sql, kind, flags | (has ? SEALED_TOO : SEALED_NOT));
-}
-
-void store_append_bound(sqlite3_str *sql, const struct store *store, enum record_kind kind,
-                        bool is_last)
-{
-    sealed_append_bound(sql, kind, is_last, !store->knows_sealed || store->sealed[kind].has);
-}
-
-int64_t filter_begin(const struct query_filter *filter)
-{
-    return filter->since_ns ? filter->since_ns : INT64_MIN;
-}
-
 // All statements of one piece of work see one state of the store.
 static enum status work_in_transaction(struct store *store, reader_work *work,
                                        const struct query *query, void *out, struct error *err)
@@ -197,17 +144,13 @@ static enum status work_in_transaction(struct store *store, reader_work *work,
     if (status != STATUS_OK)
         return status;
     store->log_before = store->log_limit > 0 ? log_bytes(store) : 0;
-    status = look_for_sealed(store, err);
-    store->knows_sealed = status == STATUS_OK;
-    if (status == STATUS_OK)
-        status = work(store, query, out, err);
+    status = work(store, query, out, err);
     if (status == STATUS_TIMEOUT && log_is_long(store))
         status = error_set(err, STATUS_FULL,
                            "store: its log grew by more than %lld MB while this was read"
                            " (try it when less is coming in, or on a copy: inferstat backup)",
                            (long long)(store->log_limit >> 20));
     store->deadline_ns = 0; // the end of the transaction is not to be cut off
-    store->knows_sealed = false;
     database_rollback(store->db);
     return status;
 }

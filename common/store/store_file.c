@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "common/store/schema.h"
@@ -48,6 +49,15 @@ int64_t store_file_bytes(const char *path)
 {
     struct stat about;
     return path && stat(path, &about) == 0 ? (int64_t)about.st_size : 0;
+}
+
+int64_t store_file_free_bytes(const char *path)
+{
+    struct statvfs disk;
+    int64_t bytes;
+    if (statvfs(path, &disk) != 0 || __builtin_mul_overflow(disk.f_bavail, disk.f_frsize, &bytes))
+        return INT64_MAX;
+    return bytes;
 }
 
 static int64_t number_at(const unsigned char *header, int at)

@@ -28,4 +28,7 @@ enum status store_file_is_damaged(const char *path, const char *why, struct erro
 // The bytes of the file, 0 where it is missing.
 int64_t store_file_bytes(const char *path);
 
+// What is free for us on the file's disk; INT64_MAX where that is not known.
+int64_t store_file_free_bytes(const char *path);
+
 #endif

@@ -8,7 +8,6 @@
 #include "common/store/cell.h"
 #include "common/store/database.h"
 #include "common/store/reader.h"
-#include "common/store/sealed_loss.h"
 #include "common/store/store_file.h"
 
 // The heading is "*** in database main ***".
@@ -59,27 +58,6 @@ static enum status check_rollup(void *context, sqlite3_stmt *row, struct error *
     return cell_add(&cell, &key, row, 5, err);
 }
 
-static enum status check_segment(void *context, sqlite3_stmt *row, struct error *err)
-{
-    const struct store *store = context;
-    const struct sealed_segment segment = {.id = sqlite3_column_int64(row, 0),
-                                           .kind = sqlite3_column_int64(row, 1),
-                                           .first_id = sqlite3_column_int64(row, 2),
-                                           .last_id = sqlite3_column_int64(row, 3),
-                                           .first_started_ns = sqlite3_column_int64(row, 4),
-                                           .last_started_ns = sqlite3_column_int64(row, 5),
-                                           .rows = sqlite3_column_int64(row, 6)};
-    return sealed_check(store->db, &segment, err);
-}
-
-static enum status check_sealed(struct store *store, struct error *err)
-{
-    sqlite3_str *sql = sqlite3_str_new(store->db);
-    sqlite3_str_appendall(sql, "SELECT id, kind, first_id, last_id, first_started_ns,"
-                               " last_started_ns, rows FROM sealed");
-    return reader_scan(store, sql, NULL, check_segment, store, err);
-}
-
 enum status structure_check(struct store *store, struct error *err)
 {
     enum status status = check_file(store, err);
@@ -89,7 +67,5 @@ enum status structure_check(struct store *store, struct error *err)
     sqlite3_str_appendall(sql, "SELECT metric, grouping, level, started_ns, series, " CELL_COLUMNS
                                " FROM rollup");
     status = reader_scan(store, sql, &(struct query_filter){0}, check_rollup, NULL, err);
-    if (status == STATUS_OK)
-        status = check_sealed(store, err);
     return status == STATUS_CORRUPT ? error_prefix(err, status, "store %s", store->path) : status;
 }

@@ -58,7 +58,6 @@ struct collector {
     struct write_error *write_error;
     struct limits limits;
     struct retention_rules retention;
-    int64_t seal_after_ns;
     bool no_rollups;
     struct writer *writer;
     struct ingest *ingest;
@@ -216,7 +215,6 @@ static enum status start_threads(struct collector *collector, struct error *err)
                                          .write_error = collector->write_error,
                                          .limits = collector->limits,
                                          .retention = collector->retention,
-                                         .seal_after_ns = collector->seal_after_ns,
                                          .no_rollups = collector->no_rollups};
     enum status status = writer_start(&collector->writer, &writer, err);
     if (status != STATUS_OK)
@@ -294,7 +292,6 @@ enum status collector_start(struct collector **out, const struct collector_confi
     collector->endpoints.count = config->listen_count;
     collector->limits = config->limits;
     collector->retention = config->retention;
-    collector->seal_after_ns = config->seal_after_ns;
     collector->no_rollups = config->no_rollups;
     allow_connections(collector);
     enum status status = STATUS_OK;

@@ -22,7 +22,6 @@ struct collector_config {
     const char *files_under; // files named over TCP are below it; NULL or empty: none are
     struct limits limits;
     struct retention_rules retention;
-    int64_t seal_after_ns; // records older than that are sealed; SEALING_NEVER: none
     bool no_rollups;
 };
 

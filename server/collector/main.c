@@ -127,7 +127,6 @@ static int serve(const struct options *options, const struct wire_keypair *keys)
                                       .files_under = options->files_under,
                                       .limits = options->limits,
                                       .retention = options->retention,
-                                      .seal_after_ns = options->seal_after_ns,
                                       .no_rollups = options->rollups != 0};
     const struct sigaction again = {.sa_handler = on_reload};
     memcpy(config.listen, options->listen, sizeof config.listen);

@@ -12,9 +12,6 @@
 #include "common/sys/option_table.h"
 #include "common/wire/keys.h"
 #include "server/collector/access/access.h"
-#include "server/collector/sealing.h"
-
-#define SEAL_AFTER_LEAST_NS INT64_C(3600000000000)
 
 // ---- The table ------------------------------------------------------------------
 
@@ -44,21 +41,6 @@ static enum status parse_retention(void *member, const char *value, const char *
 {
     (void)what; // the message names the rule
     return retention_rules_parse(member, value, err);
-}
-
-static enum status parse_seal_after(void *member, const char *value, const char *what,
-                                    struct error *err)
-{
-    int64_t *after_ns = member;
-    if (strcmp(value, "never") == 0) {
-        *after_ns = SEALING_NEVER;
-        return STATUS_OK;
-    }
-    enum status status = parse_duration(after_ns, value, what, err);
-    if (status == STATUS_OK && *after_ns < SEAL_AFTER_LEAST_NS)
-        status = error_set(err, STATUS_INVALID, "%s: \"%.40s\" is less than an hour (or: never)",
-                           what, value);
-    return status;
 }
 
 static const char *rollups_word(unsigned i)
@@ -110,11 +92,6 @@ static const struct option rows[] = {
      "(of the store): a size or unlimited (default: raw=forever,minute=35d,hour=400d,"
      "day=forever,month=forever,finest-minute=2d,finest-hour=35d,bytes=unlimited)",
      CUSTOM_AT(retention, parse_retention)},
-    {"seal-after", "AGE",
-     "pack inferences older than AGE into a sixth of the space, in the same file, 16384 at a time; "
-     "all queries, exports and bundles see them as before, sqlite3 by itself does not: a duration "
-     "or never (default: never)",
-     CUSTOM_AT(seal_after_ns, parse_seal_after)},
     // For measuring what rollups cost, and not in the help.
     {"rollups", "on|off", NULL, CHOICE_AT(rollups, rollups_word)},
     {"config", "FILE",
@@ -291,8 +268,7 @@ enum status options_read(struct options *options, int argc, char *const *argv,
 {
     *options = (struct options){.log_level = LOG_LEVEL_INFO,
                                 .limits = LIMITS_DEFAULT,
-                                .retention = retention_rules_default(),
-                                .seal_after_ns = SEALING_NEVER};
+                                .retention = retention_rules_default()};
     struct reading reading = {.options = options,
                               .table = {.options = rows, .count = ROW_COUNT, .target = options}};
     reading.table.given = reading.given;

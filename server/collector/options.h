@@ -25,8 +25,7 @@ struct options {
     bool insecure;
     struct limits limits;
     struct retention_rules retention;
-    int64_t seal_after_ns; // records older than that are sealed; SEALING_NEVER: none
-    int rollups;           // 0: on; 1: off
+    int rollups; // 0: on; 1: off
     enum log_level log_level;
     bool check_config, help, version;
 };

@@ -6,7 +6,6 @@
 
 #include "common/core/slice_size.h"
 #include "common/store/database.h"
-#include "common/store/sealed.h"
 #include "common/sys/clock.h"
 #include "server/collector/rollup_repair_plan.h"
 
@@ -78,10 +77,11 @@ static enum status prepare_read(struct rollup_refold *refold, struct error *err)
     sqlite3_str *sql = sqlite3_str_new(refold->db);
     sqlite3_str_appendall(sql, "SELECT ");
     rollup_sheet_select(sql, refold->sheet.kind);
-    sqlite3_str_appendall(sql, " FROM ");
-    sealed_append_from(sql, refold->sheet.kind, SEALED_TOO);
-    sqlite3_str_appendall(sql, " WHERE (t.started_ns, t.id) > (?, ?) AND t.started_ns <= ?"
-                               " AND t.id <= ? ORDER BY t.started_ns, t.id LIMIT ?");
+    sqlite3_str_appendf(
+        sql,
+        " FROM main.\"%w\" t WHERE (t.started_ns, t.id) > (?, ?) AND t.started_ns <= ?"
+        " AND t.id <= ? ORDER BY t.started_ns, t.id LIMIT ?",
+        record_kind_info(refold->sheet.kind)->name);
     char *text = sqlite3_str_finish(sql);
     enum status status =
         text ? database_prepare(refold->db, &refold->read, text, true, err) : out_of_memory(err);

@@ -67,13 +67,9 @@ static enum status cut_span(struct rollup_repair_plan *plan, struct error *err)
 {
     sqlite3_stmt *stmt = NULL;
     sqlite3_str *sql = sqlite3_str_new(plan->db);
-    // Of sealed rows the last that may be there.
     sqlite3_str_appendf(sql,
-                        "SELECT max(at) FROM (SELECT max(started_ns) AS at FROM \"%w\""
-                        " WHERE started_ns BETWEEN ?1 AND ?2 UNION ALL"
-                        " SELECT min(max(last_started_ns), ?2) FROM sealed WHERE kind = %d"
-                        " AND last_started_ns >= ?1 AND first_started_ns <= ?2)",
-                        record_kind_info(plan->kind)->name, (int)plan->kind);
+                        "SELECT max(started_ns) FROM \"%w\" WHERE started_ns BETWEEN ?1 AND ?2",
+                        record_kind_info(plan->kind)->name);
     char *text = sqlite3_str_finish(sql);
     enum status status =
         text ? database_prepare(plan->db, &stmt, text, false, err) : out_of_memory(err);

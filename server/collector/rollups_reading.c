@@ -3,7 +3,6 @@
 #include <sqlite3.h>
 
 #include "common/store/database.h"
-#include "common/store/sealed.h"
 #include "common/sys/clock.h"
 
 // The kind that is behind and has room, or ROLLUPS_NO_KIND.  One sheet at a time is large enough:
@@ -30,15 +29,13 @@ static enum status prepare_read(struct rollups *rollups, unsigned k, struct erro
     sqlite3_str *sql = sqlite3_str_new(rollups->db);
     sqlite3_str_appendall(sql, "SELECT ");
     rollup_sheet_select(sql, (enum record_kind)k);
-    sqlite3_str_appendall(sql, " FROM ");
-    // What is sealed later is in the rollups by then.
-    enum status status = sealed_find_from(rollups->db, sql, (enum record_kind)k, INT64_MIN, 0, err);
-    sqlite3_str_appendf(sql, " WHERE t.id > ? AND t.id <= ? ORDER BY t.id LIMIT %d",
-                        ROLLUPS_READ_ROWS);
+    sqlite3_str_appendf(sql,
+                        " FROM main.\"%w\" t WHERE t.id > ? AND t.id <= ? ORDER BY t.id LIMIT %d",
+                        record_kind_info((enum record_kind)k)->name, ROLLUPS_READ_ROWS);
     char *text = sqlite3_str_finish(sql);
-    if (status == STATUS_OK)
-        status = text ? database_prepare(rollups->db, &rollups->kinds[k].read, text, true, err)
-                      : rollups_out_of_memory(err);
+    enum status status =
+        text ? database_prepare(rollups->db, &rollups->kinds[k].read, text, true, err)
+             : rollups_out_of_memory(err);
     sqlite3_free(text);
     return status;
 }

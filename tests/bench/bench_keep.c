@@ -1,5 +1,5 @@
 // What it costs those who send records that others are let go of: a month of a history
-// expires, another is cleared, and the last is sealed, while 8 producers send at half the
+// expires and another is cleared, while 8 producers send at half the
 // speed that the collector takes; and how far the store's log grows while somebody reads for long.
 //
 //   bench_keep [--json] [--quick] [--inferences N] [--seconds N]
@@ -237,10 +237,10 @@ static struct latency feed_end(struct feed *feed)
 
 // ---- The collector and its store ------------------------------------------------------
 
-static void start(struct bench *bench, const char *retention, const char *seal_after)
+static void start(struct bench *bench, const char *retention)
 {
-    const char *argv[] = {INFERSTATD,    "--db",    bench->path,    "--listen", bench->address,
-                          "--retention", retention, "--seal-after", seal_after, NULL};
+    const char *argv[] = {INFERSTATD,     "--db",        bench->path, "--listen",
+                          bench->address, "--retention", retention,   NULL};
     if (!daemon_start(&bench->daemon, argv))
         bench_die("inferstatd", bench->daemon.output);
 }
@@ -302,7 +302,7 @@ static void run_expiry(struct bench *bench, struct going *going)
     const uint64_t end_ns = clock_monotonic_ns() + PATIENCE_S * SECOND_NS;
     (void)snprintf(rule, sizeof rule, "raw=%lldd", (long long)age_days);
     going->rows = (double)count_before(bench, floor_ns);
-    start(bench, rule, "never");
+    start(bench, rule);
     const uint64_t began_ns = clock_monotonic_ns();
     feed_start(bench, &feed, bench->full_rate / 2);
     while (count_before(bench, floor_ns) > 0) {
@@ -343,7 +343,7 @@ static void run_clear(struct bench *bench, struct going *going)
     int status;
     (void)snprintf(age, sizeof age, "%dd", HISTORY_DAYS - 60);
     going->rows = (double)count_before(bench, clock_wall_ns() - (HISTORY_DAYS - 60) * DAY_NS);
-    start(bench, "raw=forever", "never");
+    start(bench, "raw=forever");
     feed_start(bench, &feed, bench->full_rate / 2);
     sleep_seconds(0.5);
     const uint64_t began_ns = clock_monotonic_ns();
@@ -353,21 +353,6 @@ static void run_clear(struct bench *bench, struct going *going)
     going->seconds = (double)(clock_monotonic_ns() - began_ns) / 1e9;
     going->log_bytes = log_bytes(bench);
     going->again_seconds = await_rollups(bench);
-    going->latency = feed_end(&feed);
-    stop(bench);
-}
-
-// What is left of the history is sealed for a while.
-static void run_sealing(struct bench *bench, struct going *going)
-{
-    struct feed feed;
-    start(bench, "raw=forever", "1h");
-    const uint64_t began_ns = clock_monotonic_ns();
-    feed_start(bench, &feed, bench->full_rate / 2);
-    sleep_seconds(3 * bench->settings.seconds);
-    going->seconds = (double)(clock_monotonic_ns() - began_ns) / 1e9;
-    going->rows = (double)bench_ask(bench->path, "SELECT coalesce(sum(rows), 0) FROM sealed");
-    going->log_bytes = log_bytes(bench);
     going->latency = feed_end(&feed);
     stop(bench);
 }
@@ -506,13 +491,13 @@ int main(int argc, char **argv)
 {
     struct bench bench = {.settings = read_arguments(argc, argv)};
     const bool quick = bench.settings.quick;
-    struct going expiry, clearing, sealing;
+    struct going expiry, clearing;
     struct reading one, two;
     bench.folder = bench_open("bench_keep");
     write_history(&bench);
     const double bytes = (double)bench_ask(bench.path, "SELECT page_count * page_size FROM"
                                                        " pragma_page_count, pragma_page_size");
-    start(&bench, "raw=forever", "never");
+    start(&bench, "raw=forever");
     bench.full_rate = run_alone(&bench, 0).rate;
     const struct latency alone = run_alone(&bench, bench.full_rate / 2);
     run_readers(&bench, 1, quick ? 1 : 5, quick ? 1 : 5, &one);
@@ -520,7 +505,6 @@ int main(int argc, char **argv)
     stop(&bench);
     run_expiry(&bench, &expiry);
     run_clear(&bench, &clearing);
-    run_sealing(&bench, &sealing);
     const double mb = bench.settings.json ? 1 : 1e6;
     const struct line lines[] = {
         {"store_bytes", "store before", "MB", "", bytes / mb, 0},
@@ -561,16 +545,6 @@ int main(int argc, char **argv)
         {"clear_rows_per_second", "  records that went", "1/s", "",
          clearing.rows / clearing.seconds, 0},
         {"clear_log_bytes", "  log", "MB", "", clearing.log_bytes / mb, 1},
-        {"seal_rows", "the last month is sealed: records", "", "", sealing.rows, 0},
-        {"seal_rows_per_second", "  in a second", "1/s", "", sealing.rows / sealing.seconds, 0},
-        {"seal_records_per_second", "  records taken meanwhile", "1/s", "", sealing.latency.rate,
-         0},
-        {"seal_ack_p99_ms", "  acknowledgement: p99", "ms", "", sealing.latency.p99, 1},
-        {"seal_ack_max_ms", "  slowest", "ms", "<= 200", sealing.latency.most, 1},
-        {"seal_ack_max_ratio_to_undisturbed", "  slowest, by that of undisturbed ones", "x", "",
-         sealing.latency.most / alone.most, 2},
-        {"seal_disk_max_ms", "  slowest wait for the disk", "ms", "", sealing.latency.disk_most, 1},
-        {"seal_log_bytes", "  log", "MB", "", sealing.log_bytes / mb, 1},
         {"reader_log_bytes", "one reads for 5 s: log at most", "MB", "", one.most / mb, 1},
         {"reader_log_bytes_after", "  3 s later", "MB", "<= 17", one.after / mb, 1},
         {"reader_ack_max_ms", "  slowest acknowledgement", "ms", "", one.latency.most, 1},

@@ -11,13 +11,7 @@ add_executable(bench_schema bench_schema.c)
 target_link_libraries(bench_schema PRIVATE
   inferstat_options inferstat_bench inferstat_store inferstat_test_producer inferstat_test_folder)
 
-add_executable(bench_sealed bench_sealed.c)
-target_link_libraries(bench_sealed PRIVATE
-  inferstat_options inferstat_bench inferstat_store inferstat_test_history
-  inferstat_test_producer inferstat_test_folder Threads::Threads)
-
 if(NOT INFERSTAT_SANITIZE)
   inferstat_add_test(bench.keep COMMAND $<TARGET_FILE:bench_keep> --json --quick LABELS bench)
   inferstat_add_test(bench.schema COMMAND $<TARGET_FILE:bench_schema> --json --quick LABELS bench)
-  inferstat_add_test(bench.sealed COMMAND $<TARGET_FILE:bench_sealed> --json --quick LABELS bench)
 endif()

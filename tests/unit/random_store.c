@@ -196,3 +196,24 @@ void drop_store(void)
     folder_remove(folder);
     folder_make(folder);
 }
+
+int64_t ask(sqlite3 *of, const char *sql)
+{
+    struct error err;
+    int64_t value = 0;
+    if (database_integer(of, sql, &value, &err) != STATUS_OK)
+        fail_msg("%s: %s", sql, err.text);
+    return value;
+}
+
+void make_random(int64_t count)
+{
+    make_store(RECORD_KIND_INFERENCE, count);
+    exec("UPDATE inference SET received_after_ns = abs(random() % 1000000000) WHERE id % 7");
+    exec("UPDATE inference SET prefill_excess_ns = 'text' WHERE id % 53 = 0");
+    exec("UPDATE inference SET finish = 3 WHERE id % 11 = 3");
+    exec("UPDATE inference SET number = id, stream = 0");
+    execf("INSERT OR REPLACE INTO ledger(run, kind, stored) SELECT run, %d, count(*)"
+          " FROM inference GROUP BY run",
+          (int)RECORD_KIND_INFERENCE);
+}

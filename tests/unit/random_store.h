@@ -39,9 +39,14 @@ int64_t pick_time(void);
 void exec(const char *sql);
 void execf(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+// An integer; fails the test where it fails.
+int64_t ask(sqlite3 *of, const char *sql);
+
 // A store of `count` random records of a kind, and a copy of it.
 void make_store(enum record_kind kind, int64_t count);
 void drop_store(void);
+// A store of inferences with ledgers, some of which failed.
+void make_random(int64_t count);
 void add_records(enum record_kind kind, int64_t count);
 void add_gaps(enum record_kind kind);
 

@@ -27,19 +27,13 @@ inferstat_unit_test(test_store_audit LINK inferstat_store inferstat_test_folder)
 inferstat_unit_test(test_store_losses LINK inferstat_store inferstat_test_folder)
 inferstat_unit_test(test_store_coverage LINK
   inferstat_store inferstat_test_folder inferstat_test_rollup_builder m)
-target_sources(test_store_coverage PRIVATE random_store.c sealed_rig.c)
+target_sources(test_store_coverage PRIVATE random_store.c)
 inferstat_unit_test(test_store_compare
   LINK inferstat_store inferstat_test_measured inferstat_test_folder m)
 inferstat_unit_test(test_store_bandwidth LINK
   inferstat_store inferstat_test_folder inferstat_test_rollup_builder)
-target_sources(test_store_bandwidth PRIVATE random_store.c sealed_rig.c)
-inferstat_unit_test(test_seal_codec LINK inferstat_store)
-inferstat_unit_test(test_store_sealed LINK
-  inferstat_store inferstat_test_folder inferstat_test_rollup_builder)
-target_sources(test_store_sealed PRIVATE random_store.c sealed_rig.c)
-inferstat_unit_test(test_store_sealed_damage LINK
-  inferstat_store inferstat_test_folder inferstat_test_rollup_builder)
-target_sources(test_store_sealed_damage PRIVATE random_store.c sealed_rig.c)
+target_sources(test_store_bandwidth PRIVATE random_store.c)
+inferstat_unit_test(test_seal_decoder LINK inferstat_store)
 inferstat_unit_test(test_store_compare_pipelines
   LINK inferstat_store inferstat_test_measured inferstat_test_folder m)
 target_sources(test_store_compare PRIVATE compare_fixture.c)

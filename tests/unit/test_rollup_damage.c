@@ -5,7 +5,6 @@
 #include "common/store/clear.h"
 #include "common/store/gap_table.h"
 #include "common/store/rollup.h"
-#include "common/store/sealer.h"
 #include "tests/support/test.h"
 #include "tests/unit/rollup_rig.h"
 
@@ -91,109 +90,6 @@ static void a_damaged_child_is_made_again(void **state)
         assert_int_equal(rollup_rig_integer("SELECT count(*) FROM rollup_gap"), 0);
         rollup_rig_check(RECORD_KIND_STARTUP, 1);
     }
-}
-
-static void seal_hours(void)
-{
-    struct error err = {.text = ""};
-    struct sealer *sealer = NULL;
-    const struct sealer_limits limits = {.before_ns = INT64_MAX, .last_id = INT64_MAX, .rows = 60};
-    bool done = false;
-    uint32_t sealed = 0;
-    assert_int_equal(sealer_new(&sealer, rollup_rig.db, RECORD_KIND_INFERENCE, &err), STATUS_OK);
-    while (!done)
-        assert_int_equal(sealer_step(sealer, &limits, &done, &sealed, &err), STATUS_OK);
-    sealer_free(sealer);
-}
-
-static void add_gap(enum record_kind kind, int64_t since_ns, int64_t until_ns)
-{
-    struct error err = {.text = ""};
-    for (unsigned g = 0; g < ROLLUP_GROUPING_COUNT; g++)
-        assert_int_equal(gap_add(rollup_rig.db,
-                                 &(struct gap){.kind = kind,
-                                               .grouping = (enum rollup_grouping)g,
-                                               .level = ROLLUP_MONTH,
-                                               .since_ns = since_ns,
-                                               .until_ns = until_ns,
-                                               .why = ROLLUP_CLEARED},
-                                 &err),
-                         STATUS_OK);
-}
-
-static int64_t gaps_of(enum record_kind kind)
-{
-    char sql[128];
-    (void)snprintf(sql, sizeof sql,
-                   "SELECT count(*) FROM rollup_gap WHERE kind = %d AND grouping = 0 AND why = 2",
-                   (int)kind);
-    return rollup_rig_integer(sql);
-}
-
-static void make_inference(struct record *record, int64_t at_ns, int64_t some)
-{
-    static const unsigned counts[] = {INFERENCE_REQUEST,          INFERENCE_PROMPT_TOKENS,
-                                      INFERENCE_GENERATED_TOKENS, INFERENCE_QUEUE_NS,
-                                      INFERENCE_PREFILL_NS,       INFERENCE_TTFT_NS,
-                                      INFERENCE_E2E_NS,           INFERENCE_HOST_MEMORY};
-    record_init(record, RECORD_KIND_INFERENCE, at_ns);
-    record_set_name(record, INFERENCE_MODEL, 1);
-    record_set_name(record, INFERENCE_DEVICE, 2);
-    record_set_int(record, INFERENCE_FINISH, RECORD_FINISH_STOP);
-    record_set_int(record, INFERENCE_CACHED_PROMPT_TOKENS, 0);
-    for (unsigned i = 0; i < COUNT_OF(counts); i++)
-        record_set_int(record, counts[i], 1 + some * (int64_t)(i + 1));
-}
-
-// Of each kind a record or two a minute, for six hours; nearly all inferences are sealed, an
-// hour or less in a segment.
-static void insert_six_hours(void)
-{
-    struct record inference, operation;
-    rollup_rig_exec("BEGIN IMMEDIATE");
-    for (int64_t minute = 0; minute < 362; minute++) {
-        const int64_t at_ns = BASE_NS + minute * INT64_C(60000000000);
-        make_inference(&inference, at_ns, minute);
-        rollup_rig_record(&operation, RECORD_KIND_OPERATION, at_ns);
-        operation.started_ns = at_ns;
-        const struct record both[] = {inference, inference}, others[] = {operation, operation};
-        rollup_rig_insert(both, COUNT_OF(both), 1);
-        rollup_rig_insert(others, COUNT_OF(others), 1);
-    }
-    rollup_rig_exec("UPDATE inference SET received_after_ns = 0; COMMIT");
-    rollup_rig_fold_all();
-    seal_hours();
-}
-
-// Damaged records hold up their own hours alone: not those before, nor other kinds.
-static void damage_is_passed_over(void **state)
-{
-    (void)state;
-    const int64_t hour = INT64_C(3600000000000);
-    const int64_t first = rollup_bucket(ROLLUP_HOUR, BASE_NS);
-    insert_six_hours();
-    assert_in_range(rollup_rig_integer("SELECT count(*) FROM sealed"), 6, 20);
-    rollup_rig_exec("UPDATE sealed SET data = zeroblob(length(data)) WHERE id = 4");
-    const int64_t from = rollup_rig_integer("SELECT first_started_ns FROM sealed WHERE id = 4");
-    const int64_t to = rollup_rig_integer("SELECT last_started_ns FROM sealed WHERE id = 4");
-    const int64_t damaged = rollup_bucket(ROLLUP_HOUR, from);
-    const int64_t behind = rollup_next(ROLLUP_HOUR, rollup_bucket(ROLLUP_HOUR, to));
-    add_gap(RECORD_KIND_INFERENCE, first, first + 7 * hour);
-    add_gap(RECORD_KIND_OPERATION, first, first + hour);
-    rollups_gaps_changed(rollup_rig.rollups);
-    rollup_rig_repair();
-    assert_int_equal(gaps_of(RECORD_KIND_OPERATION), 0);
-    assert_int_equal(gaps_of(RECORD_KIND_INFERENCE), 1);
-    assert_int_equal(rollup_rig_integer("SELECT min(since_ns) FROM rollup_gap WHERE why = 2"),
-                     damaged);
-    assert_int_equal(rollup_rig_integer("SELECT max(until_ns) FROM rollup_gap WHERE why = 2"),
-                     behind);
-    // There is nothing more to do, until something changes.
-    assert_false(rollups_need_repair(rollup_rig.rollups, rollup_rig.now_ns));
-    rollup_rig_exec("DELETE FROM sealed WHERE id = 4");
-    rollups_gaps_changed(rollup_rig.rollups);
-    rollup_rig_repair();
-    assert_int_equal(gaps_of(RECORD_KIND_INFERENCE), 0);
 }
 
 // What has expired cannot be made again; records that come late are taken all the same,
@@ -329,8 +225,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(lonely_records_leave_few_gaps, rollup_rig_set_up,
                                         rollup_rig_tear_down),
         cmocka_unit_test_setup_teardown(a_damaged_child_is_made_again, rollup_rig_set_up,
-                                        rollup_rig_tear_down),
-        cmocka_unit_test_setup_teardown(damage_is_passed_over, rollup_rig_set_up,
                                         rollup_rig_tear_down),
         cmocka_unit_test_setup_teardown(a_damaged_row_of_expired_records_is_given_up,
                                         rollup_rig_set_up, rollup_rig_tear_down),

@@ -11,7 +11,6 @@
 #include "common/store/store.h"
 #include "tests/support/test.h"
 #include "tests/unit/random_store.h"
-#include "tests/unit/sealed_rig.h"
 
 #define STEP_NS (6 * HOUR_NS)
 
@@ -394,7 +393,7 @@ static void bundle(const struct query_filter *filter)
         fail_msg("%s", err.text);
 }
 
-// Also of rows that are sealed, and in a bundle.
+// Also in a bundle.
 static void test_it_is_what_plain_sql_says(void **state)
 {
     (void)state;
@@ -404,12 +403,6 @@ static void test_it_is_what_plain_sql_says(void **state)
         make_requests();
         store = open_store();
         for (int i = 0; i < 60; i++) {
-            const struct query query = random_query();
-            compare(&query);
-        }
-        seal_all(SEGMENT_ROWS);
-        assert_true(segments() > 0);
-        for (int i = 0; i < 30; i++) {
             const struct query query = random_query();
             compare(&query);
         }

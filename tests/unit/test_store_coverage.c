@@ -1,5 +1,5 @@
 // Coverage and losses beside averages are those of the window: as plain SQL has them, by
-// host, run and step, whatever is rolled up or sealed.
+// host, run and step, whatever is rolled up.
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
@@ -11,13 +11,13 @@
 #include "common/store/database.h"
 #include "tests/support/rollup_builder.h"
 #include "tests/support/test.h"
-#include "tests/unit/sealed_rig.h"
+#include "tests/unit/random_store.h"
 
 // Times and counts of what a host lost, as its producers and the collector tell it.
 #define DAY(n)  (MARCH_NS + (n)*DAY_NS)
 #define HOUR(n) (MARCH_NS + (n)*HOUR_NS)
 
-static sqlite3 *plain; // the store before anything of it was sealed or rolled up
+static sqlite3 *plain; // the store before anything of it was rolled up
 
 static int set_up(void **state)
 {
@@ -294,7 +294,7 @@ static void add_losses(void)
     }
 }
 
-static void make_random_store(bool with_rollups, bool with_sealed)
+static void make_random_store(bool with_rollups)
 {
     struct error err;
     char name[FOLDER_PATH_SIZE];
@@ -334,8 +334,6 @@ static void make_random_store(bool with_rollups, bool with_sealed)
     for (size_t i = 0; i < COUNT_OF(rolled_up) && with_rollups; i++)
         rollup_builder_fill(db, metric_of(rolled_up[i]), pick(300), false);
     exec("COMMIT");
-    if (with_sealed)
-        seal_all(SEGMENT_ROWS);
 }
 
 // What a row of an answer is of.
@@ -460,7 +458,7 @@ static void test_coverage_is_that_of_sql(void **state)
     int answered = 0;
     for (int i = 0; i < 8; i++) {
         seed = 7700 + (uint64_t)i;
-        make_random_store(i & 1, i & 2);
+        make_random_store(i & 1);
         struct store *store = open_store();
         for (int n = 0; n < 60; n++) {
             struct query query;

@@ -1,8 +1,10 @@
 // How files of older versions become files of this one, or stay as they are.
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <sqlite3.h>
@@ -11,6 +13,7 @@
 #include "common/store/import.h"
 #include "common/store/schema.h"
 #include "common/store/store.h"
+#include "common/store/unseal.h"
 #include "tests/support/test.h"
 #include "tests/unit/schema_fixture.h"
 
@@ -80,7 +83,7 @@ static const struct expectation kept[] = {
     {"SELECT unnumbered FROM v_stream WHERE host = 'host-a' AND produced = 5", 7},
     {"SELECT count(*) FROM v_ledger WHERE balanced", 1},
     {"SELECT count(*) FROM run INDEXED BY run_owner WHERE \"end\" IN (0, 3)", 1},
-    {"SELECT cleared FROM ledger WHERE run = 1", 1},
+    {"SELECT sum(cleared) FROM ledger WHERE run = 1", 1},
     {"SELECT count(*) FROM series", 0},
     {"SELECT count(*) FROM rollup", 0},
     {"SELECT coalesce(max(watermark), 0) FROM rollup_state", 0}, // all are still to be counted
@@ -100,6 +103,16 @@ static const struct expectation kept[] = {
     {                                                                                              \
         "SELECT value FROM meta WHERE key = '" SCHEMA_NO_FINGERPRINTS "'", 2                       \
     }
+
+// Of inferences, as the program that wrote the dump read them.
+#define ALL_VALUES                                                                                 \
+    "SELECT sum((id % 1009 + 1) * (run + 2 * stream + 3 * number + started_ns % 1000000007"        \
+    " + received_ns % 1000000009 + 5 * model + 7 * device + 11 * request + 13 * finish"            \
+    " + 17 * prompt_tokens + 19 * cached_prompt_tokens + 23 * generated_tokens + queue_ns"         \
+    " + 29 * prefill_ns + 31 * coalesce(ttft_ns, -1) + 37 * coalesce(decode_ns, -1)"               \
+    " + 41 * e2e_ns + 43 * coalesce(itl_max_ns, -1) + 47 * coalesce(itl_p99_ns, -1)"               \
+    " + host_memory_bytes % 1000003 + 53 * coalesce(device_memory_bytes % 1000003, -1)"            \
+    " + 59 * coalesce(concurrent_requests, -1))) FROM inference WHERE "
 
 enum { EXPECTATIONS_MAX = 12 };
 static const struct {
@@ -154,16 +167,22 @@ static const struct {
      "version 6,",
      {{"SELECT sum(decode_ns) FROM inference WHERE id < 6", 1200000000},
       {"SELECT count(*) FROM v_pipeline WHERE workload = 'encode' AND device = 'cpu'", 2},
-      {"SELECT copy_busy_ns + both_busy_ns + unmeasured_chunks FROM pipeline WHERE id = 3", 1601},
-      {"SELECT count(*) FROM sealed", 0},
-      {"SELECT sum(rows) IS NULL AND sum(length(runs)) IS NULL FROM sealed", 1}}},
+      {"SELECT copy_busy_ns + both_busy_ns + unmeasured_chunks FROM pipeline WHERE id = 3", 1601}}},
     {STORE_VERSION "7.sql",
      "version 7,",
-     {{"SELECT count(*) FROM inference", 7},
-      {"SELECT sum(rows) FROM sealed WHERE kind = 6", 4},
+     {{"SELECT count(*) FROM inference", 11},
+      {ALL_VALUES "id IN (1, 2, 5, 10)", INT64_C(6539227114424413977)},
       {"SELECT context FROM v_model WHERE name = 'tiny'", 256},
       {"SELECT count(kv_bytes_per_token) FROM v_model", 0},
       {"SELECT count(*) FROM model INDEXED BY model_run WHERE run = 2", 1}}},
+    {STORE_VERSION "8.sql",
+     "version 8,",
+     {{"SELECT count(*) FROM inference", 251},
+      {ALL_VALUES "id IN (1, 2, 5, 10)", INT64_C(6539227114424413977)},
+      {ALL_VALUES "id > 99", INT64_C(2713031107872986)},
+      {"SELECT count(*) FROM inference WHERE finish = 3", 6},
+      {"SELECT count(*) FROM v_inference WHERE model = 'large'", 120},
+      {"SELECT stored FROM ledger WHERE run = 2 AND kind = 6", 131}}},
 };
 
 // Every table, view and index with its columns.
@@ -341,38 +360,166 @@ static void test_a_migration_that_writes_little(void **state)
     database_close(db);
 }
 
-// Where the table of segments does not say what they hold of each run: it is made anew,
-// unless there are any.
-static void test_segments_of_the_first_version_6(void **state)
+// ---- Sealed rows ----------------------------------------------------------------------
+
+// A store of version 8 with three sealed segments: two of 2 rows, one of 120.
+static void make_sealed_store(void)
 {
-    static const char first[] =
-        "DROP TABLE sealed; CREATE TABLE sealed(id INTEGER PRIMARY KEY, kind INTEGER NOT NULL,"
-        " first_id INTEGER NOT NULL, last_id INTEGER NOT NULL, first_started_ns INTEGER NOT NULL,"
-        " last_started_ns INTEGER NOT NULL, rows INTEGER NOT NULL, checksum INTEGER NOT NULL,"
-        " data BLOB NOT NULL); CREATE INDEX sealed_first ON sealed(kind, first_started_ns);"
-        "PRAGMA user_version = 6";
+    static char sql[65536];
+    read_text(sql, sizeof sql, STORE_VERSION "8.sql");
+    change_store(sql);
+}
+
+static int64_t stored_of(sqlite3 *db)
+{
+    return integer(db, "SELECT (SELECT count(*) FROM inference) + coalesce(sum(rows), 0)"
+                       " FROM sealed");
+}
+
+static void die(sqlite3_context *context, int count, sqlite3_value **values)
+{
+    (void)context;
+    (void)count;
+    (void)values;
+    (void)raise(SIGKILL);
+}
+
+// A process that unseals is killed after so many rows; what it leaves is whole.
+static void kill_after(int rows)
+{
+    const pid_t pid = fork();
+    if (pid == 0) {
+        sqlite3 *db = NULL;
+        char sql[160];
+        (void)snprintf(sql, sizeof sql,
+                       "CREATE TEMP TRIGGER stop AFTER INSERT ON main.inference WHEN"
+                       " (SELECT count(*) FROM main.inference) = %d BEGIN SELECT die(); END",
+                       127 + rows);
+        if (sqlite3_open(path, &db) == SQLITE_OK &&
+            sqlite3_create_function_v2(db, "die", 0, SQLITE_UTF8, NULL, die, NULL, NULL, NULL) ==
+                SQLITE_OK &&
+            sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK)
+            _exit(unseal(db, INT64_MAX, NULL) == STATUS_OK ? 0 : 1);
+        _exit(2);
+    }
+    int how = 0;
+    assert_int_equal(waitpid(pid, &how, 0), pid);
+    assert_true(WIFSIGNALED(how) && WTERMSIG(how) == SIGKILL);
+}
+
+static void test_unsealing_goes_on_where_it_was_killed(void **state)
+{
     (void)state;
+    static const struct {
+        int rows;
+        int64_t segments;
+    } kills[] = {{1, 3}, {2, 3}, {3, 2}, {5, 1}, {60, 1}, {124, 1}};
+    make_sealed_store();
+    for (size_t i = 0; i < COUNT_OF(kills); i++) {
+        sqlite3 *db = NULL;
+        kill_after(kills[i].rows);
+        assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+        assert_int_equal(integer(db, "SELECT count(*) FROM sealed"), kills[i].segments);
+        assert_int_equal(stored_of(db), 251);
+        assert_int_equal(integer(db, "PRAGMA user_version"), 8);
+        assert_int_equal(sqlite3_close(db), SQLITE_OK);
+    }
     sqlite3 *db = new_store();
-    char *today = shape(db);
+    assert_int_equal(integer(db, "SELECT count(*) FROM inference"), 251);
+    assert_int_equal(integer(db, ALL_VALUES "id > 99"), INT64_C(2713031107872986));
     database_close(db);
-    change_store(first);
-    change_store("INSERT INTO sealed VALUES(1, 6, 1, 2, 3, 4, 2, 5, x'00')");
-    expect_writer_refused(STATUS_UNSUPPORTED, "1 segments");
+    expect_sound();
+}
+
+static void test_unsealing_without_room(void **state)
+{
+    (void)state;
+    struct error err = {0};
+    sqlite3 *db = NULL;
+    make_sealed_store();
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(unseal(db, 10000, &err), STATUS_FULL);
+    assert_non_null(strstr(err.text, "124 sealed records needs 19.4 KB of disk space, 9.8 KB"));
+    assert_int_equal(integer(db, "SELECT count(*) FROM sealed"), 3);
+    assert_int_equal(unseal(db, 20000, &err), STATUS_OK);
+    assert_int_equal(integer(db, "SELECT count(*) FROM sealed"), 0);
+    assert_int_equal(integer(db, "SELECT count(*) FROM inference"), 251);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+}
+
+// Damaged segments are lost; the ledger has their records as cleared, and balances.
+static void test_damaged_segments(void **state)
+{
+    (void)state;
+    static const char *const damages[] = {
+        "UPDATE sealed SET data = zeroblob(length(data)) WHERE id = 3",
+        "UPDATE sealed SET checksum = checksum + 1 WHERE id = 3",
+        "UPDATE inference SET id = 150 WHERE id = 300", // one of the segment's
+    };
+    for (size_t i = 0; i < COUNT_OF(damages); i++) {
+        make_sealed_store();
+        change_store(damages[i]);
+        sqlite3 *db = new_store();
+        assert_int_equal(integer(db, "SELECT count(*) FROM inference"), 131);
+        assert_int_equal(integer(db, ALL_VALUES "id IN (1, 2, 5, 10)"),
+                         INT64_C(6539227114424413977));
+        assert_int_equal(integer(db, "SELECT sum(cleared) FROM ledger WHERE kind = 6"), 120);
+        database_close(db);
+        expect_sound();
+        assert_int_equal(unlink(path), 0);
+    }
+}
+
+// Where the list of their runs is damaged, too, the audit says that records are missing.
+static void test_segments_of_nobody(void **state)
+{
+    (void)state;
+    struct error err = {0};
+    struct store *store = NULL;
+    struct result *result = NULL;
+    const struct query query = {.kind = QUERY_AUDIT};
+    make_sealed_store();
+    change_store("UPDATE sealed SET data = x'02', runs = x'0102' WHERE id = 3");
+    database_close(new_store());
+    assert_int_equal(store_open(&store, path, &err), STATUS_OK);
+    assert_int_equal(store_query(store, &query, &result, &err), STATUS_OK);
+    for (size_t row = 0; row < result_row_count(result); row++)
+        assert_int_equal(result_cell(result, row, (unsigned)result_find(result, "finding")).type,
+                         VALUE_TEXT);
+    result_free(result);
+    store_close(store);
+}
+
+// A format that is not known is no damage.
+static void test_segments_of_an_unknown_format(void **state)
+{
+    (void)state;
+    make_sealed_store();
+    // 0x09, with its checksum
+    change_store("UPDATE sealed SET data = x'09', checksum = 2230883321 WHERE id = 3");
+    expect_writer_refused(STATUS_UNSUPPORTED, "unknown format");
+    sqlite3 *db = NULL;
     assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
     assert_int_equal(integer(db, "SELECT count(*) FROM sealed"), 1);
-    assert_int_equal(integer(db, "PRAGMA user_version"), 6);
+    assert_int_equal(integer(db, "PRAGMA user_version"), 8);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+}
+
+// The first segments of version 6 have no list of their runs: they are read all the same.
+static void test_segments_of_the_first_version_6(void **state)
+{
+    (void)state;
+    make_sealed_store();
+    change_store("ALTER TABLE sealed DROP COLUMN runs");
+    sqlite3 *db = new_store();
+    assert_int_equal(integer(db, "SELECT count(*) FROM inference"), 251);
+    assert_int_equal(integer(db, ALL_VALUES "id > 99"), INT64_C(2713031107872986));
     database_close(db);
-    change_store("DELETE FROM sealed");
-    db = new_store();
-    char *text = shape(db);
-    assert_string_equal(text, today);
-    free(text);
-    free(today);
-    database_close(db);
+    expect_sound();
 }
 
 // A file of an older version is imported once it has become one of this: until then it is
-// named.  What older programs did not know of models is absent, sealed rows come along.
+// named.  What older programs did not know of models is absent.
 static void test_an_import_of_version_7(void **state)
 {
     (void)state;
@@ -396,7 +543,7 @@ static void test_an_import_of_version_7(void **state)
     assert_int_equal(result_integer(answer, 0, "runs", -1), 2);
     result_free(answer);
     db = new_store();
-    // Three of them were sealed; others are beyond what the wire lets in.
+    // Others are beyond what the wire lets in.
     assert_int_equal(integer(db, "SELECT count(*) FROM inference"), 6);
     assert_int_equal(integer(db, "SELECT count(*) FROM v_model WHERE name = 'tiny' AND"
                                  " file_bytes = 30000000 AND kv_bytes_per_token IS NULL"),
@@ -466,6 +613,11 @@ int main(void)
         TEST(test_a_migration_without_room),
         TEST(test_a_migration_keeps_what_was_added),
         TEST(test_a_migration_that_writes_little),
+        TEST(test_unsealing_goes_on_where_it_was_killed),
+        TEST(test_unsealing_without_room),
+        TEST(test_damaged_segments),
+        TEST(test_segments_of_nobody),
+        TEST(test_segments_of_an_unknown_format),
         TEST(test_segments_of_the_first_version_6),
         TEST(test_an_import_of_version_7),
         TEST(test_an_older_store_gets_todays_views),

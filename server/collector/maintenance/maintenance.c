@@ -8,7 +8,6 @@
 #include "common/sys/log.h"
 #include "server/collector/maintenance/retention.h"
 #include "server/collector/rollups.h"
-#include "server/collector/sealing.h"
 #include "server/collector/maintenance/writer_clear.h"
 
 #define LONG_NS   UINT64_C(1000000000)  // somebody looks again before that
@@ -24,14 +23,13 @@ struct maintenance {
     struct maintenance_parts parts;
     struct writer_clear *clear;
     struct retention *retention;
-    struct sealing *sealing;
     struct checkpoint checkpoint;
     struct maintenance_load load;
-    unsigned turn;         // of the task that is next
-    bool repairing;        // there is more to be made again
-    uint64_t retained_ns;  // when retention had its last slice
-    uint64_t fold_rest_ns; // no fold before, after one failed
-    bool fold_failing, retention_failing, sealing_failing, checkpoint_failing; // and it was said
+    unsigned turn;                                            // of the task that is next
+    bool repairing;                                           // there is more to be made again
+    uint64_t retained_ns;                                     // when retention had its last slice
+    uint64_t fold_rest_ns;                                    // no fold before, after one failed
+    bool fold_failing, retention_failing, checkpoint_failing; // and it was said
     bool starved;
 };
 
@@ -55,9 +53,6 @@ enum status maintenance_new(struct maintenance **out, const struct maintenance_p
     enum status status = retention_new(&maintenance->retention, parts->db, parts->retention,
                                        parts->rollups != NULL, err);
     if (status == STATUS_OK)
-        status = sealing_new(&maintenance->sealing, parts->db, parts->seal_after_ns,
-                             parts->rollups != NULL, err);
-    if (status == STATUS_OK)
         status = writer_clear_new(
             &maintenance->clear,
             &(struct writer_clear_parts){parts->db, parts->rollups, parts->replies}, err);
@@ -78,7 +73,6 @@ void maintenance_free(struct maintenance *maintenance)
         rollups_watch(maintenance->parts.rollups, NULL, NULL);
     writer_clear_free(maintenance->clear);
     retention_free(maintenance->retention);
-    sealing_free(maintenance->sealing);
     free(maintenance);
 }
 
@@ -116,8 +110,6 @@ static bool clear_some(struct maintenance *maintenance)
         return false;
     writer_clear_step(maintenance->clear);
     note_commit(maintenance);
-    if (!writer_clear_is_busy(maintenance->clear))
-        sealing_again(maintenance->sealing);
     return true;
 }
 
@@ -146,26 +138,6 @@ static bool retain(struct maintenance *maintenance)
     if (changed && maintenance->parts.rollups)
         rollups_gaps_changed(maintenance->parts.rollups);
     return changed;
-}
-
-// Packs what is old, a step at a time.
-static bool seal(struct maintenance *maintenance)
-{
-    struct error err = {.text = "sealing: failed"};
-    bool changed = false;
-    const uint64_t began_ns = clock_monotonic_ns();
-    if (writer_clear_is_busy(maintenance->clear) || maintenance->load.is_failing ||
-        began_ns < sealing_due_ns(maintenance->sealing))
-        return false;
-    const enum status status = sealing_step(maintenance->sealing, clock_wall_ns(), &changed, &err);
-    if (status != STATUS_OK && !maintenance->sealing_failing)
-        log_write(LOG_LEVEL_WARNING, "sealing: %s (tried again every minute)", err.text);
-    if (status != STATUS_OK || changed)
-        maintenance->sealing_failing = status != STATUS_OK;
-    sealing_took(maintenance->sealing, began_ns, clock_monotonic_ns(), maintenance->load.is_busy);
-    if (changed)
-        note_commit(maintenance);
-    return true;
 }
 
 // Reads records that the rollups do not have yet, or not any longer.
@@ -255,8 +227,8 @@ static bool fold_log(struct maintenance *maintenance)
 }
 
 // Each does a slice; false where there was nothing to do.
-static bool (*const tasks[])(struct maintenance *) = {fold_log, fold,     clear_some, retain,
-                                                      seal,     catch_up, repair,     prune};
+static bool (*const tasks[])(struct maintenance *) = {fold_log, fold,   clear_some, retain,
+                                                      catch_up, repair, prune};
 
 enum { TASK_COUNT = sizeof tasks / sizeof *tasks };
 
@@ -280,9 +252,7 @@ uint64_t maintenance_patience_ns(const struct maintenance *maintenance,
 {
     const struct rollups *rollups = load->is_failing ? NULL : maintenance->parts.rollups;
     const uint64_t now_ns = clock_monotonic_ns();
-    const uint64_t retain_ns = retention_due_ns(maintenance->retention);
-    const uint64_t seal_ns = load->is_failing ? UINT64_MAX : sealing_due_ns(maintenance->sealing);
-    const uint64_t due_ns = seal_ns < retain_ns ? seal_ns : retain_ns;
+    const uint64_t due_ns = retention_due_ns(maintenance->retention);
     if (writer_clear_is_busy(maintenance->clear) || maintenance->repairing || due_ns <= now_ns ||
         (rollups && (rollups_are_behind(rollups, now_ns) || fold_is_due(maintenance, now_ns))))
         return 0;

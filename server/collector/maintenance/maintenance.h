@@ -1,7 +1,6 @@
 // What the thread that writes the store does beside storing records: rollups are folded,
-// read, made again and pruned; what is old is sealed, what is too old goes, and what is to be
-// cleared; the log
-// is folded into the file.
+// read, made again and pruned; what is too old goes, and what is to be cleared; the log is
+// folded into the file.
 //
 // All of it in slices of some milliseconds, each outside of the writer's groups and in a
 // transaction of its own, by turns.  Whoever sends records waits for the slice that is
@@ -28,7 +27,6 @@ struct maintenance_parts {
     struct sqlite3 *db;
     struct rollups *rollups; // NULL: none are made
     const struct retention_rules *retention;
-    int64_t seal_after_ns; // SEALING_NEVER: nothing is sealed
     struct queue *inbox;   // who waits
     struct queue *replies; // where answers go
 };

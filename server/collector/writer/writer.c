@@ -121,15 +121,13 @@ static enum status open_store(struct writer *writer, struct error *err)
                                                .limits = writer->config.limits,
                                            });
     if (status == STATUS_OK)
-        status = maintenance_new(
-            &writer->maintenance,
-            &(struct maintenance_parts){.db = writer->db,
-                                        .rollups = writer->rollups,
-                                        .retention = &writer->config.retention,
-                                        .seal_after_ns = writer->config.seal_after_ns,
-                                        .inbox = writer->config.inbox,
-                                        .replies = writer->config.replies},
-            err);
+        status = maintenance_new(&writer->maintenance,
+                                 &(struct maintenance_parts){.db = writer->db,
+                                                             .rollups = writer->rollups,
+                                                             .retention = &writer->config.retention,
+                                                             .inbox = writer->config.inbox,
+                                                             .replies = writer->config.replies},
+                                 err);
     if (status == STATUS_OK)
         status = runs_load_open(writer->runs, clock_monotonic_ns(), err);
     return status;

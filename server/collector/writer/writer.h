@@ -34,8 +34,7 @@ struct writer_config {
     struct write_error *write_error;         // is told what cannot be written; may be NULL
     struct limits limits;
     struct retention_rules retention;
-    int64_t seal_after_ns; // records older than that are sealed; SEALING_NEVER: none
-    bool no_rollups;       // none are made
+    bool no_rollups; // none are made
 };
 
 // Opens (or makes) the store and starts the thread.

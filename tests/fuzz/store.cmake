@@ -1,1 +1,0 @@
-inferstat_fuzz_target(fuzz_seal LINK inferstat_store)
