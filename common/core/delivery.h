@@ -12,42 +12,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/core/delivery_range.h"
 #include "common/core/status.h"
 
 enum {
     DELIVERY_PROTOCOL = 2, // the version spoken here; those before and after it are understood
     DELIVERY_STREAMS_MAX = 1024, // of one run
-    DELIVERY_DROPS_MAX = 4096,   // dropped ranges waiting for acknowledgement
     DELIVERY_BATCH_MAX = 4096,   // records in one batch
     DELIVERY_NAMES_MAX = 4096,   // names in one message
 };
 
-// Why records are not in the store.  Numbers of DropReason on the wire.
-#define DELIVERY_REASONS(X)                                                                        \
-    X(UNSPECIFIED, "unspecified")                                                                  \
-    X(SPOOL_FULL, "spool_full")                                                                    \
-    X(REFUSED, "refused")                                                                          \
-    X(ACKNOWLEDGED_ELSEWHERE, "acknowledged_elsewhere")                                            \
-    X(RING_FULL, "ring_full")                                                                      \
-    X(SPOOL_DAMAGED, "spool_damaged")                                                              \
-    X(HOST_LOST, "host_lost")
-
-enum delivery_reason {
-#define DELIVERY_REASON_ENUM(name, text) DELIVERY_##name,
-    DELIVERY_REASONS(DELIVERY_REASON_ENUM)
-#undef DELIVERY_REASON_ENUM
-        DELIVERY_REASON_COUNT
-};
-
 // The reason in words as the ledger shows it; static.
 const char *delivery_reason_text(enum delivery_reason reason);
-
-struct delivery_range {
-    uint32_t stream;
-    uint64_t first, last;
-    enum delivery_reason reason;
-    int64_t since_ns, until_ns; // wall clock of the host
-};
 
 struct delivery_stream {
     uint32_t stream;

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/core/delivery.h"
+#include "common/core/delivery_range.h"
 #include "common/core/status.h"
 
 // All zero: empty.

@@ -1,0 +1,33 @@
+// Ranges of records of one stream that will never reach the store, and why.
+#ifndef INFERSTAT_CORE_DELIVERY_RANGE_H
+#define INFERSTAT_CORE_DELIVERY_RANGE_H
+
+#include <stdint.h>
+
+enum { DELIVERY_DROPS_MAX = 4096 }; // dropped ranges waiting for acknowledgement
+
+// Why records are not in the store.  Numbers of DropReason on the wire.
+#define DELIVERY_REASONS(X)                                                                        \
+    X(UNSPECIFIED, "unspecified")                                                                  \
+    X(SPOOL_FULL, "spool_full")                                                                    \
+    X(REFUSED, "refused")                                                                          \
+    X(ACKNOWLEDGED_ELSEWHERE, "acknowledged_elsewhere")                                            \
+    X(RING_FULL, "ring_full")                                                                      \
+    X(SPOOL_DAMAGED, "spool_damaged")                                                              \
+    X(HOST_LOST, "host_lost")
+
+enum delivery_reason {
+#define DELIVERY_REASON_ENUM(name, text) DELIVERY_##name,
+    DELIVERY_REASONS(DELIVERY_REASON_ENUM)
+#undef DELIVERY_REASON_ENUM
+        DELIVERY_REASON_COUNT
+};
+
+struct delivery_range {
+    uint32_t stream;
+    uint64_t first, last;
+    enum delivery_reason reason;
+    int64_t since_ns, until_ns; // wall clock of the host
+};
+
+#endif
