@@ -11,25 +11,27 @@
 struct result_drain {
     struct device *device;
     size_t out_bytes;
-    unsigned int slot_count;
-    struct result_slot slots[RESULT_SLOTS_MAX];
-    const struct pipeline_job *job;
+    result_drain_consumer *consume;
+    void *context;
     pthread_t thread;
-    struct sketch *times; // the taker's thread while a run is
+    struct sketch *times; // of the drain's thread during a run
 
     pthread_mutex_t lock; // of all below
     pthread_cond_t freed, added;
-    uint64_t submitted, drained; // flights, in a ring
+    uint64_t submitted, drained; // slots so far; they form a ring
     bool ending;
     enum status status;
     struct error error;
+
+    unsigned int slot_count;
+    struct result_slot slots[];
 };
 
 enum status result_drain_new(struct result_drain **out, struct device *device, unsigned int slots,
                              size_t out_bytes, struct error *err)
 {
-    assert(slots >= 1 && slots <= RESULT_SLOTS_MAX);
-    struct result_drain *drain = calloc(1, sizeof *drain);
+    assert(slots >= 1);
+    struct result_drain *drain = calloc(1, sizeof *drain + slots * sizeof *drain->slots);
     if (!drain)
         return error_no_memory(err, "pipeline");
     drain->device = device;
@@ -70,9 +72,9 @@ void result_drain_free(struct result_drain *drain)
     free(drain);
 }
 
-// ---- The taker's thread ---------------------------------------------------
+// ---- The drain's thread ---------------------------------------------------
 
-// The oldest flight that departed, waiting for one; NULL at the end.
+// Waits for the oldest submitted slot; NULL at the end.
 static struct result_slot *next_submitted(struct result_drain *drain)
 {
     struct result_slot *slot = NULL;
@@ -97,11 +99,10 @@ static void finish(struct result_drain *drain, enum status status, const struct 
     (void)pthread_cond_signal(&drain->freed);
 }
 
-// After a failure events are still waited for, in order; nothing is taken any more.
+// After a failure it still waits for events, in order, but consumes nothing more.
 static void *run(void *context)
 {
     struct result_drain *drain = context;
-    const struct pipeline_job *job = drain->job;
     bool failed = false;
     for (struct result_slot *slot = next_submitted(drain); slot; slot = next_submitted(drain)) {
         struct error error = {.status = STATUS_OK};
@@ -111,9 +112,9 @@ static void *run(void *context)
             sketch_add_bucket(drain->times,
                               SKETCH_NS_OFFSET + sketch_ns_bucket(now_ns - slot->begun_ns), 1);
             range_begin_at("take", slot->group);
-            if (job->take)
-                status = job->take(job->context, slot->group, slot->size ? slot->memory : NULL,
-                                   slot->size, &error);
+            if (drain->consume)
+                status = drain->consume(drain->context, slot->group,
+                                        slot->size ? slot->memory : NULL, slot->size, &error);
             range_end();
         }
         failed = failed || status != STATUS_OK;
@@ -124,16 +125,18 @@ static void *run(void *context)
 
 // ---- The driver's side ----------------------------------------------------
 
-enum status result_drain_begin(struct result_drain *drain, const struct pipeline_job *job,
-                               struct error *err)
+enum status result_drain_begin(struct result_drain *drain, result_drain_consumer *consume,
+                               void *context, struct error *err)
 {
-    drain->job = job;
+    drain->consume = consume;
+    drain->context = context;
     drain->submitted = drain->drained = 0;
     drain->ending = false;
     drain->status = STATUS_OK;
     sketch_reset(drain->times);
     if (pthread_create(&drain->thread, NULL, run, drain) != 0)
-        return error_set(err, STATUS_NOMEM, "pipeline: no thread to take results with");
+        return error_set(err, STATUS_NOMEM,
+                         "pipeline: cannot create the thread that consumes results");
     return STATUS_OK;
 }
 

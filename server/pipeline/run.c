@@ -432,7 +432,7 @@ enum status pipeline_run(struct pipeline *pipeline, const struct pipeline_job *j
     const uint64_t begun_ns = clock_monotonic_ns();
     bool is_draining = false;
     if (!job->place) {
-        status = result_drain_begin(pipeline->drain, job, err);
+        status = result_drain_begin(pipeline->drain, job->take, job->context, err);
         is_draining = status == STATUS_OK;
     }
     if (status == STATUS_OK)
