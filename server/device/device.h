@@ -21,6 +21,14 @@
 
 struct device;
 
+struct device_stream; // stream.h
+struct device_event;
+
+enum device_event_kind {
+    DEVICE_EVENT_ORDER, // orders work; has no time
+    DEVICE_EVENT_TIMED,
+};
+
 // ---- Choosing and opening -------------------------------------------------
 
 enum {

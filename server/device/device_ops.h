@@ -2,9 +2,8 @@
 #ifndef INFERSTAT_SERVER_DEVICE_DEVICE_OPS_H
 #define INFERSTAT_SERVER_DEVICE_DEVICE_OPS_H
 
-#include "server/device/cpu/launch.h"
+#include "server/device/cpu/host_kernel.h"
 #include "server/device/device.h"
-#include "server/device/stream.h"
 
 // The parts of a device, stream and event every back end shares; a back end's own
 // begin with them.

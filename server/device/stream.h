@@ -31,9 +31,6 @@
 #include "common/core/status.h"
 #include "server/device/device.h"
 
-struct device_stream;
-struct device_event;
-
 // ---- Memory ---------------------------------------------------------------
 
 // Device memory, 256-byte aligned, contents undefined.  Stream-ordered where the
@@ -73,11 +70,6 @@ void device_stream_free(struct device_stream *stream);
 // Returns when everything queued on this stream has been done.  Not for loops: a
 // slot's own event says more.
 MUST_CHECK enum status device_stream_synchronize(struct device_stream *stream, struct error *err);
-
-enum device_event_kind {
-    DEVICE_EVENT_ORDER, // orders work; has no time
-    DEVICE_EVENT_TIMED,
-};
 
 MUST_CHECK enum status device_event_new(struct device *device, struct device_event **out,
                                         enum device_event_kind kind, struct error *err);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "common/sys/clock.h"
+#include "server/device/cpu/launch.h"
 #include "server/device/device_ops.h"
 #include "tests/support/test.h"
 #include "tests/unit/pipeline_rig.h"

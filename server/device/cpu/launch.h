@@ -1,4 +1,4 @@
-// Kernels of the CPU back end: a function queued on a stream.
+// Queues functions of the host on streams of the CPU back end.
 #ifndef INFERSTAT_SERVER_DEVICE_CPU_LAUNCH_H
 #define INFERSTAT_SERVER_DEVICE_CPU_LAUNCH_H
 
@@ -6,16 +6,9 @@
 
 #include "common/core/error.h"
 #include "common/core/status.h"
+#include "server/device/cpu/host_kernel.h"
 #include "server/device/cpu/thread_pool.h"
 #include "server/device/stream.h"
-
-enum { CPU_KERNEL_ARGUMENTS_MAX = 192 };
-
-// Computes; runs on the stream's thread.  `arguments` is the copy of what was given
-// to cpu_launch, aligned for any type.  `pool` is the stream's own, for parallel
-// parts: nobody else uses it meanwhile.  A status but STATUS_OK (with `err` saying
-// why) is the stream's sticky error.
-typedef enum status cpu_kernel(const void *arguments, struct thread_pool *pool, struct error *err);
 
 // Queues kernel(arguments, ...) on `stream`.  `name` is a literal, for messages.
 // `size` bytes of `arguments` are copied now, at most CPU_KERNEL_ARGUMENTS_MAX; what
