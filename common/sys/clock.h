@@ -1,12 +1,12 @@
-// The machine's clocks.  Any thread.
+// The host's clocks.  Any thread.
 #ifndef INFERSTAT_SYS_CLOCK_H
 #define INFERSTAT_SYS_CLOCK_H
 
 #include <stdint.h>
 #include <time.h>
 
-// Nanoseconds of a clock that never goes back; comparable between processes of
-// one host until it restarts.
+// Monotonic clock in nanoseconds; comparable between processes of one host until it
+// reboots.
 static inline uint64_t clock_monotonic_ns(void)
 {
     struct timespec now;
@@ -14,7 +14,7 @@ static inline uint64_t clock_monotonic_ns(void)
     return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
 }
 
-// Nanoseconds of a processor that the calling thread has used.
+// Processor time of the calling thread in nanoseconds.
 static inline uint64_t clock_thread_ns(void)
 {
     struct timespec used;
@@ -30,7 +30,7 @@ static inline int64_t clock_wall_ns(void)
     return (int64_t)now.tv_sec * INT64_C(1000000000) + (int64_t)now.tv_nsec;
 }
 
-// Sleeps until the monotonic clock says `deadline_ns`, or less when a signal comes.
+// Sleeps until the monotonic clock reaches `deadline_ns` or a signal arrives.
 void clock_sleep_until_ns(uint64_t deadline_ns);
 
 #endif

@@ -1,14 +1,13 @@
-// Locks that tell the living from the dead: held through an open file, gone with
-// the process whatever ended it, correct across containers.
+// Lock files that show whether a process is alive: the lock belongs to an open file and
+// is released when the process ends, however it ends; works across containers.
 #ifndef INFERSTAT_SYS_LOCKFILE_H
 #define INFERSTAT_SYS_LOCKFILE_H
 
 #include "common/core/error.h"
 
-// Takes an exclusive lock on the file at `path`, which is made (0600) when it is
-// not there and is never removed.  Returns the descriptor in `*out_fd`; closing
-// it releases the lock.  STATUS_BUSY: another holds it, with its pid in the text
-// where it is known.
+// Acquires an exclusive lock on the file at `path`, which is created (0600) if missing
+// and never removed.  Returns the descriptor in `*out_fd`; closing it releases the lock.
+// STATUS_BUSY: another process holds it; the text has its pid where known.
 MUST_CHECK enum status lockfile_take(int *out_fd, const char *path, struct error *err);
 
 #endif

@@ -19,7 +19,7 @@ bool log_shows(enum log_level level);
 // characters escaped.
 void log_write(enum log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-// The name of a level ("error", "warning", "info", "debug"); NULL behind the last one.
+// The name of a level ("error", "warning", "info", "debug"); NULL after the last one.
 const char *log_level_name(unsigned level);
 
 #endif

@@ -24,7 +24,7 @@ enum option_type {
     OPTION_CUSTOM,  // anything, set by `parse`
 };
 
-// The i-th word that an option accepts; NULL behind the last one.
+// The i-th word that an option accepts; NULL after the last one.
 typedef const char *option_choice(unsigned i);
 
 // Sets `member` from `value`.  `what` is the option's name with dashes, for messages.

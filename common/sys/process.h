@@ -18,7 +18,7 @@ MUST_CHECK enum status process_random(void *out, size_t size, struct error *err)
 
 enum { PROCESS_TEXT_SIZE = 128 };
 
-// What the host is; texts terminated, empty where unknown.
+// Description of the host; texts are terminated, and empty where unknown.
 struct process_host {
     char host[PROCESS_TEXT_SIZE]; // INFERSTAT_HOST, else the host's name
     char os[PROCESS_TEXT_SIZE];   // PRETTY_NAME of os-release, else the kernel's name
@@ -32,8 +32,8 @@ struct process_host {
 
 void process_host_read(struct process_host *out);
 
-// The version of the GPU driver that is loaded, as NVIDIA's module says it in `path`
-// (NULL: where the kernel shows it); "" where there is none.
+// The version of the loaded NVIDIA driver, read from `path` (NULL: the driver's file in
+// /proc); "" if there is none.
 void process_driver_read(char out[PROCESS_TEXT_SIZE], const char *path);
 
 #endif

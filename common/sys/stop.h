@@ -1,4 +1,4 @@
-// The wish to stop, from SIGINT, SIGTERM or SIGHUP.  One a program.
+// Requests to stop the program, from SIGINT, SIGTERM or SIGHUP.  One per program.
 #ifndef INFERSTAT_SYS_STOP_H
 #define INFERSTAT_SYS_STOP_H
 
@@ -6,21 +6,21 @@
 
 #include "common/core/error.h"
 
-// Installs the handlers, and ignores SIGPIPE and SIGXFSZ: writes answer them.  What was
-// ignored when the program started (nohup, background jobs of shells) stays ignored.
-// Main thread, before others start.
+// Installs the handlers, and ignores SIGPIPE and SIGXFSZ, so that writes return errors.
+// A signal that was ignored at the start (nohup, background jobs) stays ignored.  Main
+// thread, before others start.
 MUST_CHECK enum status stop_install(struct error *err);
 
-// Makes one more signal a wish to stop, unless it is ignored.  After stop_install.
+// Makes another signal a stop request, unless it is ignored.  After stop_install.
 void stop_on(int number);
 
-// Whether a stop was asked for.  Any thread.
+// True once a stop was requested.  Any thread.
 bool stop_requested(void);
 
-// A descriptor that becomes readable with the first wish, for poll; never read.
+// A descriptor for poll that becomes readable at the first request; never read from it.
 int stop_fd(void);
 
-// Asks for a stop from inside.  Any thread, also a signal handler.
+// Requests a stop from the program itself.  Any thread, also a signal handler.
 void stop_request(void);
 
 #endif

@@ -1,4 +1,4 @@
-// Addresses of collectors.  Pure: parsing and checking, no socket.
+// Addresses of collectors: parsing and validation.  Pure, no sockets.
 #ifndef INFERSTAT_WIRE_ADDRESS_H
 #define INFERSTAT_WIRE_ADDRESS_H
 
@@ -27,17 +27,17 @@ struct address {
 // "tcp://HOST" (default port).  STATUS_INVALID with the reason: unknown scheme,
 // relative folder, a folder whose socket paths would not fit in 107 bytes (the
 // text names the length and the limit), a host that is no address and no name, a
-// port outside 1..65532, a wildcard.  Whether the address may be trusted is for
-// trust_resolve (trust.h) to say.
+// port outside 1..65532, a wildcard.  trust_resolve (trust.h) decides whether the address
+// may be trusted.
 MUST_CHECK enum status address_parse(struct address *out, const char *text, struct error *err);
 
 // The same for an address to listen on: wildcards ("tcp://*", "tcp://0.0.0.0",
-// "tcp://[::]") are taken, which mean every address of the host.  Names other than
-// localhost are not: an address or "*" has to be written.
+// "tcp://[::]") are accepted and mean every address of the host.  Host names other
+// than localhost are rejected: an address or "*" is required.
 MUST_CHECK enum status address_parse_listen(struct address *out, const char *text,
                                             struct error *err);
 
-// Whether nobody on another host can be there: ipc, 127.0.0.0/8, ::1, localhost.
+// True for addresses that only this host can reach: ipc, 127.0.0.0/8, ::1, localhost.
 bool address_is_local(const struct address *address);
 
 // The default: INFERSTAT_COLLECTOR when `environment` is not NULL and not empty,
@@ -52,7 +52,7 @@ char *address_endpoint(char *text, const struct address *address, enum address_s
 // "ingest", "query", "live" or "admin"; static.
 const char *address_service_name(enum address_service service);
 
-// Writes the address as a user would write it.  Returns `text`.
+// Writes the address in the form that address_parse reads.  Returns `text`.
 char *address_text(char *text, const struct address *address);
 
 #endif

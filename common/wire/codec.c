@@ -10,7 +10,7 @@
 // fraction; one made of millions of empty parts would need a hundred times more.
 static const size_t decode_limit = (size_t)4 * MESSAGE_SIZE_MAX;
 
-// The same for a frame from anybody: numbers of one byte on the wire take eight.
+// The same for a frame of an untrusted peer: numbers of one byte on the wire take eight.
 static const size_t untrusted_base = (size_t)4 * 1024 * 1024;
 enum { UNTRUSTED_TIMES = 8 };
 

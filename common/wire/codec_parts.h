@@ -1,10 +1,9 @@
-// What the codec's files share.  Besides codec*.c nobody includes this, and
-// nobody else sees generated protobuf.
+// Internal interface of codec*.c, the only files that include generated protobuf.
 //
-// Packing: each function builds the protobuf-c structure of one body in the
-// arena, pointing into the message where it can.  Reading: each function checks
-// a structure from the wire and fills the message's.  In both, what cannot be
-// had from the arena stays empty and the caller asks arena_failed at the end.
+// codec_pack_* build the protobuf-c structure of one body in the arena, with pointers into
+// the message where possible.  codec_read_* validate a structure from the wire and fill the
+// message's.  In both, a failed allocation leaves the field empty; the caller checks
+// arena_failed at the end.
 #ifndef INFERSTAT_WIRE_CODEC_PARTS_H
 #define INFERSTAT_WIRE_CODEC_PARTS_H
 
@@ -14,10 +13,10 @@
 
 // ---- Texts and bytes (codec.c) ---------------------------------------------------
 
-// A terminated copy, or an empty text.
+// A terminated copy; an empty text if the arena fails.
 char *codec_pack_text(struct arena *arena, struct wire_bytes text);
 
-// protobuf-c asks for pointers it could write through, and only reads.
+// Casts const away for protobuf-c, whose pointers are not const but only read.
 static inline void *codec_borrow(const void *memory)
 {
     return (void *)(uintptr_t)memory;
@@ -28,11 +27,11 @@ static inline ProtobufCBinaryData codec_pack_bytes(const void *bytes, size_t siz
     return (ProtobufCBinaryData){.len = size, .data = codec_borrow(bytes)};
 }
 
-// A text as it came.  protobuf-c keeps no length, so that a NUL inside would cut
-// it unseen; the arena knows how long it was.
+// A text with its length on the wire.  protobuf-c keeps no length, so a NUL would truncate
+// it unnoticed; the arena knows the allocated size.
 struct wire_bytes codec_read_text(const char *text);
 
-// At most `size_max` bytes of UTF-8 without NUL.
+// True for at most `size_max` bytes of UTF-8 without NUL.
 bool codec_text_is_sound(struct wire_bytes text, size_t size_max);
 
 // ---- Bodies ------------------------------------------------------------------------
@@ -51,11 +50,11 @@ MUST_CHECK enum status codec_read_goodbye(struct arena *arena, struct message_go
 MUST_CHECK enum status codec_read_ack(struct arena *arena, struct message_ack *ack,
                                       const Inferstat__Ack *from, struct error *err);
 
-// Copies all that a batch without tables points to into `arena`.
+// Copies everything a batch without tables points to into `arena`.
 void codec_copy_faulty(struct arena *arena, struct message_batch *batch);
 
-// codec_table.c: the tables of a batch.  codec_read_tables returns why they can
-// never be taken, or NULL; it works on the arrays of `from` in place.
+// codec_table.c: the tables of a batch.  codec_read_tables returns why they are
+// invalid, or NULL; it modifies the arrays of `from` in place.
 void codec_pack_tables(struct arena *arena, Inferstat__Batch *to,
                        const struct message_batch *batch);
 const char *codec_read_tables(struct arena *arena, struct message_batch *batch,

@@ -56,7 +56,7 @@ static enum status write_whole(const char *path, const char *text, mode_t mode, 
         status =
             errno == EEXIST
                 ? error_set(err, STATUS_BUSY,
-                            "%.300s: is there already (move it away, or name another file)", path)
+                            "%.300s: already exists (move it away, or name another file)", path)
                 : error_set(err, write_status(errno), "%.300s: cannot be written: %s", path,
                             strerror(errno));
     (void)close(fd);
@@ -98,7 +98,7 @@ static enum status write_pair(const struct wire_keypair *pair, const char *path,
     (void)wire_key_text(public_text, pair->public_key);
     (void)wire_key_text(secret_text, pair->secret_key);
 
-    // The public one last: where it cannot be had, the secret one is no use.
+    // The public file last: without it the secret one is removed again.
     (void)snprintf(text, sizeof text, "%s\npublic %s\nsecret %s\n", heading, public_text,
                    secret_text);
     enum status status = write_whole(path, text, 0600, err);

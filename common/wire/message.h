@@ -1,7 +1,7 @@
 // Messages of proto/inferstat.proto as C structures.
 //
-// Everything a decoded message points to belongs to it and goes with
-// message_free.  Everything a message to be encoded points to is borrowed.
+// A decoded message owns everything it points to; message_free releases it.  Everything a message
+// to be encoded points to is borrowed.
 #ifndef INFERSTAT_WIRE_MESSAGE_H
 #define INFERSTAT_WIRE_MESSAGE_H
 
@@ -25,13 +25,13 @@ enum {
     MESSAGE_COLUMNS_MAX = 64,
 };
 
-// The highest number of a record, and most of a stream lost without one.  A
-// million records a second take twelve days to it, and all streams of eight
-// thousand runs together stay below 2^63.
+// The largest record number, and the largest count of unnumbered losses of a stream: twelve
+// days at a million records a second, and the sum over all streams of eight thousand runs
+// stays below 2^63.
 #define MESSAGE_NUMBER_MAX (UINT64_C(1) << 40)
 
-// The largest duration, size or count that is believed: what doubles hold
-// exactly, and a hundred days in nanoseconds.
+// The largest valid duration, size or count: doubles hold it exactly, and it is a hundred
+// days in nanoseconds.
 #define MESSAGE_VALUE_MAX (INT64_C(1) << 53)
 
 // Text or bytes, not terminated.
@@ -90,13 +90,13 @@ struct message_batch {
     const struct delivery_stream *streams;
     size_t stream_count;
     struct wire_bytes activity;
-    int64_t clock_offset_ns;  // host's wall clock less the collector's,
-    int64_t clock_error_ns;   // wrong by so much at most; 0: no estimate
+    int64_t clock_offset_ns;  // host's wall clock minus the collector's
+    int64_t clock_error_ns;   // error bound of the offset; 0: no estimate
     uint32_t unknown_columns; // decoded: columns newer than this program, skipped
-    const char *fault;        // decoded: why the content can never be taken; NULL: sound
+    const char *fault;        // decoded: why the content is invalid; NULL: valid
 };
 
-// What the thread of a stream was doing when its process died.
+// Activity of a stream's thread when its process ended.
 struct wire_activity {
     uint32_t stream;
     struct wire_bytes text;
@@ -193,8 +193,8 @@ struct message {
         struct message_live_credit live_credit;
         struct message_live_records live_records;
     };
-    void *memory; // decoded: what everything above points into
-    // Not decoded: whose it was, all zero where it did not say so.
+    void *memory; // decoded: the memory of everything above
+    // STATUS_INVALID: the run of the message; all zero where it has none.
     unsigned char failed_run[MESSAGE_RUN_SIZE];
 };
 

@@ -332,8 +332,8 @@ void wire_count(const struct wire_socket *socket, struct wire_counters *out)
         gate_count(socket->post, out);
 }
 
-// Has libzmq tell how handshakes go.  It would wait for ever with an event that
-// finds no room: there is no limit.  Not HANDSHAKE_FAILED_PROTOCOL: see socket_gate.c.
+// Subscribes to libzmq's handshake events.  The queue has no limit, because libzmq would
+// block on an event that does not fit.  Not HANDSHAKE_FAILED_PROTOCOL: see socket_gate.c.
 static bool peek_at(struct wire_socket *socket, struct wire_context *context)
 {
     const int events = ZMQ_EVENT_CONNECTED | ZMQ_EVENT_HANDSHAKE_SUCCEEDED |
@@ -515,7 +515,7 @@ static void drain(struct wire_socket *socket)
     (void)zmq_msg_close(&part);
 }
 
-// Whose the frame is, as the gate's answer said when the sender connected.
+// Sets the sender's key, from the gate's reply when the sender connected.
 static enum status take_sender(struct wire_socket *socket, struct wire_frame *frame)
 {
     if (!socket->post)

@@ -1,10 +1,10 @@
-// All of ZeroMQ.  A socket never leaves the thread that made it.
+// ZeroMQ sockets; the only users of zmq.h.  A socket never leaves the thread that created
+// it.
 //
-// What libzmq may hold of one peer is bounded by messages, not bytes.  Receiving:
-// `queue_in` messages of at most `frame_max` bytes each, of the service's line
-// below, the one being assembled, and a few hundred kilobytes of its own.
-// Sending: `queue_out` messages of what was given to wire_send.  A frame of more
-// than `frame_max` ends the connection, unseen.
+// libzmq bounds the memory per peer in messages, not bytes.  Receiving: `queue_in` messages
+// of at most `frame_max` bytes each (table below), the one being assembled, and a few
+// hundred kilobytes of its own.  Sending: `queue_out` messages.  A frame larger than
+// `frame_max` ends the connection before it is received.
 //
 //   service  frame_max  queue_in  queue_out   received, at most
 //   ingest   8 MiB      8         64          72 MiB
@@ -12,15 +12,14 @@
 //   live     64 KiB     16        64          1.1 MiB
 //   admin    64 KiB     16        8           1.1 MiB
 //
-// Three holes stay (libzmq 4.3.4), and with a guard only a peer that was admitted gets
-// to them:
-// - A message of endless frames is assembled without looking at any limit.
-// - One that fills its queue, sends a ZeroMQ heartbeat (PING) behind and breaks the
-//   connection can end the program.
-// - One that brings the id which the ROUTER would give out next (a NUL and 32 bits,
-//   counted) ends the program.  The count begins at random, so that it cannot be
-//   foretold; but one that holds a thousand ids spread over all of them hits it
-//   after some million connections.
+// Three weaknesses of libzmq 4.3.4 remain; with a guard only admitted peers can use them:
+// - A message with an unlimited number of frames is assembled without a limit.
+// - A peer that fills its queue, then sends a ZeroMQ heartbeat (PING) and disconnects can
+//   crash the program.
+// - A peer that sets the routing id which the ROUTER would assign next (a NUL and a 32-bit
+//   counter) crashes the program.  The counter starts at random, so it cannot be predicted;
+//   but a peer that holds a thousand ids spread over the range hits it after some million
+//   connections.
 #ifndef INFERSTAT_WIRE_SOCKET_H
 #define INFERSTAT_WIRE_SOCKET_H
 
@@ -31,7 +30,7 @@
 #include "common/core/error.h"
 #include "common/wire/address.h"
 
-struct wire_context; // one a program or monitor; any thread
+struct wire_context; // one per program or monitor; any thread
 struct wire_socket;
 
 MUST_CHECK enum status wire_context_new(struct wire_context **out, struct error *err);
@@ -50,27 +49,26 @@ struct wire_keypair {
     unsigned char public_key[WIRE_KEY_SIZE], secret_key[WIRE_KEY_SIZE];
 };
 
-// A new pair, from the system's randomness.  Its public key begins with a letter or
-// digit when written in Z85, so that nobody takes it for an option.
+// Creates a random pair.  The Z85 text of its public key begins with a letter or digit, so
+// that no command line parses it as an option.
 MUST_CHECK enum status wire_keypair_new(struct wire_keypair *out, struct error *err);
 
-// Whether the public key is the one of the secret key.
+// True if the public key belongs to the secret key.
 bool wire_keypair_fits(const struct wire_keypair *pair);
 
 // Writes a key in Z85 (40 printable characters without space and quotation marks)
 // to WIRE_KEY_TEXT_SIZE bytes.  Returns `text`.
 char *wire_key_text(char *text, const unsigned char key[WIRE_KEY_SIZE]);
 
-// Reads a key in Z85, exactly 40 characters; false when it is none.  A key of
-// zeroes is none.
+// Parses a key in Z85, exactly 40 characters; false if invalid or all zero.
 bool wire_key_parse(unsigned char key[WIRE_KEY_SIZE], const char *text);
 
 // ---- Listening -------------------------------------------------------------------
 
-// Who may connect.  `admit` decides by the peer's public key, in a thread of the
-// context's: it must be quick and must not use the context.  It is asked once a
-// connection, so that what it says later does not end those that are there
-// (wire_hang_up does), and every frame tells its sender's key.
+// Restricts who may connect.  `admit` decides by the peer's public key, on a thread of the
+// context: it must be fast and must not use the context.  It is called once per connection,
+// so a later change does not end existing connections (wire_hang_up does); every received
+// frame has its sender's key.
 struct wire_guard {
     struct wire_keypair keys; // the server's own
     bool (*admit)(void *context, enum address_service service,
@@ -79,36 +77,36 @@ struct wire_guard {
 };
 
 struct wire_listen {
-    enum address_service service;   // the bounds above, and what `admit` is told
+    enum address_service service;   // selects the bounds above; passed to `admit`
     bool owner_only;                // ipc: mode 0600 instead of 0660
     const struct wire_guard *guard; // TCP: CURVE only, by these rules; copied.  NULL: plain.
-                                    // Ignored for ipc, which goes by permission.
-    // Connections at one time; 0: no limit.  One more ends the oldest of those
-    // that have not sent a message yet, so that strangers cannot keep others
-    // out, or itself where there is none.  Each takes a file descriptor: the
-    // process's limit has to allow all.
+                                    // Ignored for ipc, which uses file permissions.
+    // Maximum number of connections; 0: no limit.  A further one closes the oldest
+    // connection that has not sent a message yet, so that strangers cannot keep others
+    // out; if there is none, it is closed itself.  Each uses a file descriptor: the
+    // process's limit must allow all.
     unsigned connections_max;
 };
 
-// A ROUTER bound to an endpoint (address_endpoint).  STATUS_BUSY when the endpoint
-// is taken.  A peer that has not finished its handshake within 5 s is cut off.
+// A ROUTER bound to an endpoint (address_endpoint).  STATUS_BUSY if the endpoint is in use.
+// A peer that does not complete its handshake within 5 s is disconnected.
 MUST_CHECK enum status wire_bind(struct wire_socket **out, struct wire_context *context,
                                  const char *endpoint, const struct wire_listen *listen,
                                  struct error *err);
 
-// Ends all connections of a socket that was bound with a guard or a limit, and goes
-// on listening: peers that are still admitted connect anew by themselves, what they
-// had sent may be lost.  Nobody whom `admit` let in before the call stays.
+// Closes all connections of a socket that was bound with a guard or a limit, and keeps
+// listening: peers that are still admitted reconnect; messages in flight may be lost.  No
+// peer admitted before the call stays connected.
 void wire_hang_up(struct wire_socket *socket);
 
-// What has come to a socket that was bound with a guard or a limit; else zeroes.
+// Counters of a socket that was bound with a guard or a limit; else zeroes.
 struct wire_counters {
-    uint64_t connections; // there now
-    uint64_t over_limit;  // ended because of connections_max
+    uint64_t connections; // currently open
+    uint64_t over_limit;  // closed because of connections_max
     uint64_t strangers;   // handshakes refused by `admit`
-    uint64_t handshakes;  // ended without a message though `admit` said nothing against
-                          // them: another mechanism, a wrong server key, no ZeroMQ, too
-                          // slow, or only looking
+    uint64_t handshakes;  // ended without a message although not refused: another
+                          // mechanism, a wrong server key, no ZeroMQ, a timeout, or a
+                          // port scan
 };
 
 // Any thread, while the socket is open.
@@ -116,69 +114,68 @@ void wire_count(const struct wire_socket *socket, struct wire_counters *out);
 
 // ---- Connecting ------------------------------------------------------------------
 
-// What a connection to a server with a guard needs.
+// Keys for a connection to a server with a guard.
 struct wire_pass {
     struct wire_keypair own;
     unsigned char server_key[WIRE_KEY_SIZE];
 };
 
-// A DEALER connected (or connecting, for as long as it takes) to an endpoint, with
-// `pass` (copied; NULL: plain).
+// A DEALER that connects to an endpoint, and keeps trying, with `pass` (copied; NULL:
+// plain).
 MUST_CHECK enum status wire_connect(struct wire_socket **out, struct wire_context *context,
                                     const char *endpoint, const struct wire_pass *pass,
                                     struct error *err);
 
-// How the handshakes of a connecting socket have gone.
+// Result of the last handshake of a connecting socket.
 enum wire_handshake {
-    WIRE_HANDSHAKE_NONE,    // nobody was there so far
-    WIRE_HANDSHAKE_DONE,    // the last one was done
-    WIRE_HANDSHAKE_REFUSED, // the server does not admit our key.  libzmq does not try
-                            // again: the socket has to be made anew, later
-    WIRE_HANDSHAKE_BROKEN,  // it broke off: the server has another key than the pass
-                            // says, or it wants a pass and there is none, or the other
-                            // way round, or it has no room.  libzmq tries again for
-                            // ever or never: better make it anew, later
+    WIRE_HANDSHAKE_NONE,    // no peer answered so far
+    WIRE_HANDSHAKE_DONE,    // succeeded
+    WIRE_HANDSHAKE_REFUSED, // the server does not admit our key.  libzmq does not
+                            // retry: create a new socket, later
+    WIRE_HANDSHAKE_BROKEN,  // aborted: the server has another key than the pass, one
+                            // side uses keys and the other does not, or the server is
+                            // full.  libzmq retries endlessly or never: create a new
+                            // socket, later
 };
 
-// Over TCP, with or without a pass; ipc always says NONE.
+// For TCP, with or without a pass; NONE for ipc.
 enum wire_handshake wire_handshake(struct wire_socket *socket);
 
 // ---- Both ------------------------------------------------------------------------
 
-// Drops what is unsent, and removes the file of an ipc socket that was bound.
-// NULL is fine.  libzmq closes in the background: the
-// endpoint may be taken for a moment longer.
+// Discards unsent messages and removes the file of a bound ipc socket.  NULL is fine.
+// libzmq closes in the background: the endpoint may stay in use for a moment.
 void wire_close(struct wire_socket *socket);
 
-// The peer a ROUTER received from, to answer to; copied freely.
+// The peer a ROUTER received from, for replies; may be copied.
 struct wire_route {
     unsigned char size;
     unsigned char id[255];
 };
 
 // Sends one frame without waiting.  `route` is NULL on a DEALER.  STATUS_FULL:
-// the queue is full or nobody is connected; STATUS_UNREACHABLE: a route that is
-// gone.  Never blocks.
+// the queue is full or no peer is connected; STATUS_UNREACHABLE: the peer of the route has
+// disconnected.  Never blocks.
 MUST_CHECK enum status wire_send(struct wire_socket *socket, const struct wire_route *route,
                                  const void *bytes, size_t size);
 
 // A received frame: `bytes` is borrowed until wire_frame_release.
 struct wire_frame {
     struct wire_route route;          // ROUTER only
-    bool has_key;                     // a guard admitted the sender: always, where there is one
-    unsigned char key[WIRE_KEY_SIZE]; // with which public key
+    bool has_key;                     // a guard admitted the sender
+    unsigned char key[WIRE_KEY_SIZE]; // the sender's public key
     const void *bytes;
     size_t size;
     void *handle;
 };
 
 // Receives one frame without waiting.  STATUS_NO_DATA: there is none.
-// STATUS_INVALID: a message of a wrong shape was thrown away (count it).
+// STATUS_INVALID: a message with a wrong number of frames was discarded (count it).
 MUST_CHECK enum status wire_receive(struct wire_socket *socket, struct wire_frame *frame);
 void wire_frame_release(struct wire_frame *frame);
 
-// Waits until one of `sockets` (NULL entries are skipped) can be received from,
-// or `fd` (-1: none) can be read, or `timeout_ns` is over (negative: for ever).
+// Waits until one of `sockets` (NULL entries are skipped) or `fd` (-1: none) is readable,
+// or `timeout_ns` has elapsed (negative: no timeout).
 // Sets bit i of `*ready` for sockets[i] and bit `count` for the fd.  count <= 31.
 // A signal ends the wait early with nothing ready.
 void wire_wait(struct wire_socket *const *sockets, size_t count, int fd, int64_t timeout_ns,

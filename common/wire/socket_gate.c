@@ -19,7 +19,7 @@ enum {
     FRAME_MAX = 256, // of a question or an event; longer ones are cut
     ZAP_FRAMES = 7,  // of a question with a key
     // Never HANDSHAKE_FAILED_PROTOCOL: libzmq 4.3.4 loses the reason on the way when it
-    // has to tell that one, and a connection with a broken message stays open for ever,
+    // reports that one, and a connection with a malformed message stays open and
     // unread.
     EVENTS = ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_DISCONNECTED,
 };
@@ -415,8 +415,7 @@ void gate_close(struct gate_post *post)
 {
     if (!post)
         return;
-    // In this order: libzmq's thread waits for ever with an event that nobody is
-    // there to take.
+    // In this order: libzmq's thread blocks on an event that no reader consumes.
     if (post->socket)
         (void)zmq_socket_monitor(post->socket, NULL, 0);
     (void)ask(post->gate, REQUEST_LEAVE, post);

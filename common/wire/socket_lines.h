@@ -1,6 +1,6 @@
-// The connections of one socket that listens, by their file descriptors, which
-// belong to libzmq: they are only ever shut down here, which libzmq takes for a
-// peer that left.  One thread, but for lines_heard.
+// The connections of one listening socket, by file descriptor.  libzmq owns the
+// descriptors: this module only calls shutdown on them, which libzmq sees as a
+// disconnected peer.  One thread, except for lines_heard.
 #ifndef INFERSTAT_WIRE_SOCKET_LINES_H
 #define INFERSTAT_WIRE_SOCKET_LINES_H
 
@@ -13,20 +13,20 @@ struct lines;
 struct lines_counters {
     uint64_t open;
     uint64_t over_limit; // shut down because of the limit
-    uint64_t unheard;    // ended by themselves without ever being heard
+    uint64_t unheard;    // closed by the peer before any message
 };
 
-// Of a socket bound to `endpoint`; `max` connections at one time, 0: no limit.
+// For a socket bound to `endpoint`; at most `max` connections, 0: no limit.
 MUST_CHECK enum status lines_new(struct lines **out, const char *endpoint, unsigned max);
 void lines_free(struct lines *lines);
 
-// A connection was accepted.  Where that is one too many, the oldest of those that
-// have not been heard yet is shut down; where there is none, the new one.
+// A connection was accepted.  Above the limit, shuts down the oldest connection without a
+// message; if there is none, the new one.
 void lines_opened(struct lines *lines, int fd);
-// It ended, or libzmq ended it.
+// The connection was closed by the peer or by libzmq.
 void lines_closed(struct lines *lines, int fd);
 
-// A message came over it.  Any thread.
+// A message arrived on it.  Any thread.
 void lines_heard(struct lines *lines, int fd);
 
 // Shuts all down.

@@ -48,7 +48,7 @@ static enum status check_file(const struct stat *about, const char *path,
     return STATUS_OK;
 }
 
-// A link that somebody else put there leads where he likes.
+// A symbolic link of another user may lead to any file.
 static enum status check_link(const char *path, struct error *err)
 {
     struct stat about;

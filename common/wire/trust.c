@@ -190,7 +190,7 @@ static enum status plain(struct trust *out, const struct address *address, bool 
                          "or --server-key; --insecure goes without)",
                          address_text(text, address));
     (void)snprintf(out->warning, sizeof out->warning,
-                   "%.120s: without keys: anybody on the way can read and change what is sent",
+                   "%.120s: without keys: anyone on the path can read and change what is sent",
                    address_text(text, address));
     return STATUS_OK;
 }

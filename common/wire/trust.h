@@ -1,15 +1,15 @@
-// What is needed to connect to an address: which keys, or none.
+// Decides which keys a connection to an address needs.
 //
-//   ipc               plain: the file's permissions decide.
-//   a server key is   CURVE with it and this user's key file.  It is known by option,
-//   known             by environment or by a line of known_collectors.
+//   ipc               plain: file permissions protect it.
+//   a server key is   CURVE with it and this user's key file.  Known by option, by
+//   known             environment or by a line of known_collectors.
 //   loopback          plain.
 //   anything else     refused, unless `insecure`, which is plain.
 //
-// known_collectors lies in $XDG_CONFIG_HOME/inferstat (~/.config/inferstat) and in
+// known_collectors is in $XDG_CONFIG_HOME/inferstat (~/.config/inferstat) and in
 // /etc/inferstat; both are read.  Each line is "ADDRESS KEY [comment]"; blank lines
-// and those that begin with '#' are skipped.  One address may have several lines
-// while its key is changed.
+// and lines that begin with '#' are skipped.  An address may have several lines while its
+// key is being changed.
 #ifndef INFERSTAT_WIRE_TRUST_H
 #define INFERSTAT_WIRE_TRUST_H
 
@@ -24,7 +24,7 @@ enum {
     TRUST_WARNING_SIZE = 256,
 };
 
-// As on the command line; NULL where nothing was given.
+// Options of the command line; NULL where not given.
 struct trust_options {
     const char *key_file;   // NULL: $INFERSTAT_KEY, or "key" of the configuration folder
     const char *server_key; // a key in Z85 or a file of them (keys_read_public).  NULL:
@@ -32,19 +32,19 @@ struct trust_options {
     bool insecure;
 };
 
-// What is decided by: the options, and where they say nothing the environment.  It holds
-// copies, so that a thread may decide again while others change their environment.
+// The options, completed from the environment.  It holds copies, so that a thread may
+// decide again while other threads change the environment.
 struct trust_source {
-    const char *key_file;         // NULL: there is no configuration folder for it
-    bool key_is_named;            // by an option or a variable, so it has to be there
+    const char *key_file;         // NULL: no configuration folder
+    bool key_is_named;            // by an option or a variable, so it must exist
     const char *server_key;       // NULL: known_collectors
     const char *known_collectors; // this user's list; NULL: no configuration folder
     bool insecure;
-    char *memory; // of all these texts
+    char *memory; // memory of all these texts
 };
 
-// Reads the environment, which nobody may change meanwhile.  Fails with STATUS_NOMEM only;
-// `*out` is for trust_source_deinit even then.
+// Reads the environment; no other thread may change it during the call.  Fails with
+// STATUS_NOMEM only; `*out` needs trust_source_deinit even then.
 MUST_CHECK enum status trust_source_read(struct trust_source *out,
                                          const struct trust_options *options, struct error *err);
 
@@ -56,24 +56,23 @@ MUST_CHECK enum status trust_source_copy(struct trust_source *out, const struct 
 void trust_source_deinit(struct trust_source *source);
 
 struct trust {
-    // Passes to be tried one after the other, all with the same own key; none:
-    // plain.
+    // Passes to try one after the other, all with the same own key; none: plain.
     struct wire_pass passes[TRUST_PASSES_MAX];
     unsigned pass_count;
-    char warning[TRUST_WARNING_SIZE]; // to be shown to the user; empty: none
+    char warning[TRUST_WARNING_SIZE]; // to show to the user; empty: none
 };
 
-// The pass to be tried as the `attempt`-th, in turn; NULL: plain.
+// The pass for the `attempt`-th try, cyclically; NULL: plain.
 const struct wire_pass *trust_pass(const struct trust *trust, unsigned attempt);
 
 // Decides how to connect to the address.  STATUS_DENIED: it is not trusted, or the
-// key file or a known_collectors may be read or changed by others; STATUS_NOT_FOUND:
-// a file named is not there, or there is no key yet (the text says
-// `inferstat keygen`); STATUS_INVALID: a file is malformed (the text names the line).
+// key file or a known_collectors has too wide permissions; STATUS_NOT_FOUND: a named file
+// does not exist, or there is no key yet (the text names `inferstat keygen`); STATUS_INVALID: a
+// file is malformed (the text names the line).
 MUST_CHECK enum status trust_decide(struct trust *out, const struct address *address,
                                     const struct trust_source *source, struct error *err);
 
-// The same by the options and the environment as it is now; fails also with STATUS_NOMEM.
+// The same with the options and the current environment; may also fail with STATUS_NOMEM.
 MUST_CHECK enum status trust_resolve(struct trust *out, const struct address *address,
                                      const struct trust_options *options, struct error *err);
 
