@@ -269,7 +269,7 @@ static enum status flush_runs(struct cli *cli, const struct places *places, stru
     struct replay_settings settings = {
         .folders = places->folders,
         .collector = cli->options.collector,
-        .log = log_of_replay,
+        .log = {log_of_replay, NULL},
     };
     settings.folders.patience_ns = option_given(&cli->options, OPTION_FORCE) ? 0 : ORPHANS_FOR_EVER;
     struct address address;

@@ -10,16 +10,14 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "common/monitor/publisher.h"
-#include "common/monitor/sampler.h"
-#include "common/monitor/seat.h"
+#include "common/sys/clock.h"
 
 static const uint64_t second_ns = UINT64_C(1000000000);
 static const uint64_t closing_step_ns = UINT64_C(2000000); // between two looks while closing
 static const uint64_t loss_log_ns = UINT64_C(10000000000);
 
 struct background {
-    struct inferstat_monitor *monitor;
+    struct background_settings settings;
     pthread_t thread;
     int wake_fd;
     sem_t started;
@@ -44,51 +42,51 @@ struct background {
 // Collects the sums of all threads, or of those that were in use the last time.
 static void drain_gaps(struct background *background)
 {
-    struct inferstat_monitor *monitor = background->monitor;
+    struct seats *seats = background->settings.seats;
     const bool again = background->draining;
-    const int64_t offset = atomic_load_explicit(&monitor->wall_offset_ns, memory_order_relaxed);
+    const int64_t offset =
+        atomic_load_explicit(&background->settings.sampled->wall_offset_ns, memory_order_relaxed);
     background->draining = false;
-    (void)pthread_mutex_lock(&monitor->seats_lock);
-    for (struct seat *seat = monitor->seats; seat; seat = seat->next) {
+    (void)pthread_mutex_lock(&seats->lock);
+    for (struct seat *seat = seats->first; seat; seat = seat->next) {
         if (!seat->stream.ring || (again && !seat->sums.waiting))
             continue;
         if (!gaps_drain(&seat->sums, offset, background->ring, background->sketch))
             background->draining = true;
     }
-    (void)pthread_mutex_unlock(&monitor->seats_lock);
+    (void)pthread_mutex_unlock(&seats->lock);
 }
 
-static uint64_t count_losses(const struct inferstat_monitor *monitor)
+static uint64_t count_losses(struct runfile *file)
 {
-    uint64_t losses =
-        atomic_load_explicit(&runfile_state(monitor->file)->streamless, memory_order_relaxed);
-    const uint32_t count = runfile_stream_count(monitor->file);
+    uint64_t losses = atomic_load_explicit(&runfile_state(file)->streamless, memory_order_relaxed);
+    const uint32_t count = runfile_stream_count(file);
     for (uint32_t i = 0; i < count; i++)
-        losses += ring_dropped(runfile_stream(monitor->file, i).ring);
+        losses += ring_dropped(runfile_stream(file, i).ring);
     return losses;
 }
 
 static void log_losses(struct background *background, uint64_t now)
 {
-    const uint64_t losses = count_losses(background->monitor);
+    const uint64_t losses = count_losses(background->settings.publisher.file);
     if (losses == background->losses_logged || now < background->loss_log_at_ns)
         return;
-    monitor_log(background->monitor, INFERSTAT_LOG_WARNING,
-                "%" PRIu64 " records lost so far for want of room", losses);
+    log_sink_write(&background->settings.publisher.log, INFERSTAT_LOG_WARNING,
+                   "%" PRIu64 " records dropped so far: ring full", losses);
     background->losses_logged = losses;
     background->loss_log_at_ns = now + loss_log_ns;
 }
 
 static void tick(struct background *background)
 {
-    struct inferstat_monitor *monitor = background->monitor;
+    const struct background_settings *settings = &background->settings;
     const uint64_t now = clock_monotonic_ns();
-    if (monitor->sample_ms > 0 && now >= background->sample_at_ns) {
-        sampler_sample(&background->sampler, monitor, background->ring);
-        background->sample_at_ns = now + monitor->sample_ms * UINT64_C(1000000);
+    if (settings->sample_ms > 0 && now >= background->sample_at_ns) {
+        sampler_sample(&background->sampler, settings->sampled, background->ring);
+        background->sample_at_ns = now + settings->sample_ms * UINT64_C(1000000);
     }
     if (now >= background->second_at_ns) {
-        sampler_set_clock(monitor);
+        sampler_set_clock(settings->sampled);
         if (background->ring) {
             drain_gaps(background);
             log_losses(background, now);
@@ -129,7 +127,7 @@ static uint64_t idle_ns(const struct background *background, const struct publis
         return publisher_pause_ns(publisher);
     const uint64_t now = clock_monotonic_ns();
     uint64_t wait = until(background->second_at_ns, now);
-    if (background->monitor->sample_ms > 0 && until(background->sample_at_ns, now) < wait)
+    if (background->settings.sample_ms > 0 && until(background->sample_at_ns, now) < wait)
         wait = until(background->sample_at_ns, now);
     return wait;
 }
@@ -163,27 +161,13 @@ static void finish(struct background *background, struct publisher *publisher)
     background->end.acknowledged = publisher_acknowledged(publisher);
 }
 
-static enum status open_publisher(struct publisher **out, struct inferstat_monitor *monitor,
-                                  struct error *err)
-{
-    const struct publisher_settings settings = {
-        .file = monitor->file,
-        .spool = monitor->spool,
-        .address = &monitor->address,
-        .trust = &monitor->trust,
-        .log = monitor->log,
-        .log_context = monitor->log_context,
-    };
-    return publisher_open(out, &settings, err);
-}
-
 static void *run(void *context)
 {
     struct background *background = context;
     struct publisher *publisher = NULL;
-    if (background->monitor->file)
+    if (background->settings.publisher.file)
         background->start_status =
-            open_publisher(&publisher, background->monitor, &background->start_error);
+            publisher_open(&publisher, &background->settings.publisher, &background->start_error);
     atomic_store_explicit(&background->publisher, publisher, memory_order_release);
     const bool running = background->start_status == STATUS_OK;
     (void)sem_post(&background->started);
@@ -191,7 +175,7 @@ static void *run(void *context)
     while (running && !atomic_load_explicit(&background->stopping, memory_order_acquire)) {
         tick(background);
         if (publisher) {
-            seat_share_open_requests(background->monitor);
+            seats_share_open_requests(background->settings.seats);
             publisher_step(publisher);
         }
         wait_a_step(background, publisher, idle_ns(background, publisher));
@@ -217,18 +201,18 @@ static void free_background(struct background *background)
 
 static enum status prepare(struct background *background, struct error *err)
 {
-    struct inferstat_monitor *monitor = background->monitor;
+    const struct background_settings *settings = &background->settings;
     background->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (background->wake_fd < 0)
         return error_set(err, STATUS_IO, "monitor: no event descriptor: %s", strerror(errno));
-    sampler_start(&background->sampler, monitor);
+    sampler_start(&background->sampler, settings->sampled);
     const uint64_t now = clock_monotonic_ns();
-    background->sample_at_ns = now + monitor->sample_ms * UINT64_C(1000000);
+    background->sample_at_ns = now + settings->sample_ms * UINT64_C(1000000);
     background->second_at_ns = now + second_ns;
-    if (!monitor->file)
+    if (!settings->publisher.file)
         return STATUS_OK;
     struct runfile_stream stream;
-    enum status status = runfile_add_stream(monitor->file, &stream, err);
+    enum status status = runfile_add_stream(settings->publisher.file, &stream, err);
     if (status != STATUS_OK)
         return status;
     background->ring = stream.ring;
@@ -246,7 +230,7 @@ static enum status start_thread(struct background *background, struct error *err
     const int fault = pthread_create(&background->thread, NULL, run, background);
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (fault != 0)
-        return error_set(err, STATUS_IO, "monitor: no thread to be had: %s", strerror(fault));
+        return error_set(err, STATUS_IO, "monitor: cannot create thread: %s", strerror(fault));
     (void)pthread_setname_np(background->thread, "inferstat");
 
     while (sem_wait(&background->started) != 0) {
@@ -258,13 +242,13 @@ static enum status start_thread(struct background *background, struct error *err
     return error_set(err, background->start_status, "%s", background->start_error.text);
 }
 
-enum status background_start(struct background **out, struct inferstat_monitor *monitor,
+enum status background_start(struct background **out, const struct background_settings *settings,
                              struct error *err)
 {
     struct background *background = calloc(1, sizeof *background);
     if (!background)
         return error_set(err, STATUS_NOMEM, "monitor: out of memory");
-    background->monitor = monitor;
+    background->settings = *settings;
     (void)sem_init(&background->started, 0, 0);
 
     enum status status = prepare(background, err);

@@ -3,11 +3,24 @@
 #ifndef INFERSTAT_MONITOR_BACKGROUND_H
 #define INFERSTAT_MONITOR_BACKGROUND_H
 
-#include "common/monitor/monitor.h"
+#include "common/monitor/publisher.h"
+#include "common/monitor/sampler.h"
+#include "common/monitor/seat.h"
+
+struct background;
+
+// Everything is borrowed until background_stop.
+struct background_settings {
+    struct seats *seats;
+    struct sampled *sampled;
+    uint32_t sample_ms;                  // 0: memory and processor use are not sampled
+    struct publisher_settings publisher; // without a file nothing is reported
+};
 
 // Starts the thread, with all signals blocked.  What the thread could not open is an
 // error here.
-MUST_CHECK enum status background_start(struct background **out, struct inferstat_monitor *monitor,
+MUST_CHECK enum status background_start(struct background **out,
+                                        const struct background_settings *settings,
                                         struct error *err);
 
 // How the end went.

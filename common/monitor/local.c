@@ -1,11 +1,9 @@
-// The local history as the application reads it: events of all threads merged,
-// averages, the summary, listeners.
-#include "common/monitor/inferstat.h"
+// Reads merge the events of all threads.
+#include "common/monitor/local.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/monitor/seat.h"
 #include "common/sys/process.h"
 
 // Entries of all threads, oldest first.
@@ -21,13 +19,13 @@ static int by_end(const void *left, const void *right)
     return (a->ended_ns > b->ended_ns) - (a->ended_ns < b->ended_ns);
 }
 
-// Reads what the seats hold of a kind; seats_lock is held.
+// Reads what the seats hold of a kind; their lock is held.
 static size_t read_seats(const struct inferstat_monitor *monitor, enum inferstat_event_kind kind,
                          struct history_entry *entries, size_t room)
 {
-    const size_t limit = monitor->limits[kind];
+    const size_t limit = monitor->seats.limits[kind];
     size_t count = 0;
-    for (const struct seat *seat = monitor->seats; seat && count < room; seat = seat->next) {
+    for (const struct seat *seat = monitor->seats.first; seat && count < room; seat = seat->next) {
         const size_t wanted = room - count < limit ? room - count : limit;
         count +=
             history_read(&seat->history, kind, seat->mark.counts[kind], entries + count, wanted);
@@ -40,10 +38,10 @@ static size_t read_seats(const struct inferstat_monitor *monitor, enum inferstat
 static struct merged merge(struct inferstat_monitor *monitor, enum inferstat_event_kind kind)
 {
     struct merged merged = {.entries = NULL};
-    const uint64_t limit = monitor->limits[kind];
-    (void)pthread_mutex_lock(&monitor->seats_lock);
+    const uint64_t limit = monitor->seats.limits[kind];
+    (void)pthread_mutex_lock(&monitor->seats.lock);
     uint64_t room = 0;
-    for (const struct seat *seat = monitor->seats; seat; seat = seat->next) {
+    for (const struct seat *seat = monitor->seats.first; seat; seat = seat->next) {
         const uint64_t there = history_count(&seat->history, kind) - seat->mark.counts[kind];
         room += there < limit ? there : limit;
     }
@@ -51,7 +49,7 @@ static struct merged merge(struct inferstat_monitor *monitor, enum inferstat_eve
         merged.entries = calloc(room, sizeof *merged.entries);
     if (merged.entries)
         merged.count = read_seats(monitor, kind, merged.entries, room);
-    (void)pthread_mutex_unlock(&monitor->seats_lock);
+    (void)pthread_mutex_unlock(&monitor->seats.lock);
 
     if (merged.count > 1)
         qsort(merged.entries, merged.count, sizeof *merged.entries, by_end);
@@ -63,8 +61,9 @@ static struct merged merge(struct inferstat_monitor *monitor, enum inferstat_eve
     return merged;
 }
 
-void monitor_fill_event(const struct inferstat_monitor *monitor, enum inferstat_event_kind kind,
-                        const struct history_entry *entry, struct inferstat_event *event)
+// An entry as the application sees it.
+static void fill_event(const struct inferstat_monitor *monitor, enum inferstat_event_kind kind,
+                       const struct history_entry *entry, struct inferstat_event *event)
 {
     *event = (struct inferstat_event){
         .kind = kind,
@@ -84,15 +83,15 @@ void monitor_fill_event(const struct inferstat_monitor *monitor, enum inferstat_
             (double)(entry->generated_tokens - 1) * 1e9 / (double)entry->decode_ns;
 }
 
-void monitor_event(struct inferstat_monitor *monitor, struct seat *seat,
-                   enum inferstat_event_kind kind, struct history_entry *entry)
+void recent_events_add(struct inferstat_monitor *monitor, struct seat *seat,
+                       enum inferstat_event_kind kind, struct history_entry *entry)
 {
     if (seat)
         history_add(&seat->history, kind, entry);
     if (atomic_load_explicit(&monitor->listeners.count, memory_order_relaxed) == 0)
         return;
     struct inferstat_event event;
-    monitor_fill_event(monitor, kind, entry, &event);
+    fill_event(monitor, kind, entry, &event);
     listeners_tell(&monitor->listeners, &event);
 }
 
@@ -121,7 +120,7 @@ size_t inferstat_history(struct inferstat_monitor *monitor, enum inferstat_event
     struct merged merged = merge(monitor, kind);
     const size_t given = merged.count < count ? merged.count : count;
     for (size_t i = 0; i < given; i++)
-        monitor_fill_event(monitor, kind, &merged.entries[merged.count - given + i], &events[i]);
+        fill_event(monitor, kind, &merged.entries[merged.count - given + i], &events[i]);
     free(merged.entries);
     return given;
 }
@@ -177,8 +176,8 @@ static struct seat_mark count_seat(const struct seat *seat)
 
 static void sum_counts(struct inferstat_monitor *monitor, struct inferstat_summary *summary)
 {
-    (void)pthread_mutex_lock(&monitor->seats_lock);
-    for (const struct seat *seat = monitor->seats; seat; seat = seat->next) {
+    (void)pthread_mutex_lock(&monitor->seats.lock);
+    for (const struct seat *seat = monitor->seats.first; seat; seat = seat->next) {
         const struct seat_mark now = count_seat(seat);
         const struct seat_mark *then = &seat->mark;
         summary->generated_tokens += now.generated - then->generated;
@@ -188,7 +187,7 @@ static void sum_counts(struct inferstat_monitor *monitor, struct inferstat_summa
         summary->operations +=
             now.counts[INFERSTAT_EVENT_OPERATION] - then->counts[INFERSTAT_EVENT_OPERATION];
     }
-    (void)pthread_mutex_unlock(&monitor->seats_lock);
+    (void)pthread_mutex_unlock(&monitor->seats.lock);
 }
 
 static void sum_inferences(struct inferstat_monitor *monitor, struct inferstat_summary *summary)
@@ -206,8 +205,8 @@ static void sum_inferences(struct inferstat_monitor *monitor, struct inferstat_s
         summary->mean_tokens_per_second = tokens * 1e9 / decode_ns;
     if (merged.count > 0) {
         summary->has_inference = 1;
-        monitor_fill_event(monitor, INFERSTAT_EVENT_INFERENCE, &merged.entries[merged.count - 1],
-                           &summary->last_inference);
+        fill_event(monitor, INFERSTAT_EVENT_INFERENCE, &merged.entries[merged.count - 1],
+                   &summary->last_inference);
     }
     free(merged.entries);
 }
@@ -222,10 +221,12 @@ void inferstat_get_summary(struct inferstat_monitor *monitor, struct inferstat_s
         return;
     const int64_t memory = process_memory_bytes();
     summary->host_memory_bytes =
-        memory >= 0 ? memory : atomic_load_explicit(&monitor->host_memory, memory_order_relaxed);
+        memory >= 0 ? memory
+                    : atomic_load_explicit(&monitor->sampled.host_memory, memory_order_relaxed);
     summary->device_memory_bytes =
-        atomic_load_explicit(&monitor->device_memory, memory_order_relaxed);
-    const uint64_t cpu = atomic_load_explicit(&monitor->cpu_ratio_bits, memory_order_relaxed);
+        atomic_load_explicit(&monitor->sampled.device_memory, memory_order_relaxed);
+    const uint64_t cpu =
+        atomic_load_explicit(&monitor->sampled.cpu_ratio_bits, memory_order_relaxed);
     memcpy(&summary->cpu_ratio, &cpu, sizeof summary->cpu_ratio);
     const uint64_t startup = atomic_load_explicit(&monitor->startup_ns, memory_order_relaxed);
     summary->has_startup = startup > 0;
@@ -236,8 +237,8 @@ void inferstat_get_summary(struct inferstat_monitor *monitor, struct inferstat_s
     struct merged loads = merge(monitor, INFERSTAT_EVENT_LOAD);
     if (loads.count > 0) {
         summary->has_load = 1;
-        monitor_fill_event(monitor, INFERSTAT_EVENT_LOAD, &loads.entries[loads.count - 1],
-                           &summary->last_load);
+        fill_event(monitor, INFERSTAT_EVENT_LOAD, &loads.entries[loads.count - 1],
+                   &summary->last_load);
     }
     free(loads.entries);
 }
@@ -251,9 +252,9 @@ void inferstat_clear(struct inferstat_monitor *monitor)
 {
     if (!monitor_is_live(monitor))
         return;
-    (void)pthread_mutex_lock(&monitor->seats_lock);
-    for (struct seat *seat = monitor->seats; seat; seat = seat->next)
+    (void)pthread_mutex_lock(&monitor->seats.lock);
+    for (struct seat *seat = monitor->seats.first; seat; seat = seat->next)
         seat->mark = count_seat(seat);
-    (void)pthread_mutex_unlock(&monitor->seats_lock);
+    (void)pthread_mutex_unlock(&monitor->seats.lock);
     atomic_store_explicit(&monitor->startup_ns, 0, memory_order_relaxed);
 }

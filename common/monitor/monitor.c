@@ -1,6 +1,5 @@
 #include "common/monitor/monitor.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +9,6 @@
 #include "common/core/text.h"
 #include "common/monitor/background.h"
 #include "common/monitor/replay.h"
-#include "common/monitor/seat.h"
 #include "common/sys/files.h"
 #include "common/sys/process.h"
 
@@ -18,7 +16,6 @@ enum {
     RING_RECORDS_MIN = 64, // a load with all of its stages fits
     RING_RECORDS_MAX = 1 << 20,
     PATH_ROOM = 4096,
-    LOG_LINE_SIZE = 2048,
 };
 
 // How long a spool whose run file is not in sight is left to others (orphans.h): as
@@ -223,7 +220,6 @@ static void start_replay(struct inferstat_monitor *monitor)
         .own = runfile_run(monitor->file),
         .trust = &monitor->trust,
         .log = monitor->log,
-        .log_context = monitor->log_context,
     };
     struct orphans_list list;
     struct error err = {.status = STATUS_OK};
@@ -235,8 +231,8 @@ static void start_replay(struct inferstat_monitor *monitor)
             status = replay_start(&monitor->replay, &settings, &err);
     }
     if (status != STATUS_OK)
-        monitor_log(monitor, INFERSTAT_LOG_WARNING, "what runs have left is not sent: %s",
-                    err.text);
+        log_sink_write(&monitor->log, INFERSTAT_LOG_WARNING, "what runs have left is not sent: %s",
+                       err.text);
 }
 
 // Without reporting names live in ordinary memory.
@@ -253,7 +249,7 @@ static enum status open_own_names(struct inferstat_monitor *monitor, struct erro
 
 static void free_monitor(struct inferstat_monitor *monitor, bool remove_files)
 {
-    seat_close(monitor);
+    seats_deinit(&monitor->seats);
     if (remove_files) {
         spool_remove(monitor->spool);
         runfile_remove(monitor->file);
@@ -266,7 +262,6 @@ static void free_monitor(struct inferstat_monitor *monitor, bool remove_files)
         (void)munmap(monitor->area, names_area_size());
     }
     listeners_deinit(&monitor->listeners);
-    (void)pthread_mutex_destroy(&monitor->seats_lock);
     trust_source_deinit(&monitor->trust);
     free(monitor->run_folder);
     free(monitor->spool_folder);
@@ -280,17 +275,33 @@ static struct inferstat_monitor *new_monitor(const struct inferstat_options *opt
     if (!monitor)
         return NULL;
     memset(monitor, 0, sizeof *monitor);
-    (void)pthread_mutex_init(&monitor->seats_lock, NULL);
+    const uint32_t limits[HISTORY_KINDS] = {
+        [INFERSTAT_EVENT_LOAD] = 100,
+        [INFERSTAT_EVENT_INFERENCE] = options->history_inferences,
+        [INFERSTAT_EVENT_OPERATION] = options->history_operations,
+    };
+    seats_init(&monitor->seats, limits);
     listeners_init(&monitor->listeners);
-    atomic_store_explicit(&monitor->device_memory, -1, memory_order_relaxed);
+    atomic_store_explicit(&monitor->sampled.device_memory, -1, memory_order_relaxed);
     monitor->logging = options->log != NULL;
-    monitor->log = options->log;
-    monitor->log_context = options->log_context;
-    monitor->sample_ms = options->sample_ms;
-    monitor->limits[INFERSTAT_EVENT_LOAD] = 100;
-    monitor->limits[INFERSTAT_EVENT_INFERENCE] = options->history_inferences;
-    monitor->limits[INFERSTAT_EVENT_OPERATION] = options->history_operations;
+    monitor->log = (struct log_sink){options->log, options->log_context};
     return monitor;
+}
+
+static enum status start_background(struct inferstat_monitor *monitor, uint32_t sample_ms,
+                                    struct error *err)
+{
+    const struct background_settings settings = {
+        .seats = &monitor->seats,
+        .sampled = &monitor->sampled,
+        .sample_ms = sample_ms,
+        .publisher = {.file = monitor->file,
+                      .spool = monitor->spool,
+                      .address = &monitor->address,
+                      .trust = &monitor->trust,
+                      .log = monitor->log},
+    };
+    return background_start(&monitor->background, &settings, err);
 }
 
 static enum status open_monitor(struct inferstat_monitor **out,
@@ -306,11 +317,11 @@ static enum status open_monitor(struct inferstat_monitor **out,
     if (status == STATUS_OK) {
         monitor->unknown_name = names_add(monitor->names, "unknown");
         status = monitor->unknown_name
-                     ? seat_open(monitor, err)
+                     ? seats_open(&monitor->seats, monitor->file, err)
                      : error_set(err, STATUS_IO, "run file: no room for names on its file system");
     }
     if (status == STATUS_OK)
-        status = background_start(&monitor->background, monitor, err);
+        status = start_background(monitor, options->sample_ms, err);
     if (status != STATUS_OK) {
         free_monitor(monitor, true);
         return status;
@@ -363,13 +374,13 @@ static void log_unfinished(const struct inferstat_monitor *monitor,
     const char *path = runfile_path(monitor->file);
     const uint64_t left = sums->produced - sums->acknowledged;
     if (left == 0)
-        monitor_log(monitor, INFERSTAT_LOG_WARNING,
-                    "the end of the run was not acknowledged: %s stays", path);
+        log_sink_write(&monitor->log, INFERSTAT_LOG_WARNING,
+                       "the end of the run was not acknowledged: %s stays", path);
     else
-        monitor_log(monitor, INFERSTAT_LOG_WARNING,
-                    "%llu records were not acknowledged and stay in %s: the next run here that "
-                    "lives for a second or two sends them, or \"inferstat spool flush\"",
-                    (unsigned long long)left, in_rings ? path : spool_path(monitor->spool));
+        log_sink_write(&monitor->log, INFERSTAT_LOG_WARNING,
+                       "%llu records were not acknowledged and stay in %s: the next run here that "
+                       "lives for a second or two sends them, or \"inferstat spool flush\"",
+                       (unsigned long long)left, in_rings ? path : spool_path(monitor->spool));
 }
 
 enum inferstat_status inferstat_close(struct inferstat_monitor *monitor, uint64_t timeout_ns,
@@ -489,7 +500,7 @@ uint32_t inferstat_add_device(struct inferstat_monitor *monitor,
     monitor_set_text(&record, DEVICE_COMPUTE_CAPABILITY, device->compute_capability);
     monitor_set_text(&record, DEVICE_UUID, device->uuid);
     atomic_fetch_add_explicit(&runfile_state(monitor->file)->devices, 1, memory_order_relaxed);
-    (void)seat_push(monitor, seat_of_thread(monitor), &record, 1);
+    (void)seat_push(&monitor->seats, seat_of_thread(&monitor->seats), &record, 1);
     return name;
 }
 
@@ -520,28 +531,13 @@ uint32_t inferstat_add_model(struct inferstat_monitor *monitor, const struct inf
     monitor_set_text(&record, MODEL_ARCHITECTURE, model->architecture);
     monitor_set_text(&record, MODEL_QUANTISATION, model->quantisation);
     monitor_set_text(&record, MODEL_DIGEST, model->digest);
-    (void)seat_push(monitor, seat_of_thread(monitor), &record, 1);
+    (void)seat_push(&monitor->seats, seat_of_thread(&monitor->seats), &record, 1);
     return name;
 }
 
 void inferstat_set_device_memory(struct inferstat_monitor *monitor, int64_t bytes)
 {
     if (monitor_is_live(monitor))
-        atomic_store_explicit(&monitor->device_memory, bytes < 0 ? -1 : monitor_plausible(bytes),
-                              memory_order_relaxed);
-}
-
-// ---- Telling --------------------------------------------------------------------------
-
-void monitor_log(const struct inferstat_monitor *monitor, enum inferstat_log_level level,
-                 const char *format, ...)
-{
-    if (!monitor->log)
-        return;
-    char line[LOG_LINE_SIZE];
-    va_list args;
-    va_start(args, format);
-    (void)vsnprintf(line, sizeof line, format, args);
-    va_end(args);
-    monitor->log(monitor->log_context, level, line);
+        atomic_store_explicit(&monitor->sampled.device_memory,
+                              bytes < 0 ? -1 : monitor_plausible(bytes), memory_order_relaxed);
 }

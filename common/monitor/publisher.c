@@ -2,20 +2,19 @@
 
 #include <inttypes.h>
 #include <poll.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "common/monitor/publisher_parts.h"
+#include "common/monitor/record_source.h"
 #include "common/sys/clock.h"
 
 enum {
     BATCH_RECORDS = 1024,
     REFUSALS_LOGGED_MAX = 20, // of one run: the rest is in the collector's ledger
-    LOG_LINE_SIZE = 1024,
-    BUSY_PART = 8, // of a ring filled between two looks: the next look comes at once
+    BUSY_PART = 8,            // of a ring filled between two looks: the next look comes at once
 };
 
 static const uint64_t look_pause_ns = UINT64_C(25000000); // between two looks at the rings
@@ -33,19 +32,6 @@ static const struct delivery_config delivery_settings = {
 // that failed is left alone.
 static const uint64_t spool_after_ns = UINT64_C(2000000000);
 static const uint64_t spool_retry_ns = UINT64_C(1000000000);
-
-void publisher_log(const struct publisher *publisher, enum inferstat_log_level level,
-                   const char *format, ...)
-{
-    if (!publisher->settings.log)
-        return;
-    char line[LOG_LINE_SIZE];
-    va_list args;
-    va_start(args, format);
-    (void)vsnprintf(line, sizeof line, format, args);
-    va_end(args);
-    publisher->settings.log(publisher->settings.log_context, level, line);
-}
 
 // ---- Opening and closing --------------------------------------------------------
 
@@ -87,7 +73,8 @@ enum status publisher_open(struct publisher **out, const struct publisher_settin
         return status;
     }
     if (*uplink_warning(publisher->uplink))
-        publisher_log(publisher, INFERSTAT_LOG_WARNING, "%s", uplink_warning(publisher->uplink));
+        log_sink_write(&publisher->settings.log, INFERSTAT_LOG_WARNING, "%s",
+                       uplink_warning(publisher->uplink));
     *out = publisher;
     return STATUS_OK;
 }
@@ -128,7 +115,8 @@ void publisher_wait(struct publisher *publisher, int wake_fd, int64_t timeout_ns
 
 // ---- Where records lie ----------------------------------------------------------------
 
-void publisher_take_losses(struct publisher *publisher)
+// Tells the machine what the spool has lost since the last time.
+static void take_losses(struct publisher *publisher)
 {
     struct spool *spool = publisher->settings.spool;
     struct delivery_range range;
@@ -140,24 +128,22 @@ void publisher_take_losses(struct publisher *publisher)
         }
         if (range.reason == DELIVERY_SPOOL_FULL && !publisher->spool_full_told) {
             publisher->spool_full_told = true;
-            publisher_log(publisher, INFERSTAT_LOG_WARNING,
-                          "the spool %s is full: its oldest records are given up, counted",
-                          spool_path(spool));
+            log_sink_write(&publisher->settings.log, INFERSTAT_LOG_WARNING,
+                           "the spool %s is full: its oldest records are given up, counted",
+                           spool_path(spool));
         } else if (range.reason == DELIVERY_SPOOL_DAMAGED) {
-            publisher_log(publisher, INFERSTAT_LOG_WARNING,
-                          "the spool %s is damaged: records %" PRIu64 " to %" PRIu64
-                          " of stream %" PRIu32 " cannot be read back",
-                          spool_path(spool), range.first, range.last, range.stream);
+            log_sink_write(&publisher->settings.log, INFERSTAT_LOG_WARNING,
+                           "the spool %s is damaged: records %" PRIu64 " to %" PRIu64
+                           " of stream %" PRIu32 " cannot be read back",
+                           spool_path(spool), range.first, range.last, range.stream);
         }
     }
 }
 
-const struct record *publisher_record(struct publisher *publisher, uint32_t stream, uint64_t number)
+static const struct record *find_record(const struct publisher *publisher, uint32_t stream,
+                                        uint64_t number)
 {
-    struct ring *ring = runfile_stream(publisher->settings.file, stream).ring;
-    if (number > ring_released(ring))
-        return ring_at(ring, number);
-    return publisher->settings.spool ? spool_at(publisher->settings.spool, stream, number) : NULL;
+    return record_source_at(publisher->settings.file, publisher->settings.spool, stream, number);
 }
 
 // The last number of the hole that begins at `first`, which cannot be read: as far as
@@ -171,8 +157,7 @@ static uint64_t find_hole_end(struct publisher *publisher, uint32_t stream, uint
         return ring_released(runfile_stream(publisher->settings.file, stream).ring);
     if (first < held_first)
         return held_first - 1;
-    while (first < last && !publisher_record(publisher, stream, first + 1) &&
-           !spool_must_wait(spool))
+    while (first < last && !find_record(publisher, stream, first + 1) && !spool_must_wait(spool))
         first++;
     return first;
 }
@@ -182,9 +167,9 @@ static uint64_t find_hole_end(struct publisher *publisher, uint32_t stream, uint
 // died.
 static void give_up_hole(struct publisher *publisher, const struct delivery_action *action)
 {
-    publisher_take_losses(publisher);
+    take_losses(publisher);
     uint64_t first = action->first;
-    while (first <= action->last && publisher_record(publisher, action->stream, first))
+    while (first <= action->last && find_record(publisher, action->stream, first))
         first++;
     const struct spool *spool = publisher->settings.spool;
     if (first > action->last || (spool && spool_must_wait(spool)))
@@ -223,10 +208,10 @@ static void spool_records(struct publisher *publisher, const struct delivery_act
     if (done)
         ring_release(ring, action->last);
     else if (!publisher->spool_failed)
-        publisher_log(publisher, INFERSTAT_LOG_WARNING, "%s: records stay in %s, as many as fit",
-                      err.text, runfile_path(file));
+        log_sink_write(&publisher->settings.log, INFERSTAT_LOG_WARNING,
+                       "%s: records stay in %s, as many as fit", err.text, runfile_path(file));
     publisher->spool_failed = !done;
-    publisher_take_losses(publisher);
+    take_losses(publisher);
 }
 
 static void free_records(struct publisher *publisher, const struct delivery_action *action)
@@ -315,7 +300,7 @@ static void tell_news(struct publisher *publisher)
             break;
     }
     delivery_producer_names(publisher->producer, names_count(runfile_names(settings->file)));
-    publisher_take_losses(publisher);
+    take_losses(publisher);
 }
 
 // ---- What the collector says --------------------------------------------------
@@ -329,19 +314,19 @@ static void note_error(struct publisher *publisher, const struct wire_bytes *err
         return;
     memcpy(publisher->error, error->bytes, size);
     publisher->error[size] = '\0';
-    publisher_log(publisher, INFERSTAT_LOG_ERROR, "the collector refuses this run: %s",
-                  publisher->error);
+    log_sink_write(&publisher->settings.log, INFERSTAT_LOG_ERROR,
+                   "the collector refuses this run: %s", publisher->error);
 }
 
 static void note_refused(struct publisher *publisher, const struct wire_refused *refused)
 {
     if (publisher->refusals_logged++ >= REFUSALS_LOGGED_MAX)
         return;
-    publisher_log(publisher, INFERSTAT_LOG_ERROR,
-                  "the collector refused records %" PRIu64 " to %" PRIu64 " of stream %" PRIu32
-                  ": %.*s",
-                  refused->first, refused->last, refused->stream, (int)refused->reason.size,
-                  refused->reason.size ? refused->reason.bytes : "");
+    log_sink_write(&publisher->settings.log, INFERSTAT_LOG_ERROR,
+                   "the collector refused records %" PRIu64 " to %" PRIu64 " of stream %" PRIu32
+                   ": %.*s",
+                   refused->first, refused->last, refused->stream, (int)refused->reason.size,
+                   refused->reason.size ? refused->reason.bytes : "");
 }
 
 // Keeps who acknowledged with the run, for whoever reads the file after us.
@@ -380,8 +365,8 @@ static void take_ack(struct publisher *publisher, const struct message_ack *ack)
         clock_offset_take(&publisher->clock, ack->echo_sent_ns, ack->sent_ns, wall, now);
     } else if (!publisher->unsound_logged) {
         publisher->unsound_logged = true;
-        publisher_log(publisher, INFERSTAT_LOG_WARNING,
-                      "the collector acknowledged what was never sent: ignored");
+        log_sink_write(&publisher->settings.log, INFERSTAT_LOG_WARNING,
+                       "the collector acknowledged what was never sent: ignored");
     }
 }
 
@@ -414,17 +399,17 @@ static void note_contact(struct publisher *publisher, bool lost)
     (void)address_text(address, settings->address);
     publisher->has_contact = !lost;
     if (lost)
-        publisher_log(publisher, INFERSTAT_LOG_WARNING,
-                      "the collector at %s does not answer%s: records are kept in %s%s%s until it "
-                      "does, as many as fit",
-                      address, uplink_trouble(publisher->uplink), runfile_path(settings->file),
-                      settings->spool ? " and in " : "",
-                      settings->spool ? spool_path(settings->spool) : "");
+        log_sink_write(&publisher->settings.log, INFERSTAT_LOG_WARNING,
+                       "the collector at %s does not answer%s: records are kept in %s%s%s until it "
+                       "does, as many as fit",
+                       address, uplink_trouble(publisher->uplink), runfile_path(settings->file),
+                       settings->spool ? " and in " : "",
+                       settings->spool ? spool_path(settings->spool) : "");
     else
-        publisher_log(publisher, INFERSTAT_LOG_INFO,
-                      publisher->had_contact ? "the collector at %s answers again"
-                                             : "the collector at %s answers",
-                      address);
+        log_sink_write(&publisher->settings.log, INFERSTAT_LOG_INFO,
+                       publisher->had_contact ? "the collector at %s answers again"
+                                              : "the collector at %s answers",
+                       address);
     publisher->had_contact = publisher->had_contact || !lost;
 }
 

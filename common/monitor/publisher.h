@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "common/core/error.h"
-#include "common/monitor/inferstat.h"
+#include "common/monitor/log_sink.h"
 #include "common/monitor/runfile.h"
 #include "common/monitor/spool.h"
 #include "common/wire/address.h"
@@ -25,8 +25,7 @@ struct publisher_settings {
     const struct address *address;
     const struct trust_source *trust;
     bool replay; // the run is over: nothing is added, and it gets its Goodbye
-    void (*log)(void *context, enum inferstat_log_level level, const char *text); // NULL: silence
-    void *log_context;
+    struct log_sink log;
 };
 
 struct publisher;

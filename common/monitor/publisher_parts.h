@@ -49,17 +49,6 @@ struct publisher {
     _Atomic uint64_t acknowledged;
 };
 
-void publisher_log(const struct publisher *publisher, enum inferstat_log_level level,
-                   const char *format, ...) __attribute__((format(printf, 3, 4)));
-
-// The record of that number, from the ring or the spool; borrowed until the next
-// call.  NULL: it is lost.
-const struct record *publisher_record(struct publisher *publisher, uint32_t stream,
-                                      uint64_t number);
-
-// Tells the machine what the spool has lost since the last time.
-void publisher_take_losses(struct publisher *publisher);
-
 // Sends the message of a SEND action.
 MUST_CHECK enum status publisher_send(struct publisher *publisher,
                                       const struct delivery_action *action);

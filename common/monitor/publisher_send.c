@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/monitor/record_source.h"
 #include "common/sys/clock.h"
 
 static struct wire_bytes text_bytes(const char *text)
@@ -18,7 +19,7 @@ static enum status send_message(struct publisher *publisher, const struct messag
     struct error err;
     enum status status = codec_encode(&bytes, &size, message, &err);
     if (status != STATUS_OK) {
-        publisher_log(publisher, INFERSTAT_LOG_ERROR, "%s", err.text);
+        log_sink_write(&publisher->settings.log, INFERSTAT_LOG_ERROR, "%s", err.text);
         return status;
     }
     status = uplink_send(publisher->uplink, bytes, size);
@@ -101,7 +102,8 @@ static enum status fill_tables(struct publisher *publisher, struct message_batch
 {
     table_builder_reset(publisher->builder);
     for (uint64_t number = action->first; number <= action->last; number++) {
-        const struct record *record = publisher_record(publisher, action->stream, number);
+        const struct record *record = record_source_at(
+            publisher->settings.file, publisher->settings.spool, action->stream, number);
         if (!record)
             return STATUS_NO_DATA;
         const enum status status = table_builder_add(publisher->builder, number, record);

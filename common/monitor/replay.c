@@ -5,7 +5,6 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +19,6 @@ enum {
     SILENT_MAX = 16, // collectors that did not answer, of one round
     TROUBLE_SIZE = 256,
     NAMED_MAX = 64, // runs that stay, remembered so that each is named once
-    LOG_LINE_SIZE = 1024,
 };
 
 // How long without anything being taken: as long as there are others to be sent, and
@@ -54,22 +52,6 @@ struct round {
     char trouble[TROUBLE_SIZE]; // of the run at hand
     struct named *named;
 };
-
-static void say(const struct replay_settings *settings, enum inferstat_log_level level,
-                const char *format, ...) __attribute__((format(printf, 3, 4)));
-
-static void say(const struct replay_settings *settings, enum inferstat_log_level level,
-                const char *format, ...)
-{
-    if (!settings->log)
-        return;
-    char line[LOG_LINE_SIZE];
-    va_list args;
-    va_start(args, format);
-    (void)vsnprintf(line, sizeof line, format, args);
-    va_end(args);
-    settings->log(settings->log_context, level, line);
-}
 
 static bool is_stopped(const struct round *round)
 {
@@ -141,7 +123,7 @@ static void log_errors(void *context, enum inferstat_log_level level, const char
 {
     const struct round *round = context;
     if (level == INFERSTAT_LOG_ERROR)
-        say(round->settings, level, "replay: %s", text);
+        log_sink_write(&round->settings->log, level, "replay: %s", text);
 }
 
 static enum status send_orphan(struct round *round, const struct orphan *orphan,
@@ -163,8 +145,7 @@ static enum status send_orphan(struct round *round, const struct orphan *orphan,
         .address = &address,
         .trust = round->settings->trust,
         .replay = true,
-        .log = log_errors,
-        .log_context = round,
+        .log = {log_errors, round},
     };
     struct publisher *publisher;
     status = publisher_open(&publisher, &settings, err);
@@ -198,11 +179,12 @@ static void log_report(struct round *round, const struct replay_report *report)
     char uuid[37];
     text_from_uuid(uuid, report->run->uuid);
     if (report->end == REPLAY_SENT)
-        say(round->settings, INFERSTAT_LOG_INFO,
-            "run %s (process %" PRId64 ") had left %" PRIu64 " records: sent to %s", uuid,
-            report->run->pid, report->records, report->collector);
+        log_sink_write(&round->settings->log, INFERSTAT_LOG_INFO,
+                       "run %s (process %" PRId64 ") had left %" PRIu64 " records: sent to %s",
+                       uuid, report->run->pid, report->records, report->collector);
     else if (report->end == REPLAY_AWAY && is_news(round, report->run->uuid))
-        say(round->settings, INFERSTAT_LOG_WARNING,
+        log_sink_write(
+            &round->settings->log, INFERSTAT_LOG_WARNING,
             "run %s (process %" PRId64 ") has left %" PRIu64
             " records, and the collector at %s does not take them: they stay until it does",
             uuid, report->run->pid, report->records, report->collector);
@@ -212,7 +194,8 @@ static void complain(struct round *round, const struct orphans_place *place,
                      const struct error *err)
 {
     if (is_news(round, place->uuid))
-        say(round->settings, INFERSTAT_LOG_WARNING, "what a run left is skipped: %s", err->text);
+        log_sink_write(&round->settings->log, INFERSTAT_LOG_WARNING,
+                       "what a run left is skipped: %s", err->text);
 }
 
 // Whether it is the orphan of a collector that is known not to answer: then what it
@@ -413,8 +396,8 @@ static void *run(void *context)
         struct error err = {.status = STATUS_OK};
         const bool failed = replay_round(&round, &err) != STATUS_OK;
         if (failed && wait_ms == 0)
-            say(&replay->settings, INFERSTAT_LOG_WARNING, "what runs have left is not sent: %s",
-                err.text);
+            log_sink_write(&replay->settings.log, INFERSTAT_LOG_WARNING,
+                           "what runs have left is not sent: %s", err.text);
         wait_ms = next_wait_ms(&counts, failed, wait_ms);
         if (wait_ms == 0 || is_stopped(&round))
             return NULL;

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "common/core/error.h"
-#include "common/monitor/inferstat.h"
+#include "common/monitor/log_sink.h"
 #include "common/monitor/orphans.h"
 #include "common/wire/address.h"
 #include "common/wire/trust.h"
@@ -22,8 +22,7 @@ struct replay_settings {
     // The run that replays: it is no orphan, and what was meant for its collector goes
     // first.  May be NULL.
     const struct runfile_run *own;
-    void (*log)(void *context, enum inferstat_log_level level, const char *text); // NULL: silence
-    void *log_context;
+    struct log_sink log;
 };
 
 // How it went with one run.

@@ -7,9 +7,15 @@
 #ifndef INFERSTAT_MONITOR_SEAT_H
 #define INFERSTAT_MONITOR_SEAT_H
 
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/core/error.h"
 #include "common/monitor/gaps.h"
 #include "common/monitor/history.h"
-#include "common/monitor/monitor.h"
+#include "common/monitor/runfile.h"
 
 // From where on readers look at a seat's history: moved by inferstat_clear.
 struct seat_mark {
@@ -19,7 +25,7 @@ struct seat_mark {
 
 struct seat {
     struct runfile_stream stream; // NULLs: nothing is reported, or there was no room
-    uint32_t streams_freed;       // the monitor's, when a stream was last asked for
+    uint32_t streams_freed;       // that of all seats, when a stream was last asked for
     // Requests begun less requests ended by this thread, below zero where it ends
     // what others began; and those of all other threads, as the background thread
     // last saw them.
@@ -29,18 +35,37 @@ struct seat {
     struct gaps_sums sums;
     struct sketch *sketch; // for writing sums; NULL without a stream
 
-    struct seat *next; // guarded by the monitor's seats_lock from here on
+    struct seat *next; // guarded by the lock of all seats from here on
     bool taken;
     struct seat_mark mark;
 };
 
-// Makes the monitor known to threads that end and to fork().  STATUS_NOMEM,
-// STATUS_IO: the process has no room for another key or handler.
-MUST_CHECK enum status seat_open(struct inferstat_monitor *monitor, struct error *err);
-// Undoes it and frees all seats.
-void seat_close(struct inferstat_monitor *monitor);
+// All seats of a monitor.
+struct seats {
+    // Read by every call and seldom written.
+    _Atomic bool silent;            // after fork(), in the child: do nothing
+    uint64_t serial;                // among all that the process ever opened
+    struct runfile *file;           // of the streams, borrowed; NULL: nothing is reported
+    _Atomic uint32_t streams_freed; // counts up when a thread leaves its stream
 
-// The seat the calling thread asked for last, of the monitor with that serial.  In
+    pthread_mutex_t lock; // guards the list and its marks
+    struct seat *first;
+    uint32_t limits[HISTORY_KINDS]; // of each seat's history
+    struct seats *next;             // in the list of all that are open (seat.c)
+};
+
+// `seats` is all zero; each seat's history keeps `limits` events of each kind.
+void seats_init(struct seats *seats, const uint32_t limits[HISTORY_KINDS]);
+
+// Makes the seats known to threads that end and to fork(); streams are had from `file`
+// (borrowed; NULL: nothing is reported).  STATUS_IO: the process has no room for
+// another key or handler.
+MUST_CHECK enum status seats_open(struct seats *seats, struct runfile *file, struct error *err);
+
+// Undoes both and frees all seats.
+void seats_deinit(struct seats *seats);
+
+// The seat the calling thread asked for last, of the seats with that serial.  In
 // static storage of the thread: no call is needed to find it.
 extern __thread struct seat_cache {
     uint64_t serial;
@@ -48,36 +73,34 @@ extern __thread struct seat_cache {
 } seat_cache __attribute__((tls_model("initial-exec")));
 
 // Finds the thread's seat, or a better one, under a lock.
-struct seat *seat_find(struct inferstat_monitor *monitor);
+struct seat *seat_find(struct seats *seats);
 
 // Whether a stream that could not be had before may be had now.
-static inline bool seat_may_get_stream(const struct inferstat_monitor *monitor,
-                                       const struct seat *seat)
+static inline bool seat_may_get_stream(const struct seats *seats, const struct seat *seat)
 {
-    return !seat->stream.ring && monitor->file &&
-           seat->streams_freed !=
-               atomic_load_explicit(&monitor->streams_freed, memory_order_relaxed);
+    return !seat->stream.ring && seats->file &&
+           seat->streams_freed != atomic_load_explicit(&seats->streams_freed, memory_order_relaxed);
 }
 
 // The calling thread's seat.  NULL when out of memory.  Takes a lock the first
 // time a thread asks, none after that.
-static inline struct seat *seat_of_thread(struct inferstat_monitor *monitor)
+static inline struct seat *seat_of_thread(struct seats *seats)
 {
-    if (seat_cache.serial == monitor->serial && !seat_may_get_stream(monitor, seat_cache.seat))
+    if (seat_cache.serial == seats->serial && !seat_may_get_stream(seats, seat_cache.seat))
         return seat_cache.seat;
-    return seat_find(monitor);
+    return seat_find(seats);
 }
 
 // Pushes records, all or none, into the seat's ring.  Returns the number of the
 // first; 0 when they were lost, which is counted, or nothing is reported.
-uint64_t seat_push(struct inferstat_monitor *monitor, struct seat *seat,
-                   const struct record *records, uint32_t count);
+uint64_t seat_push(struct seats *seats, struct seat *seat, const struct record *records,
+                   uint32_t count);
 
 // Counts records lost by a thread that has no stream.
-void seat_count_streamless(struct inferstat_monitor *monitor, uint64_t count);
+void seat_count_streamless(const struct seats *seats, uint64_t count);
 
 // Brings every seat's open_elsewhere up to date.  Background thread.
-void seat_share_open_requests(struct inferstat_monitor *monitor);
+void seats_share_open_requests(struct seats *seats);
 
 // Only the seat's own thread writes open_requests, so it need not be one step.  No
 // counter is shared by all threads: they would take turns at its cache line.

@@ -41,7 +41,7 @@ void stages_push(const struct stages *stages, struct inferstat_monitor *monitor,
         record_set_name(record, LOAD_STAGE_STAGE, stage->name);
         record_set_int(record, LOAD_STAGE_DURATION_NS, (int64_t)stage->duration_ns);
     }
-    (void)seat_push(monitor, seat, records, 1 + stages->count);
+    (void)seat_push(&monitor->seats, seat, records, 1 + stages->count);
 }
 
 char *stages_text(char *text, size_t size, const struct stages *stages,

@@ -1,8 +1,7 @@
 // Timed operations.
 #include "common/monitor/inferstat.h"
 
-#include "common/monitor/monitor.h"
-#include "common/monitor/seat.h"
+#include "common/monitor/local.h"
 
 // An operation shows as the thread's activity only when nothing larger does.
 static void show_activity(struct seat *seat, uint32_t operation, uint64_t now)
@@ -34,7 +33,7 @@ void inferstat_timer_begin(struct inferstat_timer *timer, struct inferstat_monit
     struct seat *seat = NULL;
     if (monitor_is_live(monitor)) {
         timer->operation = monitor_known_name(monitor, operation);
-        seat = seat_of_thread(monitor);
+        seat = seat_of_thread(&monitor->seats);
     }
     timer->started_ns = clock_monotonic_ns();
     show_activity(seat, timer->operation, timer->started_ns);
@@ -56,7 +55,7 @@ static void record_operation(const struct inferstat_timer *timer, struct seat *s
     if (timer->bytes >= 0)
         record_set_int(&record, OPERATION_BYTES, monitor_plausible(timer->bytes));
     monitor_set_text(&record, OPERATION_EXTRA, extra);
-    (void)seat_push(monitor, seat, &record, 1);
+    (void)seat_push(&monitor->seats, seat, &record, 1);
 }
 
 uint64_t inferstat_timer_end(struct inferstat_timer *timer, const char *extra)
@@ -69,8 +68,9 @@ uint64_t inferstat_timer_end(struct inferstat_timer *timer, const char *extra)
     if (!monitor_is_live(monitor))
         return duration;
 
-    struct seat *seat = seat_of_thread(monitor);
-    const int64_t memory = atomic_load_explicit(&monitor->host_memory, memory_order_relaxed);
+    struct seat *seat = seat_of_thread(&monitor->seats);
+    const int64_t memory =
+        atomic_load_explicit(&monitor->sampled.host_memory, memory_order_relaxed);
     record_operation(timer, seat, duration, memory, extra);
     hide_activity(seat, timer->operation, now);
     timer->monitor = NULL; // one end, one record
@@ -82,6 +82,6 @@ uint64_t inferstat_timer_end(struct inferstat_timer *timer, const char *extra)
         .host_memory_bytes = memory,
         .name = timer->operation,
     };
-    monitor_event(monitor, seat, INFERSTAT_EVENT_OPERATION, &entry);
+    recent_events_add(monitor, seat, INFERSTAT_EVENT_OPERATION, &entry);
     return duration;
 }

@@ -8,8 +8,7 @@
 
 #include "common/core/unit.h"
 #include "common/monitor/gaps.h"
-#include "common/monitor/monitor.h"
-#include "common/monitor/seat.h"
+#include "common/monitor/local.h"
 
 struct inferstat_inference {
     uint64_t last_ns;  // of the last token; 0: there is none, or its time is not known
@@ -41,7 +40,7 @@ struct inferstat_inference *inferstat_inference_new(struct inferstat_monitor *mo
     if (!inference)
         return NULL;
     inference->monitor = monitor;
-    (void)seat_of_thread(monitor); // now, so that the first request need not allocate it
+    (void)seat_of_thread(&monitor->seats); // now, so that the first request need not allocate it
     return inference;
 }
 
@@ -62,8 +61,8 @@ void inferstat_inference_begin(struct inferstat_inference *inference,
     inferstat_inference_end(inference, INFERSTAT_FINISH_CANCELLED);
 
     struct inferstat_monitor *monitor = inference->monitor;
-    seat_begin_request(
-        seat_of_thread(monitor)); // a new thread's seat is made before the clock runs
+    // A new thread's seat is made before the clock runs.
+    seat_begin_request(seat_of_thread(&monitor->seats));
     const uint64_t now = clock_monotonic_ns();
     inference->model = monitor_known_name(monitor, request->model);
     inference->device = monitor_known_name(monitor, request->device);
@@ -94,7 +93,7 @@ static void set_activity(struct inferstat_inference *inference, enum activity ac
     struct inferstat_monitor *monitor = inference->monitor;
     if (!monitor_is_live(monitor) || !monitor->file)
         return;
-    struct seat *seat = seat_of_thread(monitor);
+    struct seat *seat = seat_of_thread(&monitor->seats);
     seat_set_request(seat, inference->request);
     seat_set_activity(seat, activity, inference->model, now);
 }
@@ -195,8 +194,9 @@ static void fill_record(const struct inferstat_inference *inference, const struc
                         enum inferstat_finish finish, struct record *record)
 {
     const struct inferstat_monitor *monitor = inference->monitor;
-    const int64_t host = atomic_load_explicit(&monitor->host_memory, memory_order_relaxed);
-    const int64_t device = atomic_load_explicit(&monitor->device_memory, memory_order_relaxed);
+    const int64_t host = atomic_load_explicit(&monitor->sampled.host_memory, memory_order_relaxed);
+    const int64_t device =
+        atomic_load_explicit(&monitor->sampled.device_memory, memory_order_relaxed);
 
     _Static_assert((int)INFERENCE_COLUMNS <= (int)RECORD_SLOT_VALUES,
                    "filled in place, in one slot");
@@ -232,7 +232,7 @@ static void push_record(const struct inferstat_inference *inference, const struc
 {
     struct ring *ring = seat ? seat->stream.ring : NULL;
     if (!ring) {
-        seat_count_streamless(inference->monitor, 1);
+        seat_count_streamless(&inference->monitor->seats, 1);
         return;
     }
     struct record *slot = ring_reserve(ring);
@@ -252,7 +252,7 @@ static void finish_gaps(struct inferstat_inference *inference, struct seat *seat
         .first_ns = inference->first_ns,
         .last_ns = end,
         .wall_offset_ns =
-            atomic_load_explicit(&inference->monitor->wall_offset_ns, memory_order_relaxed),
+            atomic_load_explicit(&inference->monitor->sampled.wall_offset_ns, memory_order_relaxed),
         .ring = sums ? seat->stream.ring : NULL,
         .sketch = sums ? seat->sketch : NULL,
     };
@@ -269,13 +269,14 @@ log_inference(const struct inferstat_inference *inference, const struct outcome 
     if (outcome->decode_ns)
         (void)snprintf(speed, sizeof speed, "%.2f",
                        (double)(outcome->generated - 1) * 1e9 / (double)outcome->decode_ns);
-    monitor_log(inference->monitor, INFERSTAT_LOG_INFO,
-                "[INFER] model=%s prompt=%u generated=%llu total=%s prefill=%s ttft=%s "
-                "tokens/sec=%s",
-                names_text(inference->monitor->names, inference->model, NULL), inference->prompt,
-                (unsigned long long)outcome->generated,
-                unit_format_int(total, UNIT_DURATION, (int64_t)outcome->e2e_ns),
-                unit_format_int(prefill, UNIT_DURATION, (int64_t)outcome->prefill_ns), ttft, speed);
+    log_sink_write(&inference->monitor->log, INFERSTAT_LOG_INFO,
+                   "[INFER] model=%s prompt=%u generated=%llu total=%s prefill=%s ttft=%s "
+                   "tokens/sec=%s",
+                   names_text(inference->monitor->names, inference->model, NULL), inference->prompt,
+                   (unsigned long long)outcome->generated,
+                   unit_format_int(total, UNIT_DURATION, (int64_t)outcome->e2e_ns),
+                   unit_format_int(prefill, UNIT_DURATION, (int64_t)outcome->prefill_ns), ttft,
+                   speed);
 }
 
 static enum inferstat_finish checked_finish(enum inferstat_finish finish)
@@ -294,7 +295,7 @@ void inferstat_inference_end(struct inferstat_inference *inference, enum inferst
     finish = checked_finish(finish);
 
     const uint64_t end = inference->last_ns ? inference->last_ns : clock_monotonic_ns();
-    struct seat *seat = seat_of_thread(monitor);
+    struct seat *seat = seat_of_thread(&monitor->seats);
     struct outcome outcome;
     measure(inference, end, &outcome);
     finish_gaps(inference, seat, end, &outcome);
@@ -312,11 +313,12 @@ void inferstat_inference_end(struct inferstat_inference *inference, enum inferst
         .decode_ns = outcome.decode_ns,
         .prompt_tokens = inference->prompt,
         .generated_tokens = outcome.generated,
-        .host_memory_bytes = atomic_load_explicit(&monitor->host_memory, memory_order_relaxed),
+        .host_memory_bytes =
+            atomic_load_explicit(&monitor->sampled.host_memory, memory_order_relaxed),
         .name = inference->model,
         .status = (int32_t)finish,
     };
     inference->last_ns = 0;
     inference->first_ns = 0;
-    monitor_event(monitor, seat, INFERSTAT_EVENT_INFERENCE, &entry);
+    recent_events_add(monitor, seat, INFERSTAT_EVENT_INFERENCE, &entry);
 }

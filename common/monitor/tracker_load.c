@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "common/core/unit.h"
+#include "common/monitor/local.h"
 #include "common/monitor/stages.h"
 #include "common/sys/process.h"
 
@@ -30,14 +31,14 @@ static int64_t memory_now(struct inferstat_monitor *monitor)
 {
     const int64_t memory = process_memory_bytes();
     if (memory < 0)
-        return atomic_load_explicit(&monitor->host_memory, memory_order_relaxed);
-    atomic_store_explicit(&monitor->host_memory, memory, memory_order_relaxed);
+        return atomic_load_explicit(&monitor->sampled.host_memory, memory_order_relaxed);
+    atomic_store_explicit(&monitor->sampled.host_memory, memory, memory_order_relaxed);
     return memory;
 }
 
 static int64_t device_memory_now(const struct inferstat_monitor *monitor)
 {
-    return atomic_load_explicit(&monitor->device_memory, memory_order_relaxed);
+    return atomic_load_explicit(&monitor->sampled.device_memory, memory_order_relaxed);
 }
 
 static void set_activity(struct inferstat_monitor *monitor, enum activity activity,
@@ -45,7 +46,7 @@ static void set_activity(struct inferstat_monitor *monitor, enum activity activi
 {
     const uint32_t stage = stages && stages->count ? stages->items[stages->count - 1].name : 0;
     if (monitor->file)
-        seat_set_activity(seat_of_thread(monitor), activity, stage, now);
+        seat_set_activity(seat_of_thread(&monitor->seats), activity, stage, now);
 }
 
 // ---- Loads --------------------------------------------------------------------
@@ -58,7 +59,7 @@ struct inferstat_load *inferstat_load_begin(struct inferstat_monitor *monitor, u
     struct inferstat_load *load = calloc(1, sizeof *load);
     if (!load)
         return NULL;
-    (void)seat_of_thread(monitor); // the making of it is no part of the load
+    (void)seat_of_thread(&monitor->seats); // the making of it is no part of the load
     load->monitor = monitor;
     load->model = monitor_known_name(monitor, model);
     load->device = monitor_known_name(monitor, device);
@@ -137,14 +138,14 @@ static void log_load(const struct inferstat_load *load, uint64_t duration, int64
                      const char *error)
 {
     char total[UNIT_TEXT_SIZE], size[UNIT_TEXT_SIZE], delta[UNIT_TEXT_SIZE], stages[1024];
-    monitor_log(load->monitor, INFERSTAT_LOG_INFO,
-                "[LOAD] model=%s total=%s size=%s memory_delta=%s stages=[%s]%s%s",
-                names_text(load->monitor->names, load->model, NULL),
-                unit_format_int(total, UNIT_DURATION, (int64_t)duration),
-                unit_format_int(size, UNIT_BYTES, load->model_bytes),
-                unit_format_int(delta, UNIT_BYTES, memory_after - load->memory_before),
-                stages_text(stages, sizeof stages, &load->stages, load->monitor),
-                error && *error ? " error=" : "", error ? error : "");
+    log_sink_write(&load->monitor->log, INFERSTAT_LOG_INFO,
+                   "[LOAD] model=%s total=%s size=%s memory_delta=%s stages=[%s]%s%s",
+                   names_text(load->monitor->names, load->model, NULL),
+                   unit_format_int(total, UNIT_DURATION, (int64_t)duration),
+                   unit_format_int(size, UNIT_BYTES, load->model_bytes),
+                   unit_format_int(delta, UNIT_BYTES, memory_after - load->memory_before),
+                   stages_text(stages, sizeof stages, &load->stages, load->monitor),
+                   error && *error ? " error=" : "", error ? error : "");
 }
 
 static void record_load(const struct inferstat_load *load, struct seat *seat, uint64_t duration,
@@ -185,7 +186,7 @@ void inferstat_load_end(struct inferstat_load *load, enum inferstat_result resul
     stages_end(&load->stages, now);
     const uint64_t duration = now - load->begun_ns;
     const int64_t memory_after = memory_now(monitor);
-    struct seat *seat = seat_of_thread(monitor);
+    struct seat *seat = seat_of_thread(&monitor->seats);
     record_load(load, seat, duration, memory_after, result, error);
     seat_set_activity(seat, ACTIVITY_IDLE, 0, now);
     if (monitor->logging)
@@ -200,7 +201,7 @@ void inferstat_load_end(struct inferstat_load *load, enum inferstat_result resul
         .status = (int32_t)result,
     };
     free(load);
-    monitor_event(monitor, seat, INFERSTAT_EVENT_LOAD, &entry);
+    recent_events_add(monitor, seat, INFERSTAT_EVENT_LOAD, &entry);
 }
 
 // ---- Startup ------------------------------------------------------------------
@@ -212,7 +213,7 @@ struct inferstat_startup *inferstat_startup_begin(struct inferstat_monitor *moni
     struct inferstat_startup *startup = calloc(1, sizeof *startup);
     if (!startup)
         return NULL;
-    (void)seat_of_thread(monitor); // the making of it is no part of the startup
+    (void)seat_of_thread(&monitor->seats); // the making of it is no part of the startup
     startup->monitor = monitor;
     startup->memory_before = memory_now(monitor);
     startup->begun_ns = clock_monotonic_ns();
@@ -238,7 +239,7 @@ void inferstat_startup_end(struct inferstat_startup *startup)
         const uint64_t now = clock_monotonic_ns();
         stages_end(&startup->stages, now);
         const uint64_t duration = now - startup->begun_ns;
-        struct seat *seat = seat_of_thread(monitor);
+        struct seat *seat = seat_of_thread(&monitor->seats);
         struct record record;
         record_init(&record, RECORD_KIND_STARTUP, monitor_wall_ns(monitor, startup->begun_ns));
         record_set_int(&record, STARTUP_DURATION_NS, (int64_t)duration);

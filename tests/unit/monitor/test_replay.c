@@ -47,8 +47,7 @@ static int begin(void **state)
     scene->settings = (struct replay_settings){
         .folders = {.runs = scene->runs, .spools = scene->spools},
         .trust = &scene->trust,
-        .log = take_error,
-        .log_context = &scene->lines,
+        .log = {take_error, &scene->lines},
     };
     *state = scene;
     return 0;

@@ -1,0 +1,16 @@
+// Where the library's lines of text go: a function of the application's.
+#ifndef INFERSTAT_MONITOR_LOG_SINK_H
+#define INFERSTAT_MONITOR_LOG_SINK_H
+
+#include "common/monitor/inferstat.h"
+
+struct log_sink {
+    void (*write)(void *context, enum inferstat_log_level level, const char *text); // NULL: none
+    void *context;
+};
+
+// Formats a line of at most 2047 bytes and hands it over.
+void log_sink_write(const struct log_sink *sink, enum inferstat_log_level level, const char *format,
+                    ...) __attribute__((format(printf, 3, 4)));
+
+#endif
