@@ -17,16 +17,21 @@ import sys
 # A folder holds what one can keep in mind.  Folders that are larger today, and how many
 # source files they may hold: numbers only fall, and the table ends empty.
 FILES_MAX = 40
-FILES_KNOWN = {"client/cli": 70, "client/tui": 43, "common/core": 58, "common/monitor": 60,
+FILES_KNOWN = {"client/cli": 70, "client/tui": 43, "common/core": 58,
                "common/store": 160, "server/collector": 114, "tests/unit": 200}
 
 # Header names that more than one folder has today: the table ends empty.
 NAMES_KNOWN = set("""encode.h filter.h json.h keys.h options.h overlap.h pool.h properties.h
-    queue.h source.h stages.h stream.h view.h""".split())
+    queue.h source.h stream.h view.h""".split())
 
 # A room and the rooms it may include, itself among them.  The longest match wins.
-COMMON = ["common/core", "common/sys", "common/wire", "common/store", "common/monitor"]
-COLLECTS = ["common/core", "common/sys", "common/wire", "common/store"]
+COMMON = ["common/core", "common/sys", "common/wire", "common/store"]
+# libinferstat's public header is a room by itself.  Its sub-rooms, each of which may
+# include those before it.
+LIBRARY = "common/monitor/inferstat.h"
+MONITOR = [LIBRARY, "common/monitor/runfile", "common/monitor/local", "common/monitor/spool",
+           "common/monitor/delivery", "common/monitor", "common/monitor/trackers"]
+REPORTS = ["common/core", "common/sys", "common/wire"]
 # The sub-rooms of the collector, each of which may include those before it.
 COLLECTOR = ["server/collector/" + name
              for name in ("threads", "access", "rollup", "maintenance", "writer", "services")] \
@@ -36,26 +41,32 @@ ROOMS = {
     "common/sys": ["common/core", "common/sys"],
     "common/wire": ["common/core", "common/sys", "common/wire", "proto"],
     "common/store": ["common/core", "common/sys", "common/store"],
-    "common/monitor": COMMON,
+    LIBRARY: [],
+    "common/monitor/runfile": REPORTS + MONITOR[1:2],
+    "common/monitor/local": ["common/core"] + MONITOR[:1] + MONITOR[2:3],
+    "common/monitor/spool": REPORTS + MONITOR[1:2] + MONITOR[3:4],
+    "common/monitor/delivery": REPORTS + MONITOR[:2] + MONITOR[3:5],
+    "common/monitor": REPORTS + MONITOR[:6],
+    "common/monitor/trackers": REPORTS + MONITOR,
     "server/device": ["common/core", "common/sys", "server/device"],
-    "server/pipeline": ["common/core", "common/sys", "common/monitor", "server/device",
+    "server/pipeline": ["common/core", "common/sys", LIBRARY, "server/device",
                         "server/pipeline"],
-    "server/workload": ["common/core", "common/sys", "common/monitor", "server/device",
+    "server/workload": ["common/core", "common/sys", LIBRARY, "server/device",
                         "server/pipeline", "server/workload"],
-    "server/worker": COMMON + ["server/device", "server/pipeline", "server/workload",
+    "server/worker": COMMON + [LIBRARY, "server/device", "server/pipeline", "server/workload",
                                "server/worker"],
-    "server/collector/threads": COLLECTS + COLLECTOR[:1],
-    "server/collector/access": COLLECTS + COLLECTOR[:2],
-    "server/collector/rollup": COLLECTS + COLLECTOR[:3],
-    "server/collector/maintenance": COLLECTS + COLLECTOR[:4] + COLLECTOR[-1:],
-    "server/collector/writer": COLLECTS + COLLECTOR[:5] + COLLECTOR[-1:],
-    "server/collector/services": COLLECTS + COLLECTOR[:6],
-    "server/collector": COLLECTS + COLLECTOR,
+    "server/collector/threads": COMMON + COLLECTOR[:1],
+    "server/collector/access": COMMON + COLLECTOR[:2],
+    "server/collector/rollup": COMMON + COLLECTOR[:3],
+    "server/collector/maintenance": COMMON + COLLECTOR[:4] + COLLECTOR[-1:],
+    "server/collector/writer": COMMON + COLLECTOR[:5] + COLLECTOR[-1:],
+    "server/collector/services": COMMON + COLLECTOR[:6],
+    "server/collector": COMMON + COLLECTOR,
     "client/man": ["common/core", "common/store", "client/man"],
     "client/remote": ["common/core", "common/sys", "common/wire", "common/store",
                       "client/remote"],
     "client/tui": ["common/core", "common/sys", "client/remote", "client/tui"],
-    "client/cli": COMMON + ["client/remote", "client/tui", "client/cli"],
+    "client/cli": COMMON + MONITOR[:5] + ["client/remote", "client/tui", "client/cli"],
 }
 
 # Files that see less than their room: those not named see only the rooms given, and of
@@ -99,7 +110,6 @@ SOURCES = {".c", ".h", ".cu", ".cuh", ".cc", ".cpp", ".hpp"}
 HEADERS = (".h", ".cuh", ".hpp")
 # Code under names that neither compilers nor the other checks take for code.
 STRAYS = {".inc", ".inl", ".ipp", ".tpp", ".def", ".i", ".ii", ".hh", ".hxx", ".cxx", ".c++", ".h++"}
-PUBLIC_HEADER = "common/monitor/inferstat.h"
 
 
 def blank(match):
@@ -113,7 +123,7 @@ COMMENTS = re.compile(r'("(?:\\.|[^"\\\n])*")|//[^\n]*|/\*.*?\*/', re.S)
 
 def room_of(path):
     parts = path.split("/")
-    for length in range(len(parts) - 1, 0, -1):
+    for length in range(len(parts), 0, -1):
         if "/".join(parts[:length]) in ROOMS:
             return "/".join(parts[:length])
     return None
@@ -135,7 +145,7 @@ def check_include(root, path, room, quoted, angled):
         if room == "common/core" and name not in CORE_HEADERS:
             yield f"<{name}>: core uses the language only"
         return
-    if path == PUBLIC_HEADER:
+    if path == LIBRARY:
         yield f'"{name}": the public header includes nothing of ours'
     parts = name.split("/")
     if len(parts) < 2 or "." in parts or ".." in parts or not (root / name).is_file():

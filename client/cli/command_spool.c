@@ -8,7 +8,7 @@
 #include "client/cli/rows.h"
 #include "client/cli/view.h"
 #include "common/core/text.h"
-#include "common/monitor/replay.h"
+#include "common/monitor/delivery/replay.h"
 #include "common/sys/log.h"
 
 enum { PATH_ROOM = 4096 };

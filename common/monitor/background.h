@@ -3,9 +3,9 @@
 #ifndef INFERSTAT_MONITOR_BACKGROUND_H
 #define INFERSTAT_MONITOR_BACKGROUND_H
 
-#include "common/monitor/publisher.h"
+#include "common/monitor/delivery/publisher.h"
 #include "common/monitor/sampler.h"
-#include "common/monitor/seat.h"
+#include "common/monitor/thread_slot.h"
 
 struct background;
 

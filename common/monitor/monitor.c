@@ -8,7 +8,7 @@
 
 #include "common/core/text.h"
 #include "common/monitor/background.h"
-#include "common/monitor/replay.h"
+#include "common/monitor/delivery/replay.h"
 #include "common/sys/files.h"
 #include "common/sys/process.h"
 

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/monitor/runfile.h"
+#include "common/monitor/runfile/runfile.h"
 #include "tests/fuzz/feed.h"
 #include "tests/support/spool_rig.h"
 

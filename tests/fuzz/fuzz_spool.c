@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "common/core/text.h"
-#include "common/monitor/spool.h"
-#include "common/monitor/spool_segment.h"
+#include "common/monitor/spool/spool.h"
+#include "common/monitor/spool/spool_segment.h"
 #include "tests/fuzz/feed.h"
 #include "tests/support/spool_rig.h"
 

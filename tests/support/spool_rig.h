@@ -7,10 +7,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/monitor/names.h"
-#include "common/monitor/runfile.h"
-#include "common/monitor/spool.h"
-#include "common/monitor/spool_files.h"
+#include "common/monitor/runfile/names.h"
+#include "common/monitor/runfile/runfile.h"
+#include "common/monitor/spool/spool.h"
+#include "common/monitor/spool/spool_io.h"
 
 enum { RIG_STREAMS = 6, RIG_NAMES = 300, RIG_LOST_MAX = 8192 };
 

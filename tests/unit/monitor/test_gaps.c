@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/monitor/gaps.h"
+#include "common/monitor/local/itl_histogram.h"
 #include "tests/support/test.h"
 
 static struct ring *make_ring(void **memory, uint32_t capacity)

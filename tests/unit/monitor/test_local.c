@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "common/monitor/history.h"
+#include "common/monitor/local/event_ring.h"
 #include "common/monitor/inferstat.h"
 #include "tests/support/test.h"
 

@@ -12,7 +12,7 @@
 
 #include "common/core/delivery.h"
 #include "common/monitor/inferstat.h"
-#include "common/monitor/runfile.h"
+#include "common/monitor/runfile/runfile.h"
 #include "tests/support/monitor_fixture.h"
 #include "tests/support/test.h"
 

@@ -9,8 +9,8 @@
 
 #include "common/core/delivery.h"
 #include "common/monitor/inferstat.h"
-#include "common/monitor/orphans.h"
-#include "common/monitor/runfile.h"
+#include "common/monitor/delivery/orphans.h"
+#include "common/monitor/runfile/runfile.h"
 #include "tests/support/monitor_fixture.h"
 #include "tests/support/test.h"
 

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "common/monitor/inferstat.h"
-#include "common/monitor/replay.h"
+#include "common/monitor/delivery/replay.h"
 #include "tests/support/fake_collector.h"
 #include "tests/support/folder.h"
 #include "tests/support/monitor_fixture.h"

@@ -11,7 +11,7 @@
 
 #include "common/core/text.h"
 #include "common/monitor/inferstat.h"
-#include "common/monitor/runfile.h"
+#include "common/monitor/runfile/runfile.h"
 #include "tests/support/folder.h"
 #include "tests/support/test.h"
 

@@ -1,5 +1,5 @@
 // The spool as its owner, and whoever comes after him, sees it.
-#include "common/monitor/spool.h"
+#include "common/monitor/spool/spool.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "common/core/crc32c.h"
-#include "common/monitor/spool_segment.h"
+#include "common/monitor/spool/spool_segment.h"
 #include "common/sys/lockfile.h"
 #include "tests/support/test.h"
 #include "tests/unit/monitor/spool_fixture.h"

@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/monitor/spool.h"
-#include "common/monitor/spool_lost.h"
+#include "common/monitor/spool/spool.h"
+#include "common/monitor/spool/spool_lost.h"
 #include "tests/support/test.h"
 #include "tests/unit/monitor/spool_fixture.h"
 

@@ -1,0 +1,557 @@
+#include "common/monitor/delivery/publisher.h"
+
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "common/monitor/delivery/publisher_parts.h"
+#include "common/monitor/delivery/record_source.h"
+#include "common/sys/clock.h"
+
+enum {
+    BATCH_RECORDS = 1024,
+    REFUSALS_LOGGED_MAX = 20, // of one run: the rest is in the collector's ledger
+    BUSY_PART = 8,            // of a ring filled between two looks: the next look comes at once
+};
+
+static const uint64_t look_pause_ns = UINT64_C(25000000); // between two looks at the rings
+static const uint64_t busy_look_pause_ns = UINT64_C(2000000);
+
+static const struct delivery_config delivery_settings = {
+    .batch_records = BATCH_RECORDS,
+    .resend_after_ns = UINT64_C(1000000000),
+    .resend_max_ns = UINT64_C(2000000000),
+    .heartbeat_ns = PUBLISHER_HEARTBEAT_NS,
+};
+
+// Where there is a spool: how long contact has been lost when records that the rings
+// have room for are written to the disk too, and again after that; and how long one
+// that failed is left alone.
+static const uint64_t spool_after_ns = UINT64_C(2000000000);
+static const uint64_t spool_retry_ns = UINT64_C(1000000000);
+
+// ---- Opening and closing --------------------------------------------------------
+
+static enum status make_producer(struct publisher *publisher)
+{
+    const struct publisher_settings *settings = &publisher->settings;
+    struct delivery_config config = delivery_settings;
+    config.replay = settings->replay;
+    // What a dead run has recorded is where it is safest already.
+    if (settings->spool && !settings->replay) {
+        config.spool_after_ns = spool_after_ns;
+        config.spool_retry_ns = spool_retry_ns;
+        config.ring_records = ring_capacity(runfile_stream(settings->file, 0).ring);
+    }
+    enum status status = delivery_producer_new(&publisher->producer, &config);
+    if (status == STATUS_OK)
+        status = table_builder_new(&publisher->builder);
+    if (status == STATUS_OK && settings->replay)
+        status = publisher_note_death(publisher);
+    return status;
+}
+
+enum status publisher_open(struct publisher **out, const struct publisher_settings *settings,
+                           struct error *err)
+{
+    struct publisher *publisher = calloc(1, sizeof *publisher);
+    if (!publisher)
+        return error_set(err, STATUS_NOMEM, "publisher: out of memory");
+    publisher->settings = *settings;
+
+    enum status status = make_producer(publisher);
+    if (status != STATUS_OK)
+        (void)error_set(err, status, "publisher: %s", status_text(status));
+    if (status == STATUS_OK)
+        status = uplink_open(&publisher->uplink, settings->address, settings->trust,
+                             clock_monotonic_ns(), err);
+    if (status != STATUS_OK) {
+        publisher_close(publisher);
+        return status;
+    }
+    if (*uplink_warning(publisher->uplink))
+        log_sink_write(&publisher->settings.log, INFERSTAT_LOG_WARNING, "%s",
+                       uplink_warning(publisher->uplink));
+    *out = publisher;
+    return STATUS_OK;
+}
+
+void publisher_close(struct publisher *publisher)
+{
+    if (!publisher)
+        return;
+    uplink_close(publisher->uplink);
+    table_builder_free(publisher->builder);
+    delivery_producer_free(publisher->producer);
+    free(publisher->death.activities);
+    free(publisher->death.texts);
+    free(publisher->names);
+    free(publisher);
+}
+
+// Most acknowledgements only free what can wait for the next look at the rings.  The
+// one that answers the states of all streams is taken at once: the clock's offset is
+// as good as the fastest answer.
+static bool answers_are_urgent(const struct publisher *publisher)
+{
+    return !publisher->has_contact || publisher->busy || publisher->ending ||
+           publisher->settings.replay || publisher->answered_ns < publisher->states_sent_ns;
+}
+
+void publisher_wait(struct publisher *publisher, int wake_fd, int64_t timeout_ns)
+{
+    if (answers_are_urgent(publisher)) {
+        uplink_wait(publisher->uplink, wake_fd, timeout_ns);
+        return;
+    }
+    struct pollfd wake = {.fd = wake_fd, .events = POLLIN};
+    const struct timespec timeout = {.tv_sec = (time_t)(timeout_ns / 1000000000),
+                                     .tv_nsec = (long)(timeout_ns % 1000000000)};
+    (void)ppoll(&wake, 1, &timeout, NULL);
+}
+
+// ---- Where records lie ----------------------------------------------------------------
+
+// Tells the machine what the spool has lost since the last time.
+static void take_losses(struct publisher *publisher)
+{
+    struct spool *spool = publisher->settings.spool;
+    struct delivery_range range;
+    while (spool && spool_next_lost(spool, &range)) {
+        // There was no room for it, or no memory: it is told another time.
+        if (delivery_producer_lost(publisher->producer, &range) != STATUS_OK) {
+            spool_untake(spool, &range);
+            return;
+        }
+        if (range.reason == DELIVERY_SPOOL_FULL && !publisher->spool_full_told) {
+            publisher->spool_full_told = true;
+            log_sink_write(&publisher->settings.log, INFERSTAT_LOG_WARNING,
+                           "the spool %s is full: its oldest records are given up, counted",
+                           spool_path(spool));
+        } else if (range.reason == DELIVERY_SPOOL_DAMAGED) {
+            log_sink_write(&publisher->settings.log, INFERSTAT_LOG_WARNING,
+                           "the spool %s is damaged: records %" PRIu64 " to %" PRIu64
+                           " of stream %" PRIu32 " cannot be read back",
+                           spool_path(spool), range.first, range.last, range.stream);
+        }
+    }
+}
+
+static const struct record *find_record(const struct publisher *publisher, uint32_t stream,
+                                        uint64_t number)
+{
+    return record_source_at(publisher->settings.file, publisher->settings.spool, stream, number);
+}
+
+// The last number of the hole that begins at `first`, which cannot be read: as far as
+// `last`, or further where that is easily seen.
+static uint64_t find_hole_end(struct publisher *publisher, uint32_t stream, uint64_t first,
+                              uint64_t last)
+{
+    uint64_t held_first, held_last;
+    const struct spool *spool = publisher->settings.spool;
+    if (!spool || !spool_held(spool, stream, &held_first, &held_last) || held_last < first)
+        return ring_released(runfile_stream(publisher->settings.file, stream).ring);
+    if (first < held_first)
+        return held_first - 1;
+    while (first < last && !find_record(publisher, stream, first + 1) && !spool_must_wait(spool))
+        first++;
+    return first;
+}
+
+// A batch could not be read.  What the spool has found damaged it tells.  What it
+// does not have is not damaged: it was acknowledged, and freed, before its process
+// died.
+static void give_up_hole(struct publisher *publisher, const struct delivery_action *action)
+{
+    take_losses(publisher);
+    uint64_t first = action->first;
+    while (first <= action->last && find_record(publisher, action->stream, first))
+        first++;
+    const struct spool *spool = publisher->settings.spool;
+    if (first > action->last || (spool && spool_must_wait(spool)))
+        return; // it can be read now, or another time
+    const int64_t wall = clock_wall_ns();
+    const struct delivery_range range = {
+        .stream = action->stream,
+        .first = first,
+        .last = find_hole_end(publisher, action->stream, first, action->last),
+        .reason = DELIVERY_ACKNOWLEDGED_ELSEWHERE,
+        .since_ns = wall,
+        .until_ns = wall,
+    };
+    // Without room it comes again with the next attempt.
+    (void)!delivery_producer_lost(publisher->producer, &range);
+}
+
+static const struct record *get_record(const void *context, uint64_t number)
+{
+    struct ring *const *ring = context;
+    return ring_at(*ring, number);
+}
+
+// Moves records from a ring to the spool.
+static void spool_records(struct publisher *publisher, const struct delivery_action *action)
+{
+    struct runfile *file = publisher->settings.file;
+    struct spool *spool = publisher->settings.spool;
+    struct ring *ring = runfile_stream(file, action->stream).ring;
+    struct error err = {.status = STATUS_OK};
+    // Who finds the file after a crash looks for the spool from now on.
+    atomic_store_explicit(&runfile_state(file)->spooled, 1, memory_order_relaxed);
+    const bool done = spool_append(spool, action->stream, action->first, action->last, get_record,
+                                   &ring, &err) == STATUS_OK;
+    delivery_producer_spooled(publisher->producer, action, done, clock_monotonic_ns());
+    if (done)
+        ring_release(ring, action->last);
+    else if (!publisher->spool_failed)
+        log_sink_write(&publisher->settings.log, INFERSTAT_LOG_WARNING,
+                       "%s: records stay in %s, as many as fit", err.text, runfile_path(file));
+    publisher->spool_failed = !done;
+    take_losses(publisher);
+}
+
+static void free_records(struct publisher *publisher, const struct delivery_action *action)
+{
+    ring_release(runfile_stream(publisher->settings.file, action->stream).ring, action->last);
+    if (publisher->settings.spool)
+        spool_release(publisher->settings.spool, action->stream, action->last);
+}
+
+// ---- What the machine is told -------------------------------------------------------
+
+// What is lost of a stream before it got a number.
+static uint64_t count_unnumbered(const struct publisher *publisher, uint32_t stream)
+{
+    uint64_t lost = ring_dropped(runfile_stream(publisher->settings.file, stream).ring);
+    // Threads without a stream have their losses counted with the first one.
+    if (stream == 0)
+        lost += atomic_load_explicit(&runfile_state(publisher->settings.file)->streamless,
+                                     memory_order_relaxed);
+    return lost < MESSAGE_NUMBER_MAX ? lost : MESSAGE_NUMBER_MAX;
+}
+
+// Tells of a stream of a run that is over for the first time: what is freed of it,
+// as far as that is known, and what lies in its spool.  What is in the ring too is
+// taken from there.
+static enum status tell_dead_stream(struct publisher *publisher,
+                                    const struct delivery_stream *state)
+{
+    const struct publisher_settings *settings = &publisher->settings;
+    const uint64_t in_spool = ring_released(runfile_stream(settings->file, state->stream).ring);
+    uint64_t released = in_spool;
+    if (settings->spool) {
+        const struct spool_position position = spool_position(settings->spool, state->stream);
+        if (position.spooled > 0 && position.released < in_spool)
+            released = position.released;
+    }
+    enum status status = delivery_producer_stream(publisher->producer, state, released);
+    if (status == STATUS_OK)
+        delivery_producer_spool_holds(publisher->producer, state->stream, in_spool);
+    return status;
+}
+
+// Whether a thread has recorded so much since the last time that its ring would be
+// full before long.  Of a run that is over the machine may know streams from the
+// collector that the file lacks.
+static bool is_busy(const struct publisher *publisher)
+{
+    size_t told;
+    const struct delivery_stream *states = delivery_producer_streams(publisher->producer, &told);
+    const uint32_t count = runfile_stream_count(publisher->settings.file);
+    for (uint32_t i = 0; i < told && i < count; i++) {
+        const struct ring *ring = runfile_stream(publisher->settings.file, i).ring;
+        if (ring_produced(ring) - states[i].produced >= ring_capacity(ring) / BUSY_PART)
+            return true;
+    }
+    return false;
+}
+
+static uint64_t look_pause(const struct publisher *publisher)
+{
+    return publisher->busy || publisher->ending || publisher->settings.replay ? busy_look_pause_ns
+                                                                              : look_pause_ns;
+}
+
+// Streams first and then names, so that the names of every record told are there.
+static void tell_news(struct publisher *publisher)
+{
+    const struct publisher_settings *settings = &publisher->settings;
+    const uint32_t count = runfile_stream_count(settings->file);
+    size_t told;
+    (void)delivery_producer_streams(publisher->producer, &told);
+    publisher->busy = !settings->replay && is_busy(publisher);
+    publisher->news_at_ns = clock_monotonic_ns() + look_pause(publisher);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct ring *ring = runfile_stream(settings->file, i).ring;
+        const struct delivery_stream state = {.stream = i,
+                                              .produced = ring_produced(ring),
+                                              .unnumbered = count_unnumbered(publisher, i)};
+        // There are never more than DELIVERY_STREAMS_MAX; out of memory, what was not
+        // told now is told with the next step, and in order.
+        const enum status status =
+            settings->replay && i >= told
+                ? tell_dead_stream(publisher, &state)
+                : delivery_producer_stream(publisher->producer, &state, ring_released(ring));
+        if (status != STATUS_OK)
+            break;
+    }
+    delivery_producer_names(publisher->producer, names_count(runfile_names(settings->file)));
+    take_losses(publisher);
+}
+
+// ---- What the collector says --------------------------------------------------
+
+static void note_error(struct publisher *publisher, const struct wire_bytes *error)
+{
+    const size_t room = sizeof publisher->error - 1;
+    const size_t size = error->size < room ? error->size : room;
+    if (size == 0 ||
+        (strlen(publisher->error) == size && memcmp(publisher->error, error->bytes, size) == 0))
+        return;
+    memcpy(publisher->error, error->bytes, size);
+    publisher->error[size] = '\0';
+    log_sink_write(&publisher->settings.log, INFERSTAT_LOG_ERROR,
+                   "the collector refuses this run: %s", publisher->error);
+}
+
+static void note_refused(struct publisher *publisher, const struct wire_refused *refused)
+{
+    if (publisher->refusals_logged++ >= REFUSALS_LOGGED_MAX)
+        return;
+    log_sink_write(&publisher->settings.log, INFERSTAT_LOG_ERROR,
+                   "the collector refused records %" PRIu64 " to %" PRIu64 " of stream %" PRIu32
+                   ": %.*s",
+                   refused->first, refused->last, refused->stream, (int)refused->reason.size,
+                   refused->reason.size ? refused->reason.bytes : "");
+}
+
+// Keeps who acknowledged with the run, for whoever reads the file after us.
+static void note_store(struct publisher *publisher, const unsigned char store[16])
+{
+    struct runfile_state *state = runfile_state(publisher->settings.file);
+    uint64_t words[2];
+    memcpy(words, store, sizeof words);
+    for (unsigned i = 0; i < 2; i++)
+        atomic_store_explicit(&state->store[i], words[i], memory_order_relaxed);
+    if (publisher->settings.spool)
+        spool_note_store(publisher->settings.spool, store);
+}
+
+static void take_ack(struct publisher *publisher, const struct message_ack *ack)
+{
+    static const unsigned char nobody[MESSAGE_RUN_SIZE];
+    const struct runfile_run *run = runfile_run(publisher->settings.file);
+    // A collector that could not read our message does not know whose it was.
+    if (memcmp(ack->run, nobody, sizeof nobody) == 0)
+        note_error(publisher, &ack->error);
+    if (memcmp(ack->run, run->uuid, sizeof run->uuid) != 0)
+        return;
+    note_error(publisher, &ack->error);
+    for (size_t i = 0; i < ack->refused_count; i++)
+        note_refused(publisher, &ack->refused[i]);
+    if (ack->error.size > 0)
+        return;
+    const uint64_t now = clock_monotonic_ns();
+    const int64_t wall = clock_wall_ns();
+    struct delivery_ack delivery = ack->delivery;
+    delivery.protocol = ack->protocol;
+    if (delivery_producer_ack(publisher->producer, &delivery, now, wall) == STATUS_OK) {
+        note_store(publisher, delivery.store);
+        publisher->answered_ns = now;
+        clock_offset_take(&publisher->clock, ack->echo_sent_ns, ack->sent_ns, wall, now);
+    } else if (!publisher->unsound_logged) {
+        publisher->unsound_logged = true;
+        log_sink_write(&publisher->settings.log, INFERSTAT_LOG_WARNING,
+                       "the collector acknowledged what was never sent: ignored");
+    }
+}
+
+static void receive_all(struct publisher *publisher)
+{
+    for (;;) {
+        struct wire_frame frame;
+        const enum status status = uplink_receive(publisher->uplink, &frame);
+        if (status == STATUS_INVALID)
+            continue;
+        if (status != STATUS_OK)
+            return;
+        struct message message;
+        if (codec_decode(&message, frame.bytes, frame.size, NULL) == STATUS_OK) {
+            uplink_heard(publisher->uplink, clock_monotonic_ns());
+            if (message.kind == MESSAGE_ACK)
+                take_ack(publisher, &message.ack);
+            message_free(&message);
+        }
+        wire_frame_release(&frame);
+    }
+}
+
+// ---- Steps ------------------------------------------------------------------------
+
+static void note_contact(struct publisher *publisher, bool lost)
+{
+    const struct publisher_settings *settings = &publisher->settings;
+    char address[ADDRESS_TEXT_SIZE];
+    (void)address_text(address, settings->address);
+    publisher->has_contact = !lost;
+    if (lost)
+        log_sink_write(&publisher->settings.log, INFERSTAT_LOG_WARNING,
+                       "the collector at %s does not answer%s: records are kept in %s%s%s until it "
+                       "does, as many as fit",
+                       address, uplink_trouble(publisher->uplink), runfile_path(settings->file),
+                       settings->spool ? " and in " : "",
+                       settings->spool ? spool_path(settings->spool) : "");
+    else
+        log_sink_write(&publisher->settings.log, INFERSTAT_LOG_INFO,
+                       publisher->had_contact ? "the collector at %s answers again"
+                                              : "the collector at %s answers",
+                       address);
+    publisher->had_contact = publisher->had_contact || !lost;
+}
+
+static void act(struct publisher *publisher, const struct delivery_action *action)
+{
+    switch (action->kind) {
+    case DELIVERY_SEND_HELLO:
+    case DELIVERY_SEND_BATCH:
+    case DELIVERY_SEND_HEARTBEAT:
+    case DELIVERY_SEND_GOODBYE: {
+        const enum status status = publisher_send(publisher, action);
+        if (status == STATUS_OK)
+            return;
+        delivery_producer_unsent(publisher->producer, action, clock_monotonic_ns());
+        if (status == STATUS_NO_DATA)
+            give_up_hole(publisher, action);
+        return;
+    }
+    case DELIVERY_SPOOL:
+        spool_records(publisher, action);
+        return;
+    case DELIVERY_FREE:
+        free_records(publisher, action);
+        return;
+    case DELIVERY_LOST_CONTACT:
+    case DELIVERY_CONTACT:
+        note_contact(publisher, action->kind == DELIVERY_LOST_CONTACT);
+        return;
+    case DELIVERY_CLOSED:
+        publisher->finished = true;
+        return;
+    }
+}
+
+// Notes in the run file that the process lives, for who finds it dead.
+static void note_alive(const struct publisher *publisher)
+{
+    struct runfile_state *state = runfile_state(publisher->settings.file);
+    const int64_t wall = clock_wall_ns();
+    atomic_store_explicit(&state->alive_ns, wall, memory_order_relaxed);
+    atomic_store_explicit(&state->wall_offset_ns, wall - (int64_t)clock_monotonic_ns(),
+                          memory_order_relaxed);
+}
+
+// What the thread that changed last is doing, of those that do something.
+static void describe_activity(struct publisher *publisher)
+{
+    static const char idle[] = "idle"; // nothing at all would mean: as before
+    const struct runfile *file = publisher->settings.file;
+    uint64_t latest = 0;
+    memcpy(publisher->activity, idle, sizeof idle);
+    for (uint32_t i = 0; i < runfile_stream_count(file); i++) {
+        const struct runfile_stream_header *header = runfile_stream(file, i).header;
+        const uint64_t since =
+            atomic_load_explicit(&header->activity_since_ns, memory_order_relaxed);
+        char text[PUBLISHER_ACTIVITY_SIZE];
+        if (since < latest || !*runfile_activity_text(text, sizeof text, file, i))
+            continue;
+        latest = since;
+        memcpy(publisher->activity, text, sizeof text);
+    }
+}
+
+static void act_on_all(struct publisher *publisher)
+{
+    struct delivery_action action;
+    while (!publisher->finished &&
+           delivery_producer_next(publisher->producer, clock_monotonic_ns(), &action))
+        act(publisher, &action);
+    atomic_store_explicit(&publisher->acknowledged,
+                          delivery_producer_acknowledged(publisher->producer),
+                          memory_order_relaxed);
+}
+
+void publisher_step(struct publisher *publisher)
+{
+    receive_all(publisher);
+    if (uplink_renew(publisher->uplink, clock_monotonic_ns()))
+        delivery_producer_reconnect(publisher->producer);
+    // An acknowledgement alone brings up no news: else what little was recorded
+    // since would be a batch, whose acknowledgement brings up the next.
+    if (look_pause(publisher) < look_pause_ns || clock_monotonic_ns() >= publisher->news_at_ns) {
+        tell_news(publisher);
+        if (!publisher->settings.replay) {
+            note_alive(publisher);
+            describe_activity(publisher);
+        }
+    }
+    act_on_all(publisher);
+}
+
+uint64_t publisher_pause_ns(const struct publisher *publisher)
+{
+    const uint64_t now = clock_monotonic_ns();
+    return publisher->news_at_ns > now ? publisher->news_at_ns - now : 0;
+}
+
+void publisher_finish(struct publisher *publisher)
+{
+    publisher->ending = true;
+    delivery_producer_close(publisher->producer);
+}
+
+uint64_t publisher_spool_all(struct publisher *publisher)
+{
+    tell_news(publisher);
+    if (publisher->settings.spool) {
+        delivery_producer_spool_all(publisher->producer);
+        act_on_all(publisher);
+    }
+    uint64_t left = 0;
+    for (uint32_t i = 0; i < runfile_stream_count(publisher->settings.file); i++) {
+        const struct ring *ring = runfile_stream(publisher->settings.file, i).ring;
+        left += ring_produced(ring) - ring_released(ring);
+    }
+    return left;
+}
+
+bool publisher_is_finished(const struct publisher *publisher)
+{
+    return publisher->finished;
+}
+
+bool publisher_has_contact(const struct publisher *publisher)
+{
+    return publisher->has_contact;
+}
+
+const char *publisher_trouble(const struct publisher *publisher)
+{
+    if (*publisher->error)
+        return publisher->error;
+    const char *trouble = uplink_trouble(publisher->uplink);
+    return *trouble ? trouble + 2 : trouble; // after the colon
+}
+
+bool publisher_is_refused(const struct publisher *publisher)
+{
+    return *publisher->error != '\0';
+}
+
+uint64_t publisher_acknowledged(const struct publisher *publisher)
+{
+    return atomic_load_explicit(&publisher->acknowledged, memory_order_relaxed);
+}

@@ -1,0 +1,249 @@
+// The messages of a publisher.
+#include "common/monitor/delivery/publisher_parts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/monitor/delivery/record_source.h"
+#include "common/sys/clock.h"
+
+static struct wire_bytes text_bytes(const char *text)
+{
+    return (struct wire_bytes){.size = strlen(text), .bytes = text};
+}
+
+static enum status send_message(struct publisher *publisher, const struct message *message)
+{
+    unsigned char *bytes;
+    size_t size;
+    struct error err;
+    enum status status = codec_encode(&bytes, &size, message, &err);
+    if (status != STATUS_OK) {
+        log_sink_write(&publisher->settings.log, INFERSTAT_LOG_ERROR, "%s", err.text);
+        return status;
+    }
+    status = uplink_send(publisher->uplink, bytes, size);
+    free(bytes);
+    return status;
+}
+
+static enum status send_hello(struct publisher *publisher)
+{
+    struct runfile *file = publisher->settings.file;
+    const struct runfile_run *run = runfile_run(file);
+    const struct process_host *host = &run->host;
+    struct message message = {.kind = MESSAGE_HELLO};
+    struct message_hello *hello = &message.hello;
+    char driver[PROCESS_TEXT_SIZE] = "";
+    if (!publisher->settings.replay) // a run that is over may have had another
+        process_driver_read(driver, NULL);
+    *hello = (struct message_hello){
+        .protocol = MESSAGE_PROTOCOL,
+        .host = text_bytes(host->host),
+        .worker_version = text_bytes(run->program),
+        .os = text_bytes(host->os),
+        .kernel = text_bytes(host->kernel),
+        .cpu = text_bytes(host->cpu),
+        .cpu_governor = text_bytes(host->cpu_governor),
+        .container = text_bytes(host->container),
+        .driver = text_bytes(driver),
+        .pid = run->pid,
+        .started_ns = run->started_ns,
+        .cpu_count = host->cpu_count,
+        .host_memory_bytes = host->memory_bytes,
+        .device_count = atomic_load_explicit(&runfile_state(file)->devices, memory_order_relaxed),
+        .replay = publisher->settings.replay,
+    };
+    memcpy(hello->run, run->uuid, sizeof hello->run);
+    hello->streams = delivery_producer_streams(publisher->producer, &hello->stream_count);
+    return send_message(publisher, &message);
+}
+
+static size_t fill_drops(struct publisher *publisher)
+{
+    size_t count;
+    const struct delivery_range *ranges = delivery_producer_drops(publisher->producer, &count);
+    for (size_t i = 0; i < count && i < DELIVERY_DROPS_MAX; i++)
+        publisher->drops[i] = (struct wire_drop){.range = ranges[i]};
+    return count < DELIVERY_DROPS_MAX ? count : DELIVERY_DROPS_MAX;
+}
+
+static enum status fill_names(struct publisher *publisher, struct message_batch *batch,
+                              const struct delivery_action *action)
+{
+    // A collector may know more of a run that is over than is left of it here.
+    const uint32_t there = names_count(runfile_names(publisher->settings.file));
+    const uint32_t last = action->names_last < there ? action->names_last : there;
+    if (last < action->names_first)
+        return STATUS_OK;
+    const size_t count = (size_t)last - action->names_first + 1;
+    if (count > publisher->names_room) {
+        struct wire_bytes *names = realloc(publisher->names, count * sizeof *names);
+        if (!names)
+            return STATUS_NOMEM;
+        publisher->names = names;
+        publisher->names_room = count;
+    }
+    for (size_t i = 0; i < count; i++) {
+        const uint32_t name = action->names_first + (uint32_t)i;
+        struct wire_bytes *bytes = &publisher->names[i];
+        bytes->bytes = names_text(runfile_names(publisher->settings.file), name, &bytes->size);
+    }
+    batch->names_first = action->names_first;
+    batch->names = publisher->names;
+    batch->name_count = count;
+    return STATUS_OK;
+}
+
+// The records of the action as tables, read where they lie.  STATUS_NO_DATA: some
+// are lost.
+static enum status fill_tables(struct publisher *publisher, struct message_batch *batch,
+                               const struct delivery_action *action)
+{
+    table_builder_reset(publisher->builder);
+    for (uint64_t number = action->first; number <= action->last; number++) {
+        const struct record *record = record_source_at(
+            publisher->settings.file, publisher->settings.spool, action->stream, number);
+        if (!record)
+            return STATUS_NO_DATA;
+        const enum status status = table_builder_add(publisher->builder, number, record);
+        if (status != STATUS_OK)
+            return status;
+    }
+    batch->tables = table_builder_tables(publisher->builder, &batch->table_count);
+    if (!batch->tables)
+        return STATUS_NOMEM;
+    batch->stream = action->stream;
+    batch->first = action->first;
+    batch->last = action->last;
+    return STATUS_OK;
+}
+
+// Leaves of the states that of one stream, where it is among them.
+static void tell_one_stream(struct message_batch *batch, uint32_t stream)
+{
+    for (size_t i = 0; i < batch->stream_count; i++) {
+        if (batch->streams[i].stream != stream)
+            continue;
+        batch->streams += i;
+        batch->stream_count = 1;
+        return;
+    }
+}
+
+// A batch of records, or a heartbeat when the action names none.
+static enum status send_batch(struct publisher *publisher, const struct delivery_action *action)
+{
+    struct message message = {.kind = MESSAGE_BATCH};
+    struct message_batch *batch = &message.batch;
+    *batch = (struct message_batch){.sequence = action->sequence, .sent_ns = clock_wall_ns()};
+    memcpy(batch->run, runfile_run(publisher->settings.file)->uuid, sizeof batch->run);
+
+    enum status status = fill_names(publisher, batch, action);
+    if (status == STATUS_OK && action->kind == DELIVERY_SEND_BATCH)
+        status = fill_tables(publisher, batch, action);
+    if (status != STATUS_OK)
+        return status;
+    batch->activity = text_bytes(publisher->activity);
+    batch->drop_count = fill_drops(publisher);
+    batch->drops = publisher->drops;
+    batch->streams = delivery_producer_streams(publisher->producer, &batch->stream_count);
+    const uint64_t now = clock_monotonic_ns();
+    // Another process's clock may be another host's, and at another time.
+    if (!publisher->settings.replay)
+        (void)clock_offset_estimate(&publisher->clock, now, &batch->clock_offset_ns,
+                                    &batch->clock_error_ns);
+    const bool whole = action->kind == DELIVERY_SEND_HEARTBEAT ||
+                       now - publisher->states_sent_ns >= PUBLISHER_HEARTBEAT_NS;
+    if (!whole)
+        tell_one_stream(batch, action->stream);
+    status = send_message(publisher, &message);
+    if (status == STATUS_OK && whole)
+        publisher->states_sent_ns = now;
+    return status;
+}
+
+// When the run ended: of one that was killed, when it was last known to be alive.
+static int64_t ended_at(const struct publisher *publisher, bool *killed)
+{
+    struct runfile_state *state = runfile_state(publisher->settings.file);
+    const int64_t ended = atomic_load_explicit(&state->ended_ns, memory_order_relaxed);
+    *killed = ended <= 0;
+    if (ended > 0)
+        return ended;
+    const int64_t alive = atomic_load_explicit(&state->alive_ns, memory_order_relaxed);
+    const int64_t started = runfile_run(publisher->settings.file)->started_ns;
+    if (alive > 0)
+        return alive;
+    return started > 0 ? started : 1;
+}
+
+static enum status send_goodbye(struct publisher *publisher, const struct delivery_action *action)
+{
+    struct message message = {.kind = MESSAGE_GOODBYE};
+    struct message_goodbye *goodbye = &message.goodbye;
+    *goodbye = (struct message_goodbye){.sequence = action->sequence};
+    goodbye->ended_ns = ended_at(publisher, &goodbye->killed);
+    memcpy(goodbye->run, runfile_run(publisher->settings.file)->uuid, sizeof goodbye->run);
+    goodbye->streams = delivery_producer_streams(publisher->producer, &goodbye->stream_count);
+    goodbye->drop_count = fill_drops(publisher);
+    goodbye->drops = publisher->drops;
+    if (goodbye->killed) {
+        goodbye->activities = publisher->death.activities;
+        goodbye->activity_count = publisher->death.count;
+    }
+    return send_message(publisher, &message);
+}
+
+enum status publisher_send(struct publisher *publisher, const struct delivery_action *action)
+{
+    switch (action->kind) {
+    case DELIVERY_SEND_HELLO:
+        return send_hello(publisher);
+    case DELIVERY_SEND_BATCH:
+    case DELIVERY_SEND_HEARTBEAT:
+        return send_batch(publisher, action);
+    case DELIVERY_SEND_GOODBYE:
+        return send_goodbye(publisher, action);
+    case DELIVERY_SPOOL:
+    case DELIVERY_FREE:
+    case DELIVERY_LOST_CONTACT:
+    case DELIVERY_CONTACT:
+    case DELIVERY_CLOSED:
+        break;
+    }
+    return STATUS_INVALID;
+}
+
+// ---- The dead ---------------------------------------------------------------------
+
+// The wall clock at a time of the monotonic one of the host as it was; figures from
+// a file may be anything.
+static int64_t wall_at(uint64_t monotonic_ns, int64_t offset_ns)
+{
+    const uint64_t sum = monotonic_ns + (uint64_t)offset_ns;
+    return sum <= INT64_MAX ? (int64_t)sum : 0;
+}
+
+enum status publisher_note_death(struct publisher *publisher)
+{
+    struct runfile *file = publisher->settings.file;
+    struct publisher_death *death = &publisher->death;
+    const uint32_t count = runfile_stream_count(file);
+    death->activities = calloc(count + 1, sizeof *death->activities);
+    death->texts = calloc(count + 1, sizeof *death->texts);
+    if (!death->activities || !death->texts)
+        return STATUS_NOMEM;
+    const int64_t offset =
+        atomic_load_explicit(&runfile_state(file)->wall_offset_ns, memory_order_relaxed);
+    for (uint32_t i = 0; i < count; i++) {
+        char *text = death->texts[death->count];
+        if (!*runfile_activity_text(text, PUBLISHER_ACTIVITY_SIZE, file, i))
+            continue;
+        const uint64_t since = atomic_load_explicit(
+            &runfile_stream(file, i).header->activity_since_ns, memory_order_relaxed);
+        death->activities[death->count++] = (struct wire_activity){
+            .stream = i, .text = text_bytes(text), .since_ns = wall_at(since, offset)};
+    }
+    return STATUS_OK;
+}

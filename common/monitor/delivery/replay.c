@@ -1,0 +1,448 @@
+#include "common/monitor/delivery/replay.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "common/core/text.h"
+#include "common/monitor/delivery/publisher.h"
+#include "common/sys/clock.h"
+
+enum {
+    SILENT_MAX = 16, // collectors that did not answer, of one round
+    TROUBLE_SIZE = 256,
+    NAMED_MAX = 64, // runs that stay, remembered so that each is named once
+};
+
+// How long without anything being taken: as long as there are others to be sent, and
+// when only such are left.
+static const uint64_t hasty_ns = UINT64_C(500000000), patience_ns = UINT64_C(5000000000);
+static const int64_t step_ns = INT64_C(10000000);
+// Between two rounds, doubling: where what was in the way may be over in a moment, and
+// where a collector was away, since each round reads again all that is left.
+static const int moment_ms = 1000, round_min_ms = 30000, round_max_ms = 480000;
+
+// Runs that the log has named.
+struct named {
+    unsigned char uuids[NAMED_MAX][RUNFILE_UUID_SIZE];
+    unsigned count;
+};
+
+// One round over all orphans, or one of its two passes.
+struct round {
+    const struct replay_settings *settings;
+    const _Atomic bool *stop;
+    int stop_fd;
+    replay_listener *listener;
+    void *context;
+    struct replay_counts *counts;
+    bool hasty; // what cannot be sent at once comes again in the next pass
+    struct silent {
+        char collector[ADDRESS_TEXT_SIZE];
+        char trouble[TROUBLE_SIZE]; // why, or ""
+    } silent[SILENT_MAX];
+    unsigned silent_count;
+    char trouble[TROUBLE_SIZE]; // of the run at hand
+    struct named *named;
+};
+
+static bool is_stopped(const struct round *round)
+{
+    return round->stop && atomic_load_explicit(round->stop, memory_order_acquire);
+}
+
+// ---- One run ----------------------------------------------------------------------
+
+// Drives the publisher until all is committed or nothing gets on.
+static enum replay_end drive(const struct round *round, struct publisher *publisher)
+{
+    uint64_t since = clock_monotonic_ns();
+    uint64_t acknowledged = 0;
+    bool contact = false;
+    publisher_finish(publisher);
+    for (;;) {
+        publisher_step(publisher);
+        if (publisher_is_finished(publisher))
+            return REPLAY_SENT;
+        if (is_stopped(round))
+            return REPLAY_STOPPED;
+        const uint64_t now = clock_monotonic_ns();
+        if (publisher_acknowledged(publisher) != acknowledged ||
+            (!contact && publisher_has_contact(publisher))) {
+            since = now;
+            acknowledged = publisher_acknowledged(publisher);
+            contact = publisher_has_contact(publisher);
+        }
+        if (now - since >= (round->hasty ? hasty_ns : patience_ns))
+            return REPLAY_AWAY;
+        publisher_wait(publisher, round->stop_fd, step_ns);
+    }
+}
+
+// The collector among those that did not answer; NULL: it is none of them.
+static const struct silent *find_silent(const struct round *round, const char *address)
+{
+    for (unsigned i = 0; i < round->silent_count; i++)
+        if (strcmp(round->silent[i].collector, address) == 0)
+            return &round->silent[i];
+    return NULL;
+}
+
+static void note_silent(struct round *round, const char *address)
+{
+    if (round->silent_count == SILENT_MAX || find_silent(round, address))
+        return;
+    struct silent *silent = &round->silent[round->silent_count++];
+    (void)snprintf(silent->collector, sizeof silent->collector, "%s", address);
+    (void)snprintf(silent->trouble, sizeof silent->trouble, "%s", round->trouble);
+}
+
+// Where the run's records go, also in words.
+static enum status find_collector(const struct round *round, const struct orphan *orphan,
+                                  struct address *address, char text[ADDRESS_TEXT_SIZE],
+                                  struct error *err)
+{
+    const char *given = round->settings->collector;
+    enum status status =
+        address_parse(address, given ? given : runfile_run(orphan->file)->collector, err);
+    if (status == STATUS_OK)
+        (void)address_text(text, address);
+    return status;
+}
+
+// Only the first thing that is in the way is worth a line of its own: that a
+// collector is away the round says, once.
+static void log_errors(void *context, enum inferstat_log_level level, const char *text)
+{
+    const struct round *round = context;
+    if (level == INFERSTAT_LOG_ERROR)
+        log_sink_write(&round->settings->log, level, "replay: %s", text);
+}
+
+static enum status send_orphan(struct round *round, const struct orphan *orphan,
+                               struct replay_report *report, struct error *err)
+{
+    struct address address;
+    enum status status = find_collector(round, orphan, &address, report->collector, err);
+    if (status != STATUS_OK)
+        return status;
+    report->end = REPLAY_AWAY;
+    const struct silent *silent = find_silent(round, report->collector);
+    if (silent) {
+        report->trouble = silent->trouble;
+        return STATUS_OK;
+    }
+    const struct publisher_settings settings = {
+        .file = orphan->file,
+        .spool = orphan->spool,
+        .address = &address,
+        .trust = round->settings->trust,
+        .replay = true,
+        .log = {log_errors, round},
+    };
+    struct publisher *publisher;
+    status = publisher_open(&publisher, &settings, err);
+    if (status != STATUS_OK)
+        return status;
+    report->end = drive(round, publisher);
+    if (report->end == REPLAY_AWAY) {
+        (void)snprintf(round->trouble, sizeof round->trouble, "%s", publisher_trouble(publisher));
+        report->trouble = round->trouble;
+        if (!publisher_has_contact(publisher) && !publisher_is_refused(publisher))
+            note_silent(round, report->collector);
+    }
+    publisher_close(publisher);
+    return STATUS_OK;
+}
+
+// Whether the log has not named the run yet.
+static bool is_news(struct round *round, const unsigned char uuid[RUNFILE_UUID_SIZE])
+{
+    struct named *named = round->named;
+    for (unsigned i = 0; i < named->count; i++)
+        if (memcmp(named->uuids[i], uuid, RUNFILE_UUID_SIZE) == 0)
+            return false;
+    if (named->count < NAMED_MAX)
+        memcpy(named->uuids[named->count++], uuid, RUNFILE_UUID_SIZE);
+    return true;
+}
+
+static void log_report(struct round *round, const struct replay_report *report)
+{
+    char uuid[37];
+    text_from_uuid(uuid, report->run->uuid);
+    if (report->end == REPLAY_SENT)
+        log_sink_write(&round->settings->log, INFERSTAT_LOG_INFO,
+                       "run %s (process %" PRId64 ") had left %" PRIu64 " records: sent to %s",
+                       uuid, report->run->pid, report->records, report->collector);
+    else if (report->end == REPLAY_AWAY && is_news(round, report->run->uuid))
+        log_sink_write(
+            &round->settings->log, INFERSTAT_LOG_WARNING,
+            "run %s (process %" PRId64 ") has left %" PRIu64
+            " records, and the collector at %s does not take them: they stay until it does",
+            uuid, report->run->pid, report->records, report->collector);
+}
+
+static void complain(struct round *round, const struct orphans_place *place,
+                     const struct error *err)
+{
+    if (is_news(round, place->uuid))
+        log_sink_write(&round->settings->log, INFERSTAT_LOG_WARNING,
+                       "what a run left is skipped: %s", err->text);
+}
+
+// Whether it is the orphan of a collector that is known not to answer: then what it
+// left need not be read.
+static bool is_in_vain(const struct round *round, const struct orphans_place *place)
+{
+    if (round->silent_count == 0)
+        return false;
+    char collector[ADDRESS_TEXT_SIZE];
+    if (round->settings->collector)
+        (void)snprintf(collector, sizeof collector, "%s", round->settings->collector);
+    else if (!orphans_collector(&round->settings->folders, place, collector))
+        return false;
+    return find_silent(round, collector) != NULL;
+}
+
+// What it means that an orphan could not be had.
+static enum replay_end end_of(enum status status)
+{
+    switch ((int)status) {
+    case STATUS_BUSY:
+    case STATUS_NOT_FOUND:
+        return REPLAY_BUSY;
+    case STATUS_TIMEOUT:
+        return REPLAY_HELD;
+    case STATUS_NOMEM:
+    case STATUS_IO:
+    case STATUS_FULL:
+        return REPLAY_LATER;
+    case STATUS_CANCELLED:
+        return REPLAY_STOPPED;
+    default:
+        return REPLAY_UNUSABLE;
+    }
+}
+
+// Whether it is for the next pass to say how it went.
+static bool is_put_off(const struct round *round, enum replay_end end)
+{
+    return round->hasty && end == REPLAY_AWAY;
+}
+
+// Sends what an orphan left, if it is one.
+static enum replay_end replay_place(struct round *round, const struct orphans_place *place)
+{
+    struct orphan orphan;
+    struct error err = {.status = STATUS_OK};
+    if ((round->hasty || !round->listener) && is_in_vain(round, place))
+        return REPLAY_AWAY;
+    struct orphans_folders folders = round->settings->folders;
+    folders.stop = round->stop;
+    enum status status = orphan_open(&orphan, &folders, place, &err);
+    if (status != STATUS_OK) {
+        const enum replay_end end = end_of(status);
+        if (end != REPLAY_BUSY && end != REPLAY_STOPPED)
+            complain(round, place, &err);
+        return end;
+    }
+    struct replay_report report = {
+        .run = runfile_run(orphan.file), .trouble = "", .records = orphan_records(&orphan)};
+    status = send_orphan(round, &orphan, &report, &err);
+    if (status == STATUS_OK && is_put_off(round, report.end)) {
+        orphan_close(&orphan);
+        return report.end;
+    }
+    if (status != STATUS_OK) {
+        complain(round, place, &err);
+        report.end = end_of(status);
+    } else {
+        log_report(round, &report);
+    }
+    if (round->listener)
+        round->listener(round->context, &report);
+    if (report.end == REPLAY_SENT)
+        orphan_remove(&orphan);
+    else
+        orphan_close(&orphan);
+    return report.end;
+}
+
+// ---- All --------------------------------------------------------------------------
+
+static bool is_for(const struct round *round, const struct orphans_place *place,
+                   const char *collector)
+{
+    char text[ADDRESS_TEXT_SIZE];
+    return orphans_collector(&round->settings->folders, place, text) &&
+           strcmp(text, collector) == 0;
+}
+
+// Takes the run that replays from the list, and those of its collector to the front.
+static void sort_out_own(const struct round *round, struct orphans_list *list)
+{
+    const struct runfile_run *own = round->settings->own;
+    size_t first = 0, kept = 0;
+    for (size_t i = 0; own && i < list->count; i++) {
+        const struct orphans_place place = list->places[i];
+        if (memcmp(place.uuid, own->uuid, RUNFILE_UUID_SIZE) == 0)
+            continue;
+        list->places[kept] = place;
+        if (is_for(round, &place, own->collector)) {
+            list->places[kept] = list->places[first];
+            list->places[first++] = place;
+        }
+        kept++;
+    }
+    if (own)
+        list->count = kept;
+}
+
+// Goes through the list once, in which what is put off stays.
+static void replay_list(struct round *round, struct orphans_list *list)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < list->count && !is_stopped(round); i++) {
+        const enum replay_end end = replay_place(round, &list->places[i]);
+        if (is_put_off(round, end))
+            list->places[kept++] = list->places[i];
+        else
+            round->counts->ends[end]++;
+    }
+    list->count = kept;
+}
+
+static enum status replay_round(struct round *round, struct error *err)
+{
+    struct orphans_list list;
+    enum status status = orphans_find(&list, &round->settings->folders, err);
+    if (status != STATUS_OK)
+        return status;
+    sort_out_own(round, &list);
+    if (list.count > 1) { // else nobody is kept waiting
+        round->hasty = true;
+        replay_list(round, &list);
+        round->hasty = false;
+        round->silent_count = 0;
+    }
+    replay_list(round, &list);
+    orphans_deinit(&list);
+    return STATUS_OK;
+}
+
+enum status replay_all(const struct replay_settings *settings, const _Atomic bool *stop,
+                       int stop_fd, replay_listener *listener, void *context,
+                       struct replay_counts *counts, struct error *err)
+{
+    struct named named = {.count = 0};
+    struct round round = {
+        .settings = settings,
+        .stop = stop,
+        .stop_fd = stop_fd,
+        .listener = listener,
+        .context = context,
+        .counts = counts,
+        .named = &named,
+    };
+    *counts = (struct replay_counts){{0}};
+    return replay_round(&round, err);
+}
+
+// ---- In the background -------------------------------------------------------------
+
+struct replay {
+    struct replay_settings settings;
+    pthread_t thread;
+    int wake_fd;
+    _Atomic bool stopping;
+    struct named named;
+};
+
+// How long to wait before another round, when it was `before_ms` before this one (0:
+// there was none).  0: nothing is left to be waited for.
+static int next_wait_ms(const struct replay_counts *counts, bool failed, int before_ms)
+{
+    const bool away = counts->ends[REPLAY_AWAY] + counts->ends[REPLAY_HELD] > 0;
+    const bool later = failed || counts->ends[REPLAY_LATER] > 0;
+    const bool busy = counts->ends[REPLAY_BUSY] > 0 && before_ms < round_min_ms / 2;
+    if (!away && !later && !busy)
+        return 0;
+    int wait_ms = before_ms ? 2 * before_ms : moment_ms;
+    if (away && wait_ms < round_min_ms)
+        wait_ms = round_min_ms;
+    return wait_ms < round_max_ms ? wait_ms : round_max_ms;
+}
+
+static void *run(void *context)
+{
+    struct replay *replay = context;
+    for (int wait_ms = 0;;) {
+        struct replay_counts counts = {{0}};
+        struct round round = {
+            .settings = &replay->settings,
+            .stop = &replay->stopping,
+            .stop_fd = replay->wake_fd,
+            .counts = &counts,
+            .named = &replay->named,
+        };
+        struct error err = {.status = STATUS_OK};
+        const bool failed = replay_round(&round, &err) != STATUS_OK;
+        if (failed && wait_ms == 0)
+            log_sink_write(&replay->settings.log, INFERSTAT_LOG_WARNING,
+                           "what runs have left is not sent: %s", err.text);
+        wait_ms = next_wait_ms(&counts, failed, wait_ms);
+        if (wait_ms == 0 || is_stopped(&round))
+            return NULL;
+        struct pollfd wake = {.fd = replay->wake_fd, .events = POLLIN};
+        (void)poll(&wake, 1, wait_ms);
+        if (is_stopped(&round))
+            return NULL;
+    }
+}
+
+enum status replay_start(struct replay **out, const struct replay_settings *settings,
+                         struct error *err)
+{
+    struct replay *replay = calloc(1, sizeof *replay);
+    if (!replay)
+        return error_set(err, STATUS_NOMEM, "replay: out of memory");
+    replay->settings = *settings;
+    replay->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    int fault = replay->wake_fd < 0 ? errno : 0;
+    if (fault == 0) {
+        sigset_t all, before;
+        (void)sigfillset(&all);
+        (void)pthread_sigmask(SIG_SETMASK, &all, &before);
+        fault = pthread_create(&replay->thread, NULL, run, replay);
+        (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    }
+    if (fault != 0) {
+        if (replay->wake_fd >= 0)
+            (void)close(replay->wake_fd);
+        free(replay);
+        return error_set(err, STATUS_IO, "replay: no thread to be had: %s", strerror(fault));
+    }
+    (void)pthread_setname_np(replay->thread, "inferstat-past");
+    *out = replay;
+    return STATUS_OK;
+}
+
+void replay_stop(struct replay *replay)
+{
+    if (!replay)
+        return;
+    atomic_store_explicit(&replay->stopping, true, memory_order_release);
+    const uint64_t one = 1;
+    (void)!write(replay->wake_fd, &one, sizeof one);
+    (void)pthread_join(replay->thread, NULL);
+    (void)close(replay->wake_fd);
+    free(replay);
+}

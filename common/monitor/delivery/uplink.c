@@ -1,0 +1,147 @@
+#include "common/monitor/delivery/uplink.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const uint64_t renew_min_ns = UINT64_C(1000000000);
+static const uint64_t renew_max_ns = UINT64_C(10000000000);
+
+struct uplink {
+    struct wire_context *context;
+    struct wire_socket *socket; // NULL: could not be made, and will be tried again
+    char endpoint[ADDRESS_TEXT_SIZE];
+    struct address address;
+    struct trust_source source; // kept, since trust is made again
+    struct trust trust;
+    unsigned attempt;     // counts the connections made
+    uint64_t quiet_ns;    // since when nothing was heard
+    uint64_t patience_ns; // how long that may last
+};
+
+static enum status connect_now(struct uplink *uplink, struct error *err)
+{
+    wire_close(uplink->socket);
+    uplink->socket = NULL;
+    return wire_connect(&uplink->socket, uplink->context, uplink->endpoint,
+                        trust_pass(&uplink->trust, uplink->attempt++), err);
+}
+
+enum status uplink_open(struct uplink **out, const struct address *address,
+                        const struct trust_source *trust, uint64_t now_ns, struct error *err)
+{
+    struct uplink *uplink = calloc(1, sizeof *uplink);
+    if (!uplink)
+        return error_set(err, STATUS_NOMEM, "connection: out of memory");
+    uplink->quiet_ns = now_ns;
+    uplink->patience_ns = renew_min_ns;
+    uplink->address = *address;
+    (void)address_endpoint(uplink->endpoint, address, ADDRESS_INGEST);
+    enum status status = trust_source_copy(&uplink->source, trust, err);
+    if (status == STATUS_OK)
+        status = trust_decide(&uplink->trust, address, &uplink->source, err);
+    if (status == STATUS_OK)
+        status = wire_context_new(&uplink->context, err);
+    if (status == STATUS_OK)
+        status = connect_now(uplink, err);
+    if (status != STATUS_OK) {
+        uplink_close(uplink);
+        return status;
+    }
+    *out = uplink;
+    return STATUS_OK;
+}
+
+void uplink_close(struct uplink *uplink)
+{
+    if (!uplink)
+        return;
+    wire_close(uplink->socket);
+    wire_context_free(uplink->context);
+    explicit_bzero(&uplink->trust, sizeof uplink->trust);
+    trust_source_deinit(&uplink->source);
+    free(uplink);
+}
+
+const char *uplink_warning(const struct uplink *uplink)
+{
+    return uplink->trust.warning;
+}
+
+enum status uplink_send(struct uplink *uplink, const void *bytes, size_t size)
+{
+    return uplink->socket ? wire_send(uplink->socket, NULL, bytes, size) : STATUS_FULL;
+}
+
+enum status uplink_receive(struct uplink *uplink, struct wire_frame *frame)
+{
+    return uplink->socket ? wire_receive(uplink->socket, frame) : STATUS_NO_DATA;
+}
+
+void uplink_wait(struct uplink *uplink, int wake_fd, int64_t timeout_ns)
+{
+    uint32_t ready;
+    wire_wait(&uplink->socket, 1, wake_fd, timeout_ns, &ready);
+}
+
+void uplink_heard(struct uplink *uplink, uint64_t now_ns)
+{
+    uplink->quiet_ns = now_ns;
+    uplink->patience_ns = renew_min_ns;
+}
+
+// Keys may have been changed since, on either side.  What cannot be read now, or
+// would do without keys, leaves what was known.
+static void trust_anew(struct uplink *uplink)
+{
+    struct trust trust;
+    if (trust_decide(&trust, &uplink->address, &uplink->source, NULL) == STATUS_OK &&
+        trust.pass_count > 0)
+        uplink->trust = trust;
+    explicit_bzero(&trust, sizeof trust);
+}
+
+bool uplink_renew(struct uplink *uplink, uint64_t now_ns)
+{
+    if (uplink->trust.pass_count == 0 || now_ns - uplink->quiet_ns < uplink->patience_ns)
+        return false;
+    uplink->quiet_ns = now_ns;
+    uplink->patience_ns *= 2;
+    if (uplink->patience_ns > renew_max_ns)
+        uplink->patience_ns = renew_max_ns;
+    trust_anew(uplink);
+    return connect_now(uplink, NULL) == STATUS_OK; // else later
+}
+
+// Whether there is a socket that this user may not write to.
+static bool is_not_permitted(const struct uplink *uplink)
+{
+    static const char scheme[] = "ipc://";
+    const size_t size = sizeof scheme - 1;
+    return strncmp(uplink->endpoint, scheme, size) == 0 &&
+           faccessat(AT_FDCWD, uplink->endpoint + size, W_OK, AT_EACCESS) != 0 && errno == EACCES;
+}
+
+const char *uplink_trouble(struct uplink *uplink)
+{
+    if (is_not_permitted(uplink))
+        return ": permission denied (its user or group may send to it)";
+    const enum wire_handshake handshake =
+        uplink->socket ? wire_handshake(uplink->socket) : WIRE_HANDSHAKE_NONE;
+    const bool failed = handshake == WIRE_HANDSHAKE_REFUSED || handshake == WIRE_HANDSHAKE_BROKEN;
+    if (failed && uplink->trust.pass_count == 0)
+        return ": it wants keys, and there are none here (inferstat keygen, and trust its key; "
+               "inferstat authorize, on the collector's side)";
+    switch (handshake) {
+    case WIRE_HANDSHAKE_REFUSED:
+        return ": it refuses this key (inferstat authorize, on the collector's side)";
+    case WIRE_HANDSHAKE_BROKEN:
+        return ": it has another key than the one expected (see --server-key, known_collectors)";
+    case WIRE_HANDSHAKE_NONE:
+    case WIRE_HANDSHAKE_DONE:
+        break;
+    }
+    return "";
+}

@@ -1,0 +1,90 @@
+#include "common/monitor/local/event_ring.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+_Static_assert(sizeof(struct history_entry) % sizeof(uint64_t) == 0, "an entry is whole words");
+
+enum status history_init(struct history *history, const uint32_t limits[HISTORY_KINDS])
+{
+    for (unsigned kind = 0; kind < HISTORY_KINDS; kind++) {
+        struct history_ring *ring = &history->rings[kind];
+        // One more than the limit: the entry being written is of no use to readers.
+        uint64_t capacity = 2;
+        while (capacity < (uint64_t)limits[kind] + 1)
+            capacity *= 2;
+        ring->words = calloc(capacity * HISTORY_ENTRY_WORDS, sizeof *ring->words);
+        if (!ring->words)
+            return STATUS_NOMEM;
+        ring->capacity = capacity;
+    }
+    return STATUS_OK;
+}
+
+void history_deinit(struct history *history)
+{
+    for (unsigned kind = 0; kind < HISTORY_KINDS; kind++)
+        free(history->rings[kind].words);
+}
+
+// `begun` says that a slot is no longer whole before anything in it changes, and
+// `done` that it is whole again: every store below is a release, so that none is
+// seen before those above it.
+void history_add(struct history *history, enum inferstat_event_kind kind,
+                 struct history_entry *entry)
+{
+    struct history_ring *ring = &history->rings[kind];
+    history->generated += entry->generated_tokens;
+    entry->generated_so_far = history->generated;
+
+    const uint64_t number = atomic_load_explicit(&ring->done, memory_order_relaxed);
+    _Atomic uint64_t *slot = ring->words + (number & (ring->capacity - 1)) * HISTORY_ENTRY_WORDS;
+    atomic_store_explicit(&ring->begun, number + 1, memory_order_relaxed);
+    for (unsigned i = 0; i < HISTORY_ENTRY_WORDS; i++) {
+        uint64_t word;
+        memcpy(&word, (const char *)entry + i * sizeof word, sizeof word);
+        atomic_store_explicit(&slot[i], word, memory_order_release);
+    }
+    atomic_store_explicit(&ring->done, number + 1, memory_order_release);
+}
+
+uint64_t history_count(const struct history *history, enum inferstat_event_kind kind)
+{
+    return atomic_load_explicit(&history->rings[kind].done, memory_order_acquire);
+}
+
+// The loads are acquires so that `begun` is looked at after the entry was copied.
+static void copy_entry(const struct history_ring *ring, uint64_t number,
+                       struct history_entry *entry)
+{
+    uint64_t words[HISTORY_ENTRY_WORDS];
+    _Atomic uint64_t *slot = ring->words + (number & (ring->capacity - 1)) * HISTORY_ENTRY_WORDS;
+    for (unsigned i = 0; i < HISTORY_ENTRY_WORDS; i++)
+        words[i] = atomic_load_explicit(&slot[i], memory_order_acquire);
+    memcpy(entry, words, sizeof *entry);
+}
+
+size_t history_read(const struct history *history, enum inferstat_event_kind kind, uint64_t from,
+                    struct history_entry *entries, size_t count)
+{
+    const struct history_ring *ring = &history->rings[kind];
+    const uint64_t done = history_count(history, kind);
+    uint64_t first = from;
+    if (done - first > ring->capacity - 1)
+        first = done - (ring->capacity - 1);
+    if (done - first > count)
+        first = done - count;
+
+    for (uint64_t number = first; number < done; number++)
+        copy_entry(ring, number, &entries[number - first]);
+
+    // Slot n is written again as entry n + capacity.
+    const uint64_t begun = atomic_load_explicit(&ring->begun, memory_order_acquire);
+    const uint64_t whole = begun > ring->capacity ? begun - ring->capacity : 0;
+    const uint64_t lost = whole > first ? whole - first : 0;
+    if (lost >= done - first)
+        return 0;
+    const size_t kept = (size_t)(done - first - lost);
+    memmove(entries, entries + lost, kept * sizeof *entries);
+    return kept;
+}

@@ -1,0 +1,223 @@
+#include "common/monitor/local/itl_histogram.h"
+
+#include <string.h>
+
+// How many values lie above the 99th percentile by the nearest rank, which
+// sketches use: ceil(0.99 * count) from below.
+static uint64_t count_above_p99(uint64_t count)
+{
+    return count / 100;
+}
+
+// The value that stands for a bucket, as sketch_bucket_value has it, by arithmetic
+// that a path counted in nanoseconds can afford: a bucket's number is the upper
+// part of its lower bound's bits.
+static uint64_t bucket_ns(uint32_t bucket, uint64_t max_ns)
+{
+    const uint64_t place = UINT64_C(1023) * SKETCH_PER_OCTAVE + bucket;
+    const uint64_t low_bits = place << 46;
+    const uint64_t high_bits = (place + 1) << 46;
+    double low, high;
+    memcpy(&low, &low_bits, sizeof low);
+    memcpy(&high, &high_bits, sizeof high);
+    const uint64_t ns = (uint64_t)(int64_t)(2 * low * high / (low + high) + 0.5);
+    return ns < max_ns ? ns : max_ns;
+}
+
+// The bucket in which the 99th percentile lies, found from the top down.
+static uint32_t find_p99(const struct gaps *gaps)
+{
+    const uint64_t above = count_above_p99(gaps->count);
+    if (above == 0)
+        return sketch_ns_bucket(gaps->max_ns);
+    uint64_t seen = 0;
+    for (uint32_t word = sketch_ns_bucket(gaps->max_ns) / GAPS_WORD_BITS + 1; word-- > 0;) {
+        uint64_t touched = gaps->touched[word];
+        while (touched) {
+            const uint32_t bit = 63 - (uint32_t)__builtin_clzll(touched);
+            const uint32_t bucket = word * GAPS_WORD_BITS + bit;
+            seen += gaps->counts[bucket];
+            if (seen > above)
+                return bucket;
+            touched ^= UINT64_C(1) << bit;
+        }
+    }
+    return 0;
+}
+
+// Adds the request's buckets to `span` and zeroes them.
+static void empty_into(struct gaps *gaps, struct gaps_span *span)
+{
+    uint64_t left = gaps->count;
+    for (uint32_t word = sketch_ns_bucket(gaps->max_ns) / GAPS_WORD_BITS + 1;
+         word-- > 0 && left > 0;) {
+        uint64_t touched = gaps->touched[word];
+        if (touched == 0)
+            continue;
+        gaps->touched[word] = 0;
+        span->touched[word] |= touched;
+        uint32_t *counts = &gaps->counts[(size_t)word * GAPS_WORD_BITS];
+        uint32_t *sums = &span->counts[(size_t)word * GAPS_WORD_BITS];
+        do {
+            const unsigned bit = (unsigned)__builtin_ctzll(touched);
+            const uint32_t count = counts[bit];
+            counts[bit] = 0;
+            sums[bit] += count;
+            left -= count;
+            touched &= touched - 1;
+        } while (touched);
+    }
+}
+
+// Zeroes the request's buckets.
+static void forget(struct gaps *gaps)
+{
+    for (uint32_t word = 0; word < GAPS_WORDS; word++) {
+        if (gaps->touched[word])
+            memset(&gaps->counts[(size_t)word * GAPS_WORD_BITS], 0,
+                   GAPS_WORD_BITS * sizeof *gaps->counts);
+        gaps->touched[word] = 0;
+    }
+}
+
+// ---- Records -------------------------------------------------------------------
+
+static void span_reset(struct gaps_span *span)
+{
+    for (uint32_t word = 0; word < GAPS_WORDS; word++) {
+        if (span->touched[word])
+            memset(&span->counts[(size_t)word * GAPS_WORD_BITS], 0,
+                   GAPS_WORD_BITS * sizeof *span->counts);
+        span->touched[word] = 0;
+    }
+    span->count = 0;
+}
+
+static void span_to_sketch(const struct gaps_span *span, struct sketch *sketch)
+{
+    sketch_reset(sketch);
+    for (uint32_t word = 0; word < GAPS_WORDS; word++) {
+        for (uint64_t touched = span->touched[word]; touched; touched &= touched - 1) {
+            const uint32_t bucket = word * GAPS_WORD_BITS + (uint32_t)__builtin_ctzll(touched);
+            sketch_add_bucket(sketch, SKETCH_NS_OFFSET + bucket, span->counts[bucket]);
+        }
+    }
+}
+
+// Writes a span as one record or, where its sketch is too long for one, several
+// whose sketches add up to it; then empties it.
+static void write_span(struct gaps_span *span, int64_t wall_offset_ns, struct ring *ring,
+                       struct sketch *sketch)
+{
+    span_to_sketch(span, sketch);
+    uint32_t next = 0;
+    while (next < SKETCH_BUCKETS) {
+        struct record record;
+        unsigned char bytes[(RECORD_SLOT_VALUES - ITL_COLUMNS) * 8];
+        record_init(&record, RECORD_KIND_ITL, (int64_t)span->first_ns + wall_offset_ns);
+        record_set_name(&record, ITL_MODEL, span->model);
+        record_set_name(&record, ITL_DEVICE, span->device);
+        record_set_int(&record, ITL_DURATION_NS, (int64_t)(span->last_ns - span->first_ns));
+        const size_t size = sketch_encode(sketch, bytes, sizeof bytes, &next);
+        if (size == 0)
+            break;
+        (void)record_set_blob(&record, ITL_SKETCH, bytes, size);
+        (void)ring_push(ring, &record, 1);
+    }
+    span_reset(span);
+}
+
+// ---- The engine's side -----------------------------------------------------------
+
+// The span of the place's key, or a free one; where there is neither, the one that
+// rested longest is written out.
+static struct gaps_span *find_span(struct gaps_span *bank, const struct gaps_place *place)
+{
+    struct gaps_span *oldest = bank;
+    for (unsigned i = 0; i < GAPS_KEYS; i++) {
+        struct gaps_span *span = &bank[i];
+        if (span->count == 0 || (span->model == place->model && span->device == place->device))
+            return span;
+        if (span->last_ns < oldest->last_ns)
+            oldest = span;
+    }
+    write_span(oldest, place->wall_offset_ns, place->ring, place->sketch);
+    return oldest;
+}
+
+// Joins the request's span of time and its key to its span in the bank.
+static struct gaps_span *join(struct gaps_span *bank, const struct gaps_place *place,
+                              uint64_t count)
+{
+    struct gaps_span *span = find_span(bank, place);
+    if (span->count + count > UINT32_MAX && span->count > 0)
+        write_span(span, place->wall_offset_ns, place->ring, place->sketch);
+    if (span->count == 0) {
+        span->model = place->model;
+        span->device = place->device;
+        span->first_ns = place->first_ns;
+        span->last_ns = place->last_ns;
+    }
+    span->count += count;
+    span->first_ns = place->first_ns < span->first_ns ? place->first_ns : span->first_ns;
+    span->last_ns = place->last_ns > span->last_ns ? place->last_ns : span->last_ns;
+    return span;
+}
+
+// Dekker: this stores `busy` and then loads `turn`, the publisher stores `turn` and
+// then loads `busy`, all in one total order, so that at least one of the two sees the
+// other.
+static void add_to_sums(struct gaps *gaps, struct gaps_sums *sums, const struct gaps_place *place)
+{
+    const uint64_t busy = atomic_load_explicit(&sums->busy, memory_order_relaxed);
+    atomic_store_explicit(&sums->busy, busy + 1, memory_order_seq_cst);
+    const uint32_t turn = atomic_load_explicit(&sums->turn, memory_order_seq_cst);
+    empty_into(gaps, join(sums->banks[turn & 1], place, gaps->count));
+    atomic_store_explicit(&sums->busy, busy + 2, memory_order_release);
+}
+
+uint64_t gaps_finish(struct gaps *gaps, struct gaps_sums *sums, const struct gaps_place *place,
+                     uint64_t *max_ns)
+{
+    *max_ns = 0;
+    if (gaps_total(gaps) == 0)
+        return 0;
+    if (gaps->pending_ns)
+        gaps_count_pending(gaps);
+
+    const uint32_t p99 = find_p99(gaps);
+    if (sums)
+        add_to_sums(gaps, sums, place);
+    else
+        forget(gaps);
+
+    *max_ns = gaps->max_ns;
+    const uint64_t p99_ns = bucket_ns(p99, gaps->max_ns);
+    gaps->pending_ns = 0;
+    gaps->count = 0;
+    gaps->max_ns = 0;
+    return p99_ns;
+}
+
+// ---- The publisher's side ----------------------------------------------------------
+
+bool gaps_drain(struct gaps_sums *sums, int64_t wall_offset_ns, struct ring *ring,
+                struct sketch *sketch)
+{
+    uint32_t turn = atomic_load_explicit(&sums->turn, memory_order_relaxed);
+    if (!sums->waiting) {
+        atomic_store_explicit(&sums->turn, ++turn, memory_order_seq_cst);
+        const uint64_t busy = atomic_load_explicit(&sums->busy, memory_order_seq_cst);
+        sums->waiting = busy & 1;
+        sums->waited_for = busy;
+    } else {
+        // Any change means that the engine has left the bank since the turn.
+        sums->waiting = atomic_load_explicit(&sums->busy, memory_order_acquire) == sums->waited_for;
+    }
+    if (sums->waiting)
+        return false;
+    struct gaps_span *bank = sums->banks[(turn + 1) & 1];
+    for (unsigned i = 0; i < GAPS_KEYS && bank[i].count > 0; i++)
+        write_span(&bank[i], wall_offset_ns, ring, sketch);
+    return true;
+}

@@ -1,0 +1,619 @@
+#include "common/monitor/runfile/runfile.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/core/text.h"
+#include "common/monitor/runfile/fork_safe_lock.h"
+#include "common/sys/files.h"
+
+enum { PATH_ROOM = 4096 };
+
+static const char file_magic[8] = "inferrun";
+static const uint64_t stream_magic = UINT64_C(0x316d616572747369); // "istream1"
+
+struct runfile_header {
+    char magic[8];
+    uint32_t version;
+    uint32_t header_size;
+    uint32_t page_size;
+    uint32_t ring_records;
+    uint64_t names_offset, names_size;
+    uint64_t streams_offset, stream_size;
+    struct runfile_run run;
+    char spool[RUNFILE_SPOOL_SIZE];
+    _Alignas(64) struct runfile_state state;
+};
+
+_Static_assert(sizeof(struct runfile_header) <= RUNFILE_HEADER_SIZE, "the header has its page");
+_Static_assert(sizeof(struct runfile_stream_header) <= RUNFILE_STREAM_HEADER,
+               "room for a stream's");
+_Static_assert(RUNFILE_HEADER_SIZE % 64 == 0 && RUNFILE_STREAM_HEADER % 64 == 0, "alignment");
+
+struct runfile {
+    char path[PATH_ROOM];
+    int lock_fd;
+    int fd;                        // mapped and grown through this one, which holds no lock
+    struct runfile_header *header; // mapped: header and names
+    struct names *names;
+    _Atomic uint32_t stream_count;
+    struct runfile_stream streams[DELIVERY_STREAMS_MAX];
+};
+
+// ---- Folders ----------------------------------------------------------------
+
+static bool is_private_folder(const char *path)
+{
+    struct stat about;
+    return lstat(path, &about) == 0 && S_ISDIR(about.st_mode) && about.st_uid == geteuid() &&
+           (about.st_mode & 077) == 0 && access(path, W_OK | X_OK) == 0;
+}
+
+enum status runfile_make_folder(const char *path, struct error *err)
+{
+    struct stat about;
+    enum status status = files_make_folder(path, 0700, err);
+    if (status != STATUS_OK)
+        return status;
+    if (stat(path, &about) != 0)
+        return error_set(err, STATUS_IO, "%s: cannot be read: %s", path, strerror(errno));
+    if ((about.st_mode & S_IWOTH) && !(about.st_mode & S_ISVTX))
+        return error_set(err, STATUS_DENIED,
+                         "run folder %s: every user may remove what is in it (chmod o-w, or +t)",
+                         path);
+    return STATUS_OK;
+}
+
+enum status runfile_default_folder(char *out, size_t out_size, struct error *err)
+{
+    const char *wanted = getenv("INFERSTAT_RUN_DIR");
+    if (wanted && *wanted) {
+        if (strlen(wanted) >= out_size)
+            return error_set(err, STATUS_INVALID, "INFERSTAT_RUN_DIR: path is too long");
+        memcpy(out, wanted, strlen(wanted) + 1);
+        return runfile_make_folder(out, err);
+    }
+
+    const char *temporary = getenv("TMPDIR");
+    const char *const places[] = {"/dev/shm", temporary && *temporary ? temporary : "/tmp", "/tmp"};
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        const int size = snprintf(out, out_size, "%s/inferstat-%ld", places[i], (long)geteuid());
+        if (size < 0 || (size_t)size >= out_size)
+            continue;
+        if ((mkdir(out, 0700) == 0 || errno == EEXIST) && is_private_folder(out))
+            return STATUS_OK;
+    }
+    return error_set(
+        err, STATUS_IO,
+        "no folder for the run file: /dev/shm, TMPDIR and /tmp offer none that belongs "
+        "to this user alone (set INFERSTAT_RUN_DIR)");
+}
+
+// ---- Layout -----------------------------------------------------------------
+
+static size_t round_up(size_t size, size_t step)
+{
+    return (size + step - 1) / step * step;
+}
+
+// Fills the figures that say where things lie; all follow from two of them.
+static void lay_out(struct runfile_header *header, uint32_t page_size, uint32_t ring_records)
+{
+    header->version = RUNFILE_VERSION;
+    header->header_size = RUNFILE_HEADER_SIZE;
+    header->page_size = page_size;
+    header->ring_records = ring_records;
+    header->names_offset = RUNFILE_HEADER_SIZE;
+    header->names_size = names_area_size();
+    header->streams_offset = round_up(RUNFILE_HEADER_SIZE + names_area_size(), page_size);
+    header->stream_size = round_up(RUNFILE_STREAM_HEADER + ring_size(ring_records), page_size);
+}
+
+static uint64_t stream_offset(const struct runfile_header *header, uint32_t stream)
+{
+    return header->streams_offset + stream * header->stream_size;
+}
+
+static bool allocate(int fd, uint64_t offset, uint64_t size)
+{
+    int fault;
+    do
+        fault = posix_fallocate(fd, (off_t)offset, (off_t)size);
+    while (fault == EINTR);
+    return fault == 0;
+}
+
+static bool back_names(void *context, size_t offset, size_t size)
+{
+    struct runfile *file = context;
+    return allocate(file->fd, file->header->names_offset + offset, size);
+}
+
+static void *map(int fd, uint64_t offset, uint64_t size, int flags)
+{
+    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | flags, fd, (off_t)offset);
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+// ---- Making -------------------------------------------------------------------
+
+static struct runfile *new_file(void)
+{
+    struct runfile *file = calloc(1, sizeof *file);
+    if (file) {
+        file->fd = -1;
+        file->lock_fd = -1;
+    }
+    return file;
+}
+
+static enum status fail(struct error *err, const char *path, const char *what)
+{
+    const int fault = errno;
+    enum status status = STATUS_IO;
+    if (fault == EACCES || fault == EROFS)
+        status = STATUS_DENIED;
+    else if (fault == ENOENT)
+        status = STATUS_NOT_FOUND;
+    return error_set(err, status, "run file %s: %s: %s", path, what, strerror(fault));
+}
+
+// Makes the file under `path`, locked through one descriptor and open through
+// another.
+static enum status make_locked(struct runfile *file, const char *path, struct error *err)
+{
+    file->lock_fd = locks_open(path, O_RDWR | O_CREAT | O_EXCL, 0600);
+    if (file->lock_fd < 0)
+        return fail(err, path, "cannot be made");
+    if (flock(file->lock_fd, LOCK_EX | LOCK_NB) != 0)
+        return fail(err, path, "cannot be locked");
+    file->fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    return file->fd < 0 ? fail(err, path, "cannot be opened") : STATUS_OK;
+}
+
+static enum status fill_header(struct runfile *file, const struct runfile_run *run,
+                               uint32_t ring_records, struct error *err)
+{
+    struct runfile_header layout = {.version = 0};
+    lay_out(&layout, (uint32_t)sysconf(_SC_PAGESIZE), ring_records);
+    if (ftruncate(file->fd, (off_t)layout.streams_offset) != 0)
+        return fail(err, file->path, "cannot be grown");
+    if (!allocate(file->fd, 0, RUNFILE_HEADER_SIZE))
+        return error_set(err, STATUS_IO,
+                         "run file %s: no room on the file system (name another folder)",
+                         file->path);
+    file->header = map(file->fd, 0, layout.streams_offset, 0);
+    if (!file->header)
+        return fail(err, file->path, "cannot be mapped");
+
+    lay_out(file->header, layout.page_size, ring_records);
+    file->header->run = *run;
+    memcpy(file->header->magic, file_magic, sizeof file_magic);
+    char *area = (char *)file->header + file->header->names_offset;
+    enum status status = names_open(&file->names, area, back_names, file);
+    if (status != STATUS_OK)
+        return error_set(err, status, "run file %s: no room for names", file->path);
+    return STATUS_OK;
+}
+
+// Gives the file its name; one that has it already stays.
+static enum status name_it(const struct runfile *file, const char *making, struct error *err)
+{
+    if (renameat2(AT_FDCWD, making, AT_FDCWD, file->path, RENAME_NOREPLACE) == 0)
+        return STATUS_OK;
+    if (errno == EEXIST)
+        return error_set(err, STATUS_BUSY, "run file %s: is there already", file->path);
+    if (errno != EINVAL || rename(making, file->path) != 0) // not all file systems can do that
+        return fail(err, file->path, "cannot be named");
+    return STATUS_OK;
+}
+
+enum status runfile_create(struct runfile **out, const char *folder, const struct runfile_run *run,
+                           uint32_t ring_records, struct error *err)
+{
+    struct runfile *file = new_file();
+    if (!file)
+        return error_set(err, STATUS_NOMEM, "run file: out of memory");
+
+    // A file has its final name only once it is whole and locked.
+    char uuid[37], name[64], new_name[64], making[PATH_ROOM];
+    text_from_uuid(uuid, run->uuid);
+    (void)snprintf(name, sizeof name, "%s.run", uuid);
+    (void)snprintf(new_name, sizeof new_name, "%s.run.new", uuid);
+    enum status status = files_join(file->path, sizeof file->path, folder, name, err);
+    if (status == STATUS_OK)
+        status = files_join(making, sizeof making, folder, new_name, err);
+    if (status == STATUS_OK)
+        status = make_locked(file, making, err);
+    if (status == STATUS_OK) {
+        status = fill_header(file, run, ring_records, err);
+        if (status == STATUS_OK)
+            status = name_it(file, making, err);
+        if (status != STATUS_OK)
+            (void)unlink(making);
+    }
+    if (status != STATUS_OK) {
+        runfile_close(file);
+        return status;
+    }
+    *out = file;
+    return STATUS_OK;
+}
+
+// The whole pages of a part of the file are no longer allocated; they read as 0.
+static void punch(const struct runfile *file, uint64_t offset, uint64_t size)
+{
+    const uint64_t page_size = file->header->page_size;
+    const uint64_t end = (offset + size) / page_size * page_size;
+    offset = (offset + page_size - 1) / page_size * page_size;
+    if (offset < end)
+        (void)fallocate(file->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset,
+                        (off_t)(end - offset));
+}
+
+void runfile_trim(struct runfile *file)
+{
+    const uint32_t count = runfile_stream_count(file);
+    for (uint32_t i = 0; i < count; i++) {
+        struct ring_part parts[2];
+        ring_free_parts(file->streams[i].ring, parts);
+        const uint64_t offset = stream_offset(file->header, i) + RUNFILE_STREAM_HEADER;
+        for (unsigned part = 0; part < 2; part++)
+            punch(file, offset + parts[part].offset, parts[part].size);
+    }
+}
+
+void runfile_close(struct runfile *file)
+{
+    if (!file)
+        return;
+    const uint32_t count = atomic_load_explicit(&file->stream_count, memory_order_acquire);
+    for (uint32_t i = 0; i < count; i++)
+        (void)munmap(file->streams[i].header, file->header->stream_size);
+    names_close(file->names);
+    if (file->header)
+        (void)munmap(file->header, file->header->streams_offset);
+    if (file->fd >= 0)
+        (void)close(file->fd);
+    locks_close(file->lock_fd);
+    free(file);
+}
+
+void runfile_remove(struct runfile *file)
+{
+    if (file)
+        (void)unlink(file->path);
+    runfile_close(file);
+}
+
+// ---- Opening the file of the dead -------------------------------------------
+
+static bool is_text(const char *text, size_t size)
+{
+    const char *end = memchr(text, '\0', size);
+    return end && (end == text || text_is_utf8(text, (size_t)(end - text)));
+}
+
+static bool run_is_sound(const struct runfile_run *run)
+{
+    const struct process_host *host = &run->host;
+    return is_text(run->program, sizeof run->program) &&
+           is_text(run->collector, sizeof run->collector) &&
+           is_text(host->host, sizeof host->host) && is_text(host->os, sizeof host->os) &&
+           is_text(host->kernel, sizeof host->kernel) && is_text(host->cpu, sizeof host->cpu) &&
+           is_text(host->cpu_governor, sizeof host->cpu_governor) &&
+           is_text(host->container, sizeof host->container);
+}
+
+// Whether the beginning of a header is that of a run file at all, of any version.
+static bool is_run_file(const struct runfile_header *header)
+{
+    return memcmp(header->magic, file_magic, sizeof file_magic) == 0;
+}
+
+static bool is_known_version(uint32_t version)
+{
+    return version >= RUNFILE_VERSION_MIN && version <= RUNFILE_VERSION;
+}
+
+// Every figure of the header against what it must be for the two it follows from.
+static bool header_is_sound(const struct runfile_header *header, uint64_t file_size)
+{
+    const uint32_t page_size = header->page_size;
+    const uint32_t records = header->ring_records;
+    if (!is_run_file(header) || !is_known_version(header->version) || page_size < 4096 ||
+        page_size > (1U << 20) || page_size % (uint32_t)sysconf(_SC_PAGESIZE) != 0 || records < 2 ||
+        records > (1U << 20) || (records & (records - 1)) != 0)
+        return false;
+    struct runfile_header wanted = {.version = 0};
+    lay_out(&wanted, page_size, records);
+    const uint32_t streams = atomic_load_explicit(&header->state.streams, memory_order_acquire);
+    return header->header_size == wanted.header_size &&
+           header->names_offset == wanted.names_offset && header->names_size == wanted.names_size &&
+           header->streams_offset == wanted.streams_offset &&
+           header->stream_size == wanted.stream_size && streams <= DELIVERY_STREAMS_MAX &&
+           file_size >= stream_offset(&wanted, streams) && run_is_sound(&header->run) &&
+           memchr(header->spool, '\0', sizeof header->spool);
+}
+
+static enum status set_path(struct runfile *file, const char *path, struct error *err)
+{
+    if (strlen(path) >= sizeof file->path)
+        return error_set(err, STATUS_INVALID, "run file: path is too long");
+    memcpy(file->path, path, strlen(path) + 1);
+    return STATUS_OK;
+}
+
+static enum status corrupt(struct error *err, const struct runfile *file, const char *what)
+{
+    return error_set(err, STATUS_CORRUPT, "run file %s: %s", file->path, what);
+}
+
+// Maps the header alone, which says how much more there is, to be looked at.
+static enum status look_at_header(const struct runfile_header **out, const struct runfile *file,
+                                  struct error *err)
+{
+    struct stat about;
+    if (fstat(file->fd, &about) != 0)
+        return fail(err, file->path, "cannot be read");
+    if (!S_ISREG(about.st_mode) || about.st_size < RUNFILE_HEADER_SIZE)
+        return corrupt(err, file, "too short to be one");
+    void *memory = mmap(NULL, RUNFILE_HEADER_SIZE, PROT_READ, MAP_SHARED, file->fd, 0);
+    if (memory == MAP_FAILED)
+        return fail(err, file->path, "cannot be mapped");
+    const struct runfile_header *header = memory;
+    if (is_run_file(header) && !is_known_version(header->version)) {
+        const uint32_t version = header->version;
+        (void)munmap(memory, RUNFILE_HEADER_SIZE);
+        return error_set(err, STATUS_UNSUPPORTED,
+                         "run file %s: version %" PRIu32 ", which this program does not read (send "
+                         "it with the one that wrote it)",
+                         file->path, version);
+    }
+    // A file whose process lives grows before its header says so.
+    if (fstat(file->fd, &about) != 0 || !header_is_sound(header, (uint64_t)about.st_size)) {
+        (void)munmap(memory, RUNFILE_HEADER_SIZE);
+        return corrupt(err, file, "its header cannot be true");
+    }
+    *out = header;
+    return STATUS_OK;
+}
+
+static void look_away(const struct runfile_header *header)
+{
+    (void)munmap((void *)(uintptr_t)header, RUNFILE_HEADER_SIZE);
+}
+
+static enum status attach_header(struct runfile *file, struct error *err)
+{
+    const struct runfile_header *header;
+    enum status status = look_at_header(&header, file, err);
+    if (status != STATUS_OK)
+        return status;
+    const uint64_t fixed = header->streams_offset;
+    look_away(header);
+    file->header = map(file->fd, 0, fixed, 0);
+    return file->header ? STATUS_OK : fail(err, file->path, "cannot be mapped");
+}
+
+enum status runfile_look(struct runfile_run *out, const char *path, struct error *err)
+{
+    struct runfile *file = new_file();
+    if (!file)
+        return error_set(err, STATUS_NOMEM, "run file: out of memory");
+    const struct runfile_header *header;
+    enum status status = set_path(file, path, err);
+    if (status == STATUS_OK) {
+        // What lies there may be a FIFO: nobody waits for its other end.
+        file->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+        status =
+            file->fd < 0 ? fail(err, path, "cannot be opened") : look_at_header(&header, file, err);
+    }
+    if (status == STATUS_OK) {
+        *out = header->run;
+        look_away(header);
+    }
+    runfile_close(file);
+    return status;
+}
+
+static enum status attach_streams(struct runfile *file, struct error *err)
+{
+    const struct runfile_header *header = file->header;
+    const uint32_t count = atomic_load_explicit(&header->state.streams, memory_order_acquire);
+    for (uint32_t i = 0; i < count; i++) {
+        struct runfile_stream *stream = &file->streams[i];
+        stream->header = map(file->fd, stream_offset(header, i), header->stream_size, 0);
+        if (!stream->header)
+            return fail(err, file->path, "cannot be mapped");
+        atomic_store_explicit(&file->stream_count, i + 1, memory_order_release);
+        if (stream->header->magic != stream_magic || stream->header->stream != i)
+            return corrupt(err, file, "a stream's header cannot be true");
+        char *memory = (char *)stream->header + RUNFILE_STREAM_HEADER;
+        if (ring_attach(&stream->ring, memory, header->stream_size - RUNFILE_STREAM_HEADER) !=
+                STATUS_OK ||
+            ring_capacity(stream->ring) != header->ring_records)
+            return corrupt(err, file, "a ring's header cannot be true");
+    }
+    return STATUS_OK;
+}
+
+// Who waited for the lock may have got that of a file which is gone by now.
+static enum status check_owner(const struct runfile *file, struct error *err)
+{
+    struct stat about;
+    if (fstat(file->lock_fd, &about) != 0)
+        return fail(err, file->path, "cannot be read");
+    if (about.st_nlink == 0)
+        return error_set(err, STATUS_NOT_FOUND, "run file %s: it is gone", file->path);
+    if (about.st_uid != geteuid())
+        return error_set(err, STATUS_DENIED, "run file %s: it belongs to another user", file->path);
+    return STATUS_OK;
+}
+
+static enum status open_locked(struct runfile *file, struct error *err)
+{
+    file->lock_fd = locks_open(file->path, O_RDWR, 0);
+    if (file->lock_fd < 0)
+        return fail(err, file->path, "cannot be opened");
+    if (flock(file->lock_fd, LOCK_EX | LOCK_NB) != 0)
+        return errno == EWOULDBLOCK
+                   ? error_set(err, STATUS_BUSY, "run file %s: its process is alive", file->path)
+                   : fail(err, file->path, "cannot be locked");
+    enum status status = check_owner(file, err);
+    if (status != STATUS_OK)
+        return status;
+    file->fd = open(file->path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    return file->fd < 0 ? fail(err, file->path, "cannot be opened") : STATUS_OK;
+}
+
+enum status runfile_attach(struct runfile **out, const char *path, struct error *err)
+{
+    struct runfile *file = new_file();
+    if (!file)
+        return error_set(err, STATUS_NOMEM, "run file: out of memory");
+    enum status status = set_path(file, path, err);
+    if (status == STATUS_OK)
+        status = open_locked(file, err);
+    if (status == STATUS_OK)
+        status = attach_header(file, err);
+    if (status == STATUS_OK &&
+        names_attach(&file->names, (char *)file->header + file->header->names_offset) != STATUS_OK)
+        status = corrupt(err, file, "its names cannot be true");
+    if (status == STATUS_OK)
+        status = attach_streams(file, err);
+    if (status != STATUS_OK) {
+        runfile_close(file);
+        return status;
+    }
+    *out = file;
+    return STATUS_OK;
+}
+
+// ---- Looking ------------------------------------------------------------------
+
+const char *runfile_path(const struct runfile *file)
+{
+    return file->path;
+}
+
+const struct runfile_run *runfile_run(const struct runfile *file)
+{
+    return &file->header->run;
+}
+
+struct runfile_state *runfile_state(struct runfile *file)
+{
+    return &file->header->state;
+}
+
+struct names *runfile_names(struct runfile *file)
+{
+    return file->names;
+}
+
+const char *runfile_spool(const struct runfile *file)
+{
+    return file->header->spool;
+}
+
+enum status runfile_set_spool(struct runfile *file, const char *folder, struct error *err)
+{
+    const size_t size = strlen(folder) + 1;
+    if (size > sizeof file->header->spool)
+        return error_set(err, STATUS_INVALID, "spool folder: its path has more than %d bytes",
+                         RUNFILE_SPOOL_SIZE - 1);
+    memcpy(file->header->spool, folder, size);
+    return STATUS_OK;
+}
+
+// ---- Streams --------------------------------------------------------------------
+
+// Adds a stream whose next record will be the one after `number`.
+static enum status add_stream(struct runfile *file, struct runfile_stream *out, uint64_t number,
+                              struct error *err)
+{
+    struct runfile_header *header = file->header;
+    const uint32_t count = atomic_load_explicit(&file->stream_count, memory_order_relaxed);
+    if (count == DELIVERY_STREAMS_MAX)
+        return error_set(err, STATUS_FULL, "run file %s: has all of its %d streams", file->path,
+                         DELIVERY_STREAMS_MAX);
+    if (!allocate(file->fd, stream_offset(header, count), header->stream_size))
+        return error_set(err, STATUS_FULL,
+                         "run file %s: no room for another thread's records on the file system",
+                         file->path);
+
+    // Populated, so that the engine takes no page faults later.
+    struct runfile_stream stream = {.header = NULL};
+    stream.header = map(file->fd, stream_offset(header, count), header->stream_size, MAP_POPULATE);
+    if (!stream.header)
+        return error_set(err, STATUS_FULL, "run file %s: cannot be mapped: %s", file->path,
+                         strerror(errno));
+    char *memory = (char *)stream.header + RUNFILE_STREAM_HEADER;
+    enum status status = ring_init(&stream.ring, memory, header->ring_records);
+    if (status != STATUS_OK) {
+        (void)munmap(stream.header, header->stream_size);
+        return error_set(err, status, "run file %s: a ring cannot hold %u records", file->path,
+                         header->ring_records);
+    }
+    ring_skip_to(stream.ring, number);
+    stream.header->stream = count;
+    stream.header->magic = stream_magic;
+    file->streams[count] = stream;
+    atomic_store_explicit(&file->stream_count, count + 1, memory_order_release);
+    atomic_store_explicit(&header->state.streams, count + 1, memory_order_release);
+    *out = stream;
+    return STATUS_OK;
+}
+
+enum status runfile_add_stream(struct runfile *file, struct runfile_stream *out, struct error *err)
+{
+    return add_stream(file, out, 0, err);
+}
+
+enum status runfile_add_stream_after(struct runfile *file, uint64_t number, struct error *err)
+{
+    struct runfile_stream stream;
+    return add_stream(file, &stream, number, err);
+}
+
+uint32_t runfile_stream_count(const struct runfile *file)
+{
+    return atomic_load_explicit(&file->stream_count, memory_order_acquire);
+}
+
+struct runfile_stream runfile_stream(const struct runfile *file, uint32_t stream)
+{
+    return file->streams[stream];
+}
+
+char *runfile_activity_text(char *text, size_t size, const struct runfile *file, uint32_t stream)
+{
+    static const char *const words[ACTIVITY_COUNT] = {
+        [ACTIVITY_STARTUP] = "startup",     [ACTIVITY_LOAD] = "load",
+        [ACTIVITY_PREFILL] = "prefill",     [ACTIVITY_DECODE] = "decode",
+        [ACTIVITY_OPERATION] = "operation",
+    };
+    const struct runfile_stream_header *header = file->streams[stream].header;
+    const uint64_t activity = atomic_load_explicit(&header->activity, memory_order_relaxed);
+    const uint64_t what = activity & 0xff;
+    if (what == ACTIVITY_IDLE || what >= ACTIVITY_COUNT) {
+        text[0] = '\0';
+        return text;
+    }
+    const char *name = names_text(file->names, (uint32_t)(activity >> 8), NULL);
+    char request[32] = "";
+    if (what == ACTIVITY_PREFILL || what == ACTIVITY_DECODE)
+        (void)snprintf(request, sizeof request, " request %" PRIu64,
+                       atomic_load_explicit(&header->request, memory_order_relaxed));
+    (void)snprintf(text, size, *name ? "%s %s%s" : "%s%s%s", words[what], name, request);
+    return text;
+}

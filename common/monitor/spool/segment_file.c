@@ -1,0 +1,138 @@
+#include "common/monitor/spool/segment_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { PAGE = 4096 };
+
+void spool_segment_name(char out[SPOOL_NAME_SIZE], uint32_t number)
+{
+    (void)snprintf(out, SPOOL_NAME_SIZE, "%08u.seg", number % (SPOOL_NUMBER_MAX + 1U));
+}
+
+enum status spool_reader_init(struct spool_reader *reader, const struct spool_files *files,
+                              int folder)
+{
+    *reader = (struct spool_reader){.files = files, .folder = folder, .fd = -1};
+    reader->window = malloc(SPOOL_WINDOW);
+    return reader->window ? STATUS_OK : STATUS_NOMEM;
+}
+
+static void leave(struct spool_reader *reader)
+{
+    if (reader->fd >= 0)
+        (void)close(reader->fd);
+    reader->fd = -1;
+    reader->size = 0;
+    reader->checked = 0;
+}
+
+void spool_reader_deinit(struct spool_reader *reader)
+{
+    if (reader->window)
+        leave(reader);
+    free(reader->window);
+    reader->window = NULL;
+}
+
+void spool_reader_forget(struct spool_reader *reader)
+{
+    if (reader->window)
+        leave(reader);
+}
+
+bool spool_reader_turn(struct spool_reader *reader, uint32_t number, uint32_t seed, uint64_t *bytes)
+{
+    if (reader->fd < 0 || reader->number != number) {
+        char name[SPOOL_NAME_SIZE];
+        spool_segment_name(name, number);
+        leave(reader);
+        // A pipe in the place of a file must not make us wait.
+        reader->fd = reader->files->open(reader->folder, name,
+                                         O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0);
+        if (reader->fd < 0)
+            return false;
+        reader->number = number;
+        reader->seed = seed;
+        reader->unreadable = false;
+    }
+    struct stat about;
+    if (!bytes)
+        return true;
+    if (fstat(reader->fd, &about) != 0 || !S_ISREG(about.st_mode)) {
+        leave(reader);
+        errno = ENOENT;
+        return false;
+    }
+    *bytes = (uint64_t)about.st_size;
+    return true;
+}
+
+// Reads up to `size` bytes; less at the end of the file.  Negative: it failed.
+static ssize_t read_some(const struct spool_reader *reader, unsigned char *out, size_t size,
+                         uint64_t offset)
+{
+    size_t done = 0;
+    while (done < size) {
+        const ssize_t part =
+            reader->files->read(reader->fd, out + done, size - done, (off_t)(offset + done));
+        if (part < 0 && errno == EINTR)
+            continue;
+        if (part < 0)
+            return -1;
+        if (part == 0)
+            break;
+        done += (size_t)part;
+    }
+    return (ssize_t)done;
+}
+
+static void fill_window(struct spool_reader *reader, uint64_t base)
+{
+    reader->base = base;
+    reader->size = 0;
+    reader->checked = 0;
+    const ssize_t got = read_some(reader, reader->window, SPOOL_WINDOW, base);
+    if (got >= 0) {
+        reader->size = (size_t)got;
+        return;
+    }
+    // Something in it cannot be read: what can, piece by piece.
+    reader->unreadable = true;
+    while (reader->size < SPOOL_WINDOW) {
+        unsigned char *piece = reader->window + reader->size;
+        const ssize_t part = read_some(reader, piece, PAGE, base + reader->size);
+        if (part == 0)
+            break;
+        if (part < 0)
+            memset(piece, 0, PAGE);
+        reader->size += part < 0 ? PAGE : (size_t)part;
+    }
+}
+
+const unsigned char *spool_reader_bytes(struct spool_reader *reader, uint64_t offset, size_t size)
+{
+    if (offset < reader->base || offset - reader->base > reader->size ||
+        size > reader->size - (size_t)(offset - reader->base))
+        fill_window(reader, offset);
+    const size_t place = (size_t)(offset - reader->base);
+    return size <= reader->size - place ? reader->window + place : NULL;
+}
+
+bool spool_reader_next(struct spool_reader *reader, uint64_t *offset, uint64_t end,
+                       struct segment_entry *entry)
+{
+    for (; end >= SEGMENT_ENTRY_HEADER && *offset <= end - SEGMENT_ENTRY_HEADER; *offset += 8) {
+        const unsigned char *bytes = spool_reader_bytes(reader, *offset, SEGMENT_ENTRY_HEADER);
+        if (!bytes)
+            return false;
+        if (segment_entry_read(entry, bytes, reader->seed) && entry->size <= end - *offset)
+            return true;
+    }
+    return false;
+}

@@ -1,0 +1,432 @@
+#include "common/monitor/spool/spool.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/core/text.h"
+#include "common/monitor/runfile/fork_safe_lock.h"
+#include "common/monitor/spool/spool_state.h"
+
+static const char lock_name[] = "lock";
+
+// ---- Opening and closing --------------------------------------------------------
+
+static enum status new_spool(struct spool **out, const struct spool_settings *settings,
+                             struct error *err)
+{
+    const uint64_t bytes_max = settings->bytes_max ? settings->bytes_max : SPOOL_BYTES_DEFAULT;
+    const uint64_t most = (uint64_t)SPOOL_SEGMENT_MAX * SPOOL_SEGMENTS_MAX / 2;
+    if (bytes_max < SPOOL_BYTES_MIN || bytes_max > most)
+        return error_set(err, STATUS_INVALID,
+                         "spool: its size is %llu bytes (between %llu and %llu are possible)",
+                         (unsigned long long)bytes_max, (unsigned long long)SPOOL_BYTES_MIN,
+                         (unsigned long long)most);
+    struct spool *spool = calloc(1, sizeof *spool);
+    if (!spool)
+        return error_set(err, STATUS_NOMEM, "spool: out of memory");
+    spool->files = settings->files ? settings->files : &spool_files_real;
+    spool->stop = settings->stop;
+    spool->bytes_max = bytes_max;
+    spool->segment_max = bytes_max / SPOOL_SEGMENTS;
+    if (spool->segment_max < SPOOL_SEGMENT_MIN)
+        spool->segment_max = SPOOL_SEGMENT_MIN;
+    if (spool->segment_max > SPOOL_SEGMENT_MAX)
+        spool->segment_max = SPOOL_SEGMENT_MAX;
+    spool->free_min = settings->free_min;
+    spool->next_number = 1;
+    spool->folder = -1;
+    spool->lock_fd = -1;
+    spool->fd = -1;
+    *out = spool;
+    return STATUS_OK;
+}
+
+enum status spool_open(struct spool **out, const struct spool_settings *settings,
+                       const struct runfile_run *run, struct names *names, struct error *err)
+{
+    struct spool *spool;
+    const enum status status = new_spool(&spool, settings, err);
+    if (status != STATUS_OK)
+        return status;
+    char uuid[37];
+    text_from_uuid(uuid, run->uuid);
+    const int size = snprintf(spool->path, sizeof spool->path, "%s/%s", settings->folder, uuid);
+    if (size < 0 || (size_t)size >= sizeof spool->path) {
+        spool_close(spool);
+        return error_set(err, STATUS_INVALID, "spool: the folder's path is too long");
+    }
+    spool->folder_size = strlen(settings->folder);
+    spool->run = *run;
+    spool->names = names;
+    *out = spool;
+    return STATUS_OK;
+}
+
+static enum status new_spool_at(struct spool **out, const struct spool_settings *settings,
+                                const char *path, struct error *err)
+{
+    const enum status status = new_spool(out, settings, err);
+    if (status != STATUS_OK)
+        return status;
+    size_t size = strlen(path);
+    while (size > 1 && path[size - 1] == '/')
+        size--;
+    if (size >= sizeof(*out)->path) {
+        spool_close(*out);
+        return error_set(err, STATUS_INVALID, "spool: the folder's path is too long");
+    }
+    memcpy((*out)->path, path, size);
+    return STATUS_OK;
+}
+
+static enum status open_there(struct spool **out, const struct spool_settings *settings,
+                              const char *path, const struct runfile_run *known, bool only_looks,
+                              struct error *err)
+{
+    struct spool *spool;
+    enum status status = new_spool_at(&spool, settings, path, err);
+    if (status != STATUS_OK)
+        return status;
+    spool->only_looks = only_looks;
+    spool->found = spool_names_new();
+    if (!spool->found)
+        status = error_set(err, STATUS_NOMEM, "spool: out of memory");
+    if (status == STATUS_OK)
+        status = spool_folder_enter(spool, err);
+    if (status == STATUS_OK)
+        status = spool_recover(spool, known, err);
+    if (status != STATUS_OK) {
+        spool_close(spool);
+        return status;
+    }
+    *out = spool;
+    return STATUS_OK;
+}
+
+enum status spool_attach(struct spool **out, const struct spool_settings *settings,
+                         const char *path, const struct runfile_run *known, struct error *err)
+{
+    return open_there(out, settings, path, known, false, err);
+}
+
+enum status spool_look(struct spool **out, const struct spool_settings *settings, const char *path,
+                       struct error *err)
+{
+    return open_there(out, settings, path, NULL, true, err);
+}
+
+void spool_close(struct spool *spool)
+{
+    if (!spool)
+        return;
+    spool_reader_deinit(&spool->reader);
+    spool_index_deinit(&spool->index);
+    spool_lost_deinit(&spool->lost);
+    spool_names_free(spool->found);
+    if (spool->fd >= 0)
+        (void)close(spool->fd);
+    if (spool->folder >= 0)
+        (void)close(spool->folder);
+    locks_close(spool->lock_fd);
+    free(spool->out);
+    free(spool);
+}
+
+void spool_remove(struct spool *spool)
+{
+    if (!spool)
+        return;
+    uint32_t *numbers = NULL;
+    size_t count = 0;
+    if (spool->folder >= 0 && !spool->only_looks &&
+        spool_folder_list(spool, &numbers, &count, NULL) == STATUS_OK) {
+        for (size_t i = 0; i < count; i++) {
+            char name[SPOOL_NAME_SIZE];
+            spool_segment_name(name, numbers[i]);
+            (void)spool->files->remove(spool->folder, name);
+        }
+        free(numbers);
+        // The lock goes last, while it is held.
+        if (spool->files->remove(spool->folder, lock_name) == 0)
+            (void)rmdir(spool->path);
+    }
+    spool_close(spool);
+}
+
+enum status spool_discard(const char *path, struct error *err)
+{
+    static const struct spool_settings settings = {.bytes_max = 0};
+    struct spool *spool;
+    enum status status = new_spool_at(&spool, &settings, path, err);
+    if (status != STATUS_OK)
+        return status;
+    status = spool_folder_enter(spool, err);
+    if (status == STATUS_OK)
+        spool_remove(spool);
+    else
+        spool_close(spool);
+    return status;
+}
+
+// ---- Streams ----------------------------------------------------------------------
+
+struct spool_stream *spool_stream(struct spool *spool, uint32_t stream)
+{
+    assert(stream < DELIVERY_STREAMS_MAX);
+    if (stream >= spool->stream_count)
+        spool->stream_count = stream + 1;
+    return &spool->streams[stream];
+}
+
+uint64_t spool_floor(const struct spool_stream *stream)
+{
+    return stream->evicted.last > stream->released ? stream->evicted.last : stream->released;
+}
+
+// ---- Removing ---------------------------------------------------------------------
+
+void spool_evict_row(struct delivery_range *evicted, uint64_t released, const struct spool_row *row)
+{
+    if (row->last <= released)
+        return;
+    const uint64_t first = row->first > released ? row->first : released + 1;
+    if (evicted->last == 0) {
+        *evicted = (struct delivery_range){.stream = row->stream,
+                                           .first = first,
+                                           .last = row->last,
+                                           .reason = DELIVERY_SPOOL_FULL,
+                                           .since_ns = row->since_ns,
+                                           .until_ns = row->until_ns};
+        return;
+    }
+    evicted->last = row->last;
+    if (row->since_ns < evicted->since_ns)
+        evicted->since_ns = row->since_ns;
+    if (row->until_ns > evicted->until_ns)
+        evicted->until_ns = row->until_ns;
+}
+
+bool spool_drop_segment(struct spool *spool, size_t place)
+{
+    char name[SPOOL_NAME_SIZE];
+    spool_segment_name(name, spool->index.segments[place].number);
+    spool_reader_forget(&spool->reader);
+    if (spool->files->remove(spool->folder, name) != 0 && errno != ENOENT)
+        return false;
+    if (place + 1 == spool->index.count && spool->fd >= 0) {
+        (void)close(spool->fd);
+        spool->fd = -1;
+    }
+    spool_index_drop(&spool->index, place);
+    return true;
+}
+
+// Whether everything may go, the newest segment with it.  That says what was evicted,
+// for as long as somebody has to be told.
+static bool nothing_is_wanted(const struct spool *spool)
+{
+    for (size_t i = 0; i < spool->index.count; i++)
+        if (spool->index.segments[i].live > 0)
+            return false;
+    for (uint32_t i = 0; i < spool->stream_count; i++)
+        if (spool->streams[i].evicted.last > 0)
+            return false;
+    return true;
+}
+
+static void remove_unwanted(struct spool *spool)
+{
+    const bool all = nothing_is_wanted(spool);
+    const size_t spared = all ? 0 : 1; // the newest
+    bool said = all;
+    for (size_t i = spool->index.count; i > spared; i--) {
+        const size_t place = i - 1 - spared;
+        if (spool->index.segments[place].live > 0)
+            continue;
+        if (!said)
+            spool_write_states(spool);
+        said = true;
+        (void)spool_drop_segment(spool, place);
+    }
+}
+
+void spool_release(struct spool *spool, uint32_t stream, uint64_t last)
+{
+    if (stream >= DELIVERY_STREAMS_MAX || spool->only_looks)
+        return;
+    struct spool_stream *about = spool_stream(spool, stream);
+    if (last <= about->released)
+        return;
+    const uint64_t before = spool_floor(about);
+    about->released = last;
+    bool changed = false;
+    if (about->evicted.last > 0 && about->evicted.last <= last) {
+        about->evicted = (struct delivery_range){.last = 0};
+        changed = true;
+    }
+    (void)spool_lost_cut(&spool->lost, stream, 0, last);
+    const uint64_t floor = spool_floor(about);
+    for (size_t i = 0; i < spool->index.count; i++) {
+        struct spool_segment *segment = &spool->index.segments[i];
+        const struct spool_row *row = spool_segment_row(segment, stream);
+        if (!row || row->last <= before || row->last > floor)
+            continue;
+        segment->live--;
+        changed = changed || segment->live == 0;
+    }
+    if (changed)
+        remove_unwanted(spool);
+}
+
+void spool_note_store(struct spool *spool, const unsigned char store[SPOOL_STORE_SIZE])
+{
+    memcpy(spool->store, store, sizeof spool->store);
+    spool->has_store = true;
+}
+
+// ---- Losses -------------------------------------------------------------------------
+
+bool spool_next_lost(struct spool *spool, struct delivery_range *out)
+{
+    for (uint32_t i = 0; i < spool->stream_count; i++) {
+        struct spool_stream *about = &spool->streams[i];
+        while (spool_floor(about) == about->evicted.last && about->told < about->evicted.last) {
+            struct delivery_range range = about->evicted;
+            if (range.first <= about->told)
+                range.first = about->told + 1;
+            if (range.first <= about->released)
+                range.first = about->released + 1;
+            about->told = range.last;
+            if (!spool_lost_outside(&spool->lost, &range, out))
+                break;
+            about->told = out->last;
+            return true;
+        }
+    }
+    return spool_lost_next(&spool->lost, out);
+}
+
+void spool_untake(struct spool *spool, const struct delivery_range *range)
+{
+    if (range->reason == DELIVERY_SPOOL_FULL)
+        spool->streams[range->stream].told = range->first - 1;
+    else
+        spool_lost_untake(&spool->lost, range);
+}
+
+// ---- Looking ------------------------------------------------------------------------
+
+bool spool_held(const struct spool *spool, uint32_t stream, uint64_t *first, uint64_t *last)
+{
+    if (stream >= spool->stream_count)
+        return false;
+    const uint64_t floor = spool_floor(&spool->streams[stream]);
+    bool any = false;
+    for (size_t i = 0; i < spool->index.count; i++) {
+        const struct spool_row *row = spool_segment_row(&spool->index.segments[i], stream);
+        if (!row || row->last <= floor)
+            continue;
+        if (!any)
+            *first = row->first > floor ? row->first : floor + 1;
+        *last = row->last;
+        any = true;
+    }
+    return any;
+}
+
+struct spool_position spool_position(const struct spool *spool, uint32_t stream)
+{
+    if (stream >= spool->stream_count)
+        return (struct spool_position){.spooled = 0};
+    const struct spool_stream *about = &spool->streams[stream];
+    return (struct spool_position){.spooled = about->spooled, .released = about->released};
+}
+
+uint32_t spool_stream_count(const struct spool *spool)
+{
+    return spool->stream_count;
+}
+
+const struct runfile_run *spool_run(const struct spool *spool)
+{
+    return &spool->run;
+}
+
+const char *spool_path(const struct spool *spool)
+{
+    return spool->path;
+}
+
+bool spool_store(const struct spool *spool, unsigned char store[SPOOL_STORE_SIZE])
+{
+    if (spool->has_store)
+        memcpy(store, spool->store, SPOOL_STORE_SIZE);
+    return spool->has_store;
+}
+
+static void count_row(struct spool_totals *totals, const struct spool_row *row, uint64_t floor)
+{
+    if (row->last <= floor)
+        return;
+    const uint64_t above = row->last - floor;
+    if (totals->records == 0 || row->since_ns < totals->since_ns)
+        totals->since_ns = row->since_ns;
+    if (totals->records == 0 || row->until_ns > totals->until_ns)
+        totals->until_ns = row->until_ns;
+    totals->records += row->count < above ? row->count : above;
+}
+
+struct spool_totals spool_totals(const struct spool *spool)
+{
+    struct spool_totals totals = {.bytes = spool_index_bytes(&spool->index),
+                                  .segments = spool->index.count};
+    for (size_t i = 0; i < spool->index.count; i++) {
+        const struct spool_segment *segment = &spool->index.segments[i];
+        for (size_t place = 0; place < segment->row_count; place++) {
+            const struct spool_row *row = &segment->rows[place];
+            count_row(&totals, row, spool_floor(&spool->streams[row->stream]));
+        }
+    }
+    return totals;
+}
+
+// ---- Names ----------------------------------------------------------------------------
+
+uint32_t spool_names_count(const struct spool *spool)
+{
+    return spool->found ? spool_names_highest(spool->found) : 0;
+}
+
+// Gives `name` the next number in the table: its text, or one that nothing else has.
+static bool add_name(const struct spool *spool, struct names *names, uint32_t name)
+{
+    char text[NAMES_SIZE_MAX + 1];
+    size_t size;
+    const char *known = spool_names_get(spool->found, name, &size);
+    if (known) {
+        memcpy(text, known, size);
+        text[size] = '\0';
+        if (names_add(names, text) == name)
+            return true;
+    }
+    // Twice the same text cannot be, unless somebody meddled.
+    for (unsigned attempt = 0; attempt < 4; attempt++) {
+        (void)snprintf(text, sizeof text, "(lost name %u%.*s)", name, (int)attempt, "'''");
+        if (names_add(names, text) == name)
+            return true;
+    }
+    return false;
+}
+
+enum status spool_fill_names(const struct spool *spool, struct names *names, struct error *err)
+{
+    const uint32_t count = spool_names_count(spool);
+    for (uint32_t name = 1; name <= count; name++)
+        if (!add_name(spool, names, name))
+            return error_set(err, STATUS_FULL, "spool %s: no room for its names", spool->path);
+    return STATUS_OK;
+}

@@ -1,0 +1,245 @@
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/core/text.h"
+#include "common/monitor/runfile/fork_safe_lock.h"
+#include "common/monitor/spool/spool_state.h"
+#include "common/sys/files.h"
+
+static const char lock_name[] = "lock";
+
+enum status spool_fail(const struct spool *spool, struct error *err, const char *what)
+{
+    const int fault = errno;
+    switch (fault) {
+    case ENOSPC:
+    case EDQUOT:
+    case EFBIG:
+        return error_set(err, STATUS_FULL, "spool %s: %s: %s", spool->path, what, strerror(fault));
+    case EACCES:
+    case EPERM:
+    case EROFS:
+        return error_set(err, STATUS_DENIED, "spool %s: %s: %s", spool->path, what,
+                         strerror(fault));
+    case ENOENT:
+        return error_set(err, STATUS_NOT_FOUND, "spool %s: %s: %s", spool->path, what,
+                         strerror(fault));
+    default:
+        return error_set(err, STATUS_IO, "spool %s: %s: %s", spool->path, what, strerror(fault));
+    }
+}
+
+enum status spool_default_folder(char *out, size_t out_size, const char *option, struct error *err)
+{
+    const char *wanted = option && *option ? option : getenv("INFERSTAT_SPOOL");
+    if (wanted && *wanted) {
+        if (strlen(wanted) >= out_size)
+            return error_set(err, STATUS_INVALID, "spool folder: the path is too long");
+        memcpy(out, wanted, strlen(wanted) + 1);
+        return STATUS_OK;
+    }
+    const char *state = getenv("XDG_STATE_HOME");
+    if (state && state[0] == '/')
+        return files_join(out, out_size, state, "inferstat/spool", err);
+    const char *home = getenv("HOME");
+    if (geteuid() != 0 && home && home[0] == '/')
+        return files_join(out, out_size, home, ".local/state/inferstat/spool", err);
+    return files_join(out, out_size, "/var/lib", "inferstat/spool", err);
+}
+
+// ---- Whose it is --------------------------------------------------------------------
+
+static enum status not_ours(const char *path, struct error *err)
+{
+    return error_set(err, STATUS_DENIED,
+                     "spool %s: not a folder that this user alone may write to (name another, or "
+                     "change its owner and mode)",
+                     path);
+}
+
+// Opens a folder that belongs to this user, with none of the mode bits of `others`.
+static enum status open_own(int *out, const struct spool *spool, const char *path, mode_t others,
+                            struct error *err)
+{
+    const int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 && (errno == ENOTDIR || errno == ELOOP))
+        return not_ours(path, err);
+    if (fd < 0)
+        return spool_fail(spool, err, "cannot be opened");
+    struct stat about;
+    if (fstat(fd, &about) != 0 || about.st_uid != geteuid() || (about.st_mode & others) != 0) {
+        (void)close(fd);
+        return not_ours(path, err);
+    }
+    *out = fd;
+    return STATUS_OK;
+}
+
+// Whether the lock that was taken is that of the folder, and not of one that was
+// removed meanwhile.
+static bool lock_is_there(const struct spool *spool)
+{
+    struct stat held, there;
+    return fstat(spool->lock_fd, &held) == 0 &&
+           fstatat(spool->folder, lock_name, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
+           held.st_ino == there.st_ino && held.st_dev == there.st_dev;
+}
+
+static void leave(struct spool *spool)
+{
+    if (spool->folder >= 0)
+        (void)close(spool->folder);
+    locks_close(spool->lock_fd);
+    spool->folder = -1;
+    spool->lock_fd = -1;
+}
+
+static enum status take_lock(struct spool *spool, const char *path, struct error *err)
+{
+    spool->lock_fd = locks_open(path, O_RDWR | O_CREAT, 0600);
+    if (spool->lock_fd < 0)
+        return spool_fail(spool, err, "its lock cannot be opened");
+    if (flock(spool->lock_fd, LOCK_EX | LOCK_NB) == 0)
+        return STATUS_OK;
+    return errno == EWOULDBLOCK
+               ? error_set(err, STATUS_BUSY, "spool %s: its owner is alive", spool->path)
+               : spool_fail(spool, err, "cannot be locked");
+}
+
+static enum status enter(struct spool *spool, struct error *err)
+{
+    enum status status = open_own(&spool->folder, spool, spool->path, 077, err);
+    if (status == STATUS_OK && !spool->only_looks) {
+        char lock[SPOOL_PATH_SIZE];
+        status = files_join(lock, sizeof lock, spool->path, lock_name, err);
+        if (status == STATUS_OK)
+            status = take_lock(spool, lock, err);
+        if (status == STATUS_OK && !lock_is_there(spool))
+            status = error_set(err, STATUS_NOT_FOUND, "spool %s: was removed", spool->path);
+    }
+    if (status != STATUS_OK)
+        leave(spool);
+    return status;
+}
+
+static enum status make(struct spool *spool, struct error *err)
+{
+    char folder[SPOOL_PATH_SIZE];
+    memcpy(folder, spool->path, spool->folder_size);
+    folder[spool->folder_size] = '\0';
+    enum status status = files_make_folder(folder, 0700, err);
+    if (status != STATUS_OK)
+        return status;
+    int above;
+    status = open_own(&above, spool, folder, 022, err);
+    if (status != STATUS_OK)
+        return status;
+    if (mkdirat(above, spool->path + spool->folder_size + 1, 0700) != 0 && errno != EEXIST)
+        status = spool_fail(spool, err, "cannot be made");
+    else if (spool->files->sync_folder(above) != 0)
+        status = spool_fail(spool, err, "cannot be written to the disk");
+    (void)close(above);
+    return status == STATUS_OK ? enter(spool, err) : status;
+}
+
+enum status spool_folder_make(struct spool *spool, struct error *err)
+{
+    if (spool->folder >= 0)
+        return STATUS_OK;
+    // Somebody who looks for the spools of the dead may find ours between its making
+    // and its locking, and remove it: then once more.
+    enum status status = STATUS_NOT_FOUND;
+    for (unsigned attempt = 0; attempt < 3 && status == STATUS_NOT_FOUND; attempt++)
+        status = make(spool, err);
+    if (status != STATUS_OK)
+        return status;
+    const enum status ready = spool_reader_init(&spool->reader, spool->files, spool->folder);
+    if (ready != STATUS_OK) {
+        leave(spool);
+        return error_set(err, ready, "spool %s: out of memory", spool->path);
+    }
+    return STATUS_OK;
+}
+
+enum status spool_folder_enter(struct spool *spool, struct error *err)
+{
+    const char *name = strrchr(spool->path, '/');
+    name = name ? name + 1 : spool->path;
+    if (!text_to_uuid(spool->run.uuid, name))
+        return error_set(err, STATUS_INVALID, "spool %s: its name is no run's", spool->path);
+    enum status status = enter(spool, err);
+    if (status != STATUS_OK)
+        return status;
+    status = spool_reader_init(&spool->reader, spool->files, spool->folder);
+    return status == STATUS_OK ? STATUS_OK
+                               : error_set(err, status, "spool %s: out of memory", spool->path);
+}
+
+// ---- What is in it ------------------------------------------------------------------
+
+// The number in "00000001.seg", or 0.
+static uint32_t number_of(const char *name)
+{
+    uint32_t number = 0;
+    for (unsigned i = 0; i < 8; i++) {
+        if (name[i] < '0' || name[i] > '9')
+            return 0;
+        number = number * 10 + (uint32_t)(name[i] - '0');
+    }
+    return strcmp(name + 8, ".seg") == 0 ? number : 0;
+}
+
+static int by_number(const void *a, const void *b)
+{
+    const uint32_t left = *(const uint32_t *)a, right = *(const uint32_t *)b;
+    return (left > right) - (left < right);
+}
+
+static enum status collect(struct spool *spool, DIR *folder, uint32_t *numbers, size_t *count,
+                           struct error *err)
+{
+    *count = 0;
+    const struct dirent *entry;
+    while ((entry = readdir(folder)) != NULL) {
+        const uint32_t number = number_of(entry->d_name);
+        if (number == 0)
+            continue;
+        if (*count == SPOOL_SEGMENTS_MAX)
+            return error_set(err, STATUS_CORRUPT, "spool %s: has more than %d segments",
+                             spool->path, SPOOL_SEGMENTS_MAX);
+        numbers[(*count)++] = number;
+    }
+    qsort(numbers, *count, sizeof *numbers, by_number);
+    return STATUS_OK;
+}
+
+enum status spool_folder_list(struct spool *spool, uint32_t **numbers, size_t *count,
+                              struct error *err)
+{
+    *numbers = calloc(SPOOL_SEGMENTS_MAX, sizeof **numbers);
+    if (!*numbers)
+        return error_set(err, STATUS_NOMEM, "spool %s: out of memory", spool->path);
+    const int fd = openat(spool->folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *folder = fd >= 0 ? fdopendir(fd) : NULL;
+    enum status status = STATUS_OK;
+    if (!folder) {
+        status = spool_fail(spool, err, "cannot be read");
+        if (fd >= 0)
+            (void)close(fd);
+    } else {
+        status = collect(spool, folder, *numbers, count, err);
+        (void)closedir(folder);
+    }
+    if (status != STATUS_OK) {
+        free(*numbers);
+        *numbers = NULL;
+    }
+    return status;
+}

@@ -1,0 +1,132 @@
+// The format of a segment of the spool, as bytes.  Pure: no file is touched here.
+//
+// A segment is a header and then entries, each at a multiple of 8 bytes, in the
+// byte order of the machine (a spool never leaves its host).
+//
+//   header  struct segment_header, then the run's description (numbers, and texts
+//           each behind two bytes of length), zeroes up to a multiple of 8.  Its
+//           checksum is over all of it, with 0 in its own place.
+//   entry   struct segment_entry_header, then its body.  Checksums go on from the
+//           segment's seed (of the run's UUID and the segment's number, so that an
+//           entry is nobody else's): one of the header, one of the body.
+//
+// Magic, version, size and checksum of the header stay where they are in every
+// version to come.
+//
+//   RECORDS  numbers first .. first + count - 1 of `stream`, each as rings hold it, cut
+//            behind what it uses and padded to 8 bytes.  A column's place is its number
+//            on the wire, so that later versions read it.  `previous` is the
+//            number of the stream that was appended before.
+//   MARK     ends every append: `previous` is the stream's last number by now.  What
+//            an entry's or a mark's `previous` names and no entry holds is damaged.
+//   NAMES    `count` names: number (4 bytes), length (1), the text; padded.  They
+//            precede the records that refer to them, in the same segment.
+//   STATE    the store that acknowledges, then where `count` streams stand.  Begins
+//            every segment, and is added before segments are removed.
+#ifndef INFERSTAT_MONITOR_SPOOL_SEGMENT_H
+#define INFERSTAT_MONITOR_SPOOL_SEGMENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/core/record.h"
+#include "common/core/status.h"
+#include "common/monitor/runfile/runfile.h"
+
+enum {
+    SEGMENT_VERSION = 2, // 1 had no records of two slots of a ring
+    SEGMENT_HEADER_MAX = 8192,
+    SEGMENT_ENTRY_HEADER = 64,
+    SEGMENT_ENTRY_MAX = 128 * 1024, // header included
+    SEGMENT_ENTRY_RECORDS = 128,    // most records of an entry
+};
+
+// ---- Header ---------------------------------------------------------------------
+
+// What the checksums of a segment's entries go on from.
+uint32_t segment_seed(const unsigned char uuid[RUNFILE_UUID_SIZE], uint32_t number);
+
+// Writes the header of segment `number`.  Returns its size.
+size_t segment_header_write(unsigned char out[SEGMENT_HEADER_MAX], const struct runfile_run *run,
+                            uint32_t number);
+
+// Reads the header that `size` bytes (SEGMENT_HEADER_MAX are enough) begin with.
+// STATUS_CORRUPT: it is none, or of another number.  STATUS_TOO_NEW.
+MUST_CHECK enum status segment_header_read(struct runfile_run *run, size_t *header_size,
+                                           const unsigned char *bytes, size_t size,
+                                           uint32_t number);
+
+// ---- Entries --------------------------------------------------------------------
+
+enum segment_kind {
+    SEGMENT_RECORDS = 1,
+    SEGMENT_MARK,
+    SEGMENT_NAMES,
+    SEGMENT_STATE,
+    SEGMENT_KINDS
+};
+
+struct segment_entry {
+    enum segment_kind kind;
+    uint32_t size;   // with its header; a multiple of 8
+    uint32_t stream; // RECORDS and MARK
+    uint32_t count;
+    uint64_t first;    // RECORDS: of `count`
+    uint64_t previous; // RECORDS and MARK
+    int64_t since_ns;  // the earliest and the latest started_ns of the records
+    int64_t until_ns;
+    uint32_t body_crc;
+};
+
+// The last number of a RECORDS entry.
+uint64_t segment_entry_last(const struct segment_entry *entry);
+
+// Reads the SEGMENT_ENTRY_HEADER bytes of an entry's header: false where its
+// checksum is wrong or its figures cannot be.  Of the body it says nothing.
+bool segment_entry_read(struct segment_entry *entry, const unsigned char *bytes, uint32_t seed);
+
+// Whether the body of the entry that begins at `bytes` (entry->size of them) is what
+// was written, and makes sense.
+bool segment_body_is_sound(const struct segment_entry *entry, const unsigned char *bytes,
+                           uint32_t seed);
+
+// Writes the header of an entry whose body lies behind it already, padded.
+void segment_entry_write(unsigned char *bytes, const struct segment_entry *entry, uint32_t seed);
+
+// ---- Bodies ---------------------------------------------------------------------
+
+// Bytes that a record takes, and the record itself at `out`.  It is sound.
+size_t segment_record_size(const struct record *record);
+void segment_record_write(unsigned char *out, const struct record *record);
+
+// The record at `bytes`, of which `size` are left: what it does not use is zero.
+// Returns the bytes it takes; 0 where there is none, or one that is not sound.
+size_t segment_record_read(struct record *out, const unsigned char *bytes, size_t size);
+
+struct segment_name {
+    uint32_t name;
+    uint8_t size;
+    const char *text; // not terminated
+};
+
+size_t segment_name_size(const struct segment_name *name);
+void segment_name_write(unsigned char *out, const struct segment_name *name);
+// As segment_record_read.
+size_t segment_name_read(struct segment_name *out, const unsigned char *bytes, size_t size);
+
+struct segment_state_head {
+    unsigned char store[16];
+    uint32_t has_store;
+    uint32_t reserved;
+};
+
+struct segment_state_row {
+    uint32_t stream;
+    uint32_t reserved;
+    uint64_t spooled, released;
+    uint64_t evicted_first, evicted_last; // lost to newer ones, not acknowledged; 0, 0: none
+    int64_t evicted_since_ns, evicted_until_ns;
+};
+
+#endif

@@ -1,0 +1,117 @@
+// What the files of the spool share among themselves; nobody else's.
+#ifndef INFERSTAT_MONITOR_SPOOL_STATE_H
+#define INFERSTAT_MONITOR_SPOOL_STATE_H
+
+#include "common/monitor/spool/spool.h"
+#include "common/monitor/spool/spool_io.h"
+#include "common/monitor/spool/spool_index.h"
+#include "common/monitor/spool/spool_lost.h"
+#include "common/monitor/spool/spool_names.h"
+#include "common/monitor/spool/segment_file.h"
+#include "common/monitor/spool/spool_segment.h"
+
+enum {
+    SPOOL_PATH_SIZE = 4096,
+    SPOOL_SEGMENT_MIN = 256 * 1024,
+    SPOOL_SEGMENT_MAX = 64 * 1024 * 1024,
+    SPOOL_SEGMENTS = 64, // that bytes_max is divided into
+    SPOOL_SEGMENTS_MAX = 16 * 1024,
+    SPOOL_OUT = 256 * 1024,
+};
+
+// One stream.  Records released + 1 .. spooled are held, or in a range that is lost.
+struct spool_stream {
+    uint64_t spooled, released;
+    int64_t until_ns; // the last record's time, as far as it is known
+    // Lost to newer ones; what of it is not told yet begins behind `told`.  One range
+    // suffices: what lies between two that are evicted was released.
+    struct delivery_range evicted; // last 0: none
+    uint64_t told;
+    // Where reading stopped: an entry of a segment that was found sound, and where in
+    // it the record `next` begins.
+    struct spool_cursor {
+        uint32_t segment; // 0: nowhere
+        uint64_t offset;
+        struct segment_entry entry;
+        uint64_t next;
+        uint32_t place;
+    } cursor;
+};
+
+struct spool {
+    char path[SPOOL_PATH_SIZE]; // of the run's folder
+    size_t folder_size;         // of FOLDER, the first part of it
+    const struct spool_files *files;
+    const _Atomic bool *stop;
+    uint64_t bytes_max, segment_max, free_min;
+    struct runfile_run run;
+    unsigned char store[SPOOL_STORE_SIZE];
+    bool has_store;
+    bool only_looks;
+
+    int folder, lock_fd; // -1: not opened yet
+    struct spool_index index;
+    struct spool_lost lost;
+    struct spool_reader reader;
+    struct names *names;       // of a spool that was opened (borrowed)
+    struct spool_names *found; // of one that was attached
+
+    // The segment that is written to: the newest, where `fd` is open.
+    int fd;
+    uint32_t next_number, seed;
+    uint64_t names_written[(NAMES_MAX + 64) / 64]; // bits: those that it holds
+    unsigned char *out; // entries on their way to it: to `out_offset` of the file
+    size_t out_used;
+    uint64_t out_offset;
+
+    struct record record; // spool_at gives
+    bool must_wait;
+    uint32_t stream_count;
+    struct spool_stream streams[DELIVERY_STREAMS_MAX];
+};
+
+// ---- spool_folder.c -----------------------------------------------------------------
+
+// Opens the run's folder for its owner, and makes it where it is not there; takes
+// the lock.  Nothing to do where that was done.
+MUST_CHECK enum status spool_folder_make(struct spool *spool, struct error *err);
+
+// Opens the folder at spool->path that is there, and takes the lock unless the
+// spool only looks.  Fills the run's UUID from its name.
+MUST_CHECK enum status spool_folder_enter(struct spool *spool, struct error *err);
+
+// The numbers of the segments in it, rising, to be freed.  STATUS_CORRUPT: more than
+// SPOOL_SEGMENTS_MAX.
+MUST_CHECK enum status spool_folder_list(struct spool *spool, uint32_t **numbers, size_t *count,
+                                         struct error *err);
+
+// Fails for the reason in errno.
+enum status spool_fail(const struct spool *spool, struct error *err, const char *what);
+
+// ---- spool_recover.c ----------------------------------------------------------------
+
+MUST_CHECK enum status spool_recover(struct spool *spool, const struct runfile_run *known,
+                                     struct error *err);
+
+// ---- spool_append.c -----------------------------------------------------------------
+
+// Writes where streams stand, for whoever comes after us, before segments go.
+// Where it cannot be, he will be told of more losses than there are.
+void spool_write_states(struct spool *spool);
+
+// ---- spool.c ----------------------------------------------------------------------
+
+// The stream's state, from now on counted; its number was checked.
+struct spool_stream *spool_stream(struct spool *spool, uint32_t stream);
+
+// Below and at this number nothing is held any more.
+uint64_t spool_floor(const struct spool_stream *stream);
+
+// Adds a row's unreleased numbers to what is evicted of its stream.
+void spool_evict_row(struct delivery_range *evicted, uint64_t released,
+                     const struct spool_row *row);
+
+// Removes a segment, file and all; false where the file stays.
+bool spool_drop_segment(struct spool *spool, size_t place);
+
+#endif

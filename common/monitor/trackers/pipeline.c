@@ -1,0 +1,125 @@
+// Runs of pipelines.
+#include "common/monitor/inferstat.h"
+
+#include "common/monitor/monitor.h"
+#include "common/monitor/thread_slot.h"
+
+void inferstat_pipeline_init(struct inferstat_pipeline *pipeline)
+{
+    if (pipeline)
+        *pipeline = (struct inferstat_pipeline){
+            .batch_items = -1,
+            .copy_busy_ns = -1,
+            .compute_busy_ns = -1,
+            .both_busy_ns = -1,
+            .exposed_copy_ns = -1,
+            .copy_starved_ns = -1,
+            .idle_ns = -1,
+            .pool_acquires = -1,
+            .pool_waits = -1,
+            .pool_wait_ns = -1,
+            .pool_waits_below_64us = -1,
+            .pool_waits_below_4096us = -1,
+            .pool_available_min = -1,
+            .pool_available_max = -1,
+            .item_p50_ns = -1,
+            .item_p95_ns = -1,
+            .item_p99_ns = -1,
+            .unmeasured_chunks = -1,
+        };
+}
+
+static void set_count(struct record *record, unsigned column, uint64_t value)
+{
+    record_set_int(record, column,
+                   monitor_plausible(value > INT64_MAX ? INT64_MAX : (int64_t)value));
+}
+
+static void set_maybe(struct record *record, unsigned column, int64_t value)
+{
+    if (value >= 0)
+        record_set_int(record, column, monitor_plausible(value));
+}
+
+// Enumerations of a caller that knows more of them than we do.
+static enum inferstat_result known_result(enum inferstat_result result)
+{
+    return (unsigned)result > INFERSTAT_RESULT_CANCELLED ? INFERSTAT_RESULT_ERROR : result;
+}
+
+static enum inferstat_sync known_sync(enum inferstat_sync sync)
+{
+    return (unsigned)sync > INFERSTAT_SYNC_PERIODIC ? INFERSTAT_SYNC_PERIODIC : sync;
+}
+
+// What every run of a pipeline has.
+static void set_settings(struct record *record, const struct inferstat_pipeline *pipeline)
+{
+    const struct setting {
+        unsigned column;
+        uint64_t value;
+    } settings[] = {
+        {PIPELINE_DURATION_NS, pipeline->duration_ns},
+        {PIPELINE_CHUNK_BYTES, pipeline->chunk_bytes},
+        {PIPELINE_POOL_SIZE, pipeline->pool_size},
+        {PIPELINE_PREFETCH, pipeline->prefetch},
+        {PIPELINE_BYTES_H2D, pipeline->bytes_h2d},
+    };
+    for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++)
+        set_count(record, settings[i].column, settings[i].value);
+}
+
+// What is there where it was measured.
+static void set_figures(struct record *record, const struct inferstat_pipeline *pipeline)
+{
+    const struct figure {
+        unsigned column;
+        int64_t value;
+    } figures[] = {
+        {PIPELINE_BATCH_ITEMS, pipeline->batch_items},
+        {PIPELINE_COPY_BUSY_NS, pipeline->copy_busy_ns},
+        {PIPELINE_COMPUTE_BUSY_NS, pipeline->compute_busy_ns},
+        {PIPELINE_BOTH_BUSY_NS, pipeline->both_busy_ns},
+        {PIPELINE_EXPOSED_COPY_NS, pipeline->exposed_copy_ns},
+        {PIPELINE_COPY_STARVED_NS, pipeline->copy_starved_ns},
+        {PIPELINE_IDLE_NS, pipeline->idle_ns},
+        {PIPELINE_POOL_ACQUIRES, pipeline->pool_acquires},
+        {PIPELINE_POOL_WAITS, pipeline->pool_waits},
+        {PIPELINE_POOL_WAIT_NS, pipeline->pool_wait_ns},
+        {PIPELINE_WAITS_64US, pipeline->pool_waits_below_64us},
+        {PIPELINE_WAITS_4096US, pipeline->pool_waits_below_4096us},
+        {PIPELINE_POOL_AVAILABLE_MIN, pipeline->pool_available_min},
+        {PIPELINE_POOL_AVAILABLE_MAX, pipeline->pool_available_max},
+        {PIPELINE_ITEM_P50_NS, pipeline->item_p50_ns},
+        {PIPELINE_ITEM_P95_NS, pipeline->item_p95_ns},
+        {PIPELINE_ITEM_P99_NS, pipeline->item_p99_ns},
+        {PIPELINE_UNMEASURED_CHUNKS, pipeline->unmeasured_chunks},
+    };
+    for (size_t i = 0; i < sizeof figures / sizeof figures[0]; i++)
+        set_maybe(record, figures[i].column, figures[i].value);
+}
+
+void inferstat_add_pipeline(struct inferstat_monitor *monitor,
+                            const struct inferstat_pipeline *pipeline)
+{
+    if (!pipeline || !monitor_is_live(monitor) || !monitor->file)
+        return;
+    const uint64_t now = clock_monotonic_ns();
+    uint64_t started = pipeline->started_ns;
+    if (started == 0 || started > now)
+        started = pipeline->duration_ns < now ? now - pipeline->duration_ns : now;
+
+    struct record record;
+    record_init(&record, RECORD_KIND_PIPELINE, monitor_wall_ns(monitor, started));
+    record_set_name(&record, PIPELINE_WORKLOAD, monitor_known_name(monitor, pipeline->workload));
+    record_set_name(&record, PIPELINE_DEVICE, monitor_known_name(monitor, pipeline->device));
+    if (pipeline->model > 0)
+        record_set_name(&record, PIPELINE_MODEL, monitor_known_name(monitor, pipeline->model));
+    record_set_int(&record, PIPELINE_STATUS, (int64_t)known_result(pipeline->result));
+    record_set_int(&record, PIPELINE_SYNC, (int64_t)known_sync(pipeline->sync));
+    record_set_int(&record, PIPELINE_ITEMS,
+                   monitor_plausible(pipeline->items < 0 ? 0 : pipeline->items));
+    set_settings(&record, pipeline);
+    set_figures(&record, pipeline);
+    (void)seat_push(&monitor->seats, seat_of_thread(&monitor->seats), &record, 1);
+}

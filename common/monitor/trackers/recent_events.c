@@ -1,0 +1,260 @@
+// Reads merge the events of all threads.
+#include "common/monitor/trackers/recent_events.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/sys/process.h"
+
+// Entries of all threads, oldest first.
+struct merged {
+    struct history_entry *entries;
+    size_t count;
+};
+
+static int by_end(const void *left, const void *right)
+{
+    const struct history_entry *a = left;
+    const struct history_entry *b = right;
+    return (a->ended_ns > b->ended_ns) - (a->ended_ns < b->ended_ns);
+}
+
+// Reads what the seats hold of a kind; their lock is held.
+static size_t read_seats(const struct inferstat_monitor *monitor, enum inferstat_event_kind kind,
+                         struct history_entry *entries, size_t room)
+{
+    const size_t limit = monitor->seats.limits[kind];
+    size_t count = 0;
+    for (const struct seat *seat = monitor->seats.first; seat && count < room; seat = seat->next) {
+        const size_t wanted = room - count < limit ? room - count : limit;
+        count +=
+            history_read(&seat->history, kind, seat->mark.counts[kind], entries + count, wanted);
+    }
+    return count;
+}
+
+// The last `limit` events of a kind in the process; nothing when out of memory.
+// `entries` is freed by the caller.
+static struct merged merge(struct inferstat_monitor *monitor, enum inferstat_event_kind kind)
+{
+    struct merged merged = {.entries = NULL};
+    const uint64_t limit = monitor->seats.limits[kind];
+    (void)pthread_mutex_lock(&monitor->seats.lock);
+    uint64_t room = 0;
+    for (const struct seat *seat = monitor->seats.first; seat; seat = seat->next) {
+        const uint64_t there = history_count(&seat->history, kind) - seat->mark.counts[kind];
+        room += there < limit ? there : limit;
+    }
+    if (room > 0)
+        merged.entries = calloc(room, sizeof *merged.entries);
+    if (merged.entries)
+        merged.count = read_seats(monitor, kind, merged.entries, room);
+    (void)pthread_mutex_unlock(&monitor->seats.lock);
+
+    if (merged.count > 1)
+        qsort(merged.entries, merged.count, sizeof *merged.entries, by_end);
+    if (merged.count > limit) {
+        memmove(merged.entries, merged.entries + (merged.count - limit),
+                limit * sizeof *merged.entries);
+        merged.count = limit;
+    }
+    return merged;
+}
+
+// An entry as the application sees it.
+static void fill_event(const struct inferstat_monitor *monitor, enum inferstat_event_kind kind,
+                       const struct history_entry *entry, struct inferstat_event *event)
+{
+    *event = (struct inferstat_event){
+        .kind = kind,
+        .name = names_text(monitor->names, entry->name, NULL),
+        .started_ns = entry->started_ns,
+        .duration_ns = entry->duration_ns,
+        .ttft_ns = entry->ttft_ns,
+        .decode_ns = entry->decode_ns,
+        .prompt_tokens = entry->prompt_tokens,
+        .generated_tokens = entry->generated_tokens,
+        .tokens_per_second = -1,
+        .host_memory_bytes = entry->host_memory_bytes,
+        .status = entry->status,
+    };
+    if (entry->decode_ns > 0 && entry->generated_tokens > 1)
+        event->tokens_per_second =
+            (double)(entry->generated_tokens - 1) * 1e9 / (double)entry->decode_ns;
+}
+
+void recent_events_add(struct inferstat_monitor *monitor, struct seat *seat,
+                       enum inferstat_event_kind kind, struct history_entry *entry)
+{
+    if (seat)
+        history_add(&seat->history, kind, entry);
+    if (atomic_load_explicit(&monitor->listeners.count, memory_order_relaxed) == 0)
+        return;
+    struct inferstat_event event;
+    fill_event(monitor, kind, entry, &event);
+    listeners_tell(&monitor->listeners, &event);
+}
+
+// ---- Listeners ------------------------------------------------------------------
+
+int inferstat_listen(struct inferstat_monitor *monitor, inferstat_listener *listener, void *context)
+{
+    if (!listener || !monitor_is_live(monitor))
+        return 0;
+    return listeners_add(&monitor->listeners, listener, context);
+}
+
+void inferstat_unlisten(struct inferstat_monitor *monitor, int number)
+{
+    if (monitor_is_live(monitor))
+        listeners_remove(&monitor->listeners, number);
+}
+
+// ---- History --------------------------------------------------------------------
+
+size_t inferstat_history(struct inferstat_monitor *monitor, enum inferstat_event_kind kind,
+                         struct inferstat_event *events, size_t count)
+{
+    if (!events || (unsigned)kind >= HISTORY_KINDS || !monitor_is_live(monitor))
+        return 0;
+    struct merged merged = merge(monitor, kind);
+    const size_t given = merged.count < count ? merged.count : count;
+    for (size_t i = 0; i < given; i++)
+        fill_event(monitor, kind, &merged.entries[merged.count - given + i], &events[i]);
+    free(merged.entries);
+    return given;
+}
+
+int inferstat_operation_mean(struct inferstat_monitor *monitor, const char *operation,
+                             double *mean_ns)
+{
+    if (!mean_ns || !monitor_is_live(monitor))
+        return 0;
+    const uint32_t name = names_find(monitor->names, operation);
+    if (name == 0)
+        return 0;
+    struct merged merged = merge(monitor, INFERSTAT_EVENT_OPERATION);
+    double sum = 0;
+    size_t count = 0;
+    for (size_t i = 0; i < merged.count; i++) {
+        if (merged.entries[i].name != name)
+            continue;
+        sum += (double)merged.entries[i].duration_ns;
+        count++;
+    }
+    free(merged.entries);
+    if (count == 0)
+        return 0;
+    *mean_ns = sum / (double)count;
+    return 1;
+}
+
+// ---- Summary --------------------------------------------------------------------
+
+// What a seat has ever counted: events of each kind, and the tokens generated in
+// those inferences.
+static struct seat_mark count_seat(const struct seat *seat)
+{
+    struct seat_mark mark = {.generated = 0};
+    for (unsigned kind = 0; kind < HISTORY_KINDS; kind++)
+        mark.counts[kind] = history_count(&seat->history, kind);
+    // The last entry says how many tokens there were up to it; one that is being
+    // overwritten means that there is a newer one.
+    struct history_entry last;
+    for (;;) {
+        const uint64_t count = history_count(&seat->history, INFERSTAT_EVENT_INFERENCE);
+        mark.counts[INFERSTAT_EVENT_INFERENCE] = count;
+        if (count == 0)
+            return mark;
+        if (history_read(&seat->history, INFERSTAT_EVENT_INFERENCE, count - 1, &last, 1) == 1 &&
+            history_count(&seat->history, INFERSTAT_EVENT_INFERENCE) == count)
+            break;
+    }
+    mark.generated = last.generated_so_far;
+    return mark;
+}
+
+static void sum_counts(struct inferstat_monitor *monitor, struct inferstat_summary *summary)
+{
+    (void)pthread_mutex_lock(&monitor->seats.lock);
+    for (const struct seat *seat = monitor->seats.first; seat; seat = seat->next) {
+        const struct seat_mark now = count_seat(seat);
+        const struct seat_mark *then = &seat->mark;
+        summary->generated_tokens += now.generated - then->generated;
+        summary->inferences +=
+            now.counts[INFERSTAT_EVENT_INFERENCE] - then->counts[INFERSTAT_EVENT_INFERENCE];
+        summary->loads += now.counts[INFERSTAT_EVENT_LOAD] - then->counts[INFERSTAT_EVENT_LOAD];
+        summary->operations +=
+            now.counts[INFERSTAT_EVENT_OPERATION] - then->counts[INFERSTAT_EVENT_OPERATION];
+    }
+    (void)pthread_mutex_unlock(&monitor->seats.lock);
+}
+
+static void sum_inferences(struct inferstat_monitor *monitor, struct inferstat_summary *summary)
+{
+    struct merged merged = merge(monitor, INFERSTAT_EVENT_INFERENCE);
+    double tokens = 0, decode_ns = 0;
+    for (size_t i = 0; i < merged.count; i++) {
+        const struct history_entry *entry = &merged.entries[i];
+        if (entry->decode_ns == 0)
+            continue;
+        tokens += (double)(entry->generated_tokens - 1);
+        decode_ns += (double)entry->decode_ns;
+    }
+    if (decode_ns > 0)
+        summary->mean_tokens_per_second = tokens * 1e9 / decode_ns;
+    if (merged.count > 0) {
+        summary->has_inference = 1;
+        fill_event(monitor, INFERSTAT_EVENT_INFERENCE, &merged.entries[merged.count - 1],
+                   &summary->last_inference);
+    }
+    free(merged.entries);
+}
+
+void inferstat_get_summary(struct inferstat_monitor *monitor, struct inferstat_summary *summary)
+{
+    if (!summary)
+        return;
+    *summary = (struct inferstat_summary){
+        .device_memory_bytes = -1, .cpu_ratio = -1, .mean_tokens_per_second = -1};
+    if (!monitor_is_live(monitor))
+        return;
+    const int64_t memory = process_memory_bytes();
+    summary->host_memory_bytes =
+        memory >= 0 ? memory
+                    : atomic_load_explicit(&monitor->sampled.host_memory, memory_order_relaxed);
+    summary->device_memory_bytes =
+        atomic_load_explicit(&monitor->sampled.device_memory, memory_order_relaxed);
+    const uint64_t cpu =
+        atomic_load_explicit(&monitor->sampled.cpu_ratio_bits, memory_order_relaxed);
+    memcpy(&summary->cpu_ratio, &cpu, sizeof summary->cpu_ratio);
+    const uint64_t startup = atomic_load_explicit(&monitor->startup_ns, memory_order_relaxed);
+    summary->has_startup = startup > 0;
+    summary->startup_ns = startup > 0 ? startup - 1 : 0;
+    sum_counts(monitor, summary);
+    sum_inferences(monitor, summary);
+
+    struct merged loads = merge(monitor, INFERSTAT_EVENT_LOAD);
+    if (loads.count > 0) {
+        summary->has_load = 1;
+        fill_event(monitor, INFERSTAT_EVENT_LOAD, &loads.entries[loads.count - 1],
+                   &summary->last_load);
+    }
+    free(loads.entries);
+}
+
+int64_t inferstat_process_memory(void)
+{
+    return process_memory_bytes();
+}
+
+void inferstat_clear(struct inferstat_monitor *monitor)
+{
+    if (!monitor_is_live(monitor))
+        return;
+    (void)pthread_mutex_lock(&monitor->seats.lock);
+    for (struct seat *seat = monitor->seats.first; seat; seat = seat->next)
+        seat->mark = count_seat(seat);
+    (void)pthread_mutex_unlock(&monitor->seats.lock);
+    atomic_store_explicit(&monitor->startup_ns, 0, memory_order_relaxed);
+}

@@ -1,0 +1,12 @@
+// The last events of each kind in this process, for the application to read: what every
+// tracker records, whether or not it is reported.
+#ifndef INFERSTAT_MONITOR_RECENT_EVENTS_H
+#define INFERSTAT_MONITOR_RECENT_EVENTS_H
+
+#include "common/monitor/monitor.h"
+
+// Adds an event to the calling thread's (`seat` may be NULL) and calls the listeners.
+void recent_events_add(struct inferstat_monitor *monitor, struct seat *seat,
+                       enum inferstat_event_kind kind, struct history_entry *entry);
+
+#endif

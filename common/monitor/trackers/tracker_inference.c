@@ -1,0 +1,324 @@
+// Tracks one request after another.  What is called for each token touches the
+// tracker's own memory only; what is called for each request makes no system
+// call, takes no lock and allocates nothing.
+#include "common/monitor/inferstat.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "common/core/unit.h"
+#include "common/monitor/local/itl_histogram.h"
+#include "common/monitor/trackers/recent_events.h"
+
+struct inferstat_inference {
+    uint64_t last_ns;  // of the last token; 0: there is none, or its time is not known
+    uint64_t gapless;  // tokens out without a gap: all others are in `gaps`
+    uint64_t first_ns; // of the first token; 0: not yet
+    bool active;
+    struct inferstat_monitor *monitor;
+    uint32_t model, device;
+    uint64_t request;
+    uint64_t arrival_ns;
+    uint64_t prefill_ns; // when it started; 0: not yet
+    uint32_t prompt, cached;
+    struct gaps gaps;
+};
+
+// The figures of a request that is over.
+struct outcome {
+    uint64_t generated;
+    uint64_t queue_ns, prefill_ns, ttft_ns, decode_ns, e2e_ns; // ttft, decode: 0 is absent
+    uint64_t itl_max_ns, itl_p99_ns;                           // 0 is absent
+    int64_t concurrent;
+};
+
+struct inferstat_inference *inferstat_inference_new(struct inferstat_monitor *monitor)
+{
+    if (!monitor_is_live(monitor))
+        return NULL;
+    struct inferstat_inference *inference = calloc(1, sizeof *inference);
+    if (!inference)
+        return NULL;
+    inference->monitor = monitor;
+    (void)seat_of_thread(&monitor->seats); // now, so that the first request need not allocate it
+    return inference;
+}
+
+void inferstat_inference_free(struct inferstat_inference *inference)
+{
+    if (!inference)
+        return;
+    inferstat_inference_end(inference, INFERSTAT_FINISH_CANCELLED);
+    free(inference);
+}
+
+void inferstat_inference_begin(struct inferstat_inference *inference,
+                               const struct inferstat_request *request)
+{
+    if (!inference || !request || !monitor_is_live(inference->monitor))
+        return;
+    // One that was never ended has still happened.
+    inferstat_inference_end(inference, INFERSTAT_FINISH_CANCELLED);
+
+    struct inferstat_monitor *monitor = inference->monitor;
+    // A new thread's seat is made before the clock runs.
+    seat_begin_request(seat_of_thread(&monitor->seats));
+    const uint64_t now = clock_monotonic_ns();
+    inference->model = monitor_known_name(monitor, request->model);
+    inference->device = monitor_known_name(monitor, request->device);
+    inference->request = request->request;
+    inference->arrival_ns =
+        request->arrival_ns == 0 || request->arrival_ns > now ? now : request->arrival_ns;
+    inference->prefill_ns = 0;
+    inference->first_ns = 0;
+    inference->last_ns = 0;
+    inference->gapless = 0;
+    inference->active = true;
+    inferstat_inference_set_prompt(inference, request->prompt_tokens,
+                                   request->cached_prompt_tokens);
+}
+
+void inferstat_inference_set_prompt(struct inferstat_inference *inference, uint32_t prompt_tokens,
+                                    uint32_t cached_prompt_tokens)
+{
+    if (!inference || !inference->active)
+        return;
+    inference->prompt = prompt_tokens;
+    inference->cached = cached_prompt_tokens < prompt_tokens ? cached_prompt_tokens : prompt_tokens;
+}
+
+static void set_activity(struct inferstat_inference *inference, enum activity activity,
+                         uint64_t now)
+{
+    struct inferstat_monitor *monitor = inference->monitor;
+    if (!monitor_is_live(monitor) || !monitor->file)
+        return;
+    struct seat *seat = seat_of_thread(&monitor->seats);
+    seat_set_request(seat, inference->request);
+    seat_set_activity(seat, activity, inference->model, now);
+}
+
+void inferstat_inference_start_prefill(struct inferstat_inference *inference)
+{
+    if (!inference || !inference->active || inference->prefill_ns)
+        return;
+    inference->prefill_ns = clock_monotonic_ns();
+    set_activity(inference, ACTIVITY_PREFILL, inference->prefill_ns);
+}
+
+static void start_generation_at(struct inferstat_inference *inference, uint64_t now)
+{
+    inference->first_ns = now;
+    set_activity(inference, ACTIVITY_DECODE, now);
+}
+
+void inferstat_inference_start_generation(struct inferstat_inference *inference)
+{
+    if (inference && inference->active && !inference->first_ns)
+        start_generation_at(inference, clock_monotonic_ns());
+}
+
+// A token with no known time before it: the first, or one after counted tokens.
+static __attribute__((noinline, cold)) void token_without_gap(struct inferstat_inference *inference,
+                                                              uint64_t now)
+{
+    if (!inference->active)
+        return;
+    inference->last_ns = now;
+    inference->gapless++;
+    if (!inference->first_ns)
+        start_generation_at(inference, now);
+}
+
+void inferstat_inference_token(struct inferstat_inference *inference)
+{
+    if (!inference)
+        return;
+    const uint64_t now = clock_monotonic_ns();
+    const uint64_t last = inference->last_ns;
+    if (__builtin_expect(last == 0, 0)) {
+        token_without_gap(inference, now);
+        return;
+    }
+    inference->last_ns = now;
+    gaps_add(&inference->gaps, now - last);
+}
+
+// Counted tokens with none before them: the first is out now.
+static __attribute__((noinline, cold)) bool start_counting(struct inferstat_inference *inference)
+{
+    if (inference->active)
+        start_generation_at(inference, clock_monotonic_ns());
+    return inference->active;
+}
+
+void inferstat_inference_count_tokens(struct inferstat_inference *inference, uint32_t count)
+{
+    if (!inference || count == 0)
+        return;
+    if (__builtin_expect(inference->first_ns == 0, 0) && !start_counting(inference))
+        return;
+    inference->gapless += count;
+    inference->last_ns = 0; // the next token's gap would be that of several
+}
+
+// ---- The end ------------------------------------------------------------------
+
+// Splits the request's time.  `end` is when its last token came out or, without
+// one, now.
+static void measure(const struct inferstat_inference *inference, uint64_t end,
+                    struct outcome *outcome)
+{
+    const uint64_t arrival = inference->arrival_ns;
+    const uint64_t first = inference->first_ns;
+    uint64_t prefill = inference->prefill_ns;
+    // An engine that never said when computing began: at once, if it computed.
+    if (!prefill || (first && prefill > first))
+        prefill = first ? arrival : end;
+    outcome->queue_ns = prefill - arrival;
+    outcome->prefill_ns = (first ? first : end) - prefill;
+    outcome->generated = inference->gapless + gaps_total(&inference->gaps);
+    outcome->ttft_ns = first && outcome->generated > 0 ? first - arrival : 0;
+    outcome->decode_ns = first && outcome->generated > 1 ? end - first : 0;
+    outcome->e2e_ns = end - arrival;
+}
+
+// The value where it is known: absent values are 0 in a record.
+static inline uint64_t set_maybe(struct record *record, unsigned column, uint64_t value)
+{
+    record->values[column].i = (int64_t)value;
+    return (uint64_t)(value != 0) << column;
+}
+
+static void fill_record(const struct inferstat_inference *inference, const struct outcome *outcome,
+                        enum inferstat_finish finish, struct record *record)
+{
+    const struct inferstat_monitor *monitor = inference->monitor;
+    const int64_t host = atomic_load_explicit(&monitor->sampled.host_memory, memory_order_relaxed);
+    const int64_t device =
+        atomic_load_explicit(&monitor->sampled.device_memory, memory_order_relaxed);
+
+    _Static_assert((int)INFERENCE_COLUMNS <= (int)RECORD_SLOT_VALUES,
+                   "filled in place, in one slot");
+    // Every column is written in place: the slot holds an older record.
+    record->kind = RECORD_KIND_INFERENCE;
+    record->used = INFERENCE_COLUMNS * sizeof *record->values;
+    record->reserved = 0;
+    record->started_ns = monitor_wall_ns(monitor, inference->arrival_ns);
+    record->present = 0;
+    record_set_name(record, INFERENCE_MODEL, inference->model);
+    record_set_name(record, INFERENCE_DEVICE, inference->device);
+    record_set_int(record, INFERENCE_REQUEST, (int64_t)inference->request);
+    record_set_int(record, INFERENCE_FINISH, (int64_t)finish);
+    record_set_int(record, INFERENCE_PROMPT_TOKENS, inference->prompt);
+    record_set_int(record, INFERENCE_CACHED_PROMPT_TOKENS, inference->cached);
+    record_set_int(record, INFERENCE_GENERATED_TOKENS,
+                   monitor_plausible((int64_t)outcome->generated));
+    record_set_int(record, INFERENCE_QUEUE_NS, (int64_t)outcome->queue_ns);
+    record_set_int(record, INFERENCE_PREFILL_NS, (int64_t)outcome->prefill_ns);
+    record_set_int(record, INFERENCE_E2E_NS, (int64_t)outcome->e2e_ns);
+    record_set_int(record, INFERENCE_HOST_MEMORY, host);
+    record_set_int(record, INFERENCE_CONCURRENT, outcome->concurrent);
+    const uint64_t known = set_maybe(record, INFERENCE_TTFT_NS, outcome->ttft_ns) |
+                           set_maybe(record, INFERENCE_DECODE_NS, outcome->decode_ns) |
+                           set_maybe(record, INFERENCE_ITL_MAX_NS, outcome->itl_max_ns) |
+                           set_maybe(record, INFERENCE_ITL_P99_NS, outcome->itl_p99_ns);
+    record->values[INFERENCE_DEVICE_MEMORY].i = device < 0 ? 0 : device;
+    record->present |= known | (uint64_t)(device >= 0) << INFERENCE_DEVICE_MEMORY;
+}
+
+static void push_record(const struct inferstat_inference *inference, const struct outcome *outcome,
+                        enum inferstat_finish finish, struct seat *seat)
+{
+    struct ring *ring = seat ? seat->stream.ring : NULL;
+    if (!ring) {
+        seat_count_streamless(&inference->monitor->seats, 1);
+        return;
+    }
+    struct record *slot = ring_reserve(ring);
+    if (!slot)
+        return;
+    fill_record(inference, outcome, finish, slot);
+    ring_commit(ring);
+}
+
+static void finish_gaps(struct inferstat_inference *inference, struct seat *seat, uint64_t end,
+                        struct outcome *outcome)
+{
+    struct gaps_sums *sums = seat && seat->stream.ring ? &seat->sums : NULL;
+    const struct gaps_place place = {
+        .model = inference->model,
+        .device = inference->device,
+        .first_ns = inference->first_ns,
+        .last_ns = end,
+        .wall_offset_ns =
+            atomic_load_explicit(&inference->monitor->sampled.wall_offset_ns, memory_order_relaxed),
+        .ring = sums ? seat->stream.ring : NULL,
+        .sketch = sums ? seat->sketch : NULL,
+    };
+    outcome->itl_p99_ns = gaps_finish(&inference->gaps, sums, &place, &outcome->itl_max_ns);
+}
+
+static __attribute__((noinline, cold)) void
+log_inference(const struct inferstat_inference *inference, const struct outcome *outcome)
+{
+    char total[UNIT_TEXT_SIZE], prefill[UNIT_TEXT_SIZE], ttft[UNIT_TEXT_SIZE] = "-";
+    char speed[UNIT_TEXT_SIZE] = "-";
+    if (outcome->ttft_ns)
+        (void)unit_format_int(ttft, UNIT_DURATION, (int64_t)outcome->ttft_ns);
+    if (outcome->decode_ns)
+        (void)snprintf(speed, sizeof speed, "%.2f",
+                       (double)(outcome->generated - 1) * 1e9 / (double)outcome->decode_ns);
+    log_sink_write(&inference->monitor->log, INFERSTAT_LOG_INFO,
+                   "[INFER] model=%s prompt=%u generated=%llu total=%s prefill=%s ttft=%s "
+                   "tokens/sec=%s",
+                   names_text(inference->monitor->names, inference->model, NULL), inference->prompt,
+                   (unsigned long long)outcome->generated,
+                   unit_format_int(total, UNIT_DURATION, (int64_t)outcome->e2e_ns),
+                   unit_format_int(prefill, UNIT_DURATION, (int64_t)outcome->prefill_ns), ttft,
+                   speed);
+}
+
+static enum inferstat_finish checked_finish(enum inferstat_finish finish)
+{
+    return (unsigned)finish <= INFERSTAT_FINISH_ERROR ? finish : INFERSTAT_FINISH_ERROR;
+}
+
+void inferstat_inference_end(struct inferstat_inference *inference, enum inferstat_finish finish)
+{
+    if (!inference || !inference->active)
+        return;
+    inference->active = false;
+    struct inferstat_monitor *monitor = inference->monitor;
+    if (!monitor_is_live(monitor))
+        return;
+    finish = checked_finish(finish);
+
+    const uint64_t end = inference->last_ns ? inference->last_ns : clock_monotonic_ns();
+    struct seat *seat = seat_of_thread(&monitor->seats);
+    struct outcome outcome;
+    measure(inference, end, &outcome);
+    finish_gaps(inference, seat, end, &outcome);
+    outcome.concurrent = seat_end_request(seat);
+    push_record(inference, &outcome, finish, seat);
+    seat_set_activity(seat, ACTIVITY_IDLE, 0, end);
+    if (monitor->logging)
+        log_inference(inference, &outcome);
+
+    struct history_entry entry = {
+        .ended_ns = end,
+        .started_ns = monitor_wall_ns(monitor, inference->arrival_ns),
+        .duration_ns = outcome.e2e_ns,
+        .ttft_ns = outcome.ttft_ns,
+        .decode_ns = outcome.decode_ns,
+        .prompt_tokens = inference->prompt,
+        .generated_tokens = outcome.generated,
+        .host_memory_bytes =
+            atomic_load_explicit(&monitor->sampled.host_memory, memory_order_relaxed),
+        .name = inference->model,
+        .status = (int32_t)finish,
+    };
+    inference->last_ns = 0;
+    inference->first_ns = 0;
+    recent_events_add(monitor, seat, INFERSTAT_EVENT_INFERENCE, &entry);
+}
