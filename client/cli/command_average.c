@@ -156,7 +156,7 @@ static enum status print_for_people(struct cli *cli, const struct query_metric *
 static bool covers_records(struct cli *cli, const struct query_metric *metric)
 {
     const struct query query = {.kind = QUERY_RECORDS,
-                                .record_kind = metric->kind,
+                                .records.kind = metric->kind,
                                 .filter = cli->options.filter,
                                 .limit = 1};
     struct result *result = NULL;
@@ -199,10 +199,10 @@ static enum status ask(struct cli *cli, const struct query_metric *known, struct
     if (strlen(metric) >= sizeof query.metric)
         return error_set(err, STATUS_INVALID, "avg: the metric's name is too long");
     memcpy(query.metric, metric, strlen(metric) + 1);
-    if (options->slo && strlen(options->slo) >= sizeof query.slo)
+    if (options->slo && strlen(options->slo) >= sizeof query.average.slo)
         return error_set(err, STATUS_INVALID, "avg: --slo is too long");
     if (options->slo)
-        memcpy(query.slo, options->slo, strlen(options->slo) + 1);
+        memcpy(query.average.slo, options->slo, strlen(options->slo) + 1);
     memcpy(query.group_by, options->group_by, sizeof query.group_by);
     enum status status = cli_ask(cli, &query, out, err);
     if (status == STATUS_NO_DATA)

@@ -69,7 +69,7 @@ static void print_saved(FILE *out, const struct query *query, const struct resul
         out,
         "baseline %s saved: %" PRId64 " values of %" PRId64 " %s, from %s until %s, "
         "coverage %s\n",
-        query->baseline[0], result_integer(result, 0, "values", 0), runs,
+        query->baseline.name, result_integer(result, 0, "values", 0), runs,
         runs == 1 ? "run" : "runs",
         unit_format_int(since, UNIT_TIME, result_integer(result, 0, "since_ns", 0)),
         unit_format_int(until, UNIT_TIME, result_integer(result, 0, "until_ns", 0)),
@@ -90,7 +90,7 @@ static void print_change(const struct cli *cli, const struct query *query,
         print_saved(out, query, result);
         cli_note_expired(cli, result);
     } else {
-        (void)fprintf(out, "baseline %s deleted\n", query->baseline[0]);
+        (void)fprintf(out, "baseline %s deleted\n", query->baseline.name);
     }
 }
 
@@ -98,14 +98,14 @@ static enum status change(struct cli *cli, enum query_kind kind, struct error *e
 {
     struct query query = {.kind = kind,
                           .filter = cli->options.filter,
-                          .force = option_given(&cli->options, OPTION_FORCE)};
+                          .baseline.force = option_given(&cli->options, OPTION_FORCE)};
     const char *name = cli->options.arguments[1];
     const size_t size = strlen(name);
-    if (size == 0 || size >= sizeof query.baseline[0] || strspn(name, name_characters) != size)
+    if (size == 0 || size >= sizeof query.baseline.name || strspn(name, name_characters) != size)
         return error_set(err, STATUS_INVALID,
                          "baseline: '%.*s': a name has 1 to %zu characters of a-z A-Z 0-9 . _ -",
-                         (int)sizeof query.baseline[0], name, sizeof query.baseline[0] - 1);
-    memcpy(query.baseline[0], name, size + 1);
+                         (int)sizeof query.baseline.name, name, sizeof query.baseline.name - 1);
+    memcpy(query.baseline.name, name, size + 1);
     struct result *result;
     enum status status = cli_ask(cli, &query, &result, err);
     if (status != STATUS_OK)

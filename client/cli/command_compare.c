@@ -40,11 +40,12 @@ static enum status take_sides(struct query *query, const struct cli_options *opt
         return error_set(err, STATUS_INVALID,
                          "compare: two baselines have no filters any longer (--against compares "
                          "one with what filters cover)");
-    enum status status = take_name(
-        query->baseline[0], options->against ? options->against : options->arguments[0], err);
+    enum status status =
+        take_name(query->compare.baseline[0],
+                  options->against ? options->against : options->arguments[0], err);
     if (status == STATUS_OK && !options->against)
-        status = take_name(query->baseline[1], options->arguments[1], err);
-    query->other = options->filter;
+        status = take_name(query->compare.baseline[1], options->arguments[1], err);
+    query->compare.other = options->filter;
     return status;
 }
 
@@ -63,9 +64,10 @@ static enum status take_metric(struct query *query, const char *name, struct err
 static enum status read_line(struct query *query, const struct cli_options *options,
                              struct error *err)
 {
-    *query = (struct query){.kind = QUERY_COMPARE, .force = option_given(options, OPTION_FORCE)};
+    *query =
+        (struct query){.kind = QUERY_COMPARE, .compare.force = option_given(options, OPTION_FORCE)};
     if (option_given(options, OPTION_MARGIN))
-        query->margin = options->margin > no_margin ? options->margin : no_margin;
+        query->compare.margin = options->margin > no_margin ? options->margin : no_margin;
     if (option_given(options, OPTION_MARKDOWN) && options->format != FORMAT_TEXT)
         return error_set(err, STATUS_INVALID, "--json, --csv and --markdown: only one of them");
     enum status status = take_sides(query, options, err);

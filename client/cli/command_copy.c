@@ -29,7 +29,7 @@ enum status cli_ask_of_file(struct cli *cli, struct query *query, const char *pa
                             struct error *err)
 {
     struct result *answer;
-    enum status status = whole_path(query->path, path, err);
+    enum status status = whole_path(query->file.path, path, err);
     if (status == STATUS_OK)
         status = cli_ask(cli, query, &answer, err);
     if (status != STATUS_OK)
@@ -102,7 +102,7 @@ static void print_copy(struct cli *cli, const struct result *answer)
 
 static enum status copy(struct cli *cli, const char *path, bool bundle, struct error *err)
 {
-    struct query query = {.kind = QUERY_COPY, .bundle = bundle, .filter = cli->options.filter};
+    struct query query = {.kind = QUERY_COPY, .file.bundle = bundle, .filter = cli->options.filter};
     return cli_ask_of_file(cli, &query, path, print_copy, err);
 }
 

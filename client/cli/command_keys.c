@@ -102,10 +102,10 @@ enum status command_authorize(struct cli *cli, struct error *err)
         status = cli_key_read(replaces, options->replaces, "--replaces", err);
     if (status != STATUS_OK)
         return status;
-    struct query query = {.kind = QUERY_AUTHORIZE, .key_roles = options->roles};
-    memcpy(query.key, key, sizeof key);
-    memcpy(query.key_replaces, replaces, sizeof replaces);
-    status = take_text(query.key_name, options->name, "--name", err);
+    struct query query = {.kind = QUERY_AUTHORIZE, .key.roles = options->roles};
+    memcpy(query.key.text, key, sizeof key);
+    memcpy(query.key.replaces, replaces, sizeof replaces);
+    status = take_text(query.key.name, options->name, "--name", err);
     return status == STATUS_OK ? ask_and_print(cli, &query, err) : status;
 }
 
@@ -117,7 +117,7 @@ enum status command_revoke(struct cli *cli, struct error *err)
     struct query query = {.kind = QUERY_REVOKE};
     struct error ignored;
     const bool is_key = cli_key_read(key, word, "revoke", &ignored) == STATUS_OK;
-    enum status status = take_text(query.key, is_key ? key : word, "revoke", err);
+    enum status status = take_text(query.key.text, is_key ? key : word, "revoke", err);
     return status == STATUS_OK ? ask_and_print(cli, &query, err) : status;
 }
 

@@ -23,10 +23,11 @@ static void take_options(struct cli_options *options, const struct query *query)
     memcpy(options->group_by, query->group_by, sizeof options->group_by);
     options->group_count = query->group_count;
     options->step_ns = query->step_ns;
-    options->slo = query->slo[0] ? query->slo : NULL;
+    options->slo =
+        query->kind == QUERY_AVERAGE && query->average.slo[0] ? query->average.slo : NULL;
     options->limit = query->limit;
     give(options, OPTION_LIMIT, query->limit != 0);
-    give(options, OPTION_OLDEST, query->oldest_first);
+    give(options, OPTION_OLDEST, query->kind == QUERY_RECORDS && query->records.oldest_first);
     options->argument_count = 0;
     if (query->metric[0])
         options->arguments[options->argument_count++] = query->metric;

@@ -201,10 +201,10 @@ static void write_side(FILE *out, const struct query *query, unsigned side,
                        const struct result *result)
 {
     char coverage[UNIT_TEXT_SIZE];
-    if (query->baseline[side][0])
-        (void)fprintf(out, "baseline %s", query->baseline[side]);
+    if (query->compare.baseline[side][0])
+        (void)fprintf(out, "baseline %s", query->compare.baseline[side]);
     else
-        write_filter(out, side == 0 ? &query->filter : &query->other);
+        write_filter(out, side == 0 ? &query->filter : &query->compare.other);
     const int64_t runs = result_integer(result, 0, side == 0 ? "before_runs" : "after_runs", 0);
     const double ratio = result_number(
         result, 0, side == 0 ? "before_coverage_ratio" : "after_coverage_ratio", (double)NAN);

@@ -24,9 +24,9 @@ enum status listing_filtered(struct cli *cli, enum record_kind kind,
     if (!query)
         return error_no_memory(err, "listing");
     query->kind = QUERY_RECORDS;
-    query->record_kind = kind;
+    query->records.kind = kind;
     query->filter = *filter;
-    query->oldest_first = oldest_first;
+    query->records.oldest_first = oldest_first;
 
     enum status status = STATUS_OK;
     uint64_t done = 0;

@@ -74,7 +74,7 @@ static bool narrow_to_load(struct query *query, const struct result *loads)
     name[run.text.size] = '\0';
     query->filter.since_ns = started_ns - stage_slack_ns;
     query->filter.until_ns = started_ns + duration_ns + stage_slack_ns + 1;
-    query->oldest_first = true;
+    query->records.oldest_first = true;
     return true;
 }
 
@@ -83,7 +83,7 @@ bool asks_query(enum ask ask, const struct query_filter *filter, const struct re
 {
     assert(ask < ASK_COUNT);
     *query = (struct query){
-        .kind = asks[ask].kind, .record_kind = asks[ask].record_kind, .limit = asks[ask].limit};
+        .kind = asks[ask].kind, .records.kind = asks[ask].record_kind, .limit = asks[ask].limit};
     if (ask == ASK_STAGES) // the load's own run says it all
         return narrow_to_load(query, loads);
     if (filter)

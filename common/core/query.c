@@ -258,12 +258,12 @@ static enum status check_key(const char text[QUERY_KEY_SIZE], const char *what, 
 
 static enum status check_keys(const struct query *query, struct error *err)
 {
-    enum status status = check_key(query->key, "the key", err);
+    enum status status = check_key(query->key.text, "the key", err);
     if (status == STATUS_OK)
-        status = check_key(query->key_name, "the name of the key", err);
+        status = check_key(query->key.name, "the name of the key", err);
     if (status == STATUS_OK)
-        status = check_key(query->key_replaces, "the key to be replaced", err);
-    if (status == STATUS_OK && query->key_roles >> QUERY_ROLE_COUNT)
+        status = check_key(query->key.replaces, "the key to be replaced", err);
+    if (status == STATUS_OK && query->key.roles >> QUERY_ROLE_COUNT)
         status = error_set(err, STATUS_INVALID, "query: unknown role");
     return status;
 }
@@ -274,57 +274,86 @@ static bool is_baseline_name(const char *name)
            strlen(name);
 }
 
-static enum status check_baselines(const struct query *query, struct error *err)
+static enum status check_baseline(const char name[QUERY_KEY_SIZE], struct error *err)
 {
-    for (unsigned i = 0; i < 2; i++) {
-        enum status status = check_key(query->baseline[i], "the name of a baseline", err);
-        if (status != STATUS_OK)
-            return status;
-        if (!is_baseline_name(query->baseline[i]))
-            return error_set(err, STATUS_INVALID,
-                             "query: the name of a baseline has other characters than a-z A-Z 0-9 "
-                             ". _ -");
-    }
-    const bool names = query->kind == QUERY_BASELINE_SAVE || query->kind == QUERY_BASELINE_DELETE;
-    if (names && !query->baseline[0][0])
-        return error_set(err, STATUS_INVALID, "query: the baseline has no name");
-    if (!(query->margin >= 0 && query->margin <= 1))
-        return error_set(err, STATUS_INVALID, "query: the margin is not from 0 to 1");
-    return check_filter(&query->other, err);
+    enum status status = check_key(name, "the name of a baseline", err);
+    if (status == STATUS_OK && !is_baseline_name(name))
+        status = error_set(err, STATUS_INVALID,
+                           "query: the name of a baseline has other characters than a-z A-Z 0-9 "
+                           ". _ -");
+    return status;
+}
+
+static enum status check_comparison(const struct query *query, struct error *err)
+{
+    enum status status = check_baseline(query->compare.baseline[0], err);
+    if (status == STATUS_OK)
+        status = check_baseline(query->compare.baseline[1], err);
+    if (status == STATUS_OK && !(query->compare.margin >= 0 && query->compare.margin <= 1))
+        status = error_set(err, STATUS_INVALID, "query: the margin is not from 0 to 1");
+    return status == STATUS_OK ? check_filter(&query->compare.other, err) : status;
 }
 
 static enum status check_path(const struct query *query, struct error *err)
 {
-    enum status status = check_text_of(query->path, QUERY_PATH_SIZE, "the path", err);
-    const bool wanted = query->kind == QUERY_COPY || query->kind == QUERY_IMPORT;
-    if (status == STATUS_OK && wanted && query->path[0] != '/')
+    enum status status = check_text_of(query->file.path, QUERY_PATH_SIZE, "the path", err);
+    if (status == STATUS_OK && query->file.path[0] != '/')
         status = error_set(err, STATUS_INVALID, "query: the path does not begin with /");
     return status;
+}
+
+// What only queries of this kind have.
+static enum status check_own(const struct query *query, struct error *err)
+{
+    switch (query->kind) {
+    case QUERY_RECORDS:
+        if ((unsigned)query->records.kind >= RECORD_KIND_COUNT)
+            return error_set(err, STATUS_INVALID, "query: unknown kind of records %u",
+                             (unsigned)query->records.kind);
+        return STATUS_OK;
+    case QUERY_AVERAGE:
+        return check_text(query->average.slo, "slo", err);
+    case QUERY_AUTHORIZE:
+    case QUERY_REVOKE:
+        return check_keys(query, err);
+    case QUERY_BASELINE_SAVE:
+    case QUERY_BASELINE_DELETE:
+        if (!query->baseline.name[0])
+            return error_set(err, STATUS_INVALID, "query: the baseline has no name");
+        return check_baseline(query->baseline.name, err);
+    case QUERY_COMPARE:
+        return check_comparison(query, err);
+    case QUERY_COPY:
+    case QUERY_IMPORT:
+        return check_path(query, err);
+    case QUERY_PING:
+    case QUERY_SUMMARY:
+    case QUERY_OVERVIEW:
+    case QUERY_CLEAR:
+    case QUERY_AUDIT:
+    case QUERY_KEYS:
+    case QUERY_SLOWEST:
+    case QUERY_STAGES:
+    case QUERY_FLEET:
+    case QUERY_BASELINES:
+    case QUERY_KIND_COUNT:
+        break;
+    }
+    return STATUS_OK;
 }
 
 enum status query_check(const struct query *query, struct error *err)
 {
     if ((unsigned)query->kind >= QUERY_KIND_COUNT)
         return error_set(err, STATUS_INVALID, "query: unknown kind %u", (unsigned)query->kind);
-    if ((unsigned)query->record_kind >= RECORD_KIND_COUNT)
-        return error_set(err, STATUS_INVALID, "query: unknown kind of records %u",
-                         (unsigned)query->record_kind);
     enum status status = check_text(query->metric, "metric", err);
     if (status == STATUS_OK)
         status = check_groups(query, err);
     if (status == STATUS_OK)
         status = check_filter(&query->filter, err);
-    if (status == STATUS_OK)
-        status = check_keys(query, err);
-    if (status == STATUS_OK)
-        status = check_text(query->slo, "slo", err);
     if (status == STATUS_OK && query->step_ns < 0)
         status = error_set(err, STATUS_INVALID, "query: the step is negative");
-    if (status == STATUS_OK)
-        status = check_baselines(query, err);
-    if (status == STATUS_OK)
-        status = check_path(query, err);
-    return status;
+    return status == STATUS_OK ? check_own(query, err) : status;
 }
 
 // ---- Metrics by name ---------------------------------------------------------------

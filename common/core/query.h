@@ -78,35 +78,49 @@ struct query_filter {
     int64_t until_ns;                                // started_ns < until_ns; 0: open
 };
 
+// A query: what several kinds have, and in the union what only those of one sort have.  Start
+// from zero.
 struct query {
     enum query_kind kind;
-    enum record_kind record_kind; // QUERY_RECORDS
+    struct query_filter filter;
     char metric[QUERY_TEXT_SIZE]; // QUERY_AVERAGE; may be empty in QUERY_SLOWEST, QUERY_FLEET,
                                   // QUERY_COMPARE (all that are compared)
-    enum query_dimension group_by[QUERY_DIMENSION_COUNT];
+    enum query_dimension group_by[QUERY_DIMENSION_COUNT]; // QUERY_AVERAGE, QUERY_STAGES
     unsigned group_count;
-    struct query_filter filter;
-    int64_t step_ns;           // QUERY_AVERAGE: a row per group and step of time; 0: one
-    char slo[QUERY_TEXT_SIZE]; // QUERY_AVERAGE: objectives, "ttft=200ms,tpot=30ms"
-    uint32_t limit;            // 0: QUERY_ROWS_MAX
-    bool oldest_first;
-    uint64_t cursor; // QUERY_RECORDS: 0, or the last answer's next_cursor
-    // Of QUERY_AUTHORIZE and QUERY_REVOKE; see Query in proto/inferstat.proto.
-    char key[QUERY_KEY_SIZE];
-    char key_name[QUERY_KEY_SIZE];
-    char key_replaces[QUERY_KEY_SIZE];
-    uint32_t key_roles; // bit i: enum query_role i
-    // Names of baselines: of QUERY_BASELINE_SAVE and QUERY_BASELINE_DELETE the first, of
-    // QUERY_COMPARE those of both sides, where an empty one means what its filter
-    // covers: `filter` of the first side, `other` of the second.
-    char baseline[2][QUERY_KEY_SIZE];
-    struct query_filter other;
-    double margin;              // QUERY_COMPARE: differences up to this ratio count as none;
-                                // 0: STATS_MARGIN_DEFAULT
-    bool force;                 // QUERY_COMPARE: also of unlike fingerprints;
-                                // QUERY_BASELINE_SAVE: in place of one of that name
-    bool bundle;                // QUERY_COPY: what the filter covers only; else the whole store
-    char path[QUERY_PATH_SIZE]; // QUERY_COPY, QUERY_IMPORT: a file on the collector's host
+    int64_t step_ns; // QUERY_AVERAGE: a row per group and step of time; 0: one
+    uint32_t limit;  // 0: QUERY_ROWS_MAX
+    uint64_t cursor; // QUERY_RECORDS, QUERY_AUDIT: 0, or the last answer's next_cursor
+    union {
+        // QUERY_COMPARE.  The names of the baselines of both sides; an empty one means what the
+        // side's filter covers: `filter` of the first, `other` of the second.
+        struct {
+            struct query_filter other;
+            char baseline[2][QUERY_KEY_SIZE];
+            double margin; // differences up to this ratio count as none; 0: STATS_MARGIN_DEFAULT
+            bool force;    // also of different environments
+        } compare;
+        struct {
+            char slo[QUERY_TEXT_SIZE]; // objectives, "ttft=200ms,tpot=30ms"
+        } average;                     // QUERY_AVERAGE
+        struct {
+            enum record_kind kind;
+            bool oldest_first;
+        } records; // QUERY_RECORDS
+        struct {
+            char name[QUERY_KEY_SIZE];
+            bool force; // replace one of that name
+        } baseline;     // QUERY_BASELINE_SAVE, QUERY_BASELINE_DELETE
+        struct {
+            char text[QUERY_KEY_SIZE];
+            char name[QUERY_KEY_SIZE];
+            char replaces[QUERY_KEY_SIZE];
+            uint32_t roles; // bit i: enum query_role i
+        } key;              // QUERY_AUTHORIZE, QUERY_REVOKE; see Query in proto/inferstat.proto
+        struct {
+            char path[QUERY_PATH_SIZE]; // on the collector's host
+            bool bundle;                // QUERY_COPY: what the filter covers; else the whole store
+        } file;                         // QUERY_COPY, QUERY_IMPORT
+    };
 };
 
 // Whether a query is for the admin socket only.

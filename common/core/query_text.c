@@ -60,7 +60,7 @@ const struct query_verb *query_verb_of(const struct query *query)
 {
     for (unsigned i = 0; i < VERB_COUNT; i++)
         if (verbs[i].kind == query->kind &&
-            (query->kind != QUERY_RECORDS || verbs[i].record_kind == query->record_kind))
+            (query->kind != QUERY_RECORDS || verbs[i].record_kind == query->records.kind))
             return &verbs[i];
     return NULL;
 }
@@ -307,7 +307,7 @@ static enum status take_step(struct reader *reader)
 
 static enum status append_objective(struct reader *reader, size_t *used)
 {
-    char *slo = reader->query->slo;
+    char *slo = reader->query->average.slo;
     const size_t size = strlen(reader->word.text);
     if (size >= QUERY_TEXT_SIZE - *used) {
         (void)error_set(reader->err, STATUS_INVALID, "slo: too long (at most 255 bytes)");
@@ -333,7 +333,7 @@ static enum status check_objective(struct reader *reader)
 static enum status take_slo(struct reader *reader)
 {
     if (reader->word.kind == QUERY_WORD_TEXT && reader->word.quoted)
-        return copy_word(reader, reader->query->slo, QUERY_TEXT_SIZE, "slo");
+        return copy_word(reader, reader->query->average.slo, QUERY_TEXT_SIZE, "slo");
     static const enum query_word_kind kinds[] = {QUERY_WORD_TEXT, QUERY_WORD_EQUALS,
                                                  QUERY_WORD_TEXT};
     static const char *const wanted[] = {"an objective (such as ttft=200ms)", "=", "a duration"};
@@ -373,13 +373,13 @@ static enum status take_limit(struct reader *reader)
 
 static enum status take_oldest(struct reader *reader)
 {
-    reader->query->oldest_first = true;
+    reader->query->records.oldest_first = true;
     return STATUS_OK;
 }
 
 static enum status take_force(struct reader *reader)
 {
-    reader->query->force = true;
+    reader->query->compare.force = true;
     return STATUS_OK;
 }
 
@@ -397,7 +397,8 @@ static enum status take_margin(struct reader *reader)
 {
     if (reader->word.kind != QUERY_WORD_TEXT)
         return missing(reader, "a ratio");
-    if (parse_ratio(&reader->query->margin, reader->word.text, "margin", reader->err) != STATUS_OK)
+    if (parse_ratio(&reader->query->compare.margin, reader->word.text, "margin", reader->err) !=
+        STATUS_OK)
         return blame(reader, reader->word.place);
     return next(reader);
 }
@@ -429,7 +430,7 @@ static enum status take_baseline(struct reader *reader)
 static enum status take_against(struct reader *reader)
 {
     reader->filter = &reader->query->filter;
-    reader->baseline = reader->query->baseline[0];
+    reader->baseline = reader->query->compare.baseline[0];
     reader->seen &= ~(unsigned)WINDOW;
     return take_baseline(reader);
 }
@@ -538,11 +539,12 @@ static enum status take_verb(struct reader *reader)
         return unknown(reader, "verb", words, VERB_COUNT);
     }
     if (verb->kind == QUERY_COMPARE) {
-        reader->filter = &reader->query->other;
-        reader->baseline = reader->query->baseline[1];
+        reader->filter = &reader->query->compare.other;
+        reader->baseline = reader->query->compare.baseline[1];
     }
     reader->query->kind = verb->kind;
-    reader->query->record_kind = verb->record_kind;
+    if (verb->kind == QUERY_RECORDS)
+        reader->query->records.kind = verb->record_kind;
     reader->verb = verb->word;
     reader->clauses = verb->clauses;
     enum status status = next(reader);
@@ -557,7 +559,7 @@ enum status query_text_read(struct query *out, const char *line, query_when *whe
     struct reader reader = {.line = line,
                             .query = out,
                             .filter = &out->filter,
-                            .baseline = out->baseline[0],
+                            .baseline = out->compare.baseline[0],
                             .when = when,
                             .context = context,
                             .err = err ? err : &spare};

@@ -179,16 +179,16 @@ static void put_clauses(struct writer *writer, const struct query_verb *verb,
         put_groups(writer, query);
     }
     if (takes >> QUERY_CLAUSE_WHERE & 1)
-        put_filter(writer, query->kind == QUERY_COMPARE ? &query->other : &query->filter);
+        put_filter(writer, query->kind == QUERY_COMPARE ? &query->compare.other : &query->filter);
     if (takes >> QUERY_CLAUSE_STEP & 1 && query->step_ns > 0) {
         put_word(writer, query_clause_word(QUERY_CLAUSE_STEP));
         put_duration(writer, query->step_ns);
     }
-    if (takes >> QUERY_CLAUSE_SLO & 1 && query->slo[0]) {
+    if (takes >> QUERY_CLAUSE_SLO & 1 && query->average.slo[0]) {
         put_word(writer, query_clause_word(QUERY_CLAUSE_SLO));
-        put_slo(writer, query->slo);
+        put_slo(writer, query->average.slo);
     }
-    if (takes >> QUERY_CLAUSE_OLDEST & 1 && query->oldest_first)
+    if (takes >> QUERY_CLAUSE_OLDEST & 1 && query->records.oldest_first)
         put_word(writer, query_clause_word(QUERY_CLAUSE_OLDEST));
     if (takes >> QUERY_CLAUSE_LIMIT & 1 && query->limit != 0) {
         put_word(writer, query_clause_word(QUERY_CLAUSE_LIMIT));
@@ -198,11 +198,11 @@ static void put_clauses(struct writer *writer, const struct query_verb *verb,
         put_word(writer, query_clause_word(QUERY_CLAUSE_OF));
         put_subject(writer, query->metric);
     }
-    if (takes >> QUERY_CLAUSE_MARGIN & 1 && query->margin > 0) {
+    if (takes >> QUERY_CLAUSE_MARGIN & 1 && query->compare.margin > 0) {
         put_word(writer, query_clause_word(QUERY_CLAUSE_MARGIN));
-        put_ratio(writer, query->margin);
+        put_ratio(writer, query->compare.margin);
     }
-    if (takes >> QUERY_CLAUSE_FORCE & 1 && query->force)
+    if (takes >> QUERY_CLAUSE_FORCE & 1 && query->compare.force)
         put_word(writer, query_clause_word(QUERY_CLAUSE_FORCE));
 }
 
@@ -240,11 +240,11 @@ enum status query_text_write(char *out, size_t size, const struct query *query, 
     put(&writer, "%s", verb->word);
     const bool compares = verb->subject == QUERY_BASELINE_OR_NONE;
     if (verb->subject != QUERY_NO_SUBJECT)
-        put_subject(&writer, compares ? query->baseline[1] : query->metric);
+        put_subject(&writer, compares ? query->compare.baseline[1] : query->metric);
     put_clauses(&writer, verb, query);
-    if (compares && (query->baseline[0][0] || filters(&query->filter))) {
+    if (compares && (query->compare.baseline[0][0] || filters(&query->filter))) {
         put_word(&writer, query_clause_word(QUERY_CLAUSE_AGAINST));
-        put_subject(&writer, query->baseline[0]);
+        put_subject(&writer, query->compare.baseline[0]);
         put_filter(&writer, &query->filter);
     }
     return finish(&writer, err);

@@ -173,7 +173,7 @@ enum status baseline_prepare(struct baseline **out, struct store *store, const s
     enum status status = reader_run(store, prepare, query, &baseline, err);
     if (status != STATUS_OK)
         return status;
-    memcpy(baseline->name, query->baseline[0], sizeof baseline->name);
+    memcpy(baseline->name, query->baseline.name, sizeof baseline->name);
     *out = baseline;
     return STATUS_OK;
 }

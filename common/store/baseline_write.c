@@ -56,10 +56,10 @@ enum status baseline_write(struct sqlite3 *db, const struct query *query,
     struct result *answer = NULL;
     // What can fail comes before what cannot be taken back.
     enum status status = saves ? answer_saved(&answer, baseline, err)
-                               : answer_deleted(&answer, query->baseline[0], err);
+                               : answer_deleted(&answer, query->baseline.name, err);
     if (status == STATUS_OK)
-        status = saves ? baseline_keep(db, baseline, query->force, err)
-                       : baseline_forget(db, query->baseline[0], err);
+        status = saves ? baseline_keep(db, baseline, query->baseline.force, err)
+                       : baseline_forget(db, query->baseline.name, err);
     if (status != STATUS_OK) {
         result_free(answer);
         return status;

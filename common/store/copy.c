@@ -235,7 +235,7 @@ static enum status add_columns(struct result *answer)
 static enum status fill_answer(struct result **out, const struct copying *copying,
                                const struct counts *counts, uint64_t began_ns, struct error *err)
 {
-    const char *path = copying->query->path;
+    const char *path = copying->query->file.path;
     struct result *answer = NULL;
     enum status status = result_new(&answer);
     if (status == STATUS_OK)
@@ -278,18 +278,18 @@ enum status query_copy(struct store *store, const struct query *query, struct re
     struct counts counts = {0};
     struct new_file file;
     const uint64_t began_ns = clock_monotonic_ns();
-    enum status status = new_file_begin(&file, query->path, NEW_FILE_OWNER, err);
+    enum status status = new_file_begin(&file, query->file.path, NEW_FILE_OWNER, err);
     if (status != STATUS_OK)
         return status;
     begin(&copying, store, query);
-    status = query->bundle ? bundle_fill(&copying, file.partial, err)
-                           : fill_backup(&copying, &file, err);
+    status = query->file.bundle ? bundle_fill(&copying, file.partial, err)
+                                : fill_backup(&copying, &file, err);
     database_rollback(store->db); // from here on the store's log is free again
     if (status == STATUS_OK)
         status = check_copy(&counts, store, &file, err);
-    if (status == STATUS_OK && query->bundle && counts.runs == 0 && counts.rollups == 0)
+    if (status == STATUS_OK && query->file.bundle && counts.runs == 0 && counts.rollups == 0)
         status = error_set(err, STATUS_NO_DATA, "no run and no record is covered");
-    if (status == STATUS_OK && query->bundle)
+    if (status == STATUS_OK && query->file.bundle)
         status = add_setting(&file, err);
     status = new_file_end(&file, status, err);
     if (status == STATUS_OK)

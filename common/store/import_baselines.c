@@ -42,11 +42,11 @@ static void take_name(struct kept *kept, sqlite3_stmt *row)
     const char *name = (const char *)sqlite3_column_text(row, 1);
     const size_t size = (size_t)sqlite3_column_bytes(row, 1);
     kept->name[0] = '\0';
-    if (!name || size >= sizeof query.baseline[0] || strlen(name) != size)
+    if (!name || size >= sizeof query.baseline.name || strlen(name) != size)
         return;
-    memcpy(query.baseline[0], name, size);
+    memcpy(query.baseline.name, name, size);
     if (query_check(&query, &err) == STATUS_OK)
-        memcpy(kept->name, query.baseline[0], sizeof kept->name);
+        memcpy(kept->name, query.baseline.name, sizeof kept->name);
 }
 
 // The one behind `*kept`; id 0: there is none.

@@ -210,16 +210,16 @@ static enum status add_rows(struct store *store, struct result *answer,
 static enum status find_goodput(struct average *average, struct error *err)
 {
     average->is_goodput = strcmp(average->metric->name, QUERY_METRIC_GOODPUT) == 0;
-    if (!average->is_goodput && average->query->slo[0])
+    if (!average->is_goodput && average->query->average.slo[0])
         return error_set(err, STATUS_INVALID, "objectives are for the metric %s",
                          QUERY_METRIC_GOODPUT);
-    if (!average->is_goodput || !average->query->slo[0]) // gather_run asks for them
+    if (!average->is_goodput || !average->query->average.slo[0]) // gather_run asks for them
         return STATUS_OK;
     average->goodput = (struct record_derived){
         .name = QUERY_METRIC_GOODPUT, .numerator = average->good, .denominator = "1"};
     average->gather.metrics[0].derived = &average->goodput;
     goodput_want_ends(&average->gather);
-    return goodput_sql(average->good, average->query->slo, err);
+    return goodput_sql(average->good, average->query->average.slo, err);
 }
 
 // The end of the step that holds a time, in the filter's terms (the first time behind it).

@@ -162,7 +162,7 @@ static enum status pair_all(struct comparison *comparison, struct error *err)
     if (!comparison->before.paired || !comparison->after.paired || !comparison->pairs)
         return out_of_memory(err);
     pair_alike(comparison, LIKE_ALL);
-    if (!comparison->query->force)
+    if (!comparison->query->compare.force)
         return STATUS_OK;
     pair_alike(comparison, LIKE_SUBJECT);
     pair_alike(comparison, LIKE_KIND);
@@ -217,7 +217,7 @@ static enum status look_at_differences(struct comparison *comparison, struct err
     const struct setting *after = &comparison->after.baseline->setting;
     sqlite3_str *text = sqlite3_str_new(comparison->store->db);
     setting_append_differences(text, before, after, true);
-    if (!comparison->query->force && sqlite3_str_length(text) > 0)
+    if (!comparison->query->compare.force && sqlite3_str_length(text) > 0)
         return refuse(text, "the fingerprints are unlike", err);
     sqlite3_str *others = sqlite3_str_new(comparison->store->db);
     setting_append_differences(others, before, after, false);
@@ -474,7 +474,7 @@ static enum status judge(struct comparison *comparison, const struct pair *pair,
         status = note_work(note, pair, sampled->depends, err);
     if (status != STATUS_OK)
         return status;
-    const bool is_comparable = sqlite3_str_length(note) == 0 || comparison->query->force;
+    const bool is_comparable = sqlite3_str_length(note) == 0 || comparison->query->compare.force;
     if (!is_comparable)
         effect.verdict = STATS_UNDECIDED;
     if (!sampled->explains || comparison->only >= 0)
@@ -583,11 +583,11 @@ static enum status compare(struct comparison *comparison, struct error *err)
     const struct query *query = comparison->query;
     enum status status = find_metric(comparison, err);
     if (status == STATUS_OK)
-        status = read_side(&comparison->before, comparison->store, query->baseline[0],
+        status = read_side(&comparison->before, comparison->store, query->compare.baseline[0],
                            &query->filter, err);
     if (status == STATUS_OK)
-        status = read_side(&comparison->after, comparison->store, query->baseline[1], &query->other,
-                           err);
+        status = read_side(&comparison->after, comparison->store, query->compare.baseline[1],
+                           &query->compare.other, err);
     if (status == STATUS_OK)
         status = pair_all(comparison, err);
     if (status == STATUS_OK)
@@ -605,7 +605,7 @@ enum status query_compare(struct store *store, const struct query *query, struct
         .query = query,
         .before.title = "the first",
         .after.title = "the second",
-        .margin = query->margin > 0 ? query->margin : STATS_MARGIN_DEFAULT,
+        .margin = query->compare.margin > 0 ? query->compare.margin : STATS_MARGIN_DEFAULT,
     };
     enum status status = compare(&comparison, err);
     deinit_side(&comparison.before);

@@ -116,15 +116,15 @@ static void append_cursor(sqlite3_str *sql, const struct query *query, int64_t s
 {
     if (query->cursor != 0)
         sqlite3_str_appendf(sql, " AND (t.started_ns, t.%s) %s (%lld, %lld)",
-                            id_of(query->record_kind), query->oldest_first ? ">" : "<",
+                            id_of(query->records.kind), query->records.oldest_first ? ">" : "<",
                             (long long)started_ns, (long long)query->cursor);
 }
 
 static void append_order(sqlite3_str *sql, const struct query *query)
 {
-    const char *order = query->oldest_first ? "ASC" : "DESC";
-    sqlite3_str_appendf(sql, " ORDER BY t.started_ns %s, t.%s %s", order, id_of(query->record_kind),
-                        order);
+    const char *order = query->records.oldest_first ? "ASC" : "DESC";
+    sqlite3_str_appendf(sql, " ORDER BY t.started_ns %s, t.%s %s", order,
+                        id_of(query->records.kind), order);
 }
 
 // Where a listing is empty since its records have expired, that is said.
@@ -132,7 +132,7 @@ static enum status say_expired(struct store *store, const struct query *query, s
                                struct error *err)
 {
     int64_t until_ns = 0;
-    enum status status = expired_until(store, query->record_kind, &query->filter, &until_ns, err);
+    enum status status = expired_until(store, query->records.kind, &query->filter, &until_ns, err);
     if (status == STATUS_OK && until_ns != 0)
         status = expired_error(until_ns, err);
     if (status != STATUS_OK) {
@@ -145,18 +145,18 @@ static enum status say_expired(struct store *store, const struct query *query, s
 enum status query_records(struct store *store, const struct query *query, struct result **out,
                           struct error *err)
 {
-    enum status status = filter_check(query->record_kind, &query->filter, err);
+    enum status status = filter_check(query->records.kind, &query->filter, err);
     if (status != STATUS_OK)
         return status;
     struct listing listing;
-    status = new_listing(&listing, query->record_kind, query->limit, err);
+    status = new_listing(&listing, query->records.kind, query->limit, err);
     sqlite3_str *sql = sqlite3_str_new(store->db);
-    append_select(sql, query->record_kind);
+    append_select(sql, query->records.kind);
     int64_t cursor_ns = 0;
     if (status == STATUS_OK && query->cursor != 0)
-        status = find_cursor(store, query->record_kind, query->cursor, &cursor_ns, err);
-    sqlite3_str_appendf(sql, "main.\"%w\" t", record_kind_info(query->record_kind)->name);
-    filter_where(sql, query->record_kind, &query->filter);
+        status = find_cursor(store, query->records.kind, query->cursor, &cursor_ns, err);
+    sqlite3_str_appendf(sql, "main.\"%w\" t", record_kind_info(query->records.kind)->name);
+    filter_where(sql, query->records.kind, &query->filter);
     append_cursor(sql, query, cursor_ns);
     append_order(sql, query);
     // One row beyond the limit tells whether there are more.

@@ -397,7 +397,7 @@ static enum status add_newest(struct store *store, const struct query_filter *fi
                               const struct newest *of, struct result *answer, struct error *err)
 {
     struct query query = {
-        .kind = QUERY_RECORDS, .record_kind = of->kind, .filter = *filter, .limit = 1};
+        .kind = QUERY_RECORDS, .records.kind = of->kind, .filter = *filter, .limit = 1};
     struct result *record = NULL;
     bool is_there = false;
     enum status status =

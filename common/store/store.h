@@ -97,7 +97,7 @@ void store_cancel(struct store *store);
 //   own, without the run.  audit.h says what is checked.  The cursor goes on behind
 //   limit runs (QUERY_ROWS_MAX at most), or fewer where they have many streams.
 //
-// COPY, one row: copy.h lists the keys.  The file at query->path is made.
+// COPY, one row: copy.h lists the keys.  The file at query->file.path is made.
 // BASELINES: baseline created_ns filter (in words) since_ns until_ns coverage_ratio
 //   runs samples values (numbers kept in all) fingerprint (JSON: setting.h)
 // COMPARE, a row per model (or operation; of a pipeline that says no model its workload,

@@ -42,6 +42,45 @@ static Inferstat__Filter *pack_filter(struct arena *arena, const struct query_fi
     return to;
 }
 
+static void pack_own(struct arena *arena, Inferstat__Query *to, const struct query *from)
+{
+    switch ((int)from->kind) {
+    case QUERY_RECORDS:
+        to->record_kind = (uint32_t)from->records.kind;
+        to->oldest_first = from->records.oldest_first;
+        break;
+    case QUERY_AVERAGE:
+        to->slo = pack_query_text(arena, from->average.slo, QUERY_TEXT_SIZE);
+        break;
+    case QUERY_AUTHORIZE:
+    case QUERY_REVOKE:
+        to->key = pack_query_text(arena, from->key.text, QUERY_KEY_SIZE);
+        to->roles = from->key.roles;
+        to->name = pack_query_text(arena, from->key.name, QUERY_KEY_SIZE);
+        to->replaces = pack_query_text(arena, from->key.replaces, QUERY_KEY_SIZE);
+        break;
+    case QUERY_BASELINE_SAVE:
+    case QUERY_BASELINE_DELETE:
+        to->baseline = pack_query_text(arena, from->baseline.name, QUERY_KEY_SIZE);
+        to->force = from->baseline.force;
+        break;
+    case QUERY_COMPARE:
+        to->baseline = pack_query_text(arena, from->compare.baseline[0], QUERY_KEY_SIZE);
+        to->other_baseline = pack_query_text(arena, from->compare.baseline[1], QUERY_KEY_SIZE);
+        to->other = pack_filter(arena, &from->compare.other);
+        to->force = from->compare.force;
+        to->margin = from->compare.margin;
+        break;
+    case QUERY_COPY:
+    case QUERY_IMPORT:
+        to->bundle = from->file.bundle;
+        to->path = pack_query_text(arena, from->file.path, QUERY_PATH_SIZE);
+        break;
+    default:
+        break;
+    }
+}
+
 Inferstat__Query *codec_pack_query(struct arena *arena, const struct message_query *query)
 {
     const struct query *from = &query->query;
@@ -53,7 +92,6 @@ Inferstat__Query *codec_pack_query(struct arena *arena, const struct message_que
     to->id = query->id;
     to->protocol = query->protocol;
     to->kind = (Inferstat__QueryKind)from->kind;
-    to->record_kind = (uint32_t)from->record_kind;
     to->metric = pack_query_text(arena, from->metric, QUERY_TEXT_SIZE);
     to->n_group_by =
         from->group_count < QUERY_DIMENSION_COUNT ? from->group_count : QUERY_DIMENSION_COUNT;
@@ -61,22 +99,10 @@ Inferstat__Query *codec_pack_query(struct arena *arena, const struct message_que
     for (size_t i = 0; i < to->n_group_by; i++)
         to->group_by[i] = (uint32_t)from->group_by[i];
     to->filter = pack_filter(arena, &from->filter);
-    to->limit = from->limit;
-    to->oldest_first = from->oldest_first;
-    to->cursor = from->cursor;
-    to->key = pack_query_text(arena, from->key, QUERY_KEY_SIZE);
-    to->roles = from->key_roles;
-    to->name = pack_query_text(arena, from->key_name, QUERY_KEY_SIZE);
-    to->replaces = pack_query_text(arena, from->key_replaces, QUERY_KEY_SIZE);
     to->step_ns = from->step_ns;
-    to->slo = pack_query_text(arena, from->slo, QUERY_TEXT_SIZE);
-    to->baseline = pack_query_text(arena, from->baseline[0], QUERY_KEY_SIZE);
-    to->other_baseline = pack_query_text(arena, from->baseline[1], QUERY_KEY_SIZE);
-    to->other = from->kind == QUERY_COMPARE ? pack_filter(arena, &from->other) : NULL;
-    to->force = from->force;
-    to->margin = from->margin;
-    to->bundle = from->bundle;
-    to->path = pack_query_text(arena, from->path, QUERY_PATH_SIZE);
+    to->limit = from->limit;
+    to->cursor = from->cursor;
+    pack_own(arena, to, from);
     return to;
 }
 
@@ -119,6 +145,48 @@ static void read_groups(struct query *to, const Inferstat__Query *from)
                               : QUERY_DIMENSION_COUNT;
 }
 
+static void read_own(struct query *to, const Inferstat__Query *from)
+{
+    switch ((int)to->kind) {
+    case QUERY_RECORDS:
+        to->records.kind = from->record_kind < RECORD_KIND_COUNT
+                               ? (enum record_kind)from->record_kind
+                               : RECORD_KIND_COUNT;
+        to->records.oldest_first = from->oldest_first;
+        break;
+    case QUERY_AVERAGE:
+        read_query_text(to->average.slo, QUERY_TEXT_SIZE, from->slo);
+        break;
+    case QUERY_AUTHORIZE:
+    case QUERY_REVOKE:
+        read_query_text(to->key.text, QUERY_KEY_SIZE, from->key);
+        to->key.roles = from->roles;
+        read_query_text(to->key.name, QUERY_KEY_SIZE, from->name);
+        read_query_text(to->key.replaces, QUERY_KEY_SIZE, from->replaces);
+        break;
+    case QUERY_BASELINE_SAVE:
+    case QUERY_BASELINE_DELETE:
+        read_query_text(to->baseline.name, QUERY_KEY_SIZE, from->baseline);
+        to->baseline.force = from->force;
+        break;
+    case QUERY_COMPARE:
+        read_query_text(to->compare.baseline[0], QUERY_KEY_SIZE, from->baseline);
+        read_query_text(to->compare.baseline[1], QUERY_KEY_SIZE, from->other_baseline);
+        if (from->other)
+            read_filter(&to->compare.other, from->other);
+        to->compare.force = from->force;
+        to->compare.margin = from->margin;
+        break;
+    case QUERY_COPY:
+    case QUERY_IMPORT:
+        to->file.bundle = from->bundle;
+        read_query_text(to->file.path, QUERY_PATH_SIZE, from->path);
+        break;
+    default:
+        break;
+    }
+}
+
 enum status codec_read_query(struct message_query *query, const Inferstat__Query *from,
                              struct error *err)
 {
@@ -128,29 +196,14 @@ enum status codec_read_query(struct message_query *query, const Inferstat__Query
     query->protocol = from->protocol;
     to->kind =
         (unsigned)from->kind < QUERY_KIND_COUNT ? (enum query_kind)from->kind : QUERY_KIND_COUNT;
-    to->record_kind = from->record_kind < RECORD_KIND_COUNT ? (enum record_kind)from->record_kind
-                                                            : RECORD_KIND_COUNT;
     read_query_text(to->metric, QUERY_TEXT_SIZE, from->metric);
     read_groups(to, from);
     if (from->filter)
         read_filter(&to->filter, from->filter);
-    to->limit = from->limit;
-    to->oldest_first = from->oldest_first;
-    to->cursor = from->cursor;
-    read_query_text(to->key, QUERY_KEY_SIZE, from->key);
-    to->key_roles = from->roles;
-    read_query_text(to->key_name, QUERY_KEY_SIZE, from->name);
-    read_query_text(to->key_replaces, QUERY_KEY_SIZE, from->replaces);
     to->step_ns = from->step_ns;
-    read_query_text(to->slo, QUERY_TEXT_SIZE, from->slo);
-    read_query_text(to->baseline[0], QUERY_KEY_SIZE, from->baseline);
-    read_query_text(to->baseline[1], QUERY_KEY_SIZE, from->other_baseline);
-    if (from->other)
-        read_filter(&to->other, from->other);
-    to->force = from->force;
-    to->margin = from->margin;
-    to->bundle = from->bundle;
-    read_query_text(to->path, QUERY_PATH_SIZE, from->path);
+    to->limit = from->limit;
+    to->cursor = from->cursor;
+    read_own(to, from);
     return STATUS_OK;
 }
 

@@ -263,11 +263,38 @@ static void fill_text(struct input *input, char *out)
     out[bytes.size] = '\0';
 }
 
+// What only queries of this kind have.
+static void make_own(struct input *input, struct query *query)
+{
+    if (query->kind == QUERY_RECORDS) {
+        query->records.kind = (enum record_kind)below(input, RECORD_KIND_COUNT);
+        query->records.oldest_first = below(input, 2);
+    } else if (query->kind == QUERY_AVERAGE) {
+        fill_text(input, query->average.slo);
+    } else if (query->kind == QUERY_AUTHORIZE || query->kind == QUERY_REVOKE) {
+        fill_text(input, query->key.text);
+        fill_text(input, query->key.name);
+        fill_text(input, query->key.replaces);
+        query->key.roles = (uint32_t)number(input);
+    } else if (query->kind == QUERY_BASELINE_SAVE || query->kind == QUERY_BASELINE_DELETE) {
+        fill_text(input, query->baseline.name);
+        query->baseline.force = below(input, 2);
+    } else if (query->kind == QUERY_COMPARE) {
+        fill_text(input, query->compare.baseline[0]);
+        fill_text(input, query->compare.baseline[1]);
+        fill_text(input, query->compare.other.by[QUERY_BY_HOST]);
+        query->compare.margin = (double)number(input);
+        query->compare.force = below(input, 2);
+    } else if (query->kind == QUERY_COPY || query->kind == QUERY_IMPORT) {
+        fill_text(input, query->file.path);
+        query->file.bundle = below(input, 2);
+    }
+}
+
 static void make_query(struct input *input, struct message_query *query)
 {
     query->id = number(input);
     query->query.kind = (enum query_kind)below(input, QUERY_KIND_COUNT);
-    query->query.record_kind = (enum record_kind)below(input, RECORD_KIND_COUNT);
     fill_text(input, query->query.metric);
     for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++)
         fill_text(input, query->query.filter.by[i]);
@@ -275,22 +302,10 @@ static void make_query(struct input *input, struct message_query *query)
     for (unsigned i = 0; i < query->query.group_count; i++)
         query->query.group_by[i] = (enum query_dimension)below(input, QUERY_DIMENSION_COUNT);
     query->query.filter.since_ns = (int64_t)number(input);
+    query->query.step_ns = (int64_t)number(input);
     query->query.limit = (uint32_t)number(input);
     query->query.cursor = number(input);
-    fill_text(input, query->query.key);
-    fill_text(input, query->query.key_name);
-    fill_text(input, query->query.key_replaces);
-    query->query.key_roles = (uint32_t)number(input);
-    query->query.step_ns = (int64_t)number(input);
-    query->query.margin = (double)number(input);
-    fill_text(input, query->query.slo);
-    fill_text(input, query->query.baseline[0]);
-    fill_text(input, query->query.baseline[1]);
-    fill_text(input, query->query.path);
-    if (query->query.kind == QUERY_COMPARE)
-        fill_text(input, query->query.other.by[QUERY_BY_HOST]);
-    query->query.force = below(input, 2);
-    query->query.bundle = below(input, 2);
+    make_own(input, &query->query);
 }
 
 static struct result *make_result(struct input *input)

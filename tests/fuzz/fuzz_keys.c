@@ -115,18 +115,18 @@ static void check_known(const uint8_t *text, size_t size)
 static void check_changes(const struct access_list *list, const char *text, size_t size)
 {
     struct query query = {
-        .kind = QUERY_AUTHORIZE, .key_roles = 1U << QUERY_ROLE_READER, .key_name = "fuzz.added"};
+        .kind = QUERY_AUTHORIZE, .key.roles = 1U << QUERY_ROLE_READER, .key.name = "fuzz.added"};
     struct error err = {0};
     struct access_list changed;
     char *with = NULL, *without = NULL;
-    (void)snprintf(query.key, sizeof query.key, "%s", sound_keys[3]);
+    (void)snprintf(query.key.text, sizeof query.key.text, "%s", sound_keys[3]);
     if (list->count > 0)
-        (void)wire_key_text(query.key_replaces, list->keys[0].key);
+        (void)wire_key_text(query.key.replaces, list->keys[0].key);
     if (access_list_check(list, &query, &err) == STATUS_OK &&
         access_text_with(&with, text, size, list, &query, &err) == STATUS_OK) {
         check(access_list_parse(&changed, with, strlen(with), "with", &err) == STATUS_OK);
         const struct access_key *added = access_list_named(&changed, "fuzz.added");
-        check(added && added->roles == query.key_roles);
+        check(added && added->roles == query.key.roles);
         access_list_deinit(&changed);
     }
     if (list->count > 0 &&

@@ -105,7 +105,9 @@ static void make_query(struct bytes *bytes, struct query *query)
 {
     unsigned count;
     const struct query_verb *verb = &query_verbs(&count)[take(bytes) % count];
-    *query = (struct query){.kind = verb->kind, .record_kind = verb->record_kind};
+    *query = (struct query){.kind = verb->kind};
+    if (verb->kind == QUERY_RECORDS)
+        query->records.kind = verb->record_kind;
     const unsigned takes = verb->clauses, has = take(bytes);
     if (verb->subject == QUERY_METRIC || (verb->subject == QUERY_METRIC_OR_NONE && has & 1))
         take_metric(bytes, query);
@@ -117,20 +119,21 @@ static void make_query(struct bytes *bytes, struct query *query)
     if (takes >> QUERY_CLAUSE_STEP & 1 && has & 8)
         query->step_ns = take_number(bytes, 1 + has % 8) & INT64_C(0x3fffffffffffffff);
     if (takes >> QUERY_CLAUSE_SLO & 1 && has & 16)
-        take_text(bytes, query->slo, sizeof query->slo);
+        take_text(bytes, query->average.slo, sizeof query->average.slo);
     if (takes >> QUERY_CLAUSE_LIMIT & 1 && has & 32)
         query->limit = (uint32_t)take_number(bytes, 5);
-    query->oldest_first = takes >> QUERY_CLAUSE_OLDEST & 1 && has & 64;
+    if (takes >> QUERY_CLAUSE_OLDEST & 1)
+        query->records.oldest_first = has & 64;
     if (takes >> QUERY_CLAUSE_OF & 1 && has & 2)
         take_metric(bytes, query);
     if (takes >> QUERY_CLAUSE_MARGIN & 1 && has & 4)
-        query->margin = (double)take_number(bytes, 6) / (double)(INT64_C(1) << 47);
-    query->force = takes >> QUERY_CLAUSE_FORCE & 1 && has & 128;
+        query->compare.margin = (double)take_number(bytes, 6) / (double)(INT64_C(1) << 47);
     if (verb->subject != QUERY_BASELINE_OR_NONE)
         return;
-    take_text(bytes, query->baseline[0], QUERY_KEY_SIZE);
-    take_text(bytes, query->baseline[1], QUERY_KEY_SIZE);
-    take_filter(bytes, &query->other);
+    query->compare.force = has & 128;
+    take_text(bytes, query->compare.baseline[0], QUERY_KEY_SIZE);
+    take_text(bytes, query->compare.baseline[1], QUERY_KEY_SIZE);
+    take_filter(bytes, &query->compare.other);
 }
 
 // Compares what a line says, which is more than bytes: what stands behind the end of
@@ -143,16 +146,28 @@ static bool filters_equal(const struct query_filter *a, const struct query_filte
     return a->since_ns == b->since_ns && a->until_ns == b->until_ns;
 }
 
+static bool own_equal(const struct query *a, const struct query *b)
+{
+    if (a->kind == QUERY_RECORDS)
+        return a->records.kind == b->records.kind &&
+               a->records.oldest_first == b->records.oldest_first;
+    if (a->kind == QUERY_AVERAGE)
+        return strcmp(a->average.slo, b->average.slo) == 0;
+    if (a->kind == QUERY_COMPARE)
+        return a->compare.force == b->compare.force &&
+               memcmp(&a->compare.margin, &b->compare.margin, sizeof a->compare.margin) == 0 &&
+               strcmp(a->compare.baseline[0], b->compare.baseline[0]) == 0 &&
+               strcmp(a->compare.baseline[1], b->compare.baseline[1]) == 0 &&
+               filters_equal(&a->compare.other, &b->compare.other);
+    return true;
+}
+
 static bool queries_equal(const struct query *a, const struct query *b)
 {
-    bool equal = a->kind == b->kind && a->record_kind == b->record_kind &&
-                 a->group_count == b->group_count && a->step_ns == b->step_ns &&
-                 a->limit == b->limit && a->oldest_first == b->oldest_first &&
-                 a->force == b->force && memcmp(&a->margin, &b->margin, sizeof a->margin) == 0 &&
-                 strcmp(a->metric, b->metric) == 0 && strcmp(a->slo, b->slo) == 0 &&
-                 strcmp(a->baseline[0], b->baseline[0]) == 0 &&
-                 strcmp(a->baseline[1], b->baseline[1]) == 0 &&
-                 filters_equal(&a->filter, &b->filter) && filters_equal(&a->other, &b->other);
+    bool equal = a->kind == b->kind && a->group_count == b->group_count &&
+                 a->step_ns == b->step_ns && a->limit == b->limit &&
+                 strcmp(a->metric, b->metric) == 0 && filters_equal(&a->filter, &b->filter) &&
+                 own_equal(a, b);
     for (unsigned i = 0; equal && i < a->group_count; i++)
         equal = a->group_by[i] == b->group_by[i];
     return equal;

@@ -507,7 +507,7 @@ static void test_queries_while_it_collects(void **state)
     assert_true(result_integer(message.reply.result, 0, "uptime_ns", 0) > 0);
     assert_int_equal(result_integer(message.reply.result, 0, "runs_open", 0), 1);
     message_free(&message);
-    const struct query list = {.kind = QUERY_RECORDS, .record_kind = RECORD_KIND_INFERENCE};
+    const struct query list = {.kind = QUERY_RECORDS, .records.kind = RECORD_KIND_INFERENCE};
     ask("query", &list, &message);
     assert_int_equal(result_row_count(message.reply.result), 10);
     message_free(&message);

@@ -207,16 +207,16 @@ static enum reply_status ask_as(enum who who, enum address_service service,
 
 static struct query authorize(enum who who, uint32_t roles, const char *name)
 {
-    struct query query = {.kind = QUERY_AUTHORIZE, .key_roles = roles};
-    (void)wire_key_text(query.key, pairs[who].public_key);
-    (void)snprintf(query.key_name, sizeof query.key_name, "%s", name);
+    struct query query = {.kind = QUERY_AUTHORIZE, .key.roles = roles};
+    (void)wire_key_text(query.key.text, pairs[who].public_key);
+    (void)snprintf(query.key.name, sizeof query.key.name, "%s", name);
     return query;
 }
 
 static struct query revocation(const char *name)
 {
     struct query query = {.kind = QUERY_REVOKE};
-    (void)snprintf(query.key, sizeof query.key, "%s", name);
+    (void)snprintf(query.key.text, sizeof query.key.text, "%s", name);
     return query;
 }
 
@@ -477,7 +477,7 @@ static void test_keys_are_rotated(void **state)
     store_records(&peer, 1, 10);
     producer_close(&peer);
     struct query next = authorize(STRANGER, 1U << QUERY_ROLE_PRODUCER, "worker-1b");
-    (void)wire_key_text(next.key_replaces, pairs[PRODUCER].public_key);
+    (void)wire_key_text(next.key.replaces, pairs[PRODUCER].public_key);
     assert_int_equal(ask_as(ADMIN, ADDRESS_ADMIN, &next), REPLY_OK);
     const struct query away = revocation("worker-1");
     assert_int_equal(ask_as(ADMIN, ADDRESS_ADMIN, &away), REPLY_OK);

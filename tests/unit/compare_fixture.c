@@ -46,7 +46,8 @@ void add(struct measured run)
 struct query about(enum query_kind kind, const char *name)
 {
     struct query query = {.kind = kind};
-    (void)snprintf(query.baseline[0], sizeof query.baseline[0], "%s", name);
+    char *to = kind == QUERY_COMPARE ? query.compare.baseline[0] : query.baseline.name;
+    (void)snprintf(to, QUERY_KEY_SIZE, "%s", name);
     return query;
 }
 
@@ -59,7 +60,7 @@ enum status save(const char *host, bool force, struct error *err)
 {
     struct query query = about(QUERY_BASELINE_SAVE, host);
     set(query.filter.by[QUERY_BY_HOST], host);
-    query.force = force;
+    query.baseline.force = force;
     struct baseline *baseline = NULL;
     struct result *result = NULL;
     enum status status = baseline_prepare(&baseline, store, &query, err);
@@ -82,7 +83,7 @@ void saved(const char *host)
 struct query of_two(const char *before, const char *after)
 {
     struct query query = about(QUERY_COMPARE, before);
-    (void)snprintf(query.baseline[1], sizeof query.baseline[1], "%s", after);
+    (void)snprintf(query.compare.baseline[1], sizeof query.compare.baseline[1], "%s", after);
     return query;
 }
 

@@ -283,10 +283,10 @@ enum status copy_ask(const char *path, const struct query *query, struct result 
 enum status copy_to(const char *path, const char *to, const struct query_filter *filter,
                     struct result **out, struct error *err)
 {
-    struct query query = {.kind = QUERY_COPY, .bundle = filter != NULL};
+    struct query query = {.kind = QUERY_COPY, .file.bundle = filter != NULL};
     if (filter)
         query.filter = *filter;
-    (void)snprintf(query.path, sizeof query.path, "%s", to);
+    (void)snprintf(query.file.path, sizeof query.file.path, "%s", to);
     return copy_ask(path, &query, out, err);
 }
 
@@ -295,7 +295,7 @@ void copy_save_baseline(const char *path, const char *name, const struct query_f
     struct query query = {.kind = QUERY_BASELINE_SAVE, .filter = *filter};
     struct result *answer = NULL;
     struct error err;
-    (void)snprintf(query.baseline[0], sizeof query.baseline[0], "%s", name);
+    (void)snprintf(query.baseline.name, sizeof query.baseline.name, "%s", name);
     if (baseline_write_file(path, &query, &answer, &err) != STATUS_OK)
         fail_msg("%s", err.text);
     result_free(answer);

@@ -202,16 +202,16 @@ static void expect_cell(const struct result *answer, size_t row, const char *col
 
 static struct query authorize(char letter, uint32_t roles, const char *name)
 {
-    struct query query = {.kind = QUERY_AUTHORIZE, .key_roles = roles};
-    (void)snprintf(query.key, sizeof query.key, "%s", key(letter));
-    (void)snprintf(query.key_name, sizeof query.key_name, "%s", name);
+    struct query query = {.kind = QUERY_AUTHORIZE, .key.roles = roles};
+    (void)snprintf(query.key.text, sizeof query.key.text, "%s", key(letter));
+    (void)snprintf(query.key.name, sizeof query.key.name, "%s", name);
     return query;
 }
 
 static struct query revocation(const char *what)
 {
     struct query query = {.kind = QUERY_REVOKE};
-    (void)snprintf(query.key, sizeof query.key, "%s", what);
+    (void)snprintf(query.key.text, sizeof query.key.text, "%s", what);
     return query;
 }
 
@@ -252,7 +252,7 @@ static void test_keys_come_and_go(void **state)
     // By hand somebody adds a comment meanwhile, and it stays.
     write_keys("# ours\n@a producer ann\n");
     query = authorize('b', 1U << QUERY_ROLE_PRODUCER, "bob");
-    (void)snprintf(query.key_replaces, sizeof query.key_replaces, "%s", key('a'));
+    (void)snprintf(query.key.replaces, sizeof query.key.replaces, "%s", key('a'));
     ask(&query, "bob");
     expect_keys("# ours\n@a producer ann\n@b producer bob replaces @a\n");
     assert_int_equal(access_revocations(access_now), 0);

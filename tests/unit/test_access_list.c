@@ -230,11 +230,11 @@ static void test_what_takes_something_away(void **state)
 
 static struct query wish(char letter, uint32_t roles, const char *name, char replaces)
 {
-    struct query query = {.kind = QUERY_AUTHORIZE, .key_roles = roles};
-    (void)snprintf(query.key, sizeof query.key, "%s", key(letter));
-    (void)snprintf(query.key_name, sizeof query.key_name, "%s", name);
+    struct query query = {.kind = QUERY_AUTHORIZE, .key.roles = roles};
+    (void)snprintf(query.key.text, sizeof query.key.text, "%s", key(letter));
+    (void)snprintf(query.key.name, sizeof query.key.name, "%s", name);
     if (replaces)
-        (void)snprintf(query.key_replaces, sizeof query.key_replaces, "%s", key(replaces));
+        (void)snprintf(query.key.replaces, sizeof query.key.replaces, "%s", key(replaces));
     return query;
 }
 
@@ -314,7 +314,7 @@ static void test_wishes_that_are_refused(void **state)
     query = wish('a', 1, "ann", 'a');
     assert_int_equal(access_list_check(&list, &query, &err), STATUS_INVALID);
     query = wish('a', 1, "ann", 0);
-    query.key[39] = ' ';
+    query.key.text[39] = ' ';
     assert_int_equal(access_list_check(&list, &query, &err), STATUS_INVALID);
     access_list_deinit(&list);
 }

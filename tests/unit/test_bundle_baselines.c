@@ -179,7 +179,8 @@ static void test_a_comparison_on_a_bundle_is_the_store_s(void **state)
     struct query_filter after = filter_of("", "host-0");
     after.since_ns = before.until_ns;
     bundle(from, to, &after, 1, 0);
-    struct query query = {.kind = QUERY_COMPARE, .other = after, .baseline = {"before"}};
+    struct query query = {
+        .kind = QUERY_COMPARE, .compare.other = after, .compare.baseline = {"before"}};
     if (copy_ask(from, &query, &here, &err) != STATUS_OK ||
         copy_ask(to, &query, &there, &err) != STATUS_OK)
         fail_msg("%s", err.text);

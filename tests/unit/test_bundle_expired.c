@@ -61,12 +61,12 @@ static void expire_rollups(enum rollup_grouping grouping, enum rollup_level leve
 static enum status ask_for_bundle(const struct query_filter *filter, struct result **out,
                                   struct error *err)
 {
-    struct query query = {.kind = QUERY_COPY, .bundle = true, .filter = *filter};
+    struct query query = {.kind = QUERY_COPY, .file.bundle = true, .filter = *filter};
     char log[FOLDER_PATH_SIZE + 8]; // of a collector that worked on the last one
     (void)snprintf(log, sizeof log, "%s-wal", bundle_path);
     (void)remove(log);
     (void)remove(bundle_path);
-    (void)snprintf(query.path, sizeof query.path, "%s", bundle_path);
+    (void)snprintf(query.file.path, sizeof query.file.path, "%s", bundle_path);
     return copy_ask(rollup_rig.path, &query, out, err);
 }
 

@@ -316,10 +316,10 @@ static void expect_listed(void)
     struct error err = {0};
     struct store *store = NULL;
     struct query query = {.kind = QUERY_RECORDS,
-                          .record_kind = (enum record_kind)records[0].kind,
+                          .records.kind = (enum record_kind)records[0].kind,
                           .limit = 500,
-                          .oldest_first = true};
-    const struct record_kind_info *info = record_kind_info(query.record_kind);
+                          .records.oldest_first = true};
+    const struct record_kind_info *info = record_kind_info(query.records.kind);
     assert_int_equal(store_open(&store, path, &err), STATUS_OK);
     size_t seen = 0;
     do {

@@ -169,7 +169,7 @@ static void test_queries(void **state)
     assert_true(remote_is_file(remote));
     assert_string_equal(remote_name(remote), scene.path);
 
-    struct query query = {.kind = QUERY_RECORDS, .record_kind = RECORD_KIND_OPERATION, .limit = 2};
+    struct query query = {.kind = QUERY_RECORDS, .records.kind = RECORD_KIND_OPERATION, .limit = 2};
     struct result *result;
     assert_int_equal(remote_query(remote, &query, &result, NULL), STATUS_OK);
     assert_int_equal(result_row_count(result), 2);

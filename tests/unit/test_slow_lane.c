@@ -113,7 +113,7 @@ static void test_a_few_wait(void **state)
     const struct job_return to = {.socket = 3, .route = {.size = 1, .id = "x"}};
     struct message_query asked = {
         .protocol = MESSAGE_PROTOCOL,
-        .query = {.kind = QUERY_AVERAGE, .metric = "goodput_per_second", .slo = "ttft=1s"}};
+        .query = {.kind = QUERY_AVERAGE, .metric = "goodput_per_second", .average.slo = "ttft=1s"}};
     for (uint64_t round = 0; round < 3; round++) { // around the ring
         assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
         assert_int_equal(database_exec(db, "PRAGMA locking_mode=EXCLUSIVE; BEGIN EXCLUSIVE", &err),
@@ -173,7 +173,7 @@ static void test_baselines_are_passed_on(void **state)
     const struct message_query asked = {
         .id = 11,
         .protocol = MESSAGE_PROTOCOL,
-        .query = {.kind = QUERY_BASELINE_SAVE, .baseline = {"june"}, .force = true}};
+        .query = {.kind = QUERY_BASELINE_SAVE, .baseline = {.name = "june", .force = true}}};
     assert_int_equal(query_worker_ask(lane, &to, &asked, NULL, &err), STATUS_OK);
     expect_answer(11, REPLY_NO_DATA);
     sqlite3 *db = NULL;
@@ -191,7 +191,7 @@ static void test_baselines_are_passed_on(void **state)
     assert_int_equal(job->kind, JOB_BASELINE);
     assert_int_equal(job->query_id, 11);
     assert_int_equal(job->from.socket, 3);
-    assert_true(job->query->force);
+    assert_true(job->query->baseline.force);
     assert_string_equal(job->baseline->name, "june");
     assert_int_equal(job->baseline->setting.runs, 1);
     job_free(job);
@@ -277,7 +277,7 @@ static enum reply_status copy_to(const char *to_path, uint64_t id, char said[ERR
     const struct job_return to = {.socket = 3};
     struct message_query asked = {.id = id, .protocol = MESSAGE_PROTOCOL};
     asked.query.kind = QUERY_COPY;
-    (void)snprintf(asked.query.path, sizeof asked.query.path, "%s", to_path);
+    (void)snprintf(asked.query.file.path, sizeof asked.query.file.path, "%s", to_path);
     enum status status;
     do
         status = query_worker_ask(lane, &to, &asked, folder_path(files, folder, "files"), &err);

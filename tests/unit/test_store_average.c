@@ -199,7 +199,7 @@ static void test_goodput(void **state)
                    "(8, 10, 4, 2, 11, 0, 0)");   // cancelled
     struct query query = average(QUERY_METRIC_GOODPUT);
     expect_error(&query, STATUS_INVALID, "needs objectives");
-    (void)snprintf(query.slo, sizeof query.slo, "ttft=200ms,tpot=30ms");
+    (void)snprintf(query.average.slo, sizeof query.average.slo, "ttft=200ms,tpot=30ms");
     struct result *result = ask(&query);
     assert_int_equal(result_integer(result, 0, "count", -1), 8);
     expect_real(result, 0, "mean", 3 / 10.0);
@@ -236,7 +236,7 @@ static void test_goodput_to_the_end_of_the_last(void **state)
     add_inferences("(1, 0, 3, 0, 11, 100, 10000), (2, 10, 3, 0, 11, 100, 10000),"
                    "(3, 20, 3, 0, 11, 100, 10000), (4, 30, 4, 0, 11, 100, 10000)");
     struct query query = average(QUERY_METRIC_GOODPUT);
-    (void)snprintf(query.slo, sizeof query.slo, "ttft=200ms");
+    (void)snprintf(query.average.slo, sizeof query.average.slo, "ttft=200ms");
     struct result *result = ask(&query);
     expect_real(result, 0, "mean", 4 / 40.0);
     result_free(result);
@@ -261,7 +261,7 @@ static void test_goodput_of_steps_that_are_not_full(void **state)
                    "(3, 5.999, 3, 0, 11, 1, 9), (4, 6.999, 3, 0, 11, 1, 9),"
                    "(5, 7.999, 3, 0, 11, 1, 9), (6, 8.001, 3, 0, 11, 1, 9)");
     struct query query = average(QUERY_METRIC_GOODPUT);
-    (void)snprintf(query.slo, sizeof query.slo, "ttft=200ms");
+    (void)snprintf(query.average.slo, sizeof query.average.slo, "ttft=200ms");
     query.step_ns = 4 * SECOND_NS; // START_NS is a multiple
     struct result *result = ask(&query);
     assert_int_equal(result_row_count(result), 3);
@@ -286,7 +286,7 @@ static void test_goodput_of_what_is_left(void **state)
     add_inferences("(1, 100, 3, 0, 11, 1, 9), (2, 105, 3, 0, 11, 1, 9), (3, 106, 3, 0, 11, 1, 9)");
     exec("INSERT INTO expiry VALUES(6, 1790000102000000000)"); // the first came late
     struct query query = average(QUERY_METRIC_GOODPUT);
-    (void)snprintf(query.slo, sizeof query.slo, "ttft=200ms");
+    (void)snprintf(query.average.slo, sizeof query.average.slo, "ttft=200ms");
     query.filter.since_ns = START_NS;
     query.filter.until_ns = START_NS + 110 * SECOND_NS;
     struct result *result = ask(&query);
@@ -309,7 +309,7 @@ static void test_goodput_of_no_time(void **state)
     (void)state;
     add_inferences("(1, 0, 3, 0, 11, 0, 0), (2, 0, 3, 0, 11, 0, 0)");
     struct query query = average(QUERY_METRIC_GOODPUT);
-    (void)snprintf(query.slo, sizeof query.slo, "e2e=1s");
+    (void)snprintf(query.average.slo, sizeof query.average.slo, "e2e=1s");
     struct result *result = ask(&query);
     expect_real(result, 0, "mean", NAN);
     expect_real(result, 0, "met_ratio", 1);
@@ -321,14 +321,14 @@ static void test_objectives_are_checked(void **state)
     (void)state;
     add_inferences("(1, 0, 3, 0, 11, 100, 200)");
     struct query query = average(QUERY_METRIC_GOODPUT);
-    (void)snprintf(query.slo, sizeof query.slo, "ttft=200ms,tpto=30ms");
+    (void)snprintf(query.average.slo, sizeof query.average.slo, "ttft=200ms,tpto=30ms");
     expect_error(&query, STATUS_INVALID, "\"tpto\"");
     query = average("e2e_ns");
-    (void)snprintf(query.slo, sizeof query.slo, "ttft=200ms");
+    (void)snprintf(query.average.slo, sizeof query.average.slo, "ttft=200ms");
     expect_error(&query, STATUS_INVALID, "objectives are for the metric goodput_per_second");
     // All of them at once.
     query = average(QUERY_METRIC_GOODPUT);
-    (void)snprintf(query.slo, sizeof query.slo,
+    (void)snprintf(query.average.slo, sizeof query.average.slo,
                    "ttft=1s,tpot=1s,e2e=1s,queue=1s,prefill=1s,decode=1s,itl_max=1s,itl_p99=1s");
     query.filter.until_ns = START_NS + SECOND_NS;
     query.filter.since_ns = START_NS;

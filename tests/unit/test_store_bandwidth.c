@@ -382,14 +382,14 @@ static void bundle(const struct query_filter *filter)
 {
     struct error err = {0};
     struct result *answer = NULL;
-    struct query query = {.kind = QUERY_COPY, .bundle = true, .filter = *filter};
-    (void)folder_path(query.path, folder, "bundle.db");
+    struct query query = {.kind = QUERY_COPY, .file.bundle = true, .filter = *filter};
+    (void)folder_path(query.file.path, folder, "bundle.db");
     if (store_query(store, &query, &answer, &err) != STATUS_OK)
         fail_msg("%s", err.text);
     result_free(answer);
     store_close(store);
     store = NULL;
-    if (store_open(&store, query.path, &err) != STATUS_OK)
+    if (store_open(&store, query.file.path, &err) != STATUS_OK)
         fail_msg("%s", err.text);
 }
 

@@ -54,7 +54,7 @@ static void what_is_slower(void **state)
     result_free(better);
     // What differs by less than the margin is the same.
     struct query margin = slower;
-    margin.margin = 0.2;
+    margin.compare.margin = 0.2;
     struct result *same = ask(&margin);
     for (size_t i = 0; i < COUNT_OF(metrics); i++)
         verdict_is(same, metrics[i], "SAME");
@@ -101,7 +101,7 @@ static void workers_beside_each_other(void **state)
     const struct query names = of_two("a", "b");
     struct query filters = {.kind = QUERY_COMPARE};
     set(filters.filter.by[QUERY_BY_HOST], "a");
-    set(filters.other.by[QUERY_BY_HOST], "b");
+    set(filters.compare.other.by[QUERY_BY_HOST], "b");
     const struct query *queries[] = {&names, &filters};
     for (size_t i = 0; i < COUNT_OF(queries); i++) {
         struct result *result = ask(queries[i]);
@@ -122,9 +122,9 @@ static void filters_instead_of_names(void **state)
     const struct query names = of_two("a", "b");
     struct query filters = {.kind = QUERY_COMPARE};
     set(filters.filter.by[QUERY_BY_HOST], "a");
-    set(filters.other.by[QUERY_BY_HOST], "b");
+    set(filters.compare.other.by[QUERY_BY_HOST], "b");
     struct query mixed = of_two("a", "");
-    mixed.other = filters.other;
+    mixed.compare.other = filters.compare.other;
     const struct query *others[] = {&filters, &mixed};
     struct result *expected = ask(&names);
     assert_true(result_row_count(expected) == 6);
@@ -145,7 +145,7 @@ static void filters_instead_of_names(void **state)
     }
     result_free(expected);
     struct query nobody = filters;
-    set(nobody.other.by[QUERY_BY_HOST], "nobody");
+    set(nobody.compare.other.by[QUERY_BY_HOST], "nobody");
     refused(&nobody, STATUS_NO_DATA, "the second of the two: no requests");
 }
 
@@ -249,7 +249,7 @@ static void unlike_limits_of_a_device(void **state)
         struct query query = of_two("a", cases[i].host);
         if (cases[i].words) {
             refused(&query, STATUS_INVALID, cases[i].words);
-            query.force = true;
+            query.compare.force = true;
         }
         struct result *result = ask(&query);
         if (cases[i].words)
@@ -299,7 +299,7 @@ static void unlike_fingerprints(void **state)
         if (words[i]) {
             refused(&query, STATUS_INVALID, words[i]);
             refused(&query, STATUS_INVALID, "(--force compares them all the same)");
-            query.force = true;
+            query.compare.force = true;
         }
         struct result *result = ask(&query);
         if (words[i])
@@ -329,7 +329,7 @@ static void nothing_in_common(void **state)
             "odd on cpu; only in the second: inference of tiny | odd on "
             "gpu (--force");
     refused(&models, STATUS_INVALID, "only in the second: inference of big on cpu");
-    devices.force = models.force = true;
+    devices.compare.force = models.compare.force = true;
     struct result *result = ask(&devices);
     assert_string_equal(text_at(result, 0, "model"), "tiny | odd");
     assert_string_equal(text_at(result, 0, "device"), "cpu / gpu");
@@ -381,7 +381,7 @@ static void other_work(void **state)
                         "the work differs: median generated_tokens 50 / 100");
     assert_string_equal(text_at(result, row_of(result, "tpot_ns"), "note"), "");
     result_free(result);
-    query.force = true;
+    query.compare.force = true;
     result = ask(&query);
     verdict_is(result, "e2e_ns", "WORSE");
     assert_non_null(strstr(text_at(result, row_of(result, "e2e_ns"), "note"), "generated_tokens"));
@@ -650,7 +650,7 @@ static void what_expired_is_told(void **state)
     expire("a", noon_ns + 50 * INT64_C(1000000));
     struct query query = about(QUERY_COMPARE, "");
     set(query.filter.by[QUERY_BY_HOST], "a");
-    set(query.other.by[QUERY_BY_HOST], "b");
+    set(query.compare.other.by[QUERY_BY_HOST], "b");
     struct result *result = ask(&query);
     const char *note = text_at(result, row_of(result, "e2e_ns"), "note");
     if (strcmp(note, "of the first, records before 2026-03-28 12:00 UTC have expired") != 0)
@@ -658,7 +658,7 @@ static void what_expired_is_told(void **state)
     assert_string_equal(text_at(result, row_of(result, "load.duration_ns"), "note"), "");
     result_free(result);
     // A window that begins later is whole.
-    query.filter.since_ns = query.other.since_ns = noon_ns + 50 * INT64_C(1000000);
+    query.filter.since_ns = query.compare.other.since_ns = noon_ns + 50 * INT64_C(1000000);
     result = ask(&query);
     assert_null(strstr(text_at(result, row_of(result, "e2e_ns"), "note"), "expired"));
     result_free(result);

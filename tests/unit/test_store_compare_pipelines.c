@@ -64,8 +64,8 @@ static void pipelines_by_their_throughput(void **state)
     struct query query = of_two("before", "after");
     for (int live = 0; live < 2; live++) {
         if (live) {
-            query.baseline[1][0] = '\0';
-            set(query.other.by[QUERY_BY_HOST], "after");
+            query.compare.baseline[1][0] = '\0';
+            set(query.compare.other.by[QUERY_BY_HOST], "after");
         }
         struct result *result = ask(&query);
         is_judged(result, "pipeline.items_per_second", 16, "BETTER");
@@ -140,8 +140,8 @@ static void other_settings_are_told(void **state)
     struct query query = of_two("before", "after");
     for (int live = 0; live < 2; live++) {
         if (live) {
-            query.baseline[1][0] = '\0';
-            set(query.other.by[QUERY_BY_HOST], "after");
+            query.compare.baseline[1][0] = '\0';
+            set(query.compare.other.by[QUERY_BY_HOST], "after");
         }
         struct result *result = ask(&query);
         assert_string_equal(text_at(result, 0, "differences"),
@@ -163,9 +163,9 @@ static void settings_are_those_of_the_window(void **state)
     change("UPDATE pipeline SET chunk_bytes = iif(number > 6, 4096, 1000 + number) WHERE run = 2");
     saved("before");
     struct query query = of_two("before", "");
-    set(query.other.by[QUERY_BY_HOST], "after");
-    query.other.since_ns = INT64_C(1790000000000000006);
-    query.force = true;
+    set(query.compare.other.by[QUERY_BY_HOST], "after");
+    query.compare.other.since_ns = INT64_C(1790000000000000006);
+    query.compare.force = true;
     struct result *result = ask(&query);
     const char *text = text_at(result, 0, "differences");
     if (!strstr(text, "chunk_bytes 1 / 4096"))

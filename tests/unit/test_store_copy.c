@@ -208,8 +208,8 @@ static void test_a_copy_can_be_cancelled(void **state)
     struct store *store = NULL;
     copy_make_store(from, 2, 5000);
     for (unsigned bundle = 0; bundle < 2; bundle++) {
-        struct query query = {.kind = QUERY_COPY, .bundle = bundle != 0};
-        (void)snprintf(query.path, sizeof query.path, "%s", to);
+        struct query query = {.kind = QUERY_COPY, .file.bundle = bundle != 0};
+        (void)snprintf(query.file.path, sizeof query.file.path, "%s", to);
         assert_int_equal(store_open(&store, from, &err), STATUS_OK);
         store_cancel(store);
         assert_int_equal(store_query(store, &query, &answer, &err), STATUS_CANCELLED);

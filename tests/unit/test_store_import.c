@@ -347,7 +347,7 @@ static void test_baselines_come_and_names_are_mapped(void **state)
     }
     assert_int_equal(copy_integer(into, SAMPLES_OF("xm-1")), 0);
 
-    struct query query = {.kind = QUERY_COMPARE, .baseline = {"june", "july"}};
+    struct query query = {.kind = QUERY_COMPARE, .compare.baseline = {"june", "july"}};
     struct result *here = NULL, *there = NULL;
     struct error err;
     assert_int_equal(copy_ask(from, &query, &there, &err), STATUS_OK);

@@ -107,7 +107,7 @@ static void test_every_kind_has_a_budget(void **state)
 {
     (void)state;
     add_inferences(20000);
-    struct query nobody = {.kind = QUERY_RECORDS, .record_kind = RECORD_KIND_INFERENCE};
+    struct query nobody = {.kind = QUERY_RECORDS, .records.kind = RECORD_KIND_INFERENCE};
     (void)snprintf(nobody.filter.by[QUERY_BY_HOST], QUERY_TEXT_SIZE, "nobody");
     const struct query queries[] = {
         {.kind = QUERY_SUMMARY},
@@ -124,7 +124,7 @@ static void test_every_kind_has_a_budget(void **state)
             result_free(ask(&queries[i]));
     }
     const struct query all = {
-        .kind = QUERY_RECORDS, .record_kind = RECORD_KIND_INFERENCE, .limit = UINT32_MAX};
+        .kind = QUERY_RECORDS, .records.kind = RECORD_KIND_INFERENCE, .limit = UINT32_MAX};
     struct result *result = ask(&all);
     assert_int_equal(result_row_count(result), QUERY_ROWS_MAX);
     assert_true(result_next_cursor(result) != 0);
@@ -152,8 +152,8 @@ static void test_losses_by_reason(void **state)
     struct result *all = ask(&query);
     (void)snprintf(query.filter.by[QUERY_BY_HOST], QUERY_TEXT_SIZE, "beta");
     struct result *second = ask(&query);
-    query =
-        (struct query){.kind = QUERY_RECORDS, .record_kind = RECORD_KIND_RUN, .oldest_first = true};
+    query = (struct query){
+        .kind = QUERY_RECORDS, .records.kind = RECORD_KIND_RUN, .records.oldest_first = true};
     struct result *runs = ask(&query);
     for (size_t i = 0; i < COUNT_OF(keys); i++) {
         assert_int_equal(result_integer(all, 0, keys[i].key, -1), keys[i].all);

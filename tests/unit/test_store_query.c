@@ -166,7 +166,7 @@ static void test_queries_that_make_no_sense(void **state)
     store_expect_error(&query, STATUS_INVALID, "operation have no stage");
     query = (struct query){.kind = QUERY_CLEAR};
     store_expect_error(&query, STATUS_INVALID, "no query");
-    query = (struct query){.kind = QUERY_RECORDS, .record_kind = RECORD_KIND_LOAD, .cursor = 99};
+    query = (struct query){.kind = QUERY_RECORDS, .records.kind = RECORD_KIND_LOAD, .cursor = 99};
     store_expect_error(&query, STATUS_INVALID, "cannot go on");
     query.cursor = UINT64_MAX;
     store_expect_error(&query, STATUS_INVALID, "no such cursor");
@@ -193,9 +193,9 @@ static void test_listings_go_on_behind_their_cursor(void **state)
     store_add_inferences(250);
     for (int oldest = 0; oldest < 2; oldest++) {
         struct query query = {.kind = QUERY_RECORDS,
-                              .record_kind = RECORD_KIND_INFERENCE,
+                              .records.kind = RECORD_KIND_INFERENCE,
                               .limit = 37,
-                              .oldest_first = oldest != 0};
+                              .records.oldest_first = oldest != 0};
         size_t rows = 0;
         int64_t before = oldest ? 0 : INT64_MAX;
         int64_t numbers = 0;
@@ -230,7 +230,7 @@ static void test_every_kind_is_listed_with_all_its_columns(void **state)
     store_add_one_of_each();
     for (unsigned kind = RECORD_KIND_RUN + 1; kind < RECORD_KIND_COUNT; kind++) {
         const struct record_kind_info *info = record_kind_info((enum record_kind)kind);
-        const struct query query = {.kind = QUERY_RECORDS, .record_kind = (enum record_kind)kind};
+        const struct query query = {.kind = QUERY_RECORDS, .records.kind = (enum record_kind)kind};
         struct result *result = store_ask(&query);
         assert_int_equal(result_row_count(result), 1);
         assert_int_equal(result_next_cursor(result), 0);
@@ -277,7 +277,7 @@ static void test_loads_have_a_floor(void **state)
                        " h2d_bytes_per_second = %s",
                        cases[i].storage, cases[i].bus);
         store_exec(sql);
-        struct query query = {.kind = QUERY_RECORDS, .record_kind = RECORD_KIND_LOAD};
+        struct query query = {.kind = QUERY_RECORDS, .records.kind = RECORD_KIND_LOAD};
         struct result *result = store_ask(&query);
         assert_true(result_number(result, 0, "floor_ns", -1) == cases[i].floor_ns);
         result_free(result);
@@ -296,7 +296,7 @@ static void test_stages_know_their_load(void **state)
 {
     (void)state;
     store_add_one_of_each();
-    struct query query = {.kind = QUERY_RECORDS, .record_kind = RECORD_KIND_LOAD_STAGE};
+    struct query query = {.kind = QUERY_RECORDS, .records.kind = RECORD_KIND_LOAD_STAGE};
     struct result *result = store_ask(&query);
     expect_text(result, "model", "tiny");
     expect_text(result, "device", "tiny");
@@ -349,7 +349,7 @@ static void test_pipelines_by_workload_and_model(void **state)
     result = store_ask(&query);
     assert_int_equal(result_integer(result, 0, "count", -1), 2);
     result_free(result);
-    query = (struct query){.kind = QUERY_RECORDS, .record_kind = RECORD_KIND_PIPELINE};
+    query = (struct query){.kind = QUERY_RECORDS, .records.kind = RECORD_KIND_PIPELINE};
     (void)snprintf(query.filter.by[QUERY_BY_MODEL], QUERY_TEXT_SIZE, "tiny");
     result = store_ask(&query);
     assert_int_equal(result_row_count(result), 3);
@@ -390,7 +390,7 @@ static void test_pipelines_by_status(void **state)
         }
         result_free(result);
         query.kind = QUERY_RECORDS;
-        query.record_kind = RECORD_KIND_PIPELINE;
+        query.records.kind = RECORD_KIND_PIPELINE;
         result = store_ask(&query);
         assert_int_equal(result_row_count(result), cases[i].runs);
         result_free(result);
@@ -431,7 +431,7 @@ static void test_runs_and_their_balance(void **state)
 {
     (void)state;
     struct query query = {
-        .kind = QUERY_RECORDS, .record_kind = RECORD_KIND_RUN, .oldest_first = true};
+        .kind = QUERY_RECORDS, .records.kind = RECORD_KIND_RUN, .records.oldest_first = true};
     struct result *result = store_ask(&query);
     assert_int_equal(result_row_count(result), 2);
     assert_int_equal(result_integer(result, 0, "balanced", -1), 1);

@@ -373,7 +373,7 @@ static void test_what_expired_is_told(void **state)
         assert_string_equal(err.text, "records before 2026-09-21 14:14 UTC have expired");
         assert_true(err.expired_ns != 0);
         query.kind = QUERY_RECORDS;
-        query.record_kind = RECORD_KIND_INFERENCE;
+        query.records.kind = RECORD_KIND_INFERENCE;
     }
     // Nothing is gone of a window where nothing was.
     query.filter.since_ns = START_NS + 300 * SECOND;

@@ -126,7 +126,7 @@ static void test_sums_do_not_overflow(void **state)
     assert_int_equal(result_integer(result, 0, "prompt_tokens", -1), INT64_MAX);
     assert_int_equal(result_integer(result, 0, "lost", -1), INT64_MAX);
     result_free(result);
-    query = (struct query){.kind = QUERY_RECORDS, .record_kind = RECORD_KIND_RUN};
+    query = (struct query){.kind = QUERY_RECORDS, .records.kind = RECORD_KIND_RUN};
     result = store_ask(&query);
     assert_int_equal(result_row_count(result), 2);
     result_free(result);

@@ -346,9 +346,10 @@ static const struct access_key *find_revoked(const struct access_list *list,
 {
     unsigned char key[WIRE_KEY_SIZE];
     const struct access_key *found = NULL;
-    if (wire_key_parse(key, query->key))
+    if (wire_key_parse(key, query->key.text))
         found = access_list_find(list, key);
-    return found ? found : access_list_named(list, query->key[0] ? query->key : query->key_name);
+    return found ? found
+                 : access_list_named(list, query->key.text[0] ? query->key.text : query->key.name);
 }
 
 static enum status text_for(char **out, const struct text *text, const struct access_list *list,
@@ -363,7 +364,7 @@ static enum status text_for(char **out, const struct text *text, const struct ac
     const struct access_key *revoked = find_revoked(list, query);
     if (!revoked)
         return error_set(err, STATUS_NO_DATA, "%.60s: no key and no name of one that is authorized",
-                         query->key[0] ? query->key : query->key_name);
+                         query->key.text[0] ? query->key.text : query->key.name);
     enum status status = add_row(answer, revoked, err);
     if (status == STATUS_OK)
         status = access_text_without(out, text->bytes, text->size, revoked->line, err);
@@ -375,7 +376,7 @@ static enum status answer_authorized(struct access *access, const struct query *
 {
     unsigned char key[WIRE_KEY_SIZE];
     const struct access_key *about = NULL;
-    if (wire_key_parse(key, query->key))
+    if (wire_key_parse(key, query->key.text))
         about = access_list_find(&access->list, key);
     return about ? add_row(answer, about, err) : error_set(err, STATUS_IO, "the key was not taken");
 }

@@ -277,25 +277,25 @@ enum status access_list_check(const struct access_list *list, const struct query
                               struct error *err)
 {
     unsigned char key[WIRE_KEY_SIZE], replaced[WIRE_KEY_SIZE];
-    if (!wire_key_parse(key, query->key))
+    if (!wire_key_parse(key, query->key.text))
         return error_set(err, STATUS_INVALID,
                          "\"%.60s\" is no public key (40 characters of Z85 are expected)",
-                         query->key);
-    if (query->key_roles == 0 || query->key_roles >> QUERY_ROLE_COUNT)
+                         query->key.text);
+    if (query->key.roles == 0 || query->key.roles >> QUERY_ROLE_COUNT)
         return error_set(err, STATUS_INVALID, "a role is wanted (producer, reader or admin)");
-    if (!access_name_is_sound(query->key_name))
+    if (!access_name_is_sound(query->key.name))
         return error_set(err, STATUS_INVALID, "\"%.80s\" is no name (1 to %d of a-z A-Z 0-9 . _ -)",
-                         query->key_name, QUERY_KEY_SIZE - 1);
-    const struct access_key *named = access_list_named(list, query->key_name);
+                         query->key.name, QUERY_KEY_SIZE - 1);
+    const struct access_key *named = access_list_named(list, query->key.name);
     if (named && memcmp(named->key, key, WIRE_KEY_SIZE) != 0)
         return error_set(err, STATUS_INVALID,
                          "%s is the name of another key (choose one that is not taken, or revoke "
                          "that key first)",
-                         query->key_name);
-    if (!query->key_replaces[0])
+                         query->key.name);
+    if (!query->key.replaces[0])
         return STATUS_OK;
-    if (!wire_key_parse(replaced, query->key_replaces))
-        return error_set(err, STATUS_INVALID, "\"%.60s\" is no public key", query->key_replaces);
+    if (!wire_key_parse(replaced, query->key.replaces))
+        return error_set(err, STATUS_INVALID, "\"%.60s\" is no public key", query->key.replaces);
     if (memcmp(replaced, key, WIRE_KEY_SIZE) == 0)
         return error_set(err, STATUS_INVALID, "a key cannot replace itself");
     return STATUS_OK;
@@ -332,15 +332,15 @@ static enum status make_line(char *out, const struct access_list *list, const st
     unsigned char own[WIRE_KEY_SIZE], before[WIRE_KEY_SIZE];
     char roles[QUERY_KEY_SIZE], text[WIRE_KEY_TEXT_SIZE];
     struct replaced replaced = {0};
-    if (!wire_key_parse(own, query->key))
+    if (!wire_key_parse(own, query->key.text))
         return error_set(err, STATUS_INVALID, "no public key");
-    if (query->key_replaces[0] && wire_key_parse(before, query->key_replaces)) {
+    if (query->key.replaces[0] && wire_key_parse(before, query->key.replaces)) {
         add_replaced(&replaced, before, own);
         add_replaced_by(&replaced, access_list_find(list, before), own);
     }
     add_replaced_by(&replaced, access_list_find(list, own), own);
-    size_t used = (size_t)snprintf(out, ACCESS_LINE_MAX + 2, "%s %s %s", query->key,
-                                   access_roles_text(roles, query->key_roles), query->key_name);
+    size_t used = (size_t)snprintf(out, ACCESS_LINE_MAX + 2, "%s %s %s", query->key.text,
+                                   access_roles_text(roles, query->key.roles), query->key.name);
     for (unsigned i = 0; i < replaced.count; i++)
         used += (size_t)snprintf(out + used, ACCESS_LINE_MAX + 2 - used, " replaces %s",
                                  wire_key_text(text, replaced.keys[i]));
@@ -385,7 +385,7 @@ enum status access_text_with(char **out, const char *text, size_t size,
     if (status != STATUS_OK)
         return status;
     const struct access_key *known =
-        wire_key_parse(key, query->key) ? access_list_find(list, key) : NULL;
+        wire_key_parse(key, query->key.text) ? access_list_find(list, key) : NULL;
     size_t begin = size, end = size;
     if (known)
         find_line(text, size, known->line, &begin, &end);

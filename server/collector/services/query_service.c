@@ -98,7 +98,7 @@ static enum status check_owner(const struct query_service *service, unsigned soc
     enum status status = query_check(query, err);
     const char *below = files_below(service, socket, query);
     if (status == STATUS_OK && below)
-        status = files_under_check(below, query->path, err);
+        status = files_under_check(below, query->file.path, err);
     if (status == STATUS_DENIED)
         reject_counters_count(endpoints->reject_counters, REFUSAL_DENIED, 1);
     return status;
@@ -127,7 +127,7 @@ static enum status administer_keys(struct query_service *service, const struct q
                          "(inferstat keygen --server makes one)");
     enum status status = access_query(access, query, result, err);
     if (status == STATUS_OK && query->kind != QUERY_KEYS)
-        log_write(LOG_LEVEL_INFO, "the key %.63s was %s", query->key,
+        log_write(LOG_LEVEL_INFO, "the key %.63s was %s", query->key.text,
                   query->kind == QUERY_REVOKE ? "revoked" : "authorized");
     return status;
 }

@@ -110,7 +110,8 @@ static enum status ask(struct query_worker *lane, const struct order *order,
     if (query->kind == QUERY_BASELINE_SAVE)
         return pass_baseline_on(lane, order, store, err);
     if (query->kind == QUERY_IMPORT)
-        return import_file(store, query->path, &(struct import_sink){give_piece, lane}, out, err);
+        return import_file(store, query->file.path, &(struct import_sink){give_piece, lane}, out,
+                           err);
     return store_query(store, query, out, err);
 }
 
@@ -141,13 +142,13 @@ static enum status answer_name(struct result *result, const char *given, struct 
 static enum status ask_below(struct query_worker *lane, const struct order *order,
                              struct store *store, struct result **out, struct error *err)
 {
-    const char *given = order->asked.query.path;
+    const char *given = order->asked.query.file.path;
     struct query query = order->asked.query;
     struct files_hold hold;
     enum status status = files_under_hold(&hold, order->below, given, err);
     if (status != STATUS_OK)
         return status;
-    (void)snprintf(query.path, sizeof query.path, "%s", hold.path);
+    (void)snprintf(query.file.path, sizeof query.file.path, "%s", hold.path);
     status = ask(lane, order, &query, store, out, err);
     if (status == STATUS_OK)
         status = answer_name(*out, given, err);

@@ -8,11 +8,11 @@ static void note(const struct query *query, enum status status, const struct err
 {
     const bool saves = query->kind == QUERY_BASELINE_SAVE;
     if (status == STATUS_OK)
-        log_write(LOG_LEVEL_INFO, "the baseline %.63s was %s", query->baseline[0],
+        log_write(LOG_LEVEL_INFO, "the baseline %.63s was %s", query->baseline.name,
                   saves ? "saved" : "deleted");
     else if (status != STATUS_INVALID && status != STATUS_NO_DATA && status != STATUS_BUSY)
         log_write(LOG_LEVEL_ERROR, "cannot %s the baseline %.63s: %s", saves ? "save" : "delete",
-                  query->baseline[0], err->text);
+                  query->baseline.name, err->text);
 }
 
 void writer_baseline(struct sqlite3 *db, const struct job *job, struct queue *replies)

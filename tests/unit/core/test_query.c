@@ -92,7 +92,7 @@ static void test_check(void **state)
     query.kind = (enum query_kind) - 1;
     check(query, STATUS_INVALID);
 
-    query = (struct query){.kind = QUERY_RECORDS, .record_kind = RECORD_KIND_COUNT};
+    query = (struct query){.kind = QUERY_RECORDS, .records.kind = RECORD_KIND_COUNT};
     check(query, STATUS_INVALID);
 
     query = (struct query){.kind = QUERY_AVERAGE, .group_by = {QUERY_BY_HOST, QUERY_BY_MODEL}};
@@ -142,15 +142,16 @@ static void test_check_comparisons(void **state)
         enum status status;
     } cases[] = {
         {{.kind = QUERY_COMPARE}, STATUS_OK},
-        {{.kind = QUERY_COMPARE, .baseline = {"may", "June-2_x.1"}, .margin = 1}, STATUS_OK},
-        {{.kind = QUERY_COMPARE, .margin = 1.01}, STATUS_INVALID},
-        {{.kind = QUERY_COMPARE, .margin = -0.01}, STATUS_INVALID},
-        {{.kind = QUERY_COMPARE, .margin = not_a_number}, STATUS_INVALID},
-        {{.kind = QUERY_COMPARE, .baseline = {"", "a b"}}, STATUS_INVALID},
-        {{.kind = QUERY_COMPARE, .other = {.since_ns = 5, .until_ns = 5}}, STATUS_INVALID},
-        {{.kind = QUERY_COMPARE, .other = {.by = {[QUERY_BY_RUN] = "x"}}}, STATUS_INVALID},
+        {{.kind = QUERY_COMPARE, .compare = {.baseline = {"may", "June-2_x.1"}, .margin = 1}},
+         STATUS_OK},
+        {{.kind = QUERY_COMPARE, .compare.margin = 1.01}, STATUS_INVALID},
+        {{.kind = QUERY_COMPARE, .compare.margin = -0.01}, STATUS_INVALID},
+        {{.kind = QUERY_COMPARE, .compare.margin = not_a_number}, STATUS_INVALID},
+        {{.kind = QUERY_COMPARE, .compare.baseline = {"", "a b"}}, STATUS_INVALID},
+        {{.kind = QUERY_COMPARE, .compare.other = {.since_ns = 5, .until_ns = 5}}, STATUS_INVALID},
+        {{.kind = QUERY_COMPARE, .compare.other = {.by = {[QUERY_BY_RUN] = "x"}}}, STATUS_INVALID},
         {{.kind = QUERY_BASELINE_SAVE}, STATUS_INVALID},
-        {{.kind = QUERY_BASELINE_SAVE, .baseline = {"a"}}, STATUS_OK},
+        {{.kind = QUERY_BASELINE_SAVE, .baseline.name = "a"}, STATUS_OK},
         {{.kind = QUERY_BASELINE_DELETE}, STATUS_INVALID},
         {{.kind = QUERY_BASELINES}, STATUS_OK},
     };

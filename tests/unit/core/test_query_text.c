@@ -126,10 +126,10 @@ static void test_fields(void **state)
     assert_int_equal(query.limit, UINT32_MAX);
     assert_int_equal(read_line(&query, "compare x host=a against y host=b", NULL, NULL), STATUS_OK);
     assert_int_equal(query.kind, QUERY_COMPARE);
-    assert_string_equal(query.baseline[0], "y"); // what it is compared with comes first
-    assert_string_equal(query.baseline[1], "x");
+    assert_string_equal(query.compare.baseline[0], "y"); // what it is compared with comes first
+    assert_string_equal(query.compare.baseline[1], "x");
     assert_string_equal(query.filter.by[QUERY_BY_HOST], "b");
-    assert_string_equal(query.other.by[QUERY_BY_HOST], "a");
+    assert_string_equal(query.compare.other.by[QUERY_BY_HOST], "a");
 }
 
 // Every kind of records is a verb, alone and with an s.
@@ -144,7 +144,7 @@ static void test_kinds(void **state)
             (void)snprintf(line, sizeof line, "%s%s", name, plural ? "s" : "");
             assert_int_equal(read_line(&query, line, NULL, NULL), STATUS_OK);
             assert_int_equal(query.kind, QUERY_RECORDS);
-            assert_int_equal(query.record_kind, kind);
+            assert_int_equal(query.records.kind, kind);
         }
     }
 }
@@ -344,7 +344,9 @@ static void any_query(struct query *query)
     unsigned count;
     const struct query_verb *verb = &query_verbs(&count)[0];
     verb += any(count);
-    *query = (struct query){.kind = verb->kind, .record_kind = verb->record_kind};
+    *query = (struct query){.kind = verb->kind};
+    if (verb->kind == QUERY_RECORDS)
+        query->records.kind = verb->record_kind;
     if (verb->subject == QUERY_METRIC || (verb->subject == QUERY_METRIC_OR_NONE && any(2)))
         (void)snprintf(query->metric, sizeof query->metric, "%s",
                        any(2) ? "ttft_ns" : "load.duration_ns");
@@ -356,20 +358,23 @@ static void any_query(struct query *query)
     if (verb->clauses >> QUERY_CLAUSE_STEP & 1 && any(2))
         query->step_ns = 1 + (int64_t)any(1U << 31) * (any(2) ? 1 : 3600 * S / 1000);
     if (verb->clauses >> QUERY_CLAUSE_SLO & 1 && any(2))
-        any_name(query->slo, QUERY_TEXT_SIZE);
+        any_name(query->average.slo, QUERY_TEXT_SIZE);
     if (verb->clauses >> QUERY_CLAUSE_LIMIT & 1)
         query->limit = any(3) ? any(UINT32_MAX) : 0;
-    query->oldest_first = verb->clauses >> QUERY_CLAUSE_OLDEST & 1 && any(2);
+    if (verb->clauses >> QUERY_CLAUSE_OLDEST & 1)
+        query->records.oldest_first = any(2);
     if (verb->clauses >> QUERY_CLAUSE_OF & 1 && any(2))
         (void)snprintf(query->metric, sizeof query->metric, "e2e_ns");
     if (verb->clauses >> QUERY_CLAUSE_MARGIN & 1 && any(2))
-        query->margin = (double)any(UINT32_MAX) / UINT32_MAX;
-    query->force = verb->clauses >> QUERY_CLAUSE_FORCE & 1 && any(2);
+        query->compare.margin = (double)any(UINT32_MAX) / UINT32_MAX;
+    if (verb->clauses >> QUERY_CLAUSE_FORCE & 1)
+        query->compare.force = any(2);
     static const char *const names[] = {"", "nightly", "since", "host", "a.b-c_d"};
     for (unsigned i = 0; i < 2 && verb->subject == QUERY_BASELINE_OR_NONE; i++)
-        (void)snprintf(query->baseline[i], QUERY_KEY_SIZE, "%s", names[any(COUNT_OF(names))]);
+        (void)snprintf(query->compare.baseline[i], QUERY_KEY_SIZE, "%s",
+                       names[any(COUNT_OF(names))]);
     if (verb->subject == QUERY_BASELINE_OR_NONE)
-        any_filter(&query->other);
+        any_filter(&query->compare.other);
 }
 
 // Whatever is asked reads, once written, as what was asked, and a terminal may show it.
@@ -403,17 +408,17 @@ static void test_longest(void **state)
     struct query query = {.kind = QUERY_COMPARE}, again;
     for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++) {
         memset(query.filter.by[i], '\x1b', QUERY_TEXT_SIZE - 1);
-        memset(query.other.by[i], '\x1b', QUERY_TEXT_SIZE - 1);
+        memset(query.compare.other.by[i], '\x1b', QUERY_TEXT_SIZE - 1);
     }
     memset(query.filter.by[QUERY_BY_RUN], 'a', 36);
     memset(query.filter.by[QUERY_BY_RUN] + 36, '\0', QUERY_TEXT_SIZE - 36);
     memset(query.filter.by[QUERY_BY_STATUS], '\0', QUERY_TEXT_SIZE);
     memcpy(query.filter.by[QUERY_BY_STATUS], "cancelled", sizeof "cancelled");
-    query.other = query.filter;
-    query.filter.since_ns = query.other.since_ns = 1;
-    query.filter.until_ns = query.other.until_ns = 1700000000 * S + 1;
-    memset(query.baseline[0], 'b', QUERY_KEY_SIZE - 1);
-    memset(query.baseline[1], 'b', QUERY_KEY_SIZE - 1);
+    query.compare.other = query.filter;
+    query.filter.since_ns = query.compare.other.since_ns = 1;
+    query.filter.until_ns = query.compare.other.until_ns = 1700000000 * S + 1;
+    memset(query.compare.baseline[0], 'b', QUERY_KEY_SIZE - 1);
+    memset(query.compare.baseline[1], 'b', QUERY_KEY_SIZE - 1);
     assert_int_equal(query_text_write(line, sizeof line, &query, NULL), STATUS_OK);
     assert_int_equal(read_line(&again, line, NULL, NULL), STATUS_OK);
     assert_memory_equal(&again, &query, sizeof query);

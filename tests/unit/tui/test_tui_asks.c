@@ -57,7 +57,7 @@ static void stages_are_those_of_the_load(void **state)
     assert_int_equal(query_check(&query, &err), STATUS_OK);
     assert_string_equal(query.filter.by[QUERY_BY_RUN], "5f0c2f6e-9a51-4c6c-8a4e-0d8f6b2f1a77");
     assert_true(query.filter.since_ns <= 9000000000 && query.filter.until_ns > 9000000500);
-    assert_int_equal(query.record_kind, RECORD_KIND_LOAD_STAGE);
+    assert_int_equal(query.records.kind, RECORD_KIND_LOAD_STAGE);
     result_free(loads);
 }
 

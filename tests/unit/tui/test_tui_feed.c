@@ -81,7 +81,7 @@ static struct result *answer_to(const struct query *query)
 {
     if (query->kind == QUERY_CLEAR)
         return fixture_result("cleared\n17\n");
-    if (query->kind == QUERY_RECORDS && query->record_kind == RECORD_KIND_LOAD)
+    if (query->kind == QUERY_RECORDS && query->records.kind == RECORD_KIND_LOAD)
         return fixture_result("run|started_ns|duration_ns\nabcdef|9000000000|5\n");
     return fixture_result("figure\n1\n");
 }
@@ -93,7 +93,7 @@ enum status remote_query(struct remote *remote, const struct query *query, struc
     (void)pthread_mutex_lock(&world.lock);
     world.queries++;
     world.clears += query->kind == QUERY_CLEAR;
-    if (query->kind == QUERY_RECORDS && query->record_kind == RECORD_KIND_LOAD_STAGE) {
+    if (query->kind == QUERY_RECORDS && query->records.kind == RECORD_KIND_LOAD_STAGE) {
         world.stages++;
         strcpy(world.run, query->filter.by[QUERY_BY_RUN]);
     } else {

@@ -176,14 +176,13 @@ static void test_query(void **state)
     struct message query = {.kind = MESSAGE_QUERY,
                             .query = {.id = 77,
                                       .protocol = 1,
-                                      .query = {.kind = QUERY_AVERAGE,
-                                                .record_kind = RECORD_KIND_INFERENCE,
+                                      .query = {.kind = QUERY_RECORDS,
+                                                .records = {RECORD_KIND_INFERENCE, true},
                                                 .metric = "ttft_ns",
                                                 .group_by = {QUERY_BY_HOST, QUERY_BY_MODEL},
                                                 .group_count = 2,
                                                 .filter = {.since_ns = -1, .until_ns = INT64_MAX},
                                                 .limit = 10,
-                                                .oldest_first = true,
                                                 .cursor = UINT64_MAX}}};
     for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++)
         memset(query.query.query.filter.by[i], 'a' + (int)i, 36);
@@ -193,7 +192,7 @@ static void test_query(void **state)
     assert_int_equal(out.query.id, 77);
     const struct query *sent = &query.query.query, *got = &out.query.query;
     assert_int_equal(got->kind, sent->kind);
-    assert_int_equal(got->record_kind, sent->record_kind);
+    assert_int_equal(got->records.kind, sent->records.kind);
     assert_string_equal(got->metric, sent->metric);
     assert_int_equal(got->group_count, 2);
     assert_int_equal(got->group_by[0], QUERY_BY_HOST);
@@ -203,7 +202,7 @@ static void test_query(void **state)
     assert_int_equal(got->filter.since_ns, -1);
     assert_true(got->filter.until_ns == INT64_MAX);
     assert_int_equal(got->limit, 10);
-    assert_true(got->oldest_first);
+    assert_true(got->records.oldest_first);
     assert_true(got->cursor == UINT64_MAX);
     message_free(&out);
 }
@@ -211,22 +210,22 @@ static void test_query(void **state)
 static void test_queries_about_keys(void **state)
 {
     (void)state;
-    static const enum query_kind kinds[] = {QUERY_AUDIT, QUERY_AUTHORIZE, QUERY_REVOKE, QUERY_KEYS};
+    static const enum query_kind kinds[] = {QUERY_AUTHORIZE, QUERY_REVOKE};
     for (size_t i = 0; i < COUNT(kinds); i++) {
         struct message query = {
             .kind = MESSAGE_QUERY,
             .query.query = {.kind = kinds[i],
-                            .key = "Yne@$w-vo<fVvi]a<NY6T1ed:M$fCG*[IaLV{hID",
-                            .key_name = "gpu-17.example",
-                            .key_replaces = "rq:rM>}U?@Lns47E1%kR.o@n%FcmmsL/@{H8]yf7",
-                            .key_roles = 1U << QUERY_ROLE_PRODUCER | 1U << QUERY_ROLE_ADMIN}};
+                            .key = {.text = "Yne@$w-vo<fVvi]a<NY6T1ed:M$fCG*[IaLV{hID",
+                                    .name = "gpu-17.example",
+                                    .replaces = "rq:rM>}U?@Lns47E1%kR.o@n%FcmmsL/@{H8]yf7",
+                                    .roles = 1U << QUERY_ROLE_PRODUCER | 1U << QUERY_ROLE_ADMIN}}};
         struct message out;
         round_trip(&out, &query);
         assert_int_equal(out.query.query.kind, kinds[i]);
-        assert_string_equal(out.query.query.key, query.query.query.key);
-        assert_string_equal(out.query.query.key_name, "gpu-17.example");
-        assert_string_equal(out.query.query.key_replaces, query.query.query.key_replaces);
-        assert_int_equal(out.query.query.key_roles, 5);
+        assert_string_equal(out.query.query.key.text, query.query.query.key.text);
+        assert_string_equal(out.query.query.key.name, "gpu-17.example");
+        assert_string_equal(out.query.query.key.replaces, query.query.query.key.replaces);
+        assert_int_equal(out.query.query.key.roles, 5);
         assert_int_equal(query_check(&out.query.query, NULL), STATUS_OK);
         message_free(&out);
     }
@@ -235,25 +234,26 @@ static void test_queries_about_keys(void **state)
 static void test_comparisons(void **state)
 {
     (void)state;
-    struct message query = {.kind = MESSAGE_QUERY,
-                            .query.query = {.kind = QUERY_COMPARE,
-                                            .metric = "tpot_ns",
-                                            .filter = {.since_ns = 7},
-                                            .baseline = {"before", ""},
-                                            .other = {.by = {[QUERY_BY_HOST] = "a"}, .until_ns = 9},
-                                            .margin = 0.02,
-                                            .force = true}};
+    struct message query = {
+        .kind = MESSAGE_QUERY,
+        .query.query = {.kind = QUERY_COMPARE,
+                        .metric = "tpot_ns",
+                        .filter = {.since_ns = 7},
+                        .compare = {.baseline = {"before", ""},
+                                    .other = {.by = {[QUERY_BY_HOST] = "a"}, .until_ns = 9},
+                                    .margin = 0.02,
+                                    .force = true}}};
     struct message out;
     round_trip(&out, &query);
     const struct query *got = &out.query.query;
     assert_string_equal(got->metric, "tpot_ns");
     assert_int_equal(got->filter.since_ns, 7);
-    assert_string_equal(got->baseline[0], "before");
-    assert_string_equal(got->baseline[1], "");
-    assert_string_equal(got->other.by[QUERY_BY_HOST], "a");
-    assert_int_equal(got->other.until_ns, 9);
-    assert_true(got->margin == 0.02);
-    assert_true(got->force);
+    assert_string_equal(got->compare.baseline[0], "before");
+    assert_string_equal(got->compare.baseline[1], "");
+    assert_string_equal(got->compare.other.by[QUERY_BY_HOST], "a");
+    assert_int_equal(got->compare.other.until_ns, 9);
+    assert_true(got->compare.margin == 0.02);
+    assert_true(got->compare.force);
     message_free(&out);
 }
 

@@ -286,6 +286,8 @@ static void test_query_faults_are_left_to_query_check(void **state)
             long_text[3] = '\xff';
             long_text[4] = '\0';
         }
+        if (fault >= 6)
+            query.kind = INFERSTAT__QUERY_KIND__QUERY_AUTHORIZE;
         if (fault == 6)
             query.key = long_text;
         if (fault == 7)
