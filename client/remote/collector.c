@@ -18,7 +18,7 @@
 
 static const uint64_t default_timeout_ns = UINT64_C(3000000000);
 
-// Between two tries to send while nobody is connected.
+// Interval of retries to send while no collector is connected.
 static const uint64_t retry_ns = UINT64_C(10000000);
 
 struct collector {
@@ -185,8 +185,8 @@ static enum status send_now(struct asking *asking, uint64_t now_ns)
     return STATUS_OK;
 }
 
-// Receives what has come, until the reply with the question's id is there.  Others
-// are of queries that nobody waits for any more, and signs of life.
+// Receives messages until the reply with the query's id.  Other replies belong to
+// abandoned queries, but show that the collector is alive.
 static enum status receive_now(struct asking *asking, struct message *reply)
 {
     for (;;) {

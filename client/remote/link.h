@@ -1,7 +1,6 @@
-// A connection to one service of a collector: made when it is first needed, and
-// made anew where its handshake failed, with the next of the server's keys known
-// here and, when all have been tried, after a wait.  One thread.  Inside
-// client/remote only.
+// A connection to one service of a collector, created on first use.  After a failed
+// handshake it reconnects with the next known key of the server and, once all were tried,
+// after a back-off.  One thread.  Internal to client/remote.
 #ifndef INFERSTAT_CLIENT_REMOTE_LINK_H
 #define INFERSTAT_CLIENT_REMOTE_LINK_H
 
@@ -20,29 +19,29 @@ struct link {
     const struct trust *trust;
     enum address_service service;
 
-    struct wire_socket *socket;  // NULL: not made, or waiting for retry_ns
-    unsigned attempt;            // which of the passes
+    struct wire_socket *socket;  // NULL: not connected, or waiting for retry_ns
+    unsigned attempt;            // index of the pass
     unsigned failures;           // in a row
-    uint64_t retry_ns;           // monotonic: not before
-    enum wire_handshake trouble; // why the last socket was given up
+    uint64_t retry_ns;           // monotonic: no retry before
+    enum wire_handshake trouble; // why the last socket was closed
 };
 
-// Looks after the connection: gives up a socket whose handshake has failed, makes
-// one where it is time.  Afterwards link->socket is the one to use; it may be
-// another one than before, on which nothing was sent, or NULL.  STATUS_DENIED: the
-// collector has refused our key with all of its own.
+// Maintains the connection: closes a socket whose handshake failed, and opens one when
+// due.  Afterwards link->socket is the one to use: possibly a new one, on which nothing
+// was sent, or NULL.  STATUS_DENIED: the collector refused this user's key with every
+// known server key.
 MUST_CHECK enum status link_look(struct link *link, struct error *err);
 
-// Gives the socket up, with what it has queued and answers on their way; the next
-// link_look makes another.
+// Closes the socket and discards queued messages and pending replies; the next link_look
+// opens another.
 void link_drop(struct link *link);
 
-// How long to wait until the next link_look at most: while nothing is connected
-// yet, or a handshake may yet fail.  UINT64_MAX: until something comes.
+// Maximum time until the next link_look, while the connection or its handshake is pending.
+// UINT64_MAX: none, wait for messages.
 uint64_t link_patience_ns(const struct link *link);
 
-// What is wrong with the connection, in words, "" where nothing is known; for an
-// error that says nobody has answered.  Static.
+// The connection's last problem as text, "" if none is known; completes the error of a
+// timeout.  Static.
 const char *link_trouble(const struct link *link);
 
 #endif

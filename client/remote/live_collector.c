@@ -1,5 +1,5 @@
-// A collector's live feed: records as they are committed, paid for with credit,
-// so that a slow reader here misses records and holds up nobody.
+// Reads a collector's live feed: records as they are committed, with credit-based flow
+// control, so that a slow reader misses records and delays no other peer.
 #include <stdlib.h>
 
 #include "client/remote/link.h"
@@ -15,7 +15,7 @@ enum { CREDIT = 64 }; // messages on their way at most
 // one after 30 seconds of silence, and one that was restarted knows of none.
 static const uint64_t renew_after_ns = UINT64_C(2000000000);
 
-// Between two tries to send while nobody is connected.
+// Interval of retries to send while no collector is connected.
 static const uint64_t retry_ns = UINT64_C(50000000);
 
 struct collector_live {
@@ -27,8 +27,8 @@ struct collector_live {
     uint32_t kinds;
     bool ids_only;
     uint32_t owed;          // credit to give with the next message of ours
-    uint64_t renew_ns;      // monotonic: when to give credit anew
-    uint64_t missed_before; // by subscriptions that are over
+    uint64_t renew_ns;      // monotonic: when to renew the credit
+    uint64_t missed_before; // by ended subscriptions
     uint64_t missed;        // by this one
 };
 
@@ -68,8 +68,7 @@ enum status collector_live_open(void **out, const struct remote_target *target, 
     return STATUS_OK;
 }
 
-// Gives the credit that is owed; where that fails, as while nobody is
-// connected, it stays owed and is tried again soon.
+// Sends the outstanding credit; on failure, as without a connection, retries soon.
 static void give_credit(struct collector_live *live)
 {
     struct message message = {
@@ -100,7 +99,7 @@ static enum status take_records(struct collector_live *live, const struct wire_f
         return STATUS_NO_DATA;
     enum status status = STATUS_NO_DATA;
     if (message.kind == MESSAGE_LIVE_RECORDS) {
-        if (message.live_records.missed < live->missed) // a new subscription counts anew
+        if (message.live_records.missed < live->missed) // a new subscription counts from 0
             live->missed_before += live->missed;
         live->missed = message.live_records.missed;
         live->owed++;
@@ -134,9 +133,8 @@ static enum status receive(struct collector_live *live, enum record_kind *kind, 
     }
 }
 
-// Looks after the connection.  A new one has to subscribe anew; none is made before
-// its time where the last was refused: records are missed until then, and a query
-// of the same user says why.
+// Maintains the connection.  A new one must subscribe again.  After a refusal it waits for
+// the back-off: records are missed until then, and a query of the same user reports why.
 static void look_after_link(struct collector_live *live)
 {
     struct error refused;

@@ -1,5 +1,5 @@
-// Whoever can answer queries: a collector at an address, or a store file.  One
-// interface for the command line and the dashboard.  One thread at a time.
+// A source of answers: a collector at an address, or a store file.  One interface for
+// the command line and the dashboard.  One thread at a time.
 #ifndef INFERSTAT_CLIENT_REMOTE_H
 #define INFERSTAT_CLIENT_REMOTE_H
 
@@ -20,28 +20,28 @@ struct remote_target {
     struct trust_options trust;
 };
 
-// A collector that does not answer is no error here: each query says so.
+// Does not wait for a collector: an unreachable one is an error of each query.
 MUST_CHECK enum status remote_open(struct remote **out, const struct remote_target *target,
                                    struct error *err);
 void remote_close(struct remote *remote);
 
-// A warning that the user has to be shown once, such as of a connection that is
-// neither encrypted nor checked; "" where there is none.  Lives as long as the remote.
+// A warning to show to the user once, such as for an unencrypted connection; "" if there
+// is none.  Lives as long as the remote.
 const char *remote_warning(const struct remote *remote);
 
-// Asks and waits for the answer.  STATUS_UNREACHABLE when none came in time (the
-// next query tries anew), STATUS_DENIED when the collector refuses this user's key,
-// also later while a connection is up; otherwise as store_query (common/store/store.h lists
+// Sends a query and waits for the reply.  STATUS_UNREACHABLE: no reply in time (the next
+// query tries again).  STATUS_DENIED: the collector refuses this user's key, also on an
+// established connection.  Otherwise as store_query (common/store/store.h lists
 // the keys of each answer).  QUERY_CLEAR goes to the admin socket, or through
 // the store's lock with a file; its answer has one row with `cleared`.
 MUST_CHECK enum status remote_query(struct remote *remote, const struct query *query,
                                     struct result **out, struct error *err);
 
-// From now on a query that waits for an answer ends with STATUS_CANCELLED once
-// `wake_fd` can be read (-1: none).  Borrowed until the remote is closed.
+// From now on a waiting query ends with STATUS_CANCELLED once `wake_fd` is readable (-1:
+// none).  Borrowed until the remote is closed.
 void remote_wake_on(struct remote *remote, int wake_fd);
 
-// Where the answers come from, for a title or message; static to the remote.
+// The source's name, for titles and messages; lives as long as the remote.
 const char *remote_name(const struct remote *remote);
 bool remote_is_file(const struct remote *remote);
 
@@ -51,12 +51,12 @@ struct remote_live;
 
 enum remote_live_mode {
     REMOTE_LIVE_RECORDS,
-    REMOTE_LIVE_IDS, // says only that there are new records, and of which kind
+    REMOTE_LIVE_IDS, // only the kind of new records
 };
 
 // Subscribes to records as they are committed; `kinds` has a bit for each enum
-// record_kind, 0 for all.  A store file is polled twice a second.  Works while no
-// collector is there, and again when one comes.
+// record_kind, 0 for all.  A store file is polled twice a second.  While no
+// collector is reachable it keeps reconnecting.
 MUST_CHECK enum status remote_live_open(struct remote_live **out,
                                         const struct remote_target *target, uint32_t kinds,
                                         enum remote_live_mode mode, struct error *err);
@@ -64,9 +64,8 @@ void remote_live_close(struct remote_live *live);
 
 // Waits up to `timeout_ns` for the next records: `*out` holds rows of `*kind`
 // with the keys of QUERY_RECORDS, or is NULL (REMOTE_LIVE_IDS).  `*missed`: rows this
-// reader missed so far.
-// STATUS_TIMEOUT when none came.  `wake_fd` (-1: none) ends the wait when
-// readable, STATUS_CANCELLED.
+// reader has missed so far.  STATUS_TIMEOUT: none arrived.  STATUS_CANCELLED: `wake_fd`
+// (-1: none) became readable.
 MUST_CHECK enum status remote_live_next(struct remote_live *live, uint64_t timeout_ns, int wake_fd,
                                         enum record_kind *kind, struct result **out,
                                         uint64_t *missed, struct error *err);

@@ -1,5 +1,5 @@
-// What a remote is made of: one table of operations a kind of source.  Inside
-// client/remote only.
+// The operations of a source, one table per kind: collector or store file.  Internal to
+// client/remote.
 #ifndef INFERSTAT_CLIENT_REMOTE_SOURCE_H
 #define INFERSTAT_CLIENT_REMOTE_SOURCE_H
 
@@ -7,15 +7,15 @@
 
 struct address;
 
-// `source` and `live` are what open made.
+// `source` and `live` are the objects that the open functions returned.
 struct source_ops {
     enum status (*open)(void **source, const struct remote_target *target, struct error *err);
     void (*close)(void *source); // NULL is fine
     enum status (*query)(void *source, const struct query *query, struct result **out,
                          struct error *err);
-    void (*wake_on)(void *source, int wake_fd); // NULL: answers are not waited for
+    void (*wake_on)(void *source, int wake_fd); // NULL: queries do not block
     const char *(*name)(const void *source);
-    const char *(*warning)(const void *source); // NULL: never any
+    const char *(*warning)(const void *source); // NULL: no warnings
 
     enum status (*live_open)(void **live, const struct remote_target *target, uint32_t kinds,
                              enum remote_live_mode mode, struct error *err);
@@ -27,8 +27,7 @@ struct source_ops {
 extern const struct source_ops source_collector;
 extern const struct source_ops source_file;
 
-// The two halves of source_collector and source_file that live in files of
-// their own.
+// The live operations of source_collector and source_file, in files of their own.
 enum status collector_live_open(void **live, const struct remote_target *target, uint32_t kinds,
                                 enum remote_live_mode mode, struct error *err);
 void collector_live_close(void *live);
@@ -42,7 +41,7 @@ void file_live_close(void *live);
 enum status file_live_next(void *live, uint64_t timeout_ns, int wake_fd, enum record_kind *kind,
                            struct result **out, uint64_t *missed, struct error *err);
 
-// The address that a target means: its own, INFERSTAT_COLLECTOR, the default.
+// The address of a target: its own, else INFERSTAT_COLLECTOR, else the default.
 MUST_CHECK enum status collector_address(struct address *out, const struct remote_target *target,
                                          struct error *err);
 

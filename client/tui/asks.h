@@ -1,4 +1,4 @@
-// What the dashboard asks for, one table.  Pure.
+// The dashboard's queries, as one table.  Pure.
 #ifndef INFERSTAT_TUI_ASKS_H
 #define INFERSTAT_TUI_ASKS_H
 
@@ -19,18 +19,17 @@ enum ask {
     ASK_COUNT
 };
 
-// Every ask, as bits.
+// All queries, as bits.
 enum { ASKS_ALL = (1 << ASK_COUNT) - 1 };
 
-// The query of an ask, under `filter` (NULL: everything), as far as what is asked
-// for has the filter's dimensions: a run has no model.  ASK_STAGES takes the
-// load from `loads`, the last answer to ASK_LOADS (may be NULL): returns false
-// when there is none and so nothing to ask.
+// Fills `query` for `ask` with the parts of `filter` (NULL: everything) that apply to its
+// records: a run has no model.  ASK_STAGES takes the load from `loads`, the last answer to
+// ASK_LOADS (may be NULL), and returns false if there is none.
 bool asks_query(enum ask ask, const struct query_filter *filter, const struct result *loads,
                 struct query *query);
 
-// The asks (bits) whose answers a new record of that kind makes stale, and the
-// kinds (bits) that make any stale.
+// The queries (bits) whose answers a new record of that kind makes stale; the kinds (bits)
+// that make any answer stale.
 unsigned asks_stale(enum record_kind kind);
 uint32_t asks_kinds(void);
 

@@ -1,8 +1,8 @@
 // A grid of character cells that views draw on, the screen shows and tests read
 // as text.  Pure.
 //
-// Drawing takes the area it may touch and coordinates relative to it; what lies
-// outside of the area or of the canvas is cut, never drawn elsewhere.
+// Drawing functions take a clip area and coordinates relative to it; everything outside
+// the area or the canvas is clipped.
 #ifndef INFERSTAT_TUI_CANVAS_H
 #define INFERSTAT_TUI_CANVAS_H
 
@@ -12,14 +12,14 @@
 #include "client/tui/rect.h"
 #include "common/core/status.h"
 
-// What a cell means; the screen says how that looks.  Nothing is told by style
-// alone.
+// The meaning of a cell; screen.c maps it to attributes.  No information is conveyed by
+// style alone.
 enum style {
     STYLE_PLAIN,
     STYLE_DIM,     // secondary: rules, units, hints
-    STYLE_STRONG,  // what the eye should find first
+    STYLE_STRONG,  // most important text
     STYLE_TITLE,   // a panel's title
-    STYLE_FOCUS,   // the title of the panel that takes the keys
+    STYLE_FOCUS,   // the title of the focused panel
     STYLE_HEADING, // a column's heading
     STYLE_SORTED,  // the heading of the column sorted by
     STYLE_KEY,     // a key that can be pressed
@@ -27,7 +27,7 @@ enum style {
     STYLE_WARNING,
     STYLE_BAD,
     STYLE_BAR,      // bars and plots
-    STYLE_BAR_REST, // the part of a bar that belongs to nobody
+    STYLE_BAR_REST, // the unused part of a bar
     STYLE_COUNT
 };
 
@@ -41,7 +41,7 @@ struct cell {
 
 struct canvas {
     int width, height;
-    bool ascii; // characters beyond ASCII are drawn as their stand-ins
+    bool ascii; // other characters are drawn as ASCII replacements
     struct cell *cells;
 };
 
@@ -51,7 +51,7 @@ enum { CANVAS_SIDE_MAX = 4096 };
 void canvas_init(struct canvas *canvas, bool ascii);
 void canvas_deinit(struct canvas *canvas);
 
-// Makes the canvas that size (each side cut to 0..CANVAS_SIDE_MAX) and clears it.
+// Resizes the canvas (each side clamped to 0..CANVAS_SIDE_MAX) and clears it.
 // STATUS_NOMEM leaves it 0 x 0.
 MUST_CHECK enum status canvas_resize(struct canvas *canvas, int width, int height);
 void canvas_clear(struct canvas *canvas);
@@ -62,8 +62,8 @@ struct rect canvas_area(const struct canvas *canvas);
 // The cell at a place inside the canvas.
 const struct cell *canvas_cell(const struct canvas *canvas, int x, int y);
 
-// Draws UTF-8 text; malformed bytes become '?', invisible characters are left
-// out.  A wide character of which only half would be visible is not drawn.
+// Draws UTF-8 text; malformed bytes become '?', invisible characters are
+// omitted.  A wide character of which only half would be visible is not drawn.
 // Returns the columns the text takes, visible or not.
 int canvas_put(struct canvas *canvas, struct rect area, int x, int y, enum style style,
                const char *text);
@@ -72,11 +72,11 @@ int canvas_put(struct canvas *canvas, struct rect area, int x, int y, enum style
 int canvas_put_code(struct canvas *canvas, struct rect area, int x, int y, enum style style,
                     uint32_t code);
 
-// Draws text into exactly `width` columns, aligned; what is too long ends in "…".
+// Draws text into exactly `width` columns, aligned; text that is too long ends in "…".
 void canvas_fit(struct canvas *canvas, struct rect area, int x, int y, int width, enum align align,
                 enum style style, const char *text);
 
-// Draws one character over and over, `width` columns of it.
+// Repeats one character over `width` columns.
 void canvas_line(struct canvas *canvas, struct rect area, int x, int y, int width, enum style style,
                  uint32_t code);
 
@@ -86,8 +86,8 @@ void canvas_blank(struct canvas *canvas, struct rect area);
 // Columns that text takes on a canvas.
 int canvas_text_width(const char *text);
 
-// The canvas as text: a line a row, without trailing spaces, each ended by a
-// line feed.  To be freed; NULL when out of memory.
+// The canvas as text: one line per row, without trailing spaces, each ended by a line
+// feed.  The caller frees it; NULL when out of memory.
 char *canvas_text(const struct canvas *canvas);
 
 #endif

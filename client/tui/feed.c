@@ -19,7 +19,7 @@ static const uint64_t second_ns = UINT64_C(1000000000);
 static const uint64_t pause_least_ns = UINT64_C(100000000);
 enum { PAUSE_FACTOR = 4 };
 
-// While nobody answers, asks come this often at least.
+// Maximum polling interval while the source does not answer.
 static const uint64_t retry_ns = UINT64_C(2000000000);
 
 struct feed {
@@ -133,8 +133,7 @@ static enum status make_ask(struct feed *feed, enum ask ask, struct error *err)
     return STATUS_OK;
 }
 
-// One ask that fails does not keep the others from being made, unless nobody
-// answers at all.
+// A failed query does not prevent the others, unless the source is unreachable.
 static enum status make_round(struct feed *feed, unsigned stale)
 {
     struct error first = {.status = STATUS_OK};

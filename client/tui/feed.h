@@ -1,9 +1,9 @@
-// Asks for the dashboard, in threads of its own, and hands over the answers.
+// Polls the dashboard's queries on its own threads and delivers the answers.
 //
-// One thread asks: every interval, when told to, and as soon as the other one
-// hears of new records.  The newest answer to each ask waits in a mailbox; an
-// older one nobody took is dropped.  Functions are called by the thread that
-// opened the feed.
+// One thread sends the queries: at each interval, on demand, and as soon as the other
+// thread, which follows the live feed, sees new records.  A mailbox holds the newest answer
+// to each query; an older unread one is discarded.  All functions are called by the thread
+// that opened the feed.
 #ifndef INFERSTAT_TUI_FEED_H
 #define INFERSTAT_TUI_FEED_H
 
@@ -18,7 +18,7 @@
 
 struct feed;
 
-// Opens the connections; asks nothing yet.  `target` and `filter` (NULL:
+// Opens the connections; sends no query yet.  `target` and `filter` (NULL:
 // everything) are copied, the texts `target` points to are borrowed.
 MUST_CHECK enum status feed_open(struct feed **out, const struct remote_target *target,
                                  const struct query_filter *filter, double interval_seconds,
@@ -27,29 +27,29 @@ MUST_CHECK enum status feed_open(struct feed **out, const struct remote_target *
 // Starts the threads, which block all signals.
 MUST_CHECK enum status feed_start(struct feed *feed, struct error *err);
 
-// Ends the threads, also while they wait for an answer.
+// Stops the threads, also while they wait for a reply.
 void feed_close(struct feed *feed);
 
 // As remote_name and remote_is_file.
 const char *feed_name(const struct feed *feed);
 bool feed_is_file(const struct feed *feed);
 
-// Asks everything now, whatever the pace.
+// Sends all queries now.
 void feed_ask(struct feed *feed);
 
-// Sets the time between two rounds of asks, and whether to ask at all.
+// Sets the polling interval, or pauses polling.
 void feed_pace(struct feed *feed, double interval_seconds, bool paused);
 
-// Asks for what this filter covers (copied) from the next round on, and clears that.
+// Sets the filter (copied) of queries from the next round on, and of clearing.
 void feed_filter(struct feed *feed, const struct query_filter *filter);
 
-// Clears what the filter covers, as soon as the round under way has ended.
+// Clears the records that the filter covers, after the current round.
 void feed_clear(struct feed *feed);
 
-// What has come since the last feed_take.
+// The answers since the last feed_take.
 struct feed_news {
     bool answered[ASK_COUNT];
-    struct result *results[ASK_COUNT]; // the taker's; NULL: there was nothing to ask
+    struct result *results[ASK_COUNT]; // owned by the caller; NULL: no query was needed
 
     bool round; // a round has ended, with:
     struct error round_error;
@@ -59,7 +59,7 @@ struct feed_news {
     uint64_t cleared;
 };
 
-// A descriptor that is readable while there are news.
+// A descriptor that is readable while answers wait.
 int feed_fd(const struct feed *feed);
 void feed_take(struct feed *feed, struct feed_news *news);
 

@@ -1,5 +1,5 @@
-// The prompt in which the user says what is to be shown, in the words of the query
-// language: "where model=x since 1h".  Pure: how times are read is model->when.
+// The prompt that edits the filter, in the query language: "where model=x since 1h".  Pure:
+// model->when parses times.
 #ifndef INFERSTAT_TUI_FILTER_H
 #define INFERSTAT_TUI_FILTER_H
 
@@ -8,14 +8,14 @@
 #include "client/tui/keys.h"
 #include "client/tui/model.h"
 
-// What the command line asked for; NULL: everything.
+// Sets the filter of the command line; NULL: everything.
 void filter_give(struct model *model, const struct query_filter *filter);
 
-// Opens the prompt with the filter there is.
+// Opens the prompt with the current filter.
 void filter_open(struct model *model);
 
-// What a key does in the prompt; `code` is the character of one that has no action.
-// Returns effects (update.h).
+// Handles a key in the prompt; `code` is the character if it has no action.  Returns effects
+// (update.h).
 unsigned filter_act(struct model *model, enum action action, uint32_t code);
 
 #endif

@@ -1,5 +1,5 @@
-// Characters as a terminal shows them: decoding, width, ASCII stand-ins.  Pure,
-// and independent of the locale.
+// Characters of a terminal: UTF-8 decoding, width, ASCII replacements.  Pure, and
+// independent of the locale.
 #ifndef INFERSTAT_TUI_GLYPH_H
 #define INFERSTAT_TUI_GLYPH_H
 
@@ -7,7 +7,7 @@
 
 enum { GLYPH_BYTES_MAX = 4 };
 
-// Decodes the character at `*text` (terminated) and moves `*text` behind it.
+// Decodes the character at `*text` (terminated) and advances `*text` past it.
 // Returns 0 at the end of the text, and '?' for a malformed byte.
 uint32_t glyph_next(const char **text);
 
@@ -18,8 +18,8 @@ int glyph_encode(char out[GLYPH_BYTES_MAX], uint32_t code);
 // combining and invisible ones, 1 otherwise.
 int glyph_width(uint32_t code);
 
-// The ASCII character that stands for `code` where only ASCII may be shown: what
-// the dashboard draws with has its own, everything else is '?'.
+// The ASCII replacement of `code`: one for each symbol that the dashboard draws, '?' for
+// everything else.
 uint32_t glyph_ascii(uint32_t code);
 
 #endif

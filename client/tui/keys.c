@@ -70,7 +70,7 @@ static const struct key_binding bindings[] = {
      "show only: where model=NAME since 1h"},
     {KEYS_VIEW, {'+', '='}, ACTION_LONGER, 8, "+", "+ -", "interval", "ask less often"},
     {KEYS_VIEW, {'-'}, ACTION_SHORTER, 0, "-", "", "", "ask more often"},
-    {SHOWING, {KEY_CODE_CTRL_L}, ACTION_REDRAW, 0, "Ctrl-L", "", "", "draw anew"},
+    {SHOWING, {KEY_CODE_CTRL_L}, ACTION_REDRAW, 0, "Ctrl-L", "", "", "redraw"},
     {KEYS_ASKED, {'y', 'Y'}, ACTION_YES, 1, "y", "y", "yes, clear", NULL},
     {KEYS_ASKED, {'n', 'N', KEY_CODE_ESCAPE, 'q'}, ACTION_NO, 1, "n Esc", "n", "no, keep", NULL},
     {KEYS_ASKED | KEYS_PROMPT, {KEY_CODE_F10}, ACTION_QUIT, 0, "F10", "", "", NULL},

@@ -1,11 +1,10 @@
-// The one table of keys: what is pressed, what it does, what help and footer say
-// about it.  Pure.
+// The table of key bindings, with their texts for help and footer.  Pure.
 #ifndef INFERSTAT_TUI_KEYS_H
 #define INFERSTAT_TUI_KEYS_H
 
 #include <stdint.h>
 
-// Keys are Unicode characters, and these beyond them.
+// Keys are Unicode characters, and these codes beyond them.
 enum {
     KEY_CODE_FIRST = 0x110000,
     KEY_CODE_UP = KEY_CODE_FIRST,
@@ -68,12 +67,12 @@ enum action {
     ACTION_EMPTY,
 };
 
-// Where a key means something.
+// Contexts of a binding.
 enum key_context {
-    KEYS_VIEW = 1 << 0,   // a view has the keys
+    KEYS_VIEW = 1 << 0,   // a view has the focus
     KEYS_HELP = 1 << 1,   // the help screen
-    KEYS_ASKED = 1 << 2,  // a question is open
-    KEYS_PROMPT = 1 << 3, // a line is being written; characters without a meaning go there
+    KEYS_ASKED = 1 << 2,  // a confirmation is open
+    KEYS_PROMPT = 1 << 3, // a line is edited; unbound characters are inserted
 };
 
 enum { KEYS_CODES_MAX = 4 };
@@ -82,17 +81,17 @@ struct key_binding {
     unsigned contexts;              // of enum key_context
     uint32_t codes[KEYS_CODES_MAX]; // 0: unused
     enum action action;
-    unsigned rank;     // in the footer: the highest is left out first; 0: not there
+    unsigned rank;     // in the footer: the highest is omitted first; 0: not shown
     const char *keys;  // "h ? F1", as help names them
     const char *key;   // "h", as the footer does
     const char *label; // "help", in the footer
     const char *help;  // a line of help; NULL: none
 };
 
-// All bindings, in the order help shows them; `*count` of them, static.
+// All bindings, in the order of help; `*count` of them, static.
 const struct key_binding *keys_bindings(unsigned *count);
 
-// What the key does there, ACTION_NONE when nothing.
+// The action of a key in a context; ACTION_NONE if unbound.
 enum action keys_find(enum key_context context, uint32_t code);
 
 #endif

@@ -1,5 +1,5 @@
-// All that the dashboard knows: the state views draw from.  Pure; owned by the
-// caller's thread.  update.h changes it.
+// The dashboard's state, which views draw.  Pure; owned by the caller's thread.  update.h
+// changes it.
 #ifndef INFERSTAT_TUI_MODEL_H
 #define INFERSTAT_TUI_MODEL_H
 
@@ -15,24 +15,24 @@
 
 enum { MODEL_NAME_SIZE = 512, MODEL_NOTICE_SIZE = 256, MODEL_VIEWS_MAX = 9, MODEL_PANELS_MAX = 8 };
 
-// Whether whoever answers is there.
+// State of the source.
 enum contact {
-    CONTACT_NONE, // not asked to the end yet
-    CONTACT_OK,   // the last round of asks was answered
-    CONTACT_LOST, // nobody answers
-    CONTACT_FAULT // somebody answers, but not with what was asked for
+    CONTACT_NONE, // no round of queries has ended yet
+    CONTACT_OK,   // the last round was answered
+    CONTACT_LOST, // no answer
+    CONTACT_FAULT // the answer is an error
 };
 
-// What lies over the view.
+// The overlay above the view.
 enum overlay { OVERLAY_NONE, OVERLAY_HELP, OVERLAY_CLEAR, OVERLAY_FILTER };
 
-// The last answer to an ask.
+// The last answer to a query.
 struct model_answer {
-    struct result *result; // owned; NULL: none yet, or nothing to ask
+    struct result *result; // owned; NULL: none yet, or no query was needed
     bool known;            // answered at least once
 };
 
-// Which panel of a view has the keys, and what was done to each.
+// A view's focused panel and the state of each panel.
 struct view_state {
     unsigned focus;
     bool enlarged; // the focused panel alone
@@ -41,11 +41,11 @@ struct view_state {
 
 struct model {
     // Fixed for the dashboard's life.
-    char name[MODEL_NAME_SIZE]; // who answers: an address or a file; escaped
+    char name[MODEL_NAME_SIZE]; // the source, an address or a file; escaped
     bool is_file;
     bool readonly;
-    struct query_filter given; // what the command line asked for
-    query_when *when;          // reads times; its context is the wall clock, an int64_t
+    struct query_filter given; // the filter of the command line
+    query_when *when;          // parses times; its context is the wall clock, an int64_t
 
     int width, height; // of the screen
 
@@ -54,20 +54,20 @@ struct model {
     enum overlay overlay;
     size_t help_top; // first row of help shown
 
-    struct query_filter filter;    // what is shown
-    bool filtered;                 // that is a part of the records only
-    char filter_text[PROMPT_SIZE]; // the same in words; "": everything
+    struct query_filter filter;    // the current filter
+    bool filtered;                 // it excludes some records
+    char filter_text[PROMPT_SIZE]; // the filter as text; "": everything
     struct prompt prompt;          // while OVERLAY_FILTER is open
 
     struct model_answer answers[ASK_COUNT];
-    uint64_t answered_ns;   // when the last answer came; 0: never
+    uint64_t answered_ns;   // time of the last answer; 0: never
     int64_t answered_at_ns; // the same by the wall clock
     enum contact contact;
-    char fault[ERROR_TEXT_SIZE]; // what the last round failed with; escaped
+    char fault[ERROR_TEXT_SIZE]; // error of the last round; escaped
 
     bool paused;
     double interval_seconds;
-    char notice[MODEL_NOTICE_SIZE]; // a word about what the user did; escaped
+    char notice[MODEL_NOTICE_SIZE]; // message about the last action; escaped
     uint64_t notice_until_ns;
 
     uint64_t now_ns;     // monotonic clock
@@ -81,22 +81,22 @@ void model_deinit(struct model *model);
 // Shows what the filter covers, from now on or as the command line asked for.
 void model_filter(struct model *model, const struct query_filter *filter, const char *text);
 
-// The last answer to an ask, NULL when there is none.
+// The last answer to a query; NULL if there is none.
 const struct result *model_answer(const struct model *model, enum ask ask);
 
-// A figure of the summary, `absent` where there is none.
+// A number of the summary; `absent` if it has none.
 double model_figure(const struct model *model, const char *key, double absent);
 
-// Whether the store is known to hold no run: not where a filter may be why.
+// True if the store is known to have no runs; false if a filter may be the reason.
 bool model_store_is_empty(const struct model *model);
 
-// Records known to be lost.
+// Number of records known to be lost.
 int64_t model_lost(const struct model *model);
 
-// Seconds since the last answer; 0 when none ever came.
+// Seconds since the last answer; 0 before the first.
 double model_age_seconds(const struct model *model);
 
-// A text of the result's row, escaped for the screen; "-" where there is none.
+// A text of the result's row, escaped for the screen; "-" if absent.
 // Returns `out`.
 char *model_text(char *out, size_t size, const struct result *result, size_t row, const char *key);
 

@@ -6,14 +6,14 @@
 
 #include "client/tui/canvas.h"
 
-// Draws one column a value, the newest (last) at the right edge; what does not
-// fit on the left is left out.  A value of `top` fills the area's height, 0 is
-// the ground; values above 0 always show.  NaN leaves its column empty.
+// Draws one column per value, the newest (last) at the right edge; older values that do not
+// fit are omitted.  A value of `top` fills the area's height, 0 is the base line; values
+// above 0 are always visible.  NaN leaves its column empty.
 void plot_sparkline(struct canvas *canvas, struct rect area, const double *values, size_t count,
                     double top);
 
 // Draws a bar in row `y` from `start` to `end`, both 0..1 of the `width` columns
-// from `x`.  However short, it shows.
+// from `x`.  At least a minimal bar is visible.
 void plot_bar(struct canvas *canvas, struct rect area, int x, int y, int width, enum style style,
               double start, double end);
 
@@ -24,8 +24,8 @@ struct plot_stage {
     double duration_ns;
 };
 
-// The rows a waterfall of `count` stages has: one each, and one for `other`,
-// what of the whole no stage covers.
+// Rows of a waterfall of `count` stages: one each, and one for `other`, the time that no
+// stage covers.
 size_t plot_waterfall_rows(size_t count);
 
 // Draws the rows from `first` on, as many as fit the area: name, a bar at the

@@ -1,5 +1,4 @@
-// A line of text that the user writes: where the filter of the dashboard is given.
-// Pure.
+// A single-line text editor, for the dashboard's filter.  Pure.
 #ifndef INFERSTAT_TUI_PROMPT_H
 #define INFERSTAT_TUI_PROMPT_H
 
@@ -15,21 +14,20 @@ enum { PROMPT_SIZE = QUERY_LINE_SIZE }; // bytes of the text, terminating NUL in
 struct prompt {
     char text[PROMPT_SIZE];      // UTF-8
     size_t size;                 // bytes of it
-    size_t cursor;               // the byte before which is written, where a character begins
-    char error[ERROR_TEXT_SIZE]; // why it was not taken, escaped; "": nothing is wrong
-    struct query_place place;    // and what of it
+    size_t cursor;               // insertion point: offset of a character's first byte
+    char error[ERROR_TEXT_SIZE]; // why it was rejected, escaped; "": no error
+    struct query_place place;    // the rejected part
 };
 
-// Begins with `text`, the cursor behind it.
+// Starts with `text`, the cursor after it.
 void prompt_open(struct prompt *prompt, const char *text);
 
-// Writes a character; false, with nothing written, for one that no line holds (a
-// control character) or where there is no room.  What changes the text, or empties
-// it, also takes back what was wrong.
+// Inserts a character; false, without a change, for a control character or a full line.
+// Each change of the text clears the error.
 bool prompt_insert(struct prompt *prompt, uint32_t code);
 void prompt_empty(struct prompt *prompt);
 
-// Takes away the character before the cursor, or behind it.
+// Deletes the character before the cursor, or after it.
 void prompt_erase_before(struct prompt *prompt);
 void prompt_erase_behind(struct prompt *prompt);
 

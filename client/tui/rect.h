@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-// Empty where width or height is not above zero.
+// Empty if width or height is not above zero.
 struct rect {
     int x, y, width, height;
 };
@@ -19,7 +19,7 @@ static inline bool rect_contains(struct rect rect, int x, int y)
     return x >= rect.x && x < rect.x + rect.width && y >= rect.y && y < rect.y + rect.height;
 }
 
-// What is left below the first `rows` rows.
+// The part below the first `rows` rows.
 static inline struct rect rect_below(struct rect rect, int rows)
 {
     return (struct rect){rect.x, rect.y + rows, rect.width, rect.height - rows};

@@ -1,5 +1,5 @@
-// Gives the terminal back when the program dies of a fault of its own (SIGSEGV,
-// SIGABRT and their like), which ends it as before.  One a program.  Main thread.
+// Restores the terminal when the program crashes (SIGSEGV, SIGABRT and similar); the signal
+// then ends it as usual.  One per program.  Main thread.
 #ifndef INFERSTAT_TUI_RESCUE_H
 #define INFERSTAT_TUI_RESCUE_H
 
@@ -8,11 +8,11 @@
 
 enum { RESCUE_TEXT_SIZE = 256 };
 
-// From here on a fault writes `size` bytes of `text` (RESCUE_TEXT_SIZE at most) to
-// standard output and gives the terminal there `settings`.  Both are copied.
+// From now on a crash writes `size` bytes of `text` (RESCUE_TEXT_SIZE at most) to standard
+// output and restores the terminal's `settings`.  Both are copied.
 void rescue_arm(const char *text, size_t size, const struct termios *settings);
 
-// Faults are again what they were before.  Does nothing when not armed.
+// Restores the previous signal handlers.  Does nothing if not armed.
 void rescue_disarm(void);
 
 #endif

@@ -1,5 +1,4 @@
-// A line of short facts, the least important left out where there is no room.
-// Pure.
+// A line of short texts; the least important ones are omitted if the line is full.  Pure.
 #ifndef INFERSTAT_TUI_SEGMENTS_H
 #define INFERSTAT_TUI_SEGMENTS_H
 
@@ -8,24 +7,24 @@
 enum { SEGMENTS_MAX = 24, SEGMENT_TEXT_SIZE = 160, SEGMENT_KEY_SIZE = 24 };
 
 struct segment {
-    unsigned rank; // the highest is left out first; 0 never
+    unsigned rank; // the highest is omitted first; 0 never
     enum style style;
-    int width_max;              // columns beyond which the text is cut; 0: none
-    char key[SEGMENT_KEY_SIZE]; // drawn before the text as a key to press; may be empty
+    int width_max;              // maximum columns of the text; 0: unlimited
+    char key[SEGMENT_KEY_SIZE]; // a key, drawn before the text; may be empty
     char text[SEGMENT_TEXT_SIZE];
 };
 
-// Zeroed but for the separator, it is empty.
+// Empty when zeroed, except for the separator.
 struct segments {
     const char *separator; // borrowed
     unsigned count;
     struct segment items[SEGMENTS_MAX];
 };
 
-// Adds a fact; beyond SEGMENTS_MAX it is left out.  Text that does not fit is cut.
+// Adds a text; more than SEGMENTS_MAX are ignored, too long ones truncated.
 void segments_add(struct segments *segments, unsigned rank, enum style style, const char *format,
                   ...) __attribute__((format(printf, 4, 5)));
-// The same for a text from outside, cut to `width_max` columns.
+// The same for an untrusted text, at most `width_max` columns.
 void segments_add_name(struct segments *segments, unsigned rank, enum style style, int width_max,
                        const char *name);
 // The same for a key and what it does.

@@ -130,7 +130,7 @@ static enum status read_time(void *context, int64_t *out_ns, const char *text, b
     return when_parse(out_ns, text, *(const int64_t *)context, latest, "time", err);
 }
 
-// Draws the first screen before anybody has answered.
+// Draws the first screen before the first answer.
 static enum status start(struct tui *tui, const struct tui_options *options, struct error *err)
 {
     double interval =

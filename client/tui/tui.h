@@ -2,8 +2,8 @@
 //
 //   asks -> model update -> views -> canvas -> screen
 //
-// Threads of feed.c ask; the caller's thread owns the model, draws and reads
-// keys, so that a collector that has gone away never holds up the screen.
+// Threads of feed.c send queries; the caller's thread owns the model, draws and reads keys,
+// so that an unreachable collector never blocks the screen.
 #ifndef INFERSTAT_TUI_TUI_H
 #define INFERSTAT_TUI_TUI_H
 
@@ -19,8 +19,8 @@
 
 struct tui_options {
     const struct remote_target *target;
-    const struct query_filter *filter; // what is shown, and what `c` clears; NULL: everything
-    double interval_seconds;           // between two asks; 0: TUI_INTERVAL_DEFAULT
+    const struct query_filter *filter; // the records shown, and those that `c` clears; NULL: all
+    double interval_seconds;           // polling interval; 0: TUI_INTERVAL_DEFAULT
     bool ascii;                        // ASCII only; implied where the locale is not UTF-8
     bool no_mouse;                     // leave the mouse to the terminal
     bool no_color;                     // --no-color, or NO_COLOR is set and not empty
@@ -29,9 +29,8 @@ struct tui_options {
 
 // Shows the dashboard on standard input and output until the user quits or a
 // stop is requested (common/sys/stop.h, which the caller has installed).  Main
-// thread.  The terminal is as before when it returns.  STATUS_INVALID where
-// there is no terminal that can show it, STATUS_INVALID for an interval out of
-// range, otherwise as remote_open.
+// thread.  Restores the terminal before it returns.  STATUS_INVALID: no suitable terminal,
+// or an interval out of range; otherwise as remote_open.
 MUST_CHECK enum status tui_run(const struct tui_options *options, struct error *err);
 
 #endif

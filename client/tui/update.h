@@ -1,4 +1,4 @@
-// What happens, and what becomes of the model.  Pure.
+// Events, and how they change the model.  Pure.
 #ifndef INFERSTAT_TUI_UPDATE_H
 #define INFERSTAT_TUI_UPDATE_H
 
@@ -11,9 +11,9 @@ enum event_kind {
     EVENT_PRESS,   // the mouse's first button at `x`, `y`
     EVENT_WHEEL,   // the wheel at `x`, `y`, turned by `turn` rows
     EVENT_RESIZE,  // to `x` columns and `y` rows
-    EVENT_TICK,    // time goes by
-    EVENT_ANSWER,  // `ask` was answered with `result` (NULL: nothing to ask)
-    EVENT_ROUND,   // a round of asks ended with `status`, `text`
+    EVENT_TICK,    // the clock advances
+    EVENT_ANSWER,  // `ask` was answered with `result` (NULL: no query was needed)
+    EVENT_ROUND,   // a round of queries ended with `status`, `text`
     EVENT_CLEARED, // a clear ended with `status`, `text`, `cleared` records
 };
 
@@ -25,19 +25,19 @@ struct event {
     uint32_t code;
     int x, y, turn;
     enum ask ask;
-    struct result *result; // taken over by model_update
+    struct result *result; // model_update takes ownership
     enum status status;
     const char *text; // borrowed for the call; may be NULL
     uint64_t cleared;
 };
 
-// What is to be done about it, bits.
+// Actions for the caller, as bits.
 enum effect {
     EFFECT_QUIT = 1 << 0,
-    EFFECT_ASK = 1 << 1,     // ask everything now
+    EFFECT_ASK = 1 << 1,     // send all queries now
     EFFECT_CLEAR = 1 << 2,   // clear the store
     EFFECT_PACE = 1 << 3,    // the interval or the pause has changed
-    EFFECT_REPAINT = 1 << 4, // the terminal's content is not to be trusted
+    EFFECT_REPAINT = 1 << 4, // the terminal's content is unknown
     EFFECT_FILTER = 1 << 5,  // model->filter has changed
 };
 

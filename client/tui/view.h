@@ -1,5 +1,4 @@
-// Views: what stands on the screen.  One table names them all; a view is a row of
-// it and a file.  Pure.
+// Views of the dashboard.  Each is one file and one row of a table.  Pure.
 #ifndef INFERSTAT_TUI_VIEW_H
 #define INFERSTAT_TUI_VIEW_H
 
@@ -8,20 +7,19 @@
 #include "client/tui/model.h"
 #include "client/tui/segments.h"
 
-// A part of a view with a title: something of a fixed height (its head) above a
-// list of rows that scrolls.
+// A part of a view: a title, a head of fixed height and a scrolling list.
 struct panel {
     const char *title;
-    const char *none;        // shown while the list has no rows
-    enum ask ask;            // whose answer the list shows
-    const struct grid *grid; // how; NULL: `draw_list` does it
+    const char *none;        // text shown while the list is empty
+    enum ask ask;            // the query of the list
+    const struct grid *grid; // its format; NULL: `draw_list` draws it
 
-    // Facts beside the title; may be NULL.
+    // Adds texts to the title line; may be NULL.
     void (*facts)(const struct model *model, struct rect area, struct segments *facts);
-    // Rows the head takes of a panel that size, and drawing it; may be NULL.
+    // Height of the head in a panel of that size, and its drawing; may be NULL.
     int (*head_rows)(const struct model *model, struct rect area);
     void (*draw_head)(const struct model *model, struct canvas *canvas, struct rect area);
-    // Without a table: rows of the list, and drawing them from `top` on.
+    // Without a grid: number of rows, and their drawing from `top` on.
     size_t (*list_rows)(const struct model *model);
     void (*draw_list)(const struct model *model, struct canvas *canvas, struct rect area,
                       size_t top);
@@ -31,28 +29,27 @@ struct view {
     const char *name;
     const struct panel *panels;
     unsigned panel_count; // MODEL_PANELS_MAX at most
-    // Places every panel in `body`; empty rectangles for those without room.
+    // Lays out the panels in `body`; those that do not fit are empty.
     void (*arrange)(const struct model *model, struct rect body, struct rect *out);
-    // Drawn in place of the panels when the store is known to be empty.
+    // Drawn instead of the panels if the store is known to be empty.
     void (*draw_empty)(const struct model *model, struct canvas *canvas, struct rect area);
 };
 
-// Places in the table, the first one shown first; keys count them from 1.
+// Indices in the table; the first is the initial view; keys count from 1.
 enum view_number { VIEW_OVERVIEW, VIEW_PIPELINES };
 
 // All views, `*count` of them (MODEL_VIEWS_MAX at most), static.
 const struct view *const *views(unsigned *count);
 
-// The view shown.
+// The current view.
 const struct view *view_current(const struct model *model);
 
-// Where the panels of the view shown stand, MODEL_PANELS_MAX of them.  One that is
-// enlarged, or has the keys and no room of its own, stands alone; all are empty
-// while a notice stands in their place.
+// The areas of the current view's panels, MODEL_PANELS_MAX of them.  An enlarged panel, or
+// a focused one that does not fit, fills the view; all are empty while a notice is shown.
 void view_arrange(const struct model *model, struct rect *out);
 
-// Where the panel's list stands in the panel's area, the headings of a table
-// included; its rows; and how many of them are visible there.
+// The area of a panel's list, including a table's headings; its number of rows; how many of
+// them are visible.
 struct rect view_panel_list(const struct model *model, const struct panel *panel, struct rect area);
 size_t view_panel_rows(const struct model *model, const struct panel *panel);
 size_t view_panel_page(const struct model *model, const struct panel *panel, struct rect area);
@@ -60,7 +57,7 @@ size_t view_panel_page(const struct model *model, const struct panel *panel, str
 // Draws everything.
 void view_draw(const struct model *model, struct canvas *canvas);
 
-// ---- The views and what lies over them, one file each --------------------------
+// ---- Views and overlays, one file each --------------------------
 
 extern const struct view view_overview;
 extern const struct view view_pipelines;
@@ -68,7 +65,7 @@ extern const struct view view_pipelines;
 void view_frame_draw(const struct model *model, struct canvas *canvas,
                      const struct layout_frame *frame);
 bool view_frame_has_banner(const struct model *model);
-// Whether a view's name stands at that place of the screen; `area`: the title's.
+// True if a view's name is at that position; `area`: the title's.
 bool view_frame_view_at(const struct model *model, struct rect area, int x, int y,
                         unsigned *number);
 
@@ -89,11 +86,11 @@ struct view_line {
 void view_draw_lines(struct canvas *canvas, struct rect area, const struct view_line *lines,
                      int count);
 
-// Draws a frame with a title around an area made blank.
+// Clears an area and draws a frame with a title around it.
 void view_draw_box(struct canvas *canvas, struct rect box, enum style style, const char *title);
 
-// Says that there are no records, and what makes some: `promise`, then what to type,
-// `count` lines of it (VIEW_HOW_MAX at most).  A file says what writes into it.
+// Draws the notice of an empty store: `promise`, then `count` lines (VIEW_HOW_MAX at most)
+// of commands that produce records; for a file, the command that writes into it.
 enum { VIEW_HOW_MAX = 4 };
 void view_empty_draw(const struct model *model, struct canvas *canvas, struct rect area,
                      const char *promise, const struct view_line *how, int count);

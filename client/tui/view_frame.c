@@ -61,7 +61,7 @@ static void draw_source(const struct model *model, struct canvas *canvas, struct
     canvas_fit(canvas, area, x, 0, room, ALIGN_LEFT, STYLE_WARNING, model->filter_text);
 }
 
-// What the source needs at least: a filter is not to be cut, a name may.
+// Minimum width of the source: a filter must not be truncated, a name may.
 static int source_width(const struct model *model)
 {
     return model->filtered ? canvas_text_width(model->filter_text) : SOURCE_NAME_MIN;

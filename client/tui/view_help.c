@@ -23,7 +23,7 @@ static const struct {
     {"pool waits", "acquires that had to wait / acquires", -1, -1},
     {"in flight", "made by a run, not stored yet", -1, -1},
     {"dropped", "lost on the way, with known numbers", -1, -1},
-    {"unnumbered", "lost for want of room in the process", -1, -1},
+    {"unnumbered", "lost because a ring was full", -1, -1},
     {"coverage", "stored / (stored + known lost)", -1, -1},
     {"balanced", "stored and lost add up to produced", -1, -1},
 };

@@ -4,8 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-// What deserves a look: copies that compute does not hide, and a copy engine idle for
-// want of a filled slot.  Waits for the pool are no fault where copies are what
+// Marks copies that compute does not hide, and a copy engine that is idle because no slot is
+// filled.  Waits for the pool are no fault where copies are what
 // everything waits for; nor is starving where the first slot's filling is a good part of
 // the run, where it ended early, or where a model's weights come from storage, whose speed
 // loads tell.

@@ -89,13 +89,13 @@ ended() {
 }
 
 # golden NAME: the screen is that of tests/golden/tui/NAME.txt, but for the time of
-# day, the size of the store and empty lines at the end.  INFERSTAT_GOLDEN=write takes a new one.
+# day, the size of the store and empty lines at the end.  INFERSTAT_GOLDEN_UPDATE=1 takes a new one.
 golden() {
   local file=$INFERSTAT_SOURCE/tests/golden/tui/$1.txt tries=600
   masked_screen() {
     printf '%s\n' "$(screen)" | sed -E '1s/[0-9]{2}:[0-9]{2}:[0-9]{2}$/HH:MM:SS/; s/store +[0-9.]+ [KM]?B /store SIZE /'
   }
-  if [ "${INFERSTAT_GOLDEN-}" = write ]; then
+  if [ -n "${INFERSTAT_GOLDEN_UPDATE-}" ]; then
     sleep 0.5
     masked_screen >"$file"
   fi

@@ -1,5 +1,5 @@
 // Whole screens compared with text: tests/golden/tui/NAME.txt.  To take new ones,
-// after looking at them: INFERSTAT_GOLDEN=write test_tui_screens
+// after looking at them: INFERSTAT_GOLDEN_UPDATE=1 test_tui_screens
 #include "tests/support/test.h"
 
 #include <errno.h>
@@ -293,7 +293,6 @@ static void write_golden(const char *path, const char *text)
 static void screens_are_as_they_were(void **state)
 {
     (void)state;
-    const char *mode = getenv("INFERSTAT_GOLDEN");
     unsigned wrong = 0;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         char path[512];
@@ -303,7 +302,7 @@ static void screens_are_as_they_were(void **state)
         cases[i].fill(&model);
         char *screen = fixture_screen(&model, cases[i].ascii);
         trim(screen);
-        if (mode && strcmp(mode, "write") == 0)
+        if (getenv("INFERSTAT_GOLDEN_UPDATE"))
             write_golden(path, screen);
         char *golden = read_golden(path);
         if (!golden || strcmp(golden, screen) != 0) {
