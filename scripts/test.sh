@@ -3,9 +3,10 @@
 #
 #   scripts/test.sh [CTEST-OPTION]...     for example: scripts/test.sh -R unit
 #
-# Installs missing packages first (scripts/setup.sh).  Tests against the trained
-# models of a folder run when INFERSTAT_TEST_MODELS names it, and say that they
-# skipped when it does not.  Ends with ctest's closing lines and its exit code.
+# Installs missing packages first (scripts/setup.sh).  Tests against the trained models of a
+# folder run when INFERSTAT_TEST_MODELS names it, and say that they skipped when it does not.
+# INFERSTAT_EMULATED=ON also tests the CUDA back end on an emulated runtime.  Ends with
+# ctest's closing lines and its exit code.
 set -euo pipefail
 
 case ${1-} in
@@ -17,5 +18,6 @@ esac
 
 cd "$(dirname "$0")/.."
 scripts/setup.sh
-scripts/build.sh release
-exec ctest --preset release --parallel 2 "$@"
+scripts/build.sh release "-DINFERSTAT_EMULATED=${INFERSTAT_EMULATED-OFF}"
+# Many tests wait for something: four at a time keep two cores busy.
+exec ctest --preset release --parallel 4 "$@"

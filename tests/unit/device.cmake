@@ -18,8 +18,8 @@ function(inferstat_cuda_test name)
     target_link_libraries(${name}_emulated PRIVATE inferstat_device_emulated ${TEST_LINK}
                           PkgConfig::CMOCKA)
     target_compile_definitions(${name}_emulated PRIVATE ${TEST_DEFINE} ${TEST_EMULATED})
-    inferstat_add_test(unit.${name}_emulated COMMAND $<TARGET_FILE:${name}_emulated>
-                       LABELS unit emulated TIMEOUT 600)
+    inferstat_add_test(emulated.${name} COMMAND $<TARGET_FILE:${name}_emulated>
+                       LABELS emulated TIMEOUT 600)
   endif()
   if(INFERSTAT_WITH_CUDA)
     add_executable(${name}_gpu ${name}.c)
@@ -58,6 +58,6 @@ if(TARGET inferstat_device_emulated)
   target_link_libraries(test_encoding_devices_emulated PRIVATE inferstat_device_emulated
                         inferstat_workload inferstat_monitor_fixture PkgConfig::CMOCKA)
   target_compile_definitions(test_encoding_devices_emulated PRIVATE ENCODING_ON_CUDA)
-  inferstat_add_test(unit.test_encoding_devices_emulated LABELS unit emulated
+  inferstat_add_test(emulated.test_encoding_devices LABELS emulated
                      COMMAND $<TARGET_FILE:test_encoding_devices_emulated>)
 endif()

@@ -608,7 +608,7 @@ static void test_flipped_bytes(void **state)
     assert_non_null(file);
     assert_int_equal(fread(bytes, 1, size, file), size);
     (void)fclose(file);
-    for (unsigned i = 0; i < 60; i++) {
+    for (unsigned i = 0; i < test_volume(20); i++) {
         char name[32];
         (void)snprintf(name, sizeof name, "into-%u.db", i);
         const char *into = empty_store(name);

@@ -5,7 +5,7 @@ target_link_libraries(inferstat_test_models PUBLIC inferstat_workload PkgConfig:
 inferstat_unit_test(test_device THREADS LINK inferstat_device)
 inferstat_unit_test(test_device_record THREADS LINK inferstat_workload inferstat_monitor_fixture)
 inferstat_unit_test(test_gguf LINK inferstat_test_models)
-inferstat_unit_test(test_vectors LINK inferstat_test_models)
+inferstat_unit_test(test_vectors THREADS LINK inferstat_test_models)
 inferstat_unit_test(test_llama THREADS LINK inferstat_test_models)
 inferstat_unit_test(test_llama_refusals THREADS LINK inferstat_test_models)
 target_sources(test_llama PRIVATE llama_fixture.c)

@@ -462,7 +462,7 @@ static void test_damage_while_open(void **state)
     struct image image;
     make_image(fixture, &image);
     uint64_t seed = 3;
-    for (unsigned round = 0; round < 25; round++) {
+    for (unsigned round = 0; round < test_volume(10); round++) {
         restore_image(fixture, &image);
         struct spool *spool = attach(fixture);
         unsigned char *bytes = malloc(image.sizes[0]);
@@ -545,7 +545,7 @@ static bool is_empty(const struct fixture *fixture)
 static void test_random_lives(void **state)
 {
     struct fixture *fixture = *state;
-    for (uint64_t life = 1; life <= 40; life++) {
+    for (uint64_t life = 1; life <= test_volume(20); life++) {
         uint64_t seed = life * 7919;
         struct spool *spool = open_spool(fixture);
         rig_faults = (struct rig_faults){.calls = 0};
