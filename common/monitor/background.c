@@ -42,19 +42,19 @@ struct background {
 // Collects the sums of all threads, or of those that were in use the last time.
 static void drain_gaps(struct background *background)
 {
-    struct seats *seats = background->settings.seats;
+    struct thread_slots *slots = background->settings.slots;
     const bool again = background->draining;
     const int64_t offset =
         atomic_load_explicit(&background->settings.sampled->wall_offset_ns, memory_order_relaxed);
     background->draining = false;
-    (void)pthread_mutex_lock(&seats->lock);
-    for (struct seat *seat = seats->first; seat; seat = seat->next) {
-        if (!seat->stream.ring || (again && !seat->sums.waiting))
+    (void)pthread_mutex_lock(&slots->lock);
+    for (struct thread_slot *slot = slots->first; slot; slot = slot->next) {
+        if (!slot->stream.ring || (again && !slot->sums.waiting))
             continue;
-        if (!gaps_drain(&seat->sums, offset, background->ring, background->sketch))
+        if (!itl_histogram_drain(&slot->sums, offset, background->ring, background->sketch))
             background->draining = true;
     }
-    (void)pthread_mutex_unlock(&seats->lock);
+    (void)pthread_mutex_unlock(&slots->lock);
 }
 
 static uint64_t count_losses(struct runfile *file)
@@ -175,7 +175,7 @@ static void *run(void *context)
     while (running && !atomic_load_explicit(&background->stopping, memory_order_acquire)) {
         tick(background);
         if (publisher) {
-            seats_share_open_requests(background->settings.seats);
+            thread_slots_share_open_requests(background->settings.slots);
             publisher_step(publisher);
         }
         wait_a_step(background, publisher, idle_ns(background, publisher));

@@ -11,7 +11,7 @@ struct background;
 
 // Everything is borrowed until background_stop.
 struct background_settings {
-    struct seats *seats;
+    struct thread_slots *slots;
     struct sampled *sampled;
     uint32_t sample_ms;                  // 0: memory and processor use are not sampled
     struct publisher_settings publisher; // without a file nothing is reported

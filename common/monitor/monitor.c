@@ -62,10 +62,10 @@ static enum status check_options(const struct inferstat_options *options, struct
         return error_set(err, STATUS_INVALID,
                          "options: ring_records is %u (a power of two from %d to %d is needed)",
                          records, RING_RECORDS_MIN, RING_RECORDS_MAX);
-    if (options->history_inferences > HISTORY_LIMIT_MAX ||
-        options->history_operations > HISTORY_LIMIT_MAX)
+    if (options->history_inferences > EVENT_RING_LIMIT_MAX ||
+        options->history_operations > EVENT_RING_LIMIT_MAX)
         return error_set(err, STATUS_INVALID, "options: a history keeps at most %d events",
-                         HISTORY_LIMIT_MAX);
+                         EVENT_RING_LIMIT_MAX);
     return STATUS_OK;
 }
 
@@ -249,7 +249,7 @@ static enum status open_own_names(struct inferstat_monitor *monitor, struct erro
 
 static void free_monitor(struct inferstat_monitor *monitor, bool remove_files)
 {
-    seats_deinit(&monitor->seats);
+    thread_slots_deinit(&monitor->slots);
     if (remove_files) {
         spool_remove(monitor->spool);
         runfile_remove(monitor->file);
@@ -275,12 +275,12 @@ static struct inferstat_monitor *new_monitor(const struct inferstat_options *opt
     if (!monitor)
         return NULL;
     memset(monitor, 0, sizeof *monitor);
-    const uint32_t limits[HISTORY_KINDS] = {
+    const uint32_t limits[EVENT_KINDS] = {
         [INFERSTAT_EVENT_LOAD] = 100,
         [INFERSTAT_EVENT_INFERENCE] = options->history_inferences,
         [INFERSTAT_EVENT_OPERATION] = options->history_operations,
     };
-    seats_init(&monitor->seats, limits);
+    thread_slots_init(&monitor->slots, limits);
     listeners_init(&monitor->listeners);
     atomic_store_explicit(&monitor->sampled.device_memory, -1, memory_order_relaxed);
     monitor->logging = options->log != NULL;
@@ -292,7 +292,7 @@ static enum status start_background(struct inferstat_monitor *monitor, uint32_t 
                                     struct error *err)
 {
     const struct background_settings settings = {
-        .seats = &monitor->seats,
+        .slots = &monitor->slots,
         .sampled = &monitor->sampled,
         .sample_ms = sample_ms,
         .publisher = {.file = monitor->file,
@@ -317,7 +317,7 @@ static enum status open_monitor(struct inferstat_monitor **out,
     if (status == STATUS_OK) {
         monitor->unknown_name = names_add(monitor->names, "unknown");
         status = monitor->unknown_name
-                     ? seats_open(&monitor->seats, monitor->file, err)
+                     ? thread_slots_open(&monitor->slots, monitor->file, err)
                      : error_set(err, STATUS_IO, "run file: no room for names on its file system");
     }
     if (status == STATUS_OK)
@@ -500,7 +500,7 @@ uint32_t inferstat_add_device(struct inferstat_monitor *monitor,
     monitor_set_text(&record, DEVICE_COMPUTE_CAPABILITY, device->compute_capability);
     monitor_set_text(&record, DEVICE_UUID, device->uuid);
     atomic_fetch_add_explicit(&runfile_state(monitor->file)->devices, 1, memory_order_relaxed);
-    (void)seat_push(&monitor->seats, seat_of_thread(&monitor->seats), &record, 1);
+    (void)thread_slot_push(&monitor->slots, thread_slot_current(&monitor->slots), &record, 1);
     return name;
 }
 
@@ -531,7 +531,7 @@ uint32_t inferstat_add_model(struct inferstat_monitor *monitor, const struct inf
     monitor_set_text(&record, MODEL_ARCHITECTURE, model->architecture);
     monitor_set_text(&record, MODEL_QUANTISATION, model->quantisation);
     monitor_set_text(&record, MODEL_DIGEST, model->digest);
-    (void)seat_push(&monitor->seats, seat_of_thread(&monitor->seats), &record, 1);
+    (void)thread_slot_push(&monitor->slots, thread_slot_current(&monitor->slots), &record, 1);
     return name;
 }
 

@@ -25,7 +25,7 @@ struct replay;
 
 struct inferstat_monitor {
     // Read by every call and seldom written.
-    struct seats seats;
+    struct thread_slots slots;
     struct sampled sampled;
     bool logging;                // somebody wants lines of text
     uint32_t unknown_name;       // stands for names that are none
@@ -50,7 +50,7 @@ struct inferstat_monitor {
 // Whether calls do anything: not for NULL and not in a fork()ed child.
 static inline bool monitor_is_live(const struct inferstat_monitor *monitor)
 {
-    return monitor && !atomic_load_explicit(&monitor->seats.silent, memory_order_relaxed);
+    return monitor && !atomic_load_explicit(&monitor->slots.silent, memory_order_relaxed);
 }
 
 // The wall clock at a time of the monotonic one.

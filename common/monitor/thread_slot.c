@@ -5,9 +5,9 @@
 
 #include "common/sys/clock.h"
 
-// The seats that are open.  Order of locks: this one, then one of theirs.
+// The slots that are open.  Order of locks: this one, then one of theirs.
 static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct seats *registry;
+static struct thread_slots *registry;
 static uint64_t last_serial;
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -17,46 +17,46 @@ static pthread_key_t thread_key; // its value: the thread's list of places
 // Where a thread sits in one monitor, which may be gone: its serial tells.
 struct place {
     uint64_t serial;
-    struct seat *seat;
+    struct thread_slot *slot;
     struct place *next;
 };
 
-__thread struct seat_cache seat_cache;
+__thread struct thread_slot_cache thread_slot_cache;
 
 // ---- Threads that end, and fork() -------------------------------------------
 
-static struct seats *find_seats(uint64_t serial)
+static struct thread_slots *find_slots(uint64_t serial)
 {
-    struct seats *seats = registry;
-    while (seats && seats->serial != serial)
-        seats = seats->next;
-    return seats;
+    struct thread_slots *slots = registry;
+    while (slots && slots->serial != serial)
+        slots = slots->next;
+    return slots;
 }
 
-static bool is_live(const struct seats *seats)
+static bool is_live(const struct thread_slots *slots)
 {
-    return seats && !atomic_load_explicit(&seats->silent, memory_order_relaxed);
+    return slots && !atomic_load_explicit(&slots->silent, memory_order_relaxed);
 }
 
-static void leave_seat(struct seats *seats, struct seat *seat)
+static void release_slot(struct thread_slots *slots, struct thread_slot *slot)
 {
-    seat_set_activity(seat, ACTIVITY_IDLE, 0, clock_monotonic_ns());
-    (void)pthread_mutex_lock(&seats->lock);
-    seat->taken = false;
-    if (seat->stream.ring)
-        atomic_fetch_add_explicit(&seats->streams_freed, 1, memory_order_relaxed);
-    (void)pthread_mutex_unlock(&seats->lock);
+    thread_slot_set_activity(slot, ACTIVITY_IDLE, 0, clock_monotonic_ns());
+    (void)pthread_mutex_lock(&slots->lock);
+    slot->taken = false;
+    if (slot->stream.ring)
+        atomic_fetch_add_explicit(&slots->streams_freed, 1, memory_order_relaxed);
+    (void)pthread_mutex_unlock(&slots->lock);
 }
 
 static void thread_ends(void *value)
 {
     struct place *place = value;
-    seat_cache.serial = 0;
+    thread_slot_cache.serial = 0;
     (void)pthread_mutex_lock(&registry_lock);
     while (place) {
-        struct seats *seats = find_seats(place->serial);
-        if (is_live(seats))
-            leave_seat(seats, place->seat);
+        struct thread_slots *slots = find_slots(place->serial);
+        if (is_live(slots))
+            release_slot(slots, place->slot);
         struct place *next = place->next;
         free(place);
         place = next;
@@ -76,8 +76,8 @@ static void after_fork_in_parent(void)
 
 static void after_fork_in_child(void)
 {
-    for (struct seats *seats = registry; seats; seats = seats->next)
-        atomic_store_explicit(&seats->silent, true, memory_order_relaxed);
+    for (struct thread_slots *slots = registry; slots; slots = slots->next)
+        atomic_store_explicit(&slots->silent, true, memory_order_relaxed);
     (void)pthread_mutex_unlock(&registry_lock);
 }
 
@@ -87,122 +87,122 @@ static void set_up_process(void)
                 pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child) == 0;
 }
 
-void seats_init(struct seats *seats, const uint32_t limits[HISTORY_KINDS])
+void thread_slots_init(struct thread_slots *slots, const uint32_t limits[EVENT_KINDS])
 {
-    (void)pthread_mutex_init(&seats->lock, NULL);
-    memcpy(seats->limits, limits, sizeof seats->limits);
+    (void)pthread_mutex_init(&slots->lock, NULL);
+    memcpy(slots->limits, limits, sizeof slots->limits);
 }
 
-enum status seats_open(struct seats *seats, struct runfile *file, struct error *err)
+enum status thread_slots_open(struct thread_slots *slots, struct runfile *file, struct error *err)
 {
-    seats->file = file;
+    slots->file = file;
     (void)pthread_once(&once, set_up_process);
     if (!once_done)
         return error_set(err, STATUS_IO, "monitor: the process has no thread key left");
     (void)pthread_mutex_lock(&registry_lock);
-    seats->serial = ++last_serial;
-    seats->next = registry;
-    registry = seats;
+    slots->serial = ++last_serial;
+    slots->next = registry;
+    registry = slots;
     (void)pthread_mutex_unlock(&registry_lock);
     return STATUS_OK;
 }
 
-static void free_seat(struct seat *seat)
+static void free_slot(struct thread_slot *slot)
 {
-    if (!seat)
+    if (!slot)
         return;
-    history_deinit(&seat->history);
-    sketch_free(seat->sketch);
-    free(seat);
+    event_ring_deinit(&slot->events);
+    sketch_free(slot->sketch);
+    free(slot);
 }
 
-void seats_deinit(struct seats *seats)
+void thread_slots_deinit(struct thread_slots *slots)
 {
     (void)pthread_mutex_lock(&registry_lock);
-    struct seats **link = &registry;
-    while (*link && *link != seats)
+    struct thread_slots **link = &registry;
+    while (*link && *link != slots)
         link = &(*link)->next;
     if (*link)
-        *link = seats->next;
+        *link = slots->next;
     (void)pthread_mutex_unlock(&registry_lock);
 
-    while (seats->first) {
-        struct seat *next = seats->first->next;
-        free_seat(seats->first);
-        seats->first = next;
+    while (slots->first) {
+        struct thread_slot *next = slots->first->next;
+        free_slot(slots->first);
+        slots->first = next;
     }
-    (void)pthread_mutex_destroy(&seats->lock);
+    (void)pthread_mutex_destroy(&slots->lock);
 }
 
 // ---- Sitting down ---------------------------------------------------------------
 
-static struct seat *new_seat(const struct seats *seats)
+static struct thread_slot *new_slot(const struct thread_slots *slots)
 {
-    struct seat *seat = calloc(1, sizeof *seat);
-    if (!seat || history_init(&seat->history, seats->limits) != STATUS_OK) {
-        free_seat(seat);
+    struct thread_slot *slot = calloc(1, sizeof *slot);
+    if (!slot || event_ring_init(&slot->events, slots->limits) != STATUS_OK) {
+        free_slot(slot);
         return NULL;
     }
-    return seat;
+    return slot;
 }
 
-// Gives the seat a stream of its own if there is one to be had.
-static void ask_for_stream(struct seats *seats, struct seat *seat)
+// Gives the slot a stream of its own if there is one to be had.
+static void ask_for_stream(struct thread_slots *slots, struct thread_slot *slot)
 {
-    seat->streams_freed = atomic_load_explicit(&seats->streams_freed, memory_order_relaxed);
-    if (!seats->file || seat->stream.ring)
+    slot->streams_freed = atomic_load_explicit(&slots->streams_freed, memory_order_relaxed);
+    if (!slots->file || slot->stream.ring)
         return;
-    if (!seat->sketch &&
-        (sketch_new(&seat->sketch) != STATUS_OK || sketch_reserve_ns(seat->sketch) != STATUS_OK))
+    if (!slot->sketch &&
+        (sketch_new(&slot->sketch) != STATUS_OK || sketch_reserve_ns(slot->sketch) != STATUS_OK))
         return;
-    if (runfile_add_stream(seats->file, &seat->stream, NULL) != STATUS_OK)
-        seat->stream = (struct runfile_stream){.ring = NULL};
+    if (runfile_add_stream(slots->file, &slot->stream, NULL) != STATUS_OK)
+        slot->stream = (struct runfile_stream){.ring = NULL};
 }
 
-// A seat nobody sits on, one with a stream if there is any; else a new one.
-static struct seat *take_seat(struct seats *seats)
+// A slot nobody sits on, one with a stream if there is any; else a new one.
+static struct thread_slot *acquire_slot(struct thread_slots *slots)
 {
-    struct seat *found = NULL;
-    for (struct seat *seat = seats->first; seat; seat = seat->next)
-        if (!seat->taken && (!found || seat->stream.ring))
-            found = seat;
+    struct thread_slot *found = NULL;
+    for (struct thread_slot *slot = slots->first; slot; slot = slot->next)
+        if (!slot->taken && (!found || slot->stream.ring))
+            found = slot;
     if (!found) {
-        found = new_seat(seats);
+        found = new_slot(slots);
         if (!found)
             return NULL;
-        found->next = seats->first;
-        seats->first = found;
+        found->next = slots->first;
+        slots->first = found;
     }
-    ask_for_stream(seats, found);
+    ask_for_stream(slots, found);
     found->taken = true;
     return found;
 }
 
 // The thread's entry for the monitor, made when there is none; entries of
 // monitors that are closed are made use of again.
-static struct place *place_of_thread(const struct seats *seats)
+static struct place *place_of_thread(const struct thread_slots *slots)
 {
     struct place *first = pthread_getspecific(thread_key);
     struct place *stale = NULL;
     (void)pthread_mutex_lock(&registry_lock);
     for (struct place *place = first; place; place = place->next) {
-        if (place->serial == seats->serial) {
+        if (place->serial == slots->serial) {
             (void)pthread_mutex_unlock(&registry_lock);
             return place;
         }
-        if (!find_seats(place->serial))
+        if (!find_slots(place->serial))
             stale = place;
     }
     (void)pthread_mutex_unlock(&registry_lock);
     if (stale) {
-        stale->serial = seats->serial;
-        stale->seat = NULL;
+        stale->serial = slots->serial;
+        stale->slot = NULL;
         return stale;
     }
     struct place *place = calloc(1, sizeof *place);
     if (!place)
         return NULL;
-    place->serial = seats->serial;
+    place->serial = slots->serial;
     place->next = first;
     if (pthread_setspecific(thread_key, place) != 0) {
         free(place);
@@ -211,51 +211,51 @@ static struct place *place_of_thread(const struct seats *seats)
     return place;
 }
 
-struct seat *seat_find(struct seats *seats)
+struct thread_slot *thread_slot_find(struct thread_slots *slots)
 {
-    struct place *place = place_of_thread(seats);
+    struct place *place = place_of_thread(slots);
     if (!place)
         return NULL;
-    (void)pthread_mutex_lock(&seats->lock);
-    // A thread that got no stream changes to a seat that has one.
-    if (place->seat && !place->seat->stream.ring && seats->file)
-        place->seat->taken = false;
-    if (!place->seat || !place->seat->taken)
-        place->seat = take_seat(seats);
-    (void)pthread_mutex_unlock(&seats->lock);
-    seat_cache.serial = place->seat ? seats->serial : 0;
-    seat_cache.seat = place->seat;
-    return place->seat;
+    (void)pthread_mutex_lock(&slots->lock);
+    // A thread that got no stream changes to a slot that has one.
+    if (place->slot && !place->slot->stream.ring && slots->file)
+        place->slot->taken = false;
+    if (!place->slot || !place->slot->taken)
+        place->slot = acquire_slot(slots);
+    (void)pthread_mutex_unlock(&slots->lock);
+    thread_slot_cache.serial = place->slot ? slots->serial : 0;
+    thread_slot_cache.slot = place->slot;
+    return place->slot;
 }
 
-void seats_share_open_requests(struct seats *seats)
+void thread_slots_share_open_requests(struct thread_slots *slots)
 {
     int64_t all = 0;
-    (void)pthread_mutex_lock(&seats->lock);
-    for (struct seat *seat = seats->first; seat; seat = seat->next)
-        all += atomic_load_explicit(&seat->open_requests, memory_order_relaxed);
-    for (struct seat *seat = seats->first; seat; seat = seat->next)
-        atomic_store_explicit(&seat->open_elsewhere,
+    (void)pthread_mutex_lock(&slots->lock);
+    for (struct thread_slot *slot = slots->first; slot; slot = slot->next)
+        all += atomic_load_explicit(&slot->open_requests, memory_order_relaxed);
+    for (struct thread_slot *slot = slots->first; slot; slot = slot->next)
+        atomic_store_explicit(&slot->open_elsewhere,
                               all -
-                                  atomic_load_explicit(&seat->open_requests, memory_order_relaxed),
+                                  atomic_load_explicit(&slot->open_requests, memory_order_relaxed),
                               memory_order_relaxed);
-    (void)pthread_mutex_unlock(&seats->lock);
+    (void)pthread_mutex_unlock(&slots->lock);
 }
 
 // ---- Records ------------------------------------------------------------------------
 
-void seat_count_streamless(const struct seats *seats, uint64_t count)
+void thread_slots_count_streamless(const struct thread_slots *slots, uint64_t count)
 {
-    if (seats->file)
-        atomic_fetch_add_explicit(&runfile_state(seats->file)->streamless, count,
+    if (slots->file)
+        atomic_fetch_add_explicit(&runfile_state(slots->file)->streamless, count,
                                   memory_order_relaxed);
 }
 
-uint64_t seat_push(struct seats *seats, struct seat *seat, const struct record *records,
-                   uint32_t count)
+uint64_t thread_slot_push(struct thread_slots *slots, struct thread_slot *slot,
+                          const struct record *records, uint32_t count)
 {
-    if (seat && seat->stream.ring)
-        return ring_push(seat->stream.ring, records, count);
-    seat_count_streamless(seats, count);
+    if (slot && slot->stream.ring)
+        return ring_push(slot->stream.ring, records, count);
+    thread_slots_count_streamless(slots, count);
     return 0;
 }

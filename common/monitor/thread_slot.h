@@ -1,9 +1,9 @@
-// A seat: what one thread of the application has of a monitor.  Its ring, its
-// history, its sums of gaps: all of them written by this thread alone.
+// Per-thread state of a monitor: the ring, recent events and ITL sums of one thread of
+// the application, written by this thread alone.
 //
-// A thread takes a seat with its first record and leaves it when it ends; the
-// next new thread sits down there and carries the stream on, so that threads
-// that come and go do not use up streams.
+// A thread acquires a slot with its first record and releases it when it ends; the next
+// new thread reuses the slot and continues its stream, so that short-lived threads do
+// not use up streams.
 #ifndef INFERSTAT_MONITOR_THREAD_SLOT_H
 #define INFERSTAT_MONITOR_THREAD_SLOT_H
 
@@ -17,31 +17,31 @@
 #include "common/monitor/local/event_ring.h"
 #include "common/monitor/runfile/runfile.h"
 
-// From where on readers look at a seat's history: moved by inferstat_clear.
-struct seat_mark {
-    uint64_t counts[HISTORY_KINDS];
+// Where readers of a slot's events begin: advanced by inferstat_clear.
+struct thread_slot_mark {
+    uint64_t counts[EVENT_KINDS];
     uint64_t generated;
 };
 
-struct seat {
+struct thread_slot {
     struct runfile_stream stream; // NULLs: nothing is reported, or there was no room
-    uint32_t streams_freed;       // that of all seats, when a stream was last asked for
-    // Requests begun less requests ended by this thread, below zero where it ends
-    // what others began; and those of all other threads, as the background thread
-    // last saw them.
+    uint32_t streams_freed;       // that of all slots, when a stream was last asked for
+    // Requests begun less requests ended by this thread (negative where it ends requests
+    // of other threads), and the sum of all other threads, as of the background
+    // thread's last update.
     _Atomic int64_t open_requests;
     _Atomic int64_t open_elsewhere;
-    struct history history;
-    struct gaps_sums sums;
+    struct event_rings events;
+    struct itl_sums sums;
     struct sketch *sketch; // for writing sums; NULL without a stream
 
-    struct seat *next; // guarded by the lock of all seats from here on
+    struct thread_slot *next; // guarded by the lock of all slots from here on
     bool taken;
-    struct seat_mark mark;
+    struct thread_slot_mark mark;
 };
 
-// All seats of a monitor.
-struct seats {
+// All slots of a monitor.
+struct thread_slots {
     // Read by every call and seldom written.
     _Atomic bool silent;            // after fork(), in the child: do nothing
     uint64_t serial;                // among all that the process ever opened
@@ -49,95 +49,98 @@ struct seats {
     _Atomic uint32_t streams_freed; // counts up when a thread leaves its stream
 
     pthread_mutex_t lock; // guards the list and its marks
-    struct seat *first;
-    uint32_t limits[HISTORY_KINDS]; // of each seat's history
-    struct seats *next;             // in the list of all that are open (thread_slot.c)
+    struct thread_slot *first;
+    uint32_t limits[EVENT_KINDS]; // events kept of each kind
+    struct thread_slots *next;    // in the list of all that are open (thread_slot.c)
 };
 
-// `seats` is all zero; each seat's history keeps `limits` events of each kind.
-void seats_init(struct seats *seats, const uint32_t limits[HISTORY_KINDS]);
+// `slots` is all zero; each keeps the last `limits` events of each kind.
+void thread_slots_init(struct thread_slots *slots, const uint32_t limits[EVENT_KINDS]);
 
-// Makes the seats known to threads that end and to fork(); streams are had from `file`
+// Makes the slots known to threads that end and to fork(); streams are had from `file`
 // (borrowed; NULL: nothing is reported).  STATUS_IO: the process has no room for
 // another key or handler.
-MUST_CHECK enum status seats_open(struct seats *seats, struct runfile *file, struct error *err);
+MUST_CHECK enum status thread_slots_open(struct thread_slots *slots, struct runfile *file,
+                                         struct error *err);
 
-// Undoes both and frees all seats.
-void seats_deinit(struct seats *seats);
+// Undoes both and frees all slots.
+void thread_slots_deinit(struct thread_slots *slots);
 
-// The seat the calling thread asked for last, of the seats with that serial.  In
+// The slot the calling thread asked for last, of the slots with that serial.  In
 // static storage of the thread: no call is needed to find it.
-extern __thread struct seat_cache {
+extern __thread struct thread_slot_cache {
     uint64_t serial;
-    struct seat *seat;
-} seat_cache __attribute__((tls_model("initial-exec")));
+    struct thread_slot *slot;
+} thread_slot_cache __attribute__((tls_model("initial-exec")));
 
-// Finds the thread's seat, or a better one, under a lock.
-struct seat *seat_find(struct seats *seats);
+// Finds the thread's slot, or a better one, under a lock.
+struct thread_slot *thread_slot_find(struct thread_slots *slots);
 
 // Whether a stream that could not be had before may be had now.
-static inline bool seat_may_get_stream(const struct seats *seats, const struct seat *seat)
+static inline bool thread_slot_may_get_stream(const struct thread_slots *slots,
+                                              const struct thread_slot *slot)
 {
-    return !seat->stream.ring && seats->file &&
-           seat->streams_freed != atomic_load_explicit(&seats->streams_freed, memory_order_relaxed);
+    return !slot->stream.ring && slots->file &&
+           slot->streams_freed != atomic_load_explicit(&slots->streams_freed, memory_order_relaxed);
 }
 
-// The calling thread's seat.  NULL when out of memory.  Takes a lock the first
+// The calling thread's slot.  NULL when out of memory.  Takes a lock the first
 // time a thread asks, none after that.
-static inline struct seat *seat_of_thread(struct seats *seats)
+static inline struct thread_slot *thread_slot_current(struct thread_slots *slots)
 {
-    if (seat_cache.serial == seats->serial && !seat_may_get_stream(seats, seat_cache.seat))
-        return seat_cache.seat;
-    return seat_find(seats);
+    if (thread_slot_cache.serial == slots->serial &&
+        !thread_slot_may_get_stream(slots, thread_slot_cache.slot))
+        return thread_slot_cache.slot;
+    return thread_slot_find(slots);
 }
 
-// Pushes records, all or none, into the seat's ring.  Returns the number of the
+// Pushes records, all or none, into the slot's ring.  Returns the number of the
 // first; 0 when they were lost, which is counted, or nothing is reported.
-uint64_t seat_push(struct seats *seats, struct seat *seat, const struct record *records,
-                   uint32_t count);
+uint64_t thread_slot_push(struct thread_slots *slots, struct thread_slot *slot,
+                          const struct record *records, uint32_t count);
 
 // Counts records lost by a thread that has no stream.
-void seat_count_streamless(const struct seats *seats, uint64_t count);
+void thread_slots_count_streamless(const struct thread_slots *slots, uint64_t count);
 
-// Brings every seat's open_elsewhere up to date.  Background thread.
-void seats_share_open_requests(struct seats *seats);
+// Brings every slot's open_elsewhere up to date.  Background thread.
+void thread_slots_share_open_requests(struct thread_slots *slots);
 
-// Only the seat's own thread writes open_requests, so it need not be one step.  No
+// Only the slot's own thread writes open_requests, so it need not be one step.  No
 // counter is shared by all threads: they would take turns at its cache line.
-static inline void seat_begin_request(struct seat *seat)
+static inline void thread_slot_begin_request(struct thread_slot *slot)
 {
-    if (!seat)
+    if (!slot)
         return;
-    const int64_t open = atomic_load_explicit(&seat->open_requests, memory_order_relaxed);
-    atomic_store_explicit(&seat->open_requests, open + 1, memory_order_relaxed);
+    const int64_t open = atomic_load_explicit(&slot->open_requests, memory_order_relaxed);
+    atomic_store_explicit(&slot->open_requests, open + 1, memory_order_relaxed);
 }
 
 // Returns how many requests were in progress, the one that ends included: this
 // thread's as they are, the others' as last seen.
-static inline int64_t seat_end_request(struct seat *seat)
+static inline int64_t thread_slot_end_request(struct thread_slot *slot)
 {
-    if (!seat)
+    if (!slot)
         return 1;
-    const int64_t open = atomic_load_explicit(&seat->open_requests, memory_order_relaxed);
-    atomic_store_explicit(&seat->open_requests, open - 1, memory_order_relaxed);
-    const int64_t all = open + atomic_load_explicit(&seat->open_elsewhere, memory_order_relaxed);
+    const int64_t open = atomic_load_explicit(&slot->open_requests, memory_order_relaxed);
+    atomic_store_explicit(&slot->open_requests, open - 1, memory_order_relaxed);
+    const int64_t all = open + atomic_load_explicit(&slot->open_elsewhere, memory_order_relaxed);
     return all > 0 ? all : 1;
 }
 
-// Says which request the thread is at, before seat_set_activity says what it does
+// Says which request the thread is at, before thread_slot_set_activity says what it does
 // with it.
-static inline void seat_set_request(struct seat *seat, uint64_t request)
+static inline void thread_slot_set_request(struct thread_slot *slot, uint64_t request)
 {
-    struct runfile_stream_header *header = seat ? seat->stream.header : NULL;
+    struct runfile_stream_header *header = slot ? slot->stream.header : NULL;
     if (header)
         atomic_store_explicit(&header->request, request, memory_order_relaxed);
 }
 
 // Says what the thread is doing now, for who reads the run file after its death.
-static inline void seat_set_activity(struct seat *seat, enum activity activity, uint32_t name,
-                                     uint64_t now_ns)
+static inline void thread_slot_set_activity(struct thread_slot *slot, enum activity activity,
+                                            uint32_t name, uint64_t now_ns)
 {
-    struct runfile_stream_header *header = seat ? seat->stream.header : NULL;
+    struct runfile_stream_header *header = slot ? slot->stream.header : NULL;
     if (!header)
         return;
     atomic_store_explicit(&header->activity_since_ns, now_ns, memory_order_relaxed);

@@ -307,7 +307,7 @@ static void use(struct spool *spool)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    const struct spool_settings settings = {.bytes_max = SPOOL_BYTES_MIN, .files = &rig_files};
+    const struct spool_settings settings = {.bytes_max = SPOOL_BYTES_MIN, .io = &rig_io};
     const struct runfile_run run = rig_run();
     struct error err;
     struct spool *spool;

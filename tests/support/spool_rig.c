@@ -206,7 +206,7 @@ static int rig_space(int fd, struct statvfs *out)
     return result;
 }
 
-const struct spool_files rig_files = {
+const struct spool_io rig_io = {
     .open = rig_open,
     .read = rig_read,
     .write = rig_write,

@@ -33,7 +33,7 @@ void rig_names_free(struct names *names);
 // the next), `fail_count` calls fail with errno `fault`; writes and reads that do
 // not are cut short by `short_by` bytes, every other one is interrupted where
 // `interrupt` is set.
-extern const struct spool_files rig_files;
+extern const struct spool_io rig_io;
 
 struct rig_faults {
     uint64_t calls; // so far

@@ -58,12 +58,12 @@ static void remove_unmade(const char *folder, const char *name)
     struct stat about;
     if (files_join(path, sizeof path, folder, name, NULL) != STATUS_OK)
         return;
-    const int fd = locks_open(path, O_RDWR, 0);
+    const int fd = fork_safe_lock_open(path, O_RDWR, 0);
     if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && fstat(fd, &about) == 0 &&
         S_ISREG(about.st_mode) && about.st_uid == geteuid() &&
         clock_wall_ns() - (int64_t)about.st_mtim.tv_sec * INT64_C(1000000000) > making_ns)
         (void)unlink(path);
-    locks_close(fd);
+    fork_safe_lock_close(fd);
 }
 
 static enum status find_in(struct orphans_list *list, size_t *room, const char *folder,

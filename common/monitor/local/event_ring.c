@@ -3,17 +3,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-_Static_assert(sizeof(struct history_entry) % sizeof(uint64_t) == 0, "an entry is whole words");
+_Static_assert(sizeof(struct event_entry) % sizeof(uint64_t) == 0, "an entry is whole words");
 
-enum status history_init(struct history *history, const uint32_t limits[HISTORY_KINDS])
+enum status event_ring_init(struct event_rings *events, const uint32_t limits[EVENT_KINDS])
 {
-    for (unsigned kind = 0; kind < HISTORY_KINDS; kind++) {
-        struct history_ring *ring = &history->rings[kind];
+    for (unsigned kind = 0; kind < EVENT_KINDS; kind++) {
+        struct event_ring *ring = &events->rings[kind];
         // One more than the limit: the entry being written is of no use to readers.
         uint64_t capacity = 2;
         while (capacity < (uint64_t)limits[kind] + 1)
             capacity *= 2;
-        ring->words = calloc(capacity * HISTORY_ENTRY_WORDS, sizeof *ring->words);
+        ring->words = calloc(capacity * EVENT_ENTRY_WORDS, sizeof *ring->words);
         if (!ring->words)
             return STATUS_NOMEM;
         ring->capacity = capacity;
@@ -21,26 +21,26 @@ enum status history_init(struct history *history, const uint32_t limits[HISTORY_
     return STATUS_OK;
 }
 
-void history_deinit(struct history *history)
+void event_ring_deinit(struct event_rings *events)
 {
-    for (unsigned kind = 0; kind < HISTORY_KINDS; kind++)
-        free(history->rings[kind].words);
+    for (unsigned kind = 0; kind < EVENT_KINDS; kind++)
+        free(events->rings[kind].words);
 }
 
 // `begun` says that a slot is no longer whole before anything in it changes, and
 // `done` that it is whole again: every store below is a release, so that none is
 // seen before those above it.
-void history_add(struct history *history, enum inferstat_event_kind kind,
-                 struct history_entry *entry)
+void event_ring_add(struct event_rings *events, enum inferstat_event_kind kind,
+                    struct event_entry *entry)
 {
-    struct history_ring *ring = &history->rings[kind];
-    history->generated += entry->generated_tokens;
-    entry->generated_so_far = history->generated;
+    struct event_ring *ring = &events->rings[kind];
+    events->generated += entry->generated_tokens;
+    entry->generated_so_far = events->generated;
 
     const uint64_t number = atomic_load_explicit(&ring->done, memory_order_relaxed);
-    _Atomic uint64_t *slot = ring->words + (number & (ring->capacity - 1)) * HISTORY_ENTRY_WORDS;
+    _Atomic uint64_t *slot = ring->words + (number & (ring->capacity - 1)) * EVENT_ENTRY_WORDS;
     atomic_store_explicit(&ring->begun, number + 1, memory_order_relaxed);
-    for (unsigned i = 0; i < HISTORY_ENTRY_WORDS; i++) {
+    for (unsigned i = 0; i < EVENT_ENTRY_WORDS; i++) {
         uint64_t word;
         memcpy(&word, (const char *)entry + i * sizeof word, sizeof word);
         atomic_store_explicit(&slot[i], word, memory_order_release);
@@ -48,27 +48,26 @@ void history_add(struct history *history, enum inferstat_event_kind kind,
     atomic_store_explicit(&ring->done, number + 1, memory_order_release);
 }
 
-uint64_t history_count(const struct history *history, enum inferstat_event_kind kind)
+uint64_t event_ring_count(const struct event_rings *events, enum inferstat_event_kind kind)
 {
-    return atomic_load_explicit(&history->rings[kind].done, memory_order_acquire);
+    return atomic_load_explicit(&events->rings[kind].done, memory_order_acquire);
 }
 
 // The loads are acquires so that `begun` is looked at after the entry was copied.
-static void copy_entry(const struct history_ring *ring, uint64_t number,
-                       struct history_entry *entry)
+static void copy_entry(const struct event_ring *ring, uint64_t number, struct event_entry *entry)
 {
-    uint64_t words[HISTORY_ENTRY_WORDS];
-    _Atomic uint64_t *slot = ring->words + (number & (ring->capacity - 1)) * HISTORY_ENTRY_WORDS;
-    for (unsigned i = 0; i < HISTORY_ENTRY_WORDS; i++)
+    uint64_t words[EVENT_ENTRY_WORDS];
+    _Atomic uint64_t *slot = ring->words + (number & (ring->capacity - 1)) * EVENT_ENTRY_WORDS;
+    for (unsigned i = 0; i < EVENT_ENTRY_WORDS; i++)
         words[i] = atomic_load_explicit(&slot[i], memory_order_acquire);
     memcpy(entry, words, sizeof *entry);
 }
 
-size_t history_read(const struct history *history, enum inferstat_event_kind kind, uint64_t from,
-                    struct history_entry *entries, size_t count)
+size_t event_ring_read(const struct event_rings *events, enum inferstat_event_kind kind,
+                       uint64_t from, struct event_entry *entries, size_t count)
 {
-    const struct history_ring *ring = &history->rings[kind];
-    const uint64_t done = history_count(history, kind);
+    const struct event_ring *ring = &events->rings[kind];
+    const uint64_t done = event_ring_count(events, kind);
     uint64_t first = from;
     if (done - first > ring->capacity - 1)
         first = done - (ring->capacity - 1);

@@ -25,17 +25,17 @@ static uint64_t bucket_ns(uint32_t bucket, uint64_t max_ns)
 }
 
 // The bucket in which the 99th percentile lies, found from the top down.
-static uint32_t find_p99(const struct gaps *gaps)
+static uint32_t find_p99(const struct itl_histogram *gaps)
 {
     const uint64_t above = count_above_p99(gaps->count);
     if (above == 0)
         return sketch_ns_bucket(gaps->max_ns);
     uint64_t seen = 0;
-    for (uint32_t word = sketch_ns_bucket(gaps->max_ns) / GAPS_WORD_BITS + 1; word-- > 0;) {
+    for (uint32_t word = sketch_ns_bucket(gaps->max_ns) / ITL_WORD_BITS + 1; word-- > 0;) {
         uint64_t touched = gaps->touched[word];
         while (touched) {
             const uint32_t bit = 63 - (uint32_t)__builtin_clzll(touched);
-            const uint32_t bucket = word * GAPS_WORD_BITS + bit;
+            const uint32_t bucket = word * ITL_WORD_BITS + bit;
             seen += gaps->counts[bucket];
             if (seen > above)
                 return bucket;
@@ -46,18 +46,18 @@ static uint32_t find_p99(const struct gaps *gaps)
 }
 
 // Adds the request's buckets to `span` and zeroes them.
-static void empty_into(struct gaps *gaps, struct gaps_span *span)
+static void empty_into(struct itl_histogram *gaps, struct itl_span *span)
 {
     uint64_t left = gaps->count;
-    for (uint32_t word = sketch_ns_bucket(gaps->max_ns) / GAPS_WORD_BITS + 1;
+    for (uint32_t word = sketch_ns_bucket(gaps->max_ns) / ITL_WORD_BITS + 1;
          word-- > 0 && left > 0;) {
         uint64_t touched = gaps->touched[word];
         if (touched == 0)
             continue;
         gaps->touched[word] = 0;
         span->touched[word] |= touched;
-        uint32_t *counts = &gaps->counts[(size_t)word * GAPS_WORD_BITS];
-        uint32_t *sums = &span->counts[(size_t)word * GAPS_WORD_BITS];
+        uint32_t *counts = &gaps->counts[(size_t)word * ITL_WORD_BITS];
+        uint32_t *sums = &span->counts[(size_t)word * ITL_WORD_BITS];
         do {
             const unsigned bit = (unsigned)__builtin_ctzll(touched);
             const uint32_t count = counts[bit];
@@ -70,35 +70,35 @@ static void empty_into(struct gaps *gaps, struct gaps_span *span)
 }
 
 // Zeroes the request's buckets.
-static void forget(struct gaps *gaps)
+static void forget(struct itl_histogram *gaps)
 {
-    for (uint32_t word = 0; word < GAPS_WORDS; word++) {
+    for (uint32_t word = 0; word < ITL_WORDS; word++) {
         if (gaps->touched[word])
-            memset(&gaps->counts[(size_t)word * GAPS_WORD_BITS], 0,
-                   GAPS_WORD_BITS * sizeof *gaps->counts);
+            memset(&gaps->counts[(size_t)word * ITL_WORD_BITS], 0,
+                   ITL_WORD_BITS * sizeof *gaps->counts);
         gaps->touched[word] = 0;
     }
 }
 
 // ---- Records -------------------------------------------------------------------
 
-static void span_reset(struct gaps_span *span)
+static void span_reset(struct itl_span *span)
 {
-    for (uint32_t word = 0; word < GAPS_WORDS; word++) {
+    for (uint32_t word = 0; word < ITL_WORDS; word++) {
         if (span->touched[word])
-            memset(&span->counts[(size_t)word * GAPS_WORD_BITS], 0,
-                   GAPS_WORD_BITS * sizeof *span->counts);
+            memset(&span->counts[(size_t)word * ITL_WORD_BITS], 0,
+                   ITL_WORD_BITS * sizeof *span->counts);
         span->touched[word] = 0;
     }
     span->count = 0;
 }
 
-static void span_to_sketch(const struct gaps_span *span, struct sketch *sketch)
+static void span_to_sketch(const struct itl_span *span, struct sketch *sketch)
 {
     sketch_reset(sketch);
-    for (uint32_t word = 0; word < GAPS_WORDS; word++) {
+    for (uint32_t word = 0; word < ITL_WORDS; word++) {
         for (uint64_t touched = span->touched[word]; touched; touched &= touched - 1) {
-            const uint32_t bucket = word * GAPS_WORD_BITS + (uint32_t)__builtin_ctzll(touched);
+            const uint32_t bucket = word * ITL_WORD_BITS + (uint32_t)__builtin_ctzll(touched);
             sketch_add_bucket(sketch, SKETCH_NS_OFFSET + bucket, span->counts[bucket]);
         }
     }
@@ -106,7 +106,7 @@ static void span_to_sketch(const struct gaps_span *span, struct sketch *sketch)
 
 // Writes a span as one record or, where its sketch is too long for one, several
 // whose sketches add up to it; then empties it.
-static void write_span(struct gaps_span *span, int64_t wall_offset_ns, struct ring *ring,
+static void write_span(struct itl_span *span, int64_t wall_offset_ns, struct ring *ring,
                        struct sketch *sketch)
 {
     span_to_sketch(span, sketch);
@@ -131,11 +131,11 @@ static void write_span(struct gaps_span *span, int64_t wall_offset_ns, struct ri
 
 // The span of the place's key, or a free one; where there is neither, the one that
 // rested longest is written out.
-static struct gaps_span *find_span(struct gaps_span *bank, const struct gaps_place *place)
+static struct itl_span *find_span(struct itl_span *bank, const struct itl_place *place)
 {
-    struct gaps_span *oldest = bank;
-    for (unsigned i = 0; i < GAPS_KEYS; i++) {
-        struct gaps_span *span = &bank[i];
+    struct itl_span *oldest = bank;
+    for (unsigned i = 0; i < ITL_KEYS; i++) {
+        struct itl_span *span = &bank[i];
         if (span->count == 0 || (span->model == place->model && span->device == place->device))
             return span;
         if (span->last_ns < oldest->last_ns)
@@ -146,10 +146,9 @@ static struct gaps_span *find_span(struct gaps_span *bank, const struct gaps_pla
 }
 
 // Joins the request's span of time and its key to its span in the bank.
-static struct gaps_span *join(struct gaps_span *bank, const struct gaps_place *place,
-                              uint64_t count)
+static struct itl_span *join(struct itl_span *bank, const struct itl_place *place, uint64_t count)
 {
-    struct gaps_span *span = find_span(bank, place);
+    struct itl_span *span = find_span(bank, place);
     if (span->count + count > UINT32_MAX && span->count > 0)
         write_span(span, place->wall_offset_ns, place->ring, place->sketch);
     if (span->count == 0) {
@@ -167,7 +166,8 @@ static struct gaps_span *join(struct gaps_span *bank, const struct gaps_place *p
 // Dekker: this stores `busy` and then loads `turn`, the publisher stores `turn` and
 // then loads `busy`, all in one total order, so that at least one of the two sees the
 // other.
-static void add_to_sums(struct gaps *gaps, struct gaps_sums *sums, const struct gaps_place *place)
+static void add_to_sums(struct itl_histogram *gaps, struct itl_sums *sums,
+                        const struct itl_place *place)
 {
     const uint64_t busy = atomic_load_explicit(&sums->busy, memory_order_relaxed);
     atomic_store_explicit(&sums->busy, busy + 1, memory_order_seq_cst);
@@ -176,14 +176,14 @@ static void add_to_sums(struct gaps *gaps, struct gaps_sums *sums, const struct 
     atomic_store_explicit(&sums->busy, busy + 2, memory_order_release);
 }
 
-uint64_t gaps_finish(struct gaps *gaps, struct gaps_sums *sums, const struct gaps_place *place,
-                     uint64_t *max_ns)
+uint64_t itl_histogram_finish(struct itl_histogram *gaps, struct itl_sums *sums,
+                              const struct itl_place *place, uint64_t *max_ns)
 {
     *max_ns = 0;
-    if (gaps_total(gaps) == 0)
+    if (itl_histogram_total(gaps) == 0)
         return 0;
     if (gaps->pending_ns)
-        gaps_count_pending(gaps);
+        itl_histogram_count_pending(gaps);
 
     const uint32_t p99 = find_p99(gaps);
     if (sums)
@@ -201,8 +201,8 @@ uint64_t gaps_finish(struct gaps *gaps, struct gaps_sums *sums, const struct gap
 
 // ---- The publisher's side ----------------------------------------------------------
 
-bool gaps_drain(struct gaps_sums *sums, int64_t wall_offset_ns, struct ring *ring,
-                struct sketch *sketch)
+bool itl_histogram_drain(struct itl_sums *sums, int64_t wall_offset_ns, struct ring *ring,
+                         struct sketch *sketch)
 {
     uint32_t turn = atomic_load_explicit(&sums->turn, memory_order_relaxed);
     if (!sums->waiting) {
@@ -216,8 +216,8 @@ bool gaps_drain(struct gaps_sums *sums, int64_t wall_offset_ns, struct ring *rin
     }
     if (sums->waiting)
         return false;
-    struct gaps_span *bank = sums->banks[(turn + 1) & 1];
-    for (unsigned i = 0; i < GAPS_KEYS && bank[i].count > 0; i++)
+    struct itl_span *bank = sums->banks[(turn + 1) & 1];
+    for (unsigned i = 0; i < ITL_KEYS && bank[i].count > 0; i++)
         write_span(&bank[i], wall_offset_ns, ring, sketch);
     return true;
 }

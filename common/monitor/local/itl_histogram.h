@@ -1,9 +1,10 @@
-// The gaps between output tokens: counted per request while it runs, summed per
-// thread for a few pairs of (model, device), and written as `itl` records.
+// Histograms of inter-token latencies (the gaps between output tokens): counted per
+// request while it runs, summed per thread for a few (model, device) pairs, and
+// written as `itl` records.
 //
-// Two threads meet at a thread's sums: the engine, which adds to one of two banks
-// of spans and never waits, and the publisher, which now and then turns the engine
-// to the other bank, waits until it has left the first, and takes all of that one.
+// Two threads share a thread's sums, double-buffered: the engine adds to one of two
+// banks and never waits; the publisher switches the engine to the other bank,
+// waits until it has left the first, and drains that one.
 #ifndef INFERSTAT_MONITOR_ITL_HISTOGRAM_H
 #define INFERSTAT_MONITOR_ITL_HISTOGRAM_H
 
@@ -15,68 +16,68 @@
 #include "common/core/sketch.h"
 
 enum {
-    GAPS_WORD_BITS = 64,
-    GAPS_WORDS = SKETCH_NS_BUCKETS / GAPS_WORD_BITS, // one word of `touched` an octave
-    GAPS_KEYS = 8, // pairs of (model, device) that one thread sums up at a time
+    ITL_WORD_BITS = 64,
+    ITL_WORDS = SKETCH_NS_BUCKETS / ITL_WORD_BITS, // one word of `touched` an octave
+    ITL_KEYS = 8, // pairs of (model, device) that one thread sums up at a time
 };
 
-_Static_assert(GAPS_WORDS *GAPS_WORD_BITS == SKETCH_NS_BUCKETS, "touched covers all buckets");
+_Static_assert(ITL_WORDS *ITL_WORD_BITS == SKETCH_NS_BUCKETS, "touched covers all buckets");
 
-// The gaps of the request under way; zero when there is none.
-struct gaps {
+// The gaps of the request in progress; all zero when there is none.
+struct itl_histogram {
     uint64_t pending_ns; // the last gap, not in the counts yet; 0: none
     uint64_t count;
     uint64_t max_ns;
-    uint64_t touched[GAPS_WORDS]; // bit b of word w: bucket w * 64 + b is not empty
+    uint64_t touched[ITL_WORDS]; // bit b of word w: bucket w * 64 + b is not empty
     uint32_t counts[SKETCH_NS_BUCKETS];
 };
 
-static inline void gaps_count_pending(struct gaps *gaps)
+static inline void itl_histogram_count_pending(struct itl_histogram *gaps)
 {
     const uint64_t ns = gaps->pending_ns;
     const uint32_t bucket = sketch_ns_bucket(ns);
     gaps->max_ns = ns > gaps->max_ns ? ns : gaps->max_ns;
     gaps->count++;
     if (gaps->counts[bucket]++ == 0)
-        gaps->touched[bucket / GAPS_WORD_BITS] |= UINT64_C(1) << bucket % GAPS_WORD_BITS;
+        gaps->touched[bucket / ITL_WORD_BITS] |= UINT64_C(1) << bucket % ITL_WORD_BITS;
 }
 
 // Adds a gap; none is below 1 ns.  It is counted with the next one: that work does
 // not hang on the clock just read, and so is done while the processor waits for it.
-static inline void gaps_add(struct gaps *gaps, uint64_t ns)
+static inline void itl_histogram_add(struct itl_histogram *gaps, uint64_t ns)
 {
     if (__builtin_expect(gaps->pending_ns != 0, 1))
-        gaps_count_pending(gaps);
+        itl_histogram_count_pending(gaps);
     gaps->pending_ns = ns + (ns == 0);
 }
 
 // How many there are.
-static inline uint64_t gaps_total(const struct gaps *gaps)
+static inline uint64_t itl_histogram_total(const struct itl_histogram *gaps)
 {
     return gaps->count + (gaps->pending_ns != 0);
 }
 
 // The gaps of one (model, device) over a span of time; none when `count` is 0.
-struct gaps_span {
+struct itl_span {
     uint32_t model, device;
     uint64_t first_ns, last_ns; // monotonic
     uint64_t count;
-    uint64_t touched[GAPS_WORDS];
+    uint64_t touched[ITL_WORDS];
     uint32_t counts[SKETCH_NS_BUCKETS]; // none overflows while `count` fits 32 bits
 };
 
 // 187 kB a thread, of which only the pages of spans and octaves in use are ever
 // touched: about 12 kB a (model, device).
-struct gaps_sums {
+struct itl_sums {
     _Atomic uint32_t turn; // its lowest bit: the engine's bank.  Written by the publisher
     _Atomic uint64_t busy; // odd while the engine is at its bank.  Written by the engine
     bool waiting;          // publisher: turned, the engine was inside
     uint64_t waited_for;   // publisher: `busy` as it was then
-    struct gaps_span banks[2][GAPS_KEYS]; // of each, the spans in use come first
+    struct itl_span banks[2][ITL_KEYS]; // of each, the spans in use come first
 };
 
 // What a request's gaps belong to, and where a span goes when it ends early.
-struct gaps_place {
+struct itl_place {
     uint32_t model, device;
     uint64_t first_ns, last_ns; // of the request's tokens, monotonic
     int64_t wall_offset_ns;     // wall clock less monotonic
@@ -88,12 +89,12 @@ struct gaps_place {
 // percentile, 0 when there were none; `*max_ns` gets the longest.  Where all spans
 // are of other (model, device) pairs, the one whose last request is the longest ago
 // is written to `place->ring` first.  Engine thread.
-uint64_t gaps_finish(struct gaps *gaps, struct gaps_sums *sums, const struct gaps_place *place,
-                     uint64_t *max_ns);
+uint64_t itl_histogram_finish(struct itl_histogram *gaps, struct itl_sums *sums,
+                              const struct itl_place *place, uint64_t *max_ns);
 
 // Takes what the engine has summed up and writes it as records to `ring`.  False:
 // the engine is at it just now, call again later.  Publisher thread.
-bool gaps_drain(struct gaps_sums *sums, int64_t wall_offset_ns, struct ring *ring,
-                struct sketch *sketch);
+bool itl_histogram_drain(struct itl_sums *sums, int64_t wall_offset_ns, struct ring *ring,
+                         struct sketch *sketch);
 
 #endif

@@ -1,4 +1,4 @@
-// Who hears of events: at most 16 functions of the application's.
+// The callbacks that the application registered for events: at most 16.
 #ifndef INFERSTAT_MONITOR_LISTENERS_H
 #define INFERSTAT_MONITOR_LISTENERS_H
 

@@ -52,7 +52,7 @@ static bool make_room(void)
     return true;
 }
 
-int locks_open(const char *path, int flags, mode_t mode)
+int fork_safe_lock_open(const char *path, int flags, mode_t mode)
 {
     (void)pthread_once(&once, set_up_process);
     int fd = -1;
@@ -69,7 +69,7 @@ int locks_open(const char *path, int flags, mode_t mode)
     return fd;
 }
 
-void locks_close(int fd)
+void fork_safe_lock_close(int fd)
 {
     if (fd < 0)
         return;

@@ -10,10 +10,10 @@
 #include <sys/types.h>
 
 // open(2) with O_CLOEXEC and O_NOFOLLOW: a descriptor to be locked and closed with
-// locks_close, or -1 with errno set.  Any thread.
-int locks_open(const char *path, int flags, mode_t mode);
+// fork_safe_lock_close, or -1 with errno set.  Any thread.
+int fork_safe_lock_open(const char *path, int flags, mode_t mode);
 
 // Closes it, which gives back its lock.  -1 is fine.
-void locks_close(int fd);
+void fork_safe_lock_close(int fd);
 
 #endif

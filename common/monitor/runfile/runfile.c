@@ -170,7 +170,7 @@ static enum status fail(struct error *err, const char *path, const char *what)
 // another.
 static enum status make_locked(struct runfile *file, const char *path, struct error *err)
 {
-    file->lock_fd = locks_open(path, O_RDWR | O_CREAT | O_EXCL, 0600);
+    file->lock_fd = fork_safe_lock_open(path, O_RDWR | O_CREAT | O_EXCL, 0600);
     if (file->lock_fd < 0)
         return fail(err, path, "cannot be made");
     if (flock(file->lock_fd, LOCK_EX | LOCK_NB) != 0)
@@ -283,7 +283,7 @@ void runfile_close(struct runfile *file)
         (void)munmap(file->header, file->header->streams_offset);
     if (file->fd >= 0)
         (void)close(file->fd);
-    locks_close(file->lock_fd);
+    fork_safe_lock_close(file->lock_fd);
     free(file);
 }
 
@@ -461,7 +461,7 @@ static enum status check_owner(const struct runfile *file, struct error *err)
 
 static enum status open_locked(struct runfile *file, struct error *err)
 {
-    file->lock_fd = locks_open(file->path, O_RDWR, 0);
+    file->lock_fd = fork_safe_lock_open(file->path, O_RDWR, 0);
     if (file->lock_fd < 0)
         return fail(err, file->path, "cannot be opened");
     if (flock(file->lock_fd, LOCK_EX | LOCK_NB) != 0)

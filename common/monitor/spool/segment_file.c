@@ -15,15 +15,14 @@ void spool_segment_name(char out[SPOOL_NAME_SIZE], uint32_t number)
     (void)snprintf(out, SPOOL_NAME_SIZE, "%08u.seg", number % (SPOOL_NUMBER_MAX + 1U));
 }
 
-enum status spool_reader_init(struct spool_reader *reader, const struct spool_files *files,
-                              int folder)
+enum status segment_file_init(struct segment_file *reader, const struct spool_io *io, int folder)
 {
-    *reader = (struct spool_reader){.files = files, .folder = folder, .fd = -1};
+    *reader = (struct segment_file){.io = io, .folder = folder, .fd = -1};
     reader->window = malloc(SPOOL_WINDOW);
     return reader->window ? STATUS_OK : STATUS_NOMEM;
 }
 
-static void leave(struct spool_reader *reader)
+static void leave(struct segment_file *reader)
 {
     if (reader->fd >= 0)
         (void)close(reader->fd);
@@ -32,7 +31,7 @@ static void leave(struct spool_reader *reader)
     reader->checked = 0;
 }
 
-void spool_reader_deinit(struct spool_reader *reader)
+void segment_file_deinit(struct segment_file *reader)
 {
     if (reader->window)
         leave(reader);
@@ -40,21 +39,21 @@ void spool_reader_deinit(struct spool_reader *reader)
     reader->window = NULL;
 }
 
-void spool_reader_forget(struct spool_reader *reader)
+void segment_file_forget(struct segment_file *reader)
 {
     if (reader->window)
         leave(reader);
 }
 
-bool spool_reader_turn(struct spool_reader *reader, uint32_t number, uint32_t seed, uint64_t *bytes)
+bool segment_file_turn(struct segment_file *reader, uint32_t number, uint32_t seed, uint64_t *bytes)
 {
     if (reader->fd < 0 || reader->number != number) {
         char name[SPOOL_NAME_SIZE];
         spool_segment_name(name, number);
         leave(reader);
         // A pipe in the place of a file must not make us wait.
-        reader->fd = reader->files->open(reader->folder, name,
-                                         O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0);
+        reader->fd = reader->io->open(reader->folder, name,
+                                      O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0);
         if (reader->fd < 0)
             return false;
         reader->number = number;
@@ -74,13 +73,13 @@ bool spool_reader_turn(struct spool_reader *reader, uint32_t number, uint32_t se
 }
 
 // Reads up to `size` bytes; less at the end of the file.  Negative: it failed.
-static ssize_t read_some(const struct spool_reader *reader, unsigned char *out, size_t size,
+static ssize_t read_some(const struct segment_file *reader, unsigned char *out, size_t size,
                          uint64_t offset)
 {
     size_t done = 0;
     while (done < size) {
         const ssize_t part =
-            reader->files->read(reader->fd, out + done, size - done, (off_t)(offset + done));
+            reader->io->read(reader->fd, out + done, size - done, (off_t)(offset + done));
         if (part < 0 && errno == EINTR)
             continue;
         if (part < 0)
@@ -92,7 +91,7 @@ static ssize_t read_some(const struct spool_reader *reader, unsigned char *out, 
     return (ssize_t)done;
 }
 
-static void fill_window(struct spool_reader *reader, uint64_t base)
+static void fill_window(struct segment_file *reader, uint64_t base)
 {
     reader->base = base;
     reader->size = 0;
@@ -115,7 +114,7 @@ static void fill_window(struct spool_reader *reader, uint64_t base)
     }
 }
 
-const unsigned char *spool_reader_bytes(struct spool_reader *reader, uint64_t offset, size_t size)
+const unsigned char *segment_file_bytes(struct segment_file *reader, uint64_t offset, size_t size)
 {
     if (offset < reader->base || offset - reader->base > reader->size ||
         size > reader->size - (size_t)(offset - reader->base))
@@ -124,11 +123,11 @@ const unsigned char *spool_reader_bytes(struct spool_reader *reader, uint64_t of
     return size <= reader->size - place ? reader->window + place : NULL;
 }
 
-bool spool_reader_next(struct spool_reader *reader, uint64_t *offset, uint64_t end,
+bool segment_file_next(struct segment_file *reader, uint64_t *offset, uint64_t end,
                        struct segment_entry *entry)
 {
     for (; end >= SEGMENT_ENTRY_HEADER && *offset <= end - SEGMENT_ENTRY_HEADER; *offset += 8) {
-        const unsigned char *bytes = spool_reader_bytes(reader, *offset, SEGMENT_ENTRY_HEADER);
+        const unsigned char *bytes = segment_file_bytes(reader, *offset, SEGMENT_ENTRY_HEADER);
         if (!bytes)
             return false;
         if (segment_entry_read(entry, bytes, reader->seed) && entry->size <= end - *offset)

@@ -1,5 +1,5 @@
-// Reads the segments of a spool through one window, entry by entry.  What cannot be
-// read (a bad sector) reads as zeroes, which no checksum takes for an entry.
+// Reads the segment files of a spool entry by entry, through one buffer.  Unreadable
+// bytes (a bad sector) read as zeroes, which fail an entry's checksum.
 #ifndef INFERSTAT_MONITOR_SEGMENT_FILE_H
 #define INFERSTAT_MONITOR_SEGMENT_FILE_H
 
@@ -13,8 +13,8 @@
 
 enum { SPOOL_WINDOW = 256 * 1024 };
 
-struct spool_reader {
-    const struct spool_files *files;
+struct segment_file {
+    const struct spool_io *io;
     int folder; // borrowed
     int fd;     // of the segment, -1: none
     uint32_t number;
@@ -26,26 +26,26 @@ struct spool_reader {
     unsigned char *window;
 };
 
-MUST_CHECK enum status spool_reader_init(struct spool_reader *reader,
-                                         const struct spool_files *files, int folder);
-void spool_reader_deinit(struct spool_reader *reader);
+MUST_CHECK enum status segment_file_init(struct segment_file *reader, const struct spool_io *io,
+                                         int folder);
+void segment_file_deinit(struct segment_file *reader);
 
-// Turns to a segment, whose entries' seed is given; its size on the disk in `*bytes`
-// (may be NULL).  False, and errno, where it cannot be opened; ENOENT where it is
-// no file.
-bool spool_reader_turn(struct spool_reader *reader, uint32_t number, uint32_t seed,
+// Opens a segment, whose entries' checksums start from `seed`; `*bytes` (may be NULL)
+// gets its size on disk.  False, and errno, when it cannot be opened; ENOENT also when
+// it is no regular file.
+bool segment_file_turn(struct segment_file *reader, uint32_t number, uint32_t seed,
                        uint64_t *bytes);
 
-// What was read may have changed.
-void spool_reader_forget(struct spool_reader *reader);
+// Discards the buffer: the file has changed.
+void segment_file_forget(struct segment_file *reader);
 
 // `size` bytes (at most SEGMENT_ENTRY_MAX) at `offset`, a multiple of 8, borrowed
 // until the next call; NULL where the segment does not have so many.
-const unsigned char *spool_reader_bytes(struct spool_reader *reader, uint64_t offset, size_t size);
+const unsigned char *segment_file_bytes(struct segment_file *reader, uint64_t offset, size_t size);
 
 // Finds the first entry at or behind `*offset` that ends by `end` and whose header is
 // right, in `*entry`, and sets `*offset` to where it begins.  False: there is none.
-bool spool_reader_next(struct spool_reader *reader, uint64_t *offset, uint64_t end,
+bool segment_file_next(struct segment_file *reader, uint64_t *offset, uint64_t end,
                        struct segment_entry *entry);
 
 // The name of a segment's file.

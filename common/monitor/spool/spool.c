@@ -28,7 +28,7 @@ static enum status new_spool(struct spool **out, const struct spool_settings *se
     struct spool *spool = calloc(1, sizeof *spool);
     if (!spool)
         return error_set(err, STATUS_NOMEM, "spool: out of memory");
-    spool->files = settings->files ? settings->files : &spool_files_real;
+    spool->io = settings->io ? settings->io : &spool_io_real;
     spool->stop = settings->stop;
     spool->bytes_max = bytes_max;
     spool->segment_max = bytes_max / SPOOL_SEGMENTS;
@@ -123,7 +123,7 @@ void spool_close(struct spool *spool)
 {
     if (!spool)
         return;
-    spool_reader_deinit(&spool->reader);
+    segment_file_deinit(&spool->reader);
     spool_index_deinit(&spool->index);
     spool_lost_deinit(&spool->lost);
     spool_names_free(spool->found);
@@ -131,7 +131,7 @@ void spool_close(struct spool *spool)
         (void)close(spool->fd);
     if (spool->folder >= 0)
         (void)close(spool->folder);
-    locks_close(spool->lock_fd);
+    fork_safe_lock_close(spool->lock_fd);
     free(spool->out);
     free(spool);
 }
@@ -147,11 +147,11 @@ void spool_remove(struct spool *spool)
         for (size_t i = 0; i < count; i++) {
             char name[SPOOL_NAME_SIZE];
             spool_segment_name(name, numbers[i]);
-            (void)spool->files->remove(spool->folder, name);
+            (void)spool->io->remove(spool->folder, name);
         }
         free(numbers);
         // The lock goes last, while it is held.
-        if (spool->files->remove(spool->folder, lock_name) == 0)
+        if (spool->io->remove(spool->folder, lock_name) == 0)
             (void)rmdir(spool->path);
     }
     spool_close(spool);
@@ -214,8 +214,8 @@ bool spool_drop_segment(struct spool *spool, size_t place)
 {
     char name[SPOOL_NAME_SIZE];
     spool_segment_name(name, spool->index.segments[place].number);
-    spool_reader_forget(&spool->reader);
-    if (spool->files->remove(spool->folder, name) != 0 && errno != ENOENT)
+    segment_file_forget(&spool->reader);
+    if (spool->io->remove(spool->folder, name) != 0 && errno != ENOENT)
         return false;
     if (place + 1 == spool->index.count && spool->fd >= 0) {
         (void)close(spool->fd);

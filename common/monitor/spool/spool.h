@@ -43,14 +43,14 @@
 enum { SPOOL_STORE_SIZE = 16 };
 
 struct spool;
-struct spool_files; // what the operating system does, for tests (spool_io.h)
+struct spool_io; // what the operating system does, for tests (spool_io.h)
 
 struct spool_settings {
-    const char *folder;              // FOLDER above, copied; made (0700) when it is needed
-    uint64_t bytes_max;              // 0: SPOOL_BYTES_DEFAULT
-    uint64_t free_min;               // SPOOL_FREE_DEFAULT, or so many bytes; 0: no floor
-    const struct spool_files *files; // NULL: the real ones
-    const _Atomic bool *stop;        // when set, attaching is broken off; NULL: never
+    const char *folder;        // FOLDER above, copied; made (0700) when it is needed
+    uint64_t bytes_max;        // 0: SPOOL_BYTES_DEFAULT
+    uint64_t free_min;         // SPOOL_FREE_DEFAULT, or so many bytes; 0: no floor
+    const struct spool_io *io; // NULL: the real ones
+    const _Atomic bool *stop;  // when set, attaching is broken off; NULL: never
 };
 
 // Where spools go: `option` where it is neither NULL nor empty, else

@@ -75,7 +75,7 @@ static enum status write_all(struct spool *spool, const unsigned char *bytes, si
                              uint64_t offset, struct error *err)
 {
     while (size > 0) {
-        const ssize_t done = spool->files->write(spool->fd, bytes, size, (off_t)offset);
+        const ssize_t done = spool->io->write(spool->fd, bytes, size, (off_t)offset);
         if (done < 0 && errno == EINTR)
             continue;
         if (done == 0)
@@ -105,7 +105,7 @@ static enum status flush_and_sync(struct spool *spool, struct error *err)
     const enum status status = flush(spool, err);
     if (status != STATUS_OK)
         return status;
-    while (spool->files->sync(spool->fd) != 0)
+    while (spool->io->sync(spool->fd) != 0)
         if (errno != EINTR)
             return spool_fail(spool, err, "cannot be written to the disk");
     return STATUS_OK;
@@ -201,11 +201,11 @@ void spool_write_states(struct spool *spool)
         return;
     spool->out_offset = segment->size;
     spool->out_used = 0;
-    spool_reader_forget(&spool->reader);
+    segment_file_forget(&spool->reader);
     if (put_states(spool, 0, NULL) == STATUS_OK && flush(spool, NULL) == STATUS_OK) {
         segment->size = spool->out_offset;
         segment->bytes = spool->out_offset;
-    } else if (spool->files->truncate(spool->fd, (off_t)segment->size) != 0) {
+    } else if (spool->io->truncate(spool->fd, (off_t)segment->size) != 0) {
         (void)close(spool->fd); // never written to again
         spool->fd = -1;
         segment->bytes = bytes_of(spool, segment);
@@ -218,7 +218,7 @@ void spool_write_states(struct spool *spool)
 static enum status check_free(const struct spool *spool, uint64_t size, struct error *err)
 {
     struct statvfs space;
-    if (spool->files->space(spool->folder, &space) != 0)
+    if (spool->io->space(spool->folder, &space) != 0)
         return spool_fail(spool, err, "its file system does not tell its free space");
     const uint64_t unit = space.f_frsize;
     uint64_t floor = spool->free_min;
@@ -317,8 +317,8 @@ static enum status start_segment(struct spool *spool, size_t evicting, struct er
         return error_set(err, STATUS_FULL, "spool %s: has no numbers left", spool->path);
     char name[SPOOL_NAME_SIZE];
     spool_segment_name(name, spool->next_number);
-    spool->fd = spool->files->open(spool->folder, name,
-                                   O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+    spool->fd = spool->io->open(spool->folder, name,
+                                O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (spool->fd < 0)
         return spool_fail(spool, err, "a segment cannot be made");
 
@@ -329,7 +329,7 @@ static enum status start_segment(struct spool *spool, size_t evicting, struct er
     enum status status = put_states(spool, evicting, err);
     if (status == STATUS_OK)
         status = flush_and_sync(spool, err);
-    if (status == STATUS_OK && spool->files->sync_folder(spool->folder) != 0)
+    if (status == STATUS_OK && spool->io->sync_folder(spool->folder) != 0)
         status = spool_fail(spool, err, "cannot be written to the disk");
     if (status == STATUS_OK) {
         status = spool_index_add(&spool->index, spool->next_number, spool->out_offset);
@@ -339,7 +339,7 @@ static enum status start_segment(struct spool *spool, size_t evicting, struct er
     if (status != STATUS_OK) {
         (void)close(spool->fd);
         spool->fd = -1;
-        (void)spool->files->remove(spool->folder, name); // else it is begun again
+        (void)spool->io->remove(spool->folder, name); // else it is begun again
         return status;
     }
     spool->next_number++;
@@ -569,8 +569,8 @@ static void cut_back(struct spool *spool, uint32_t number, uint64_t size)
     char name[SPOOL_NAME_SIZE];
     spool_segment_name(name, number);
     struct spool_segment *segment = spool_index_find(&spool->index, number);
-    const int fd = spool->files->open(spool->folder, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0);
-    const bool is_cut = fd >= 0 && spool->files->truncate(fd, (off_t)size) == 0;
+    const int fd = spool->io->open(spool->folder, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0);
+    const bool is_cut = fd >= 0 && spool->io->truncate(fd, (off_t)size) == 0;
     segment->size = size;
     segment->bytes = is_cut ? size : bytes_of(spool, segment);
     if (is_cut && segment == newest(spool)) {
@@ -624,7 +624,7 @@ static enum status get_ready(struct append *append)
         status = error_set(append->err, STATUS_NOMEM, "spool %s: out of memory", spool->path);
     if (status != STATUS_OK)
         return status;
-    spool_reader_forget(&spool->reader);
+    segment_file_forget(&spool->reader);
     append->mark_next = spool->next_number;
     if (spool->fd >= 0) {
         append->mark = newest(spool)->number;

@@ -9,10 +9,10 @@
 static const unsigned char *entry_bytes(struct spool *spool, uint64_t offset,
                                         const struct segment_entry *entry)
 {
-    struct spool_reader *reader = &spool->reader;
+    struct segment_file *reader = &spool->reader;
     const bool there = reader->fd >= 0 && offset >= reader->base &&
                        offset - reader->base + entry->size <= reader->size;
-    const unsigned char *bytes = spool_reader_bytes(reader, offset, entry->size);
+    const unsigned char *bytes = segment_file_bytes(reader, offset, entry->size);
     if (!bytes || (there && reader->checked == offset))
         return bytes;
     reader->checked = 0;
@@ -28,7 +28,7 @@ static const unsigned char *entry_bytes(struct spool *spool, uint64_t offset,
 
 static bool turn_to(struct spool *spool, uint32_t segment)
 {
-    return spool_reader_turn(&spool->reader, segment, segment_seed(spool->run.uuid, segment), NULL);
+    return segment_file_turn(&spool->reader, segment, segment_seed(spool->run.uuid, segment), NULL);
 }
 
 // The record at the cursor; moves it on.  NULL: the bytes are not what they were.
@@ -76,7 +76,7 @@ static bool find_entry(struct spool *spool, struct spool_stream *stream,
         return false;
     }
     struct segment_entry entry;
-    for (; spool_reader_next(&spool->reader, &offset, segment->size, &entry);
+    for (; segment_file_next(&spool->reader, &offset, segment->size, &entry);
          offset += entry.size) {
         // One that is not sound may have been written once more behind it.
         if (entry.kind != SEGMENT_RECORDS || entry.stream != row->stream ||

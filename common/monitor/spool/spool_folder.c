@@ -96,14 +96,14 @@ static void leave(struct spool *spool)
 {
     if (spool->folder >= 0)
         (void)close(spool->folder);
-    locks_close(spool->lock_fd);
+    fork_safe_lock_close(spool->lock_fd);
     spool->folder = -1;
     spool->lock_fd = -1;
 }
 
 static enum status take_lock(struct spool *spool, const char *path, struct error *err)
 {
-    spool->lock_fd = locks_open(path, O_RDWR | O_CREAT, 0600);
+    spool->lock_fd = fork_safe_lock_open(path, O_RDWR | O_CREAT, 0600);
     if (spool->lock_fd < 0)
         return spool_fail(spool, err, "its lock cannot be opened");
     if (flock(spool->lock_fd, LOCK_EX | LOCK_NB) == 0)
@@ -143,7 +143,7 @@ static enum status make(struct spool *spool, struct error *err)
         return status;
     if (mkdirat(above, spool->path + spool->folder_size + 1, 0700) != 0 && errno != EEXIST)
         status = spool_fail(spool, err, "cannot be made");
-    else if (spool->files->sync_folder(above) != 0)
+    else if (spool->io->sync_folder(above) != 0)
         status = spool_fail(spool, err, "cannot be written to the disk");
     (void)close(above);
     return status == STATUS_OK ? enter(spool, err) : status;
@@ -160,7 +160,7 @@ enum status spool_folder_make(struct spool *spool, struct error *err)
         status = make(spool, err);
     if (status != STATUS_OK)
         return status;
-    const enum status ready = spool_reader_init(&spool->reader, spool->files, spool->folder);
+    const enum status ready = segment_file_init(&spool->reader, spool->io, spool->folder);
     if (ready != STATUS_OK) {
         leave(spool);
         return error_set(err, ready, "spool %s: out of memory", spool->path);
@@ -177,7 +177,7 @@ enum status spool_folder_enter(struct spool *spool, struct error *err)
     enum status status = enter(spool, err);
     if (status != STATUS_OK)
         return status;
-    status = spool_reader_init(&spool->reader, spool->files, spool->folder);
+    status = segment_file_init(&spool->reader, spool->io, spool->folder);
     return status == STATUS_OK ? STATUS_OK
                                : error_set(err, status, "spool %s: out of memory", spool->path);
 }

@@ -13,7 +13,7 @@ static int remove_at(int folder, const char *name)
     return unlinkat(folder, name, 0);
 }
 
-const struct spool_files spool_files_real = {
+const struct spool_io spool_io_real = {
     .open = open_at,
     .read = pread,
     .write = pwrite,

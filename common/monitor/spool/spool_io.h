@@ -1,6 +1,5 @@
-// What the spool asks of the operating system, as a table, so that tests can let
-// any of it fail.  Each function does as its namesake of POSIX: a negative result,
-// and errno, where it fails.
+// The system calls of the spool, as a table, so that tests can make any of them fail.
+// Each behaves as its POSIX namesake: on failure a negative result, and errno.
 #ifndef INFERSTAT_MONITOR_SPOOL_IO_H
 #define INFERSTAT_MONITOR_SPOOL_IO_H
 
@@ -9,7 +8,7 @@
 #include <sys/statvfs.h>
 #include <sys/types.h>
 
-struct spool_files {
+struct spool_io {
     int (*open)(int folder, const char *name, int flags, mode_t mode);
     ssize_t (*read)(int fd, void *bytes, size_t size, off_t offset);
     ssize_t (*write)(int fd, const void *bytes, size_t size, off_t offset);
@@ -21,6 +20,6 @@ struct spool_files {
 };
 
 // The operating system itself.
-extern const struct spool_files spool_files_real;
+extern const struct spool_io spool_io_real;
 
 #endif

@@ -166,7 +166,7 @@ static uint64_t take_header(struct recovery *recovery, uint64_t bytes, uint32_t 
 {
     struct spool *spool = recovery->spool;
     const size_t size = bytes < SEGMENT_HEADER_MAX ? (size_t)bytes : SEGMENT_HEADER_MAX;
-    const unsigned char *start = spool_reader_bytes(&spool->reader, 0, size);
+    const unsigned char *start = segment_file_bytes(&spool->reader, 0, size);
     struct runfile_run run;
     size_t header_size = 0;
     const enum status status =
@@ -187,13 +187,13 @@ static void cut_tail(struct spool *spool, struct spool_segment *segment)
 {
     char name[SPOOL_NAME_SIZE];
     spool_segment_name(name, segment->number);
-    const int fd = spool->files->open(spool->folder, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0);
+    const int fd = spool->io->open(spool->folder, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0);
     if (fd < 0)
         return;
-    if (spool->files->truncate(fd, (off_t)segment->size) == 0)
+    if (spool->io->truncate(fd, (off_t)segment->size) == 0)
         segment->bytes = segment->size;
     (void)close(fd);
-    spool_reader_forget(&spool->reader);
+    segment_file_forget(&spool->reader);
 }
 
 static void read_segment(struct recovery *recovery, uint32_t number, bool newest)
@@ -201,7 +201,7 @@ static void read_segment(struct recovery *recovery, uint32_t number, bool newest
     struct spool *spool = recovery->spool;
     uint64_t bytes;
     const uint32_t seed = segment_seed(spool->run.uuid, number);
-    if (!spool_reader_turn(&spool->reader, number, seed, &bytes)) {
+    if (!segment_file_turn(&spool->reader, number, seed, &bytes)) {
         // Removed since we looked, or something else in its place: it will be missed.
         if (errno != ENOENT && errno != ELOOP && recovery->status == STATUS_OK)
             recovery->status = spool_fail(spool, recovery->err, "a segment cannot be opened");
@@ -218,8 +218,8 @@ static void read_segment(struct recovery *recovery, uint32_t number, bool newest
     segment->size = offset;
     struct segment_entry entry;
     while (recovery->status == STATUS_OK &&
-           spool_reader_next(&spool->reader, &offset, end, &entry)) {
-        const unsigned char *body = spool_reader_bytes(&spool->reader, offset, entry.size);
+           segment_file_next(&spool->reader, &offset, end, &entry)) {
+        const unsigned char *body = segment_file_bytes(&spool->reader, offset, entry.size);
         if (body && segment_body_is_sound(&entry, body, seed)) {
             take_entry(recovery, segment, &entry, body, offset);
             segment->size = offset + entry.size;
@@ -267,7 +267,7 @@ static void open_newest(struct spool *spool)
     char name[SPOOL_NAME_SIZE];
     spool_segment_name(name, segment->number);
     if (segment->size > 0 && segment->size == segment->bytes && segment->size % 8 == 0)
-        spool->fd = spool->files->open(spool->folder, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0);
+        spool->fd = spool->io->open(spool->folder, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0);
     spool->seed = segment_seed(spool->run.uuid, segment->number);
 }
 

@@ -1,4 +1,4 @@
-// What the files of the spool share among themselves; nobody else's.
+// The state of a spool, private to its modules.
 #ifndef INFERSTAT_MONITOR_SPOOL_STATE_H
 #define INFERSTAT_MONITOR_SPOOL_STATE_H
 
@@ -41,7 +41,7 @@ struct spool_stream {
 struct spool {
     char path[SPOOL_PATH_SIZE]; // of the run's folder
     size_t folder_size;         // of FOLDER, the first part of it
-    const struct spool_files *files;
+    const struct spool_io *io;
     const _Atomic bool *stop;
     uint64_t bytes_max, segment_max, free_min;
     struct runfile_run run;
@@ -52,7 +52,7 @@ struct spool {
     int folder, lock_fd; // -1: not opened yet
     struct spool_index index;
     struct spool_lost lost;
-    struct spool_reader reader;
+    struct segment_file reader;
     struct names *names;       // of a spool that was opened (borrowed)
     struct spool_names *found; // of one that was attached
 

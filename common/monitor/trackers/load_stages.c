@@ -4,7 +4,7 @@
 
 #include "common/core/unit.h"
 
-void stages_end(struct stages *stages, uint64_t now_ns)
+void load_stages_end(struct load_stages *stages, uint64_t now_ns)
 {
     if (!stages->running)
         return;
@@ -12,11 +12,11 @@ void stages_end(struct stages *stages, uint64_t now_ns)
     stages->items[stages->count - 1].duration_ns += now_ns - stages->started_ns;
 }
 
-void stages_start(struct stages *stages, struct inferstat_monitor *monitor, const char *name,
-                  uint64_t now_ns)
+void load_stages_start(struct load_stages *stages, struct inferstat_monitor *monitor,
+                       const char *name, uint64_t now_ns)
 {
-    stages_end(stages, now_ns);
-    if (stages->count < STAGES_MAX) {
+    load_stages_end(stages, now_ns);
+    if (stages->count < LOAD_STAGES_MAX) {
         struct stage *stage = &stages->items[stages->count++];
         stage->name = monitor_known_name(monitor, inferstat_name(monitor, name));
         stage->start_ns = now_ns;
@@ -25,12 +25,12 @@ void stages_start(struct stages *stages, struct inferstat_monitor *monitor, cons
     stages->running = true;
 }
 
-void stages_push(const struct stages *stages, struct inferstat_monitor *monitor, struct seat *seat,
-                 const struct record *parent)
+void load_stages_push(const struct load_stages *stages, struct inferstat_monitor *monitor,
+                      struct thread_slot *slot, const struct record *parent)
 {
-    struct record records[1 + STAGES_MAX];
+    struct record records[1 + LOAD_STAGES_MAX];
     records[0] = *parent;
-    const struct ring *ring = seat ? seat->stream.ring : NULL;
+    const struct ring *ring = slot ? slot->stream.ring : NULL;
     const int64_t number = ring ? (int64_t)ring_next_number(ring) : 0;
     for (uint32_t i = 0; i < stages->count; i++) {
         const struct stage *stage = &stages->items[i];
@@ -41,11 +41,11 @@ void stages_push(const struct stages *stages, struct inferstat_monitor *monitor,
         record_set_name(record, LOAD_STAGE_STAGE, stage->name);
         record_set_int(record, LOAD_STAGE_DURATION_NS, (int64_t)stage->duration_ns);
     }
-    (void)seat_push(&monitor->seats, seat, records, 1 + stages->count);
+    (void)thread_slot_push(&monitor->slots, slot, records, 1 + stages->count);
 }
 
-char *stages_text(char *text, size_t size, const struct stages *stages,
-                  const struct inferstat_monitor *monitor)
+char *load_stages_text(char *text, size_t size, const struct load_stages *stages,
+                       const struct inferstat_monitor *monitor)
 {
     size_t used = 0;
     text[0] = '\0';

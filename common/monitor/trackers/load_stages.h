@@ -10,9 +10,9 @@
 #include "common/monitor/monitor.h"
 #include "common/monitor/thread_slot.h"
 
-enum { STAGES_MAX = 32 };
+enum { LOAD_STAGES_MAX = 32 };
 
-struct stages {
+struct load_stages {
     bool running;
     uint64_t started_ns; // of the running one
     uint32_t count;
@@ -20,21 +20,21 @@ struct stages {
         uint32_t name;
         uint64_t duration_ns;
         uint64_t start_ns;
-    } items[STAGES_MAX];
+    } items[LOAD_STAGES_MAX];
 };
 
 // Ends the running stage, if any, and starts one at the same instant.  Beyond
-// STAGES_MAX its time goes to the last one.
-void stages_start(struct stages *stages, struct inferstat_monitor *monitor, const char *name,
-                  uint64_t now_ns);
-void stages_end(struct stages *stages, uint64_t now_ns);
+// LOAD_STAGES_MAX its time goes to the last one.
+void load_stages_start(struct load_stages *stages, struct inferstat_monitor *monitor,
+                       const char *name, uint64_t now_ns);
+void load_stages_end(struct load_stages *stages, uint64_t now_ns);
 
 // Pushes `parent` and the stages behind it, all or none.
-void stages_push(const struct stages *stages, struct inferstat_monitor *monitor, struct seat *seat,
-                 const struct record *parent);
+void load_stages_push(const struct load_stages *stages, struct inferstat_monitor *monitor,
+                      struct thread_slot *slot, const struct record *parent);
 
 // Writes "device_selection=1.2ms, file_opening=30us" for the log.  Returns `text`.
-char *stages_text(char *text, size_t size, const struct stages *stages,
-                  const struct inferstat_monitor *monitor);
+char *load_stages_text(char *text, size_t size, const struct load_stages *stages,
+                       const struct inferstat_monitor *monitor);
 
 #endif

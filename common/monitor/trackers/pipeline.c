@@ -121,5 +121,5 @@ void inferstat_add_pipeline(struct inferstat_monitor *monitor,
                    monitor_plausible(pipeline->items < 0 ? 0 : pipeline->items));
     set_settings(&record, pipeline);
     set_figures(&record, pipeline);
-    (void)seat_push(&monitor->seats, seat_of_thread(&monitor->seats), &record, 1);
+    (void)thread_slot_push(&monitor->slots, thread_slot_current(&monitor->slots), &record, 1);
 }

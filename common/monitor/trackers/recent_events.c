@@ -8,27 +8,28 @@
 
 // Entries of all threads, oldest first.
 struct merged {
-    struct history_entry *entries;
+    struct event_entry *entries;
     size_t count;
 };
 
 static int by_end(const void *left, const void *right)
 {
-    const struct history_entry *a = left;
-    const struct history_entry *b = right;
+    const struct event_entry *a = left;
+    const struct event_entry *b = right;
     return (a->ended_ns > b->ended_ns) - (a->ended_ns < b->ended_ns);
 }
 
-// Reads what the seats hold of a kind; their lock is held.
-static size_t read_seats(const struct inferstat_monitor *monitor, enum inferstat_event_kind kind,
-                         struct history_entry *entries, size_t room)
+// Reads what the slots hold of a kind; their lock is held.
+static size_t read_slots(const struct inferstat_monitor *monitor, enum inferstat_event_kind kind,
+                         struct event_entry *entries, size_t room)
 {
-    const size_t limit = monitor->seats.limits[kind];
+    const size_t limit = monitor->slots.limits[kind];
     size_t count = 0;
-    for (const struct seat *seat = monitor->seats.first; seat && count < room; seat = seat->next) {
+    for (const struct thread_slot *slot = monitor->slots.first; slot && count < room;
+         slot = slot->next) {
         const size_t wanted = room - count < limit ? room - count : limit;
         count +=
-            history_read(&seat->history, kind, seat->mark.counts[kind], entries + count, wanted);
+            event_ring_read(&slot->events, kind, slot->mark.counts[kind], entries + count, wanted);
     }
     return count;
 }
@@ -38,18 +39,18 @@ static size_t read_seats(const struct inferstat_monitor *monitor, enum inferstat
 static struct merged merge(struct inferstat_monitor *monitor, enum inferstat_event_kind kind)
 {
     struct merged merged = {.entries = NULL};
-    const uint64_t limit = monitor->seats.limits[kind];
-    (void)pthread_mutex_lock(&monitor->seats.lock);
+    const uint64_t limit = monitor->slots.limits[kind];
+    (void)pthread_mutex_lock(&monitor->slots.lock);
     uint64_t room = 0;
-    for (const struct seat *seat = monitor->seats.first; seat; seat = seat->next) {
-        const uint64_t there = history_count(&seat->history, kind) - seat->mark.counts[kind];
+    for (const struct thread_slot *slot = monitor->slots.first; slot; slot = slot->next) {
+        const uint64_t there = event_ring_count(&slot->events, kind) - slot->mark.counts[kind];
         room += there < limit ? there : limit;
     }
     if (room > 0)
         merged.entries = calloc(room, sizeof *merged.entries);
     if (merged.entries)
-        merged.count = read_seats(monitor, kind, merged.entries, room);
-    (void)pthread_mutex_unlock(&monitor->seats.lock);
+        merged.count = read_slots(monitor, kind, merged.entries, room);
+    (void)pthread_mutex_unlock(&monitor->slots.lock);
 
     if (merged.count > 1)
         qsort(merged.entries, merged.count, sizeof *merged.entries, by_end);
@@ -63,7 +64,7 @@ static struct merged merge(struct inferstat_monitor *monitor, enum inferstat_eve
 
 // An entry as the application sees it.
 static void fill_event(const struct inferstat_monitor *monitor, enum inferstat_event_kind kind,
-                       const struct history_entry *entry, struct inferstat_event *event)
+                       const struct event_entry *entry, struct inferstat_event *event)
 {
     *event = (struct inferstat_event){
         .kind = kind,
@@ -83,11 +84,11 @@ static void fill_event(const struct inferstat_monitor *monitor, enum inferstat_e
             (double)(entry->generated_tokens - 1) * 1e9 / (double)entry->decode_ns;
 }
 
-void recent_events_add(struct inferstat_monitor *monitor, struct seat *seat,
-                       enum inferstat_event_kind kind, struct history_entry *entry)
+void recent_events_add(struct inferstat_monitor *monitor, struct thread_slot *slot,
+                       enum inferstat_event_kind kind, struct event_entry *entry)
 {
-    if (seat)
-        history_add(&seat->history, kind, entry);
+    if (slot)
+        event_ring_add(&slot->events, kind, entry);
     if (atomic_load_explicit(&monitor->listeners.count, memory_order_relaxed) == 0)
         return;
     struct inferstat_event event;
@@ -115,7 +116,7 @@ void inferstat_unlisten(struct inferstat_monitor *monitor, int number)
 size_t inferstat_history(struct inferstat_monitor *monitor, enum inferstat_event_kind kind,
                          struct inferstat_event *events, size_t count)
 {
-    if (!events || (unsigned)kind >= HISTORY_KINDS || !monitor_is_live(monitor))
+    if (!events || (unsigned)kind >= EVENT_KINDS || !monitor_is_live(monitor))
         return 0;
     struct merged merged = merge(monitor, kind);
     const size_t given = merged.count < count ? merged.count : count;
@@ -151,23 +152,23 @@ int inferstat_operation_mean(struct inferstat_monitor *monitor, const char *oper
 
 // ---- Summary --------------------------------------------------------------------
 
-// What a seat has ever counted: events of each kind, and the tokens generated in
+// What a slot has ever counted: events of each kind, and the tokens generated in
 // those inferences.
-static struct seat_mark count_seat(const struct seat *seat)
+static struct thread_slot_mark count_slot(const struct thread_slot *slot)
 {
-    struct seat_mark mark = {.generated = 0};
-    for (unsigned kind = 0; kind < HISTORY_KINDS; kind++)
-        mark.counts[kind] = history_count(&seat->history, kind);
+    struct thread_slot_mark mark = {.generated = 0};
+    for (unsigned kind = 0; kind < EVENT_KINDS; kind++)
+        mark.counts[kind] = event_ring_count(&slot->events, kind);
     // The last entry says how many tokens there were up to it; one that is being
     // overwritten means that there is a newer one.
-    struct history_entry last;
+    struct event_entry last;
     for (;;) {
-        const uint64_t count = history_count(&seat->history, INFERSTAT_EVENT_INFERENCE);
+        const uint64_t count = event_ring_count(&slot->events, INFERSTAT_EVENT_INFERENCE);
         mark.counts[INFERSTAT_EVENT_INFERENCE] = count;
         if (count == 0)
             return mark;
-        if (history_read(&seat->history, INFERSTAT_EVENT_INFERENCE, count - 1, &last, 1) == 1 &&
-            history_count(&seat->history, INFERSTAT_EVENT_INFERENCE) == count)
+        if (event_ring_read(&slot->events, INFERSTAT_EVENT_INFERENCE, count - 1, &last, 1) == 1 &&
+            event_ring_count(&slot->events, INFERSTAT_EVENT_INFERENCE) == count)
             break;
     }
     mark.generated = last.generated_so_far;
@@ -176,10 +177,10 @@ static struct seat_mark count_seat(const struct seat *seat)
 
 static void sum_counts(struct inferstat_monitor *monitor, struct inferstat_summary *summary)
 {
-    (void)pthread_mutex_lock(&monitor->seats.lock);
-    for (const struct seat *seat = monitor->seats.first; seat; seat = seat->next) {
-        const struct seat_mark now = count_seat(seat);
-        const struct seat_mark *then = &seat->mark;
+    (void)pthread_mutex_lock(&monitor->slots.lock);
+    for (const struct thread_slot *slot = monitor->slots.first; slot; slot = slot->next) {
+        const struct thread_slot_mark now = count_slot(slot);
+        const struct thread_slot_mark *then = &slot->mark;
         summary->generated_tokens += now.generated - then->generated;
         summary->inferences +=
             now.counts[INFERSTAT_EVENT_INFERENCE] - then->counts[INFERSTAT_EVENT_INFERENCE];
@@ -187,7 +188,7 @@ static void sum_counts(struct inferstat_monitor *monitor, struct inferstat_summa
         summary->operations +=
             now.counts[INFERSTAT_EVENT_OPERATION] - then->counts[INFERSTAT_EVENT_OPERATION];
     }
-    (void)pthread_mutex_unlock(&monitor->seats.lock);
+    (void)pthread_mutex_unlock(&monitor->slots.lock);
 }
 
 static void sum_inferences(struct inferstat_monitor *monitor, struct inferstat_summary *summary)
@@ -195,7 +196,7 @@ static void sum_inferences(struct inferstat_monitor *monitor, struct inferstat_s
     struct merged merged = merge(monitor, INFERSTAT_EVENT_INFERENCE);
     double tokens = 0, decode_ns = 0;
     for (size_t i = 0; i < merged.count; i++) {
-        const struct history_entry *entry = &merged.entries[i];
+        const struct event_entry *entry = &merged.entries[i];
         if (entry->decode_ns == 0)
             continue;
         tokens += (double)(entry->generated_tokens - 1);
@@ -252,9 +253,9 @@ void inferstat_clear(struct inferstat_monitor *monitor)
 {
     if (!monitor_is_live(monitor))
         return;
-    (void)pthread_mutex_lock(&monitor->seats.lock);
-    for (struct seat *seat = monitor->seats.first; seat; seat = seat->next)
-        seat->mark = count_seat(seat);
-    (void)pthread_mutex_unlock(&monitor->seats.lock);
+    (void)pthread_mutex_lock(&monitor->slots.lock);
+    for (struct thread_slot *slot = monitor->slots.first; slot; slot = slot->next)
+        slot->mark = count_slot(slot);
+    (void)pthread_mutex_unlock(&monitor->slots.lock);
     atomic_store_explicit(&monitor->startup_ns, 0, memory_order_relaxed);
 }

@@ -5,8 +5,8 @@
 
 #include "common/monitor/monitor.h"
 
-// Adds an event to the calling thread's (`seat` may be NULL) and calls the listeners.
-void recent_events_add(struct inferstat_monitor *monitor, struct seat *seat,
-                       enum inferstat_event_kind kind, struct history_entry *entry);
+// Adds an event to the calling thread's (`slot` may be NULL) and calls the listeners.
+void recent_events_add(struct inferstat_monitor *monitor, struct thread_slot *slot,
+                       enum inferstat_event_kind kind, struct event_entry *entry);
 
 #endif

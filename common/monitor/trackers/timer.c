@@ -4,24 +4,24 @@
 #include "common/monitor/trackers/recent_events.h"
 
 // An operation shows as the thread's activity only when nothing larger does.
-static void show_activity(struct seat *seat, uint32_t operation, uint64_t now)
+static void show_activity(struct thread_slot *slot, uint32_t operation, uint64_t now)
 {
-    if (!seat || !seat->stream.header)
+    if (!slot || !slot->stream.header)
         return;
     const uint64_t activity =
-        atomic_load_explicit(&seat->stream.header->activity, memory_order_relaxed);
+        atomic_load_explicit(&slot->stream.header->activity, memory_order_relaxed);
     if (activity == ACTIVITY_IDLE)
-        seat_set_activity(seat, ACTIVITY_OPERATION, operation, now);
+        thread_slot_set_activity(slot, ACTIVITY_OPERATION, operation, now);
 }
 
-static void hide_activity(struct seat *seat, uint32_t operation, uint64_t now)
+static void hide_activity(struct thread_slot *slot, uint32_t operation, uint64_t now)
 {
-    if (!seat || !seat->stream.header)
+    if (!slot || !slot->stream.header)
         return;
     const uint64_t activity =
-        atomic_load_explicit(&seat->stream.header->activity, memory_order_relaxed);
+        atomic_load_explicit(&slot->stream.header->activity, memory_order_relaxed);
     if (activity == ((uint64_t)ACTIVITY_OPERATION | (uint64_t)operation << 8))
-        seat_set_activity(seat, ACTIVITY_IDLE, 0, now);
+        thread_slot_set_activity(slot, ACTIVITY_IDLE, 0, now);
 }
 
 void inferstat_timer_begin(struct inferstat_timer *timer, struct inferstat_monitor *monitor,
@@ -30,16 +30,16 @@ void inferstat_timer_begin(struct inferstat_timer *timer, struct inferstat_monit
     if (!timer)
         return;
     *timer = (struct inferstat_timer){.monitor = monitor, .items = -1, .bytes = -1};
-    struct seat *seat = NULL;
+    struct thread_slot *slot = NULL;
     if (monitor_is_live(monitor)) {
         timer->operation = monitor_known_name(monitor, operation);
-        seat = seat_of_thread(&monitor->seats);
+        slot = thread_slot_current(&monitor->slots);
     }
     timer->started_ns = clock_monotonic_ns();
-    show_activity(seat, timer->operation, timer->started_ns);
+    show_activity(slot, timer->operation, timer->started_ns);
 }
 
-static void record_operation(const struct inferstat_timer *timer, struct seat *seat,
+static void record_operation(const struct inferstat_timer *timer, struct thread_slot *slot,
                              uint64_t duration, int64_t memory, const char *extra)
 {
     struct inferstat_monitor *monitor = timer->monitor;
@@ -55,7 +55,7 @@ static void record_operation(const struct inferstat_timer *timer, struct seat *s
     if (timer->bytes >= 0)
         record_set_int(&record, OPERATION_BYTES, monitor_plausible(timer->bytes));
     monitor_set_text(&record, OPERATION_EXTRA, extra);
-    (void)seat_push(&monitor->seats, seat, &record, 1);
+    (void)thread_slot_push(&monitor->slots, slot, &record, 1);
 }
 
 uint64_t inferstat_timer_end(struct inferstat_timer *timer, const char *extra)
@@ -68,20 +68,20 @@ uint64_t inferstat_timer_end(struct inferstat_timer *timer, const char *extra)
     if (!monitor_is_live(monitor))
         return duration;
 
-    struct seat *seat = seat_of_thread(&monitor->seats);
+    struct thread_slot *slot = thread_slot_current(&monitor->slots);
     const int64_t memory =
         atomic_load_explicit(&monitor->sampled.host_memory, memory_order_relaxed);
-    record_operation(timer, seat, duration, memory, extra);
-    hide_activity(seat, timer->operation, now);
+    record_operation(timer, slot, duration, memory, extra);
+    hide_activity(slot, timer->operation, now);
     timer->monitor = NULL; // one end, one record
 
-    struct history_entry entry = {
+    struct event_entry entry = {
         .ended_ns = now,
         .started_ns = monitor_wall_ns(monitor, timer->started_ns),
         .duration_ns = duration,
         .host_memory_bytes = memory,
         .name = timer->operation,
     };
-    recent_events_add(monitor, seat, INFERSTAT_EVENT_OPERATION, &entry);
+    recent_events_add(monitor, slot, INFERSTAT_EVENT_OPERATION, &entry);
     return duration;
 }

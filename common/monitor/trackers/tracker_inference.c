@@ -21,7 +21,7 @@ struct inferstat_inference {
     uint64_t arrival_ns;
     uint64_t prefill_ns; // when it started; 0: not yet
     uint32_t prompt, cached;
-    struct gaps gaps;
+    struct itl_histogram gaps;
 };
 
 // The figures of a request that is over.
@@ -40,7 +40,8 @@ struct inferstat_inference *inferstat_inference_new(struct inferstat_monitor *mo
     if (!inference)
         return NULL;
     inference->monitor = monitor;
-    (void)seat_of_thread(&monitor->seats); // now, so that the first request need not allocate it
+    (void)thread_slot_current(
+        &monitor->slots); // now, so that the first request need not allocate it
     return inference;
 }
 
@@ -61,8 +62,8 @@ void inferstat_inference_begin(struct inferstat_inference *inference,
     inferstat_inference_end(inference, INFERSTAT_FINISH_CANCELLED);
 
     struct inferstat_monitor *monitor = inference->monitor;
-    // A new thread's seat is made before the clock runs.
-    seat_begin_request(seat_of_thread(&monitor->seats));
+    // A new thread's slot is made before the clock runs.
+    thread_slot_begin_request(thread_slot_current(&monitor->slots));
     const uint64_t now = clock_monotonic_ns();
     inference->model = monitor_known_name(monitor, request->model);
     inference->device = monitor_known_name(monitor, request->device);
@@ -93,9 +94,9 @@ static void set_activity(struct inferstat_inference *inference, enum activity ac
     struct inferstat_monitor *monitor = inference->monitor;
     if (!monitor_is_live(monitor) || !monitor->file)
         return;
-    struct seat *seat = seat_of_thread(&monitor->seats);
-    seat_set_request(seat, inference->request);
-    seat_set_activity(seat, activity, inference->model, now);
+    struct thread_slot *slot = thread_slot_current(&monitor->slots);
+    thread_slot_set_request(slot, inference->request);
+    thread_slot_set_activity(slot, activity, inference->model, now);
 }
 
 void inferstat_inference_start_prefill(struct inferstat_inference *inference)
@@ -141,7 +142,7 @@ void inferstat_inference_token(struct inferstat_inference *inference)
         return;
     }
     inference->last_ns = now;
-    gaps_add(&inference->gaps, now - last);
+    itl_histogram_add(&inference->gaps, now - last);
 }
 
 // Counted tokens with none before them: the first is out now.
@@ -177,7 +178,7 @@ static void measure(const struct inferstat_inference *inference, uint64_t end,
         prefill = first ? arrival : end;
     outcome->queue_ns = prefill - arrival;
     outcome->prefill_ns = (first ? first : end) - prefill;
-    outcome->generated = inference->gapless + gaps_total(&inference->gaps);
+    outcome->generated = inference->gapless + itl_histogram_total(&inference->gaps);
     outcome->ttft_ns = first && outcome->generated > 0 ? first - arrival : 0;
     outcome->decode_ns = first && outcome->generated > 1 ? end - first : 0;
     outcome->e2e_ns = end - arrival;
@@ -228,35 +229,36 @@ static void fill_record(const struct inferstat_inference *inference, const struc
 }
 
 static void push_record(const struct inferstat_inference *inference, const struct outcome *outcome,
-                        enum inferstat_finish finish, struct seat *seat)
+                        enum inferstat_finish finish, struct thread_slot *slot)
 {
-    struct ring *ring = seat ? seat->stream.ring : NULL;
+    struct ring *ring = slot ? slot->stream.ring : NULL;
     if (!ring) {
-        seat_count_streamless(&inference->monitor->seats, 1);
+        thread_slots_count_streamless(&inference->monitor->slots, 1);
         return;
     }
-    struct record *slot = ring_reserve(ring);
-    if (!slot)
+    struct record *record = ring_reserve(ring);
+    if (!record)
         return;
-    fill_record(inference, outcome, finish, slot);
+    fill_record(inference, outcome, finish, record);
     ring_commit(ring);
 }
 
-static void finish_gaps(struct inferstat_inference *inference, struct seat *seat, uint64_t end,
-                        struct outcome *outcome)
+static void finish_gaps(struct inferstat_inference *inference, struct thread_slot *slot,
+                        uint64_t end, struct outcome *outcome)
 {
-    struct gaps_sums *sums = seat && seat->stream.ring ? &seat->sums : NULL;
-    const struct gaps_place place = {
+    struct itl_sums *sums = slot && slot->stream.ring ? &slot->sums : NULL;
+    const struct itl_place place = {
         .model = inference->model,
         .device = inference->device,
         .first_ns = inference->first_ns,
         .last_ns = end,
         .wall_offset_ns =
             atomic_load_explicit(&inference->monitor->sampled.wall_offset_ns, memory_order_relaxed),
-        .ring = sums ? seat->stream.ring : NULL,
-        .sketch = sums ? seat->sketch : NULL,
+        .ring = sums ? slot->stream.ring : NULL,
+        .sketch = sums ? slot->sketch : NULL,
     };
-    outcome->itl_p99_ns = gaps_finish(&inference->gaps, sums, &place, &outcome->itl_max_ns);
+    outcome->itl_p99_ns =
+        itl_histogram_finish(&inference->gaps, sums, &place, &outcome->itl_max_ns);
 }
 
 static __attribute__((noinline, cold)) void
@@ -295,17 +297,17 @@ void inferstat_inference_end(struct inferstat_inference *inference, enum inferst
     finish = checked_finish(finish);
 
     const uint64_t end = inference->last_ns ? inference->last_ns : clock_monotonic_ns();
-    struct seat *seat = seat_of_thread(&monitor->seats);
+    struct thread_slot *slot = thread_slot_current(&monitor->slots);
     struct outcome outcome;
     measure(inference, end, &outcome);
-    finish_gaps(inference, seat, end, &outcome);
-    outcome.concurrent = seat_end_request(seat);
-    push_record(inference, &outcome, finish, seat);
-    seat_set_activity(seat, ACTIVITY_IDLE, 0, end);
+    finish_gaps(inference, slot, end, &outcome);
+    outcome.concurrent = thread_slot_end_request(slot);
+    push_record(inference, &outcome, finish, slot);
+    thread_slot_set_activity(slot, ACTIVITY_IDLE, 0, end);
     if (monitor->logging)
         log_inference(inference, &outcome);
 
-    struct history_entry entry = {
+    struct event_entry entry = {
         .ended_ns = end,
         .started_ns = monitor_wall_ns(monitor, inference->arrival_ns),
         .duration_ns = outcome.e2e_ns,
@@ -320,5 +322,5 @@ void inferstat_inference_end(struct inferstat_inference *inference, enum inferst
     };
     inference->last_ns = 0;
     inference->first_ns = 0;
-    recent_events_add(monitor, seat, INFERSTAT_EVENT_INFERENCE, &entry);
+    recent_events_add(monitor, slot, INFERSTAT_EVENT_INFERENCE, &entry);
 }

@@ -16,14 +16,14 @@ struct inferstat_load {
     int64_t memory_before, device_memory_before;
     int64_t model_bytes;
     double page_cache_ratio, storage_rate, h2d_rate; // negative: absent
-    struct stages stages;
+    struct load_stages stages;
 };
 
 struct inferstat_startup {
     struct inferstat_monitor *monitor;
     uint64_t begun_ns;
     int64_t memory_before;
-    struct stages stages;
+    struct load_stages stages;
 };
 
 // Resident memory, read now; the last sample where it cannot be.
@@ -42,11 +42,11 @@ static int64_t device_memory_now(const struct inferstat_monitor *monitor)
 }
 
 static void set_activity(struct inferstat_monitor *monitor, enum activity activity,
-                         const struct stages *stages, uint64_t now)
+                         const struct load_stages *stages, uint64_t now)
 {
     const uint32_t stage = stages && stages->count ? stages->items[stages->count - 1].name : 0;
     if (monitor->file)
-        seat_set_activity(seat_of_thread(&monitor->seats), activity, stage, now);
+        thread_slot_set_activity(thread_slot_current(&monitor->slots), activity, stage, now);
 }
 
 // ---- Loads --------------------------------------------------------------------
@@ -59,7 +59,7 @@ struct inferstat_load *inferstat_load_begin(struct inferstat_monitor *monitor, u
     struct inferstat_load *load = calloc(1, sizeof *load);
     if (!load)
         return NULL;
-    (void)seat_of_thread(&monitor->seats); // the making of it is no part of the load
+    (void)thread_slot_current(&monitor->slots); // the making of it is no part of the load
     load->monitor = monitor;
     load->model = monitor_known_name(monitor, model);
     load->device = monitor_known_name(monitor, device);
@@ -76,14 +76,14 @@ void inferstat_load_start_stage(struct inferstat_load *load, const char *stage)
     if (!load || !monitor_is_live(load->monitor))
         return;
     const uint64_t now = clock_monotonic_ns();
-    stages_start(&load->stages, load->monitor, stage, now);
+    load_stages_start(&load->stages, load->monitor, stage, now);
     set_activity(load->monitor, ACTIVITY_LOAD, &load->stages, now);
 }
 
 void inferstat_load_end_stage(struct inferstat_load *load)
 {
     if (load)
-        stages_end(&load->stages, clock_monotonic_ns());
+        load_stages_end(&load->stages, clock_monotonic_ns());
 }
 
 void inferstat_load_set_model(struct inferstat_load *load, uint32_t model)
@@ -144,12 +144,13 @@ static void log_load(const struct inferstat_load *load, uint64_t duration, int64
                    unit_format_int(total, UNIT_DURATION, (int64_t)duration),
                    unit_format_int(size, UNIT_BYTES, load->model_bytes),
                    unit_format_int(delta, UNIT_BYTES, memory_after - load->memory_before),
-                   stages_text(stages, sizeof stages, &load->stages, load->monitor),
+                   load_stages_text(stages, sizeof stages, &load->stages, load->monitor),
                    error && *error ? " error=" : "", error ? error : "");
 }
 
-static void record_load(const struct inferstat_load *load, struct seat *seat, uint64_t duration,
-                        int64_t memory_after, enum inferstat_result result, const char *error)
+static void record_load(const struct inferstat_load *load, struct thread_slot *slot,
+                        uint64_t duration, int64_t memory_after, enum inferstat_result result,
+                        const char *error)
 {
     struct inferstat_monitor *monitor = load->monitor;
     struct record record;
@@ -167,7 +168,7 @@ static void record_load(const struct inferstat_load *load, struct seat *seat, ui
     set_real_maybe(&record, LOAD_H2D_RATE, load->h2d_rate);
     set_real_maybe(&record, LOAD_PAGE_CACHE_RATIO, load->page_cache_ratio);
     monitor_set_text(&record, LOAD_ERROR, error);
-    stages_push(&load->stages, monitor, seat, &record);
+    load_stages_push(&load->stages, monitor, slot, &record);
 }
 
 void inferstat_load_end(struct inferstat_load *load, enum inferstat_result result,
@@ -183,16 +184,16 @@ void inferstat_load_end(struct inferstat_load *load, enum inferstat_result resul
     if ((unsigned)result > INFERSTAT_RESULT_CANCELLED)
         result = INFERSTAT_RESULT_ERROR;
     const uint64_t now = clock_monotonic_ns();
-    stages_end(&load->stages, now);
+    load_stages_end(&load->stages, now);
     const uint64_t duration = now - load->begun_ns;
     const int64_t memory_after = memory_now(monitor);
-    struct seat *seat = seat_of_thread(&monitor->seats);
-    record_load(load, seat, duration, memory_after, result, error);
-    seat_set_activity(seat, ACTIVITY_IDLE, 0, now);
+    struct thread_slot *slot = thread_slot_current(&monitor->slots);
+    record_load(load, slot, duration, memory_after, result, error);
+    thread_slot_set_activity(slot, ACTIVITY_IDLE, 0, now);
     if (monitor->logging)
         log_load(load, duration, memory_after, error);
 
-    struct history_entry entry = {
+    struct event_entry entry = {
         .ended_ns = now,
         .started_ns = monitor_wall_ns(monitor, load->begun_ns),
         .duration_ns = duration,
@@ -201,7 +202,7 @@ void inferstat_load_end(struct inferstat_load *load, enum inferstat_result resul
         .status = (int32_t)result,
     };
     free(load);
-    recent_events_add(monitor, seat, INFERSTAT_EVENT_LOAD, &entry);
+    recent_events_add(monitor, slot, INFERSTAT_EVENT_LOAD, &entry);
 }
 
 // ---- Startup ------------------------------------------------------------------
@@ -213,7 +214,7 @@ struct inferstat_startup *inferstat_startup_begin(struct inferstat_monitor *moni
     struct inferstat_startup *startup = calloc(1, sizeof *startup);
     if (!startup)
         return NULL;
-    (void)seat_of_thread(&monitor->seats); // the making of it is no part of the startup
+    (void)thread_slot_current(&monitor->slots); // the making of it is no part of the startup
     startup->monitor = monitor;
     startup->memory_before = memory_now(monitor);
     startup->begun_ns = clock_monotonic_ns();
@@ -226,7 +227,7 @@ void inferstat_startup_start_stage(struct inferstat_startup *startup, const char
     if (!startup || !monitor_is_live(startup->monitor))
         return;
     const uint64_t now = clock_monotonic_ns();
-    stages_start(&startup->stages, startup->monitor, stage, now);
+    load_stages_start(&startup->stages, startup->monitor, stage, now);
     set_activity(startup->monitor, ACTIVITY_STARTUP, &startup->stages, now);
 }
 
@@ -237,16 +238,16 @@ void inferstat_startup_end(struct inferstat_startup *startup)
     struct inferstat_monitor *monitor = startup->monitor;
     if (monitor_is_live(monitor)) {
         const uint64_t now = clock_monotonic_ns();
-        stages_end(&startup->stages, now);
+        load_stages_end(&startup->stages, now);
         const uint64_t duration = now - startup->begun_ns;
-        struct seat *seat = seat_of_thread(&monitor->seats);
+        struct thread_slot *slot = thread_slot_current(&monitor->slots);
         struct record record;
         record_init(&record, RECORD_KIND_STARTUP, monitor_wall_ns(monitor, startup->begun_ns));
         record_set_int(&record, STARTUP_DURATION_NS, (int64_t)duration);
         record_set_int(&record, STARTUP_MEMORY_START_BYTES, startup->memory_before);
         record_set_int(&record, STARTUP_MEMORY_READY_BYTES, memory_now(monitor));
-        stages_push(&startup->stages, monitor, seat, &record);
-        seat_set_activity(seat, ACTIVITY_IDLE, 0, now);
+        load_stages_push(&startup->stages, monitor, slot, &record);
+        thread_slot_set_activity(slot, ACTIVITY_IDLE, 0, now);
         atomic_store_explicit(&monitor->startup_ns, duration + 1, memory_order_relaxed);
     }
     free(startup);

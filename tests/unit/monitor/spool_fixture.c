@@ -12,7 +12,7 @@ int spool_set_up(void **state)
     (void)folder_path(fixture->path, fixture->folder, "10111213-1415-1617-1819-1a1b1c1d1e1f");
     fixture->names = rig_names();
     fixture->settings = (struct spool_settings){
-        .folder = fixture->folder, .bytes_max = SPOOL_BYTES_MIN, .files = &rig_files};
+        .folder = fixture->folder, .bytes_max = SPOOL_BYTES_MIN, .io = &rig_io};
     rig_faults = (struct rig_faults){.calls = 0};
     *state = fixture;
     return 0;

@@ -633,7 +633,7 @@ static void test_full_file_system(void **state)
     struct fixture *fixture = *state;
     if (mount("tmpfs", fixture->folder, "tmpfs", 0, "size=1m,mode=0700") != 0)
         skip(); // not permitted here
-    fixture->settings.files = NULL;
+    fixture->settings.io = NULL;
     struct spool *spool = open_spool(fixture);
     uint64_t next = 1;
     enum status status;
@@ -658,7 +658,7 @@ static void test_full_file_system(void **state)
 static void test_real_files(void **state)
 {
     struct fixture *fixture = *state;
-    fixture->settings.files = NULL;
+    fixture->settings.io = NULL;
     fixture->settings.free_min = 0;
     struct spool *spool = open_spool(fixture);
     must_append(fixture, spool, 0, 1, 1024);

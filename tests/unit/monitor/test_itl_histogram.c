@@ -29,7 +29,7 @@ static int by_value(const void *left, const void *right)
 static void test_percentile(void **state)
 {
     (void)state;
-    struct gaps *gaps = calloc(1, sizeof *gaps);
+    struct itl_histogram *gaps = calloc(1, sizeof *gaps);
     static uint64_t values[5000];
     uint64_t random = 99;
     static const unsigned counts[] = {1, 2, 3, 50, 99, 100, 101, 102, 200, 201, 1000, 5000};
@@ -38,31 +38,31 @@ static void test_percentile(void **state)
         const unsigned bits = 1 + (unsigned)(test_random(&random) % 40);
         for (unsigned i = 0; i < count; i++) {
             values[i] = 1 + test_random(&random) % (UINT64_C(1) << bits);
-            gaps_add(gaps, values[i]);
+            itl_histogram_add(gaps, values[i]);
         }
-        assert_int_equal(gaps_total(gaps), count);
+        assert_int_equal(itl_histogram_total(gaps), count);
         qsort(values, count, sizeof *values, by_value);
         uint64_t max;
-        const uint64_t p99 = gaps_finish(gaps, NULL, NULL, &max);
+        const uint64_t p99 = itl_histogram_finish(gaps, NULL, NULL, &max);
         const uint64_t exact = values[sketch_rank(0.99, count)];
         const uint64_t error = p99 > exact ? p99 - exact : exact - p99;
         assert_int_equal(max, values[count - 1]);
         assert_true(error * 100 <= exact + 99);
-        assert_int_equal(gaps_total(gaps), 0);
+        assert_int_equal(itl_histogram_total(gaps), 0);
     }
     // Empty again, to the last bit.
-    const struct gaps *zero = calloc(1, sizeof *zero);
+    const struct itl_histogram *zero = calloc(1, sizeof *zero);
     assert_memory_equal(gaps, zero, sizeof *gaps);
     uint64_t max = 7;
-    assert_int_equal(gaps_finish(gaps, NULL, NULL, &max), 0);
+    assert_int_equal(itl_histogram_finish(gaps, NULL, NULL, &max), 0);
     assert_int_equal(max, 0);
 
     // No time at all, and more than there are buckets for.
-    gaps_add(gaps, 0);
-    assert_int_equal(gaps_finish(gaps, NULL, NULL, &max), 1);
+    itl_histogram_add(gaps, 0);
+    assert_int_equal(itl_histogram_finish(gaps, NULL, NULL, &max), 1);
     assert_int_equal(max, 1);
-    gaps_add(gaps, UINT64_C(1) << 50);
-    assert_true(gaps_finish(gaps, NULL, NULL, &max) > UINT64_C(1) << 43);
+    itl_histogram_add(gaps, UINT64_C(1) << 50);
+    assert_true(itl_histogram_finish(gaps, NULL, NULL, &max) > UINT64_C(1) << 43);
     assert_int_equal(max, UINT64_C(1) << 50);
     void *freed = (void *)(uintptr_t)zero;
     free(freed);
@@ -70,7 +70,7 @@ static void test_percentile(void **state)
 }
 
 struct meeting {
-    struct gaps_sums *sums;
+    struct itl_sums *sums;
     struct ring *engine_ring;
     _Atomic bool done;
     uint64_t gaps;
@@ -79,7 +79,7 @@ struct meeting {
 static void *be_engine(void *context)
 {
     struct meeting *meeting = context;
-    struct gaps *gaps = calloc(1, sizeof *gaps);
+    struct itl_histogram *gaps = calloc(1, sizeof *gaps);
     struct sketch *sketch;
     if (!gaps || sketch_new(&sketch) != STATUS_OK)
         abort();
@@ -87,16 +87,16 @@ static void *be_engine(void *context)
     for (unsigned request = 0; request < 20000; request++) {
         const unsigned count = (unsigned)(test_random(&random) % 20);
         for (unsigned i = 0; i < count; i++)
-            gaps_add(gaps, 1000 + test_random(&random) % 50000);
+            itl_histogram_add(gaps, 1000 + test_random(&random) % 50000);
         meeting->gaps += count;
-        const struct gaps_place place = {.model = 1 + request / 8 % (GAPS_KEYS + 3),
-                                         .device = 3,
-                                         .first_ns = request,
-                                         .last_ns = request + 10,
-                                         .ring = meeting->engine_ring,
-                                         .sketch = sketch};
+        const struct itl_place place = {.model = 1 + request / 8 % (ITL_KEYS + 3),
+                                        .device = 3,
+                                        .first_ns = request,
+                                        .last_ns = request + 10,
+                                        .ring = meeting->engine_ring,
+                                        .sketch = sketch};
         uint64_t max;
-        (void)gaps_finish(gaps, meeting->sums, &place, &max);
+        (void)itl_histogram_finish(gaps, meeting->sums, &place, &max);
     }
     sketch_free(sketch);
     free(gaps);
@@ -131,10 +131,10 @@ static void test_engine_and_publisher(void **state)
     pthread_t engine;
     assert_int_equal(pthread_create(&engine, NULL, be_engine, &meeting), 0);
     while (!atomic_load(&meeting.done) && ring_produced(ring) < 60000)
-        (void)gaps_drain(meeting.sums, 0, ring, sketch);
+        (void)itl_histogram_drain(meeting.sums, 0, ring, sketch);
     assert_int_equal(pthread_join(engine, NULL), 0);
     for (int i = 0; i < 3; i++)
-        (void)gaps_drain(meeting.sums, 0, ring, sketch);
+        (void)itl_histogram_drain(meeting.sums, 0, ring, sketch);
     assert_true(count_in(ring, sum) > 0);
     (void)count_in(meeting.engine_ring, sum);
     assert_int_equal(ring_dropped(ring) + ring_dropped(meeting.engine_ring), 0);
@@ -152,35 +152,35 @@ static void test_publisher_waits(void **state)
     (void)state;
     void *memory;
     struct ring *ring = make_ring(&memory, 64);
-    struct gaps_sums *sums = calloc(1, sizeof *sums);
-    struct gaps *gaps = calloc(1, sizeof *gaps);
+    struct itl_sums *sums = calloc(1, sizeof *sums);
+    struct itl_histogram *gaps = calloc(1, sizeof *gaps);
     struct sketch *sketch, *sum;
     assert_int_equal(sketch_new(&sketch), STATUS_OK);
     assert_int_equal(sketch_new(&sum), STATUS_OK);
-    const struct gaps_place place = {.model = 1, .device = 2, .ring = ring, .sketch = sketch};
+    const struct itl_place place = {.model = 1, .device = 2, .ring = ring, .sketch = sketch};
     uint64_t max;
-    gaps_add(gaps, 1000);
-    (void)gaps_finish(gaps, sums, &place, &max);
+    itl_histogram_add(gaps, 1000);
+    (void)itl_histogram_finish(gaps, sums, &place, &max);
 
     // The engine has come in again and is stopped there.
     const uint64_t outside = atomic_load(&sums->busy);
     atomic_store(&sums->busy, outside + 1);
-    assert_false(gaps_drain(sums, 0, ring, sketch));
-    assert_false(gaps_drain(sums, 0, ring, sketch));
+    assert_false(itl_histogram_drain(sums, 0, ring, sketch));
+    assert_false(itl_histogram_drain(sums, 0, ring, sketch));
     assert_int_equal(ring_produced(ring), 0);
     // It goes on, and leaves.
-    struct gaps_span *span = &sums->banks[0][0];
+    struct itl_span *span = &sums->banks[0][0];
     span->counts[64] += 5;
     span->touched[1] |= 1;
     span->count += 5;
     atomic_store(&sums->busy, outside + 2);
-    assert_true(gaps_drain(sums, 0, ring, sketch));
+    assert_true(itl_histogram_drain(sums, 0, ring, sketch));
     assert_int_equal(count_in(ring, sum), 1);
     assert_int_equal(sketch_count(sum), 6);
     // What comes now goes to the other span, and with the next turn is taken.
-    gaps_add(gaps, 7);
-    (void)gaps_finish(gaps, sums, &place, &max);
-    assert_true(gaps_drain(sums, 0, ring, sketch));
+    itl_histogram_add(gaps, 7);
+    (void)itl_histogram_finish(gaps, sums, &place, &max);
+    assert_true(itl_histogram_drain(sums, 0, ring, sketch));
     assert_int_equal(ring_produced(ring), 2);
     sketch_free(sketch);
     sketch_free(sum);
@@ -196,43 +196,43 @@ static void test_keys_take_turns(void **state)
     (void)state;
     void *memory;
     struct ring *ring = make_ring(&memory, 64);
-    struct gaps_sums *sums = calloc(1, sizeof *sums);
-    struct gaps *gaps = calloc(1, sizeof *gaps);
+    struct itl_sums *sums = calloc(1, sizeof *sums);
+    struct itl_histogram *gaps = calloc(1, sizeof *gaps);
     struct sketch *sketch, *sum;
     assert_int_equal(sketch_new(&sketch), STATUS_OK);
     assert_int_equal(sketch_new(&sum), STATUS_OK);
     uint64_t max, now = 100;
     for (unsigned round = 0; round < 10; round++) {
-        for (uint32_t key = 0; key < GAPS_KEYS; key++, now += 10) {
-            const struct gaps_place place = {.model = 1 + key / 2,
-                                             .device = 1 + key % 2,
-                                             .first_ns = now,
-                                             .last_ns = now + 5,
-                                             .ring = ring,
-                                             .sketch = sketch};
-            gaps_add(gaps, 1000 * (key + 1));
-            (void)gaps_finish(gaps, sums, &place, &max);
+        for (uint32_t key = 0; key < ITL_KEYS; key++, now += 10) {
+            const struct itl_place place = {.model = 1 + key / 2,
+                                            .device = 1 + key % 2,
+                                            .first_ns = now,
+                                            .last_ns = now + 5,
+                                            .ring = ring,
+                                            .sketch = sketch};
+            itl_histogram_add(gaps, 1000 * (key + 1));
+            (void)itl_histogram_finish(gaps, sums, &place, &max);
         }
     }
     assert_int_equal(ring_produced(ring), 0);
 
     // The first is used once more, which leaves the second the oldest.
-    const struct gaps_place again = {.model = 1,
-                                     .device = 1,
-                                     .first_ns = now,
-                                     .last_ns = now + 5,
-                                     .ring = ring,
-                                     .sketch = sketch};
-    gaps_add(gaps, 1000);
-    (void)gaps_finish(gaps, sums, &again, &max);
-    const struct gaps_place late = {.model = 99,
+    const struct itl_place again = {.model = 1,
                                     .device = 1,
-                                    .first_ns = now + 10,
-                                    .last_ns = now + 15,
+                                    .first_ns = now,
+                                    .last_ns = now + 5,
                                     .ring = ring,
                                     .sketch = sketch};
-    gaps_add(gaps, 7);
-    (void)gaps_finish(gaps, sums, &late, &max);
+    itl_histogram_add(gaps, 1000);
+    (void)itl_histogram_finish(gaps, sums, &again, &max);
+    const struct itl_place late = {.model = 99,
+                                   .device = 1,
+                                   .first_ns = now + 10,
+                                   .last_ns = now + 15,
+                                   .ring = ring,
+                                   .sketch = sketch};
+    itl_histogram_add(gaps, 7);
+    (void)itl_histogram_finish(gaps, sums, &late, &max);
     assert_int_equal(ring_produced(ring), 1);
     const struct record *record = ring_at(ring, 1);
     assert_int_equal(record->values[ITL_MODEL].name, 1);
@@ -240,10 +240,10 @@ static void test_keys_take_turns(void **state)
     assert_int_equal(record->started_ns, 110);
 
     // The publisher takes all.
-    assert_true(gaps_drain(sums, 0, ring, sketch));
-    assert_int_equal(ring_produced(ring), 1 + GAPS_KEYS);
+    assert_true(itl_histogram_drain(sums, 0, ring, sketch));
+    assert_int_equal(ring_produced(ring), 1 + ITL_KEYS);
     (void)count_in(ring, sum);
-    assert_int_equal(sketch_count(sum), 10 * GAPS_KEYS + 2);
+    assert_int_equal(sketch_count(sum), 10 * ITL_KEYS + 2);
     sketch_free(sketch);
     sketch_free(sum);
     free(gaps);
@@ -257,21 +257,21 @@ static void test_span_is_full(void **state)
     (void)state;
     void *memory;
     struct ring *ring = make_ring(&memory, 64);
-    struct gaps_sums *sums = calloc(1, sizeof *sums);
-    struct gaps *gaps = calloc(1, sizeof *gaps);
+    struct itl_sums *sums = calloc(1, sizeof *sums);
+    struct itl_histogram *gaps = calloc(1, sizeof *gaps);
     struct sketch *sketch, *sum;
     assert_int_equal(sketch_new(&sketch), STATUS_OK);
     assert_int_equal(sketch_new(&sum), STATUS_OK);
-    const struct gaps_place place = {.model = 1, .device = 2, .ring = ring, .sketch = sketch};
+    const struct itl_place place = {.model = 1, .device = 2, .ring = ring, .sketch = sketch};
     uint64_t max;
-    gaps_add(gaps, 1);
-    (void)gaps_finish(gaps, sums, &place, &max);
+    itl_histogram_add(gaps, 1);
+    (void)itl_histogram_finish(gaps, sums, &place, &max);
     sums->banks[0][0].counts[0] = UINT32_MAX;
     sums->banks[0][0].count = UINT32_MAX;
-    gaps_add(gaps, 1);
-    (void)gaps_finish(gaps, sums, &place, &max);
+    itl_histogram_add(gaps, 1);
+    (void)itl_histogram_finish(gaps, sums, &place, &max);
     assert_int_equal(ring_produced(ring), 1);
-    assert_true(gaps_drain(sums, 0, ring, sketch));
+    assert_true(itl_histogram_drain(sums, 0, ring, sketch));
     assert_int_equal(count_in(ring, sum), 2);
     assert_int_equal(sketch_count(sum), UINT64_C(1) << 32);
     sketch_free(sketch);

@@ -230,12 +230,12 @@ static void test_history_of_many_threads(void **state)
 static void test_overwritten_entries_are_left_out(void **state)
 {
     (void)state;
-    struct history history = {.generated = 0};
-    const uint32_t limits[HISTORY_KINDS] = {7, 7, 7}; // eight places
-    assert_int_equal(history_init(&history, limits), STATUS_OK);
+    struct event_rings history = {.generated = 0};
+    const uint32_t limits[EVENT_KINDS] = {7, 7, 7}; // eight places
+    assert_int_equal(event_ring_init(&history, limits), STATUS_OK);
     for (uint64_t i = 0; i < 20; i++) {
-        struct history_entry entry = {.ended_ns = i, .generated_tokens = 2};
-        history_add(&history, INFERSTAT_EVENT_LOAD, &entry);
+        struct event_entry entry = {.ended_ns = i, .generated_tokens = 2};
+        event_ring_add(&history, INFERSTAT_EVENT_LOAD, &entry);
     }
     static const struct {
         uint64_t begun, first;
@@ -243,16 +243,16 @@ static void test_overwritten_entries_are_left_out(void **state)
     } cases[] = {{20, 13, 7}, {21, 13, 7}, {22, 14, 6}, {24, 16, 4},
                  {27, 19, 1}, {28, 0, 0},  {99, 0, 0}};
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        struct history_entry entries[10];
+        struct event_entry entries[10];
         atomic_store(&history.rings[INFERSTAT_EVENT_LOAD].begun, cases[i].begun);
-        assert_int_equal(history_read(&history, INFERSTAT_EVENT_LOAD, 0, entries, 10),
+        assert_int_equal(event_ring_read(&history, INFERSTAT_EVENT_LOAD, 0, entries, 10),
                          cases[i].count);
         for (size_t n = 0; n < cases[i].count; n++) {
             assert_int_equal(entries[n].ended_ns, cases[i].first + n);
             assert_int_equal(entries[n].generated_so_far, 2 * (cases[i].first + n + 1));
         }
     }
-    history_deinit(&history);
+    event_ring_deinit(&history);
 }
 
 // ---- Listeners --------------------------------------------------------------------
