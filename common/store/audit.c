@@ -292,8 +292,10 @@ static enum status on_row(void *context, sqlite3_stmt *row, struct error *err)
         run->strays++;
         return STATUS_OK;
     }
+    const uint64_t hash = fingerprint_of(stream->stream, sqlite3_column_int64(row, 2));
     stream->rows++;
-    stream->sum += fingerprint_of(stream->stream, sqlite3_column_int64(row, 2));
+    stream->sum += hash;
+    run->hashes[audit->kind] += hash;
     return STATUS_OK;
 }
 

@@ -75,6 +75,7 @@ struct audit_run {
     bool is_gone_unknown;                    // some of it has no set hash
     int64_t kept[RECORD_KIND_COUNT];         // rows there should be
     int64_t counted[RECORD_KIND_COUNT];      // rows there are
+    uint64_t hashes[RECORD_KIND_COUNT];      // their set hashes
     int64_t rows;                            // of all kinds
     int64_t strays;                          // rows of streams that are not there
     struct audit_stream *streams;            // in audit.streams, rising

@@ -2,7 +2,10 @@
 //
 // Nothing is trusted of the other file: it is looked at before SQLite is (no link, no
 // other program's, not too large), its structure is checked and every run of it
-// audited, and each value is held against what the wire would let in.
+// audited, and each value is held against what the wire would let in, by SQL that is
+// generated from the record table (import_columns.c).  One thread reads and checks the file,
+// in one snapshot; the thread that writes the store never opens it: it is given batches of
+// checked rows.
 //
 // First come the runs, with all records that are to come accounted as cleared; then
 // the records, kind by kind in the order they had, a few thousand in a transaction,
@@ -33,6 +36,7 @@
 
 struct sqlite3;
 struct sqlite3_stmt;
+struct sqlite3_value;
 struct baseline;
 struct store;
 
@@ -42,7 +46,6 @@ enum {
     IMPORT_TEXT_MAX = 4096,     // bytes of a text, or of a sketch
     IMPORT_NAME_MAX = 255,      // bytes of a name
     IMPORT_NAMES_MAX = 1000000, // names in a store
-    IMPORT_VALUES_MAX = 64,     // columns of a kind
 };
 
 // What the wire believes (common/wire/message.h): numbers of records, and counts.
@@ -52,23 +55,22 @@ enum {
 
 // ---- What one transaction brings ------------------------------------------------------
 
-enum import_type { IMPORT_NULL, IMPORT_INT, IMPORT_REAL, IMPORT_TEXT, IMPORT_BLOB, IMPORT_NAME };
-
-struct import_value {
-    enum import_type type;
-    uint32_t size; // of a text, blob or name, whose bytes are in the piece
-    union {
-        int64_t i;
-        double r;
-        size_t place; // of the bytes
-    };
+enum import_table {
+    IMPORT_RUN,
+    IMPORT_STREAM,
+    IMPORT_RANGE,
+    IMPORT_UNNUMBERED,
+    IMPORT_LEDGER,
+    IMPORT_RUN_NAME,
+    IMPORT_RECORD, // of one kind; of a baseline the names that its groups are of
+    IMPORT_TABLES,
 };
 
-// A row of any table: `first` is the place of its values in the piece.
+// A row of any table, in the order of its INSERT.  Names are their text.
 struct import_row {
-    int64_t run;  // records: of this store; else the place of the run in the piece
-    uint64_t mix; // records: fingerprint of the number
-    size_t first;
+    int64_t run;   // records: of this store; else the place of the run in the batch
+    uint64_t hash; // records: of the number (fingerprint.h)
+    struct sqlite3_value **values;
     unsigned count;
 };
 
@@ -77,49 +79,36 @@ struct import_rows {
     size_t count, room;
 };
 
-// Runs (with their streams, ranges, ledgers and names), records of one kind, or one baseline.
-struct import_piece {
+// Runs with what belongs to them, records of one kind, or one baseline.
+struct import_batch {
     bool has_runs;
-    enum record_kind kind; // of records
-    // Borrowed; `records` has a row for each group of its samples, with the names that
-    // the ids in it stand for.  The ids are changed to those of this store.
-    struct baseline *baseline;
-    struct import_rows runs, streams, ranges, unnumbered, ledgers, names;
-    struct import_rows records;
-    struct import_value *values;
-    size_t value_count, value_room;
-    char *bytes;
-    size_t byte_count, byte_room;
+    enum record_kind kind;     // of records
+    struct baseline *baseline; // borrowed; its ids are changed to those of this store
+    struct import_rows rows[IMPORT_TABLES];
     // Set where it is applied: the runs' ids in this store, 0 for one that is here by
     // now.
     int64_t ids[IMPORT_RUNS_MAX];
 };
 
-void import_piece_deinit(struct import_piece *piece);
-void import_piece_clear(struct import_piece *piece);
+void import_batch_deinit(struct import_batch *batch);
+void import_batch_clear(struct import_batch *batch);
 
-// Begins a row; its values follow.
-MUST_CHECK enum status import_begin_row(struct import_piece *piece, struct import_rows *rows,
-                                        int64_t run, struct error *err);
-MUST_CHECK enum status import_add_int(struct import_piece *piece, struct import_rows *rows,
-                                      int64_t value, struct error *err);
-MUST_CHECK enum status import_add_real(struct import_piece *piece, struct import_rows *rows,
-                                       double value, struct error *err);
-MUST_CHECK enum status import_add_null(struct import_piece *piece, struct import_rows *rows,
-                                       struct error *err);
-MUST_CHECK enum status import_add_bytes(struct import_piece *piece, struct import_rows *rows,
-                                        enum import_type type, const void *bytes, size_t size,
-                                        struct error *err);
+// Adds the row that `from` is positioned on, without its columns before `first`.
+MUST_CHECK enum status import_rows_add(struct import_rows *rows, int64_t run,
+                                       struct sqlite3_stmt *from, int first, struct error *err);
+
+// Removes the rows behind the first `count`.
+void import_rows_cut(struct import_rows *rows, size_t count);
 
 // ---- Where it goes ---------------------------------------------------------------------
 
-// Takes a piece into the store, in one transaction, and sets its `ids`.
+// Takes a batch into the store, in one transaction, and sets its `ids`.
 struct import_sink {
-    enum status (*apply)(void *context, struct import_piece *piece, struct error *err);
+    enum status (*apply)(void *context, struct import_batch *batch, struct error *err);
     void *context;
 };
 
-// The store's writing connection as what takes pieces; its thread only.
+// The store's writing connection as what takes batches; its thread only.
 struct import_target;
 
 MUST_CHECK enum status import_target_new(struct import_target **out, struct sqlite3 *db,
@@ -129,8 +118,8 @@ void import_target_free(struct import_target *target); // NULL is fine
 // Ids of the kind are given out above `last` from now on.
 void import_target_set_last(struct import_target *target, enum record_kind kind, int64_t last);
 
-// Applies a piece in a transaction of its own, outside of any other.
-MUST_CHECK enum status import_apply(struct import_target *target, struct import_piece *piece,
+// Applies a batch in a transaction of its own, outside of any other.
+MUST_CHECK enum status import_apply(struct import_target *target, struct import_batch *batch,
                                     struct error *err);
 
 // ---- Where it comes from ---------------------------------------------------------------
@@ -147,35 +136,5 @@ MUST_CHECK enum status import_file(struct store *store, const char *path,
 // The same into the file at `into`, which no collector has: takes the store's lock.
 MUST_CHECK enum status store_import(const char *into, const char *path, struct result **out,
                                     struct error *err);
-
-// ---- Between the files of the import ---------------------------------------------------
-
-// Whether the file at `path` may be opened at all; `own` is this store's.
-MUST_CHECK enum status import_check_file(const char *path, const char *own, struct error *err);
-
-// The names of the file being read, by id; a few at hand.
-struct import_names {
-    struct sqlite3_stmt *find;
-    struct import_name {
-        int64_t id;
-        size_t size;
-        char bytes[IMPORT_NAME_MAX + 1];
-    } list[256];
-};
-
-// Adds the kind's columns as a row of the file has them from `place` on.  A value that
-// cannot be fails with STATUS_INVALID, and the kind and column in words.
-MUST_CHECK enum status import_take_columns(struct import_piece *piece, struct import_rows *rows,
-                                           enum record_kind kind, struct sqlite3_stmt *row,
-                                           int place, struct import_names *names,
-                                           struct error *err);
-
-// Adds the name of that id of the file.  STATUS_INVALID where it has none that is sound.
-MUST_CHECK enum status import_take_name(struct import_piece *piece, struct import_rows *rows,
-                                        int64_t id, struct import_names *names, struct error *err);
-
-// Adds a text of the row that is UTF-8 and short enough, or null.
-MUST_CHECK enum status import_take_text(struct import_piece *piece, struct import_rows *rows,
-                                        struct sqlite3_stmt *row, int place, struct error *err);
 
 #endif

@@ -1,4 +1,4 @@
-// Baselines of a file on their way into this store, each in one piece: its samples keep
+// Baselines of a file on their way into this store, each in one batch: its samples keep
 // their checksums, and the names they are of go beside it.
 #include <stdio.h>
 #include <string.h>
@@ -106,30 +106,42 @@ static enum status look_here(struct importing *importing, const struct baseline 
 
 // ---- One of them ------------------------------------------------------------------------
 
-static enum status add_name(struct importing *importing, int64_t id, struct error *err)
+// Adds the names that the samples of a group are of: what, and on which device.
+static enum status add_names(struct importing *importing, const struct sample_key *key,
+                             struct error *err)
 {
-    struct import_piece *piece = &importing->piece;
-    return id ? import_take_name(piece, &piece->records, id, &importing->names, err)
-              : import_add_null(piece, &piece->records, err);
+    sqlite3_stmt *row = NULL;
+    enum status status =
+        database_prepare(importing->from->db, &row,
+                         "SELECT ?1 = 0 OR import_is_text(a.text, 1, ?3), ?2 = 0 OR"
+                         " import_is_text(b.text, 1, ?3), a.text, b.text FROM (SELECT 1)"
+                         " LEFT JOIN name a ON a.id = ?1 LEFT JOIN name b ON b.id = ?2",
+                         false, err);
+    if (status != STATUS_OK)
+        return status;
+    (void)sqlite3_bind_int64(row, 1, key->subject);
+    (void)sqlite3_bind_int64(row, 2, key->device);
+    (void)sqlite3_bind_int(row, 3, IMPORT_NAME_MAX);
+    if (sqlite3_step(row) != SQLITE_ROW)
+        status = database_error(importing->from->db, "store", err);
+    else if (!sqlite3_column_int(row, 0) || !sqlite3_column_int(row, 1))
+        status = error_set(err, STATUS_INVALID, "a name that is not there, too long, or not UTF-8");
+    else
+        status = import_rows_add(&importing->batch.rows[IMPORT_RECORD], 0, row, 2, err);
+    (void)sqlite3_finalize(row);
+    return status;
 }
 
-// A row a group of samples: what they are of, and on which device.
 static enum status send(struct importing *importing, struct baseline *baseline, struct error *err)
 {
-    struct import_piece *piece = &importing->piece;
+    struct import_batch *batch = &importing->batch;
     enum status status = STATUS_OK;
-    for (size_t i = 0; i < samples_count(&baseline->samples) && status == STATUS_OK; i++) {
-        const struct sample_group *group = samples_at(&baseline->samples, i);
-        status = import_begin_row(piece, &piece->records, 0, err);
-        if (status == STATUS_OK)
-            status = add_name(importing, group->key.subject, err);
-        if (status == STATUS_OK)
-            status = add_name(importing, group->key.device, err);
-    }
-    piece->baseline = baseline;
+    for (size_t i = 0; i < samples_count(&baseline->samples) && status == STATUS_OK; i++)
+        status = add_names(importing, &samples_at(&baseline->samples, i)->key, err);
+    batch->baseline = baseline;
     if (status == STATUS_OK)
-        status = importing->sink->apply(importing->sink->context, piece, err);
-    import_piece_clear(piece);
+        status = importing->sink->apply(importing->sink->context, batch, err);
+    import_batch_clear(batch);
     importing->baselines += status == STATUS_OK;
     return status;
 }

@@ -1,7 +1,9 @@
 // The reading half of an import: the file, and what is answered in the end.
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <sqlite3.h>
 
@@ -9,6 +11,7 @@
 #include "common/store/database.h"
 #include "common/store/import_reading.h"
 #include "common/store/reader.h"
+#include "common/store/store_file.h"
 #include "common/store/structure.h"
 #include "common/sys/clock.h"
 
@@ -18,6 +21,32 @@ enum {
 };
 
 // ---- The file ------------------------------------------------------------------------------
+
+static bool is_same(const struct stat *file, const char *path)
+{
+    struct stat other;
+    return stat(path, &other) == 0 && other.st_dev == file->st_dev && other.st_ino == file->st_ino;
+}
+
+// This store's own file is not even opened: closing it would let go of SQLite's locks
+// on it (store_file.h).
+static enum status check_file(const char *path, const char *own, struct error *err)
+{
+    struct stat about;
+    if (lstat(path, &about) == 0 && S_ISLNK(about.st_mode))
+        return error_set(err, STATUS_INVALID, "%s: a link (name the file itself)", path);
+    enum status status = store_file_look(path, err);
+    if (status != STATUS_OK)
+        return status;
+    if (stat(path, &about) != 0)
+        return error_set(err, STATUS_IO, "%s: %s", path, strerror(errno));
+    if (own && is_same(&about, own))
+        return error_set(err, STATUS_INVALID, "%s: this is the store itself", path);
+    if (about.st_size > IMPORT_BYTES_MAX)
+        return error_set(err, STATUS_FULL, "%s: larger than %lld GB (export a bundle of less)",
+                         path, (long long)(IMPORT_BYTES_MAX >> 30));
+    return store_file_check(path, err);
+}
 
 static int is_over_budget(void *store)
 {
@@ -40,7 +69,7 @@ static enum status check_tables(struct importing *importing, const char *path, s
     sqlite3_str_appendall(sql, ")");
     char *text = sqlite3_str_finish(sql);
     if (!text)
-        return error_set(err, STATUS_NOMEM, "store: out of memory");
+        return error_no_memory(err, "store");
     int64_t count = 0;
     enum status status = database_integer(importing->from->db, text, &count, err);
     sqlite3_free(text);
@@ -51,8 +80,7 @@ static enum status check_tables(struct importing *importing, const char *path, s
 
 static enum status prepare_all(struct importing *importing, struct error *err)
 {
-    enum status status = database_prepare(importing->from->db, &importing->names.find,
-                                          "SELECT text FROM name WHERE id = ?", true, err);
+    enum status status = import_register(importing->from->db, importing, err);
     if (status == STATUS_OK)
         status = database_prepare(importing->store->db, &importing->find,
                                   "SELECT r.run, (SELECT coalesce(sum(l.expired + l.cleared), 0)"
@@ -68,7 +96,7 @@ static enum status prepare_all(struct importing *importing, struct error *err)
 
 static enum status open_file(struct importing *importing, const char *path, struct error *err)
 {
-    enum status status = import_check_file(path, importing->store->path, err);
+    enum status status = check_file(path, importing->store->path, err);
     if (status == STATUS_OK)
         status = store_open(&importing->from, path, err);
     if (status != STATUS_OK)
@@ -141,9 +169,7 @@ static enum status answer(struct result **out, struct importing *importing, stru
     struct result *result = NULL;
     enum status status = answer_new(&result, columns, sizeof columns / sizeof *columns, err);
     if (status == STATUS_OK)
-        status = result_add_row(result) == STATUS_OK
-                     ? STATUS_OK
-                     : error_set(err, STATUS_NOMEM, "store: out of memory");
+        status = result_add_row(result) == STATUS_OK ? STATUS_OK : error_no_memory(err, "store");
     if (status == STATUS_OK)
         status = answer_identity(result, importing->from, err);
     if (status == STATUS_OK && importing->note[0])
@@ -168,13 +194,12 @@ static enum status answer(struct result **out, struct importing *importing, stru
 
 static void close_file(struct importing *importing)
 {
-    sqlite3_stmt *const all[] = {importing->names.find, importing->find, importing->covered,
-                                 importing->here};
+    sqlite3_stmt *const all[] = {importing->find, importing->covered, importing->here};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         (void)sqlite3_finalize(all[i]);
-    for (unsigned kind = 0; kind < RECORD_KIND_COUNT; kind++)
-        run_tally_deinit(&importing->tallies[kind]);
-    import_piece_deinit(&importing->piece);
+    for (unsigned i = 0; i < IMPORT_RECORD; i++)
+        (void)sqlite3_finalize(importing->select[i]);
+    import_batch_deinit(&importing->batch);
     free(importing->runs);
     store_close(importing->from);
     free(importing);
@@ -185,13 +210,13 @@ enum status import_file(struct store *store, const char *path, const struct impo
 {
     struct importing *importing = calloc(1, sizeof *importing);
     if (!importing)
-        return error_set(err, STATUS_NOMEM, "store: out of memory");
+        return error_no_memory(err, "store");
     importing->store = store;
     importing->sink = sink;
     store->deadline_ns = store->budget_ns ? clock_monotonic_ns() + store->budget_ns : 0;
     enum status status = open_file(importing, path, err);
     if (status == STATUS_OK)
-        status = import_judge_runs(importing, err);
+        status = import_validate_runs(importing, err);
     if (status == STATUS_OK)
         status = import_send_runs(importing, err);
     if (status == STATUS_OK)

@@ -3,29 +3,30 @@
 #define INFERSTAT_STORE_IMPORT_READING_H
 
 #include "common/store/import.h"
-#include "common/store/run_tally.h"
+
+struct sqlite3_str;
 
 enum { IMPORT_NOTE_SIZE = 256 };
 
 // A run of the file that is to come: `to` is its id in this store.
 struct coming {
     int64_t from, to;
-    bool is_here;  // records that are here already are to be told from others
-    int64_t taken; // records
+    bool is_here;                       // some of its records may be here already
+    int64_t taken;                      // records
+    uint64_t hashes[RECORD_KIND_COUNT]; // of all records that it ever had, less those gone
 };
 
 struct importing {
     struct store *store, *from;
     const struct import_sink *sink;
-    struct import_piece piece;
-    struct import_names names;
-    sqlite3_stmt *find;    // this store: SELECT run, gone FROM run WHERE uuid = ?
-    sqlite3_stmt *covered; // this store: whether a stored range holds another
-    sqlite3_stmt *here;    // this store: whether it has a record, or had it
-    struct coming *runs;   // rising by `from`
-    size_t run_count, run_room, at_run;
-    bool any_here;
-    struct run_tallies tallies[RECORD_KIND_COUNT]; // of new runs
+    struct import_batch batch;
+    struct sqlite3_stmt *find;                  // this store: a run by its uuid
+    struct sqlite3_stmt *covered;               // this store: whether a stored range holds another
+    struct sqlite3_stmt *here;                  // this store: whether it has or had a record
+    struct sqlite3_stmt *select[IMPORT_RECORD]; // the file: rows of a run
+    struct coming *runs;                        // rising by `from`
+    size_t run_count, run_room;
+    struct coming *at_run; // found last, or at work
     int64_t new_runs, there, refused, records;
     int64_t baselines, baselines_there, baselines_refused;
     char note[IMPORT_NOTE_SIZE], baseline_note[IMPORT_NOTE_SIZE];
@@ -37,13 +38,28 @@ void import_note(struct importing *importing, const char *what, const char *why)
 // The run of that id in the file, or NULL where it is not to come.
 struct coming *import_find_run(struct importing *importing, int64_t from);
 
-// Integers of the row from `first` to `last`, each from `least` to `most`.
-MUST_CHECK enum status import_take_ints(struct importing *importing, struct import_rows *rows,
-                                        struct sqlite3_stmt *row, int first, int last,
-                                        int64_t least, int64_t most, struct error *err);
+// ---- SQL (import_columns.c) ---------------------------------------------------------------
+
+// Gives the file's connection the functions that the SQL uses.
+MUST_CHECK enum status import_register(struct sqlite3 *db, struct importing *importing,
+                                       struct error *err);
+
+// Appends "SELECT run, fault, values... FROM table t".  `fault` says which value cannot be, or
+// is null; then the values are those of the table's INSERT.  `kind`: of records, else
+// RECORD_KIND_RUN.
+enum { IMPORT_COLUMN_RUN, IMPORT_COLUMN_FAULT, IMPORT_FIRST_COLUMN };
+void import_append_select(struct sqlite3_str *sql, enum import_table table, enum record_kind kind);
+
+// Appends the INSERT, not for records; its first parameter is the run, but of IMPORT_RUN.
+void import_append_insert(struct sqlite3_str *sql, enum import_table table);
+
+// Bit i: value i is a name.
+uint64_t import_names_of(enum import_table table, enum record_kind kind);
+
+// ---- Steps ----------------------------------------------------------------------------------
 
 // Decides of every run whether it comes.
-MUST_CHECK enum status import_judge_runs(struct importing *importing, struct error *err);
+MUST_CHECK enum status import_validate_runs(struct importing *importing, struct error *err);
 
 // Sends those that are new, with all their records as cleared.
 MUST_CHECK enum status import_send_runs(struct importing *importing, struct error *err);

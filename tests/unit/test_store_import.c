@@ -409,19 +409,19 @@ static void test_baselines_that_stay_out(void **state)
 
 // ---- Cut short -----------------------------------------------------------------------------
 
-// Lets so many pieces through.
+// Lets so many batches through.
 struct cut {
     struct import_target *target;
     unsigned left;
 };
 
-static enum status apply_some(void *context, struct import_piece *piece, struct error *err)
+static enum status apply_some(void *context, struct import_batch *batch, struct error *err)
 {
     struct cut *cut = context;
     if (cut->left == 0)
         return error_set(err, STATUS_IO, "cut");
     cut->left--;
-    return import_apply(cut->target, piece, err);
+    return import_apply(cut->target, batch, err);
 }
 
 // The state that a process killed behind any of its transactions leaves: the books
@@ -433,15 +433,15 @@ static void test_cut_short_anywhere(void **state)
     copy_make_store(from, 3, 1500);
     const uint64_t whole = copy_digest(from);
     bool done = false;
-    for (unsigned pieces = 0; !done; pieces++) {
+    for (unsigned batches = 0; !done; batches++) {
         char name[32];
-        (void)snprintf(name, sizeof name, "into-%u.db", pieces);
+        (void)snprintf(name, sizeof name, "into-%u.db", batches);
         const char *into = empty_store(name);
         struct error err;
         struct result *answer = NULL;
         struct store *store = NULL;
         sqlite3 *db = NULL;
-        struct cut cut = {.left = pieces};
+        struct cut cut = {.left = batches};
         assert_int_equal(store_open(&store, into, &err), STATUS_OK);
         assert_int_equal(database_open_writer(&db, into, &err), STATUS_OK);
         assert_int_equal(import_target_new(&cut.target, db, &err), STATUS_OK);
@@ -457,7 +457,7 @@ static void test_cut_short_anywhere(void **state)
         assert_int_equal(import_into(into, from, &counts, &err), STATUS_OK);
         assert_int_equal(copy_digest(into), whole);
         assert_true(copy_balances(into));
-        assert_true(!done || pieces > 5);
+        assert_true(!done || batches > 5);
     }
 }
 

@@ -96,10 +96,10 @@ static enum status pass_baseline_on(struct query_worker *lane, const struct orde
     return job_hand(lane->inbox, job_of_baseline(&order->to, &order->asked, baseline), err);
 }
 
-static enum status give_piece(void *context, struct import_piece *piece, struct error *err)
+static enum status give_batch(void *context, struct import_batch *batch, struct error *err)
 {
     struct query_worker *lane = context;
-    return import_request_give(lane->inbox, piece, err);
+    return import_request_give(lane->inbox, batch, err);
 }
 
 // Without an answer, the writer gives it.  An import is read here and written there.
@@ -110,7 +110,7 @@ static enum status ask(struct query_worker *lane, const struct order *order,
     if (query->kind == QUERY_BASELINE_SAVE)
         return pass_baseline_on(lane, order, store, err);
     if (query->kind == QUERY_IMPORT)
-        return import_file(store, query->file.path, &(struct import_sink){give_piece, lane}, out,
+        return import_file(store, query->file.path, &(struct import_sink){give_batch, lane}, out,
                            err);
     return store_query(store, query, out, err);
 }

@@ -14,7 +14,7 @@ static const uint64_t retry_ns = UINT64_C(5000000);
 struct import_request {
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    struct import_piece *piece;
+    struct import_batch *batch;
     bool done;
     enum status status;
     struct error err;
@@ -26,10 +26,10 @@ static void push(struct queue *inbox, struct job *job)
         clock_sleep_until_ns(clock_monotonic_ns() + retry_ns);
 }
 
-enum status import_request_give(struct queue *inbox, struct import_piece *piece, struct error *err)
+enum status import_request_give(struct queue *inbox, struct import_batch *batch, struct error *err)
 {
     struct import_request order = {
-        .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER, .piece = piece};
+        .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER, .batch = batch};
     struct job *job = calloc(1, sizeof *job);
     if (!job)
         return error_no_memory(err, "import");
@@ -46,9 +46,9 @@ enum status import_request_give(struct queue *inbox, struct import_piece *piece,
                                      : error_set(err, order.status, "%s", order.err.text);
 }
 
-struct import_piece *import_request_piece(struct import_request *order)
+struct import_batch *import_request_batch(struct import_request *order)
 {
-    return order->piece;
+    return order->batch;
 }
 
 // Signals with the lock held: whoever waits cannot go on, and take the order with it,

@@ -1,4 +1,4 @@
-// A piece of an import on its way from the thread that reads it to the one that writes
+// A batch of an import on its way from the thread that reads it to the one that writes
 // the store, and back.
 #ifndef INFERSTAT_COLLECTOR_THREADS_IMPORT_REQUEST_H
 #define INFERSTAT_COLLECTOR_THREADS_IMPORT_REQUEST_H
@@ -9,14 +9,14 @@
 
 struct import_request;
 
-// The reading thread: hands the piece over through the writer's inbox and waits until
+// The reading thread: hands the batch over through the writer's inbox and waits until
 // it is applied.  While the inbox is full, which is while much comes in, it waits for
 // room.
-MUST_CHECK enum status import_request_give(struct queue *inbox, struct import_piece *piece,
+MUST_CHECK enum status import_request_give(struct queue *inbox, struct import_batch *batch,
                                            struct error *err);
 
-// The piece of an order; lent until it is done.
-struct import_piece *import_request_piece(struct import_request *order);
+// The batch of an order; lent until it is done.
+struct import_batch *import_request_batch(struct import_request *order);
 
 // The writer, or whoever takes an order out of the inbox unheeded: says what became of
 // it, once.  The order is gone then.

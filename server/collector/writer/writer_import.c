@@ -45,7 +45,7 @@ static void take_ids(struct writer_import *import, enum record_kind kind)
                                inserter_last_id(import->parts.inserter, kind));
 }
 
-static void tell(struct writer_import *import, const struct import_piece *piece)
+static void tell(struct writer_import *import, const struct import_batch *batch)
 {
     struct error err;
     enum status status = runs_look_again(import->parts.runs, &err);
@@ -53,18 +53,18 @@ static void tell(struct writer_import *import, const struct import_piece *piece)
         status = inserter_reset(import->parts.inserter, &err);
     if (status != STATUS_OK)
         log_write(LOG_LEVEL_WARNING, "%s", err.text);
-    if (import->parts.rollups && !piece->has_runs && !piece->baseline &&
-        rollup_has_kind(piece->kind))
-        rollups_rows_added(import->parts.rollups, piece->kind);
+    if (import->parts.rollups && !batch->has_runs && !batch->baseline &&
+        rollup_has_kind(batch->kind))
+        rollups_rows_added(import->parts.rollups, batch->kind);
 }
 
-static enum status apply(struct writer_import *import, struct import_piece *piece,
+static enum status apply(struct writer_import *import, struct import_batch *batch,
                          struct error *err)
 {
-    take_ids(import, piece->kind);
-    enum status status = import_apply(import->target, piece, err);
+    take_ids(import, batch->kind);
+    enum status status = import_apply(import->target, batch, err);
     if (status == STATUS_OK)
-        tell(import, piece);
+        tell(import, batch);
     return status;
 }
 
@@ -74,6 +74,6 @@ void writer_import_take(struct writer_import **import, const struct writer_impor
     struct error err = {.text = "writer: failed"};
     enum status status = *import ? STATUS_OK : make(import, parts, &err);
     if (status == STATUS_OK)
-        status = apply(*import, import_request_piece(order), &err);
+        status = apply(*import, import_request_batch(order), &err);
     import_request_done(order, status, &err);
 }

@@ -1,4 +1,4 @@
-// Records of another store, a piece at a time, between the groups of the writer.
+// Records of another store, a batch at a time, between the groups of the writer.
 // Writer thread only.
 #ifndef INFERSTAT_COLLECTOR_WRITER_WRITER_IMPORT_H
 #define INFERSTAT_COLLECTOR_WRITER_WRITER_IMPORT_H
@@ -22,7 +22,7 @@ struct writer_import_parts {
 
 void writer_import_free(struct writer_import *import); // NULL is fine
 
-// Applies the order's piece in a transaction of its own, tells those who count ids of
+// Applies the order's batch in a transaction of its own, tells those who count ids of
 // what came, and says what became of the order.  `*import` is made by the first one.
 void writer_import_take(struct writer_import **import, const struct writer_import_parts *parts,
                         struct import_request *order);

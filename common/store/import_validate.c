@@ -19,7 +19,7 @@ static enum status add_coming(struct importing *importing, struct coming coming,
         const size_t room = importing->run_room ? 2 * importing->run_room : 64;
         struct coming *grown = realloc(importing->runs, room * sizeof *grown);
         if (!grown)
-            return error_set(err, STATUS_NOMEM, "store: out of memory");
+            return error_no_memory(err, "store");
         importing->runs = grown;
         importing->run_room = room;
     }
@@ -29,8 +29,8 @@ static enum status add_coming(struct importing *importing, struct coming coming,
 
 struct coming *import_find_run(struct importing *importing, int64_t from)
 {
-    if (importing->at_run < importing->run_count && importing->runs[importing->at_run].from == from)
-        return &importing->runs[importing->at_run];
+    if (importing->at_run && importing->at_run->from == from)
+        return importing->at_run;
     size_t low = 0, high = importing->run_count;
     while (low < high) {
         const size_t middle = low + (high - low) / 2;
@@ -41,8 +41,8 @@ struct coming *import_find_run(struct importing *importing, int64_t from)
     }
     if (low == importing->run_count || importing->runs[low].from != from)
         return NULL;
-    importing->at_run = low;
-    return &importing->runs[low];
+    importing->at_run = &importing->runs[low];
+    return importing->at_run;
 }
 
 // Whether this store has all that the file says is stored of the run.
@@ -72,8 +72,8 @@ static enum status is_covered(struct importing *importing, int64_t from, int64_t
 }
 
 // A run whose identity is here already.
-static enum status judge_known(struct importing *importing, const char *uuid, int64_t from,
-                               int64_t to, int64_t gone, struct error *err)
+static enum status validate_known(struct importing *importing, const char *uuid, int64_t from,
+                                  int64_t to, int64_t gone, struct error *err)
 {
     bool covered = false;
     enum status status = STATUS_OK;
@@ -82,7 +82,6 @@ static enum status judge_known(struct importing *importing, const char *uuid, in
     if (status != STATUS_OK)
         return status;
     if (gone > 0 && covered) {
-        importing->any_here = true;
         return add_coming(importing, (struct coming){.from = from, .to = to, .is_here = true}, err);
     }
     importing->there++;
@@ -91,8 +90,8 @@ static enum status judge_known(struct importing *importing, const char *uuid, in
     return STATUS_OK;
 }
 
-static enum status judge_run(struct importing *importing, const struct audit_run *run,
-                             struct error *err)
+static enum status validate_run(struct importing *importing, const struct audit_run *run,
+                                struct error *err)
 {
     struct store *from = importing->from;
     unsigned char bytes[16];
@@ -121,11 +120,14 @@ static enum status judge_run(struct importing *importing, const struct audit_run
     (void)sqlite3_reset(importing->find);
     if (rc != SQLITE_ROW && rc != SQLITE_DONE)
         return database_error(importing->store->db, "store", err);
-    return rc == SQLITE_ROW ? judge_known(importing, uuid, run->run, to, gone, err)
-                            : add_coming(importing, (struct coming){.from = run->run}, err);
+    if (rc == SQLITE_ROW)
+        return validate_known(importing, uuid, run->run, to, gone, err);
+    struct coming coming = {.from = run->run};
+    memcpy(coming.hashes, run->hashes, sizeof coming.hashes);
+    return add_coming(importing, coming, err);
 }
 
-enum status import_judge_runs(struct importing *importing, struct error *err)
+enum status import_validate_runs(struct importing *importing, struct error *err)
 {
     static const struct query_filter all;
     enum status status = STATUS_OK;
@@ -134,7 +136,7 @@ enum status import_judge_runs(struct importing *importing, struct error *err)
         struct audit audit;
         status = audit_page(&audit, importing->from, &all, after, AUDIT_RUNS_MAX, err);
         for (size_t i = 0; i < audit.run_count && status == STATUS_OK; i++)
-            status = judge_run(importing, &audit.runs[i], err);
+            status = validate_run(importing, &audit.runs[i], err);
         for (size_t i = 0; i < audit.stranger_count; i++) {
             importing->refused++;
             import_note(importing, "a run that is not there",
