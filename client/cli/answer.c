@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "client/cli/table.h"
-#include "common/core/text.h"
+#include "common/core/base/text.h"
 
 enum { PAGE_ROWS = 1000 };
 

@@ -8,8 +8,8 @@
 
 #include "client/cli/options.h"
 #include "client/remote/remote.h"
-#include "common/core/error.h"
-#include "common/core/result.h"
+#include "common/core/base/error.h"
+#include "common/core/query/result.h"
 
 // What the program stands in, given by main.
 struct cli_surroundings {

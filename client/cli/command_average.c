@@ -5,7 +5,7 @@
 #include "client/cli/cli.h"
 #include "client/cli/rows.h"
 #include "client/cli/view.h"
-#include "common/core/text.h"
+#include "common/core/base/text.h"
 
 enum { FIGURES_MAX = 16, NOTE_SIZE = 1024 };
 

@@ -4,7 +4,7 @@
 
 #include "client/cli/cli.h"
 #include "client/cli/number.h"
-#include "common/core/text.h"
+#include "common/core/base/text.h"
 
 // Names what would go: "all records" or "records of model stories15M, ...".
 static void print_scope(FILE *out, const struct query_filter *filter)

@@ -4,7 +4,7 @@
 #include "client/cli/cli.h"
 #include "client/cli/comparison.h"
 #include "client/cli/rows.h"
-#include "common/core/stats.h"
+#include "common/core/stats/stats.h"
 
 // A margin of none at all; 0 asks for the default.
 static const double no_margin = 1e-9;

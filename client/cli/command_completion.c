@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "client/cli/cli.h"
-#include "common/core/query_text.h"
-#include "common/core/record.h"
+#include "common/core/query/query_text.h"
+#include "common/core/record/record.h"
 
 // ---- Words ------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@
 #include "client/cli/cli.h"
 #include "client/cli/number.h"
 #include "client/cli/rows.h"
-#include "common/core/text.h"
+#include "common/core/base/text.h"
 
 // A path as another program takes it: beginning with "/".
 static enum status whole_path(char out[QUERY_PATH_SIZE], const char *path, struct error *err)

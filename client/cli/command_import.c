@@ -9,7 +9,7 @@
 #include "client/cli/cli.h"
 #include "client/cli/llama_bench.h"
 #include "client/cli/number.h"
-#include "common/core/text.h"
+#include "common/core/base/text.h"
 #include "common/sys/files.h"
 
 static void print_refused_baselines(struct cli *cli, const struct result *answer)

@@ -7,7 +7,7 @@
 #include "client/cli/keys.h"
 #include "client/cli/rows.h"
 #include "client/cli/view.h"
-#include "common/core/text.h"
+#include "common/core/base/text.h"
 
 static const struct view_column columns[] = {
     {"name", "name", VIEW_PLAIN, TABLE_LEFT, 0},

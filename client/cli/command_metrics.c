@@ -5,7 +5,7 @@
 #include "client/cli/cli.h"
 #include "client/cli/rows.h"
 #include "client/cli/table.h"
-#include "common/core/record.h"
+#include "common/core/record/record.h"
 
 // Fills cells of a result, remembering whether memory ran out.
 struct filler {

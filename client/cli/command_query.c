@@ -6,7 +6,7 @@
 #include "client/cli/cli.h"
 #include "client/cli/named.h"
 #include "client/cli/rows.h"
-#include "common/core/query_text.h"
+#include "common/core/query/query_text.h"
 
 // ---- As the matching command ----------------------------------------------------------
 

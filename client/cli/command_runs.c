@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "client/cli/listing.h"
-#include "common/core/loss_text.h"
+#include "common/core/query/loss_text.h"
 
 // A run that has lost something says why below its row.
 static enum status add_rows(struct cli *cli, const struct view *view, struct table *table,

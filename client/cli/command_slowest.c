@@ -5,7 +5,7 @@
 #include "client/cli/insight.h"
 #include "client/cli/rows.h"
 #include "client/cli/view.h"
-#include "common/core/throttle.h"
+#include "common/core/record/throttle.h"
 
 // A part smaller than this share of all that a request took more is not worth a word.
 #define PART_LEAST 0.05

@@ -7,7 +7,7 @@
 #include "client/cli/number.h"
 #include "client/cli/rows.h"
 #include "client/cli/view.h"
-#include "common/core/text.h"
+#include "common/core/base/text.h"
 #include "common/monitor/delivery/replay.h"
 #include "common/sys/log.h"
 

@@ -7,8 +7,8 @@
 #include "client/cli/moment.h"
 #include "client/cli/rows.h"
 #include "client/cli/table.h"
-#include "common/core/query_text.h"
-#include "common/core/text.h"
+#include "common/core/base/text.h"
+#include "common/core/query/query_text.h"
 
 enum { GROUPS_MAX = QUERY_DIMENSION_COUNT };
 

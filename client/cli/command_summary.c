@@ -8,8 +8,8 @@
 #include "client/cli/listing.h"
 #include "client/cli/stages.h"
 #include "client/cli/table.h"
-#include "common/core/loss_text.h"
-#include "common/core/text.h"
+#include "common/core/base/text.h"
+#include "common/core/query/loss_text.h"
 #include "common/sys/files.h"
 
 enum { TEXT_SIZE = 256, BAR_WIDTH = 30, BAR_TERMINAL_LEAST = 72 };

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "common/core/parse.h"
+#include "common/core/base/parse.h"
 
 // Sets of options, as lists.
 #define KEYS    OPTION_KEY, OPTION_SERVER_KEY, OPTION_INSECURE

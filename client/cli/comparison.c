@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "client/cli/table.h"
-#include "common/core/stats.h"
-#include "common/core/text.h"
+#include "common/core/base/text.h"
+#include "common/core/stats/stats.h"
 
 _Static_assert(sizeof((struct comparison_tally){0}.counts) / sizeof(size_t) == STATS_VERDICT_COUNT,
                "a count for each verdict");

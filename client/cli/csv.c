@@ -7,8 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/core/text.h"
-#include "common/core/text.h"
+#include "common/core/base/text.h"
+#include "common/core/base/text.h"
 
 static void write_quoted(FILE *out, const char *text, size_t size)
 {

@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-#include "common/core/result.h"
+#include "common/core/query/result.h"
 
 // One field, quoted where it has to be.
 void csv_write_value(FILE *out, struct value value);

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/core/text.h"
+#include "common/core/base/text.h"
 #include "common/wire/keys.h"
 
 // A key, or the line of a FILE.pub: the key and a comment behind it.

@@ -2,7 +2,7 @@
 #ifndef INFERSTAT_CLIENT_CLI_KEYS_H
 #define INFERSTAT_CLIENT_CLI_KEYS_H
 
-#include "common/core/error.h"
+#include "common/core/base/error.h"
 #include "common/wire/socket.h"
 
 enum { CLI_PATH_TEXT_SIZE = 1024 };

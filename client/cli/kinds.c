@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-#include "common/core/parse.h"
-#include "common/core/record.h"
+#include "common/core/base/parse.h"
+#include "common/core/record/record.h"
 
 enum record_kind kinds_find(const char *word)
 {

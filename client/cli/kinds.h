@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 #include "client/cli/cli.h"
-#include "common/core/record.h"
+#include "common/core/record/record.h"
 
 // The kind that the word names, in the plural too ("loads"); else RECORD_KIND_COUNT.
 enum record_kind kinds_find(const char *word);

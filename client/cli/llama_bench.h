@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "common/core/error.h"
+#include "common/core/base/error.h"
 
 // Whether the file may be JSON: it can be read and begins with '[' or '{'.
 bool llama_bench_is_json(const char *path);

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "common/core/error.h"
+#include "common/core/base/error.h"
 
 // Reads a time as when_parse does.
 MUST_CHECK enum status moment_read(FILE *notes, int64_t *out_ns, const char *text, int64_t now_ns,

@@ -5,9 +5,9 @@
 
 #include "client/cli/moment.h"
 #include "client/cli/width.h"
-#include "common/core/parse.h"
-#include "common/core/query_text.h"
-#include "common/core/text.h"
+#include "common/core/base/parse.h"
+#include "common/core/base/text.h"
+#include "common/core/query/query_text.h"
 #include "common/sys/config.h"
 #include "common/wire/keys.h"
 

@@ -5,8 +5,8 @@
 #define INFERSTAT_CLIENT_CLI_NAMED_H
 
 #include "client/cli/cli.h"
-#include "common/core/query.h"
-#include "common/core/result.h"
+#include "common/core/query/query.h"
+#include "common/core/query/result.h"
 
 // Reads the query that `text` is or names.  Where it cannot be read, the line and
 // marks under what is wrong go to around.notes, and the reason into `err`.

@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/core/base/parse.h"
 #include "common/sys/when.h"
-#include "common/core/parse.h"
 
 // ---- Values -------------------------------------------------------------------
 

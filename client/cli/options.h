@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/core/error.h"
-#include "common/core/query.h"
+#include "common/core/base/error.h"
+#include "common/core/query/query.h"
 #include "common/sys/option_table.h"
 #include "common/wire/trust.h"
 

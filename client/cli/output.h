@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "common/core/error.h"
+#include "common/core/base/error.h"
 
 struct output {
     FILE *out;       // to write to

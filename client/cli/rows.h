@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 #include "client/cli/options.h"
-#include "common/core/result.h"
+#include "common/core/query/result.h"
 
 // Set `out` and `format` (CSV, JSON or JSONL), the rest zero.
 struct rows {

@@ -5,9 +5,9 @@
 
 #include "client/cli/listing.h"
 #include "client/cli/width.h"
-#include "common/core/array.h"
-#include "common/core/text.h"
-#include "common/core/unit.h"
+#include "common/core/base/array.h"
+#include "common/core/base/text.h"
+#include "common/core/base/unit.h"
 
 enum { NAME_WIDTH = 18, DURATION_WIDTH = 9, SHARE_WIDTH = 8, INDENT = 4, BAR_MOST = 100 };
 

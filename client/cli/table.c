@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "client/cli/width.h"
-#include "common/core/array.h"
-#include "common/core/text.h"
-#include "common/core/unit.h"
+#include "common/core/base/array.h"
+#include "common/core/base/text.h"
+#include "common/core/base/unit.h"
 
 enum {
     GAP = 2,           // blanks between columns

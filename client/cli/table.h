@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "common/core/error.h"
-#include "common/core/result.h"
+#include "common/core/base/error.h"
+#include "common/core/query/result.h"
 
 struct table;
 

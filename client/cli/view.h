@@ -4,8 +4,8 @@
 #define INFERSTAT_CLIENT_CLI_VIEW_H
 
 #include "client/cli/table.h"
-#include "common/core/record.h"
-#include "common/core/result.h"
+#include "common/core/query/result.h"
+#include "common/core/record/record.h"
 
 enum view_style {
     VIEW_PLAIN,  // in its unit

@@ -3,8 +3,8 @@
 
 #include "client/man/pages.h"
 #include "client/man/roff.h"
-#include "common/core/query.h"
-#include "common/core/sketch.h"
+#include "common/core/query/query.h"
+#include "common/core/stats/sketch.h"
 
 enum { TEXT_SIZE = 512 };
 

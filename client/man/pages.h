@@ -4,8 +4,8 @@
 
 #include <stdbool.h>
 
-#include "common/core/error.h"
-#include "common/core/record.h"
+#include "common/core/base/error.h"
+#include "common/core/record/record.h"
 
 // Each prints its page.
 MUST_CHECK enum status page_schema(struct error *err);

@@ -9,8 +9,8 @@
 
 #include "client/remote/link.h"
 #include "client/remote/source.h"
-#include "common/core/text.h"
-#include "common/core/unit.h"
+#include "common/core/base/text.h"
+#include "common/core/base/unit.h"
 #include "common/sys/clock.h"
 #include "common/wire/address.h"
 #include "common/wire/codec.h"

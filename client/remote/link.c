@@ -1,6 +1,6 @@
 #include "client/remote/link.h"
 
-#include "common/core/query.h"
+#include "common/core/query/query.h"
 #include "common/sys/clock.h"
 
 // Between two sockets, doubled with every round through the keys.

@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/core/query.h"
-#include "common/core/result.h"
+#include "common/core/query/query.h"
+#include "common/core/query/result.h"
 
 enum ask {
     ASK_SUMMARY,    // totals and losses

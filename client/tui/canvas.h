@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "client/tui/rect.h"
-#include "common/core/status.h"
+#include "common/core/base/status.h"
 
 // The meaning of a cell; screen.c maps it to attributes.  No information is conveyed by
 // style alone.

@@ -12,9 +12,9 @@
 
 #include "client/remote/remote.h"
 #include "client/tui/asks.h"
-#include "common/core/error.h"
-#include "common/core/query.h"
-#include "common/core/result.h"
+#include "common/core/base/error.h"
+#include "common/core/query/query.h"
+#include "common/core/query/result.h"
 
 struct feed;
 

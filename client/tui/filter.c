@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "client/tui/update.h"
-#include "common/core/query_text.h"
-#include "common/core/text.h"
+#include "common/core/base/text.h"
+#include "common/core/query/query_text.h"
 
 void filter_give(struct model *model, const struct query_filter *filter)
 {

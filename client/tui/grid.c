@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/core/text.h"
-#include "common/core/unit.h"
+#include "common/core/base/text.h"
+#include "common/core/base/unit.h"
 
 enum { GAP = 2, GAP_TIGHT = 1, CELL_TEXT_SIZE = 512 };
 

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "client/tui/canvas.h"
-#include "common/core/result.h"
+#include "common/core/query/result.h"
 
 // Format of a cell.
 enum grid_format {

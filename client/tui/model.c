@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/core/text.h"
+#include "common/core/base/text.h"
 
 void model_init(struct model *model, const char *name, double interval_seconds)
 {

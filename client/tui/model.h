@@ -9,9 +9,9 @@
 #include "client/tui/asks.h"
 #include "client/tui/grid.h"
 #include "client/tui/prompt.h"
-#include "common/core/error.h"
-#include "common/core/query.h"
-#include "common/core/result.h"
+#include "common/core/base/error.h"
+#include "common/core/query/query.h"
+#include "common/core/query/result.h"
 
 enum { MODEL_NAME_SIZE = 512, MODEL_NOTICE_SIZE = 256, MODEL_VIEWS_MAX = 9, MODEL_PANELS_MAX = 8 };
 

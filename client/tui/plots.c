@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#include "common/core/unit.h"
+#include "common/core/base/unit.h"
 
 enum {
     EIGHTHS = 8,           // of a cell that block characters can fill

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "common/core/text.h"
+#include "common/core/base/text.h"
 
 void prompt_open(struct prompt *prompt, const char *text)
 {

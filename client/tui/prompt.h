@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/core/error.h"
-#include "common/core/query_text.h"
+#include "common/core/base/error.h"
+#include "common/core/query/query_text.h"
 
 enum { PROMPT_SIZE = QUERY_LINE_SIZE }; // bytes of the text, terminating NUL included
 

@@ -8,7 +8,7 @@
 
 #include "client/tui/canvas.h"
 #include "client/tui/update.h"
-#include "common/core/error.h"
+#include "common/core/base/error.h"
 
 struct screen;
 

@@ -10,8 +10,8 @@
 #include <stdbool.h>
 
 #include "client/remote/remote.h"
-#include "common/core/error.h"
-#include "common/core/query.h"
+#include "common/core/base/error.h"
+#include "common/core/query/query.h"
 
 #define TUI_INTERVAL_DEFAULT 2.0
 #define TUI_INTERVAL_MINIMUM 0.1

@@ -7,7 +7,7 @@
 #include "client/tui/filter.h"
 #include "client/tui/keys.h"
 #include "client/tui/view.h"
-#include "common/core/text.h"
+#include "common/core/base/text.h"
 
 static const uint64_t notice_ns = UINT64_C(5000000000);
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "client/tui/keys.h"
-#include "common/core/unit.h"
+#include "common/core/base/unit.h"
 
 static const struct {
     enum style style;

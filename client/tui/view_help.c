@@ -2,7 +2,7 @@
 #include "client/tui/view.h"
 
 #include "client/tui/keys.h"
-#include "common/core/record.h"
+#include "common/core/record/record.h"
 
 static const struct {
     const char *word, *meaning;

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "client/tui/plots.h"
-#include "common/core/loss_text.h"
-#include "common/core/unit.h"
+#include "common/core/base/unit.h"
+#include "common/core/query/loss_text.h"
 
 enum panel_number { PANEL_HOSTS, PANEL_LOAD, PANEL_INFERENCES, PANEL_RUNS, PANELS };
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "client/tui/prompt.h"
-#include "common/core/text.h"
+#include "common/core/base/text.h"
 
 enum { WIDTH = 76, HEIGHT = 7, INDENT = 2 };
 

@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "common/core/text.h"
+#include "common/core/base/text.h"
 #include "common/monitor/background.h"
 #include "common/monitor/delivery/replay.h"
 #include "common/sys/files.h"

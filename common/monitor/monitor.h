@@ -6,15 +6,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/core/error.h"
+#include "common/core/base/error.h"
+#include "common/monitor/delivery/log_sink.h"
 #include "common/monitor/inferstat.h"
 #include "common/monitor/local/listeners.h"
-#include "common/monitor/delivery/log_sink.h"
 #include "common/monitor/runfile/names.h"
 #include "common/monitor/runfile/runfile.h"
 #include "common/monitor/sampler.h"
-#include "common/monitor/thread_slot.h"
 #include "common/monitor/spool/spool.h"
+#include "common/monitor/thread_slot.h"
 #include "common/sys/clock.h"
 #include "common/wire/address.h"
 #include "common/wire/message.h"

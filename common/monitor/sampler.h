@@ -7,7 +7,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#include "common/core/ring.h"
+#include "common/core/record/ring.h"
 
 // As last sampled.
 struct sampled {

@@ -12,9 +12,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/core/error.h"
-#include "common/monitor/local/itl_histogram.h"
+#include "common/core/base/error.h"
 #include "common/monitor/local/event_ring.h"
+#include "common/monitor/local/itl_histogram.h"
 #include "common/monitor/runfile/runfile.h"
 
 // Where readers of a slot's events begin: advanced by inferstat_clear.

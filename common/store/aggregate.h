@@ -7,8 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/core/sketch.h"
-#include "common/core/status.h"
+#include "common/core/base/status.h"
+#include "common/core/stats/sketch.h"
 
 // A sum of doubles that does not lose small terms beside large ones (Neumaier's
 // variant of Kahan's summation).

@@ -29,10 +29,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/core/delivery.h"
-#include "common/core/error.h"
-#include "common/core/query.h"
-#include "common/core/record.h"
+#include "common/core/base/error.h"
+#include "common/core/delivery/delivery.h"
+#include "common/core/query/query.h"
+#include "common/core/record/record.h"
 
 struct store;
 

@@ -15,8 +15,8 @@
 #ifndef INFERSTAT_STORE_BANDWIDTH_H
 #define INFERSTAT_STORE_BANDWIDTH_H
 
-#include "common/core/query.h"
-#include "common/core/record.h"
+#include "common/core/query/query.h"
+#include "common/core/record/record.h"
 
 extern const struct record_derived bandwidth_used;
 

@@ -8,7 +8,7 @@
 
 #include <sqlite3.h>
 
-#include "common/core/parse.h"
+#include "common/core/base/parse.h"
 #include "common/store/coverage.h"
 #include "common/store/database.h"
 #include "common/store/expired.h"

@@ -6,9 +6,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/core/error.h"
-#include "common/core/query.h"
-#include "common/core/result.h"
+#include "common/core/base/error.h"
+#include "common/core/query/query.h"
+#include "common/core/query/result.h"
 #include "common/store/samples.h"
 #include "common/store/setting.h"
 

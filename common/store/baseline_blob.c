@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/core/crc32c.h"
+#include "common/core/base/crc32c.h"
 #include "common/store/baseline.h"
 
 enum { CHECKSUM_SIZE = 4, SOURCE_SIZE = sizeof(uint16_t), WITH_SOURCES = 1 };

@@ -8,7 +8,7 @@
 
 #include <sqlite3.h>
 
-#include "common/core/crc32c.h"
+#include "common/core/base/crc32c.h"
 
 enum {
     PLACE_COUNT,

@@ -5,9 +5,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/core/error.h"
-#include "common/core/query.h"
-#include "common/core/slice_size.h"
+#include "common/core/base/error.h"
+#include "common/core/base/slice_size.h"
+#include "common/core/query/query.h"
 
 struct sqlite3;
 

@@ -13,9 +13,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/core/error.h"
-#include "common/core/query.h"
-#include "common/core/result.h"
+#include "common/core/base/error.h"
+#include "common/core/query/query.h"
+#include "common/core/query/result.h"
 
 struct sqlite3;
 struct store;

@@ -5,8 +5,8 @@
 
 #include <sqlite3.h>
 
-#include "common/core/delivery.h"
-#include "common/core/saturate.h"
+#include "common/core/base/saturate.h"
+#include "common/core/delivery/delivery.h"
 #include "common/store/expired.h"
 #include "common/store/filter.h"
 #include "common/store/gather.h"

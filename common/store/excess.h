@@ -21,7 +21,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/core/record.h"
+#include "common/core/record/record.h"
 
 struct sqlite3_str;
 

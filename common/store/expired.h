@@ -5,9 +5,9 @@
 
 #include <stdint.h>
 
-#include "common/core/error.h"
-#include "common/core/query.h"
-#include "common/core/record.h"
+#include "common/core/base/error.h"
+#include "common/core/query/query.h"
+#include "common/core/record/record.h"
 
 struct store;
 struct sqlite3_str;

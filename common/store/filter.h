@@ -5,8 +5,8 @@
 
 #include <stdbool.h>
 
-#include "common/core/error.h"
-#include "common/core/query.h"
+#include "common/core/base/error.h"
+#include "common/core/query/query.h"
 
 struct sqlite3;
 struct sqlite3_stmt;

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/core/stats.h"
-#include "common/core/throttle.h"
-#include "common/core/unit.h"
+#include "common/core/base/unit.h"
+#include "common/core/record/throttle.h"
+#include "common/core/stats/stats.h"
 
 #define REQUESTS (1U << FLEET_OF_REQUESTS)
 #define LOADS    (1U << FLEET_OF_LOADS)

@@ -6,9 +6,9 @@
 
 #include <sqlite3.h>
 
-#include "common/core/saturate.h"
-#include "common/core/text.h"
-#include "common/core/throttle.h"
+#include "common/core/base/saturate.h"
+#include "common/core/base/text.h"
+#include "common/core/record/throttle.h"
 #include "common/store/database.h"
 #include "common/store/filter.h"
 #include "common/store/reader.h"

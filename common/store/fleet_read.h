@@ -10,8 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/core/error.h"
-#include "common/core/query.h"
+#include "common/core/base/error.h"
+#include "common/core/query/query.h"
 #include "common/store/fleet.h"
 #include "common/store/store.h"
 

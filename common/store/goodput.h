@@ -4,9 +4,9 @@
 
 #include <stdint.h>
 
-#include "common/core/error.h"
-#include "common/core/query.h"
-#include "common/core/slo.h"
+#include "common/core/base/error.h"
+#include "common/core/query/query.h"
+#include "common/core/stats/slo.h"
 #include "common/store/gather.h"
 
 enum { GOODPUT_SQL_SIZE = 1024 };

@@ -6,7 +6,7 @@
 #ifndef INFERSTAT_STORE_HELD_PATH_H
 #define INFERSTAT_STORE_HELD_PATH_H
 
-#include "common/core/error.h"
+#include "common/core/base/error.h"
 
 #define HELD_PATH "/proc/self/fd/"
 

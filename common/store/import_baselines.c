@@ -5,7 +5,7 @@
 
 #include <sqlite3.h>
 
-#include "common/core/text.h"
+#include "common/core/base/text.h"
 #include "common/store/baseline.h"
 #include "common/store/database.h"
 #include "common/store/import_reading.h"

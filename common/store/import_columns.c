@@ -5,9 +5,9 @@
 
 #include <sqlite3.h>
 
-#include "common/core/sketch.h"
-#include "common/core/delivery.h"
-#include "common/core/text.h"
+#include "common/core/base/text.h"
+#include "common/core/delivery/delivery.h"
+#include "common/core/stats/sketch.h"
 #include "common/store/database.h"
 #include "common/store/fingerprint.h"
 #include "common/store/schema.h"

@@ -7,7 +7,7 @@
 
 #include <sqlite3.h>
 
-#include "common/core/text.h"
+#include "common/core/base/text.h"
 #include "common/store/database.h"
 #include "common/store/import_reading.h"
 #include "common/store/reader.h"

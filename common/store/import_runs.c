@@ -3,7 +3,7 @@
 
 #include <sqlite3.h>
 
-#include "common/core/delivery.h"
+#include "common/core/delivery/delivery.h"
 #include "common/store/database.h"
 #include "common/store/import_reading.h"
 #include "common/store/reader.h"

@@ -5,7 +5,7 @@
 
 #include <sqlite3.h>
 
-#include "common/core/text.h"
+#include "common/core/base/text.h"
 #include "common/store/database.h"
 #include "common/store/new_file.h"
 #include "common/store/schema.h"

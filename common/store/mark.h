@@ -11,7 +11,7 @@
 
 #include <stdbool.h>
 
-#include "common/core/error.h"
+#include "common/core/base/error.h"
 
 struct sqlite3;
 

@@ -5,8 +5,8 @@
 
 #include <stdint.h>
 
-#include "common/core/error.h"
-#include "common/core/query.h"
+#include "common/core/base/error.h"
+#include "common/core/query/query.h"
 #include "common/store/store.h"
 
 // One line a median: enum's end, the metric of inferences.

@@ -12,7 +12,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "common/core/unit.h"
+#include "common/core/base/unit.h"
 
 static void release(struct new_file *file)
 {

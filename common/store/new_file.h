@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#include "common/core/error.h"
+#include "common/core/base/error.h"
 
 struct new_file {
     int fd;        // of the file under way, which keeps others off it; -1: none

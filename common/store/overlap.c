@@ -5,8 +5,8 @@
 
 #include <sqlite3.h>
 
-#include "common/core/saturate.h"
-#include "common/core/throttle.h"
+#include "common/core/base/saturate.h"
+#include "common/core/record/throttle.h"
 #include "common/store/reader.h"
 
 // A time for which something went on, by shares of it.

@@ -10,7 +10,7 @@
 
 #include <stdint.h>
 
-#include "common/core/error.h"
+#include "common/core/base/error.h"
 #include "common/store/blame.h"
 #include "common/store/store.h"
 

@@ -1,7 +1,7 @@
 // AUDIT: a row a run, what was recounted and what was found.
 #include <sqlite3.h>
 
-#include "common/core/saturate.h"
+#include "common/core/base/saturate.h"
 #include "common/store/audit.h"
 #include "common/store/filter.h"
 #include "common/store/reader.h"

@@ -7,7 +7,7 @@
 
 #include <sqlite3.h>
 
-#include "common/core/text.h"
+#include "common/core/base/text.h"
 #include "common/store/baseline.h"
 #include "common/store/expired.h"
 #include "common/store/reader.h"

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/core/stats.h"
+#include "common/core/stats/stats.h"
 #include "common/store/fleet.h"
 #include "common/store/fleet_read.h"
 #include "common/store/gather.h"

@@ -4,8 +4,8 @@
 
 #include <sqlite3.h>
 
-#include "common/core/delivery.h"
-#include "common/core/saturate.h"
+#include "common/core/base/saturate.h"
+#include "common/core/delivery/delivery.h"
 #include "common/store/cell.h"
 #include "common/store/coverage.h"
 #include "common/store/database.h"

@@ -6,11 +6,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/core/delivery.h"
-#include "common/core/error.h"
-#include "common/core/query.h"
-#include "common/core/record.h"
-#include "common/core/result.h"
+#include "common/core/base/error.h"
+#include "common/core/delivery/delivery.h"
+#include "common/core/query/query.h"
+#include "common/core/query/result.h"
+#include "common/core/record/record.h"
 #include "common/store/aggregate.h"
 #include "common/store/statements.h"
 #include "common/store/store.h"

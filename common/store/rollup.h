@@ -25,8 +25,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/core/query.h"
-#include "common/core/record.h"
+#include "common/core/query/query.h"
+#include "common/core/record/record.h"
 
 // The numbers are those in the tables, for ever.
 enum rollup_level {

@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/core/status.h"
+#include "common/core/base/status.h"
 #include "common/store/rollup.h"
 
 // Times from the first to the last, both of them in.

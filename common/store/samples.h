@@ -7,9 +7,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/core/error.h"
-#include "common/core/query.h"
-#include "common/core/stats.h"
+#include "common/core/base/error.h"
+#include "common/core/query/query.h"
+#include "common/core/stats/stats.h"
 #include "common/store/store.h"
 
 // A metric that is sampled.  Of records that did not fail: requests that were answered

@@ -5,9 +5,9 @@
 
 #include <sqlite3.h>
 
-#include "common/core/delivery.h"
-#include "common/core/text.h"
-#include "common/core/unit.h"
+#include "common/core/base/text.h"
+#include "common/core/base/unit.h"
+#include "common/core/delivery/delivery.h"
 #include "common/store/database.h"
 #include "common/store/excess.h"
 #include "common/store/schema_rebuild.h"

@@ -53,9 +53,9 @@
 #ifndef INFERSTAT_STORE_SCHEMA_H
 #define INFERSTAT_STORE_SCHEMA_H
 
-#include "common/core/error.h"
-#include "common/core/query.h"
-#include "common/core/record.h"
+#include "common/core/base/error.h"
+#include "common/core/query/query.h"
+#include "common/core/record/record.h"
 
 struct sqlite3;
 struct sqlite3_str;

@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "common/core/error.h"
+#include "common/core/base/error.h"
 
 struct schema_column {
     const char *table; // or view

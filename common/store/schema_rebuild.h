@@ -2,8 +2,8 @@
 #ifndef INFERSTAT_STORE_SCHEMA_REBUILD_H
 #define INFERSTAT_STORE_SCHEMA_REBUILD_H
 
-#include "common/core/error.h"
-#include "common/core/record.h"
+#include "common/core/base/error.h"
+#include "common/core/record/record.h"
 
 struct sqlite3;
 

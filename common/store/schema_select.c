@@ -3,7 +3,7 @@
 
 #include <sqlite3.h>
 
-#include "common/core/delivery.h"
+#include "common/core/delivery/delivery.h"
 #include "common/store/reader.h"
 #include "common/store/schema.h"
 

@@ -3,7 +3,7 @@
 #ifndef INFERSTAT_STORE_SCHEMA_TABLES_H
 #define INFERSTAT_STORE_SCHEMA_TABLES_H
 
-#include "common/core/record.h"
+#include "common/core/record/record.h"
 
 struct sqlite3_str;
 

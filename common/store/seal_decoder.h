@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/core/status.h"
+#include "common/core/base/status.h"
 
 enum { SEAL_COLUMNS_MAX = 64, SEAL_ROWS_MAX = 16384, SEAL_NAME_MAX = 63 };
 

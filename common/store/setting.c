@@ -5,8 +5,8 @@
 
 #include <sqlite3.h>
 
-#include "common/core/json_writer.h"
-#include "common/core/text.h"
+#include "common/core/base/text.h"
+#include "common/core/query/json_writer.h"
 #include "common/store/database.h"
 #include "common/store/filter.h"
 #include "common/store/reader.h"

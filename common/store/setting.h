@@ -7,8 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/core/error.h"
-#include "common/core/query.h"
+#include "common/core/base/error.h"
+#include "common/core/query/query.h"
 #include "common/store/samples.h"
 
 struct sqlite3_str;

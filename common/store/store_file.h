@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#include "common/core/error.h"
+#include "common/core/base/error.h"
 
 // Whether there is a file.  STATUS_NOT_FOUND, STATUS_DENIED, STATUS_IO (a folder
 // and the like).

@@ -2,7 +2,7 @@
 #ifndef INFERSTAT_STORE_STRUCTURE_H
 #define INFERSTAT_STORE_STRUCTURE_H
 
-#include "common/core/error.h"
+#include "common/core/base/error.h"
 
 struct store;
 

@@ -4,9 +4,9 @@
 
 #include <sqlite3.h>
 
-#include "common/core/crc32c.h"
-#include "common/core/record.h"
-#include "common/core/unit.h"
+#include "common/core/base/crc32c.h"
+#include "common/core/base/unit.h"
+#include "common/core/record/record.h"
 #include "common/store/database.h"
 #include "common/store/fingerprint.h"
 #include "common/store/seal_decoder.h"

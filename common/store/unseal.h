@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "common/core/error.h"
+#include "common/core/base/error.h"
 
 struct sqlite3;
 

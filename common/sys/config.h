@@ -3,7 +3,7 @@
 #ifndef INFERSTAT_SYS_CONFIG_H
 #define INFERSTAT_SYS_CONFIG_H
 
-#include "common/core/error.h"
+#include "common/core/base/error.h"
 
 // Handles one pair; anything but STATUS_OK ends the reading.
 typedef enum status config_take(void *context, const char *key, const char *value,

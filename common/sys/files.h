@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <sys/types.h>
 
-#include "common/core/error.h"
-#include "common/core/json_writer.h"
+#include "common/core/base/error.h"
+#include "common/core/query/json_writer.h"
 
 // Creates the folder and its missing parents, all with `mode`.  An existing folder is
 // no error; a file of that name is.

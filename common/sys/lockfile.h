@@ -3,7 +3,7 @@
 #ifndef INFERSTAT_SYS_LOCKFILE_H
 #define INFERSTAT_SYS_LOCKFILE_H
 
-#include "common/core/error.h"
+#include "common/core/base/error.h"
 
 // Acquires an exclusive lock on the file at `path`, which is created (0600) if missing
 // and never removed.  Returns the descriptor in `*out_fd`; closing it releases the lock.

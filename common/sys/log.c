@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/core/text.h"
+#include "common/core/base/text.h"
 
 static const char *log_program = "inferstat";
 static enum log_level log_shown = LOG_LEVEL_WARNING;

@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "common/core/error.h"
+#include "common/core/base/error.h"
 
 enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
 

@@ -3,7 +3,7 @@
 #include <limits.h>
 #include <string.h>
 
-#include "common/core/parse.h"
+#include "common/core/base/parse.h"
 
 enum { NAMES_MAX = 128, NAME_SIZE = 64, HELP_WIDTH = 80, TERM_WIDTH = 20 };
 

@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "common/core/error.h"
+#include "common/core/base/error.h"
 
 enum option_type {
     OPTION_GIVEN,   // nothing: `given` tells

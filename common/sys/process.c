@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "common/core/text.h"
+#include "common/core/base/text.h"
 
 // Reads a small file of /proc or /sys, terminated.  False when it cannot.
 static bool read_small(char *out, size_t size, const char *path)

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/core/error.h"
+#include "common/core/base/error.h"
 
 // Resident memory in bytes; negative when it cannot be read.
 int64_t process_memory_bytes(void);

@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "common/core/error.h"
+#include "common/core/base/error.h"
 
 // Installs the handlers, and ignores SIGPIPE and SIGXFSZ, so that writes return errors.
 // A signal that was ignored at the start (nohup, background jobs) stays ignored.  Main

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "common/core/parse.h"
+#include "common/core/base/parse.h"
 
 enum { YEAR_FIRST = 1970, YEAR_LAST = 2261 };
 

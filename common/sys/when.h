@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/core/error.h"
+#include "common/core/base/error.h"
 
 // Parses a time: "90m" (that long before `now_ns`), "2026-03-29", "2026-03-29 14:30",
 // "2026-03-29 14:30:05.5" (local zone; T may replace the space), the same followed by "Z"

@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "common/core/error.h"
+#include "common/core/base/error.h"
 
 enum { ADDRESS_TEXT_SIZE = 512, ADDRESS_DEFAULT_PORT = 5571, ADDRESS_IPC_PATH_MAX = 107 };
 

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "common/core/status.h"
+#include "common/core/base/status.h"
 
 struct arena;
 

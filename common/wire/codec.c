@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/core/text.h"
+#include "common/core/base/text.h"
 #include "common/wire/codec_parts.h"
 
 // Memory a decoded message may take.  A sound frame of the largest size needs a

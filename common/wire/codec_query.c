@@ -2,7 +2,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "common/core/text.h"
+#include "common/core/base/text.h"
 #include "common/wire/codec_parts.h"
 
 // ---- Query -----------------------------------------------------------------------

@@ -13,7 +13,7 @@
 
 #include <stddef.h>
 
-#include "common/core/error.h"
+#include "common/core/base/error.h"
 #include "common/wire/socket.h"
 
 enum {

@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-#include "common/core/status.h"
+#include "common/core/base/status.h"
 
 struct lines;
 

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/core/text.h"
+#include "common/core/base/text.h"
 #include "common/wire/keys.h"
 
 enum { FILE_MAX = 1024 * 1024 };

@@ -3,7 +3,7 @@
 #ifndef INFERSTAT_WIRE_TEXT_FILE_H
 #define INFERSTAT_WIRE_TEXT_FILE_H
 
-#include "common/core/error.h"
+#include "common/core/base/error.h"
 
 struct text_file;
 

@@ -15,7 +15,7 @@
 
 #include <stdbool.h>
 
-#include "common/core/error.h"
+#include "common/core/base/error.h"
 #include "common/wire/address.h"
 #include "common/wire/socket.h"
 

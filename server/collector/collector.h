@@ -3,10 +3,10 @@
 #ifndef INFERSTAT_COLLECTOR_COLLECTOR_H
 #define INFERSTAT_COLLECTOR_COLLECTOR_H
 
-#include "common/core/error.h"
+#include "common/core/base/error.h"
+#include "server/collector/maintenance/retention_rules.h"
 #include "server/collector/services/endpoints.h"
 #include "server/collector/threads/limits.h"
-#include "server/collector/maintenance/retention_rules.h"
 
 struct collector;
 

@@ -5,12 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/core/parse.h"
+#include "common/core/base/parse.h"
 #include "common/sys/log.h"
 #include "common/sys/stop.h"
 #include "server/collector/collector.h"
-#include "server/collector/threads/notify.h"
 #include "server/collector/options.h"
+#include "server/collector/threads/notify.h"
 
 enum { EXIT_USAGE = 2, EXIT_UNREACHABLE = 4 };
 enum { TURN_MS = 1000, ADDRESSES_SIZE = 1024 };

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/core/parse.h"
+#include "common/core/base/parse.h"
 #include "common/sys/config.h"
 #include "common/sys/files.h"
 #include "common/sys/option_table.h"

@@ -6,12 +6,12 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "common/core/error.h"
+#include "common/core/base/error.h"
 #include "common/sys/log.h"
 #include "common/wire/address.h"
+#include "server/collector/maintenance/retention_rules.h"
 #include "server/collector/services/endpoints.h"
 #include "server/collector/threads/limits.h"
-#include "server/collector/maintenance/retention_rules.h"
 
 struct options {
     struct address listen[ENDPOINTS_MAX];

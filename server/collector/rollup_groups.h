@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/core/error.h"
+#include "common/core/base/error.h"
 #include "common/store/rollup.h"
 #include "server/collector/rollup_series.h"
 #include "server/collector/rollup_sheet.h"

@@ -4,7 +4,7 @@
 
 #include <sqlite3.h>
 
-#include "common/core/slice_size.h"
+#include "common/core/base/slice_size.h"
 #include "common/store/aggregate.h"
 #include "common/store/database.h"
 #include "common/sys/clock.h"

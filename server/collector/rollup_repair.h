@@ -15,8 +15,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/core/error.h"
-#include "common/core/record.h"
+#include "common/core/base/error.h"
+#include "common/core/record/record.h"
 
 struct sqlite3;
 struct rollup_repair;

@@ -8,8 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/core/error.h"
-#include "common/core/record.h"
+#include "common/core/base/error.h"
+#include "common/core/record/record.h"
 #include "common/store/gap_table.h"
 #include "common/store/rollup.h"
 #include "server/collector/rollup_merge.h"

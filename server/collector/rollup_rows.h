@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/core/error.h"
+#include "common/core/base/error.h"
 #include "common/store/cell.h"
 #include "server/collector/rollup_tally.h"
 #include "server/collector/rollup_values.h"

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/core/error.h"
+#include "common/core/base/error.h"
 #include "common/store/rollup.h"
 #include "common/wire/message.h"
 #include "server/collector/rollup_values.h"

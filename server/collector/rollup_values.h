@@ -7,8 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/core/query.h"
-#include "common/core/record.h"
+#include "common/core/query/query.h"
+#include "common/core/record/record.h"
 #include "common/store/rollup.h"
 
 // How the values of a metric are had from a record.

@@ -2,8 +2,8 @@
 #ifndef INFERSTAT_SERVER_DEVICE_DEVICE_LIST_H
 #define INFERSTAT_SERVER_DEVICE_DEVICE_LIST_H
 
-#include "common/core/error.h"
-#include "common/core/status.h"
+#include "common/core/base/error.h"
+#include "common/core/base/status.h"
 
 enum { DEVICE_LIST_MAX = 16, DEVICE_SPEC_SIZE = 48 };
 

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/core/crc32c.h"
+#include "common/core/base/crc32c.h"
 #include "common/sys/files.h"
 #include "server/device/device_ops.h"
 

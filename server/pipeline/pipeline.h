@@ -28,8 +28,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/core/error.h"
-#include "common/core/status.h"
+#include "common/core/base/error.h"
+#include "common/core/base/status.h"
 #include "server/device/stream.h"
 #include "server/pipeline/overlap.h"
 #include "server/pipeline/slot_pool.h"

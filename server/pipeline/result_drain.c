@@ -4,7 +4,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "common/core/sketch.h"
+#include "common/core/stats/sketch.h"
 #include "common/sys/clock.h"
 #include "server/device/range.h"
 

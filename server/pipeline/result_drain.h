@@ -6,8 +6,8 @@
 
 #include <stdint.h>
 
-#include "common/core/error.h"
-#include "common/core/status.h"
+#include "common/core/base/error.h"
+#include "common/core/base/status.h"
 #include "server/device/stream.h"
 
 struct result_drain;

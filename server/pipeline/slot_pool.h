@@ -11,8 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/core/error.h"
-#include "common/core/status.h"
+#include "common/core/base/error.h"
+#include "common/core/base/status.h"
 #include "server/device/stream.h"
 
 enum { POOL_SLOTS_MAX = 16, POOL_WAIT_BINS = 24 };

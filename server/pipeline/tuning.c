@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "common/core/parse.h"
+#include "common/core/base/parse.h"
 #include "common/sys/process.h"
 #include "server/device/properties.h"
 

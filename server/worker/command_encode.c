@@ -4,10 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/core/unit.h"
+#include "common/core/base/unit.h"
+#include "common/sys/files.h"
 #include "common/sys/log.h"
 #include "common/sys/stop.h"
-#include "common/sys/files.h"
 #include "server/worker/repeats.h"
 #include "server/worker/worker.h"
 #include "server/workload/encode/run.h"

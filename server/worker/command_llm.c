@@ -7,11 +7,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/core/parse.h"
+#include "common/core/base/parse.h"
+#include "common/sys/files.h"
 #include "common/sys/log.h"
 #include "common/sys/stop.h"
 #include "server/device/device_list.h"
-#include "common/sys/files.h"
 #include "server/worker/repeats.h"
 #include "server/worker/worker.h"
 #include "server/workload/device_record.h"

@@ -3,7 +3,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "common/core/unit.h"
+#include "common/core/base/unit.h"
 #include "common/sys/log.h"
 #include "server/worker/worker.h"
 #include "server/workload/llm/synthetic.h"

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/core/parse.h"
+#include "common/core/base/parse.h"
 #include "common/sys/log.h"
 #include "server/worker/worker.h"
 

@@ -1,4 +1,4 @@
-// Repeating a workload until its speed is steady (common/core/convergence.h): the same
+// Repeating a workload until its speed is steady (common/core/stats/convergence.h): the same
 // options, figures and words for all that can be repeated.
 #ifndef INFERSTAT_SERVER_WORKER_REPEATS_H
 #define INFERSTAT_SERVER_WORKER_REPEATS_H
@@ -8,11 +8,11 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "common/core/convergence.h"
-#include "common/core/error.h"
-#include "common/core/status.h"
-#include "common/core/unit.h"
-#include "common/core/json_writer.h"
+#include "common/core/base/error.h"
+#include "common/core/base/status.h"
+#include "common/core/base/unit.h"
+#include "common/core/query/json_writer.h"
+#include "common/core/stats/convergence.h"
 
 enum { REPEATS_MAX = 1000 };
 

@@ -4,8 +4,8 @@
 
 #include <stdbool.h>
 
-#include "common/core/error.h"
-#include "common/core/status.h"
+#include "common/core/base/error.h"
+#include "common/core/base/status.h"
 #include "common/monitor/inferstat.h"
 #include "common/sys/log.h"
 #include "common/sys/option_table.h"

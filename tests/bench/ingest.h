@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/core/record.h"
+#include "common/core/record/record.h"
 
 enum { INGEST_PRODUCERS = 8, INGEST_CROWD = 500 };
 

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/core/record.h"
+#include "common/core/record/record.h"
 #include "common/sys/clock.h"
 #include "tests/bench/bench.h"
 #include "tests/bench/ingest.h"

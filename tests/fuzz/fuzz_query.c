@@ -1,13 +1,13 @@
 // The query language under libFuzzer: first a query made of the bytes, written and
 // read again; then the bytes themselves as a line.
-#include "common/core/query_text.h"
+#include "common/core/query/query_text.h"
 
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/core/text.h"
+#include "common/core/base/text.h"
 #include "common/sys/when.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

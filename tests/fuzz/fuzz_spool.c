@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/core/text.h"
+#include "common/core/base/text.h"
 #include "common/monitor/spool/spool.h"
 #include "common/monitor/spool/spool_segment.h"
 #include "tests/fuzz/feed.h"

@@ -10,10 +10,10 @@ SOURCE = pathlib.Path(os.environ.get("INFERSTAT_SOURCE", pathlib.Path(__file__).
 SCRIPTS = SOURCE / "scripts"
 
 CLEAN = {
-    "common/core/ring.h": "#include <stdint.h>\n",
-    "common/core/ring.c": '#include "common/core/ring.h"\n// exit(1) in a comment\n'
+    "common/core/record/ring.h": "#include <stdint.h>\n",
+    "common/core/record/ring.c": '#include "common/core/record/ring.h"\n// exit(1) in a comment\n'
                           'const char *text = "abort() in a text";\n',
-    "common/sys/log.h": '#include "common/core/ring.h"\n',
+    "common/sys/log.h": '#include "common/core/record/ring.h"\n',
     "common/wire/socket.c": '#include <zmq.h>\n#include "common/sys/log.h"\n',
     "common/wire/codec.c": '#include "proto/inferstat.pb-c.h"\n',
     "common/store/store.h": '#include <sqlite3.h>\n',
@@ -24,7 +24,7 @@ CLEAN = {
     "client/tui/screen.c": '#include <curses.h>\n#include "client/remote/remote.h"\n'
                            '#  include "common/sys/log.h"\n%:include <stdio.h>\n',
     "client/tui/feed.h": '#include "client/remote/remote.h"\n',
-    "client/tui/model.h": '#include "common/core/ring.h"\n',
+    "client/tui/model.h": '#include "common/core/record/ring.h"\n',
     "client/tui/model.c": '#include "client/tui/model.h" // what is shown\n',
     "client/cli/CMakeLists.txt": "",
     "client/cli/cli.c": '#include <stdio.h>\nvoid say(void)\n{\n    printf("x");\n}\n',
@@ -32,9 +32,9 @@ CLEAN = {
 
 # What is added to one file, and what the check must say about it.
 PLANTED = [
-    ("common/core/ring.c", '#include "common/sys/log.h"', "common/core may not include common/sys"),
-    ("common/core/ring.c", "#include <unistd.h>", "core uses the language only"),
-    ("common/core/ring.c", "long a = time(0);", "core has no I/O"),
+    ("common/core/record/ring.c", '#include "common/sys/log.h"', "common/core/record may not include common/sys"),
+    ("common/core/record/ring.c", "#include <unistd.h>", "core uses the language only"),
+    ("common/core/record/ring.c", "long a = time(0);", "core has no I/O"),
     ("common/sys/log.h", '#include "common/wire/socket.h"', "name a file there"),
     ("common/sys/log.h", '#include "common/store/store.h"',
      "common/sys may not include common/store"),
@@ -45,10 +45,10 @@ PLANTED = [
     ("common/wire/socket.c", '#include "socket.h"', "start at the root"),
     ("common/wire/socket.c", '#include "../core/ring.h"', "start at the root"),
     ("common/wire/socket.c", '#include "common/wire/../core/ring.h"', "start at the root"),
-    ("common/wire/socket.c", "#include <common/core/ring.h>", 'included with ""'),
+    ("common/wire/socket.c", "#include <common/core/record/ring.h>", 'included with ""'),
     ("common/wire/socket.c", '#include "zmq.h"', "included with <>"),
-    ("common/wire/socket.c", '#include "common/core/ring.c"', "compiled, not included"),
-    ("common/monitor/inferstat.h", '#include "common/core/ring.h"', "nothing of ours"),
+    ("common/wire/socket.c", '#include "common/core/record/ring.c"', "compiled, not included"),
+    ("common/monitor/inferstat.h", '#include "common/core/record/ring.h"', "nothing of ours"),
     ("server/collector/writer/writer.c", '#include "client/remote/remote.h"',
      "server/collector/writer may not include client/remote"),
     ("client/cli/cli.c", "#include <sqlite3.h>", "only common/store"),
@@ -80,7 +80,7 @@ PLANTED = [
 CROWDS = [
     ({f"common/wire/part_{n}.c": "int a;\n" for n in range(40)}, "common/wire: 42 source files"),
     ({f"tests/support/part_{n}.h": "int a;\n" for n in range(41)}, "tests/support: 41 source files"),
-    ({"client/tui/ring.h": "int a;\n"}, "common/core/ring.h: has the name of client/tui/ring.h"),
+    ({"client/tui/ring.h": "int a;\n"}, "common/core/record/ring.h: has the name of client/tui/ring.h"),
 ]
 
 
@@ -91,31 +91,31 @@ def ring_of(count):
 
 
 HOUSE_CLEAN = {
-    "CMakeLists.txt": "project(inferstat VERSION 1.2.3)\nadd_library(x common/core/ring.c)\n",
-    "common/core/ring.c": "int a;\n",
-    "common/core/ring.h": "// A ring.\n#ifndef INFERSTAT_CORE_RING_H\n"
+    "CMakeLists.txt": "project(inferstat VERSION 1.2.3)\nadd_library(x common/core/record/ring.c)\n",
+    "common/core/record/ring.c": "int a;\n",
+    "common/core/record/ring.h": "// A ring.\n#ifndef INFERSTAT_CORE_RING_H\n"
                           "#define INFERSTAT_CORE_RING_H\n#endif\n",
 }
 
 # What replaces or joins one file, and what the check must say about it.
 HOUSE_PLANTED = [
-    ("common/core/ring.c", "int a; \n", ":1: trailing white space"),
-    ("common/core/ring.c", "int a;", ": does not end with a line break"),
-    ("common/core/ring.c", "int a;\n\n", ": ends with blank lines"),
-    ("common/core/ring.c", "int a;\r\n", ": has carriage returns"),
-    ("common/core/ring.c", "\tint a;\n", ":1: a tab"),
-    ("common/core/ring.c", "// TO" "DO: later\n", ":1: a promise"),
-    ("common/core/ring.c", 'char *v = "1.2.3";\n', ":1: says the version"),
-    ("common/core/ring.c", "int a;\n" * 1000, ": 1001 lines"),
-    ("common/core/ring.c", "int " + "a" * 200 + ";\n", ":1: 205 columns"),
+    ("common/core/record/ring.c", "int a; \n", ":1: trailing white space"),
+    ("common/core/record/ring.c", "int a;", ": does not end with a line break"),
+    ("common/core/record/ring.c", "int a;\n\n", ": ends with blank lines"),
+    ("common/core/record/ring.c", "int a;\r\n", ": has carriage returns"),
+    ("common/core/record/ring.c", "\tint a;\n", ":1: a tab"),
+    ("common/core/record/ring.c", "// TO" "DO: later\n", ":1: a promise"),
+    ("common/core/record/ring.c", 'char *v = "1.2.3";\n', ":1: says the version"),
+    ("common/core/record/ring.c", "int a;\n" * 1000, ": 1001 lines"),
+    ("common/core/record/ring.c", "int " + "a" * 200 + ";\n", ":1: 205 columns"),
     ("client/ring.c", "// Told\n// of rings.\n" * 200, ":1: say it plainly: Told of"),
     ("common/core/other.c", "int a;\n", ": no CMake file names it"),
-    ("common/core/ring.h", "// A ring.\n", ": no include guard"),
-    ("common/core/ring.h", "#ifndef INFERSTAT_CORE_RING_H\n#define INFERSTAT_CORE_RING_H\n#endif\n",
+    ("common/core/record/ring.h", "// A ring.\n", ": no include guard"),
+    ("common/core/record/ring.h", "#ifndef INFERSTAT_CORE_RING_H\n#define INFERSTAT_CORE_RING_H\n#endif\n",
      ":1: does not begin with a comment"),
-    ("common/sys/ring.h", HOUSE_CLEAN["common/core/ring.h"], ": shares its include guard"),
+    ("common/sys/ring.h", HOUSE_CLEAN["common/core/record/ring.h"], ": shares its include guard"),
     ("scripts/x.sh", "#!/bin/sh\n", ": has an interpreter line"),
-    ("CMakeLists.txt", "add_library(x common/core/ring.c)\n", ": no version of the project"),
+    ("CMakeLists.txt", "add_library(x common/core/record/ring.c)\n", ": no version of the project"),
 ]
 
 

@@ -7,8 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/core/delivery.h"
-#include "common/core/record.h"
+#include "common/core/delivery/delivery.h"
+#include "common/core/record/record.h"
 
 enum { FAKE_TEXT_SIZE = 256, FAKE_STREAMS_MAX = 1024, FAKE_COLUMNS_MAX = 32 };
 

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "common/core/record.h"
-#include "common/core/sketch.h"
+#include "common/core/record/record.h"
+#include "common/core/stats/sketch.h"
 #include "common/sys/clock.h"
 #include "common/wire/codec.h"
 #include "server/collector/threads/commit_notifier.h"

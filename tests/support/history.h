@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/core/error.h"
+#include "common/core/base/error.h"
 
 enum { HISTORY_MODELS_MAX = 64, HISTORY_HOSTS_MAX = 256 };
 

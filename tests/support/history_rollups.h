@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "common/core/error.h"
+#include "common/core/base/error.h"
 
 // Makes of a store, closed and in one's own hands, what a collector leaves behind that
 // had kept it up to `now_ns`: what rollups do not hold yet is folded in, what does not

@@ -7,8 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/core/delivery.h"
-#include "common/core/record.h"
+#include "common/core/delivery/delivery.h"
+#include "common/core/record/record.h"
 #include "common/wire/codec.h"
 #include "common/wire/socket.h"
 

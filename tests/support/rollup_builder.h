@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/core/query.h"
+#include "common/core/query/query.h"
 
 struct sqlite3;
 

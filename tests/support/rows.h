@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#include "common/core/record.h"
+#include "common/core/record/record.h"
 
 struct sqlite3;
 

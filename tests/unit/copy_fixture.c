@@ -5,7 +5,7 @@
 
 #include <sqlite3.h>
 
-#include "common/core/sketch.h"
+#include "common/core/stats/sketch.h"
 #include "common/store/baseline.h"
 #include "common/store/database.h"
 #include "common/store/making.h"

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "common/core/error.h"
+#include "common/core/base/error.h"
 #include "server/device/device.h"
 #include "server/workload/llm/llama.h"
 #include "server/workload/llm/synthetic.h"

@@ -2,7 +2,7 @@
 
 #include <sqlite3.h>
 
-#include "common/core/record.h"
+#include "common/core/record/record.h"
 #include "common/store/database.h"
 #include "common/store/store.h"
 #include "tests/support/rows.h"

@@ -6,7 +6,7 @@
 
 #include <sqlite3.h>
 
-#include "common/core/status.h"
+#include "common/core/base/status.h"
 #include "tests/support/folder.h"
 
 extern char folder[FOLDER_PATH_SIZE]; // the test's, made by set_up

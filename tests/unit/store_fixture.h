@@ -3,8 +3,8 @@
 #ifndef INFERSTAT_TESTS_STORE_FIXTURE_H
 #define INFERSTAT_TESTS_STORE_FIXTURE_H
 
-#include "common/core/query.h"
-#include "common/core/result.h"
+#include "common/core/query/query.h"
+#include "common/core/query/result.h"
 #include "tests/support/folder.h"
 
 struct sqlite3;

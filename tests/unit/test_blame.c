@@ -2,7 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "common/core/throttle.h"
+#include "common/core/record/throttle.h"
 #include "common/store/blame.h"
 #include "tests/support/test.h"
 

@@ -10,7 +10,7 @@
 #include "client/cli/csv.h"
 #include "client/cli/view.h"
 #include "client/tui/tui.h"
-#include "common/core/record.h"
+#include "common/core/record/record.h"
 
 enum { WORDS_MAX = 16 };
 

@@ -6,7 +6,7 @@
 
 #include <sqlite3.h>
 
-#include "common/core/text.h"
+#include "common/core/base/text.h"
 #include "common/store/database.h"
 #include "common/store/excess.h"
 #include "common/store/schema.h"

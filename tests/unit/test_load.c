@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/core/parse.h"
+#include "common/core/base/parse.h"
 #include "common/sys/clock.h"
 #include "server/workload/llm/byte_source.h"
 #include "tests/support/test.h"

@@ -5,9 +5,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "common/core/crc32c.h"
-#include "tests/support/device_fault.h"
+#include "common/core/base/crc32c.h"
 #include "server/device/properties.h"
+#include "tests/support/device_fault.h"
 #include "tests/support/folder.h"
 #include "tests/unit/stream_fixture.h"
 

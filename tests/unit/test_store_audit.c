@@ -6,7 +6,7 @@
 
 #include <sqlite3.h>
 
-#include "common/core/record.h"
+#include "common/core/record/record.h"
 #include "common/store/audit.h"
 #include "common/store/clear.h"
 #include "common/store/database.h"

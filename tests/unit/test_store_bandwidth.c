@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/core/record.h"
+#include "common/core/record/record.h"
 #include "common/store/database.h"
 #include "common/store/rollup_plan.h"
 #include "common/store/store.h"

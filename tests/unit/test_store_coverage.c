@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/core/delivery.h"
+#include "common/core/delivery/delivery.h"
 #include "common/store/database.h"
 #include "tests/support/rollup_builder.h"
 #include "tests/support/test.h"

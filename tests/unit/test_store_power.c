@@ -14,7 +14,7 @@
 
 #include <sqlite3.h>
 
-#include "common/core/text.h"
+#include "common/core/base/text.h"
 #include "common/store/database.h"
 #include "common/store/rollup.h"
 #include "common/store/store.h"

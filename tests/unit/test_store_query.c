@@ -7,8 +7,8 @@
 
 #include <sqlite3.h>
 
-#include "common/core/record.h"
-#include "common/core/sketch.h"
+#include "common/core/record/record.h"
+#include "common/core/stats/sketch.h"
 #include "common/store/database.h"
 #include "common/store/reader.h"
 #include "common/store/store.h"

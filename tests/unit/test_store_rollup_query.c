@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/core/sketch.h"
+#include "common/core/stats/sketch.h"
 #include "common/store/database.h"
 #include "common/store/rollup_plan.h"
 #include "common/store/schema.h"

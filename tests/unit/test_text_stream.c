@@ -1,7 +1,7 @@
 // Bytes become whole characters, malformed ones U+FFFD.
 #include <string.h>
 
-#include "common/core/text.h"
+#include "common/core/base/text.h"
 #include "server/workload/llm/text_stream.h"
 #include "tests/support/test.h"
 

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/core/error.h"
+#include "common/core/base/error.h"
 #include "common/monitor/runfile/runfile.h"
 #include "common/monitor/spool/spool.h"
 

@@ -1,5 +1,5 @@
 // Sends what a run has recorded to its collector and frees what that has committed:
-// the driver of the producer's side of common/core/delivery.h.  The run may be this
+// the driver of the producer's side of common/core/delivery/delivery.h.  The run may be this
 // process's own or that of one that has ended (`replay`): records lie in the rings of
 // its run file and in its spool, and are sent from where they are.
 //
@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/core/error.h"
+#include "common/core/base/error.h"
 #include "common/monitor/delivery/log_sink.h"
 #include "common/monitor/runfile/runfile.h"
 #include "common/monitor/spool/spool.h"

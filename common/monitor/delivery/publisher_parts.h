@@ -4,10 +4,10 @@
 
 #include <stdatomic.h>
 
-#include "common/core/clock_offset.h"
-#include "common/core/delivery.h"
-#include "common/monitor/delivery/uplink.h"
+#include "common/core/delivery/clock_offset.h"
+#include "common/core/delivery/delivery.h"
 #include "common/monitor/delivery/publisher.h"
+#include "common/monitor/delivery/uplink.h"
 #include "common/wire/codec.h"
 
 enum { PUBLISHER_ACTIVITY_SIZE = 320 };

@@ -11,7 +11,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "common/core/text.h"
+#include "common/core/base/text.h"
 #include "common/monitor/delivery/publisher.h"
 #include "common/sys/clock.h"
 

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/core/error.h"
+#include "common/core/base/error.h"
 #include "common/monitor/delivery/log_sink.h"
 #include "common/monitor/delivery/orphans.h"
 #include "common/wire/address.h"

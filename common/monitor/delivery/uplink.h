@@ -5,7 +5,7 @@
 #ifndef INFERSTAT_MONITOR_UPLINK_H
 #define INFERSTAT_MONITOR_UPLINK_H
 
-#include "common/core/error.h"
+#include "common/core/base/error.h"
 #include "common/wire/address.h"
 #include "common/wire/socket.h"
 #include "common/wire/trust.h"

@@ -12,8 +12,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/core/ring.h"
-#include "common/core/sketch.h"
+#include "common/core/record/ring.h"
+#include "common/core/stats/sketch.h"
 
 enum {
     ITL_WORD_BITS = 64,

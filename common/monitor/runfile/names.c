@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/core/text.h"
+#include "common/core/base/text.h"
 
 enum {
     BACKED_STEP = 16 * 1024, // the area grows in such pieces

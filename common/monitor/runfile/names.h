@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/core/status.h"
+#include "common/core/base/status.h"
 
 enum {
     NAMES_MAX = 65535,

@@ -9,7 +9,7 @@
 //   names_offset      the table of names (names.c), sparse, allocated as it grows
 //   streams_offset    stream 0, stream 1, ...: stream_size bytes each, of which
 //                     the first RUNFILE_STREAM_HEADER are struct runfile_stream_header
-//                     and the rest is a ring (common/core/ring.c): with or without
+//                     and the rest is a ring (common/core/record/ring.c): with or without
 //                     the slot behind its last, a ring takes as many pages
 //
 // Apparent size: 4.3 MB, most of it the names' and sparse, and 1 MB a stream with
@@ -35,9 +35,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/core/delivery.h"
-#include "common/core/error.h"
-#include "common/core/ring.h"
+#include "common/core/base/error.h"
+#include "common/core/delivery/delivery.h"
+#include "common/core/record/ring.h"
 #include "common/monitor/runfile/names.h"
 #include "common/sys/process.h"
 #include "common/wire/address.h"

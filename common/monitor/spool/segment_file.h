@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/core/status.h"
+#include "common/core/base/status.h"
 #include "common/monitor/spool/spool_io.h"
 #include "common/monitor/spool/spool_segment.h"
 

@@ -20,7 +20,7 @@
 //  - Memory does not grow with what is spooled: about 750 kB, and 48 bytes for each
 //    stream in each segment (64 segments, or bytes_max / 64 MB if that is more).
 //
-// One thread.  Numbers, streams and reasons are those of common/core/delivery.h.
+// One thread.  Numbers, streams and reasons are those of common/core/delivery/delivery.h.
 #ifndef INFERSTAT_MONITOR_SPOOL_H
 #define INFERSTAT_MONITOR_SPOOL_H
 
@@ -29,9 +29,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/core/delivery.h"
-#include "common/core/error.h"
-#include "common/core/record.h"
+#include "common/core/base/error.h"
+#include "common/core/delivery/delivery.h"
+#include "common/core/record/record.h"
 #include "common/monitor/runfile/names.h"
 #include "common/monitor/runfile/runfile.h"
 

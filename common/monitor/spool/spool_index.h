@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/core/status.h"
+#include "common/core/base/status.h"
 
 // Records of one stream in one segment.
 struct spool_row {

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/core/delivery.h"
+#include "common/core/delivery/delivery.h"
 
 enum { SPOOL_LOST_MAX = DELIVERY_DROPS_MAX };
 

@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-#include "common/core/crc32c.h"
-#include "common/core/text.h"
+#include "common/core/base/crc32c.h"
+#include "common/core/base/text.h"
 #include "common/wire/message.h"
 
 static const char segment_magic[8] = "infspool";

@@ -30,8 +30,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/core/record.h"
-#include "common/core/status.h"
+#include "common/core/base/status.h"
+#include "common/core/record/record.h"
 #include "common/monitor/runfile/runfile.h"
 
 enum {

@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-#include "common/core/unit.h"
+#include "common/core/base/unit.h"
 
 void load_stages_end(struct load_stages *stages, uint64_t now_ns)
 {

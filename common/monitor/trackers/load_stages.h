@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/core/record.h"
+#include "common/core/record/record.h"
 #include "common/monitor/monitor.h"
 #include "common/monitor/thread_slot.h"
 

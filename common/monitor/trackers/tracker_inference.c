@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "common/core/unit.h"
+#include "common/core/base/unit.h"
 #include "common/monitor/local/itl_histogram.h"
 #include "common/monitor/trackers/recent_events.h"
 

@@ -4,9 +4,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "common/core/unit.h"
-#include "common/monitor/trackers/recent_events.h"
+#include "common/core/base/unit.h"
 #include "common/monitor/trackers/load_stages.h"
+#include "common/monitor/trackers/recent_events.h"
 #include "common/sys/process.h"
 
 struct inferstat_load {

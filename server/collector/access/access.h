@@ -9,8 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/core/query.h"
-#include "common/core/result.h"
+#include "common/core/query/query.h"
+#include "common/core/query/result.h"
 #include "common/wire/address.h"
 #include "common/wire/socket.h"
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/core/array.h"
+#include "common/core/base/array.h"
 
 enum { WORDS_MAX = 3 + 2 * ACCESS_REPLACES_MAX };
 

@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/core/query.h"
+#include "common/core/query/query.h"
 #include "common/wire/socket.h"
 
 enum {

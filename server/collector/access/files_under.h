@@ -10,7 +10,7 @@
 
 #include <limits.h>
 
-#include "common/core/error.h"
+#include "common/core/base/error.h"
 
 struct files_hold {
     int folder;               // that the file is in, or is to be; -1: none

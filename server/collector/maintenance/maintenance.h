@@ -13,10 +13,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/core/error.h"
-#include "server/collector/threads/queue.h"
+#include "common/core/base/error.h"
 #include "server/collector/maintenance/retention_rules.h"
 #include "server/collector/threads/job.h"
+#include "server/collector/threads/queue.h"
 
 struct rollups;
 struct sqlite3;

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/core/parse.h"
+#include "common/core/base/parse.h"
 
 #define MINUTE_NS INT64_C(60000000000)
 #define DAY_NS    INT64_C(86400000000000)

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "common/core/error.h"
+#include "common/core/base/error.h"
 #include "common/store/rollup.h"
 
 // Ages in nanoseconds; RETENTION_FOREVER, and what was never set: nothing is too old.

@@ -2,13 +2,13 @@
 
 #include <stdlib.h>
 
-#include "common/core/result.h"
+#include "common/core/query/result.h"
 #include "common/store/clear.h"
 #include "common/store/expire.h"
 #include "common/sys/clock.h"
 #include "common/sys/log.h"
-#include "server/collector/threads/reply.h"
 #include "server/collector/rollups.h"
+#include "server/collector/threads/reply.h"
 
 struct writer_clear {
     struct writer_clear_parts parts;

@@ -5,9 +5,9 @@
 
 #include <stdbool.h>
 
-#include "common/core/error.h"
-#include "server/collector/threads/queue.h"
+#include "common/core/base/error.h"
 #include "server/collector/threads/job.h"
+#include "server/collector/threads/queue.h"
 
 struct rollups;
 struct sqlite3;

@@ -3,7 +3,7 @@
 #ifndef INFERSTAT_COLLECTOR_SERVICES_ENDPOINTS_H
 #define INFERSTAT_COLLECTOR_SERVICES_ENDPOINTS_H
 
-#include "common/core/error.h"
+#include "common/core/base/error.h"
 #include "common/wire/address.h"
 #include "common/wire/socket.h"
 #include "server/collector/access/access.h"

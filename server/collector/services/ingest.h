@@ -8,7 +8,7 @@
 #ifndef INFERSTAT_COLLECTOR_SERVICES_INGEST_H
 #define INFERSTAT_COLLECTOR_SERVICES_INGEST_H
 
-#include "common/core/error.h"
+#include "common/core/base/error.h"
 #include "server/collector/services/endpoints.h"
 #include "server/collector/threads/queue.h"
 #include "server/collector/threads/reject_counters.h"

@@ -5,9 +5,9 @@
 #ifndef INFERSTAT_COLLECTOR_SERVICES_LIVE_H
 #define INFERSTAT_COLLECTOR_SERVICES_LIVE_H
 
-#include "common/core/error.h"
-#include "server/collector/threads/commit_notifier.h"
+#include "common/core/base/error.h"
 #include "server/collector/services/endpoints.h"
+#include "server/collector/threads/commit_notifier.h"
 
 struct live;
 

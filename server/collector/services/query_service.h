@@ -4,7 +4,7 @@
 #ifndef INFERSTAT_COLLECTOR_SERVICES_QUERY_SERVICE_H
 #define INFERSTAT_COLLECTOR_SERVICES_QUERY_SERVICE_H
 
-#include "common/core/error.h"
+#include "common/core/base/error.h"
 #include "server/collector/services/endpoints.h"
 #include "server/collector/threads/queue.h"
 #include "server/collector/threads/write_error.h"

@@ -9,9 +9,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/core/error.h"
-#include "server/collector/threads/queue.h"
+#include "common/core/base/error.h"
 #include "server/collector/threads/job.h"
+#include "server/collector/threads/queue.h"
 
 enum {
     QUERY_WORKER_BUDGET_SECONDS = 120,

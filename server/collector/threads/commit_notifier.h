@@ -6,8 +6,8 @@
 
 #include <stdint.h>
 
-#include "common/core/error.h"
-#include "common/core/record.h"
+#include "common/core/base/error.h"
+#include "common/core/record/record.h"
 
 struct commit_notifier;
 

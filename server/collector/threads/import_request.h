@@ -3,7 +3,7 @@
 #ifndef INFERSTAT_COLLECTOR_THREADS_IMPORT_REQUEST_H
 #define INFERSTAT_COLLECTOR_THREADS_IMPORT_REQUEST_H
 
-#include "common/core/error.h"
+#include "common/core/base/error.h"
 #include "common/store/import.h"
 #include "server/collector/threads/queue.h"
 

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/core/query.h"
+#include "common/core/query/query.h"
 #include "common/wire/message.h"
 #include "common/wire/socket.h"
 #include "server/collector/threads/peer_credit.h"

@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-#include "common/core/error.h"
+#include "common/core/base/error.h"
 #include "common/wire/socket.h"
 
 struct peer_credit;

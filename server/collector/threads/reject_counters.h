@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/core/error.h"
+#include "common/core/base/error.h"
 
 // Reason, its key in the table, and what one of it is.
 #define REFUSALS(X)                                                                                \

@@ -2,8 +2,8 @@
 #ifndef INFERSTAT_COLLECTOR_THREADS_REPLY_H
 #define INFERSTAT_COLLECTOR_THREADS_REPLY_H
 
-#include "common/core/error.h"
-#include "common/core/result.h"
+#include "common/core/base/error.h"
+#include "common/core/query/result.h"
 #include "server/collector/threads/job.h"
 
 // The answer to query `id`: the table where `status` is STATUS_OK, else what went

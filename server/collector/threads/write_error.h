@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-#include "common/core/error.h"
+#include "common/core/base/error.h"
 
 struct write_error;
 

@@ -6,15 +6,15 @@
 
 #include <sqlite3.h>
 
-#include "common/core/text.h"
+#include "common/core/base/text.h"
 #include "common/store/database.h"
 #include "common/store/mark.h"
 #include "common/sys/clock.h"
 #include "common/sys/log.h"
-#include "server/collector/rollups.h"
-#include "server/collector/threads/service.h"
 #include "server/collector/maintenance/maintenance.h"
+#include "server/collector/rollups.h"
 #include "server/collector/threads/job.h"
+#include "server/collector/threads/service.h"
 #include "server/collector/writer/writer_baseline.h"
 #include "server/collector/writer/writer_batch.h"
 #include "server/collector/writer/writer_import.h"

@@ -11,13 +11,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/core/error.h"
+#include "common/core/base/error.h"
 #include "server/collector/access/access.h"
+#include "server/collector/maintenance/retention_rules.h"
 #include "server/collector/threads/commit_notifier.h"
 #include "server/collector/threads/limits.h"
 #include "server/collector/threads/queue.h"
 #include "server/collector/threads/reject_counters.h"
-#include "server/collector/maintenance/retention_rules.h"
 #include "server/collector/threads/write_error.h"
 
 struct writer;

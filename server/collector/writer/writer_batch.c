@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/core/delivery_run.h"
-#include "common/core/saturate.h"
+#include "common/core/base/saturate.h"
+#include "common/core/delivery/delivery_run.h"
 #include "common/store/schema.h"
 #include "common/sys/clock.h"
 #include "common/sys/log.h"

@@ -5,12 +5,12 @@
 
 #include <stdint.h>
 
-#include "common/core/error.h"
+#include "common/core/base/error.h"
 #include "server/collector/access/access.h"
+#include "server/collector/threads/job.h"
 #include "server/collector/threads/limits.h"
 #include "server/collector/threads/queue.h"
 #include "server/collector/threads/reject_counters.h"
-#include "server/collector/threads/job.h"
 #include "server/collector/writer/writer_insert.h"
 #include "server/collector/writer/writer_runs.h"
 

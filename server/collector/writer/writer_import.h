@@ -3,7 +3,7 @@
 #ifndef INFERSTAT_COLLECTOR_WRITER_WRITER_IMPORT_H
 #define INFERSTAT_COLLECTOR_WRITER_WRITER_IMPORT_H
 
-#include "common/core/error.h"
+#include "common/core/base/error.h"
 #include "server/collector/writer/writer_insert.h"
 #include "server/collector/writer/writer_runs.h"
 

@@ -5,7 +5,7 @@
 
 #include <sqlite3.h>
 
-#include "common/core/text.h"
+#include "common/core/base/text.h"
 #include "common/store/database.h"
 #include "server/collector/threads/limits.h"
 #include "server/collector/writer/writer_runs_inside.h"

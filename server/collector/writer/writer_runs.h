@@ -9,9 +9,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/core/delivery_run.h"
-#include "common/core/error.h"
-#include "common/core/record.h"
+#include "common/core/base/error.h"
+#include "common/core/delivery/delivery_run.h"
+#include "common/core/record/record.h"
 #include "common/wire/message.h"
 #include "common/wire/socket.h"
 

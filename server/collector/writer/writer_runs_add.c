@@ -4,7 +4,7 @@
 
 #include <sqlite3.h>
 
-#include "common/core/text.h"
+#include "common/core/base/text.h"
 #include "server/collector/writer/writer_runs_inside.h"
 
 static enum status out_of_memory(struct error *err)

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <sys/utsname.h>
 
-#include "common/core/text.h"
+#include "common/core/base/text.h"
 
 // The text behind the first "model name" of /proc/cpuinfo, cut; nothing where there is
 // none.

@@ -2,8 +2,8 @@
 #ifndef INFERSTAT_SERVER_DEVICE_CPU_HOST_KERNEL_H
 #define INFERSTAT_SERVER_DEVICE_CPU_HOST_KERNEL_H
 
-#include "common/core/error.h"
-#include "common/core/status.h"
+#include "common/core/base/error.h"
+#include "common/core/base/status.h"
 
 struct thread_pool;
 

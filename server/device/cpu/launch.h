@@ -4,8 +4,8 @@
 
 #include <stddef.h>
 
-#include "common/core/error.h"
-#include "common/core/status.h"
+#include "common/core/base/error.h"
+#include "common/core/base/status.h"
 #include "server/device/cpu/host_kernel.h"
 #include "server/device/cpu/thread_pool.h"
 #include "server/device/stream.h"

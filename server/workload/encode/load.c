@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "common/core/text.h"
+#include "common/core/base/text.h"
 #include "common/sys/clock.h"
 #include "common/sys/process.h"
 #include "server/workload/device_record.h"

@@ -1,7 +1,7 @@
 // What an encoding takes of memory, all at once, before it takes any.
 #include <string.h>
 
-#include "common/core/unit.h"
+#include "common/core/base/unit.h"
 #include "server/device/host_memory.h"
 #include "server/workload/encode/run_parts.h"
 

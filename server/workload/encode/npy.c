@@ -11,7 +11,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "common/core/unit.h"
+#include "common/core/base/unit.h"
 
 enum {
     PATH_SIZE = PATH_MAX,

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/core/crc32c.h"
+#include "common/core/base/crc32c.h"
 
 static enum status read_memory(const struct byte_source *source, uint64_t offset, void *to,
                                size_t size, struct error *err)

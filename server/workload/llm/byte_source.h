@@ -8,8 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/core/error.h"
-#include "common/core/status.h"
+#include "common/core/base/error.h"
+#include "common/core/base/status.h"
 
 struct byte_source {
     // Reads exactly `size` bytes from `offset` on.  Fails with STATUS_IO, or with
@@ -43,7 +43,7 @@ double byte_source_cached_ratio(const struct byte_source *source);
 enum { SOURCE_DIGEST_SIZE = 64 };
 
 // Tells files of another content apart, for the price of a megabyte read: the size and
-// the CRC-32C (common/core/crc32c.h) of 256 pages of 4096 bytes, evenly over all of it
+// the CRC-32C (common/core/base/crc32c.h) of 256 pages of 4096 bytes, evenly over all of it
 // and the last one among them; of a smaller file of all bytes.  "sampled-crc32c:CRC-SIZE".
 // Weights that were trained further, or quantised anew, differ in every page.
 MUST_CHECK enum status byte_source_digest(const struct byte_source *source,

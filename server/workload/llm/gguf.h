@@ -14,8 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/core/error.h"
-#include "common/core/status.h"
+#include "common/core/base/error.h"
+#include "common/core/base/status.h"
 #include "server/workload/llm/byte_source.h"
 #include "server/workload/llm/gguf_type.h"
 

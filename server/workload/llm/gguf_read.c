@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/core/array.h"
-#include "common/core/text.h"
+#include "common/core/base/array.h"
+#include "common/core/base/text.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
                "GGUF numbers are read as they lie in the file");

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/core/unit.h"
+#include "common/core/base/unit.h"
 #include "server/workload/llm/llama_weights.h"
 
 // Tokens of a prompt computed at once: enough to use every weight many times while

@@ -4,8 +4,8 @@
 
 #include <stddef.h>
 
-#include "common/core/error.h"
-#include "common/core/status.h"
+#include "common/core/base/error.h"
+#include "common/core/base/status.h"
 #include "server/workload/llm/gguf.h"
 
 struct llama_config {

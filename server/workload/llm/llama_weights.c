@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/core/text.h"
+#include "common/core/base/text.h"
 
 enum {
     NAME_SIZE = 64,

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/core/text.h"
-#include "common/core/unit.h"
+#include "common/core/base/text.h"
+#include "common/core/base/unit.h"
 #include "common/sys/clock.h"
 #include "common/sys/log.h"
 #include "server/device/range.h"

@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/core/error.h"
-#include "common/core/status.h"
+#include "common/core/base/error.h"
+#include "common/core/base/status.h"
 #include "common/monitor/inferstat.h"
 #include "server/device/device.h"
 #include "server/workload/llm/llama.h"

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "common/core/array.h"
+#include "common/core/base/array.h"
 
 #define NOBODY UINT32_MAX
 

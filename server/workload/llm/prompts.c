@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/core/array.h"
+#include "common/core/base/array.h"
 #include "common/sys/clock.h"
 
 enum { LINE_SIZE_MAX = 16 << 20, READ_SIZE = 65536, MARKS_MAX = 64 };

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/core/array.h"
+#include "common/core/base/array.h"
 #include "server/workload/llm/merge.h"
 #include "server/workload/llm/vocabulary.h"
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/core/array.h"
+#include "common/core/base/array.h"
 #include "common/monitor/inferstat.h"
 #include "common/sys/clock.h"
 #include "server/pipeline/autotune.h"

@@ -5,8 +5,8 @@
 #include <cupti.h>
 #include <stdbool.h>
 
-#include "common/core/error.h"
-#include "common/core/status.h"
+#include "common/core/base/error.h"
+#include "common/core/base/status.h"
 #include "tests/support/gpu/activity.h"
 
 // What a record says: copies from the host are copies; kernels, and copies and fills

@@ -18,9 +18,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/core/clock_offset.h"
-#include "common/core/delivery.h"
-#include "common/core/delivery_run.h"
+#include "common/core/delivery/clock_offset.h"
+#include "common/core/delivery/delivery.h"
+#include "common/core/delivery/delivery_run.h"
 #include "tests/support/sim/set.h"
 
 enum {

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/core/delivery.h"
+#include "common/core/delivery/delivery.h"
 
 enum { RIG_MS = 1000000 };
 

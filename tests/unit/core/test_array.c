@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "common/core/array.h"
+#include "common/core/base/array.h"
 
 static void test_items_keep_their_values_while_the_array_grows(void **state)
 {

@@ -1,4 +1,4 @@
-#include "common/core/clock_offset.h"
+#include "common/core/delivery/clock_offset.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 // CRC-32C: known answers, and both ways of computing it agree.
-#include "common/core/crc32c.h"
+#include "common/core/base/crc32c.h"
 
 #include <stdlib.h>
 #include <string.h>

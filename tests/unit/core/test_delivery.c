@@ -1,4 +1,4 @@
-#include "common/core/delivery.h"
+#include "common/core/delivery/delivery.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

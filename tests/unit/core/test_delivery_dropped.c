@@ -1,4 +1,4 @@
-#include "common/core/delivery_dropped.h"
+#include "common/core/delivery/delivery_dropped.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 // The collector's side of the delivery protocol, a message at a time.
-#include "common/core/delivery_run.h"
+#include "common/core/delivery/delivery_run.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 // The producer's machine where there is a spool.
-#include "common/core/delivery.h"
+#include "common/core/delivery/delivery.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/core/json_writer.h"
-#include "common/core/text.h"
+#include "common/core/base/text.h"
+#include "common/core/query/json_writer.h"
 
 struct sink {
     char text[1024];

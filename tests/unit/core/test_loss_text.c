@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/core/loss_text.h"
+#include "common/core/query/loss_text.h"
 
 static struct result *row_of(const char *const *keys, const int64_t *counts, size_t count)
 {

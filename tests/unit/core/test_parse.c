@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "common/core/parse.h"
+#include "common/core/base/parse.h"
 
 static void test_int(void **state)
 {

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "common/core/query.h"
+#include "common/core/query/query.h"
 
 static void test_dimensions(void **state)
 {

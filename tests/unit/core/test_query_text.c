@@ -5,8 +5,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "common/core/query_text.h"
-#include "common/core/text.h"
+#include "common/core/base/text.h"
+#include "common/core/query/query_text.h"
 #include "common/sys/when.h"
 
 #define S INT64_C(1000000000)

@@ -3,7 +3,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "common/core/record.h"
+#include "common/core/record/record.h"
 
 static void test_table_is_sound(void **state)
 {

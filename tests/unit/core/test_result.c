@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/core/result.h"
+#include "common/core/query/result.h"
 
 static void test_cells(void **state)
 {

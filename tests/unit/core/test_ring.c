@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/core/ring.h"
+#include "common/core/record/ring.h"
 #include "tests/support/test.h"
 
 static void *ring_memory(uint32_t capacity)

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/core/sketch.h"
+#include "common/core/stats/sketch.h"
 
 static const double relative_error = 1.0 / 128;
 

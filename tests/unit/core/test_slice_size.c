@@ -1,6 +1,6 @@
 #include "tests/support/test.h"
 
-#include "common/core/slice_size.h"
+#include "common/core/base/slice_size.h"
 
 enum { AIM = 1000 };
 

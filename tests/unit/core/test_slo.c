@@ -1,9 +1,9 @@
 // Objectives in words.
-#include "common/core/slo.h"
+#include "common/core/stats/slo.h"
 
 #include <string.h>
 
-#include "common/core/query.h"
+#include "common/core/query/query.h"
 #include "tests/support/test.h"
 
 static const struct {

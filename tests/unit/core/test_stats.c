@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#include "common/core/stats.h"
+#include "common/core/stats/stats.h"
 
 static const double infinite = HUGE_VAL;
 

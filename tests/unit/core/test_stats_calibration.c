@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "common/core/stats.h"
+#include "common/core/stats/stats.h"
 
 // ---- Samples --------------------------------------------------------------------
 

@@ -3,7 +3,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "common/core/text.h"
+#include "common/core/base/text.h"
 
 static void test_utf8(void **state)
 {

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "common/core/unit.h"
+#include "common/core/base/unit.h"
 
 static const struct {
     enum unit unit;

@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/core/delivery.h"
+#include "common/core/delivery/delivery.h"
 #include "common/monitor/inferstat.h"
 #include "common/monitor/runfile/runfile.h"
 #include "tests/support/monitor_fixture.h"

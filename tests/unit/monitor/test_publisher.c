@@ -7,9 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/core/delivery.h"
-#include "common/monitor/inferstat.h"
+#include "common/core/delivery/delivery.h"
 #include "common/monitor/delivery/orphans.h"
+#include "common/monitor/inferstat.h"
 #include "common/monitor/runfile/runfile.h"
 #include "tests/support/monitor_fixture.h"
 #include "tests/support/test.h"

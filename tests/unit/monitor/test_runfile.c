@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/core/text.h"
+#include "common/core/base/text.h"
 #include "common/monitor/inferstat.h"
 #include "common/monitor/runfile/runfile.h"
 #include "tests/support/folder.h"

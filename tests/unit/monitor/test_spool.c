@@ -13,7 +13,7 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include "common/core/crc32c.h"
+#include "common/core/base/crc32c.h"
 #include "common/monitor/spool/spool_segment.h"
 #include "common/sys/lockfile.h"
 #include "tests/support/test.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "common/core/sketch.h"
+#include "common/core/stats/sketch.h"
 #include "common/monitor/inferstat.h"
 #include "common/wire/message.h"
 #include "tests/support/fake_collector.h"

@@ -8,7 +8,7 @@
 #include "client/tui/canvas.h"
 #include "client/tui/glyph.h"
 #include "client/tui/segments.h"
-#include "common/core/text.h"
+#include "common/core/base/text.h"
 
 static struct canvas make(int width, int height, bool ascii)
 {

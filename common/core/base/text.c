@@ -1,0 +1,183 @@
+#include "common/core/base/text.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+size_t text_character(const char *text, size_t size, uint32_t *out)
+{
+    if (size == 0)
+        return 0;
+    const unsigned char lead = (unsigned char)text[0];
+    size_t length;
+    uint32_t code, least;
+    if (lead < 0x80) {
+        length = 1;
+        code = lead;
+        least = 0;
+    } else if (lead >= 0xc2 && lead <= 0xdf) {
+        length = 2;
+        code = lead & 0x1fU;
+        least = 0x80;
+    } else if ((lead & 0xf0) == 0xe0) {
+        length = 3;
+        code = lead & 0x0fU;
+        least = 0x800;
+    } else if (lead >= 0xf0 && lead <= 0xf4) {
+        length = 4;
+        code = lead & 0x07U;
+        least = 0x10000;
+    } else {
+        return 0;
+    }
+    if (length > size)
+        return 0;
+    for (size_t i = 1; i < length; i++) {
+        const unsigned char next = (unsigned char)text[i];
+        if ((next & 0xc0) != 0x80)
+            return 0;
+        code = code << 6 | (next & 0x3fU);
+    }
+    const bool surrogate = code >= 0xd800 && code <= 0xdfff;
+    if (code < least || code > 0x10ffff || surrogate)
+        return 0;
+    if (out)
+        *out = code;
+    return length;
+}
+
+size_t text_encode(char out[4], uint32_t code)
+{
+    if (code == 0 || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff))
+        return 0;
+    const size_t size = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
+    static const unsigned char leads[] = {0, 0x00, 0xc0, 0xe0, 0xf0};
+    for (size_t i = size; i-- > 1; code >>= 6)
+        out[i] = (char)(0x80 | (code & 0x3f));
+    out[0] = (char)(leads[size] | code);
+    return size;
+}
+
+bool text_is_utf8(const char *text, size_t size)
+{
+    size_t at = 0;
+    while (at < size) {
+        const size_t length = text_character(text + at, size - at, NULL);
+        if (length == 0 || text[at] == '\0')
+            return false;
+        at += length;
+    }
+    return true;
+}
+
+size_t text_cut(const char *text, size_t length, size_t size)
+{
+    if (length <= size)
+        return length;
+    // Back to the start of the character that would be cut, four bytes at most.
+    size_t end = size;
+    while (end > 0 && size - end < 4 && ((unsigned char)text[end] & 0xc0) == 0x80)
+        end--;
+    return end;
+}
+
+// What shows nothing and turns the direction of what stands around it (Unicode
+// Standard Annex #9), and the byte order mark, which shows nothing at all.
+static bool is_hidden(uint32_t code)
+{
+    return (code >= 0x202a && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069) ||
+           code == 0x200e || code == 0x200f || code == 0x061c || code == 0xfeff;
+}
+
+// Control characters: C0, DEL and C1.
+static bool is_control(uint32_t code)
+{
+    return code < 0x20 || (code >= 0x7f && code < 0xa0);
+}
+
+bool text_is_unsafe(uint32_t code)
+{
+    return is_control(code) || is_hidden(code);
+}
+
+char *text_escape(char *out, size_t out_size, const char *text, size_t size)
+{
+    if (out_size == 0)
+        return out;
+    size_t used = 0;
+    size_t at = 0;
+    while (at < size) {
+        uint32_t code = 0;
+        size_t length = text_character(text + at, size - at, &code);
+        char escaped[16];
+        const char *piece = text + at;
+        size_t piece_size = length;
+        if (length == 0 || is_control(code)) { // one byte at a time
+            length = 1;
+            piece = escaped;
+            piece_size =
+                (size_t)snprintf(escaped, sizeof escaped, "\\x%02X", (unsigned char)text[at]);
+        } else if (is_hidden(code)) {
+            piece = escaped;
+            piece_size = (size_t)snprintf(escaped, sizeof escaped, "\\u{%04X}", (unsigned)code);
+        }
+        if (piece_size >= out_size - used)
+            break;
+        memcpy(out + used, piece, piece_size);
+        used += piece_size;
+        at += length;
+    }
+    out[used] = '\0';
+    return out;
+}
+
+char *text_from_real(char out[TEXT_NUMBER_SIZE], double value)
+{
+    enum { DIGITS_ENOUGH = 17 }; // for any double, by IEEE 754
+    for (int digits = 15; digits <= DIGITS_ENOUGH; digits++) {
+        (void)snprintf(out, TEXT_NUMBER_SIZE, "%.*g", digits, value);
+        const double back = strtod(out, NULL);
+        if (!(back < value) && !(back > value))
+            break;
+    }
+    return out;
+}
+
+void text_from_uuid(char out[37], const unsigned char uuid[16])
+{
+    char *at = out;
+    for (unsigned i = 0; i < 16; i++) {
+        if (i == 4 || i == 6 || i == 8 || i == 10)
+            *at++ = '-';
+        at += snprintf(at, 3, "%02x", uuid[i]);
+    }
+}
+
+static int hex_digit(char digit)
+{
+    if (digit >= '0' && digit <= '9')
+        return digit - '0';
+    if (digit >= 'a' && digit <= 'f')
+        return digit - 'a' + 10;
+    if (digit >= 'A' && digit <= 'F')
+        return digit - 'A' + 10;
+    return -1;
+}
+
+bool text_to_uuid(unsigned char uuid[16], const char *text)
+{
+    if (strlen(text) != 36)
+        return false;
+    for (unsigned i = 0; i < 16; i++) {
+        if ((i == 4 || i == 6 || i == 8 || i == 10) && *text++ != '-')
+            return false;
+        const int high = hex_digit(text[0]);
+        const int low = hex_digit(text[1]);
+        if (high < 0 || low < 0)
+            return false;
+        uuid[i] = (unsigned char)(high << 4 | low);
+        text += 2;
+    }
+    return true;
+}

@@ -1,0 +1,440 @@
+#include "common/core/delivery/delivery_run.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/core/base/saturate.h"
+
+enum { LANES_ROOM_MIN = 4 };
+
+enum part {
+    PART_NAMES,
+    PART_DROPS_BEFORE,
+    PART_RECORDS,
+    PART_DROPS_AFTER,
+    PART_LOST,
+    PART_END,
+};
+
+// ---- Streams -----------------------------------------------------------------------
+
+void delivery_run_deinit(struct delivery_run *run)
+{
+    free(run->lanes);
+    free(run->sorted);
+    *run = (struct delivery_run){0};
+}
+
+// Where the stream stands, or would stand, in `sorted`.
+static size_t rank_of(const struct delivery_run *run, uint32_t stream)
+{
+    size_t low = 0, high = run->lane_count;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (run->lanes[run->sorted[middle]].stream < stream)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+size_t delivery_run_find(const struct delivery_run *run, uint32_t stream)
+{
+    const size_t rank = rank_of(run, stream);
+    if (rank < run->lane_count && run->lanes[run->sorted[rank]].stream == stream)
+        return run->sorted[rank];
+    return run->lane_count;
+}
+
+static bool make_room(struct delivery_run *run)
+{
+    if (run->lane_count < run->lane_room)
+        return true;
+    const size_t room = run->lane_room ? 2 * run->lane_room : LANES_ROOM_MIN;
+    struct delivery_lane *lanes = realloc(run->lanes, room * sizeof *lanes);
+    if (lanes)
+        run->lanes = lanes;
+    uint16_t *sorted = realloc(run->sorted, room * sizeof *sorted);
+    if (sorted)
+        run->sorted = sorted;
+    if (!lanes || !sorted)
+        return false;
+    run->lane_room = room;
+    return true;
+}
+
+enum status delivery_run_restore(struct delivery_run *run, const struct delivery_lane *lane)
+{
+    if (delivery_run_find(run, lane->stream) < run->lane_count)
+        return STATUS_INVALID;
+    if (run->lane_count == DELIVERY_STREAMS_MAX)
+        return STATUS_FULL;
+    if (!make_room(run))
+        return STATUS_NOMEM;
+    const size_t rank = rank_of(run, lane->stream);
+    memmove(&run->sorted[rank + 1], &run->sorted[rank],
+            (run->lane_count - rank) * sizeof *run->sorted);
+    run->sorted[rank] = (uint16_t)run->lane_count;
+    run->lanes[run->lane_count++] = *lane;
+    return STATUS_OK;
+}
+
+enum status delivery_run_know(struct delivery_run *run, uint32_t stream, size_t *place)
+{
+    *place = delivery_run_find(run, stream);
+    if (*place < run->lane_count)
+        return STATUS_OK;
+    const enum status status = delivery_run_restore(
+        run, &(struct delivery_lane){.stream = stream, .next = 1, .changed = true});
+    run->changed |= status == STATUS_OK;
+    return status;
+}
+
+static void change(struct delivery_run *run, struct delivery_lane *lane)
+{
+    lane->changed = true;
+    run->changed = true;
+}
+
+// ---- Its end -----------------------------------------------------------------------
+
+bool delivery_run_is_complete(const struct delivery_run *run)
+{
+    for (size_t i = 0; i < run->lane_count; i++)
+        if (run->lanes[i].next <= run->lanes[i].produced)
+            return false;
+    return true;
+}
+
+bool delivery_run_is_over(const struct delivery_run *run)
+{
+    return run->end == RECORD_RUN_END_CLOSED || run->end == RECORD_RUN_END_KILLED;
+}
+
+static void set_end(struct delivery_run *run, enum record_run_end end)
+{
+    run->changed |= run->end != end;
+    run->end = end;
+}
+
+void delivery_run_silence(struct delivery_run *run)
+{
+    if (run->end == RECORD_RUN_END_OPEN)
+        set_end(run, RECORD_RUN_END_SILENT);
+}
+
+// There is more of it than was thought.
+static void reopen(struct delivery_run *run)
+{
+    const enum record_run_end end = run->replayed ? RECORD_RUN_END_SILENT : RECORD_RUN_END_OPEN;
+    if (run->end == end)
+        return;
+    set_end(run, end);
+    run->ended_ns = 0;
+    // That Goodbye is answered: a living run has to say it again, a dead one cannot.
+    if (!run->replayed)
+        run->goodbye_ns = 0;
+}
+
+static void close_when_complete(struct delivery_run *run)
+{
+    const enum record_run_end end =
+        run->goodbye_killed ? RECORD_RUN_END_KILLED : RECORD_RUN_END_CLOSED;
+    // A run that has said itself that it is over was not killed.
+    if (run->goodbye_ns == 0 || run->end == RECORD_RUN_END_CLOSED || run->end == end ||
+        !delivery_run_is_complete(run))
+        return;
+    set_end(run, end);
+    run->ended_ns = run->goodbye_ns;
+    run->told_all = run->replayed;
+}
+
+// ---- Taking a message ----------------------------------------------------------------
+
+uint32_t delivery_run_names_after(const struct delivery_run *run,
+                                  const struct delivery_message *message)
+{
+    const uint64_t last = (uint64_t)message->names_first + message->name_count - 1;
+    if (message->name_count == 0 || last > UINT32_MAX || last <= run->names_known ||
+        message->names_first > (uint64_t)run->names_known + 1)
+        return run->names_known;
+    return (uint32_t)last;
+}
+
+// Whether the producer has to be asked what it takes this store for.
+static bool is_doubtful(struct delivery_run *run, const struct delivery_message *message)
+{
+    const bool ask = message->names_missing && !run->doubted;
+    if (message->first != 0)
+        run->doubted = ask;
+    run->greeted = run->greeted && !ask;
+    return ask;
+}
+
+enum delivery_hearing delivery_hear(struct delivery_run *run,
+                                    const struct delivery_message *message)
+{
+    if (message->kind == DELIVERY_HELLO &&
+        (message->protocol < 1 || message->protocol > DELIVERY_PROTOCOL + 1))
+        return DELIVERY_UNKNOWN_PROTOCOL;
+    if (message->foreign)
+        return DELIVERY_FOREIGN;
+    if (message->kind == DELIVERY_HELLO)
+        return DELIVERY_HEARD;
+    if (!run || !run->greeted)
+        return DELIVERY_HELLO_WANTED;
+    if (message->kind != DELIVERY_BATCH)
+        return DELIVERY_HEARD;
+    if (message->first != 0 && run->lane_count == DELIVERY_STREAMS_MAX &&
+        delivery_run_find(run, message->stream) == run->lane_count)
+        return DELIVERY_TOO_MANY_STREAMS;
+    return is_doubtful(run, message) ? DELIVERY_HELLO_WANTED : DELIVERY_HEARD;
+}
+
+// A stream that there is no room for is left out: its sender sees it by what it is
+// not told of.
+static enum status know_stream(struct delivery_run *run, uint32_t stream)
+{
+    size_t place;
+    const enum status status = delivery_run_know(run, stream, &place);
+    return status == STATUS_FULL ? STATUS_OK : status;
+}
+
+static enum status know_streams(struct delivery_run *run, const struct delivery_message *message)
+{
+    enum status status = STATUS_OK;
+    if (message->kind == DELIVERY_BATCH && message->first != 0)
+        status = know_stream(run, message->stream);
+    for (size_t i = 0; i < message->stream_count && status == STATUS_OK; i++)
+        status = know_stream(run, message->streams[i].stream);
+    for (size_t i = 0; i < message->drop_count && status == STATUS_OK; i++)
+        status = know_stream(run, message->drops[i].stream);
+    return status;
+}
+
+// What the producer says of its streams; figures never go down.  A run that was
+// over and has made more since is over no longer.
+static void hear_streams(struct delivery_run *run, const struct delivery_message *message)
+{
+    for (size_t i = 0; i < message->stream_count; i++) {
+        const struct delivery_stream *said = &message->streams[i];
+        const size_t place = delivery_run_find(run, said->stream);
+        if (place == run->lane_count)
+            continue;
+        struct delivery_lane *lane = &run->lanes[place];
+        if (said->produced <= lane->produced && said->unnumbered <= lane->unnumbered)
+            continue;
+        if (said->produced > lane->produced)
+            lane->produced = said->produced;
+        if (said->unnumbered > lane->unnumbered) {
+            run->risen += said->unnumbered - lane->unnumbered;
+            lane->unnumbered = said->unnumbered;
+        }
+        change(run, lane);
+    }
+    if (delivery_run_is_over(run) && !delivery_run_is_complete(run))
+        reopen(run);
+}
+
+static void take_hello(struct delivery_run *run, const struct delivery_message *message)
+{
+    run->greeted = true;
+    run->replayed |= message->replay; // what the dead said before may come late
+    if (run->replayed && run->end == RECORD_RUN_END_OPEN)
+        reopen(run);
+}
+
+static void take_goodbye(struct delivery_run *run, const struct delivery_message *message)
+{
+    run->goodbye_ns = message->ended_ns;
+    run->goodbye_killed = message->killed;
+    for (size_t i = 0; i < run->lane_count; i++)
+        run->lanes[i].touched = true;
+}
+
+enum status delivery_take(struct delivery_taking *taking, struct delivery_run *run,
+                          const struct delivery_message *message)
+{
+    *taking = (struct delivery_taking){.run = run, .message = message};
+    const enum status status = know_streams(run, message);
+    if (status != STATUS_OK)
+        return status;
+    if (message->kind == DELIVERY_HELLO)
+        take_hello(run, message);
+    // What another process sends of a dead run is no sign of its life.
+    if (run->end == RECORD_RUN_END_SILENT && !run->replayed)
+        set_end(run, RECORD_RUN_END_OPEN);
+    if (message->kind == DELIVERY_GOODBYE)
+        take_goodbye(run, message);
+    hear_streams(run, message);
+    return STATUS_OK;
+}
+
+// Everything up to `last` is stored or dropped by what the step does.
+static void advance(struct delivery_run *run, struct delivery_step *step)
+{
+    struct delivery_lane *lane = &run->lanes[step->place];
+    lane->next = step->last + 1;
+    if (lane->produced < step->last)
+        lane->produced = step->last;
+    change(run, lane);
+}
+
+static bool next_names(struct delivery_taking *taking, struct delivery_step *step)
+{
+    const struct delivery_message *message = taking->message;
+    const uint64_t known = taking->run->names_known;
+    taking->part++;
+    if (message->kind != DELIVERY_BATCH)
+        return false;
+    *step = (struct delivery_step){.kind = DELIVERY_STEP_NAMES,
+                                   .first = known + 1,
+                                   .last = delivery_run_names_after(taking->run, message)};
+    return step->last > known;
+}
+
+// Dropped ranges may lie before the batch's records or behind them.
+static bool next_drop(struct delivery_taking *taking, struct delivery_step *step)
+{
+    struct delivery_run *run = taking->run;
+    const struct delivery_message *message = taking->message;
+    while (taking->index < message->drop_count) {
+        struct delivery_range range = message->drops[taking->index++];
+        const size_t place = delivery_run_find(run, range.stream);
+        if (place == run->lane_count)
+            continue;
+        run->lanes[place].touched = true;
+        if (!delivery_offer_drop(run->lanes[place].next, &range))
+            continue;
+        *step = (struct delivery_step){.kind = DELIVERY_STEP_DROP,
+                                       .place = place,
+                                       .first = range.first,
+                                       .last = range.last,
+                                       .index = taking->index - 1};
+        advance(run, step);
+        return true;
+    }
+    taking->index = 0;
+    taking->part++;
+    return false;
+}
+
+static bool next_records(struct delivery_taking *taking, struct delivery_step *step)
+{
+    struct delivery_run *run = taking->run;
+    const struct delivery_message *message = taking->message;
+    taking->part++;
+    if (message->kind != DELIVERY_BATCH || message->first == 0) {
+        taking->part = PART_LOST; // the ranges have been taken once: nothing lies between
+        return false;
+    }
+    const size_t place = delivery_run_find(run, message->stream);
+    if (place == run->lane_count)
+        return false;
+    run->lanes[place].touched = true;
+    uint64_t first, duplicates;
+    const enum delivery_verdict verdict =
+        delivery_offer(run->lanes[place].next, message->first, message->last, &first, &duplicates);
+    if (duplicates) {
+        run->duplicates = saturate_add(run->duplicates, (int64_t)duplicates);
+        run->changed = true;
+    }
+    if (verdict != DELIVERY_TAKE)
+        return false;
+    reopen(run);
+    *step = (struct delivery_step){
+        .kind = DELIVERY_STEP_STORE, .place = place, .first = first, .last = message->last};
+    advance(run, step);
+    return true;
+}
+
+// What the message says was produced of the lane, where it says all there is.
+static bool says_last(const struct delivery_taking *taking, size_t place, uint64_t *last)
+{
+    const struct delivery_message *message = taking->message;
+    *last = 0;
+    if (taking->run->told_all)
+        return true; // more of it has come to light, late; nobody brings that
+    for (size_t i = 0; i < message->stream_count; i++) {
+        *last = message->streams[i].produced;
+        if (message->streams[i].stream == taking->run->lanes[place].stream)
+            return true;
+    }
+    return false;
+}
+
+// A replay's Goodbye says all that is left of each stream.  What the run said it had
+// produced beyond that went down with its host.
+static bool next_lost(struct delivery_taking *taking, struct delivery_step *step)
+{
+    struct delivery_run *run = taking->run;
+    const bool ends = run->told_all || (taking->message->kind == DELIVERY_GOODBYE && run->replayed);
+    while (ends && taking->index < run->lane_count) {
+        const size_t place = taking->index++;
+        const struct delivery_lane *lane = &run->lanes[place];
+        uint64_t last;
+        if (lane->next > lane->produced || !says_last(taking, place, &last) || lane->next <= last)
+            continue;
+        *step = (struct delivery_step){.kind = DELIVERY_STEP_LOST,
+                                       .place = place,
+                                       .first = lane->next,
+                                       .last = lane->produced};
+        advance(run, step);
+        return true;
+    }
+    taking->part++;
+    return false;
+}
+
+bool delivery_take_next(struct delivery_taking *taking, struct delivery_step *step)
+{
+    while (taking->part < PART_END) {
+        switch ((enum part)taking->part) {
+        case PART_NAMES:
+            if (next_names(taking, step))
+                return true;
+            break;
+        case PART_DROPS_BEFORE:
+        case PART_DROPS_AFTER:
+            if (next_drop(taking, step))
+                return true;
+            break;
+        case PART_RECORDS:
+            if (next_records(taking, step))
+                return true;
+            break;
+        case PART_LOST:
+            if (next_lost(taking, step))
+                return true;
+            break;
+        case PART_END:
+            break;
+        }
+    }
+    if (taking->message->kind != DELIVERY_HELLO)
+        close_when_complete(taking->run);
+    return false;
+}
+
+// ---- Acknowledgement -----------------------------------------------------------------
+
+void delivery_run_answer(const struct delivery_run *run, bool is_hello, struct delivery_ack *ack,
+                         struct delivery_next *next)
+{
+    ack->next = next;
+    ack->next_count = 0;
+    for (size_t i = 0; i < run->lane_count; i++)
+        if (is_hello || run->lanes[i].touched)
+            next[ack->next_count++] =
+                (struct delivery_next){run->lanes[i].stream, run->lanes[i].next};
+    ack->names_known = run->names_known;
+    ack->closed = delivery_run_is_over(run);
+    ack->protocol = DELIVERY_PROTOCOL;
+}
+
+void delivery_run_answered(struct delivery_run *run)
+{
+    for (size_t i = 0; i < run->lane_count; i++)
+        run->lanes[i].touched = false;
+}

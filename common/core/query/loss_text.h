@@ -1,0 +1,15 @@
+// Formats the counts of dropped records by reason.
+#ifndef INFERSTAT_CORE_LOSS_TEXT_H
+#define INFERSTAT_CORE_LOSS_TEXT_H
+
+#include <stddef.h>
+
+#include "common/core/query/result.h"
+
+enum { LOSS_TEXT_SIZE = 512 };
+
+// Writes "5 spool_full, 2 ring_full" for those dropped_REASON columns of a row that are above
+// zero, largest first; "" when no records were dropped.  Returns `text`.
+const char *loss_text(char text[LOSS_TEXT_SIZE], const struct result *result, size_t row);
+
+#endif

@@ -1,0 +1,429 @@
+#include "common/core/query/query.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/core/base/parse.h"
+#include "common/core/base/text.h"
+
+static const char *const dimension_names[QUERY_DIMENSION_COUNT] = {
+#define DIMENSION_NAME(name, text) [QUERY_BY_##name] = text,
+    QUERY_DIMENSIONS(DIMENSION_NAME)};
+
+// ---- The table of metrics, made from the record table --------------------------
+//
+// Numbers with a unit are metrics; names, texts, enumerations, times and plain
+// figures (ordinals, ids) are not.  A column's type and unit choose the macro
+// that makes its line, or makes nothing.
+
+#define LINE(of, id, column_name, column_unit, text)                                               \
+    {.kind = RECORD_KIND_##of,                                                                     \
+     .name = column_name,                                                                          \
+     .meaning = text,                                                                              \
+     .unit = UNIT_##column_unit,                                                                   \
+     .column = (int)(id)},
+
+#define LINE_FOR_NONE(...)
+#define LINE_FOR_TIME(...)
+#define LINE_FOR_COUNT(...)            LINE(__VA_ARGS__)
+#define LINE_FOR_DURATION(...)         LINE(__VA_ARGS__)
+#define LINE_FOR_BYTES(...)            LINE(__VA_ARGS__)
+#define LINE_FOR_RATIO(...)            LINE(__VA_ARGS__)
+#define LINE_FOR_TOKENS(...)           LINE(__VA_ARGS__)
+#define LINE_FOR_BYTES_PER_SECOND(...) LINE(__VA_ARGS__)
+#define LINE_FOR_FLOPS(...)            LINE(__VA_ARGS__)
+#define LINE_FOR_CELSIUS(...)          LINE(__VA_ARGS__)
+#define LINE_FOR_WATTS(...)            LINE(__VA_ARGS__)
+#define LINE_FOR_JOULES(...)           LINE(__VA_ARGS__)
+#define LINE_FOR_HERTZ(...)            LINE(__VA_ARGS__)
+
+// Columns that are not numbers have no unit, so the unit alone decides.
+#define OF_DEVICE(id, name, type, unit, presence, text)                                            \
+    LINE_FOR_##unit(DEVICE, id, name, unit, text)
+#define OF_MODEL(id, name, type, unit, presence, text) LINE_FOR_##unit(MODEL, id, name, unit, text)
+#define OF_STARTUP(id, name, type, unit, presence, text)                                           \
+    LINE_FOR_##unit(STARTUP, id, name, unit, text)
+#define OF_LOAD(id, name, type, unit, presence, text) LINE_FOR_##unit(LOAD, id, name, unit, text)
+#define OF_LOAD_STAGE(id, name, type, unit, presence, text)                                        \
+    LINE_FOR_##unit(LOAD_STAGE, id, name, unit, text)
+#define OF_INFERENCE(id, name, type, unit, presence, text)                                         \
+    LINE_FOR_##unit(INFERENCE, id, name, unit, text)
+#define OF_ITL(id, name, type, unit, presence, text) LINE_FOR_##unit(ITL, id, name, unit, text)
+#define OF_OPERATION(id, name, type, unit, presence, text)                                         \
+    LINE_FOR_##unit(OPERATION, id, name, unit, text)
+#define OF_PIPELINE(id, name, type, unit, presence, text)                                          \
+    LINE_FOR_##unit(PIPELINE, id, name, unit, text)
+#define OF_DEVICE_SAMPLE(id, name, type, unit, presence, text)                                     \
+    LINE_FOR_##unit(DEVICE_SAMPLE, id, name, unit, text)
+#define OF_PROCESS_SAMPLE(id, name, type, unit, presence, text)                                    \
+    LINE_FOR_##unit(PROCESS_SAMPLE, id, name, unit, text)
+
+// `column` -1 marks a derived metric; `derived` is found by name when asked for.
+#define DERIVED_LINE(of, column_name, column_unit, over, under, text)                              \
+    {.kind = RECORD_KIND_##of,                                                                     \
+     .name = column_name,                                                                          \
+     .meaning = text,                                                                              \
+     .unit = UNIT_##column_unit,                                                                   \
+     .column = -1,                                                                                 \
+     .derived = &(const struct record_derived){.name = column_name,                                \
+                                               .meaning = text,                                    \
+                                               .numerator = over,                                  \
+                                               .denominator = under,                               \
+                                               .kind = RECORD_KIND_##of,                           \
+                                               .unit = UNIT_##column_unit}},
+
+static const struct query_metric metrics[] = {
+    RECORD_DEVICE(OF_DEVICE) RECORD_MODEL(OF_MODEL) RECORD_STARTUP(OF_STARTUP) RECORD_LOAD(OF_LOAD)
+        RECORD_LOAD_STAGE(OF_LOAD_STAGE) RECORD_INFERENCE(OF_INFERENCE) RECORD_ITL(OF_ITL)
+            RECORD_OPERATION(OF_OPERATION) RECORD_PIPELINE(OF_PIPELINE)
+                RECORD_DEVICE_SAMPLE(OF_DEVICE_SAMPLE) RECORD_PROCESS_SAMPLE(OF_PROCESS_SAMPLE)
+                    RECORD_DERIVED(DERIVED_LINE)
+    // What only averages know.
+    {.kind = RECORD_KIND_ITL,
+     .name = QUERY_METRIC_ITL,
+     .meaning = "gap between two output tokens of a request, of all requests (within 1 %)",
+     .unit = UNIT_DURATION,
+     .column = ITL_SKETCH},
+    {.kind = RECORD_KIND_LOAD,
+     .name = QUERY_METRIC_FLOOR,
+     .meaning = "what a load takes at least: bytes of weights / the slower of the rates of storage "
+                "and of copies to the device, as far as they were measured",
+     .unit = UNIT_DURATION,
+     .column = -1},
+    {.kind = RECORD_KIND_INFERENCE,
+     .name = QUERY_METRIC_MBU,
+     .meaning = "model bandwidth utilisation: bytes that a token reads (weights, and KV cache of "
+                "prompt_tokens + generated_tokens / 2 positions, their mean) / time per output "
+                "token / the device's measured memory bandwidth",
+     .unit = UNIT_RATIO,
+     .column = -1},
+    {.kind = RECORD_KIND_INFERENCE,
+     .name = QUERY_METRIC_GOODPUT,
+     .meaning = "requests that met every objective (--slo) / time",
+     .unit = UNIT_ITEMS_PER_SECOND,
+     .column = -1}};
+
+enum { METRIC_COUNT = sizeof metrics / sizeof *metrics };
+
+const char *query_dimension_name(enum query_dimension dimension)
+{
+    assert((unsigned)dimension < QUERY_DIMENSION_COUNT);
+    return dimension_names[dimension];
+}
+
+enum query_dimension query_dimension_find(const char *name)
+{
+    unsigned dimension = 0;
+    while (dimension < QUERY_DIMENSION_COUNT && strcmp(dimension_names[dimension], name) != 0)
+        dimension++;
+    return (enum query_dimension)dimension;
+}
+
+static const char *const role_names[QUERY_ROLE_COUNT] = {
+#define QUERY_ROLE_NAME(name, text) [QUERY_ROLE_##name] = text,
+    QUERY_ROLES(QUERY_ROLE_NAME)
+#undef QUERY_ROLE_NAME
+};
+
+const char *query_role_name(enum query_role role)
+{
+    assert(role < QUERY_ROLE_COUNT);
+    return role_names[role];
+}
+
+enum query_role query_role_find(const char *name)
+{
+    unsigned role = 0;
+    while (role < QUERY_ROLE_COUNT && strcmp(role_names[role], name) != 0)
+        role++;
+    return (enum query_role)role;
+}
+
+bool query_is_administrative(enum query_kind kind)
+{
+    switch (kind) {
+    case QUERY_CLEAR:
+    case QUERY_AUTHORIZE:
+    case QUERY_REVOKE:
+    case QUERY_KEYS:
+    case QUERY_BASELINE_SAVE:
+    case QUERY_BASELINE_DELETE:
+    case QUERY_COPY:
+    case QUERY_IMPORT:
+        return true;
+    case QUERY_PING:
+    case QUERY_SUMMARY:
+    case QUERY_AVERAGE:
+    case QUERY_OVERVIEW:
+    case QUERY_RECORDS:
+    case QUERY_AUDIT:
+    case QUERY_SLOWEST:
+    case QUERY_STAGES:
+    case QUERY_FLEET:
+    case QUERY_BASELINES:
+    case QUERY_COMPARE:
+    case QUERY_KIND_COUNT:
+        break;
+    }
+    return false;
+}
+
+// ---- Checks ----------------------------------------------------------------------
+
+static enum status check_text_of(const char *text, size_t room, const char *what, struct error *err)
+{
+    const size_t size = strnlen(text, room);
+    if (size == room)
+        return error_set(err, STATUS_INVALID, "query: %s is longer than %zu bytes", what, room - 1);
+    if (!text_is_utf8(text, size))
+        return error_set(err, STATUS_INVALID, "query: %s is not UTF-8", what);
+    return STATUS_OK;
+}
+
+static enum status check_text(const char text[QUERY_TEXT_SIZE], const char *what, struct error *err)
+{
+    return check_text_of(text, QUERY_TEXT_SIZE, what, err);
+}
+
+static enum status check_run(const char *run, struct error *err)
+{
+    const size_t size = strlen(run);
+    if (size == 0)
+        return STATUS_OK;
+    if (size < 4 || size > 36 || strspn(run, "0123456789abcdefABCDEF-") != size)
+        return error_set(err, STATUS_INVALID,
+                         "query: run is not a UUID or at least its first 4 characters");
+    return STATUS_OK;
+}
+
+int query_status_find(const char *name)
+{
+    const char *text = NULL;
+    for (int i = 0; (text = column_enum_text(COLUMN_STATUS, i)); i++)
+        if (strcmp(text, name) == 0)
+            return i;
+    return -1;
+}
+
+static enum status check_status(const char *name, struct error *err)
+{
+    if (!name[0] || query_status_find(name) >= 0)
+        return STATUS_OK;
+    return error_set(err, STATUS_INVALID, "query: unknown status (ok, error or cancelled)");
+}
+
+static enum status check_filter(const struct query_filter *filter, struct error *err)
+{
+    for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++) {
+        enum status status = check_text(filter->by[i], dimension_names[i], err);
+        if (status != STATUS_OK)
+            return status;
+    }
+    if (filter->until_ns != 0 && filter->until_ns <= filter->since_ns)
+        return error_set(err, STATUS_INVALID, "query: the window ends before it begins");
+    if (check_status(filter->by[QUERY_BY_STATUS], err) != STATUS_OK)
+        return STATUS_INVALID;
+    return check_run(filter->by[QUERY_BY_RUN], err);
+}
+
+static enum status check_groups(const struct query *query, struct error *err)
+{
+    if (query->group_count > QUERY_DIMENSION_COUNT)
+        return error_set(err, STATUS_INVALID, "query: too many dimensions to group by");
+    unsigned seen = 0;
+    for (unsigned i = 0; i < query->group_count; i++) {
+        const unsigned dimension = query->group_by[i];
+        if (dimension >= QUERY_DIMENSION_COUNT)
+            return error_set(err, STATUS_INVALID, "query: unknown dimension %u", dimension);
+        if (seen >> dimension & 1)
+            return error_set(err, STATUS_INVALID, "query: grouped by %s twice",
+                             dimension_names[dimension]);
+        seen |= 1U << dimension;
+    }
+    return STATUS_OK;
+}
+
+static enum status check_key(const char text[QUERY_KEY_SIZE], const char *what, struct error *err)
+{
+    const size_t size = strnlen(text, QUERY_KEY_SIZE);
+    if (size == QUERY_KEY_SIZE)
+        return error_set(err, STATUS_INVALID, "query: %s is longer than %d bytes", what,
+                         QUERY_KEY_SIZE - 1);
+    for (size_t i = 0; i < size; i++)
+        if (text[i] < '!' || text[i] > '~')
+            return error_set(err, STATUS_INVALID, "query: %s has characters it cannot have", what);
+    return STATUS_OK;
+}
+
+static enum status check_keys(const struct query *query, struct error *err)
+{
+    enum status status = check_key(query->key.text, "the key", err);
+    if (status == STATUS_OK)
+        status = check_key(query->key.name, "the name of the key", err);
+    if (status == STATUS_OK)
+        status = check_key(query->key.replaces, "the key to be replaced", err);
+    if (status == STATUS_OK && query->key.roles >> QUERY_ROLE_COUNT)
+        status = error_set(err, STATUS_INVALID, "query: unknown role");
+    return status;
+}
+
+static bool is_baseline_name(const char *name)
+{
+    return strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") ==
+           strlen(name);
+}
+
+static enum status check_baseline(const char name[QUERY_KEY_SIZE], struct error *err)
+{
+    enum status status = check_key(name, "the name of a baseline", err);
+    if (status == STATUS_OK && !is_baseline_name(name))
+        status = error_set(err, STATUS_INVALID,
+                           "query: the name of a baseline has other characters than a-z A-Z 0-9 "
+                           ". _ -");
+    return status;
+}
+
+static enum status check_comparison(const struct query *query, struct error *err)
+{
+    enum status status = check_baseline(query->compare.baseline[0], err);
+    if (status == STATUS_OK)
+        status = check_baseline(query->compare.baseline[1], err);
+    if (status == STATUS_OK && !(query->compare.margin >= 0 && query->compare.margin <= 1))
+        status = error_set(err, STATUS_INVALID, "query: the margin is not from 0 to 1");
+    return status == STATUS_OK ? check_filter(&query->compare.other, err) : status;
+}
+
+static enum status check_path(const struct query *query, struct error *err)
+{
+    enum status status = check_text_of(query->file.path, QUERY_PATH_SIZE, "the path", err);
+    if (status == STATUS_OK && query->file.path[0] != '/')
+        status = error_set(err, STATUS_INVALID, "query: the path does not begin with /");
+    return status;
+}
+
+// What only queries of this kind have.
+static enum status check_own(const struct query *query, struct error *err)
+{
+    switch (query->kind) {
+    case QUERY_RECORDS:
+        if ((unsigned)query->records.kind >= RECORD_KIND_COUNT)
+            return error_set(err, STATUS_INVALID, "query: unknown kind of records %u",
+                             (unsigned)query->records.kind);
+        return STATUS_OK;
+    case QUERY_AVERAGE:
+        return check_text(query->average.slo, "slo", err);
+    case QUERY_AUTHORIZE:
+    case QUERY_REVOKE:
+        return check_keys(query, err);
+    case QUERY_BASELINE_SAVE:
+    case QUERY_BASELINE_DELETE:
+        if (!query->baseline.name[0])
+            return error_set(err, STATUS_INVALID, "query: the baseline has no name");
+        return check_baseline(query->baseline.name, err);
+    case QUERY_COMPARE:
+        return check_comparison(query, err);
+    case QUERY_COPY:
+    case QUERY_IMPORT:
+        return check_path(query, err);
+    case QUERY_PING:
+    case QUERY_SUMMARY:
+    case QUERY_OVERVIEW:
+    case QUERY_CLEAR:
+    case QUERY_AUDIT:
+    case QUERY_KEYS:
+    case QUERY_SLOWEST:
+    case QUERY_STAGES:
+    case QUERY_FLEET:
+    case QUERY_BASELINES:
+    case QUERY_KIND_COUNT:
+        break;
+    }
+    return STATUS_OK;
+}
+
+enum status query_check(const struct query *query, struct error *err)
+{
+    if ((unsigned)query->kind >= QUERY_KIND_COUNT)
+        return error_set(err, STATUS_INVALID, "query: unknown kind %u", (unsigned)query->kind);
+    enum status status = check_text(query->metric, "metric", err);
+    if (status == STATUS_OK)
+        status = check_groups(query, err);
+    if (status == STATUS_OK)
+        status = check_filter(&query->filter, err);
+    if (status == STATUS_OK && query->step_ns < 0)
+        status = error_set(err, STATUS_INVALID, "query: the step is negative");
+    return status == STATUS_OK ? check_own(query, err) : status;
+}
+
+// ---- Metrics by name ---------------------------------------------------------------
+
+const struct query_metric *query_metrics(unsigned *count)
+{
+    *count = METRIC_COUNT;
+    return metrics;
+}
+
+bool query_metric_is_of_records(const struct query_metric *metric)
+{
+    if (metric->column < 0)
+        return metric->derived != NULL;
+    return record_kind_info(metric->kind)->columns[metric->column].type != COLUMN_BLOB;
+}
+
+// Whether `name` names the metric: alone, or behind its kind and a dot.
+static bool metric_has_name(const struct query_metric *metric, const char *name)
+{
+    const char *kind = record_kind_info(metric->kind)->name;
+    const size_t size = strlen(kind);
+    if (strncmp(name, kind, size) == 0 && name[size] == '.')
+        return strcmp(name + size + 1, metric->name) == 0;
+    return strcmp(name, metric->name) == 0;
+}
+
+static enum status unknown_metric(const char *name, struct error *err)
+{
+    const char *words[METRIC_COUNT];
+    for (unsigned i = 0; i < METRIC_COUNT; i++)
+        words[i] = metrics[i].name;
+    const char *dot = strchr(name, '.');
+    const char *nearest = parse_nearest(dot ? dot + 1 : name, words, METRIC_COUNT);
+    char shown[96];
+    (void)text_escape(shown, sizeof shown, name, strnlen(name, QUERY_TEXT_SIZE));
+    if (nearest)
+        return error_set(err, STATUS_INVALID, "unknown metric \"%s\" (did you mean %s?)", shown,
+                         nearest);
+    return error_set(err, STATUS_INVALID, "unknown metric \"%s\" (inferstat metrics lists them)",
+                     shown);
+}
+
+static enum status ambiguous_metric(const char *name, struct error *err)
+{
+    char choices[256] = "";
+    size_t used = 0;
+    for (unsigned i = 0; i < METRIC_COUNT; i++) {
+        if (!metric_has_name(&metrics[i], name) || used >= sizeof choices)
+            continue;
+        const int n = snprintf(choices + used, sizeof choices - used, "%s%s.%s", used ? ", " : "",
+                               record_kind_info(metrics[i].kind)->name, metrics[i].name);
+        used += n > 0 ? (size_t)n : 0;
+    }
+    return error_set(err, STATUS_INVALID, "several kinds have the metric %s (say one of %s)", name,
+                     choices);
+}
+
+enum status query_metric_find(const struct query_metric **out, const char *name, struct error *err)
+{
+    const struct query_metric *found = NULL;
+    for (unsigned i = 0; i < METRIC_COUNT; i++) {
+        if (!metric_has_name(&metrics[i], name))
+            continue;
+        if (found)
+            return ambiguous_metric(name, err);
+        found = &metrics[i];
+    }
+    if (!found)
+        return unknown_metric(name, err);
+    *out = found;
+    return STATUS_OK;
+}

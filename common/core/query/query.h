@@ -1,0 +1,177 @@
+// What can be asked of a store: the same structure whether it goes to a
+// collector or to a file.
+#ifndef INFERSTAT_CORE_QUERY_H
+#define INFERSTAT_CORE_QUERY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/core/base/error.h"
+#include "common/core/record/record.h"
+
+// The numbers are those of QueryKind in proto/inferstat.proto.
+enum query_kind {
+    QUERY_PING,
+    QUERY_SUMMARY,
+    QUERY_AVERAGE,
+    QUERY_OVERVIEW,
+    QUERY_RECORDS,
+    QUERY_CLEAR,
+    QUERY_AUDIT,
+    QUERY_AUTHORIZE,
+    QUERY_REVOKE,
+    QUERY_KEYS,
+    QUERY_SLOWEST,
+    QUERY_STAGES,
+    QUERY_FLEET,
+    QUERY_BASELINE_SAVE,
+    QUERY_BASELINE_DELETE,
+    QUERY_BASELINES,
+    QUERY_COMPARE,
+    QUERY_COPY,
+    QUERY_IMPORT,
+    QUERY_KIND_COUNT,
+};
+
+// What a public key is allowed to do; the numbers are those of Role in
+// proto/inferstat.proto, the texts those of the command line and the key list.
+#define QUERY_ROLES(X)                                                                             \
+    X(PRODUCER, "producer")                                                                        \
+    X(READER, "reader")                                                                            \
+    X(ADMIN, "admin")
+
+enum query_role {
+#define QUERY_ROLE_ENUM(name, text) QUERY_ROLE_##name,
+    QUERY_ROLES(QUERY_ROLE_ENUM)
+#undef QUERY_ROLE_ENUM
+        QUERY_ROLE_COUNT
+};
+
+// What an average is grouped by.  Name as on the command line and the key of
+// its column in the answer.  The status is how a load, a pipeline or a request came out.
+#define QUERY_DIMENSIONS(X)                                                                        \
+    X(MODEL, "model")                                                                              \
+    X(HOST, "host")                                                                                \
+    X(DEVICE, "device")                                                                            \
+    X(RUN, "run")                                                                                  \
+    X(OPERATION, "operation") X(STAGE, "stage") X(WORKLOAD, "workload") X(STATUS, "status")
+
+enum query_dimension {
+#define QUERY_DIMENSION_ENUM(name, text) QUERY_BY_##name,
+    QUERY_DIMENSIONS(QUERY_DIMENSION_ENUM)
+#undef QUERY_DIMENSION_ENUM
+        QUERY_DIMENSION_COUNT
+};
+
+enum {
+    QUERY_TEXT_SIZE = 256,  // of a filter or metric, terminating NUL included
+    QUERY_ROWS_MAX = 10000, // rows of one answer
+    QUERY_KEY_SIZE = 64,    // of a key or its name, terminating NUL included
+    QUERY_PATH_SIZE = 1024, // of a file on the collector's host, the same
+};
+
+// All texts terminated; empty ones and zero times do not filter.
+struct query_filter {
+    char by[QUERY_DIMENSION_COUNT][QUERY_TEXT_SIZE]; // by[QUERY_BY_HOST]: that host only
+    int64_t since_ns;                                // started_ns >= since_ns
+    int64_t until_ns;                                // started_ns < until_ns; 0: open
+};
+
+// A query: what several kinds have, and in the union what only those of one sort have.  Start
+// from zero.
+struct query {
+    enum query_kind kind;
+    struct query_filter filter;
+    char metric[QUERY_TEXT_SIZE]; // QUERY_AVERAGE; may be empty in QUERY_SLOWEST, QUERY_FLEET,
+                                  // QUERY_COMPARE (all that are compared)
+    enum query_dimension group_by[QUERY_DIMENSION_COUNT]; // QUERY_AVERAGE, QUERY_STAGES
+    unsigned group_count;
+    int64_t step_ns; // QUERY_AVERAGE: a row per group and step of time; 0: one
+    uint32_t limit;  // 0: QUERY_ROWS_MAX
+    uint64_t cursor; // QUERY_RECORDS, QUERY_AUDIT: 0, or the last answer's next_cursor
+    union {
+        // QUERY_COMPARE.  The names of the baselines of both sides; an empty one means what the
+        // side's filter covers: `filter` of the first, `other` of the second.
+        struct {
+            struct query_filter other;
+            char baseline[2][QUERY_KEY_SIZE];
+            double margin; // differences up to this ratio count as none; 0: STATS_MARGIN_DEFAULT
+            bool force;    // also of different environments
+        } compare;
+        struct {
+            char slo[QUERY_TEXT_SIZE]; // objectives, "ttft=200ms,tpot=30ms"
+        } average;                     // QUERY_AVERAGE
+        struct {
+            enum record_kind kind;
+            bool oldest_first;
+        } records; // QUERY_RECORDS
+        struct {
+            char name[QUERY_KEY_SIZE];
+            bool force; // replace one of that name
+        } baseline;     // QUERY_BASELINE_SAVE, QUERY_BASELINE_DELETE
+        struct {
+            char text[QUERY_KEY_SIZE];
+            char name[QUERY_KEY_SIZE];
+            char replaces[QUERY_KEY_SIZE];
+            uint32_t roles; // bit i: enum query_role i
+        } key;              // QUERY_AUTHORIZE, QUERY_REVOKE; see Query in proto/inferstat.proto
+        struct {
+            char path[QUERY_PATH_SIZE]; // on the collector's host
+            bool bundle;                // QUERY_COPY: what the filter covers; else the whole store
+        } file;                         // QUERY_COPY, QUERY_IMPORT
+    };
+};
+
+// Whether a query is for the admin socket only.
+bool query_is_administrative(enum query_kind kind);
+
+// The name of a role, static; and the role of that name, or QUERY_ROLE_COUNT.
+const char *query_role_name(enum query_role role);
+enum query_role query_role_find(const char *name);
+
+// The name of a dimension, static; and the dimension of that name, or
+// QUERY_DIMENSION_COUNT.
+const char *query_dimension_name(enum query_dimension dimension);
+enum query_dimension query_dimension_find(const char *name);
+
+// The number of a status by its name (ok, error, cancelled), or -1.
+int query_status_find(const char *name);
+
+// Checks everything that can be checked without a store: enumerations in range,
+// texts terminated and UTF-8, no dimension twice, since before until, a run
+// filter of 4 to 36 characters of a UUID, a status that there is.
+MUST_CHECK enum status query_check(const struct query *query, struct error *err);
+
+// ---- Metrics --------------------------------------------------------------
+
+// A number that can be averaged: a stored numeric column, a derived one, or one that the
+// store makes from more than a record of the kind (column -1 and not derived; or a column
+// of sketches).
+struct query_metric {
+    enum record_kind kind;
+    const char *name; // "ttft_ns"
+    const char *meaning;
+    enum unit unit;
+    int column;                           // position in the kind; -1: derived
+    const struct record_derived *derived; // NULL for stored ones
+};
+
+// All metrics, in the record table's order: `*count` of them, static.
+const struct query_metric *query_metrics(unsigned *count);
+
+// Names of metrics that only averages know.
+#define QUERY_METRIC_ITL     "itl_ns"
+#define QUERY_METRIC_MBU     "mbu_ratio"
+#define QUERY_METRIC_FLOOR   "floor_ns"
+#define QUERY_METRIC_GOODPUT "goodput_per_second"
+
+// Whether each record has its own value of the metric, in a column or as derived.
+bool query_metric_is_of_records(const struct query_metric *metric);
+
+// Finds a metric by "name", where one kind only has it, or "kind.name".
+// STATUS_INVALID with a message that names the alternatives, or the nearest name.
+MUST_CHECK enum status query_metric_find(const struct query_metric **out, const char *name,
+                                         struct error *err);
+
+#endif

@@ -1,0 +1,596 @@
+#include "common/core/query/query_text.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/core/base/parse.h"
+#include "common/core/base/text.h"
+#include "common/core/stats/slo.h"
+
+// ---- Words known ---------------------------------------------------------------
+
+#define BIT(clause) (1U << QUERY_CLAUSE_##clause)
+
+enum {
+    WINDOW = BIT(WHERE) | BIT(SINCE) | BIT(UNTIL),
+    LISTING = WINDOW | BIT(OLDEST) | BIT(LIMIT),
+};
+
+#define RECORDS_VERB(record, table, text)                                                          \
+    {.word = table "s",                                                                            \
+     .kind = QUERY_RECORDS,                                                                        \
+     .record_kind = RECORD_KIND_##record,                                                          \
+     .clauses = LISTING},
+
+static const struct query_verb verbs[] = {
+    {"avg", QUERY_AVERAGE, 0, QUERY_METRIC, WINDOW | BIT(BY) | BIT(STEP) | BIT(SLO) | BIT(LIMIT)},
+    {"summary", QUERY_SUMMARY, 0, QUERY_NO_SUBJECT, WINDOW},
+    {"overview", QUERY_OVERVIEW, 0, QUERY_NO_SUBJECT, WINDOW},
+    {"audit", QUERY_AUDIT, 0, QUERY_NO_SUBJECT, WINDOW},
+    {"slowest", QUERY_SLOWEST, 0, QUERY_METRIC_OR_NONE, WINDOW | BIT(LIMIT)},
+    {"stages", QUERY_STAGES, 0, QUERY_NO_SUBJECT, WINDOW | BIT(BY) | BIT(LIMIT)},
+    {"fleet", QUERY_FLEET, 0, QUERY_METRIC_OR_NONE, WINDOW | BIT(LIMIT)},
+    {"baselines", QUERY_BASELINES, 0, QUERY_NO_SUBJECT, 0},
+    {"compare", QUERY_COMPARE, 0, QUERY_BASELINE_OR_NONE,
+     WINDOW | BIT(OF) | BIT(MARGIN) | BIT(FORCE) | BIT(AGAINST)},
+    RECORD_KINDS(RECORDS_VERB)};
+
+enum { VERB_COUNT = sizeof verbs / sizeof *verbs };
+
+static const char *const clause_words[QUERY_CLAUSE_COUNT] = {
+#define CLAUSE_WORD(name, word) [QUERY_CLAUSE_##name] = word,
+    QUERY_CLAUSES(CLAUSE_WORD)
+#undef CLAUSE_WORD
+};
+
+const struct query_verb *query_verbs(unsigned *count)
+{
+    *count = VERB_COUNT;
+    return verbs;
+}
+
+const char *query_clause_word(enum query_clause clause)
+{
+    assert((unsigned)clause < QUERY_CLAUSE_COUNT);
+    return clause_words[clause];
+}
+
+const struct query_verb *query_verb_of(const struct query *query)
+{
+    for (unsigned i = 0; i < VERB_COUNT; i++)
+        if (verbs[i].kind == query->kind &&
+            (query->kind != QUERY_RECORDS || verbs[i].record_kind == query->records.kind))
+            return &verbs[i];
+    return NULL;
+}
+
+// A kind of records is a verb with an s behind it, and without.
+static const struct query_verb *find_verb(const char *word)
+{
+    for (unsigned i = 0; i < VERB_COUNT; i++) {
+        const size_t size = strlen(verbs[i].word);
+        if (strcmp(verbs[i].word, word) == 0)
+            return &verbs[i];
+        if (verbs[i].kind == QUERY_RECORDS && strlen(word) == size - 1 &&
+            memcmp(verbs[i].word, word, size - 1) == 0)
+            return &verbs[i];
+    }
+    return NULL;
+}
+
+static unsigned find_clause(const struct query_word *word)
+{
+    unsigned clause = 0;
+    while (clause < QUERY_CLAUSE_COUNT &&
+           (word->quoted || strcmp(clause_words[clause], word->text) != 0))
+        clause++;
+    return clause;
+}
+
+// ---- Reading -------------------------------------------------------------------
+
+// A line being read.
+struct reader {
+    const char *line;
+    struct query_word word; // the one that is next
+    struct query *query;
+    struct query_filter *filter; // the one that clauses fill
+    char *baseline;              // and the baseline of its side
+    const char *verb;            // as messages name it
+    unsigned clauses;            // that it takes
+    unsigned seen;               // of them, on this side
+    query_when *when;
+    void *context;
+    struct query_place place; // what an error is about
+    struct error *err;
+};
+
+// Says where, before what: "column 7: ...", escaped, as it may quote the line.
+static enum status blame(struct reader *reader, struct query_place place)
+{
+    char raw[ERROR_TEXT_SIZE];
+    struct error *err = reader->err;
+    reader->place = place;
+    (void)error_prefix(err, STATUS_INVALID, "column %zu", query_column(reader->line, place.at));
+    memcpy(raw, err->text, sizeof raw);
+    (void)text_escape(err->text, sizeof err->text, raw, strlen(raw));
+    return STATUS_INVALID;
+}
+
+static enum status next(struct reader *reader)
+{
+    const size_t from = reader->word.place.at + reader->word.place.size;
+    if (query_word_read(&reader->word, reader->line, from, reader->err) != STATUS_OK)
+        return blame(reader, reader->word.place);
+    return STATUS_OK;
+}
+
+enum { SHOWN_MAX = 60 }; // bytes of a word that a message repeats
+
+static int shown_size(const struct query_word *word)
+{
+    return (int)text_cut(word->text, strlen(word->text), SHOWN_MAX);
+}
+
+// Blames the next word: "unknown WHAT "WORD" (did you mean NEAREST?)".
+static enum status unknown(struct reader *reader, const char *what, const char *const *words,
+                           unsigned count)
+{
+    const char *text = reader->word.text;
+    const char *nearest = parse_nearest(text, words, count);
+    (void)error_set(reader->err, STATUS_INVALID, "unknown %s \"%.*s\"%s%s%s", what,
+                    shown_size(&reader->word), text, nearest ? " (did you mean " : "",
+                    nearest ? nearest : "", nearest ? "?)" : "");
+    return blame(reader, reader->word.place);
+}
+
+// Blames what stands where `wanted` should: "METRIC is missing".
+static enum status missing(struct reader *reader, const char *wanted)
+{
+    if (reader->word.kind == QUERY_WORD_END)
+        (void)error_set(reader->err, STATUS_INVALID, "%s is missing", wanted);
+    else
+        (void)error_set(reader->err, STATUS_INVALID, "%s is missing before \"%.*s\"", wanted,
+                        shown_size(&reader->word), reader->word.text);
+    return blame(reader, reader->word.place);
+}
+
+static enum status copy_word(struct reader *reader, char *out, size_t size, const char *what)
+{
+    const size_t length = strlen(reader->word.text);
+    if (length == 0 || length >= size) {
+        (void)error_set(reader->err, STATUS_INVALID,
+                        length == 0 ? "the name of a %s is empty" : "the name of a %s is too long",
+                        what);
+        return blame(reader, reader->word.place);
+    }
+    memcpy(out, reader->word.text, length + 1);
+    return next(reader);
+}
+
+static enum status take_dimension(struct reader *reader, enum query_dimension *out)
+{
+    if (reader->word.kind != QUERY_WORD_TEXT)
+        return missing(
+            reader, "a dimension (model, host, device, run, operation, stage, workload or status)");
+    *out = query_dimension_find(reader->word.text);
+    if (*out != QUERY_DIMENSION_COUNT)
+        return next(reader);
+    const char *names[QUERY_DIMENSION_COUNT];
+    for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++)
+        names[i] = query_dimension_name((enum query_dimension)i);
+    return unknown(reader, "dimension", names, QUERY_DIMENSION_COUNT);
+}
+
+static enum status take_by(struct reader *reader)
+{
+    struct query *query = reader->query;
+    for (;;) {
+        const struct query_word word = reader->word;
+        enum query_dimension dimension;
+        enum status status = take_dimension(reader, &dimension);
+        if (status != STATUS_OK)
+            return status;
+        for (unsigned i = 0; i < query->group_count; i++) {
+            if (query->group_by[i] == dimension) {
+                (void)error_set(reader->err, STATUS_INVALID, "%s is there twice", word.text);
+                return blame(reader, word.place);
+            }
+        }
+        query->group_by[query->group_count++] = dimension;
+        if (reader->word.kind != QUERY_WORD_COMMA)
+            return STATUS_OK;
+        status = next(reader);
+        if (status != STATUS_OK)
+            return status;
+    }
+}
+
+static enum status check_status_word(struct reader *reader)
+{
+    const char *names[8];
+    unsigned count = 0;
+    while (count < 8 && (names[count] = column_enum_text(COLUMN_STATUS, count)))
+        count++;
+    return query_status_find(reader->word.text) >= 0 ? STATUS_OK
+                                                     : unknown(reader, "status", names, count);
+}
+
+// DIMENSION=NAME.
+static enum status take_condition(struct reader *reader)
+{
+    const struct query_word word = reader->word;
+    enum query_dimension dimension;
+    enum status status = take_dimension(reader, &dimension);
+    if (status != STATUS_OK)
+        return status;
+    char *name = reader->filter->by[dimension];
+    if (name[0]) {
+        (void)error_set(reader->err, STATUS_INVALID, "%s is there twice", word.text);
+        return blame(reader, word.place);
+    }
+    if (reader->word.kind != QUERY_WORD_EQUALS)
+        return missing(reader, "=");
+    status = next(reader);
+    if (status == STATUS_OK && reader->word.kind != QUERY_WORD_TEXT)
+        return missing(reader, "a name");
+    if (status == STATUS_OK && dimension == QUERY_BY_STATUS)
+        status = check_status_word(reader);
+    return status == STATUS_OK ? copy_word(reader, name, QUERY_TEXT_SIZE, word.text) : status;
+}
+
+static bool is_and(const struct query_word *word)
+{
+    return word->kind == QUERY_WORD_TEXT && !word->quoted && strcmp(word->text, "and") == 0;
+}
+
+static enum status take_where(struct reader *reader)
+{
+    enum status status = take_condition(reader);
+    while (status == STATUS_OK && is_and(&reader->word)) {
+        status = next(reader);
+        if (status == STATUS_OK)
+            status = take_condition(reader);
+    }
+    return status;
+}
+
+// "14:30" behind "2026-03-29": a time of day is no clause.
+static bool is_time_of_day(const struct query_word *word)
+{
+    const char *text = word->text;
+    return word->kind == QUERY_WORD_TEXT && !word->quoted && text[0] >= '0' && text[0] <= '9' &&
+           text[1] >= '0' && text[1] <= '9' && text[2] == ':';
+}
+
+static enum status take_time(struct reader *reader, int64_t *out_ns, bool latest)
+{
+    if (reader->word.kind != QUERY_WORD_TEXT)
+        return missing(reader, "a time");
+    char text[2 * QUERY_TEXT_SIZE];
+    struct query_place place = reader->word.place;
+    int used = snprintf(text, sizeof text, "%s", reader->word.text);
+    enum status status = next(reader);
+    if (status == STATUS_OK && used > 0 && is_time_of_day(&reader->word)) {
+        (void)snprintf(text + used, sizeof text - (size_t)used, " %s", reader->word.text);
+        place.size = reader->word.place.at + reader->word.place.size - place.at;
+        status = next(reader);
+    }
+    if (status != STATUS_OK)
+        return status;
+    return reader->when(reader->context, out_ns, text, latest, reader->err) == STATUS_OK
+               ? STATUS_OK
+               : blame(reader, place);
+}
+
+static enum status take_since(struct reader *reader)
+{
+    return take_time(reader, &reader->filter->since_ns, false);
+}
+
+static enum status take_until(struct reader *reader)
+{
+    return take_time(reader, &reader->filter->until_ns, true);
+}
+
+static enum status take_step(struct reader *reader)
+{
+    int64_t *step_ns = &reader->query->step_ns;
+    if (reader->word.kind != QUERY_WORD_TEXT)
+        return missing(reader, "a duration");
+    enum status status = parse_duration(step_ns, reader->word.text, "step", reader->err);
+    if (status == STATUS_OK && *step_ns == 0)
+        status = error_set(reader->err, STATUS_INVALID, "step: the time must be above zero");
+    return status == STATUS_OK ? next(reader) : blame(reader, reader->word.place);
+}
+
+static enum status append_objective(struct reader *reader, size_t *used)
+{
+    char *slo = reader->query->average.slo;
+    const size_t size = strlen(reader->word.text);
+    if (size >= QUERY_TEXT_SIZE - *used) {
+        (void)error_set(reader->err, STATUS_INVALID, "slo: too long (at most 255 bytes)");
+        return blame(reader, reader->word.place);
+    }
+    memcpy(slo + *used, reader->word.text, size + 1);
+    *used += size;
+    return next(reader);
+}
+
+static enum status check_objective(struct reader *reader)
+{
+    const char *names[SLO_METRIC_COUNT];
+    for (unsigned i = 0; i < SLO_METRIC_COUNT; i++) {
+        names[i] = slo_name((enum slo_metric)i);
+        if (strcmp(names[i], reader->word.text) == 0)
+            return STATUS_OK;
+    }
+    return unknown(reader, "objective", names, SLO_METRIC_COUNT);
+}
+
+// NAME=DURATION,..., kept as it is written; in quotes, whatever stands there.
+static enum status take_slo(struct reader *reader)
+{
+    if (reader->word.kind == QUERY_WORD_TEXT && reader->word.quoted)
+        return copy_word(reader, reader->query->average.slo, QUERY_TEXT_SIZE, "slo");
+    static const enum query_word_kind kinds[] = {QUERY_WORD_TEXT, QUERY_WORD_EQUALS,
+                                                 QUERY_WORD_TEXT};
+    static const char *const wanted[] = {"an objective (such as ttft=200ms)", "=", "a duration"};
+    size_t used = 0;
+    for (;;) {
+        for (unsigned i = 0; i < 3; i++) {
+            int64_t duration_ns;
+            if (reader->word.kind != kinds[i] || reader->word.quoted)
+                return missing(reader, wanted[i]);
+            if (i == 0 && check_objective(reader) != STATUS_OK)
+                return STATUS_INVALID;
+            if (i == 2 &&
+                parse_duration(&duration_ns, reader->word.text, "slo", reader->err) != STATUS_OK)
+                return blame(reader, reader->word.place);
+            enum status status = append_objective(reader, &used);
+            if (status != STATUS_OK)
+                return status;
+        }
+        if (reader->word.kind != QUERY_WORD_COMMA)
+            return STATUS_OK;
+        enum status status = append_objective(reader, &used);
+        if (status != STATUS_OK)
+            return status;
+    }
+}
+
+static enum status take_limit(struct reader *reader)
+{
+    int64_t limit = 0;
+    if (reader->word.kind != QUERY_WORD_TEXT)
+        return missing(reader, "a number");
+    if (parse_int(&limit, reader->word.text, 0, UINT32_MAX, "limit", reader->err) != STATUS_OK)
+        return blame(reader, reader->word.place);
+    reader->query->limit = (uint32_t)limit;
+    return next(reader);
+}
+
+static enum status take_oldest(struct reader *reader)
+{
+    reader->query->records.oldest_first = true;
+    return STATUS_OK;
+}
+
+static enum status take_force(struct reader *reader)
+{
+    reader->query->compare.force = true;
+    return STATUS_OK;
+}
+
+static enum status take_metric(struct reader *reader)
+{
+    const struct query_metric *metric;
+    if (reader->word.kind != QUERY_WORD_TEXT)
+        return missing(reader, "METRIC");
+    if (query_metric_find(&metric, reader->word.text, reader->err) != STATUS_OK)
+        return blame(reader, reader->word.place);
+    return copy_word(reader, reader->query->metric, QUERY_TEXT_SIZE, "metric");
+}
+
+static enum status take_margin(struct reader *reader)
+{
+    if (reader->word.kind != QUERY_WORD_TEXT)
+        return missing(reader, "a ratio");
+    if (parse_ratio(&reader->query->compare.margin, reader->word.text, "margin", reader->err) !=
+        STATUS_OK)
+        return blame(reader, reader->word.place);
+    return next(reader);
+}
+
+// query_check, its messages without what they begin with where there is no line.
+static bool is_sound(struct reader *reader)
+{
+    static const char prefix[] = "query: ";
+    if (query_check(reader->query, reader->err) == STATUS_OK)
+        return true;
+    char *text = reader->err->text;
+    if (strncmp(text, prefix, strlen(prefix)) == 0)
+        memmove(text, text + strlen(prefix), strlen(text + strlen(prefix)) + 1);
+    return false;
+}
+
+// A baseline, where the next word begins no clause.
+static enum status take_baseline(struct reader *reader)
+{
+    if (reader->word.kind != QUERY_WORD_TEXT || find_clause(&reader->word) != QUERY_CLAUSE_COUNT ||
+        (!reader->word.quoted && query_dimension_find(reader->word.text) != QUERY_DIMENSION_COUNT))
+        return STATUS_OK;
+    const struct query_place place = reader->word.place;
+    enum status status = copy_word(reader, reader->baseline, QUERY_KEY_SIZE, "baseline");
+    return status == STATUS_OK && !is_sound(reader) ? blame(reader, place) : status;
+}
+
+// What is read from here on is of the side compared with, the first one of the query.
+static enum status take_against(struct reader *reader)
+{
+    reader->filter = &reader->query->filter;
+    reader->baseline = reader->query->compare.baseline[0];
+    reader->seen &= ~(unsigned)WINDOW;
+    return take_baseline(reader);
+}
+
+static enum status (*const takes[QUERY_CLAUSE_COUNT])(struct reader *) = {
+    [QUERY_CLAUSE_BY] = take_by,         [QUERY_CLAUSE_WHERE] = take_where,
+    [QUERY_CLAUSE_SINCE] = take_since,   [QUERY_CLAUSE_UNTIL] = take_until,
+    [QUERY_CLAUSE_STEP] = take_step,     [QUERY_CLAUSE_SLO] = take_slo,
+    [QUERY_CLAUSE_OLDEST] = take_oldest, [QUERY_CLAUSE_LIMIT] = take_limit,
+    [QUERY_CLAUSE_OF] = take_metric,     [QUERY_CLAUSE_MARGIN] = take_margin,
+    [QUERY_CLAUSE_FORCE] = take_force,   [QUERY_CLAUSE_AGAINST] = take_against,
+};
+
+static enum status unknown_word(struct reader *reader)
+{
+    const char *words[QUERY_CLAUSE_COUNT + QUERY_DIMENSION_COUNT];
+    unsigned count = 0;
+    for (unsigned i = 0; i < QUERY_CLAUSE_COUNT; i++)
+        if (reader->clauses >> i & 1)
+            words[count++] = clause_words[i];
+    for (unsigned i = 0; i < QUERY_DIMENSION_COUNT && reader->clauses & BIT(WHERE); i++)
+        words[count++] = query_dimension_name((enum query_dimension)i);
+    return unknown(reader, "word", words, count);
+}
+
+// Which clause begins here; a condition may stand without its "where".
+static enum status begin_clause(struct reader *reader, unsigned *clause)
+{
+    const struct query_word word = reader->word;
+    *clause = find_clause(&word);
+    const bool is_condition = *clause == QUERY_CLAUSE_COUNT && word.kind == QUERY_WORD_TEXT &&
+                              !word.quoted &&
+                              query_dimension_find(word.text) != QUERY_DIMENSION_COUNT;
+    if (is_condition)
+        *clause = QUERY_CLAUSE_WHERE;
+    if (*clause == QUERY_CLAUSE_COUNT)
+        return unknown_word(reader);
+    if (!(reader->clauses >> *clause & 1)) {
+        (void)error_set(reader->err, STATUS_INVALID, "%s takes no %s", reader->verb,
+                        clause_words[*clause]);
+        return blame(reader, word.place);
+    }
+    if (reader->seen >> *clause & 1 && *clause != QUERY_CLAUSE_WHERE) {
+        (void)error_set(reader->err, STATUS_INVALID, "%s is there twice", clause_words[*clause]);
+        return blame(reader, word.place);
+    }
+    reader->seen |= 1U << *clause;
+    return is_condition ? STATUS_OK : next(reader);
+}
+
+// What one clause makes wrong, it is blamed for: a window that ends before it begins,
+// a run that is no UUID.
+static enum status take_clause(struct reader *reader)
+{
+    unsigned clause = QUERY_CLAUSE_COUNT;
+    struct query_place place = reader->word.place;
+    enum status status = begin_clause(reader, &clause);
+    if (status != STATUS_OK)
+        return status;
+    assert(clause < QUERY_CLAUSE_COUNT && takes[clause]);
+    status = takes[clause](reader);
+    if (status != STATUS_OK)
+        return status;
+    size_t end = reader->word.place.at;
+    while (end > place.at && strchr(" \t\r\n", reader->line[end - 1]))
+        end--;
+    place.size = end - place.at;
+    return is_sound(reader) ? STATUS_OK : blame(reader, place);
+}
+
+static enum status take_clauses(struct reader *reader)
+{
+    enum status status = STATUS_OK;
+    while (status == STATUS_OK && reader->word.kind != QUERY_WORD_END)
+        status = take_clause(reader);
+    return status;
+}
+
+static enum status take_subject(struct reader *reader, enum query_subject subject)
+{
+    const bool is_clause = reader->word.kind == QUERY_WORD_END ||
+                           find_clause(&reader->word) != QUERY_CLAUSE_COUNT ||
+                           query_dimension_find(reader->word.text) != QUERY_DIMENSION_COUNT;
+    switch (subject) {
+    case QUERY_NO_SUBJECT:
+        break;
+    case QUERY_METRIC:
+        return take_metric(reader);
+    case QUERY_METRIC_OR_NONE:
+        return is_clause ? STATUS_OK : take_metric(reader);
+    case QUERY_BASELINE_OR_NONE:
+        return take_baseline(reader);
+    }
+    return STATUS_OK;
+}
+
+static enum status take_verb(struct reader *reader)
+{
+    if (reader->word.kind != QUERY_WORD_TEXT)
+        return missing(reader, "a verb (such as avg, summary, loads)");
+    const struct query_verb *verb = find_verb(reader->word.text);
+    if (!verb) {
+        const char *words[VERB_COUNT];
+        for (unsigned i = 0; i < VERB_COUNT; i++)
+            words[i] = verbs[i].word;
+        return unknown(reader, "verb", words, VERB_COUNT);
+    }
+    if (verb->kind == QUERY_COMPARE) {
+        reader->filter = &reader->query->compare.other;
+        reader->baseline = reader->query->compare.baseline[1];
+    }
+    reader->query->kind = verb->kind;
+    if (verb->kind == QUERY_RECORDS)
+        reader->query->records.kind = verb->record_kind;
+    reader->verb = verb->word;
+    reader->clauses = verb->clauses;
+    enum status status = next(reader);
+    return status == STATUS_OK ? take_subject(reader, verb->subject) : status;
+}
+
+enum status query_text_read(struct query *out, const char *line, query_when *when, void *context,
+                            struct query_place *place, struct error *err)
+{
+    *out = (struct query){0};
+    struct error spare = {0};
+    struct reader reader = {.line = line,
+                            .query = out,
+                            .filter = &out->filter,
+                            .baseline = out->compare.baseline[0],
+                            .when = when,
+                            .context = context,
+                            .err = err ? err : &spare};
+    enum status status = next(&reader);
+    if (status == STATUS_OK)
+        status = take_verb(&reader);
+    if (status == STATUS_OK)
+        status = take_clauses(&reader);
+    if (place)
+        *place = reader.place;
+    return status;
+}
+
+enum status query_text_read_filter(struct query_filter *out, const char *line, query_when *when,
+                                   void *context, struct query_place *place, struct error *err)
+{
+    struct query query = {.kind = QUERY_SUMMARY};
+    struct error spare = {0};
+    struct reader reader = {.line = line,
+                            .query = &query,
+                            .filter = &query.filter,
+                            .verb = "a filter",
+                            .clauses = WINDOW,
+                            .when = when,
+                            .context = context,
+                            .err = err ? err : &spare};
+    enum status status = next(&reader);
+    if (status == STATUS_OK)
+        status = take_clauses(&reader);
+    if (place)
+        *place = reader.place;
+    *out = query.filter;
+    return status;
+}

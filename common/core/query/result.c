@@ -1,0 +1,186 @@
+#include "common/core/query/result.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+// Texts lie in blocks that never move, so that cells may point into them.
+struct block {
+    struct block *older;
+    size_t used, size;
+    char bytes[];
+};
+
+enum { BLOCK_SIZE = 16 * 1024 };
+
+struct result {
+    struct result_column *columns;
+    unsigned column_count;
+    struct value *cells; // row after row
+    size_t row_count, row_room;
+    struct block *blocks;
+    uint64_t next_cursor;
+};
+
+enum status result_new(struct result **out)
+{
+    *out = calloc(1, sizeof **out);
+    return *out ? STATUS_OK : STATUS_NOMEM;
+}
+
+void result_free(struct result *result)
+{
+    if (!result)
+        return;
+    while (result->blocks) {
+        struct block *older = result->blocks->older;
+        free(result->blocks);
+        result->blocks = older;
+    }
+    free(result->columns);
+    free(result->cells);
+    free(result);
+}
+
+enum status result_add_column(struct result *result, const char *key, enum unit unit)
+{
+    assert(result->row_count == 0);
+    struct result_column *columns =
+        realloc(result->columns, (result->column_count + 1) * sizeof *columns);
+    if (!columns)
+        return STATUS_NOMEM;
+    result->columns = columns;
+    struct result_column *column = &columns[result->column_count++];
+    (void)snprintf(column->key, sizeof column->key, "%s", key);
+    column->unit = unit;
+    return STATUS_OK;
+}
+
+enum status result_add_row(struct result *result)
+{
+    const size_t columns = result->column_count;
+    if (result->row_count == result->row_room && columns > 0) {
+        const size_t room = result->row_room ? 2 * result->row_room : 16;
+        size_t size;
+        if (__builtin_mul_overflow(room * columns, sizeof *result->cells, &size))
+            return STATUS_NOMEM;
+        struct value *cells = realloc(result->cells, size);
+        if (!cells)
+            return STATUS_NOMEM;
+        result->cells = cells;
+        result->row_room = room;
+    }
+    for (size_t i = 0; i < columns; i++)
+        result->cells[result->row_count * columns + i] = (struct value){.type = VALUE_NULL};
+    result->row_count++;
+    return STATUS_OK;
+}
+
+static struct value *last_cell(struct result *result, unsigned column)
+{
+    assert(result->row_count > 0 && column < result->column_count);
+    return &result->cells[(result->row_count - 1) * result->column_count + column];
+}
+
+void result_set_int(struct result *result, unsigned column, int64_t value)
+{
+    *last_cell(result, column) = (struct value){.type = VALUE_INT, .i = value};
+}
+
+void result_set_real(struct result *result, unsigned column, double value)
+{
+    if (isfinite(value))
+        *last_cell(result, column) = (struct value){.type = VALUE_REAL, .r = value};
+    else
+        *last_cell(result, column) = (struct value){.type = VALUE_NULL};
+}
+
+enum status result_set_text(struct result *result, unsigned column, const char *bytes, size_t size)
+{
+    struct block *block = result->blocks;
+    if (!block || block->size - block->used < size) {
+        const size_t room = size > BLOCK_SIZE ? size : BLOCK_SIZE;
+        block = malloc(sizeof *block + room);
+        if (!block)
+            return STATUS_NOMEM;
+        block->older = result->blocks;
+        block->used = 0;
+        block->size = room;
+        result->blocks = block;
+    }
+    char *copy = block->bytes + block->used;
+    if (size > 0)
+        memcpy(copy, bytes, size);
+    block->used += size;
+    struct value *cell = last_cell(result, column);
+    cell->type = VALUE_TEXT;
+    cell->text.bytes = copy;
+    cell->text.size = size;
+    return STATUS_OK;
+}
+
+unsigned result_column_count(const struct result *result)
+{
+    return result->column_count;
+}
+
+size_t result_row_count(const struct result *result)
+{
+    return result->row_count;
+}
+
+const struct result_column *result_column(const struct result *result, unsigned column)
+{
+    assert(column < result->column_count);
+    return &result->columns[column];
+}
+
+int result_find(const struct result *result, const char *key)
+{
+    for (unsigned i = 0; i < result->column_count; i++)
+        if (strcmp(result->columns[i].key, key) == 0)
+            return (int)i;
+    return -1;
+}
+
+struct value result_cell(const struct result *result, size_t row, unsigned column)
+{
+    if (row >= result->row_count || column >= result->column_count)
+        return (struct value){.type = VALUE_NULL};
+    return result->cells[row * result->column_count + column];
+}
+
+static struct value cell_by_key(const struct result *result, size_t row, const char *key)
+{
+    return result_cell(result, row, (unsigned)result_find(result, key));
+}
+
+double result_number(const struct result *result, size_t row, const char *key, double absent)
+{
+    const struct value cell = cell_by_key(result, row, key);
+    if (cell.type == VALUE_INT)
+        return (double)cell.i;
+    return cell.type == VALUE_REAL ? cell.r : absent;
+}
+
+int64_t result_integer(const struct result *result, size_t row, const char *key, int64_t absent)
+{
+    const struct value cell = cell_by_key(result, row, key);
+    if (cell.type == VALUE_INT)
+        return cell.i;
+    if (cell.type == VALUE_REAL && fabs(cell.r) < 9.2e18)
+        return (int64_t)cell.r;
+    return absent;
+}
+
+uint64_t result_next_cursor(const struct result *result)
+{
+    return result->next_cursor;
+}
+
+void result_set_next_cursor(struct result *result, uint64_t cursor)
+{
+    result->next_cursor = cursor;
+}

@@ -1,0 +1,62 @@
+// The answer to a query: named columns and rows of values.
+#ifndef INFERSTAT_CORE_RESULT_H
+#define INFERSTAT_CORE_RESULT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/core/base/status.h"
+#include "common/core/base/unit.h"
+
+enum value_type { VALUE_NULL, VALUE_INT, VALUE_REAL, VALUE_TEXT }; // numbers of the wire
+
+struct value {
+    enum value_type type;
+    union {
+        int64_t i;
+        double r; // never NaN or infinite
+        struct {
+            const char *bytes; // UTF-8, not terminated, owned by the result
+            size_t size;
+        } text;
+    };
+};
+
+struct result_column {
+    char key[64]; // as in TERMS: snake_case, unit last
+    enum unit unit;
+};
+
+struct result;
+
+MUST_CHECK enum status result_new(struct result **out);
+void result_free(struct result *result);
+
+// Columns first, then rows.  Keys over 63 bytes are cut.
+MUST_CHECK enum status result_add_column(struct result *result, const char *key, enum unit unit);
+// Adds a row of nulls.
+MUST_CHECK enum status result_add_row(struct result *result);
+// Sets cells of the last row.  NaN and infinite reals become null.  Text is copied.
+void result_set_int(struct result *result, unsigned column, int64_t value);
+void result_set_real(struct result *result, unsigned column, double value);
+MUST_CHECK enum status result_set_text(struct result *result, unsigned column, const char *bytes,
+                                       size_t size);
+
+unsigned result_column_count(const struct result *result);
+size_t result_row_count(const struct result *result);
+const struct result_column *result_column(const struct result *result, unsigned column);
+// The position of a column, or -1.
+int result_find(const struct result *result, const char *key);
+// The cell; null where row or column is out of range (so result_find's -1 may be
+// passed on as `(unsigned)-1`).
+struct value result_cell(const struct result *result, size_t row, unsigned column);
+
+// The cell of that key as a number: `absent` where there is none.
+double result_number(const struct result *result, size_t row, const char *key, double absent);
+int64_t result_integer(const struct result *result, size_t row, const char *key, int64_t absent);
+
+// Where a listing goes on: 0 when there are no more rows.
+uint64_t result_next_cursor(const struct result *result);
+void result_set_next_cursor(struct result *result, uint64_t cursor);
+
+#endif

@@ -1,0 +1,288 @@
+// The one table that says what a record is.
+//
+// Every kind with its columns: schema, wire checks, CSV headers, JSON keys,
+// `inferstat metrics`, the dashboard's labels and the manual page all come from
+// these lines.  Adding a column is a line here, at the end of its kind, and a
+// raised schema version (common/store/schema.c).  The position of a column in
+// its kind is its number on the wire, for ever.
+//
+// Common to all kinds and not repeated here: run, stream, number (identity),
+// started_ns (the host's wall clock, UTC) and received_ns (the collector's).
+//
+// Kind:   X(KIND, "table", "what one record of it is")
+// Column: X(KIND_COLUMN, "column", type, unit, presence, "meaning")
+//   type:     INT   64-bit integer           REAL  double, never NaN or infinite
+//             NAME  interned text (models, operations, stages, hosts, devices)
+//             TEXT  short text of its own    BLOB  short bytes
+//             and the enumerations below, stored as their number
+//   presence: ALWAYS, or MAYBE when it may be absent
+#ifndef INFERSTAT_CORE_RECORD_TABLE_H
+#define INFERSTAT_CORE_RECORD_TABLE_H
+
+#define RECORD_KINDS(X)                                                                            \
+    X(RUN, "run", "one life of one worker process")                                                \
+    X(DEVICE, "device", "a device a run uses")                                                     \
+    X(MODEL, "model", "a model a run has loaded")                                                  \
+    X(STARTUP, "startup", "a process becoming ready to serve")                                     \
+    X(LOAD, "load", "one model load")                                                              \
+    X(LOAD_STAGE, "load_stage", "one stage of a load or of a startup")                             \
+    X(INFERENCE, "inference", "one request answered")                                              \
+    X(ITL, "itl", "the gaps between output tokens of all requests in a span")                      \
+    X(OPERATION, "operation", "one timed operation")                                               \
+    X(PIPELINE, "pipeline", "one run of the streaming copy/compute pipeline")                      \
+    X(DEVICE_SAMPLE, "device_sample", "a device's counters over one sample period")                \
+    X(PROCESS_SAMPLE, "process_sample", "the process's counters over one sample period")
+
+#define RECORD_RUN(X)                                                                              \
+    X(RUN_UUID, "uuid", TEXT, NONE, ALWAYS, "the run's 128 random bits, as a UUID")                \
+    X(RUN_HOST, "host", NAME, NONE, ALWAYS, "name of the host")                                    \
+    X(RUN_PID, "pid", INT, NONE, ALWAYS, "process id on that host")                                \
+    X(RUN_ENDED_NS, "ended_ns", INT, TIME, MAYBE, "when the run ended")                            \
+    X(RUN_END, "end", RUN_END, NONE, ALWAYS, "how the run ended: open, closed, killed, silent")    \
+    X(RUN_LAST_ACTIVITY, "last_activity", TEXT, NONE, MAYBE,                                       \
+      "what the run last said it was doing")                                                       \
+    X(RUN_WORKER_VERSION, "worker_version", TEXT, NONE, ALWAYS,                                    \
+      "version of the reporting program")                                                          \
+    X(RUN_PROTOCOL, "protocol", INT, NONE, ALWAYS, "protocol version the run speaks")              \
+    X(RUN_OS, "os", TEXT, NONE, ALWAYS, "operating system")                                        \
+    X(RUN_KERNEL, "kernel", TEXT, NONE, ALWAYS, "kernel release")                                  \
+    X(RUN_CPU, "cpu", TEXT, NONE, ALWAYS, "processor's model name")                                \
+    X(RUN_CPU_COUNT, "cpu_count", INT, COUNT, ALWAYS, "processors the process may use")            \
+    X(RUN_CPU_GOVERNOR, "cpu_governor", TEXT, NONE, MAYBE, "frequency governor of processor 0")    \
+    X(RUN_HOST_MEMORY_BYTES, "host_memory_bytes", INT, BYTES, ALWAYS, "memory of the host")        \
+    X(RUN_CONTAINER, "container", TEXT, NONE, MAYBE, "kind of container the process runs in")      \
+    X(RUN_DEVICE_COUNT, "device_count", INT, COUNT, ALWAYS, "devices the run reports")             \
+    X(RUN_DRIVER, "driver", TEXT, NONE, MAYBE, "GPU driver's version")                             \
+    X(RUN_CUDA, "cuda", TEXT, NONE, MAYBE,                                                         \
+      "CUDA version, of clients that send it: libinferstat links no CUDA and sends none")          \
+    X(RUN_CLOCK_OFFSET_NS, "clock_offset_ns", INT, DURATION, MAYBE,                                \
+      "host's clock less the collector's, estimated")                                              \
+    X(RUN_CLOCK_ERROR_NS, "clock_error_ns", INT, DURATION, MAYBE,                                  \
+      "bound of that estimate's error")                                                            \
+    X(RUN_PRODUCED, "produced", INT, COUNT, ALWAYS, "records the producer says it made")           \
+    X(RUN_STORED, "stored", INT, COUNT, ALWAYS, "records of the run stored")                       \
+    X(RUN_DUPLICATES, "duplicates", INT, COUNT, ALWAYS, "repeated records skipped")
+
+#define RECORD_DEVICE(X)                                                                           \
+    X(DEVICE_ORDINAL, "ordinal", INT, NONE, ALWAYS, "the device's place in its run, from 0")       \
+    X(DEVICE_NAME, "name", NAME, NONE, ALWAYS, "the device's name")                                \
+    X(DEVICE_UUID, "uuid", TEXT, NONE, MAYBE, "the device's own identity")                         \
+    X(DEVICE_MEMORY_BYTES, "memory_bytes", INT, BYTES, ALWAYS, "memory on the device")             \
+    X(DEVICE_COMPUTE_CAPABILITY, "compute_capability", TEXT, NONE, MAYBE,                          \
+      "CUDA compute capability")                                                                   \
+    X(DEVICE_PCIE_GENERATION, "pcie_generation", INT, NONE, MAYBE, "PCIe generation negotiated")   \
+    X(DEVICE_PCIE_WIDTH, "pcie_width", INT, NONE, MAYBE, "PCIe lanes negotiated")                  \
+    X(DEVICE_PCIE_GENERATION_MAX, "pcie_generation_max", INT, NONE, MAYBE,                         \
+      "PCIe generation at best")                                                                   \
+    X(DEVICE_PCIE_WIDTH_MAX, "pcie_width_max", INT, NONE, MAYBE, "PCIe lanes at best")             \
+    X(DEVICE_MEMORY_BANDWIDTH, "memory_bandwidth_bytes_per_second", REAL, BYTES_PER_SECOND, MAYBE, \
+      "measured bandwidth of the device's memory")                                                 \
+    X(DEVICE_H2D, "h2d_bytes_per_second", REAL, BYTES_PER_SECOND, MAYBE,                           \
+      "measured host-to-device bandwidth")                                                         \
+    X(DEVICE_FLOPS, "flops_per_second", REAL, FLOPS, MAYBE, "measured arithmetic rate")            \
+    X(DEVICE_POWER_CAP, "power_cap_watts", REAL, WATTS, MAYBE, "most power it may draw")           \
+    X(DEVICE_SM_CLOCK_MAX, "sm_clock_max_hz", INT, HERTZ, MAYBE,                                   \
+      "highest clock the multiprocessors may have")                                                \
+    X(DEVICE_MEMORY_CLOCK_MAX, "memory_clock_max_hz", INT, HERTZ, MAYBE,                           \
+      "highest clock the memory may have")
+
+#define RECORD_MODEL(X)                                                                            \
+    X(MODEL_NAME, "name", NAME, NONE, ALWAYS, "the model's name")                                  \
+    X(MODEL_DIGEST, "digest", TEXT, NONE, MAYBE, "digest of the model's file")                     \
+    X(MODEL_FORMAT, "format", TEXT, NONE, ALWAYS, "file format (gguf)")                            \
+    X(MODEL_ARCHITECTURE, "architecture", TEXT, NONE, MAYBE, "architecture (llama)")               \
+    X(MODEL_QUANTISATION, "quantisation", TEXT, NONE, MAYBE, "type of most weights (f16)")         \
+    X(MODEL_PARAMETERS, "parameters", INT, COUNT, MAYBE, "number of weights")                      \
+    X(MODEL_FILE_BYTES, "file_bytes", INT, BYTES, MAYBE, "size of the model's file")               \
+    X(MODEL_CONTEXT, "context", INT, TOKENS, MAYBE, "longest context in tokens")                   \
+    X(MODEL_KV_BYTES, "kv_bytes_per_token", INT, BYTES, MAYBE,                                     \
+      "bytes of KV cache of a position, which each later token reads")
+
+#define RECORD_STARTUP(X)                                                                          \
+    X(STARTUP_DURATION_NS, "duration_ns", INT, DURATION, ALWAYS, "from the start until ready")     \
+    X(STARTUP_MEMORY_START_BYTES, "memory_start_bytes", INT, BYTES, ALWAYS,                        \
+      "host memory of the process at the start")                                                   \
+    X(STARTUP_MEMORY_READY_BYTES, "memory_ready_bytes", INT, BYTES, ALWAYS,                        \
+      "host memory of the process when ready")
+
+#define RECORD_LOAD(X)                                                                             \
+    X(LOAD_MODEL, "model", NAME, NONE, ALWAYS, "the model loaded")                                 \
+    X(LOAD_DEVICE, "device", NAME, NONE, ALWAYS, "the device it was loaded to")                    \
+    X(LOAD_DURATION_NS, "duration_ns", INT, DURATION, ALWAYS,                                      \
+      "whole load, all stages and the rest")                                                       \
+    X(LOAD_STATUS, "status", STATUS, NONE, ALWAYS, "ok, error, cancelled")                         \
+    X(LOAD_ERROR, "error", TEXT, NONE, MAYBE, "why it failed")                                     \
+    X(LOAD_MODEL_BYTES, "model_bytes", INT, BYTES, ALWAYS, "bytes of weights loaded")              \
+    X(LOAD_HOST_MEMORY_BEFORE, "host_memory_before_bytes", INT, BYTES, ALWAYS,                     \
+      "host memory of the process before the load")                                                \
+    X(LOAD_HOST_MEMORY_AFTER, "host_memory_after_bytes", INT, BYTES, ALWAYS,                       \
+      "host memory of the process after the load")                                                 \
+    X(LOAD_DEVICE_MEMORY_BEFORE, "device_memory_before_bytes", INT, BYTES, MAYBE,                  \
+      "device memory in use before the load")                                                      \
+    X(LOAD_DEVICE_MEMORY_AFTER, "device_memory_after_bytes", INT, BYTES, MAYBE,                    \
+      "device memory in use after the load")                                                       \
+    X(LOAD_STORAGE_RATE, "storage_bytes_per_second", REAL, BYTES_PER_SECOND, MAYBE,                \
+      "rate at which storage delivered the file")                                                  \
+    X(LOAD_H2D_RATE, "h2d_bytes_per_second", REAL, BYTES_PER_SECOND, MAYBE,                        \
+      "rate of copies to the device")                                                              \
+    X(LOAD_PAGE_CACHE_RATIO, "page_cache_ratio", REAL, RATIO, MAYBE,                               \
+      "share of the file that was in the page cache at the start")
+
+#define RECORD_LOAD_STAGE(X)                                                                       \
+    X(LOAD_STAGE_PARENT, "parent", INT, NONE, ALWAYS,                                              \
+      "number of the load or startup in the same stream")                                          \
+    X(LOAD_STAGE_ORDINAL, "ordinal", INT, NONE, ALWAYS, "place among its siblings, from 0")        \
+    X(LOAD_STAGE_STAGE, "stage", NAME, NONE, ALWAYS, "the stage's name")                           \
+    X(LOAD_STAGE_DURATION_NS, "duration_ns", INT, DURATION, ALWAYS, "how long the stage took")
+
+#define RECORD_INFERENCE(X)                                                                        \
+    X(INFERENCE_MODEL, "model", NAME, NONE, ALWAYS, "the model that answered")                     \
+    X(INFERENCE_DEVICE, "device", NAME, NONE, ALWAYS, "the device it ran on")                      \
+    X(INFERENCE_REQUEST, "request", INT, NONE, ALWAYS, "the engine's number of the request")       \
+    X(INFERENCE_FINISH, "finish", FINISH, NONE, ALWAYS, "stop, length, cancelled, error")          \
+    X(INFERENCE_PROMPT_TOKENS, "prompt_tokens", INT, TOKENS, ALWAYS, "tokens of the prompt")       \
+    X(INFERENCE_CACHED_PROMPT_TOKENS, "cached_prompt_tokens", INT, TOKENS, ALWAYS,                 \
+      "of those, taken from a cache and not computed")                                             \
+    X(INFERENCE_GENERATED_TOKENS, "generated_tokens", INT, TOKENS, ALWAYS, "tokens put out")       \
+    X(INFERENCE_QUEUE_NS, "queue_ns", INT, DURATION, ALWAYS, "arrival to start of computing")      \
+    X(INFERENCE_PREFILL_NS, "prefill_ns", INT, DURATION, ALWAYS,                                   \
+      "start of computing the prompt to the first token")                                          \
+    X(INFERENCE_TTFT_NS, "ttft_ns", INT, DURATION, MAYBE, "arrival to the first token")            \
+    X(INFERENCE_DECODE_NS, "decode_ns", INT, DURATION, MAYBE, "first to last token")               \
+    X(INFERENCE_E2E_NS, "e2e_ns", INT, DURATION, ALWAYS, "arrival to the last token")              \
+    X(INFERENCE_ITL_MAX_NS, "itl_max_ns", INT, DURATION, MAYBE, "longest gap between two tokens")  \
+    X(INFERENCE_ITL_P99_NS, "itl_p99_ns", INT, DURATION, MAYBE,                                    \
+      "99th percentile of the gaps between tokens (1 % relative error)")                           \
+    X(INFERENCE_HOST_MEMORY, "host_memory_bytes", INT, BYTES, ALWAYS,                              \
+      "host memory of the process, last sampled")                                                  \
+    X(INFERENCE_DEVICE_MEMORY, "device_memory_bytes", INT, BYTES, MAYBE,                           \
+      "device memory in use, last sampled")                                                        \
+    X(INFERENCE_CONCURRENT, "concurrent_requests", INT, COUNT, MAYBE,                              \
+      "requests in progress when this one ended, itself included; other threads' of 25 ms ago")
+
+#define RECORD_ITL(X)                                                                              \
+    X(ITL_MODEL, "model", NAME, NONE, ALWAYS, "the model that answered")                           \
+    X(ITL_DEVICE, "device", NAME, NONE, ALWAYS, "the device it ran on")                            \
+    X(ITL_DURATION_NS, "duration_ns", INT, DURATION, ALWAYS, "length of the span")                 \
+    X(ITL_SKETCH, "sketch", BLOB, NONE, ALWAYS,                                                    \
+      "the gaps in nanoseconds as a mergeable sketch (common/core/stats/sketch.h)")
+
+#define RECORD_OPERATION(X)                                                                        \
+    X(OPERATION_OPERATION, "operation", NAME, NONE, ALWAYS, "the operation's name")                \
+    X(OPERATION_DEVICE, "device", NAME, NONE, MAYBE, "the device it ran on")                       \
+    X(OPERATION_DURATION_NS, "duration_ns", INT, DURATION, ALWAYS, "how long it took")             \
+    X(OPERATION_HOST_MEMORY, "host_memory_bytes", INT, BYTES, MAYBE,                               \
+      "host memory of the process, last sampled")                                                  \
+    X(OPERATION_ITEMS, "items", INT, COUNT, MAYBE, "items worked on")                              \
+    X(OPERATION_BYTES, "bytes", INT, BYTES, MAYBE, "bytes worked on")                              \
+    X(OPERATION_EXTRA, "extra", TEXT, NONE, MAYBE, "anything else, as short JSON text")
+
+#define RECORD_PIPELINE(X)                                                                         \
+    X(PIPELINE_WORKLOAD, "workload", NAME, NONE, ALWAYS, "what streamed (such as encode)")         \
+    X(PIPELINE_DEVICE, "device", NAME, NONE, ALWAYS, "the device it ran on")                       \
+    X(PIPELINE_STATUS, "status", STATUS, NONE, ALWAYS, "ok, error, cancelled")                     \
+    X(PIPELINE_ITEMS, "items", INT, COUNT, ALWAYS, "items worked on")                              \
+    X(PIPELINE_DURATION_NS, "duration_ns", INT, DURATION, ALWAYS, "how long it took")              \
+    X(PIPELINE_CHUNK_BYTES, "chunk_bytes", INT, BYTES, ALWAYS, "bytes of one chunk")               \
+    X(PIPELINE_POOL_SIZE, "pool_size", INT, COUNT, ALWAYS, "pinned slots in the pool")             \
+    X(PIPELINE_PREFETCH, "prefetch", INT, COUNT, ALWAYS, "chunks read ahead at most")              \
+    X(PIPELINE_SYNC, "sync", SYNC, NONE, ALWAYS, "how slots are reused: events, periodic")         \
+    X(PIPELINE_BYTES_H2D, "bytes_h2d", INT, BYTES, ALWAYS, "bytes copied to the device")           \
+    X(PIPELINE_COPY_BUSY_NS, "copy_busy_ns", INT, DURATION, MAYBE, "time a copy ran")              \
+    X(PIPELINE_COMPUTE_BUSY_NS, "compute_busy_ns", INT, DURATION, MAYBE, "time compute ran")       \
+    X(PIPELINE_BOTH_BUSY_NS, "both_busy_ns", INT, DURATION, MAYBE, "time both ran at once")        \
+    X(PIPELINE_EXPOSED_COPY_NS, "exposed_copy_ns", INT, DURATION, MAYBE,                           \
+      "time a copy to the device ran and no compute did")                                          \
+    X(PIPELINE_COPY_STARVED_NS, "copy_starved_ns", INT, DURATION, MAYBE,                           \
+      "time no copy ran because no filled slot was ready, though there were slots to fill")        \
+    X(PIPELINE_POOL_ACQUIRES, "pool_acquires", INT, COUNT, MAYBE, "slots acquired")                \
+    X(PIPELINE_POOL_WAITS, "pool_waits", INT, COUNT, MAYBE, "acquires that had to wait")           \
+    X(PIPELINE_POOL_WAIT_NS, "pool_wait_ns", INT, DURATION, MAYBE, "time those waited")            \
+    X(PIPELINE_POOL_AVAILABLE_MIN, "pool_available_min", INT, COUNT, MAYBE, "fewest slots free")   \
+    X(PIPELINE_POOL_AVAILABLE_MAX, "pool_available_max", INT, COUNT, MAYBE, "most slots free")     \
+    X(PIPELINE_ITEM_P50_NS, "item_p50_ns", INT, DURATION, MAYBE,                                   \
+      "median time of a batch (first copy to results)")                                            \
+    X(PIPELINE_ITEM_P95_NS, "item_p95_ns", INT, DURATION, MAYBE, "95th percentile of a batch")     \
+    X(PIPELINE_ITEM_P99_NS, "item_p99_ns", INT, DURATION, MAYBE, "99th percentile of a batch")     \
+    X(PIPELINE_UNMEASURED_CHUNKS, "unmeasured_chunks", INT, COUNT, MAYBE,                          \
+      "chunks whose times could not be taken")                                                     \
+    X(PIPELINE_MODEL, "model", NAME, NONE, MAYBE, "what was loaded, or encoded with")              \
+    X(PIPELINE_BATCH_ITEMS, "batch_items", INT, COUNT, MAYBE, "items of one batch")                \
+    X(PIPELINE_IDLE_NS, "idle_ns", INT, DURATION, MAYBE,                                           \
+      "time neither a copy nor compute ran, between the first and the last of them")               \
+    X(PIPELINE_WAITS_64US, "pool_waits_below_64us", INT, COUNT, MAYBE,                             \
+      "of pool_waits, those of under 64 us")                                                       \
+    X(PIPELINE_WAITS_4096US, "pool_waits_below_4096us", INT, COUNT, MAYBE,                         \
+      "of pool_waits, those of under 4.096 ms")
+
+#define RECORD_DEVICE_SAMPLE(X)                                                                    \
+    X(DEVICE_SAMPLE_DEVICE, "device", NAME, NONE, ALWAYS, "the device sampled")                    \
+    X(DEVICE_SAMPLE_GPU_UTIL, "gpu_util_ratio", REAL, RATIO, MAYBE,                                \
+      "share of the period in which at least one kernel ran")                                      \
+    X(DEVICE_SAMPLE_MEMORY_USED, "memory_used_bytes", INT, BYTES, MAYBE, "device memory in use")   \
+    X(DEVICE_SAMPLE_TEMPERATURE, "temperature_celsius", REAL, CELSIUS, MAYBE, "temperature")       \
+    X(DEVICE_SAMPLE_POWER, "power_watts", REAL, WATTS, MAYBE, "power drawn")                       \
+    X(DEVICE_SAMPLE_ENERGY, "energy_joules", REAL, JOULES, MAYBE,                                  \
+      "energy used since the driver's start")                                                      \
+    X(DEVICE_SAMPLE_SM_CLOCK, "sm_clock_hz", INT, HERTZ, MAYBE, "clock of the multiprocessors")    \
+    X(DEVICE_SAMPLE_MEMORY_CLOCK, "memory_clock_hz", INT, HERTZ, MAYBE, "clock of the memory")     \
+    X(DEVICE_SAMPLE_PCIE_GENERATION, "pcie_generation", INT, NONE, MAYBE, "PCIe generation now")   \
+    X(DEVICE_SAMPLE_PCIE_WIDTH, "pcie_width", INT, NONE, MAYBE, "PCIe lanes now")                  \
+    X(DEVICE_SAMPLE_THROTTLE, "throttle_reasons", INT, NONE, MAYBE,                                \
+      "NVML's bits of why clocks are held back")                                                   \
+    X(DEVICE_SAMPLE_SM_ACTIVE, "sm_active_ratio", REAL, RATIO, MAYBE,                              \
+      "share of multiprocessors busy")                                                             \
+    X(DEVICE_SAMPLE_DRAM_ACTIVE, "dram_active_ratio", REAL, RATIO, MAYBE,                          \
+      "share of time memory was busy")
+
+#define RECORD_PROCESS_SAMPLE(X)                                                                   \
+    X(PROCESS_SAMPLE_CPU, "cpu_ratio", REAL, RATIO, ALWAYS,                                        \
+      "processor time / wall time of the process; 2.0 is two processors busy")                     \
+    X(PROCESS_SAMPLE_HOST_MEMORY, "host_memory_bytes", INT, BYTES, ALWAYS,                         \
+      "host memory of the process (resident)")                                                     \
+    X(PROCESS_SAMPLE_DEVICE_MEMORY, "device_memory_bytes", INT, BYTES, MAYBE,                      \
+      "device memory of the process")
+
+// Enumerations: the number on the wire and in tables, and the text views show.
+#define RECORD_STATUS_VALUES(X) X(0, OK, "ok") X(1, ERROR, "error") X(2, CANCELLED, "cancelled")
+#define RECORD_FINISH_VALUES(X)                                                                    \
+    X(0, STOP, "stop") X(1, LENGTH, "length") X(2, CANCELLED, "cancelled") X(3, ERROR, "error")
+#define RECORD_RUN_END_VALUES(X)                                                                   \
+    X(0, OPEN, "open") X(1, CLOSED, "closed") X(2, KILLED, "killed") X(3, SILENT, "silent")
+#define RECORD_SYNC_VALUES(X) X(0, EVENTS, "events") X(1, PERIODIC, "periodic")
+
+// Derived: never stored in rows; views and queries compute value = numerator /
+// denominator in real arithmetic, absent where either is absent or the
+// denominator is not above zero.  Both are written over the kind's columns in
+// the arithmetic that SQL and C share.  An average over requests is the mean of
+// the values; total over total is sum(numerator) / sum(denominator) of the rows
+// where the value exists.
+//
+// X(KIND, "name", unit, "numerator", "denominator", "meaning")
+#define RECORD_DERIVED(X)                                                                          \
+    X(INFERENCE, "tokens_per_second", TOKENS_PER_SECOND, "(generated_tokens - 1) * 1e9",           \
+      "CASE WHEN generated_tokens >= 2 THEN decode_ns END",                                        \
+      "the user's speed: tokens after the first / decode time")                                    \
+    X(INFERENCE, "output_tokens_per_second", TOKENS_PER_SECOND, "generated_tokens * 1e9",          \
+      "e2e_ns", "generated tokens / end-to-end time")                                              \
+    X(INFERENCE, "prefill_tokens_per_second", TOKENS_PER_SECOND,                                   \
+      "(prompt_tokens - cached_prompt_tokens) * 1e9", "prefill_ns",                                \
+      "prompt tokens computed / prefill time")                                                     \
+    X(INFERENCE, "tpot_ns", DURATION, "e2e_ns - ttft_ns",                                          \
+      "CASE WHEN generated_tokens >= 2 THEN generated_tokens - 1 END",                             \
+      "time per output token after the first")                                                     \
+    X(LOAD, "memory_delta_bytes", BYTES, "host_memory_after_bytes - host_memory_before_bytes",     \
+      "1", "host memory the load added (negative when it freed some)")                             \
+    X(LOAD, "load_bytes_per_second", BYTES_PER_SECOND, "model_bytes * 1e9",                        \
+      "CASE WHEN status = 0 THEN duration_ns END", "bytes of weights / load's duration")           \
+    X(STARTUP, "memory_delta_bytes", BYTES, "memory_ready_bytes - memory_start_bytes", "1",        \
+      "host memory added until ready")                                                             \
+    X(PIPELINE, "overlap_ratio", RATIO, "both_busy_ns", "min(copy_busy_ns, compute_busy_ns)",      \
+      "time copy and compute ran at once / the shorter of the two")                                \
+    X(PIPELINE, "pool_starvation_ratio", RATIO, "pool_waits", "pool_acquires",                     \
+      "acquires that had to wait / acquires")                                                      \
+    X(PIPELINE, "items_per_second", ITEMS_PER_SECOND, "items * 1e9",                               \
+      "CASE WHEN items > 0 THEN duration_ns END", "items / time; absent where none was worked on") \
+    X(OPERATION, "items_per_second", ITEMS_PER_SECOND, "items * 1e9", "duration_ns", "items / time")
+
+#endif

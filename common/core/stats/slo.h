@@ -1,0 +1,43 @@
+// Service level objectives in words: what a request has to meet to count as good.
+// "ttft=200ms,tpot=30ms": names of durations, each with the longest that is good, which
+// has its unit with it: no limit but 0 goes without one.
+// Pure.
+#ifndef INFERSTAT_CORE_SLO_H
+#define INFERSTAT_CORE_SLO_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/core/base/error.h"
+
+// X(NAME, "name in words", "metric of an inference")
+#define SLO_METRICS(X)                                                                             \
+    X(TTFT, "ttft", "ttft_ns")                                                                     \
+    X(TPOT, "tpot", "tpot_ns")                                                                     \
+    X(E2E, "e2e", "e2e_ns")                                                                        \
+    X(QUEUE, "queue", "queue_ns")                                                                  \
+    X(PREFILL, "prefill", "prefill_ns")                                                            \
+    X(DECODE, "decode", "decode_ns")                                                               \
+    X(ITL_MAX, "itl_max", "itl_max_ns")                                                            \
+    X(ITL_P99, "itl_p99", "itl_p99_ns")
+
+enum slo_metric {
+#define SLO_METRIC_ENUM(name, text, metric) SLO_##name,
+    SLO_METRICS(SLO_METRIC_ENUM)
+#undef SLO_METRIC_ENUM
+        SLO_METRIC_COUNT
+};
+
+struct slo {
+    int64_t limit_ns[SLO_METRIC_COUNT]; // -1: no objective
+};
+
+// The metric's name in words and as a metric; static.
+const char *slo_name(enum slo_metric metric);
+const char *slo_metric_name(enum slo_metric metric);
+
+// Reads objectives, apart by commas; spaces do not matter.  STATUS_INVALID names the word
+// that is wrong, and `*at` (may be NULL) is where in the text it begins, in bytes.
+MUST_CHECK enum status slo_parse(struct slo *out, const char *text, size_t *at, struct error *err);
+
+#endif

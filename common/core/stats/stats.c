@@ -1,0 +1,430 @@
+#include "common/core/stats/stats.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+// ---- The middle, and what stands out ------------------------------------------
+
+static int by_size(const void *left, const void *right)
+{
+    const double a = *(const double *)left, b = *(const double *)right;
+    return (a > b) - (a < b);
+}
+
+void stats_sort(double *values, size_t count)
+{
+    if (count > 1)
+        qsort(values, count, sizeof *values, by_size);
+}
+
+double stats_median(const double *sorted, size_t count)
+{
+    if (count == 0)
+        return NAN;
+    const double upper = sorted[count / 2];
+    const double lower = sorted[(count - 1) / 2];
+    return lower / 2 + upper / 2; // their sum may be beyond all doubles
+}
+
+double stats_spread(double *values, size_t count, double median)
+{
+    for (size_t i = 0; i < count; i++)
+        values[i] = fabs(values[i] - median);
+    stats_sort(values, count);
+    return 1.482602218505602 * stats_median(values, count);
+}
+
+double stats_score(double value, double median, double spread, double least)
+{
+    const double unit = spread > least ? spread : least;
+    const double distance = value - median;
+    return distance == 0 ? 0 : distance / unit; // infinite where the unit is 0
+}
+
+// ---- Which way is better -------------------------------------------------------
+
+// What a unit does not decide, or decides wrongly.
+static const struct {
+    const char *metric;
+    enum stats_direction direction;
+} named[] = {
+    {"mbu_ratio", STATS_MORE},           {"mfu_ratio", STATS_MORE},
+    {"overlap_ratio", STATS_MORE},       {"pool_starvation_ratio", STATS_LESS},
+    {"goodput_per_second", STATS_MORE},  {"host_memory_bytes", STATS_LESS},
+    {"device_memory_bytes", STATS_LESS}, {"both_busy_ns", STATS_NEITHER},
+    {"clock_offset_ns", STATS_NEITHER},
+};
+
+static const enum stats_direction by_unit[UNIT_COUNT_OF] = {
+    [UNIT_DURATION] = STATS_LESS,          [UNIT_JOULES] = STATS_LESS,
+    [UNIT_TOKENS_PER_SECOND] = STATS_MORE, [UNIT_ITEMS_PER_SECOND] = STATS_MORE,
+    [UNIT_BYTES_PER_SECOND] = STATS_MORE,  [UNIT_FLOPS] = STATS_MORE,
+    [UNIT_TOKENS_PER_JOULE] = STATS_MORE,
+};
+
+enum stats_direction stats_direction(const char *metric, enum unit unit)
+{
+    assert((unsigned)unit < UNIT_COUNT_OF);
+    for (size_t i = 0; i < sizeof named / sizeof *named; i++)
+        if (strcmp(named[i].metric, metric) == 0)
+            return named[i].direction;
+    return by_unit[unit];
+}
+
+// ---- The interval of a median ------------------------------------------------------
+
+// Student's t with 7 to 23 degrees of freedom, beyond which half of STATS_ERROR_RATE
+// lies; and the normal distribution's.
+static const double student[STATS_BLOCKS_MAX - STATS_BLOCKS_MIN + 1] = {
+    3.4995, 3.3554, 3.2498, 3.1693, 3.1058, 3.0545, 3.0123, 2.9768, 2.9467,
+    2.9208, 2.8982, 2.8784, 2.8609, 2.8453, 2.8314, 2.8188, 2.8073};
+static const double normal = 2.5758;
+
+size_t stats_samples_min(enum stats_sampling sampling)
+{
+    return sampling == STATS_SERIAL ? STATS_SERIAL_MIN : STATS_FEW_MIN;
+}
+
+// A quantile of a sample, in order of time or process by process.
+struct quantile {
+    const double *values;
+    size_t count;
+    double share; // 0.5: the median
+    double value;
+};
+
+// The mean over values first..end - 1 of whether one is below the quantile, ties
+// counting as half.
+static double share_below(const struct quantile *of, size_t first, size_t end)
+{
+    double sum = 0;
+    for (size_t i = first; i < end; i++)
+        sum += of->values[i] < of->value ? 1 : of->values[i] > of->value ? 0 : 0.5;
+    return sum / (double)(end - first);
+}
+
+// How much more the mean of values varies that are alike with their neighbours, as the
+// correlation of successive ones tells, than the mean of others: (1 + r) / (1 - r), of
+// a process that forgets at a steady rate.
+static double alikeness(const double *deviations, size_t count, double squares)
+{
+    double products = 0;
+    for (size_t i = 1; i < count; i++)
+        products += deviations[i] * deviations[i - 1];
+    const double r = squares > 0 && products > 0 ? products / squares : 0;
+    return r < 0.9 ? (1 + r) / (1 - r) : 19;
+}
+
+// The standard deviation of the share below the quantile in the whole sample, from
+// what it is in `blocks` parts of it.
+static double deviation_between(const struct quantile *of, size_t blocks)
+{
+    double shares[STATS_BLOCKS_MAX] = {0}, mean = 0, squares = 0;
+    for (size_t i = 0; i < blocks; i++) {
+        shares[i] = share_below(of, i * of->count / blocks, (i + 1) * of->count / blocks);
+        mean += shares[i] / (double)blocks;
+    }
+    for (size_t i = 0; i < blocks; i++) {
+        shares[i] -= mean;
+        squares += shares[i] * shares[i];
+    }
+    const double of_mean = squares / (double)(blocks - 1) / (double)blocks;
+    return sqrt(of_mean * alikeness(shares, blocks, squares));
+}
+
+// Parts of a sample that have values enough, also beyond the quantile; 0: it is too
+// small.
+static size_t blocks_of(const struct quantile *of)
+{
+    const double beyond = (double)of->count * (1 - of->share);
+    const size_t by_tail = (size_t)(beyond + 1e-6) / STATS_BLOCK_TAIL_MIN;
+    size_t blocks = of->count / STATS_BLOCK_VALUES_MIN;
+    if (blocks > by_tail)
+        blocks = by_tail;
+    if (blocks > STATS_BLOCKS_MAX)
+        blocks = STATS_BLOCKS_MAX;
+    return blocks < STATS_BLOCKS_MIN ? 0 : blocks;
+}
+
+// How far from the quantile, as a share of the sample, the interval's ends are; false
+// where the sample is too small for any.
+static bool half_width(double *out, const struct quantile *of, enum stats_sampling sampling)
+{
+    const double independent = sqrt(of->share * (1 - of->share) / (double)of->count);
+    *out = normal * independent;
+    if (sampling == STATS_INDEPENDENT)
+        return of->count >= STATS_INDEPENDENT_MIN;
+    const size_t blocks = blocks_of(of);
+    if (blocks == 0)
+        return false;
+    // Never less than of independent values: that neighbours are unlike is not relied on.
+    const double between = deviation_between(of, blocks);
+    *out = student[blocks - STATS_BLOCKS_MIN] * (between > independent ? between : independent);
+    return true;
+}
+
+// A value of a sample, and where it is from.
+struct sourced {
+    double value;
+    uint16_t source;
+    size_t place; // in order of time
+};
+
+static int by_source(const void *left, const void *right)
+{
+    const struct sourced *a = left, *b = right;
+    if (a->source != b->source)
+        return a->source < b->source ? -1 : 1;
+    return (a->place > b->place) - (a->place < b->place);
+}
+
+static bool are_of_several(const uint16_t *sources, size_t count)
+{
+    for (size_t i = 1; sources && i < count; i++)
+        if (sources[i] != sources[0])
+            return true;
+    return false;
+}
+
+// The same of the values process by process, where that is wider.
+static enum status widen_by_sources(double *half, const struct quantile *of,
+                                    const uint16_t *sources)
+{
+    struct sourced *list = calloc(of->count, sizeof *list);
+    double *values = calloc(of->count, sizeof *values);
+    const enum status status = list && values ? STATUS_OK : STATUS_NOMEM;
+    if (status == STATUS_OK) {
+        for (size_t i = 0; i < of->count; i++)
+            list[i] = (struct sourced){of->values[i], sources[i], i};
+        qsort(list, of->count, sizeof *list, by_source);
+        for (size_t i = 0; i < of->count; i++)
+            values[i] = list[i].value;
+        const struct quantile regrouped = {values, of->count, of->share, of->value};
+        double wider = 0;
+        if (half_width(&wider, &regrouped, STATS_SERIAL) && wider > *half)
+            *half = wider;
+    }
+    free(values);
+    free(list);
+    return status;
+}
+
+// The share of the sample below the interval's lower end.  Beyond the median the number of
+// values above a quantile is skewed: the end is where the logarithm of the odds says,
+// which is farther out (the upper end, where it would be nearer, is not moved).
+static double lower_share(double share, double half)
+{
+    if (share <= 0.5)
+        return share - half;
+    const double odds = log(share / (1 - share)) - half / (share * (1 - share));
+    return 1 / (1 + exp(-odds));
+}
+
+static void find_interval(struct stats_median *out, const struct quantile *of, const double *sorted,
+                          double half)
+{
+    // The ranks from either end, corrected for steps of one.
+    const double count = (double)of->count;
+    const double low = floor(count * lower_share(of->share, half) + 0.5);
+    const double high = floor(count * (1 - of->share - half) + 0.5);
+    if (low < 1 || high < 1)
+        return;
+    out->low = sorted[(size_t)low - 1];
+    out->high = sorted[of->count - (size_t)high];
+}
+
+static enum status quantile_of(struct stats_median *out, const double *values,
+                               const uint16_t *sources, size_t count, double share,
+                               enum stats_sampling sampling)
+{
+    *out = (struct stats_median){.count = count, .median = NAN, .low = NAN, .high = NAN};
+    if (count == 0)
+        return STATUS_OK;
+    double *sorted = calloc(count, sizeof *sorted);
+    if (!sorted)
+        return STATUS_NOMEM;
+    memcpy(sorted, values, count * sizeof *sorted);
+    stats_sort(sorted, count);
+    const double rank = ceil((double)count * share - 1e-9);
+    out->median = share == 0.5 ? stats_median(sorted, count) : sorted[(size_t)rank - 1];
+    out->low = -INFINITY;
+    out->high = INFINITY;
+    const struct quantile of = {values, count, share, out->median};
+    double half = 0;
+    enum status status = STATUS_OK;
+    if (half_width(&half, &of, sampling)) {
+        if (sampling == STATS_SERIAL && are_of_several(sources, count))
+            status = widen_by_sources(&half, &of, sources);
+        find_interval(out, &of, sorted, half);
+    }
+    free(sorted);
+    return status;
+}
+
+enum status stats_median_of(struct stats_median *out, const double *values, const uint16_t *sources,
+                            size_t count, enum stats_sampling sampling)
+{
+    return quantile_of(out, values, sources, count, 0.5, sampling);
+}
+
+enum status stats_tail_of(struct stats_median *out, const double *values, const uint16_t *sources,
+                          size_t count, enum stats_sampling sampling)
+{
+    return quantile_of(out, values, sources, count, STATS_TAIL, sampling);
+}
+
+// ---- Comparing two samples -------------------------------------------------------
+
+static const char *const verdicts[STATS_VERDICT_COUNT] = {
+#define STATS_VERDICT_TEXT(name, text) [STATS_##name] = text,
+    STATS_VERDICTS(STATS_VERDICT_TEXT)
+#undef STATS_VERDICT_TEXT
+};
+
+const char *stats_verdict_text(enum stats_verdict verdict)
+{
+    assert((unsigned)verdict < STATS_VERDICT_COUNT);
+    return verdicts[verdict];
+}
+
+// The logarithm; of what is not above zero the least there is.
+static double log_of(double value)
+{
+    return value > 0 ? log(value) : -HUGE_VAL;
+}
+
+// MOVER: the interval of after - before, from their own.
+static void recover(struct stats_effect *effect, const struct stats_median *before,
+                    const struct stats_median *after)
+{
+    const double from = log(before->median), to = log_of(after->median);
+    const double below = hypot(to - log_of(after->low), log(before->high) - from);
+    const double above = hypot(log(after->high) - to, from - log_of(before->low));
+    effect->low = exp(to - from - below);
+    effect->high = exp(to - from + above);
+}
+
+// Whether the median is zero and nothing else.
+static bool is_zero(const struct stats_median *of)
+{
+    return of->low == 0 && of->high == 0;
+}
+
+static enum stats_verdict judge(const struct stats_effect *effect, enum stats_direction direction,
+                                double margin)
+{
+    const double most = 1 + margin, least = 1 / most;
+    if (effect->low >= least && effect->high <= most)
+        return STATS_SAME;
+    const bool more = effect->low > most, less = effect->high < least;
+    if ((!more && !less) || direction == STATS_NEITHER)
+        return STATS_UNDECIDED;
+    return more == (direction == STATS_MORE) ? STATS_BETTER : STATS_WORSE;
+}
+
+struct stats_effect stats_compare(const struct stats_median *before,
+                                  const struct stats_median *after, enum stats_direction direction,
+                                  double margin)
+{
+    struct stats_effect effect = {NAN, NAN, NAN, STATS_UNDECIDED};
+    if (is_zero(before) && is_zero(after))
+        effect.verdict = STATS_SAME;
+    if (!(before->median > 0) || !(after->median > 0))
+        return effect;
+    effect.ratio = after->median / before->median;
+    recover(&effect, before, after);
+    effect.verdict = judge(&effect, direction, margin);
+    return effect;
+}
+
+// ---- Few independent values ---------------------------------------------------------
+
+enum { RATIOS_MAX = STATS_FEW_MAX * STATS_FEW_MAX };
+
+// Of more than STATS_FEW_MAX values so many, evenly chosen.
+struct few {
+    double values[STATS_FEW_MAX];
+    size_t count;
+};
+
+static struct few choose(const double *values, size_t count)
+{
+    struct few few = {.count = count < STATS_FEW_MAX ? count : STATS_FEW_MAX};
+    for (size_t i = 0; i < few.count; i++)
+        few.values[i] = values[i * count / few.count];
+    return few;
+}
+
+// How many of the ratios, from either end, are outside of the interval: the largest k where
+// P(U < k) is at most half of STATS_ERROR_RATE.  The arrangements with U = u are the
+// coefficients of the Gaussian binomial, the product over i of (1 - q^(m+i)) / (1 - q^i).
+static size_t ratios_outside(size_t n, size_t m)
+{
+    double ways[RATIOS_MAX + 1] = {1};
+    const size_t most = n * m;
+    double all = 1;
+    for (size_t i = 1; i <= n; i++) {
+        all = all * (double)(m + i) / (double)i;
+        for (size_t u = most; u >= m + i; u--)
+            ways[u] -= ways[u - m - i];
+        for (size_t u = i; u <= most; u++)
+            ways[u] += ways[u - i];
+    }
+    double below = 0;
+    size_t k = 0;
+    while (k <= most && below + ways[k] <= all * STATS_ERROR_RATE / 2)
+        below += ways[k++];
+    return k;
+}
+
+// Each value after to each before, from low to high.
+static size_t ratios_of(double ratios[RATIOS_MAX], const struct few *before,
+                        const struct few *after)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < after->count; i++)
+        for (size_t j = 0; j < before->count; j++)
+            ratios[count++] = after->values[i] / before->values[j];
+    stats_sort(ratios, count);
+    return count;
+}
+
+static bool all_above_zero(const double *values, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!(values[i] > 0))
+            return false;
+    return true;
+}
+
+enum status stats_compare_few(struct stats_effect *out, const double *before, size_t before_count,
+                              const double *after, size_t after_count,
+                              enum stats_direction direction, double margin)
+{
+    struct stats_median from, to;
+    if (stats_median_of(&from, before, NULL, before_count, STATS_INDEPENDENT) != STATUS_OK ||
+        stats_median_of(&to, after, NULL, after_count, STATS_INDEPENDENT) != STATUS_OK)
+        return STATUS_NOMEM;
+    *out = stats_compare(&from, &to, direction, margin);
+    const size_t least = before_count < after_count ? before_count : after_count;
+    if (least < STATS_FEW_MIN || least >= STATS_INDEPENDENT_MIN || isnan(out->ratio) ||
+        !all_above_zero(before, before_count) || !all_above_zero(after, after_count))
+        return STATUS_OK;
+    double *ratios = calloc(RATIOS_MAX, sizeof *ratios);
+    if (!ratios)
+        return STATUS_NOMEM;
+    const struct few left = choose(before, before_count), right = choose(after, after_count);
+    const size_t count = ratios_of(ratios, &left, &right);
+    const size_t outside = left.count < right.count ? ratios_outside(left.count, right.count)
+                                                    : ratios_outside(right.count, left.count);
+    if (outside > 0) {
+        out->low = ratios[outside - 1];
+        out->high = ratios[count - outside];
+        out->verdict = judge(out, direction, margin);
+    }
+    free(ratios);
+    return STATUS_OK;
+}
