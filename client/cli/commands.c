@@ -24,7 +24,7 @@
     }
 
 static const char listing_details[] =
-    "Newest first.  People see the 20 newest; --json and --csv give all, --limit N the N newest.";
+    "Newest first.  Tables show the 20 newest; --json and --csv print all, --limit N the N newest.";
 
 static const struct cli_command commands[] = {
     {
@@ -38,7 +38,7 @@ static const struct cli_command commands[] = {
     {
         .name = "summary",
         .arguments = "",
-        .summary = "the key figures at a glance, the last load by stage, and what was lost",
+        .summary = "key figures, the last load by stage, and losses",
         .details = "--line prints one short line instead, for tmux and other status bars.",
         .options = TAKES(SOURCE, PLACES, CLASSES, WINDOW, ROWS, OPTION_LINE),
         .run = command_summary,
@@ -46,11 +46,12 @@ static const struct cli_command commands[] = {
     {
         .name = "avg",
         .arguments = "METRIC",
-        .summary = "a metric's count, mean, extremes and quantiles, with what they cover",
-        .details = "METRIC is a name from \"inferstat metrics\", such as ttft_ns or "
-                   "load.duration_ns.\nRates have two averages: mean (of the requests) and "
-                   "total/total (all tokens / all time).\nOf goodput_per_second mean is the good "
-                   "requests by time, and met their share of all.",
+        .summary = "count, mean, extremes and quantiles of a metric, with coverage",
+        .details =
+            "METRIC is a name from \"inferstat metrics\", such as ttft_ns or "
+            "load.duration_ns.\nRates have two averages: mean (of the requests) and "
+            "total/total (all tokens / all time).\ngoodput_per_second: mean is the number of good "
+            "requests per second, met their share.",
         .options = TAKES(SOURCE, FILTERS, ROWS, OPTION_BY, OPTION_LIMIT, OPTION_STEP, OPTION_SLO),
         .arguments_min = 1,
         .arguments_max = 1,
@@ -59,12 +60,13 @@ static const struct cli_command commands[] = {
     {
         .name = "query",
         .arguments = "[TEXT|NAME]",
-        .summary = "what a line of the query language asks, as the matching command shows it",
-        .details =
-            "TEXT is such as \"avg ttft_ns by model,host where host=a since 1h step 5m\" or\n"
-            "\"inferences where model='x y' limit 10\"; inferstat(1) has the language.  NAME is "
-            "one\n"
-            "of ~/.config/inferstat/queries, whose lines are NAME = TEXT; without it, the names.",
+        .summary = "run a line of the query language",
+        .details = "TEXT is a query such as \"avg ttft_ns by model,host where host=a since 1h step "
+                   "5m\" or\n"
+                   "\"inferences where model='x y' limit 10\"; inferstat(1) describes the "
+                   "language.  NAME is\na named query of ~/.config/inferstat/queries, whose lines "
+                   "are NAME = "
+                   "TEXT; without an\nargument the names are listed.",
         .options = TAKES(SOURCE, ROWS),
         .arguments_max = CLI_ARGUMENTS_MAX,
         .run = command_query,
@@ -74,12 +76,12 @@ static const struct cli_command commands[] = {
         .arguments = "[--compare A B]",
         .summary = "model loads, each with its stages as a waterfall",
         .details =
-            "Newest first.  People see the 20 newest; --json and --csv give all, --limit N the N\n"
-            "newest.  --average shows one waterfall a model and device (or --by LIST) instead:\n"
-            "mean, median, longest and share of each stage, cold and warm loads apart.\n"
-            "--compare A B sets two of these side by side.  A and B are a run, or conditions as\n"
-            "\"inferstat query\" has them: \"host=a\" \"host=b\", \"since 1d\" \"since 8d until "
-            "7d\".",
+            "Newest first.  Tables show the 20 newest; --json and --csv print all, --limit N the "
+            "N\n"
+            "newest.  --average shows one waterfall per model and device (or --by LIST):\n"
+            "mean, median, maximum and share of each stage, cold and warm loads separately.\n"
+            "--compare A B shows two of these side by side.  A and B are a run, or conditions of\n"
+            "the query language: \"host=a\" \"host=b\", \"since 1d\" \"since 8d until 7d\".",
         .options = TAKES(LISTING, OPTION_MODEL, OPTION_DEVICE, OPTION_STATUS, OPTION_AVERAGE,
                          OPTION_COMPARE, OPTION_BY),
         .arguments_max = 2,
@@ -88,12 +90,13 @@ static const struct cli_command commands[] = {
     {
         .name = "inferences",
         .arguments = "",
-        .summary = "requests answered",
+        .summary = "requests, newest first",
         .details =
-            "Newest first.  People see the 20 newest; --json and --csv give all, --limit N the N\n"
-            "newest.  --slowest N shows those that took longest (or are worst by --metric, a time\n"
-            "or a rate), each beside the median of its model and device: what it took more, by\n"
-            "phase, by more work, and by what was going on at the time.",
+            "Newest first.  Tables show the 20 newest; --json and --csv print all, --limit N the "
+            "N\n"
+            "newest.  --slowest N shows the slowest ones (or the worst by --metric, a duration or\n"
+            "a rate), each compared with the median of its model and device, and the excess\n"
+            "attributed to phases, to more work, and to concurrent events: inferstat-latency(7).",
         .options = TAKES(LISTING, OPTION_MODEL, OPTION_DEVICE, OPTION_STATUS, OPTION_SLOWEST,
                          OPTION_METRIC),
         .run = command_list,
@@ -110,17 +113,16 @@ static const struct cli_command commands[] = {
         .name = "pipelines",
         .arguments = "",
         .summary = "runs of the streaming copy/compute pipeline",
-        .details = "Newest first: of what workload and model, with how many items in a batch, and "
-                   "how fast.\n"
-                   "overlap: time copy and compute ran at once / the shorter of the two.  exposed "
-                   "copy: time\n"
-                   "copies ran and no kernel did.  copy starved: time no copy ran for want of a "
-                   "filled slot,\n"
-                   "though there were slots to fill.  pool waits: acquires of a slot that had to "
-                   "wait, high\n"
-                   "by nature where copies are the bottleneck.  People see the 20 newest; --json "
-                   "and --csv\n"
-                   "give all, --limit N the N newest.",
+        .details =
+            "Newest first.  overlap: time copy and compute ran concurrently / the shorter of "
+            "the two.\n"
+            "exposed copy: time copies ran and no kernel did.  copy starved: time no copy "
+            "ran because\n"
+            "no filled slot was ready, although there was input.  pool waits: share of slot "
+            "acquisitions\n"
+            "that had to wait, high by nature where copies are the bottleneck.  Tables show "
+            "the 20\n"
+            "newest; --json and --csv print all, --limit N the N newest.",
         .options = TAKES(LISTING, OPTION_MODEL, OPTION_DEVICE, OPTION_WORKLOAD, OPTION_STATUS),
         .run = command_list,
     },
@@ -135,7 +137,7 @@ static const struct cli_command commands[] = {
     {
         .name = "runs",
         .arguments = "",
-        .summary = "worker processes: how each ended, what it produced and what was lost",
+        .summary = "worker processes: how each ended, records produced and lost",
         .details = listing_details,
         .options = TAKES(LISTING),
         .run = command_runs,
@@ -143,7 +145,7 @@ static const struct cli_command commands[] = {
     {
         .name = "metrics",
         .arguments = "",
-        .summary = "every metric that avg knows: kind, unit, meaning",
+        .summary = "all metrics of avg: kind, unit, meaning",
         .details = "--columns lists the columns of every kind of record with their numbers on the "
                    "wire.",
         .options = TAKES(ROWS, OPTION_COLUMNS),
@@ -152,12 +154,13 @@ static const struct cli_command commands[] = {
     {
         .name = "fleet",
         .arguments = "[METRIC]",
-        .summary = "hosts that stand out among those with the same model and device, and why",
+        .summary = "hosts that differ from others with the same model and device, and why",
         .details =
             "Compares each host's median of decode and prefill speed, TTFT and load speed (or of\n"
-            "METRIC) with those of 2 or more others.  One stands out that is over 3.5 spreads\n"
-            "(of the median absolute deviation) and 3 % from their median.  --check ends with\n"
-            "status 1 where one is worse, 5 where nothing can be compared.",
+            "METRIC) with those of 2 or more others.  A host stands out if it differs by more "
+            "than\n"
+            "3 % and 3.5 spreads (of the median absolute deviation).  --check exits with status 1\n"
+            "where one is worse, 5 where nothing can be compared.",
         .options =
             TAKES(SOURCE, PLACES, OPTION_SINCE, OPTION_UNTIL, ROWS, OPTION_LIMIT, OPTION_CHECK),
         .arguments_max = 1,
@@ -166,10 +169,10 @@ static const struct cli_command commands[] = {
     {
         .name = "baseline",
         .arguments = "save NAME|list|delete NAME",
-        .summary = "samples kept to compare with, and what they were measured on",
+        .summary = "samples kept for comparison, with their environment",
         .details =
             "save keeps up to 10,000 values of each metric, model and device that the filters\n"
-            "cover, evenly chosen in order of time, and the fingerprint: versions, driver,\n"
+            "cover, evenly chosen in order of time, and the environment: versions, driver,\n"
             "device, clocks, PCIe, model digest, quantisation.  --force replaces a baseline of\n"
             "that name.  NAME has 1 to 63 of a-z A-Z 0-9 . _ -",
         .options =
@@ -181,15 +184,15 @@ static const struct cli_command commands[] = {
     {
         .name = "compare",
         .arguments = "[BEFORE AFTER]",
-        .summary = "two baselines, or one and what the filters cover: what is better, or worse",
+        .summary = "compare two baselines, or a baseline with current records",
         .details =
             "compare BEFORE AFTER, or compare --against BEFORE with filters.  Each metric,\n"
-            "model and device has the ratio of its medians with a 99 % interval, made for\n"
-            "requests that are like their neighbours, and a verdict: BETTER or WORSE where the\n"
-            "whole interval is beyond the margin (1 % unless --margin says more), SAME where all\n"
-            "of it is within, else UNDECIDED.  Unlike fingerprints are refused without --force.\n"
-            "The exit status is 1 where one is worse, else 5 where one is undecided that had\n"
-            "values enough (80 requests, 10 loads) or none had, else 0.",
+            "model and device has the ratio of its medians with a 99 % interval and a verdict:\n"
+            "BETTER or WORSE if the whole interval is outside the margin (--margin, 1 % by\n"
+            "default), SAME if all of it is inside, else UNDECIDED.  Different environments are\n"
+            "rejected without --force.  The exit status is 1 if one is worse, else 5 if one is\n"
+            "undecided that had enough values (80 requests, 10 loads) or none had, else 0.\n"
+            "inferstat-compare(7) explains the interval.",
         .options =
             TAKES(SOURCE, PLACES, OPTION_OPERATION, OPTION_SINCE, OPTION_UNTIL, ROWS,
                   OPTION_AGAINST, OPTION_METRIC, OPTION_MARGIN, OPTION_MARKDOWN, OPTION_FORCE),
@@ -199,10 +202,10 @@ static const struct cli_command commands[] = {
     {
         .name = "tail",
         .arguments = "[KIND]...",
-        .summary = "records as they come in, one line each, until interrupted",
+        .summary = "records as they arrive, one line each, until interrupted",
         .details = "KIND is a kind of record (inference, load, ...; \"inferstat metrics "
-                   "--columns\" lists them).\n--json prints JSON Lines.  --limit N ends after N "
-                   "records.",
+                   "--columns\" lists them).\n--json prints JSON Lines.  --limit N exits after "
+                   "N records.",
         .options = TAKES(SOURCE, NAMES, OPTION_JSON, OPTION_LIMIT),
         .arguments_max = CLI_ARGUMENTS_MAX,
         .run = command_tail,
@@ -211,7 +214,7 @@ static const struct cli_command commands[] = {
         .name = "export",
         .arguments = "[KIND]...",
         .summary = "all records, oldest first, as CSV, JSON or JSON Lines",
-        .details = "Without KIND every kind is written, one after the other; a CSV holds one.",
+        .details = "Without KIND all kinds are written, one after the other; a CSV holds one kind.",
         .options = TAKES(SOURCE, FILTERS, ROWS, OPTION_FORMAT, OPTION_OUTPUT, OPTION_LIMIT,
                          OPTION_QUERY, OPTION_BUNDLE),
         .arguments_max = CLI_ARGUMENTS_MAX,
@@ -221,8 +224,7 @@ static const struct cli_command commands[] = {
         .name = "backup",
         .arguments = "FILE",
         .summary = "copy the whole store, also while the collector writes to it",
-        .details = "FILE is on the collector's host and must not be there yet.  The copy is "
-                   "checked.",
+        .details = "FILE is on the collector's host and must not exist.  The copy is checked.",
         .options = TAKES(SOURCE, OPTION_JSON),
         .arguments_min = 1,
         .arguments_max = 1,
@@ -231,10 +233,9 @@ static const struct cli_command commands[] = {
     {
         .name = "import",
         .arguments = "FILE",
-        .summary = "bring in a bundle, a backup, or what llama-bench -o json wrote",
-        .details = "FILE is on the collector's host.  Runs that are there already are left alone, "
-                   "or given\nwhat they lack; an import that was cut short is completed by doing "
-                   "it again.",
+        .summary = "add the records of a bundle, a backup, or llama-bench -o json",
+        .details = "FILE is on the collector's host.  Existing runs stay as they are, or get the "
+                   "records\nthey lack.  Importing again completes an interrupted import.",
         .options = TAKES(SOURCE, OPTION_JSON),
         .arguments_min = 1,
         .arguments_max = 1,
@@ -244,24 +245,23 @@ static const struct cli_command commands[] = {
         .name = "audit",
         .arguments = "",
         .summary = "recount every record against the ledger, run by run",
-        .details =
-            "Reads the whole store.  A run's verdict is balanced, unbalanced (with what was\n"
-            "found), open (it may still come right) or unknown (silent).  The exit status\n"
-            "is 1 where one is unbalanced.  People see all runs but those that balance, and\n"
-            "the 20 newest of these.",
+        .details = "Reads the whole store.  A run's verdict is balanced, unbalanced (with the\n"
+                   "findings), open (records in flight) or unknown (silent).  The exit status\n"
+                   "is 1 if one is unbalanced.  Tables show all runs that do not balance, and the\n"
+                   "20 newest of the others.",
         .options = TAKES(SOURCE, OPTION_RUN, OPTION_HOST, OPTION_SINCE, OPTION_UNTIL, ROWS),
         .run = command_audit,
     },
     {
         .name = "spool",
         .arguments = "list|flush",
-        .summary = "records that wait on this host for their collector: show or send them",
+        .summary = "records on this host that wait for their collector: list or send them",
         .details =
-            "list shows what runs of this user have left here, and what living ones have\n"
-            "spooled.  flush sends what the dead ones left to the collector of each, or to\n"
-            "that of --collector, and removes it; the exit status is 4 where something is\n"
-            "left.  A spool whose run file is not here although the host has been up since,\n"
-            "as in another container, is left to who sees both; --force sends it without.",
+            "list shows the records that dead runs of this user left here, and the spools of\n"
+            "live ones.  flush sends those of dead runs to the collector of each, or to\n"
+            "--collector, and removes them; the exit status is 4 if records remain.  A spool\n"
+            "whose run file is missing although the host was not rebooted may belong to\n"
+            "another container and is kept; --force sends it.",
         .options = TAKES(OPTION_COLLECTOR, KEYS, OPTION_SPOOL, OPTION_FORCE, ROWS),
         .arguments_min = 1,
         .arguments_max = 1,
@@ -270,24 +270,23 @@ static const struct cli_command commands[] = {
     {
         .name = "clear",
         .arguments = "",
-        .summary = "forget records (all, or those the filters cover); runs and ledgers stay",
+        .summary = "delete records (all, or those the filters cover); runs and ledgers stay",
         .options = TAKES(SOURCE, FILTERS, OPTION_YES, OPTION_JSON),
         .run = command_clear,
     },
     {
         .name = "ping",
         .arguments = "",
-        .summary = "whether the collector answers, how fast, and which store it keeps",
+        .summary = "check that the collector answers; its round trip and store",
         .options = TAKES(SOURCE, OPTION_JSON),
         .run = command_ping,
     },
     {
         .name = "keygen",
         .arguments = "[FILE]",
-        .summary = "make a key, for this user or (--server) for a collector",
-        .details =
-            "Without FILE: key, or server.key, in ~/.config/inferstat.  The public key lies\n"
-            "in FILE.pub.",
+        .summary = "create a key, for this user or (--server) for a collector",
+        .details = "Without FILE: key, or server.key, in ~/.config/inferstat.  The public key is\n"
+                   "in FILE.pub.",
         .options = TAKES(OPTION_SERVER, OPTION_FORCE, OPTION_JSON),
         .arguments_max = 1,
         .run = command_keygen,
@@ -295,9 +294,9 @@ static const struct cli_command commands[] = {
     {
         .name = "trust",
         .arguments = "ADDRESS KEY",
-        .summary = "know a collector over TCP by its public key (or the file of it)",
-        .details = "Writes the line into ~/.config/inferstat/known_collectors.  A collector may\n"
-                   "have several keys while its key is changed; --force makes this its only one.",
+        .summary = "trust a collector's public key (or the file of it) over TCP",
+        .details = "Adds a line to ~/.config/inferstat/known_collectors.  A collector may have\n"
+                   "several keys while its key is changed; --force makes this its only one.",
         .options = TAKES(OPTION_FORCE),
         .arguments_min = 2,
         .arguments_max = 2,
@@ -307,10 +306,9 @@ static const struct cli_command commands[] = {
         .name = "authorize",
         .arguments = "KEY",
         .summary = "let a public key (or the file of one) connect to the collector over TCP",
-        .details =
-            "For the owner of the collector, or over TCP for a key with the role admin.  A\n"
-            "producer reports, a reader asks, an admin does all.  The runs of a key that is\n"
-            "replaced go on under the new one.",
+        .details = "For the owner of the collector, or over TCP for a key with the role admin.  A\n"
+                   "producer reports, a reader queries, an admin may do everything.  The new key\n"
+                   "continues the runs of the key that it replaces.",
         .options = TAKES(OWNER, OPTION_ROLE, OPTION_NAME, OPTION_REPLACES, ROWS),
         .arguments_min = 1,
         .arguments_max = 1,
@@ -319,8 +317,8 @@ static const struct cli_command commands[] = {
     {
         .name = "revoke",
         .arguments = "KEY",
-        .summary = "let a key (or the one of that name) connect no longer",
-        .details = "What it has open is closed within seconds.",
+        .summary = "remove an authorized key, given as key or name",
+        .details = "Its open connections are closed within seconds.",
         .options = TAKES(OWNER, ROWS),
         .arguments_min = 1,
         .arguments_max = 1,
@@ -329,7 +327,7 @@ static const struct cli_command commands[] = {
     {
         .name = "keys",
         .arguments = "",
-        .summary = "the keys that may connect to the collector, and what for",
+        .summary = "the keys that may connect to the collector, with their roles",
         .options = TAKES(OWNER, ROWS),
         .run = command_keys,
     },
@@ -345,7 +343,7 @@ static const struct cli_command commands[] = {
     {
         .name = "help",
         .arguments = "[COMMAND]",
-        .summary = "show help, also of one command",
+        .summary = "show help, or that of one command",
         .options = (const enum cli_option[]){ALWAYS},
         .arguments_max = 1,
         .run = command_help,

@@ -8,7 +8,7 @@
 void help_write(FILE *out)
 {
     (void)fputs("Usage: inferstat [--collector ADDR | --db FILE] COMMAND [OPTION]...\n"
-                "What GPU inference really does: loads, requests, losses, in numbers.\n"
+                "Queries and shows measurements of GPU inference: loads, requests, losses.\n"
                 "\n"
                 "Commands:\n",
                 out);

@@ -27,11 +27,11 @@
     X(INSECURE, "insecure", 0, NULL, FLAG_AT(trust.insecure),                                      \
       "speak TCP without keys to another host")                                                    \
     X(JSON, "json", 0, NULL, OPTION_IS_GIVEN,                                                      \
-      "print JSON: base units, stable keys, null for what is absent")                              \
+      "print JSON: base units, stable keys, null for absent values")                               \
     X(CSV, "csv", 0, NULL, OPTION_IS_GIVEN,                                                        \
       "print CSV: RFC 4180 quoting, LF line ends, a header of keys")                               \
     X(LIMIT, "limit", 'n', "N", UINT32_AT(limit, 0, UINT32_MAX),                                   \
-      "at most N rows, 0 for all (without it people see 20 of a listing)")                         \
+      "at most N rows, 0 for all (tables show 20 by default)")                                     \
     X(OLDEST, "oldest", 0, NULL, OPTION_IS_GIVEN, "the oldest rows first")                         \
     X(MODEL, "model", 0, "NAME", CUSTOM_AT(filter.by[QUERY_BY_MODEL], parse_filter),               \
       "only records of this model")                                                                \
@@ -40,7 +40,7 @@
     X(DEVICE, "device", 0, "NAME", CUSTOM_AT(filter.by[QUERY_BY_DEVICE], parse_filter),            \
       "only records of this device")                                                               \
     X(RUN, "run", 0, "UUID", CUSTOM_AT(filter.by[QUERY_BY_RUN], parse_filter),                     \
-      "only records of this run (4 or more of its first characters)")                              \
+      "only records of this run (its first 4 or more characters)")                                 \
     X(OPERATION, "operation", 0, "NAME", CUSTOM_AT(filter.by[QUERY_BY_OPERATION], parse_filter),   \
       "only records of this operation")                                                            \
     X(STAGE, "stage", 0, "NAME", CUSTOM_AT(filter.by[QUERY_BY_STAGE], parse_filter),               \
@@ -54,27 +54,27 @@
       "unix seconds")                                                                              \
     X(UNTIL, "until", 0, "WHEN", TEXT_AT(until), "started before WHEN")                            \
     X(BY, "by", 0, "LIST", LIST_AT(parse_by, dimension_word),                                      \
-      "group by model, host, device, run, operation, stage, workload, status (comma between)")     \
-    X(STEP, "step", 0, "TIME", PERIOD_AT(step_ns),                                                 \
-      "a row for each step of TIME (1m, 1h, ...) instead of one for all")                          \
+      "group by model, host, device, run, operation, stage, workload, status (separated by "       \
+      "commas)")                                                                                   \
+    X(STEP, "step", 0, "TIME", PERIOD_AT(step_ns), "a row for each time step (1m, 1h, ...)")       \
     X(SLO, "slo", 0, "LIST", TEXT_AT(slo),                                                         \
-      "objectives of a good answer, such as ttft=200ms,tpot=30ms")                                 \
+      "objectives of a request, such as ttft=200ms,tpot=30ms")                                     \
     X(SLOWEST, "slowest", 0, "N", UINT32_AT(slowest, 1, UINT32_MAX),                               \
-      "the N slowest, and where their time went")                                                  \
-    X(AVERAGE, "average", 0, NULL, OPTION_IS_GIVEN, "averaged by model, cold and warm apart")      \
-    X(COMPARE, "compare", 0, NULL, OPTION_IS_GIVEN, "two side by side")                            \
-    X(CHECK, "check", 0, NULL, OPTION_IS_GIVEN, "end with status 1 where something is worse")      \
+      "the N slowest, with latency attribution")                                                   \
+    X(AVERAGE, "average", 0, NULL, OPTION_IS_GIVEN, "averages by model, cold and warm separately") \
+    X(COMPARE, "compare", 0, NULL, OPTION_IS_GIVEN, "compare two sides, A and B")                  \
+    X(CHECK, "check", 0, NULL, OPTION_IS_GIVEN, "exit with status 1 where a host is worse")        \
     X(AGAINST, "against", 0, "NAME", TEXT_AT(against), "compare with the baseline NAME")           \
     X(METRIC, "metric", 0, "NAME", TEXT_AT(metric),                                                \
-      "compare only this metric; with --slowest, worst by it")                                     \
+      "compare only this metric; with --slowest, sort by it")                                      \
     X(MARGIN, "margin", 0, "RATIO", CUSTOM_AT(margin, parse_margin),                               \
       "differences below RATIO (3% or 0.03) count as none")                                        \
     X(MARKDOWN, "markdown", 0, NULL, OPTION_IS_GIVEN,                                              \
       "print Markdown, for a page or a pull request")                                              \
     X(BUNDLE, "bundle", 0, "FILE", TEXT_AT(bundle),                                                \
-      "write a store of its own with what the filters cover")                                      \
+      "write a store with the records that the filters cover")                                     \
     X(QUERY, "query", 0, "TEXT", TEXT_AT(query),                                                   \
-      "what the query TEXT, or the one of that name, answers")                                     \
+      "the result of the query TEXT, or of the named query")                                       \
     X(LINE, "line", 0, NULL, OPTION_IS_GIVEN, "one short line, for a status bar")                  \
     X(COLUMNS, "columns", 0, NULL, OPTION_IS_GIVEN,                                                \
       "list the columns of every kind of record, as on the wire")                                  \
@@ -83,24 +83,23 @@
     X(OUTPUT, "output", 'o', "FILE", TEXT_AT(output), "write to FILE instead of standard output")  \
     X(YES, "yes", 'y', NULL, OPTION_IS_GIVEN, "do not ask")                                        \
     X(ROLE, "role", 0, "LIST", SET_AT(roles, role_word),                                           \
-      "what a key may do: producer, reader, admin (comma between)")                                \
-    X(NAME, "name", 0, "NAME", TEXT_AT(name),                                                      \
-      "what a key is called: 1 to 63 of a-z A-Z 0-9 . _ -")                                        \
+      "roles of a key: producer, reader, admin (separated by commas)")                             \
+    X(NAME, "name", 0, "NAME", TEXT_AT(name), "name of a key: 1 to 63 of a-z A-Z 0-9 . _ -")       \
     X(REPLACES, "replaces", 0, "KEY", TEXT_AT(replaces),                                           \
-      "the key whose runs the new one goes on with")                                               \
-    X(SERVER, "server", 0, NULL, OPTION_IS_GIVEN, "make the key of a collector")                   \
+      "the key whose runs the new one continues")                                                  \
+    X(SERVER, "server", 0, NULL, OPTION_IS_GIVEN, "create the key of a collector")                 \
     X(FORCE, "force", 0, NULL, OPTION_IS_GIVEN,                                                    \
-      "replace what is there; compare what is unlike; send a spool without its run file")          \
+      "replace existing data; compare different environments; send a spool without its run file")  \
     X(SPOOL, "spool", 0, "DIR", TEXT_AT(spool), "look for spools in DIR (else INFERSTAT_SPOOL)")   \
     X(INTERVAL, "interval", 0, "TIME", PERIOD_AT(interval_ns),                                     \
-      "refresh every TIME at least (default 2s)")                                                  \
+      "refresh at least every TIME (default 2s)")                                                  \
     X(ASCII, "ascii", 0, NULL, OPTION_IS_GIVEN, "draw with ASCII characters only")                 \
     X(NO_MOUSE, "no-mouse", 0, NULL, OPTION_IS_GIVEN, "leave the mouse to the terminal")           \
     X(READONLY, "readonly", 0, NULL, OPTION_IS_GIVEN, "refuse to clear from the dashboard")        \
     X(NO_COLOR, "no-color", 0, NULL, OPTION_IS_GIVEN,                                              \
       "no colour (as with NO_COLOR in the environment)")                                           \
-    X(HELP, "help", 'h', NULL, OPTION_IS_GIVEN, "show help and end")                               \
-    X(VERSION, "version", 'V', NULL, OPTION_IS_GIVEN, "show the version and end")
+    X(HELP, "help", 'h', NULL, OPTION_IS_GIVEN, "show help and exit")                              \
+    X(VERSION, "version", 'V', NULL, OPTION_IS_GIVEN, "show the version and exit")
 
 enum cli_option {
 #define CLI_OPTION_ENUM(name, text, letter, argument, at, help) OPTION_##name,
