@@ -4,7 +4,6 @@
 
 #include "client/man/pages.h"
 #include "client/man/roff.h"
-#include "common/store/excess.h"
 #include "common/store/schema.h"
 #include "common/store/schema_list.h"
 
@@ -21,12 +20,6 @@ static const char *const conventions[] = {
     "nanoseconds.  Sizes end in _bytes, shares in _ratio (0 to 1), rates in _per_second.",
     "Names are stored once, in the table name; other tables have their ids.  Enumerations are "
     "stored as numbers.  The views show both as text.",
-    "Some columns are worked out from others when they are read, since what is kept of them "
-    "takes less room: prefill_ns is ttft_ns - queue_ns + prefill_excess_ns, and the excess is "
-    "nearly always 0.  They are read and compared like any other; what is written is the column "
-    "that is kept.  Where 64 bits would not hold a difference, that has the value's digits as "
-    "text.  SELECT * gives both; PRAGMA table_info leaves out what is worked out, PRAGMA "
-    "table_xinfo does not.",
     "NULL means that a value is absent: it was not measured, or does not exist.  An absent value "
     "is "
     "never 0.",
@@ -122,39 +115,19 @@ static void tag_with(const char *name, const char *type, const char *unit, const
     roff_tag(name, behind);
 }
 
-// What stands behind the meaning of a column that is kept as another.
-static const char *kept_text(char out[TEXT_SIZE], const struct schema_column *column,
-                             enum record_kind kind, int place)
-{
-    const struct excess *excess =
-        column->is_view || kind >= RECORD_KIND_COUNT ? NULL : excess_find(kind, place);
-    out[0] = '\0';
-    if (excess)
-        (void)snprintf(out, TEXT_SIZE, "; worked out from %s", excess->kept);
-    return out;
-}
-
 static void put_stored(const struct schema_column *column, const struct record_column *stored)
 {
-    const enum record_kind kind = kind_of(column->table);
-    char kept[TEXT_SIZE];
     const bool as_text =
         column->is_view && stored->type != COLUMN_INT && stored->type != COLUMN_REAL;
     tag_with(column->name, as_text ? "text" : column_type_name(stored->type),
              unit_name(stored->unit), stored->maybe ? "may be NULL" : "");
-    roff_text("%s%s", stored->meaning,
-              kept_text(kept, column, kind, record_column_find(kind, column->name)));
+    roff_text("%s", stored->meaning);
 }
 
 static enum status put_other(const struct schema_column *column, struct error *err)
 {
     char type[TEXT_SIZE];
-    const enum record_kind kind = kind_of(column->table);
-    const struct excess *excess =
-        kind < RECORD_KIND_COUNT ? excess_of_kept(kind, column->name) : NULL;
-    const bool is_received = strcmp(column->name, "received_ns") == 0;
-    char kept[TEXT_SIZE];
-    const char *meaning = excess ? excess->meaning : describe_column(column->table, column->name);
+    const char *meaning = describe_column(column->table, column->name);
     if (!meaning && strncmp(column->name, "dropped_", 8) == 0)
         meaning = "records lost for that reason";
     if (!meaning)
@@ -165,7 +138,7 @@ static enum status put_other(const struct schema_column *column, struct error *e
         *c = (char)(*c >= 'A' && *c <= 'Z' ? *c - 'A' + 'a' : *c);
     tag_with(column->name, type, column->key ? "key" : "",
              !column->is_view && column->may_be_null ? "may be NULL" : "");
-    roff_text("%s%s", meaning, is_received ? kept_text(kept, column, kind, EXCESS_RECEIVED) : "");
+    roff_text("%s", meaning);
     return STATUS_OK;
 }
 
@@ -282,8 +255,7 @@ static void put_tail(void)
     }
     roff_macro("SH", "NOTES");
     roff_text("New columns are added at the end of a kind; their meaning never changes; views list "
-              "theirs by name.  Generated columns need SQLite 3.31 (January 2020) or newer.  A "
-              "copy of the file while a collector has it open needs the log "
+              "theirs by name.  A copy of the file while a collector has it open needs the log "
               "beside it (FILE-wal): \"inferstat backup\" or sqlite3's .backup make whole copies.");
     roff_macro("SH", "SEE ALSO");
     printf(".BR inferstat (1),\n.BR inferstat\\-metrics (7),\n.BR inferstatd (8),\n"

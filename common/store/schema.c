@@ -9,7 +9,7 @@
 #include "common/core/base/unit.h"
 #include "common/core/delivery/delivery.h"
 #include "common/store/database.h"
-#include "common/store/excess.h"
+#include "common/store/migration_space.h"
 #include "common/store/schema_rebuild.h"
 #include "common/store/schema_tables.h"
 #include "common/store/store_file.h"
@@ -294,22 +294,6 @@ static enum status add_rollups(sqlite3 *db, struct error *err)
     return status == STATUS_OK ? database_exec(db, few_indexes, err) : status;
 }
 
-// Version 5: columns that are kept as what they exceed others by.
-static enum status keep_excesses(sqlite3 *db, struct error *err)
-{
-    enum status status = schema_add_columns(db, err);
-    for (unsigned kind = RECORD_KIND_RUN + 1; kind < RECORD_KIND_COUNT && status == STATUS_OK;
-         kind++) {
-        const struct excess *excess = excess_find((enum record_kind)kind, EXCESS_RECEIVED);
-        bool has = false;
-        status =
-            has_column(db, record_kind_info((enum record_kind)kind)->name, excess->kept, &has, err);
-        if (status == STATUS_OK && !has)
-            status = schema_rebuild(db, (enum record_kind)kind, err);
-    }
-    return status;
-}
-
 // Version 6: what a pipeline has not measured is absent, for which its table, of a few
 // rows a run, is made anew; columns of devices and pipelines.
 static enum status let_figures_be_absent(sqlite3 *db, struct error *err)
@@ -342,50 +326,45 @@ static enum status add_cache_size(sqlite3 *db, struct error *err)
     return status == STATUS_OK ? database_exec(db, unnumbered_table, err) : status;
 }
 
-// Version 9: no sealed history; unseal() has moved its rows back into their table before.
-static enum status drop_sealed(sqlite3 *db, struct error *err)
+// Versions 5 to 8 stored received_ns and some durations as differences from other columns,
+// and computed them as generated columns.
+static enum status store_plain_columns(sqlite3 *db, struct error *err)
 {
-    return database_exec(db, "DROP TABLE IF EXISTS sealed", err);
+    enum status status = STATUS_OK;
+    for (unsigned kind = RECORD_KIND_RUN + 1; kind < RECORD_KIND_COUNT && status == STATUS_OK;
+         kind++) {
+        const char *table = record_kind_info((enum record_kind)kind)->name;
+        bool has = false;
+        status = has_column(db, table, "received_after_ns", &has, err);
+        if (status == STATUS_OK && has)
+            status = schema_rebuild(db, (enum record_kind)kind, err);
+    }
+    return status;
+}
+
+// Version 9: no sealed history, whose rows unseal() has moved back before; plain columns.
+static enum status simplify_tables(sqlite3 *db, struct error *err)
+{
+    enum status status = database_exec(db, "DROP TABLE IF EXISTS sealed", err);
+    return status == STATUS_OK ? store_plain_columns(db, err) : status;
 }
 
 static const struct schema_step all_steps[] = {
-    {1, create_tables, false},
-    {2, change_views, false},
-    {3, add_owners, false},
-    {4, add_rollups, false},
-    {5, keep_excesses, true},
-    {6, let_figures_be_absent, false},
-    {7, add_pipeline_failures, false},
-    {8, add_cache_size, false},
-    {9, drop_sealed, false},
+    {1, create_tables},         {2, change_views},       {3, add_owners},
+    {4, add_rollups},           {5, schema_add_columns}, {6, let_figures_be_absent},
+    {7, add_pipeline_failures}, {8, add_cache_size},     {9, simplify_tables},
 };
 
 _Static_assert(sizeof all_steps / sizeof *all_steps == SCHEMA_VERSION, "a step for each version");
-
-static enum status add_record_column(sqlite3 *db, enum record_kind kind, int column,
-                                     struct error *err)
-{
-    const char *table = record_kind_info(kind)->name;
-    const struct excess *excess = excess_find(kind, column);
-    bool has = false;
-    enum status status = has_column(db, table, excess_name(kind, column), &has, err);
-    if (status != STATUS_OK || has)
-        return status;
-    sqlite3_str *sql = sqlite3_str_new(db);
-    if (excess)
-        sqlite3_str_appendf(sql, "ALTER TABLE \"%w\" ADD COLUMN \"%w\";", table, excess->kept);
-    sqlite3_str_appendf(sql, "ALTER TABLE \"%w\" ADD COLUMN ", table);
-    schema_append_column(sql, kind, column);
-    return database_exec_built(db, sql, err);
-}
 
 enum status schema_add_columns(sqlite3 *db, struct error *err)
 {
     enum status status = STATUS_OK;
     for (unsigned kind = 0; kind < RECORD_KIND_COUNT; kind++) {
-        const int count = (int)record_kind_info((enum record_kind)kind)->column_count;
-        for (int i = 0; i < count && status == STATUS_OK; i++)
-            status = add_record_column(db, (enum record_kind)kind, i, err);
+        const struct record_kind_info *info = record_kind_info((enum record_kind)kind);
+        for (unsigned i = 0; i < info->column_count && status == STATUS_OK; i++)
+            status = add_column(db, info->name, info->columns[i].name,
+                                schema_column_type((enum record_kind)kind, i), err);
     }
     return status;
 }
@@ -467,32 +446,19 @@ static enum status apply_steps(sqlite3 *db, int64_t version, const struct schema
     return database_exec_built(db, sql, err);
 }
 
-static bool rewrites(int64_t version, const struct schema_step *steps, unsigned count)
+// Checks the disk space, then does what cannot be one transaction.
+static enum status prepare(sqlite3 *db, const char *path, int64_t version, int newest,
+                           struct error *err)
 {
-    for (unsigned i = 0; i < count; i++)
-        if (steps[i].to > version && steps[i].rewrites)
-            return true;
-    return false;
-}
-
-// Rewriting a large store takes minutes, and its log the room of another.
-static void say(sqlite3 *db, const char *path, int64_t version, int newest, bool large)
-{
-    int64_t bytes = 0;
+    int64_t needed = 0;
     char text[UNIT_TEXT_SIZE];
-    if (!large) {
-        log_write(LOG_LEVEL_INFO, "store %s: version %lld becomes version %d", path,
-                  (long long)version, newest);
-        return;
-    }
-    if (database_integer(db,
-                         "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size",
-                         &bytes, NULL) != STATUS_OK)
-        return;
+    enum status status = migration_check_space(db, store_file_free_bytes(path), &needed, err);
+    if (status != STATUS_OK)
+        return status;
     log_write(LOG_LEVEL_INFO,
-              "store %s: version %lld becomes version %d: up to %s are written anew, first into its"
-              " log",
-              path, (long long)version, newest, unit_format_int(text, UNIT_BYTES, bytes));
+              "store %s: version %lld becomes version %d, with up to %s of free disk space", path,
+              (long long)version, newest, unit_format_int(text, UNIT_BYTES, needed));
+    return unseal(db, err);
 }
 
 enum status schema_apply(sqlite3 *db, const char *path, const struct schema_step *steps,
@@ -509,8 +475,7 @@ enum status schema_apply(sqlite3 *db, const char *path, const struct schema_step
         status = check_version(&file, path, newest, err);
         if (status != STATUS_OK || file.version == newest)
             return status;
-        say(db, path, file.version, newest, rewrites(file.version, steps, count));
-        status = unseal(db, store_file_free_bytes(path), err);
+        status = prepare(db, path, file.version, newest, err);
         if (status != STATUS_OK)
             return error_prefix(err, status, "store %s", path);
     } else {

@@ -37,8 +37,6 @@
 //              the machines as JSON; and its samples, 64-bit floats in order of time
 //   KIND       a row a record: id, run, stream, number, started_ns, received_ns,
 //              then the kind's columns; names as ids, enumerations as numbers.
-//              Before a column that is kept as what it exceeds others by stands the
-//              one that is kept; it is itself a virtual generated one (excess.h)
 //
 // A record's identity (run, stream, number) is unique without an index on it: a
 // record is inserted in the transaction that moves its stream's `next` beyond
@@ -94,7 +92,6 @@ MUST_CHECK enum status schema_migrate(struct sqlite3 *db, const char *path, stru
 struct schema_step {
     int to;
     enum status (*apply)(struct sqlite3 *db, struct error *err);
-    bool rewrites; // tables that may be large
 };
 
 // schema_migrate with the steps given, rising and without holes; for tests.

@@ -115,7 +115,10 @@ static enum status prepare_text(sqlite3 *db, sqlite3_stmt **out, sqlite3_str *sq
     return status;
 }
 
-// Columns that somebody added would be lost, with what they hold: the store stays as it is.
+// Columns that somebody added would be lost, with their contents: the store stays as it is.
+// Versions 5 to 8 stored some columns as differences, in these.
+#define DIFFERENCES "'received_after_ns', 'prefill_excess_ns', 'decode_excess_ns'"
+
 static enum status refuse_columns(sqlite3 *db, const char *table, const char *made,
                                   struct error *err)
 {
@@ -123,7 +126,8 @@ static enum status refuse_columns(sqlite3 *db, const char *table, const char *ma
     enum status status =
         database_prepare(db, &stmt,
                          "SELECT name FROM pragma_table_xinfo(?1) WHERE lower(name) NOT IN"
-                         " (SELECT lower(name) FROM pragma_table_xinfo(?2)) LIMIT 1",
+                         " (SELECT lower(name) FROM pragma_table_xinfo(?2)) AND name NOT IN"
+                         " (" DIFFERENCES ") LIMIT 1",
                          false, err);
     if (status != STATUS_OK)
         return status;
@@ -149,9 +153,9 @@ static enum status move_rows(sqlite3 *db, enum record_kind kind, const char *fro
     sqlite3_stmt *add = NULL, *drop = NULL;
     sqlite3_str *sql = sqlite3_str_new(db);
     sqlite3_str_appendf(sql, "INSERT INTO \"%w\"(", to);
-    schema_append_kept(sql, kind);
+    schema_append_columns(sql, kind);
     sqlite3_str_appendall(sql, ") SELECT ");
-    schema_append_kept_of(sql, kind);
+    schema_append_columns(sql, kind);
     sqlite3_str_appendf(sql, " FROM \"%w\" ORDER BY id LIMIT %d", from, SLICE_ROWS);
     enum status status = prepare_text(db, &add, sql, err);
     sql = sqlite3_str_new(db);

@@ -4,13 +4,13 @@
 
 #include <sqlite3.h>
 
-#include "common/store/excess.h"
 #include "common/store/schema.h"
 
 // ---- Tables from the record table ---------------------------------------------------
 
-static const char *column_sql_type(enum column_type type)
+const char *schema_column_type(enum record_kind kind, unsigned column)
 {
+    const enum column_type type = record_kind_info(kind)->columns[column].type;
     if (type == COLUMN_REAL)
         return "REAL";
     if (type == COLUMN_TEXT)
@@ -18,38 +18,6 @@ static const char *column_sql_type(enum column_type type)
     if (type == COLUMN_BLOB)
         return "BLOB";
     return "INTEGER";
-}
-
-static const char *not_null(bool maybe)
-{
-    return maybe ? "" : " NOT NULL";
-}
-
-static const char *type_of(enum record_kind kind, int column)
-{
-    return column < 0 ? "INTEGER" : column_sql_type(record_kind_info(kind)->columns[column].type);
-}
-
-void schema_append_column(sqlite3_str *sql, enum record_kind kind, int column)
-{
-    const struct excess *excess = excess_find(kind, column);
-    sqlite3_str_appendf(sql, "\"%w\" ", excess_name(kind, column));
-    if (excess)
-        excess_append_generated(sql, kind, excess);
-    else
-        sqlite3_str_appendall(sql, type_of(kind, column));
-}
-
-// Two columns where it is kept as another; in the place that it has where it is not.
-static void append_definition(sqlite3_str *sql, enum record_kind kind, int column)
-{
-    const struct excess *excess = excess_find(kind, column);
-    const char *must = not_null(column >= 0 && record_kind_info(kind)->columns[column].maybe);
-    if (excess)
-        sqlite3_str_appendf(sql, ", \"%w\"%s", excess->kept, must);
-    sqlite3_str_appendall(sql, ", ");
-    schema_append_column(sql, kind, column);
-    sqlite3_str_appendall(sql, must);
 }
 
 void schema_append_table(sqlite3_str *sql, enum record_kind kind, const char *name)
@@ -60,10 +28,10 @@ void schema_append_table(sqlite3_str *sql, enum record_kind kind, const char *na
                                    ? "run INTEGER PRIMARY KEY"
                                    : "id INTEGER PRIMARY KEY, run INTEGER NOT NULL, stream INTEGER "
                                      "NOT NULL, number INTEGER NOT NULL");
-    sqlite3_str_appendall(sql, ", started_ns INTEGER NOT NULL");
-    append_definition(sql, kind, EXCESS_RECEIVED);
+    sqlite3_str_appendall(sql, ", started_ns INTEGER NOT NULL, received_ns INTEGER NOT NULL");
     for (unsigned i = 0; i < info->column_count; i++)
-        append_definition(sql, kind, (int)i);
+        sqlite3_str_appendf(sql, ", \"%w\" %s%s", info->columns[i].name,
+                            schema_column_type(kind, i), info->columns[i].maybe ? "" : " NOT NULL");
     if (kind == RECORD_KIND_RUN)
         sqlite3_str_appendall(sql, ", heard_ns INTEGER NOT NULL, refused INTEGER NOT NULL DEFAULT 0"
                                    ", clock_suspects INTEGER NOT NULL DEFAULT 0"
@@ -104,45 +72,21 @@ void schema_append_view(sqlite3_str *sql, enum record_kind kind)
 
 // ---- Rows -----------------------------------------------------------------------------
 
-// Columns are gone through from EXCESS_RECEIVED, which stands before column 0, on.
-
-void schema_append_kept(sqlite3_str *sql, enum record_kind kind)
+void schema_append_columns(sqlite3_str *sql, enum record_kind kind)
 {
-    const int count = (int)record_kind_info(kind)->column_count;
-    sqlite3_str_appendall(sql, "id, run, stream, number, started_ns");
-    for (int i = EXCESS_RECEIVED; i < count; i++) {
-        const struct excess *excess = excess_find(kind, i);
-        sqlite3_str_appendf(sql, ", \"%w\"", excess ? excess->kept : excess_name(kind, i));
-    }
-}
-
-void schema_append_kept_of(sqlite3_str *sql, enum record_kind kind)
-{
-    const int count = (int)record_kind_info(kind)->column_count;
-    sqlite3_str_appendall(sql, "id, run, stream, number, started_ns");
-    for (int i = EXCESS_RECEIVED; i < count; i++) {
-        const struct excess *excess = excess_find(kind, i);
-        sqlite3_str_appendall(sql, ", ");
-        if (excess)
-            excess_append_kept_of(sql, kind, excess);
-        else
-            sqlite3_str_appendf(sql, "\"%w\"", excess_name(kind, i));
-    }
+    const struct record_kind_info *info = record_kind_info(kind);
+    sqlite3_str_appendall(sql, "id, run, stream, number, started_ns, received_ns");
+    for (unsigned i = 0; i < info->column_count; i++)
+        sqlite3_str_appendf(sql, ", \"%w\"", info->columns[i].name);
 }
 
 void schema_insert_sql(sqlite3_str *sql, enum record_kind kind)
 {
-    const int count = (int)record_kind_info(kind)->column_count;
+    const unsigned count = SCHEMA_FIRST_COLUMN + record_kind_info(kind)->column_count;
     sqlite3_str_appendf(sql, "INSERT INTO \"%w\"(", record_kind_info(kind)->name);
-    schema_append_kept(sql, kind);
-    sqlite3_str_appendall(sql, ") VALUES(?1, ?2, ?3, ?4, ?5");
-    for (int i = EXCESS_RECEIVED; i < count; i++) {
-        const struct excess *excess = excess_find(kind, i);
-        sqlite3_str_appendall(sql, ", ");
-        if (excess)
-            excess_append_kept_bound(sql, kind, excess);
-        else
-            sqlite3_str_appendf(sql, "?%d", SCHEMA_FIRST_COLUMN + i);
-    }
+    schema_append_columns(sql, kind);
+    sqlite3_str_appendall(sql, ") VALUES(?1");
+    for (unsigned i = 2; i < count; i++)
+        sqlite3_str_appendf(sql, ", ?%u", i);
     sqlite3_str_appendall(sql, ")");
 }

@@ -5,15 +5,13 @@
 #include <sqlite3.h>
 
 #include "common/core/base/crc32c.h"
-#include "common/core/base/unit.h"
 #include "common/core/record/record.h"
 #include "common/store/database.h"
 #include "common/store/fingerprint.h"
 #include "common/store/seal_decoder.h"
 #include "common/sys/log.h"
 
-// ROW_BYTES: of a row and its entry in the index on started_ns, rounded up.
-enum { ROW_BYTES = 160, NUMBERS = 6, SUM_BYTES = 8, CHECKSUM_BYTES = 4 };
+enum { NUMBERS = 6, SUM_BYTES = 8, CHECKSUM_BYTES = 4 };
 
 enum { KIND, FIRST_ID, LAST_ID, FIRST_NS, LAST_NS, ROWS };
 
@@ -215,31 +213,12 @@ static enum status move(struct segment *segment, sqlite3 *db, struct error *err)
     return status;
 }
 
-static enum status check_space(sqlite3 *db, int64_t free_bytes, struct error *err)
-{
-    char needs[UNIT_TEXT_SIZE], has[UNIT_TEXT_SIZE];
-    int64_t rows = 0;
-    // A damaged number counts nothing.
-    enum status status = database_integer(
-        db, "SELECT sum(rows) FROM sealed WHERE rows BETWEEN 1 AND 16384", &rows, err);
-    if (status == STATUS_OK && rows > free_bytes / ROW_BYTES)
-        status = error_set(err, STATUS_FULL,
-                           "unpacking %lld sealed records needs %s of disk space, %s are free",
-                           (long long)rows, unit_format_int(needs, UNIT_BYTES, rows * ROW_BYTES),
-                           unit_format_int(has, UNIT_BYTES, free_bytes));
-    else if (status == STATUS_OK && rows > 0)
-        log_write(LOG_LEVEL_INFO, "store: unpacking %lld sealed records", (long long)rows);
-    return status;
-}
-
-enum status unseal(sqlite3 *db, int64_t free_bytes, struct error *err)
+enum status unseal(sqlite3 *db, struct error *err)
 {
     int64_t tables = 0;
     enum status status = database_integer(
         db, "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'sealed'", &tables,
         err);
-    if (status == STATUS_OK && tables > 0)
-        status = check_space(db, free_bytes, err);
     for (struct segment segment = {.id = 1}; status == STATUS_OK && tables > 0 && segment.id;) {
         status = load(&segment, db, err);
         if (status == STATUS_OK && segment.id)

@@ -1,8 +1,7 @@
 // What a row of the store's largest table takes, in bytes, in time to insert and in
-// time to find by a window of time: as the store has it (rowid, an index on time, and
-// columns that are kept as what they exceed others by), the same with every column as
-// it is read, clustered by time (WITHOUT ROWID), and as the least that SQLite needs for
-// the same fields.
+// time to find by a window of time: as the store has it (rowid and an index on time), the
+// same in a table of its own, clustered by time (WITHOUT ROWID), and as the least that SQLite
+// needs for the same fields.
 //
 //   bench_schema [--json] [--quick] [--records N] [--longer NS]
 //
@@ -24,7 +23,6 @@
 #include <sqlite3.h>
 
 #include "common/store/database.h"
-#include "common/store/excess.h"
 #include "common/store/schema.h"
 #include "common/store/schema_tables.h"
 #include "common/sys/clock.h"
@@ -51,7 +49,7 @@ static const struct side {
     const char *index; // NULL: none
 } sides[] = {
     {"store", "the store's", KEY_STORE, true, "started_ns"},
-    {"rowid_index", "rowid and index on time, columns as read", KEY_ROWID, true, "started_ns"},
+    {"rowid_index", "rowid and index on time, one table", KEY_ROWID, true, "started_ns"},
     {"clustered", "clustered on time, run, stream, number", KEY_TIME, true, NULL},
     {"minute_index", "rowid and index on the minute", KEY_ROWID, true, "started_ns / 60000000000"},
     {"minimal", "the same fields, no index", KEY_ROWID, true, NULL},
@@ -151,23 +149,12 @@ static void append_insert(sqlite3_str *sql, const struct side *side)
     sqlite3_str_appendall(sql, ")");
 }
 
-// The same for what rows of the store keep.
-static void append_store_insert(sqlite3_str *sql)
-{
-    sqlite3_str_appendall(sql, "INSERT INTO inference(");
-    schema_append_kept(sql, RECORD_KIND_INFERENCE);
-    sqlite3_str_appendall(sql, ") VALUES(?1");
-    for (unsigned p = 2; p < SCHEMA_FIRST_COLUMN + INFERENCE_COLUMNS; p++)
-        sqlite3_str_appendf(sql, ", ?%u", p);
-    sqlite3_str_appendall(sql, ")");
-}
-
 static void prepare_insert(struct table *table)
 {
     struct error err = {0};
     sqlite3_str *sql = sqlite3_str_new(table->db);
     if (table->side->key == KEY_STORE)
-        append_store_insert(sql);
+        schema_insert_sql(sql, RECORD_KIND_INFERENCE);
     else
         append_insert(sql, table->side);
     char *text = sqlite3_str_finish(sql);
@@ -229,38 +216,17 @@ static void make_record(struct record *record, uint64_t i, const struct settings
     *number = (int64_t)(turn * BATCH + place + 1);
 }
 
-// Of the record's columns, and of those before them: 0 where it is absent.
-static int64_t value_of(const struct record *record, const int64_t *common, int column)
-{
-    if (column == EXCESS_NONE)
-        return 0;
-    return column < 0 ? common[SCHEMA_FIRST_COLUMN - 1 + column] : record->values[column].i;
-}
-
-// The value, or what the store keeps of it.
-static void bind_value(struct table *table, const struct record *record, const int64_t *common,
-                       int column)
-{
-    int64_t value = value_of(record, common, column);
-    const struct excess *excess =
-        table->side->key == KEY_STORE ? excess_find(RECORD_KIND_INFERENCE, column) : NULL;
-    if (excess && !excess_of(&value, value, value_of(record, common, excess->base),
-                             value_of(record, common, excess->less)))
-        bench_die(table->side->name, "a value that no tracker gives");
-    (void)sqlite3_bind_int64(table->insert, SCHEMA_FIRST_COLUMN + column, value);
-}
-
 static void bind(struct table *table, const struct record *record, uint64_t i, int64_t number)
 {
     const int64_t ended_ns = record->started_ns + record->values[INFERENCE_E2E_NS].i;
     const int64_t common[] = {
         (int64_t)i + 1,     (int64_t)(i / BATCH % HOSTS) + 1, 0, number, record->started_ns,
         ended_ns + 50000000};
-    for (int p = 0; p < SCHEMA_FIRST_COLUMN - 2; p++)
+    for (int p = 0; p < SCHEMA_FIRST_COLUMN - 1; p++)
         (void)sqlite3_bind_int64(table->insert, p + 1, common[p]);
-    for (int c = EXCESS_RECEIVED; c < INFERENCE_COLUMNS; c++) {
-        if (c < 0 || record_has(record, (unsigned)c))
-            bind_value(table, record, common, c);
+    for (int c = 0; c < INFERENCE_COLUMNS; c++) {
+        if (record_has(record, (unsigned)c))
+            (void)sqlite3_bind_int64(table->insert, SCHEMA_FIRST_COLUMN + c, record->values[c].i);
         else
             (void)sqlite3_bind_null(table->insert, SCHEMA_FIRST_COLUMN + c);
     }

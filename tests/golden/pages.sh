@@ -5,8 +5,8 @@
 rows=2500 # more than two pages
 "$1" "$DB"
 sqlite3 "$DB" "DELETE FROM operation; WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n
-  WHERE i < $rows) INSERT INTO operation(run, stream, number, started_ns, received_after_ns, operation,
-  duration_ns) SELECT 1, 7, i, 1774744260000000000 + i / 3, -i / 3, 12, i FROM n"
+  WHERE i < $rows) INSERT INTO operation(run, stream, number, started_ns, received_ns, operation,
+  duration_ns) SELECT 1, 7, i, 1774744260000000000 + i / 3, 1774744260000000000, 12, i FROM n"
 
 # column NAME: the column of that name from a CSV on standard input.
 column() {

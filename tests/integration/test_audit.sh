@@ -72,9 +72,9 @@ done
 #
 # Each change with what undoes it, and what the audit says.
 
-row="run, stream, number, started_ns, received_after_ns, model, device, request, finish,
-  prompt_tokens, cached_prompt_tokens, generated_tokens, queue_ns, prefill_excess_ns, ttft_ns,
-  decode_excess_ns, e2e_ns, itl_max_ns, itl_p99_ns, host_memory_bytes, device_memory_bytes, concurrent_requests"
+row="run, stream, number, started_ns, received_ns, model, device, request, finish,
+  prompt_tokens, cached_prompt_tokens, generated_tokens, queue_ns, prefill_ns, ttft_ns,
+  decode_ns, e2e_ns, itl_max_ns, itl_p99_ns, host_memory_bytes, device_memory_bytes, concurrent_requests"
 sqlite3 "$DB" "SELECT number FROM inference WHERE run = 1 AND id % 7 = 3 LIMIT 1" >"$WORK/number"
 number=$(cat "$WORK/number")
 id="(SELECT max(id) + 1 FROM inference)"

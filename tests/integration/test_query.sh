@@ -218,11 +218,11 @@ column() {
 cp "$DB" "$WORK/zones.db"
 sqlite3 "$WORK/zones.db" "DELETE FROM operation;
   WITH RECURSIVE n(i, t) AS (SELECT 1, 1774735200 UNION ALL SELECT i + 1, t + 1800 FROM n WHERE i < 100)
-  INSERT INTO operation(run, stream, number, started_ns, received_after_ns, operation, duration_ns)
-  SELECT 1, 7, i, t * 1000000000, 0, 12, 1 FROM n;
+  INSERT INTO operation(run, stream, number, started_ns, received_ns, operation, duration_ns)
+  SELECT 1, 7, i, t * 1000000000, t * 1000000000, 12, 1 FROM n;
   WITH RECURSIVE n(i, t) AS (SELECT 101, 1792879200 UNION ALL SELECT i + 1, t + 1800 FROM n WHERE i < 200)
-  INSERT INTO operation(run, stream, number, started_ns, received_after_ns, operation, duration_ns)
-  SELECT 1, 7, i, t * 1000000000, 0, 12, 1 FROM n"
+  INSERT INTO operation(run, stream, number, started_ns, received_ns, operation, duration_ns)
+  SELECT 1, 7, i, t * 1000000000, t * 1000000000, 12, 1 FROM n"
 berlin=CET-1CEST,M3.5.0,M10.5.0/3
 starts $berlin "2026-03-29 01:30" 1774744200            # winter
 starts $berlin "2026-03-29 03:00" 1774746000            # summer, half an hour later

@@ -85,24 +85,26 @@ static void add_device(struct adding *adding)
 {
     const struct measured *run = adding->run;
     const char *device = or_else(run->device, "cpu");
-    run_sql(adding, sqlite3_mprintf(
-                        "INSERT INTO device(run, stream, number, started_ns, received_after_ns,"
-                        " ordinal, name, memory_bytes, pcie_width) VALUES(%d, 0, %lld, %lld,"
-                        " 0, 0, " NAME ", 1000000000, nullif(%d, 0))",
-                        run->run, ++adding->number, adding->started_ns, device, run->pcie_width));
+    run_sql(adding,
+            sqlite3_mprintf("INSERT INTO device(run, stream, number, started_ns, received_ns,"
+                            " ordinal, name, memory_bytes, pcie_width) VALUES(%d, 0, %lld, %lld,"
+                            " %lld, 0, " NAME ", 1000000000, nullif(%d, 0))",
+                            run->run, ++adding->number, adding->started_ns, adding->started_ns,
+                            device, run->pcie_width));
     for (int i = 0; i < 3 && run->sm_clock_hz; i++) // idle first and last
         run_sql(adding,
                 sqlite3_mprintf("INSERT INTO device_sample(run, stream, number, started_ns,"
-                                " received_after_ns, device, sm_clock_hz) VALUES(%d, 0, %lld,"
-                                " %lld, 0, " NAME ", %lld)",
-                                run->run, ++adding->number, adding->started_ns, device,
-                                i == 1 ? run->sm_clock_hz : run->sm_clock_hz / 10));
-    run_sql(adding, sqlite3_mprintf(
-                        "INSERT INTO model(run, stream, number, started_ns, received_after_ns,"
-                        " name, digest, format, quantisation, parameters) VALUES(%d, 0, %lld,"
-                        " %lld, 0, " NAME ", %Q, 'gguf', %Q, 15000000)",
-                        run->run, ++adding->number, adding->started_ns, or_else(run->model, "tiny"),
-                        or_else(run->digest, "ab12"), or_else(run->quantisation, "q8_0")));
+                                " received_ns, device, sm_clock_hz) VALUES(%d, 0, %lld,"
+                                " %lld, %lld, " NAME ", %lld)",
+                                run->run, ++adding->number, adding->started_ns, adding->started_ns,
+                                device, i == 1 ? run->sm_clock_hz : run->sm_clock_hz / 10));
+    run_sql(adding,
+            sqlite3_mprintf("INSERT INTO model(run, stream, number, started_ns, received_ns,"
+                            " name, digest, format, quantisation, parameters) VALUES(%d, 0, %lld,"
+                            " %lld, %lld, " NAME ", %Q, 'gguf', %Q, 15000000)",
+                            run->run, ++adding->number, adding->started_ns, adding->started_ns,
+                            or_else(run->model, "tiny"), or_else(run->digest, "ab12"),
+                            or_else(run->quantisation, "q8_0")));
 }
 
 static void add_load(struct adding *adding, unsigned i)
@@ -112,13 +114,12 @@ static void add_load(struct adding *adding, unsigned i)
     char *cached = run->page_cache_ratio < 0 ? sqlite3_mprintf("NULL")
                                              : sqlite3_mprintf("%.17g", run->page_cache_ratio);
     run_sql(adding,
-            sqlite3_mprintf(
-                "INSERT INTO load(run, stream, number, started_ns, received_after_ns, model,"
-                " device, duration_ns, status, model_bytes, host_memory_before_bytes,"
-                " host_memory_after_bytes, page_cache_ratio) VALUES(%d, 0, %lld, %lld,"
-                " 0, " NAME ", " NAME ", %lld, 0, 1, 1, 1, %s)",
-                run->run, ++adding->number, at_ns, or_else(run->model, "tiny"),
-                or_else(run->device, "cpu"), (long long)noisy(adding, 300e6), cached));
+            sqlite3_mprintf("INSERT INTO load(run, stream, number, started_ns, received_ns, model,"
+                            " device, duration_ns, status, model_bytes, host_memory_before_bytes,"
+                            " host_memory_after_bytes, page_cache_ratio) VALUES(%d, 0, %lld, %lld,"
+                            " %lld, " NAME ", " NAME ", %lld, 0, 1, 1, 1, %s)",
+                            run->run, ++adding->number, at_ns, at_ns, or_else(run->model, "tiny"),
+                            or_else(run->device, "cpu"), (long long)noisy(adding, 300e6), cached));
     sqlite3_free(cached);
 }
 
@@ -130,16 +131,17 @@ static void add_request(struct adding *adding, unsigned i)
     const int generated = run->generated_tokens ? run->generated_tokens : 50;
     const long long prefill_ns = (long long)noisy(adding, 0.2e6 * prompt);
     const long long decode_ns = (long long)noisy(adding, 10e6 * (generated - 1));
-    run_sql(adding, sqlite3_mprintf(
-                        "INSERT INTO inference(run, stream, number, started_ns, received_after_ns,"
-                        " model, device, request, finish, prompt_tokens, cached_prompt_tokens,"
-                        " generated_tokens, queue_ns, prefill_excess_ns, ttft_ns,"
-                        " decode_excess_ns, e2e_ns, itl_p99_ns, host_memory_bytes)"
-                        " VALUES(%d, 0, %lld, %lld, 0, " NAME ", " NAME
-                        ", %u, %u, %d, 0, %d, 1000, 0, %lld, 0, %lld, %lld, 1)",
-                        run->run, ++adding->number, at_ns, or_else(run->model, "tiny"),
-                        or_else(run->device, "cpu"), i, i % 2, prompt, generated, prefill_ns + 1000,
-                        prefill_ns + 1000 + decode_ns, (long long)noisy(adding, 12e6)));
+    run_sql(adding,
+            sqlite3_mprintf("INSERT INTO inference(run, stream, number, started_ns, received_ns,"
+                            " model, device, request, finish, prompt_tokens, cached_prompt_tokens,"
+                            " generated_tokens, queue_ns, prefill_ns, ttft_ns,"
+                            " decode_ns, e2e_ns, itl_p99_ns, host_memory_bytes)"
+                            " VALUES(%d, 0, %lld, %lld, %lld, " NAME ", " NAME
+                            ", %u, %u, %d, 0, %d, 1000, %lld, %lld, %lld, %lld, %lld, 1)",
+                            run->run, ++adding->number, at_ns, at_ns, or_else(run->model, "tiny"),
+                            or_else(run->device, "cpu"), i, i % 2, prompt, generated, prefill_ns,
+                            prefill_ns + 1000, decode_ns, prefill_ns + 1000 + decode_ns,
+                            (long long)noisy(adding, 12e6)));
 }
 
 bool measured_add(struct sqlite3 *db, const struct measured *run)

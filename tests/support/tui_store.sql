@@ -23,53 +23,53 @@ insert into stream(run, stream, next, produced, unnumbered) values
 insert into range(run, stream, first, last, state, reason) values
   (1, 1, 1, 49, 0, null), (2, 1, 1, 8, 0, null), (2, 1, 9, 20, 1, 2);
 
-insert into load(run, stream, number, started_ns, received_after_ns, model, device, duration_ns, status,
+insert into load(run, stream, number, started_ns, received_ns, model, device, duration_ns, status,
                  model_bytes, host_memory_before_bytes, host_memory_after_bytes, page_cache_ratio)
-values (1, 1, 1, 1774785001000000000, 2000000000, 103, 104, 1200000000, 0, 60922880,
+values (1, 1, 1, 1774785001000000000, 1774785003000000000, 103, 104, 1200000000, 0, 60922880,
         8388608, 72351744, 1.0);
-insert into load_stage(run, stream, number, started_ns, received_after_ns, parent, ordinal, stage,
+insert into load_stage(run, stream, number, started_ns, received_ns, parent, ordinal, stage,
                        duration_ns)
 values
-  (1, 1, 2, 1774785001000000000, 2000000000, 1, 0, 105, 1400000),
-  (1, 1, 3, 1774785001001500000, 1998500000, 1, 1, 106, 300000),
-  (1, 1, 4, 1774785001001900000, 1998100000, 1, 2, 107, 14600000),
-  (1, 1, 5, 1774785001016600000, 1983400000, 1, 3, 108, 122000000),
-  (1, 1, 6, 1774785001138700000, 1861300000, 1, 4, 109, 1050000000);
+  (1, 1, 2, 1774785001000000000, 1774785003000000000, 1, 0, 105, 1400000),
+  (1, 1, 3, 1774785001001500000, 1774785003000000000, 1, 1, 106, 300000),
+  (1, 1, 4, 1774785001001900000, 1774785003000000000, 1, 2, 107, 14600000),
+  (1, 1, 5, 1774785001016600000, 1774785003000000000, 1, 3, 108, 122000000),
+  (1, 1, 6, 1774785001138700000, 1774785003000000000, 1, 4, 109, 1050000000);
 
 with recursive request(i) as (select 0 union all select i + 1 from request where i < 39)
-insert into inference(run, stream, number, started_ns, received_after_ns, model, device, request,
+insert into inference(run, stream, number, started_ns, received_ns, model, device, request,
                       finish, prompt_tokens, cached_prompt_tokens, generated_tokens, queue_ns,
-                      prefill_excess_ns, ttft_ns, decode_excess_ns, e2e_ns, itl_max_ns, itl_p99_ns, host_memory_bytes)
-select 1, 1, 7 + i, 1774785010000000000 + i * 3000000000, 2000000000,
-       103, 104, i + 1, i % 5 = 4, 12 + i % 3, 0, 32, 120000, 0,
-       29120000 + i % 7 * 100000, 0,
+                      prefill_ns, ttft_ns, decode_ns, e2e_ns, itl_max_ns, itl_p99_ns, host_memory_bytes)
+select 1, 1, 7 + i, 1774785010000000000 + i * 3000000000, 1774785012000000000 + i * 3000000000,
+       103, 104, i + 1, i % 5 = 4, 12 + i % 3, 0, 32, 120000, 29000000 + i % 7 * 100000,
+       29120000 + i % 7 * 100000, 600000000 + i % 9 * 50000000,
        629120000 + i % 7 * 100000 + i % 9 * 50000000, 31100000, 26400000, 134217728
 from request;
 
 with recursive request(i) as (select 0 union all select i + 1 from request where i < 7)
-insert into inference(run, stream, number, started_ns, received_after_ns, model, device, request,
+insert into inference(run, stream, number, started_ns, received_ns, model, device, request,
                       finish, prompt_tokens, cached_prompt_tokens, generated_tokens, queue_ns,
-                      prefill_excess_ns, ttft_ns, decode_excess_ns, e2e_ns, itl_max_ns, itl_p99_ns, host_memory_bytes)
-select 2, 1, 1 + i, 1774785110000000000 + i * 1000000000, 500000000,
-       110, 111, i + 1, 3 * (i = 7), 100, 0, iif(i = 7, 1, 64), 5000, 0, 2005000,
-       iif(i = 7, null, 0), 92005000, 2100000, 1900000, 2147483648
+                      prefill_ns, ttft_ns, decode_ns, e2e_ns, itl_max_ns, itl_p99_ns, host_memory_bytes)
+select 2, 1, 1 + i, 1774785110000000000 + i * 1000000000, 1774785110500000000 + i * 1000000000,
+       110, 111, i + 1, 3 * (i = 7), 100, 0, iif(i = 7, 1, 64), 5000, 2000000, 2005000,
+       iif(i = 7, null, 90000000), 92005000, 2100000, 1900000, 2147483648
 from request;
 
 -- The weights of a load, on their way; then before and after events.
-insert into pipeline(run, stream, number, started_ns, received_after_ns, workload, device, status,
+insert into pipeline(run, stream, number, started_ns, received_ns, workload, device, status,
                      items, duration_ns, chunk_bytes, pool_size, prefetch, sync, bytes_h2d,
                      copy_busy_ns, compute_busy_ns, both_busy_ns, exposed_copy_ns, copy_starved_ns,
                      pool_acquires, pool_waits, pool_wait_ns, pool_available_min,
                      pool_available_max, item_p50_ns, item_p95_ns, item_p99_ns, unmeasured_chunks,
                      model, batch_items)
 values
-  (1, 1, 47, 1774785001100000000, 2000000000, 113, 104, 0, 15, 1050000000, 4194304, 2, 2, 0,
+  (1, 1, 47, 1774785001100000000, 1774785003100000000, 113, 104, 0, 15, 1050000000, 4194304, 2, 2, 0,
    60922880, 900000000, 0, 0, 900000000, 31000000, 15, 6, 95000000, 0, 2, null, null, null, 0, 103,
    null),
-  (1, 1, 48, 1774785200000000000, 2000000000, 112, 104, 0, 12800, 3100000000, 8388608, 4, 4, 1,
+  (1, 1, 48, 1774785200000000000, 1774785202000000000, 112, 104, 0, 12800, 3100000000, 8388608, 4, 4, 1,
    838860800, 1500000000, 1600000000, 474000000, 1026000000, 402000000, 100, 43, 210000000, 0, 4,
    1900000, 3100000, 4100000, 0, 114, 64),
-  (1, 1, 49, 1774785300000000000, 2000000000, 112, 104, 0, 12800, 2000000000, 8388608, 4, 4, 0,
+  (1, 1, 49, 1774785300000000000, 1774785302000000000, 112, 104, 0, 12800, 2000000000, 8388608, 4, 4, 0,
    838860800, 1500000000, 1600000000, 1458000000, 42000000, 10000000, 100, 2, 6000000, 0, 4,
    1200000, 1500000, 1900000, 0, 114, 64);
 

@@ -1,5 +1,4 @@
 inferstat_unit_test(test_queue THREADS LINK inferstat_collector)
-inferstat_unit_test(test_excess LINK inferstat_collector inferstat_test_folder)
 inferstat_room(inferstat_writer_rig writer_rig.c LINK inferstat_collector inferstat_test_folder)
 target_link_libraries(inferstat_writer_rig PRIVATE PkgConfig::CMOCKA)
 inferstat_unit_test(test_writer_batch LINK inferstat_writer_rig)

@@ -83,7 +83,7 @@ static double pick_real(void)
 
 static void bind_value(sqlite3_stmt *stmt, int place, const struct record_column *column)
 {
-    // Distances between durations and numbers of tokens stay inside of 64 bits.
+    // Of durations only ttft_ns is ever negative.
     const bool positive = column->unit != UNIT_DURATION || strcmp(column->name, "ttft_ns") != 0;
     if (column->maybe && pick(4) == 0)
         (void)sqlite3_bind_null(stmt, place);
@@ -209,8 +209,8 @@ int64_t ask(sqlite3 *of, const char *sql)
 void make_random(int64_t count)
 {
     make_store(RECORD_KIND_INFERENCE, count);
-    exec("UPDATE inference SET received_after_ns = abs(random() % 1000000000) WHERE id % 7");
-    exec("UPDATE inference SET prefill_excess_ns = 'text' WHERE id % 53 = 0");
+    exec("UPDATE inference SET received_ns = started_ns + abs(random() % 1000000000) WHERE id % 7");
+    exec("UPDATE inference SET prefill_ns = 'text' WHERE id % 53 = 0");
     exec("UPDATE inference SET finish = 3 WHERE id % 11 = 3");
     exec("UPDATE inference SET number = id, stream = 0");
     execf("INSERT OR REPLACE INTO ledger(run, kind, stored) SELECT run, %d, count(*)"

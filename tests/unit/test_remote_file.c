@@ -55,8 +55,8 @@ static void add_operations(struct scene *scene, int first, int last)
 {
     char *sql = sqlite3_mprintf(
         "WITH RECURSIVE n(i) AS (SELECT %d UNION ALL SELECT i + 1 FROM n WHERE i < %d)"
-        " INSERT INTO operation(run, stream, number, started_ns, received_after_ns, operation,"
-        " duration_ns) SELECT 1, 0, i, 1000000 - i, 1, 2, i FROM n",
+        " INSERT INTO operation(run, stream, number, started_ns, received_ns, operation,"
+        " duration_ns) SELECT 1, 0, i, 1000000 - i, 1000001 - i, 2, i FROM n",
         first, last);
     execute(scene, sql);
     sqlite3_free(sql);

@@ -230,7 +230,7 @@ static void test_the_end_waits_for_no_query(void **state)
             db,
             "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE"
             " i < 200000) INSERT INTO process_sample(run, stream, number, started_ns,"
-            " received_after_ns, cpu_ratio, host_memory_bytes) SELECT 1, 0, i, 0, 0, 0, 0 FROM n",
+            " received_ns, cpu_ratio, host_memory_bytes) SELECT 1, 0, i, 0, 0, 0, 0 FROM n",
             &err),
         STATUS_OK);
     database_close(db);
@@ -257,7 +257,7 @@ static void test_a_cancelled_store(void **state)
             db,
             "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE"
             " i < 50000) INSERT INTO process_sample(run, stream, number, started_ns,"
-            " received_after_ns, cpu_ratio, host_memory_bytes) SELECT 1, 0, i, 0, 0, 0, 0 FROM n",
+            " received_ns, cpu_ratio, host_memory_bytes) SELECT 1, 0, i, 0, 0, 0, 0 FROM n",
             &err),
         STATUS_OK);
     database_close(db);

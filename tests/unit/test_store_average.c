@@ -92,8 +92,8 @@ static void add_itl(int id, int model, const void *bytes, size_t size)
     sqlite3_stmt *stmt = NULL;
     assert_int_equal(sqlite3_prepare_v2(db,
                                         "INSERT INTO itl(id, run, stream, number, started_ns,"
-                                        " received_after_ns, model, device, duration_ns, sketch)"
-                                        " VALUES(?1, 1, 0, ?1, ?2, 1, ?3, 2, 1000, ?4)",
+                                        " received_ns, model, device, duration_ns, sketch)"
+                                        " VALUES(?1, 1, 0, ?1, ?2, ?2 + 1, ?3, 2, 1000, ?4)",
                                         -1, &stmt, NULL),
                      SQLITE_OK);
     (void)sqlite3_bind_int64(stmt, 1, id);
@@ -145,16 +145,16 @@ static void test_itl_is_of_all_requests(void **state)
 static void add_inferences(const char *values)
 {
     char sql[2048];
-    (void)snprintf(
-        sql, sizeof sql,
-        "WITH v(id, at, model, finish, tokens, ttft, e2e) AS (VALUES %s)"
-        " INSERT INTO inference(id, run, stream, number, started_ns, received_after_ns, model,"
-        " device, request, finish, prompt_tokens, cached_prompt_tokens,"
-        " generated_tokens, queue_ns, prefill_excess_ns, ttft_ns, e2e_ns, host_memory_bytes)"
-        " SELECT id, 1, 0, id, 1790000000000000000 + at * 1000000000, 1, model, 2, id,"
-        " finish, 1, 0, tokens, 0, coalesce(-ttft, 0) * 1000000, ttft * 1000000, e2e * 1000000, 1 "
-        "FROM v",
-        values);
+    (void)snprintf(sql, sizeof sql,
+                   "WITH v(id, at, model, finish, tokens, ttft, e2e) AS (VALUES %s)"
+                   " INSERT INTO inference(id, run, stream, number, started_ns, received_ns, model,"
+                   " device, request, finish, prompt_tokens, cached_prompt_tokens,"
+                   " generated_tokens, queue_ns, prefill_ns, ttft_ns, e2e_ns, host_memory_bytes)"
+                   " SELECT id, 1, 0, id, 1790000000000000000 + at * 1000000000, "
+                   "1790000000000000001 + at * 1000000000, model, 2, id,"
+                   " finish, 1, 0, tokens, 0, 0, ttft * 1000000, e2e * 1000000, 1 "
+                   "FROM v",
+                   values);
     exec(sql);
 }
 

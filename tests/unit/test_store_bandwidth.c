@@ -72,7 +72,7 @@ static const char *note_of(const struct result *result)
 
 static void add_device(int run, int name, const char *bytes_per_second)
 {
-    execf("INSERT INTO device(run, stream, number, started_ns, received_after_ns, ordinal, name,"
+    execf("INSERT INTO device(run, stream, number, started_ns, received_ns, ordinal, name,"
           " memory_bytes, memory_bandwidth_bytes_per_second)"
           " VALUES(%d, 0, 1, 1, 1, 0, %d, 1, %s)",
           run, name, bytes_per_second);
@@ -80,7 +80,7 @@ static void add_device(int run, int name, const char *bytes_per_second)
 
 static void add_load(int run, int model, int status, int64_t bytes)
 {
-    execf("INSERT INTO load(run, stream, number, started_ns, received_after_ns, model, device,"
+    execf("INSERT INTO load(run, stream, number, started_ns, received_ns, model, device,"
           " duration_ns, status, model_bytes, host_memory_before_bytes, host_memory_after_bytes)"
           " VALUES(%d, 0, 1, 1, 1, %d, 4, 1, %d, %" PRId64 ", 1, 1)",
           run, model, status, bytes);
@@ -88,7 +88,7 @@ static void add_load(int run, int model, int status, int64_t bytes)
 
 static void add_model(int run, int model, const char *file_bytes, const char *kv_bytes)
 {
-    execf("INSERT INTO model(run, stream, number, started_ns, received_after_ns, name, format,"
+    execf("INSERT INTO model(run, stream, number, started_ns, received_ns, name, format,"
           " file_bytes, kv_bytes_per_token) VALUES(%d, 0, 1, 1, 1, %d, 'gguf', %s, %s)",
           run, model, file_bytes, kv_bytes);
 }

@@ -56,9 +56,9 @@ static void test_clear_goes_in_slices(void **state)
         if (slices == 2) // arrives meanwhile, and stays
             store_exec(
                 "INSERT INTO inference SELECT 9000000, 2, stream, number, started_ns,"
-                " received_after_ns, model, device, request, finish, prompt_tokens,"
-                " cached_prompt_tokens, generated_tokens, queue_ns, prefill_excess_ns, ttft_ns,"
-                " decode_excess_ns, e2e_ns, itl_max_ns, itl_p99_ns, host_memory_bytes,"
+                " received_ns, model, device, request, finish, prompt_tokens,"
+                " cached_prompt_tokens, generated_tokens, queue_ns, prefill_ns, ttft_ns,"
+                " decode_ns, e2e_ns, itl_max_ns, itl_p99_ns, host_memory_bytes,"
                 " device_memory_bytes, concurrent_requests FROM inference WHERE run = 1 LIMIT 1;"
                 "UPDATE ledger SET stored = stored + 1 WHERE run = 2");
         const uint64_t before = clearing.cleared;

@@ -14,11 +14,11 @@ static void add_pipelines(int run, double seconds, double overlap, double batch_
     (void)snprintf(
         sql, sizeof sql,
         "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 9)"
-        " INSERT INTO pipeline(run, stream, number, started_ns, received_after_ns, workload,"
+        " INSERT INTO pipeline(run, stream, number, started_ns, received_ns, workload,"
         "  model, device, status, items, batch_items, duration_ns, chunk_bytes, pool_size,"
         "  prefetch, sync, bytes_h2d, copy_busy_ns, compute_busy_ns, both_busy_ns,"
         "  exposed_copy_ns)"
-        " SELECT %d, 9, i + 1, 1790000000000000000 + i, 0,"
+        " SELECT %d, 9, i + 1, 1790000000000000000 + i, 1790000000000000000 + i,"
         "  (SELECT id FROM name WHERE text = 'encode'),"
         "  (SELECT id FROM name WHERE text = 'iqp 16 qubits f64'),"
         "  (SELECT id FROM name WHERE text = 'bus'), 0, 1000, 16 + 48 * (i %% 2),"
@@ -29,8 +29,8 @@ static void add_pipelines(int run, double seconds, double overlap, double batch_
     (void)snprintf(
         sql, sizeof sql,
         "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 199)"
-        " INSERT INTO operation(run, stream, number, started_ns, received_after_ns, operation,"
-        "  duration_ns) SELECT %d, 10, i + 1, 1790000000000000000 + i, 0,"
+        " INSERT INTO operation(run, stream, number, started_ns, received_ns, operation,"
+        "  duration_ns) SELECT %d, 10, i + 1, 1790000000000000000 + i, 1790000000000000000 + i,"
         "  (SELECT id FROM name WHERE text = 'encode'), CAST(%f * 1e6 AS INTEGER) + i FROM n",
         run, batch_ms);
     change(sql);

@@ -56,10 +56,10 @@ static void expect_near(double actual, double expected)
 static void add_samples(int run, int64_t since_ns, int64_t step_ns, int count)
 {
     execf("WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < %d - 1)"
-          " INSERT INTO process_sample(run, stream, number, started_ns, received_after_ns,"
+          " INSERT INTO process_sample(run, stream, number, started_ns, received_ns,"
           " cpu_ratio, host_memory_bytes) SELECT %d, 0, i + 1, %" PRId64 " + i * %" PRId64
-          ", 0, 1.5, 7 FROM n",
-          count, run, since_ns, step_ns);
+          ", %" PRId64 " + i * %" PRId64 ", 1.5, 7 FROM n",
+          count, run, since_ns, step_ns, since_ns, step_ns);
 }
 
 // Runs 2 and 3, of two hosts, live from day 0 to 40 and take a sample an hour.

@@ -471,15 +471,15 @@ struct lie {
 
 // Each is a change to a good file.
 static const struct lie lies[] = {
-    {"UPDATE inference SET ttft_ns = -1, prefill_excess_ns = '1', decode_excess_ns = '1'"
+    {"UPDATE inference SET ttft_ns = -1"
      " WHERE id = 7",
      "inference.ttft_ns", 51},
-    {"UPDATE inference SET e2e_ns = 9007199254740993, decode_excess_ns = NULL WHERE id = 7",
+    {"UPDATE inference SET e2e_ns = 9007199254740993, decode_ns = NULL WHERE id = 7",
      "inference.e2e_ns", 51},
-    {"UPDATE inference SET prefill_excess_ns = -9e15 WHERE id = 7", "inference.prefill_ns", 51},
-    {"UPDATE inference SET decode_excess_ns = '-1' WHERE id = 7", "inference.decode_ns", 51},
-    {"UPDATE inference SET decode_excess_ns = 'x' WHERE id = 7", "inference.decode_ns", 51},
-    {"UPDATE inference SET received_after_ns = x'31' WHERE id = 7", "received_ns", 51},
+    {"UPDATE inference SET prefill_ns = -9e15 WHERE id = 7", "inference.prefill_ns", 51},
+    {"UPDATE inference SET decode_ns = '-1' WHERE id = 7", "inference.decode_ns", 51},
+    {"UPDATE inference SET decode_ns = 'x' WHERE id = 7", "inference.decode_ns", 51},
+    {"UPDATE inference SET received_ns = x'31' WHERE id = 7", "received_ns", 51},
     {"UPDATE inference SET finish = 4 WHERE id = 7", "inference.finish", 51},
     {"UPDATE inference SET finish = 'stop' WHERE id = 7", "inference.finish", 51},
     {"UPDATE inference SET prompt_tokens = 1.5 WHERE id = 7", "inference.prompt_tokens", 51},
@@ -507,10 +507,10 @@ static const struct lie lies[] = {
     {"UPDATE stream SET stream = 4294967296 WHERE run = 1", "", 26},
     {"UPDATE inference SET number = 3 WHERE id = 7", "", 26},
     {"DELETE FROM inference WHERE id = 7", "", 26},
-    {"INSERT INTO inference SELECT 99, run, stream, number, started_ns, received_after_ns, model, "
+    {"INSERT INTO inference SELECT 99, run, stream, number, started_ns, received_ns, model, "
      "device,"
      " request, finish, prompt_tokens, cached_prompt_tokens, generated_tokens, queue_ns,"
-     " prefill_excess_ns, ttft_ns, decode_excess_ns, e2e_ns, itl_max_ns, itl_p99_ns, "
+     " prefill_ns, ttft_ns, decode_ns, e2e_ns, itl_max_ns, itl_p99_ns, "
      "host_memory_bytes,"
      " device_memory_bytes, concurrent_requests FROM inference WHERE id = 7",
      "", 26},

@@ -64,10 +64,10 @@ static void add_inferences(int count)
     (void)snprintf(
         sql, sizeof sql,
         "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %d)"
-        " INSERT INTO inference(run, stream, number, started_ns, received_after_ns, model, device,"
+        " INSERT INTO inference(run, stream, number, started_ns, received_ns, model, device,"
         " request, finish, prompt_tokens, cached_prompt_tokens, generated_tokens, queue_ns,"
-        " prefill_excess_ns, ttft_ns, decode_excess_ns, e2e_ns, host_memory_bytes)"
-        " SELECT 1, 0, i, i, 0, 5, 3, i, 0, 1, 0, 2, 1, 0, 2, 0, 3, 1 FROM n",
+        " prefill_ns, ttft_ns, decode_ns, e2e_ns, host_memory_bytes)"
+        " SELECT 1, 0, i, i, i, 5, 3, i, 0, 1, 0, 2, 1, 1, 2, 1, 3, 1 FROM n",
         count);
     exec(sql);
 }

@@ -320,10 +320,11 @@ static void test_pipelines_by_workload_and_model(void **state)
 {
     (void)state;
     store_exec(
-        "INSERT INTO pipeline(id, run, stream, number, started_ns, received_after_ns, workload,"
+        "INSERT INTO pipeline(id, run, stream, number, started_ns, received_ns, workload,"
         " device, status, items, duration_ns, chunk_bytes, pool_size, prefetch, sync, bytes_h2d,"
         " copy_busy_ns, compute_busy_ns, both_busy_ns, model, batch_items)"
-        " SELECT value, 1, 0, value, 1790000000000000000, 1, iif(value < 4, 7, 8), 3, 0,"
+        " SELECT value, 1, 0, value, 1790000000000000000, 1790000000000000001, iif(value < 4, 7, "
+        "8), 3, 0,"
         "  10 * value, 1000000000, 1, 1, 1, 0, 1, iif(value < 3, NULL, 100), 100, 50,"
         "  iif(value = 2, NULL, 5), 16 FROM json_each('[1, 2, 3, 4]')");
     struct query query = store_average_of("pipeline.items_per_second");
@@ -368,9 +369,10 @@ static void test_pipelines_by_status(void **state)
     } cases[] = {
         {"", 4, 3, 20.0}, {"ok", 2, 2, 15.0}, {"error", 1, 0, 0}, {"cancelled", 1, 1, 30.0}};
     store_exec(
-        "INSERT INTO pipeline(id, run, stream, number, started_ns, received_after_ns, workload,"
+        "INSERT INTO pipeline(id, run, stream, number, started_ns, received_ns, workload,"
         " device, status, items, duration_ns, chunk_bytes, pool_size, prefetch, sync, bytes_h2d)"
-        " SELECT value, 1, 0, value, 1790000000000000000, 1, 7, 3, max(value - 2, 0) % 3,"
+        " SELECT value, 1, 0, value, 1790000000000000000, 1790000000000000001, 7, 3, max(value - "
+        "2, 0) % 3,"
         "  iif(value = 3, 0, 10 * iif(value = 4, 3, value)), 1000000000, 1, 1, 1, 0, 1"
         " FROM json_each('[1, 2, 3, 4]')");
     for (size_t i = 0; i < COUNT_OF(cases); i++) {

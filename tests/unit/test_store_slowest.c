@@ -417,8 +417,8 @@ static void test_absurd_rows(void **state)
 {
     (void)state;
     add_usual(20);
-    rows_exec(db, "UPDATE inference SET queue_ns = 9223372036854775807, prefill_excess_ns = '-5',"
-                  " decode_excess_ns = '9223372036854775807', e2e_ns = 9223372036854775807,"
+    rows_exec(db, "UPDATE inference SET queue_ns = 9223372036854775807, prefill_ns = -5,"
+                  " decode_ns = 9223372036854775807, e2e_ns = 9223372036854775807,"
                   " generated_tokens = 9223372036854775807,"
                   " prompt_tokens = -9223372036854775807 WHERE id % 2 = 0;"
                   " UPDATE inference SET started_ns = 9223372036854775807 WHERE id = 4;"

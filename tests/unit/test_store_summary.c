@@ -81,9 +81,8 @@ static void test_a_summary_counts_the_runs_of_its_model(void **state)
     }
     // One whose names are not kept is known by what describes it.
     store_exec("DELETE FROM run_name WHERE run = 1");
-    store_exec(
-        "INSERT INTO model(id, run, stream, number, started_ns, received_after_ns, name, format)"
-        " VALUES(1, 1, 0, 999, 1, 1, 5, 'gguf')");
+    store_exec("INSERT INTO model(id, run, stream, number, started_ns, received_ns, name, format)"
+               " VALUES(1, 1, 0, 999, 1, 2, 5, 'gguf')");
     struct query query = {.kind = QUERY_SUMMARY};
     (void)snprintf(query.filter.by[QUERY_BY_MODEL], QUERY_TEXT_SIZE, "tiny");
     struct result *result = store_ask(&query);
@@ -281,9 +280,10 @@ static void test_what_failed_to_load_is_no_model(void **state)
         int status;
         int64_t models, rows;
     } cases[] = {{0, 1, 2}, {1, 0, 1}, {2, 0, 1}};
-    store_exec("INSERT INTO load(id, run, stream, number, started_ns, received_after_ns, model,"
+    store_exec("INSERT INTO load(id, run, stream, number, started_ns, received_ns, model,"
                " device, duration_ns, status, model_bytes, host_memory_before_bytes,"
-               " host_memory_after_bytes) VALUES(1, 1, 0, 1, 1790000000000000000, 1, 5, 3, 1000,"
+               " host_memory_after_bytes) VALUES(1, 1, 0, 1, 1790000000000000000, "
+               "1790000000000000001, 5, 3, 1000,"
                " 0, 9, 1, 2)");
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         char sql[64];
@@ -312,14 +312,14 @@ static void test_more_runs_than_groups(void **state)
         " worker_version, protocol, os, kernel, cpu, cpu_count, host_memory_bytes, device_count,"
         " produced, stored, duplicates, heard_ns) SELECT i, 1, 1, printf('%08d-n', i), 1, 1,"
         " i % 10 > 0, 'v', 1, 'o', 'k', 'c', 1, 1, 1, 0, 1, 0, 1 FROM n;"
-        "CREATE TEMP TABLE one(id, run, stream, number, started_ns, received_after_ns, model, "
+        "CREATE TEMP TABLE one(id, run, stream, number, started_ns, received_ns, model, "
         "device,"
         " request, finish, prompt_tokens, cached_prompt_tokens, generated_tokens, queue_ns,"
-        " prefill_excess_ns, ttft_ns, decode_excess_ns, e2e_ns, itl_max_ns, itl_p99_ns,"
+        " prefill_ns, ttft_ns, decode_ns, e2e_ns, itl_max_ns, itl_p99_ns,"
         " host_memory_bytes, device_memory_bytes, concurrent_requests);"
-        "INSERT INTO one SELECT id, run, stream, number, started_ns, received_after_ns, 5, 3,"
+        "INSERT INTO one SELECT id, run, stream, number, started_ns, received_ns, 5, 3,"
         " request, finish, prompt_tokens, cached_prompt_tokens, generated_tokens, queue_ns,"
-        " prefill_excess_ns, ttft_ns, decode_excess_ns, e2e_ns, itl_max_ns, itl_p99_ns,"
+        " prefill_ns, ttft_ns, decode_ns, e2e_ns, itl_max_ns, itl_p99_ns,"
         " host_memory_bytes, device_memory_bytes, concurrent_requests FROM inference;"
         "DELETE FROM inference;"
         "CREATE TEMP TABLE two AS SELECT i.*, r.run AS r FROM one i, run r WHERE r.run > 2"

@@ -1,13 +1,11 @@
 #include "server/collector/writer/writer_rows.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include <sqlite3.h>
 
 #include "common/store/database.h"
-#include "common/store/excess.h"
 #include "common/store/schema_tables.h"
 
 // The columns that every kind has, in front of its own.
@@ -24,7 +22,6 @@ struct rows_cursor {
     size_t row, count;
     bool is_blob[MESSAGE_COLUMNS_MAX];
     const struct wire_column *columns[MESSAGE_COLUMNS_MAX]; // by index; NULL: no row has it
-    const struct excess *excesses[MESSAGE_COLUMNS_MAX];     // by index; NULL: kept as it is
 };
 
 // ---- The virtual table ------------------------------------------------------------------
@@ -38,7 +35,7 @@ static int rows_connect(sqlite3 *db, void *context, int argc, const char *const 
     const struct rows *rows = context;
     sqlite3_str *sql = sqlite3_str_new(db);
     sqlite3_str_appendall(sql, "CREATE TABLE rows(");
-    schema_append_kept(sql, rows->kind);
+    schema_append_columns(sql, rows->kind);
     sqlite3_str_appendall(sql, ")");
     char *text = sqlite3_str_finish(sql);
     struct rows_table *table = calloc(1, sizeof *table);
@@ -100,7 +97,6 @@ static int rows_rewind(sqlite3_vtab_cursor *base, int plan, const char *text, in
         const struct wire_column *column = &table->columns[i];
         cursor->columns[column->index] = column;
         cursor->is_blob[column->index] = info->columns[column->index].type == COLUMN_BLOB;
-        cursor->excesses[column->index] = excess_find(cursor->rows->kind, (int)column->index);
     }
     return SQLITE_OK;
 }
@@ -126,26 +122,6 @@ static void give_bytes(sqlite3_context *out, const struct wire_bytes *bytes, boo
         sqlite3_result_text64(out, start, bytes->size, SQLITE_STATIC, SQLITE_UTF8);
 }
 
-// What is kept of a value (excess.h).
-static void give_excess(sqlite3_context *out, int64_t value, int64_t base, int64_t less)
-{
-    int64_t excess;
-    char digits[24];
-    if (excess_of(&excess, value, base, less)) {
-        sqlite3_result_int64(out, excess);
-        return;
-    }
-    const int size = snprintf(digits, sizeof digits, "%" PRId64, value);
-    sqlite3_result_text(out, digits, size, SQLITE_TRANSIENT);
-}
-
-// An integer of a kind's own column; 0 where the record has none.
-static int64_t integer_of(const struct rows_cursor *cursor, int index)
-{
-    const struct wire_column *column = index < 0 ? NULL : cursor->columns[index];
-    return column && rows_has(column->present, cursor->row) ? column->ints[cursor->row] : 0;
-}
-
 // A value of a kind's own column; NULL where the record has none.
 static void give_own(const struct rows_cursor *cursor, sqlite3_context *out, unsigned index)
 {
@@ -153,11 +129,7 @@ static void give_own(const struct rows_cursor *cursor, sqlite3_context *out, uns
     const size_t row = cursor->row;
     if (!column || !rows_has(column->present, row))
         return; // NULL is what a result is at first
-    const struct excess *excess = cursor->excesses[index];
-    if (excess)
-        give_excess(out, column->ints[row], integer_of(cursor, excess->base),
-                    integer_of(cursor, excess->less));
-    else if (column->ints)
+    if (column->ints)
         sqlite3_result_int64(out, column->ints[row]);
     else if (column->names)
         sqlite3_result_int64(out, cursor->rows->names[column->names[row] - 1]);
@@ -188,7 +160,7 @@ static int rows_column(sqlite3_vtab_cursor *base, sqlite3_context *out, int plac
         sqlite3_result_int64(out, rows->table->started_ns[cursor->row]);
         break;
     case PLACE_RECEIVED:
-        give_excess(out, rows->received_ns, rows->table->started_ns[cursor->row], 0);
+        sqlite3_result_int64(out, rows->received_ns);
         break;
     default:
         give_own(cursor, out, (unsigned)(place - PLACE_OWN));
@@ -230,9 +202,9 @@ enum status rows_prepare(sqlite3 *db, struct rows *rows, sqlite3_stmt **insert, 
         return database_error(db, "writer", err);
     sqlite3_str *sql = sqlite3_str_new(db);
     sqlite3_str_appendf(sql, "INSERT OR FAIL INTO \"%w\"(", kind);
-    schema_append_kept(sql, rows->kind);
+    schema_append_columns(sql, rows->kind);
     sqlite3_str_appendall(sql, ") SELECT ");
-    schema_append_kept(sql, rows->kind);
+    schema_append_columns(sql, rows->kind);
     sqlite3_str_appendf(sql, " FROM \"%w\"", module);
     char *text = sqlite3_str_finish(sql);
     if (!text)
