@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "client/tui/asks.h"
+#include "client/tui/queries.h"
 #include "client/tui/grid.h"
 #include "client/tui/prompt.h"
 #include "common/core/base/error.h"

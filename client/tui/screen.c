@@ -17,8 +17,8 @@
 #include <curses.h>
 #include <term.h>
 
-#include "client/tui/keys.h"
-#include "client/tui/rescue.h"
+#include "client/tui/key_bindings.h"
+#include "client/tui/crash_restore.h"
 
 struct screen {
     SCREEN *curses;

@@ -1,8 +1,8 @@
 #include "client/tui/tui.h"
 
 #include "client/tui/canvas.h"
-#include "client/tui/feed.h"
-#include "client/tui/filter.h"
+#include "client/tui/poller.h"
+#include "client/tui/filter_prompt.h"
 #include "client/tui/model.h"
 #include "client/tui/screen.h"
 #include "client/tui/update.h"

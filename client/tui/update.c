@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "client/tui/filter.h"
-#include "client/tui/keys.h"
+#include "client/tui/filter_prompt.h"
+#include "client/tui/key_bindings.h"
 #include "client/tui/view.h"
 #include "common/core/base/text.h"
 

@@ -23,7 +23,7 @@ CLEAN = {
     "client/remote/remote.h": '#include "common/store/store.h"\n',
     "client/tui/screen.c": '#include <curses.h>\n#include "client/remote/remote.h"\n'
                            '#  include "common/sys/log.h"\n%:include <stdio.h>\n',
-    "client/tui/feed.h": '#include "client/remote/remote.h"\n',
+    "client/tui/poller.h": '#include "client/remote/remote.h"\n',
     "client/tui/model.h": '#include "common/core/record/ring.h"\n',
     "client/tui/model.c": '#include "client/tui/model.h" // what is shown\n',
     "client/cli/CMakeLists.txt": "",
@@ -70,7 +70,7 @@ PLANTED = [
     ("client/tui/model.c", "#include <curses.h>", "only client/tui/screen"),
     ("client/tui/model.c", '#include "client/remote/remote.h"', "pure part"),
     ("client/tui/model.c", '#include "common/sys/log.h"', "pure part"),
-    ("client/tui/model.h", '#include "client/tui/feed.h"', "pure part"),
+    ("client/tui/model.h", '#include "client/tui/poller.h"', "pure part"),
     ("client/tui/model.c", '#include "common/store/store.h"', "may not include common/store"),
     ("client/tui/screen.c", '#include "common/store/store.h"', "may not include common/store"),
     ("client/stray.c", "int a;", "belongs to no room"),

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/tui/keys.h"
+#include "client/tui/key_bindings.h"
 #include "client/tui/view.h"
 #include "tests/support/tui_fixture.h"
 

@@ -1,7 +1,7 @@
 // Restores the terminal when the program crashes (SIGSEGV, SIGABRT and similar); the signal
 // then ends it as usual.  One per program.  Main thread.
-#ifndef INFERSTAT_TUI_RESCUE_H
-#define INFERSTAT_TUI_RESCUE_H
+#ifndef INFERSTAT_TUI_CRASH_RESTORE_H
+#define INFERSTAT_TUI_CRASH_RESTORE_H
 
 #include <stddef.h>
 #include <termios.h>

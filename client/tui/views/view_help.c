@@ -1,7 +1,7 @@
 // Help: the keys, from their table, and the words, from the record table.
 #include "client/tui/view.h"
 
-#include "client/tui/keys.h"
+#include "client/tui/key_bindings.h"
 #include "common/core/record/record.h"
 
 static const struct {

@@ -1,11 +1,11 @@
 // The prompt that edits the filter, in the query language: "where model=x since 1h".  Pure:
 // model->when parses times.
-#ifndef INFERSTAT_TUI_FILTER_H
-#define INFERSTAT_TUI_FILTER_H
+#ifndef INFERSTAT_TUI_FILTER_PROMPT_H
+#define INFERSTAT_TUI_FILTER_PROMPT_H
 
 #include <stdint.h>
 
-#include "client/tui/keys.h"
+#include "client/tui/key_bindings.h"
 #include "client/tui/model.h"
 
 // Sets the filter of the command line; NULL: everything.

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "client/tui/asks.h"
+#include "client/tui/queries.h"
 #include "tests/support/tui_fixture.h"
 
 static void every_ask_is_a_query_that_makes_sense(void **state)

@@ -1,4 +1,4 @@
-#include "client/tui/rescue.h"
+#include "client/tui/crash_restore.h"
 
 #include <assert.h>
 #include <signal.h>

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/tui/filter.h"
-#include "client/tui/keys.h"
+#include "client/tui/filter_prompt.h"
+#include "client/tui/key_bindings.h"
 #include "tests/support/tui_fixture.h"
 
 #define HOUR_NS INT64_C(3600000000000)

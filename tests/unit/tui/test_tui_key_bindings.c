@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "client/tui/keys.h"
+#include "client/tui/key_bindings.h"
 
 static const enum key_context contexts[] = {KEYS_VIEW, KEYS_HELP, KEYS_ASKED, KEYS_PROMPT};
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/tui/feed.h"
+#include "client/tui/poller.h"
 #include "tests/support/tui_fixture.h"
 
 // ---- A remote ----------------------------------------------------------------------

@@ -4,14 +4,14 @@
 // thread, which follows the live feed, sees new records.  A mailbox holds the newest answer
 // to each query; an older unread one is discarded.  All functions are called by the thread
 // that opened the feed.
-#ifndef INFERSTAT_TUI_FEED_H
-#define INFERSTAT_TUI_FEED_H
+#ifndef INFERSTAT_TUI_POLLER_H
+#define INFERSTAT_TUI_POLLER_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "client/remote/remote.h"
-#include "client/tui/asks.h"
+#include "client/tui/queries.h"
 #include "common/core/base/error.h"
 #include "common/core/query/query.h"
 #include "common/core/query/result.h"

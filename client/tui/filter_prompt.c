@@ -1,4 +1,4 @@
-#include "client/tui/filter.h"
+#include "client/tui/filter_prompt.h"
 
 #include <stdio.h>
 #include <string.h>

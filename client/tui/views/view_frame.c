@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "client/tui/keys.h"
+#include "client/tui/key_bindings.h"
 #include "common/core/base/unit.h"
 
 static const struct {

@@ -1,4 +1,4 @@
-#include "client/tui/keys.h"
+#include "client/tui/key_bindings.h"
 
 #include <stddef.h>
 

@@ -1,6 +1,6 @@
 // The table of key bindings, with their texts for help and footer.  Pure.
-#ifndef INFERSTAT_TUI_KEYS_H
-#define INFERSTAT_TUI_KEYS_H
+#ifndef INFERSTAT_TUI_KEY_BINDINGS_H
+#define INFERSTAT_TUI_KEY_BINDINGS_H
 
 #include <stdint.h>
 

@@ -1,4 +1,4 @@
-#include "client/tui/asks.h"
+#include "client/tui/queries.h"
 
 #include <assert.h>
 #include <stdio.h>

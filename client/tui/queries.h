@@ -1,6 +1,6 @@
 // The dashboard's queries, as one table.  Pure.
-#ifndef INFERSTAT_TUI_ASKS_H
-#define INFERSTAT_TUI_ASKS_H
+#ifndef INFERSTAT_TUI_QUERIES_H
+#define INFERSTAT_TUI_QUERIES_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-#include "client/tui/feed.h"
+#include "client/tui/poller.h"
 
 #include <errno.h>
 #include <poll.h>
