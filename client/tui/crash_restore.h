@@ -6,13 +6,13 @@
 #include <stddef.h>
 #include <termios.h>
 
-enum { RESCUE_TEXT_SIZE = 256 };
+enum { CRASH_RESTORE_TEXT_SIZE = 256 };
 
-// From now on a crash writes `size` bytes of `text` (RESCUE_TEXT_SIZE at most) to standard
+// From now on a crash writes `size` bytes of `text` (CRASH_RESTORE_TEXT_SIZE at most) to standard
 // output and restores the terminal's `settings`.  Both are copied.
-void rescue_arm(const char *text, size_t size, const struct termios *settings);
+void crash_restore_arm(const char *text, size_t size, const struct termios *settings);
 
 // Restores the previous signal handlers.  Does nothing if not armed.
-void rescue_disarm(void);
+void crash_restore_disarm(void);
 
 #endif

@@ -7,7 +7,7 @@
 #include "common/core/base/text.h"
 #include "common/core/query/query_text.h"
 
-void filter_give(struct model *model, const struct query_filter *filter)
+void filter_prompt_set(struct model *model, const struct query_filter *filter)
 {
     char text[PROMPT_SIZE];
     const struct query_filter none = {0};
@@ -18,7 +18,7 @@ void filter_give(struct model *model, const struct query_filter *filter)
     model_filter(model, &model->given, text);
 }
 
-void filter_open(struct model *model)
+void filter_prompt_open(struct model *model)
 {
     prompt_open(&model->prompt, model->filter_text);
     model->overlay = OVERLAY_FILTER;
@@ -66,7 +66,7 @@ static unsigned apply(struct model *model)
 static unsigned give_back(struct model *model)
 {
     const struct query_filter given = model->given;
-    filter_give(model, &given);
+    filter_prompt_set(model, &given);
     model->overlay = OVERLAY_NONE;
     model->paused = false;
     return EFFECT_FILTER | EFFECT_ASK | EFFECT_PACE;
@@ -85,7 +85,7 @@ static const struct {
     {ACTION_EMPTY, prompt_empty},
 };
 
-unsigned filter_act(struct model *model, enum action action, uint32_t code)
+unsigned filter_prompt_act(struct model *model, enum action action, uint32_t code)
 {
     if (action == ACTION_APPLY)
         return apply(model);

@@ -9,13 +9,13 @@
 #include "client/tui/model.h"
 
 // Sets the filter of the command line; NULL: everything.
-void filter_give(struct model *model, const struct query_filter *filter);
+void filter_prompt_set(struct model *model, const struct query_filter *filter);
 
 // Opens the prompt with the current filter.
-void filter_open(struct model *model);
+void filter_prompt_open(struct model *model);
 
 // Handles a key in the prompt; `code` is the character if it has no action.  Returns effects
 // (update.h).
-unsigned filter_act(struct model *model, enum action action, uint32_t code);
+unsigned filter_prompt_act(struct model *model, enum action action, uint32_t code);
 
 #endif

@@ -100,13 +100,13 @@ static const struct key_binding bindings[] = {
     {KEYS_PROMPT, {KEY_CODE_CTRL_L}, ACTION_REDRAW, 0, "Ctrl-L", "", "", NULL},
 };
 
-const struct key_binding *keys_bindings(unsigned *count)
+const struct key_binding *key_bindings(unsigned *count)
 {
     *count = sizeof bindings / sizeof *bindings;
     return bindings;
 }
 
-enum action keys_find(enum key_context context, uint32_t code)
+enum action key_bindings_find(enum key_context context, uint32_t code)
 {
     if (code == 0)
         return ACTION_NONE;

@@ -89,9 +89,9 @@ struct key_binding {
 };
 
 // All bindings, in the order of help; `*count` of them, static.
-const struct key_binding *keys_bindings(unsigned *count);
+const struct key_binding *key_bindings(unsigned *count);
 
 // The action of a key in a context; ACTION_NONE if unbound.
-enum action keys_find(enum key_context context, uint32_t code);
+enum action key_bindings_find(enum key_context context, uint32_t code);
 
 #endif

@@ -16,8 +16,8 @@ void model_init(struct model *model, const char *name, double interval_seconds)
 
 void model_deinit(struct model *model)
 {
-    for (unsigned ask = 0; ask < ASK_COUNT; ask++)
-        result_free(model->answers[ask].result);
+    for (unsigned polled = 0; polled < POLL_COUNT; polled++)
+        result_free(model->answers[polled].result);
     *model = (struct model){0};
 }
 
@@ -37,26 +37,26 @@ void model_filter(struct model *model, const struct query_filter *filter, const 
                    model->filtered ? text : "");
 }
 
-const struct result *model_answer(const struct model *model, enum ask ask)
+const struct result *model_answer(const struct model *model, enum polled_query polled)
 {
-    return model->answers[ask].result;
+    return model->answers[polled].result;
 }
 
 double model_figure(const struct model *model, const char *key, double absent)
 {
-    const struct result *summary = model_answer(model, ASK_SUMMARY);
+    const struct result *summary = model_answer(model, POLL_SUMMARY);
     return summary ? result_number(summary, 0, key, absent) : absent;
 }
 
 bool model_store_is_empty(const struct model *model)
 {
-    return !model->filtered && model_answer(model, ASK_SUMMARY) &&
+    return !model->filtered && model_answer(model, POLL_SUMMARY) &&
            model_figure(model, "runs", 0) <= 0;
 }
 
 int64_t model_lost(const struct model *model)
 {
-    const struct result *summary = model_answer(model, ASK_SUMMARY);
+    const struct result *summary = model_answer(model, POLL_SUMMARY);
     if (!summary)
         return 0;
     return result_integer(summary, 0, "dropped", 0) + result_integer(summary, 0, "unnumbered", 0);

@@ -59,7 +59,7 @@ struct model {
     char filter_text[PROMPT_SIZE]; // the filter as text; "": everything
     struct prompt prompt;          // while OVERLAY_FILTER is open
 
-    struct model_answer answers[ASK_COUNT];
+    struct model_answer answers[POLL_COUNT];
     uint64_t answered_ns;   // time of the last answer; 0: never
     int64_t answered_at_ns; // the same by the wall clock
     enum contact contact;
@@ -82,7 +82,7 @@ void model_deinit(struct model *model);
 void model_filter(struct model *model, const struct query_filter *filter, const char *text);
 
 // The last answer to a query; NULL if there is none.
-const struct result *model_answer(const struct model *model, enum ask ask);
+const struct result *model_answer(const struct model *model, enum polled_query polled);
 
 // A number of the summary; `absent` if it has none.
 double model_figure(const struct model *model, const char *key, double absent);

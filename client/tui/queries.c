@@ -21,39 +21,39 @@ static const struct {
     uint32_t limit;
     uint32_t stale_by; // kinds of records
     unsigned has;      // dimensions that what is asked for can be filtered by
-} asks[ASK_COUNT] = {
-    [ASK_SUMMARY] = {.kind = QUERY_SUMMARY,
-                     .has = ANSWER,
-                     .stale_by =
-                         KIND(RUN) | KIND(LOAD) | KIND(INFERENCE) | KIND(STARTUP) | KIND(PIPELINE)},
-    [ASK_OVERVIEW] = {.kind = QUERY_OVERVIEW,
+} polls[POLL_COUNT] = {
+    [POLL_SUMMARY] = {.kind = QUERY_SUMMARY,
                       .has = ANSWER,
-                      .stale_by = KIND(RUN) | KIND(LOAD) | KIND(INFERENCE)},
-    [ASK_LOADS] = {.kind = QUERY_RECORDS,
-                   .record_kind = RECORD_KIND_LOAD,
-                   .limit = 1,
-                   .has = ANSWER,
-                   .stale_by = KIND(LOAD)},
-    [ASK_STAGES] = {.kind = QUERY_RECORDS,
-                    .record_kind = RECORD_KIND_LOAD_STAGE,
-                    .limit = STAGES_MAX,
-                    .has = ANSWER | BY(STAGE),
-                    .stale_by = KIND(LOAD) | KIND(LOAD_STAGE)},
-    [ASK_INFERENCES] = {.kind = QUERY_RECORDS,
-                        .record_kind = RECORD_KIND_INFERENCE,
-                        .limit = INFERENCES_MAX,
-                        .has = ANSWER,
-                        .stale_by = KIND(INFERENCE)},
-    [ASK_RUNS] = {.kind = QUERY_RECORDS,
-                  .record_kind = RECORD_KIND_RUN,
-                  .limit = RUNS_MAX,
-                  .has = LIFE, // a run has many models: it is shown whatever they are
-                  .stale_by = KIND(RUN) | KIND(LOAD) | KIND(INFERENCE) | KIND(PIPELINE)},
-    [ASK_PIPELINES] = {.kind = QUERY_RECORDS,
-                       .record_kind = RECORD_KIND_PIPELINE,
-                       .limit = PIPELINES_MAX,
+                      .stale_by = KIND(RUN) | KIND(LOAD) | KIND(INFERENCE) | KIND(STARTUP) |
+                                  KIND(PIPELINE)},
+    [POLL_OVERVIEW] = {.kind = QUERY_OVERVIEW,
                        .has = ANSWER,
-                       .stale_by = KIND(PIPELINE)},
+                       .stale_by = KIND(RUN) | KIND(LOAD) | KIND(INFERENCE)},
+    [POLL_LOADS] = {.kind = QUERY_RECORDS,
+                    .record_kind = RECORD_KIND_LOAD,
+                    .limit = 1,
+                    .has = ANSWER,
+                    .stale_by = KIND(LOAD)},
+    [POLL_STAGES] = {.kind = QUERY_RECORDS,
+                     .record_kind = RECORD_KIND_LOAD_STAGE,
+                     .limit = STAGES_MAX,
+                     .has = ANSWER | BY(STAGE),
+                     .stale_by = KIND(LOAD) | KIND(LOAD_STAGE)},
+    [POLL_INFERENCES] = {.kind = QUERY_RECORDS,
+                         .record_kind = RECORD_KIND_INFERENCE,
+                         .limit = INFERENCES_MAX,
+                         .has = ANSWER,
+                         .stale_by = KIND(INFERENCE)},
+    [POLL_RUNS] = {.kind = QUERY_RECORDS,
+                   .record_kind = RECORD_KIND_RUN,
+                   .limit = RUNS_MAX,
+                   .has = LIFE, // a run has many models: it is shown whatever they are
+                   .stale_by = KIND(RUN) | KIND(LOAD) | KIND(INFERENCE) | KIND(PIPELINE)},
+    [POLL_PIPELINES] = {.kind = QUERY_RECORDS,
+                        .record_kind = RECORD_KIND_PIPELINE,
+                        .limit = PIPELINES_MAX,
+                        .has = ANSWER,
+                        .stale_by = KIND(PIPELINE)},
 };
 
 // Narrows the query to the stages of the load in `loads`: those of its run,
@@ -78,35 +78,36 @@ static bool narrow_to_load(struct query *query, const struct result *loads)
     return true;
 }
 
-bool asks_query(enum ask ask, const struct query_filter *filter, const struct result *loads,
-                struct query *query)
+bool queries_fill(enum polled_query polled, const struct query_filter *filter,
+                  const struct result *loads, struct query *query)
 {
-    assert(ask < ASK_COUNT);
-    *query = (struct query){
-        .kind = asks[ask].kind, .records.kind = asks[ask].record_kind, .limit = asks[ask].limit};
-    if (ask == ASK_STAGES) // the load's own run says it all
+    assert(polled < POLL_COUNT);
+    *query = (struct query){.kind = polls[polled].kind,
+                            .records.kind = polls[polled].record_kind,
+                            .limit = polls[polled].limit};
+    if (polled == POLL_STAGES) // the load's own run says it all
         return narrow_to_load(query, loads);
     if (filter)
         query->filter = *filter;
     for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++)
-        if (!(asks[ask].has >> i & 1))
+        if (!(polls[polled].has >> i & 1))
             query->filter.by[i][0] = '\0';
     return true;
 }
 
-unsigned asks_stale(enum record_kind kind)
+unsigned queries_stale(enum record_kind kind)
 {
     unsigned stale = 0;
-    for (unsigned ask = 0; ask < ASK_COUNT; ask++)
-        if (asks[ask].stale_by >> kind & 1)
-            stale |= 1u << ask;
+    for (unsigned polled = 0; polled < POLL_COUNT; polled++)
+        if (polls[polled].stale_by >> kind & 1)
+            stale |= 1u << polled;
     return stale;
 }
 
-uint32_t asks_kinds(void)
+uint32_t queries_kinds(void)
 {
     uint32_t kinds = 0;
-    for (unsigned ask = 0; ask < ASK_COUNT; ask++)
-        kinds |= asks[ask].stale_by;
+    for (unsigned polled = 0; polled < POLL_COUNT; polled++)
+        kinds |= polls[polled].stale_by;
     return kinds;
 }

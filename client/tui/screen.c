@@ -127,7 +127,7 @@ static enum status open_curses(struct screen *screen, struct error *err)
 // ---- What a fault leaves undone -------------------------------------------------------
 
 // tputs hands over one character at a time, and nothing else.
-static char parting[RESCUE_TEXT_SIZE];
+static char parting[CRASH_RESTORE_TEXT_SIZE];
 static size_t parting_size;
 
 static int add_parting(int character)
@@ -161,7 +161,7 @@ static void arm_rescue(const struct termios *before, bool mouse)
         if (text)
             (void)tputs(text, 1, add_parting);
     }
-    rescue_arm(parting, parting_size, before);
+    crash_restore_arm(parting, parting_size, before);
 }
 
 // ---- Opening and closing -----------------------------------------------------------------
@@ -212,7 +212,7 @@ void screen_close(struct screen *screen)
         return;
     if (screen->curses) {
         (void)endwin();
-        rescue_disarm();
+        crash_restore_disarm();
         delscreen(screen->curses);
         (void)pthread_sigmask(SIG_SETMASK, &screen->signals, NULL);
     }

@@ -16,7 +16,7 @@ static const uint64_t frame_ns = UINT64_C(100000000);
 static const uint64_t second_ns = UINT64_C(1000000000);
 
 struct tui {
-    struct feed *feed;
+    struct poller *poller;
     struct screen *screen;
     struct canvas canvas;
     struct model model;
@@ -35,13 +35,13 @@ static void happen(struct tui *tui, struct event *event)
     if (effects & EFFECT_REPAINT)
         screen_repaint(tui->screen);
     if (effects & EFFECT_PACE)
-        feed_pace(tui->feed, tui->model.interval_seconds, tui->model.paused);
+        poller_set_interval(tui->poller, tui->model.interval_seconds, tui->model.paused);
     if (effects & EFFECT_FILTER)
-        feed_filter(tui->feed, &tui->model.filter);
+        poller_set_filter(tui->poller, &tui->model.filter);
     if (effects & EFFECT_CLEAR)
-        feed_clear(tui->feed);
+        poller_clear(tui->poller);
     if (effects & EFFECT_ASK)
-        feed_ask(tui->feed);
+        poller_query_now(tui->poller);
     if (effects & EFFECT_QUIT)
         tui->quit = true;
 }
@@ -72,15 +72,15 @@ static void read_terminal(struct tui *tui)
 
 static void take_news(struct tui *tui)
 {
-    struct feed_news news;
-    feed_take(tui->feed, &news);
+    struct poller_news news;
+    poller_consume(tui->poller, &news);
     if (news.round && tui->model.contact == CONTACT_NONE)
         tui->at_once = true; // the first answers are waited for
-    for (unsigned ask = 0; ask < ASK_COUNT; ask++)
-        if (news.answered[ask])
+    for (unsigned polled = 0; polled < POLL_COUNT; polled++)
+        if (news.answered[polled])
             happen(tui, &(struct event){.kind = EVENT_ANSWER,
-                                        .ask = (enum ask)ask,
-                                        .result = news.results[ask]});
+                                        .polled = (enum polled_query)polled,
+                                        .result = news.results[polled]});
     if (news.round)
         happen(tui, &(struct event){.kind = EVENT_ROUND,
                                     .status = news.round_error.status,
@@ -105,7 +105,7 @@ static uint64_t until_drawn(const struct tui *tui)
 
 static enum status run(struct tui *tui, struct error *err)
 {
-    const int fds[] = {feed_fd(tui->feed), stop_fd()};
+    const int fds[] = {poller_fd(tui->poller), stop_fd()};
     enum status status = STATUS_OK;
     while (status == STATUS_OK && !tui->quit && !stop_requested()) {
         uint64_t wait_ns = until_drawn(tui);
@@ -138,14 +138,14 @@ static enum status start(struct tui *tui, const struct tui_options *options, str
     if (!(interval >= TUI_INTERVAL_MINIMUM && interval <= TUI_INTERVAL_MAXIMUM))
         return error_set(err, STATUS_INVALID, "interval of %g seconds: it must be %g to %g",
                          interval, TUI_INTERVAL_MINIMUM, TUI_INTERVAL_MAXIMUM);
-    enum status status = feed_open(&tui->feed, options->target, options->filter, interval, err);
+    enum status status = poller_open(&tui->poller, options->target, options->filter, interval, err);
     if (status != STATUS_OK)
         return status;
-    model_init(&tui->model, feed_name(tui->feed), interval);
-    tui->model.is_file = feed_is_file(tui->feed);
+    model_init(&tui->model, poller_name(tui->poller), interval);
+    tui->model.is_file = poller_is_file(tui->poller);
     tui->model.readonly = options->readonly;
     tui->model.when = read_time;
-    filter_give(&tui->model, options->filter);
+    filter_prompt_set(&tui->model, options->filter);
 
     const struct screen_options looks = {.no_mouse = options->no_mouse,
                                          .no_color = options->no_color};
@@ -157,7 +157,7 @@ static enum status start(struct tui *tui, const struct tui_options *options, str
     screen_size(tui->screen, &event.x, &event.y);
     happen(tui, &event);
     status = draw(tui, err);
-    return status == STATUS_OK ? feed_start(tui->feed, err) : status;
+    return status == STATUS_OK ? poller_start(tui->poller, err) : status;
 }
 
 enum status tui_run(const struct tui_options *options, struct error *err)
@@ -167,7 +167,7 @@ enum status tui_run(const struct tui_options *options, struct error *err)
     if (status == STATUS_OK)
         status = run(&tui, err);
     screen_close(tui.screen); // first, so that the user has the prompt back
-    feed_close(tui.feed);
+    poller_close(tui.poller);
     canvas_deinit(&tui.canvas);
     model_deinit(&tui.model);
     return status;

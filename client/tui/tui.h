@@ -1,8 +1,8 @@
 // The dashboard: `inferstat top`.
 //
-//   asks -> model update -> views -> canvas -> screen
+//   queries -> model update -> views -> canvas -> screen
 //
-// Threads of feed.c send queries; the caller's thread owns the model, draws and reads keys,
+// Threads of poller.c send queries; the caller's thread owns the model, draws and reads keys,
 // so that an unreachable collector never blocks the screen.
 #ifndef INFERSTAT_TUI_TUI_H
 #define INFERSTAT_TUI_TUI_H

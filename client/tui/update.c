@@ -228,7 +228,7 @@ static unsigned act(struct model *model, enum action action)
     case ACTION_REDRAW:
         return EFFECT_REPAINT;
     case ACTION_FILTER:
-        filter_open(model);
+        filter_prompt_open(model);
         break;
     case ACTION_APPLY:
     case ACTION_UNFILTER:
@@ -259,9 +259,9 @@ static enum key_context context(const struct model *model)
 
 static unsigned take_key(struct model *model, uint32_t code)
 {
-    const enum action action = keys_find(context(model), code);
+    const enum action action = key_bindings_find(context(model), code);
     const bool everywhere = action == ACTION_QUIT || action == ACTION_REDRAW;
-    return model->overlay == OVERLAY_FILTER && !everywhere ? filter_act(model, action, code)
+    return model->overlay == OVERLAY_FILTER && !everywhere ? filter_prompt_act(model, action, code)
                                                            : act(model, action);
 }
 
@@ -290,7 +290,7 @@ static void press_panel(struct model *model, unsigned at, struct rect area, int 
     if (!panel->grid || y != rows.y)
         return;
     int column =
-        grid_column_at(panel->grid, state, model_answer(model, panel->ask), rows, x - rows.x);
+        grid_column_at(panel->grid, state, model_answer(model, panel->polled), rows, x - rows.x);
     if (column == GRID_UNSORTED)
         return;
     state->reversed = state->sort == column && !state->reversed;
@@ -335,7 +335,7 @@ static void take_answer(struct model *model, const struct event *event)
         result_free(event->result);
         return;
     }
-    struct model_answer *answer = &model->answers[event->ask];
+    struct model_answer *answer = &model->answers[event->polled];
     result_free(answer->result);
     answer->result = event->result;
     answer->known = true;

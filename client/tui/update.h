@@ -12,7 +12,7 @@ enum event_kind {
     EVENT_WHEEL,   // the wheel at `x`, `y`, turned by `turn` rows
     EVENT_RESIZE,  // to `x` columns and `y` rows
     EVENT_TICK,    // the clock advances
-    EVENT_ANSWER,  // `ask` was answered with `result` (NULL: no query was needed)
+    EVENT_ANSWER,  // `polled` was answered with `result` (NULL: no query was needed)
     EVENT_ROUND,   // a round of queries ended with `status`, `text`
     EVENT_CLEARED, // a clear ended with `status`, `text`, `cleared` records
 };
@@ -24,7 +24,7 @@ struct event {
     int64_t wall_now_ns;
     uint32_t code;
     int x, y, turn;
-    enum ask ask;
+    enum polled_query polled;
     struct result *result; // model_update takes ownership
     enum status status;
     const char *text; // borrowed for the call; may be NULL

@@ -56,7 +56,7 @@ size_t view_panel_rows(const struct model *model, const struct panel *panel)
 {
     if (!panel->grid)
         return panel->list_rows(model);
-    const struct result *result = model_answer(model, panel->ask);
+    const struct result *result = model_answer(model, panel->polled);
     return result ? result_row_count(result) : 0;
 }
 
@@ -100,7 +100,7 @@ static void draw_title(const struct model *model, const struct panel *panel,
 // Why a panel has no rows.
 static const char *empty_text(const struct model *model, const struct panel *panel)
 {
-    if (!model->answers[panel->ask].known)
+    if (!model->answers[panel->polled].known)
         return "asking ...";
     return model->filtered ? "nothing that the filter covers" : panel->none;
 }
@@ -116,8 +116,8 @@ static void draw_panel(const struct model *model, const struct panel *panel,
     if (rect_is_empty(list))
         return;
     if (panel->grid)
-        grid_draw(panel->grid, state, model_answer(model, panel->ask), model->wall_now_ns, canvas,
-                  list);
+        grid_draw(panel->grid, state, model_answer(model, panel->polled), model->wall_now_ns,
+                  canvas, list);
     else
         panel->draw_list(model, canvas, list, state->top);
     if (view_panel_rows(model, panel) == 0)

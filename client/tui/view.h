@@ -10,9 +10,9 @@
 // A part of a view: a title, a head of fixed height and a scrolling list.
 struct panel {
     const char *title;
-    const char *none;        // text shown while the list is empty
-    enum ask ask;            // the query of the list
-    const struct grid *grid; // its format; NULL: `draw_list` draws it
+    const char *none;         // text shown while the list is empty
+    enum polled_query polled; // the query of the list
+    const struct grid *grid;  // its format; NULL: `draw_list` draws it
 
     // Adds texts to the title line; may be NULL.
     void (*facts)(const struct model *model, struct rect area, struct segments *facts);

@@ -92,10 +92,11 @@ unsigned fixture_key(struct model *model, uint32_t code)
     return fixture_event(model, (struct event){.kind = EVENT_KEY, .code = code});
 }
 
-void fixture_answer(struct model *model, enum ask ask, const char *text)
+void fixture_answer(struct model *model, enum polled_query polled, const char *text)
 {
     struct result *result = text ? fixture_result(text) : NULL;
-    (void)fixture_event(model, (struct event){.kind = EVENT_ANSWER, .ask = ask, .result = result});
+    (void)fixture_event(model,
+                        (struct event){.kind = EVENT_ANSWER, .polled = polled, .result = result});
 }
 
 void fixture_round(struct model *model, enum status status, const char *text)
@@ -176,7 +177,7 @@ static void answer_inferences(struct model *model, unsigned count, const char *h
                          name, i % 5 == 4 ? "stop" : "length", 12 + i % 3, 29000000 + wave * 100000,
                          29120000 + wave * 100000, decode_ns, 29120000 + decode_ns, speed);
     }
-    fixture_answer(model, ASK_INFERENCES, text);
+    fixture_answer(model, POLL_INFERENCES, text);
 }
 
 static void answer_load(struct model *model, const char *name)
@@ -196,40 +197,40 @@ static void answer_load(struct model *model, const char *name)
                    LOADS "%s|gpu-17|1|8|%lld|%s|cpu|1200000000|ok|-|60922880|1.0|63963136|"
                          "50769066.7\n",
                    run, (long long)at, name);
-    fixture_answer(model, ASK_LOADS, text);
+    fixture_answer(model, POLL_LOADS, text);
     int used = snprintf(text, sizeof text, STAGES);
     for (unsigned i = 0; i < 5; i++)
         used += snprintf(text + used, sizeof text - (size_t)used,
                          "%s|gpu-17|1|%u|%lld|8|%u|%s|%lld|%s|cpu\n", run, 3 + i,
                          (long long)(at + stages[i].start_ns), i, stages[i].name,
                          (long long)stages[i].duration_ns, name);
-    fixture_answer(model, ASK_STAGES, text);
+    fixture_answer(model, POLL_STAGES, text);
 }
 
 static void answer_run(struct model *model)
 {
-    fixture_answer(model, ASK_RUNS,
+    fixture_answer(model, POLL_RUNS,
                    RUNS "gpu-17|4711|1774785000000000000|open|139|137|2|0|0|0|-|0.1.0|decode\n");
 }
 
 void fixture_normal(struct model *model)
 {
-    fixture_answer(model, ASK_SUMMARY,
+    fixture_answer(model, POLL_SUMMARY,
                    SUMMARY "1|1|1|1|1|0|128|0|0|44.37|1048576|139|137|0|0|0|0|0|0|2|1.0\n");
-    fixture_answer(model, ASK_OVERVIEW,
+    fixture_answer(model, POLL_OVERVIEW,
                    OVERVIEW "gpu-17|cpu|synthetic-15m|1|128|4096|44.37|44.41|29700000|30200000|"
                             "728300000|1|1200000000|134217728|0|1.0\n");
     answer_load(model, "synthetic-15m");
     answer_inferences(model, 128, "gpu-17", "synthetic-15m");
     answer_run(model);
-    fixture_answer(model, ASK_PIPELINES, PIPELINES);
+    fixture_answer(model, POLL_PIPELINES, PIPELINES);
     fixture_round(model, STATUS_OK, NULL);
 }
 
 void fixture_unwritable(struct model *model)
 {
     fixture_normal(model);
-    fixture_answer(model, ASK_SUMMARY,
+    fixture_answer(model, POLL_SUMMARY,
                    SUMMARY_COLUMNS
                    "|store_error\n1|1|1|1|1|0|128|0|0|44.37|1048576|139|137|0|0|0|0|"
                    "0|0|2|1.0|store: COMMIT: database or disk is full\n");
@@ -237,13 +238,13 @@ void fixture_unwritable(struct model *model)
 
 void fixture_empty(struct model *model)
 {
-    fixture_answer(model, ASK_SUMMARY, SUMMARY "0|0|0|0|0|0|0|0|0|-|40960|0|0|0|0|0|0|0|0|0|-\n");
-    fixture_answer(model, ASK_OVERVIEW, OVERVIEW);
-    fixture_answer(model, ASK_LOADS, LOADS);
-    fixture_answer(model, ASK_STAGES, NULL);
-    fixture_answer(model, ASK_INFERENCES, INFERENCES);
-    fixture_answer(model, ASK_RUNS, RUNS);
-    fixture_answer(model, ASK_PIPELINES, PIPELINES);
+    fixture_answer(model, POLL_SUMMARY, SUMMARY "0|0|0|0|0|0|0|0|0|-|40960|0|0|0|0|0|0|0|0|0|-\n");
+    fixture_answer(model, POLL_OVERVIEW, OVERVIEW);
+    fixture_answer(model, POLL_LOADS, LOADS);
+    fixture_answer(model, POLL_STAGES, NULL);
+    fixture_answer(model, POLL_INFERENCES, INFERENCES);
+    fixture_answer(model, POLL_RUNS, RUNS);
+    fixture_answer(model, POLL_PIPELINES, PIPELINES);
     fixture_round(model, STATUS_OK, NULL);
 }
 
@@ -251,7 +252,7 @@ void fixture_many(struct model *model)
 {
     static char overview[TEXT_SIZE], runs[TEXT_SIZE];
     fixture_normal(model);
-    fixture_answer(model, ASK_SUMMARY,
+    fixture_answer(model, POLL_SUMMARY,
                    SUMMARY "40|38|40|3|120|0|51200|7|0|44.37|73400320|52000|51990|0|0|3|0|0|0|"
                            "10|1.0\n");
     int used = snprintf(overview, sizeof overview, OVERVIEW);
@@ -266,27 +267,27 @@ void fixture_many(struct model *model)
                      "gpu-%02d|%d|1774785000000000000|%s|1300|1300|0|0|0|0|%s|0.1.0|-\n", i,
                      4000 + i, i % 20 == 19 ? "closed" : "open", i % 20 == 19 ? "1" : "-");
     }
-    fixture_answer(model, ASK_OVERVIEW, overview);
-    fixture_answer(model, ASK_RUNS, runs);
+    fixture_answer(model, POLL_OVERVIEW, overview);
+    fixture_answer(model, POLL_RUNS, runs);
 }
 
 void fixture_losses(struct model *model)
 {
     fixture_normal(model);
-    fixture_answer(model, ASK_SUMMARY,
+    fixture_answer(model, POLL_SUMMARY,
                    WITH_LOSSES(SUMMARY,
                                "dropped_spool_full|dropped_ring_full|dropped_refused|"
                                "refused_messages|refusals") "3|1|1|1|2|1|128|4|0|44.37|1048576|"
                                                             "1150|1137|9|3|2|1|5|20|1|0.9896|"
                                                             "8|3|1|15|message_size 12, names 3\n");
-    fixture_answer(model, ASK_OVERVIEW,
+    fixture_answer(model, POLL_OVERVIEW,
                    OVERVIEW "gpu-17|cpu|synthetic-15m|1|128|4096|44.37|44.41|29700000|30200000|"
                             "728300000|2|1200000000|134217728|12|0.9896\n");
-    fixture_answer(model, ASK_LOADS,
+    fixture_answer(model, POLL_LOADS,
                    LOADS "run-2|gpu-17|1|8|1774785000000000000|broken|cpu|2300000|error|"
                          "broken.gguf: the file ends inside the tensor output.weight|0|0.04|"
                          "-4096|-\n");
-    fixture_answer(model, ASK_STAGES,
+    fixture_answer(model, POLL_STAGES,
                    STAGES "run-2|gpu-17|1|3|1774785000000000000|8|0|"
                           "device_selection|1400000|broken|cpu\n"
                           "run-2|gpu-17|1|4|1774785000001400000|8|1|"
@@ -294,7 +295,7 @@ void fixture_losses(struct model *model)
                           "run-1|gpu-17|1|4|1774785000001400000|8|1|"
                           "of_another_run|200000|broken|cpu\n");
     fixture_answer(
-        model, ASK_RUNS,
+        model, POLL_RUNS,
         WITH_LOSSES(
             RUNS,
             "coverage_ratio:ratio|clock_offset_ns:ns") "gpu-17|4713|1774785000000000000|open|139|"
@@ -318,7 +319,7 @@ void fixture_names(struct model *model)
                             "44.37|44.41|29700000|30200000|728300000|1|1200000000|134217728|0|1.0\n"
                             "h|d|m|0|0|0|-|-|-|-|-|0|-|-|0|-\n",
                    name);
-    fixture_answer(model, ASK_OVERVIEW, overview);
+    fixture_answer(model, POLL_OVERVIEW, overview);
     answer_load(model, name);
     answer_inferences(model, 3, "\x07host\u202e\u0301", name);
 }
@@ -328,7 +329,7 @@ void fixture_names(struct model *model)
 void fixture_pipelines(struct model *model)
 {
     fixture_normal(model);
-    fixture_answer(model, ASK_PIPELINES,
+    fixture_answer(model, POLL_PIPELINES,
                    PIPELINES
                    "gpu-17|1774785590000000000|encode|NVIDIA H200|ok|12800|2000000000|"
                    "8388608|4|events|838860800|42000000|10000000|6000000|1200000|"

@@ -22,7 +22,7 @@ void fixture_model(struct model *model, int width, int height);
 // Sends it an event of that kind at the fixture's time.  Return the effects.
 unsigned fixture_event(struct model *model, struct event event);
 unsigned fixture_key(struct model *model, uint32_t code);
-void fixture_answer(struct model *model, enum ask ask, const char *text);
+void fixture_answer(struct model *model, enum polled_query polled, const char *text);
 void fixture_round(struct model *model, enum status status, const char *text);
 
 // Gives it answers: a store with one worker at work; one without a run; one of many

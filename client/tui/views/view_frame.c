@@ -184,7 +184,7 @@ static void add_runs(struct segments *segments, unsigned rank, double open, doub
 static void draw_status(const struct model *model, struct canvas *canvas, struct rect area)
 {
     enum { MARGIN = 1 };
-    if (!model_answer(model, ASK_SUMMARY))
+    if (!model_answer(model, POLL_SUMMARY))
         return;
     char text[UNIT_TEXT_SIZE];
     struct segments right = {.separator = " · "};
@@ -221,7 +221,7 @@ static void draw_status(const struct model *model, struct canvas *canvas, struct
 // Why the collector cannot write its store; "" where it can.
 static const char *store_error(char *text, size_t size, const struct model *model)
 {
-    const struct result *summary = model_answer(model, ASK_SUMMARY);
+    const struct result *summary = model_answer(model, POLL_SUMMARY);
     const int column = summary ? result_find(summary, "store_error") : -1;
     text[0] = '\0';
     if (column < 0 || result_row_count(summary) == 0 ||
@@ -292,7 +292,7 @@ static void draw_footer(const struct model *model, struct canvas *canvas, struct
                                         [OVERLAY_FILTER] = KEYS_PROMPT};
     const unsigned where = contexts[model->overlay];
     unsigned count;
-    const struct key_binding *bindings = keys_bindings(&count);
+    const struct key_binding *bindings = key_bindings(&count);
     for (unsigned i = 0; i < count; i++)
         if (bindings[i].rank > 0 && bindings[i].contexts & where &&
             is_of_use(model, bindings[i].action))

@@ -41,7 +41,7 @@ enum {
 static unsigned key_count(void)
 {
     unsigned count, shown = 0;
-    const struct key_binding *bindings = keys_bindings(&count);
+    const struct key_binding *bindings = key_bindings(&count);
     for (unsigned i = 0; i < count; i++)
         shown += bindings[i].help != NULL;
     return shown;
@@ -72,7 +72,7 @@ static void draw_keys(struct canvas *canvas, struct rect area, int y)
 {
     (void)canvas_put(canvas, area, MARGIN, y++, STYLE_TITLE, "Keys");
     unsigned count;
-    const struct key_binding *bindings = keys_bindings(&count);
+    const struct key_binding *bindings = key_bindings(&count);
     for (unsigned i = 0; i < count; i++)
         if (bindings[i].help)
             draw_line(canvas, area, y++, STYLE_KEY, bindings[i].keys, bindings[i].help);

@@ -45,7 +45,7 @@ enum { STAGES_MAX = 64, STAGE_NAME_SIZE = 96, NAME_MAX_WIDTH = 24 };
 
 static const struct result *last_load(const struct model *model)
 {
-    const struct result *loads = model_answer(model, ASK_LOADS);
+    const struct result *loads = model_answer(model, POLL_LOADS);
     return loads && result_row_count(loads) > 0 ? loads : NULL;
 }
 
@@ -64,7 +64,7 @@ static bool same_text(const struct result *a, size_t row_a, const struct result 
 static size_t stages_of_load(const struct model *model, struct plot_stage *stages,
                              char (*names)[STAGE_NAME_SIZE])
 {
-    const struct result *load = last_load(model), *all = model_answer(model, ASK_STAGES);
+    const struct result *load = last_load(model), *all = model_answer(model, POLL_STAGES);
     if (!load || !all)
         return 0;
     const int64_t start_ns = result_integer(load, 0, "started_ns", 0);
@@ -194,7 +194,7 @@ enum { SPEEDS_MAX = 512 };
 // an inference has none.
 static size_t speeds(const struct model *model, double *values, size_t most)
 {
-    const struct result *result = model_answer(model, ASK_INFERENCES);
+    const struct result *result = model_answer(model, POLL_INFERENCES);
     size_t count = result ? result_row_count(result) : 0;
     if (count > most)
         count = most;
@@ -293,7 +293,7 @@ static const struct grid run_grid = {.columns = run_columns,
 static void loss_facts(const struct model *model, struct segments *facts)
 {
     enum { LOSSES_WIDTH = 60, REFUSALS_WIDTH = 40 };
-    const struct result *summary = model_answer(model, ASK_SUMMARY);
+    const struct result *summary = model_answer(model, POLL_SUMMARY);
     if (!summary || result_row_count(summary) == 0)
         return;
     char losses[LOSS_TEXT_SIZE], refusals[128], text[sizeof losses + sizeof refusals];
@@ -338,11 +338,11 @@ static void run_facts(const struct model *model, struct rect area, struct segmen
 static const struct panel panels[PANELS] = {
     [PANEL_HOSTS] = {.title = "Hosts and models",
                      .none = "no load and no inference recorded",
-                     .ask = ASK_OVERVIEW,
+                     .polled = POLL_OVERVIEW,
                      .grid = &host_grid},
     [PANEL_LOAD] = {.title = "Last load",
                     .none = "no load recorded",
-                    .ask = ASK_LOADS,
+                    .polled = POLL_LOADS,
                     .facts = load_facts,
                     .head_rows = load_head_rows,
                     .draw_head = draw_load_head,
@@ -350,14 +350,14 @@ static const struct panel panels[PANELS] = {
                     .draw_list = draw_load},
     [PANEL_INFERENCES] = {.title = "Recent inferences",
                           .none = "no inference recorded",
-                          .ask = ASK_INFERENCES,
+                          .polled = POLL_INFERENCES,
                           .grid = &inference_grid,
                           .facts = inference_facts,
                           .head_rows = speed_rows,
                           .draw_head = draw_speeds},
     [PANEL_RUNS] = {.title = "Runs and losses",
                     .none = "no run recorded",
-                    .ask = ASK_RUNS,
+                    .polled = POLL_RUNS,
                     .grid = &run_grid,
                     .facts = run_facts},
 };

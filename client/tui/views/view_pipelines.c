@@ -77,7 +77,7 @@ static const struct grid pipeline_grid = {
 static void facts(const struct model *model, struct rect area, struct segments *facts)
 {
     (void)area;
-    const struct result *result = model_answer(model, ASK_PIPELINES);
+    const struct result *result = model_answer(model, POLL_PIPELINES);
     size_t rows = result ? result_row_count(result) : 0, low = 0, starved = 0;
     for (size_t row = 0; row < rows; row++) {
         low += overlap_is_low(result, row);
@@ -94,7 +94,7 @@ static void facts(const struct model *model, struct rect area, struct segments *
 static const struct panel panel = {
     .title = "Pipeline runs",
     .none = "no pipeline run recorded: inferstat-worker encode makes one",
-    .ask = ASK_PIPELINES,
+    .polled = POLL_PIPELINES,
     .grid = &pipeline_grid,
     .facts = facts};
 

@@ -186,7 +186,7 @@ static void escape_goes_back_to_what_was_given(void **state)
     struct model *model = fresh();
     struct query_filter given = {.until_ns = FIXTURE_WALL_NS};
     strcpy(given.by[QUERY_BY_HOST], "a b");
-    filter_give(model, &given);
+    filter_prompt_set(model, &given);
     assert_true(model->filtered);
     assert_string_equal(model->filter_text, "where host=\"a b\" until 2026-03-29T12:00:00Z");
 
@@ -207,7 +207,7 @@ static void escape_goes_back_to_what_was_given(void **state)
     drop(model);
 
     model = fresh();
-    filter_give(model, NULL);
+    filter_prompt_set(model, NULL);
     assert_false(model->filtered);
     assert_string_equal(model->filter_text, "");
     drop(model);

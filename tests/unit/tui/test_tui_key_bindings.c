@@ -12,12 +12,12 @@ static void a_key_means_one_thing_at_a_place(void **state)
 {
     (void)state;
     unsigned count;
-    const struct key_binding *bindings = keys_bindings(&count);
+    const struct key_binding *bindings = key_bindings(&count);
     for (size_t c = 0; c < COUNT_OF(contexts); c++)
         for (unsigned i = 0; i < count; i++)
             for (unsigned k = 0; k < KEYS_CODES_MAX; k++)
                 if (bindings[i].codes[k] && bindings[i].contexts & (unsigned)contexts[c])
-                    assert_int_equal(keys_find(contexts[c], bindings[i].codes[k]),
+                    assert_int_equal(key_bindings_find(contexts[c], bindings[i].codes[k]),
                                      bindings[i].action);
 }
 
@@ -25,7 +25,7 @@ static void every_binding_is_described(void **state)
 {
     (void)state;
     unsigned count;
-    const struct key_binding *bindings = keys_bindings(&count);
+    const struct key_binding *bindings = key_bindings(&count);
     for (unsigned i = 0; i < count; i++) {
         assert_true(bindings[i].contexts != 0);
         assert_true(bindings[i].codes[0] != 0);
@@ -89,7 +89,7 @@ static void finds_keys(void **state)
         {KEYS_ASKED, 'c', ACTION_NONE},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++)
-        assert_int_equal(keys_find(cases[i].context, cases[i].code), cases[i].action);
+        assert_int_equal(key_bindings_find(cases[i].context, cases[i].code), cases[i].action);
 }
 
 int main(void)

@@ -117,12 +117,12 @@ static void pause_keeps_what_is_shown(void **state)
     struct model *model = fresh(80, 24, fixture_normal);
     fixture_key(model, ' ');
     assert_true(model->paused);
-    fixture_answer(model, ASK_SUMMARY, "inferences\n999\n");
+    fixture_answer(model, POLL_SUMMARY, "inferences\n999\n");
     fixture_round(model, STATUS_UNREACHABLE, "gone");
     assert_true(model_figure(model, "inferences", 0) == 128);
     assert_int_equal(model->contact, CONTACT_OK);
     assert_int_equal(fixture_key(model, ' '), EFFECT_PACE | EFFECT_ASK);
-    fixture_answer(model, ASK_SUMMARY, "inferences\n999\n");
+    fixture_answer(model, POLL_SUMMARY, "inferences\n999\n");
     assert_true(model_figure(model, "inferences", 0) == 999);
     drop(model);
 }

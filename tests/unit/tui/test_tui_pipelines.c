@@ -94,7 +94,7 @@ static char *drawn(const char *rows)
     struct model model;
     fixture_model(&model, 120, 20);
     fixture_normal(&model);
-    fixture_answer(&model, ASK_PIPELINES, rows);
+    fixture_answer(&model, POLL_PIPELINES, rows);
     fixture_key(&model, '2');
     char *screen = fixture_screen(&model, false);
     model_deinit(&model);

@@ -1,4 +1,4 @@
-// The feed over a remote made up here: what it asks and when, what it hands over,
+// The poller over a remote made up here: what it asks and when, what it hands over,
 // and that it ends while nobody answers.
 #include "tests/support/test.h"
 
@@ -118,7 +118,7 @@ enum status remote_live_open(struct remote_live **out, const struct remote_targe
 {
     (void)target;
     (void)err;
-    assert_int_equal(kinds, asks_kinds());
+    assert_int_equal(kinds, queries_kinds());
     assert_int_equal(mode, REMOTE_LIVE_IDS);
     *out = calloc(1, sizeof **out);
     return *out ? STATUS_OK : STATUS_NOMEM;
@@ -154,31 +154,31 @@ enum status remote_live_next(struct remote_live *live, uint64_t timeout_ns, int 
 
 // What has come in, over several takes.
 struct seen {
-    unsigned answers[ASK_COUNT], nothing[ASK_COUNT], rounds, clears;
+    unsigned answers[POLL_COUNT], nothing[POLL_COUNT], rounds, clears;
     struct error last_round, last_clear;
     uint64_t cleared;
 };
 
-static struct feed *open_feed(const struct query_filter *filter, double interval_seconds)
+static struct poller *open_feed(const struct query_filter *filter, double interval_seconds)
 {
-    struct feed *feed;
+    struct poller *poller;
     struct remote_target target = {0};
-    assert_int_equal(feed_open(&feed, &target, filter, interval_seconds, NULL), STATUS_OK);
-    assert_int_equal(feed_start(feed, NULL), STATUS_OK);
-    return feed;
+    assert_int_equal(poller_open(&poller, &target, filter, interval_seconds, NULL), STATUS_OK);
+    assert_int_equal(poller_start(poller, NULL), STATUS_OK);
+    return poller;
 }
 
 // Takes news once they come; fails the test where none do.
-static void take(struct feed *feed, struct seen *seen)
+static void take(struct poller *poller, struct seen *seen)
 {
-    struct pollfd news_wait = {.fd = feed_fd(feed), .events = POLLIN};
+    struct pollfd news_wait = {.fd = poller_fd(poller), .events = POLLIN};
     assert_int_equal(poll(&news_wait, 1, 60000), 1);
-    struct feed_news news;
-    feed_take(feed, &news);
-    for (unsigned ask = 0; ask < ASK_COUNT; ask++) {
-        seen->answers[ask] += news.answered[ask];
-        seen->nothing[ask] += news.answered[ask] && !news.results[ask];
-        result_free(news.results[ask]);
+    struct poller_news news;
+    poller_consume(poller, &news);
+    for (unsigned polled = 0; polled < POLL_COUNT; polled++) {
+        seen->answers[polled] += news.answered[polled];
+        seen->nothing[polled] += news.answered[polled] && !news.results[polled];
+        result_free(news.results[polled]);
     }
     seen->rounds += news.round;
     seen->clears += news.clear;
@@ -189,10 +189,10 @@ static void take(struct feed *feed, struct seen *seen)
     seen->cleared += news.cleared;
 }
 
-static void take_rounds(struct feed *feed, struct seen *seen, unsigned rounds)
+static void take_rounds(struct poller *poller, struct seen *seen, unsigned rounds)
 {
     while (seen->rounds < rounds)
-        take(feed, seen);
+        take(poller, seen);
 }
 
 static unsigned queries(void)
@@ -210,16 +210,16 @@ static void asks_everything_at_first(void **state)
     struct seen seen = {0};
     struct query_filter filter = {0};
     strcpy(filter.by[QUERY_BY_HOST], "gpu-17");
-    struct feed *feed = open_feed(&filter, 3600);
-    assert_string_equal(feed_name(feed), "made up");
-    take_rounds(feed, &seen, 1);
-    for (unsigned ask = 0; ask < ASK_COUNT; ask++)
-        assert_int_equal(seen.answers[ask], 1);
+    struct poller *poller = open_feed(&filter, 3600);
+    assert_string_equal(poller_name(poller), "made up");
+    take_rounds(poller, &seen, 1);
+    for (unsigned polled = 0; polled < POLL_COUNT; polled++)
+        assert_int_equal(seen.answers[polled], 1);
     assert_int_equal(seen.last_round.status, STATUS_OK);
-    feed_close(feed);
+    poller_close(poller);
     assert_string_equal(world.filter, "gpu-17");
     assert_string_equal(world.run, "abcdef"); // of the load answered just before
-    assert_int_equal(world.queries, ASK_COUNT);
+    assert_int_equal(world.queries, POLL_COUNT);
 }
 
 static void asks_again_when_told(void **state)
@@ -227,12 +227,12 @@ static void asks_again_when_told(void **state)
     (void)state;
     reset_world();
     struct seen seen = {0};
-    struct feed *feed = open_feed(NULL, 3600);
-    take_rounds(feed, &seen, 1);
-    feed_ask(feed);
-    take_rounds(feed, &seen, 2);
-    assert_int_equal(seen.answers[ASK_RUNS], 2);
-    feed_close(feed);
+    struct poller *poller = open_feed(NULL, 3600);
+    take_rounds(poller, &seen, 1);
+    poller_query_now(poller);
+    take_rounds(poller, &seen, 2);
+    assert_int_equal(seen.answers[POLL_RUNS], 2);
+    poller_close(poller);
 }
 
 // From the round after it on, and what a clear covers too.
@@ -242,22 +242,22 @@ static void asks_under_a_new_filter(void **state)
     reset_world();
     struct seen seen = {0};
     struct query_filter filter = {0};
-    struct feed *feed = open_feed(NULL, 3600);
-    take_rounds(feed, &seen, 1);
+    struct poller *poller = open_feed(NULL, 3600);
+    take_rounds(poller, &seen, 1);
     assert_string_equal(world.filter, "");
     strcpy(filter.by[QUERY_BY_HOST], "gpu-18");
-    feed_filter(feed, &filter);
-    feed_ask(feed);
-    take_rounds(feed, &seen, 2);
-    assert_int_equal(seen.answers[ASK_RUNS], 2);
+    poller_set_filter(poller, &filter);
+    poller_query_now(poller);
+    take_rounds(poller, &seen, 2);
+    assert_int_equal(seen.answers[POLL_RUNS], 2);
     (void)pthread_mutex_lock(&world.lock);
     assert_string_equal(world.filter, "gpu-18");
     world.filter[0] = '\0';
     (void)pthread_mutex_unlock(&world.lock);
-    feed_clear(feed);
+    poller_clear(poller);
     while (seen.clears == 0)
-        take(feed, &seen);
-    feed_close(feed);
+        take(poller, &seen);
+    poller_close(poller);
     assert_string_equal(world.filter, "gpu-18");
 }
 
@@ -266,12 +266,12 @@ static void asks_again_with_the_interval(void **state)
     (void)state;
     reset_world();
     struct seen seen = {0};
-    struct feed *feed = open_feed(NULL, 3600);
-    take_rounds(feed, &seen, 1);
-    feed_pace(feed, 0.1, false);
-    take_rounds(feed, &seen, 4);
-    assert_true(seen.answers[ASK_SUMMARY] >= 2);
-    feed_close(feed);
+    struct poller *poller = open_feed(NULL, 3600);
+    take_rounds(poller, &seen, 1);
+    poller_set_interval(poller, 0.1, false);
+    take_rounds(poller, &seen, 4);
+    assert_true(seen.answers[POLL_SUMMARY] >= 2);
+    poller_close(poller);
 }
 
 // New records are asked for at once, and only what they have made stale.
@@ -280,16 +280,16 @@ static void live_records_make_it_ask(void **state)
     (void)state;
     reset_world();
     struct seen seen = {0};
-    struct feed *feed = open_feed(NULL, 3600);
-    take_rounds(feed, &seen, 1);
+    struct poller *poller = open_feed(NULL, 3600);
+    take_rounds(poller, &seen, 1);
     (void)pthread_mutex_lock(&world.lock);
     world.live = 1;
     (void)pthread_mutex_unlock(&world.lock);
-    take_rounds(feed, &seen, 2);
-    assert_int_equal(seen.answers[ASK_INFERENCES], 2);
-    assert_int_equal(seen.answers[ASK_SUMMARY], 2);
-    assert_int_equal(seen.answers[ASK_LOADS], 1);
-    feed_close(feed);
+    take_rounds(poller, &seen, 2);
+    assert_int_equal(seen.answers[POLL_INFERENCES], 2);
+    assert_int_equal(seen.answers[POLL_SUMMARY], 2);
+    assert_int_equal(seen.answers[POLL_LOADS], 1);
+    poller_close(poller);
 }
 
 // A thousand records in a row are not a thousand rounds.
@@ -298,18 +298,18 @@ static void many_records_make_few_rounds(void **state)
     (void)state;
     reset_world();
     struct seen seen = {0};
-    struct feed *feed = open_feed(NULL, 3600);
-    take_rounds(feed, &seen, 1);
+    struct poller *poller = open_feed(NULL, 3600);
+    take_rounds(poller, &seen, 1);
     (void)pthread_mutex_lock(&world.lock);
     world.live = 1000;
     (void)pthread_mutex_unlock(&world.lock);
-    take_rounds(feed, &seen, 2);
+    take_rounds(poller, &seen, 2);
     for (bool over = false; !over;) {
         (void)pthread_mutex_lock(&world.lock);
         over = world.live == 0;
         (void)pthread_mutex_unlock(&world.lock);
     }
-    feed_close(feed);
+    poller_close(poller);
     assert_true(queries() < 1000);
 }
 
@@ -320,21 +320,21 @@ static void a_pause_asks_nothing_until_told(void **state)
     (void)state;
     reset_world();
     struct seen seen = {0};
-    struct feed *feed = open_feed(NULL, 0.1);
-    take_rounds(feed, &seen, 1);
-    feed_pace(feed, 0.1, true);
+    struct poller *poller = open_feed(NULL, 0.1);
+    take_rounds(poller, &seen, 1);
+    poller_set_interval(poller, 0.1, true);
     for (unsigned clears = 1; clears <= 2; clears++) {
-        feed_clear(feed);
+        poller_clear(poller);
         while (seen.clears < clears)
-            take(feed, &seen);
+            take(poller, &seen);
     }
     unsigned before = queries();
     (void)poll(NULL, 0, 300);
     assert_int_equal(queries(), before);
-    feed_ask(feed);
-    take_rounds(feed, &seen, seen.rounds + 1);
-    assert_int_equal(queries(), before + ASK_COUNT);
-    feed_close(feed);
+    poller_query_now(poller);
+    take_rounds(poller, &seen, seen.rounds + 1);
+    assert_int_equal(queries(), before + POLL_COUNT);
+    poller_close(poller);
 }
 
 static void one_failure_does_not_stop_the_others(void **state)
@@ -343,13 +343,13 @@ static void one_failure_does_not_stop_the_others(void **state)
     reset_world();
     world.fails = QUERY_OVERVIEW;
     struct seen seen = {0};
-    struct feed *feed = open_feed(NULL, 3600);
-    take_rounds(feed, &seen, 1);
-    assert_int_equal(seen.answers[ASK_OVERVIEW], 0);
-    assert_int_equal(seen.answers[ASK_RUNS], 1);
+    struct poller *poller = open_feed(NULL, 3600);
+    take_rounds(poller, &seen, 1);
+    assert_int_equal(seen.answers[POLL_OVERVIEW], 0);
+    assert_int_equal(seen.answers[POLL_RUNS], 1);
     assert_int_equal(seen.last_round.status, STATUS_CORRUPT);
     assert_string_equal(seen.last_round.text, "as told");
-    feed_close(feed);
+    poller_close(poller);
 }
 
 static void nobody_there_ends_the_round_and_is_tried_again(void **state)
@@ -358,16 +358,16 @@ static void nobody_there_ends_the_round_and_is_tried_again(void **state)
     reset_world();
     world.answer = STATUS_UNREACHABLE;
     struct seen seen = {0};
-    struct feed *feed = open_feed(NULL, 0.1);
-    take_rounds(feed, &seen, 1);
+    struct poller *poller = open_feed(NULL, 0.1);
+    take_rounds(poller, &seen, 1);
     assert_int_equal(seen.last_round.status, STATUS_UNREACHABLE);
     (void)pthread_mutex_lock(&world.lock);
     world.answer = STATUS_OK;
     (void)pthread_mutex_unlock(&world.lock);
     while (seen.last_round.status != STATUS_OK)
-        take(feed, &seen);
-    assert_true(seen.answers[ASK_SUMMARY] >= 1);
-    feed_close(feed);
+        take(poller, &seen);
+    assert_true(seen.answers[POLL_SUMMARY] >= 1);
+    poller_close(poller);
 }
 
 static void no_data_is_an_answer(void **state)
@@ -376,13 +376,13 @@ static void no_data_is_an_answer(void **state)
     reset_world();
     world.answer = STATUS_NO_DATA;
     struct seen seen = {0};
-    struct feed *feed = open_feed(NULL, 3600);
-    take_rounds(feed, &seen, 1);
+    struct poller *poller = open_feed(NULL, 3600);
+    take_rounds(poller, &seen, 1);
     assert_int_equal(seen.last_round.status, STATUS_OK);
-    assert_int_equal(seen.nothing[ASK_SUMMARY], 1);
-    assert_int_equal(seen.nothing[ASK_STAGES], 1);
-    assert_int_equal(world.stages, 0); // without a load there is nothing to ask
-    feed_close(feed);
+    assert_int_equal(seen.nothing[POLL_SUMMARY], 1);
+    assert_int_equal(seen.nothing[POLL_STAGES], 1);
+    assert_int_equal(world.stages, 0); // without a load there is nothing to polled
+    poller_close(poller);
 }
 
 static void says_what_was_cleared(void **state)
@@ -390,21 +390,21 @@ static void says_what_was_cleared(void **state)
     (void)state;
     reset_world();
     struct seen seen = {0};
-    struct feed *feed = open_feed(NULL, 3600);
-    take_rounds(feed, &seen, 1);
-    feed_clear(feed);
+    struct poller *poller = open_feed(NULL, 3600);
+    take_rounds(poller, &seen, 1);
+    poller_clear(poller);
     while (seen.clears == 0)
-        take(feed, &seen);
+        take(poller, &seen);
     assert_int_equal(seen.cleared, 17);
     assert_int_equal(seen.last_clear.status, STATUS_OK);
     (void)pthread_mutex_lock(&world.lock);
     world.answer = STATUS_DENIED;
     (void)pthread_mutex_unlock(&world.lock);
-    feed_clear(feed);
+    poller_clear(poller);
     while (seen.clears == 1)
-        take(feed, &seen);
+        take(poller, &seen);
     assert_int_equal(seen.last_clear.status, STATUS_DENIED);
-    feed_close(feed);
+    poller_close(poller);
     assert_int_equal(world.clears, 2);
 }
 
@@ -414,25 +414,25 @@ static void ends_while_nobody_answers(void **state)
     (void)state;
     reset_world();
     world.silent = true;
-    struct feed *feed = open_feed(NULL, 2);
+    struct poller *poller = open_feed(NULL, 2);
     while (queries() == 0)
         (void)poll(NULL, 0, 1);
-    feed_close(feed);
+    poller_close(poller);
 }
 
 static void ends_before_it_started(void **state)
 {
     (void)state;
     reset_world();
-    struct feed *feed;
+    struct poller *poller;
     struct remote_target target = {0};
-    assert_int_equal(feed_open(&feed, &target, NULL, 2, NULL), STATUS_OK);
-    feed_close(feed);
-    feed_close(NULL);
+    assert_int_equal(poller_open(&poller, &target, NULL, 2, NULL), STATUS_OK);
+    poller_close(poller);
+    poller_close(NULL);
 
     struct error err;
     struct remote_target file = {.db = "nowhere"};
-    assert_int_equal(feed_open(&feed, &file, NULL, 2, &err), STATUS_NOT_FOUND);
+    assert_int_equal(poller_open(&poller, &file, NULL, 2, &err), STATUS_NOT_FOUND);
     assert_string_equal(err.text, "no such file");
 }
 

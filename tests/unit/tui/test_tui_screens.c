@@ -23,7 +23,7 @@ static void nobody(struct model *model)
 
 static void first_answer(struct model *model)
 {
-    fixture_answer(model, ASK_SUMMARY,
+    fixture_answer(model, POLL_SUMMARY,
                    "runs|runs_open|hosts|models|inferences|loads\n"
                    "1|1|1|1|5|1\n");
 }
