@@ -40,15 +40,15 @@ static void print_import(struct cli *cli, const struct result *answer)
         (void)fprintf(out, "; %" PRId64 " run%s completed", completed,
                       completed == 1 ? " that was there is" : "s that were there are");
     if (there > 0)
-        (void)fprintf(out, "; %" PRId64 " run%s there already", there,
-                      there == 1 ? " is" : "s are");
+        (void)fprintf(out, "; %" PRId64 " run%s", there,
+                      there == 1 ? " already exists" : "s already exist");
     const int64_t baselines = result_integer(answer, 0, "baselines", 0);
     if (baselines > 0)
         (void)fprintf(out, "; %" PRId64 " baseline%s", baselines, number_plural(baselines));
     const int64_t known = result_integer(answer, 0, "baselines_there", 0);
     if (known > 0)
-        (void)fprintf(out, "; %" PRId64 " baseline%s there already", known,
-                      known == 1 ? " is" : "s are");
+        (void)fprintf(out, "; %" PRId64 " baseline%s", known,
+                      known == 1 ? " already exists" : "s already exist");
     (void)fputc('\n', out);
     print_refused_baselines(cli, answer);
     const struct value note = result_cell(answer, 0, (unsigned)result_find(answer, "note"));

@@ -58,7 +58,7 @@ static enum status create(struct cli *cli, struct wire_keypair *pair, const char
         status = keys_create(pair, path, comment, err);
     if (status == STATUS_BUSY)
         status = error_set(err, status,
-                           "keygen: %s is there already, and stays (--force makes a new one and "
+                           "keygen: %s already exists and is kept (--force creates a new one and "
                            "keeps the old as %s.old)",
                            path, path);
     return status;
@@ -69,7 +69,7 @@ static void print_for_people(const struct cli *cli, const char *path, const char
     FILE *out = cli->around.out;
     const bool is_server = option_given(&cli->options, OPTION_SERVER);
     char text[CLI_PATH_TEXT_SIZE];
-    (void)fprintf(out, "key file     %s (nobody else may read it)\n", cli_path_text(text, path));
+    (void)fprintf(out, "key file     %s (readable by you only)\n", cli_path_text(text, path));
     (void)fprintf(out, "public key   %s\n", key);
     if (is_server)
         (void)fprintf(out,

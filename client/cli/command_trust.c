@@ -14,14 +14,14 @@
 #include "common/wire/keys.h"
 #include "common/wire/text_file.h"
 
-// The list being written anew.
+// The list being rewritten.
 struct list {
     char path[KEYS_PATH_SIZE], temporary[KEYS_PATH_SIZE + 16];
     FILE *out;
     const char *key;
     struct address address;
     bool alone;    // the key is to be the address's only one
-    bool is_there; // a line says it already
+    bool is_there; // a line has the key already
 };
 
 static bool is_same(const struct address *left, const struct address *right)
@@ -85,7 +85,7 @@ static enum status open_list(struct list *list, struct error *err)
     list->out = fd < 0 ? NULL : fdopen(fd, "w");
     if (!list->out)
         return cannot_write(list, err);
-    (void)fchmod(fd, 0644); // whatever the umask: nobody else may change it, all may read it
+    (void)fchmod(fd, 0644); // whatever the umask: writable by the owner only, readable by all
     return STATUS_OK;
 }
 
@@ -126,6 +126,6 @@ enum status command_trust(struct cli *cli, struct error *err)
         return status;
     char text[CLI_PATH_TEXT_SIZE];
     (void)fprintf(cli->around.out, "%s %s\n", cli_path_text(text, list.path),
-                  list.is_there ? "knows that key already" : "now knows that key");
+                  list.is_there ? "has that key already" : "now has that key");
     return STATUS_OK;
 }

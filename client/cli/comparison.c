@@ -232,7 +232,7 @@ static void write_text(FILE *out, struct value value, const char *before)
     free(text);
 }
 
-// How it was done, so that nobody has to guess.
+// Prints the method of the comparison.
 static void write_method(FILE *out, const struct result *result)
 {
     char margin[UNIT_TEXT_SIZE];

@@ -7,12 +7,12 @@
 
 #include "client/cli/cli.h"
 
-// What all rows come to.
+// Totals over all rows.
 struct comparison_tally {
     size_t judged;    // rows with a verdict
     size_t counts[4]; // by enum stats_verdict
     size_t too_few;   // of the undecided: those with too few values to be judged at all
-    size_t p95_worse; // whose 95th percentile is worse, whatever the median is
+    size_t p95_worse; // rows with a worse 95th percentile, whatever the median's verdict
 };
 
 struct comparison_tally comparison_tally(const struct result *result);

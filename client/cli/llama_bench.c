@@ -215,8 +215,8 @@ static enum status put_model(struct bench *bench, struct error *err)
     return making_put(bench->making, &record, err);
 }
 
-// Nothing waits and, of generation tests, nothing is prefilled: these are 0.  How much
-// memory the process had nobody says, and its column cannot be absent.
+// Requests do not wait, and generation tests have no prefill: these are 0.  The memory of
+// the process is unknown, and its column cannot be absent: 0.
 static enum status put_sample(struct bench *bench, int64_t request, int64_t at_ns,
                               int64_t sample_ns, struct error *err)
 {

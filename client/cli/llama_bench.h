@@ -9,8 +9,8 @@
 // Whether the file may be JSON: it can be read and begins with '[' or '{'.
 bool llama_bench_is_json(const char *path);
 
-// Makes the bundle `into` of the results in `path`.  Each result is a run of its own,
-// whose identity comes from what the result says: the same results make the same runs.
+// Writes the bundle `into` from the results in `path`.  Each result becomes a run; its
+// identity is a hash of the result, so the same results give the same runs.
 // Each of its samples is an inference:
 //
 //   prompt tests      prefill_ns is the sample, without any generated token

@@ -77,8 +77,7 @@ static const struct option rows[] = {
      "administrators connected over TCP may write copies and import files below FOLDER (default: "
      "nowhere)",
      CUSTOM_AT(files_under, parse_files_under)},
-    {"insecure", NULL,
-     "listen on TCP without keys, for everybody who can connect; without it only on loopback",
+    {"insecure", NULL, "listen on TCP without keys, for every peer; without it only on loopback",
      FLAG_AT(insecure)},
     {"max-names", "N", "names kept per run (default 65535)",
      UINT32_AT(limits.names, 1, LIMITS_NAMES)},
@@ -119,11 +118,12 @@ void options_help(FILE *out)
         "\n",
         out);
     option_table_write_help(out, &table);
-    (void)fputs("\n"
-                "SIGTERM and SIGINT end it after what has arrived is committed.  SIGHUP reads the\n"
-                "authorized keys again, which it also does within a second of a change.\n"
-                "Exit status: 0 done; 2 wrong usage; 4 a store or an address cannot be used.\n",
-                out);
+    (void)fputs(
+        "\n"
+        "SIGTERM and SIGINT commit received records and exit.  SIGHUP reloads the authorized\n"
+        "keys, which also happens within a second of a change.\n"
+        "Exit status: 0 done; 2 wrong usage; 4 a store or an address cannot be used.\n",
+        out);
 }
 
 // ---- Reading --------------------------------------------------------------------

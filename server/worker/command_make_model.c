@@ -26,10 +26,10 @@ static const char *type_word(unsigned i)
 }
 
 static const struct option rows[] = {
-    {"shape", "tiny|15m|42m", "how large (default 15m)", TEXT_AT(shape)},
-    {"type", "f32|f16", "of the weights (default f16)", CHOICE_AT(type, type_word)},
-    {"seed", "S", "of the random weights (default 1)", INTEGER_AT(seed, 0, INT32_MAX)},
-    {"force", NULL, "replace a file that is there", FLAG_AT(force)},
+    {"shape", "tiny|15m|42m", "the model's size (default 15m)", TEXT_AT(shape)},
+    {"type", "f32|f16", "type of the weights (default f16)", CHOICE_AT(type, type_word)},
+    {"seed", "S", "seed of the random weights (default 1)", INTEGER_AT(seed, 0, INT32_MAX)},
+    {"force", NULL, "replace an existing file", FLAG_AT(force)},
 };
 
 static const struct option_table table = {
@@ -92,7 +92,7 @@ static int run(const struct worker_options *worker, char *const *words, int coun
 
 const struct worker_command command_make_model = {
     .name = "make-model",
-    .summary = "write a synthetic model of random weights",
+    .summary = "write a synthetic model with random weights",
     .words = "OUT.gguf",
     .options = &table,
     .run = run,

@@ -28,27 +28,26 @@ static const struct option rows[] = {
      TEXT_AT(collector)},
     {"no-report", NULL, "measure, but send no records", FLAG_AT(no_report)},
     {"spool", "DIR",
-     "keep records there while the collector is away (also INFERSTAT_SPOOL); '': nowhere",
+     "folder for records while the collector is unreachable (also INFERSTAT_SPOOL); '': none",
      TEXT_AT(spool)},
-    {"spool-bytes", "N", "at most so many bytes of them (default 268435456)",
+    {"spool-bytes", "N", "maximum size of the spool in bytes (default 268435456)",
      INTEGER_AT(spool_bytes, 4194304, 1099511627776.0)},
-    {"key", "FILE", "who we are, off this host (also INFERSTAT_KEY)", TEXT_AT(key)},
+    {"key", "FILE", "this user's key, for another host (also INFERSTAT_KEY)", TEXT_AT(key)},
     {"server-key", "KEY|FILE",
-     "who the collector is (also INFERSTAT_SERVER_KEY; else known_collectors)",
-     TEXT_AT(server_key)},
-    {"insecure", NULL, "send in the clear to a collector on another host", FLAG_AT(insecure)},
+     "the collector's key (also INFERSTAT_SERVER_KEY; else known_collectors)", TEXT_AT(server_key)},
+    {"insecure", NULL, "send unencrypted to a collector on another host", FLAG_AT(insecure)},
     {"device", "auto|cpu|cuda[:N,...]",
-     "what computes (default auto); encode takes several: cuda:0,1, or cpu:0 to cpu:15, which "
+     "device (default auto); encode takes several: cuda:0,1, or cpu:0 to cpu:15, which "
      "share the processors",
      TEXT_AT(device)},
-    {"threads", "N", "of cpu devices in all (default: processors allowed)",
+    {"threads", "N", "threads of all cpu devices together (default: processors allowed)",
      INTEGER_AT(threads, 1, 1024)},
-    {"wait", "block|spin", "for a device: asleep (default), or busily, which answers sooner",
+    {"wait", "block|spin", "how host threads wait for a device: blocked (default) or spinning",
      CHOICE_AT(wait, wait_word)},
     {"log-level", "LEVEL", "error, warning, info or debug (default warning)",
      CHOICE_AT(log_level, log_level_name)},
-    {"help", NULL, "this text", FLAG_AT(help)},
-    {"version", NULL, "the program's version", FLAG_AT(version)},
+    {"help", NULL, "show this text", FLAG_AT(help)},
+    {"version", NULL, "show the version", FLAG_AT(version)},
 };
 
 static const struct option_table table = {
@@ -64,11 +63,13 @@ static int print_help(const struct worker_command *command)
         option_table_write_help(stdout, command->options);
         (void)printf("\nof every workload:\n");
     } else {
-        (void)printf("usage: inferstat-worker [OPTIONS] WORKLOAD [OPTIONS]\n\n"
-                     "Runs a workload and reports every load and inference.\n\nworkloads:\n");
+        (void)printf(
+            "usage: inferstat-worker [OPTIONS] WORKLOAD [OPTIONS]\n\n"
+            "Runs a workload and reports its loads, requests and operations.\n\nworkloads:\n");
         for (size_t i = 0; i < COMMAND_COUNT; i++)
             option_write_entry(stdout, commands[i]->name, commands[i]->summary);
-        (void)printf("\ninferstat-worker WORKLOAD --help tells more.\n\noptions:\n");
+        (void)printf(
+            "\ninferstat-worker WORKLOAD --help has the options of a workload.\n\noptions:\n");
     }
     option_table_write_help(stdout, &table);
     (void)printf(

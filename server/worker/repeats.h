@@ -16,11 +16,10 @@
 
 enum { REPEATS_MAX = 1000 };
 
-// What the options mean, as option_line.help has it.
+// Help texts of the options.
 #define REPEATS_RATIO_LEAST 0.001
-#define REPEATS_RATIO_HELP                                                                         \
-    "until the median of its speed is known to this share of itself, such as 0.03"
-#define REPEATS_MOST_HELP "5 to 1000 repeats at most until then (default 30)"
+#define REPEATS_RATIO_HELP  "until the median of the speed is known to this ratio, such as 0.03"
+#define REPEATS_MOST_HELP   "maximum number of repeats, 5 to 1000 (default 30)"
 
 struct repeats {
     double ratio; // 0: nothing is repeated

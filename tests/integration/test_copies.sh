@@ -80,7 +80,7 @@ expect_exit 0 ask_other import "$WORK/all.db"
 expect_text "$WORK/out" "records of 1 run imported"
 wait_ended tail 60 # who follows the records sees those that are imported
 expect_exit 0 ask_other import "$WORK/all.db"
-expect_text "$WORK/out" "0 records of 0 runs imported; 1 run is there already"
+expect_text "$WORK/out" "0 records of 0 runs imported; 1 run already exists"
 wait_ended worker 60
 expect_exit 0 ask_other audit
 
@@ -92,7 +92,7 @@ expect_text "$WORK/out" "; 1 baseline"
 expect_exit 0 ask_other baseline list
 expect_text "$WORK/out" "june"
 expect_exit 0 ask_other import "$WORK/with-baseline.db"
-expect_text "$WORK/out" "1 baseline is there already"
+expect_text "$WORK/out" "1 baseline already exists"
 expect_exit 0 ask_other baseline save june --force
 expect_exit 0 ask_other import "$WORK/with-baseline.db"
 expect_text "$WORK/err" "june: this store has another of that name"
@@ -155,7 +155,7 @@ expect_exit 0 "$INFERSTAT" import "$WORK/few.json"
 expect_text "$WORK/out" "12 records of 2 runs imported"
 expect_text "$WORK/err" "host_memory_bytes of these records is 0"
 expect_exit 0 "$INFERSTAT" import "$WORK/few.jsonl"
-expect_text "$WORK/out" "0 records of 0 runs imported; 2 runs are there already"
+expect_text "$WORK/out" "0 records of 0 runs imported; 2 runs already exist"
 expect_exit 0 "$INFERSTAT" audit
 expect_exit 0 "$INFERSTAT" avg tokens_per_second --host llama-bench --json
 python3 -c 'import json, sys

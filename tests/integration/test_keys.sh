@@ -15,7 +15,7 @@ expect_text "$WORK/out" "$WORK/config/inferstat/key"
 own=$WORK/config/inferstat/key.pub
 cp "$own" "$WORK/first.pub"
 expect_exit 4 "$INFERSTAT" keygen
-expect_text "$WORK/err" "is there already, and stays"
+expect_text "$WORK/err" "already exists and is kept"
 cmp "$own" "$WORK/first.pub" || fail "a key was replaced unasked"
 expect_exit 0 "$INFERSTAT" keygen --force --json
 cmp -s "$own" "$WORK/first.pub" && fail "--force made no new key"
@@ -62,9 +62,9 @@ expect_text "$WORK/err" "if it wants keys: inferstat keygen and trust here"
 expect_exit 2 "$INFERSTAT" trust "$tcp" "too short user@host"
 expect_text "$WORK/err" "trust: neither a public key (40 characters, or the line"
 expect_exit 0 "$INFERSTAT" trust "$tcp" "$(cat "$WORK/server.key.pub")" # the whole line
-expect_text "$WORK/out" "now knows that key"
+expect_text "$WORK/out" "now has that key"
 expect_exit 0 "$INFERSTAT" trust "$tcp" "$WORK/server.key.pub"
-expect_text "$WORK/out" "knows that key already"
+expect_text "$WORK/out" "has that key already"
 [ "$(wc -l <"$WORK/config/inferstat/known_collectors")" -eq 1 ] || fail "a line came twice"
 
 expect_exit 4 ping

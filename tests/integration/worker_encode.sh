@@ -48,7 +48,7 @@ wanted = [1 / 3, 0, 2 / 3, 0, 2 / 3, 0, 0, 0, -0.6, 0, 0.8, 0, 0, 0, 0, 0]
 assert all(abs(a - b) < 1e-15 for a, b in zip(numbers, wanted)), numbers
 PYTHON
 expect_exit 4 encode --encoder amplitude --qubits 2 --input "$WORK/in.npy" --output "$WORK/out.npy"
-expect_text "$WORK/err" "is there already (replace it with --force)"
+expect_text "$WORK/err" "already exists (replace it with --force)"
 expect_exit 0 encode --encoder amplitude --qubits 2 --input "$WORK/in.npy" --output "$WORK/out.npy" \
   --force
 

@@ -210,7 +210,7 @@ static enum status name_it(const struct runfile *file, const char *making, struc
     if (renameat2(AT_FDCWD, making, AT_FDCWD, file->path, RENAME_NOREPLACE) == 0)
         return STATUS_OK;
     if (errno == EEXIST)
-        return error_set(err, STATUS_BUSY, "run file %s: is there already", file->path);
+        return error_set(err, STATUS_BUSY, "run file %s: already exists", file->path);
     if (errno != EINVAL || rename(making, file->path) != 0) // not all file systems can do that
         return fail(err, file->path, "cannot be named");
     return STATUS_OK;

@@ -113,7 +113,7 @@ MUST_CHECK enum status runfile_default_folder(char *out, size_t out_size, struct
 MUST_CHECK enum status runfile_make_folder(const char *path, struct error *err);
 
 // Makes the file of a run in `folder` and locks it.  Each stream's ring will hold
-// `ring_records`.  STATUS_BUSY: the run has a file there already.
+// `ring_records`.  STATUS_BUSY: the run's file exists.
 MUST_CHECK enum status runfile_create(struct runfile **out, const char *folder,
                                       const struct runfile_run *run, uint32_t ring_records,
                                       struct error *err);

@@ -298,7 +298,7 @@ static enum status open_writer(struct npy_writer *writer, const char *path, uint
         return status;
     bool there = stat(path, &info) == 0;
     if (there && S_ISREG(info.st_mode) && !writer->replace)
-        return error_set(err, STATUS_BUSY, "%s: is there already (replace it with --force)", path);
+        return error_set(err, STATUS_BUSY, "%s: already exists (replace it with --force)", path);
     if (there && !S_ISREG(info.st_mode)) {
         status = open_special(writer, rows, err);
     } else {
