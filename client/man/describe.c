@@ -75,7 +75,7 @@ static const struct column_text columns[] = {
     {"refusal", "count", "number of occurrences"},
     {"refusal", "last_ns", "time of the last one"},
     {"series", "id", "id of the series in rollups"},
-    {"series", "grouping", "0 by model, host, device and operation; 1 by model; 2 by host; 3 all"},
+    {"series", "grouping", "0 by model, host, device and operation; 1 by model"},
     {"series", "", "id of the name; 0 where the grouping does not use it or there is none"},
     {"rollup", "metric",
      "256 * number of the kind + the column's place in it; or + 128 + its place among the kind's "
@@ -97,8 +97,12 @@ static const struct column_text columns[] = {
     {"rollup_state", "metric", "as in rollup"},
     {"rollup_state", "watermark", "highest id included"},
     {"rollup_gap", "grouping", "as in series"},
-    {"rollup_gap", "level", "coarsest level that does not exist"},
-    {"rollup_gap", "why", "0 too few records to be worth it, 1 expired, 2 records were cleared"},
+    {"rollup_gap", "level",
+     "coarsest level that does not exist; 4: months, but not days and finer levels"},
+    {"rollup_gap", "why",
+     "0 too few records a rollup, 1 expired, 2 records were cleared: the days are rebuilt, "
+     "3 the sums of days are built before records expire, 4 a damaged row of "
+     "expired records"},
     {"rollup_gap", "since_ns", "start of the gap"},
     {"rollup_gap", "until_ns", "end of the gap, exclusive"},
     {"expiry", "until_ns", "records started before this time have expired"},

@@ -57,11 +57,11 @@ static const char *const examples[][2] = {
                                 "FROM v_range WHERE state = 'dropped' GROUP BY host, run, reason;"},
     {"Runs whose ledgers do not balance:",
      "SELECT uuid, produced, stored, dropped, in_flight FROM v_ledger WHERE balanced = 0;"},
-    {"Requests of each day, from the rollups of e2e_ns (kind 6, column 11) over everything:",
-     "SELECT datetime(started_ns / 1000000000, 'unixepoch') AS hour, count, sum / count AS "
-     "mean_ns\n"
-     "FROM rollup WHERE metric = 256 * 6 + 11 AND grouping = 3 AND level = 2\n"
-     "ORDER BY started_ns DESC LIMIT 31;"},
+    {"Requests of each day, from the rollups of e2e_ns (kind 6, column 11), over all models:",
+     "SELECT datetime(started_ns / 1000000000, 'unixepoch') AS day, sum(count) AS count,\n"
+     "  sum(sum) / sum(count) AS mean_ns\n"
+     "FROM rollup WHERE metric = 256 * 6 + 11 AND grouping = 1 AND level = 2\n"
+     "GROUP BY started_ns ORDER BY started_ns DESC LIMIT 31;"},
     {"How far the rollups are behind the records:",
      "SELECT s.metric, s.watermark, (SELECT max(id) FROM inference) AS last\n"
      "FROM rollup_state s WHERE s.metric / 256 = 6;"},

@@ -27,10 +27,6 @@ static const struct {
     [ROLLUP_MODEL] = {1,
                       {QUERY_BY_MODEL},
                       "x.model = f.model AND x.host = 0 AND x.device = 0 AND x.operation = 0"},
-    [ROLLUP_HOST] = {1,
-                     {QUERY_BY_HOST},
-                     "x.model = 0 AND x.host = f.host AND x.device = 0 AND x.operation = 0"},
-    [ROLLUP_ALL] = {0, {0}, "x.model = 0 AND x.host = 0 AND x.device = 0 AND x.operation = 0"},
 };
 
 struct expired_sums {
@@ -179,7 +175,8 @@ static enum status find_edges(struct expired_sums *sums, struct error *err)
     return STATUS_OK;
 }
 
-// Adds the gap over the records that are in no rollup of the bundle: a collector fills it.
+// Adds the gaps over the records that are in no rollup of the bundle.  A collector builds the
+// rollups of all days but the one that has expired in part.
 static enum status add_records_gap(struct expired_sums *sums, struct error *err)
 {
     sqlite3_str *sql = sqlite3_str_new(sums->db);
@@ -190,8 +187,12 @@ static enum status add_records_gap(struct expired_sums *sums, struct error *err)
     enum status status = text ? database_integer(sums->db, text, &last_ns, err)
                               : error_set(err, STATUS_NOMEM, "store: out of memory");
     sqlite3_free(text);
-    return status == STATUS_OK ? add_gap(sums, ROLLUP_MONTH, ROLLUP_CLEARED, sums->until_ns,
-                                         last_ns < INT64_MAX ? last_ns + 1 : last_ns, err)
+    const int64_t end_ns = last_ns < INT64_MAX ? last_ns + 1 : last_ns;
+    const int64_t day_ns = rollup_next(ROLLUP_DAY, rollup_bucket(ROLLUP_DAY, sums->until_ns - 1));
+    if (status == STATUS_OK)
+        status = add_gap(sums, ROLLUP_MONTH, ROLLUP_OLD, sums->until_ns,
+                         day_ns < end_ns ? day_ns : end_ns, err);
+    return status == STATUS_OK ? add_gap(sums, ROLLUP_MONTH, ROLLUP_CLEARED, day_ns, end_ns, err)
                                : status;
 }
 

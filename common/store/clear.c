@@ -143,6 +143,7 @@ static enum status clear_some(const struct rows *rows, sqlite3 *db, struct error
 // ---- Rollups of what is cleared ------------------------------------------------------------
 
 #define HOUR_NS INT64_C(3600000000000)
+#define DAY_NS  (24 * HOUR_NS)
 
 // Hours that follow each other, by number; more spans than that are joined over what
 // lies between, which is only made again for nothing.
@@ -200,8 +201,11 @@ static enum status find_hours(const struct rows *rows, sqlite3 *db, struct hours
     append_where(sql, rows);
     sqlite3_str_appendf(sql,
                         " AND t.id <= (SELECT coalesce(max(watermark), 0) FROM rollup_state"
-                        " WHERE metric BETWEEN %d AND %d) ORDER BY 1",
-                        256 * clearing->kind, 256 * clearing->kind + 255);
+                        " WHERE metric BETWEEN %d AND %d) AND NOT EXISTS (SELECT 1 FROM expiry"
+                        " WHERE kind = %d AND t.started_ns / %lld - (t.started_ns %% %lld < 0)"
+                        " <= (until_ns - 1) / %lld - ((until_ns - 1) %% %lld < 0)) ORDER BY 1",
+                        256 * clearing->kind, 256 * clearing->kind + 255, clearing->kind,
+                        (long long)DAY_NS, (long long)DAY_NS, (long long)DAY_NS, (long long)DAY_NS);
     enum status status = filter_prepare(db, &stmt, sql, &clearing->filter, err);
     int rc = SQLITE_DONE;
     while (status == STATUS_OK && (rc = sqlite3_step(stmt)) == SQLITE_ROW)
@@ -224,21 +228,14 @@ static enum status add_gaps(const struct clearing *clearing, sqlite3 *db, const 
                             struct error *err)
 {
     struct gap_span spans[SPANS_MAX];
-    enum status status = STATUS_OK;
     for (size_t i = 0; i < hours->count; i++)
         spans[i] = (struct gap_span){hour_start(hours->list[i].first),
                                      hour_start(hours->list[i].last + 1)};
-    for (unsigned g = 0; g < ROLLUP_GROUPING_COUNT && status == STATUS_OK; g++)
-        status = gap_add_spans(db,
-                               &(struct gap){.kind = (enum record_kind)clearing->kind,
-                                             .grouping = (enum rollup_grouping)g,
-                                             .level = ROLLUP_MONTH,
-                                             .why = ROLLUP_CLEARED},
-                               spans, hours->count, err);
-    return status;
+    return gap_request_rebuild(db, (enum record_kind)clearing->kind, spans, hours->count, err);
 }
 
-// Nobody uses rollups that count what is cleared, until they are made again.
+// Nobody uses rollups that count what is cleared, until their days are rebuilt.  The sums of
+// days that have begun to expire stay as they are.
 static enum status mark_rollups(const struct rows *rows, sqlite3 *db, struct error *err)
 {
     const struct clearing *clearing = rows->clearing;

@@ -7,11 +7,13 @@
 
 #include "common/store/database.h"
 #include "common/store/fingerprint.h"
+#include "common/store/gap_table.h"
 
 enum {
     ROWS_PER_LOOK = 256, // read, then deleted
     TALLY_PLACES = 256,  // runs counted before their ledgers are written
     METRICS_PER_KIND = 256,
+    DAYS_PER_LOOK = 40,
 };
 
 // ---- Who may go ----------------------------------------------------------------------
@@ -62,8 +64,8 @@ static enum status needed_from(sqlite3 *db, enum record_kind kind, int64_t *out,
 {
     *out = INT64_MAX;
     enum status status =
-        ask(db, "SELECT min(since_ns) FROM rollup_gap WHERE kind = ?1 AND why = ?2",
-            (int64_t[]){(int64_t)kind, ROLLUP_CLEARED, 0}, out, err);
+        ask(db, "SELECT min(since_ns) FROM rollup_gap WHERE kind = ?1 AND why IN (?2, ?3)",
+            (int64_t[]){(int64_t)kind, ROLLUP_CLEARED, ROLLUP_EXPIRING}, out, err);
     return status == STATUS_NO_DATA ? STATUS_OK : status;
 }
 
@@ -232,6 +234,63 @@ static enum status delete_rows(struct slice *slice, int64_t before_ns, unsigned 
                                    next < before_ns ? next : before_ns, err);
     finish(slice);
     return status;
+}
+
+// ---- Sums of days -------------------------------------------------------------------------
+
+// Where sums of days are not kept of a day that is about to expire, requests them.
+static enum status want_sums(sqlite3 *db, enum record_kind kind, int64_t day_ns, struct error *err)
+{
+    const int64_t next_ns = rollup_next(ROLLUP_DAY, day_ns);
+    int64_t lacks = 0;
+    enum status status = ask(db,
+                             "SELECT 1 FROM rollup_gap WHERE kind = ?1 AND since_ns < ?3"
+                             " AND until_ns > ?2 AND why = 0 AND level IN (2, 3) LIMIT 1",
+                             (int64_t[]){(int64_t)kind, day_ns, next_ns}, &lacks, err);
+    for (unsigned g = 0; g < ROLLUP_GROUPING_COUNT && lacks && status == STATUS_OK; g++)
+        status = gap_add(db,
+                         &(struct gap){.kind = kind,
+                                       .grouping = (enum rollup_grouping)g,
+                                       .level = ROLLUP_MONTH,
+                                       .since_ns = day_ns,
+                                       .until_ns = next_ns,
+                                       .why = ROLLUP_EXPIRING},
+                         err);
+    return status == STATUS_NO_DATA ? STATUS_OK : status;
+}
+
+_Static_assert(ROLLUP_SPARSE == 0 && ROLLUP_DAY == 2 && ROLLUP_MONTH == 3, "as want_sums has them");
+
+enum status expire_want_sums(sqlite3 *db, enum record_kind kind, int64_t before_ns, bool *changed,
+                             struct error *err)
+{
+    char sql[160];
+    const char *table = record_kind_info(kind)->name;
+    int64_t since_ns = INT64_MIN, oldest_ns = 0;
+    const int before = sqlite3_total_changes(db);
+    enum status status = ask(db, "SELECT until_ns FROM expiry WHERE kind = ?1",
+                             (int64_t[]){(int64_t)kind, 0, 0}, &since_ns, err);
+    if (status == STATUS_NO_DATA)
+        status = STATUS_OK;
+    if (status == STATUS_OK && since_ns > INT64_MIN) // the sums of a day that is begun stay
+        since_ns = rollup_next(ROLLUP_DAY, rollup_bucket(ROLLUP_DAY, since_ns - 1));
+    (void)snprintf(sql, sizeof sql,
+                   "SELECT min(started_ns) FROM \"%s\" WHERE started_ns >= ?1 AND started_ns < ?2",
+                   table);
+    if (status == STATUS_OK)
+        status = database_exec(db, "BEGIN IMMEDIATE", err);
+    if (status != STATUS_OK)
+        return status;
+    for (unsigned days = 0; days < DAYS_PER_LOOK && status == STATUS_OK; days++) {
+        status = ask(db, sql, (int64_t[]){since_ns, before_ns, 0}, &oldest_ns, err);
+        if (status != STATUS_OK)
+            break;
+        oldest_ns = rollup_bucket(ROLLUP_DAY, oldest_ns);
+        status = want_sums(db, kind, oldest_ns, err);
+        since_ns = rollup_next(ROLLUP_DAY, oldest_ns);
+    }
+    *changed = sqlite3_total_changes(db) != before;
+    return end_transaction(db, status == STATUS_NO_DATA ? STATUS_OK : status, err);
 }
 
 // ---- Slices -----------------------------------------------------------------------------

@@ -31,6 +31,12 @@ bool expire_has_kind(enum record_kind kind);
 MUST_CHECK enum status expire_last_id(struct sqlite3 *db, enum record_kind kind, int64_t *out,
                                       struct error *err);
 
+// Before records of a kind that started before a time expire: requests the sums of their
+// days where these are not kept (ROLLUP_EXPIRING).  Until the collector has built them,
+// expire_slice leaves the records alone.  Looks at some days; `*changed`: some lacked sums.
+MUST_CHECK enum status expire_want_sums(struct sqlite3 *db, enum record_kind kind,
+                                        int64_t before_ns, bool *changed, struct error *err);
+
 // Rows of a kind that started before `before_ns` and have ids up to `last_id`.
 struct expire_rows {
     enum record_kind kind;

@@ -92,6 +92,30 @@ enum status gap_remove(sqlite3 *db, const struct gap *gap, struct error *err)
     return status;
 }
 
+enum status gap_request_rebuild(sqlite3 *db, enum record_kind kind, const struct gap_span *spans,
+                                size_t count, struct error *err)
+{
+    enum status status = STATUS_OK;
+    for (unsigned g = 0; g < ROLLUP_GROUPING_COUNT && status == STATUS_OK; g++) {
+        struct gap gap = {.kind = kind,
+                          .grouping = (enum rollup_grouping)g,
+                          .level = ROLLUP_MONTH,
+                          .why = ROLLUP_CLEARED};
+        status = gap_add_spans(db, &gap, spans, count, err);
+        // Months are not rebuilt: their days are read instead.
+        gap.level = ROLLUP_MONTHS_ALONE;
+        gap.why = ROLLUP_SPARSE;
+        for (size_t i = 0; i < count && status == STATUS_OK; i++) {
+            const int64_t last = rollup_bucket(ROLLUP_MONTH, spans[i].until_ns - 1);
+            gap.since_ns = rollup_bucket(ROLLUP_MONTH, spans[i].since_ns);
+            gap.until_ns = rollup_next(ROLLUP_MONTH, last);
+            if (spans[i].since_ns < spans[i].until_ns)
+                status = gap_add(db, &gap, err);
+        }
+    }
+    return status;
+}
+
 enum status gap_last_id(sqlite3 *db, enum record_kind kind, int64_t *id, struct error *err)
 {
     char sql[384];
@@ -133,35 +157,55 @@ static enum status append(struct gap_set *set, unsigned level, int64_t since_ns,
     return STATUS_OK;
 }
 
-static enum status take_row(struct gap_set *set, sqlite3_stmt *row)
+static enum status append_levels(struct gap_set *set, int64_t coarsest, int64_t since_ns,
+                                 int64_t until_ns)
 {
-    const int64_t coarsest = sqlite3_column_int64(row, 0);
     enum status status = STATUS_OK;
     for (unsigned level = 0; level < ROLLUP_LEVEL_COUNT && status == STATUS_OK; level++)
-        if ((int64_t)level <= coarsest)
-            status = append(set, level, sqlite3_column_int64(row, 1), sqlite3_column_int64(row, 2));
+        if (since_ns < until_ns && rollup_gap_covers(coarsest, (enum rollup_level)level))
+            status = append(set, level, since_ns, until_ns);
     return status;
 }
 
-enum status gap_set_read(struct gap_set *set, sqlite3 *db, enum record_kind kind,
-                         enum rollup_grouping grouping, bool without_cleared, struct error *err)
+static bool is_to_be_rebuilt(int64_t why)
+{
+    return why == ROLLUP_CLEARED || why == ROLLUP_EXPIRING;
+}
+
+enum { GAP_LEVEL, GAP_SINCE, GAP_UNTIL, GAP_WHY };
+
+static enum status take_row(struct gap_set *set, sqlite3_stmt *row, const struct gap_span *but)
+{
+    const int64_t level = sqlite3_column_int64(row, GAP_LEVEL);
+    const int64_t since_ns = sqlite3_column_int64(row, GAP_SINCE);
+    const int64_t until_ns = sqlite3_column_int64(row, GAP_UNTIL);
+    if (but && is_to_be_rebuilt(sqlite3_column_int64(row, GAP_WHY)) && but->since_ns < until_ns &&
+        but->until_ns > since_ns) {
+        const enum status status = append_levels(set, level, since_ns, but->since_ns);
+        return status == STATUS_OK ? append_levels(set, level, but->until_ns, until_ns) : status;
+    }
+    return append_levels(set, level, since_ns, until_ns);
+}
+
+static enum status read_set(struct gap_set *set, sqlite3 *db, enum record_kind kind,
+                            enum rollup_grouping grouping, bool without_cleared,
+                            const struct gap_span *but, struct error *err)
 {
     gap_set_deinit(set);
     sqlite3_stmt *stmt = NULL;
-    enum status status =
-        database_prepare(db, &stmt,
-                         "SELECT level, since_ns, until_ns FROM rollup_gap"
-                         " WHERE kind = ?1 AND grouping = ?2 AND why <> ?3 ORDER BY since_ns",
-                         false, err);
+    enum status status = database_prepare(db, &stmt,
+                                          "SELECT level, since_ns, until_ns, why FROM rollup_gap"
+                                          " WHERE kind = ?1 AND grouping = ?2 ORDER BY since_ns",
+                                          false, err);
     if (status != STATUS_OK)
         return status;
     (void)sqlite3_bind_int64(stmt, 1, (int64_t)kind);
     (void)sqlite3_bind_int64(stmt, 2, (int64_t)grouping);
-    (void)sqlite3_bind_int64(stmt, 3, without_cleared ? (int64_t)ROLLUP_CLEARED : -1);
     int rc = SQLITE_DONE;
     while (status == STATUS_OK && (rc = sqlite3_step(stmt)) == SQLITE_ROW)
-        if (take_row(set, stmt) != STATUS_OK)
-            status = error_set(err, STATUS_NOMEM, "store: out of memory");
+        if (!without_cleared || !is_to_be_rebuilt(sqlite3_column_int64(stmt, GAP_WHY)))
+            status =
+                take_row(set, stmt, but) == STATUS_OK ? STATUS_OK : error_no_memory(err, "store");
     if (status == STATUS_OK && rc != SQLITE_DONE)
         status = database_error(db, "store", err);
     (void)sqlite3_finalize(stmt);
@@ -170,17 +214,45 @@ enum status gap_set_read(struct gap_set *set, sqlite3 *db, enum record_kind kind
     return status;
 }
 
-bool gap_set_touches(const struct gap_set *set, enum rollup_level level, int64_t since_ns,
-                     int64_t until_ns)
+enum status gap_set_read(struct gap_set *set, sqlite3 *db, enum record_kind kind,
+                         enum rollup_grouping grouping, bool without_cleared, struct error *err)
+{
+    return read_set(set, db, kind, grouping, without_cleared, NULL, err);
+}
+
+enum status gap_set_read_but(struct gap_set *set, sqlite3 *db, enum record_kind kind,
+                             enum rollup_grouping grouping, const struct gap_span *span,
+                             struct error *err)
+{
+    return read_set(set, db, kind, grouping, false, span, err);
+}
+
+// The first span of a level that ends behind a time, or NULL.
+static const struct gap_span *span_behind(const struct gap_set *set, enum rollup_level level,
+                                          int64_t time_ns)
 {
     const struct gap_span *spans = set->spans[level];
-    size_t low = 0, high = set->count[level]; // the first that ends behind `since_ns`
+    size_t low = 0, high = set->count[level];
     while (low < high) {
         const size_t middle = low + (high - low) / 2;
-        if (spans[middle].until_ns > since_ns)
+        if (spans[middle].until_ns > time_ns)
             high = middle;
         else
             low = middle + 1;
     }
-    return low < set->count[level] && spans[low].since_ns < until_ns;
+    return low < set->count[level] ? &spans[low] : NULL;
+}
+
+bool gap_set_covers(const struct gap_set *set, enum rollup_level level, int64_t since_ns,
+                    int64_t until_ns)
+{
+    const struct gap_span *span = span_behind(set, level, since_ns);
+    return span && span->since_ns <= since_ns && span->until_ns >= until_ns;
+}
+
+bool gap_set_touches(const struct gap_set *set, enum rollup_level level, int64_t since_ns,
+                     int64_t until_ns)
+{
+    const struct gap_span *span = span_behind(set, level, since_ns);
+    return span && span->since_ns < until_ns;
 }

@@ -37,6 +37,12 @@ MUST_CHECK enum status gap_add_spans(struct sqlite3 *db, const struct gap *gap,
 // Takes the gap's time out of all gaps of the same sort.
 MUST_CHECK enum status gap_remove(struct sqlite3 *db, const struct gap *gap, struct error *err);
 
+// Has the days that touch the spans rebuilt from their records; until then these are read.
+// For whoever changes records that rollups hold.  New records need no such call.
+MUST_CHECK enum status gap_request_rebuild(struct sqlite3 *db, enum record_kind kind,
+                                           const struct gap_span *spans, size_t count,
+                                           struct error *err);
+
 // The highest id that a record of the kind ever had, as far as the store knows: rollups
 // remember those of rows that are gone.  A new record's id is above it.
 MUST_CHECK enum status gap_last_id(struct sqlite3 *db, enum record_kind kind, int64_t *id,
@@ -51,12 +57,21 @@ struct gap_set {
     size_t count[ROLLUP_LEVEL_COUNT];
 };
 
-// Reads the gaps of a kind and grouping; all but those that are ROLLUP_CLEARED where
+// Reads the gaps of a kind and grouping; all but those of days that are to be rebuilt where
 // `without_cleared`.  `*set` is zeroed, or one of before, which is freed.
 MUST_CHECK enum status gap_set_read(struct gap_set *set, struct sqlite3 *db, enum record_kind kind,
                                     enum rollup_grouping grouping, bool without_cleared,
                                     struct error *err);
+
+// The same of all gaps, but for the part of days to be rebuilt that lies in `span`.
+MUST_CHECK enum status gap_set_read_but(struct gap_set *set, struct sqlite3 *db,
+                                        enum record_kind kind, enum rollup_grouping grouping,
+                                        const struct gap_span *span, struct error *err);
 void gap_set_deinit(struct gap_set *set);
+
+// Whether a level is not to be used anywhere between the times.
+bool gap_set_covers(const struct gap_set *set, enum rollup_level level, int64_t since_ns,
+                    int64_t until_ns);
 
 // Whether a level is not to be used somewhere between the times.
 bool gap_set_touches(const struct gap_set *set, enum rollup_level level, int64_t since_ns,

@@ -299,7 +299,7 @@ static enum status take_gap(void *context, sqlite3_stmt *row, struct error *err)
 {
     struct gaps *gaps = context;
     const int64_t level = sqlite3_column_int64(row, 0);
-    if (level < 0 || level >= ROLLUP_LEVEL_COUNT)
+    if (level < 0 || level > ROLLUP_MONTHS_ALONE)
         return error_set(err, STATUS_CORRUPT, "store: a gap of rollups of no level");
     if (gaps->count == gaps->room) {
         const size_t room = gaps->room ? 2 * gaps->room : 16;
@@ -386,9 +386,7 @@ static void say(const struct gathering *gathering)
         (void)snprintf(text, sizeof text,
                        "%lld rollups were read, more than %d: so many %s and pieces of time",
                        (long long)gather->sketches, GATHER_SKETCHES_MAX,
-                       gathering->grouping == ROLLUP_MODEL  ? "models"
-                       : gathering->grouping == ROLLUP_HOST ? "hosts"
-                                                            : "series");
+                       gathering->grouping == ROLLUP_MODEL ? "models" : "series");
         gather_say(gather, text);
     }
 }

@@ -126,15 +126,14 @@ enum status newest_since(struct store *store, enum record_kind kind,
     const int64_t of[] = {search.number};
     *since_ns = filter->since_ns;
     *is_there = true;
-    if (search.number < 0 || !rollup_grouping_for(&search.grouping, &query) ||
-        search.grouping == ROLLUP_ALL)
+    if (search.number < 0 || !rollup_grouping_for(&search.grouping, &query))
         return STATUS_OK;
-    // Nothing is known of the kind while rollups are made again (ROLLUP_CLEARED).
+    // Nothing is known of the kind while rollups are made again (ROLLUP_CLEARED, ROLLUP_EXPIRING).
     sqlite3_str *sql = sqlite3_str_new(store->db);
     sqlite3_str_appendf(sql,
                         "SELECT watermark FROM rollup_state WHERE metric = $1 AND NOT EXISTS"
-                        " (SELECT 1 FROM rollup_gap WHERE kind = %d AND why = %d)",
-                        (int)kind, ROLLUP_CLEARED);
+                        " (SELECT 1 FROM rollup_gap WHERE kind = %d AND why IN (%d, %d))",
+                        (int)kind, ROLLUP_CLEARED, ROLLUP_EXPIRING);
     enum status status = reader_scan_bound(store, sql, of, 1, take_value, &watermark, err);
     if (status != STATUS_OK || watermark.value <= 0)
         return status;

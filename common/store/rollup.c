@@ -10,7 +10,7 @@
 enum { DERIVED_FROM = 128 };
 
 static const char *const level_names[ROLLUP_LEVEL_COUNT] = {"minute", "hour", "day", "month"};
-static const char *const grouping_names[ROLLUP_GROUPING_COUNT] = {"full", "model", "host", "all"};
+static const char *const grouping_names[ROLLUP_GROUPING_COUNT] = {"full", "model"};
 
 // Of the levels with buckets of one length.
 static const int64_t lengths[ROLLUP_LEVEL_COUNT] = {MINUTE_NS, HOUR_NS, DAY_NS, 0};
@@ -176,9 +176,6 @@ struct rollup_series rollup_fold(enum rollup_grouping grouping, struct rollup_se
         return full;
     case ROLLUP_MODEL:
         return (struct rollup_series){.model = full.model};
-    case ROLLUP_HOST:
-        return (struct rollup_series){.host = full.host};
-    case ROLLUP_ALL:
     case ROLLUP_GROUPING_COUNT:
         break;
     }
@@ -196,13 +193,6 @@ bool rollup_grouping_for(enum rollup_grouping *out, const struct query *query)
     if (wanted & (1U << QUERY_BY_RUN | 1U << QUERY_BY_STAGE | 1U << QUERY_BY_WORKLOAD |
                   1U << QUERY_BY_STATUS))
         return false;
-    if (wanted == 0)
-        *out = ROLLUP_ALL;
-    else if (wanted == 1U << QUERY_BY_MODEL)
-        *out = ROLLUP_MODEL;
-    else if (wanted == 1U << QUERY_BY_HOST)
-        *out = ROLLUP_HOST;
-    else
-        *out = ROLLUP_FULL;
+    *out = wanted & ~(1U << QUERY_BY_MODEL) ? ROLLUP_FULL : ROLLUP_MODEL;
     return true;
 }

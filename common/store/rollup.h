@@ -14,8 +14,8 @@
 // its window covers; a late record is nothing special; and what only was in memory
 // when the collector died is read again from the rows above the watermark.
 //
-// Where a level is not kept (too few records to be worth it, its age, or rows under
-// it were cleared), the table rollup_gap says so: no row of that level, nor of a
+// Where a level is not kept (too few records a row, its age, or records were cleared
+// and its days are to be rebuilt), the table rollup_gap says so: no row of that level, nor of a
 // finer one, of that kind and grouping that touches the gap's time is to be used;
 // records are read in its place, or coarser rows.  Where the records themselves
 // have expired, the table expiry says up to when.
@@ -37,20 +37,23 @@ enum rollup_level {
     ROLLUP_LEVEL_COUNT,
 };
 
-// What a series keeps apart.
+// The level of a gap that forbids months, and no finer level.
+#define ROLLUP_MONTHS_ALONE ((enum rollup_level)ROLLUP_LEVEL_COUNT)
+
+// What a series keeps apart.  Older versions had two more, by host and of all.
 enum rollup_grouping {
     ROLLUP_FULL, // model, host, device, operation
     ROLLUP_MODEL,
-    ROLLUP_HOST,
-    ROLLUP_ALL,
     ROLLUP_GROUPING_COUNT,
 };
 
 // Why a level is not there (rollup_gap.why).
 enum rollup_why {
-    ROLLUP_SPARSE,  // there are so few records that reading them is as good
-    ROLLUP_OLD,     // over the age that the level is kept
-    ROLLUP_CLEARED, // rows were cleared; the rollups will be made again from what is left
+    ROLLUP_SPARSE,   // there are so few records that reading them is as good
+    ROLLUP_OLD,      // over the age that the level is kept
+    ROLLUP_CLEARED,  // records were cleared; the days are rebuilt from those that are left
+    ROLLUP_EXPIRING, // the days are rebuilt with the sums of days, which outlive the records
+    ROLLUP_LOST,     // a row was damaged, and its records had expired
 };
 
 // The names of a full series; 0 where records have none.  Ids of the table name.
@@ -58,7 +61,7 @@ struct rollup_series {
     int64_t model, host, device, operation;
 };
 
-// Static names: "minute", "hour"; "full", "model", "host", "all".
+// Static names: "minute", "hour"; "full", "model".
 const char *rollup_level_name(enum rollup_level level);
 const char *rollup_grouping_name(enum rollup_grouping grouping);
 
@@ -84,6 +87,12 @@ unsigned rollup_metrics(enum record_kind kind, const struct query_metric *out[RO
 // The series of a grouping that a full series belongs to: what the grouping does not
 // keep apart becomes 0.
 struct rollup_series rollup_fold(enum rollup_grouping grouping, struct rollup_series full);
+
+// Whether a gap of a level (or ROLLUP_MONTHS_ALONE) forbids the rows of another.
+static inline bool rollup_gap_covers(int64_t gap, enum rollup_level level)
+{
+    return gap == ROLLUP_MONTHS_ALONE ? level == ROLLUP_MONTH : gap >= (int64_t)level;
+}
 
 // The coarsest grouping that keeps apart all that a query filters by or groups by.
 // False where none does (runs, stages, workloads, statuses): only records can answer.

@@ -64,7 +64,8 @@ static enum status find_blocked(struct blocked *blocked, enum rollup_level level
         return STATUS_NOMEM;
     for (size_t i = 0; i < question->gap_count; i++) {
         const struct rollup_gap *gap = &question->gaps[i];
-        if (gap->level < level || gap->span.first_ns > gap->span.last_ns)
+        if (!rollup_gap_covers((int64_t)gap->level, level) ||
+            gap->span.first_ns > gap->span.last_ns)
             continue;
         blocked->spans[blocked->count++] = (struct rollup_span){
             rollup_bucket(level, gap->span.first_ns),

@@ -22,7 +22,7 @@ struct rollup_span {
     int64_t first_ns, last_ns;
 };
 
-// From where to where a level, and all finer ones, are not kept.
+// From where to where a level, and all finer ones, are not kept (rollup_gap_covers).
 struct rollup_gap {
     struct rollup_span span;
     enum rollup_level level;

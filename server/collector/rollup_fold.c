@@ -10,7 +10,6 @@
 
 enum {
     NO_LEVEL = ROLLUP_LEVEL_COUNT,
-    STEPS_AT_ONCE = 32,
     BLOCK = 256, // values looked up at once
 };
 
@@ -46,17 +45,13 @@ struct rollup_fold {
     struct tally *tallies; // of the metric at work, by group
 };
 
-static enum status out_of_memory(struct error *err)
-{
-    return error_set(err, STATUS_NOMEM, "rollups: out of memory");
-}
-
 enum status rollup_fold_new(struct rollup_fold **out, sqlite3 *db, struct error *err)
 {
     struct rollup_fold *fold = calloc(1, sizeof *fold);
     if (!fold)
-        return out_of_memory(err);
-    enum status status = sketch_new(&fold->spans) == STATUS_OK ? STATUS_OK : out_of_memory(err);
+        return error_no_memory(err, "rollups");
+    enum status status =
+        sketch_new(&fold->spans) == STATUS_OK ? STATUS_OK : error_no_memory(err, "rollups");
     if (status == STATUS_OK)
         status = series_ids_new(&fold->ids, db, err);
     if (status == STATUS_OK)
@@ -122,7 +117,7 @@ enum status rollup_fold_begin(struct rollup_fold *fold, const struct rollup_slic
     if (fold->tallies)
         return STATUS_OK;
     rollup_fold_end(fold);
-    return out_of_memory(err);
+    return error_no_memory(err, "rollups");
 }
 
 const struct rollup_groups *rollup_fold_groups(const struct rollup_fold *fold)
@@ -241,16 +236,13 @@ static enum status plan_grouping(struct rollup_fold *fold, const struct rollup_s
     return STATUS_OK;
 }
 
-enum status rollup_fold_plan(struct rollup_fold *fold, const struct rollup_scope *scope,
+static enum status make_plan(struct rollup_fold *fold, const struct rollup_scope *scope,
                              struct error *err)
 {
     enum status status = STATUS_OK;
-    for (unsigned g = 0; g < ROLLUP_GROUPING_COUNT && status == STATUS_OK; g++) {
-        fold->steps[g].count = 0;
-        if (scope->groupings & 1U << g)
-            status = plan_grouping(fold, scope, (enum rollup_grouping)g);
-    }
-    return status == STATUS_OK ? status : out_of_memory(err);
+    for (unsigned g = 0; g < ROLLUP_GROUPING_COUNT && status == STATUS_OK; g++)
+        status = plan_grouping(fold, scope, (enum rollup_grouping)g);
+    return status == STATUS_OK ? status : error_no_memory(err, "rollups");
 }
 
 // ---- Values of a metric by group -----------------------------------------------------------
@@ -376,44 +368,41 @@ static void tally_block(struct rollup_fold *fold, const struct rollup_metric *me
     }
 }
 
-static enum status tally_group(struct rollup_fold *fold, const struct rollup_target *target,
+static enum status tally_group(struct rollup_fold *fold, const struct rollup_metric *metric,
                                const struct rollup_minute *group, struct tally *tally)
 {
     const uint32_t *row = fold->groups.order + group->first, *const end = row + group->count;
     *tally = (struct tally){0};
-    while (row < end && *row < target->first_row)
-        row++; // they rise
     while (row < end) {
         const struct rows rows = {row, end - row < BLOCK ? (size_t)(end - row) : BLOCK};
-        tally_block(fold, target->metric, rows, tally);
+        tally_block(fold, metric, rows, tally);
         row += rows.count;
     }
     return tally_end(tally, &fold->works[0].counts, &fold->pool);
 }
 
 // Groups of one record are counted from their row.
-static bool has_rows(const struct rollup_target *target)
+static bool has_rows(const struct rollup_metric *metric)
 {
-    return target->metric->source != ROLLUP_SKETCHES;
+    return metric->source != ROLLUP_SKETCHES;
 }
 
-static enum status tally_groups(struct rollup_fold *fold, const struct rollup_target *target)
+static enum status tally_groups(struct rollup_fold *fold, const struct rollup_metric *metric)
 {
     fold->pool.used = 0;
     enum status status = STATUS_OK;
     for (size_t g = 0; g < fold->groups.count && status == STATUS_OK; g++)
-        if (fold->groups.list[g].count > 1 || !has_rows(target))
-            status = tally_group(fold, target, &fold->groups.list[g], &fold->tallies[g]);
+        if (fold->groups.list[g].count > 1 || !has_rows(metric))
+            status = tally_group(fold, metric, &fold->groups.list[g], &fold->tallies[g]);
     return status;
 }
 
-static void take_row(struct rollup_fold *fold, const struct rollup_target *target, uint32_t row,
+static void take_row(struct rollup_fold *fold, const struct rollup_metric *metric, uint32_t row,
                      struct job *job)
 {
-    const struct rollup_metric *metric = target->metric;
     const struct rollup_column *columns = fold->groups.sheet->columns;
     const struct rollup_column *column = &columns[metric->columns[0]];
-    if (row < target->first_row || !rollup_column_has(column, row))
+    if (!rollup_column_has(column, row))
         return;
     if (metric->source == ROLLUP_INTEGERS)
         tally_add_integer(&job->tally, &job->counts, rollup_column_integer(column, row));
@@ -426,87 +415,88 @@ static void take_row(struct rollup_fold *fold, const struct rollup_target *targe
 // ---- Rows ----------------------------------------------------------------------------------
 
 // Counts a step's members, and what finer rows left there.
-static void take_members(struct rollup_fold *fold, const struct rollup_target *target,
+static void take_members(struct rollup_fold *fold, const struct rollup_metric *metric,
                          const struct rollup_member *members, const struct step *step)
 {
     struct job *job = &fold->works[step->level];
-    const bool by_row = has_rows(target);
+    const bool by_row = has_rows(metric);
     for (uint32_t i = 0; i < step->count; i++) {
         const struct rollup_member *member = &members[step->first + i];
         if (by_row && member->row != ROLLUP_NO_ROW)
-            take_row(fold, target, member->row, job);
+            take_row(fold, metric, member->row, job);
         else
             tally_merge(&job->tally, &job->counts, &fold->tallies[member->group], &fold->pool);
     }
 }
 
 // Writes a row that is done.
-static enum status end_row(struct rollup_fold *fold, const struct rollup_target *target,
+static enum status end_row(struct rollup_fold *fold, const struct rollup_metric *metric,
                            enum rollup_grouping grouping, const struct step *step,
-                           const struct tally *tally, struct gap_span *damaged, struct error *err)
+                           const struct tally *tally, struct cell_key *damaged, struct error *err)
 {
     const enum rollup_level level = (enum rollup_level)step->level;
     if (tally->count == 0)
         return STATUS_OK;
-    const struct cell_key key = {target->metric->number, grouping, level, step->bucket,
-                                 step->series};
+    const struct cell_key key = {metric->number, grouping, level, step->bucket, step->series};
     const enum status status =
-        rollup_rows_add(fold->rows, &key, tally, &fold->pool, target->metric->source, err);
+        rollup_rows_add(fold->rows, &key, tally, &fold->pool, metric->source, err);
     if (status == STATUS_CORRUPT)
-        *damaged = (struct gap_span){step->bucket, rollup_next(level, step->bucket)};
+        *damaged = key;
     if (status == STATUS_OK && step->coarser != NO_LEVEL)
         tally_merge(&fold->works[step->coarser].tally, &fold->works[step->coarser].counts, tally,
                     &fold->pool);
     return status;
 }
 
-static enum status take_step(struct rollup_fold *fold, const struct rollup_target *target,
+static enum status take_step(struct rollup_fold *fold, const struct rollup_metric *metric,
                              enum rollup_grouping grouping, const struct step *step,
-                             struct gap_span *damaged, struct error *err)
+                             struct cell_key *damaged, struct error *err)
 {
     const struct rollup_member *members = fold->groups.members[grouping];
-    if (step->is_whole && (members[step->first].row == ROLLUP_NO_ROW || !has_rows(target)))
-        return end_row(fold, target, grouping, step, &fold->tallies[members[step->first].group],
+    if (step->is_whole && (members[step->first].row == ROLLUP_NO_ROW || !has_rows(metric)))
+        return end_row(fold, metric, grouping, step, &fold->tallies[members[step->first].group],
                        damaged, err);
     struct job *job = &fold->works[step->level];
     const size_t used = fold->pool.used;
-    take_members(fold, target, members, step);
+    take_members(fold, metric, members, step);
     if (!step->ends)
         return STATUS_OK;
     if (tally_end(&job->tally, &job->counts, &fold->pool) != STATUS_OK)
-        return out_of_memory(err);
-    const enum status status = end_row(fold, target, grouping, step, &job->tally, damaged, err);
+        return error_no_memory(err, "rollups");
+    const enum status status = end_row(fold, metric, grouping, step, &job->tally, damaged, err);
     job->tally = (struct tally){0};
     fold->pool.used = used;
     return status;
 }
 
-// Whether to stop before a step: asked for often enough that nobody waits long.
-static bool is_awaited(const struct rollup_target *target, size_t step)
+static enum status write_metric(struct rollup_fold *fold, const struct rollup_metric *metric,
+                                struct cell_key *damaged, struct error *err)
 {
-    return target->is_awaited && step % STEPS_AT_ONCE == 0 && target->is_awaited(target->context);
-}
-
-enum status rollup_fold_metric(struct rollup_fold *fold, const struct rollup_target *target,
-                               struct gap_span *damaged, struct error *err)
-{
-    *damaged = (struct gap_span){0};
-    if (tally_groups(fold, target) != STATUS_OK)
-        return out_of_memory(err);
+    if (tally_groups(fold, metric) != STATUS_OK)
+        return error_no_memory(err, "rollups");
     enum status status = STATUS_OK;
     for (unsigned g = 0; g < ROLLUP_GROUPING_COUNT && status == STATUS_OK; g++) {
         const struct steps *steps = &fold->steps[g];
         if (steps->count > 0)
-            status =
-                rollup_rows_begin(fold->rows, target->metric->number, (enum rollup_grouping)g, err);
+            status = rollup_rows_begin(fold->rows, metric->number, (enum rollup_grouping)g, err);
         for (size_t i = 0; i < steps->count && status == STATUS_OK; i++)
-            status = is_awaited(target, i) ? STATUS_CANCELLED
-                                           : take_step(fold, target, (enum rollup_grouping)g,
-                                                       &steps->list[i], damaged, err);
+            status =
+                take_step(fold, metric, (enum rollup_grouping)g, &steps->list[i], damaged, err);
     }
     for (unsigned level = 0; level < ROLLUP_LEVEL_COUNT && status != STATUS_OK; level++) {
         tally_counts_clear(&fold->works[level].counts);
         fold->works[level].tally = (struct tally){0};
     }
+    return status;
+}
+
+enum status rollup_fold_write(struct rollup_fold *fold, const struct rollup_scope *scope,
+                              struct cell_key *damaged, struct error *err)
+{
+    const struct rollup_metrics *metrics = rollup_metrics_of(fold->groups.sheet->kind);
+    *damaged = (struct cell_key){0};
+    enum status status = make_plan(fold, scope, err);
+    for (unsigned m = 0; m < metrics->count && status == STATUS_OK; m++)
+        status = write_metric(fold, &metrics->list[m], damaged, err);
     return status;
 }

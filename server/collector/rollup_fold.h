@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "common/core/base/error.h"
+#include "common/store/cell.h"
 #include "common/store/gap_table.h"
 #include "common/store/rollup.h"
 #include "server/collector/rollup_groups.h"
@@ -37,36 +38,17 @@ void rollup_fold_end(struct rollup_fold *fold);
 // The slice's records by series and minute, until it ends.
 const struct rollup_groups *rollup_fold_groups(const struct rollup_fold *fold);
 
-enum {
-    ROLLUP_ALL_LEVELS = (1 << ROLLUP_LEVEL_COUNT) - 1,
-    ROLLUP_ALL_GROUPINGS = (1 << ROLLUP_GROUPING_COUNT) - 1,
-};
+enum { ROLLUP_ALL_LEVELS = (1 << ROLLUP_LEVEL_COUNT) - 1 };
 
-// Which rows to write of all metrics.
+// Which rows to write.
 struct rollup_scope {
     unsigned levels;            // bit: enum rollup_level
-    unsigned groupings;         // bit: enum rollup_grouping
     const struct gap_set *gaps; // by grouping; rows that touch them are not written
 };
 
-// Plans the slice's rows; again where gaps have changed since.
-MUST_CHECK enum status rollup_fold_plan(struct rollup_fold *fold, const struct rollup_scope *scope,
-                                        struct error *err);
-
-// What to write of a metric.
-struct rollup_target {
-    const struct rollup_metric *metric;
-    size_t first_row; // of the sheet; rows before it are in already
-    // Asked every few rows whether to go on, unless it is NULL.
-    bool (*is_awaited)(void *context);
-    void *context;
-};
-
-// Counts the slice's values of one metric, in the rows that were planned.  Where a row that
-// is there is damaged, fails with STATUS_CORRUPT and `*damaged` is its time.
-// STATUS_CANCELLED, without words, where it is awaited elsewhere: what it wrote is of no use.
-MUST_CHECK enum status rollup_fold_metric(struct rollup_fold *fold,
-                                          const struct rollup_target *target,
-                                          struct gap_span *damaged, struct error *err);
+// Adds the slice's records to the rows of the scope, in all metrics.  Where a row that is
+// there is damaged, fails with STATUS_CORRUPT and `*damaged` is its key; else its metric is 0.
+MUST_CHECK enum status rollup_fold_write(struct rollup_fold *fold, const struct rollup_scope *scope,
+                                         struct cell_key *damaged, struct error *err);
 
 #endif

@@ -1,67 +1,151 @@
 #include "server/collector/rollups.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include <sqlite3.h>
 
 #include "common/store/database.h"
+#include "common/store/gap_table.h"
 #include "common/sys/clock.h"
 #include "common/sys/log.h"
-#include "server/collector/rollup_repair.h"
-#include "server/collector/rollup_sparse.h"
-#include "server/collector/rollups_inside.h"
+#include "server/collector/rollup_fold.h"
+#include "server/collector/rollup_levels.h"
+#include "server/collector/rollup_pace.h"
+#include "server/collector/rollup_rebuild.h"
+#include "server/collector/rollup_sheet.h"
 
-enum { PRUNE_REST_TIMES = 4 };
+enum {
+    HOSTS = 1024,        // runs whose host is remembered
+    READ_ROWS = 2048,    // records read at once
+    TAIL_ROWS = 2000,    // queries read as many without anyone noticing
+    LOADED_ROWS = 65536, // under load: the more records, the fewer rows a record
+    SLICE_GROUPS = 128,  // written in one transaction while others wait
+    SLICE_BYTES = 1048576,
+    PRUNE_REST_TIMES = 4,
+};
 
-#define RETRY_LAST_NS UINT64_C(60000000000)
+#define STEP_NS        UINT64_C(10000000)    // of work for which others wait
+#define STEP_ALL_NS    UINT64_C(100000000)   // where there is nothing else to do
+#define AGE_NS         UINT64_C(60000000000) // the longest that records stay in memory alone
+#define RETRY_FIRST_NS UINT64_C(1000000000)
+#define RETRY_LAST_NS  UINT64_C(60000000000)
+
+// Of one kind.  The table has the records with ids up to `watermark`, memory those up to
+// `fed`; rows of the sheet before `first_row` are written.
+struct of_kind {
+    const struct rollup_metrics *metrics;
+    struct rollup_sheet sheet;
+    size_t first_row;
+    int64_t watermark, fed, last; // `last`: the highest id there is
+    uint64_t since_ns;            // when the first record of the sheet came
+    sqlite3_stmt *read;
+};
+
+struct host {
+    int64_t run, host;
+};
+
+struct rollups {
+    sqlite3 *db;
+    sqlite3_stmt *save, *find_host;
+    struct rollup_fold *fold;
+    struct rollup_levels *levels;
+    struct rollup_rebuild *rebuild;
+    struct of_kind kinds[RECORD_KIND_COUNT];
+    struct host hosts[HOSTS];
+    struct gap_set gaps[ROLLUP_GROUPING_COUNT];
+    unsigned gaps_kind; // whose gaps these are; RECORD_KIND_COUNT: nobody's
+    struct rollup_pace pace;
+    bool (*is_awaited)(void *context);
+    void *context;
+    int64_t wall_ns;             // as told last
+    bool is_stale;               // what is in memory says nothing
+    bool is_rebuilt;             // no day is left to be rebuilt, as far as is known
+    uint64_t retry_ns, pause_ns; // no work before, after a failure; how long after the next
+    uint64_t rebuild_rest_ns, prune_rest_ns;
+    bool has_complained, rebuild_has_complained;
+};
 
 // ---- Opening -----------------------------------------------------------------------------
 
-enum status rollups_out_of_memory(struct error *err)
+static void clear_sheet(struct of_kind *kind)
 {
-    return error_set(err, STATUS_NOMEM, "rollups: out of memory");
+    rollup_sheet_clear(&kind->sheet, true);
+    kind->first_row = 0;
 }
 
-static enum status read_watermarks(struct rollups *rollups, unsigned k, struct error *err)
+static enum status save_watermark(struct rollups *rollups, struct of_kind *kind, int64_t id,
+                                  struct error *err)
 {
-    struct rollups_kind *kind = &rollups->kinds[k];
-    sqlite3_stmt *stmt = NULL;
-    enum status status = database_prepare(
-        rollups->db, &stmt, "SELECT watermark FROM rollup_state WHERE metric = ?", false, err);
-    kind->fed = INT64_MAX;
+    enum status status = STATUS_OK;
     for (unsigned m = 0; m < kind->metrics->count && status == STATUS_OK; m++) {
-        (void)sqlite3_bind_int(stmt, 1, kind->metrics->list[m].number);
-        const int rc = sqlite3_step(stmt);
-        kind->watermarks[m] = rc == SQLITE_ROW ? sqlite3_column_int64(stmt, 0) : 0;
-        if (rc != SQLITE_ROW && rc != SQLITE_DONE)
-            status = database_error(rollups->db, "rollups", err);
-        (void)sqlite3_reset(stmt);
-        if (kind->watermarks[m] < kind->fed)
-            kind->fed = kind->watermarks[m];
+        (void)sqlite3_bind_int(rollups->save, 1, kind->metrics->list[m].number);
+        (void)sqlite3_bind_int64(rollups->save, 2, id);
+        status = database_run(rollups->db, rollups->save, err);
     }
-    (void)sqlite3_finalize(stmt);
+    if (status == STATUS_OK)
+        kind->watermark = id;
     return status;
 }
 
-static void clear_sheets(struct rollups_kind *kind)
+// Older versions moved the watermarks of a kind's metrics one by one, and a new version may
+// have metrics that the table lacks: all days are rebuilt then.
+static enum status level_watermarks(struct rollups *rollups, enum record_kind k, struct error *err)
 {
-    rollup_sheet_clear(&kind->filling, true);
-    rollup_sheet_clear(&kind->folding, true);
+    char sql[128];
+    struct gap_span all = {INT64_MIN, INT64_MIN};
+    (void)snprintf(sql, sizeof sql, "SELECT max(started_ns) FROM \"%s\"",
+                   record_kind_info(k)->name);
+    enum status status = database_integer(rollups->db, sql, &all.until_ns, err);
+    all.until_ns += all.until_ns < INT64_MAX;
+    if (status == STATUS_OK)
+        status = database_exec(rollups->db, "BEGIN IMMEDIATE", err);
+    if (status == STATUS_OK)
+        status = gap_request_rebuild(rollups->db, k, &all, 1, err);
+    if (status == STATUS_OK)
+        status = save_watermark(rollups, &rollups->kinds[k], rollups->kinds[k].watermark, err);
+    if (status == STATUS_OK)
+        status = database_exec(rollups->db, "COMMIT", err);
+    if (status != STATUS_OK)
+        database_rollback(rollups->db);
+    return status;
 }
 
-enum status rollups_load(struct rollups *rollups, struct error *err)
+static enum status load_kind(struct rollups *rollups, enum record_kind k, struct error *err)
+{
+    struct of_kind *kind = &rollups->kinds[k];
+    sqlite3_stmt *stmt = NULL;
+    int64_t lowest = INT64_MAX;
+    enum status status = database_prepare(
+        rollups->db, &stmt, "SELECT watermark FROM rollup_state WHERE metric = ?", false, err);
+    kind->watermark = 0;
+    for (unsigned m = 0; m < kind->metrics->count && status == STATUS_OK; m++) {
+        (void)sqlite3_bind_int(stmt, 1, kind->metrics->list[m].number);
+        const int rc = sqlite3_step(stmt);
+        const int64_t watermark = rc == SQLITE_ROW ? sqlite3_column_int64(stmt, 0) : 0;
+        if (rc != SQLITE_ROW && rc != SQLITE_DONE)
+            status = database_error(rollups->db, "rollups", err);
+        (void)sqlite3_reset(stmt);
+        lowest = watermark < lowest ? watermark : lowest;
+        kind->watermark = watermark > kind->watermark ? watermark : kind->watermark;
+    }
+    (void)sqlite3_finalize(stmt);
+    if (status == STATUS_OK && lowest < kind->watermark)
+        status = level_watermarks(rollups, k, err);
+    kind->fed = kind->watermark;
+    return status == STATUS_OK ? gap_last_id(rollups->db, k, &kind->last, err) : status;
+}
+
+static enum status load(struct rollups *rollups, struct error *err)
 {
     enum status status = STATUS_OK;
     for (unsigned k = 0; k < RECORD_KIND_COUNT && status == STATUS_OK; k++) {
-        struct rollups_kind *kind = &rollups->kinds[k];
-        clear_sheets(kind);
-        if (kind->metrics->count == 0)
-            continue;
-        status = read_watermarks(rollups, k, err);
-        if (status == STATUS_OK)
-            status = gap_last_id(rollups->db, (enum record_kind)k, &kind->last, err);
+        clear_sheet(&rollups->kinds[k]);
+        if (rollups->kinds[k].metrics->count > 0)
+            status = load_kind(rollups, (enum record_kind)k, err);
     }
-    rollups->stale = status != STATUS_OK;
+    rollups->is_stale = status != STATUS_OK;
     return status;
 }
 
@@ -69,21 +153,19 @@ enum status rollups_new(struct rollups **out, sqlite3 *db, struct error *err)
 {
     struct rollups *rollups = calloc(1, sizeof *rollups);
     if (!rollups)
-        return rollups_out_of_memory(err);
+        return error_no_memory(err, "rollups");
     rollups->db = db;
-    rollups->active = ROLLUPS_NO_KIND;
-    rollups->pause_ns = ROLLUPS_RETRY_FIRST_NS;
+    rollups->gaps_kind = RECORD_KIND_COUNT;
+    rollups->pause_ns = RETRY_FIRST_NS;
     for (unsigned k = 0; k < RECORD_KIND_COUNT; k++) {
-        struct rollups_kind *kind = &rollups->kinds[k];
-        kind->metrics = rollup_metrics_of((enum record_kind)k);
-        rollup_sheet_init(&kind->filling, (enum record_kind)k);
-        rollup_sheet_init(&kind->folding, (enum record_kind)k);
+        rollups->kinds[k].metrics = rollup_metrics_of((enum record_kind)k);
+        rollup_sheet_init(&rollups->kinds[k].sheet, (enum record_kind)k);
     }
     enum status status = rollup_fold_new(&rollups->fold, db, err);
     if (status == STATUS_OK)
-        status = rollup_repair_new(&rollups->repair, db, err);
+        status = rollup_levels_new(&rollups->levels, db, err);
     if (status == STATUS_OK)
-        status = rollup_sparse_new(&rollups->sparse, db, err);
+        status = rollup_rebuild_new(&rollups->rebuild, db, rollups->fold, rollups->levels, err);
     if (status == STATUS_OK)
         status = database_prepare(db, &rollups->save,
                                   "INSERT OR REPLACE INTO rollup_state(metric, watermark)"
@@ -93,7 +175,7 @@ enum status rollups_new(struct rollups **out, sqlite3 *db, struct error *err)
         status = database_prepare(db, &rollups->find_host, "SELECT host FROM run WHERE run = ?",
                                   true, err);
     if (status == STATUS_OK)
-        status = rollups_load(rollups, err);
+        status = load(rollups, err);
     if (status != STATUS_OK) {
         rollups_free(rollups);
         return status;
@@ -107,15 +189,14 @@ void rollups_free(struct rollups *rollups)
     if (!rollups)
         return;
     for (unsigned k = 0; k < RECORD_KIND_COUNT; k++) {
-        rollup_sheet_deinit(&rollups->kinds[k].filling);
-        rollup_sheet_deinit(&rollups->kinds[k].folding);
+        rollup_sheet_deinit(&rollups->kinds[k].sheet);
         (void)sqlite3_finalize(rollups->kinds[k].read);
     }
     for (unsigned g = 0; g < ROLLUP_GROUPING_COUNT; g++)
         gap_set_deinit(&rollups->gaps[g]);
+    rollup_rebuild_free(rollups->rebuild);
+    rollup_levels_free(rollups->levels);
     rollup_fold_free(rollups->fold);
-    rollup_repair_free(rollups->repair);
-    rollup_sparse_free(rollups->sparse);
     (void)sqlite3_finalize(rollups->save);
     (void)sqlite3_finalize(rollups->find_host);
     free(rollups);
@@ -127,16 +208,21 @@ void rollups_watch(struct rollups *rollups, bool (*is_awaited)(void *context), v
     rollups->context = context;
 }
 
+void rollups_tell_time(struct rollups *rollups, int64_t wall_ns)
+{
+    rollups->wall_ns = wall_ns;
+}
+
 // ---- Taking --------------------------------------------------------------------------------
 
 static bool find_host(struct rollups *rollups, int64_t run, int64_t *out)
 {
-    struct rollups_host *host = &rollups->hosts[(uint64_t)run % ROLLUPS_HOSTS];
+    struct host *host = &rollups->hosts[(uint64_t)run % HOSTS];
     if (host->run != run) {
         (void)sqlite3_bind_int64(rollups->find_host, 1, run);
         const bool found = sqlite3_step(rollups->find_host) == SQLITE_ROW;
         if (found)
-            *host = (struct rollups_host){run, sqlite3_column_int64(rollups->find_host, 0)};
+            *host = (struct host){run, sqlite3_column_int64(rollups->find_host, 0)};
         (void)sqlite3_reset(rollups->find_host);
         if (!found)
             return false;
@@ -145,247 +231,465 @@ static bool find_host(struct rollups *rollups, int64_t run, int64_t *out)
     return true;
 }
 
-bool rollups_is_full(const struct rollups_kind *kind)
-{
-    return !rollup_sheet_fits(&kind->filling, 1);
-}
-
-// Records of all kinds that are in none of the tables yet.
-static uint64_t count_lacking(const struct rollups *rollups)
-{
-    uint64_t rows = 0;
-    for (unsigned k = 0; k < RECORD_KIND_COUNT; k++) {
-        const struct rollups_kind *kind = &rollups->kinds[k];
-        rows += kind->filling.count + kind->folding.count;
-        if (kind->fed < kind->last)
-            rows += (uint64_t)(kind->last - kind->fed);
-    }
-    return rows - (rollups->active == ROLLUPS_NO_KIND ? 0 : rollups->first_row);
-}
-
-void rollups_worked(struct rollups *rollups, uint64_t began_ns)
-{
-    rollup_pace_lack(&rollups->pace, count_lacking(rollups));
-    rollup_pace_worked(&rollups->pace, began_ns, clock_monotonic_ns());
-}
-
-static enum status take(struct rollups *rollups, struct rollups_kind *kind,
+static enum status take(struct rollups *rollups, struct of_kind *kind,
                         const struct rollups_batch *batch)
 {
-    const size_t count = batch->table->count - batch->first_row;
     int64_t host = 0;
-    if (!rollup_sheet_fits(&kind->filling, count) || !find_host(rollups, batch->run, &host))
+    if (!rollup_sheet_fits(&kind->sheet, batch->table->count - batch->first_row) ||
+        !find_host(rollups, batch->run, &host))
         return STATUS_FULL;
-    if (kind->filling.count == 0)
+    if (kind->sheet.count == 0)
         kind->since_ns = batch->now_ns;
-    return rollup_sheet_add(&kind->filling, &(struct rollup_batch){.table = batch->table,
-                                                                   .first_row = batch->first_row,
-                                                                   .first_id = batch->first_id,
-                                                                   .host = host,
-                                                                   .names = batch->names});
+    return rollup_sheet_add(&kind->sheet, &(struct rollup_batch){.table = batch->table,
+                                                                 .first_row = batch->first_row,
+                                                                 .first_id = batch->first_id,
+                                                                 .host = host,
+                                                                 .names = batch->names});
 }
 
 void rollups_add(struct rollups *rollups, const struct rollups_batch *batch)
 {
-    struct rollups_kind *kind = &rollups->kinds[batch->table->kind];
+    struct of_kind *kind = &rollups->kinds[batch->table->kind];
     const size_t count = batch->table->count - batch->first_row;
     rollup_pace_hear(&rollups->pace, count, batch->now_ns);
-    if (rollups->stale || kind->metrics->count == 0 || count == 0)
+    if (rollups->is_stale || kind->metrics->count == 0 || count == 0)
         return;
     // What is left out here makes the kind fall behind, and is read later.
     const bool follows = kind->fed == kind->last;
     kind->last = batch->first_id + (int64_t)count - 1;
     if (follows && take(rollups, kind, batch) == STATUS_OK)
-        kind->fed = kind->filling.ids[kind->filling.count - 1];
+        kind->fed = kind->last;
+}
+
+static size_t unwritten(const struct of_kind *kind)
+{
+    return kind->sheet.count - kind->first_row;
+}
+
+// Tells the pace how much work there is left.
+static void worked(struct rollups *rollups, uint64_t began_ns)
+{
+    uint64_t rows = 0;
+    for (unsigned k = 0; k < RECORD_KIND_COUNT; k++) {
+        const struct of_kind *kind = &rollups->kinds[k];
+        rows += unwritten(kind);
+        if (kind->fed < kind->last)
+            rows += (uint64_t)(kind->last - kind->fed);
+    }
+    rollup_pace_lack(&rollups->pace, rows);
+    rollup_pace_worked(&rollups->pace, began_ns, clock_monotonic_ns());
 }
 
 // ---- Forgetting ------------------------------------------------------------------------------
 
-void rollups_end_round(struct rollups *rollups)
+void rollups_gaps_changed(struct rollups *rollups)
 {
-    rollup_fold_end(rollups->fold);
-    rollups->active = ROLLUPS_NO_KIND;
-    rollups->begun = false;
-    rollups->gaps_known = false;
+    rollups->gaps_kind = RECORD_KIND_COUNT;
+    rollups->is_rebuilt = false;
+}
+
+void rollups_cleared(struct rollups *rollups)
+{
+    rollups_gaps_changed(rollups);
+    rollup_rebuild_stop(rollups->rebuild);
 }
 
 void rollups_forget(struct rollups *rollups)
 {
-    rollups_end_round(rollups);
+    rollups_cleared(rollups);
     rollup_fold_forget(rollups->fold);
-    rollup_repair_stop(rollups->repair);
-    rollup_sparse_forget(rollups->sparse);
-    rollups->repaired = false;
+    rollup_levels_restart(rollups->levels);
     for (unsigned k = 0; k < RECORD_KIND_COUNT; k++)
-        clear_sheets(&rollups->kinds[k]);
-    for (unsigned i = 0; i < ROLLUPS_HOSTS; i++)
-        rollups->hosts[i] = (struct rollups_host){0};
-    rollups->stale = true;
+        clear_sheet(&rollups->kinds[k]);
+    for (unsigned i = 0; i < HOSTS; i++)
+        rollups->hosts[i] = (struct host){0};
+    rollups->is_stale = true;
 }
 
 void rollups_rows_added(struct rollups *rollups, enum record_kind kind)
 {
     struct error err;
-    struct rollups_kind *of = &rollups->kinds[kind];
+    struct of_kind *of = &rollups->kinds[kind];
     if (of->metrics->count > 0 && gap_last_id(rollups->db, kind, &of->last, &err) != STATUS_OK)
-        rollups->stale = true;
+        rollups->is_stale = true;
 }
 
 void rollups_rows_removed(struct rollups *rollups, enum record_kind kind)
 {
-    struct rollups_kind *of = &rollups->kinds[kind];
-    rollups_gaps_changed(rollups); // of what was cleared
-    if (of->filling.count == 0 && of->folding.count == 0)
-        return;
-    if (rollups->active == (unsigned)kind)
-        rollups_end_round(rollups);
-    clear_sheets(of);
-    of->fed = INT64_MAX;
-    for (unsigned m = 0; m < of->metrics->count; m++)
-        if (of->watermarks[m] < of->fed)
-            of->fed = of->watermarks[m];
+    struct of_kind *of = &rollups->kinds[kind];
+    rollups_cleared(rollups);
+    clear_sheet(of);
+    of->fed = of->watermark;
 }
 
-void rollups_gaps_changed(struct rollups *rollups)
+// After a failure, when what was begun has been undone: waits, longer each time.
+static void fail(struct rollups *rollups, const struct error *err, uint64_t now_ns)
 {
-    rollups->gaps_known = false;
-    rollups->repaired = false;
-    rollup_repair_stop(rollups->repair);
-}
-
-// ---- Failing -----------------------------------------------------------------------------
-
-void rollups_fail(struct rollups *rollups, const struct error *err, uint64_t now_ns)
-{
-    if (!rollups->complained)
+    if (!rollups->has_complained)
         log_write(LOG_LEVEL_WARNING, "%s (rollups wait; records are stored all the same)",
                   err->text);
-    rollups->complained = true;
+    rollups->has_complained = true;
     rollups->retry_ns = now_ns + rollups->pause_ns;
     rollups->pause_ns =
         2 * rollups->pause_ns < RETRY_LAST_NS ? 2 * rollups->pause_ns : RETRY_LAST_NS;
 }
 
-// ---- Repair ------------------------------------------------------------------------------------
+// ---- Writing -----------------------------------------------------------------------------
 
-bool rollups_is_held(const struct rollups *rollups, unsigned k)
+static bool is_full(const struct of_kind *kind)
 {
-    return (unsigned)rollup_repair_kind(rollups->repair) == k;
+    return !rollup_sheet_fits(&kind->sheet, 1);
 }
 
-// Whether all metrics of a kind hold the same records.
-static bool is_even(const struct rollups *rollups, unsigned k)
+// A sheet that is begun is written to its end.  Otherwise the larger it is, the fewer rows a
+// record: where there is more to read, it is filled first.
+static bool is_due(const struct rollups *rollups, const struct of_kind *kind, uint64_t now_ns)
 {
-    const struct rollups_kind *kind = &rollups->kinds[k];
-    for (unsigned m = 1; m < kind->metrics->count; m++)
-        if (kind->watermarks[m] != kind->watermarks[0])
-            return false;
-    return kind->metrics->count > 0 && rollups->active != k;
+    const struct rollup_pace *pace = &rollups->pace;
+    const bool is_loaded = !rollup_pace_is_light(pace) && !rollup_pace_is_quiet(pace, now_ns);
+    const size_t rows = unwritten(kind), enough = is_loaded ? LOADED_ROWS : TAIL_ROWS;
+    const bool is_ready = is_full(kind) || kind->first_row > 0 ||
+                          now_ns - kind->since_ns >= AGE_NS ||
+                          (rows >= enough && kind->fed == kind->last);
+    return rows > 0 && is_ready && rollup_pace_allows(pace, now_ns);
 }
 
-bool rollups_need_repair(const struct rollups *rollups, uint64_t now_ns)
+bool rollups_are_due(const struct rollups *rollups, uint64_t now_ns)
 {
-    return !rollups->stale && !rollups->repaired && now_ns >= rollups->retry_ns &&
-           now_ns >= rollups->repair_rest_ns;
+    if (now_ns < rollups->retry_ns || rollups->is_stale)
+        return false;
+    for (unsigned k = 0; k < RECORD_KIND_COUNT; k++)
+        if (is_due(rollups, &rollups->kinds[k], now_ns))
+            return true;
+    return false;
 }
 
-// Takes up the next hour of whatever kind, where there is one.  A kind that is not even
-// is looked at again later.
-static enum status begin_repair(struct rollups *rollups, struct error *err)
+// The kind to write next, or RECORD_KIND_COUNT.
+static unsigned choose(const struct rollups *rollups, enum rollups_pace pace, uint64_t now_ns)
 {
-    bool found = false, all_even = true;
-    enum status status = STATUS_OK;
-    for (unsigned k = 0; k < RECORD_KIND_COUNT && status == STATUS_OK && !found; k++) {
-        if (rollups->kinds[k].metrics->count == 0)
-            continue;
-        if (is_even(rollups, k))
-            status = rollup_repair_begin(rollups->repair, (enum record_kind)k,
-                                         rollups->kinds[k].watermarks[0], &found, err);
-        else
-            all_even = false;
+    unsigned chosen = RECORD_KIND_COUNT;
+    size_t most = 0;
+    for (unsigned k = 0; k < RECORD_KIND_COUNT; k++) {
+        const struct of_kind *kind = &rollups->kinds[k];
+        if (unwritten(kind) > most && (pace != ROLLUPS_DUE || is_due(rollups, kind, now_ns))) {
+            chosen = k;
+            most = unwritten(kind);
+        }
     }
-    rollups->repaired = status == STATUS_OK && !found && all_even;
+    return chosen;
+}
+
+// Rows of the day that is being rebuilt are written; those of days that are to be are not.
+static enum status read_gaps(struct rollups *rollups, unsigned k, struct error *err)
+{
+    const struct gap_span open = rollup_rebuild_kind(rollups->rebuild) == k
+                                     ? rollup_rebuild_span(rollups->rebuild)
+                                     : (struct gap_span){0};
+    enum status status = STATUS_OK;
+    for (unsigned g = 0; g < ROLLUP_GROUPING_COUNT && status == STATUS_OK; g++)
+        status = gap_set_read_but(&rollups->gaps[g], rollups->db, (enum record_kind)k,
+                                  (enum rollup_grouping)g, &open, err);
+    rollups->gaps_kind = status == STATUS_OK ? k : RECORD_KIND_COUNT;
     return status;
 }
 
-static enum status repair_some(struct rollups *rollups, struct error *err)
+// Before the first slice of a sheet: decides which levels of its days are written.
+static enum status forecast(struct rollups *rollups, struct of_kind *kind, struct error *err)
 {
+    bool added = false;
+    enum status status =
+        rollup_fold_begin(rollups->fold, &(struct rollup_slice){.sheet = &kind->sheet}, err);
+    if (status == STATUS_OK)
+        status = rollup_levels_forecast(
+            rollups->levels,
+            &(struct rollup_forecast){.groups = rollup_fold_groups(rollups->fold),
+                                      .gaps = rollups->gaps,
+                                      .wall_ns = rollups->wall_ns},
+            &added, err);
+    if (added)
+        rollups->gaps_kind = RECORD_KIND_COUNT;
+    return status;
+}
+
+static enum status write_slice(struct rollups *rollups, unsigned k, uint64_t now_ns,
+                               struct cell_key *damaged, struct error *err)
+{
+    struct of_kind *kind = &rollups->kinds[k];
+    const bool is_quiet = rollup_pace_is_quiet(&rollups->pace, now_ns) &&
+                          !(rollups->is_awaited && rollups->is_awaited(rollups->context));
+    const struct rollup_slice slice = {.sheet = &kind->sheet,
+                                       .first_row = kind->first_row,
+                                       .groups_most = is_quiet ? 0 : SLICE_GROUPS,
+                                       .bytes_most = is_quiet ? 0 : SLICE_BYTES};
+    enum status status = STATUS_OK;
+    if (rollups->gaps_kind != k)
+        status = read_gaps(rollups, k, err);
+    if (status == STATUS_OK && kind->first_row == 0)
+        status = forecast(rollups, kind, err);
+    if (status == STATUS_OK && rollups->gaps_kind != k)
+        status = read_gaps(rollups, k, err);
+    if (status == STATUS_OK)
+        status = rollup_fold_begin(rollups->fold, &slice, err);
+    if (status == STATUS_OK)
+        status = rollup_fold_write(
+            rollups->fold,
+            &(struct rollup_scope){.levels = ROLLUP_ALL_LEVELS, .gaps = rollups->gaps}, damaged,
+            err);
+    const size_t end_row = status == STATUS_OK ? rollup_fold_groups(rollups->fold)->end_row : 0;
+    rollup_fold_end(rollups->fold);
+    if (status == STATUS_OK)
+        status = save_watermark(rollups, kind, kind->sheet.ids[end_row - 1], err);
+    if (status != STATUS_OK)
+        return status;
+    kind->first_row = end_row;
+    if (kind->first_row == kind->sheet.count) {
+        // Memory for a burst is not kept for ever.
+        rollup_sheet_clear(&kind->sheet, is_quiet && kind->sheet.room > 4 * TAIL_ROWS);
+        kind->first_row = 0;
+    }
+    return STATUS_OK;
+}
+
+static enum status write_some(struct rollups *rollups, enum rollups_pace pace, uint64_t now_ns,
+                              unsigned *kind, struct cell_key *damaged, struct error *err)
+{
+    const uint64_t began_ns = clock_monotonic_ns(), worked_ns = clock_thread_ns();
+    const uint64_t limit_ns = pace == ROLLUPS_ALL ? STEP_ALL_NS : STEP_NS;
+    enum status status = STATUS_OK;
+    do {
+        *kind = choose(rollups, pace, now_ns);
+        if (*kind == RECORD_KIND_COUNT)
+            break;
+        status = write_slice(rollups, *kind, now_ns, damaged, err);
+    } while (status == STATUS_OK && pace != ROLLUPS_ONE &&
+             clock_thread_ns() - worked_ns < limit_ns);
+    worked(rollups, began_ns);
+    return status;
+}
+
+enum status rollups_flush(struct rollups *rollups, enum rollups_pace pace, uint64_t now_ns,
+                          bool *left, struct error *err)
+{
+    unsigned kind = RECORD_KIND_COUNT;
+    struct cell_key damaged = {0};
+    *left = false;
+    if (rollups->is_stale || now_ns < rollups->retry_ns)
+        return STATUS_OK;
+    enum status status = database_exec(rollups->db, "SAVEPOINT rollups", err);
+    if (status == STATUS_OK)
+        status = write_some(rollups, pace, now_ns, &kind, &damaged, err);
+    if (status == STATUS_OK) {
+        rollups->pause_ns = RETRY_FIRST_NS;
+        rollups->has_complained = false;
+        *left = pace != ROLLUPS_DUE && choose(rollups, pace, now_ns) != RECORD_KIND_COUNT;
+        return database_exec(rollups->db, "RELEASE rollups", err);
+    }
+    const bool is_damage = status == STATUS_CORRUPT && damaged.metric != 0;
+    rollups_forget(rollups);
+    if (sqlite3_get_autocommit(rollups->db))
+        return status; // the transaction went with it
+    struct error again;
+    enum status undone = database_exec(rollups->db, "ROLLBACK TO rollups; RELEASE rollups", &again);
+    if (undone == STATUS_OK && is_damage) {
+        log_write(LOG_LEVEL_WARNING,
+                  "%s (the day is rebuilt from its records, unless these have expired)", err->text);
+        return rollup_rebuild_damaged(rollups->db, (enum record_kind)kind, &damaged, err);
+    }
+    fail(rollups, err, now_ns);
+    return undone;
+}
+
+// ---- Reading -----------------------------------------------------------------------------
+
+// The kind that is behind and has room, or RECORD_KIND_COUNT.
+static unsigned lagging(const struct rollups *rollups)
+{
+    for (unsigned k = 0; k < RECORD_KIND_COUNT; k++)
+        if (rollups->kinds[k].fed < rollups->kinds[k].last && !is_full(&rollups->kinds[k]))
+            return k;
+    return RECORD_KIND_COUNT;
+}
+
+bool rollups_are_behind(const struct rollups *rollups, uint64_t now_ns)
+{
+    if (now_ns < rollups->retry_ns || !rollup_pace_allows(&rollups->pace, now_ns))
+        return false;
+    return rollups->is_stale || lagging(rollups) != RECORD_KIND_COUNT;
+}
+
+static enum status prepare_read(struct rollups *rollups, unsigned k, struct error *err)
+{
+    if (rollups->kinds[k].read)
+        return STATUS_OK;
+    sqlite3_str *sql = sqlite3_str_new(rollups->db);
+    sqlite3_str_appendall(sql, "SELECT ");
+    rollup_sheet_select(sql, (enum record_kind)k);
+    sqlite3_str_appendf(sql, " FROM \"%w\" t WHERE t.id > ? AND t.id <= ? ORDER BY t.id LIMIT %d",
+                        record_kind_info((enum record_kind)k)->name, READ_ROWS);
+    char *text = sqlite3_str_finish(sql);
+    enum status status =
+        text ? database_prepare(rollups->db, &rollups->kinds[k].read, text, true, err)
+             : error_no_memory(err, "rollups");
+    sqlite3_free(text);
+    return status;
+}
+
+// All there is was read.  Where none of it is in memory, the highest ids were cleared.
+static enum status end_reading(struct rollups *rollups, struct of_kind *kind, bool *committed,
+                               struct error *err)
+{
+    kind->fed = kind->last;
+    if (kind->sheet.count > 0)
+        return STATUS_OK;
     enum status status = database_exec(rollups->db, "BEGIN IMMEDIATE", err);
-    const uint64_t began_ns = clock_monotonic_ns();
-    while (status == STATUS_OK && !rollups_is_held(rollups, ROLLUPS_NO_KIND) &&
-           clock_monotonic_ns() - began_ns < ROLLUPS_STEP_NS)
-        status = rollup_repair_step(rollups->repair, err);
+    if (status == STATUS_OK)
+        status = save_watermark(rollups, kind, kind->fed, err);
     if (status == STATUS_OK)
         status = database_exec(rollups->db, "COMMIT", err);
     if (status != STATUS_OK)
         database_rollback(rollups->db);
-    if (status == STATUS_OK && rollups_is_held(rollups, ROLLUPS_NO_KIND))
-        rollups->gaps_known = false; // one of them is gone
+    *committed = status == STATUS_OK;
     return status;
 }
 
-// What is in memory is none of a repair's: folding goes on, and what is not repaired is
-// read from the records.  What cannot be for damage holds nothing else up.
-static void fail_repair(struct rollups *rollups, enum status status, const struct error *err,
-                        uint64_t now_ns)
+static enum status read_some(struct rollups *rollups, unsigned k, uint64_t now_ns, bool *committed,
+                             struct error *err)
 {
-    if (!rollups->repair_complained)
-        log_write(LOG_LEVEL_WARNING, "%s (what was cleared is read without rollups)", err->text);
-    rollups->repair_complained = true;
-    if (status == STATUS_CORRUPT && rollup_repair_pass_over(rollups->repair))
-        return;
-    rollups->repair_rest_ns = now_ns + RETRY_LAST_NS;
-    rollup_repair_stop(rollups->repair);
+    struct of_kind *kind = &rollups->kinds[k];
+    enum status status = prepare_read(rollups, k, err);
+    if (status != STATUS_OK)
+        return status;
+    if (kind->sheet.count == 0)
+        kind->since_ns = now_ns;
+    (void)sqlite3_bind_int64(kind->read, 1, kind->fed);
+    (void)sqlite3_bind_int64(kind->read, 2, kind->last);
+    int rc = SQLITE_DONE;
+    unsigned rows = 0;
+    while (status == STATUS_OK && (rc = sqlite3_step(kind->read)) == SQLITE_ROW) {
+        status = is_full(kind) ? STATUS_FULL : rollup_sheet_add_row(&kind->sheet, kind->read);
+        if (status == STATUS_OK) {
+            kind->fed = kind->sheet.ids[kind->sheet.count - 1];
+            rows++;
+        }
+    }
+    if (status == STATUS_OK && rc != SQLITE_DONE)
+        status = database_error(rollups->db, "rollups", err);
+    (void)sqlite3_reset(kind->read);
+    if (status == STATUS_FULL)
+        return STATUS_OK; // the rest when this is written
+    if (status == STATUS_NOMEM)
+        return error_no_memory(err, "rollups");
+    if (status == STATUS_OK && rows < READ_ROWS)
+        return end_reading(rollups, kind, committed, err);
+    return status;
 }
 
-bool rollups_repair(struct rollups *rollups, uint64_t now_ns)
+bool rollups_catch_up(struct rollups *rollups, uint64_t now_ns, bool is_busy)
 {
     struct error err = {.text = ""};
-    if (!rollups_need_repair(rollups, now_ns))
+    bool committed = false;
+    rollup_pace_tell(&rollups->pace, is_busy);
+    if (now_ns < rollups->retry_ns || !rollup_pace_allows(&rollups->pace, now_ns))
         return false;
-    enum status status = STATUS_OK;
-    if (rollups_is_held(rollups, ROLLUPS_NO_KIND))
-        status = begin_repair(rollups, &err);
-    const bool works = status == STATUS_OK && !rollups_is_held(rollups, ROLLUPS_NO_KIND);
-    if (works)
-        status = repair_some(rollups, &err);
-    if (status != STATUS_OK)
-        fail_repair(rollups, status, &err, now_ns);
-    else if (works && rollups_is_held(rollups, ROLLUPS_NO_KIND))
-        rollups->repair_complained = false;
-    return works;
+    const uint64_t began_ns = clock_monotonic_ns();
+    const bool was_stale = rollups->is_stale;
+    enum status status = was_stale ? load(rollups, &err) : STATUS_OK;
+    const unsigned k = status == STATUS_OK ? lagging(rollups) : RECORD_KIND_COUNT;
+    if (k != RECORD_KIND_COUNT)
+        status = read_some(rollups, k, now_ns, &committed, &err);
+    if (was_stale || k != RECORD_KIND_COUNT)
+        worked(rollups, began_ns);
+    if (status != STATUS_OK) {
+        rollups_forget(rollups);
+        fail(rollups, &err, now_ns);
+    }
+    return committed;
 }
 
-// ---- Pruning -----------------------------------------------------------------------------
+// ---- Rebuilding ----------------------------------------------------------------------------
 
-void rollups_tell_time(struct rollups *rollups, int64_t wall_ns)
+bool rollups_need_rebuild(const struct rollups *rollups, uint64_t now_ns)
 {
-    rollups->wall_ns = wall_ns;
+    return !rollups->is_stale && !rollups->is_rebuilt && now_ns >= rollups->retry_ns &&
+           now_ns >= rollups->rebuild_rest_ns;
 }
+
+// Begins the next day of whatever kind, where there is one.
+static enum status begin_rebuild(struct rollups *rollups, struct error *err)
+{
+    bool found = false;
+    enum status status = STATUS_OK;
+    for (unsigned k = 0; k < RECORD_KIND_COUNT && status == STATUS_OK && !found; k++)
+        if (rollups->kinds[k].metrics->count > 0)
+            status = rollup_rebuild_begin(rollups->rebuild, (enum record_kind)k,
+                                          rollups->kinds[k].watermark, &found, err);
+    rollups->is_rebuilt = status == STATUS_OK && !found;
+    return status;
+}
+
+static enum status rebuild_some(struct rollups *rollups, struct error *err)
+{
+    struct rollup_rebuild *rebuild = rollups->rebuild;
+    const uint64_t began_ns = clock_monotonic_ns();
+    enum status status = database_exec(rollups->db, "BEGIN IMMEDIATE", err);
+    if (status == STATUS_OK && rollup_rebuild_kind(rebuild) == RECORD_KIND_COUNT)
+        status = begin_rebuild(rollups, err);
+    while (status == STATUS_OK && rollup_rebuild_kind(rebuild) != RECORD_KIND_COUNT &&
+           clock_monotonic_ns() - began_ns < STEP_NS)
+        status = rollup_rebuild_step(
+            rebuild, rollups->kinds[rollup_rebuild_kind(rebuild)].watermark, rollups->wall_ns, err);
+    if (status == STATUS_OK)
+        status = database_exec(rollups->db, "COMMIT", err);
+    rollups->gaps_kind = RECORD_KIND_COUNT;
+    return status;
+}
+
+bool rollups_rebuild(struct rollups *rollups, uint64_t now_ns)
+{
+    struct error err = {.text = ""};
+    if (!rollups_need_rebuild(rollups, now_ns))
+        return false;
+    const enum status status = rebuild_some(rollups, &err);
+    if (status == STATUS_OK) {
+        rollups->rebuild_has_complained = false;
+        return !rollups->is_rebuilt;
+    }
+    database_rollback(rollups->db);
+    rollup_fold_forget(rollups->fold);
+    if (!rollups->rebuild_has_complained)
+        log_write(LOG_LEVEL_WARNING, "%s (what was cleared is read without rollups)", err.text);
+    rollups->rebuild_has_complained = true;
+    rollups->is_rebuilt = false;
+    // A day whose records are damaged holds no other up.
+    if (status == STATUS_CORRUPT && rollup_rebuild_pass_over(rollups->rebuild))
+        return true;
+    rollups->rebuild_rest_ns = now_ns + RETRY_LAST_NS;
+    rollup_rebuild_stop(rollups->rebuild);
+    return true;
+}
+
+// ---- Levels that are not kept -----------------------------------------------------------
 
 bool rollups_prune(struct rollups *rollups, uint64_t now_ns)
 {
     struct error err = {.text = ""};
     bool added = false;
-    if (rollups->stale || now_ns < rollups->retry_ns || now_ns < rollups->prune_rest_ns ||
-        !rollup_sparse_is_due(rollups->sparse, rollups->wall_ns))
+    if (rollups->is_stale || now_ns < rollups->retry_ns || now_ns < rollups->prune_rest_ns ||
+        !rollup_levels_are_due(rollups->levels, rollups->wall_ns))
         return false;
     const uint64_t began_ns = clock_monotonic_ns();
     enum status status = database_exec(rollups->db, "BEGIN IMMEDIATE", &err);
-    if (status == STATUS_OK)
-        status = rollup_sparse_step(rollups->sparse, rollups->wall_ns, &added, &err);
-    while (status == STATUS_OK && rollup_sparse_is_erasing(rollups->sparse) &&
-           clock_monotonic_ns() - began_ns < ROLLUPS_STEP_NS)
-        status = rollup_sparse_erase(rollups->sparse, &err);
+    while (status == STATUS_OK && rollup_levels_are_due(rollups->levels, rollups->wall_ns) &&
+           clock_monotonic_ns() - began_ns < STEP_NS)
+        status = rollup_levels_step(rollups->levels, rollups->wall_ns, &added, &err);
     if (status == STATUS_OK)
         status = database_exec(rollups->db, "COMMIT", &err);
     rollups->prune_rest_ns = now_ns + PRUNE_REST_TIMES * (clock_monotonic_ns() - began_ns);
+    rollups->gaps_kind = RECORD_KIND_COUNT;
     if (status != STATUS_OK) {
         database_rollback(rollups->db);
         rollups_forget(rollups);
-        rollups_fail(rollups, &err, now_ns);
-    } else if (added) {
-        rollups_gaps_changed(rollups);
+        fail(rollups, &err, now_ns);
     }
     return true;
 }

@@ -242,10 +242,10 @@ void rollup_rig_fold_all(void)
     rollup_rig_fold(ROLLUPS_ALL);
 }
 
-void rollup_rig_repair(void)
+void rollup_rig_rebuild(void)
 {
     unsigned steps = 0;
-    while (rollups_repair(rollup_rig.rollups, rollup_rig.now_ns))
+    while (rollups_rebuild(rollup_rig.rollups, rollup_rig.now_ns))
         assert_true(++steps < 100000);
 }
 

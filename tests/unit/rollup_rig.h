@@ -48,7 +48,7 @@ void rollup_rig_fold_all(void);
 void rollup_rig_catch_up(void);
 
 // Makes again what was cleared, all of it.
-void rollup_rig_repair(void);
+void rollup_rig_rebuild(void);
 
 // Fails where some rollup of the kind outside of gaps is not what plain SQL says of the
 // records up to its watermark, or is missing or too much.  Looks at all metrics, or at

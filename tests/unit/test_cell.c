@@ -282,7 +282,7 @@ static void a_cell_of_another_row_is_damaged(void **state)
     for (size_t i = 0; i < COUNT_OF(others); i++)
         others[i] = some_key;
     others[0].metric++;
-    others[1].grouping = ROLLUP_HOST;
+    others[1].grouping = ROLLUP_FULL;
     others[2].level = ROLLUP_DAY;
     others[3].started_ns++;
     others[4].series = 13;

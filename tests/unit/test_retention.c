@@ -354,7 +354,7 @@ static int64_t gap(enum rollup_level level, bool finest)
                    "SELECT CASE WHEN count(*) = %d AND min(until_ns) = max(until_ns) AND"
                    " max(since_ns) = -9223372036854775808 THEN max(until_ns) END FROM rollup_gap"
                    " WHERE kind = %d AND why = %d AND level = %d AND (grouping = 0) = %d",
-                   finest ? 1 : 3, (int)RECORD_KIND_OPERATION, (int)ROLLUP_OLD, (int)level, finest);
+                   1, (int)RECORD_KIND_OPERATION, (int)ROLLUP_OLD, (int)level, finest);
     return integer(sql);
 }
 
@@ -410,7 +410,7 @@ static void test_the_gap_comes_before_the_rows_go(void **state)
     const struct query_metric *metrics[ROLLUP_METRICS_MAX];
     (void)rollup_metrics(RECORD_KIND_OPERATION, metrics);
     const struct expire_level rollups = {.metric = metrics[0],
-                                         .grouping = ROLLUP_HOST,
+                                         .grouping = ROLLUP_MODEL,
                                          .level = ROLLUP_HOUR,
                                          .before_ns = rollup_bucket(ROLLUP_DAY, now_ns - DAY),
                                          .count = 11};

@@ -105,10 +105,10 @@ static void groupings_keep_apart_what_is_asked(void **state)
         int group, filter; // enum query_dimension; -1: none
         int grouping;      // -1: none does
     } cases[] = {
-        {-1, -1, ROLLUP_ALL},
+        {-1, -1, ROLLUP_MODEL},
         {QUERY_BY_MODEL, -1, ROLLUP_MODEL},
         {-1, QUERY_BY_MODEL, ROLLUP_MODEL},
-        {QUERY_BY_HOST, QUERY_BY_HOST, ROLLUP_HOST},
+        {QUERY_BY_HOST, QUERY_BY_HOST, ROLLUP_FULL},
         {QUERY_BY_HOST, QUERY_BY_MODEL, ROLLUP_FULL},
         {QUERY_BY_DEVICE, -1, ROLLUP_FULL},
         {QUERY_BY_OPERATION, -1, ROLLUP_FULL},

@@ -34,8 +34,8 @@ static void lonely_records_leave_few_gaps(void **state)
         "SELECT count(*) > 0 FROM rollup_gap",
         "SELECT max(n) <= 64 FROM (SELECT count(*) AS n FROM rollup_gap GROUP BY grouping, level)",
         // All of the lonely ones are in gaps; what pays is not.
-        "SELECT count(*) < 50 FROM rollup WHERE level = 1 AND grouping = 3 AND metric = 768",
-        "SELECT count(*) > 0 FROM rollup WHERE level = 0 AND grouping = 3 AND metric = 768"
+        "SELECT count(*) < 50 FROM rollup WHERE level = 1 AND grouping = 1 AND metric = 768",
+        "SELECT count(*) > 0 FROM rollup WHERE level = 0 AND grouping = 1 AND metric = 768"
         " AND count >= 100",
     };
     for (size_t i = 0; i < COUNT_OF(sure); i++)
@@ -71,13 +71,13 @@ static void clear_window(int64_t since_ns, int64_t until_ns)
     rollups_rows_removed(rollup_rig.rollups, RECORD_KIND_STARTUP);
 }
 
-// An hour or a day of which another is made again.
-static void a_damaged_child_is_made_again(void **state)
+// Rows of a day that is rebuilt are not read.
+static void damage_goes_with_the_day(void **state)
 {
     (void)state;
     static const char *const damage[] = {
         "UPDATE rollup SET count = count + 1 WHERE level = 1 AND started_ns < 1774828800000000000",
-        "UPDATE rollup SET count = count + 1 WHERE level = 2",
+        "UPDATE rollup SET count = count + 1 WHERE level = 2 AND started_ns < 1774828800000000000",
         "UPDATE rollup SET count = count + 1 WHERE level > 0 AND started_ns < 1774828800000000000",
     };
     insert_three_hours();
@@ -86,8 +86,8 @@ static void a_damaged_child_is_made_again(void **state)
         rollup_rig_exec(damage[i]);
         const int64_t since_ns = BASE_NS + (int64_t)(i * 20) * INT64_C(60000000000);
         clear_window(since_ns, since_ns + INT64_C(600000000000));
-        rollup_rig_repair();
-        assert_int_equal(rollup_rig_integer("SELECT count(*) FROM rollup_gap"), 0);
+        rollup_rig_rebuild();
+        assert_int_equal(rollup_rig_integer("SELECT count(*) FROM rollup_gap WHERE why = 2"), 0);
         rollup_rig_check(RECORD_KIND_STARTUP, 1);
     }
 }
@@ -108,13 +108,13 @@ static void a_damaged_row_of_expired_records_is_given_up(void **state)
         (void)snprintf(sql, sizeof sql,
                        "DELETE FROM startup WHERE started_ns < %lld;"
                        "INSERT INTO expiry VALUES(3, %lld);"
-                       "UPDATE rollup SET count = count + 1 WHERE grouping = 3 AND level = %u"
+                       "UPDATE rollup SET count = count + 1 WHERE grouping = 1 AND level = %u"
                        " AND started_ns < %lld",
                        (long long)midnight, (long long)midnight, level, (long long)midnight);
         rollup_rig_exec(sql);
-        // A clear needs the day or month made again; a late record needs the row itself.
+        // The clear needs another day; a late record needs the row itself.
         clear_window(midnight, midnight + INT64_C(600000000000));
-        rollup_rig_repair();
+        rollup_rig_rebuild();
         for (unsigned i = 0; i < 600; i++) {
             struct record late;
             if (i == 0) {
@@ -125,7 +125,7 @@ static void a_damaged_row_of_expired_records_is_given_up(void **state)
                 rollup_rig_exec("COMMIT");
             }
             rollup_rig_fold_all();
-            rollup_rig_repair();
+            rollup_rig_rebuild();
             rollup_rig.now_ns += UINT64_C(61000000000);
             if (rollup_rig_integer("SELECT count(*) = 0 FROM rollup_gap WHERE why = 2") &&
                 rollup_rig_integer("SELECT min(watermark) = (SELECT max(id) FROM startup) FROM"
@@ -137,11 +137,11 @@ static void a_damaged_row_of_expired_records_is_given_up(void **state)
             rollup_rig_integer("SELECT min(watermark) = (SELECT max(id) FROM startup) FROM"
                                " rollup_state WHERE metric / 256 = 3"),
             1);
-        // The month is made again from its days, which are all there.
+        // A month is read by its days, which are all there.
         (void)snprintf(sql, sizeof sql,
-                       "SELECT (count(*) > 0) = (%u < 3) FROM rollup_gap WHERE grouping = 3"
-                       " AND level = %u AND why = 1",
-                       level, level);
+                       "SELECT (count(*) > 0) = (%u < 3) FROM rollup_gap WHERE grouping = 1"
+                       " AND why = %d",
+                       level, (int)ROLLUP_LOST);
         assert_int_equal(rollup_rig_integer(sql), 1);
     }
 }
@@ -170,53 +170,30 @@ static int64_t records_of(int64_t since_ns, int64_t minutes)
 }
 
 // Of three hours the first 110 minutes have expired, up to 20 past midnight; then ten
-// minutes of that hour are cleared, and ten of the next.  Nothing counts those any longer,
-// and all else is counted still, but for the minutes of the hour that are not kept.
-static void at_the_edge_of_expiry_nothing_counts_what_was_cleared(void **state)
+// minutes behind it are cleared.  The sums of the day that has begun to expire stay as they
+// are, which the day before does, too.
+static void sums_of_a_day_that_expires_are_not_rebuilt(void **state)
 {
     (void)state;
     const int64_t minute = INT64_C(60000000000);
     const int64_t midnight = BASE_NS + 90 * minute, edge = midnight + 20 * minute;
-    const int64_t month = rollup_bucket(ROLLUP_MONTH, midnight);
-    const int64_t cleared[] = {midnight + 30 * minute, midnight + 70 * minute};
-    const unsigned sparse = ROLLUP_MODEL;
-    char sql[512];
+    char sql[256];
     insert_three_hours();
     rollup_rig_fold_all();
-    const int64_t some = records_of(cleared[0], 10), others = records_of(cleared[1], 10);
-    const int64_t hour = records_of(midnight, 60) - some,
-                  next = records_of(midnight + 60 * minute, 60) - others;
-    const int64_t before = records_of(BASE_NS, 90), lost = records_of(midnight, 20);
-    assert_true(some > 0 && others > 0 && lost > 0);
-    assert_int_equal(counted(sparse, ROLLUP_HOUR, midnight), hour + some);
+    const int64_t before = records_of(BASE_NS, 90), day = records_of(midnight, 90);
     (void)snprintf(sql, sizeof sql,
                    "DELETE FROM startup WHERE started_ns < %lld;"
-                   "INSERT INTO expiry VALUES(3, %lld);"
-                   "DELETE FROM rollup WHERE grouping = %u AND level = 0 AND started_ns < %lld;"
-                   "INSERT INTO rollup_gap(kind, grouping, level, since_ns, until_ns, why)"
-                   " VALUES(3, %u, 0, %lld, %lld, 0)",
-                   (long long)edge, (long long)edge, sparse, (long long)edge, sparse,
-                   (long long)BASE_NS, (long long)edge);
+                   "INSERT INTO expiry VALUES(3, %lld)",
+                   (long long)edge, (long long)edge);
     rollup_rig_exec(sql);
-    rollups_gaps_changed(rollup_rig.rollups);
-    for (unsigned i = 0; i < 2; i++)
-        clear_window(cleared[i], cleared[i] + 10 * minute);
-    rollup_rig_repair();
-    assert_int_equal(rollup_rig_integer("SELECT count(*) FROM rollup_gap WHERE why = 2"), 0);
+    clear_window(midnight + 30 * minute, midnight + 40 * minute);
+    assert_true(records_of(midnight, 90) < day);
+    rollup_rig_rebuild();
+    assert_int_equal(rollup_rig_integer("SELECT count(*) FROM rollup_gap WHERE why > 1"), 0);
     for (unsigned g = 0; g < ROLLUP_GROUPING_COUNT; g++) {
-        const int64_t gone = g == sparse ? lost : 0;
-        const int64_t day = hour - gone + next;
-        assert_int_equal(counted(g, ROLLUP_HOUR, midnight), g == sparse ? 0 : hour);
-        assert_int_equal(counted(g, ROLLUP_HOUR, midnight + 60 * minute), next);
         assert_int_equal(counted(g, ROLLUP_DAY, midnight), day);
-        assert_int_equal(counted(g, ROLLUP_MONTH, month), before + day);
-        assert_int_equal(counted(g, ROLLUP_MINUTE, midnight + 35 * minute), 0);
-        assert_int_equal(counted(g, ROLLUP_MINUTE, midnight + 25 * minute),
-                         records_of(midnight + 25 * minute, 1));
+        assert_int_equal(counted(g, ROLLUP_DAY, rollup_bucket(ROLLUP_DAY, BASE_NS)), before);
     }
-    // Who asks is told that the hour is not there.
-    assert_int_equal(rollup_rig_integer("SELECT sum(grouping) FROM rollup_gap WHERE level = 1"),
-                     sparse);
 }
 
 int main(void)
@@ -224,11 +201,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(lonely_records_leave_few_gaps, rollup_rig_set_up,
                                         rollup_rig_tear_down),
-        cmocka_unit_test_setup_teardown(a_damaged_child_is_made_again, rollup_rig_set_up,
+        cmocka_unit_test_setup_teardown(damage_goes_with_the_day, rollup_rig_set_up,
                                         rollup_rig_tear_down),
         cmocka_unit_test_setup_teardown(a_damaged_row_of_expired_records_is_given_up,
                                         rollup_rig_set_up, rollup_rig_tear_down),
-        cmocka_unit_test_setup_teardown(at_the_edge_of_expiry_nothing_counts_what_was_cleared,
+        cmocka_unit_test_setup_teardown(sums_of_a_day_that_expires_are_not_rebuilt,
                                         rollup_rig_set_up, rollup_rig_tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -160,7 +160,7 @@ static void one_step(enum record_kind kind)
     case 11:
     case 12:
     case 13:
-        (void)rollups_repair(rollup_rig.rollups, rollup_rig.now_ns);
+        (void)rollups_rebuild(rollup_rig.rollups, rollup_rig.now_ns);
         break;
     case 14:
         rollups_tell_time(rollup_rig.rollups, random_wall());
@@ -189,7 +189,7 @@ static void whatever_happens(void **state)
             rollup_rig_check(kind, 30);
         }
         rollup_rig_fold_all();
-        rollup_rig_repair();
+        rollup_rig_rebuild();
         rollup_rig_check(kind, 1);
         assert_int_equal(rollup_rig_integer("SELECT count(*) FROM rollup_gap WHERE why = 2"), 0);
     }
@@ -259,18 +259,18 @@ static void a_clear_of_the_file_alone_is_seen_later(void **state)
     rollup_rig_restart();
     rollup_rig_check(RECORD_KIND_OPERATION, 1);
     rollup_rig_fold_all();
-    rollup_rig_repair();
+    rollup_rig_rebuild();
     rollup_rig_check(RECORD_KIND_OPERATION, 1);
     assert_int_equal(rollup_rig_integer("SELECT count(*) FROM rollup_gap WHERE why = 2"), 0);
 }
 
-static int64_t in_months(void)
+static int64_t in_days(void)
 {
-    return rollup_rig_integer("SELECT total(count) FROM rollup WHERE metric = 768 AND grouping = 3"
-                              " AND level = 3");
+    return rollup_rig_integer("SELECT total(count) FROM rollup WHERE metric = 768 AND grouping = 1"
+                              " AND level = 2");
 }
 
-// Rollups outlive their records, also where others of the same day and month are cleared.
+// Rollups outlive their records, also where others of the same month are cleared.
 static void what_expired_stays_in_rollups(void **state)
 {
     (void)state;
@@ -288,7 +288,7 @@ static void what_expired_stays_in_rollups(void **state)
     rollup_rig_exec("COMMIT");
     rollup_rig_fold_all();
     const int64_t all = rollup_rig_integer("SELECT count(*) FROM startup");
-    assert_int_equal(in_months(), all);
+    assert_int_equal(in_days(), all);
     char sql[256];
     (void)snprintf(sql, sizeof sql,
                    "DELETE FROM startup WHERE started_ns < %lld;"
@@ -303,24 +303,24 @@ static void what_expired_stays_in_rollups(void **state)
         assert_int_equal(clear_slice(&clearing, rollup_rig.db, &done, &err), STATUS_OK);
     assert_true(clearing.cleared > 0);
     rollups_rows_removed(rollup_rig.rollups, RECORD_KIND_STARTUP);
-    rollup_rig_repair();
-    assert_int_equal(rollup_rig_integer("SELECT count(*) FROM rollup_gap"), 0);
-    assert_int_equal(in_months(), all - (int64_t)clearing.cleared);
+    rollup_rig_rebuild();
+    assert_int_equal(rollup_rig_integer("SELECT count(*) FROM rollup_gap WHERE why = 2"), 0);
+    assert_int_equal(in_days(), all - (int64_t)clearing.cleared);
 }
 
-// A flipped bit is no reason to stop: the row's hours are made anew from the records.
+// A flipped bit is no reason to stop: the row's day is rebuilt from the records.
 static void a_damaged_row_stops_nothing(void **state)
 {
     (void)state;
     insert_group(RECORD_KIND_OPERATION, 4);
     rollup_rig_fold_all();
-    rollup_rig_exec("UPDATE rollup SET count = count + 1 WHERE grouping = 3 AND level = 3");
+    rollup_rig_exec("UPDATE rollup SET count = count + 1 WHERE grouping = 1 AND level = 2");
     insert_group(RECORD_KIND_OPERATION, 4);
     for (unsigned i = 0; i < 12; i++)
         rollup_rig_fold_all();
     rollup_rig_check(RECORD_KIND_OPERATION, 1);
     assert_true(rollup_rig_integer("SELECT count(*) FROM rollup_gap WHERE why = 2") > 0);
-    rollup_rig_repair();
+    rollup_rig_rebuild();
     rollup_rig_check(RECORD_KIND_OPERATION, 1);
     assert_int_equal(rollup_rig_integer("SELECT count(*) FROM rollup_gap WHERE why = 2"), 0);
     assert_int_equal(
@@ -336,8 +336,8 @@ static void a_repair_that_fails_stops_nothing(void **state)
     insert_group(RECORD_KIND_OPERATION, 4);
     rollup_rig_fold_all();
     rollup_rig_exec(
-        "CREATE TRIGGER hinder BEFORE INSERT ON rollup WHEN new.level = 2"
-        " AND new.metric / 256 = 8 BEGIN SELECT RAISE(ABORT, 'hindered'); END;"
+        "CREATE TRIGGER hinder BEFORE DELETE ON rollup WHEN old.level = 2"
+        " AND old.metric / 256 = 8 BEGIN SELECT RAISE(ABORT, 'hindered'); END;"
         "INSERT INTO rollup_gap(kind, grouping, level, since_ns, until_ns, why)"
         " SELECT DISTINCT 8, grouping, 3, (SELECT max(started_ns) FROM rollup"
         " WHERE level = 2 AND started_ns < 1800000000000000000), (SELECT max(started_ns)"
@@ -346,7 +346,7 @@ static void a_repair_that_fails_stops_nothing(void **state)
     rollups_gaps_changed(rollup_rig.rollups);
     for (unsigned i = 0; i < 12; i++) {
         insert_group(RECORD_KIND_STARTUP, 1);
-        rollup_rig_repair();
+        rollup_rig_rebuild();
         rollup_rig_fold_all();
         rollup_rig.now_ns += UINT64_C(61000000000);
     }
@@ -397,8 +397,8 @@ static void what_does_not_pay_is_not_kept(void **state)
         " 1774823400000000000 + 86400000000000",
         "SELECT count(*) > 0 FROM rollup_gap WHERE kind = 3 AND grouping = 0 AND level = 0"
         " AND why = 0",
-        "SELECT count(*) > 0 FROM rollup WHERE grouping = 3 AND level = 1",
-        "SELECT count(*) > 0 FROM rollup WHERE grouping = 3 AND level = 3",
+        "SELECT count(*) > 0 FROM rollup WHERE grouping = 1 AND level = 1",
+        "SELECT count(*) > 0 FROM rollup WHERE grouping = 1 AND level = 3",
     };
     for (size_t i = 0; i < COUNT_OF(sure); i++)
         if (rollup_rig_integer(sure[i]) != 1)

@@ -334,8 +334,8 @@ static void test_expired_rows(void **state)
         exec("BEGIN");
         execf("INSERT INTO rollup_gap(kind, grouping, level, since_ns, until_ns, why)"
               " VALUES(%d, %d, %d, %" PRId64 ", %" PRId64 ", %d)",
-              (int)metric->kind, ROLLUP_ALL, (int)(round % 2) * ROLLUP_HOUR, INT64_MIN, expired_ns,
-              ROLLUP_OLD);
+              (int)metric->kind, ROLLUP_MODEL, (int)(round % 2) * ROLLUP_HOUR, INT64_MIN,
+              expired_ns, ROLLUP_OLD);
         rollup_builder_fill(db, metric, watermark, true);
         execf("DELETE FROM inference WHERE started_ns < %" PRId64 " AND id <= %" PRId64, expired_ns,
               watermark);

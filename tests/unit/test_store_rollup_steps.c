@@ -62,7 +62,7 @@ static void make_minutes(int64_t expired, int64_t without_minutes)
     if (without_minutes)
         execf("INSERT INTO rollup_gap(kind, grouping, level, since_ns, until_ns, why)"
               " VALUES(%d, %d, %d, %" PRId64 ", %" PRId64 ", %d)",
-              (int)RECORD_KIND_INFERENCE, ROLLUP_ALL, ROLLUP_MINUTE, INT64_MIN,
+              (int)RECORD_KIND_INFERENCE, ROLLUP_MODEL, ROLLUP_MINUTE, INT64_MIN,
               MARCH_NS + without_minutes * MINUTE_NS, ROLLUP_OLD);
     rollup_builder_fill(db, metric_of("inference.e2e_ns"), MINUTES, false);
     execf("DELETE FROM inference WHERE id <= %" PRId64, expired);
@@ -150,7 +150,7 @@ static void test_steps_end_behind_gaps(void **state)
     const int64_t of[] = {MARCH_NS + 270 * MINUTE_NS, MARCH_NS + 300 * MINUTE_NS};
     execf("INSERT INTO rollup_gap(kind, grouping, level, since_ns, until_ns, why)"
           " VALUES(%d, %d, %d, %" PRId64 ", %" PRId64 ", %d)",
-          (int)RECORD_KIND_INFERENCE, ROLLUP_ALL, ROLLUP_MINUTE, of[0], of[1], ROLLUP_OLD);
+          (int)RECORD_KIND_INFERENCE, ROLLUP_MODEL, ROLLUP_MINUTE, of[0], of[1], ROLLUP_OLD);
     execf("DELETE FROM rollup WHERE level = %d AND started_ns >= %" PRId64, ROLLUP_MINUTE, of[0]);
     struct query query = {.kind = QUERY_AVERAGE, .metric = "e2e_ns", .step_ns = HOUR_NS};
     query.filter.since_ns = MARCH_NS;
@@ -174,7 +174,7 @@ static void test_steps_end_in_gaps(void **state)
     const int64_t of[] = {MARCH_NS + MINUTES_EXPIRED * MINUTE_NS, MARCH_NS + 6 * HOUR_NS};
     execf("INSERT INTO rollup_gap(kind, grouping, level, since_ns, until_ns, why)"
           " VALUES(%d, %d, %d, %" PRId64 ", %" PRId64 ", %d)",
-          (int)RECORD_KIND_INFERENCE, ROLLUP_ALL, ROLLUP_HOUR, of[0], of[1], ROLLUP_SPARSE);
+          (int)RECORD_KIND_INFERENCE, ROLLUP_MODEL, ROLLUP_HOUR, of[0], of[1], ROLLUP_SPARSE);
     execf("DELETE FROM rollup WHERE level <= %d AND started_ns >= %" PRId64, ROLLUP_HOUR, of[0]);
     struct query query = {.kind = QUERY_AVERAGE, .metric = "e2e_ns", .step_ns = MINUTE_NS / 60};
     query.filter.since_ns = MARCH_NS + 200 * MINUTE_NS;

@@ -12,7 +12,6 @@
 
 #define LONG_NS   UINT64_C(1000000000)  // somebody looks again before that
 #define FAILED_NS UINT64_C(10000000000) // what cannot be written now is not tried before
-#define HOUR_NS   UINT64_C(250000000)   // enough to make most hours again
 
 enum {
     SHARE = 3,           // a third of what the group took may be spent, whoever waits
@@ -26,8 +25,7 @@ struct maintenance {
     struct checkpoint checkpoint;
     struct maintenance_load load;
     unsigned turn;                                            // of the task that is next
-    bool repairing;                                           // there is more to be made again
-    uint64_t retained_ns;                                     // when retention had its last slice
+    bool rebuilding;                                          // there may be more days to rebuild
     uint64_t fold_rest_ns;                                    // no fold before, after one failed
     bool fold_failing, retention_failing, checkpoint_failing; // and it was said
     bool starved;
@@ -113,18 +111,15 @@ static bool clear_some(struct maintenance *maintenance)
     return true;
 }
 
-// Lets go of a slice of what is too old.  Where an hour is being made again, that begins
-// anew with it, and so has some time for itself.
+// Deletes a slice of what is too old.
 static bool retain(struct maintenance *maintenance)
 {
     struct error err = {.text = "retention: failed"};
     bool changed = false;
     const uint64_t began_ns = clock_monotonic_ns();
     if (writer_clear_is_busy(maintenance->clear) ||
-        began_ns < retention_due_ns(maintenance->retention) ||
-        (maintenance->repairing && began_ns < maintenance->retained_ns + HOUR_NS))
+        began_ns < retention_due_ns(maintenance->retention))
         return false;
-    maintenance->retained_ns = began_ns;
     const enum status status =
         retention_step(maintenance->retention, clock_wall_ns(), &changed, &err);
     if (status != STATUS_OK && !maintenance->retention_failing && !maintenance->load.is_failing)
@@ -186,14 +181,14 @@ static bool fold(struct maintenance *maintenance)
     return true;
 }
 
-static bool repair(struct maintenance *maintenance)
+static bool rebuild(struct maintenance *maintenance)
 {
-    maintenance->repairing = has_rollups(maintenance) &&
-                             !writer_clear_is_busy(maintenance->clear) &&
-                             rollups_repair(maintenance->parts.rollups, clock_monotonic_ns());
-    if (maintenance->repairing)
+    maintenance->rebuilding = has_rollups(maintenance) &&
+                              !writer_clear_is_busy(maintenance->clear) &&
+                              rollups_rebuild(maintenance->parts.rollups, clock_monotonic_ns());
+    if (maintenance->rebuilding)
         note_commit(maintenance);
-    return maintenance->repairing;
+    return maintenance->rebuilding;
 }
 
 static bool prune(struct maintenance *maintenance)
@@ -227,8 +222,8 @@ static bool fold_log(struct maintenance *maintenance)
 }
 
 // Each does a slice; false where there was nothing to do.
-static bool (*const tasks[])(struct maintenance *) = {fold_log, fold,   clear_some, retain,
-                                                      catch_up, repair, prune};
+static bool (*const tasks[])(struct maintenance *) = {fold_log, fold,    clear_some, retain,
+                                                      catch_up, rebuild, prune};
 
 enum { TASK_COUNT = sizeof tasks / sizeof *tasks };
 
@@ -253,7 +248,7 @@ uint64_t maintenance_patience_ns(const struct maintenance *maintenance,
     const struct rollups *rollups = load->is_failing ? NULL : maintenance->parts.rollups;
     const uint64_t now_ns = clock_monotonic_ns();
     const uint64_t due_ns = retention_due_ns(maintenance->retention);
-    if (writer_clear_is_busy(maintenance->clear) || maintenance->repairing || due_ns <= now_ns ||
+    if (writer_clear_is_busy(maintenance->clear) || maintenance->rebuilding || due_ns <= now_ns ||
         (rollups && (rollups_are_behind(rollups, now_ns) || fold_is_due(maintenance, now_ns))))
         return 0;
     return due_ns - now_ns < LONG_NS ? due_ns - now_ns : LONG_NS;

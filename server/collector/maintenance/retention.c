@@ -40,6 +40,7 @@ struct retention {
     bool ended_early;        // it found less than it might have taken
     uint64_t due_ns;
     bool resting;    // the last step ended a pass
+    bool wants_sums; // the last step requested sums of days
     bool over_bytes; // and it was said
 };
 
@@ -96,6 +97,8 @@ static enum status expire_some(struct retention *retention, enum record_kind kin
     enum status status = STATUS_OK;
     if (retention->has_rollups)
         status = expire_last_id(retention->db, kind, &rows.last_id, err);
+    if (status == STATUS_OK && retention->has_rollups && rollup_has_kind(kind))
+        status = expire_want_sums(retention->db, kind, before_ns, &retention->wants_sums, err);
     if (status == STATUS_OK)
         status = expire_slice(retention->db, &rows, gone, err);
     retention->used = &retention->rows;
@@ -330,7 +333,7 @@ static enum status step(struct retention *retention, int64_t wall_ns, bool *chan
         return step_room(retention, changed, err);
     }
     retention->ended_early = retention->used && gone < retention->used->now;
-    *changed = gone > 0;
+    *changed = gone > 0 || retention->wants_sums;
     return status;
 }
 
@@ -338,6 +341,7 @@ enum status retention_step(struct retention *retention, int64_t wall_ns, bool *c
                            struct error *err)
 {
     *changed = false;
+    retention->wants_sums = false;
     retention->used = NULL;
     retention->ended_early = false;
     retention->resting = false;

@@ -95,7 +95,7 @@ static void tell_rollups(struct writer_clear *clear, enum record_kind kind, int6
     struct error err;
     int64_t held_id = 0;
     if (expire_last_id(clear->parts.db, kind, &held_id, &err) == STATUS_OK && last_id <= held_id)
-        rollups_gaps_changed(clear->parts.rollups);
+        rollups_cleared(clear->parts.rollups);
     else
         rollups_rows_removed(clear->parts.rollups, kind);
 }

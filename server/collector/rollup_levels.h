@@ -1,0 +1,65 @@
+// Decides which levels of rollups are kept: those that hold at least so many records a
+// row (rollup_records_a_row), counted over whole days, or months for the level of months.
+// What is not kept becomes a gap (ROLLUP_SPARSE) and is read from the records.
+//
+// Counted twice: in memory before a batch is written, so that rows that would not be kept
+// are not written at all; and in the table after a day or month has ended.
+//
+// Sums of days whose records have expired are kept, however few records they hold.
+// Writer thread only; all of it inside of a transaction of the caller's.
+#ifndef INFERSTAT_COLLECTOR_ROLLUP_LEVELS_H
+#define INFERSTAT_COLLECTOR_ROLLUP_LEVELS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/core/base/error.h"
+#include "common/store/gap_table.h"
+#include "server/collector/rollup_groups.h"
+
+struct sqlite3;
+struct rollup_levels;
+
+extern const unsigned rollup_records_a_row[ROLLUP_GROUPING_COUNT][ROLLUP_LEVEL_COUNT];
+
+MUST_CHECK enum status rollup_levels_new(struct rollup_levels **out, struct sqlite3 *db,
+                                         struct error *err);
+void rollup_levels_free(struct rollup_levels *levels); // NULL is fine
+
+// Starts over with the first day of the table.
+void rollup_levels_restart(struct rollup_levels *levels);
+
+// Which records to count before they are written.
+struct rollup_forecast {
+    const struct rollup_groups *groups;
+    const struct gap_set *gaps; // by grouping
+    bool is_whole_day;          // the groups are all records of their day
+    int64_t wall_ns;
+    bool keeps_days; // days stay, however few records they hold
+};
+
+// Adds gaps for the days and months of which the table has no rows yet and the records
+// would make too many.  Sets `*added` where there are any.
+MUST_CHECK enum status rollup_levels_forecast(struct rollup_levels *levels,
+                                              const struct rollup_forecast *forecast, bool *added,
+                                              struct error *err);
+
+// Whether a day or month of the table that has ended is to be counted, or rows of one that
+// is not kept are to be deleted.
+bool rollup_levels_are_due(const struct rollup_levels *levels, int64_t wall_ns);
+
+// Counts the next one or deletes some rows.  Sets `*added` where there is a new gap.
+MUST_CHECK enum status rollup_levels_step(struct rollup_levels *levels, int64_t wall_ns,
+                                          bool *added, struct error *err);
+
+// Deletes some rollups that touch a span, of all metrics of a kind and of the levels in
+// `levels` (bit: enum rollup_level).  `*left`: there may be more.
+MUST_CHECK enum status rollup_levels_erase(struct sqlite3 *db, enum record_kind kind,
+                                           unsigned levels, const struct gap_span *span, bool *left,
+                                           struct error *err);
+
+// The records of a kind that started before have expired; INT64_MIN: none have.
+MUST_CHECK enum status rollup_levels_expired(struct sqlite3 *db, enum record_kind kind,
+                                             int64_t *out, struct error *err);
+
+#endif

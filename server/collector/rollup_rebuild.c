@@ -1,0 +1,441 @@
+#include "server/collector/rollup_rebuild.h"
+
+#include <stdlib.h>
+
+#include <sqlite3.h>
+
+#include "common/store/database.h"
+
+// Records read in one step, and groups written: some milliseconds.
+enum { READ_ROWS = 2048, SLICE_GROUPS = 128, SLICE_BYTES = 1048576 };
+
+enum { DAY_LEVELS = 1 << ROLLUP_MINUTE | 1 << ROLLUP_HOUR | 1 << ROLLUP_DAY };
+
+enum phase { PHASE_ERASE, PHASE_READ, PHASE_WRITE, PHASE_END };
+
+struct rollup_rebuild {
+    sqlite3 *db;
+    struct rollup_fold *fold;
+    struct rollup_levels *levels;
+    sqlite3_stmt *read;
+    enum record_kind kind; // RECORD_KIND_COUNT: nothing is at work
+    enum phase phase;
+    struct gap_span day;
+    bool keeps_days;
+    int64_t before_ns;        // days from there on were passed over
+    int64_t watermark;        // records up to it were there when the day's rows were gone
+    int64_t read_ns, read_id; // the last record that was read
+    bool is_at_end;           // there are no more
+    bool is_first;            // nothing was written yet
+    struct rollup_sheet sheet;
+    size_t first_row; // rows before it are written
+};
+
+enum status rollup_rebuild_new(struct rollup_rebuild **out, sqlite3 *db, struct rollup_fold *fold,
+                               struct rollup_levels *levels, struct error *err)
+{
+    struct rollup_rebuild *rebuild = calloc(1, sizeof *rebuild);
+    if (!rebuild)
+        return error_no_memory(err, "rollups");
+    *rebuild = (struct rollup_rebuild){.db = db,
+                                       .fold = fold,
+                                       .levels = levels,
+                                       .kind = RECORD_KIND_COUNT,
+                                       .before_ns = INT64_MAX};
+    *out = rebuild;
+    return STATUS_OK;
+}
+
+static void end(struct rollup_rebuild *rebuild)
+{
+    rollup_sheet_deinit(&rebuild->sheet);
+    (void)sqlite3_finalize(rebuild->read);
+    rebuild->read = NULL;
+    rebuild->kind = RECORD_KIND_COUNT;
+    rebuild->day = (struct gap_span){0};
+}
+
+void rollup_rebuild_free(struct rollup_rebuild *rebuild)
+{
+    if (!rebuild)
+        return;
+    end(rebuild);
+    free(rebuild);
+}
+
+void rollup_rebuild_stop(struct rollup_rebuild *rebuild)
+{
+    end(rebuild);
+    rebuild->before_ns = INT64_MAX;
+}
+
+bool rollup_rebuild_pass_over(struct rollup_rebuild *rebuild)
+{
+    if (rebuild->kind == RECORD_KIND_COUNT)
+        return false;
+    rebuild->before_ns = rebuild->day.since_ns;
+    end(rebuild);
+    return true;
+}
+
+enum record_kind rollup_rebuild_kind(const struct rollup_rebuild *rebuild)
+{
+    return rebuild->kind;
+}
+
+struct gap_span rollup_rebuild_span(const struct rollup_rebuild *rebuild)
+{
+    return rebuild->phase == PHASE_ERASE ? (struct gap_span){0} : rebuild->day;
+}
+
+// ---- Gaps ------------------------------------------------------------------------------
+
+typedef enum status gap_do(sqlite3 *db, const struct gap *gap, struct error *err);
+
+// Does it with a gap of each grouping.
+static enum status each_grouping(sqlite3 *db, gap_do *work, enum record_kind kind,
+                                 enum rollup_level level, enum rollup_why why,
+                                 const struct gap_span *span, struct error *err)
+{
+    enum status status = STATUS_OK;
+    for (unsigned g = 0; g < ROLLUP_GROUPING_COUNT && status == STATUS_OK; g++)
+        status = work(db,
+                      &(struct gap){.kind = kind,
+                                    .grouping = (enum rollup_grouping)g,
+                                    .level = level,
+                                    .since_ns = span->since_ns,
+                                    .until_ns = span->until_ns,
+                                    .why = why},
+                      err);
+    return status;
+}
+
+// The day that holds a time.
+static struct gap_span day_of(int64_t time_ns)
+{
+    const int64_t start = rollup_bucket(ROLLUP_DAY, time_ns);
+    return (struct gap_span){start, rollup_next(ROLLUP_DAY, start)};
+}
+
+// Nobody reads the months that a day lies in.
+static enum status drop_month(sqlite3 *db, enum record_kind kind, const struct gap_span *day,
+                              struct error *err)
+{
+    const int64_t start = rollup_bucket(ROLLUP_MONTH, day->since_ns);
+    const struct gap_span month = {start, rollup_next(ROLLUP_MONTH, start)};
+    return each_grouping(db, gap_add, kind, ROLLUP_MONTHS_ALONE, ROLLUP_SPARSE, &month, err);
+}
+
+// ---- The next day ----------------------------------------------------------------------
+
+// One row of up to two integers, which stay as they are where there is none.
+static enum status ask(sqlite3 *db, const char *format, int64_t of[3], int64_t *first,
+                       int64_t *second, struct error *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    enum status status = database_prepare(db, &stmt, format, false, err);
+    if (status != STATUS_OK)
+        return status;
+    for (int i = 0; i < 3 && i < sqlite3_bind_parameter_count(stmt); i++)
+        (void)sqlite3_bind_int64(stmt, i + 1, of[i]);
+    const int rc = sqlite3_step(stmt);
+    if (rc == SQLITE_ROW && sqlite3_column_type(stmt, 0) != SQLITE_NULL) {
+        *first = sqlite3_column_int64(stmt, 0);
+        if (second)
+            *second = sqlite3_column_int64(stmt, 1);
+    }
+    if (rc != SQLITE_ROW && rc != SQLITE_DONE)
+        status = database_error(db, "rollups", err);
+    (void)sqlite3_finalize(stmt);
+    return status;
+}
+
+// The last time before one at which the kind has a record that rollups hold, or a rollup;
+// INT64_MIN: there is none.
+static enum status find_last(struct rollup_rebuild *rebuild, enum record_kind kind,
+                             int64_t watermark, int64_t before_ns, int64_t *last, struct error *err)
+{
+    const struct rollup_metrics *metrics = rollup_metrics_of(kind);
+    int64_t found = INT64_MIN;
+    before_ns -= before_ns < INT64_MAX; // the last time has no end
+    char *sql = sqlite3_mprintf("SELECT started_ns FROM \"%w\" WHERE started_ns <= ?1 AND id <= ?2"
+                                " ORDER BY started_ns DESC LIMIT 1",
+                                record_kind_info(kind)->name);
+    enum status status =
+        sql ? ask(rebuild->db, sql, (int64_t[]){before_ns, watermark, 0}, last, NULL, err)
+            : error_no_memory(err, "rollups");
+    sqlite3_free(sql);
+    const unsigned places = metrics->count * ROLLUP_GROUPING_COUNT * ROLLUP_MONTH;
+    for (unsigned i = 0; i < places && status == STATUS_OK; i++) {
+        const int64_t of[] = {metrics->list[i / (ROLLUP_GROUPING_COUNT * ROLLUP_MONTH)].number,
+                              i / ROLLUP_MONTH % ROLLUP_GROUPING_COUNT, i % ROLLUP_MONTH};
+        sql = sqlite3_mprintf("SELECT max(started_ns) FROM rollup WHERE metric = ?1 AND grouping ="
+                              " ?2 AND level = ?3 AND started_ns <= %lld",
+                              (long long)before_ns);
+        status = sql ? ask(rebuild->db, sql, (int64_t[]){of[0], of[1], of[2]}, &found, NULL, err)
+                     : error_no_memory(err, "rollups");
+        sqlite3_free(sql);
+        *last = found > *last ? found : *last;
+    }
+    return status;
+}
+
+// The last gap of the kind's that is to be rebuilt; `span->until_ns` INT64_MIN: none.
+static enum status find_gap(struct rollup_rebuild *rebuild, enum record_kind kind,
+                            struct gap_span *span, struct error *err)
+{
+    int64_t of[] = {(int64_t)kind, rebuild->before_ns, 0};
+    span->until_ns = INT64_MIN;
+    return ask(rebuild->db,
+               "SELECT since_ns, until_ns FROM rollup_gap WHERE kind = ?1 AND since_ns < ?2"
+               " AND why IN (2, 3) ORDER BY until_ns DESC LIMIT 1",
+               of, &span->since_ns, &span->until_ns, err);
+}
+
+_Static_assert(ROLLUP_CLEARED == 2 && ROLLUP_EXPIRING == 3, "as find_gap has them");
+
+// Takes a span out of what is to be rebuilt.
+static enum status forget_span(struct rollup_rebuild *rebuild, enum record_kind kind,
+                               const struct gap_span *span, struct error *err)
+{
+    enum status status = STATUS_OK;
+    for (unsigned why = ROLLUP_CLEARED; why <= ROLLUP_EXPIRING && status == STATUS_OK; why++)
+        status = each_grouping(rebuild->db, gap_remove, kind, ROLLUP_MONTH, (enum rollup_why)why,
+                               span, err);
+    return status;
+}
+
+static enum status begin_day(struct rollup_rebuild *rebuild, enum record_kind kind,
+                             const struct gap_span *day, struct error *err)
+{
+    int64_t keeps = 0;
+    int64_t of[] = {(int64_t)kind, day->since_ns, day->until_ns};
+    enum status status = ask(rebuild->db,
+                             "SELECT 1 FROM rollup_gap WHERE kind = ?1 AND since_ns < ?3"
+                             " AND until_ns > ?2 AND why = 3",
+                             of, &keeps, NULL, err);
+    // All of the day, so that nobody reads what is left of it.
+    if (status == STATUS_OK)
+        status = each_grouping(rebuild->db, gap_add, kind, ROLLUP_MONTH,
+                               keeps ? ROLLUP_EXPIRING : ROLLUP_CLEARED, day, err);
+    if (status == STATUS_OK)
+        status = drop_month(rebuild->db, kind, day, err);
+    rebuild->kind = kind;
+    rebuild->phase = PHASE_ERASE;
+    rebuild->day = *day;
+    rebuild->keeps_days = keeps != 0;
+    return status;
+}
+
+enum status rollup_rebuild_begin(struct rollup_rebuild *rebuild, enum record_kind kind,
+                                 int64_t watermark, bool *found, struct error *err)
+{
+    int64_t expired_ns = INT64_MIN;
+    *found = false;
+    enum status status = rollup_levels_expired(rebuild->db, kind, &expired_ns, err);
+    while (status == STATUS_OK) {
+        struct gap_span gap = {0};
+        int64_t last_ns = INT64_MIN;
+        status = find_gap(rebuild, kind, &gap, err);
+        if (status != STATUS_OK || gap.until_ns == INT64_MIN)
+            return status;
+        if (gap.until_ns > rebuild->before_ns)
+            gap.until_ns = rebuild->before_ns;
+        status = find_last(rebuild, kind, watermark, gap.until_ns, &last_ns, err);
+        if (status != STATUS_OK)
+            break;
+        const struct gap_span day = day_of(last_ns > gap.since_ns ? last_ns : gap.since_ns);
+        const bool has_some = last_ns >= rollup_bucket(ROLLUP_DAY, gap.since_ns);
+        if (!has_some || day.since_ns < expired_ns) {
+            status = forget_span(rebuild, kind, &gap, err);
+            continue;
+        }
+        const struct gap_span behind = {day.until_ns, gap.until_ns};
+        status = forget_span(rebuild, kind, &behind, err);
+        *found = status == STATUS_OK;
+        return *found ? begin_day(rebuild, kind, &day, err) : status;
+    }
+    return status;
+}
+
+// ---- Records -----------------------------------------------------------------------------
+
+static enum status prepare_read(struct rollup_rebuild *rebuild, struct error *err)
+{
+    sqlite3_str *sql = sqlite3_str_new(rebuild->db);
+    sqlite3_str_appendall(sql, "SELECT ");
+    rollup_sheet_select(sql, rebuild->kind);
+    sqlite3_str_appendf(sql,
+                        " FROM \"%w\" t WHERE (t.started_ns, t.id) > (?, ?) AND t.started_ns <= ?"
+                        " AND t.id <= ? ORDER BY t.started_ns, t.id LIMIT %d",
+                        record_kind_info(rebuild->kind)->name, READ_ROWS);
+    char *text = sqlite3_str_finish(sql);
+    enum status status = text ? database_prepare(rebuild->db, &rebuild->read, text, true, err)
+                              : error_no_memory(err, "rollups");
+    sqlite3_free(text);
+    return status;
+}
+
+static enum status read_some(struct rollup_rebuild *rebuild, struct error *err)
+{
+    struct rollup_sheet *sheet = &rebuild->sheet;
+    unsigned rows = 0;
+    int rc = SQLITE_DONE;
+    enum status status = STATUS_OK;
+    (void)sqlite3_bind_int64(rebuild->read, 1, rebuild->read_ns);
+    (void)sqlite3_bind_int64(rebuild->read, 2, rebuild->read_id);
+    (void)sqlite3_bind_int64(rebuild->read, 3,
+                             rebuild->day.until_ns - (rebuild->day.until_ns < INT64_MAX));
+    (void)sqlite3_bind_int64(rebuild->read, 4, rebuild->watermark);
+    while (status == STATUS_OK && (rc = sqlite3_step(rebuild->read)) == SQLITE_ROW) {
+        status = rollup_sheet_add_row(sheet, rebuild->read);
+        rows += status == STATUS_OK;
+    }
+    if (status == STATUS_OK && rc != SQLITE_DONE)
+        status = database_error(rebuild->db, "rollups", err);
+    (void)sqlite3_reset(rebuild->read);
+    if (rows > 0) {
+        rebuild->read_ns = sheet->started_ns[sheet->count - 1];
+        rebuild->read_id = sheet->ids[sheet->count - 1];
+    }
+    rebuild->is_at_end = status == STATUS_OK && rows < READ_ROWS;
+    if (status == STATUS_FULL || rebuild->is_at_end)
+        rebuild->phase = PHASE_WRITE;
+    if (status == STATUS_NOMEM)
+        return error_no_memory(err, "rollups");
+    return status == STATUS_FULL ? STATUS_OK : status;
+}
+
+// ---- Writing -------------------------------------------------------------------------------
+
+static enum status read_gaps(struct rollup_rebuild *rebuild, struct gap_set *gaps,
+                             struct error *err)
+{
+    enum status status = STATUS_OK;
+    for (unsigned g = 0; g < ROLLUP_GROUPING_COUNT && status == STATUS_OK; g++)
+        status =
+            gap_set_read(&gaps[g], rebuild->db, rebuild->kind, (enum rollup_grouping)g, true, err);
+    return status;
+}
+
+// Writes the rows of a slice of the sheet, of all metrics.
+static enum status write_slice(struct rollup_rebuild *rebuild, struct gap_set *gaps,
+                               int64_t wall_ns, struct error *err)
+{
+    const struct rollup_slice slice = {.sheet = &rebuild->sheet,
+                                       .first_row = rebuild->first_row,
+                                       .groups_most = SLICE_GROUPS,
+                                       .bytes_most = SLICE_BYTES};
+    const struct rollup_slice whole = {.sheet = &rebuild->sheet};
+    bool added = false;
+    enum status status = STATUS_OK;
+    if (rebuild->first_row == 0) {
+        status = rollup_fold_begin(rebuild->fold, &whole, err);
+        if (status == STATUS_OK)
+            status = rollup_levels_forecast(
+                rebuild->levels,
+                &(struct rollup_forecast){rollup_fold_groups(rebuild->fold), gaps,
+                                          rebuild->is_first && rebuild->is_at_end, wall_ns,
+                                          rebuild->keeps_days},
+                &added, err);
+        if (status == STATUS_OK && added)
+            status = read_gaps(rebuild, gaps, err);
+    }
+    struct cell_key damaged;
+    if (status == STATUS_OK)
+        status = rollup_fold_begin(rebuild->fold, &slice, err);
+    if (status == STATUS_OK)
+        status = rollup_fold_write(rebuild->fold,
+                                   &(struct rollup_scope){.levels = DAY_LEVELS, .gaps = gaps},
+                                   &damaged, err);
+    if (status == STATUS_OK)
+        rebuild->first_row = rollup_fold_groups(rebuild->fold)->end_row;
+    rollup_fold_end(rebuild->fold);
+    return status;
+}
+
+static enum status write_some(struct rollup_rebuild *rebuild, int64_t wall_ns, struct error *err)
+{
+    struct gap_set gaps[ROLLUP_GROUPING_COUNT] = {{{0}, {0}}};
+    enum status status = STATUS_OK;
+    if (rebuild->first_row < rebuild->sheet.count) {
+        status = read_gaps(rebuild, gaps, err);
+        if (status == STATUS_OK)
+            status = write_slice(rebuild, gaps, wall_ns, err);
+    }
+    for (unsigned g = 0; g < ROLLUP_GROUPING_COUNT; g++)
+        gap_set_deinit(&gaps[g]);
+    if (status != STATUS_OK || rebuild->first_row < rebuild->sheet.count)
+        return status;
+    rollup_sheet_clear(&rebuild->sheet, false);
+    rebuild->first_row = 0;
+    rebuild->is_first = false;
+    rebuild->phase = rebuild->is_at_end ? PHASE_END : PHASE_READ;
+    return STATUS_OK;
+}
+
+// ---- Steps -----------------------------------------------------------------------------
+
+// Deletes some rows of the day and its month; with the last of them the watermark says which
+// records are to be read.
+static enum status erase_some(struct rollup_rebuild *rebuild, int64_t watermark, struct error *err)
+{
+    bool left = false;
+    enum status status =
+        rollup_levels_erase(rebuild->db, rebuild->kind, DAY_LEVELS, &rebuild->day, &left, err);
+    if (status == STATUS_OK && !left)
+        status = rollup_levels_erase(rebuild->db, rebuild->kind, 1 << ROLLUP_MONTH, &rebuild->day,
+                                     &left, err);
+    for (unsigned level = 0; level < ROLLUP_MONTH && status == STATUS_OK && !left; level++)
+        status = each_grouping(rebuild->db, gap_remove, rebuild->kind, (enum rollup_level)level,
+                               ROLLUP_SPARSE, &rebuild->day, err);
+    if (status != STATUS_OK || left)
+        return status;
+    rebuild->phase = PHASE_READ;
+    rebuild->watermark = watermark;
+    rebuild->read_ns = rebuild->day.since_ns;
+    rebuild->read_id = INT64_MIN;
+    rebuild->first_row = 0;
+    rebuild->is_first = true;
+    rollup_sheet_init(&rebuild->sheet, rebuild->kind);
+    return prepare_read(rebuild, err);
+}
+
+enum status rollup_rebuild_step(struct rollup_rebuild *rebuild, int64_t watermark, int64_t wall_ns,
+                                struct error *err)
+{
+    enum status status = STATUS_OK;
+    switch (rebuild->phase) {
+    case PHASE_ERASE:
+        return erase_some(rebuild, watermark, err);
+    case PHASE_READ:
+        return read_some(rebuild, err);
+    case PHASE_WRITE:
+        return write_some(rebuild, wall_ns, err);
+    case PHASE_END:
+        status = forget_span(rebuild, rebuild->kind, &rebuild->day, err);
+        if (status == STATUS_OK)
+            end(rebuild);
+    }
+    return status;
+}
+
+// ---- Damage ------------------------------------------------------------------------------
+
+enum status rollup_rebuild_damaged(sqlite3 *db, enum record_kind kind,
+                                   const struct cell_key *damaged, struct error *err)
+{
+    int64_t expired_ns = INT64_MIN;
+    const struct gap_span day = day_of(damaged->started_ns);
+    bool left = true;
+    enum status status = rollup_levels_expired(db, kind, &expired_ns, err);
+    if (status == STATUS_OK && damaged->level == ROLLUP_MONTH)
+        status = drop_month(db, kind, &day, err);
+    else if (status == STATUS_OK && day.since_ns >= expired_ns)
+        return gap_request_rebuild(db, kind, &day, 1, err);
+    else if (status == STATUS_OK)
+        status = each_grouping(db, gap_add, kind, ROLLUP_MONTH, ROLLUP_LOST, &day, err);
+    while (status == STATUS_OK && left && damaged->level != ROLLUP_MONTH)
+        status = rollup_levels_erase(db, kind, DAY_LEVELS, &day, &left, err);
+    return status;
+}
