@@ -10,6 +10,9 @@
 
 #include <cmocka.h>
 
+// Declares a test case that has no state: TEST_CASE(test_something) { ... }
+#define TEST_CASE(name) static void name(__attribute__((unused)) void **state)
+
 #define COUNT_OF(array) (sizeof(array) / sizeof *(array))
 
 // A small deterministic generator for random properties: xorshift64*, Vigna 2016.

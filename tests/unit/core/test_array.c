@@ -4,9 +4,8 @@
 
 #include "common/core/base/array.h"
 
-static void test_items_keep_their_values_while_the_array_grows(void **state)
+TEST_CASE(test_items_keep_their_values_while_the_array_grows)
 {
-    (void)state;
     uint64_t *items = NULL;
     size_t capacity = 0;
     unsigned grown = 0;
@@ -23,9 +22,8 @@ static void test_items_keep_their_values_while_the_array_grows(void **state)
     free(items);
 }
 
-static void test_many_items_at_once_fit(void **state)
+TEST_CASE(test_many_items_at_once_fit)
 {
-    (void)state;
     char *bytes = NULL;
     size_t capacity = 0;
     assert_true(ARRAY_RESERVE(&bytes, &capacity, 0));
@@ -37,9 +35,8 @@ static void test_many_items_at_once_fit(void **state)
     free(bytes);
 }
 
-static void test_a_failure_changes_nothing(void **state)
+TEST_CASE(test_a_failure_changes_nothing)
 {
-    (void)state;
     static const size_t wanted[] = {SIZE_MAX, SIZE_MAX / 2, SIZE_MAX / sizeof(uint64_t) + 1,
                                     PTRDIFF_MAX / sizeof(uint64_t) + 1};
     uint64_t *items = NULL;

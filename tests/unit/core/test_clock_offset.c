@@ -1,28 +1,18 @@
 #include "common/core/delivery/clock_offset.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#define COUNT(array) (sizeof(array) / sizeof(array)[0])
+#include "tests/support/test.h"
 
 static const int64_t second = INT64_C(1000000000);
 
-static void test_nothing_is_known(void **state)
+TEST_CASE(test_nothing_is_known)
 {
-    (void)state;
     const struct clock_offset offset = {0};
     int64_t offset_ns, error_ns;
     assert_false(clock_offset_estimate(&offset, 1, &offset_ns, &error_ns));
 }
 
 // Answers in turn, and what is known after the last.
-static void test_answers(void **state)
+TEST_CASE(test_answers)
 {
-    (void)state;
     static const struct {
         const char *what;
         struct {
@@ -57,10 +47,10 @@ static void test_answers(void **state)
         {"no possible year here", {{1, 1, INT64_MAX, 1}}, false, 0, 0},
         {"an hour under way", {{1, 1, INT64_C(8000000000000), 1}}, false, 0, 0},
     };
-    for (size_t i = 0; i < COUNT(cases); i++) {
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct clock_offset offset = {0};
         uint64_t now_ns = 0;
-        for (size_t k = 0; k < COUNT(cases[i].answers) && cases[i].answers[k].now_ns; k++) {
+        for (size_t k = 0; k < COUNT_OF(cases[i].answers) && cases[i].answers[k].now_ns; k++) {
             now_ns = cases[i].answers[k].now_ns;
             clock_offset_take(&offset, cases[i].answers[k].sent_ns, cases[i].answers[k].answered_ns,
                               cases[i].answers[k].received_ns, now_ns);
@@ -74,9 +64,8 @@ static void test_answers(void **state)
     }
 }
 
-static void test_certainty_fades(void **state)
+TEST_CASE(test_certainty_fades)
 {
-    (void)state;
     struct clock_offset offset = {0};
     clock_offset_take(&offset, 1000, 500, 1100, 1);
     int64_t offset_ns, error_ns;
@@ -88,9 +77,8 @@ static void test_certainty_fades(void **state)
 }
 
 // The host's clock is set by a step that the widths of the answers would hide.
-static void test_a_clock_that_is_set(void **state)
+TEST_CASE(test_a_clock_that_is_set)
 {
-    (void)state;
     struct clock_offset offset = {0};
     int64_t offset_ns, error_ns;
     const int64_t wide = 100000000, step = 60000000, year = 1000 * second;
@@ -111,9 +99,8 @@ static void test_a_clock_that_is_set(void **state)
 }
 
 // True clocks, drifting apart, and delays by chance: the bound always holds.
-static void test_the_bound_holds(void **state)
+TEST_CASE(test_the_bound_holds)
 {
-    (void)state;
     uint64_t chance = 7;
     for (unsigned life = 0; life < 50; life++) {
         struct clock_offset offset = {0};

@@ -13,9 +13,8 @@ static bool is_near(double got, double want)
     return isnan(want) ? isnan(got) : fabs(got - want) <= 1e-12 * fmax(1, fabs(want));
 }
 
-static void values_are_summed_up(void **state)
+TEST_CASE(values_are_summed_up)
 {
-    (void)state;
     static const struct {
         size_t count;
         double values[VALUES_MAX];
@@ -46,9 +45,8 @@ static void values_are_summed_up(void **state)
     }
 }
 
-static void enough_is_enough(void **state)
+TEST_CASE(enough_is_enough)
 {
-    (void)state;
     // As many values, evenly from 95 to 105: their middle half is 5 % wide.
     static const struct {
         size_t count;

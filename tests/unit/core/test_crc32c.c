@@ -6,9 +6,8 @@
 
 #include "tests/support/test.h"
 
-static void test_known_answers(void **state)
+TEST_CASE(test_known_answers)
 {
-    (void)state;
     unsigned char zeroes[32] = {0}, ones[32], rising[32], falling[32];
     memset(ones, 0xff, sizeof ones);
     for (unsigned i = 0; i < sizeof rising; i++) {
@@ -34,9 +33,8 @@ static void test_known_answers(void **state)
 }
 
 // Wherever the bytes begin and are divided.
-static void test_parts_and_places(void **state)
+TEST_CASE(test_parts_and_places)
 {
-    (void)state;
     unsigned char bytes[512];
     uint64_t seed = 7;
     for (size_t i = 0; i < sizeof bytes; i++)

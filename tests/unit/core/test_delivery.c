@@ -1,29 +1,20 @@
 #include "common/core/delivery/delivery.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "tests/unit/core/delivery_rig.h"
+#include "tests/support/test.h"
 
-#define COUNT(array) (sizeof(array) / sizeof(array)[0])
-
-static void test_reasons_have_words(void **state)
+TEST_CASE(test_reasons_have_words)
 {
-    (void)state;
     assert_string_equal(delivery_reason_text(DELIVERY_REFUSED), "refused");
     assert_string_equal(delivery_reason_text(DELIVERY_ACKNOWLEDGED_ELSEWHERE),
                         "acknowledged_elsewhere");
     assert_string_equal(delivery_reason_text(DELIVERY_RING_FULL), "ring_full");
 }
 
-static void test_bad_configurations(void **state)
+TEST_CASE(test_bad_configurations)
 {
-    (void)state;
     static const struct delivery_config good = {.batch_records = 1,
                                                 .resend_after_ns = 1,
                                                 .resend_max_ns = 1,
@@ -42,7 +33,7 @@ static void test_bad_configurations(void **state)
     bad[4].heartbeat_ns = 0;
     bad[5].spool_retry_ns = 0;
     bad[6].ring_records = 1;
-    for (size_t i = 0; i < COUNT(bad); i++) {
+    for (size_t i = 0; i < COUNT_OF(bad); i++) {
         producer = NULL;
         assert_int_equal(delivery_producer_new(&producer, &bad[i]), STATUS_INVALID);
         assert_null(producer);
@@ -50,9 +41,8 @@ static void test_bad_configurations(void **state)
     delivery_producer_free(NULL);
 }
 
-static void test_one_life(void **state)
+TEST_CASE(test_one_life)
 {
-    (void)state;
     struct rig rig = rig_new(10);
     produce(&rig, 0, 25);
     delivery_producer_names(rig.producer, 3);
@@ -94,9 +84,8 @@ static void test_one_life(void **state)
     rig_free(&rig);
 }
 
-static void test_goodbye_waits_for_the_last_record(void **state)
+TEST_CASE(test_goodbye_waits_for_the_last_record)
 {
-    (void)state;
     struct rig rig = rig_new(10);
     produce(&rig, 0, 5);
     delivery_producer_close(rig.producer);
@@ -117,9 +106,8 @@ static void test_goodbye_waits_for_the_last_record(void **state)
     rig_free(&rig);
 }
 
-static void test_an_empty_run_closes(void **state)
+TEST_CASE(test_an_empty_run_closes)
 {
-    (void)state;
     struct rig rig = rig_new(10);
     delivery_producer_close(rig.producer);
     welcome_new(&rig, 'A');
@@ -128,9 +116,8 @@ static void test_an_empty_run_closes(void **state)
     rig_free(&rig);
 }
 
-static void test_credit(void **state)
+TEST_CASE(test_credit)
 {
-    (void)state;
     struct rig rig = rig_new(10);
     produce(&rig, 0, 100);
     expect(&rig, DELIVERY_SEND_HELLO);
@@ -162,9 +149,8 @@ static void test_credit(void **state)
     rig_free(&rig);
 }
 
-static void test_streams_take_turns(void **state)
+TEST_CASE(test_streams_take_turns)
 {
-    (void)state;
     struct rig rig = rig_new(2);
     produce(&rig, 7, 100);
     produce(&rig, 0, 3);
@@ -182,9 +168,8 @@ static void test_streams_take_turns(void **state)
     rig_free(&rig);
 }
 
-static void test_heartbeats(void **state)
+TEST_CASE(test_heartbeats)
 {
-    (void)state;
     struct rig rig = rig_new(10);
     welcome_new(&rig, 'A');
     expect(&rig, DELIVERY_CONTACT);
@@ -201,9 +186,8 @@ static void test_heartbeats(void **state)
 }
 
 // A hole in what arrived is seen when the latest batch is answered.
-static void test_go_back(void **state)
+TEST_CASE(test_go_back)
 {
-    (void)state;
     struct rig rig = rig_new(10);
     produce(&rig, 0, 30);
     welcome_new(&rig, 'A');
@@ -221,13 +205,12 @@ static void test_go_back(void **state)
     rig_free(&rig);
 }
 
-static void test_waits_double_and_notices_come_once(void **state)
+TEST_CASE(test_waits_double_and_notices_come_once)
 {
-    (void)state;
     struct rig rig = rig_new(10);
     produce(&rig, 0, 10);
     static const uint64_t waits_ms[] = {1000, 2000, 4000, 4000};
-    for (size_t i = 0; i < COUNT(waits_ms); i++) {
+    for (size_t i = 0; i < COUNT_OF(waits_ms); i++) {
         expect(&rig, DELIVERY_SEND_HELLO);
         rig.now_ms += waits_ms[i] - 1;
         expect_nothing(&rig);
@@ -256,9 +239,8 @@ static void test_waits_double_and_notices_come_once(void **state)
 }
 
 // One stream's progress does not hide that another's batch was never answered.
-static void test_every_stream_has_its_own_patience(void **state)
+TEST_CASE(test_every_stream_has_its_own_patience)
 {
-    (void)state;
     struct rig rig = rig_new(10);
     produce(&rig, 0, 1000);
     produce(&rig, 1, 1);
@@ -285,9 +267,8 @@ static void test_every_stream_has_its_own_patience(void **state)
     rig_free(&rig);
 }
 
-static void test_unsent(void **state)
+TEST_CASE(test_unsent)
 {
-    (void)state;
     struct rig rig = rig_new(10);
     produce(&rig, 0, 20);
     // Nobody is there: Hello is tried again and again, and the loss is told once.
@@ -324,9 +305,8 @@ static void test_unsent(void **state)
     rig_free(&rig);
 }
 
-static void test_another_store(void **state)
+TEST_CASE(test_another_store)
 {
-    (void)state;
     struct rig rig = rig_new(10);
     produce(&rig, 0, 20);
     delivery_producer_names(rig.producer, 2);
@@ -367,9 +347,8 @@ static void test_another_store(void **state)
 }
 
 // The same store, but an older copy: it lacks what it had acknowledged.
-static void test_restored_store(void **state)
+TEST_CASE(test_restored_store)
 {
-    (void)state;
     struct rig rig = rig_new(10);
     produce(&rig, 0, 10);
     welcome_new(&rig, 'A');
@@ -401,9 +380,8 @@ static void test_restored_store(void **state)
 }
 
 // Acknowledgements that cannot be true change nothing.
-static void test_impossible_acks(void **state)
+TEST_CASE(test_impossible_acks)
 {
-    (void)state;
     struct rig rig = rig_new(10);
     produce(&rig, 0, 20);
     welcome_new(&rig, 'A');
@@ -428,7 +406,7 @@ static void test_impossible_acks(void **state)
         {"a sequence never used", {.sequence = 3}},
         {"names never given out", {.sequence = 2, .names_known = 1}},
     };
-    for (size_t i = 0; i < COUNT(cases); i++) {
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
         if (ack(&rig, 'A', cases[i].ack) != STATUS_INVALID)
             fail_msg("%s was believed", cases[i].what);
         expect_nothing(&rig);
@@ -445,9 +423,8 @@ static void test_impossible_acks(void **state)
     rig_free(&rig);
 }
 
-static void test_many_names_go_ahead(void **state)
+TEST_CASE(test_many_names_go_ahead)
 {
-    (void)state;
     struct rig rig = rig_new(10);
     produce(&rig, 0, 10);
     delivery_producer_names(rig.producer, 2 * DELIVERY_NAMES_MAX + 5);
@@ -470,9 +447,8 @@ static void test_many_names_go_ahead(void **state)
     rig_free(&rig);
 }
 
-static void test_streams(void **state)
+TEST_CASE(test_streams)
 {
-    (void)state;
     struct rig rig = rig_new(10);
     struct delivery_stream told = {.stream = 3, .produced = 5, .unnumbered = 2};
     assert_int_equal(delivery_producer_stream(rig.producer, &told, 6), STATUS_INVALID);
@@ -511,9 +487,8 @@ static void test_streams(void **state)
 
 // ---- Collector -------------------------------------------------------------------
 
-static void test_offer(void **state)
+TEST_CASE(test_offer)
 {
-    (void)state;
     static const struct {
         uint64_t next, first, last;
         enum delivery_verdict verdict;
@@ -529,7 +504,7 @@ static void test_offer(void **state)
         {1, 2, 2, DELIVERY_GAP, 0, 0},
         {INT64_MAX, INT64_MAX - 1, INT64_MAX, DELIVERY_TAKE, INT64_MAX, 1},
     };
-    for (size_t i = 0; i < COUNT(cases); i++) {
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
         uint64_t take_first = 0, duplicates = 99;
         assert_int_equal(
             delivery_offer(cases[i].next, cases[i].first, cases[i].last, &take_first, &duplicates),
@@ -540,9 +515,8 @@ static void test_offer(void **state)
     }
 }
 
-static void test_offer_drop(void **state)
+TEST_CASE(test_offer_drop)
 {
-    (void)state;
     static const struct {
         uint64_t next, first, last;
         bool moves;
@@ -551,7 +525,7 @@ static void test_offer_drop(void **state)
         {1, 1, 5, true, 1},  {3, 1, 5, true, 3},  {5, 1, 5, true, 5},
         {6, 1, 5, false, 0}, {9, 1, 5, false, 0}, {1, 2, 5, false, 0},
     };
-    for (size_t i = 0; i < COUNT(cases); i++) {
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct delivery_range range = {.first = cases[i].first, .last = cases[i].last};
         assert_int_equal(delivery_offer_drop(cases[i].next, &range), cases[i].moves);
         if (cases[i].moves)

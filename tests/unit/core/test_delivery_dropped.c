@@ -1,16 +1,10 @@
 #include "common/core/delivery/delivery_dropped.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
-#define COUNT(array) (sizeof(array) / sizeof(array)[0])
+#include "tests/support/test.h"
 
 static enum status add(struct delivery_dropped *dropped, uint32_t stream, uint64_t first,
                        uint64_t last, enum delivery_reason reason, int64_t at_ns)
@@ -31,9 +25,8 @@ static bool same(const struct delivery_range *a, const struct delivery_range *b)
 }
 
 // What is left of ranges told in turn.
-static void test_adding(void **state)
+TEST_CASE(test_adding)
 {
-    (void)state;
     static const struct {
         const char *what;
         struct delivery_range told[4];
@@ -77,12 +70,12 @@ static void test_adding(void **state)
           {.stream = 2, .first = 8, .last = 8, .reason = DELIVERY_SPOOL_FULL},
           {.stream = 9, .first = 1, .last = 1, .reason = DELIVERY_SPOOL_FULL}}},
     };
-    for (size_t i = 0; i < COUNT(cases); i++) {
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct delivery_dropped dropped = {0};
         size_t left = 0;
-        for (size_t k = 0; k < COUNT(cases[i].told) && cases[i].told[k].first; k++)
+        for (size_t k = 0; k < COUNT_OF(cases[i].told) && cases[i].told[k].first; k++)
             assert_int_equal(delivery_dropped_add(&dropped, &cases[i].told[k]), STATUS_OK);
-        while (left < COUNT(cases[i].left) && cases[i].left[left].first)
+        while (left < COUNT_OF(cases[i].left) && cases[i].left[left].first)
             left++;
         if (dropped.count != left)
             fail_msg("%s: %zu ranges are left", cases[i].what, dropped.count);
@@ -93,9 +86,8 @@ static void test_adding(void **state)
     }
 }
 
-static void test_full(void **state)
+TEST_CASE(test_full)
 {
-    (void)state;
     struct delivery_dropped dropped = {0};
     for (uint64_t i = 0; i < DELIVERY_DROPS_MAX; i++)
         assert_int_equal(add(&dropped, 0, 3 * i + 2, 3 * i + 2, DELIVERY_SPOOL_FULL, 1), STATUS_OK);
@@ -112,9 +104,8 @@ static void test_full(void **state)
 }
 
 // Against a plain map of numbers.
-static void test_random(void **state)
+TEST_CASE(test_random_ranges)
 {
-    (void)state;
     enum { NUMBERS = 120, STREAMS = 3, STEPS = 3000 };
     bool map[STREAMS][NUMBERS + 2];
     uint64_t random_state = 1;
@@ -168,7 +159,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_adding),
         cmocka_unit_test(test_full),
-        cmocka_unit_test(test_random),
+        cmocka_unit_test(test_random_ranges),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

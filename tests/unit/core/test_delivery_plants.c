@@ -1,22 +1,16 @@
 // Proves the simulator: mistakes of every kind are planted, one at a time, and each
 // is found within the first seeds of those that CI runs.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
-#include <cmocka.h>
-
 #include "tests/support/sim/sim.h"
+#include "tests/support/test.h"
 
 enum { SEEDS = 2000, STEPS = 1000 };
 
 static struct sim sim;
 
-static void test_mistakes_are_found(void **state)
+TEST_CASE(test_mistakes_are_found)
 {
-    (void)state;
     for (unsigned plant = SIM_PLANT_NONE + 1; plant < SIM_PLANT_COUNT; plant++) {
         uint64_t seed = 0;
         while (seed < SEEDS && sim_live(&sim, seed, (enum sim_plant)plant, STEPS, UINT64_MAX))

@@ -1,15 +1,9 @@
 // The collector's side of the delivery protocol, a message at a time.
 #include "common/core/delivery/delivery_run.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
-#define COUNT(array) (sizeof(array) / sizeof(array)[0])
+#include "tests/support/test.h"
 
 static struct delivery_run run;
 
@@ -43,7 +37,7 @@ static struct taken take(const struct delivery_message *message)
         const struct delivery_step *step = &taken.steps[taken.count];
         if (step->kind == DELIVERY_STEP_NAMES)
             run.names_known = (uint32_t)step->last;
-        assert_true(++taken.count < COUNT(taken.steps));
+        assert_true(++taken.count < COUNT_OF(taken.steps));
     }
     return taken;
 }
@@ -87,9 +81,8 @@ static void restore(uint32_t stream, uint64_t next, uint64_t produced)
     assert_int_equal(delivery_run_restore(&run, &lane), STATUS_OK);
 }
 
-static void test_who_is_heard(void **state)
+TEST_CASE(test_who_is_heard)
 {
-    (void)state;
     struct delivery_run greeted = {.greeted = true};
     static const struct {
         struct delivery_message message;
@@ -110,16 +103,15 @@ static void test_who_is_heard(void **state)
         {{.kind = DELIVERY_BATCH, .stream = 3, .first = 1, .last = 1}, true, true, DELIVERY_HEARD},
         {{.kind = DELIVERY_GOODBYE}, true, true, DELIVERY_HEARD},
     };
-    for (size_t i = 0; i < COUNT(cases); i++) {
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct delivery_run *known = cases[i].is_greeted ? &greeted : &run;
         if (delivery_hear(cases[i].known ? known : NULL, &cases[i].message) != cases[i].hearing)
             fail_msg("message %zu is heard otherwise", i);
     }
 }
 
-static void test_a_life(void **state)
+TEST_CASE(test_a_life)
 {
-    (void)state;
     greet(false);
     const struct delivery_stream said = {.stream = 0, .produced = 20, .unnumbered = 3};
     struct taken taken = take(&(struct delivery_message){.kind = DELIVERY_BATCH,
@@ -157,9 +149,8 @@ static void test_a_life(void **state)
     assert_int_equal(run.end, RECORD_RUN_END_OPEN); // it has made more since
 }
 
-static void test_names(void **state)
+TEST_CASE(test_names)
 {
-    (void)state;
     greet(false);
     static const struct {
         uint32_t first;
@@ -167,7 +158,7 @@ static void test_names(void **state)
         uint64_t step_first, step_last; // 0: none
     } cases[] = {{1, 0, 0, 0}, {2, 5, 0, 0}, {1, 3, 1, 3}, {1, 3, 0, 0},
                  {3, 1, 0, 0}, {2, 4, 4, 5}, {7, 1, 0, 0}, {6, 1, 6, 6}};
-    for (size_t i = 0; i < COUNT(cases); i++) {
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
         const struct taken taken = take(&(struct delivery_message){
             .kind = DELIVERY_BATCH, .names_first = cases[i].first, .name_count = cases[i].count});
         assert_int_equal(taken.count, cases[i].step_first != 0);
@@ -177,9 +168,8 @@ static void test_names(void **state)
 }
 
 // A producer that counts on names this store has not is asked for Hello, once.
-static void test_names_that_are_missing(void **state)
+TEST_CASE(test_names_that_are_missing)
 {
-    (void)state;
     greet(false);
     run.names_known = 5;
     static const struct {
@@ -188,7 +178,7 @@ static void test_names_that_are_missing(void **state)
         uint32_t after;
     } cases[] = {{1, 0, 5}, {1, 5, 5}, {1, 9, 9}, {6, 1, 6}, {7, 1, 5}, {UINT32_MAX, 9, 5}};
     struct delivery_message message = {.kind = DELIVERY_BATCH, .first = 1, .last = 9};
-    for (size_t i = 0; i < COUNT(cases); i++) {
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
         message.names_first = cases[i].first;
         message.name_count = cases[i].count;
         assert_int_equal(delivery_run_names_after(&run, &message), cases[i].after);
@@ -214,9 +204,8 @@ static void test_names_that_are_missing(void **state)
 }
 
 // Ranges before, behind and over the records of their batch.
-static void test_drops(void **state)
+TEST_CASE(test_drops)
 {
-    (void)state;
     greet(false);
     static const struct delivery_range drops[] = {
         {.stream = 0, .first = 1, .last = 5},
@@ -229,7 +218,7 @@ static void test_drops(void **state)
                                        .first = 4,
                                        .last = 10,
                                        .drops = drops,
-                                       .drop_count = COUNT(drops)};
+                                       .drop_count = COUNT_OF(drops)};
     struct taken taken = take(&message);
     assert_int_equal(taken.count, 4);
     expect_step(&taken, 0, DELIVERY_STEP_DROP, 1, 5);
@@ -250,9 +239,8 @@ static void test_drops(void **state)
     assert_int_equal(take(&message).count, 0);
 }
 
-static void test_a_gap(void **state)
+TEST_CASE(test_a_gap)
 {
-    (void)state;
     greet(false);
     assert_int_equal(take_batch(4, 2, 9).count, 0);
     struct delivery_ack ack = {0};
@@ -263,9 +251,8 @@ static void test_a_gap(void **state)
     assert_int_equal(next[0].next, 1);
 }
 
-static void test_what_an_ack_names(void **state)
+TEST_CASE(test_what_an_ack_names)
 {
-    (void)state;
     restore(9, 5, 4);
     restore(2, 1, 3);
     run.names_known = 8;
@@ -298,9 +285,8 @@ static void test_what_an_ack_names(void **state)
 }
 
 // A dead run is replayed: silent, then killed; what went down with its host is told.
-static void test_replay(void **state)
+TEST_CASE(test_replay)
 {
-    (void)state;
     restore(0, 11, 30);
     restore(1, 1, 0);
     greet(true);
@@ -335,18 +321,16 @@ static void test_replay(void **state)
 }
 
 // Only a replay knows that nobody has the rest.
-static void test_a_goodbye_that_says_less(void **state)
+TEST_CASE(test_a_goodbye_that_says_less)
 {
-    (void)state;
     restore(0, 11, 30);
     greet(false);
     assert_int_equal(part(10, false).count, 0);
     assert_int_equal(run.end, RECORD_RUN_END_OPEN);
 }
 
-static void test_silence(void **state)
+TEST_CASE(test_silence)
 {
-    (void)state;
     greet(false);
     run.changed = false;
     delivery_run_silence(&run);
@@ -359,9 +343,8 @@ static void test_silence(void **state)
     assert_int_equal(run.end, RECORD_RUN_END_CLOSED);
 }
 
-static void test_streams(void **state)
+TEST_CASE(test_streams)
 {
-    (void)state;
     greet(false);
     for (uint32_t i = 0; i < DELIVERY_STREAMS_MAX; i++)
         restore(UINT32_MAX - 3 * (i % 2 ? i : DELIVERY_STREAMS_MAX - i), 1, 0);

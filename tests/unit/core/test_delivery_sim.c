@@ -66,9 +66,8 @@ static void check_that_all_happened(void)
             fail_msg("no %s in all these lives", sim_outcome_name((enum sim_outcome)i));
 }
 
-static void test_lives(void **state)
+TEST_CASE(test_lives)
 {
-    (void)state;
     const bool alone = getenv("INFERSTAT_SIM_SEED") != NULL;
     const uint64_t first = number_from("INFERSTAT_SIM_SEED", 0);
     const uint64_t count = alone ? 1 : test_volume(SEEDS);

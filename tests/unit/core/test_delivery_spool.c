@@ -1,14 +1,8 @@
 // The producer's machine where there is a spool.
 #include "common/core/delivery/delivery.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "tests/unit/core/delivery_rig.h"
+#include "tests/support/test.h"
 
 static const uint64_t ms = RIG_MS;
 
@@ -65,9 +59,8 @@ static void rest(struct rig *rig)
         assert_int_not_equal(rig->action.kind, DELIVERY_SPOOL);
 }
 
-static void test_lost_contact_spools_what_waits(void **state)
+TEST_CASE(test_lost_contact_spools_what_waits)
 {
-    (void)state;
     struct rig rig = rig_new_with_spool(10, 100);
     produce(&rig, 0, 25);
     produce(&rig, 1, 4);
@@ -94,9 +87,8 @@ static void test_lost_contact_spools_what_waits(void **state)
     rig_free(&rig);
 }
 
-static void test_contact_ends_spooling(void **state)
+TEST_CASE(test_contact_ends_spooling)
 {
-    (void)state;
     struct rig rig = rig_new_with_spool(10, 100);
     produce(&rig, 0, 25);
     lose_contact(&rig);
@@ -117,9 +109,8 @@ static void test_contact_ends_spooling(void **state)
     rig_free(&rig);
 }
 
-static void test_half_a_ring_goes_to_the_spool(void **state)
+TEST_CASE(test_half_a_ring_goes_to_the_spool)
 {
-    (void)state;
     struct rig rig = rig_new_with_spool(10, 40);
     produce(&rig, 0, 19);
     welcome_new(&rig, 'A');
@@ -141,9 +132,8 @@ static void test_half_a_ring_goes_to_the_spool(void **state)
     rig_free(&rig);
 }
 
-static void test_a_spool_that_cannot_be_written(void **state)
+TEST_CASE(test_a_spool_that_cannot_be_written)
 {
-    (void)state;
     struct rig rig = rig_new_with_spool(10, 20);
     produce(&rig, 0, 10);
     produce(&rig, 1, 10);
@@ -161,9 +151,8 @@ static void test_a_spool_that_cannot_be_written(void **state)
     rig_free(&rig);
 }
 
-static void test_an_owner_who_leaves(void **state)
+TEST_CASE(test_an_owner_who_leaves)
 {
-    (void)state;
     struct rig rig = rig_new_with_spool(10, 100);
     produce(&rig, 0, 12);
     expect(&rig, DELIVERY_SEND_HELLO);
@@ -178,9 +167,8 @@ static void test_an_owner_who_leaves(void **state)
 }
 
 // Gone from the spool: sending goes on around it, and the collector is told.
-static void test_lost_ranges_are_told_and_jumped(void **state)
+TEST_CASE(test_lost_ranges_are_told_and_jumped)
 {
-    (void)state;
     struct rig rig = rig_new_with_spool(10, 100);
     produce(&rig, 0, 40);
     delivery_producer_spool_holds(rig.producer, 0, 30);
@@ -214,9 +202,8 @@ static void test_lost_ranges_are_told_and_jumped(void **state)
     rig_free(&rig);
 }
 
-static void test_older_collectors_know_no_damage(void **state)
+TEST_CASE(test_older_collectors_know_no_damage)
 {
-    (void)state;
     struct rig rig = rig_new_with_spool(10, 100);
     produce(&rig, 0, 10);
     delivery_producer_spool_holds(rig.producer, 0, 10);
@@ -228,9 +215,8 @@ static void test_older_collectors_know_no_damage(void **state)
 }
 
 // Lost while it is under way: should the batch not arrive, the range goes instead.
-static void test_lost_under_way(void **state)
+TEST_CASE(test_lost_under_way)
 {
-    (void)state;
     struct rig rig = rig_new_with_spool(10, 100);
     produce(&rig, 0, 20);
     delivery_producer_spool_holds(rig.producer, 0, 20);
@@ -249,9 +235,8 @@ static void test_lost_under_way(void **state)
 }
 
 // Another store: what is gone is still gone, what was freed is elsewhere.
-static void test_another_store(void **state)
+TEST_CASE(test_another_store)
 {
-    (void)state;
     struct rig rig = rig_new_with_spool(10, 100);
     produce(&rig, 0, 20);
     delivery_producer_spool_holds(rig.producer, 0, 20);
@@ -276,9 +261,8 @@ static void test_another_store(void **state)
     rig_free(&rig);
 }
 
-static void test_what_cannot_be_lost(void **state)
+TEST_CASE(test_what_cannot_be_lost)
 {
-    (void)state;
     struct rig rig = rig_new_with_spool(10, 100);
     const struct delivery_range unknown = {.stream = 7, .first = 1, .last = 2};
     assert_int_equal(delivery_producer_lost(rig.producer, &unknown), STATUS_INVALID);
@@ -293,9 +277,8 @@ static void test_what_cannot_be_lost(void **state)
 }
 
 // More ranges than a message takes: the first go first, the others follow.
-static void test_many_ranges(void **state)
+TEST_CASE(test_many_ranges)
 {
-    (void)state;
     struct rig rig = rig_new_with_spool(10, 100);
     const uint64_t produced = 2 * DELIVERY_DROPS_MAX + 10;
     produce(&rig, 0, produced);

@@ -22,9 +22,8 @@ static void put(void *context, const char *bytes, size_t size)
     sink->text[sink->size] = '\0';
 }
 
-static void test_text(void **state)
+TEST_CASE(test_text)
 {
-    (void)state;
     static const struct {
         const char *text;
         size_t size; // 0: to the NUL
@@ -62,9 +61,8 @@ static void test_text(void **state)
     }
 }
 
-static void test_real(void **state)
+TEST_CASE(test_real)
 {
-    (void)state;
     static const struct {
         double value;
         const char *json;
@@ -90,9 +88,8 @@ static void test_real(void **state)
 }
 
 // Any double comes back as it was.
-static void test_real_round_trip(void **state)
+TEST_CASE(test_real_round_trip)
 {
-    (void)state;
     uint64_t random = 20260329;
     for (int i = 0; i < 100000; i++) {
         uint64_t bits = test_random(&random);
@@ -106,9 +103,8 @@ static void test_real_round_trip(void **state)
     }
 }
 
-static void test_nesting(void **state)
+TEST_CASE(test_nesting)
 {
-    (void)state;
     struct sink sink = {{0}, 0};
     struct json_writer json = {.put = put, .sink = &sink};
     json_write_begin(&json, NULL);

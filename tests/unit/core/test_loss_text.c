@@ -18,9 +18,8 @@ static struct result *row_of(const char *const *keys, const int64_t *counts, siz
     return result;
 }
 
-static void test_words(void **state)
+TEST_CASE(test_words)
 {
-    (void)state;
     static const char *const keys[] = {"dropped", "dropped_a", "dropped_b_c", "lost",
                                        "dropped_\x1b"};
     static const struct {
@@ -44,9 +43,8 @@ static void test_words(void **state)
 }
 
 // More reasons than there is room for: whole words, as far as they go.
-static void test_many(void **state)
+TEST_CASE(test_many)
 {
-    (void)state;
     enum { MANY = 40 };
     static char names[MANY][64];
     const char *keys[MANY];

@@ -4,9 +4,8 @@
 
 #include "common/core/base/parse.h"
 
-static void test_int(void **state)
+TEST_CASE(test_int)
 {
-    (void)state;
     static const struct {
         const char *text;
         int64_t minimum, maximum;
@@ -41,9 +40,8 @@ static void test_int(void **state)
     }
 }
 
-static void test_real(void **state)
+TEST_CASE(test_real)
 {
-    (void)state;
     double value = 0;
     struct error err;
     assert_int_equal(parse_real(&value, "0.8", 0, 2, "-t", &err), STATUS_OK);
@@ -55,9 +53,8 @@ static void test_real(void **state)
         assert_int_equal(parse_real(&value, wrong[i], 0, 2, "-t", &err), STATUS_INVALID);
 }
 
-static void test_duration(void **state)
+TEST_CASE(test_duration)
 {
-    (void)state;
     static const struct {
         const char *text;
         int64_t ns;
@@ -88,9 +85,8 @@ static void test_duration(void **state)
         assert_int_equal(parse_duration(&ns, wrong[i], "--since", &err), STATUS_INVALID);
 }
 
-static void test_ratio(void **state)
+TEST_CASE(test_ratio)
 {
-    (void)state;
     static const struct {
         const char *text;
         double value; // negative: refused
@@ -110,9 +106,8 @@ static void test_ratio(void **state)
     }
 }
 
-static void test_nearest(void **state)
+TEST_CASE(test_nearest)
 {
-    (void)state;
     static const char *const words[] = {"summary", "loads", "inferences", "operations", "ping"};
     static const struct {
         const char *text, *nearest;

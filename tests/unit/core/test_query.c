@@ -5,18 +5,16 @@
 
 #include "common/core/query/query.h"
 
-static void test_dimensions(void **state)
+TEST_CASE(test_dimensions)
 {
-    (void)state;
     for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++)
         assert_int_equal(query_dimension_find(query_dimension_name((enum query_dimension)i)), i);
     assert_int_equal(query_dimension_find("planet"), QUERY_DIMENSION_COUNT);
 }
 
 // Every numeric column with a unit is a metric, once, and every derived one.
-static void test_metrics_are_the_table(void **state)
+TEST_CASE(test_metrics_are_the_table)
 {
-    (void)state;
     unsigned count = 0, derived_count = 0;
     const struct query_metric *metrics = query_metrics(&count);
     const struct record_derived *derived = record_derived(&derived_count);
@@ -50,9 +48,8 @@ static void test_metrics_are_the_table(void **state)
     }
 }
 
-static void test_find(void **state)
+TEST_CASE(test_find)
 {
-    (void)state;
     const struct query_metric *metric = NULL;
     struct error err;
     assert_int_equal(query_metric_find(&metric, "ttft_ns", &err), STATUS_OK);
@@ -82,9 +79,8 @@ static void check(struct query query, enum status expected)
     assert_int_equal(query_check(&query, &err), expected);
 }
 
-static void test_check(void **state)
+TEST_CASE(test_check)
 {
-    (void)state;
     struct query query = {.kind = QUERY_SUMMARY};
     check(query, STATUS_OK);
     query.kind = QUERY_KIND_COUNT;
@@ -133,9 +129,8 @@ static void test_check(void **state)
     check(query, STATUS_INVALID);
 }
 
-static void test_check_comparisons(void **state)
+TEST_CASE(test_check_comparisons)
 {
-    (void)state;
     const double not_a_number = nan("");
     const struct {
         struct query query;

@@ -29,9 +29,8 @@ static enum status read_line(struct query *query, const char *line, struct query
 // ---- Lines and what they say ------------------------------------------------------
 
 // Each line, and the same line as it is written out.
-static void test_lines(void **state)
+TEST_CASE(test_lines)
 {
-    (void)state;
     static const struct {
         const char *line, *written;
     } cases[] = {
@@ -103,9 +102,8 @@ static void test_lines(void **state)
     }
 }
 
-static void test_fields(void **state)
+TEST_CASE(test_fields)
 {
-    (void)state;
     struct query query;
     assert_int_equal(read_line(&query,
                                "avg inference.ttft_ns by stage,run where run=1a2b-3c and "
@@ -133,9 +131,8 @@ static void test_fields(void **state)
 }
 
 // Every kind of records is a verb, alone and with an s.
-static void test_kinds(void **state)
+TEST_CASE(test_kinds)
 {
-    (void)state;
     for (int kind = 0; kind < (int)RECORD_KIND_COUNT; kind++) {
         const char *name = record_kind_info((enum record_kind)kind)->name;
         for (int plural = 0; plural < 2; plural++) {
@@ -152,9 +149,8 @@ static void test_kinds(void **state)
 // ---- Refusals ---------------------------------------------------------------------
 
 // What is wrong stands under the marks.
-static void test_refusals(void **state)
+TEST_CASE(test_refusals)
 {
-    (void)state;
     static const struct {
         const char *line, *marks, *why;
     } cases[] = {
@@ -242,9 +238,8 @@ static void test_refusals(void **state)
     }
 }
 
-static void test_long_names(void **state)
+TEST_CASE(test_long_names)
 {
-    (void)state;
     char line[QUERY_TEXT_SIZE + 64], name[QUERY_TEXT_SIZE + 1];
     struct query query;
     struct error err = {0};
@@ -265,9 +260,8 @@ static void test_long_names(void **state)
 
 // ---- Filters ------------------------------------------------------------------------
 
-static void test_filters(void **state)
+TEST_CASE(test_filters)
 {
-    (void)state;
     static const struct {
         const char *line, *written; // NULL: refused
     } cases[] = {
@@ -378,9 +372,8 @@ static void any_query(struct query *query)
 }
 
 // Whatever is asked reads, once written, as what was asked, and a terminal may show it.
-static void test_there_and_back(void **state)
+TEST_CASE(test_there_and_back)
 {
-    (void)state;
     static char line[QUERY_LINE_SIZE], shown[QUERY_LINE_SIZE];
     for (unsigned i = 0; i < 5000; i++) {
         struct query query, again;
@@ -401,9 +394,8 @@ static void test_there_and_back(void **state)
 }
 
 // The longest text there is has room.
-static void test_longest(void **state)
+TEST_CASE(test_longest)
 {
-    (void)state;
     static char line[QUERY_LINE_SIZE];
     struct query query = {.kind = QUERY_COMPARE}, again;
     for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++) {
@@ -424,9 +416,8 @@ static void test_longest(void **state)
     assert_memory_equal(&again, &query, sizeof query);
 }
 
-static void test_without_text(void **state)
+TEST_CASE(test_without_text)
 {
-    (void)state;
     char line[QUERY_LINE_SIZE];
     struct error err = {0};
     for (int kind = 0; kind < (int)QUERY_KIND_COUNT; kind++) {

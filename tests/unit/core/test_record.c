@@ -5,9 +5,8 @@
 
 #include "common/core/record/record.h"
 
-static void test_table_is_sound(void **state)
+TEST_CASE(test_table_is_sound)
 {
-    (void)state;
     for (unsigned k = 0; k < RECORD_KIND_COUNT; k++) {
         const struct record_kind_info *info = record_kind_info((enum record_kind)k);
         assert_int_equal(record_kind_find(info->name), k);
@@ -32,9 +31,8 @@ static void test_table_is_sound(void **state)
     assert_int_equal(record_column_find(RECORD_KIND_LOAD, "nothing"), -1);
 }
 
-static void test_derived(void **state)
+TEST_CASE(test_derived)
 {
-    (void)state;
     unsigned count = 0;
     const struct record_derived *derived = record_derived(&count);
     assert_true(count > 5);
@@ -45,9 +43,8 @@ static void test_derived(void **state)
     }
 }
 
-static void test_enumerations(void **state)
+TEST_CASE(test_enumerations)
 {
-    (void)state;
     static const struct {
         enum column_type type;
         int64_t number;
@@ -71,9 +68,8 @@ static void test_enumerations(void **state)
     }
 }
 
-static void test_values(void **state)
+TEST_CASE(test_values)
 {
-    (void)state;
     struct record record;
     memset(&record, 0xff, sizeof record);
     record_init(&record, RECORD_KIND_LOAD, 77);
@@ -97,9 +93,8 @@ static void test_values(void **state)
     assert_memory_equal(text, why, size);
 }
 
-static void test_text_is_cut(void **state)
+TEST_CASE(test_text_is_cut)
 {
-    (void)state;
     struct record record;
     record_init(&record, RECORD_KIND_OPERATION, 0);
     const size_t room = record_text_room(&record);
@@ -122,9 +117,8 @@ static void test_text_is_cut(void **state)
 }
 
 // What another process may have left in a file.
-static void test_soundness(void **state)
+TEST_CASE(test_soundness)
 {
-    (void)state;
     struct record good;
     record_init(&good, RECORD_KIND_OPERATION, 0);
     record_set_name(&good, OPERATION_OPERATION, 1);

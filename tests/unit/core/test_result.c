@@ -7,9 +7,8 @@
 
 #include "common/core/query/result.h"
 
-static void test_cells(void **state)
+TEST_CASE(test_cells)
 {
-    (void)state;
     struct result *result = NULL;
     assert_int_equal(result_new(&result), STATUS_OK);
     assert_int_equal(result_add_column(result, "model", UNIT_NONE), STATUS_OK);
@@ -50,9 +49,8 @@ static void test_cells(void **state)
 }
 
 // Texts stay where they are while many more are added.
-static void test_texts_stay(void **state)
+TEST_CASE(test_texts_stay)
 {
-    (void)state;
     struct result *result = NULL;
     assert_int_equal(result_new(&result), STATUS_OK);
     assert_int_equal(result_add_column(result, "text", UNIT_NONE), STATUS_OK);
@@ -80,9 +78,8 @@ static void test_texts_stay(void **state)
     result_free(result);
 }
 
-static void test_long_key(void **state)
+TEST_CASE(test_long_key)
 {
-    (void)state;
     struct result *result = NULL;
     assert_int_equal(result_new(&result), STATUS_OK);
     char key[200];

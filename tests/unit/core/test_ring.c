@@ -48,9 +48,8 @@ static void expect_record(const struct record *record, int64_t value, bool wide)
     assert_memory_equal(record, &wanted, offsetof(struct record, values) + wanted.used);
 }
 
-static void test_capacities(void **state)
+TEST_CASE(test_capacities)
 {
-    (void)state;
     static const struct {
         uint32_t capacity;
         enum status status;
@@ -75,9 +74,8 @@ static void test_capacities(void **state)
     }
 }
 
-static void test_numbers_and_wrap(void **state)
+TEST_CASE(test_numbers_and_wrap)
 {
-    (void)state;
     void *memory = ring_memory(4);
     struct ring *ring;
     assert_int_equal(ring_init(&ring, memory, 4), STATUS_OK);
@@ -96,9 +94,8 @@ static void test_numbers_and_wrap(void **state)
     free(memory);
 }
 
-static void test_full_ring_counts_and_takes_no_number(void **state)
+TEST_CASE(test_full_ring_counts_and_takes_no_number)
 {
-    (void)state;
     void *memory = ring_memory(4);
     struct ring *ring;
     assert_int_equal(ring_init(&ring, memory, 4), STATUS_OK);
@@ -127,9 +124,8 @@ static void test_full_ring_counts_and_takes_no_number(void **state)
     free(memory);
 }
 
-static void test_attach_carries_on(void **state)
+TEST_CASE(test_attach_carries_on)
 {
-    (void)state;
     void *memory = ring_memory(8);
     struct ring *ring;
     assert_int_equal(ring_init(&ring, memory, 8), STATUS_OK);
@@ -149,9 +145,8 @@ static void test_attach_carries_on(void **state)
 }
 
 // Every word of the header, set to what it cannot be.
-static void test_attach_refuses_lies(void **state)
+TEST_CASE(test_attach_refuses_lies)
 {
-    (void)state;
     enum { CAPACITY = 8, FIXED = 0, PRODUCED = 8, RELEASED = 18, WHICH = 20 }; // words
     static const struct {
         const char *what;
@@ -206,9 +201,8 @@ static void test_attach_refuses_lies(void **state)
 // Records of one and of two slots, pushed and released at random: numbers have no
 // holes, each record is what was pushed, also after the other side was killed, and
 // none is lost while there are slots.
-static void test_two_slots(void **state)
+TEST_CASE(test_two_slots)
 {
-    (void)state;
     enum { CAPACITY = 8, ROUNDS = 20000 };
     void *memory = ring_memory(CAPACITY);
     struct ring *ring;
@@ -268,9 +262,8 @@ static void test_two_slots(void **state)
 
 // A process may be killed between any two stores: the second slot is counted, and the
 // record is not yet produced; a position is written, and not yet in use.
-static void test_killed_between_stores(void **state)
+TEST_CASE(test_killed_between_stores)
 {
-    (void)state;
     enum { CAPACITY = 8, SECOND_SLOTS = 11, POSITIONS = 16, FREED = 21 }; // words
     uint64_t *memory = ring_memory(CAPACITY);
     struct ring *ring;
@@ -321,9 +314,8 @@ static void *produce(void *context)
 }
 
 // Two threads: every record arrives once, in order, whole.
-static void test_two_threads(void **state)
+TEST_CASE(test_two_threads)
 {
-    (void)state;
     void *memory = ring_memory(64);
     struct ring *ring;
     assert_int_equal(ring_init(&ring, memory, 64), STATUS_OK);
@@ -348,9 +340,8 @@ static void test_two_threads(void **state)
 
 // What holds no record is said to, in whichever state the ring is, and not a byte
 // of what does.
-static void test_free_parts(void **state)
+TEST_CASE(test_free_parts)
 {
-    (void)state;
     enum { CAPACITY = 16 };
     unsigned char *memory = ring_memory(CAPACITY);
     struct ring *ring;

@@ -58,9 +58,8 @@ static double draw(unsigned shape, uint64_t *seed)
     }
 }
 
-static void test_quantiles(void **state)
+TEST_CASE(test_quantiles)
 {
-    (void)state;
     enum { VALUES = 20000 };
     double *values = malloc(VALUES * sizeof *values);
     assert_non_null(values);
@@ -78,9 +77,8 @@ static void test_quantiles(void **state)
     free(values);
 }
 
-static void test_rank(void **state)
+TEST_CASE(test_rank)
 {
-    (void)state;
     static const struct {
         double q;
         uint64_t count, rank;
@@ -93,9 +91,8 @@ static void test_rank(void **state)
         assert_int_equal(sketch_rank(cases[i].q, cases[i].count), cases[i].rank);
 }
 
-static void test_edges(void **state)
+TEST_CASE(test_edges)
 {
-    (void)state;
     struct sketch *sketch = make_sketch();
     double value = 1;
     assert_false(sketch_quantile(sketch, 0.5, &value));
@@ -119,9 +116,8 @@ static void test_edges(void **state)
 }
 
 // The hot path's bucket of nanoseconds is the general one.
-static void test_ns_bucket(void **state)
+TEST_CASE(test_ns_bucket)
 {
-    (void)state;
     uint64_t seed = 3;
     for (int i = 0; i < 100000; i++) {
         const uint64_t ns = 1 + (test_random(&seed) >> (20 + test_random(&seed) % 40));
@@ -132,9 +128,8 @@ static void test_ns_bucket(void **state)
     assert_int_equal(sketch_ns_bucket(UINT64_C(1) << 62), SKETCH_NS_BUCKETS - 1);
 }
 
-static void test_merge(void **state)
+TEST_CASE(test_merge)
 {
-    (void)state;
     struct sketch *all = make_sketch(), *one = make_sketch(), *two = make_sketch();
     uint64_t seed = 9;
     for (int i = 0; i < 5000; i++) {
@@ -155,9 +150,8 @@ static void test_merge(void **state)
 }
 
 // Encoded in parts of any size and put together again, nothing is lost.
-static void test_encode(void **state)
+TEST_CASE(test_encode)
 {
-    (void)state;
     const size_t sizes[] = {8, 16, 40, 200, 4096, 100000};
     for (unsigned shape = 0; shape < 8; shape++) {
         struct sketch *sketch = make_sketch();
@@ -194,9 +188,8 @@ static void test_encode(void **state)
     }
 }
 
-static void test_encode_negative(void **state)
+TEST_CASE(test_encode_negative)
 {
-    (void)state;
     struct sketch *sketch = make_sketch(), *back = make_sketch();
     sketch_add(sketch, -5, 2);
     sketch_add(sketch, 0, 3);
@@ -220,9 +213,8 @@ static void test_encode_negative(void **state)
     sketch_free(back);
 }
 
-static void test_decode_refuses(void **state)
+TEST_CASE(test_decode_refuses)
 {
-    (void)state;
     static const struct {
         const char *what;
         unsigned char bytes[32];
@@ -286,9 +278,8 @@ static size_t below(size_t size, uint64_t *seed)
 
 // In one walk or in two, an encoding adds the same to what is there, and is refused alike
 // where bytes of it are wrong or missing.
-static void test_decode_once(void **state)
+TEST_CASE(test_decode_once)
 {
-    (void)state;
     enum { ROUNDS = 4000, ROOM = 65536 };
     static unsigned char bytes[ROOM];
     uint64_t seed = 7;
@@ -322,9 +313,8 @@ static void test_decode_once(void **state)
 }
 
 // Sketches that share memory stop there: no quantile rather than a wrong one.
-static void test_a_budget(void **state)
+TEST_CASE(test_a_budget)
 {
-    (void)state;
     struct sketch_budget budget = {.left = 2 * 256 * sizeof(uint64_t)};
     struct sketch *one = NULL, *two = NULL;
     double value = 0;
@@ -355,9 +345,8 @@ static void test_a_budget(void **state)
 }
 
 // Adding a list of counts is adding them one by one.
-static void test_add_counts(void **state)
+TEST_CASE(test_add_counts)
 {
-    (void)state;
     uint64_t seed = 78;
     for (unsigned round = 0; round < 60; round++) {
         struct sketch_count list[400];

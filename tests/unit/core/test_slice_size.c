@@ -5,9 +5,8 @@
 enum { AIM = 1000 };
 
 // What a step took decides how much the next one does.
-static void test_the_next_step_aims_at_the_time(void **state)
+TEST_CASE(test_the_next_step_aims_at_the_time)
 {
-    (void)state;
     static const struct {
         unsigned now;
         uint64_t took_ns;
@@ -27,9 +26,8 @@ static void test_the_next_step_aims_at_the_time(void **state)
 }
 
 // The largest step and the longest times do not overflow.
-static void test_no_step_is_too_large(void **state)
+TEST_CASE(test_no_step_is_too_large)
 {
-    (void)state;
     struct slice_size size = {UINT32_MAX, 1, UINT32_MAX};
     slice_size_adapt(&size, 0, UINT32_MAX);
     assert_int_equal(size.now, UINT32_MAX);

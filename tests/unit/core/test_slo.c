@@ -39,9 +39,8 @@ static const struct {
      "is no duration", 5},
 };
 
-static void test_good(void **state)
+TEST_CASE(test_good)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(good); i++) {
         struct slo slo;
         struct error err = {0};
@@ -54,9 +53,8 @@ static void test_good(void **state)
     }
 }
 
-static void test_bad(void **state)
+TEST_CASE(test_bad)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(bad); i++) {
         struct slo slo;
         struct error err = {0};
@@ -69,9 +67,8 @@ static void test_bad(void **state)
 }
 
 // Each objective is for a metric that inferences have.
-static void test_metrics(void **state)
+TEST_CASE(test_metrics)
 {
-    (void)state;
     for (unsigned i = 0; i < SLO_METRIC_COUNT; i++) {
         const struct query_metric *metric = NULL;
         struct error err;

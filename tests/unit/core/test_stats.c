@@ -19,9 +19,8 @@ static double median(double *values, size_t count)
     return stats_median(values, count);
 }
 
-static void medians(void **state)
+TEST_CASE(medians)
 {
-    (void)state;
     assert_true(isnan(stats_median(NULL, 0)));
     assert_true(median((double[]){7}, 1) == 7);
     assert_true(median((double[]){9, 1}, 2) == 5);
@@ -31,9 +30,8 @@ static void medians(void **state)
     assert_true(median((double[]){-HUGE_VAL, 3, HUGE_VAL}, 3) == 3);
 }
 
-static void spreads(void **state)
+TEST_CASE(spreads)
 {
-    (void)state;
     assert_true(isnan(stats_spread(NULL, 0, 1)));
     double same[] = {5, 5, 5, 5};
     assert_true(stats_spread(same, 4, 5) == 0);
@@ -51,9 +49,8 @@ static void spreads(void **state)
     free(values);
 }
 
-static void scores(void **state)
+TEST_CASE(scores)
 {
-    (void)state;
     assert_true(stats_score(13, 10, 1, 0) == 3);
     assert_true(stats_score(4, 10, 2, 0) == -3);
     assert_true(stats_score(10.5, 10, 0.01, 0.5) == 1);
@@ -62,9 +59,8 @@ static void scores(void **state)
     assert_true(stats_score(9, 10, 0, 0) == -infinite);
 }
 
-static void directions(void **state)
+TEST_CASE(directions)
 {
-    (void)state;
     assert_int_equal(stats_direction("ttft_ns", UNIT_DURATION), STATS_LESS);
     assert_int_equal(stats_direction("tokens_per_second", UNIT_TOKENS_PER_SECOND), STATS_MORE);
     assert_int_equal(stats_direction("h2d_bytes_per_second", UNIT_BYTES_PER_SECOND), STATS_MORE);
@@ -106,9 +102,8 @@ static double *shuffled(size_t count)
 
 // Ranks of the exact binomial interval: the largest k where P(X < k) <= 0.005 for X of
 // `count` throws of a coin.
-static void intervals_of_independent_values(void **state)
+TEST_CASE(intervals_of_independent_values)
 {
-    (void)state;
     const struct {
         size_t count, rank;
     } cases[] = {{10, 1}, {20, 4}, {30, 8}, {50, 16}, {100, 37}, {200, 82}};
@@ -122,9 +117,8 @@ static void intervals_of_independent_values(void **state)
     }
 }
 
-static void too_few_have_no_interval(void **state)
+TEST_CASE(too_few_have_no_interval)
 {
-    (void)state;
     double *values = shuffled(STATS_SERIAL_MIN);
     struct stats_median of = median_of(values, 0, STATS_SERIAL);
     assert_true(isnan(of.median) && isnan(of.low) && isnan(of.high));
@@ -140,9 +134,8 @@ static void too_few_have_no_interval(void **state)
 }
 
 // The same values say less when they come in an order that shows a drift.
-static void order_counts(void **state)
+TEST_CASE(order_counts)
 {
-    (void)state;
     enum { COUNT = 1200 };
     double *values = shuffled(COUNT);
     const struct stats_median mixed = median_of(values, COUNT, STATS_SERIAL);
@@ -160,9 +153,8 @@ static void order_counts(void **state)
 
 // Two processes at the same time, one slow and one fast: in order of time that shows
 // nowhere.
-static void processes_count(void **state)
+TEST_CASE(processes_count)
 {
-    (void)state;
     enum { COUNT = 1200 };
     double *values = shuffled(COUNT);
     uint16_t sources[COUNT], one[COUNT] = {0};
@@ -193,9 +185,8 @@ struct verdict_case {
     enum stats_verdict less, more; // where less is better, where more is
 };
 
-static void verdicts(void **state)
+TEST_CASE(verdicts)
 {
-    (void)state;
     const struct stats_median ten = {100, 10, 10, 10}, eleven = {100, 11, 11, 11};
     const struct stats_median about_ten = {100, 10, 9.99, 10.01}, wide = {100, 10, 5, 20};
     const struct stats_median nothing = {3, 10, -HUGE_VAL, HUGE_VAL}, zero = {100, 0, 0, 0};
@@ -240,9 +231,8 @@ static void verdicts(void **state)
     }
 }
 
-static void effects(void **state)
+TEST_CASE(effects)
 {
-    (void)state;
     const struct stats_median before = {100, 10, 9.5, 10.4}, after = {100, 12, 11.5, 12.6};
     const struct stats_effect effect = stats_compare(&before, &after, STATS_LESS, 0.01);
     assert_near(effect.ratio, 1.2, 1e-12);

@@ -186,9 +186,8 @@ static void add(struct tally *all, const struct tally *tally)
     all->beyond_margin += tally->beyond_margin;
 }
 
-static void nothing_changed(void **state)
+TEST_CASE(nothing_changed)
 {
-    (void)state;
     const size_t counts[] = {STATS_SERIAL_MIN, 300, 1000};
     const unsigned rounds[] = {500, 500, 250};
     struct source source = {.seed = 20240607};
@@ -206,9 +205,8 @@ static void nothing_changed(void **state)
 }
 
 // What is remembered for longer than a block is found out between blocks.
-static void long_memories(void **state)
+TEST_CASE(long_memories)
 {
-    (void)state;
     struct source source = {.seed = 31};
     struct tally tally = {0};
     for (unsigned round = 0; round < 600; round++)
@@ -234,9 +232,8 @@ static struct stats_median fleet_sample(size_t processes, double differ, struct 
     return of;
 }
 
-static void processes_beside_each_other(void **state)
+TEST_CASE(processes_beside_each_other)
 {
-    (void)state;
     const size_t counts[] = {5, 10, 16};
     struct source source = {.seed = 17};
     unsigned wrong = 0, found = 0;
@@ -257,9 +254,8 @@ static void processes_beside_each_other(void **state)
 }
 
 // Loads: few, each on its own.
-static void few_independent_values(void **state)
+TEST_CASE(few_independent_values)
 {
-    (void)state;
     const size_t counts[] = {STATS_INDEPENDENT_MIN, 17, 40};
     struct source source = {.seed = 5};
     struct tally tally = {0};
@@ -272,9 +268,8 @@ static void few_independent_values(void **state)
 }
 
 // The tail: where the slowest 5 % begin.
-static void nothing_changed_in_the_tail(void **state)
+TEST_CASE(nothing_changed_in_the_tail)
 {
-    (void)state;
     const size_t counts[] = {800, 2000};
     const unsigned rounds[] = {test_volume(200), test_volume(100)};
     struct source source = {.seed = 20261121};
@@ -291,9 +286,8 @@ static void nothing_changed_in_the_tail(void **state)
     check(&all, "tails of requests");
 }
 
-static void tails_of_independent_values(void **state)
+TEST_CASE(tails_of_independent_values)
 {
-    (void)state;
     const size_t counts[] = {200, 600};
     struct source source = {.seed = 6};
     struct tally tally = {0};
@@ -319,9 +313,8 @@ static unsigned is_said_of_few(const double *before, size_t before_count, const 
 }
 
 // Runs of a benchmark: so few that only ranks of their ratios say anything.
-static void nothing_changed_in_a_few(void **state)
+TEST_CASE(nothing_changed_in_a_few)
 {
-    (void)state;
     const size_t counts[][2] = {{5, 5}, {5, 9}, {9, 6}, {7, STATS_FEW_MAX}};
     const double margin = STATS_MARGIN_DEFAULT;
     struct source source = {.seed = 8};
@@ -343,9 +336,8 @@ static void nothing_changed_in_a_few(void **state)
     check(&tally, "a few runs");
 }
 
-static void changes_of_a_few_are_found(void **state)
+TEST_CASE(changes_of_a_few_are_found)
 {
-    (void)state;
     struct source source = {.seed = 9};
     double before[5], after[5];
     unsigned found = 0;
@@ -370,9 +362,8 @@ struct power_case {
     double least; // share of comparisons
 };
 
-static void changes_are_found(void **state)
+TEST_CASE(changes_are_found)
 {
-    (void)state;
     const struct power_case cases[] = {
         {"3 % more, 10 % deviation", draw_normal, stats_median_of, 2500, 1.03, 1U << STATS_WORSE,
          0.95},

@@ -5,9 +5,8 @@
 
 #include "common/core/base/text.h"
 
-static void test_utf8(void **state)
+TEST_CASE(test_utf8)
 {
-    (void)state;
     static const struct {
         const char *text;
         size_t size;
@@ -37,9 +36,8 @@ static void test_utf8(void **state)
 }
 
 // Every character there is, and no other.
-static void test_encode(void **state)
+TEST_CASE(test_encode)
 {
-    (void)state;
     for (uint32_t code = 0; code <= 0x110001; code++) {
         char bytes[4];
         uint32_t back = 0;
@@ -55,9 +53,8 @@ static void test_encode(void **state)
     assert_int_equal(text_encode(bytes, UINT32_MAX), 0);
 }
 
-static void test_cut(void **state)
+TEST_CASE(test_cut)
 {
-    (void)state;
     const char *text = "a\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80"; // 1 + 2 + 3 + 4 bytes
     static const size_t ends[] = {0, 1, 1, 3, 3, 3, 6, 6, 6, 6, 10, 10};
     for (size_t size = 0; size < COUNT_OF(ends); size++)
@@ -67,9 +64,8 @@ static void test_cut(void **state)
     assert_true(text_cut("\x80\x80\x80\x80\x80\x80\x80\x80", 8, 6) <= 6);
 }
 
-static void test_character(void **state)
+TEST_CASE(test_character)
 {
-    (void)state;
     static const struct {
         const char *text;
         size_t size, taken;
@@ -93,9 +89,8 @@ static void test_character(void **state)
     assert_int_equal(text_character("\xc3\xa9", 2, NULL), 2);
 }
 
-static void test_escape(void **state)
+TEST_CASE(test_escape)
 {
-    (void)state;
     static const struct {
         const char *text;
         size_t size;
@@ -137,9 +132,8 @@ static void test_escape(void **state)
     assert_string_equal(text_escape(one, sizeof one, "abc", 3), "");
 }
 
-static void test_uuid(void **state)
+TEST_CASE(test_uuid)
 {
-    (void)state;
     unsigned char uuid[16], back[16];
     for (unsigned i = 0; i < 16; i++)
         uuid[i] = (unsigned char)(i * 17);

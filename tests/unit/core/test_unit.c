@@ -86,9 +86,8 @@ static const struct {
     {UNIT_NONE, -3, "-3"},
 };
 
-static void test_format(void **state)
+TEST_CASE(test_format)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         char text[UNIT_TEXT_SIZE];
         assert_ptr_equal(unit_format(text, cases[i].unit, cases[i].value), text);
@@ -97,9 +96,8 @@ static void test_format(void **state)
 }
 
 // No value of any size leaves the buffer or shows a step beyond its last value.
-static void test_format_any(void **state)
+TEST_CASE(test_format_any)
 {
-    (void)state;
     uint64_t seed = 7;
     for (int i = 0; i < 200000; i++) {
         const enum unit unit = (enum unit)(test_random(&seed) % UNIT_COUNT_OF);
@@ -118,9 +116,8 @@ static void test_format_any(void **state)
     }
 }
 
-static void test_format_time(void **state)
+TEST_CASE(test_format_time)
 {
-    (void)state;
     assert_int_equal(setenv("TZ", "UTC", 1), 0);
     tzset();
     char text[UNIT_TEXT_SIZE];
@@ -132,18 +129,16 @@ static void test_format_time(void **state)
     assert_true(strlen(unit_format_int(text, UNIT_TIME, INT64_MIN)) > 0);
 }
 
-static void test_format_int(void **state)
+TEST_CASE(test_format_int)
 {
-    (void)state;
     char text[UNIT_TEXT_SIZE];
     assert_string_equal(unit_format_int(text, UNIT_COUNT, INT64_MAX), "9223372036854775807");
     assert_string_equal(unit_format_int(text, UNIT_NONE, INT64_MIN), "-9223372036854775808");
     assert_string_equal(unit_format_int(text, UNIT_DURATION, 1500000000), "1.5s");
 }
 
-static void test_names(void **state)
+TEST_CASE(test_names)
 {
-    (void)state;
     assert_string_equal(unit_name(UNIT_DURATION), "ns");
     assert_string_equal(unit_name(UNIT_TOKENS_PER_SECOND), "tokens/s");
     assert_string_equal(unit_name(UNIT_NONE), "");

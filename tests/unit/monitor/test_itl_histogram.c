@@ -26,9 +26,8 @@ static int by_value(const void *left, const void *right)
 }
 
 // The 99th percentile is within 1 % of the exact one, whatever the gaps are.
-static void test_percentile(void **state)
+TEST_CASE(test_percentile)
 {
-    (void)state;
     struct itl_histogram *gaps = calloc(1, sizeof *gaps);
     static uint64_t values[5000];
     uint64_t random = 99;
@@ -118,9 +117,8 @@ static uint64_t count_in(struct ring *ring, struct sketch *sum)
 
 // An engine that never waits and a publisher that keeps taking: no gap is lost,
 // none counted twice.
-static void test_engine_and_publisher(void **state)
+TEST_CASE(test_engine_and_publisher)
 {
-    (void)state;
     void *memory[2];
     struct meeting meeting = {.engine_ring = make_ring(&memory[0], UINT32_C(1) << 16)};
     meeting.sums = calloc(1, sizeof *meeting.sums);
@@ -147,9 +145,8 @@ static void test_engine_and_publisher(void **state)
 }
 
 // While the engine is at its span, the publisher leaves it alone and comes back.
-static void test_publisher_waits(void **state)
+TEST_CASE(test_publisher_waits)
 {
-    (void)state;
     void *memory;
     struct ring *ring = make_ring(&memory, 64);
     struct itl_sums *sums = calloc(1, sizeof *sums);
@@ -191,9 +188,8 @@ static void test_publisher_waits(void **state)
 
 // As many models and devices as there are spans take turns without a record; one
 // more puts out the span that was used least lately, and that one only.
-static void test_keys_take_turns(void **state)
+TEST_CASE(test_keys_take_turns)
 {
-    (void)state;
     void *memory;
     struct ring *ring = make_ring(&memory, 64);
     struct itl_sums *sums = calloc(1, sizeof *sums);
@@ -252,9 +248,8 @@ static void test_keys_take_turns(void **state)
 }
 
 // What a bucket of a span can count is never passed.
-static void test_span_is_full(void **state)
+TEST_CASE(test_span_is_full)
 {
-    (void)state;
     void *memory;
     struct ring *ring = make_ring(&memory, 64);
     struct itl_sums *sums = calloc(1, sizeof *sums);

@@ -86,9 +86,8 @@ static void test_bad_options(void **state)
 }
 
 // Every call takes NULL.
-static void test_null_does_nothing(void **state)
+TEST_CASE(test_null_does_nothing)
 {
-    (void)state;
     inferstat_options_init(NULL);
     inferstat_device_init(NULL);
     inferstat_model_init(NULL);

@@ -227,9 +227,8 @@ static void test_history_of_many_threads(void **state)
 }
 
 // Entries that the writer has come round to while they were read are left out.
-static void test_overwritten_entries_are_left_out(void **state)
+TEST_CASE(test_overwritten_entries_are_left_out)
 {
-    (void)state;
     struct event_rings history = {.generated = 0};
     const uint32_t limits[EVENT_KINDS] = {7, 7, 7}; // eight places
     assert_int_equal(event_ring_init(&history, limits), STATUS_OK);

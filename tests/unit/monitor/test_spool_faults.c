@@ -57,9 +57,8 @@ static void release(struct fixture *fixture, struct spool *spool, uint32_t strea
 // ---- The lists of what is lost --------------------------------------------------------
 
 // Against a bitmap, with as many pieces as may be and more.
-static void test_lost_ranges(void **state)
+TEST_CASE(test_lost_ranges)
 {
-    (void)state;
     enum { NUMBERS = 200, LOST_STREAMS = 3 };
     uint64_t seed = 11;
     for (unsigned round = 0; round < 300; round++) {
@@ -91,9 +90,8 @@ static void test_lost_ranges(void **state)
     }
 }
 
-static void test_too_many_lost_ranges(void **state)
+TEST_CASE(test_too_many_lost_ranges)
 {
-    (void)state;
     struct spool_lost lost = {.count = 0};
     struct delivery_range range, one;
     for (uint64_t i = 0; i < 3 * SPOOL_LOST_MAX; i++) {

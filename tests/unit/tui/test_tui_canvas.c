@@ -26,9 +26,8 @@ static void assert_text(const struct canvas *canvas, const char *expected)
     free(text);
 }
 
-static void decodes_characters(void **state)
+TEST_CASE(decodes_characters)
 {
-    (void)state;
     static const struct {
         const char *text;
         uint32_t code;
@@ -55,9 +54,8 @@ static void decodes_characters(void **state)
     }
 }
 
-static void encodes_what_it_decodes(void **state)
+TEST_CASE(encodes_what_it_decodes)
 {
-    (void)state;
     for (uint32_t code = 1; code <= 0x10FFFF; code += code < 0x3000 ? 1 : 37) {
         if (code >= 0xD800 && code < 0xE000)
             continue;
@@ -70,9 +68,8 @@ static void encodes_what_it_decodes(void **state)
     }
 }
 
-static void knows_widths(void **state)
+TEST_CASE(knows_widths)
 {
-    (void)state;
     static const struct {
         uint32_t code;
         int width;
@@ -85,9 +82,8 @@ static void knows_widths(void **state)
         assert_int_equal(glyph_width(cases[i].code), cases[i].width);
 }
 
-static void draws_and_cuts_at_every_edge(void **state)
+TEST_CASE(draws_and_cuts_at_every_edge)
 {
-    (void)state;
     struct canvas canvas = make(6, 3, false);
     struct rect area = {1, 1, 4, 1};
     assert_int_equal(canvas_put(&canvas, area, -2, 0, STYLE_PLAIN, "abcdefgh"), 8);
@@ -100,9 +96,8 @@ static void draws_and_cuts_at_every_edge(void **state)
     canvas_deinit(&canvas);
 }
 
-static void wide_characters_are_whole_or_absent(void **state)
+TEST_CASE(wide_characters_are_whole_or_absent)
 {
-    (void)state;
     struct canvas canvas = make(5, 1, false);
     struct rect area = canvas_area(&canvas);
     assert_int_equal(canvas_put(&canvas, area, 0, 0, STYLE_PLAIN, "千問題"), 6);
@@ -116,9 +111,8 @@ static void wide_characters_are_whole_or_absent(void **state)
     canvas_deinit(&canvas);
 }
 
-static void hostile_text_cannot_leave_its_cells(void **state)
+TEST_CASE(hostile_text_cannot_leave_its_cells)
 {
-    (void)state;
     struct canvas canvas = make(12, 1, false);
     canvas_put(&canvas, canvas_area(&canvas), 0, 0, STYLE_PLAIN,
                "a\x1b[2Jb\n\r\tc\xff\u202e\u0301d");
@@ -126,9 +120,8 @@ static void hostile_text_cannot_leave_its_cells(void **state)
     canvas_deinit(&canvas);
 }
 
-static void fits_text(void **state)
+TEST_CASE(fits_text)
 {
-    (void)state;
     static const struct {
         const char *text;
         int width;
@@ -150,9 +143,8 @@ static void fits_text(void **state)
     }
 }
 
-static void ascii_draws_stand_ins(void **state)
+TEST_CASE(ascii_draws_stand_ins)
 {
-    (void)state;
     struct canvas canvas = make(20, 1, true);
     canvas_put(&canvas, canvas_area(&canvas), 0, 0, STYLE_PLAIN, "─═│▁█░●✗·…é千x");
     assert_text(&canvas, "-=|.#.*x-~???x\n");
@@ -161,9 +153,8 @@ static void ascii_draws_stand_ins(void **state)
 
 // Whatever is drawn anywhere, cells outside the area keep their content, no wide
 // character is left in halves, and the text is UTF-8.
-static void never_draws_outside_its_area(void **state)
+TEST_CASE(never_draws_outside_its_area)
 {
-    (void)state;
     uint64_t seed = 20260329;
     static const char *const texts[] = {"plain", "千問-模型", "a\xffz\x1b[1m", "▁▂▃🚀", "", "x"};
     for (int round = 0; round < 3000; round++) {
@@ -200,9 +191,8 @@ static void never_draws_outside_its_area(void **state)
     }
 }
 
-static void sizes_are_bounded(void **state)
+TEST_CASE(sizes_are_bounded)
 {
-    (void)state;
     struct canvas canvas = make(-5, 3, false);
     assert_int_equal(canvas.width, 0);
     canvas_put(&canvas, canvas_area(&canvas), 0, 0, STYLE_PLAIN, "nothing");
@@ -211,9 +201,8 @@ static void sizes_are_bounded(void **state)
     canvas_deinit(&canvas);
 }
 
-static void segments_leave_out_the_least(void **state)
+TEST_CASE(segments_leave_out_the_least)
 {
-    (void)state;
     static const struct {
         int width;
         enum align align;

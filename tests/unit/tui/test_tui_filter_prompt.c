@@ -34,9 +34,8 @@ static void type(struct model *model, const char *text)
 
 // ---- The line ----------------------------------------------------------------------
 
-static void a_line_is_edited(void **state)
+TEST_CASE(a_line_is_edited)
 {
-    (void)state;
     // "<" and ">" move, "[" and "]" go to the ends, "-" erases before, "+" behind.
     static const struct {
         const char *start, *keys, *text;
@@ -95,9 +94,8 @@ static void a_line_is_edited(void **state)
     }
 }
 
-static void a_line_takes_characters_only(void **state)
+TEST_CASE(a_line_takes_characters_only)
 {
-    (void)state;
     struct prompt prompt;
     prompt_open(&prompt, "");
     static const uint32_t refused[] = {0, 1, 0x1b, 0x7f, 0x85, 0xd800, 0x110000, UINT32_MAX};
@@ -121,9 +119,8 @@ static void a_line_takes_characters_only(void **state)
 
 // ---- The filter --------------------------------------------------------------------
 
-static void a_filter_is_applied(void **state)
+TEST_CASE(a_filter_is_applied)
 {
-    (void)state;
     struct model *model = fresh();
     assert_int_equal(fixture_key(model, '\\'), 0);
     assert_int_equal(model->overlay, OVERLAY_FILTER);
@@ -149,9 +146,8 @@ static void a_filter_is_applied(void **state)
     drop(model);
 }
 
-static void what_is_wrong_is_said_in_the_prompt(void **state)
+TEST_CASE(what_is_wrong_is_said_in_the_prompt)
 {
-    (void)state;
     static const struct {
         const char *text, *why;
         size_t at, size;
@@ -180,9 +176,8 @@ static void what_is_wrong_is_said_in_the_prompt(void **state)
     }
 }
 
-static void escape_goes_back_to_what_was_given(void **state)
+TEST_CASE(escape_goes_back_to_what_was_given)
 {
-    (void)state;
     struct model *model = fresh();
     struct query_filter given = {.until_ns = FIXTURE_WALL_NS};
     strcpy(given.by[QUERY_BY_HOST], "a b");
@@ -214,9 +209,8 @@ static void escape_goes_back_to_what_was_given(void **state)
 }
 
 // The prompt takes neither the mouse nor, but for these, the keys from elsewhere.
-static void other_keys(void **state)
+TEST_CASE(other_keys)
 {
-    (void)state;
     struct model *model = fresh();
     fixture_key(model, '\\');
     assert_int_equal(fixture_key(model, KEY_CODE_CTRL_L), EFFECT_REPAINT);
@@ -231,9 +225,8 @@ static void other_keys(void **state)
 }
 
 // A pause ends: the screen is to show what was asked for.
-static void a_filter_ends_the_pause(void **state)
+TEST_CASE(a_filter_ends_the_pause)
 {
-    (void)state;
     struct model *model = fresh();
     fixture_key(model, ' ');
     assert_true(model->paused);

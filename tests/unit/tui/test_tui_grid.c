@@ -37,9 +37,8 @@ static char *drawn(const struct result *result, struct grid_state state, int wid
     return drawn_grid(&grid, result, state, width, height);
 }
 
-static void draws(void **state)
+TEST_CASE(draws)
 {
-    (void)state;
     static const struct {
         struct grid_state state;
         int width, height;
@@ -124,9 +123,8 @@ static void draws(void **state)
     result_free(result);
 }
 
-static void takes_answers_that_lack_everything(void **state)
+TEST_CASE(takes_answers_that_lack_everything)
 {
-    (void)state;
     char *text = drawn(NULL, (struct grid_state){.sort = 1}, 20, 3);
     assert_string_equal(text, "host   t/s▼    took\n\n\n");
     free(text);
@@ -139,9 +137,8 @@ static void takes_answers_that_lack_everything(void **state)
     result_free(result);
 }
 
-static void large_numbers_do_without_their_fraction(void **state)
+TEST_CASE(large_numbers_do_without_their_fraction)
 {
-    (void)state;
     struct result *result = fixture_result("host|speed:tokens/s\n"
                                            "a|999.99\nb|1000.5\nc|47419.98\nd|-12345.6\n"
                                            "e|999.999\nf|99999.94\n");
@@ -159,9 +156,8 @@ static void large_numbers_do_without_their_fraction(void **state)
 
 // A column is as wide as its largest number, at the cost of others; what has no
 // room at all is left to be guessed, never shown in part.
-static void no_number_is_cut(void **state)
+TEST_CASE(no_number_is_cut)
 {
-    (void)state;
     struct result *result = fixture_result("host|speed:tokens/s|took:ns|lost\n"
                                            "a|99999999.9|3600000000000000|0\nb|1.5|1|123456\n");
     static const struct {
@@ -197,9 +193,8 @@ static void no_number_is_cut(void **state)
     result_free(result);
 }
 
-static void says_by_words_and_style_what_is_bad(void **state)
+TEST_CASE(says_by_words_and_style_what_is_bad)
 {
-    (void)state;
     struct result *result = fixture_result(rows);
     struct canvas canvas;
     canvas_init(&canvas, false);
@@ -226,9 +221,8 @@ static bool is_half(const struct result *result, size_t row, const struct grid_c
 }
 
 // The mark has its own place: what stands before it does not move, no number is cut.
-static void marks_what_deserves_a_look(void **state)
+TEST_CASE(marks_what_deserves_a_look)
 {
-    (void)state;
     static const struct grid_column some[] = {
         {"host", "host", GRID_UNIT, true, 4, 5, 0},
         {"cover", "cover", GRID_UNIT, false, 5, 0, 0},
@@ -255,9 +249,8 @@ static void marks_what_deserves_a_look(void **state)
     result_free(result);
 }
 
-static void finds_the_column_under_the_mouse(void **state)
+TEST_CASE(finds_the_column_under_the_mouse)
 {
-    (void)state;
     struct result *result = fixture_result(rows);
     struct grid_state unsorted = {.sort = GRID_UNSORTED};
     struct rect area = {0, 0, 60, 4};

@@ -8,9 +8,8 @@
 
 static const enum key_context contexts[] = {KEYS_VIEW, KEYS_HELP, KEYS_ASKED, KEYS_PROMPT};
 
-static void a_key_means_one_thing_at_a_place(void **state)
+TEST_CASE(a_key_means_one_thing_at_a_place)
 {
-    (void)state;
     unsigned count;
     const struct key_binding *bindings = key_bindings(&count);
     for (size_t c = 0; c < COUNT_OF(contexts); c++)
@@ -21,9 +20,8 @@ static void a_key_means_one_thing_at_a_place(void **state)
                                      bindings[i].action);
 }
 
-static void every_binding_is_described(void **state)
+TEST_CASE(every_binding_is_described)
 {
-    (void)state;
     unsigned count;
     const struct key_binding *bindings = key_bindings(&count);
     for (unsigned i = 0; i < count; i++) {
@@ -38,9 +36,8 @@ static void every_binding_is_described(void **state)
     }
 }
 
-static void finds_keys(void **state)
+TEST_CASE(finds_keys)
 {
-    (void)state;
     static const struct {
         enum key_context context;
         uint32_t code;

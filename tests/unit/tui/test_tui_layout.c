@@ -34,9 +34,8 @@ static void assert_all_apart(const struct rect *rects, unsigned count, struct re
     }
 }
 
-static void frames_never_overlap(void **state)
+TEST_CASE(frames_never_overlap)
 {
-    (void)state;
     for (int width = 1; width <= 300; width++) {
         for (int height = 1; height <= 100; height++) {
             struct layout_frame frame = layout_frame(width, height, (width + height) % 2);
@@ -48,9 +47,8 @@ static void frames_never_overlap(void **state)
     }
 }
 
-static void panels_never_overlap(void **state)
+TEST_CASE(panels_never_overlap)
 {
-    (void)state;
     void (*const fills[])(struct model *) = {fixture_normal, fixture_many, fixture_losses};
     for (size_t fill = 0; fill < COUNT_OF(fills); fill++) {
         struct model model;
@@ -72,9 +70,8 @@ static void panels_never_overlap(void **state)
     }
 }
 
-static void the_enlarged_panel_stands_alone(void **state)
+TEST_CASE(the_enlarged_panel_stands_alone)
 {
-    (void)state;
     struct model model;
     fixture_model(&model, 80, 24);
     fixture_normal(&model);
@@ -88,9 +85,8 @@ static void the_enlarged_panel_stands_alone(void **state)
     model_deinit(&model);
 }
 
-static void stacks_give_by_rank(void **state)
+TEST_CASE(stacks_give_by_rank)
 {
-    (void)state;
     // a: wants 6 at rank 1.  b: 9 at rank 2.  c: grows.
     static const struct layout_want wants[] = {{3, 6, 1, false}, {3, 9, 2, false}, {4, 4, 0, true}};
     static const struct {
@@ -109,9 +105,8 @@ static void stacks_give_by_rank(void **state)
     }
 }
 
-static void stacks_never_overlap(void **state)
+TEST_CASE(stacks_never_overlap)
 {
-    (void)state;
     uint64_t seed = 11;
     for (int round = 0; round < 20000; round++) {
         struct layout_want wants[LAYOUT_STACK_MAX];
@@ -128,9 +123,8 @@ static void stacks_never_overlap(void **state)
     }
 }
 
-static void splits_and_centres(void **state)
+TEST_CASE(splits_and_centres)
 {
-    (void)state;
     struct rect left, right, area = {1, 2, 20, 6};
     layout_beside(area, 8, 2, &left, &right);
     assert_int_equal(left.width, 8);

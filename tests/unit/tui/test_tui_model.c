@@ -31,9 +31,8 @@ static const struct view_state *state_of(const struct model *model)
     return &model->views[model->view];
 }
 
-static void keys_have_effects(void **state)
+TEST_CASE(keys_have_effects)
 {
-    (void)state;
     static const struct {
         uint32_t code;
         unsigned effects;
@@ -57,9 +56,8 @@ static void keys_have_effects(void **state)
     }
 }
 
-static void clear_asks_and_takes_no_for_an_answer(void **state)
+TEST_CASE(clear_asks_and_takes_no_for_an_answer)
 {
-    (void)state;
     struct model *model = fresh(80, 24, fixture_normal);
     static const uint32_t refusals[] = {'n', 'N', KEY_CODE_ESCAPE, 'q'};
     for (size_t i = 0; i < COUNT_OF(refusals); i++) {
@@ -77,9 +75,8 @@ static void clear_asks_and_takes_no_for_an_answer(void **state)
     drop(model);
 }
 
-static void readonly_refuses_to_clear(void **state)
+TEST_CASE(readonly_refuses_to_clear)
 {
-    (void)state;
     struct model *model = fresh(80, 24, fixture_normal);
     model->readonly = true;
     assert_int_equal(fixture_key(model, 'c'), 0);
@@ -88,9 +85,8 @@ static void readonly_refuses_to_clear(void **state)
     drop(model);
 }
 
-static void clear_says_how_it_ended(void **state)
+TEST_CASE(clear_says_how_it_ended)
 {
-    (void)state;
     struct model *model = fresh(80, 24, fixture_normal);
     struct event event = {.kind = EVENT_CLEARED, .cleared = 152};
     assert_int_equal(fixture_event(model, event), EFFECT_ASK);
@@ -111,9 +107,8 @@ static void clear_says_how_it_ended(void **state)
     drop(model);
 }
 
-static void pause_keeps_what_is_shown(void **state)
+TEST_CASE(pause_keeps_what_is_shown)
 {
-    (void)state;
     struct model *model = fresh(80, 24, fixture_normal);
     fixture_key(model, ' ');
     assert_true(model->paused);
@@ -127,9 +122,8 @@ static void pause_keeps_what_is_shown(void **state)
     drop(model);
 }
 
-static void contact_follows_the_rounds(void **state)
+TEST_CASE(contact_follows_the_rounds)
 {
-    (void)state;
     static const struct {
         enum status status;
         enum contact contact;
@@ -148,9 +142,8 @@ static void contact_follows_the_rounds(void **state)
     drop(model);
 }
 
-static void age_counts_from_the_last_answer(void **state)
+TEST_CASE(age_counts_from_the_last_answer)
 {
-    (void)state;
     struct model *model = fresh(80, 24, NULL);
     assert_true(model_age_seconds(model) == 0);
     fixture_normal(model);
@@ -160,9 +153,8 @@ static void age_counts_from_the_last_answer(void **state)
     drop(model);
 }
 
-static void the_interval_moves_in_steps(void **state)
+TEST_CASE(the_interval_moves_in_steps)
 {
-    (void)state;
     struct model *model = fresh(80, 24, NULL);
     static const double up[] = {5, 10, 30, 60, 300, 300};
     for (size_t i = 0; i < COUNT_OF(up); i++) {
@@ -182,9 +174,8 @@ static void the_interval_moves_in_steps(void **state)
     drop(model);
 }
 
-static void panels_scroll_within_their_rows(void **state)
+TEST_CASE(panels_scroll_within_their_rows)
 {
-    (void)state;
     struct model *model = fresh(120, 40, fixture_many);
     fixture_key(model, '\t');
     fixture_key(model, '\t');
@@ -223,9 +214,8 @@ static void panels_scroll_within_their_rows(void **state)
     drop(model);
 }
 
-static void tab_goes_round(void **state)
+TEST_CASE(tab_goes_round)
 {
-    (void)state;
     struct model *model = fresh(80, 24, fixture_normal);
     static const unsigned order[] = {LOAD, INFERENCES, RUNS, HOSTS};
     for (size_t i = 0; i < COUNT_OF(order); i++) {
@@ -237,9 +227,8 @@ static void tab_goes_round(void **state)
     drop(model);
 }
 
-static void views_keep_what_was_done_to_them(void **state)
+TEST_CASE(views_keep_what_was_done_to_them)
 {
-    (void)state;
     struct model *model = fresh(60, 16, fixture_pipelines);
     fixture_key(model, '\t');
     fixture_key(model, '2');
@@ -261,9 +250,8 @@ static void views_keep_what_was_done_to_them(void **state)
 }
 
 // From the help, a view is shown at once; a question and the prompt keep the key.
-static void views_are_shown_from_the_help_alone(void **state)
+TEST_CASE(views_are_shown_from_the_help_alone)
 {
-    (void)state;
     struct model *model = fresh(80, 24, fixture_pipelines);
     fixture_key(model, '?');
     fixture_key(model, '2');
@@ -281,9 +269,8 @@ static void views_are_shown_from_the_help_alone(void **state)
 }
 
 // Answers that come while another view is shown may be shorter than it was scrolled.
-static void a_view_shown_again_stands_within_its_rows(void **state)
+TEST_CASE(a_view_shown_again_stands_within_its_rows)
 {
-    (void)state;
     struct model *model = fresh(60, 16, fixture_many);
     fixture_key(model, KEY_CODE_END);
     assert_true(state_of(model)->panels[HOSTS].top > 0);
@@ -294,9 +281,8 @@ static void a_view_shown_again_stands_within_its_rows(void **state)
     drop(model);
 }
 
-static void sorting_goes_through_the_columns(void **state)
+TEST_CASE(sorting_goes_through_the_columns)
 {
-    (void)state;
     struct model *model = fresh(80, 24, fixture_many);
     const struct grid_state *hosts = &state_of(model)->panels[HOSTS];
     const int columns = (int)view_current(model)->panels[HOSTS].grid->count;
@@ -320,9 +306,8 @@ static void sorting_goes_through_the_columns(void **state)
     drop(model);
 }
 
-static void escape_steps_out(void **state)
+TEST_CASE(escape_steps_out)
 {
-    (void)state;
     struct model *model = fresh(80, 24, fixture_many);
     fixture_key(model, '\t');
     fixture_key(model, '\t');
@@ -340,9 +325,8 @@ static void escape_steps_out(void **state)
     drop(model);
 }
 
-static void help_scrolls(void **state)
+TEST_CASE(help_scrolls)
 {
-    (void)state;
     struct model *model = fresh(60, 16, fixture_normal);
     fixture_key(model, '?');
     fixture_key(model, KEY_CODE_END);
@@ -355,9 +339,8 @@ static void help_scrolls(void **state)
     drop(model);
 }
 
-static void the_mouse_focuses_sorts_and_scrolls(void **state)
+TEST_CASE(the_mouse_focuses_sorts_and_scrolls)
 {
-    (void)state;
     struct model *model = fresh(80, 24, fixture_many);
     struct rect areas[MODEL_PANELS_MAX];
     view_arrange(model, areas);
@@ -383,9 +366,8 @@ static void the_mouse_focuses_sorts_and_scrolls(void **state)
 }
 
 // A view's name is at another place in a narrow title, where the others are numbers only.
-static void the_mouse_shows_views(void **state)
+TEST_CASE(the_mouse_shows_views)
 {
-    (void)state;
     static const struct {
         int width, x, y;
         unsigned from, to;
@@ -410,9 +392,8 @@ static void the_mouse_shows_views(void **state)
     }
 }
 
-static void losses_are_added_up(void **state)
+TEST_CASE(losses_are_added_up)
 {
-    (void)state;
     struct model *model = fresh(80, 24, NULL);
     assert_int_equal(model_lost(model), 0);
     fixture_losses(model);
@@ -421,9 +402,8 @@ static void losses_are_added_up(void **state)
 }
 
 // Whatever comes in whatever order, at whatever size: it draws.
-static void takes_any_sequence_of_events(void **state)
+TEST_CASE(takes_any_sequence_of_events)
 {
-    (void)state;
     static const uint32_t keys[] = {'h',
                                     'c',
                                     'y',

@@ -33,9 +33,8 @@ static bool marks(const struct result *result, const char *key)
     return marked;
 }
 
-static void marks_copies_that_show_and_engines_that_starve(void **state)
+TEST_CASE(marks_copies_that_show_and_engines_that_starve)
 {
-    (void)state;
     static const struct {
         const char *row;
         bool overlap, starved;
@@ -70,9 +69,8 @@ static void marks_copies_that_show_and_engines_that_starve(void **state)
 }
 
 // What took next to no time need not hide.
-static void marks_no_overlap_of_copies_that_take_no_time(void **state)
+TEST_CASE(marks_no_overlap_of_copies_that_take_no_time)
 {
-    (void)state;
     static const struct {
         const char *exposed;
         bool marked;
@@ -101,9 +99,8 @@ static char *drawn(const char *rows)
     return screen;
 }
 
-static void says_how_many_are_marked(void **state)
+TEST_CASE(says_how_many_are_marked)
 {
-    (void)state;
     static const struct {
         const char *rows, *said, *unsaid;
     } cases[] = {
@@ -125,9 +122,8 @@ static void says_how_many_are_marked(void **state)
 }
 
 // An answer of another version has other columns.
-static void takes_answers_that_lack_everything(void **state)
+TEST_CASE(takes_answers_that_lack_everything)
 {
-    (void)state;
     char *screen = drawn("other|overlap_ratio|copy_starved_ns\nx|text|text\n-|-|-\n");
     assert_non_null(strstr(screen, "time "));
     assert_null(strstr(screen, "!"));

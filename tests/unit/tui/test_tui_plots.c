@@ -25,9 +25,8 @@ static void finish(struct canvas *canvas, const char *expected)
     canvas_deinit(canvas);
 }
 
-static void sparklines(void **state)
+TEST_CASE(sparklines)
 {
-    (void)state;
     static const struct {
         int width, height;
         bool ascii;
@@ -55,9 +54,8 @@ static void sparklines(void **state)
     }
 }
 
-static void bars(void **state)
+TEST_CASE(bars)
 {
-    (void)state;
     static const struct {
         double start, end;
         const char *expected;
@@ -80,9 +78,8 @@ static const struct plot_stage stages[] = {
     {"model_building", 50e6, 40e6},
 };
 
-static void waterfall(void **state)
+TEST_CASE(waterfall)
 {
-    (void)state;
     struct canvas canvas = make(54, 5, false);
     plot_waterfall(&canvas, canvas_area(&canvas), stages, 3, 100e6, 0);
     finish(&canvas, "read_header    ████▎                   20.0ms   20.0 %\n"
@@ -92,9 +89,8 @@ static void waterfall(void **state)
                     "\n");
 }
 
-static void waterfall_scrolls(void **state)
+TEST_CASE(waterfall_scrolls)
 {
-    (void)state;
     assert_int_equal(plot_waterfall_rows(3), 4);
     struct canvas canvas = make(54, 2, false);
     plot_waterfall(&canvas, canvas_area(&canvas), stages, 3, 100e6, 2);
@@ -102,18 +98,16 @@ static void waterfall_scrolls(void **state)
                     "other                             ░░   10.0ms   10.0 %\n");
 }
 
-static void waterfall_without_stages(void **state)
+TEST_CASE(waterfall_without_stages)
 {
-    (void)state;
     struct canvas canvas = make(40, 1, true);
     plot_waterfall(&canvas, canvas_area(&canvas), NULL, 0, 5e6, 0);
     finish(&canvas, "other ................    5.0ms  100.0 %\n");
 }
 
 // Neither nonsense nor tiny areas break it.
-static void waterfall_takes_anything(void **state)
+TEST_CASE(waterfall_takes_anything)
 {
-    (void)state;
     static const double numbers[] = {0, -1, 1e300, -1e300, 1, 1e9, NAN, INFINITY};
     uint64_t seed = 7;
     for (int round = 0; round < 2000; round++) {

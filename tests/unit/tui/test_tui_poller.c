@@ -203,9 +203,8 @@ static unsigned queries(void)
     return count;
 }
 
-static void asks_everything_at_first(void **state)
+TEST_CASE(asks_everything_at_first)
 {
-    (void)state;
     reset_world();
     struct seen seen = {0};
     struct query_filter filter = {0};
@@ -222,9 +221,8 @@ static void asks_everything_at_first(void **state)
     assert_int_equal(world.queries, POLL_COUNT);
 }
 
-static void asks_again_when_told(void **state)
+TEST_CASE(asks_again_when_told)
 {
-    (void)state;
     reset_world();
     struct seen seen = {0};
     struct poller *poller = open_feed(NULL, 3600);
@@ -236,9 +234,8 @@ static void asks_again_when_told(void **state)
 }
 
 // From the round after it on, and what a clear covers too.
-static void asks_under_a_new_filter(void **state)
+TEST_CASE(asks_under_a_new_filter)
 {
-    (void)state;
     reset_world();
     struct seen seen = {0};
     struct query_filter filter = {0};
@@ -261,9 +258,8 @@ static void asks_under_a_new_filter(void **state)
     assert_string_equal(world.filter, "gpu-18");
 }
 
-static void asks_again_with_the_interval(void **state)
+TEST_CASE(asks_again_with_the_interval)
 {
-    (void)state;
     reset_world();
     struct seen seen = {0};
     struct poller *poller = open_feed(NULL, 3600);
@@ -275,9 +271,8 @@ static void asks_again_with_the_interval(void **state)
 }
 
 // New records are asked for at once, and only what they have made stale.
-static void live_records_make_it_ask(void **state)
+TEST_CASE(live_records_make_it_ask)
 {
-    (void)state;
     reset_world();
     struct seen seen = {0};
     struct poller *poller = open_feed(NULL, 3600);
@@ -293,9 +288,8 @@ static void live_records_make_it_ask(void **state)
 }
 
 // A thousand records in a row are not a thousand rounds.
-static void many_records_make_few_rounds(void **state)
+TEST_CASE(many_records_make_few_rounds)
 {
-    (void)state;
     reset_world();
     struct seen seen = {0};
     struct poller *poller = open_feed(NULL, 3600);
@@ -315,9 +309,8 @@ static void many_records_make_few_rounds(void **state)
 
 // A clear is made also in a pause, and after what was under way: with the second
 // one answered, nothing that came before it is still to be asked.
-static void a_pause_asks_nothing_until_told(void **state)
+TEST_CASE(a_pause_asks_nothing_until_told)
 {
-    (void)state;
     reset_world();
     struct seen seen = {0};
     struct poller *poller = open_feed(NULL, 0.1);
@@ -337,9 +330,8 @@ static void a_pause_asks_nothing_until_told(void **state)
     poller_close(poller);
 }
 
-static void one_failure_does_not_stop_the_others(void **state)
+TEST_CASE(one_failure_does_not_stop_the_others)
 {
-    (void)state;
     reset_world();
     world.fails = QUERY_OVERVIEW;
     struct seen seen = {0};
@@ -352,9 +344,8 @@ static void one_failure_does_not_stop_the_others(void **state)
     poller_close(poller);
 }
 
-static void nobody_there_ends_the_round_and_is_tried_again(void **state)
+TEST_CASE(nobody_there_ends_the_round_and_is_tried_again)
 {
-    (void)state;
     reset_world();
     world.answer = STATUS_UNREACHABLE;
     struct seen seen = {0};
@@ -370,9 +361,8 @@ static void nobody_there_ends_the_round_and_is_tried_again(void **state)
     poller_close(poller);
 }
 
-static void no_data_is_an_answer(void **state)
+TEST_CASE(no_data_is_an_answer)
 {
-    (void)state;
     reset_world();
     world.answer = STATUS_NO_DATA;
     struct seen seen = {0};
@@ -385,9 +375,8 @@ static void no_data_is_an_answer(void **state)
     poller_close(poller);
 }
 
-static void says_what_was_cleared(void **state)
+TEST_CASE(says_what_was_cleared)
 {
-    (void)state;
     reset_world();
     struct seen seen = {0};
     struct poller *poller = open_feed(NULL, 3600);
@@ -409,9 +398,8 @@ static void says_what_was_cleared(void **state)
 }
 
 // With an answer that never comes, the end would wait for a minute.
-static void ends_while_nobody_answers(void **state)
+TEST_CASE(ends_while_nobody_answers)
 {
-    (void)state;
     reset_world();
     world.silent = true;
     struct poller *poller = open_feed(NULL, 2);
@@ -420,9 +408,8 @@ static void ends_while_nobody_answers(void **state)
     poller_close(poller);
 }
 
-static void ends_before_it_started(void **state)
+TEST_CASE(ends_before_it_started)
 {
-    (void)state;
     reset_world();
     struct poller *poller;
     struct remote_target target = {0};

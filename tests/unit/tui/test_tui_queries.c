@@ -6,9 +6,8 @@
 #include "client/tui/queries.h"
 #include "tests/support/tui_fixture.h"
 
-static void every_ask_is_a_query_that_makes_sense(void **state)
+TEST_CASE(every_ask_is_a_query_that_makes_sense)
 {
-    (void)state;
     struct query_filter filter = {.since_ns = 5};
     strcpy(filter.by[QUERY_BY_HOST], "gpu-17");
     for (unsigned polled = 0; polled < POLL_COUNT; polled++) {
@@ -26,9 +25,8 @@ static void every_ask_is_a_query_that_makes_sense(void **state)
 }
 
 // A filter by model leaves the runs as they are: a run has no model.
-static void a_filter_goes_as_far_as_the_dimensions_do(void **state)
+TEST_CASE(a_filter_goes_as_far_as_the_dimensions_do)
 {
-    (void)state;
     struct query_filter filter = {.since_ns = 5};
     strcpy(filter.by[QUERY_BY_MODEL], "stories");
     strcpy(filter.by[QUERY_BY_HOST], "gpu-17");
@@ -46,9 +44,8 @@ static void a_filter_goes_as_far_as_the_dimensions_do(void **state)
     assert_memory_equal(&query.filter, &filter, sizeof filter);
 }
 
-static void stages_are_those_of_the_load(void **state)
+TEST_CASE(stages_are_those_of_the_load)
 {
-    (void)state;
     struct result *loads = fixture_result("run|started_ns|duration_ns\n"
                                           "5f0c2f6e-9a51-4c6c-8a4e-0d8f6b2f1a77|9000000000|500\n");
     struct query query;
@@ -61,9 +58,8 @@ static void stages_are_those_of_the_load(void **state)
     result_free(loads);
 }
 
-static void without_a_load_there_are_no_stages_to_ask_for(void **state)
+TEST_CASE(without_a_load_there_are_no_stages_to_ask_for)
 {
-    (void)state;
     static const char *const answers[] = {
         "run|started_ns|duration_ns\n",
         "started_ns|duration_ns\n9000000000|500\n",
@@ -83,9 +79,8 @@ static void without_a_load_there_are_no_stages_to_ask_for(void **state)
     }
 }
 
-static void records_make_answers_stale(void **state)
+TEST_CASE(records_make_answers_stale)
 {
-    (void)state;
     unsigned stale = queries_stale(RECORD_KIND_INFERENCE);
     assert_true(stale >> POLL_INFERENCES & 1 && stale >> POLL_SUMMARY & 1);
     assert_false(stale >> POLL_STAGES & 1);

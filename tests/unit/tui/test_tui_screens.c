@@ -290,9 +290,8 @@ static void write_golden(const char *path, const char *text)
     assert_int_equal(fclose(written), 0);
 }
 
-static void screens_are_as_they_were(void **state)
+TEST_CASE(screens_are_as_they_were)
 {
-    (void)state;
     unsigned wrong = 0;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         char path[512];
@@ -319,9 +318,8 @@ static void screens_are_as_they_were(void **state)
 
 // No screen of any size reads or writes outside of itself (sanitizers watch), is
 // wider or higher than it may be, or holds a control character.
-static void every_size_draws(void **state)
+TEST_CASE(every_size_draws)
 {
-    (void)state;
     void (*const fills[])(struct model *) = {
         nothing_yet, nobody,       fixture_normal, fixture_empty, fixture_names, help,
         question,    prompt_error, prompt_long,    filtered,      pipelines,     pipelines_empty};

@@ -1,13 +1,9 @@
 #include "common/wire/address.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 struct good_case {
     const char *text;
@@ -16,9 +12,8 @@ struct good_case {
     const char *admin;
 };
 
-static void test_good(void **state)
+TEST_CASE(test_good)
 {
-    (void)state;
     static const struct good_case cases[] = {
         {"ipc:///run/inferstat", "ipc:///run/inferstat", "ipc:///run/inferstat/ingest",
          "ipc:///run/inferstat/admin"},
@@ -63,9 +58,8 @@ struct bad_case {
     const char *said; // in the message
 };
 
-static void test_bad(void **state)
+TEST_CASE(test_bad)
 {
-    (void)state;
     static const struct bad_case cases[] = {
         {"", STATUS_INVALID, "an empty text"},
         {"/run/inferstat", STATUS_INVALID, "not an address"},
@@ -118,9 +112,8 @@ static void test_bad(void **state)
     }
 }
 
-static void test_listening(void **state)
+TEST_CASE(test_listening)
 {
-    (void)state;
     static const struct {
         const char *text;
         enum status status;
@@ -158,9 +151,8 @@ static void test_listening(void **state)
 }
 
 // "/ingest" must fit: 107 bytes in all, so 100 for the folder.
-static void test_socket_path_limit(void **state)
+TEST_CASE(test_socket_path_limit)
 {
-    (void)state;
     char text[ADDRESS_TEXT_SIZE] = "ipc:///";
     struct address address;
     struct error err = {0};
@@ -176,9 +168,8 @@ static void test_socket_path_limit(void **state)
     assert_int_equal(address_default(&address, NULL, text + 6, &err), STATUS_INVALID);
 }
 
-static void test_long_texts_are_refused(void **state)
+TEST_CASE(test_long_texts_are_refused)
 {
-    (void)state;
     static char text[100000];
     static const char *const starts[] = {"",       "ipc:///", "ipc://",
                                          "tcp://", "tcp://[", "tcp://127.0.0.1:"};
@@ -192,9 +183,8 @@ static void test_long_texts_are_refused(void **state)
     }
 }
 
-static void test_default(void **state)
+TEST_CASE(test_default)
 {
-    (void)state;
     static const struct {
         const char *environment, *runtime_dir, *shown;
     } cases[] = {

@@ -1,16 +1,11 @@
 #include "common/wire/arena.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/support/test.h"
 
-static void test_pieces(void **state)
+TEST_CASE(test_pieces)
 {
-    (void)state;
     struct arena *arena = NULL;
     assert_int_equal(arena_new(&arena, 1, 16 * 1024 * 1024), STATUS_OK);
     static const size_t sizes[] = {0, 1, 7, 8, 9, 1000, 1024, 1025, 100000, 3000000};
@@ -31,9 +26,8 @@ static void test_pieces(void **state)
     arena_free(NULL);
 }
 
-static void test_arrays(void **state)
+TEST_CASE(test_arrays)
 {
-    (void)state;
     struct arena *arena = NULL;
     assert_int_equal(arena_new(&arena, 4096, 100000), STATUS_OK);
     size_t count = 0;
@@ -54,9 +48,8 @@ static void test_arrays(void **state)
     arena_free(arena);
 }
 
-static void test_limit(void **state)
+TEST_CASE(test_limit)
 {
-    (void)state;
     static const size_t pieces[] = {1, 100, 5000};
     for (size_t i = 0; i < sizeof pieces / sizeof pieces[0]; i++) {
         struct arena *arena = NULL;

@@ -1,16 +1,10 @@
 #include "common/wire/codec.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
-#define COUNT(array) (sizeof(array) / sizeof(array)[0])
+#include "tests/support/test.h"
 
 static struct wire_bytes text(const char *string)
 {
@@ -46,9 +40,8 @@ static void round_trip(struct message *out, const struct message *message)
 
 static const unsigned char run_id[MESSAGE_RUN_SIZE] = "0123456789abcdef";
 
-static void test_hello(void **state)
+TEST_CASE(test_hello)
 {
-    (void)state;
     const struct delivery_stream streams[] = {{0, 7, 1}, {5, MESSAGE_NUMBER_MAX, 0}};
     struct message hello = {.kind = MESSAGE_HELLO,
                             .hello = {.protocol = 1,
@@ -89,9 +82,8 @@ static void test_hello(void **state)
     message_free(&out);
 }
 
-static void test_goodbye(void **state)
+TEST_CASE(test_goodbye)
 {
-    (void)state;
     const struct delivery_stream streams[] = {{3, 9, 2}};
     const struct wire_drop drops[] = {
         {.range = {3, 1, 4, DELIVERY_SPOOL_FULL, 10, 20}, .detail = text("disk full")},
@@ -134,9 +126,8 @@ static void test_goodbye(void **state)
     message_free(&out);
 }
 
-static void test_ack(void **state)
+TEST_CASE(test_ack)
 {
-    (void)state;
     const struct delivery_next next[] = {{0, 1}, {9, MESSAGE_NUMBER_MAX + 1}};
     const struct wire_refused refused[] = {{4, 2, 3, text("numbers that do not rise")}};
     struct message ack = {.kind = MESSAGE_ACK,
@@ -170,9 +161,8 @@ static void test_ack(void **state)
     message_free(&out);
 }
 
-static void test_query(void **state)
+TEST_CASE(test_query)
 {
-    (void)state;
     struct message query = {.kind = MESSAGE_QUERY,
                             .query = {.id = 77,
                                       .protocol = 1,
@@ -207,11 +197,10 @@ static void test_query(void **state)
     message_free(&out);
 }
 
-static void test_queries_about_keys(void **state)
+TEST_CASE(test_queries_about_keys)
 {
-    (void)state;
     static const enum query_kind kinds[] = {QUERY_AUTHORIZE, QUERY_REVOKE};
-    for (size_t i = 0; i < COUNT(kinds); i++) {
+    for (size_t i = 0; i < COUNT_OF(kinds); i++) {
         struct message query = {
             .kind = MESSAGE_QUERY,
             .query.query = {.kind = kinds[i],
@@ -231,9 +220,8 @@ static void test_queries_about_keys(void **state)
     }
 }
 
-static void test_comparisons(void **state)
+TEST_CASE(test_comparisons)
 {
-    (void)state;
     struct message query = {
         .kind = MESSAGE_QUERY,
         .query.query = {.kind = QUERY_COMPARE,
@@ -258,9 +246,8 @@ static void test_comparisons(void **state)
 }
 
 // An estimate comes as it went; an error that cannot be means there is none.
-static void test_clock_estimates(void **state)
+TEST_CASE(test_clock_estimates)
 {
-    (void)state;
     static const struct {
         int64_t offset_ns, error_ns, read_offset_ns, read_error_ns;
     } cases[] = {
@@ -268,7 +255,7 @@ static void test_clock_estimates(void **state)
         {0, 1, 0, 1},   {7, 0, 0, 0},
         {7, -1, 0, 0},  {7, INT64_MIN, 0, 0},
     };
-    for (size_t i = 0; i < COUNT(cases); i++) {
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct message batch = {.kind = MESSAGE_BATCH,
                                 .batch = {.sequence = 1,
                                           .clock_offset_ns = cases[i].offset_ns,
@@ -335,9 +322,8 @@ static void assert_results_equal(const struct result *left, const struct result 
     }
 }
 
-static void test_reply_and_live(void **state)
+TEST_CASE(test_reply_and_live)
 {
-    (void)state;
     struct result *result = example_result();
     struct message reply = {
         .kind = MESSAGE_REPLY,
@@ -384,11 +370,10 @@ static void test_reply_and_live(void **state)
     message_free(&out);
 }
 
-static void test_live_credit(void **state)
+TEST_CASE(test_live_credit)
 {
-    (void)state;
     static const uint32_t kinds[] = {0, 1u << RECORD_KIND_INFERENCE, (1u << RECORD_KIND_COUNT) - 1};
-    for (size_t i = 0; i < COUNT(kinds); i++) {
+    for (size_t i = 0; i < COUNT_OF(kinds); i++) {
         struct message credit = {
             .kind = MESSAGE_LIVE_CREDIT,
             .live_credit = {.protocol = 1, .messages = 100, .kinds = kinds[i], .ids_only = i == 1}};
@@ -531,16 +516,15 @@ static void assert_record_in(const struct message_batch *batch, uint64_t number,
     }
 }
 
-static void test_records_of_every_kind(void **state)
+TEST_CASE(test_records_of_every_kind)
 {
-    (void)state;
     struct table_builder *builder = NULL;
     assert_int_equal(table_builder_new(&builder), STATUS_OK);
     static struct record records[DELIVERY_BATCH_MAX];
     static const size_t counts[] = {1, 2, 7, 8, 9, 63, 64, 65, 500, DELIVERY_BATCH_MAX};
-    for (uint64_t seed = 0; seed < 3 * COUNT(counts); seed++) {
+    for (uint64_t seed = 0; seed < 3 * COUNT_OF(counts); seed++) {
         random_state = seed;
-        size_t count = counts[seed % COUNT(counts)];
+        size_t count = counts[seed % COUNT_OF(counts)];
         uint64_t first = seed % 2 ? 1 : MESSAGE_NUMBER_MAX - count + 1;
         table_builder_reset(builder);
         for (size_t i = 0; i < count; i++) {
@@ -579,14 +563,13 @@ static void test_records_of_every_kind(void **state)
 // A pipeline that measured nothing, beside one that did: what is absent goes as absent, and
 // what stands in its place is not looked at.  (A collector that must have these columns
 // refuses such a table, as one without any value it must have.)
-static void test_a_pipeline_without_figures(void **state)
+TEST_CASE(test_a_pipeline_without_figures)
 {
-    (void)state;
     const struct record_kind_info *info = record_kind_info(RECORD_KIND_PIPELINE);
     struct table_builder *builder = NULL;
     assert_int_equal(table_builder_new(&builder), STATUS_OK);
     struct record records[2];
-    for (unsigned i = 0; i < COUNT(records); i++) {
+    for (unsigned i = 0; i < COUNT_OF(records); i++) {
         record_init(&records[i], RECORD_KIND_PIPELINE, 5);
         for (unsigned column = 0; column < info->column_count; column++) {
             if (info->columns[column].maybe && i == 0)
@@ -598,7 +581,7 @@ static void test_a_pipeline_without_figures(void **state)
         }
     }
     // Alone and with one that has them: without a column, and with a bitmap.
-    for (unsigned count = 1; count <= COUNT(records); count++) {
+    for (unsigned count = 1; count <= COUNT_OF(records); count++) {
         table_builder_reset(builder);
         for (unsigned i = 0; i < count; i++)
             assert_int_equal(table_builder_add(builder, 1 + i, &records[i]), STATUS_OK);
@@ -621,9 +604,8 @@ static void test_a_pipeline_without_figures(void **state)
     table_builder_free(builder);
 }
 
-static void test_builder_refuses_what_is_no_record(void **state)
+TEST_CASE(test_builder_refuses_what_is_no_record)
 {
-    (void)state;
     struct table_builder *builder = NULL;
     assert_int_equal(table_builder_new(&builder), STATUS_OK);
     struct record record;

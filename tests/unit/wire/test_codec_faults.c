@@ -2,18 +2,11 @@
 #include "common/wire/codec.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "common/wire/codec_parts.h"
-
-#define COUNT(array) (sizeof(array) / sizeof(array)[0])
+#include "tests/support/test.h"
 
 static const unsigned char run_id[MESSAGE_RUN_SIZE] = "0123456789abcdef";
 
@@ -259,9 +252,9 @@ static void spoil_new_name_utf8(struct spoiled *it)
 static void spoil_new_names(struct spoiled *it)
 {
     static char *many[DELIVERY_NAMES_MAX + 1];
-    for (size_t i = 0; i < COUNT(many); i++)
+    for (size_t i = 0; i < COUNT_OF(many); i++)
         many[i] = codec_borrow("n");
-    it->batch.n_names = COUNT(many);
+    it->batch.n_names = COUNT_OF(many);
     it->batch.names = many;
 }
 static void spoil_new_name_id(struct spoiled *it)
@@ -301,9 +294,8 @@ static void spoil_activity(struct spoiled *it)
     it->batch.activity = codec_borrow("\xff");
 }
 
-static void test_faults_of_a_batch(void **state)
+TEST_CASE(test_faults_of_a_batch)
 {
-    (void)state;
     static const struct {
         void (*spoil)(struct spoiled *it);
         const char *said;
@@ -366,7 +358,7 @@ static void test_faults_of_a_batch(void **state)
     assert_int_equal(decode_spoiled(&out, &it), STATUS_OK);
     assert_null(out.batch.fault);
     message_free(&out);
-    for (size_t i = 0; i < COUNT(cases); i++) {
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
         make_sound(&it);
         cases[i].spoil(&it);
         assert_int_equal(decode_spoiled(&out, &it), STATUS_OK);
@@ -381,9 +373,8 @@ static void test_faults_of_a_batch(void **state)
 }
 
 // Without these a batch cannot even be refused.
-static void test_batches_without_an_address(void **state)
+TEST_CASE(test_batches_without_an_address)
 {
-    (void)state;
     // The last but one would let a single message drop more numbers than any batch has.
     static const uint64_t ranges[][2] = {{0, 5},
                                          {5, 0},
@@ -395,7 +386,7 @@ static void test_batches_without_an_address(void **state)
                                          {0, 0}};
     static struct spoiled it;
     struct message out;
-    for (size_t i = 0; i < COUNT(ranges); i++) {
+    for (size_t i = 0; i < COUNT_OF(ranges); i++) {
         make_sound(&it);
         it.batch.first = ranges[i][0];
         it.batch.last = ranges[i][1];
@@ -403,7 +394,7 @@ static void test_batches_without_an_address(void **state)
     }
     static const size_t sizes[] = {0, 15, 17};
     static uint8_t long_run[17] = {1};
-    for (size_t i = 0; i < COUNT(sizes); i++) {
+    for (size_t i = 0; i < COUNT_OF(sizes); i++) {
         make_sound(&it);
         it.batch.run = (ProtobufCBinaryData){sizes[i], long_run};
         assert_int_equal(decode_spoiled(&out, &it), STATUS_INVALID);
@@ -415,13 +406,12 @@ static void test_batches_without_an_address(void **state)
 
 // A heartbeat at fault has no range that could be refused: it is an error, and
 // whose it was is known.
-static void test_a_heartbeat_at_fault(void **state)
+TEST_CASE(test_a_heartbeat_at_fault)
 {
-    (void)state;
     static void (*const spoils[])(struct spoiled * it) = {
         spoil_drop_zero, spoil_drop_detail, spoil_stream, spoil_activity, spoil_new_name_empty};
     static struct spoiled it;
-    for (size_t i = 0; i < COUNT(spoils); i++) {
+    for (size_t i = 0; i < COUNT_OF(spoils); i++) {
         struct message out;
         make_sound(&it);
         it.batch.first = it.batch.last = 0;
@@ -435,11 +425,10 @@ static void test_a_heartbeat_at_fault(void **state)
     }
 }
 
-static void test_reals_are_finite(void **state)
+TEST_CASE(test_reals_are_finite)
 {
-    (void)state;
     static const double bad[] = {(double)NAN, (double)INFINITY, (double)-INFINITY};
-    for (size_t i = 0; i < COUNT(bad); i++) {
+    for (size_t i = 0; i < COUNT_OF(bad); i++) {
         const uint64_t numbers[] = {1, 2};
         const int64_t started_ns[] = {0, 0};
         const double reals[] = {0.5, bad[i]};
@@ -482,9 +471,8 @@ static void test_reals_are_finite(void **state)
 }
 
 // Columns newer than this program are skipped and counted.
-static void test_unknown_columns(void **state)
+TEST_CASE(test_unknown_columns)
 {
-    (void)state;
     static struct spoiled it;
     struct message out;
     make_sound(&it);
@@ -505,9 +493,8 @@ static void test_unknown_columns(void **state)
 
 // No prefix of a message and no message with one byte changed does harm, and a
 // frame made to need a hundred times its size is refused.
-static void test_damaged_frames(void **state)
+TEST_CASE(test_damaged_frames)
 {
-    (void)state;
     static struct spoiled it;
     struct message out;
     make_sound(&it);

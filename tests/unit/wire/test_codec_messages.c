@@ -1,18 +1,11 @@
 // What the codec has to refuse of messages that are no batches, and of all that are too large.
 #include "common/wire/codec.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "common/wire/codec_parts.h"
-
-#define COUNT(array) (sizeof(array) / sizeof(array)[0])
+#include "tests/support/test.h"
 
 static const unsigned char run_id[MESSAGE_RUN_SIZE] = "0123456789abcdef";
 
@@ -22,9 +15,8 @@ static struct wire_bytes text(const char *string)
 }
 
 // A NUL inside a text would cut it for protobuf-c: it is a fault, not a cut.
-static void test_nul_in_a_text(void **state)
+TEST_CASE(test_nul_in_a_text)
 {
-    (void)state;
     struct message hello = {.kind = MESSAGE_HELLO, .hello = {.host = text("ab~cd")}};
     memcpy(hello.hello.run, run_id, sizeof run_id);
     unsigned char *bytes = NULL;
@@ -40,9 +32,8 @@ static void test_nul_in_a_text(void **state)
     free(bytes);
 }
 
-static void test_faults_of_other_messages(void **state)
+TEST_CASE(test_faults_of_other_messages)
 {
-    (void)state;
     static char long_text[MESSAGE_TEXT_SIZE_MAX + 2];
     memset(long_text, 'x', sizeof long_text - 1);
     static char long_name[MESSAGE_NAME_SIZE_MAX + 2];
@@ -63,7 +54,7 @@ static void test_faults_of_other_messages(void **state)
         {.kind = MESSAGE_HELLO, .hello = {.run = "x", .host = text("h"), .pid = -1}},
         {.kind = MESSAGE_HELLO, .hello = {.run = "x", .host = text("h"), .cuda = text(long_text)}},
         {.kind = MESSAGE_HELLO,
-         .hello = {.run = "x", .host = text("h"), .streams = many, .stream_count = COUNT(many)}},
+         .hello = {.run = "x", .host = text("h"), .streams = many, .stream_count = COUNT_OF(many)}},
         {.kind = MESSAGE_HELLO,
          .hello = {.run = "x", .host = text("h"), .streams = &full, .stream_count = 1}},
         {.kind = MESSAGE_HELLO,
@@ -75,9 +66,9 @@ static void test_faults_of_other_messages(void **state)
         {.kind = MESSAGE_GOODBYE},
         {.kind = MESSAGE_GOODBYE, .goodbye = {.run = "x", .streams = &full, .stream_count = 1}},
         {.kind = MESSAGE_GOODBYE,
-         .goodbye = {.run = "x", .streams = many, .stream_count = COUNT(many)}},
+         .goodbye = {.run = "x", .streams = many, .stream_count = COUNT_OF(many)}},
         {.kind = MESSAGE_GOODBYE,
-         .goodbye = {.run = "x", .activities = busy, .activity_count = COUNT(busy)}},
+         .goodbye = {.run = "x", .activities = busy, .activity_count = COUNT_OF(busy)}},
         {.kind = MESSAGE_GOODBYE,
          .goodbye = {.run = "x", .activities = &malformed, .activity_count = 1}},
         {.kind = MESSAGE_GOODBYE,
@@ -89,7 +80,7 @@ static void test_faults_of_other_messages(void **state)
         {.kind = MESSAGE_ACK, .ack = {.refused = &backwards, .refused_count = 1}},
         {.kind = MESSAGE_REPLY, .reply = {.error = text(long_text)}},
     };
-    for (size_t i = 0; i < COUNT(bad); i++) {
+    for (size_t i = 0; i < COUNT_OF(bad); i++) {
         unsigned char *bytes = NULL;
         size_t size = 0;
         struct message out;
@@ -103,15 +94,14 @@ static void test_faults_of_other_messages(void **state)
 }
 
 // Answers whose columns do not add up.
-static void test_faults_of_results(void **state)
+TEST_CASE(test_faults_of_results)
 {
-    (void)state;
     for (int fault = 0; fault < 9; fault++) {
         Inferstat__Envelope envelope = INFERSTAT__ENVELOPE__INIT;
         Inferstat__Reply reply = INFERSTAT__REPLY__INIT;
         Inferstat__ResultColumn column = INFERSTAT__RESULT_COLUMN__INIT;
         static Inferstat__ResultColumn *columns[MESSAGE_COLUMNS_MAX + 1];
-        for (size_t i = 0; i < COUNT(columns); i++)
+        for (size_t i = 0; i < COUNT_OF(columns); i++)
             columns[i] = &column;
         uint8_t types[] = {VALUE_INT, VALUE_NULL, VALUE_TEXT};
         int64_t ints[] = {1, 2};
@@ -121,7 +111,7 @@ static void test_faults_of_results(void **state)
         memset(long_key, 'k', sizeof long_key - 1);
         envelope.body_case = INFERSTAT__ENVELOPE__BODY_REPLY;
         envelope.reply = &reply;
-        reply.n_columns = fault == 0 ? COUNT(columns) : fault == 1 ? 0 : 1;
+        reply.n_columns = fault == 0 ? COUNT_OF(columns) : fault == 1 ? 0 : 1;
         reply.columns = columns;
         reply.row_count = fault == 2 ? 2 : fault == 3 ? UINT32_MAX : 3;
         column.key = fault == 4 ? long_key : codec_borrow(fault == 5 ? "" : "key");
@@ -142,9 +132,8 @@ static void test_faults_of_results(void **state)
 
 // The smallest things in the largest counts fit; more of them, or parts that are
 // empty, take too much memory for the frame's size.
-static void test_memory_for_frames_from_anybody(void **state)
+TEST_CASE(test_memory_for_frames_from_anybody)
 {
-    (void)state;
     enum { ROWS = DELIVERY_BATCH_MAX };
     static struct wire_bytes names[DELIVERY_NAMES_MAX], empty[ROWS];
     static struct wire_drop drops[DELIVERY_DROPS_MAX];
@@ -232,9 +221,8 @@ static void test_memory_for_frames_from_anybody(void **state)
     free(bytes);
 }
 
-static void test_too_large(void **state)
+TEST_CASE(test_too_large)
 {
-    (void)state;
     static char kilobytes[MESSAGE_SIZE_MAX + 1];
     struct message ack = {.kind = MESSAGE_ACK,
                           .ack = {.error = {.size = sizeof kilobytes, .bytes = kilobytes}}};
@@ -249,9 +237,8 @@ static void test_too_large(void **state)
 
 // What makes no sense in a Query decodes, so that it can be answered, and does
 // not pass query_check.
-static void test_query_faults_are_left_to_query_check(void **state)
+TEST_CASE(test_query_faults_are_left_to_query_check)
 {
-    (void)state;
     for (int fault = 0; fault < 11; fault++) {
         Inferstat__Filter filter = INFERSTAT__FILTER__INIT;
         Inferstat__Query query = INFERSTAT__QUERY__INIT;
@@ -273,7 +260,7 @@ static void test_query_faults_are_left_to_query_check(void **state)
         if (fault == 2)
             filter.host = long_text;
         if (fault == 3) {
-            query.n_group_by = COUNT(groups);
+            query.n_group_by = COUNT_OF(groups);
             query.group_by = groups;
         }
         if (fault == 4) {

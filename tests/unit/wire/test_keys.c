@@ -2,19 +2,13 @@
 #include "common/wire/keys.h"
 
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
-#define COUNT(array) (sizeof(array) / sizeof(array)[0])
+#include "tests/support/test.h"
 
 #define KEY_ONE "Yne@$w-vo<fVvi]a<NY6T1ed:M$fCG*[IaLV{hID"
 #define KEY_TWO "rq:rM>}U?@Lns47E1%kR.o@n%FcmmsL/@{H8]yf7"
@@ -156,7 +150,7 @@ static void test_modes(void **state)
         {0640, STATUS_DENIED}, {0604, STATUS_DENIED}, {0620, STATUS_DENIED},
         {0602, STATUS_DENIED}, {0610, STATUS_DENIED}, {0644, STATUS_DENIED},
     };
-    for (size_t i = 0; i < COUNT(cases); i++) {
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct wire_keypair read;
         struct error err = {0};
         write_text(fixture->path, sound, cases[i].mode);
@@ -249,7 +243,7 @@ static void test_garbage(void **state)
     struct error err = {0};
     write_text(fixture->path, sound, 0600);
     assert_int_equal(keys_read(&read, fixture->path, &err), STATUS_OK);
-    for (size_t i = 0; i < COUNT(cases); i++) {
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
         write_text(fixture->path, cases[i].text, 0600);
         enum status status = keys_read(&read, fixture->path, &err);
         if (status != STATUS_INVALID || !strstr(err.text, cases[i].said))
@@ -301,7 +295,7 @@ static void test_public_keys(void **state)
         {KEY_ONE " \xc0\x80\n", 0, ":1: not a line"},
         {KEY_ONE "\r\n", 0, ":1: not a line"},
     };
-    for (size_t i = 0; i < COUNT(cases); i++) {
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
         unsigned char keys[2][WIRE_KEY_SIZE];
         char text[WIRE_KEY_TEXT_SIZE];
         size_t count = 0;
@@ -331,9 +325,8 @@ static void test_public_keys(void **state)
     assert_int_equal(keys_read_public(keys, 2, &count, fixture->pub, &err), STATUS_NOT_FOUND);
 }
 
-static void test_default_path(void **state)
+TEST_CASE(test_default_path)
 {
-    (void)state;
     char path[KEYS_PATH_SIZE];
     struct error err = {0};
     assert_int_equal(setenv("XDG_CONFIG_HOME", "/etc/xdg", 1), 0);

@@ -1,11 +1,7 @@
 #include "common/wire/socket.h"
 
 #include <errno.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,10 +10,10 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <cmocka.h>
 #include <zmq.h>
 
 #include "common/wire/message.h"
+#include "tests/support/test.h"
 
 static const int64_t second_ns = 1000000000;
 
@@ -406,9 +402,8 @@ static void test_wait(void **state)
     wire_close(right);
 }
 
-static void test_null_is_fine(void **state)
+TEST_CASE(test_null_is_fine)
 {
-    (void)state;
     wire_close(NULL);
     wire_context_free(NULL);
     struct wire_frame frame = {0};

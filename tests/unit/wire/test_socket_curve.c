@@ -6,20 +6,14 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
-#define COUNT(array) (sizeof(array) / sizeof(array)[0])
+#include "tests/support/test.h"
 
 enum { CLIENTS = 16, TRIES = 10000 };
 
@@ -171,9 +165,8 @@ static void assert_stays_out(struct fixture *fixture, struct wire_socket *client
 
 // ---- Keys ------------------------------------------------------------------------
 
-static void test_keys(void **state)
+TEST_CASE(test_keys)
 {
-    (void)state;
     struct wire_keypair pair, other;
     char text[WIRE_KEY_TEXT_SIZE], other_text[WIRE_KEY_TEXT_SIZE];
     unsigned char key[WIRE_KEY_SIZE];
@@ -200,9 +193,8 @@ static void test_keys(void **state)
     assert_int_equal(key[31], 0x18);
 }
 
-static void test_no_keys(void **state)
+TEST_CASE(test_no_keys)
 {
-    (void)state;
     static const char *const cases[] = {
         "",
         "Yne@$w-vo<fVvi]a<NY6T1ed:M$fCG*[IaLV{hI",   // 39
@@ -217,7 +209,7 @@ static void test_no_keys(void **state)
     };
     unsigned char key[WIRE_KEY_SIZE];
     memset(key, 7, sizeof key);
-    for (size_t i = 0; i < COUNT(cases); i++)
+    for (size_t i = 0; i < COUNT_OF(cases); i++)
         if (wire_key_parse(key, cases[i]))
             fail_msg("%s was taken", cases[i]);
     assert_int_equal(key[9], 7);
@@ -300,7 +292,7 @@ static void test_two_guards(void **state)
     assert_gets_in(first, clients[0], 0);
     assert_gets_in(second, clients[1], 1);
     await(first, clients[2], WIRE_HANDSHAKE_REFUSED);
-    for (size_t i = 0; i < COUNT(clients); i++)
+    for (size_t i = 0; i < COUNT_OF(clients); i++)
         wire_close(clients[i]);
     wire_close(second->server);
     free(second);

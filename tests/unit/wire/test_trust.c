@@ -2,21 +2,14 @@
 #include "common/wire/trust.h"
 
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "common/wire/keys.h"
-
-#define COUNT(array) (sizeof(array) / sizeof(array)[0])
+#include "tests/support/test.h"
 
 #define KEY_ONE   "Yne@$w-vo<fVvi]a<NY6T1ed:M$fCG*[IaLV{hID"
 #define KEY_TWO   "rq:rM>}U?@Lns47E1%kR.o@n%FcmmsL/@{H8]yf7"
@@ -93,9 +86,8 @@ static void assert_passes(const struct trust *trust, const struct fixture *fixtu
     }
 }
 
-static void test_nothing_known(void **state)
+TEST_CASE(test_nothing_known)
 {
-    (void)state;
     static const struct {
         const char *address;
         enum status status;
@@ -107,7 +99,7 @@ static void test_nothing_known(void **state)
         {"tcp://[2001:db8::7]", STATUS_DENIED},   {"tcp://localhost.lan", STATUS_DENIED},
         {"tcp://[::ffff:7f00:1]", STATUS_DENIED},
     };
-    for (size_t i = 0; i < COUNT(cases); i++) {
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct trust trust;
         struct error err = {0};
         if (resolve(&trust, cases[i].address, NULL, &err) != cases[i].status)
@@ -151,7 +143,7 @@ static void test_known_collectors(void **state)
         {"tcp://127.0.0.1:6001", {NULL}},
         {"ipc:///run/inferstat", {NULL}},
     };
-    for (size_t i = 0; i < COUNT(cases); i++) {
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct trust trust;
         struct error err = {0};
         unsigned count = 0;
@@ -209,7 +201,7 @@ static void test_bad_lists(void **state)
         {"tcp://10.0.0.1 " KEY_ONE "\n", 0666, STATUS_DENIED, "others may change it"},
         {"tcp://10.0.0.1 " KEY_ONE "\n", 0620, STATUS_DENIED, "others may change it"},
     };
-    for (size_t i = 0; i < COUNT(cases); i++) {
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct trust trust;
         struct error err = {0};
         know(fixture, cases[i].text, cases[i].mode);

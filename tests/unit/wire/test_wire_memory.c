@@ -2,14 +2,10 @@
 // N the N-th allocation fails.  The linker sends their calls here (wire.cmake).
 #include "common/wire/codec.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 void *__real_malloc(size_t size);
 void *__real_calloc(size_t count, size_t size);
@@ -133,9 +129,8 @@ static enum status attempt_produce(void)
     return status;
 }
 
-static void test_batch(void **state)
+TEST_CASE(test_batch)
 {
-    (void)state;
     starve(attempt_build);
     struct table_builder *builder = NULL;
     assert_int_equal(table_builder_new(&builder), STATUS_OK);
@@ -159,9 +154,8 @@ static void test_batch(void **state)
     table_builder_free(builder);
 }
 
-static void test_reply(void **state)
+TEST_CASE(test_reply)
 {
-    (void)state;
     struct result *result = NULL;
     assert_int_equal(result_new(&result), STATUS_OK);
     assert_int_equal(result_add_column(result, "model", UNIT_NONE), STATUS_OK);
@@ -176,9 +170,8 @@ static void test_reply(void **state)
     result_free(result);
 }
 
-static void test_producer(void **state)
+TEST_CASE(test_producer)
 {
-    (void)state;
     starve(attempt_produce);
 }
 
