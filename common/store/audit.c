@@ -443,7 +443,7 @@ static enum status find_numbers(struct audit *audit, const struct audit_run *run
 {
     const int64_t numbers[] = {run->run, is_complete};
     sqlite3_str *sql = sqlite3_str_new(audit->store->db);
-    sqlite3_str_appendall(sql, "WITH rows(stream, number) AS MATERIALIZED (SELECT 0, 0 WHERE 0");
+    sqlite3_str_appendall(sql, "WITH rows(stream, number) AS (SELECT 0, 0 WHERE 0");
     for (unsigned kind = RECORD_KIND_RUN + 1; kind < RECORD_KIND_COUNT; kind++)
         sqlite3_str_appendf(sql,
                             " UNION ALL SELECT t.stream, CAST(t.number AS INTEGER)"

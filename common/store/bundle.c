@@ -11,7 +11,6 @@
 // (bundle_expired.c): a collector that opens the bundle builds the others from its rows.  What
 // is said of the bundle is in its table meta: `bundle` (whose it is, and the filter) and
 // `fingerprint` (on what its records were measured: setting.h), both as JSON.
-#include <stdio.h>
 
 #include <sqlite3.h>
 
@@ -21,7 +20,6 @@
 #include "common/store/fingerprint.h"
 #include "common/store/reader.h"
 #include "common/store/schema.h"
-#include "common/store/run_tally.h"
 
 enum { STEPS_PER_LOOK = 100000 }; // of SQLite's machine
 
@@ -207,7 +205,10 @@ static void append_other_runs(sqlite3_str *sql, const struct query_filter *filte
 static enum status pick_runs(struct bundling *bundling, struct error *err)
 {
     enum status status =
-        database_exec(bundling->db, "CREATE TEMP TABLE picked(run INTEGER PRIMARY KEY)", err);
+        database_exec(bundling->db,
+                      "CREATE TEMP TABLE picked(run INTEGER PRIMARY KEY);"
+                      "CREATE TEMP TABLE left_out(run INTEGER PRIMARY KEY, rows, hash)",
+                      err);
     if (status != STATUS_OK)
         return status;
     sqlite3_str *sql = sqlite3_str_new(bundling->db);
@@ -250,61 +251,38 @@ static enum status copy_runs(struct bundling *bundling, struct error *err)
 
 // ---- What is left out ---------------------------------------------------------------------
 
-// The runs that have rows of the kind which are not here: by the ledger, so that a
-// table is only gone through where there are any.
-static enum status read_suspects(struct bundling *bundling, enum record_kind kind,
-                                 struct run_tallies *tallies, struct error *err)
-{
-    char sql[320];
-    (void)snprintf(sql, sizeof sql,
-                   "SELECT l.run FROM bundle.ledger l LEFT JOIN (SELECT run, count(*) AS n"
-                   " FROM bundle.\"%s\" GROUP BY run) USING (run) WHERE l.kind = %d"
-                   " AND l.stored - l.expired - l.cleared <> coalesce(n, 0) ORDER BY l.run",
-                   record_kind_info(kind)->name, (int)kind);
-    sqlite3_stmt *stmt = NULL;
-    enum status status = database_prepare(bundling->db, &stmt, sql, false, err);
-    int rc = SQLITE_DONE;
-    while (status == STATUS_OK && (rc = sqlite3_step(stmt)) == SQLITE_ROW)
-        status = run_tally_add(tallies, sqlite3_column_int64(stmt, 0), err);
-    if (status == STATUS_OK && rc != SQLITE_DONE)
-        status = database_error(bundling->db, "store", err);
-    (void)sqlite3_finalize(stmt);
-    return status;
-}
-
-static enum status save_tallies(struct bundling *bundling, enum record_kind kind,
-                                const struct run_tallies *tallies, struct error *err)
-{
-    sqlite3_stmt *stmt = NULL;
-    enum status status =
-        database_prepare(bundling->db, &stmt,
-                         "UPDATE bundle.ledger SET cleared = cleared + ?3,"
-                         " gone_sum = fingerprint_add(gone_sum, ?4) WHERE run = ?1 AND kind = ?2",
-                         false, err);
-    for (size_t i = 0; i < tallies->count && status == STATUS_OK; i++) {
-        const struct run_tally *tally = &tallies->list[i];
-        (void)sqlite3_bind_int64(stmt, 1, tally->run);
-        (void)sqlite3_bind_int64(stmt, 2, kind);
-        (void)sqlite3_bind_int64(stmt, 3, tally->count);
-        (void)sqlite3_bind_int64(stmt, 4, run_tally_bits(tally->sum));
-        status = database_run(bundling->db, stmt, err);
-        bundling->copying->left_out += tally->count;
-    }
-    (void)sqlite3_finalize(stmt);
-    return status;
-}
-
+// Tables are only gone through where the ledger has more rows of the kind than are here.
 static enum status account_kind(struct bundling *bundling, enum record_kind kind, struct error *err)
 {
-    struct run_tallies tallies = {0};
-    enum status status = read_suspects(bundling, kind, &tallies, err);
-    if (status == STATUS_OK && tallies.count > 0)
-        status = run_tally_rows(&tallies, bundling->db, "main", kind, false, err);
-    if (status == STATUS_OK && tallies.count > 0)
-        status = run_tally_rows(&tallies, bundling->db, "bundle", kind, true, err);
+    const char *table = record_kind_info(kind)->name;
+    sqlite3_str *sql = sqlite3_str_new(bundling->db);
+    int64_t runs = 0, rows = 0;
+    sqlite3_str_appendf(sql,
+                        "DELETE FROM temp.left_out;"
+                        "INSERT INTO temp.left_out(run) SELECT l.run FROM bundle.ledger l LEFT JOIN"
+                        " (SELECT run, count(*) AS n FROM bundle.\"%w\" GROUP BY run) USING (run)"
+                        " WHERE l.kind = %d AND l.stored - l.expired - l.cleared <> coalesce(n, 0)",
+                        table, (int)kind);
+    enum status status = database_exec_built(bundling->db, sql, err);
     if (status == STATUS_OK)
-        status = save_tallies(bundling, kind, &tallies, err);
-    run_tally_deinit(&tallies);
+        status = database_integer(bundling->db, "SELECT count(*) FROM temp.left_out", &runs, err);
+    if (status != STATUS_OK || runs == 0)
+        return status;
+    sql = sqlite3_str_new(bundling->db);
+    sqlite3_str_appendf(
+        sql,
+        "INSERT OR REPLACE INTO temp.left_out SELECT t.run, count(*),"
+        " fingerprint(t.stream, t.number) FROM main.\"%w\" t NOT INDEXED WHERE t.run IN"
+        " (SELECT run FROM temp.left_out) AND NOT EXISTS (SELECT 1 FROM bundle.\"%w\" b"
+        " WHERE b.id = t.id) GROUP BY t.run;"
+        "UPDATE bundle.ledger SET cleared = cleared + o.rows,"
+        " gone_sum = fingerprint_add(gone_sum, o.hash) FROM temp.left_out o"
+        " WHERE o.run = ledger.run AND kind = %d AND o.rows > 0",
+        table, table, (int)kind);
+    status = database_exec_built(bundling->db, sql, err);
+    if (status == STATUS_OK)
+        status = database_integer(bundling->db, "SELECT sum(rows) FROM temp.left_out", &rows, err);
+    bundling->copying->left_out += rows;
     return status;
 }
 
