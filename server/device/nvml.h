@@ -1,5 +1,5 @@
-// What NVIDIA's management library tells of a device and nobody else does.  The library is
-// opened at run time; where there is none, nothing is known.
+// Device facts from NVIDIA's management library (NVML), which is loaded at run time;
+// without it all facts are unknown.
 #ifndef INFERSTAT_SERVER_DEVICE_NVML_H
 #define INFERSTAT_SERVER_DEVICE_NVML_H
 
@@ -18,8 +18,8 @@ struct nvml_facts {
     struct pcie_link pcie; // but for the port's
 };
 
-// Reads what is told of the device "GPU-...".  False, with nothing known, where there is no
-// library, it cannot be used, or it does not know the device.  Takes some milliseconds.
+// Reads the facts of the device "GPU-...".  False, with all facts unknown, if the library is
+// missing, unusable or does not know the device.  Takes some milliseconds.
 bool nvml_read(struct nvml_facts *out, const char *uuid);
 
 #endif

@@ -15,7 +15,7 @@ struct device_rates {
     double memory; // copies within the device, bytes read and bytes written
     double h2d;    // copies from pinned memory to the device
     double d2h;    // and back
-    bool steady;   // the best rounds agreed: nobody else was at work
+    bool steady;   // the best rounds agreed: no other load disturbed them
 };
 
 // Texts are empty, numbers 0, where there is nothing to say.

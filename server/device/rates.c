@@ -18,7 +18,7 @@ enum {
 // Rounds end here, but for the first two.
 #define ROUNDS_NS 50e6
 
-// Two rounds that nobody disturbed differ by less.
+// Two undisturbed rounds differ by less.
 #define STEADY_RATIO 0.9
 
 struct bench {

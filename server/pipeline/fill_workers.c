@@ -25,11 +25,11 @@ struct fill_workers {
     pthread_t threads[PIPELINE_FILLERS_MAX];
 
     pthread_mutex_t lock; // of all below
-    pthread_cond_t ready; // a chunk is, or no slot can be had
+    pthread_cond_t ready; // a chunk is ready, or no slot can be acquired
     pthread_cond_t room;  // the driver took a chunk
     bool stopping;
     uint64_t next_claimed, next_taken; // chunks
-    enum status pool_status;           // why no slot can be had
+    enum status pool_status;           // why no slot can be acquired
     struct error pool_error;
     uint64_t fill_ns;
     unsigned int prefetch;

@@ -34,7 +34,7 @@ MUST_CHECK enum status fill_workers_start(struct fill_workers **out, const struc
 MUST_CHECK enum status fill_workers_next(struct fill_workers *workers, struct filled_chunk *out,
                                          struct error *err);
 
-// Closes the pool, joins the threads and gives back the slots that nobody took.  Returns
+// Closes the pool, joins the threads and releases the unconsumed slots.  Returns
 // the time spent in `fill`, summed over the threads.  Accepts NULL.
 uint64_t fill_workers_end(struct fill_workers *workers);
 

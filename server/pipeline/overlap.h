@@ -45,7 +45,7 @@ void overlap_add_unmeasured(struct overlap *overlap, uint64_t intervals);
 // and forgotten.
 void overlap_settle(struct overlap *overlap, int64_t ns);
 
-// Settles everything and sums up; the next interval begins anew.
+// Settles everything and computes the totals; the next interval starts empty.
 void overlap_finish(struct overlap *overlap, struct overlap_figures *out);
 
 #endif

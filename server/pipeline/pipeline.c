@@ -156,8 +156,8 @@ void pipeline_free(struct pipeline *pipeline)
 {
     if (!pipeline)
         return;
-    // Streams end with all that may still be queued where the device failed: only then is
-    // the memory nobody's, and nothing is pending.
+    // Freeing a stream also ends queued work after a device failure: only then is the memory
+    // unused.
     device_stream_free(pipeline->out);
     device_stream_free(pipeline->compute);
     for (unsigned int i = 0; i < PIPELINE_BUFFERS_MAX; i++) {

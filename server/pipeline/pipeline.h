@@ -96,7 +96,7 @@ struct pipeline_job {
     size_t (*result_size)(void *context, uint64_t group);
     // Takes them, in order of groups, each once its kernels are done (NULL, 0 where
     // nothing is copied out); the taker's thread.  The memory is the pipeline's.
-    // NULL: nobody does.
+    // NULL: results are discarded.
     enum status (*take)(void *context, uint64_t group, const void *result, size_t size,
                         struct error *err);
 

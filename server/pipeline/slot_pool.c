@@ -249,8 +249,8 @@ enum status slot_pool_acquire(struct slot_pool *pool, struct slot **out, struct 
     if (!slot)
         return status;
 
-    // The host waits here, before anybody writes to the slot: a wait queued on the copy
-    // stream would hold the next copy, not the one who fills.
+    // The host waits here, before the slot is written: a wait queued on the copy stream would
+    // delay the next copy, not the filling thread.
     if (pending)
         status = device_event_wait(slot->copied, err);
     if (metrics) {

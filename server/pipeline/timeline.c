@@ -164,7 +164,8 @@ static bool time_of(const struct timeline *timeline, struct device_event *event,
     return true;
 }
 
-// Adds how long before this copy the stream was idle for want of a chunk, slots aside.
+// Adds the time before this copy in which the stream was idle because no chunk was filled,
+// although slots were free.
 static void count_starved(struct timeline *timeline, const struct pair *pair, double start_ns)
 {
     const struct side *copies = &timeline->sides[OVERLAP_COPY];

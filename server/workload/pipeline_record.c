@@ -35,7 +35,7 @@ static int64_t waits_below(const struct pool_figures *pool, unsigned int us)
     return figure(waits);
 }
 
-// How many slots are free is known only once somebody has asked for one.
+// The number of free slots is known only after the first acquisition.
 static void record_pool(struct inferstat_pipeline *out, const struct pool_figures *pool)
 {
     out->pool_acquires = figure(pool->acquires);

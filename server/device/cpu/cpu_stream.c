@@ -76,7 +76,7 @@ enum status cpu_stream_begin(struct cpu_stream *stream, struct device *device, c
         return status;
     int fault = start_thread(stream);
     if (fault != 0)
-        return error_set(err, STATUS_IO, "stream '%s': no thread to be had: %s", name,
+        return error_set(err, STATUS_IO, "stream '%s': cannot create a thread: %s", name,
                          strerror(fault));
     stream->started = true;
     char title[16];

@@ -1,8 +1,8 @@
 // Streams and events of the CPU back end: threads with queues, and fences.
 //
-// A stream that has failed does no more work, but still records its events, waits for
-// others' and frees memory, so that nobody hangs.  A wait for an event behind a
-// failure fails the waiting stream too: what it was to work on is not there.
+// A stream that has failed skips further work, but still records its events, waits for
+// those of others and frees memory, so that no waiter blocks.  A stream that waits for an
+// event recorded after a failure fails too: its input does not exist.
 //
 // The fault device stands on the same streams.
 #ifndef INFERSTAT_SERVER_DEVICE_CPU_CPU_STREAM_H

@@ -9,7 +9,7 @@
 #include "server/device/cpu/encode_parts.h"
 
 enum {
-    LOW_BITS = 8, // tables are made anew for every sample, and must not take longer than rows
+    LOW_BITS = 8, // tables are computed per sample, and must not take longer than rows
     LOW = 1 << LOW_BITS,
     ROWS_MAX = 1 << 9, // of a piece
 };

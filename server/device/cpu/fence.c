@@ -8,7 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-// States.  A finisher makes a system call only where somebody sleeps.
+// States.  Finishing makes a system call only if a thread sleeps.
 enum { PENDING, SLEPT_ON, DONE };
 
 // Looks between two offers of the core to others.
@@ -79,8 +79,8 @@ void fence_wait(struct fence *fence, bool spin)
         return;
     }
     while (!fence_is_done(fence)) {
-        // Relaxed: only says that somebody sleeps.  The system looks at the word again
-        // before it lets us, so that a finish in between is not missed.
+        // Relaxed: only announces a sleeper.  The futex call compares the word again before
+        // it sleeps, so that a finish in between is not missed.
         uint32_t seen = PENDING;
         (void)atomic_compare_exchange_strong_explicit(&fence->state, &seen, SLEPT_ON,
                                                       memory_order_relaxed, memory_order_relaxed);

@@ -1,8 +1,8 @@
-// A place in a stream's work: pending, then done for ever, with the time it was
-// reached and what had failed before it.  Shared by those who hold references.
+// A point in a stream's work: pending, then done permanently, with its time and the error
+// before it, if any.  Reference-counted.
 //
-// Finishing releases what was done before it to those who see it done, and to
-// nobody else: a wait that is missing stays missing.
+// Finishing is a release, seeing it done an acquire.  There is no other ordering, so that a
+// missing wait shows up as a race.
 #ifndef INFERSTAT_SERVER_DEVICE_CPU_FENCE_H
 #define INFERSTAT_SERVER_DEVICE_CPU_FENCE_H
 

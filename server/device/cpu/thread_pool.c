@@ -31,9 +31,9 @@ struct thread_pool {
     // owner's release publishes the task; the threads' acquire receives it.
     _Atomic uint64_t generation;
     atomic_bool stop;
-    // The next part nobody has taken.  Relaxed: it only deals out numbers.
+    // The next unclaimed part.  Relaxed: it only distributes numbers.
     _Atomic size_t next;
-    // Threads still at work.  Their release publishes what they computed; the
+    // Threads still running.  Their release publishes what they computed; the
     // owner's acquire of 0 receives it.
     atomic_uint busy;
 

@@ -70,7 +70,7 @@ enum status cuda_check_memory(struct cuda *cuda, cudaError_t code, const char *c
                      cuda->ordinal, call, size, available, all);
 }
 
-// Nobody else in the process chooses devices: what this thread's is needs no asking.
+// Only this file selects devices, so the thread's current device is known.
 static cudaError_t make_current(int ordinal)
 {
     static thread_local int current = -1;

@@ -100,7 +100,7 @@ static __global__ void __launch_bounds__(GROUPS *CUDA_BLOCK, 3)
             known[k] = b + k < count && !refused ? x[b + k] : (T)0;
         write_quotients(state + b, known, &by);
     }
-    cuda_cluster_wait(); // until nobody reads of this block
+    cuda_cluster_wait(); // until no other block reads this one
 }
 
 enum status cuda_encode_amplitude_resident(struct cuda *cuda, cudaStream_t stream,

@@ -147,7 +147,7 @@ static __global__ void __launch_bounds__(THREADS_MAX)
     make_phases(tile, head, local, low);
     __syncthreads();
 
-    unsigned int first = local <= FEW_QUBITS ? 0 : FEW_QUBITS; // whose step is the next
+    unsigned int first = local <= FEW_QUBITS ? 0 : FEW_QUBITS; // first qubit of the next step
     for (; first + FEW_QUBITS <= local && qubits - first > FEW_QUBITS; first += FEW_QUBITS)
         transform_share<T, FEW_QUBITS>(tile, local, first);
     for (; qubits - first > FEW_QUBITS; first++)
@@ -156,7 +156,7 @@ static __global__ void __launch_bounds__(THREADS_MAX)
     cuda_cluster_wait();
     finish_some(out + (sample << qubits), tile, local, first, qubits - first);
     cuda_cluster_arrive();
-    cuda_cluster_wait(); // until nobody reads of this block
+    cuda_cluster_wait(); // until no other block reads this one
 }
 
 enum status cuda_encode_iqp_resident(struct cuda *cuda, cudaStream_t stream,

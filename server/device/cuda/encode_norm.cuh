@@ -91,7 +91,7 @@ template <typename T> static __device__ inline T quotient(T x, const struct divi
     return (T)((double)x * by->down * by->factor);
 }
 
-// States are read by nobody soon, and leave the cache to inputs.
+// Streaming stores: states are not read soon, and the cache is left to inputs.
 static __device__ inline void write_streaming(cuda_complex<double> *at, double re)
 {
     __stcs(reinterpret_cast<double2 *>(at), make_double2(re, 0.0));

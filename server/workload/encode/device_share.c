@@ -214,7 +214,7 @@ static enum status take(void *context, uint64_t group, const void *result, size_
     share->take_status = take_states(share, group, result, &share->taken);
     if (share->take_status == STATUS_OK)
         return STATUS_OK;
-    // At once, so that nobody waits for this batch.
+    // At once, so that no pipeline waits for this batch.
     output_order_end(share->encoding->order, batch_of(share, group));
     return error_set(err, share->take_status, "%s", share->taken.text);
 }

@@ -231,7 +231,7 @@ static size_t folder_length(const char *path)
 // another run writes, or left when it was killed, stays.
 static void make_part(struct npy_writer *writer, size_t length, const char *name)
 {
-    // What may not be read by all is not to be, either, before it has its mode.
+    // A file that will not be readable by all must not be so before its mode is set.
     const mode_t mode = writer->present ? 0600 : 0666;
     (void)snprintf(writer->part, sizeof writer->part, "%.*s%s.part", (int)length, writer->path,
                    name);

@@ -1,5 +1,5 @@
-// Whose turn it is: several pipelines take batches in turn, and their results are put into
-// one file in the order of batches.  Any thread.
+// Orders the output of several pipelines: they take batches in turn, and their results are
+// written to one file in the order of batches.  Any thread.
 //
 // A pipeline that ends early says before which batch; the others then do what comes before
 // that one and no more, so that what a run leaves does not depend on which was faster.

@@ -130,7 +130,7 @@ enum status encoding_run(struct encoding *e, struct encoding_figures *figures, s
     const enum status ran = judge(e, err);
     enum status status = finish_output(e, ran, err);
     if (ran == STATUS_OK && status != STATUS_OK)
-        e->shares[0].report.status = status; // whose output it is as much as anybody's
+        e->shares[0].report.status = status; // the output is shared, so any share may report it
     for (unsigned int i = 0; i < e->share_count; i++)
         device_share_record(&e->shares[i]);
     e->has_run = true;

@@ -45,7 +45,7 @@ enum { SOURCE_DIGEST_SIZE = 64 };
 // Tells files of another content apart, for the price of a megabyte read: the size and
 // the CRC-32C (common/core/base/crc32c.h) of 256 pages of 4096 bytes, evenly over all of it
 // and the last one among them; of a smaller file of all bytes.  "sampled-crc32c:CRC-SIZE".
-// Weights that were trained further, or quantised anew, differ in every page.
+// Weights after further training, or another quantisation, differ in every page.
 MUST_CHECK enum status byte_source_digest(const struct byte_source *source,
                                           char text[SOURCE_DIGEST_SIZE], struct error *err);
 

@@ -42,7 +42,7 @@ struct gguf_tensor_type {
 
 enum { GGUF_TENSOR_F32 = 0, GGUF_TENSOR_F16 = 1 };
 
-// The type with a number of the file; NULL for one nobody has defined.
+// The type with a number of the file; NULL for an undefined one.
 const struct gguf_tensor_type *gguf_tensor_type(uint32_t number);
 
 #endif

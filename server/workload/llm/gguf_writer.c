@@ -88,7 +88,7 @@ static void writer_free(struct gguf_writer *writer)
     free(writer);
 }
 
-// A file of a name nobody has, readable as the user's other new files are.
+// Creates a file with a unique name and the user's default permissions.
 static FILE *open_temporary(char *temporary)
 {
     int fd = mkstemp(temporary);

@@ -130,8 +130,8 @@ static bool is_known(const struct gguf_text *text, size_t layers)
     return false;
 }
 
-// A tensor nobody asks for means that the model is not what it seems: leaving it
-// out would give wrong answers without a word.
+// An unexpected tensor means another model architecture: ignoring it would silently give
+// wrong answers.
 static enum status refuse_unknown(const struct loader *loader, size_t layers, struct error *err)
 {
     for (size_t i = 0; i < gguf_tensor_count(loader->gguf); i++) {

@@ -4,7 +4,7 @@
 
 #include "common/core/base/array.h"
 
-#define NOBODY UINT32_MAX
+#define NO_SYMBOL UINT32_MAX
 
 // A stretch of the text that is one token, or may become part of one.
 struct symbol {
@@ -102,14 +102,14 @@ static void split_characters(struct merger *merger, uint32_t size)
             .start = at, .size = length, .previous = number - 1, .next = number + 1};
         at += length;
     }
-    merger->symbols[0].previous = NOBODY;
-    merger->symbols[merger->symbol_count - 1].next = NOBODY;
+    merger->symbols[0].previous = NO_SYMBOL;
+    merger->symbols[merger->symbol_count - 1].next = NO_SYMBOL;
 }
 
 // Proposes the pair of two neighbours, where a token is spelled so.
 static void propose(struct merger *merger, uint32_t left, uint32_t right)
 {
-    if (left == NOBODY || right == NOBODY)
+    if (left == NO_SYMBOL || right == NO_SYMBOL)
         return;
     const struct symbol *a = &merger->symbols[left];
     uint32_t size = a->size + merger->symbols[right].size;
@@ -134,7 +134,7 @@ static void merge_all(struct merger *merger)
         left->size = pair.size;
         right->size = 0;
         left->next = right->next;
-        if (right->next != NOBODY)
+        if (right->next != NO_SYMBOL)
             merger->symbols[right->next].previous = pair.left;
         propose(merger, left->previous, pair.left);
         propose(merger, pair.left, left->next);
@@ -162,7 +162,7 @@ static enum status add_tokens(const struct merger *merger, struct token_list *ou
                               struct error *err)
 {
     enum status status = STATUS_OK;
-    for (uint32_t i = 0; i != NOBODY && status == STATUS_OK; i = merger->symbols[i].next) {
+    for (uint32_t i = 0; i != NO_SYMBOL && status == STATUS_OK; i = merger->symbols[i].next) {
         const struct symbol *symbol = &merger->symbols[i];
         uint32_t id =
             vocabulary_find(merger->vocabulary, merger->text + symbol->start, symbol->size);
@@ -177,7 +177,7 @@ enum status merge_text(const struct vocabulary *vocabulary, const char *text, si
 {
     if (size == 0)
         return STATUS_OK;
-    if (size >= NOBODY / 4)
+    if (size >= NO_SYMBOL / 4)
         return error_set(err, STATUS_INVALID, "text of %zu bytes: too long", size);
     struct merger merger = {.vocabulary = vocabulary, .text = text};
     // Every symbol starts one pair, and every merge, of which there are fewer than

@@ -28,9 +28,8 @@ struct llm_serve_options {
     // Is told why a request failed; the others are served on.
     void (*failed)(void *context, uint64_t request, const char *why);
     void *failed_context;
-    // Is told of each request that came to its end how many tokens it decoded after its first
-    // one and how long that took, both 0 where it failed; false ends the serving.  NULL:
-    // nobody is.
+    // Called for each ended request with the number of tokens it decoded after the first one
+    // and their time, both 0 if it failed; returns false to end serving.  May be NULL.
     bool (*served)(void *context, uint64_t tokens, uint64_t ns);
     void *served_context;
 };

@@ -127,7 +127,7 @@ static void *place(void *context, uint64_t chunk)
     return part.piece->to + part.offset;
 }
 
-// Counts the time in which anybody reads.
+// Counts the time in which at least one thread reads.
 static void count_reading(struct transfer *transfer, bool begins, size_t bytes)
 {
     uint64_t now_ns = clock_monotonic_ns();
