@@ -32,7 +32,7 @@ add_library(inferstat_instrumented INTERFACE)
 target_link_libraries(inferstat_options INTERFACE inferstat_instrumented)
 if(INFERSTAT_SANITIZE)
   target_compile_options(inferstat_instrumented INTERFACE
-                         -fsanitize=${INFERSTAT_SANITIZE} -fno-omit-frame-pointer -O1 -g)
+                         -fsanitize=${INFERSTAT_SANITIZE} -fno-omit-frame-pointer -O1 -g1)
   target_link_options(inferstat_instrumented INTERFACE -fsanitize=${INFERSTAT_SANITIZE})
   if(INFERSTAT_SANITIZE MATCHES "undefined")
     target_compile_options(inferstat_instrumented INTERFACE -fno-sanitize-recover=undefined)
