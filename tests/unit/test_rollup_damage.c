@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "common/store/clear.h"
+#include "common/store/expire.h"
 #include "common/store/gap_table.h"
 #include "common/store/rollup.h"
 #include "tests/support/test.h"
@@ -196,6 +197,67 @@ static void sums_of_a_day_that_expires_are_not_rebuilt(void **state)
     }
 }
 
+// ---- Before records expire ------------------------------------------------------------------
+
+static int64_t values_of_days(unsigned grouping)
+{
+    char sql[160];
+    (void)snprintf(sql, sizeof sql,
+                   "SELECT total(count) FROM rollup WHERE grouping = %u AND level = 2"
+                   " AND metric = (SELECT min(metric) FROM rollup WHERE metric / 256 = 3)",
+                   grouping);
+    return rollup_rig_integer(sql);
+}
+
+// Of days with a few records no sums are kept, until these expire.
+static void days_that_expire_have_sums(void **state)
+{
+    (void)state;
+    enum { DAYS = 40, A_DAY = 5 };
+    const int64_t day_ns = INT64_C(86400000000000), until_ns = BASE_NS + (DAYS - 2) * day_ns;
+    struct error err = {0};
+    rollups_tell_time(rollup_rig.rollups, BASE_NS + (DAYS + 60) * day_ns);
+    rollup_rig_exec("BEGIN IMMEDIATE");
+    for (int64_t i = 0; i < DAYS * A_DAY; i++) {
+        struct record record;
+        rollup_rig_record(&record, RECORD_KIND_STARTUP, BASE_NS);
+        record.started_ns = BASE_NS + i * (day_ns / A_DAY);
+        rollup_rig_insert((const struct record[]){record, record}, 2, 1);
+    }
+    rollup_rig_exec("COMMIT");
+    rollup_rig_fold_all();
+    for (unsigned steps = 0; rollups_prune(rollup_rig.rollups, rollup_rig.now_ns); steps++) {
+        rollup_rig.now_ns += UINT64_C(3600000000000);
+        assert_true(steps < 10000);
+    }
+    assert_int_equal(rollup_rig_integer("SELECT count(*) FROM rollup WHERE level = 2"), 0);
+    const int64_t all = rollup_rig_integer("SELECT count(*) FROM startup");
+    const struct expire_rows rows = {.kind = RECORD_KIND_STARTUP,
+                                     .before_ns = rollup_bucket(ROLLUP_DAY, until_ns),
+                                     .last_id = INT64_MAX,
+                                     .count = 100};
+    unsigned gone = 0;
+    for (unsigned rounds = 0; rounds < 3; rounds++) {
+        bool changed = false;
+        assert_int_equal(expire_want_sums(rollup_rig.db, rows.kind, rows.before_ns, &changed, &err),
+                         STATUS_OK);
+        assert_int_equal(changed, rounds == 0);
+        assert_int_equal(expire_slice(rollup_rig.db, &rows, &gone, &err), STATUS_OK);
+        assert_int_equal(gone > 0, rounds > 0);
+        rollups_gaps_changed(rollup_rig.rollups);
+        rollup_rig_rebuild();
+    }
+    const int64_t left = rollup_rig_integer("SELECT count(*) FROM startup");
+    assert_true(left < all);
+    // A value of each record of the days before, whether it is still there or not.
+    char sql[160];
+    (void)snprintf(sql, sizeof sql, "SELECT count(*) FROM startup WHERE started_ns >= %lld",
+                   (long long)rows.before_ns);
+    const int64_t behind = rollup_rig_integer(sql);
+    for (unsigned g = 0; g < ROLLUP_GROUPING_COUNT; g++)
+        assert_int_equal(values_of_days(g), all - behind);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -205,6 +267,8 @@ int main(void)
                                         rollup_rig_tear_down),
         cmocka_unit_test_setup_teardown(a_damaged_row_of_expired_records_is_given_up,
                                         rollup_rig_set_up, rollup_rig_tear_down),
+        cmocka_unit_test_setup_teardown(days_that_expire_have_sums, rollup_rig_set_up,
+                                        rollup_rig_tear_down),
         cmocka_unit_test_setup_teardown(sums_of_a_day_that_expires_are_not_rebuilt,
                                         rollup_rig_set_up, rollup_rig_tear_down),
     };
