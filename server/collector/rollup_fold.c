@@ -301,16 +301,17 @@ static void tally_block_of_ratios(struct tally *tally, struct tally_counts *coun
     int64_t inputs[ROLLUP_INPUTS_MAX][BLOCK];
     double numerators[BLOCK], denominators[BLOCK];
     uint32_t rooms[2][BLOCK];
-    const unsigned inputs_count = metric->column_count;
+    const unsigned inputs_count = metric->formula.column_count;
     for (unsigned i = 0; i < inputs_count; i++)
-        rows = rows_with(&columns[metric->columns[i]], rows, rooms[i % 2]);
+        rows = rows_with(&columns[metric->formula.columns[i]], rows, rooms[i % 2]);
     for (unsigned i = 0; i < ROLLUP_INPUTS_MAX; i++) // the last again where there are fewer
-        look_up(&columns[metric->columns[i < inputs_count ? i : inputs_count - 1]], rows,
+        look_up(&columns[metric->formula.columns[i < inputs_count ? i : inputs_count - 1]], rows,
                 inputs[i]);
     size_t count = 0;
     for (size_t i = 0; i < rows.count; i++) {
         const int64_t values[ROLLUP_INPUTS_MAX] = {inputs[0][i], inputs[1][i], inputs[2][i]};
-        count += metric->formula(values, &numerators[count], &denominators[count]);
+        count += rollup_formula_value(&metric->formula, values, &numerators[count],
+                                      &denominators[count]);
     }
     tally_ratios(tally, counts, numerators, denominators, count);
 }
@@ -349,7 +350,7 @@ static void tally_block(struct rollup_fold *fold, const struct rollup_metric *me
                         struct rows rows, struct tally *tally)
 {
     const struct rollup_column *columns = fold->groups.sheet->columns;
-    const struct rollup_column *column = &columns[metric->columns[0]];
+    const struct rollup_column *column = &columns[metric->formula.columns[0]];
     struct tally_counts *counts = &fold->works[0].counts;
     uint32_t room[BLOCK];
     switch (metric->source) {
@@ -401,7 +402,7 @@ static void take_row(struct rollup_fold *fold, const struct rollup_metric *metri
                      struct job *job)
 {
     const struct rollup_column *columns = fold->groups.sheet->columns;
-    const struct rollup_column *column = &columns[metric->columns[0]];
+    const struct rollup_column *column = &columns[metric->formula.columns[0]];
     if (!rollup_column_has(column, row))
         return;
     if (metric->source == ROLLUP_INTEGERS)

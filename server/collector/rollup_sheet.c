@@ -32,8 +32,8 @@ void rollup_sheet_init(struct rollup_sheet *sheet, enum record_kind kind)
     sheet->kind = kind;
     for (unsigned i = 0; i < metrics->count; i++) {
         const struct rollup_metric *metric = &metrics->list[i];
-        for (unsigned input = 0; input < metric->column_count; input++) {
-            struct rollup_column *column = &sheet->columns[metric->columns[input]];
+        for (unsigned input = 0; input < metric->formula.column_count; input++) {
+            struct rollup_column *column = &sheet->columns[metric->formula.columns[input]];
             column->used = true;
             if (metric->source != ROLLUP_RATIOS)
                 column->source = metric->source;
