@@ -8,7 +8,6 @@
 #include <sqlite3.h>
 
 #include "common/core/base/saturate.h"
-#include "common/store/database.h"
 #include "common/store/filter.h"
 #include "common/store/fingerprint.h"
 #include "common/store/reader.h"

@@ -5,6 +5,7 @@
 #include "common/store/database.h"
 #include "common/store/lock.h"
 #include "common/store/reader.h"
+#include "common/store/database_open.h"
 
 static enum status answer_saved(struct result **out, const struct baseline *baseline,
                                 struct error *err)

@@ -20,6 +20,8 @@
 #include "common/store/fingerprint.h"
 #include "common/store/reader.h"
 #include "common/store/schema.h"
+#include "common/store/database_open.h"
+#include "common/store/schema_migrate.h"
 
 enum { STEPS_PER_LOOK = 100000 }; // of SQLite's machine
 

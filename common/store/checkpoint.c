@@ -5,7 +5,6 @@
 #include <sqlite3.h>
 
 #include "common/store/database.h"
-#include "common/store/store_file.h"
 
 static const uint64_t quiet_ns = UINT64_C(500000000);
 static const uint64_t latest_ns = UINT64_C(2000000000);
@@ -97,5 +96,5 @@ enum status checkpoint_tick(struct checkpoint *checkpoint, sqlite3 *db, uint64_t
         return STATUS_OK;
     checkpoint->tried_at_ns = now_ns;
     const char *log = sqlite3_filename_wal(sqlite3_db_filename(db, "main"));
-    return store_file_bytes(log) > log_bytes_idle ? cut(db, err) : STATUS_OK;
+    return database_file_bytes(log) > log_bytes_idle ? cut(db, err) : STATUS_OK;
 }

@@ -9,9 +9,9 @@
 #include "common/store/filter.h"
 #include "common/store/gap_table.h"
 #include "common/store/lock.h"
-#include "common/store/schema.h"
 #include "common/store/store.h"
 #include "common/sys/log.h"
+#include "common/store/database_open.h"
 
 enum {
     IDS_LEAST = 256, // as fast as a commit, where the disk is slow

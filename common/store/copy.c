@@ -11,7 +11,6 @@
 #include "common/store/database.h"
 #include "common/store/new_file.h"
 #include "common/store/reader.h"
-#include "common/store/store_file.h"
 #include "common/store/structure.h"
 #include "common/sys/clock.h"
 
@@ -27,7 +26,7 @@ enum status copying_look(struct copying *copying, struct error *err)
 {
     if (store_is_over_budget(copying->store))
         return error_set(err, STATUS_TIMEOUT, "store: the copy takes too long");
-    const int64_t bytes = copying->log ? store_file_bytes(copying->log) : 0;
+    const int64_t bytes = copying->log ? database_file_bytes(copying->log) : 0;
     if (bytes > copying->log_most)
         copying->log_most = bytes;
     if (bytes - copying->log_began <= COPY_LOG_BYTES_MAX)
@@ -245,7 +244,7 @@ static enum status fill_answer(struct result **out, const struct copying *copyin
         return error_set(err, status, "store: out of memory");
     }
     *out = answer;
-    answer_int(answer, "bytes", store_file_bytes(path));
+    answer_int(answer, "bytes", database_file_bytes(path));
     answer_int(answer, "runs", counts->runs);
     answer_int(answer, "records", counts->records);
     answer_int(answer, "rollups", counts->rollups);
@@ -267,7 +266,7 @@ static void begin(struct copying *copying, struct store *store, const struct que
     *copying = (struct copying){.store = store, .query = query};
     if (name && name[0])
         copying->log = strdup(sqlite3_filename_wal(name));
-    copying->log_began = copying->log ? store_file_bytes(copying->log) : 0;
+    copying->log_began = copying->log ? database_file_bytes(copying->log) : 0;
     copying->log_most = copying->log_began;
 }
 

@@ -1,4 +1,4 @@
-// SQLite as the store uses it: opening files, errors in words, small helpers.
+// SQLite as the store uses it: errors in words, small helpers.
 // A connection belongs to the thread that opened it.
 #ifndef INFERSTAT_STORE_DATABASE_H
 #define INFERSTAT_STORE_DATABASE_H
@@ -16,22 +16,6 @@ struct sqlite3_stmt;
 // nobody; this covers the moments of recovery and of a checkpoint's end.
 enum { DATABASE_BUSY_MS = 5000 };
 
-// Opens an existing store for reading only and checks that it is one (schema.h).
-// A file that nobody can write beside (a copy on read-only ground) is opened as
-// immutable, or with the write-ahead log that lies beside it.
-MUST_CHECK enum status database_open_reader(struct sqlite3 **out, const char *path,
-                                            struct error *err);
-
-// The same, to be copied from: other files can be attached and written to.
-MUST_CHECK enum status database_open_source(struct sqlite3 **out, const char *path,
-                                            struct error *err);
-
-// Opens the store for writing, in WAL mode with synchronous=FULL; a file that is
-// missing or empty becomes a new store, an older one is migrated.  The caller
-// holds the store's lock.
-MUST_CHECK enum status database_open_writer(struct sqlite3 **out, const char *path,
-                                            struct error *err);
-
 // NULL is fine.
 void database_close(struct sqlite3 *db);
 
@@ -39,6 +23,9 @@ void database_close(struct sqlite3 *db);
 // damaged file is named.
 enum status database_status(int rc);
 enum status database_error(struct sqlite3 *db, const char *what, struct error *err);
+
+// STATUS_CORRUPT: "store PATH: damaged: WHY", and how to save what can be saved.
+enum status database_is_damaged(const char *path, const char *why, struct error *err);
 
 // Runs statements without results.
 MUST_CHECK enum status database_exec(struct sqlite3 *db, const char *sql, struct error *err);
@@ -62,5 +49,11 @@ MUST_CHECK enum status database_run(struct sqlite3 *db, struct sqlite3_stmt *stm
 // there is no row or it is null.
 MUST_CHECK enum status database_integer(struct sqlite3 *db, const char *sql, int64_t *out,
                                         struct error *err);
+
+// The bytes of the file at `path`, 0 where it is missing; NULL is fine.
+int64_t database_file_bytes(const char *path);
+
+// What is free for this process on the file's disk; INT64_MAX where that is not known.
+int64_t database_free_bytes(const char *path);
 
 #endif

@@ -3,7 +3,7 @@
 #include <sqlite3.h>
 
 #include "common/store/database.h"
-#include "common/store/schema.h"
+#include "common/store/schema_select.h"
 
 static const char *const parameters[QUERY_DIMENSION_COUNT] = {
 #define PARAMETER(name, text) [QUERY_BY_##name] = ":" text,

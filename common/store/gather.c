@@ -12,6 +12,7 @@
 #include "common/store/filter.h"
 #include "common/store/gather_parts.h"
 #include "common/store/schema.h"
+#include "common/store/schema_select.h"
 
 #define NS_A_SECOND INT64_C(1000000000)
 

@@ -3,7 +3,7 @@
 
 #include "common/store/filter.h"
 #include "common/store/gather_parts.h"
-#include "common/store/schema.h"
+#include "common/store/schema_select.h"
 
 // A scan of records; places of columns in its rows.
 struct scan {

@@ -11,8 +11,9 @@
 #include "common/store/import_reading.h"
 #include "common/store/lock.h"
 #include "common/store/reader.h"
-#include "common/store/schema.h"
 #include "common/store/store.h"
+#include "common/store/database_open.h"
+#include "common/store/schema_tables.h"
 
 // Those of fixed text.
 enum statement { RUN_FIND, LEDGER_TAKE, NAME_FIND, NAME_ADD, NAME_COUNT, STATEMENTS };

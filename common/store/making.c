@@ -8,7 +8,8 @@
 #include "common/core/base/text.h"
 #include "common/store/database.h"
 #include "common/store/new_file.h"
-#include "common/store/schema.h"
+#include "common/store/schema_migrate.h"
+#include "common/store/schema_tables.h"
 
 struct making {
     struct new_file file;

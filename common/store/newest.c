@@ -5,7 +5,6 @@
 #include "common/store/filter.h"
 #include "common/store/reader.h"
 #include "common/store/rollup.h"
-#include "common/store/schema.h"
 
 struct search {
     struct store *store;

@@ -6,6 +6,7 @@
 #include "common/store/filter.h"
 #include "common/store/reader.h"
 #include "common/store/structure.h"
+#include "common/store/schema_select.h"
 
 static const struct answer_column columns[] = {
     {"run", UNIT_NONE},

@@ -9,7 +9,7 @@
 #include "common/store/fleet_read.h"
 #include "common/store/gather.h"
 #include "common/store/reader.h"
-#include "common/store/schema.h"
+#include "common/store/schema_select.h"
 
 enum {
     VALUES_LEAST = 10, // of a host, for its median to say something

@@ -11,7 +11,6 @@
 #include "common/store/gather.h"
 #include "common/store/reader.h"
 #include "common/store/run_list.h"
-#include "common/store/schema.h"
 
 static const struct answer_column columns[] = {
     {"host", UNIT_NONE},

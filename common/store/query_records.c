@@ -7,7 +7,7 @@
 #include "common/store/expired.h"
 #include "common/store/filter.h"
 #include "common/store/reader.h"
-#include "common/store/schema.h"
+#include "common/store/schema_select.h"
 
 // An answer ends early beyond so many bytes of text, so that it fits a message.
 enum { TEXT_BYTES_MAX = 4 * 1024 * 1024 };

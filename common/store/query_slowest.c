@@ -6,7 +6,6 @@
 #include <sqlite3.h>
 
 #include "common/store/blame.h"
-#include "common/store/database.h"
 #include "common/store/expired.h"
 #include "common/store/filter.h"
 #include "common/store/medians.h"

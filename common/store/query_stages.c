@@ -7,10 +7,9 @@
 
 #include "common/core/base/saturate.h"
 #include "common/store/answer_key.h"
-#include "common/store/database.h"
 #include "common/store/filter.h"
 #include "common/store/reader.h"
-#include "common/store/schema.h"
+#include "common/store/schema_select.h"
 
 enum {
     LOADS_MAX = 200000, // the newest, where there are more

@@ -14,8 +14,8 @@
 #include "common/store/newest.h"
 #include "common/store/reader.h"
 #include "common/store/schema.h"
-#include "common/store/store_file.h"
 #include "common/sys/clock.h"
+#include "common/store/schema_select.h"
 
 static const struct answer_column ping_columns[] = {
     {"version", UNIT_NONE},       {"protocol", UNIT_NONE},    {"store", UNIT_NONE},
@@ -81,7 +81,7 @@ static const struct answer_column summary_columns[] = {
 static int64_t store_bytes(const struct store *store)
 {
     const char *file = sqlite3_db_filename(store->db, "main");
-    return store_file_bytes(file) + store_file_bytes(sqlite3_filename_wal(file));
+    return database_file_bytes(file) + database_file_bytes(sqlite3_filename_wal(file));
 }
 
 // ---- One row of SQL into cells ---------------------------------------------------

@@ -170,36 +170,6 @@ enum status reader_budget(const struct sketch_budget *budget, struct error *err)
                      QUANTILE_BYTES_MAX / (1024 * 1024));
 }
 
-// ---- Losses -----------------------------------------------------------------------
-
-const char *drop_key(enum delivery_reason reason)
-{
-    static const char *const keys[DELIVERY_REASON_COUNT] = {
-#define DROP_KEY(name, text) [DELIVERY_##name] = "dropped_" text,
-        DELIVERY_REASONS(DROP_KEY)
-#undef DROP_KEY
-    };
-    return keys[reason];
-}
-
-// ---- Derived metrics ---------------------------------------------------------------
-
-void append_derived(sqlite3_str *sql, const struct record_derived *derived)
-{
-    sqlite3_str_appendf(sql, "(%s), (%s)", derived->numerator, derived->denominator);
-}
-
-const struct record_derived *derived_find(enum record_kind kind, const char *name)
-{
-    unsigned count = 0;
-    const struct record_derived *derived = record_derived(&count);
-    for (unsigned i = 0; i < count; i++)
-        if (derived[i].kind == kind && strcmp(derived[i].name, name) == 0)
-            return &derived[i];
-    assert(!"the record table has the metric");
-    return NULL;
-}
-
 void ratio_add_columns(struct ratio *ratio, sqlite3_stmt *row, int place)
 {
     if (sqlite3_column_type(row, place) == SQLITE_NULL ||

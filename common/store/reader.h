@@ -104,15 +104,6 @@ enum { QUANTILE_BYTES_MAX = 64 * 1024 * 1024 };
 // STATUS_FULL, in words, where an answer's quantiles want more memory than that.
 MUST_CHECK enum status reader_budget(const struct sketch_budget *budget, struct error *err);
 
-// ---- Losses -----------------------------------------------------------------------
-
-// The columns of answers that hold what was lost, by reason: "dropped_spool_full".
-#define DROP_COLUMN(name, text) {"dropped_" text, UNIT_COUNT},
-#define DROP_COLUMNS            DELIVERY_REASONS(DROP_COLUMN)
-
-// Their keys, by reason; static.
-const char *drop_key(enum delivery_reason reason);
-
 // ---- The queries ------------------------------------------------------------------
 
 typedef enum status store_answer(struct store *store, const struct query *query,
@@ -130,11 +121,7 @@ store_answer query_slowest;
 store_answer query_stages;
 store_answer query_fleet;
 
-// Appends the two expressions "numerator, denominator" of a derived metric.
-void append_derived(struct sqlite3_str *sql, const struct record_derived *derived);
-// The derived metric of that kind and name, which the record table has.
-const struct record_derived *derived_find(enum record_kind kind, const char *name);
-// Counts such a pair of columns of a row, where both are present.
+// Counts the two columns of a derived metric (schema_select.h), where both are present.
 void ratio_add_columns(struct ratio *ratio, struct sqlite3_stmt *row, int place);
 
 #endif

@@ -10,7 +10,6 @@
 #include "common/store/aggregate.h"
 #include "common/store/filter.h"
 #include "common/store/reader.h"
-#include "common/store/schema.h"
 
 // What all samples of a side may take.
 enum { SAMPLE_BYTES_MAX = 256 * 1024 * 1024 };

@@ -1,5 +1,4 @@
-// The store's tables and views, made from the record table, and how files of
-// older versions become files of this one.
+// The store's tables and views, made from the record table.
 //
 // Tables
 //   meta       key, value: the store's UUID, when it was made, and of a store that
@@ -51,12 +50,7 @@
 #ifndef INFERSTAT_STORE_SCHEMA_H
 #define INFERSTAT_STORE_SCHEMA_H
 
-#include "common/core/base/error.h"
-#include "common/core/query/query.h"
-#include "common/core/record/record.h"
-
-struct sqlite3;
-struct sqlite3_str;
+#include <stdint.h>
 
 enum {
     SCHEMA_VERSION = 9,
@@ -78,54 +72,5 @@ enum {
 // is suspect.
 #define SCHEMA_CLOCK_FLOOR_NS INT64_C(1577836800000000000) // 2020-01-01
 #define SCHEMA_CLOCK_AHEAD_NS INT64_C(86400000000000)      // a day
-
-// Whether the file is a store that this program can read: STATUS_CORRUPT (not
-// SQLite, or another application's), STATUS_TOO_NEW and STATUS_UNSUPPORTED (an
-// older version: the collector migrates it) name both versions.
-MUST_CHECK enum status schema_check(struct sqlite3 *db, const char *path, struct error *err);
-
-// Makes an empty file a store, or an older store one of this version, in one
-// transaction.  Fails as schema_check does where the file is neither.
-MUST_CHECK enum status schema_migrate(struct sqlite3 *db, const char *path, struct error *err);
-
-// One step of the way from version `to - 1` to `to`.
-struct schema_step {
-    int to;
-    enum status (*apply)(struct sqlite3 *db, struct error *err);
-};
-
-// schema_migrate with the steps given, rising and without holes; for tests.
-MUST_CHECK enum status schema_apply(struct sqlite3 *db, const char *path,
-                                    const struct schema_step *steps, unsigned count,
-                                    struct error *err);
-
-// Adds the record table's columns that the file's tables lack; a step that goes
-// with a new line in the record table is just this.
-MUST_CHECK enum status schema_add_columns(struct sqlite3 *db, struct error *err);
-
-// Appends "INSERT INTO KIND(...) VALUES(?1, ...)": id, run, stream, number,
-// started_ns, received_ns, then the columns, all as they are read.  Not for
-// RECORD_KIND_RUN.
-void schema_insert_sql(struct sqlite3_str *sql, enum record_kind kind);
-enum { SCHEMA_FIRST_COLUMN = 7 }; // the parameter of column 0
-
-// The expression, over a row `t` of the kind, that gives the name id (or run id)
-// of a dimension; NULL where records of the kind have none.  The text is static.
-const char *schema_dimension(enum record_kind kind, enum query_dimension dimension);
-
-// Appends the select list of the kind's records as people read them, over a row
-// `t`: run, host, stream, number, started_ns, received_ns, the columns with names
-// and enumerations as text, what belongs to the kind, then derived columns.
-void schema_select_list(struct sqlite3_str *sql, enum record_kind kind);
-
-// The text of an enumeration's column of table `t`; null where no value has that number.
-void schema_select_enum(struct sqlite3_str *sql, const struct record_column *column);
-
-// Keys and units of that list, in order: index from 0; false past the end.
-struct schema_output {
-    const char *key;
-    enum unit unit;
-};
-bool schema_output(enum record_kind kind, unsigned index, struct schema_output *output);
 
 #endif

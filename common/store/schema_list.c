@@ -5,7 +5,7 @@
 #include <sqlite3.h>
 
 #include "common/store/database.h"
-#include "common/store/schema.h"
+#include "common/store/schema_migrate.h"
 
 static const char *text_at(sqlite3_stmt *row, int column)
 {

@@ -1,10 +1,11 @@
-// What people see of a record: expressions shared by views and queries.
+#include "common/store/schema_select.h"
+
+#include <assert.h>
 #include <string.h>
 
 #include <sqlite3.h>
 
 #include "common/core/delivery/delivery.h"
-#include "common/store/reader.h"
 #include "common/store/schema.h"
 
 // ---- Dimensions -------------------------------------------------------------------
@@ -273,4 +274,34 @@ void schema_select_list(sqlite3_str *sql, enum record_kind kind)
             append_drops(sql, place.reason);
         sqlite3_str_appendf(sql, " AS \"%w\"", output.key);
     }
+}
+
+// ---- Derived metrics ------------------------------------------------------------------
+
+void append_derived(sqlite3_str *sql, const struct record_derived *derived)
+{
+    sqlite3_str_appendf(sql, "(%s), (%s)", derived->numerator, derived->denominator);
+}
+
+const struct record_derived *derived_find(enum record_kind kind, const char *name)
+{
+    unsigned count = 0;
+    const struct record_derived *derived = record_derived(&count);
+    for (unsigned i = 0; i < count; i++)
+        if (derived[i].kind == kind && strcmp(derived[i].name, name) == 0)
+            return &derived[i];
+    assert(!"the record table has the metric");
+    return NULL;
+}
+
+// ---- Losses -----------------------------------------------------------------------
+
+const char *drop_key(enum delivery_reason reason)
+{
+    static const char *const keys[DELIVERY_REASON_COUNT] = {
+#define DROP_KEY(name, text) [DELIVERY_##name] = "dropped_" text,
+        DELIVERY_REASONS(DROP_KEY)
+#undef DROP_KEY
+    };
+    return keys[reason];
 }

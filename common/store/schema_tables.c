@@ -5,6 +5,7 @@
 #include <sqlite3.h>
 
 #include "common/store/schema.h"
+#include "common/store/schema_select.h"
 
 // ---- Tables from the record table ---------------------------------------------------
 

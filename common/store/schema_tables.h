@@ -19,4 +19,10 @@ void schema_append_columns(struct sqlite3_str *sql, enum record_kind kind);
 // Appends the statement that makes the kind's view.
 void schema_append_view(struct sqlite3_str *sql, enum record_kind kind);
 
+// Appends "INSERT INTO KIND(...) VALUES(?1, ...)": id, run, stream, number,
+// started_ns, received_ns, then the columns, all as they are read.  Not for
+// RECORD_KIND_RUN.
+void schema_insert_sql(struct sqlite3_str *sql, enum record_kind kind);
+enum { SCHEMA_FIRST_COLUMN = 7 }; // the parameter of column 0
+
 #endif

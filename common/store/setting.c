@@ -7,10 +7,9 @@
 
 #include "common/core/base/text.h"
 #include "common/core/query/json_writer.h"
-#include "common/store/database.h"
 #include "common/store/filter.h"
 #include "common/store/reader.h"
-#include "common/store/schema.h"
+#include "common/store/schema_select.h"
 
 enum {
     FACTS_MAX = 10000,      // of one setting

@@ -10,8 +10,8 @@
 #include "common/store/database.h"
 #include "common/store/mark.h"
 #include "common/store/reader.h"
-#include "common/store/store_file.h"
 #include "common/sys/clock.h"
+#include "common/store/database_open.h"
 
 // A busy store's average over a month reads 2,500 rollups, which are some 400 pages: with
 // SQLite's own 2 MB each average would read all of them anew.
@@ -22,7 +22,7 @@ enum { STEPS_PER_LOOK = 20000 };
 
 static int64_t log_bytes(const struct store *store)
 {
-    return store_file_bytes(sqlite3_filename_wal(sqlite3_db_filename(store->db, "main")));
+    return database_file_bytes(sqlite3_filename_wal(sqlite3_db_filename(store->db, "main")));
 }
 
 static bool log_is_long(const struct store *store)

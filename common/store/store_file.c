@@ -5,7 +5,6 @@
 #include <stdbool.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "common/store/schema.h"
@@ -35,29 +34,6 @@ enum status store_file_is_no_database(const char *path, struct error *err)
 {
     return error_set(err, STATUS_CORRUPT, "store %s: not an SQLite database (name another file)",
                      path);
-}
-
-enum status store_file_is_damaged(const char *path, const char *why, struct error *err)
-{
-    return error_set(err, STATUS_CORRUPT,
-                     "store %.160s: damaged: %s (restore a backup, or save what can be read, one "
-                     "kind at a time: inferstat --db %.160s export KIND)",
-                     path, why, path);
-}
-
-int64_t store_file_bytes(const char *path)
-{
-    struct stat about;
-    return path && stat(path, &about) == 0 ? (int64_t)about.st_size : 0;
-}
-
-int64_t store_file_free_bytes(const char *path)
-{
-    struct statvfs disk;
-    int64_t bytes;
-    if (statvfs(path, &disk) != 0 || __builtin_mul_overflow(disk.f_bavail, disk.f_frsize, &bytes))
-        return INT64_MAX;
-    return bytes;
 }
 
 static int64_t number_at(const unsigned char *header, int at)

@@ -18,17 +18,9 @@ MUST_CHECK enum status store_file_look(const char *path, struct error *err);
 // the closing of any descriptor.
 MUST_CHECK enum status store_file_check(const char *path, struct error *err);
 
-// Refusals that schema.c shares.
+// Refusals that schema_migrate.c shares.
 enum status store_file_is_foreign(const char *path, int64_t application, struct error *err);
 enum status store_file_is_newer(const char *path, int64_t version, int newest, struct error *err);
 enum status store_file_is_no_database(const char *path, struct error *err);
-// "damaged", and how to save what can be saved.
-enum status store_file_is_damaged(const char *path, const char *why, struct error *err);
-
-// The bytes of the file, 0 where it is missing.
-int64_t store_file_bytes(const char *path);
-
-// What is free for us on the file's disk; INT64_MAX where that is not known.
-int64_t store_file_free_bytes(const char *path);
 
 #endif

@@ -8,7 +8,6 @@
 #include "common/store/cell.h"
 #include "common/store/database.h"
 #include "common/store/reader.h"
-#include "common/store/store_file.h"
 
 // The heading is "*** in database main ***".
 const char *structure_finding(char out[STRUCTURE_FINDING_SIZE], const char *text)
@@ -22,7 +21,7 @@ const char *structure_finding(char out[STRUCTURE_FINDING_SIZE], const char *text
 static enum status report(const struct store *store, const char *text, struct error *err)
 {
     char finding[STRUCTURE_FINDING_SIZE];
-    return store_file_is_damaged(store->path, structure_finding(finding, text), err);
+    return database_is_damaged(store->path, structure_finding(finding, text), err);
 }
 
 static enum status check_file(struct store *store, struct error *err)

@@ -5,8 +5,8 @@
 
 #include <sqlite3.h>
 
-#include "common/store/schema.h"
 #include "server/collector/writer/writer_rows.h"
+#include "common/store/schema_select.h"
 
 // Room grows in large steps: what is not used takes no memory, and many columns that grow
 // often leave holes between them.

@@ -26,6 +26,7 @@
 #include "common/store/database.h"
 #include "common/store/rollup.h"
 #include "common/sys/clock.h"
+#include "common/store/database_open.h"
 #include "tests/bench/bench.h"
 #include "tests/bench/bench_store.h"
 #include "tests/support/daemon.h"

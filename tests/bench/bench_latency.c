@@ -20,6 +20,7 @@
 #include "common/monitor/inferstat.h"
 #include "common/store/database.h"
 #include "common/sys/clock.h"
+#include "common/store/database_open.h"
 #include "tests/bench/bench.h"
 #include "tests/support/daemon.h"
 #include "tests/support/folder.h"

@@ -37,6 +37,7 @@
 #include "common/store/rollup.h"
 #include "common/sys/clock.h"
 #include "common/sys/process.h"
+#include "common/store/database_open.h"
 #include "tests/bench/query.h"
 #include "tests/bench/victoria.h"
 #include "tests/support/history.h"

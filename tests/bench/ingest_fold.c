@@ -6,6 +6,7 @@
 #include "common/store/database.h"
 #include "common/sys/clock.h"
 #include "common/wire/codec.h"
+#include "common/store/database_open.h"
 #include "server/collector/rollup_sheet.h"
 #include "server/collector/rollups.h"
 #include "server/collector/writer/writer_insert.h"

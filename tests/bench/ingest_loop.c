@@ -3,8 +3,9 @@
 #include <sqlite3.h>
 
 #include "common/store/database.h"
-#include "common/store/schema.h"
 #include "common/sys/clock.h"
+#include "common/store/database_open.h"
+#include "common/store/schema_tables.h"
 #include "tests/bench/bench.h"
 #include "tests/bench/ingest.h"
 #include "tests/support/folder.h"

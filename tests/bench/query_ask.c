@@ -9,6 +9,7 @@
 #include "client/remote/remote.h"
 #include "common/store/database.h"
 #include "common/sys/clock.h"
+#include "common/store/database_open.h"
 #include "tests/bench/query.h"
 
 #define SPREAD_NS INT64_C(3600000000000)

@@ -7,6 +7,7 @@
 
 #include "common/store/database.h"
 #include "common/sys/clock.h"
+#include "common/store/database_open.h"
 #include "tests/bench/query.h"
 #include "tests/bench/victoria.h"
 

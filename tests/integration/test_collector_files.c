@@ -13,6 +13,7 @@
 #include "common/store/database.h"
 #include "common/store/store.h"
 #include "common/sys/clock.h"
+#include "common/store/database_open.h"
 #include "tests/support/daemon.h"
 #include "tests/support/folder.h"
 #include "tests/support/producer.h"

@@ -8,6 +8,7 @@
 #include "common/store/gap_table.h"
 #include "common/store/rollup.h"
 #include "common/sys/clock.h"
+#include "common/store/database_open.h"
 #include "server/collector/maintenance/retention_rules.h"
 #include "server/collector/rollups.h"
 

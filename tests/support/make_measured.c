@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "common/store/database.h"
+#include "common/store/database_open.h"
 #include "tests/support/measured.h"
 
 static const struct measured runs[] = {

@@ -12,7 +12,8 @@
 
 #include "common/core/record/record.h"
 #include "common/store/database.h"
-#include "common/store/schema.h"
+#include "common/store/database_open.h"
+#include "common/store/schema_tables.h"
 
 #define MS INT64_C(1000000)
 #define MB INT64_C(1048576)

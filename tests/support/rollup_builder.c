@@ -6,7 +6,7 @@
 
 #include "common/store/cell.h"
 #include "common/store/rollup.h"
-#include "common/store/schema.h"
+#include "common/store/schema_select.h"
 #include "tests/support/test.h"
 
 struct row {

@@ -5,7 +5,7 @@
 #include <sqlite3.h>
 
 #include "common/store/database.h"
-#include "common/store/schema.h"
+#include "common/store/schema_tables.h"
 #include "tests/support/test.h"
 
 void rows_exec(sqlite3 *db, const char *sql)

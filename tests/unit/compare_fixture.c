@@ -8,6 +8,7 @@
 #include "common/store/baseline.h"
 #include "common/store/database.h"
 #include "common/store/store.h"
+#include "common/store/database_open.h"
 #include "tests/support/test.h"
 
 char folder[FOLDER_PATH_SIZE], path[FOLDER_PATH_SIZE];

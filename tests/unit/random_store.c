@@ -7,7 +7,8 @@
 #include <string.h>
 
 #include "common/store/database.h"
-#include "common/store/schema.h"
+#include "common/store/database_open.h"
+#include "common/store/schema_tables.h"
 #include "tests/support/test.h"
 
 char folder[FOLDER_PATH_SIZE];

@@ -12,8 +12,9 @@
 #include "common/store/gap_table.h"
 #include "common/store/reader.h"
 #include "common/store/rollup.h"
-#include "common/store/schema.h"
 #include "common/sys/clock.h"
+#include "common/store/database_open.h"
+#include "common/store/schema_select.h"
 #include "server/collector/rollup_values.h"
 #include "tests/support/test.h"
 

@@ -8,9 +8,9 @@
 
 #include "common/core/record/record.h"
 #include "common/store/database.h"
-#include "common/store/schema.h"
 #include "common/store/schema_tables.h"
 #include "common/store/store.h"
+#include "common/store/database_open.h"
 #include "tests/support/test.h"
 
 char folder[FOLDER_PATH_SIZE];

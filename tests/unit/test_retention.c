@@ -10,6 +10,7 @@
 #include "common/store/database.h"
 #include "common/store/expire.h"
 #include "common/store/reader.h"
+#include "common/store/database_open.h"
 #include "server/collector/maintenance/retention.h"
 #include "tests/support/folder.h"
 #include "tests/support/test.h"

@@ -11,6 +11,7 @@
 #include "common/store/store.h"
 #include "common/sys/clock.h"
 #include "common/wire/codec.h"
+#include "common/store/database_open.h"
 #include "server/collector/services/query_worker.h"
 #include "tests/support/folder.h"
 #include "tests/support/measured.h"

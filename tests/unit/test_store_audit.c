@@ -14,6 +14,7 @@
 #include "common/store/reader.h"
 #include "common/store/schema.h"
 #include "common/store/store.h"
+#include "common/store/database_open.h"
 #include "tests/support/folder.h"
 #include "tests/support/test.h"
 

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "common/core/record/record.h"
-#include "common/store/database.h"
 #include "common/store/rollup_plan.h"
 #include "common/store/store.h"
 #include "tests/support/test.h"

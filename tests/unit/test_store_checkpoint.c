@@ -7,7 +7,7 @@
 
 #include "common/store/checkpoint.h"
 #include "common/store/database.h"
-#include "common/store/store_file.h"
+#include "common/store/database_open.h"
 #include "tests/support/folder.h"
 #include "tests/support/test.h"
 
@@ -133,18 +133,18 @@ static void test_an_idle_store_has_a_small_log(void **state)
     exec("INSERT INTO t VALUES(zeroblob(3000000))");
     checkpoint_note(&checkpoint, true, start_ns + 10000 * MS);
     tick(10500);
-    assert_true(store_file_bytes(log_path) > 3000000);
+    assert_true(database_file_bytes(log_path) > 3000000);
     tick(20000);
-    assert_true(store_file_bytes(log_path) > 3000000);
+    assert_true(database_file_bytes(log_path) > 3000000);
     checkpoint_note(&checkpoint, false, start_ns + 39000 * MS); // a heartbeat's
     tick(39500);
     tick(40500);
-    assert_int_equal(store_file_bytes(log_path), 0);
+    assert_int_equal(database_file_bytes(log_path), 0);
     assert_int_equal(rows_in_file(), 1);
     insert(50000); // small: stays as it is
     tick(50500);
     tick(90000);
-    assert_true(store_file_bytes(log_path) > 0);
+    assert_true(database_file_bytes(log_path) > 0);
 }
 
 // A log that grows fast is folded sooner, between commits and never within one.

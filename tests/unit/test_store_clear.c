@@ -8,6 +8,7 @@
 #include "common/store/database.h"
 #include "common/store/lock.h"
 #include "common/store/store.h"
+#include "common/store/database_open.h"
 #include "tests/support/test.h"
 #include "tests/unit/store_fixture.h"
 

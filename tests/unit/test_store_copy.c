@@ -14,6 +14,7 @@
 #include "common/store/database.h"
 #include "common/store/new_file.h"
 #include "common/store/store.h"
+#include "common/store/database_open.h"
 #include "tests/support/test.h"
 #include "tests/unit/copy_fixture.h"
 

@@ -9,6 +9,7 @@
 #include "common/store/database.h"
 #include "common/store/fleet.h"
 #include "common/store/store.h"
+#include "common/store/database_open.h"
 #include "tests/support/folder.h"
 #include "tests/support/rows.h"
 #include "tests/support/test.h"

@@ -11,8 +11,8 @@
 #include "common/store/database.h"
 #include "common/store/expire.h"
 #include "common/store/import.h"
-#include "common/store/schema.h"
 #include "common/store/store.h"
+#include "common/store/database_open.h"
 #include "tests/support/test.h"
 #include "tests/unit/copy_fixture.h"
 

@@ -11,6 +11,7 @@
 #include "common/store/lock.h"
 #include "common/store/schema.h"
 #include "common/store/store_file.h"
+#include "common/store/database_open.h"
 #include "tests/support/folder.h"
 #include "tests/support/test.h"
 

@@ -8,6 +8,7 @@
 #include "common/core/record/record.h"
 #include "common/store/database.h"
 #include "common/store/store.h"
+#include "common/store/database_open.h"
 #include "tests/support/folder.h"
 #include "tests/support/test.h"
 

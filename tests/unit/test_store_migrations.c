@@ -15,6 +15,8 @@
 #include "common/store/schema.h"
 #include "common/store/store.h"
 #include "common/store/unseal.h"
+#include "common/store/database_open.h"
+#include "common/store/schema_migrate.h"
 #include "tests/support/test.h"
 #include "tests/unit/schema_fixture.h"
 

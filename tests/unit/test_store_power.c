@@ -19,6 +19,7 @@
 #include "common/store/rollup.h"
 #include "common/store/store.h"
 #include "common/sys/clock.h"
+#include "common/store/database_open.h"
 #include "server/collector/threads/job.h"
 #include "server/collector/writer/writer.h"
 #include "tests/support/folder.h"

@@ -11,6 +11,7 @@
 #include "common/store/database.h"
 #include "common/store/schema.h"
 #include "common/store/store.h"
+#include "common/store/schema_select.h"
 #include "tests/support/test.h"
 #include "tests/unit/schema_fixture.h"
 

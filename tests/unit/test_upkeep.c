@@ -5,6 +5,7 @@
 
 #include "common/store/database.h"
 #include "common/sys/clock.h"
+#include "common/store/database_open.h"
 #include "server/collector/maintenance/retention_rules.h"
 #include "server/collector/maintenance/maintenance.h"
 #include "server/collector/maintenance/writer_clear.h"

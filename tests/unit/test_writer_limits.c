@@ -2,7 +2,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/store/database.h"
 #include "server/collector/writer/writer_refusals.h"
 #include "tests/support/test.h"
 #include "tests/unit/writer_rig.h"

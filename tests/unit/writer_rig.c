@@ -6,6 +6,7 @@
 
 #include "common/store/database.h"
 #include "common/wire/codec.h"
+#include "common/store/database_open.h"
 #include "server/collector/threads/job.h"
 #include "tests/support/test.h"
 

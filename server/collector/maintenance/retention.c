@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #include "common/core/base/slice_size.h"
-#include "common/store/database.h"
 #include "common/store/expire.h"
 #include "common/sys/log.h"
 

@@ -11,6 +11,7 @@
 #include "common/store/mark.h"
 #include "common/sys/clock.h"
 #include "common/sys/log.h"
+#include "common/store/database_open.h"
 #include "server/collector/maintenance/maintenance.h"
 #include "server/collector/rollups.h"
 #include "server/collector/threads/job.h"

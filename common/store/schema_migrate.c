@@ -1,4 +1,4 @@
-#include "common/store/schema.h"
+#include "common/store/schema_migrate.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -17,6 +17,7 @@
 #include "common/sys/clock.h"
 #include "common/sys/log.h"
 #include "common/sys/process.h"
+#include "common/store/schema.h"
 
 // ---- Tables that are not records ----------------------------------------------------
 
@@ -389,7 +390,7 @@ static enum status read_version(sqlite3 *db, const char *path, struct file_versi
     if (sqlite3_errcode(db) == SQLITE_NOTADB)
         return store_file_is_no_database(path, err);
     if (status == STATUS_CORRUPT)
-        return store_file_is_damaged(path, sqlite3_errmsg(db), err);
+        return database_is_damaged(path, sqlite3_errmsg(db), err);
     char text[ERROR_TEXT_SIZE];
     (void)snprintf(text, sizeof text, "%s", sqlite3_errmsg(db));
     return error_set(err, status, "store %s: %s", path, text);
@@ -452,7 +453,7 @@ static enum status prepare(sqlite3 *db, const char *path, int64_t version, int n
 {
     int64_t needed = 0;
     char text[UNIT_TEXT_SIZE];
-    enum status status = migration_check_space(db, store_file_free_bytes(path), &needed, err);
+    enum status status = migration_check_space(db, database_free_bytes(path), &needed, err);
     if (status != STATUS_OK)
         return status;
     log_write(LOG_LEVEL_INFO,
