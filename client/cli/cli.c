@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "client/cli/help.h"
-#include "client/cli/moment.h"
+#include "client/cli/query_line.h"
 
 int cli_exit_code(enum status status)
 {
@@ -81,7 +81,7 @@ enum status cli_source(struct cli *cli, const char **out, struct error *err)
 
 enum status cli_no_data(const struct cli *cli, const char *what, struct error *err)
 {
-    const struct query_filter *filter = &cli->options.filter;
+    const struct query_filter *filter = &cli->query.filter;
     bool filtered = filter->since_ns != 0 || filter->until_ns != 0;
     for (int i = 0; i < (int)QUERY_DIMENSION_COUNT; i++)
         filtered = filtered || filter->by[i][0] != '\0';
@@ -126,6 +126,16 @@ static enum status check_arguments(const struct cli *cli, struct error *err)
     return STATUS_OK;
 }
 
+static enum status read_query(struct cli *cli, struct error *err)
+{
+    const struct query_line line = {.command = cli->command->name,
+                                    .verb = cli->command->verb,
+                                    .options = &cli->options,
+                                    .notes = cli->around.notes,
+                                    .now_ns = cli->around.now_ns};
+    return query_line_read(&cli->query, &line, err);
+}
+
 static enum status run_command(struct cli *cli, struct error *err)
 {
     enum status status = choose_command(cli, err);
@@ -133,6 +143,8 @@ static enum status run_command(struct cli *cli, struct error *err)
         status = options_check(&cli->options, cli->command->options, cli->command->name, err);
     if (status == STATUS_OK)
         status = check_arguments(cli, err);
+    if (status == STATUS_OK)
+        status = read_query(cli, err);
     return status == STATUS_OK ? cli->command->run(cli, err) : status;
 }
 
@@ -149,21 +161,11 @@ static enum status show_help(struct cli *cli, struct error *err)
     return status;
 }
 
-static void tell_times(const struct cli *cli)
-{
-    const struct cli_options *options = &cli->options;
-    FILE *notes = cli->around.notes;
-    if (options->since)
-        moment_tell_twice(notes, options->since, cli->around.now_ns, false, "--since");
-    if (options->until)
-        moment_tell_twice(notes, options->until, cli->around.now_ns, true, "--until");
-}
-
 enum status cli_run(const struct cli_surroundings *around, int argc, char *const *argv,
                     struct error *err)
 {
     struct cli cli = {.around = *around};
-    enum status status = options_parse(&cli.options, argc, argv, around->now_ns, err);
+    enum status status = options_parse(&cli.options, argc, argv, err);
     if (status != STATUS_OK)
         return status;
     if (option_given(&cli.options, OPTION_HELP))
@@ -172,7 +174,6 @@ enum status cli_run(const struct cli_surroundings *around, int argc, char *const
         (void)fprintf(around->out, "inferstat %s\n", INFERSTAT_VERSION);
         return STATUS_OK;
     }
-    tell_times(&cli);
     status = run_command(&cli, err);
     remote_close(cli.remote);
     return status;

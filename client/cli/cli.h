@@ -27,12 +27,14 @@ struct cli {
     struct cli_surroundings around;
     struct cli_options options;
     const struct cli_command *command;
+    struct query query;    // that the command asks, of its options or of a text
     struct remote *remote; // opened by the first question
     char expired[64];      // why the last query has no data: its records have expired; "": not so
 };
 
 struct cli_command {
     const char *name;
+    const char *verb;               // of the query language; NULL: it takes filters at most
     const char *arguments;          // as usage shows them; "" for none
     const char *summary;            // one line
     const char *details;            // more lines for its own help; NULL: none

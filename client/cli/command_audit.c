@@ -97,7 +97,7 @@ static enum status ask_page(struct cli *cli, const struct query *query, struct r
 
 static enum status ask_pages(struct audit *audit, struct error *err)
 {
-    struct query query = {.kind = QUERY_AUDIT, .filter = audit->cli->options.filter};
+    struct query query = audit->cli->query;
     enum status status;
     do {
         struct result *page;

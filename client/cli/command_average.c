@@ -53,18 +53,17 @@ struct shown {
     unsigned figure_count;
 };
 
-static void choose(struct shown *shown, const struct cli_options *options,
-                   const struct result *result)
+static void choose(struct shown *shown, const struct query *query, const struct result *result)
 {
-    for (unsigned i = 0; i < options->group_count; i++) {
-        const char *name = query_dimension_name(options->group_by[i]);
+    for (unsigned i = 0; i < query->group_count; i++) {
+        const char *name = query_dimension_name(query->group_by[i]);
         shown->groups[shown->group_count++] = (struct view_column){
             .key = name,
             .title = name,
-            .style = options->group_by[i] == QUERY_BY_RUN ? VIEW_RUN : VIEW_PLAIN,
+            .style = query->group_by[i] == QUERY_BY_RUN ? VIEW_RUN : VIEW_PLAIN,
         };
     }
-    if (options->step_ns != 0)
+    if (query->step_ns != 0)
         shown->groups[shown->group_count++] =
             (struct view_column){.key = "started_ns", .title = "from"};
     for (unsigned i = 0; i < FIGURE_COUNT; i++) {
@@ -130,7 +129,7 @@ static enum status print_for_people(struct cli *cli, const struct query_metric *
                                     const struct result *result, struct error *err)
 {
     struct shown shown = {0};
-    choose(&shown, &cli->options, result);
+    choose(&shown, &cli->query, result);
     struct table *table;
     if (new_table(&table, &shown) != STATUS_OK)
         return error_no_memory(err, "avg");
@@ -157,7 +156,7 @@ static bool covers_records(struct cli *cli, const struct query_metric *metric)
 {
     const struct query query = {.kind = QUERY_RECORDS,
                                 .records.kind = metric->kind,
-                                .filter = cli->options.filter,
+                                .filter = cli->query.filter,
                                 .limit = 1};
     struct result *result = NULL;
     struct error ignored = {0};
@@ -176,35 +175,18 @@ static enum status no_data(struct cli *cli, const struct query_metric *metric, s
                            QUERY_METRIC_MBU " (of models with file_bytes on devices with"
                                             " memory_bandwidth_bytes_per_second)",
                            err);
-    const struct query_filter *filter = &cli->options.filter;
+    const struct query_filter *filter = &cli->query.filter;
     if (!cli->expired[0] && filter->since_ns <= cli->around.now_ns && covers_records(cli, metric))
         return error_set(err, STATUS_NO_DATA,
-                         "%s: no data: none of these records of kind %s has it",
-                         cli->options.arguments[0], record_kind_info(metric->kind)->name);
-    return cli_no_data(cli, cli->options.arguments[0], err);
+                         "%s: no data: none of these records of kind %s has it", cli->query.metric,
+                         record_kind_info(metric->kind)->name);
+    return cli_no_data(cli, cli->query.metric, err);
 }
 
 static enum status ask(struct cli *cli, const struct query_metric *known, struct result **out,
                        struct error *err)
 {
-    const struct cli_options *options = &cli->options;
-    struct query query = {
-        .kind = QUERY_AVERAGE,
-        .group_count = options->group_count,
-        .filter = options->filter,
-        .step_ns = options->step_ns,
-        .limit = option_given(options, OPTION_LIMIT) ? options->limit : 0,
-    };
-    const char *metric = options->arguments[0];
-    if (strlen(metric) >= sizeof query.metric)
-        return error_set(err, STATUS_INVALID, "avg: the metric's name is too long");
-    memcpy(query.metric, metric, strlen(metric) + 1);
-    if (options->slo && strlen(options->slo) >= sizeof query.average.slo)
-        return error_set(err, STATUS_INVALID, "avg: --slo is too long");
-    if (options->slo)
-        memcpy(query.average.slo, options->slo, strlen(options->slo) + 1);
-    memcpy(query.group_by, options->group_by, sizeof query.group_by);
-    enum status status = cli_ask(cli, &query, out, err);
+    enum status status = cli_ask(cli, &cli->query, out, err);
     if (status == STATUS_NO_DATA)
         return no_data(cli, known, err);
     if (status == STATUS_OK && result_row_count(*out) == 0) {
@@ -217,7 +199,7 @@ static enum status ask(struct cli *cli, const struct query_metric *known, struct
 enum status command_average(struct cli *cli, struct error *err)
 {
     const struct query_metric *metric;
-    enum status status = query_metric_find(&metric, cli->options.arguments[0], err);
+    enum status status = query_metric_find(&metric, cli->query.metric, err);
     if (status != STATUS_OK)
         return error_prefix(err, status, "avg");
 

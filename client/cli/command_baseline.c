@@ -97,7 +97,7 @@ static void print_change(const struct cli *cli, const struct query *query,
 static enum status change(struct cli *cli, enum query_kind kind, struct error *err)
 {
     struct query query = {.kind = kind,
-                          .filter = cli->options.filter,
+                          .filter = cli->query.filter,
                           .baseline.force = option_given(&cli->options, OPTION_FORCE)};
     const char *name = cli->options.arguments[1];
     const size_t size = strlen(name);

@@ -34,7 +34,7 @@ static bool confirm(struct cli *cli, const char *source)
     FILE *notes = cli->around.notes;
     char name[1024];
     (void)fputs("Forget ", notes);
-    print_scope(notes, &cli->options.filter);
+    print_scope(notes, &cli->query.filter);
     (void)fprintf(notes, " in %s? They cannot be brought back. [y/N] ",
                   text_escape(name, sizeof name, source, strlen(source)));
     (void)fflush(notes);
@@ -59,7 +59,7 @@ enum status command_clear(struct cli *cli, struct error *err)
         (void)fputs("inferstat: nothing was cleared\n", cli->around.notes);
         return STATUS_OK;
     }
-    struct query query = {.kind = QUERY_CLEAR, .filter = cli->options.filter};
+    struct query query = {.kind = QUERY_CLEAR, .filter = cli->query.filter};
     struct result *result;
     status = cli_ask(cli, &query, &result, err);
     if (status != STATUS_OK)

@@ -102,7 +102,7 @@ static void print_copy(struct cli *cli, const struct result *answer)
 
 static enum status copy(struct cli *cli, const char *path, bool bundle, struct error *err)
 {
-    struct query query = {.kind = QUERY_COPY, .file.bundle = bundle, .filter = cli->options.filter};
+    struct query query = {.kind = QUERY_COPY, .file.bundle = bundle, .filter = cli->query.filter};
     return cli_ask_of_file(cli, &query, path, print_copy, err);
 }
 

@@ -106,16 +106,9 @@ static enum status export_query(struct cli *cli, struct error *err)
         return error_set(err, STATUS_INVALID,
                          "export: --query takes no kinds and no filters beside it (they stand in "
                          "its text)");
-    struct query *query = malloc(sizeof *query);
-    if (!query)
-        return error_no_memory(err, "export");
-    enum status status = named_read(cli, cli->options.query, query, err);
-    if (status == STATUS_OK) {
-        cli->options.filter = query->filter;
-        status = write_wanted(cli, &(struct wanted){.query = query}, err);
-    }
-    free(query);
-    return status;
+    enum status status = named_read(cli, cli->options.query, &cli->query, err);
+    return status == STATUS_OK ? write_wanted(cli, &(struct wanted){.query = &cli->query}, err)
+                               : status;
 }
 
 enum status command_export(struct cli *cli, struct error *err)
@@ -128,7 +121,7 @@ enum status command_export(struct cli *cli, struct error *err)
     enum status status = check_kinds(cli, &wanted.kinds, err);
     if (status != STATUS_OK)
         return status;
-    struct query all = {.kind = QUERY_RECORDS, .filter = cli->options.filter};
+    struct query all = {.kind = QUERY_RECORDS, .filter = cli->query.filter};
     status = query_check(&all, err);
     return status == STATUS_OK ? write_wanted(cli, &wanted, err) : status;
 }

@@ -155,26 +155,11 @@ static enum status judge(const struct tally *tally, struct error *err)
     return STATUS_OK;
 }
 
-static enum status ask(struct cli *cli, struct result **out, struct error *err)
-{
-    const struct cli_options *options = &cli->options;
-    struct query query = {
-        .kind = QUERY_FLEET,
-        .filter = options->filter,
-        .limit = option_given(options, OPTION_LIMIT) ? options->limit : 0,
-    };
-    const char *metric = options->argument_count > 0 ? options->arguments[0] : "";
-    if (strlen(metric) >= sizeof query.metric)
-        return error_set(err, STATUS_INVALID, "fleet: the metric's name is too long");
-    memcpy(query.metric, metric, strlen(metric) + 1);
-    return cli_ask(cli, &query, out, err);
-}
-
 enum status command_fleet(struct cli *cli, struct error *err)
 {
     struct rows rows = {.out = cli->around.out, .format = cli->options.format};
     struct result *result = NULL;
-    enum status status = ask(cli, &result, err);
+    enum status status = cli_ask(cli, &cli->query, &result, err);
     if (status == STATUS_NO_DATA && rows.format == FORMAT_JSON)
         rows_end(&rows);
     if (status == STATUS_NO_DATA)

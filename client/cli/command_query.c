@@ -4,96 +4,60 @@
 
 #include "client/cli/answer.h"
 #include "client/cli/cli.h"
+#include "client/cli/insight.h"
 #include "client/cli/named.h"
 #include "client/cli/rows.h"
 #include "common/core/query/query_text.h"
 
 // ---- As the matching command ----------------------------------------------------------
 
-// A set of options as they would be given, beside those of the command line.
-static void give(struct cli_options *options, enum cli_option option, bool given)
-{
-    options->given[option] = options->given[option] || given;
-}
-
-// What a query asks, as options.  Texts are borrowed from the query.
-static void take_options(struct cli_options *options, const struct query *query)
-{
-    options->filter = query->filter;
-    memcpy(options->group_by, query->group_by, sizeof options->group_by);
-    options->group_count = query->group_count;
-    options->step_ns = query->step_ns;
-    options->slo =
-        query->kind == QUERY_AVERAGE && query->average.slo[0] ? query->average.slo : NULL;
-    options->limit = query->limit;
-    give(options, OPTION_LIMIT, query->limit != 0);
-    give(options, OPTION_OLDEST, query->kind == QUERY_RECORDS && query->records.oldest_first);
-    options->argument_count = 0;
-    if (query->metric[0])
-        options->arguments[options->argument_count++] = query->metric;
-}
-
 enum { SLOWEST_USUAL = 10 };
 
-static void take_slowest(struct cli_options *options, const struct query *query)
+static enum status list_baselines(struct cli *cli, struct error *err)
 {
-    options->slowest = query->limit != 0 ? query->limit : SLOWEST_USUAL;
-    options->metric = query->metric[0] ? query->metric : NULL;
-    options->argument_count = 0;
-    give(options, OPTION_SLOWEST, true);
-}
-
-static void take_stages(struct cli_options *options, const struct query *query)
-{
-    give(options, OPTION_AVERAGE, true);
-    give(options, OPTION_BY, query->group_count > 0);
-}
-
-static void take_list(struct cli_options *options, const struct query *query)
-{
-    (void)query;
-    options->arguments[0] = "list";
-    options->argument_count = 1;
+    cli->options.arguments[0] = "list";
+    cli->options.argument_count = 1;
+    return command_baseline(cli, err);
 }
 
 // The commands that ask such queries; others show the answer as it comes.
 static const struct form {
     enum query_kind kind;
-    const char *command; // NULL: that of the verb's name
-    void (*take)(struct cli_options *options, const struct query *query); // more; may be NULL
+    const char *command;                                    // NULL: that of the verb's name
+    enum status (*run)(struct cli *cli, struct error *err); // NULL: that of the command
 } forms[] = {
     {QUERY_AVERAGE, NULL, NULL},
     {QUERY_SUMMARY, NULL, NULL},
     {QUERY_AUDIT, NULL, NULL},
     {QUERY_RECORDS, NULL, NULL},
     {QUERY_FLEET, NULL, NULL},
-    {QUERY_SLOWEST, "inferences", take_slowest},
-    {QUERY_STAGES, "loads", take_stages},
-    {QUERY_BASELINES, "baseline", take_list},
+    {QUERY_SLOWEST, "inferences", command_slowest},
+    {QUERY_STAGES, "loads", command_load_average},
+    {QUERY_BASELINES, "baseline", list_baselines},
 };
 
-static enum status run_as(struct cli *cli, const struct form *form, const struct query *query,
-                          struct error *err)
+static enum status run_as(struct cli *cli, const struct form *form, struct error *err)
 {
-    const char *name = form->command ? form->command : query_verb_of(query)->word;
+    const char *name = form->command ? form->command : query_verb_of(&cli->query)->word;
     const struct cli_command listing = {.name = name, .run = command_list};
     const struct cli_command *own = cli->command;
     if (cli_command_find(&cli->command, name, NULL) != STATUS_OK)
         cli->command = &listing; // of records that have no command of their own
-    take_options(&cli->options, query);
-    if (form->take)
-        form->take(&cli->options, query);
-    enum status status = cli->command->run(cli, err);
+    enum status status = form->run ? form->run(cli, err) : cli->command->run(cli, err);
     cli->command = own;
     return status;
 }
 
-static enum status run_query(struct cli *cli, const struct query *query, struct error *err)
+static enum status run_query(struct cli *cli, struct error *err)
 {
+    struct query *query = &cli->query;
+    cli->options.given[OPTION_LIMIT] = query->limit != 0;
+    cli->options.argument_count = 0;
+    if (query->kind == QUERY_SLOWEST && query->limit == 0)
+        query->limit = SLOWEST_USUAL;
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
         if (forms[i].kind == query->kind)
-            return run_as(cli, &forms[i], query, err);
-    take_options(&cli->options, query);
+            return run_as(cli, &forms[i], err);
     return query->kind == QUERY_COMPARE ? cli_compare(cli, query, err)
                                         : answer_show(cli, query, err);
 }
@@ -139,12 +103,10 @@ enum status command_query(struct cli *cli, struct error *err)
     if (cli->options.argument_count == 0)
         return list_names(cli, err);
     char *text = join_words(&cli->options);
-    struct query *query = malloc(sizeof *query);
     enum status status =
-        text && query ? named_read(cli, text, query, err) : error_no_memory(err, "query");
+        text ? named_read(cli, text, &cli->query, err) : error_no_memory(err, "query");
     if (status == STATUS_OK)
-        status = run_query(cli, query, err);
-    free(query);
+        status = run_query(cli, err);
     free(text);
     return status;
 }

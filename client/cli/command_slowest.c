@@ -154,19 +154,9 @@ static enum status print_for_people(struct cli *cli, const struct result *result
 
 enum status command_slowest(struct cli *cli, struct error *err)
 {
-    const struct cli_options *options = &cli->options;
-    struct query query = {
-        .kind = QUERY_SLOWEST,
-        .filter = options->filter,
-        .limit = options->slowest,
-    };
-    if (options->metric && strlen(options->metric) >= sizeof query.metric)
-        return error_set(err, STATUS_INVALID, "--metric: the name is too long");
-    if (options->metric)
-        memcpy(query.metric, options->metric, strlen(options->metric) + 1);
-    struct rows rows = {.out = cli->around.out, .format = options->format};
+    struct rows rows = {.out = cli->around.out, .format = cli->options.format};
     struct result *result = NULL;
-    enum status status = cli_ask(cli, &query, &result, err);
+    enum status status = cli_ask(cli, &cli->query, &result, err);
     if (status == STATUS_NO_DATA && rows.format == FORMAT_JSON)
         rows_end(&rows);
     if (status == STATUS_NO_DATA)

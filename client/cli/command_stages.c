@@ -208,15 +208,28 @@ static enum status no_loads(struct cli *cli, struct error *err)
     return cli_no_data(cli, "loads", err);
 }
 
+// What is kept apart: the groups of --by, or else model and device.  Of the sides of a
+// comparison (NULL: there are none), what both name alike.
+static unsigned choose_groups(const struct query *query, const struct query_filter *sides,
+                              enum query_dimension *out)
+{
+    const bool given = query->group_count > 0;
+    const enum query_dimension *from = given ? query->group_by : usual_groups;
+    const unsigned from_count =
+        given ? query->group_count : sizeof usual_groups / sizeof *usual_groups;
+    unsigned count = 0;
+    for (unsigned i = 0; i < from_count; i++)
+        if (!sides || strcmp(sides[0].by[from[i]], sides[1].by[from[i]]) == 0)
+            out[count++] = from[i];
+    return count;
+}
+
 enum status command_load_average(struct cli *cli, struct error *err)
 {
-    const struct cli_options *options = &cli->options;
-    const bool given = option_given(options, OPTION_BY);
-    const unsigned count =
-        given ? options->group_count : sizeof usual_groups / sizeof *usual_groups;
+    enum query_dimension group_by[QUERY_DIMENSION_COUNT];
+    const unsigned count = choose_groups(&cli->query, NULL, group_by);
     struct result *result = NULL;
-    enum status status = ask_stages(cli, &options->filter, given ? options->group_by : usual_groups,
-                                    count, &result, err);
+    enum status status = ask_stages(cli, &cli->query.filter, group_by, count, &result, err);
     if (status == STATUS_NO_DATA)
         return no_loads(cli, err);
     if (status != STATUS_OK)
@@ -235,7 +248,7 @@ static enum status read_when(void *context, int64_t *out_ns, const char *text, b
     return moment_read(cli->around.notes, out_ns, text, cli->around.now_ns, latest, "a time", err);
 }
 
-// Reads a side ("host=a since 1h", or a run) on top of the options' filter.
+// Reads a side ("host=a since 1h", or a run) on top of the query's filter.
 static enum status read_side(struct cli *cli, const char *text, struct query_filter *out,
                              struct error *err)
 {
@@ -248,28 +261,13 @@ static enum status read_side(struct cli *cli, const char *text, struct query_fil
         status = query_text_read_filter(&side, text, read_when, cli, NULL, err);
     if (status != STATUS_OK)
         return error_prefix(err, status, "loads --compare");
-    *out = cli->options.filter;
+    *out = cli->query.filter;
     for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++)
         if (side.by[i][0])
             memcpy(out->by[i], side.by[i], sizeof out->by[i]);
     out->since_ns = side.since_ns ? side.since_ns : out->since_ns;
     out->until_ns = side.until_ns ? side.until_ns : out->until_ns;
     return STATUS_OK;
-}
-
-// What is compared apart: of --by, or else model and device, what neither side names.
-static unsigned choose_groups(const struct cli_options *options, const struct query_filter *sides,
-                              enum query_dimension *out)
-{
-    const bool given = option_given(options, OPTION_BY);
-    const enum query_dimension *from = given ? options->group_by : usual_groups;
-    const unsigned from_count =
-        given ? options->group_count : sizeof usual_groups / sizeof *usual_groups;
-    unsigned count = 0;
-    for (unsigned i = 0; i < from_count; i++)
-        if (strcmp(sides[0].by[from[i]], sides[1].by[from[i]]) == 0)
-            out[count++] = from[i];
-    return count;
 }
 
 static const struct {
@@ -428,7 +426,7 @@ static enum status compare_sides(struct cli *cli, struct query_filter sides[2], 
     for (int i = 0; i < 2 && status == STATUS_OK; i++)
         status = read_side(cli, options->arguments[i], &sides[i], err);
     if (status == STATUS_OK) {
-        groups = choose_groups(options, sides, group_by);
+        groups = choose_groups(&cli->query, sides, group_by);
         status = ask_sides(cli, sides, group_by, groups, answers, err);
     }
     if (status == STATUS_OK && groups > 0 && !have_common(answers[0], answers[1], groups)) {

@@ -296,9 +296,8 @@ enum status command_summary(struct cli *cli, struct error *err)
     if (option_given(&cli->options, OPTION_LINE) && cli->options.format != FORMAT_TEXT)
         return error_set(err, STATUS_INVALID, "summary: --line and --%s: only one of them",
                          cli->options.format == FORMAT_CSV ? "csv" : "json");
-    struct query query = {.kind = QUERY_SUMMARY, .filter = cli->options.filter};
     struct result *summary;
-    enum status status = cli_ask(cli, &query, &summary, err);
+    enum status status = cli_ask(cli, &cli->query, &summary, err);
     if (status != STATUS_OK)
         return status;
     struct last_load last = {.cli = cli};

@@ -92,7 +92,7 @@ static void show(struct tail *tail, enum record_kind kind, const struct result *
 {
     tail->rows.kind = record_kind_info(kind)->name;
     for (size_t row = 0; row < result_row_count(page) && !is_done(tail); row++) {
-        if (!passes(&tail->cli->options.filter, page, row))
+        if (!passes(&tail->cli->query.filter, page, row))
             continue;
         if (tail->cli->options.format == FORMAT_TEXT) {
             print_row(tail->rows.out, kind, page, row);
@@ -149,7 +149,7 @@ enum status command_tail(struct cli *cli, struct error *err)
 
     // Whether anybody is there, and the filters make sense, is worth knowing at
     // once; what follows waits.
-    struct query ping = {.kind = QUERY_PING, .filter = cli->options.filter};
+    struct query ping = {.kind = QUERY_PING, .filter = cli->query.filter};
     struct result *answer;
     status = cli_ask(cli, &ping, &answer, err);
     if (status != STATUS_OK)

@@ -23,7 +23,7 @@ enum status command_top(struct cli *cli, struct error *err)
     struct remote_target target = cli_target(cli);
     struct tui_options options = {
         .target = &target,
-        .filter = &cli->options.filter,
+        .filter = &cli->query.filter,
         .interval_seconds = (double)cli->options.interval_ns / 1e9,
         .ascii = option_given(&cli->options, OPTION_ASCII),
         .no_mouse = option_given(&cli->options, OPTION_NO_MOUSE),

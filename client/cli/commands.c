@@ -37,6 +37,7 @@ static const struct cli_command commands[] = {
     },
     {
         .name = "summary",
+        .verb = "summary",
         .arguments = "",
         .summary = "key figures, the last load by stage, and losses",
         .details = "--line prints one short line instead, for tmux and other status bars.",
@@ -45,6 +46,7 @@ static const struct cli_command commands[] = {
     },
     {
         .name = "avg",
+        .verb = "avg",
         .arguments = "METRIC",
         .summary = "count, mean, extremes and quantiles of a metric, with coverage",
         .details =
@@ -73,6 +75,7 @@ static const struct cli_command commands[] = {
     },
     {
         .name = "loads",
+        .verb = "loads",
         .arguments = "[--compare A B]",
         .summary = "model loads, each with its stages as a waterfall",
         .details =
@@ -89,6 +92,7 @@ static const struct cli_command commands[] = {
     },
     {
         .name = "inferences",
+        .verb = "inferences",
         .arguments = "",
         .summary = "requests, newest first",
         .details =
@@ -103,6 +107,7 @@ static const struct cli_command commands[] = {
     },
     {
         .name = "operations",
+        .verb = "operations",
         .arguments = "",
         .summary = "timed operations",
         .details = listing_details,
@@ -111,6 +116,7 @@ static const struct cli_command commands[] = {
     },
     {
         .name = "pipelines",
+        .verb = "pipelines",
         .arguments = "",
         .summary = "runs of the streaming copy/compute pipeline",
         .details =
@@ -128,6 +134,7 @@ static const struct cli_command commands[] = {
     },
     {
         .name = "devices",
+        .verb = "devices",
         .arguments = "",
         .summary = "devices that runs have used",
         .details = listing_details,
@@ -136,6 +143,7 @@ static const struct cli_command commands[] = {
     },
     {
         .name = "runs",
+        .verb = "runs",
         .arguments = "",
         .summary = "worker processes: how each ended, records produced and lost",
         .details = listing_details,
@@ -153,6 +161,7 @@ static const struct cli_command commands[] = {
     },
     {
         .name = "fleet",
+        .verb = "fleet",
         .arguments = "[METRIC]",
         .summary = "hosts that differ from others with the same model and device, and why",
         .details =
@@ -183,6 +192,7 @@ static const struct cli_command commands[] = {
     },
     {
         .name = "compare",
+        .verb = "compare",
         .arguments = "[BEFORE AFTER]",
         .summary = "compare two baselines, or a baseline with current records",
         .details =
@@ -243,6 +253,7 @@ static const struct cli_command commands[] = {
     },
     {
         .name = "audit",
+        .verb = "audit",
         .arguments = "",
         .summary = "recount every record against the ledger, run by run",
         .details = "Reads the whole store.  A run's verdict is balanced, unbalanced (with the\n"

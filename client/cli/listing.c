@@ -50,8 +50,7 @@ enum status listing_filtered(struct cli *cli, enum record_kind kind,
 enum status listing_pages(struct cli *cli, enum record_kind kind, bool oldest_first, uint64_t limit,
                           listing_take *take, void *context, struct error *err)
 {
-    return listing_filtered(cli, kind, &cli->options.filter, oldest_first, limit, take, context,
-                            err);
+    return listing_filtered(cli, kind, &cli->query.filter, oldest_first, limit, take, context, err);
 }
 
 static enum status write_page(void *context, const struct result *page, struct error *err)
@@ -69,12 +68,12 @@ enum status listing_write(struct cli *cli, enum record_kind kind, bool oldest_fi
     return listing_pages(cli, kind, oldest_first, limit, write_page, rows, err);
 }
 
-// How many rows the options ask for: --limit, else all for machines and the newest
+// How many rows are asked for: --limit, else all for machines and the newest
 // for people.  0: all.
 static uint64_t listing_limit(const struct cli *cli)
 {
     if (option_given(&cli->options, OPTION_LIMIT))
-        return cli->options.limit;
+        return cli->query.limit;
     return cli->options.format == FORMAT_TEXT ? NEWEST_FOR_PEOPLE : 0;
 }
 
@@ -83,7 +82,7 @@ static void note_limit(const struct cli *cli, uint64_t rows)
 {
     if (!option_given(&cli->options, OPTION_LIMIT) && rows == NEWEST_FOR_PEOPLE)
         (void)fprintf(cli->around.out, "(the %" PRIu64 " %s; --limit 0 shows all)\n", rows,
-                      option_given(&cli->options, OPTION_OLDEST) ? "oldest" : "newest");
+                      cli->query.records.oldest_first ? "oldest" : "newest");
 }
 
 // A table being filled from pages.
@@ -108,7 +107,7 @@ enum status listing_for_people(struct cli *cli, listing_add *add, struct error *
     struct listed listed = {.cli = cli, .add = add, .view = view_of(kind)};
     if (view_table(&listed.table, listed.view) != STATUS_OK)
         return error_no_memory(err, cli->command->name);
-    enum status status = listing_pages(cli, kind, option_given(&cli->options, OPTION_OLDEST),
+    enum status status = listing_pages(cli, kind, cli->query.records.oldest_first,
                                        listing_limit(cli), take_page, &listed, err);
     if (status == STATUS_OK && listed.rows == 0)
         status = cli_no_data(cli, cli->command->name, err);
@@ -124,8 +123,8 @@ enum status listing_for_machines(struct cli *cli, struct error *err)
 {
     struct rows rows = {.out = cli->around.out, .format = cli->options.format};
     enum status status =
-        listing_write(cli, kinds_find(cli->command->name),
-                      option_given(&cli->options, OPTION_OLDEST), listing_limit(cli), &rows, err);
+        listing_write(cli, kinds_find(cli->command->name), cli->query.records.oldest_first,
+                      listing_limit(cli), &rows, err);
     if (status != STATUS_OK)
         return status;
     rows_end(&rows);

@@ -33,30 +33,27 @@
     X(LIMIT, "limit", 'n', "N", UINT32_AT(limit, 0, UINT32_MAX),                                   \
       "at most N rows, 0 for all (tables show 20 by default)")                                     \
     X(OLDEST, "oldest", 0, NULL, OPTION_IS_GIVEN, "the oldest rows first")                         \
-    X(MODEL, "model", 0, "NAME", CUSTOM_AT(filter.by[QUERY_BY_MODEL], parse_filter),               \
-      "only records of this model")                                                                \
-    X(HOST, "host", 0, "NAME", CUSTOM_AT(filter.by[QUERY_BY_HOST], parse_filter),                  \
-      "only records of this host")                                                                 \
-    X(DEVICE, "device", 0, "NAME", CUSTOM_AT(filter.by[QUERY_BY_DEVICE], parse_filter),            \
-      "only records of this device")                                                               \
-    X(RUN, "run", 0, "UUID", CUSTOM_AT(filter.by[QUERY_BY_RUN], parse_filter),                     \
+    X(MODEL, "model", 0, "NAME", TEXT_AT(where[QUERY_BY_MODEL]), "only records of this model")     \
+    X(HOST, "host", 0, "NAME", TEXT_AT(where[QUERY_BY_HOST]), "only records of this host")         \
+    X(DEVICE, "device", 0, "NAME", TEXT_AT(where[QUERY_BY_DEVICE]), "only records of this device") \
+    X(RUN, "run", 0, "UUID", TEXT_AT(where[QUERY_BY_RUN]),                                         \
       "only records of this run (its first 4 or more characters)")                                 \
-    X(OPERATION, "operation", 0, "NAME", CUSTOM_AT(filter.by[QUERY_BY_OPERATION], parse_filter),   \
+    X(OPERATION, "operation", 0, "NAME", TEXT_AT(where[QUERY_BY_OPERATION]),                       \
       "only records of this operation")                                                            \
-    X(STAGE, "stage", 0, "NAME", CUSTOM_AT(filter.by[QUERY_BY_STAGE], parse_filter),               \
+    X(STAGE, "stage", 0, "NAME", TEXT_AT(where[QUERY_BY_STAGE]),                                   \
       "only records of this load stage")                                                           \
-    X(WORKLOAD, "workload", 0, "NAME", CUSTOM_AT(filter.by[QUERY_BY_WORKLOAD], parse_filter),      \
+    X(WORKLOAD, "workload", 0, "NAME", TEXT_AT(where[QUERY_BY_WORKLOAD]),                          \
       "only pipelines of this workload (encode, model_load)")                                      \
-    X(STATUS, "status", 0, "NAME", CUSTOM_AT(filter.by[QUERY_BY_STATUS], parse_status),            \
+    X(STATUS, "status", 0, "NAME", TEXT_AT(where[QUERY_BY_STATUS]),                                \
       "only loads, pipelines and requests that were ok, error or cancelled")                       \
     X(SINCE, "since", 0, "WHEN", TEXT_AT(since),                                                   \
       "started at WHEN or later: 1h (ago), 2026-03-29 [14:30[:00]] (local), RFC 3339, "            \
       "unix seconds")                                                                              \
     X(UNTIL, "until", 0, "WHEN", TEXT_AT(until), "started before WHEN")                            \
-    X(BY, "by", 0, "LIST", LIST_AT(parse_by, dimension_word),                                      \
+    X(BY, "by", 0, "LIST", WORDS_AT(by, dimension_word),                                           \
       "group by model, host, device, run, operation, stage, workload, status (separated by "       \
       "commas)")                                                                                   \
-    X(STEP, "step", 0, "TIME", PERIOD_AT(step_ns), "a row for each time step (1m, 1h, ...)")       \
+    X(STEP, "step", 0, "TIME", TEXT_AT(step), "a row for each time step (1m, 1h, ...)")            \
     X(SLO, "slo", 0, "LIST", TEXT_AT(slo),                                                         \
       "objectives of a request, such as ttft=200ms,tpot=30ms")                                     \
     X(SLOWEST, "slowest", 0, "N", UINT32_AT(slowest, 1, UINT32_MAX),                               \
@@ -67,7 +64,7 @@
     X(AGAINST, "against", 0, "NAME", TEXT_AT(against), "compare with the baseline NAME")           \
     X(METRIC, "metric", 0, "NAME", TEXT_AT(metric),                                                \
       "compare only this metric; with --slowest, sort by it")                                      \
-    X(MARGIN, "margin", 0, "RATIO", CUSTOM_AT(margin, parse_margin),                               \
+    X(MARGIN, "margin", 0, "RATIO", TEXT_AT(margin),                                               \
       "differences below RATIO (3% or 0.03) count as none")                                        \
     X(MARKDOWN, "markdown", 0, NULL, OPTION_IS_GIVEN,                                              \
       "print Markdown, for a page or a pull request")                                              \
@@ -123,16 +120,10 @@ struct cli_options {
     int64_t timeout_ns;  // 0: the default
     int64_t interval_ns; // 0: the default
     uint32_t limit;      // where OPTION_LIMIT is given
-    struct query_filter filter;
-    const char *since, *until; // as they were given; NULL: not
-    enum query_dimension group_by[QUERY_DIMENSION_COUNT];
-    unsigned group_count;
-    int64_t step_ns;        // 0: none
-    const char *slo;        // NULL: none; as it was given
+    // Clauses of the query language, as given; NULL: not given.
+    const char *where[QUERY_DIMENSION_COUNT];
+    const char *since, *until, *by, *step, *slo, *metric, *margin, *against;
     uint32_t slowest;       // where OPTION_SLOWEST is given
-    const char *against;    // NULL: none
-    const char *metric;     // NULL: none
-    double margin;          // where OPTION_MARGIN is given: 0.03 is 3 %
     const char *bundle;     // NULL: none
     const char *query;      // NULL: none
     int file_format;        // of --format
@@ -154,10 +145,10 @@ static inline bool option_given(const struct cli_options *options, enum cli_opti
 }
 
 // Reads a command line, argv[0] skipped.  Options stand anywhere, values behind
-// "=" or in the next word; "--" ends them.  `now_ns` is what --since 1h counts
-// from.  STATUS_INVALID names the option at fault and the nearest one known.
+// "=" or in the next word; "--" ends them.  STATUS_INVALID names the option at fault and the
+// nearest one known.
 MUST_CHECK enum status options_parse(struct cli_options *out, int argc, char *const *argv,
-                                     int64_t now_ns, struct error *err);
+                                     struct error *err);
 
 // STATUS_INVALID when an option was given that is not in `allowed`, which OPTION_COUNT ends;
 // `command` names the command in the message.

@@ -99,7 +99,7 @@ static enum status take_page(void *context, const struct result *page, struct er
     return STATUS_OK;
 }
 
-// Narrows the options' filter to the window of time that the loads of a page
+// Narrows the query's filter to the window of time that the loads of a page
 // fill, and to their run where it is one.
 static void narrow(struct query_filter *filter, const struct result *loads)
 {
@@ -134,7 +134,7 @@ enum status stages_ask(struct stages **out, struct cli *cli, const struct result
         return error_no_memory(err, "stages");
     enum status status = STATUS_OK;
     if (result_row_count(loads) > 0) {
-        struct query_filter filter = cli->options.filter;
+        struct query_filter filter = cli->query.filter;
         narrow(&filter, loads);
         status =
             listing_filtered(cli, RECORD_KIND_LOAD_STAGE, &filter, true, 0, take_page, stages, err);

@@ -34,7 +34,7 @@ static char *notes_text;
 // Runs "inferstat LINE"; what it wrote is in out_text and notes_text.
 static enum status run(const char *line, bool terminal, struct error *err)
 {
-    char copy[512];
+    static char copy[4096];
     char program[] = "inferstat";
     char *words[WORDS_MAX] = {program};
     int count = 1;
@@ -242,6 +242,28 @@ static void test_refusals(void **state)
         {"export load inference --format csv", "export: a CSV holds one kind"},
         {"export --run xyz", "run is not a UUID"},
         {"tail --run xyz", "run is not a UUID"},
+        {"avg ttft_ns --step 0s", "--step: the time must be above zero"},
+        {"avg ttft_ns --step soon", "--step: "},
+        {"avg ttft_ns --by model,,host", "--by: unknown dimension \"\""},
+        {"avg ttft_ns --by modl", "--by: unknown dimension \"modl\" (did you mean model?)"},
+        {"avg ttft_ns --by host,host", "--by: host is there twice"},
+        {"avg ttft_ns --by model,", "--by: unknown dimension \"\""},
+        {"avg ttft_ns --by model=x", "--by: unknown dimension \"model=x\""},
+        {"compare a b --margin 101%", "--margin: 101 is outside"},
+        {"compare a b --margin 1.5", "--margin: "},
+        {"compare a b --metric ttf", "--metric: unknown metric \"ttf\" (did you mean ttft_ns?)"},
+        {"compare a/b c", "compare: the name of a baseline has other characters"},
+        {"compare --against a/b", "--against: the name of a baseline has other characters"},
+        {"compare a", "compare: say two baselines"},
+        {"compare a b --host x", "compare: two baselines have no filters"},
+        {"inferences --slowest 2 --metric ttf", "--metric: unknown metric \"ttf\""},
+        {"fleet ttf", "fleet: unknown metric \"ttf\""},
+        {"summary --since tomorrow", "--since: cannot read the time 'tomorrow'"},
+        {"summary --until tomorrow", "--until: cannot read the time 'tomorrow'"},
+        {"summary --since 1m --until 1h", "--until: the window ends before it begins"},
+        {"summary --model=", "--model: the name of a model is empty"},
+        {"summary --status eror", "--status: unknown status \"eror\" (did you mean error?)"},
+        {"tail --model=\xff", "--model: the name is not UTF-8"},
         {"clear", "clear: refused: there is no terminal"},
         {"completion tcsh", "unknown shell"},
         {"authorize x --role reader", "authorize: --name is missing"},
@@ -271,6 +293,27 @@ static void test_refusals(void **state)
         if (!strstr(err.text, cases[i].why))
             fail_msg("'%s': '%s' lacks '%s'", cases[i].line, err.text, cases[i].why);
     }
+}
+
+// The longest names there may be, of all dimensions at once, and one byte more.
+static void test_names_at_their_limit(void **state)
+{
+    (void)state;
+    static char line[4096];
+    struct error err;
+    char name[QUERY_TEXT_SIZE + 1];
+    memset(name, 'm', sizeof name);
+    name[QUERY_TEXT_SIZE - 1] = '\0';
+    (void)snprintf(line, sizeof line,
+                   "tail --db /nonexistent --model %s --host %s --device %s --operation %s "
+                   "--stage %s --workload %s",
+                   name, name, name, name, name, name);
+    assert_int_equal(run(line, false, &err), STATUS_NOT_FOUND);
+    name[QUERY_TEXT_SIZE - 1] = 'm';
+    name[QUERY_TEXT_SIZE] = '\0';
+    (void)snprintf(line, sizeof line, "tail --db /nonexistent --host x --model %s", name);
+    assert_int_equal(run(line, false, &err), STATUS_INVALID);
+    assert_string_equal(err.text, "--model: the name is too long (at most 255 bytes)");
 }
 
 static void test_missing_file(void **state)
@@ -385,6 +428,7 @@ int main(void)
         cmocka_unit_test(test_completion),
         cmocka_unit_test(test_metrics),
         cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_names_at_their_limit),
         cmocka_unit_test(test_missing_file),
         cmocka_unit_test(test_export_keeps_old_file),
         cmocka_unit_test(test_csv_on_a_terminal),
