@@ -71,7 +71,7 @@ static enum status open_backend(struct device **out, const struct backend *backe
     return STATUS_OK;
 }
 
-// How much of "what was wrong: why (what to do)" is before the last part.
+// Length of "what was wrong: why", without the advice in parentheses.
 static size_t reason_length(const char *text)
 {
     enum { MOST = 120 };
@@ -80,8 +80,8 @@ static size_t reason_length(const char *text)
     return length < MOST ? length : MOST;
 }
 
-// The first back end that is part of this build and answers; the reason says why
-// none before it was taken.
+// Opens the first back end of this build that can be opened; the reason says why earlier ones
+// were not used.
 static enum status open_first(struct device **out, const struct device_options *options,
                               struct error *err)
 {
@@ -98,7 +98,7 @@ static enum status open_first(struct device **out, const struct device_options *
                 return status;
             }
             refused = true;
-            // Without its advice, which is for who asked for that device.
+            // Without the advice, which addresses users who named that device.
             (void)snprintf(why, sizeof why, "chosen by auto (%.*s)",
                            (int)reason_length(refusal.text), refusal.text);
             (void)error_set(err, status, "%s", refusal.text);
@@ -188,7 +188,8 @@ enum status device_tensor_new(struct device *device, struct tensor *out, enum te
     if (__builtin_mul_overflow(rows, columns, &elements) ||
         __builtin_mul_overflow(elements, tensor_type_size(type), &size) || size == 0 ||
         size > PTRDIFF_MAX)
-        return error_set(err, STATUS_INVALID, "tensor of %zu x %zu: makes no sense", rows, columns);
+        return error_set(err, STATUS_INVALID, "tensor of %zu x %zu: empty or too large", rows,
+                         columns);
 
     void *data = NULL;
     enum status status = device->ops->allocate(device, &data, size, err);
@@ -218,7 +219,7 @@ struct tensor tensor_rows(const struct tensor *tensor, size_t first, size_t coun
                            .data = (unsigned char *)tensor->data + first * row_size};
 }
 
-// Whether `size` bytes from `offset` on lie inside the tensor.
+// True when `size` bytes from `offset` on lie inside the tensor.
 static bool inside(const struct tensor *tensor, size_t offset, size_t size)
 {
     size_t bytes = tensor_bytes(tensor);
@@ -260,7 +261,7 @@ static bool same_shape(const struct tensor *a, const struct tensor *b)
     return a->rows == b->rows && a->columns == b->columns;
 }
 
-// The one answer to tensors that do not fit together.
+// The error for tensors that do not fit together.
 static enum status misfit(struct error *err, const char *operation)
 {
     return error_set(err, STATUS_INVALID, "%s: the tensors' types or shapes do not fit", operation);

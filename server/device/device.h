@@ -1,14 +1,12 @@
-// The machine that computes: memory and the operations a model needs, one
-// interface for every back end: the CPU's, and CUDA's where it was built in.
+// A compute device: memory and the operations of a language model, with one interface for the
+// CPU and the CUDA back end.  Asynchronous work is in stream.h.
 //
-// A device has one owning thread: all calls of this header come from there.
-// Operations take effect in the order of the calls.  What runs beside the host is in
-// stream.h.  Nothing here trusts its caller's
-// shapes: an operation whose tensors do not fit together fails with
+// A device has one owning thread, which makes all calls of this header.  Operations take effect
+// in call order.  Shapes are checked: an operation whose tensors do not fit together fails with
 // STATUS_INVALID and computes nothing.
 //
-// Results are the same from run to run, for any number of threads.  A row of a
-// batch gets the same bits as it would alone.
+// Results are the same from run to run, for any number of threads.  A row of a batch gets the
+// same bits as it would get alone.
 #ifndef INFERSTAT_SERVER_DEVICE_DEVICE_H
 #define INFERSTAT_SERVER_DEVICE_DEVICE_H
 
@@ -40,14 +38,13 @@ enum {
 struct device_options {
     const char *spec;     // "auto", "cpu", "cuda", either with ":N"; NULL is "auto"
     unsigned int threads; // of the CPU back end; 0: as many as the process may use
-    bool spin;            // the host spins when it waits for events (stream.h): sooner, but busy
+    bool spin;            // waits for events (stream.h) spin instead of sleeping
 };
 
 // Opens the device that `options->spec` names.  "cpu" is "cpu:0", and recorded as "cpu";
 // "cpu:1" up to DEVICE_CPU_MAX - 1 are further devices on the same processors, each with
-// streams and threads of its own.  "cuda" is "cuda:0".  Fails with STATUS_INVALID on a spec that is
-// none of the above, with STATUS_UNSUPPORTED where it names a back end that is not part of this
-// build.
+// streams and threads of its own.  "cuda" is "cuda:0".  Fails with STATUS_INVALID on any other
+// spec, with STATUS_UNSUPPORTED on a back end that is not part of this build.
 MUST_CHECK enum status device_open(struct device **out, const struct device_options *options,
                                    struct error *err);
 
@@ -58,12 +55,12 @@ void device_close(struct device *device);
 struct device_description {
     char name[DEVICE_NAME_SIZE];     // as records name it: "cpu", "cpu:1", "cuda:0"
     char reason[DEVICE_REASON_SIZE]; // why this one, for the log
-    bool fell_back;                  // auto wanted another, which did not answer
+    bool fell_back;                  // auto tried another first, which could not be opened
     char kernels[DEVICE_NAME_SIZE];  // "avx2", "plain C"
     unsigned int ordinal;
     unsigned int threads;
-    int64_t memory_bytes;           // all the device has; 0 when it cannot be told
-    int64_t memory_available_bytes; // what it could still give now; negative when unknown
+    int64_t memory_bytes;           // total; 0: unknown
+    int64_t memory_available_bytes; // free now; negative: unknown
     size_t head_size_max;           // of device_attention; 0: any
 };
 
@@ -88,9 +85,8 @@ enum tensor_type {
 const char *tensor_type_name(enum tensor_type type);
 size_t tensor_type_size(enum tensor_type type); // bytes of one element
 
-// A matrix in a device's memory, row after row without gaps.  A vector is a
-// matrix of one row.  `data` is an address of the device's: the host must not
-// follow it.
+// A dense row-major matrix in a device's memory.  A vector is a matrix of one row.  `data` is a
+// device address, which the host must not dereference.
 struct tensor {
     enum tensor_type type;
     size_t rows, columns;
@@ -100,8 +96,8 @@ struct tensor {
 // Bytes of the tensor's elements.
 size_t tensor_bytes(const struct tensor *tensor);
 
-// Allocates a tensor; its contents are zero.  Fails with STATUS_INVALID on an
-// empty one or one whose size overflows, STATUS_NOMEM where memory is short.
+// Allocates a zeroed tensor.  Fails with STATUS_INVALID when it is empty or its size overflows,
+// STATUS_NOMEM when memory is short.
 MUST_CHECK enum status device_tensor_new(struct device *device, struct tensor *out,
                                          enum tensor_type type, size_t rows, size_t columns,
                                          struct error *err);
@@ -109,8 +105,8 @@ MUST_CHECK enum status device_tensor_new(struct device *device, struct tensor *o
 // Frees the tensor's memory and zeroes `*tensor`.  Accepts a zeroed tensor.
 void device_tensor_free(struct device *device, struct tensor *tensor);
 
-// `count` rows from row `first` on, sharing the memory of `tensor`: a view, not
-// to be freed.  The rows must exist.
+// A view of `count` rows from row `first` on, which shares the memory of `tensor` and is not
+// freed.  The rows must exist.
 struct tensor tensor_rows(const struct tensor *tensor, size_t first, size_t count);
 
 // Copies `size` bytes from the host to byte `offset` of the tensor, or back.
@@ -122,7 +118,7 @@ MUST_CHECK enum status device_download(struct device *device, void *to, const st
 
 // ---- Operations -----------------------------------------------------------
 // Shapes are (rows, columns); n is the number of positions computed at once.
-// Everything is F32 except where weights are said to be F32 or F16.
+// Everything is F32 unless stated otherwise.
 
 // out[r] = table[ids[r]], widened to F32.  `table` (vocabulary, dim) F32 or F16,
 // `out` (n, dim).  `ids` holds n numbers in the host's memory, each checked
@@ -143,7 +139,7 @@ MUST_CHECK enum status device_rms_norm(struct device *device, struct tensor *out
                                        const struct tensor *in, const struct tensor *weight,
                                        float epsilon, struct error *err);
 
-// Turns the pairs (x[2p], x[2p+1]) of every head of row r by the angle whose
+// Rotates the pairs (x[2p], x[2p+1]) of every head of row r by the angle whose
 // cosine and sine are table[position + r][2p] and [2p+1].  `x` (n, heads * h),
 // `table` (positions, d) with d <= h even; elements past d of a head stay.
 // Rotary embedding with interleaved pairs, arXiv:2104.09864.
@@ -155,7 +151,7 @@ MUST_CHECK enum status device_rope(struct device *device, struct tensor *x,
 // caches.  `query` and `out` (n, heads * h); `keys` and `values` (capacity,
 // kv_heads * h); head i uses key/value head i / (heads / kv_heads).
 //   out = softmax(query . keys / sqrt(h)) . values
-// Fails with STATUS_UNSUPPORTED where h is more than the device's head_size_max.
+// Fails with STATUS_UNSUPPORTED when h exceeds the device's head_size_max.
 // Grouped-query attention, arXiv:2305.13245.
 MUST_CHECK enum status device_attention(struct device *device, struct tensor *out,
                                         const struct tensor *query, const struct tensor *keys,
@@ -170,8 +166,8 @@ MUST_CHECK enum status device_swiglu(struct device *device, struct tensor *gate,
 MUST_CHECK enum status device_add(struct device *device, struct tensor *x, const struct tensor *y,
                                   struct error *err);
 
-// Returns when all operations of this header asked for before have been done: read
-// the clock only after this.  Streams (stream.h) are waited for by their events.
+// Waits for all earlier operations of this header; read the clock only after this.  Work on
+// streams (stream.h) is waited for by events.
 MUST_CHECK enum status device_synchronize(struct device *device, struct error *err);
 
 #endif

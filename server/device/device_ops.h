@@ -1,16 +1,16 @@
-// What a back end provides.  For device.c and the back ends only.
+// The table of functions that a back end implements.  For this room's wrappers (device.c,
+// stream.c, encode.c) and the back ends only.
 #ifndef INFERSTAT_SERVER_DEVICE_DEVICE_OPS_H
 #define INFERSTAT_SERVER_DEVICE_DEVICE_OPS_H
 
 #include "server/device/cpu/host_kernel.h"
 #include "server/device/device.h"
 
-// The parts of a device, stream and event every back end shares; a back end's own
-// begin with them.
+// The common parts of a device, stream and event; a back end's own structs begin with them.
 struct device {
     const struct device_ops *ops;
     int64_t memory_used; // atomic builtins only: any thread counts
-    bool spin;           // as asked for
+    bool spin;           // from the options
     char name[DEVICE_NAME_SIZE];
     unsigned int ordinal;
     char reason[DEVICE_REASON_SIZE];
@@ -38,7 +38,7 @@ enum device_copy {
         DEVICE_COPY_COUNT
 };
 
-// Counts memory allocated, or (negative) freed.  Relaxed: the count orders nothing.
+// Adds allocated (or negative: freed) bytes.  Relaxed: the count orders nothing.
 static inline void device_count_memory(struct device *device, int64_t size)
 {
     (void)__atomic_fetch_add(&device->memory_used, size, __ATOMIC_RELAXED);
@@ -47,16 +47,15 @@ static inline void device_count_memory(struct device *device, int64_t size)
 struct encode_job;
 struct device_properties;
 
-// Arguments have been checked by the wrappers of device.c, stream.c and encode.c,
-// which say what they mean: shapes fit, types are right, nothing is empty, a stream
-// and an event are of one device.
+// The wrappers have checked all arguments: shapes fit, types are right, nothing is empty, stream
+// and event belong to one device.  device.h, stream.h and encode.h document the operations.
 struct device_ops {
     const char *name;
     enum status (*open)(struct device **out, const struct device_options *options,
                         unsigned int ordinal, struct error *err);
     void (*close)(struct device *device);
     void (*describe)(const struct device *device, struct device_description *out);
-    // What the description does not say, but the rates; NULL: nothing.
+    // Fills the properties that the description lacks, except the rates; NULL: there are none.
     void (*properties)(const struct device *device, struct device_properties *out);
     enum status (*synchronize)(struct device *device, struct error *err);
 
@@ -115,17 +114,17 @@ struct device_ops {
     enum status (*fill)(struct device_stream *stream, void *to, int byte, size_t size,
                         struct error *err);
 
-    // Queues a function of the host; NULL where the device runs none.
+    // Queues a function of the host; NULL when the device runs none.
     enum status (*launch)(struct device_stream *stream, const char *name, cpu_kernel *kernel,
                           const void *arguments, size_t size, struct error *err);
 
-    // encode.h; NULL where the back end has no encoders.
+    // encode.h; NULL when the back end has no encoders.
     enum status (*encode)(struct device_stream *stream, const struct encode_job *job,
                           struct error *err);
     size_t (*encode_scratch)(const struct device *device, const struct encode_job *job);
 };
 
 extern const struct device_ops device_cpu_ops;
-extern const struct device_ops device_cuda_ops; // where it was built with INFERSTAT_CUDA
+extern const struct device_ops device_cuda_ops; // in builds with INFERSTAT_CUDA
 
 #endif

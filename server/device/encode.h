@@ -1,5 +1,5 @@
-// The encoders: classical vectors into the amplitudes of quantum states, as
-// kernels queued on a stream.
+// Encoders of classical vectors into the amplitudes of quantum states, as kernels queued on a
+// stream.
 //
 //   state[b], 0 <= b < 2^qubits, bit k of b is qubit k; complex, real part first.
 //
@@ -12,10 +12,9 @@
 //                                   theta(x) = sum_i x_i d_i with d the inputs
 //   iqp        n + n (n - 1) / 2    the same, theta += sum_{i<j} x_i x_j d_ij, pairs
 //                                   row-major: 01 02 .. 0n-1 12 ..
-// Norms are taken in double precision of values scaled by a power of two first, so
-// that neither 1e-300 nor 1e300 is lost.  Results are the same from run to run and
-// for any number of threads, to the last bit, and a sample's do not depend on its
-// neighbours.
+// Norms are computed in double precision from values scaled by a power of two, so that neither
+// 1e-300 nor 1e300 is lost.  Results are the same to the last bit from run to run and for any
+// number of threads, and a sample's do not depend on its neighbours.
 #ifndef INFERSTAT_SERVER_DEVICE_ENCODE_H
 #define INFERSTAT_SERVER_DEVICE_ENCODE_H
 
@@ -56,11 +55,10 @@ const char *encoder_name(enum encoder encoder);
 const char *encode_type_name(enum encode_type type);
 size_t encode_type_size(enum encode_type type); // bytes of one real number
 
-// Inputs of a sample that the encoder takes: 0 where any number up to 2^qubits does
-// (amplitude).
+// Inputs per sample; 0 when any number up to 2^qubits is accepted (amplitude).
 size_t encoder_inputs(enum encoder encoder, unsigned int qubits);
 
-// What a sample may be refused for.
+// Why a sample may be rejected.
 enum encode_fault {
     ENCODE_FAULT_NONE,
     ENCODE_FAULT_NOT_FINITE, // NaN or infinite input
@@ -69,10 +67,9 @@ enum encode_fault {
 };
 const char *encode_fault_text(enum encode_fault fault);
 
-// One launch: `samples` samples, one behind the other.  `in` (samples, inputs),
-// `out` (samples, 2^qubits) complex, `faults` (samples) bytes of enum encode_fault:
-// all in the device's memory.  A refused sample's state is all zero.  `scratch`:
-// encode_scratch_size bytes of it, or NULL where that is 0.
+// One launch.  `in` (samples, inputs), `out` (samples, 2^qubits) complex and `faults` (samples)
+// bytes of enum encode_fault are in the device's memory.  A rejected sample's state is all
+// zero.  `scratch` has encode_scratch_size bytes, or is NULL when that is 0.
 struct encode_job {
     enum encoder encoder;
     enum encode_type type;
@@ -84,12 +81,12 @@ struct encode_job {
     void *scratch;
 };
 
-// Bytes of a launch's memory; 0 where they do not fit a size_t.
+// Bytes of a launch's memory; 0 when they overflow a size_t.
 size_t encode_in_size(const struct encode_job *job);
 size_t encode_out_size(const struct encode_job *job);
 size_t encode_scratch_size(const struct device *device, const struct encode_job *job);
 
-// Queues the launch.  Fails with STATUS_INVALID on a job that does not fit together.
+// Queues the launch.  Fails with STATUS_INVALID on an inconsistent job.
 MUST_CHECK enum status device_encode(struct device_stream *stream, const struct encode_job *job,
                                      struct error *err);
 

@@ -1,5 +1,5 @@
-// Device facts from NVIDIA's management library (NVML), which is loaded at run time;
-// without it all facts are unknown.
+// Reads driver version, power cap, clocks and PCIe link of a device from NVIDIA's management
+// library (NVML), which is opened at run time when it is installed.
 #ifndef INFERSTAT_SERVER_DEVICE_NVML_H
 #define INFERSTAT_SERVER_DEVICE_NVML_H
 
@@ -10,16 +10,16 @@
 
 enum { NVML_TEXT_SIZE = 80 };
 
-// Texts are empty, numbers 0, where it does not tell.
+// Empty texts and zeros: unknown.
 struct nvml_facts {
     char driver[NVML_TEXT_SIZE]; // version: "580.95.05"
-    double power_cap_watts;      // that the device is held to
+    double power_cap_watts;      // enforced limit
     int64_t sm_clock_max_hz, memory_clock_max_hz;
-    struct pcie_link pcie; // but for the port's
+    struct pcie_link pcie; // except generation_port_max
 };
 
-// Reads the facts of the device "GPU-...".  False, with all facts unknown, if the library is
-// missing, unusable or does not know the device.  Takes some milliseconds.
+// Reads the facts of the device with UUID "GPU-...".  Returns false, with nothing known, when the
+// library is missing or unusable or does not know the device.  Takes some milliseconds.
 bool nvml_read(struct nvml_facts *out, const char *uuid);
 
 #endif

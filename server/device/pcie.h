@@ -1,10 +1,10 @@
-// The PCIe link of a device, as the kernel tells it.
+// Reads the PCIe link of a device from sysfs.
 #ifndef INFERSTAT_SERVER_DEVICE_PCIE_H
 #define INFERSTAT_SERVER_DEVICE_PCIE_H
 
 #include <stdbool.h>
 
-// 0 where it is not known.  A device that idles may have negotiated its link down.
+// Zeros: unknown.  An idle device may have negotiated its link down.
 struct pcie_link {
     unsigned int generation, width;         // negotiated now
     unsigned int generation_max, width_max; // the device's best
@@ -13,7 +13,7 @@ struct pcie_link {
 
 // Reads the link of the device at `address` ("0000:01:00.0", either case, with or
 // without the domain's leading zeros) from `folder`, NULL: /sys/bus/pci/devices.  False
-// where the address is none; what the files do not tell stays 0.
+// when `address` is malformed; values that no file has stay 0.
 bool pcie_link_read(struct pcie_link *out, const char *folder, const char *address);
 
 // The generation of a speed as the kernel writes it ("32.0 GT/s PCIe"); 0: none.

@@ -1,8 +1,8 @@
-// Named stretches of a thread's time for a profiler's time line (NVTX, as Nsight Systems
-// shows it), in builds with INFERSTAT_NVTX; in others nothing of them is left.
+// Named ranges on a profiler's time line (NVTX, shown by Nsight Systems) in builds with
+// INFERSTAT_NVTX; in others these functions are empty.
 //
-// Ranges nest within a thread; begin and end are of one thread.  Where no profiler has
-// attached they cost a look at a pointer.
+// Ranges nest within a thread; begin and end are called by the same thread.  Without an attached
+// profiler they cost one pointer check.
 #ifndef INFERSTAT_SERVER_DEVICE_RANGE_H
 #define INFERSTAT_SERVER_DEVICE_RANGE_H
 
@@ -12,7 +12,7 @@
 
 // `name` is copied.
 void range_begin(const char *name);
-// "copy 12": one of many alike.
+// "copy 12": `name` and a number.
 void range_begin_at(const char *name, uint64_t number);
 void range_end(void);
 

@@ -15,7 +15,7 @@ enum status device_memory_new(struct device_stream *stream, void **out, size_t s
                               struct error *err)
 {
     if (!is_size(size))
-        return error_set(err, STATUS_INVALID, "device memory of %zu bytes: makes no sense", size);
+        return error_set(err, STATUS_INVALID, "device memory of %zu bytes: not a valid size", size);
     enum status status = stream->device->ops->memory_new(stream, out, size, err);
     if (status == STATUS_OK)
         device_count_memory(stream->device, (int64_t)size);
@@ -33,7 +33,7 @@ void device_memory_free(struct device_stream *stream, void *memory, size_t size)
 enum status device_pinned_new(struct device *device, void **out, size_t size, struct error *err)
 {
     if (!is_size(size))
-        return error_set(err, STATUS_INVALID, "pinned memory of %zu bytes: makes no sense", size);
+        return error_set(err, STATUS_INVALID, "pinned memory of %zu bytes: not a valid size", size);
     return device->ops->pinned_new(device, out, size, err);
 }
 
@@ -48,7 +48,7 @@ enum status device_pin(struct device *device, void *memory, size_t size, struct 
     long page = sysconf(_SC_PAGESIZE);
     if (page <= 0 || !memory || !is_size(size) || (uintptr_t)memory % (size_t)page != 0 ||
         size % (size_t)page != 0)
-        return error_set(err, STATUS_INVALID, "pin: %zu bytes that are not whole pages", size);
+        return error_set(err, STATUS_INVALID, "pin: %zu bytes: not whole pages", size);
     return device->ops->pin(device, memory, size, err);
 }
 
@@ -92,7 +92,8 @@ enum status device_event_record(struct device_event *event, struct device_stream
                                 struct error *err)
 {
     if (event->device != stream->device)
-        return error_set(err, STATUS_INVALID, "record: event and stream are of two devices");
+        return error_set(err, STATUS_INVALID,
+                         "record: event and stream belong to different devices");
     return stream->device->ops->event_record(event, stream, err);
 }
 
@@ -100,7 +101,7 @@ enum status device_stream_wait(struct device_stream *stream, struct device_event
                                struct error *err)
 {
     if (event->device != stream->device)
-        return error_set(err, STATUS_INVALID, "wait: event and stream are of two devices");
+        return error_set(err, STATUS_INVALID, "wait: event and stream belong to different devices");
     return stream->device->ops->stream_wait(stream, event, err);
 }
 
@@ -119,9 +120,9 @@ enum status device_event_elapsed(struct device_event *from, struct device_event 
                                  struct error *err)
 {
     if (from->device != to->device)
-        return error_set(err, STATUS_INVALID, "elapsed: events of two devices");
+        return error_set(err, STATUS_INVALID, "elapsed: the events belong to different devices");
     if (from->kind != DEVICE_EVENT_TIMED || to->kind != DEVICE_EVENT_TIMED)
-        return error_set(err, STATUS_INVALID, "elapsed: an event that has no time");
+        return error_set(err, STATUS_INVALID, "elapsed: an event is not timed");
     return from->device->ops->event_elapsed(from, to, ns, err);
 }
 
@@ -138,8 +139,8 @@ static enum status queue_copy(struct device_stream *stream, enum device_copy cop
     if (size == 0)
         return STATUS_OK;
     if (!to || !from || size > PTRDIFF_MAX)
-        return error_set(err, STATUS_INVALID, "%s: %zu bytes from or to nowhere", names[copy],
-                         size);
+        return error_set(err, STATUS_INVALID, "%s: %zu bytes: NULL address or invalid size",
+                         names[copy], size);
     return stream->device->ops->copy(stream, copy, to, from, size, err);
 }
 
@@ -161,7 +162,7 @@ enum status device_copy_within(struct device_stream *stream, void *to, const voi
     uintptr_t first = (uintptr_t)to;
     uintptr_t second = (uintptr_t)from;
     if ((first < second ? second - first : first - second) < size)
-        return error_set(err, STATUS_INVALID, "copy_within: the two places overlap");
+        return error_set(err, STATUS_INVALID, "copy_within: the ranges overlap");
     return queue_copy(stream, DEVICE_COPY_WITHIN, to, from, size, err);
 }
 
@@ -171,6 +172,7 @@ enum status device_fill(struct device_stream *stream, void *to, int byte, size_t
     if (size == 0)
         return STATUS_OK;
     if (!to || size > PTRDIFF_MAX)
-        return error_set(err, STATUS_INVALID, "fill: %zu bytes to nowhere", size);
+        return error_set(err, STATUS_INVALID, "fill: %zu bytes: NULL address or invalid size",
+                         size);
     return stream->device->ops->fill(stream, to, byte, size, err);
 }

@@ -7,10 +7,10 @@
 #include "common/sys/clock.h"
 #include "server/device/range.h"
 
-// How often a waiting driver asks whether the job is cancelled.
+// How often a waiting driver polls for cancellation.
 enum { ASK_AFTER_MS = 20 };
 
-// A chunk on its way; its place is its number modulo the prefetch.
+// A claimed chunk, at its number modulo the prefetch.
 struct entry {
     bool ready;
     struct filled_chunk filled;
@@ -25,11 +25,11 @@ struct fill_workers {
     pthread_t threads[PIPELINE_FILLERS_MAX];
 
     pthread_mutex_t lock; // of all below
-    pthread_cond_t ready; // a chunk is ready, or no slot can be acquired
+    pthread_cond_t ready; // a chunk was filled, or slots cannot be acquired
     pthread_cond_t room;  // the driver took a chunk
     bool stopping;
     uint64_t next_claimed, next_taken; // chunks
-    enum status pool_status;           // why no slot can be acquired
+    enum status pool_status;           // why slots cannot be acquired
     struct error pool_error;
     uint64_t fill_ns;
     unsigned int prefetch;
@@ -41,7 +41,7 @@ static struct entry *entry_of(struct fill_workers *workers, uint64_t chunk)
     return &workers->entries[chunk % workers->prefetch];
 }
 
-// Takes the next chunk once it is near enough; false when there is none.
+// Claims the next chunk once it is within the prefetch; false when there is none.
 static bool claim(struct fill_workers *workers, uint64_t *chunk, size_t *size)
 {
     const struct pipeline_job *job = workers->job;
@@ -55,8 +55,8 @@ static bool claim(struct fill_workers *workers, uint64_t *chunk, size_t *size)
     return *size > 0;
 }
 
-// Fills the slot and hands it over; false where it could not.  `free_ns`: since when the
-// thread had nothing else to do.
+// Fills the slot and passes it on; false on failure.  `free_ns`: since when the thread was
+// idle.
 static bool fill(struct fill_workers *workers, uint64_t chunk, struct slot *slot, size_t size,
                  uint64_t free_ns)
 {
@@ -84,8 +84,8 @@ static bool fill(struct fill_workers *workers, uint64_t chunk, struct slot *slot
     workers->fill_ns += ready_ns - begun_ns;
     const bool is_next = chunk == workers->next_taken;
     (void)pthread_mutex_unlock(&workers->lock);
-    // The driver waits for the next chunk alone.  It is woken outside of the lock, which it
-    // takes first of all.
+    // The driver waits only for the next chunk.  Signal it after unlocking, since it locks
+    // first.
     if (is_next)
         (void)pthread_cond_signal(&workers->ready);
     return status == STATUS_OK;
@@ -146,7 +146,7 @@ enum status fill_workers_start(struct fill_workers **out, const struct pipeline_
     while (workers->started < threads) {
         if (pthread_create(&workers->threads[workers->started], NULL, run, workers) != 0) {
             (void)fill_workers_end(workers);
-            return error_set(err, STATUS_NOMEM, "pipeline: no thread to fill with");
+            return error_set(err, STATUS_NOMEM, "pipeline: cannot create a fill thread");
         }
         workers->started++;
     }
@@ -154,7 +154,7 @@ enum status fill_workers_start(struct fill_workers **out, const struct pipeline_
     return STATUS_OK;
 }
 
-// Sleeps until a filler has something to say, or a while.  Holds the lock.
+// Waits for a worker's signal, at most ASK_AFTER_MS.  Holds the lock.
 static void wait_a_while(struct fill_workers *workers)
 {
     struct timespec until;

@@ -1,8 +1,8 @@
-// The threads that fill slots, and the filled chunks between them and the driver: in
-// order of chunks, a bounded number ahead.
+// Worker threads that fill slots, and the queue of filled chunks to the driver: ordered by
+// chunk, bounded by the prefetch.
 //
-// A filler takes a slot before it takes a chunk: so the next chunk always has one, and
-// the threads cannot hold all slots with later chunks while it waits.
+// A worker acquires a slot before it claims a chunk.  So the next chunk always has a slot, and
+// workers cannot deadlock by holding all slots with later chunks.
 #ifndef INFERSTAT_SERVER_PIPELINE_FILL_WORKERS_H
 #define INFERSTAT_SERVER_PIPELINE_FILL_WORKERS_H
 
@@ -16,26 +16,25 @@
 struct fill_workers;
 
 struct filled_chunk {
-    struct slot *slot; // NULL: behind the last chunk
+    struct slot *slot; // NULL: after the last chunk
     size_t size;
-    uint64_t ready_ns;   // when it was, by the host's clock
-    uint64_t held_up_ns; // how long its filler waited before, for a slot or for room
+    uint64_t ready_ns;   // when it was filled, host's clock
+    uint64_t held_up_ns; // how long its worker had waited for a slot or for the prefetch
 };
 
-// Starts `threads` of them, at most `prefetch` chunks ahead of the driver.  `job` and
+// Starts `threads` workers, which run at most `prefetch` chunks ahead of the driver.  `job` and
 // `pool` are borrowed.  Fails with STATUS_NOMEM.
 MUST_CHECK enum status fill_workers_start(struct fill_workers **out, const struct pipeline_job *job,
                                           struct slot_pool *pool, unsigned int threads,
                                           unsigned int prefetch, struct error *err);
 
-// The next chunk, waiting until it is filled; the slot is the caller's.  Fails with
-// STATUS_CANCELLED where the job is, as `fill` did for this chunk, or as the pool did.
-// Driver's thread.
+// Waits for the next chunk and gives its slot to the caller.  Fails with STATUS_CANCELLED when
+// the job is cancelled, as `fill` did for this chunk, or as the pool did.  Driver's thread.
 MUST_CHECK enum status fill_workers_next(struct fill_workers *workers, struct filled_chunk *out,
                                          struct error *err);
 
-// Closes the pool, joins the threads and releases the unconsumed slots.  Returns
-// the time spent in `fill`, summed over the threads.  Accepts NULL.
+// Closes the pool, joins the threads and releases the slots of chunks that were not consumed.
+// Returns the time spent in `fill`, summed over the threads.  Accepts NULL.
 uint64_t fill_workers_end(struct fill_workers *workers);
 
 #endif

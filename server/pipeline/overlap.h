@@ -1,9 +1,8 @@
-// When copies and compute ran, and how much of it at once.  Pure: intervals in,
-// figures out.
+// Computes how much of a run's copies and kernels overlapped.  Pure.
 //
-// Overlap is |copy busy AND compute busy| / min(|copy busy|, |compute busy|) over the
-// whole run, from intervals on one clock.  Intervals come roughly in order of time;
-// those that may still change the figures are held, at most OVERLAP_HELD of each side.
+// Overlap is |copy busy AND compute busy| / min(|copy busy|, |compute busy|) over the whole run,
+// from intervals on one clock.  Intervals are added roughly in order of time; those that may
+// still change the figures are kept, at most OVERLAP_HELD of each side.
 #ifndef INFERSTAT_SERVER_PIPELINE_OVERLAP_H
 #define INFERSTAT_SERVER_PIPELINE_OVERLAP_H
 
@@ -18,15 +17,15 @@ enum { OVERLAP_HELD = 1024 };
 enum overlap_side { OVERLAP_COPY, OVERLAP_COMPUTE, OVERLAP_SIDES };
 
 struct overlap_figures {
-    uint64_t busy_ns[OVERLAP_SIDES]; // union of its intervals
+    uint64_t busy_ns[OVERLAP_SIDES]; // union of the side's intervals
     uint64_t both_ns;
     uint64_t exposed_copy_ns; // copy ran, compute did not
     uint64_t idle_ns;         // neither ran, between the first start and the last end
     uint64_t span_ns;         // first start to last end
-    uint64_t unmeasured;      // copies and groups whose times were not taken
+    uint64_t unmeasured;      // intervals whose times are unknown
 };
 
-// both / min(busy); false where a side was never busy (the ratio is null).
+// both / min(busy); false, and no ratio, when a side was never busy.
 bool overlap_ratio(const struct overlap_figures *figures, double *out);
 
 struct overlap;
@@ -35,17 +34,16 @@ struct overlap;
 MUST_CHECK enum status overlap_new(struct overlap **out, struct error *err);
 void overlap_free(struct overlap *overlap); // accepts NULL
 
-// Adds one interval, in ns of one clock.  An end before its start, or a start before
-// what is already settled, counts as unmeasured.  Never allocates: where more than
-// OVERLAP_HELD would be held apart, the older half is settled.
+// Adds one interval.  An end before its start, or a start before the settled time, counts as
+// unmeasured.  Never allocates: when more than OVERLAP_HELD intervals are kept, the older half
+// is settled.
 void overlap_add(struct overlap *overlap, enum overlap_side side, int64_t start_ns, int64_t end_ns);
 void overlap_add_unmeasured(struct overlap *overlap, uint64_t intervals);
 
-// Nothing that starts before `ns` will come any more: what lies before is summed up
-// and forgotten.
+// Promises that no further interval starts before `ns`: sums up and drops those before it.
 void overlap_settle(struct overlap *overlap, int64_t ns);
 
-// Settles everything and computes the totals; the next interval starts empty.
+// Settles everything, writes the figures and resets.
 void overlap_finish(struct overlap *overlap, struct overlap_figures *out);
 
 #endif

@@ -89,7 +89,7 @@ static enum status new_buffers(struct pipeline *pipeline, struct error *err)
     return status;
 }
 
-// As many pairs of events as there can be copies and groups under way, and one to spare.
+// One pair of events for each copy and group in flight, and one more.
 static enum status new_timeline(struct pipeline *pipeline, struct timeline **out,
                                 const struct pipeline_plan *plan, struct error *err)
 {
@@ -112,7 +112,7 @@ static enum status new_slots(struct pipeline *pipeline, struct error *err)
     return status;
 }
 
-// Only more of them can fail.
+// Shrinking does not fail.
 static enum status resize_slots(struct pipeline *pipeline, unsigned int slots, struct error *err)
 {
     enum status status = slot_pool_resize(pipeline->tokens, slots, err);
@@ -156,8 +156,8 @@ void pipeline_free(struct pipeline *pipeline)
 {
     if (!pipeline)
         return;
-    // Freeing a stream also ends queued work after a device failure: only then is the memory
-    // unused.
+    // Streams go first: freeing one waits for what a failed device may still have queued, so
+    // that memory and events are unused then.
     device_stream_free(pipeline->out);
     device_stream_free(pipeline->compute);
     for (unsigned int i = 0; i < PIPELINE_BUFFERS_MAX; i++) {
@@ -177,7 +177,7 @@ void pipeline_free(struct pipeline *pipeline)
     free(pipeline);
 }
 
-// No run is: nothing is pending.
+// Between runs: nothing is pending.
 static enum status change_slots(struct pipeline *pipeline, const struct pipeline_plan *adopted,
                                 struct error *err)
 {

@@ -1,5 +1,5 @@
-// What a pipeline is made of.  For pipeline.c, which builds it, and run.c, which
-// streams with it.
+// The pipeline's private structs, shared by pipeline.c, which builds it, and run.c, which runs
+// jobs.
 #ifndef INFERSTAT_SERVER_PIPELINE_PIPELINE_PARTS_H
 #define INFERSTAT_SERVER_PIPELINE_PIPELINE_PARTS_H
 
@@ -7,7 +7,7 @@
 #include "server/pipeline/result_drain.h"
 #include "server/pipeline/timeline.h"
 
-// A device buffer: what a group is copied into, and what its kernels write.
+// A device buffer: a group's input and the output of its kernels.
 struct buffer {
     void *in, *out;                // group_bytes, result_bytes; `out` NULL where that is 0
     struct device_event *filled;   // copy stream: the group's last copy
@@ -18,13 +18,13 @@ struct buffer {
 struct pipeline {
     struct device *device;
     struct pipeline_plan plan;
-    bool failed; // the device did: what was queued is done, but nothing can be any more
+    bool failed; // the device failed: nothing can be queued any more
     struct device_stream *copy, *compute, *out;
-    struct slot_pool *slots;  // that are filled; NULL where jobs lend memory
-    struct slot_pool *tokens; // slots without memory, for lent memory: bound what is queued
+    struct slot_pool *slots;  // NULL when jobs lend memory
+    struct slot_pool *tokens; // slots without memory: limit queued copies of lent memory
     struct buffer buffers[PIPELINE_BUFFERS_MAX];
     struct result_drain *drain; // NULL without buffers
-    struct timeline *timeline;  // NULL where overlap is not tracked
+    struct timeline *timeline;  // NULL when overlap is not tracked
 };
 
 #endif

@@ -1,4 +1,4 @@
-// A run: the driver's loop, and how it ends.
+// Runs a job: the driver's loop, and its end.
 #include <stdio.h>
 #include <string.h>
 
@@ -19,7 +19,7 @@ struct run {
     struct buffer *buffer;        // of the group begun; NULL between groups
     size_t offset;                // bytes of it that are filled
     uint64_t group_begun_ns;
-    // Periodic: copied from since the streams were last waited for.
+    // Periodic mode: slots copied from since the streams were last synchronised.
     struct slot *used[POOL_SLOTS_MAX];
     unsigned int used_count;
 };
@@ -37,8 +37,8 @@ static struct error *unless_failed(enum status status, struct error *err)
     return status == STATUS_OK ? err : NULL;
 }
 
-// Records behind what may have been queued, whatever came of it: what the end of the run
-// waits for.  Where not even that can be done the device has failed.
+// Records an event after what may have been queued, even when queueing failed: the end of the
+// run waits for it.  When recording fails, the device has failed.
 static void record(struct run *run, struct device_event *event, struct device_stream *stream,
                    enum status *status, struct error *err)
 {
@@ -54,7 +54,7 @@ struct chunk {
     const void *from;
     size_t size;
     uint64_t ready_ns;   // when it was, host's clock; 0: always
-    uint64_t held_up_ns; // its filler waited for a slot
+    uint64_t held_up_ns; // its worker waited for a slot
     struct slot *slot;   // or token
 };
 
@@ -87,7 +87,7 @@ static enum status take_lent(struct run *run, struct chunk *chunk, struct error 
     if (chunk->from)
         return STATUS_OK;
     slot_pool_release(run->pool, chunk->slot);
-    return error_set(err, STATUS_INVALID, "%s: chunk %llu: no memory is lent for it", job->name,
+    return error_set(err, STATUS_INVALID, "%s: chunk %llu: borrow() returned no memory", job->name,
                      (unsigned long long)run->chunk);
 }
 
@@ -130,7 +130,7 @@ static void *destination(struct run *run, size_t size, struct error *err)
     return to;
 }
 
-// What the copy that is queued now waited for on the host, and waits for on the device.
+// What the copy queued now waited for on the host and waits for on the device.
 static struct timeline_cause cause_of(const struct run *run, const struct chunk *chunk)
 {
     const unsigned int buffers = run->pipeline->plan.buffers;
@@ -235,7 +235,7 @@ static enum status compute(struct run *run, struct error *err)
     return status;
 }
 
-// Copies results out, behind the kernels, to memory that the taker has done with.
+// Copies results out, after the kernels, to memory that the drain has released.
 static enum status fetch(struct run *run, struct result_slot *slot, struct error *err)
 {
     struct pipeline *pipeline = run->pipeline;
@@ -294,7 +294,7 @@ static enum status end_group(struct run *run, struct error *err)
 
 // ---- The loop -------------------------------------------------------------
 
-// The older way: everything queued is waited for, then all slots are free at once.
+// Periodic mode: waits for everything queued, then releases all slots at once.
 static enum status wait_for_streams(struct run *run, struct error *err)
 {
     struct pipeline *pipeline = run->pipeline;
@@ -335,9 +335,9 @@ static enum status check_job(const struct pipeline *pipeline, const struct pipel
     if (pipeline->failed)
         return error_set(err, STATUS_IO, "%s: the device failed before", job->name);
     if (!job->chunk_size || !job->fill == !job->borrow)
-        wrong = "has to fill chunks or to lend them";
+        wrong = "must either fill chunks or lend them";
     else if (job->fill && pipeline->plan.borrows)
-        wrong = "fills, but the pipeline has no slots";
+        wrong = "fills chunks, but the pipeline has no slots";
     else if (!job->place && pipeline->plan.group_bytes == 0)
         wrong = "has groups, but the pipeline has no buffers";
     if (wrong)

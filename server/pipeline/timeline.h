@@ -1,12 +1,11 @@
-// Timed events of a run: a bounded set of pairs, taken again and again, read into
-// the overlap of copies and compute.
+// Measures copies and kernels of a run with a fixed ring of timed event pairs, and feeds the
+// overlap of both (overlap.h).
 //
-// A pair is harvested (read, once done) before it is recorded again; where all are
-// still pending, the work counts as unmeasured rather than held up.  Times are taken
-// from an anchor event that is moved on now and then, since elapsed times lose
-// precision with their length; anchors are chained, so that all is on one clock.
-// A copy's start is recorded behind the copy stream's own waits.
-// The driver's thread only.
+// A pair is read, once done, before it is recorded again; when all pairs are still pending, the
+// work counts as unmeasured instead of waiting.  Times are relative to an anchor event that is
+// renewed now and then, since elapsed times lose precision with their length; anchors are
+// chained, so that all times share one clock.  A copy's start is recorded after the copy
+// stream's own waits.  Driver's thread only.
 #ifndef INFERSTAT_SERVER_PIPELINE_TIMELINE_H
 #define INFERSTAT_SERVER_PIPELINE_TIMELINE_H
 
@@ -26,14 +25,14 @@ void timeline_free(struct timeline *timeline); // accepts NULL
 MUST_CHECK enum status timeline_begin(struct timeline *timeline, struct device_stream *stream,
                                       struct error *err);
 
-// What a copy had to wait for.
+// Why a copy may have had to wait.
 struct timeline_cause {
-    uint64_t ready_ns;   // how long its chunk had been ready when the copy was queued
-    uint64_t held_up_ns; // how long who filled it had waited for a slot before
-    uint64_t behind;     // compute whose end it waits for, counted from 1; 0: none
+    uint64_t ready_ns;   // how long its chunk had been filled when the copy was queued
+    uint64_t held_up_ns; // how long its worker had waited for a slot before
+    uint64_t behind;     // number of the compute whose end it waits for, from 1; 0: none
 };
 
-// Around the work queued on `stream`: start, work, end.  `cause` is of copies, NULL for
+// Call before and after queueing work on `stream`.  `cause` is given for copies, NULL for
 // compute.
 MUST_CHECK enum status timeline_start(struct timeline *timeline, enum overlap_side side,
                                       struct device_stream *stream,
@@ -41,11 +40,10 @@ MUST_CHECK enum status timeline_start(struct timeline *timeline, enum overlap_si
 MUST_CHECK enum status timeline_end(struct timeline *timeline, enum overlap_side side,
                                     struct device_stream *stream, struct error *err);
 
-// Harvests all that is pending (it has been waited for) and sums up.  `starved_ns`: how
-// long the copy stream was idle since the anchor because no chunk was ready though there
-// were slots for it: from the end of a copy, or of the compute that the next one waited
-// for, to when its chunk would have been ready had who filled it not waited for a slot.
-// Nothing is said of copies whose times are not known.
+// Reads all pending pairs, which must be done, and writes the figures.  `starved_ns`: how long
+// the copy stream was idle for lack of a filled chunk although slots were available: from the
+// end of a copy, or of the compute that the next copy waited for, to when the next chunk would
+// have been ready had its worker not waited for a slot.  Copies without times do not count.
 void timeline_finish(struct timeline *timeline, struct overlap_figures *out, uint64_t *starved_ns);
 
 #endif

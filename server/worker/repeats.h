@@ -1,5 +1,5 @@
-// Repeating a workload until its speed is steady (common/core/stats/convergence.h): the same
-// options, figures and words for all that can be repeated.
+// Repeats a workload until its speed has converged (common/core/stats/convergence.h), with the
+// same options and output for all workloads.
 #ifndef INFERSTAT_SERVER_WORKER_REPEATS_H
 #define INFERSTAT_SERVER_WORKER_REPEATS_H
 
@@ -22,26 +22,25 @@ enum { REPEATS_MAX = 1000 };
 #define REPEATS_MOST_HELP   "maximum number of repeats, 5 to 1000 (default 30)"
 
 struct repeats {
-    double ratio; // 0: nothing is repeated
+    double ratio; // 0: no repetition
     size_t most;
-    size_t tries; // how often it ran to its end; those without a speed count too
+    size_t tries; // finished runs, including those without a speed
     struct convergence convergence;
     bool is_reached;
     double values[REPEATS_MAX]; // in no order
 };
 
-// `ratio` and `most` as given, 0 where not.  Fails with STATUS_INVALID on a number of
-// repeats without a ratio.
+// `ratio` and `most` as given, 0 if not.  Fails with STATUS_INVALID on `most` without `ratio`.
 MUST_CHECK enum status repeats_init(struct repeats *repeats, double ratio, int64_t most,
                                     struct error *err);
 
-// It ran to its end once more, at this speed (NaN: unknown).  Returns whether it is to run again.
+// Adds a finished run with its speed (NaN: unknown).  Returns true when it should run again.
 bool repeats_add(struct repeats *repeats, double speed);
 
-// Members of an object: null where nothing is repeated.  `metric` is the speed's key.
+// Writes members of an object, null without repetition.  `metric` is the key of the speed.
 void repeats_write(struct json_writer *json, const struct repeats *repeats, const char *metric);
 
-// A line for people; nothing where nothing is repeated.
+// Prints a line of text; nothing without repetition.
 void repeats_print(FILE *out, const struct repeats *repeats, enum unit unit);
 
 #endif

@@ -1,4 +1,4 @@
-// What the worker's commands share.
+// Options, exit codes and helpers of the worker's commands.
 #ifndef INFERSTAT_SERVER_WORKER_WORKER_H
 #define INFERSTAT_SERVER_WORKER_WORKER_H
 
@@ -13,7 +13,7 @@
 // How a thread waits for a device.
 enum worker_wait { WORKER_WAIT_BLOCK, WORKER_WAIT_SPIN };
 
-// Options every command takes, before or after its name.
+// Options of every command, before or after its name.
 struct worker_options {
     const char *collector;
     bool no_report;
@@ -31,19 +31,19 @@ struct worker_options {
 // Exit codes.
 enum {
     WORKER_DONE = 0,
-    WORKER_CHECK_FAILED = 1, // a request failed, or a result is not what it should be
+    WORKER_CHECK_FAILED = 1, // a request failed or a result is wrong
     WORKER_USAGE = 2,
-    WORKER_NO_DATA = 3, // there was no prompt
+    WORKER_NO_DATA = 3, // no prompt
     WORKER_UNREACHABLE = 4,
-    WORKER_STOPPED = 130, // what had an end did not come to it; as shells say of SIGINT
+    WORKER_STOPPED = 130, // a bounded run was interrupted; as shells report SIGINT
 };
 
-// A command: its options and what it does.  The arguments have been parsed into
-// the table's target; `words` are what is left.
+// A command and its options.  Arguments have been parsed into the table's target; `words` are
+// the positional ones.
 struct worker_command {
     const char *name;
     const char *summary;
-    const char *words; // as help shows them: "OUT.gguf"; "" for none
+    const char *words; // as in help: "OUT.gguf"; "" for none
     const struct option_table *options;
     int (*run)(const struct worker_options *options, char *const *words, int count);
 };
@@ -52,14 +52,14 @@ extern const struct worker_command command_encode;
 extern const struct worker_command command_llm;
 extern const struct worker_command command_make_model;
 
-// Reports an error once and returns the exit code that fits its status.
+// Prints an error and returns the exit code of its status.
 int worker_fail(const struct error *err);
 
-// Opens the process's monitor by the options; its messages go to the log.
+// Opens the process's monitor with these options; its messages go to the log.
 MUST_CHECK enum status worker_open_monitor(struct inferstat_monitor **out,
                                            const struct worker_options *options, struct error *err);
 
-// Closes it, with a deadline.  `totals` is filled.  Accepts NULL.
+// Closes it within a deadline and fills `totals`.  Accepts NULL.
 void worker_close_monitor(struct inferstat_monitor *monitor, struct inferstat_totals *totals);
 
 #endif

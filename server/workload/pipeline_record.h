@@ -1,12 +1,12 @@
-// What a run of a pipeline says of itself, as a record.
+// Converts the figures of a pipeline run to a record.
 #ifndef INFERSTAT_SERVER_WORKLOAD_PIPELINE_RECORD_H
 #define INFERSTAT_SERVER_WORKLOAD_PIPELINE_RECORD_H
 
 #include "common/monitor/inferstat.h"
 #include "server/pipeline/pipeline.h"
 
-// Fills all that plan and figures say; what the plan had switched off is absent.
-// Workload, model, device, result, start, items and those of a batch are the caller's.
+// Fills the fields that plan and figures determine; those that the plan disabled are absent.
+// The caller sets workload, model, device, result, start, items and batch_items.
 void pipeline_record(struct inferstat_pipeline *out, const struct pipeline_plan *plan,
                      const struct pipeline_figures *figures);
 

@@ -1,8 +1,8 @@
-// A bounded queue of commands from one thread that adds to one that takes.
+// A bounded single-producer, single-consumer queue of commands.
 //
-// Adding orders what the adder did before what the taker does with it.  The other way
-// round nothing is ordered, but that room is handed back a quarter of the queue at a
-// time: whether work is done, the queue does not tell.
+// What the producer did before a push happens before the consumer's pop.  In the other
+// direction the queue only returns free space, a quarter of the queue at a time; it does not
+// say whether a command has been executed.
 #ifndef INFERSTAT_SERVER_DEVICE_CPU_COMMAND_QUEUE_H
 #define INFERSTAT_SERVER_DEVICE_CPU_COMMAND_QUEUE_H
 
@@ -19,9 +19,9 @@ struct cpu_stream;
 
 struct command {
     const char *name; // of the call, a literal
-    // NULL: the last one.
+    // NULL: ends the consumer.
     enum status (*run)(struct cpu_stream *stream, void *arguments, struct error *err);
-    bool always; // also on a stream that has failed
+    bool always; // executed even on a failed stream
     alignas(max_align_t) unsigned char arguments[COMMAND_ARGUMENTS_MAX];
 };
 
@@ -30,10 +30,10 @@ struct command_queue;
 MUST_CHECK enum status command_queue_new(struct command_queue **out, struct error *err);
 void command_queue_free(struct command_queue *queue); // accepts NULL
 
-// Adds a copy; waits where there is no room.  One thread at a time.
+// Appends a copy; waits while the queue is full.  Producer.
 void command_queue_push(struct command_queue *queue, const struct command *command);
 
-// Takes the oldest; waits where there is none.  One thread.
+// Removes the oldest command; waits while the queue is empty.  Consumer.
 void command_queue_pop(struct command_queue *queue, struct command *out);
 
 #endif

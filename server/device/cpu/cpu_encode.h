@@ -6,16 +6,16 @@
 #include "server/device/cpu/thread_pool.h"
 #include "server/device/encode.h"
 
-// Computes a launch whose job fits together, on the threads of `pool`, with `kernels`
-// of the job's type.  The job's scratch memory has cpu_encode_scratch_size bytes for
-// at least as many threads, aligned as the device's memory.
+// Executes a checked job on the threads of `pool` with `kernels` of the job's type.  The job's
+// scratch memory has cpu_encode_scratch_size bytes for at least as many threads, aligned as
+// device memory.
 void cpu_encode_run(const struct encode_job *job, const struct encode_kernels *kernels,
                     struct thread_pool *pool);
 
-// Bytes of scratch memory; 0: none.
+// Bytes of scratch memory; 0: none needed.
 size_t cpu_encode_scratch_size(const struct encode_job *job, unsigned int threads);
 
-// For struct device_ops: the same on a stream.
+// Entries of struct device_ops: the same on a stream.
 enum status cpu_encode(struct device_stream *stream, const struct encode_job *job,
                        struct error *err);
 size_t cpu_encode_scratch(const struct device *device, const struct encode_job *job);

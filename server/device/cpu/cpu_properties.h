@@ -1,4 +1,4 @@
-// What the CPU back end says of itself.
+// Properties of the CPU back end.
 #ifndef INFERSTAT_SERVER_DEVICE_CPU_CPU_PROPERTIES_H
 #define INFERSTAT_SERVER_DEVICE_CPU_CPU_PROPERTIES_H
 

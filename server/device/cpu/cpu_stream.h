@@ -1,10 +1,9 @@
-// Streams and events of the CPU back end: threads with queues, and fences.
+// Streams and events of the CPU back end: each stream is a thread with a command queue; events
+// refer to fences.
 //
-// A stream that has failed skips further work, but still records its events, waits for
-// those of others and frees memory, so that no waiter blocks.  A stream that waits for an
-// event recorded after a failure fails too: its input does not exist.
-//
-// The fault device stands on the same streams.
+// A failed stream executes no more work, but still records its events, waits for others' and
+// frees memory, so that no wait hangs.  Waiting for an event recorded after a failure fails the
+// waiting stream too, since its input is missing.
 #ifndef INFERSTAT_SERVER_DEVICE_CPU_CPU_STREAM_H
 #define INFERSTAT_SERVER_DEVICE_CPU_CPU_STREAM_H
 
@@ -25,30 +24,29 @@ struct cpu_stream {
     struct thread_pool *pool; // for kernels; NULL until the first one
     pthread_t thread;
     bool started;
-    // Set once, by the stream's thread, after `failure` was written; its release
-    // publishes the text to who acquires it.
+    // Set once by the stream's thread, with release, after `failure` was written; readers
+    // acquire it.
     atomic_bool failed;
     char failure[FENCE_FAILURE_SIZE];
 };
 
-// Starts the thread of a zeroed stream.  Fails with STATUS_NOMEM, or STATUS_IO where
-// it cannot start.  `name` is a literal.
+// Starts the thread of a zeroed stream.  Fails with STATUS_NOMEM, or STATUS_IO when the thread
+// cannot start.  `name` is a literal.
 MUST_CHECK enum status cpu_stream_begin(struct cpu_stream *stream, struct device *device,
                                         const char *name, unsigned int threads, struct error *err);
 
-// Waits for what is queued and ends the thread.  Accepts a stream that did not begin.
+// Waits for queued work and ends the thread.  Accepts a stream that did not start.
 void cpu_stream_end(struct cpu_stream *stream);
 
-// Queues `command` with `size` bytes of arguments, at most COMMAND_ARGUMENTS_MAX.  Fails
-// with STATUS_IO on a stream that has failed: nothing is queued then, but where
-// command->always is set.
+// Queues `command` with `size` bytes of arguments, at most COMMAND_ARGUMENTS_MAX.  Fails with
+// STATUS_IO on a failed stream, and then queues the command only if command->always is set.
 MUST_CHECK enum status cpu_stream_add(struct cpu_stream *stream, const struct command *command,
                                       const void *arguments, size_t size, struct error *err);
 
-// The stream's pool, started where it is not yet.  The stream's user.
+// Starts the stream's thread pool unless it runs.  The thread that uses the stream.
 MUST_CHECK enum status cpu_stream_pool(struct cpu_stream *stream, struct error *err);
 
-// What struct device_ops asks for.
+// Entries of struct device_ops.
 MUST_CHECK enum status cpu_stream_new(struct device *device, struct device_stream **out,
                                       const char *name, struct error *err);
 void cpu_stream_free(struct device_stream *stream);

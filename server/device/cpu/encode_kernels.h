@@ -77,7 +77,7 @@ struct encode_kernels {
     // Sets `size` bytes to 0.
     void (*clear)(void *to, size_t size, bool stream);
 
-    // Makes what was streamed seen by other threads, before they are told.
+    // Makes streamed writes visible to other threads.
     void (*fence)(void);
 };
 

@@ -4,7 +4,7 @@
 
 #include "server/device/cpu/cpu_encode.h"
 
-// A launch under way.
+// A launch in progress.
 struct encode_run {
     const struct encode_job *job;
     const struct encode_kernels *kernels;
@@ -14,24 +14,24 @@ struct encode_run {
     size_t pair_size;  // bytes of one complex number
     size_t state_size; // bytes of one sample's state
     size_t input_size; // bytes of one sample's inputs
-    bool stream;       // the output is too much for the caches
+    bool stream;       // the output exceeds the caches: write past them
 };
 
-// How samples are dealt out: `pieces` parts a sample, or `samples` samples a part.
+// How samples are split into parts: `pieces` parts a sample, or `samples` samples a part.
 struct encode_split {
     size_t samples, pieces, parts;
     size_t piece; // states of one piece
 };
 
-// Pieces are for encoders that can write any stretch of a state by itself.
+// `pieces` is for encoders that can compute any range of a state by itself.
 struct encode_split encode_split(const struct encode_run *run, bool pieces);
 
 // Input `i` of a sample.
 double encode_input(const struct encode_run *run, size_t sample, size_t i);
-// Whether all inputs of a sample are finite; not for many.
+// True when all inputs of a sample are finite; meant for few inputs.
 bool encode_inputs_finite(const struct encode_run *run, size_t sample);
 
-// Where state `index` of a sample lies.
+// The address of state `index` of a sample.
 void *encode_state(const struct encode_run *run, size_t sample, size_t index);
 
 // Rounds `n` doubles to the launch's type.

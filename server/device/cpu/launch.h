@@ -11,11 +11,10 @@
 #include "server/device/stream.h"
 
 // Queues kernel(arguments, ...) on `stream`.  `name` is a literal, for messages.
-// `size` bytes of `arguments` are copied now, at most CPU_KERNEL_ARGUMENTS_MAX; what
-// they point to is borrowed until an event recorded behind it is done.  Fails with
-// STATUS_INVALID on larger arguments, STATUS_UNSUPPORTED on a stream of a device
-// that runs no functions of the host, STATUS_NOMEM or STATUS_IO where the stream's
-// pool cannot start (the first launch starts it).
+// Copies `size` bytes of `arguments`, at most CPU_KERNEL_ARGUMENTS_MAX; memory they point to is
+// borrowed until an event recorded after the launch is done.  Fails with STATUS_INVALID on
+// larger arguments, STATUS_UNSUPPORTED on a device that runs no functions of the host,
+// STATUS_NOMEM or STATUS_IO when the stream's pool cannot start (the first launch starts it).
 MUST_CHECK enum status cpu_launch(struct device_stream *stream, const char *name,
                                   cpu_kernel *kernel, const void *arguments, size_t size,
                                   struct error *err);

@@ -1,10 +1,10 @@
-// Memory of the CPU back end, and what moves it: rows of struct device_ops.
+// Memory, copies and fills of the CPU back end: entries of struct device_ops.
 #ifndef INFERSTAT_SERVER_DEVICE_CPU_MEMORY_H
 #define INFERSTAT_SERVER_DEVICE_CPU_MEMORY_H
 
 #include "server/device/device_ops.h"
 
-// Zeroed memory at once, aligned to 256 bytes; and its end, with the same size.
+// Zeroed memory, aligned to 256 bytes.  `size` is the same when it is released.
 MUST_CHECK enum status cpu_allocate(struct device *device, void **out, size_t size,
                                     struct error *err);
 void cpu_release(struct device *device, void *memory, size_t size);
@@ -14,8 +14,8 @@ MUST_CHECK enum status cpu_memory_new(struct device_stream *stream, void **out, 
                                       struct error *err);
 void cpu_memory_free(struct device_stream *stream, void *memory, size_t size);
 
-// Pages, locked where the process may (RLIMIT_MEMLOCK): copies are the processor's here
-// and run beside the host in any case.
+// Whole pages, locked when RLIMIT_MEMLOCK allows.  Copies are asynchronous in any case, since a
+// stream's thread makes them.
 MUST_CHECK enum status cpu_pinned_new(struct device *device, void **out, size_t size,
                                       struct error *err);
 void cpu_pinned_free(struct device *device, void *memory, size_t size);

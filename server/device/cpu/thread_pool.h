@@ -1,7 +1,7 @@
-// A few threads that share the parts of one task at a time.
+// A pool of threads that execute the parts of one task at a time.
 //
-// The owner calls thread_pool_run and takes part in the work.  Threads that have nothing
-// to do look for work a short while, then sleep.
+// The owner calls thread_pool_run and works too.  Idle threads spin for a short while, then
+// sleep.
 #ifndef INFERSTAT_SERVER_DEVICE_CPU_THREAD_POOL_H
 #define INFERSTAT_SERVER_DEVICE_CPU_THREAD_POOL_H
 
@@ -12,8 +12,8 @@
 
 struct thread_pool;
 
-// Starts `threads - 1` threads (the owner is the last one).  `threads` is at
-// least 1.  Fails with STATUS_NOMEM, or STATUS_IO where a thread cannot start.
+// Starts `threads - 1` threads (the owner is one more).  `threads` is at least 1.  Fails with
+// STATUS_NOMEM, or STATUS_IO when a thread cannot start.
 MUST_CHECK enum status thread_pool_new(struct thread_pool **out, unsigned int threads,
                                        struct error *err);
 
@@ -22,8 +22,8 @@ void thread_pool_free(struct thread_pool *pool);
 
 unsigned int thread_pool_threads(const struct thread_pool *pool);
 
-// Computes part `part` of a task; `thread` < thread_pool_threads() tells those running
-// at the same time apart.
+// Computes part `part` of a task; `thread` < thread_pool_threads() differs between concurrent
+// calls.
 typedef void thread_pool_task(void *context, size_t part, unsigned int thread);
 
 // Runs task(context, part, ...) once for every part 0..parts-1, on all threads;

@@ -1,5 +1,5 @@
-// A state that stays in shared memory: of a cluster of blocks, which reach each other's
-// (compute capability 9.0 and later), or of one block.
+// Keeps a state in the shared memory of one block, or of a cluster of blocks that access each
+// other's (compute capability 9.0 and later).
 #ifndef INFERSTAT_SERVER_DEVICE_CUDA_CLUSTER_CUH
 #define INFERSTAT_SERVER_DEVICE_CUDA_CLUSTER_CUH
 
@@ -14,18 +14,19 @@
 
 constexpr unsigned int CLUSTER_MAX = 8; // blocks that every such device can put together
 
-// A block's share of a state, in bytes.  With the wanted share some blocks fit a processor
-// at once, so that one's copies go on while another waits for its cluster.
+// A block's share of a state, in bytes.  With the wanted share several blocks fit a
+// multiprocessor, so that one copies while another waits for its cluster.
 constexpr size_t CLUSTER_SHARE_WANTED = (size_t)64 << 10, CLUSTER_SHARE_MAX = (size_t)128 << 10;
 
-// A state, one of the grid's second dimension, for each cluster, which is the grid's first.
+// How a state is spread over a cluster.  The grid's first dimension is the cluster, its second
+// the states.
 struct cuda_cluster {
     unsigned int blocks;
     size_t share; // of each
 };
 
-// The fewest blocks for `size` bytes, a power of two, beside `head` bytes a block; false
-// where they cannot be kept.
+// Computes the fewest blocks (a power of two) for `size` bytes plus `head` bytes per block;
+// false when they do not fit.
 static inline bool cuda_cluster_for(const struct cuda *cuda, size_t size, size_t head,
                                     struct cuda_cluster *out)
 {
@@ -37,8 +38,8 @@ static inline bool cuda_cluster_for(const struct cuda *cuda, size_t size, size_t
     return out->share <= CLUSTER_SHARE_MAX && out->share + head <= cuda->shared_max;
 }
 
-// Lets a kernel's blocks have `size` bytes of dynamic shared memory, and as many of them a
-// processor as its memory holds: it is not needed as a cache.
+// Allows a kernel's blocks `size` bytes of dynamic shared memory and gives shared memory the
+// largest carve-out, since the cache is not needed.
 static inline enum status cuda_allow_shared(struct cuda *cuda, const void *kernel,
                                             const cudaFuncAttributes *is, size_t size,
                                             struct error *err)
@@ -52,8 +53,8 @@ static inline enum status cuda_allow_shared(struct cuda *cuda, const void *kerne
     return cuda_check(cuda, code, "cudaFuncSetAttribute", err);
 }
 
-// Queues a kernel for `states` states.  Fails with STATUS_UNSUPPORTED where the device has
-// no room for such a cluster, or the kernel was compiled for devices without.
+// Queues a kernel for `states` states.  Fails with STATUS_UNSUPPORTED when the device cannot
+// hold such a cluster or the kernel was compiled for devices without clusters.
 template <typename... Parameters, typename... Arguments>
 static inline enum status
 cuda_launch_cluster(struct cuda *cuda, void (*kernel)(Parameters...), const char *name,
@@ -93,8 +94,8 @@ cuda_launch_cluster(struct cuda *cuda, void (*kernel)(Parameters...), const char
 
 // ---- In kernels -----------------------------------------------------------
 
-// Says that this thread is there, and waits for all threads of the cluster: what each wrote
-// to shared memory before it came, all see after they have waited.
+// The two halves of a cluster barrier: shared memory written before a thread arrives is visible
+// to all threads after they have waited.
 static __device__ inline void cuda_cluster_arrive()
 {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
@@ -114,8 +115,9 @@ static __device__ inline void cuda_cluster_wait()
     __syncthreads();
 }
 
-// What lies in a block of the cluster where `own` does in this one.  Between two such
-// barriers only: no block is sure to have begun before the first, or to be there after.
+// The address in another block's shared memory that corresponds to `own`.  Valid only between
+// two such barriers: before the first a block may not have started, after the last it may have
+// ended.
 template <typename T>
 static __device__ inline const T *cuda_cluster_memory(const T *own, unsigned int block)
 {
@@ -126,8 +128,8 @@ static __device__ inline const T *cuda_cluster_memory(const T *own, unsigned int
     return own;
 }
 
-// Copies `count` numbers to shared memory, 16-byte aligned, all of them on the way at once;
-// there when this returns, for all threads of the block.
+// Copies `count` numbers to 16-byte aligned shared memory with asynchronous copies; complete for
+// all threads of the block when this returns.
 template <typename T>
 static __device__ inline void cuda_fetch(T *to, const T *from, unsigned int count)
 {

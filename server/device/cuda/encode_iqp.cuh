@@ -1,5 +1,5 @@
-// What the kernels of iqp share: the phases exp(i theta(x)) of a sample's states, and the
-// steps of a Walsh-Hadamard transform.
+// The phases exp(i theta(x)) of an iqp sample's states, and the steps of a Walsh-Hadamard
+// transform.
 //
 // A state's qubits are low ones, of which there are LOW_QUBITS, and high ones.  Its theta is
 // the sum of

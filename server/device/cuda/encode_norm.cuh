@@ -1,9 +1,9 @@
-// The norm of a sample: squares are added up in double precision and in three ranges, so
-// that neither tiny nor huge values are lost (Blue, ACM TOMS 4, 1978).
+// The norm of a sample: squares are summed in double precision and in three ranges, so that
+// neither tiny nor huge values are lost (Blue, ACM TOMS 4, 1978).
 //
-// The order is one whatever kernel does it: each stretch of a sample by CUDA_BLOCK threads,
-// each of which takes every so-manyth number; then the threads' sums by warps, the warps' in
-// order; then the stretches' in the same way.
+// All kernels sum in the same order: CUDA_BLOCK threads stride over a segment ("stretch") of a
+// sample; the threads' sums are added by warps, the warps' in order; then the segments' sums in
+// the same way.
 #ifndef INFERSTAT_SERVER_DEVICE_CUDA_ENCODE_NORM_CUH
 #define INFERSTAT_SERVER_DEVICE_CUDA_ENCODE_NORM_CUH
 

@@ -1,4 +1,4 @@
-// What the encoders' kernels share.
+// Types and loops of the encoders' kernels.
 #ifndef INFERSTAT_SERVER_DEVICE_CUDA_ENCODE_PARTS_CUH
 #define INFERSTAT_SERVER_DEVICE_CUDA_ENCODE_PARTS_CUH
 
@@ -19,7 +19,7 @@ static __device__ inline cuda_complex<double> complex_product(cuda_complex<doubl
     return {fma(a.re, b.re, -(a.im * b.im)), fma(a.re, b.im, a.im * b.re)};
 }
 
-// Samples of one launch: the grid's second dimension is no larger.
+// Samples of one launch, the grid's second dimension.
 constexpr size_t ENCODE_LAUNCH_SAMPLES = CUDA_GRID_MAX;
 
 // A part of a job that one launch takes: `samples` of them from `first` on.
@@ -31,7 +31,7 @@ template <typename T> struct encode_span {
     unsigned int samples;
 };
 
-// Queues the job's samples, so many at a time: `queue(span)` is called for each span.
+// Calls `queue(span)` for each span of the job's samples.
 template <typename T, typename Queue>
 static inline enum status for_spans(const struct encode_job *job, Queue queue)
 {
@@ -65,14 +65,14 @@ enum status cuda_encode_basis(struct cuda *cuda, cudaStream_t stream, const stru
 enum status cuda_encode_iqp(struct cuda *cuda, cudaStream_t stream, const struct encode_job *job,
                             struct error *err);
 
-// Those of them that may keep a state in shared memory until it is whole; fail with
-// STATUS_UNSUPPORTED where it does not fit.
+// Variants that keep a whole state in shared memory; they fail with STATUS_UNSUPPORTED when it
+// does not fit.
 enum status cuda_encode_amplitude_resident(struct cuda *cuda, cudaStream_t stream,
                                            const struct encode_job *job, struct error *err);
 enum status cuda_encode_iqp_resident(struct cuda *cuda, cudaStream_t stream,
                                      const struct encode_job *job, struct error *err);
 
-// Bytes of scratch that they need, whichever way is taken.
+// Bytes of scratch memory, the same for all variants.
 size_t cuda_encode_amplitude_scratch(const struct encode_job *job);
 size_t cuda_encode_product_scratch(const struct encode_job *job);
 

@@ -1,4 +1,5 @@
-// The operations of the CUDA back end, a file each (device_ops.h says what they do).
+// The operations of the CUDA back end, which device_ops.h and the headers it names document.
+// Each is called with the device current for the calling thread.
 #ifndef INFERSTAT_SERVER_DEVICE_CUDA_OPERATIONS_CUH
 #define INFERSTAT_SERVER_DEVICE_CUDA_OPERATIONS_CUH
 

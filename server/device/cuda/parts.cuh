@@ -1,10 +1,8 @@
-// What the files of the CUDA back end share.  CUDA C++; nothing outside this folder
-// includes it.
+// Structs and helpers of the CUDA back end.  CUDA C++; included only in this folder.
 //
-// Errors of the runtime come up as STATUS_IO (STATUS_NOMEM where memory is short),
-// with the name of the call that gave them.  An error that leaves the device of no use
-// comes up in every later call, in the runtime itself: those say also which call met it
-// first.
+// Runtime errors become STATUS_IO (STATUS_NOMEM when memory is short) with the name of the call
+// that returned them.  The runtime returns an error that ends the device from every later call;
+// messages then also name the call that met it first.
 #ifndef INFERSTAT_SERVER_DEVICE_CUDA_PARTS_CUH
 #define INFERSTAT_SERVER_DEVICE_CUDA_PARTS_CUH
 
@@ -20,7 +18,7 @@ constexpr unsigned int CUDA_WARP = 32, CUDA_BLOCK = 256;
 constexpr size_t CUDA_GRID_MAX = 65535;          // of a grid's second dimension
 constexpr unsigned int CUDA_HEAD_SIZE_MAX = 256; // attention.cu keeps a head in registers
 
-// The part of a CUDA device that its operations need; the rest is in device.cu.
+// A CUDA device.
 struct cuda {
     struct device base; // first: the wrappers see only this
     int ordinal;
@@ -30,10 +28,10 @@ struct cuda {
     bool ordered_memory;     // memory is allocated and freed in stream order
     cudaMemPool_t pool;      // where that comes from
     cudaStream_t tensors;    // where operations on tensors are queued
-    struct nvml_facts facts; // what was told when it was opened
-    uint32_t *ids;           // room for embed's ids
+    struct nvml_facts facts; // read when the device was opened
+    uint32_t *ids;           // device memory for embed's ids
     size_t ids_capacity;
-    const char *failed_call; // a literal: the first that met such an error; atomic builtins only
+    const char *failed_call; // first call that met an error that ends the device; a literal, atomic
 };
 
 static inline struct cuda *cuda_of(struct device *device)
@@ -51,7 +49,8 @@ static inline struct cuda *cuda_of(struct device_event *event)
     return cuda_of(event->device);
 }
 
-// STATUS_OK, or the error of a runtime's call in words.  `call` is a literal.  Any thread.
+// Converts the result of a runtime call to a status and a message.  `call` is a literal.  Any
+// thread.
 enum status cuda_check(struct cuda *cuda, cudaError_t code, const char *call, struct error *err);
 
 // The same of a call that allocates `size` bytes on the device.
@@ -66,13 +65,13 @@ static inline size_t cuda_least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-// How many of `of` hold all the elements.
+// How many blocks of `of` elements hold them all.
 static inline unsigned int cuda_blocks(size_t elements, unsigned int of)
 {
     return (unsigned int)((elements + of - 1) / of);
 }
 
-// Blocks for a kernel whose threads take every so-manyth element.
+// Blocks for a kernel with a grid-stride loop.
 static inline unsigned int cuda_grid(const struct cuda *cuda, size_t elements)
 {
     const size_t blocks = (elements + CUDA_BLOCK - 1) / CUDA_BLOCK;

@@ -1,5 +1,5 @@
-// Inputs made up for an encoder.  A number depends on the seed and on its place alone,
-// so that any thread makes any stretch of them.
+// Generates inputs for an encoder.  A number depends only on the seed and its index, so that any
+// thread can generate any range.
 #ifndef INFERSTAT_SERVER_WORKLOAD_ENCODE_GENERATOR_H
 #define INFERSTAT_SERVER_WORKLOAD_ENCODE_GENERATOR_H
 
@@ -15,8 +15,8 @@ struct generator {
     uint64_t seed;
 };
 
-// Writes numbers first..first+count-1: amplitudes from -1 to 1, angles from 0 to 2 pi,
-// indices of states, evenly spread.
+// Writes numbers first..first+count-1, uniformly distributed: amplitudes from -1 to 1, angles
+// from 0 to 2 pi, or indices of states.
 void generator_fill(const struct generator *generator, uint64_t first, size_t count, void *to);
 
 #endif

@@ -1,5 +1,5 @@
-// Where the numbers come from that are encoded: a file, or a generator, straight into
-// the memory they are copied to the device from.
+// Supplies the numbers to encode, from a file or a generator, directly into the memory from
+// which they are copied to the device.
 #ifndef INFERSTAT_SERVER_WORKLOAD_ENCODE_INPUTS_H
 #define INFERSTAT_SERVER_WORKLOAD_ENCODE_INPUTS_H
 
@@ -11,9 +11,9 @@
 #include "server/device/encode.h"
 
 #define INPUTS_FROM_TABLE(X)                                                                       \
-    X(GENERATOR, "generator") /* each number made when it is needed */                             \
-    X(PAGEABLE, "pageable")   /* made beforehand, in ordinary memory */                            \
-    X(PINNED, "pinned")       /* made beforehand, in pinned memory: lent, not copied */
+    X(GENERATOR, "generator") /* generated when needed */                                          \
+    X(PAGEABLE, "pageable")   /* generated in advance, pageable memory */                          \
+    X(PINNED, "pinned")       /* generated in advance, pinned memory: lent, not copied */
 
 enum inputs_from {
 #define INPUTS_FROM_ENUM(name, text) INPUTS_FROM_##name,
@@ -24,8 +24,8 @@ enum inputs_from {
 
 const char *inputs_from_name(enum inputs_from from);
 
-// What is made beforehand is a stretch of whole batches of about this size, used again
-// and again where more is asked for.
+// Inputs generated in advance are whole batches of about this size in total, which repeat when
+// more are needed.
 enum { INPUTS_STRETCH = 256 * 1024 * 1024 };
 
 struct inputs_options {
@@ -41,17 +41,16 @@ struct inputs_options {
 
 struct inputs;
 
-// Opens the file, or chooses what is generated.  Fails as npy_open does, with
-// STATUS_CORRUPT on a shape that does not fit the encoder, STATUS_INVALID on a type that
-// is not the one asked for.
+// Opens the file or sets up the generator.  Fails as npy_open does, with STATUS_CORRUPT when the
+// shape does not fit the encoder, STATUS_INVALID when the type is not the requested one.
 MUST_CHECK enum status inputs_open(struct inputs **out, const struct inputs_options *options,
                                    struct error *err);
 
-// Makes what is made beforehand.  `*took_ns` is the time that took.
+// Generates the inputs that are generated in advance; `*took_ns` is the time it took.
 MUST_CHECK enum status inputs_prepare(struct inputs *inputs, struct device *device,
                                       uint64_t *took_ns, struct error *err);
 
-// Before the device is closed.  Accepts NULL.
+// Call before the device is closed.  Accepts NULL.
 void inputs_close(struct inputs *inputs);
 
 struct inputs_shape {
@@ -59,17 +58,17 @@ struct inputs_shape {
     uint64_t samples;   // in all
     size_t inputs;      // of a sample
     size_t sample_size; // bytes of one
-    size_t stretch;     // bytes made beforehand; 0: none
+    size_t stretch;     // bytes generated in advance; 0: none
     const char *name;   // for messages: the file's, or "generated"
 };
 const struct inputs_shape *inputs_get_shape(const struct inputs *inputs);
 
-// Writes `size` bytes from byte `offset` of all samples on; not across the end of a
-// batch.  Any thread, several at once.
+// Writes `size` bytes from byte `offset` of all samples on, within one batch.  Any thread,
+// concurrently.
 MUST_CHECK enum status inputs_fill(const struct inputs *inputs, uint64_t offset, void *to,
                                    size_t size, struct error *err);
 
-// Where they lie in pinned memory, for INPUTS_FROM_PINNED.
+// The address in pinned memory, for INPUTS_FROM_PINNED.
 const void *inputs_borrow(const struct inputs *inputs, uint64_t offset);
 
 #endif

@@ -1,7 +1,7 @@
-// NumPy's array files (.npy): inputs read from one, states written to one.
+// Reads inputs from and writes states to NumPy's array files (.npy).
 //
-// Read are versions 1.0 to 3.0 with little-endian f8 or f4 in C order, one or two
-// dimensions.  Written is version 1.0 with little-endian c16 or c8, two dimensions.
+// Reads versions 1.0 to 3.0 with little-endian f8 or f4 in C order, one or two dimensions.
+// Writes version 1.0 with little-endian c16 or c8, two dimensions.
 // Format: numpy.lib.format.
 #ifndef INFERSTAT_SERVER_WORKLOAD_ENCODE_NPY_H
 #define INFERSTAT_SERVER_WORKLOAD_ENCODE_NPY_H
@@ -15,27 +15,27 @@
 #include "server/device/encode.h"
 
 enum {
-    NPY_PREFIX_SIZE = 12,         // what tells the header's length, of any version
-    NPY_HEADER_MAX = 64 * 1024,   // bytes before the numbers that are looked at
-    NPY_WRITTEN_HEADER_SIZE = 128 // of files written here
+    NPY_PREFIX_SIZE = 12,         // enough to know the header's length, any version
+    NPY_HEADER_MAX = 64 * 1024,   // longest accepted header
+    NPY_WRITTEN_HEADER_SIZE = 128 // of written files
 };
 
 struct npy_header {
     enum encode_type type;
     unsigned int dimensions; // 1 or 2
-    uint64_t shape[2];       // the second is 1 where there is but one
+    uint64_t shape[2];       // the second is 1 for one dimension
     uint64_t data_offset;    // of the first number
     uint64_t data_size;      // bytes of all numbers; not zero
 };
 
-// How many bytes come before the numbers, told from the first `size` bytes, at least
-// NPY_PREFIX_SIZE of them.  Fails with STATUS_CORRUPT on what is no .npy file,
-// STATUS_UNSUPPORTED on a version or a header that is not read here.
+// Computes the header's size from the file's first `size` bytes, at least NPY_PREFIX_SIZE.
+// Fails with STATUS_CORRUPT when it is not a .npy file, STATUS_UNSUPPORTED on an unknown version
+// or a header above NPY_HEADER_MAX.
 MUST_CHECK enum status npy_header_size(size_t *out, const unsigned char *bytes, size_t size,
                                        struct error *err);
 
-// Reads a header of exactly `size` bytes.  Pure.  Fails with STATUS_CORRUPT on what
-// makes no sense, STATUS_UNSUPPORTED on another type, order or number of dimensions.
+// Parses a header of exactly `size` bytes.  Pure.  Fails with STATUS_CORRUPT on a malformed
+// header, STATUS_UNSUPPORTED on another type, order or number of dimensions.
 MUST_CHECK enum status npy_parse(struct npy_header *out, const unsigned char *bytes, size_t size,
                                  struct error *err);
 
@@ -43,14 +43,13 @@ MUST_CHECK enum status npy_parse(struct npy_header *out, const unsigned char *by
 
 struct npy_reader;
 
-// Opens a file and checks that all its shape promises is there.
+// Opens a file and checks that it has all the data that its shape needs.
 MUST_CHECK enum status npy_open(struct npy_reader **out, const char *path, struct error *err);
 void npy_close(struct npy_reader *reader); // accepts NULL
 
 const struct npy_header *npy_get_header(const struct npy_reader *reader);
 
-// Reads `size` bytes of the numbers from byte `offset` on.  Any thread, several at
-// once.
+// Reads `size` bytes of the data from byte `offset` on.  Any thread, concurrently.
 MUST_CHECK enum status npy_read(const struct npy_reader *reader, uint64_t offset, void *to,
                                 size_t size, struct error *err);
 
@@ -58,27 +57,26 @@ MUST_CHECK enum status npy_read(const struct npy_reader *reader, uint64_t offset
 
 struct npy_writer;
 
-// Begins a file of `rows` complex rows.  Until npy_finish it is called `path`.part, or
-// .part1 and so on where that is there, and what is at `path` stays; pipes and devices are
-// written as they are.  A regular file that is there is to be replaced with `replace`, else
-// refused with STATUS_BUSY.  Fails with STATUS_IO where the disk has no room for all rows, and
-// on what is known not to be replaced later: a link to nothing, a mount point, a file that may
-// not be written.
+// Starts a file of `rows` complex rows.  Until npy_finish it is named `path`.part, or .part1 and
+// so on when that exists, and an existing file at `path` stays; pipes and devices are written
+// directly.  With `replace` an existing regular file will be replaced, otherwise it is refused
+// with STATUS_BUSY.  Fails with STATUS_IO when the disk has no space for all rows, and when the
+// path cannot be replaced later: a dangling link, a mount point, a read-only file.
 MUST_CHECK enum status npy_create(struct npy_writer **out, const char *path, enum encode_type type,
                                   uint64_t rows, uint64_t columns, bool replace, struct error *err);
 
-// Appends rows: `size` bytes, a multiple of a row's.
+// Appends rows: `size` bytes, a multiple of the row size.
 MUST_CHECK enum status npy_append(struct npy_writer *writer, const void *rows, size_t size,
                                   struct error *err);
 
-// Says in the header how many rows there are, stores the file and puts it in its place: after
-// a power cut it is whole or as it was, too.  The writer is gone then in any case, and after a
-// failure what it wrote too, but for a whole file that could not go to its place: it stays
-// beside it, and the error names it.
+// Writes the number of rows to the header, syncs the file and renames it to `path`, so that
+// after a power failure `path` has the whole new file or the old one.  Frees the writer, also on
+// failure, which removes what was written; only a complete file that could not be renamed stays,
+// and the error names it.
 MUST_CHECK enum status npy_finish(struct npy_writer *writer, struct error *err);
 
-// Gives up: removes what was written, except to a pipe or a device.  What was there before
-// stays.  Accepts NULL.
+// Frees the writer and removes what was written, except to a pipe or device; an existing file
+// at `path` stays.  Accepts NULL.
 void npy_abandon(struct npy_writer *writer);
 
 #endif

@@ -1,8 +1,8 @@
-// Orders the output of several pipelines: they take batches in turn, and their results are
-// written to one file in the order of batches.  Any thread.
+// Orders the output of several pipelines that encode alternate batches into one file.  Any
+// thread.
 //
-// A pipeline that ends early says before which batch; the others then do what comes before
-// that one and no more, so that what a run leaves does not depend on which was faster.
+// A pipeline that stops early tells before which batch; the others then finish the batches before
+// it and no more, so that the result of a run does not depend on timing.
 #ifndef INFERSTAT_SERVER_WORKLOAD_ENCODE_OUTPUT_ORDER_H
 #define INFERSTAT_SERVER_WORKLOAD_ENCODE_OUTPUT_ORDER_H
 
@@ -18,17 +18,17 @@ struct output_order;
 MUST_CHECK enum status output_order_new(struct output_order **out, struct error *err);
 void output_order_free(struct output_order *order); // accepts NULL
 
-// Waits until all batches before this one have been passed on.  False where the run ends
-// before it.
+// Waits until all earlier batches have been written.  Returns false when the run ends before
+// this one.
 bool output_order_wait(struct output_order *order, uint64_t batch);
 
-// The batch whose turn it is has been dealt with: the next one's comes.
+// Marks the next batch as written.
 void output_order_advance(struct output_order *order);
 
-// The run ends before this batch, or earlier where that was said already.
+// Makes the run end before this batch, or earlier if it already does.
 void output_order_end(struct output_order *order, uint64_t batch);
 
-// Whether the run still comes to this batch.
+// True while the run will reach this batch.
 bool output_order_reaches(struct output_order *order, uint64_t batch);
 
 #endif

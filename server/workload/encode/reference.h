@@ -1,5 +1,5 @@
-// The encoders by their formulas, in plain C and double precision: what kernels are
-// checked against.  Slow.
+// Reference implementation of the encoders in plain C and double precision, to check kernels
+// against.  Slow.
 #ifndef INFERSTAT_SERVER_WORKLOAD_ENCODE_REFERENCE_H
 #define INFERSTAT_SERVER_WORKLOAD_ENCODE_REFERENCE_H
 
@@ -9,22 +9,22 @@
 #include "server/device/encode.h"
 
 enum {
-    // iqp: up to so many qubits its sum is added up term by term, 4^qubits of them;
-    // above, by a Walsh-Hadamard transform.
+    // iqp: up to this many qubits the sum is computed term by term (4^qubits terms), above by a
+    // Walsh-Hadamard transform.
     REFERENCE_DIRECT_QUBITS = 8,
 };
 
 // Encodes one sample of `inputs` numbers of `type`, as many as the encoder takes.
-// `state` has 2^(qubits + 1) doubles: 2^qubits complex numbers.  A refused sample's
-// are all zero.
+// `state` has 2^(qubits + 1) doubles: 2^qubits complex numbers, all zero for a rejected
+// sample.
 enum encode_fault reference_encode(double *state, enum encoder encoder, unsigned int qubits,
                                    enum encode_type type, const void *in, size_t inputs);
 
-// The same for iqp, with the choice of how it is summed up.
+// The same for iqp; `direct` chooses the term-by-term sum.
 enum encode_fault reference_iqp(double *state, unsigned int qubits, enum encode_type type,
                                 const void *in, bool direct);
 
-// How far a state of `type` is from the reference's.
+// The difference between a state and its reference.
 struct reference_difference {
     double largest;  // |state[b] - reference[b]|, of real and imaginary parts
     double fidelity; // |<reference|state>|^2 / (<reference|reference> <state|state>); 1 for
@@ -34,7 +34,7 @@ struct reference_difference {
 void reference_compare(struct reference_difference *out, const void *state, enum encode_type type,
                        const double *reference, unsigned int qubits);
 
-// What a type may differ at most, and the least fidelity.
+// Largest accepted difference and least accepted fidelity of a type.
 double reference_tolerance(enum encode_type type);
 double reference_fidelity(enum encode_type type);
 

@@ -1,7 +1,6 @@
-// Bytes to read from: a file, or memory in tests.
+// A source of bytes: a file, or memory in tests.
 //
-// Files are read, never mapped: a file that shrinks under us gives an error, not
-// a signal.
+// Files are read, never mapped, so that a file that shrinks gives an error, not a signal.
 #ifndef INFERSTAT_SERVER_WORKLOAD_LLM_BYTE_SOURCE_H
 #define INFERSTAT_SERVER_WORKLOAD_LLM_BYTE_SOURCE_H
 
@@ -13,16 +12,16 @@
 
 struct byte_source {
     // Reads exactly `size` bytes from `offset` on.  Fails with STATUS_IO, or with
-    // STATUS_CORRUPT where the file ends before.
+    // STATUS_CORRUPT when the file ends before.
     enum status (*read)(const struct byte_source *source, uint64_t offset, void *to, size_t size,
                         struct error *err);
-    uint64_t size;      // bytes there were when it was opened
+    uint64_t size;      // when it was opened
     int fd;             // of a file; -1 otherwise
     const void *memory; // of a source in memory
 };
 
-// Opens a regular file for reading.  Fails with STATUS_NOT_FOUND, STATUS_DENIED, or
-// STATUS_IO, also where the path names something else.
+// Opens a regular file for reading.  Fails with STATUS_NOT_FOUND, STATUS_DENIED or STATUS_IO,
+// the last also when it is not a regular file.
 MUST_CHECK enum status byte_source_open(struct byte_source *out, const char *path,
                                         struct error *err);
 
@@ -35,17 +34,16 @@ void byte_source_close(struct byte_source *source);
 MUST_CHECK enum status byte_source_read(const struct byte_source *source, uint64_t offset, void *to,
                                         size_t size, struct error *err);
 
-// The share of a file's pages that are in the page cache now, 0..1; negative
-// where the system does not tell (it does so only to those who may write the
-// file).
+// The fraction of the file's pages that are in the page cache, 0..1; negative: unknown (the
+// kernel tells only users who may write the file).
 double byte_source_cached_ratio(const struct byte_source *source);
 
 enum { SOURCE_DIGEST_SIZE = 64 };
 
-// Tells files of another content apart, for the price of a megabyte read: the size and
-// the CRC-32C (common/core/base/crc32c.h) of 256 pages of 4096 bytes, evenly over all of it
-// and the last one among them; of a smaller file of all bytes.  "sampled-crc32c:CRC-SIZE".
-// Weights after further training, or another quantisation, differ in every page.
+// Identifies a file's content by reading one megabyte: its size and
+// the CRC-32C (common/core/base/crc32c.h) of 256 pages of 4096 bytes, evenly spaced and
+// including the last; of a smaller file, of all bytes.  "sampled-crc32c:CRC-SIZE".  Weights that
+// were trained further or quantised again differ in every page.
 MUST_CHECK enum status byte_source_digest(const struct byte_source *source,
                                           char text[SOURCE_DIGEST_SIZE], struct error *err);
 

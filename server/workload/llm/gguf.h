@@ -1,12 +1,11 @@
-// The header of a GGUF file, versions 2 and 3, little-endian: keys with values,
-// and where each tensor lies.
+// Parses the header of a GGUF file, versions 2 and 3, little-endian: keys with values, and the
+// list of tensors.
 //
-// The file is not trusted.  When gguf_read succeeds, every text, array and tensor
-// it lists lies inside the file, names are unique, tensors are aligned and do not
-// overlap; memory used is of the order of the header's size.  What a value must
-// be is checked by the getters, which name the key in their errors.
+// The file is not trusted.  After gguf_read every listed text, array and tensor lies inside the
+// file, names are unique, tensors are aligned and do not overlap; memory use is proportional to
+// the header's size.  The getters check types and ranges of values and name the key in errors.
 //
-// Immutable once read.  Pointers it gives are borrowed until gguf_free.
+// Immutable once read.  Returned pointers are borrowed until gguf_free.
 #ifndef INFERSTAT_SERVER_WORKLOAD_LLM_GGUF_H
 #define INFERSTAT_SERVER_WORKLOAD_LLM_GGUF_H
 
@@ -21,9 +20,8 @@
 
 struct gguf;
 
-// Reads the header.  Fails with STATUS_CORRUPT on damage (with the byte where it
-// was seen), STATUS_UNSUPPORTED on another version or byte order, STATUS_NOMEM,
-// or the source's failure.
+// Reads the header.  Fails with STATUS_CORRUPT on damage, with its offset, STATUS_UNSUPPORTED on
+// another version or byte order, STATUS_NOMEM, or as the source does.
 MUST_CHECK enum status gguf_read(struct gguf **out, const struct byte_source *source,
                                  struct error *err);
 
@@ -42,9 +40,9 @@ struct gguf_text {
     size_t size;
 };
 
-// Each finds the value of `key`.  Fails with STATUS_NOT_FOUND where it is missing,
-// STATUS_CORRUPT where its type is wrong or, for numbers, it is outside
-// minimum..maximum.  Integers of any width are taken; floats are finite.
+// Each reads the value of `key`.  Fails with STATUS_NOT_FOUND when it is missing, STATUS_CORRUPT
+// when its type is wrong or a number is outside minimum..maximum.  Integers may have any width;
+// floats are finite.
 MUST_CHECK enum status gguf_get_uint(const struct gguf *gguf, const char *key, uint64_t minimum,
                                      uint64_t maximum, uint64_t *out, struct error *err);
 MUST_CHECK enum status gguf_get_float(const struct gguf *gguf, const char *key, double minimum,
@@ -69,7 +67,7 @@ MUST_CHECK enum status gguf_get_array(const struct gguf *gguf, const char *key,
 float gguf_array_float(const struct gguf_array *array, size_t index);
 int32_t gguf_array_int(const struct gguf_array *array, size_t index);
 
-// Takes the first text off an array of GGUF_STRING that is not empty (count > 0).
+// Removes and returns the first text of a GGUF_STRING array with count > 0.
 struct gguf_text gguf_array_next_text(struct gguf_array *array);
 
 // ---- Tensors --------------------------------------------------------------
@@ -87,7 +85,7 @@ struct gguf_tensor {
 
 size_t gguf_tensor_count(const struct gguf *gguf);
 
-// Tensor `index` < count, in the order of their places in the file.
+// Tensor `index` < count, ordered by offset in the file.
 const struct gguf_tensor *gguf_tensor_at(const struct gguf *gguf, size_t index);
 
 // NULL where there is none.

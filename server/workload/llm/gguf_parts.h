@@ -1,4 +1,4 @@
-// What gguf_read.c builds and gguf.c answers from.  For these two only.
+// The private struct of a header: gguf_read.c fills it, gguf.c reads it.
 #ifndef INFERSTAT_SERVER_WORKLOAD_LLM_GGUF_PARTS_H
 #define INFERSTAT_SERVER_WORKLOAD_LLM_GGUF_PARTS_H
 
@@ -24,7 +24,7 @@ struct gguf {
     struct byte_source source; // used only while reading
     unsigned char *header;     // the file's first `header_size` bytes
     size_t header_size, header_capacity;
-    size_t at; // what comes next
+    size_t at; // offset of the next byte to parse
 
     uint32_t version;
     uint64_t data_start;

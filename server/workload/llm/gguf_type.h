@@ -1,4 +1,4 @@
-// The types a GGUF file knows: of values in its header, and of tensors.
+// Types of values and tensors in a GGUF file.
 // Format: https://github.com/ggerganov/ggml/blob/master/docs/gguf.md
 #ifndef INFERSTAT_SERVER_WORKLOAD_LLM_GGUF_TYPE_H
 #define INFERSTAT_SERVER_WORKLOAD_LLM_GGUF_TYPE_H
@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// One line a type of value, in the order of the numbers in the file: enum's end,
-// name, bytes (0 where the size varies).
+// One line per type of value, in order of the numbers in the file: enum suffix, name, bytes (0
+// when the size varies).
 #define GGUF_VALUE_TABLE(X)                                                                        \
     X(UINT8, "uint8", 1)                                                                           \
     X(INT8, "int8", 1)                                                                             \
@@ -42,7 +42,7 @@ struct gguf_tensor_type {
 
 enum { GGUF_TENSOR_F32 = 0, GGUF_TENSOR_F16 = 1 };
 
-// The type with a number of the file; NULL for an undefined one.
+// The type with this number in the file; NULL when it is not defined.
 const struct gguf_tensor_type *gguf_tensor_type(uint32_t number);
 
 #endif

@@ -1,7 +1,7 @@
-// Writes a GGUF file, version 3: keys, then the list of tensors, then their data
-// in that order.  The file appears under its name only when it is complete.
+// Writes a GGUF file, version 3: keys, then the list of tensors, then their data in the same
+// order.  The file gets its name only when it is complete.
 //
-// Errors stick: after one, calls do nothing, and gguf_writer_commit reports it.
+// Errors are sticky: later calls do nothing, and gguf_writer_commit returns the error.
 #ifndef INFERSTAT_SERVER_WORKLOAD_LLM_GGUF_WRITER_H
 #define INFERSTAT_SERVER_WORKLOAD_LLM_GGUF_WRITER_H
 
@@ -39,17 +39,17 @@ void gguf_writer_texts(struct gguf_writer *writer, const char *key, const char *
 void gguf_writer_tensor(struct gguf_writer *writer, const char *name, uint32_t type, uint64_t rows,
                         uint64_t columns);
 
-// Appends data.  Each tensor's data comes whole, in the order of the list, but may
-// come in parts.
+// Appends data, in any number of parts, in the order of the list; each tensor's must be
+// complete.
 void gguf_writer_data(struct gguf_writer *writer, const void *data, size_t size);
 
 // ---- The end --------------------------------------------------------------
 
-// Puts the file in its place and frees the writer, also on failure, which leaves
-// what was there before.
+// Renames the file to its path and frees the writer, also on failure, which leaves an existing
+// file as it was.
 MUST_CHECK enum status gguf_writer_commit(struct gguf_writer *writer, struct error *err);
 
-// Gives up: removes the temporary file and frees the writer.  Accepts NULL.
+// Removes the temporary file and frees the writer.  Accepts NULL.
 void gguf_writer_abandon(struct gguf_writer *writer);
 
 #endif

@@ -20,11 +20,11 @@
 struct llama;
 struct llama_session;
 
-// Copies every weight into the memory of `device` (borrowed until llama_free).
-// `cancelled`, where not NULL, is asked between chunks and ends the load with
-// STATUS_CANCELLED; `figures` say what it took, also then.  Fails with STATUS_NOT_FOUND where a
-// tensor is missing, STATUS_CORRUPT on one of a wrong shape, STATUS_UNSUPPORTED on a type other
-// than F32 and F16 or a tensor no llama model known here has, or as the source and the device do.
+// Copies all weights to the memory of `device` (borrowed until llama_free).  `cancelled`, if not
+// NULL, is polled between chunks and ends the load with STATUS_CANCELLED; `figures` are filled
+// also then.  Fails with STATUS_NOT_FOUND on a missing tensor, STATUS_CORRUPT on a wrong shape,
+// STATUS_UNSUPPORTED on a type other than F32 and F16 or an unknown tensor, or as the source and
+// the device do.
 MUST_CHECK enum status llama_load(struct llama **out, struct device *device,
                                   const struct byte_source *source, const struct gguf *gguf,
                                   const struct llama_config *config, bool (*cancelled)(void),
@@ -35,19 +35,18 @@ void llama_free(struct llama *llama);
 
 const struct llama_config *llama_get_config(const struct llama *llama);
 
-// All weights' elements; a tied output counts once.
+// The number of elements of all weights; a tied output counts once.
 uint64_t llama_parameters(const struct llama *llama);
 
-// Bytes of keys and values that a session keeps of one position, and that every later
-// token reads.
+// Bytes of keys and values per position in a session's cache, which every later token reads.
 uint64_t llama_kv_bytes_per_token(const struct llama *llama);
 
-// The type most of the weights have ("F16").
+// The type of most weights ("F16").
 const char *llama_quantisation(const struct llama *llama);
 
 enum {
     LLAMA_CONTEXT_DEFAULT = 4096,
-    // A session may take so many bytes, and so many times those of the weights.
+    // A session's memory is limited to BASE bytes plus FACTOR times those of the weights.
     LLAMA_SESSION_BASE = 16 << 20,
     LLAMA_SESSION_FACTOR = 16,
 };
@@ -55,10 +54,9 @@ enum {
 // The model's own context, at most LLAMA_CONTEXT_DEFAULT.
 size_t llama_default_context(const struct llama *llama);
 
-// A place for one text at a time: its keys and values for up to `context`
-// positions, and room to compute.  `context` is at most the model's own.  Fails with
-// STATUS_NOMEM, before anything is allocated, where that would take more than the
-// device has available or than a model of this size can need (see above).
+// Creates a session for one text at a time: a cache of keys and values for up to `context`
+// positions, at most the model's own, and work memory.  Fails with STATUS_NOMEM, before anything
+// is allocated, when that exceeds the device's available memory or the limit above.
 MUST_CHECK enum status llama_session_new(struct llama_session **out, const struct llama *llama,
                                          size_t context, struct error *err);
 
@@ -68,17 +66,16 @@ void llama_session_free(struct llama_session *session);
 // Begins a new text.
 void llama_session_reset(struct llama_session *session);
 
-// `cancelled`, where not NULL, is asked before every layer and ends computing with
-// STATUS_CANCELLED; the positions of the batch under way are then as if never asked for.
+// `cancelled`, if not NULL, is polled before every layer and ends an evaluation with
+// STATUS_CANCELLED; the session keeps the batches of tokens that were complete.
 void llama_session_set_cancelled(struct llama_session *session, bool (*cancelled)(void));
 
 size_t llama_session_position(const struct llama_session *session);
 size_t llama_session_context(const struct llama_session *session);
 
-// Computes `count` > 0 tokens that follow those computed before, and writes the
-// scores of what may come next to `logits` (one a token of the vocabulary, the
-// host's memory).  Fails with STATUS_FULL where the context has no room for them,
-// STATUS_INVALID on a token outside the vocabulary, STATUS_CANCELLED.
+// Evaluates `count` > 0 tokens after the earlier ones and writes the next token's scores to
+// `logits` (one per token of the vocabulary, host memory).  Fails with STATUS_FULL when the
+// context is too short, STATUS_INVALID on a token outside the vocabulary, STATUS_CANCELLED.
 MUST_CHECK enum status llama_session_eval(struct llama_session *session, const uint32_t *ids,
                                           size_t count, float *logits, struct error *err);
 

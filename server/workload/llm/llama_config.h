@@ -1,4 +1,4 @@
-// The shape of a llama model, from the keys of its file.
+// Reads the shape of a llama model from the keys of its file.
 #ifndef INFERSTAT_SERVER_WORKLOAD_LLM_LLAMA_CONFIG_H
 #define INFERSTAT_SERVER_WORKLOAD_LLM_LLAMA_CONFIG_H
 
@@ -21,7 +21,7 @@ struct llama_config {
 };
 
 // Reads and checks the keys; `vocabulary` is the tokenizer's count.  Fails with
-// STATUS_UNSUPPORTED on another architecture or a variant not known here, with
+// STATUS_UNSUPPORTED on another architecture or an unknown variant, with
 // STATUS_NOT_FOUND and STATUS_CORRUPT as the getters of gguf.h do.
 MUST_CHECK enum status llama_config_read(struct llama_config *out, const struct gguf *gguf,
                                          size_t vocabulary, struct error *err);

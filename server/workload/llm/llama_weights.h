@@ -1,5 +1,4 @@
-// The tensors of a llama model: which there are, of what shape, and loading them.
-// For llama.c.
+// Loads the tensors of a llama model.  For llama.c only.
 #ifndef INFERSTAT_SERVER_WORKLOAD_LLM_LLAMA_WEIGHTS_H
 #define INFERSTAT_SERVER_WORKLOAD_LLM_LLAMA_WEIGHTS_H
 
@@ -12,7 +11,7 @@ struct llama_layer {
 
 struct llama_weights {
     struct tensor embedding, output_norm;
-    struct tensor output; // zeroed where the embedding serves for it
+    struct tensor output; // zeroed when the embedding is used instead
     struct llama_layer *layers;
     size_t layer_count;
 };
@@ -27,7 +26,7 @@ MUST_CHECK enum status llama_weights_load(struct llama_weights *weights, struct 
 // Accepts zeroed or half-built weights, and leaves zeroed ones.
 void llama_weights_free(struct llama_weights *weights, struct device *device);
 
-// Calls `visit` for every tensor there is.
+// Calls `visit` for every tensor.
 void llama_weights_each(const struct llama_weights *weights,
                         void (*visit)(void *context, const struct tensor *tensor), void *context);
 

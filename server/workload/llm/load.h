@@ -1,5 +1,4 @@
-// Loading a model, in five stages that are measured and reported where they
-// happen.
+// Loads a model in five stages, each measured and recorded.
 #ifndef INFERSTAT_SERVER_WORKLOAD_LLM_LOAD_H
 #define INFERSTAT_SERVER_WORKLOAD_LLM_LOAD_H
 
@@ -15,20 +14,20 @@
 
 // The stages, in order:
 //   device_selection  choose and open the device
-//   file_opening      open the file, see how much of it is cached
+//   file_opening      open the file, measure how much of it is cached
 //   read_header       read the keys and the list of tensors, check them
 //   tokenizer_init    build the vocabulary
-//   model_building    every weight into the device's memory
+//   model_building    copy all weights to the device
 struct llm_load_options {
     const char *path;
     struct device_options device;
-    bool (*cancelled)(void); // asked now and then; NULL: never
+    bool (*cancelled)(void); // polled; NULL: never cancelled
     // For tests: sleeps `delay_ns` inside the stage of that name; NULL: nowhere.
     const char *delay_stage;
     uint64_t delay_ns;
 };
 
-// A loaded model.  Its owner's thread only.
+// A loaded model, used by one thread.
 struct llm {
     struct device *device;
     struct tokenizer *tokenizer;
@@ -37,16 +36,15 @@ struct llm {
     uint32_t model_number, device_number; // of the names in records
 };
 
-// Loads the model and records the load, also one that failed, with the reason.
-// Fails as the parts do; STATUS_CANCELLED where it was stopped.  `monitor` may be
-// NULL.
+// Loads the model and records the load, also a failed one, with the reason.  Fails as the stages
+// do, with STATUS_CANCELLED when cancelled.  `monitor` may be NULL.
 MUST_CHECK enum status llm_load(struct llm **out, const struct llm_load_options *options,
                                 struct inferstat_monitor *monitor, struct error *err);
 
 // Accepts NULL.
 void llm_free(struct llm *llm);
 
-// Whether a stage has that name.
+// True when a stage has this name.
 bool llm_is_stage(const char *name);
 
 #endif

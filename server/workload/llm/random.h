@@ -1,5 +1,5 @@
-// Random numbers that are the same everywhere for the same seed: xoshiro256**,
-// seeded with splitmix64 (Blackman and Vigna, arXiv:1805.01407).
+// A reproducible random number generator: xoshiro256**, seeded with splitmix64 (Blackman and
+// Vigna, arXiv:1805.01407).
 #ifndef INFERSTAT_SERVER_WORKLOAD_LLM_RANDOM_H
 #define INFERSTAT_SERVER_WORKLOAD_LLM_RANDOM_H
 
@@ -39,7 +39,7 @@ static inline uint64_t random_next(struct random *random)
     return result;
 }
 
-// Evenly spread over 0 <= x < 1.
+// Uniform over 0 <= x < 1.
 static inline double random_unit(struct random *random)
 {
     return (double)(random_next(random) >> 11) * 0x1p-53;

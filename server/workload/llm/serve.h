@@ -1,4 +1,4 @@
-// Serving requests with a loaded model, one after the other.
+// Serves requests with a loaded model, one at a time.
 #ifndef INFERSTAT_SERVER_WORKLOAD_LLM_SERVE_H
 #define INFERSTAT_SERVER_WORKLOAD_LLM_SERVE_H
 
@@ -14,42 +14,40 @@
 #include "server/workload/llm/token_sampler.h"
 
 struct llm_serve_options {
-    uint64_t requests; // 0: until there are no more prompts or a stop is asked for
-    uint32_t tokens;   // at most so many a request
-    double rate;       // requests a second, at even distances; 0: the next when one is done
+    uint64_t requests; // 0: until prompts end or a stop is requested
+    uint32_t tokens;   // generated per request, at most
+    double rate;       // requests per second, evenly spaced; 0: one after the other
     size_t context;    // positions; 0: the model's own, at most LLAMA_CONTEXT_DEFAULT
     struct token_sampler_options sampler;
     bool terminal; // text goes to a terminal: no control characters
-    // Takes the text as it is generated, whole UTF-8 characters; a newline ends each
-    // request's.  Answers 0 or an errno that ends the serving; EINTR where a stop was
-    // asked for while it waited.
+    // Writes text as it is generated, whole UTF-8 characters; a newline ends each request's.
+    // Returns 0, or an errno that ends serving; EINTR when a stop was requested.
     int (*write)(void *context, const char *text, size_t size);
     void *write_context;
-    // Is told why a request failed; the others are served on.
+    // Called with the reason when a request failed; serving continues.
     void (*failed)(void *context, uint64_t request, const char *why);
     void *failed_context;
-    // Called for each ended request with the number of tokens it decoded after the first one
-    // and their time, both 0 if it failed; returns false to end serving.  May be NULL.
+    // Called after each finished request with the tokens decoded after the first one and the
+    // time that took, both 0 when it failed; false ends serving.  May be NULL.
     bool (*served)(void *context, uint64_t tokens, uint64_t ns);
     void *served_context;
 };
 
-// What was done, as the server itself saw it: its own count and its own clock, not
-// what the library recorded.
+// Figures by the server's own counts and clock, independent of what the library recorded.
 struct llm_figures {
     uint64_t requests, completed, failed, cancelled;
     uint64_t prompt_tokens, generated_tokens;
     uint64_t e2e_ns, ttft_ns, decode_ns; // sums
-    uint64_t first_tokens;               // requests with a first token: those ttft_ns adds up
-    uint64_t decoded_tokens;             // tokens after each request's first: those decode_ns made
+    uint64_t first_tokens;               // requests with a first token, summed in ttft_ns
+    uint64_t decoded_tokens;             // tokens after each request's first, timed in decode_ns
     uint64_t decoded_requests;           // requests with more than one token
-    double tpot_ns;                      // sum of those requests' decode time a token
+    double tpot_ns;                      // sum over those requests of decode time per token
     uint64_t duration_ns;                // from the first request's arrival to the end
 };
 
 struct llm_server;
 
-// Gets ready: keys and values, sampler, tracker.  Borrows all it is given.
+// Allocates session, sampler and tracker.  Borrows all arguments.
 MUST_CHECK enum status llm_server_new(struct llm_server **out, const struct llm *llm,
                                       const struct llm_serve_options *options,
                                       struct inferstat_monitor *monitor, struct error *err);
@@ -57,12 +55,11 @@ MUST_CHECK enum status llm_server_new(struct llm_server **out, const struct llm 
 // Accepts NULL.
 void llm_server_free(struct llm_server *server);
 
-// Serves until done or until stop_requested() (common/sys/stop.h); the request
-// under way is then recorded as cancelled, without waiting for the end of its prompt.
-// With a rate, requests arrive by the clock whether or not the one before is done, and
-// queue; one whose prompt comes later arrives with it.  A line that is too long is a
-// request that failed.  Fails with STATUS_IO where prompts cannot be read or text cannot
-// be written, with STATUS_NO_DATA where there was no prompt at all.
+// Serves until done or until stop_requested() (common/sys/stop.h); the request in progress is
+// then recorded as cancelled, without waiting for the end of its prompt.  With a rate, requests
+// arrive by the clock and queue; a request whose prompt is read later arrives then.  A line that
+// is too long counts as a failed request.  Fails with STATUS_IO when prompts cannot be read or
+// text cannot be written, with STATUS_NO_DATA when there was no prompt at all.
 MUST_CHECK enum status llm_server_run(struct llm_server *server, struct prompts *prompts,
                                       struct llm_figures *figures, struct error *err);
 

@@ -1,5 +1,4 @@
-// Puts the bytes that tokens add to a text together into whole UTF-8 characters,
-// as they come.
+// Assembles the bytes of generated tokens into whole UTF-8 characters.
 #ifndef INFERSTAT_SERVER_WORKLOAD_LLM_TEXT_STREAM_H
 #define INFERSTAT_SERVER_WORKLOAD_LLM_TEXT_STREAM_H
 
@@ -9,19 +8,19 @@
 // The most bytes one call writes.
 enum { TEXT_STREAM_OUT_SIZE = 8 };
 
-// In the caller's memory; zeroed is the beginning of a text.
+// In the caller's memory; all zero: the start of a text.
 struct text_stream {
     bool terminal; // control characters other than newline and tab become U+FFFD
     unsigned char pending[4];
     unsigned char pending_size;
 };
 
-// Takes one byte and writes the characters it completes to `out`; malformed ones
-// become U+FFFD.  Returns the bytes written, 0 while a character is incomplete.
+// Adds one byte and writes the characters it completes to `out`; malformed ones become U+FFFD.
+// Returns the bytes written, 0 while a character is incomplete.
 size_t text_stream_put(struct text_stream *stream, unsigned char byte,
                        char out[TEXT_STREAM_OUT_SIZE]);
 
-// The text ends: what is incomplete becomes U+FFFD.
+// Ends the text: an incomplete character becomes U+FFFD.
 size_t text_stream_finish(struct text_stream *stream, char out[TEXT_STREAM_OUT_SIZE]);
 
 #endif

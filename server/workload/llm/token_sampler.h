@@ -1,4 +1,4 @@
-// Choosing the next token from a model's scores.
+// Chooses the next token from a model's scores.
 #ifndef INFERSTAT_SERVER_WORKLOAD_LLM_TOKEN_SAMPLER_H
 #define INFERSTAT_SERVER_WORKLOAD_LLM_TOKEN_SAMPLER_H
 
@@ -12,12 +12,12 @@ struct token_sampler;
 
 struct token_sampler_options {
     double temperature; // 0: always the best token
-    double top_p;       // only the likeliest tokens that reach this share together; 1: all
+    double top_p;       // nucleus sampling: the likeliest tokens up to this probability; 1: all
     uint64_t seed;
 };
 
 // Makes a sampler for vocabularies of up to `count` tokens.  Fails with
-// STATUS_INVALID where temperature < 0 or top_p is outside 0 < top_p <= 1.
+// STATUS_INVALID when temperature < 0 or top_p is outside 0 < top_p <= 1.
 MUST_CHECK enum status token_sampler_new(struct token_sampler **out,
                                          const struct token_sampler_options *options, size_t count,
                                          struct error *err);
@@ -26,8 +26,8 @@ MUST_CHECK enum status token_sampler_new(struct token_sampler **out,
 void token_sampler_free(struct token_sampler *sampler);
 
 // Chooses one of the sampler's `count` tokens.  The same seed and scores give the
-// same choices.  Allocates nothing.  Fails with STATUS_CORRUPT where a score is no
-// number or infinite.
+// same choices.  Allocates nothing.  Fails with STATUS_CORRUPT on a score that is NaN or
+// infinite.
 MUST_CHECK enum status token_sampler_pick(struct token_sampler *sampler, const float *logits,
                                           uint32_t *id, struct error *err);
 

@@ -1,5 +1,5 @@
-// Pieces of a file on their way to a device's memory: through the pipeline, so that
-// reading one part goes on while another is copied, and what that took is known.
+// Copies pieces of a file to a device's memory through the pipeline, so that reading and copying
+// overlap and are measured.
 #ifndef INFERSTAT_SERVER_WORKLOAD_LLM_TRANSFER_H
 #define INFERSTAT_SERVER_WORKLOAD_LLM_TRANSFER_H
 
@@ -8,32 +8,32 @@
 
 struct transfer;
 
-// What a transfer did.  Zero before it ran.
+// Figures of a transfer; zero before it ran.
 struct transfer_figures {
     uint64_t started_ns; // monotonic
     uint64_t bytes;      // read
-    uint64_t read_ns;    // time in which at least one thread read
+    uint64_t read_ns;    // time during which at least one thread read
     struct pipeline_plan plan;
     struct pipeline_figures pipeline;
 };
 
-// The least that it could take: the longer of reading and of copying, each at the rate that
-// was measured.  0 where neither was.
+// A lower bound of the duration: the longer of reading and copying at their measured rates.  0
+// when neither was measured.
 uint64_t transfer_floor_ns(const struct transfer_figures *figures);
 
-// An empty list of pieces.  Fails with STATUS_NOMEM.
+// Creates an empty list of pieces.  Fails with STATUS_NOMEM.
 MUST_CHECK enum status transfer_new(struct transfer **out, struct error *err);
 void transfer_free(struct transfer *transfer); // accepts NULL
 
-// Adds `bytes` bytes from `offset` of the file on, to go to `to` on the device.
-// `name`, copied and cut at 63 bytes, is for messages.
+// Adds a piece: `bytes` bytes at `offset` of the file, to be copied to `to` on the device.
+// `name`, truncated to 63 bytes, is for messages.
 MUST_CHECK enum status transfer_add(struct transfer *transfer, const char *name, uint64_t offset,
                                     uint64_t bytes, void *to, struct error *err);
 
-// Brings every piece over, and returns when all are there.  `cancelled`, where not NULL,
-// is asked between chunks and ends it with STATUS_CANCELLED.  Fails as the source, the
-// pipeline and the device do; with STATUS_INVALID where the environment asks for chunks
-// or slots that cannot be (tuning.h).  `figures` are valid in any case.
+// Copies all pieces and waits for them.  `cancelled`, if not NULL, is polled between chunks and
+// ends it with STATUS_CANCELLED.  Fails as the source, the pipeline and the device do, with
+// STATUS_INVALID on chunk or pool sizes from the environment that are out of range (tuning.h).
+// `figures` are valid in any case.
 MUST_CHECK enum status transfer_run(struct transfer *transfer, struct device *device,
                                     const struct byte_source *source, bool (*cancelled)(void),
                                     struct transfer_figures *figures, struct error *err);

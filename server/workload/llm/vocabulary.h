@@ -1,5 +1,5 @@
-// The tokens a model knows: texts, scores, kinds, and which are special.
-// Immutable once made; any thread.
+// A model's vocabulary: texts, scores and kinds of tokens, and the special ones.  Immutable once
+// created; any thread.
 #ifndef INFERSTAT_SERVER_WORKLOAD_LLM_VOCABULARY_H
 #define INFERSTAT_SERVER_WORKLOAD_LLM_VOCABULARY_H
 
@@ -35,28 +35,27 @@ struct token {
 struct vocabulary {
     struct token *tokens;
     uint32_t count;
-    char *texts;     // what the tokens' texts point into
+    char *texts;     // storage of the tokens' texts
     uint32_t *slots; // hash table of ids, TOKEN_NONE where empty
     size_t slot_count;
-    // TOKEN_NONE where the model has none.
+    // TOKEN_NONE if the model has none.
     uint32_t bos, eos, end_of_turn, unknown;
-    uint32_t bytes[256]; // the token that stands for a single byte
+    uint32_t bytes[256]; // the token of each single byte
     uint32_t *special;   // ids of control, unknown and user-defined tokens, longest first
     uint32_t special_count;
     bool add_bos, add_eos, add_space_prefix;
 };
 
-// Copies the vocabulary out of a file's header.  Fails with STATUS_NOT_FOUND where
-// a key is missing, STATUS_CORRUPT where keys do not fit together,
+// Copies the vocabulary from a file's header.  Fails with STATUS_NOT_FOUND on a missing key,
+// STATUS_CORRUPT on inconsistent keys,
 // STATUS_UNSUPPORTED on a tokenizer other than "llama", STATUS_NOMEM.
 MUST_CHECK enum status vocabulary_init(struct vocabulary *vocabulary, const struct gguf *gguf,
                                        struct error *err);
 
-// Accepts a zeroed or half-built vocabulary, and leaves a zeroed one.
+// Accepts a zeroed or half-built vocabulary and zeroes it.
 void vocabulary_deinit(struct vocabulary *vocabulary);
 
-// The token spelled so, TOKEN_NONE where there is none.  Of several spelled alike,
-// the last.
+// The token with this text, TOKEN_NONE if there is none; the last one of several.
 uint32_t vocabulary_find(const struct vocabulary *vocabulary, const char *text, size_t size);
 
 #endif
