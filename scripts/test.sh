@@ -19,5 +19,5 @@ esac
 cd "$(dirname "$0")/.."
 scripts/setup.sh
 scripts/build.sh release "-DINFERSTAT_EMULATED=${INFERSTAT_EMULATED-OFF}"
-# Many tests wait for something: four at a time keep two cores busy.
-exec ctest --preset release --parallel 4 "$@"
+# Many tests wait for something: five at a time keep two cores busy.
+exec ctest --preset release --parallel 5 "$@"
