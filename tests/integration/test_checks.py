@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -139,8 +140,53 @@ def failures_of(check, files, want_code, place="", want=""):
     return 1
 
 
+def failures_of_changes():
+    """Counts what changed_sources.py gets wrong about a change of a header."""
+    files = {"common/a.h": "int a;\n", "common/b.h": '#include "common/a.h"\n', "common/c.c": "",
+             "common/b.c": '#include "common/b.h"\n', "server/d.c": '#include "common/a.h"\n',
+             "client/moved.c": "int moved;\nint twice;\nint thrice;\n"}
+    if not shutil.which("git"):
+        return 0
+    with tempfile.TemporaryDirectory() as root:
+        def git(*words):
+            subprocess.run(["git", "-C", root, "-c", "user.name=a", "-c", "user.email=a@b",
+                            "-c", "commit.gpgsign=false", *words],
+                           check=True, capture_output=True, timeout=60)
+
+        def listed(*words):
+            return subprocess.run([sys.executable, place / "changed_sources.py", *words],
+                                  capture_output=True, text=True, timeout=60)
+
+        place = pathlib.Path(root) / "scripts"
+        place.mkdir()
+        shutil.copy(SCRIPTS / "changed_sources.py", place)
+        for name, text in files.items():
+            path = pathlib.Path(root) / name
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text)
+        git("init", "-q", "-b", "main")
+        everything = sorted(name for name in files if name.endswith(".c"))
+        seen = [(listed().stdout.split(), everything)]  # there is no history yet
+        git("add", "-A")
+        git("commit", "-q", "-m", "all")
+        git("checkout", "-q", "-b", "change")
+        git("mv", "client/moved.c", "client/at.c")
+        (pathlib.Path(root) / "common/a.h").write_text("int b;\n")
+        git("commit", "-q", "-a", "-m", "a header, and a file that moves")
+        (pathlib.Path(root) / "client/new.c").write_text("")
+        seen += [(listed().stdout.split(), ["client/new.c", "common/b.c", "server/d.c"]),
+                 (listed("--under", "common", "server").returncode, 0),
+                 (listed("--under", "server").returncode, 1),
+                 (len(listed("--all").stdout.split()), 5)]
+    wrong = [pair for pair in seen if pair[0] != pair[1]]
+    for pair in wrong:
+        print(f"changed_sources.py: {pair[0]}, wanted {pair[1]}")
+    return len(wrong)
+
+
 def main():
-    failures = failures_of("check_layers.py", CLEAN, 0)
+    failures = failures_of_changes()
+    failures += failures_of("check_layers.py", CLEAN, 0)
     for name, line, want, *below in PLANTED:
         text = CLEAN.get(name, "")
         place = f"{name}:{text.count(chr(10)) + sum(below, 1)}: "
