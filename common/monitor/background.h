@@ -1,5 +1,5 @@
-// The library's one thread: samples the process, collects the threads' sums of
-// gaps, and drives the publisher.  It owns stream 0.
+// The library's background thread: samples the process, drains the threads' ITL
+// histograms and runs the publisher.  It owns stream 0.
 #ifndef INFERSTAT_MONITOR_BACKGROUND_H
 #define INFERSTAT_MONITOR_BACKGROUND_H
 
@@ -17,21 +17,21 @@ struct background_settings {
     struct publisher_settings publisher; // without a file nothing is reported
 };
 
-// Starts the thread, with all signals blocked.  What the thread could not open is an
-// error here.
+// Starts the thread, with all signals blocked, and waits until it has opened the
+// publisher: its failure is returned here.
 MUST_CHECK enum status background_start(struct background **out,
                                         const struct background_settings *settings,
                                         struct error *err);
 
-// How the end went.
+// The outcome of background_stop.
 struct background_end {
-    bool finished;         // the collector has committed the run's end, or nothing is reported
+    bool finished;         // the collector has committed the run's Goodbye, or nothing is reported
     uint64_t acknowledged; // records
-    uint64_t in_rings;     // records that the run file alone has
+    uint64_t in_rings;     // records that are only in the run file
 };
 
-// Has everything sent and acknowledged, or waits `timeout_ns` and spools what is
-// left; ends the thread.
+// Waits up to `timeout_ns` until everything is acknowledged, spools the rest and ends
+// the thread.
 struct background_end background_stop(struct background *background, uint64_t timeout_ns);
 
 // Records acknowledged so far.  Any thread.

@@ -37,17 +37,16 @@
 // then marked as killed, with what each of its threads was doing.
 //
 // Threads: a monitor may be used by any number of threads at once.  A tracker
-// belongs to one thread at a time.  A thread's first record takes a ring for it
-// (a lock, a system call, memory); what follows takes none of these.  A thread that
-// ends leaves its ring to the next new one, so that any number may come and go; there
-// are rings for 1023 at a time, and what the others record is counted as dropped.
-// inferstat_open and inferstat_close have to be over before, and begin after, any
-// other call with the same monitor; a call that races with inferstat_close is a fault
-// of the caller.
+// belongs to one thread at a time.  A thread's first record allocates its ring buffer
+// (a lock, a system call, memory); later ones take none of these.  When a thread ends,
+// the next new thread reuses its ring; 1023 threads may have one at a time, and records
+// of further threads are counted as dropped.  inferstat_open must return before, and
+// inferstat_close be called after, any other call with the same monitor; a call that
+// races with inferstat_close is a bug of the caller.
 //
-// fork(): the child's calls with its parent's monitor do nothing, nor do those of its
-// children; the parent's go on.  The child may open a monitor of its own, which is
-// another run.  vfork() and posix_spawn() need nothing.  Files are closed by exec.
+// fork(): in the child, calls with the parent's monitor do nothing; the parent's go on.
+// The child may open a monitor of its own, which is another run.  vfork() and
+// posix_spawn() need no care.  Files are closed by exec.
 // Times are nanoseconds; memory is bytes.  Strings are UTF-8, copied.  Every
 // function accepts NULL for the monitor or tracker and then does nothing.
 #ifndef INFERSTAT_H
@@ -73,10 +72,10 @@ struct inferstat_inference;
 
 enum inferstat_status {
     INFERSTAT_OK,
-    INFERSTAT_INVALID,    // an argument or option makes no sense
+    INFERSTAT_INVALID,    // an argument or option is invalid
     INFERSTAT_NO_MEMORY,  // out of memory
-    INFERSTAT_IO,         // the run file or the socket could not be made
-    INFERSTAT_UNFINISHED, // the deadline passed before all was acknowledged
+    INFERSTAT_IO,         // the run file or the socket could not be created
+    INFERSTAT_UNFINISHED, // the deadline passed before everything was acknowledged
 };
 
 struct inferstat_error {
@@ -91,61 +90,59 @@ enum inferstat_log_level { INFERSTAT_LOG_ERROR, INFERSTAT_LOG_WARNING, INFERSTAT
 struct inferstat_options {
     size_t size;                 // sizeof(struct inferstat_options), set by _init
     const char *collector;       // address; NULL: INFERSTAT_COLLECTOR, else the default folder
-    const char *run_folder;      // where the run file goes; NULL: INFERSTAT_RUN_DIR, else tmpfs;
-                                 // not one where every user may remove it
+    const char *run_folder;      // folder of the run file; NULL: INFERSTAT_RUN_DIR, else tmpfs;
+                                 // not one where any user may delete files
     const char *program;         // name and version to report; NULL: "libinferstat VERSION"
-    int report;                  // 0: keep history only, publish nothing, open no socket
+    int report;                  // 0: keep local history only, publish nothing, open no socket
     uint32_t history_operations; // local history: last operations kept (default 1000, 0 is none,
                                  // 2^20 at most)
     uint32_t history_inferences; // last inferences kept (default 100; likewise)
-    uint32_t ring_records;       // records one thread's ring holds (default 4096; a power of
-                                 // two from 64 to 2^20)
-    uint32_t sample_ms;          // how often memory and processor use are sampled (default 1000,
+    uint32_t ring_records;       // slots of a thread's ring (default 4096; a power of two from
+                                 // 64 to 2^20); a record with a long text takes two
+    uint32_t sample_ms;          // sampling interval of memory and processor use (default 1000,
                                  // 0: at the start only)
-    // The spool: where records go on disk when the collector is away for longer than
-    // the rings last.  NULL: INFERSTAT_SPOOL, else $XDG_STATE_HOME/inferstat/spool, else
-    // ~/.local/state/inferstat/spool, for root /var/lib/inferstat/spool; "": there is none.
+    // The spool: a queue on disk, used when the collector is unreachable for longer than
+    // the rings can buffer.  NULL: INFERSTAT_SPOOL, else $XDG_STATE_HOME/inferstat/spool, else
+    // ~/.local/state/inferstat/spool, for root /var/lib/inferstat/spool; "": no spool.
     const char *spool_folder;
-    uint64_t spool_bytes;      // of this run, at most; then its oldest records go, counted
+    uint64_t spool_bytes;      // limit for this run; then its oldest records are dropped, counted
                                // (default 256 MiB, 4 MiB at least)
-    uint64_t spool_free_bytes; // what is left free on the file system, whatever happens
+    uint64_t spool_free_bytes; // always left free on the file system
                                // (default, UINT64_MAX: 1 GiB, or 5 % of it where that is less)
-    // Who the collector is and who we are, off this host; see inferstat-worker(1).
+    // Authentication for collectors on other hosts; see inferstat-worker(1).
     const char *key_file;   // NULL: INFERSTAT_KEY, else ~/.config/inferstat/key
     const char *server_key; // the collector's, in Z85, or a file of them; NULL:
                             // INFERSTAT_SERVER_KEY, else known_collectors
-    int insecure;           // not 0: plain TCP off this host is accepted
-    // Receives a line of text about the library's own state (the collector went
-    // away, came back; [LOAD] and [INFER] lines at info).  May be called from
-    // any thread.  NULL: silence.
+    int insecure;           // not 0: allow unencrypted TCP to other hosts
+    // Callback for log lines (collector unreachable, reachable again; [LOAD] and [INFER]
+    // lines at info).  May be called from any thread.  NULL: no log.
     void (*log)(void *context, enum inferstat_log_level level, const char *text);
     void *log_context;
 };
 
 INFERSTAT_API void inferstat_options_init(struct inferstat_options *options);
 
-// Opens the process's monitor.  A collector that is not there yet is no error.
-// On failure `*out` is NULL, which every other call accepts.
+// Opens a monitor.  An unreachable collector is no error.  On failure `*out` is NULL,
+// which every other call accepts.
 INFERSTAT_API enum inferstat_status inferstat_open(struct inferstat_monitor **out,
                                                    const struct inferstat_options *options,
                                                    struct inferstat_error *err);
 
 struct inferstat_totals {
-    uint64_t produced;     // records made (none without `report`)
+    uint64_t produced;     // records created (none without `report`)
     uint64_t acknowledged; // committed by the collector
     uint64_t dropped;      // lost to full rings, counted
 };
 
-// Sends what is left, says goodbye, waits up to `timeout_ns` for the collector
-// to commit it, frees everything.  All trackers must have ended; no other thread
-// may use the monitor any more.  INFERSTAT_UNFINISHED when the deadline passed:
-// then the records not acknowledged are written to the spool, for as long as the disk
-// takes, or stay in the run file where there is no spool or no room in it.  The
-// log says where they are, and the next process sends them.  Where the host goes down
-// before that, the spool does not know that the run had ended: it counts as killed.  A run file
-// that stays has little more allocated than the records in it; that of a process that was killed is
-// as it was: with rings of 4096 records 1 MB for each thread that recorded and 1 MB for the
-// library's own.  `totals` may be NULL.
+// Sends the remaining records, waits up to `timeout_ns` for the collector to commit them
+// and the end of the run, and frees everything.  All trackers must have ended; no other
+// thread may use the monitor.  INFERSTAT_UNFINISHED when the deadline passed: then
+// unacknowledged records are written to the spool (which may take longer), or stay in
+// the run file if there is no spool or it is full.  The log says where they are, and
+// the next process sends them; if the host restarts first, the run counts as killed.
+// The space of a run file that stays is reduced to its records; that of a killed
+// process has 1 MB for each thread that recorded, and 1 MB for the library's own,
+// with rings of 4096 slots.  `totals` may be NULL.
 INFERSTAT_API enum inferstat_status inferstat_close(struct inferstat_monitor *monitor,
                                                     uint64_t timeout_ns,
                                                     struct inferstat_totals *totals);
@@ -286,23 +283,23 @@ INFERSTAT_API void inferstat_inference_set_prompt(struct inferstat_inference *in
                                                   uint32_t prompt_tokens,
                                                   uint32_t cached_prompt_tokens);
 
-// The queue is over: computing of the prompt starts.
+// Ends the queue time: computing of the prompt starts.
 INFERSTAT_API void inferstat_inference_start_prefill(struct inferstat_inference *inference);
 
-// The prompt is computed and the first token is out, for an engine that counts
-// with _count_tokens.  The first call of _token does the same.
+// Ends prefill: the first token is generated.  For an engine that calls _count_tokens;
+// the first call of _token does the same.
 INFERSTAT_API void inferstat_inference_start_generation(struct inferstat_inference *inference);
 
-// One more token is out: reads the clock, counts it, records the gap.
+// Counts one generated token, with its inter-token latency (one clock read).
 INFERSTAT_API void inferstat_inference_token(struct inferstat_inference *inference);
 
-// `count` more tokens are out: counts them, without gaps and, but for the first
-// token of a request, without a clock.
+// Counts `count` generated tokens, without latencies and, but for the first token of a
+// request, without reading the clock.
 INFERSTAT_API void inferstat_inference_count_tokens(struct inferstat_inference *inference,
                                                     uint32_t count);
 
-// The request is over: makes the record.  It lasted until its last token came out;
-// until now where that time is not known.
+// Ends the request and records it.  Its end is the time of its last token, or now if
+// that is not known.
 INFERSTAT_API void inferstat_inference_end(struct inferstat_inference *inference,
                                            enum inferstat_finish finish);
 
@@ -359,16 +356,16 @@ struct inferstat_pipeline {
 
 INFERSTAT_API void inferstat_pipeline_init(struct inferstat_pipeline *pipeline);
 
-// Records a run of a pipeline: one that ended well, failed, or was cancelled, with what
-// it had done by then.
+// Records a run of a pipeline that succeeded, failed or was cancelled, with its figures up
+// to then.
 INFERSTAT_API void inferstat_add_pipeline(struct inferstat_monitor *monitor,
                                           const struct inferstat_pipeline *pipeline);
 
 // ---- Local history: the last records, inside this process -----------------
 
-// Listeners hear of every load, inference and operation as it ends, on the
-// thread that ended it, and must be quick.  Returns a number above 0 for
-// inferstat_unlisten, 0 when 16 are listening already.
+// Listeners are called for every load, inference and operation when it ends, on the
+// thread that ended it, and must be fast.  inferstat_listen returns a number above 0
+// for inferstat_unlisten, 0 when there are 16 listeners already.
 enum inferstat_event_kind {
     INFERSTAT_EVENT_LOAD,
     INFERSTAT_EVENT_INFERENCE,
@@ -394,15 +391,15 @@ INFERSTAT_API int inferstat_listen(struct inferstat_monitor *monitor, inferstat_
 // When it returns, the listener is not running and will not run again.
 INFERSTAT_API void inferstat_unlisten(struct inferstat_monitor *monitor, int number);
 
-// Copies the last up to `count` events of a kind, oldest first; returns how
+// Copies the last events of a kind, at most `count`, oldest first; returns how
 // many.  `name` of an event stays valid until the monitor is closed.  Loads:
 // the last 100.  Any thread.
 INFERSTAT_API size_t inferstat_history(struct inferstat_monitor *monitor,
                                        enum inferstat_event_kind kind,
                                        struct inferstat_event *events, size_t count);
 
-// Mean duration of an operation over the local history.  Returns 0 and leaves
-// `*mean_ns` alone when it never ran.
+// Computes the mean duration of an operation in the local history.  Returns 0 and leaves
+// `*mean_ns` unchanged when the history has none.
 INFERSTAT_API int inferstat_operation_mean(struct inferstat_monitor *monitor, const char *operation,
                                            double *mean_ns);
 
@@ -424,7 +421,7 @@ INFERSTAT_API void inferstat_get_summary(struct inferstat_monitor *monitor,
 // Resident memory of this process now; negative when it cannot be read.
 INFERSTAT_API int64_t inferstat_process_memory(void);
 
-// Forgets the local history and its totals.  Records on their way are untouched.
+// Clears the local history and its totals.  Records in flight are not affected.
 INFERSTAT_API void inferstat_clear(struct inferstat_monitor *monitor);
 
 #ifdef __cplusplus

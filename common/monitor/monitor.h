@@ -1,4 +1,4 @@
-// What the parts of libinferstat share: the monitor itself.  Not for applications.
+// The monitor: the internal state behind the public handle of inferstat.h.
 #ifndef INFERSTAT_MONITOR_MONITOR_H
 #define INFERSTAT_MONITOR_MONITOR_H
 
@@ -27,8 +27,8 @@ struct inferstat_monitor {
     // Read by every call and seldom written.
     struct thread_slots slots;
     struct sampled sampled;
-    bool logging;                // somebody wants lines of text
-    uint32_t unknown_name;       // stands for names that are none
+    bool logging;                // the application has set a log function
+    uint32_t unknown_name;       // the name "unknown", for invalid name numbers
     struct names *names;         // the run file's, or of `area`
     struct runfile *file;        // NULL: nothing is reported
     _Atomic uint64_t startup_ns; // duration of the last startup plus 1; 0: none
@@ -38,16 +38,16 @@ struct inferstat_monitor {
     void *area; // of the names, when there is no run file
     struct background *background;
 
-    // Where records go; nothing of it without `file`.
+    // Where records are sent; unused without `file`.
     struct address address;
-    struct trust_source trust; // as the environment was when it was opened
+    struct trust_source trust; // from the environment when the monitor was opened
     char *run_folder;
     char *spool_folder;    // NULL: there is no spool
     struct spool *spool;   // background thread, while it runs
-    struct replay *replay; // NULL: nothing was left by others
+    struct replay *replay; // NULL: there were no orphans
 };
 
-// Whether calls do anything: not for NULL and not in a fork()ed child.
+// False for NULL and in a fork()ed child, where calls do nothing.
 static inline bool monitor_is_live(const struct inferstat_monitor *monitor)
 {
     return monitor && !atomic_load_explicit(&monitor->slots.silent, memory_order_relaxed);
@@ -59,8 +59,8 @@ static inline int64_t monitor_wall_ns(const struct inferstat_monitor *monitor, u
     return sampled_wall_ns(&monitor->sampled, ns);
 }
 
-// A figure from the application as a record can carry it: one that cannot be
-// would have the collector refuse its whole batch.
+// Clamps a value from the application to what the collector accepts: an invalid value
+// would make it reject the whole batch.
 static inline int64_t monitor_plausible(int64_t value)
 {
     if (value < 0)
@@ -68,7 +68,7 @@ static inline int64_t monitor_plausible(int64_t value)
     return value < MESSAGE_VALUE_MAX ? value : MESSAGE_VALUE_MAX;
 }
 
-// `name` where it is the number of a name, else that of "unknown".
+// Returns `name` if it is a valid name number, else that of "unknown".
 static inline uint32_t monitor_known_name(const struct inferstat_monitor *monitor, uint32_t name)
 {
     return name - 1 < names_count(monitor->names) ? name : monitor->unknown_name;

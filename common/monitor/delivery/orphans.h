@@ -1,8 +1,7 @@
-// Orphans: what runs leave whose processes have ended without having everything
-// acknowledged.  A run file whose lock can be taken, a spool whose lock can be
-// taken, or both: the lock decides, never a process id, so that this is right
-// across containers and PID namespaces, and so that of two who find an orphan one
-// has it.
+// Orphans: run files and spools with unacknowledged records whose process has ended.
+// Whether it has is decided by their file locks, never by a process id, which works
+// across containers and PID namespaces; of two processes that find an orphan only
+// one acquires its locks.
 #ifndef INFERSTAT_MONITOR_ORPHANS_H
 #define INFERSTAT_MONITOR_ORPHANS_H
 
@@ -15,22 +14,22 @@
 #include "common/monitor/runfile/runfile.h"
 #include "common/monitor/spool/spool.h"
 
-// Where to look.  Borrowed.
+// The folders to search.  Borrowed.
 struct orphans_folders {
-    const char *runs;   // of run files; also where one is made for a run that has none
-    const char *spools; // NULL: spools are not looked for
-    // A spool without a run file may be of a host that went down, or of a run whose
-    // file lies where one does not look, as in another container, with records that
-    // would be given up if the run got its end without them.  Where the host has been up
-    // since the spool's last record, it is left to whoever sees both, for so long after
-    // that record.  0: not at all.
+    const char *runs;   // of run files; a run that has only a spool gets its file here
+    const char *spools; // NULL: spools are ignored
+    // A spool without a run file belongs to a host that was restarted, or to a run whose
+    // file is invisible from here (another container) and may hold further records,
+    // which would be lost if the run were closed without them.  When the host has been
+    // up since the spool's last record, the spool is therefore skipped for this long
+    // after that record.  0: never skipped.
     int64_t patience_ns;
-    const _Atomic bool *stop; // when set, what is being opened is broken off; NULL: never
+    const _Atomic bool *stop; // when set, opening an orphan is cancelled; may be NULL
 };
 
 #define ORPHANS_FOR_EVER INT64_MAX
 
-// A run that has a run file or a spool there, and may well be alive.
+// A run that has a run file or a spool in these folders; its process may be alive.
 struct orphans_place {
     unsigned char uuid[RUNFILE_UUID_SIZE];
     bool has_file, has_spool;
@@ -41,42 +40,43 @@ struct orphans_list {
     size_t count;
 };
 
-// Lists the runs.  A folder that is not there has none.  Files that a process left
-// while it was making them are removed.
+// Lists the runs.  A missing folder has none.  Removes incomplete files that a process
+// was creating when it died.
 MUST_CHECK enum status orphans_find(struct orphans_list *out, const struct orphans_folders *folders,
                                     struct error *err);
 void orphans_deinit(struct orphans_list *list);
 
-// What a run was, dead or alive, and what its spool holds (zeroes where it has none).
+// Reads a run's description and the totals of its spool (zero without one), whether or
+// not its process is alive.
 MUST_CHECK enum status orphans_look(const struct orphans_folders *folders,
                                     const struct orphans_place *place, struct runfile_run *run,
                                     struct spool_totals *spooled, struct error *err);
 
-// The collector that an orphan with a run file reports to, in ADDRESS_TEXT_SIZE bytes.
-// False: it is none, or has no run file.
+// Copies the address of an orphan's collector (at most ADDRESS_TEXT_SIZE bytes).  False
+// when its process is alive, or it has no run file.
 bool orphans_collector(const struct orphans_folders *folders, const struct orphans_place *place,
                        char *collector);
 
-// An orphan in one's hands: its locks are held.
+// An open orphan: its locks are held.
 struct orphan {
     struct runfile *file;
-    struct spool *spool; // NULL: it has none
-    bool partial;        // the file was made from the spool: the host has been restarted
+    struct spool *spool; // NULL: none
+    bool partial;        // the file was rebuilt from the spool, after a restart of the host
 };
 
-// Takes a run's locks and reads what it left.  STATUS_BUSY: it is alive, or another
-// has it.  STATUS_NOT_FOUND: it is gone.  STATUS_TIMEOUT: it is left to who has its run file.
-// STATUS_CANCELLED: broken off.  Anything else: it cannot be used, for the
-// reason in `err`, and everything stays as it is.
+// Acquires a run's locks and reads its files.  STATUS_BUSY: its process is alive, or
+// another process has the locks.  STATUS_NOT_FOUND: it no longer exists.
+// STATUS_TIMEOUT: skipped, see patience_ns.  STATUS_CANCELLED: stopped.  Any other
+// status: it is unusable, for the reason in `err`, and was not changed.
 MUST_CHECK enum status orphan_open(struct orphan *out, const struct orphans_folders *folders,
                                    const struct orphans_place *place, struct error *err);
 
-// Records that nobody has acknowledged, as far as is known here.
+// How many records are not known to be acknowledged.
 uint64_t orphan_records(const struct orphan *orphan);
 
-// Lets go of it; what it holds stays for the next.
+// Releases the locks and keeps the files.
 void orphan_close(struct orphan *orphan);
-// Lets go of it and removes its files.
+// Releases the locks and removes the files.
 void orphan_remove(struct orphan *orphan);
 
 #endif

@@ -1,10 +1,10 @@
-// Sends what a run has recorded to its collector and frees what that has committed:
-// the driver of the producer's side of common/core/delivery/delivery.h.  The run may be this
-// process's own or that of one that has ended (`replay`): records lie in the rings of
-// its run file and in its spool, and are sent from where they are.
+// Publishes a run's records to its collector and frees them once they are committed:
+// performs the I/O of the producer state machine in common/core/delivery/delivery.h.
+// The run is this process's own or one of a dead process (`replay`); records are read
+// from the rings of its run file and from its spool.
 //
-// Nothing here waits: neither for the collector, nor the engine for this.  Belongs
-// to one thread, which also makes and frees it.
+// Steps never block, neither on the collector nor on the engine.  Belongs to one
+// thread, which also opens and closes it.
 #ifndef INFERSTAT_MONITOR_PUBLISHER_H
 #define INFERSTAT_MONITOR_PUBLISHER_H
 
@@ -24,7 +24,7 @@ struct publisher_settings {
     struct spool *spool;  // of the same run; NULL: there is none
     const struct address *address;
     const struct trust_source *trust;
-    bool replay; // the run is over: nothing is added, and it gets its Goodbye
+    bool replay; // the run has ended: only deliver what is left, and its Goodbye
     struct log_sink log;
 };
 
@@ -35,36 +35,36 @@ MUST_CHECK enum status publisher_open(struct publisher **out,
 // NULL is fine.
 void publisher_close(struct publisher *publisher);
 
-// How long publisher_step need not be called, unless the collector says something.
+// How long until publisher_step must be called again, unless a message arrives.
 uint64_t publisher_pause_ns(const struct publisher *publisher);
 
-// Waits until the collector says something that cannot wait, `wake_fd` can be read,
-// or the time is over.
+// Waits until an urgent message arrives, `wake_fd` is readable or `timeout_ns` has
+// passed.
 void publisher_wait(struct publisher *publisher, int wake_fd, int64_t timeout_ns);
 
-// Takes in what came, sends what there is to send, spools what has to be.  Records
-// wait up to 25 ms for others, so that one batch and one acknowledgement, with their
-// system calls in three threads here and in the collector, serve them all.
+// Receives messages, sends batches and spools records as needed.  Records wait up to
+// 25 ms to be batched, which saves system calls in three threads here and in the
+// collector.
 void publisher_step(struct publisher *publisher);
 
-// Nothing more will be recorded: from now on say goodbye when all is acknowledged.
+// Nothing more will be recorded: sends Goodbye once everything is acknowledged.
 void publisher_finish(struct publisher *publisher);
 
-// Moves all that is not acknowledged to the spool.  Returns how many records stay in
-// the rings: all of them without a spool, those that it had no room for with one.
+// Moves all unacknowledged records to the spool.  Returns how many stay in the rings:
+// all without a spool, else those for which it had no room.
 uint64_t publisher_spool_all(struct publisher *publisher);
 
-// Whether the collector has committed the end.
+// Whether the collector has committed the run's Goodbye.
 bool publisher_is_finished(const struct publisher *publisher);
 
-// Whether the collector answers now.
+// Whether the collector is answering.
 bool publisher_has_contact(const struct publisher *publisher);
 
-// Why nothing gets on, as far as that can be told, as "words (what to do)", else "":
-// what the collector has against the run, or what is wrong with the connection.
+// Why nothing is delivered, as "reason (what to do)", if known, else "": the
+// collector's error or a problem of the connection.
 const char *publisher_trouble(const struct publisher *publisher);
 
-// Whether the collector answers, but does not take this run.
+// Whether the collector answers but rejects this run.
 bool publisher_is_refused(const struct publisher *publisher);
 
 // Records acknowledged so far.  Any thread.

@@ -1,4 +1,4 @@
-// A publisher from inside: for publisher*.c alone.
+// The private state of a publisher, shared by publisher.c and publisher_send.c.
 #ifndef INFERSTAT_MONITOR_PUBLISHER_PARTS_H
 #define INFERSTAT_MONITOR_PUBLISHER_PARTS_H
 
@@ -12,11 +12,11 @@
 
 enum { PUBLISHER_ACTIVITY_SIZE = 320 };
 
-// How often the states of all streams, what the run is doing and the clock's offset
-// are told at least.
+// The states of all streams, the run's activity and the clock offset are sent at least
+// this often.
 #define PUBLISHER_HEARTBEAT_NS UINT64_C(500000000)
 
-// What of a run's threads its Goodbye tells, when it was killed.
+// The last activities of a killed run's threads, for its Goodbye.
 struct publisher_death {
     struct wire_activity *activities;
     char (*texts)[PUBLISHER_ACTIVITY_SIZE];
@@ -34,17 +34,17 @@ struct publisher {
     struct wire_drop drops[DELIVERY_DROPS_MAX];
     char activity[PUBLISHER_ACTIVITY_SIZE]; // as of this step
     struct publisher_death death;           // of a run that was killed
-    uint64_t states_sent_ns;                // when the states of all streams last went out
-    uint64_t answered_ns;                   // when the last sound acknowledgement was taken
-    uint64_t news_at_ns;                    // when the machine is next told what is new
-    bool busy;                              // the engine records so fast that it is told at once
-    bool ending;                            // likewise: nothing more will be recorded
-    char error[256];                        // what the collector last had against us
+    uint64_t states_sent_ns;                // when the states of all streams were last sent
+    uint64_t answered_ns;                   // when the last valid acknowledgement arrived
+    uint64_t news_at_ns;                    // when the rings are next polled
+    bool busy;                              // the engine fills its rings fast: poll without pause
+    bool ending;                            // nothing more will be recorded: poll without pause
+    char error[256];                        // the collector's last error
     unsigned refusals_logged;
     bool had_contact, has_contact;
     bool unsound_logged;
-    bool spool_failed;    // the last append did
-    bool spool_full_told; // that it gives up its oldest records
+    bool spool_failed;    // the last append failed
+    bool spool_full_told; // it was logged that the oldest records are evicted
     bool finished;
     _Atomic uint64_t acknowledged;
 };
@@ -53,7 +53,7 @@ struct publisher {
 MUST_CHECK enum status publisher_send(struct publisher *publisher,
                                       const struct delivery_action *action);
 
-// Notes for the Goodbye of a run that was killed what its threads were doing.
+// Reads the last activities of a killed run from its run file.
 MUST_CHECK enum status publisher_note_death(struct publisher *publisher);
 
 #endif

@@ -1,7 +1,6 @@
-// The connection of a publisher to its collector.  Where keys are spoken and no
-// answer comes, it is made anew, less and less often and with each of the server's
-// known keys in turn: libzmq itself gives up on a server that refused it once.
-// Belongs to one thread.
+// A publisher's connection to its collector.  With CURVE, when no answer comes, it
+// reconnects with back-off and with each known server key in turn, because libzmq
+// does not retry after a refused handshake.  Belongs to one thread.
 #ifndef INFERSTAT_MONITOR_UPLINK_H
 #define INFERSTAT_MONITOR_UPLINK_H
 
@@ -12,32 +11,31 @@
 
 struct uplink;
 
-// Decides by trust.h how to connect, and connects, for as long as it takes.
+// Chooses keys (trust.h) and starts connecting; the connection is retried for ever.
 MUST_CHECK enum status uplink_open(struct uplink **out, const struct address *address,
                                    const struct trust_source *trust, uint64_t now_ns,
                                    struct error *err);
 // NULL is fine.
 void uplink_close(struct uplink *uplink);
 
-// What the user has to be told about the way it is connected; "": nothing.
+// A warning for the user about the connection's security; "": none.
 const char *uplink_warning(const struct uplink *uplink);
 
-// As wire_send and wire_receive have it.
+// As wire_send and wire_receive.
 MUST_CHECK enum status uplink_send(struct uplink *uplink, const void *bytes, size_t size);
 MUST_CHECK enum status uplink_receive(struct uplink *uplink, struct wire_frame *frame);
 
-// Waits until the collector says something, `wake_fd` can be read, or the time is
-// over.
+// Waits until a message arrives, `wake_fd` is readable or `timeout_ns` has passed.
 void uplink_wait(struct uplink *uplink, int wake_fd, int64_t timeout_ns);
 
-// The collector has said something: all is well with the keys.
+// To be called when a message has arrived: the keys are right.
 void uplink_heard(struct uplink *uplink, uint64_t now_ns);
 
-// Connects anew where it is time to, by what the files of keys say now.  True: it
-// did, and what was under way is lost.
+// Reconnects when due, with the keys now in the key files.  True: it did, and messages
+// in flight are lost.
 bool uplink_renew(struct uplink *uplink, uint64_t now_ns);
 
-// Why nobody may answer, as far as that can be told, as ": words (what to do)"; "".
+// Why no answer may come, as ": reason (what to do)", if known; else "".
 const char *uplink_trouble(struct uplink *uplink);
 
 #endif

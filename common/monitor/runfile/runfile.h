@@ -1,8 +1,9 @@
-// The run file: everything a process has recorded and the collector has not yet
-// committed, in one file on tmpfs, so that a killed process loses nothing.
+// The run file: the ring buffers of a process's records that the collector has not
+// committed yet, in one memory-mapped file on tmpfs, so that a killed process loses
+// no record.
 //
 // FOLDER/RUN-UUID.run, mode 0600, little endian on the machines we know (a run
-// file never leaves its host); RUN-UUID.run.new until it is whole, and for ever where
+// file never leaves its host); RUN-UUID.run.new until it is initialised, and for good when
 // its process died before that.  Layout:
 //
 //   0                 struct runfile_header
@@ -16,17 +17,16 @@
 // rings of 4096 slots.  Allocated while the run lives: 36 kB, what the names
 // take, and the streams.
 //
-// Every byte that is written was allocated before (posix_fallocate), so that a
-// full tmpfs is an error when a stream is added and never a SIGBUS.
+// Every byte is allocated (posix_fallocate) before it is written, so that a full tmpfs is
+// an error when a stream is added and never a SIGBUS.
 //
-// The process holds a flock on the file for as long as it lives, through a
-// descriptor of its own that a fork()ed child closes (fork_safe_lock.h): who can take the
-// lock knows that the writer is dead and may read, and release, what the rings still
-// hold.  No process id is asked for, so that this is right across containers too.
+// The process holds a flock on the file while it lives, through a descriptor that a
+// fork()ed child closes (fork_safe_lock.h): a process that acquires the lock knows that
+// the writer is dead and may read and release its records.  Locks, unlike process
+// ids, work across containers.
 //
-// A record is in the file once it is in its ring: a process that is killed then
-// loses nothing.  A host that goes down loses the file, and keeps what is in the
-// spool (spool.h).
+// A record is in the file as soon as it is in its ring.  When the host goes down the
+// file is lost; the spool (spool.h) is not.
 #ifndef INFERSTAT_MONITOR_RUNFILE_H
 #define INFERSTAT_MONITOR_RUNFILE_H
 
@@ -51,7 +51,7 @@ enum {
     RUNFILE_SPOOL_SIZE = 1024, // of a spool folder's path, its end included
 };
 
-// What the run is, as Hello describes it.
+// The run's description, as in Hello.
 struct runfile_run {
     unsigned char uuid[RUNFILE_UUID_SIZE];
     int64_t pid;
@@ -61,20 +61,20 @@ struct runfile_run {
     struct process_host host;
 };
 
-// The figures that change while the run lives.  Any thread.
+// Mutable state of the run.  Any thread.
 struct runfile_state {
     _Atomic uint32_t streams;       // how many there are; stored with release
     _Atomic uint32_t devices;       // device records made
-    _Atomic uint64_t streamless;    // records lost by threads that got no stream
-    _Atomic int64_t ended_ns;       // wall clock of an orderly end; 0: none
+    _Atomic uint64_t streamless;    // records dropped by threads without a stream
+    _Atomic int64_t ended_ns;       // wall clock of inferstat_close; 0: not closed
     _Atomic uint64_t store[2];      // UUID of the store that last acknowledged; 0, 0: none did
     _Atomic int64_t alive_ns;       // wall clock, as of the publisher's last step
     _Atomic int64_t wall_offset_ns; // wall clock less the monotonic one, at that time
-    _Atomic uint32_t spooled;       // not 0: the spool has, or had, some of the records
-    _Atomic uint32_t partial;       // not 0: made from the spool, after the file was lost
+    _Atomic uint32_t spooled;       // not 0: records were written to the spool
+    _Atomic uint32_t partial;       // not 0: rebuilt from the spool after a restart of the host
 };
 
-// What a thread is doing now: read after its death.
+// What a thread is doing: read after the death of its process.
 enum activity {
     ACTIVITY_IDLE,
     ACTIVITY_STARTUP,
@@ -103,13 +103,13 @@ struct runfile_stream {
 
 struct runfile;
 
-// Where run files go when nobody says: INFERSTAT_RUN_DIR, else the first of
-// /dev/shm/inferstat-UID, $TMPDIR/inferstat-UID and /tmp/inferstat-UID that can
-// be made (0700) and belongs to this user alone.
+// The default folder of run files: INFERSTAT_RUN_DIR, else the first of
+// /dev/shm/inferstat-UID, $TMPDIR/inferstat-UID and /tmp/inferstat-UID that can be
+// created (0700) and belongs to this user alone.
 MUST_CHECK enum status runfile_default_folder(char *out, size_t out_size, struct error *err);
 
-// Makes a folder that was named for run files, where it is not there.  STATUS_DENIED:
-// every user may remove what is in it.
+// Creates a configured folder of run files if it is missing.  STATUS_DENIED: any user may
+// delete files in it.
 MUST_CHECK enum status runfile_make_folder(const char *path, struct error *err);
 
 // Makes the file of a run in `folder` and locks it.  Each stream's ring will hold
@@ -118,22 +118,21 @@ MUST_CHECK enum status runfile_create(struct runfile **out, const char *folder,
                                       const struct runfile_run *run, uint32_t ring_records,
                                       struct error *err);
 
-// Opens the file of a process that has ended: takes its lock (STATUS_BUSY: it
-// lives, or another reads it) and checks every figure (STATUS_CORRUPT).  Its rings
-// may be read and released.  STATUS_DENIED: it is another user's.  STATUS_NOT_FOUND:
-// it is not there, or was removed while its lock was waited for.  STATUS_UNSUPPORTED:
-// a version of this library wrote it that is newer, or older than the one before.
+// Opens the file of a dead process: acquires its lock (STATUS_BUSY: the process is alive,
+// or another one has the lock) and validates it (STATUS_CORRUPT).  Its rings may be
+// read and released.  STATUS_DENIED: another user's.  STATUS_NOT_FOUND: no such file
+// (any more).  STATUS_UNSUPPORTED: written by a newer version of this library, or
+// one older than the previous.
 MUST_CHECK enum status runfile_attach(struct runfile **out, const char *path, struct error *err);
 
-// Copies what the file says of the run, without its lock and so also where its
-// process lives.
+// Reads the run's description without the lock, so also while its process is alive.
 MUST_CHECK enum status runfile_look(struct runfile_run *out, const char *path, struct error *err);
 
-// Gives back to the file system what holds no record (nothing, where it cannot),
-// for a file that will stay.  No thread may push any more.
+// Deallocates the parts of the file that hold no record, if the file system supports it.
+// No thread may push any more.
 void runfile_trim(struct runfile *file);
 
-// Unmaps, unlocks, frees; the file stays.  NULL is fine.
+// Unmaps, unlocks and frees; keeps the file.  NULL is fine.
 void runfile_close(struct runfile *file);
 // The same, and removes the file.
 void runfile_remove(struct runfile *file);
@@ -143,8 +142,8 @@ const struct runfile_run *runfile_run(const struct runfile *file);
 struct runfile_state *runfile_state(struct runfile *file);
 struct names *runfile_names(struct runfile *file);
 
-// The folder in which this run's spool is a folder; "": there is none.  Set at most
-// once, before anything is spooled.  STATUS_INVALID: the path is too long.
+// The folder that contains this run's spool; "": none.  Set at most once, before the
+// first append.  STATUS_INVALID: the path is too long.
 const char *runfile_spool(const struct runfile *file);
 MUST_CHECK enum status runfile_set_spool(struct runfile *file, const char *folder,
                                          struct error *err);
@@ -154,16 +153,16 @@ MUST_CHECK enum status runfile_set_spool(struct runfile *file, const char *folde
 MUST_CHECK enum status runfile_add_stream(struct runfile *file, struct runfile_stream *out,
                                           struct error *err);
 
-// The same, for a stream of which records up to `number` were freed before.
+// Adds a stream whose records up to `number` were released before.
 MUST_CHECK enum status runfile_add_stream_after(struct runfile *file, uint64_t number,
                                                 struct error *err);
 
-// How many streams there are, and one of them.  Any thread.
+// The number of streams, and one of them.  Any thread.
 uint32_t runfile_stream_count(const struct runfile *file);
 struct runfile_stream runfile_stream(const struct runfile *file, uint32_t stream);
 
-// What a stream's thread is, or was, doing, in words ("decode stories260K request
-// 17"); "" when idle.  Returns `text`.
+// Formats what a stream's thread is, or was, doing ("decode stories260K request 17"); ""
+// when idle.  Returns `text`.
 char *runfile_activity_text(char *text, size_t size, const struct runfile *file, uint32_t stream);
 
 #endif

@@ -84,14 +84,14 @@ static enum status new_spool_at(struct spool **out, const struct spool_settings 
 }
 
 static enum status open_there(struct spool **out, const struct spool_settings *settings,
-                              const char *path, const struct runfile_run *known, bool only_looks,
+                              const char *path, const struct runfile_run *known, bool read_only,
                               struct error *err)
 {
     struct spool *spool;
     enum status status = new_spool_at(&spool, settings, path, err);
     if (status != STATUS_OK)
         return status;
-    spool->only_looks = only_looks;
+    spool->read_only = read_only;
     spool->found = spool_names_new();
     if (!spool->found)
         status = error_set(err, STATUS_NOMEM, "spool: out of memory");
@@ -142,7 +142,7 @@ void spool_remove(struct spool *spool)
         return;
     uint32_t *numbers = NULL;
     size_t count = 0;
-    if (spool->folder >= 0 && !spool->only_looks &&
+    if (spool->folder >= 0 && !spool->read_only &&
         spool_folder_list(spool, &numbers, &count, NULL) == STATUS_OK) {
         for (size_t i = 0; i < count; i++) {
             char name[SPOOL_NAME_SIZE];
@@ -256,7 +256,7 @@ static void remove_unwanted(struct spool *spool)
 
 void spool_release(struct spool *spool, uint32_t stream, uint64_t last)
 {
-    if (stream >= DELIVERY_STREAMS_MAX || spool->only_looks)
+    if (stream >= DELIVERY_STREAMS_MAX || spool->read_only)
         return;
     struct spool_stream *about = spool_stream(spool, stream);
     if (last <= about->released)

@@ -638,7 +638,7 @@ static enum status get_ready(struct append *append)
 enum status spool_append(struct spool *spool, uint32_t stream, uint64_t first, uint64_t last,
                          spool_get *get, const void *context, struct error *err)
 {
-    if (spool->only_looks || stream >= DELIVERY_STREAMS_MAX || first > last ||
+    if (spool->read_only || stream >= DELIVERY_STREAMS_MAX || first > last ||
         last - first >= DELIVERY_BATCH_MAX || last >= MESSAGE_NUMBER_MAX - DELIVERY_BATCH_MAX ||
         first <= spool->streams[stream].spooled)
         return error_set(err, STATUS_INVALID, "spool %s: numbers that cannot be", spool->path);

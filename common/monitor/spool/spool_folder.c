@@ -116,7 +116,7 @@ static enum status take_lock(struct spool *spool, const char *path, struct error
 static enum status enter(struct spool *spool, struct error *err)
 {
     enum status status = open_own(&spool->folder, spool, spool->path, 077, err);
-    if (status == STATUS_OK && !spool->only_looks) {
+    if (status == STATUS_OK && !spool->read_only) {
         char lock[SPOOL_PATH_SIZE];
         status = files_join(lock, sizeof lock, spool->path, lock_name, err);
         if (status == STATUS_OK)

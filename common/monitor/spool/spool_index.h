@@ -1,5 +1,5 @@
-// What the spool knows in memory of its segments: which numbers of which streams
-// lie in each, and where they begin.  No entry is remembered.
+// The in-memory index of a spool's segments: the range of each stream's records in each
+// segment, and its offset.
 #ifndef INFERSTAT_MONITOR_SPOOL_INDEX_H
 #define INFERSTAT_MONITOR_SPOOL_INDEX_H
 
@@ -20,9 +20,9 @@ struct spool_row {
 
 struct spool_segment {
     uint32_t number;
-    uint32_t live;  // rows of which something is still wanted
-    uint64_t size;  // up to here there are entries
-    uint64_t bytes; // on the disk; more, where a failed append could not be cut off
+    uint32_t live;  // rows with unreleased records
+    uint64_t size;  // end of the last entry
+    uint64_t bytes; // on disk; more than `size` when a failed append could not be truncated
     size_t row_count, row_room;
     struct spool_row *rows; // in order of streams
 };
@@ -42,10 +42,10 @@ void spool_index_drop(struct spool_index *index, size_t place);
 // The segment of that number, or NULL.
 struct spool_segment *spool_index_find(struct spool_index *index, uint32_t number);
 
-// Bytes on the disk of all segments.
+// Bytes of all segments on disk.
 uint64_t spool_index_bytes(const struct spool_index *index);
 
-// Makes sure that one row can be added without fail.
+// Reserves room for one more row.
 MUST_CHECK enum status spool_segment_reserve(struct spool_segment *segment);
 
 // Adds the row, or widens the one that the stream has, unless nothing of that is

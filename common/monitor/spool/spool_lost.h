@@ -1,5 +1,5 @@
-// The ranges of numbers that a spool cannot read back: found once, told once.
-// Bounded: where there are too many, neighbours become one, with what lies between.
+// The set of record ranges that a spool cannot read back; each is reported once.
+// Bounded: when full, neighbouring ranges are merged, the gap between them included.
 #ifndef INFERSTAT_MONITOR_SPOOL_LOST_H
 #define INFERSTAT_MONITOR_SPOOL_LOST_H
 
@@ -22,19 +22,18 @@ struct spool_lost {
 
 void spool_lost_deinit(struct spool_lost *lost);
 
-// Adds what of the range is not there yet.  False: no room for all of it, some may
-// be missing.
+// Adds the parts of the range that the set lacks.  False: no room for all of them.
 bool spool_lost_add(struct spool_lost *lost, const struct delivery_range *range);
 
-// Forgets numbers first..last of a stream.  False: no room for what is left on both
-// sides, the upper one is forgotten too.
+// Removes numbers first..last of a stream.  False: no room to split a range; its upper
+// part is removed too.
 bool spool_lost_cut(struct spool_lost *lost, uint32_t stream, uint64_t first, uint64_t last);
 
-// The first part of `range` that is not in the list, in `*out`; false when all is.
+// Sets `*out` to the first part of `range` that is not in the set; false if there is none.
 bool spool_lost_outside(const struct spool_lost *lost, const struct delivery_range *range,
                         struct delivery_range *out);
 
-// Takes the next range not yet told; gives one back.
+// Returns the next range not yet reported; marks one as not reported again.
 bool spool_lost_next(struct spool_lost *lost, struct delivery_range *out);
 void spool_lost_untake(struct spool_lost *lost, const struct delivery_range *range);
 

@@ -1,4 +1,4 @@
-// The names that were found in the segments of a spool, by their numbers.
+// The names found in a spool's segments, by number.
 #ifndef INFERSTAT_MONITOR_SPOOL_NAMES_H
 #define INFERSTAT_MONITOR_SPOOL_NAMES_H
 
@@ -14,12 +14,12 @@ struct spool_names;
 struct spool_names *spool_names_new(void);
 void spool_names_free(struct spool_names *names);
 
-// Adds the text of a number, 1..NAMES_MAX; the first one said counts.  STATUS_NOMEM;
-// STATUS_FULL beyond NAMES_TEXT_MAX bytes of texts.
+// Sets the text of a number, 1..NAMES_MAX, unless it has one.  STATUS_NOMEM; STATUS_FULL
+// beyond NAMES_TEXT_MAX bytes of texts.
 MUST_CHECK enum status spool_names_put(struct spool_names *names, uint32_t name, const char *text,
                                        size_t size);
 
-// Its text, `*size` bytes, not terminated; NULL where none was said.
+// Returns its text, `*size` bytes, not terminated; NULL when it has none.
 const char *spool_names_get(const struct spool_names *names, uint32_t name, size_t *size);
 
 // The highest number that has a text.

@@ -226,7 +226,7 @@ static void read_segment(struct recovery *recovery, uint32_t number, bool newest
         }
         offset += entry.size;
     }
-    if (newest && segment->size > 0 && segment->size < bytes && !spool->only_looks &&
+    if (newest && segment->size > 0 && segment->size < bytes && !spool->read_only &&
         !spool->reader.unreadable && recovery->status == STATUS_OK)
         cut_tail(spool, segment);
 }
@@ -261,7 +261,7 @@ static void settle(struct recovery *recovery)
 // The newest segment goes on being written to: states, and more records.
 static void open_newest(struct spool *spool)
 {
-    if (spool->index.count == 0 || spool->only_looks)
+    if (spool->index.count == 0 || spool->read_only)
         return;
     const struct spool_segment *segment = &spool->index.segments[spool->index.count - 1];
     char name[SPOOL_NAME_SIZE];

@@ -1,4 +1,4 @@
-// The format of a segment of the spool, as bytes.  Pure: no file is touched here.
+// Encodes and decodes the segment files of a spool.  Pure: no I/O.
 //
 // A segment is a header and then entries, each at a multiple of 8 bytes, in the
 // byte order of the machine (a spool never leaves its host).
@@ -10,19 +10,19 @@
 //           segment's seed (of the run's UUID and the segment's number, so that an
 //           entry is nobody else's): one of the header, one of the body.
 //
-// Magic, version, size and checksum of the header stay where they are in every
-// version to come.
+// Magic, version, size and checksum of the header keep their places in all later
+// versions.
 //
 //   RECORDS  numbers first .. first + count - 1 of `stream`, each as rings hold it, cut
 //            behind what it uses and padded to 8 bytes.  A column's place is its number
 //            on the wire, so that later versions read it.  `previous` is the
 //            number of the stream that was appended before.
-//   MARK     ends every append: `previous` is the stream's last number by now.  What
-//            an entry's or a mark's `previous` names and no entry holds is damaged.
+//   MARK     ends every append: `previous` is the stream's last number.  A number that
+//            some entry names as `previous`, and that no entry holds, is damaged.
 //   NAMES    `count` names: number (4 bytes), length (1), the text; padded.  They
 //            precede the records that refer to them, in the same segment.
-//   STATE    the store that acknowledges, then where `count` streams stand.  Begins
-//            every segment, and is added before segments are removed.
+//   STATE    the store that acknowledges, and the positions of `count` streams.  The
+//            first entry of every segment, and written before segments are removed.
 #ifndef INFERSTAT_MONITOR_SPOOL_SEGMENT_H
 #define INFERSTAT_MONITOR_SPOOL_SEGMENT_H
 
@@ -44,7 +44,7 @@ enum {
 
 // ---- Header ---------------------------------------------------------------------
 
-// What the checksums of a segment's entries go on from.
+// The initial value of the checksums of a segment's entries.
 uint32_t segment_seed(const unsigned char uuid[RUNFILE_UUID_SIZE], uint32_t number);
 
 // Writes the header of segment `number`.  Returns its size.
@@ -82,16 +82,16 @@ struct segment_entry {
 // The last number of a RECORDS entry.
 uint64_t segment_entry_last(const struct segment_entry *entry);
 
-// Reads the SEGMENT_ENTRY_HEADER bytes of an entry's header: false where its
-// checksum is wrong or its figures cannot be.  Of the body it says nothing.
+// Decodes an entry's header (SEGMENT_ENTRY_HEADER bytes): false when its checksum is
+// wrong or its fields are invalid.  Does not check the body.
 bool segment_entry_read(struct segment_entry *entry, const unsigned char *bytes, uint32_t seed);
 
-// Whether the body of the entry that begins at `bytes` (entry->size of them) is what
-// was written, and makes sense.
+// Whether the body of the entry at `bytes` (entry->size of them) matches its checksum and
+// decodes.
 bool segment_body_is_sound(const struct segment_entry *entry, const unsigned char *bytes,
                            uint32_t seed);
 
-// Writes the header of an entry whose body lies behind it already, padded.
+// Writes the header of an entry in front of its body, which is already there, padded.
 void segment_entry_write(unsigned char *bytes, const struct segment_entry *entry, uint32_t seed);
 
 // ---- Bodies ---------------------------------------------------------------------

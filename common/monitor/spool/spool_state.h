@@ -19,16 +19,16 @@ enum {
     SPOOL_OUT = 256 * 1024,
 };
 
-// One stream.  Records released + 1 .. spooled are held, or in a range that is lost.
+// One stream.  Records released + 1 .. spooled are held or lost.
 struct spool_stream {
     uint64_t spooled, released;
     int64_t until_ns; // the last record's time, as far as it is known
-    // Lost to newer ones; what of it is not told yet begins behind `told`.  One range
-    // suffices: what lies between two that are evicted was released.
+    // Evicted; the part after `told` is not reported yet.  One range suffices: records
+    // between two evicted ones were released.
     struct delivery_range evicted; // last 0: none
     uint64_t told;
-    // Where reading stopped: an entry of a segment that was found sound, and where in
-    // it the record `next` begins.
+    // The read position: a validated entry of a segment, and where in it the record
+    // `next` begins.
     struct spool_cursor {
         uint32_t segment; // 0: nowhere
         uint64_t offset;
@@ -47,7 +47,7 @@ struct spool {
     struct runfile_run run;
     unsigned char store[SPOOL_STORE_SIZE];
     bool has_store;
-    bool only_looks;
+    bool read_only;
 
     int folder, lock_fd; // -1: not opened yet
     struct spool_index index;
@@ -72,20 +72,20 @@ struct spool {
 
 // ---- spool_folder.c -----------------------------------------------------------------
 
-// Opens the run's folder for its owner, and makes it where it is not there; takes
-// the lock.  Nothing to do where that was done.
+// Creates and opens the run's folder for its owner and acquires the lock, unless done
+// before.
 MUST_CHECK enum status spool_folder_make(struct spool *spool, struct error *err);
 
-// Opens the folder at spool->path that is there, and takes the lock unless the
-// spool only looks.  Fills the run's UUID from its name.
+// Opens the existing folder at spool->path and acquires the lock unless the spool is
+// read-only.  Sets the run's UUID from the folder's name.
 MUST_CHECK enum status spool_folder_enter(struct spool *spool, struct error *err);
 
-// The numbers of the segments in it, rising, to be freed.  STATUS_CORRUPT: more than
-// SPOOL_SEGMENTS_MAX.
+// Lists the segments' numbers, ascending; the caller frees them.  STATUS_CORRUPT: more
+// than SPOOL_SEGMENTS_MAX.
 MUST_CHECK enum status spool_folder_list(struct spool *spool, uint32_t **numbers, size_t *count,
                                          struct error *err);
 
-// Fails for the reason in errno.
+// Sets `err` from errno.
 enum status spool_fail(const struct spool *spool, struct error *err, const char *what);
 
 // ---- spool_recover.c ----------------------------------------------------------------
@@ -95,23 +95,23 @@ MUST_CHECK enum status spool_recover(struct spool *spool, const struct runfile_r
 
 // ---- spool_append.c -----------------------------------------------------------------
 
-// Writes where streams stand, for whoever comes after us, before segments go.
-// Where it cannot be, he will be told of more losses than there are.
+// Writes a STATE entry, before segments are removed.  If the write fails, recovery
+// over-reports losses.
 void spool_write_states(struct spool *spool);
 
 // ---- spool.c ----------------------------------------------------------------------
 
-// The stream's state, from now on counted; its number was checked.
+// Returns a stream's state, adding it to stream_count; the caller has checked its number.
 struct spool_stream *spool_stream(struct spool *spool, uint32_t stream);
 
-// Below and at this number nothing is held any more.
+// The highest number that is no longer held: released or evicted.
 uint64_t spool_floor(const struct spool_stream *stream);
 
-// Adds a row's unreleased numbers to what is evicted of its stream.
+// Adds a row's unreleased numbers to its stream's evicted range.
 void spool_evict_row(struct delivery_range *evicted, uint64_t released,
                      const struct spool_row *row);
 
-// Removes a segment, file and all; false where the file stays.
+// Removes a segment and its file; false when the file could not be removed.
 bool spool_drop_segment(struct spool *spool, size_t place);
 
 #endif

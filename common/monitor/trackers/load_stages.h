@@ -1,4 +1,4 @@
-// The stages of a load or of a startup: disjoint intervals, in order.
+// The stages of a model load or of a process startup: disjoint intervals, in order.
 #ifndef INFERSTAT_MONITOR_LOAD_STAGES_H
 #define INFERSTAT_MONITOR_LOAD_STAGES_H
 
