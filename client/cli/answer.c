@@ -9,7 +9,7 @@
 enum { PAGE_ROWS = 1000 };
 
 // Takes a page (borrowed); anything but STATUS_OK ends the asking.
-typedef enum status answer_take(void *context, const struct result *page, struct error *err);
+typedef enum status answer_on_page(void *context, const struct result *page, struct error *err);
 
 // Only listings have as many rows as they are asked for.
 static bool has_pages(const struct query *query)
@@ -24,7 +24,7 @@ static uint32_t page_rows(uint32_t limit, uint64_t done)
     return limit == 0 || left > PAGE_ROWS ? PAGE_ROWS : (uint32_t)left;
 }
 
-static enum status ask_pages(struct cli *cli, const struct query *asked, answer_take *take,
+static enum status ask_pages(struct cli *cli, const struct query *asked, answer_on_page *on_page,
                              void *context, struct error *err)
 {
     struct query *query = malloc(sizeof *query);
@@ -43,7 +43,7 @@ static enum status ask_pages(struct cli *cli, const struct query *asked, answer_
         const size_t count = result_row_count(page);
         done += count;
         query->cursor = count > 0 ? result_next_cursor(page) : 0;
-        status = take(context, page, err);
+        status = on_page(context, page, err);
         result_free(page);
     } while (status == STATUS_OK && query->cursor != 0 &&
              (asked->limit == 0 || done < asked->limit));
@@ -133,7 +133,7 @@ static enum status fill_page(void *context, const struct result *page, struct er
 
 static enum status print(const struct cli *cli, const struct filled *filled, struct error *err)
 {
-    return table_print(filled->table, cli->around.out, cli->around.width, err);
+    return table_print(filled->table, cli->env.out, cli->env.width, err);
 }
 
 enum status answer_print(struct cli *cli, const struct result *result, struct error *err)
@@ -162,7 +162,7 @@ enum status answer_show(struct cli *cli, const struct query *query, struct error
 {
     if (cli->options.format == FORMAT_TEXT)
         return show_table(cli, query, err);
-    struct rows rows = {.out = cli->around.out, .format = cli->options.format};
+    struct rows rows = {.out = cli->env.out, .format = cli->options.format};
     enum status status = answer_write(cli, query, &rows, err);
     if (status != STATUS_OK)
         return status;

@@ -55,7 +55,7 @@ static enum status open_remote(struct cli *cli, struct error *err)
     struct remote_target target = cli_target(cli);
     enum status status = remote_open(&cli->remote, &target, err);
     if (status == STATUS_OK && remote_warning(cli->remote)[0])
-        (void)fprintf(cli->around.notes, "inferstat: WARNING: %s\n", remote_warning(cli->remote));
+        (void)fprintf(cli->env.notes, "inferstat: WARNING: %s\n", remote_warning(cli->remote));
     return status;
 }
 
@@ -85,10 +85,10 @@ enum status cli_no_data(const struct cli *cli, const char *what, struct error *e
     bool filtered = filter->since_ns != 0 || filter->until_ns != 0;
     for (int i = 0; i < (int)QUERY_DIMENSION_COUNT; i++)
         filtered = filtered || filter->by[i][0] != '\0';
-    const char *why = cli->expired[0]                         ? cli->expired
-                      : filter->since_ns > cli->around.now_ns ? "the window begins in the future"
-                      : filtered                              ? "the filters match nothing"
-                                                              : "the store holds none";
+    const char *why = cli->expired[0]                      ? cli->expired
+                      : filter->since_ns > cli->env.now_ns ? "the window begins in the future"
+                      : filtered                           ? "the filters match nothing"
+                                                           : "the store holds none";
     return error_set(err, STATUS_NO_DATA, "%s: no data: %s", what, why);
 }
 
@@ -97,7 +97,7 @@ void cli_note_expired(const struct cli *cli, const struct result *result)
     char time[UNIT_TEXT_SIZE];
     const int64_t until_ns = result_integer(result, 0, "expired_ns", 0);
     if (until_ns != 0)
-        (void)fprintf(cli->around.out, "(records before %s have expired)\n",
+        (void)fprintf(cli->env.out, "(records before %s have expired)\n",
                       unit_format_int(time, UNIT_TIME, until_ns));
 }
 
@@ -107,7 +107,7 @@ void cli_note_expired(const struct cli *cli, const struct result *result)
 static enum status choose_command(struct cli *cli, struct error *err)
 {
     const char *name = cli->options.command;
-    if (!name && !(cli->around.in_is_terminal && cli->around.out_is_terminal))
+    if (!name && !(cli->env.in_is_terminal && cli->env.out_is_terminal))
         return error_set(err, STATUS_INVALID,
                          "no command, and no terminal for the dashboard (see inferstat --help)");
     return cli_command_find(&cli->command, name ? name : "top", err);
@@ -131,8 +131,8 @@ static enum status read_query(struct cli *cli, struct error *err)
     const struct query_line line = {.command = cli->command->name,
                                     .verb = cli->command->verb,
                                     .options = &cli->options,
-                                    .notes = cli->around.notes,
-                                    .now_ns = cli->around.now_ns};
+                                    .notes = cli->env.notes,
+                                    .now_ns = cli->env.now_ns};
     return query_line_read(&cli->query, &line, err);
 }
 
@@ -152,26 +152,26 @@ static enum status run_command(struct cli *cli, struct error *err)
 static enum status show_help(struct cli *cli, struct error *err)
 {
     if (!cli->options.command) {
-        help_write(cli->around.out);
+        help_write(cli->env.out);
         return STATUS_OK;
     }
     enum status status = cli_command_find(&cli->command, cli->options.command, err);
     if (status == STATUS_OK)
-        help_write_command(cli->around.out, cli->command);
+        help_write_command(cli->env.out, cli->command);
     return status;
 }
 
-enum status cli_run(const struct cli_surroundings *around, int argc, char *const *argv,
+enum status cli_run(const struct cli_environment *env, int argc, char *const *argv,
                     struct error *err)
 {
-    struct cli cli = {.around = *around};
+    struct cli cli = {.env = *env};
     enum status status = options_parse(&cli.options, argc, argv, err);
     if (status != STATUS_OK)
         return status;
     if (option_given(&cli.options, OPTION_HELP))
         return show_help(&cli, err);
     if (option_given(&cli.options, OPTION_VERSION)) {
-        (void)fprintf(around->out, "inferstat %s\n", INFERSTAT_VERSION);
+        (void)fprintf(env->out, "inferstat %s\n", INFERSTAT_VERSION);
         return STATUS_OK;
     }
     status = run_command(&cli, err);

@@ -6,13 +6,13 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "client/cli/options.h"
+#include "client/cli/cli_options.h"
 #include "client/remote/remote.h"
 #include "common/core/base/error.h"
 #include "common/core/query/result.h"
 
 // What the program stands in, given by main.
-struct cli_surroundings {
+struct cli_environment {
     FILE *in;
     FILE *out;
     FILE *notes; // standard error: warnings and questions, never results
@@ -24,7 +24,7 @@ struct cli_surroundings {
 
 // One command being run.
 struct cli {
-    struct cli_surroundings around;
+    struct cli_environment env;
     struct cli_options options;
     const struct cli_command *command;
     struct query query;    // that the command asks, of its options or of a text
@@ -50,9 +50,9 @@ const struct cli_command *cli_commands(unsigned *count);
 MUST_CHECK enum status cli_command_find(const struct cli_command **out, const char *name,
                                         struct error *err);
 
-// Runs the program on a command line: results go to around->out, what went
+// Runs the program on a command line: results go to env->out, what went
 // wrong into `err`.
-MUST_CHECK enum status cli_run(const struct cli_surroundings *around, int argc, char *const *argv,
+MUST_CHECK enum status cli_run(const struct cli_environment *env, int argc, char *const *argv,
                                struct error *err);
 
 // The exit code for what cli_run answered: 0 done, 1 a check said no, 2 usage, 3 no data, 4 the

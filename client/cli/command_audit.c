@@ -6,7 +6,7 @@
 #include "client/cli/cli.h"
 #include "client/cli/number.h"
 #include "client/cli/rows.h"
-#include "client/cli/view.h"
+#include "client/cli/columns.h"
 #include "common/core/base/text.h"
 #include "common/sys/clock.h"
 
@@ -17,23 +17,23 @@ enum { BALANCED_SHOWN = 20, LINE_SIZE = 512 };
 #define BUSY_LIMIT_NS UINT64_C(10000000000)
 #define BUSY_PAUSE_NS UINT64_C(100000000)
 
-static const struct view_column columns[] = {
-    {"started_ns", "started", VIEW_PLAIN, TABLE_LEFT, 2},
-    {"run", "run", VIEW_RUN, TABLE_LEFT, 0},
-    {"host", "host", VIEW_PLAIN, TABLE_LEFT, 1},
-    {"end", "end", VIEW_PLAIN, TABLE_LEFT, 0},
-    {"verdict", "verdict", VIEW_PLAIN, TABLE_LEFT, 0},
-    {"produced", "produced", VIEW_PLAIN, TABLE_RIGHT, 0},
-    {"stored", "stored", VIEW_PLAIN, TABLE_RIGHT, 0},
-    {"lost", "lost", VIEW_PLAIN, TABLE_RIGHT, 0},
-    {"in_flight", "in flight", VIEW_PLAIN, TABLE_RIGHT, 0},
-    {"rows", "rows", VIEW_PLAIN, TABLE_RIGHT, 0},
-    {"expired", "expired", VIEW_PLAIN, TABLE_RIGHT, 1},
-    {"cleared", "cleared", VIEW_PLAIN, TABLE_RIGHT, 1},
-    {"duplicates", "repeated", VIEW_PLAIN, TABLE_RIGHT, 3},
+static const struct shown_column columns[] = {
+    {"started_ns", "started", SHOWN_PLAIN, TABLE_LEFT, 2},
+    {"run", "run", SHOWN_RUN, TABLE_LEFT, 0},
+    {"host", "host", SHOWN_PLAIN, TABLE_LEFT, 1},
+    {"end", "end", SHOWN_PLAIN, TABLE_LEFT, 0},
+    {"verdict", "verdict", SHOWN_PLAIN, TABLE_LEFT, 0},
+    {"produced", "produced", SHOWN_PLAIN, TABLE_RIGHT, 0},
+    {"stored", "stored", SHOWN_PLAIN, TABLE_RIGHT, 0},
+    {"lost", "lost", SHOWN_PLAIN, TABLE_RIGHT, 0},
+    {"in_flight", "in flight", SHOWN_PLAIN, TABLE_RIGHT, 0},
+    {"rows", "rows", SHOWN_PLAIN, TABLE_RIGHT, 0},
+    {"expired", "expired", SHOWN_PLAIN, TABLE_RIGHT, 1},
+    {"cleared", "cleared", SHOWN_PLAIN, TABLE_RIGHT, 1},
+    {"duplicates", "repeated", SHOWN_PLAIN, TABLE_RIGHT, 3},
 };
 
-static const struct view view = {columns, sizeof columns / sizeof *columns};
+static const struct columns view = {columns, sizeof columns / sizeof *columns};
 
 // The verdicts, in the order of the last line.
 static const char *const verdicts[] = {"balanced", "unbalanced", "open", "unknown"};
@@ -64,7 +64,7 @@ static void count_verdicts(struct audit *audit, const struct result *page)
 }
 
 // Takes ownership of the page.
-static enum status take_page(struct audit *audit, struct result *page, struct error *err)
+static enum status consume_page(struct audit *audit, struct result *page, struct error *err)
 {
     count_verdicts(audit, page);
     if (audit->cli->options.format != FORMAT_TEXT) {
@@ -105,7 +105,7 @@ static enum status ask_pages(struct audit *audit, struct error *err)
         if (status != STATUS_OK)
             return status;
         query.cursor = result_next_cursor(page);
-        status = take_page(audit, page, err);
+        status = consume_page(audit, page, err);
     } while (status == STATUS_OK && query.cursor != 0);
     return status;
 }
@@ -139,7 +139,7 @@ static void add_rows(const struct audit *audit, struct table *table)
             if (verdict_is(page, row, verdicts[BALANCED]) &&
                 ++balanced + BALANCED_SHOWN <= audit->counts[BALANCED])
                 continue;
-            view_add_row(&view, table, page, row);
+            columns_add_row(&view, table, page, row);
             add_findings(table, page, row);
         }
     }
@@ -147,7 +147,7 @@ static void add_rows(const struct audit *audit, struct table *table)
 
 static void print_counts(const struct audit *audit)
 {
-    FILE *out = audit->cli->around.out;
+    FILE *out = audit->cli->env.out;
     (void)fprintf(out, "%" PRIu64 " run%s: ", audit->runs, number_plural((int64_t)audit->runs));
     for (size_t i = 0; i < VERDICTS; i++)
         (void)fprintf(out, "%s%" PRIu64 " %s", i ? ", " : "", audit->counts[i], verdicts[i]);
@@ -158,14 +158,14 @@ static void print_counts(const struct audit *audit)
 
 static enum status print(const struct audit *audit, struct error *err)
 {
-    const struct cli_surroundings *around = &audit->cli->around;
+    const struct cli_environment *env = &audit->cli->env;
     if (audit->cli->options.format != FORMAT_TEXT || audit->runs == 0)
         return STATUS_OK;
     struct table *table;
-    if (view_table(&table, &view) != STATUS_OK)
+    if (columns_new_table(&table, &view) != STATUS_OK)
         return error_no_memory(err, "audit");
     add_rows(audit, table);
-    enum status status = table_print(table, around->out, around->width, err);
+    enum status status = table_print(table, env->out, env->width, err);
     if (status == STATUS_OK)
         print_counts(audit);
     table_free(table);
@@ -187,8 +187,7 @@ static enum status verdict(const struct audit *audit, struct error *err)
 
 enum status command_audit(struct cli *cli, struct error *err)
 {
-    struct audit audit = {.cli = cli,
-                          .rows = {.out = cli->around.out, .format = cli->options.format}};
+    struct audit audit = {.cli = cli, .rows = {.out = cli->env.out, .format = cli->options.format}};
     enum status status = ask_pages(&audit, err);
     if (status == STATUS_OK && cli->options.format != FORMAT_TEXT)
         rows_end(&audit.rows);

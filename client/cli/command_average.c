@@ -4,7 +4,7 @@
 
 #include "client/cli/cli.h"
 #include "client/cli/rows.h"
-#include "client/cli/view.h"
+#include "client/cli/columns.h"
 #include "common/core/base/text.h"
 
 enum { FIGURES_MAX = 16, NOTE_SIZE = 1024 };
@@ -47,7 +47,7 @@ enum { GROUPS_MAX = QUERY_DIMENSION_COUNT + 1 }; // the step among them
 
 // What is shown of an answer: groups first, then figures.
 struct shown {
-    struct view_column groups[GROUPS_MAX];
+    struct shown_column groups[GROUPS_MAX];
     unsigned group_count;
     const struct figure *figures[FIGURE_COUNT];
     unsigned figure_count;
@@ -57,15 +57,15 @@ static void choose(struct shown *shown, const struct query *query, const struct 
 {
     for (unsigned i = 0; i < query->group_count; i++) {
         const char *name = query_dimension_name(query->group_by[i]);
-        shown->groups[shown->group_count++] = (struct view_column){
+        shown->groups[shown->group_count++] = (struct shown_column){
             .key = name,
             .title = name,
-            .style = query->group_by[i] == QUERY_BY_RUN ? VIEW_RUN : VIEW_PLAIN,
+            .style = query->group_by[i] == QUERY_BY_RUN ? SHOWN_RUN : SHOWN_PLAIN,
         };
     }
     if (query->step_ns != 0)
         shown->groups[shown->group_count++] =
-            (struct view_column){.key = "started_ns", .title = "from"};
+            (struct shown_column){.key = "started_ns", .title = "from"};
     for (unsigned i = 0; i < FIGURE_COUNT; i++) {
         if (figures[i].needed || any_row_has(result, figures[i].key))
             shown->figures[shown->figure_count++] = &figures[i];
@@ -135,14 +135,14 @@ static enum status print_for_people(struct cli *cli, const struct query_metric *
         return error_no_memory(err, "avg");
     for (size_t row = 0; row < result_row_count(result); row++) {
         for (unsigned i = 0; i < shown.group_count; i++)
-            table_take(table, view_cell(&shown.groups[i], result, row));
+            table_take(table, columns_cell(&shown.groups[i], result, row));
         for (unsigned i = 0; i < shown.figure_count; i++)
             add_figure(table, shown.figures[i], metric, result, row);
     }
-    FILE *out = cli->around.out;
+    FILE *out = cli->env.out;
     (void)fprintf(out, "%s.%s: %s\n", record_kind_info(metric->kind)->name, metric->name,
                   metric->meaning);
-    enum status status = table_print(table, out, cli->around.width, err);
+    enum status status = table_print(table, out, cli->env.width, err);
     if (status == STATUS_OK) {
         note_coverage(out, result);
         print_note(out, result);
@@ -176,7 +176,7 @@ static enum status no_data(struct cli *cli, const struct query_metric *metric, s
                                             " memory_bandwidth_bytes_per_second)",
                            err);
     const struct query_filter *filter = &cli->query.filter;
-    if (!cli->expired[0] && filter->since_ns <= cli->around.now_ns && covers_records(cli, metric))
+    if (!cli->expired[0] && filter->since_ns <= cli->env.now_ns && covers_records(cli, metric))
         return error_set(err, STATUS_NO_DATA,
                          "%s: no data: none of these records of kind %s has it", cli->query.metric,
                          record_kind_info(metric->kind)->name);
@@ -203,7 +203,7 @@ enum status command_average(struct cli *cli, struct error *err)
     if (status != STATUS_OK)
         return error_prefix(err, status, "avg");
 
-    struct rows rows = {.out = cli->around.out, .format = cli->options.format};
+    struct rows rows = {.out = cli->env.out, .format = cli->options.format};
     struct result *result = NULL;
     status = ask(cli, metric, &result, err);
     if (status == STATUS_NO_DATA && rows.format == FORMAT_JSON)

@@ -5,20 +5,20 @@
 
 #include "client/cli/cli.h"
 #include "client/cli/rows.h"
-#include "client/cli/view.h"
+#include "client/cli/columns.h"
 
-static const struct view_column columns[] = {
-    {"baseline", "baseline", VIEW_PLAIN, TABLE_LEFT, 0},
-    {"created_ns", "saved", VIEW_PLAIN, TABLE_LEFT, 0},
-    {"since_ns", "since", VIEW_PLAIN, TABLE_LEFT, 2},
-    {"until_ns", "until", VIEW_PLAIN, TABLE_LEFT, 2},
-    {"runs", "runs", VIEW_PLAIN, TABLE_RIGHT, 0},
-    {"values", "values", VIEW_PLAIN, TABLE_RIGHT, 1},
-    {"coverage_ratio", "coverage", VIEW_PLAIN, TABLE_RIGHT, 1},
-    {"filter", "of", VIEW_PLAIN, TABLE_LEFT, 3},
+static const struct shown_column columns[] = {
+    {"baseline", "baseline", SHOWN_PLAIN, TABLE_LEFT, 0},
+    {"created_ns", "saved", SHOWN_PLAIN, TABLE_LEFT, 0},
+    {"since_ns", "since", SHOWN_PLAIN, TABLE_LEFT, 2},
+    {"until_ns", "until", SHOWN_PLAIN, TABLE_LEFT, 2},
+    {"runs", "runs", SHOWN_PLAIN, TABLE_RIGHT, 0},
+    {"values", "values", SHOWN_PLAIN, TABLE_RIGHT, 1},
+    {"coverage_ratio", "coverage", SHOWN_PLAIN, TABLE_RIGHT, 1},
+    {"filter", "of", SHOWN_PLAIN, TABLE_LEFT, 3},
 };
 
-static const struct view view = {columns, sizeof columns / sizeof *columns};
+static const struct columns view = {columns, sizeof columns / sizeof *columns};
 
 static const char name_characters[] =
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
@@ -31,11 +31,11 @@ static const enum cli_option of_save[] = {OPTION_MODEL, OPTION_HOST,      OPTION
 static enum status print_list(const struct cli *cli, const struct result *result, struct error *err)
 {
     struct table *table;
-    if (view_table(&table, &view) != STATUS_OK)
+    if (columns_new_table(&table, &view) != STATUS_OK)
         return error_no_memory(err, "baseline");
     for (size_t row = 0; row < result_row_count(result); row++)
-        view_add_row(&view, table, result, row);
-    enum status status = table_print(table, cli->around.out, cli->around.width, err);
+        columns_add_row(&view, table, result, row);
+    enum status status = table_print(table, cli->env.out, cli->env.width, err);
     table_free(table);
     return status;
 }
@@ -48,7 +48,7 @@ static enum status list(struct cli *cli, struct error *err)
     if (status != STATUS_OK)
         return status;
     if (cli->options.format != FORMAT_TEXT) {
-        struct rows rows = {.out = cli->around.out, .format = cli->options.format};
+        struct rows rows = {.out = cli->env.out, .format = cli->options.format};
         rows_write(&rows, result, 0, result_row_count(result));
         rows_end(&rows);
     }
@@ -79,7 +79,7 @@ static void print_saved(FILE *out, const struct query *query, const struct resul
 static void print_change(const struct cli *cli, const struct query *query,
                          const struct result *result)
 {
-    FILE *out = cli->around.out;
+    FILE *out = cli->env.out;
     if (cli->options.format == FORMAT_JSON) {
         rows_write_json(out, result, 0);
     } else if (cli->options.format == FORMAT_CSV) {

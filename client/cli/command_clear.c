@@ -31,7 +31,7 @@ static void print_scope(FILE *out, const struct query_filter *filter)
 // Whether the user says yes.
 static bool confirm(struct cli *cli, const char *source)
 {
-    FILE *notes = cli->around.notes;
+    FILE *notes = cli->env.notes;
     char name[1024];
     (void)fputs("Forget ", notes);
     print_scope(notes, &cli->query.filter);
@@ -39,7 +39,7 @@ static bool confirm(struct cli *cli, const char *source)
                   text_escape(name, sizeof name, source, strlen(source)));
     (void)fflush(notes);
     char answer[16] = "";
-    if (!fgets(answer, sizeof answer, cli->around.in))
+    if (!fgets(answer, sizeof answer, cli->env.in))
         return false;
     answer[strcspn(answer, "\r\n")] = '\0';
     return strcasecmp(answer, "y") == 0 || strcasecmp(answer, "yes") == 0;
@@ -48,7 +48,7 @@ static bool confirm(struct cli *cli, const char *source)
 enum status command_clear(struct cli *cli, struct error *err)
 {
     bool sure = option_given(&cli->options, OPTION_YES);
-    if (!sure && !cli->around.in_is_terminal)
+    if (!sure && !cli->env.in_is_terminal)
         return error_set(err, STATUS_INVALID,
                          "clear: refused: there is no terminal to ask on (say --yes)");
     const char *source;
@@ -56,7 +56,7 @@ enum status command_clear(struct cli *cli, struct error *err)
     if (status != STATUS_OK)
         return status;
     if (!sure && !confirm(cli, source)) {
-        (void)fputs("inferstat: nothing was cleared\n", cli->around.notes);
+        (void)fputs("inferstat: nothing was cleared\n", cli->env.notes);
         return STATUS_OK;
     }
     struct query query = {.kind = QUERY_CLEAR, .filter = cli->query.filter};
@@ -67,9 +67,9 @@ enum status command_clear(struct cli *cli, struct error *err)
     int64_t cleared = result_integer(result, 0, "cleared", 0);
     result_free(result);
     if (cli->options.format == FORMAT_JSON)
-        (void)fprintf(cli->around.out, "{\"cleared\": %" PRId64 "}\n", cleared);
+        (void)fprintf(cli->env.out, "{\"cleared\": %" PRId64 "}\n", cleared);
     else
-        (void)fprintf(cli->around.out, "%" PRId64 " record%s cleared\n", cleared,
+        (void)fprintf(cli->env.out, "%" PRId64 " record%s cleared\n", cleared,
                       number_plural(cleared));
     return STATUS_OK;
 }

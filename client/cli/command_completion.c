@@ -234,7 +234,7 @@ enum status command_completion(struct cli *cli, struct error *err)
     const char *shell = cli->options.arguments[0];
     for (size_t i = 0; i < sizeof shells / sizeof *shells; i++) {
         if (strcmp(shells[i].shell, shell) == 0) {
-            shells[i].write(cli->around.out);
+            shells[i].write(cli->env.out);
             return STATUS_OK;
         }
     }

@@ -35,7 +35,7 @@ enum status cli_ask_of_file(struct cli *cli, struct query *query, const char *pa
     if (status != STATUS_OK)
         return status;
     if (cli->options.format == FORMAT_JSON) {
-        rows_write_json(cli->around.out, answer, 0);
+        rows_write_json(cli->env.out, answer, 0);
     } else {
         print(cli, answer);
     }
@@ -65,7 +65,7 @@ static void print_baselines_left_out(struct cli *cli, const struct result *answe
 {
     const int64_t left_out = result_integer(answer, 0, "baselines_left_out", 0);
     if (left_out > 0)
-        (void)fprintf(cli->around.notes,
+        (void)fprintf(cli->env.notes,
                       "inferstat: export: %" PRId64 " baseline%s left out: %s not of the filter's "
                       "names alone\n",
                       left_out, left_out == 1 ? " is" : "s are",
@@ -74,7 +74,7 @@ static void print_baselines_left_out(struct cli *cli, const struct result *answe
 
 static void print_copy(struct cli *cli, const struct result *answer)
 {
-    FILE *out = cli->around.out;
+    FILE *out = cli->env.out;
     char size[UNIT_TEXT_SIZE], time[UNIT_TEXT_SIZE], path[QUERY_PATH_SIZE];
     const struct value named = result_cell(answer, 0, (unsigned)result_find(answer, "path"));
     const int64_t runs = result_integer(answer, 0, "runs", 0);

@@ -4,8 +4,8 @@
 
 #include "client/cli/answer.h"
 #include "client/cli/kinds.h"
-#include "client/cli/listing.h"
-#include "client/cli/named.h"
+#include "client/cli/record_pages.h"
+#include "client/cli/saved_queries.h"
 #include "client/cli/output.h"
 
 // What is to be written: kinds of records, or what a query answers.
@@ -36,8 +36,8 @@ static enum status write_kinds(struct cli *cli, uint32_t kinds, struct rows *row
         if (!(kinds >> kind & 1) || (limit != 0 && rows->count >= limit))
             continue;
         rows->kind = record_kind_info((enum record_kind)kind)->name;
-        enum status status = listing_write(cli, (enum record_kind)kind, true,
-                                           limit ? limit - rows->count : 0, rows, err);
+        enum status status = record_pages_write(cli, (enum record_kind)kind, true,
+                                                limit ? limit - rows->count : 0, rows, err);
         // Where all kinds are meant, those that lack what a filter names have
         // nothing under it.
         if (status == STATUS_INVALID && cli->options.argument_count == 0)
@@ -76,7 +76,7 @@ static enum status write_file(struct cli *cli, const struct wanted *wanted, stru
         (void)error_prefix(err, status, "%s was not written", path);
     status = output_close(&output, status, err);
     if (status == STATUS_OK)
-        (void)fprintf(cli->around.notes, "inferstat: %" PRIu64 " %s written to %s\n", rows->count,
+        (void)fprintf(cli->env.notes, "inferstat: %" PRIu64 " %s written to %s\n", rows->count,
                       wanted->query ? "rows" : "records", path);
     return status;
 }
@@ -84,7 +84,7 @@ static enum status write_file(struct cli *cli, const struct wanted *wanted, stru
 static enum status write_wanted(struct cli *cli, const struct wanted *wanted, struct error *err)
 {
     struct rows rows = {
-        .out = cli->around.out,
+        .out = cli->env.out,
         .format = cli->options.format == FORMAT_TEXT ? FORMAT_JSONL : cli->options.format,
     };
     enum status status = cli->options.output ? write_file(cli, wanted, &rows, err)
@@ -106,7 +106,7 @@ static enum status export_query(struct cli *cli, struct error *err)
         return error_set(err, STATUS_INVALID,
                          "export: --query takes no kinds and no filters beside it (they stand in "
                          "its text)");
-    enum status status = named_read(cli, cli->options.query, &cli->query, err);
+    enum status status = saved_queries_read(cli, cli->options.query, &cli->query, err);
     return status == STATUS_OK ? write_wanted(cli, &(struct wanted){.query = &cli->query}, err)
                                : status;
 }

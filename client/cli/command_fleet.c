@@ -4,7 +4,7 @@
 
 #include "client/cli/cli.h"
 #include "client/cli/rows.h"
-#include "client/cli/view.h"
+#include "client/cli/columns.h"
 
 enum { HOSTS_LEAST = 3 };
 
@@ -114,7 +114,7 @@ static enum status print_table(struct cli *cli, const struct result *result, siz
         return error_no_memory(err, "fleet");
     for (size_t row = 0; row < count; row++) // those that stand out come first
         add_row(table, result, row);
-    enum status status = table_print(table, cli->around.out, cli->around.width, err);
+    enum status status = table_print(table, cli->env.out, cli->env.width, err);
     table_free(table);
     return status;
 }
@@ -122,7 +122,7 @@ static enum status print_table(struct cli *cli, const struct result *result, siz
 static enum status print_for_people(struct cli *cli, const struct result *result,
                                     const struct tally *tally, struct error *err)
 {
-    FILE *out = cli->around.out;
+    FILE *out = cli->env.out;
     const size_t count = standing_out(tally), compared = count + tally->usual;
     enum status status = count > 0 ? print_table(cli, result, count, err) : STATUS_OK;
     if (status != STATUS_OK)
@@ -157,7 +157,7 @@ static enum status judge(const struct tally *tally, struct error *err)
 
 enum status command_fleet(struct cli *cli, struct error *err)
 {
-    struct rows rows = {.out = cli->around.out, .format = cli->options.format};
+    struct rows rows = {.out = cli->env.out, .format = cli->options.format};
     struct result *result = NULL;
     enum status status = cli_ask(cli, &cli->query, &result, err);
     if (status == STATUS_NO_DATA && rows.format == FORMAT_JSON)

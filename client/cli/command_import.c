@@ -21,7 +21,7 @@ static void print_refused_baselines(struct cli *cli, const struct result *answer
         return;
     const struct value note = result_cell(answer, 0, (unsigned)column);
     if (note.type == VALUE_TEXT)
-        (void)fprintf(cli->around.notes,
+        (void)fprintf(cli->env.notes,
                       "inferstat: import: %" PRId64 " baseline%s not taken, the first: %s\n",
                       refused, refused == 1 ? " was" : "s were",
                       text_escape(text, sizeof text, note.text.bytes, note.text.size));
@@ -29,7 +29,7 @@ static void print_refused_baselines(struct cli *cli, const struct result *answer
 
 static void print_import(struct cli *cli, const struct result *answer)
 {
-    FILE *out = cli->around.out;
+    FILE *out = cli->env.out;
     const int64_t records = result_integer(answer, 0, "records", 0);
     const int64_t runs = result_integer(answer, 0, "runs", 0);
     (void)fprintf(out, "%" PRId64 " record%s of %" PRId64 " run%s imported", records,
@@ -58,11 +58,11 @@ static void print_import(struct cli *cli, const struct result *answer)
     const int64_t refused = result_integer(answer, 0, "refused", 0);
     (void)text_escape(text, sizeof text, note.text.bytes, note.text.size);
     if (refused > 0)
-        (void)fprintf(cli->around.notes,
+        (void)fprintf(cli->env.notes,
                       "inferstat: import: %" PRId64 " run%s or record%s not taken, the first: %s\n",
                       refused, number_plural(refused), refused == 1 ? " was" : "s were", text);
     else
-        (void)fprintf(cli->around.notes, "inferstat: import: %s\n", text);
+        (void)fprintf(cli->env.notes, "inferstat: import: %s\n", text);
 }
 
 // Asks for the import of a bundle.
@@ -94,7 +94,7 @@ static enum status import_results(struct cli *cli, const char *path, struct erro
     if (status == STATUS_OK && cli->options.format != FORMAT_JSON)
         (void)fputs("inferstat: import: llama-bench does not say how much memory its process had: "
                     "host_memory_bytes of these records is 0\n",
-                    cli->around.notes);
+                    cli->env.notes);
     return status;
 }
 

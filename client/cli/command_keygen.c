@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "client/cli/cli.h"
-#include "client/cli/keys.h"
+#include "client/cli/key_arg.h"
 #include "common/sys/files.h"
 #include "common/wire/keys.h"
 
@@ -66,10 +66,10 @@ static enum status create(struct cli *cli, struct wire_keypair *pair, const char
 
 static void print_for_people(const struct cli *cli, const char *path, const char *key)
 {
-    FILE *out = cli->around.out;
+    FILE *out = cli->env.out;
     const bool is_server = option_given(&cli->options, OPTION_SERVER);
-    char text[CLI_PATH_TEXT_SIZE];
-    (void)fprintf(out, "key file     %s (readable by you only)\n", cli_path_text(text, path));
+    char text[KEY_ARG_PATH_TEXT_SIZE];
+    (void)fprintf(out, "key file     %s (readable by you only)\n", key_arg_path_text(text, path));
     (void)fprintf(out, "public key   %s\n", key);
     if (is_server)
         (void)fprintf(out,
@@ -105,7 +105,7 @@ enum status command_keygen(struct cli *cli, struct error *err)
     (void)wire_key_text(key, pair.public_key);
     explicit_bzero(&pair, sizeof pair);
     if (cli->options.format == FORMAT_JSON)
-        print_json(cli->around.out, path, key);
+        print_json(cli->env.out, path, key);
     else
         print_for_people(cli, path, key);
     return STATUS_OK;

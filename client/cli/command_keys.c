@@ -4,35 +4,35 @@
 #include <string.h>
 
 #include "client/cli/cli.h"
-#include "client/cli/keys.h"
+#include "client/cli/key_arg.h"
 #include "client/cli/rows.h"
-#include "client/cli/view.h"
+#include "client/cli/columns.h"
 #include "common/core/base/text.h"
 
-static const struct view_column columns[] = {
-    {"name", "name", VIEW_PLAIN, TABLE_LEFT, 0},
-    {"roles", "roles", VIEW_PLAIN, TABLE_LEFT, 0},
-    {"key", "key", VIEW_PLAIN, TABLE_LEFT, 0},
-    {"replaces", "replaces", VIEW_PLAIN, TABLE_LEFT, 1},
+static const struct shown_column columns[] = {
+    {"name", "name", SHOWN_PLAIN, TABLE_LEFT, 0},
+    {"roles", "roles", SHOWN_PLAIN, TABLE_LEFT, 0},
+    {"key", "key", SHOWN_PLAIN, TABLE_LEFT, 0},
+    {"replaces", "replaces", SHOWN_PLAIN, TABLE_LEFT, 1},
 };
 
-static const struct view view = {columns, sizeof columns / sizeof *columns};
+static const struct columns view = {columns, sizeof columns / sizeof *columns};
 
 static enum status print(const struct cli *cli, const struct result *result, struct error *err)
 {
-    const struct cli_surroundings *around = &cli->around;
+    const struct cli_environment *env = &cli->env;
     if (cli->options.format != FORMAT_TEXT) {
-        struct rows rows = {.out = around->out, .format = cli->options.format};
+        struct rows rows = {.out = env->out, .format = cli->options.format};
         rows_write(&rows, result, 0, result_row_count(result));
         rows_end(&rows);
         return STATUS_OK;
     }
     struct table *table;
-    if (view_table(&table, &view) != STATUS_OK)
+    if (columns_new_table(&table, &view) != STATUS_OK)
         return error_no_memory(err, cli->command->name);
     for (size_t row = 0; row < result_row_count(result); row++)
-        view_add_row(&view, table, result, row);
-    enum status status = table_print(table, around->out, around->width, err);
+        columns_add_row(&view, table, result, row);
+    enum status status = table_print(table, env->out, env->width, err);
     table_free(table);
     return status;
 }
@@ -53,7 +53,7 @@ static enum status print_revoked(const struct cli *cli, const struct result *res
         return print(cli, result, err);
     for (size_t row = 0; row < result_row_count(result); row++) {
         char name[QUERY_KEY_SIZE], key[QUERY_KEY_SIZE];
-        (void)fprintf(cli->around.out, "revoked %s (%.8s...)\n",
+        (void)fprintf(cli->env.out, "revoked %s (%.8s...)\n",
                       cell_text(name, sizeof name, result, row, "name"),
                       cell_text(key, sizeof key, result, row, "key"));
     }
@@ -78,7 +78,7 @@ static enum status ask_and_print(struct cli *cli, const struct query *query, str
     return status;
 }
 
-static enum status take_text(char out[QUERY_KEY_SIZE], const char *text, const char *what,
+static enum status copy_text(char out[QUERY_KEY_SIZE], const char *text, const char *what,
                              struct error *err)
 {
     const size_t size = strlen(text);
@@ -97,15 +97,15 @@ enum status command_authorize(struct cli *cli, struct error *err)
                          "authorize: --%s is missing (say --role producer, reader or admin, and "
                          "--name, such as that of the host)",
                          options->roles ? "name" : "role");
-    enum status status = cli_key_read(key, options->arguments[0], "authorize", err);
+    enum status status = key_arg_parse(key, options->arguments[0], "authorize", err);
     if (status == STATUS_OK && options->replaces)
-        status = cli_key_read(replaces, options->replaces, "--replaces", err);
+        status = key_arg_parse(replaces, options->replaces, "--replaces", err);
     if (status != STATUS_OK)
         return status;
     struct query query = {.kind = QUERY_AUTHORIZE, .key.roles = options->roles};
     memcpy(query.key.text, key, sizeof key);
     memcpy(query.key.replaces, replaces, sizeof replaces);
-    status = take_text(query.key.name, options->name, "--name", err);
+    status = copy_text(query.key.name, options->name, "--name", err);
     return status == STATUS_OK ? ask_and_print(cli, &query, err) : status;
 }
 
@@ -116,8 +116,8 @@ enum status command_revoke(struct cli *cli, struct error *err)
     char key[WIRE_KEY_TEXT_SIZE];
     struct query query = {.kind = QUERY_REVOKE};
     struct error ignored;
-    const bool is_key = cli_key_read(key, word, "revoke", &ignored) == STATUS_OK;
-    enum status status = take_text(query.key.text, is_key ? key : word, "revoke", err);
+    const bool is_key = key_arg_parse(key, word, "revoke", &ignored) == STATUS_OK;
+    enum status status = copy_text(query.key.text, is_key ? key : word, "revoke", err);
     return status == STATUS_OK ? ask_and_print(cli, &query, err) : status;
 }
 

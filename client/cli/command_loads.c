@@ -1,6 +1,6 @@
 // inferstat loads
 #include "client/cli/insight.h"
-#include "client/cli/listing.h"
+#include "client/cli/record_pages.h"
 #include "client/cli/stages.h"
 
 enum {
@@ -23,17 +23,17 @@ static void add_waterfall(struct table *table, struct stages *stages, const stru
         table_add_below(table, stages_line(line, &other, started, duration, bar));
 }
 
-static enum status add_rows(struct cli *cli, const struct view *view, struct table *table,
+static enum status add_rows(struct cli *cli, const struct columns *view, struct table *table,
                             const struct result *page, struct error *err)
 {
     struct stages *stages;
     enum status status = stages_ask(&stages, cli, page, err);
     if (status != STATUS_OK)
         return status;
-    unsigned width = cli->around.width;
+    unsigned width = cli->env.width;
     unsigned bar = width == 0 || width >= WATERFALL_LEAST ? BAR_WIDTH : 0;
     for (size_t row = 0; row < result_row_count(page); row++) {
-        view_add_row(view, table, page, row);
+        columns_add_row(view, table, page, row);
         add_waterfall(table, stages, page, row, bar);
     }
     stages_free(stages);
@@ -57,6 +57,6 @@ enum status command_loads(struct cli *cli, struct error *err)
         return command_load_average(cli, err);
     if (compare)
         return command_load_comparison(cli, err);
-    return cli->options.format == FORMAT_TEXT ? listing_for_people(cli, add_rows, err)
-                                              : listing_for_machines(cli, err);
+    return cli->options.format == FORMAT_TEXT ? record_pages_print(cli, add_rows, err)
+                                              : record_pages_export(cli, err);
 }

@@ -97,7 +97,7 @@ static enum status print_for_people(struct cli *cli, const struct result *result
         for (unsigned i = 0; i < count; i++)
             table_add_value(table, result_cell(result, row, i), UNIT_NONE);
     }
-    enum status status = table_print(table, cli->around.out, cli->around.width, err);
+    enum status status = table_print(table, cli->env.out, cli->env.width, err);
     table_free(table);
     return status;
 }
@@ -111,7 +111,7 @@ enum status command_metrics(struct cli *cli, struct error *err)
         fill_metrics(&filler);
 
     enum status status = filler.status;
-    struct rows rows = {.out = cli->around.out, .format = cli->options.format};
+    struct rows rows = {.out = cli->env.out, .format = cli->options.format};
     if (status != STATUS_OK) {
         (void)error_no_memory(err, "metrics");
     } else if (rows.format == FORMAT_TEXT) {

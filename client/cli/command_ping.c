@@ -77,9 +77,9 @@ enum status command_ping(struct cli *cli, struct error *err)
     const char *source;
     status = cli_source(cli, &source, err);
     if (status == STATUS_OK && cli->options.format == FORMAT_JSON)
-        print_json(cli->around.out, result, source, round_trip_ns);
+        print_json(cli->env.out, result, source, round_trip_ns);
     else if (status == STATUS_OK)
-        print_for_people(cli->around.out, result, source, round_trip_ns);
+        print_for_people(cli->env.out, result, source, round_trip_ns);
     result_free(result);
     return status;
 }

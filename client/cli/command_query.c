@@ -5,7 +5,7 @@
 #include "client/cli/answer.h"
 #include "client/cli/cli.h"
 #include "client/cli/insight.h"
-#include "client/cli/named.h"
+#include "client/cli/saved_queries.h"
 #include "client/cli/rows.h"
 #include "common/core/query/query_text.h"
 
@@ -67,13 +67,13 @@ static enum status run_query(struct cli *cli, struct error *err)
 static enum status list_names(struct cli *cli, struct error *err)
 {
     struct result *list;
-    enum status status = named_list(cli, &list, err);
+    enum status status = saved_queries_list(cli, &list, err);
     if (status != STATUS_OK)
         return error_prefix(err, status, "query");
     if (cli->options.format == FORMAT_TEXT && result_row_count(list) > 0) {
         status = answer_print(cli, list, err);
     } else if (cli->options.format != FORMAT_TEXT) {
-        struct rows rows = {.out = cli->around.out, .format = cli->options.format};
+        struct rows rows = {.out = cli->env.out, .format = cli->options.format};
         rows_write(&rows, list, 0, result_row_count(list));
         rows_end(&rows);
     }
@@ -104,7 +104,7 @@ enum status command_query(struct cli *cli, struct error *err)
         return list_names(cli, err);
     char *text = join_words(&cli->options);
     enum status status =
-        text ? named_read(cli, text, &cli->query, err) : error_no_memory(err, "query");
+        text ? saved_queries_read(cli, text, &cli->query, err) : error_no_memory(err, "query");
     if (status == STATUS_OK)
         status = run_query(cli, err);
     free(text);

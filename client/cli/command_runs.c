@@ -1,18 +1,18 @@
 // inferstat runs
 #include <stdio.h>
 
-#include "client/cli/listing.h"
+#include "client/cli/record_pages.h"
 #include "common/core/query/loss_text.h"
 
 // A run that has lost something says why below its row.
-static enum status add_rows(struct cli *cli, const struct view *view, struct table *table,
+static enum status add_rows(struct cli *cli, const struct columns *view, struct table *table,
                             const struct result *page, struct error *err)
 {
     (void)cli;
     (void)err;
     for (size_t row = 0; row < result_row_count(page); row++) {
         char losses[LOSS_TEXT_SIZE], line[LOSS_TEXT_SIZE + 16];
-        view_add_row(view, table, page, row);
+        columns_add_row(view, table, page, row);
         if (loss_text(losses, page, row)[0] == '\0')
             continue;
         (void)snprintf(line, sizeof line, "    lost: %s", losses);
@@ -23,6 +23,6 @@ static enum status add_rows(struct cli *cli, const struct view *view, struct tab
 
 enum status command_runs(struct cli *cli, struct error *err)
 {
-    return cli->options.format == FORMAT_TEXT ? listing_for_people(cli, add_rows, err)
-                                              : listing_for_machines(cli, err);
+    return cli->options.format == FORMAT_TEXT ? record_pages_print(cli, add_rows, err)
+                                              : record_pages_export(cli, err);
 }

@@ -4,7 +4,7 @@
 
 #include "client/cli/insight.h"
 #include "client/cli/rows.h"
-#include "client/cli/view.h"
+#include "client/cli/columns.h"
 #include "common/core/record/throttle.h"
 
 // A part smaller than this share of all that a request took more is not worth a word.
@@ -12,19 +12,19 @@
 
 enum { PARTS_MAX = 16, LINE_SIZE = 1024 };
 
-static const struct view_column slowest_columns[] = {
-    {"started_ns", "started", VIEW_PLAIN, TABLE_LEFT, 0},
-    {"run", "run", VIEW_RUN, TABLE_LEFT, 4},
-    {"host", "host", VIEW_PLAIN, TABLE_LEFT, 1},
-    {"model", "model", VIEW_PLAIN, TABLE_LEFT, 0},
-    {"device", "device", VIEW_PLAIN, TABLE_LEFT, 2},
-    {"request", "request", VIEW_PLAIN, TABLE_RIGHT, 5},
-    {"finish", "finish", VIEW_PLAIN, TABLE_LEFT, 4},
-    {"generated_tokens", "generated", VIEW_PLAIN, TABLE_RIGHT, 3},
-    {"value", "", VIEW_PLAIN, TABLE_RIGHT, 0}, // its title is the metric
-    {"took_ns", "took", VIEW_PLAIN, TABLE_RIGHT, 1},
-    {"median_ns", "usual", VIEW_PLAIN, TABLE_RIGHT, 0},
-    {"blame", "mostly", VIEW_PLAIN, TABLE_LEFT, 0},
+static const struct shown_column slowest_columns[] = {
+    {"started_ns", "started", SHOWN_PLAIN, TABLE_LEFT, 0},
+    {"run", "run", SHOWN_RUN, TABLE_LEFT, 4},
+    {"host", "host", SHOWN_PLAIN, TABLE_LEFT, 1},
+    {"model", "model", SHOWN_PLAIN, TABLE_LEFT, 0},
+    {"device", "device", SHOWN_PLAIN, TABLE_LEFT, 2},
+    {"request", "request", SHOWN_PLAIN, TABLE_RIGHT, 5},
+    {"finish", "finish", SHOWN_PLAIN, TABLE_LEFT, 4},
+    {"generated_tokens", "generated", SHOWN_PLAIN, TABLE_RIGHT, 3},
+    {"value", "", SHOWN_PLAIN, TABLE_RIGHT, 0}, // its title is the metric
+    {"took_ns", "took", SHOWN_PLAIN, TABLE_RIGHT, 1},
+    {"median_ns", "usual", SHOWN_PLAIN, TABLE_RIGHT, 0},
+    {"blame", "mostly", SHOWN_PLAIN, TABLE_LEFT, 0},
 };
 
 enum {
@@ -120,7 +120,7 @@ static void add_parts(struct table *table, const struct result *result, size_t r
 
 static enum status print_for_people(struct cli *cli, const struct result *result, struct error *err)
 {
-    struct view_column columns[COLUMN_COUNT];
+    struct shown_column columns[COLUMN_COUNT];
     char title[64] = "value";
     const struct value metric = result_cell(result, 0, (unsigned)result_find(result, "metric"));
     if (metric.type == VALUE_TEXT && metric.text.size < sizeof title) {
@@ -138,23 +138,23 @@ static enum status print_for_people(struct cli *cli, const struct result *result
     if (is_took)
         memmove(&columns[TOOK_PLACE], &columns[TOOK_PLACE + 1],
                 (COLUMN_COUNT - TOOK_PLACE - 1) * sizeof *columns);
-    const struct view view = {columns, COLUMN_COUNT - is_took};
+    const struct columns view = {columns, COLUMN_COUNT - is_took};
     struct table *table;
-    if (view_table(&table, &view) != STATUS_OK)
+    if (columns_new_table(&table, &view) != STATUS_OK)
         return error_no_memory(err, "inferences");
     for (size_t row = 0; row < result_row_count(result); row++) {
-        view_add_row(&view, table, result, row);
+        columns_add_row(&view, table, result, row);
         if (result_cell(result, row, (unsigned)result_find(result, "blame")).type == VALUE_TEXT)
             add_parts(table, result, row);
     }
-    enum status status = table_print(table, cli->around.out, cli->around.width, err);
+    enum status status = table_print(table, cli->env.out, cli->env.width, err);
     table_free(table);
     return status;
 }
 
 enum status command_slowest(struct cli *cli, struct error *err)
 {
-    struct rows rows = {.out = cli->around.out, .format = cli->options.format};
+    struct rows rows = {.out = cli->env.out, .format = cli->options.format};
     struct result *result = NULL;
     enum status status = cli_ask(cli, &cli->query, &result, err);
     if (status == STATUS_NO_DATA && rows.format == FORMAT_JSON)

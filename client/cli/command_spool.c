@@ -6,7 +6,7 @@
 #include "client/cli/cli.h"
 #include "client/cli/number.h"
 #include "client/cli/rows.h"
-#include "client/cli/view.h"
+#include "client/cli/columns.h"
 #include "common/core/base/text.h"
 #include "common/monitor/delivery/replay.h"
 #include "common/sys/log.h"
@@ -29,17 +29,17 @@ static const struct {
     [SINCE] = {"since_ns", UNIT_TIME},
 };
 
-static const struct view_column columns[] = {
-    {"run", "run", VIEW_RUN, TABLE_LEFT, 0},
-    {"state", "state", VIEW_PLAIN, TABLE_LEFT, 0},
-    {"records", "records", VIEW_PLAIN, TABLE_RIGHT, 0},
-    {"bytes", "spooled", VIEW_PLAIN, TABLE_RIGHT, 2},
-    {"since_ns", "since", VIEW_PLAIN, TABLE_LEFT, 1},
-    {"host", "host", VIEW_PLAIN, TABLE_LEFT, 3},
-    {"collector", "collector", VIEW_PLAIN, TABLE_LEFT, 0},
+static const struct shown_column columns[] = {
+    {"run", "run", SHOWN_RUN, TABLE_LEFT, 0},
+    {"state", "state", SHOWN_PLAIN, TABLE_LEFT, 0},
+    {"records", "records", SHOWN_PLAIN, TABLE_RIGHT, 0},
+    {"bytes", "spooled", SHOWN_PLAIN, TABLE_RIGHT, 2},
+    {"since_ns", "since", SHOWN_PLAIN, TABLE_LEFT, 1},
+    {"host", "host", SHOWN_PLAIN, TABLE_LEFT, 3},
+    {"collector", "collector", SHOWN_PLAIN, TABLE_LEFT, 0},
 };
 
-static const struct view view = {columns, sizeof columns / sizeof *columns};
+static const struct columns view = {columns, sizeof columns / sizeof *columns};
 
 // Where runs of this user leave what they leave.
 struct places {
@@ -75,7 +75,7 @@ struct row {
     int64_t since_ns;
 };
 
-static void take_orphan(struct row *row, const struct orphan *orphan)
+static void add_orphan(struct row *row, const struct orphan *orphan)
 {
     row->state = "dead";
     row->run = *runfile_run(orphan->file);
@@ -101,7 +101,7 @@ static bool read_row(struct row *row, const struct orphans_folders *folders,
     if (status == STATUS_NOT_FOUND)
         return false;
     if (status == STATUS_OK) {
-        take_orphan(row, &orphan);
+        add_orphan(row, &orphan);
         orphan_close(&orphan);
     } else if (status != STATUS_BUSY) {
         row->state = "unusable";
@@ -164,18 +164,18 @@ static enum status print_list(const struct cli *cli, const struct result *result
     struct table *table;
     const size_t count = result_row_count(result);
     if (cli->options.format != FORMAT_TEXT) {
-        struct rows rows = {.out = cli->around.out, .format = cli->options.format};
+        struct rows rows = {.out = cli->env.out, .format = cli->options.format};
         rows_write(&rows, result, 0, count);
         rows_end(&rows);
         return STATUS_OK;
     }
     if (count == 0)
         return STATUS_OK;
-    if (view_table(&table, &view) != STATUS_OK)
+    if (columns_new_table(&table, &view) != STATUS_OK)
         return error_no_memory(err, "spool");
     for (size_t i = 0; i < count; i++)
-        view_add_row(&view, table, result, i);
-    enum status status = table_print(table, cli->around.out, cli->around.width, err);
+        columns_add_row(&view, table, result, i);
+    enum status status = table_print(table, cli->env.out, cli->env.width, err);
     table_free(table);
     return status;
 }
@@ -209,10 +209,10 @@ struct flush {
     char trouble[256]; // why the first that stayed did, where that is known; else ""
 };
 
-static void take_report(void *context, const struct replay_report *report)
+static void on_report(void *context, const struct replay_report *report)
 {
     struct flush *flush = context;
-    FILE *out = flush->cli->around.out;
+    FILE *out = flush->cli->env.out;
     char uuid[37], host[sizeof report->run->host.host * 4], trouble[1024];
     text_from_uuid(uuid, report->run->uuid);
     if (report->end == REPLAY_SENT)
@@ -280,7 +280,7 @@ static enum status flush_runs(struct cli *cli, const struct places *places, stru
     enum status status = trust_source_read(&trust, &cli->options.trust, err);
     settings.trust = &trust;
     if (status == STATUS_OK)
-        status = replay_all(&settings, NULL, -1, take_report, &flush, &counts, err);
+        status = replay_all(&settings, NULL, -1, on_report, &flush, &counts, err);
     trust_source_deinit(&trust);
     if (status != STATUS_OK)
         return status;
@@ -288,7 +288,7 @@ static enum status flush_runs(struct cli *cli, const struct places *places, stru
     const unsigned left = counts.ends[REPLAY_AWAY] + counts.ends[REPLAY_HELD] +
                           counts.ends[REPLAY_LATER] + counts.ends[REPLAY_UNUSABLE];
     if (cli->options.format == FORMAT_JSON)
-        (void)fprintf(cli->around.out, "{\"sent\": %u, \"records\": %" PRIu64 ", \"left\": %u}\n",
+        (void)fprintf(cli->env.out, "{\"sent\": %u, \"records\": %" PRIu64 ", \"left\": %u}\n",
                       sent, flush.records, left);
     if (left > 0)
         return error_set(err, STATUS_UNREACHABLE, "spool: what %u run%s left stays here: %s", left,

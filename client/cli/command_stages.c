@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "client/cli/insight.h"
-#include "client/cli/moment.h"
+#include "client/cli/time_arg.h"
 #include "client/cli/rows.h"
 #include "client/cli/table.h"
 #include "common/core/base/text.h"
@@ -177,12 +177,12 @@ static enum status print_averages(struct cli *cli, const struct result *result, 
     if (new_table(&table, result, groups, figures, count) != STATUS_OK)
         return error_no_memory(err, "loads");
     add_waterfalls(table, result, groups, figures, count);
-    enum status status = table_print(table, cli->around.out, cli->around.width, err);
+    enum status status = table_print(table, cli->env.out, cli->env.width, err);
     table_free(table);
     if (status == STATUS_OK)
         (void)fputs("cold: at most 10 % of the file was in the page cache; warm: at least 90 %; "
                     "mixed: between; all: every load\n",
-                    cli->around.out);
+                    cli->env.out);
     return status;
 }
 
@@ -193,7 +193,7 @@ static enum status show(struct cli *cli, const struct result *result, unsigned g
 {
     if (cli->options.format == FORMAT_TEXT)
         return print(cli, result, groups, err);
-    struct rows rows = {.out = cli->around.out, .format = cli->options.format};
+    struct rows rows = {.out = cli->env.out, .format = cli->options.format};
     rows_write(&rows, result, 0, result_row_count(result));
     rows_end(&rows);
     return STATUS_OK;
@@ -202,7 +202,7 @@ static enum status show(struct cli *cli, const struct result *result, unsigned g
 static enum status no_loads(struct cli *cli, struct error *err)
 {
     if (cli->options.format == FORMAT_JSON) {
-        struct rows rows = {.out = cli->around.out, .format = FORMAT_JSON};
+        struct rows rows = {.out = cli->env.out, .format = FORMAT_JSON};
         rows_end(&rows);
     }
     return cli_no_data(cli, "loads", err);
@@ -245,7 +245,7 @@ static enum status read_when(void *context, int64_t *out_ns, const char *text, b
                              struct error *err)
 {
     const struct cli *cli = context;
-    return moment_read(cli->around.notes, out_ns, text, cli->around.now_ns, latest, "a time", err);
+    return time_arg_parse(cli->env.notes, out_ns, text, cli->env.now_ns, latest, "a time", err);
 }
 
 // Reads a side ("host=a since 1h", or a run) on top of the query's filter.
@@ -381,9 +381,9 @@ static enum status print_comparison(struct cli *cli, const struct result *result
     add_waterfalls(table, result, groups, figures, count);
     char side[QUERY_TEXT_SIZE];
     for (int i = 0; i < 2; i++)
-        (void)fprintf(cli->around.out, "%c: %s\n", 'A' + i, side_text(side, cli, i));
-    (void)fputc('\n', cli->around.out);
-    enum status status = table_print(table, cli->around.out, cli->around.width, err);
+        (void)fprintf(cli->env.out, "%c: %s\n", 'A' + i, side_text(side, cli, i));
+    (void)fputc('\n', cli->env.out);
+    enum status status = table_print(table, cli->env.out, cli->env.width, err);
     table_free(table);
     return status;
 }

@@ -5,7 +5,7 @@
 
 #include "client/cli/cli.h"
 #include "client/cli/csv.h"
-#include "client/cli/listing.h"
+#include "client/cli/record_pages.h"
 #include "client/cli/stages.h"
 #include "client/cli/table.h"
 #include "common/core/base/text.h"
@@ -65,7 +65,7 @@ struct last_load {
     size_t count;
 };
 
-static enum status take_last_load(void *context, const struct result *page, struct error *err)
+static enum status on_page(void *context, const struct result *page, struct error *err)
 {
     struct last_load *last = context;
     if (result_row_count(page) == 0)
@@ -82,14 +82,14 @@ static enum status take_last_load(void *context, const struct result *page, stru
 
 static enum status ask_last_load(struct last_load *last, struct error *err)
 {
-    return listing_pages(last->cli, RECORD_KIND_LOAD, false, 1, take_last_load, last, err);
+    return record_pages_read(last->cli, RECORD_KIND_LOAD, false, 1, on_page, last, err);
 }
 
 static void print_stages(const struct last_load *last)
 {
-    unsigned width = last->cli->around.width;
+    unsigned width = last->cli->env.width;
     unsigned bar = width == 0 || width >= BAR_TERMINAL_LEAST ? BAR_WIDTH : 0;
-    FILE *out = last->cli->around.out;
+    FILE *out = last->cli->env.out;
     char line[STAGES_LINE_SIZE];
     for (size_t i = 0; i < last->count; i++)
         (void)fprintf(out, "%s\n",
@@ -162,9 +162,9 @@ static void print_last_load(const struct last_load *last, const struct result *s
 {
     char a[TEXT_SIZE], b[TEXT_SIZE], c[TEXT_SIZE], d[TEXT_SIZE];
     (void)fprintf(
-        last->cli->around.out, "last load   %s: %s, %s, %s\n",
-        figure(a, summary, "last_load_model"), figure(b, summary, "last_load_duration_ns"),
-        figure(c, summary, "last_load_status"), figure(d, summary, "last_load_started_ns"));
+        last->cli->env.out, "last load   %s: %s, %s, %s\n", figure(a, summary, "last_load_model"),
+        figure(b, summary, "last_load_duration_ns"), figure(c, summary, "last_load_status"),
+        figure(d, summary, "last_load_started_ns"));
     print_stages(last);
 }
 
@@ -194,7 +194,7 @@ static void print_losses(FILE *out, const struct result *summary)
 static void print_for_people(const struct last_load *last, const char *source,
                              const struct result *summary)
 {
-    FILE *out = last->cli->around.out;
+    FILE *out = last->cli->env.out;
     char a[TEXT_SIZE], b[TEXT_SIZE];
     (void)text_escape(b, sizeof b, source, strlen(source));
     (void)fprintf(out, "source      %s (%s)\n", b, figure(a, summary, "store_bytes"));
@@ -247,7 +247,7 @@ static void print_line(FILE *out, const struct result *summary)
 // The answer as one object, the last load's stages with it.
 static void print_json(const struct last_load *last, const struct result *summary)
 {
-    FILE *out = last->cli->around.out;
+    FILE *out = last->cli->env.out;
     struct json_writer json = files_json(out);
     json_write_begin(&json, NULL);
     json_write_members(&json, summary, 0);
@@ -267,12 +267,12 @@ static enum status show(struct last_load *last, const struct result *summary, st
 {
     struct cli *cli = last->cli;
     if (option_given(&cli->options, OPTION_LINE)) {
-        print_line(cli->around.out, summary);
+        print_line(cli->env.out, summary);
         return STATUS_OK;
     }
     if (cli->options.format == FORMAT_CSV) {
-        csv_write_header(cli->around.out, summary);
-        csv_write_row(cli->around.out, summary, 0);
+        csv_write_header(cli->env.out, summary);
+        csv_write_row(cli->env.out, summary, 0);
         return STATUS_OK;
     }
     enum status status = STATUS_OK;

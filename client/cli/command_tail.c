@@ -8,7 +8,7 @@
 #include "client/cli/kinds.h"
 #include "client/cli/number.h"
 #include "client/cli/rows.h"
-#include "client/cli/view.h"
+#include "client/cli/columns.h"
 #include "common/sys/stop.h"
 
 static const uint64_t wait_ns = UINT64_C(1000000000);
@@ -70,10 +70,10 @@ static bool passes(const struct query_filter *filter, const struct result *page,
 // "2026-03-29 02:30:00  inference  host=gpu1 model=stories15M speed=45.23 t/s"
 static void print_row(FILE *out, enum record_kind kind, const struct result *page, size_t row)
 {
-    const struct view *view = view_of(kind);
+    const struct columns *view = columns_of(kind);
     for (unsigned i = 0; i < view->count; i++) {
-        const struct view_column *column = &view->columns[i];
-        char *cell = view_cell(column, page, row);
+        const struct shown_column *column = &view->columns[i];
+        char *cell = columns_cell(column, page, row);
         if (i == 0) // every view begins with the time
             (void)fprintf(out, "%s  %-10s", cell ? cell : "-", record_kind_info(kind)->name);
         else if (cell && strcmp(cell, "-") != 0)
@@ -107,7 +107,7 @@ static void tell_missed(struct tail *tail, uint64_t missed)
 {
     if (missed <= tail->missed)
         return;
-    (void)fprintf(tail->cli->around.notes,
+    (void)fprintf(tail->cli->env.notes,
                   "inferstat: warning: %" PRIu64 " record%s missed: this reader was too slow\n",
                   missed - tail->missed, number_plural((int64_t)(missed - tail->missed)));
     tail->missed = missed;
@@ -158,7 +158,7 @@ enum status command_tail(struct cli *cli, struct error *err)
 
     struct tail tail = {
         .cli = cli,
-        .rows = {.out = cli->around.out, .format = FORMAT_JSONL},
+        .rows = {.out = cli->env.out, .format = FORMAT_JSONL},
         .limit = cli->options.limit,
     };
     struct remote_target target = cli_target(cli);

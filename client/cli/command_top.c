@@ -8,7 +8,7 @@
 
 enum status command_top(struct cli *cli, struct error *err)
 {
-    if (!cli->around.in_is_terminal || !cli->around.out_is_terminal)
+    if (!cli->env.in_is_terminal || !cli->env.out_is_terminal)
         return error_set(err, STATUS_INVALID,
                          "top: the dashboard needs a terminal (use inferstat summary, or "
                          "inferstat tail)");

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "client/cli/cli.h"
-#include "client/cli/keys.h"
+#include "client/cli/key_arg.h"
 #include "common/sys/files.h"
 #include "common/wire/address.h"
 #include "common/wire/keys.h"
@@ -31,7 +31,7 @@ static bool is_same(const struct address *left, const struct address *right)
 }
 
 // Copies a line, unless it is another key of the address and goes.
-static void take_line(struct list *list, const char *line)
+static void add_line(struct list *list, const char *line)
 {
     char copy[KEYS_LINE_SIZE];
     (void)snprintf(copy, sizeof copy, "%s", line);
@@ -55,7 +55,7 @@ static enum status copy_lines(struct list *list, struct error *err)
         return STATUS_OK;
     const char *line;
     while (status == STATUS_OK && (line = text_file_next(file)) != NULL)
-        take_line(list, line);
+        add_line(list, line);
     if (status == STATUS_OK)
         status = text_file_status(file, err);
     text_file_close(file);
@@ -117,15 +117,15 @@ enum status command_trust(struct cli *cli, struct error *err)
                            "trust: an ipc:// address takes no key: the folder's permissions say "
                            "whose collector it is");
     if (status == STATUS_OK)
-        status = cli_key_read(key, cli->options.arguments[1], "trust", err);
+        status = key_arg_parse(key, cli->options.arguments[1], "trust", err);
     if (status == STATUS_OK)
         status = open_list(&list, err);
     if (status == STATUS_OK)
         status = write_list(&list, err);
     if (status != STATUS_OK)
         return status;
-    char text[CLI_PATH_TEXT_SIZE];
-    (void)fprintf(cli->around.out, "%s %s\n", cli_path_text(text, list.path),
+    char text[KEY_ARG_PATH_TEXT_SIZE];
+    (void)fprintf(cli->env.out, "%s %s\n", key_arg_path_text(text, list.path),
                   list.is_there ? "has that key already" : "now has that key");
     return STATUS_OK;
 }

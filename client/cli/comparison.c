@@ -169,7 +169,7 @@ static char *cell_text(const struct result *result, size_t row, enum column colu
     return NULL;
 }
 
-// ---- Lines around the table -----------------------------------------------------------
+// ---- Lines env the table -----------------------------------------------------------
 
 static void write_filter(FILE *out, const struct query_filter *filter)
 {
@@ -253,7 +253,7 @@ static void write_method(FILE *out, const struct result *result)
 static enum status print_table(const struct cli *cli, const struct query *query,
                                const struct result *result, struct error *err)
 {
-    FILE *out = cli->around.out;
+    FILE *out = cli->env.out;
     struct table *table;
     if (table_new(&table, columns, COLUMNS) != STATUS_OK)
         return error_no_memory(err, "compare");
@@ -273,7 +273,7 @@ static enum status print_table(const struct cli *cli, const struct query *query,
     (void)fputs("\nafter:  ", out);
     write_side(out, query, 1, result);
     (void)fputs("\n\n", out);
-    enum status status = table_print(table, out, cli->around.width, err);
+    enum status status = table_print(table, out, cli->env.width, err);
     table_free(table);
     if (status != STATUS_OK)
         return status;
@@ -301,7 +301,7 @@ static void write_markdown(FILE *out, const char *text)
 static enum status print_markdown(const struct cli *cli, const struct query *query,
                                   const struct result *result, struct error *err)
 {
-    FILE *out = cli->around.out;
+    FILE *out = cli->env.out;
     const struct comparison_tally tally = comparison_tally(result);
     (void)fputs("**", out);
     write_tally(out, &tally);

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "client/cli/cli.h"
-#include "client/cli/options.h"
+#include "client/cli/cli_options.h"
 
 void help_write(FILE *out)
 {

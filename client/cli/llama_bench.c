@@ -74,8 +74,8 @@ static enum status fault(const struct bench *bench, const char *key, const char 
     return error_set(err, STATUS_INVALID, "result %zu: %s: %s", bench->index, key, what);
 }
 
-static enum status take_int(const struct bench *bench, const char *key, int64_t least, int64_t *out,
-                            struct error *err)
+static enum status parse_integer(const struct bench *bench, const char *key, int64_t least,
+                                 int64_t *out, struct error *err)
 {
     const json_t *value = json_object_get(bench->result, key);
     if (!value)
@@ -88,17 +88,17 @@ static enum status take_int(const struct bench *bench, const char *key, int64_t 
 }
 
 // What older versions do not say is 0.
-static enum status take_optional(const struct bench *bench, const char *key, int64_t *out,
-                                 struct error *err)
+static enum status parse_optional(const struct bench *bench, const char *key, int64_t *out,
+                                  struct error *err)
 {
     *out = 0;
-    return json_object_get(bench->result, key) ? take_int(bench, key, 0, out, err) : STATUS_OK;
+    return json_object_get(bench->result, key) ? parse_integer(bench, key, 0, out, err) : STATUS_OK;
 }
 
 // The parser has seen to it that texts are UTF-8.  Control characters are shown later
 // as they are; NULs cannot be, and jansson refuses them.
-static enum status take_text(const struct bench *bench, const char *key, char *out, size_t size,
-                             struct error *err)
+static enum status parse_text(const struct bench *bench, const char *key, char *out, size_t size,
+                              struct error *err)
 {
     const json_t *value = json_object_get(bench->result, key);
     const char *text = json_string_value(value);
@@ -109,10 +109,10 @@ static enum status take_text(const struct bench *bench, const char *key, char *o
 }
 
 // "models/Qwen2.5-7B-Instruct-Q4_K_M.gguf": without folder and ending.
-static enum status take_model(struct bench *bench, struct error *err)
+static enum status parse_model(struct bench *bench, struct error *err)
 {
     char path[TEXT_SIZE];
-    enum status status = take_text(bench, "model_filename", path, sizeof path, err);
+    enum status status = parse_text(bench, "model_filename", path, sizeof path, err);
     if (status != STATUS_OK)
         return status;
     const char *slash = strrchr(path, '/');
@@ -127,25 +127,25 @@ static enum status take_model(struct bench *bench, struct error *err)
 }
 
 // The GPU where there is one and layers are on it, else the CPU.
-static enum status take_device(struct bench *bench, struct error *err)
+static enum status parse_device(struct bench *bench, struct error *err)
 {
     const json_t *layers = json_object_get(bench->result, "n_gpu_layers");
     const char *gpu = json_string_value(json_object_get(bench->result, "gpu_info"));
     const bool on_gpu =
         gpu && gpu[0] && !(json_is_integer(layers) && json_integer_value(layers) == 0);
-    enum status status = take_text(bench, on_gpu ? "gpu_info" : "cpu_info", bench->device,
-                                   sizeof bench->device, err);
+    enum status status = parse_text(bench, on_gpu ? "gpu_info" : "cpu_info", bench->device,
+                                    sizeof bench->device, err);
     if (status == STATUS_OK && !bench->device[0])
         (void)snprintf(bench->device, sizeof bench->device, "cpu");
     return status;
 }
 
 // "2025-04-24T11:58:50Z", always UTC.
-static enum status take_time(struct bench *bench, struct error *err)
+static enum status parse_time(struct bench *bench, struct error *err)
 {
     char text[64];
     struct tm when = {0};
-    enum status status = take_text(bench, "test_time", text, sizeof text, err);
+    enum status status = parse_text(bench, "test_time", text, sizeof text, err);
     if (status != STATUS_OK)
         return status;
     const char *end = strptime(text, "%Y-%m-%dT%H:%M:%SZ", &when);
@@ -192,11 +192,11 @@ static enum status put_model(struct bench *bench, struct error *err)
 {
     char type[NAME_SIZE];
     int64_t parameters = 0, bytes = 0;
-    enum status status = take_text(bench, "model_type", type, sizeof type, err);
+    enum status status = parse_text(bench, "model_type", type, sizeof type, err);
     if (status == STATUS_OK)
-        status = take_optional(bench, "model_n_params", &parameters, err);
+        status = parse_optional(bench, "model_n_params", &parameters, err);
     if (status == STATUS_OK)
-        status = take_optional(bench, "model_size", &bytes, err);
+        status = parse_optional(bench, "model_size", &bytes, err);
     if (status != STATUS_OK)
         return status;
     struct record record;
@@ -276,13 +276,13 @@ static enum status begin_run(struct bench *bench, int64_t total_ns, struct error
                              .device_count = 1,
                              .started_ns = bench->started_ns,
                              .ended_ns = bench->started_ns + total_ns};
-    enum status status = take_text(bench, "build_commit", commit, sizeof commit, err);
+    enum status status = parse_text(bench, "build_commit", commit, sizeof commit, err);
     if (status == STATUS_OK)
-        status = take_optional(bench, "build_number", &build, err);
+        status = parse_optional(bench, "build_number", &build, err);
     if (status == STATUS_OK)
-        status = take_text(bench, "cpu_info", cpu, sizeof cpu, err);
+        status = parse_text(bench, "cpu_info", cpu, sizeof cpu, err);
     if (status == STATUS_OK)
-        status = take_optional(bench, "n_threads", &threads, err);
+        status = parse_optional(bench, "n_threads", &threads, err);
     if (status != STATUS_OK)
         return status;
     (void)snprintf(version, sizeof version, "llama.cpp %s (%" PRId64 ")", commit, build);
@@ -297,31 +297,31 @@ static enum status begin_run(struct bench *bench, int64_t total_ns, struct error
     return status;
 }
 
-static enum status take_test(struct bench *bench, struct error *err)
+static enum status parse_test(struct bench *bench, struct error *err)
 {
-    enum status status = take_int(bench, "n_prompt", 0, &bench->n_prompt, err);
+    enum status status = parse_integer(bench, "n_prompt", 0, &bench->n_prompt, err);
     if (status == STATUS_OK)
-        status = take_int(bench, "n_gen", 0, &bench->n_gen, err);
+        status = parse_integer(bench, "n_gen", 0, &bench->n_gen, err);
     if (status == STATUS_OK)
-        status = take_optional(bench, "n_depth", &bench->n_depth, err);
+        status = parse_optional(bench, "n_depth", &bench->n_depth, err);
     if (status == STATUS_OK && bench->n_prompt == 0 && bench->n_gen == 0)
         status = fault(bench, "n_gen", "nothing was tested", err);
     if (status == STATUS_OK && bench->n_prompt > value_max - bench->n_depth)
         status = fault(bench, "n_depth", "a number that cannot be", err);
     if (status == STATUS_OK)
-        status = take_time(bench, err);
+        status = parse_time(bench, err);
     if (status == STATUS_OK)
-        status = take_model(bench, err);
-    return status == STATUS_OK ? take_device(bench, err) : status;
+        status = parse_model(bench, err);
+    return status == STATUS_OK ? parse_device(bench, err) : status;
 }
 
-static enum status take_result(struct bench *bench, struct error *err)
+static enum status parse_result(struct bench *bench, struct error *err)
 {
     const json_t *samples = NULL;
     int64_t total_ns = 0;
     enum status status =
         json_is_object(bench->result)
-            ? take_test(bench, err)
+            ? parse_test(bench, err)
             : error_set(err, STATUS_INVALID, "result %zu: no object", bench->index);
     if (status == STATUS_OK)
         status = check_samples(bench, &samples, &total_ns, err);
@@ -388,7 +388,7 @@ static enum status convert(struct making *making, const json_t *results, struct 
         struct bench bench = {
             .making = making, .result = json_array_get(results, i), .index = i + 1};
         if (!is_repeated(results, i))
-            status = take_result(&bench, err);
+            status = parse_result(&bench, err);
     }
     return status;
 }

@@ -35,7 +35,7 @@ int main(int argc, char **argv)
     set_locale();
     (void)signal(SIGXFSZ, SIG_IGN); // a file that may grow no more fails as a full disk does
     log_open("inferstat", LOG_LEVEL_WARNING);
-    struct cli_surroundings around = {
+    struct cli_environment env = {
         .in = stdin,
         .out = stdout,
         .notes = stderr,
@@ -45,7 +45,7 @@ int main(int argc, char **argv)
         .now_ns = clock_wall_ns(),
     };
     struct error err = {0};
-    enum status status = cli_run(&around, argc, argv, &err);
+    enum status status = cli_run(&env, argc, argv, &err);
     bool failed = ferror(stdout) != 0;
     if ((fflush(stdout) != 0 || failed) && status == STATUS_OK)
         status =

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "client/cli/moment.h"
+#include "client/cli/time_arg.h"
 #include "common/core/query/query_text.h"
 
 enum { PARTS_MAX = 32 };
@@ -194,8 +194,8 @@ static enum status when(void *context, int64_t *out_ns, const char *text, bool l
                         struct error *err)
 {
     const struct query_line *from = context;
-    return moment_read(from->notes, out_ns, text, from->now_ns, latest,
-                       latest ? "--until" : "--since", err);
+    return time_arg_parse(from->notes, out_ns, text, from->now_ns, latest,
+                          latest ? "--until" : "--since", err);
 }
 
 // Removes `prefix` and ": " from the beginning of the message.

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "client/cli/options.h"
+#include "client/cli/cli_options.h"
 #include "common/core/query/query.h"
 
 // What the query is made from.

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "client/cli/options.h"
+#include "client/cli/cli_options.h"
 #include "common/core/query/result.h"
 
 // Set `out` and `format` (CSV, JSON or JSONL), the rest zero.

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/cli/listing.h"
+#include "client/cli/record_pages.h"
 #include "client/cli/width.h"
 #include "common/core/base/array.h"
 #include "common/core/base/text.h"
@@ -90,7 +90,7 @@ static bool add_stage(struct stages *stages, const struct result *page, size_t r
     return true;
 }
 
-static enum status take_page(void *context, const struct result *page, struct error *err)
+static enum status on_page(void *context, const struct result *page, struct error *err)
 {
     for (size_t row = 0; row < result_row_count(page); row++) {
         if (!add_stage(context, page, row))
@@ -136,8 +136,8 @@ enum status stages_ask(struct stages **out, struct cli *cli, const struct result
     if (result_row_count(loads) > 0) {
         struct query_filter filter = cli->query.filter;
         narrow(&filter, loads);
-        status =
-            listing_filtered(cli, RECORD_KIND_LOAD_STAGE, &filter, true, 0, take_page, stages, err);
+        status = record_pages_read_filtered(cli, RECORD_KIND_LOAD_STAGE, &filter, true, 0, on_page,
+                                            stages, err);
     }
     if (status != STATUS_OK) {
         stages_free(stages);

@@ -8,7 +8,7 @@
 
 #include "client/cli/cli.h"
 #include "client/cli/csv.h"
-#include "client/cli/view.h"
+#include "client/cli/columns.h"
 #include "client/tui/tui.h"
 #include "common/core/record/record.h"
 
@@ -45,7 +45,7 @@ static enum status run(const char *line, bool terminal, struct error *err)
     free(out_text);
     free(notes_text);
     size_t out_size, notes_size;
-    struct cli_surroundings around = {
+    struct cli_environment env = {
         .in = fopen("/dev/null", "r"),
         .out = open_memstream(&out_text, &out_size),
         .notes = open_memstream(&notes_text, &notes_size),
@@ -54,10 +54,10 @@ static enum status run(const char *line, bool terminal, struct error *err)
         .now_ns = INT64_C(1774785600000000000),
     };
     *err = (struct error){0};
-    enum status status = cli_run(&around, count, words, err);
-    (void)fclose(around.in);
-    (void)fclose(around.out);
-    (void)fclose(around.notes);
+    enum status status = cli_run(&env, count, words, err);
+    (void)fclose(env.in);
+    (void)fclose(env.out);
+    (void)fclose(env.notes);
     return status;
 }
 
@@ -109,7 +109,7 @@ static void test_views(void **state)
     static const char *const of_runs[] = {"lost", "coverage_ratio", "in_flight", "balanced"};
     for (int i = 0; i < (int)RECORD_KIND_COUNT; i++) {
         enum record_kind kind = (enum record_kind)i;
-        const struct view *view = view_of(kind);
+        const struct columns *view = columns_of(kind);
         assert_true(view->count > 1);
         assert_string_equal(view->columns[0].key, "started_ns"); // tail counts on it
         for (unsigned c = 0; c < view->count; c++) {

@@ -1,4 +1,4 @@
-#include "client/cli/keys.h"
+#include "client/cli/key_arg.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -20,8 +20,8 @@ static bool is_key(unsigned char bytes[WIRE_KEY_SIZE], const char *word)
     return wire_key_parse(bytes, first);
 }
 
-enum status cli_key_read(char key[WIRE_KEY_TEXT_SIZE], const char *word, const char *what,
-                         struct error *err)
+enum status key_arg_parse(char key[WIRE_KEY_TEXT_SIZE], const char *word, const char *what,
+                          struct error *err)
 {
     unsigned char bytes[1][WIRE_KEY_SIZE];
     // A path may look like a key; a key that is the name of a file does not happen.
@@ -43,7 +43,7 @@ enum status cli_key_read(char key[WIRE_KEY_TEXT_SIZE], const char *word, const c
     return STATUS_OK;
 }
 
-const char *cli_path_text(char text[CLI_PATH_TEXT_SIZE], const char *path)
+const char *key_arg_path_text(char text[KEY_ARG_PATH_TEXT_SIZE], const char *path)
 {
-    return text_escape(text, CLI_PATH_TEXT_SIZE, path, strlen(path));
+    return text_escape(text, KEY_ARG_PATH_TEXT_SIZE, path, strlen(path));
 }

@@ -1,4 +1,4 @@
-#include "client/cli/listing.h"
+#include "client/cli/record_pages.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -16,9 +16,10 @@ static uint32_t page_rows(uint64_t limit, uint64_t done)
     return (uint32_t)(limit - done);
 }
 
-enum status listing_filtered(struct cli *cli, enum record_kind kind,
-                             const struct query_filter *filter, bool oldest_first, uint64_t limit,
-                             listing_take *take, void *context, struct error *err)
+enum status record_pages_read_filtered(struct cli *cli, enum record_kind kind,
+                                       const struct query_filter *filter, bool oldest_first,
+                                       uint64_t limit, record_pages_on_page *on_page, void *context,
+                                       struct error *err)
 {
     struct query *query = calloc(1, sizeof *query);
     if (!query)
@@ -38,7 +39,7 @@ enum status listing_filtered(struct cli *cli, enum record_kind kind,
             break;
         size_t rows = result_row_count(page);
         if (rows > 0 || done == 0)
-            status = take(context, page, err);
+            status = on_page(context, page, err);
         done += rows;
         query->cursor = rows > 0 ? result_next_cursor(page) : 0;
         result_free(page);
@@ -47,10 +48,12 @@ enum status listing_filtered(struct cli *cli, enum record_kind kind,
     return status == STATUS_NO_DATA ? STATUS_OK : status; // cli_no_data says why
 }
 
-enum status listing_pages(struct cli *cli, enum record_kind kind, bool oldest_first, uint64_t limit,
-                          listing_take *take, void *context, struct error *err)
+enum status record_pages_read(struct cli *cli, enum record_kind kind, bool oldest_first,
+                              uint64_t limit, record_pages_on_page *on_page, void *context,
+                              struct error *err)
 {
-    return listing_filtered(cli, kind, &cli->query.filter, oldest_first, limit, take, context, err);
+    return record_pages_read_filtered(cli, kind, &cli->query.filter, oldest_first, limit, on_page,
+                                      context, err);
 }
 
 static enum status write_page(void *context, const struct result *page, struct error *err)
@@ -62,15 +65,15 @@ static enum status write_page(void *context, const struct result *page, struct e
     return STATUS_OK;
 }
 
-enum status listing_write(struct cli *cli, enum record_kind kind, bool oldest_first, uint64_t limit,
-                          struct rows *rows, struct error *err)
+enum status record_pages_write(struct cli *cli, enum record_kind kind, bool oldest_first,
+                               uint64_t limit, struct rows *rows, struct error *err)
 {
-    return listing_pages(cli, kind, oldest_first, limit, write_page, rows, err);
+    return record_pages_read(cli, kind, oldest_first, limit, write_page, rows, err);
 }
 
 // How many rows are asked for: --limit, else all for machines and the newest
 // for people.  0: all.
-static uint64_t listing_limit(const struct cli *cli)
+static uint64_t page_limit(const struct cli *cli)
 {
     if (option_given(&cli->options, OPTION_LIMIT))
         return cli->query.limit;
@@ -81,50 +84,50 @@ static uint64_t listing_limit(const struct cli *cli)
 static void note_limit(const struct cli *cli, uint64_t rows)
 {
     if (!option_given(&cli->options, OPTION_LIMIT) && rows == NEWEST_FOR_PEOPLE)
-        (void)fprintf(cli->around.out, "(the %" PRIu64 " %s; --limit 0 shows all)\n", rows,
+        (void)fprintf(cli->env.out, "(the %" PRIu64 " %s; --limit 0 shows all)\n", rows,
                       cli->query.records.oldest_first ? "oldest" : "newest");
 }
 
 // A table being filled from pages.
 struct listed {
     struct cli *cli;
-    listing_add *add;
-    const struct view *view;
+    record_pages_add *add;
+    const struct columns *view;
     struct table *table;
     uint64_t rows;
 };
 
-static enum status take_page(void *context, const struct result *page, struct error *err)
+static enum status on_page(void *context, const struct result *page, struct error *err)
 {
     struct listed *listed = context;
     listed->rows += result_row_count(page);
     return listed->add(listed->cli, listed->view, listed->table, page, err);
 }
 
-enum status listing_for_people(struct cli *cli, listing_add *add, struct error *err)
+enum status record_pages_print(struct cli *cli, record_pages_add *add, struct error *err)
 {
     const enum record_kind kind = kinds_find(cli->command->name);
-    struct listed listed = {.cli = cli, .add = add, .view = view_of(kind)};
-    if (view_table(&listed.table, listed.view) != STATUS_OK)
+    struct listed listed = {.cli = cli, .add = add, .view = columns_of(kind)};
+    if (columns_new_table(&listed.table, listed.view) != STATUS_OK)
         return error_no_memory(err, cli->command->name);
-    enum status status = listing_pages(cli, kind, cli->query.records.oldest_first,
-                                       listing_limit(cli), take_page, &listed, err);
+    enum status status = record_pages_read(cli, kind, cli->query.records.oldest_first,
+                                           page_limit(cli), on_page, &listed, err);
     if (status == STATUS_OK && listed.rows == 0)
         status = cli_no_data(cli, cli->command->name, err);
     if (status == STATUS_OK)
-        status = table_print(listed.table, cli->around.out, cli->around.width, err);
+        status = table_print(listed.table, cli->env.out, cli->env.width, err);
     if (status == STATUS_OK)
         note_limit(cli, listed.rows);
     table_free(listed.table);
     return status;
 }
 
-enum status listing_for_machines(struct cli *cli, struct error *err)
+enum status record_pages_export(struct cli *cli, struct error *err)
 {
-    struct rows rows = {.out = cli->around.out, .format = cli->options.format};
+    struct rows rows = {.out = cli->env.out, .format = cli->options.format};
     enum status status =
-        listing_write(cli, kinds_find(cli->command->name), cli->query.records.oldest_first,
-                      listing_limit(cli), &rows, err);
+        record_pages_write(cli, kinds_find(cli->command->name), cli->query.records.oldest_first,
+                           page_limit(cli), &rows, err);
     if (status != STATUS_OK)
         return status;
     rows_end(&rows);

@@ -1,7 +1,7 @@
 // The options of the program `inferstat`: one table that parsing, help, completion
 // and tests read.
-#ifndef INFERSTAT_CLIENT_CLI_OPTIONS_H
-#define INFERSTAT_CLIENT_CLI_OPTIONS_H
+#ifndef INFERSTAT_CLIENT_CLI_CLI_OPTIONS_H
+#define INFERSTAT_CLIENT_CLI_CLI_OPTIONS_H
 
 #include <stdbool.h>
 #include <stdint.h>

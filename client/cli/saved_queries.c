@@ -1,9 +1,9 @@
-#include "client/cli/named.h"
+#include "client/cli/saved_queries.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/cli/moment.h"
+#include "client/cli/time_arg.h"
 #include "client/cli/width.h"
 #include "common/core/base/parse.h"
 #include "common/core/base/text.h"
@@ -45,7 +45,7 @@ struct naming {
 };
 
 // Takes a line of the file; what its text says is looked at when it is asked for.
-static enum status take(void *context, const char *name, const char *text, struct error *err)
+static enum status add_line(void *context, const char *name, const char *text, struct error *err)
 {
     struct result *list = ((struct naming *)context)->list;
     if (strlen(name) >= NAME_SIZE || name[strspn(name, name_characters)] != '\0')
@@ -86,15 +86,15 @@ static enum status read_file(struct result *list, FILE *notes, struct error *err
         return error_no_memory(err, "saved queries");
     if (keys_default_path(path, sizeof path, "queries", NULL) != STATUS_OK)
         return STATUS_OK; // no home, no file
-    status = config_read_leniently(path, take, complain, &naming, err);
+    status = config_read_leniently(path, add_line, complain, &naming, err);
     return status == STATUS_NOT_FOUND ? STATUS_OK : status;
 }
 
-enum status named_list(const struct cli *cli, struct result **out, struct error *err)
+enum status saved_queries_list(const struct cli *cli, struct result **out, struct error *err)
 {
     if (result_new(out) != STATUS_OK)
         return error_no_memory(err, "saved queries");
-    enum status status = read_file(*out, cli->around.notes, err);
+    enum status status = read_file(*out, cli->env.notes, err);
     if (status != STATUS_OK)
         result_free(*out);
     return status;
@@ -111,7 +111,7 @@ static enum status when(void *context, int64_t *out_ns, const char *text, bool l
                         struct error *err)
 {
     const struct reading *reading = context;
-    return moment_read(reading->notes, out_ns, text, reading->now_ns, latest, "time", err);
+    return time_arg_parse(reading->notes, out_ns, text, reading->now_ns, latest, "time", err);
 }
 
 static char *escaped(const char *text, size_t size)
@@ -141,11 +141,11 @@ static void point(FILE *notes, const char *line, struct query_place place)
 static enum status read_text(const struct cli *cli, const char *text, struct query *out,
                              struct error *err)
 {
-    struct reading reading = {cli->around.notes, cli->around.now_ns};
+    struct reading reading = {cli->env.notes, cli->env.now_ns};
     struct query_place place = {0};
     enum status status = query_text_read(out, text, when, &reading, &place, err);
     if (status != STATUS_OK)
-        point(cli->around.notes, text, place);
+        point(cli->env.notes, text, place);
     return status;
 }
 
@@ -188,7 +188,7 @@ static enum status read_word(const struct cli *cli, const char *word, struct que
                              struct error *err)
 {
     struct result *list = NULL;
-    enum status status = named_list(cli, &list, err);
+    enum status status = saved_queries_list(cli, &list, err);
     if (status != STATUS_OK)
         return status;
     const int row = find(list, word);
@@ -205,8 +205,8 @@ static enum status read_word(const struct cli *cli, const char *word, struct que
     return status;
 }
 
-enum status named_read(const struct cli *cli, const char *text, struct query *out,
-                       struct error *err)
+enum status saved_queries_read(const struct cli *cli, const char *text, struct query *out,
+                               struct error *err)
 {
     // Only one word can be a name; the file of those who give text is not read.
     const bool may_be_name = text[0] != '\0' && text[strspn(text, name_characters)] == '\0';

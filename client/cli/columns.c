@@ -1,30 +1,30 @@
-#include "client/cli/view.h"
+#include "client/cli/columns.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { RUN_SHOWN = 8, VIEW_COLUMNS_MAX = 24 };
+enum { RUN_SHOWN = 8, COLUMNS_MAX = 24 };
 
 // The number is how minor a column is (table.h).
 #define LEFT(key, title, minor)                                                                    \
     {                                                                                              \
-        key, title, VIEW_PLAIN, TABLE_LEFT, minor                                                  \
+        key, title, SHOWN_PLAIN, TABLE_LEFT, minor                                                 \
     }
 #define RIGHT(key, title, minor)                                                                   \
     {                                                                                              \
-        key, title, VIEW_PLAIN, TABLE_RIGHT, minor                                                 \
+        key, title, SHOWN_PLAIN, TABLE_RIGHT, minor                                                \
     }
 #define RUN(key, title, minor)                                                                     \
     {                                                                                              \
-        key, title, VIEW_RUN, TABLE_LEFT, minor                                                    \
+        key, title, SHOWN_RUN, TABLE_LEFT, minor                                                   \
     }
 #define YES_NO(key, title, minor)                                                                  \
     {                                                                                              \
-        key, title, VIEW_YES_NO, TABLE_LEFT, minor                                                 \
+        key, title, SHOWN_YES_NO, TABLE_LEFT, minor                                                \
     }
 
-static const struct view_column run_view[] = {
+static const struct shown_column run_columns[] = {
     LEFT("started_ns", "started", 0),
     RUN("run", "run", 0),
     LEFT("host", "host", 1),
@@ -36,12 +36,12 @@ static const struct view_column run_view[] = {
     RIGHT("lost", "lost", 0),
     RIGHT("coverage_ratio", "coverage", 1),
     YES_NO("balanced", "balanced", 0),
-    {"clock_offset_ns", "clock", VIEW_CLOCK, TABLE_RIGHT, 3},
+    {"clock_offset_ns", "clock", SHOWN_CLOCK, TABLE_RIGHT, 3},
     LEFT("last_activity", "last activity", 2),
     LEFT("worker_version", "version", 4),
 };
 
-static const struct view_column device_view[] = {
+static const struct shown_column device_columns[] = {
     LEFT("started_ns", "started", 0),
     RUN("run", "run", 1),
     LEFT("host", "host", 0),
@@ -56,14 +56,14 @@ static const struct view_column device_view[] = {
     RIGHT("flops_per_second", "arithmetic", 1),
 };
 
-static const struct view_column model_view[] = {
+static const struct shown_column model_columns[] = {
     LEFT("started_ns", "started", 0),
     LEFT("name", "model", 0),
     LEFT("quantisation", "type", 0),
     RIGHT("file_bytes", "size", 0),
 };
 
-static const struct view_column startup_view[] = {
+static const struct shown_column startup_columns[] = {
     LEFT("started_ns", "started", 0),
     RUN("run", "run", 0),
     LEFT("host", "host", 0),
@@ -72,7 +72,7 @@ static const struct view_column startup_view[] = {
     RIGHT("memory_ready_bytes", "memory when ready", 0),
 };
 
-static const struct view_column load_view[] = {
+static const struct shown_column load_columns[] = {
     LEFT("started_ns", "started", 0),   LEFT("host", "host", 1),
     LEFT("model", "model", 0),          LEFT("device", "device", 2),
     LEFT("status", "status", 0),        RIGHT("duration_ns", "total", 0),
@@ -81,12 +81,12 @@ static const struct view_column load_view[] = {
     LEFT("error", "error", 0),
 };
 
-static const struct view_column load_stage_view[] = {
+static const struct shown_column load_stage_columns[] = {
     LEFT("started_ns", "started", 0), LEFT("host", "host", 0),         LEFT("model", "model", 0),
     LEFT("stage", "stage", 0),        RIGHT("duration_ns", "took", 0),
 };
 
-static const struct view_column inference_view[] = {
+static const struct shown_column inference_columns[] = {
     LEFT("started_ns", "started", 0),
     LEFT("host", "host", 2),
     LEFT("model", "model", 0),
@@ -103,12 +103,12 @@ static const struct view_column inference_view[] = {
     RIGHT("host_memory_bytes", "memory", 4),
 };
 
-static const struct view_column itl_view[] = {
+static const struct shown_column itl_columns[] = {
     LEFT("started_ns", "started", 0), LEFT("host", "host", 0),         LEFT("model", "model", 0),
     LEFT("device", "device", 0),      RIGHT("duration_ns", "span", 0),
 };
 
-static const struct view_column operation_view[] = {
+static const struct shown_column operation_columns[] = {
     LEFT("started_ns", "started", 0),
     LEFT("host", "host", 0),
     LEFT("operation", "operation", 0),
@@ -121,7 +121,7 @@ static const struct view_column operation_view[] = {
     LEFT("extra", "extra", 2),
 };
 
-static const struct view_column pipeline_view[] = {
+static const struct shown_column pipeline_columns[] = {
     LEFT("started_ns", "started", 0),
     LEFT("host", "host", 1),
     LEFT("workload", "workload", 0),
@@ -148,7 +148,7 @@ static const struct view_column pipeline_view[] = {
     RIGHT("idle_ns", "idle", 4),
 };
 
-static const struct view_column device_sample_view[] = {
+static const struct shown_column device_sample_columns[] = {
     LEFT("started_ns", "started", 0),
     LEFT("host", "host", 0),
     LEFT("device", "device", 0),
@@ -159,7 +159,7 @@ static const struct view_column device_sample_view[] = {
     RIGHT("sm_clock_hz", "clock", 0),
 };
 
-static const struct view_column process_sample_view[] = {
+static const struct shown_column process_sample_columns[] = {
     LEFT("started_ns", "started", 0),
     RUN("run", "run", 0),
     LEFT("host", "host", 0),
@@ -168,38 +168,38 @@ static const struct view_column process_sample_view[] = {
     RIGHT("device_memory_bytes", "device memory", 0),
 };
 
-#define VIEW(columns)                                                                              \
+#define COLUMNS(columns)                                                                           \
     {                                                                                              \
         columns, sizeof columns / sizeof *columns                                                  \
     }
 
-static const struct view views[RECORD_KIND_COUNT] = {
-    [RECORD_KIND_RUN] = VIEW(run_view),
-    [RECORD_KIND_DEVICE] = VIEW(device_view),
-    [RECORD_KIND_MODEL] = VIEW(model_view),
-    [RECORD_KIND_STARTUP] = VIEW(startup_view),
-    [RECORD_KIND_LOAD] = VIEW(load_view),
-    [RECORD_KIND_LOAD_STAGE] = VIEW(load_stage_view),
-    [RECORD_KIND_INFERENCE] = VIEW(inference_view),
-    [RECORD_KIND_ITL] = VIEW(itl_view),
-    [RECORD_KIND_OPERATION] = VIEW(operation_view),
-    [RECORD_KIND_PIPELINE] = VIEW(pipeline_view),
-    [RECORD_KIND_DEVICE_SAMPLE] = VIEW(device_sample_view),
-    [RECORD_KIND_PROCESS_SAMPLE] = VIEW(process_sample_view),
+static const struct columns all[RECORD_KIND_COUNT] = {
+    [RECORD_KIND_RUN] = COLUMNS(run_columns),
+    [RECORD_KIND_DEVICE] = COLUMNS(device_columns),
+    [RECORD_KIND_MODEL] = COLUMNS(model_columns),
+    [RECORD_KIND_STARTUP] = COLUMNS(startup_columns),
+    [RECORD_KIND_LOAD] = COLUMNS(load_columns),
+    [RECORD_KIND_LOAD_STAGE] = COLUMNS(load_stage_columns),
+    [RECORD_KIND_INFERENCE] = COLUMNS(inference_columns),
+    [RECORD_KIND_ITL] = COLUMNS(itl_columns),
+    [RECORD_KIND_OPERATION] = COLUMNS(operation_columns),
+    [RECORD_KIND_PIPELINE] = COLUMNS(pipeline_columns),
+    [RECORD_KIND_DEVICE_SAMPLE] = COLUMNS(device_sample_columns),
+    [RECORD_KIND_PROCESS_SAMPLE] = COLUMNS(process_sample_columns),
 };
 
-const struct view *view_of(enum record_kind kind)
+const struct columns *columns_of(enum record_kind kind)
 {
     assert((unsigned)kind < RECORD_KIND_COUNT);
-    return &views[kind];
+    return &all[kind];
 }
 
-enum status view_table(struct table **out, const struct view *view)
+enum status columns_new_table(struct table **out, const struct columns *view)
 {
-    struct table_column columns[VIEW_COLUMNS_MAX];
-    assert(view->count <= VIEW_COLUMNS_MAX);
+    struct table_column columns[COLUMNS_MAX];
+    assert(view->count <= COLUMNS_MAX);
     for (unsigned i = 0; i < view->count; i++) {
-        const struct view_column *column = &view->columns[i];
+        const struct shown_column *column = &view->columns[i];
         columns[i] = (struct table_column){
             .title = column->title,
             .align = column->align,
@@ -222,23 +222,23 @@ static char *clock_text(int64_t offset_ns, int64_t error_ns)
     return text;
 }
 
-char *view_cell(const struct view_column *column, const struct result *result, size_t row)
+char *columns_cell(const struct shown_column *column, const struct result *result, size_t row)
 {
     int place = result_find(result, column->key);
     struct value value = result_cell(result, row, (unsigned)place);
     enum unit unit = place < 0 ? UNIT_NONE : result_column(result, (unsigned)place)->unit;
-    if (column->style == VIEW_RUN && value.type == VALUE_TEXT && value.text.size > RUN_SHOWN)
+    if (column->style == SHOWN_RUN && value.type == VALUE_TEXT && value.text.size > RUN_SHOWN)
         value.text.size = RUN_SHOWN;
-    if (column->style == VIEW_YES_NO && value.type == VALUE_INT)
+    if (column->style == SHOWN_YES_NO && value.type == VALUE_INT)
         return strdup(value.i ? "yes" : "no");
-    if (column->style == VIEW_CLOCK && value.type == VALUE_INT)
+    if (column->style == SHOWN_CLOCK && value.type == VALUE_INT)
         return clock_text(value.i, result_integer(result, row, "clock_error_ns", -1));
     return table_cell_text(value, unit);
 }
 
-void view_add_row(const struct view *view, struct table *table, const struct result *result,
-                  size_t row)
+void columns_add_row(const struct columns *view, struct table *table, const struct result *result,
+                     size_t row)
 {
     for (unsigned i = 0; i < view->count; i++)
-        table_take(table, view_cell(&view->columns[i], result, row));
+        table_take(table, columns_cell(&view->columns[i], result, row));
 }
