@@ -99,9 +99,8 @@ static void expect_numbers(uint64_t count)
 
 // ---- Exactly once -----------------------------------------------------------------------
 
-static void test_acknowledged_is_stored(void **state)
+TEST_CASE(test_acknowledged_is_stored)
 {
-    (void)state;
     hello();
     assert_true(producer.credit > 0);
     store_records(1, 20);
@@ -115,9 +114,8 @@ static void test_acknowledged_is_stored(void **state)
     assert_int_equal(integer("SELECT count(device_memory_bytes) FROM inference"), 15);
 }
 
-static void test_values_arrive_as_they_were_sent(void **state)
+TEST_CASE(test_values_arrive_as_they_were_sent)
 {
-    (void)state;
     hello();
     store_records(1, 64);
     for (unsigned i = 0; i < 64; i++) {
@@ -132,9 +130,8 @@ static void test_values_arrive_as_they_were_sent(void **state)
     }
 }
 
-static void test_repeated_records_are_skipped(void **state)
+TEST_CASE(test_repeated_records_are_skipped)
 {
-    (void)state;
     hello();
     store_records(1, 10);
     producer_batch(&producer, 0, 1, records, 10);
@@ -145,9 +142,8 @@ static void test_repeated_records_are_skipped(void **state)
     assert_int_equal(integer("SELECT count(*) FROM range"), 1);
 }
 
-static void test_a_gap_is_answered_with_what_is_wanted(void **state)
+TEST_CASE(test_a_gap_is_answered_with_what_is_wanted)
 {
-    (void)state;
     hello();
     store_records(1, 5);
     producer_batch(&producer, 0, 9, &records[8], 4);
@@ -157,9 +153,8 @@ static void test_a_gap_is_answered_with_what_is_wanted(void **state)
     expect_numbers(5);
 }
 
-static void test_streams_are_apart(void **state)
+TEST_CASE(test_streams_are_apart)
 {
-    (void)state;
     hello();
     for (uint32_t stream = 0; stream < 4; stream++) {
         producer_batch(&producer, stream, 1, records, 8);
@@ -169,9 +164,8 @@ static void test_streams_are_apart(void **state)
     assert_int_equal(integer("SELECT count(*) FROM range"), 4);
 }
 
-static void test_an_unknown_run_is_asked_for_hello(void **state)
+TEST_CASE(test_an_unknown_run_is_asked_for_hello)
 {
-    (void)state;
     producer_batch(&producer, 0, 1, records, 3);
     assert_true(producer_await(&producer, 5000));
     assert_true(producer.hello_wanted);
@@ -181,9 +175,8 @@ static void test_an_unknown_run_is_asked_for_hello(void **state)
     expect_numbers(3);
 }
 
-static void test_killed_between_batches(void **state)
+TEST_CASE(test_killed_between_batches)
 {
-    (void)state;
     hello();
     store_records(1, 10);
     assert_int_equal(daemon_end(&collector, SIGKILL), -SIGKILL);
@@ -200,9 +193,8 @@ static void test_killed_between_batches(void **state)
     assert_int_equal(integer("SELECT count(*) FROM range"), 1);
 }
 
-static void test_killed_under_load(void **state)
+TEST_CASE(test_killed_under_load)
 {
-    (void)state;
     hello();
     uint64_t acknowledged = 0;
     for (int life = 0; life < 5; life++) {
@@ -230,9 +222,8 @@ static void test_killed_under_load(void **state)
 }
 
 // A disk that is full for a while: the collector may not make files any longer.
-static void test_a_full_disk_is_no_refusal(void **state)
+TEST_CASE(test_a_full_disk_is_no_refusal)
 {
-    (void)state;
     assert_int_equal(daemon_end(&collector, SIGTERM), 0);
     void (*const before)(int) = signal(SIGXFSZ, SIG_IGN); // the child inherits it
     start();
@@ -265,9 +256,8 @@ static void test_a_full_disk_is_no_refusal(void **state)
     assert_non_null(strstr(said, "can be written again"));
 }
 
-static void test_a_fresh_store_gets_what_is_still_held(void **state)
+TEST_CASE(test_a_fresh_store_gets_what_is_still_held)
 {
-    (void)state;
     unsigned char store[16];
     hello();
     memcpy(store, producer.store, sizeof store);
@@ -309,9 +299,8 @@ static void send_drops(const struct wire_drop *drops, size_t count)
     assert_true(producer_await(&producer, 5000));
 }
 
-static void test_stored_wins_over_dropped(void **state)
+TEST_CASE(test_stored_wins_over_dropped)
 {
-    (void)state;
     hello();
     store_records(1, 10);
     const struct wire_drop drops[] = {
@@ -334,9 +323,8 @@ static void test_stored_wins_over_dropped(void **state)
     assert_int_equal(integer("SELECT count(*) FROM inference"), 20);
 }
 
-static void test_goodbye_closes_what_is_complete(void **state)
+TEST_CASE(test_goodbye_closes_what_is_complete)
 {
-    (void)state;
     hello();
     store_records(1, 10);
     const struct delivery_stream more[] = {{.stream = 0, .produced = 12, .unnumbered = 3}};
@@ -365,9 +353,8 @@ static void test_goodbye_closes_what_is_complete(void **state)
     assert_int_equal(integer("SELECT balanced IS NULL FROM v_ledger"), 1);
 }
 
-static void test_implausible_clocks_are_stored_and_counted(void **state)
+TEST_CASE(test_implausible_clocks_are_stored_and_counted)
 {
-    (void)state;
     hello();
     const int64_t now = clock_wall_ns();
     static const int64_t minute = INT64_C(60000000000);
@@ -401,9 +388,8 @@ static void ask(const char *service, const struct query *query, struct message *
 
 // ---- Bad input -----------------------------------------------------------------------------
 
-static void test_a_batch_that_can_never_be_taken(void **state)
+TEST_CASE(test_a_batch_that_can_never_be_taken)
 {
-    (void)state;
     hello();
     store_records(1, 5);
     struct record broken[4];
@@ -432,9 +418,8 @@ static void test_a_batch_that_can_never_be_taken(void **state)
 }
 
 // Numbers near 2^63 once made every query of the ledger overflow for ever.
-static void test_numbers_that_cannot_be(void **state)
+TEST_CASE(test_numbers_that_cannot_be)
 {
-    (void)state;
     static const uint64_t huge = (uint64_t)INT64_MAX - 1;
     const struct delivery_stream streams[] = {{0, huge, 0}, {1, huge, 0}};
     producer_hello(&producer, streams, 2);
@@ -466,9 +451,8 @@ static void test_numbers_that_cannot_be(void **state)
     message_free(&message);
 }
 
-static void test_frames_that_are_no_messages(void **state)
+TEST_CASE(test_frames_that_are_no_messages)
 {
-    (void)state;
     hello();
     for (int i = 0; i < 5; i++) {
         producer_send(&producer, "no protobuf at all", 18);
@@ -482,9 +466,8 @@ static void test_frames_that_are_no_messages(void **state)
     assert_int_equal(integer("SELECT count FROM refusal WHERE reason = 'undecodable'"), 6);
 }
 
-static void test_a_protocol_from_the_future(void **state)
+TEST_CASE(test_a_protocol_from_the_future)
 {
-    (void)state;
     struct message message = {.kind = MESSAGE_HELLO,
                               .hello = {.protocol = 77, .host = {4, "host"}}};
     memcpy(message.hello.run, producer.run, sizeof producer.run);
@@ -496,9 +479,8 @@ static void test_a_protocol_from_the_future(void **state)
 
 // ---- Queries, clearing, live -----------------------------------------------------------------
 
-static void test_queries_while_it_collects(void **state)
+TEST_CASE(test_queries_while_it_collects)
 {
-    (void)state;
     hello();
     store_records(1, 10);
     struct message message;
@@ -522,9 +504,8 @@ static void test_queries_while_it_collects(void **state)
     message_free(&message);
 }
 
-static void test_clearing_is_the_owners(void **state)
+TEST_CASE(test_clearing_is_the_owners)
 {
-    (void)state;
     hello();
     store_records(1, 10);
     struct message message;
@@ -563,9 +544,8 @@ static void expect_refusal(const char *const *argv, int status, const char *word
         fail_msg("\"%s\" does not say \"%s\"", other.output, words);
 }
 
-static void test_a_second_collector_is_turned_away(void **state)
+TEST_CASE(test_a_second_collector_is_turned_away)
 {
-    (void)state;
     char pid[64], other[FOLDER_PATH_SIZE], there[FOLDER_PATH_SIZE + 8];
     (void)snprintf(pid, sizeof pid, "process %ld", (long)collector.pid);
     (void)folder_path(other, folder, "other.db");
@@ -578,9 +558,8 @@ static void test_a_second_collector_is_turned_away(void **state)
     store_records(1, 3);
 }
 
-static void test_what_it_will_not_start_with(void **state)
+TEST_CASE(test_what_it_will_not_start_with)
 {
-    (void)state;
     char text[FOLDER_PATH_SIZE], there[FOLDER_PATH_SIZE + 8], deep[200];
     (void)snprintf(there, sizeof there, "ipc://%s/d", folder);
     (void)folder_path(text, folder, "text.db");
@@ -617,9 +596,8 @@ static void test_what_it_will_not_start_with(void **state)
     }
 }
 
-static void test_the_configuration_file(void **state)
+TEST_CASE(test_the_configuration_file)
 {
-    (void)state;
     char config[FOLDER_PATH_SIZE], other[FOLDER_PATH_SIZE];
     (void)folder_path(config, folder, "inferstatd.conf");
     (void)folder_path(other, folder, "made/other.db");
@@ -640,9 +618,8 @@ static void test_the_configuration_file(void **state)
     expect_refusal(check, 2, "inferstatd.conf");
 }
 
-static void test_terminated_it_leaves_a_whole_store(void **state)
+TEST_CASE(test_terminated_it_leaves_a_whole_store)
 {
-    (void)state;
     char name[FOLDER_PATH_SIZE];
     hello();
     for (uint64_t i = 0; i < 30; i++)
@@ -654,9 +631,8 @@ static void test_terminated_it_leaves_a_whole_store(void **state)
     assert_true(integer("SELECT count(*) FROM inference") >= (int64_t)producer.next[0] - 1);
 }
 
-static void test_its_folder_and_sockets_are_private(void **state)
+TEST_CASE(test_its_folder_and_sockets_are_private)
 {
-    (void)state;
     static const struct {
         const char *name;
         unsigned mode;
@@ -670,9 +646,8 @@ static void test_its_folder_and_sockets_are_private(void **state)
     }
 }
 
-static void test_the_service_manager_is_told(void **state)
+TEST_CASE(test_the_service_manager_is_told)
 {
-    (void)state;
     char name[FOLDER_PATH_SIZE], other[FOLDER_PATH_SIZE], there[FOLDER_PATH_SIZE + 8],
         word[64] = "";
     (void)folder_path(name, folder, "notify");
@@ -700,9 +675,8 @@ static void test_the_service_manager_is_told(void **state)
     (void)close(fd);
 }
 
-static void test_over_tcp(void **state)
+TEST_CASE(test_over_tcp)
 {
-    (void)state;
     char other[FOLDER_PATH_SIZE], tcp[64], ingest[64];
     struct daemon second;
     unsigned port = 20000 + (unsigned)getpid() % 20000;

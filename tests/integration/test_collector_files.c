@@ -119,9 +119,8 @@ static void make_foreign(void)
     assert_int_equal(sqlite3_close(db), SQLITE_OK);
 }
 
-static void test_a_refused_store_is_left_alone(void **state)
+TEST_CASE(test_a_refused_store_is_left_alone)
 {
-    (void)state;
     static const struct {
         void (*make)(void);
         const char *words;
@@ -143,9 +142,8 @@ static void test_a_refused_store_is_left_alone(void **state)
     }
 }
 
-static void test_a_refused_address_leaves_no_lock(void **state)
+TEST_CASE(test_a_refused_address_leaves_no_lock)
 {
-    (void)state;
     struct daemon daemon;
     char other[FOLDER_PATH_SIZE];
     start(&daemon, path);
@@ -156,9 +154,8 @@ static void test_a_refused_address_leaves_no_lock(void **state)
     assert_int_equal(daemon_end(&daemon, SIGTERM), 0);
 }
 
-static void test_two_paths_to_one_store(void **state)
+TEST_CASE(test_two_paths_to_one_store)
 {
-    (void)state;
     struct daemon daemon;
     char link[FOLDER_PATH_SIZE], there[FOLDER_PATH_SIZE + 8];
     start(&daemon, path);
@@ -169,9 +166,8 @@ static void test_two_paths_to_one_store(void **state)
     assert_int_equal(daemon_end(&daemon, SIGTERM), 0);
 }
 
-static void test_only_the_last_folder_is_made(void **state)
+TEST_CASE(test_only_the_last_folder_is_made)
 {
-    (void)state;
     struct daemon daemon;
     char deep[FOLDER_PATH_SIZE], one[FOLDER_PATH_SIZE];
     const char *const argv[] = {INFERSTATD, "--db",  folder_path(deep, folder, "no/such/x.db"),
@@ -184,9 +180,8 @@ static void test_only_the_last_folder_is_made(void **state)
 }
 
 // The default path's folders are all made.
-static void test_the_default_store(void **state)
+TEST_CASE(test_the_default_store)
 {
-    (void)state;
     struct daemon daemon;
     char data[FOLDER_PATH_SIZE];
     assert_int_equal(setenv("XDG_DATA_HOME", folder_path(data, folder, "home/share"), 1), 0);
@@ -233,9 +228,8 @@ static int64_t copied_rows(void)
 }
 
 // How soon is the unit test's matter; here the time is only bounded.
-static void test_a_copy_has_the_records(void **state)
+TEST_CASE(test_a_copy_has_the_records)
 {
-    (void)state;
     struct daemon daemon;
     struct producer producer;
     struct record records[20];
@@ -259,9 +253,8 @@ static void test_a_copy_has_the_records(void **state)
 
 // ---- The end ----------------------------------------------------------------------------
 
-static void test_an_orderly_end_takes_the_sockets_away(void **state)
+TEST_CASE(test_an_orderly_end_takes_the_sockets_away)
 {
-    (void)state;
     struct daemon daemon;
     start(&daemon, path);
     char mine[FOLDER_PATH_SIZE];

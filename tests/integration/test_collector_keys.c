@@ -226,9 +226,8 @@ static const struct query keys = {.kind = QUERY_KEYS};
 
 // ---- Roles -----------------------------------------------------------------------------
 
-static void test_roles_open_doors(void **state)
+TEST_CASE(test_roles_open_doors)
 {
-    (void)state;
     static const bool open[WHO_COUNT][ADDRESS_SERVICES] = {
         // ingest, query, live, admin
         [PRODUCER] = {true, false, false, false},  [OTHER] = {true, false, false, false},
@@ -250,9 +249,8 @@ static void test_roles_open_doors(void **state)
     await_refusals("stranger", refused);
 }
 
-static void test_what_each_may_do(void **state)
+TEST_CASE(test_what_each_may_do)
 {
-    (void)state;
     struct producer peer;
     connect_as(&peer, PRODUCER, ADDRESS_INGEST, 1);
     hello(&peer);
@@ -275,9 +273,8 @@ static void test_what_each_may_do(void **state)
 }
 
 // Who knows another server, or no CURVE at all, is nobody to talk to.
-static void test_handshakes_that_fail(void **state)
+TEST_CASE(test_handshakes_that_fail)
 {
-    (void)state;
     char endpoint[64];
     struct producer peer;
     struct wire_pass pass = {.own = pairs[PRODUCER]};
@@ -298,9 +295,8 @@ static void test_handshakes_that_fail(void **state)
 }
 
 // By permission: the folder's sockets know no keys.
-static void test_the_owner_goes_by_permission(void **state)
+TEST_CASE(test_the_owner_goes_by_permission)
 {
-    (void)state;
     char endpoint[FOLDER_PATH_SIZE + 32];
     struct producer owner;
     (void)snprintf(endpoint, sizeof endpoint, "%s/admin", ipc);
@@ -350,9 +346,8 @@ static bool is_told_and_cut_off(struct producer *peer)
     return told;
 }
 
-static void test_a_live_connection_is_revoked(void **state)
+TEST_CASE(test_a_live_connection_is_revoked)
 {
-    (void)state;
     struct producer peer, bystander;
     connect_as(&peer, PRODUCER, ADDRESS_INGEST, 1);
     connect_as(&bystander, OTHER, ADDRESS_INGEST, 2);
@@ -391,9 +386,8 @@ static void test_a_live_connection_is_revoked(void **state)
 
 // By hand, in the file: within a second it is seen, and a slip of the hand changes
 // nothing.
-static void test_the_file_is_edited(void **state)
+TEST_CASE(test_the_file_is_edited)
 {
-    (void)state;
     struct producer reader;
     FILE *file = fopen(list, "a");
     assert_non_null(file);
@@ -419,9 +413,8 @@ static void test_the_file_is_edited(void **state)
     assert_true(let_in);
 }
 
-static void test_a_role_is_taken_away(void **state)
+TEST_CASE(test_a_role_is_taken_away)
 {
-    (void)state;
     struct producer peer;
     connect_as(&peer, PRODUCER, ADDRESS_INGEST, 1);
     hello(&peer);
@@ -438,9 +431,8 @@ static void test_a_role_is_taken_away(void **state)
 
 // ---- Whose run it is ---------------------------------------------------------------------
 
-static void test_a_run_is_its_keys(void **state)
+TEST_CASE(test_a_run_is_its_keys)
 {
-    (void)state;
     struct producer peer, thief;
     connect_as(&peer, PRODUCER, ADDRESS_INGEST, 1);
     hello(&peer);
@@ -469,9 +461,8 @@ static void test_a_run_is_its_keys(void **state)
     assert_int_equal(integer("SELECT count(*) FROM run WHERE \"end\" = 0"), 1);
 }
 
-static void test_keys_are_rotated(void **state)
+TEST_CASE(test_keys_are_rotated)
 {
-    (void)state;
     struct producer peer;
     connect_as(&peer, PRODUCER, ADDRESS_INGEST, 1);
     hello(&peer);

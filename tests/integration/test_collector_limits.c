@@ -85,9 +85,8 @@ static void hello(struct producer *peer)
 }
 
 // A batch of more bytes than one may have is given up, and counted.
-static void test_a_batch_that_is_too_large(void **state)
+TEST_CASE(test_a_batch_that_is_too_large)
 {
-    (void)state;
     enum { ROWS = 300 };
     static char longest[MESSAGE_TEXT_SIZE_MAX];
     static uint64_t numbers[ROWS];
@@ -136,9 +135,8 @@ static void test_a_batch_that_is_too_large(void **state)
 
 // ---- Options ---------------------------------------------------------------------------
 
-static void test_names_of_a_run(void **state)
+TEST_CASE(test_names_of_a_run)
 {
-    (void)state;
     start("--max-names", "2");
     producer_open(&producer, endpoint, 7);
     producer.names_told = 3;
@@ -157,9 +155,8 @@ static void test_names_of_a_run(void **state)
     producer_close(&producer);
 }
 
-static void test_runs_of_a_key(void **state)
+TEST_CASE(test_runs_of_a_key)
 {
-    (void)state;
     start("--max-runs-per-key", "3");
     for (unsigned run = 1; run <= 4; run++) {
         producer_open(&producer, endpoint, run);
@@ -172,9 +169,8 @@ static void test_runs_of_a_key(void **state)
 }
 
 // Strangers that hold connections do not keep those out that have something to say.
-static void test_connections_to_a_socket(void **state)
+TEST_CASE(test_connections_to_a_socket)
 {
-    (void)state;
     enum { MANY = 20 };
     struct producer idle[MANY];
     struct wire_context *context = NULL;
@@ -226,9 +222,8 @@ static bool is_told_alive(int fd, int timeout_ms)
 
 // The writer hangs while somebody else has the store: the manager hears nothing, and
 // hears again once it goes on.
-static void test_a_writer_that_hangs_is_not_alive(void **state)
+TEST_CASE(test_a_writer_that_hangs_is_not_alive)
 {
-    (void)state;
     char word[64] = "";
     struct sqlite3 *other = NULL;
     const int fd = listen_to_notifications();
@@ -359,9 +354,8 @@ static int64_t peak_kilobytes(void)
 
 // 500 that keep to the rules, one that sends without end, one that talks without end
 // and one that never reads: all 500 get everything stored.
-static void test_a_crowd_with_hostile_peers(void **state)
+TEST_CASE(test_a_crowd_with_hostile_peers)
 {
-    (void)state;
     pthread_t greedy, noisy;
     struct producer stuck;
     struct rlimit files; // of this process: a descriptor or two for each

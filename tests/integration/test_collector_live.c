@@ -94,9 +94,8 @@ static size_t live_rows(struct producer *reader, uint64_t *missed)
     return live_rows_of(RECORD_KIND_INFERENCE, reader, missed);
 }
 
-static void test_a_reader_without_credit_misses_and_is_told(void **state)
+TEST_CASE(test_a_reader_without_credit_misses_and_is_told)
 {
-    (void)state;
     struct producer reader;
     uint64_t missed = 99;
     struct message credit = {
@@ -136,9 +135,8 @@ static uint64_t live_id(struct producer *reader)
     return last_id;
 }
 
-static void test_a_reader_of_ids_misses_nothing(void **state)
+TEST_CASE(test_a_reader_of_ids_misses_nothing)
 {
-    (void)state;
     struct producer reader;
     struct message credit = {
         .kind = MESSAGE_LIVE_CREDIT,
@@ -163,9 +161,8 @@ static void test_a_reader_of_ids_misses_nothing(void **state)
 }
 
 // Rows whose texts are long come in several messages; none is left out.
-static void test_a_reader_gets_long_texts_too(void **state)
+TEST_CASE(test_a_reader_gets_long_texts_too)
 {
-    (void)state;
     struct producer reader;
     uint64_t missed = 0;
     const struct message credit = {

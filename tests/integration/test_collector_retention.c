@@ -139,9 +139,8 @@ static void expect_average_of(int64_t since_ns, int64_t until_ns, int64_t count)
     result_free(result);
 }
 
-static void test_old_records_expire_while_others_come(void **state)
+TEST_CASE(test_old_records_expire_while_others_come)
 {
-    (void)state;
     enum { OLD = 20000, YOUNG = 1000 };
     const int64_t hour_ns = DAY_NS / 24;
     start("raw=forever");
@@ -188,9 +187,8 @@ static int64_t log_size(void)
 
 // A reader that stays keeps all of the log that came since; when it goes, the log is
 // used again from its beginning, and is as small as ever.
-static void test_the_log_comes_back_after_a_long_reader(void **state)
+TEST_CASE(test_the_log_comes_back_after_a_long_reader)
 {
-    (void)state;
     enum { MORE = 20000, USUAL = 17 << 20 };
     struct error err = {0};
     struct sqlite3 *db = NULL;

@@ -39,9 +39,8 @@ static int64_t run_end(int64_t wanted, int seconds)
     return end;
 }
 
-static void test_silence(void **state)
+TEST_CASE(test_silence)
 {
-    (void)state;
     folder_make(folder);
     (void)folder_path(path, folder, "s.db");
     (void)snprintf(address, sizeof address, "ipc://%s", folder);

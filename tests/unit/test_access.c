@@ -90,9 +90,8 @@ static enum access_verdict verdict(char letter, enum address_service service)
     return access_check(access_now, service, bytes);
 }
 
-static void test_roles_open_services(void **state)
+TEST_CASE(test_roles_open_services)
 {
-    (void)state;
     write_keys("@p producer p\n@r reader r\n@a admin a\n@b producer,reader b\n");
     open_access();
     static const struct {
@@ -112,9 +111,8 @@ static void test_roles_open_services(void **state)
                          address_service_name((enum address_service)s));
 }
 
-static void test_files_that_are_not_taken(void **state)
+TEST_CASE(test_files_that_are_not_taken)
 {
-    (void)state;
     struct error err = {0};
     static const mode_t modes[] = {0660, 0642, 0666};
     write_keys("@a admin a\n");
@@ -138,9 +136,8 @@ static void test_files_that_are_not_taken(void **state)
     assert_int_equal(access_open(&access_now, path, &err), STATUS_DENIED);
 }
 
-static void test_a_change_is_seen_at_the_next_look(void **state)
+TEST_CASE(test_a_change_is_seen_at_the_next_look)
 {
-    (void)state;
     open_access(); // there is no file yet
     assert_int_equal(verdict('a', ADDRESS_QUERY), ACCESS_UNKNOWN);
     write_keys("@a reader a\n");
@@ -157,9 +154,8 @@ static void test_a_change_is_seen_at_the_next_look(void **state)
 }
 
 // A slip of the hand locks nobody out and lets nobody in.
-static void test_a_file_that_became_wrong_changes_nothing(void **state)
+TEST_CASE(test_a_file_that_became_wrong_changes_nothing)
 {
-    (void)state;
     struct error err = {0};
     write_keys("@a reader a\n");
     open_access();
@@ -176,9 +172,8 @@ static void test_a_file_that_became_wrong_changes_nothing(void **state)
 }
 
 // Gone for a moment it is being replaced; gone for longer nobody is authorized.
-static void test_a_file_that_is_gone(void **state)
+TEST_CASE(test_a_file_that_is_gone)
 {
-    (void)state;
     write_keys("@a reader a\n");
     open_access();
     assert_int_equal(unlink(path), 0);
@@ -238,9 +233,8 @@ static enum status refusal(const struct query *query, const char *says)
     return status;
 }
 
-static void test_keys_come_and_go(void **state)
+TEST_CASE(test_keys_come_and_go)
 {
-    (void)state;
     struct stat st;
     open_access();
     struct query query = authorize('a', 1U << QUERY_ROLE_PRODUCER, "ann");
@@ -279,9 +273,8 @@ static void test_keys_come_and_go(void **state)
     expect_keys("# ours\n");
 }
 
-static void test_changes_that_are_refused(void **state)
+TEST_CASE(test_changes_that_are_refused)
 {
-    (void)state;
     write_keys("@a producer ann\n");
     open_access();
     struct query query = authorize('b', 1U << QUERY_ROLE_PRODUCER, "ann");
@@ -317,9 +310,8 @@ static void *ask_all_the_time(void *context)
     return NULL;
 }
 
-static void test_threads_ask_while_it_changes(void **state)
+TEST_CASE(test_threads_ask_while_it_changes)
 {
-    (void)state;
     pthread_t threads[3];
     size_t wrong[COUNT_OF(threads)] = {0};
     write_keys("@a reader ann\n");

@@ -61,9 +61,8 @@ static bool continues(const struct access_list *list, char letter, char owner)
     return access_list_continues(list, a, b);
 }
 
-static void test_what_lines_say(void **state)
+TEST_CASE(test_what_lines_say)
 {
-    (void)state;
     struct access_list list;
     parse(&list, "# who may connect\n\n  @b\tproducer worker-1 replaces @x replaces @y\r\n"
                  "#@a producer out-commented\n# @a reader out-commented-too\n"
@@ -87,9 +86,8 @@ static void test_what_lines_say(void **state)
     access_list_deinit(&list);
 }
 
-static void test_lines_that_are_wrong(void **state)
+TEST_CASE(test_lines_that_are_wrong)
 {
-    (void)state;
     static const struct {
         const char *pattern, *says;
     } cases[] = {
@@ -126,9 +124,8 @@ static void test_lines_that_are_wrong(void **state)
     }
 }
 
-static void test_sizes_at_their_edges(void **state)
+TEST_CASE(test_sizes_at_their_edges)
 {
-    (void)state;
     struct access_list list;
     struct error err = {0};
     static char long_line[3 * ACCESS_LINE_MAX];
@@ -159,9 +156,8 @@ static void test_sizes_at_their_edges(void **state)
     assert_non_null(strstr(err.text, "more than 16"));
 }
 
-static void test_a_run_goes_on_with_the_key_that_replaces(void **state)
+TEST_CASE(test_a_run_goes_on_with_the_key_that_replaces)
 {
-    (void)state;
     struct access_list list;
     parse(&list, "@a producer a\n@b producer b replaces @a\n"
                  "@c producer c replaces @b replaces @a\n@x producer x replaces @b\n"
@@ -178,9 +174,8 @@ static void test_a_run_goes_on_with_the_key_that_replaces(void **state)
 }
 
 // Each replaces all others: whoever walked from one to the next would not be back.
-static void test_a_mesh_is_looked_at_at_once(void **state)
+TEST_CASE(test_a_mesh_is_looked_at_at_once)
 {
-    (void)state;
     const char last = (char)('a' + ACCESS_REPLACES_MAX);
     static char mesh[(ACCESS_REPLACES_MAX + 1) * (ACCESS_LINE_MAX + 1)];
     size_t used = 0;
@@ -201,9 +196,8 @@ static void test_a_mesh_is_looked_at_at_once(void **state)
     access_list_deinit(&list);
 }
 
-static void test_what_takes_something_away(void **state)
+TEST_CASE(test_what_takes_something_away)
 {
-    (void)state;
     static const struct {
         const char *before, *after;
         bool expected;
@@ -252,9 +246,8 @@ static void expect_with(const char *before, const struct query *query, const cha
     access_list_deinit(&list);
 }
 
-static void test_lines_are_added_and_replaced(void **state)
+TEST_CASE(test_lines_are_added_and_replaced)
 {
-    (void)state;
     static const uint32_t both = 1U << QUERY_ROLE_PRODUCER | 1U << QUERY_ROLE_READER;
     struct query query = wish('a', both, "ann", 0);
     expect_with("", &query, "@a producer,reader ann\n");
@@ -271,9 +264,8 @@ static void test_lines_are_added_and_replaced(void **state)
     expect_with("@a producer ann replaces @b\n", &query, "@a producer ann replaces @b\n");
 }
 
-static void test_lines_are_taken_out(void **state)
+TEST_CASE(test_lines_are_taken_out)
 {
-    (void)state;
     static const struct {
         const char *before;
         unsigned line;
@@ -294,9 +286,8 @@ static void test_lines_are_taken_out(void **state)
     }
 }
 
-static void test_wishes_that_are_refused(void **state)
+TEST_CASE(test_wishes_that_are_refused)
 {
-    (void)state;
     struct access_list list;
     struct error err = {0};
     parse(&list, "@b producer bob\n");
@@ -320,9 +311,8 @@ static void test_wishes_that_are_refused(void **state)
 }
 
 // However often a key is replaced, the next time works, and the latest are known.
-static void test_rotations_do_not_end(void **state)
+TEST_CASE(test_rotations_do_not_end)
 {
-    (void)state;
     struct access_list list;
     struct error err = {0};
     char *now = strdup(lines("@a producer name-a\n"));

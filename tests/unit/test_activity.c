@@ -12,9 +12,8 @@
 #define COPY    OVERLAP_COPY
 #define COMPUTE OVERLAP_COMPUTE
 
-static void sums(void **state)
+TEST_CASE(sums)
 {
-    (void)state;
     static const struct {
         const char *name;
         struct activity list[4];
@@ -50,9 +49,8 @@ static void sums(void **state)
 }
 
 // Two ways to the same figures: random schedules, as the pipeline queues them.
-static void agrees_with_the_timeline(void **state)
+TEST_CASE(agrees_with_the_timeline)
 {
-    (void)state;
     static struct activity list[512];
     srand(7);
     for (int round = 0; round < 50; round++) {
@@ -81,9 +79,8 @@ static void agrees_with_the_timeline(void **state)
     }
 }
 
-static void errors(void **state)
+TEST_CASE(errors)
 {
-    (void)state;
     static const struct {
         struct activity_figures trace;
         struct overlap_figures timeline;
@@ -105,9 +102,8 @@ static void errors(void **state)
 }
 
 #ifdef WITH_CUPTI
-static void records(void **state)
+TEST_CASE(records)
 {
-    (void)state;
     struct activity activity;
     CUpti_ActivityMemset4 fill = {.kind = CUPTI_ACTIVITY_KIND_MEMSET, .start = 5, .end = 9};
     assert_true(cupti_activity((const CUpti_Activity *)(const void *)&fill, &activity));

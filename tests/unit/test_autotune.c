@@ -61,9 +61,8 @@ static void assert_runs(struct bench *bench)
 
 // ---- What is tried --------------------------------------------------------
 
-static void slow_fills_get_more_threads(void **state)
+TEST_CASE(slow_fills_get_more_threads)
 {
-    (void)state;
     struct bench bench;
     bench_init(&bench, NULL, (size_t)CHUNKS * CHUNK, NULL);
     bench.rig.fill_delay_max_ns = 4000000;
@@ -81,9 +80,8 @@ static void slow_fills_get_more_threads(void **state)
 }
 
 // A thread that is held up may spoil a try, not all of them.
-static void slow_copies_need_but_one(void **state)
+TEST_CASE(slow_copies_need_but_one)
 {
-    (void)state;
     const struct device_fault_options options = {.seed = 3, .delay_max_ns = 4000000};
     unsigned int fillers = 0;
     for (int i = 0; i < 20 && fillers != 1; i++) {
@@ -103,9 +101,8 @@ static void *place(void *context, uint64_t chunk)
     return rig->device_memory + chunk * rig->chunk_bytes;
 }
 
-static void what_a_trial_places_is_there(void **state)
+TEST_CASE(what_a_trial_places_is_there)
 {
-    (void)state;
     struct bench bench;
     bench_init(&bench, NULL, (size_t)CHUNKS * CHUNK, place);
     bench.rig.device_memory = calloc(CHUNKS, CHUNK);
@@ -128,9 +125,8 @@ static void assert_not_tried(struct bench *bench, const struct tuning_wishes *wi
     assert_memory_equal(&bench->figures, &none, sizeof none);
 }
 
-static void where_nothing_is_to_choose_nothing_is_tried(void **state)
+TEST_CASE(where_nothing_is_to_choose_nothing_is_tried)
 {
-    (void)state;
     struct bench bench;
     bench_init(&bench, NULL, (size_t)CHUNKS * CHUNK, NULL);
     struct tuning_wishes wishes = no_wishes;
@@ -147,9 +143,8 @@ static void where_nothing_is_to_choose_nothing_is_tried(void **state)
     bench_deinit(&bench);
 }
 
-static void a_trial_fails_as_the_run_does(void **state)
+TEST_CASE(a_trial_fails_as_the_run_does)
 {
-    (void)state;
     struct bench bench;
     bench_init(&bench, NULL, (size_t)CHUNKS * CHUNK, NULL);
     const struct pipeline_plan before = bench.plan;
@@ -164,9 +159,8 @@ static void a_trial_fails_as_the_run_does(void **state)
 }
 
 // More slots are only faster: where there is no memory for them, the run goes on without.
-static void without_memory_for_more_the_plan_stays(void **state)
+TEST_CASE(without_memory_for_more_the_plan_stays)
 {
-    (void)state;
     struct device_fault_options options = {.seed = 1};
     struct bench bench;
     bench_init(&bench, &options, CHUNK, NULL);
@@ -192,9 +186,8 @@ static void without_memory_for_more_the_plan_stays(void **state)
 
 // ---- What is adopted ------------------------------------------------------
 
-static void slots_come_and_go(void **state)
+TEST_CASE(slots_come_and_go)
 {
-    (void)state;
     const struct device_fault_options options = {.seed = 1}; // it counts
     struct bench bench;
     bench_init(&bench, &options, 50 * CHUNK, NULL);
@@ -225,9 +218,8 @@ static void slots_come_and_go(void **state)
 }
 
 // Whatever cannot be had: the slots that were stay.
-static void what_cannot_be_had_changes_nothing(void **state)
+TEST_CASE(what_cannot_be_had_changes_nothing)
 {
-    (void)state;
     static const enum device_fault_kind kinds[] = {DEVICE_FAULT_PINNED, DEVICE_FAULT_EVENT};
     for (size_t k = 0; k < COUNT_OF(kinds); k++) {
         enum status status = STATUS_NOMEM;
@@ -253,9 +245,8 @@ static void what_cannot_be_had_changes_nothing(void **state)
     }
 }
 
-static void figures_of_runs_add_up(void **state)
+TEST_CASE(figures_of_runs_add_up)
 {
-    (void)state;
     struct pipeline_figures sum = {0};
     const struct pipeline_figures a = {
         .duration_ns = 10,

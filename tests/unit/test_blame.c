@@ -48,9 +48,8 @@ static void expect(const struct blame *blame, const int64_t expected[BLAME_PART_
                      (long long)expected[i]);
 }
 
-static void test_causes(void **state)
+TEST_CASE(test_causes)
 {
-    (void)state;
     static const struct {
         const char *name;
         enum blame_phase phase;
@@ -158,9 +157,8 @@ static void test_causes(void **state)
     }
 }
 
-static void test_what_no_phase_has_is_other(void **state)
+TEST_CASE(test_what_no_phase_has_is_other)
 {
-    (void)state;
     struct blame blame = usual();
     blame.took_ns += 300 * MS;
     const int64_t other[BLAME_PART_COUNT] = {[BLAME_OTHER] = 300 * MS};
@@ -173,9 +171,8 @@ static void test_what_no_phase_has_is_other(void **state)
 
 // Whatever the figures, the parts sum to the excess, and a cause gets no more than
 // its time nor anything below zero.
-static void test_parts_sum(void **state)
+TEST_CASE(test_parts_sum)
 {
-    (void)state;
     uint64_t random = 4711;
     for (unsigned round = 0; round < 200000; round++) {
         struct blame blame = {.took_ns = (int64_t)(test_random(&random) >> (4 + round % 60)),
@@ -210,9 +207,8 @@ static void test_parts_sum(void **state)
     }
 }
 
-static void test_concurrency(void **state)
+TEST_CASE(test_concurrency)
 {
-    (void)state;
     assert_int_equal(blame_concurrency_ns(100, 4, 1), 75);
     assert_int_equal(blame_concurrency_ns(100, 2, 2), 0);
     assert_int_equal(blame_concurrency_ns(100, 1, 2), 0);
@@ -221,9 +217,8 @@ static void test_concurrency(void **state)
     assert_int_equal(blame_concurrency_ns(100, 4, 0), 0);
 }
 
-static void test_throttle_reasons(void **state)
+TEST_CASE(test_throttle_reasons)
 {
-    (void)state;
     static const struct {
         int64_t reasons, bits;
         const char *text;

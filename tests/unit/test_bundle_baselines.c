@@ -62,9 +62,8 @@ static void bundle(const char *from, const char *to, const struct query_filter *
                      0);
 }
 
-static void test_those_as_narrow_go(void **state)
+TEST_CASE(test_those_as_narrow_go)
 {
-    (void)state;
     static const struct {
         const char *file, *model, *host, *going[COUNT_OF(kept)];
     } cases[] = {
@@ -90,9 +89,8 @@ static void test_those_as_narrow_go(void **state)
 }
 
 // A window is no name.
-static void test_of_a_window_all_go(void **state)
+TEST_CASE(test_of_a_window_all_go)
 {
-    (void)state;
     const char *from = copy_path("s.db");
     const struct query_filter filter = {.until_ns = COPY_BASE_NS + 10 * COPY_SECOND};
     make_store(from);
@@ -100,9 +98,8 @@ static void test_of_a_window_all_go(void **state)
 }
 
 // Names that read like filters: what a baseline is of must not be mistaken.
-static void test_names_that_read_like_filters(void **state)
+TEST_CASE(test_names_that_read_like_filters)
 {
-    (void)state;
     const char *from = copy_path("s.db");
     copy_make_store(from, 2, 100);
     copy_exec(from, "UPDATE name SET text = 'm-0, host=host-0' WHERE text = 'm-1';"
@@ -122,9 +119,8 @@ static void test_names_that_read_like_filters(void **state)
 }
 
 // A name that another begins or ends with is another.
-static void test_parts_of_names(void **state)
+TEST_CASE(test_parts_of_names)
 {
-    (void)state;
     const char *from = copy_path("s.db");
     copy_make_store(from, 2, 100);
     copy_exec(from, "UPDATE name SET text = 'm-0, model' WHERE text = 'm-1'");
@@ -164,9 +160,8 @@ static void assert_same_cell(const struct result *a, const struct result *b, siz
     }
 }
 
-static void test_a_comparison_on_a_bundle_is_the_store_s(void **state)
+TEST_CASE(test_a_comparison_on_a_bundle_is_the_store_s)
 {
-    (void)state;
     const char *from = copy_path("s.db"), *to = copy_path("b.db");
     struct result *here = NULL, *there = NULL;
     struct error err;

@@ -236,18 +236,16 @@ static void compare_windows(int64_t align_ns, size_t first, size_t every, void (
     }
 }
 
-static void test_a_bundle_of_what_has_expired_answers_as_the_store_does(void **state)
+TEST_CASE(test_a_bundle_of_what_has_expired_answers_as_the_store_does)
 {
-    (void)state;
     make_history();
     expire(MARCH_NS + 40 * DAY_NS + 5 * HOUR_NS + 17 * MINUTE_NS);
     compare_windows(MINUTE_NS, 0, 1, NULL);
 }
 
 // Minutes are gone, then hours too; of full series even days.
-static void test_where_finer_rollups_are_gone_too(void **state)
+TEST_CASE(test_where_finer_rollups_are_gone_too)
 {
-    (void)state;
     make_history();
     expire(MARCH_NS + 40 * DAY_NS);
     for (unsigned g = 0; g < ROLLUP_GROUPING_COUNT; g++) {
@@ -257,9 +255,8 @@ static void test_where_finer_rollups_are_gone_too(void **state)
     compare_windows(DAY_NS, 1, 2, NULL);
 }
 
-static void test_records_that_came_late(void **state)
+TEST_CASE(test_records_that_came_late)
 {
-    (void)state;
     make_history();
     expire(MARCH_NS + 40 * DAY_NS);
     struct record records[20];
@@ -295,9 +292,8 @@ static void collect_on_bundle(void)
     database_close(db);
 }
 
-static void test_a_collector_makes_the_rest(void **state)
+TEST_CASE(test_a_collector_makes_the_rest)
 {
-    (void)state;
     make_history();
     expire(MARCH_NS + 40 * DAY_NS + 5 * HOUR_NS + 17 * MINUTE_NS);
     compare_windows(MINUTE_NS, 1, 4, collect_on_bundle);
@@ -307,9 +303,8 @@ static void test_a_collector_makes_the_rest(void **state)
 
 // Nobody can build a sum of expired records again: a damaged one becomes a gap, and those
 // beside it are copied.
-static void test_damaged_sums_become_gaps(void **state)
+TEST_CASE(test_damaged_sums_become_gaps)
 {
-    (void)state;
     make_history();
     expire(MARCH_NS + 40 * DAY_NS);
     rollup_rig_exec("UPDATE rollup SET count = count + 1 WHERE level = 3 AND grouping = 1"

@@ -122,9 +122,8 @@ static void add_any(struct ratio *ratio, unsigned what, uint64_t *seed)
         ratio_add(ratio, fabs(real), (double)(1 + test_random(seed) % 1000));
 }
 
-static void cells_are_what_was_added_however_it_was_cut(void **state)
+TEST_CASE(cells_are_what_was_added_however_it_was_cut)
 {
-    (void)state;
     uint64_t seed = 7;
     for (unsigned round = 0; round < 300; round++) {
         const unsigned what = round % 3;
@@ -153,9 +152,8 @@ static void cells_are_what_was_added_however_it_was_cut(void **state)
     }
 }
 
-static void sums_are_exact_beyond_64_bits(void **state)
+TEST_CASE(sums_are_exact_beyond_64_bits)
 {
-    (void)state;
     static const struct {
         int64_t value;
         uint64_t times;
@@ -175,9 +173,8 @@ static void sums_are_exact_beyond_64_bits(void **state)
     }
 }
 
-static void one_value_needs_no_sketch(void **state)
+TEST_CASE(one_value_needs_no_sketch)
 {
-    (void)state;
     struct ratio cell = new_ratio();
     aggregate_add_int(&cell.values, 77);
     aggregate_add_int(&cell.values, 77);
@@ -188,9 +185,8 @@ static void one_value_needs_no_sketch(void **state)
     aggregate_deinit(&cell.values);
 }
 
-static void sums_of_reals_are_never_nan(void **state)
+TEST_CASE(sums_of_reals_are_never_nan)
 {
-    (void)state;
     struct ratio cell = new_ratio(), read = new_ratio();
     struct error err = {0};
     for (unsigned i = 0; i < 4; i++)
@@ -203,9 +199,8 @@ static void sums_of_reals_are_never_nan(void **state)
     aggregate_deinit(&read.values);
 }
 
-static void the_largest_sketch_fits(void **state)
+TEST_CASE(the_largest_sketch_fits)
 {
-    (void)state;
     struct ratio cell = new_ratio(), read = new_ratio();
     struct error err = {0};
     for (uint32_t bucket = 0; bucket < SKETCH_BUCKETS; bucket++) {
@@ -225,9 +220,8 @@ static void the_largest_sketch_fits(void **state)
     aggregate_deinit(&read.values);
 }
 
-static void damaged_cells_are_said(void **state)
+TEST_CASE(damaged_cells_are_said)
 {
-    (void)state;
     static const char *const damages[] = {
         "count = 0",
         "count = -3",
@@ -275,9 +269,8 @@ static void damaged_cells_are_said(void **state)
     }
 }
 
-static void a_cell_of_another_row_is_damaged(void **state)
+TEST_CASE(a_cell_of_another_row_is_damaged)
 {
-    (void)state;
     struct cell_key others[5];
     for (size_t i = 0; i < COUNT_OF(others); i++)
         others[i] = some_key;
@@ -301,9 +294,8 @@ static void a_cell_of_another_row_is_damaged(void **state)
     aggregate_deinit(&cell.values);
 }
 
-static void counts_do_not_wrap(void **state)
+TEST_CASE(counts_do_not_wrap)
 {
-    (void)state;
     struct ratio cell = new_ratio(), read = {0};
     struct error err = {0};
     aggregate_add_int(&cell.values, 0);

@@ -64,9 +64,8 @@ static enum status run(const char *line, bool terminal, struct error *err)
 // ---- The tables -------------------------------------------------------------------
 
 // Names and letters once, every option of use to a command.
-static void test_tables(void **state)
+TEST_CASE(test_tables)
 {
-    (void)state;
     bool used[OPTION_COUNT] = {false};
     unsigned count;
     const struct cli_command *commands = cli_commands(&count);
@@ -101,9 +100,8 @@ static bool derived_exists(enum record_kind kind, const char *key)
 }
 
 // Every key of every view is one that answers have.
-static void test_views(void **state)
+TEST_CASE(test_views)
 {
-    (void)state;
     static const char *const common[] = {"run",    "host",       "stream",
                                          "number", "started_ns", "received_ns"};
     static const char *const of_runs[] = {"lost", "coverage_ratio", "in_flight", "balanced"};
@@ -131,9 +129,8 @@ static void test_views(void **state)
 
 // ---- Help and completion ------------------------------------------------------------
 
-static void test_help(void **state)
+TEST_CASE(test_help)
 {
-    (void)state;
     struct error err;
     assert_int_equal(run("--help", false, &err), STATUS_OK);
     char *all = strdup(out_text);
@@ -161,17 +158,15 @@ static void test_help(void **state)
     free(all);
 }
 
-static void test_version(void **state)
+TEST_CASE(test_version)
 {
-    (void)state;
     struct error err;
     assert_int_equal(run("--version", false, &err), STATUS_OK);
     assert_string_equal(out_text, "inferstat " INFERSTAT_VERSION "\n");
 }
 
-static void test_completion(void **state)
+TEST_CASE(test_completion)
 {
-    (void)state;
     static const char *const shells[] = {"bash", "zsh", "fish"};
     for (size_t i = 0; i < COUNT_OF(shells); i++) {
         char line[64];
@@ -193,9 +188,8 @@ static void test_completion(void **state)
 
 // ---- Metrics ----------------------------------------------------------------------
 
-static void test_metrics(void **state)
+TEST_CASE(test_metrics)
 {
-    (void)state;
     struct error err;
     assert_int_equal(run("metrics", false, &err), STATUS_OK);
     assert_non_null(strstr(out_text, "ttft_ns"));
@@ -216,9 +210,8 @@ static void test_metrics(void **state)
 
 // ---- Refusals and exit codes -----------------------------------------------------------
 
-static void test_refusals(void **state)
+TEST_CASE(test_refusals)
 {
-    (void)state;
     static const struct {
         const char *line;
         const char *why;
@@ -296,9 +289,8 @@ static void test_refusals(void **state)
 }
 
 // The longest names there may be, of all dimensions at once, and one byte more.
-static void test_names_at_their_limit(void **state)
+TEST_CASE(test_names_at_their_limit)
 {
-    (void)state;
     static char line[4096];
     struct error err;
     char name[QUERY_TEXT_SIZE + 1];
@@ -316,9 +308,8 @@ static void test_names_at_their_limit(void **state)
     assert_string_equal(err.text, "--model: the name is too long (at most 255 bytes)");
 }
 
-static void test_missing_file(void **state)
+TEST_CASE(test_missing_file)
 {
-    (void)state;
     struct error err;
     enum status status = run("loads --db /nonexistent/inferstat.db", false, &err);
     assert_int_equal(status, STATUS_NOT_FOUND);
@@ -328,9 +319,8 @@ static void test_missing_file(void **state)
 
 // Where there is no answer, what `export --output` would replace stays, and nothing
 // lies beside it.
-static void test_export_keeps_old_file(void **state)
+TEST_CASE(test_export_keeps_old_file)
 {
-    (void)state;
     char folder[] = "/tmp/inferstat-cli-XXXXXX";
     assert_non_null(mkdtemp(folder));
     char path[64], line[256], text[16] = "";
@@ -356,9 +346,8 @@ static void test_export_keeps_old_file(void **state)
 }
 
 // What a name would do to a terminal is shown there, and left alone in a pipe.
-static void test_csv_on_a_terminal(void **state)
+TEST_CASE(test_csv_on_a_terminal)
 {
-    (void)state;
     static const char name[] = "a\x1b[31m,b";
     const struct value value = {.type = VALUE_TEXT, .text = {name, sizeof name - 1}};
     const int terminal = posix_openpt(O_RDWR | O_NOCTTY);
@@ -388,9 +377,8 @@ static void test_csv_on_a_terminal(void **state)
     free(text);
 }
 
-static void test_exit_codes(void **state)
+TEST_CASE(test_exit_codes)
 {
-    (void)state;
     for (int i = 0; i < (int)STATUS_COUNT; i++) {
         int code = cli_exit_code((enum status)i);
         const bool is_done = i == STATUS_OK || i == STATUS_CANCELLED;
@@ -402,9 +390,8 @@ static void test_exit_codes(void **state)
     assert_int_equal(cli_exit_code(STATUS_UNREACHABLE), 4);
 }
 
-static void test_dashboard(void **state)
+TEST_CASE(test_dashboard)
 {
-    (void)state;
     static const char *const lines[] = {"--db x --interval 1500ms --ascii --host h",
                                         "top --db x --interval 1500ms --ascii --host h"};
     struct error err;

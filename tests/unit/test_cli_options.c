@@ -28,9 +28,8 @@ static void expect_given(const struct cli_options *options, const enum cli_optio
         assert_int_equal(options->given[i], options_contain(expected, (enum cli_option)i));
 }
 
-static void test_words(void **state)
+TEST_CASE(test_words)
 {
-    (void)state;
     struct cli_options options;
     assert_int_equal(parse(&options, "--db x.db avg ttft_ns --by model,host --json", NULL),
                      STATUS_OK);
@@ -45,9 +44,8 @@ static void test_words(void **state)
 }
 
 // A public key may look like an option, but not behind the commands that take keys.
-static void test_keys(void **state)
+TEST_CASE(test_keys)
 {
-    (void)state;
     struct cli_options options;
     struct error err;
     static const char key[] = "-jf8n{v#0=U6#QeR2pM]X-y{=GgR%UEc5%kox8YF";
@@ -76,9 +74,8 @@ static void test_keys(void **state)
     assert_string_equal(options.collector, "ipc:///tmp/aaaaaaaaaaaaaaaaa");
 }
 
-static void test_values(void **state)
+TEST_CASE(test_values)
 {
-    (void)state;
     struct cli_options options;
     assert_int_equal(parse(&options,
                            "loads --model=a=b --host h --device d --run 12ab --operation o "
@@ -108,9 +105,8 @@ static void test_values(void **state)
     assert_string_equal(options.query, "q");
 }
 
-static void test_letters_and_ends(void **state)
+TEST_CASE(test_letters_and_ends)
 {
-    (void)state;
     struct cli_options options;
     assert_int_equal(parse(&options, "clear -yh -n 5 -- --json - x", NULL), STATUS_OK);
     const enum cli_option given[] = {OPTION_YES, OPTION_HELP, OPTION_LIMIT, OPTION_COUNT};
@@ -125,9 +121,8 @@ static void test_letters_and_ends(void **state)
     expect_given(&options, &(const enum cli_option){OPTION_COUNT});
 }
 
-static void test_refusals(void **state)
+TEST_CASE(test_refusals)
 {
-    (void)state;
     static const struct {
         const char *line;
         const char *why;
@@ -162,9 +157,8 @@ static void test_refusals(void **state)
     }
 }
 
-static void test_words_at_their_limit(void **state)
+TEST_CASE(test_words_at_their_limit)
 {
-    (void)state;
     char word[] = "w", last[] = "last";
     char *words[CLI_ARGUMENTS_MAX + 3];
     struct cli_options options;
@@ -179,9 +173,8 @@ static void test_words_at_their_limit(void **state)
     assert_string_equal(err.text, "unexpected argument 'last': at most 64");
 }
 
-static void test_check(void **state)
+TEST_CASE(test_check)
 {
-    (void)state;
     struct cli_options options;
     struct error err = {0};
     static const enum cli_option json[] = {OPTION_JSON, OPTION_COUNT};

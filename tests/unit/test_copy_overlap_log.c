@@ -16,9 +16,8 @@ struct step {
     double beside_ns[3];
 };
 
-static void copies_are_told_when_nothing_changes_them(void **state)
+TEST_CASE(copies_are_told_when_nothing_changes_them)
 {
-    (void)state;
     static const struct {
         const char *what;
         struct step steps[5];
@@ -69,9 +68,8 @@ static void copies_are_told_when_nothing_changes_them(void **state)
 }
 
 // Nobody asks: the newest stay, and what is counted of them is right.
-static void a_bounded_number_is_kept(void **state)
+TEST_CASE(a_bounded_number_is_kept)
 {
-    (void)state;
     struct copy_overlap_log log;
     struct copy_overlap copy;
     memset(&log, 0, sizeof log);

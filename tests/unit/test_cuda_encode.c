@@ -138,9 +138,8 @@ static void random_job(struct encode_job *job, uint64_t *seed)
     free(in);
 }
 
-static void every_encoder(void **state)
+TEST_CASE(every_encoder)
 {
-    (void)state;
     uint64_t seed = 1;
     for (int encoder = 0; encoder < ENCODER_COUNT; encoder++)
         for (int type = 0; type < ENCODE_TYPE_COUNT; type++)
@@ -157,9 +156,8 @@ static void every_encoder(void **state)
 }
 
 // Inputs that do not fill the state, and lengths about the stretches sums are cut into.
-static void amplitudes_of_any_length(void **state)
+TEST_CASE(amplitudes_of_any_length)
 {
-    (void)state;
     static const size_t lengths[] = {1, 2, 3, 255, 256, 257, 4095, 4096, 4097, 16385, 32768};
     uint64_t seed = 2;
     for (size_t i = 0; i < COUNT_OF(lengths); i++)
@@ -174,9 +172,8 @@ static void amplitudes_of_any_length(void **state)
 }
 
 // More stretches than a block has threads, and longer ones than of smaller states.
-static void amplitudes_of_a_large_state(void **state)
+TEST_CASE(amplitudes_of_a_large_state)
 {
-    (void)state;
     uint64_t seed = 6;
     struct encode_job job = {.encoder = ENCODER_AMPLITUDE,
                              .type = ENCODE_F32,
@@ -186,9 +183,8 @@ static void amplitudes_of_a_large_state(void **state)
     random_job(&job, &seed);
 }
 
-static void amplitudes_of_any_size(void **state)
+TEST_CASE(amplitudes_of_any_size)
 {
-    (void)state;
     static const double sizes[] = {1e-300, 1e-160, 1e-150, 1.0, 1e150, 1e160, 1e300};
     for (size_t i = 0; i < COUNT_OF(sizes); i++)
         for (size_t j = 0; j < COUNT_OF(sizes); j++) {
@@ -208,9 +204,8 @@ static void amplitudes_of_any_size(void **state)
 }
 
 // Angles are what they are modulo 2 pi, however many turns they make.
-static void angles_of_any_size(void **state)
+TEST_CASE(angles_of_any_size)
 {
-    (void)state;
     static const double sizes[] = {1e-300, 1e-30, 1.0, 1e8, 1e16, 1e30};
     static const enum encoder encoders[] = {ENCODER_ANGLE, ENCODER_PHASE, ENCODER_IQP_Z,
                                             ENCODER_IQP};
@@ -239,9 +234,8 @@ static void angles_of_any_size(void **state)
     check(&job, in);
 }
 
-static void known_states(void **state)
+TEST_CASE(known_states)
 {
-    (void)state;
     const double in[] = {3.0, 4.0};
     struct encode_job job = {
         .encoder = ENCODER_AMPLITUDE, .type = ENCODE_F64, .qubits = 1, .samples = 1, .inputs = 2};
@@ -266,9 +260,8 @@ static void known_states(void **state)
 
 // A sample that is refused names its fault, has a state of zeros and leaves its
 // neighbours alone.
-static void refused_samples(void **state)
+TEST_CASE(refused_samples)
 {
-    (void)state;
     static const struct {
         enum encoder encoder;
         double value;
@@ -301,9 +294,8 @@ static void refused_samples(void **state)
 }
 
 // The transform is done in passes: past every seam.
-static void transforms_in_several_passes(void **state)
+TEST_CASE(transforms_in_several_passes)
 {
-    (void)state;
     uint64_t seed = 3;
     for (unsigned int qubits = 15; qubits <= 17; qubits++) {
         struct encode_job job = {
@@ -348,9 +340,8 @@ static void same_bits(const struct encode_job *job, const void *in, bool fits)
 }
 
 // From a part of a block's share to the most that eight blocks keep, aligned and not.
-static void amplitudes_have_the_same_bits_whichever_way(void **state)
+TEST_CASE(amplitudes_have_the_same_bits_whichever_way)
 {
-    (void)state;
     static const struct {
         enum encode_type type;
         unsigned int qubits;
@@ -390,9 +381,8 @@ static void amplitudes_have_the_same_bits_whichever_way(void **state)
 
 // Qubits within a row of a thread's, within a block, and of one to three more; with steps left
 // over between a block's rows and the last.
-static void transforms_have_the_same_bits_whichever_way(void **state)
+TEST_CASE(transforms_have_the_same_bits_whichever_way)
 {
-    (void)state;
     static const struct {
         enum encode_type type;
         unsigned int qubits;
@@ -426,9 +416,8 @@ static void transforms_have_the_same_bits_whichever_way(void **state)
     same_bits(&job, in, true);
 }
 
-static void ways_there_are_not(void **state)
+TEST_CASE(ways_there_are_not)
 {
-    (void)state;
     const double in[] = {3.0, 4.0};
     struct encode_job job = {
         .encoder = ENCODER_ANGLE, .type = ENCODE_F64, .qubits = 2, .samples = 1, .inputs = 2};

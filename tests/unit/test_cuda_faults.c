@@ -87,9 +87,8 @@ static enum status use_device(struct error *err)
     return status;
 }
 
-static void everything_works(void **state)
+TEST_CASE(everything_works)
 {
-    (void)state;
     struct error err = {0};
     if (use_device(&err) != STATUS_OK)
         fail_msg("%s", err.text);
@@ -97,9 +96,8 @@ static void everything_works(void **state)
 }
 
 // The n-th call fails, for every n: said by name, nothing leaks.
-static void any_call_may_fail(void **state)
+TEST_CASE(any_call_may_fail)
 {
-    (void)state;
     unsigned int n = 1, failed = 0;
     for (;; n++) {
         struct error err = {0};
@@ -120,9 +118,8 @@ static void any_call_may_fail(void **state)
     assert_true(failed > 20);
 }
 
-static void calls_are_named(void **state)
+TEST_CASE(calls_are_named)
 {
-    (void)state;
     static const char *const calls[] = {
         "cudaMalloc",      "cudaMallocAsync",      "cudaHostAlloc",
         "cudaMemcpyAsync", "cudaMemsetAsync",      "cudaStreamWaitEvent",
@@ -136,9 +133,8 @@ static void calls_are_named(void **state)
     }
 }
 
-static void memory_that_is_short_is_said_so(void **state)
+TEST_CASE(memory_that_is_short_is_said_so)
 {
-    (void)state;
     static const char *const calls[] = {"cudaMalloc", "cudaMallocAsync", "cudaHostAlloc"};
     for (size_t i = 0; i < COUNT_OF(calls); i++) {
         struct error err = {0};
@@ -149,9 +145,8 @@ static void memory_that_is_short_is_said_so(void **state)
     }
 }
 
-static void times_that_are_not_there_yet_are_said_so(void **state)
+TEST_CASE(times_that_are_not_there_yet_are_said_so)
 {
-    (void)state;
     struct error err = {0};
     emulation_fail("cudaEventElapsedTime", 1, NOT_READY);
     assert_int_equal(use_device(&err), STATUS_BUSY);
@@ -159,9 +154,8 @@ static void times_that_are_not_there_yet_are_said_so(void **state)
     assert_int_equal(emulation_live(), 0);
 }
 
-static void kernels_that_fail_are_named(void **state)
+TEST_CASE(kernels_that_fail_are_named)
 {
-    (void)state;
     struct error err = {0};
     emulation_fail("cudaLaunchKernelEx", 1, LAUNCH_FAILURE);
     assert_int_equal(use_device(&err), STATUS_IO);
@@ -181,9 +175,8 @@ static void expect_lost(enum status status, const struct error *err, const char 
     assert_int_equal(strstr(err->text, "(first met by cudaMemsetAsync)") == NULL, first);
 }
 
-static void a_lost_device_can_be_let_go(void **state)
+TEST_CASE(a_lost_device_can_be_let_go)
 {
-    (void)state;
     struct error err = {0};
     struct device *device = NULL;
     struct device_stream *stream = NULL;
@@ -211,9 +204,8 @@ static void a_lost_device_can_be_let_go(void **state)
 }
 
 // Memory that is short is said with the numbers, and does not spoil the device.
-static void short_memory_is_no_loss(void **state)
+TEST_CASE(short_memory_is_no_loss)
 {
-    (void)state;
     struct error err = {0};
     struct device *device = NULL;
     struct tensor tensor = {0};
@@ -234,9 +226,8 @@ static void short_memory_is_no_loss(void **state)
 }
 
 // What cannot be pinned is done without; whatever else goes wrong is an error.
-static void memory_that_cannot_be_pinned(void **state)
+TEST_CASE(memory_that_cannot_be_pinned)
 {
-    (void)state;
     static const struct {
         int code;
         enum status status;
@@ -251,9 +242,8 @@ static void memory_that_cannot_be_pinned(void **state)
     }
 }
 
-static void what_to_do_without_a_device_is_said(void **state)
+TEST_CASE(what_to_do_without_a_device_is_said)
 {
-    (void)state;
     static const struct {
         int code;
         const char *says;
@@ -281,9 +271,8 @@ static void what_to_do_without_a_device_is_said(void **state)
     }
 }
 
-static void properties_are_told(void **state)
+TEST_CASE(properties_are_told)
 {
-    (void)state;
     struct device *device = NULL;
     struct device_properties properties;
     assert_int_equal(device_open(&device, &(struct device_options){.spec = "cuda"}, NULL),
@@ -303,9 +292,8 @@ static void properties_are_told(void **state)
     assert_int_equal(emulation_live(), 0);
 }
 
-static void auto_falls_back(void **state)
+TEST_CASE(auto_falls_back)
 {
-    (void)state;
     struct error err = {0};
     struct device *device = NULL;
     struct device_description description;

@@ -73,9 +73,8 @@ static enum status encode(bool failing, struct error *err)
     return status;
 }
 
-static void encoding_without_memory(void **state)
+TEST_CASE(encoding_without_memory)
 {
-    (void)state;
     static const enum encoder encoders[] = {ENCODER_AMPLITUDE, ENCODER_IQP};
     for (size_t e = 0; e < COUNT_OF(encoders); e++) {
         encoder = encoders[e];
@@ -87,9 +86,8 @@ static void encoding_without_memory(void **state)
 }
 
 // Where memory is not given in the order of streams the plain call is the one that fails.
-static void encoding_without_ordered_memory(void **state)
+TEST_CASE(encoding_without_ordered_memory)
 {
-    (void)state;
     encoder = ENCODER_PHASE;
     assert_int_equal(setenv("INFERSTAT_ASYNC_ALLOC", "0", 1), 0);
     assert_true(fail_each("cudaMalloc", encode) >= 4);
@@ -97,9 +95,8 @@ static void encoding_without_ordered_memory(void **state)
     assert_int_equal(unsetenv("INFERSTAT_ASYNC_ALLOC"), 0);
 }
 
-static void a_failed_load_is_recorded(void **state)
+TEST_CASE(a_failed_load_is_recorded)
 {
-    (void)state;
     encoder = ENCODER_ANGLE;
     records = true;
     struct error err = {0};
@@ -136,9 +133,8 @@ static enum status generate(bool failing, struct error *err)
     return status;
 }
 
-static void models_without_memory(void **state)
+TEST_CASE(models_without_memory)
 {
-    (void)state;
     model = model_files_path("smallest.gguf");
     assert_int_equal(synthetic_write(model, &model_files_smallest, true, 1, NULL), STATUS_OK);
     for (size_t i = 0; i < COUNT_OF(calls); i++) {
@@ -149,9 +145,8 @@ static void models_without_memory(void **state)
 
 // A head that does not fit the kernel is refused when the model is loaded, not at the first
 // token; the largest that fits is computed.
-static void heads_that_are_too_large(void **state)
+TEST_CASE(heads_that_are_too_large)
 {
-    (void)state;
     struct synthetic_shape shape = model_files_smallest;
     struct error err = {0};
     for (uint32_t head = 256; head <= 258; head += 2) {

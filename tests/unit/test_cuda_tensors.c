@@ -100,9 +100,8 @@ static void same(const struct pair *pair, double tolerance)
 
 // ---- Operations on tensors ------------------------------------------------
 
-static void products(void **state)
+TEST_CASE(products)
 {
-    (void)state;
     static const size_t shapes[][3] = {{1, 64, 40},  {1, 1, 1},    {3, 7, 5},   {8, 128, 33},
                                        {9, 130, 16}, {17, 260, 6}, {2, 33, 70}, {1, 288, 288}};
     uint64_t seed = 1;
@@ -130,9 +129,8 @@ static void products(void **state)
         }
 }
 
-static void embeddings(void **state)
+TEST_CASE(embeddings)
 {
-    (void)state;
     uint64_t seed = 2;
     const uint32_t ids[] = {0, 9, 3, 3};
     for (int half = 0; half < 2; half++) {
@@ -148,9 +146,8 @@ static void embeddings(void **state)
     }
 }
 
-static void norms(void **state)
+TEST_CASE(norms)
 {
-    (void)state;
     static const size_t widths[] = {1, 2, 31, 256, 257, 1000};
     uint64_t seed = 3;
     for (size_t i = 0; i < sizeof widths / sizeof widths[0]; i++) {
@@ -165,9 +162,8 @@ static void norms(void **state)
     }
 }
 
-static void turns(void **state)
+TEST_CASE(turns)
 {
-    (void)state;
     // rows, heads, head size, elements of a head that are turned, position
     static const size_t shapes[][5] = {{1, 1, 2, 2, 0}, {5, 3, 8, 6, 2}, {2, 7, 64, 64, 9}};
     uint64_t seed = 4;
@@ -183,9 +179,8 @@ static void turns(void **state)
     }
 }
 
-static void attentions(void **state)
+TEST_CASE(attentions)
 {
-    (void)state;
     // rows, heads, key/value heads, head size, position
     static const size_t shapes[][5] = {
         {1, 1, 1, 1, 0}, {4, 2, 1, 8, 0}, {3, 6, 3, 48, 21}, {1, 2, 2, 100, 40}, {2, 1, 1, 256, 5}};
@@ -211,9 +206,8 @@ static void attentions(void **state)
     }
 }
 
-static void too_large_heads_are_refused(void **state)
+TEST_CASE(too_large_heads_are_refused)
 {
-    (void)state;
     uint64_t seed = 6;
     struct error err = {0};
     struct pair x = make(TENSOR_F32, 1, 257, &seed);
@@ -223,9 +217,8 @@ static void too_large_heads_are_refused(void **state)
     drop(&x);
 }
 
-static void elementwise(void **state)
+TEST_CASE(elementwise)
 {
-    (void)state;
     static const size_t sizes[] = {1, 255, 256, 257, 20000};
     uint64_t seed = 7;
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
@@ -242,9 +235,8 @@ static void elementwise(void **state)
     }
 }
 
-static void tensors_begin_as_zeros(void **state)
+TEST_CASE(tensors_begin_as_zeros)
 {
-    (void)state;
     struct tensor tensor;
     assert_int_equal(device_tensor_new(cuda, &tensor, TENSOR_F32, 3, 100, NULL), STATUS_OK);
     float *x = fetch(cuda, &tensor);
@@ -257,9 +249,8 @@ static void tensors_begin_as_zeros(void **state)
 
 // ---- Streams --------------------------------------------------------------
 
-static void streams_copy_in_order(void **state)
+TEST_CASE(streams_copy_in_order)
 {
-    (void)state;
     enum { SIZE = 1 << 20 };
     struct device_stream *in = NULL, *out = NULL;
     struct device_event *copied = NULL, *begun = NULL, *done = NULL;

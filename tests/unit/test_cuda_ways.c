@@ -84,9 +84,8 @@ static enum status encode(enum cuda_encode_way way, struct error *err)
 }
 
 // Before clusters a block keeps a state alone, or it is encoded in passes.
-static void devices_without_clusters_take_what_they_can(void **state)
+TEST_CASE(devices_without_clusters_take_what_they_can)
 {
-    (void)state;
     struct error err = {0};
     open_device(9);
     assert_int_equal(encode(CUDA_ENCODE_RESIDENT, &err), STATUS_OK);
@@ -108,9 +107,8 @@ static void devices_without_clusters_take_what_they_can(void **state)
 }
 
 // A cluster that the device has no room for is no error: there is another way.
-static void clusters_there_is_no_room_for(void **state)
+TEST_CASE(clusters_there_is_no_room_for)
 {
-    (void)state;
     static const int codes[] = {INVALID_CLUSTER, NO_RESOURCES};
     open_device(9);
     for (size_t i = 0; i < COUNT_OF(codes); i++) {
@@ -127,9 +125,8 @@ static void clusters_there_is_no_room_for(void **state)
 }
 
 // Any other error is said, and nothing else is tried.
-static void other_errors_are_said(void **state)
+TEST_CASE(other_errors_are_said)
 {
-    (void)state;
     static const char *const calls[] = {"cudaFuncGetAttributes", "cudaLaunchKernelEx"};
     open_device(9);
     for (size_t i = 0; i < COUNT_OF(calls); i++) {
@@ -142,9 +139,8 @@ static void other_errors_are_said(void **state)
 }
 
 // Shared memory is asked for once, by the first launch that needs more than the usual.
-static void shared_memory_that_is_not_given(void **state)
+TEST_CASE(shared_memory_that_is_not_given)
 {
-    (void)state;
     struct error err = {0};
     open_device(9);
     emulation_fail("cudaFuncSetAttribute", 1, FAILURE);

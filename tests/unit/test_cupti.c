@@ -91,9 +91,8 @@ static void put_away(void)
     device_stream_free(rig.stream);
 }
 
-static void within_a_hundredth(void **state)
+TEST_CASE(within_a_hundredth)
 {
-    (void)state;
     static struct activity list[ACTIVITY_MAX];
     struct error err = {.status = STATUS_OK};
     struct pipeline *pipeline = NULL;

@@ -77,9 +77,8 @@ static void assert_near(double actual, double expected, double tolerance)
 
 // ---- Halves ---------------------------------------------------------------
 
-static void halves_come_back(void **state)
+TEST_CASE(halves_come_back)
 {
-    (void)state;
     for (unsigned int i = 0; i < 65536; i++) {
         float value = half_to_float((uint16_t)i);
         if (isnan(value))
@@ -89,9 +88,8 @@ static void halves_come_back(void **state)
     }
 }
 
-static void halves_round(void **state)
+TEST_CASE(halves_round)
 {
-    (void)state;
     static const struct {
         float value;
         unsigned int half;
@@ -120,9 +118,8 @@ static void halves_round(void **state)
 
 // ---- Choosing -------------------------------------------------------------
 
-static void specs(void **state)
+TEST_CASE(specs)
 {
-    (void)state;
     static const struct {
         const char *spec;
         enum status status;
@@ -165,9 +162,8 @@ static void specs(void **state)
 }
 
 // Of a build that has the back end no device is to be seen (main sees to that).
-static void no_cuda_is_said(void **state)
+TEST_CASE(no_cuda_is_said)
 {
-    (void)state;
     static const char *const specs[] = {"cuda", "cuda:1"};
     for (size_t i = 0; i < COUNT_OF(specs); i++) {
         struct device *device = NULL;
@@ -184,9 +180,8 @@ static void no_cuda_is_said(void **state)
     }
 }
 
-static void auto_says_why(void **state)
+TEST_CASE(auto_says_why)
 {
-    (void)state;
     struct device *device = NULL;
     struct device_description description;
     assert_int_equal(device_open(&device, &(struct device_options){.threads = 3}, NULL), STATUS_OK);
@@ -207,9 +202,8 @@ static void auto_says_why(void **state)
 
 // ---- Memory ---------------------------------------------------------------
 
-static void memory(void **state)
+TEST_CASE(memory)
 {
-    (void)state;
     struct device *device = open_device(1);
     static const struct {
         size_t rows, columns;
@@ -246,9 +240,8 @@ static void memory(void **state)
     device_close(NULL);
 }
 
-static void copies_stay_inside(void **state)
+TEST_CASE(copies_stay_inside)
 {
-    (void)state;
     struct device *device = open_device(1);
     struct tensor t = make(device, 4, 4, NULL);
     float x[16];
@@ -301,9 +294,8 @@ static void check_product(struct device *device, uint64_t *seed, size_t n, size_
 }
 
 // Shapes with every remainder of the tiles, and one large enough for threads.
-static void products(void **state)
+TEST_CASE(products)
 {
-    (void)state;
     uint64_t seed = 1;
     for (unsigned int threads = 1; threads <= 3; threads++) {
         struct device *device = open_device(threads);
@@ -322,9 +314,8 @@ static void products(void **state)
 }
 
 // The wide kernels against the plain ones, where this processor has them.
-static void kernels_agree(void **state)
+TEST_CASE(kernels_agree)
 {
-    (void)state;
     const struct cpu_kernels *wide = cpu_kernels_avx2();
     if (!wide) {
         print_message("this processor has no AVX2: skipped\n");
@@ -367,9 +358,8 @@ static void kernels_agree(void **state)
 
 // ---- Other operations -----------------------------------------------------
 
-static void embeds(void **state)
+TEST_CASE(embeds)
 {
-    (void)state;
     struct device *device = open_device(1);
     uint64_t seed = 3;
     float *table = random_floats(&seed, 10 * 7);
@@ -393,9 +383,8 @@ static void embeds(void **state)
     device_close(device);
 }
 
-static void normalises(void **state)
+TEST_CASE(normalises)
 {
-    (void)state;
     struct device *device = open_device(1);
     uint64_t seed = 4;
     enum { N = 3, K = 37 };
@@ -421,9 +410,8 @@ static void normalises(void **state)
     device_close(device);
 }
 
-static void turns_pairs(void **state)
+TEST_CASE(turns_pairs)
 {
-    (void)state;
     struct device *device = open_device(1);
     uint64_t seed = 5;
     enum { N = 2, HEADS = 3, SIZE = 6, TURNED = 4, POSITIONS = 5, AT = 3 };
@@ -516,9 +504,8 @@ static void check_attention(struct device *device, uint64_t *seed, size_t n, siz
     device_tensor_free(device, &out);
 }
 
-static void attends(void **state)
+TEST_CASE(attends)
 {
-    (void)state;
     uint64_t seed = 6;
     for (unsigned int threads = 1; threads <= 3; threads += 2) {
         struct device *device = open_device(threads);
@@ -531,9 +518,8 @@ static void attends(void **state)
     }
 }
 
-static void gates_and_adds(void **state)
+TEST_CASE(gates_and_adds)
 {
-    (void)state;
     struct device *device = open_device(1);
     uint64_t seed = 8;
     float *g = random_floats(&seed, 3 * 11);
@@ -561,9 +547,8 @@ static void gates_and_adds(void **state)
 }
 
 // Tensors that do not fit together are refused by every operation.
-static void misfits(void **state)
+TEST_CASE(misfits)
 {
-    (void)state;
     struct device *device = open_device(1);
     float half_from[16] = {0};
     struct tensor a = make(device, 2, 4, NULL);
@@ -623,9 +608,8 @@ static void count_part(void *context, size_t part, unsigned int thread)
 
 // Every part runs exactly once, task after task, also when threads had fallen
 // asleep in between.
-static void pool_runs_each_part_once(void **state)
+TEST_CASE(pool_runs_each_part_once)
 {
-    (void)state;
     for (unsigned int threads = 1; threads <= 5; threads++) {
         struct thread_pool *pool = NULL;
         assert_int_equal(thread_pool_new(&pool, threads, NULL), STATUS_OK);

@@ -7,6 +7,7 @@
 
 #include "server/device/encode.h"
 #include "tests/support/device_fault.h"
+#include "tests/support/test.h"
 #include "tests/unit/stream_fixture.h"
 
 static struct device *faulty(const struct device_fault_options *options)
@@ -31,9 +32,8 @@ static void assert_poisoned(const unsigned char *bytes, size_t size)
 
 // ---- Delays ---------------------------------------------------------------
 
-static void delays_follow_the_seed(void **state)
+TEST_CASE(delays_follow_the_seed)
 {
-    (void)state;
     struct device_fault_options options = {.seed = 7, .delay_max_ns = 1000};
     struct device_fault_options other = {.seed = 8, .delay_max_ns = 1000};
     unsigned int differ = 0;
@@ -51,9 +51,8 @@ static void delays_follow_the_seed(void **state)
     assert_int_equal(device_fault_delay_ns(&options, 1), 0);
 }
 
-static void a_call_takes_as_long_as_it_is_delayed(void **state)
+TEST_CASE(a_call_takes_as_long_as_it_is_delayed)
 {
-    (void)state;
     struct device_fault_options options = {.seed = 3, .delay_max_ns = 3 * 1000 * 1000};
     struct error err = {0};
     struct device *device = faulty(&options);
@@ -118,9 +117,8 @@ static enum status queue_kind(struct device_stream *stream, enum device_fault_ki
     return error_set(err, STATUS_INVALID, "is not queued");
 }
 
-static void the_nth_queued_call_fails(void **state)
+TEST_CASE(the_nth_queued_call_fails)
 {
-    (void)state;
     enum { CALLS = 5, FAILING = 3 };
     static const char *const names[] = {"copy_in", "copy_out", "copy_within", "fill", "kernel"};
     for (enum device_fault_kind kind = 0; kind < COUNT_OF(names); kind++) {
@@ -154,9 +152,8 @@ static void the_nth_queued_call_fails(void **state)
 }
 
 // A kernel of the inner device: [3, 4] has the norm 5.
-static void encoders_are_kernels(void **state)
+TEST_CASE(encoders_are_kernels)
 {
-    (void)state;
     struct device_fault_options options = {.poison = true};
     options.fail_at[DEVICE_FAULT_KERNEL] = 2;
     struct error err = {0};
@@ -227,9 +224,8 @@ static enum status make(struct made *made, enum device_fault_kind kind, struct e
     return status;
 }
 
-static void the_nth_allocation_fails(void **state)
+TEST_CASE(the_nth_allocation_fails)
 {
-    (void)state;
     static const struct {
         enum device_fault_kind kind;
         enum status status;
@@ -261,9 +257,8 @@ static void the_nth_allocation_fails(void **state)
     }
 }
 
-static void a_tensor_can_fail_too(void **state)
+TEST_CASE(a_tensor_can_fail_too)
 {
-    (void)state;
     struct device_fault_options options = {.fail_at = {[DEVICE_FAULT_MEMORY] = 2}};
     struct error err = {0};
     struct device *device = faulty(&options);
@@ -281,9 +276,8 @@ static void a_tensor_can_fail_too(void **state)
     device_close(device);
 }
 
-static void a_lost_device_fails_everything(void **state)
+TEST_CASE(a_lost_device_fails_everything)
 {
-    (void)state;
     struct error err = {0};
     struct device *device = faulty(&(struct device_fault_options){.lose_at = 3, .poison = true});
     struct device_stream *one = stream_named(device, "one");
@@ -324,9 +318,8 @@ static void a_lost_device_fails_everything(void **state)
 
 // ---- Poison ---------------------------------------------------------------
 
-static void memory_is_poisoned(void **state)
+TEST_CASE(memory_is_poisoned)
 {
-    (void)state;
     enum { SIZE = 300 };
     struct error err = {0};
     struct device *device = faulty(&(struct device_fault_options){.poison = true});

@@ -4,9 +4,8 @@
 
 #include "tests/support/test.h"
 
-static void lists(void **state)
+TEST_CASE(lists)
 {
-    (void)state;
     static const struct {
         const char *spec;
         unsigned int count; // 0: refused

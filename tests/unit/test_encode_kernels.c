@@ -179,9 +179,8 @@ static void check_random(enum encoder encoder, enum encode_type type, unsigned i
     launch_end(&launch);
 }
 
-static void every_size_is_as_the_reference(void **state)
+TEST_CASE(every_size_is_as_the_reference)
 {
-    (void)state;
     for (enum encode_type type = ENCODE_F64; type < ENCODE_TYPE_COUNT; type++)
         for (enum encoder encoder = ENCODER_AMPLITUDE; encoder < ENCODER_COUNT; encoder++)
             for (unsigned int qubits = 1; qubits <= 12; qubits++) {
@@ -191,9 +190,8 @@ static void every_size_is_as_the_reference(void **state)
 }
 
 // Where streaming stores, shared samples, stretches and levels across them begin.
-static void large_states_are_as_the_reference(void **state)
+TEST_CASE(large_states_are_as_the_reference)
 {
-    (void)state;
     static const unsigned int sizes[] = {13, 14, 15, 16, 17, 18};
     for (enum encode_type type = ENCODE_F64; type < ENCODE_TYPE_COUNT; type++)
         for (enum encoder encoder = ENCODER_AMPLITUDE; encoder < ENCODER_COUNT; encoder++)
@@ -202,9 +200,8 @@ static void large_states_are_as_the_reference(void **state)
 }
 
 // What the largest states are by formula.
-static void huge_states_are_as_the_reference(void **state)
+TEST_CASE(huge_states_are_as_the_reference)
 {
-    (void)state;
     static const struct {
         enum encoder encoder;
         enum encode_type type;
@@ -229,9 +226,8 @@ static void huge_states_are_as_the_reference(void **state)
 }
 
 // Two passes across stretches: all weight is in state 0, and nowhere else.
-static void iqp_of_zeros_is_state_zero(void **state)
+TEST_CASE(iqp_of_zeros_is_state_zero)
 {
-    (void)state;
     static const unsigned int sizes[] = {1, 2, 5, 10, 11, 16, 17, 24};
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         struct launch launch;
@@ -379,9 +375,8 @@ static void check_large(enum encoder encoder, enum encode_type type, unsigned in
     launch_end(&launch);
 }
 
-static void large_products_are_as_the_formula(void **state)
+TEST_CASE(large_products_are_as_the_formula)
 {
-    (void)state;
     static const enum encoder encoders[] = {ENCODER_ANGLE, ENCODER_PHASE, ENCODER_IQP_Z};
     for (size_t i = 0; i < sizeof encoders / sizeof encoders[0]; i++) {
         check_large(encoders[i], ENCODE_F64, QUBITS_LARGE);
@@ -390,9 +385,8 @@ static void large_products_are_as_the_formula(void **state)
 }
 
 // One to eight levels across stretches, in one pass and in two.
-static void large_iqp_is_as_the_formula(void **state)
+TEST_CASE(large_iqp_is_as_the_formula)
 {
-    (void)state;
     static const unsigned int sizes[] = {19, 21, 22, 23, QUBITS_LARGE};
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
         check_large(ENCODER_IQP, ENCODE_F32, sizes[i]);
@@ -400,9 +394,8 @@ static void large_iqp_is_as_the_formula(void **state)
     check_large(ENCODER_IQP, ENCODE_F64, QUBITS_LARGE);
 }
 
-static void large_vectors_are_as_the_formula(void **state)
+TEST_CASE(large_vectors_are_as_the_formula)
 {
-    (void)state;
     for (enum encode_type type = ENCODE_F64; type < ENCODE_TYPE_COUNT; type++) {
         struct launch launch;
         launch_begin(&launch, ENCODER_AMPLITUDE, type, QUBITS_LARGE, 1,
@@ -432,9 +425,8 @@ static void large_vectors_are_as_the_formula(void **state)
 }
 
 // Both sides of where sums, pieces and padding begin.
-static void any_number_of_inputs_is_padded(void **state)
+TEST_CASE(any_number_of_inputs_is_padded)
 {
-    (void)state;
     static const size_t inputs[] = {1,    2,     4095,  4096,  4097,  8191,
                                     8193, 65535, 65536, 65537, 131071};
     for (enum encode_type type = ENCODE_F64; type < ENCODE_TYPE_COUNT; type++)
@@ -449,9 +441,8 @@ static void any_number_of_inputs_is_padded(void **state)
 
 // ---- Known states ---------------------------------------------------------
 
-static void known_states_come_out(void **state)
+TEST_CASE(known_states_come_out)
 {
-    (void)state;
     static const struct {
         enum encoder encoder;
         unsigned int qubits;
@@ -492,9 +483,8 @@ static void known_states_come_out(void **state)
 }
 
 // The largest of the transform's tests is the sum by its definition.
-static void the_references_agree(void **state)
+TEST_CASE(the_references_agree)
 {
-    (void)state;
     for (unsigned int qubits = 1; qubits <= REFERENCE_DIRECT_QUBITS + 2; qubits++) {
         struct launch launch;
         launch_begin(&launch, ENCODER_IQP, ENCODE_F64, qubits, 1, 0);
@@ -518,9 +508,8 @@ static void the_references_agree(void **state)
 // ---- Extremes -------------------------------------------------------------
 
 // Inputs of any size, also together; the reference scales each by itself.
-static void extreme_amplitudes_normalise(void **state)
+TEST_CASE(extreme_amplitudes_normalise)
 {
-    (void)state;
     static const struct {
         enum encode_type type;
         double from, to; // powers of ten
@@ -550,9 +539,8 @@ static void extreme_amplitudes_normalise(void **state)
         }
 }
 
-static void extreme_angles_turn(void **state)
+TEST_CASE(extreme_angles_turn)
 {
-    (void)state;
     static const enum encoder encoders[] = {ENCODER_ANGLE, ENCODER_PHASE, ENCODER_IQP_Z,
                                             ENCODER_IQP};
     for (size_t e = 0; e < sizeof encoders / sizeof encoders[0]; e++)
@@ -661,9 +649,8 @@ static void check_roundings(const struct encode_kernels *kernels)
     }
 }
 
-static void products_are_rounded_before_they_are_added(void **state)
+TEST_CASE(products_are_rounded_before_they_are_added)
 {
-    (void)state;
     for (enum encode_type type = ENCODE_F64; type < ENCODE_TYPE_COUNT; type++)
         for (unsigned int set = 0; set < ENCODE_KERNEL_SETS; set++)
             if (encode_kernels_at(set, type))
@@ -705,9 +692,8 @@ static void check_fault(enum encoder encoder, enum encode_type type, unsigned in
     launch_end(&good);
 }
 
-static void what_cannot_be_encoded_is_refused(void **state)
+TEST_CASE(what_cannot_be_encoded_is_refused)
 {
-    (void)state;
     static const unsigned int sizes[] = {1, 3, 12};
     check_fault(ENCODER_AMPLITUDE, ENCODE_F64, 17, (double)NAN, ENCODE_FAULT_NOT_FINITE);
     check_fault(ENCODER_PHASE, ENCODE_F64, 17, (double)NAN, ENCODE_FAULT_NOT_FINITE);

@@ -201,9 +201,8 @@ static void every_source_gives_the_same_states(void **state)
     }
 }
 
-static void what_is_made_up_is_in_range(void **state)
+TEST_CASE(what_is_made_up_is_in_range)
 {
-    (void)state;
     enum { COUNT = 5000 };
     static double a[COUNT];
     static double b[COUNT];
@@ -492,9 +491,8 @@ static unsigned int questions_of_load(unsigned int fillers)
     return atomic_load(&asked);
 }
 
-static void threads_that_fill_are_chosen_by_trying(void **state)
+TEST_CASE(threads_that_fill_are_chosen_by_trying)
 {
-    (void)state;
     assert_true(questions_of_load(0) >= questions_of_load(2) + 16);
 }
 

@@ -331,9 +331,8 @@ static void a_lost_device_ends_the_run(void **state)
 
 // ---- Turns ----------------------------------------------------------------
 
-static void turns_come_in_order(void **state)
+TEST_CASE(turns_come_in_order)
 {
-    (void)state;
     struct output_order *order = NULL;
     assert_int_equal(output_order_new(&order, NULL), STATUS_OK);
     assert_true(output_order_wait(order, 0));

@@ -94,9 +94,8 @@ static void test_what_is_below(void **state)
                 fail_msg("%s below %s", cases[i].path, folders[f]);
 }
 
-static void test_odd_folders(void **state)
+TEST_CASE(test_odd_folders)
 {
-    (void)state;
     struct error err;
     const char *there = in_folder("files/there");
     assert_int_equal(files_under_check("/", there, &err), STATUS_OK);
@@ -125,9 +124,8 @@ static ino_t inode_of(const char *path)
 }
 
 // The name of the folder leads out by the time that the file is made.
-static void test_a_link_in_the_place_of_a_held_folder(void **state)
+TEST_CASE(test_a_link_in_the_place_of_a_held_folder)
 {
-    (void)state;
     struct error err = {0};
     struct files_hold hold;
     sqlite3 *db = NULL;
@@ -152,9 +150,8 @@ static void test_a_link_in_the_place_of_a_held_folder(void **state)
 }
 
 // The file's own name becomes a link.
-static void test_a_link_in_the_place_of_the_file(void **state)
+TEST_CASE(test_a_link_in_the_place_of_the_file)
 {
-    (void)state;
     struct error err = {0};
     struct files_hold hold;
     sqlite3 *db = NULL;
@@ -183,9 +180,8 @@ static void *swap(void *context)
 
 // A folder and a link that leads out change places all the time: what is held is the folder,
 // or nothing.
-static void test_a_link_that_comes_and_goes(void **state)
+TEST_CASE(test_a_link_that_comes_and_goes)
 {
-    (void)state;
     enum { TRIES = 3000 };
     struct error err = {0};
     pthread_t thread;

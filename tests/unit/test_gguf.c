@@ -52,9 +52,8 @@ static const char *write_example(void)
     return path;
 }
 
-static void round_trip(void **state)
+TEST_CASE(round_trip)
 {
-    (void)state;
     size_t size;
     unsigned char *data = vectors_file(write_example(), &size);
     struct gguf *gguf = NULL;
@@ -115,9 +114,8 @@ static void round_trip(void **state)
     free(data);
 }
 
-static void getters_refuse(void **state)
+TEST_CASE(getters_refuse)
 {
-    (void)state;
     size_t size;
     unsigned char *data = vectors_file(write_example(), &size);
     struct gguf *gguf = NULL;
@@ -165,9 +163,8 @@ static size_t one_key(unsigned char *out, uint32_t type, const void *value, size
     return size + sizeof type + value_size;
 }
 
-static void integers_of_every_width(void **state)
+TEST_CASE(integers_of_every_width)
 {
-    (void)state;
     static const struct {
         uint32_t type;
         size_t size;
@@ -197,9 +194,8 @@ static void integers_of_every_width(void **state)
     }
 }
 
-static void floats_are_finite_and_bools_are_bools(void **state)
+TEST_CASE(floats_are_finite_and_bools_are_bools)
 {
-    (void)state;
     static const uint32_t nan_bits = 0x7fc00000;
     static const uint32_t infinite_bits = 0x7f800000;
     static const double half = 0.5;
@@ -275,9 +271,8 @@ static const struct patch patches[] = {
     {"far outside", "/output_norm.weight", 16, UINT64_MAX - 31, 8, STATUS_CORRUPT, "outside"},
 };
 
-static void refusals(void **state)
+TEST_CASE(refusals)
 {
-    (void)state;
     size_t size;
     unsigned char *data = model_files_make(&model_files_smallest, false, &size);
     unsigned char *copy = malloc(size);
@@ -305,9 +300,8 @@ static void refusals(void **state)
 }
 
 // Names that appear twice, for keys and for tensors.
-static void duplicates(void **state)
+TEST_CASE(duplicates)
 {
-    (void)state;
     size_t size;
     unsigned char *data = model_files_make(&model_files_smallest, false, &size);
     struct gguf *gguf = NULL;
@@ -330,9 +324,8 @@ static void duplicates(void **state)
     free(data);
 }
 
-static void alignment(void **state)
+TEST_CASE(alignment)
 {
-    (void)state;
     static const struct {
         uint32_t value;
         enum status status;
@@ -357,9 +350,8 @@ static void alignment(void **state)
 
 // Cut anywhere, it is refused: the end of the last tensor's data is the end of the
 // file but for padding.
-static void truncated_at_every_byte(void **state)
+TEST_CASE(truncated_at_every_byte)
 {
-    (void)state;
     size_t size;
     unsigned char *data = model_files_make(&model_files_smallest, true, &size);
     struct gguf *gguf = NULL;
@@ -383,9 +375,8 @@ static void truncated_at_every_byte(void **state)
 }
 
 // Bytes of the header replaced at random: an answer every time, of either kind.
-static void random_damage(void **state)
+TEST_CASE(random_damage)
 {
-    (void)state;
     size_t size;
     unsigned char *data = model_files_make(&model_files_smallest, false, &size);
     unsigned char *copy = malloc(size);
@@ -414,9 +405,8 @@ static void random_damage(void **state)
 
 // ---- Files ----------------------------------------------------------------
 
-static void files_that_are_none(void **state)
+TEST_CASE(files_that_are_none)
 {
-    (void)state;
     struct byte_source source;
     struct error err = {0};
     assert_int_equal(byte_source_open(&source, model_files_path("none"), &err), STATUS_NOT_FOUND);
@@ -434,9 +424,8 @@ static void files_that_are_none(void **state)
 }
 
 // A file that becomes shorter while it is read gives an error, not a signal.
-static void shrinking_file(void **state)
+TEST_CASE(shrinking_file)
 {
-    (void)state;
     size_t size;
     unsigned char *data = model_files_make(&model_files_smallest, false, &size);
     const char *path = model_files_write("shrinking.gguf", data, size);
@@ -469,9 +458,8 @@ static double cached_ratio_of(const char *path)
 
 // A file just written is in the page cache; one that was written back and let go is
 // not, where the file system has a page cache of that kind.
-static void warm_and_cold_files(void **state)
+TEST_CASE(warm_and_cold_files)
 {
-    (void)state;
     enum { SIZE = 4 << 20 };
     char *data = calloc(1, SIZE);
     const char *path = model_files_write("cached", data, SIZE);
@@ -491,9 +479,8 @@ static void warm_and_cold_files(void **state)
 
 // Where the kernel does not tell (to one who neither owns nor may write the file),
 // nothing is said.
-static void a_file_of_others(void **state)
+TEST_CASE(a_file_of_others)
 {
-    (void)state;
     const uid_t nobody = 65534;
     struct byte_source source;
     if (geteuid() != 0) {
@@ -517,9 +504,8 @@ static void a_file_of_others(void **state)
 
 // ---- The writer -----------------------------------------------------------
 
-static void writer_leaves_nothing_half_done(void **state)
+TEST_CASE(writer_leaves_nothing_half_done)
 {
-    (void)state;
     struct gguf_writer *writer = NULL;
     struct error err = {0};
     const char *path = model_files_write("kept.gguf", "old", 3);

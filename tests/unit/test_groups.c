@@ -20,9 +20,8 @@ static void keys_of(int64_t keys[KEYS], uint64_t number)
     keys[2] = (int64_t)(number / 100) << 40;
 }
 
-static void test_found_again(void **state)
+TEST_CASE(test_found_again)
 {
-    (void)state;
     struct groups *groups = NULL;
     struct group *group = NULL;
     int64_t keys[KEYS];
@@ -47,9 +46,8 @@ static void test_found_again(void **state)
 }
 
 // All records are one group.
-static void test_without_keys(void **state)
+TEST_CASE(test_without_keys)
 {
-    (void)state;
     struct groups *groups = NULL;
     const int64_t none[1] = {0};
     struct group *first = NULL, *second = NULL;

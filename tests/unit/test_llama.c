@@ -202,9 +202,8 @@ static void check_scores(struct ready *r, const char *name, uint64_t *seed)
     free(logits);
 }
 
-static void agrees_with_reference(void **state)
+TEST_CASE(agrees_with_reference)
 {
-    (void)state;
     uint64_t seed = 17;
     for (size_t s = 0; s < COUNT_OF(shapes); s++) {
         for (int half = 0; half <= 1; half++) {
@@ -216,9 +215,8 @@ static void agrees_with_reference(void **state)
 }
 
 // Another base, stretched positions, heads of which only a part turns.
-static void rotary_variants(void **state)
+TEST_CASE(rotary_variants)
 {
-    (void)state;
     static const struct {
         double base, scale;
         size_t size;
@@ -242,9 +240,8 @@ static void rotary_variants(void **state)
 }
 
 // One by one, in any batches, with any number of threads: the same bits.
-static void batches_and_threads_change_nothing(void **state)
+TEST_CASE(batches_and_threads_change_nothing)
 {
-    (void)state;
     static const size_t splits[][4] = {{70}, {1, 69}, {64, 6}, {63, 2, 5}, {30, 30, 9, 1}};
     uint32_t ids[70];
     for (size_t i = 0; i < COUNT_OF(ids); i++)
@@ -279,9 +276,8 @@ static void batches_and_threads_change_nothing(void **state)
     free(first);
 }
 
-static void context_is_a_limit(void **state)
+TEST_CASE(context_is_a_limit)
 {
-    (void)state;
     struct ready r = llama_ready_make(&model_files_smallest, false, 1, 5);
     struct error err = {0};
     uint32_t ids[6] = {0};
@@ -304,9 +300,8 @@ static void context_is_a_limit(void **state)
 
 // Small files whose keys promise giants: the session is refused before it costs
 // anything, and nothing is allocated by the length of the context alone.
-static void sessions_of_absurd_size(void **state)
+TEST_CASE(sessions_of_absurd_size)
 {
-    (void)state;
     static const struct {
         struct synthetic_shape shape;
         size_t context;
@@ -347,9 +342,8 @@ static bool stop_at_second_layer(void)
 }
 
 // A long prompt ends where a stop is asked for, and can be computed again.
-static void computing_can_be_cancelled(void **state)
+TEST_CASE(computing_can_be_cancelled)
 {
-    (void)state;
     struct ready r = llama_ready_make(&shapes[0], false, 1, 128);
     uint32_t ids[120] = {0};
     struct error err = {0};
@@ -368,9 +362,8 @@ static void computing_can_be_cancelled(void **state)
 }
 
 // What it says a position takes is what one more position in the context takes.
-static void tells_the_size_of_its_cache(void **state)
+TEST_CASE(tells_the_size_of_its_cache)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(shapes); i++) {
         struct ready r = llama_ready_make(&shapes[i], true, 1, 70);
         const int64_t before = device_memory_used(r.device);
@@ -383,9 +376,8 @@ static void tells_the_size_of_its_cache(void **state)
     }
 }
 
-static void describes_itself(void **state)
+TEST_CASE(describes_itself)
 {
-    (void)state;
     struct ready r = llama_ready_make(&shapes[1], true, 1, 10); // tied
     uint64_t d = 30;
     uint64_t expected = 401 * d + d + 3 * (d + 4 * d * d + d + 3 * 37 * d);
@@ -403,9 +395,8 @@ static void describes_itself(void **state)
 }
 
 // The same arguments give the same file, another seed another.
-static void synthetic_models_repeat(void **state)
+TEST_CASE(synthetic_models_repeat)
 {
-    (void)state;
     size_t a_size;
     size_t b_size;
     unsigned char *a = model_files_make(&model_files_smallest, true, &a_size);

@@ -35,9 +35,8 @@ static void convert(const char *text, const char *into)
     assert_true(copy_balances(into));
 }
 
-static void test_three_kinds_of_tests(void **state)
+TEST_CASE(test_three_kinds_of_tests)
 {
-    (void)state;
     const char *into = copy_path("b.db");
     convert("[{" HEAD FILE_AT TIME "\"n_prompt\": 512, \"n_gen\": 0, \"n_depth\": 100,"
             " \"samples_ns\": [1000, 3000]},"
@@ -80,9 +79,8 @@ static void test_three_kinds_of_tests(void **state)
 }
 
 // Whatever the order of keys, and however they are written down.
-static void test_the_same_is_the_same_run(void **state)
+TEST_CASE(test_the_same_is_the_same_run)
 {
-    (void)state;
     static const char one[] =
         "[{" HEAD FILE_AT TIME "\"n_prompt\": 0, \"n_gen\": 4, \"samples_ns\": [4000]}]";
     static const char two[] =
@@ -100,9 +98,8 @@ static void test_the_same_is_the_same_run(void **state)
     assert_int_equal(copy_digest(copy_path("1.db")), copy_digest(copy_path("3.db")));
 }
 
-static void test_refusals(void **state)
+TEST_CASE(test_refusals)
 {
-    (void)state;
     static const struct {
         const char *text, *said;
     } cases[] = {
@@ -154,9 +151,8 @@ static void test_refusals(void **state)
     }
 }
 
-static void test_without_results_there_is_no_data(void **state)
+TEST_CASE(test_without_results_there_is_no_data)
 {
-    (void)state;
     static const char *const cases[] = {"[]", " [ ] \n", "[]\n[]\n"};
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct error err = {.text = ""};
@@ -169,9 +165,8 @@ static void test_without_results_there_is_no_data(void **state)
     }
 }
 
-static void test_what_is_json(void **state)
+TEST_CASE(test_what_is_json)
 {
-    (void)state;
     assert_true(llama_bench_is_json(write_text("a", " \n\t [")));
     assert_true(llama_bench_is_json(write_text("b", "{")));
     assert_false(llama_bench_is_json(write_text("c", "SQLite format 3")));

@@ -104,9 +104,8 @@ static bool says_one_of(const char *text, const char *alternatives)
     return false;
 }
 
-static void refusals(void **state)
+TEST_CASE(refusals)
 {
-    (void)state;
     size_t size;
     unsigned char *data = model_files_make(&model_files_smallest, false, &size);
     for (size_t i = 0; i < COUNT_OF(changes); i++) {
@@ -124,9 +123,8 @@ static void refusals(void **state)
 }
 
 // Keys that not every model has.
-static void optional_keys(void **state)
+TEST_CASE(optional_keys)
 {
-    (void)state;
     static const struct {
         const char *text_key, *text; // NULL: none
         const char *uint_key;
@@ -193,9 +191,8 @@ static void optional_keys(void **state)
 }
 
 // A type that is known but cannot be computed with is named.
-static void types_that_are_not_supported(void **state)
+TEST_CASE(types_that_are_not_supported)
 {
-    (void)state;
     size_t size;
     unsigned char *data = model_files_make(&model_files_smallest, false, &size);
     // The embedding of 400 x 8 is described as BF16: half as many bytes.
@@ -224,9 +221,8 @@ static bool stop_at_fifth(void)
     return ++asked == 5;
 }
 
-static void can_be_cancelled(void **state)
+TEST_CASE(can_be_cancelled)
 {
-    (void)state;
     struct ready r = {0};
     struct error err = {0};
     r.data = model_files_make(&model_files_smallest, false, &r.size);
@@ -238,9 +234,8 @@ static void can_be_cancelled(void **state)
 }
 
 // The file shrinks after its header was read: an error, whatever the tensor.
-static void shrinks_while_loading(void **state)
+TEST_CASE(shrinks_while_loading)
 {
-    (void)state;
     size_t size;
     unsigned char *data = model_files_make(&model_files_smallest, false, &size);
     const char *path = model_files_write("shrinking.gguf", data, size);

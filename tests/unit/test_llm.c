@@ -166,9 +166,8 @@ static void generate(const struct serving *s, const char *prompt, uint32_t *ids,
     free(logits);
 }
 
-static void requests_are_counted(void **state)
+TEST_CASE(requests_are_counted)
 {
-    (void)state;
     struct serving *s = start();
     serve(s, (struct llm_serve_options){.tokens = 20}, "first\nthe second one\nthird\n");
     assert_int_equal(s->status, STATUS_OK);
@@ -215,9 +214,8 @@ static bool hear_served(void *context, uint64_t tokens, uint64_t ns)
 
 // Each request that came to its end is told of, failed ones without tokens, until that is
 // enough.
-static void requests_are_told_of_until_it_is_enough(void **state)
+TEST_CASE(requests_are_told_of_until_it_is_enough)
 {
-    (void)state;
     for (unsigned int enough = 1; enough <= 4; enough++) {
         struct serving *s = start();
         struct told told = {.enough = enough};
@@ -240,9 +238,8 @@ static void requests_are_told_of_until_it_is_enough(void **state)
 }
 
 // The text is the pieces of the tokens the model likes best.
-static void text_is_what_the_model_says(void **state)
+TEST_CASE(text_is_what_the_model_says)
 {
-    (void)state;
     struct serving *s = start();
     uint32_t ids[20];
     generate(s, "hello", ids, COUNT_OF(ids));
@@ -263,9 +260,8 @@ static void text_is_what_the_model_says(void **state)
 }
 
 // An end-of-text token ends the answer, is not counted and not written.
-static void end_token_stops(void **state)
+TEST_CASE(end_token_stops)
 {
-    (void)state;
     struct serving *s = start();
     uint32_t ids[8];
     generate(s, "hello", ids, COUNT_OF(ids));
@@ -291,9 +287,8 @@ static void end_token_stops(void **state)
     end(s);
 }
 
-static void context_ends_an_answer(void **state)
+TEST_CASE(context_ends_an_answer)
 {
-    (void)state;
     struct serving *s = start();
     serve(s, (struct llm_serve_options){.tokens = 1000, .context = 12, .requests = 1}, NULL);
     struct inferstat_event event = last_event(s->monitor, INFERSTAT_EVENT_INFERENCE);
@@ -304,9 +299,8 @@ static void context_ends_an_answer(void **state)
 }
 
 // A prompt that does not fit fails; those around it are served.
-static void one_failure_is_one(void **state)
+TEST_CASE(one_failure_is_one)
 {
-    (void)state;
     struct serving *s = start();
     serve(s, (struct llm_serve_options){.tokens = 2, .context = 12},
           "a\nthis one is far too long to fit\nb\n");
@@ -323,9 +317,8 @@ static void one_failure_is_one(void **state)
     end(s);
 }
 
-static void same_seed_same_text(void **state)
+TEST_CASE(same_seed_same_text)
 {
-    (void)state;
     struct heard texts[3];
     static const uint64_t seeds[] = {5, 5, 6};
     for (size_t i = 0; i < 3; i++) {
@@ -343,9 +336,8 @@ static void same_seed_same_text(void **state)
 
 // With a rate, requests arrive by the clock: those that come while another is
 // served wait, and their waiting counts.
-static void queues_are_real(void **state)
+TEST_CASE(queues_are_real)
 {
-    (void)state;
     struct serving *s = start();
     serve(s, (struct llm_serve_options){.tokens = 20, .requests = 4, .rate = 1e6}, NULL);
     struct inferstat_event events[4];
@@ -359,9 +351,8 @@ static void queues_are_real(void **state)
     end(s);
 }
 
-static void rate_spreads_requests(void **state)
+TEST_CASE(rate_spreads_requests)
 {
-    (void)state;
     struct serving *s = start();
     serve(s, (struct llm_serve_options){.tokens = 1, .requests = 4, .rate = 50}, NULL);
     assert_int_equal(s->figures.completed, 4);
@@ -371,9 +362,8 @@ static void rate_spreads_requests(void **state)
 
 // A line of a pipe arrives when it is there, not when the clock would have had it; what
 // it then waits for the one before is its own.
-static void late_line_arrives_late(void **state)
+TEST_CASE(late_line_arrives_late)
 {
-    (void)state;
     struct serving *s = start();
     const char *path = model_files_path("late");
     assert_int_equal(mkfifo(path, 0600), 0);
@@ -392,9 +382,8 @@ static void late_line_arrives_late(void **state)
 }
 
 // A line too long for a prompt is a request that failed; no line at all is no data.
-static void odd_files_of_prompts(void **state)
+TEST_CASE(odd_files_of_prompts)
 {
-    (void)state;
     struct serving *s = start();
     size_t size = (16 << 20) + 20;
     char *lines = malloc(size);
@@ -420,9 +409,8 @@ static void odd_files_of_prompts(void **state)
 }
 
 // When the load is over its weights are in memory: the first request brings in none.
-static void weights_are_resident_after_the_load(void **state)
+TEST_CASE(weights_are_resident_after_the_load)
 {
-    (void)state;
     const char *path = model_files_path("resident.gguf");
     assert_int_equal(synthetic_write(path, synthetic_find("15m"), false, 1, NULL), STATUS_OK);
     struct stat info;
@@ -447,9 +435,8 @@ static void weights_are_resident_after_the_load(void **state)
 }
 
 // What ends together with the text is complete, and what cannot be written says why.
-static void a_finished_answer_is_not_cancelled(void **state)
+TEST_CASE(a_finished_answer_is_not_cancelled)
 {
-    (void)state;
     struct serving *s = start();
     s->heard.gone_after = 1;
     s->heard.gone_error = ENOSPC;
@@ -465,9 +452,8 @@ static void a_finished_answer_is_not_cancelled(void **state)
     end(s);
 }
 
-static void reader_that_is_gone_ends_it(void **state)
+TEST_CASE(reader_that_is_gone_ends_it)
 {
-    (void)state;
     struct serving *s = start();
     s->heard.gone_after = 10;
     serve(s, (struct llm_serve_options){.tokens = 100, .requests = 3}, NULL);
@@ -478,9 +464,8 @@ static void reader_that_is_gone_ends_it(void **state)
 }
 
 // Last, as a stop is for good: the request under way is recorded as cancelled.
-static void stop_cancels(void **state)
+TEST_CASE(stop_cancels)
 {
-    (void)state;
     struct serving *s = start();
     s->heard.stop_after = 10;
     serve(s, (struct llm_serve_options){.tokens = 100}, NULL);

@@ -38,9 +38,8 @@ static enum status shrunk_read(const struct byte_source *source, uint64_t offset
     return byte_source_read(&smaller, offset, to, size, err);
 }
 
-static void load_is_recorded(void **state)
+TEST_CASE(load_is_recorded)
 {
-    (void)state;
     const char *path = model_files_path("recorded.model.gguf");
     assert_int_equal(synthetic_write(path, &model_files_smallest, true, 1, NULL), STATUS_OK);
     struct inferstat_monitor *monitor = open_monitor();
@@ -61,9 +60,8 @@ static void load_is_recorded(void **state)
 }
 
 // Another byte anywhere in a small file, another size or another page of a large one.
-static void digests_tell_files_apart(void **state)
+TEST_CASE(digests_tell_files_apart)
 {
-    (void)state;
     static unsigned char bytes[3000 * 4096 + 5];
     uint64_t seed = 3;
     for (size_t i = 0; i < sizeof bytes; i++)
@@ -106,9 +104,8 @@ static void digests_tell_files_apart(void **state)
 
 // A delay inside a stage is that stage's and no other's.  Others may be slow by
 // themselves on a busy machine, though not each time.
-static void delay_shows_in_its_stage(void **state)
+TEST_CASE(delay_shows_in_its_stage)
 {
-    (void)state;
     enum { DELAY_NS = 200000000, ATTEMPTS = 5 };
     const char *path = model_files_path("delayed.gguf");
     assert_int_equal(synthetic_write(path, &model_files_smallest, true, 1, NULL), STATUS_OK);
@@ -144,9 +141,8 @@ static bool slowly(void)
 }
 
 // Weights that come slowly make the stage longer in which they are read.
-static void slow_weights_show_in_model_building(void **state)
+TEST_CASE(slow_weights_show_in_model_building)
 {
-    (void)state;
     const char *path = model_files_path("slow.gguf");
     assert_int_equal(synthetic_write(path, &model_files_smallest, true, 1, NULL), STATUS_OK);
     struct inferstat_monitor *monitor = open_monitor();
@@ -171,9 +167,8 @@ static bool always(void)
     return true;
 }
 
-static void failed_loads_are_recorded(void **state)
+TEST_CASE(failed_loads_are_recorded)
 {
-    (void)state;
     const char *none = model_files_path("none.gguf");
     const char *text = model_files_write("text.gguf", "hello, world", 12);
     const char *odd = model_files_write("odd\xff\x1b.gguf", "hello, world", 12);

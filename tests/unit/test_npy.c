@@ -87,9 +87,8 @@ static size_t make_file(unsigned char *out, int major, const char *dictionary)
     return prefix + length;
 }
 
-static void right_headers_are_read(void **state)
+TEST_CASE(right_headers_are_read)
 {
-    (void)state;
     static const struct {
         int major;
         const char *dictionary;
@@ -123,9 +122,8 @@ static void right_headers_are_read(void **state)
     }
 }
 
-static void wrong_headers_are_refused(void **state)
+TEST_CASE(wrong_headers_are_refused)
 {
-    (void)state;
     static const struct {
         int major;
         const char *dictionary;
@@ -193,9 +191,8 @@ static void wrong_headers_are_refused(void **state)
 }
 
 // Every cut of a right header, and every change of one of its bytes, is an answer.
-static void damaged_headers_are_answered(void **state)
+TEST_CASE(damaged_headers_are_answered)
 {
-    (void)state;
     unsigned char file[512];
     size_t size =
         make_file(file, 1, "{'descr': '<f8', 'fortran_order': False, 'shape': (3, 4), }  \n");
@@ -253,9 +250,8 @@ static void write_file(const char *path, const void *bytes, size_t size)
     assert_int_equal(fclose(file), 0);
 }
 
-static void numbers_are_read_from_anywhere(void **state)
+TEST_CASE(numbers_are_read_from_anywhere)
 {
-    (void)state;
     struct place place;
     place_begin(&place);
     unsigned char file[512];
@@ -290,9 +286,8 @@ static void numbers_are_read_from_anywhere(void **state)
     place_end(&place);
 }
 
-static void what_is_no_file_is_refused(void **state)
+TEST_CASE(what_is_no_file_is_refused)
 {
-    (void)state;
     struct place place;
     place_begin(&place);
     struct npy_reader *reader = NULL;
@@ -310,9 +305,8 @@ static void what_is_no_file_is_refused(void **state)
     place_end(&place);
 }
 
-static void states_are_written(void **state)
+TEST_CASE(states_are_written)
 {
-    (void)state;
     struct place place;
     place_begin(&place);
     struct npy_writer *writer = NULL;
@@ -344,9 +338,8 @@ static size_t size_of(const char *path)
 }
 
 // What is there stays until all is there that it is replaced with.
-static void outputs_are_replaced_when_they_are_complete(void **state)
+TEST_CASE(outputs_are_replaced_when_they_are_complete)
 {
-    (void)state;
     struct place place;
     place_begin(&place);
     char part[400];
@@ -396,9 +389,8 @@ static void remove_part(const struct place *place, const char *name, size_t size
 }
 
 // A file that appears meanwhile is not replaced either.
-static void what_appears_meanwhile_stays(void **state)
+TEST_CASE(what_appears_meanwhile_stays)
 {
-    (void)state;
     struct place place;
     place_begin(&place);
     struct npy_writer *writer = NULL;
@@ -428,9 +420,8 @@ static enum status write_row(const char *path, bool replace, struct error *err)
 }
 
 // A run's work is not thrown away because of a name.
-static void what_cannot_go_to_its_place_stays_beside_it(void **state)
+TEST_CASE(what_cannot_go_to_its_place_stays_beside_it)
 {
-    (void)state;
     struct place place;
     place_begin(&place);
     struct error err = {0};
@@ -447,9 +438,8 @@ static void what_cannot_go_to_its_place_stays_beside_it(void **state)
 }
 
 // Old kernels, sandboxes and file systems each say it their way.
-static void what_moves_only_the_old_way_moves(void **state)
+TEST_CASE(what_moves_only_the_old_way_moves)
 {
-    (void)state;
     static const int codes[] = {EINVAL, ENOSYS, EPERM};
     for (size_t i = 0; i < COUNT_OF(codes); i++) {
         struct place place;
@@ -475,9 +465,8 @@ static void what_moves_only_the_old_way_moves(void **state)
 }
 
 // Said at once, not after a run.
-static void what_cannot_be_replaced_is_refused(void **state)
+TEST_CASE(what_cannot_be_replaced_is_refused)
 {
-    (void)state;
     struct place place;
     place_begin(&place);
     struct error err = {0};
@@ -503,9 +492,8 @@ static void what_cannot_be_replaced_is_refused(void **state)
 }
 
 // What replaces a file that others may not read is never theirs to read.
-static void parts_are_private_until_they_have_their_mode(void **state)
+TEST_CASE(parts_are_private_until_they_have_their_mode)
 {
-    (void)state;
     struct place place;
     place_begin(&place);
     struct error err = {0};
@@ -521,9 +509,8 @@ static void parts_are_private_until_they_have_their_mode(void **state)
 }
 
 // The longest names there are leave no room for what parts are called by.
-static void long_names_have_parts_too(void **state)
+TEST_CASE(long_names_have_parts_too)
 {
-    (void)state;
     struct place place;
     place_begin(&place);
     for (size_t length = NAME_MAX - 5; length <= NAME_MAX; length++) {
@@ -538,9 +525,8 @@ static void long_names_have_parts_too(void **state)
     place_end(&place); // no part is left
 }
 
-static void a_disk_that_knows_no_size_is_written(void **state)
+TEST_CASE(a_disk_that_knows_no_size_is_written)
 {
-    (void)state;
     struct place place;
     place_begin(&place);
     struct error err = {0};
@@ -551,9 +537,8 @@ static void a_disk_that_knows_no_size_is_written(void **state)
 }
 
 // What has no room is not begun.
-static void there_is_room_for_all(void **state)
+TEST_CASE(there_is_room_for_all)
 {
-    (void)state;
     static const uint64_t rows[] = {UINT64_C(1) << 50, UINT64_MAX};
     struct place place;
     place_begin(&place);
@@ -571,9 +556,8 @@ static void there_is_room_for_all(void **state)
 }
 
 // A pipe's header cannot be corrected: it is right at once.
-static void a_pipe_is_told_how_many_rows_come(void **state)
+TEST_CASE(a_pipe_is_told_how_many_rows_come)
 {
-    (void)state;
     struct place place;
     place_begin(&place);
     struct npy_writer *writer = NULL;
@@ -592,9 +576,8 @@ static void a_pipe_is_told_how_many_rows_come(void **state)
     place_end(&place);
 }
 
-static void a_full_disk_is_an_error(void **state)
+TEST_CASE(a_full_disk_is_an_error)
 {
-    (void)state;
     struct npy_writer *writer = NULL;
     struct error err = {0};
     if (access("/dev/full", W_OK) != 0)

@@ -12,9 +12,8 @@
 static const char first[] = "GPU-00000000-0000-0000-0000-000000000000";
 static const char third[] = "GPU-00000000-0000-0000-0000-000000000002";
 
-static void all_is_told(void **state)
+TEST_CASE(all_is_told)
 {
-    (void)state;
     struct nvml_facts facts;
     assert_true(nvml_read(&facts, third));
     assert_string_equal(facts.driver, "999.11.22");
@@ -27,9 +26,8 @@ static void all_is_told(void **state)
     assert_int_equal(facts.pcie.width_max, 16);
 }
 
-static void a_limit_that_was_set(void **state)
+TEST_CASE(a_limit_that_was_set)
 {
-    (void)state;
     struct nvml_facts facts;
     assert_int_equal(setenv("FAKE_NVML", "managed", 1), 0);
     assert_true(nvml_read(&facts, first));
@@ -48,9 +46,8 @@ static void assert_nothing(const struct nvml_facts *facts)
     assert_int_equal(facts->pcie.width_max, 0);
 }
 
-static void what_is_not_told_is_not_known(void **state)
+TEST_CASE(what_is_not_told_is_not_known)
 {
-    (void)state;
     static const struct {
         const char *matter, *uuid;
         bool found;
@@ -73,9 +70,8 @@ static void what_is_not_told_is_not_known(void **state)
 }
 
 // A device of the CUDA back end says so; where the library tells nothing, the rest stands.
-static void devices_say_so(void **state)
+TEST_CASE(devices_say_so)
 {
-    (void)state;
     struct device *device = NULL;
     struct device_properties properties;
     emulation_devices(2);
@@ -100,9 +96,8 @@ static void devices_say_so(void **state)
     emulation_devices(1);
 }
 
-static void without_a_library_nothing_is_known(void **state)
+TEST_CASE(without_a_library_nothing_is_known)
 {
-    (void)state;
     struct nvml_facts facts;
     assert_false(nvml_read(&facts, first));
     assert_nothing(&facts);

@@ -96,9 +96,8 @@ static enum status parse(const char *const *words, size_t count, const char **wo
     parse((const char *const[]){__VA_ARGS__}, COUNT_OF(((const char *const[]){__VA_ARGS__})),      \
           word, err)
 
-static void values(void **state)
+TEST_CASE(values)
 {
-    (void)state;
     const char *word;
     struct error err = {0};
     assert_int_equal(PARSE(&word, &err, "--flag", "--text", "a b", "--number=-5", "--real", "1.5",
@@ -127,9 +126,8 @@ static void values(void **state)
     assert_int_equal(first.number, 4);
 }
 
-static void words_and_letters(void **state)
+TEST_CASE(words_and_letters)
 {
-    (void)state;
     const char *word;
     struct error err = {0};
     assert_int_equal(PARSE(&word, &err, "--text", "--flag", "-"), STATUS_OK);
@@ -148,9 +146,8 @@ static void words_and_letters(void **state)
     assert_false(first.flag);
 }
 
-static void refusals(void **state)
+TEST_CASE(refusals)
 {
-    (void)state;
     static const struct {
         const char *words[2];
         const char *says;
@@ -187,9 +184,8 @@ static void refusals(void **state)
     }
 }
 
-static void flags_in_files(void **state)
+TEST_CASE(flags_in_files)
 {
-    (void)state;
     struct error err = {0};
     struct first target = {0};
     const struct option *flag = option_find(&tables[0], "flag");
@@ -202,9 +198,8 @@ static void flags_in_files(void **state)
     assert_string_equal(err.text, "--flag: \"perhaps\" is neither yes nor no");
 }
 
-static void help_lists_every_option(void **state)
+TEST_CASE(help_lists_every_option)
 {
-    (void)state;
     char *text = NULL;
     size_t size;
     FILE *out = open_memstream(&text, &size);

@@ -63,9 +63,8 @@ static void expect_listen(const struct options *options, unsigned index, const c
     assert_string_equal(address_text(text, &options->listen[index]), expected);
 }
 
-static void test_defaults(void **state)
+TEST_CASE(test_defaults)
 {
-    (void)state;
     struct options options;
     char db[FOLDER_PATH_SIZE];
     assert_int_equal(read_words(&options, "", NULL), STATUS_OK);
@@ -80,9 +79,8 @@ static void test_defaults(void **state)
     expect_listen(&options, 0, "ipc:///run/user/1/inferstat");
 }
 
-static void test_options_beat_the_environment_and_that_the_file(void **state)
+TEST_CASE(test_options_beat_the_environment_and_that_the_file)
 {
-    (void)state;
     struct options options;
     char words[600];
     write_config("listen = ipc:///a\nlisten = ipc:///b\ndb = /from/file.db\nlog-level = debug\n"
@@ -127,9 +125,8 @@ static void test_options_beat_the_environment_and_that_the_file(void **state)
     assert_true(options.insecure);
 }
 
-static void test_the_systems_files(void **state)
+TEST_CASE(test_the_systems_files)
 {
-    (void)state;
     struct options options;
     struct error err = {0};
     char etc[FOLDER_PATH_SIZE], path[FOLDER_PATH_SIZE];
@@ -173,9 +170,8 @@ static void test_the_systems_files(void **state)
     environment.system_folder = NULL;
 }
 
-static void test_refusals(void **state)
+TEST_CASE(test_refusals)
 {
-    (void)state;
     static const struct {
         const char *words, *says;
     } cases[] = {
@@ -211,9 +207,8 @@ static void test_refusals(void **state)
     }
 }
 
-static void test_a_file_that_is_wrong_names_its_line(void **state)
+TEST_CASE(test_a_file_that_is_wrong_names_its_line)
 {
-    (void)state;
     static const struct {
         const char *text, *says;
     } cases[] = {
@@ -237,9 +232,8 @@ static void test_a_file_that_is_wrong_names_its_line(void **state)
     }
 }
 
-static void test_a_file_that_cannot_be_read_has_no_line(void **state)
+TEST_CASE(test_a_file_that_cannot_be_read_has_no_line)
 {
-    (void)state;
     struct options options;
     struct error err = {0};
     char words[600], says[600];
@@ -249,9 +243,8 @@ static void test_a_file_that_cannot_be_read_has_no_line(void **state)
     assert_string_equal(err.text, says);
 }
 
-static void test_help_names_every_option(void **state)
+TEST_CASE(test_help_names_every_option)
 {
-    (void)state;
     static const char *const names[] = {"--listen",          "--db",         "--config",
                                         "--check-config",    "--log-level",  "--help",
                                         "--version",         "--key",        "--authorized-keys",
@@ -286,9 +279,8 @@ static void expect_verdict(const char *words, enum status expected, const char *
     assert_true(status != STATUS_OK || !options.key[0] || wire_keypair_fits(&keys));
 }
 
-static void test_who_may_listen_where(void **state)
+TEST_CASE(test_who_may_listen_where)
 {
-    (void)state;
     struct wire_keypair keys;
     struct error err = {0};
     char key[FOLDER_PATH_SIZE], list[FOLDER_PATH_SIZE], words[1200];

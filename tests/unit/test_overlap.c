@@ -24,9 +24,8 @@ static struct overlap_figures sum_up(const struct piece *pieces, size_t count)
 
 enum { COPY = OVERLAP_COPY, COMPUTE = OVERLAP_COMPUTE };
 
-static void schedules_with_known_figures(void **state)
+TEST_CASE(schedules_with_known_figures)
 {
-    (void)state;
     static const struct {
         const char *what;
         struct piece pieces[6];
@@ -179,16 +178,14 @@ static void random_schedule(uint64_t seed)
     assert_memory_equal(&got, &want, sizeof got);
 }
 
-static void random_schedules_are_what_a_sweep_finds(void **state)
+TEST_CASE(random_schedules_are_what_a_sweep_finds)
 {
-    (void)state;
     for (uint64_t seed = 1; seed <= 400; seed++)
         random_schedule(seed);
 }
 
-static void what_comes_too_late_is_counted(void **state)
+TEST_CASE(what_comes_too_late_is_counted)
 {
-    (void)state;
     struct overlap *overlap = NULL;
     struct overlap_figures figures;
     assert_int_equal(overlap_new(&overlap, NULL), STATUS_OK);
@@ -215,9 +212,8 @@ static void what_comes_too_late_is_counted(void **state)
 }
 
 // However many come without a word about what is settled, all are summed up.
-static void memory_is_bounded(void **state)
+TEST_CASE(memory_is_bounded)
 {
-    (void)state;
     struct overlap *overlap = NULL;
     struct overlap_figures figures;
     enum { PIECES = 100000 };

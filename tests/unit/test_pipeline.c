@@ -36,9 +36,8 @@ static void assert_run(struct rig *rig, struct device *device, const struct pipe
 
 // ---- Sizes ----------------------------------------------------------------
 
-static void sizes_at_every_boundary(void **state)
+TEST_CASE(sizes_at_every_boundary)
 {
-    (void)state;
     static const size_t chunks[] = {1, 7, 64, 4096};
     static const uint64_t groups[] = {1, 3};
     struct device *device = rig_device(NULL);
@@ -108,9 +107,8 @@ static void random_run(uint64_t seed)
     rig_deinit(&rig);
 }
 
-static void data_is_right_whatever_is_late(void **state)
+TEST_CASE(data_is_right_whatever_is_late)
 {
-    (void)state;
     for (uint64_t seed = 1; seed <= 120; seed++)
         random_run(seed);
 }
@@ -155,9 +153,8 @@ static unsigned int fills_too_early(enum pipeline_sync sync)
     return atomic_load(&watched.too_early);
 }
 
-static void periodic_waits_for_whole_streams(void **state)
+TEST_CASE(periodic_waits_for_whole_streams)
 {
-    (void)state;
     unsigned int early = 0;
     for (int i = 0; i < 10; i++)
         assert_int_equal(fills_too_early(PIPELINE_SYNC_PERIODIC), 0);
@@ -180,9 +177,8 @@ static bool run_toy(enum toy_omission omission, uint64_t seed)
 }
 
 // A missing wait is a real race: it may be won now and then, but not for long.
-static void a_missing_wait_shows(void **state)
+TEST_CASE(a_missing_wait_shows)
 {
-    (void)state;
     for (uint64_t seed = 1; seed <= 10; seed++)
         assert_true(run_toy(TOY_NOTHING, seed));
 #if defined(__SANITIZE_THREAD__)
@@ -200,9 +196,8 @@ static void a_missing_wait_shows(void **state)
 // ---- The reference's faults -----------------------------------------------
 
 // With two fillers and one slot somebody always waits, and is counted.
-static void waits_for_slots_are_counted(void **state)
+TEST_CASE(waits_for_slots_are_counted)
 {
-    (void)state;
     const struct device_fault_options options = {.seed = 5, .delay_max_ns = 2000000};
     struct device *device = rig_device(&options);
     struct rig rig;
@@ -224,9 +219,8 @@ static void waits_for_slots_are_counted(void **state)
 }
 
 // Fillers really fill at once.
-static void fillers_work_side_by_side(void **state)
+TEST_CASE(fillers_work_side_by_side)
 {
-    (void)state;
     struct device *device = rig_device(NULL);
     struct rig rig;
     struct pipeline_figures figures;
@@ -260,9 +254,8 @@ static int64_t memory_during_run(struct device *device, size_t total)
     return before;
 }
 
-static void device_memory_is_bounded(void **state)
+TEST_CASE(device_memory_is_bounded)
 {
-    (void)state;
     const struct device_fault_options options = {.seed = 1};
     struct device *device = rig_device(&options);
     const int64_t small = memory_during_run(device, 1024);
@@ -294,9 +287,8 @@ static uint64_t starved_ns(bool lends)
 
 // Where filling takes far longer than copying the copies starve; where all lies ready they
 // never do, however late the driver comes.
-static void want_of_chunks_is_measured(void **state)
+TEST_CASE(want_of_chunks_is_measured)
 {
-    (void)state;
     uint64_t most_ns = 0;
     for (int i = 0; i < 50 && most_ns < 5000000; i++) {
         const uint64_t ns = starved_ns(false);
@@ -325,9 +317,8 @@ static uint64_t starved_for_slots_ns(enum pipeline_sync sync, uint64_t *idle_ns)
     return figures.copy_starved_ns;
 }
 
-static void waits_for_slots_are_no_starvation(void **state)
+TEST_CASE(waits_for_slots_are_no_starvation)
 {
-    (void)state;
     static const enum pipeline_sync syncs[] = {PIPELINE_SYNC_EVENTS, PIPELINE_SYNC_PERIODIC};
     for (size_t i = 0; i < COUNT_OF(syncs); i++) {
         bool is_small = false; // a thread that is held up may spoil some runs
@@ -369,9 +360,8 @@ static enum status compute_by_sleeping(void *context, uint64_t group, struct dev
 // Each group is timed from its first copy to its results, and the percentiles are of groups:
 // nothing is under the least a group takes, the slow ones are in the tail alone, and none
 // takes longer than the run.
-static void groups_are_timed(void **state)
+TEST_CASE(groups_are_timed)
 {
-    (void)state;
     struct device *device = rig_device(NULL);
     struct rig rig;
     struct pipeline_figures figures;
@@ -406,9 +396,8 @@ static enum status fill_slowly(void *context, uint64_t chunk, void *to, size_t s
 }
 
 // A group begins with the first of its copies, though the next chunk be long in coming.
-static void a_group_begins_with_its_first_copy(void **state)
+TEST_CASE(a_group_begins_with_its_first_copy)
 {
-    (void)state;
     struct device *device = rig_device(NULL);
     struct rig rig;
     struct pipeline_figures figures;
@@ -468,9 +457,8 @@ static void placed_chunks(bool lends)
     device_close(device);
 }
 
-static void weights_go_where_they_belong(void **state)
+TEST_CASE(weights_go_where_they_belong)
 {
-    (void)state;
     placed_chunks(false);
     placed_chunks(true);
 }

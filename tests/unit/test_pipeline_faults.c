@@ -94,9 +94,8 @@ static void fail_everywhere(const struct way *way, enum device_fault_kind kind)
     assert_int_equal(run_way(way, &options, again, &err), STATUS_OK);
 }
 
-static void every_call_may_fail(void **state)
+TEST_CASE(every_call_may_fail)
 {
-    (void)state;
     static const enum device_fault_kind kinds[] = {
         DEVICE_FAULT_COPY_IN, DEVICE_FAULT_COPY_OUT, DEVICE_FAULT_KERNEL, DEVICE_FAULT_MEMORY,
         DEVICE_FAULT_PINNED,  DEVICE_FAULT_STREAM,   DEVICE_FAULT_EVENT,
@@ -106,9 +105,8 @@ static void every_call_may_fail(void **state)
             fail_everywhere(&ways[w], kinds[k]);
 }
 
-static void the_device_may_be_lost_at_any_time(void **state)
+TEST_CASE(the_device_may_be_lost_at_any_time)
 {
-    (void)state;
     for (size_t w = 0; w < COUNT_OF(ways); w++)
         for (uint64_t n = 1; n <= 15; n++) {
             const struct device_fault_options options = {
@@ -122,9 +120,8 @@ static void the_device_may_be_lost_at_any_time(void **state)
         }
 }
 
-static void a_failed_device_streams_no_more(void **state)
+TEST_CASE(a_failed_device_streams_no_more)
 {
-    (void)state;
     struct device_fault_options options = {.seed = 2};
     options.fail_at[DEVICE_FAULT_COPY_IN] = 3;
     struct device *device = rig_device(&options);
@@ -193,9 +190,8 @@ static void bench_deinit(struct bench *bench)
 }
 
 // Chunks before the one that could not be filled are streamed, whatever the threads do.
-static void a_filler_fails(void **state)
+TEST_CASE(a_filler_fails)
 {
-    (void)state;
     struct bench bench;
     bench_init(&bench, 11);
     for (int64_t k = 0; k < CHUNKS; k++) {
@@ -212,9 +208,8 @@ static void a_filler_fails(void **state)
     bench_deinit(&bench);
 }
 
-static void compute_fails(void **state)
+TEST_CASE(compute_fails)
 {
-    (void)state;
     struct bench bench;
     bench_init(&bench, 12);
     for (int64_t group = 0; group < GROUPS; group++) {
@@ -228,9 +223,8 @@ static void compute_fails(void **state)
     bench_deinit(&bench);
 }
 
-static void the_taker_fails(void **state)
+TEST_CASE(the_taker_fails)
 {
-    (void)state;
     struct bench bench;
     bench_init(&bench, 13);
     for (int64_t group = 0; group < GROUPS; group++) {
@@ -251,9 +245,8 @@ static bool cancelled_at_some_time(void)
     return atomic_fetch_sub(&questions_left, 1) <= 0;
 }
 
-static void it_is_cancelled(void **state)
+TEST_CASE(it_is_cancelled)
 {
-    (void)state;
     struct bench bench;
     bench_init(&bench, 14);
     bench.rig.job.cancelled = cancelled_at_some_time;
@@ -290,9 +283,8 @@ static bool cancelled_while_stuck(void)
     return is;
 }
 
-static void it_is_cancelled_while_it_waits(void **state)
+TEST_CASE(it_is_cancelled_while_it_waits)
 {
-    (void)state;
     struct bench bench;
     bench_init(&bench, 15);
     bench.rig.job.cancelled = cancelled_while_stuck;
@@ -329,9 +321,8 @@ static void assert_chunks_before_a_failure_are_there(enum pipeline_sync sync)
     bench_deinit(&bench);
 }
 
-static void chunks_before_a_failure_are_there(void **state)
+TEST_CASE(chunks_before_a_failure_are_there)
 {
-    (void)state;
     assert_chunks_before_a_failure_are_there(PIPELINE_SYNC_EVENTS);
     assert_chunks_before_a_failure_are_there(PIPELINE_SYNC_PERIODIC);
 }
@@ -428,9 +419,8 @@ static void counted_close(struct device *device)
 
 // Records on the stream of results go by twos, a buffer's and a flight's: where the flight's
 // fails the group never gets to the taker, and its copy is waited for all the same.
-static void a_copy_that_nobody_takes_is_waited_for(void **state)
+TEST_CASE(a_copy_that_nobody_takes_is_waited_for)
 {
-    (void)state;
     for (uint64_t group = 0; group < 4; group++) {
         struct rig rig;
         struct pipeline_figures figures;
@@ -451,9 +441,8 @@ static void a_copy_that_nobody_takes_is_waited_for(void **state)
 
 // Where not even the event behind the kernels could be recorded nobody waited for them:
 // their memory is freed behind them all the same.
-static void memory_is_freed_behind_kernels(void **state)
+TEST_CASE(memory_is_freed_behind_kernels)
 {
-    (void)state;
     const struct device_fault_options late = {.seed = 6, .delay_max_ns = 30000000};
     for (uint64_t group = 0; group < 4; group++) {
         struct rig rig;
@@ -507,9 +496,8 @@ static size_t large_chunk(void *context, uint64_t chunk)
     return chunk < 2 ? 201 : 0;
 }
 
-static void jobs_are_refused(void **state)
+TEST_CASE(jobs_are_refused)
 {
-    (void)state;
     struct bench bench;
     bench_init(&bench, 16);
     const struct pipeline_job good = bench.rig.job;
@@ -536,9 +524,8 @@ static void jobs_are_refused(void **state)
     bench_deinit(&bench);
 }
 
-static void plans_are_refused(void **state)
+TEST_CASE(plans_are_refused)
 {
-    (void)state;
     struct rig rig;
     struct device *device = rig_device(NULL);
     rig_init(&rig, 100, 100, 1);

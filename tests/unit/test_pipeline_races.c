@@ -43,9 +43,8 @@ static void random_run(struct device *device, uint64_t seed)
     rig_deinit(&rig);
 }
 
-static void data_is_right_whatever_is_late(void **state)
+TEST_CASE(data_is_right_whatever_is_late)
 {
-    (void)state;
     struct device *device = rig_device(NULL);
     for (uint64_t seed = 1; seed <= 60; seed++)
         random_run(device, seed);
@@ -188,9 +187,8 @@ static bool run_chunks(const struct bench *bench, enum omission omission)
     return right;
 }
 
-static void a_missing_wait_shows(void **state)
+TEST_CASE(a_missing_wait_shows)
 {
-    (void)state;
     struct bench bench;
     bench_init(&bench);
     for (int i = 0; i < 3; i++)

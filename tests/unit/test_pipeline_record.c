@@ -6,9 +6,8 @@
 static const struct pipeline_plan all_on = {.pool_metrics = true, .overlap_tracking = true};
 
 // A bin holds waits of 2^bin to 2^(bin + 1) us.
-static void waits_are_told_by_length(void **state)
+TEST_CASE(waits_are_told_by_length)
 {
-    (void)state;
     struct pipeline_figures figures = {.pool = {.acquires = 99}};
     for (unsigned int bin = 0; bin < POOL_WAIT_BINS; bin++) {
         figures.pool.wait_histogram[bin] = UINT64_C(1) << bin;
@@ -21,9 +20,8 @@ static void waits_are_told_by_length(void **state)
     assert_int_equal(record.pool_waits, (1 << POOL_WAIT_BINS) - 1);
 }
 
-static void idle_time_is_told(void **state)
+TEST_CASE(idle_time_is_told)
 {
-    (void)state;
     const struct pipeline_figures figures = {
         .overlap = {.busy_ns = {50, 30}, .both_ns = 20, .idle_ns = 7, .span_ns = 67}};
     struct inferstat_pipeline record;
@@ -35,9 +33,8 @@ static void idle_time_is_told(void **state)
     assert_int_equal(record.idle_ns, -1);
 }
 
-static void what_is_off_is_absent(void **state)
+TEST_CASE(what_is_off_is_absent)
 {
-    (void)state;
     const struct pipeline_plan off = {0};
     const struct pipeline_figures figures = {.pool = {.acquires = 9, .waits = 4}};
     struct inferstat_pipeline record;

@@ -31,9 +31,8 @@ static const char *take(struct prompts *prompts, size_t limit)
     return all;
 }
 
-static void a_text_again_and_again(void **state)
+TEST_CASE(a_text_again_and_again)
 {
-    (void)state;
     struct prompts *prompts = NULL;
     assert_int_equal(prompts_from_text(&prompts, "hello", NULL), STATUS_OK);
     assert_string_equal(take(prompts, 3), "hello|hello|hello|");
@@ -44,9 +43,8 @@ static void a_text_again_and_again(void **state)
     prompts_free(NULL);
 }
 
-static void lines_of_a_file(void **state)
+TEST_CASE(lines_of_a_file)
 {
-    (void)state;
     static const struct {
         const char *contents;
         bool repeat;
@@ -81,9 +79,8 @@ static void lines_of_a_file(void **state)
 }
 
 // Lines longer than one read, up to the limit and beyond.
-static void long_lines(void **state)
+TEST_CASE(long_lines)
 {
-    (void)state;
     size_t size = (16 << 20) + 300000;
     char *contents = malloc(size);
     memset(contents, 'x', size);
@@ -128,9 +125,8 @@ static void long_lines(void **state)
 }
 
 // A pipe nobody writes to yet holds up nothing: neither opening it nor a stop.
-static void a_pipe_without_a_writer(void **state)
+TEST_CASE(a_pipe_without_a_writer)
 {
-    (void)state;
     const char *path = model_files_path("fifo");
     int stop[2];
     assert_int_equal(mkfifo(path, 0600), 0);
@@ -156,9 +152,8 @@ static void a_pipe_without_a_writer(void **state)
 }
 
 // Each line was there when its end was: many reads, more than are told apart.
-static void lines_know_when_they_came(void **state)
+TEST_CASE(lines_know_when_they_came)
 {
-    (void)state;
     enum { LINES = 100, APART = 60 };
     const char *path = model_files_path("times");
     assert_int_equal(mkfifo(path, 0600), 0);
@@ -191,9 +186,8 @@ static void lines_know_when_they_came(void **state)
 }
 
 // Standard input gives lines as they come, and waiting for one ends with a stop.
-static void standard_input(void **state)
+TEST_CASE(standard_input)
 {
-    (void)state;
     int in[2];
     int stop[2];
     assert_int_equal(pipe(in), 0);

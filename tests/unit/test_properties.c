@@ -9,6 +9,7 @@
 #include "server/device/properties.h"
 #include "tests/support/device_fault.h"
 #include "tests/support/folder.h"
+#include "tests/support/test.h"
 #include "tests/unit/stream_fixture.h"
 
 static void write_bytes(const char *path, const void *bytes, size_t size)
@@ -21,9 +22,8 @@ static void write_bytes(const char *path, const void *bytes, size_t size)
 
 // ---- PCIe -----------------------------------------------------------------
 
-static void speeds_are_generations(void **state)
+TEST_CASE(speeds_are_generations)
 {
-    (void)state;
     static const struct {
         const char *speed;
         unsigned int generation;
@@ -48,9 +48,8 @@ static void speeds_are_generations(void **state)
             fail_msg("'%s' is taken for %u", cases[i].speed, pcie_generation(cases[i].speed));
 }
 
-static void a_link_is_read(void **state)
+TEST_CASE(a_link_is_read)
 {
-    (void)state;
     static const char *const files[][2] = {
         {"current_link_speed", "16.0 GT/s PCIe\n"},
         {"current_link_width", "8\n"},
@@ -99,9 +98,8 @@ static void a_link_is_read(void **state)
 
 // ---- Properties -----------------------------------------------------------
 
-static void the_cpu_says_what_it_is(void **state)
+TEST_CASE(the_cpu_says_what_it_is)
 {
-    (void)state;
     struct device *device = stream_device(NULL);
     struct device_properties properties;
     device_properties(device, &properties);

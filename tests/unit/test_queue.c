@@ -27,9 +27,8 @@ static struct queue *new_queue(size_t capacity, size_t bytes)
     return queue;
 }
 
-static void test_first_in_first_out(void **state)
+TEST_CASE(test_first_in_first_out)
 {
-    (void)state;
     int items[7];
     struct queue *queue = new_queue(3, 1000);
     for (int round = 0; round < 5; round++) { // around the end of the array
@@ -48,9 +47,8 @@ static void test_first_in_first_out(void **state)
     queue_free(queue, free_item);
 }
 
-static void test_bounded_in_bytes(void **state)
+TEST_CASE(test_bounded_in_bytes)
 {
-    (void)state;
     int item;
     struct queue *queue = new_queue(10, 100);
     assert_true(queue_push(queue, &item, 1000)); // alone, whatever its size
@@ -65,9 +63,8 @@ static void test_bounded_in_bytes(void **state)
     queue_free(queue, NULL);
 }
 
-static void test_readable_exactly_while_it_holds_something(void **state)
+TEST_CASE(test_readable_exactly_while_it_holds_something)
 {
-    (void)state;
     int item;
     struct queue *queue = new_queue(4, 100);
     assert_false(is_readable(queue));
@@ -82,9 +79,8 @@ static void test_readable_exactly_while_it_holds_something(void **state)
     queue_free(queue, NULL);
 }
 
-static void test_what_is_left_is_freed(void **state)
+TEST_CASE(test_what_is_left_is_freed)
 {
-    (void)state;
     int item;
     freed = 0;
     struct queue *queue = new_queue(4, 100);
@@ -108,9 +104,8 @@ static void *push_all(void *context)
     return NULL;
 }
 
-static void test_two_producers_lose_nothing(void **state)
+TEST_CASE(test_two_producers_lose_nothing)
 {
-    (void)state;
     struct queue *queue = new_queue(64, 1000);
     pthread_t threads[2];
     for (int i = 0; i < 2; i++)

@@ -70,9 +70,8 @@ static unsigned int times_heard(const char *name)
 
 // ---- Tests ----------------------------------------------------------------
 
-static void forget(void **state)
+TEST_CASE(forget)
 {
-    (void)state;
     heard.count = heard.unbalanced = 0;
 }
 

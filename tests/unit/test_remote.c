@@ -247,9 +247,8 @@ static enum status ask(struct remote *remote, const char *metric, enum query_kin
     return STATUS_OK;
 }
 
-static void test_answers(void **state)
+TEST_CASE(test_answers)
 {
-    (void)state;
     static const struct {
         const char *metric;
         enum status status;
@@ -290,9 +289,8 @@ static void test_answers(void **state)
 }
 
 // A slow answer is waited for as long as the collector answers something else.
-static void test_a_slow_answer(void **state)
+TEST_CASE(test_a_slow_answer)
 {
-    (void)state;
     struct collector collector = {.pings_answered = 4};
     make_folder(&collector);
     start(&collector);
@@ -311,9 +309,8 @@ static void test_a_slow_answer(void **state)
     remove_folder(&collector);
 }
 
-static void test_silence(void **state)
+TEST_CASE(test_silence)
 {
-    (void)state;
     struct collector collector = {0};
     make_folder(&collector);
     start(&collector);
@@ -337,9 +334,8 @@ static void test_silence(void **state)
 
 // A folder that may not be entered is said to be so, at once.  Root, who may
 // enter any, becomes somebody else for the question.
-static void test_permission(void **state)
+TEST_CASE(test_permission)
 {
-    (void)state;
     enum { NOBODY = 65534 };
     const bool is_root = geteuid() == 0;
     struct collector collector = {0};
@@ -359,9 +355,8 @@ static void test_permission(void **state)
     remove_folder(&collector);
 }
 
-static void test_nobody_then_somebody(void **state)
+TEST_CASE(test_nobody_then_somebody)
 {
-    (void)state;
     struct collector collector = {0};
     make_folder(&collector);
     struct remote *remote = open_remote(&collector, brief_ns);
@@ -380,9 +375,8 @@ static void test_nobody_then_somebody(void **state)
     remove_folder(&collector);
 }
 
-static void test_refusals(void **state)
+TEST_CASE(test_refusals)
 {
-    (void)state;
     struct remote *remote = NULL;
     struct error err = {0};
     struct remote_target target = {.collector = "carrier-pigeon://coop"};
@@ -402,9 +396,8 @@ static void test_refusals(void **state)
 }
 
 // The address: the target's own, the environment's, the default.
-static void test_address(void **state)
+TEST_CASE(test_address)
 {
-    (void)state;
     static const struct {
         const char *collector, *environment, *runtime, *name;
     } cases[] = {
@@ -433,9 +426,8 @@ static void test_address(void **state)
 
 enum { MANY = 500 }; // more than any credit given at once
 
-static void test_live(void **state)
+TEST_CASE(test_live)
 {
-    (void)state;
     struct collector collector = {.live_rows = MANY, .live_missed = 3};
     make_folder(&collector);
     struct remote_target target = {.collector = collector.address};
@@ -487,9 +479,8 @@ static void test_live(void **state)
     remove_folder(&collector);
 }
 
-static void test_live_wakes(void **state)
+TEST_CASE(test_live_wakes)
 {
-    (void)state;
     struct collector collector = {0};
     make_folder(&collector);
     int wake[2];

@@ -99,9 +99,8 @@ static void expect_nothing(struct remote_live *live)
                      STATUS_TIMEOUT);
 }
 
-static void test_follow(void **state)
+TEST_CASE(test_follow)
 {
-    (void)state;
     struct scene scene;
     set_up(&scene);
     add_operations(&scene, 1, 3);
@@ -125,9 +124,8 @@ static void test_follow(void **state)
     tear_down(&scene);
 }
 
-static void test_other_kinds_are_left_out(void **state)
+TEST_CASE(test_other_kinds_are_left_out)
 {
-    (void)state;
     struct scene scene;
     set_up(&scene);
     struct remote_live *live = follow(&scene, 1U << RECORD_KIND_INFERENCE, REMOTE_LIVE_RECORDS);
@@ -138,9 +136,8 @@ static void test_other_kinds_are_left_out(void **state)
 }
 
 // Who wants no records is told of their kind alone, once whatever their count.
-static void test_ids_only(void **state)
+TEST_CASE(test_ids_only)
 {
-    (void)state;
     struct scene scene;
     set_up(&scene);
     struct remote_live *live = follow(&scene, 0, REMOTE_LIVE_IDS);
@@ -158,9 +155,8 @@ static void test_ids_only(void **state)
     tear_down(&scene);
 }
 
-static void test_queries(void **state)
+TEST_CASE(test_queries)
 {
-    (void)state;
     struct scene scene;
     set_up(&scene);
     add_operations(&scene, 1, 3);

@@ -196,9 +196,8 @@ static void ask_until_answered(struct remote *remote)
 
 // ---- Tests -----------------------------------------------------------------------------
 
-static void test_with_the_right_keys(void **state)
+TEST_CASE(test_with_the_right_keys)
 {
-    (void)state;
     char key[WIRE_KEY_TEXT_SIZE];
     struct remote *remote = open_remote(wire_key_text(key, rig.server.public_key), 20 * SECOND_NS);
     struct error err = {0};
@@ -219,9 +218,8 @@ static void test_with_the_right_keys(void **state)
     remote_live_close(live);
 }
 
-static void test_a_key_that_is_refused_and_then_admitted(void **state)
+TEST_CASE(test_a_key_that_is_refused_and_then_admitted)
 {
-    (void)state;
     char key[WIRE_KEY_TEXT_SIZE], own[WIRE_KEY_TEXT_SIZE];
     struct remote *remote = open_remote(wire_key_text(key, rig.server.public_key), 20 * SECOND_NS);
     struct error err = {0};
@@ -241,9 +239,8 @@ static void test_a_key_that_is_refused_and_then_admitted(void **state)
     remote_close(remote);
 }
 
-static void test_live_records_after_a_refusal(void **state)
+TEST_CASE(test_live_records_after_a_refusal)
 {
-    (void)state;
     char key[WIRE_KEY_TEXT_SIZE];
     struct remote_live *live = NULL;
     struct error err = {0};
@@ -262,9 +259,8 @@ static void test_live_records_after_a_refusal(void **state)
     remote_live_close(live);
 }
 
-static void test_another_key_of_the_collector(void **state)
+TEST_CASE(test_another_key_of_the_collector)
 {
-    (void)state;
     struct wire_keypair other;
     char key[WIRE_KEY_TEXT_SIZE];
     struct error err = {0};
@@ -288,9 +284,8 @@ static void test_another_key_of_the_collector(void **state)
     remote_close(remote);
 }
 
-static void test_without_keys(void **state)
+TEST_CASE(test_without_keys)
 {
-    (void)state;
     struct error err = {0};
     struct remote *remote = open_remote(NULL, SECOND_NS / 2); // loopback: plain
     assert_int_equal(ask(remote, &err), STATUS_UNREACHABLE);

@@ -8,9 +8,8 @@
 #include "common/sys/files.h"
 #include "tests/support/test.h"
 
-static void without_a_ratio_nothing_is_repeated(void **state)
+TEST_CASE(without_a_ratio_nothing_is_repeated)
 {
-    (void)state;
     struct repeats repeats;
     struct error err = {0};
     assert_int_equal(repeats_init(&repeats, 0.0, 0, &err), STATUS_OK);
@@ -32,9 +31,8 @@ static size_t run(struct repeats *repeats, double ratio, int64_t most, const dou
     return times;
 }
 
-static void it_ends_when_it_is_steady_and_not_later_than_asked_for(void **state)
+TEST_CASE(it_ends_when_it_is_steady_and_not_later_than_asked_for)
 {
-    (void)state;
     static const double even[] = {100.0};
     static const double wild[] = {100.0, 200.0};
     static const double calm[] = {100.0, 101.0};
@@ -94,9 +92,8 @@ static void assert_written(const struct repeats *repeats, bool as_json, const ch
     free(text);
 }
 
-static void it_says_what_it_found(void **state)
+TEST_CASE(it_says_what_it_found)
 {
-    (void)state;
     static const double speeds[] = {500.0, 100.0, 101.0, 99.0, 1.0};
     struct repeats repeats;
     assert_int_equal(run(&repeats, 0.05, 0, speeds, COUNT_OF(speeds)), 5);

@@ -188,9 +188,8 @@ static unsigned pass(int64_t wall_ns)
     return 0;
 }
 
-static void test_records_over_their_age_go(void **state)
+TEST_CASE(test_records_over_their_age_go)
 {
-    (void)state;
     static const enum record_kind kinds[] = {RECORD_KIND_INFERENCE, RECORD_KIND_OPERATION,
                                              RECORD_KIND_PROCESS_SAMPLE, RECORD_KIND_DEVICE,
                                              RECORD_KIND_MODEL};
@@ -222,9 +221,8 @@ static void test_records_over_their_age_go(void **state)
     expect_balance();
 }
 
-static void test_late_records_are_counted_and_go_with_the_next_pass(void **state)
+TEST_CASE(test_late_records_are_counted_and_go_with_the_next_pass)
 {
-    (void)state;
     add_rows(RECORD_KIND_OPERATION, 100, 50 * HOUR, HOUR / 2);
     add_rows(RECORD_KIND_OPERATION, 5, 40 * HOUR, HOUR);
     close_books();
@@ -248,9 +246,8 @@ static void test_late_records_are_counted_and_go_with_the_next_pass(void **state
     expect_balance();
 }
 
-static void test_nothing_goes_for_ever(void **state)
+TEST_CASE(test_nothing_goes_for_ever)
 {
-    (void)state;
     add_rows(RECORD_KIND_OPERATION, 1000, 5000 * DAY, DAY);
     close_books();
     begin("raw=forever", true);
@@ -274,9 +271,8 @@ static void test_nothing_goes_for_ever(void **state)
 
 // The oldest go first, and what is said to have expired covers all that has: at each
 // step the rows before are gone but for those of the last minute.
-static void test_the_oldest_go_first(void **state)
+TEST_CASE(test_the_oldest_go_first)
 {
-    (void)state;
     add_rows(RECORD_KIND_OPERATION, 2000, 10 * HOUR, 10000000000LL);
     add_rows(RECORD_KIND_OPERATION, 2000, 11 * HOUR, 10000000000LL); // by time among them
     close_books();
@@ -305,9 +301,8 @@ static void test_the_oldest_go_first(void **state)
 
 // ---- Rollups ----------------------------------------------------------------------------
 
-static void test_records_wait_for_their_rollups(void **state)
+TEST_CASE(test_records_wait_for_their_rollups)
 {
-    (void)state;
     const struct query_metric *metrics[ROLLUP_METRICS_MAX];
     const unsigned count = rollup_metrics(RECORD_KIND_OPERATION, metrics);
     add_rows(RECORD_KIND_OPERATION, 1000, 5000 * DAY, DAY);
@@ -359,9 +354,8 @@ static int64_t gap(enum rollup_level level, bool finest)
     return integer(sql);
 }
 
-static void test_rollups_over_their_age_go_level_by_level(void **state)
+TEST_CASE(test_rollups_over_their_age_go_level_by_level)
 {
-    (void)state;
     add_rollups(60);
     const int64_t months = integer("SELECT count(*) FROM rollup WHERE level = 3");
     begin("minute=2d,hour=5d,day=15d,finest-minute=1d,finest-hour=2d,finest-day=3d", true);
@@ -388,9 +382,8 @@ static void test_rollups_over_their_age_go_level_by_level(void **state)
 }
 
 // What a clock that is ahead takes is gone, but not what comes when it is right again.
-static void test_a_clock_ahead_gives_up_no_time_to_come(void **state)
+TEST_CASE(test_a_clock_ahead_gives_up_no_time_to_come)
 {
-    (void)state;
     add_rows(RECORD_KIND_OPERATION, 100, 50 * HOUR, HOUR / 2);
     add_rollups(4);
     close_books();
@@ -404,9 +397,8 @@ static void test_a_clock_ahead_gives_up_no_time_to_come(void **state)
 }
 
 // A reader never sees a bucket missing that no gap speaks of.
-static void test_the_gap_comes_before_the_rows_go(void **state)
+TEST_CASE(test_the_gap_comes_before_the_rows_go)
 {
-    (void)state;
     add_rollups(4);
     const struct query_metric *metrics[ROLLUP_METRICS_MAX];
     (void)rollup_metrics(RECORD_KIND_OPERATION, metrics);
@@ -436,9 +428,8 @@ static int64_t used_bytes(void)
     return room.bytes - room.free;
 }
 
-static void test_the_size_is_kept_and_the_file_shrinks(void **state)
+TEST_CASE(test_the_size_is_kept_and_the_file_shrinks)
 {
-    (void)state;
     add_rows(RECORD_KIND_INFERENCE, 40000, 30 * DAY, 50000000000LL);
     add_rows(RECORD_KIND_OPERATION, 40000, 30 * DAY, 50000000000LL);
     close_books();
@@ -462,9 +453,8 @@ static void test_the_size_is_kept_and_the_file_shrinks(void **state)
 
 // Where records alone are not enough, the finest rollups follow; what nobody may
 // take away is left, and the pass ends all the same.
-static void test_rollups_go_for_size_when_records_have(void **state)
+TEST_CASE(test_rollups_go_for_size_when_records_have)
 {
-    (void)state;
     add_rows(RECORD_KIND_OPERATION, 2000, 30 * DAY, 100000000000LL);
     close_books();
     add_rollups(60);
@@ -489,9 +479,8 @@ static void test_rollups_go_for_size_when_records_have(void **state)
 
 // Pages that the next records fill are left in the file; more are given back, a few
 // at a time.
-static void test_free_pages_are_given_back_in_slices(void **state)
+TEST_CASE(test_free_pages_are_given_back_in_slices)
 {
-    (void)state;
     add_rows(RECORD_KIND_OPERATION, 100000, 30 * DAY, 10000000000LL);
     close_books();
     const int64_t pages = integer("PRAGMA page_count");
@@ -529,9 +518,8 @@ static unsigned rows_of_a_slice(void)
     return (unsigned)(before - integer("SELECT count(*) FROM operation"));
 }
 
-static void test_slices_follow_what_they_take(void **state)
+TEST_CASE(test_slices_follow_what_they_take)
 {
-    (void)state;
     const uint64_t ms = 1000000;
     add_rows(RECORD_KIND_OPERATION, 60000, 30 * DAY, 10000000LL);
     close_books();
@@ -558,9 +546,8 @@ static void test_slices_follow_what_they_take(void **state)
 }
 
 // How long a few rows take, or none, says nothing of many.
-static void test_slices_that_end_early_say_nothing(void **state)
+TEST_CASE(test_slices_that_end_early_say_nothing)
 {
-    (void)state;
     add_rows(RECORD_KIND_OPERATION, 100, 30 * DAY, 1000000);
     close_books();
     begin("raw=1d", false);
@@ -579,9 +566,8 @@ static void test_slices_that_end_early_say_nothing(void **state)
 }
 
 // What cannot be written is left as it is, and tried again with the next pass.
-static void test_a_failure_changes_nothing(void **state)
+TEST_CASE(test_a_failure_changes_nothing)
 {
-    (void)state;
     add_rows(RECORD_KIND_OPERATION, 1000, 30 * DAY, 1000000000LL);
     close_books();
     begin("raw=1d", false);

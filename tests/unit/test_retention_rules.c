@@ -42,9 +42,8 @@ static const struct {
       0}},
 };
 
-static void test_what_is_read(void **state)
+TEST_CASE(test_what_is_read)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(right); i++) {
         struct retention_rules rules;
         struct error err = {0};
@@ -60,9 +59,8 @@ static void test_what_is_read(void **state)
     }
 }
 
-static void test_what_is_refused(void **state)
+TEST_CASE(test_what_is_refused)
 {
-    (void)state;
     static const struct {
         const char *text, *words;
     } wrong[] = {

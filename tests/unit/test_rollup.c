@@ -17,9 +17,8 @@ static int64_t ns_of(const char *text)
     return (int64_t)timegm(&tm) * INT64_C(1000000000);
 }
 
-static void buckets_start_where_calendars_do(void **state)
+TEST_CASE(buckets_start_where_calendars_do)
 {
-    (void)state;
     static const struct {
         enum rollup_level level;
         const char *time, *start, *next;
@@ -44,9 +43,8 @@ static void buckets_start_where_calendars_do(void **state)
 
 // Each time is in one bucket, coarser buckets hold whole finer ones, and none is
 // lost at the ends of 64 bits.
-static void buckets_nest(void **state)
+TEST_CASE(buckets_nest)
 {
-    (void)state;
     uint64_t seed = 11;
     for (unsigned i = 0; i < 20000; i++) {
         int64_t time = (int64_t)test_random(&seed);
@@ -67,9 +65,8 @@ static void buckets_nest(void **state)
     }
 }
 
-static void numbers_are_for_ever(void **state)
+TEST_CASE(numbers_are_for_ever)
 {
-    (void)state;
     static const struct {
         const char *metric;
         int number;
@@ -98,9 +95,8 @@ static void numbers_are_for_ever(void **state)
     }
 }
 
-static void groupings_keep_apart_what_is_asked(void **state)
+TEST_CASE(groupings_keep_apart_what_is_asked)
 {
-    (void)state;
     static const struct {
         int group, filter; // enum query_dimension; -1: none
         int grouping;      // -1: none does

@@ -13,9 +13,8 @@
 #define BASE_NS INT64_C(1774823400000000000)
 
 // Records of random times, each alone, leave a few gaps and not one each.
-static void lonely_records_leave_few_gaps(void **state)
+TEST_CASE(lonely_records_leave_few_gaps)
 {
-    (void)state;
     static struct record records[2000];
     rollups_tell_time(rollup_rig.rollups, BASE_NS + INT64_C(86400000000000));
     for (unsigned i = 0; i < COUNT_OF(records); i++) {
@@ -73,9 +72,8 @@ static void clear_window(int64_t since_ns, int64_t until_ns)
 }
 
 // Rows of a day that is rebuilt are not read.
-static void damage_goes_with_the_day(void **state)
+TEST_CASE(damage_goes_with_the_day)
 {
-    (void)state;
     static const char *const damage[] = {
         "UPDATE rollup SET count = count + 1 WHERE level = 1 AND started_ns < 1774828800000000000",
         "UPDATE rollup SET count = count + 1 WHERE level = 2 AND started_ns < 1774828800000000000",
@@ -95,9 +93,8 @@ static void damage_goes_with_the_day(void **state)
 
 // What has expired cannot be made again; records that come late are taken all the same,
 // and nothing waits for it.
-static void a_damaged_row_of_expired_records_is_given_up(void **state)
+TEST_CASE(a_damaged_row_of_expired_records_is_given_up)
 {
-    (void)state;
     const int64_t midnight = BASE_NS + INT64_C(5400000000000);
     char sql[256];
     for (unsigned level = 0; level < ROLLUP_LEVEL_COUNT; level++) {
@@ -173,9 +170,8 @@ static int64_t records_of(int64_t since_ns, int64_t minutes)
 // Of three hours the first 110 minutes have expired, up to 20 past midnight; then ten
 // minutes behind it are cleared.  The sums of the day that has begun to expire stay as they
 // are, which the day before does, too.
-static void sums_of_a_day_that_expires_are_not_rebuilt(void **state)
+TEST_CASE(sums_of_a_day_that_expires_are_not_rebuilt)
 {
-    (void)state;
     const int64_t minute = INT64_C(60000000000);
     const int64_t midnight = BASE_NS + 90 * minute, edge = midnight + 20 * minute;
     char sql[256];
@@ -210,9 +206,8 @@ static int64_t values_of_days(unsigned grouping)
 }
 
 // Of days with a few records no sums are kept, until these expire.
-static void days_that_expire_have_sums(void **state)
+TEST_CASE(days_that_expire_have_sums)
 {
-    (void)state;
     enum { DAYS = 40, A_DAY = 5 };
     const int64_t day_ns = INT64_C(86400000000000), until_ns = BASE_NS + (DAYS - 2) * day_ns;
     struct error err = {0};

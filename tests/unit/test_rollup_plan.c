@@ -176,9 +176,8 @@ static void make(const struct rollup_question *question)
     assert_int_equal(rollup_plan_make(&plan, question), STATUS_OK);
 }
 
-static void test_cases(void **state)
+TEST_CASE(test_cases)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         const struct rollup_question question = {
             .window = {cases[i].first, cases[i].last},
@@ -321,9 +320,8 @@ static struct rollup_span pick_span(uint64_t *random)
     return a < b ? (struct rollup_span){a, b} : (struct rollup_span){b, a};
 }
 
-static void test_any(void **state)
+TEST_CASE(test_any)
 {
-    (void)state;
     static const int64_t steps[] = {MINUTE_NS, 7 * MINUTE_NS, HOUR_NS, DAY_NS, 7 * DAY_NS};
     uint64_t random = 20260301;
     for (unsigned round = 0; round < 1500; round++) {
@@ -356,9 +354,8 @@ static void test_any(void **state)
 }
 
 // A year, whatever its edges, is not more buckets than its calendar needs.
-static void test_size(void **state)
+TEST_CASE(test_size)
 {
-    (void)state;
     uint64_t random = 7;
     for (unsigned round = 0; round < 200; round++) {
         const int64_t first = pick_time(&random);
@@ -384,9 +381,8 @@ static void test_size(void **state)
     }
 }
 
-static void test_steps(void **state)
+TEST_CASE(test_steps)
 {
-    (void)state;
     assert_true(rollup_step(10, 25) == 20);
     assert_true(rollup_step(10, -1) == -10);
     assert_true(rollup_step(10, -10) == -10);

@@ -110,9 +110,8 @@ static void a_step_writes_few_rows(void **state)
 
 // Reading that finds all there is says so where it wrote that down: nothing else of it
 // tells the checkpoint that there is a commit.
-static void reading_says_what_it_committed(void **state)
+TEST_CASE(reading_says_what_it_committed)
 {
-    (void)state;
     insert_batch(RECORD_KIND_OPERATION, 1);
     rollup_rig_fold_all();
     insert_batch(RECORD_KIND_OPERATION, 1);
@@ -224,9 +223,8 @@ static void check_levels(void)
 }
 
 // What does not pay is not even made, however the records lie in sheets.
-static void a_large_older_store_is_caught_up_with(void **state)
+TEST_CASE(a_large_older_store_is_caught_up_with)
 {
-    (void)state;
     insert_year();
     rollup_rig_restart();
     rollups_tell_time(rollup_rig.rollups, BASE_NS + INT64_C(86400000000000));

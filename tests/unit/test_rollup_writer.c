@@ -35,9 +35,8 @@ static void insert_group(enum record_kind kind, unsigned batches)
     rollup_rig_exec("COMMIT");
 }
 
-static void every_kind_is_as_plain_sql_says(void **state)
+TEST_CASE(every_kind_is_as_plain_sql_says)
 {
-    (void)state;
     for (unsigned kind = 0; kind < RECORD_KIND_COUNT; kind++) {
         if (!rollup_has_kind((enum record_kind)kind))
             continue;
@@ -197,9 +196,8 @@ static void whatever_happens(void **state)
 
 // ---- Particular things ----------------------------------------------------------------------
 
-static void ids_of_what_was_cleared_are_not_given_again(void **state)
+TEST_CASE(ids_of_what_was_cleared_are_not_given_again)
 {
-    (void)state;
     insert_group(RECORD_KIND_OPERATION, 4);
     rollup_rig_fold_all();
     const int64_t last = rollup_rig_integer("SELECT max(id) FROM operation");
@@ -209,9 +207,8 @@ static void ids_of_what_was_cleared_are_not_given_again(void **state)
     assert_int_equal(rollup_rig_integer("SELECT min(id) FROM operation"), last + 1);
 }
 
-static void what_is_due_when(void **state)
+TEST_CASE(what_is_due_when)
 {
-    (void)state;
     const uint64_t second_ns = 1000000000;
     assert_false(rollups_are_due(rollup_rig.rollups, rollup_rig.now_ns));
     insert_group(RECORD_KIND_OPERATION, 1);
@@ -221,9 +218,8 @@ static void what_is_due_when(void **state)
     assert_true(rollups_are_due(rollup_rig.rollups, clock_monotonic_ns()));
 }
 
-static void more_than_memory_holds_is_read_again(void **state)
+TEST_CASE(more_than_memory_holds_is_read_again)
 {
-    (void)state;
     static struct record records[4000];
     rollup_rig_exec("BEGIN IMMEDIATE");
     for (unsigned i = 0; i < COUNT_OF(records); i++)
@@ -244,9 +240,8 @@ static void more_than_memory_holds_is_read_again(void **state)
 }
 
 // By a client, with no collector there: the next one makes the rollups again.
-static void a_clear_of_the_file_alone_is_seen_later(void **state)
+TEST_CASE(a_clear_of_the_file_alone_is_seen_later)
 {
-    (void)state;
     struct error err = {0};
     uint64_t cleared = 0;
     const struct query_filter filter = {.since_ns = BASE_NS, .until_ns = BASE_NS + 3000000000000};
@@ -271,9 +266,8 @@ static int64_t in_days(void)
 }
 
 // Rollups outlive their records, also where others of the same month are cleared.
-static void what_expired_stays_in_rollups(void **state)
+TEST_CASE(what_expired_stays_in_rollups)
 {
-    (void)state;
     struct error err = {0};
     struct clearing clearing;
     struct record record;
@@ -309,9 +303,8 @@ static void what_expired_stays_in_rollups(void **state)
 }
 
 // A flipped bit is no reason to stop: the row's day is rebuilt from the records.
-static void a_damaged_row_stops_nothing(void **state)
+TEST_CASE(a_damaged_row_stops_nothing)
 {
-    (void)state;
     insert_group(RECORD_KIND_OPERATION, 4);
     rollup_rig_fold_all();
     rollup_rig_exec("UPDATE rollup SET count = count + 1 WHERE grouping = 1 AND level = 2");
@@ -330,9 +323,8 @@ static void a_damaged_row_stops_nothing(void **state)
 }
 
 // What cannot be made again waits; all else goes on.
-static void a_repair_that_fails_stops_nothing(void **state)
+TEST_CASE(a_repair_that_fails_stops_nothing)
 {
-    (void)state;
     insert_group(RECORD_KIND_OPERATION, 4);
     rollup_rig_fold_all();
     rollup_rig_exec(
@@ -367,9 +359,8 @@ static void prune_all(void)
 }
 
 // Hundreds of records in two hours pay by the hour, and in all; not by the minute.
-static void what_does_not_pay_is_not_kept(void **state)
+TEST_CASE(what_does_not_pay_is_not_kept)
 {
-    (void)state;
     struct record records[BATCH_MAX];
     const int64_t day_ns = INT64_C(86400000000000);
     const bool beforehand = *(const bool *)*state;
@@ -406,9 +397,8 @@ static void what_does_not_pay_is_not_kept(void **state)
 }
 
 // Buckets between two settings of the clock are not walked through one by one.
-static void a_clock_that_is_set_is_no_work(void **state)
+TEST_CASE(a_clock_that_is_set_is_no_work)
 {
-    (void)state;
     const int64_t times[] = {INT64_C(3600000000000), BASE_NS, INT64_C(7258118400000000000),
                              BASE_NS};
     for (size_t i = 0; i < COUNT_OF(times); i++) {

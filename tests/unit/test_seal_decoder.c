@@ -159,9 +159,8 @@ static void expect_rows(const unsigned char *bytes, size_t size)
     seal_rows_deinit(&rows);
 }
 
-static void test_both_formats(void **state)
+TEST_CASE(test_both_formats)
 {
-    (void)state;
     expect_rows(first_format, sizeof first_format);
     expect_rows(second_format, sizeof second_format);
 }
@@ -198,17 +197,15 @@ static void damage(const unsigned char *bytes, size_t size)
     }
 }
 
-static void test_damage(void **state)
+TEST_CASE(test_damage)
 {
-    (void)state;
     damage(first_format, sizeof first_format);
     damage(second_format, sizeof second_format);
 }
 
 // A head says how many rows, columns, and by which one lines go.
-static void test_heads(void **state)
+TEST_CASE(test_heads)
 {
-    (void)state;
     static const struct {
         unsigned char bytes[12];
         size_t size;

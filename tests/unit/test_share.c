@@ -35,9 +35,8 @@ static struct peer_credit_peer *take(uint32_t peer, uint32_t records)
     return peer_credit_take(peer_credit, 0, &of, records);
 }
 
-static void test_within_the_credit_all_is_taken(void **state)
+TEST_CASE(test_within_the_credit_all_is_taken)
 {
-    (void)state;
     peer_credit_set_credit(peer_credit, 65536, 1);
     struct peer_credit_peer *first = NULL;
     for (uint32_t taken = 0; taken < 65536; taken += 256) {
@@ -50,9 +49,8 @@ static void test_within_the_credit_all_is_taken(void **state)
         peer_credit_give(first, 256);
 }
 
-static void test_far_beyond_it_nothing(void **state)
+TEST_CASE(test_far_beyond_it_nothing)
 {
-    (void)state;
     peer_credit_set_credit(peer_credit, 512, 1);
     unsigned taken = 0;
     struct peer_credit_peer *greedy = NULL, *peer;
@@ -83,9 +81,8 @@ static void test_far_beyond_it_nothing(void **state)
     peer_credit_give(greedy, 1000000);
 }
 
-static void test_less_credit_counts_after_a_while(void **state)
+TEST_CASE(test_less_credit_counts_after_a_while)
 {
-    (void)state;
     static const uint64_t second = 1000000000;
     peer_credit_set_credit(peer_credit, 65536, 1);
     struct peer_credit_peer *peer = take(1, 100000);
@@ -117,9 +114,8 @@ static void *give_back(void *context)
 }
 
 // Peers come and go while another thread gives back: none is freed too early.
-static void test_threads_give_back(void **state)
+TEST_CASE(test_threads_give_back)
 {
-    (void)state;
     pthread_t thread;
     peer_credit_set_credit(peer_credit, 64, 1);
     atomic_store(&done, false);

@@ -103,9 +103,8 @@ static void other_end(struct other *other)
 
 // ---- Tests ----------------------------------------------------------------
 
-static void sizes_are_checked(void **state)
+TEST_CASE(sizes_are_checked)
 {
-    (void)state;
     struct device *device = rig_device(NULL);
     struct slot_pool *pool = NULL;
     assert_int_equal(slot_pool_new(&pool, device, 0, 100, true, NULL), STATUS_INVALID);
@@ -117,9 +116,8 @@ static void sizes_are_checked(void **state)
     device_close(device);
 }
 
-static void slots_are_counted(void **state)
+TEST_CASE(slots_are_counted)
 {
-    (void)state;
     struct bench bench = bench_new(3, true);
     struct pool_figures figures;
     slot_pool_figures(bench.pool, &figures);
@@ -149,9 +147,8 @@ static void slots_are_counted(void **state)
 }
 
 // Whoever takes a lent slot has waited for the copy from it.
-static void a_lent_slot_is_waited_for(void **state)
+TEST_CASE(a_lent_slot_is_waited_for)
 {
-    (void)state;
     struct bench bench = bench_new(1, true);
     struct other other;
     struct pool_figures figures;
@@ -175,9 +172,8 @@ static void a_lent_slot_is_waited_for(void **state)
 }
 
 // Copies that are done are slots one can have at once.
-static void a_copy_that_is_done_is_no_wait(void **state)
+TEST_CASE(a_copy_that_is_done_is_no_wait)
 {
-    (void)state;
     struct bench bench = bench_new(2, true);
     struct pool_figures figures;
     struct slot *first = acquire(&bench);
@@ -195,9 +191,8 @@ static void a_copy_that_is_done_is_no_wait(void **state)
     bench_free(&bench);
 }
 
-static void who_waits_is_woken(void **state)
+TEST_CASE(who_waits_is_woken)
 {
-    (void)state;
     struct bench bench = bench_new(1, true);
     struct other other;
     struct slot *slot = acquire(&bench);
@@ -226,9 +221,8 @@ static void who_waits_is_woken(void **state)
     bench_free(&bench);
 }
 
-static void lent_slots_are_drained(void **state)
+TEST_CASE(lent_slots_are_drained)
 {
-    (void)state;
     struct bench bench = bench_new(2, true);
     lend_gated(&bench, acquire(&bench));
     lend_gated(&bench, acquire(&bench));
@@ -239,9 +233,8 @@ static void lent_slots_are_drained(void **state)
 }
 
 // A copy that failed is known to who acquires, and to who drains.
-static void a_failed_copy_comes_up(void **state)
+TEST_CASE(a_failed_copy_comes_up)
 {
-    (void)state;
     struct device_fault_options options = {.seed = 1};
     options.fail_at[DEVICE_FAULT_COPY_IN] = 1;
     struct device *device = rig_device(&options);
@@ -266,9 +259,8 @@ static void a_failed_copy_comes_up(void **state)
     device_close(device);
 }
 
-static void without_metrics_nothing_is_counted(void **state)
+TEST_CASE(without_metrics_nothing_is_counted)
 {
-    (void)state;
     struct bench bench = bench_new(1, false);
     struct pool_figures figures, none;
     memset(&none, 0, sizeof none);
@@ -331,9 +323,8 @@ static void *crowd_member(void *context)
     return NULL;
 }
 
-static void many_threads_share_the_slots(void **state)
+TEST_CASE(many_threads_share_the_slots)
 {
-    (void)state;
     struct crowd crowd;
     memset(&crowd, 0, sizeof crowd);
     crowd.bench = bench_new(3, true);
@@ -355,9 +346,8 @@ static void many_threads_share_the_slots(void **state)
 
 // More slots and fewer, and each of them can be had; what is too many, or cannot be had,
 // changes nothing.
-static void slots_come_and_go(void **state)
+TEST_CASE(slots_come_and_go)
 {
-    (void)state;
     static const struct {
         unsigned int slots;
         enum status status;

@@ -83,9 +83,8 @@ static void ask_next(uint64_t id)
     assert_int_equal(status, STATUS_OK);
 }
 
-static void test_one_at_a_time(void **state)
+TEST_CASE(test_one_at_a_time)
 {
-    (void)state;
     // A reader waits for whoever has the store to himself.
     sqlite3 *db = NULL;
     struct error err = {0};
@@ -103,9 +102,8 @@ static void test_one_at_a_time(void **state)
 
 // Averages of all records wait for each other, as many as there is room for, and are answered
 // in the order in which they came.
-static void test_a_few_wait(void **state)
+TEST_CASE(test_a_few_wait)
 {
-    (void)state;
     struct error err = {0};
     sqlite3 *db = NULL;
     query_worker_stop(lane);
@@ -138,9 +136,8 @@ static void test_a_few_wait(void **state)
 }
 
 // What rollups tell is no matter for a lane, however large the store is.
-static void test_what_reads_all_records(void **state)
+TEST_CASE(test_what_reads_all_records)
 {
-    (void)state;
     const struct {
         struct query query;
         bool scans;
@@ -166,9 +163,8 @@ static void test_what_reads_all_records(void **state)
 }
 
 // What a baseline is to keep goes to the writer, and what there is none of is answered.
-static void test_baselines_are_passed_on(void **state)
+TEST_CASE(test_baselines_are_passed_on)
 {
-    (void)state;
     struct error err;
     const struct job_return to = {.socket = 3};
     const struct message_query asked = {
@@ -199,9 +195,8 @@ static void test_baselines_are_passed_on(void **state)
     assert_null(queue_pop(replies));
 }
 
-static void test_failures_are_answers(void **state)
+TEST_CASE(test_failures_are_answers)
 {
-    (void)state;
     assert_int_equal(remove(path), 0);
     ask_next(4);
     expect_answer(4, REPLY_FAILED);
@@ -220,9 +215,8 @@ static void test_failures_are_answers(void **state)
     expect_answer(5, REPLY_INVALID);
 }
 
-static void test_the_end_waits_for_no_query(void **state)
+TEST_CASE(test_the_end_waits_for_no_query)
 {
-    (void)state;
     sqlite3 *db = NULL;
     struct error err;
     assert_int_equal(database_open_writer(&db, path, &err), STATUS_OK);
@@ -244,9 +238,8 @@ static void test_the_end_waits_for_no_query(void **state)
 }
 
 // What is cancelled stays so.
-static void test_a_cancelled_store(void **state)
+TEST_CASE(test_a_cancelled_store)
 {
-    (void)state;
     struct error err = {0};
     struct store *store = NULL;
     struct result *result = NULL;
@@ -305,9 +298,8 @@ static enum reply_status copy_to(const char *to_path, uint64_t id, char said[ERR
 
 // Where names lead is looked at where the file is used, not only where it was asked for;
 // and whoever asked hears of the file by the name that he gave.
-static void test_files_below_a_folder(void **state)
+TEST_CASE(test_files_below_a_folder)
 {
-    (void)state;
     char files[FOLDER_PATH_SIZE], more[FOLDER_PATH_SIZE], copy[FOLDER_PATH_SIZE];
     char outside[FOLDER_PATH_SIZE], said[ERROR_TEXT_SIZE];
     assert_int_equal(mkdir(folder_path(files, folder, "files"), 0700), 0);

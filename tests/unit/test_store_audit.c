@@ -184,9 +184,8 @@ static void expect_finding(const char *words)
     result_free(result);
 }
 
-static void test_a_sound_store(void **state)
+TEST_CASE(test_a_sound_store)
 {
-    (void)state;
     add_small_store();
     const struct query query = {.kind = QUERY_AUDIT};
     struct result *result = audit_of(&query);
@@ -307,9 +306,8 @@ static const struct {
     {"DELETE FROM run WHERE run = 3", "which is not in the table run"},
 };
 
-static void test_every_change_is_found(void **state)
+TEST_CASE(test_every_change_is_found)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(changes); i++) {
         (void)tear_down(NULL);
         (void)set_up(NULL);
@@ -349,9 +347,8 @@ static void take_away_number_11(const char *sum)
 
 // Only what came from a store without fingerprints may lack one, and only where rows
 // were gone by then.
-static void test_a_missing_fingerprint_is_excused_by_age_alone(void **state)
+TEST_CASE(test_a_missing_fingerprint_is_excused_by_age_alone)
 {
-    (void)state;
     add_small_store();
     take_away_number_11("(SELECT fingerprint(0, 11))");
     assert_int_equal(count_findings(), 0);
@@ -366,9 +363,8 @@ static void test_a_missing_fingerprint_is_excused_by_age_alone(void **state)
 }
 
 // All that is gone was cleared, or can have expired.
-static void test_cleared_is_not_expired(void **state)
+TEST_CASE(test_cleared_is_not_expired)
 {
-    (void)state;
     add_small_store();
     take_away_number_11("(SELECT fingerprint(0, 11))");
     assert_int_equal(count_findings(), 0);
@@ -388,9 +384,8 @@ static int64_t number_of(const char *sql)
 }
 
 // What expires as the collector lets it balances at every step.
-static void test_what_expires_balances(void **state)
+TEST_CASE(test_what_expires_balances)
 {
-    (void)state;
     add_small_store();
     const struct expire_rows rows = {
         .kind = RECORD_KIND_OPERATION, .before_ns = INT64_MAX, .last_id = INT64_MAX, .count = 7};
@@ -545,9 +540,8 @@ static bool change_something(uint64_t *random, char *what, size_t size)
     return sqlite3_exec(db, what, NULL, NULL, NULL) == SQLITE_OK && sqlite3_changes(db) > 0;
 }
 
-static void test_random_stores_balance_and_random_changes_do_not(void **state)
+TEST_CASE(test_random_stores_balance_and_random_changes_do_not)
 {
-    (void)state;
     enum { SEEDS = 12, CHANGES = 150 };
     unsigned found = 0;
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {
@@ -577,9 +571,8 @@ static void test_random_stores_balance_and_random_changes_do_not(void **state)
 
 // ---- Pages, filters, limits --------------------------------------------------------------
 
-static void test_pages_go_on_behind_their_cursor(void **state)
+TEST_CASE(test_pages_go_on_behind_their_cursor)
 {
-    (void)state;
     exec("BEGIN");
     for (int run = 1; run <= 25; run++) {
         add_run(run * 3, RECORD_RUN_END_CLOSED);
@@ -603,9 +596,8 @@ static void test_pages_go_on_behind_their_cursor(void **state)
     assert_int_equal(strange, 3);
 }
 
-static void test_filters_choose_runs(void **state)
+TEST_CASE(test_filters_choose_runs)
 {
-    (void)state;
     add_small_store();
     exec("DELETE FROM run WHERE run = 3"); // strangers are nobody's when filtered
     struct query query = {.kind = QUERY_AUDIT};
@@ -632,9 +624,8 @@ static void test_filters_choose_runs(void **state)
     store_close(store);
 }
 
-static void test_findings_without_end_are_bounded(void **state)
+TEST_CASE(test_findings_without_end_are_bounded)
 {
-    (void)state;
     exec("BEGIN");
     add_run(1, RECORD_RUN_END_CLOSED);
     for (int i = 1; i <= 3000; i++)
@@ -648,9 +639,8 @@ static void test_findings_without_end_are_bounded(void **state)
     expect_finding("and 24 rows of still other runs");
 }
 
-static void test_an_audit_over_its_budget_is_ended(void **state)
+TEST_CASE(test_an_audit_over_its_budget_is_ended)
 {
-    (void)state;
     exec("BEGIN");
     add_run(1, RECORD_RUN_END_CLOSED);
     for (int i = 1; i <= 20000; i++)

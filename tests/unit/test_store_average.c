@@ -117,9 +117,8 @@ static void add_span(int id, int model, int first, int count)
     sketch_free(sketch);
 }
 
-static void test_itl_is_of_all_requests(void **state)
+TEST_CASE(test_itl_is_of_all_requests)
 {
-    (void)state;
     add_span(1, 3, 1, 60);
     add_span(2, 3, 61, 40);
     add_span(3, 4, 500, 1);
@@ -161,9 +160,8 @@ static void add_inferences(const char *values)
 
 // Where records have expired that no rollup holds, the answer says so, also one by steps, which
 // begin with what is left.
-static void test_what_has_expired_is_said(void **state)
+TEST_CASE(test_what_has_expired_is_said)
 {
-    (void)state;
     add_inferences("(1, 100, 3, 0, 11, 100, 1100), (2, 161, 3, 0, 1, 100, 100)");
     exec("INSERT INTO expiry VALUES(6, 1790000100000000000)");
     struct query query = average("ttft_ns");
@@ -186,9 +184,8 @@ static void test_what_has_expired_is_said(void **state)
 
 // ---- Goodput ------------------------------------------------------------------------------
 
-static void test_goodput(void **state)
+TEST_CASE(test_goodput)
 {
-    (void)state;
     // id, second, model, finish, tokens, ttft, e2e
     add_inferences("(1, 0, 3, 0, 11, 100, 200)," // good
                    "(2, 1, 3, 1, 11, 100, 700)," // 60 ms a token
@@ -231,9 +228,8 @@ static void test_goodput(void **state)
 }
 
 // Four requests one after the other, each of ten seconds: the last one takes its time, too.
-static void test_goodput_to_the_end_of_the_last(void **state)
+TEST_CASE(test_goodput_to_the_end_of_the_last)
 {
-    (void)state;
     add_inferences("(1, 0, 3, 0, 11, 100, 10000), (2, 10, 3, 0, 11, 100, 10000),"
                    "(3, 20, 3, 0, 11, 100, 10000), (4, 30, 4, 0, 11, 100, 10000)");
     struct query query = average(QUERY_METRIC_GOODPUT);
@@ -255,9 +251,8 @@ static void test_goodput_to_the_end_of_the_last(void **state)
 
 // A second apart, the first just before a step is over, the last just behind another: that is
 // no burst in either.
-static void test_goodput_of_steps_that_are_not_full(void **state)
+TEST_CASE(test_goodput_of_steps_that_are_not_full)
 {
-    (void)state;
     add_inferences("(1, 3.999, 3, 0, 11, 1, 9), (2, 4.999, 3, 0, 11, 1, 9),"
                    "(3, 5.999, 3, 0, 11, 1, 9), (4, 6.999, 3, 0, 11, 1, 9),"
                    "(5, 7.999, 3, 0, 11, 1, 9), (6, 8.001, 3, 0, 11, 1, 9)");
@@ -281,9 +276,8 @@ static void test_goodput_of_steps_that_are_not_full(void **state)
 }
 
 // What has expired is not counted, nor its time.
-static void test_goodput_of_what_is_left(void **state)
+TEST_CASE(test_goodput_of_what_is_left)
 {
-    (void)state;
     add_inferences("(1, 100, 3, 0, 11, 1, 9), (2, 105, 3, 0, 11, 1, 9), (3, 106, 3, 0, 11, 1, 9)");
     exec("INSERT INTO expiry VALUES(6, 1790000102000000000)"); // the first came late
     struct query query = average(QUERY_METRIC_GOODPUT);
@@ -305,9 +299,8 @@ static void test_goodput_of_what_is_left(void **state)
 }
 
 // All at one moment: no time to divide by.
-static void test_goodput_of_no_time(void **state)
+TEST_CASE(test_goodput_of_no_time)
 {
-    (void)state;
     add_inferences("(1, 0, 3, 0, 11, 0, 0), (2, 0, 3, 0, 11, 0, 0)");
     struct query query = average(QUERY_METRIC_GOODPUT);
     (void)snprintf(query.average.slo, sizeof query.average.slo, "e2e=1s");
@@ -317,9 +310,8 @@ static void test_goodput_of_no_time(void **state)
     result_free(result);
 }
 
-static void test_objectives_are_checked(void **state)
+TEST_CASE(test_objectives_are_checked)
 {
-    (void)state;
     add_inferences("(1, 0, 3, 0, 11, 100, 200)");
     struct query query = average(QUERY_METRIC_GOODPUT);
     (void)snprintf(query.average.slo, sizeof query.average.slo, "ttft=200ms,tpto=30ms");

@@ -101,9 +101,8 @@ static void set_request(int id, int prompt, int generated, int64_t ttft_ns, int6
 
 // ---- By hand --------------------------------------------------------------------------------
 
-static void test_a_token_reads_weights_and_cache(void **state)
+TEST_CASE(test_a_token_reads_weights_and_cache)
 {
-    (void)state;
     seed = 1;
     make_store(RECORD_KIND_INFERENCE, 2);
     set_request(1, 7, 4, 100, 1000000100); // reads 8, 9 and 10 positions
@@ -141,9 +140,8 @@ static void test_a_token_reads_weights_and_cache(void **state)
 }
 
 // The largest numbers that the wire takes.
-static void test_the_largest_numbers(void **state)
+TEST_CASE(test_the_largest_numbers)
 {
-    (void)state;
     seed = 2;
     make_store(RECORD_KIND_INFERENCE, 1);
     exec("UPDATE inference SET run = 1, model = 6, device = 4, prompt_tokens = 1 << 53,"
@@ -393,9 +391,8 @@ static void bundle(const struct query_filter *filter)
 }
 
 // Also in a bundle.
-static void test_it_is_what_plain_sql_says(void **state)
+TEST_CASE(test_it_is_what_plain_sql_says)
 {
-    (void)state;
     size_t compared = 0;
     for (seed = 1; seed <= 6; seed++) {
         const uint64_t first = seed;

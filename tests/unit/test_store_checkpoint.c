@@ -73,9 +73,8 @@ static void insert(uint64_t ms)
     checkpoint_note(&checkpoint, true, start_ns + ms * MS);
 }
 
-static void test_half_a_second_after_the_last_commit(void **state)
+TEST_CASE(test_half_a_second_after_the_last_commit)
 {
-    (void)state;
     assert_int_equal(rows_in_file(), 0);
     insert(10000);
     tick(10100);
@@ -85,9 +84,8 @@ static void test_half_a_second_after_the_last_commit(void **state)
     assert_int_equal(rows_in_file(), 1);
 }
 
-static void test_while_commits_go_on(void **state)
+TEST_CASE(test_while_commits_go_on)
 {
-    (void)state;
     int64_t rows = 0, before = 0;
     uint64_t changed_ms = 10000, folds = 0;
     for (uint64_t ms = 10000; ms < 20000; ms += 100, rows++) {
@@ -107,9 +105,8 @@ static void test_while_commits_go_on(void **state)
 
 // A reader in a transaction keeps what came after its beginning from being
 // folded; nobody waits for it.
-static void test_a_reader_is_not_waited_for(void **state)
+TEST_CASE(test_a_reader_is_not_waited_for)
 {
-    (void)state;
     sqlite3 *reader = NULL;
     int64_t rows = -1;
     insert(10000);
@@ -127,9 +124,8 @@ static void test_a_reader_is_not_waited_for(void **state)
     database_close(reader);
 }
 
-static void test_an_idle_store_has_a_small_log(void **state)
+TEST_CASE(test_an_idle_store_has_a_small_log)
 {
-    (void)state;
     exec("INSERT INTO t VALUES(zeroblob(3000000))");
     checkpoint_note(&checkpoint, true, start_ns + 10000 * MS);
     tick(10500);
@@ -148,9 +144,8 @@ static void test_an_idle_store_has_a_small_log(void **state)
 }
 
 // A log that grows fast is folded sooner, between commits and never within one.
-static void test_a_long_log_is_folded_soon(void **state)
+TEST_CASE(test_a_long_log_is_folded_soon)
 {
-    (void)state;
     checkpoint_watch(&checkpoint, db);
     insert(10000);
     tick(10500);

@@ -12,9 +12,8 @@
 #include "tests/support/test.h"
 #include "tests/unit/store_fixture.h"
 
-static void test_clear_moves_rows_to_the_ledger(void **state)
+TEST_CASE(test_clear_moves_rows_to_the_ledger)
 {
-    (void)state;
     store_add_inferences(120);
     store_exec(
         "UPDATE ledger SET stored = (SELECT count(*) FROM inference i WHERE i.run = ledger.run)");
@@ -36,9 +35,8 @@ static void test_clear_moves_rows_to_the_ledger(void **state)
     assert_true(store_number("SELECT count(*) FROM run") == 2);
 }
 
-static void test_clear_goes_in_slices(void **state)
+TEST_CASE(test_clear_goes_in_slices)
 {
-    (void)state;
     const unsigned count = 2 * CLEAR_SLICE + 100;
     store_add_inferences(count);
     store_exec(
@@ -88,9 +86,8 @@ static void next_slice(struct clearing *clearing, uint64_t took_ns)
 
 // Slices that take long become smaller, and whole ones that do not become larger: rows,
 // then room.  How fast empty tables are says nothing.
-static void test_slices_follow_what_they_take(void **state)
+TEST_CASE(test_slices_follow_what_they_take)
 {
-    (void)state;
     const uint64_t long_ns = 2 * (uint64_t)CLEAR_SLICE_NS;
     struct clearing clearing;
     struct error err = {0};
@@ -125,9 +122,8 @@ static void test_slices_follow_what_they_take(void **state)
     assert_int_equal(clearing.pages.now, pages / 2);
 }
 
-static void test_clear_needs_the_lock(void **state)
+TEST_CASE(test_clear_needs_the_lock)
 {
-    (void)state;
     struct lock lock;
     struct error err = {0};
     assert_int_equal(lock_take_store(&lock, path, &err), STATUS_OK);
@@ -139,9 +135,8 @@ static void test_clear_needs_the_lock(void **state)
     assert_int_equal(store_clear("/no/such/file.db", &filter, &cleared, &err), STATUS_NOT_FOUND);
 }
 
-static void test_clear_by_model_takes_the_stages_along(void **state)
+TEST_CASE(test_clear_by_model_takes_the_stages_along)
 {
-    (void)state;
     store_add_one_of_each();
     store_exec("WITH v(kind) AS (VALUES (1), (2), (3), (4), (5), (7), (8), (9), (10), (11))"
                " INSERT INTO ledger(run, kind, stored) SELECT 1, kind, 1 FROM v");

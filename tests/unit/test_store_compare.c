@@ -16,9 +16,8 @@
 
 // ---- Verdicts ---------------------------------------------------------------------
 
-static void what_is_slower(void **state)
+TEST_CASE(what_is_slower)
 {
-    (void)state;
     add((struct measured){.run = 1, .host = "a", .requests = 900, .loads = 20});
     add((struct measured){.run = 2, .host = "b", .requests = 900, .loads = 20, .slowness = 1.08});
     saved("a");
@@ -61,9 +60,8 @@ static void what_is_slower(void **state)
     result_free(same);
 }
 
-static void the_same_twice(void **state)
+TEST_CASE(the_same_twice)
 {
-    (void)state;
     add((struct measured){.run = 1, .host = "a", .requests = 1000, .noise = 0.01, .loads = 1});
     saved("a");
     const struct query query = of_two("a", "a");
@@ -82,9 +80,8 @@ static void the_same_twice(void **state)
 
 // Two workers at the same time, of which the medians differ: what differs between two sides of
 // them may be that and no more.
-static void workers_beside_each_other(void **state)
+TEST_CASE(workers_beside_each_other)
 {
-    (void)state;
     static const struct {
         const char *host;
         double slowness[2];
@@ -112,9 +109,8 @@ static void workers_beside_each_other(void **state)
 }
 
 // A side may be what a filter covers just now; the answer is that of baselines of it.
-static void filters_instead_of_names(void **state)
+TEST_CASE(filters_instead_of_names)
 {
-    (void)state;
     add((struct measured){.run = 1, .host = "a", .requests = 400});
     add((struct measured){.run = 2, .host = "b", .requests = 400, .slowness = 1.2});
     saved("a");
@@ -149,9 +145,8 @@ static void filters_instead_of_names(void **state)
     refused(&nobody, STATUS_NO_DATA, "the second of the two: no requests");
 }
 
-static void one_metric(void **state)
+TEST_CASE(one_metric)
 {
-    (void)state;
     add((struct measured){.run = 1, .host = "a", .requests = 100, .loads = 3});
     saved("a");
     struct query query = of_two("a", "a");
@@ -175,9 +170,8 @@ static void one_metric(void **state)
 }
 
 // Imports have 0 where nobody knows, which differs from nothing.
-static void what_is_not_known_differs_from_nothing(void **state)
+TEST_CASE(what_is_not_known_differs_from_nothing)
 {
-    (void)state;
     struct measured one = {.run = 1, .host = "a", .device = "H200", .requests = 100};
     struct error err;
     add(one);
@@ -199,9 +193,8 @@ static void what_is_not_known_differs_from_nothing(void **state)
 }
 
 // The slowest are judged apart from the median, which stays the verdict.
-static void tails_of_times(void **state)
+TEST_CASE(tails_of_times)
 {
-    (void)state;
     add((struct measured){.run = 1, .host = "a", .requests = 4000, .noise = 0.01});
     add((struct measured){.run = 2, .host = "b", .requests = 4000, .noise = 0.01});
     change("UPDATE inference SET e2e_ns = e2e_ns * 2 WHERE run = 2 AND number % 10 = 0");
@@ -222,9 +215,8 @@ static void tails_of_times(void **state)
 // ---- What may not be compared ---------------------------------------------------------
 
 // A device that may draw less, or whose clocks end lower, is another one.
-static void unlike_limits_of_a_device(void **state)
+TEST_CASE(unlike_limits_of_a_device)
 {
-    (void)state;
     static const struct {
         const char *host, *set, *words;
     } cases[] = {
@@ -260,9 +252,8 @@ static void unlike_limits_of_a_device(void **state)
     }
 }
 
-static void unlike_fingerprints(void **state)
+TEST_CASE(unlike_fingerprints)
 {
-    (void)state;
     const struct measured like = {.run = 1,
                                   .host = "a",
                                   .driver = "550.54",
@@ -313,9 +304,8 @@ static void unlike_fingerprints(void **state)
     result_free(result);
 }
 
-static void nothing_in_common(void **state)
+TEST_CASE(nothing_in_common)
 {
-    (void)state;
     add((struct measured){.run = 1, .host = "a", .requests = 100, .model = "tiny | odd"});
     add((struct measured){
         .run = 2, .host = "b", .requests = 100, .device = "gpu", .model = "tiny | odd"});
@@ -339,9 +329,8 @@ static void nothing_in_common(void **state)
     result_free(result);
 }
 
-static void what_only_one_side_has(void **state)
+TEST_CASE(what_only_one_side_has)
 {
-    (void)state;
     add((struct measured){.run = 1, .host = "a", .requests = 100, .loads = 1});
     add((struct measured){.run = 2, .host = "b", .requests = 100});
     add((struct measured){.run = 3, .host = "b", .requests = 100, .model = "big"});
@@ -358,9 +347,8 @@ static void what_only_one_side_has(void **state)
 }
 
 // Twice the tokens take twice the time: that says nothing of the speed.
-static void other_work(void **state)
+TEST_CASE(other_work)
 {
-    (void)state;
     add((struct measured){.run = 1, .host = "a", .requests = 300, .loads = 12});
     add((struct measured){
         .run = 2, .host = "b", .requests = 300, .loads = 12, .generated_tokens = 100});
@@ -398,9 +386,8 @@ static void other_work(void **state)
 }
 
 // What failed is not compared.
-static void failures_do_not_count(void **state)
+TEST_CASE(failures_do_not_count)
 {
-    (void)state;
     add((struct measured){.run = 1, .host = "a", .requests = 200, .loads = 2});
     saved("a");
     struct error err;
@@ -420,9 +407,8 @@ static void failures_do_not_count(void **state)
 
 // ---- Baselines ------------------------------------------------------------------------
 
-static void saving_and_deleting(void **state)
+TEST_CASE(saving_and_deleting)
 {
-    (void)state;
     struct error err = {0};
     add((struct measured){.run = 1, .host = "june", .requests = 100, .loads = 1});
     saved("june");
@@ -467,9 +453,8 @@ static void saving_and_deleting(void **state)
 }
 
 // Baselines outlive the rows they were made of.
-static void rows_may_go(void **state)
+TEST_CASE(rows_may_go)
 {
-    (void)state;
     add((struct measured){.run = 1, .host = "a", .requests = 200});
     add((struct measured){.run = 2, .host = "b", .requests = 200, .slowness = 2});
     saved("a");
@@ -485,9 +470,8 @@ static void rows_may_go(void **state)
     result_free(result);
 }
 
-static void on_a_file(void **state)
+TEST_CASE(on_a_file)
 {
-    (void)state;
     struct error err = {0};
     add((struct measured){.run = 1, .host = "a", .requests = 100});
     struct query query = about(QUERY_BASELINE_SAVE, "x");
@@ -512,9 +496,8 @@ static void on_a_file(void **state)
     assert_int_not_equal(access(path, F_OK), 0);
 }
 
-static void damage_is_told(void **state)
+TEST_CASE(damage_is_told)
 {
-    (void)state;
     struct error err;
     add((struct measured){.run = 1, .host = "a", .requests = 100});
     saved("a");
@@ -551,9 +534,8 @@ static void damage_is_told(void **state)
 
 // ---- Samples --------------------------------------------------------------------------
 
-static void samples_are_even(void **state)
+TEST_CASE(samples_are_even)
 {
-    (void)state;
     static const uint64_t counts[] = {1, 9999, 10000, 10001, 15000, 20000, 20001, 123457};
     for (size_t i = 0; i < COUNT_OF(counts); i++) {
         struct sample sample = {0};
@@ -603,9 +585,8 @@ static void try_blob(const struct sample *sample, size_t expected_size)
     free(blob);
 }
 
-static void blobs(void **state)
+TEST_CASE(blobs)
 {
-    (void)state;
     double values[] = {1, -2.5, 1e-300, 1e300, 0};
     uint16_t sources[] = {0, 1, 65535, 256, 1};
     struct sample sample = {.values = values, .kept = 5, .room = 5, .count = 9};
@@ -639,9 +620,8 @@ static void expire(const char *host, int64_t until_ns)
     sqlite3_free(sql);
 }
 
-static void what_expired_is_told(void **state)
+TEST_CASE(what_expired_is_told)
 {
-    (void)state;
     const int64_t noon_ns = INT64_C(1774699200000000000); // 2026-03-28 12:00
     add((struct measured){
         .run = 1, .host = "a", .requests = 100, .loads = 20, .started_ns = noon_ns});
@@ -668,9 +648,8 @@ static void what_expired_is_told(void **state)
     refused(&query, STATUS_NO_DATA, "that match: records before 2026-03-28 12:00 UTC have expired");
 }
 
-static void a_baseline_tells_what_expired(void **state)
+TEST_CASE(a_baseline_tells_what_expired)
 {
-    (void)state;
     const int64_t noon_ns = INT64_C(1774699200000000000);
     struct error err = {0};
     add((struct measured){

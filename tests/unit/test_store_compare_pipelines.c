@@ -52,9 +52,8 @@ static void is_judged(const struct result *result, const char *metric, int64_t b
 
 // What deeper queues make of a batch's time does not count: the run says how fast it was,
 // each size of batches by itself, and what explains it has no verdict.
-static void pipelines_by_their_throughput(void **state)
+TEST_CASE(pipelines_by_their_throughput)
 {
-    (void)state;
     add((struct measured){.run = 1, .host = "before", .requests = 1});
     add((struct measured){.run = 2, .host = "after", .requests = 1});
     add_pipelines(1, 1.5, 0.2, 10);
@@ -86,9 +85,8 @@ static void pipelines_by_their_throughput(void **state)
 }
 
 // The weights of a load are a part of it, and come from the page cache or do not.
-static void loads_are_not_judged_twice(void **state)
+TEST_CASE(loads_are_not_judged_twice)
 {
-    (void)state;
     add((struct measured){.run = 1, .host = "before", .requests = 1});
     add((struct measured){.run = 2, .host = "after", .requests = 1});
     add_pipelines(1, 1.0, 0.9, 10);
@@ -103,9 +101,8 @@ static void loads_are_not_judged_twice(void **state)
 }
 
 // A pipeline that says no model is of its workload.
-static void pipelines_without_a_model(void **state)
+TEST_CASE(pipelines_without_a_model)
 {
-    (void)state;
     add((struct measured){.run = 1, .host = "before", .requests = 1});
     add((struct measured){.run = 2, .host = "after", .requests = 1});
     add_pipelines(1, 1.0, 0.9, 10);
@@ -124,9 +121,8 @@ static void pipelines_without_a_model(void **state)
 }
 
 // How the pipelines were set is told where it is unlike, and refuses nothing.
-static void other_settings_are_told(void **state)
+TEST_CASE(other_settings_are_told)
 {
-    (void)state;
     add((struct measured){.run = 1, .host = "before", .requests = 1});
     add((struct measured){.run = 2, .host = "after", .requests = 1});
     add_pipelines(1, 1.0, 0.9, 10);
@@ -153,9 +149,8 @@ static void other_settings_are_told(void **state)
 }
 
 // What a run's pipelines were set to before the time that is compared is not told.
-static void settings_are_those_of_the_window(void **state)
+TEST_CASE(settings_are_those_of_the_window)
 {
-    (void)state;
     add((struct measured){.run = 1, .host = "before", .requests = 1});
     add((struct measured){.run = 2, .host = "after", .requests = 1});
     add_pipelines(1, 1.0, 0.9, 10);
@@ -174,9 +169,8 @@ static void settings_are_those_of_the_window(void **state)
 }
 
 // Of many settings some are named, the others counted.
-static void many_settings_are_counted(void **state)
+TEST_CASE(many_settings_are_counted)
 {
-    (void)state;
     add((struct measured){.run = 1, .host = "before", .requests = 1});
     add((struct measured){.run = 2, .host = "after", .requests = 1});
     add_pipelines(1, 1.0, 0.9, 10);

@@ -41,9 +41,8 @@ static void write_text(const char *path, const char *text)
 
 // ---- Backups -----------------------------------------------------------------------------------
 
-static void test_a_backup_is_the_store(void **state)
+TEST_CASE(test_a_backup_is_the_store)
 {
-    (void)state;
     const char *from = copy_path("s.db"), *to = copy_path("copy.db");
     struct error err;
     struct result *answer = NULL;
@@ -63,9 +62,8 @@ static void test_a_backup_is_the_store(void **state)
 }
 
 // Of a store that is open, with its last commits in the log.
-static void test_a_backup_of_a_live_store(void **state)
+TEST_CASE(test_a_backup_of_a_live_store)
 {
-    (void)state;
     const char *from = copy_path("s.db"), *to = copy_path("copy.db");
     struct error err;
     struct result *answer = NULL;
@@ -94,9 +92,8 @@ static void test_a_backup_of_a_live_store(void **state)
                      1);
 }
 
-static void test_nothing_is_replaced(void **state)
+TEST_CASE(test_nothing_is_replaced)
 {
-    (void)state;
     const char *from = copy_path("s.db"), *to = copy_path("copy.db");
     struct error err;
     struct result *answer = NULL;
@@ -143,9 +140,8 @@ static void test_a_log_of_a_file_that_was(void **state)
 
 // What a process leaves when it is killed is taken over by the next; what another has
 // in hand, or what is no plain file of ours, is not.
-static void test_what_is_left_of_another(void **state)
+TEST_CASE(test_what_is_left_of_another)
 {
-    (void)state;
     const char *from = copy_path("s.db"), *to = copy_path("copy.db");
     struct error err;
     struct result *answer = NULL;
@@ -181,9 +177,8 @@ static void test_what_is_left_of_another(void **state)
 }
 
 // A damaged store makes no backup that says it is one.
-static void test_a_damaged_store(void **state)
+TEST_CASE(test_a_damaged_store)
 {
-    (void)state;
     const char *from = copy_path("s.db"), *to = copy_path("copy.db");
     struct error err;
     struct result *answer = NULL;
@@ -200,9 +195,8 @@ static void test_a_damaged_store(void **state)
     assert_false(is_there(partial_of(to)));
 }
 
-static void test_a_copy_can_be_cancelled(void **state)
+TEST_CASE(test_a_copy_can_be_cancelled)
 {
-    (void)state;
     const char *from = copy_path("s.db"), *to = copy_path("copy.db");
     struct error err;
     struct result *answer = NULL;
@@ -230,9 +224,8 @@ static struct query_filter window(int64_t since, int64_t until)
                                  .until_ns = COPY_BASE_NS + until * COPY_SECOND};
 }
 
-static void test_a_bundle_of_a_window(void **state)
+TEST_CASE(test_a_bundle_of_a_window)
 {
-    (void)state;
     const char *from = copy_path("s.db"), *to = copy_path("b.db");
     struct error err;
     struct result *answer = NULL;
@@ -258,9 +251,8 @@ static void test_a_bundle_of_a_window(void **state)
                      1);
 }
 
-static void test_bundles_of_names(void **state)
+TEST_CASE(test_bundles_of_names)
 {
-    (void)state;
     static const struct {
         enum query_dimension by;
         const char *name;
@@ -321,9 +313,8 @@ static void assert_rows(const char *path, const char *table, int64_t count)
 }
 
 // Of other runs, hosts, models and devices a bundle says nothing.
-static void test_bundles_hold_what_was_asked_for(void **state)
+TEST_CASE(test_bundles_hold_what_was_asked_for)
 {
-    (void)state;
     static const struct {
         enum query_dimension by;
         int64_t devices, models;
@@ -356,9 +347,8 @@ static void test_bundles_hold_what_was_asked_for(void **state)
     }
 }
 
-static void test_a_bundle_of_all_has_the_baselines(void **state)
+TEST_CASE(test_a_bundle_of_all_has_the_baselines)
 {
-    (void)state;
     const char *from = copy_path("s.db"), *to = copy_path("b.db");
     struct error err;
     struct result *answer = NULL;
@@ -372,9 +362,8 @@ static void test_a_bundle_of_all_has_the_baselines(void **state)
 }
 
 // A run that lives in a window, and has no record in it, is there for what it lost then.
-static void test_a_bundle_of_losses(void **state)
+TEST_CASE(test_a_bundle_of_losses)
 {
-    (void)state;
     const char *from = copy_path("s.db"), *to = copy_path("b.db");
     struct error err;
     struct result *answer = NULL;
@@ -403,9 +392,8 @@ static void test_a_bundle_of_losses(void **state)
     assert_false(is_there(to));
 }
 
-static void test_two_bundles_are_equal(void **state)
+TEST_CASE(test_two_bundles_are_equal)
 {
-    (void)state;
     const char *from = copy_path("s.db"), *one = copy_path("1.db"), *two = copy_path("2.db"),
                *third = copy_path("3.db");
     struct error err;
@@ -429,9 +417,8 @@ static void test_two_bundles_are_equal(void **state)
 }
 
 // What is wrong with a store is wrong with its bundle: left out is not made good.
-static void test_a_bundle_hides_nothing(void **state)
+TEST_CASE(test_a_bundle_hides_nothing)
 {
-    (void)state;
     const char *from = copy_path("s.db"), *to = copy_path("b.db");
     struct error err;
     struct result *answer = NULL;
@@ -444,9 +431,8 @@ static void test_a_bundle_hides_nothing(void **state)
     assert_false(copy_balances(to));
 }
 
-static void test_a_bundle_of_nothing(void **state)
+TEST_CASE(test_a_bundle_of_nothing)
 {
-    (void)state;
     const char *from = copy_path("s.db"), *to = copy_path("b.db");
     struct error err;
     struct result *answer = NULL;

@@ -110,9 +110,8 @@ static void expect_all(const struct expected *cases, size_t count)
 
 // What a long run loses in its last hour is seen in that hour, and hardly in the year; and
 // what went a month before is not of this hour.
-static void test_a_loss_counts_where_it_was(void **state)
+TEST_CASE(test_a_loss_counts_where_it_was)
 {
-    (void)state;
     make_year();
     const char *host = rig_names[2 % HOSTS], *other = rig_names[3 % HOSTS];
     drop(2, 1, 9, DELIVERY_SPOOL_FULL, DAY(39), DAY(39) + HOUR_NS);
@@ -136,9 +135,8 @@ static void test_a_loss_counts_where_it_was(void **state)
 // A loss counts wherever it may have been: all of its run's life where no time is known, and
 // where what is known is of another life; before its producer noticed where another store
 // had acknowledged it.
-static void test_losses_of_unknown_times(void **state)
+TEST_CASE(test_losses_of_unknown_times)
 {
-    (void)state;
     make_year();
     const char *host = rig_names[2 % HOSTS];
     drop(2, 1, 1, DELIVERY_SPOOL_FULL, 0, 0);
@@ -172,9 +170,8 @@ static void test_losses_of_unknown_times(void **state)
 
 // What has expired was stored: ledgers know it of runs that are in the window whole; of
 // others the answer says that it is left out.  What was cleared is neither stored nor lost.
-static void test_coverage_of_what_is_gone(void **state)
+TEST_CASE(test_coverage_of_what_is_gone)
 {
-    (void)state;
     make_year();
     const char *host = rig_names[2 % HOSTS];
     drop(2, 1, 60, DELIVERY_SPOOL_FULL, DAY(1), DAY(1));
@@ -209,9 +206,8 @@ static void test_coverage_of_what_is_gone(void **state)
 
 // An answer comes without its coverage where there is no time for that; here what was lost
 // is too much to be told by step.
-static void test_a_coverage_that_cannot_be_had(void **state)
+TEST_CASE(test_a_coverage_that_cannot_be_had)
 {
-    (void)state;
     make_store(RECORD_KIND_PROCESS_SAMPLE, 0);
     execf("UPDATE run SET started_ns = %" PRId64 ", heard_ns = %" PRId64, DAY(0), DAY(40));
     for (int run = 1; run <= 5; run++) {
@@ -236,9 +232,8 @@ static void test_a_coverage_that_cannot_be_had(void **state)
 }
 
 // The dashboard's rows, and baselines, have it of the window, too.
-static void test_coverage_of_an_overview(void **state)
+TEST_CASE(test_coverage_of_an_overview)
 {
-    (void)state;
     make_year();
     drop(2, 1, 6, DELIVERY_SPOOL_FULL, DAY(39), DAY(39));
     struct query query = {.kind = QUERY_OVERVIEW};
@@ -453,9 +448,8 @@ static bool check_query(struct store *store, const struct query *query)
     return true;
 }
 
-static void test_coverage_is_that_of_sql(void **state)
+TEST_CASE(test_coverage_is_that_of_sql)
 {
-    (void)state;
     int answered = 0;
     for (int i = 0; i < 8; i++) {
         seed = 7700 + (uint64_t)i;

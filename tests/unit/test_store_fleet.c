@@ -201,9 +201,8 @@ static size_t standing_out(const struct result *result)
     return count;
 }
 
-static void test_planted_faults_are_named(void **state)
+TEST_CASE(test_planted_faults_are_named)
 {
-    (void)state;
     static const struct {
         const char *name;
         struct host host;
@@ -304,9 +303,8 @@ static void test_planted_faults_are_named(void **state)
 }
 
 // Without a metric, what people look at is compared: all of it.
-static void test_all_that_people_look_at(void **state)
+TEST_CASE(test_all_that_people_look_at)
 {
-    (void)state;
     const struct host odd = {.slower = 0.3, .slower_load = 1, .width = 4};
     add_fleet(&odd, 5);
     const struct query query = {.kind = QUERY_FLEET};
@@ -321,9 +319,8 @@ static void test_all_that_people_look_at(void **state)
     result_free(result);
 }
 
-static void test_few_hosts_and_few_values(void **state)
+TEST_CASE(test_few_hosts_and_few_values)
 {
-    (void)state;
     static const struct host usual = {0}, slow = {.slower = 1};
     rows_exec(db, "BEGIN");
     add_host(1, &usual, 60);
@@ -349,9 +346,8 @@ static void test_few_hosts_and_few_values(void **state)
 
 // Where nothing is wrong, hosts that are said to stand out are rare: of 30 fleets of
 // 8 hosts, each a few per mille off by nature, none.
-static void test_alike_hosts_are_left_alone(void **state)
+TEST_CASE(test_alike_hosts_are_left_alone)
 {
-    (void)state;
     for (unsigned round = 0; round < 30; round++) {
         (void)tear_down(state);
         (void)set_up(state);
@@ -371,9 +367,8 @@ static void test_alike_hosts_are_left_alone(void **state)
     }
 }
 
-static void test_refusals(void **state)
+TEST_CASE(test_refusals)
 {
-    (void)state;
     struct error err = {0};
     struct result *result = NULL;
     struct query query = {.kind = QUERY_FLEET};
@@ -388,9 +383,8 @@ static void test_refusals(void **state)
 
 // ---- Reasons -----------------------------------------------------------------------
 
-static void test_reasons(void **state)
+TEST_CASE(test_reasons)
 {
-    (void)state;
     struct fleet_facts host, peers[3];
     const struct fleet_facts *others[3];
     fleet_facts_init(&host);

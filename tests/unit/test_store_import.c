@@ -80,9 +80,8 @@ static void bundle(const char *from, const char *to, const struct query_filter *
 
 // ---- All of it -----------------------------------------------------------------------------
 
-static void test_all_is_brought_once(void **state)
+TEST_CASE(test_all_is_brought_once)
 {
-    (void)state;
     const char *from = copy_path("s.db"), *into = empty_store("into.db");
     copy_make_store(from, 3, 900); // more records than one transaction takes
     expect(into, from, 3, 0, 0, 3 * 906);
@@ -92,9 +91,8 @@ static void test_all_is_brought_once(void **state)
 }
 
 // Into a store with names, runs and records of its own, whose ids are others.
-static void test_ids_rise_and_names_are_mapped(void **state)
+TEST_CASE(test_ids_rise_and_names_are_mapped)
 {
-    (void)state;
     const char *from = copy_path("s.db"), *into = copy_path("into.db");
     copy_make_store(from, 2, 20);
     copy_make_store(into, 1, 5);
@@ -113,9 +111,8 @@ static void test_ids_rise_and_names_are_mapped(void **state)
 
 // Of rows that are gone rollups remember the ids: one that is given again would be taken
 // for counted.
-static void test_ids_of_what_is_gone_are_not_given_again(void **state)
+TEST_CASE(test_ids_of_what_is_gone_are_not_given_again)
 {
-    (void)state;
     const char *from = copy_path("s.db"), *into = empty_store("into.db");
     char sql[128];
     copy_make_store(from, 1, 20);
@@ -129,9 +126,8 @@ static void test_ids_of_what_is_gone_are_not_given_again(void **state)
 
 // Two halves of a run, in either order, make the whole; and the second half twice
 // nothing more.
-static void test_halves_complete_each_other(void **state)
+TEST_CASE(test_halves_complete_each_other)
 {
-    (void)state;
     const char *from = copy_path("s.db"), *one = copy_path("1.db"), *two = copy_path("2.db"),
                *into = empty_store("into.db"), *other = empty_store("other.db");
     copy_make_store(from, 1, 100);
@@ -149,9 +145,8 @@ static void test_halves_complete_each_other(void **state)
 }
 
 // What was cleared here comes back; the ledger knows.
-static void test_what_was_cleared_comes_back(void **state)
+TEST_CASE(test_what_was_cleared_comes_back)
 {
-    (void)state;
     const char *from = copy_path("s.db"), *into = empty_store("into.db");
     const struct query_filter filter = {.since_ns = COPY_BASE_NS + 30 * COPY_SECOND};
     uint64_t cleared;
@@ -179,9 +174,8 @@ static void expire(const char *path, int64_t before_ns, unsigned expected)
 
 // What has expired here stays gone: rollups count it still.  What is newer, and runs
 // of which nothing has expired, are completed as ever.
-static void test_what_has_expired_stays_gone(void **state)
+TEST_CASE(test_what_has_expired_stays_gone)
 {
-    (void)state;
     const char *from = copy_path("s.db"), *into = empty_store("into.db"), *late = copy_path("l.db");
     const int64_t minute_ns = 60 * COPY_SECOND;
     const int64_t edge_ns = (COPY_BASE_NS / minute_ns + 1) * minute_ns;
@@ -205,9 +199,8 @@ static void test_what_has_expired_stays_gone(void **state)
 }
 
 // This store has the run as it was before: nothing is mixed.
-static void test_an_earlier_state_is_left_alone(void **state)
+TEST_CASE(test_an_earlier_state_is_left_alone)
 {
-    (void)state;
     const char *from = copy_path("s.db"), *into = copy_path("into.db");
     struct counts counts;
     struct error err;
@@ -225,9 +218,8 @@ static void test_an_earlier_state_is_left_alone(void **state)
 }
 
 // Also which names its runs used, by which they are found.
-static void test_names_of_runs_come(void **state)
+TEST_CASE(test_names_of_runs_come)
 {
-    (void)state;
     const char *from = copy_path("s.db"), *to = copy_path("bundle.db"),
                *into = copy_path("into.db");
     copy_make_store(from, 2, 9);
@@ -265,9 +257,8 @@ static int watch(sqlite3 *db, char **error, const struct sqlite3_api_routines *r
 
 // Each new name may be one too many; but they are counted once a transaction, however
 // many come: to count takes as long as there are names.
-static void test_names_are_counted_once(void **state)
+TEST_CASE(test_names_are_counted_once)
 {
-    (void)state;
     const char *from = copy_path("s.db"), *into = empty_store("into.db");
     void (*const each)(void) = (void (*)(void))watch; // as SQLite would have it
     copy_make_store(from, 1, 3);
@@ -286,9 +277,8 @@ static void test_names_are_counted_once(void **state)
     assert_in_range(name_counts, 1, RECORD_KIND_COUNT); // runs, and the records of each kind
 }
 
-static void test_an_open_run_is_silent_here(void **state)
+TEST_CASE(test_an_open_run_is_silent_here)
 {
-    (void)state;
     const char *from = copy_path("s.db"), *into = empty_store("into.db");
     copy_make_store(from, 1, 3);
     copy_exec(from, "UPDATE run SET \"end\" = 0, ended_ns = NULL, key = 'whose'");
@@ -324,9 +314,8 @@ static void import_baselines(const char *into, const char *path, struct baseline
     "SELECT sum(s.count * 1000000 + length(s.samples)) FROM baseline_sample s JOIN name n"         \
     " ON n.id = s.model WHERE n.text = '" model "'"
 
-static void test_baselines_come_and_names_are_mapped(void **state)
+TEST_CASE(test_baselines_come_and_names_are_mapped)
 {
-    (void)state;
     const char *from = copy_path("s.db"), *into = copy_path("into.db");
     const struct query_filter all = {0}, some = {.until_ns = COPY_BASE_NS + 50 * COPY_SECOND};
     struct baselines found;
@@ -362,9 +351,8 @@ static void test_baselines_come_and_names_are_mapped(void **state)
     assert_int_equal(found.refused, 0);
 }
 
-static void test_baselines_that_stay_out(void **state)
+TEST_CASE(test_baselines_that_stay_out)
 {
-    (void)state;
     const char *from = copy_path("s.db"), *into = copy_path("into.db");
     const struct query_filter all = {0}, some = {.until_ns = COPY_BASE_NS + 50 * COPY_SECOND};
     struct baselines found;
@@ -426,9 +414,8 @@ static enum status apply_some(void *context, struct import_batch *batch, struct 
 
 // The state that a process killed behind any of its transactions leaves: the books
 // are right, and doing it again completes it.
-static void test_cut_short_anywhere(void **state)
+TEST_CASE(test_cut_short_anywhere)
 {
-    (void)state;
     const char *from = copy_path("s.db");
     copy_make_store(from, 3, 1500);
     const uint64_t whole = copy_digest(from);
@@ -522,9 +509,8 @@ static const struct lie lies[] = {
     {"PRAGMA application_id = 1", "", -1},
 };
 
-static void test_lies(void **state)
+TEST_CASE(test_lies)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(lies); i++) {
         char name[32], path[FOLDER_PATH_SIZE];
         struct counts counts;
@@ -556,9 +542,8 @@ static void write_text(const char *path, const char *text)
     assert_int_equal(fclose(file), 0);
 }
 
-static void test_what_is_no_store(void **state)
+TEST_CASE(test_what_is_no_store)
 {
-    (void)state;
     const char *into = empty_store("into.db"), *link = copy_path("link.db"),
                *text = copy_path("text"), *huge = copy_path("huge.db"), *good = copy_path("s.db");
     copy_make_store(good, 1, 1);
@@ -591,9 +576,8 @@ static void test_what_is_no_store(void **state)
 }
 
 // Bytes turned over anywhere: what comes, if anything does, leaves books that balance.
-static void test_flipped_bytes(void **state)
+TEST_CASE(test_flipped_bytes)
 {
-    (void)state;
     const char *good = copy_path("s.db");
     char bad[FOLDER_PATH_SIZE]; // copy_path's places are used again
     (void)snprintf(bad, sizeof bad, "%s", copy_path("bad.db"));
@@ -631,9 +615,8 @@ static void test_flipped_bytes(void **state)
 }
 
 // A collector has the store: its lock says so, and nothing is written.
-static void test_the_lock_is_kept(void **state)
+TEST_CASE(test_the_lock_is_kept)
 {
-    (void)state;
     const char *good = copy_path("s.db");
     copy_make_store(good, 1, 1);
     struct counts counts;

@@ -41,9 +41,8 @@ static void write_file(const char *name, const void *bytes, size_t size)
     assert_int_equal(fclose(file), 0);
 }
 
-static void test_withdrawn_it_leaves_no_trace(void **state)
+TEST_CASE(test_withdrawn_it_leaves_no_trace)
 {
-    (void)state;
     struct lock lock;
     assert_int_equal(lock_take_store(&lock, path, NULL), STATUS_OK);
     assert_int_equal(access(lock_path, F_OK), 0);
@@ -59,9 +58,8 @@ static void test_withdrawn_it_leaves_no_trace(void **state)
     assert_int_equal(access(lock_path, F_OK), 0);
 }
 
-static void test_all_paths_meet_one_lock(void **state)
+TEST_CASE(test_all_paths_meet_one_lock)
 {
-    (void)state;
     char link[FOLDER_PATH_SIZE], sub[FOLDER_PATH_SIZE], other[FOLDER_PATH_SIZE], before[PATH_MAX];
     write_file(path, "", 0);
     assert_int_equal(symlink(path, folder_path(link, folder, "link.db")), 0);
@@ -95,9 +93,8 @@ static void test_all_paths_meet_one_lock(void **state)
 }
 
 // One that was removed between opening and locking locks nothing.
-static void test_a_lock_taken_away_is_made_anew(void **state)
+TEST_CASE(test_a_lock_taken_away_is_made_anew)
 {
-    (void)state;
     struct lock first, second, third;
     assert_int_equal(lock_take_store(&first, path, NULL), STATUS_OK);
     assert_int_equal(unlink(lock_path), 0);
@@ -116,9 +113,8 @@ static void expect_verdict(enum status expected, const char *words)
         fail_msg("\"%s\" does not say \"%s\" and the path", err.text, words);
 }
 
-static void test_first_bytes(void **state)
+TEST_CASE(test_first_bytes)
 {
-    (void)state;
     unsigned char header[100] = "SQLite format 3";
     expect_verdict(STATUS_NOT_FOUND, "no such file");
     write_file(path, "", 0);
@@ -148,9 +144,8 @@ static void test_first_bytes(void **state)
     expect_verdict(STATUS_IO, "a folder, not a file");
 }
 
-static void test_a_store_of_ours_passes(void **state)
+TEST_CASE(test_a_store_of_ours_passes)
 {
-    (void)state;
     struct sqlite3 *db = NULL;
     assert_int_equal(database_open_writer(&db, path, NULL), STATUS_OK);
     database_close(db);

@@ -104,9 +104,8 @@ static void expect_text(const struct result *result, const char *key, const char
 }
 
 // Nobody can ask what never ends, or an answer without end.
-static void test_every_kind_has_a_budget(void **state)
+TEST_CASE(test_every_kind_has_a_budget)
 {
-    (void)state;
     add_inferences(20000);
     struct query nobody = {.kind = QUERY_RECORDS, .records.kind = RECORD_KIND_INFERENCE};
     (void)snprintf(nobody.filter.by[QUERY_BY_HOST], QUERY_TEXT_SIZE, "nobody");
@@ -133,9 +132,8 @@ static void test_every_kind_has_a_budget(void **state)
 }
 
 // What was lost, by reason: of all runs, of one, and of each in the listing.
-static void test_losses_by_reason(void **state)
+TEST_CASE(test_losses_by_reason)
 {
-    (void)state;
     exec("INSERT INTO range(run, stream, first, last, state, reason) VALUES(1, 1, 1, 7, 1, 2),"
          " (1, 2, 1, 30, 1, 5), (1, 2, 31, 70, 1, 3), (2, 3, 1, 2, 1, 4), (2, 4, 1, 3, 1, 6),"
          " (2, 5, 1, 4, 1, 0)");
@@ -173,9 +171,8 @@ static void test_losses_by_reason(void **state)
 
 // Beside an average stands what the filter's runs have lost, and not what others between
 // them have.
-static void test_losses_beside_an_average(void **state)
+TEST_CASE(test_losses_beside_an_average)
 {
-    (void)state;
     static const struct {
         const char *host;
         int64_t lost;

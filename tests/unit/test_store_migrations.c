@@ -31,9 +31,8 @@ static enum status fail_halfway(sqlite3 *db, struct error *err)
     return status == STATUS_OK ? error_set(err, STATUS_IO, "on purpose") : status;
 }
 
-static void test_steps_run_once_and_in_order(void **state)
+TEST_CASE(test_steps_run_once_and_in_order)
 {
-    (void)state;
     sqlite3 *db = new_store();
     assert_int_equal(database_exec(db, "INSERT INTO meta VALUES('mark', 7)", NULL), STATUS_OK);
     const struct schema_step steps[] = {{SCHEMA_VERSION, fail_halfway},
@@ -249,9 +248,8 @@ static void migrate_older(const char *dump, const char *version, const struct ex
 
 // Files that collectors of all older versions made keep all they had, and have what
 // came since: they are like one made today.
-static void test_stores_of_all_older_versions(void **state)
+TEST_CASE(test_stores_of_all_older_versions)
 {
-    (void)state;
     assert_int_equal(COUNT_OF(older), SCHEMA_VERSION - 1);
     sqlite3 *db = new_store();
     char *today = shape(db);
@@ -263,9 +261,8 @@ static void test_stores_of_all_older_versions(void **state)
 }
 
 // One that finds no room leaves the store as it was, and can be done again.
-static void test_a_migration_without_room(void **state)
+TEST_CASE(test_a_migration_without_room)
 {
-    (void)state;
     static char sql[65536];
     struct error err = {0};
     sqlite3 *db = NULL;
@@ -378,9 +375,8 @@ static void kill_after(int rows)
     assert_true(WIFSIGNALED(how) && WTERMSIG(how) == SIGKILL);
 }
 
-static void test_unsealing_goes_on_where_it_was_killed(void **state)
+TEST_CASE(test_unsealing_goes_on_where_it_was_killed)
 {
-    (void)state;
     static const struct {
         int rows;
         int64_t segments;
@@ -403,9 +399,8 @@ static void test_unsealing_goes_on_where_it_was_killed(void **state)
 }
 
 // 124 rows of sealed segments, in the file and in the log, beside all of the file in the log.
-static void test_a_migration_without_disk_space(void **state)
+TEST_CASE(test_a_migration_without_disk_space)
 {
-    (void)state;
     struct error err = {0};
     sqlite3 *db = NULL;
     int64_t needed = 0, again = 0;
@@ -427,9 +422,8 @@ static void test_a_migration_without_disk_space(void **state)
 }
 
 // Damaged segments are lost; the ledger has their records as cleared, and balances.
-static void test_damaged_segments(void **state)
+TEST_CASE(test_damaged_segments)
 {
-    (void)state;
     static const char *const damages[] = {
         "UPDATE sealed SET data = zeroblob(length(data)) WHERE id = 3",
         "UPDATE sealed SET checksum = checksum + 1 WHERE id = 3",
@@ -450,9 +444,8 @@ static void test_damaged_segments(void **state)
 }
 
 // Where the list of their runs is damaged, too, the audit says that records are missing.
-static void test_segments_of_nobody(void **state)
+TEST_CASE(test_segments_of_nobody)
 {
-    (void)state;
     struct error err = {0};
     struct store *store = NULL;
     struct result *result = NULL;
@@ -470,9 +463,8 @@ static void test_segments_of_nobody(void **state)
 }
 
 // A format that is not known is no damage.
-static void test_segments_of_an_unknown_format(void **state)
+TEST_CASE(test_segments_of_an_unknown_format)
 {
-    (void)state;
     make_sealed_store();
     // 0x09, with its checksum
     change_store("UPDATE sealed SET data = x'09', checksum = 2230883321 WHERE id = 3");
@@ -485,9 +477,8 @@ static void test_segments_of_an_unknown_format(void **state)
 }
 
 // The first segments of version 6 have no list of their runs: they are read all the same.
-static void test_segments_of_the_first_version_6(void **state)
+TEST_CASE(test_segments_of_the_first_version_6)
 {
-    (void)state;
     make_sealed_store();
     change_store("ALTER TABLE sealed DROP COLUMN runs");
     sqlite3 *db = new_store();
@@ -499,9 +490,8 @@ static void test_segments_of_the_first_version_6(void **state)
 
 // A file of an older version is imported once it has become one of this: until then it is
 // named.  What older programs did not know of models is absent.
-static void test_an_import_of_version_7(void **state)
+TEST_CASE(test_an_import_of_version_7)
 {
-    (void)state;
     static char sql[65536];
     char from[FOLDER_PATH_SIZE];
     struct error err = {0};
@@ -532,9 +522,8 @@ static void test_an_import_of_version_7(void **state)
 }
 
 // A file of version 1 gets the views of today.
-static void test_an_older_store_gets_todays_views(void **state)
+TEST_CASE(test_an_older_store_gets_todays_views)
 {
-    (void)state;
     sqlite3 *db = new_store();
     assert_int_equal(database_exec(db,
                                    "DROP VIEW v_ledger; CREATE VIEW v_ledger AS SELECT 1;"
@@ -549,9 +538,8 @@ static void test_an_older_store_gets_todays_views(void **state)
     database_close(db);
 }
 
-static void test_a_failing_step_leaves_the_store_alone(void **state)
+TEST_CASE(test_a_failing_step_leaves_the_store_alone)
 {
-    (void)state;
     sqlite3 *db = new_store();
     const struct schema_step steps[] = {
         {1, add_table}, {SCHEMA_VERSION + 1, add_table}, {SCHEMA_VERSION + 2, fail_halfway}};
@@ -564,9 +552,8 @@ static void test_a_failing_step_leaves_the_store_alone(void **state)
     database_close(db);
 }
 
-static void test_missing_columns_are_added(void **state)
+TEST_CASE(test_missing_columns_are_added)
 {
-    (void)state;
     sqlite3 *db = new_store();
     assert_int_equal(database_exec(db,
                                    "DROP VIEW v_operation; DROP TABLE operation;"

@@ -529,9 +529,8 @@ static void before_nothing(void *context, size_t steps)
 }
 
 // While a store is made there is none, or one that is whole; then it is made again.
-static void a_new_store_is_whole_or_not_there(void **state)
+TEST_CASE(a_new_store_is_whole_or_not_there)
 {
-    (void)state;
     char first[FOLDER_PATH_SIZE], path[FOLDER_PATH_SIZE];
     struct error err = {0};
     sqlite3 *db = NULL;
@@ -566,9 +565,8 @@ static void a_new_store_is_whole_or_not_there(void **state)
     power_tape_free(tape);
 }
 
-static void commits_survive(void **state)
+TEST_CASE(commits_survive)
 {
-    (void)state;
     static struct history history;
     char folder[FOLDER_PATH_SIZE];
     folder_make(folder);
@@ -579,9 +577,8 @@ static void commits_survive(void **state)
 
 // With less than synchronous=FULL the same store loses what it acknowledged, and is
 // sound all the same: the test sees the difference.
-static void less_than_full_is_seen(void **state)
+TEST_CASE(less_than_full_is_seen)
 {
-    (void)state;
     static struct history history;
     char folder[FOLDER_PATH_SIZE];
     folder_make(folder);

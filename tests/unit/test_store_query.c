@@ -15,9 +15,8 @@
 #include "tests/support/test.h"
 #include "tests/unit/store_fixture.h"
 
-static void test_averages_equal_plain_sql(void **state)
+TEST_CASE(test_averages_equal_plain_sql)
 {
-    (void)state;
     store_add_inferences(3000);
     unsigned count = 0;
     const struct query_metric *metrics = query_metrics(&count);
@@ -51,9 +50,8 @@ static void test_averages_equal_plain_sql(void **state)
     }
 }
 
-static void test_quantiles_within_one_percent(void **state)
+TEST_CASE(test_quantiles_within_one_percent)
 {
-    (void)state;
     store_add_inferences(3000);
     static const struct {
         const char *key;
@@ -73,9 +71,8 @@ static void test_quantiles_within_one_percent(void **state)
     result_free(result);
 }
 
-static void test_groups_cover_everything_once(void **state)
+TEST_CASE(test_groups_cover_everything_once)
 {
-    (void)state;
     store_add_inferences(2000);
     struct query query = store_average_of("ttft_ns");
     query.group_count = 4;
@@ -113,9 +110,8 @@ static void test_groups_cover_everything_once(void **state)
     result_free(result);
 }
 
-static void test_filters(void **state)
+TEST_CASE(test_filters)
 {
-    (void)state;
     store_add_inferences(1000);
     static const struct {
         enum query_dimension dimension;
@@ -150,9 +146,8 @@ static void test_filters(void **state)
     store_expect_error(&query, STATUS_NO_DATA, "no inference.e2e_ns");
 }
 
-static void test_queries_that_make_no_sense(void **state)
+TEST_CASE(test_queries_that_make_no_sense)
 {
-    (void)state;
     struct query query = store_average_of("no_such_metric");
     store_expect_error(&query, STATUS_INVALID, "no_such_metric");
     query = store_average_of("duration_ns");
@@ -172,9 +167,8 @@ static void test_queries_that_make_no_sense(void **state)
     store_expect_error(&query, STATUS_INVALID, "no such cursor");
 }
 
-static void test_a_query_over_its_budget_is_ended(void **state)
+TEST_CASE(test_a_query_over_its_budget_is_ended)
 {
-    (void)state;
     store_add_inferences(20000);
     store_set_budget(store, 1);
     struct query query = store_average_of("e2e_ns");
@@ -187,9 +181,8 @@ static void test_a_query_over_its_budget_is_ended(void **state)
 
 // ---- Listings -------------------------------------------------------------------------
 
-static void test_listings_go_on_behind_their_cursor(void **state)
+TEST_CASE(test_listings_go_on_behind_their_cursor)
 {
-    (void)state;
     store_add_inferences(250);
     for (int oldest = 0; oldest < 2; oldest++) {
         struct query query = {.kind = QUERY_RECORDS,
@@ -224,9 +217,8 @@ static void expect_text(const struct result *result, const char *key, const char
         fail_msg("%s is not \"%s\"", key, expected);
 }
 
-static void test_every_kind_is_listed_with_all_its_columns(void **state)
+TEST_CASE(test_every_kind_is_listed_with_all_its_columns)
 {
-    (void)state;
     store_add_one_of_each();
     for (unsigned kind = RECORD_KIND_RUN + 1; kind < RECORD_KIND_COUNT; kind++) {
         const struct record_kind_info *info = record_kind_info((enum record_kind)kind);
@@ -258,9 +250,8 @@ static void test_every_kind_is_listed_with_all_its_columns(void **state)
 
 // What a load takes at least, in the list as in averages: its bytes by the slower of storage and
 // bus, where known.
-static void test_loads_have_a_floor(void **state)
+TEST_CASE(test_loads_have_a_floor)
 {
-    (void)state;
     static const struct {
         const char *storage, *bus;
         double floor_ns; // -1: not known
@@ -292,9 +283,8 @@ static void test_loads_have_a_floor(void **state)
     }
 }
 
-static void test_stages_know_their_load(void **state)
+TEST_CASE(test_stages_know_their_load)
 {
-    (void)state;
     store_add_one_of_each();
     struct query query = {.kind = QUERY_RECORDS, .records.kind = RECORD_KIND_LOAD_STAGE};
     struct result *result = store_ask(&query);
@@ -316,9 +306,8 @@ static void test_stages_know_their_load(void **state)
 
 // Runs of pipelines are told apart by what streamed and by the model, where they have one;
 // of what was not measured there is no average.
-static void test_pipelines_by_workload_and_model(void **state)
+TEST_CASE(test_pipelines_by_workload_and_model)
 {
-    (void)state;
     store_exec(
         "INSERT INTO pipeline(id, run, stream, number, started_ns, received_ns, workload,"
         " device, status, items, duration_ns, chunk_bytes, pool_size, prefetch, sync, bytes_h2d,"
@@ -359,9 +348,8 @@ static void test_pipelines_by_workload_and_model(void **state)
 }
 
 // A run of which nothing came has no rate, and averages may leave out what failed.
-static void test_pipelines_by_status(void **state)
+TEST_CASE(test_pipelines_by_status)
 {
-    (void)state;
     static const struct {
         const char *status;
         int64_t runs, rates;
@@ -407,9 +395,8 @@ static void test_pipelines_by_status(void **state)
 }
 
 // A request that stopped or reached its length is ok.
-static void test_requests_by_status(void **state)
+TEST_CASE(test_requests_by_status)
 {
-    (void)state;
     static const struct {
         const char *status, *expected;
     } cases[] = {{"ok", "SELECT count(*) FROM inference WHERE finish < 2"},
@@ -429,9 +416,8 @@ static void test_requests_by_status(void **state)
     assert_int_equal(query_check(&query, &err), STATUS_INVALID);
 }
 
-static void test_runs_and_their_balance(void **state)
+TEST_CASE(test_runs_and_their_balance)
 {
-    (void)state;
     struct query query = {
         .kind = QUERY_RECORDS, .records.kind = RECORD_KIND_RUN, .records.oldest_first = true};
     struct result *result = store_ask(&query);
@@ -482,9 +468,8 @@ static enum status read_for_long(struct store *asked, const struct query *query,
                             &sum, err);
 }
 
-static void test_a_reader_is_ended_when_the_log_grows(void **state)
+TEST_CASE(test_a_reader_is_ended_when_the_log_grows)
 {
-    (void)state;
     const struct query query = {.kind = QUERY_PING};
     struct store *asked = NULL;
     struct error err = {0};

@@ -294,9 +294,8 @@ static void fill(unsigned round, const struct query_metric *metric, int64_t coun
         fill_by_writer();
 }
 
-static void test_any_store(void **state)
+TEST_CASE(test_any_store)
 {
-    (void)state;
     for (unsigned round = 0; round < 27; round++) {
         seed = 1000 + round;
         const struct query_metric *metric = metric_of(rig_metrics[(round / 3) % RIG_METRICS]);
@@ -323,9 +322,8 @@ static int64_t count_of(const struct query *query, const struct query_metric *me
 
 // At edges of buckets the rollups say all; between them the bucket counts whole, and
 // the answer says so.
-static void test_expired_rows(void **state)
+TEST_CASE(test_expired_rows)
 {
-    (void)state;
     const struct query_metric *metric = metric_of("inference.e2e_ns");
     for (unsigned round = 0; round < 12; round++) {
         seed = 2000 + round;
@@ -376,9 +374,8 @@ static void test_expired_rows(void **state)
 }
 
 // Runs are in no rollup: what expired of them is not there, and that is said.
-static void test_expired_runs(void **state)
+TEST_CASE(test_expired_runs)
 {
-    (void)state;
     const struct query_metric *metric = metric_of("inference.e2e_ns");
     seed = 3000;
     make_store(metric->kind, ROWS_MAX);
@@ -435,9 +432,8 @@ static struct result *ask_either(struct store *store, const struct query *query,
 }
 
 // A store with rollups says what the same one without any says.
-static void test_summaries(void **state)
+TEST_CASE(test_summaries)
 {
-    (void)state;
     static const enum record_kind kinds[] = {RECORD_KIND_INFERENCE, RECORD_KIND_LOAD,
                                              RECORD_KIND_OPERATION, RECORD_KIND_STARTUP};
     static const enum query_kind asks[] = {QUERY_SUMMARY, QUERY_OVERVIEW};

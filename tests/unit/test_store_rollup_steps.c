@@ -12,9 +12,8 @@
 
 static char asked[64]; // which window
 
-static void test_steps_have_a_bound(void **state)
+TEST_CASE(test_steps_have_a_bound)
 {
-    (void)state;
     seed = 4000;
     make_store(RECORD_KIND_INFERENCE, ROWS_MAX);
     struct store *store = open_store();
@@ -132,9 +131,8 @@ static void check_window(size_t at)
     store_close(store);
 }
 
-static void test_steps_over_expired_rows(void **state)
+TEST_CASE(test_steps_over_expired_rows)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(windows); i++) {
         make_minutes(windows[i].expired, windows[i].without_minutes);
         check_window(i);
@@ -143,9 +141,8 @@ static void test_steps_over_expired_rows(void **state)
 }
 
 // Records in hours whose newest minutes are in no rollup are not cut off.
-static void test_steps_end_behind_gaps(void **state)
+TEST_CASE(test_steps_end_behind_gaps)
 {
-    (void)state;
     make_minutes(MINUTES, 0);
     const int64_t of[] = {MARCH_NS + 270 * MINUTE_NS, MARCH_NS + 300 * MINUTE_NS};
     execf("INSERT INTO rollup_gap(kind, grouping, level, since_ns, until_ns, why)"
@@ -167,9 +164,8 @@ static void test_steps_end_behind_gaps(void **state)
 }
 
 // The end of an open window is the newest record, though its hour is in no rollup.
-static void test_steps_end_in_gaps(void **state)
+TEST_CASE(test_steps_end_in_gaps)
 {
-    (void)state;
     make_minutes(MINUTES_EXPIRED, 0);
     const int64_t of[] = {MARCH_NS + MINUTES_EXPIRED * MINUTE_NS, MARCH_NS + 6 * HOUR_NS};
     execf("INSERT INTO rollup_gap(kind, grouping, level, since_ns, until_ns, why)"

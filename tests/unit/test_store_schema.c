@@ -23,9 +23,8 @@ static void write_file(const char *bytes, size_t size)
     assert_int_equal(fclose(file), 0);
 }
 
-static void test_tables_are_those_of_the_record_table(void **state)
+TEST_CASE(test_tables_are_those_of_the_record_table)
 {
-    (void)state;
     sqlite3 *db = new_store();
     char sql[512];
     for (unsigned kind = 0; kind < RECORD_KIND_COUNT; kind++) {
@@ -50,9 +49,8 @@ static void test_tables_are_those_of_the_record_table(void **state)
     database_close(db);
 }
 
-static void test_settings_of_a_new_store(void **state)
+TEST_CASE(test_settings_of_a_new_store)
 {
-    (void)state;
     sqlite3 *db = new_store();
     assert_int_equal(integer(db, "PRAGMA application_id"), SCHEMA_APPLICATION_ID);
     assert_int_equal(integer(db, "PRAGMA user_version"), SCHEMA_VERSION);
@@ -63,9 +61,8 @@ static void test_settings_of_a_new_store(void **state)
     database_close(db);
 }
 
-static void test_every_store_is_another(void **state)
+TEST_CASE(test_every_store_is_another)
 {
-    (void)state;
     char first[64], second[64];
     char *const texts[] = {first, second};
     for (int i = 0; i < 2; i++) {
@@ -83,9 +80,8 @@ static void test_every_store_is_another(void **state)
     assert_string_not_equal(first, second);
 }
 
-static void test_opened_again_it_stays_as_it_is(void **state)
+TEST_CASE(test_opened_again_it_stays_as_it_is)
 {
-    (void)state;
     sqlite3 *db = new_store();
     assert_int_equal(database_exec(db, "INSERT INTO meta VALUES('mark', 7)", NULL), STATUS_OK);
     database_close(db);
@@ -95,16 +91,14 @@ static void test_opened_again_it_stays_as_it_is(void **state)
 }
 
 // ---- Files that are no stores ---------------------------------------------------------
-static void test_no_file(void **state)
+TEST_CASE(test_no_file)
 {
-    (void)state;
     expect_refused(STATUS_NOT_FOUND, "no such file");
     assert_int_equal(access(path, F_OK), -1);
 }
 
-static void test_text_file(void **state)
+TEST_CASE(test_text_file)
 {
-    (void)state;
     char text[5000];
     memset(text, 'x', sizeof text);
     write_file(text, sizeof text);
@@ -115,26 +109,23 @@ static void test_text_file(void **state)
     assert_int_equal(st.st_size, sizeof text);
 }
 
-static void test_empty_file(void **state)
+TEST_CASE(test_empty_file)
 {
-    (void)state;
     write_file("", 0);
     expect_refused(STATUS_CORRUPT, "empty");
     sqlite3 *db = new_store(); // for a collector it is a place to begin
     database_close(db);
 }
 
-static void test_folder_instead_of_a_file(void **state)
+TEST_CASE(test_folder_instead_of_a_file)
 {
-    (void)state;
     assert_int_equal(mkdir(path, 0755), 0);
     expect_refused(STATUS_IO, "a folder, not a file");
     expect_writer_refused(STATUS_IO, "a folder, not a file");
 }
 
-static void test_truncated_store(void **state)
+TEST_CASE(test_truncated_store)
 {
-    (void)state;
     database_close(new_store());
     struct stat st;
     assert_int_equal(stat(path, &st), 0);
@@ -144,9 +135,8 @@ static void test_truncated_store(void **state)
     expect_writer_refused(STATUS_CORRUPT, "damaged");
 }
 
-static void test_other_application(void **state)
+TEST_CASE(test_other_application)
 {
-    (void)state;
     change_store("CREATE TABLE t(x); PRAGMA application_id = 4711; PRAGMA user_version = 1");
     expect_refused(STATUS_CORRUPT, "of another program");
     expect_writer_refused(STATUS_CORRUPT, "of another program");
@@ -154,9 +144,8 @@ static void test_other_application(void **state)
     expect_writer_refused(STATUS_CORRUPT, "of another program");
 }
 
-static void test_newer_schema(void **state)
+TEST_CASE(test_newer_schema)
 {
-    (void)state;
     database_close(new_store());
     change_store("PRAGMA user_version = 99");
     expect_refused(STATUS_TOO_NEW, "99");
@@ -164,9 +153,8 @@ static void test_newer_schema(void **state)
 }
 
 // Root may write everywhere, so root becomes nobody for a while.
-static void test_read_only_ground(void **state)
+TEST_CASE(test_read_only_ground)
 {
-    (void)state;
     const bool root = geteuid() == 0;
     if (root) {
         assert_int_equal(chown(folder, 65534, 65534), 0);
@@ -189,9 +177,8 @@ static void test_read_only_ground(void **state)
         fail_msg("%s", err.text);
 }
 
-static void test_awkward_names(void **state)
+TEST_CASE(test_awkward_names)
 {
-    (void)state;
     static const char *const names[] = {"a b.db", "50%.db", "what?.db", "#1.db", "ä.db"};
     for (size_t i = 0; i < COUNT_OF(names); i++) {
         (void)folder_path(path, folder, names[i]);
@@ -204,9 +191,8 @@ static void test_awkward_names(void **state)
 }
 
 // What was appended runs; of nothing appended nothing does, which is no lack of memory.
-static void test_built_statements_run(void **state)
+TEST_CASE(test_built_statements_run)
 {
-    (void)state;
     sqlite3 *db = NULL;
     struct error err = {0};
     assert_int_equal(sqlite3_open(":memory:", &db), SQLITE_OK);

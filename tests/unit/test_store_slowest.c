@@ -162,9 +162,8 @@ static void plant_idle_clocks(void)
     add_sample(1, SLOW_NS + 20 * SECOND, 0x24, 0);
 }
 
-static void test_planted_causes_are_named(void **state)
+TEST_CASE(test_planted_causes_are_named)
 {
-    (void)state;
     static const struct {
         const char *name;
         struct request more; // than usual
@@ -228,9 +227,8 @@ static void test_planted_causes_are_named(void **state)
 }
 
 // The slowest by another metric are blamed for what that metric is about.
-static void test_other_metrics(void **state)
+TEST_CASE(test_other_metrics)
 {
-    (void)state;
     static const struct {
         const char *metric;
         struct request more;
@@ -274,9 +272,8 @@ static void test_other_metrics(void **state)
 }
 
 // Sixty requests, each 10 ms slower than the one before it; every third is of another model.
-static void test_window_and_filter_limit_the_search(void **state)
+TEST_CASE(test_window_and_filter_limit_the_search)
 {
-    (void)state;
     rows_exec(db, "BEGIN");
     for (unsigned i = 0; i < 60; i++) {
         uint64_t random = 1;
@@ -319,9 +316,8 @@ static void test_window_and_filter_limit_the_search(void **state)
     }
 }
 
-static void test_few_peers_blame_nothing(void **state)
+TEST_CASE(test_few_peers_blame_nothing)
 {
-    (void)state;
     uint64_t random = 1;
     for (int i = 0; i < 3; i++) {
         struct request request = usual(START_NS + i * SECOND, &random);
@@ -339,9 +335,8 @@ static void test_few_peers_blame_nothing(void **state)
 }
 
 // Which of the slowest are gone nobody knows, but that there were some is said.
-static void test_what_expired_is_told(void **state)
+TEST_CASE(test_what_expired_is_told)
 {
-    (void)state;
     add_usual(10);
     rows_exec(db, "INSERT INTO expiry VALUES(6, 1790000050000000000);"
                   "INSERT OR REPLACE INTO ledger(run, kind, stored, expired) VALUES(1, 6, 9, 4)");
@@ -384,9 +379,8 @@ static void test_what_expired_is_told(void **state)
     result_free(result);
 }
 
-static void test_refusals(void **state)
+TEST_CASE(test_refusals)
 {
-    (void)state;
     static const struct {
         const char *metric, *stage;
         uint32_t limit;
@@ -413,9 +407,8 @@ static void test_refusals(void **state)
 }
 
 // Rows that the wire would never let in do not lead outside of 64 bits.
-static void test_absurd_rows(void **state)
+TEST_CASE(test_absurd_rows)
 {
-    (void)state;
     add_usual(20);
     rows_exec(db, "UPDATE inference SET queue_ns = 9223372036854775807, prefill_ns = -5,"
                   " decode_ns = 9223372036854775807, e2e_ns = 9223372036854775807,"

@@ -144,9 +144,8 @@ static void expect_rows(const struct result *result, const struct row *rows, siz
     }
 }
 
-static void test_waterfalls(void **state)
+TEST_CASE(test_waterfalls)
 {
-    (void)state;
     static const struct load loads[] = {
         {1, 10, 0, 0.0, RECORD_STATUS_OK, {100, 800}, 100},
         {1, 20, 0, 1.0, RECORD_STATUS_OK, {100, 300}, 0},
@@ -202,9 +201,8 @@ static void test_waterfalls(void **state)
 }
 
 // Random loads; stages of startups and of other loads do not get in.
-static void test_sums_equal_plain_sql(void **state)
+TEST_CASE(test_sums_equal_plain_sql)
 {
-    (void)state;
     uint64_t random = 5;
     rows_exec(db, "BEGIN");
     for (unsigned i = 0; i < 500; i++) {
@@ -262,9 +260,8 @@ static void test_sums_equal_plain_sql(void **state)
     result_free(result);
 }
 
-static void test_refusals(void **state)
+TEST_CASE(test_refusals)
 {
-    (void)state;
     struct error err = {0};
     struct result *result = NULL;
     struct query query = {.kind = QUERY_STAGES};

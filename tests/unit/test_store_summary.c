@@ -13,9 +13,8 @@
 #include "tests/support/test.h"
 #include "tests/unit/store_fixture.h"
 
-static void test_summary_equals_plain_sql(void **state)
+TEST_CASE(test_summary_equals_plain_sql)
 {
-    (void)state;
     store_add_inferences(2000);
     store_exec("INSERT INTO process_sample VALUES(1, 2, 0, 1, 5, 5, 0.5, 700, NULL),"
                " (2, 2, 0, 2, 6, 6, 0.5, 900, NULL)");
@@ -53,9 +52,8 @@ static void test_summary_equals_plain_sql(void **state)
 }
 
 // Runs, hosts and what was lost are those of the runs that know what is asked for.
-static void test_a_summary_counts_the_runs_of_its_model(void **state)
+TEST_CASE(test_a_summary_counts_the_runs_of_its_model)
 {
-    (void)state;
     store_add_inferences(100);
     store_exec("UPDATE inference SET model = 5 WHERE run = 1;" // the second has the other only
                "UPDATE inference SET model = 6 WHERE run = 2;"
@@ -92,9 +90,8 @@ static void test_a_summary_counts_the_runs_of_its_model(void **state)
 
 // Numbers that no producer can have made, in a file from elsewhere: sums stop at
 // the largest integer, and the rest of the answer is there.
-static void test_sums_do_not_overflow(void **state)
+TEST_CASE(test_sums_do_not_overflow)
 {
-    (void)state;
     store_add_inferences(100);
     store_exec(
         "UPDATE stream SET produced = 9223372036854775806;"
@@ -135,9 +132,8 @@ static void test_sums_do_not_overflow(void **state)
     result_free(result);
 }
 
-static void test_an_empty_store_has_a_summary(void **state)
+TEST_CASE(test_an_empty_store_has_a_summary)
 {
-    (void)state;
     store_exec("DELETE FROM run; DELETE FROM stream; DELETE FROM range; DELETE FROM ledger");
     struct query query = {.kind = QUERY_SUMMARY};
     struct result *result = store_ask(&query);
@@ -159,9 +155,8 @@ static void test_an_empty_store_has_a_summary(void **state)
     result_free(result);
 }
 
-static void test_the_log_is_part_of_the_size(void **state)
+TEST_CASE(test_the_log_is_part_of_the_size)
 {
-    (void)state;
     char log[FOLDER_PATH_SIZE];
     struct stat of_file, of_log;
     store_add_inferences(500);
@@ -180,9 +175,8 @@ static void test_the_log_is_part_of_the_size(void **state)
 }
 
 // What happened last has expired: the rest of the answer is there.
-static void test_a_summary_of_what_has_expired(void **state)
+TEST_CASE(test_a_summary_of_what_has_expired)
 {
-    (void)state;
     store_add_inferences(10);
     store_exec("INSERT INTO ledger(run, kind, stored) SELECT 1, 4, 10 WHERE NOT EXISTS"
                " (SELECT 1 FROM ledger WHERE run = 1 AND kind = 4);"
@@ -203,9 +197,8 @@ static void test_a_summary_of_what_has_expired(void **state)
     }
 }
 
-static void test_a_summary_of_nothing(void **state)
+TEST_CASE(test_a_summary_of_nothing)
 {
-    (void)state;
     store_add_inferences(100);
     static const struct {
         enum query_dimension by;
@@ -244,9 +237,8 @@ static void test_a_summary_of_nothing(void **state)
     result_free(result);
 }
 
-static void test_overview_equals_plain_sql(void **state)
+TEST_CASE(test_overview_equals_plain_sql)
 {
-    (void)state;
     store_add_inferences(2000);
     const struct query query = {.kind = QUERY_OVERVIEW};
     struct result *result = store_ask(&query);
@@ -273,9 +265,8 @@ static void test_overview_equals_plain_sql(void **state)
 
 // A slip of the hand in a model's name makes no model, and an open run that only failed to
 // load is idle.
-static void test_what_failed_to_load_is_no_model(void **state)
+TEST_CASE(test_what_failed_to_load_is_no_model)
 {
-    (void)state;
     static const struct {
         int status;
         int64_t models, rows;
@@ -302,9 +293,8 @@ static void test_what_failed_to_load_is_no_model(void **state)
 }
 
 // Each restart of a worker is a run: there are many more of them than groups.
-static void test_more_runs_than_groups(void **state)
+TEST_CASE(test_more_runs_than_groups)
 {
-    (void)state;
     store_add_inferences(1);
     store_exec(
         "WITH RECURSIVE n(i) AS (SELECT 3 UNION ALL SELECT i + 1 FROM n WHERE i < 11002)"

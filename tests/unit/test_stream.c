@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tests/support/test.h"
 #include "tests/unit/stream_fixture.h"
 
 struct rig {
@@ -181,9 +182,8 @@ static void any_thread_waits(void **state)
         assert_int_equal(pthread_join(threads[i], NULL), 0);
 }
 
-static void a_spinning_host_waits_too(void **state)
+TEST_CASE(a_spinning_host_waits_too)
 {
-    (void)state;
     struct error err = {0};
     struct device *device =
         stream_device(&(struct device_options){.spec = "cpu", .threads = 1, .spin = true});

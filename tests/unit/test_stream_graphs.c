@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tests/support/device_fault.h"
+#include "tests/support/test.h"
 #include "tests/unit/stream_fixture.h"
 
 enum {
@@ -270,15 +271,13 @@ static void run_graphs(struct device *device, uint64_t seed, unsigned int graphs
     free(g);
 }
 
-static void graphs_come_out_as_in_order(void **state)
+TEST_CASE(graphs_come_out_as_in_order)
 {
-    (void)state;
     run_graphs(stream_device(NULL), 1, PLAIN_GRAPHS);
 }
 
-static void graphs_come_out_as_in_order_however_slow(void **state)
+TEST_CASE(graphs_come_out_as_in_order_however_slow)
 {
-    (void)state;
     static const struct device_fault_options options = {
         .seed = 2, .delay_max_ns = 200 * 1000, .poison = true};
     struct device *device = NULL;

@@ -50,9 +50,8 @@ static void write_file(const char *path, const char *text)
 
 // A lock held by a living process is refused, with its pid; the kernel frees it
 // when the holder is killed.
-static void test_lock(void **state)
+TEST_CASE(test_lock)
 {
-    (void)state;
     int ready[2];
     assert_int_equal(pipe(ready), 0);
     const pid_t child = fork();
@@ -100,9 +99,8 @@ static enum status collect(void *context, const char *key, const char *value, st
     return STATUS_OK;
 }
 
-static void test_config(void **state)
+TEST_CASE(test_config)
 {
-    (void)state;
     struct pairs pairs = {0};
     struct error err;
     write_file(path_of("a.conf"), "# comment\n\n  listen = ipc:///run/x  \ndb=/a b.db\n\tempty =\n"
@@ -140,9 +138,8 @@ static void keep_complaint(void *context, const struct error *why)
 }
 
 // A refused line spoils only itself, a line that is too long included.
-static void test_config_leniently(void **state)
+TEST_CASE(test_config_leniently)
 {
-    (void)state;
     struct pairs pairs = {.refuse = "db"};
     struct error err;
     char text[5100] = "a = 1\nno equals sign\ndb = x\n";
@@ -160,9 +157,8 @@ static void test_config_leniently(void **state)
                      STATUS_IO);
 }
 
-static void test_folders(void **state)
+TEST_CASE(test_folders)
 {
-    (void)state;
     struct error err;
     char path[256];
     assert_int_equal(files_join(path, sizeof path, folder, "one/two/three", &err), STATUS_OK);
@@ -181,9 +177,8 @@ static void test_folders(void **state)
     assert_int_equal(files_join(small, sizeof small, folder, "x", &err), STATUS_FULL);
 }
 
-static void test_data_folder(void **state)
+TEST_CASE(test_data_folder)
 {
-    (void)state;
     char path[256];
     struct error err;
     assert_int_equal(setenv("XDG_DATA_HOME", "/data", 1), 0);
@@ -197,9 +192,8 @@ static void test_data_folder(void **state)
                                              : "/home/someone/.local/share/inferstat");
 }
 
-static void test_cache_folder(void **state)
+TEST_CASE(test_cache_folder)
 {
-    (void)state;
     char path[256];
     struct error err;
     assert_int_equal(setenv("XDG_CACHE_HOME", "/cache", 1), 0);
@@ -213,9 +207,8 @@ static void test_cache_folder(void **state)
     assert_int_equal(files_cache_folder(path, sizeof path, &err), STATUS_NOT_FOUND);
 }
 
-static void test_process(void **state)
+TEST_CASE(test_process)
 {
-    (void)state;
     assert_true(process_memory_bytes() > 100 * 1024);
     const uint64_t cpu = process_cpu_ns();
     volatile double sink = 0;
@@ -237,9 +230,8 @@ static void test_process(void **state)
 }
 
 // The line that the driver's module shows; none where there is no module, or nothing in it.
-static void test_driver(void **state)
+TEST_CASE(test_driver)
 {
-    (void)state;
     static const struct {
         const char *text, *driver;
     } cases[] = {{"550.54.14\n", "550.54.14"}, {"570.1", "570.1"}, {"", ""}, {"\n", ""}};
@@ -256,18 +248,16 @@ static void test_driver(void **state)
     }
 }
 
-static void test_clock(void **state)
+TEST_CASE(test_clock)
 {
-    (void)state;
     const uint64_t before = clock_monotonic_ns();
     clock_sleep_until_ns(before + 2000000);
     assert_true(clock_monotonic_ns() >= before + 2000000);
     assert_true(clock_wall_ns() > INT64_C(1700000000000000000));
 }
 
-static void test_stop(void **state)
+TEST_CASE(test_stop)
 {
-    (void)state;
     struct error err;
     assert_int_equal(stop_install(&err), STATUS_OK);
     assert_false(stop_requested());
@@ -281,9 +271,8 @@ static void test_stop(void **state)
 
 // What nohup and shells ignore on a program's behalf stays ignored; what they do
 // not is a wish to stop.  In a child, whose handlers are still the system's.
-static void test_stop_ignored(void **state)
+TEST_CASE(test_stop_ignored)
 {
-    (void)state;
     static const int signals[] = {SIGHUP, SIGINT, SIGTERM};
     for (unsigned ignored = 0; ignored < 3; ignored++) {
         const pid_t child = fork();

@@ -17,9 +17,8 @@ static size_t run(struct text_stream *stream, const char *in, size_t size, char 
     return n;
 }
 
-static void texts(void **state)
+TEST_CASE(texts)
 {
-    (void)state;
     static const struct {
         const char *in, *out;
         bool terminal;
@@ -50,9 +49,8 @@ static void texts(void **state)
 }
 
 // Nothing is written before a character is complete.
-static void waits(void **state)
+TEST_CASE(waits)
 {
-    (void)state;
     struct text_stream stream = {0};
     char out[TEXT_STREAM_OUT_SIZE];
     assert_int_equal(text_stream_put(&stream, 0xf0, out), 0);
@@ -64,9 +62,8 @@ static void waits(void **state)
 }
 
 // Whatever comes in, UTF-8 comes out, and no call writes more than it may.
-static void always_utf8(void **state)
+TEST_CASE(always_utf8)
 {
-    (void)state;
     uint64_t seed = 5;
     for (int round = 0; round < 3000; round++) {
         struct text_stream stream = {.terminal = round % 2};

@@ -139,9 +139,8 @@ struct step {
     uint64_t ready_ns, behind, held_up_ns;
 };
 
-static void schedules_with_known_figures(void **state)
+TEST_CASE(schedules_with_known_figures)
 {
-    (void)state;
     static const struct {
         const char *what;
         struct step steps[6];
@@ -240,9 +239,8 @@ static void schedules_with_known_figures(void **state)
 
 // A compute that is seen to be done only after the copy that waited for it: its end is
 // known all the same when the copy's want is reckoned.
-static void a_compute_is_known_before_the_copy_behind_it(void **state)
+TEST_CASE(a_compute_is_known_before_the_copy_behind_it)
 {
-    (void)state;
     struct scripted s = scripted_begin(4);
     struct overlap_figures figures;
     const struct timeline_cause at_once = {0}, behind_compute = {.ready_ns = 10, .behind = 1};
@@ -258,9 +256,8 @@ static void a_compute_is_known_before_the_copy_behind_it(void **state)
 
 // Float milliseconds have steps of 62 us and more after 1000 s; anchors that move on keep
 // times of 100 us exact to a few.
-static void long_runs_keep_their_precision(void **state)
+TEST_CASE(long_runs_keep_their_precision)
 {
-    (void)state;
     enum { TIMES = 300 };
     const struct timeline_cause at_once = {0};
     struct scripted s = scripted_begin(3);
@@ -297,9 +294,8 @@ static enum status gate(const void *arguments, struct thread_pool *pool, struct 
     return STATUS_OK;
 }
 
-static void what_cannot_be_harvested_is_counted(void **state)
+TEST_CASE(what_cannot_be_harvested_is_counted)
 {
-    (void)state;
     struct device *device = rig_device(NULL);
     struct device_stream *stream = NULL;
     struct timeline *timeline = NULL;
@@ -456,9 +452,8 @@ static bool traced_run(void)
 }
 
 // A thread that is held up between its two clocks may spoil a run, not all of them.
-static void figures_agree_with_a_trace(void **state)
+TEST_CASE(figures_agree_with_a_trace)
 {
-    (void)state;
     bool agrees = false;
     for (int i = 0; i < 50 && !agrees; i++)
         agrees = traced_run();

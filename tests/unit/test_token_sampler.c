@@ -23,9 +23,8 @@ static uint32_t pick(struct token_sampler *sampler, const float *logits)
 
 // The first numbers xoshiro256** gives where splitmix64 makes its state from 0:
 // computed from the authors' definitions.
-static void random_numbers(void **state)
+TEST_CASE(random_numbers)
 {
-    (void)state;
     struct random random;
     random_seed(&random, 0);
     assert_true(random.state[0] == UINT64_C(0xe220a8397b1dcdaf));
@@ -37,9 +36,8 @@ static void random_numbers(void **state)
     }
 }
 
-static void options(void **state)
+TEST_CASE(options)
 {
-    (void)state;
     static const struct {
         double temperature, top_p;
         enum status status;
@@ -61,18 +59,16 @@ static void options(void **state)
     }
 }
 
-static void greedy(void **state)
+TEST_CASE(greedy)
 {
-    (void)state;
     struct token_sampler *sampler = make(0, 1, 1, 4);
     assert_int_equal(pick(sampler, (float[]){0.0F, 3.0F, 1.0F, 3.0F}), 1); // the first of equals
     assert_int_equal(pick(sampler, (float[]){-5.0F, -7.0F, -6.0F, -8.0F}), 0);
     token_sampler_free(sampler);
 }
 
-static void scores_that_are_none(void **state)
+TEST_CASE(scores_that_are_none)
 {
-    (void)state;
     for (int temperature = 0; temperature <= 1; temperature++) {
         struct token_sampler *sampler = make(temperature, 1, 1, 3);
         uint32_t id;
@@ -88,9 +84,8 @@ static void scores_that_are_none(void **state)
     }
 }
 
-static void same_seed_same_choices(void **state)
+TEST_CASE(same_seed_same_choices)
 {
-    (void)state;
     float logits[50];
     for (size_t i = 0; i < COUNT_OF(logits); i++)
         logits[i] = (float)(i % 7) * 0.3F;
@@ -110,9 +105,8 @@ static void same_seed_same_choices(void **state)
 }
 
 // Shares of many choices against softmax(logits / temperature).
-static void shares(void **state)
+TEST_CASE(shares)
 {
-    (void)state;
     enum { ROUNDS = 40000 };
     static const float logits[4] = {1.0F, 0.0F, 2.0F, -1.0F};
     static const double temperatures[] = {0.5, 1.0, 3.0};
@@ -134,9 +128,8 @@ static void shares(void **state)
 }
 
 // Probabilities 0.5, 0.25, 0.125, ...: which tokens each top-p leaves.
-static void top_p(void **state)
+TEST_CASE(top_p)
 {
-    (void)state;
     float logits[10];
     for (size_t i = 0; i < 10; i++)
         logits[9 - i] = (float)(-log(2.0) * (double)(i < 9 ? i + 1 : 9));
@@ -157,9 +150,8 @@ static void top_p(void **state)
 }
 
 // Scores far apart neither overflow nor lose the best.
-static void extremes(void **state)
+TEST_CASE(extremes)
 {
-    (void)state;
     struct token_sampler *sampler = make(1e-3, 0.99, 3, 3);
     for (int i = 0; i < 100; i++)
         assert_int_equal(pick(sampler, (float[]){-1e30F, 1e30F, 0.0F}), 1);

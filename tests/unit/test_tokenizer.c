@@ -130,9 +130,8 @@ static const struct encode_options plain = {0};
 static const struct encode_options with_special = {.add_special = true};
 static const struct encode_options parsed = {.parse_special = true};
 
-static void merges_best_first(void **state)
+TEST_CASE(merges_best_first)
 {
-    (void)state;
     struct tokenizer *t = open_changed((struct changes){.no_space = 1});
     check(t, "b", plain, IDS(5));
     check(t, "ab", plain, IDS(7));
@@ -153,9 +152,8 @@ static void merges_best_first(void **state)
     tokenizer_free(NULL);
 }
 
-static void spells_bytes(void **state)
+TEST_CASE(spells_bytes)
 {
-    (void)state;
     struct tokenizer *t = open_changed((struct changes){.no_space = 1});
     struct token_list list;
     struct error err = {0};
@@ -171,9 +169,8 @@ static void spells_bytes(void **state)
     tokenizer_free(t);
 }
 
-static void special_tokens(void **state)
+TEST_CASE(special_tokens)
 {
-    (void)state;
     struct tokenizer *t = open_changed((struct changes){0});
     assert_int_equal(tokenizer_bos(t), 1);
     assert_true(tokenizer_is_end(t, 2));
@@ -198,9 +195,8 @@ static void special_tokens(void **state)
     tokenizer_free(t);
 }
 
-static void empty_text(void **state)
+TEST_CASE(empty_text)
 {
-    (void)state;
     struct tokenizer *t = open_changed((struct changes){0});
     struct token_list list;
     assert_int_equal(tokenizer_encode(t, "", 0, plain, &list, NULL), STATUS_OK);
@@ -209,9 +205,8 @@ static void empty_text(void **state)
     tokenizer_free(t);
 }
 
-static void pieces_of_tokens(void **state)
+TEST_CASE(pieces_of_tokens)
 {
-    (void)state;
     struct tokenizer *t = open_changed((struct changes){0});
     static const struct {
         uint32_t id;
@@ -228,9 +223,8 @@ static void pieces_of_tokens(void **state)
     tokenizer_free(t);
 }
 
-static void bad_vocabularies(void **state)
+TEST_CASE(bad_vocabularies)
 {
-    (void)state;
     static const struct {
         struct changes changes;
         enum status status;
@@ -296,9 +290,8 @@ static void check_round_trip(const struct tokenizer *tokenizer, const char *text
     free(list.ids);
 }
 
-static void any_bytes_come_back(void **state)
+TEST_CASE(any_bytes_come_back)
 {
-    (void)state;
     struct tokenizer *tokenizer = open_synthetic(32000);
     uint64_t seed = 99;
     char text[300];
@@ -317,9 +310,8 @@ static void any_bytes_come_back(void **state)
 }
 
 // Words of syllables are single tokens, so that merging is put to work.
-static void long_words_are_merged(void **state)
+TEST_CASE(long_words_are_merged)
 {
-    (void)state;
     struct tokenizer *tokenizer = open_synthetic(32000);
     struct token_list list;
     assert_int_equal(tokenizer_encode(tokenizer, "bace bace", 9, plain, &list, NULL), STATUS_OK);
@@ -331,9 +323,8 @@ static void long_words_are_merged(void **state)
 
 // A megabyte of one letter takes its time times a logarithm; were it squared, this
 // test would not end.
-static void long_text(void **state)
+TEST_CASE(long_text)
 {
-    (void)state;
     struct tokenizer *tokenizer = open_synthetic(512);
     size_t size = 1 << 20;
     char *text = malloc(size);

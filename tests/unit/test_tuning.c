@@ -13,9 +13,8 @@
 
 static const struct tuning_wishes no_wishes = {.pool_metrics = -1, .overlap_tracking = -1};
 
-static void chunks_follow_the_bus(void **state)
+TEST_CASE(chunks_follow_the_bus)
 {
-    (void)state;
     static const struct {
         unsigned int generation, capability;
         size_t mb;
@@ -45,9 +44,8 @@ static void chunks_follow_the_bus(void **state)
     }
 }
 
-static void threads_follow_the_host(void **state)
+TEST_CASE(threads_follow_the_host)
 {
-    (void)state;
     static const struct {
         unsigned int processors, pool, fillers;
     } cases[] = {{0, 4, 1}, {1, 4, 1}, {2, 4, 1}, {4, 4, 2}, {64, 4, 4}, {64, 16, 16}, {8, 1, 1}};
@@ -60,9 +58,8 @@ static void threads_follow_the_host(void **state)
     }
 }
 
-static void wishes_stand(void **state)
+TEST_CASE(wishes_stand)
 {
-    (void)state;
     const struct tuning_host host = {.memory_bytes = 64 * GB, .processors = 8};
     const struct tuning_wishes wishes = {.chunk_mb = 256,
                                          .pool_size = 16,
@@ -89,9 +86,8 @@ static void wishes_stand(void **state)
 
 // ---- The bound of pinned memory -------------------------------------------
 
-static void what_is_chosen_fits_the_host(void **state)
+TEST_CASE(what_is_chosen_fits_the_host)
 {
-    (void)state;
     static const struct {
         int64_t memory_mb;
         unsigned int pool;
@@ -111,9 +107,8 @@ static void what_is_chosen_fits_the_host(void **state)
     }
 }
 
-static void pinned_memory_is_bounded(void **state)
+TEST_CASE(pinned_memory_is_bounded)
 {
-    (void)state;
     const struct tuning_host host = {.memory_bytes = 1000 * (int64_t)MB, .processors = 2};
     struct tuning_wishes wishes = no_wishes;
     struct error err = {.status = STATUS_OK};
@@ -164,9 +159,8 @@ static void pinned_memory_is_bounded(void **state)
     assert_int_equal(tuning_plan(&plan, &tiny, &no_wishes, &err), STATUS_INVALID);
 }
 
-static void ranges_are_checked(void **state)
+TEST_CASE(ranges_are_checked)
 {
-    (void)state;
     struct tuning_wishes wishes[5];
     for (size_t i = 0; i < COUNT_OF(wishes); i++)
         wishes[i] = no_wishes;
@@ -253,9 +247,8 @@ static void bad_variables_are_named(void **state)
 
 // ---- Measured -------------------------------------------------------------
 
-static void fillers_keep_up_with_copies(void **state)
+TEST_CASE(fillers_keep_up_with_copies)
 {
-    (void)state;
     static const struct {
         uint64_t fill_ns, copy_ns;
         unsigned int processors, fillers, pool;
@@ -301,9 +294,8 @@ static void fillers_keep_up_with_copies(void **state)
 }
 
 // A device of the CPU has no bus, and the processors are the machine's.
-static void a_device_is_asked(void **state)
+TEST_CASE(a_device_is_asked)
 {
-    (void)state;
     struct device *device = NULL;
     struct tuning_host host;
     assert_int_equal(device_open(&device, &(struct device_options){.spec = "cpu"}, NULL),

@@ -59,9 +59,8 @@ static int tear_down(void **state)
 }
 
 // A clearing ends, and what is left is counted, though there is never a moment for it.
-static void test_tasks_take_turns_where_somebody_waits(void **state)
+TEST_CASE(test_tasks_take_turns_where_somebody_waits)
 {
-    (void)state;
     static int message;
     const struct maintenance_load load = {.group_ns = 0, .is_busy = true};
     struct job *job = calloc(1, sizeof *job);
@@ -83,9 +82,8 @@ static void test_tasks_take_turns_where_somebody_waits(void **state)
 }
 
 // Records on their way into rollups are not read again for a clearing that found none.
-static void test_clearing_nothing_forgets_nothing(void **state)
+TEST_CASE(test_clearing_nothing_forgets_nothing)
 {
-    (void)state;
     struct writer_clear *clear = NULL;
     struct error err = {0};
     struct job *job = calloc(1, sizeof *job);
@@ -107,9 +105,8 @@ static void test_clearing_nothing_forgets_nothing(void **state)
 
 // While another program holds the store, folding fails; the next attempt is seconds off,
 // and until then the writer sleeps.
-static void test_a_fold_that_failed_is_no_reason_to_stay_awake(void **state)
+TEST_CASE(test_a_fold_that_failed_is_no_reason_to_stay_awake)
 {
-    (void)state;
     const struct maintenance_load load = {.group_ns = 0, .is_busy = false};
     sqlite3 *other = NULL;
     struct error err = {0};

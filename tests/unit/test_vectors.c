@@ -120,28 +120,24 @@ static void check_tokenizer(const char *model, const char *vectors)
     tokenizer_free(tokenizer);
 }
 
-static void stories260k_tokenizer(void **state)
+TEST_CASE(stories260k_tokenizer)
 {
-    (void)state;
     check_tokenizer("stories260K.gguf", "tokenizer/stories260K.json");
 }
 
-static void stories3m_tokenizer(void **state)
+TEST_CASE(stories3m_tokenizer)
 {
-    (void)state;
     check_tokenizer("stories3M-q8_0.gguf", "tokenizer/stories3M.json");
 }
 
-static void llama_spm_tokenizer(void **state)
+TEST_CASE(llama_spm_tokenizer)
 {
-    (void)state;
     check_tokenizer("vocab/ggml-vocab-llama-spm.gguf", "tokenizer/llama-spm.json");
 }
 
 // Inputs, each ended by a divider; outputs one line each.
-static void llama_spm_inputs(void **state)
+TEST_CASE(llama_spm_inputs)
 {
-    (void)state;
     static const char divider[] = "\n__ggml_vocab_test__\n";
     struct tokenizer *tokenizer = read_tokenizer(path_or_skip("vocab/ggml-vocab-llama-spm.gguf"));
     size_t in_size;
@@ -175,9 +171,8 @@ static void llama_spm_inputs(void **state)
 }
 
 // A vocabulary alone has no weights to run.
-static void vocabulary_without_weights(void **state)
+TEST_CASE(vocabulary_without_weights)
 {
-    (void)state;
     struct byte_source source;
     struct gguf *gguf = read_gguf(path_or_skip("vocab/ggml-vocab-llama-spm.gguf"), &source);
     assert_int_equal(gguf_tensor_count(gguf), 0);
@@ -292,21 +287,18 @@ static void check_model(const char *model, const char *vectors)
     }
 }
 
-static void stories260k(void **state)
+TEST_CASE(stories260k)
 {
-    (void)state;
     check_model("stories260K.gguf", "expected/stories260K.json");
 }
 
-static void stories260k_f16(void **state)
+TEST_CASE(stories260k_f16)
 {
-    (void)state;
     check_model("stories260K-f16.gguf", "expected/stories260K-f16.json");
 }
 
-static void quantised_is_refused_by_name(void **state)
+TEST_CASE(quantised_is_refused_by_name)
 {
-    (void)state;
     struct byte_source source;
     struct error err = {0};
     struct gguf *gguf = read_gguf(path_or_skip("stories260K-q4_0.gguf"), &source);

@@ -12,9 +12,8 @@
 // 01:00 UTC that day.
 static const int64_t now_ns = 1774785600 * S;
 
-static void test_times(void **state)
+TEST_CASE(test_times)
 {
-    (void)state;
     static const struct {
         const char *text;
         int64_t first_ns, latest_ns;
@@ -52,9 +51,8 @@ static void test_times(void **state)
 
 // Clocks that jump in other ways: by half an hour, in the other half of the year, not at
 // all, and where the day begins an hour late.
-static void test_zones(void **state)
+TEST_CASE(test_zones)
 {
-    (void)state;
     static const char berlin[] = "CET-1CEST,M3.5.0,M10.5.0/3";
     static const char new_york[] = "EST5EDT,M3.2.0,M11.1.0";
     static const char lord_howe[] = "<+1030>-10:30<+11>-11,M10.1.0,M4.1.0";
@@ -106,9 +104,8 @@ static void test_zones(void **state)
     tzset();
 }
 
-static void test_refusals(void **state)
+TEST_CASE(test_refusals)
 {
-    (void)state;
     static const struct {
         const char *text;
         const char *why; // part of the message

@@ -35,9 +35,8 @@ static void filled_value(char *sql, size_t size, enum column_type type, unsigned
     }
 }
 
-static void test_every_kind_goes_into_its_table(void **state)
+TEST_CASE(test_every_kind_goes_into_its_table)
 {
-    (void)state;
     rig_hello();
     struct message message = {.kind = MESSAGE_BATCH};
     table_builder_reset(rig.builder);
@@ -160,9 +159,8 @@ static void take_next(struct history *history)
     rig_free_ack(ack);
 }
 
-static void test_random_histories_keep_the_ledger(void **state)
+TEST_CASE(test_random_histories_keep_the_ledger)
 {
-    (void)state;
     struct history history = {.next = {1, 1, 1}, .random = 4711};
     rig_hello();
     for (int step = 0; step < 600; step++) {
@@ -203,9 +201,8 @@ static void test_random_histories_keep_the_ledger(void **state)
     assert_int_equal(rig_integer("SELECT balanced FROM v_ledger"), 1);
 }
 
-static void test_names_go_on_where_they_were(void **state)
+TEST_CASE(test_names_go_on_where_they_were)
 {
-    (void)state;
     static const struct wire_bytes names[] = {{1, "a"}, {1, "b"}, {1, "c"}, {1, "a"}};
     static const struct {
         uint32_t first;
@@ -234,9 +231,8 @@ static void test_names_go_on_where_they_were(void **state)
                      1);
 }
 
-static void test_more_streams_than_allowed(void **state)
+TEST_CASE(test_more_streams_than_allowed)
 {
-    (void)state;
     rig_hello();
     for (uint32_t stream = 0; stream <= DELIVERY_STREAMS_MAX; stream++) {
         struct record record;
@@ -261,9 +257,8 @@ static void test_more_streams_than_allowed(void **state)
 }
 
 // A run that is closed and makes more records is open until it says Goodbye again.
-static void test_a_goodbye_counts_once(void **state)
+TEST_CASE(test_a_goodbye_counts_once)
 {
-    (void)state;
     rig_hello();
     struct message message = rig_operations(1, 2);
     rig_group(&message, false);
@@ -305,9 +300,8 @@ static bool closed_in_last_ack(void)
 
 // What another process sends of a dead run does not make it live; once it is all
 // there, the run is killed, balances, and says what its threads were doing.
-static void test_a_killed_run_is_replayed(void **state)
+TEST_CASE(test_a_killed_run_is_replayed)
 {
-    (void)state;
     replay_hello();
     assert_int_equal(rig_integer("SELECT \"end\" FROM run"), RECORD_RUN_END_SILENT);
     assert_int_equal(runs_open_count(rig.runs), 0);
@@ -333,9 +327,8 @@ static void test_a_killed_run_is_replayed(void **state)
     assert_int_equal(rig_integer("SELECT \"end\" FROM run"), RECORD_RUN_END_KILLED);
 }
 
-static void test_a_run_that_was_killed_at_rest_was_idle(void **state)
+TEST_CASE(test_a_run_that_was_killed_at_rest_was_idle)
 {
-    (void)state;
     replay_hello();
     const struct message all = rig_operations(1, 2);
     rig_group(&all, false);
@@ -346,9 +339,8 @@ static void test_a_run_that_was_killed_at_rest_was_idle(void **state)
 }
 
 // What the run had made and nobody has any longer is in the ledger, with its reason.
-static void test_a_host_takes_records_with_it(void **state)
+TEST_CASE(test_a_host_takes_records_with_it)
 {
-    (void)state;
     rig_hello();
     static const struct delivery_stream five_made[] = {{.produced = 5}};
     struct message batch = rig_operations(1, 2);
@@ -368,9 +360,8 @@ static void test_a_host_takes_records_with_it(void **state)
     assert_int_equal(rig_integer("SELECT \"end\" FROM run"), RECORD_RUN_END_KILLED);
 }
 
-static void test_a_run_that_said_goodbye_was_not_killed(void **state)
+TEST_CASE(test_a_run_that_said_goodbye_was_not_killed)
 {
-    (void)state;
     rig_hello();
     const struct message all = rig_operations(1, 2);
     rig_group(&all, false);
@@ -390,9 +381,8 @@ static void test_a_run_that_said_goodbye_was_not_killed(void **state)
 }
 
 // More threads than one text holds: those that fit are named, whole.
-static void test_a_death_of_many_threads(void **state)
+TEST_CASE(test_a_death_of_many_threads)
 {
-    (void)state;
     enum { THREADS = 200 };
     static struct wire_activity many[THREADS];
     for (uint32_t i = 0; i < THREADS; i++)
@@ -412,9 +402,8 @@ static void test_a_death_of_many_threads(void **state)
         1);
 }
 
-static void test_the_clock_is_the_latest_estimate(void **state)
+TEST_CASE(test_the_clock_is_the_latest_estimate)
 {
-    (void)state;
     rig_hello();
     assert_int_equal(rig_integer("SELECT clock_error_ns IS NULL FROM run"), 1);
     struct message batch = {.kind = MESSAGE_BATCH};
@@ -438,9 +427,8 @@ static void test_the_clock_is_the_latest_estimate(void **state)
 }
 
 // What is in the store is not new to the live feed after a restart.
-static void test_runs_are_numbered_on(void **state)
+TEST_CASE(test_runs_are_numbered_on)
 {
-    (void)state;
     assert_int_equal(runs_last_id(rig.runs), 0);
     rig_hello();
     assert_int_equal(runs_last_id(rig.runs), 1);
@@ -451,9 +439,8 @@ static void test_runs_are_numbered_on(void **state)
 }
 
 // Hello leaves before the devices are known: their records count them.
-static void test_devices_are_counted(void **state)
+TEST_CASE(test_devices_are_counted)
 {
-    (void)state;
     rig_hello();
     assert_int_equal(rig_integer("SELECT device_count FROM run"), 0);
     static const int64_t ordinals[] = {1, 0, 2, -1, INT64_MAX};
@@ -490,9 +477,8 @@ static void test_devices_are_counted(void **state)
 }
 
 // A rollback does not make strangers of those who had said Hello before it.
-static void test_after_a_rollback_runs_are_greeted(void **state)
+TEST_CASE(test_after_a_rollback_runs_are_greeted)
 {
-    (void)state;
     rig_hello();
     struct message message = rig_operations(1, 2);
     rig_group(&message, true);

@@ -27,9 +27,8 @@ static const char *error_for(const struct message *message)
     return text;
 }
 
-static void test_a_run_belongs_to_the_key_that_opened_it(void **state)
+TEST_CASE(test_a_run_belongs_to_the_key_that_opened_it)
 {
-    (void)state;
     static const char others[] = {'b', 0};
     rig.sender = 'a';
     rig_hello();
@@ -69,9 +68,8 @@ static void test_a_run_belongs_to_the_key_that_opened_it(void **state)
     assert_string_equal(error_for(&said), "this run belongs to another key");
 }
 
-static void test_runs_of_a_key_that_are_not_over(void **state)
+TEST_CASE(test_runs_of_a_key_that_are_not_over)
 {
-    (void)state;
     struct limits limits = LIMITS_DEFAULT;
     limits.runs_per_key = 3;
     batches_set_rules(rig.batches, &(struct batches_rules){.limits = limits});
@@ -97,9 +95,8 @@ static void test_runs_of_a_key_that_are_not_over(void **state)
 }
 
 // Those that take much are let go of, those that take little never because of them.
-static void test_the_cache_is_bounded(void **state)
+TEST_CASE(test_the_cache_is_bounded)
 {
-    (void)state;
     static char texts[300][4];
     static struct wire_bytes names[COUNT_OF(texts)];
     for (unsigned i = 0; i < COUNT_OF(texts); i++) {
@@ -137,9 +134,8 @@ static void test_the_cache_is_bounded(void **state)
 }
 
 // Names beyond the limit are told once and not kept; what refers to them is refused.
-static void test_names_beyond_the_limit(void **state)
+TEST_CASE(test_names_beyond_the_limit)
 {
-    (void)state;
     static const struct wire_bytes four[] = {{1, "a"}, {1, "b"}, {1, "c"}, {1, "d"}};
     struct limits limits = LIMITS_DEFAULT;
     struct reject_counters *reject_counters = NULL;
@@ -192,9 +188,8 @@ static void test_names_beyond_the_limit(void **state)
 }
 
 // A store without room for more names takes what needs none, and says why not else.
-static void test_names_beyond_the_stores_limit(void **state)
+TEST_CASE(test_names_beyond_the_stores_limit)
 {
-    (void)state;
     static const struct wire_bytes two[] = {{1, "a"}, {1, "b"}};
     struct limits limits = LIMITS_DEFAULT;
     const struct message first = hello_of(1);

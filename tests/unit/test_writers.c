@@ -53,9 +53,8 @@ static void add_row(struct result *result, const char *name, int64_t count, doub
     result_set_real(result, 2, speed); // NaN becomes null
 }
 
-static void test_json_rows(void **state)
+TEST_CASE(test_json_rows)
 {
-    (void)state;
     struct result *result = new_result();
     add_row(result, "a\"b", INT64_MAX, 45.23);
     add_row(result, NULL, INT64_MIN, NAN);
@@ -85,9 +84,8 @@ static void test_json_rows(void **state)
     result_free(result);
 }
 
-static void test_csv(void **state)
+TEST_CASE(test_csv)
 {
-    (void)state;
     struct result *result = new_result();
     add_row(result, "plain", 1, 0.5);
     add_row(result, "a,b", 2, 1e300);
@@ -117,9 +115,8 @@ static void test_csv(void **state)
 
 // ---- Tables -----------------------------------------------------------------------
 
-static void test_width(void **state)
+TEST_CASE(test_width)
 {
-    (void)state;
     static const struct {
         const char *text;
         unsigned width;
@@ -159,9 +156,8 @@ static void expect_table(const struct table *table, unsigned width, const char *
     expect_written(&written, expected);
 }
 
-static void test_table_aligns(void **state)
+TEST_CASE(test_table_aligns)
 {
-    (void)state;
     struct table *table = new_table();
     table_add(table, "\xe6\x97\xa5\xe6\x9c\xac");
     table_add_value(table, (struct value){.type = VALUE_INT, .i = 7}, UNIT_COUNT);
@@ -178,9 +174,8 @@ static void test_table_aligns(void **state)
     table_free(table);
 }
 
-static void test_table_narrows(void **state)
+TEST_CASE(test_table_narrows)
 {
-    (void)state;
     struct table *table = new_table();
     table_add(table, "a-rather-long-name");
     table_add(table, "12345");
@@ -203,9 +198,8 @@ static void test_table_narrows(void **state)
     table_free(table);
 }
 
-static void test_table_leaves_minor_columns_out(void **state)
+TEST_CASE(test_table_leaves_minor_columns_out)
 {
-    (void)state;
     static const struct table_column four[] = {
         {"name", TABLE_LEFT, true, 0},
         {"count", TABLE_RIGHT, false, 1},
@@ -233,9 +227,8 @@ static void test_table_leaves_minor_columns_out(void **state)
     table_free(table);
 }
 
-static void test_table_without_rows(void **state)
+TEST_CASE(test_table_without_rows)
 {
-    (void)state;
     struct table *table = new_table();
     table_add_below(table, "below nothing");
     expect_table(table, 0, "name  count  note\n");
