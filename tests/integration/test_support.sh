@@ -40,3 +40,21 @@ verdict 77 "" "$begin; begin 66 up; skip early"
 verdict 1 "a report in x.log" "$begin; begin 0 'up: runtime error: a report in x.log'; stop x KILL"
 verdict 1 "report in x.log" "$begin; begin 0 'up ThreadSanitizer: x'"
 verdict 1 "report in err" "expect_exit 0 bash -c 'echo AddressSanitizer >&2'"
+
+# run_test ends as the test does, and fails one that takes more processor time than it may.
+run_test=$INFERSTAT_BUILD/tests/support/run_test
+expect_exit 0 "$run_test" --limit 60 true
+expect_text "$WORK/out" "run_test: processor time 0."
+expect_exit 77 "$run_test" bash -c 'exit 77'
+# shellcheck disable=SC2016
+expect_exit 143 "$run_test" bash -c 'kill -TERM "$BASHPID"'
+expect_exit 127 "$run_test" "$WORK/not-there"
+busy='for ((i = 0; i < 50000; i++)); do :; done'
+expect_exit 1 "$run_test" --limit 0.001 bash -c "$busy"
+expect_text "$WORK/out" "more than the 0.001 s that a unit test may take"
+expect_exit 1 "$run_test" --limit 0.001 bash -c "bash -c '$busy'; true"
+expect_exit 3 "$run_test" --limit 0.001 bash -c "$busy; exit 3"
+
+# A test of one thread that creates another ends at once.
+expect_exit 134 "$run_test" "$INFERSTAT_BUILD/tests/support/creates_thread"
+expect_text "$WORK/err" "pthread_create: this test is labelled one_thread"
