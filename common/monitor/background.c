@@ -120,7 +120,7 @@ static uint64_t until(uint64_t at_ns, uint64_t now)
     return at_ns > now ? at_ns - now + 1000000 : 1000000;
 }
 
-// How long nothing needs to be done.
+// The time until the next task is due.
 static uint64_t idle_ns(const struct background *background, const struct publisher *publisher)
 {
     if (publisher)

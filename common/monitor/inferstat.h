@@ -1,10 +1,10 @@
-// libinferstat: what an inference engine calls to say what it is doing.
+// libinferstat: the instrumentation API of an inference engine.
 //
-// One monitor a process; trackers for startup, model loads, inferences and
-// operations.  A finished tracker becomes one record in the calling thread's
-// ring; a publisher thread of the library's own sends records to the collector and
-// frees them when the collector has committed them.  Nothing here ever waits for the
-// collector.  A ring that is full drops the record and counts the drop; the count is
+// A process has one monitor, and trackers for startup, model loads, inferences and
+// operations.  A finished tracker writes one record into the calling thread's ring
+// buffer; the library's publisher thread sends records to the collector and frees them
+// when the collector has committed them.  No call except inferstat_close waits for the
+// collector.  When a ring is full the record is dropped and counted; the count is
 // reported.
 //
 //     struct inferstat_options options;
@@ -26,15 +26,15 @@
 //     inferstat_inference_free(inference);
 //     inferstat_close(monitor, 2000000000, NULL);
 //
-// What is where, when.  A record is in this thread's ring when the call that makes it
-// (_end, _add_) returns.  The rings are memory mapped from the run file, on tmpfs: a
-// process that is killed, however, loses none of them.  Once the collector has
-// committed a record, and said so, its slot is free again.  Where the collector is
-// away, records are written to the spool on disk as well, when a ring is half full
-// and every two seconds: a host that goes down loses what is not there yet.  What a
-// process leaves is sent by the next one that opens a monitor on the host with the
-// same folders, under the old run's name, or by `inferstat spool flush`; the run is
-// then marked as killed, with what each of its threads was doing.
+// Durability: a record is in this thread's ring when the call that creates it (_end,
+// _add_) returns.  The rings are mapped from the run file, on tmpfs: a killed process
+// loses none.  A slot is freed when the collector has acknowledged its record after the
+// commit.  While the collector is unreachable, records are also written to the spool on
+// disk, when a ring is half full and every two seconds: a host that goes down loses
+// those that are not there yet.  Records of a dead process are sent, under its run, by
+// the next process that opens a monitor on the host with the same folders, or by
+// `inferstat spool flush`; the run is then marked as killed, with the last activity of
+// each of its threads.
 //
 // Threads: a monitor may be used by any number of threads at once.  A tracker
 // belongs to one thread at a time.  A thread's first record allocates its ring buffer

@@ -18,8 +18,8 @@ enum {
     PATH_ROOM = 4096,
 };
 
-// How long a spool whose run file is not in sight is left to others (orphans.h): as
-// long as it may take a container that fails again and again to be started anew.
+// orphans_folders.patience_ns: the longest expected back-off of a container that keeps
+// crashing on start.
 static const int64_t others_patience_ns = INT64_C(3600000000000);
 
 static const enum inferstat_status public_status[STATUS_COUNT] = {

@@ -14,7 +14,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static bool once_done;
 static pthread_key_t thread_key; // its value: the thread's list of places
 
-// Where a thread sits in one monitor, which may be gone: its serial tells.
+// A thread's slot in one monitor, identified by serial because it may be closed.
 struct place {
     uint64_t serial;
     struct thread_slot *slot;
@@ -134,7 +134,7 @@ void thread_slots_deinit(struct thread_slots *slots)
     (void)pthread_mutex_destroy(&slots->lock);
 }
 
-// ---- Sitting down ---------------------------------------------------------------
+// ---- Acquiring a slot ---------------------------------------------------------------
 
 static struct thread_slot *new_slot(const struct thread_slots *slots)
 {
@@ -146,7 +146,7 @@ static struct thread_slot *new_slot(const struct thread_slots *slots)
     return slot;
 }
 
-// Gives the slot a stream of its own if there is one to be had.
+// Gives the slot a stream if there is a free one.
 static void ask_for_stream(struct thread_slots *slots, struct thread_slot *slot)
 {
     slot->streams_freed = atomic_load_explicit(&slots->streams_freed, memory_order_relaxed);
@@ -159,7 +159,7 @@ static void ask_for_stream(struct thread_slots *slots, struct thread_slot *slot)
         slot->stream = (struct runfile_stream){.ring = NULL};
 }
 
-// A slot nobody sits on, one with a stream if there is any; else a new one.
+// Returns a free slot, preferably one with a stream, or a new one.
 static struct thread_slot *acquire_slot(struct thread_slots *slots)
 {
     struct thread_slot *found = NULL;
@@ -178,8 +178,8 @@ static struct thread_slot *acquire_slot(struct thread_slots *slots)
     return found;
 }
 
-// The thread's entry for the monitor, made when there is none; entries of
-// monitors that are closed are made use of again.
+// Returns the thread's entry for the monitor, creating one or reusing that of a closed
+// monitor.
 static struct place *place_of_thread(const struct thread_slots *slots)
 {
     struct place *first = pthread_getspecific(thread_key);

@@ -76,7 +76,7 @@ extern __thread struct thread_slot_cache {
 // Finds the thread's slot, or a better one, under a lock.
 struct thread_slot *thread_slot_find(struct thread_slots *slots);
 
-// Whether a stream that could not be had before may be had now.
+// Whether a stream may have become free since the last failed attempt.
 static inline bool thread_slot_may_get_stream(const struct thread_slots *slots,
                                               const struct thread_slot *slot)
 {

@@ -1,4 +1,4 @@
-// Where the library's lines of text go: a function of the application's.
+// The application's callback for log lines, and their formatting.
 #ifndef INFERSTAT_MONITOR_LOG_SINK_H
 #define INFERSTAT_MONITOR_LOG_SINK_H
 

@@ -22,8 +22,8 @@ enum {
     MADE_RING_RECORDS = 2, // of a file in whose rings nothing will ever be
 };
 
-// How old a file must be that is still being made before its maker is taken for dead
-// although nobody holds its lock: between making and locking it nobody does.
+// The age at which an incomplete, unlocked file is removed: its creator holds no lock
+// between creating and locking it.
 static const int64_t making_ns = INT64_C(60000000000);
 
 static const char file_end[] = ".run";
@@ -201,7 +201,7 @@ static enum status unusable(struct error *err, const struct runfile *file, const
     return error_set(err, STATUS_CORRUPT, "run file %s: %s", runfile_path(file), why);
 }
 
-// Whether what the rings hold can be sent, and goes with what the spool holds.
+// Validates the records in the rings, and that ring and spool fit together.
 static enum status check_streams(const struct orphan *orphan, struct error *err)
 {
     const uint32_t count = runfile_stream_count(orphan->file);
@@ -282,7 +282,7 @@ static enum status fill_file(struct orphan *orphan, const char *spool_folder, st
     return status;
 }
 
-// Whether a run's file may still be somewhere else: its host is up since.
+// Whether a run's file may exist elsewhere: the host has not restarted since.
 static bool is_left_to_others(const struct orphans_folders *folders, const struct spool *spool)
 {
     const int64_t last_ns = spool_totals(spool).until_ns;

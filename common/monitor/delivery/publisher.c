@@ -27,9 +27,9 @@ static const struct delivery_config delivery_settings = {
     .heartbeat_ns = PUBLISHER_HEARTBEAT_NS,
 };
 
-// Where there is a spool: how long contact has been lost when records that the rings
-// have room for are written to the disk too, and again after that; and how long one
-// that failed is left alone.
+// With a spool: records that still fit the rings are spooled too once the collector has
+// been unreachable for `spool_after_ns`, and at this interval from then on; a failed
+// append is retried after `spool_retry_ns`.
 static const uint64_t spool_after_ns = UINT64_C(2000000000);
 static const uint64_t spool_retry_ns = UINT64_C(1000000000);
 
@@ -40,7 +40,7 @@ static enum status make_producer(struct publisher *publisher)
     const struct publisher_settings *settings = &publisher->settings;
     struct delivery_config config = delivery_settings;
     config.replay = settings->replay;
-    // What a dead run has recorded is where it is safest already.
+    // A dead run's records are not moved: they are on file already.
     if (settings->spool && !settings->replay) {
         config.spool_after_ns = spool_after_ns;
         config.spool_retry_ns = spool_retry_ns;
@@ -115,13 +115,13 @@ void publisher_wait(struct publisher *publisher, int wake_fd, int64_t timeout_ns
 
 // ---- Where records lie ----------------------------------------------------------------
 
-// Tells the machine what the spool has lost since the last time.
+// Reports new losses of the spool to the state machine.
 static void take_losses(struct publisher *publisher)
 {
     struct spool *spool = publisher->settings.spool;
     struct delivery_range range;
     while (spool && spool_next_lost(spool, &range)) {
-        // There was no room for it, or no memory: it is told another time.
+        // No room or memory: reported later.
         if (delivery_producer_lost(publisher->producer, &range) != STATUS_OK) {
             spool_untake(spool, &range);
             return;
@@ -193,14 +193,14 @@ static const struct record *get_record(const void *context, uint64_t number)
     return ring_at(*ring, number);
 }
 
-// Moves records from a ring to the spool.
+// Copies records of a ring to the spool and releases them.
 static void spool_records(struct publisher *publisher, const struct delivery_action *action)
 {
     struct runfile *file = publisher->settings.file;
     struct spool *spool = publisher->settings.spool;
     struct ring *ring = runfile_stream(file, action->stream).ring;
     struct error err = {.status = STATUS_OK};
-    // Who finds the file after a crash looks for the spool from now on.
+    // From now on a replay after a crash must look for the spool.
     atomic_store_explicit(&runfile_state(file)->spooled, 1, memory_order_relaxed);
     const bool done = spool_append(spool, action->stream, action->first, action->last, get_record,
                                    &ring, &err) == STATUS_OK;
@@ -221,13 +221,13 @@ static void free_records(struct publisher *publisher, const struct delivery_acti
         spool_release(publisher->settings.spool, action->stream, action->last);
 }
 
-// ---- What the machine is told -------------------------------------------------------
+// ---- Input of the state machine -------------------------------------------------------
 
-// What is lost of a stream before it got a number.
+// Records of a stream that were dropped before they got a number.
 static uint64_t count_unnumbered(const struct publisher *publisher, uint32_t stream)
 {
     uint64_t lost = ring_dropped(runfile_stream(publisher->settings.file, stream).ring);
-    // Threads without a stream have their losses counted with the first one.
+    // Drops of threads without a stream are added to stream 0.
     if (stream == 0)
         lost += atomic_load_explicit(&runfile_state(publisher->settings.file)->streamless,
                                      memory_order_relaxed);
@@ -254,9 +254,9 @@ static enum status tell_dead_stream(struct publisher *publisher,
     return status;
 }
 
-// Whether a thread has recorded so much since the last time that its ring would be
-// full before long.  Of a run that is over the machine may know streams from the
-// collector that the file lacks.
+// Whether a thread has recorded so much since the last poll that its ring may soon be
+// full.  For a dead run the state machine may know streams from the collector that the
+// file lacks.
 static bool is_busy(const struct publisher *publisher)
 {
     size_t told;
@@ -303,7 +303,7 @@ static void tell_news(struct publisher *publisher)
     take_losses(publisher);
 }
 
-// ---- What the collector says --------------------------------------------------
+// ---- Messages of the collector --------------------------------------------------
 
 static void note_error(struct publisher *publisher, const struct wire_bytes *error)
 {
@@ -454,10 +454,10 @@ static void note_alive(const struct publisher *publisher)
                           memory_order_relaxed);
 }
 
-// What the thread that changed last is doing, of those that do something.
+// Describes the activity of the thread that changed last and is not idle.
 static void describe_activity(struct publisher *publisher)
 {
-    static const char idle[] = "idle"; // nothing at all would mean: as before
+    static const char idle[] = "idle"; // an empty text would mean: unchanged
     const struct runfile *file = publisher->settings.file;
     uint64_t latest = 0;
     memcpy(publisher->activity, idle, sizeof idle);

@@ -1,5 +1,5 @@
-// Where a record that is not acknowledged lies: in the ring of its stream or, once that
-// has released it, in the spool.
+// Reads unacknowledged records from where they are: the ring of their stream or, once
+// released there, the spool.
 #ifndef INFERSTAT_MONITOR_RECORD_SOURCE_H
 #define INFERSTAT_MONITOR_RECORD_SOURCE_H
 

@@ -21,8 +21,8 @@ enum {
     NAMED_MAX = 64, // runs that stay, remembered so that each is named once
 };
 
-// How long without anything being taken: as long as there are others to be sent, and
-// when only such are left.
+// The longest time without an acknowledgement before a run is given up for this round:
+// while other orphans wait, and when only such runs are left.
 static const uint64_t hasty_ns = UINT64_C(500000000), patience_ns = UINT64_C(5000000000);
 static const int64_t step_ns = INT64_C(10000000);
 // Between two rounds, doubling: where what was in the way may be over in a moment, and
@@ -104,7 +104,7 @@ static void note_silent(struct round *round, const char *address)
     (void)snprintf(silent->trouble, sizeof silent->trouble, "%s", round->trouble);
 }
 
-// Where the run's records go, also in words.
+// The address of the run's collector, parsed and as text.
 static enum status find_collector(const struct round *round, const struct orphan *orphan,
                                   struct address *address, char text[ADDRESS_TEXT_SIZE],
                                   struct error *err)
@@ -198,8 +198,7 @@ static void complain(struct round *round, const struct orphans_place *place,
                        "what a run left is skipped: %s", err->text);
 }
 
-// Whether it is the orphan of a collector that is known not to answer: then what it
-// left need not be read.
+// Whether the orphan's collector is known not to answer: then its files are not read.
 static bool is_in_vain(const struct round *round, const struct orphans_place *place)
 {
     if (round->silent_count == 0)
@@ -212,7 +211,7 @@ static bool is_in_vain(const struct round *round, const struct orphans_place *pl
     return find_silent(round, collector) != NULL;
 }
 
-// What it means that an orphan could not be had.
+// The outcome for an orphan that could not be opened.
 static enum replay_end end_of(enum status status)
 {
     switch ((int)status) {
@@ -232,7 +231,7 @@ static enum replay_end end_of(enum status status)
     }
 }
 
-// Whether it is for the next pass to say how it went.
+// Whether the run is reported by the next pass instead.
 static bool is_put_off(const struct round *round, enum replay_end end)
 {
     return round->hasty && end == REPLAY_AWAY;
@@ -366,8 +365,8 @@ struct replay {
     struct named named;
 };
 
-// How long to wait before another round, when it was `before_ms` before this one (0:
-// there was none).  0: nothing is left to be waited for.
+// The pause before the next round, given the previous one (`before_ms`, 0: none), with
+// back-off.  0: nothing is left to retry.
 static int next_wait_ms(const struct replay_counts *counts, bool failed, int before_ms)
 {
     const bool away = counts->ends[REPLAY_AWAY] + counts->ends[REPLAY_HELD] > 0;

@@ -51,7 +51,7 @@ static inline void itl_histogram_add(struct itl_histogram *gaps, uint64_t ns)
     gaps->pending_ns = ns + (ns == 0);
 }
 
-// How many there are.
+// The number of gaps.
 static inline uint64_t itl_histogram_total(const struct itl_histogram *gaps)
 {
     return gaps->count + (gaps->pending_ns != 0);
@@ -76,7 +76,7 @@ struct itl_sums {
     struct itl_span banks[2][ITL_KEYS]; // of each, the spans in use come first
 };
 
-// What a request's gaps belong to, and where a span goes when it ends early.
+// The labels of a request's gaps, and the ring for a span that is written early.
 struct itl_place {
     uint32_t model, device;
     uint64_t first_ns, last_ns; // of the request's tokens, monotonic

@@ -104,7 +104,7 @@ static size_t round_up(size_t size, size_t step)
     return (size + step - 1) / step * step;
 }
 
-// Fills the figures that say where things lie; all follow from two of them.
+// Computes the layout from page size and ring capacity.
 static void lay_out(struct runfile_header *header, uint32_t page_size, uint32_t ring_records)
 {
     header->version = RUNFILE_VERSION;
@@ -143,7 +143,7 @@ static void *map(int fd, uint64_t offset, uint64_t size, int flags)
     return memory == MAP_FAILED ? NULL : memory;
 }
 
-// ---- Making -------------------------------------------------------------------
+// ---- Creating -------------------------------------------------------------------
 
 static struct runfile *new_file(void)
 {
@@ -294,7 +294,7 @@ void runfile_remove(struct runfile *file)
     runfile_close(file);
 }
 
-// ---- Opening the file of the dead -------------------------------------------
+// ---- Opening the file of a dead process -------------------------------------------
 
 static bool is_text(const char *text, size_t size)
 {
@@ -313,7 +313,7 @@ static bool run_is_sound(const struct runfile_run *run)
            is_text(host->container, sizeof host->container);
 }
 
-// Whether the beginning of a header is that of a run file at all, of any version.
+// Whether this is a run file, of any version.
 static bool is_run_file(const struct runfile_header *header)
 {
     return memcmp(header->magic, file_magic, sizeof file_magic) == 0;
@@ -324,7 +324,7 @@ static bool is_known_version(uint32_t version)
     return version >= RUNFILE_VERSION_MIN && version <= RUNFILE_VERSION;
 }
 
-// Every figure of the header against what it must be for the two it follows from.
+// Checks the header against the layout that follows from page size and ring capacity.
 static bool header_is_sound(const struct runfile_header *header, uint64_t file_size)
 {
     const uint32_t page_size = header->page_size;
@@ -412,7 +412,7 @@ enum status runfile_look(struct runfile_run *out, const char *path, struct error
     const struct runfile_header *header;
     enum status status = set_path(file, path, err);
     if (status == STATUS_OK) {
-        // What lies there may be a FIFO: nobody waits for its other end.
+        // O_NONBLOCK: it may be a FIFO.
         file->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
         status =
             file->fd < 0 ? fail(err, path, "cannot be opened") : look_at_header(&header, file, err);
@@ -446,7 +446,7 @@ static enum status attach_streams(struct runfile *file, struct error *err)
     return STATUS_OK;
 }
 
-// Who waited for the lock may have got that of a file which is gone by now.
+// The locked file may have been removed while this process waited for the lock.
 static enum status check_owner(const struct runfile *file, struct error *err)
 {
     struct stat about;
@@ -498,7 +498,7 @@ enum status runfile_attach(struct runfile **out, const char *path, struct error 
     return STATUS_OK;
 }
 
-// ---- Looking ------------------------------------------------------------------
+// ---- Accessors ------------------------------------------------------------------
 
 const char *runfile_path(const struct runfile *file)
 {

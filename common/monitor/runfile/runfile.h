@@ -112,7 +112,7 @@ MUST_CHECK enum status runfile_default_folder(char *out, size_t out_size, struct
 // delete files in it.
 MUST_CHECK enum status runfile_make_folder(const char *path, struct error *err);
 
-// Makes the file of a run in `folder` and locks it.  Each stream's ring will hold
+// Creates and locks the file of a run in `folder`.  Each stream's ring will hold
 // `ring_records`.  STATUS_BUSY: the run's file exists.
 MUST_CHECK enum status runfile_create(struct runfile **out, const char *folder,
                                       const struct runfile_run *run, uint32_t ring_records,

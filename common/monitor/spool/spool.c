@@ -225,8 +225,8 @@ bool spool_drop_segment(struct spool *spool, size_t place)
     return true;
 }
 
-// Whether everything may go, the newest segment with it.  That says what was evicted,
-// for as long as somebody has to be told.
+// Whether all segments may be removed.  The newest stays while it records evicted ranges
+// that are not reported yet.
 static bool nothing_is_wanted(const struct spool *spool)
 {
     for (size_t i = 0; i < spool->index.count; i++)

@@ -20,7 +20,7 @@ enum {
     CHUNK = SEGMENT_ENTRY_RECORDS,
     // Each segment takes a chunk at least.
     PENDING_MAX = DELIVERY_BATCH_MAX / CHUNK + 1,
-    // What a new segment begins with, at most.
+    // The most bytes that a new segment begins with.
     START_MAX = SEGMENT_HEADER_MAX + SEGMENT_ENTRY_MAX,
 };
 
@@ -31,14 +31,14 @@ struct append {
     uint64_t previous; // the number before the next to be written
     spool_get *get;
     const void *context;
-    // What the index will learn.
+    // Changes for the index, applied on success.
     struct {
         uint32_t segment;
         struct spool_row row;
     } pending[PENDING_MAX];
     size_t pending_count;
     int64_t since_ns, until_ns;
-    // How far to go back.
+    // State to restore on failure.
     uint32_t mark; // the segment written to before; 0: none
     uint32_t mark_next;
     uint64_t mark_size;
@@ -59,7 +59,7 @@ static struct spool_segment *newest(const struct spool *spool)
     return &spool->index.segments[spool->index.count - 1];
 }
 
-// What a segment takes on the disk, as far as it can be told.
+// The size of a segment on disk, if it can be read.
 static uint64_t bytes_of(const struct spool *spool, const struct spool_segment *segment)
 {
     char name[SPOOL_NAME_SIZE];
@@ -111,7 +111,7 @@ static enum status flush_and_sync(struct spool *spool, struct error *err)
     return STATUS_OK;
 }
 
-// Where an entry of at most `size` bytes can be laid out.
+// Returns buffer space for an entry of at most `size` bytes.
 static enum status reserve(struct spool *spool, size_t size, unsigned char **out, struct error *err)
 {
     enum status status = STATUS_OK;
@@ -121,7 +121,7 @@ static enum status reserve(struct spool *spool, size_t size, unsigned char **out
     return status;
 }
 
-// Where the newest segment will end when everything is written.
+// The size of the newest segment once the buffer is written.
 static uint64_t out_end(const struct spool *spool)
 {
     return spool->out_offset + spool->out_used;
@@ -236,8 +236,8 @@ static enum status check_free(const struct spool *spool, uint64_t size, struct e
                      (unsigned long long)(floor >> 20));
 }
 
-// Whether this append may do without the segment: it is not what it wrote, nor what it
-// would be cut back to.
+// Whether the segment may be evicted during this append: it is neither written to by it
+// nor needed to undo it.
 static bool may_go(const struct append *append, const struct spool_segment *segment)
 {
     return segment->number < (append->mark ? append->mark : append->mark_next);
@@ -254,7 +254,7 @@ static void remove_leftovers(const struct append *append)
     }
 }
 
-// How many of the oldest segments must go for another one.
+// The number of oldest segments to evict for a new one.
 static enum status plan_eviction(const struct append *append, size_t *out)
 {
     const struct spool *spool = append->spool;
@@ -357,7 +357,7 @@ static enum status roll(struct append *append)
         status = plan_eviction(append, &evicting);
     if (status == STATUS_OK)
         status = start_segment(spool, evicting, append->err);
-    // What was evicted is on the disk by now, so that no crash makes it unknown.
+    // The evicted ranges are on disk by now: a crash does not lose them.
     return status == STATUS_OK ? evict(spool, evicting, append->err) : status;
 }
 
@@ -392,7 +392,7 @@ static void want_names(const struct spool *spool, struct chunk *chunk, const str
             want_name(spool, chunk, record->values[i].name);
 }
 
-// What records chunk->first..chunk->last need.  False: one of them is not sound.
+// Collects sizes and names of records chunk->first..chunk->last.  False: one is invalid.
 static bool measure(const struct append *append, struct chunk *chunk)
 {
     chunk->records_size = 0;
@@ -615,7 +615,7 @@ static void commit(const struct append *append, uint64_t last)
     stream->until_ns = append->until_ns;
 }
 
-// What an append needs beside the folder.
+// Allocates the buffers of an append.
 static enum status get_ready(struct append *append)
 {
     struct spool *spool = append->spool;

@@ -5,7 +5,7 @@
 
 #include "common/monitor/spool/spool_state.h"
 
-// Whether the reader stands at this entry already, its bytes checked.
+// Whether this entry is in the buffer, already validated.
 static const unsigned char *entry_bytes(struct spool *spool, uint64_t offset,
                                         const struct segment_entry *entry)
 {

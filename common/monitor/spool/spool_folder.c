@@ -82,8 +82,7 @@ static enum status open_own(int *out, const struct spool *spool, const char *pat
     return STATUS_OK;
 }
 
-// Whether the lock that was taken is that of the folder, and not of one that was
-// removed meanwhile.
+// Whether the locked file is still the one in the folder, not one removed meanwhile.
 static bool lock_is_there(const struct spool *spool)
 {
     struct stat held, there;

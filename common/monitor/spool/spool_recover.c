@@ -1,9 +1,9 @@
 // Reading a spool that somebody else wrote, perhaps up to the middle of a write.
 //
-// What is missing shows itself: the entries of a stream name their predecessors'
-// last number, every append ends with a mark that names its own, and each segment
-// begins with where the streams stood.  So damage is known exactly, but for its times.
-// What is named nowhere was never reported as written: a torn tail.
+// Missing records are detected: each entry names the last number of its predecessor, each
+// append ends with a MARK that names its own, and each segment begins with the positions
+// of the streams.  Damage is therefore known exactly, except for its times.  A record
+// that nothing names was never acknowledged as written (a partial append).
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>

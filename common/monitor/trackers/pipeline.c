@@ -52,7 +52,7 @@ static enum inferstat_sync known_sync(enum inferstat_sync sync)
     return (unsigned)sync > INFERSTAT_SYNC_PERIODIC ? INFERSTAT_SYNC_PERIODIC : sync;
 }
 
-// What every run of a pipeline has.
+// Sets the columns that every pipeline run has.
 static void set_settings(struct record *record, const struct inferstat_pipeline *pipeline)
 {
     const struct setting {
@@ -69,7 +69,7 @@ static void set_settings(struct record *record, const struct inferstat_pipeline 
         set_count(record, settings[i].column, settings[i].value);
 }
 
-// What is there where it was measured.
+// Sets the columns that are present when they were measured.
 static void set_figures(struct record *record, const struct inferstat_pipeline *pipeline)
 {
     const struct figure {

@@ -152,8 +152,7 @@ int inferstat_operation_mean(struct inferstat_monitor *monitor, const char *oper
 
 // ---- Summary --------------------------------------------------------------------
 
-// What a slot has ever counted: events of each kind, and the tokens generated in
-// those inferences.
+// A slot's counters since its creation: events of each kind, and tokens generated.
 static struct thread_slot_mark count_slot(const struct thread_slot *slot)
 {
     struct thread_slot_mark mark = {.generated = 0};
